@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The emulated network: one namespace per node, joined by a bridge in a namespace of its own.
+
+    node 0 [eth0] ══ veth ══ [p0] ┐
+    node 1 [eth0] ══ veth ══ [p1] ┼ br0   (namespace ...-sw)
+    node 2 [eth0] ══ veth ══ [p2] ┘
+
+Nothing is ever created in the host's own network.
+"""
+
+import os
+import socket
+
+from . import names
+from .commands import run
+from .errors import ClusterError, NotPermitted
+from .state import Cluster
+
+INTERFACE = "eth0"
+NODES_MAX = 250  # host numbers of one /24
+_CLUSTERS_MAX = 250
+
+
+def choose_index(used: set[int], ports: list[int], loopback: bool) -> int:
+    """The first subnet that no other cluster uses; on loopback, one whose ports are free too."""
+    for index in range(_CLUSTERS_MAX):
+        if index in used:
+            continue
+        if not loopback or all(_port_is_free(loopback_address(index, 0), port) for port in ports):
+            return index
+    raise ClusterError(f"no free subnet: {len(used)} clusters are running, at most {_CLUSTERS_MAX}")
+
+
+def namespace_address(index: int, node: int) -> str:
+    return f"10.77.{index}.{node + 1}"
+
+
+def loopback_address(index: int, node: int) -> str:
+    return f"127.0.{index}.{node + 1}"
+
+
+def _port_is_free(address: str, port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((address, port))
+        except OSError:
+            return False
+    return True
+
+
+def free_port_on(address: str) -> int:
+    with socket.socket() as probe:
+        probe.bind((address, 0))
+        return probe.getsockname()[1]
+
+
+def create(cluster: Cluster) -> None:
+    """Makes the namespaces, the bridge and the veth pairs. What it made is undone by name."""
+    try:
+        _create(cluster)
+    except ClusterError as error:
+        if os.geteuid() != 0 or "not permitted" in str(error) or "denied" in str(error):
+            raise NotPermitted(
+                "network namespaces are not allowed here: they need root with CAP_SYS_ADMIN and "
+                f"CAP_NET_ADMIN ({error})"
+            ) from None
+        raise
+
+
+def _create(cluster: Cluster) -> None:
+    _add_namespace(cluster.switch)
+    script = ["link set lo up", "link add br0 type bridge stp_state 0 forward_delay 0"]
+    for node in cluster.nodes:
+        _add_namespace(node.namespace)
+        port = f"p{node.index}"
+        script.append(
+            f"link add {port} type veth peer name {node.interface} netns {node.namespace}"
+        )
+        script.append(f"link set {port} master br0 up")
+    script.append("link set br0 up")
+    _ip_script(cluster.switch, script)
+    for node in cluster.nodes:
+        _ip_script(
+            node.namespace,
+            [
+                "link set lo up",
+                f"addr add {node.address}/24 dev {node.interface}",
+                f"link set {node.interface} up",
+            ],
+        )
+
+
+def _add_namespace(name: str) -> None:
+    run(["ip", "netns", "add", name])
+    # Neighbour discovery of an address family that nobody uses would blur the measurements.
+    # It may fail where /proc/sys is read-only, which does no harm.
+    quiet = "echo 1 > /proc/sys/net/ipv6/conf/default/disable_ipv6"
+    run(["ip", "netns", "exec", name, "sh", "-c", quiet], may_fail=True)
+
+
+def _ip_script(namespace: str, lines: list[str]) -> None:
+    run(["ip", "-n", namespace, "-batch", "-"], script="\n".join(lines) + "\n")
+
+
+def delete_namespaces(cluster_id: str) -> list[str]:
+    """Deletes the cluster's namespaces, and with them its links; returns those that remained."""
+    for name in names.namespaces_of(cluster_id):
+        run(["ip", "netns", "del", name], may_fail=True)  # somebody else may have been faster
+    return names.namespaces_of(cluster_id)

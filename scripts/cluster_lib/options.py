@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command line of scripts/cluster."""
+
+import argparse
+import contextlib
+import os
+import shutil
+import sys
+
+from . import shaping
+from .errors import ClusterError
+from .network import INTERFACE, NODES_MAX
+
+RANKS_PER_NODE_MAX = 64
+
+_DESCRIPTION = """\
+Emulates a cluster on this machine: N nodes (network namespaces) joined by a switch, one braidd on
+each, and runs COMMAND once per rank inside its node. The host's network is not touched, and
+everything is removed at the end, whatever the end is.
+"""
+
+_EPILOG = f"""\
+COMMAND finds in its environment
+  RANK, LOCAL_RANK, LOCAL_WORLD_SIZE, WORLD_SIZE, NODE_RANK, MASTER_ADDR, MASTER_PORT
+  BRAID_SOCKET        the node's daemon (with --no-daemons: where it would be)
+  BRAID_JOB           a job name of this run
+  BRAID_CLUSTER_DIR   the run directory; its cluster.json lists the nodes: name, namespace, address,
+                      socket, log, daemon_pid, daemon_command (to start it again), ranks and pids
+  GLOO_SOCKET_IFNAME  the node's interface ({INTERFACE}, or lo with --loopback)
+  OMP_NUM_THREADS     1 unless set
+
+what a run ends with
+  the worst exit code of all ranks (128 + signal for a killed one), or
+  70   every rank succeeded, but a daemon ended with an error, or did not end when asked to
+       (one that was stopped or killed from outside is reported, but is no error)
+  124  --timeout was over       125  the tool failed, a daemon did not start
+  130, 143  the tool was interrupted, terminated       141  nobody reads its output any more
+  2    bad arguments
+
+the emulated network
+  NIC and caps are HTB on what a node sends, both directions of a connection have the same cap.
+  Flows hash over {shaping.CLASSES} classes by their two TCP ports; flows in one class share its
+  cap. Only TCP over IPv4 is capped. Class k has cap number (k mod number of caps).
+  Nodes reach each other by address: 10.77.<cluster>.<node + 1>.
+
+examples
+  Four nodes of a cloud in small, 2 Gbit/s each and 0.5 Gbit/s per flow, one trainer on each:
+    scripts/cluster --nodes 4 --nic-mbit 2000 --flow-mbit 500 -- python3 train.py
+
+  What can the network do? (no daemons; node 0 asks, node 1 answers)
+    scripts/cluster --nodes 2 --nic-mbit 2000 --flow-mbit 500 --no-daemons --timeout 60 -- \\
+      sh -c 'if [ $RANK = 1 ]; then iperf3 -s -1; else sleep 1; iperf3 -c 10.77.0.2 -P 8; fi'
+    (take the address of node 1 from $BRAID_CLUSTER_DIR/cluster.json when several clusters run)
+
+  A cloud with good and bad flows, other settings for the daemons, their logs kept:
+    scripts/cluster --flow-mbit 500,500,100 --set transport.flows_per_link=8 --keep-logs logs -- \\
+      build/release/bin/braid-bench allreduce --sizes 26214400
+
+  Look around in a running cluster, from another terminal:
+    ip netns exec $(jq -r .nodes[1].namespace DIR/cluster.json) ss -tin
+
+  Make its network worse while it runs (0 = no limit):
+    scripts/cluster --set-caps DIR --nic-mbit 1000 --flow-mbit 100
+"""
+
+
+def _mbit(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a number of Mbit/s") from None
+
+
+def _mbit_list(text: str) -> list[float]:
+    return [_mbit(part) for part in text.split(",")]
+
+
+def _between(low: int, high: int):
+    def parse(text: str) -> int:
+        if not text.isdecimal() or not low <= int(text) <= high:
+            raise argparse.ArgumentTypeError(f"'{text}' is not a number from {low} to {high}")
+        return int(text)
+
+    return parse
+
+
+def _seconds(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < 1e6:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a positive number of seconds")
+    return value
+
+
+def _setting(text: str) -> str:
+    if not text.partition("=")[0] or "=" not in text:
+        raise argparse.ArgumentTypeError(f"'{text}' is not KEY=VALUE")
+    return text
+
+
+def _existing_file(text: str) -> str:
+    if not os.path.isfile(text):
+        raise argparse.ArgumentTypeError(f"there is no file {text}")
+    return os.path.abspath(text)
+
+
+def _executable(text: str) -> str:
+    if not os.path.isfile(text) or not os.access(text, os.X_OK):
+        raise argparse.ArgumentTypeError(f"{text} is not an executable file")
+    return os.path.abspath(text)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="scripts/cluster",
+        usage="%(prog)s [options] -- COMMAND [ARGUMENT...]\n"
+        "       %(prog)s --set-caps DIR [--nic-mbit X] [--flow-mbit Y[,Y...]]",
+        description=_DESCRIPTION,
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    add = parser.add_argument
+    add("--nodes", type=_between(1, NODES_MAX), default=2, metavar="N", help="nodes (2)")
+    add(
+        "--ranks-per-node",
+        type=_between(1, RANKS_PER_NODE_MAX),
+        default=1,
+        metavar="R",
+        help="how often COMMAND runs on each node (1)",
+    )
+    add("--nic-mbit", type=_mbit, metavar="X", help="each node's NIC, Mbit/s; 0 = unshaped (0)")
+    add(
+        "--flow-mbit",
+        type=_mbit_list,
+        metavar="Y[,Y...]",
+        help="cap of each TCP flow, Mbit/s; several values are dealt out by hash; 0 = no cap (0)",
+    )
+    add("--daemon-config", type=_existing_file, metavar="FILE", help="configuration of the daemons")
+    add(
+        "--set",
+        type=_setting,
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        dest="settings",
+        help="a setting for all daemons, stronger than the file and the tool's own; repeatable",
+    )
+    add(
+        "--daemon",
+        type=_executable,
+        metavar="PATH",
+        help="the braidd to start (build/release/bin/braidd, else the newest build/*/bin/braidd)",
+    )
+    add("--no-daemons", action="store_true", help="start no daemons: the network and COMMAND only")
+    add(
+        "--loopback",
+        action="store_true",
+        help="no namespaces: all nodes on 127.0.0.x of this host, unshaped. Needs no privileges; "
+        "taken by itself where namespaces are not allowed and no shaping was asked for",
+    )
+    add("--keep-logs", metavar="DIR", help="copy the daemons' logs there at the end: DIR/node0.log")
+    add(
+        "--timeout",
+        type=_seconds,
+        metavar="SECONDS",
+        help="stop everything and exit with 124 if COMMAND takes longer",
+    )
+    add(
+        "--set-caps",
+        metavar="DIR",
+        help="change the caps of the running cluster whose BRAID_CLUSTER_DIR this is, and exit",
+    )
+    return parser
+
+
+def parse(argv: list[str]) -> argparse.Namespace:
+    """The options, checked; `command` is what stood after the first `--`."""
+    mine, separator, command = argv, False, []
+    if "--" in argv:
+        at = argv.index("--")
+        mine, separator, command = argv[:at], True, argv[at + 1 :]
+    parser = _parser()
+    options = parser.parse_args(mine)
+    options.command = command
+    if options.set_caps is not None:
+        if separator:
+            parser.error("--set-caps changes a running cluster: it takes no COMMAND")
+        if options.nic_mbit is None and options.flow_mbit is None:
+            parser.error("--set-caps needs --nic-mbit or --flow-mbit, or both")
+    elif not command:
+        parser.error("COMMAND is missing: put it after `--`, as in: scripts/cluster -- hostname")
+    elif shutil.which(command[0]) is None:
+        parser.error(f"COMMAND {command[0]} is neither an executable file nor found in PATH")
+    if options.no_daemons and (options.daemon or options.daemon_config or options.settings):
+        parser.error("--no-daemons leaves no use for --daemon, --daemon-config and --set")
+    try:
+        shaping.check(options.nic_mbit, options.flow_mbit or [])
+    except ClusterError as error:
+        parser.error(str(error))
+    shaped = shaping.is_wanted(options.nic_mbit, options.flow_mbit or [])
+    if options.loopback and shaped:
+        parser.error("--loopback cannot shape the network: leave out --nic-mbit and --flow-mbit")
+    return options
+
+
+def say(text: str) -> None:
+    """The tool's own words, apart from those of the ranks."""
+    with contextlib.suppress(OSError):  # nobody reads it any more
+        print(f"cluster: {text}", file=sys.stderr, flush=True)

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a running cluster is made of, and its file cluster.json in the run directory."""
+
+import dataclasses
+import json
+import os
+
+from .errors import ClusterError
+
+FILE_NAME = "cluster.json"
+NAMESPACES, LOOPBACK = "namespaces", "loopback"
+
+
+@dataclasses.dataclass
+class Node:
+    name: str
+    index: int
+    address: str
+    interface: str
+    namespace: str | None  # None in loopback mode
+    directory: str
+    socket: str
+    log: str
+    daemon_pid: int | None = None
+    daemon_command: list[str] | None = None  # to start it again after a test has killed it
+    ranks: dict[str, int] = dataclasses.field(default_factory=dict)  # rank -> pid
+
+    def enter(self, argv: list[str]) -> list[str]:
+        """The command line that runs argv on this node."""
+        return argv if self.namespace is None else ["ip", "netns", "exec", self.namespace, *argv]
+
+
+@dataclasses.dataclass
+class Cluster:
+    id: str
+    directory: str
+    mode: str
+    index: int  # which subnet: 10.77.<index>.0/24 or 127.0.<index>.0/24
+    master_port: int
+    job: str
+    nodes: list[Node]
+    switch: str | None = None  # the bridge's namespace
+    nic_mbit: float | None = None
+    flow_mbit: list[float] = dataclasses.field(default_factory=list)
+    keep_logs: str | None = None
+    tool_pid: int = dataclasses.field(default_factory=os.getpid)
+
+    def save(self) -> None:
+        """Readers see the old file or the new one, never half of one."""
+        path = os.path.join(self.directory, FILE_NAME)
+        with open(path + ".new", "w", encoding="utf-8") as file:
+            json.dump(dataclasses.asdict(self), file, indent=2)
+            file.write("\n")
+        os.replace(path + ".new", path)
+
+
+def load(directory: str) -> Cluster:
+    path = os.path.join(directory, FILE_NAME)
+    try:
+        with open(path, encoding="utf-8") as file:
+            fields = json.load(file)
+        fields["nodes"] = [Node(**node) for node in fields["nodes"]]
+        return Cluster(**fields)
+    except OSError as error:
+        raise ClusterError(f"{path}: {error.strerror}; is the cluster still running?") from None
+    except (ValueError, TypeError, KeyError) as error:
+        raise ClusterError(f"{path} is not a cluster's file: {error}") from None

@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+"""scripts/cluster: what a rank gets, what the caller gets, what the network does."""
+
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+
+import pytest
+from cluster_tool import (
+    CLUSTER,
+    DEADLINE_S,
+    EXIT_TOOL_FAILED,
+    WAIT,
+    Running,
+    both_modes,
+    by_rank,
+    cluster,
+    is_running,
+    namespaces_of,
+    needs_namespaces,
+    python,
+    without_namespaces,
+)
+
+PRINT_ENVIRONMENT = "import json, os; print(json.dumps(dict(os.environ)))"
+# Rank 0 sends to rank 1, which prints how long that took.
+TRANSFER = """
+import json, os, socket, time
+with open(os.environ["BRAID_CLUSTER_DIR"] + "/cluster.json") as file:
+    address = json.load(file)["nodes"][1]["address"]
+port, size = int(os.environ["MASTER_PORT"]), 4 << 20
+if os.environ["RANK"] == "1":
+    with socket.create_server((address, port)) as server:
+        server.settimeout(30)
+        peer, _ = server.accept()
+        start, got = time.monotonic(), 0
+        while data := peer.recv(1 << 20):
+            got += len(data)
+        assert got == size
+        print(time.monotonic() - start)
+else:
+    for attempt in range(300):
+        try:
+            peer = socket.create_connection((address, port))
+            break
+        except ConnectionRefusedError:
+            time.sleep(0.1)
+    peer.sendall(bytes(size))
+"""
+
+
+@both_modes
+def test_every_rank_gets_its_place_and_the_common_variables(mode):
+    done = cluster("--nodes", "2", "--ranks-per-node", "2", *mode, *python(PRINT_ENVIRONMENT))
+    assert done.returncode == 0, done.stderr
+    env = {rank: json.loads(lines[0]) for rank, lines in by_rank(done.stdout).items()}
+    assert sorted(env) == [0, 1, 2, 3]
+    for rank, own in env.items():
+        assert (own["RANK"], own["WORLD_SIZE"]) == (str(rank), "4")
+        assert (own["LOCAL_RANK"], own["LOCAL_WORLD_SIZE"]) == (str(rank % 2), "2")
+        assert own["NODE_RANK"] == str(rank // 2)
+        assert own["GLOO_SOCKET_IFNAME"] == ("lo" if mode else "eth0")
+        assert own["OMP_NUM_THREADS"] == os.environ.get("OMP_NUM_THREADS", "1")
+        assert own["BRAID_SOCKET"].startswith(own["BRAID_CLUSTER_DIR"])
+        for common in ("MASTER_ADDR", "MASTER_PORT", "BRAID_JOB", "BRAID_CLUSTER_DIR"):
+            assert own[common] == env[0][common]
+    sockets = [env[rank]["BRAID_SOCKET"] for rank in range(4)]
+    assert sockets[0] == sockets[1] != sockets[2] == sockets[3]
+    assert not pathlib.Path(env[0]["BRAID_CLUSTER_DIR"]).exists()
+
+
+@both_modes
+def test_lines_carry_the_rank_and_none_is_lost(mode):
+    source = (
+        "import sys; print(*range(5000), sep='\\n'); print('no end', end='');"
+        "print('oops', file=sys.stderr)"
+    )
+    done = cluster("--nodes", "3", *mode, *python(source))
+    assert done.returncode == 0
+    expected = [str(i) for i in range(5000)] + ["no end"]
+    assert by_rank(done.stdout) == {0: expected, 1: expected, 2: expected}
+    errors = [line for line in done.stderr.splitlines() if line.startswith("[")]
+    assert sorted(errors) == ["[0] oops", "[1] oops", "[2] oops"]
+
+
+@both_modes
+@pytest.mark.parametrize(
+    ("script", "expected"),
+    [
+        ("exit 0", 0),
+        ("exit $((3 * RANK))", 6),
+        ("if [ $RANK = 1 ]; then kill -9 $$; fi; exit 2", 128 + signal.SIGKILL),
+    ],
+)
+def test_the_worst_exit_code_wins(mode, script, expected):
+    assert cluster("--nodes", "3", *mode, "--", "sh", "-c", script).returncode == expected
+
+
+@both_modes
+def test_a_timeout_stops_every_rank(mode):
+    done = cluster("--timeout", "1", *mode, *python(WAIT))
+    assert done.returncode == 124
+    pids = [int(lines[0].split()[0]) for lines in by_rank(done.stdout).values()]
+    assert len(pids) == 2 and not any(is_running(pid) for pid in pids)
+
+
+@needs_namespaces
+def test_a_capped_flow_is_slower_than_an_uncapped_one():
+    def seconds(*arguments: str) -> float:
+        done = cluster(*arguments, *python(TRANSFER))
+        assert done.returncode == 0, done.stderr
+        return float(by_rank(done.stdout)[1][0])
+
+    assert seconds("--nic-mbit", "2000", "--flow-mbit", "20") > 3 * seconds("--nic-mbit", "2000")
+
+
+@needs_namespaces
+def test_caps_change_while_the_cluster_runs():
+    with Running() as running:
+        for caps in (["--nic-mbit", "800", "--flow-mbit", "70,30"], ["--flow-mbit", "50"]):
+            subprocess.run([CLUSTER, "--set-caps", str(running.directory), *caps], check=True)
+        for node in running.state["nodes"]:
+            show = ["tc", "-n", node["namespace"], "class", "show", "dev", node["interface"]]
+            classes = subprocess.run(show, capture_output=True, text=True, check=True).stdout
+            flows = [line for line in classes.splitlines() if " htb 1:1" in line and "leaf" in line]
+            assert len(flows) > 64 and all("ceil 50Mbit" in line for line in flows)
+            assert "rate 800Mbit" in classes
+
+
+@needs_namespaces
+def test_a_daemon_that_does_not_start_is_an_error_with_its_exit_code():
+    done = subprocess.run(
+        [CLUSTER, "--daemon", shutil.which("false"), "--", "echo", "ran"],
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE_S,
+        check=False,
+    )
+    assert done.returncode == EXIT_TOOL_FAILED
+    assert "braidd of node0" in done.stderr and "exit code 1" in done.stderr
+    assert "ran" not in done.stdout
+
+
+def test_loopback_makes_no_namespace():
+    with Running("--loopback") as running:
+        assert namespaces_of(running.state["id"]) == []
+        for node in running.state["nodes"]:
+            assert node["namespace"] is None and node["address"].startswith("127.0.")
+
+
+def test_without_permission_it_falls_back_to_loopback_and_says_so():
+    done = cluster(*python(PRINT_ENVIRONMENT), prefix=without_namespaces())
+    assert done.returncode == 0, done.stderr
+    assert "not allowed" in done.stderr
+    assert json.loads(by_rank(done.stdout)[0][0])["GLOO_SOCKET_IFNAME"] == "lo"
+
+
+def test_shaping_without_permission_is_an_error():
+    done = cluster("--flow-mbit", "100", "--", "echo", "ran", prefix=without_namespaces())
+    assert done.returncode == EXIT_TOOL_FAILED
+    assert "CAP_SYS_ADMIN" in done.stderr and "ran" not in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        ([], "COMMAND is missing"),
+        (["--", "/no/such/command"], "/no/such/command"),
+        (["--nodes", "0", "--", "true"], "--nodes"),
+        (["--flow-mbit", "fast", "--", "true"], "'fast'"),
+        (["--nic-mbit", "-5", "--", "true"], "-5"),
+        (["--set", "novalue", "--", "true"], "KEY=VALUE"),
+        (["--loopback", "--nic-mbit", "100", "--", "true"], "--loopback cannot shape"),
+        (["--set-caps", "/tmp"], "--set-caps needs"),
+    ],
+)
+def test_bad_arguments_are_explained(arguments, complaint):
+    done = cluster(*arguments)
+    assert done.returncode == 2
+    assert complaint in done.stderr
