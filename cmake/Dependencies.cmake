@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: Apache-2.0
+# Everything comes from the distribution (scripts/packages.txt); nothing is downloaded here.
+find_package(PkgConfig REQUIRED)
+find_package(Threads REQUIRED)
+find_package(OpenSSL REQUIRED)
+find_package(fmt REQUIRED)
+find_package(spdlog REQUIRED)
+find_package(CLI11 REQUIRED)
+find_package(nlohmann_json REQUIRED)
+find_package(GTest REQUIRED)
+find_package(prometheus-cpp REQUIRED)
+pkg_check_modules(ucx REQUIRED IMPORTED_TARGET ucx)
+pkg_check_modules(libuv REQUIRED IMPORTED_TARGET libuv)
+pkg_check_modules(yaml_cpp REQUIRED IMPORTED_TARGET yaml-cpp)
+pkg_check_modules(highway REQUIRED IMPORTED_TARGET libhwy)
+pkg_check_modules(libsystemd REQUIRED IMPORTED_TARGET libsystemd)
+pkg_check_modules(flatbuffers REQUIRED IMPORTED_TARGET flatbuffers)
+find_program(FLATC flatc REQUIRED)

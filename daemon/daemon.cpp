@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/daemon.h"
+
+#include <systemd/sd-daemon.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <thread>
+
+#include "base/log.h"
+#include "base/random.h"
+#include "base/version.h"
+#include "config/cluster_key.h"
+#include "config/load.h"
+#include "config/network.h"
+#include "config/rails.h"
+#include "config/reload.h"
+#include "job/local_host.h"
+
+namespace braid {
+namespace {
+
+uint32_t cores() { return std::max(1u, std::thread::hardware_concurrency()); }
+
+uint32_t io_threads(const DaemonConfig& config) {
+  return config.transport.io_threads != 0 ? config.transport.io_threads : std::max(1u, cores() / 4);
+}
+
+uint32_t flows_per_link(const DaemonConfig& config) {
+  return config.transport.flows_per_link != 0 ? config.transport.flows_per_link : std::clamp(4 * cores(), 4u, 16u);
+}
+
+}  // namespace
+
+Daemon::Daemon(DaemonInvocation invocation, DaemonConfig config, std::unique_ptr<Loop> loop)
+    : invocation_(std::move(invocation)),
+      config_(std::move(config)),
+      started_ns_(clock_.now_ns()),
+      loop_(std::move(loop)) {}
+
+Result<std::unique_ptr<Daemon>> Daemon::create(DaemonInvocation invocation, DaemonConfig config) {
+  auto loop = Loop::create("control");
+  if (!loop) return loop.status();
+  std::unique_ptr<Daemon> daemon(new Daemon(std::move(invocation), std::move(config), std::move(loop).value()));
+  if (Status started = daemon->start(); !started) {
+    daemon->stop();
+    daemon->loop_->run();
+    return started;
+  }
+  return daemon;
+}
+
+Daemon::~Daemon() {
+  // The transport was closed by stop(); what is left goes in the reverse of the order in which it was made.
+  before_sleep_.reset();
+  watchdog_.reset();
+  signals_.clear();
+  metrics_.reset();
+  client_server_.reset();
+  if (engines_ != nullptr) engines_->stop_threads();
+  transport_.reset();
+  jobs_.reset();
+  control_plane_.reset();
+  engines_.reset();
+}
+
+Status Daemon::start() {
+  auto name = resolve_node_name(config_);
+  if (!name) return name.status();
+  node_name_ = *name;
+  auto network = list_network();
+  if (!network) return network.status();
+  auto rails = resolve_rails(config_, *network);
+  if (!rails) return rails.status();
+  rails_ = *rails;
+  auto address = resolve_address(config_, rails_.front(), *network);
+  if (!address) return address.status();
+  node_address_ = *address;
+
+  JobManagerOptions options;
+  options.control_port = config_.control.port;
+  options.listens_on_loopback = is_loopback_host(node_address_);
+  options.jobs_max = config_.client.jobs_max;
+  options.session = {config_.client.arena_bytes_max, config_.collective.operation_timeout_ms};
+  jobs_ = std::make_unique<JobManager>(*loop_, clock_, options);
+  BRAID_RETURN_IF_ERROR(start_control_plane());
+  BRAID_RETURN_IF_ERROR(start_transport());
+  jobs_->set_services({*loop_, clock_, *control_plane_, *transport_, *engines_, job_counters_,
+                       config_.collective.result_bytes_max});
+  BRAID_RETURN_IF_ERROR(start_client_server());
+  BRAID_RETURN_IF_ERROR(start_metrics());
+
+  signals_.push_back(std::make_unique<Signal>(*loop_, SIGTERM, [this] { stop(); }));
+  signals_.push_back(std::make_unique<Signal>(*loop_, SIGINT, [this] { stop(); }));
+  signals_.push_back(std::make_unique<Signal>(*loop_, SIGHUP, [this] { reload(); }));
+  uint64_t watchdog_us = 0;
+  if (::sd_watchdog_enabled(0, &watchdog_us) > 0) {
+    watchdog_ = std::make_unique<Timer>(*loop_);
+    watchdog_->start_repeating(std::max<uint64_t>(1, watchdog_us / 2000), [] { ::sd_notify(0, "WATCHDOG=1"); });
+  }
+  return Status::ok();
+}
+
+Status Daemon::start_control_plane() {
+  auto key = load_cluster_key(config_.control.cluster_key_file);
+  if (!key) return key.status();
+  ControlPlaneOptions options;
+  options.self = {random_u64(), node_name_, node_address_, 0};
+  options.listen_address = resolve_listen(config_, node_address_);
+  options.listen_port = config_.control.port;
+  options.cluster_key = std::move(key).value();
+  options.heartbeat_interval_ms = config_.control.heartbeat_interval_ms;
+  options.peer_timeout_ms = config_.control.peer_timeout_ms;
+  options.connect_timeout_ms = config_.control.connect_timeout_ms;
+  if (options.cluster_key.empty()) {
+    BRAID_LOG_INFO("no control.cluster_key_file: this node works alone, or with daemons on its loopback addresses");
+  }
+  auto control_plane = ControlPlane::create(*loop_, clock_, std::move(options), *jobs_);
+  if (!control_plane) return control_plane.status();
+  control_plane_ = std::move(control_plane).value();
+  return Status::ok();
+}
+
+Status Daemon::start_transport() {
+  EngineOptions engine;
+  engine.io_loops = io_threads(config_);
+  engine.unit_bytes = config_.collective.unit_bytes;
+  engine.chunk_bytes = config_.transport.chunk_bytes;
+  engine.streams = config_.collective.streams;
+  auto engines = EnginePool::create(*loop_, engine,
+                                    {[this](const OperationKey& key) { jobs_->on_operation_done(key); },
+                                     [this](const OperationKey& key) { jobs_->on_operation_retired(key); }});
+  if (!engines) return engines.status();
+  engines_ = std::move(engines).value();
+
+  TransportOptions options;
+  options.rails = rails_;
+  options.transports = config_.transport.transports;
+  options.flows_per_link = flows_per_link(config_);
+  options.chunk_bytes = config_.transport.chunk_bytes;
+  options.window_bytes = config_.transport.window_bytes;
+  auto transport = Transport::create(*loop_, engines_->io_loops(), options, *control_plane_);
+  if (!transport) return transport.status();
+  transport_ = std::move(transport).value();
+  transport_->set_link_lost_callback(
+      [this](const Peer& peer, const Status& reason) { jobs_->on_link_lost(peer, reason); });
+  engines_->set_transport(*transport_);
+  engines_->run_threads();
+  return Status::ok();
+}
+
+Status Daemon::start_client_server() {
+  ClientServerOptions options;
+  options.path = config_.client.socket;
+  options.group = config_.client.group;
+  options.mode = config_.client.mode;
+  options.node_name = node_name_;
+  options.daemon_version = kBraidVersion;
+  auto server = ClientServer::create(*loop_, std::move(options), *jobs_);
+  if (!server) return server.status();
+  client_server_ = std::move(server).value();
+  jobs_->set_status_query_handler([this](ClientConnection& connection) {
+    transport_->query_flows([this, id = connection.id()](const std::vector<FlowStatus>& flows) {
+      if (client_server_ == nullptr) return;
+      if (ClientConnection* asker = client_server_->find(id)) answer_status(*asker, flows);
+    });
+  });
+  return Status::ok();
+}
+
+Status Daemon::start_metrics() {
+  before_sleep_ = std::make_unique<Handle<uv_prepare_t>>();
+  uv_prepare_init(loop_->uv(), before_sleep_->get());
+  before_sleep_->set_initialised();
+  before_sleep_->get()->data = this;
+  uv_prepare_start(before_sleep_->get(),
+                   [](uv_prepare_t* prepare) { static_cast<Daemon*>(prepare->data)->publish_gauges(); });
+  if (config_.metrics.port == 0) return Status::ok();
+
+  // "UCX 1.13.1, tcp on eth0, …" → "1.13.1"
+  const std::string transport = transport_->description();
+  const std::string ucx = transport.substr(transport.find(' ') + 1, transport.find(',') - transport.find(' ') - 1);
+  const double started = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+  auto server = MetricsServer::create(config_.metrics.address, config_.metrics.port, {[this, ucx, started] {
+    auto samples = daemon_samples(gauges_, *transport_, *engines_);
+    samples.push_back({Metric::BuildInfo, {kBraidVersion, ucx}, 1});
+    samples.push_back({Metric::StartTime, {}, started});
+    return samples;
+  }});
+  if (!server) return server.status();
+  metrics_ = std::move(server).value();
+  return Status::ok();
+}
+
+void Daemon::run() {
+  BRAID_LOG_INFO("braidd {} on node '{}' is ready: {}; clients at {}, peers at {}:{}{}", kBraidVersion, node_name_,
+                 transport_->description(), config_.client.socket, control_plane_->self().address,
+                 control_plane_->self().port,
+                 metrics_ == nullptr ? std::string(", no metrics")
+                                     : fmt::format(", metrics at {}:{}", config_.metrics.address, config_.metrics.port));
+  ::sd_notify(0, "READY=1");
+  loop_->run();
+}
+
+void Daemon::stop() {
+  if (is_stopping_) return;
+  is_stopping_ = true;
+  ::sd_notify(0, "STOPPING=1");
+  if (client_server_ != nullptr) client_server_->stop_accepting();
+  const auto close_transport = [this] {
+    if (transport_ == nullptr) return loop_->stop();
+    transport_->close([this] { loop_->stop(); });
+  };
+  if (client_server_ == nullptr) return close_transport();
+  BRAID_LOG_INFO("braidd on node '{}' is stopping", node_name_);
+  jobs_->drain(close_transport);
+}
+
+void Daemon::reload() {
+  const LoadedConfig loaded = load_config(invocation_.config_file, invocation_.settings);
+  if (!loaded.is_ok()) {
+    BRAID_LOG_ERROR("SIGHUP: nothing was changed, the new configuration is wrong: {}", loaded.error_text());
+    return;
+  }
+  const auto changes = diff_config(config_, loaded.config);
+  if (changes.empty()) BRAID_LOG_INFO("SIGHUP: the configuration has not changed");
+  for (const ConfigChange& change : changes) {
+    if (change.reloadable) {
+      BRAID_LOG_INFO("SIGHUP: {}: {} → {}", change.key, change.before, change.after);
+    } else {
+      BRAID_LOG_WARN("SIGHUP: {}: {} → {} needs a restart; it stays as it was", change.key, change.before, change.after);
+    }
+  }
+  config_ = merge_reloadable(config_, loaded.config);
+  (void)set_log_level(config_.log.level);  // load_config has checked it
+  jobs_->set_operation_timeout_ms(config_.collective.operation_timeout_ms);
+}
+
+void Daemon::answer_status(ClientConnection& connection, const std::vector<FlowStatus>& flows) {
+  flatbuffers::FlatBufferBuilder builder;
+  const auto json = builder.CreateString(to_json(status(flows)));
+  const auto body = proto::CreateStatusReply(builder, json);
+  builder.Finish(proto::CreateClientMessage(builder, proto::ClientBody::StatusReply, body.Union()));
+  connection.send(builder);
+}
+
+DaemonStatus Daemon::status(const std::vector<FlowStatus>& flows) const {
+  DaemonStatus status;
+  status.version = kBraidVersion;
+  status.node = {node_name_, fmt::format("{:016x}", control_plane_->self().id), node_address_};
+  status.uptime_seconds = static_cast<double>(clock_.now_ns() - started_ns_) / 1e9;
+  status.transport = transport_->description();
+  status.rails = rails_;
+  for (const FlowStatus& flow : flows) {
+    status.flows.push_back({flow.peer, flow.outgoing ? "out" : "in", flow.io_loop, flow.flow, flow.rail, flow.state,
+                            flow.bytes_sent, flow.bytes_received, flow.failures});
+  }
+  status.jobs = jobs_->job_statuses();
+  for (const Peer& peer : control_plane_->peers()) status.peers.push_back({peer.name, peer.address, peer.port});
+  for (const MetricSample& sample : daemon_samples(gauges_, *transport_, *engines_)) {
+    std::string name(metric_info(sample.metric).name);
+    for (const std::string& label : sample.label_values) name += "." + label;
+    status.counters[name] += static_cast<uint64_t>(sample.value);
+  }
+  return status;
+}
+
+void Daemon::publish_gauges() {
+  const auto store = [](std::atomic<uint64_t>& gauge, uint64_t value) { gauge.store(value, std::memory_order_relaxed); };
+  store(gauges_.jobs, jobs_->jobs());
+  store(gauges_.operations_pending, jobs_->operations_pending());
+  store(gauges_.control_peers, control_plane_->peers().size());
+  store(gauges_.rejected_peers, control_plane_->counters().connections_refused);
+  if (client_server_ != nullptr) {
+    const ClientServerCounters clients = client_server_->counters();
+    store(gauges_.client_connections, clients.connections_open);
+    store(gauges_.rejected_clients, clients.connections_refused + clients.handshakes_timed_out +
+                                        clients.version_mismatches + clients.protocol_errors);
+  }
+  store(gauges_.operation_bytes, job_counters_.operation_bytes);
+  for (size_t i = 0; i < job_counters_.operations.size(); ++i) store(gauges_.operations[i], job_counters_.operations[i]);
+  for (size_t i = 0; i < job_counters_.failures.size(); ++i) store(gauges_.job_failures[i], job_counters_.failures[i]);
+}
+
+}  // namespace braid

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "config/config.h"
+#include "daemon/daemon_metrics.h"
+#include "ipc/client_server.h"
+#include "job/engine_pool.h"
+#include "job/job_manager.h"
+#include "loop/signal.h"
+#include "metrics/metrics_server.h"
+#include "net/control_plane.h"
+#include "net/transport.h"
+
+namespace braid {
+
+// How the daemon was started; SIGHUP reads the same again.
+struct DaemonInvocation {
+  std::optional<std::string> config_file;
+  std::vector<std::string> settings;  // --set KEY=VALUE
+};
+
+// braidd: puts the parts together, in the order in which they need each other, and takes them apart again. No algorithms.
+class Daemon {
+ public:
+  static Result<std::unique_ptr<Daemon>> create(DaemonInvocation invocation, DaemonConfig config);
+  ~Daemon();
+
+  // Serves until SIGTERM or SIGINT, then drains.
+  void run();
+
+ private:
+  Daemon(DaemonInvocation invocation, DaemonConfig config, std::unique_ptr<Loop> loop);
+  Status start();
+  Status start_control_plane();
+  Status start_transport();
+  Status start_client_server();
+  Status start_metrics();
+  void reload();
+  void stop();
+  void answer_status(ClientConnection& connection, const std::vector<FlowStatus>& flows);
+  DaemonStatus status(const std::vector<FlowStatus>& flows) const;
+  void publish_gauges();
+
+  const DaemonInvocation invocation_;
+  DaemonConfig config_;
+  SystemClock clock_;
+  const uint64_t started_ns_;
+  std::string node_name_;
+  std::string node_address_;
+  std::vector<std::string> rails_;
+  JobCounters job_counters_;
+  DaemonGauges gauges_;
+
+  std::unique_ptr<Loop> loop_;
+  std::unique_ptr<JobManager> jobs_;
+  std::unique_ptr<ControlPlane> control_plane_;
+  std::unique_ptr<EnginePool> engines_;
+  std::unique_ptr<Transport> transport_;
+  std::unique_ptr<ClientServer> client_server_;
+  std::unique_ptr<MetricsServer> metrics_;
+  std::vector<std::unique_ptr<Signal>> signals_;
+  std::unique_ptr<Timer> watchdog_;
+  std::unique_ptr<Handle<uv_prepare_t>> before_sleep_;
+  bool is_stopping_ = false;
+};
+
+}  // namespace braid

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/daemon_metrics.h"
+
+#include "job/engine_pool.h"
+#include "net/transport.h"
+
+namespace braid {
+
+std::vector<MetricSample> daemon_samples(const DaemonGauges& gauges, const Transport& transport,
+                                         const EnginePool& engines) {
+  std::vector<MetricSample> samples;
+  auto add = [&samples](Metric metric, uint64_t value, std::vector<std::string> labels = {}) {
+    samples.push_back({metric, std::move(labels), static_cast<double>(value)});
+  };
+  add(Metric::Jobs, gauges.jobs);
+  add(Metric::ClientConnections, gauges.client_connections);
+  add(Metric::ControlPeers, gauges.control_peers);
+  add(Metric::OperationsPending, gauges.operations_pending);
+  add(Metric::OperationBytes, gauges.operation_bytes);
+  add(Metric::RejectedConnections, gauges.rejected_clients, {"client"});
+  add(Metric::RejectedConnections, gauges.rejected_peers, {"control"});
+  for (uint8_t i = 0; i < kCollectiveCount; ++i) {
+    add(Metric::Operations, gauges.operations[i], {to_string(static_cast<Collective>(i))});
+  }
+  for (uint8_t code = 1; code <= kStatusCodeMax; ++code) {
+    add(Metric::JobFailures, gauges.job_failures[code], {reason_label(static_cast<StatusCode>(code))});
+  }
+
+  const TransportCounters wire = transport.counters();
+  add(Metric::WireBytes, wire.bytes_sent, {"sent"});
+  add(Metric::WireBytes, wire.bytes_received, {"received"});
+  add(Metric::Chunks, wire.chunks_sent, {"sent"});
+  add(Metric::Chunks, wire.chunks_received, {"received"});
+  add(Metric::ChunksResent, wire.chunks_resent);
+  add(Metric::ChunksDiscarded, wire.chunks_rejected, {"rejected"});
+  add(Metric::Flows, wire.flows_open, {"open"});
+  add(Metric::FlowFailures, wire.flow_failures);
+
+  const EngineCounters engine = engines.counters();
+  add(Metric::Units, engine.units_done);
+  add(Metric::ChunksDiscarded, engine.chunks_duplicate, {"duplicate"});
+  add(Metric::ChunksDiscarded, engine.chunks_stale, {"stale"});
+  add(Metric::ChunksDiscarded, engine.chunks_malformed, {"malformed"});
+  return samples;
+}
+
+}  // namespace braid

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "metrics/families.h"
+#include "proto/types.h"
+
+namespace braid {
+
+class EnginePool;
+class Transport;
+
+// The control loop's numbers where a scrape can read them: the loop stores them each time before it sleeps.
+struct DaemonGauges {
+  std::atomic<uint64_t> jobs{0};
+  std::atomic<uint64_t> client_connections{0};
+  std::atomic<uint64_t> control_peers{0};
+  std::atomic<uint64_t> operations_pending{0};
+  std::atomic<uint64_t> operation_bytes{0};
+  std::atomic<uint64_t> rejected_clients{0};
+  std::atomic<uint64_t> rejected_peers{0};
+  std::array<std::atomic<uint64_t>, kCollectiveCount> operations{};
+  std::array<std::atomic<uint64_t>, kStatusCodeMax + 1> job_failures{};
+};
+
+// Everything that /metrics shows. Any thread.
+std::vector<MetricSample> daemon_samples(const DaemonGauges& gauges, const Transport& transport,
+                                         const EnginePool& engines);
+
+}  // namespace braid

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <span>
+
+namespace braid::proto {
+
+static_assert(std::endian::native == std::endian::little, "the wire is little-endian, as is every host braid runs on");
+
+// Active message ids.
+inline constexpr unsigned kChunkMessage = 1;
+inline constexpr unsigned kAckMessage = 2;
+
+inline constexpr uint16_t kChunkMagic = 0xB4A1;
+inline constexpr uint8_t kChunkVersion = 1;
+inline constexpr uint32_t kChunkBytesMax = 4u << 20;
+
+enum class Phase : uint8_t { ReduceScatter = 1, AllGather = 2 };
+
+// The header of every chunk: says by itself what the bytes belong to, so nodes need not agree on an order.
+// (job_key, tensor, step, unit, phase, segment, chunk) is a chunk's identity: receivers drop what they already have.
+struct ChunkHeader {
+  uint16_t magic;
+  uint8_t version;
+  uint8_t phase;         // Phase
+  uint32_t unit;         // index in the operation
+  uint64_t link_secret;  // learned over the control connection only
+  uint64_t job_key;      // names the job and its epoch
+  uint64_t tensor;       // hash of the tensor's name (of the first one's, for a bucket)
+  uint64_t step;
+  uint32_t segment;   // owner's place in the ring
+  uint32_t chunk;     // index in the segment of the unit
+  uint32_t bytes;     // of payload
+  uint32_t reserved;  // 0
+  uint64_t sequence;  // 1, 2, 3, … on this flow
+};
+static_assert(sizeof(ChunkHeader) == 64);
+
+// Everything up to and including `sequence` has arrived on this flow and was taken or dropped for good.
+struct AckHeader {
+  uint16_t magic;
+  uint8_t version;
+  uint8_t reserved[5];
+  uint64_t link_secret;
+  uint64_t sequence;
+};
+static_assert(sizeof(AckHeader) == 24);
+
+// Checked views of bytes that came from the network; nothing if they cannot be what they claim.
+inline std::optional<ChunkHeader> parse_chunk_header(std::span<const uint8_t> header, size_t payload_bytes) {
+  ChunkHeader parsed;
+  if (header.size() != sizeof(parsed)) return std::nullopt;
+  std::memcpy(&parsed, header.data(), sizeof(parsed));
+  const bool phase_is_known = parsed.phase == static_cast<uint8_t>(Phase::ReduceScatter) ||
+                              parsed.phase == static_cast<uint8_t>(Phase::AllGather);
+  if (parsed.magic != kChunkMagic || parsed.version != kChunkVersion || !phase_is_known ||
+      parsed.bytes != payload_bytes || parsed.bytes > kChunkBytesMax || parsed.reserved != 0) {
+    return std::nullopt;
+  }
+  return parsed;
+}
+
+inline std::optional<AckHeader> parse_ack_header(std::span<const uint8_t> header) {
+  AckHeader parsed;
+  if (header.size() != sizeof(parsed)) return std::nullopt;
+  std::memcpy(&parsed, header.data(), sizeof(parsed));
+  if (parsed.magic != kChunkMagic || parsed.version != kChunkVersion) return std::nullopt;
+  return parsed;
+}
+
+}  // namespace braid::proto

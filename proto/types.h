@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace braid {
+
+// These numbers are braid_dtype, braid_reduction and braid_collective of braid.h, and cross every boundary.
+enum class DataType : uint8_t { Float32 = 0, Float64, Float16, BFloat16, Int32, Int64, Uint8 };
+enum class Reduction : uint8_t { Sum = 0, Average, Min, Max, Product };
+enum class Collective : uint8_t { AllReduce = 0, Broadcast, AllGather, ReduceScatter, Barrier };
+
+inline constexpr uint8_t kDataTypeCount = 7;
+inline constexpr uint8_t kReductionCount = 5;
+inline constexpr uint8_t kCollectiveCount = 5;
+
+constexpr size_t element_bytes(DataType dtype) {
+  switch (dtype) {
+    case DataType::Float32:
+    case DataType::Int32:
+      return 4;
+    case DataType::Float64:
+    case DataType::Int64:
+      return 8;
+    case DataType::Float16:
+    case DataType::BFloat16:
+      return 2;
+    case DataType::Uint8:
+      return 1;
+  }
+  return 0;
+}
+
+constexpr const char* to_string(DataType dtype) {
+  switch (dtype) {
+    case DataType::Float32:
+      return "float32";
+    case DataType::Float64:
+      return "float64";
+    case DataType::Float16:
+      return "float16";
+    case DataType::BFloat16:
+      return "bfloat16";
+    case DataType::Int32:
+      return "int32";
+    case DataType::Int64:
+      return "int64";
+    case DataType::Uint8:
+      return "uint8";
+  }
+  return "?";
+}
+
+constexpr const char* to_string(Reduction reduction) {
+  switch (reduction) {
+    case Reduction::Sum:
+      return "sum";
+    case Reduction::Average:
+      return "average";
+    case Reduction::Min:
+      return "min";
+    case Reduction::Max:
+      return "max";
+    case Reduction::Product:
+      return "product";
+  }
+  return "?";
+}
+
+constexpr const char* to_string(Collective collective) {
+  switch (collective) {
+    case Collective::AllReduce:
+      return "all-reduce";
+    case Collective::Broadcast:
+      return "broadcast";
+    case Collective::AllGather:
+      return "all-gather";
+    case Collective::ReduceScatter:
+      return "reduce-scatter";
+    case Collective::Barrier:
+      return "barrier";
+  }
+  return "?";
+}
+
+}  // namespace braid

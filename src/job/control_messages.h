@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <flatbuffers/flatbuffers.h>
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "collective/operation.h"
+#include "job/signature.h"
+#include "net/peer.h"
+
+namespace braid {
+
+// A node of a job and its ranks, as JobStart carries it.
+struct MemberNode {
+  Peer peer;
+  std::vector<uint32_t> ranks;  // ascending
+};
+
+// Finished control messages of the job layer, one function per table of proto/control.fbs.
+using ControlBuffer = flatbuffers::FlatBufferBuilder;
+
+ControlBuffer make_join_job(const std::string& name, uint32_t world_size, uint32_t rank, int64_t process_id,
+                            uint32_t timeout_ms);
+ControlBuffer make_job_start(const std::string& name, uint32_t world_size, uint32_t epoch, uint64_t job_key,
+                             std::span<const MemberNode> nodes);
+ControlBuffer make_job_ready(uint64_t job_key);
+ControlBuffer make_job_go(uint64_t job_key);
+ControlBuffer make_fail_job(uint64_t job_key, const std::string& name, const Status& reason);
+ControlBuffer make_job_failed(uint64_t job_key, const std::string& name, const Status& reason);
+ControlBuffer make_rank_left(uint64_t job_key, uint32_t rank);
+ControlBuffer make_job_ended(uint64_t job_key);
+ControlBuffer make_operation_ready(const OperationKey& key, const Signature& signature);
+ControlBuffer make_operation_query(const OperationKey& key);
+ControlBuffer make_operation_report(const OperationKey& key, std::span<const uint32_t> missing_ranks,
+                                    const std::string& detail);
+ControlBuffer make_operation_overdue(const OperationKey& key, uint32_t timeout_ms, const std::string& description);
+
+// Reads the two failure tables; a code out of range becomes Internal.
+Status failure_status(uint8_t code, const flatbuffers::String* reason);
+
+}  // namespace braid

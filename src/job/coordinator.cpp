@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "job/coordinator.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "base/log.h"
+#include "base/random.h"
+
+namespace braid {
+namespace {
+
+constexpr uint32_t kReadyTimeoutMs = 30'000;
+
+// The missing ranks of a forming job for people: the first few, then how many more.
+std::string describe_missing(const std::vector<uint32_t>& missing) {
+  constexpr size_t kNamed = 8;
+  if (missing.size() <= kNamed) return fmt::format("{}", fmt::join(missing, ", "));
+  return fmt::format("{} and {} more", fmt::join(missing.begin(), missing.begin() + kNamed, ", "),
+                     missing.size() - kNamed);
+}
+
+}  // namespace
+
+bool Coordinator::on_control_message(const Peer& from, const proto::ControlMessage& message) {
+  switch (message.body_type()) {
+    case proto::ControlBody::JoinJob:
+      on_join(from, *message.body_as_JoinJob());
+      return true;
+    case proto::ControlBody::JobReady:
+      on_ready(from, message.body_as_JobReady()->job_key());
+      return true;
+    case proto::ControlBody::FailJob:
+      on_fail(from, *message.body_as_FailJob());
+      return true;
+    case proto::ControlBody::RankLeft:
+      on_rank_left(from, *message.body_as_RankLeft());
+      return true;
+    case proto::ControlBody::OperationOverdue:
+      if (find_member(from, message.body_as_OperationOverdue()->job_key()) != nullptr) {
+        on_overdue(*message.body_as_OperationOverdue());
+      }
+      return true;
+    case proto::ControlBody::OperationReport: {
+      const auto& report = *message.body_as_OperationReport();
+      ActiveJob* job = find_member(from, report.job_key());
+      if (job != nullptr && job->investigation != nullptr &&
+          job->investigation->key() == OperationKey{report.job_key(), report.tensor(), report.step()}) {
+        job->investigation->on_report(from.id, report);
+      }
+      return true;
+    }
+    default:
+      return false;
+  }
+}
+
+void Coordinator::on_join(const Peer& from, const proto::JoinJob& join) {
+  const std::string name = join.name()->str();
+  const uint32_t rank = join.rank();
+  auto refuse = [&](const Status& reason) {
+    BRAID_LOG_WARN("job '{}': rank {} on node '{}' refused: {}", name, rank, from.name, reason.message());
+    send(from, make_job_failed(0, name, reason));
+  };
+  if (join.world_size() == 0 || join.world_size() > kWorldSizeMax || rank >= join.world_size()) {
+    return refuse(make_status(StatusCode::InvalidArgument, "rank {} of world size {} makes no sense", rank,
+                              join.world_size()));
+  }
+  auto [position, is_new] = forming_.try_emplace(name);
+  FormingJob& job = position->second;
+  if (is_new) {
+    if (forming_.size() > kFormingJobsMax) {
+      forming_.erase(position);
+      return refuse(make_status(StatusCode::ResourceExhausted, "{} jobs are being formed here already",
+                                kFormingJobsMax));
+    }
+    job.name = name;
+    job.world_size = join.world_size();
+    job.timeout_ms = join.timeout_ms();
+    job.deadline = std::make_unique<Timer>(loop_);
+    job.deadline->start_once(job.timeout_ms, [this, name] {
+      const FormingJob& late = forming_.at(name);
+      std::vector<uint32_t> missing;
+      for (uint32_t r = 0; r < late.world_size; ++r) {
+        if (!late.members.contains(r)) missing.push_back(r);
+      }
+      fail_forming(name, make_status(StatusCode::DeadlineExceeded,
+                                     "job '{}': {} of {} ranks joined within {} ms; missing: rank {}", name,
+                                     late.members.size(), late.world_size, late.timeout_ms,
+                                     describe_missing(missing)));
+    });
+  }
+  if (join.world_size() != job.world_size) {
+    const auto& [other_rank, other] = *job.members.begin();
+    return fail_forming(
+        name, make_status(StatusCode::Mismatch,
+                          "job '{}': ranks disagree about the world size: rank {} (node '{}') says {}, rank {} "
+                          "(node '{}') says {}",
+                          name, other_rank, other.peer.name, job.world_size, rank, from.name, join.world_size()));
+  }
+  if (const auto other = job.members.find(rank); other != job.members.end()) {
+    // The second one is told as well, although it is no member.
+    const Status reason = make_status(
+        StatusCode::AlreadyExists, "job '{}': rank {} was given twice: node '{}' (process {}) and node '{}' (process {})",
+        name, rank, other->second.peer.name, other->second.process_id, from.name, join.process_id());
+    send(from, make_job_failed(0, name, reason));
+    return fail_forming(name, reason);
+  }
+  job.members[rank] = {from, join.process_id()};
+  BRAID_LOG_INFO("job '{}': rank {} on node '{}' joined ({} of {})", name, rank, from.name, job.members.size(),
+                 job.world_size);
+  if (job.members.size() == job.world_size) start(job);
+}
+
+void Coordinator::start(FormingJob& forming) {
+  ActiveJob job;
+  job.name = forming.name;
+  job.key = random_u64();
+  job.world_size = forming.world_size;
+  // Members are visited by rank, so nodes come out in the order of their lowest rank.
+  for (const auto& [rank, member] : forming.members) {
+    auto node = std::find_if(job.nodes.begin(), job.nodes.end(),
+                             [&](const MemberNode& n) { return n.peer.id == member.peer.id; });
+    if (node == job.nodes.end()) {
+      job.nodes.push_back({member.peer, {}});
+      node = std::prev(job.nodes.end());
+    }
+    node->ranks.push_back(rank);
+  }
+  if (epochs_.size() >= kEpochsRemembered && !epochs_.contains(job.name)) epochs_.clear();
+  const uint32_t epoch = ++epochs_[job.name];
+  BRAID_LOG_INFO("job '{}': all {} ranks on {} nodes joined, epoch {}", job.name, job.world_size, job.nodes.size(),
+                 epoch);
+  const uint64_t key = job.key;
+  job.deadline = std::make_unique<Timer>(loop_);
+  job.deadline->start_once(kReadyTimeoutMs, [this, key] {
+    const ActiveJob& late = active_.at(key);
+    std::vector<std::string> waiting;
+    for (const MemberNode& node : late.nodes) {
+      if (!late.nodes_ready.contains(node.peer.id)) waiting.push_back(node.peer.name);
+    }
+    fail_active(key, make_status(StatusCode::DeadlineExceeded, "job '{}': not ready within {} ms: node {}", late.name,
+                                 kReadyTimeoutMs, fmt::join(waiting, ", ")));
+  });
+  forming_.erase(std::string(job.name));  // `forming` is gone from here on
+  const auto& active = active_.emplace(key, std::move(job)).first->second;
+  for (const MemberNode& node : active.nodes) {
+    send(node.peer, make_job_start(active.name, active.world_size, epoch, key, active.nodes));
+  }
+}
+
+void Coordinator::on_ready(const Peer& from, uint64_t job_key) {
+  ActiveJob* job = find_member(from, job_key);
+  if (job == nullptr) return;
+  job->nodes_ready.insert(from.id);
+  if (job->nodes_ready.size() < job->nodes.size()) return;
+  job->deadline.reset();
+  for (const MemberNode& node : job->nodes) send(node.peer, make_job_go(job_key));
+}
+
+void Coordinator::on_fail(const Peer& from, const proto::FailJob& fail) {
+  const Status reason = failure_status(fail.code(), fail.reason());
+  if (fail.job_key() != 0) {
+    if (find_member(from, fail.job_key()) != nullptr) fail_active(fail.job_key(), reason);
+    return;
+  }
+  const std::string name = fail.name()->str();
+  const auto job = forming_.find(name);
+  if (job == forming_.end()) return;
+  const bool is_member = std::any_of(job->second.members.begin(), job->second.members.end(),
+                                     [&](const auto& member) { return member.second.peer.id == from.id; });
+  if (is_member) fail_forming(name, reason);
+}
+
+void Coordinator::on_rank_left(const Peer& from, const proto::RankLeft& left) {
+  ActiveJob* job = find_member(from, left.job_key());
+  if (job == nullptr) return;
+  const auto node = std::find_if(job->nodes.begin(), job->nodes.end(),
+                                 [&](const MemberNode& n) { return n.peer.id == from.id; });
+  if (std::find(node->ranks.begin(), node->ranks.end(), left.rank()) == node->ranks.end()) return;
+  job->ranks_left.insert(left.rank());
+  if (job->ranks_left.size() < job->world_size) return;
+  BRAID_LOG_INFO("job '{}': all ranks have left", job->name);
+  for (const MemberNode& member : job->nodes) send(member.peer, make_job_ended(job->key));
+  active_.erase(left.job_key());
+}
+
+void Coordinator::on_overdue(const proto::OperationOverdue& overdue) {
+  ActiveJob& job = active_.at(overdue.job_key());
+  if (job.investigation != nullptr) return;  // the first one speaks for the job: it ends it
+  const uint64_t job_key = job.key;
+  job.investigation = std::make_unique<Investigation>(
+      loop_, overdue, job.nodes, [this, job_key](const Status& reason) {
+        loop_.defer([this, job_key, reason] { fail_active(job_key, reason); });
+      });
+  for (const MemberNode& node : job.nodes) {
+    send(node.peer, make_operation_query(job.investigation->key()));
+  }
+}
+
+void Coordinator::on_peer_lost(const Peer& peer, const Status& reason) {
+  std::vector<std::string> forming;
+  for (const auto& [name, job] : forming_) {
+    for (const auto& [rank, member] : job.members) {
+      if (member.peer.id == peer.id) {
+        forming.push_back(name);
+        break;
+      }
+    }
+  }
+  for (const std::string& name : forming) {
+    fail_forming(name, make_status(StatusCode::JobFailed, "job '{}': lost a node: {}", name, reason.message()));
+  }
+  std::vector<uint64_t> active;
+  for (const auto& [key, job] : active_) {
+    for (const MemberNode& node : job.nodes) {
+      if (node.peer.id == peer.id) active.push_back(key);
+    }
+  }
+  for (const uint64_t key : active) {
+    const ActiveJob& job = active_.at(key);
+    const auto node = std::find_if(job.nodes.begin(), job.nodes.end(),
+                                   [&](const MemberNode& n) { return n.peer.id == peer.id; });
+    fail_active(key, make_status(StatusCode::JobFailed, "job '{}': lost node '{}' with rank {}: {}", job.name,
+                                 peer.name, fmt::join(node->ranks, ", "), reason.message()));
+  }
+}
+
+void Coordinator::fail_forming(const std::string& name, const Status& reason) {
+  const auto job = forming_.find(name);
+  if (job == forming_.end()) return;
+  BRAID_LOG_WARN("{}", reason.message());
+  std::set<NodeId> told;
+  for (const auto& [rank, member] : job->second.members) {
+    if (told.insert(member.peer.id).second) send(member.peer, make_job_failed(0, name, reason));
+  }
+  forming_.erase(std::string(name));
+}
+
+void Coordinator::fail_active(uint64_t job_key, const Status& reason) {
+  const auto position = active_.find(job_key);
+  if (position == active_.end()) return;
+  // Out of the map first: a message that cannot be sent must not find it again.
+  const ActiveJob job = std::move(position->second);
+  active_.erase(position);
+  BRAID_LOG_WARN("job '{}' failed: {}", job.name, reason.message());
+  for (const MemberNode& node : job.nodes) send(node.peer, make_job_failed(job_key, job.name, reason));
+}
+
+void Coordinator::send(const Peer& to, ControlBuffer message) {
+  // A peer that cannot be reached is reported as lost by the control plane; there is nothing to add here.
+  if (const Status sent = control_plane_.send(to.id, message); !sent) {
+    BRAID_LOG_DEBUG("cannot tell node '{}': {}", to.name, sent.message());
+  }
+}
+
+Coordinator::ActiveJob* Coordinator::find_member(const Peer& from, uint64_t job_key) {
+  const auto position = active_.find(job_key);
+  if (position == active_.end()) return nullptr;
+  for (const MemberNode& node : position->second.nodes) {
+    if (node.peer.id == from.id) return &position->second;
+  }
+  return nullptr;
+}
+
+}  // namespace braid

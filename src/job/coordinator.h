@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "job/control_messages.h"
+#include "job/investigation.h"
+#include "loop/timer.h"
+#include "net/control_plane.h"
+
+namespace braid {
+
+// Brings the ranks of jobs together whose trainers named this node as their master: gathers JoinJob until all ranks are
+// there, fixes epoch, key and ring order (nodes by their lowest rank), tells everyone, and spreads failures and the end.
+// Not on the hot path. Control loop only.
+//
+//   forming  --all ranks joined-->  starting  --all nodes ready-->  running  --all ranks left-->  (forgotten)
+//      |                               |                              |
+//      +------- a failure, a lost node, a deadline, a contradiction: JobFailed to all -----------> (forgotten)
+class Coordinator {
+ public:
+  static constexpr size_t kFormingJobsMax = 1024;
+  static constexpr size_t kEpochsRemembered = 4096;
+  static constexpr uint32_t kWorldSizeMax = 65536;
+
+  Coordinator(Loop& loop, ControlPlane& control_plane) : loop_(loop), control_plane_(control_plane) {}
+
+  // JoinJob, JobReady, FailJob, RankLeft, OperationOverdue, OperationReport; false for any other message.
+  bool on_control_message(const Peer& from, const proto::ControlMessage& message);
+  void on_peer_lost(const Peer& peer, const Status& reason);
+
+ private:
+  struct Member {
+    Peer peer;
+    int64_t process_id = 0;
+  };
+  struct FormingJob {
+    std::string name;
+    uint32_t world_size = 0;
+    uint32_t timeout_ms = 0;
+    std::map<uint32_t, Member> members;  // by rank
+    std::unique_ptr<Timer> deadline;
+  };
+  struct ActiveJob {
+    std::string name;
+    uint64_t key = 0;
+    uint32_t world_size = 0;
+    std::vector<MemberNode> nodes;
+    std::set<NodeId> nodes_ready;
+    std::set<uint32_t> ranks_left;
+    std::unique_ptr<Timer> deadline;  // for becoming ready
+    std::unique_ptr<Investigation> investigation;
+  };
+
+  void on_join(const Peer& from, const proto::JoinJob& join);
+  void on_ready(const Peer& from, uint64_t job_key);
+  void on_fail(const Peer& from, const proto::FailJob& fail);
+  void on_rank_left(const Peer& from, const proto::RankLeft& left);
+  void on_overdue(const proto::OperationOverdue& overdue);
+  void start(FormingJob& forming);
+  void fail_forming(const std::string& name, const Status& reason);
+  void fail_active(uint64_t job_key, const Status& reason);
+  void send(const Peer& to, ControlBuffer message);
+  ActiveJob* find_member(const Peer& from, uint64_t job_key);
+
+  Loop& loop_;
+  ControlPlane& control_plane_;
+  std::unordered_map<std::string, FormingJob> forming_;
+  std::unordered_map<uint64_t, ActiveJob> active_;
+  std::unordered_map<std::string, uint32_t> epochs_;
+};
+
+}  // namespace braid

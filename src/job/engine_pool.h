@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <thread>
+#include <unordered_map>
+#include <variant>
+#include <vector>
+
+#include "collective/engine.h"
+#include "loop/door.h"
+#include "net/transport.h"
+
+namespace braid {
+
+// The I/O loops, their threads and their engines, as the control loop sees them: one door into each loop, one door back. Every
+// operation goes to all loops (each runs its own units of it) and is done when all of them are. Control loop only.
+class EnginePool {
+ public:
+  static constexpr size_t kDoorCapacity = 1 << 18;
+
+  struct Events {
+    std::function<void(const OperationKey&)> on_done;     // see Engine::Events; over all loops
+    std::function<void(const OperationKey&)> on_retired;
+  };
+
+  // `options.io_loop` is filled in for each loop.
+  static Result<std::unique_ptr<EnginePool>> create(Loop& control_loop, EngineOptions options, Events events);
+  EnginePool(const EnginePool&) = delete;
+  EnginePool& operator=(const EnginePool&) = delete;
+  ~EnginePool();  // stops the threads
+
+  // What the transport is made with; then set_transport, then run_threads.
+  std::vector<IoLoop> io_loops();
+  void set_transport(Transport& transport);
+  void run_threads();
+  // The threads have ended when it returns; call it after Transport::close.
+  void stop_threads();
+
+  // False: too many operations wait at the door.
+  bool start(const Operation& operation);
+  bool go(const OperationKey& key);
+  // No event of this job comes from now on.
+  void abort_job(uint64_t job_key);
+
+  EngineCounters counters() const;
+
+ private:
+  struct Start {
+    Operation operation;
+  };
+  struct Go {
+    OperationKey key;
+  };
+  struct Abort {
+    uint64_t job_key;
+  };
+  using Command = std::variant<Start, Go, Abort>;
+
+  struct Event {
+    OperationKey key;
+    bool is_retired = false;
+  };
+  struct Worker {
+    std::unique_ptr<Loop> loop;
+    std::unique_ptr<Engine> engine;
+    std::unique_ptr<Door<Command>> door;
+    std::thread thread;
+  };
+  struct Progress {
+    size_t done = 0;
+    size_t retired = 0;
+  };
+
+  EnginePool(Loop& control_loop, Events events);
+  bool send(const Command& command);
+  void on_event(const Event& event);
+
+  Events events_;
+  Door<Event> events_door_;
+  std::vector<std::unique_ptr<Worker>> workers_;
+  std::unordered_map<OperationKey, Progress, OperationKeyHash> progress_;
+};
+
+}  // namespace braid

@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "job/job.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "base/log.h"
+
+namespace braid {
+namespace {
+
+Signature signature_of(const proto::OperationReady& ready) {
+  Signature signature;
+  signature.collective = static_cast<Collective>(ready.collective());
+  signature.dtype = static_cast<DataType>(ready.dtype());
+  signature.reduction = static_cast<Reduction>(ready.reduction());
+  signature.root = ready.root();
+  signature.count = ready.count();
+  signature.bucket = ready.bucket();
+  return signature;
+}
+
+bool is_known(const proto::OperationReady& ready) {
+  return ready.collective() < kCollectiveCount && ready.dtype() < kDataTypeCount && ready.reduction() < kReductionCount;
+}
+
+}  // namespace
+
+Job::Job(JobServices services, JobPlan plan, std::vector<Session*> sessions, Peer coordinator)
+    : services_(services),
+      plan_(std::move(plan)),
+      coordinator_(std::move(coordinator)),
+      sessions_(std::move(sessions)),
+      deadline_timer_(services.loop),
+      verdict_timer_(services.loop) {
+  BRAID_ASSERT(sessions_.size() == plan_.local_ranks.size(), "one session per local rank");
+  for (Session* session : sessions_) session->join(*this);
+}
+
+Job::~Job() {
+  *is_alive_ = false;
+  // A job that all ranks have left ended well and has nobody to tell.
+  if (std::any_of(sessions_.begin(), sessions_.end(), [](const Session* session) { return session != nullptr; })) {
+    close(make_status(StatusCode::Cancelled, "job '{}': the daemon is shutting down", plan_.name));
+  }
+  services_.engines.abort_job(plan_.key);
+}
+
+void Job::begin() {
+  std::vector<std::shared_ptr<Segment>> arenas;
+  for (const Session* session : sessions_) arenas.push_back(session->arena());
+  auto memory = ResultMemory::create(plan_.name, services_.result_bytes_max, std::move(arenas));
+  if (!memory) return fail(memory.status());
+  memory_ = std::move(memory).value();
+  operations_ = std::make_unique<OperationTable>(plan_.name, plan_.key, plan_.ring, plan_.local_ranks, memory_, *this);
+  connect_neighbours();
+}
+
+void Job::connect_neighbours() {
+  if (plan_.ring->nodes == 1) {
+    check(services_.control_plane.find(coordinator_.id) == nullptr
+              ? make_status(StatusCode::Unavailable, "job '{}': lost its coordinator", plan_.name)
+              : Status::ok());
+    on_neighbour(services_.control_plane.self());
+    return;
+  }
+  // With two nodes the successor is the predecessor; connecting twice does no harm.
+  neighbours_pending_ = 2;
+  for (const MemberNode* node : {&plan_.successor(), &plan_.predecessor()}) {
+    services_.control_plane.connect(
+        node->peer.address, node->peer.port, [this, alive = is_alive_, node](Result<Peer> peer) {
+          if (!*alive || is_closed()) return;
+          if (peer && peer->id != node->peer.id) {
+            peer = make_status(StatusCode::Unavailable, "node '{}' was restarted meanwhile", node->peer.name);
+          }
+          on_neighbour(peer);
+        });
+  }
+}
+
+void Job::on_neighbour(const Result<Peer>& peer) {
+  if (!peer) {
+    return fail(peer.status().with_context(fmt::format("job '{}': node '{}'", plan_.name,
+                                                       services_.control_plane.self().name)));
+  }
+  if (neighbours_pending_ > 0 && --neighbours_pending_ > 0) return;
+  const auto report_ready = [this] {
+    state_ = State::Waiting;
+    auto message = make_job_ready(plan_.key);
+    check(services_.control_plane.send(coordinator_.id, message));
+  };
+  if (plan_.ring->nodes == 1) return report_ready();
+  services_.transport.open_link(plan_.ring->successor, [this, alive = is_alive_, report_ready](const Status& opened) {
+    if (!*alive || state_ != State::Preparing) return;
+    if (!opened) return fail(opened.with_context(fmt::format("job '{}'", plan_.name)));
+    report_ready();
+  });
+}
+
+void Job::on_go() {
+  if (state_ != State::Waiting) return;
+  state_ = State::Running;
+  BRAID_LOG_INFO("job '{}': epoch {} runs: ranks {} here (node {} of {}), {} ranks in all", plan_.name, plan_.epoch,
+                 fmt::join(plan_.local_ranks, ", "), plan_.ring->self, plan_.ring->nodes, plan_.ring->world_size);
+  for (uint32_t i = 0; i < sessions_.size() && state_ == State::Running; ++i) {
+    if (sessions_[i] != nullptr) sessions_[i]->open(plan_.epoch, *memory_, *plan_.ring, i);
+  }
+}
+
+void Job::on_submit(Submission submission) {
+  submission.deadline_ns = services_.clock.now_ns() + uint64_t{submission.timeout_ms} * 1'000'000;
+  check(operations_->submit(submission));
+  if (!deadline_timer_.is_active()) {
+    deadline_timer_.start_repeating(kDeadlineCheckPeriodMs, [this] { check_deadlines(); });
+  }
+}
+
+void Job::on_release(Session& session, const OperationKey& key) {
+  if (const auto local_rank = local_rank_of(session)) operations_->release(*local_rank, key);
+}
+
+void Job::on_successor_ready(const Peer& from, const proto::OperationReady& ready) {
+  if (operations_ == nullptr || is_closed() || from.id != plan_.ring->successor) return;
+  if (!is_known(ready)) {
+    return fail(make_status(StatusCode::Protocol, "job '{}': node '{}' is ready for an operation of unknown kind",
+                            plan_.name, from.name));
+  }
+  check(operations_->on_successor_ready({plan_.key, ready.tensor(), ready.step()}, signature_of(ready)));
+}
+
+void Job::on_operation_done(const OperationKey& key) { operations_->on_done(key); }
+
+void Job::on_operation_retired(const OperationKey& key) { operations_->on_retired(key); }
+
+void Job::on_query(const proto::OperationQuery& query) {
+  if (operations_ == nullptr) return;
+  const OperationKey key{plan_.key, query.tensor(), query.step()};
+  std::vector<uint32_t> missing;
+  std::string detail;
+  for (const uint32_t rank : operations_->missing_ranks(key)) {
+    const size_t local_rank = std::find(plan_.local_ranks.begin(), plan_.local_ranks.end(), rank) - plan_.local_ranks.begin();
+    const Session* session = sessions_[local_rank];
+    // What ended long ago is not in the table any more; the trainer's own account is.
+    if (session != nullptr && session->has_submitted(key.tensor, key.step)) continue;
+    missing.push_back(rank);
+    if (session == nullptr || !detail.empty()) continue;
+    const std::string last = session->last_operation();
+    detail = last.empty() ? fmt::format("rank {} has submitted nothing yet", rank)
+                          : fmt::format("rank {} has last submitted {}", rank, last);
+    if (session->find_tensor(key.tensor) == nullptr) detail += " and has not registered this tensor";
+  }
+  auto message = make_operation_report(key, missing, detail);
+  check(services_.control_plane.send(coordinator_.id, message));
+}
+
+void Job::check_deadlines() {
+  if (!operations_->has_unfinished()) return deadline_timer_.stop();
+  const auto overdue = operations_->take_overdue(services_.clock.now_ns());
+  if (!overdue) return;
+  auto message = make_operation_overdue(overdue->key, overdue->timeout_ms, overdue->description);
+  check(services_.control_plane.send(coordinator_.id, message));
+  const Status reason =
+      make_status(StatusCode::DeadlineExceeded, "{} did not end within {} ms, and the coordinator, node '{}', does not say why",
+                  overdue->description, overdue->timeout_ms, coordinator_.name);
+  if (!verdict_timer_.is_active()) verdict_timer_.start_once(kVerdictTimeoutMs, [this, reason] { close(reason); });
+}
+
+void Job::on_peer_lost(const Peer& peer, const Status& reason) {
+  if (is_closed()) return;
+  if (peer.id == coordinator_.id) {
+    return close(make_status(StatusCode::JobFailed, "job '{}': lost its coordinator, node '{}': {}", plan_.name, peer.name,
+                             reason.message()));
+  }
+  for (const MemberNode& node : plan_.nodes) {
+    if (node.peer.id != peer.id) continue;
+    fail(make_status(StatusCode::JobFailed, "job '{}': lost node '{}' with rank {}: {}", plan_.name, peer.name,
+                     fmt::join(node.ranks, ", "), reason.message()));
+  }
+}
+
+void Job::on_session_left(Session& session) {
+  const auto local_rank = local_rank_of(session);
+  session.leave();
+  if (!local_rank || is_closed()) return;
+  sessions_[*local_rank] = nullptr;
+  if (operations_ != nullptr) check(operations_->on_rank_left(*local_rank));
+  auto message = make_rank_left(plan_.key, plan_.local_ranks[*local_rank]);
+  check(services_.control_plane.send(coordinator_.id, message));
+}
+
+void Job::on_session_lost(Session& session, const Status& reason) {
+  const auto local_rank = local_rank_of(session);
+  if (!local_rank || is_closed()) return;
+  sessions_[*local_rank] = nullptr;
+  fail(make_status(StatusCode::JobFailed, "job '{}': lost rank {} on node '{}': {}", plan_.name,
+                   plan_.local_ranks[*local_rank], services_.control_plane.self().name, reason.message()));
+}
+
+void Job::fail(const Status& reason) {
+  if (is_closed()) return;
+  auto message = make_fail_job(plan_.key, plan_.name, reason);
+  if (const Status sent = services_.control_plane.send(coordinator_.id, message); !sent) return close(reason);
+  if (!verdict_timer_.is_active()) verdict_timer_.start_once(kVerdictTimeoutMs, [this, reason] { close(reason); });
+}
+
+void Job::on_failed(const Status& reason) { close(reason); }
+
+void Job::check(const Status& status) {
+  if (!status) fail(status);
+}
+
+void Job::close(const Status& reason) {
+  if (is_closed()) return;
+  state_ = State::Closed;
+  ++services_.counters.failures[static_cast<size_t>(reason.code())];
+  deadline_timer_.stop();
+  verdict_timer_.stop();
+  services_.engines.abort_job(plan_.key);
+  for (Session*& session : sessions_) {
+    if (session != nullptr) session->fail(reason);
+    session = nullptr;
+  }
+}
+
+Status Job::start_operation(const Operation& operation) {
+  if (services_.engines.start(operation)) return Status::ok();
+  return make_status(StatusCode::ResourceExhausted, "job '{}': too many operations are in flight on this node", plan_.name);
+}
+
+Status Job::go(const OperationKey& key) {
+  if (services_.engines.go(key)) return Status::ok();
+  return make_status(StatusCode::ResourceExhausted, "job '{}': too many operations are in flight on this node", plan_.name);
+}
+
+Status Job::send_ready(const OperationKey& key, const Signature& signature) {
+  auto message = make_operation_ready(key, signature);
+  return services_.control_plane.send(plan_.ring->predecessor, message);
+}
+
+void Job::publish(uint32_t local_rank, uint64_t ticket, uint64_t result_offset, uint64_t result_bytes) {
+  if (sessions_[local_rank] != nullptr) sessions_[local_rank]->publish(ticket, result_offset, result_bytes);
+}
+
+void Job::count(Collective collective, uint64_t result_bytes) {
+  ++services_.counters.operations[static_cast<size_t>(collective)];
+  services_.counters.operation_bytes += result_bytes;
+}
+
+DaemonStatus::Job Job::status() const {
+  DaemonStatus::Job status;
+  status.name = plan_.name;
+  status.epoch = plan_.epoch;
+  switch (state_) {
+    case State::Preparing:
+    case State::Waiting:
+      status.state = "starting";
+      break;
+    case State::Running:
+      status.state = "running";
+      break;
+    case State::Closed:
+      status.state = "closed";
+      break;
+  }
+  status.world_size = plan_.ring->world_size;
+  for (const MemberNode& node : plan_.nodes) status.nodes.push_back({node.peer.name, node.peer.address, node.ranks});
+  for (size_t i = 0; i < sessions_.size(); ++i) {
+    if (sessions_[i] == nullptr) continue;
+    const ClientCredentials& who = sessions_[i]->credentials();
+    status.local_ranks.push_back({plan_.local_ranks[i], who.pid, who.uid});
+  }
+  if (operations_ == nullptr) return status;
+  status.operations_done = operations_->operations_done();
+  status.steps_done = operations_->steps_done();
+  status.operations_pending = operations_->pending();
+  status.bytes = operations_->bytes_done();
+  return status;
+}
+
+std::optional<uint32_t> Job::local_rank_of(const Session& session) const {
+  for (uint32_t i = 0; i < sessions_.size(); ++i) {
+    if (sessions_[i] == &session) return i;
+  }
+  return std::nullopt;
+}
+
+}  // namespace braid

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "job/control_messages.h"
+#include "job/engine_pool.h"
+#include "job/job_counters.h"
+#include "job/job_plan.h"
+#include "job/operation_table.h"
+#include "job/session.h"
+#include "loop/timer.h"
+#include "metrics/status.h"
+#include "net/control_plane.h"
+#include "net/transport.h"
+
+namespace braid {
+
+// What jobs use of the daemon; outlives them all.
+struct JobServices {
+  Loop& loop;
+  const Clock& clock;
+  ControlPlane& control_plane;
+  Transport& transport;
+  EnginePool& engines;
+  JobCounters& counters;
+  uint64_t result_bytes_max = 0;
+};
+
+// A job's membership on this node, from JobStart on: its local trainers, its place in the ring, its operations.
+//
+//   preparing  --successor and predecessor reached, link open: JobReady-->
+//   waiting    --JobGo: sessions are opened-->
+//   running    --JobEnded-->                (closed, destroyed by its owner)
+//      any     --a failure here or JobFailed--> (closed: sessions were told)
+//
+// Control loop only.
+class Job final : public OperationTableActions {
+ public:
+  static constexpr uint32_t kDeadlineCheckPeriodMs = 100;
+  // The coordinator has this long to explain a missed deadline before the node fails the job by itself.
+  static constexpr uint32_t kVerdictTimeoutMs = 3000;
+
+  // `sessions`: the trainers of this node that asked for the job, ascending by rank; `start` was checked (see parse_job_start).
+  Job(JobServices services, JobPlan plan, std::vector<Session*> sessions, Peer coordinator);
+  ~Job() override;
+
+  void begin();
+  void on_go();
+  // The coordinator's verdict. The sessions hear of it; the job is closed then.
+  void on_failed(const Status& reason);
+  void on_successor_ready(const Peer& from, const proto::OperationReady& ready);
+  void on_query(const proto::OperationQuery& query);
+  void on_operation_done(const OperationKey& key);
+  void on_operation_retired(const OperationKey& key);
+  void on_peer_lost(const Peer& peer, const Status& reason);
+
+  // From a session of this job.
+  void on_submit(Submission submission);
+  void on_release(Session& session, const OperationKey& key);
+  void on_session_left(Session& session);
+  // It died or broke the protocol.
+  void on_session_lost(Session& session, const Status& reason);
+
+  // Ends the job on all nodes.
+  void fail(const Status& reason);
+
+  bool is_closed() const { return state_ == State::Closed; }
+  const std::string& name() const { return plan_.name; }
+  uint64_t key() const { return plan_.key; }
+  uint32_t world_size() const { return plan_.ring->world_size; }
+  DaemonStatus::Job status() const;
+  size_t operations_pending() const { return operations_ == nullptr ? 0 : operations_->pending(); }
+
+ private:
+  enum class State : uint8_t { Preparing, Waiting, Running, Closed };
+
+  Status start_operation(const Operation& operation) override;
+  Status go(const OperationKey& key) override;
+  Status send_ready(const OperationKey& key, const Signature& signature) override;
+  void publish(uint32_t local_rank, uint64_t ticket, uint64_t result_offset, uint64_t result_bytes) override;
+  void count(Collective collective, uint64_t result_bytes) override;
+
+  void connect_neighbours();
+  void on_neighbour(const Result<Peer>& peer);
+  void check(const Status& status);
+  void check_deadlines();
+  void close(const Status& reason);
+  std::optional<uint32_t> local_rank_of(const Session& session) const;
+
+  JobServices services_;
+  const JobPlan plan_;
+  const Peer coordinator_;
+  std::vector<Session*> sessions_;  // by local rank; nullptr once it has gone
+  std::shared_ptr<ResultMemory> memory_;
+  std::unique_ptr<OperationTable> operations_;
+  State state_ = State::Preparing;
+  uint32_t neighbours_pending_ = 0;
+  Timer deadline_timer_;
+  Timer verdict_timer_;
+  std::shared_ptr<bool> is_alive_ = std::make_shared<bool>(true);  // for callbacks that may come after the end
+};
+
+}  // namespace braid

@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "job/job_manager.h"
+
+#include <algorithm>
+
+#include "base/log.h"
+#include "job/local_host.h"
+
+namespace braid {
+
+JobManager::JobManager(Loop& loop, const Clock& clock, JobManagerOptions options)
+    : loop_(loop), clock_(clock), options_(std::move(options)), drain_timer_(loop) {}
+
+JobManager::~JobManager() {
+  *is_alive_ = false;
+  jobs_.clear();  // before the sessions that they speak to
+}
+
+void JobManager::set_services(JobServices services) {
+  services_ = std::make_unique<JobServices>(services);
+  coordinator_ = std::make_unique<Coordinator>(loop_, services_->control_plane);
+}
+
+void JobManager::on_client_connected(ClientConnection& connection) {
+  const ClientCredentials& who = connection.credentials();
+  BRAID_LOG_DEBUG("client {} ('{}'): process {}, user {}, group {}, library {}", connection.id(),
+                  connection.process_name(), who.pid, who.uid, who.gid, connection.library_version());
+}
+
+void JobManager::on_client_message(ClientConnection& connection, const proto::ClientMessage& message,
+                                   std::vector<Fd> fds) {
+  const auto client = clients_.find(connection.id());
+  Session* session = client == clients_.end() ? nullptr : client->second.session.get();
+  switch (message.body_type()) {
+    case proto::ClientBody::OpenJob:
+      if (session == nullptr) return open_job(connection, *message.body_as_OpenJob(), std::move(fds));
+      break;
+    case proto::ClientBody::RegisterTensors:
+      if (session != nullptr) return session->register_tensors(*message.body_as_RegisterTensors());
+      break;
+    case proto::ClientBody::LeaveJob:
+      if (session == nullptr) break;
+      if (session->job() != nullptr) return session->job()->on_session_left(*session);
+      return session->leave();
+    case proto::ClientBody::StatusQuery:
+      if (on_status_query_) on_status_query_(connection);
+      return;
+    default:
+      break;
+  }
+  refuse(connection, Status(StatusCode::Protocol, "a message came that makes no sense here"));
+}
+
+void JobManager::open_job(ClientConnection& connection, const proto::OpenJob& open, std::vector<Fd> fds) {
+  if (is_draining_) {
+    return refuse(connection, Status(StatusCode::Unavailable, "this node's braidd is shutting down"));
+  }
+  if (jobs_.size() >= options_.jobs_max) {
+    return refuse(connection, make_status(StatusCode::ResourceExhausted,
+                                          "{} jobs run on this node already; client.jobs_max allows no more",
+                                          jobs_.size()));
+  }
+  auto session = Session::create(loop_, connection, open, std::move(fds), options_.session);
+  if (!session) return refuse(connection, session.status());
+  Client& client = clients_[connection.id()];
+  client.session = std::move(session).value();
+  client.joining = std::make_unique<Joining>(loop_);
+  const uint64_t now_ms = clock_.now_ms();
+  client.joining->give_up_ms = now_ms + open.timeout_ms();
+  client.joining->retry_until_ms = now_ms + std::min(open.timeout_ms(), kCoordinatorRetryForMs);
+  const ClientCredentials& who = connection.credentials();
+  BRAID_LOG_INFO("job '{}': rank {} of {} is here: process {}, user {}; coordinator {}", client.session->job_name(),
+                 client.session->rank(), client.session->world_size(), who.pid, who.uid,
+                 client.session->master_address());
+  find_coordinator(connection.id());
+}
+
+void JobManager::find_coordinator(uint64_t client_id) {
+  const Session& session = *clients_.at(client_id).session;
+  if (is_this_node(session.master_address())) return join(client_id, services_->control_plane.self());
+  services_->control_plane.connect(session.master_address(), options_.control_port,
+                                   [this, client_id, alive = is_alive_](const Result<Peer>& peer) {
+                                     if (*alive) join(client_id, peer);
+                                   });
+}
+
+void JobManager::join(uint64_t client_id, const Result<Peer>& coordinator) {
+  const auto client = clients_.find(client_id);
+  if (client == clients_.end() || client->second.joining == nullptr) return;  // it has gone meanwhile
+  Session& session = *client->second.session;
+  Joining& joining = *client->second.joining;
+  const auto give_up = [this, client_id](const Status& reason) {
+    Client& failed = clients_.at(client_id);
+    BRAID_LOG_WARN("{}", reason.message());
+    failed.session->fail(reason);
+    failed.joining.reset();
+  };
+  if (!coordinator) {
+    const bool may_come_up = coordinator.status().code() == StatusCode::Unavailable;
+    if (may_come_up && clock_.now_ms() < joining.retry_until_ms) {
+      joining.timer.start_once(kCoordinatorRetryEveryMs, [this, client_id] { find_coordinator(client_id); });
+      return;
+    }
+    return give_up(coordinator.status().with_context(
+        fmt::format("job '{}': cannot reach the coordinator's braidd at MASTER_ADDR {}", session.job_name(),
+                    session.master_address())));
+  }
+  auto message = make_join_job(session.job_name(), session.world_size(), session.rank(), session.credentials().pid,
+                               session.timeout_ms());
+  if (const Status sent = services_->control_plane.send(coordinator->id, message); !sent) return give_up(sent);
+  joining.coordinator = coordinator->id;
+  const uint64_t now_ms = clock_.now_ms();
+  const uint64_t left_ms = joining.give_up_ms > now_ms ? joining.give_up_ms - now_ms : 0;
+  joining.timer.start_once(left_ms + kJoinGraceMs, [give_up, name = session.job_name(), node = coordinator->name] {
+    give_up(make_status(StatusCode::DeadlineExceeded, "job '{}': its coordinator, node '{}', does not answer", name, node));
+  });
+}
+
+bool JobManager::is_this_node(const std::string& master_address) const {
+  if (is_loopback_host(master_address)) return !options_.listens_on_loopback;
+  return is_local_host(master_address);
+}
+
+void JobManager::on_client_closed(ClientConnection& connection, const Status& reason) {
+  const auto position = clients_.find(connection.id());
+  if (position == clients_.end()) return;
+  // The session goes with the connection that it holds on to.
+  const Client client = std::move(position->second);
+  clients_.erase(position);
+  Session& session = *client.session;
+  if (session.job() != nullptr && !session.has_left()) {
+    session.job()->on_session_lost(session, reason);
+  } else if (client.joining != nullptr && client.joining->coordinator != 0) {
+    auto message = make_fail_job(
+        0, session.job_name(),
+        make_status(StatusCode::JobFailed, "job '{}': lost rank {} on node '{}' before the job began: {}",
+                    session.job_name(), session.rank(), services_->control_plane.self().name, reason.message()));
+    (void)services_->control_plane.send(client.joining->coordinator, message);  // if it has gone, the job has failed
+  }
+  remove_closed_jobs();
+  if (is_draining_ && clients_.empty()) finish_drain();
+}
+
+void JobManager::on_control_message(const Peer& from, const proto::ControlMessage& message) {
+  if (message.body() == nullptr) return;
+  if (coordinator_->on_control_message(from, message)) return;
+  if (services_->transport.on_control_message(from, message)) return;
+  switch (message.body_type()) {
+    case proto::ControlBody::JobStart:
+      on_job_start(from, *message.body_as_JobStart());
+      break;
+    case proto::ControlBody::JobGo:
+      if (Job* job = find_job(message.body_as_JobGo()->job_key())) job->on_go();
+      break;
+    case proto::ControlBody::JobFailed:
+      on_job_failed(from, *message.body_as_JobFailed());
+      break;
+    case proto::ControlBody::JobEnded:
+      jobs_.erase(message.body_as_JobEnded()->job_key());
+      break;
+    case proto::ControlBody::OperationReady:
+      if (Job* job = find_job(message.body_as_OperationReady()->job_key())) {
+        job->on_successor_ready(from, *message.body_as_OperationReady());
+      }
+      break;
+    case proto::ControlBody::OperationQuery:
+      if (Job* job = find_job(message.body_as_OperationQuery()->job_key())) {
+        job->on_query(*message.body_as_OperationQuery());
+      }
+      break;
+    default:
+      BRAID_LOG_WARN("node '{}' sent a control message of an unknown kind ({})", from.name,
+                     static_cast<int>(message.body_type()));
+  }
+  remove_closed_jobs();
+}
+
+void JobManager::on_job_start(const Peer& from, const proto::JobStart& start) {
+  auto plan = parse_job_start(start, services_->control_plane.self().id);
+  if (!plan) return BRAID_LOG_ERROR("node '{}': {}", from.name, plan.status().message());
+  std::vector<Session*> sessions;
+  for (const uint32_t rank : plan->local_ranks) {
+    for (auto& [id, client] : clients_) {
+      if (client.joining == nullptr || client.joining->coordinator != from.id || client.session->rank() != rank ||
+          client.session->job_name() != plan->name) {
+        continue;
+      }
+      client.joining.reset();
+      sessions.push_back(client.session.get());
+      break;
+    }
+  }
+  if (sessions.size() != plan->local_ranks.size()) {
+    // A trainer has gone while this message was on its way.
+    const Status reason = make_status(StatusCode::JobFailed, "job '{}': a rank on node '{}' has gone", plan->name,
+                                      services_->control_plane.self().name);
+    auto message = make_fail_job(plan->key, plan->name, reason);
+    (void)services_->control_plane.send(from.id, message);
+    for (Session* session : sessions) session->fail(reason);
+    return;
+  }
+  const uint64_t key = plan->key;
+  auto job = std::make_unique<Job>(*services_, std::move(plan).value(), std::move(sessions), from);
+  Job& added = *job;
+  jobs_[key] = std::move(job);
+  added.begin();
+}
+
+void JobManager::on_job_failed(const Peer& from, const proto::JobFailed& failed) {
+  const Status reason = failure_status(failed.code(), failed.reason());
+  if (failed.job_key() != 0) {
+    if (Job* job = find_job(failed.job_key())) job->on_failed(reason);
+    return;
+  }
+  const std::string name = failed.name()->str();
+  for (auto& [id, client] : clients_) {
+    if (client.joining == nullptr || client.joining->coordinator != from.id || client.session->job_name() != name) continue;
+    BRAID_LOG_WARN("job '{}': rank {}: {}", name, client.session->rank(), reason.message());
+    client.session->fail(reason);
+    client.joining.reset();
+  }
+}
+
+void JobManager::on_peer_lost(const Peer& peer, const Status& reason) {
+  BRAID_LOG_WARN("lost node '{}' ({}): {}", peer.name, peer.address, reason.message());
+  services_->transport.on_peer_lost(peer.id);
+  // As a coordinator first: its verdict reaches the jobs here through the loop, with the same words for all nodes.
+  coordinator_->on_peer_lost(peer, reason);
+  for (auto& [key, job] : jobs_) job->on_peer_lost(peer, reason);
+  for (auto& [id, client] : clients_) {
+    if (client.joining == nullptr || client.joining->coordinator != peer.id) continue;
+    client.session->fail(make_status(StatusCode::Unavailable, "job '{}': lost its coordinator, node '{}': {}",
+                                     client.session->job_name(), peer.name, reason.message()));
+    client.joining.reset();
+  }
+  remove_closed_jobs();
+}
+
+void JobManager::on_link_lost(const Peer& peer, const Status& reason) {
+  for (auto& [key, job] : jobs_) job->on_peer_lost(peer, reason);
+  remove_closed_jobs();
+}
+
+void JobManager::on_operation_done(const OperationKey& key) {
+  if (Job* job = find_job(key.job_key)) job->on_operation_done(key);
+}
+
+void JobManager::on_operation_retired(const OperationKey& key) {
+  if (Job* job = find_job(key.job_key)) job->on_operation_retired(key);
+}
+
+Job* JobManager::find_job(uint64_t key) {
+  const auto position = jobs_.find(key);
+  return position == jobs_.end() ? nullptr : position->second.get();
+}
+
+void JobManager::remove_closed_jobs() {
+  // Deferred: a job may be in the middle of the call that closed it.
+  const bool has_closed = std::any_of(jobs_.begin(), jobs_.end(), [](const auto& job) { return job.second->is_closed(); });
+  if (!has_closed) return;
+  loop_.defer([this, alive = is_alive_] {
+    if (!*alive) return;
+    std::erase_if(jobs_, [](const auto& job) { return job.second->is_closed(); });
+  });
+}
+
+void JobManager::drain(std::function<void()> drained) {
+  if (is_draining_) return;
+  is_draining_ = true;
+  on_drained_ = std::move(drained);
+  if (clients_.empty()) return finish_drain();
+  BRAID_LOG_INFO("draining: {} trainers are still here, waiting {} ms for them", clients_.size(), kDrainTimeoutMs);
+  drain_timer_.start_once(kDrainTimeoutMs, [this] {
+    const Status reason = make_status(StatusCode::JobFailed, "braidd on node '{}' is shutting down",
+                                      services_->control_plane.self().name);
+    for (auto& [key, job] : jobs_) job->fail(reason.with_context(fmt::format("job '{}'", job->name())));
+    for (auto& [id, client] : clients_) {
+      if (client.joining != nullptr) client.session->fail(reason);
+    }
+    // One more round for the news to get out.
+    drain_timer_.start_once(kCoordinatorRetryEveryMs, [this] { finish_drain(); });
+  });
+}
+
+void JobManager::finish_drain() {
+  if (!on_drained_) return;
+  drain_timer_.stop();
+  loop_.defer(std::exchange(on_drained_, nullptr));
+}
+
+size_t JobManager::operations_pending() const {
+  size_t pending = 0;
+  for (const auto& [key, job] : jobs_) pending += job->operations_pending();
+  return pending;
+}
+
+std::vector<DaemonStatus::Job> JobManager::job_statuses() const {
+  std::vector<DaemonStatus::Job> statuses;
+  for (const auto& [key, job] : jobs_) statuses.push_back(job->status());
+  return statuses;
+}
+
+void JobManager::refuse(ClientConnection& connection, const Status& reason) {
+  const ClientCredentials& who = connection.credentials();
+  BRAID_LOG_WARN("client {} (process {}, user {}) refused: {}", connection.id(), who.pid, who.uid, reason.message());
+  flatbuffers::FlatBufferBuilder builder;
+  const auto text = builder.CreateString(reason.message());
+  const auto body = proto::CreateFailure(builder, static_cast<uint8_t>(reason.code()), text);
+  builder.Finish(proto::CreateClientMessage(builder, proto::ClientBody::Failure, body.Union()));
+  connection.send(builder);
+  connection.close_after_send();
+}
+
+}  // namespace braid

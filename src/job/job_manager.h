@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "ipc/client_connection.h"
+#include "ipc/client_server.h"
+#include "job/coordinator.h"
+#include "job/job.h"
+#include "job/session.h"
+#include "net/control_plane.h"
+
+namespace braid {
+
+struct JobManagerOptions {
+  uint16_t control_port = 7410;          // of every coordinator
+  bool listens_on_loopback = false;      // this daemon's control plane
+  uint32_t jobs_max = 64;
+  SessionLimits session;
+  std::string socket_path;  // for texts
+};
+
+// Where the outside meets the jobs of this node: dispatches what clients and peers say, brings trainers and coordinators
+// together, owns sessions and jobs. Control loop only.
+class JobManager final : public ClientHandler, public ControlPlaneHandler {
+ public:
+  // A coordinator's daemon that cannot be reached yet may just be starting: so long it is tried again.
+  static constexpr uint32_t kCoordinatorRetryForMs = 10'000;
+  static constexpr uint32_t kCoordinatorRetryEveryMs = 250;
+  // Past a trainer's own timeout, so that the coordinator's explanation comes first.
+  static constexpr uint32_t kJoinGraceMs = 3'000;
+  static constexpr uint32_t kDrainTimeoutMs = 3'000;
+
+  using StatusQueryHandler = std::function<void(ClientConnection&)>;
+
+  JobManager(Loop& loop, const Clock& clock, JobManagerOptions options);
+  ~JobManager() override;
+
+  // The control plane and the transport are made with this object as their handler; call before the loop runs.
+  void set_services(JobServices services);
+  void set_status_query_handler(StatusQueryHandler handler) { on_status_query_ = std::move(handler); }
+  // SIGHUP: holds for operations to come.
+  void set_operation_timeout_ms(uint32_t timeout_ms) { options_.session.operation_timeout_ms = timeout_ms; }
+
+  // Takes no new trainers, waits a while for those that are there, then fails their jobs. `drained` comes once.
+  void drain(std::function<void()> drained);
+
+  void on_operation_done(const OperationKey& key);
+  void on_operation_retired(const OperationKey& key);
+  void on_link_lost(const Peer& peer, const Status& reason);
+
+  std::vector<DaemonStatus::Job> job_statuses() const;
+  size_t jobs() const { return jobs_.size(); }
+  size_t operations_pending() const;
+
+  void on_client_connected(ClientConnection& connection) override;
+  void on_client_message(ClientConnection& connection, const proto::ClientMessage& message,
+                         std::vector<Fd> fds) override;
+  void on_client_closed(ClientConnection& connection, const Status& reason) override;
+  void on_control_message(const Peer& from, const proto::ControlMessage& message) override;
+  void on_peer_lost(const Peer& peer, const Status& reason) override;
+
+ private:
+  // A trainer that waits for its job to begin.
+  struct Joining {
+    explicit Joining(Loop& loop) : timer(loop) {}
+    NodeId coordinator = 0;  // once JoinJob was sent
+    uint64_t retry_until_ms = 0;
+    uint64_t give_up_ms = 0;
+    Timer timer;
+  };
+  struct Client {
+    std::unique_ptr<Session> session;
+    std::unique_ptr<Joining> joining;
+  };
+
+  void open_job(ClientConnection& connection, const proto::OpenJob& open, std::vector<Fd> fds);
+  void find_coordinator(uint64_t client_id);
+  void join(uint64_t client_id, const Result<Peer>& coordinator);
+  void on_job_start(const Peer& from, const proto::JobStart& start);
+  void on_job_failed(const Peer& from, const proto::JobFailed& failed);
+  bool is_this_node(const std::string& master_address) const;
+  Job* find_job(uint64_t key);
+  void remove_closed_jobs();
+  void finish_drain();
+  void refuse(ClientConnection& connection, const Status& reason);
+
+  Loop& loop_;
+  const Clock& clock_;
+  JobManagerOptions options_;
+  std::unique_ptr<JobServices> services_;
+  std::unique_ptr<Coordinator> coordinator_;
+  std::unordered_map<uint64_t, Client> clients_;  // by connection
+  std::unordered_map<uint64_t, std::unique_ptr<Job>> jobs_;  // by key
+  StatusQueryHandler on_status_query_;
+  std::function<void()> on_drained_;
+  Timer drain_timer_;
+  bool is_draining_ = false;
+  std::shared_ptr<bool> is_alive_ = std::make_shared<bool>(true);
+};
+
+}  // namespace braid

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "collective/operation.h"
+#include "job/control_messages.h"
+#include "proto/control_generated.h"
+
+namespace braid {
+
+// A job as its coordinator has fixed it, seen from one node.
+struct JobPlan {
+  std::string name;
+  uint64_t key = 0;
+  uint32_t epoch = 0;
+  std::vector<MemberNode> nodes;  // in ring order
+  std::shared_ptr<const Ring> ring;
+  std::vector<uint32_t> local_ranks;  // ascending
+
+  const MemberNode& successor() const { return nodes[(ring->self + 1) % nodes.size()]; }
+  const MemberNode& predecessor() const { return nodes[(ring->self + nodes.size() - 1) % nodes.size()]; }
+};
+
+// Checks a JobStart and works out this node's place. Protocol: ranks missing or twice, this node not among the members.
+Result<JobPlan> parse_job_start(const proto::JobStart& start, NodeId self);
+
+}  // namespace braid

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "job/operation_table.h"
+
+#include <algorithm>
+
+namespace braid {
+namespace {
+
+// A barrier is an all-reduce of one byte that nobody looks at.
+alignas(64) constexpr uint8_t kBarrierInput[64] = {};
+
+bool is_per_rank(Collective collective) { return collective == Collective::ReduceScatter; }
+
+}  // namespace
+
+OperationTable::OperationTable(std::string job_name, uint64_t job_key, std::shared_ptr<const Ring> ring,
+                               std::vector<uint32_t> local_ranks, std::shared_ptr<ResultMemory> memory,
+                               OperationTableActions& actions)
+    : job_name_(std::move(job_name)),
+      job_key_(job_key),
+      ring_(std::move(ring)),
+      local_ranks_(std::move(local_ranks)),
+      memory_(std::move(memory)),
+      actions_(actions),
+      has_left_(local_ranks_.size(), false) {}
+
+Status OperationTable::submit(const Submission& submission) {
+  const OperationKey key{job_key_, submission.tensor, submission.step};
+  Entry& entry = entries_[key];
+  const uint32_t rank = local_ranks_[submission.local_rank];
+  if (entry.parts.empty()) {
+    entry.parts.resize(local_ranks_.size());
+    entry.signature = submission.signature;
+    entry.name = submission.name;
+    entry.first_rank = rank;
+    entry.deadline_ns = submission.deadline_ns;
+    entry.timeout_ms = submission.timeout_ms;
+    ++unfinished_;
+  }
+  LocalPart& part = entry.parts[submission.local_rank];
+  if (part.is_submitted) {
+    return make_status(StatusCode::InvalidArgument, "job '{}': rank {} submitted '{}' step {} twice", job_name_, rank,
+                       *submission.name, submission.step);
+  }
+  if (submission.signature != entry.signature) {
+    return make_status(StatusCode::Mismatch, "job '{}': ranks disagree about '{}' step {}: rank {} says {}, rank {} says {}",
+                       job_name_, *entry.name, key.step, entry.first_rank, to_string(entry.signature), rank,
+                       to_string(submission.signature));
+  }
+  part.is_submitted = true;
+  part.ticket = submission.ticket;
+  part.input = submission.input;
+  if (submission.deadline_ns < entry.deadline_ns) {
+    entry.deadline_ns = submission.deadline_ns;
+    entry.timeout_ms = submission.timeout_ms;
+  }
+  if (++entry.submitted == local_ranks_.size()) return start(key, entry);
+  for (size_t i = 0; i < has_left_.size(); ++i) {
+    if (has_left_[i] && !entry.parts[i].is_submitted) {
+      return make_status(StatusCode::JobFailed, "job '{}': rank {} left the job without submitting {}", job_name_,
+                         local_ranks_[i], describe(entry, key));
+    }
+  }
+  return Status::ok();
+}
+
+Status OperationTable::start(const OperationKey& key, Entry& entry) {
+  const bool is_barrier = entry.signature.collective == Collective::Barrier;
+  Operation operation;
+  operation.key = key;
+  operation.collective = is_barrier ? Collective::AllReduce : entry.signature.collective;
+  operation.dtype = is_barrier ? DataType::Uint8 : entry.signature.dtype;
+  operation.reduction = is_barrier ? Reduction::Max : entry.signature.reduction;
+  operation.count = is_barrier ? 1 : entry.signature.count;
+  operation.ring = ring_;
+  operation.memory = memory_;
+  for (const LocalPart& part : entry.parts) operation.inputs.push_back(is_barrier ? kBarrierInput : part.input);
+  if (operation.collective == Collective::Broadcast) {
+    const uint32_t root_block = ring_->block_of_rank[entry.signature.root];
+    uint32_t first_block = 0;
+    while (root_block >= first_block + ring_->ranks_of_node[operation.root_node]) {
+      first_block += ring_->ranks_of_node[operation.root_node++];
+    }
+    operation.root_local_input = root_block - first_block;
+  }
+
+  entry.result_bytes =
+      result_bytes(operation.collective, operation.dtype, operation.count, ring_->world_size);
+  auto placed = memory_->allocate(entry.result_bytes);
+  if (!placed) {
+    return placed.status().with_context(
+        fmt::format("job '{}': no room for the result of {}", job_name_, describe(entry, key)));
+  }
+  entry.result_offset = *placed;
+  operation.result = memory_->data() + entry.result_offset;
+  entry.state = State::Running;
+
+  // The engine must know the operation before the predecessor may send for it.
+  BRAID_RETURN_IF_ERROR(actions_.start_operation(operation));
+  if (ring_->nodes == 1) return Status::ok();
+  BRAID_RETURN_IF_ERROR(actions_.send_ready(key, entry.signature));
+  if (auto early = early_ready_.extract(key); !early.empty()) {
+    BRAID_RETURN_IF_ERROR(check_successor(entry, key, early.mapped()));
+    return actions_.go(key);
+  }
+  return Status::ok();
+}
+
+Status OperationTable::on_successor_ready(const OperationKey& key, const Signature& signature) {
+  const auto position = entries_.find(key);
+  if (position != entries_.end() && position->second.state == State::Running) {
+    BRAID_RETURN_IF_ERROR(check_successor(position->second, key, signature));
+    return actions_.go(key);
+  }
+  for (size_t i = 0; i < has_left_.size(); ++i) {
+    const bool is_submitted = position != entries_.end() && position->second.parts[i].is_submitted;
+    if (has_left_[i] && !is_submitted) {
+      return make_status(StatusCode::JobFailed,
+                         "job '{}': rank {} left the job, but the next node has submitted another operation: {}",
+                         job_name_, local_ranks_[i], to_string(signature));
+    }
+  }
+  if (position != entries_.end()) BRAID_RETURN_IF_ERROR(check_successor(position->second, key, signature));
+  if (early_ready_.size() >= kEarlyReadyMax) {
+    return make_status(StatusCode::Protocol, "job '{}': the next node is ready for {} operations nobody here knows",
+                       job_name_, kEarlyReadyMax);
+  }
+  early_ready_[key] = signature;
+  return Status::ok();
+}
+
+Status OperationTable::check_successor(const Entry& entry, const OperationKey& key, const Signature& signature) const {
+  if (signature == entry.signature) return Status::ok();
+  // The first rank of the next node speaks for it: its own ranks agree, or it would not be ready.
+  uint32_t successor_block = 0;
+  const uint32_t successor = (ring_->self + 1) % ring_->nodes;
+  for (uint32_t node = 0; node < successor; ++node) successor_block += ring_->ranks_of_node[node];
+  const auto successor_rank =
+      std::find(ring_->block_of_rank.begin(), ring_->block_of_rank.end(), successor_block) -
+      ring_->block_of_rank.begin();
+  return make_status(StatusCode::Mismatch, "job '{}': ranks disagree about '{}' step {}: rank {} says {}, rank {} says {}",
+                     job_name_, *entry.name, key.step, entry.first_rank, to_string(entry.signature), successor_rank,
+                     to_string(signature));
+}
+
+Status OperationTable::on_rank_left(uint32_t local_rank) {
+  has_left_[local_rank] = true;
+  for (auto& [key, entry] : entries_) {
+    if (entry.parts[local_rank].is_submitted) continue;
+    return make_status(StatusCode::JobFailed, "job '{}': rank {} left the job without submitting {}", job_name_,
+                       local_ranks_[local_rank], describe(entry, key));
+  }
+  if (!early_ready_.empty()) {
+    for (const auto& [key, signature] : early_ready_) {
+      const auto position = entries_.find(key);
+      if (position != entries_.end() && position->second.parts[local_rank].is_submitted) continue;
+      return make_status(StatusCode::JobFailed,
+                         "job '{}': rank {} left the job, but the next node has submitted another operation: {}",
+                         job_name_, local_ranks_[local_rank], to_string(signature));
+    }
+  }
+  // A rank that has left gives back all results.
+  for (auto entry = entries_.begin(); entry != entries_.end();) {
+    const auto current = entry++;
+    if (current->second.state == State::Published) release(local_rank, current->first);
+  }
+  return Status::ok();
+}
+
+void OperationTable::on_done(const OperationKey& key) {
+  const auto position = entries_.find(key);
+  if (position == entries_.end() || position->second.state != State::Running) return;
+  Entry& entry = position->second;
+  entry.state = State::Published;
+  --unfinished_;
+  ++operations_done_;
+  steps_done_ = std::max(steps_done_, key.step + 1);
+  bytes_done_ += entry.result_bytes;
+  actions_.count(entry.signature.collective, entry.result_bytes);
+  const uint64_t block_bytes = entry.result_bytes / ring_->world_size;
+  for (uint32_t i = 0; i < entry.parts.size(); ++i) {
+    if (has_left_[i]) {
+      if (!entry.parts[i].is_released) ++entry.released;
+      entry.parts[i].is_released = true;
+    } else if (is_per_rank(entry.signature.collective)) {
+      const uint64_t block = ring_->block_of_rank[local_ranks_[i]];
+      actions_.publish(i, entry.parts[i].ticket, entry.result_offset + block * block_bytes, block_bytes);
+    } else {
+      const bool has_data = entry.signature.collective != Collective::Barrier;
+      actions_.publish(i, entry.parts[i].ticket, entry.result_offset, has_data ? entry.result_bytes : 0);
+    }
+  }
+  forget_if_over(position);
+}
+
+void OperationTable::on_retired(const OperationKey& key) {
+  const auto position = entries_.find(key);
+  if (position == entries_.end()) return;
+  position->second.is_retired = true;
+  forget_if_over(position);
+}
+
+void OperationTable::release(uint32_t local_rank, const OperationKey& key) {
+  const auto position = entries_.find(key);
+  if (position == entries_.end()) return;
+  LocalPart& part = position->second.parts[local_rank];
+  if (part.is_released || position->second.state != State::Published) return;
+  part.is_released = true;
+  ++position->second.released;
+  forget_if_over(position);
+}
+
+void OperationTable::forget_if_over(Entries::iterator position) {
+  const Entry& entry = position->second;
+  if (entry.state != State::Published || !entry.is_retired || entry.released < entry.parts.size()) return;
+  memory_->free(entry.result_offset);
+  entries_.erase(position);
+}
+
+std::optional<OperationTable::Overdue> OperationTable::take_overdue(uint64_t now_ns) {
+  for (auto& [key, entry] : entries_) {
+    if (entry.state == State::Published || entry.is_reported_overdue || now_ns < entry.deadline_ns) continue;
+    entry.is_reported_overdue = true;
+    return Overdue{key, entry.timeout_ms, fmt::format("job '{}': {}", job_name_, describe(entry, key))};
+  }
+  return std::nullopt;
+}
+
+std::vector<uint32_t> OperationTable::missing_ranks(const OperationKey& key) const {
+  const auto position = entries_.find(key);
+  std::vector<uint32_t> missing;
+  for (size_t i = 0; i < local_ranks_.size(); ++i) {
+    if (position == entries_.end() || !position->second.parts[i].is_submitted) missing.push_back(local_ranks_[i]);
+  }
+  return missing;
+}
+
+std::string OperationTable::describe(const Entry& entry, const OperationKey& key) const {
+  return fmt::format("'{}' step {}, {}", *entry.name, key.step, to_string(entry.signature));
+}
+
+}  // namespace braid

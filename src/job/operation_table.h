@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "base/status.h"
+#include "collective/operation.h"
+#include "job/result_memory.h"
+#include "job/signature.h"
+
+namespace braid {
+
+// One local rank's word on one operation.
+struct Submission {
+  uint32_t local_rank = 0;  // place among the node's ranks of the job
+  uint64_t ticket = 0;
+  uint64_t tensor = 0;  // hash of its name
+  uint64_t step = 0;
+  Signature signature;
+  const uint8_t* input = nullptr;  // mapped; checked to hold the signature's bytes
+  uint64_t deadline_ns = 0;
+  uint32_t timeout_ms = 0;
+  std::shared_ptr<const std::string> name;  // of the tensor
+};
+
+// What the table makes happen. Calls come from within the table's own functions.
+class OperationTableActions {
+ public:
+  virtual ~OperationTableActions() = default;
+  virtual Status start_operation(const Operation& operation) = 0;
+  virtual Status go(const OperationKey& key) = 0;
+  virtual Status send_ready(const OperationKey& key, const Signature& signature) = 0;
+  virtual void publish(uint32_t local_rank, uint64_t ticket, uint64_t result_offset, uint64_t result_bytes) = 0;
+  virtual void count(Collective collective, uint64_t result_bytes) = 0;  // an operation that ended well
+};
+
+// All operations of one job on this node, from the first local submission until every local rank has given its result back.
+//
+//   gathering  --all local ranks submitted: result placed, engine started, READY to the predecessor-->
+//   running    --the successor's READY: go … engine done: published-->
+//   published  --engine retired and released by all local ranks--> (forgotten)
+//
+// Any error that a function returns is the end of the job. Control loop only.
+class OperationTable {
+ public:
+  // Readiness of the successor for operations that no local rank has submitted yet; a peer with more is broken.
+  static constexpr size_t kEarlyReadyMax = 1 << 16;
+
+  OperationTable(std::string job_name, uint64_t job_key, std::shared_ptr<const Ring> ring,
+                 std::vector<uint32_t> local_ranks, std::shared_ptr<ResultMemory> memory, OperationTableActions& actions);
+
+  Status submit(const Submission& submission);
+  Status on_successor_ready(const OperationKey& key, const Signature& signature);
+  Status on_rank_left(uint32_t local_rank);
+  void on_done(const OperationKey& key);
+  void on_retired(const OperationKey& key);
+  void release(uint32_t local_rank, const OperationKey& key);
+
+  struct Overdue {
+    OperationKey key;
+    uint32_t timeout_ms = 0;
+    std::string description;
+  };
+  // The first operation found whose deadline has passed and that was not reported before.
+  std::optional<Overdue> take_overdue(uint64_t now_ns);
+  bool has_unfinished() const { return unfinished_ > 0; }
+  // The local ranks that have not submitted the operation.
+  std::vector<uint32_t> missing_ranks(const OperationKey& key) const;
+
+  uint64_t operations_done() const { return operations_done_; }
+  uint64_t steps_done() const { return steps_done_; }
+  uint64_t bytes_done() const { return bytes_done_; }
+  size_t pending() const { return unfinished_; }
+
+ private:
+  enum class State : uint8_t { Gathering, Running, Published };
+  struct LocalPart {
+    bool is_submitted = false;
+    bool is_released = false;
+    uint64_t ticket = 0;
+    const uint8_t* input = nullptr;
+  };
+  struct Entry {
+    State state = State::Gathering;
+    bool is_retired = false;
+    bool is_reported_overdue = false;
+    Signature signature;
+    std::shared_ptr<const std::string> name;
+    std::vector<LocalPart> parts;  // by local rank
+    uint32_t submitted = 0;
+    uint32_t released = 0;
+    uint32_t first_rank = 0;  // whose signature it is
+    uint64_t deadline_ns = 0;
+    uint32_t timeout_ms = 0;
+    uint64_t result_offset = 0;
+    uint64_t result_bytes = 0;
+  };
+  using Entries = std::unordered_map<OperationKey, Entry, OperationKeyHash>;
+
+  Status start(const OperationKey& key, Entry& entry);
+  Status check_successor(const Entry& entry, const OperationKey& key, const Signature& signature) const;
+  void forget_if_over(Entries::iterator entry);
+  std::string describe(const Entry& entry, const OperationKey& key) const;
+
+  const std::string job_name_;
+  const uint64_t job_key_;
+  const std::shared_ptr<const Ring> ring_;
+  const std::vector<uint32_t> local_ranks_;
+  const std::shared_ptr<ResultMemory> memory_;
+  OperationTableActions& actions_;
+  Entries entries_;
+  std::unordered_map<OperationKey, Signature, OperationKeyHash> early_ready_;
+  std::vector<bool> has_left_;  // by local rank
+  size_t unfinished_ = 0;       // gathering or running
+  uint64_t operations_done_ = 0;
+  uint64_t steps_done_ = 0;  // the highest step that was published, plus one
+  uint64_t bytes_done_ = 0;
+};
+
+}  // namespace braid

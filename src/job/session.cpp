@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "job/session.h"
+
+#include "base/checked.h"
+#include "base/clock.h"
+#include "base/hash.h"
+#include "base/log.h"
+#include "ipc/ipc_status.h"
+#include "job/coordinator.h"
+#include "job/job.h"
+
+namespace braid {
+namespace {
+
+using proto::ClientBody;
+
+template <typename Table>
+void send_body(ClientConnection& connection, flatbuffers::FlatBufferBuilder& builder, flatbuffers::Offset<Table> body,
+               std::span<const int> fds = {}) {
+  builder.Finish(proto::CreateClientMessage(builder, proto::ClientBodyTraits<Table>::enum_value, body.Union()));
+  connection.send(builder, fds);
+}
+
+// Bytes that the trainer's input must hold; nothing if the numbers overflow.
+std::optional<uint64_t> checked_input_bytes(const Signature& signature, uint32_t world_size) {
+  auto bytes = checked_multiply<uint64_t>(signature.count, element_bytes(signature.dtype));
+  if (!bytes) return std::nullopt;
+  // The result of an all-gather is as large as the input of a reduce-scatter: both products must be sane.
+  const auto all = checked_multiply<uint64_t>(*bytes, world_size);
+  if (!all) return std::nullopt;
+  return signature.collective == Collective::ReduceScatter ? all : bytes;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Session>> Session::create(Loop& loop, ClientConnection& connection, const proto::OpenJob& open,
+                                                 std::vector<Fd> fds, const SessionLimits& limits) {
+  std::unique_ptr<Session> session(new Session(loop, connection));
+  session->job_name_ = open.name()->str();
+  session->master_address_ = open.master_address()->str();
+  session->rank_ = open.rank();
+  session->world_size_ = open.world_size();
+  session->timeout_ms_ = open.timeout_ms();
+  session->done_capacity_ = open.done_capacity();
+  session->operation_timeout_ms_ = limits.operation_timeout_ms;
+  if (session->job_name_.empty() || session->job_name_.size() > kJobNameBytesMax) {
+    return make_status(StatusCode::InvalidArgument, "a job's name has 1 to {} bytes, not {}", kJobNameBytesMax,
+                       session->job_name_.size());
+  }
+  if (open.world_size() == 0 || open.world_size() > Coordinator::kWorldSizeMax || open.rank() >= open.world_size()) {
+    return make_status(StatusCode::InvalidArgument,
+                       "rank {} of world size {}: the world size must be 1 to {} and the rank below it", open.rank(),
+                       open.world_size(), Coordinator::kWorldSizeMax);
+  }
+  if (session->master_address_.empty() || open.timeout_ms() == 0) {
+    return Status(StatusCode::InvalidArgument, "a job needs a master address and a timeout above 0");
+  }
+  if (fds.size() != 4) {
+    return make_status(StatusCode::Protocol, "OpenJob came with {} descriptors instead of 4", fds.size());
+  }
+  auto arena = to_result(Segment::adopt(std::move(fds[0]), open.arena_bytes(), limits.arena_bytes_max,
+                                        Segment::Access::ReadOnly, "input arena"));
+  if (!arena) return arena.status();
+  session->arena_ = std::make_shared<Segment>(std::move(arena).value());
+  auto rings = DaemonRings::adopt(std::move(fds[1]), std::move(fds[2]), std::move(fds[3]), open.submit_capacity(),
+                                  open.done_capacity());
+  if (!rings) return rings.status();
+  session->rings_ = std::move(rings).value();
+  return session;
+}
+
+void Session::open(uint32_t epoch, const ResultMemory& memory, const Ring& ring, uint32_t local_rank) {
+  local_rank_ = local_rank;
+  state_ = State::Member;
+  flatbuffers::FlatBufferBuilder builder;
+  const auto blocks = builder.CreateVector(ring.block_of_rank);
+  const auto body = proto::CreateJobOpened(builder, epoch, memory.size(), blocks);
+  const int fd = memory.fd();
+  send_body(connection_, builder, body, {&fd, 1});
+  if (const Status started = rings_->start(loop_, [this] { drain(); }); !started) job_->fail(started);
+}
+
+void Session::register_tensors(const proto::RegisterTensors& message) {
+  if (state_ != State::Member) return;
+  flatbuffers::FlatBufferBuilder builder;
+  const auto first = tensors_.add(message);
+  if (first) {
+    send_body(connection_, builder, proto::CreateTensorsRegistered(builder, *first));
+    return;
+  }
+  const auto text = builder.CreateString(first.status().message());
+  send_body(connection_, builder,
+            proto::CreateRegistrationRefused(builder, static_cast<uint8_t>(first.status().code()), text));
+}
+
+void Session::publish(uint64_t ticket, uint64_t result_offset, uint64_t result_bytes) {
+  if (state_ != State::Member) return;
+  if (const Status pushed = rings_->push_done({ticket, result_offset, result_bytes, 0}); !pushed) {
+    job_->fail(pushed.with_context(fmt::format("job '{}': rank {}", job_name_, rank_)));
+    return;
+  }
+  rings_->wake_client();
+}
+
+void Session::fail(const Status& reason) {
+  if (state_ == State::Left || state_ == State::Failed) return;
+  state_ = State::Failed;
+  job_ = nullptr;
+  rings_->stop();
+  flatbuffers::FlatBufferBuilder builder;
+  const auto text = builder.CreateString(reason.message());
+  send_body(connection_, builder, proto::CreateFailure(builder, static_cast<uint8_t>(reason.code()), text));
+}
+
+void Session::leave() {
+  if (state_ == State::Member) {
+    rings_->stop();
+    state_ = State::Left;
+  }
+  flatbuffers::FlatBufferBuilder builder;
+  send_body(connection_, builder, proto::CreateJobLeft(builder));
+}
+
+void Session::drain() {
+  for (int i = 0; i < kEntriesPerRound; ++i) {
+    proto::SubmitEntry entry{};
+    const Result<bool> popped = rings_->pop(entry);
+    if (popped && !*popped) return;
+    const Status taken = popped ? take(entry) : popped.status();
+    // A failed job may have closed this session from within take().
+    if (state_ != State::Member) return;
+    if (!taken) {
+      rings_->stop();
+      job_->fail(taken.with_context(fmt::format("job '{}': rank {}", job_name_, rank_)));
+      return;
+    }
+  }
+}
+
+Status Session::take(const proto::SubmitEntry& entry) {
+  if (static_cast<proto::SubmitKind>(entry.kind) == proto::SubmitKind::Operation) return take_operation(entry);
+  const auto ticket = tickets_.find(entry.ticket);
+  if (ticket == tickets_.end()) {
+    return make_status(StatusCode::Protocol, "gave back ticket {}, which it does not hold", entry.ticket);
+  }
+  const OperationKey key = ticket->second;
+  tickets_.erase(ticket);
+  job_->on_release(*this, key);
+  return Status::ok();
+}
+
+Status Session::take_operation(const proto::SubmitEntry& entry) {
+  Tensor* tensor = tensors_.find(entry.tensor);
+  if (tensor == nullptr) {
+    return make_status(StatusCode::NotFound, "submitted tensor {}, which it has not registered", entry.tensor);
+  }
+  if (tensor->last_step && entry.step <= *tensor->last_step) {
+    return make_status(StatusCode::InvalidArgument, "submitted '{}' step {} after step {}: steps of a tensor must grow",
+                       *tensor->name, entry.step, *tensor->last_step);
+  }
+  tensor->last_step = entry.step;
+  if (bucket_.is_open || entry.more > 0) {
+    BRAID_RETURN_IF_ERROR(take_bucket_part(entry, *tensor));
+    if (bucket_.is_open) return Status::ok();
+    return finish_operation(bucket_.first, *tensors_.find(bucket_.first_handle));
+  }
+  bucket_.hash = 0;
+  return finish_operation(entry, *tensor);
+}
+
+Status Session::take_bucket_part(const proto::SubmitEntry& entry, const Tensor& tensor) {
+  if (!bucket_.is_open) {
+    bucket_ = {};
+    bucket_.is_open = true;
+    bucket_.first = entry;
+    bucket_.first_handle = entry.tensor;
+    bucket_.end_offset = entry.offset;
+    bucket_.more = entry.more + 1;
+    bucket_.hash = fnv1a64("bucket");
+    bucket_.dtype = tensor.dtype;
+  }
+  const bool continues = entry.ticket == bucket_.first.ticket && entry.step == bucket_.first.step &&
+                         entry.more + 1 == bucket_.more && entry.offset == bucket_.end_offset &&
+                         static_cast<Collective>(entry.collective) == Collective::AllReduce &&
+                         tensor.dtype == bucket_.dtype && !tensor.is_dynamic;
+  if (!continues) {
+    return make_status(StatusCode::InvalidArgument,
+                       "the bucket of '{}' step {} does not fit together at '{}': its tensors must be registered, of one "
+                       "dtype, and lie one after the other",
+                       *tensors_.find(bucket_.first_handle)->name, bucket_.first.step, *tensor.name);
+  }
+  const auto bytes = checked_multiply<uint64_t>(tensor.count, element_bytes(tensor.dtype));
+  const auto end = bytes ? checked_add(bucket_.end_offset, *bytes) : std::nullopt;
+  if (!end || *end > arena_->size()) {
+    return make_status(StatusCode::InvalidArgument, "'{}' step {} lies outside the arena", *tensor.name, entry.step);
+  }
+  bucket_.end_offset = *end;
+  bucket_.count += tensor.count;
+  bucket_.hash = mix64(bucket_.hash ^ mix64(tensor.hash + tensor.count));
+  bucket_.more = entry.more;
+  bucket_.is_open = entry.more > 0;
+  return Status::ok();
+}
+
+Status Session::finish_operation(const proto::SubmitEntry& entry, const Tensor& tensor) {
+  Submission submission;
+  submission.local_rank = local_rank_;
+  submission.ticket = entry.ticket;
+  submission.tensor = tensor.hash;
+  submission.step = entry.step;
+  submission.name = tensor.name;
+  submission.timeout_ms = entry.timeout_ms != 0 ? entry.timeout_ms : operation_timeout_ms_;
+
+  Signature& signature = submission.signature;
+  signature.collective = static_cast<Collective>(entry.collective);
+  if (signature.collective != Collective::Barrier) {
+    signature.dtype = tensor.is_dynamic ? static_cast<DataType>(entry.dtype) : tensor.dtype;
+    signature.count = tensor.is_dynamic ? entry.count : bucket_.hash != 0 ? bucket_.count : tensor.count;
+    signature.bucket = bucket_.hash;
+  }
+  if (signature.collective == Collective::AllReduce || signature.collective == Collective::ReduceScatter) {
+    signature.reduction = static_cast<Reduction>(entry.reduction);
+  }
+  if (signature.collective == Collective::Broadcast) signature.root = entry.root;
+  if (signature.root >= world_size_) {
+    return make_status(StatusCode::InvalidArgument, "'{}' step {}: root {} is no rank below {}", *tensor.name, entry.step,
+                       signature.root, world_size_);
+  }
+
+  const bool is_read = signature.collective != Collective::Barrier &&
+                       (signature.collective != Collective::Broadcast || signature.root == rank_);
+  submission.input = arena_->data();
+  const auto bytes = checked_input_bytes(signature, world_size_);
+  if (!bytes) {
+    return make_status(StatusCode::InvalidArgument, "'{}' step {}: {} is too large", *tensor.name, entry.step,
+                       to_string(signature));
+  }
+  if (is_read) {
+    if (!range_fits(entry.offset, *bytes, arena_->size()) || entry.offset % element_bytes(signature.dtype) != 0) {
+      return make_status(StatusCode::InvalidArgument,
+                         "'{}' step {}: an input of {} bytes at {} is not inside the arena of {} bytes, or not aligned",
+                         *tensor.name, entry.step, *bytes, entry.offset, arena_->size());
+    }
+    submission.input += entry.offset;
+  }
+  if (tickets_.size() >= done_capacity_) {
+    return make_status(StatusCode::Protocol, "holds more than the {} tickets it said", done_capacity_);
+  }
+  const OperationKey key{job_->key(), submission.tensor, submission.step};
+  if (entry.ticket == 0 || !tickets_.emplace(entry.ticket, key).second) {
+    return make_status(StatusCode::Protocol, "used ticket {} twice", entry.ticket);
+  }
+  last_name_ = tensor.name;
+  last_step_ = entry.step;
+  job_->on_submit(std::move(submission));
+  return Status::ok();
+}
+
+bool Session::has_submitted(uint64_t tensor, uint64_t step) const {
+  const Tensor* found = tensors_.find_hash(tensor);
+  return found != nullptr && found->last_step && *found->last_step >= step;
+}
+
+std::string Session::last_operation() const {
+  return last_name_ == nullptr ? std::string() : fmt::format("'{}' step {}", *last_name_, last_step_);
+}
+
+}  // namespace braid

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "base/fd.h"
+#include "ipc/client_connection.h"
+#include "ipc/daemon_rings.h"
+#include "ipc/segment.h"
+#include "job/result_memory.h"
+#include "job/operation_table.h"
+#include "job/tensor_table.h"
+#include "loop/loop.h"
+
+namespace braid {
+
+class Job;
+
+struct SessionLimits {
+  uint64_t arena_bytes_max = 0;
+  uint32_t operation_timeout_ms = 0;  // for operations that give none
+};
+
+// One trainer's membership: its connection, rings, arena and tensors. Checks everything that comes through the rings and hands
+// it to the job. Control loop only; owned by the JobManager, which destroys it when the connection has closed.
+//
+//   Joining --opened by the job--> Member --LeaveJob--> Left
+//      |                             |
+//      +------ fail ---------------> Failed
+class Session {
+ public:
+  static constexpr size_t kJobNameBytesMax = 255;
+  static constexpr int kEntriesPerRound = 256;  // then other trainers have their turn
+
+  // Checks OpenJob and adopts its descriptors.
+  static Result<std::unique_ptr<Session>> create(Loop& loop, ClientConnection& connection, const proto::OpenJob& open,
+                                                 std::vector<Fd> fds, const SessionLimits& limits);
+
+  const std::string& job_name() const { return job_name_; }
+  const std::string& master_address() const { return master_address_; }
+  uint32_t rank() const { return rank_; }
+  uint32_t world_size() const { return world_size_; }
+  uint32_t timeout_ms() const { return timeout_ms_; }
+  const ClientCredentials& credentials() const { return connection_.credentials(); }
+  const std::shared_ptr<Segment>& arena() const { return arena_; }
+  bool is_joining() const { return state_ == State::Joining; }
+  bool has_left() const { return state_ == State::Left; }
+  Job* job() const { return job_; }
+
+  void join(Job& job) { job_ = &job; }
+  // The job is running: tells the trainer and begins to take operations.
+  void open(uint32_t epoch, const ResultMemory& memory, const Ring& ring, uint32_t local_rank);
+  void register_tensors(const proto::RegisterTensors& message);
+  void publish(uint64_t ticket, uint64_t result_offset, uint64_t result_bytes);
+  // The trainer hears why; the session is out of its job and does nothing any more.
+  void fail(const Status& reason);
+  void leave();
+
+  // For the explanation of a missed deadline.
+  bool has_submitted(uint64_t tensor, uint64_t step) const;
+  std::string last_operation() const;  // "'x' step 3", or empty
+  // The name behind a hash, if this trainer has registered it.
+  const Tensor* find_tensor(uint64_t hash) const { return tensors_.find_hash(hash); }
+
+ private:
+  enum class State : uint8_t { Joining, Member, Left, Failed };
+
+  Session(Loop& loop, ClientConnection& connection) : loop_(loop), connection_(connection) {}
+  void drain();
+  Status take(const proto::SubmitEntry& entry);
+  Status take_operation(const proto::SubmitEntry& entry);
+  Status take_bucket_part(const proto::SubmitEntry& entry, const Tensor& tensor);
+  Status finish_operation(const proto::SubmitEntry& entry, const Tensor& tensor);
+
+  Loop& loop_;
+  ClientConnection& connection_;
+  State state_ = State::Joining;
+  Job* job_ = nullptr;
+  std::string job_name_;
+  std::string master_address_;
+  uint32_t rank_ = 0;
+  uint32_t world_size_ = 0;
+  uint32_t timeout_ms_ = 0;
+  uint32_t done_capacity_ = 0;
+  uint32_t operation_timeout_ms_ = 0;
+  uint32_t local_rank_ = 0;
+  std::shared_ptr<Segment> arena_;
+  std::unique_ptr<DaemonRings> rings_;
+  TensorTable tensors_;
+  std::unordered_map<uint64_t, OperationKey> tickets_;  // accepted and not given back
+  // The bucket that is being received: entries of one ticket, the last one has more == 0.
+  struct Bucket {
+    proto::SubmitEntry first{};
+    uint32_t first_handle = 0;
+    uint64_t count = 0;
+    uint64_t end_offset = 0;
+    uint64_t hash = 0;
+    uint32_t more = 0;
+    DataType dtype = DataType::Float32;
+    bool is_open = false;
+  } bucket_;
+  std::shared_ptr<const std::string> last_name_;
+  uint64_t last_step_ = 0;
+};
+
+}  // namespace braid

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "job/signature.h"
+
+#include <fmt/format.h>
+
+namespace braid {
+
+std::string to_string(const Signature& signature) {
+  std::string text = to_string(signature.collective);
+  switch (signature.collective) {
+    case Collective::AllReduce:
+    case Collective::ReduceScatter:
+      text += fmt::format(" ({})", to_string(signature.reduction));
+      break;
+    case Collective::Broadcast:
+      text += fmt::format(" (root {})", signature.root);
+      break;
+    case Collective::AllGather:
+      break;
+    case Collective::Barrier:
+      return text;
+  }
+  text += fmt::format(" of {} × {}", to_string(signature.dtype), signature.count);
+  if (signature.bucket != 0) text += fmt::format(" in the bucket {:x}", signature.bucket);
+  return text;
+}
+
+}  // namespace braid

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "proto/types.h"
+
+namespace braid {
+
+// What all ranks must agree on about one operation; compared between neighbours on the ring before any data flows.
+struct Signature {
+  Collective collective = Collective::AllReduce;
+  DataType dtype = DataType::Float32;
+  Reduction reduction = Reduction::Sum;
+  uint32_t root = 0;
+  uint64_t count = 0;
+  uint64_t bucket = 0;  // hash over the tensors of a bucket; 0: a single tensor
+
+  bool operator==(const Signature&) const = default;
+};
+
+// "all-reduce (sum) of float32 × 1000"
+std::string to_string(const Signature& signature);
+
+}  // namespace braid

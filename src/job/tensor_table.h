@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "base/status.h"
+#include "proto/client_generated.h"
+#include "proto/types.h"
+
+namespace braid {
+
+// A tensor that one trainer has registered.
+struct Tensor {
+  std::shared_ptr<const std::string> name;
+  uint64_t hash = 0;  // of the name: what names it between nodes
+  DataType dtype = DataType::Float32;
+  uint64_t count = 0;
+  uint32_t backward_order = UINT32_MAX;
+  bool is_dynamic = false;  // each operation brings its own dtype and count
+  std::optional<uint64_t> last_step;
+};
+
+// The tensors of one trainer by handle.
+class TensorTable {
+ public:
+  static constexpr size_t kTensorsMax = 1 << 20;
+  static constexpr size_t kNameBytesMax = 1023;
+
+  // All or none. Returns the first handle.
+  Result<uint32_t> add(const proto::RegisterTensors& message);
+  Tensor* find(uint32_t handle) { return handle < tensors_.size() ? &tensors_[handle] : nullptr; }
+  const Tensor* find_hash(uint64_t hash) const;
+
+ private:
+  std::vector<Tensor> tensors_;
+  std::unordered_map<uint64_t, uint32_t> by_hash_;
+};
+
+}  // namespace braid
