@@ -57,10 +57,10 @@ Daemon::~Daemon() {
   watchdog_.reset();
   signals_.clear();
   metrics_.reset();
-  client_server_.reset();
   if (engines_ != nullptr) engines_->stop_threads();
+  jobs_.reset();  // what is still open tells its trainers, through the server's connections
+  client_server_.reset();
   transport_.reset();
-  jobs_.reset();
   control_plane_.reset();
   engines_.reset();
 }

@@ -39,7 +39,7 @@ int main(int argc, char** argv) {
   invocation.settings = settings;
   const braid::LoadedConfig loaded = braid::load_config(invocation.config_file, settings);
   if (!loaded.is_ok()) {
-    std::fprintf(stderr, "%s", loaded.error_text().c_str());
+    std::fprintf(stderr, "%s\n", loaded.error_text().c_str());
     return kExitBadConfig;
   }
   if (print_config) {

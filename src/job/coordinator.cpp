@@ -93,14 +93,14 @@ void Coordinator::on_join(const Peer& from, const proto::JoinJob& join) {
   }
   if (join.world_size() != job.world_size) {
     const auto& [other_rank, other] = *job.members.begin();
-    return fail_forming(
-        name, make_status(StatusCode::Mismatch,
-                          "job '{}': ranks disagree about the world size: rank {} (node '{}') says {}, rank {} "
-                          "(node '{}') says {}",
-                          name, other_rank, other.peer.name, job.world_size, rank, from.name, join.world_size()));
+    const Status reason = make_status(
+        StatusCode::Mismatch,
+        "job '{}': ranks disagree about the world size: rank {} (node '{}') says {}, rank {} (node '{}') says {}", name,
+        other_rank, other.peer.name, job.world_size, rank, from.name, join.world_size());
+    send(from, make_job_failed(0, name, reason));  // told as well, although it is no member
+    return fail_forming(name, reason);
   }
   if (const auto other = job.members.find(rank); other != job.members.end()) {
-    // The second one is told as well, although it is no member.
     const Status reason = make_status(
         StatusCode::AlreadyExists, "job '{}': rank {} was given twice: node '{}' (process {}) and node '{}' (process {})",
         name, rank, other->second.peer.name, other->second.process_id, from.name, join.process_id());
@@ -192,7 +192,9 @@ void Coordinator::on_overdue(const proto::OperationOverdue& overdue) {
   const uint64_t job_key = job.key;
   job.investigation = std::make_unique<Investigation>(
       loop_, overdue, job.nodes, [this, job_key](const Status& reason) {
-        loop_.defer([this, job_key, reason] { fail_active(job_key, reason); });
+        loop_.defer([this, alive = is_alive_, job_key, reason] {
+          if (*alive) fail_active(job_key, reason);
+        });
       });
   for (const MemberNode& node : job.nodes) {
     send(node.peer, make_operation_query(job.investigation->key()));
@@ -200,17 +202,15 @@ void Coordinator::on_overdue(const proto::OperationOverdue& overdue) {
 }
 
 void Coordinator::on_peer_lost(const Peer& peer, const Status& reason) {
-  std::vector<std::string> forming;
+  std::map<std::string, std::vector<uint32_t>> forming;  // its ranks by job
   for (const auto& [name, job] : forming_) {
     for (const auto& [rank, member] : job.members) {
-      if (member.peer.id == peer.id) {
-        forming.push_back(name);
-        break;
-      }
+      if (member.peer.id == peer.id) forming[name].push_back(rank);
     }
   }
-  for (const std::string& name : forming) {
-    fail_forming(name, make_status(StatusCode::JobFailed, "job '{}': lost a node: {}", name, reason.message()));
+  for (const auto& [name, ranks] : forming) {
+    fail_forming(name, make_status(StatusCode::JobFailed, "job '{}': lost node '{}' with rank {} before the job began: {}",
+                                   name, peer.name, fmt::join(ranks, ", "), reason.message()));
   }
   std::vector<uint64_t> active;
   for (const auto& [key, job] : active_) {

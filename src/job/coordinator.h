@@ -29,6 +29,9 @@ class Coordinator {
   static constexpr uint32_t kWorldSizeMax = 65536;
 
   Coordinator(Loop& loop, ControlPlane& control_plane) : loop_(loop), control_plane_(control_plane) {}
+  Coordinator(const Coordinator&) = delete;
+  Coordinator& operator=(const Coordinator&) = delete;
+  ~Coordinator() { *is_alive_ = false; }
 
   // JoinJob, JobReady, FailJob, RankLeft, OperationOverdue, OperationReport; false for any other message.
   bool on_control_message(const Peer& from, const proto::ControlMessage& message);
@@ -73,6 +76,7 @@ class Coordinator {
   std::unordered_map<std::string, FormingJob> forming_;
   std::unordered_map<uint64_t, ActiveJob> active_;
   std::unordered_map<std::string, uint32_t> epochs_;
+  std::shared_ptr<bool> is_alive_ = std::make_shared<bool>(true);  // for what was deferred
 };
 
 }  // namespace braid

@@ -80,6 +80,7 @@ void Job::connect_neighbours() {
 }
 
 void Job::on_neighbour(const Result<Peer>& peer) {
+  if (is_closed()) return;
   if (!peer) {
     return fail(peer.status().with_context(fmt::format("job '{}': node '{}'", plan_.name,
                                                        services_.control_plane.self().name)));
@@ -111,13 +112,13 @@ void Job::on_go() {
 void Job::on_submit(Submission submission) {
   submission.deadline_ns = services_.clock.now_ns() + uint64_t{submission.timeout_ms} * 1'000'000;
   check(operations_->submit(submission));
-  if (!deadline_timer_.is_active()) {
+  if (!is_closed() && !deadline_timer_.is_active()) {
     deadline_timer_.start_repeating(kDeadlineCheckPeriodMs, [this] { check_deadlines(); });
   }
 }
 
 void Job::on_release(Session& session, const OperationKey& key) {
-  if (const auto local_rank = local_rank_of(session)) operations_->release(*local_rank, key);
+  if (const auto local_rank = local_rank_of(session)) check(operations_->release(*local_rank, key));
 }
 
 void Job::on_successor_ready(const Peer& from, const proto::OperationReady& ready) {
@@ -141,8 +142,6 @@ void Job::on_query(const proto::OperationQuery& query) {
   for (const uint32_t rank : operations_->missing_ranks(key)) {
     const size_t local_rank = std::find(plan_.local_ranks.begin(), plan_.local_ranks.end(), rank) - plan_.local_ranks.begin();
     const Session* session = sessions_[local_rank];
-    // What ended long ago is not in the table any more; the trainer's own account is.
-    if (session != nullptr && session->has_submitted(key.tensor, key.step)) continue;
     missing.push_back(rank);
     if (session == nullptr || !detail.empty()) continue;
     const std::string last = session->last_operation();
@@ -177,6 +176,13 @@ void Job::on_peer_lost(const Peer& peer, const Status& reason) {
     fail(make_status(StatusCode::JobFailed, "job '{}': lost node '{}' with rank {}: {}", plan_.name, peer.name,
                      fmt::join(node.ranks, ", "), reason.message()));
   }
+}
+
+void Job::on_link_lost(const Peer& peer, const Status& reason) {
+  if (plan_.ring->nodes == 1 || plan_.ring->successor != peer.id) return;
+  fail(make_status(StatusCode::JobFailed, "job '{}': node '{}' lost its link to node '{}' with rank {}: {}", plan_.name,
+                   services_.control_plane.self().name, peer.name, fmt::join(plan_.successor().ranks, ", "),
+                   reason.message()));
 }
 
 void Job::on_session_left(Session& session) {

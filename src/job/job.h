@@ -59,6 +59,8 @@ class Job final : public OperationTableActions {
   void on_operation_done(const OperationKey& key);
   void on_operation_retired(const OperationKey& key);
   void on_peer_lost(const Peer& peer, const Status& reason);
+  // No data can be sent to the peer any more, although its control connection is up.
+  void on_link_lost(const Peer& peer, const Status& reason);
 
   // From a session of this job.
   void on_submit(Submission submission);

@@ -39,7 +39,7 @@ void JobManager::on_client_message(ClientConnection& connection, const proto::Cl
       if (session != nullptr) return session->register_tensors(*message.body_as_RegisterTensors());
       break;
     case proto::ClientBody::LeaveJob:
-      if (session == nullptr) break;
+      if (session == nullptr || session->is_joining()) break;
       if (session->job() != nullptr) return session->job()->on_session_left(*session);
       return session->leave();
     case proto::ClientBody::StatusQuery:
@@ -128,7 +128,7 @@ void JobManager::on_client_closed(ClientConnection& connection, const Status& re
   const Client client = std::move(position->second);
   clients_.erase(position);
   Session& session = *client.session;
-  if (session.job() != nullptr && !session.has_left()) {
+  if (session.job() != nullptr) {
     session.job()->on_session_lost(session, reason);
   } else if (client.joining != nullptr && client.joining->coordinator != 0) {
     auto message = make_fail_job(
@@ -237,7 +237,7 @@ void JobManager::on_peer_lost(const Peer& peer, const Status& reason) {
 }
 
 void JobManager::on_link_lost(const Peer& peer, const Status& reason) {
-  for (auto& [key, job] : jobs_) job->on_peer_lost(peer, reason);
+  for (auto& [key, job] : jobs_) job->on_link_lost(peer, reason);
   remove_closed_jobs();
 }
 

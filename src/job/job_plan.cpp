@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "job/job_plan.h"
 
+#include <algorithm>
+#include <unordered_set>
+
 #include "job/coordinator.h"
 
 namespace braid {
@@ -22,6 +25,7 @@ Result<JobPlan> parse_job_start(const proto::JobStart& start, NodeId self) {
   ring->block_of_rank.assign(world_size, kUnassigned);
   bool is_member = false;
   uint32_t blocks = 0;
+  std::unordered_set<NodeId> seen;
   for (const proto::MemberNode* member : *start.nodes()) {
     MemberNode node;
     node.peer = {member->node_id(), member->name()->str(), member->address()->str(), member->port()};
@@ -35,6 +39,10 @@ Result<JobPlan> parse_job_start(const proto::JobStart& start, NodeId self) {
     }
     if (node.ranks.empty()) {
       return make_status(StatusCode::Protocol, "job '{}': node '{}' has no rank", plan.name, node.peer.name);
+    }
+    if (!seen.insert(node.peer.id).second || !std::is_sorted(node.ranks.begin(), node.ranks.end())) {
+      return make_status(StatusCode::Protocol, "job '{}': node '{}' is in the ring twice, or its ranks are out of order",
+                         plan.name, node.peer.name);
     }
     if (node.peer.id == self) {
       is_member = true;

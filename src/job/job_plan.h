@@ -25,7 +25,7 @@ struct JobPlan {
   const MemberNode& predecessor() const { return nodes[(ring->self + nodes.size() - 1) % nodes.size()]; }
 };
 
-// Checks a JobStart and works out this node's place. Protocol: ranks missing or twice, this node not among the members.
+// Checks a JobStart and works out this node's place. Protocol: ranks or nodes missing or twice, this node not among the members.
 Result<JobPlan> parse_job_start(const proto::JobStart& start, NodeId self);
 
 }  // namespace braid

@@ -108,6 +108,7 @@ Status OperationTable::start(const OperationKey& key, Entry& entry) {
 
 Status OperationTable::on_successor_ready(const OperationKey& key, const Signature& signature) {
   const auto position = entries_.find(key);
+  if (position != entries_.end() && position->second.state == State::Published) return Status::ok();  // said twice
   if (position != entries_.end() && position->second.state == State::Running) {
     BRAID_RETURN_IF_ERROR(check_successor(position->second, key, signature));
     return actions_.go(key);
@@ -162,7 +163,7 @@ Status OperationTable::on_rank_left(uint32_t local_rank) {
   // A rank that has left gives back all results.
   for (auto entry = entries_.begin(); entry != entries_.end();) {
     const auto current = entry++;
-    if (current->second.state == State::Published) release(local_rank, current->first);
+    if (current->second.state == State::Published) BRAID_RETURN_IF_ERROR(release(local_rank, current->first));
   }
   return Status::ok();
 }
@@ -175,6 +176,8 @@ void OperationTable::on_done(const OperationKey& key) {
   --unfinished_;
   ++operations_done_;
   steps_done_ = std::max(steps_done_, key.step + 1);
+  uint64_t& last_published = last_published_[key.tensor];
+  last_published = std::max(last_published, key.step);
   bytes_done_ += entry.result_bytes;
   actions_.count(entry.signature.collective, entry.result_bytes);
   const uint64_t block_bytes = entry.result_bytes / ring_->world_size;
@@ -200,14 +203,20 @@ void OperationTable::on_retired(const OperationKey& key) {
   forget_if_over(position);
 }
 
-void OperationTable::release(uint32_t local_rank, const OperationKey& key) {
+Status OperationTable::release(uint32_t local_rank, const OperationKey& key) {
   const auto position = entries_.find(key);
-  if (position == entries_.end()) return;
-  LocalPart& part = position->second.parts[local_rank];
-  if (part.is_released || position->second.state != State::Published) return;
+  if (position == entries_.end()) return Status::ok();
+  Entry& entry = position->second;
+  if (entry.state != State::Published) {
+    return make_status(StatusCode::Protocol, "job '{}': rank {} gave back the result of {} before it was done", job_name_,
+                       local_ranks_[local_rank], describe(entry, key));
+  }
+  LocalPart& part = entry.parts[local_rank];
+  if (part.is_released) return Status::ok();
   part.is_released = true;
-  ++position->second.released;
+  ++entry.released;
   forget_if_over(position);
+  return Status::ok();
 }
 
 void OperationTable::forget_if_over(Entries::iterator position) {
@@ -218,16 +227,22 @@ void OperationTable::forget_if_over(Entries::iterator position) {
 }
 
 std::optional<OperationTable::Overdue> OperationTable::take_overdue(uint64_t now_ns) {
-  for (auto& [key, entry] : entries_) {
+  auto earliest = entries_.end();
+  for (auto position = entries_.begin(); position != entries_.end(); ++position) {
+    const Entry& entry = position->second;
     if (entry.state == State::Published || entry.is_reported_overdue || now_ns < entry.deadline_ns) continue;
-    entry.is_reported_overdue = true;
-    return Overdue{key, entry.timeout_ms, fmt::format("job '{}': {}", job_name_, describe(entry, key))};
+    if (earliest == entries_.end() || entry.deadline_ns < earliest->second.deadline_ns) earliest = position;
   }
-  return std::nullopt;
+  if (earliest == entries_.end()) return std::nullopt;
+  auto& [key, entry] = *earliest;
+  entry.is_reported_overdue = true;
+  return Overdue{key, entry.timeout_ms, fmt::format("job '{}': {}", job_name_, describe(entry, key))};
 }
 
 std::vector<uint32_t> OperationTable::missing_ranks(const OperationKey& key) const {
   const auto position = entries_.find(key);
+  const auto published = last_published_.find(key.tensor);
+  if (position == entries_.end() && published != last_published_.end() && key.step <= published->second) return {};
   std::vector<uint32_t> missing;
   for (size_t i = 0; i < local_ranks_.size(); ++i) {
     if (position == entries_.end() || !position->second.parts[i].is_submitted) missing.push_back(local_ranks_[i]);

@@ -58,17 +58,17 @@ class OperationTable {
   Status on_rank_left(uint32_t local_rank);
   void on_done(const OperationKey& key);
   void on_retired(const OperationKey& key);
-  void release(uint32_t local_rank, const OperationKey& key);
+  Status release(uint32_t local_rank, const OperationKey& key);
 
   struct Overdue {
     OperationKey key;
     uint32_t timeout_ms = 0;
     std::string description;
   };
-  // The first operation found whose deadline has passed and that was not reported before.
+  // Of the operations whose deadline has passed and that were not reported before, the one with the earliest.
   std::optional<Overdue> take_overdue(uint64_t now_ns);
   bool has_unfinished() const { return unfinished_ > 0; }
-  // The local ranks that have not submitted the operation.
+  // The local ranks that have not submitted the operation. What ended long ago was submitted: a tensor's steps grow.
   std::vector<uint32_t> missing_ranks(const OperationKey& key) const;
 
   uint64_t operations_done() const { return operations_done_; }
@@ -114,8 +114,9 @@ class OperationTable {
   OperationTableActions& actions_;
   Entries entries_;
   std::unordered_map<OperationKey, Signature, OperationKeyHash> early_ready_;
-  std::vector<bool> has_left_;  // by local rank
-  size_t unfinished_ = 0;       // gathering or running
+  std::unordered_map<uint64_t, uint64_t> last_published_;  // the highest step, by tensor
+  std::vector<bool> has_left_;                             // by local rank
+  size_t unfinished_ = 0;                                  // gathering or running
   uint64_t operations_done_ = 0;
   uint64_t steps_done_ = 0;  // the highest step that was published, plus one
   uint64_t bytes_done_ = 0;

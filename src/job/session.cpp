@@ -113,9 +113,10 @@ void Session::fail(const Status& reason) {
 }
 
 void Session::leave() {
-  if (state_ == State::Member) {
+  if (state_ != State::Failed) {
     rings_->stop();
     state_ = State::Left;
+    job_ = nullptr;  // it may end before this does
   }
   flatbuffers::FlatBufferBuilder builder;
   send_body(connection_, builder, proto::CreateJobLeft(builder));
@@ -254,11 +255,6 @@ Status Session::finish_operation(const proto::SubmitEntry& entry, const Tensor& 
   last_step_ = entry.step;
   job_->on_submit(std::move(submission));
   return Status::ok();
-}
-
-bool Session::has_submitted(uint64_t tensor, uint64_t step) const {
-  const Tensor* found = tensors_.find_hash(tensor);
-  return found != nullptr && found->last_step && *found->last_step >= step;
 }
 
 std::string Session::last_operation() const {

@@ -48,7 +48,6 @@ class Session {
   const ClientCredentials& credentials() const { return connection_.credentials(); }
   const std::shared_ptr<Segment>& arena() const { return arena_; }
   bool is_joining() const { return state_ == State::Joining; }
-  bool has_left() const { return state_ == State::Left; }
   Job* job() const { return job_; }
 
   void join(Job& job) { job_ = &job; }
@@ -61,7 +60,6 @@ class Session {
   void leave();
 
   // For the explanation of a missed deadline.
-  bool has_submitted(uint64_t tensor, uint64_t step) const;
   std::string last_operation() const;  // "'x' step 3", or empty
   // The name behind a hash, if this trainer has registered it.
   const Tensor* find_tensor(uint64_t hash) const { return tensors_.find_hash(hash); }

@@ -8,6 +8,7 @@ Result<std::unique_ptr<Loop>> Loop::create(std::string name) {
   if (const int error = uv_loop_init(&loop->loop_); error != 0) {
     return Status::from_uv(error, "cannot make an event loop");
   }
+  loop->is_initialised_ = true;
   loop->stop_async_.get()->data = loop.get();
   const int error = uv_async_init(&loop->loop_, loop->stop_async_.get(),
                                   [](uv_async_t* async) { uv_stop(async->loop); });
@@ -26,6 +27,7 @@ Result<std::unique_ptr<Loop>> Loop::create(std::string name) {
 }
 
 Loop::~Loop() {
+  if (!is_initialised_) return;
   run_deferred();
   stop_async_.close();
   deferred_prepare_.close();

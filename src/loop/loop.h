@@ -43,6 +43,7 @@ class Loop {
 
   std::string name_;
   uv_loop_t loop_{};
+  bool is_initialised_ = false;  // false: there were no descriptors for it
   std::thread::id thread_{};
   Handle<uv_async_t> stop_async_;
   Handle<uv_prepare_t> deferred_prepare_;

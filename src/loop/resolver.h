@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <uv.h>
-
 #include <functional>
 #include <string>
 #include <vector>
+
+#include <uv.h>
 
 #include "loop/loop.h"
 #include "loop/socket_address.h"
 
 namespace braid {
 
-// One look-up of a host name, on libuv's thread pool. Destroying it cancels the callback; a look-up that already runs ends on
-// its own time and is forgotten. Loop thread only.
+// One look-up of a host name, on libuv's thread pool. Destroying it cancels the callback; a look-up
+// that already runs ends on its own time and is forgotten. Loop thread only.
 class Resolver {
  public:
   using Callback = std::function<void(Result<std::vector<SocketAddress>>)>;
@@ -23,7 +23,8 @@ class Resolver {
   Resolver& operator=(const Resolver&) = delete;
   ~Resolver();
 
-  // One at a time. `callback` never comes from within this call, unless it fails: then it never comes.
+  // One at a time. `callback` never comes from within this call, unless it fails: then it never
+  // comes.
   Status resolve(const std::string& host, uint16_t port, Callback callback);
 
  private:

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "loop/socket_address.h"
 
+#include <cstring>
+
 #include <arpa/inet.h>
 #include <fmt/format.h>
 #include <uv.h>
-
-#include <cstring>
 
 namespace braid {
 namespace {
@@ -56,7 +56,8 @@ void SocketAddress::unmap() {
 }
 
 uint16_t SocketAddress::port() const {
-  return ntohs(storage_.ss_family == AF_INET ? as_v4(storage_).sin_port : as_v6(storage_).sin6_port);
+  return ntohs(storage_.ss_family == AF_INET ? as_v4(storage_).sin_port
+                                             : as_v6(storage_).sin6_port);
 }
 
 std::string SocketAddress::host() const {

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <netinet/in.h>
-#include <sys/socket.h>
-
 #include <cstdint>
 #include <optional>
 #include <string>
 
+#include <netinet/in.h>
+#include <sys/socket.h>
+
 namespace braid {
 
-// An IPv4 or IPv6 address with a port; a value. IPv4 addresses that came mapped into IPv6 are IPv4 here.
+// An IPv4 or IPv6 address with a port; a value. IPv4 addresses that came mapped into IPv6 are IPv4
+// here.
 class SocketAddress {
  public:
   // "10.0.0.1" or "fe80::1%eth0": numeric only, so nothing is looked up.

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <uv.h>
-
 #include <functional>
 #include <memory>
+
+#include <uv.h>
 
 #include "loop/loop.h"
 #include "loop/socket_address.h"
@@ -12,19 +12,23 @@
 
 namespace braid {
 
-// Listens on a TCP address and hands out what connects. Loop thread only; not to be destroyed from within the callback.
+// Listens on a TCP address and hands out what connects. Loop thread only; not to be destroyed from
+// within the callback.
 class TcpListener {
  public:
-  // Gets an accepted stream, which is to be started; or the error (out of descriptors, …) of one that could not be accepted.
+  // Gets an accepted stream, which is to be started; or the error (out of descriptors, …) of one
+  // that could not be accepted.
   using Callback = std::function<void(Result<std::unique_ptr<TcpStream>>)>;
 
   static Result<std::unique_ptr<TcpListener>> create(Loop& loop, const SocketAddress& address,
-                                                     size_t send_queue_bytes_max, Callback callback);
+                                                     size_t send_queue_bytes_max,
+                                                     Callback callback);
 
   const SocketAddress& address() const { return address_; }  // with the port that was bound
 
  private:
-  TcpListener(Loop& loop, const SocketAddress& address, size_t send_queue_bytes_max, Callback callback)
+  TcpListener(Loop& loop, const SocketAddress& address, size_t send_queue_bytes_max,
+              Callback callback)
       : loop_(loop),
         address_(address),
         send_queue_bytes_max_(send_queue_bytes_max),

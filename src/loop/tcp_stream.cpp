@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "loop/tcp_stream.h"
 
+#include <array>
+
 #include <netinet/tcp.h>
 #include <sys/socket.h>
-
-#include <array>
 
 namespace braid {
 namespace {
@@ -13,8 +13,8 @@ constexpr size_t kReadBytes = 64 << 10;
 constexpr unsigned kKeepAliveSeconds = 60;
 constexpr size_t kPendingBytesKept = 64 << 10;  // a burst's buffer is given back
 
-// libuv asks for a buffer and fills it at once, so a thread's streams share one. It also keeps the bytes valid while a handler
-// destroys the stream they came from.
+// libuv asks for a buffer and fills it at once, so a thread's streams share one. It also keeps the
+// bytes valid while a handler destroys the stream they came from.
 void allocate_read_buffer(uv_handle_t*, size_t, uv_buf_t* buffer) {
   static thread_local std::array<char, kReadBytes> bytes;
   *buffer = uv_buf_init(bytes.data(), bytes.size());
@@ -48,8 +48,8 @@ void TcpStream::connect(const SocketAddress& address, Handler& handler) {
   handler_ = &handler;
   auto* request = new ConnectRequest{{}, this};
   request->uv.data = request;
-  const int error = uv_tcp_connect(
-      &request->uv, handle_.get(), address.get(), [](uv_connect_t* uv, int status) {
+  const int error =
+      uv_tcp_connect(&request->uv, handle_.get(), address.get(), [](uv_connect_t* uv, int status) {
         std::unique_ptr<ConnectRequest> done(static_cast<ConnectRequest*>(uv->data));
         TcpStream* self = done->owner;
         if (self == nullptr) return;
@@ -147,22 +147,21 @@ void TcpStream::flush() {
   request->uv.data = request;
   const uv_buf_t buffer = uv_buf_init(reinterpret_cast<char*>(request->bytes.data()),
                                       static_cast<unsigned>(request->bytes.size()));
-  const int error =
-      uv_write(&request->uv, stream(), &buffer, 1, [](uv_write_t* uv, int status) {
-        std::unique_ptr<WriteRequest> done(static_cast<WriteRequest*>(uv->data));
-        TcpStream* self = done->owner;
-        if (self == nullptr) return;
-        self->in_flight_ = nullptr;
-        if (status != 0) {
-          self->end(Status::from_uv(status, "cannot send"));
-          return;
-        }
-        if (self->pending_.empty() && done->bytes.capacity() <= kPendingBytesKept) {
-          done->bytes.clear();
-          self->pending_ = std::move(done->bytes);
-        }
-        self->flush();
-      });
+  const int error = uv_write(&request->uv, stream(), &buffer, 1, [](uv_write_t* uv, int status) {
+    std::unique_ptr<WriteRequest> done(static_cast<WriteRequest*>(uv->data));
+    TcpStream* self = done->owner;
+    if (self == nullptr) return;
+    self->in_flight_ = nullptr;
+    if (status != 0) {
+      self->end(Status::from_uv(status, "cannot send"));
+      return;
+    }
+    if (self->pending_.empty() && done->bytes.capacity() <= kPendingBytesKept) {
+      done->bytes.clear();
+      self->pending_ = std::move(done->bytes);
+    }
+    self->flush();
+  });
   if (error != 0) {
     delete request;
     end_later(Status::from_uv(error, "cannot send"));

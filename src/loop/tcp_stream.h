@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <uv.h>
-
 #include <initializer_list>
 #include <memory>
 #include <optional>
 #include <span>
 #include <vector>
 
+#include <uv.h>
+
 #include "loop/loop.h"
 #include "loop/socket_address.h"
 
 namespace braid {
 
-// A TCP connection on a loop, with a bounded queue of bytes to send. What is written during one round of the loop goes out by
-// one system call at its end. Loop thread only; may be destroyed at any time, also from within its handler's functions.
-// Destroying it hands what the socket still takes to the kernel and closes.
+// A TCP connection on a loop, with a bounded queue of bytes to send. What is written during one
+// round of the loop goes out by one system call at its end. Loop thread only; may be destroyed at
+// any time, also from within its handler's functions. Destroying it hands what the socket still
+// takes to the kernel and closes.
 class TcpStream {
  public:
   class Handler {
@@ -25,7 +26,8 @@ class TcpStream {
     virtual void on_connected() = 0;  // after connect() only
     // `bytes` are valid during the call, even if the stream is destroyed in it.
     virtual void on_bytes(std::span<const uint8_t> bytes) = 0;
-    // Nothing comes after it: the connection could not be made, was closed (is_end_of_stream) or broke.
+    // Nothing comes after it: the connection could not be made, was closed (is_end_of_stream) or
+    // broke.
     virtual void on_end(const Status& reason) = 0;
   };
 
@@ -40,10 +42,12 @@ class TcpStream {
   Status accept(uv_stream_t* listener);
   void start(Handler& handler);
 
-  // Unacknowledged bytes for so long end the connection, as does a peer that keeps the socket open but is gone.
+  // Unacknowledged bytes for so long end the connection, as does a peer that keeps the socket open
+  // but is gone.
   void set_unacknowledged_timeout(uint32_t timeout_ms);
 
-  // All of `parts` or nothing. ResourceExhausted: the queue is full. Errors of the connection come through on_end, later.
+  // All of `parts` or nothing. ResourceExhausted: the queue is full. Errors of the connection come
+  // through on_end, later.
   Status write(std::initializer_list<std::span<const uint8_t>> parts);
   size_t queued_bytes() const;
 
@@ -79,9 +83,9 @@ class TcpStream {
   bool has_ended_ = false;
   bool flush_is_due_ = false;
   std::vector<uint8_t> pending_;
-  WriteRequest* in_flight_ = nullptr;      // freed by its callback, which libuv always calls
-  ConnectRequest* connecting_ = nullptr;   // the same
-  std::shared_ptr<TcpStream*> self_;       // what deferred tasks hold: nullptr inside once this is gone
+  WriteRequest* in_flight_ = nullptr;     // freed by its callback, which libuv always calls
+  ConnectRequest* connecting_ = nullptr;  // the same
+  std::shared_ptr<TcpStream*> self_;  // what deferred tasks hold: nullptr inside once this is gone
 };
 
 }  // namespace braid

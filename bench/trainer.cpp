@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/trainer.h"
+
+namespace braid::bench {
+namespace {
+
+Status check(int error) {
+  if (error == BRAID_OK) return Status::ok();
+  return {static_cast<StatusCode>(error), braid_error_message()};  // the numbers are the same
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Trainer>> Trainer::open(const Environment& environment,
+                                               const std::string& socket_path, uint32_t timeout_ms,
+                                               uint64_t arena_bytes) {
+  braid_job_options options{};
+  options.struct_size = sizeof(options);
+  options.socket_path = socket_path.c_str();
+  options.name = environment.job_name.c_str();
+  options.rank = environment.rank;
+  options.world_size = environment.world_size;
+  options.master_address = environment.master_address.c_str();
+  options.timeout_ms = timeout_ms;
+  options.arena_bytes = arena_bytes;
+  braid_job* job = nullptr;
+  BRAID_RETURN_IF_ERROR(check(braid_open(&options, &job)));
+  return std::unique_ptr<Trainer>(new Trainer(job));
+}
+
+Trainer::~Trainer() { (void)braid_close(job_); }
+
+Result<uint32_t> Trainer::register_tensor(const std::string& name, uint32_t dtype, uint64_t count) {
+  braid_tensor_options options{};
+  options.struct_size = sizeof(options);
+  options.name = name.c_str();
+  options.dtype = dtype;
+  options.count = count;
+  options.backward_order = BRAID_NO_ORDER;
+  uint32_t tensor = 0;
+  BRAID_RETURN_IF_ERROR(check(braid_register(job_, &options, 1, &tensor)));
+  return tensor;
+}
+
+Result<Trainer::ArenaMemory> Trainer::allocate(size_t bytes) {
+  void* memory = nullptr;
+  BRAID_RETURN_IF_ERROR(check(braid_allocate(job_, bytes, &memory)));
+  return ArenaMemory(memory, FreeArena{job_});
+}
+
+Status Trainer::run(const braid_operation& operation, braid_ticket& ticket) {
+  BRAID_RETURN_IF_ERROR(check(braid_submit(job_, &operation, &ticket)));
+  return check(braid_wait(job_, ticket, 0));
+}
+
+Status Trainer::all_reduce(uint32_t tensor, uint64_t step, braid_reduction reduction,
+                           const void* input, braid_ticket& ticket) {
+  braid_operation operation{};
+  operation.struct_size = sizeof(operation);
+  operation.collective = BRAID_ALL_REDUCE;
+  operation.tensor = tensor;
+  operation.step = step;
+  operation.reduction = reduction;
+  operation.input = input;
+  return run(operation, ticket);
+}
+
+Result<const void*> Trainer::result(braid_ticket ticket, size_t bytes) {
+  const void* data = nullptr;
+  size_t actual = 0;
+  BRAID_RETURN_IF_ERROR(check(braid_result(job_, ticket, &data, &actual)));
+  if (actual != bytes) {
+    return make_status(StatusCode::Internal, "the result has {} bytes instead of {}", actual,
+                       bytes);
+  }
+  return data;
+}
+
+Status Trainer::release(braid_ticket ticket) { return check(braid_release(job_, ticket)); }
+
+Status Trainer::barrier(uint32_t tensor, uint64_t step) {
+  braid_operation operation{};
+  operation.struct_size = sizeof(operation);
+  operation.collective = BRAID_BARRIER;
+  operation.tensor = tensor;
+  operation.step = step;
+  braid_ticket ticket = 0;
+  BRAID_RETURN_IF_ERROR(run(operation, ticket));
+  return release(ticket);
+}
+
+}  // namespace braid::bench

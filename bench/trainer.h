@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include <braid.h>
+
+#include "base/status.h"
+#include "bench/environment.h"
+
+namespace braid::bench {
+
+// One rank of a job, over braid.h: libbraid's errors as Status, its memory as owners. One thread.
+class Trainer {
+ public:
+  struct FreeArena {
+    braid_job* job = nullptr;
+    void operator()(void* memory) const { (void)braid_free(job, memory); }
+  };
+  using ArenaMemory = std::unique_ptr<void, FreeArena>;
+
+  static Result<std::unique_ptr<Trainer>> open(const Environment& environment,
+                                               const std::string& socket_path, uint32_t timeout_ms,
+                                               uint64_t arena_bytes);
+  Trainer(const Trainer&) = delete;
+  Trainer& operator=(const Trainer&) = delete;
+  ~Trainer();
+
+  Result<uint32_t> register_tensor(const std::string& name, uint32_t dtype, uint64_t count);
+  Result<ArenaMemory> allocate(size_t bytes);
+
+  // Submits, and waits for the end. On success the result is at `result` until release(ticket).
+  Status all_reduce(uint32_t tensor, uint64_t step, braid_reduction reduction, const void* input,
+                    braid_ticket& ticket);
+  Result<const void*> result(braid_ticket ticket, size_t bytes);
+  Status release(braid_ticket ticket);
+  Status barrier(uint32_t tensor, uint64_t step);
+
+ private:
+  explicit Trainer(braid_job* job) : job_(job) {}
+  Status run(const braid_operation& operation, braid_ticket& ticket);
+
+  braid_job* job_;
+};
+
+}  // namespace braid::bench

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <optional>
+
+#include "error.h"
+#include "ipc/extent_allocator.h"
+#include "ipc/segment.h"
+
+namespace braid::client {
+
+// The input arena: memory that the daemon reads, for braid_allocate and for copies of inputs that live elsewhere. Any thread.
+class Arena {
+ public:
+  Error create(uint64_t bytes);
+
+  // `offset` of `bytes` whose memory is there for sure.
+  Error allocate(uint64_t bytes, uint64_t& offset);
+  bool release(uint64_t offset);
+
+  uint8_t* at(uint64_t offset) { return segment_.data() + offset; }
+  // Does [memory, memory + bytes) begin in the arena? Then where; `fits` tells whether it also ends there.
+  std::optional<uint64_t> offset_of(const void* memory, uint64_t bytes, bool& fits) const;
+
+  int fd() const { return segment_.fd(); }
+  uint64_t size() const { return segment_.size(); }
+
+ private:
+  Segment segment_;
+  std::mutex mutex_;
+  ExtentAllocator extents_{0};
+  uint64_t reserved_ = 0;  // bytes from the start for which the kernel has promised memory
+};
+
+}  // namespace braid::client

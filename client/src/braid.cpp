@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// braid.h: the border between C and C++. No exception crosses it.
+#include <braid.h>
+
+#include <exception>
+#include <memory>
+#include <new>
+
+#include "error.h"
+#include "job.h"
+
+using braid::client::Error;
+using braid::client::Job;
+using braid::client::make_error;
+
+struct braid_job {
+  std::unique_ptr<Job> job;
+};
+
+namespace {
+
+template <typename Function>
+int guarded(Function&& function) noexcept {
+  try {
+    return braid::client::report(function());
+  } catch (const std::bad_alloc&) {
+    return braid::client::report_out_of_memory();
+  } catch (const std::exception& exception) {
+    return braid::client::report_bug(exception.what());
+  }
+}
+
+template <typename Function>
+int with_job(const braid_job* job, Function&& function) noexcept {
+  return guarded([&]() -> Error {
+    if (job == nullptr) return make_error(BRAID_ERROR_INVALID_ARGUMENT, "job is NULL");
+    return function(*job->job);
+  });
+}
+
+}  // namespace
+
+int braid_open(const braid_job_options* options, braid_job** job) {
+  return guarded([&]() -> Error {
+    if (job == nullptr) return make_error(BRAID_ERROR_INVALID_ARGUMENT, "job is NULL");
+    *job = nullptr;
+    auto opened = std::make_unique<braid_job>();
+    if (Error error = Job::open(options, opened->job); !error) return error;
+    *job = opened.release();
+    return {};
+  });
+}
+
+int braid_close(braid_job* job) {
+  const int code = with_job(job, [](Job& self) { return self.close(); });
+  // In a forked child nothing is freed: the memory is the parent's as well.
+  if (code == BRAID_OK) delete job;
+  return code;
+}
+
+uint32_t braid_rank(const braid_job* job) { return job == nullptr ? 0 : job->job->rank(); }
+
+uint32_t braid_world_size(const braid_job* job) { return job == nullptr ? 0 : job->job->world_size(); }
+
+int braid_register(braid_job* job, const braid_tensor_options* options, size_t tensor_count, uint32_t* tensors) {
+  return with_job(job, [&](Job& self) { return self.register_tensors(options, tensor_count, tensors); });
+}
+
+int braid_allocate(braid_job* job, size_t bytes, void** memory) {
+  return with_job(job, [&](Job& self) { return self.allocate(bytes, memory); });
+}
+
+int braid_free(braid_job* job, void* memory) {
+  return with_job(job, [&](Job& self) { return self.free(memory); });
+}
+
+int braid_submit(braid_job* job, const braid_operation* operation, braid_ticket* ticket) {
+  return with_job(job, [&](Job& self) { return self.submit(operation, ticket); });
+}
+
+int braid_submit_bucket(braid_job* job, const braid_operation* operation, const uint32_t* tensors,
+                        size_t tensor_count, braid_ticket* ticket) {
+  return with_job(job, [&](Job& self) { return self.submit_bucket(operation, tensors, tensor_count, ticket); });
+}
+
+int braid_test(braid_job* job, braid_ticket ticket, int* done) {
+  return with_job(job, [&](Job& self) { return self.test(ticket, done); });
+}
+
+int braid_wait(braid_job* job, braid_ticket ticket, uint32_t timeout_ms) {
+  return with_job(job, [&](Job& self) { return self.wait(ticket, timeout_ms); });
+}
+
+int braid_result(braid_job* job, braid_ticket ticket, const void** data, size_t* bytes) {
+  return with_job(job, [&](Job& self) { return self.result(ticket, data, bytes); });
+}
+
+int braid_result_of_rank(braid_job* job, braid_ticket ticket, uint32_t rank, const void** data, size_t* bytes) {
+  return with_job(job, [&](Job& self) { return self.result_of_rank(ticket, rank, data, bytes); });
+}
+
+int braid_copy_result(braid_job* job, braid_ticket ticket, void* out, size_t bytes) {
+  return with_job(job, [&](Job& self) { return self.copy_result(ticket, out, bytes); });
+}
+
+int braid_release(braid_job* job, braid_ticket ticket) {
+  return with_job(job, [&](Job& self) { return self.release(ticket); });
+}
+
+const char* braid_error_message(void) { return braid::client::last_message(); }
+
+const char* braid_error_name(int error) {
+  static const char* const kNames[] = {
+      "BRAID_OK",
+      "BRAID_ERROR_INVALID_ARGUMENT",
+      "BRAID_ERROR_NOT_FOUND",
+      "BRAID_ERROR_ALREADY_EXISTS",
+      "BRAID_ERROR_PERMISSION_DENIED",
+      "BRAID_ERROR_UNAVAILABLE",
+      "BRAID_ERROR_DEADLINE_EXCEEDED",
+      "BRAID_ERROR_RESOURCE_EXHAUSTED",
+      "BRAID_ERROR_MISMATCH",
+      "BRAID_ERROR_JOB_FAILED",
+      "BRAID_ERROR_PROTOCOL",
+      "BRAID_ERROR_CANCELLED",
+      "BRAID_ERROR_INTERNAL",
+  };
+  return error >= BRAID_OK && error <= BRAID_ERROR_INTERNAL ? kNames[error] : "BRAID_ERROR_UNKNOWN";
+}
+
+const char* braid_version(void) { return BRAID_VERSION; }

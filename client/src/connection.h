@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <flatbuffers/flatbuffers.h>
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "error.h"
+#include "ipc/frame_reader.h"
+#include "ipc/frame_writer.h"
+#include "proto/client_generated.h"
+
+namespace braid::client {
+
+uint64_t now_ns();
+// For poll(2): whole milliseconds until then, rounded up; 0 when it is over.
+int milliseconds_until(uint64_t deadline_ns);
+
+// A message of the daemon, checked by FlatBuffers.
+struct Received {
+  Frame frame;
+  const proto::ClientMessage* message = nullptr;  // null: nothing has come; points into the frame
+};
+
+// The socket to the daemon. Not thread-safe: the job's mutex guards it. No call blocks but those with a deadline.
+class Connection {
+ public:
+  // Connects and shakes hands.
+  Error open(const std::string& path, uint64_t deadline_ns);
+
+  // Queues a message and sends what goes at once; flush() sends the rest when the socket has room.
+  Error send(flatbuffers::FlatBufferBuilder& message, std::span<const int> fds = {});
+  Error flush();
+  bool has_unsent() const { return !writer_.is_empty(); }
+
+  // The next message if a whole one is there.
+  Error receive(Received& received);
+  // Waits for it; also sends what is unsent. Nothing by the deadline: DEADLINE_EXCEEDED.
+  Error receive_until(uint64_t deadline_ns, Received& received);
+
+  int fd() const { return socket_.get(); }
+  const std::string& path() const { return path_; }
+
+ private:
+  Error connect(uint64_t deadline_ns);
+  Error shake_hands(uint64_t deadline_ns);
+  Error explain_connect_error(int error) const;
+  Error gone(const std::string& how) const;
+
+  std::string path_;
+  Fd socket_;
+  uint32_t frame_bytes_max_ = kHelloFrameBytesMax;
+  FrameReader reader_;
+  FrameWriter writer_{2ull * kFrameBytesMax};
+};
+
+}  // namespace braid::client

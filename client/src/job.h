@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <sys/types.h>
+
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "arena.h"
+#include "error.h"
+#include "ipc/segment.h"
+#include "operation.h"
+#include "session.h"
+#include "tensor_table.h"
+
+namespace braid::client {
+
+// One rank's membership in one job: what a braid_job is. Any thread; the functions are those of braid.h.
+class Job {
+ public:
+  static Error open(const braid_job_options* options, std::unique_ptr<Job>& job);
+  Job(const Job&) = delete;
+  Job& operator=(const Job&) = delete;
+
+  // Takes leave of the daemon; destroying the job then frees everything.
+  Error close();
+
+  uint32_t rank() const { return rank_.rank; }
+  uint32_t world_size() const { return rank_.world_size; }
+
+  Error register_tensors(const braid_tensor_options* options, size_t count, uint32_t* handles);
+  Error allocate(size_t bytes, void** memory);
+  Error free(void* memory);
+
+  Error submit(const braid_operation* operation, braid_ticket* ticket);
+  Error submit_bucket(const braid_operation* operation, const uint32_t* tensors, size_t tensor_count,
+                      braid_ticket* ticket);
+  Error test(braid_ticket ticket, int* done);
+  Error wait(braid_ticket ticket, uint32_t timeout_ms);
+  Error result(braid_ticket ticket, const void** data, size_t* bytes);
+  Error result_of_rank(braid_ticket ticket, uint32_t rank, const void** data, size_t* bytes);
+  Error copy_result(braid_ticket ticket, void* out, size_t bytes);
+  Error release(braid_ticket ticket);
+
+ private:
+  using Lock = std::unique_lock<std::mutex>;
+
+  Job() = default;
+  Error connect(const braid_job_options& options);
+  Error open_job(const braid_job_options& options, uint64_t deadline_ns);
+  Error accept_opened(Received received);
+  Error check_process() const;
+
+  Error submit_request(Lock& lock, Request request, braid_ticket* ticket);
+  Error admit(const Request& request);
+  Error stage(Lock& lock, Operation& operation, uint64_t& offset);
+  void copy_input(const Request& request, uint8_t* to) const;
+  std::vector<proto::SubmitEntry> entries_of(const Request& request, braid_ticket ticket, uint64_t offset) const;
+  void forget(braid_ticket ticket);
+  Error on_done(const proto::DoneEntry& entry);
+
+  Error find(braid_ticket ticket, Operation*& operation);
+  Error find_result(braid_ticket ticket, Operation*& operation);
+  Error overdue(const Operation& operation, uint32_t timeout_ms) const;
+
+  pid_t process_ = 0;
+  std::string name_;
+  Rank rank_;
+  uint32_t timeout_ms_ = 0;
+  Arena arena_;
+  Segment results_;
+  std::vector<uint32_t> block_of_rank_;
+  bool blocks_in_rank_order_ = true;
+
+  std::mutex register_mutex_;  // one registration at a time waits for its reply; taken before the session's
+  Session session_;            // its mutex guards everything below
+  TensorTable tensors_;
+  braid_ticket next_ticket_ = 1;
+  std::unordered_map<braid_ticket, Operation> operations_;
+  std::set<std::pair<uint32_t, uint64_t>> in_use_;  // (tensor, step) of all of them
+};
+
+}  // namespace braid::client

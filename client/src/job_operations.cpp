@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: Apache-2.0
+// The part of Job that submits operations, waits for them and gives out their results.
+#include <algorithm>
+#include <cstring>
+
+#include "base/checked.h"
+#include "job.h"
+
+namespace braid::client {
+namespace {
+
+constexpr uint64_t kGraceNs = 5'000'000'000;  // how much later than the daemon the client itself gives up
+
+uint64_t deadline_of(uint32_t timeout_ms) { return now_ns() + timeout_ms * 1'000'000ull; }
+
+}  // namespace
+
+Error Job::submit(const braid_operation* operation, braid_ticket* ticket) {
+  if (Error error = check_process(); !error) return error;
+  Lock lock(session_.mutex());
+  Request request;
+  if (Error error = parse_operation(operation, tensors_, rank_, timeout_ms_, request); !error) return error;
+  return submit_request(lock, std::move(request), ticket);
+}
+
+Error Job::submit_bucket(const braid_operation* operation, const uint32_t* tensors, size_t tensor_count,
+                         braid_ticket* ticket) {
+  if (Error error = check_process(); !error) return error;
+  Lock lock(session_.mutex());
+  Request request;
+  Error error = parse_bucket(operation, tensors, tensor_count, Session::kSubmitCapacity, tensors_, timeout_ms_,
+                             request);
+  if (!error) return error;
+  return submit_request(lock, std::move(request), ticket);
+}
+
+Error Job::submit_request(Lock& lock, Request request, braid_ticket* ticket) {
+  if (ticket == nullptr) return make_error(BRAID_ERROR_INVALID_ARGUMENT, "ticket is NULL");
+  if (!session_.failure().is_ok()) return session_.failure();
+  if (Error error = admit(request); !error) return error;
+  const braid_ticket number = next_ticket_++;
+  for (const uint32_t tensor : request.tensors) in_use_.emplace(tensor, request.step);
+  // References into an unordered_map stay valid while others come and go; only this call can remove this one.
+  Operation& operation = operations_[number];
+  operation.request = std::move(request);
+  operation.deadline_ns = deadline_of(operation.request.timeout_ms) + kGraceNs;
+
+  uint64_t offset = 0;
+  Error error = stage(lock, operation, offset);
+  if (error.is_ok()) {
+    operation.state = Operation::State::InFlight;
+    error = session_.push(lock, entries_of(operation.request, number, offset),
+                          deadline_of(operation.request.timeout_ms));
+  }
+  if (!error) {
+    forget(number);
+    return error;
+  }
+  session_.wake_daemon();
+  *ticket = number;
+  return {};
+}
+
+Error Job::admit(const Request& request) {
+  if (operations_.size() >= Session::kDoneCapacity) {
+    return make_error(BRAID_ERROR_RESOURCE_EXHAUSTED, "job '", name_, "' has ", operations_.size(),
+                      " tickets that were not released, the limit; call braid_release for each one that is done");
+  }
+  for (const uint32_t tensor : request.tensors) {
+    if (in_use_.contains({tensor, request.step})) {
+      return make_error(BRAID_ERROR_ALREADY_EXISTS, "step ", request.step, " of tensor '", tensors_.find(tensor)->name,
+                        "' was submitted before");
+    }
+  }
+  return {};
+}
+
+// Where the daemon finds the input: where it is, if that is in the arena, else a copy of it.
+Error Job::stage(Lock& lock, Operation& operation, uint64_t& offset) {
+  const Request& request = operation.request;
+  if (request.input == nullptr) return {};
+  const bool reorders = request.collective == Collective::ReduceScatter && !blocks_in_rank_order_;
+  bool fits = false;
+  const auto in_arena = arena_.offset_of(request.input, request.input_bytes, fits);
+  if (in_arena && !fits) {
+    return make_error(BRAID_ERROR_INVALID_ARGUMENT, "input of the ", describe(request, tensors_),
+                      " begins in the arena, but its ", request.input_bytes, " bytes end outside");
+  }
+  if (in_arena && *in_arena % element_bytes(request.dtype) == 0 && !reorders) {
+    offset = *in_arena;
+    return {};
+  }
+  // Copying may take milliseconds; the mutex is for microseconds.
+  lock.unlock();
+  Error error = arena_.allocate(request.input_bytes, offset);
+  if (error.is_ok()) copy_input(request, arena_.at(offset));
+  lock.lock();
+  if (error.is_ok()) operation.staged_at = offset;
+  return error;
+}
+
+void Job::copy_input(const Request& request, uint8_t* to) const {
+  const auto* from = static_cast<const uint8_t*>(request.input);
+  if (request.collective != Collective::ReduceScatter || blocks_in_rank_order_) {
+    std::memcpy(to, from, request.input_bytes);
+    return;
+  }
+  // The caller's blocks are in the order of ranks, the daemon's in the order of its ring.
+  const uint64_t block_bytes = request.input_bytes / rank_.world_size;
+  for (uint32_t r = 0; r < rank_.world_size; ++r) {
+    std::memcpy(to + block_of_rank_[r] * block_bytes, from + r * block_bytes, block_bytes);
+  }
+}
+
+std::vector<proto::SubmitEntry> Job::entries_of(const Request& request, braid_ticket ticket, uint64_t offset) const {
+  proto::SubmitEntry entry{};
+  entry.kind = static_cast<uint8_t>(proto::SubmitKind::Operation);
+  entry.collective = static_cast<uint8_t>(request.collective);
+  entry.dtype = static_cast<uint8_t>(request.dtype);
+  entry.reduction = static_cast<uint8_t>(request.reduction);
+  entry.ticket = ticket;
+  entry.step = request.step;
+  entry.root = request.root;
+  entry.timeout_ms = request.timeout_ms;
+  entry.offset = offset;
+  std::vector<proto::SubmitEntry> entries;
+  entries.reserve(request.tensors.size());
+  const bool is_bucket = request.tensors.size() > 1;
+  for (size_t i = 0; i < request.tensors.size(); ++i) {
+    entry.tensor = request.tensors[i];
+    entry.count = is_bucket ? tensors_.find(entry.tensor)->count : request.count;
+    entry.more = static_cast<uint32_t>(request.tensors.size() - 1 - i);
+    entries.push_back(entry);
+    entry.offset += entry.count * element_bytes(request.dtype);
+  }
+  return entries;
+}
+
+void Job::forget(braid_ticket ticket) {
+  const auto found = operations_.find(ticket);
+  if (found == operations_.end()) return;
+  if (found->second.staged_at) arena_.release(*found->second.staged_at);
+  for (const uint32_t tensor : found->second.request.tensors) {
+    in_use_.erase({tensor, found->second.request.step});
+  }
+  operations_.erase(found);
+}
+
+Error Job::on_done(const proto::DoneEntry& entry) {
+  const auto found = operations_.find(entry.ticket);
+  if (found == operations_.end() || found->second.state != Operation::State::InFlight) {
+    return make_error(BRAID_ERROR_PROTOCOL, "braidd completed ticket ", entry.ticket, ", which is not in flight");
+  }
+  Operation& operation = found->second;
+  if (entry.result_bytes != operation.request.result_bytes ||
+      !range_fits(entry.result_offset, entry.result_bytes, results_.size())) {
+    return make_error(BRAID_ERROR_PROTOCOL, "braidd put the result of the ", describe(operation.request, tensors_),
+                      " at offset ", entry.result_offset, " with ", entry.result_bytes, " bytes; expected were ",
+                      operation.request.result_bytes, " within a segment of ", results_.size());
+  }
+  operation.state = Operation::State::Done;
+  operation.result_offset = entry.result_offset;
+  if (operation.staged_at) {
+    arena_.release(*operation.staged_at);
+    operation.staged_at.reset();
+  }
+  return {};
+}
+
+Error Job::find(braid_ticket ticket, Operation*& operation) {
+  const auto found = operations_.find(ticket);
+  if (found == operations_.end() || found->second.state == Operation::State::Preparing) {
+    return make_error(BRAID_ERROR_NOT_FOUND, "ticket ", ticket, " is unknown: it was released, or never given out");
+  }
+  operation = &found->second;
+  return {};
+}
+
+Error Job::test(braid_ticket ticket, int* done) {
+  if (Error error = check_process(); !error) return error;
+  if (done == nullptr) return make_error(BRAID_ERROR_INVALID_ARGUMENT, "done is NULL");
+  *done = 0;
+  const Lock lock(session_.mutex());
+  Operation* operation = nullptr;
+  if (Error error = find(ticket, operation); !error) return error;
+  if (operation->state != Operation::State::Done) session_.poll_once();
+  if (operation->state == Operation::State::Done) {
+    *done = 1;
+    return {};
+  }
+  if (!session_.failure().is_ok()) {
+    *done = 1;
+    return session_.failure();
+  }
+  if (now_ns() < operation->deadline_ns) return {};
+  *done = 1;
+  return overdue(*operation, 0);
+}
+
+Error Job::wait(braid_ticket ticket, uint32_t timeout_ms) {
+  if (Error error = check_process(); !error) return error;
+  Lock lock(session_.mutex());
+  Operation* operation = nullptr;
+  if (Error error = find(ticket, operation); !error) return error;
+  uint64_t deadline_ns = operation->deadline_ns;
+  if (timeout_ms != 0) deadline_ns = std::min(deadline_ns, deadline_of(timeout_ms));
+  // While this thread waits another one may release the ticket.
+  session_.wait_until(lock, deadline_ns, [&] {
+    const auto found = operations_.find(ticket);
+    return found == operations_.end() || found->second.state == Operation::State::Done;
+  });
+  if (Error error = find(ticket, operation); !error) return error;
+  if (operation->state == Operation::State::Done) return {};
+  if (!session_.failure().is_ok()) return session_.failure();
+  return overdue(*operation, timeout_ms);
+}
+
+Error Job::overdue(const Operation& operation, uint32_t timeout_ms) const {
+  const std::string what = describe(operation.request, tensors_);
+  if (now_ns() >= operation.deadline_ns) {
+    return make_error(BRAID_ERROR_DEADLINE_EXCEEDED, "braidd at '", session_.socket_path(),
+                      "' does not answer: the ", what, " should have ended after ", operation.request.timeout_ms,
+                      " ms");
+  }
+  return make_error(BRAID_ERROR_DEADLINE_EXCEEDED, "the ", what, " is still in flight after ", timeout_ms, " ms");
+}
+
+Error Job::find_result(braid_ticket ticket, Operation*& operation) {
+  if (Error error = find(ticket, operation); !error) return error;
+  if (operation->state != Operation::State::Done) session_.poll_once();
+  if (operation->state == Operation::State::Done) return {};
+  if (!session_.failure().is_ok()) return session_.failure();
+  return make_error(BRAID_ERROR_INVALID_ARGUMENT, "the ", describe(operation->request, tensors_),
+                    " is still in flight: wait for it first");
+}
+
+Error Job::result(braid_ticket ticket, const void** data, size_t* bytes) {
+  if (Error error = check_process(); !error) return error;
+  if (data == nullptr || bytes == nullptr) {
+    return make_error(BRAID_ERROR_INVALID_ARGUMENT, data == nullptr ? "data" : "bytes", " is NULL");
+  }
+  const Lock lock(session_.mutex());
+  Operation* operation = nullptr;
+  if (Error error = find_result(ticket, operation); !error) return error;
+  if (operation->request.collective == Collective::AllGather) {
+    return make_error(BRAID_ERROR_INVALID_ARGUMENT,
+                      "the blocks of an all-gather are not in the order of ranks: use braid_result_of_rank or "
+                      "braid_copy_result");
+  }
+  *bytes = operation->request.result_bytes;
+  *data = *bytes == 0 ? nullptr : results_.data() + operation->result_offset;
+  return {};
+}
+
+Error Job::result_of_rank(braid_ticket ticket, uint32_t rank, const void** data, size_t* bytes) {
+  if (Error error = check_process(); !error) return error;
+  if (data == nullptr || bytes == nullptr) {
+    return make_error(BRAID_ERROR_INVALID_ARGUMENT, data == nullptr ? "data" : "bytes", " is NULL");
+  }
+  const Lock lock(session_.mutex());
+  Operation* operation = nullptr;
+  if (Error error = find_result(ticket, operation); !error) return error;
+  if (operation->request.collective != Collective::AllGather || rank >= rank_.world_size) {
+    return make_error(BRAID_ERROR_INVALID_ARGUMENT, "the ", describe(operation->request, tensors_),
+                      " has no block of rank ", rank, " (only an all-gather has blocks, of ranks 0 to ",
+                      rank_.world_size - 1, ")");
+  }
+  *bytes = operation->request.input_bytes;
+  *data = results_.data() + operation->result_offset + block_of_rank_[rank] * *bytes;
+  return {};
+}
+
+Error Job::copy_result(braid_ticket ticket, void* out, size_t bytes) {
+  if (Error error = check_process(); !error) return error;
+  Lock lock(session_.mutex());
+  Operation* operation = nullptr;
+  if (Error error = find_result(ticket, operation); !error) return error;
+  const Request& request = operation->request;
+  if (bytes != request.result_bytes || (out == nullptr && bytes != 0)) {
+    return make_error(BRAID_ERROR_INVALID_ARGUMENT, "out has ", out == nullptr ? 0 : bytes, " bytes; the result of the ",
+                      describe(request, tensors_), " has ", request.result_bytes);
+  }
+  const uint8_t* from = results_.data() + operation->result_offset;
+  auto* to = static_cast<uint8_t*>(out);
+  const bool reorders = request.collective == Collective::AllGather && !blocks_in_rank_order_;
+  const uint64_t block_bytes = request.input_bytes;
+  lock.unlock();  // the result is the caller's until braid_release
+  if (!reorders) {
+    if (bytes != 0) std::memcpy(to, from, bytes);
+    return {};
+  }
+  for (uint32_t r = 0; r < rank_.world_size; ++r) {
+    std::memcpy(to + r * block_bytes, from + block_of_rank_[r] * block_bytes, block_bytes);
+  }
+  return {};
+}
+
+Error Job::release(braid_ticket ticket) {
+  if (Error error = check_process(); !error) return error;
+  Lock lock(session_.mutex());
+  Operation* operation = nullptr;
+  if (Error error = find(ticket, operation); !error) return error;
+  if (operation->state != Operation::State::Done) session_.poll_once();
+  const bool failed = !session_.failure().is_ok();
+  if (operation->state != Operation::State::Done && !failed) {
+    return make_error(BRAID_ERROR_INVALID_ARGUMENT, "the ", describe(operation->request, tensors_),
+                      " is still in flight: wait for it before it is released");
+  }
+  const uint32_t timeout_ms = operation->request.timeout_ms;
+  forget(ticket);
+  if (failed) return {};
+  // The daemon need not wake up for this: it sees it with the next operation.
+  proto::SubmitEntry entry{};
+  entry.kind = static_cast<uint8_t>(proto::SubmitKind::Release);
+  entry.ticket = ticket;
+  return session_.push(lock, {&entry, 1}, deadline_of(timeout_ms));
+}
+
+}  // namespace braid::client

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "error.h"
+#include "proto/types.h"
+#include "tensor_table.h"
+
+namespace braid::client {
+
+// What one braid_operation asks for, checked.
+struct Request {
+  Collective collective = Collective::AllReduce;
+  DataType dtype = DataType::Float32;
+  Reduction reduction = Reduction::Sum;
+  uint64_t step = 0;
+  uint64_t count = 0;
+  uint32_t root = 0;
+  uint32_t timeout_ms = 0;
+  const void* input = nullptr;  // null: this rank gives no data
+  uint64_t input_bytes = 0;
+  uint64_t result_bytes = 0;    // of this rank's result
+  std::vector<uint32_t> tensors;  // more than one: a bucket
+};
+
+struct Rank {
+  uint32_t rank = 0;
+  uint32_t world_size = 1;
+};
+
+// `timeout_ms` is the job's, for operations that name none.
+Error parse_operation(const braid_operation* operation, const TensorTable& tensors, Rank rank,
+                      uint32_t timeout_ms, Request& request);
+Error parse_bucket(const braid_operation* operation, const uint32_t* handles, size_t handle_count,
+                   size_t handle_count_max, const TensorTable& tensors, uint32_t timeout_ms, Request& request);
+
+// "all-reduce of 'layer1.weight', step 7"
+std::string describe(const Request& request, const TensorTable& tensors);
+
+// One ticket: from braid_submit to braid_release.
+struct Operation {
+  enum class State { Preparing, InFlight, Done };
+  State state = State::Preparing;
+  Request request;
+  std::optional<uint64_t> staged_at;  // offset of the input's copy
+  uint64_t deadline_ns = 0;           // past the daemon's own
+  uint64_t result_offset = 0;
+};
+
+}  // namespace braid::client

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+
+#include "connection.h"
+#include "error.h"
+#include "ipc/rings.h"
+#include "ipc/segment.h"
+
+namespace braid::client {
+
+// What passes between one job of this process and the daemon: the socket, the two rings, and the threads that wait for either.
+//
+// There is no background thread. Of the threads that wait, one is the leader: it sleeps in poll(2) on the socket and the done
+// ring's eventfd, the others on a condition variable. The leader hands out whatever comes, and when it has what it waited for,
+// another one becomes leader. mutex() guards everything here, and the job's own state.
+class Session {
+ public:
+  // Entries of the rings. Every ticket that is not released yet has a place in the done ring, so it cannot overflow.
+  static constexpr uint32_t kSubmitCapacity = 8192;
+  static constexpr uint32_t kDoneCapacity = 4096;
+
+  // `on_done` gets every completion, with the mutex held; its error ends the session.
+  using OnDone = std::function<Error(const proto::DoneEntry&)>;
+
+  // The rings, before the job is opened: their descriptors go to the daemon.
+  Error create_rings();
+  int rings_fd() const { return rings_.fd(); }
+  int submit_wake_fd() const { return submit_wake_.get(); }
+  int done_wake_fd() const { return done_wake_.get(); }
+
+  // Without threads yet, until begin().
+  Connection& connection() { return connection_; }
+  const std::string& socket_path() const { return connection_.path(); }
+  void begin(OnDone on_done) { on_done_ = std::move(on_done); }
+
+  std::mutex& mutex() { return mutex_; }
+
+  // From here on: with the mutex held, by `lock` where there is one.
+
+  // Handles what has come, without waiting.
+  void poll_once();
+  // Waits until is_over(), failure or the deadline (then false).
+  bool wait_until(std::unique_lock<std::mutex>& lock, uint64_t deadline_ns,
+                  const std::function<bool()>& is_over);
+  // Puts all entries, at most kSubmitCapacity, into the submit ring together; waits while it is full. Doesn't wake the daemon.
+  Error push(std::unique_lock<std::mutex>& lock, std::span<const proto::SubmitEntry> entries,
+             uint64_t deadline_ns);
+  void wake_daemon();
+  Error send(flatbuffers::FlatBufferBuilder& message);
+
+  // Once it is an error nothing goes in or out any more.
+  const Error& failure() const { return failure_; }
+  void fail(Error error);
+
+  std::optional<uint32_t> take_registered() { return std::exchange(registered_, std::nullopt); }
+  bool has_registered() const { return registered_.has_value(); }
+  bool has_left() const { return has_left_; }
+
+ private:
+  void drain_done();
+  void receive_messages();
+  void handle(const proto::ClientMessage& message);
+  void lead(std::unique_lock<std::mutex>& lock, int timeout_ms);
+
+  std::mutex mutex_;
+  std::condition_variable changed_;  // an operation ended, a message came, the leader left
+  bool has_leader_ = false;
+  Connection connection_;
+  Segment rings_;
+  Fd submit_wake_;
+  Fd done_wake_;
+  RingProducer<proto::SubmitEntry> submit_;
+  RingConsumer<proto::DoneEntry> done_;
+  OnDone on_done_;
+  Error failure_;
+  std::optional<uint32_t> registered_;  // first handle of the last TensorsRegistered
+  bool has_left_ = false;
+};
+
+// A Failure message, as an error.
+Error error_of(const proto::Failure& failure);
+
+}  // namespace braid::client

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include "error.h"
+#include "proto/types.h"
+
+namespace braid::client {
+
+struct Tensor {
+  std::string name;
+  DataType dtype = DataType::Float32;
+  uint64_t count = 0;
+  uint32_t backward_order = BRAID_NO_ORDER;
+  bool dynamic = false;
+};
+
+// The job's registered tensors, by handle. Not thread-safe.
+class TensorTable {
+ public:
+  // Checks an array of braid_tensor_options, whatever size the caller's struct has, also against what is registered.
+  Error parse(const braid_tensor_options* options, size_t count, std::vector<Tensor>& tensors) const;
+  void add(std::vector<Tensor> tensors);
+
+  const Tensor* find(uint32_t handle) const;
+  uint32_t size() const { return static_cast<uint32_t>(tensors_.size()); }
+
+ private:
+  std::vector<Tensor> tensors_;
+  std::unordered_set<std::string> names_;
+};
+
+}  // namespace braid::client

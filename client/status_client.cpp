@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/status_client.h"
+
+#include <cstdlib>
+
+#include "connection.h"
+
+namespace braid {
+namespace {
+
+constexpr const char* kDefaultSocketPath = "/run/braid/braidd.sock";
+
+Status to_status(const client::Error& error) {
+  return {static_cast<StatusCode>(error.code), error.text};  // the numbers are the same
+}
+
+}  // namespace
+
+std::string daemon_socket_path(const std::string& given) {
+  if (!given.empty()) return given;
+  const char* path = std::getenv("BRAID_SOCKET");
+  return path != nullptr && *path != '\0' ? path : kDefaultSocketPath;
+}
+
+Result<std::string> query_status(const std::string& socket_path, uint32_t timeout_ms) {
+  const uint64_t deadline_ns = client::now_ns() + timeout_ms * 1'000'000ull;
+  client::Connection connection;
+  if (client::Error error = connection.open(socket_path, deadline_ns); !error)
+    return to_status(error);
+
+  flatbuffers::FlatBufferBuilder builder;
+  const auto query = proto::CreateStatusQuery(builder);
+  builder.Finish(
+      proto::CreateClientMessage(builder, proto::ClientBody::StatusQuery, query.Union()));
+  if (client::Error error = connection.send(builder); !error) return to_status(error);
+
+  client::Received received;
+  if (client::Error error = connection.receive_until(deadline_ns, received); !error)
+    return to_status(error);
+  const proto::StatusReply* reply = received.message->body_as_StatusReply();
+  if (reply == nullptr) {
+    return make_status(StatusCode::Protocol, "braidd at '{}' answered StatusQuery with {}",
+                       socket_path, proto::EnumNameClientBody(received.message->body_type()));
+  }
+  return reply->json()->str();
+}
+
+}  // namespace braid

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/status.h"
+
+namespace braid {
+
+// `given`, else $BRAID_SOCKET, else where the packages put it.
+std::string daemon_socket_path(const std::string& given);
+
+// Asks the daemon behind `socket_path` for its status, as JSON (metrics/status.h). Blocks, at most
+// `timeout_ms`.
+Result<std::string> query_status(const std::string& socket_path, uint32_t timeout_ms);
+
+}  // namespace braid

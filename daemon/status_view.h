@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "metrics/status.h"
+
+namespace braid {
+
+// What `braidctl status` prints for people.
+std::string render_status(const DaemonStatus& status);
+
+// "0-3, 7"; the ranks are sorted first.
+std::string format_ranks(std::vector<uint32_t> ranks);
+// "3d 4h", "5m 2s": the two largest units.
+std::string format_duration(double seconds);
+// "1.5 GiB"
+std::string format_amount(uint64_t bytes);
+// Names come from users: no control character of theirs reaches the terminal.
+std::string printable(std::string text);
+
+}  // namespace braid

@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Gradient communication through braidd.
+
+`braid.Job` is the plain interface and needs nothing but Python; `braid.torch` attaches PyTorch.
+Importing this package loads no library: libbraid.so.0 is found and opened by the first `Job`.
+"""
+
+from __future__ import annotations
+
+from braid._abi import Collective, DType, Reduction
+from braid.errors import BraidError
+from braid.job import Job, Memory, TensorSpec
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "BraidError",
+    "Collective",
+    "DType",
+    "Job",
+    "Memory",
+    "Reduction",
+    "TensorSpec",
+]

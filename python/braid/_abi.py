@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""client/include/braid.h in ctypes: enums, option structs and signatures, and nothing else."""
+
+from __future__ import annotations
+
+import ctypes
+import enum
+from ctypes import POINTER, c_char_p, c_int, c_size_t, c_uint32, c_uint64, c_void_p
+
+NO_ORDER = 0xFFFFFFFF
+OK = 0
+
+
+class DType(enum.IntEnum):
+    """Element types that braid adds and compares."""
+
+    FLOAT32 = 0
+    FLOAT64 = 1
+    FLOAT16 = 2
+    BFLOAT16 = 3
+    INT32 = 4
+    INT64 = 5
+    UINT8 = 6
+
+    @property
+    def itemsize(self) -> int:
+        return _ITEM_SIZES[self]
+
+
+_ITEM_SIZES = {
+    DType.FLOAT32: 4,
+    DType.FLOAT64: 8,
+    DType.FLOAT16: 2,
+    DType.BFLOAT16: 2,
+    DType.INT32: 4,
+    DType.INT64: 8,
+    DType.UINT8: 1,
+}
+
+
+class Reduction(enum.IntEnum):
+    SUM = 0
+    AVERAGE = 1
+    MIN = 2
+    MAX = 3
+    PRODUCT = 4
+
+
+class Collective(enum.IntEnum):
+    ALL_REDUCE = 0
+    BROADCAST = 1
+    ALL_GATHER = 2
+    REDUCE_SCATTER = 3
+    BARRIER = 4
+
+
+class JobOptions(ctypes.Structure):
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("socket_path", c_char_p),
+        ("name", c_char_p),
+        ("rank", c_uint32),
+        ("world_size", c_uint32),
+        ("master_address", c_char_p),
+        ("timeout_ms", c_uint32),
+        ("arena_bytes", c_uint64),
+    ]
+
+
+class TensorOptions(ctypes.Structure):
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("name", c_char_p),
+        ("dtype", c_uint32),
+        ("count", c_uint64),
+        ("backward_order", c_uint32),
+        ("dynamic", c_uint32),
+    ]
+
+
+class Operation(ctypes.Structure):
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("collective", c_uint32),
+        ("tensor", c_uint32),
+        ("step", c_uint64),
+        ("reduction", c_uint32),
+        ("root", c_uint32),
+        ("dtype", c_uint32),
+        ("timeout_ms", c_uint32),
+        ("count", c_uint64),
+        ("input", c_void_p),
+    ]
+
+
+# A braid_job* is a void* here; tickets and handles are plain integers.
+SIGNATURES = {
+    "braid_open": (c_int, [POINTER(JobOptions), POINTER(c_void_p)]),
+    "braid_close": (c_int, [c_void_p]),
+    "braid_rank": (c_uint32, [c_void_p]),
+    "braid_world_size": (c_uint32, [c_void_p]),
+    "braid_register": (c_int, [c_void_p, POINTER(TensorOptions), c_size_t, POINTER(c_uint32)]),
+    "braid_allocate": (c_int, [c_void_p, c_size_t, POINTER(c_void_p)]),
+    "braid_free": (c_int, [c_void_p, c_void_p]),
+    "braid_submit": (c_int, [c_void_p, POINTER(Operation), POINTER(c_uint64)]),
+    "braid_submit_bucket": (
+        c_int,
+        [c_void_p, POINTER(Operation), POINTER(c_uint32), c_size_t, POINTER(c_uint64)],
+    ),
+    "braid_test": (c_int, [c_void_p, c_uint64, POINTER(c_int)]),
+    "braid_wait": (c_int, [c_void_p, c_uint64, c_uint32]),
+    "braid_result": (c_int, [c_void_p, c_uint64, POINTER(c_void_p), POINTER(c_size_t)]),
+    "braid_result_of_rank": (
+        c_int,
+        [c_void_p, c_uint64, c_uint32, POINTER(c_void_p), POINTER(c_size_t)],
+    ),
+    "braid_copy_result": (c_int, [c_void_p, c_uint64, c_void_p, c_size_t]),
+    "braid_release": (c_int, [c_void_p, c_uint64]),
+    "braid_error_message": (c_char_p, []),
+    "braid_error_name": (c_char_p, [c_int]),
+    "braid_version": (c_char_p, []),
+}
+
+
+def declare(library: ctypes.CDLL) -> None:
+    """Gives every function of the ABI its types; AttributeError names one that is missing."""
+    for name, (result, arguments) in SIGNATURES.items():
+        function = getattr(library, name)
+        function.restype = result
+        function.argtypes = arguments

@@ -1,0 +1,321 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One trainer's membership in a job, as a Python object over libbraid."""
+
+from __future__ import annotations
+
+import ctypes
+import time
+from collections.abc import Sequence
+from ctypes import byref, c_int, c_size_t, c_uint32, c_uint64, c_void_p
+from dataclasses import dataclass
+from typing import Any
+
+from braid import _abi
+from braid._abi import Collective, DType, Operation, Reduction
+from braid._library import library
+from braid.errors import DeadlineExceededError, InvalidArgumentError, error_of
+
+# A wait is cut into pieces so that Ctrl-C and close() are noticed while it lasts.
+_WAIT_PIECE_MS = 200
+_OPERATION_BYTES = ctypes.sizeof(Operation)
+
+# Formats of the buffer protocol, for inputs that say themselves what they hold.
+_DTYPE_OF_FORMAT = {
+    "f": DType.FLOAT32,
+    "d": DType.FLOAT64,
+    "e": DType.FLOAT16,
+    "i": DType.INT32,
+    "q": DType.INT64,
+    "l": DType.INT64,
+    "B": DType.UINT8,
+}
+
+
+@dataclass(frozen=True)
+class TensorSpec:
+    """A tensor to register. `backward_order` 0 is the gradient that is ready first."""
+
+    name: str
+    dtype: DType = DType.FLOAT32
+    count: int = 0
+    backward_order: int | None = None
+    dynamic: bool = False
+
+
+class Memory:
+    """Bytes in the input arena: what is submitted from here is not copied."""
+
+    __slots__ = ("address", "nbytes")
+
+    def __init__(self, address: int, nbytes: int) -> None:
+        self.address = address
+        self.nbytes = nbytes
+
+    def view(self) -> memoryview:
+        """The bytes, writable; valid until Job.free or Job.close."""
+        return memoryview((ctypes.c_ubyte * self.nbytes).from_address(self.address)).cast("B")
+
+
+class Job:
+    """Joins a job and waits until all its ranks have; close() or the end of `with` leaves it.
+
+    All methods may be called from any thread; close() must come after the others have returned.
+    Timeouts are seconds; None means the job's own timeout (300 s unless given here).
+    """
+
+    def __init__(
+        self,
+        name: str,
+        rank: int,
+        world_size: int,
+        *,
+        master_address: str = "127.0.0.1",
+        socket_path: str | None = None,
+        timeout: float | None = None,
+        arena_bytes: int = 0,
+    ) -> None:
+        self._handle: int | None = None
+        self._library = library()
+        self.name = name
+        self.rank = rank
+        self.world_size = world_size
+        options = _abi.JobOptions(
+            struct_size=ctypes.sizeof(_abi.JobOptions),
+            socket_path=socket_path.encode() if socket_path else None,
+            name=name.encode(),
+            rank=rank,
+            world_size=world_size,
+            master_address=master_address.encode(),
+            timeout_ms=milliseconds(timeout),
+            arena_bytes=arena_bytes,
+        )
+        handle = c_void_p()
+        self._check(self._library.braid_open(byref(options), byref(handle)))
+        self._handle = handle.value
+
+    def __enter__(self) -> Job:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Leaves the job. Operations in flight end as cancelled. A second call does nothing."""
+        handle, self._handle = self._handle, None
+        if handle is not None:
+            self._check(self._library.braid_close(handle))
+
+    def register(self, tensors: Sequence[TensorSpec]) -> list[int]:
+        """Registers tensors, all or none, and returns their handles."""
+        options = (_abi.TensorOptions * len(tensors))()
+        for option, tensor in zip(options, tensors):
+            order = tensor.backward_order
+            option.struct_size = ctypes.sizeof(_abi.TensorOptions)
+            option.name = tensor.name.encode()
+            option.dtype = tensor.dtype
+            option.count = tensor.count
+            option.backward_order = _abi.NO_ORDER if order is None else order
+            option.dynamic = tensor.dynamic
+        handles = (c_uint32 * len(tensors))()
+        self._check(self._library.braid_register(self._open(), options, len(tensors), handles))
+        return list(handles)
+
+    def allocate(self, nbytes: int) -> Memory:
+        """Memory in the input arena."""
+        address = c_void_p()
+        self._check(self._library.braid_allocate(self._open(), nbytes, byref(address)))
+        return Memory(address.value or 0, nbytes)
+
+    def free(self, memory: Memory) -> None:
+        self._check(self._library.braid_free(self._open(), memory.address))
+
+    def submit(
+        self,
+        tensor: int,
+        step: int,
+        input: Any = None,
+        *,
+        collective: int = Collective.ALL_REDUCE,
+        reduction: int = Reduction.SUM,
+        root: int = 0,
+        dtype: int | None = None,
+        count: int | None = None,
+        timeout: float | None = None,
+    ) -> int:
+        """Hands one operation to the daemon and returns its ticket.
+
+        `input` is Memory, an address, or any object with a contiguous buffer (array, numpy),
+        from which dtype and count are then taken where the tensor is dynamic and they are not
+        given. A buffer outside the arena is copied before this returns.
+        """
+        address, dtype, count = _input_of(input, collective, dtype, count, self.world_size)
+        return self.submit_raw(
+            collective, tensor, step, reduction, root, dtype, milliseconds(timeout), count, address
+        )
+
+    def submit_raw(
+        self,
+        collective: int,
+        tensor: int,
+        step: int,
+        reduction: int,
+        root: int,
+        dtype: int,
+        timeout_ms: int,
+        count: int,
+        address: int | None,
+    ) -> int:
+        """submit() without conveniences: the fields of braid_operation in their order."""
+        operation = Operation(
+            _OPERATION_BYTES, collective, tensor, step, reduction, root, dtype, timeout_ms,
+            count, address,
+        )  # fmt: skip
+        ticket = c_uint64()
+        code = self._library.braid_submit(self._open(), byref(operation), byref(ticket))
+        if code:
+            self._check(code)
+        return ticket.value
+
+    def submit_bucket(
+        self,
+        tensors: Sequence[int],
+        step: int,
+        input: Any,
+        *,
+        reduction: int = Reduction.SUM,
+        timeout: float | None = None,
+    ) -> int:
+        """All-reduces registered tensors that lie one after the other from `input` on."""
+        address, _, _ = _input_of(input, Collective.ALL_REDUCE, DType.UINT8, 0, self.world_size)
+        operation = Operation(
+            struct_size=_OPERATION_BYTES,
+            collective=Collective.ALL_REDUCE,
+            step=step,
+            reduction=reduction,
+            timeout_ms=milliseconds(timeout),
+            input=address,
+        )
+        handles = (c_uint32 * len(tensors))(*tensors)
+        ticket = c_uint64()
+        self._check(
+            self._library.braid_submit_bucket(
+                self._open(), byref(operation), handles, len(tensors), byref(ticket)
+            )
+        )
+        return ticket.value
+
+    def test(self, ticket: int) -> bool:
+        """True when the operation has ended well; raises when it has ended with an error."""
+        done = c_int()
+        self._check(self._library.braid_test(self._open(), ticket, byref(done)))
+        return bool(done.value)
+
+    def wait(self, ticket: int, timeout: float | None = None) -> None:
+        """Waits for the operation: at most `timeout` seconds, or until its own deadline."""
+        end = None if timeout is None else time.monotonic() + timeout
+        while True:
+            piece_ms = _WAIT_PIECE_MS
+            if end is not None:
+                piece_ms = min(piece_ms, max(1, int((end - time.monotonic()) * 1000)))
+            if self.wait_briefly(ticket, piece_ms):
+                return
+            if end is not None and time.monotonic() >= end:
+                raise DeadlineExceededError(
+                    f"ticket {ticket} of job {self.name} is still in flight after {timeout:g} s"
+                )
+
+    def wait_briefly(self, ticket: int, timeout_ms: int) -> bool:
+        """False when the operation is still in flight after `timeout_ms`; raises its error."""
+        code = self._library.braid_wait(self._open(), ticket, timeout_ms)
+        if code == DeadlineExceededError.code:
+            # The same code says that the operation's own deadline has passed, and it may have
+            # ended since: ask which it is.
+            done = c_int()
+            code = self._library.braid_test(self._open(), ticket, byref(done))
+            if not done.value:
+                return False
+        if code:
+            self._check(code)
+        return True
+
+    def result(self, ticket: int) -> memoryview:
+        """The result in shared memory, read-only bytes, valid until release()."""
+        return _readonly(*self.result_address(ticket))
+
+    def result_address(self, ticket: int) -> tuple[int, int]:
+        """Address and size in bytes of the result."""
+        data, size = c_void_p(), c_size_t()
+        self._check(self._library.braid_result(self._open(), ticket, byref(data), byref(size)))
+        return data.value or 0, size.value
+
+    def result_of_rank(self, ticket: int, rank: int) -> memoryview:
+        """The block of an all-gather that `rank` gave."""
+        return _readonly(*self.result_address_of_rank(ticket, rank))
+
+    def result_address_of_rank(self, ticket: int, rank: int) -> tuple[int, int]:
+        data, size = c_void_p(), c_size_t()
+        self._check(
+            self._library.braid_result_of_rank(self._open(), ticket, rank, byref(data), byref(size))
+        )
+        return data.value or 0, size.value
+
+    def copy_result(self, ticket: int, address: int, nbytes: int) -> None:
+        """Copies the whole result (all-gather: in rank order) to `address`."""
+        code = self._library.braid_copy_result(self._open(), ticket, address, nbytes)
+        if code:
+            self._check(code)
+
+    def release(self, ticket: int) -> None:
+        """Gives the result back. Every ticket that was waited for must be released."""
+        code = self._library.braid_release(self._open(), ticket)
+        if code:
+            self._check(code)
+
+    def _open(self) -> int:
+        if self._handle is None:
+            raise InvalidArgumentError(f"job {self.name} is closed")
+        return self._handle
+
+    def _message(self) -> str:
+        return self._library.braid_error_message().decode(errors="replace")
+
+    def _check(self, code: int) -> None:
+        if code:
+            raise error_of(code, self._message())
+
+
+def milliseconds(seconds: float | None) -> int:
+    """A timeout as the ABI wants it: 0 means the default, and nothing shorter than 1 ms."""
+    return 0 if seconds is None else min(max(1, int(seconds * 1000)), 0xFFFFFFFF)
+
+
+def _readonly(address: int, nbytes: int) -> memoryview:
+    if nbytes == 0:
+        return memoryview(b"")
+    return memoryview((ctypes.c_ubyte * nbytes).from_address(address)).cast("B").toreadonly()
+
+
+def _input_of(
+    value: Any, collective: int, dtype: int | None, count: int | None, world_size: int
+) -> tuple[int | None, int, int]:
+    if value is None or isinstance(value, int):
+        return value, dtype or 0, count or 0
+    if isinstance(value, Memory):
+        return value.address, dtype or 0, count or 0
+    view = memoryview(value)
+    if not view.c_contiguous:
+        raise InvalidArgumentError("the input of an operation must be one contiguous block")
+    if dtype is None:
+        dtype = _DTYPE_OF_FORMAT.get(view.format)
+        if dtype is None:
+            raise InvalidArgumentError(
+                f"elements of format {view.format!r} have no braid dtype; give dtype and count"
+            )
+    if count is None:
+        count = view.nbytes // DType(dtype).itemsize
+        if collective == Collective.REDUCE_SCATTER:
+            count //= world_size
+    if view.readonly:
+        # ctypes hands out addresses of writable buffers only; braid copies this one anyway.
+        view = memoryview(bytearray(view))
+    return ctypes.addressof(ctypes.c_char.from_buffer(view.cast("B"))), dtype, count

@@ -1,0 +1,264 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The operations of one process group: in through the arena, out by one completion thread.
+
+The group is one braid job. All its collectives are steps of one dynamic tensor: ranks call them in
+the same order, so the sequence number is the name that they agree on. DDP's hook adds registered
+tensors of its own.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import threading
+from collections.abc import Callable, Sequence
+from ctypes import memmove
+
+import torch
+from torch.distributed import DistBackendError
+
+from braid import BraidError, Collective, Job, Memory, TensorSpec
+from braid.torch.arena import Arena
+from braid.torch.work import BraidWork
+
+# How long the completion thread may take to notice that the group is being closed.
+_PIECE_MS = 100
+_JOIN_SECONDS = 10.0
+# Far below what libbraid takes, so that a script which never waits is slowed down, not refused.
+_IN_FLIGHT_MAX = 1024
+
+Outputs = Sequence[torch.Tensor]
+
+# Plain integers: enum members cost a conversion on every call.
+BARRIER = int(Collective.BARRIER)
+ALL_REDUCE = int(Collective.ALL_REDUCE)
+BROADCAST = int(Collective.BROADCAST)
+ALL_GATHER = int(Collective.ALL_GATHER)
+REDUCE_SCATTER = int(Collective.REDUCE_SCATTER)
+
+
+class Pending:
+    """A submitted operation and what to do when it is done."""
+
+    __slots__ = ("ticket", "memory", "unpack", "work")
+
+    def __init__(
+        self,
+        ticket: int,
+        memory: Memory | None,
+        unpack: Callable[[Job, int], None] | None,
+        work: BraidWork,
+    ) -> None:
+        self.ticket = ticket
+        self.memory = memory
+        self.unpack = unpack
+        self.work = work
+
+
+class Engine:
+    """Submits and completes operations. Any thread may call; close() ends it and its job."""
+
+    def __init__(self, job: Job, timeout_seconds: float) -> None:
+        self.job = job
+        self._timeout_seconds = timeout_seconds
+        self.arena = Arena(job)
+        self.sequence = 0
+        self._stream = job.register([TensorSpec("collectives", dynamic=True)])[0]
+        self._lock = threading.Lock()
+        # Of the completion thread and of callers that wait themselves.
+        self._in_flight = 0
+        self._one_ended = threading.Condition(self._lock)
+        self._queue: queue.SimpleQueue[Pending | None] = queue.SimpleQueue()
+        self._thread: threading.Thread | None = None
+        self._closing = False
+        self._pid = os.getpid()
+
+    def run(
+        self,
+        collective: int,
+        dtype: int,
+        count: int,
+        inputs: Sequence[torch.Tensor],
+        unpack: Callable[[Job, int], None] | None,
+        work: BraidWork,
+        *,
+        reduction: int = 0,
+        root: int = 0,
+        timeout_ms: int = 0,
+        wait: bool = False,
+    ) -> None:
+        """Starts one operation whose end finishes `work`.
+
+        `inputs` are contiguous CPU tensors that lie one after the other in the operation's input.
+        With `wait` the caller's thread sees it through, which saves a change of threads.
+        """
+        memory = None
+        try:
+            memory = pack(self.arena, inputs) if inputs else None
+            address = memory.address if memory else None
+            with self._lock:
+                self._make_room()
+                step = self.sequence
+                ticket = self.job.submit_raw(
+                    collective, self._stream, step, reduction, root, dtype, timeout_ms, count,
+                    address,
+                )  # fmt: skip
+                self.sequence = step + 1
+                pending = Pending(ticket, memory, unpack, work)
+                self._assign(pending, wait)
+        except BraidError as error:
+            if memory is not None:
+                self.arena.give_back(memory)  # The daemon has not seen it.
+            raise DistBackendError(str(error)) from error
+        if wait:
+            self._complete(pending)
+
+    def run_bucket(
+        self,
+        tensors: Sequence[int],
+        step: int,
+        memory: Memory,
+        unpack: Callable[[Job, int], None],
+        work: BraidWork,
+        *,
+        wait: bool = False,
+    ) -> None:
+        """Starts the all-reduce of registered tensors whose values lie in `memory`."""
+        try:
+            with self._lock:
+                self._make_room()
+                ticket = self.job.submit_bucket(tensors, step, memory)
+                pending = Pending(ticket, memory, unpack, work)
+                self._assign(pending, wait)
+        except BraidError as error:
+            self.arena.give_back(memory)
+            raise DistBackendError(str(error)) from error
+        if wait:
+            self._complete(pending)
+
+    def close(self) -> None:
+        """Ends the completion thread, fails what is still in flight and leaves the job."""
+        if os.getpid() != self._pid:
+            return  # A forked child has neither the thread nor the job.
+        with self._lock:
+            if self._closing:
+                return
+            self._closing = True
+            thread = self._thread
+        if thread is not None and thread is not threading.current_thread():
+            self._queue.put(None)
+            thread.join(_JOIN_SECONDS)
+        with self._lock:
+            if not self._one_ended.wait_for(lambda: self._in_flight == 0, _JOIN_SECONDS):
+                return  # Somebody is stuck inside the library: closing under it would be worse.
+        try:
+            self.job.close()
+        except BraidError:
+            pass  # The daemon is gone: there is nothing left to leave.
+
+    def _make_room(self) -> None:
+        """Waits until one more operation may be in flight. Holds the lock."""
+        if self._closing:
+            raise DistBackendError("the process group was destroyed")
+        if self._in_flight >= _IN_FLIGHT_MAX and not self._one_ended.wait_for(
+            lambda: self._in_flight < _IN_FLIGHT_MAX, self._timeout_seconds
+        ):
+            raise DistBackendError(
+                f"none of {_IN_FLIGHT_MAX} operations of job {self.job.name} ended within "
+                f"{self._timeout_seconds:g} s"
+            )
+
+    def _assign(self, pending: Pending, inline: bool) -> None:
+        """Leaves the operation to the caller or to the completion thread. Holds the lock."""
+        self._in_flight += 1
+        if inline:
+            return
+        if self._thread is None:
+            self._thread = threading.Thread(
+                target=self._complete_all, name="braid-completion", daemon=True
+            )
+            self._thread.start()
+        self._queue.put(pending)
+
+    def _complete_all(self) -> None:
+        while (pending := self._queue.get()) is not None:
+            self._complete(pending)
+
+    def _complete(self, pending: Pending) -> None:
+        """Waits for one operation, copies its result out and finishes its work."""
+        error: Exception | None = None
+        try:
+            while not self.job.wait_briefly(pending.ticket, _PIECE_MS):
+                if self._closing:
+                    raise DistBackendError(
+                        f"the process group was destroyed while an operation of job "
+                        f"{self.job.name} was in flight"
+                    )
+            if pending.unpack is not None:
+                pending.unpack(self.job, pending.ticket)
+            self.job.release(pending.ticket)
+            if pending.memory is not None:
+                self.arena.give_back(pending.memory)
+        except BraidError as cause:
+            error = self._failed(pending, cause)
+        except Exception as cause:
+            error = cause
+        with self._lock:
+            self._in_flight -= 1
+            self._one_ended.notify_all()
+        pending.work.finish(error)
+
+    def _failed(self, pending: Pending, cause: BraidError) -> DistBackendError:
+        # The input is not reused: the daemon may still be reading it.
+        try:
+            self.job.release(pending.ticket)
+        except BraidError:
+            pass  # The first error is the one to tell.
+        error = DistBackendError(str(cause))
+        error.__cause__ = cause
+        return error
+
+
+def pack(arena: Arena, tensors: Sequence[torch.Tensor]) -> Memory:
+    """Copies contiguous CPU tensors one after the other into arena memory."""
+    memory = arena.take(max(1, sum(tensor.nbytes for tensor in tensors)))
+    address = memory.address
+    for tensor in tensors:
+        nbytes = tensor.nbytes
+        memmove(address, tensor.data_ptr(), nbytes)
+        address += nbytes
+    return memory
+
+
+def unpack_whole(outputs: Outputs) -> Callable[[Job, int], None]:
+    """Copies a result that holds `outputs` one after the other."""
+    if len(outputs) == 1 and outputs[0].is_contiguous():
+        tensor = outputs[0]
+        return lambda job, ticket: job.copy_result(ticket, tensor.data_ptr(), tensor.nbytes)
+    return lambda job, ticket: scatter_to(job.result_address(ticket)[0], outputs)
+
+
+def unpack_by_rank(outputs: Sequence[Outputs]) -> Callable[[Job, int], None]:
+    """Copies an all-gather's block of each rank to `outputs[rank]`."""
+
+    def unpack(job: Job, ticket: int) -> None:
+        for rank, tensors in enumerate(outputs):
+            scatter_to(job.result_address_of_rank(ticket, rank)[0], tensors)
+
+    return unpack
+
+
+def scatter_to(address: int, tensors: Outputs) -> None:
+    """Copies memory to tensors, one after the other, as if written by another process.
+
+    Through raw addresses: autograd must not see it as an in-place operation, as with gloo.
+    """
+    for tensor in tensors:
+        nbytes = tensor.nbytes
+        if tensor.is_contiguous():
+            memmove(tensor.data_ptr(), address, nbytes)
+        else:
+            packed = torch.empty_like(tensor, memory_format=torch.contiguous_format)
+            memmove(packed.data_ptr(), address, nbytes)
+            tensor.data.copy_(packed)
+        address += nbytes

@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Collectives that braid does not carry, handed to the inner gloo group.
+
+gloo works on CPU tensors: CUDA tensors are copied there and back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch._C._distributed_c10d import (
+    AllreduceOptions,
+    AllToAllOptions,
+    GatherOptions,
+    ReduceOptions,
+    ScatterOptions,
+)
+from torch.distributed import Work
+
+from braid.torch.gloo import InnerGloo
+from braid.torch.work import CopyBackWork, finished, handed_out
+
+Tensors = Sequence[torch.Tensor]
+
+
+class FallbackMixin:
+    """The part of BraidProcessGroup that is gloo's."""
+
+    _inner: InnerGloo
+    _rank: int
+    _size: int
+    _coalescing: list[Any] | None
+
+    def gather(self, outputs: Any, inputs: Any, opts: Any = None, root: int | None = None) -> Work:
+        if isinstance(inputs, torch.Tensor):
+            outputs, inputs = [outputs], [inputs]
+        options = GatherOptions()
+        options.rootRank = opts.rootRank if root is None else root
+        blocks = outputs[0] if outputs else []
+        return self._by_gloo(
+            "gather", blocks, inputs, lambda group, to, given: group.gather(
+                [to] if to else [], given, options
+            ),
+        )  # fmt: skip
+
+    def gather_single(self, output: torch.Tensor, input: torch.Tensor, opts: Any = None) -> Work:
+        blocks = []
+        if opts.rootRank == self._rank:
+            blocks = [output.view(-1)[i * input.numel() :][: input.numel()].view(input.shape)
+                      for i in range(self._size)]  # fmt: skip
+        return self.gather([blocks] if blocks else [], [input], opts)
+
+    gather_into_tensor = gather_single
+
+    def scatter(self, outputs: Any, inputs: Any, opts: Any = None, root: int | None = None) -> Work:
+        if isinstance(outputs, torch.Tensor):
+            outputs, inputs = [outputs], [inputs]
+        options = ScatterOptions()
+        options.rootRank = opts.rootRank if root is None else root
+        blocks = inputs[0] if inputs else []
+        return self._by_gloo(
+            "scatter", outputs, blocks, lambda group, to, given: group.scatter(
+                to, [given] if given else [], options
+            ),
+        )  # fmt: skip
+
+    def all_to_all_single(
+        self, output: torch.Tensor, input: torch.Tensor, output_split_sizes: list[int],
+        input_split_sizes: list[int], opts: Any = None, timeout: Any = None,
+    ) -> Work:  # fmt: skip
+        return self._by_gloo(
+            "all_to_all", [output], [input], lambda group, to, given: group.alltoall_base(
+                to[0], given[0], output_split_sizes, input_split_sizes, AllToAllOptions()
+            ),
+        )  # fmt: skip
+
+    alltoall_base = all_to_all_single
+
+    def alltoall(self, outputs: Any, inputs: Any, opts: Any = None, timeout: Any = None) -> Work:
+        """gloo knows all-to-all only for one tensor, so the lists become one and back."""
+        given = torch.cat([block.detach().reshape(-1).cpu() for block in inputs])
+        received = torch.empty(sum(block.numel() for block in outputs), dtype=given.dtype)
+        group = self._inner.group("all_to_all")
+        group.alltoall_base(
+            received, given, [block.numel() for block in outputs],
+            [block.numel() for block in inputs], AllToAllOptions(),
+        ).wait()  # fmt: skip
+        blocks = received.split([block.numel() for block in outputs])
+        for output, block in zip(outputs, blocks):
+            output.data.copy_(block.view(output.shape))
+        return handed_out(finished(list(outputs)))
+
+    def send(self, tensors: list[torch.Tensor], dst: int, tag: int = 0) -> Work:
+        given = [tensor.detach().cpu() for tensor in tensors]
+        return self._coalesced(self._inner.peer_to_peer("send").send(given, dst, tag))
+
+    def recv(self, tensors: list[torch.Tensor], src: int, tag: int = 0) -> Work:
+        group = self._inner.peer_to_peer("recv")
+        return self._received(tensors, lambda into: group.recv(into, src, tag))
+
+    def recv_anysource(self, tensors: list[torch.Tensor], tag: int = 0) -> Work:
+        group = self._inner.peer_to_peer("recv")
+        return self._received(tensors, lambda into: group.recv_anysource(into, tag))
+
+    recvAnysource = recv_anysource
+
+    # Reductions of types and operations that braid has not.
+
+    def _reduced_by_gloo(self, tensors: list[torch.Tensor], op: Any) -> Work:
+        options = AllreduceOptions()
+        options.reduceOp = op
+        return self._by_gloo(
+            f"all_reduce of {tensors[0].dtype}", tensors, tensors,
+            lambda group, to, given: group.allreduce(given, options), in_place=True,
+        )  # fmt: skip
+
+    def _reduce_by_gloo(self, tensors: list[torch.Tensor], op: Any, root: int) -> Work:
+        options = ReduceOptions()
+        options.reduceOp = op
+        options.rootRank = root
+        return self._by_gloo(
+            f"reduce of {tensors[0].dtype}", tensors, tensors,
+            lambda group, to, given: group.reduce(given, options), in_place=True,
+        )  # fmt: skip
+
+    def _reduce_scattered_by_gloo(
+        self, output: torch.Tensor, blocks: list[torch.Tensor], op: Any
+    ) -> Work:
+        """An all-reduce of everything, of which each rank keeps its block."""
+        options = AllreduceOptions()
+        options.reduceOp = op
+        whole = torch.cat([block.detach().reshape(-1).cpu() for block in blocks])
+        group = self._inner.group(f"reduce_scatter of {output.dtype}")
+        group.allreduce([whole], options).wait()
+        mine = whole[self._rank * output.numel() :][: output.numel()]
+        output.data.copy_(mine.view(output.shape))
+        return finished([output])
+
+    def _by_gloo(
+        self, what: str, outputs: Tensors, inputs: Tensors,
+        start: Callable[[Any, list[torch.Tensor], list[torch.Tensor]], Work], *,
+        in_place: bool = False,
+    ) -> Work:  # fmt: skip
+        """Starts a collective of the inner group; with CUDA tensors it is over on return."""
+        group = self._inner.group(what)
+        outputs, inputs = list(outputs), list(inputs)
+        if not any(tensor.is_cuda for tensor in [*outputs, *inputs]):
+            return start(group, outputs, inputs)
+        given = [tensor.detach().cpu() for tensor in inputs]
+        received = given if in_place else [tensor.detach().cpu() for tensor in outputs]
+        start(group, received, given).wait()
+        for tensor, copy in zip(outputs, received):
+            tensor.data.copy_(copy)
+        return handed_out(finished(outputs))
+
+    def _received(
+        self, tensors: list[torch.Tensor], start: Callable[[list[torch.Tensor]], Work]
+    ) -> Work:
+        if not any(tensor.is_cuda for tensor in tensors):
+            return self._coalesced(start(tensors))
+        copies = [torch.empty_like(tensor, device="cpu") for tensor in tensors]
+
+        def copy_back() -> None:
+            for tensor, copy in zip(tensors, copies):
+                tensor.data.copy_(copy)
+
+        return self._coalesced(CopyBackWork(start(copies), copy_back))
+
+    def _coalesced(self, work: Work) -> Work:
+        if self._coalescing is not None:
+            self._coalescing.append(work)
+        return work

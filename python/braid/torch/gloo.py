@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The inner gloo group: what braid does not carry still has to work in an unmodified script.
+
+Where torch has gloo's lazy start (2.7 and newer) the group is made along with ours: that costs a
+few milliseconds, connects to nobody, and means that two ranks can talk later without the others.
+Before, making a group connects everybody to everybody, so it is made by the first collective
+(which all ranks enter) and point-to-point traffic goes through groups of two (see pairs.py).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import logging
+import os
+import socket
+import threading
+from datetime import timedelta
+from typing import Any
+
+from torch.distributed import PrefixStore, ProcessGroupGloo, Store
+
+from braid.torch.pairs import Pairs
+
+_log = logging.getLogger("braid")
+
+
+class InnerGloo:
+    """A gloo group on the same ranks and store. Any thread may call."""
+
+    def __init__(self, store: Store, rank: int, size: int, timeout: timedelta) -> None:
+        self._store = PrefixStore("braid/gloo", store)
+        self._rank = rank
+        self._size = size
+        self._timeout = timeout
+        self._pid = os.getpid()
+        self._lock = threading.Lock()
+        self._told = False
+        self._group: Any = None
+        self._pairs: Pairs | None = None
+        self._lazy_error: Exception | None = None
+        try:
+            self._group = self._make(lazy_init=True)
+        except TypeError:
+            # This torch cannot; ranks run the same torch, so all of them come here.
+            self._pairs = Pairs(self._store, rank, make_gloo, timeout)
+        except RuntimeError as error:
+            # No usable interface, for one. Nobody needs to care until gloo is needed.
+            self._lazy_error = error
+
+    def group(self, what: str) -> Any:
+        """The group, for a collective that braid does not carry."""
+        with self._lock:
+            self._tell(what)
+            if self._group is None:
+                if self._lazy_error is not None:
+                    raise RuntimeError(
+                        f"{what} needs torch's gloo, which did not start: {self._lazy_error}. "
+                        "GLOO_SOCKET_IFNAME names the interface that it should use."
+                    ) from self._lazy_error
+                self._group = self._make()
+            return self._group
+
+    def peer_to_peer(self, what: str) -> Any:
+        """Something with send, recv and recv_anysource."""
+        if self._pairs is None:
+            return self.group(what)
+        with self._lock:
+            self._tell(what)
+        return self._pairs
+
+    def close(self) -> None:
+        """Lets go of the groups: gloo's threads must not live to see the interpreter end."""
+        if os.getpid() != self._pid:
+            # In a forked child gloo's threads do not exist, and its destructor would join them.
+            if self._group is not None:
+                ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._group))
+            return
+        with self._lock:
+            self._group = None
+            pairs = self._pairs
+        if pairs is not None:
+            pairs.close()
+
+    def _tell(self, what: str) -> None:
+        if not self._told:
+            self._told = True
+            _log.info("%s is not carried by braid; it goes through torch's gloo", what)
+
+    def _make(self, **device_options: Any) -> Any:
+        return make_gloo(self._store, self._rank, self._size, self._timeout, **device_options)
+
+
+def make_gloo(
+    store: Store, rank: int, size: int, timeout: timedelta, **device_options: Any
+) -> ProcessGroupGloo:
+    """A gloo group on the address from which this node reaches the job's master."""
+    options = ProcessGroupGloo._Options()
+    options._timeout = timeout
+    options._threads = 2
+    interface = os.environ.get("GLOO_SOCKET_IFNAME")
+    if interface:
+        where = {"interface": interface.split(",")[0]}
+    else:
+        # gloo's own choice is the address of the host name, which need not be reachable.
+        where = {"hostname": local_address(os.environ.get("MASTER_ADDR", "127.0.0.1"))}
+    options._devices = [ProcessGroupGloo.create_device(**where, **device_options)]
+    return ProcessGroupGloo(store, rank, size, options)
+
+
+def local_address(peer: str) -> str:
+    """This node's address on the way to `peer`. Sends nothing."""
+    try:
+        family, _, _, _, target = socket.getaddrinfo(peer, 9, type=socket.SOCK_DGRAM)[0]
+        with socket.socket(family, socket.SOCK_DGRAM) as probe:
+            probe.connect(target)
+            return probe.getsockname()[0]
+    except OSError:
+        return "127.0.0.1"

@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Send and receive on a torch whose gloo cannot start lazily (before 2.7).
+
+Each pair of ranks that talks gets a gloo group of two, made by a thread of its own: send and
+receive must return at once, also when the other rank comes to its side of it much later.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import torch
+from torch.distributed import DistBackendError, PrefixStore, Store, Work
+
+_POLL_SECONDS_MIN = 0.001
+_POLL_SECONDS_MAX = 0.05
+
+
+class Pairs:
+    """The groups of two of one rank. Any thread may call."""
+
+    def __init__(
+        self,
+        store: Store,
+        rank: int,
+        make_group: Callable[[Store, int, int, timedelta], Any],
+        timeout: timedelta,
+    ) -> None:
+        self._store = store
+        self._rank = rank
+        self._make_group = make_group
+        self._timeout = timeout
+        self._lock = threading.Lock()
+        self._pairs: dict[int, _Pair] = {}
+
+    def send(self, tensors: list[torch.Tensor], peer: int, tag: int) -> Work:
+        return self._pair(peer).start("send", tensors, tag)
+
+    def recv(self, tensors: list[torch.Tensor], peer: int, tag: int) -> Work:
+        return self._pair(peer).start("recv", tensors, tag)
+
+    def recv_anysource(self, tensors: list[torch.Tensor], tag: int) -> Work:
+        raise NotImplementedError(
+            "receiving from any source needs torch 2.7 or newer when the backend is braid; "
+            "give the source rank, or use a gloo group"
+        )
+
+    def close(self) -> None:
+        with self._lock:
+            pairs, self._pairs = self._pairs, {}
+        for pair in pairs.values():
+            pair.close()
+
+    def _pair(self, peer: int) -> _Pair:
+        with self._lock:
+            if peer not in self._pairs:
+                self._pairs[peer] = _Pair(
+                    self._store, self._rank, peer, self._make_group, self._timeout
+                )
+            return self._pairs[peer]
+
+
+class _Pair:
+    def __init__(
+        self,
+        store: Store,
+        rank: int,
+        peer: int,
+        make_group: Callable[[Store, int, int, timedelta], Any],
+        timeout: timedelta,
+    ) -> None:
+        low, high = sorted((rank, peer))
+        self._store = PrefixStore(f"pair/{low}-{high}", store)
+        self._rank = rank
+        self._peer = peer
+        self._make_group = make_group
+        self._timeout = timeout
+        self._lock = threading.Lock()
+        self._waiting: list[_PairWork] = []
+        self._group: Any = None
+        self._error: Exception | None = None
+        self._closed = False
+        self._thread = threading.Thread(
+            target=self._connect, name=f"braid-pair-{peer}", daemon=True
+        )
+        self._thread.start()
+
+    def start(self, method: str, tensors: list[torch.Tensor], tag: int) -> Work:
+        """Starts a transfer, or queues it until the other rank is there. Keeps the order."""
+        with self._lock:
+            # In a group of two, the other one is 1 for the lower rank and 0 for the higher.
+            work = _PairWork(method, tensors, int(self._peer > self._rank), tag, self._peer)
+            if self._group is not None or self._error is not None:
+                work.begin(self._group, self._error)
+            else:
+                self._waiting.append(work)
+            return work
+
+    def close(self) -> None:
+        with self._lock:
+            self._closed = True
+        if self._thread is not threading.current_thread():
+            self._thread.join(self._timeout.total_seconds())
+        with self._lock:
+            self._group = None
+            self._error = self._error or DistBackendError("the process group was destroyed")
+
+    def _connect(self) -> None:
+        group, error = None, None
+        try:
+            self._meet()
+            group = self._make_group(self._store, int(self._rank > self._peer), 2, self._timeout)
+        except Exception as cause:
+            error = cause
+        with self._lock:
+            self._group, self._error = group, error
+            for work in self._waiting:
+                work.begin(group, error)
+            self._waiting.clear()
+
+    def _meet(self) -> None:
+        """Waits until the other rank is at this point too.
+
+        By polling: a blocking wait would hold the store's connection against the main thread.
+        """
+        self._store.set(str(self._rank), "here")
+        end = time.monotonic() + self._timeout.total_seconds()
+        pause = _POLL_SECONDS_MIN
+        while not self._store.check([str(self._peer)]):
+            if self._closed:
+                raise DistBackendError("the process group was destroyed")
+            if time.monotonic() > end:
+                raise DistBackendError(
+                    f"rank {self._peer} did not come to send to or receive from "
+                    f"rank {self._rank} within {self._timeout}"
+                )
+            time.sleep(pause)
+            pause = min(pause * 2, _POLL_SECONDS_MAX)
+
+
+class _PairWork(Work):
+    """A transfer that may not have begun yet."""
+
+    def __init__(
+        self, method: str, tensors: list[torch.Tensor], other: int, tag: int, peer: int
+    ) -> None:
+        super().__init__()
+        self._method = method
+        self._tensors = tensors
+        self._other = other
+        self._tag = tag
+        self._peer = peer
+        self._begun = threading.Event()
+        self._work: Any = None
+        self._error: Exception | None = None
+
+    def begin(self, group: Any, error: Exception | None) -> None:
+        try:
+            if error is not None:
+                raise error
+            self._work = getattr(group, self._method)(self._tensors, self._other, self._tag)
+        except Exception as cause:
+            self._error = cause
+        self._begun.set()
+
+    def wait(self, timeout: timedelta | None = None) -> bool:
+        seconds = timeout.total_seconds() if timeout is not None and timeout.days >= 0 else None
+        if not self._begun.wait(seconds or None):
+            raise DistBackendError(f"rank {self._peer} is not there after {timeout}")
+        if self._error is not None:
+            raise self._error
+        return self._work.wait(timeout) if seconds else self._work.wait()
+
+    def is_completed(self) -> bool:
+        if not self._begun.is_set():
+            return False
+        return self._error is not None or self._work.is_completed()
+
+    def is_success(self) -> bool:
+        return self._begun.is_set() and self._error is None and self._work.is_success()
+
+    def synchronize(self) -> None:
+        self.wait()
+
+    def source_rank(self) -> int:
+        return self._peer
+
+    _source_rank = source_rank

@@ -1,0 +1,329 @@
+# SPDX-License-Identifier: Apache-2.0
+"""torch.distributed's process group over braid.
+
+A pure-Python subclass, so that one package serves every torch: DDP, FSDP2, DeviceMesh and scripts
+call these methods from Python and from C++. Each group is one braid job. CUDA tensors take the
+simple path here: they are copied to the CPU, the caller waits, and the result is copied back on the
+current stream before the (already ended) Work is returned.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+import torch
+from torch.distributed import ProcessGroup, Store
+
+from braid import Job
+from braid.torch import engine as _engine
+from braid.torch.arguments import (
+    carriage_of_copies,
+    listed,
+    op_of,
+    packable,
+    same_dtype_runs,
+    staging,
+    timeout_ms_of,
+)
+from braid.torch.carriage import carriage_of_copy, carriage_of_reduction
+from braid.torch.engine import Engine, unpack_by_rank, unpack_whole
+from braid.torch.fallback import FallbackMixin
+from braid.torch.gloo import InnerGloo
+from braid.torch.work import BraidWork, WorkList, finished, handed_out
+
+
+class BraidProcessGroup(FallbackMixin, ProcessGroup):
+    """`job` becomes the group's own; shutdown(), abort() or the group's end close it."""
+
+    supports_splitting = False
+    supports_coalescing = False
+
+    def __init__(self, store: Store, rank: int, size: int, timeout: timedelta, job: Job) -> None:
+        super().__init__(rank, size)
+        self._store = store
+        self._rank = rank
+        self._size = size
+        self._names = ["", "undefined"]
+        self._coalescing: list[Any] | None = None
+        self.engine = Engine(job, timeout.total_seconds())
+        self._inner = InnerGloo(store, rank, size, timeout)
+        self._prefixes = 0
+        # Also runs at exit: a script may end without destroy_process_group.
+        self._end = weakref.finalize(self, _end, self.engine, self._inner)
+
+    # What torch asks about a group.
+
+    def getBackendName(self) -> str:
+        return "braid"
+
+    def getRank(self) -> int:
+        return self._rank
+
+    def getSize(self) -> int:
+        return self._size
+
+    def getGroupName(self) -> str:
+        return self._names[0]
+
+    def setGroupName(self, name: str) -> None:
+        self._names[0] = name
+
+    def getGroupDesc(self) -> str:
+        return self._names[1]
+
+    def setGroupDesc(self, description: str) -> None:
+        self._names[1] = description
+
+    # Before 2.9 these reach C++, which keeps names only in backends that this group has not.
+    _set_group_name = setGroupName
+    _set_group_desc = setGroupDesc
+    group_name = property(getGroupName)
+    group_desc = property(getGroupDesc)
+
+    def get_group_store(self) -> Store:
+        return self._store
+
+    def _get_backend(self, device: torch.device) -> BraidProcessGroup:
+        return self
+
+    get_backend = _get_backend
+
+    def _set_sequence_number_for_group(self) -> None:
+        """Nothing to set: the sequence starts at 0 on every rank."""
+
+    def _get_sequence_number_for_group(self) -> int:
+        return self.engine.sequence
+
+    def next_prefix(self) -> str:
+        """A name for a set of registered tensors, the same on all ranks."""
+        self._prefixes += 1
+        return f"ddp{self._prefixes}"
+
+    def shutdown(self) -> None:
+        self._end()
+
+    abort = shutdown
+
+    # Collectives that braid carries.
+
+    def allreduce(self, tensors: Any, opts: Any = None, timeout: Any = None) -> Any:
+        tensors = listed(tensors)
+        op = op_of(opts)
+        works = []
+        for group in same_dtype_runs(tensors):
+            if group[0].is_sparse or carriage_of_reduction(group[0].dtype, op) is None:
+                works.append(self._reduced_by_gloo(group, op))
+            else:
+                works.append(self._reduce(group, group, op, opts, timeout))
+        return self._out(works)
+
+    allreduce_coalesced = allreduce
+
+    def reduce(
+        self, tensors: Any, opts: Any = None, root: int | None = None, timeout: Any = None
+    ) -> Any:
+        """An all-reduce whose result only the root looks at."""
+        tensors = listed(tensors)
+        root = opts if isinstance(opts, int) else opts.rootRank if root is None else root
+        op = op_of(opts)
+        if carriage_of_reduction(tensors[0].dtype, op) is None:
+            return self._reduce_by_gloo(tensors, op, root)
+        outputs = tensors if root == self._rank else []
+        return self._out([self._reduce(tensors, outputs, op, opts, timeout)])
+
+    def broadcast(
+        self, tensors: Any, opts: Any = None, root: int | None = None, timeout: Any = None
+    ) -> Any:
+        tensors = listed(tensors)
+        root = opts if isinstance(opts, int) else opts.rootRank if root is None else root
+        dtype, count = carriage_of_copies(tensors)
+        sending = root == self._rank
+        work = self._run(
+            _engine.BROADCAST, dtype, count, tensors if sending else [],
+            [] if sending else tensors, opts, timeout, root=root, value=tensors,
+        )  # fmt: skip
+        return self._out([work])
+
+    def allgather(self, outputs: Any, inputs: Any, opts: Any = None, timeout: Any = None) -> Any:
+        if isinstance(inputs, torch.Tensor):
+            outputs, inputs = [outputs], [inputs]
+        by_rank = [list(blocks) for blocks in zip(*outputs)]
+        return self._gather(inputs, by_rank, opts, timeout)
+
+    allgather_coalesced = allgather
+
+    def all_gather_single(self, output: torch.Tensor, input: torch.Tensor, opts: Any = None) -> Any:
+        if output.is_contiguous() and output.dtype == input.dtype:
+            dtype, count = carriage_of_copy(input)
+            if output.numel() != input.numel() * self._size:
+                raise ValueError(
+                    f"all-gather: the output has {output.numel()} elements, "
+                    f"{self._size} ranks with {input.numel()} each need "
+                    f"{input.numel() * self._size}"
+                )
+            work = self._run(_engine.ALL_GATHER, dtype, count, [input], [output], opts)
+            return self._out([work])
+        return self._gather([input], [[block] for block in output.chunk(self._size)], opts)
+
+    _allgather_base = all_gather_single
+
+    def all_gather_single_coalesced(
+        self, outputs: Sequence[torch.Tensor], inputs: Sequence[torch.Tensor], opts: Any = None
+    ) -> Any:
+        chunks = [output.view(-1).chunk(self._size) for output in outputs]
+        return self._gather(inputs, [list(blocks) for blocks in zip(*chunks)], opts)
+
+    allgather_into_tensor_coalesced = all_gather_single_coalesced
+
+    def reduce_scatter(
+        self, outputs: Any, inputs: Any, opts: Any = None, timeout: Any = None
+    ) -> Any:
+        if isinstance(outputs, torch.Tensor):
+            outputs, inputs = [outputs], [inputs]
+        works = [
+            self._reduce_scatter(output, list(blocks), opts, timeout)
+            for output, blocks in zip(outputs, inputs)
+        ]
+        return self._out(works)
+
+    def reduce_scatter_single(
+        self, output: torch.Tensor, input: torch.Tensor, opts: Any = None
+    ) -> Any:
+        return self._out([self._reduce_scatter(output, [input], opts)])
+
+    _reduce_scatter_base = reduce_scatter_single
+
+    def reduce_scatter_single_coalesced(
+        self, outputs: Sequence[torch.Tensor], inputs: Sequence[torch.Tensor], opts: Any = None
+    ) -> Any:
+        return self._out([self._reduce_scatter(o, [i], opts) for o, i in zip(outputs, inputs)])
+
+    reduce_scatter_tensor_coalesced = reduce_scatter_single_coalesced
+
+    def barrier(self, opts: Any = None, timeout: Any = None) -> Any:
+        return self._out([self._run(_engine.BARRIER, 0, 0, [], [], opts, timeout)])
+
+    # Coalescing: operations start as they come, the end of the block returns all of them as one.
+
+    def start_coalescing(self, device: torch.device) -> None:
+        self._coalescing = []
+
+    def end_coalescing(self, device: torch.device) -> Any:
+        works, self._coalescing = self._coalescing, None
+        return handed_out(WorkList(works or []))
+
+    _start_coalescing = start_coalescing
+    _end_coalescing = end_coalescing
+
+    # Below: from torch's tensors to the engine's memory.
+
+    def _reduce(
+        self, inputs: Any, outputs: Any, op: Any, opts: Any, timeout: Any = None
+    ) -> BraidWork:
+        carriage = carriage_of_reduction(inputs[0].dtype, op)
+        count = sum(tensor.numel() for tensor in inputs) * carriage.per_element
+        return self._run(
+            _engine.ALL_REDUCE, carriage.dtype, count, inputs, outputs, opts, timeout,
+            reduction=carriage.reduction, value=inputs,
+        )  # fmt: skip
+
+    def _reduce_scatter(
+        self, output: torch.Tensor, blocks: list[torch.Tensor], opts: Any, timeout: Any = None
+    ) -> Any:
+        elements = sum(block.numel() for block in blocks)
+        if elements != output.numel() * self._size:
+            raise ValueError(
+                f"reduce-scatter: the input has {elements} elements, {self._size} ranks with "
+                f"{output.numel()} each need {output.numel() * self._size}"
+            )
+        op = op_of(opts)
+        carriage = carriage_of_reduction(output.dtype, op)
+        if carriage is None:
+            return self._reduce_scattered_by_gloo(output, blocks, op)
+        return self._run(
+            _engine.REDUCE_SCATTER, carriage.dtype, output.numel() * carriage.per_element,
+            blocks, [output], opts, timeout, reduction=carriage.reduction,
+        )  # fmt: skip
+
+    def _gather(
+        self, inputs: Any, by_rank: list[list[torch.Tensor]], opts: Any, timeout: Any = None
+    ) -> Any:
+        """An all-gather of `inputs`, of which rank r's go to by_rank[r]."""
+        sizes = [sum(block.nbytes for block in blocks) for blocks in by_rank]
+        own = sum(tensor.nbytes for tensor in inputs)
+        if len(by_rank) != self._size or sizes[self._rank] != own:
+            raise ValueError(
+                f"all-gather: rank {self._rank} gives {own} bytes and has room for {sizes} "
+                f"from {self._size} ranks"
+            )
+        if len(set(sizes)) > 1:
+            # Blocks of different sizes: every rank knows all of them, so each broadcasts its own.
+            works = []
+            for root, blocks in enumerate(by_rank):
+                sending = root == self._rank
+                dtype, count = carriage_of_copies(blocks)
+                works.append(
+                    self._run(
+                        _engine.BROADCAST,
+                        dtype,
+                        count,
+                        inputs if sending else [],
+                        blocks,
+                        opts,
+                        timeout,
+                        root=root,
+                    )  # fmt: skip
+                )
+            return self._out(works)
+        dtype, count = carriage_of_copies(inputs)
+        work = self._run(
+            _engine.ALL_GATHER, dtype, count, inputs, by_rank, opts, timeout,
+            value=[block for blocks in by_rank for block in blocks],
+        )  # fmt: skip
+        return self._out([work])
+
+    def _run(
+        self, collective: int, dtype: int, count: int, inputs: Any, outputs: Any, opts: Any,
+        timeout: Any = None, *, reduction: int = 0, root: int = 0, value: Any = None,
+    ) -> BraidWork:  # fmt: skip
+        """One operation. `outputs` are tensors, or lists of them by rank for an all-gather."""
+        work = BraidWork(outputs if value is None else value)
+        if count == 0 and collective != _engine.BARRIER:
+            work.finish()
+            return work
+        nested = bool(outputs) and not isinstance(outputs[0], torch.Tensor)
+        flat = [t for block in outputs for t in block] if nested else outputs
+        staged = staging(flat)
+        if staged is not None:
+            replacement = iter(staged)
+            outputs = (
+                [[next(replacement) for _ in block] for block in outputs] if nested else staged
+            )
+        unpack = None
+        if outputs:
+            unpack = unpack_by_rank(outputs) if nested else unpack_whole(outputs)
+        on_cuda = staged is not None or any(tensor.is_cuda for tensor in inputs)
+        self.engine.run(
+            collective, dtype, count, [packable(tensor) for tensor in inputs], unpack, work,
+            reduction=reduction, root=root, timeout_ms=timeout_ms_of(opts, timeout),
+            wait=on_cuda or not getattr(opts, "asyncOp", True),
+        )  # fmt: skip
+        if staged is not None:
+            work.wait()
+            for tensor, copy in zip(flat, staged):
+                tensor.data.copy_(copy)
+        return work
+
+    def _out(self, works: list[Any]) -> Any:
+        work = works[0] if len(works) == 1 else WorkList(works) if works else finished([])
+        if self._coalescing is not None:
+            self._coalescing.append(work)
+        return handed_out(work)
+
+
+def _end(engine: Engine, inner: InnerGloo) -> None:
+    inner.close()
+    engine.close()

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Makes "braid" a backend of torch.distributed and opens a job for each of its groups."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from datetime import timedelta
+
+import torch.distributed as dist
+from torch.distributed import DistBackendError, PrefixStore, Store
+
+from braid import BraidError, Job
+from braid.torch.process_group import BraidProcessGroup
+
+
+def register() -> None:
+    """After this, init_process_group("braid") works. A second call does nothing."""
+    if "braid" not in dist.Backend.backend_list:
+        dist.Backend.register_backend("braid", create_group, devices=["cpu", "cuda"])
+
+
+def create_group(store: Store, rank: int, size: int, timeout: timedelta) -> BraidProcessGroup:
+    """What torch calls for each group, on all ranks of it and with ranks 0 … size - 1."""
+    name, master = _agree_on_job(store, rank)
+    try:
+        job = Job(name, rank, size, master_address=master, timeout=timeout.total_seconds())
+    except BraidError as error:
+        raise DistBackendError(
+            f"braid: rank {rank} of {size} could not join job {name}: {error}"
+        ) from error
+    try:
+        # The job's name sets this group's keys apart from those of a group before it.
+        own_store = PrefixStore(name, store)
+        return BraidProcessGroup(own_store, rank, size, timeout, job)
+    except BaseException:
+        job.close()
+        raise
+
+
+def _agree_on_job(store: Store, rank: int) -> tuple[str, str]:
+    """Rank 0 chooses; the name is new each time, so runs and groups never meet by accident."""
+    # A store may outlive a group: a script that destroys its group and makes it again finds what
+    # it wrote before. Every rank comes as often as the others, so the count tells the times apart.
+    key = f"braid/job/{store.add(f'braid/arrivals/{rank}', 1)}"
+    if rank == 0:
+        name = f"{os.environ.get('BRAID_JOB', 'torch')[:200]}-{uuid.uuid4().hex[:12]}"
+        store.set(key, f"{name}\n{_master_address(store)}")
+    name, master = store.get(key).decode().split("\n")
+    return name, master
+
+
+def _master_address(store: Store) -> str:
+    """Where the job's coordinator is: the trainer's own master."""
+    address = os.environ.get("MASTER_ADDR")
+    if address:
+        return address
+    while isinstance(store, PrefixStore):
+        store = store.underlying_store
+    # A script may have named its master in a tcp:// URL or made the store itself.
+    return getattr(store, "host", "127.0.0.1")

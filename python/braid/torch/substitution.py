@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Makes scripts that ask for gloo, NCCL or MPI get braid, without a change to them."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import logging
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import torch.distributed as dist
+from torch.distributed import distributed_c10d
+
+from braid.torch.registration import register
+
+_log = logging.getLogger("braid")
+_REPLACED = frozenset({"gloo", "nccl", "mpi", "ucc", "undefined"})
+_WRAPPED = ("init_process_group", "new_group", "new_subgroups", "new_subgroups_by_enumeration")
+
+
+def enable() -> None:
+    """From here on, process groups of this process are braid's. A second call does nothing."""
+    if getattr(distributed_c10d.init_process_group, "_braid", False):
+        return
+    register()
+    for name in _WRAPPED:
+        original = getattr(distributed_c10d, name)
+        # For the default group no backend means "choose"; for others, "as the default group".
+        _replace_everywhere(name, original, _wrap(original, default=name == _WRAPPED[0]))
+
+
+def substitute(backend: Any) -> Any:
+    """ "braid" for a backend or a list of them by device that braid stands in for."""
+    names = [part.split(":")[-1].strip().lower() for part in str(backend).split(",")]
+    if all(name in _REPLACED or name == "braid" for name in names):
+        return "braid"
+    _log.warning("backend %r is left as it is: braid does not stand in for it", backend)
+    return backend
+
+
+def _wrap(original: Callable[..., Any], *, default: bool) -> Callable[..., Any]:
+    signature = inspect.signature(original)
+
+    @functools.wraps(original)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        try:
+            arguments = signature.bind(*args, **kwargs)
+        except TypeError:
+            return original(*args, **kwargs)  # Wrong arguments: the original says so best.
+        backend = arguments.arguments.get("backend")
+        if backend is not None:
+            arguments.arguments["backend"] = substitute(backend)
+        elif default:
+            arguments.arguments["backend"] = "braid"
+        return original(*arguments.args, **arguments.kwargs)
+
+    wrapper._braid = True  # type: ignore[attr-defined]
+    return wrapper
+
+
+def _replace_everywhere(name: str, original: Any, wrapper: Any) -> None:
+    """Modules of torch that are loaded already hold the original under its name as well."""
+    for module_name, module in list(sys.modules.items()):
+        if module_name.split(".")[0] == "torch" and vars(module).get(name) is original:
+            setattr(module, name, wrapper)
+    setattr(dist, name, wrapper)

@@ -1,0 +1,180 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Runs every test. Goes on after a failure, so that one run shows them all; the last line counts.
+set -uo pipefail
+
+usage() {
+  cat <<'TEXT'
+usage: scripts/check.sh [--fast]
+
+Installs what is missing, then runs: layout, style, clang-tidy; the unit, integration and PyTorch tests on a
+release build whose warnings are errors; unit and integration tests again under ASan+UBSan and under TSan.
+Logs and JUnit files are left in build/check/. Exits with 1 if anything failed.
+
+  --fast   without clang-tidy, the oldest supported torch, and the sanitizers
+TEXT
+}
+
+fast=0
+case ${1:-} in
+  "") ;;
+  --fast) fast=1 ;;
+  -h | --help) usage; exit 0 ;;
+  *) usage >&2; echo "check: unknown argument '$1'" >&2; exit 2 ;;
+esac
+(($# <= 1)) || { usage >&2; exit 2; }
+
+cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 2
+readonly root=$PWD torch_oldest=2.5.1
+readonly logs=$root/build/check
+readonly python=$root/build/venv/bin/python
+mkdir -p "$logs"
+rm -f "$logs"/*
+
+names=() passed=() failed=() skipped=() seconds=()
+
+# How many passed, failed and were skipped, from a JUnit file: three numbers.
+count_junit() {
+  /usr/bin/python3 - "$1" <<'PYTHON'
+import sys
+import xml.etree.ElementTree as ElementTree
+cases = list(ElementTree.parse(sys.argv[1]).iter("testcase"))
+failed = sum(case.find("failure") is not None or case.find("error") is not None for case in cases)
+skipped = sum(
+    case.find("skipped") is not None or case.get("status") in ("notrun", "disabled") for case in cases
+)
+print(len(cases) - failed - skipped, failed, skipped)
+PYTHON
+}
+
+record() { # NAME PASSED FAILED SKIPPED SECONDS
+  names+=("$1") passed+=("$2") failed+=("$3") skipped+=("$4") seconds+=("$5")
+  (($3 == 0)) || printf -- '-- FAILED: %s (log: %s)\n' "$1" "build/check/${1// /-}.log"
+}
+
+# Runs a command with a deadline and shows and keeps what it says. Only this function starts anything long, so
+# that Ctrl-C ends it: timeout passes the signal on.
+running=
+trap '[[ -z $running ]] || kill -TERM "$running" 2>/dev/null; echo "check: interrupted" >&2; exit 130' INT TERM
+limited() { # NAME SECONDS COMMAND...
+  local log=$logs/${1// /-}.log
+  printf '\n== %s\n' "$1"
+  local output shower code
+  exec {output}> >(tee -a "$log")
+  shower=$!
+  timeout --kill-after=60 "$2" "${@:3}" </dev/null >&"$output" 2>&1 {output}>&- &
+  running=$!
+  exec {output}>&-
+  wait "$running"
+  code=$?
+  running=
+  # Until all of it is shown, but not until a process that was left behind lets go of the pipe.
+  timeout 10 tail --pid="$shower" -f /dev/null
+  # 137: it had to be killed.
+  if ((code == 124 || code == 137)); then
+    echo "check: $1: no end within $2 s" | tee -a "$log"
+  fi
+  return "$code"
+}
+
+# One check that passes or fails as a whole.
+check() { # NAME SECONDS COMMAND...
+  local start=$SECONDS
+  if limited "$@"; then record "$1" 1 0 0 $((SECONDS - start)); else record "$1" 0 1 0 $((SECONDS - start)); fi
+}
+
+# Something that others need: it counts only if it fails.
+prepare() { # NAME SECONDS COMMAND...
+  local start=$SECONDS
+  if limited "$@"; then record "$1" 0 0 0 $((SECONDS - start)); return 0; fi
+  record "$1" 0 1 0 $((SECONDS - start))
+  return 1
+}
+
+# A test runner that writes a JUnit file to $logs/NAME.xml. One that runs nothing, or fails without a failed test
+# (a crash, the deadline), counts as a failure.
+run_tests() { # NAME SECONDS COMMAND...
+  local start=$SECONDS junit=$logs/${1// /-}.xml code=0 counts p=0 f=0 s=0
+  limited "$@" || code=$?
+  if [[ -s $junit ]] && counts=$(count_junit "$junit"); then
+    read -r p f s <<<"$counts"
+  fi
+  if ((f == 0 && (code != 0 || p + s == 0))); then
+    echo "check: $1: exit code $code, $p passed, none failed: counted as one failure"
+    f=1
+  fi
+  record "$1" "$p" "$f" "$s" $((SECONDS - start))
+}
+
+cxx_files() { git ls-files --cached --others --exclude-standard '*.cpp' '*.h'; }
+
+layout() {
+  local files
+  mapfile -t files < <(cxx_files)
+  ((${#files[@]})) || { echo "no C++ files found"; return 1; }
+  clang-format --dry-run -Werror "${files[@]}"
+}
+export -f cxx_files layout
+
+build() { # PRESET [CMAKE OPTION...]
+  prepare "configure $1" 300 cmake --preset "$@" && prepare "build $1" 3000 cmake --build --preset "$1"
+}
+
+unit_tests() { # PRESET SECONDS
+  run_tests "unit $1" "$2" "${plain_addresses[@]}" ctest --test-dir "build/$1" -j "$(nproc)" --timeout 300 \
+    --output-on-failure --no-tests=error --output-junit "$logs/unit-$1.xml"
+}
+
+pytest_run() { # NAME SECONDS PYTHON FOLDER
+  run_tests "$1" "$2" "${plain_addresses[@]}" "$3" -m pytest "$4" -ra --timeout 600 --durations 5 \
+    -p no:cacheprovider --junitxml "$logs/${1// /-}.xml"
+}
+
+# GCC 12's sanitizers need the usual address layout: newer kernels randomize more bits than they can take.
+plain_addresses=()
+sanitize() { # PRESET
+  local supp=$root/tests/sanitizers
+  export ASAN_OPTIONS=detect_stack_use_after_return=1:strict_init_order=1:suppressions=$supp/asan.supp
+  export LSAN_OPTIONS=suppressions=$supp/lsan.supp:print_suppressions=0
+  export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
+  export TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1:suppressions=$supp/tsan.supp
+  if setarch "$(uname -m)" -R true 2>/dev/null; then
+    plain_addresses=(setarch "$(uname -m)" -R)
+  fi
+  if build "$1"; then
+    unit_tests "$1" 1200
+    BRAID_BUILD=$root/build/$1 pytest_run "integration $1" 1800 "$python" tests/integration
+  fi
+  plain_addresses=()
+  unset ASAN_OPTIONS LSAN_OPTIONS UBSAN_OPTIONS TSAN_OPTIONS
+}
+
+summarize() {
+  local i p=0 f=0 s=0
+  printf '\n== summary\n%-24s %8s %8s %8s %8s\n' "" passed failed skipped seconds
+  for i in "${!names[@]}"; do
+    printf '%-24s %8d %8d %8d %8d%s\n' "${names[i]}" "${passed[i]}" "${failed[i]}" "${skipped[i]}" \
+      "${seconds[i]}" "$( ((failed[i])) && echo '  <-- FAILED')"
+    ((p += passed[i], f += failed[i], s += skipped[i]))
+  done
+  printf '\n%d passed, %d failed, %d skipped\n' "$p" "$f" "$s"
+  ((f == 0))
+}
+
+setup=(scripts/setup)
+((fast)) || setup+=(--torch "$torch_oldest")
+prepare "setup" 3000 "${setup[@]}"
+check "layout" 300 bash -c layout
+check "style" 60 scripts/style-check
+if build release -DBRAID_WERROR=ON; then
+  ((fast)) || check "tidy" 2400 scripts/tidy build/release
+  unit_tests release 600
+  pytest_run "integration release" 1200 "$python" tests/integration
+  pytest_run "python newest torch" 1200 "$python" tests/python
+  ((fast)) || pytest_run "python torch $torch_oldest" 1200 "build/venv-torch-$torch_oldest/bin/python" tests/python
+fi
+if ((!fast)); then
+  sanitize asan
+  sanitize tsan
+fi
+summarize

@@ -1,0 +1,215 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Compares two runs of examples/fashion_mnist.py: a table, a picture, and whether the parameters are equal.
+
+Each folder holds rank-N.json (measurements) and rank-N.pt (trained parameters) of every rank. Exits with 1 if
+the parameters differ between the ranks of a run in any bit, or between the runs by more than float32 rounding.
+"""
+
+import argparse
+import glob
+import json
+import math
+import os
+import statistics
+import sys
+from dataclasses import dataclass
+
+import torch
+
+# Of the largest value in the same tensor. The two systems add in different orders.
+RELATIVE_TOLERANCE = 1e-5
+WARM_UP_STEPS = 10
+WARM_UP_ALL_REDUCES = 2
+COLOURS = {"gloo": "#8c8c8c", "braid": "#1f77b4"}
+
+
+@dataclass
+class Run:
+    """What one system did: seconds unless a name says otherwise."""
+
+    name: str
+    ranks: int
+    gradient_bytes: int
+    step: float
+    compute: float
+    all_reduce: float
+    bus_gbit_per_second: float
+    accuracy: float
+    losses: list  # mean over the ranks, per step
+    step_seconds: list  # of rank 0
+    parameters: list  # one state_dict a rank
+
+    @property
+    def communication(self):
+        return self.step - self.compute
+
+
+def slowest_rank(ranks, key, warm_up):
+    """Median over the repetitions of the time that the slowest rank took."""
+    return statistics.median(max(times) for times in list(zip(*(rank[key] for rank in ranks)))[warm_up:])
+
+
+def load(name, folder):
+    paths = sorted(glob.glob(os.path.join(folder, "rank-*.json")))
+    ranks = []
+    for path in paths:
+        with open(path, encoding="utf-8") as file:
+            ranks.append(json.load(file))
+    if not ranks or len(ranks) != ranks[0]["world_size"]:
+        sys.exit(f"demo_report: {folder}: {len(ranks)} files rank-N.json, one per rank was expected")
+    ranks.sort(key=lambda rank: rank["rank"])
+    count = len(ranks)
+    all_reduce = slowest_rank(ranks, "all_reduce_seconds", WARM_UP_ALL_REDUCES)
+    gradient_bytes = ranks[0]["gradient_bytes"]
+    return Run(
+        name=name,
+        ranks=count,
+        gradient_bytes=gradient_bytes,
+        step=slowest_rank(ranks, "step_seconds", WARM_UP_STEPS),
+        compute=slowest_rank(ranks, "compute_seconds", WARM_UP_STEPS),
+        all_reduce=all_reduce,
+        bus_gbit_per_second=2 * (count - 1) / count * gradient_bytes * 8 / all_reduce / 1e9,
+        accuracy=ranks[0]["accuracy"],
+        losses=[statistics.fmean(losses) for losses in zip(*(rank["losses"] for rank in ranks))],
+        step_seconds=ranks[0]["step_seconds"],
+        parameters=[
+            torch.load(os.path.join(folder, f"rank-{rank}.pt"), weights_only=True) for rank in range(count)
+        ],
+    )
+
+
+def ranks_identical(run):
+    """The first tensor that is not the same in every bit on every rank, as a sentence; None if all are."""
+    first = run.parameters[0]
+    for rank, other in enumerate(run.parameters[1:], start=1):
+        for name, tensor in first.items():
+            # As integers: NaN would not equal itself, and 0.0 would equal -0.0.
+            if not torch.equal(tensor.view(torch.int32), other[name].view(torch.int32)):
+                return f"{run.name}: {name} differs between rank 0 and rank {rank}"
+    return None
+
+
+def largest_difference(one, two):
+    """The largest difference of two runs' parameters, relative to the largest value in the tensor; its name."""
+    worst = (0.0, "")
+    if one.parameters[0].keys() != two.parameters[0].keys():
+        sys.exit("demo_report: the two runs trained different models")
+    for name, a in one.parameters[0].items():
+        b = two.parameters[0][name]
+        difference = ((a - b).abs().max() / b.abs().max()).item()
+        if math.isnan(difference):
+            return difference, name
+        worst = max(worst, (difference, name))
+    return worst
+
+
+def print_table(runs):
+    def row(title, values):
+        print(f"{title:<34}" + "".join(f"{value:>16}" for value in values))
+
+    def milliseconds(attribute):
+        return [f"{getattr(run, attribute) * 1e3:.1f} ms" for run in runs]
+
+    row("", [run.name for run in runs])
+    row("step time", milliseconds("step"))
+    row("  computation", milliseconds("compute"))
+    row("  communication time", milliseconds("communication"))
+    row(f"all-reduce of {runs[0].gradient_bytes / 1e6:.1f} MB", milliseconds("all_reduce"))
+    row("bus bandwidth", [f"{run.bus_gbit_per_second:.2f} Gbit/s" for run in runs])
+    row("final accuracy", [f"{run.accuracy * 100:.2f} %" for run in runs])
+
+
+def print_equality(runs):
+    """Prints whether the parameters are equal; returns it."""
+    complaints = [complaint for complaint in map(ranks_identical, runs) if complaint]
+    difference, name = largest_difference(*runs)
+    if not difference <= RELATIVE_TOLERANCE:
+        complaints.append(
+            f"{runs[0].name} and {runs[1].name} differ in {name} by {difference:.1e} of its largest value"
+        )
+    if complaints:
+        print("parameters equal: NO: " + "; ".join(complaints))
+    else:
+        print(
+            f"parameters equal: yes (on all ranks in every bit; {runs[0].name} and {runs[1].name} within"
+            f" {difference:.1e} of a tensor's largest value)"
+        )
+    return not complaints
+
+
+def draw(runs, network, nic_gbit, path):
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    figure, (steps, bandwidth, loss) = pyplot.subplots(1, 3, figsize=(14, 4.6), width_ratios=(1.1, 0.8, 1.3))
+    names = [run.name for run in runs]
+    colours = [COLOURS.get(run.name) for run in runs]
+
+    compute = [run.compute * 1e3 for run in runs]
+    communication = [run.communication * 1e3 for run in runs]
+    steps.bar(names, compute, 0.6, color="#e0c080", label="computation")
+    steps.bar(names, communication, 0.6, bottom=compute, color=colours, label="communication")
+    for i, run in enumerate(runs):
+        steps.text(i, run.compute * 5e2, f"{run.compute * 1e3:.0f} ms\ncomputation", ha="center", va="center")
+        steps.text(i, (run.compute + run.communication / 2) * 1e3, f"{run.communication * 1e3:.0f} ms\ncommunication",
+                   ha="center", va="center", color="white")
+        steps.text(i, run.step * 1e3, f"{run.step * 1e3:.0f} ms", ha="center", va="bottom", weight="bold")
+    steps.set_title("Time of a training step (median)")
+    steps.set_ylabel("milliseconds")
+    steps.margins(y=0.1)
+
+    bars = bandwidth.bar(names, [run.bus_gbit_per_second for run in runs], 0.6, color=colours)
+    bandwidth.bar_label(bars, [f"{run.bus_gbit_per_second:.2f}" for run in runs], weight="bold")
+    if nic_gbit:
+        bandwidth.axhline(nic_gbit, color="black", linestyle="--", linewidth=1)
+        bandwidth.text(0, nic_gbit * 1.01, f"NIC: {nic_gbit:g} Gbit/s", ha="center", va="bottom")
+    bandwidth.set_title(f"Bus bandwidth, all-reduce of {runs[0].gradient_bytes / 1e6:.0f} MB")
+    bandwidth.set_ylabel("Gbit/s")
+    bandwidth.margins(y=0.12)
+
+    for run, colour in zip(runs, colours):
+        clock, now = [], 0.0
+        for seconds in run.step_seconds:
+            now += seconds
+            clock.append(now)
+        label = f"{run.name}: {len(clock)} steps in {now:.0f} s"
+        loss.plot(clock, run.losses, color=colour, linewidth=1.2, label=label)
+    loss.set_title("Training loss (mean over the ranks)")
+    loss.set_xlabel("seconds spent in training steps")
+    loss.set_ylabel("cross-entropy")
+    loss.set_xlim(left=0)
+    loss.set_ylim(bottom=0)
+    loss.legend()
+
+    for axes in (steps, bandwidth, loss):
+        axes.spines[["top", "right"]].set_visible(False)
+    figure.suptitle(f"The same script through {' and '.join(names)}: {network}")
+    figure.tight_layout()
+    figure.savefig(path, dpi=110)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--run", action="append", nargs=2, required=True, metavar=("NAME", "FOLDER"),
+                        help="give it twice: the reference first")
+    parser.add_argument("--network", required=True, help="what the runs went over, for the titles")
+    parser.add_argument("--nic-gbit", type=float, help="the NIC's rate, drawn as a line")
+    parser.add_argument("--picture", required=True, help="the PNG to write")
+    arguments = parser.parse_args()
+    if len(arguments.run) != 2:
+        parser.error("--run must be given twice")
+    runs = [load(name, folder) for name, folder in arguments.run]
+
+    print(f"\n{runs[0].ranks} trainers, {len(runs[0].losses)} steps, {arguments.network}\n")
+    print_table(runs)
+    equal = print_equality(runs)
+    draw(runs, arguments.network, arguments.nic_gbit, arguments.picture)
+    print(f"picture: {arguments.picture}")
+    return 0 if equal else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

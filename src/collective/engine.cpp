@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The words, for the whole room:
+//   unit     the part of an operation that is scheduled on its own and belongs to one I/O loop, the same on all nodes
+//   segment  the part of a unit that one node of the ring owns; segment s is node s's
+//   chunk    the part of a segment that travels in one message
+//   hop      one node's treatment of a chunk: add or store it, pass it on to the successor
+//
+// Reduce-scatter: segment s starts at node s + 1, whose own contribution it is there, and goes s + 1 → s + 2 → … → s; each hop
+// adds its node's contribution. At the owner the sum is complete. All-gather: it goes on s → s + 1 → … → s - 1; each hop stores
+// it. An all-reduce is both, one after the other, chunk by chunk: no node waits for more than the one chunk it passes on.
+// Every addition's operands and order follow from the ring alone, so all nodes get the same bits, every time.
+//
+// Streams: a node has up to `streams` units of a job in flight in which it sends of its own accord. The others wait; but as soon
+// as a chunk of a waiting unit comes, that unit begins too. For the predecessor has begun it and waits for this node; if
+// this node went on to wait for units that the predecessor holds back, neither would ever finish. Each unit that anybody
+// begins so begins on all nodes, because the first chunk that its node sends of its own accord visits them all.
+#include "collective/engine.h"
+
+#include <algorithm>
+#include <atomic>
+#include <deque>
+#include <unordered_map>
+
+#include "base/assert.h"
+#include "collective/operation_run.h"
+
+namespace braid {
+namespace {
+
+constexpr uint64_t kUnitBytesMax = uint64_t{16} << 30;  // keeps chunk numbers within 32 bits
+constexpr uint64_t kWorkSliceBytes = 1 << 20;  // of a one-node operation per loop round: about 0.1 ms
+
+class EngineImpl final : public Engine, public OperationHost {
+ public:
+  EngineImpl(Loop& loop, EngineOptions options, Events events)
+      : loop_(loop), options_(options), events_(std::move(events)) {
+    BRAID_ASSERT(options_.io_loops != 0 && options_.io_loop < options_.io_loops, "the engine's loop is one of the I/O loops");
+    BRAID_ASSERT(options_.streams != 0, "without streams nothing moves");
+    BRAID_ASSERT(options_.unit_bytes >= 64 && options_.unit_bytes <= kUnitBytesMax, "unit_bytes is 64 B to 16 GiB");
+    BRAID_ASSERT(options_.chunk_bytes >= 64 && options_.chunk_bytes <= proto::kChunkBytesMax,
+                 "chunk_bytes is 64 B to 4 MiB");
+    uv_idle_init(loop_.uv(), work_idle_.get());
+    work_idle_.set_initialised();
+    work_idle_.get()->data = this;
+  }
+
+  ~EngineImpl() override {
+    for (auto& [key, run] : runs_) run->abandon();
+  }
+
+  void set_links(Links& links) override { links_ = &links; }
+  void start(Operation operation) override;
+  void go(const OperationKey& key) override;
+  void abort_job(uint64_t job_key) override;
+  void on_chunk(NodeId from, const proto::ChunkHeader& header, std::span<const uint8_t> payload) override;
+  EngineCounters counters() const override;
+
+ private:
+  struct WaitingUnit {
+    std::shared_ptr<OperationRun> run;
+    size_t index;
+  };
+  struct Job {
+    uint32_t streams_taken = 0;
+    std::deque<WaitingUnit> waiting;
+  };
+
+  Link* find_link(NodeId peer) override {
+    BRAID_ASSERT(links_ != nullptr, "set_links comes before the first start");
+    return links_->find(peer);
+  }
+  void on_stream_taken(const OperationRun& run) override { ++jobs_[run.key().job_key].streams_taken; }
+  void on_unit_finished(const OperationRun& run, bool held_stream) override;
+  void on_bytes_reduced(uint64_t bytes) override { add(bytes_reduced_, bytes); }
+  void on_progress(OperationRun& run) override;
+
+  OperationRun* find_run(const OperationKey& key) const;
+  void begin_waiting(uint64_t job_key);
+  void tell_news();
+  void work();
+  void defer_once();
+  void settle();
+
+  // One thread writes, any may read.
+  static void add(std::atomic<uint64_t>& counter, uint64_t amount) {
+    counter.store(counter.load(std::memory_order_relaxed) + amount, std::memory_order_relaxed);
+  }
+
+  Loop& loop_;
+  const EngineOptions options_;
+  const Events events_;
+  Links* links_ = nullptr;
+  std::unordered_map<OperationKey, std::shared_ptr<OperationRun>, OperationKeyHash> runs_;
+  std::unordered_map<uint64_t, Job> jobs_;  // those with units that have begun or wait
+  std::deque<std::shared_ptr<OperationRun>> local_work_;
+  Handle<uv_idle_t> work_idle_;  // active while there is local work: one slice per loop round
+
+  // Events, and units that begin because others have finished, wait for the end of the loop's callback: whoever called into
+  // the engine (a link, a door) isn't called back from within.
+  std::vector<std::shared_ptr<OperationRun>> news_;
+  std::vector<uint64_t> jobs_with_free_streams_;
+  bool is_deferred_ = false;
+  const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+
+  std::atomic<uint64_t> units_done_{0};
+  std::atomic<uint64_t> bytes_reduced_{0};
+  std::atomic<uint64_t> chunks_duplicate_{0};
+  std::atomic<uint64_t> chunks_stale_{0};
+  std::atomic<uint64_t> chunks_malformed_{0};
+};
+
+void EngineImpl::start(Operation operation) {
+  BRAID_ASSERT_IN_LOOP(loop_);
+  const OperationKey key = operation.key;
+  auto run = std::make_shared<OperationRun>(std::move(operation), options_, *this);
+  const bool is_new = runs_.emplace(key, run).second;
+  BRAID_ASSERT(is_new, "an operation is started once");
+  if (!run->is_local()) return;
+  if (run->units() == 0) {
+    on_progress(*run);
+    return;
+  }
+  if (local_work_.empty()) {
+    uv_idle_start(work_idle_.get(), [](uv_idle_t* idle) { static_cast<EngineImpl*>(idle->data)->work(); });
+  }
+  local_work_.push_back(std::move(run));
+}
+
+void EngineImpl::go(const OperationKey& key) {
+  BRAID_ASSERT_IN_LOOP(loop_);
+  OperationRun* run = find_run(key);
+  if (run == nullptr || run->is_ready()) return;
+  run->set_ready();
+  Job* job = nullptr;
+  for (size_t index = 0; index < run->units(); ++index) {
+    if (run->unit(index).touched || !run->starts_here(index)) {
+      run->begin_unit(index);
+    } else {
+      if (job == nullptr) job = &jobs_[key.job_key];
+      job->waiting.push_back({run->shared_from_this(), index});
+    }
+  }
+  if (job != nullptr) begin_waiting(key.job_key);
+  if (run->is_done()) on_progress(*run);
+}
+
+void EngineImpl::begin_waiting(uint64_t job_key) {
+  const auto found = jobs_.find(job_key);
+  if (found == jobs_.end()) return;
+  Job& job = found->second;
+  while (!job.waiting.empty() && job.streams_taken < options_.streams) {
+    const WaitingUnit next = std::move(job.waiting.front());
+    job.waiting.pop_front();
+    if (!next.run->unit(next.index).begun) next.run->begin_unit(next.index);
+  }
+  if (job.waiting.empty() && job.streams_taken == 0) jobs_.erase(found);
+}
+
+void EngineImpl::on_unit_finished(const OperationRun& run, bool held_stream) {
+  add(units_done_, 1);
+  if (!held_stream) return;
+  Job& job = jobs_[run.key().job_key];
+  BRAID_ASSERT(job.streams_taken != 0, "a unit gave back a stream that it had not taken");
+  --job.streams_taken;
+  jobs_with_free_streams_.push_back(run.key().job_key);
+  defer_once();
+}
+
+void EngineImpl::on_progress(OperationRun& run) {
+  if (run.is_listed || (run.was_done_told && !run.is_retired())) return;
+  run.is_listed = true;
+  news_.push_back(run.shared_from_this());
+  defer_once();
+}
+
+void EngineImpl::defer_once() {
+  if (is_deferred_) return;
+  is_deferred_ = true;
+  loop_.defer([this, alive = std::weak_ptr<bool>(alive_)] {
+    if (!alive.expired()) settle();
+  });
+}
+
+void EngineImpl::settle() {
+  is_deferred_ = false;
+  std::vector<uint64_t> jobs;
+  jobs.swap(jobs_with_free_streams_);
+  for (const uint64_t job_key : jobs) begin_waiting(job_key);
+  tell_news();
+}
+
+void EngineImpl::tell_news() {
+  std::vector<std::shared_ptr<OperationRun>> news;
+  news.swap(news_);
+  for (const auto& run : news) {
+    run->is_listed = false;
+    if (!run->is_abandoned() && !run->was_done_told && run->is_done()) {
+      run->was_done_told = true;
+      events_.on_done(run->key());  // may abort the job
+    }
+    if (!run->is_abandoned() && run->is_retired()) {
+      runs_.erase(run->key());
+      run->abandon();
+      events_.on_retired(run->key());
+    }
+  }
+}
+
+void EngineImpl::work() {
+  OperationRun& run = *local_work_.front();
+  if (run.work(kWorkSliceBytes)) {
+    on_progress(run);
+    local_work_.pop_front();
+  }
+  if (local_work_.empty()) uv_idle_stop(work_idle_.get());
+}
+
+void EngineImpl::abort_job(uint64_t job_key) {
+  BRAID_ASSERT_IN_LOOP(loop_);
+  for (auto it = runs_.begin(); it != runs_.end();) {
+    if (it->first.job_key != job_key) {
+      ++it;
+      continue;
+    }
+    it->second->abandon();
+    it = runs_.erase(it);
+  }
+  jobs_.erase(job_key);
+  std::erase_if(local_work_, [](const auto& run) { return run->is_abandoned(); });
+  if (local_work_.empty()) uv_idle_stop(work_idle_.get());
+}
+
+OperationRun* EngineImpl::find_run(const OperationKey& key) const {
+  const auto found = runs_.find(key);
+  return found == runs_.end() ? nullptr : found->second.get();
+}
+
+void EngineImpl::on_chunk(NodeId from, const proto::ChunkHeader& header, std::span<const uint8_t> payload) {
+  const OperationKey key{header.job_key, header.tensor, header.step};
+  OperationRun* run = find_run(key);
+  if (run == nullptr) {
+    events_.drain_door();
+    run = find_run(key);
+  }
+  if (run == nullptr) {
+    add(chunks_stale_, 1);
+    return;
+  }
+  switch (run->accept(from, header, payload)) {
+    case ChunkVerdict::Taken:
+      return;
+    case ChunkVerdict::Duplicate:
+      add(chunks_duplicate_, 1);
+      return;
+    case ChunkVerdict::Malformed:
+      add(chunks_malformed_, 1);
+      return;
+  }
+}
+
+EngineCounters EngineImpl::counters() const {
+  EngineCounters counters;
+  counters.units_done = units_done_.load(std::memory_order_relaxed);
+  counters.bytes_reduced = bytes_reduced_.load(std::memory_order_relaxed);
+  counters.chunks_duplicate = chunks_duplicate_.load(std::memory_order_relaxed);
+  counters.chunks_stale = chunks_stale_.load(std::memory_order_relaxed);
+  counters.chunks_malformed = chunks_malformed_.load(std::memory_order_relaxed);
+  return counters;
+}
+
+}  // namespace
+
+std::unique_ptr<Engine> Engine::create(Loop& loop, EngineOptions options, Events events) {
+  return std::make_unique<EngineImpl>(loop, options, std::move(events));
+}
+
+}  // namespace braid

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "collective/local_step.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/assert.h"
+#include "collective/reduce_kernels.h"
+
+namespace braid {
+
+LocalStep::LocalStep(const Operation& operation) : operation_(operation) {
+  operands_.reserve(operation.inputs.size() + 1);
+  const Ring& ring = *operation.ring;
+  uint64_t ranks_before = 0;
+  for (uint32_t node = 0; node < ring.self; ++node) ranks_before += ring.ranks_of_node[node];
+  first_block_ = ranks_before * operation.count * element_bytes(operation.dtype);
+}
+
+void LocalStep::reduce(const Extent& extent, const uint8_t* wire) {
+  operands_.clear();
+  for (const uint8_t* input : operation_.inputs) operands_.push_back(input + extent.offset);
+  if (wire != nullptr) operands_.push_back(wire);
+  reduce_all(operation_.dtype, operation_.reduction, operands_, extent.bytes / element_bytes(operation_.dtype),
+             operation_.result + extent.offset);
+}
+
+void LocalStep::finish(const Extent& extent) {
+  if (operation_.reduction != Reduction::Average) return;
+  divide_all(operation_.dtype, operation_.result + extent.offset, extent.bytes / element_bytes(operation_.dtype),
+             operation_.ring->world_size);
+}
+
+void LocalStep::copy_inputs(const Extent& extent) {
+  if (operation_.collective == Collective::Broadcast) {
+    const uint8_t* input = operation_.inputs[operation_.root_local_input];
+    std::memcpy(operation_.result + extent.offset, input + extent.offset, extent.bytes);
+    return;
+  }
+  const uint64_t block_bytes = operation_.count * element_bytes(operation_.dtype);
+  const uint64_t end = extent.offset + extent.bytes;
+  for (uint64_t at = extent.offset; at < end;) {
+    const uint64_t rank = (at - first_block_) / block_bytes;
+    const uint64_t within = (at - first_block_) % block_bytes;
+    const uint64_t bytes = std::min(block_bytes - within, end - at);
+    BRAID_ASSERT(rank < operation_.inputs.size(), "the node's own segment holds its ranks' blocks alone");
+    std::memcpy(operation_.result + at, operation_.inputs[rank] + within, bytes);
+    at += bytes;
+  }
+}
+
+}  // namespace braid

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "collective/operation.h"
+
+#include "base/checked.h"
+#include "base/hash.h"
+
+namespace braid {
+namespace {
+
+uint64_t bytes_of(uint64_t count, DataType dtype, uint32_t ranks) {
+  const auto elements = checked_multiply<uint64_t>(count, ranks);
+  if (!elements) return UINT64_MAX;
+  return checked_multiply<uint64_t>(*elements, element_bytes(dtype)).value_or(UINT64_MAX);
+}
+
+}  // namespace
+
+size_t OperationKeyHash::operator()(const OperationKey& key) const {
+  return mix64(key.job_key ^ mix64(key.tensor ^ mix64(key.step + 1)));
+}
+
+uint64_t input_bytes(Collective collective, DataType dtype, uint64_t count, uint32_t world_size) {
+  switch (collective) {
+    case Collective::AllReduce:
+    case Collective::Broadcast:
+    case Collective::AllGather:
+      return bytes_of(count, dtype, 1);
+    case Collective::ReduceScatter:
+      return bytes_of(count, dtype, world_size);
+    case Collective::Barrier:
+      return 0;
+  }
+  return 0;
+}
+
+uint64_t result_bytes(Collective collective, DataType dtype, uint64_t count, uint32_t world_size) {
+  switch (collective) {
+    case Collective::AllReduce:
+    case Collective::Broadcast:
+      return bytes_of(count, dtype, 1);
+    case Collective::AllGather:
+    case Collective::ReduceScatter:
+      return bytes_of(count, dtype, world_size);
+    case Collective::Barrier:
+      return 0;
+  }
+  return 0;
+}
+
+}  // namespace braid

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "config/checks.h"
+
+#include <algorithm>
+
+#include <arpa/inet.h>
+#include <sys/un.h>
+
+#include "base/log.h"
+#include "config/value.h"
+
+namespace braid {
+namespace {
+
+constexpr size_t kNameBytesMax = 255;
+// sun_path without its terminating zero.
+constexpr size_t kSocketPathBytesMax = sizeof(sockaddr_un::sun_path) - 1;
+// Chunks and units are cut at multiples of this, so that no element of any type is ever split.
+constexpr uint64_t kCutBytes = 64;
+
+bool has_blank_or_control(const std::string& text) {
+  return std::any_of(text.begin(), text.end(),
+                     [](unsigned char c) { return c <= ' ' || c == 0x7f; });
+}
+
+Status invalid(std::string message) { return {StatusCode::InvalidArgument, std::move(message)}; }
+
+// Absolute, of a file. Blanks at the end are no part of any sane path, but of a YAML text that was
+// not closed.
+bool is_file_path(const std::string& path) {
+  return path.starts_with('/') && !path.ends_with('/') && trim(path) == path;
+}
+
+bool is_loopback(const std::string& address) { return address.starts_with("127."); }
+
+}  // namespace
+
+Status check_node_name(const std::string& name) {
+  if (name.empty()) return invalid("is empty; give a name, or auto for the host name");
+  if (name.size() > kNameBytesMax || has_blank_or_control(name)) {
+    return invalid(fmt::format("'{}' is not a name; use 1 to {} characters without blanks", name,
+                               kNameBytesMax));
+  }
+  return Status::ok();
+}
+
+Status check_address(const std::string& address) {
+  in_addr parsed{};
+  if (inet_pton(AF_INET, address.c_str(), &parsed) == 1) return Status::ok();
+  return invalid(fmt::format("'{}' is not an IPv4 address; use one such as 192.0.2.7", address));
+}
+
+Status check_address_or_auto(const std::string& address) {
+  if (address == kAuto) return Status::ok();
+  if (check_address(address).is_ok()) return Status::ok();
+  return invalid(
+      fmt::format("'{}' is not an IPv4 address; use one such as 192.0.2.7, or auto", address));
+}
+
+Status check_cluster_key_file(const std::string& path) {
+  if (path.empty() || is_file_path(path)) return Status::ok();
+  return invalid(
+      fmt::format("'{}' is not an absolute path; use one such as /etc/braid/cluster.key", path));
+}
+
+Status check_socket_path(const std::string& path) {
+  if (!is_file_path(path)) {
+    return invalid(fmt::format(
+        "'{}' is not the absolute path of a socket; use one such as /run/braid/braidd.sock", path));
+  }
+  if (path.size() > kSocketPathBytesMax) {
+    return invalid(fmt::format("is {} bytes long; a socket's path has {} at most", path.size(),
+                               kSocketPathBytesMax));
+  }
+  return Status::ok();
+}
+
+Status check_group(const std::string& group) {
+  if (group.empty()) return Status::ok();
+  if (has_blank_or_control(group) || group.find(':') != std::string::npos) {
+    return invalid(fmt::format("'{}' is not a group; use the name of one, such as braid", group));
+  }
+  return Status::ok();
+}
+
+Status check_rail(const std::string& rail) {
+  if (rail.empty() || has_blank_or_control(rail)) {
+    return invalid(fmt::format(
+        "'{}' is not a network device; use names such as eth0 (ip link shows them), or auto",
+        rail));
+  }
+  return Status::ok();
+}
+
+Status check_transport(const std::string& transport) {
+  const bool fits =
+      !transport.empty() &&
+      transport.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_") == std::string::npos;
+  if (fits) return Status::ok();
+  return invalid(fmt::format(
+      "'{}' is not a UCX transport; use names such as tcp (ucx_info -d shows them)", transport));
+}
+
+Status check_level(const std::string& level) {
+  if (is_log_level(level)) return Status::ok();
+  return invalid(fmt::format("'{}' is no log level; use trace, debug, info, warn or error", level));
+}
+
+std::vector<ConfigConflict> find_conflicts(const DaemonConfig& config) {
+  std::vector<ConfigConflict> conflicts;
+  const auto& control = config.control;
+  const auto& transport = config.transport;
+  const auto& collective = config.collective;
+
+  if (control.cluster_key_file.empty() && control.listen != kAuto && !is_loopback(control.listen)) {
+    conflicts.push_back({"control.listen", "control.cluster_key_file",
+                         fmt::format("{} is reachable by others, and there is no cluster key; set "
+                                     "control.cluster_key_file, or listen on 127.0.0.1",
+                                     control.listen)});
+  }
+  if (control.peer_timeout_ms < 2ull * control.heartbeat_interval_ms) {
+    conflicts.push_back(
+        {"control.peer_timeout_ms", "control.heartbeat_interval_ms",
+         fmt::format("{} is less than two heartbeats of control.heartbeat_interval_ms = {}; one "
+                     "late heartbeat would lose the peer, use {} or more",
+                     control.peer_timeout_ms, control.heartbeat_interval_ms,
+                     2ull * control.heartbeat_interval_ms)});
+  }
+  if (transport.chunk_bytes % kCutBytes != 0) {
+    conflicts.push_back({"transport.chunk_bytes", "",
+                         fmt::format("{} is not a multiple of {}; use {}", transport.chunk_bytes,
+                                     kCutBytes, transport.chunk_bytes / kCutBytes * kCutBytes)});
+  }
+  if (collective.unit_bytes % kCutBytes != 0) {
+    conflicts.push_back({"collective.unit_bytes", "",
+                         fmt::format("{} is not a multiple of {}; use {}", collective.unit_bytes,
+                                     kCutBytes, collective.unit_bytes / kCutBytes * kCutBytes)});
+  }
+  if (transport.window_bytes < transport.chunk_bytes) {
+    conflicts.push_back(
+        {"transport.window_bytes", "transport.chunk_bytes",
+         fmt::format("{} has no room for one chunk of transport.chunk_bytes = {}; use that or more",
+                     format_bytes(transport.window_bytes), format_bytes(transport.chunk_bytes))});
+  }
+  if (collective.unit_bytes < transport.chunk_bytes) {
+    conflicts.push_back(
+        {"collective.unit_bytes", "transport.chunk_bytes",
+         fmt::format("{} is less than one chunk of transport.chunk_bytes = {}; use that or more",
+                     format_bytes(collective.unit_bytes), format_bytes(transport.chunk_bytes))});
+  }
+  if (config.metrics.port != 0 && config.metrics.port == control.port) {
+    conflicts.push_back(
+        {"metrics.port", "control.port",
+         fmt::format("{} is control.port too; use another port, or 0 for no metrics",
+                     config.metrics.port)});
+  }
+  return conflicts;
+}
+
+}  // namespace braid

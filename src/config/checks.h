@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "config/config.h"
+
+namespace braid {
+
+// What a value of one key must be. Messages say what is wrong and what would be right, without
+// naming the key.
+Status check_node_name(const std::string& name);
+Status check_address(const std::string& address);  // a numeric IPv4 address
+Status check_address_or_auto(const std::string& address);
+Status check_cluster_key_file(const std::string& path);  // absolute, or empty
+Status check_socket_path(const std::string& path);
+Status check_group(const std::string& group);
+Status check_rail(const std::string& rail);
+Status check_transport(const std::string& transport);
+Status check_level(const std::string& level);
+
+struct ConfigConflict {
+  std::string_view key;    // the key to blame…
+  std::string_view other;  // …unless only this one was set by the user
+  std::string message;
+};
+
+// Values that are right by themselves but not together.
+std::vector<ConfigConflict> find_conflicts(const DaemonConfig& config);
+
+}  // namespace braid

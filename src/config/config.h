@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace braid {
+
+inline constexpr const char* kDefaultConfigFile = "/etc/braid/braidd.yaml";
+// In node.name, node.address, control.listen and transport.rails: to be found out when the daemon
+// starts.
+inline constexpr const char* kAuto = "auto";
+
+// Everything that a user may set. The defaults are these initializers; what each key means, its
+// limits and whether a running daemon can take a new value stand in the table of config_keys.cpp,
+// and in docs/configuration.md.
+struct DaemonConfig {
+  struct Node {
+    std::string name = kAuto;     // auto: the host name
+    std::string address = kAuto;  // auto: the IPv4 address of the first rail
+    bool operator==(const Node&) const = default;
+  };
+  struct Control {
+    uint16_t port = 7410;
+    std::string listen = kAuto;    // auto: node.address with a cluster key, else 127.0.0.1
+    std::string cluster_key_file;  // empty: a single node
+    uint32_t heartbeat_interval_ms = 500;
+    uint32_t peer_timeout_ms = 5000;
+    uint32_t connect_timeout_ms = 5000;
+    bool operator==(const Control&) const = default;
+  };
+  struct Client {
+    std::string socket = "/run/braid/braidd.sock";
+    std::string group = "braid";
+    uint32_t mode = 0660;
+    uint32_t jobs_max = 64;
+    uint64_t arena_bytes_max = 64ull << 30;
+    bool operator==(const Client&) const = default;
+  };
+  struct Transport {
+    std::vector<std::string> rails = {kAuto};
+    std::vector<std::string> transports = {"tcp"};
+    uint32_t flows_per_link = 0;  // 0: from the number of cores
+    uint32_t io_threads = 0;      // 0: from the number of cores
+    uint32_t chunk_bytes = 128u << 10;
+    uint32_t window_bytes = 512u << 10;
+    bool operator==(const Transport&) const = default;
+  };
+  struct Collective {
+    uint64_t unit_bytes = 8ull << 20;
+    uint32_t streams = 4;
+    uint32_t operation_timeout_ms = 300'000;
+    uint64_t result_bytes_max = 64ull << 30;
+    bool operator==(const Collective&) const = default;
+  };
+  struct Metrics {
+    std::string address = "127.0.0.1";
+    uint16_t port = 9431;  // 0: off
+    bool operator==(const Metrics&) const = default;
+  };
+  struct Log {
+    std::string level = "info";
+    bool operator==(const Log&) const = default;
+  };
+
+  Node node;
+  Control control;
+  Client client;
+  Transport transport;
+  Collective collective;
+  Metrics metrics;
+  Log log;
+  bool operator==(const DaemonConfig&) const = default;
+};
+
+}  // namespace braid

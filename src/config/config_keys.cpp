@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "config/config_keys.h"
+
+#include <array>
+
+#include "config/checks.h"
+#include "proto/chunk.h"
+
+namespace braid {
+namespace {
+
+constexpr uint64_t kKiB = 1ull << 10;
+constexpr uint64_t kMiB = 1ull << 20;
+constexpr uint64_t kGiB = 1ull << 30;
+constexpr uint64_t kTiB = 1ull << 40;
+constexpr uint64_t kDayMs = 86'400'000;
+
+constexpr std::array<ConfigSection, 7> kSections = {{
+    {"node", "Who this node is."},
+    {"control", "The connections between daemons."},
+    {"client", "The Unix socket through which trainers come."},
+    {"transport", "The flows that carry gradients between nodes."},
+    {"collective", "How reductions are cut and limited."},
+    {"metrics", "The /metrics page for Prometheus."},
+    {"log", "What is logged, to stderr (under systemd: to the journal)."},
+}};
+
+// A pointer to the member, as a function of the config.
+#define BRAID_FIELD(member) [](DaemonConfig& config) -> ConfigField { return &config.member; }
+
+constexpr ConfigKey text(std::string_view name, ConfigField (*field)(DaemonConfig&),
+                         Status (*check)(const std::string&), std::string_view allowed,
+                         std::string_view help) {
+  return {.name = name,
+          .kind = ConfigKind::Text,
+          .field = field,
+          .allowed = allowed,
+          .check = check,
+          .help = help};
+}
+
+constexpr ConfigKey list(std::string_view name, ConfigField (*field)(DaemonConfig&),
+                         Status (*check)(const std::string&), std::string_view allowed,
+                         std::string_view help) {
+  return {.name = name,
+          .kind = ConfigKind::List,
+          .field = field,
+          .allowed = allowed,
+          .check = check,
+          .help = help};
+}
+
+constexpr ConfigKey number(std::string_view name, ConfigField (*field)(DaemonConfig&), uint64_t min,
+                           uint64_t max, std::string_view help) {
+  return {.name = name,
+          .kind = ConfigKind::Integer,
+          .field = field,
+          .min = min,
+          .max = max,
+          .help = help};
+}
+
+constexpr ConfigKey bytes(std::string_view name, ConfigField (*field)(DaemonConfig&), uint64_t min,
+                          uint64_t max, std::string_view help) {
+  return {.name = name,
+          .kind = ConfigKind::Bytes,
+          .field = field,
+          .min = min,
+          .max = max,
+          .help = help};
+}
+
+constexpr ConfigKey mode(std::string_view name, ConfigField (*field)(DaemonConfig&),
+                         std::string_view allowed, std::string_view help) {
+  return {.name = name, .kind = ConfigKind::Mode, .field = field, .allowed = allowed, .help = help};
+}
+
+constexpr ConfigKey reloadable(ConfigKey key) {
+  key.reloadable = true;
+  return key;
+}
+
+constexpr std::array kKeys = {
+    text("node.name", BRAID_FIELD(node.name), check_node_name, "a name, or auto",
+         "What messages, metrics and status call this node; auto: the host name."),
+    text("node.address", BRAID_FIELD(node.address), check_address_or_auto,
+         "an IPv4 address, or auto",
+         "Where other nodes reach this one; auto: the IPv4 address of the first rail."),
+
+    number("control.port", BRAID_FIELD(control.port), 1, 65535,
+           "TCP port of the connections between daemons; the same on all nodes."),
+    text("control.listen", BRAID_FIELD(control.listen), check_address_or_auto,
+         "an IPv4 address, or auto",
+         "The address that port is opened on; auto: node.address if there is a cluster key, else "
+         "127.0.0.1."),
+    text("control.cluster_key_file", BRAID_FIELD(control.cluster_key_file), check_cluster_key_file,
+         "an absolute path, or empty",
+         "File with the secret that daemons prove to each other; the same secret on all nodes. "
+         "Empty: jobs of this node only."),
+    number("control.heartbeat_interval_ms", BRAID_FIELD(control.heartbeat_interval_ms), 10, 60'000,
+           "Time between two signs of life to each peer, in milliseconds."),
+    number("control.peer_timeout_ms", BRAID_FIELD(control.peer_timeout_ms), 100, 600'000,
+           "A peer that is silent for so long, in milliseconds, is lost, and its jobs fail."),
+    number("control.connect_timeout_ms", BRAID_FIELD(control.connect_timeout_ms), 100, 600'000,
+           "Most time for connecting to a peer and shaking hands, in milliseconds."),
+
+    text("client.socket", BRAID_FIELD(client.socket), check_socket_path,
+         "an absolute path of at most 107 bytes",
+         "Path of the socket; trainers find it there or through BRAID_SOCKET."),
+    text("client.group", BRAID_FIELD(client.group), check_group, "the name of a group, or empty",
+         "The socket belongs to this group: its members may train through this daemon. Empty: the "
+         "daemon's own group."),
+    mode("client.mode", BRAID_FIELD(client.mode), "an octal mode without rights for others",
+         "File mode of the socket."),
+    number("client.jobs_max", BRAID_FIELD(client.jobs_max), 1, 4096,
+           "Most jobs with ranks on this node at the same time."),
+    bytes("client.arena_bytes_max", BRAID_FIELD(client.arena_bytes_max), kMiB, 16 * kTiB,
+          "Largest input arena that a trainer may bring."),
+
+    list("transport.rails", BRAID_FIELD(transport.rails), check_rail, "network devices, or auto",
+         "Network devices that carry flows; auto: the interface of the default route, else the "
+         "first one that is up and is not lo, else lo."),
+    list("transport.transports", BRAID_FIELD(transport.transports), check_transport,
+         "names of UCX transports", "What UCX may use on the rails (UCX_TLS)."),
+    number("transport.flows_per_link", BRAID_FIELD(transport.flows_per_link), 0, 128,
+           "Flows to each other node, per I/O thread; 0: four per core, 4 to 16."),
+    number("transport.io_threads", BRAID_FIELD(transport.io_threads), 0, 64,
+           "Threads that move and add gradients; 0: one per four cores. The same on all nodes."),
+    bytes("transport.chunk_bytes", BRAID_FIELD(transport.chunk_bytes), 4 * kKiB,
+          proto::kChunkBytesMax, "Size of one message on a flow; the same on all nodes."),
+    bytes("transport.window_bytes", BRAID_FIELD(transport.window_bytes), 4 * kKiB, kGiB,
+          "Most unacknowledged bytes on one flow."),
+
+    bytes("collective.unit_bytes", BRAID_FIELD(collective.unit_bytes), 64 * kKiB, 16 * kGiB,
+          "A tensor or bucket larger than this is cut into units of this size; the same on all "
+          "nodes."),
+    number("collective.streams", BRAID_FIELD(collective.streams), 1, 64,
+           "Most units in flight at once, per job and I/O thread."),
+    reloadable(number("collective.operation_timeout_ms",
+                      BRAID_FIELD(collective.operation_timeout_ms), 100, kDayMs,
+                      "An operation for which trainers give no timeout fails its job after this "
+                      "time, in milliseconds.")),
+    bytes("collective.result_bytes_max", BRAID_FIELD(collective.result_bytes_max), kMiB, 16 * kTiB,
+          "Size of a job's result segment on this node: address space; memory is taken as it is "
+          "used."),
+
+    text("metrics.address", BRAID_FIELD(metrics.address), check_address, "an IPv4 address",
+         "The address /metrics is served on."),
+    number("metrics.port", BRAID_FIELD(metrics.port), 0, 65535,
+           "The TCP port /metrics is served on; 0: not at all."),
+
+    reloadable(text("log.level", BRAID_FIELD(log.level), check_level,
+                    "trace, debug, info, warn or error", "The least important lines to log.")),
+};
+
+#undef BRAID_FIELD
+
+}  // namespace
+
+std::span<const ConfigKey> config_keys() { return kKeys; }
+std::span<const ConfigSection> config_sections() { return kSections; }
+
+const ConfigKey* find_config_key(std::string_view name) {
+  for (const ConfigKey& key : kKeys) {
+    if (key.name == name) return &key;
+  }
+  return nullptr;
+}
+
+}  // namespace braid

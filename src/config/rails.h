@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "config/config.h"
+#include "config/network.h"
+
+namespace braid {
+
+// The devices that transport.rails means. "auto" is the interface of the default route, else the
+// first that is up and not lo, else lo, each only if it has an IPv4 address. If every transport is
+// tcp, a named rail must be such an interface too; other transports know devices that only UCX can
+// judge (mlx5_0:1). Errors name the key and list the interfaces there are.
+Result<std::vector<std::string>> resolve_rails(const DaemonConfig& config, const Network& network);
+
+// The address that node.address means: "auto" is the IPv4 address of the first rail.
+Result<std::string> resolve_address(const DaemonConfig& config, const std::string& first_rail,
+                                    const Network& network);
+
+// The address that control.listen means, given node.address as resolved.
+std::string resolve_listen(const DaemonConfig& config, const std::string& node_address);
+
+// The name that node.name means: "auto" is the host name up to its first dot.
+Result<std::string> resolve_node_name(const DaemonConfig& config);
+
+}  // namespace braid

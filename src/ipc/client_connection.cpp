@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ipc/client_connection.h"
+
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "base/log.h"
+#include "ipc/ipc_status.h"
+#include "proto/version.h"
+
+// Since Linux 6.5: the pidfd of exactly the process that connected.
+#ifndef SO_PEERPIDFD
+#define SO_PEERPIDFD 77
+#endif
+
+namespace braid {
+namespace {
+
+constexpr int kFramesPerEvent = 64;            // then the loop's other handles have their turn
+constexpr int kFramesOfTheDead = 1024;         // what a dead process may have left in its socket
+constexpr uint64_t kProcessEndTimeoutMs = 100;  // a dying process closes its sockets first, and is dead a little later
+constexpr size_t kNameBytesMax = 64;
+
+// Clients choose these texts, and they end up in logs.
+std::string printable(const flatbuffers::String* text) {
+  if (text == nullptr) return {};
+  std::string result = text->str().substr(0, kNameBytesMax);
+  std::replace_if(
+      result.begin(), result.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }, '?');
+  return result;
+}
+
+Fd open_pidfd(int socket, pid_t pid) {
+  int fd = -1;
+  socklen_t length = sizeof(fd);
+  if (::getsockopt(socket, SOL_SOCKET, SO_PEERPIDFD, &fd, &length) == 0) return Fd(fd);
+  if (pid <= 0) return {};
+  return Fd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+}
+
+}  // namespace
+
+ClientConnection::ClientConnection(ClientServer& server, uint64_t id, Fd socket,
+                                   ClientCredentials credentials)
+    : server_(server),
+      id_(id),
+      credentials_(credentials),
+      socket_(std::move(socket)),
+      writer_(server.options_.send_queue_bytes_max),
+      deadline_(server.loop_) {}
+
+ClientConnection::~ClientConnection() = default;
+
+Status ClientConnection::start() {
+  auto poll = Poll::create(server_.loop_, socket_.get());
+  if (!poll) return poll.status();
+  socket_poll_ = std::move(*poll);
+  BRAID_RETURN_IF_ERROR(watch_process());
+  watch_socket();
+  deadline_.start_once(server_.options_.hello_timeout_ms, [this] {
+    ++server_.counters_.handshakes_timed_out;
+    close(make_status(StatusCode::DeadlineExceeded, "{} did not introduce itself within {} ms", describe(),
+                      server_.options_.hello_timeout_ms));
+  });
+  return Status::ok();
+}
+
+// The socket alone does not tell: children that the trainer forked hold it open when the trainer is dead.
+Status ClientConnection::watch_process() {
+  process_ = open_pidfd(socket_.get(), credentials_.pid);
+  if (!process_.is_valid()) return Status::ok();  // other pid namespace, or old kernel: EOF must do
+  auto poll = Poll::create(server_.loop_, process_.get());
+  if (!poll) return Status::ok();
+  process_poll_ = std::move(*poll);
+  process_poll_->start(UV_READABLE, [this](int) { on_process_died(); });
+  return Status::ok();
+}
+
+void ClientConnection::watch_socket() {
+  if (state_ == State::Closed) return;
+  const bool reads = state_ == State::AwaitHello || state_ == State::Open;
+  const int events = (reads ? UV_READABLE : 0) | (can_write_ && !writer_.is_empty() ? UV_WRITABLE : 0);
+  if (events == watched_events_) return;
+  watched_events_ = events;
+  if (events == 0) {
+    socket_poll_->stop();
+  } else {
+    socket_poll_->start(events, [this](int ready) { on_ready(ready); });
+  }
+}
+
+void ClientConnection::on_ready(int events) {
+  if (events < 0) {
+    on_socket_error();
+    return;
+  }
+  if ((events & UV_WRITABLE) != 0) flush();
+  if ((events & UV_READABLE) != 0) read_frames(kFramesPerEvent);
+  watch_socket();
+}
+
+// libuv says EBADF for every POLLERR, and stops watching. Here it mostly means that the client went away and left something unread.
+void ClientConnection::on_socket_error() {
+  watched_events_ = 0;
+  can_write_ = false;
+  read_frames(kFramesOfTheDead);
+  if (state_ == State::Closing) {
+    close(closing_reason_);
+  } else if (state_ != State::PeerGone) {
+    close(make_status(StatusCode::Unavailable, "the connection of {} broke", describe()));
+  }
+}
+
+void ClientConnection::on_process_died() {
+  if (state_ == State::Closed) return;
+  // What it said before it died counts: a LeaveJob makes this a good end.
+  if (state_ == State::Open) read_frames(kFramesOfTheDead);
+  close(state_ == State::Closing ? closing_reason_
+                                 : make_status(StatusCode::Unavailable, "{} died", describe()));
+}
+
+void ClientConnection::read_frames(int frames_max) {
+  for (int i = 0; i < frames_max && (state_ == State::AwaitHello || state_ == State::Open); ++i) {
+    const uint32_t bytes_max = state_ == State::Open ? kFrameBytesMax : kHelloFrameBytesMax;
+    switch (reader_.read(socket_.get(), bytes_max)) {
+      case FrameReader::Outcome::Frame:
+        handle_frame(reader_.take());
+        break;
+      case FrameReader::Outcome::WouldBlock:
+        return;
+      case FrameReader::Outcome::EndOfStream:
+        on_end_of_stream();
+        return;
+      case FrameReader::Outcome::Error:
+        if (reader_.error().cause == EPROTO) {
+          close_for_protocol_error(reader_.error().message);
+        } else if (reader_.error().cause == ECONNRESET) {
+          on_end_of_stream();
+        } else {
+          close(to_status(reader_.error()).with_context(describe()));
+        }
+        return;
+    }
+  }
+}
+
+void ClientConnection::on_end_of_stream() {
+  Status reason = make_status(StatusCode::Unavailable, "{} closed the connection{}", describe(),
+                              reader_.is_within_frame() ? " in the middle of a message" : "");
+  if (process_poll_ == nullptr || state_ != State::Open) {
+    close(std::move(reason));
+    return;
+  }
+  state_ = State::PeerGone;
+  can_write_ = false;
+  deadline_.start_once(kProcessEndTimeoutMs, [this, reason = std::move(reason)] { close(reason); });
+  watch_socket();
+}
+
+void ClientConnection::handle_frame(Frame frame) {
+  flatbuffers::Verifier verifier(frame.bytes.data(), frame.bytes.size());
+  if (!proto::VerifyClientMessageBuffer(verifier)) {
+    close_for_protocol_error("bytes that are no message");
+    return;
+  }
+  const proto::ClientMessage& message = *proto::GetClientMessage(frame.bytes.data());
+  if (message.body() == nullptr) {
+    close_for_protocol_error("an empty message");
+    return;
+  }
+  ++server_.counters_.messages_received;
+  if (state_ == State::AwaitHello) {
+    handle_hello(message);
+    return;
+  }
+  if (message.body_type() == proto::ClientBody::Hello ||
+      message.body_type() == proto::ClientBody::HelloReply) {
+    close_for_protocol_error("a second handshake");
+    return;
+  }
+  server_.handler_.on_client_message(*this, message, std::move(frame.fds));
+}
+
+void ClientConnection::handle_hello(const proto::ClientMessage& message) {
+  const proto::Hello* hello = message.body_as_Hello();
+  if (hello == nullptr) {
+    close_for_protocol_error(
+        fmt::format("{} before Hello", proto::EnumNameClientBody(message.body_type())));
+    return;
+  }
+  process_name_ = printable(hello->process_name());
+  library_version_ = printable(hello->library_version());
+  const uint32_t theirs = hello->protocol_version();
+  const uint32_t ours = proto::kClientProtocolVersion;
+  if (theirs != ours) {
+    ++server_.counters_.version_mismatches;
+    const std::string error = fmt::format(
+        "client speaks protocol {} (libbraid {}), daemon {} (braidd {}): upgrade {} on node '{}'", theirs,
+        library_version_, ours, server_.options_.daemon_version, theirs > ours ? "braidd" : "libbraid",
+        server_.options_.node_name);
+    reply_to_hello(error);
+    finish_and_close(make_status(StatusCode::Protocol, "{}: {}", describe(), error));
+    return;
+  }
+  deadline_.stop();
+  state_ = State::Open;
+  reply_to_hello("");
+  if (state_ != State::Open) return;
+  was_connected_ = true;
+  server_.handler_.on_client_connected(*this);
+}
+
+void ClientConnection::reply_to_hello(const std::string& error) {
+  flatbuffers::FlatBufferBuilder builder;
+  ClientServer::build_hello_reply(builder, server_.options_, error);
+  queue(builder, {});
+}
+
+void ClientConnection::send(flatbuffers::FlatBufferBuilder& message, std::span<const int> fds) {
+  BRAID_ASSERT_IN_LOOP(server_.loop_);
+  if (state_ == State::Open) queue(message, fds);
+}
+
+void ClientConnection::queue(flatbuffers::FlatBufferBuilder& message, std::span<const int> fds) {
+  if (!can_write_) return;
+  if (Status status = to_status(writer_.push({message.GetBufferPointer(), message.GetSize()}, fds)); !status) {
+    close(status.with_context(fmt::format("cannot send to {}", describe())));
+    return;
+  }
+  ++server_.counters_.messages_sent;
+  flush();
+  watch_socket();
+}
+
+void ClientConnection::flush() {
+  if (state_ == State::Closed || !can_write_) return;
+  const IpcError error = writer_.flush(socket_.get());
+  // A client that is gone may have left messages; reading comes to the end of the stream by itself.
+  if (!error.is_ok()) can_write_ = false;
+  if (state_ == State::Closing && (writer_.is_empty() || !can_write_)) close(closing_reason_);
+}
+
+void ClientConnection::close_after_send() {
+  BRAID_ASSERT_IN_LOOP(server_.loop_);
+  if (state_ != State::Open && state_ != State::PeerGone) return;
+  finish_and_close(make_status(StatusCode::Cancelled, "braidd closed the connection of {}", describe()));
+}
+
+void ClientConnection::finish_and_close(Status reason) {
+  state_ = State::Closing;
+  closing_reason_ = std::move(reason);
+  deadline_.start_once(server_.options_.linger_timeout_ms, [this] { close(closing_reason_); });
+  flush();
+  watch_socket();
+  if (state_ == State::Closing && !can_write_) close(closing_reason_);
+}
+
+void ClientConnection::close_for_protocol_error(const std::string& what) {
+  ++server_.counters_.protocol_errors;
+  close(make_status(StatusCode::Protocol, "{} sent {}", describe(), what));
+}
+
+void ClientConnection::close(Status reason) {
+  if (state_ == State::Closed) return;
+  state_ = State::Closed;
+  deadline_.stop();
+  socket_poll_.reset();
+  process_poll_.reset();
+  socket_.reset();
+  process_.reset();
+  server_.on_closed(*this, std::move(reason));
+}
+
+std::string ClientConnection::describe() const {
+  std::string text = credentials_.pid > 0 ? fmt::format("process {}", credentials_.pid)
+                                          : fmt::format("a process of user {}", credentials_.uid);
+  if (!process_name_.empty()) text += fmt::format(" ('{}')", process_name_);
+  return text;
+}
+
+}  // namespace braid

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <flatbuffers/flatbuffers.h>
+#include <sys/types.h>
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/fd.h"
+#include "base/status.h"
+#include "ipc/client_server.h"
+#include "ipc/frame_reader.h"
+#include "ipc/frame_writer.h"
+#include "loop/poll.h"
+#include "loop/timer.h"
+#include "proto/client_generated.h"
+
+namespace braid {
+
+// One client of the daemon: the frames on its socket, its handshake and the life of its process. Control loop only; owned by the
+// ClientServer, which frees it after on_client_closed.
+//
+//   AwaitHello ── Hello, versions match ──► Open ── close_after_send ──► Closing ── all sent, or too slow ──► Closed
+//   AwaitHello ── wrong version ──────────────────────────────────────► Closing
+//   Open ── EOF ──► PeerGone ── its process died, or lives on after a moment ──► Closed
+//   any ── error, garbage, process died, queue full, no Hello in time ──► Closed
+class ClientConnection {
+ public:
+  enum class State { AwaitHello, Open, PeerGone, Closing, Closed };
+
+  ~ClientConnection();
+
+  uint64_t id() const { return id_; }  // never used twice by one server
+  const ClientCredentials& credentials() const { return credentials_; }
+  const std::string& process_name() const { return process_name_; }      // as Hello gave it, shortened
+  const std::string& library_version() const { return library_version_; }
+
+  // Queues one finished ClientMessage. The descriptors are duplicated, the caller may close its own at once. A client that does
+  // not read is closed when the queue is full. Nothing happens once the connection is closing.
+  void send(flatbuffers::FlatBufferBuilder& message, std::span<const int> fds = {});
+
+  // Closes once everything queued was sent (or after a few seconds); nothing more is read. on_client_closed still comes,
+  // later, from the loop.
+  void close_after_send();
+
+ private:
+  friend class ClientServer;
+  ClientConnection(ClientServer& server, uint64_t id, Fd socket, ClientCredentials credentials);
+
+  Status start();
+  Status watch_process();
+  void on_ready(int events);
+  void on_socket_error();
+  void on_process_died();
+  void read_frames(int frames_max);
+  void handle_frame(Frame frame);
+  void handle_hello(const proto::ClientMessage& message);
+  void reply_to_hello(const std::string& error);
+  void on_end_of_stream();
+  void queue(flatbuffers::FlatBufferBuilder& message, std::span<const int> fds);
+  void flush();
+  void finish_and_close(Status reason);
+  void watch_socket();
+  void close(Status reason);
+  void close_for_protocol_error(const std::string& what);
+  std::string describe() const;  // "process 123 ('python3')"
+
+  ClientServer& server_;
+  const uint64_t id_;
+  const ClientCredentials credentials_;
+  State state_ = State::AwaitHello;
+  bool was_connected_ = false;  // on_client_connected was called
+  bool can_write_ = true;       // false once the client closed its end
+  int watched_events_ = 0;
+  std::string process_name_;
+  std::string library_version_;
+  Status closing_reason_;
+  Fd socket_;
+  Fd process_;  // pidfd, if the kernel gives one
+  FrameReader reader_;
+  FrameWriter writer_;
+  Timer deadline_;  // of the Hello; of the client's end; of the last frames' way out
+  std::unique_ptr<Poll> socket_poll_;
+  std::unique_ptr<Poll> process_poll_;
+};
+
+}  // namespace braid

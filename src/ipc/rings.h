@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <cstring>
+
+#include "ipc/ipc_error.h"
+#include "proto/ring.h"
+
+namespace braid {
+
+// The two rings of proto/ring.h, seen from one side. Both sides keep their own index to themselves and only publish it; the
+// other's is read from the shared memory and checked, for the process there may be broken or hostile.
+//
+// Sleep and wake. A consumer that found the ring empty sets consumer_sleeps and looks again; a producer moves tail and
+// looks at consumer_sleeps. These four accesses are seq_cst, so at least one side sees the other's.
+
+enum class RingState { Ready, Empty, Full, Corrupt };
+
+// The writing end of one ring. One thread at a time.
+template <typename Entry>
+class RingProducer {
+ public:
+  RingProducer() = default;
+  RingProducer(proto::RingIndices* indices, Entry* entries, uint32_t capacity)
+      : indices_(indices), entries_(entries), capacity_(capacity), tail_(indices->tail.load()) {}
+
+  // Ready: there is room for `wanted` entries (at most the capacity).
+  RingState state(uint32_t wanted = 1) const {
+    const uint32_t in_use = tail_ - indices_->head.load(std::memory_order_acquire);
+    if (in_use > capacity_) return RingState::Corrupt;
+    return capacity_ - in_use >= wanted ? RingState::Ready : RingState::Full;
+  }
+
+  // Writes an entry that the consumer does not see before publish(); `ahead` entries were already written so. Only after
+  // state() said that there is room.
+  void write(const Entry& entry, uint32_t ahead = 0) {
+    std::memcpy(&entries_[(tail_ + ahead) & (capacity_ - 1)], &entry, sizeof(Entry));
+  }
+  void publish(uint32_t entries = 1) {
+    tail_ += entries;
+    indices_->tail.store(tail_, std::memory_order_seq_cst);
+  }
+
+  // True: the consumer sleeps, and it is now on the caller to write the eventfd.
+  bool take_wake_duty() {
+    return indices_->consumer_sleeps.load(std::memory_order_seq_cst) != 0 &&
+           indices_->consumer_sleeps.exchange(0, std::memory_order_acq_rel) != 0;
+  }
+
+  uint32_t capacity() const { return capacity_; }
+
+ private:
+  proto::RingIndices* indices_ = nullptr;
+  Entry* entries_ = nullptr;
+  uint32_t capacity_ = 0;
+  uint32_t tail_ = 0;
+};
+
+// The reading end of one ring. One thread at a time.
+template <typename Entry>
+class RingConsumer {
+ public:
+  RingConsumer() = default;
+  RingConsumer(proto::RingIndices* indices, const Entry* entries, uint32_t capacity)
+      : indices_(indices), entries_(entries), capacity_(capacity), head_(indices->head.load()) {}
+
+  // Ready: `entry` is a copy that the producer cannot change any more, and its place is free again.
+  RingState pop(Entry& entry) {
+    const uint32_t waiting = indices_->tail.load(std::memory_order_acquire) - head_;
+    if (waiting == 0) return RingState::Empty;
+    if (waiting > capacity_) return RingState::Corrupt;
+    std::memcpy(&entry, &entries_[head_ & (capacity_ - 1)], sizeof(Entry));
+    indices_->head.store(++head_, std::memory_order_release);
+    return RingState::Ready;
+  }
+
+  // True: the ring is empty, and the producer will write the eventfd after its next entry. False: pop again.
+  bool prepare_sleep() {
+    indices_->consumer_sleeps.store(1, std::memory_order_seq_cst);
+    if (indices_->tail.load(std::memory_order_seq_cst) == head_) return true;
+    cancel_sleep();
+    return false;
+  }
+  void cancel_sleep() { indices_->consumer_sleeps.store(0, std::memory_order_relaxed); }
+
+  uint32_t capacity() const { return capacity_; }
+
+ private:
+  proto::RingIndices* indices_ = nullptr;
+  const Entry* entries_ = nullptr;
+  uint32_t capacity_ = 0;
+  uint32_t head_ = 0;
+};
+
+// Where the parts of a rings segment lie. Points into the segment's memory.
+struct RingsView {
+  proto::RingsHeader* header = nullptr;
+  proto::SubmitEntry* submit = nullptr;
+  proto::DoneEntry* done = nullptr;
+  uint32_t submit_capacity = 0;
+  uint32_t done_capacity = 0;
+};
+
+// A power of two, 2 … kRingCapacityMax.
+bool is_ring_capacity(uint32_t capacity);
+
+// For the client, which makes the segment: writes the header. `memory` is zeroed and has rings_bytes(…) bytes.
+RingsView create_rings(uint8_t* memory, uint32_t submit_capacity, uint32_t done_capacity);
+
+// For the daemon: checks the header against the capacities that OpenJob named.
+IpcResult<RingsView> check_rings(uint8_t* memory, uint64_t bytes, uint32_t submit_capacity,
+                                 uint32_t done_capacity);
+
+// The enums of an entry are in range; everything else is for the job layer to judge.
+IpcError check_submit_entry(const proto::SubmitEntry& entry);
+
+// Eventfds that another process shares: both calls never block as long as O_NONBLOCK is set, which adopt_eventfd does.
+IpcError adopt_eventfd(int fd, const std::string& what);
+void signal_eventfd(int fd);
+void drain_eventfd(int fd);
+
+}  // namespace braid

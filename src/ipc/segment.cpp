@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ipc/segment.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "base/checked.h"
+
+// Since Linux 5.1; older C libraries don't have it.
+#ifndef F_SEAL_FUTURE_WRITE
+#define F_SEAL_FUTURE_WRITE 0x0010
+#endif
+
+namespace braid {
+namespace {
+
+// fallocate gives everything back and starts anew when a signal comes. In pieces of this size it makes progress even in a
+// process whose profiler sends a signal every few milliseconds.
+constexpr uint64_t kReservePieceBytes = 4ull << 20;
+
+IpcError seal(int fd, Segment::Access peers, const std::string& what) {
+  if (peers == Segment::Access::ReadOnly &&
+      ::fcntl(fd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE) != 0 && errno != EINVAL) {
+    return IpcError::from_errno(errno, "cannot seal the segment '" + what + "' against writing");
+  }
+  if (::fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
+    return IpcError::from_errno(errno, "cannot seal the size of the segment '" + what + "'");
+  }
+  return {};
+}
+
+IpcError check_adopted(int fd, uint64_t bytes, uint64_t bytes_max, const std::string& what) {
+  if (bytes == 0 || bytes > bytes_max) {
+    return {EINVAL, "the " + what + " has " + std::to_string(bytes) + " bytes; allowed are 1 to " +
+                        std::to_string(bytes_max)};
+  }
+  struct stat info {};
+  if (::fstat(fd, &info) != 0) return IpcError::from_errno(errno, "the " + what);
+  // Only memfds (and the shmem files that they are) know seals.
+  const int seals = ::fcntl(fd, F_GET_SEALS);
+  if (!S_ISREG(info.st_mode) || seals < 0) {
+    return {EINVAL, "the " + what + " is not a memfd; only memory made by memfd_create is taken"};
+  }
+  if ((seals & F_SEAL_SHRINK) == 0) {
+    return {EINVAL, "the " + what + " may still shrink; it must be sealed with F_SEAL_SHRINK"};
+  }
+  if (static_cast<uint64_t>(info.st_size) != bytes) {
+    return {EINVAL, "the " + what + " was announced with " + std::to_string(bytes) +
+                        " bytes, but it has " + std::to_string(info.st_size)};
+  }
+  return {};
+}
+
+}  // namespace
+
+Segment::Segment(Segment&& other) noexcept
+    : fd_(std::move(other.fd_)),
+      data_(std::exchange(other.data_, nullptr)),
+      size_(std::exchange(other.size_, 0)) {}
+
+Segment& Segment::operator=(Segment&& other) noexcept {
+  if (this != &other) {
+    unmap();
+    fd_ = std::move(other.fd_);
+    data_ = std::exchange(other.data_, nullptr);
+    size_ = std::exchange(other.size_, 0);
+  }
+  return *this;
+}
+
+Segment::~Segment() { unmap(); }
+
+void Segment::unmap() {
+  if (data_ != nullptr) ::munmap(std::exchange(data_, nullptr), std::exchange(size_, 0));
+}
+
+IpcResult<Segment> Segment::create(const std::string& name, uint64_t bytes, Access peers) {
+  IpcResult<Segment> result;
+  Segment& segment = result.value;
+  const std::string what = "a shared memory segment ('" + name + "', " + std::to_string(bytes) + " bytes)";
+  if (bytes == 0 || bytes > static_cast<uint64_t>(INT64_MAX)) {
+    result.error = {EINVAL, "cannot make " + what + ": impossible size"};
+    return result;
+  }
+  segment.fd_ = Fd(::memfd_create(name.c_str(), MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (!segment.fd_.is_valid() || ::ftruncate(segment.fd_.get(), static_cast<off_t>(bytes)) != 0) {
+    result.error = IpcError::from_errno(errno, "cannot make " + what);
+    return result;
+  }
+  // Mapped before it is sealed: the seal against writing leaves mappings that exist alone.
+  result.error = segment.map(bytes, Access::ReadWrite, what);
+  if (result.error.is_ok()) result.error = seal(segment.fd_.get(), peers, name);
+  return result;
+}
+
+IpcResult<Segment> Segment::adopt(Fd fd, uint64_t bytes, uint64_t bytes_max, Access access,
+                                  const std::string& what) {
+  IpcResult<Segment> result;
+  result.error = check_adopted(fd.get(), bytes, bytes_max, what);
+  if (!result.error.is_ok()) return result;
+  result.value.fd_ = std::move(fd);
+  result.error = result.value.map(bytes, access, "the " + what + " (" + std::to_string(bytes) + " bytes)");
+  return result;
+}
+
+IpcError Segment::map(uint64_t bytes, Access access, const std::string& what) {
+  const int protection = access == Access::ReadWrite ? PROT_READ | PROT_WRITE : PROT_READ;
+  void* memory = ::mmap(nullptr, bytes, protection, MAP_SHARED | MAP_NORESERVE, fd_.get(), 0);
+  if (memory == MAP_FAILED) {
+    const char* hint = errno == ENOMEM ? " (does 'ulimit -v' bound the address space?)" : "";
+    return IpcError::from_errno(errno, "cannot map " + what + hint);
+  }
+  data_ = static_cast<uint8_t*>(memory);
+  size_ = bytes;
+  return {};
+}
+
+IpcError Segment::reserve(uint64_t offset, uint64_t bytes) {
+  if (!range_fits(offset, bytes, size_)) {
+    return {EINVAL, "bytes " + std::to_string(offset) + " and the " + std::to_string(bytes) +
+                        " that follow are not within a segment of " + std::to_string(size_)};
+  }
+  const uint64_t end = offset + bytes;
+  while (offset < end) {
+    const uint64_t piece = std::min(end - offset, kReservePieceBytes);
+    if (::fallocate(fd_.get(), 0, static_cast<off_t>(offset), static_cast<off_t>(piece)) == 0) {
+      offset += piece;
+    } else if (errno != EINTR) {
+      return IpcError::from_errno(errno, "cannot get " + std::to_string(bytes) + " bytes of shared memory");
+    }
+  }
+  return {};
+}
+
+}  // namespace braid

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "metrics/families.h"
+
+#include <algorithm>
+#include <cctype>
+
+#include <fmt/ranges.h>
+
+#include "proto/types.h"
+
+namespace braid {
+namespace {
+
+std::vector<std::string_view> collective_labels() {
+  std::vector<std::string_view> labels;
+  for (uint8_t i = 0; i < kCollectiveCount; ++i) {
+    labels.emplace_back(to_string(static_cast<Collective>(i)));
+  }
+  return labels;
+}
+
+std::vector<std::string_view> reason_labels() {
+  static const std::vector<std::string> labels = [] {
+    std::vector<std::string> all;
+    for (uint8_t code = 1; code <= kStatusCodeMax; ++code) {
+      all.push_back(reason_label(static_cast<StatusCode>(code)));
+    }
+    return all;
+  }();
+  return {labels.begin(), labels.end()};
+}
+
+std::vector<MetricInfo> make_infos() {
+  return {
+      {Metric::BuildInfo,
+       "braid_build_info",
+       false,
+       {"version", "ucx"},
+       {},
+       "Always 1; the labels say what runs."},
+      {Metric::StartTime,
+       "braid_start_time_seconds",
+       false,
+       {},
+       {},
+       "When the daemon started, in seconds since 1970."},
+      {Metric::Jobs, "braid_jobs", false, {}, {}, "Jobs with ranks on this node."},
+      {Metric::ClientConnections,
+       "braid_client_connections",
+       false,
+       {},
+       {},
+       "Connections to the Unix socket."},
+      {Metric::ControlPeers,
+       "braid_control_peers",
+       false,
+       {},
+       {},
+       "Other daemons that this one is connected to."},
+      {Metric::OperationsPending,
+       "braid_operations_pending",
+       false,
+       {},
+       {},
+       "Operations that a local rank has submitted and that have not ended."},
+      {Metric::Operations,
+       "braid_operations_total",
+       true,
+       {"collective"},
+       collective_labels(),
+       "Operations that ended well on this node, each counted once per node."},
+      {Metric::OperationBytes,
+       "braid_operation_bytes_total",
+       true,
+       {},
+       {},
+       "Bytes of the results of those operations."},
+      {Metric::Units, "braid_units_total", true, {}, {}, "Units finished on this node."},
+      {Metric::WireBytes,
+       "braid_wire_bytes_total",
+       true,
+       {"direction"},
+       {"sent", "received"},
+       "Payload of chunks on all flows, including what was sent again."},
+      {Metric::Chunks,
+       "braid_chunks_total",
+       true,
+       {"direction"},
+       {"sent", "received"},
+       "Chunks on all flows, including those sent again."},
+      {Metric::ChunksResent,
+       "braid_chunks_resent_total",
+       true,
+       {},
+       {},
+       "Chunks sent again because their flow had died."},
+      {Metric::ChunksDiscarded,
+       "braid_chunks_discarded_total",
+       true,
+       {"reason"},
+       {"duplicate", "stale", "malformed", "rejected"},
+       "Chunks that arrived and were not used: came twice, for an operation that is over, with "
+       "impossible numbers, or without the link's secret."},
+      {Metric::Flows,
+       "braid_flows",
+       false,
+       {"state"},
+       {"open", "opening", "failed"},
+       "Flows by state."},
+      {Metric::FlowFailures,
+       "braid_flow_failures_total",
+       true,
+       {},
+       {},
+       "Flows that died or could not be opened."},
+      {Metric::JobFailures,
+       "braid_job_failures_total",
+       true,
+       {"reason"},
+       reason_labels(),
+       "Jobs that ended with an error, by its code."},
+      {Metric::RejectedConnections,
+       "braid_rejected_connections_total",
+       true,
+       {"door"},
+       {"client", "control", "transport"},
+       "Connections refused or dropped for what they said or failed to say: on the Unix socket, "
+       "on control.port, or as a flow."},
+  };
+}
+
+}  // namespace
+
+std::span<const MetricInfo> metric_infos() {
+  static const std::vector<MetricInfo> infos = make_infos();
+  return infos;
+}
+
+const MetricInfo& metric_info(Metric metric) {
+  const MetricInfo& info = metric_infos()[static_cast<size_t>(metric)];
+  BRAID_ASSERT(info.metric == metric, "the table stands in the order of the enum");
+  return info;
+}
+
+std::string reason_label(StatusCode code) {
+  std::string label = status_code_name(code);
+  std::transform(label.begin(), label.end(), label.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return label;
+}
+
+std::string print_metrics_markdown() {
+  std::string out = "| metric | type | labels | meaning |\n|---|---|---|---|\n";
+  for (const MetricInfo& info : metric_infos()) {
+    std::string labels = fmt::format("{}", fmt::join(info.labels, ", "));
+    if (!info.label_values.empty()) {
+      labels += fmt::format(": {}", fmt::join(info.label_values, ", "));
+    }
+    out += fmt::format("| `{}` | {} | {} | {} |\n", info.name,
+                       info.is_counter ? "counter" : "gauge", labels, info.help);
+  }
+  return out;
+}
+
+}  // namespace braid

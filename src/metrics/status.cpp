@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "metrics/status.h"
+
+#include <nlohmann/json.hpp>
+
+namespace braid {
+
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(DaemonStatus::Node, name, id, address)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(DaemonStatus::Flow, peer, direction, io_loop, flow,
+                                                rail, state, bytes_sent, bytes_received, failures)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(DaemonStatus::JobNode, name, address, ranks)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(DaemonStatus::LocalRank, rank, pid, uid)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(DaemonStatus::Job, name, epoch, state, world_size,
+                                                nodes, local_ranks, operations_done, steps_done,
+                                                operations_pending, bytes)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(DaemonStatus::Peer, name, address, port)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(DaemonStatus, version, node, uptime_seconds,
+                                                transport, rails, flows, jobs, peers, counters)
+
+std::string to_json(const DaemonStatus& status) {
+  // Names come from users and may be no UTF-8; a status must not fail for that.
+  return nlohmann::json(status).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+Result<DaemonStatus> parse_status(std::string_view json) {
+  try {
+    return nlohmann::json::parse(json).get<DaemonStatus>();
+  } catch (const nlohmann::json::exception& error) {
+    return make_status(StatusCode::Protocol, "the status is not what braidctl expects: {}",
+                       error.what());
+  }
+}
+
+}  // namespace braid

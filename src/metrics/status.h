@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+
+namespace braid {
+
+// What `braidctl status` asks for: the daemon fills it in, to_json makes the StatusReply, braidctl
+// reads it back. Field names are those of the JSON; docs/operations.md describes them.
+struct DaemonStatus {
+  struct Node {
+    std::string name;
+    std::string id;  // 16 hexadecimal digits: JSON numbers have too few
+    std::string address;
+  };
+  struct Flow {
+    std::string peer;
+    std::string direction;  // "out": this node sends on it; "in"
+    uint32_t io_loop = 0;
+    uint32_t flow = 0;
+    std::string rail;
+    std::string state;  // "open", "opening", "failed"
+    uint64_t bytes_sent = 0;
+    uint64_t bytes_received = 0;
+    uint64_t failures = 0;
+  };
+  struct JobNode {
+    std::string name;
+    std::string address;
+    std::vector<uint32_t> ranks;
+  };
+  struct LocalRank {
+    uint32_t rank = 0;
+    int64_t pid = 0;
+    uint32_t uid = 0;
+  };
+  struct Job {
+    std::string name;
+    uint32_t epoch = 0;
+    std::string state;
+    uint32_t world_size = 0;
+    std::vector<JobNode> nodes;  // in ring order
+    std::vector<LocalRank> local_ranks;
+    uint64_t operations_done = 0;
+    uint64_t steps_done = 0;
+    uint64_t operations_pending = 0;
+    uint64_t bytes = 0;
+  };
+  struct Peer {
+    std::string name;
+    std::string address;
+    uint16_t port = 0;
+  };
+
+  std::string version;
+  Node node;
+  double uptime_seconds = 0;
+  std::string transport;  // "UCX 1.13.1, tcp on eth0, 8 flows per link"
+  std::vector<std::string> rails;
+  std::vector<Flow> flows;
+  std::vector<Job> jobs;
+  std::vector<Peer> peers;
+  std::map<std::string, uint64_t> counters;  // what the metrics have, for those without Prometheus
+};
+
+std::string to_json(const DaemonStatus& status);
+// Unknown fields are ignored and missing ones left at their defaults, so that tools and daemons of
+// different versions meet.
+Result<DaemonStatus> parse_status(std::string_view json);
+
+}  // namespace braid

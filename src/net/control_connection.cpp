@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "net/control_connection.h"
+
+namespace braid {
+
+ControlConnection::ControlConnection(Loop& loop, HandshakeRole role, HandshakeOptions options,
+                                     State state, const SocketAddress& remote,
+                                     std::unique_ptr<TcpStream> stream,
+                                     ControlConnectionOwner& owner)
+    : loop_(loop),
+      state_(state),
+      remote_(remote),
+      stream_(std::move(stream)),
+      handshake_(std::make_unique<Handshake>(role, std::move(options))),
+      owner_(&owner) {}
+
+std::unique_ptr<ControlConnection> ControlConnection::connect(Loop& loop,
+                                                              const SocketAddress& address,
+                                                              HandshakeOptions options,
+                                                              uint32_t deadline_ms,
+                                                              ControlConnectionOwner& owner) {
+  std::unique_ptr<ControlConnection> connection(new ControlConnection(
+      loop, HandshakeRole::Client, std::move(options), State::Connecting, address,
+      std::make_unique<TcpStream>(loop, kControlSendQueueBytesMax), owner));
+  connection->start_deadline(deadline_ms);
+  connection->stream_->connect(address, *connection);
+  return connection;
+}
+
+std::unique_ptr<ControlConnection> ControlConnection::accept(Loop& loop,
+                                                             std::unique_ptr<TcpStream> stream,
+                                                             HandshakeOptions options,
+                                                             uint32_t deadline_ms,
+                                                             ControlConnectionOwner& owner) {
+  const auto remote = stream->remote_address();
+  if (!remote) return nullptr;  // gone before it was accepted
+  std::unique_ptr<ControlConnection> connection(
+      new ControlConnection(loop, HandshakeRole::Server, std::move(options), State::Handshaking,
+                            *remote, std::move(stream), owner));
+  connection->start_deadline(deadline_ms);
+  connection->stream_->start(*connection);
+  return connection;
+}
+
+void ControlConnection::start_deadline(uint32_t deadline_ms) {
+  deadline_ = std::make_unique<Timer>(loop_);
+  deadline_->start_once(deadline_ms, [this, deadline_ms] {
+    const char* missing =
+        state_ == State::Connecting ? "does not answer" : "did not complete the handshake";
+    fail(make_status(StatusCode::DeadlineExceeded, "{} within {} ms", missing, deadline_ms));
+  });
+}
+
+void ControlConnection::close() {
+  state_ = State::Closed;
+  stream_.reset();
+  deadline_.reset();
+}
+
+void ControlConnection::fail(const Status& reason) {
+  if (state_ == State::Closed) return;
+  close();
+  owner_->on_broken(*this, reason);
+}
+
+void ControlConnection::on_connected() {
+  state_ = State::Handshaking;
+  write_frame(handshake_->hello());
+}
+
+void ControlConnection::on_end(const Status& reason) { fail(reason); }
+
+void ControlConnection::on_bytes(std::span<const uint8_t> bytes) {
+  // What is done with one frame may close this connection; it still exists then (the owner destroys
+  // it later).
+  while (state_ != State::Closed && !bytes.empty()) {
+    const Result<bool> complete = reader_.read(bytes);
+    if (!complete) {
+      fail(state_ == State::Established
+               ? complete.status()
+               : complete.status().with_context("it does not speak braid's control protocol"));
+    } else if (*complete) {
+      take_frame(reader_.frame());
+    }
+  }
+}
+
+void ControlConnection::take_frame(std::span<const uint8_t> frame) {
+  if (state_ == State::Handshaking) {
+    take_handshake_frame(frame);
+  } else {
+    take_message(frame);
+  }
+}
+
+void ControlConnection::take_handshake_frame(std::span<const uint8_t> frame) {
+  Handshake::Step step = handshake_->receive(frame);
+  if (!step.reply.empty()) write_frame(step.reply);
+  if (!step.error) {
+    const Peer& claimed = handshake_->peer();
+    fail(claimed.id == 0
+             ? step.error
+             : step.error.with_context(fmt::format("it says that it is node '{}'", claimed.name)));
+    return;
+  }
+  if (!handshake_->is_done()) return;
+  peer_ = handshake_->peer();
+  peer_braid_version_ = handshake_->peer_braid_version();
+  handshake_.reset();
+  deadline_.reset();
+  reader_.set_frame_bytes_max(kControlFrameBytesMax);
+  state_ = State::Established;
+  owner_->on_established(*this);
+}
+
+void ControlConnection::take_message(std::span<const uint8_t> frame) {
+  flatbuffers::Verifier verifier(frame.data(), frame.size());
+  if (!verifier.VerifyBuffer<proto::ControlMessage>(nullptr)) {
+    fail({StatusCode::Protocol, "it sent bytes that are no control message"});
+    return;
+  }
+  const auto& message = *flatbuffers::GetRoot<proto::ControlMessage>(frame.data());
+  switch (message.body_type()) {
+    case proto::ControlBody::NONE:
+    case proto::ControlBody::ClientHello:
+    case proto::ControlBody::ServerHello:
+    case proto::ControlBody::ClientProof:
+    case proto::ControlBody::HandshakeAccepted:
+    case proto::ControlBody::HandshakeRefused:
+      fail({StatusCode::Protocol, "it sent a message of the handshake after its end"});
+      return;
+    default:
+      break;
+  }
+  // Of a later minor version: the protocol version would be another one if it had to be understood.
+  if (message.body_type() > proto::ControlBody::MAX) return;
+  if (message.body() == nullptr) {
+    fail({StatusCode::Protocol, "it sent a message without a body"});
+    return;
+  }
+  owner_->on_message(*this, message);
+}
+
+void ControlConnection::write_frame(std::span<const uint8_t> frame) {
+  const auto header = control_frame_header(frame.size());
+  const Status status = stream_->write({header, frame});
+  BRAID_ASSERT(status.is_ok(), "the few frames of a handshake fit any queue");
+}
+
+Status ControlConnection::send(std::span<const uint8_t> message) {
+  BRAID_ASSERT(state_ != State::Handshaking && state_ != State::Connecting,
+               "messages are sent after the handshake");
+  if (state_ == State::Closed) return {StatusCode::Unavailable, "its control connection is closed"};
+  if (message.size() > kControlFrameBytesMax) {
+    return make_status(StatusCode::InvalidArgument,
+                       "a control message of {} bytes is longer than the {} that a frame may have",
+                       message.size(), kControlFrameBytesMax);
+  }
+  const auto header = control_frame_header(message.size());
+  return stream_->write({header, message});
+}
+
+void ControlConnection::set_unacknowledged_timeout(uint32_t timeout_ms) {
+  if (stream_) stream_->set_unacknowledged_timeout(timeout_ms);
+}
+
+}  // namespace braid

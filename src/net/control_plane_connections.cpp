@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+// How connections come about: the half of ControlPlaneImpl that deals with strangers and with
+// attempts to connect.
+#include <algorithm>
+
+#include "base/log.h"
+#include "net/control_plane_impl.h"
+#include "net/peer_text.h"
+
+namespace braid {
+
+HandshakeOptions ControlPlaneImpl::handshake_options() const {
+  HandshakeOptions options;
+  options.self = options_.self;
+  options.cluster_key = options_.cluster_key;
+  return options;
+}
+
+// --- strangers ---
+
+void ControlPlaneImpl::on_stranger(Result<std::unique_ptr<TcpStream>> stream) {
+  if (!stream) {
+    refuse("a stranger", stream.status().message());
+    return;
+  }
+  // Who is slow makes room for who is new: an honest handshake is over in a few round trips.
+  if (strangers_.size() >= kStrangersMax) {
+    auto oldest = std::move(strangers_.front());
+    strangers_.pop_front();
+    oldest->close();
+    refuse(oldest->remote().to_string(),
+           fmt::format("it had not completed the handshake when more than {} others waited",
+                       kStrangersMax));
+    destroy_later(loop_, std::move(oldest));
+  }
+  HandshakeOptions options = handshake_options();
+  options.refusal = refusal_for(**stream);
+  auto connection = ControlConnection::accept(loop_, std::move(*stream), std::move(options),
+                                              options_.connect_timeout_ms, *this);
+  if (connection == nullptr) {
+    refuse("a stranger", "it was gone before it was accepted");
+    return;
+  }
+  strangers_.push_back(std::move(connection));
+}
+
+std::string ControlPlaneImpl::refusal_for(const TcpStream& stream) const {
+  if (!options_.cluster_key.empty()) return "";
+  const auto local = stream.local_address();
+  const auto remote = stream.remote_address();
+  if (local && remote && local->is_loopback() && remote->is_loopback()) return "";
+  return fmt::format(
+      "{} has no cluster key and so serves its own host only: set "
+      "control.cluster_key_file on all nodes",
+      describe(options_.self));
+}
+
+void ControlPlaneImpl::refuse(const std::string& who, const std::string& reason) {
+  ++counters_.connections_refused;
+  stranger_log_.refused(who, reason);
+}
+
+std::unique_ptr<ControlConnection> ControlPlaneImpl::take_stranger(
+    const ControlConnection& connection) {
+  const auto found = std::find_if(strangers_.begin(), strangers_.end(),
+                                  [&](const auto& one) { return one.get() == &connection; });
+  if (found == strangers_.end()) return nullptr;
+  auto taken = std::move(*found);
+  strangers_.erase(found);
+  return taken;
+}
+
+// --- attempts ---
+
+void ControlPlaneImpl::connect(const std::string& host, uint16_t port, ConnectCallback callback) {
+  BRAID_ASSERT_IN_LOOP(loop_);
+  if (own_address_->is_own_name(host, port)) {
+    answer_later(options_.self.id, std::move(callback));
+    return;
+  }
+  if (const PeerEntry* entry = peers_.find(host, port)) {
+    answer_later(entry->peer.id, std::move(callback));
+    return;
+  }
+  start_attempt(host, port, std::move(callback));
+}
+
+void ControlPlaneImpl::answer_later(NodeId id, ConnectCallback callback) {
+  const std::string name = describe(*find(id));
+  loop_.defer([alive = alive_, id, name, callback = std::move(callback)] {
+    if (*alive == nullptr) return;
+    const Peer* peer = (*alive)->find(id);
+    if (peer != nullptr) {
+      callback(Peer(*peer));
+    } else {
+      callback(make_status(StatusCode::Unavailable, "{} has just been lost", name));
+    }
+  });
+}
+
+void ControlPlaneImpl::start_attempt(const std::string& host, uint16_t port,
+                                     ConnectCallback callback) {
+  for (const auto& attempt : attempts_) {
+    if (attempt->port() != port || attempt->host() != host) continue;
+    attempt->add(std::move(callback));
+    return;
+  }
+  ConnectAttempt::Hooks hooks;
+  hooks.known_peer_at = [this](const SocketAddress& address) -> std::optional<Peer> {
+    if (own_address_->is_own(address)) return options_.self;
+    const PeerEntry* entry = peers_.find(address.host(), address.port());
+    return entry == nullptr ? std::nullopt : std::optional<Peer>(entry->peer);
+  };
+  hooks.self_at = [this](const SocketAddress& address) -> std::optional<Peer> {
+    return own_address_->may_be_own(address) ? std::optional<Peer>(options_.self) : std::nullopt;
+  };
+  hooks.check = [this](const SocketAddress& address) { return may_connect(address); };
+  auto attempt = std::make_unique<ConnectAttempt>(loop_, clock_, host, port, handshake_options(),
+                                                  options_.connect_timeout_ms);
+  hooks.done = [this, attempt = attempt.get()](Result<ConnectOutcome> outcome) {
+    on_attempt_done(*attempt, std::move(outcome));
+  };
+  attempt->add(std::move(callback));
+  attempts_.push_back(std::move(attempt));
+  attempts_.back()->start(std::move(hooks));
+}
+
+Status ControlPlaneImpl::may_connect(const SocketAddress& address) const {
+  if (!options_.cluster_key.empty() || address.is_loopback()) return Status::ok();
+  return {StatusCode::PermissionDenied,
+          fmt::format("node '{}' has no cluster key and so talks to its own host only: set "
+                      "control.cluster_key_file on all nodes",
+                      options_.self.name)};
+}
+
+void ControlPlaneImpl::on_attempt_done(ConnectAttempt& attempt, Result<ConnectOutcome> outcome) {
+  const auto found = std::find_if(attempts_.begin(), attempts_.end(),
+                                  [&](const auto& one) { return one.get() == &attempt; });
+  BRAID_ASSERT(found != attempts_.end(), "an attempt ends once");
+  auto owned = std::move(*found);
+  attempts_.erase(found);
+  const Result<Peer> result = settle(attempt, outcome);
+  const auto callbacks = attempt.take_callbacks();
+  destroy_later(loop_, std::move(owned));
+
+  for (const auto& callback : callbacks) {
+    // An earlier callback's doing may have cost us the peer.
+    const bool is_lost = result.is_ok() && find(result->id) == nullptr;
+    callback(is_lost ? Result<Peer>(make_status(StatusCode::Unavailable, "{} has just been lost",
+                                                describe(*result)))
+                     : result);
+  }
+}
+
+// Who was reached, and what remains to be done about it.
+Result<Peer> ControlPlaneImpl::settle(const ConnectAttempt& attempt,
+                                      Result<ConnectOutcome>& outcome) {
+  if (!outcome) return outcome.status();
+  Peer peer;
+  if (outcome->known) {
+    peer = *outcome->known;
+  } else {
+    peer = outcome->connection->peer();
+    if (peer.id == options_.self.id) {
+      outcome->connection->close();
+      destroy_later(loop_, std::move(outcome->connection));
+      return options_.self;
+    }
+    const SocketAddress remote = outcome->connection->remote();
+    add_peer(std::move(outcome->connection));
+    peers_.add_name(peer.id, remote.host(), remote.port());
+  }
+  peers_.add_name(peer.id, attempt.host(), attempt.port());
+  return peer;
+}
+
+}  // namespace braid

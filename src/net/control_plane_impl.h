@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <deque>
+#include <list>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "loop/tcp_listener.h"
+#include "loop/timer.h"
+#include "net/connect_attempt.h"
+#include "net/control_connection.h"
+#include "net/control_plane.h"
+#include "net/own_address.h"
+#include "net/peer_directory.h"
+#include "net/stranger_log.h"
+
+namespace braid {
+
+inline constexpr size_t kStrangersMax = 64;  // connections that have not shaken hands yet
+
+class ControlPlaneImpl final : public ControlPlane, private ControlConnectionOwner {
+ public:
+  ControlPlaneImpl(Loop& loop, const Clock& clock, ControlPlaneOptions options,
+                   ControlPlaneHandler& handler);
+  ~ControlPlaneImpl() override;
+  Status listen();
+
+  const Peer& self() const override { return options_.self; }
+  void connect(const std::string& host, uint16_t port, ConnectCallback callback) override;
+  const Peer* find(NodeId id) const override;
+  Status send(NodeId to, flatbuffers::FlatBufferBuilder& message) override;
+  std::vector<Peer> peers() const override;
+  const ControlPlaneCounters& counters() const override { return counters_; }
+
+ private:
+  void on_established(ControlConnection& connection) override;
+  void on_message(ControlConnection& connection, const proto::ControlMessage& message) override;
+  void on_broken(ControlConnection& connection, const Status& reason) override;
+
+  // Strangers: those who connect to us.
+  void on_stranger(Result<std::unique_ptr<TcpStream>> stream);
+  void refuse(const std::string& who, const std::string& reason);
+  std::unique_ptr<ControlConnection> take_stranger(const ControlConnection& connection);
+  std::string refusal_for(const TcpStream& stream) const;
+
+  // Those to whom we connect.
+  void start_attempt(const std::string& host, uint16_t port, ConnectCallback callback);
+  void on_attempt_done(ConnectAttempt& attempt, Result<ConnectOutcome> outcome);
+  Result<Peer> settle(const ConnectAttempt& attempt, Result<ConnectOutcome>& outcome);
+  void answer_later(NodeId id, ConnectCallback callback);
+  Status may_connect(const SocketAddress& address) const;
+  HandshakeOptions handshake_options() const;
+
+  // Peers.
+  void add_peer(std::unique_ptr<ControlConnection> connection);
+  void lose(NodeId id, const Status& reason);
+  void tick();
+  void deliver_to_self();
+
+  Loop& loop_;
+  const Clock& clock_;
+  ControlPlaneOptions options_;
+  ControlPlaneHandler& handler_;
+  ControlPlaneCounters counters_;
+  StrangerLog stranger_log_;
+  std::unique_ptr<TcpListener> listener_;
+  std::unique_ptr<OwnAddress> own_address_;
+  std::list<std::unique_ptr<ControlConnection>> strangers_;  // oldest first
+  std::list<std::unique_ptr<ConnectAttempt>> attempts_;
+  PeerDirectory peers_;
+  Timer heartbeat_timer_;  // runs while there are peers
+  uint64_t ticked_at_ms_ = 0;
+  std::vector<uint8_t> heartbeat_;
+  std::deque<flatbuffers::DetachedBuffer> to_self_;
+  size_t to_self_bytes_ = 0;
+  std::shared_ptr<ControlPlaneImpl*>
+      alive_;  // what deferred tasks hold: nullptr inside once this is gone
+};
+
+}  // namespace braid

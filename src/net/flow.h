@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "loop/poll.h"
+#include "net/ucx_endpoint.h"
+#include "net/ucx_worker.h"
+
+namespace braid {
+
+class FlowDriver;
+
+// A connection to a flow of another node: one UCX worker with one endpoint, so one socket (or one queue pair).
+//
+//   Opening ──(the other side has answered)──► Open ──┐
+//      └───────────────(error)────────────────────────┴──► Failed (inert; its owner destroys it)
+//
+// I/O loop only. Its FlowDriver progresses and arms the worker.
+class Flow : public UcxMessageHandler, public UcxEndpointHandler {
+ public:
+  enum class State : uint8_t { Opening, Open, Failed };
+
+  Flow(FlowDriver& driver, std::string description);
+  Flow(const Flow&) = delete;
+  Flow& operator=(const Flow&) = delete;
+  ~Flow() override;
+
+  State state() const { return state_; }
+  bool was_open() const { return was_open_; }
+  bool is_connected() const { return endpoint_ != nullptr; }
+  const Status& error() const { return error_; }               // why it failed
+  const std::string& description() const { return description_; }  // "flow 3 to node 'b' on rail eth0"
+  std::vector<uint8_t> address() const { return address_; }    // of our worker
+
+  // An error was met. The driver tells the owner (on_failed) once no UCX call is under way.
+  void fail(const Status& error);
+
+  // --- the driver's side ---
+  UcxWorker& worker() { return *worker_; }
+  // The worker's messages have been taken: the moment to acknowledge.
+  virtual void after_progress() {}
+  // Called once, outside UCX; the flow may be destroyed from within.
+  virtual void on_failed() = 0;
+  bool is_dirty = false;            // in the driver's list
+  bool has_moved_since_tick = false;
+
+  // --- UcxEndpointHandler ---
+  void on_endpoint_error(const Status& error) override { fail(error); }
+
+ protected:
+  // Makes the worker; messages with `message_id` come to on_message.
+  Status open_worker(std::shared_ptr<UcxContext> context, unsigned message_id);
+  Status open_endpoint(std::span<const uint8_t> remote_address);
+  void set_open() {
+    state_ = State::Open;
+    was_open_ = true;
+  }
+  // Breaks the connection and destroys the worker; sends in progress end from within. For destructors of subclasses,
+  // whose memory those sends use.
+  void close();
+  bool is_closing() const { return is_closing_; }
+  UcxEndpoint* endpoint() { return endpoint_.get(); }
+  FlowDriver& driver() { return driver_; }
+
+ private:
+  FlowDriver& driver_;
+  const std::string description_;
+  State state_ = State::Opening;
+  bool was_open_ = false;
+  bool is_closing_ = false;
+  Status error_;
+  std::vector<uint8_t> address_;
+  std::unique_ptr<UcxWorker> worker_;
+  std::unique_ptr<UcxEndpoint> endpoint_;
+  std::unique_ptr<Poll> poll_;  // of the worker's event descriptor: goes before the worker
+};
+
+constexpr const char* to_string(Flow::State state) {
+  switch (state) {
+    case Flow::State::Opening:
+      return "opening";
+    case Flow::State::Open:
+      return "open";
+    case Flow::State::Failed:
+      return "failed";
+  }
+  return "?";
+}
+
+}  // namespace braid

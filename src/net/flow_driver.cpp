@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "net/flow_driver.h"
+
+#include <poll.h>
+
+#include <algorithm>
+
+#include "base/log.h"
+#include "net/flow.h"
+
+namespace braid {
+namespace {
+
+// Between two looks at the rest of the loop (doors, timers): so many rounds over the flows, and so many calls per flow.
+constexpr int kRoundsMax = 4;
+constexpr unsigned kProgressCallsMax = 64;
+
+// Some versions of UCX miss a wake-up: while something is on its way, every flow that has not moved is looked at.
+constexpr uint64_t kTickMs = 100;
+constexpr uint32_t kQuietTicksMax = 20;
+
+bool is_readable(int fd) {
+  pollfd entry{fd, POLLIN, 0};
+  return ::poll(&entry, 1, 0) > 0;
+}
+
+}  // namespace
+
+FlowDriver::FlowDriver(Loop& loop, Owner& owner) : loop_(loop), owner_(owner), tick_timer_(loop) {
+  uv_prepare_init(loop.uv(), prepare_.get());
+  prepare_.set_initialised();
+  prepare_.get()->data = this;
+  uv_prepare_start(prepare_.get(), [](uv_prepare_t* prepare) {
+    static_cast<FlowDriver*>(prepare->data)->drive();
+  });
+  uv_idle_init(loop.uv(), idle_.get());
+  idle_.set_initialised();
+}
+
+void FlowDriver::add(Flow& flow) { flows_.push_back(&flow); }
+
+void FlowDriver::remove(Flow& flow) {
+  std::erase(flows_, &flow);
+  std::erase(dirty_, &flow);
+  std::replace(batch_.begin(), batch_.end(), &flow, static_cast<Flow*>(nullptr));
+}
+
+void FlowDriver::mark(Flow& flow) {
+  if (flow.is_dirty) return;
+  flow.is_dirty = true;
+  dirty_.push_back(&flow);
+  wake();
+}
+
+void FlowDriver::wake() {
+  if (is_awake_) return;
+  is_awake_ = true;
+  uv_idle_start(idle_.get(), [](uv_idle_t*) {});
+}
+
+void FlowDriver::drive() {
+  if (!is_awake_) return;
+  for (int round = 0; round < kRoundsMax; ++round) {
+    owner_.before_round();
+    if (dirty_.empty()) break;
+    batch_.swap(dirty_);
+    for (size_t i = 0; i < batch_.size(); ++i) {  // by index: on_failed may remove flows
+      if (batch_[i] != nullptr) drive_flow(*batch_[i]);
+    }
+    batch_.clear();
+  }
+  start_tick();
+  if (!dirty_.empty()) return;  // the idle handle brings us back
+  owner_.before_round();
+  if (!dirty_.empty()) return;
+  is_awake_ = false;
+  uv_idle_stop(idle_.get());
+}
+
+void FlowDriver::drive_flow(Flow& flow) {
+  flow.is_dirty = false;
+  unsigned calls = 0;
+  while (calls < kProgressCallsMax && flow.worker().progress() > 0) ++calls;
+  if (calls > 0) flow.has_moved_since_tick = true;
+  if (flow.state() != Flow::State::Failed) flow.after_progress();
+  if (flow.state() == Flow::State::Failed) {
+    // Not armed again: an endpoint that failed keeps its descriptor firing until it is closed.
+    flow.on_failed();
+    return;
+  }
+  if (calls == kProgressCallsMax || !flow.worker().arm()) mark(flow);
+}
+
+void FlowDriver::start_tick() {
+  quiet_ticks_ = 0;
+  if (is_ticking_) return;
+  is_ticking_ = true;
+  tick_timer_.start_repeating(kTickMs, [this] { tick(); });
+}
+
+void FlowDriver::tick() {
+  if (owner_.expects_progress()) quiet_ticks_ = 0;
+  if (++quiet_ticks_ > kQuietTicksMax) {
+    is_ticking_ = false;
+    tick_timer_.stop();
+    return;
+  }
+  for (Flow* flow : flows_) {
+    if (flow->has_moved_since_tick || flow->is_dirty) {
+      flow->has_moved_since_tick = false;
+      continue;
+    }
+    if (is_readable(flow->worker().event_fd())) continue;  // the loop is about to see it
+    unsigned found = 0;
+    while (found < kProgressCallsMax && flow->worker().progress() > 0) ++found;
+    if (found == 0) continue;
+    if (++wakeups_missed_ == 1) {
+      BRAID_LOG_WARN("{}: UCX announced no work, but had some; the safety tick found it",
+                     flow->description());
+    }
+    mark(*flow);
+  }
+}
+
+}  // namespace braid

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "loop/loop.h"
+#include "loop/timer.h"
+
+namespace braid {
+
+class Flow;
+
+// Drives the UCX workers of one loop's flows by their event descriptors. A worker is progressed and armed again only
+// when its descriptor fired or something was posted on it: an idle daemon sleeps, and a busy one does not touch the
+// flows that have nothing to do. The work is done in the prepare phase, just before the loop would sleep.
+class FlowDriver {
+ public:
+  struct Owner {
+    virtual ~Owner() = default;
+    // Puts what waits onto flows that have room; called before flows are progressed.
+    virtual void before_round() = 0;
+    // Is anything on its way that should make flows move?
+    virtual bool expects_progress() const = 0;
+  };
+
+  FlowDriver(Loop& loop, Owner& owner);
+  FlowDriver(const FlowDriver&) = delete;
+  FlowDriver& operator=(const FlowDriver&) = delete;
+
+  void add(Flow& flow);
+  void remove(Flow& flow);
+  // `flow` needs progress: its descriptor fired, something was posted on it, or it failed.
+  void mark(Flow& flow);
+  // There is something for before_round().
+  void wake();
+
+  Loop& loop() { return loop_; }
+  // How often the safety tick found work that no descriptor had announced.
+  uint64_t wakeups_missed() const { return wakeups_missed_; }
+
+ private:
+  void drive();
+  void drive_flow(Flow& flow);
+  void start_tick();
+  void tick();
+
+  Loop& loop_;
+  Owner& owner_;
+  Handle<uv_prepare_t> prepare_;
+  Handle<uv_idle_t> idle_;  // active while there is work: keeps the loop from sleeping
+  Timer tick_timer_;
+  uint32_t quiet_ticks_ = 0;
+  bool is_ticking_ = false;
+  bool is_awake_ = false;
+  uint64_t wakeups_missed_ = 0;
+  std::vector<Flow*> flows_;
+  std::vector<Flow*> dirty_;
+  std::vector<Flow*> batch_;  // of dirty_, being driven; nullptr where a flow went meanwhile
+};
+
+}  // namespace braid

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "net/flow_link.h"
+
+#include <algorithm>
+
+#include "base/log.h"
+
+namespace braid {
+namespace {
+
+constexpr uint64_t kPauseMsMin = 100;
+constexpr uint64_t kPauseMsMax = 5000;
+
+}  // namespace
+
+FlowLink::FlowLink(IoContext& io, Owner& owner, Peer peer, uint64_t secret)
+    : io_(io),
+      owner_(owner),
+      peer_(std::move(peer)),
+      secret_(secret),
+      places_(io.options.flows_per_link),
+      untried_(places_.size()),
+      lost_timer_(io.loop) {
+  for (auto& place : places_) place.timer = std::make_unique<Timer>(io.loop);
+}
+
+FlowLink::~FlowLink() { BRAID_ASSERT(is_closed_, "a link must be closed before it goes"); }
+
+void FlowLink::start() {
+  std::vector<FlowOffer> offers;
+  for (uint16_t index = 0; index < places_.size(); ++index) open_flow(index, offers);
+  if (!offers.empty()) owner_.on_flows_offered(*this, std::move(offers));
+}
+
+void FlowLink::open_flow(uint16_t index, std::vector<FlowOffer>& offers) {
+  Place& place = places_[index];
+  ++place.generation;
+  const std::string& rail = io_.rail_of(index)->rail();
+  auto flow = OutgoingFlow::create(
+      io_, *this, index, secret_,
+      fmt::format("flow {} to node '{}' ({}) on rail {}", index, peer_.name, peer_.address, rail));
+  if (!flow) {
+    fail_flow(index, flow.status());
+    return;
+  }
+  place.flow = std::move(*flow);
+  offers.push_back({io_.io_loop, index, place.generation, rail, place.flow->address()});
+  // A little less than the whole: who waits for the link gets this answer, which says more than a deadline does.
+  place.timer->start_once(uint64_t{io_.options.open_timeout_ms} * 4 / 5, [this, index] {
+    places_[index].flow->fail(
+        {StatusCode::DeadlineExceeded,
+         fmt::format("no answer within {} ms: is the node reachable from this rail, and are UCX's ports open?",
+                     uint64_t{io_.options.open_timeout_ms} * 4 / 5)});
+  });
+}
+
+void FlowLink::reopen_flow(uint16_t index) {
+  std::vector<FlowOffer> offers;
+  open_flow(index, offers);
+  if (!offers.empty()) owner_.on_flows_offered(*this, std::move(offers));
+}
+
+OutgoingFlow* FlowLink::flow_of(uint16_t index, uint32_t generation) {
+  if (index >= places_.size() || places_[index].generation != generation) return nullptr;
+  OutgoingFlow* flow = places_[index].flow.get();
+  return flow != nullptr && flow->state() == Flow::State::Opening ? flow : nullptr;
+}
+
+void FlowLink::on_accepted(const FlowOffer& accepted) {
+  OutgoingFlow* flow = flow_of(accepted.flow, accepted.generation);
+  if (flow == nullptr || flow->is_connected()) return;  // too late, or twice
+  if (Status status = flow->connect(accepted.worker_address); !status) flow->fail(status);
+}
+
+void FlowLink::on_refused(const FlowRefusal& refusal) {
+  OutgoingFlow* flow = flow_of(refusal.flow, refusal.generation);
+  if (flow != nullptr) flow->fail({StatusCode::Unavailable, "refused: " + refusal.reason});
+}
+
+void FlowLink::on_flow_open(OutgoingFlow& flow) {
+  Place& place = places_[flow.index()];
+  place.timer->stop();
+  place.pause_ms = 0;
+  if (place.failures > 0) BRAID_LOG_INFO("{}: open again", flow.description());
+  io_.counters.flows_open.fetch_add(1, std::memory_order_relaxed);
+  is_established_ = true;
+  lost_timer_.stop();
+  owner_.on_link_ready(*this);
+  note_tried(place);
+}
+
+void FlowLink::on_flow_failed(OutgoingFlow& flow) {
+  const Status error = flow.error();
+  fail_flow(flow.index(), error);
+}
+
+void FlowLink::fail_flow(uint16_t index, const Status& error) {
+  Place& place = places_[index];
+  const uint64_t failures = ++place.failures;
+  io_.counters.flow_failures.fetch_add(1, std::memory_order_relaxed);
+  last_error_ = error;
+  if (place.flow != nullptr) retire_flow(place);
+  place.pause_ms = std::clamp(place.pause_ms * 2, kPauseMsMin, kPauseMsMax);
+  BRAID_LOG_INFO("{}; failure {}, next try in {} ms", error.message(), failures, place.pause_ms);
+  place.timer->start_once(place.pause_ms, [this, index] { reopen_flow(index); });
+  if (is_established_ && flows_open() == 0 && !lost_timer_.is_active()) {
+    lost_timer_.start_once(io_.options.open_timeout_ms, [this] {
+      owner_.on_link_lost(*this, last_error_.with_context(fmt::format(
+                                     "no flow to node '{}' for {} ms", peer_.name,
+                                     io_.options.open_timeout_ms)));
+    });
+  }
+  owner_.on_link_ready(*this);
+  note_tried(place);
+}
+
+void FlowLink::retire_flow(Place& place) {
+  if (place.flow->was_open()) io_.counters.flows_open.fetch_sub(1, std::memory_order_relaxed);
+  place.bytes_sent += place.flow->bytes_sent();
+  auto unacknowledged = place.flow->close_and_reclaim();
+  for (auto chunk = unacknowledged.rbegin(); chunk != unacknowledged.rend(); ++chunk) {
+    queue_.push_front({std::move(*chunk), true});
+  }
+  place.flow.reset();
+}
+
+void FlowLink::note_tried(Place& place) {
+  if (place.was_tried) return;
+  place.was_tried = true;
+  if (--untried_ == 0) owner_.on_link_tried(*this, flows_open(), last_error_);
+}
+
+size_t FlowLink::flows_open() const {
+  return static_cast<size_t>(std::count_if(places_.begin(), places_.end(), [](const Place& place) {
+    return place.flow != nullptr && place.flow->state() == Flow::State::Open;
+  }));
+}
+
+bool FlowLink::has_chunks() const {
+  return !queue_.empty() || std::any_of(places_.begin(), places_.end(), [](const Place& place) {
+    return place.flow != nullptr && place.flow->has_chunks_in_flight();
+  });
+}
+
+void FlowLink::submit(OutgoingChunk chunk) {
+  if (is_closed_) {
+    io_.loop.defer([chunk = std::move(chunk)] { chunk.source->on_chunk_settled(chunk, false); });
+    return;
+  }
+  queue_.push_back({std::move(chunk), false});
+  owner_.on_link_ready(*this);
+}
+
+// The flow with the fewest bytes on their way: a small burst spreads over all flows, and a slow flow is bounded by its
+// window. Ties go round.
+OutgoingFlow* FlowLink::least_loaded_flow() {
+  OutgoingFlow* best = nullptr;
+  size_t best_at = 0;
+  for (size_t i = 0; i < places_.size(); ++i) {
+    const size_t at = next_flow_ + i < places_.size() ? next_flow_ + i : next_flow_ + i - places_.size();
+    OutgoingFlow* flow = places_[at].flow.get();
+    if (flow == nullptr || !flow->has_room()) continue;
+    if (best == nullptr || flow->unacknowledged_bytes() < best->unacknowledged_bytes()) {
+      best = flow;
+      best_at = at;
+      if (best->unacknowledged_bytes() == 0) break;
+    }
+  }
+  if (best != nullptr) next_flow_ = best_at + 1 < places_.size() ? best_at + 1 : 0;
+  return best;
+}
+
+void FlowLink::pump() {
+  while (!queue_.empty()) {
+    OutgoingFlow* flow = least_loaded_flow();
+    if (flow == nullptr) return;
+    QueuedChunk next = queue_.pop_front();
+    const auto bytes = next.chunk.source->chunk_bytes(next.chunk);
+    if (bytes.empty()) {
+      // Its operation is over. The source was given a promise if the bytes were out before.
+      if (next.was_sent) next.chunk.source->on_chunk_settled(next.chunk, false);
+      continue;
+    }
+    if (next.was_sent) io_.counters.chunks_resent.fetch_add(1, std::memory_order_relaxed);
+    flow->send(std::move(next.chunk), bytes);
+  }
+}
+
+void FlowLink::close(const Status& reason) {
+  if (is_closed_) return;
+  is_closed_ = true;
+  lost_timer_.stop();
+  BRAID_LOG_DEBUG("link to node '{}' closed: {}", peer_.name, reason.message());
+  for (auto& place : places_) {
+    place.timer->stop();
+    if (place.flow != nullptr) retire_flow(place);
+  }
+  while (!queue_.empty()) {
+    const QueuedChunk next = queue_.pop_front();
+    next.chunk.source->on_chunk_settled(next.chunk, false);
+  }
+}
+
+void FlowLink::list_flows(std::vector<FlowStatus>& out) const {
+  for (size_t index = 0; index < places_.size(); ++index) {
+    const Place& place = places_[index];
+    FlowStatus status;
+    status.peer = peer_.name;
+    status.outgoing = true;
+    status.io_loop = io_.io_loop;
+    status.flow = static_cast<uint16_t>(index);
+    status.rail = io_.rail_of(static_cast<uint16_t>(index))->rail();
+    status.state = place.flow == nullptr ? "failed" : to_string(place.flow->state());
+    status.bytes_sent = place.bytes_sent + (place.flow == nullptr ? 0 : place.flow->bytes_sent());
+    status.failures = place.failures;
+    out.push_back(std::move(status));
+  }
+}
+
+}  // namespace braid

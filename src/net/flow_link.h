@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "loop/timer.h"
+#include "net/chunk_queue.h"
+#include "net/io_context.h"
+#include "net/io_messages.h"
+#include "net/link.h"
+#include "net/outgoing_flow.h"
+
+namespace braid {
+
+// The flows from one I/O loop to one other node, and the queue that they pull from. A flow that dies gives its
+// unacknowledged chunks back to the front of the queue and is opened again after a pause that doubles each time. When no
+// flow is left for open_timeout_ms, the link is lost.
+class FlowLink final : public Link, private OutgoingFlow::Owner {
+ public:
+  struct Owner {
+    virtual ~Owner() = default;
+    // Its flows wait for the other side.
+    virtual void on_flows_offered(FlowLink& link, std::vector<FlowOffer> offers) = 0;
+    // Each flow was opened or has failed, for the first time.
+    virtual void on_link_tried(FlowLink& link, size_t flows_open, const Status& error) = 0;
+    virtual void on_link_lost(FlowLink& link, const Status& reason) = 0;
+    // pump() has something to do.
+    virtual void on_link_ready(FlowLink& link) = 0;
+  };
+
+  FlowLink(IoContext& io, Owner& owner, Peer peer, uint64_t secret);
+  ~FlowLink() override;
+
+  const Peer& peer() const { return peer_; }
+  uint64_t secret() const { return secret_; }
+  // It had an open flow once; chunks may be submitted.
+  bool is_established() const { return is_established_ && !is_closed_; }
+  bool has_chunks() const;
+
+  void start();
+  void on_accepted(const FlowOffer& accepted);
+  void on_refused(const FlowRefusal& refusal);
+  // Moves chunks from the queue to flows with room.
+  void pump();
+  // Closes all flows and settles all chunks as not acknowledged. For the last time.
+  void close(const Status& reason);
+  void list_flows(std::vector<FlowStatus>& out) const;
+
+  void submit(OutgoingChunk chunk) override;
+
+  bool is_ready = false;  // in the owner's list
+
+ private:
+  struct Place {  // of one flow, through its generations
+    std::unique_ptr<OutgoingFlow> flow;
+    std::unique_ptr<Timer> timer;  // opening: the deadline; failed: the pause
+    uint32_t generation = 0;
+    uint64_t pause_ms = 0;
+    uint64_t failures = 0;
+    uint64_t bytes_sent = 0;  // by former generations
+    bool was_tried = false;
+  };
+
+  void open_flow(uint16_t index, std::vector<FlowOffer>& offers);
+  void reopen_flow(uint16_t index);
+  void fail_flow(uint16_t index, const Status& error);
+  void retire_flow(Place& place);
+  void note_tried(Place& place);
+  OutgoingFlow* flow_of(uint16_t index, uint32_t generation);
+  OutgoingFlow* least_loaded_flow();
+  size_t flows_open() const;
+
+  void on_flow_open(OutgoingFlow& flow) override;
+  void on_flow_failed(OutgoingFlow& flow) override;
+  void on_flow_has_room() override { owner_.on_link_ready(*this); }
+
+  IoContext& io_;
+  Owner& owner_;
+  const Peer peer_;
+  const uint64_t secret_;
+  std::vector<Place> places_;
+  ChunkQueue queue_;
+  size_t next_flow_ = 0;  // where to look first
+  size_t untried_ = 0;
+  bool is_established_ = false;
+  bool is_closed_ = false;
+  Status last_error_;
+  Timer lost_timer_;
+};
+
+}  // namespace braid

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "net/incoming_flow.h"
+
+#include "base/log.h"
+#include "net/flow_driver.h"
+
+namespace braid {
+
+IncomingFlow::IncomingFlow(IoContext& io, Owner& owner, NodeId from, uint64_t link_secret,
+                           std::string description)
+    : Flow(io.driver, std::move(description)),
+      io_(io),
+      owner_(owner),
+      from_(from),
+      link_secret_(link_secret),
+      open_timer_(io.loop) {
+  ack_.magic = proto::kChunkMagic;
+  ack_.version = proto::kChunkVersion;
+  ack_.link_secret = link_secret;
+}
+
+Result<std::unique_ptr<IncomingFlow>> IncomingFlow::create(IoContext& io, Owner& owner, NodeId from,
+                                                           uint16_t index, uint64_t link_secret,
+                                                           std::span<const uint8_t> remote_address,
+                                                           std::string description) {
+  std::unique_ptr<IncomingFlow> flow(
+      new IncomingFlow(io, owner, from, link_secret, std::move(description)));
+  BRAID_RETURN_IF_ERROR(flow->open_worker(io.rail_of(index), proto::kChunkMessage));
+  BRAID_RETURN_IF_ERROR(flow->open_endpoint(remote_address));
+  // Longer than the sender waits: it gives up first, and says why.
+  flow->open_timer_.start_once(2 * uint64_t{io.options.open_timeout_ms}, [flow = flow.get()] {
+    flow->fail({StatusCode::DeadlineExceeded, "the sender has sent nothing since it asked for it"});
+  });
+  return flow;
+}
+
+IncomingFlow::~IncomingFlow() { close(); }
+
+void IncomingFlow::on_message(std::span<const uint8_t> header, std::span<const uint8_t> payload,
+                              bool is_whole) {
+  if (is_closing() || state() == State::Failed) return;
+  const auto parsed = proto::parse_chunk_header(header, payload.size());
+  if (!is_whole || !parsed || parsed->link_secret != link_secret_) {
+    reject();
+    return;
+  }
+  if (state() == State::Opening) {
+    set_open();
+    open_timer_.stop();
+    io_.counters.flows_open.fetch_add(1, std::memory_order_relaxed);
+  }
+  is_ack_due_ = true;
+  if (parsed->sequence == 0) return;  // a probe
+  if (!received_.accept(parsed->sequence)) {
+    reject();
+    return;
+  }
+  bytes_received_ += payload.size();
+  io_.counters.chunks_received.fetch_add(1, std::memory_order_relaxed);
+  io_.counters.bytes_received.fetch_add(payload.size(), std::memory_order_relaxed);
+  io_.sink.on_chunk(from_, *parsed, payload);
+}
+
+void IncomingFlow::reject() {
+  if (io_.counters.chunks_rejected.fetch_add(1, std::memory_order_relaxed) == 0) {
+    BRAID_LOG_WARN("{}: dropped a message that is no chunk of this link; more are only counted",
+                   description());
+  }
+}
+
+// One acknowledgement for all that was taken, and one at a time: while it waits for the socket, the next one gathers.
+void IncomingFlow::after_progress() {
+  if (!is_ack_due_ || is_ack_sending_) return;
+  is_ack_due_ = false;
+  ack_.sequence = received_.contiguous();
+  const auto result = endpoint()->send(
+      proto::kAckMessage, {reinterpret_cast<const uint8_t*>(&ack_), sizeof(ack_)}, {}, 0);
+  is_ack_sending_ = result == UcxEndpoint::SendResult::InProgress;
+}
+
+void IncomingFlow::on_send_done(uint64_t /*token*/, const Status& status) {
+  is_ack_sending_ = false;
+  if (!status) fail(status);
+}
+
+}  // namespace braid

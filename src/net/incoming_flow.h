@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "loop/timer.h"
+#include "net/flow.h"
+#include "net/io_context.h"
+#include "net/received_window.h"
+
+namespace braid {
+
+// A flow that another node sends data on: hands chunks to the loop's sink and acknowledges them.
+class IncomingFlow final : public Flow {
+ public:
+  struct Owner {
+    virtual ~Owner() = default;
+    virtual void on_flow_failed(IncomingFlow& flow) = 0;  // may destroy it
+  };
+
+  static Result<std::unique_ptr<IncomingFlow>> create(IoContext& io, Owner& owner, NodeId from,
+                                                      uint16_t index, uint64_t link_secret,
+                                                      std::span<const uint8_t> remote_address,
+                                                      std::string description);
+  ~IncomingFlow() override;
+
+  NodeId from() const { return from_; }
+  uint64_t bytes_received() const { return bytes_received_; }
+
+  void on_message(std::span<const uint8_t> header, std::span<const uint8_t> payload,
+                  bool is_whole) override;
+  void on_send_done(uint64_t token, const Status& status) override;
+  void after_progress() override;
+  void on_failed() override { owner_.on_flow_failed(*this); }
+
+ private:
+  IncomingFlow(IoContext& io, Owner& owner, NodeId from, uint64_t link_secret,
+               std::string description);
+  void reject();
+
+  IoContext& io_;
+  Owner& owner_;
+  const NodeId from_;
+  const uint64_t link_secret_;
+  Timer open_timer_;
+  ReceivedWindow received_;
+  uint64_t bytes_received_ = 0;
+  proto::AckHeader ack_{};  // the one that is on its way, or the last one
+  bool is_ack_due_ = false;
+  bool is_ack_sending_ = false;
+};
+
+}  // namespace braid

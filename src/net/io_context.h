@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "net/link.h"
+#include "net/transport.h"
+#include "net/ucx_context.h"
+
+namespace braid {
+
+class FlowDriver;
+
+// Written on one I/O loop, read from any thread.
+struct IoCounters {
+  std::atomic<uint64_t> bytes_sent = 0;
+  std::atomic<uint64_t> bytes_received = 0;
+  std::atomic<uint64_t> chunks_sent = 0;
+  std::atomic<uint64_t> chunks_received = 0;
+  std::atomic<uint64_t> chunks_resent = 0;
+  std::atomic<uint64_t> chunks_rejected = 0;
+  std::atomic<uint64_t> flow_failures = 0;
+  std::atomic<uint64_t> flows_open = 0;
+};
+
+// What all flows of one I/O loop share.
+struct IoContext {
+  Loop& loop;
+  FlowDriver& driver;
+  ChunkSink& sink;
+  const TransportOptions& options;
+  const std::vector<std::shared_ptr<UcxContext>>& rails;
+  IoCounters& counters;
+  uint16_t io_loop;
+
+  const std::shared_ptr<UcxContext>& rail_of(uint16_t flow) const {
+    return rails[flow % rails.size()];
+  }
+};
+
+}  // namespace braid

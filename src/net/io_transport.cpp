@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "net/io_transport.h"
+
+#include <algorithm>
+
+#include "base/log.h"
+
+namespace braid {
+namespace {
+
+constexpr size_t kCommandsMax = 4096;       // waiting at the door
+constexpr size_t kIncomingFlowsMax = 1024;  // on one I/O loop, from all peers
+
+}  // namespace
+
+IoTransport::IoTransport(uint16_t io_loop, IoLoop where, const TransportOptions& options,
+                         const std::vector<std::shared_ptr<UcxContext>>& rails,
+                         Door<IoReport>& reports)
+    : loop_(*where.loop), reports_(reports) {
+  BRAID_ASSERT_IN_LOOP(loop_);
+  FlowDriver::Owner& owner = *this;
+  driver_ = std::make_unique<FlowDriver>(loop_, owner);
+  io_.emplace(IoContext{loop_, *driver_, *where.sink, options, rails, counters_, io_loop});
+  commands_ = std::make_unique<Door<IoCommand>>(loop_, kCommandsMax, [this](IoCommand& command) {
+    std::visit([this](auto& specific) { handle(specific); }, command);
+  });
+}
+
+IoTransport::~IoTransport() { BRAID_ASSERT(is_closed_, "the transport must be closed before it goes"); }
+
+Link* IoTransport::find(NodeId peer) {
+  FlowLink* link = link_to(peer);
+  return link != nullptr && link->is_established() ? link : nullptr;
+}
+
+FlowLink* IoTransport::link_to(NodeId peer) {
+  const auto found = links_.find(peer);
+  return found == links_.end() ? nullptr : found->second.get();
+}
+
+void IoTransport::handle(OpenLink& command) {
+  const NodeId peer = command.peer.id;
+  close_link(peer, {StatusCode::Cancelled, "opened anew"});
+  FlowLink::Owner& owner = *this;
+  auto link = std::make_unique<FlowLink>(*io_, owner, std::move(command.peer), command.secret);
+  FlowLink& started = *link;
+  links_[peer] = std::move(link);
+  started.start();
+}
+
+void IoTransport::handle(CloseLink& command) {
+  FlowLink* link = link_to(command.peer);
+  if (link != nullptr && link->secret() == command.secret) close_link(command.peer, command.reason);
+}
+
+void IoTransport::handle(ConnectFlow& command) {
+  if (FlowLink* link = link_to(command.peer)) link->on_accepted(command.accepted);
+}
+
+void IoTransport::handle(RefuseFlow& command) {
+  if (FlowLink* link = link_to(command.peer)) link->on_refused(command.refusal);
+}
+
+void IoTransport::handle(AcceptFlow& command) {
+  const FlowOffer& offer = command.offer;
+  const auto same = std::find_if(incoming_.begin(), incoming_.end(), [&](const Incoming& known) {
+    return known.peer.id == command.peer.id && known.io_loop == offer.io_loop && known.index == offer.flow;
+  });
+  if (same != incoming_.end()) close_incoming(static_cast<size_t>(same - incoming_.begin()));
+
+  const auto refuse = [&](const std::string& reason) {
+    BRAID_LOG_INFO("refused flow {} from node '{}': {}", offer.flow, command.peer.name, reason);
+    reports_.send_unbounded(FlowRefused{
+        command.peer.id, {offer.io_loop, offer.flow, offer.generation, reason}});
+  };
+  if (incoming_.size() >= kIncomingFlowsMax) {
+    refuse(fmt::format("this I/O loop has {} incoming flows, which is the most", kIncomingFlowsMax));
+    return;
+  }
+  const std::string& rail = io_->rail_of(offer.flow)->rail();
+  auto flow = IncomingFlow::create(
+      *io_, *this, command.peer.id, offer.flow, command.secret, offer.worker_address,
+      fmt::format("flow {} from node '{}' ({}) on rail {}", offer.flow, command.peer.name,
+                  command.peer.address, rail));
+  if (!flow) {
+    refuse(flow.status().message());
+    return;
+  }
+  FlowOffer answer{offer.io_loop, offer.flow, offer.generation, rail, (*flow)->address()};
+  incoming_.push_back({std::move(*flow), offer.io_loop, offer.flow, offer.generation, command.peer});
+  reports_.send_unbounded(FlowAccepted{command.peer.id, std::move(answer)});
+}
+
+void IoTransport::handle(ClosePeer& command) {
+  close_link(command.peer, command.reason);
+  for (size_t at = incoming_.size(); at-- > 0;) {
+    if (incoming_[at].peer.id == command.peer) close_incoming(at);
+  }
+}
+
+void IoTransport::handle(ListFlows& command) {
+  FlowsListed report{command.query, {}};
+  for (const auto& [peer, link] : links_) link->list_flows(report.flows);
+  for (const auto& incoming : incoming_) {
+    FlowStatus status;
+    status.peer = incoming.peer.name;
+    status.io_loop = io_->io_loop;
+    status.flow = incoming.index;
+    status.rail = io_->rail_of(incoming.index)->rail();
+    status.state = to_string(incoming.flow->state());
+    status.bytes_received = incoming.flow->bytes_received();
+    status.failures = incoming.generation - 1;
+    report.flows.push_back(std::move(status));
+  }
+  reports_.send_unbounded(std::move(report));
+}
+
+void IoTransport::handle(CloseAll&) {
+  while (!links_.empty()) {
+    close_link(links_.begin()->first, {StatusCode::Cancelled, "this node closes its transport"});
+  }
+  while (!incoming_.empty()) close_incoming(incoming_.size() - 1);
+  // Not from within the door's own handler; and after the links that close_link has put off.
+  loop_.defer([this] {
+    commands_.reset();
+    io_.reset();
+    driver_.reset();
+    is_closed_ = true;
+    reports_.send_unbounded(AllClosed{});
+  });
+}
+
+void IoTransport::close_link(NodeId peer, const Status& reason) {
+  const auto found = links_.find(peer);
+  if (found == links_.end()) return;
+  // Out of the map first: the chunks' sources must not find it when they are told. Freed later: we may be in a call of
+  // the link's, and whoever found it may hold it until the loop's callback returns.
+  std::shared_ptr<FlowLink> link = std::move(found->second);
+  links_.erase(found);
+  link->close(reason);
+  std::erase(ready_, link.get());
+  std::replace(pumping_.begin(), pumping_.end(), link.get(), static_cast<FlowLink*>(nullptr));
+  loop_.defer([link] {});
+}
+
+void IoTransport::close_incoming(size_t at) {
+  Incoming gone = std::move(incoming_[at]);
+  incoming_.erase(incoming_.begin() + static_cast<ptrdiff_t>(at));
+  if (gone.flow->was_open()) counters_.flows_open.fetch_sub(1, std::memory_order_relaxed);
+}
+
+void IoTransport::before_round() {
+  pumping_.swap(ready_);
+  for (size_t i = 0; i < pumping_.size(); ++i) {
+    if (pumping_[i] == nullptr) continue;
+    pumping_[i]->is_ready = false;
+    pumping_[i]->pump();
+  }
+  pumping_.clear();
+}
+
+bool IoTransport::expects_progress() const {
+  return std::any_of(links_.begin(), links_.end(),
+                     [](const auto& entry) { return entry.second->has_chunks(); });
+}
+
+void IoTransport::on_link_ready(FlowLink& link) {
+  if (link.is_ready) return;
+  link.is_ready = true;
+  ready_.push_back(&link);
+  driver_->wake();
+}
+
+void IoTransport::on_flows_offered(FlowLink& link, std::vector<FlowOffer> offers) {
+  reports_.send_unbounded(FlowsOffered{link.peer().id, link.secret(), std::move(offers)});
+}
+
+void IoTransport::on_link_tried(FlowLink& link, size_t flows_open, const Status& error) {
+  reports_.send_unbounded(LinkTried{link.peer().id, link.secret(), io_->io_loop, flows_open, error});
+}
+
+void IoTransport::on_link_lost(FlowLink& link, const Status& reason) {
+  reports_.send_unbounded(LinkLost{link.peer().id, link.secret(), reason});
+  close_link(link.peer().id, reason);
+}
+
+void IoTransport::on_flow_failed(IncomingFlow& flow) {
+  BRAID_LOG_INFO("{}; the sender opens it again", flow.error().message());
+  counters_.flow_failures.fetch_add(1, std::memory_order_relaxed);
+  const auto at = std::find_if(incoming_.begin(), incoming_.end(),
+                               [&](const Incoming& known) { return known.flow.get() == &flow; });
+  BRAID_ASSERT(at != incoming_.end(), "a flow that fails is a known one");
+  close_incoming(static_cast<size_t>(at - incoming_.begin()));
+}
+
+}  // namespace braid

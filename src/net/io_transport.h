@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <tuple>
+#include <unordered_map>
+#include <vector>
+
+#include "loop/door.h"
+#include "net/flow_driver.h"
+#include "net/flow_link.h"
+#include "net/incoming_flow.h"
+#include "net/io_messages.h"
+
+namespace braid {
+
+// All flows of one I/O loop, to and from every peer. Made before the loop runs; told what to do through its door, and
+// answers through the control loop's.
+class IoTransport final : public Links,
+                          private FlowDriver::Owner,
+                          private FlowLink::Owner,
+                          private IncomingFlow::Owner {
+ public:
+  IoTransport(uint16_t io_loop, IoLoop where, const TransportOptions& options,
+              const std::vector<std::shared_ptr<UcxContext>>& rails, Door<IoReport>& reports);
+  ~IoTransport() override;  // after AllClosed
+
+  // Any thread, until CloseAll was sent.
+  Door<IoCommand>& commands() { return *commands_; }
+  const IoCounters& counters() const { return counters_; }
+
+  Link* find(NodeId peer) override;
+
+ private:
+  // What lives on the loop; goes there, when all is closed.
+  struct Incoming {
+    std::unique_ptr<IncomingFlow> flow;
+    uint16_t io_loop;  // the sender's
+    uint16_t index;
+    uint32_t generation;
+    Peer peer;
+  };
+
+  void handle(OpenLink& command);
+  void handle(CloseLink& command);
+  void handle(ConnectFlow& command);
+  void handle(RefuseFlow& command);
+  void handle(AcceptFlow& command);
+  void handle(ClosePeer& command);
+  void handle(ListFlows& command);
+  void handle(CloseAll& command);
+
+  void close_link(NodeId peer, const Status& reason);
+  void close_incoming(size_t at);
+  FlowLink* link_to(NodeId peer);
+
+  void before_round() override;
+  bool expects_progress() const override;
+  void on_flows_offered(FlowLink& link, std::vector<FlowOffer> offers) override;
+  void on_link_tried(FlowLink& link, size_t flows_open, const Status& error) override;
+  void on_link_lost(FlowLink& link, const Status& reason) override;
+  void on_link_ready(FlowLink& link) override;
+  void on_flow_failed(IncomingFlow& flow) override;
+
+  Loop& loop_;
+  Door<IoReport>& reports_;
+  IoCounters counters_;
+  std::unique_ptr<FlowDriver> driver_;
+  std::optional<IoContext> io_;
+  std::unique_ptr<Door<IoCommand>> commands_;
+  std::unordered_map<NodeId, std::unique_ptr<FlowLink>> links_;
+  std::vector<Incoming> incoming_;
+  std::vector<FlowLink*> ready_;    // links with something for pump()
+  std::vector<FlowLink*> pumping_;  // of ready_, being pumped
+  bool is_closed_ = false;
+};
+
+}  // namespace braid

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "net/outgoing_flow.h"
+
+#include "base/log.h"
+#include "net/flow_driver.h"
+
+namespace braid {
+namespace {
+
+// What a chunk takes of the window: also those without bytes take something.
+uint64_t window_cost(const OutgoingChunk& chunk) {
+  return sizeof(proto::ChunkHeader) + chunk.header.bytes;
+}
+
+std::span<const uint8_t> bytes_of(const proto::ChunkHeader& header) {
+  return {reinterpret_cast<const uint8_t*>(&header), sizeof(header)};
+}
+
+}  // namespace
+
+OutgoingFlow::OutgoingFlow(IoContext& io, Owner& owner, uint16_t index, uint64_t link_secret,
+                           std::string description)
+    : Flow(io.driver, std::move(description)),
+      io_(io),
+      owner_(owner),
+      index_(index),
+      link_secret_(link_secret) {}
+
+Result<std::unique_ptr<OutgoingFlow>> OutgoingFlow::create(IoContext& io, Owner& owner,
+                                                           uint16_t index, uint64_t link_secret,
+                                                           std::string description) {
+  std::unique_ptr<OutgoingFlow> flow(
+      new OutgoingFlow(io, owner, index, link_secret, std::move(description)));
+  BRAID_RETURN_IF_ERROR(flow->open_worker(io.rail_of(index), proto::kAckMessage));
+  return flow;
+}
+
+OutgoingFlow::~OutgoingFlow() { close(); }
+
+Status OutgoingFlow::connect(std::span<const uint8_t> remote_address) {
+  BRAID_RETURN_IF_ERROR(open_endpoint(remote_address));
+  probe_.magic = proto::kChunkMagic;
+  probe_.version = proto::kChunkVersion;
+  probe_.phase = static_cast<uint8_t>(proto::Phase::ReduceScatter);
+  probe_.link_secret = link_secret_;
+  endpoint()->send(proto::kChunkMessage, bytes_of(probe_), {}, probe_.sequence);
+  return Status::ok();
+}
+
+void OutgoingFlow::send(OutgoingChunk chunk, std::span<const uint8_t> bytes) {
+  BRAID_ASSERT(has_room(), "a flow was given a chunk that it has no room for");
+  BRAID_ASSERT(bytes.size() == chunk.header.bytes, "a chunk's header and its bytes disagree");
+  const uint64_t sequence = next_sequence_++;
+  Slot& taken = slot(sequence);
+  taken.chunk = std::move(chunk);
+  taken.chunk.header.link_secret = link_secret_;
+  taken.chunk.header.sequence = sequence;
+  unacknowledged_bytes_ += window_cost(taken.chunk);
+  bytes_sent_ += bytes.size();
+  io_.counters.chunks_sent.fetch_add(1, std::memory_order_relaxed);
+  io_.counters.bytes_sent.fetch_add(bytes.size(), std::memory_order_relaxed);
+  taken.is_sending = true;
+  const auto result = endpoint()->send(proto::kChunkMessage, bytes_of(taken.chunk.header), bytes, sequence);
+  if (result != UcxEndpoint::SendResult::InProgress) taken.is_sending = false;
+  driver().mark(*this);
+}
+
+void OutgoingFlow::on_send_done(uint64_t sequence, const Status& status) {
+  if (sequence == 0) {  // the probe
+    if (!status) fail(status);
+    return;
+  }
+  slot(sequence).is_sending = false;
+  if (!status) {
+    fail(status);
+    return;
+  }
+  settle_acknowledged();
+}
+
+void OutgoingFlow::on_message(std::span<const uint8_t> header, std::span<const uint8_t> payload,
+                              bool is_whole) {
+  const auto ack = proto::parse_ack_header(header);
+  if (!is_whole || !payload.empty() || !ack || ack->link_secret != link_secret_ ||
+      ack->sequence >= next_sequence_) {
+    io_.counters.chunks_rejected.fetch_add(1, std::memory_order_relaxed);
+    return;
+  }
+  if (is_closing() || state() == State::Failed) return;
+  if (state() == State::Opening) {
+    set_open();
+    owner_.on_flow_open(*this);
+  }
+  acknowledge(ack->sequence);
+}
+
+void OutgoingFlow::acknowledge(uint64_t sequence) {
+  if (sequence <= acknowledged_) return;
+  while (acknowledged_ < sequence) {
+    unacknowledged_bytes_ -= window_cost(slot(++acknowledged_).chunk);
+  }
+  settle_acknowledged();
+  owner_.on_flow_has_room();
+}
+
+void OutgoingFlow::settle_acknowledged() {
+  while (settled_ < acknowledged_ && !slot(settled_ + 1).is_sending) {
+    // Taken out first: the source may submit more from within.
+    const OutgoingChunk chunk = std::exchange(slot(++settled_).chunk, OutgoingChunk{});
+    chunk.source->on_chunk_settled(chunk, true);
+  }
+}
+
+std::vector<OutgoingChunk> OutgoingFlow::close_and_reclaim() {
+  close();
+  // The worker is gone: nothing reads the chunks' memory any more.
+  for (uint64_t sequence = settled_ + 1; sequence < next_sequence_; ++sequence) {
+    slot(sequence).is_sending = false;
+  }
+  settle_acknowledged();
+  std::vector<OutgoingChunk> unacknowledged;
+  while (settled_ + 1 < next_sequence_) {
+    unacknowledged.push_back(std::move(slot(++settled_).chunk));
+  }
+  return unacknowledged;
+}
+
+}  // namespace braid

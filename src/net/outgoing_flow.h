@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <vector>
+
+#include "net/flow.h"
+#include "net/io_context.h"
+#include "net/received_window.h"
+
+namespace braid {
+
+// A flow that we send data on. It is open once the other side has acknowledged a probe (a chunk without bytes and with
+// sequence 0): then both directions and the link's secret are known to be right.
+class OutgoingFlow final : public Flow {
+ public:
+  struct Owner {
+    virtual ~Owner() = default;
+    virtual void on_flow_open(OutgoingFlow& flow) = 0;
+    virtual void on_flow_failed(OutgoingFlow& flow) = 0;  // may destroy it
+    virtual void on_flow_has_room() = 0;
+  };
+
+  static Result<std::unique_ptr<OutgoingFlow>> create(IoContext& io, Owner& owner, uint16_t index,
+                                                      uint64_t link_secret, std::string description);
+  ~OutgoingFlow() override;
+
+  // The other side has answered with the address of its worker.
+  Status connect(std::span<const uint8_t> remote_address);
+
+  uint16_t index() const { return index_; }
+  bool has_room() const {
+    return state() == State::Open && unacknowledged_bytes_ < io_.options.window_bytes &&
+           next_sequence_ - 1 - settled_ < kChunksInFlightMax;
+  }
+  uint64_t unacknowledged_bytes() const { return unacknowledged_bytes_; }
+  bool has_chunks_in_flight() const { return settled_ + 1 != next_sequence_; }
+  uint64_t bytes_sent() const { return bytes_sent_; }
+
+  // has_room() must hold. `bytes` are those of `chunk`.
+  void send(OutgoingChunk chunk, std::span<const uint8_t> bytes);
+  // For the last time: breaks the connection, settles what was acknowledged and hands back the rest, in order.
+  std::vector<OutgoingChunk> close_and_reclaim();
+
+  void on_message(std::span<const uint8_t> header, std::span<const uint8_t> payload,
+                  bool is_whole) override;
+  void on_send_done(uint64_t sequence, const Status& status) override;
+  void on_failed() override { owner_.on_flow_failed(*this); }
+
+ private:
+  // A chunk on its way. Its header is what UCX sends from.
+  struct Slot {
+    OutgoingChunk chunk;
+    bool is_sending = false;  // UCX may still read the memory
+  };
+
+  OutgoingFlow(IoContext& io, Owner& owner, uint16_t index, uint64_t link_secret,
+               std::string description);
+  void acknowledge(uint64_t sequence);
+  void settle_acknowledged();
+  Slot& slot(uint64_t sequence) { return slots_[sequence % kChunksInFlightMax]; }
+
+  IoContext& io_;
+  Owner& owner_;
+  const uint16_t index_;
+  const uint64_t link_secret_;
+  proto::ChunkHeader probe_{};
+  // settled_ <= acknowledged_ < next_sequence_
+  uint64_t next_sequence_ = 1;
+  uint64_t acknowledged_ = 0;
+  uint64_t settled_ = 0;
+  uint64_t unacknowledged_bytes_ = 0;
+  uint64_t bytes_sent_ = 0;
+  std::array<Slot, kChunksInFlightMax> slots_;
+};
+
+}  // namespace braid

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "net/transport.h"
+
+#include "net/flow_messages.h"
+#include "net/ucx_transport.h"
+#include "proto/chunk.h"
+
+namespace braid {
+namespace {
+
+// Around a chunk's bytes and header there are UCX's own headers (a few dozen bytes), in the same segment.
+constexpr size_t kHeadroomBytes = 512;
+
+Status check(const std::vector<IoLoop>& io_loops, const TransportOptions& options) {
+  if (io_loops.empty() || io_loops.size() > kIoLoopsMax) {
+    return make_status(StatusCode::InvalidArgument, "{} I/O loops; use 1 to {}", io_loops.size(),
+                       kIoLoopsMax);
+  }
+  if (options.rails.empty() || options.transports.empty()) {
+    return {StatusCode::InvalidArgument, "the transport needs at least one rail and one UCX transport"};
+  }
+  if (options.flows_per_link == 0 || options.flows_per_link > kFlowsPerLinkMax) {
+    return make_status(StatusCode::InvalidArgument, "{} flows per link; use 1 to {}",
+                       options.flows_per_link, kFlowsPerLinkMax);
+  }
+  if (options.chunk_bytes == 0 || options.chunk_bytes > proto::kChunkBytesMax) {
+    return make_status(StatusCode::InvalidArgument, "chunks of {} bytes; use 1 to {}",
+                       options.chunk_bytes, proto::kChunkBytesMax);
+  }
+  if (options.window_bytes == 0 || options.open_timeout_ms == 0) {
+    return {StatusCode::InvalidArgument, "the window and the time to open a link cannot be zero"};
+  }
+  return Status::ok();
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Transport>> Transport::create(Loop& control_loop, std::vector<IoLoop> io_loops,
+                                                     TransportOptions options,
+                                                     ControlPlane& control_plane) {
+  BRAID_RETURN_IF_ERROR(check(io_loops, options));
+  std::vector<std::shared_ptr<UcxContext>> rails;
+  for (const auto& rail : options.rails) {
+    auto context = UcxContext::create(
+        {rail, options.transports, options.chunk_bytes + sizeof(proto::ChunkHeader) + kHeadroomBytes});
+    if (!context) return context.status();
+    rails.push_back(std::move(*context));
+  }
+  return std::unique_ptr<Transport>(std::make_unique<UcxTransport>(
+      control_loop, io_loops, std::move(options), std::move(rails), control_plane));
+}
+
+}  // namespace braid

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ucp/api/ucp.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+
+namespace braid {
+
+struct UcxContextOptions {
+  std::string rail;                     // network device
+  std::vector<std::string> transports;  // UCX_TLS
+  size_t message_bytes = 0;             // the largest message, headers included: goes out as one segment
+};
+
+// UCX on one rail. Shared by the workers of all I/O loops; goes when the last of them has gone.
+class UcxContext {
+ public:
+  // Fails if UCX cannot use the rail, naming those that it can. UCX_… variables in the environment win over `options`.
+  static Result<std::shared_ptr<UcxContext>> create(const UcxContextOptions& options);
+  UcxContext(const UcxContext&) = delete;
+  UcxContext& operator=(const UcxContext&) = delete;
+  ~UcxContext();
+
+  ucp_context_h handle() const { return handle_; }
+  const std::string& rail() const { return rail_; }
+
+ private:
+  UcxContext(ucp_context_h handle, std::string rail) : handle_(handle), rail_(std::move(rail)) {}
+
+  const ucp_context_h handle_;
+  const std::string rail_;
+};
+
+// "1.13.1": of the library that is loaded, which need not be the one that braid was built with.
+std::string ucx_version();
+
+}  // namespace braid

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ucp/api/ucp.h>
+
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "base/status.h"
+#include "net/ucx_worker.h"
+
+namespace braid {
+
+// Told what happens on an endpoint, from within the worker's progress (or a send): it may only take note.
+class UcxEndpointHandler {
+ public:
+  virtual ~UcxEndpointHandler() = default;
+  virtual void on_endpoint_error(const Status& error) = 0;
+  // A send that did not end within send() has ended; its memory is the caller's again.
+  virtual void on_send_done(uint64_t token, const Status& status) = 0;
+};
+
+// The way to one remote worker. The worker must outlive it; so must the handler.
+class UcxEndpoint {
+ public:
+  enum class SendResult : uint8_t { Done, InProgress, Failed };
+
+  static Result<std::unique_ptr<UcxEndpoint>> create(UcxWorker& worker,
+                                                     std::span<const uint8_t> remote_address,
+                                                     UcxEndpointHandler& handler);
+  UcxEndpoint(const UcxEndpoint&) = delete;
+  UcxEndpoint& operator=(const UcxEndpoint&) = delete;
+  // Breaks the connection. Sends that are still on their way end (their callbacks come from within this call), and the
+  // worker is progressed until they have, for kCloseTimeoutMs at most.
+  ~UcxEndpoint();
+
+  // Sends an eager active message. `header` and `payload` must stay until it has ended: on InProgress that is when
+  // on_send_done(token) comes. Failed means that on_endpoint_error was called.
+  SendResult send(unsigned id, std::span<const uint8_t> header, std::span<const uint8_t> payload,
+                  uint64_t token);
+
+ private:
+  static constexpr uint64_t kCloseTimeoutMs = 200;
+
+  UcxEndpoint(UcxWorker& worker, UcxEndpointHandler& handler)
+      : worker_(worker), handler_(handler) {}
+  static void send_done(void* request, ucs_status_t status, void* endpoint);
+
+  UcxWorker& worker_;
+  UcxEndpointHandler& handler_;
+  ucp_ep_h handle_ = nullptr;
+  size_t sends_in_progress_ = 0;
+};
+
+}  // namespace braid

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ucs/type/status.h>
+
+#include <string_view>
+
+#include "base/status.h"
+
+namespace braid {
+
+// "<what>: <UCX's sentence>", with the code that fits and UCX's own number as the cause.
+Status status_from_ucx(ucs_status_t error, std::string_view what);
+
+}  // namespace braid

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "net/ucx_log.h"
+
+#include <ucs/debug/log_def.h>
+
+#include <array>
+#include <bit>
+#include <cstdio>
+#include <mutex>
+#include <string_view>
+
+#include "base/hash.h"
+#include "base/log.h"
+
+namespace braid {
+namespace {
+
+constexpr size_t kKindsMax = 64;  // places in UCX's source; beyond that they share counters
+
+// How often the place `file`:`line` has spoken, this time included.
+uint64_t count_kind(const char* file, unsigned line) {
+  static std::mutex mutex;
+  static std::array<uint64_t, kKindsMax> counts{};
+  const uint64_t kind = mix64(fnv1a64(file) + line) % kKindsMax;
+  const std::lock_guard lock(mutex);
+  return ++counts[kind];
+}
+
+spdlog::level::level_enum level_of(ucs_log_level_t level) {
+  if (level <= UCS_LOG_LEVEL_ERROR) return spdlog::level::err;
+  if (level == UCS_LOG_LEVEL_WARN) return spdlog::level::warn;
+  // UCX's "info" is braid's "debug": what matters to an operator, braid says itself.
+  return spdlog::level::debug;
+}
+
+ucs_log_func_rc_t log_line(const char* file, unsigned line, const char* /*function*/,
+                           ucs_log_level_t level, const ucs_log_component_config_t* /*component*/,
+                           const char* format, va_list arguments) {
+  if (level == UCS_LOG_LEVEL_FATAL) return UCS_LOG_FUNC_RC_CONTINUE;  // UCX aborts after it
+  // Said of the keys that this version of UCX ignores, once per worker: see set_tcp_default in ucx_context.cpp.
+  const bool is_expected = std::string_view(format).starts_with("invalid configuration");
+  const auto braid_level = is_expected ? spdlog::level::debug : level_of(level);
+  if (!spdlog::should_log(braid_level)) return UCS_LOG_FUNC_RC_STOP;
+  const uint64_t count = count_kind(file, line);
+  if (braid_level > spdlog::level::debug && !std::has_single_bit(count)) {
+    return UCS_LOG_FUNC_RC_STOP;
+  }
+  std::array<char, 1024> text{};
+  std::vsnprintf(text.data(), text.size(), format, arguments);
+  if (count > 1) {
+    spdlog::log(braid_level, "UCX: {} ({} times)", text.data(), count);
+  } else {
+    spdlog::log(braid_level, "UCX: {}", text.data());
+  }
+  return UCS_LOG_FUNC_RC_STOP;
+}
+
+}  // namespace
+
+void route_ucx_log() {
+  static std::once_flag once;
+  std::call_once(once, [] { ucs_log_push_handler(log_line); });
+}
+
+}  // namespace braid

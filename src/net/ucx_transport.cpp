@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "net/ucx_transport.h"
+
+#include <fmt/ranges.h>
+
+#include "base/log.h"
+#include "base/random.h"
+#include "net/flow_messages.h"
+
+namespace braid {
+
+UcxTransport::UcxTransport(Loop& control_loop, const std::vector<IoLoop>& io_loops,
+                           TransportOptions options,
+                           std::vector<std::shared_ptr<UcxContext>> rails,
+                           ControlPlane& control_plane)
+    : control_loop_(control_loop),
+      options_(std::move(options)),
+      rails_(std::move(rails)),
+      control_plane_(control_plane) {
+  // Reports are few: bounded by the flows there are, and by the commands that ask for them.
+  reports_ = std::make_unique<Door<IoReport>>(control_loop, SIZE_MAX, [this](IoReport& report) {
+    std::visit([this](auto& specific) { handle(specific); }, report);
+  });
+  for (uint16_t i = 0; i < io_loops.size(); ++i) {
+    io_transports_.push_back(
+        std::make_unique<IoTransport>(i, io_loops[i], options_, rails_, *reports_));
+  }
+}
+
+UcxTransport::~UcxTransport() {
+  BRAID_ASSERT(is_closing_ && loops_to_close_ == 0, "the transport must be closed before it goes");
+}
+
+UcxTransport::OpeningOrOpen* UcxTransport::find(NodeId peer, uint64_t secret) {
+  const auto found = links_.find(peer);
+  return found != links_.end() && found->second.secret == secret ? &found->second : nullptr;
+}
+
+void UcxTransport::open_link(NodeId peer, OpenCallback callback) {
+  BRAID_ASSERT_IN_LOOP(control_loop_);
+  const Peer* known = control_plane_.find(peer);
+  if (known == nullptr || is_closing_) {
+    Status status = is_closing_ ? Status(StatusCode::Cancelled, "this node is going down")
+                                : make_status(StatusCode::Unavailable,
+                                              "node {:016x} is not connected to this one", peer);
+    control_loop_.defer([callback = std::move(callback), status] { callback(status); });
+    return;
+  }
+  const auto [place, is_new] = links_.try_emplace(peer);
+  OpeningOrOpen& link = place->second;
+  if (link.is_open) {
+    control_loop_.defer([callback = std::move(callback)] { callback(Status::ok()); });
+    return;
+  }
+  link.waiting.push_back(std::move(callback));
+  if (!is_new) return;
+  link.peer = *known;
+  link.secret = random_u64();
+  link.loop_is_up.assign(io_transports_.size(), false);
+  link.deadline = std::make_unique<Timer>(control_loop_);
+  link.deadline->start_once(options_.open_timeout_ms, [this, peer] {
+    drop_link(peer, make_status(StatusCode::DeadlineExceeded,
+                                "cannot open a link to node '{}' ({}): not done within {} ms",
+                                links_.at(peer).peer.name, links_.at(peer).peer.address,
+                                options_.open_timeout_ms));
+  });
+  for (auto& io : io_transports_) io->commands().send_unbounded(OpenLink{link.peer, link.secret});
+}
+
+void UcxTransport::finish_waiting(OpeningOrOpen& link, const Status& status) {
+  for (auto& callback : std::exchange(link.waiting, {})) {
+    control_loop_.defer([callback = std::move(callback), status] { callback(status); });
+  }
+}
+
+void UcxTransport::drop_link(NodeId peer, const Status& reason) {
+  const auto found = links_.find(peer);
+  if (found == links_.end()) return;
+  OpeningOrOpen link = std::move(found->second);
+  links_.erase(found);
+  finish_waiting(link, reason);
+  for (auto& io : io_transports_) io->commands().send_unbounded(CloseLink{peer, link.secret, reason});
+}
+
+void UcxTransport::on_peer_lost(NodeId peer) {
+  BRAID_ASSERT_IN_LOOP(control_loop_);
+  if (is_closing_) return;
+  const Status reason(StatusCode::Unavailable, "the connection to the node was lost");
+  drop_link(peer, reason);
+  for (auto& io : io_transports_) io->commands().send_unbounded(ClosePeer{peer, reason});
+}
+
+void UcxTransport::handle(FlowsOffered& report) {
+  const OpeningOrOpen* link = find(report.peer, report.secret);
+  if (link == nullptr || is_closing_) return;
+  flatbuffers::FlatBufferBuilder message;
+  write_flow_open(message, report.secret, static_cast<uint16_t>(io_transports_.size()),
+                  static_cast<uint16_t>(options_.flows_per_link), report.offers);
+  const Status sent = control_plane_.send(report.peer, message);
+  if (sent) return;
+  for (const auto& offer : report.offers) {
+    io_transports_[offer.io_loop]->commands().send_unbounded(RefuseFlow{
+        report.peer, {offer.io_loop, offer.flow, offer.generation, sent.message()}});
+  }
+}
+
+void UcxTransport::handle(FlowAccepted& report) {
+  if (is_closing_) return;
+  flatbuffers::FlatBufferBuilder message;
+  write_flow_accept(message, report.offer);
+  if (Status sent = control_plane_.send(report.peer, message); !sent) {
+    BRAID_LOG_DEBUG("cannot answer an offer of a flow: {}", sent.message());
+  }
+}
+
+void UcxTransport::handle(FlowRefused& report) {
+  if (is_closing_) return;
+  flatbuffers::FlatBufferBuilder message;
+  write_flow_refuse(message, report.refusal);
+  if (Status sent = control_plane_.send(report.peer, message); !sent) {
+    BRAID_LOG_DEBUG("cannot refuse an offer of a flow: {}", sent.message());
+  }
+}
+
+void UcxTransport::handle(LinkTried& report) {
+  OpeningOrOpen* link = find(report.peer, report.secret);
+  if (link == nullptr || link->is_open) return;
+  if (report.flows_open == 0) {
+    drop_link(report.peer, report.error.with_context(
+                               fmt::format("cannot open a link to node '{}'", link->peer.name)));
+    return;
+  }
+  if (!report.error.is_ok()) {
+    BRAID_LOG_WARN("link to node '{}': only {} of {} flows are open on I/O loop {}: {}",
+                   link->peer.name, report.flows_open, options_.flows_per_link, report.io_loop,
+                   report.error.message());
+  }
+  link->loop_is_up[report.io_loop] = true;
+  for (const bool is_up : link->loop_is_up) {
+    if (!is_up) return;
+  }
+  link->is_open = true;
+  link->deadline.reset();
+  BRAID_LOG_INFO("link to node '{}' is open ({})", link->peer.name, description());
+  finish_waiting(*link, Status::ok());
+}
+
+void UcxTransport::handle(LinkLost& report) {
+  OpeningOrOpen* link = find(report.peer, report.secret);
+  if (link == nullptr) return;
+  const Peer peer = link->peer;
+  BRAID_LOG_WARN("link lost: {}", report.reason.message());
+  drop_link(report.peer, report.reason);
+  if (link_lost_) link_lost_(peer, report.reason);
+}
+
+void UcxTransport::handle(FlowsListed& report) {
+  const auto found = queries_.find(report.query);
+  if (found == queries_.end()) return;
+  Query& query = found->second;
+  query.flows.insert(query.flows.end(), std::make_move_iterator(report.flows.begin()),
+                     std::make_move_iterator(report.flows.end()));
+  if (--query.loops_missing > 0) return;
+  const Query done = std::move(query);
+  queries_.erase(found);
+  done.callback(done.flows);
+}
+
+void UcxTransport::handle(AllClosed&) {
+  if (--loops_to_close_ > 0) return;
+  // Not from within the door's own handler.
+  control_loop_.defer([this, closed = std::move(closed_)] {
+    reports_.reset();
+    closed();
+  });
+}
+
+bool UcxTransport::on_control_message(const Peer& from, const proto::ControlMessage& message) {
+  BRAID_ASSERT_IN_LOOP(control_loop_);
+  switch (message.body_type()) {
+    case proto::ControlBody::FlowOpen:
+      on_flow_open(from, *message.body_as_FlowOpen());
+      return true;
+    case proto::ControlBody::FlowAccept:
+      on_flow_accept(from, *message.body_as_FlowAccept());
+      return true;
+    case proto::ControlBody::FlowRefuse:
+      on_flow_refuse(from, *message.body_as_FlowRefuse());
+      return true;
+    default:  // the other messages are not the transport's
+      return false;
+  }
+}
+
+void UcxTransport::on_flow_open(const Peer& from, const proto::FlowOpen& message) {
+  if (is_closing_) return;
+  auto offers = read_flow_open(message);
+  if (!offers) {
+    BRAID_LOG_WARN("node '{}' asks for impossible flows: {}", from.name, offers.status().message());
+    return;
+  }
+  for (auto& offer : *offers) {
+    // Nodes may have different numbers of loops: every loop of the sender finds one here.
+    auto& io = *io_transports_[offer.io_loop % io_transports_.size()];
+    FlowRefused refusal{from.id,
+                        {offer.io_loop, offer.flow, offer.generation, "too many requests at once"}};
+    if (!io.commands().send(AcceptFlow{from, message.link_secret(), std::move(offer)})) {
+      handle(refusal);
+    }
+  }
+}
+
+void UcxTransport::on_flow_accept(const Peer& from, const proto::FlowAccept& message) {
+  if (is_closing_) return;
+  auto offers = read_flow_accept(message);
+  if (!offers) {
+    BRAID_LOG_WARN("node '{}' accepts impossible flows: {}", from.name, offers.status().message());
+    return;
+  }
+  for (auto& offer : *offers) {
+    if (offer.io_loop >= io_transports_.size()) continue;
+    auto& io = *io_transports_[offer.io_loop];
+    io.commands().send(ConnectFlow{from.id, std::move(offer)});
+  }
+}
+
+void UcxTransport::on_flow_refuse(const Peer& from, const proto::FlowRefuse& message) {
+  FlowRefusal refusal = read_flow_refuse(message);
+  if (is_closing_ || refusal.io_loop >= io_transports_.size()) return;
+  auto& io = *io_transports_[refusal.io_loop];
+  io.commands().send(RefuseFlow{from.id, std::move(refusal)});
+}
+
+void UcxTransport::close(std::function<void()> closed) {
+  BRAID_ASSERT_IN_LOOP(control_loop_);
+  BRAID_ASSERT(!is_closing_, "close is called once");
+  const Status reason(StatusCode::Cancelled, "this node is going down");
+  while (!links_.empty()) drop_link(links_.begin()->first, reason);
+  is_closing_ = true;
+  closed_ = std::move(closed);
+  loops_to_close_ = io_transports_.size();
+  for (auto& io : io_transports_) io->commands().send_unbounded(CloseAll{});
+}
+
+std::string UcxTransport::description() const {
+  return fmt::format("UCX {}, {} on {}, {} flows per link and I/O loop", ucx_version(),
+                     fmt::join(options_.transports, ","), fmt::join(options_.rails, ","),
+                     options_.flows_per_link);
+}
+
+TransportCounters UcxTransport::counters() const {
+  TransportCounters sum;
+  for (const auto& io : io_transports_) {
+    const IoCounters& part = io->counters();
+    sum.bytes_sent += part.bytes_sent.load(std::memory_order_relaxed);
+    sum.bytes_received += part.bytes_received.load(std::memory_order_relaxed);
+    sum.chunks_sent += part.chunks_sent.load(std::memory_order_relaxed);
+    sum.chunks_received += part.chunks_received.load(std::memory_order_relaxed);
+    sum.chunks_resent += part.chunks_resent.load(std::memory_order_relaxed);
+    sum.chunks_rejected += part.chunks_rejected.load(std::memory_order_relaxed);
+    sum.flow_failures += part.flow_failures.load(std::memory_order_relaxed);
+    sum.flows_open += part.flows_open.load(std::memory_order_relaxed);
+  }
+  return sum;
+}
+
+void UcxTransport::query_flows(std::function<void(std::vector<FlowStatus>)> callback) {
+  BRAID_ASSERT_IN_LOOP(control_loop_);
+  if (is_closing_) {
+    control_loop_.defer([callback = std::move(callback)] { callback({}); });
+    return;
+  }
+  const uint64_t id = next_query_++;
+  queries_[id] = {std::move(callback), io_transports_.size(), {}};
+  for (auto& io : io_transports_) io->commands().send_unbounded(ListFlows{id});
+}
+
+}  // namespace braid

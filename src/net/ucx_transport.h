@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "loop/door.h"
+#include "loop/timer.h"
+#include "net/io_messages.h"
+#include "net/io_transport.h"
+#include "net/transport.h"
+
+namespace braid {
+
+// The control loop's side: carries worker addresses between the control plane and the I/O loops, and knows which links
+// are being opened or open.
+class UcxTransport final : public Transport {
+ public:
+  UcxTransport(Loop& control_loop, const std::vector<IoLoop>& io_loops, TransportOptions options,
+               std::vector<std::shared_ptr<UcxContext>> rails, ControlPlane& control_plane);
+  ~UcxTransport() override;
+
+  void open_link(NodeId peer, OpenCallback callback) override;
+  bool on_control_message(const Peer& from, const proto::ControlMessage& message) override;
+  void on_peer_lost(NodeId peer) override;
+  Links& links(size_t io_loop) override { return *io_transports_[io_loop]; }
+  void set_link_lost_callback(std::function<void(const Peer&, const Status&)> callback) override {
+    link_lost_ = std::move(callback);
+  }
+  void close(std::function<void()> closed) override;
+  std::string description() const override;
+  TransportCounters counters() const override;
+  void query_flows(std::function<void(std::vector<FlowStatus>)> callback) override;
+
+ private:
+  //  (none) ──open_link──► opening ──every loop has a flow──► open
+  //     ▲                     │ a loop has none, deadline        │ a loop has lost its last flow, peer lost
+  //     └─────────────────────┴──────────────────────────────────┘
+  struct OpeningOrOpen {
+    Peer peer;
+    uint64_t secret = 0;
+    bool is_open = false;
+    std::vector<OpenCallback> waiting;
+    std::vector<bool> loop_is_up;
+    std::unique_ptr<Timer> deadline;
+  };
+  struct Query {
+    std::function<void(std::vector<FlowStatus>)> callback;
+    size_t loops_missing = 0;
+    std::vector<FlowStatus> flows;
+  };
+
+  void handle(FlowsOffered& report);
+  void handle(FlowAccepted& report);
+  void handle(FlowRefused& report);
+  void handle(LinkTried& report);
+  void handle(LinkLost& report);
+  void handle(FlowsListed& report);
+  void handle(AllClosed& report);
+
+  void on_flow_open(const Peer& from, const proto::FlowOpen& message);
+  void on_flow_accept(const Peer& from, const proto::FlowAccept& message);
+  void on_flow_refuse(const Peer& from, const proto::FlowRefuse& message);
+  OpeningOrOpen* find(NodeId peer, uint64_t secret);
+  // Ends an attempt or a link: tells who waits, closes what there is of it on all loops.
+  void drop_link(NodeId peer, const Status& reason);
+  void finish_waiting(OpeningOrOpen& link, const Status& status);
+
+  Loop& control_loop_;
+  const TransportOptions options_;
+  const std::vector<std::shared_ptr<UcxContext>> rails_;
+  ControlPlane& control_plane_;
+  std::unique_ptr<Door<IoReport>> reports_;
+  std::vector<std::unique_ptr<IoTransport>> io_transports_;
+  std::unordered_map<NodeId, OpeningOrOpen> links_;
+  std::map<uint64_t, Query> queries_;
+  uint64_t next_query_ = 1;
+  std::function<void(const Peer&, const Status&)> link_lost_;
+  std::function<void()> closed_;
+  size_t loops_to_close_ = 0;
+  bool is_closing_ = false;
+};
+
+}  // namespace braid

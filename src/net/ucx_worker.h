@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ucp/api/ucp.h>
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/status.h"
+#include "net/ucx_context.h"
+
+namespace braid {
+
+// Takes the active messages that arrive at a worker, from whomever they come. Called from within progress().
+class UcxMessageHandler {
+ public:
+  virtual ~UcxMessageHandler() = default;
+  // `is_whole`: `payload` holds the message; otherwise its sender used a protocol that braid does not speak. Both are
+  // valid during the call only.
+  virtual void on_message(std::span<const uint8_t> header, std::span<const uint8_t> payload,
+                          bool is_whole) = 0;
+};
+
+// A UCX worker: one set of sockets, driven by its event descriptor. Used by one thread only.
+class UcxWorker {
+ public:
+  static Result<std::unique_ptr<UcxWorker>> create(std::shared_ptr<UcxContext> context);
+  UcxWorker(const UcxWorker&) = delete;
+  UcxWorker& operator=(const UcxWorker&) = delete;
+  ~UcxWorker();  // its endpoints must be closed
+
+  // Messages with `id` go to `handler`, which must outlive the worker.
+  Status set_handler(unsigned id, UcxMessageHandler& handler);
+  Result<std::vector<uint8_t>> address() const;
+
+  // Readable when there is something to progress; meaningful once arm() has returned true.
+  int event_fd() const { return event_fd_; }
+  // Does what can be done without waiting; 0 when there was nothing.
+  unsigned progress() { return ucp_worker_progress(handle_); }
+  // After progress() has returned 0: true if the caller may sleep on event_fd(), false if there is more to progress.
+  bool arm();
+
+  ucp_worker_h handle() const { return handle_; }
+  const UcxContext& context() const { return *context_; }
+
+ private:
+  UcxWorker(std::shared_ptr<UcxContext> context, ucp_worker_h handle)
+      : context_(std::move(context)), handle_(handle) {}
+
+  const std::shared_ptr<UcxContext> context_;
+  const ucp_worker_h handle_;
+  int event_fd_ = -1;
+};
+
+}  // namespace braid

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs a script of trainers/ with scripts/cluster and collects what each rank says."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+TRAINERS = Path(__file__).resolve().parent / "trainers"
+CLUSTER = str(REPOSITORY / "scripts" / "cluster")
+MARK = "RESULT "
+DEADLINE_S = 240
+
+# The shapes that every comparison runs on: ranks apart, and ranks that share nodes.
+SHAPES = ((4, 1), (2, 2))
+
+
+class Run:
+    """What a run left: exit code, all output, and the results that ranks reported."""
+
+    def __init__(self, done: subprocess.CompletedProcess[str]) -> None:
+        self.exit_code = done.returncode
+        self.output = done.stdout + done.stderr
+        self.results: dict[int, Any] = {}
+        for line in self.output.splitlines():
+            where = line.find(MARK)
+            if where >= 0:
+                result = json.loads(line[where + len(MARK) :])
+                self.results[result["rank"]] = result
+
+    def expect(self, ranks: int) -> list[Any]:
+        """The results of all ranks, in order, of a run that went well."""
+        assert self.exit_code == 0, self.output
+        assert sorted(self.results) == list(range(ranks)), self.output
+        return [self.results[rank] for rank in range(ranks)]
+
+
+def run(
+    trainer: str,
+    *arguments: str,
+    nodes: int = 1,
+    ranks_per_node: int = 2,
+    launcher: tuple[str, ...] = (sys.executable,),
+    environment: Mapping[str, str] | None = None,
+    options: tuple[str, ...] = (),
+) -> Run:
+    """`launcher trainers/TRAINER ARGUMENTS` once per rank."""
+    # More options for all runs of a test session, such as --loopback where namespaces are refused.
+    more = shlex.split(os.environ.get("BRAID_TEST_CLUSTER_OPTIONS", ""))
+    command = [
+        CLUSTER, "--nodes", str(nodes), "--ranks-per-node", str(ranks_per_node),
+        "--timeout", str(DEADLINE_S), *more, *options, "--",
+        *launcher, str(TRAINERS / trainer), *arguments,
+    ]  # fmt: skip
+    done = subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE_S + 30,
+        check=False,
+        env={**os.environ, **(environment or {})},
+    )
+    return Run(done)
+
+
+def script(name: str) -> str:
+    """An entry point that was installed along with the package under test."""
+    return str(Path(sys.executable).parent / name)

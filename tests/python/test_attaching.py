@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ways in for scripts that have never heard of braid, and that nothing changes unasked."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+from cluster_runs import run, script
+
+pytest.importorskip("torch")
+ENABLED = {"BRAID_ENABLE": "1"}
+
+
+def assert_ran_on_braid(results: list[dict], way: str) -> None:
+    for result in results:
+        assert (result["backend"], result["side"]) == ("braid", "braid")
+        assert result["total"] == len(results) ** 2  # Summed in both groups.
+        assert result["arguments"][0] == way and result["name"] == "__main__"
+        assert result["path"].endswith("/trainers")
+
+
+@pytest.mark.parametrize("way", ["gloo", "nccl", "both", "none", "mesh"])
+def test_braid_run_puts_braid_under_an_unmodified_script(way):
+    results = run("unmodified.py", way, "--flag", launcher=(script("braid-run"),)).expect(2)
+    assert_ran_on_braid(results, way)
+    assert all(result["arguments"] == [way, "--flag"] for result in results)
+
+
+def test_the_environment_switch_puts_braid_under_an_unmodified_script():
+    results = run("unmodified.py", "nccl", environment=ENABLED).expect(2)
+    assert_ran_on_braid(results, "nccl")
+
+
+def test_without_the_switch_an_installed_package_changes_nothing():
+    results = run("unmodified.py", "gloo", options=("--no-daemons",)).expect(2)
+    for result in results:
+        assert (result["backend"], result["side"]) == ("gloo", "gloo")
+        assert result["total"] == 4.0
+        assert not result["braid_loaded"]
+
+
+@pytest.mark.parametrize("with_switch", [True, False], ids=["switch", "braid-run"])
+def test_torchrun(with_switch):
+    torchrun = (
+        sys.executable, "-m", "torch.distributed.run", "--nnodes", "2", "--nproc-per-node", "2",
+    )  # fmt: skip
+    # The cluster's rank is the node; torchrun makes the ranks of the trainers.
+    rendezvous = "--node-rank $RANK --master-addr $MASTER_ADDR --master-port $MASTER_PORT"
+    more = "" if with_switch else f"--no-python {script('braid-run')}"
+    done = run(
+        "unmodified.py", "gloo", nodes=2, ranks_per_node=1,
+        launcher=("sh", "-c", f'exec {" ".join(torchrun)} {rendezvous} {more} "$@"', "sh"),
+        environment=ENABLED if with_switch else {},
+    )  # fmt: skip
+    assert_ran_on_braid(done.expect(4), "gloo")
+
+
+def test_braid_run_explains_itself():
+    done = subprocess.run(
+        [script("braid-run"), "--help"], capture_output=True, text=True, check=True
+    )
+    assert "SCRIPT" in done.stdout and "torchrun" in done.stdout
+
+
+def test_a_broken_switch_does_not_break_import_torch():
+    program = (
+        "import braid.torch.substitution as s, sys\n"
+        "def broken(): raise ValueError('broken on purpose')\n"
+        "s.enable = broken\n"
+        "from braid.torch.autoload import autoload\n"
+        "autoload()\n"
+        "print('still here')\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False,
+        env={"BRAID_ENABLE": "1", "TORCH_DEVICE_BACKEND_AUTOLOAD": "0"},
+    )  # fmt: skip
+    assert done.stdout == "still here\n", done.stderr
+    assert "braid is not in use: broken on purpose" in done.stderr

@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: Apache-2.0
+"""torch.distributed over braid gives what gloo gives."""
+
+from __future__ import annotations
+
+import pytest
+from cluster_runs import SHAPES, run
+
+pytest.importorskip("torch")
+
+
+@pytest.mark.parametrize(("nodes", "ranks_per_node"), SHAPES)
+def test_every_collective_type_and_reduction_agrees_with_gloo(nodes, ranks_per_node):
+    results = run("collectives.py", nodes=nodes, ranks_per_node=ranks_per_node).expect(4)
+    # 4 ranks, 7 types that braid has: fewer comparisons would mean that a loop ran empty.
+    assert all(result["compared"] > 900 for result in results)
+
+
+@pytest.mark.parametrize(("nodes", "ranks_per_node"), SHAPES)
+def test_objects_subgroups_meshes_and_point_to_point_work(nodes, ranks_per_node):
+    results = run("groups.py", nodes=nodes, ranks_per_node=ranks_per_node).expect(4)
+    parts = ["point_to_point", "objects", "subgroups", "mesh", "distributed_tensor"]
+    assert all(result["done"] == parts for result in results)

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a trainer is told when things go wrong, and that every script ends."""
+
+from __future__ import annotations
+
+import re
+import sys
+
+import pytest
+from cluster_runs import run
+
+pytest.importorskip("torch")
+
+KILLED = 128 + 9
+
+
+@pytest.mark.parametrize(("nodes", "ranks_per_node"), [(3, 1), (1, 3)])
+@pytest.mark.parametrize("work", ["plain", "asynchronous", "ddp"])
+def test_a_killed_rank_is_named_to_the_others(work, nodes, ranks_per_node):
+    done = run("failure.py", work, nodes=nodes, ranks_per_node=ranks_per_node)
+    assert done.exit_code == KILLED, done.output
+    assert sorted(done.results) == [0, 2], done.output
+    for result in done.results.values():
+        assert re.search(r"\brank 1\b", result["text"]), result
+        assert re.search(r"\brank 1\b", result["again"]), result
+        # DDP's reducer hands errors on as RuntimeError, whatever they were.
+        assert "DistBackendError" in (result["text"] if work == "ddp" else result["kinds"]), result
+
+
+@pytest.mark.parametrize(
+    ("how", "exit_code"),
+    [
+        ("simply", 0),
+        ("destroyed_twice_used", 0),
+        ("with_gloo_used", 0),
+        ("in_flight", 0),
+        ("forked", 0),
+        ("exit_code", 3),
+    ],
+)
+def test_a_script_ends_cleanly(how, exit_code):
+    done = run("endings.py", how, nodes=2, ranks_per_node=2)
+    assert done.exit_code == exit_code, done.output
+    assert [done.results[rank]["total"] for rank in range(4)] == [4.0] * 4, done.output
+    assert "Traceback" not in done.output, done.output
+
+
+def test_without_a_daemon_the_error_names_the_socket():
+    done = run(
+        "endings.py", "simply", ranks_per_node=1, options=("--no-daemons",),
+        launcher=("env", "BRAID_SOCKET=/nowhere/braidd.sock", sys.executable),
+    )  # fmt: skip
+    assert done.exit_code == 1, done.output
+    assert "DistBackendError" in done.output
+    assert "/nowhere/braidd.sock" in done.output

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Training with braid gives the model that gloo gives, and the same bits each time."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import pytest
+from cluster_runs import SHAPES, run
+
+torch = pytest.importorskip("torch")
+TORCH = tuple(int(n) for n in torch.__version__.split(".")[:2])
+
+
+@cache
+def with_gloo(trainer: str, *arguments: str) -> list[Any]:
+    return run(trainer, *arguments, nodes=4, ranks_per_node=1, options=("--no-daemons",)).expect(4)
+
+
+def assert_same_training(ours: list[Any], theirs: list[Any]) -> None:
+    for mine, other in zip(ours, theirs):
+        assert len(mine["losses"]) == len(other["losses"]) > 5
+        assert mine["losses"] == pytest.approx(other["losses"], rel=1e-5)
+        assert mine["norm"] == pytest.approx(other["norm"], rel=1e-5)
+    if "sample" in ours[0]:
+        mine, other = torch.tensor(ours[0]["sample"]), torch.tensor(theirs[0]["sample"])
+        assert (mine - other).norm() <= 1e-5 * other.norm()
+
+
+def assert_same_bits(results: list[Any]) -> None:
+    assert len({result["digest"] for result in results}) == 1
+
+
+DDP_VARIANTS = [
+    pytest.param((), id="plain"),
+    pytest.param(("--views",), id="gradients-as-bucket-views"),
+    pytest.param(("--unused",), id="unused-parameters"),
+]
+
+
+@pytest.mark.parametrize("variant", DDP_VARIANTS)
+@pytest.mark.parametrize("hook", [(), ("--hook",)], ids=["default", "hook"])
+@pytest.mark.parametrize(("nodes", "ranks_per_node"), SHAPES)
+def test_ddp_trains_as_with_gloo(nodes, ranks_per_node, hook, variant):
+    ours = run(
+        "ddp.py", "--backend", "braid", *hook, *variant, nodes=nodes, ranks_per_node=ranks_per_node
+    ).expect(4)
+    assert_same_bits(ours)
+    assert_same_training(ours, with_gloo("ddp.py", *variant))
+
+
+@pytest.mark.parametrize("hook", [(), ("--hook",)], ids=["default", "hook"])
+@pytest.mark.parametrize(("nodes", "ranks_per_node"), SHAPES)
+def test_two_runs_give_the_same_bits(nodes, ranks_per_node, hook):
+    runs = [
+        run("ddp.py", "--backend", "braid", *hook, nodes=nodes, ranks_per_node=ranks_per_node)
+        for _ in range(2)
+    ]
+    assert_same_bits([result for each in runs for result in each.expect(4)])
+
+
+@pytest.mark.skipif(TORCH < (2, 6), reason="this torch's FSDP2 needs CUDA")
+@pytest.mark.parametrize(("nodes", "ranks_per_node"), SHAPES)
+def test_fsdp2_trains_as_with_gloo(nodes, ranks_per_node):
+    ours = run("fsdp2.py", "braid", nodes=nodes, ranks_per_node=ranks_per_node).expect(4)
+    assert_same_bits(ours)
+    assert_same_training(ours, with_gloo("fsdp2.py", "gloo"))

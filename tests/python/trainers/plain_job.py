@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""braid.Job with nothing but Python: registered and dynamic tensors, buckets, errors."""
+
+from __future__ import annotations
+
+import os
+from array import array
+
+from report import report
+
+from braid import Collective, DType, Job, Reduction, TensorSpec
+from braid.errors import AlreadyExistsError, BraidError, InvalidArgumentError
+
+
+def floats(view: memoryview) -> list[float]:
+    return list(view.cast("f"))
+
+
+def registered(job: Job) -> None:
+    weight, bias = job.register(
+        [
+            TensorSpec("weight", DType.FLOAT32, 4, backward_order=1),
+            TensorSpec("bias", DType.FLOAT32, 2, backward_order=0),
+        ]
+    )
+    for step in range(3):
+        ticket = job.submit(weight, step, array("f", [job.rank + step] * 4))
+        job.wait(ticket)
+        assert job.test(ticket)
+        total = sum(rank + step for rank in range(job.world_size))
+        assert floats(job.result(ticket)) == [total] * 4
+        assert job.result(ticket).readonly
+        job.release(ticket)
+    memory = job.allocate(24)
+    values = memory.view().cast("f")
+    for i in range(6):
+        values[i] = i + job.rank
+    ticket = job.submit_bucket([weight, bias], 3, memory, reduction=Reduction.AVERAGE)
+    job.wait(ticket, timeout=60)
+    mean = sum(range(job.world_size)) / job.world_size
+    assert floats(job.result(ticket)) == [i + mean for i in range(6)]
+    job.release(ticket)
+    job.free(memory)
+
+
+def dynamic(job: Job) -> None:
+    stream = job.register([TensorSpec("stream", dynamic=True)])[0]
+    ticket = job.submit(
+        stream, 0, array("q", [job.rank] * 3),
+        collective=Collective.ALL_GATHER,
+    )  # fmt: skip
+    job.wait(ticket)
+    for rank in range(job.world_size):
+        assert list(job.result_of_rank(ticket, rank).cast("q")) == [rank] * 3
+    job.release(ticket)
+    ticket = job.submit(
+        stream, 1, array("i", range(2 * job.world_size)), collective=Collective.REDUCE_SCATTER
+    )
+    job.wait(ticket)
+    mine = [job.world_size * (2 * job.rank + i) for i in range(2)]
+    assert list(job.result(ticket).cast("i")) == mine
+    job.release(ticket)
+    ticket = job.submit(stream, 2, collective=Collective.BARRIER)
+    job.wait(ticket)
+    job.release(ticket)
+
+
+def wrong(job: Job) -> None:
+    for call, kind in (
+        (lambda: job.register([TensorSpec("stream", dynamic=True)]), AlreadyExistsError),
+        (lambda: job.wait(987654321), BraidError),
+        (lambda: job.submit(0, 100, memoryview(b"12345678")[::2]), InvalidArgumentError),
+    ):
+        try:
+            call()
+        except kind as error:
+            assert str(error)
+        else:
+            raise AssertionError("an error was expected")
+
+
+def main() -> None:
+    job = Job(
+        os.environ["BRAID_JOB"],
+        int(os.environ["RANK"]),
+        int(os.environ["WORLD_SIZE"]),
+        master_address=os.environ["MASTER_ADDR"],
+        timeout=60,
+    )
+    with job:
+        registered(job)
+        dynamic(job)
+        wrong(job)
+    job.close()
+    try:
+        job.submit(0, 0)
+    except InvalidArgumentError as error:
+        report(done="closed" in str(error))
+
+
+if __name__ == "__main__":
+    main()

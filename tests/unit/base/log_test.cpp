@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/log.h"
+
+#include <gtest/gtest.h>
+
+namespace braid {
+namespace {
+
+class LogTest : public ::testing::Test {
+ protected:
+  void SetUp() override { level_ = spdlog::get_level(); }
+  void TearDown() override { spdlog::set_level(level_); }
+
+  spdlog::level::level_enum level_{};
+};
+
+TEST_F(LogTest, KnowsItsLevels) {
+  for (const char* level : {"trace", "debug", "info", "warn", "error"}) {
+    EXPECT_TRUE(is_log_level(level)) << level;
+    EXPECT_TRUE(set_log_level(level).is_ok()) << level;
+  }
+  EXPECT_EQ(spdlog::get_level(), spdlog::level::err);
+}
+
+TEST_F(LogTest, RefusesALevelThatIsNone) {
+  EXPECT_FALSE(is_log_level("warning"));
+  EXPECT_FALSE(is_log_level("INFO"));
+  ASSERT_TRUE(set_log_level("warn").is_ok());
+  const Status refused = set_log_level("loud");
+  EXPECT_EQ(refused.code(), StatusCode::InvalidArgument);
+  EXPECT_EQ(refused.message(), "'loud' is no log level; use trace, debug, info, warn or error");
+  EXPECT_EQ(spdlog::get_level(), spdlog::level::warn);
+}
+
+}  // namespace
+}  // namespace braid

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/status.h"
+
+#include <gtest/gtest.h>
+#include <uv.h>
+
+#include <cerrno>
+#include <memory>
+#include <set>
+#include <string>
+
+namespace braid {
+namespace {
+
+TEST(StatusTest, IsOkWhenNothingIsSaid) {
+  const Status status;
+  EXPECT_TRUE(status.is_ok());
+  EXPECT_TRUE(static_cast<bool>(status));
+  EXPECT_EQ(status.code(), StatusCode::Ok);
+  EXPECT_EQ(status.cause(), 0);
+  EXPECT_EQ(status.to_string(), "OK");
+}
+
+TEST(StatusTest, SaysItsCodeAndItsMessage) {
+  const Status status =
+      make_status(StatusCode::Mismatch, "rank {} says {}, rank {} says {}", 0, 10, 1, 20);
+  EXPECT_FALSE(status.is_ok());
+  EXPECT_EQ(status.message(), "rank 0 says 10, rank 1 says 20");
+  EXPECT_EQ(status.to_string(), "MISMATCH: rank 0 says 10, rank 1 says 20");
+}
+
+TEST(StatusTest, ContextComesInFrontAndKeepsCodeAndCause) {
+  const Status status = Status(StatusCode::NotFound, "no such rail", 19).with_context("transport");
+  EXPECT_EQ(status.code(), StatusCode::NotFound);
+  EXPECT_EQ(status.cause(), 19);
+  EXPECT_EQ(status.message(), "transport: no such rail");
+}
+
+TEST(StatusTest, TakesTheCodeThatFitsAnErrno) {
+  const Status missing = Status::from_errno(ENOENT, "cannot open x");
+  EXPECT_EQ(missing.code(), StatusCode::NotFound);
+  EXPECT_EQ(missing.cause(), ENOENT);
+  EXPECT_EQ(missing.message(), "cannot open x: No such file or directory");
+  EXPECT_EQ(Status::from_errno(EACCES, "").code(), StatusCode::PermissionDenied);
+  EXPECT_EQ(Status::from_errno(EMFILE, "").code(), StatusCode::ResourceExhausted);
+  EXPECT_EQ(Status::from_errno(ECONNRESET, "").code(), StatusCode::Unavailable);
+  EXPECT_EQ(Status::from_errno(ETIMEDOUT, "").code(), StatusCode::DeadlineExceeded);
+  EXPECT_EQ(Status::from_errno(EADDRINUSE, "").code(), StatusCode::AlreadyExists);
+  EXPECT_EQ(Status::from_errno(EXDEV, "").code(), StatusCode::Internal);
+}
+
+TEST(StatusTest, TakesTheCodeThatFitsALibuvError) {
+  const Status refused = Status::from_uv(UV_ECONNREFUSED, "cannot connect");
+  EXPECT_EQ(refused.code(), StatusCode::Unavailable);
+  EXPECT_EQ(refused.cause(), UV_ECONNREFUSED);
+  EXPECT_EQ(refused.message(), "cannot connect: connection refused");
+  EXPECT_EQ(Status::from_uv(UV_EOF, "").code(), StatusCode::Internal);
+}
+
+TEST(StatusTest, EveryCodeHasItsOwnName) {
+  std::set<std::string> names;
+  for (uint8_t code = 0; code <= kStatusCodeMax; ++code) {
+    names.insert(status_code_name(static_cast<StatusCode>(code)));
+  }
+  EXPECT_EQ(names.size(), kStatusCodeMax + 1u);
+  EXPECT_FALSE(names.contains("UNKNOWN"));
+}
+
+Status fail_if(bool fails) {
+  return fails ? Status(StatusCode::Internal, "failed") : Status::ok();
+}
+
+Status guarded(bool fails, bool& went_on) {
+  BRAID_RETURN_IF_ERROR(fail_if(fails));
+  went_on = true;
+  return Status::ok();
+}
+
+TEST(StatusTest, ReturnIfErrorLeavesOnlyOnErrors) {
+  bool went_on = false;
+  EXPECT_EQ(guarded(true, went_on).code(), StatusCode::Internal);
+  EXPECT_FALSE(went_on);
+  EXPECT_TRUE(guarded(false, went_on).is_ok());
+  EXPECT_TRUE(went_on);
+}
+
+TEST(ResultTest, HoldsAValue) {
+  Result<std::string> result = std::string("value");
+  ASSERT_TRUE(result.is_ok());
+  EXPECT_EQ(*result, "value");
+  EXPECT_EQ(result->size(), 5u);
+  EXPECT_TRUE(result.status().is_ok());
+}
+
+TEST(ResultTest, HoldsAnError) {
+  const Result<std::string> result = Status(StatusCode::NotFound, "nothing here");
+  EXPECT_FALSE(result.is_ok());
+  EXPECT_EQ(result.status().code(), StatusCode::NotFound);
+}
+
+TEST(ResultTest, GivesAwayWhatCannotBeCopied) {
+  Result<std::unique_ptr<int>> result = std::make_unique<int>(7);
+  const std::unique_ptr<int> value = std::move(result).value();
+  ASSERT_NE(value, nullptr);
+  EXPECT_EQ(*value, 7);
+}
+
+TEST(ResultDeathTest, AValueThatIsNotThereIsABug) {
+  const Result<int> result = Status(StatusCode::NotFound, "no rail 'eth7'");
+  EXPECT_DEATH(static_cast<void>(result.value()), "no rail 'eth7'");
+}
+
+TEST(ResultDeathTest, AnErrorThatIsNoneIsABug) {
+  EXPECT_DEATH(static_cast<void>(Result<int>(Status::ok())), "needs an error");
+}
+
+}  // namespace
+}  // namespace braid

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+
+#include <thread>
+
+#include "client_fixture.h"
+#include "ipc/unix_listener.h"
+
+namespace braid {
+namespace {
+
+class OpenTest : public ClientTest {};
+
+TEST_F(OpenTest, OpensAndClosesAJob) {
+  start_daemon();
+  braid_job* job = open_job();
+  ASSERT_NE(job, nullptr);
+  EXPECT_EQ(braid_rank(job), 0u);
+  EXPECT_EQ(braid_world_size(job), 1u);
+  EXPECT_EQ(braid_close(job), BRAID_OK);
+}
+
+TEST_F(OpenTest, WithoutSocketNamesPathAndVariable) {
+  const auto options = job_options();
+  braid_job* job = nullptr;
+  EXPECT_BRAID_ERROR(braid_open(&options, &job), BRAID_ERROR_UNAVAILABLE, path_);
+  EXPECT_TRUE(message_has("BRAID_SOCKET"));
+  EXPECT_TRUE(message_has("start"));
+  EXPECT_EQ(job, nullptr);
+}
+
+TEST_F(OpenTest, SocketOfADeadDaemonSaysThatNobodyListens) {
+  const int fd = ::socket(AF_UNIX, SOCK_STREAM, 0);
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::strncpy(address.sun_path, path_.c_str(), sizeof(address.sun_path) - 1);
+  ASSERT_EQ(::bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+  ::close(fd);
+  const auto options = job_options();
+  braid_job* job = nullptr;
+  EXPECT_BRAID_ERROR(braid_open(&options, &job), BRAID_ERROR_UNAVAILABLE, "nobody listens");
+  ::unlink(path_.c_str());
+}
+
+TEST_F(OpenTest, SocketPathComesFromTheEnvironment) {
+  start_daemon();
+  ::setenv("BRAID_SOCKET", path_.c_str(), 1);
+  auto options = job_options();
+  options.socket_path = nullptr;
+  braid_job* job = open_job(options);
+  ::unsetenv("BRAID_SOCKET");
+  ASSERT_NE(job, nullptr);
+  EXPECT_EQ(braid_close(job), BRAID_OK);
+}
+
+TEST_F(OpenTest, PermissionDeniedNamesTheGroup) {
+  if (::getuid() != 0) GTEST_SKIP() << "only root can become somebody who may not";
+  start_daemon();
+  ASSERT_EQ(::chmod(directory_.c_str(), 0755), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    if (::setgid(65534) != 0 || ::setuid(65534) != 0) ::_exit(2);
+    const auto options = job_options();
+    braid_job* job = nullptr;
+    const bool right = braid_open(&options, &job) == BRAID_ERROR_PERMISSION_DENIED && message_has("group 'root'");
+    ::_exit(right ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+}
+
+TEST_F(OpenTest, RefusalCarriesTheDaemonsText) {
+  TestDaemon::Options options;
+  options.open_failure = "rank 0 of job 'job' is taken by process 77 on node 'b'";
+  start_daemon(options);
+  const auto given = job_options();
+  braid_job* job = nullptr;
+  EXPECT_BRAID_ERROR(braid_open(&given, &job), BRAID_ERROR_MISMATCH, options.open_failure);
+}
+
+// A server that speaks the frame format, but not our version.
+TEST_F(OpenTest, VersionMismatchSaysWhatToUpgrade) {
+  auto listener = UnixListener::create(path_, "", 0600);
+  ASSERT_TRUE(listener.is_ok()) << listener.status().message();
+  std::thread old_daemon([&] {
+    pollfd poll{(*listener)->fd(), POLLIN, 0};
+    ASSERT_EQ(::poll(&poll, 1, 20'000), 1);
+    const Fd socket(::accept((*listener)->fd(), nullptr, nullptr));
+    flatbuffers::FlatBufferBuilder builder;
+    const auto reply = proto::CreateHelloReplyDirect(builder, 0, "0.0.9", "old-node", "too new");
+    builder.Finish(proto::CreateClientMessage(builder, proto::ClientBody::HelloReply, reply.Union()));
+    FrameWriter writer(1 << 20);
+    ASSERT_TRUE(writer.push({builder.GetBufferPointer(), builder.GetSize()}, {}).is_ok());
+    ASSERT_TRUE(writer.flush(socket.get()).is_ok());
+  });
+  const auto options = job_options();
+  braid_job* job = nullptr;
+  EXPECT_BRAID_ERROR(braid_open(&options, &job), BRAID_ERROR_PROTOCOL, "upgrade braidd on node 'old-node'");
+  old_daemon.join();
+}
+
+TEST_F(OpenTest, ArgumentsAreNamed) {
+  braid_job* job = nullptr;
+  EXPECT_BRAID_ERROR(braid_open(nullptr, &job), BRAID_ERROR_INVALID_ARGUMENT, "braid_job_options");
+  auto options = job_options();
+  EXPECT_BRAID_ERROR(braid_open(&options, nullptr), BRAID_ERROR_INVALID_ARGUMENT, "job");
+  options.struct_size = 0;
+  EXPECT_BRAID_ERROR(braid_open(&options, &job), BRAID_ERROR_INVALID_ARGUMENT, "struct_size");
+  options = job_options();
+  options.rank = 1;
+  EXPECT_BRAID_ERROR(braid_open(&options, &job), BRAID_ERROR_INVALID_ARGUMENT, "rank is 1");
+  options = job_options();
+  options.world_size = 0;
+  EXPECT_BRAID_ERROR(braid_open(&options, &job), BRAID_ERROR_INVALID_ARGUMENT, "world_size");
+  options = job_options();
+  options.name = "";
+  EXPECT_BRAID_ERROR(braid_open(&options, &job), BRAID_ERROR_INVALID_ARGUMENT, "name");
+  options = job_options();
+  const std::string long_name(256, 'x');
+  options.name = long_name.c_str();
+  EXPECT_BRAID_ERROR(braid_open(&options, &job), BRAID_ERROR_INVALID_ARGUMENT, "name");
+  options = job_options();
+  options.master_address = nullptr;
+  EXPECT_BRAID_ERROR(braid_open(&options, &job), BRAID_ERROR_INVALID_ARGUMENT, "master_address");
+  options = job_options();
+  options.arena_bytes = UINT64_MAX;
+  EXPECT_BRAID_ERROR(braid_open(&options, &job), BRAID_ERROR_INVALID_ARGUMENT, "arena_bytes");
+  const std::string long_path(200, '/');
+  options = job_options();
+  options.socket_path = long_path.c_str();
+  EXPECT_BRAID_ERROR(braid_open(&options, &job), BRAID_ERROR_INVALID_ARGUMENT, "socket's path");
+  EXPECT_BRAID_ERROR(braid_close(nullptr), BRAID_ERROR_INVALID_ARGUMENT, "job");
+}
+
+TEST_F(OpenTest, ANewerCallersUnknownFieldsMustBeZero) {
+  start_daemon();
+  struct {
+    braid_job_options options;
+    uint64_t from_the_future;
+  } longer{job_options(), 0};
+  longer.options.struct_size = sizeof(longer);
+  braid_job* job = open_job(longer.options);
+  ASSERT_NE(job, nullptr);
+  EXPECT_EQ(braid_close(job), BRAID_OK);
+  longer.from_the_future = 1;
+  EXPECT_BRAID_ERROR(braid_open(&longer.options, &job), BRAID_ERROR_INVALID_ARGUMENT, "upgrade libbraid");
+}
+
+TEST_F(OpenTest, TwoJobsInOneProcess) {
+  start_daemon();
+  braid_job* first = open_job();
+  auto options = job_options();
+  options.name = "other";
+  braid_job* second = open_job(options);
+  ASSERT_TRUE(first != nullptr && second != nullptr);
+  EXPECT_EQ(daemon_->connections(), 2u);
+  EXPECT_EQ(register_tensor(first, "a", 4), 0u);
+  EXPECT_EQ(register_tensor(second, "a", 4), 0u);
+  EXPECT_EQ(braid_close(first), BRAID_OK);
+  const float values[4] = {1, 2, 3, 4};
+  const braid_ticket ticket = submit(second, all_reduce(0, 0, values));
+  EXPECT_EQ(braid_wait(second, ticket, 0), BRAID_OK) << braid_error_message();
+  EXPECT_EQ(braid_close(second), BRAID_OK);
+}
+
+TEST_F(OpenTest, ClosesWithoutTheDaemonsAnswer) {
+  TestDaemon::Options options;
+  options.answers_leave = false;
+  start_daemon(options);
+  braid_job* job = open_job();
+  ASSERT_NE(job, nullptr);
+  EXPECT_EQ(braid_close(job), BRAID_OK);
+}
+
+TEST_F(OpenTest, NamesOfErrors) {
+  EXPECT_STREQ(braid_error_name(BRAID_ERROR_NOT_FOUND), "BRAID_ERROR_NOT_FOUND");
+  EXPECT_STREQ(braid_error_name(BRAID_ERROR_INTERNAL), "BRAID_ERROR_INTERNAL");
+  EXPECT_STREQ(braid_error_name(-1), "BRAID_ERROR_UNKNOWN");
+  EXPECT_STREQ(braid_error_name(13), "BRAID_ERROR_UNKNOWN");
+  EXPECT_STRNE(braid_version(), "");
+}
+
+}  // namespace
+}  // namespace braid

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "test_daemon.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "proto/types.h"
+
+namespace braid {
+namespace {
+
+template <typename Body>
+void send(ClientConnection& connection, flatbuffers::FlatBufferBuilder& builder, proto::ClientBody type,
+          flatbuffers::Offset<Body> body, std::span<const int> fds = {}) {
+  builder.Finish(proto::CreateClientMessage(builder, type, body.Union()));
+  connection.send(builder, fds);
+}
+
+void send_failure(ClientConnection& connection, StatusCode code, const std::string& text) {
+  flatbuffers::FlatBufferBuilder builder;
+  send(connection, builder, proto::ClientBody::Failure,
+       proto::CreateFailureDirect(builder, static_cast<uint8_t>(code), text.c_str()));
+}
+
+}  // namespace
+
+TestDaemon::TestDaemon(Options options) : options_(std::move(options)) {
+  auto loop = Loop::create("test daemon");
+  EXPECT_TRUE(loop.is_ok());
+  loop_ = std::move(*loop);
+  door_ = std::make_unique<Door<std::function<void()>>>(*loop_, 64, [](std::function<void()>& task) { task(); });
+  ClientServerOptions server_options;
+  server_options.path = options_.path;
+  server_options.node_name = "test-node";
+  server_options.daemon_version = "0.0.1";
+  auto server = ClientServer::create(*loop_, server_options, *this);
+  EXPECT_TRUE(server.is_ok()) << server.status().message();
+  if (server) server_ = std::move(*server);
+  thread_ = std::thread([this] { loop_->run(); });
+}
+
+TestDaemon::~TestDaemon() {
+  loop_->stop();
+  thread_.join();
+  sessions_.clear();
+  server_.reset();
+  door_.reset();
+}
+
+void TestDaemon::call(std::function<void()> task) {
+  std::promise<void> done;
+  door_->send_unbounded([&] {
+    task();
+    done.set_value();
+  });
+  done.get_future().wait();
+}
+
+void TestDaemon::complete_held() {
+  call([this] {
+    holds_ = false;
+    for (auto& [id, session] : sessions_) {
+      for (const auto& entries : std::exchange(session->held, {})) complete(*session, entries);
+      session->rings->wake_client();
+    }
+  });
+}
+
+void TestDaemon::fail_jobs(const std::string& text) {
+  call([&] {
+    for (auto& [id, session] : sessions_) send_failure(*session->connection, StatusCode::JobFailed, text);
+  });
+}
+
+void TestDaemon::die() {
+  call([this] {
+    sessions_.clear();
+    server_.reset();
+  });
+}
+
+void TestDaemon::complete_unknown_ticket() {
+  call([this] {
+    for (auto& [id, session] : sessions_) {
+      EXPECT_TRUE(session->rings->push_done({999'999, 0, 0, 0}).is_ok());
+      session->rings->wake_client();
+    }
+  });
+}
+
+size_t TestDaemon::live_results() {
+  size_t count = 0;
+  call([&] {
+    for (auto& [id, session] : sessions_) {
+      on_submit(*session);  // releases do not wake the daemon
+      count += session->offset_of_ticket.size();
+    }
+  });
+  return count;
+}
+
+size_t TestDaemon::connections() {
+  size_t count = 0;
+  call([&] { count = server_->counters().connections_open; });
+  return count;
+}
+
+std::vector<uint32_t> TestDaemon::last_bucket() {
+  std::vector<uint32_t> result;
+  call([&] { result = last_bucket_; });
+  return result;
+}
+
+void TestDaemon::on_client_closed(ClientConnection& connection, const Status&) { sessions_.erase(connection.id()); }
+
+void TestDaemon::on_client_message(ClientConnection& connection, const proto::ClientMessage& message,
+                                   std::vector<Fd> fds) {
+  flatbuffers::FlatBufferBuilder builder;
+  if (const auto* open = message.body_as_OpenJob()) {
+    auto& session = sessions_[connection.id()];
+    session = std::make_unique<Session>();
+    session->connection = &connection;
+    open_job(*session, *open, std::move(fds));
+  } else if (const auto* registration = message.body_as_RegisterTensors()) {
+    Session& session = *sessions_.at(connection.id());
+    const uint32_t first = session.tensors;
+    session.tensors += registration->tensors()->size();
+    send(connection, builder, proto::ClientBody::TensorsRegistered,
+         proto::CreateTensorsRegistered(builder, first));
+  } else if (message.body_type() == proto::ClientBody::LeaveJob && options_.answers_leave) {
+    send(connection, builder, proto::ClientBody::JobLeft, proto::CreateJobLeft(builder));
+    connection.close_after_send();
+  }
+}
+
+void TestDaemon::open_job(Session& session, const proto::OpenJob& open, std::vector<Fd> fds) {
+  if (!options_.answers_open) return;
+  if (!options_.open_failure.empty()) {
+    send_failure(*session.connection, StatusCode::Mismatch, options_.open_failure);
+    session.connection->close_after_send();
+    return;
+  }
+  ASSERT_EQ(fds.size(), 4u);
+  auto arena = Segment::adopt(std::move(fds[0]), open.arena_bytes(), 1ull << 46, Segment::Access::ReadOnly, "arena");
+  ASSERT_TRUE(arena) << arena.error.message;
+  auto rings = DaemonRings::adopt(std::move(fds[1]), std::move(fds[2]), std::move(fds[3]), open.submit_capacity(),
+                                  open.done_capacity());
+  ASSERT_TRUE(rings.is_ok()) << rings.status().message();
+  auto results = Segment::create("test-result", options_.result_bytes, Segment::Access::ReadOnly);
+  ASSERT_TRUE(results) << results.error.message;
+  session.arena = std::move(arena.value);
+  session.rings = std::move(*rings);
+  session.results = std::move(results.value);
+  session.extents = ExtentAllocator(options_.result_bytes);
+  session.rank = open.rank();
+  session.world_size = open.world_size();
+  ASSERT_TRUE(session.rings->start(*loop_, [this, &session] { on_submit(session); }).is_ok());
+
+  flatbuffers::FlatBufferBuilder builder;
+  const int fd = session.results.fd();
+  send(*session.connection, builder, proto::ClientBody::JobOpened,
+       proto::CreateJobOpenedDirect(builder, 1, options_.result_bytes, &options_.block_of_rank), {&fd, 1});
+}
+
+void TestDaemon::on_submit(Session& session) {
+  if (ignores_submissions_) {
+    session.rings->stop();
+    return;
+  }
+  proto::SubmitEntry entry{};
+  while (true) {
+    const auto popped = session.rings->pop(entry);
+    ASSERT_TRUE(popped.is_ok()) << popped.status().message();
+    if (!*popped) break;
+    if (entry.kind == static_cast<uint8_t>(proto::SubmitKind::Release)) {
+      const auto found = session.offset_of_ticket.find(entry.ticket);
+      ASSERT_NE(found, session.offset_of_ticket.end()) << "ticket " << entry.ticket << " was not done";
+      session.extents.release(found->second);
+      session.offset_of_ticket.erase(found);
+      continue;
+    }
+    session.bucket.push_back(entry);
+    if (entry.more > 0) continue;
+    const auto entries = std::exchange(session.bucket, {});
+    if (holds_) {
+      session.held.push_back(entries);
+    } else {
+      complete(session, entries);
+    }
+  }
+  session.rings->wake_client();
+}
+
+void TestDaemon::complete(Session& session, const std::vector<proto::SubmitEntry>& entries) {
+  last_bucket_.clear();
+  const proto::SubmitEntry& first = entries.front();
+  const auto collective = static_cast<Collective>(first.collective);
+  uint64_t bytes = 0;
+  for (const auto& entry : entries) {
+    ASSERT_EQ(entry.ticket, first.ticket);
+    ASSERT_EQ(entry.more, entries.size() - 1 - last_bucket_.size());
+    ASSERT_EQ(entry.offset, first.offset + bytes) << "a bucket has no gaps";
+    bytes += entry.count * element_bytes(static_cast<DataType>(entry.dtype));
+    last_bucket_.push_back(entry.tensor);
+  }
+  if (collective == Collective::Barrier) bytes = 0;
+  const uint64_t block = options_.block_of_rank[session.rank];
+  const uint64_t result_bytes = collective == Collective::AllGather ? bytes * session.world_size : bytes;
+  const auto offset = session.extents.allocate(result_bytes);
+  ASSERT_TRUE(offset.has_value());
+  uint8_t* to = session.results.data() + *offset + (collective == Collective::AllGather ? block * bytes : 0);
+  const uint8_t* from =
+      session.arena.data() + first.offset + (collective == Collective::ReduceScatter ? block * bytes : 0);
+  if (bytes > 0) std::memcpy(to, from, bytes);
+  session.offset_of_ticket[first.ticket] = *offset;
+  ASSERT_TRUE(session.rings->push_done({first.ticket, *offset, result_bytes, 0}).is_ok());
+}
+
+}  // namespace braid

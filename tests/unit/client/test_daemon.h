@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <future>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "ipc/client_connection.h"
+#include "ipc/client_server.h"
+#include "ipc/daemon_rings.h"
+#include "ipc/extent_allocator.h"
+#include "ipc/segment.h"
+#include "loop/door.h"
+#include "loop/loop.h"
+
+namespace braid {
+
+// What the job layer is in the real daemon, for jobs in which only one rank speaks: results are that rank's inputs, and of an
+// all-gather only its own block is filled. On its own thread, behind the real ClientServer and DaemonRings.
+class TestDaemon final : public ClientHandler {
+ public:
+  struct Options {
+    std::string path;
+    std::vector<uint32_t> block_of_rank = {0};
+    uint64_t result_bytes = 64 << 20;
+    std::string open_failure;      // not empty: OpenJob is refused with this (MISMATCH)
+    bool answers_open = true;
+    bool answers_leave = true;
+  };
+
+  explicit TestDaemon(Options options);
+  ~TestDaemon() override;
+
+  // Operations stay in flight until release_held().
+  void hold_operations() { holds_ = true; }
+  void complete_held();
+  // The submit rings are not looked at.
+  void ignore_submissions() { ignores_submissions_ = true; }
+  // Every job fails with JOB_FAILED.
+  void fail_jobs(const std::string& text);
+  // As if the process had ended: all sockets close. The object lives on.
+  void die();
+  // A completion for a ticket that nobody has.
+  void complete_unknown_ticket();
+
+  size_t live_results();
+  size_t connections();
+  std::vector<uint32_t> last_bucket();  // tensors of the last operation, in their order
+
+ private:
+  struct Session {
+    ClientConnection* connection = nullptr;
+    Segment arena;
+    Segment results;
+    ExtentAllocator extents{0};
+    std::unique_ptr<DaemonRings> rings;
+    uint32_t rank = 0;
+    uint32_t world_size = 1;
+    uint32_t tensors = 0;
+    std::map<uint64_t, uint64_t> offset_of_ticket;
+    std::vector<proto::SubmitEntry> bucket;
+    std::vector<std::vector<proto::SubmitEntry>> held;
+  };
+
+  void on_client_message(ClientConnection& connection, const proto::ClientMessage& message,
+                         std::vector<Fd> fds) override;
+  void on_client_closed(ClientConnection& connection, const Status& reason) override;
+
+  void open_job(Session& session, const proto::OpenJob& open, std::vector<Fd> fds);
+  void on_submit(Session& session);
+  void complete(Session& session, const std::vector<proto::SubmitEntry>& entries);
+  void call(std::function<void()> task);  // on the loop; returns when it is done
+
+  Options options_;
+  std::atomic<bool> holds_ = false;
+  std::atomic<bool> ignores_submissions_ = false;
+  std::unique_ptr<Loop> loop_;
+  std::unique_ptr<Door<std::function<void()>>> door_;
+  std::unique_ptr<ClientServer> server_;
+  std::map<uint64_t, std::unique_ptr<Session>> sessions_;
+  std::vector<uint32_t> last_bucket_;
+  std::thread thread_;
+};
+
+}  // namespace braid

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "config/checks.h"
+
+#include <gtest/gtest.h>
+
+#include "config/value.h"
+
+namespace braid {
+namespace {
+
+TEST(CheckAddress, TakesIpv4Only) {
+  EXPECT_TRUE(check_address("192.0.2.7").is_ok());
+  EXPECT_TRUE(check_address("0.0.0.0").is_ok());
+  for (const char* text :
+       {"", "auto", "localhost", "192.0.2", "192.0.2.256", "::1", "192.0.2.7:80"}) {
+    EXPECT_FALSE(check_address(text).is_ok()) << text;
+  }
+  EXPECT_TRUE(check_address_or_auto("auto").is_ok());
+  EXPECT_FALSE(check_address_or_auto("Auto").is_ok());
+}
+
+TEST(CheckSocketPath, KnowsTheLimitOfUnixSockets) {
+  EXPECT_TRUE(check_socket_path("/" + std::string(106, 'a')).is_ok());
+  const Status status = check_socket_path("/" + std::string(107, 'a'));
+  EXPECT_EQ(status.message(), "is 108 bytes long; a socket's path has 107 at most");
+  for (const char* text : {"", "braidd.sock", "/run/braid/", "/s ", "@abstract"}) {
+    EXPECT_FALSE(check_socket_path(text).is_ok()) << text;
+  }
+}
+
+TEST(CheckNames, RefuseBlanksAndNothing) {
+  for (const auto check : {check_node_name, check_rail, check_transport}) {
+    EXPECT_TRUE(check("abc0").is_ok());
+    EXPECT_FALSE(check("").is_ok());
+    EXPECT_FALSE(check("a b").is_ok());
+    EXPECT_FALSE(check("a\n").is_ok());
+  }
+  EXPECT_TRUE(check_group("").is_ok());
+  EXPECT_TRUE(check_group("braid").is_ok());
+  EXPECT_FALSE(check_group("a b").is_ok());
+  EXPECT_TRUE(check_rail("mlx5_0:1").is_ok());
+  EXPECT_TRUE(check_transport("rc_v").is_ok());
+  EXPECT_FALSE(check_transport("TCP").is_ok());
+  EXPECT_FALSE(check_node_name(std::string(256, 'a')).is_ok());
+}
+
+TEST(CheckClusterKeyFile, TakesAbsolutePathsAndNothing) {
+  EXPECT_TRUE(check_cluster_key_file("").is_ok());
+  EXPECT_TRUE(check_cluster_key_file("/etc/braid/cluster.key").is_ok());
+  EXPECT_FALSE(check_cluster_key_file("cluster.key").is_ok());
+}
+
+TEST(CheckLevel, NamesTheLevels) {
+  EXPECT_TRUE(check_level("trace").is_ok());
+  EXPECT_EQ(check_level("loud").message(),
+            "'loud' is no log level; use trace, debug, info, warn or error");
+}
+
+TEST(Conflicts, DefaultsHaveNone) { EXPECT_TRUE(find_conflicts(DaemonConfig{}).empty()); }
+
+// Each case: a change of the defaults, and the key that is blamed for it.
+struct ConflictCase {
+  const char* name;
+  void (*change)(DaemonConfig&);
+  const char* key;
+};
+
+class ConflictTest : public testing::TestWithParam<ConflictCase> {};
+
+TEST_P(ConflictTest, IsFound) {
+  DaemonConfig config;
+  GetParam().change(config);
+  const auto conflicts = find_conflicts(config);
+  ASSERT_EQ(conflicts.size(), 1u);
+  EXPECT_EQ(conflicts[0].key, GetParam().key);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, ConflictTest,
+    testing::Values(
+        ConflictCase{"ListensWithoutKey", [](DaemonConfig& c) { c.control.listen = "192.0.2.1"; },
+                     "control.listen"},
+        ConflictCase{"ListensEverywhereWithoutKey",
+                     [](DaemonConfig& c) { c.control.listen = "0.0.0.0"; }, "control.listen"},
+        ConflictCase{"TimeoutBelowTwoHeartbeats",
+                     [](DaemonConfig& c) { c.control.peer_timeout_ms = 999; },
+                     "control.peer_timeout_ms"},
+        ConflictCase{"OddChunk", [](DaemonConfig& c) { c.transport.chunk_bytes = 100'000; },
+                     "transport.chunk_bytes"},
+        ConflictCase{"OddUnit", [](DaemonConfig& c) { c.collective.unit_bytes = 1'000'001; },
+                     "collective.unit_bytes"},
+        ConflictCase{
+            "WindowBelowChunk",
+            [](DaemonConfig& c) { c.transport.window_bytes = c.transport.chunk_bytes - 1; },
+            "transport.window_bytes"},
+        ConflictCase{
+            "UnitBelowChunk",
+            [](DaemonConfig& c) { c.collective.unit_bytes = c.transport.chunk_bytes - 64; },
+            "collective.unit_bytes"},
+        ConflictCase{"SamePorts", [](DaemonConfig& c) { c.metrics.port = c.control.port; },
+                     "metrics.port"}),
+    [](const auto& test) { return test.param.name; });
+
+TEST(Conflicts, AKeyOrLoopbackMakesListeningRight) {
+  DaemonConfig config;
+  config.control.listen = "192.0.2.1";
+  config.control.cluster_key_file = "/etc/braid/cluster.key";
+  EXPECT_TRUE(find_conflicts(config).empty());
+  config.control.cluster_key_file.clear();
+  config.control.listen = "127.0.0.2";
+  EXPECT_TRUE(find_conflicts(config).empty());
+}
+
+}  // namespace
+}  // namespace braid

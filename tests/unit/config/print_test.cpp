@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "config/print.h"
+
+#include <sstream>
+
+#include <gtest/gtest.h>
+
+#include "config/config_keys.h"
+#include "config/load.h"
+
+namespace braid {
+namespace {
+
+DaemonConfig changed_everywhere() {
+  DaemonConfig config;
+  config.node = {"yes", "192.0.2.1"};  // YAML has opinions about this word
+  config.control = {7000, "192.0.2.2", "/etc/braid/a#b: c.key", 100, 1000, 2000};
+  config.client = {"/tmp/s", "users", 0600, 3, 5ull << 20};
+  config.transport = {{"eth0", "eth1"}, {"rc", "tcp"}, 3, 2, 64u << 10, 1u << 20};
+  config.collective = {1ull << 20, 2, 1234, 3ull << 30};
+  config.metrics = {"192.0.2.1", 0};
+  config.log = {"trace"};
+  return config;
+}
+
+TEST(PrintConfig, IsReadBackAsTheSame) {
+  for (const DaemonConfig& config : {DaemonConfig{}, changed_everywhere()}) {
+    const LoadedConfig loaded = parse_config(print_config(config), "printed", {});
+    EXPECT_TRUE(loaded.is_ok()) << loaded.error_text();
+    EXPECT_EQ(loaded.config, config);
+  }
+}
+
+TEST(PrintConfig, HasEveryKeyWithItsHelp) {
+  const std::string printed = print_config(DaemonConfig{});
+  for (const ConfigKey& key : config_keys()) {
+    EXPECT_NE(printed.find(std::string("\n  ") + std::string(key.leaf()) + ": "), std::string::npos)
+        << key.name;
+    EXPECT_NE(printed.find(std::string("# ") + std::string(key.help.substr(0, 20))),
+              std::string::npos)
+        << key.name;
+  }
+}
+
+TEST(PrintConfig, FitsThePage) {
+  std::istringstream lines(print_config(changed_everywhere()));
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 100u) << line;
+}
+
+TEST(PrintExampleConfig, SetsNothing) {
+  const LoadedConfig loaded = parse_config(print_example_config(), "example", {});
+  EXPECT_TRUE(loaded.is_ok()) << loaded.error_text();
+  EXPECT_EQ(loaded.config, DaemonConfig{});
+}
+
+TEST(PrintExampleConfig, IsRightWhenUncommented) {
+  std::string yaml;
+  std::istringstream lines(print_example_config());
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with("  #") && !line.starts_with("  # ")) line.erase(2, 1);
+    yaml += line + '\n';
+  }
+  EXPECT_EQ(yaml.find("  #level"), std::string::npos);
+  const LoadedConfig loaded = parse_config(yaml, "example", {"log.level=debug"});
+  EXPECT_TRUE(loaded.is_ok()) << loaded.error_text();
+}
+
+}  // namespace
+}  // namespace braid

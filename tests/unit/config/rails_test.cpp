@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "config/rails.h"
+
+#include <gtest/gtest.h>
+
+namespace braid {
+namespace {
+
+using Strings = std::vector<std::string>;
+
+NetworkInterface make(const std::string& name, const std::string& address, bool is_up = true) {
+  return {.name = name, .is_up = is_up, .is_loopback = name == "lo", .address = address};
+}
+
+Network host() {
+  return {{make("lo", "127.0.0.1"), make("ib0", "", false), make("eth0", "192.0.2.2"),
+           make("eth1", "198.51.100.2"), make("eth2", "")},
+          "eth1"};
+}
+
+DaemonConfig with_rails(const Strings& rails) {
+  DaemonConfig config;
+  config.transport.rails = rails;
+  return config;
+}
+
+TEST(ResolveRails, AutoTakesTheDefaultRoute) {
+  EXPECT_EQ(resolve_rails(DaemonConfig{}, host()).value(), Strings({"eth1"}));
+}
+
+TEST(ResolveRails, AutoTakesTheFirstUsableWithoutARoute) {
+  Network network = host();
+  network.default_route.clear();
+  EXPECT_EQ(resolve_rails(DaemonConfig{}, network).value(), Strings({"eth0"}));
+  network.default_route = "eth2";  // IPv6 only
+  EXPECT_EQ(resolve_rails(DaemonConfig{}, network).value(), Strings({"eth0"}));
+}
+
+TEST(ResolveRails, AutoTakesLoopbackLast) {
+  const Network network{{make("lo", "127.0.0.1"), make("eth0", "192.0.2.2", false)}, "eth0"};
+  EXPECT_EQ(resolve_rails(DaemonConfig{}, network).value(), Strings({"lo"}));
+}
+
+TEST(ResolveRails, AutoWithoutAnyInterfaceIsExplained) {
+  EXPECT_EQ(resolve_rails(DaemonConfig{}, {}).status().message(),
+            "transport.rails: auto finds no interface that is up with an IPv4 address; the "
+            "interfaces are: none");
+}
+
+TEST(ResolveRails, NamedRailsAreKept) {
+  EXPECT_EQ(resolve_rails(with_rails({"eth1", "eth0"}), host()).value(), Strings({"eth1", "eth0"}));
+}
+
+TEST(ResolveRails, UnknownRailsAreRefusedWithTheList) {
+  const Status status = resolve_rails(with_rails({"eth0", "eth9"}), host()).status();
+  EXPECT_EQ(status.code(), StatusCode::NotFound);
+  EXPECT_EQ(status.message(),
+            "transport.rails: there is no interface 'eth9'; the interfaces are: lo (127.0.0.1), "
+            "ib0 (down), eth0 (192.0.2.2), eth1 (198.51.100.2), eth2 (no IPv4 address)");
+}
+
+TEST(ResolveRails, RailsThatAreDownOrWithoutAddressAreRefused) {
+  EXPECT_NE(resolve_rails(with_rails({"ib0"}), host()).status().message().find("'ib0' is down"),
+            std::string::npos);
+  EXPECT_NE(resolve_rails(with_rails({"eth2"}), host()).status().message().find("no IPv4 address"),
+            std::string::npos);
+}
+
+TEST(ResolveRails, DevicesOfOtherTransportsAreLeftToUcx) {
+  DaemonConfig config = with_rails({"mlx5_0:1"});
+  EXPECT_FALSE(resolve_rails(config, host()).is_ok());
+  config.transport.transports = {"rc", "tcp"};
+  EXPECT_EQ(resolve_rails(config, host()).value(), Strings({"mlx5_0:1"}));
+}
+
+TEST(ResolveAddress, AutoIsTheFirstRails) {
+  EXPECT_EQ(resolve_address(DaemonConfig{}, "eth0", host()).value(), "192.0.2.2");
+}
+
+TEST(ResolveAddress, AGivenOneIsKept) {
+  DaemonConfig config;
+  config.node.address = "203.0.113.9";
+  EXPECT_EQ(resolve_address(config, "mlx5_0:1", host()).value(), "203.0.113.9");
+}
+
+TEST(ResolveAddress, ARailWithoutAddressIsExplained) {
+  const Status status = resolve_address(DaemonConfig{}, "mlx5_0:1", host()).status();
+  EXPECT_NE(status.message().find("node.address: rail 'mlx5_0:1' has no IPv4 address"),
+            std::string::npos);
+}
+
+TEST(ResolveListen, OpensTheNetworkOnlyWithAKey) {
+  DaemonConfig config;
+  EXPECT_EQ(resolve_listen(config, "192.0.2.2"), "127.0.0.1");
+  config.control.cluster_key_file = "/k";
+  EXPECT_EQ(resolve_listen(config, "192.0.2.2"), "192.0.2.2");
+  config.control.listen = "0.0.0.0";
+  EXPECT_EQ(resolve_listen(config, "192.0.2.2"), "0.0.0.0");
+}
+
+TEST(ResolveNodeName, AutoIsTheShortHostName) {
+  const auto name = resolve_node_name(DaemonConfig{});
+  ASSERT_TRUE(name.is_ok()) << name.status().message();
+  EXPECT_FALSE(name->empty());
+  EXPECT_EQ(name->find('.'), std::string::npos);
+}
+
+TEST(ResolveNodeName, AGivenOneIsKept) {
+  DaemonConfig config;
+  config.node.name = "rack1.node7";
+  EXPECT_EQ(resolve_node_name(config).value(), "rack1.node7");
+}
+
+}  // namespace
+}  // namespace braid

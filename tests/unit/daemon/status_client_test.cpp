@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/status_client.h"
+
+#include <array>
+#include <cstring>
+#include <functional>
+#include <thread>
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "proto/client_generated.h"
+#include "proto/version.h"
+
+namespace braid {
+namespace {
+
+constexpr uint32_t kPatientMs = 30'000;
+constexpr uint32_t kImpatientMs = 100;
+
+sockaddr_un address_of(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
+  return address;
+}
+
+void write_frame(int socket, const std::vector<uint8_t>& body) {
+  const auto length = static_cast<uint32_t>(body.size());
+  std::vector<uint8_t> frame(sizeof(length) + body.size());
+  std::memcpy(frame.data(), &length, sizeof(length));
+  std::memcpy(frame.data() + sizeof(length), body.data(), body.size());
+  ASSERT_EQ(::send(socket, frame.data(), frame.size(), MSG_NOSIGNAL),
+            static_cast<ssize_t>(frame.size()));
+}
+
+// The body of the next frame; empty when the client has gone.
+std::vector<uint8_t> read_frame(int socket) {
+  uint32_t length = 0;
+  if (::recv(socket, &length, sizeof(length), MSG_WAITALL) != sizeof(length)) return {};
+  std::vector<uint8_t> body(length);
+  if (::recv(socket, body.data(), length, MSG_WAITALL) != static_cast<ssize_t>(length)) return {};
+  return body;
+}
+
+template <typename Body>
+std::vector<uint8_t> message(flatbuffers::FlatBufferBuilder& builder, proto::ClientBody type,
+                             Body body) {
+  builder.Finish(proto::CreateClientMessage(builder, type, body.Union()));
+  return {builder.GetBufferPointer(), builder.GetBufferPointer() + builder.GetSize()};
+}
+
+std::vector<uint8_t> hello_reply(uint32_t version = proto::kClientProtocolVersion) {
+  flatbuffers::FlatBufferBuilder builder;
+  const auto body = proto::CreateHelloReplyDirect(builder, version, "9.9", "node-x");
+  return message(builder, proto::ClientBody::HelloReply, body);
+}
+
+std::vector<uint8_t> status_reply(const std::string& json) {
+  flatbuffers::FlatBufferBuilder builder;
+  const auto body = proto::CreateStatusReplyDirect(builder, json.c_str());
+  return message(builder, proto::ClientBody::StatusReply, body);
+}
+
+// A socket that accepts one client and lets `serve` talk with it.
+class FakeDaemon {
+ public:
+  explicit FakeDaemon(std::function<void(int)> serve) {
+    std::string pattern = testing::TempDir() + "braid-status-XXXXXX";
+    if (::mkdtemp(pattern.data()) == nullptr) ADD_FAILURE() << "no temporary directory";
+    directory_ = pattern;
+    const sockaddr_un address = address_of(path());
+    listener_ = Fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    EXPECT_EQ(::bind(listener_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)),
+              0);
+    EXPECT_EQ(::listen(listener_.get(), 1), 0);
+    thread_ = std::thread([this, serve = std::move(serve)] {
+      const Fd client(::accept(listener_.get(), nullptr, nullptr));
+      if (client.is_valid()) serve(client.get());
+    });
+  }
+  ~FakeDaemon() {
+    ::shutdown(listener_.get(), SHUT_RDWR);
+    thread_.join();
+    ::unlink(path().c_str());
+    ::rmdir(directory_.c_str());
+  }
+  std::string path() const { return directory_ + "/s"; }
+
+ private:
+  std::string directory_;
+  Fd listener_;
+  std::thread thread_;
+};
+
+TEST(QueryStatus, ReturnsWhatTheDaemonSays) {
+  const FakeDaemon daemon([](int client) {
+    const auto hello = read_frame(client);
+    ASSERT_FALSE(hello.empty());
+    EXPECT_EQ(proto::GetClientMessage(hello.data())->body_type(), proto::ClientBody::Hello);
+    write_frame(client, hello_reply());
+    const auto query = read_frame(client);
+    ASSERT_FALSE(query.empty());
+    EXPECT_EQ(proto::GetClientMessage(query.data())->body_type(), proto::ClientBody::StatusQuery);
+    write_frame(client, status_reply("{\"version\":\"9.9\"}"));
+  });
+  const auto json = query_status(daemon.path(), kPatientMs);
+  ASSERT_TRUE(json.is_ok()) << json.status().message();
+  EXPECT_EQ(*json, "{\"version\":\"9.9\"}");
+}
+
+TEST(QueryStatus, WithoutADaemonNamesPathAndVariable) {
+  const auto json = query_status("/nonexistent/braidd.sock", kPatientMs);
+  ASSERT_FALSE(json.is_ok());
+  EXPECT_EQ(json.status().code(), StatusCode::Unavailable);
+  EXPECT_NE(json.status().message().find("/nonexistent/braidd.sock"), std::string::npos);
+  EXPECT_NE(json.status().message().find("BRAID_SOCKET"), std::string::npos);
+}
+
+TEST(QueryStatus, ASilentDaemonIsGivenUp) {
+  const FakeDaemon daemon([](int client) {
+    while (!read_frame(client).empty()) {
+    }
+  });
+  const auto json = query_status(daemon.path(), kImpatientMs);
+  ASSERT_FALSE(json.is_ok());
+  EXPECT_EQ(json.status().code(), StatusCode::DeadlineExceeded);
+}
+
+TEST(QueryStatus, ADaemonThatSkipsTheAnswerIsGivenUp) {
+  const FakeDaemon daemon([](int client) {
+    read_frame(client);
+    write_frame(client, hello_reply());
+    while (!read_frame(client).empty()) {
+    }
+  });
+  const auto json = query_status(daemon.path(), kImpatientMs);
+  ASSERT_FALSE(json.is_ok());
+  EXPECT_EQ(json.status().code(), StatusCode::DeadlineExceeded);
+}
+
+TEST(QueryStatus, ADaemonThatHangsUpIsUnavailable) {
+  const FakeDaemon daemon([](int client) {
+    read_frame(client);
+    write_frame(client, hello_reply());
+    read_frame(client);
+  });
+  const auto json = query_status(daemon.path(), kPatientMs);
+  ASSERT_FALSE(json.is_ok());
+  EXPECT_EQ(json.status().code(), StatusCode::Unavailable);
+}
+
+TEST(QueryStatus, OtherVersionsAndAnswersAreProtocolErrors) {
+  const std::vector<std::function<void(int)>> misbehaviours = {
+      [](int client) {
+        read_frame(client);
+        write_frame(client, hello_reply(proto::kClientProtocolVersion + 1));
+      },
+      [](int client) {
+        read_frame(client);
+        write_frame(client, hello_reply());
+        read_frame(client);
+        write_frame(client, hello_reply());
+      },
+      [](int client) {
+        read_frame(client);
+        write_frame(client, {1, 2, 3, 4, 5, 6, 7, 8});
+      }};
+  for (const auto& misbehaviour : misbehaviours) {
+    const FakeDaemon daemon(misbehaviour);
+    const auto json = query_status(daemon.path(), kPatientMs);
+    ASSERT_FALSE(json.is_ok());
+    EXPECT_EQ(json.status().code(), StatusCode::Protocol) << json.status().message();
+  }
+}
+
+TEST(DaemonSocketPath, PrefersWhatIsGivenThenTheVariable) {
+  ::setenv("BRAID_SOCKET", "/tmp/variable.sock", 1);
+  EXPECT_EQ(daemon_socket_path("/tmp/given.sock"), "/tmp/given.sock");
+  EXPECT_EQ(daemon_socket_path(""), "/tmp/variable.sock");
+  ::setenv("BRAID_SOCKET", "", 1);
+  EXPECT_EQ(daemon_socket_path(""), "/run/braid/braidd.sock");
+  ::unsetenv("BRAID_SOCKET");
+  EXPECT_EQ(daemon_socket_path(""), "/run/braid/braidd.sock");
+}
+
+}  // namespace
+}  // namespace braid

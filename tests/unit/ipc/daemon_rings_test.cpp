@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ipc/daemon_rings.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+
+#include "loop_runner.h"
+
+namespace braid {
+namespace {
+
+constexpr uint32_t kCapacity = 16;
+
+class DaemonRingsTest : public ::testing::Test {
+ protected:
+  DaemonRingsTest() {
+    loop_ = Loop::create("test").value();
+    const uint64_t bytes = proto::rings_bytes(kCapacity, kCapacity);
+    auto memory = Segment::create("rings", bytes, Segment::Access::ReadWrite);
+    EXPECT_TRUE(memory) << memory.error.message;
+    memory_ = std::move(memory.value);
+    view_ = create_rings(memory_.data(), kCapacity, kCapacity);
+    submit_ = {&view_.header->submit, view_.submit, kCapacity};
+    done_ = {&view_.header->done, view_.done, kCapacity};
+    submit_wake_ = Fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    done_wake_ = Fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  }
+
+  static Fd duplicate(int fd) { return Fd(::fcntl(fd, F_DUPFD_CLOEXEC, 0)); }
+
+  Result<std::unique_ptr<DaemonRings>> adopt(uint32_t submit_capacity = kCapacity) {
+    return DaemonRings::adopt(duplicate(memory_.fd()), duplicate(submit_wake_.get()), duplicate(done_wake_.get()),
+                              submit_capacity, kCapacity);
+  }
+
+  void submit(uint64_t ticket) {
+    proto::SubmitEntry entry{};
+    entry.kind = static_cast<uint8_t>(proto::SubmitKind::Operation);
+    entry.ticket = ticket;
+    ASSERT_EQ(submit_.state(), RingState::Ready);
+    submit_.write(entry);
+    submit_.publish();
+    if (submit_.take_wake_duty()) signal_eventfd(submit_wake_.get());
+  }
+
+  static bool is_readable(const Fd& fd) {
+    pollfd poll{fd.get(), POLLIN, 0};
+    return ::poll(&poll, 1, 0) == 1;
+  }
+
+  std::unique_ptr<Loop> loop_;
+  Segment memory_;
+  RingsView view_;
+  RingProducer<proto::SubmitEntry> submit_;
+  RingConsumer<proto::DoneEntry> done_;
+  Fd submit_wake_;
+  Fd done_wake_;
+};
+
+TEST_F(DaemonRingsTest, SubmissionsArriveOnTheLoop) {
+  submit(1);  // before anybody listens
+  auto rings = adopt();
+  ASSERT_TRUE(rings.is_ok()) << rings.status().message();
+  std::vector<uint64_t> tickets;
+  int calls = 0;
+  ASSERT_TRUE((*rings)
+                  ->start(*loop_,
+                          [&] {
+                            ++calls;
+                            proto::SubmitEntry entry{};
+                            for (auto more = (*rings)->pop(entry); *more; more = (*rings)->pop(entry)) {
+                              tickets.push_back(entry.ticket);
+                            }
+                          })
+                  .is_ok());
+  EXPECT_TRUE(run_until(*loop_, [&] { return tickets == std::vector<uint64_t>{1}; }));
+  submit(2);
+  submit(3);
+  EXPECT_TRUE(run_until(*loop_, [&] { return tickets == std::vector<uint64_t>{1, 2, 3}; }));
+  const int calls_so_far = calls;
+  run_rounds(*loop_);
+  EXPECT_EQ(calls, calls_so_far) << "an idle ring must not keep the loop busy";
+}
+
+TEST_F(DaemonRingsTest, WhatTheCallbackLeavesComesAgain) {
+  auto rings = adopt();
+  ASSERT_TRUE(rings.is_ok()) << rings.status().message();
+  std::vector<uint64_t> tickets;
+  ASSERT_TRUE((*rings)
+                  ->start(*loop_,
+                          [&] {
+                            proto::SubmitEntry entry{};
+                            if (*(*rings)->pop(entry)) tickets.push_back(entry.ticket);
+                          })
+                  .is_ok());
+  for (uint64_t i = 1; i <= 5; ++i) submit(i);
+  EXPECT_TRUE(run_until(*loop_, [&] { return tickets.size() == 5; }));
+}
+
+TEST_F(DaemonRingsTest, TheCallbackMayDestroyTheRings) {
+  auto rings = adopt();
+  ASSERT_TRUE(rings.is_ok()) << rings.status().message();
+  std::unique_ptr<DaemonRings> owned = std::move(*rings);
+  ASSERT_TRUE(owned->start(*loop_, [&] { owned.reset(); }).is_ok());
+  EXPECT_TRUE(run_until(*loop_, [&] { return owned == nullptr; }));
+  run_rounds(*loop_);
+}
+
+TEST_F(DaemonRingsTest, StopEndsTheCallbacks) {
+  auto rings = adopt();
+  ASSERT_TRUE(rings.is_ok()) << rings.status().message();
+  int calls = 0;
+  ASSERT_TRUE((*rings)->start(*loop_, [&] { ++calls; (*rings)->stop(); }).is_ok());
+  EXPECT_TRUE(run_until(*loop_, [&] { return calls == 1; }));
+  signal_eventfd(submit_wake_.get());
+  run_rounds(*loop_);
+  EXPECT_EQ(calls, 1);
+}
+
+TEST_F(DaemonRingsTest, CorruptIndicesAndEntriesAreProtocolErrors) {
+  auto rings = adopt();
+  ASSERT_TRUE(rings.is_ok()) << rings.status().message();
+  proto::SubmitEntry entry{};
+  view_.header->submit.tail = kCapacity + 5;
+  auto popped = (*rings)->pop(entry);
+  ASSERT_FALSE(popped.is_ok());
+  EXPECT_EQ(popped.status().code(), StatusCode::Protocol);
+  view_.header->submit.tail = 0;
+
+  proto::SubmitEntry bad{};
+  submit_.write(bad);
+  submit_.publish();
+  popped = (*rings)->pop(entry);
+  ASSERT_FALSE(popped.is_ok());
+  EXPECT_EQ(popped.status().code(), StatusCode::Protocol);
+
+  view_.header->done.head = 5;
+  EXPECT_EQ((*rings)->push_done({1, 0, 0, 0}).code(), StatusCode::Protocol);
+}
+
+TEST_F(DaemonRingsTest, CompletionsWakeASleeperOnce) {
+  auto rings = adopt();
+  ASSERT_TRUE(rings.is_ok()) << rings.status().message();
+  ASSERT_TRUE((*rings)->push_done({7, 64, 128, 0}).is_ok());
+  (*rings)->wake_client();
+  EXPECT_FALSE(is_readable(done_wake_)) << "nobody sleeps";
+  proto::DoneEntry entry{};
+  ASSERT_EQ(done_.pop(entry), RingState::Ready);
+  EXPECT_EQ(entry.ticket, 7u);
+  EXPECT_EQ(entry.result_offset, 64u);
+  EXPECT_EQ(entry.result_bytes, 128u);
+  ASSERT_TRUE(done_.prepare_sleep());
+  ASSERT_TRUE((*rings)->push_done({8, 0, 0, 0}).is_ok());
+  (*rings)->wake_client();
+  EXPECT_TRUE(is_readable(done_wake_));
+}
+
+TEST_F(DaemonRingsTest, AFullDoneRingIsAnError) {
+  auto rings = adopt();
+  ASSERT_TRUE(rings.is_ok()) << rings.status().message();
+  for (uint64_t i = 1; i <= kCapacity; ++i) ASSERT_TRUE((*rings)->push_done({i, 0, 0, 0}).is_ok());
+  EXPECT_EQ((*rings)->push_done({99, 0, 0, 0}).code(), StatusCode::ResourceExhausted);
+}
+
+TEST_F(DaemonRingsTest, AdoptRefusesWhatDoesNotFit) {
+  EXPECT_FALSE(adopt(2 * kCapacity).is_ok());
+  EXPECT_FALSE(adopt(0).is_ok());
+  EXPECT_FALSE(adopt(3).is_ok());
+  EXPECT_FALSE(
+      DaemonRings::adopt(duplicate(memory_.fd()), Fd(), duplicate(done_wake_.get()), kCapacity, kCapacity).is_ok());
+  EXPECT_FALSE(DaemonRings::adopt(duplicate(submit_wake_.get()), duplicate(submit_wake_.get()),
+                                  duplicate(done_wake_.get()), kCapacity, kCapacity)
+                   .is_ok());
+}
+
+}  // namespace
+}  // namespace braid

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "ipc/frame_reader.h"
+#include "ipc/frame_writer.h"
+
+namespace braid {
+namespace {
+
+class FrameTest : public ::testing::Test {
+ protected:
+  FrameTest() {
+    int ends[2];
+    EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends), 0);
+    near_ = Fd(ends[0]);
+    far_ = Fd(ends[1]);
+  }
+  void send_raw(std::vector<uint8_t> bytes) {
+    ASSERT_EQ(::write(near_.get(), bytes.data(), bytes.size()), static_cast<ssize_t>(bytes.size()));
+  }
+  FrameReader::Outcome read() { return reader_.read(far_.get(), kFrameBytesMax); }
+
+  Fd near_;
+  Fd far_;
+  FrameWriter writer_{64 << 20};
+  FrameReader reader_;
+};
+
+TEST_F(FrameTest, FramesKeepTheirBorders) {
+  ASSERT_TRUE(writer_.push(std::vector<uint8_t>{1, 2, 3}, {}));
+  ASSERT_TRUE(writer_.push(std::vector<uint8_t>{4}, {}));
+  ASSERT_TRUE(writer_.flush(near_.get()));
+  ASSERT_EQ(read(), FrameReader::Outcome::Frame);
+  EXPECT_EQ(reader_.take().bytes, (std::vector<uint8_t>{1, 2, 3}));
+  ASSERT_EQ(read(), FrameReader::Outcome::Frame);
+  EXPECT_EQ(reader_.take().bytes, (std::vector<uint8_t>{4}));
+  EXPECT_EQ(read(), FrameReader::Outcome::WouldBlock);
+}
+
+TEST_F(FrameTest, DescriptorsStayWithTheirFrame) {
+  const Fd a(::eventfd(0, EFD_CLOEXEC));
+  const Fd b(::eventfd(0, EFD_CLOEXEC));
+  const int first[] = {a.get()};
+  const int second[] = {a.get(), b.get(), a.get(), b.get()};
+  ASSERT_TRUE(writer_.push(std::vector<uint8_t>{1}, {}));
+  ASSERT_TRUE(writer_.push(std::vector<uint8_t>{2}, first));
+  ASSERT_TRUE(writer_.push(std::vector<uint8_t>{3}, {}));
+  ASSERT_TRUE(writer_.push(std::vector<uint8_t>{4}, second));
+  ASSERT_TRUE(writer_.flush(near_.get()));
+  const size_t expected[] = {0, 1, 0, 4};
+  for (uint8_t i = 0; i < 4; ++i) {
+    ASSERT_EQ(read(), FrameReader::Outcome::Frame);
+    const Frame frame = reader_.take();
+    EXPECT_EQ(frame.bytes[0], i + 1);
+    EXPECT_EQ(frame.fds.size(), expected[i]);
+    for (const Fd& fd : frame.fds) EXPECT_EQ(::fcntl(fd.get(), F_GETFD), FD_CLOEXEC);
+  }
+}
+
+TEST_F(FrameTest, BytesThatComeOneByOneMakeAFrame) {
+  for (const uint8_t byte : {2, 0, 0, 0, 7}) {
+    EXPECT_EQ(read(), FrameReader::Outcome::WouldBlock);
+    send_raw({byte});
+  }
+  EXPECT_EQ(read(), FrameReader::Outcome::WouldBlock);
+  EXPECT_TRUE(reader_.is_within_frame());
+  send_raw({8});
+  ASSERT_EQ(read(), FrameReader::Outcome::Frame);
+  EXPECT_EQ(reader_.take().bytes, (std::vector<uint8_t>{7, 8}));
+  EXPECT_FALSE(reader_.is_within_frame());
+}
+
+TEST_F(FrameTest, LargeFramesGoInPieces) {
+  std::vector<uint8_t> large(5 << 20);
+  for (size_t i = 0; i < large.size(); ++i) large[i] = static_cast<uint8_t>(i * 7);
+  ASSERT_TRUE(writer_.push(large, {}));
+  int pieces = 0;
+  FrameReader::Outcome outcome = FrameReader::Outcome::WouldBlock;
+  while (outcome == FrameReader::Outcome::WouldBlock && ++pieces < 100'000) {
+    ASSERT_TRUE(writer_.flush(near_.get()));
+    outcome = read();
+  }
+  ASSERT_EQ(outcome, FrameReader::Outcome::Frame);
+  EXPECT_GT(pieces, 1);
+  EXPECT_TRUE(writer_.is_empty());
+  EXPECT_EQ(reader_.take().bytes, large);
+}
+
+TEST_F(FrameTest, ImpossibleLengthsAreRefused) {
+  send_raw({0, 0, 0, 0});
+  EXPECT_EQ(read(), FrameReader::Outcome::Error);
+  EXPECT_EQ(reader_.error().cause, EPROTO);
+  FrameReader fresh;
+  send_raw({1, 0, 0, 1});
+  EXPECT_EQ(fresh.read(far_.get(), kFrameBytesMax), FrameReader::Outcome::Error);
+  EXPECT_NE(fresh.error().message.find("16777217"), std::string::npos) << fresh.error().message;
+}
+
+TEST_F(FrameTest, EndOfStreamIsSeen) {
+  send_raw({4, 0});
+  near_.reset();
+  EXPECT_EQ(read(), FrameReader::Outcome::EndOfStream);
+  EXPECT_TRUE(reader_.is_within_frame());
+}
+
+TEST_F(FrameTest, TheQueueIsBounded) {
+  FrameWriter small(100);
+  EXPECT_TRUE(small.push(std::vector<uint8_t>(90), {}));
+  const IpcError error = small.push(std::vector<uint8_t>(7), {});
+  EXPECT_EQ(error.cause, ENOSPC);
+  ASSERT_TRUE(small.flush(near_.get()));
+  EXPECT_TRUE(small.push(std::vector<uint8_t>(7), {}));
+  EXPECT_FALSE(small.push({}, {}));
+}
+
+TEST_F(FrameTest, WritingToNobodyIsAnErrorAndNoSignal) {
+  far_.reset();
+  ASSERT_TRUE(writer_.push(std::vector<uint8_t>{1}, {}));
+  EXPECT_EQ(writer_.flush(near_.get()).cause, EPIPE);
+}
+
+// Six descriptors with one frame: four are kept, the others must not stay open in this process.
+TEST_F(FrameTest, TooManyDescriptorsAreClosed) {
+  const auto open_fds = [] {
+    int count = 0;
+    for (int fd = 0; fd < 1024; ++fd) count += ::fcntl(fd, F_GETFD) >= 0 ? 1 : 0;
+    return count;
+  };
+  const Fd event(::eventfd(0, EFD_CLOEXEC));
+  uint8_t bytes[] = {1, 0, 0, 0, 9};
+  iovec part{bytes, sizeof(bytes)};
+  constexpr size_t kCount = 6;
+  alignas(cmsghdr) char control[CMSG_SPACE(kCount * sizeof(int))] = {};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof(control);
+  cmsghdr* header = CMSG_FIRSTHDR(&message);
+  header->cmsg_level = SOL_SOCKET;
+  header->cmsg_type = SCM_RIGHTS;
+  header->cmsg_len = CMSG_LEN(kCount * sizeof(int));
+  for (size_t i = 0; i < kCount; ++i) {
+    const int fd = event.get();
+    std::memcpy(CMSG_DATA(header) + i * sizeof(int), &fd, sizeof(int));
+  }
+  ASSERT_EQ(::sendmsg(near_.get(), &message, 0), static_cast<ssize_t>(sizeof(bytes)));
+  const int before = open_fds();
+  ASSERT_EQ(read(), FrameReader::Outcome::Frame);
+  EXPECT_EQ(open_fds(), before + 4);
+  EXPECT_EQ(reader_.take().fds.size(), 4u);
+  EXPECT_EQ(open_fds(), before);
+}
+
+}  // namespace
+}  // namespace braid

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ipc/rings.h"
+
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <limits>
+#include <thread>
+#include <vector>
+
+#include "base/fd.h"
+#include "proto/types.h"
+#include "proto/version.h"
+
+namespace braid {
+namespace {
+
+constexpr uint32_t kCapacity = 8;
+
+class RingsTest : public ::testing::Test {
+ protected:
+  RingsTest() : memory_(proto::rings_bytes(kCapacity, kCapacity) / sizeof(Line)) {
+    view_ = create_rings(bytes(), kCapacity, kCapacity);
+    attach();
+  }
+  void attach() {
+    producer_ = {&view_.header->submit, view_.submit, kCapacity};
+    consumer_ = {&view_.header->submit, view_.submit, kCapacity};
+  }
+  uint8_t* bytes() { return reinterpret_cast<uint8_t*>(memory_.data()); }
+  uint64_t size() const { return memory_.size() * sizeof(Line); }
+  void push(uint64_t ticket) {
+    proto::SubmitEntry entry{};
+    entry.ticket = ticket;
+    producer_.write(entry);
+    producer_.publish();
+  }
+
+  struct alignas(64) Line {
+    uint8_t bytes[64];
+  };
+  std::vector<Line> memory_;
+  RingsView view_;
+  RingProducer<proto::SubmitEntry> producer_;
+  RingConsumer<proto::SubmitEntry> consumer_;
+};
+
+TEST_F(RingsTest, ComesOutInOrderUntilEmpty) {
+  push(1);
+  push(2);
+  proto::SubmitEntry entry{};
+  ASSERT_EQ(consumer_.pop(entry), RingState::Ready);
+  EXPECT_EQ(entry.ticket, 1u);
+  ASSERT_EQ(consumer_.pop(entry), RingState::Ready);
+  EXPECT_EQ(entry.ticket, 2u);
+  EXPECT_EQ(consumer_.pop(entry), RingState::Empty);
+}
+
+TEST_F(RingsTest, FullIsSeenAndEndsWithTheNextPop) {
+  for (uint64_t i = 0; i < kCapacity; ++i) {
+    ASSERT_EQ(producer_.state(), RingState::Ready);
+    push(i);
+  }
+  EXPECT_EQ(producer_.state(), RingState::Full);
+  proto::SubmitEntry entry{};
+  ASSERT_EQ(consumer_.pop(entry), RingState::Ready);
+  EXPECT_EQ(producer_.state(), RingState::Ready);
+  EXPECT_EQ(producer_.state(2), RingState::Full);
+}
+
+TEST_F(RingsTest, SeveralEntriesAppearTogether) {
+  for (uint32_t i = 0; i < 3; ++i) {
+    proto::SubmitEntry entry{};
+    entry.ticket = i + 1;
+    producer_.write(entry, i);
+  }
+  proto::SubmitEntry entry{};
+  EXPECT_EQ(consumer_.pop(entry), RingState::Empty);
+  producer_.publish(3);
+  for (uint64_t i = 1; i <= 3; ++i) {
+    ASSERT_EQ(consumer_.pop(entry), RingState::Ready);
+    EXPECT_EQ(entry.ticket, i);
+  }
+}
+
+TEST_F(RingsTest, IndicesWrapAround) {
+  const uint32_t start = std::numeric_limits<uint32_t>::max() - 3;
+  view_.header->submit.tail = start;
+  view_.header->submit.head = start;
+  attach();
+  proto::SubmitEntry entry{};
+  for (uint64_t i = 0; i < 5 * kCapacity; ++i) {
+    ASSERT_EQ(producer_.state(kCapacity), RingState::Ready);
+    push(i);
+    ASSERT_EQ(consumer_.pop(entry), RingState::Ready);
+    ASSERT_EQ(entry.ticket, i);
+    ASSERT_EQ(consumer_.pop(entry), RingState::Empty);
+  }
+}
+
+TEST_F(RingsTest, ImpossibleIndicesOfTheOtherSideAreCorrupt) {
+  proto::SubmitEntry entry{};
+  view_.header->submit.tail = kCapacity + 1;
+  EXPECT_EQ(consumer_.pop(entry), RingState::Corrupt);
+  view_.header->submit.tail = static_cast<uint32_t>(-1);
+  EXPECT_EQ(consumer_.pop(entry), RingState::Corrupt);
+  view_.header->submit.tail = 0;
+  EXPECT_EQ(consumer_.pop(entry), RingState::Empty);
+
+  view_.header->submit.head = 1;  // more was taken than was put in
+  EXPECT_EQ(producer_.state(), RingState::Corrupt);
+  view_.header->submit.head = 0;
+  EXPECT_EQ(producer_.state(), RingState::Ready);
+}
+
+TEST_F(RingsTest, OwnIndexIsNotReadBack) {
+  push(1);
+  view_.header->submit.tail = 77;  // the other side scribbles over ours
+  push(2);
+  EXPECT_EQ(view_.header->submit.tail, 2u);
+}
+
+TEST_F(RingsTest, ASleepingConsumerIsWokenOnce) {
+  EXPECT_FALSE(producer_.take_wake_duty());
+  EXPECT_TRUE(consumer_.prepare_sleep());
+  push(1);
+  EXPECT_TRUE(producer_.take_wake_duty());
+  push(2);
+  EXPECT_FALSE(producer_.take_wake_duty());
+  EXPECT_FALSE(consumer_.prepare_sleep()) << "there is something to pop";
+  EXPECT_FALSE(producer_.take_wake_duty());
+}
+
+TEST_F(RingsTest, HeaderIsChecked) {
+  EXPECT_TRUE(check_rings(bytes(), size(), kCapacity, kCapacity).error);
+  EXPECT_FALSE(check_rings(bytes(), size(), 2 * kCapacity, kCapacity).error);
+  EXPECT_FALSE(check_rings(bytes(), size() - 64, kCapacity, kCapacity).error);
+  EXPECT_FALSE(check_rings(bytes(), size(), 0, kCapacity).error);
+  EXPECT_FALSE(check_rings(bytes(), size(), 7, kCapacity).error);
+  EXPECT_FALSE(check_rings(bytes(), size(), kCapacity, 2 * proto::kRingCapacityMax).error);
+  view_.header->version = proto::kClientProtocolVersion + 1;
+  EXPECT_FALSE(check_rings(bytes(), size(), kCapacity, kCapacity).error);
+  view_.header->version = proto::kClientProtocolVersion;
+  view_.header->magic ^= 1;
+  EXPECT_FALSE(check_rings(bytes(), size(), kCapacity, kCapacity).error);
+  view_.header->magic ^= 1;
+  view_.header->done_capacity = 2 * kCapacity;
+  EXPECT_FALSE(check_rings(bytes(), size(), kCapacity, kCapacity).error);
+}
+
+TEST(SubmitEntryTest, EnumsAreChecked) {
+  proto::SubmitEntry good{};
+  good.kind = static_cast<uint8_t>(proto::SubmitKind::Operation);
+  good.ticket = 1;
+  EXPECT_TRUE(check_submit_entry(good));
+  const auto is_refused = [&](auto change) {
+    proto::SubmitEntry bad = good;
+    change(bad);
+    return !check_submit_entry(bad);
+  };
+  EXPECT_TRUE(is_refused([](auto& entry) { entry.kind = 0; }));
+  EXPECT_TRUE(is_refused([](auto& entry) { entry.kind = 3; }));
+  EXPECT_TRUE(is_refused([](auto& entry) { entry.ticket = 0; }));
+  EXPECT_TRUE(is_refused([](auto& entry) { entry.collective = kCollectiveCount; }));
+  EXPECT_TRUE(is_refused([](auto& entry) { entry.dtype = kDataTypeCount; }));
+  EXPECT_TRUE(is_refused([](auto& entry) { entry.reduction = kReductionCount; }));
+  // A release has a ticket and nothing else.
+  EXPECT_FALSE(is_refused([](auto& entry) {
+    entry.kind = static_cast<uint8_t>(proto::SubmitKind::Release);
+    entry.dtype = 200;
+  }));
+}
+
+TEST(EventfdTest, OnlyEventfdsAreTakenAndNeverBlock) {
+  const Fd blocking(::eventfd(0, EFD_CLOEXEC));
+  EXPECT_TRUE(adopt_eventfd(blocking.get(), "wake-up"));
+  drain_eventfd(blocking.get());  // would block
+  const uint64_t full = std::numeric_limits<uint64_t>::max() - 1;
+  ASSERT_EQ(::write(blocking.get(), &full, sizeof(full)), static_cast<ssize_t>(sizeof(full)));
+  signal_eventfd(blocking.get());  // would block
+  drain_eventfd(blocking.get());
+  pollfd poll{blocking.get(), POLLIN, 0};
+  EXPECT_EQ(::poll(&poll, 1, 0), 0);
+
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  const Fd read_end(ends[0]);
+  const Fd write_end(ends[1]);
+  EXPECT_FALSE(adopt_eventfd(write_end.get(), "wake-up"));
+  EXPECT_FALSE(adopt_eventfd(-1, "wake-up"));
+}
+
+// Both sides sleep and wake through the whole protocol; a lost wake-up would hang, which the poll's limit turns into a failure.
+TEST_F(RingsTest, TwoThreadsHammerWithSleepAndWake) {
+  constexpr uint64_t kEntries = 50'000;
+  constexpr int kPatienceMs = 20'000;
+  const Fd wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  std::thread producer([&] {
+    for (uint64_t i = 1; i <= kEntries;) {
+      if (producer_.state() == RingState::Ready) {
+        push(i++);
+        if (producer_.take_wake_duty()) signal_eventfd(wake.get());
+      } else {
+        std::this_thread::yield();
+      }
+    }
+  });
+  uint64_t expected = 1;
+  bool in_time = true;
+  proto::SubmitEntry entry{};
+  while (expected <= kEntries && in_time) {
+    switch (consumer_.pop(entry)) {
+      case RingState::Ready:
+        in_time = entry.ticket == expected++;
+        break;
+      case RingState::Empty:
+        if (consumer_.prepare_sleep()) {
+          pollfd poll{wake.get(), POLLIN, 0};
+          in_time = ::poll(&poll, 1, kPatienceMs) == 1;
+          drain_eventfd(wake.get());
+        }
+        break;
+      case RingState::Full:
+      case RingState::Corrupt:
+        in_time = false;
+    }
+  }
+  EXPECT_TRUE(in_time) << "stuck or wrong at entry " << expected;
+  if (!in_time) view_.header->submit.head = static_cast<uint32_t>(kEntries);  // lets the producer end
+  EXPECT_EQ(expected, kEntries + 1);
+  producer.join();
+}
+
+}  // namespace
+}  // namespace braid

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ipc/segment.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "temporary_directory.h"
+
+namespace braid {
+namespace {
+
+constexpr uint64_t kBytes = 1 << 20;
+
+Fd duplicate(int fd) { return Fd(::fcntl(fd, F_DUPFD_CLOEXEC, 0)); }
+
+IpcError adopt_error(Fd fd, uint64_t bytes = kBytes, uint64_t bytes_max = kBytes) {
+  auto segment = Segment::adopt(std::move(fd), bytes, bytes_max, Segment::Access::ReadOnly, "input arena");
+  EXPECT_FALSE(segment);
+  EXPECT_NE(segment.error.message.find("input arena"), std::string::npos) << segment.error.message;
+  return segment.error;
+}
+
+TEST(SegmentTest, WhatOneSideWritesTheOtherReads) {
+  auto made = Segment::create("test", kBytes, Segment::Access::ReadOnly);
+  ASSERT_TRUE(made) << made.error.message;
+  auto adopted = Segment::adopt(duplicate(made.value.fd()), kBytes, kBytes, Segment::Access::ReadOnly, "test");
+  ASSERT_TRUE(adopted) << adopted.error.message;
+  std::memcpy(made.value.data() + 4096, "hello", 6);
+  EXPECT_STREQ(reinterpret_cast<const char*>(adopted.value.data() + 4096), "hello");
+}
+
+TEST(SegmentTest, SizeIsSealed) {
+  auto made = Segment::create("test", kBytes, Segment::Access::ReadWrite);
+  ASSERT_TRUE(made) << made.error.message;
+  EXPECT_EQ(::ftruncate(made.value.fd(), 4096), -1);
+  EXPECT_EQ(errno, EPERM);
+  EXPECT_EQ(::ftruncate(made.value.fd(), 2 * kBytes), -1);
+  EXPECT_EQ(errno, EPERM);
+  EXPECT_EQ(::fcntl(made.value.fd(), F_ADD_SEALS, F_SEAL_WRITE), -1);
+}
+
+TEST(SegmentTest, PeersMayWriteOnlyWhereTheyShould) {
+  auto made = Segment::create("test", kBytes, Segment::Access::ReadOnly);
+  ASSERT_TRUE(made) << made.error.message;
+  auto writable = Segment::adopt(duplicate(made.value.fd()), kBytes, kBytes, Segment::Access::ReadWrite, "test");
+  EXPECT_FALSE(writable);
+  EXPECT_EQ(::pwrite(made.value.fd(), "x", 1, 0), -1);
+  made.value.data()[0] = 1;  // its maker still may
+
+  auto shared = Segment::create("test", kBytes, Segment::Access::ReadWrite);
+  ASSERT_TRUE(shared) << shared.error.message;
+  auto other = Segment::adopt(duplicate(shared.value.fd()), kBytes, kBytes, Segment::Access::ReadWrite, "test");
+  ASSERT_TRUE(other) << other.error.message;
+  other.value.data()[17] = 42;
+  EXPECT_EQ(shared.value.data()[17], 42);
+}
+
+TEST(SegmentTest, ReserveGetsMemoryWithinTheSegmentOnly) {
+  auto made = Segment::create("test", 64 * kBytes, Segment::Access::ReadOnly);
+  ASSERT_TRUE(made) << made.error.message;
+  struct stat before {};
+  ASSERT_EQ(::fstat(made.value.fd(), &before), 0);
+  EXPECT_EQ(before.st_blocks, 0);
+  EXPECT_TRUE(made.value.reserve(kBytes, 10 * kBytes));
+  struct stat after {};
+  ASSERT_EQ(::fstat(made.value.fd(), &after), 0);
+  EXPECT_EQ(static_cast<uint64_t>(after.st_blocks) * 512, 10 * kBytes);
+  EXPECT_FALSE(made.value.reserve(64 * kBytes, 1));
+  EXPECT_FALSE(made.value.reserve(1, UINT64_MAX));
+}
+
+TEST(SegmentTest, CreateRefusesImpossibleSizes) {
+  EXPECT_FALSE(Segment::create("test", 0, Segment::Access::ReadOnly));
+  EXPECT_FALSE(Segment::create("test", UINT64_MAX, Segment::Access::ReadOnly));
+}
+
+TEST(SegmentTest, RefusesAnotherSizeThanAnnounced) {
+  auto made = Segment::create("test", kBytes, Segment::Access::ReadOnly);
+  ASSERT_TRUE(made) << made.error.message;
+  EXPECT_NE(adopt_error(duplicate(made.value.fd()), kBytes / 2).message.find("announced"), std::string::npos);
+  EXPECT_NE(adopt_error(duplicate(made.value.fd()), 2 * kBytes, 4 * kBytes).message.find("announced"),
+            std::string::npos);
+}
+
+TEST(SegmentTest, RefusesMoreThanTheLimit) {
+  auto made = Segment::create("test", kBytes, Segment::Access::ReadOnly);
+  ASSERT_TRUE(made) << made.error.message;
+  EXPECT_NE(adopt_error(duplicate(made.value.fd()), kBytes, kBytes - 1).message.find("allowed"), std::string::npos);
+  EXPECT_NE(adopt_error(duplicate(made.value.fd()), 0).message.find("allowed"), std::string::npos);
+}
+
+TEST(SegmentTest, RefusesAMemfdThatMayShrink) {
+  Fd fd(::memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  ASSERT_EQ(::ftruncate(fd.get(), kBytes), 0);
+  EXPECT_NE(adopt_error(duplicate(fd.get())).message.find("shrink"), std::string::npos);
+  ASSERT_EQ(::fcntl(fd.get(), F_ADD_SEALS, F_SEAL_GROW), 0);
+  EXPECT_NE(adopt_error(std::move(fd)).message.find("shrink"), std::string::npos);
+}
+
+TEST(SegmentTest, RefusesWhatIsNoMemfd) {
+  const TemporaryDirectory directory;
+  Fd file(::open(directory.file("file").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  ASSERT_EQ(::ftruncate(file.get(), kBytes), 0);
+  EXPECT_FALSE(adopt_error(std::move(file)));  // on a tmpfs it has seals, but none that keeps it from shrinking
+
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  const Fd write_end(ends[1]);
+  EXPECT_NE(adopt_error(Fd(ends[0])).message.find("memfd"), std::string::npos);
+  EXPECT_NE(adopt_error(Fd(::open("/dev/zero", O_RDWR | O_CLOEXEC))).message.find("memfd"), std::string::npos);
+  EXPECT_FALSE(adopt_error(Fd()));
+}
+
+TEST(SegmentTest, MovesItsMemory) {
+  auto made = Segment::create("test", kBytes, Segment::Access::ReadOnly);
+  ASSERT_TRUE(made) << made.error.message;
+  uint8_t* data = made.value.data();
+  Segment moved = std::move(made.value);
+  EXPECT_EQ(moved.data(), data);
+  EXPECT_TRUE(made.value.is_empty());
+  moved = Segment();
+  EXPECT_TRUE(moved.is_empty());
+  EXPECT_EQ(moved.size(), 0u);
+}
+
+}  // namespace
+}  // namespace braid

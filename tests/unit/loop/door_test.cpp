@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "loop/door.h"
+
+#include <map>
+#include <memory>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "loop_testing.h"
+
+namespace braid {
+namespace {
+
+class DoorTest : public testing::LoopTest {};
+
+TEST_F(DoorTest, MessagesComeInOrderAndOnlyOnTheLoop) {
+  std::vector<int> got;
+  Door<int> door(*loop_, 10, [&](int& message) { got.push_back(message); });
+  for (int i = 0; i < 5; ++i) ASSERT_TRUE(door.send(i));
+  EXPECT_TRUE(got.empty());
+  run_until([&] { return got.size() == 5; });
+  EXPECT_EQ(got, (std::vector<int>{0, 1, 2, 3, 4}));
+}
+
+TEST_F(DoorTest, RefusesWhatIsOverItsCapacity) {
+  std::vector<int> got;
+  Door<int> door(*loop_, 2, [&](int& message) { got.push_back(message); });
+  EXPECT_TRUE(door.send(1));
+  EXPECT_TRUE(door.send(2));
+  EXPECT_FALSE(door.send(3));
+  run_until([&] { return got.size() == 2; });
+  EXPECT_TRUE(door.send(4));
+  run_until([&] { return got.size() == 3; });
+  EXPECT_EQ(got, (std::vector<int>{1, 2, 4}));
+}
+
+TEST_F(DoorTest, NeverRefusesUnboundedMessages) {
+  std::vector<int> got;
+  Door<int> door(*loop_, 1, [&](int& message) { got.push_back(message); });
+  EXPECT_TRUE(door.send(1));
+  door.send_unbounded(2);
+  EXPECT_FALSE(door.send(3));
+  door.send_unbounded(4);
+  run_until([&] { return got.size() == 3; });
+  EXPECT_EQ(got, (std::vector<int>{1, 2, 4}));
+}
+
+TEST_F(DoorTest, DrainedByHandThereIsNothingLeftForTheLoop) {
+  std::vector<int> got;
+  Door<int> door(*loop_, 10, [&](int& message) { got.push_back(message); });
+  door.drain();
+  EXPECT_TRUE(got.empty());
+  ASSERT_TRUE(door.send(1));
+  ASSERT_TRUE(door.send(2));
+  door.drain();
+  EXPECT_EQ(got, (std::vector<int>{1, 2}));
+  run_rounds();
+  EXPECT_EQ(got.size(), 2u);
+  ASSERT_TRUE(door.send(3));  // and it still wakes the loop
+  run_until([&] { return got.size() == 3; });
+}
+
+TEST_F(DoorTest, AHandlerMaySendToItsOwnDoor) {
+  std::vector<int> got;
+  std::unique_ptr<Door<int>> door;
+  door = std::make_unique<Door<int>>(*loop_, 10, [&](int& message) {
+    got.push_back(message);
+    if (message < 3) {
+      EXPECT_TRUE(door->send(message + 1));
+    }
+  });
+  ASSERT_TRUE(door->send(0));
+  run_until([&] { return got.size() == 4; });
+  EXPECT_EQ(got, (std::vector<int>{0, 1, 2, 3}));
+}
+
+TEST_F(DoorTest, CarriesWhatCannotBeCopied) {
+  int got = 0;
+  Door<std::unique_ptr<int>> door(*loop_, 1, [&](std::unique_ptr<int>& message) { got = *message; });
+  ASSERT_TRUE(door.send(std::make_unique<int>(7)));
+  run_until([&] { return got == 7; });
+}
+
+TEST_F(DoorTest, EveryThreadsMessagesComeAllAndInItsOrder) {
+  constexpr int kThreads = 4;
+  constexpr int kMessages = 5000;
+  struct Message {
+    int thread;
+    int number;
+  };
+  std::map<int, std::vector<int>> got;
+  size_t total = 0;
+  Door<Message> door(*loop_, 64, [&](Message& message) {
+    EXPECT_TRUE(loop_->is_in_loop());
+    got[message.thread].push_back(message.number);
+    if (++total == kThreads * kMessages) loop_->stop();
+  });
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&door, t] {
+      for (int i = 0; i < kMessages;) {
+        if (door.send({t, i})) {
+          ++i;
+        } else {
+          std::this_thread::yield();
+        }
+      }
+    });
+  }
+  run();
+  for (std::thread& thread : threads) thread.join();
+  ASSERT_EQ(got.size(), static_cast<size_t>(kThreads));
+  for (const auto& [thread, numbers] : got) {
+    ASSERT_EQ(numbers.size(), static_cast<size_t>(kMessages));
+    for (int i = 0; i < kMessages; ++i) ASSERT_EQ(numbers[static_cast<size_t>(i)], i);
+  }
+}
+
+TEST_F(DoorTest, WhatWasSentToADoorThatHasGoneIsForgotten) {
+  int calls = 0;
+  {
+    Door<int> door(*loop_, 4, [&](int&) { ++calls; });
+    ASSERT_TRUE(door.send(1));
+  }
+  run_rounds();
+  EXPECT_EQ(calls, 0);
+}
+
+}  // namespace
+}  // namespace braid

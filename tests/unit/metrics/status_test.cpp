@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "metrics/status.h"
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+namespace braid {
+namespace {
+
+DaemonStatus sample() {
+  DaemonStatus status;
+  status.version = "0.1.0";
+  status.node = {"node-a", "00000000000000ff", "192.0.2.1"};
+  status.uptime_seconds = 12.5;
+  status.transport = "UCX 1.13.1, tcp on eth0";
+  status.rails = {"eth0"};
+  status.flows = {{"node-b", "out", 0, 1, "eth0", "open", 100, 7, 2}};
+  status.jobs = {{"train",
+                  3,
+                  "running",
+                  4,
+                  {{"node-a", "192.0.2.1", {0, 1}}},
+                  {{0, 4711, 1000}},
+                  10,
+                  5,
+                  1,
+                  UINT64_MAX}};
+  status.peers = {{"node-b", "192.0.2.2", 7410}};
+  status.counters = {{"chunks_sent", 42}};
+  return status;
+}
+
+TEST(DaemonStatus, HasTheDocumentedShape) {
+  const auto json = nlohmann::json::parse(to_json(sample()));
+  EXPECT_EQ(json, nlohmann::json::parse(R"({
+    "version": "0.1.0",
+    "node": {"name": "node-a", "id": "00000000000000ff", "address": "192.0.2.1"},
+    "uptime_seconds": 12.5,
+    "transport": "UCX 1.13.1, tcp on eth0",
+    "rails": ["eth0"],
+    "flows": [{"peer": "node-b", "direction": "out", "io_loop": 0, "flow": 1, "rail": "eth0",
+               "state": "open", "bytes_sent": 100, "bytes_received": 7, "failures": 2}],
+    "jobs": [{"name": "train", "epoch": 3, "state": "running", "world_size": 4,
+              "nodes": [{"name": "node-a", "address": "192.0.2.1", "ranks": [0, 1]}],
+              "local_ranks": [{"rank": 0, "pid": 4711, "uid": 1000}],
+              "operations_done": 10, "steps_done": 5, "operations_pending": 1,
+              "bytes": 18446744073709551615}],
+    "peers": [{"name": "node-b", "address": "192.0.2.2", "port": 7410}],
+    "counters": {"chunks_sent": 42}})"));
+}
+
+TEST(DaemonStatus, IsReadBack) {
+  const std::string json = to_json(sample());
+  EXPECT_EQ(to_json(parse_status(json).value()), json);
+  EXPECT_EQ(to_json(parse_status(to_json({})).value()), to_json({}));
+}
+
+TEST(DaemonStatus, NamesThatAreNoUtf8DoNotFailIt) {
+  DaemonStatus status;
+  status.jobs.resize(1);
+  status.jobs[0].name = "caf\xe9";
+  EXPECT_TRUE(parse_status(to_json(status)).is_ok());
+}
+
+TEST(ParseStatus, TakesOlderAndNewerDaemons) {
+  const auto status = parse_status(R"({"version": "9.0", "node": {"name": "a"}, "new": [1]})");
+  ASSERT_TRUE(status.is_ok()) << status.status().message();
+  EXPECT_EQ(status->version, "9.0");
+  EXPECT_EQ(status->node.name, "a");
+  EXPECT_TRUE(status->flows.empty());
+}
+
+TEST(ParseStatus, RefusesOtherThings) {
+  for (const char* text : {"", "{", "[]", "3", R"({"flows": 3})", R"({"node": {"name": 3}})",
+                           R"({"version": null})"}) {
+    const auto status = parse_status(text);
+    ASSERT_FALSE(status.is_ok()) << text;
+    EXPECT_EQ(status.status().code(), StatusCode::Protocol);
+  }
+}
+
+}  // namespace
+}  // namespace braid

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+
+#include "transport_testing.h"
+
+namespace braid::testing {
+namespace {
+
+bool at_least_once(const std::map<uint64_t, int>& times, uint64_t count) {
+  return times.size() == count && times.rbegin()->first == count - 1;
+}
+
+uint64_t open_flows(TwoNodes& nodes) { return nodes.a->transport().counters().flows_open; }
+
+TEST(FlowFailure, ChunksOfADeadFlowGoOverTheOthersAndItIsOpenedAgain) {
+  TwoNodes nodes;
+  ASSERT_TRUE(nodes.open());
+  ASSERT_EQ(open_flows(nodes), 4u);
+  constexpr uint64_t kChunks = 2000;
+  const auto source = std::make_shared<RecordingSource>(32 << 10);
+  nodes.submit(source, 0, kChunks);
+  ASSERT_TRUE(nodes.run_until([&] { return source->settled.size() > 100; }));
+  const auto sockets = connected_sockets();
+  ASSERT_EQ(sockets.size(), 8u) << "four flows, both ends";
+  ::shutdown(sockets.front(), SHUT_RDWR);
+
+  ASSERT_TRUE(nodes.run_until([&] { return source->settled.size() == kChunks; }));
+  EXPECT_TRUE(each_exactly(source->settled, kChunks, 1));
+  EXPECT_TRUE(source->not_settled.empty());
+  EXPECT_TRUE(at_least_once(nodes.b->sink.arrived, kChunks));
+  EXPECT_EQ(nodes.b->sink.corrupt, 0u);
+  ASSERT_TRUE(nodes.run_until([&] {
+    return open_flows(nodes) == 4 && nodes.a->transport().counters().flow_failures == 1;
+  }));
+  const auto flows = nodes.flows(*nodes.a);
+  EXPECT_EQ(std::count_if(flows.begin(), flows.end(),
+                          [](const FlowStatus& flow) { return flow.failures == 1; }),
+            1);
+}
+
+TEST(FlowFailure, SurvivesTheLossOfEveryFlowAtOnceAgainAndAgain) {
+  TwoNodes nodes;
+  ASSERT_TRUE(nodes.open());
+  constexpr uint64_t kChunks = 3000;
+  const auto source = std::make_shared<RecordingSource>(32 << 10);
+  nodes.submit(source, 0, kChunks);
+  for (size_t round = 1; round <= 3; ++round) {
+    ASSERT_TRUE(nodes.run_until([&] { return source->settled.size() > round * 500; }));
+    const auto sockets = connected_sockets();
+    ASSERT_FALSE(sockets.empty());
+    for (const int socket : sockets) ::shutdown(socket, SHUT_RDWR);
+  }
+  ASSERT_TRUE(nodes.run_until([&] { return source->settled.size() == kChunks; }));
+  EXPECT_TRUE(each_exactly(source->settled, kChunks, 1));
+  EXPECT_TRUE(source->not_settled.empty());
+  EXPECT_TRUE(at_least_once(nodes.b->sink.arrived, kChunks));
+  EXPECT_GE(nodes.a->transport().counters().flow_failures, 3u);
+  EXPECT_GT(nodes.a->transport().counters().chunks_resent, 0u);
+}
+
+TEST(FlowFailure, ChunksSentButNotAcknowledgedAreSentAgain) {
+  TwoNodes nodes;
+  ASSERT_TRUE(nodes.open());
+  nodes.b_stands_still = true;
+  const auto source = std::make_shared<RecordingSource>(1024);
+  nodes.submit(source, 0, 8);
+  ASSERT_TRUE(nodes.run_until([&] { return source->given == 8; }));
+  for (const int socket : connected_sockets()) ::shutdown(socket, SHUT_RDWR);
+  nodes.b_stands_still = false;
+  ASSERT_TRUE(nodes.run_until([&] { return source->settled.size() == 8; }));
+  EXPECT_TRUE(each_exactly(source->settled, 8, 1));
+  EXPECT_TRUE(at_least_once(nodes.b->sink.arrived, 8));
+}
+
+TEST(FlowFailure, AChunkThatWasOutIsSettledEvenIfItsOperationIsOverByThen) {
+  TwoNodes nodes;
+  ASSERT_TRUE(nodes.open());
+  nodes.b_stands_still = true;
+  const auto source = std::make_shared<RecordingSource>(1024);
+  nodes.submit(source, 0, 8);
+  ASSERT_TRUE(nodes.run_until([&] { return source->given == 8; }));
+  source->is_over = true;
+  for (const int socket : connected_sockets()) ::shutdown(socket, SHUT_RDWR);
+  nodes.b_stands_still = false;
+  ASSERT_TRUE(nodes.run_until(
+      [&] { return source->settled.size() + source->not_settled.size() == 8; }));
+}
+
+TEST(FlowFailure, ALinkThatCannotBeOpenedAgainIsLost) {
+  auto options = TwoNodes::default_options();
+  options.open_timeout_ms = 400;
+  TwoNodes nodes(options);
+  ASSERT_TRUE(nodes.open());
+  std::string lost;
+  Status reason;
+  nodes.a->transport().set_link_lost_callback([&](const Peer& peer, const Status& why) {
+    lost = peer.name;
+    reason = why;
+  });
+  nodes.b_stands_still = true;
+  const auto source = std::make_shared<RecordingSource>(64 << 10);
+  nodes.submit(source, 0, 50);
+  for (int i = 0; i < 100; ++i) nodes.step();
+  nodes.b->control.is_silent = true;
+  for (const int socket : connected_sockets()) ::shutdown(socket, SHUT_RDWR);
+  ASSERT_TRUE(nodes.run_until([&] { return !lost.empty(); }));
+  EXPECT_EQ(lost, "node2");
+  EXPECT_NE(reason.message().find("node2"), std::string::npos);
+  EXPECT_TRUE(each_exactly(source->not_settled, 50, 1));
+  EXPECT_EQ(nodes.a->link_to(*nodes.b), nullptr);
+  nodes.b_stands_still = false;
+  nodes.b->control.is_silent = false;
+  EXPECT_TRUE(nodes.open());
+}
+
+TEST(FlowFailure, AnIncomingFlowThatNobodyUsesIsGivenUp) {
+  auto options = TwoNodes::default_options();
+  options.open_timeout_ms = 200;
+  TwoNodes nodes(options);
+  nodes.b->control.is_silent = true;
+  ASSERT_FALSE(nodes.open());
+  ASSERT_TRUE(nodes.run_until([&] { return nodes.flows(*nodes.b).empty(); }));
+}
+
+}  // namespace
+}  // namespace braid::testing

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "transport_testing.h"
+
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <filesystem>
+
+namespace braid::testing {
+
+OutgoingChunk RecordingSource::chunk(const std::shared_ptr<RecordingSource>& source,
+                                     uint64_t cookie) {
+  OutgoingChunk made;
+  made.header.magic = proto::kChunkMagic;
+  made.header.version = proto::kChunkVersion;
+  made.header.phase = static_cast<uint8_t>(proto::Phase::AllGather);
+  made.header.step = cookie;
+  made.header.bytes = static_cast<uint32_t>(source->chunk_bytes_);
+  made.source = source;
+  made.cookie = cookie;
+  return made;
+}
+
+std::span<const uint8_t> RecordingSource::chunk_bytes(const OutgoingChunk& chunk) {
+  if (is_over) return {};
+  ++given;
+  auto& bytes = bytes_[chunk.cookie];
+  bytes.resize(chunk_bytes_);
+  for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = byte_of(chunk.cookie, i);
+  return bytes;
+}
+
+void RecordingSource::on_chunk_settled(const OutgoingChunk& chunk, bool acknowledged) {
+  ++(acknowledged ? settled : not_settled)[chunk.cookie];
+  bytes_.erase(chunk.cookie);  // a sanitizer sees it if anything reads them later
+  if (on_settled) on_settled();
+}
+
+void RecordingSink::on_chunk(NodeId from, const proto::ChunkHeader& header,
+                             std::span<const uint8_t> payload) {
+  last_from = from;
+  ++arrived[header.step];
+  for (size_t i = 0; i < payload.size(); ++i) {
+    if (payload[i] != RecordingSource::byte_of(header.step, i)) {
+      ++corrupt;
+      break;
+    }
+  }
+  if (on_arrived) on_arrived();
+}
+
+const Peer* FakeControlPlane::find(NodeId id) const {
+  return other != nullptr && other->id() == id ? &other->control.self() : nullptr;
+}
+
+Status FakeControlPlane::send(NodeId to, flatbuffers::FlatBufferBuilder& message) {
+  if (find(to) == nullptr) return {StatusCode::Unavailable, "not connected"};
+  sent.emplace_back(message.GetBufferPointer(), message.GetBufferPointer() + message.GetSize());
+  if (is_silent) return Status::ok();
+  loop_.defer([this, bytes = sent.back()] {
+    if (other == nullptr) return;
+    EXPECT_TRUE(other->transport().on_control_message(self_, *proto::GetControlMessage(bytes.data())));
+  });
+  return Status::ok();
+}
+
+FakeNode::FakeNode(Loop& control_loop, NodeId id, const TransportOptions& options)
+    : io_loop(std::move(Loop::create("io " + std::to_string(id))).value()),
+      control(control_loop, {id, "node" + std::to_string(id), "127.0.0.1", 7410}) {
+  auto made = Transport::create(control_loop, {{io_loop.get(), &sink}}, options, control);
+  transport_ = std::move(made).value();
+}
+
+FakeNode::~FakeNode() = default;
+
+TransportOptions TwoNodes::default_options() {
+  TransportOptions options;
+  options.rails = {"lo"};
+  options.transports = {"tcp"};
+  options.flows_per_link = 4;
+  options.chunk_bytes = 64 << 10;
+  options.window_bytes = 256 << 10;
+  return options;
+}
+
+TwoNodes::TwoNodes(const TransportOptions& options)
+    : control_loop(std::move(Loop::create("control")).value()),
+      a(std::make_unique<FakeNode>(*control_loop, 1, options)),
+      b(std::make_unique<FakeNode>(*control_loop, 2, options)) {
+  a->control.other = b.get();
+  b->control.other = a.get();
+}
+
+TwoNodes::~TwoNodes() {
+  b_stands_still = false;
+  int closed = 0;
+  for (FakeNode* node : {a.get(), b.get()}) node->transport().close([&] { ++closed; });
+  EXPECT_TRUE(run_until([&] { return closed == 2; }));
+}
+
+void TwoNodes::step() {
+  uv_run(control_loop->uv(), UV_RUN_NOWAIT);
+  uv_run(a->io_loop->uv(), UV_RUN_NOWAIT);
+  if (!b_stands_still) uv_run(b->io_loop->uv(), UV_RUN_NOWAIT);
+}
+
+bool TwoNodes::run_until(const std::function<bool()>& condition) {
+  const SystemClock clock;
+  const uint64_t deadline_ms = clock.now_ms() + 30'000;
+  while (!condition()) {
+    if (clock.now_ms() > deadline_ms) return false;
+    step();
+  }
+  return true;
+}
+
+Status TwoNodes::open() { return open(*a, *b); }
+
+Status TwoNodes::open(FakeNode& from, FakeNode& to) {
+  std::optional<Status> outcome;
+  from.transport().open_link(to.id(), [&](Status status) {
+    EXPECT_FALSE(outcome.has_value()) << "the callback comes once";
+    outcome = std::move(status);
+  });
+  EXPECT_FALSE(outcome.has_value()) << "the callback comes later";
+  if (!run_until([&] { return outcome.has_value(); })) return {StatusCode::Internal, "no callback"};
+  return *outcome;
+}
+
+std::vector<FlowStatus> TwoNodes::flows(FakeNode& node) {
+  std::optional<std::vector<FlowStatus>> answer;
+  node.transport().query_flows([&](std::vector<FlowStatus> listed) { answer = std::move(listed); });
+  EXPECT_TRUE(run_until([&] { return answer.has_value(); }));
+  return answer.value_or(std::vector<FlowStatus>{});
+}
+
+void TwoNodes::submit(const std::shared_ptr<RecordingSource>& source, uint64_t first,
+                      uint64_t count) {
+  for (uint64_t i = 0; i < count; ++i) {
+    a->link_to(*b)->submit(RecordingSource::chunk(source, first + i));
+  }
+}
+
+namespace {
+
+std::vector<int> tcp_sockets(bool listening) {
+  std::vector<int> found;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    const int fd = std::stoi(entry.path().filename().string());
+    int type = 0;
+    int accepts = 0;
+    socklen_t bytes = sizeof(type);
+    if (::getsockopt(fd, SOL_SOCKET, SO_PROTOCOL, &type, &bytes) != 0 || type != IPPROTO_TCP) continue;
+    bytes = sizeof(accepts);
+    ::getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &accepts, &bytes);
+    sockaddr_storage peer{};
+    bytes = sizeof(peer);
+    const bool is_connected = ::getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &bytes) == 0;
+    if (listening ? accepts != 0 : is_connected) found.push_back(fd);
+  }
+  return found;
+}
+
+}  // namespace
+
+std::vector<int> connected_sockets() { return tcp_sockets(false); }
+std::vector<int> listening_sockets() { return tcp_sockets(true); }
+
+bool each_exactly(const std::map<uint64_t, int>& times, uint64_t count, int n) {
+  if (times.size() != count) return false;
+  return std::all_of(times.begin(), times.end(),
+                     [&](const auto& entry) { return entry.first < count && entry.second == n; });
+}
+
+}  // namespace braid::testing

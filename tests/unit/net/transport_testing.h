@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "loop/loop.h"
+#include "net/transport.h"
+
+namespace braid::testing {
+
+// Remembers every chunk that was settled and how often.
+class RecordingSource final : public ChunkSource {
+ public:
+  explicit RecordingSource(size_t chunk_bytes) : chunk_bytes_(chunk_bytes) {}
+
+  // The chunk number `cookie` of this source, with bytes that follow from the number.
+  static OutgoingChunk chunk(const std::shared_ptr<RecordingSource>& source, uint64_t cookie);
+  static uint8_t byte_of(uint64_t cookie, size_t at) {
+    return static_cast<uint8_t>(cookie * 31 + at * 7 + (at >> 8));
+  }
+
+  std::span<const uint8_t> chunk_bytes(const OutgoingChunk& chunk) override;
+  void on_chunk_settled(const OutgoingChunk& chunk, bool acknowledged) override;
+
+  bool is_over = false;                 // gives no more bytes
+  uint64_t given = 0;                   // calls of chunk_bytes
+  std::map<uint64_t, int> settled;      // cookie → times acknowledged
+  std::map<uint64_t, int> not_settled;  // cookie → times settled as not acknowledged
+  std::function<void()> on_settled;
+
+ private:
+  const size_t chunk_bytes_;
+  std::map<uint64_t, std::vector<uint8_t>> bytes_;  // of chunks on their way
+};
+
+// Checks the bytes of each chunk of a RecordingSource and counts how often it came.
+class RecordingSink final : public ChunkSink {
+ public:
+  void on_chunk(NodeId from, const proto::ChunkHeader& header,
+                std::span<const uint8_t> payload) override;
+
+  std::map<uint64_t, int> arrived;  // cookie → times
+  uint64_t corrupt = 0;
+  NodeId last_from = 0;
+  std::function<void()> on_arrived;
+};
+
+class FakeNode;
+
+// Stands for the control plane between two nodes of one test: messages arrive on the next round of the loop.
+class FakeControlPlane final : public ControlPlane {
+ public:
+  FakeControlPlane(Loop& loop, Peer self) : loop_(loop), self_(std::move(self)) {}
+
+  const Peer& self() const override { return self_; }
+  void connect(const std::string&, uint16_t, ConnectCallback) override {}
+  const Peer* find(NodeId id) const override;
+  Status send(NodeId to, flatbuffers::FlatBufferBuilder& message) override;
+  std::vector<Peer> peers() const override { return {}; }
+  const ControlPlaneCounters& counters() const override { return counters_; }
+
+  FakeNode* other = nullptr;
+  bool is_silent = false;  // messages get lost
+  std::vector<std::vector<uint8_t>> sent;
+
+ private:
+  Loop& loop_;
+  const Peer self_;
+  ControlPlaneCounters counters_;
+};
+
+// One of the two nodes: a transport with one I/O loop of its own.
+class FakeNode {
+ public:
+  FakeNode(Loop& control_loop, NodeId id, const TransportOptions& options);
+  ~FakeNode();
+
+  Transport& transport() { return *transport_; }
+  Link* link_to(const FakeNode& peer) { return transport_->links(0).find(peer.control.self().id); }
+  NodeId id() const { return control.self().id; }
+
+  std::unique_ptr<Loop> io_loop;
+  FakeControlPlane control;
+  RecordingSink sink;
+
+ private:
+  std::unique_ptr<Transport> transport_;
+};
+
+// Two nodes on the loopback device. All three loops are stepped by the test's own thread, so a test can let one of them
+// stand still.
+class TwoNodes {
+ public:
+  explicit TwoNodes(const TransportOptions& options = default_options());
+  ~TwoNodes();
+  static TransportOptions default_options();
+
+  // Steps the loops until `condition` holds; false after half a minute.
+  bool run_until(const std::function<bool()>& condition);
+  void step();
+  // Opens the link from a to b.
+  Status open();
+  Status open(FakeNode& from, FakeNode& to);
+  std::vector<FlowStatus> flows(FakeNode& node);
+  void submit(const std::shared_ptr<RecordingSource>& source, uint64_t first, uint64_t count);
+
+  std::unique_ptr<Loop> control_loop;
+  std::unique_ptr<FakeNode> a;
+  std::unique_ptr<FakeNode> b;
+  bool b_stands_still = false;
+};
+
+// The TCP sockets of this process that are connected, or that listen.
+std::vector<int> connected_sockets();
+std::vector<int> listening_sockets();
+
+// Every one of `count` chunks, from 0, is in `times` exactly `n` times, and no other.
+bool each_exactly(const std::map<uint64_t, int>& times, uint64_t count, int n);
+
+}  // namespace braid::testing
