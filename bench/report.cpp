@@ -80,8 +80,8 @@ std::string to_json(const Measurement& measurement) {
 
 std::string table_heading(const Measurement& first) {
   return fmt::format(
-      "# all-reduce, {}, {} ranks on {} nodes, {} flows to the next node; {}\n{:>14} {:>12} {:>12} "
-      "{:>14}",
+      "# all-reduce of {}; ranks: {}, nodes: {}, flows to the next node: {}; {}\n{:>14} {:>12} "
+      "{:>12} {:>14}",
       first.dtype, first.ranks, first.nodes, first.flows, first.transport, "bytes", "median", "p99",
       "bus Gbit/s");
 }

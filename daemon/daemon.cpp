@@ -83,6 +83,7 @@ Status Daemon::start() {
   options.listens_on_loopback = is_loopback_host(node_address_);
   options.jobs_max = config_.client.jobs_max;
   options.session = {config_.client.arena_bytes_max, config_.collective.operation_timeout_ms};
+  options.partition = {config_.collective.unit_bytes, config_.transport.chunk_bytes, io_threads(config_)};
   jobs_ = std::make_unique<JobManager>(*loop_, clock_, options);
   BRAID_RETURN_IF_ERROR(start_control_plane());
   BRAID_RETURN_IF_ERROR(start_transport());

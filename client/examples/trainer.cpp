@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// A trainer in small: every rank adds up a "gradient" with all others, three steps long. Start one per rank:
+// A trainer in small: every rank adds up a "gradient" with all others, three steps long. Start one
+// per rank:
 //   RANK=0 WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 braid-example-trainer
-#include <braid.h>
-
 #include <cstdio>
 #include <cstdlib>
+
+#include <braid.h>
 
 namespace {
 

@@ -118,7 +118,7 @@ typedef struct braid_operation {
   size_t struct_size;
   uint32_t collective; /**< a braid_collective */
   uint32_t tensor;     /**< handle from braid_register */
-  uint64_t step;       /**< (tensor, step) names the operation on all ranks; never submit a pair twice */
+  uint64_t step;       /**< (tensor, step) names the operation on all ranks; the steps of one tensor grow */
   uint32_t reduction;  /**< a braid_reduction; ignored where nothing is reduced */
   uint32_t root;       /**< rank, for BRAID_BROADCAST */
   uint32_t dtype;      /**< dynamic tensors only */

@@ -23,12 +23,14 @@ Error Arena::allocate(uint64_t bytes, uint64_t& offset) {
   const std::lock_guard lock(mutex_);
   const auto found = extents_.allocate(bytes);
   if (!found) {
-    return make_error(BRAID_ERROR_RESOURCE_EXHAUSTED, "the input arena has no room for ", bytes, " bytes: ",
-                      extents_.used(), " of ", extents_.capacity(), " are in use, the largest gap has ",
-                      extents_.largest_gap(), "; raise braid_job_options.arena_bytes");
+    return make_error(BRAID_ERROR_RESOURCE_EXHAUSTED, "the input arena has no room for ", bytes,
+                      " bytes: ", extents_.used(), " of ", extents_.capacity(),
+                      " are in use, the largest gap has ", extents_.largest_gap(),
+                      "; raise braid_job_options.arena_bytes");
   }
   if (extents_.high_water() > reserved_) {
-    const uint64_t wanted = std::min(round_up(extents_.high_water(), kReserveStepBytes), segment_.size());
+    const uint64_t wanted =
+        std::min(round_up(extents_.high_water(), kReserveStepBytes), segment_.size());
     const IpcError error = segment_.reserve(reserved_, wanted - reserved_);
     if (!error.is_ok()) {
       extents_.release(*found);

@@ -11,7 +11,8 @@
 
 namespace braid::client {
 
-// The input arena: memory that the daemon reads, for braid_allocate and for copies of inputs that live elsewhere. Any thread.
+// The input arena: memory that the daemon reads, for braid_allocate and for copies of inputs that
+// live elsewhere. Any thread.
 class Arena {
  public:
   Error create(uint64_t bytes);
@@ -21,7 +22,8 @@ class Arena {
   bool release(uint64_t offset);
 
   uint8_t* at(uint64_t offset) { return segment_.data() + offset; }
-  // Does [memory, memory + bytes) begin in the arena? Then where; `fits` tells whether it also ends there.
+  // Does [memory, memory + bytes) begin in the arena? Then where; `fits` tells whether it also ends
+  // there.
   std::optional<uint64_t> offset_of(const void* memory, uint64_t bytes, bool& fits) const;
 
   int fd() const { return segment_.fd(); }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // braid.h: the border between C and C++. No exception crosses it.
-#include <braid.h>
-
 #include <exception>
 #include <memory>
 #include <new>
+
+#include <braid.h>
 
 #include "error.h"
 #include "job.h"
@@ -60,10 +60,14 @@ int braid_close(braid_job* job) {
 
 uint32_t braid_rank(const braid_job* job) { return job == nullptr ? 0 : job->job->rank(); }
 
-uint32_t braid_world_size(const braid_job* job) { return job == nullptr ? 0 : job->job->world_size(); }
+uint32_t braid_world_size(const braid_job* job) {
+  return job == nullptr ? 0 : job->job->world_size();
+}
 
-int braid_register(braid_job* job, const braid_tensor_options* options, size_t tensor_count, uint32_t* tensors) {
-  return with_job(job, [&](Job& self) { return self.register_tensors(options, tensor_count, tensors); });
+int braid_register(braid_job* job, const braid_tensor_options* options, size_t tensor_count,
+                   uint32_t* tensors) {
+  return with_job(job,
+                  [&](Job& self) { return self.register_tensors(options, tensor_count, tensors); });
 }
 
 int braid_allocate(braid_job* job, size_t bytes, void** memory) {
@@ -80,7 +84,8 @@ int braid_submit(braid_job* job, const braid_operation* operation, braid_ticket*
 
 int braid_submit_bucket(braid_job* job, const braid_operation* operation, const uint32_t* tensors,
                         size_t tensor_count, braid_ticket* ticket) {
-  return with_job(job, [&](Job& self) { return self.submit_bucket(operation, tensors, tensor_count, ticket); });
+  return with_job(
+      job, [&](Job& self) { return self.submit_bucket(operation, tensors, tensor_count, ticket); });
 }
 
 int braid_test(braid_job* job, braid_ticket ticket, int* done) {
@@ -95,7 +100,8 @@ int braid_result(braid_job* job, braid_ticket ticket, const void** data, size_t*
   return with_job(job, [&](Job& self) { return self.result(ticket, data, bytes); });
 }
 
-int braid_result_of_rank(braid_job* job, braid_ticket ticket, uint32_t rank, const void** data, size_t* bytes) {
+int braid_result_of_rank(braid_job* job, braid_ticket ticket, uint32_t rank, const void** data,
+                         size_t* bytes) {
   return with_job(job, [&](Job& self) { return self.result_of_rank(ticket, rank, data, bytes); });
 }
 

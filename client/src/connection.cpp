@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "connection.h"
 
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+#include <vector>
+
 #include <fcntl.h>
 #include <grp.h>
 #include <poll.h>
@@ -8,12 +14,6 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
-
-#include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <utility>
-#include <vector>
 
 #include "base/clock.h"
 #include "proto/version.h"
@@ -65,15 +65,18 @@ Error Connection::connect(uint64_t deadline_ns) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   if (path_.empty() || path_.size() >= sizeof(address.sun_path)) {
-    return make_error(BRAID_ERROR_INVALID_ARGUMENT, "the socket's path '", path_, "' has ", path_.size(),
-                      " bytes; 1 to ", sizeof(address.sun_path) - 1, " are possible");
+    return make_error(BRAID_ERROR_INVALID_ARGUMENT, "the socket's path '", path_, "' has ",
+                      path_.size(), " bytes; 1 to ", sizeof(address.sun_path) - 1, " are possible");
   }
   std::memcpy(address.sun_path, path_.c_str(), path_.size() + 1);
   socket_ = Fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!socket_.is_valid()) return from_ipc(IpcError::from_errno(errno, "cannot make a socket"));
-  while (::connect(socket_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
-    // EAGAIN: many are connecting, the daemon has not come round to us. Unix sockets give no event for that.
-    if ((errno != EAGAIN && errno != EINTR) || now_ns() >= deadline_ns) return explain_connect_error(errno);
+  while (::connect(socket_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) !=
+         0) {
+    // EAGAIN: many are connecting, the daemon has not come round to us. Unix sockets give no event
+    // for that.
+    if ((errno != EAGAIN && errno != EINTR) || now_ns() >= deadline_ns)
+      return explain_connect_error(errno);
     ::usleep(kBacklogPauseUs);
   }
   return {};
@@ -83,22 +86,26 @@ Error Connection::explain_connect_error(int error) const {
   switch (error) {
     case ENOENT:
     case ENOTDIR:
-      return make_error(BRAID_ERROR_UNAVAILABLE, "no braidd on this node: there is no socket '", path_,
-                        "' (start it with 'systemctl start braidd' or 'braidd', or set BRAID_SOCKET to its "
-                        "client.socket)");
+      return make_error(
+          BRAID_ERROR_UNAVAILABLE, "no braidd on this node: there is no socket '", path_,
+          "' (start it with 'systemctl start braidd' or 'braidd', or set BRAID_SOCKET to its "
+          "client.socket)");
     case ECONNREFUSED:
-      return make_error(BRAID_ERROR_UNAVAILABLE, "no braidd on this node: nobody listens on the socket '",
-                        path_, "' (start it with 'systemctl start braidd' or 'braidd', or set BRAID_SOCKET to its "
-                        "client.socket)");
+      return make_error(
+          BRAID_ERROR_UNAVAILABLE, "no braidd on this node: nobody listens on the socket '", path_,
+          "' (start it with 'systemctl start braidd' or 'braidd', or set BRAID_SOCKET to its "
+          "client.socket)");
     case EACCES:
     case EPERM: {
       const std::string group = group_of(path_);
       if (group.empty()) {
-        return make_error(BRAID_ERROR_PERMISSION_DENIED, "this user may not look into the directory of braidd's socket '",
-                          path_, "'");
+        return make_error(BRAID_ERROR_PERMISSION_DENIED,
+                          "this user may not look into the directory of braidd's socket '", path_,
+                          "'");
       }
-      return make_error(BRAID_ERROR_PERMISSION_DENIED, "this user may not open braidd's socket '", path_,
-                        "': it is for members of the group '", group, "' (usermod -aG ", group, " USER)");
+      return make_error(BRAID_ERROR_PERMISSION_DENIED, "this user may not open braidd's socket '",
+                        path_, "': it is for members of the group '", group, "' (usermod -aG ",
+                        group, " USER)");
     }
     case EAGAIN:
       return make_error(BRAID_ERROR_DEADLINE_EXCEEDED, "braidd at '", path_,
@@ -118,7 +125,8 @@ Error Connection::shake_hands(uint64_t deadline_ns) {
   Received received;
   Error error = receive_until(deadline_ns, received);
   if (error.code == BRAID_ERROR_DEADLINE_EXCEEDED) {
-    return make_error(error.code, "braidd at '", path_, "' does not answer: no reply to Hello in time");
+    return make_error(error.code, "braidd at '", path_,
+                      "' does not answer: no reply to Hello in time");
   }
   if (!error) return sent.is_ok() ? error : sent;
   const proto::HelloReply* reply = received.message->body_as_HelloReply();
@@ -128,10 +136,11 @@ Error Connection::shake_hands(uint64_t deadline_ns) {
   }
   if (reply->protocol_version() != proto::kClientProtocolVersion) {
     const bool daemon_is_older = reply->protocol_version() < proto::kClientProtocolVersion;
-    return make_error(BRAID_ERROR_PROTOCOL, "client speaks protocol ", proto::kClientProtocolVersion,
-                      " (libbraid ", BRAID_VERSION, "), daemon ", reply->protocol_version(), " (braidd ",
-                      reply->daemon_version()->str(), "): upgrade ", daemon_is_older ? "braidd" : "libbraid",
-                      " on node '", reply->node_name()->str(), "'");
+    return make_error(BRAID_ERROR_PROTOCOL, "client speaks protocol ",
+                      proto::kClientProtocolVersion, " (libbraid ", BRAID_VERSION, "), daemon ",
+                      reply->protocol_version(), " (braidd ", reply->daemon_version()->str(),
+                      "): upgrade ", daemon_is_older ? "braidd" : "libbraid", " on node '",
+                      reply->node_name()->str(), "'");
   }
   if (reply->error() != nullptr && reply->error()->size() > 0) {
     return make_error(BRAID_ERROR_UNAVAILABLE, reply->error()->str());
@@ -163,7 +172,8 @@ Error Connection::receive(Received& received) {
       return gone("it closed the connection");
     case FrameReader::Outcome::Error:
       if (reader_.error().cause == EPROTO) {
-        return make_error(BRAID_ERROR_PROTOCOL, "braidd at '", path_, "' sent ", reader_.error().message);
+        return make_error(BRAID_ERROR_PROTOCOL, "braidd at '", path_, "' sent ",
+                          reader_.error().message);
       }
       return gone(reader_.error().message);
     case FrameReader::Outcome::Frame:
@@ -173,7 +183,8 @@ Error Connection::receive(Received& received) {
   flatbuffers::Verifier verifier(received.frame.bytes.data(), received.frame.bytes.size());
   if (!proto::VerifyClientMessageBuffer(verifier) ||
       proto::GetClientMessage(received.frame.bytes.data())->body() == nullptr) {
-    return make_error(BRAID_ERROR_PROTOCOL, "braidd at '", path_, "' sent bytes that are no message");
+    return make_error(BRAID_ERROR_PROTOCOL, "braidd at '", path_,
+                      "' sent bytes that are no message");
   }
   received.message = proto::GetClientMessage(received.frame.bytes.data());
   return {};
@@ -183,7 +194,8 @@ Error Connection::receive_until(uint64_t deadline_ns, Received& received) {
   while (true) {
     if (Error error = receive(received); !error || received.message != nullptr) return error;
     const int timeout_ms = milliseconds_until(deadline_ns);
-    if (timeout_ms == 0) return make_error(BRAID_ERROR_DEADLINE_EXCEEDED, "braidd at '", path_, "' does not answer");
+    if (timeout_ms == 0)
+      return make_error(BRAID_ERROR_DEADLINE_EXCEEDED, "braidd at '", path_, "' does not answer");
     pollfd poll{socket_.get(), static_cast<short>(POLLIN | (has_unsent() ? POLLOUT : 0)), 0};
     ::poll(&poll, 1, timeout_ms);
     if ((poll.revents & POLLOUT) == 0) continue;

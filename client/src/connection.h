@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <flatbuffers/flatbuffers.h>
-
 #include <cstdint>
 #include <span>
 #include <string>
+
+#include <flatbuffers/flatbuffers.h>
 
 #include "error.h"
 #include "ipc/frame_reader.h"
@@ -24,7 +24,8 @@ struct Received {
   const proto::ClientMessage* message = nullptr;  // null: nothing has come; points into the frame
 };
 
-// The socket to the daemon. Not thread-safe: the job's mutex guards it. No call blocks but those with a deadline.
+// The socket to the daemon. Not thread-safe: the job's mutex guards it. No call blocks but those
+// with a deadline.
 class Connection {
  public:
   // Connects and shakes hands.

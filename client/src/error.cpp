@@ -10,7 +10,8 @@ namespace braid::client {
 namespace {
 
 constexpr size_t kMessageBytes = 2048;
-// Not a std::string: reporting must not need memory, and threads may end after the library's destructors ran.
+// Not a std::string: reporting must not need memory, and threads may end after the library's
+// destructors ran.
 thread_local char message[kMessageBytes] = "";
 
 }  // namespace

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <braid.h>
-
 #include <locale>
 #include <sstream>
 #include <string>
+
+#include <braid.h>
 
 #include "ipc/ipc_error.h"
 
 namespace braid::client {
 
-// The outcome of everything within libbraid; braid.h's functions turn it into a return value and the thread's message.
+// The outcome of everything within libbraid; braid.h's functions turn it into a return value and
+// the thread's message.
 struct [[nodiscard]] Error {
   int code = BRAID_OK;
   std::string text;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "job.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <utility>
+
+#include <unistd.h>
 
 #include "base/checked.h"
 #include "options.h"
@@ -21,7 +21,8 @@ constexpr uint64_t kArenaBytesMax = 1ull << 46;
 constexpr uint64_t kResultBytesMax = 1ull << 46;
 constexpr uint32_t kWorldSizeMax = 65536;
 constexpr size_t kNameBytesMax = 255;
-// The daemon enforces timeouts and says what was missing; only when it hangs, the client gives up by itself, this much later.
+// The daemon enforces timeouts and says what was missing; only when it hangs, the client gives up
+// by itself, this much later.
 constexpr uint64_t kGraceNs = 5'000'000'000;
 constexpr uint64_t kLeaveTimeoutNs = 2'000'000'000;
 constexpr uint64_t kPageBytes = 4096;
@@ -29,7 +30,8 @@ constexpr uint64_t kPageBytes = 4096;
 Error check_text(const char* text, const char* field) {
   const size_t length = text == nullptr ? 0 : ::strnlen(text, kNameBytesMax + 1);
   if (length == 0 || length > kNameBytesMax) {
-    return make_error(BRAID_ERROR_INVALID_ARGUMENT, field, text == nullptr ? " is NULL" : " has the wrong length",
+    return make_error(BRAID_ERROR_INVALID_ARGUMENT, field,
+                      text == nullptr ? " is NULL" : " has the wrong length",
                       "; it must have 1 to ", kNameBytesMax, " bytes");
   }
   return {};
@@ -39,16 +41,16 @@ Error check(const braid_job_options& options) {
   if (Error error = check_text(options.name, "name"); !error) return error;
   if (Error error = check_text(options.master_address, "master_address"); !error) return error;
   if (options.world_size == 0 || options.world_size > kWorldSizeMax) {
-    return make_error(BRAID_ERROR_INVALID_ARGUMENT, "world_size is ", options.world_size, "; 1 to ", kWorldSizeMax,
-                      " are possible");
+    return make_error(BRAID_ERROR_INVALID_ARGUMENT, "world_size is ", options.world_size, "; 1 to ",
+                      kWorldSizeMax, " are possible");
   }
   if (options.rank >= options.world_size) {
     return make_error(BRAID_ERROR_INVALID_ARGUMENT, "rank is ", options.rank, "; with world_size ",
                       options.world_size, " ranks are 0 to ", options.world_size - 1);
   }
   if (options.arena_bytes > kArenaBytesMax) {
-    return make_error(BRAID_ERROR_INVALID_ARGUMENT, "arena_bytes is ", options.arena_bytes, "; at most ",
-                      kArenaBytesMax, " are possible");
+    return make_error(BRAID_ERROR_INVALID_ARGUMENT, "arena_bytes is ", options.arena_bytes,
+                      "; at most ", kArenaBytesMax, " are possible");
   }
   return {};
 }
@@ -56,7 +58,8 @@ Error check(const braid_job_options& options) {
 std::string socket_path(const braid_job_options& options) {
   if (options.socket_path != nullptr) return options.socket_path;
   const char* from_environment = std::getenv("BRAID_SOCKET");
-  return from_environment != nullptr && *from_environment != '\0' ? from_environment : kDefaultSocket;
+  return from_environment != nullptr && *from_environment != '\0' ? from_environment
+                                                                  : kDefaultSocket;
 }
 
 }  // namespace
@@ -78,7 +81,8 @@ Error Job::connect(const braid_job_options& options) {
   timeout_ms_ = options.timeout_ms != 0 ? options.timeout_ms : kDefaultTimeoutMs;
   const uint64_t deadline_ns = now_ns() + timeout_ms_ * 1'000'000ull;
   // First the daemon: without one there is no need for memory.
-  if (Error error = session_.connection().open(socket_path(options), deadline_ns); !error) return error;
+  if (Error error = session_.connection().open(socket_path(options), deadline_ns); !error)
+    return error;
   const uint64_t arena_bytes = options.arena_bytes != 0 ? options.arena_bytes : kDefaultArenaBytes;
   if (Error error = arena_.create(round_up(arena_bytes, kPageBytes)); !error) return error;
   if (Error error = session_.create_rings(); !error) return error;
@@ -87,19 +91,20 @@ Error Job::connect(const braid_job_options& options) {
 
 Error Job::open_job(const braid_job_options& options, uint64_t deadline_ns) {
   flatbuffers::FlatBufferBuilder builder;
-  const auto open =
-      proto::CreateOpenJobDirect(builder, options.name, options.rank, options.world_size, options.master_address,
-                                 timeout_ms_, arena_.size(), Session::kSubmitCapacity, Session::kDoneCapacity);
+  const auto open = proto::CreateOpenJobDirect(
+      builder, options.name, options.rank, options.world_size, options.master_address, timeout_ms_,
+      arena_.size(), Session::kSubmitCapacity, Session::kDoneCapacity);
   builder.Finish(proto::CreateClientMessage(builder, proto::ClientBody::OpenJob, open.Union()));
-  const int fds[] = {arena_.fd(), session_.rings_fd(), session_.submit_wake_fd(), session_.done_wake_fd()};
+  const int fds[] = {arena_.fd(), session_.rings_fd(), session_.submit_wake_fd(),
+                     session_.done_wake_fd()};
   Connection& connection = session_.connection();
   const Error sent = connection.send(builder, fds);
   Received received;
   Error error = connection.receive_until(deadline_ns, received);
   if (!error) {
     if (error.code == BRAID_ERROR_DEADLINE_EXCEEDED) {
-      return make_error(error.code, error.text, ": job '", name_, "' was neither opened nor refused within ",
-                        timeout_ms_, " ms");
+      return make_error(error.code, error.text, ": job '", name_,
+                        "' was neither opened nor refused within ", timeout_ms_, " ms");
     }
     return sent.is_ok() ? error : sent;
   }
@@ -107,27 +112,32 @@ Error Job::open_job(const braid_job_options& options, uint64_t deadline_ns) {
 }
 
 Error Job::accept_opened(Received received) {
-  if (const auto* failure = received.message->body_as_Failure()) return error_of(*failure);
+  if (const auto* failure = received.message->body_as_Failure()) {
+    return daemon_error(failure->code(), failure->text());
+  }
   const auto refuse = [&](const std::string& what) {
-    return make_error(BRAID_ERROR_PROTOCOL, "braidd at '", session_.socket_path(), "' answered OpenJob with ",
-                      what);
+    return make_error(BRAID_ERROR_PROTOCOL, "braidd at '", session_.socket_path(),
+                      "' answered OpenJob with ", what);
   };
   const proto::JobOpened* opened = received.message->body_as_JobOpened();
   if (opened == nullptr) return refuse(proto::EnumNameClientBody(received.message->body_type()));
   if (received.frame.fds.size() != 1) {
-    return refuse(std::to_string(received.frame.fds.size()) + " descriptors instead of the result segment's");
+    return refuse(std::to_string(received.frame.fds.size()) +
+                  " descriptors instead of the result segment's");
   }
   block_of_rank_.assign(opened->block_of_rank()->begin(), opened->block_of_rank()->end());
   std::vector<bool> seen(rank_.world_size, false);
-  if (block_of_rank_.size() != rank_.world_size) return refuse("blocks for another number of ranks");
+  if (block_of_rank_.size() != rank_.world_size)
+    return refuse("blocks for another number of ranks");
   for (uint32_t r = 0; r < rank_.world_size; ++r) {
     const uint32_t block = block_of_rank_[r];
-    if (block >= rank_.world_size || seen[block]) return refuse("blocks that are no permutation of the ranks");
+    if (block >= rank_.world_size || seen[block])
+      return refuse("blocks that are no permutation of the ranks");
     seen[block] = true;
     blocks_in_rank_order_ = blocks_in_rank_order_ && block == r;
   }
-  auto results = Segment::adopt(std::move(received.frame.fds[0]), opened->result_bytes(), kResultBytesMax,
-                                Segment::Access::ReadOnly, "result segment");
+  auto results = Segment::adopt(std::move(received.frame.fds[0]), opened->result_bytes(),
+                                kResultBytesMax, Segment::Access::ReadOnly, "result segment");
   if (!results) return from_ipc(results.error);
   results_ = std::move(results.value);
   session_.begin([this](const proto::DoneEntry& entry) { return on_done(entry); });
@@ -136,8 +146,9 @@ Error Job::accept_opened(Received received) {
 
 Error Job::check_process() const {
   if (::getpid() == process_) return {};
-  return make_error(BRAID_ERROR_INVALID_ARGUMENT, "job '", name_, "' belongs to process ", process_, ", this is ",
-                    ::getpid(), ": a job does not survive fork(); open one in the child");
+  return make_error(BRAID_ERROR_INVALID_ARGUMENT, "job '", name_, "' belongs to process ", process_,
+                    ", this is ", ::getpid(),
+                    ": a job does not survive fork(); open one in the child");
 }
 
 Error Job::close() {
@@ -167,30 +178,33 @@ Error Job::register_tensors(const braid_tensor_options* options, size_t count, u
   flatbuffers::FlatBufferBuilder builder;
   std::vector<flatbuffers::Offset<proto::TensorDescription>> descriptions;
   for (const Tensor& tensor : tensors) {
-    descriptions.push_back(proto::CreateTensorDescriptionDirect(builder, tensor.name.c_str(),
-                                                                static_cast<uint8_t>(tensor.dtype), tensor.count,
-                                                                tensor.backward_order, tensor.dynamic));
+    descriptions.push_back(proto::CreateTensorDescriptionDirect(
+        builder, tensor.name.c_str(), static_cast<uint8_t>(tensor.dtype), tensor.count,
+        tensor.backward_order, tensor.dynamic));
   }
   const auto body = proto::CreateRegisterTensorsDirect(builder, &descriptions);
-  builder.Finish(proto::CreateClientMessage(builder, proto::ClientBody::RegisterTensors, body.Union()));
+  builder.Finish(
+      proto::CreateClientMessage(builder, proto::ClientBody::RegisterTensors, body.Union()));
   if (Error error = session_.send(builder); !error) return error;
 
   const uint64_t deadline_ns = now_ns() + timeout_ms_ * 1'000'000ull + kGraceNs;
-  if (!session_.wait_until(lock, deadline_ns, [&] { return session_.has_registered(); })) {
+  if (!session_.wait_until(lock, deadline_ns, [&] { return session_.has_registration(); })) {
     // The reply may still come, and would be taken for another registration's.
     session_.fail(make_error(BRAID_ERROR_DEADLINE_EXCEEDED, "braidd at '", session_.socket_path(),
-                             "' does not answer: no reply to the registration of ", count, " tensors within ",
-                             timeout_ms_, " ms"));
+                             "' does not answer: no reply to the registration of ", count,
+                             " tensors within ", timeout_ms_, " ms"));
   }
-  const auto first = session_.take_registered();
-  if (!first) return session_.failure();
-  if (*first != tensors_.size()) {
-    session_.fail(make_error(BRAID_ERROR_PROTOCOL, "braidd gave the tensor handles from ", *first,
-                             " on; expected was ", tensors_.size()));
+  const auto reply = session_.take_registration();
+  if (!reply) return session_.failure();
+  if (!reply->refusal) return reply->refusal;
+  const uint32_t first = tensors_.size();
+  if (reply->first_handle != first) {
+    session_.fail(make_error(BRAID_ERROR_PROTOCOL, "braidd gave the tensor handles from ",
+                             reply->first_handle, " on; expected was ", first));
     return session_.failure();
   }
   tensors_.add(std::move(tensors));
-  for (size_t i = 0; i < count; ++i) handles[i] = *first + static_cast<uint32_t>(i);
+  for (size_t i = 0; i < count; ++i) handles[i] = first + static_cast<uint32_t>(i);
   return {};
 }
 
@@ -209,8 +223,8 @@ Error Job::free(void* memory) {
   bool fits = false;
   const auto offset = arena_.offset_of(memory, 0, fits);
   if (!offset || !arena_.release(*offset)) {
-    return make_error(BRAID_ERROR_NOT_FOUND, "memory ", memory, " was not given out by braid_allocate of job '",
-                      name_, "'");
+    return make_error(BRAID_ERROR_NOT_FOUND, "memory ", memory,
+                      " was not given out by braid_allocate of job '", name_, "'");
   }
   return {};
 }

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <sys/types.h>
-
 #include <memory>
 #include <mutex>
-#include <set>
 #include <string>
 #include <unordered_map>
 #include <utility>
 #include <vector>
+
+#include <sys/types.h>
 
 #include "arena.h"
 #include "error.h"
@@ -20,7 +19,8 @@
 
 namespace braid::client {
 
-// One rank's membership in one job: what a braid_job is. Any thread; the functions are those of braid.h.
+// One rank's membership in one job: what a braid_job is. Any thread; the functions are those of
+// braid.h.
 class Job {
  public:
   static Error open(const braid_job_options* options, std::unique_ptr<Job>& job);
@@ -38,8 +38,8 @@ class Job {
   Error free(void* memory);
 
   Error submit(const braid_operation* operation, braid_ticket* ticket);
-  Error submit_bucket(const braid_operation* operation, const uint32_t* tensors, size_t tensor_count,
-                      braid_ticket* ticket);
+  Error submit_bucket(const braid_operation* operation, const uint32_t* tensors,
+                      size_t tensor_count, braid_ticket* ticket);
   Error test(braid_ticket ticket, int* done);
   Error wait(braid_ticket ticket, uint32_t timeout_ms);
   Error result(braid_ticket ticket, const void** data, size_t* bytes);
@@ -60,7 +60,8 @@ class Job {
   Error admit(const Request& request);
   Error stage(Lock& lock, Operation& operation, uint64_t& offset);
   void copy_input(const Request& request, uint8_t* to) const;
-  std::vector<proto::SubmitEntry> entries_of(const Request& request, braid_ticket ticket, uint64_t offset) const;
+  std::vector<proto::SubmitEntry> entries_of(const Request& request, braid_ticket ticket,
+                                             uint64_t offset) const;
   void forget(braid_ticket ticket);
   Error on_done(const proto::DoneEntry& entry);
 
@@ -77,12 +78,12 @@ class Job {
   std::vector<uint32_t> block_of_rank_;
   bool blocks_in_rank_order_ = true;
 
-  std::mutex register_mutex_;  // one registration at a time waits for its reply; taken before the session's
+  std::mutex register_mutex_;  // one registration at a time waits for its reply; taken before the
+                               // session's
   Session session_;            // its mutex guards everything below
   TensorTable tensors_;
   braid_ticket next_ticket_ = 1;
   std::unordered_map<braid_ticket, Operation> operations_;
-  std::set<std::pair<uint32_t, uint64_t>> in_use_;  // (tensor, step) of all of them
 };
 
 }  // namespace braid::client

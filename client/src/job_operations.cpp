@@ -9,7 +9,8 @@
 namespace braid::client {
 namespace {
 
-constexpr uint64_t kGraceNs = 5'000'000'000;  // how much later than the daemon the client itself gives up
+constexpr uint64_t kGraceNs =
+    5'000'000'000;  // how much later than the daemon the client itself gives up
 
 uint64_t deadline_of(uint32_t timeout_ms) { return now_ns() + timeout_ms * 1'000'000ull; }
 
@@ -19,17 +20,18 @@ Error Job::submit(const braid_operation* operation, braid_ticket* ticket) {
   if (Error error = check_process(); !error) return error;
   Lock lock(session_.mutex());
   Request request;
-  if (Error error = parse_operation(operation, tensors_, rank_, timeout_ms_, request); !error) return error;
+  if (Error error = parse_operation(operation, tensors_, rank_, timeout_ms_, request); !error)
+    return error;
   return submit_request(lock, std::move(request), ticket);
 }
 
-Error Job::submit_bucket(const braid_operation* operation, const uint32_t* tensors, size_t tensor_count,
-                         braid_ticket* ticket) {
+Error Job::submit_bucket(const braid_operation* operation, const uint32_t* tensors,
+                         size_t tensor_count, braid_ticket* ticket) {
   if (Error error = check_process(); !error) return error;
   Lock lock(session_.mutex());
   Request request;
-  Error error = parse_bucket(operation, tensors, tensor_count, Session::kSubmitCapacity, tensors_, timeout_ms_,
-                             request);
+  Error error = parse_bucket(operation, tensors, tensor_count, Session::kSubmitCapacity, tensors_,
+                             timeout_ms_, request);
   if (!error) return error;
   return submit_request(lock, std::move(request), ticket);
 }
@@ -39,8 +41,12 @@ Error Job::submit_request(Lock& lock, Request request, braid_ticket* ticket) {
   if (!session_.failure().is_ok()) return session_.failure();
   if (Error error = admit(request); !error) return error;
   const braid_ticket number = next_ticket_++;
-  for (const uint32_t tensor : request.tensors) in_use_.emplace(tensor, request.step);
-  // References into an unordered_map stay valid while others come and go; only this call can remove this one.
+  std::vector<std::optional<uint64_t>> last_steps;
+  for (const uint32_t handle : request.tensors) {
+    last_steps.push_back(std::exchange(tensors_.at(handle).last_step, request.step));
+  }
+  // References into an unordered_map stay valid while others come and go; only this call can remove
+  // this one.
   Operation& operation = operations_[number];
   operation.request = std::move(request);
   operation.deadline_ns = deadline_of(operation.request.timeout_ms) + kGraceNs;
@@ -53,6 +59,13 @@ Error Job::submit_request(Lock& lock, Request request, braid_ticket* ticket) {
                           deadline_of(operation.request.timeout_ms));
   }
   if (!error) {
+    if (!operations_.contains(number))
+      return error;  // another thread guessed the ticket of a failed job
+    // The daemon has not seen it: the step may be tried again.
+    for (size_t i = 0; i < last_steps.size(); ++i) {
+      Tensor& tensor = tensors_.at(operation.request.tensors[i]);
+      if (tensor.last_step == operation.request.step) tensor.last_step = last_steps[i];
+    }
     forget(number);
     return error;
   }
@@ -63,13 +76,16 @@ Error Job::submit_request(Lock& lock, Request request, braid_ticket* ticket) {
 
 Error Job::admit(const Request& request) {
   if (operations_.size() >= Session::kDoneCapacity) {
-    return make_error(BRAID_ERROR_RESOURCE_EXHAUSTED, "job '", name_, "' has ", operations_.size(),
-                      " tickets that were not released, the limit; call braid_release for each one that is done");
+    return make_error(
+        BRAID_ERROR_RESOURCE_EXHAUSTED, "job '", name_, "' has ", operations_.size(),
+        " tickets that were not released, the limit; call braid_release for each one that is done");
   }
-  for (const uint32_t tensor : request.tensors) {
-    if (in_use_.contains({tensor, request.step})) {
-      return make_error(BRAID_ERROR_ALREADY_EXISTS, "step ", request.step, " of tensor '", tensors_.find(tensor)->name,
-                        "' was submitted before");
+  for (const uint32_t handle : request.tensors) {
+    const Tensor& tensor = tensors_.at(handle);
+    if (tensor.last_step && request.step <= *tensor.last_step) {
+      return make_error(BRAID_ERROR_INVALID_ARGUMENT, "step ", request.step, " of tensor '",
+                        tensor.name, "' comes after step ", *tensor.last_step,
+                        "; the steps of a tensor must grow");
     }
   }
   return {};
@@ -112,7 +128,8 @@ void Job::copy_input(const Request& request, uint8_t* to) const {
   }
 }
 
-std::vector<proto::SubmitEntry> Job::entries_of(const Request& request, braid_ticket ticket, uint64_t offset) const {
+std::vector<proto::SubmitEntry> Job::entries_of(const Request& request, braid_ticket ticket,
+                                                uint64_t offset) const {
   proto::SubmitEntry entry{};
   entry.kind = static_cast<uint8_t>(proto::SubmitKind::Operation);
   entry.collective = static_cast<uint8_t>(request.collective);
@@ -140,22 +157,21 @@ void Job::forget(braid_ticket ticket) {
   const auto found = operations_.find(ticket);
   if (found == operations_.end()) return;
   if (found->second.staged_at) arena_.release(*found->second.staged_at);
-  for (const uint32_t tensor : found->second.request.tensors) {
-    in_use_.erase({tensor, found->second.request.step});
-  }
   operations_.erase(found);
 }
 
 Error Job::on_done(const proto::DoneEntry& entry) {
   const auto found = operations_.find(entry.ticket);
   if (found == operations_.end() || found->second.state != Operation::State::InFlight) {
-    return make_error(BRAID_ERROR_PROTOCOL, "braidd completed ticket ", entry.ticket, ", which is not in flight");
+    return make_error(BRAID_ERROR_PROTOCOL, "braidd completed ticket ", entry.ticket,
+                      ", which is not in flight");
   }
   Operation& operation = found->second;
   if (entry.result_bytes != operation.request.result_bytes ||
       !range_fits(entry.result_offset, entry.result_bytes, results_.size())) {
-    return make_error(BRAID_ERROR_PROTOCOL, "braidd put the result of the ", describe(operation.request, tensors_),
-                      " at offset ", entry.result_offset, " with ", entry.result_bytes, " bytes; expected were ",
+    return make_error(BRAID_ERROR_PROTOCOL, "braidd put the result of the ",
+                      describe(operation.request, tensors_), " at offset ", entry.result_offset,
+                      " with ", entry.result_bytes, " bytes; expected were ",
                       operation.request.result_bytes, " within a segment of ", results_.size());
   }
   operation.state = Operation::State::Done;
@@ -170,7 +186,8 @@ Error Job::on_done(const proto::DoneEntry& entry) {
 Error Job::find(braid_ticket ticket, Operation*& operation) {
   const auto found = operations_.find(ticket);
   if (found == operations_.end() || found->second.state == Operation::State::Preparing) {
-    return make_error(BRAID_ERROR_NOT_FOUND, "ticket ", ticket, " is unknown: it was released, or never given out");
+    return make_error(BRAID_ERROR_NOT_FOUND, "ticket ", ticket,
+                      " is unknown: it was released, or never given out");
   }
   operation = &found->second;
   return {};
@@ -219,10 +236,11 @@ Error Job::overdue(const Operation& operation, uint32_t timeout_ms) const {
   const std::string what = describe(operation.request, tensors_);
   if (now_ns() >= operation.deadline_ns) {
     return make_error(BRAID_ERROR_DEADLINE_EXCEEDED, "braidd at '", session_.socket_path(),
-                      "' does not answer: the ", what, " should have ended after ", operation.request.timeout_ms,
-                      " ms");
+                      "' does not answer: the ", what, " should have ended after ",
+                      operation.request.timeout_ms, " ms");
   }
-  return make_error(BRAID_ERROR_DEADLINE_EXCEEDED, "the ", what, " is still in flight after ", timeout_ms, " ms");
+  return make_error(BRAID_ERROR_DEADLINE_EXCEEDED, "the ", what, " is still in flight after ",
+                    timeout_ms, " ms");
 }
 
 Error Job::find_result(braid_ticket ticket, Operation*& operation) {
@@ -243,9 +261,10 @@ Error Job::result(braid_ticket ticket, const void** data, size_t* bytes) {
   Operation* operation = nullptr;
   if (Error error = find_result(ticket, operation); !error) return error;
   if (operation->request.collective == Collective::AllGather) {
-    return make_error(BRAID_ERROR_INVALID_ARGUMENT,
-                      "the blocks of an all-gather are not in the order of ranks: use braid_result_of_rank or "
-                      "braid_copy_result");
+    return make_error(
+        BRAID_ERROR_INVALID_ARGUMENT,
+        "the blocks of an all-gather are not in the order of ranks: use braid_result_of_rank or "
+        "braid_copy_result");
   }
   *bytes = operation->request.result_bytes;
   *data = *bytes == 0 ? nullptr : results_.data() + operation->result_offset;
@@ -262,8 +281,8 @@ Error Job::result_of_rank(braid_ticket ticket, uint32_t rank, const void** data,
   if (Error error = find_result(ticket, operation); !error) return error;
   if (operation->request.collective != Collective::AllGather || rank >= rank_.world_size) {
     return make_error(BRAID_ERROR_INVALID_ARGUMENT, "the ", describe(operation->request, tensors_),
-                      " has no block of rank ", rank, " (only an all-gather has blocks, of ranks 0 to ",
-                      rank_.world_size - 1, ")");
+                      " has no block of rank ", rank,
+                      " (only an all-gather has blocks, of ranks 0 to ", rank_.world_size - 1, ")");
   }
   *bytes = operation->request.input_bytes;
   *data = results_.data() + operation->result_offset + block_of_rank_[rank] * *bytes;
@@ -277,8 +296,9 @@ Error Job::copy_result(braid_ticket ticket, void* out, size_t bytes) {
   if (Error error = find_result(ticket, operation); !error) return error;
   const Request& request = operation->request;
   if (bytes != request.result_bytes || (out == nullptr && bytes != 0)) {
-    return make_error(BRAID_ERROR_INVALID_ARGUMENT, "out has ", out == nullptr ? 0 : bytes, " bytes; the result of the ",
-                      describe(request, tensors_), " has ", request.result_bytes);
+    return make_error(BRAID_ERROR_INVALID_ARGUMENT, "out has ", out == nullptr ? 0 : bytes,
+                      " bytes; the result of the ", describe(request, tensors_), " has ",
+                      request.result_bytes);
   }
   const uint8_t* from = results_.data() + operation->result_offset;
   auto* to = static_cast<uint8_t*>(out);

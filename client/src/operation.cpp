@@ -12,8 +12,8 @@ namespace {
 Error find_tensor(const TensorTable& tensors, uint32_t handle, const Tensor*& tensor) {
   tensor = tensors.find(handle);
   if (tensor == nullptr) {
-    return make_error(BRAID_ERROR_NOT_FOUND, "tensor handle ", handle, " is unknown; ", tensors.size(),
-                      " tensors are registered");
+    return make_error(BRAID_ERROR_NOT_FOUND, "tensor handle ", handle, " is unknown; ",
+                      tensors.size(), " tensors are registered");
   }
   return {};
 }
@@ -32,8 +32,9 @@ Error parse_shape(const braid_operation& operation, const Tensor& tensor, Reques
   request.count = tensor.count;
   if (!tensor.dynamic) return {};
   if (operation.dtype >= kDataTypeCount) {
-    return make_error(BRAID_ERROR_INVALID_ARGUMENT, "dtype of the operation on '", tensor.name, "' is ",
-                      operation.dtype, ", which is no braid_dtype (0 to ", kDataTypeCount - 1, ")");
+    return make_error(BRAID_ERROR_INVALID_ARGUMENT, "dtype of the operation on '", tensor.name,
+                      "' is ", operation.dtype, ", which is no braid_dtype (0 to ",
+                      kDataTypeCount - 1, ")");
   }
   request.dtype = static_cast<DataType>(operation.dtype);
   request.count = operation.count;
@@ -49,8 +50,9 @@ Error compute_sizes(const Tensor& tensor, Rank rank, Request& request) {
   const auto one = checked_multiply<uint64_t>(request.count, element_bytes(request.dtype));
   const auto all = one ? checked_multiply<uint64_t>(*one, rank.world_size) : std::nullopt;
   if (!all) {
-    return make_error(BRAID_ERROR_INVALID_ARGUMENT, "count of the operation on '", tensor.name, "' is ",
-                      request.count, ": its bytes over ", rank.world_size, " ranks do not fit into 64 bits");
+    return make_error(BRAID_ERROR_INVALID_ARGUMENT, "count of the operation on '", tensor.name,
+                      "' is ", request.count, ": its bytes over ", rank.world_size,
+                      " ranks do not fit into 64 bits");
   }
   const bool gathers = request.collective == Collective::AllGather;
   const bool scatters = request.collective == Collective::ReduceScatter;
@@ -62,8 +64,8 @@ Error compute_sizes(const Tensor& tensor, Rank rank, Request& request) {
     return {};
   }
   if (request.input == nullptr) {
-    return make_error(BRAID_ERROR_INVALID_ARGUMENT, "input of the ", to_string(request.collective), " of '",
-                      tensor.name, "' is NULL");
+    return make_error(BRAID_ERROR_INVALID_ARGUMENT, "input of the ", to_string(request.collective),
+                      " of '", tensor.name, "' is NULL");
   }
   return {};
 }
@@ -95,8 +97,8 @@ Error parse_operation(const braid_operation* operation, const TensorTable& tenso
       return {};
     case Collective::Broadcast:
       if (given.root >= rank.world_size) {
-        return make_error(BRAID_ERROR_INVALID_ARGUMENT, "root of the broadcast of '", tensor->name, "' is ",
-                          given.root, "; the job has ranks 0 to ", rank.world_size - 1);
+        return make_error(BRAID_ERROR_INVALID_ARGUMENT, "root of the broadcast of '", tensor->name,
+                          "' is ", given.root, "; the job has ranks 0 to ", rank.world_size - 1);
       }
       request.root = given.root;
       break;
@@ -121,12 +123,13 @@ Error parse_bucket(const braid_operation* operation, const uint32_t* handles, si
                       "; only BRAID_ALL_REDUCE is possible");
   }
   if (handles == nullptr || handle_count == 0 || handle_count > handle_count_max) {
-    return make_error(BRAID_ERROR_INVALID_ARGUMENT, "tensors and tensor_count name a bucket of ", handle_count,
-                      " tensors; 1 to ", handle_count_max, " are possible");
+    return make_error(BRAID_ERROR_INVALID_ARGUMENT, "tensors and tensor_count name a bucket of ",
+                      handle_count, " tensors; 1 to ", handle_count_max, " are possible");
   }
   if (Error error = parse_reduction(given.reduction, request); !error) return error;
   parse_common(given, timeout_ms, request);
-  if (request.input == nullptr) return make_error(BRAID_ERROR_INVALID_ARGUMENT, "input of the bucket is NULL");
+  if (request.input == nullptr)
+    return make_error(BRAID_ERROR_INVALID_ARGUMENT, "input of the bucket is NULL");
   std::unordered_set<uint32_t> seen;
   for (size_t i = 0; i < handle_count; ++i) {
     const Tensor* tensor = nullptr;
@@ -136,12 +139,14 @@ Error parse_bucket(const braid_operation* operation, const uint32_t* handles, si
                         "' is dynamic; a bucket's tensors need a registered dtype and count");
     }
     if (!seen.insert(handles[i]).second) {
-      return make_error(BRAID_ERROR_INVALID_ARGUMENT, "tensor '", tensor->name, "' is in the bucket twice");
+      return make_error(BRAID_ERROR_INVALID_ARGUMENT, "tensor '", tensor->name,
+                        "' is in the bucket twice");
     }
     if (i == 0) request.dtype = tensor->dtype;
     if (tensor->dtype != request.dtype) {
-      return make_error(BRAID_ERROR_INVALID_ARGUMENT, "tensor '", tensor->name, "' is ", to_string(tensor->dtype),
-                        ", the bucket's first is ", to_string(request.dtype), "; a bucket has one dtype");
+      return make_error(BRAID_ERROR_INVALID_ARGUMENT, "tensor '", tensor->name, "' is ",
+                        to_string(tensor->dtype), ", the bucket's first is ",
+                        to_string(request.dtype), "; a bucket has one dtype");
     }
     const auto count = checked_add<uint64_t>(request.count, tensor->count);
     if (!count || !checked_multiply<uint64_t>(*count, element_bytes(request.dtype))) {
@@ -159,7 +164,8 @@ std::string describe(const Request& request, const TensorTable& tensors) {
   std::string text = to_string(request.collective);
   const Tensor* first = tensors.find(request.tensors.front());
   text += " of '" + first->name + "'";
-  if (request.tensors.size() > 1) text += " and " + std::to_string(request.tensors.size() - 1) + " more";
+  if (request.tensors.size() > 1)
+    text += " and " + std::to_string(request.tensors.size() - 1) + " more";
   return text + ", step " + std::to_string(request.step);
 }
 

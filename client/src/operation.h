@@ -23,7 +23,7 @@ struct Request {
   uint32_t timeout_ms = 0;
   const void* input = nullptr;  // null: this rank gives no data
   uint64_t input_bytes = 0;
-  uint64_t result_bytes = 0;    // of this rank's result
+  uint64_t result_bytes = 0;      // of this rank's result
   std::vector<uint32_t> tensors;  // more than one: a bucket
 };
 
@@ -36,7 +36,8 @@ struct Rank {
 Error parse_operation(const braid_operation* operation, const TensorTable& tensors, Rank rank,
                       uint32_t timeout_ms, Request& request);
 Error parse_bucket(const braid_operation* operation, const uint32_t* handles, size_t handle_count,
-                   size_t handle_count_max, const TensorTable& tensors, uint32_t timeout_ms, Request& request);
+                   size_t handle_count_max, const TensorTable& tensors, uint32_t timeout_ms,
+                   Request& request);
 
 // "all-reduce of 'layer1.weight', step 7"
 std::string describe(const Request& request, const TensorTable& tensors);

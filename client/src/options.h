@@ -8,8 +8,9 @@
 
 namespace braid::client {
 
-// Reads an options struct that was compiled against a braid.h of another age. A shorter one is from before this library's first
-// version; in a longer one everything that this library doesn't know must be left at 0.
+// Reads an options struct that was compiled against a braid.h of another age. A shorter one is from
+// before this library's first version; in a longer one everything that this library doesn't know
+// must be left at 0.
 template <typename Options>
 Error read_options(const void* given, const char* type, Options& options) {
   if (given == nullptr) return make_error(BRAID_ERROR_INVALID_ARGUMENT, "the ", type, " are NULL");
@@ -23,8 +24,8 @@ Error read_options(const void* given, const char* type, Options& options) {
   const char* bytes = static_cast<const char*>(given);
   for (size_t i = sizeof(Options); i < size; ++i) {
     if (bytes[i] != 0) {
-      return make_error(BRAID_ERROR_INVALID_ARGUMENT, type,
-                        " uses fields that this libbraid (", BRAID_VERSION, ") does not know; upgrade libbraid");
+      return make_error(BRAID_ERROR_INVALID_ARGUMENT, type, " uses fields that this libbraid (",
+                        BRAID_VERSION, ") does not know; upgrade libbraid");
     }
   }
   std::memcpy(&options, given, sizeof(Options));

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "session.h"
 
-#include <poll.h>
-#include <sys/eventfd.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+
+#include <poll.h>
+#include <sys/eventfd.h>
 
 namespace braid::client {
 namespace {
@@ -15,7 +15,8 @@ namespace {
 constexpr uint64_t kRingFullPauseNs = 500'000;
 
 std::chrono::steady_clock::time_point time_point_of(uint64_t deadline_ns) {
-  // steady_clock is CLOCK_MONOTONIC, as now_ns() is. An hour from now at most: far deadlines must not overflow.
+  // steady_clock is CLOCK_MONOTONIC, as now_ns() is. An hour from now at most: far deadlines must
+  // not overflow.
   constexpr uint64_t kLongestNs = 3'600'000'000'000;
   const auto at = std::min(deadline_ns, now_ns() + kLongestNs);
   return std::chrono::steady_clock::time_point(std::chrono::nanoseconds(at));
@@ -23,9 +24,9 @@ std::chrono::steady_clock::time_point time_point_of(uint64_t deadline_ns) {
 
 }  // namespace
 
-Error error_of(const proto::Failure& failure) {
-  const bool known = failure.code() > BRAID_OK && failure.code() <= BRAID_ERROR_INTERNAL;
-  return {known ? static_cast<int>(failure.code()) : static_cast<int>(BRAID_ERROR_INTERNAL), failure.text()->str()};
+Error daemon_error(uint8_t code, const flatbuffers::String* text) {
+  const bool known = code > BRAID_OK && code <= BRAID_ERROR_INTERNAL;
+  return {known ? static_cast<int>(code) : static_cast<int>(BRAID_ERROR_INTERNAL), text->str()};
 }
 
 Error Session::create_rings() {
@@ -84,14 +85,16 @@ void Session::receive_messages() {
 
 void Session::handle(const proto::ClientMessage& message) {
   if (const auto* failure = message.body_as_Failure()) {
-    fail(error_of(*failure));
+    fail(daemon_error(failure->code(), failure->text()));
   } else if (const auto* registered = message.body_as_TensorsRegistered()) {
-    registered_ = registered->first_handle();
+    registration_ = Registration{{}, registered->first_handle()};
+  } else if (const auto* refused = message.body_as_RegistrationRefused()) {
+    registration_ = Registration{daemon_error(refused->code(), refused->text()), 0};
   } else if (message.body_type() == proto::ClientBody::JobLeft) {
     has_left_ = true;
   } else {
-    fail(make_error(BRAID_ERROR_PROTOCOL, "braidd at '", connection_.path(), "' sent an unexpected ",
-                    proto::EnumNameClientBody(message.body_type())));
+    fail(make_error(BRAID_ERROR_PROTOCOL, "braidd at '", connection_.path(),
+                    "' sent an unexpected ", proto::EnumNameClientBody(message.body_type())));
   }
   changed_.notify_all();
 }
@@ -153,7 +156,8 @@ Error Session::push(std::unique_lock<std::mutex>& lock, std::span<const proto::S
     const uint64_t now = now_ns();
     if (now >= deadline_ns) {
       return make_error(BRAID_ERROR_DEADLINE_EXCEEDED, "braidd at '", connection_.path(),
-                        "' does not answer: the submit ring (", kSubmitCapacity, " entries) stayed full");
+                        "' does not answer: the submit ring (", kSubmitCapacity,
+                        " entries) stayed full");
     }
     wake_daemon();
     wait_until(lock, std::min(deadline_ns, now + kRingFullPauseNs),

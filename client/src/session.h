@@ -15,14 +15,17 @@
 
 namespace braid::client {
 
-// What passes between one job of this process and the daemon: the socket, the two rings, and the threads that wait for either.
+// What passes between one job of this process and the daemon: the socket, the two rings, and the
+// threads that wait for either.
 //
-// There is no background thread. Of the threads that wait, one is the leader: it sleeps in poll(2) on the socket and the done
-// ring's eventfd, the others on a condition variable. The leader hands out whatever comes, and when it has what it waited for,
-// another one becomes leader. mutex() guards everything here, and the job's own state.
+// There is no background thread. Of the threads that wait, one is the leader: it sleeps in poll(2)
+// on the socket and the done ring's eventfd, the others on a condition variable. The leader hands
+// out whatever comes, and when it has what it waited for, another one becomes leader. mutex()
+// guards everything here, and the job's own state.
 class Session {
  public:
-  // Entries of the rings. Every ticket that is not released yet has a place in the done ring, so it cannot overflow.
+  // Entries of the rings. Every ticket that is not released yet has a place in the done ring, so it
+  // cannot overflow.
   static constexpr uint32_t kSubmitCapacity = 8192;
   static constexpr uint32_t kDoneCapacity = 4096;
 
@@ -49,7 +52,8 @@ class Session {
   // Waits until is_over(), failure or the deadline (then false).
   bool wait_until(std::unique_lock<std::mutex>& lock, uint64_t deadline_ns,
                   const std::function<bool()>& is_over);
-  // Puts all entries, at most kSubmitCapacity, into the submit ring together; waits while it is full. Doesn't wake the daemon.
+  // Puts all entries, at most kSubmitCapacity, into the submit ring together; waits while it is
+  // full. Doesn't wake the daemon.
   Error push(std::unique_lock<std::mutex>& lock, std::span<const proto::SubmitEntry> entries,
              uint64_t deadline_ns);
   void wake_daemon();
@@ -59,8 +63,15 @@ class Session {
   const Error& failure() const { return failure_; }
   void fail(Error error);
 
-  std::optional<uint32_t> take_registered() { return std::exchange(registered_, std::nullopt); }
-  bool has_registered() const { return registered_.has_value(); }
+  // The daemon's answer to RegisterTensors.
+  struct Registration {
+    Error refusal;  // of this registration only: the job goes on
+    uint32_t first_handle = 0;
+  };
+  std::optional<Registration> take_registration() {
+    return std::exchange(registration_, std::nullopt);
+  }
+  bool has_registration() const { return registration_.has_value(); }
   bool has_left() const { return has_left_; }
 
  private:
@@ -80,11 +91,11 @@ class Session {
   RingConsumer<proto::DoneEntry> done_;
   OnDone on_done_;
   Error failure_;
-  std::optional<uint32_t> registered_;  // first handle of the last TensorsRegistered
+  std::optional<Registration> registration_;
   bool has_left_ = false;
 };
 
-// A Failure message, as an error.
-Error error_of(const proto::Failure& failure);
+// What a Failure or RegistrationRefused says.
+Error daemon_error(uint8_t code, const flatbuffers::String* text);
 
 }  // namespace braid::client

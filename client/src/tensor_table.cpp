@@ -17,21 +17,23 @@ Error parse_one(const braid_tensor_options& options, size_t index, Tensor& tenso
   const size_t length = options.name == nullptr ? 0 : ::strnlen(options.name, kNameBytesMax + 1);
   if (length == 0 || length > kNameBytesMax) {
     return make_error(BRAID_ERROR_INVALID_ARGUMENT, "name of tensor ", index, " of the array has ",
-                      length == 0 ? "no" : "more than 1023", " bytes; 1 to ", kNameBytesMax, " are possible");
+                      length == 0 ? "no" : "more than 1023", " bytes; 1 to ", kNameBytesMax,
+                      " are possible");
   }
   tensor.name = options.name;
   tensor.backward_order = options.backward_order;
   tensor.dynamic = options.dynamic != 0;
   if (tensor.dynamic) return {};
   if (options.dtype >= kDataTypeCount) {
-    return make_error(BRAID_ERROR_INVALID_ARGUMENT, "dtype of tensor '", tensor.name, "' is ", options.dtype,
-                      ", which is no braid_dtype (0 to ", kDataTypeCount - 1, ")");
+    return make_error(BRAID_ERROR_INVALID_ARGUMENT, "dtype of tensor '", tensor.name, "' is ",
+                      options.dtype, ", which is no braid_dtype (0 to ", kDataTypeCount - 1, ")");
   }
   tensor.dtype = static_cast<DataType>(options.dtype);
   tensor.count = options.count;
-  if (options.count == 0 || !checked_multiply<uint64_t>(options.count, element_bytes(tensor.dtype))) {
-    return make_error(BRAID_ERROR_INVALID_ARGUMENT, "count of tensor '", tensor.name, "' is ", options.count,
-                      "; it must be at least 1 and its bytes must fit into 64 bits");
+  if (options.count == 0 ||
+      !checked_multiply<uint64_t>(options.count, element_bytes(tensor.dtype))) {
+    return make_error(BRAID_ERROR_INVALID_ARGUMENT, "count of tensor '", tensor.name, "' is ",
+                      options.count, "; it must be at least 1 and its bytes must fit into 64 bits");
   }
   return {};
 }
@@ -49,16 +51,19 @@ Error TensorTable::parse(const braid_tensor_options* options, size_t count,
   for (size_t i = 0; i < count; ++i) {
     braid_tensor_options one{};
     // The caller's struct may be larger than ours, so its struct_size is the array's stride.
-    if (Error error = read_options(bytes + i * options->struct_size, "braid_tensor_options", one); !error) {
+    if (Error error = read_options(bytes + i * options->struct_size, "braid_tensor_options", one);
+        !error) {
       return error;
     }
     if (one.struct_size != options->struct_size) {
-      return make_error(BRAID_ERROR_INVALID_ARGUMENT, "struct_size differs within the array of tensors");
+      return make_error(BRAID_ERROR_INVALID_ARGUMENT,
+                        "struct_size differs within the array of tensors");
     }
     Tensor tensor;
     if (Error error = parse_one(one, i, tensor); !error) return error;
     if (names_.contains(tensor.name) || !names.insert(tensor.name).second) {
-      return make_error(BRAID_ERROR_ALREADY_EXISTS, "the tensor name '", tensor.name, "' is given twice");
+      return make_error(BRAID_ERROR_ALREADY_EXISTS, "the tensor name '", tensor.name,
+                        "' is given twice");
     }
     tensors.push_back(std::move(tensor));
   }

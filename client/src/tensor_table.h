@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <unordered_set>
 #include <vector>
@@ -17,16 +18,20 @@ struct Tensor {
   uint64_t count = 0;
   uint32_t backward_order = BRAID_NO_ORDER;
   bool dynamic = false;
+  std::optional<uint64_t> last_step;  // that was submitted
 };
 
 // The job's registered tensors, by handle. Not thread-safe.
 class TensorTable {
  public:
-  // Checks an array of braid_tensor_options, whatever size the caller's struct has, also against what is registered.
-  Error parse(const braid_tensor_options* options, size_t count, std::vector<Tensor>& tensors) const;
+  // Checks an array of braid_tensor_options, whatever size the caller's struct has, also against
+  // what is registered.
+  Error parse(const braid_tensor_options* options, size_t count,
+              std::vector<Tensor>& tensors) const;
   void add(std::vector<Tensor> tensors);
 
   const Tensor* find(uint32_t handle) const;
+  Tensor& at(uint32_t handle) { return tensors_.at(handle); }
   uint32_t size() const { return static_cast<uint32_t>(tensors_.size()); }
 
  private:

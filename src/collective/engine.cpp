@@ -1,20 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 //
+// clang-format off
 // The words, for the whole room:
-//   unit     the part of an operation that is scheduled on its own and belongs to one I/O loop, the same on all nodes
+//   unit     the part of an operation that is scheduled on its own and belongs to one I/O loop, the
+//            same on all nodes
 //   segment  the part of a unit that one node of the ring owns; segment s is node s's
 //   chunk    the part of a segment that travels in one message
 //   hop      one node's treatment of a chunk: add or store it, pass it on to the successor
+// clang-format on
 //
-// Reduce-scatter: segment s starts at node s + 1, whose own contribution it is there, and goes s + 1 → s + 2 → … → s; each hop
-// adds its node's contribution. At the owner the sum is complete. All-gather: it goes on s → s + 1 → … → s - 1; each hop stores
-// it. An all-reduce is both, one after the other, chunk by chunk: no node waits for more than the one chunk it passes on.
-// Every addition's operands and order follow from the ring alone, so all nodes get the same bits, every time.
+// Reduce-scatter: segment s starts at node s + 1, whose own contribution it is there, and goes s +
+// 1 → s + 2 → … → s; each hop adds its node's contribution. At the owner the sum is complete.
+// All-gather: it goes on s → s + 1 → … → s - 1; each hop stores it. An all-reduce is both, one
+// after the other, chunk by chunk: no node waits for more than the one chunk it passes on. Every
+// addition's operands and order follow from the ring alone, so all nodes get the same bits, every
+// time.
 //
-// Streams: a node has up to `streams` units of a job in flight in which it sends of its own accord. The others wait; but as soon
-// as a chunk of a waiting unit comes, that unit begins too. For the predecessor has begun it and waits for this node; if
-// this node went on to wait for units that the predecessor holds back, neither would ever finish. Each unit that anybody
-// begins so begins on all nodes, because the first chunk that its node sends of its own accord visits them all.
+// Streams: a node has up to `streams` units of a job in flight in which it sends of its own accord.
+// The others wait; but as soon as a chunk of a waiting unit comes, that unit begins too. For the
+// predecessor has begun it and waits for this node; if this node went on to wait for units that the
+// predecessor holds back, neither would ever finish. Each unit that anybody begins so begins on all
+// nodes, because the first chunk that its node sends of its own accord visits them all.
 #include "collective/engine.h"
 
 #include <algorithm>
@@ -29,15 +35,18 @@ namespace braid {
 namespace {
 
 constexpr uint64_t kUnitBytesMax = uint64_t{16} << 30;  // keeps chunk numbers within 32 bits
-constexpr uint64_t kWorkSliceBytes = 1 << 20;  // of a one-node operation per loop round: about 0.1 ms
+// Of a one-node operation per loop round: about 0.1 ms.
+constexpr uint64_t kWorkSliceBytes = 1 << 20;
 
 class EngineImpl final : public Engine, public OperationHost {
  public:
   EngineImpl(Loop& loop, EngineOptions options, Events events)
       : loop_(loop), options_(options), events_(std::move(events)) {
-    BRAID_ASSERT(options_.io_loops != 0 && options_.io_loop < options_.io_loops, "the engine's loop is one of the I/O loops");
+    BRAID_ASSERT(options_.io_loops != 0 && options_.io_loop < options_.io_loops,
+                 "the engine's loop is one of the I/O loops");
     BRAID_ASSERT(options_.streams != 0, "without streams nothing moves");
-    BRAID_ASSERT(options_.unit_bytes >= 64 && options_.unit_bytes <= kUnitBytesMax, "unit_bytes is 64 B to 16 GiB");
+    BRAID_ASSERT(options_.unit_bytes >= 64 && options_.unit_bytes <= kUnitBytesMax,
+                 "unit_bytes is 64 B to 16 GiB");
     BRAID_ASSERT(options_.chunk_bytes >= 64 && options_.chunk_bytes <= proto::kChunkBytesMax,
                  "chunk_bytes is 64 B to 4 MiB");
     uv_idle_init(loop_.uv(), work_idle_.get());
@@ -53,7 +62,8 @@ class EngineImpl final : public Engine, public OperationHost {
   void start(Operation operation) override;
   void go(const OperationKey& key) override;
   void abort_job(uint64_t job_key) override;
-  void on_chunk(NodeId from, const proto::ChunkHeader& header, std::span<const uint8_t> payload) override;
+  void on_chunk(NodeId from, const proto::ChunkHeader& header,
+                std::span<const uint8_t> payload) override;
   EngineCounters counters() const override;
 
  private:
@@ -70,7 +80,9 @@ class EngineImpl final : public Engine, public OperationHost {
     BRAID_ASSERT(links_ != nullptr, "set_links comes before the first start");
     return links_->find(peer);
   }
-  void on_stream_taken(const OperationRun& run) override { ++jobs_[run.key().job_key].streams_taken; }
+  void on_stream_taken(const OperationRun& run) override {
+    ++jobs_[run.key().job_key].streams_taken;
+  }
   void on_unit_finished(const OperationRun& run, bool held_stream) override;
   void on_bytes_reduced(uint64_t bytes) override { add(bytes_reduced_, bytes); }
   void on_progress(OperationRun& run) override;
@@ -96,8 +108,8 @@ class EngineImpl final : public Engine, public OperationHost {
   std::deque<std::shared_ptr<OperationRun>> local_work_;
   Handle<uv_idle_t> work_idle_;  // active while there is local work: one slice per loop round
 
-  // Events, and units that begin because others have finished, wait for the end of the loop's callback: whoever called into
-  // the engine (a link, a door) isn't called back from within.
+  // Events, and units that begin because others have finished, wait for the end of the loop's
+  // callback: whoever called into the engine (a link, a door) isn't called back from within.
   std::vector<std::shared_ptr<OperationRun>> news_;
   std::vector<uint64_t> jobs_with_free_streams_;
   bool is_deferred_ = false;
@@ -122,7 +134,8 @@ void EngineImpl::start(Operation operation) {
     return;
   }
   if (local_work_.empty()) {
-    uv_idle_start(work_idle_.get(), [](uv_idle_t* idle) { static_cast<EngineImpl*>(idle->data)->work(); });
+    uv_idle_start(work_idle_.get(),
+                  [](uv_idle_t* idle) { static_cast<EngineImpl*>(idle->data)->work(); });
   }
   local_work_.push_back(std::move(run));
 }
@@ -236,7 +249,8 @@ OperationRun* EngineImpl::find_run(const OperationKey& key) const {
   return found == runs_.end() ? nullptr : found->second.get();
 }
 
-void EngineImpl::on_chunk(NodeId from, const proto::ChunkHeader& header, std::span<const uint8_t> payload) {
+void EngineImpl::on_chunk(NodeId from, const proto::ChunkHeader& header,
+                          std::span<const uint8_t> payload) {
   const OperationKey key{header.job_key, header.tensor, header.step};
   OperationRun* run = find_run(key);
   if (run == nullptr) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// float16 and bfloat16 from and to float32, rounded to nearest even, with the same bits on all targets, NaNs included. Highway
-// 1.0 truncates bfloat16, and without conversion instructions it loses float16's infinities and NaNs; so these are written
-// out here. Included once per target by reduce_kernels.cpp: hence Highway's toggle as the guard.
+// float16 and bfloat16 from and to float32, rounded to nearest even, with the same bits on all
+// targets, NaNs included. Highway 1.0 truncates bfloat16, and without conversion instructions it
+// loses float16's infinities and NaNs; so these are written out here. Included once per target by
+// reduce_kernels.cpp: hence Highway's toggle as the guard.
 #if defined(BRAID_HALF_FLOAT_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef BRAID_HALF_FLOAT_INL_H_
 #undef BRAID_HALF_FLOAT_INL_H_
@@ -24,11 +25,11 @@ using U16 = hn::Rebind<uint16_t, F32>;  // half a vector
 using VF32 = hn::Vec<F32>;
 using VU32 = hn::Vec<U32>;
 
-HWY_INLINE hn::Vec<U16> narrow(VU32 bits) {
-  return hn::DemoteTo(U16(), hn::BitCast(I32(), bits));  // every value fits, so saturation never happens
-}
+// The values fit: nothing saturates.
+HWY_INLINE hn::Vec<U16> narrow(VU32 bits) { return hn::DemoteTo(U16(), hn::BitCast(I32(), bits)); }
 
-// `mask` ? yes : no, where both sides of the comparison have no sign bit (the targets compare signed numbers fastest).
+// a > b ? yes : no, where both sides of the comparison have no sign bit (the targets compare
+// signed numbers fastest).
 HWY_INLINE VU32 select_if_greater(VU32 a, VU32 b, VU32 yes, VU32 no) {
   const I32 di;
   const U32 du;
@@ -71,7 +72,8 @@ struct Float16Lanes {
     const auto half = hn::PromoteTo(d, hn::LoadU(U16(), from));
     const auto magnitude = hn::ShiftLeft<13>(hn::And(half, hn::Set(d, 0x7fffu)));
     const auto sign = hn::ShiftLeft<16>(hn::And(half, hn::Set(d, 0x8000u)));
-    // The exponent's bias differs by 112; a multiplication moves it, and makes normal numbers of subnormal ones, exactly.
+    // The exponent's bias differs by 112; a multiplication moves it, and makes normal numbers of
+    // subnormal ones, exactly.
     const auto two_to_112 = hn::BitCast(F32(), hn::Set(d, 0x77800000u));
     const auto scaled = hn::BitCast(d, hn::Mul(hn::BitCast(F32(), magnitude), two_to_112));
     const auto special = hn::Or(magnitude, hn::Set(d, 0x7f800000u));  // infinity or NaN
@@ -88,7 +90,8 @@ struct Float16Lanes {
     const auto is_odd = hn::And(hn::ShiftRight<13>(magnitude), hn::Set(d, 1u));
     const auto rebias = hn::Set(d, (static_cast<uint32_t>(15 - 127) << 23) + 0xfffu);
     const auto normal = hn::ShiftRight<13>(hn::Add(magnitude, hn::Add(rebias, is_odd)));
-    // Adding 0.5 to a small number leaves its 16-bit mantissa, rounded by the processor, in the low bits.
+    // Adding 0.5 to a small number leaves its 16-bit mantissa, rounded by the processor, in the low
+    // bits.
     const auto half = hn::Set(d, 0x3f000000u);
     const auto shifted = hn::Add(hn::BitCast(F32(), magnitude), hn::BitCast(F32(), half));
     const auto subnormal = hn::Sub(hn::BitCast(d, shifted), half);

@@ -21,14 +21,14 @@ void LocalStep::reduce(const Extent& extent, const uint8_t* wire) {
   operands_.clear();
   for (const uint8_t* input : operation_.inputs) operands_.push_back(input + extent.offset);
   if (wire != nullptr) operands_.push_back(wire);
-  reduce_all(operation_.dtype, operation_.reduction, operands_, extent.bytes / element_bytes(operation_.dtype),
-             operation_.result + extent.offset);
+  reduce_all(operation_.dtype, operation_.reduction, operands_,
+             extent.bytes / element_bytes(operation_.dtype), operation_.result + extent.offset);
 }
 
 void LocalStep::finish(const Extent& extent) {
   if (operation_.reduction != Reduction::Average) return;
-  divide_all(operation_.dtype, operation_.result + extent.offset, extent.bytes / element_bytes(operation_.dtype),
-             operation_.ring->world_size);
+  divide_all(operation_.dtype, operation_.result + extent.offset,
+             extent.bytes / element_bytes(operation_.dtype), operation_.ring->world_size);
 }
 
 void LocalStep::copy_inputs(const Extent& extent) {
@@ -43,7 +43,8 @@ void LocalStep::copy_inputs(const Extent& extent) {
     const uint64_t rank = (at - first_block_) / block_bytes;
     const uint64_t within = (at - first_block_) % block_bytes;
     const uint64_t bytes = std::min(block_bytes - within, end - at);
-    BRAID_ASSERT(rank < operation_.inputs.size(), "the node's own segment holds its ranks' blocks alone");
+    BRAID_ASSERT(rank < operation_.inputs.size(),
+                 "the node's own segment holds its ranks' blocks alone");
     std::memcpy(operation_.result + at, operation_.inputs[rank] + within, bytes);
     at += bytes;
   }

@@ -7,23 +7,25 @@
 
 namespace braid {
 
-// What one node does with the bytes of one extent: reads the inputs of its local ranks, perhaps what came over the wire, and
-// writes the same extent of the result. Whole elements only.
+// What one node does with the bytes of one extent: reads the inputs of its local ranks, perhaps
+// what came over the wire, and writes the same extent of the result. Whole elements only.
 class LocalStep {
  public:
   explicit LocalStep(const Operation& operation);
 
-  // result = input[0] op input[1] op … op wire, in this order; without `wire` (nullptr) the local inputs alone.
+  // result = input[0] op input[1] op … op wire, in this order; without `wire` (nullptr) the local
+  // inputs alone.
   void reduce(const Extent& extent, const uint8_t* wire);
   // The owner's step: what remains to be done once all ranks' inputs are in.
   void finish(const Extent& extent);
-  // All-gather: the local ranks' blocks to their places. Broadcast on the root's node: the root's input.
+  // All-gather: the local ranks' blocks to their places. Broadcast on the root's node: the root's
+  // input.
   void copy_inputs(const Extent& extent);
 
  private:
   const Operation& operation_;
   std::vector<const uint8_t*> operands_;  // kept, so that a chunk allocates nothing
-  uint64_t first_block_ = 0;              // all-gather: where the local ranks' blocks start in the result
+  uint64_t first_block_ = 0;  // all-gather: where the local ranks' blocks start in the result
 };
 
 }  // namespace braid

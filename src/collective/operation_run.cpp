@@ -17,8 +17,10 @@ OperationRun::OperationRun(Operation operation, const EngineOptions& options, Op
       io_loops_(options.io_loops),
       host_(&host),
       step_(operation_) {
-  BRAID_ASSERT(operation_.inputs.size() == ring_.ranks_of_node[ring_.self], "every local rank has an input");
-  BRAID_ASSERT(operation_.collective != Collective::Broadcast || operation_.root_node != ring_.self ||
+  BRAID_ASSERT(operation_.inputs.size() == ring_.ranks_of_node[ring_.self],
+               "every local rank has an input");
+  BRAID_ASSERT(operation_.collective != Collective::Broadcast ||
+                   operation_.root_node != ring_.self ||
                    operation_.root_local_input < operation_.inputs.size(),
                "the root is a local rank");
   const uint32_t loop_of_first = loop_of_unit(operation_.key, 0, io_loops_);
@@ -31,10 +33,13 @@ OperationRun::OperationRun(Operation operation, const EngineOptions& options, Op
 }
 
 bool OperationRun::is_reduced() const {
-  return operation_.collective == Collective::AllReduce || operation_.collective == Collective::ReduceScatter;
+  return operation_.collective == Collective::AllReduce ||
+         operation_.collective == Collective::ReduceScatter;
 }
 
-bool OperationRun::is_gathered() const { return operation_.collective != Collective::ReduceScatter; }
+bool OperationRun::is_gathered() const {
+  return operation_.collective != Collective::ReduceScatter;
+}
 
 // Adds up what this node will receive, copy and send in the unit.
 UnitState OperationRun::make_unit(uint32_t unit) {
@@ -74,7 +79,8 @@ bool OperationRun::reads_input_directly(Phase phase, uint32_t segment) const {
 
 void OperationRun::begin_unit(size_t index) {
   UnitState& unit = units_[index];
-  BRAID_ASSERT(is_ready_ && !unit.begun && !is_local(), "a unit begins once, when the successor is ready");
+  BRAID_ASSERT(is_ready_ && !unit.begun && !is_local(),
+               "a unit begins once, when the successor is ready");
   unit.begun = true;
   const uint32_t first = first_segment();
   const uint32_t first_chunks = partition_.chunks(unit.unit, first);
@@ -88,8 +94,10 @@ void OperationRun::begin_unit(size_t index) {
     const uint32_t chunks = partition_.chunks(unit.unit, segment);
     for (uint32_t chunk = 0; chunk < chunks; ++chunk) {
       const uint64_t place = unit.place(segment, chunk);
-      if (is_reduced() && unit.reduced.test(place)) pass_on(unit, Phase::ReduceScatter, segment, chunk);
-      if (is_gathered() && unit.gathered.test(place)) pass_on(unit, Phase::AllGather, segment, chunk);
+      if (is_reduced() && unit.reduced.test(place))
+        pass_on(unit, Phase::ReduceScatter, segment, chunk);
+      if (is_gathered() && unit.gathered.test(place))
+        pass_on(unit, Phase::AllGather, segment, chunk);
     }
   }
   finish_if_complete(unit);
@@ -116,11 +124,12 @@ bool OperationRun::is_possible(Phase phase, const proto::ChunkHeader& header) co
          header.bytes == partition_.chunk(header.unit, header.segment, header.chunk).bytes;
 }
 
-ChunkVerdict OperationRun::accept(NodeId from, const proto::ChunkHeader& header, std::span<const uint8_t> payload) {
+ChunkVerdict OperationRun::accept(NodeId from, const proto::ChunkHeader& header,
+                                  std::span<const uint8_t> payload) {
   UnitState* unit = find_unit(header.unit);
   const auto phase = static_cast<Phase>(header.phase);
-  if (is_local() || from != ring_.predecessor || unit == nullptr || payload.size() != header.bytes ||
-      !is_possible(phase, header)) {
+  if (is_local() || from != ring_.predecessor || unit == nullptr ||
+      payload.size() != header.bytes || !is_possible(phase, header)) {
     return ChunkVerdict::Malformed;
   }
   const uint64_t place = unit->place(header.segment, header.chunk);
@@ -133,8 +142,10 @@ ChunkVerdict OperationRun::accept(NodeId from, const proto::ChunkHeader& header,
     if (header.segment == ring_.self) step_.finish(extent);
     host_->on_bytes_reduced(extent.bytes);
   } else {
-    // The final bytes of a sum exist only after this node has given its part: what comes earlier is no result.
-    const bool gave_its_part = !is_reduced() || (header.segment == previous() ? unit->begun : unit->reduced.test(place));
+    // The final bytes of a sum exist only after this node has given its part: what comes earlier is
+    // no result.
+    const bool gave_its_part =
+        !is_reduced() || (header.segment == previous() ? unit->begun : unit->reduced.test(place));
     if (!gave_its_part) return ChunkVerdict::Malformed;
     std::memcpy(operation_.result + extent.offset, payload.data(), extent.bytes);
   }
@@ -167,7 +178,8 @@ void OperationRun::pass_on(const UnitState& unit, Phase phase, uint32_t segment,
 
 void OperationRun::submit(const UnitState& unit, Phase phase, uint32_t segment, uint32_t chunk) {
   Link* link = host_->find_link(ring_.successor);
-  if (link == nullptr) return;  // never acknowledged then: the operation stays until the job layer aborts it
+  if (link == nullptr)
+    return;  // never acknowledged then: the operation stays until the job layer aborts it
   OutgoingChunk outgoing;
   outgoing.header.magic = proto::kChunkMagic;
   outgoing.header.version = proto::kChunkVersion;
@@ -183,21 +195,25 @@ void OperationRun::submit(const UnitState& unit, Phase phase, uint32_t segment, 
   link->submit(std::move(outgoing));
 }
 
-// Bytes that start here are made when a flow takes them, not earlier: then they are still in the cache when they are sent.
+// Bytes that start here are made when a flow takes them, not earlier: then they are still in the
+// cache when they are sent.
 std::span<const uint8_t> OperationRun::chunk_bytes(const OutgoingChunk& chunk) {
   if (is_abandoned()) return {};
   const proto::ChunkHeader& header = chunk.header;
   const Extent extent = partition_.chunk(header.unit, header.segment, header.chunk);
   const auto phase = static_cast<Phase>(header.phase);
-  if (reads_input_directly(phase, header.segment)) return {operation_.inputs[0] + extent.offset, extent.bytes};
-  const bool starts_here = header.segment == first_segment() && (phase == Phase::ReduceScatter || !is_reduced());
+  if (reads_input_directly(phase, header.segment))
+    return {operation_.inputs[0] + extent.offset, extent.bytes};
+  const bool starts_here =
+      header.segment == first_segment() && (phase == Phase::ReduceScatter || !is_reduced());
   if (starts_here) prepare(*find_unit(header.unit), header, extent);
   return {operation_.result + extent.offset, extent.bytes};
 }
 
-// Once only: when a chunk must be sent again its place may hold the final bytes. The successor has the partial ones then,
-// for the final ones are made from them, and drops whatever it is sent.
-void OperationRun::prepare(UnitState& unit, const proto::ChunkHeader& header, const Extent& extent) {
+// Once only: when a chunk must be sent again its place may hold the final bytes. The successor has
+// the partial ones then, for the final ones are made from them, and drops whatever it is sent.
+void OperationRun::prepare(UnitState& unit, const proto::ChunkHeader& header,
+                           const Extent& extent) {
   if (unit.prepared.test(header.chunk)) return;
   unit.prepared.set(header.chunk);
   if (is_reduced()) {
@@ -213,7 +229,8 @@ void OperationRun::on_chunk_settled(const OutgoingChunk& chunk, bool acknowledge
   if (is_abandoned() || !acknowledged) return;
   BRAID_ASSERT(sends_left_ != 0, "a chunk was settled twice");
   --sends_left_;
-  if (reads_input_directly(static_cast<Phase>(chunk.header.phase), chunk.header.segment)) --input_sends_left_;
+  if (reads_input_directly(static_cast<Phase>(chunk.header.phase), chunk.header.segment))
+    --input_sends_left_;
   if (is_done()) host_->on_progress(*this);
 }
 
@@ -232,11 +249,13 @@ void OperationRun::finish_if_complete(UnitState& unit) {
 }
 
 bool OperationRun::is_done() const {
-  // Where no result comes back around the ring, only acknowledgements say that the others have what they need.
+  // Where no result comes back around the ring, only acknowledgements say that the others have what
+  // they need.
   const bool needs_acknowledgements =
       operation_.collective == Collective::ReduceScatter ||
       (operation_.collective == Collective::Broadcast && operation_.root_node == ring_.self);
-  return is_ready_ && remaining_ == 0 && input_sends_left_ == 0 && (!needs_acknowledgements || sends_left_ == 0);
+  return is_ready_ && remaining_ == 0 && input_sends_left_ == 0 &&
+         (!needs_acknowledgements || sends_left_ == 0);
 }
 
 bool OperationRun::work(uint64_t bytes_max) {

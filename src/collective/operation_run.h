@@ -28,8 +28,9 @@ class OperationHost {
 
 enum class ChunkVerdict : uint8_t { Taken, Duplicate, Malformed };
 
-// One operation's units on one I/O loop: which chunks have come, what to do with the next one, what to pass on. Chunks
-// that it submits keep it (and so the job's memory) alive until they are settled. I/O loop only.
+// One operation's units on one I/O loop: which chunks have come, what to do with the next one, what
+// to pass on. Chunks that it submits keep it (and so the job's memory) alive until they are
+// settled. I/O loop only.
 class OperationRun final : public ChunkSource, public std::enable_shared_from_this<OperationRun> {
  public:
   OperationRun(Operation operation, const EngineOptions& options, OperationHost& host);
@@ -43,13 +44,16 @@ class OperationRun final : public ChunkSource, public std::enable_shared_from_th
 
   bool is_local() const { return ring_.nodes == 1; }
   bool is_ready() const { return is_ready_; }
-  // The successor takes chunks from now on. Units are begun by the engine, or by the first chunk that comes.
+  // The successor takes chunks from now on. Units are begun by the engine, or by the first chunk
+  // that comes.
   void set_ready() { is_ready_ = true; }
   void begin_unit(size_t index);
 
-  ChunkVerdict accept(NodeId from, const proto::ChunkHeader& header, std::span<const uint8_t> payload);
+  ChunkVerdict accept(NodeId from, const proto::ChunkHeader& header,
+                      std::span<const uint8_t> payload);
 
-  // One node only: reduces or copies up to `bytes_max` (a multiple of 64). True when nothing is left.
+  // One node only: reduces or copies up to `bytes_max` (a multiple of 64). True when nothing is
+  // left.
   bool work(uint64_t bytes_max);
 
   // The result is final and nothing reads the inputs.
@@ -57,7 +61,8 @@ class OperationRun final : public ChunkSource, public std::enable_shared_from_th
   // Moreover every chunk that was sent is acknowledged.
   bool is_retired() const { return is_done() && sends_left_ == 0; }
 
-  // The operation is over: its chunks have no bytes any more, and the engine isn't told of anything.
+  // The operation is over: its chunks have no bytes any more, and the engine isn't told of
+  // anything.
   void abandon() { host_ = nullptr; }
   bool is_abandoned() const { return host_ == nullptr; }
 
@@ -95,8 +100,9 @@ class OperationRun final : public ChunkSource, public std::enable_shared_from_th
   uint32_t first_unit_ = 0;  // of this loop; the others follow at distances of io_loops
 
   bool is_ready_ = false;
-  uint64_t remaining_ = 0;         // chunks of all units (one node: bytes)
-  uint64_t sends_left_ = 0;        // chunks to send that are not yet acknowledged; never 0 again once a link was lost
+  uint64_t remaining_ = 0;  // chunks of all units (one node: bytes)
+  uint64_t sends_left_ =
+      0;  // chunks to send that are not yet acknowledged; never 0 again once a link was lost
   uint64_t input_sends_left_ = 0;  // those of them whose bytes are an input's
 
   size_t work_unit_ = 0;  // one node: how far the work has come

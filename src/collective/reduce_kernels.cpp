@@ -5,13 +5,14 @@
 
 #include "base/assert.h"
 
+// The order matters: Highway's first header compiles all that follows once per target.
+// clang-format off
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "collective/reduce_kernels.cpp"
-#include "hwy/foreach_target.h"  // compiles all that follows once per target
-
+#include "hwy/foreach_target.h"
 #include "hwy/highway.h"
-
 #include "collective/half_float-inl.h"
+// clang-format on
 
 HWY_BEFORE_NAMESPACE();
 namespace braid {
@@ -44,7 +45,8 @@ struct Add {
 struct Multiply {
   template <class V>
   static HWY_INLINE V apply(V a, V b) {
-    if constexpr (sizeof(hn::TFromV<V>) == 1) {  // no processor multiplies bytes: even and odd ones as 16-bit numbers
+    if constexpr (sizeof(hn::TFromV<V>) ==
+                  1) {  // no processor multiplies bytes: even and odd ones as 16-bit numbers
       const hn::DFromV<V> d;
 #if HWY_TARGET == HWY_SCALAR  // one lane: nothing to pair it with
       return hn::Set(d, static_cast<uint8_t>(hn::GetLane(a) * hn::GetLane(b)));
@@ -62,8 +64,9 @@ struct Multiply {
   }
 };
 
-// The later operand replaces the earlier one only if it is strictly better, or NaN: the same on every processor, while the
-// minimum instructions of x86 and Arm treat NaN and the two zeros each in its own way.
+// The later operand replaces the earlier one only if it is strictly better, or NaN: the same on
+// every processor, while the minimum instructions of x86 and Arm treat NaN and the two zeros each
+// in its own way.
 struct Minimum {
   template <class V>
   static HWY_INLINE V apply(V a, V b) {
@@ -94,7 +97,8 @@ HWY_INLINE const Element* element_at(const uint8_t* operand, uint64_t bytes) {
 
 // One vector's worth of elements `bytes` past the operands' starts.
 template <class Lanes, class Op>
-HWY_INLINE hn::Vec<typename Lanes::D> fold_vector(std::span<const uint8_t* const> operands, uint64_t bytes) {
+HWY_INLINE hn::Vec<typename Lanes::D> fold_vector(std::span<const uint8_t* const> operands,
+                                                  uint64_t bytes) {
   using Element = typename Lanes::Element;
   auto sum = Lanes::load(element_at<Element>(operands[0], bytes));
   for (size_t k = 1; k < operands.size(); ++k) {
@@ -103,9 +107,11 @@ HWY_INLINE hn::Vec<typename Lanes::D> fold_vector(std::span<const uint8_t* const
   return sum;
 }
 
-// The last elements, fewer than a vector: through a buffer, so that nothing behind them is read or written.
+// The last elements, fewer than a vector: through a buffer, so that nothing behind them is read or
+// written.
 template <class Lanes, class Op>
-HWY_NOINLINE void fold_tail(std::span<const uint8_t* const> operands, uint64_t start, size_t bytes, uint8_t* out) {
+HWY_NOINLINE void fold_tail(std::span<const uint8_t* const> operands, uint64_t start, size_t bytes,
+                            uint8_t* out) {
   using Element = typename Lanes::Element;
   HWY_ALIGN Element buffer[HWY_MAX_BYTES / sizeof(Element)] = {};
   std::memcpy(buffer, operands[0] + start, bytes);
@@ -147,23 +153,26 @@ void fold(std::span<const uint8_t* const> operands, uint64_t count, uint8_t* out
   if (at < bytes) fold_tail<Lanes, Op>(operands, at, static_cast<size_t>(bytes - at), out);
 }
 
-// `Ring` (unsigned for integers) is used where two's complement makes the sign irrelevant, `Lanes` where it matters.
-template <class Lanes, class RingLanes = Lanes>
-void fold_by(Reduction reduction, std::span<const uint8_t* const> operands, uint64_t count, uint8_t* out) {
+// `WrappingLanes` (unsigned, for integers) where two's complement makes the sign irrelevant,
+// `Lanes` where it matters.
+template <class Lanes, class WrappingLanes = Lanes>
+void fold_by(Reduction reduction, std::span<const uint8_t* const> operands, uint64_t count,
+             uint8_t* out) {
   switch (reduction) {
     case Reduction::Sum:
     case Reduction::Average:
-      return fold<RingLanes, Add>(operands, count, out);
+      return fold<WrappingLanes, Add>(operands, count, out);
     case Reduction::Min:
       return fold<Lanes, Minimum>(operands, count, out);
     case Reduction::Max:
       return fold<Lanes, Maximum>(operands, count, out);
     case Reduction::Product:
-      return fold<RingLanes, Multiply>(operands, count, out);
+      return fold<WrappingLanes, Multiply>(operands, count, out);
   }
 }
 
-void fold_all(DataType dtype, Reduction reduction, std::span<const uint8_t* const> operands, uint64_t count, uint8_t* out) {
+void fold_all(DataType dtype, Reduction reduction, std::span<const uint8_t* const> operands,
+              uint64_t count, uint8_t* out) {
   switch (dtype) {
     case DataType::Float32:
       return fold_by<PlainLanes<float>>(reduction, operands, count, out);
@@ -190,7 +199,8 @@ void divide_floats(uint8_t* data, uint64_t count, uint32_t divisor) {
   const auto by = hn::Set(d, static_cast<hn::TFromD<typename Lanes::D>>(divisor));
   auto* const elements = reinterpret_cast<Element*>(data);
   uint64_t i = 0;
-  for (; count - i >= lanes; i += lanes) Lanes::store(hn::Div(Lanes::load(elements + i), by), elements + i);
+  for (; count - i >= lanes; i += lanes)
+    Lanes::store(hn::Div(Lanes::load(elements + i), by), elements + i);
   if (i == count) return;
   HWY_ALIGN Element buffer[HWY_MAX_BYTES / sizeof(Element)] = {};
   const size_t bytes = static_cast<size_t>(count - i) * sizeof(Element);
@@ -238,8 +248,8 @@ namespace braid {
 HWY_EXPORT(fold_all);
 HWY_EXPORT(divide_by);
 
-void reduce_all(DataType dtype, Reduction reduction, std::span<const uint8_t* const> operands, uint64_t count,
-                uint8_t* out) {
+void reduce_all(DataType dtype, Reduction reduction, std::span<const uint8_t* const> operands,
+                uint64_t count, uint8_t* out) {
   BRAID_ASSERT(!operands.empty(), "a reduction needs an operand");
   if (count == 0) return;
   if (operands.size() == 1) {

@@ -11,15 +11,18 @@ namespace braid {
 namespace {
 
 constexpr uint64_t kAlignment = 64;  // a cache line, and a multiple of every element's size
-constexpr uint64_t kTotalBytesMax = uint64_t{1} << 56;  // far more than can be mapped: sums below cannot overflow
+// Far more than can be mapped: sums below cannot overflow.
+constexpr uint64_t kTotalBytesMax = uint64_t{1} << 56;
 
-// A hop passes a chunk on as soon as it has it, so a segment of few chunks leaves flows and hops idle: aim at this many, but
-// not below the size where a message costs more than its bytes.
+// A hop passes a chunk on as soon as it has it, so a segment of few chunks leaves flows and hops
+// idle: aim at this many, but not below the size where a message costs more than its bytes.
 constexpr uint64_t kChunksPerSegment = 8;
 constexpr uint64_t kSmallChunkBytes = 16 << 10;
 
 // Length of each of `parts` parts (the last ones may be shorter or empty) of `bytes`.
-uint64_t part_length(uint64_t bytes, uint64_t parts) { return round_up(divide_up(bytes, parts), kAlignment); }
+uint64_t part_length(uint64_t bytes, uint64_t parts) {
+  return round_up(divide_up(bytes, parts), kAlignment);
+}
 
 // The part number `index` of `bytes` that were cut into pieces of `length`.
 Extent part(uint64_t bytes, uint64_t length, uint64_t index) {
@@ -35,7 +38,8 @@ Partition::Partition(const Operation& operation, uint64_t unit_bytes, uint32_t c
       root_(operation.root_node),
       chunk_bytes_(static_cast<uint32_t>(chunk_bytes / kAlignment * kAlignment)) {
   BRAID_ASSERT(collective_ != Collective::Barrier, "a barrier is run as an all-reduce of one byte");
-  BRAID_ASSERT(chunk_bytes_ >= kAlignment && unit_bytes >= kAlignment, "units and chunks have at least 64 bytes");
+  BRAID_ASSERT(chunk_bytes_ >= kAlignment && unit_bytes >= kAlignment,
+               "units and chunks have at least 64 bytes");
   const Ring& ring = *operation.ring;
   BRAID_ASSERT(ring.self < nodes_ && ring.ranks_of_node.size() == nodes_, "the ring is incomplete");
   BRAID_ASSERT(root_ < nodes_, "the root's node is in the ring");
@@ -43,7 +47,8 @@ Partition::Partition(const Operation& operation, uint64_t unit_bytes, uint32_t c
   BRAID_ASSERT(total_bytes_ <= kTotalBytesMax, "the operation cannot be mapped");
 
   const uint64_t whole_lines = unit_bytes / kAlignment * kAlignment;
-  const uint64_t units_wanted = divide_up(total_bytes_, std::max(whole_lines, divide_up(total_bytes_, UINT32_MAX)));
+  const uint64_t units_wanted =
+      divide_up(total_bytes_, std::max(whole_lines, divide_up(total_bytes_, UINT32_MAX)));
   if (total_bytes_ == 0) return;
   units_ = static_cast<uint32_t>(units_wanted);
   if (collective_ == Collective::AllReduce || collective_ == Collective::Broadcast) {
@@ -54,8 +59,10 @@ Partition::Partition(const Operation& operation, uint64_t unit_bytes, uint32_t c
   const uint64_t block_bytes = operation.count * element_bytes(operation.dtype);
   node_offsets_.reserve(nodes_ + 1);
   node_offsets_.push_back(0);
-  for (const uint32_t ranks : ring.ranks_of_node) node_offsets_.push_back(node_offsets_.back() + ranks * block_bytes);
-  BRAID_ASSERT(node_offsets_.back() == total_bytes_, "the ring's nodes have as many ranks as the world");
+  for (const uint32_t ranks : ring.ranks_of_node)
+    node_offsets_.push_back(node_offsets_.back() + ranks * block_bytes);
+  BRAID_ASSERT(node_offsets_.back() == total_bytes_,
+               "the ring's nodes have as many ranks as the world");
 }
 
 Extent Partition::segment(uint32_t unit, uint32_t segment) const {
@@ -75,9 +82,12 @@ Extent Partition::segment(uint32_t unit, uint32_t segment) const {
 }
 
 uint64_t Partition::chunk_length(uint64_t segment_bytes) const {
-  const uint64_t small = std::min<uint64_t>(kSmallChunkBytes, chunk_bytes_) / kAlignment * kAlignment;
-  const uint64_t wanted = std::clamp<uint64_t>(part_length(segment_bytes, kChunksPerSegment), small, chunk_bytes_);
-  return part_length(segment_bytes, divide_up(segment_bytes, wanted));  // as many, but of equal size
+  const uint64_t small =
+      std::min<uint64_t>(kSmallChunkBytes, chunk_bytes_) / kAlignment * kAlignment;
+  const uint64_t wanted =
+      std::clamp<uint64_t>(part_length(segment_bytes, kChunksPerSegment), small, chunk_bytes_);
+  return part_length(segment_bytes,
+                     divide_up(segment_bytes, wanted));  // as many, but of equal size
 }
 
 uint32_t Partition::chunks(uint32_t unit, uint32_t segment) const {

@@ -15,20 +15,25 @@ struct Extent {
   bool operator==(const Extent&) const = default;
 };
 
-// How an operation is cut: into units, each unit into one segment per node of the ring (segment s is owned by node s), each
-// segment into chunks. Arithmetic alone, and the same on all nodes: from the operation, the ring and the two sizes.
+// How an operation is cut: into units, each unit into one segment per node of the ring (segment s
+// is owned by node s), each segment into chunks. Arithmetic alone, and the same on all nodes: from
+// the operation, the ring and the two sizes.
 //
-//   all-reduce        a unit is a range of the tensor, its segments are nearly equal parts of it
-//   broadcast         a unit is a range of the tensor; it is the root's segment, the others are empty
-//   all-gather,       a segment is a range of the blocks of the node's ranks; each unit takes its share of every node's
-//   reduce-scatter    blocks, so that all nodes send in every unit
+// all-reduce: a unit is a range of the tensor, its segments are nearly equal parts of it.
 //
-// Every cut lies a multiple of 64 bytes after the start of what is cut; so no element is ever divided. What is too small for
-// that leaves segments empty; an empty segment has no chunks, and an operation of no elements no units.
+// broadcast: a unit is a range of the tensor; it is the root's segment, the others are empty.
+//
+// all-gather, reduce-scatter: a segment is a range of the blocks of the node's ranks; each unit
+// takes its share of every node's blocks, so that all nodes send in every unit.
+//
+// Every cut lies a multiple of 64 bytes after the start of what is cut; so no element is ever
+// divided. What is too small for that leaves segments empty; an empty segment has no chunks, and an
+// operation of no elements no units.
 class Partition {
  public:
-  // The operation must fit into memory and its ring must be complete. `unit_bytes` is the most that a unit of an all-reduce
-  // or broadcast holds, and about the most otherwise; `chunk_bytes` the most that a chunk holds. Both at least 64.
+  // The operation must fit into memory and its ring must be complete. `unit_bytes` is the most that
+  // a unit of an all-reduce or broadcast holds, and about the most otherwise; `chunk_bytes` the
+  // most that a chunk holds. Both at least 64.
   Partition(const Operation& operation, uint64_t unit_bytes, uint32_t chunk_bytes);
 
   uint32_t nodes() const { return nodes_; }
@@ -51,8 +56,9 @@ class Partition {
   const uint32_t chunk_bytes_;
   uint32_t units_ = 0;
   uint64_t total_bytes_ = 0;
-  uint64_t unit_bytes_ = 0;             // length of a unit, all-reduce and broadcast
-  std::vector<uint64_t> node_offsets_;  // start of each node's blocks, and the end; all-gather and reduce-scatter
+  uint64_t unit_bytes_ = 0;  // length of a unit, all-reduce and broadcast
+  // Start of each node's blocks, and the end of the last; all-gather and reduce-scatter.
+  std::vector<uint64_t> node_offsets_;
 };
 
 // The I/O loop that a unit belongs to, on every node: (mix64(tensor) + step + unit) mod io_loops.

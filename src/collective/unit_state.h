@@ -21,14 +21,18 @@ class Bitmap {
 
 // How far a node has come with one unit.
 //
-//   waiting ──(the successor is ready, and a stream is free or a chunk has come)──► begun ──(remaining = 0)──► finished
+//   waiting → begun:   the successor is ready, and a stream is free or a chunk has come
 //
-// While it waits, chunks that come are added to the result and held; they are passed on when it begins.
+//   begun → finished:  remaining = 0
+//
+// While it waits, chunks that come are added to the result and held; they are passed on when it
+// begins.
 struct UnitState {
-  uint32_t unit = 0;         // its number in the operation
-  uint32_t chunks_max = 0;   // of any segment
-  uint64_t remaining = 0;    // chunks that must still come, or be copied from an input, until the result is final
-  bool touched = false;      // a chunk has come
+  uint32_t unit = 0;        // its number in the operation
+  uint32_t chunks_max = 0;  // of any segment
+  // Chunks that must still come, or be copied from an input, until the result is final.
+  uint64_t remaining = 0;
+  bool touched = false;  // a chunk has come
   bool begun = false;
   bool holds_stream = false;
   bool finished = false;
@@ -36,7 +40,9 @@ struct UnitState {
   Bitmap gathered;  // all-gather chunks that have come
   Bitmap prepared;  // chunks that start at this node whose bytes lie in the result by now, by chunk
 
-  uint64_t place(uint32_t segment, uint32_t chunk) const { return uint64_t{segment} * chunks_max + chunk; }
+  uint64_t place(uint32_t segment, uint32_t chunk) const {
+    return uint64_t{segment} * chunks_max + chunk;
+  }
 };
 
 }  // namespace braid

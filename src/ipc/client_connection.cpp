@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ipc/client_connection.h"
 
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
-#include <algorithm>
-#include <cerrno>
-#include <utility>
 
 #include "base/log.h"
 #include "ipc/ipc_status.h"
@@ -22,9 +22,10 @@
 namespace braid {
 namespace {
 
-constexpr int kFramesPerEvent = 64;            // then the loop's other handles have their turn
-constexpr int kFramesOfTheDead = 1024;         // what a dead process may have left in its socket
-constexpr uint64_t kProcessEndTimeoutMs = 100;  // a dying process closes its sockets first, and is dead a little later
+constexpr int kFramesPerEvent = 64;     // then the loop's other handles have their turn
+constexpr int kFramesOfTheDead = 1024;  // what a dead process may have left in its socket
+constexpr uint64_t kProcessEndTimeoutMs =
+    100;  // a dying process closes its sockets first, and is dead a little later
 constexpr size_t kNameBytesMax = 64;
 
 // Clients choose these texts, and they end up in logs.
@@ -65,13 +66,14 @@ Status ClientConnection::start() {
   watch_socket();
   deadline_.start_once(server_.options_.hello_timeout_ms, [this] {
     ++server_.counters_.handshakes_timed_out;
-    close(make_status(StatusCode::DeadlineExceeded, "{} did not introduce itself within {} ms", describe(),
-                      server_.options_.hello_timeout_ms));
+    close(make_status(StatusCode::DeadlineExceeded, "{} did not introduce itself within {} ms",
+                      describe(), server_.options_.hello_timeout_ms));
   });
   return Status::ok();
 }
 
-// The socket alone does not tell: children that the trainer forked hold it open when the trainer is dead.
+// The socket alone does not tell: children that the trainer forked hold it open when the trainer is
+// dead.
 Status ClientConnection::watch_process() {
   process_ = open_pidfd(socket_.get(), credentials_.pid);
   if (!process_.is_valid()) return Status::ok();  // other pid namespace, or old kernel: EOF must do
@@ -85,7 +87,8 @@ Status ClientConnection::watch_process() {
 void ClientConnection::watch_socket() {
   if (state_ == State::Closed) return;
   const bool reads = state_ == State::AwaitHello || state_ == State::Open;
-  const int events = (reads ? UV_READABLE : 0) | (can_write_ && !writer_.is_empty() ? UV_WRITABLE : 0);
+  const int events =
+      (reads ? UV_READABLE : 0) | (can_write_ && !writer_.is_empty() ? UV_WRITABLE : 0);
   if (events == watched_events_) return;
   watched_events_ = events;
   if (events == 0) {
@@ -105,7 +108,8 @@ void ClientConnection::on_ready(int events) {
   watch_socket();
 }
 
-// libuv says EBADF for every POLLERR, and stops watching. Here it mostly means that the client went away and left something unread.
+// libuv says EBADF for every POLLERR, and stops watching. Here it mostly means that the client went
+// away and left something unread.
 void ClientConnection::on_socket_error() {
   watched_events_ = 0;
   can_write_ = false;
@@ -201,9 +205,9 @@ void ClientConnection::handle_hello(const proto::ClientMessage& message) {
   if (theirs != ours) {
     ++server_.counters_.version_mismatches;
     const std::string error = fmt::format(
-        "client speaks protocol {} (libbraid {}), daemon {} (braidd {}): upgrade {} on node '{}'", theirs,
-        library_version_, ours, server_.options_.daemon_version, theirs > ours ? "braidd" : "libbraid",
-        server_.options_.node_name);
+        "client speaks protocol {} (libbraid {}), daemon {} (braidd {}): upgrade {} on node '{}'",
+        theirs, library_version_, ours, server_.options_.daemon_version,
+        theirs > ours ? "braidd" : "libbraid", server_.options_.node_name);
     reply_to_hello(error);
     finish_and_close(make_status(StatusCode::Protocol, "{}: {}", describe(), error));
     return;
@@ -229,7 +233,8 @@ void ClientConnection::send(flatbuffers::FlatBufferBuilder& message, std::span<c
 
 void ClientConnection::queue(flatbuffers::FlatBufferBuilder& message, std::span<const int> fds) {
   if (!can_write_) return;
-  if (Status status = to_status(writer_.push({message.GetBufferPointer(), message.GetSize()}, fds)); !status) {
+  if (Status status = to_status(writer_.push({message.GetBufferPointer(), message.GetSize()}, fds));
+      !status) {
     close(status.with_context(fmt::format("cannot send to {}", describe())));
     return;
   }
@@ -249,7 +254,8 @@ void ClientConnection::flush() {
 void ClientConnection::close_after_send() {
   BRAID_ASSERT_IN_LOOP(server_.loop_);
   if (state_ != State::Open && state_ != State::PeerGone) return;
-  finish_and_close(make_status(StatusCode::Cancelled, "braidd closed the connection of {}", describe()));
+  finish_and_close(
+      make_status(StatusCode::Cancelled, "braidd closed the connection of {}", describe()));
 }
 
 void ClientConnection::finish_and_close(Status reason) {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <flatbuffers/flatbuffers.h>
-#include <sys/types.h>
-
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
 #include <vector>
+
+#include <flatbuffers/flatbuffers.h>
+#include <sys/types.h>
 
 #include "base/fd.h"
 #include "base/status.h"
@@ -21,13 +21,16 @@
 
 namespace braid {
 
-// One client of the daemon: the frames on its socket, its handshake and the life of its process. Control loop only; owned by the
-// ClientServer, which frees it after on_client_closed.
+// One client of the daemon: the frames on its socket, its handshake and the life of its process.
+// Control loop only; owned by the ClientServer, which frees it after on_client_closed.
 //
-//   AwaitHello ── Hello, versions match ──► Open ── close_after_send ──► Closing ── all sent, or too slow ──► Closed
-//   AwaitHello ── wrong version ──────────────────────────────────────► Closing
-//   Open ── EOF ──► PeerGone ── its process died, or lives on after a moment ──► Closed
-//   any ── error, garbage, process died, queue full, no Hello in time ──► Closed
+//   AwaitHello → Open       Hello with our version
+//   AwaitHello → Closing    Hello with another version: the reply says what to upgrade
+//   Open → PeerGone         end of the stream: its process may be about to die, a moment will tell
+//   Open → Closing          close_after_send
+//   PeerGone → Closed       its process died, or lives on after the moment
+//   Closing → Closed        everything was sent, or the client is too slow
+//   any → Closed            error, garbage, process died, queue full, no Hello in time
 class ClientConnection {
  public:
   enum class State { AwaitHello, Open, PeerGone, Closing, Closed };
@@ -36,15 +39,16 @@ class ClientConnection {
 
   uint64_t id() const { return id_; }  // never used twice by one server
   const ClientCredentials& credentials() const { return credentials_; }
-  const std::string& process_name() const { return process_name_; }      // as Hello gave it, shortened
+  const std::string& process_name() const { return process_name_; }  // as Hello gave it, shortened
   const std::string& library_version() const { return library_version_; }
 
-  // Queues one finished ClientMessage. The descriptors are duplicated, the caller may close its own at once. A client that does
-  // not read is closed when the queue is full. Nothing happens once the connection is closing.
+  // Queues one finished ClientMessage. The descriptors are duplicated, the caller may close its own
+  // at once. A client that does not read is closed when the queue is full. Nothing happens once the
+  // connection is closing.
   void send(flatbuffers::FlatBufferBuilder& message, std::span<const int> fds = {});
 
-  // Closes once everything queued was sent (or after a few seconds); nothing more is read. on_client_closed still comes,
-  // later, from the loop.
+  // Closes once everything queued was sent (or after a few seconds); nothing more is read.
+  // on_client_closed still comes, later, from the loop.
   void close_after_send();
 
  private:

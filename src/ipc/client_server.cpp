@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ipc/client_server.h"
 
-#include <sys/socket.h>
-
 #include <cerrno>
 #include <utility>
+
+#include <sys/socket.h>
 
 #include "base/log.h"
 #include "ipc/client_connection.h"
@@ -14,8 +14,8 @@
 namespace braid {
 namespace {
 
-constexpr int kAcceptsPerEvent = 32;          // then the loop's other handles have their turn
-constexpr uint64_t kAcceptPauseMs = 100;      // without descriptors, accept would fail again at once
+constexpr int kAcceptsPerEvent = 32;      // then the loop's other handles have their turn
+constexpr uint64_t kAcceptPauseMs = 100;  // without descriptors, accept would fail again at once
 constexpr uint64_t kRefusalLogPeriodMs = 5000;
 
 }  // namespace
@@ -144,8 +144,8 @@ ClientServerCounters ClientServer::counters() const {
 void ClientServer::build_hello_reply(flatbuffers::FlatBufferBuilder& builder,
                                      const ClientServerOptions& options, const std::string& error) {
   const auto reply = proto::CreateHelloReplyDirect(
-      builder, proto::kClientProtocolVersion, options.daemon_version.c_str(), options.node_name.c_str(),
-      error.empty() ? nullptr : error.c_str());
+      builder, proto::kClientProtocolVersion, options.daemon_version.c_str(),
+      options.node_name.c_str(), error.empty() ? nullptr : error.c_str());
   builder.Finish(proto::CreateClientMessage(builder, proto::ClientBody::HelloReply, reply.Union()));
 }
 

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <flatbuffers/flatbuffers.h>
-#include <sys/types.h>
-
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <unordered_map>
 #include <vector>
+
+#include <flatbuffers/flatbuffers.h>
+#include <sys/types.h>
 
 #include "base/fd.h"
 #include "base/status.h"
@@ -25,51 +25,56 @@ namespace braid {
 
 class ClientConnection;
 
-// Who connected, by the kernel's word. pid is 0 for a process in a pid namespace that we cannot see.
+// Who connected, by the kernel's word. pid is 0 for a process in a pid namespace that we cannot
+// see.
 struct ClientCredentials {
   pid_t pid = 0;
   uid_t uid = 0;
   gid_t gid = 0;
 };
 
-// What the server tells its user, on the control loop. The connection stays valid until on_client_closed returns.
+// What the server tells its user, on the control loop. The connection stays valid until
+// on_client_closed returns.
 class ClientHandler {
  public:
   virtual ~ClientHandler() = default;
   // After the handshake.
   virtual void on_client_connected(ClientConnection&) {}
-  // Any message but Hello and HelloReply; verified by FlatBuffers, its body is not null. Descriptors: at most 4.
+  // Any message but Hello and HelloReply; verified by FlatBuffers, its body is not null.
+  // Descriptors: at most 4.
   virtual void on_client_message(ClientConnection& connection, const proto::ClientMessage& message,
                                  std::vector<Fd> fds) = 0;
-  // Exactly once for each on_client_connected, never from within a call of the handler's own into the connection.
+  // Exactly once for each on_client_connected, never from within a call of the handler's own into
+  // the connection.
   virtual void on_client_closed(ClientConnection& connection, const Status& reason) = 0;
 };
 
 struct ClientServerOptions {
-  std::string path;            // client.socket
-  std::string group;           // client.group; empty: the daemon's own
-  uint32_t mode = 0660;        // client.mode
-  std::string node_name;       // told to clients in the handshake
+  std::string path;       // client.socket
+  std::string group;      // client.group; empty: the daemon's own
+  uint32_t mode = 0660;   // client.mode
+  std::string node_name;  // told to clients in the handshake
   std::string daemon_version;
   uint32_t connections_max = 1024;
-  uint32_t hello_timeout_ms = 5000;    // from accept to a whole Hello
-  uint32_t linger_timeout_ms = 5000;   // from close_after_send to the close
+  uint32_t hello_timeout_ms = 5000;             // from accept to a whole Hello
+  uint32_t linger_timeout_ms = 5000;            // from close_after_send to the close
   uint64_t send_queue_bytes_max = 64ull << 20;  // per connection
 };
 
 struct ClientServerCounters {
   uint64_t connections_open = 0;
   uint64_t connections_accepted = 0;
-  uint64_t connections_refused = 0;      // there were connections_max, or no descriptors left
+  uint64_t connections_refused = 0;  // there were connections_max, or no descriptors left
   uint64_t handshakes_timed_out = 0;
   uint64_t version_mismatches = 0;
-  uint64_t protocol_errors = 0;          // garbage, oversized frames, Hello twice, …
+  uint64_t protocol_errors = 0;  // garbage, oversized frames, Hello twice, …
   uint64_t messages_received = 0;
   uint64_t messages_sent = 0;
 };
 
-// The daemon's Unix socket: listens, shakes hands, and hands messages with their descriptors to the handler. Control loop only.
-// Destroying it closes every connection without telling the handler, and removes the socket.
+// The daemon's Unix socket: listens, shakes hands, and hands messages with their descriptors to the
+// handler. Control loop only. Destroying it closes every connection without telling the handler,
+// and removes the socket.
 class ClientServer {
  public:
   // The handler must outlive the server.
@@ -95,8 +100,8 @@ class ClientServer {
   void resume_accepting();
   void on_closed(ClientConnection& connection, Status reason);
   bool may_log();  // a flood of bad clients is one line every few seconds
-  static void build_hello_reply(flatbuffers::FlatBufferBuilder& builder, const ClientServerOptions& options,
-                                const std::string& error);
+  static void build_hello_reply(flatbuffers::FlatBufferBuilder& builder,
+                                const ClientServerOptions& options, const std::string& error);
 
   Loop& loop_;
   const ClientServerOptions options_;
@@ -104,7 +109,8 @@ class ClientServer {
   ClientServerCounters counters_;
   uint64_t next_id_ = 1;
   uint64_t next_log_ms_ = 0;
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // false once destroyed, for deferred work
+  std::shared_ptr<bool> alive_ =
+      std::make_shared<bool>(true);  // false once destroyed, for deferred work
   std::unordered_map<uint64_t, std::unique_ptr<ClientConnection>> connections_;
   std::unique_ptr<UnixListener> listener_;
   std::unique_ptr<Poll> listener_poll_;

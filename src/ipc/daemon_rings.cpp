@@ -55,7 +55,8 @@ void DaemonRings::on_wake() {
   const std::shared_ptr<bool> alive = alive_;
   const auto keep = on_submit_;  // the callback may call stop()
   keep();
-  // Not drained: nobody sleeps, so nobody will be woken. Through the eventfd, other handles of the loop have their turn first.
+  // Not drained: nobody sleeps, so nobody will be woken. Through the eventfd, other handles of the
+  // loop have their turn first.
   if (*alive && poll_ != nullptr && !drained_) signal_eventfd(submit_wake_.get());
 }
 
@@ -88,9 +89,10 @@ Status DaemonRings::push_done(const proto::DoneEntry& entry) {
       done_.publish();
       return Status::ok();
     case RingState::Full:
-      return make_status(StatusCode::ResourceExhausted,
-                         "the done ring is full: more than {} operations ended that the trainer did not look at",
-                         done_.capacity());
+      return make_status(
+          StatusCode::ResourceExhausted,
+          "the done ring is full: more than {} operations ended that the trainer did not look at",
+          done_.capacity());
     case RingState::Empty:
     case RingState::Corrupt:
       break;

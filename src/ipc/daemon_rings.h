@@ -12,29 +12,32 @@
 
 namespace braid {
 
-// The daemon's end of one trainer's rings: takes submissions, gives completions. Control loop only; owned by the trainer's
-// session. Trusts nothing in the shared memory: an entry is copied out before it is looked at, and an index that
-// cannot be is a PROTOCOL error, after which the session should be ended.
+// The daemon's end of one trainer's rings: takes submissions, gives completions. Control loop only;
+// owned by the trainer's session. Trusts nothing in the shared memory: an entry is copied out
+// before it is looked at, and an index that cannot be is a PROTOCOL error, after which the session
+// should be ended.
 class DaemonRings {
  public:
   ~DaemonRings();
 
   // Takes the descriptors that came with OpenJob; capacities as OpenJob gave them (unchecked).
   static Result<std::unique_ptr<DaemonRings>> adopt(Fd rings, Fd submit_wake, Fd done_wake,
-                                                    uint32_t submit_capacity, uint32_t done_capacity);
+                                                    uint32_t submit_capacity,
+                                                    uint32_t done_capacity);
 
-  // Calls `on_submit` on the loop whenever there may be submissions (also once soon after this call). The callback pops until
-  // pop() says false, or leaves the rest: then it is called again in a later round of the loop. It may destroy this object.
+  // Calls `on_submit` on the loop whenever there may be submissions (also once soon after this
+  // call). The callback pops until pop() says false, or leaves the rest: then it is called again in
+  // a later round of the loop. It may destroy this object.
   Status start(Loop& loop, std::function<void()> on_submit);
   // No more callbacks.
   void stop();
 
-  // True: `entry` is the next submission; its kind and enums are valid, nothing else was checked. False: there is none.
-  // After an error `on_submit` is not called again by itself.
+  // True: `entry` is the next submission; its kind and enums are valid, nothing else was checked.
+  // False: there is none. After an error `on_submit` is not called again by itself.
   Result<bool> pop(proto::SubmitEntry& entry);
 
-  // Publishes one completion; the client may not notice before wake_client(). Full: the client has more operations in flight
-  // than it said (RESOURCE_EXHAUSTED).
+  // Publishes one completion; the client may not notice before wake_client(). Full: the client has
+  // more operations in flight than it said (RESOURCE_EXHAUSTED).
   Status push_done(const proto::DoneEntry& entry);
   // Wakes the client if it sleeps: call once after a batch of push_done.
   void wake_client();
@@ -50,7 +53,7 @@ class DaemonRings {
   RingProducer<proto::DoneEntry> done_;
   std::function<void()> on_submit_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // false once destroyed, for on_wake
-  bool drained_ = false;  // pop() said false or failed since the last wake-up
+  bool drained_ = false;        // pop() said false or failed since the last wake-up
   std::unique_ptr<Poll> poll_;  // last: goes before the descriptor it watches
 };
 

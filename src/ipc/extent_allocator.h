@@ -8,14 +8,14 @@
 
 namespace braid {
 
-// Hands out extents [offset, offset + bytes) of a segment: the client's of its input arena, the daemon's of a result segment.
-// First fit from the low end, neighbours that come back are joined: what is given back is used again before fresh memory is,
-// so a training loop stays within pages it has already touched. Bookkeeping only, it never touches the memory. One thread at
-// a time.
+// Hands out extents [offset, offset + bytes) of a segment: the client's of its input arena, the
+// daemon's of a result segment. First fit from the low end, neighbours that come back are joined:
+// what is given back is used again before fresh memory is, so a training loop stays within pages it
+// has already touched. Bookkeeping only, it never touches the memory. One thread at a time.
 class ExtentAllocator {
  public:
-  static constexpr uint64_t kSmallAlignment = 64;     // a cache line
-  static constexpr uint64_t kLargeAlignment = 4096;   // a page, for extents of more than kLargeBytes
+  static constexpr uint64_t kSmallAlignment = 64;    // a cache line
+  static constexpr uint64_t kLargeAlignment = 4096;  // a page, for extents of more than kLargeBytes
   static constexpr uint64_t kLargeBytes = 64 * 1024;
 
   explicit ExtentAllocator(uint64_t capacity);
@@ -40,7 +40,7 @@ class ExtentAllocator {
   uint64_t capacity_;
   uint64_t used_ = 0;
   uint64_t high_water_ = 0;
-  std::map<uint64_t, uint64_t> gaps_;                    // offset → bytes; never adjacent, never empty
+  std::map<uint64_t, uint64_t> gaps_;  // offset → bytes; never adjacent, never empty
   std::unordered_map<uint64_t, uint64_t> used_extents_;  // offset → bytes
 };
 

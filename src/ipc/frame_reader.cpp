@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ipc/frame_reader.h"
 
-#include <sys/socket.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <utility>
+
+#include <sys/socket.h>
 
 namespace braid {
 namespace {
@@ -35,7 +35,8 @@ uint32_t read_u32_le(const uint8_t* bytes) {
 
 }  // namespace
 
-FrameReader::Received FrameReader::receive(int socket, uint8_t* to, size_t bytes, size_t& received) {
+FrameReader::Received FrameReader::receive(int socket, uint8_t* to, size_t bytes,
+                                           size_t& received) {
   iovec part{to, bytes};
   // Room for as many descriptors as a frame may have; the kernel closes the others.
   alignas(cmsghdr) char control[CMSG_SPACE(kFrameFdsMax * sizeof(int))];
@@ -69,8 +70,8 @@ FrameReader::Outcome FrameReader::read(int socket, uint32_t bytes_max) {
       if (outcome == Received::Some && received_ == kFrameHeaderBytes) {
         length_ = read_u32_le(header_);
         if (length_ == 0 || length_ > bytes_max) {
-          error_ = {EPROTO, "a message of " + std::to_string(length_) + " bytes; allowed are 1 to " +
-                                std::to_string(bytes_max)};
+          error_ = {EPROTO, "a message of " + std::to_string(length_) +
+                                " bytes; allowed are 1 to " + std::to_string(bytes_max)};
           return Outcome::Error;
         }
       }

@@ -9,8 +9,8 @@
 
 namespace braid {
 
-// The socket between client and daemon carries frames: uint32 length (little-endian), then as many bytes. Descriptors ride on
-// the frame's first byte.
+// The socket between client and daemon carries frames: uint32 length (little-endian), then as many
+// bytes. Descriptors ride on the frame's first byte.
 inline constexpr uint32_t kFrameHeaderBytes = 4;
 inline constexpr uint32_t kFrameBytesMax = 16u << 20;
 inline constexpr uint32_t kHelloFrameBytesMax = 4096;  // before the handshake, in both directions
@@ -21,13 +21,15 @@ struct Frame {
   std::vector<Fd> fds;
 };
 
-// Puts frames together from a non-blocking stream socket. Never reads beyond the frame it is in, so that descriptors cannot
-// be taken for another frame's. Memory grows with what has come, not with what was announced.
+// Puts frames together from a non-blocking stream socket. Never reads beyond the frame it is in, so
+// that descriptors cannot be taken for another frame's. Memory grows with what has come, not with
+// what was announced.
 class FrameReader {
  public:
   enum class Outcome { Frame, WouldBlock, EndOfStream, Error };
 
-  // At most one frame: then take(). A frame longer than `bytes_max` (or empty) is an error; error() says what happened.
+  // At most one frame: then take(). A frame longer than `bytes_max` (or empty) is an error; error()
+  // says what happened.
   Outcome read(int socket, uint32_t bytes_max);
   Frame take();
   const IpcError& error() const { return error_; }

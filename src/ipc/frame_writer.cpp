@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ipc/frame_writer.h"
 
-#include <fcntl.h>
-#include <sys/socket.h>
-
 #include <cerrno>
 #include <cstring>
 #include <utility>
+
+#include <fcntl.h>
+#include <sys/socket.h>
 
 #include "ipc/frame_reader.h"
 
@@ -44,11 +44,13 @@ IpcError FrameWriter::push(std::span<const uint8_t> bytes, std::span<const int> 
   if (bytes.empty() || bytes.size() > kFrameBytesMax || fds.size() > kFrameFdsMax) {
     return {EINVAL, "a message of " + std::to_string(bytes.size()) + " bytes and " +
                         std::to_string(fds.size()) + " descriptors; allowed are 1 to " +
-                        std::to_string(kFrameBytesMax) + " bytes and " + std::to_string(kFrameFdsMax)};
+                        std::to_string(kFrameBytesMax) + " bytes and " +
+                        std::to_string(kFrameFdsMax)};
   }
   const uint64_t size = bytes.size() + kFrameHeaderBytes;
   if (queued_bytes_ + size > queue_bytes_max_) {
-    return {ENOSPC, "the other side does not read: " + std::to_string(queued_bytes_) + " bytes wait for it"};
+    return {ENOSPC, "the other side does not read: " + std::to_string(queued_bytes_) +
+                        " bytes wait for it"};
   }
   Pending pending;
   for (const int fd : fds) {

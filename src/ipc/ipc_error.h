@@ -5,8 +5,9 @@
 
 namespace braid {
 
-// Why something between trainer and daemon failed. The files that libbraid shares with the daemon (segment, rings, frames,
-// extent_allocator) speak this instead of Status, because libbraid links neither fmt nor libuv; ipc_status.h translates.
+// Why something between trainer and daemon failed. The files that libbraid shares with the daemon
+// (segment, rings, frames, extent_allocator) speak this instead of Status, because libbraid links
+// neither fmt nor libuv; ipc_status.h translates.
 struct [[nodiscard]] IpcError {
   int cause = 0;        // an errno value; EPROTO: the other side sent what makes no sense
   std::string message;  // a sentence; empty: no error

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ipc/rings.h"
 
-#include <fcntl.h>
-#include <poll.h>
-#include <unistd.h>
-
 #include <bit>
 #include <cerrno>
 #include <new>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <unistd.h>
 
 #include "proto/types.h"
 #include "proto/version.h"
@@ -48,25 +48,31 @@ RingsView create_rings(uint8_t* memory, uint32_t submit_capacity, uint32_t done_
 IpcResult<RingsView> check_rings(uint8_t* memory, uint64_t bytes, uint32_t submit_capacity,
                                  uint32_t done_capacity) {
   if (!is_ring_capacity(submit_capacity) || !is_ring_capacity(done_capacity)) {
-    return {{},
-            {EPROTO, "ring capacities must be powers of two from 2 to " +
-                         std::to_string(proto::kRingCapacityMax) + ", not " +
-                         std::to_string(submit_capacity) + " and " + std::to_string(done_capacity)}};
+    return {
+        {},
+        {EPROTO, "ring capacities must be powers of two from 2 to " +
+                     std::to_string(proto::kRingCapacityMax) + ", not " +
+                     std::to_string(submit_capacity) + " and " + std::to_string(done_capacity)}};
   }
   if (bytes != proto::rings_bytes(submit_capacity, done_capacity)) {
-    return {{}, {EPROTO, "the rings' memory has " + std::to_string(bytes) + " bytes; their capacities make " +
-                             std::to_string(proto::rings_bytes(submit_capacity, done_capacity))}};
+    return {{},
+            {EPROTO, "the rings' memory has " + std::to_string(bytes) +
+                         " bytes; their capacities make " +
+                         std::to_string(proto::rings_bytes(submit_capacity, done_capacity))}};
   }
   const RingsView view = view_of(memory, submit_capacity, done_capacity);
   if (view.header->magic != proto::kRingsMagic) {
     return {{}, {EPROTO, "the rings' memory does not begin with the rings' magic number"}};
   }
   if (view.header->version != proto::kClientProtocolVersion) {
-    return {{}, {EPROTO, "the rings have version " + std::to_string(view.header->version) + ", expected was " +
-                             std::to_string(proto::kClientProtocolVersion)}};
+    return {{},
+            {EPROTO, "the rings have version " + std::to_string(view.header->version) +
+                         ", expected was " + std::to_string(proto::kClientProtocolVersion)}};
   }
-  if (view.header->submit_capacity != submit_capacity || view.header->done_capacity != done_capacity) {
-    return {{}, {EPROTO, "the rings' header names other capacities than the message that brought it"}};
+  if (view.header->submit_capacity != submit_capacity ||
+      view.header->done_capacity != done_capacity) {
+    return {{},
+            {EPROTO, "the rings' header names other capacities than the message that brought it"}};
   }
   return {view, {}};
 }
@@ -92,7 +98,8 @@ IpcError adopt_eventfd(int fd, const std::string& what) {
   const std::string link = "/proc/self/fd/" + std::to_string(fd);
   char target[64] = {};
   const ssize_t length = ::readlink(link.c_str(), target, sizeof(target) - 1);
-  // Without /proc there is nothing to look at; anything but an eventfd then only harms its sender's own job.
+  // Without /proc there is nothing to look at; anything but an eventfd then only harms its sender's
+  // own job.
   if (length > 0 && std::string(target) != "anon_inode:[eventfd]") {
     return {EPROTO, "the " + what + " is not an eventfd but " + target};
   }
@@ -103,8 +110,8 @@ IpcError adopt_eventfd(int fd, const std::string& what) {
   return {};
 }
 
-// The flags of an eventfd belong to both processes, and the other one might take O_NONBLOCK away: hence the look before each
-// call.
+// The flags of an eventfd belong to both processes, and the other one might take O_NONBLOCK away:
+// hence the look before each call.
 void signal_eventfd(int fd) {
   if (!is_ready(fd, POLLOUT)) return;  // its counter is full: it is as signalled as can be
   const uint64_t one = 1;

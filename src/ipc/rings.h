@@ -10,11 +10,13 @@
 
 namespace braid {
 
-// The two rings of proto/ring.h, seen from one side. Both sides keep their own index to themselves and only publish it; the
-// other's is read from the shared memory and checked, for the process there may be broken or hostile.
+// The two rings of proto/ring.h, seen from one side. Both sides keep their own index to themselves
+// and only publish it; the other's is read from the shared memory and checked, for the process
+// there may be broken or hostile.
 //
-// Sleep and wake. A consumer that found the ring empty sets consumer_sleeps and looks again; a producer moves tail and
-// looks at consumer_sleeps. These four accesses are seq_cst, so at least one side sees the other's.
+// Sleep and wake. A consumer that found the ring empty sets consumer_sleeps and looks again; a
+// producer moves tail and looks at consumer_sleeps. These four accesses are seq_cst, so at least
+// one side sees the other's.
 
 enum class RingState { Ready, Empty, Full, Corrupt };
 
@@ -33,8 +35,8 @@ class RingProducer {
     return capacity_ - in_use >= wanted ? RingState::Ready : RingState::Full;
   }
 
-  // Writes an entry that the consumer does not see before publish(); `ahead` entries were already written so. Only after
-  // state() said that there is room.
+  // Writes an entry that the consumer does not see before publish(); `ahead` entries were already
+  // written so. Only after state() said that there is room.
   void write(const Entry& entry, uint32_t ahead = 0) {
     std::memcpy(&entries_[(tail_ + ahead) & (capacity_ - 1)], &entry, sizeof(Entry));
   }
@@ -76,7 +78,8 @@ class RingConsumer {
     return RingState::Ready;
   }
 
-  // True: the ring is empty, and the producer will write the eventfd after its next entry. False: pop again.
+  // True: the ring is empty, and the producer will write the eventfd after its next entry. False:
+  // pop again.
   bool prepare_sleep() {
     indices_->consumer_sleeps.store(1, std::memory_order_seq_cst);
     if (indices_->tail.load(std::memory_order_seq_cst) == head_) return true;
@@ -106,7 +109,8 @@ struct RingsView {
 // A power of two, 2 … kRingCapacityMax.
 bool is_ring_capacity(uint32_t capacity);
 
-// For the client, which makes the segment: writes the header. `memory` is zeroed and has rings_bytes(…) bytes.
+// For the client, which makes the segment: writes the header. `memory` is zeroed and has
+// rings_bytes(…) bytes.
 RingsView create_rings(uint8_t* memory, uint32_t submit_capacity, uint32_t done_capacity);
 
 // For the daemon: checks the header against the capacities that OpenJob named.
@@ -116,7 +120,8 @@ IpcResult<RingsView> check_rings(uint8_t* memory, uint64_t bytes, uint32_t submi
 // The enums of an entry are in range; everything else is for the job layer to judge.
 IpcError check_submit_entry(const proto::SubmitEntry& entry);
 
-// Eventfds that another process shares: both calls never block as long as O_NONBLOCK is set, which adopt_eventfd does.
+// Eventfds that another process shares: both calls never block as long as O_NONBLOCK is set, which
+// adopt_eventfd does.
 IpcError adopt_eventfd(int fd, const std::string& what);
 void signal_eventfd(int fd);
 void drain_eventfd(int fd);

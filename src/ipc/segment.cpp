@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ipc/segment.h"
 
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <utility>
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 
 #include "base/checked.h"
 
@@ -19,13 +19,13 @@
 namespace braid {
 namespace {
 
-// fallocate gives everything back and starts anew when a signal comes. In pieces of this size it makes progress even in a
-// process whose profiler sends a signal every few milliseconds.
+// fallocate gives everything back and starts anew when a signal comes. In pieces of this size it
+// makes progress even in a process whose profiler sends a signal every few milliseconds.
 constexpr uint64_t kReservePieceBytes = 4ull << 20;
 
 IpcError seal(int fd, Segment::Access peers, const std::string& what) {
-  if (peers == Segment::Access::ReadOnly &&
-      ::fcntl(fd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE) != 0 && errno != EINVAL) {
+  if (peers == Segment::Access::ReadOnly && ::fcntl(fd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE) != 0 &&
+      errno != EINVAL) {
     return IpcError::from_errno(errno, "cannot seal the segment '" + what + "' against writing");
   }
   if (::fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
@@ -82,7 +82,8 @@ void Segment::unmap() {
 IpcResult<Segment> Segment::create(const std::string& name, uint64_t bytes, Access peers) {
   IpcResult<Segment> result;
   Segment& segment = result.value;
-  const std::string what = "a shared memory segment ('" + name + "', " + std::to_string(bytes) + " bytes)";
+  const std::string what =
+      "a shared memory segment ('" + name + "', " + std::to_string(bytes) + " bytes)";
   if (bytes == 0 || bytes > static_cast<uint64_t>(INT64_MAX)) {
     result.error = {EINVAL, "cannot make " + what + ": impossible size"};
     return result;
@@ -104,7 +105,8 @@ IpcResult<Segment> Segment::adopt(Fd fd, uint64_t bytes, uint64_t bytes_max, Acc
   result.error = check_adopted(fd.get(), bytes, bytes_max, what);
   if (!result.error.is_ok()) return result;
   result.value.fd_ = std::move(fd);
-  result.error = result.value.map(bytes, access, "the " + what + " (" + std::to_string(bytes) + " bytes)");
+  result.error =
+      result.value.map(bytes, access, "the " + what + " (" + std::to_string(bytes) + " bytes)");
   return result;
 }
 
@@ -131,7 +133,8 @@ IpcError Segment::reserve(uint64_t offset, uint64_t bytes) {
     if (::fallocate(fd_.get(), 0, static_cast<off_t>(offset), static_cast<off_t>(piece)) == 0) {
       offset += piece;
     } else if (errno != EINTR) {
-      return IpcError::from_errno(errno, "cannot get " + std::to_string(bytes) + " bytes of shared memory");
+      return IpcError::from_errno(
+          errno, "cannot get " + std::to_string(bytes) + " bytes of shared memory");
     }
   }
   return {};

@@ -10,9 +10,10 @@
 
 namespace braid {
 
-// A memfd and its mapping. Its size is fixed for life by seals, so that a mapping of it cannot be cut short by the process on
-// the other side (which would be a SIGBUS here). Sparse: address space is taken at once, memory only where it is touched or
-// reserved. Unmapped and closed with its owner. Any thread, one at a time.
+// A memfd and its mapping. Its size is fixed for life by seals, so that a mapping of it cannot be
+// cut short by the process on the other side (which would be a SIGBUS here). Sparse: address space
+// is taken at once, memory only where it is touched or reserved. Unmapped and closed with its
+// owner. Any thread, one at a time.
 class Segment {
  public:
   enum class Access { ReadOnly, ReadWrite };
@@ -24,17 +25,18 @@ class Segment {
   Segment& operator=(const Segment&) = delete;
   ~Segment();
 
-  // A new segment of `bytes` zeros, mapped read-write here. With `peers` = ReadOnly nobody else can ever map or write it
-  // writably, whoever gets the descriptor (on kernels before 5.1 that is left to their good manners).
+  // A new segment of `bytes` zeros, mapped read-write here. With `peers` = ReadOnly nobody else can
+  // ever map or write it writably, whoever gets the descriptor (on kernels before 5.1 that is left
+  // to their good manners).
   static IpcResult<Segment> create(const std::string& name, uint64_t bytes, Access peers);
 
-  // A segment that another process made. Refused unless it is a memfd of exactly `bytes` (which are at most `bytes_max`)
-  // whose size is sealed. `what` names it in errors: "input arena".
+  // A segment that another process made. Refused unless it is a memfd of exactly `bytes` (which are
+  // at most `bytes_max`) whose size is sealed. `what` names it in errors: "input arena".
   static IpcResult<Segment> adopt(Fd fd, uint64_t bytes, uint64_t bytes_max, Access access,
                                   const std::string& what);
 
-  // Gets the memory for [offset, offset + bytes) now, so that being out of memory is an error here and not a SIGBUS at the first
-  // touch. Needs a descriptor that is open for writing.
+  // Gets the memory for [offset, offset + bytes) now, so that being out of memory is an error here
+  // and not a SIGBUS at the first touch. Needs a descriptor that is open for writing.
   IpcError reserve(uint64_t offset, uint64_t bytes);
 
   int fd() const { return fd_.get(); }

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ipc/unix_listener.h"
 
+#include <cerrno>
+#include <cstring>
+#include <vector>
+
 #include <fcntl.h>
 #include <grp.h>
 #include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
-
-#include <cerrno>
-#include <cstring>
-#include <vector>
 
 namespace braid {
 namespace {
@@ -24,8 +24,8 @@ Result<sockaddr_un> address_of(const std::string& path) {
   address.sun_family = AF_UNIX;
   if (path.empty() || path.size() >= sizeof(address.sun_path)) {
     return make_status(StatusCode::InvalidArgument,
-                       "client.socket '{}' has {} bytes; a socket's path has 1 to {}", path, path.size(),
-                       sizeof(address.sun_path) - 1);
+                       "client.socket '{}' has {} bytes; a socket's path has 1 to {}", path,
+                       path.size(), sizeof(address.sun_path) - 1);
   }
   std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
   return address;
@@ -46,13 +46,14 @@ Result<Fd> open_directory(const std::string& directory, const std::string& path)
   }
   Fd fd(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!fd.is_valid()) {
-    return Status::from_errno(errno,
-                              fmt::format("cannot open the directory '{}' of the socket", directory));
+    return Status::from_errno(
+        errno, fmt::format("cannot open the directory '{}' of the socket", directory));
   }
   return fd;
 }
 
-// Two daemons that start at the same time must not both find the old socket dead. Lasts as long as `directory`.
+// Two daemons that start at the same time must not both find the old socket dead. Lasts as long as
+// `directory`.
 Status lock_directory(const Fd& directory, const std::string& path) {
   for (int attempt = 0; attempt < kLockAttempts; ++attempt) {
     if (::flock(directory.get(), LOCK_EX | LOCK_NB) == 0) return Status::ok();
@@ -62,10 +63,11 @@ Status lock_directory(const Fd& directory, const std::string& path) {
     }
     ::usleep(kLockPauseUs);
   }
-  return make_status(StatusCode::Unavailable,
-                     "another process holds a lock on the directory of the socket '{}' (is a second "
-                     "braidd starting?)",
-                     path);
+  return make_status(
+      StatusCode::Unavailable,
+      "another process holds a lock on the directory of the socket '{}' (is a second "
+      "braidd starting?)",
+      path);
 }
 
 // Ok: `path` is free, or its owner is dead.
@@ -98,23 +100,27 @@ Status give_to_group(const std::string& path, const std::string& group) {
   std::vector<char> buffer(64 * 1024);  // a group with many members is a long line
   const int error = ::getgrnam_r(group.c_str(), &entry, buffer.data(), buffer.size(), &found);
   if (found == nullptr) {
-    if (error != 0) return Status::from_errno(error, fmt::format("cannot look up the group '{}'", group));
-    return make_status(StatusCode::NotFound,
-                       "the group '{}' does not exist; make it (groupadd --system {}) or set client.group "
-                       "(\"\": the daemon's own group)",
-                       group, group);
+    if (error != 0)
+      return Status::from_errno(error, fmt::format("cannot look up the group '{}'", group));
+    return make_status(
+        StatusCode::NotFound,
+        "the group '{}' does not exist; make it (groupadd --system {}) or set client.group "
+        "(\"\": the daemon's own group)",
+        group, group);
   }
   if (::chown(path.c_str(), static_cast<uid_t>(-1), entry.gr_gid) != 0) {
-    return Status::from_errno(errno, fmt::format("cannot give the socket '{}' to the group '{}' (run braidd "
-                                                 "as root or as a member, or set client.group)",
-                                                 path, group));
+    return Status::from_errno(
+        errno, fmt::format("cannot give the socket '{}' to the group '{}' (run braidd "
+                           "as root or as a member, or set client.group)",
+                           path, group));
   }
   return Status::ok();
 }
 
-// Bound under another name and renamed when it is complete: no client meets a socket with the wrong mode, or one that nobody
-// listens on.
-Status listen_at(const Fd& socket, const std::string& path, const std::string& group, uint32_t mode) {
+// Bound under another name and renamed when it is complete: no client meets a socket with the wrong
+// mode, or one that nobody listens on.
+Status listen_at(const Fd& socket, const std::string& path, const std::string& group,
+                 uint32_t mode) {
   const std::string nascent = fmt::format("{}/.{}", directory_of(path), ::getpid());
   auto address = address_of(nascent);
   if (!address) return address.status();
@@ -124,7 +130,8 @@ Status listen_at(const Fd& socket, const std::string& path, const std::string& g
   }
   Status status = give_to_group(nascent, group);
   if (status && ::chmod(nascent.c_str(), mode) != 0) {
-    status = Status::from_errno(errno, fmt::format("cannot set mode {:o} on the socket '{}'", mode, path));
+    status = Status::from_errno(errno,
+                                fmt::format("cannot set mode {:o} on the socket '{}'", mode, path));
   }
   if (status && ::listen(socket.get(), kBacklog) != 0) {
     status = Status::from_errno(errno, fmt::format("cannot listen on the socket '{}'", path));
@@ -139,7 +146,8 @@ Status listen_at(const Fd& socket, const std::string& path, const std::string& g
 }  // namespace
 
 Result<std::unique_ptr<UnixListener>> UnixListener::create(const std::string& path,
-                                                           const std::string& group, uint32_t mode) {
+                                                           const std::string& group,
+                                                           uint32_t mode) {
   auto address = address_of(path);
   if (!address) return address.status();
   auto directory = open_directory(directory_of(path), path);

@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <sys/types.h>
-
 #include <memory>
 #include <string>
+
+#include <sys/types.h>
 
 #include "base/fd.h"
 #include "base/status.h"
 
 namespace braid {
 
-// A listening Unix stream socket at a path, non-blocking. Removes its file when it goes (unless somebody replaced it).
+// A listening Unix stream socket at a path, non-blocking. Removes its file when it goes (unless
+// somebody replaced it).
 class UnixListener {
  public:
-  // A socket that nobody listens on is replaced; one with a listener is ALREADY_EXISTS. The last directory of the path is
-  // made if it is missing. Group empty: the process's own.
-  static Result<std::unique_ptr<UnixListener>> create(const std::string& path, const std::string& group,
-                                                      uint32_t mode);
+  // A socket that nobody listens on is replaced; one with a listener is ALREADY_EXISTS. The last
+  // directory of the path is made if it is missing. Group empty: the process's own.
+  static Result<std::unique_ptr<UnixListener>> create(const std::string& path,
+                                                      const std::string& group, uint32_t mode);
   UnixListener(const UnixListener&) = delete;
   UnixListener& operator=(const UnixListener&) = delete;
   ~UnixListener();

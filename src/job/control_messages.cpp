@@ -15,10 +15,11 @@ ControlBuffer finish(ControlBuffer builder, flatbuffers::Offset<Table> body) {
 }  // namespace
 
 ControlBuffer make_join_job(const std::string& name, uint32_t world_size, uint32_t rank, int64_t process_id,
-                            uint32_t timeout_ms) {
+                            uint32_t timeout_ms, const Partition& partition) {
   ControlBuffer builder;
   const auto text = builder.CreateString(name);
-  const auto body = proto::CreateJoinJob(builder, text, world_size, rank, process_id, timeout_ms);
+  const auto body = proto::CreateJoinJob(builder, text, world_size, rank, process_id, timeout_ms, partition.unit_bytes,
+                                         partition.chunk_bytes, partition.io_loops);
   return finish(std::move(builder), body);
 }
 

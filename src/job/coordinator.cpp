@@ -67,6 +67,8 @@ void Coordinator::on_join(const Peer& from, const proto::JoinJob& join) {
     return refuse(make_status(StatusCode::InvalidArgument, "rank {} of world size {} makes no sense", rank,
                               join.world_size()));
   }
+  if (const Status* reason = find_contradiction(name, rank)) return refuse(*reason);
+  const Partition partition{join.unit_bytes(), join.chunk_bytes(), join.io_loops()};
   auto [position, is_new] = forming_.try_emplace(name);
   FormingJob& job = position->second;
   if (is_new) {
@@ -78,6 +80,7 @@ void Coordinator::on_join(const Peer& from, const proto::JoinJob& join) {
     job.name = name;
     job.world_size = join.world_size();
     job.timeout_ms = join.timeout_ms();
+    job.partition = partition;
     job.deadline = std::make_unique<Timer>(loop_);
     job.deadline->start_once(job.timeout_ms, [this, name] {
       const FormingJob& late = forming_.at(name);
@@ -97,15 +100,23 @@ void Coordinator::on_join(const Peer& from, const proto::JoinJob& join) {
         StatusCode::Mismatch,
         "job '{}': ranks disagree about the world size: rank {} (node '{}') says {}, rank {} (node '{}') says {}", name,
         other_rank, other.peer.name, job.world_size, rank, from.name, join.world_size());
-    send(from, make_job_failed(0, name, reason));  // told as well, although it is no member
-    return fail_forming(name, reason);
+    return fail_contradictory(job, from, rank, reason);
+  }
+  if (partition != job.partition) {
+    const Peer& other = job.members.begin()->second.peer;
+    return fail_contradictory(
+        job, from, rank,
+        make_status(StatusCode::Mismatch,
+                    "job '{}': nodes are configured differently: node '{}' has collective.unit_bytes {}, "
+                    "transport.chunk_bytes {} and {} I/O loops, node '{}' has {}, {} and {}; give all nodes the same",
+                    name, other.name, job.partition.unit_bytes, job.partition.chunk_bytes, job.partition.io_loops,
+                    from.name, partition.unit_bytes, partition.chunk_bytes, partition.io_loops));
   }
   if (const auto other = job.members.find(rank); other != job.members.end()) {
     const Status reason = make_status(
         StatusCode::AlreadyExists, "job '{}': rank {} was given twice: node '{}' (process {}) and node '{}' (process {})",
         name, rank, other->second.peer.name, other->second.process_id, from.name, join.process_id());
-    send(from, make_job_failed(0, name, reason));
-    return fail_forming(name, reason);
+    return fail_contradictory(job, from, rank, reason);
   }
   job.members[rank] = {from, join.process_id()};
   BRAID_LOG_INFO("job '{}': rank {} on node '{}' joined ({} of {})", name, rank, from.name, job.members.size(),
@@ -236,6 +247,28 @@ void Coordinator::fail_forming(const std::string& name, const Status& reason) {
     if (told.insert(member.peer.id).second) send(member.peer, make_job_failed(0, name, reason));
   }
   forming_.erase(std::string(name));
+}
+
+void Coordinator::fail_contradictory(const FormingJob& job, const Peer& from, uint32_t rank, const Status& reason) {
+  const std::string name = job.name;
+  if (contradictions_.size() < kFormingJobsMax) {
+    Contradiction& contradiction = contradictions_[name];
+    contradiction.reason = reason;
+    contradiction.told = {rank};
+    for (const auto& [member_rank, member] : job.members) contradiction.told.insert(member_rank);
+    contradiction.expiry = std::make_unique<Timer>(loop_);
+    contradiction.expiry->start_once(kContradictionMs, [this, name] { contradictions_.erase(name); });
+  }
+  send(from, make_job_failed(0, name, reason));  // told as well, although it may be no member
+  fail_forming(name, reason);
+}
+
+const Status* Coordinator::find_contradiction(const std::string& name, uint32_t rank) {
+  const auto position = contradictions_.find(name);
+  if (position == contradictions_.end()) return nullptr;
+  if (position->second.told.insert(rank).second) return &position->second.reason;
+  contradictions_.erase(position);
+  return nullptr;
 }
 
 void Coordinator::fail_active(uint64_t job_key, const Status& reason) {

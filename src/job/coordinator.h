@@ -27,6 +27,7 @@ class Coordinator {
   static constexpr size_t kFormingJobsMax = 1024;
   static constexpr size_t kEpochsRemembered = 4096;
   static constexpr uint32_t kWorldSizeMax = 65536;
+  static constexpr uint64_t kContradictionMs = 10'000;
 
   Coordinator(Loop& loop, ControlPlane& control_plane) : loop_(loop), control_plane_(control_plane) {}
   Coordinator(const Coordinator&) = delete;
@@ -46,8 +47,16 @@ class Coordinator {
     std::string name;
     uint32_t world_size = 0;
     uint32_t timeout_ms = 0;
+    Partition partition;  // of the first node
     std::map<uint32_t, Member> members;  // by rank
     std::unique_ptr<Timer> deadline;
+  };
+  // Ranks that contradict each other fail a forming job at once; ranks that come a moment later are told, too, instead of
+  // waiting for partners who have given up. A rank that was told and comes again is a new attempt.
+  struct Contradiction {
+    Status reason;
+    std::set<uint32_t> told;
+    std::unique_ptr<Timer> expiry;
   };
   struct ActiveJob {
     std::string name;
@@ -67,6 +76,8 @@ class Coordinator {
   void on_overdue(const proto::OperationOverdue& overdue);
   void start(FormingJob& forming);
   void fail_forming(const std::string& name, const Status& reason);
+  void fail_contradictory(const FormingJob& job, const Peer& from, uint32_t rank, const Status& reason);
+  const Status* find_contradiction(const std::string& name, uint32_t rank);
   void fail_active(uint64_t job_key, const Status& reason);
   void send(const Peer& to, ControlBuffer message);
   ActiveJob* find_member(const Peer& from, uint64_t job_key);
@@ -75,6 +86,7 @@ class Coordinator {
   ControlPlane& control_plane_;
   std::unordered_map<std::string, FormingJob> forming_;
   std::unordered_map<uint64_t, ActiveJob> active_;
+  std::unordered_map<std::string, Contradiction> contradictions_;
   std::unordered_map<std::string, uint32_t> epochs_;
   std::shared_ptr<bool> is_alive_ = std::make_shared<bool>(true);  // for what was deferred
 };

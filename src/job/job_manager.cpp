@@ -106,7 +106,7 @@ void JobManager::join(uint64_t client_id, const Result<Peer>& coordinator) {
                     session.master_address())));
   }
   auto message = make_join_job(session.job_name(), session.world_size(), session.rank(), session.credentials().pid,
-                               session.timeout_ms());
+                               session.timeout_ms(), options_.partition);
   if (const Status sent = services_->control_plane.send(coordinator->id, message); !sent) return give_up(sent);
   joining.coordinator = coordinator->id;
   const uint64_t now_ms = clock_.now_ms();

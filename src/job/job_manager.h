@@ -21,7 +21,7 @@ struct JobManagerOptions {
   bool listens_on_loopback = false;      // this daemon's control plane
   uint32_t jobs_max = 64;
   SessionLimits session;
-  std::string socket_path;  // for texts
+  Partition partition;  // of this node's engines
 };
 
 // Where the outside meets the jobs of this node: dispatches what clients and peers say, brings trainers and coordinators

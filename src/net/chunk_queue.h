@@ -13,11 +13,13 @@ namespace braid {
 // A chunk in a link's queue.
 struct QueuedChunk {
   OutgoingChunk chunk;
-  bool was_sent = false;  // its bytes were given before, to a flow that has died: it must be settled, come what may
+  bool was_sent = false;  // its bytes were given before, to a flow that has died: it must be
+                          // settled, come what may
 };
 
-// The queue of a link: a ring that grows and never shrinks while chunks pass, so nothing is allocated per chunk. Its
-// length is bounded by what the link's users have in flight (`streams` units).
+// The queue of a link: a ring that grows and never shrinks while chunks pass, so nothing is
+// allocated per chunk. Its length is bounded by what the link's users have in flight (`streams`
+// units).
 class ChunkQueue {
  public:
   bool empty() const { return size_ == 0; }

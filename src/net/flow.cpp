@@ -43,7 +43,8 @@ Status Flow::open_endpoint(std::span<const uint8_t> remote_address) {
 
 void Flow::close() {
   if (worker_ == nullptr) return;
-  is_closing_ = true;  // what still arrives is not taken, hence not acknowledged, hence sent again elsewhere
+  is_closing_ =
+      true;  // what still arrives is not taken, hence not acknowledged, hence sent again elsewhere
   driver_.remove(*this);
   endpoint_.reset();
   poll_.reset();

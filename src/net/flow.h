@@ -12,7 +12,8 @@ namespace braid {
 
 class FlowDriver;
 
-// A connection to a flow of another node: one UCX worker with one endpoint, so one socket (or one queue pair).
+// A connection to a flow of another node: one UCX worker with one endpoint, so one socket (or one
+// queue pair).
 //
 //   Opening ──(the other side has answered)──► Open ──┐
 //      └───────────────(error)────────────────────────┴──► Failed (inert; its owner destroys it)
@@ -30,9 +31,11 @@ class Flow : public UcxMessageHandler, public UcxEndpointHandler {
   State state() const { return state_; }
   bool was_open() const { return was_open_; }
   bool is_connected() const { return endpoint_ != nullptr; }
-  const Status& error() const { return error_; }               // why it failed
-  const std::string& description() const { return description_; }  // "flow 3 to node 'b' on rail eth0"
-  std::vector<uint8_t> address() const { return address_; }    // of our worker
+  const Status& error() const { return error_; }  // why it failed
+  const std::string& description() const {
+    return description_;
+  }                                                          // "flow 3 to node 'b' on rail eth0"
+  std::vector<uint8_t> address() const { return address_; }  // of our worker
 
   // An error was met. The driver tells the owner (on_failed) once no UCX call is under way.
   void fail(const Status& error);
@@ -43,7 +46,7 @@ class Flow : public UcxMessageHandler, public UcxEndpointHandler {
   virtual void after_progress() {}
   // Called once, outside UCX; the flow may be destroyed from within.
   virtual void on_failed() = 0;
-  bool is_dirty = false;            // in the driver's list
+  bool is_dirty = false;  // in the driver's list
   bool has_moved_since_tick = false;
 
   // --- UcxEndpointHandler ---
@@ -57,8 +60,8 @@ class Flow : public UcxMessageHandler, public UcxEndpointHandler {
     state_ = State::Open;
     was_open_ = true;
   }
-  // Breaks the connection and destroys the worker; sends in progress end from within. For destructors of subclasses,
-  // whose memory those sends use.
+  // Breaks the connection and destroys the worker; sends in progress end from within. For
+  // destructors of subclasses, whose memory those sends use.
   void close();
   bool is_closing() const { return is_closing_; }
   UcxEndpoint* endpoint() { return endpoint_.get(); }

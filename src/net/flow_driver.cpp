@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "net/flow_driver.h"
 
-#include <poll.h>
-
 #include <algorithm>
+
+#include <poll.h>
 
 #include "base/log.h"
 #include "net/flow.h"
@@ -11,11 +11,13 @@
 namespace braid {
 namespace {
 
-// Between two looks at the rest of the loop (doors, timers): so many rounds over the flows, and so many calls per flow.
+// Between two looks at the rest of the loop (doors, timers): so many rounds over the flows, and so
+// many calls per flow.
 constexpr int kRoundsMax = 4;
 constexpr unsigned kProgressCallsMax = 64;
 
-// Some versions of UCX miss a wake-up: while something is on its way, every flow that has not moved is looked at.
+// Some versions of UCX miss a wake-up: while something is on its way, every flow that has not moved
+// is looked at.
 constexpr uint64_t kTickMs = 100;
 constexpr uint32_t kQuietTicksMax = 20;
 
@@ -30,9 +32,8 @@ FlowDriver::FlowDriver(Loop& loop, Owner& owner) : loop_(loop), owner_(owner), t
   uv_prepare_init(loop.uv(), prepare_.get());
   prepare_.set_initialised();
   prepare_.get()->data = this;
-  uv_prepare_start(prepare_.get(), [](uv_prepare_t* prepare) {
-    static_cast<FlowDriver*>(prepare->data)->drive();
-  });
+  uv_prepare_start(prepare_.get(),
+                   [](uv_prepare_t* prepare) { static_cast<FlowDriver*>(prepare->data)->drive(); });
   uv_idle_init(loop.uv(), idle_.get());
   idle_.set_initialised();
 }

@@ -12,9 +12,10 @@ namespace braid {
 
 class Flow;
 
-// Drives the UCX workers of one loop's flows by their event descriptors. A worker is progressed and armed again only
-// when its descriptor fired or something was posted on it: an idle daemon sleeps, and a busy one does not touch the
-// flows that have nothing to do. The work is done in the prepare phase, just before the loop would sleep.
+// Drives the UCX workers of one loop's flows by their event descriptors. A worker is progressed and
+// armed again only when its descriptor fired or something was posted on it: an idle daemon sleeps,
+// and a busy one does not touch the flows that have nothing to do. The work is done in the prepare
+// phase, just before the loop would sleep.
 class FlowDriver {
  public:
   struct Owner {

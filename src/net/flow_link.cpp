@@ -34,7 +34,7 @@ void FlowLink::start() {
 
 void FlowLink::open_flow(uint16_t index, std::vector<FlowOffer>& offers) {
   Place& place = places_[index];
-  ++place.generation;
+  place.generation = ++io_.generations;
   const std::string& rail = io_.rail_of(index)->rail();
   auto flow = OutgoingFlow::create(
       io_, *this, index, secret_,
@@ -45,12 +45,13 @@ void FlowLink::open_flow(uint16_t index, std::vector<FlowOffer>& offers) {
   }
   place.flow = std::move(*flow);
   offers.push_back({io_.io_loop, index, place.generation, rail, place.flow->address()});
-  // A little less than the whole: who waits for the link gets this answer, which says more than a deadline does.
+  // A little less than the whole: who waits for the link gets this answer, which says more than a
+  // deadline does.
   place.timer->start_once(uint64_t{io_.options.open_timeout_ms} * 4 / 5, [this, index] {
     places_[index].flow->fail(
-        {StatusCode::DeadlineExceeded,
-         fmt::format("no answer within {} ms: is the node reachable from this rail, and are UCX's ports open?",
-                     uint64_t{io_.options.open_timeout_ms} * 4 / 5)});
+        {StatusCode::DeadlineExceeded, fmt::format("no answer within {} ms: is the node reachable "
+                                                   "from this rail, and are UCX's ports open?",
+                                                   uint64_t{io_.options.open_timeout_ms} * 4 / 5)});
   });
 }
 
@@ -105,9 +106,9 @@ void FlowLink::fail_flow(uint16_t index, const Status& error) {
   place.timer->start_once(place.pause_ms, [this, index] { reopen_flow(index); });
   if (is_established_ && flows_open() == 0 && !lost_timer_.is_active()) {
     lost_timer_.start_once(io_.options.open_timeout_ms, [this] {
-      owner_.on_link_lost(*this, last_error_.with_context(fmt::format(
-                                     "no flow to node '{}' for {} ms", peer_.name,
-                                     io_.options.open_timeout_ms)));
+      owner_.on_link_lost(
+          *this, last_error_.with_context(fmt::format("no flow to node '{}' for {} ms", peer_.name,
+                                                      io_.options.open_timeout_ms)));
     });
   }
   owner_.on_link_ready(*this);
@@ -151,13 +152,14 @@ void FlowLink::submit(OutgoingChunk chunk) {
   owner_.on_link_ready(*this);
 }
 
-// The flow with the fewest bytes on their way: a small burst spreads over all flows, and a slow flow is bounded by its
-// window. Ties go round.
+// The flow with the fewest bytes on their way: a small burst spreads over all flows, and a slow
+// flow is bounded by its window. Ties go round.
 OutgoingFlow* FlowLink::least_loaded_flow() {
   OutgoingFlow* best = nullptr;
   size_t best_at = 0;
   for (size_t i = 0; i < places_.size(); ++i) {
-    const size_t at = next_flow_ + i < places_.size() ? next_flow_ + i : next_flow_ + i - places_.size();
+    const size_t at =
+        next_flow_ + i < places_.size() ? next_flow_ + i : next_flow_ + i - places_.size();
     OutgoingFlow* flow = places_[at].flow.get();
     if (flow == nullptr || !flow->has_room()) continue;
     if (best == nullptr || flow->unacknowledged_bytes() < best->unacknowledged_bytes()) {

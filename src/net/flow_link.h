@@ -13,9 +13,9 @@
 
 namespace braid {
 
-// The flows from one I/O loop to one other node, and the queue that they pull from. A flow that dies gives its
-// unacknowledged chunks back to the front of the queue and is opened again after a pause that doubles each time. When no
-// flow is left for open_timeout_ms, the link is lost.
+// The flows from one I/O loop to one other node, and the queue that they pull from. A flow that
+// dies gives its unacknowledged chunks back to the front of the queue and is opened again after a
+// pause that doubles each time. When no flow is left for open_timeout_ms, the link is lost.
 class FlowLink final : public Link, private OutgoingFlow::Owner {
  public:
   struct Owner {

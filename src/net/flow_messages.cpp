@@ -23,11 +23,14 @@ Result<std::vector<FlowOffer>> read_offers(const AddressVector& addresses) {
     const auto& bytes = *address->worker_address();
     if (address->flow() >= kFlowsPerLinkMax || address->io_loop() >= kIoLoopsMax ||
         address->generation() == 0 || bytes.size() == 0 || bytes.size() > kWorkerAddressBytesMax) {
-      return make_status(StatusCode::Protocol,
-                         "flow {} of I/O loop {}, generation {}, with an address of {} bytes cannot be",
-                         address->flow(), address->io_loop(), address->generation(), bytes.size());
+      return make_status(
+          StatusCode::Protocol,
+          "flow {} of I/O loop {}, generation {}, with an address of {} bytes cannot be",
+          address->flow(), address->io_loop(), address->generation(), bytes.size());
     }
-    offers.push_back({address->io_loop(), address->flow(), address->generation(),
+    offers.push_back({address->io_loop(),
+                      address->flow(),
+                      address->generation(),
                       address->rail() == nullptr ? "" : address->rail()->str(),
                       {bytes.begin(), bytes.end()}});
   }
@@ -43,13 +46,14 @@ void finish(flatbuffers::FlatBufferBuilder& out, proto::ControlBody type,
 }  // namespace
 
 void write_flow_open(flatbuffers::FlatBufferBuilder& out, uint64_t secret, uint16_t io_loops,
-                     uint16_t flows_per_link, std::span<const FlowOffer> offers) {
+                     uint16_t flows_per_link, uint32_t chunk_bytes,
+                     std::span<const FlowOffer> offers) {
   std::vector<flatbuffers::Offset<proto::FlowAddress>> addresses;
   addresses.reserve(offers.size());
   for (const auto& offer : offers) addresses.push_back(write_offer(out, offer));
   const auto flows = out.CreateVector(addresses);
   finish(out, proto::ControlBody::FlowOpen,
-         proto::CreateFlowOpen(out, secret, flows, io_loops, flows_per_link));
+         proto::CreateFlowOpen(out, secret, flows, io_loops, flows_per_link, chunk_bytes));
 }
 
 void write_flow_accept(flatbuffers::FlatBufferBuilder& out, const FlowOffer& offer) {

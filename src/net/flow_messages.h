@@ -9,15 +9,16 @@
 
 namespace braid {
 
-// What nodes tell each other about flows, as FlatBuffers and back. Reading checks everything: peers may be of another
-// version, or broken.
+// What nodes tell each other about flows, as FlatBuffers and back. Reading checks everything: peers
+// may be of another version, or broken.
 
 inline constexpr uint16_t kFlowsPerLinkMax = 256;
 inline constexpr uint16_t kIoLoopsMax = 256;
 inline constexpr size_t kWorkerAddressBytesMax = 8192;
 
 void write_flow_open(flatbuffers::FlatBufferBuilder& out, uint64_t secret, uint16_t io_loops,
-                     uint16_t flows_per_link, std::span<const FlowOffer> offers);
+                     uint16_t flows_per_link, uint32_t chunk_bytes,
+                     std::span<const FlowOffer> offers);
 void write_flow_accept(flatbuffers::FlatBufferBuilder& out, const FlowOffer& offer);
 void write_flow_refuse(flatbuffers::FlatBufferBuilder& out, const FlowRefusal& refusal);
 

@@ -68,7 +68,8 @@ void IncomingFlow::reject() {
   }
 }
 
-// One acknowledgement for all that was taken, and one at a time: while it waits for the socket, the next one gathers.
+// One acknowledgement for all that was taken, and one at a time: while it waits for the socket, the
+// next one gathers.
 void IncomingFlow::after_progress() {
   if (!is_ack_due_ || is_ack_sending_) return;
   is_ack_due_ = false;

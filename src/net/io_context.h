@@ -35,6 +35,8 @@ struct IoContext {
   const std::vector<std::shared_ptr<UcxContext>>& rails;
   IoCounters& counters;
   uint16_t io_loop;
+  uint32_t generations =
+      0;  // of flows, counted over all links: an answer that is late fits nothing newer
 
   const std::shared_ptr<UcxContext>& rail_of(uint16_t flow) const {
     return rails[flow % rails.size()];

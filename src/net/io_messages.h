@@ -11,12 +11,12 @@
 
 namespace braid {
 
-// One side's half of a flow, as it crosses between nodes and loops. (io_loop, flow, generation) are the sender's of data
-// on both sides.
+// One side's half of a flow, as it crosses between nodes and loops. (io_loop, flow, generation) are
+// the sender's of data on both sides.
 struct FlowOffer {
   uint16_t io_loop = 0;
   uint16_t flow = 0;
-  uint32_t generation = 0;  // 1, 2, …: how often the flow was opened
+  uint32_t generation = 0;  // names one attempt to open it; never 0
   std::string rail;
   std::vector<uint8_t> worker_address;
 };
@@ -29,28 +29,73 @@ struct FlowRefusal {
 };
 
 // --- from the control loop to an I/O loop ---
-struct OpenLink { Peer peer; uint64_t secret; };
-struct CloseLink { NodeId peer; uint64_t secret; Status reason; };
-struct ConnectFlow { NodeId peer; FlowOffer accepted; };  // the other side has accepted
-struct RefuseFlow { NodeId peer; FlowRefusal refusal; };  // the other side has not
-struct AcceptFlow { Peer peer; uint64_t secret; FlowOffer offer; };  // another node opens a flow to us
-struct ClosePeer { NodeId peer; Status reason; };
-struct ListFlows { uint64_t query; };
+struct OpenLink {
+  Peer peer;
+  uint64_t secret;
+};
+struct CloseLink {
+  NodeId peer;
+  uint64_t secret;
+  Status reason;
+};
+struct ConnectFlow {
+  NodeId peer;
+  FlowOffer accepted;
+};  // the other side has accepted
+struct RefuseFlow {
+  NodeId peer;
+  FlowRefusal refusal;
+};  // the other side has not
+struct AcceptFlow {
+  Peer peer;
+  uint64_t secret;
+  FlowOffer offer;
+};  // another node opens a flow to us
+struct ClosePeer {
+  NodeId peer;
+  Status reason;
+};
+struct ListFlows {
+  uint64_t query;
+};
 struct CloseAll {};
 using IoCommand = std::variant<OpenLink, CloseLink, ConnectFlow, RefuseFlow, AcceptFlow, ClosePeer,
                                ListFlows, CloseAll>;
 
 // --- from an I/O loop to the control loop ---
-struct FlowsOffered { NodeId peer; uint64_t secret; std::vector<FlowOffer> offers; };
-struct FlowAccepted { NodeId peer; FlowOffer offer; };
-struct FlowRefused { NodeId peer; FlowRefusal refusal; };
+struct FlowsOffered {
+  NodeId peer;
+  uint64_t secret;
+  std::vector<FlowOffer> offers;
+};
+struct FlowAccepted {
+  NodeId peer;
+  FlowOffer offer;
+};
+struct FlowRefused {
+  NodeId peer;
+  FlowRefusal refusal;
+};
 // Every flow of a new link has been tried once on this loop.
-struct LinkTried { NodeId peer; uint64_t secret; uint16_t io_loop; size_t flows_open; Status error; };
-struct LinkLost { NodeId peer; uint64_t secret; Status reason; };
-struct FlowsListed { uint64_t query; std::vector<FlowStatus> flows; };
+struct LinkTried {
+  NodeId peer;
+  uint64_t secret;
+  uint16_t io_loop;
+  size_t flows_open;
+  Status error;
+};
+struct LinkLost {
+  NodeId peer;
+  uint64_t secret;
+  Status reason;
+};
+struct FlowsListed {
+  uint64_t query;
+  std::vector<FlowStatus> flows;
+};
 struct AllClosed {};
-using IoReport = std::variant<FlowsOffered, FlowAccepted, FlowRefused, LinkTried, LinkLost, FlowsListed,
-                              AllClosed>;
+using IoReport = std::variant<FlowsOffered, FlowAccepted, FlowRefused, LinkTried, LinkLost,
+                              FlowsListed, AllClosed>;
 
 // For std::visit with one lambda per alternative.
 template <typename... Cases>

@@ -20,13 +20,15 @@ IoTransport::IoTransport(uint16_t io_loop, IoLoop where, const TransportOptions&
   BRAID_ASSERT_IN_LOOP(loop_);
   FlowDriver::Owner& owner = *this;
   driver_ = std::make_unique<FlowDriver>(loop_, owner);
-  io_.emplace(IoContext{loop_, *driver_, *where.sink, options, rails, counters_, io_loop});
+  io_.emplace(IoContext{loop_, *driver_, *where.sink, options, rails, counters_, io_loop, 0});
   commands_ = std::make_unique<Door<IoCommand>>(loop_, kCommandsMax, [this](IoCommand& command) {
     std::visit([this](auto& specific) { handle(specific); }, command);
   });
 }
 
-IoTransport::~IoTransport() { BRAID_ASSERT(is_closed_, "the transport must be closed before it goes"); }
+IoTransport::~IoTransport() {
+  BRAID_ASSERT(is_closed_, "the transport must be closed before it goes");
+}
 
 Link* IoTransport::find(NodeId peer) {
   FlowLink* link = link_to(peer);
@@ -64,30 +66,32 @@ void IoTransport::handle(RefuseFlow& command) {
 void IoTransport::handle(AcceptFlow& command) {
   const FlowOffer& offer = command.offer;
   const auto same = std::find_if(incoming_.begin(), incoming_.end(), [&](const Incoming& known) {
-    return known.peer.id == command.peer.id && known.io_loop == offer.io_loop && known.index == offer.flow;
+    return known.peer.id == command.peer.id && known.io_loop == offer.io_loop &&
+           known.index == offer.flow;
   });
   if (same != incoming_.end()) close_incoming(static_cast<size_t>(same - incoming_.begin()));
 
   const auto refuse = [&](const std::string& reason) {
     BRAID_LOG_INFO("refused flow {} from node '{}': {}", offer.flow, command.peer.name, reason);
-    reports_.send_unbounded(FlowRefused{
-        command.peer.id, {offer.io_loop, offer.flow, offer.generation, reason}});
+    reports_.send_unbounded(
+        FlowRefused{command.peer.id, {offer.io_loop, offer.flow, offer.generation, reason}});
   };
   if (incoming_.size() >= kIncomingFlowsMax) {
-    refuse(fmt::format("this I/O loop has {} incoming flows, which is the most", kIncomingFlowsMax));
+    refuse(
+        fmt::format("this I/O loop has {} incoming flows, which is the most", kIncomingFlowsMax));
     return;
   }
   const std::string& rail = io_->rail_of(offer.flow)->rail();
-  auto flow = IncomingFlow::create(
-      *io_, *this, command.peer.id, offer.flow, command.secret, offer.worker_address,
-      fmt::format("flow {} from node '{}' ({}) on rail {}", offer.flow, command.peer.name,
-                  command.peer.address, rail));
+  auto flow = IncomingFlow::create(*io_, *this, command.peer.id, offer.flow, command.secret,
+                                   offer.worker_address,
+                                   fmt::format("flow {} from node '{}' ({}) on rail {}", offer.flow,
+                                               command.peer.name, command.peer.address, rail));
   if (!flow) {
     refuse(flow.status().message());
     return;
   }
   FlowOffer answer{offer.io_loop, offer.flow, offer.generation, rail, (*flow)->address()};
-  incoming_.push_back({std::move(*flow), offer.io_loop, offer.flow, offer.generation, command.peer});
+  incoming_.push_back({std::move(*flow), offer.io_loop, offer.flow, command.peer});
   reports_.send_unbounded(FlowAccepted{command.peer.id, std::move(answer)});
 }
 
@@ -109,7 +113,6 @@ void IoTransport::handle(ListFlows& command) {
     status.rail = io_->rail_of(incoming.index)->rail();
     status.state = to_string(incoming.flow->state());
     status.bytes_received = incoming.flow->bytes_received();
-    status.failures = incoming.generation - 1;
     report.flows.push_back(std::move(status));
   }
   reports_.send_unbounded(std::move(report));
@@ -133,8 +136,9 @@ void IoTransport::handle(CloseAll&) {
 void IoTransport::close_link(NodeId peer, const Status& reason) {
   const auto found = links_.find(peer);
   if (found == links_.end()) return;
-  // Out of the map first: the chunks' sources must not find it when they are told. Freed later: we may be in a call of
-  // the link's, and whoever found it may hold it until the loop's callback returns.
+  // Out of the map first: the chunks' sources must not find it when they are told. Freed later: we
+  // may be in a call of the link's, and whoever found it may hold it until the loop's callback
+  // returns.
   std::shared_ptr<FlowLink> link = std::move(found->second);
   links_.erase(found);
   link->close(reason);
@@ -176,7 +180,8 @@ void IoTransport::on_flows_offered(FlowLink& link, std::vector<FlowOffer> offers
 }
 
 void IoTransport::on_link_tried(FlowLink& link, size_t flows_open, const Status& error) {
-  reports_.send_unbounded(LinkTried{link.peer().id, link.secret(), io_->io_loop, flows_open, error});
+  reports_.send_unbounded(
+      LinkTried{link.peer().id, link.secret(), io_->io_loop, flows_open, error});
 }
 
 void IoTransport::on_link_lost(FlowLink& link, const Status& reason) {

@@ -15,8 +15,8 @@
 
 namespace braid {
 
-// All flows of one I/O loop, to and from every peer. Made before the loop runs; told what to do through its door, and
-// answers through the control loop's.
+// All flows of one I/O loop, to and from every peer. Made before the loop runs; told what to do
+// through its door, and answers through the control loop's.
 class IoTransport final : public Links,
                           private FlowDriver::Owner,
                           private FlowLink::Owner,
@@ -38,7 +38,6 @@ class IoTransport final : public Links,
     std::unique_ptr<IncomingFlow> flow;
     uint16_t io_loop;  // the sender's
     uint16_t index;
-    uint32_t generation;
     Peer peer;
   };
 

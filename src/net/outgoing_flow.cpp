@@ -50,6 +50,7 @@ Status OutgoingFlow::connect(std::span<const uint8_t> remote_address) {
 void OutgoingFlow::send(OutgoingChunk chunk, std::span<const uint8_t> bytes) {
   BRAID_ASSERT(has_room(), "a flow was given a chunk that it has no room for");
   BRAID_ASSERT(bytes.size() == chunk.header.bytes, "a chunk's header and its bytes disagree");
+  BRAID_ASSERT(bytes.size() <= io_.options.chunk_bytes, "larger than the receiver has set up for");
   const uint64_t sequence = next_sequence_++;
   Slot& taken = slot(sequence);
   taken.chunk = std::move(chunk);
@@ -60,7 +61,8 @@ void OutgoingFlow::send(OutgoingChunk chunk, std::span<const uint8_t> bytes) {
   io_.counters.chunks_sent.fetch_add(1, std::memory_order_relaxed);
   io_.counters.bytes_sent.fetch_add(bytes.size(), std::memory_order_relaxed);
   taken.is_sending = true;
-  const auto result = endpoint()->send(proto::kChunkMessage, bytes_of(taken.chunk.header), bytes, sequence);
+  const auto result =
+      endpoint()->send(proto::kChunkMessage, bytes_of(taken.chunk.header), bytes, sequence);
   if (result != UcxEndpoint::SendResult::InProgress) taken.is_sending = false;
   driver().mark(*this);
 }

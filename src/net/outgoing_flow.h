@@ -11,8 +11,9 @@
 
 namespace braid {
 
-// A flow that we send data on. It is open once the other side has acknowledged a probe (a chunk without bytes and with
-// sequence 0): then both directions and the link's secret are known to be right.
+// A flow that we send data on. It is open once the other side has acknowledged a probe (a chunk
+// without bytes and with sequence 0): then both directions and the link's secret are known to be
+// right.
 class OutgoingFlow final : public Flow {
  public:
   struct Owner {
@@ -23,7 +24,8 @@ class OutgoingFlow final : public Flow {
   };
 
   static Result<std::unique_ptr<OutgoingFlow>> create(IoContext& io, Owner& owner, uint16_t index,
-                                                      uint64_t link_secret, std::string description);
+                                                      uint64_t link_secret,
+                                                      std::string description);
   ~OutgoingFlow() override;
 
   // The other side has answered with the address of its worker.
@@ -40,7 +42,8 @@ class OutgoingFlow final : public Flow {
 
   // has_room() must hold. `bytes` are those of `chunk`.
   void send(OutgoingChunk chunk, std::span<const uint8_t> bytes);
-  // For the last time: breaks the connection, settles what was acknowledged and hands back the rest, in order.
+  // For the last time: breaks the connection, settles what was acknowledged and hands back the
+  // rest, in order.
   std::vector<OutgoingChunk> close_and_reclaim();
 
   void on_message(std::span<const uint8_t> header, std::span<const uint8_t> payload,

@@ -9,8 +9,9 @@ namespace braid {
 // The most chunks of one flow that may be unacknowledged.
 inline constexpr uint64_t kChunksInFlightMax = 256;
 
-// Which of the sequence numbers 1, 2, 3, … have arrived. UCX promises no order between active messages, but an
-// acknowledgement covers everything up to a number: so gaps are remembered, within kChunksInFlightMax.
+// Which of the sequence numbers 1, 2, 3, … have arrived. UCX promises no order between active
+// messages, but an acknowledgement covers everything up to a number: so gaps are remembered, within
+// kChunksInFlightMax.
 class ReceivedWindow {
  public:
   // Everything up to and including this has arrived.

@@ -8,7 +8,8 @@
 namespace braid {
 namespace {
 
-// Around a chunk's bytes and header there are UCX's own headers (a few dozen bytes), in the same segment.
+// Around a chunk's bytes and header there are UCX's own headers (a few dozen bytes), in the same
+// segment.
 constexpr size_t kHeadroomBytes = 512;
 
 Status check(const std::vector<IoLoop>& io_loops, const TransportOptions& options) {
@@ -17,7 +18,8 @@ Status check(const std::vector<IoLoop>& io_loops, const TransportOptions& option
                        kIoLoopsMax);
   }
   if (options.rails.empty() || options.transports.empty()) {
-    return {StatusCode::InvalidArgument, "the transport needs at least one rail and one UCX transport"};
+    return {StatusCode::InvalidArgument,
+            "the transport needs at least one rail and one UCX transport"};
   }
   if (options.flows_per_link == 0 || options.flows_per_link > kFlowsPerLinkMax) {
     return make_status(StatusCode::InvalidArgument, "{} flows per link; use 1 to {}",
@@ -35,14 +37,16 @@ Status check(const std::vector<IoLoop>& io_loops, const TransportOptions& option
 
 }  // namespace
 
-Result<std::unique_ptr<Transport>> Transport::create(Loop& control_loop, std::vector<IoLoop> io_loops,
+Result<std::unique_ptr<Transport>> Transport::create(Loop& control_loop,
+                                                     std::vector<IoLoop> io_loops,
                                                      TransportOptions options,
                                                      ControlPlane& control_plane) {
   BRAID_RETURN_IF_ERROR(check(io_loops, options));
   std::vector<std::shared_ptr<UcxContext>> rails;
   for (const auto& rail : options.rails) {
-    auto context = UcxContext::create(
-        {rail, options.transports, options.chunk_bytes + sizeof(proto::ChunkHeader) + kHeadroomBytes});
+    auto context =
+        UcxContext::create({rail, options.transports,
+                            options.chunk_bytes + sizeof(proto::ChunkHeader) + kHeadroomBytes});
     if (!context) return context.status();
     rails.push_back(std::move(*context));
   }

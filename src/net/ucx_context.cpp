@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "net/ucx_context.h"
 
-#include <fmt/ranges.h>
-#include <net/if.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <sstream>
+
+#include <fmt/ranges.h>
+#include <net/if.h>
 
 #include "base/log.h"
 #include "net/ucx_error.h"
@@ -20,8 +20,8 @@ bool is_set_in_environment(const std::string& key) {
   return std::getenv(("UCX_" + key).c_str()) != nullptr;
 }
 
-// braid's default, unless the environment says something. UCX takes any key and any value here without complaint: what
-// matters is verified afterwards.
+// braid's default, unless the environment says something. UCX takes any key and any value here
+// without complaint: what matters is verified afterwards.
 void set_default(ucp_config_t* config, const std::string& key, const std::string& value) {
   if (is_set_in_environment(key)) return;
   const ucs_status_t error = ucp_config_modify(config, key.c_str(), value.c_str());
@@ -32,8 +32,9 @@ void set_default(ucp_config_t* config, const std::string& key, const std::string
 
 enum class TcpKey { OnlyTcpHasIt, OthersHaveItToo };
 
-// A default of the TCP transport, UCX_TCP_<key>. UCX 1.13 knows it here by `key` alone, 1.22 by TCP_<key>; the other form
-// is ignored. `key` alone would also reach another transport's setting of that name.
+// A default of the TCP transport, UCX_TCP_<key>. UCX 1.13 knows it here by `key` alone, 1.22 by
+// TCP_<key>; the other form is ignored. `key` alone would also reach another transport's setting of
+// that name.
 void set_tcp_default(ucp_config_t* config, const UcxContextOptions& options, const std::string& key,
                      const std::string& value, TcpKey kind) {
   if (is_set_in_environment("TCP_" + key)) return;
@@ -55,7 +56,8 @@ Result<ucp_context_h> init(const UcxContextOptions& options, const std::string& 
   const auto set_tcp = [&](const char* key, const std::string& value, TcpKey kind) {
     set_tcp_default(config, options, key, value, kind);
   };
-  // A message that fits one segment leaves by one sendmsg from the user's memory and is handed over in UCX's own buffer.
+  // A message that fits one segment leaves by one sendmsg from the user's memory and is handed over
+  // in UCX's own buffer.
   set_tcp("TX_SEG_SIZE", segment, TcpKey::OnlyTcpHasIt);
   set_tcp("RX_SEG_SIZE", segment, TcpKey::OnlyTcpHasIt);
   // A blocking connect to a host that does not answer would stop the loop for minutes.
@@ -81,7 +83,8 @@ Result<ucp_context_h> init(const UcxContextOptions& options, const std::string& 
   return context;
 }
 
-// The devices that `context` uses. UCX has no call that tells, but prints it: "resource 1 : md 0 dev 1 flags -- tcp/eth0".
+// The devices that `context` uses. UCX has no call that tells, but prints it: "resource 1 : md 0
+// dev 1 flags -- tcp/eth0".
 std::vector<std::string> devices_of(ucp_context_h context) {
   char* text = nullptr;
   size_t bytes = 0;
@@ -118,11 +121,11 @@ Status unusable_rail(const UcxContextOptions& options, const Status& cause) {
                        transports, cause.message());
   }
   const bool exists = ::if_nametoindex(options.rail.c_str()) != 0;
-  return make_status(StatusCode::InvalidArgument,
-                     "rail '{}' {}; rails that UCX {} can use with transports '{}': {}",
-                     options.rail,
-                     exists ? "cannot be used (is it up, and has it an address?)" : "does not exist",
-                     ucx_version(), transports, fmt::join(usable, ", "));
+  return make_status(
+      StatusCode::InvalidArgument,
+      "rail '{}' {}; rails that UCX {} can use with transports '{}': {}", options.rail,
+      exists ? "cannot be used (is it up, and has it an address?)" : "does not exist",
+      ucx_version(), transports, fmt::join(usable, ", "));
 }
 
 }  // namespace

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ucp/api/ucp.h>
-
 #include <memory>
 #include <string>
 #include <vector>
+
+#include <ucp/api/ucp.h>
 
 #include "base/status.h"
 
@@ -14,13 +14,14 @@ namespace braid {
 struct UcxContextOptions {
   std::string rail;                     // network device
   std::vector<std::string> transports;  // UCX_TLS
-  size_t message_bytes = 0;             // the largest message, headers included: goes out as one segment
+  size_t message_bytes = 0;  // the largest message, headers included: goes out as one segment
 };
 
 // UCX on one rail. Shared by the workers of all I/O loops; goes when the last of them has gone.
 class UcxContext {
  public:
-  // Fails if UCX cannot use the rail, naming those that it can. UCX_… variables in the environment win over `options`.
+  // Fails if UCX cannot use the rail, naming those that it can. UCX_… variables in the environment
+  // win over `options`.
   static Result<std::shared_ptr<UcxContext>> create(const UcxContextOptions& options);
   UcxContext(const UcxContext&) = delete;
   UcxContext& operator=(const UcxContext&) = delete;

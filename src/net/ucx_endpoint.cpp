@@ -15,7 +15,8 @@ Result<std::unique_ptr<UcxEndpoint>> UcxEndpoint::create(UcxWorker& worker,
   params.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE |
                       UCP_EP_PARAM_FIELD_ERR_HANDLER;
   params.address = reinterpret_cast<const ucp_address_t*>(remote_address.data());
-  // Without peer mode UCX takes shared memory between processes of one host and never reports that the other has died.
+  // Without peer mode UCX takes shared memory between processes of one host and never reports that
+  // the other has died.
   params.err_mode = UCP_ERR_HANDLING_MODE_PEER;
   params.err_handler.arg = endpoint.get();
   params.err_handler.cb = [](void* self, ucp_ep_h, ucs_status_t status) {
@@ -25,8 +26,8 @@ Result<std::unique_ptr<UcxEndpoint>> UcxEndpoint::create(UcxWorker& worker,
   const ucs_status_t error = ucp_ep_create(worker.handle(), &params, &endpoint->handle_);
   if (error != UCS_OK) {
     endpoint->handle_ = nullptr;
-    return status_from_ucx(error, "cannot reach the other node from rail " +
-                                      worker.context().rail());
+    return status_from_ucx(error,
+                           "cannot reach the other node from rail " + worker.context().rail());
   }
   return endpoint;
 }
@@ -78,7 +79,8 @@ UcxEndpoint::SendResult UcxEndpoint::send(unsigned id, std::span<const uint8_t> 
     handler_.on_endpoint_error(status_from_ucx(UCS_PTR_STATUS(request), "sending failed"));
     return SendResult::Failed;
   }
-  // The context reserved this much of each request for its user; no callback comes before we are back in progress.
+  // The context reserved this much of each request for its user; no callback comes before we are
+  // back in progress.
   *static_cast<uint64_t*>(request) = token;
   ++sends_in_progress_;
   return SendResult::InProgress;

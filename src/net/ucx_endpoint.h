@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ucp/api/ucp.h>
-
 #include <cstdint>
 #include <memory>
 #include <span>
+
+#include <ucp/api/ucp.h>
 
 #include "base/status.h"
 #include "net/ucx_worker.h"
 
 namespace braid {
 
-// Told what happens on an endpoint, from within the worker's progress (or a send): it may only take note.
+// Told what happens on an endpoint, from within the worker's progress (or a send): it may only take
+// note.
 class UcxEndpointHandler {
  public:
   virtual ~UcxEndpointHandler() = default;
@@ -31,12 +32,13 @@ class UcxEndpoint {
                                                      UcxEndpointHandler& handler);
   UcxEndpoint(const UcxEndpoint&) = delete;
   UcxEndpoint& operator=(const UcxEndpoint&) = delete;
-  // Breaks the connection. Sends that are still on their way end (their callbacks come from within this call), and the
-  // worker is progressed until they have, for kCloseTimeoutMs at most.
+  // Breaks the connection. Sends that are still on their way end (their callbacks come from within
+  // this call), and the worker is progressed until they have, for kCloseTimeoutMs at most.
   ~UcxEndpoint();
 
-  // Sends an eager active message. `header` and `payload` must stay until it has ended: on InProgress that is when
-  // on_send_done(token) comes. Failed means that on_endpoint_error was called.
+  // Sends an eager active message. `header` and `payload` must stay until it has ended: on
+  // InProgress that is when on_send_done(token) comes. Failed means that on_endpoint_error was
+  // called.
   SendResult send(unsigned id, std::span<const uint8_t> header, std::span<const uint8_t> payload,
                   uint64_t token);
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ucs/type/status.h>
-
 #include <string_view>
+
+#include <ucs/type/status.h>
 
 #include "base/status.h"
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "net/ucx_log.h"
 
-#include <ucs/debug/log_def.h>
-
 #include <array>
 #include <bit>
 #include <cstdio>
 #include <mutex>
 #include <string_view>
+
+#include <ucs/debug/log_def.h>
 
 #include "base/hash.h"
 #include "base/log.h"
@@ -37,7 +37,8 @@ ucs_log_func_rc_t log_line(const char* file, unsigned line, const char* /*functi
                            ucs_log_level_t level, const ucs_log_component_config_t* /*component*/,
                            const char* format, va_list arguments) {
   if (level == UCS_LOG_LEVEL_FATAL) return UCS_LOG_FUNC_RC_CONTINUE;  // UCX aborts after it
-  // Said of the keys that this version of UCX ignores, once per worker: see set_tcp_default in ucx_context.cpp.
+  // Said of the keys that this version of UCX ignores, once per worker: see set_tcp_default in
+  // ucx_context.cpp.
   const bool is_expected = std::string_view(format).starts_with("invalid configuration");
   const auto braid_level = is_expected ? spdlog::level::debug : level_of(level);
   if (!spdlog::should_log(braid_level)) return UCS_LOG_FUNC_RC_STOP;

@@ -10,8 +10,7 @@
 namespace braid {
 
 UcxTransport::UcxTransport(Loop& control_loop, const std::vector<IoLoop>& io_loops,
-                           TransportOptions options,
-                           std::vector<std::shared_ptr<UcxContext>> rails,
+                           TransportOptions options, std::vector<std::shared_ptr<UcxContext>> rails,
                            ControlPlane& control_plane)
     : control_loop_(control_loop),
       options_(std::move(options)),
@@ -79,7 +78,8 @@ void UcxTransport::drop_link(NodeId peer, const Status& reason) {
   OpeningOrOpen link = std::move(found->second);
   links_.erase(found);
   finish_waiting(link, reason);
-  for (auto& io : io_transports_) io->commands().send_unbounded(CloseLink{peer, link.secret, reason});
+  for (auto& io : io_transports_)
+    io->commands().send_unbounded(CloseLink{peer, link.secret, reason});
 }
 
 void UcxTransport::on_peer_lost(NodeId peer) {
@@ -95,12 +95,13 @@ void UcxTransport::handle(FlowsOffered& report) {
   if (link == nullptr || is_closing_) return;
   flatbuffers::FlatBufferBuilder message;
   write_flow_open(message, report.secret, static_cast<uint16_t>(io_transports_.size()),
-                  static_cast<uint16_t>(options_.flows_per_link), report.offers);
+                  static_cast<uint16_t>(options_.flows_per_link), options_.chunk_bytes,
+                  report.offers);
   const Status sent = control_plane_.send(report.peer, message);
   if (sent) return;
   for (const auto& offer : report.offers) {
-    io_transports_[offer.io_loop]->commands().send_unbounded(RefuseFlow{
-        report.peer, {offer.io_loop, offer.flow, offer.generation, sent.message()}});
+    io_transports_[offer.io_loop]->commands().send_unbounded(
+        RefuseFlow{report.peer, {offer.io_loop, offer.flow, offer.generation, sent.message()}});
   }
 }
 
@@ -199,12 +200,18 @@ void UcxTransport::on_flow_open(const Peer& from, const proto::FlowOpen& message
     BRAID_LOG_WARN("node '{}' asks for impossible flows: {}", from.name, offers.status().message());
     return;
   }
+  const bool fits = message.chunk_bytes() != 0 && message.chunk_bytes() <= options_.chunk_bytes;
+  const std::string reason =
+      fits ? "too many requests at once"
+           : fmt::format(
+                 "it would send chunks of {} bytes, but transport.chunk_bytes is {} here; set the "
+                 "same on all nodes",
+                 message.chunk_bytes(), options_.chunk_bytes);
   for (auto& offer : *offers) {
     // Nodes may have different numbers of loops: every loop of the sender finds one here.
     auto& io = *io_transports_[offer.io_loop % io_transports_.size()];
-    FlowRefused refusal{from.id,
-                        {offer.io_loop, offer.flow, offer.generation, "too many requests at once"}};
-    if (!io.commands().send(AcceptFlow{from, message.link_secret(), std::move(offer)})) {
+    FlowRefused refusal{from.id, {offer.io_loop, offer.flow, offer.generation, reason}};
+    if (!fits || !io.commands().send(AcceptFlow{from, message.link_secret(), std::move(offer)})) {
       handle(refusal);
     }
   }

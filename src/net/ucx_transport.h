@@ -14,8 +14,8 @@
 
 namespace braid {
 
-// The control loop's side: carries worker addresses between the control plane and the I/O loops, and knows which links
-// are being opened or open.
+// The control loop's side: carries worker addresses between the control plane and the I/O loops,
+// and knows which links are being opened or open.
 class UcxTransport final : public Transport {
  public:
   UcxTransport(Loop& control_loop, const std::vector<IoLoop>& io_loops, TransportOptions options,
@@ -36,8 +36,8 @@ class UcxTransport final : public Transport {
 
  private:
   //  (none) ──open_link──► opening ──every loop has a flow──► open
-  //     ▲                     │ a loop has none, deadline        │ a loop has lost its last flow, peer lost
-  //     └─────────────────────┴──────────────────────────────────┘
+  //     ▲                     │ a loop has none, deadline        │ a loop has lost its last flow,
+  //     peer lost └─────────────────────┴──────────────────────────────────┘
   struct OpeningOrOpen {
     Peer peer;
     uint64_t secret = 0;

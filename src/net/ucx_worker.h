@@ -1,24 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ucp/api/ucp.h>
-
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <vector>
+
+#include <ucp/api/ucp.h>
 
 #include "base/status.h"
 #include "net/ucx_context.h"
 
 namespace braid {
 
-// Takes the active messages that arrive at a worker, from whomever they come. Called from within progress().
+// Takes the active messages that arrive at a worker, from whomever they come. Called from within
+// progress().
 class UcxMessageHandler {
  public:
   virtual ~UcxMessageHandler() = default;
-  // `is_whole`: `payload` holds the message; otherwise its sender used a protocol that braid does not speak. Both are
-  // valid during the call only.
+  // `is_whole`: `payload` holds the message; otherwise its sender used a protocol that braid does
+  // not speak. Both are valid during the call only.
   virtual void on_message(std::span<const uint8_t> header, std::span<const uint8_t> payload,
                           bool is_whole) = 0;
 };
@@ -39,7 +40,8 @@ class UcxWorker {
   int event_fd() const { return event_fd_; }
   // Does what can be done without waiting; 0 when there was nothing.
   unsigned progress() { return ucp_worker_progress(handle_); }
-  // After progress() has returned 0: true if the caller may sleep on event_fd(), false if there is more to progress.
+  // After progress() has returned 0: true if the caller may sleep on event_fd(), false if there is
+  // more to progress.
   bool arm();
 
   ucp_worker_h handle() const { return handle_; }

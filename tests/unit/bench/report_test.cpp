@@ -75,10 +75,11 @@ TEST(ToJson, HasExactlyTheDocumentedFields) {
 }
 
 TEST(Table, HasALinePerSize) {
-  EXPECT_EQ(table_heading(sample()),
-            "# all-reduce, float32, 4 ranks on 2 nodes, 8 flows to the next node; UCX 1.13.1, tcp "
-            "on eth0\n"
-            "         bytes       median          p99     bus Gbit/s");
+  EXPECT_EQ(
+      table_heading(sample()),
+      "# all-reduce of float32; ranks: 4, nodes: 2, flows to the next node: 8; UCX 1.13.1, tcp "
+      "on eth0\n"
+      "         bytes       median          p99     bus Gbit/s");
   EXPECT_EQ(table_row(sample()), "      25000000   200.000 ms   300.000 ms          1.500");
 }
 

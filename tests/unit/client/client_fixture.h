@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <braid.h>
-#include <gtest/gtest.h>
-#include <stdlib.h>
-#include <unistd.h>
-
 #include <cstring>
 #include <memory>
 #include <string>
 #include <vector>
+
+#include <braid.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 #include "test_daemon.h"
 
@@ -105,9 +105,9 @@ class ClientTest : public ::testing::Test {
 };
 
 // EXPECT that a call fails so, with a message that contains `part`.
-#define EXPECT_BRAID_ERROR(call, code, part)          \
-  do {                                                \
-    EXPECT_EQ((call), (code)) << braid_error_message(); \
+#define EXPECT_BRAID_ERROR(call, code, part)                 \
+  do {                                                       \
+    EXPECT_EQ((call), (code)) << braid_error_message();      \
     EXPECT_TRUE(message_has(part)) << braid_error_message(); \
   } while (false)
 

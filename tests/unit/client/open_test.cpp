@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <thread>
+
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
-
-#include <thread>
 
 #include "client_fixture.h"
 #include "ipc/unix_listener.h"
@@ -66,7 +66,8 @@ TEST_F(OpenTest, PermissionDeniedNamesTheGroup) {
     if (::setgid(65534) != 0 || ::setuid(65534) != 0) ::_exit(2);
     const auto options = job_options();
     braid_job* job = nullptr;
-    const bool right = braid_open(&options, &job) == BRAID_ERROR_PERMISSION_DENIED && message_has("group 'root'");
+    const bool right =
+        braid_open(&options, &job) == BRAID_ERROR_PERMISSION_DENIED && message_has("group 'root'");
     ::_exit(right ? 0 : 1);
   }
   int status = -1;
@@ -93,14 +94,16 @@ TEST_F(OpenTest, VersionMismatchSaysWhatToUpgrade) {
     const Fd socket(::accept((*listener)->fd(), nullptr, nullptr));
     flatbuffers::FlatBufferBuilder builder;
     const auto reply = proto::CreateHelloReplyDirect(builder, 0, "0.0.9", "old-node", "too new");
-    builder.Finish(proto::CreateClientMessage(builder, proto::ClientBody::HelloReply, reply.Union()));
+    builder.Finish(
+        proto::CreateClientMessage(builder, proto::ClientBody::HelloReply, reply.Union()));
     FrameWriter writer(1 << 20);
     ASSERT_TRUE(writer.push({builder.GetBufferPointer(), builder.GetSize()}, {}).is_ok());
     ASSERT_TRUE(writer.flush(socket.get()).is_ok());
   });
   const auto options = job_options();
   braid_job* job = nullptr;
-  EXPECT_BRAID_ERROR(braid_open(&options, &job), BRAID_ERROR_PROTOCOL, "upgrade braidd on node 'old-node'");
+  EXPECT_BRAID_ERROR(braid_open(&options, &job), BRAID_ERROR_PROTOCOL,
+                     "upgrade braidd on node 'old-node'");
   old_daemon.join();
 }
 
@@ -148,7 +151,8 @@ TEST_F(OpenTest, ANewerCallersUnknownFieldsMustBeZero) {
   ASSERT_NE(job, nullptr);
   EXPECT_EQ(braid_close(job), BRAID_OK);
   longer.from_the_future = 1;
-  EXPECT_BRAID_ERROR(braid_open(&longer.options, &job), BRAID_ERROR_INVALID_ARGUMENT, "upgrade libbraid");
+  EXPECT_BRAID_ERROR(braid_open(&longer.options, &job), BRAID_ERROR_INVALID_ARGUMENT,
+                     "upgrade libbraid");
 }
 
 TEST_F(OpenTest, TwoJobsInOneProcess) {

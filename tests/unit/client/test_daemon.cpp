@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "test_daemon.h"
 
-#include <gtest/gtest.h>
-
 #include <cstring>
+
+#include <gtest/gtest.h>
 
 #include "proto/types.h"
 
@@ -11,8 +11,8 @@ namespace braid {
 namespace {
 
 template <typename Body>
-void send(ClientConnection& connection, flatbuffers::FlatBufferBuilder& builder, proto::ClientBody type,
-          flatbuffers::Offset<Body> body, std::span<const int> fds = {}) {
+void send(ClientConnection& connection, flatbuffers::FlatBufferBuilder& builder,
+          proto::ClientBody type, flatbuffers::Offset<Body> body, std::span<const int> fds = {}) {
   builder.Finish(proto::CreateClientMessage(builder, type, body.Union()));
   connection.send(builder, fds);
 }
@@ -29,7 +29,8 @@ TestDaemon::TestDaemon(Options options) : options_(std::move(options)) {
   auto loop = Loop::create("test daemon");
   EXPECT_TRUE(loop.is_ok());
   loop_ = std::move(*loop);
-  door_ = std::make_unique<Door<std::function<void()>>>(*loop_, 64, [](std::function<void()>& task) { task(); });
+  door_ = std::make_unique<Door<std::function<void()>>>(
+      *loop_, 64, [](std::function<void()>& task) { task(); });
   ClientServerOptions server_options;
   server_options.path = options_.path;
   server_options.node_name = "test-node";
@@ -69,7 +70,8 @@ void TestDaemon::complete_held() {
 
 void TestDaemon::fail_jobs(const std::string& text) {
   call([&] {
-    for (auto& [id, session] : sessions_) send_failure(*session->connection, StatusCode::JobFailed, text);
+    for (auto& [id, session] : sessions_)
+      send_failure(*session->connection, StatusCode::JobFailed, text);
   });
 }
 
@@ -112,10 +114,12 @@ std::vector<uint32_t> TestDaemon::last_bucket() {
   return result;
 }
 
-void TestDaemon::on_client_closed(ClientConnection& connection, const Status&) { sessions_.erase(connection.id()); }
+void TestDaemon::on_client_closed(ClientConnection& connection, const Status&) {
+  sessions_.erase(connection.id());
+}
 
-void TestDaemon::on_client_message(ClientConnection& connection, const proto::ClientMessage& message,
-                                   std::vector<Fd> fds) {
+void TestDaemon::on_client_message(ClientConnection& connection,
+                                   const proto::ClientMessage& message, std::vector<Fd> fds) {
   flatbuffers::FlatBufferBuilder builder;
   if (const auto* open = message.body_as_OpenJob()) {
     auto& session = sessions_[connection.id()];
@@ -124,6 +128,13 @@ void TestDaemon::on_client_message(ClientConnection& connection, const proto::Cl
     open_job(*session, *open, std::move(fds));
   } else if (const auto* registration = message.body_as_RegisterTensors()) {
     Session& session = *sessions_.at(connection.id());
+    if (registration->tensors()->Get(0)->name()->str() == options_.refused_tensor) {
+      const auto text = builder.CreateString("tensor '" + options_.refused_tensor + "' differs");
+      send(connection, builder, proto::ClientBody::RegistrationRefused,
+           proto::CreateRegistrationRefused(builder, static_cast<uint8_t>(StatusCode::Mismatch),
+                                            text));
+      return;
+    }
     const uint32_t first = session.tensors;
     session.tensors += registration->tensors()->size();
     send(connection, builder, proto::ClientBody::TensorsRegistered,
@@ -142,10 +153,11 @@ void TestDaemon::open_job(Session& session, const proto::OpenJob& open, std::vec
     return;
   }
   ASSERT_EQ(fds.size(), 4u);
-  auto arena = Segment::adopt(std::move(fds[0]), open.arena_bytes(), 1ull << 46, Segment::Access::ReadOnly, "arena");
+  auto arena = Segment::adopt(std::move(fds[0]), open.arena_bytes(), 1ull << 46,
+                              Segment::Access::ReadOnly, "arena");
   ASSERT_TRUE(arena) << arena.error.message;
-  auto rings = DaemonRings::adopt(std::move(fds[1]), std::move(fds[2]), std::move(fds[3]), open.submit_capacity(),
-                                  open.done_capacity());
+  auto rings = DaemonRings::adopt(std::move(fds[1]), std::move(fds[2]), std::move(fds[3]),
+                                  open.submit_capacity(), open.done_capacity());
   ASSERT_TRUE(rings.is_ok()) << rings.status().message();
   auto results = Segment::create("test-result", options_.result_bytes, Segment::Access::ReadOnly);
   ASSERT_TRUE(results) << results.error.message;
@@ -160,7 +172,8 @@ void TestDaemon::open_job(Session& session, const proto::OpenJob& open, std::vec
   flatbuffers::FlatBufferBuilder builder;
   const int fd = session.results.fd();
   send(*session.connection, builder, proto::ClientBody::JobOpened,
-       proto::CreateJobOpenedDirect(builder, 1, options_.result_bytes, &options_.block_of_rank), {&fd, 1});
+       proto::CreateJobOpenedDirect(builder, 1, options_.result_bytes, &options_.block_of_rank),
+       {&fd, 1});
 }
 
 void TestDaemon::on_submit(Session& session) {
@@ -175,7 +188,8 @@ void TestDaemon::on_submit(Session& session) {
     if (!*popped) break;
     if (entry.kind == static_cast<uint8_t>(proto::SubmitKind::Release)) {
       const auto found = session.offset_of_ticket.find(entry.ticket);
-      ASSERT_NE(found, session.offset_of_ticket.end()) << "ticket " << entry.ticket << " was not done";
+      ASSERT_NE(found, session.offset_of_ticket.end())
+          << "ticket " << entry.ticket << " was not done";
       session.extents.release(found->second);
       session.offset_of_ticket.erase(found);
       continue;
@@ -206,12 +220,14 @@ void TestDaemon::complete(Session& session, const std::vector<proto::SubmitEntry
   }
   if (collective == Collective::Barrier) bytes = 0;
   const uint64_t block = options_.block_of_rank[session.rank];
-  const uint64_t result_bytes = collective == Collective::AllGather ? bytes * session.world_size : bytes;
+  const uint64_t result_bytes =
+      collective == Collective::AllGather ? bytes * session.world_size : bytes;
   const auto offset = session.extents.allocate(result_bytes);
   ASSERT_TRUE(offset.has_value());
-  uint8_t* to = session.results.data() + *offset + (collective == Collective::AllGather ? block * bytes : 0);
-  const uint8_t* from =
-      session.arena.data() + first.offset + (collective == Collective::ReduceScatter ? block * bytes : 0);
+  uint8_t* to =
+      session.results.data() + *offset + (collective == Collective::AllGather ? block * bytes : 0);
+  const uint8_t* from = session.arena.data() + first.offset +
+                        (collective == Collective::ReduceScatter ? block * bytes : 0);
   if (bytes > 0) std::memcpy(to, from, bytes);
   session.offset_of_ticket[first.ticket] = *offset;
   ASSERT_TRUE(session.rings->push_done({first.ticket, *offset, result_bytes, 0}).is_ok());

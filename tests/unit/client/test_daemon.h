@@ -20,15 +20,17 @@
 
 namespace braid {
 
-// What the job layer is in the real daemon, for jobs in which only one rank speaks: results are that rank's inputs, and of an
-// all-gather only its own block is filled. On its own thread, behind the real ClientServer and DaemonRings.
+// What the job layer is in the real daemon, for jobs in which only one rank speaks: results are
+// that rank's inputs, and of an all-gather only its own block is filled. On its own thread, behind
+// the real ClientServer and DaemonRings.
 class TestDaemon final : public ClientHandler {
  public:
   struct Options {
     std::string path;
     std::vector<uint32_t> block_of_rank = {0};
     uint64_t result_bytes = 64 << 20;
-    std::string open_failure;      // not empty: OpenJob is refused with this (MISMATCH)
+    std::string open_failure;    // not empty: OpenJob is refused with this (MISMATCH)
+    std::string refused_tensor;  // a registration that begins with this name is refused (MISMATCH)
     bool answers_open = true;
     bool answers_leave = true;
   };

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <functional>
+
+#include <gtest/gtest.h>
 
 #include "collective/engine.h"
 
@@ -23,7 +23,8 @@ class RecordingLink final : public Link, public Links {
 
 struct NoMemory final : JobMemory {};
 
-// Node 1 of three, with one rank and one engine; 100 floats of 1 in one unit: segments of 192, 192 and 16 bytes.
+// Node 1 of three, with one rank and one engine; 100 floats of 1 in one unit: segments of 192, 192
+// and 16 bytes.
 class EngineChunks : public testing::Test {
  protected:
   EngineChunks() {
@@ -117,7 +118,8 @@ TEST_F(EngineChunks, are_sent_first_from_the_input_itself) {
   for (const auto& chunk : link_.chunks) {
     EXPECT_EQ(chunk.header.segment, 0U);
     const auto bytes = chunk.source->chunk_bytes(chunk);
-    EXPECT_EQ(bytes.data(), reinterpret_cast<const uint8_t*>(input_.data()) + chunk.header.chunk * 64);
+    EXPECT_EQ(bytes.data(),
+              reinterpret_cast<const uint8_t*>(input_.data()) + chunk.header.chunk * 64);
   }
 }
 
@@ -189,7 +191,8 @@ TEST_F(EngineChunks, read_from_the_input_hold_up_done_and_the_others_retired) {
   EXPECT_EQ(done_, 0) << "the chunks of segment 0 are still on their way, out of the input";
   const auto sent = std::exchange(link_.chunks, {});
   for (const auto& chunk : sent) {
-    if (chunk.header.segment == 0 && chunk.header.phase == static_cast<uint8_t>(Phase::ReduceScatter)) {
+    if (chunk.header.segment == 0 &&
+        chunk.header.phase == static_cast<uint8_t>(Phase::ReduceScatter)) {
       chunk.source->on_chunk_settled(chunk, true);
     }
   }

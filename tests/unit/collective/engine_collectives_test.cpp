@@ -7,11 +7,11 @@
 namespace braid::test {
 namespace {
 
-const std::vector<std::vector<uint32_t>> kRings = {{1},    {3},       {1, 1},    {2, 1},       {1, 1, 1},
-                                                   {3, 1, 2}, {1, 1, 1, 1}, {2, 2, 2, 2}, {1, 3, 1, 2, 1}};
+const std::vector<std::vector<uint32_t>> kRings = {
+    {1}, {3}, {1, 1}, {2, 1}, {1, 1, 1}, {3, 1, 2}, {1, 1, 1, 1}, {2, 2, 2, 2}, {1, 3, 1, 2, 1}};
 constexpr uint64_t kCounts[] = {0, 1, 2, 3, 5, 63, 64, 65, 1000};
-constexpr Collective kCollectives[] = {Collective::AllReduce, Collective::Broadcast, Collective::AllGather,
-                                       Collective::ReduceScatter};
+constexpr Collective kCollectives[] = {Collective::AllReduce, Collective::Broadcast,
+                                       Collective::AllGather, Collective::ReduceScatter};
 
 std::string ring_name(const std::vector<uint32_t>& ranks) {
   std::string name = "nodes";
@@ -38,7 +38,8 @@ TEST_P(EngineOnRing, runs_every_collective_of_every_size) {
     uint64_t step = 0;
     for (const uint64_t count : kCounts) {
       const DataType dtype = kAllDataTypes[(step + seed / 4) % 7];
-      world.add({collective, dtype, Reduction::Sum, count, static_cast<uint32_t>(step) % ranks_in(GetParam()), 1, step});
+      world.add({collective, dtype, Reduction::Sum, count,
+                 static_cast<uint32_t>(step) % ranks_in(GetParam()), 1, step});
       ++step;
     }
     ASSERT_TRUE(world.run()) << to_string(collective);
@@ -73,8 +74,10 @@ TEST_P(EngineOnRing, gives_the_same_bits_whatever_the_order_of_arrival) {
     options.ranks_of_node = GetParam();
     options.streams = 1 + static_cast<uint32_t>(seed % 3);
     EngineWorld world(options, seed);
-    const DataType floats[] = {DataType::Float32, DataType::Float64, DataType::Float16, DataType::BFloat16};
-    for (const DataType dtype : floats) world.add({Collective::AllReduce, dtype, Reduction::Average, 2003});
+    const DataType floats[] = {DataType::Float32, DataType::Float64, DataType::Float16,
+                               DataType::BFloat16};
+    for (const DataType dtype : floats)
+      world.add({Collective::AllReduce, dtype, Reduction::Average, 2003});
     ASSERT_TRUE(world.run());
     world.expect_all_ended();
     for (size_t i = 0; i < 4; ++i) {
@@ -106,8 +109,8 @@ TEST(Engine, cuts_a_large_tensor_into_many_units_and_chunks) {
   }
 }
 
-// Nodes that meet jobs and operations in different orders, with one stream each: whoever waits for a unit that the other one
-// holds back must not wait for ever.
+// Nodes that meet jobs and operations in different orders, with one stream each: whoever waits for
+// a unit that the other one holds back must not wait for ever.
 TEST(Engine, does_not_lock_up_when_nodes_begin_in_different_orders) {
   for (uint64_t seed = 0; seed < 40; ++seed) {
     WorldOptions options;
@@ -119,7 +122,8 @@ TEST(Engine, does_not_lock_up_when_nodes_begin_in_different_orders) {
     for (uint64_t k = 0; k < 12; ++k) {
       const auto collective = kCollectives[(k + seed) % 4];
       const uint64_t count = k % 5 == 0 ? 3 : 400;
-      world.add({collective, DataType::Int32, Reduction::Sum, count, static_cast<uint32_t>(k % 5), 1 + k % 2, k});
+      world.add({collective, DataType::Int32, Reduction::Sum, count, static_cast<uint32_t>(k % 5),
+                 1 + k % 2, k});
     }
     ASSERT_TRUE(world.run()) << "seed " << seed;
     world.expect_all_ended();
@@ -166,7 +170,8 @@ TEST(Engine, lets_the_loop_run_between_slices_of_a_local_reduction) {
     ++rounds;
   }
   EXPECT_TRUE(world.any_done(1));
-  EXPECT_EQ(uv_run(world.loop().uv(), UV_RUN_NOWAIT), 1);  // the loop's own wake-up only: nothing spins
+  EXPECT_EQ(uv_run(world.loop().uv(), UV_RUN_NOWAIT),
+            1);  // the loop's own wake-up only: nothing spins
 }
 
 }  // namespace

@@ -1,61 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine_world.h"
 
-#include <gtest/gtest.h>
-
 #include <algorithm>
-#include <cmath>
 #include <numeric>
 
+#include <gtest/gtest.h>
+
+#include "engine_world_parts.h"
 #include "reference.h"
 
 namespace braid::test {
 
-struct EngineWorld::Memory final : JobMemory {
-  std::vector<std::vector<uint8_t>> inputs;
-  std::vector<uint8_t> result;
-};
-
-struct EngineWorld::NodePart {
-  std::shared_ptr<Memory> memory;  // dropped when the job layer lets go of it
-  std::weak_ptr<Memory> watch;
-  bool is_submitted = false;
-  bool was_told_go = false;
-  uint32_t done = 0;  // events, of all loops
-  uint32_t retired = 0;
-  std::vector<uint8_t> result;  // as it was when the last loop was done
-};
-
-struct EngineWorld::Running {
-  OperationSpec spec;
-  OperationKey key;
-  std::vector<std::vector<uint8_t>> inputs;  // by rank
-  std::vector<NodePart> parts;               // by node
-  bool is_aborted = false;
-};
-
-struct EngineWorld::Endpoint final : Links {
-  std::unique_ptr<Engine> engine;
-  std::unique_ptr<FakeLink> link;  // to the successor
-  NodeId successor = 0;
-  std::deque<std::function<void()>> door;
-
-  Link* find(NodeId peer) override { return peer == successor ? link.get() : nullptr; }
-  void drain() {
-    while (!door.empty()) {
-      const auto message = std::move(door.front());
-      door.pop_front();
-      message();
-    }
-  }
-};
-
 std::string to_string(const OperationSpec& spec) {
-  return fmt::format("{} {} {} × {}, root {}", to_string(spec.collective), to_string(spec.reduction), spec.count,
-                     to_string(spec.dtype), spec.root_rank);
+  return fmt::format("{} {} {} × {}, root {}", to_string(spec.collective),
+                     to_string(spec.reduction), spec.count, to_string(spec.dtype), spec.root_rank);
 }
 
-EngineWorld::EngineWorld(WorldOptions options, uint64_t seed) : options_(std::move(options)), random_(seed) {
+EngineWorld::EngineWorld(WorldOptions options, uint64_t seed)
+    : options_(std::move(options)), random_(seed) {
   loop_ = std::move(Loop::create("world")).value();
   for (uint32_t node = 0; node < nodes(); ++node) {
     auto& loops = endpoints_.emplace_back();
@@ -65,8 +27,8 @@ EngineWorld::EngineWorld(WorldOptions options, uint64_t seed) : options_(std::mo
       events.on_done = [this, node](const OperationKey& key) { on_done(node, key); };
       events.on_retired = [this, node](const OperationKey& key) { on_retired(node, key); };
       events.drain_door = [e = endpoint.get()] { e->drain(); };
-      const EngineOptions engine_options{options_.io_loops, io_loop, options_.unit_bytes, options_.chunk_bytes,
-                                         options_.streams};
+      const EngineOptions engine_options{options_.io_loops, io_loop, options_.unit_bytes,
+                                         options_.chunk_bytes, options_.streams};
       endpoint->engine = Engine::create(*loop_, engine_options, std::move(events));
       loops.push_back(std::move(endpoint));
     }
@@ -76,7 +38,8 @@ EngineWorld::EngineWorld(WorldOptions options, uint64_t seed) : options_(std::mo
     for (uint32_t io_loop = 0; io_loop < options_.io_loops; ++io_loop) {
       Endpoint& endpoint = *endpoints_[node][io_loop];
       endpoint.successor = id_of(next);
-      endpoint.link = std::make_unique<FakeLink>(random_, options_.hostility, id_of(node), engine(next, io_loop));
+      endpoint.link = std::make_unique<FakeLink>(random_, options_.hostility, id_of(node),
+                                                 engine(next, io_loop));
       endpoint.engine->set_links(endpoint);
     }
   }
@@ -84,7 +47,9 @@ EngineWorld::EngineWorld(WorldOptions options, uint64_t seed) : options_(std::mo
 
 EngineWorld::~EngineWorld() = default;
 
-Engine& EngineWorld::engine(uint32_t node, uint32_t io_loop) { return *endpoints_[node][io_loop]->engine; }
+Engine& EngineWorld::engine(uint32_t node, uint32_t io_loop) {
+  return *endpoints_[node][io_loop]->engine;
+}
 
 uint32_t EngineWorld::world_size() const {
   return std::accumulate(options_.ranks_of_node.begin(), options_.ranks_of_node.end(), 0U);
@@ -102,7 +67,8 @@ void EngineWorld::add(const OperationSpec& spec) {
   for (uint32_t rank = 0; rank < world_size(); ++rank) {
     auto& input = running->inputs.emplace_back(bytes);
     for (uint64_t i = 0; i < elements; ++i) {
-      const double integer = static_cast<double>(data() % 200) - (spec.dtype == DataType::Uint8 ? 0 : 100);
+      const double integer =
+          static_cast<double>(data() % 200) - (spec.dtype == DataType::Uint8 ? 0 : 100);
       store_double(spec.dtype, is_float(spec.dtype) ? floats(data) : integer, input.data(), i);
     }
   }
@@ -114,7 +80,8 @@ void EngineWorld::add(const OperationSpec& spec) {
     for (uint32_t k = 0; k < options_.ranks_of_node[node]; ++k) {
       part.memory->inputs.push_back(running->inputs[first_rank++]);
     }
-    part.memory->result.assign(result_bytes(spec.collective, spec.dtype, spec.count, world_size()), 0xCD);
+    part.memory->result.assign(result_bytes(spec.collective, spec.dtype, spec.count, world_size()),
+                               0xCD);
   }
   running_.push_back(std::move(running));
 }
@@ -148,17 +115,20 @@ Operation EngineWorld::operation_of(size_t index, uint32_t node) const {
 
 void EngineWorld::submit(Running& running, uint32_t node) {
   running.parts[node].is_submitted = true;
-  const auto at = std::find_if(running_.begin(), running_.end(), [&](const auto& r) { return r.get() == &running; });
+  const auto at = std::find_if(running_.begin(), running_.end(),
+                               [&](const auto& r) { return r.get() == &running; });
   const Operation operation = operation_of(static_cast<size_t>(at - running_.begin()), node);
   for (auto& endpoint : endpoints_[node]) {
-    endpoint->door.push_back([engine = endpoint->engine.get(), operation] { engine->start(operation); });
+    endpoint->door.push_back(
+        [engine = endpoint->engine.get(), operation] { engine->start(operation); });
   }
 }
 
 void EngineWorld::say_go(Running& running, uint32_t node) {
   running.parts[node].was_told_go = true;
   for (auto& endpoint : endpoints_[node]) {
-    endpoint->door.push_back([engine = endpoint->engine.get(), key = running.key] { engine->go(key); });
+    endpoint->door.push_back(
+        [engine = endpoint->engine.get(), key = running.key] { engine->go(key); });
   }
 }
 
@@ -245,15 +215,6 @@ EngineWorld::Running* EngineWorld::find(const OperationKey& key) {
   return nullptr;
 }
 
-std::vector<uint8_t> EngineWorld::final_part(const Running& running, uint32_t node) const {
-  const auto& result = running.parts[node].memory->result;
-  if (running.spec.collective != Collective::ReduceScatter) return result;
-  const uint64_t block = running.spec.count * element_bytes(running.spec.dtype);
-  const uint64_t before = std::accumulate(options_.ranks_of_node.begin(), options_.ranks_of_node.begin() + node, 0U);
-  const auto start = result.begin() + static_cast<ptrdiff_t>(before * block);
-  return {start, start + static_cast<ptrdiff_t>(options_.ranks_of_node[node] * block)};
-}
-
 void EngineWorld::on_done(uint32_t node, const OperationKey& key) {
   Running* running = find(key);
   ASSERT_NE(running, nullptr);
@@ -276,79 +237,6 @@ void EngineWorld::on_retired(uint32_t node, const OperationKey& key) {
   EXPECT_EQ(part.result, final_part(*running, node)) << "the result changed after done";
   std::fill(part.memory->result.begin(), part.memory->result.end(), 0xDD);
   part.memory.reset();
-}
-
-void EngineWorld::expect_right(const Running& running, const std::vector<uint8_t>& result, uint32_t node) const {
-  const OperationSpec& spec = running.spec;
-  std::vector<uint8_t> expected;
-  if (spec.collective == Collective::AllGather) {
-    for (const auto& input : running.inputs) expected.insert(expected.end(), input.begin(), input.end());
-  } else if (spec.collective == Collective::Broadcast) {
-    expected = running.inputs[spec.root_rank];
-  }
-  if (spec.collective == Collective::AllGather || spec.collective == Collective::Broadcast) {
-    EXPECT_EQ(result, expected) << "node " << node;
-    return;
-  }
-  const uint64_t first_element =
-      spec.collective == Collective::AllReduce
-          ? 0
-          : std::accumulate(options_.ranks_of_node.begin(), options_.ranks_of_node.begin() + node, 0U) * spec.count;
-  const uint64_t elements = result.size() / element_bytes(spec.dtype);
-  // Floats in double precision, with room for one rounding per rank; integers exactly.
-  const DataType exact = is_float(spec.dtype) ? DataType::Float64 : spec.dtype;
-  const double epsilon = spec.dtype == DataType::Float64   ? 0x1p-52
-                         : spec.dtype == DataType::Float32 ? 0x1p-23
-                         : spec.dtype == DataType::Float16 ? 0x1p-10
-                                                           : 0x1p-7;
-  std::vector<std::vector<uint8_t>> converted;
-  std::vector<const uint8_t*> operands;
-  for (const auto& input : running.inputs) {
-    auto& values = converted.emplace_back(elements * element_bytes(exact));
-    if (exact == spec.dtype) {
-      const auto start = input.begin() + static_cast<ptrdiff_t>(first_element * element_bytes(exact));
-      std::copy_n(start, values.size(), values.begin());
-    } else {
-      for (uint64_t i = 0; i < elements; ++i) {
-        store_double(exact, element_as_double(spec.dtype, input.data(), first_element + i), values.data(), i);
-      }
-    }
-    operands.push_back(values.data());
-  }
-  expected = fold_reference(exact, spec.reduction, operands, elements);
-  if (spec.reduction == Reduction::Average) divide_reference(exact, expected.data(), elements, world_size());
-  if (exact == spec.dtype) {
-    EXPECT_TRUE(result == expected || is_float(spec.dtype)) << "node " << node;
-    if (!is_float(spec.dtype)) return;
-  }
-  for (uint64_t i = 0; i < elements; ++i) {
-    const double right = element_as_double(exact, expected.data(), i);
-    const double got = element_as_double(spec.dtype, result.data(), i);
-    ASSERT_NEAR(got, right, epsilon * (world_size() + 1) * std::abs(right)) << "node " << node << ", element " << i;
-  }
-}
-
-void EngineWorld::expect_all_ended() {
-  for (const auto& running : running_) {
-    SCOPED_TRACE(to_string(running->spec));
-    if (running->is_aborted) continue;
-    for (uint32_t node = 0; node < nodes(); ++node) {
-      const NodePart& part = running->parts[node];
-      EXPECT_EQ(part.done, options_.io_loops);
-      EXPECT_EQ(part.retired, options_.io_loops);
-      expect_right(*running, part.result, node);
-      EXPECT_TRUE(running->spec.collective == Collective::ReduceScatter || part.result == running->parts[0].result);
-      EXPECT_TRUE(part.watch.expired()) << "memory is held after the end";
-      if (testing::Test::HasFailure()) return;
-    }
-  }
-}
-
-void EngineWorld::expect_no_memory_held(uint64_t job_key) {
-  for (const auto& running : running_) {
-    if (running->spec.job_key != job_key) continue;
-    for (const auto& part : running->parts) EXPECT_TRUE(part.watch.expired()) << to_string(running->spec);
-  }
 }
 
 size_t EngineWorld::retired_operations(uint64_t job_key) const {

@@ -32,10 +32,11 @@ struct OperationSpec {
 
 std::string to_string(const OperationSpec& spec);
 
-// Some nodes with one engine per I/O loop each, joined by fake links, and the part of the job layer that starts operations when
-// the nodes have submitted them and says go when the successor has. All in one thread; what happens next is
-// chosen by chance from the seed. It checks what no engine may ever do: report an operation twice, or read inputs after
-// it reported done (they are overwritten then), or change a result between done and retired.
+// Some nodes with one engine per I/O loop each, joined by fake links, and the part of the job layer
+// that starts operations when the nodes have submitted them and says go when the successor has. All
+// in one thread; what happens next is chosen by chance from the seed. It checks what no engine may
+// ever do: report an operation twice, or read inputs after it reported done (they are overwritten
+// then), or change a result between done and retired.
 class EngineWorld {
  public:
   EngineWorld(WorldOptions options, uint64_t seed);
@@ -50,13 +51,15 @@ class EngineWorld {
   void abort_job(uint64_t job_key);
   void lose_links_of(uint32_t node);  // the ones to its successor
 
-  // After run(): every operation ended once on all nodes, with the right result, the same bits everywhere.
+  // After run(): every operation ended once on all nodes, with the right result, the same bits
+  // everywhere.
   void expect_all_ended();
   void expect_no_memory_held(uint64_t job_key);
   size_t retired_operations(uint64_t job_key) const;  // on all nodes
   bool any_done(uint64_t job_key) const;
 
-  // The result of operation number `index`: the node's, for the nodes that are done. Only the final part of it.
+  // The result of operation number `index`: the node's, for the nodes that are done. Only the final
+  // part of it.
   const std::vector<uint8_t>& result(size_t index, uint32_t node) const;
   Engine& engine(uint32_t node, uint32_t io_loop);
   Operation operation_of(size_t index, uint32_t node) const;
@@ -66,9 +69,9 @@ class EngineWorld {
 
  private:
   struct Memory;
-  struct NodePart;   // an operation on a node
-  struct Running;    // an operation
-  struct Endpoint;   // a node's I/O loop
+  struct NodePart;  // an operation on a node
+  struct Running;   // an operation
+  struct Endpoint;  // a node's I/O loop
 
   uint32_t nodes() const { return static_cast<uint32_t>(options_.ranks_of_node.size()); }
   uint32_t world_size() const;
@@ -77,7 +80,8 @@ class EngineWorld {
   void on_done(uint32_t node, const OperationKey& key);
   void on_retired(uint32_t node, const OperationKey& key);
   std::vector<uint8_t> final_part(const Running& running, uint32_t node) const;
-  void expect_right(const Running& running, const std::vector<uint8_t>& result, uint32_t node) const;
+  void expect_right(const Running& running, const std::vector<uint8_t>& result,
+                    uint32_t node) const;
   Running* find(const OperationKey& key);
   void step();
   bool is_quiet() const;

@@ -17,13 +17,14 @@ inline bool chance(Random& random, double probability) {
 }
 
 struct Hostility {
-  double kill_flow = 0.01;      // per step: what was not acknowledged on a flow goes back to the queue
-  double keep_ghost = 0.05;     // per delivery: the chunk comes a second time, some time later
-  bool submit_pulls = false;    // the link takes bytes from within submit()
+  double kill_flow = 0.01;   // per step: what was not acknowledged on a flow goes back to the queue
+  double keep_ghost = 0.05;  // per delivery: the chunk comes a second time, some time later
+  bool submit_pulls = false;  // the link takes bytes from within submit()
 };
 
-// One link: a queue, and flows that carry chunks in order. It does one thing at a time, when told to, chosen by chance: takes a
-// chunk from the queue, delivers one, acknowledges one, loses a flow, or repeats something from the past.
+// One link: a queue, and flows that carry chunks in order. It does one thing at a time, when told
+// to, chosen by chance: takes a chunk from the queue, delivers one, acknowledges one, loses a flow,
+// or repeats something from the past.
 class FakeLink final : public Link {
  public:
   FakeLink(Random& random, Hostility hostility, NodeId from, ChunkSink& sink)
@@ -71,7 +72,8 @@ class FakeLink final : public Link {
     }
   }
 
-  // The peer is gone: nothing is delivered any more, everything will be settled as not acknowledged.
+  // The peer is gone: nothing is delivered any more, everything will be settled as not
+  // acknowledged.
   void lose() {
     is_lost_ = true;
     for (auto& flow : flows_) {
@@ -110,7 +112,8 @@ class FakeLink final : public Link {
       if (in_flight.is_delivered) continue;
       in_flight.is_delivered = true;
       ++delivered_;
-      if (chance(random_, hostility_.keep_ghost)) ghosts_.push_back({in_flight.chunk.header, in_flight.bytes});
+      if (chance(random_, hostility_.keep_ghost))
+        ghosts_.push_back({in_flight.chunk.header, in_flight.bytes});
       const auto bytes = in_flight.bytes;  // the call may add to the flow
       sink_.on_chunk(from_, in_flight.chunk.header, bytes);
       return;

@@ -10,7 +10,8 @@
 namespace braid::test {
 namespace {
 
-// Rounds to a binary format with `digits` bits after the leading one and smallest normal exponent `exponent_min`.
+// Rounds to a binary format with `digits` bits after the leading one and smallest normal exponent
+// `exponent_min`.
 double round_to_format(double value, int digits, int exponent_min) {
   if (value == 0 || !std::isfinite(value)) return value;
   const double spacing = std::ldexp(1.0, std::max(std::ilogb(value), exponent_min) - digits);
@@ -70,11 +71,15 @@ void with_arithmetic(DataType dtype, Visit visit) {
     case DataType::Float64:
       return visit(load<double>, store<double>);
     case DataType::Float16:
-      return visit([](const uint8_t* data, uint64_t i) { return half_to_float(load<uint16_t>(data, i)); },
-                   [](float value, uint8_t* data, uint64_t i) { store(float_to_half(value), data, i); });
+      return visit(
+          [](const uint8_t* data, uint64_t i) { return half_to_float(load<uint16_t>(data, i)); },
+          [](float value, uint8_t* data, uint64_t i) { store(float_to_half(value), data, i); });
     case DataType::BFloat16:
-      return visit([](const uint8_t* data, uint64_t i) { return bfloat16_to_float(load<uint16_t>(data, i)); },
-                   [](float value, uint8_t* data, uint64_t i) { store(float_to_bfloat16(value), data, i); });
+      return visit(
+          [](const uint8_t* data, uint64_t i) {
+            return bfloat16_to_float(load<uint16_t>(data, i));
+          },
+          [](float value, uint8_t* data, uint64_t i) { store(float_to_bfloat16(value), data, i); });
     case DataType::Int32:
       return visit(load<int32_t>, store<int32_t>);
     case DataType::Int64:
@@ -91,7 +96,8 @@ float half_to_float(uint16_t bits) {
   const int mantissa = bits & 1023;
   double value = 0;
   if (exponent == 31) {
-    value = mantissa == 0 ? std::numeric_limits<double>::infinity() : std::numeric_limits<double>::quiet_NaN();
+    value = mantissa == 0 ? std::numeric_limits<double>::infinity()
+                          : std::numeric_limits<double>::quiet_NaN();
   } else if (exponent == 0) {
     value = std::ldexp(mantissa, -24);
   } else {
@@ -105,18 +111,22 @@ uint16_t float_to_half(float value) {
   if (std::isnan(value)) return sign | 0x7e00;
   const double rounded = std::abs(round_to_format(value, 10, -14));
   if (rounded > 65504) return sign | 0x7c00;
-  if (rounded < std::ldexp(1.0, -14)) return static_cast<uint16_t>(sign | static_cast<int>(std::ldexp(rounded, 24)));
+  if (rounded < std::ldexp(1.0, -14))
+    return static_cast<uint16_t>(sign | static_cast<int>(std::ldexp(rounded, 24)));
   const int exponent = std::ilogb(rounded);
   const int mantissa = static_cast<int>(std::ldexp(rounded, 10 - exponent)) - 1024;
   return static_cast<uint16_t>(sign | (exponent + 15) << 10 | mantissa);
 }
 
-float bfloat16_to_float(uint16_t bits) { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }
+float bfloat16_to_float(uint16_t bits) {
+  return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
+}
 
 uint16_t float_to_bfloat16(float value) {
   if (std::isnan(value)) return 0x7fc0;
   const double rounded = round_to_format(value, 7, -126);
-  // Past the largest number the double does not fit into a float; the upper half of infinity's bits is right then.
+  // Past the largest number the double does not fit into a float; the upper half of infinity's bits
+  // is right then.
   const float fitting = std::abs(rounded) > std::numeric_limits<float>::max()
                             ? std::copysign(std::numeric_limits<float>::infinity(), value)
                             : static_cast<float>(rounded);
@@ -136,8 +146,8 @@ void store_double(DataType dtype, double value, uint8_t* data, uint64_t index) {
   });
 }
 
-std::vector<uint8_t> fold_reference(DataType dtype, Reduction reduction, const std::vector<const uint8_t*>& operands,
-                                    uint64_t count) {
+std::vector<uint8_t> fold_reference(DataType dtype, Reduction reduction,
+                                    const std::vector<const uint8_t*>& operands, uint64_t count) {
   std::vector<uint8_t> out(count * element_bytes(dtype));
   with_arithmetic(dtype, [&](auto get, auto put) {
     for (uint64_t i = 0; i < count; ++i) {
@@ -167,7 +177,8 @@ bool same_elements(DataType dtype, const uint8_t* a, const uint8_t* b, uint64_t 
   const size_t bytes = element_bytes(dtype);
   for (uint64_t i = 0; i < count; ++i) {
     if (std::memcmp(a + i * bytes, b + i * bytes, bytes) == 0) continue;
-    if (!std::isnan(element_as_double(dtype, a, i)) || !std::isnan(element_as_double(dtype, b, i))) return false;
+    if (!std::isnan(element_as_double(dtype, a, i)) || !std::isnan(element_as_double(dtype, b, i)))
+      return false;
   }
   return true;
 }

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ipc/client_server.h"
 
+#include <cstring>
+#include <filesystem>
+
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -9,9 +12,6 @@
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <cstring>
-#include <filesystem>
 
 #include "ipc/client_connection.h"
 #include "loop_runner.h"
@@ -24,19 +24,22 @@ namespace {
 // The other end of the socket, in raw: connects, writes bytes and frames, reads frames.
 class RawClient {
  public:
-  explicit RawClient(const std::string& path) : socket_(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+  explicit RawClient(const std::string& path)
+      : socket_(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
     std::strncpy(address.sun_path, path.c_str(), sizeof(address.sun_path) - 1);
-    connected_ = ::connect(socket_.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0;
+    connected_ =
+        ::connect(socket_.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0;
   }
   bool is_connected() const { return connected_; }
   void send_bytes(const std::string& bytes) {
-    EXPECT_EQ(::send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL), static_cast<ssize_t>(bytes.size()));
+    EXPECT_EQ(::send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL),
+              static_cast<ssize_t>(bytes.size()));
   }
   template <typename Body>
-  void send(flatbuffers::FlatBufferBuilder& builder, proto::ClientBody type, flatbuffers::Offset<Body> body,
-            std::span<const int> fds = {}) {
+  void send(flatbuffers::FlatBufferBuilder& builder, proto::ClientBody type,
+            flatbuffers::Offset<Body> body, std::span<const int> fds = {}) {
     builder.Finish(proto::CreateClientMessage(builder, type, body.Union()));
     FrameWriter writer(64 << 20);
     EXPECT_TRUE(writer.push({builder.GetBufferPointer(), builder.GetSize()}, fds));
@@ -44,7 +47,8 @@ class RawClient {
   }
   void send_hello(uint32_t version = proto::kClientProtocolVersion) {
     flatbuffers::FlatBufferBuilder builder;
-    send(builder, proto::ClientBody::Hello, proto::CreateHelloDirect(builder, version, "9.9.9", "tester"));
+    send(builder, proto::ClientBody::Hello,
+         proto::CreateHelloDirect(builder, version, "9.9.9", "tester"));
   }
   void send_query(std::span<const int> fds = {}) {
     flatbuffers::FlatBufferBuilder builder;
@@ -155,7 +159,8 @@ TEST_F(ClientServerTest, AnotherVersionIsToldWhatToUpgrade) {
   const Frame frame = client.take();
   const auto* reply = proto::GetClientMessage(frame.bytes.data())->body_as_HelloReply();
   ASSERT_TRUE(reply != nullptr && reply->error() != nullptr);
-  EXPECT_NE(reply->error()->str().find("upgrade braidd"), std::string::npos) << reply->error()->str();
+  EXPECT_NE(reply->error()->str().find("upgrade braidd"), std::string::npos)
+      << reply->error()->str();
   EXPECT_TRUE(until([&] { return client.is_closed(); }));
   EXPECT_TRUE(until([&] { return server_->counters().connections_open == 0; }));
   EXPECT_EQ(connected_, 0);
@@ -307,8 +312,9 @@ TEST_F(ClientServerTest, AClientThatDoesNotReadIsDropped) {
   int sent = 0;
   while (connection_ != nullptr && reasons_.empty() && sent < 1000) {
     flatbuffers::FlatBufferBuilder builder;
-    builder.Finish(proto::CreateClientMessage(builder, proto::ClientBody::StatusReply,
-                                              proto::CreateStatusReplyDirect(builder, large.c_str()).Union()));
+    builder.Finish(
+        proto::CreateClientMessage(builder, proto::ClientBody::StatusReply,
+                                   proto::CreateStatusReplyDirect(builder, large.c_str()).Union()));
     connection_->send(builder);
     ++sent;
     run_rounds(*loop_, 2);
@@ -323,8 +329,9 @@ TEST_F(ClientServerTest, QueuedFramesGoOutWhenTheClientReads) {
   const std::string large(1'000'000, 'x');
   for (int i = 0; i < 8; ++i) {
     flatbuffers::FlatBufferBuilder builder;
-    builder.Finish(proto::CreateClientMessage(builder, proto::ClientBody::StatusReply,
-                                              proto::CreateStatusReplyDirect(builder, large.c_str()).Union()));
+    builder.Finish(
+        proto::CreateClientMessage(builder, proto::ClientBody::StatusReply,
+                                   proto::CreateStatusReplyDirect(builder, large.c_str()).Union()));
     connection_->send(builder);
   }
   connection_->close_after_send();
@@ -348,8 +355,9 @@ TEST_F(ClientServerTest, LingeringEnds) {
   const std::string large(1'000'000, 'x');
   for (int i = 0; i < 8; ++i) {
     flatbuffers::FlatBufferBuilder builder;
-    builder.Finish(proto::CreateClientMessage(builder, proto::ClientBody::StatusReply,
-                                              proto::CreateStatusReplyDirect(builder, large.c_str()).Union()));
+    builder.Finish(
+        proto::CreateClientMessage(builder, proto::ClientBody::StatusReply,
+                                   proto::CreateStatusReplyDirect(builder, large.c_str()).Union()));
     connection_->send(builder);
   }
   connection_->close_after_send();
@@ -427,7 +435,8 @@ TEST_F(ClientServerTest, TheDeathOfAForkingProcessIsSeen) {
   for (const int fd : {hold[0], hold[1], ready[0], ready[1]}) ::close(fd);
 }
 
-// A process that dies closes its sockets a moment before it counts as dead; the reason must not depend on that.
+// A process that dies closes its sockets a moment before it counts as dead; the reason must not
+// depend on that.
 TEST_F(ClientServerTest, TheDeathOfAPlainProcessIsCalledThat) {
   start();
   const pid_t trainer = ::fork();

@@ -31,8 +31,8 @@ class DaemonRingsTest : public ::testing::Test {
   static Fd duplicate(int fd) { return Fd(::fcntl(fd, F_DUPFD_CLOEXEC, 0)); }
 
   Result<std::unique_ptr<DaemonRings>> adopt(uint32_t submit_capacity = kCapacity) {
-    return DaemonRings::adopt(duplicate(memory_.fd()), duplicate(submit_wake_.get()), duplicate(done_wake_.get()),
-                              submit_capacity, kCapacity);
+    return DaemonRings::adopt(duplicate(memory_.fd()), duplicate(submit_wake_.get()),
+                              duplicate(done_wake_.get()), submit_capacity, kCapacity);
   }
 
   void submit(uint64_t ticket) {
@@ -70,7 +70,8 @@ TEST_F(DaemonRingsTest, SubmissionsArriveOnTheLoop) {
                           [&] {
                             ++calls;
                             proto::SubmitEntry entry{};
-                            for (auto more = (*rings)->pop(entry); *more; more = (*rings)->pop(entry)) {
+                            for (auto more = (*rings)->pop(entry); *more;
+                                 more = (*rings)->pop(entry)) {
                               tickets.push_back(entry.ticket);
                             }
                           })
@@ -112,7 +113,13 @@ TEST_F(DaemonRingsTest, StopEndsTheCallbacks) {
   auto rings = adopt();
   ASSERT_TRUE(rings.is_ok()) << rings.status().message();
   int calls = 0;
-  ASSERT_TRUE((*rings)->start(*loop_, [&] { ++calls; (*rings)->stop(); }).is_ok());
+  ASSERT_TRUE((*rings)
+                  ->start(*loop_,
+                          [&] {
+                            ++calls;
+                            (*rings)->stop();
+                          })
+                  .is_ok());
   EXPECT_TRUE(run_until(*loop_, [&] { return calls == 1; }));
   signal_eventfd(submit_wake_.get());
   run_rounds(*loop_);
@@ -168,8 +175,9 @@ TEST_F(DaemonRingsTest, AdoptRefusesWhatDoesNotFit) {
   EXPECT_FALSE(adopt(2 * kCapacity).is_ok());
   EXPECT_FALSE(adopt(0).is_ok());
   EXPECT_FALSE(adopt(3).is_ok());
-  EXPECT_FALSE(
-      DaemonRings::adopt(duplicate(memory_.fd()), Fd(), duplicate(done_wake_.get()), kCapacity, kCapacity).is_ok());
+  EXPECT_FALSE(DaemonRings::adopt(duplicate(memory_.fd()), Fd(), duplicate(done_wake_.get()),
+                                  kCapacity, kCapacity)
+                   .is_ok());
   EXPECT_FALSE(DaemonRings::adopt(duplicate(submit_wake_.get()), duplicate(submit_wake_.get()),
                                   duplicate(done_wake_.get()), kCapacity, kCapacity)
                    .is_ok());

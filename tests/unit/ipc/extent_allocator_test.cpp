@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ipc/extent_allocator.h"
 
-#include <gtest/gtest.h>
-
 #include <map>
 #include <random>
+
+#include <gtest/gtest.h>
 
 namespace braid {
 namespace {
@@ -65,7 +65,8 @@ TEST(ExtentAllocatorTest, SizesBeyondTheCapacityDoNotOverflow) {
   EXPECT_EQ(none.allocate(0), std::nullopt);
 }
 
-// Against a model: whatever is done, extents never overlap, and everything that was given back can be had again.
+// Against a model: whatever is done, extents never overlap, and everything that was given back can
+// be had again.
 TEST(ExtentAllocatorTest, RandomUseAgainstAModel) {
   constexpr uint64_t kCapacity = 1 << 20;
   for (uint32_t seed = 1; seed <= 10; ++seed) {
@@ -87,7 +88,8 @@ TEST(ExtentAllocatorTest, RandomUseAgainstAModel) {
         const bool meets_next = next != model.end() && *offset + bytes > next->first;
         const bool meets_previous =
             next != model.begin() && std::prev(next)->first + std::prev(next)->second > *offset;
-        ASSERT_FALSE(meets_next || meets_previous) << "extent at " << *offset << " with " << bytes << " bytes";
+        ASSERT_FALSE(meets_next || meets_previous)
+            << "extent at " << *offset << " with " << bytes << " bytes";
         model[*offset] = std::max<uint64_t>(bytes, 1);
       } else {
         auto victim = model.begin();

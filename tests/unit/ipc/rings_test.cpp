@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ipc/rings.h"
 
-#include <gtest/gtest.h>
-#include <poll.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
-
 #include <atomic>
 #include <limits>
 #include <thread>
 #include <vector>
+
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #include "base/fd.h"
 #include "proto/types.h"
@@ -193,7 +193,8 @@ TEST(EventfdTest, OnlyEventfdsAreTakenAndNeverBlock) {
   EXPECT_FALSE(adopt_eventfd(-1, "wake-up"));
 }
 
-// Both sides sleep and wake through the whole protocol; a lost wake-up would hang, which the poll's limit turns into a failure.
+// Both sides sleep and wake through the whole protocol; a lost wake-up would hang, which the poll's
+// limit turns into a failure.
 TEST_F(RingsTest, TwoThreadsHammerWithSleepAndWake) {
   constexpr uint64_t kEntries = 50'000;
   constexpr int kPatienceMs = 20'000;
@@ -229,7 +230,8 @@ TEST_F(RingsTest, TwoThreadsHammerWithSleepAndWake) {
     }
   }
   EXPECT_TRUE(in_time) << "stuck or wrong at entry " << expected;
-  if (!in_time) view_.header->submit.head = static_cast<uint32_t>(kEntries);  // lets the producer end
+  if (!in_time)
+    view_.header->submit.head = static_cast<uint32_t>(kEntries);  // lets the producer end
   EXPECT_EQ(expected, kEntries + 1);
   producer.join();
 }

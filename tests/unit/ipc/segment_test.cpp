@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ipc/segment.h"
 
+#include <cerrno>
+#include <cstring>
+
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <unistd.h>
-
-#include <cerrno>
-#include <cstring>
 
 #include "temporary_directory.h"
 
@@ -19,7 +19,8 @@ constexpr uint64_t kBytes = 1 << 20;
 Fd duplicate(int fd) { return Fd(::fcntl(fd, F_DUPFD_CLOEXEC, 0)); }
 
 IpcError adopt_error(Fd fd, uint64_t bytes = kBytes, uint64_t bytes_max = kBytes) {
-  auto segment = Segment::adopt(std::move(fd), bytes, bytes_max, Segment::Access::ReadOnly, "input arena");
+  auto segment =
+      Segment::adopt(std::move(fd), bytes, bytes_max, Segment::Access::ReadOnly, "input arena");
   EXPECT_FALSE(segment);
   EXPECT_NE(segment.error.message.find("input arena"), std::string::npos) << segment.error.message;
   return segment.error;
@@ -28,7 +29,8 @@ IpcError adopt_error(Fd fd, uint64_t bytes = kBytes, uint64_t bytes_max = kBytes
 TEST(SegmentTest, WhatOneSideWritesTheOtherReads) {
   auto made = Segment::create("test", kBytes, Segment::Access::ReadOnly);
   ASSERT_TRUE(made) << made.error.message;
-  auto adopted = Segment::adopt(duplicate(made.value.fd()), kBytes, kBytes, Segment::Access::ReadOnly, "test");
+  auto adopted =
+      Segment::adopt(duplicate(made.value.fd()), kBytes, kBytes, Segment::Access::ReadOnly, "test");
   ASSERT_TRUE(adopted) << adopted.error.message;
   std::memcpy(made.value.data() + 4096, "hello", 6);
   EXPECT_STREQ(reinterpret_cast<const char*>(adopted.value.data() + 4096), "hello");
@@ -47,14 +49,16 @@ TEST(SegmentTest, SizeIsSealed) {
 TEST(SegmentTest, PeersMayWriteOnlyWhereTheyShould) {
   auto made = Segment::create("test", kBytes, Segment::Access::ReadOnly);
   ASSERT_TRUE(made) << made.error.message;
-  auto writable = Segment::adopt(duplicate(made.value.fd()), kBytes, kBytes, Segment::Access::ReadWrite, "test");
+  auto writable = Segment::adopt(duplicate(made.value.fd()), kBytes, kBytes,
+                                 Segment::Access::ReadWrite, "test");
   EXPECT_FALSE(writable);
   EXPECT_EQ(::pwrite(made.value.fd(), "x", 1, 0), -1);
   made.value.data()[0] = 1;  // its maker still may
 
   auto shared = Segment::create("test", kBytes, Segment::Access::ReadWrite);
   ASSERT_TRUE(shared) << shared.error.message;
-  auto other = Segment::adopt(duplicate(shared.value.fd()), kBytes, kBytes, Segment::Access::ReadWrite, "test");
+  auto other = Segment::adopt(duplicate(shared.value.fd()), kBytes, kBytes,
+                              Segment::Access::ReadWrite, "test");
   ASSERT_TRUE(other) << other.error.message;
   other.value.data()[17] = 42;
   EXPECT_EQ(shared.value.data()[17], 42);
@@ -82,15 +86,18 @@ TEST(SegmentTest, CreateRefusesImpossibleSizes) {
 TEST(SegmentTest, RefusesAnotherSizeThanAnnounced) {
   auto made = Segment::create("test", kBytes, Segment::Access::ReadOnly);
   ASSERT_TRUE(made) << made.error.message;
-  EXPECT_NE(adopt_error(duplicate(made.value.fd()), kBytes / 2).message.find("announced"), std::string::npos);
-  EXPECT_NE(adopt_error(duplicate(made.value.fd()), 2 * kBytes, 4 * kBytes).message.find("announced"),
+  EXPECT_NE(adopt_error(duplicate(made.value.fd()), kBytes / 2).message.find("announced"),
             std::string::npos);
+  EXPECT_NE(
+      adopt_error(duplicate(made.value.fd()), 2 * kBytes, 4 * kBytes).message.find("announced"),
+      std::string::npos);
 }
 
 TEST(SegmentTest, RefusesMoreThanTheLimit) {
   auto made = Segment::create("test", kBytes, Segment::Access::ReadOnly);
   ASSERT_TRUE(made) << made.error.message;
-  EXPECT_NE(adopt_error(duplicate(made.value.fd()), kBytes, kBytes - 1).message.find("allowed"), std::string::npos);
+  EXPECT_NE(adopt_error(duplicate(made.value.fd()), kBytes, kBytes - 1).message.find("allowed"),
+            std::string::npos);
   EXPECT_NE(adopt_error(duplicate(made.value.fd()), 0).message.find("allowed"), std::string::npos);
 }
 
@@ -106,13 +113,15 @@ TEST(SegmentTest, RefusesWhatIsNoMemfd) {
   const TemporaryDirectory directory;
   Fd file(::open(directory.file("file").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   ASSERT_EQ(::ftruncate(file.get(), kBytes), 0);
-  EXPECT_FALSE(adopt_error(std::move(file)));  // on a tmpfs it has seals, but none that keeps it from shrinking
+  EXPECT_FALSE(adopt_error(
+      std::move(file)));  // on a tmpfs it has seals, but none that keeps it from shrinking
 
   int ends[2];
   ASSERT_EQ(::pipe(ends), 0);
   const Fd write_end(ends[1]);
   EXPECT_NE(adopt_error(Fd(ends[0])).message.find("memfd"), std::string::npos);
-  EXPECT_NE(adopt_error(Fd(::open("/dev/zero", O_RDWR | O_CLOEXEC))).message.find("memfd"), std::string::npos);
+  EXPECT_NE(adopt_error(Fd(::open("/dev/zero", O_RDWR | O_CLOEXEC))).message.find("memfd"),
+            std::string::npos);
   EXPECT_FALSE(adopt_error(Fd()));
 }
 

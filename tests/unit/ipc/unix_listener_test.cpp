@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ipc/unix_listener.h"
 
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
 #include <grp.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
-
-#include <cstring>
-#include <filesystem>
-#include <fstream>
 
 #include "temporary_directory.h"
 

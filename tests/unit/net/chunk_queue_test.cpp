@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "net/chunk_queue.h"
 
-#include <gtest/gtest.h>
-
 #include <deque>
 #include <random>
+
+#include <gtest/gtest.h>
 
 namespace braid {
 namespace {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
 #include <gtest/gtest.h>
 #include <sys/socket.h>
-
-#include <algorithm>
 
 #include "transport_testing.h"
 
@@ -85,8 +85,8 @@ TEST(FlowFailure, AChunkThatWasOutIsSettledEvenIfItsOperationIsOverByThen) {
   source->is_over = true;
   for (const int socket : connected_sockets()) ::shutdown(socket, SHUT_RDWR);
   nodes.b_stands_still = false;
-  ASSERT_TRUE(nodes.run_until(
-      [&] { return source->settled.size() + source->not_settled.size() == 8; }));
+  ASSERT_TRUE(
+      nodes.run_until([&] { return source->settled.size() + source->not_settled.size() == 8; }));
 }
 
 TEST(FlowFailure, ALinkThatCannotBeOpenedAgainIsLost) {

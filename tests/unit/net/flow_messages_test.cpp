@@ -17,9 +17,10 @@ FlowOffer offer() { return {3, 7, 2, "eth0", {1, 2, 3, 4, 5}}; }
 TEST(FlowMessages, OpenCarriesEveryFlow) {
   flatbuffers::FlatBufferBuilder built;
   const std::vector<FlowOffer> offers{offer(), {0, 1, 1, "lo", {9}}};
-  write_flow_open(built, 42, 4, 8, offers);
+  write_flow_open(built, 42, 4, 8, 65536, offers);
   const auto& message = *verified(built).body_as_FlowOpen();
   EXPECT_EQ(message.link_secret(), 42u);
+  EXPECT_EQ(message.chunk_bytes(), 65536u);
   const auto read = read_flow_open(message);
   ASSERT_TRUE(read.is_ok());
   ASSERT_EQ(read.value().size(), 2u);
@@ -54,13 +55,13 @@ TEST_P(ImpossibleOffer, IsRefused) {
 INSTANTIATE_TEST_SUITE_P(
     FlowMessages, ImpossibleOffer,
     ::testing::Values(FlowOffer{0, 0, 0, "lo", {1}}, FlowOffer{0, kFlowsPerLinkMax, 1, "lo", {1}},
-                    FlowOffer{kIoLoopsMax, 0, 1, "lo", {1}}, FlowOffer{0, 0, 1, "lo", {}},
-                    FlowOffer{0, 0, 1, "lo", std::vector<uint8_t>(kWorkerAddressBytesMax + 1)}));
+                      FlowOffer{kIoLoopsMax, 0, 1, "lo", {1}}, FlowOffer{0, 0, 1, "lo", {}},
+                      FlowOffer{0, 0, 1, "lo", std::vector<uint8_t>(kWorkerAddressBytesMax + 1)}));
 
 TEST(FlowMessages, ALinkWithoutASecretIsRefused) {
   flatbuffers::FlatBufferBuilder built;
   const std::vector<FlowOffer> offers{offer()};
-  write_flow_open(built, 0, 1, 1, offers);
+  write_flow_open(built, 0, 1, 1, 65536, offers);
   EXPECT_FALSE(read_flow_open(*verified(built).body_as_FlowOpen()).is_ok());
 }
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "net/received_window.h"
 
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <random>
 #include <vector>
+
+#include <gtest/gtest.h>
 
 namespace braid {
 namespace {

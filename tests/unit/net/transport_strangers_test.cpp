@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <random>
+
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
-
-#include <random>
 
 #include "base/fd.h"
 #include "net/ucx_endpoint.h"

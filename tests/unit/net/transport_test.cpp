@@ -205,7 +205,7 @@ TEST(Transport, ASenderWithMoreLoopsThanTheReceiverFindsOneForEach) {
   auto offers = read_flow_open(open).value();
   offers.resize(1);
   offers[0].io_loop = 5;
-  write_flow_open(message, open.link_secret(), 7, 4, offers);
+  write_flow_open(message, open.link_secret(), 7, 4, 65536, offers);
   const size_t answers = nodes.b->control.sent.size();
   nodes.b->transport().on_control_message(nodes.a->control.self(),
                                           *proto::GetControlMessage(message.GetBufferPointer()));
@@ -214,6 +214,17 @@ TEST(Transport, ASenderWithMoreLoopsThanTheReceiverFindsOneForEach) {
       proto::GetControlMessage(nodes.b->control.sent.back().data())->body_as_FlowAccept();
   ASSERT_NE(accept, nullptr);
   EXPECT_EQ(accept->flows()->Get(0)->io_loop(), 5);
+}
+
+TEST(Transport, ASenderOfLargerChunksThanTheReceiverTakesIsRefused) {
+  auto larger = TwoNodes::default_options();
+  larger.chunk_bytes *= 2;
+  TwoNodes nodes(larger, TwoNodes::default_options());
+  const Status status = nodes.open();
+  ASSERT_FALSE(status.is_ok());
+  EXPECT_THAT(status.message(), HasSubstr("131072"));
+  EXPECT_THAT(status.message(), HasSubstr("transport.chunk_bytes is 65536"));
+  EXPECT_TRUE(nodes.open(*nodes.b, *nodes.a)) << "smaller ones are taken";
 }
 
 TEST(Transport, RefusesImpossibleOptions) {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "transport_testing.h"
 
+#include <algorithm>
+#include <filesystem>
+
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
-
-#include <algorithm>
-#include <filesystem>
 
 namespace braid::testing {
 
@@ -61,7 +61,8 @@ Status FakeControlPlane::send(NodeId to, flatbuffers::FlatBufferBuilder& message
   if (is_silent) return Status::ok();
   loop_.defer([this, bytes = sent.back()] {
     if (other == nullptr) return;
-    EXPECT_TRUE(other->transport().on_control_message(self_, *proto::GetControlMessage(bytes.data())));
+    EXPECT_TRUE(
+        other->transport().on_control_message(self_, *proto::GetControlMessage(bytes.data())));
   });
   return Status::ok();
 }
@@ -85,10 +86,10 @@ TransportOptions TwoNodes::default_options() {
   return options;
 }
 
-TwoNodes::TwoNodes(const TransportOptions& options)
+TwoNodes::TwoNodes(const TransportOptions& options_a, const TransportOptions& options_b)
     : control_loop(std::move(Loop::create("control")).value()),
-      a(std::make_unique<FakeNode>(*control_loop, 1, options)),
-      b(std::make_unique<FakeNode>(*control_loop, 2, options)) {
+      a(std::make_unique<FakeNode>(*control_loop, 1, options_a)),
+      b(std::make_unique<FakeNode>(*control_loop, 2, options_b)) {
   a->control.other = b.get();
   b->control.other = a.get();
 }
@@ -152,7 +153,8 @@ std::vector<int> tcp_sockets(bool listening) {
     int type = 0;
     int accepts = 0;
     socklen_t bytes = sizeof(type);
-    if (::getsockopt(fd, SOL_SOCKET, SO_PROTOCOL, &type, &bytes) != 0 || type != IPPROTO_TCP) continue;
+    if (::getsockopt(fd, SOL_SOCKET, SO_PROTOCOL, &type, &bytes) != 0 || type != IPPROTO_TCP)
+      continue;
     bytes = sizeof(accepts);
     ::getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &accepts, &bytes);
     sockaddr_storage peer{};

@@ -52,7 +52,8 @@ class RecordingSink final : public ChunkSink {
 
 class FakeNode;
 
-// Stands for the control plane between two nodes of one test: messages arrive on the next round of the loop.
+// Stands for the control plane between two nodes of one test: messages arrive on the next round of
+// the loop.
 class FakeControlPlane final : public ControlPlane {
  public:
   FakeControlPlane(Loop& loop, Peer self) : loop_(loop), self_(std::move(self)) {}
@@ -92,11 +93,13 @@ class FakeNode {
   std::unique_ptr<Transport> transport_;
 };
 
-// Two nodes on the loopback device. All three loops are stepped by the test's own thread, so a test can let one of them
-// stand still.
+// Two nodes on the loopback device. All three loops are stepped by the test's own thread, so a test
+// can let one of them stand still.
 class TwoNodes {
  public:
-  explicit TwoNodes(const TransportOptions& options = default_options());
+  TwoNodes() : TwoNodes(default_options()) {}
+  explicit TwoNodes(const TransportOptions& options) : TwoNodes(options, options) {}
+  TwoNodes(const TransportOptions& options_a, const TransportOptions& options_b);
   ~TwoNodes();
   static TransportOptions default_options();
 

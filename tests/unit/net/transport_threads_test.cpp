@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <gtest/gtest.h>
-
 #include <atomic>
 #include <thread>
+
+#include <gtest/gtest.h>
 
 #include "loop/door.h"
 #include "loop/timer.h"
@@ -30,8 +30,11 @@ TEST(TransportThreads, EveryLoopHasItsOwnFlows) {
     void connect(const std::string&, uint16_t, ConnectCallback) override {}
     const Peer* find(NodeId id) const override { return id == other.id ? &other : nullptr; }
     Status send(NodeId, flatbuffers::FlatBufferBuilder& message) override {
-      std::vector<uint8_t> bytes(message.GetBufferPointer(), message.GetBufferPointer() + message.GetSize());
-      loop.defer([this, bytes] { to->on_control_message(self_, *proto::GetControlMessage(bytes.data())); });
+      std::vector<uint8_t> bytes(message.GetBufferPointer(),
+                                 message.GetBufferPointer() + message.GetSize());
+      loop.defer([this, bytes] {
+        to->on_control_message(self_, *proto::GetControlMessage(bytes.data()));
+      });
       return Status::ok();
     }
     std::vector<Peer> peers() const override { return {other}; }
@@ -42,7 +45,8 @@ TEST(TransportThreads, EveryLoopHasItsOwnFlows) {
     Transport* to = nullptr;
     ControlPlaneCounters counters_;
   };
-  const std::array<Peer, 2> peers{Peer{1, "node1", "127.0.0.1", 7410}, Peer{2, "node2", "127.0.0.1", 7410}};
+  const std::array<Peer, 2> peers{Peer{1, "node1", "127.0.0.1", 7410},
+                                  Peer{2, "node2", "127.0.0.1", 7410}};
   std::array<std::unique_ptr<Wire>, 2> wires;
   for (size_t n = 0; n < 2; ++n) {
     std::vector<IoLoop> loops;
@@ -51,7 +55,9 @@ TEST(TransportThreads, EveryLoopHasItsOwnFlows) {
       loops.push_back({nodes[n].io_loops.back().get(), &nodes[n].sinks[i]});
     }
     wires[n] = std::make_unique<Wire>(*control_loop, peers[n], peers[1 - n]);
-    nodes[n].transport = std::move(Transport::create(*control_loop, loops, TwoNodes::default_options(), *wires[n])).value();
+    nodes[n].transport =
+        std::move(Transport::create(*control_loop, loops, TwoNodes::default_options(), *wires[n]))
+            .value();
   }
   wires[0]->to = nodes[1].transport.get();
   wires[1]->to = nodes[0].transport.get();

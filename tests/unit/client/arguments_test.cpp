@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "open_job_fixture.h"
+
+namespace braid {
+namespace {
+
+class ArgumentsTest : public OpenJobTest {};
+
+TEST_F(ArgumentsTest, ArgumentsAreNamed) {
+  const uint32_t tensor = register_tensor(job_, "a", 4);
+  const uint32_t stream = register_dynamic(job_, "stream");
+  const auto values = iota(4);
+  braid_ticket ticket = 0;
+  const auto good = all_reduce(tensor, 0, values.data());
+  auto bad = good;
+  const auto refused = [&] { return braid_submit(job_, &bad, &ticket); };
+  bad.tensor = 9;
+  EXPECT_BRAID_ERROR(refused(), BRAID_ERROR_NOT_FOUND, "tensor handle 9");
+  bad = good;
+  bad.collective = 5;
+  EXPECT_BRAID_ERROR(refused(), BRAID_ERROR_INVALID_ARGUMENT, "collective");
+  bad = good;
+  bad.reduction = 5;
+  EXPECT_BRAID_ERROR(refused(), BRAID_ERROR_INVALID_ARGUMENT, "reduction");
+  bad = good;
+  bad.input = nullptr;
+  EXPECT_BRAID_ERROR(refused(), BRAID_ERROR_INVALID_ARGUMENT, "input");
+  bad = good;
+  bad.struct_size = 8;
+  EXPECT_BRAID_ERROR(refused(), BRAID_ERROR_INVALID_ARGUMENT, "struct_size");
+  bad = good;
+  bad.tensor = stream;
+  bad.dtype = 7;
+  EXPECT_BRAID_ERROR(refused(), BRAID_ERROR_INVALID_ARGUMENT, "dtype");
+  bad.dtype = BRAID_FLOAT64;
+  bad.count = 0;
+  EXPECT_BRAID_ERROR(refused(), BRAID_ERROR_INVALID_ARGUMENT, "count");
+  bad.count = 1ull << 61;
+  EXPECT_BRAID_ERROR(refused(), BRAID_ERROR_INVALID_ARGUMENT, "64 bits");
+  EXPECT_BRAID_ERROR(braid_submit(job_, &good, nullptr), BRAID_ERROR_INVALID_ARGUMENT, "ticket");
+  EXPECT_BRAID_ERROR(braid_submit(nullptr, &good, &ticket), BRAID_ERROR_INVALID_ARGUMENT, "job");
+  EXPECT_BRAID_ERROR(braid_wait(job_, 4711, 0), BRAID_ERROR_NOT_FOUND, "4711");
+  ticket = submit(job_, good);
+  EXPECT_BRAID_ERROR(refused(), BRAID_ERROR_INVALID_ARGUMENT, "count");
+  ASSERT_EQ(braid_wait(job_, ticket, 0), BRAID_OK);
+  float out[4];
+  EXPECT_BRAID_ERROR(braid_copy_result(job_, ticket, out, 15), BRAID_ERROR_INVALID_ARGUMENT,
+                     "15 bytes");
+  EXPECT_BRAID_ERROR(braid_result(job_, ticket, nullptr, nullptr), BRAID_ERROR_INVALID_ARGUMENT,
+                     "data");
+}
+
+TEST_F(ArgumentsTest, ABucketsTensorsMustFit) {
+  const uint32_t a = register_tensor(job_, "a", 3);
+  const uint32_t stream = register_dynamic(job_, "stream");
+  auto options = tensor_options("d", 3);
+  options.dtype = BRAID_FLOAT64;
+  uint32_t d = 0;
+  ASSERT_EQ(braid_register(job_, &options, 1, &d), BRAID_OK);
+  const auto values = iota(64);
+  auto operation = all_reduce(0, 1, values.data());
+  braid_ticket ticket = 0;
+  const auto bucket = [&](std::vector<uint32_t> tensors) {
+    return braid_submit_bucket(job_, &operation, tensors.data(), tensors.size(), &ticket);
+  };
+  EXPECT_BRAID_ERROR(bucket({a, a}), BRAID_ERROR_INVALID_ARGUMENT, "twice");
+  EXPECT_BRAID_ERROR(bucket({a, d}), BRAID_ERROR_INVALID_ARGUMENT, "one dtype");
+  EXPECT_BRAID_ERROR(bucket({stream}), BRAID_ERROR_INVALID_ARGUMENT, "dynamic");
+  EXPECT_BRAID_ERROR(bucket({77}), BRAID_ERROR_NOT_FOUND, "77");
+  EXPECT_BRAID_ERROR(bucket({}), BRAID_ERROR_INVALID_ARGUMENT, "tensor_count");
+  EXPECT_BRAID_ERROR(bucket(std::vector<uint32_t>(8193, a)), BRAID_ERROR_INVALID_ARGUMENT, "8193");
+  operation.collective = BRAID_BROADCAST;
+  EXPECT_BRAID_ERROR(bucket({a}), BRAID_ERROR_INVALID_ARGUMENT, "collective");
+}
+
+TEST_F(ArgumentsTest, RegistrationIsChecked) {
+  uint32_t handles[2];
+  braid_tensor_options options[] = {tensor_options("a", 1), tensor_options("a", 1)};
+  EXPECT_BRAID_ERROR(braid_register(job_, options, 2, handles), BRAID_ERROR_ALREADY_EXISTS, "'a'");
+  options[1] = tensor_options("b", 0);
+  EXPECT_BRAID_ERROR(braid_register(job_, options, 2, handles), BRAID_ERROR_INVALID_ARGUMENT,
+                     "count of tensor 'b'");
+  options[1] = tensor_options("b", UINT64_MAX / 2);
+  EXPECT_BRAID_ERROR(braid_register(job_, options, 2, handles), BRAID_ERROR_INVALID_ARGUMENT,
+                     "count of tensor 'b'");
+  options[1] = tensor_options("b", 1);
+  options[1].dtype = 7;
+  EXPECT_BRAID_ERROR(braid_register(job_, options, 2, handles), BRAID_ERROR_INVALID_ARGUMENT,
+                     "dtype of tensor 'b'");
+  options[1] = tensor_options("", 1);
+  EXPECT_BRAID_ERROR(braid_register(job_, options, 2, handles), BRAID_ERROR_INVALID_ARGUMENT,
+                     "name");
+  options[1] = tensor_options("b", 1);
+  EXPECT_BRAID_ERROR(braid_register(job_, options, 0, handles), BRAID_ERROR_INVALID_ARGUMENT,
+                     "tensor_count");
+  EXPECT_BRAID_ERROR(braid_register(job_, options, 2, nullptr), BRAID_ERROR_INVALID_ARGUMENT,
+                     "tensors");
+  ASSERT_EQ(braid_register(job_, options, 2, handles), BRAID_OK) << braid_error_message();
+  EXPECT_EQ(handles[0], 0u);
+  EXPECT_EQ(handles[1], 1u);
+  EXPECT_BRAID_ERROR(braid_register(job_, options, 1, handles), BRAID_ERROR_ALREADY_EXISTS, "'a'");
+}
+
+// More than the socket takes at once.
+TEST_F(ArgumentsTest, RegistersManyTensors) {
+  std::vector<std::string> names;
+  for (int i = 0; i < 20'000; ++i)
+    names.push_back("model.layer." + std::to_string(i) + std::string(40, 'x'));
+  std::vector<braid_tensor_options> options;
+  for (const auto& name : names) options.push_back(tensor_options(name.c_str(), 1));
+  std::vector<uint32_t> handles(names.size());
+  ASSERT_EQ(braid_register(job_, options.data(), options.size(), handles.data()), BRAID_OK)
+      << braid_error_message();
+  EXPECT_EQ(handles.back(), 19'999u);
+}
+
+TEST_F(ArgumentsTest, ARefusedRegistrationLeavesTheJobAlone) {
+  TestDaemon::Options options;
+  options.refused_tensor = "odd";
+  open(options);
+  const auto odd = tensor_options("odd", 4);
+  uint32_t handle = 0;
+  EXPECT_BRAID_ERROR(braid_register(job_, &odd, 1, &handle), BRAID_ERROR_MISMATCH, "'odd' differs");
+  const uint32_t tensor = register_tensor(job_, "a", 4);
+  EXPECT_EQ(tensor, 0u);
+  const auto values = iota(4);
+  const braid_ticket ticket = submit(job_, all_reduce(tensor, 0, values.data()));
+  EXPECT_EQ(braid_wait(job_, ticket, 0), BRAID_OK) << braid_error_message();
+}
+
+TEST_F(ArgumentsTest, StepsOfATensorGrow) {
+  const uint32_t tensor = register_tensor(job_, "a", 4);
+  const auto values = iota(4);
+  submit(job_, all_reduce(tensor, 5, values.data()));
+  braid_ticket ticket = 0;
+  for (const uint64_t step : {5, 4}) {
+    const auto operation = all_reduce(tensor, step, values.data());
+    EXPECT_BRAID_ERROR(braid_submit(job_, &operation, &ticket), BRAID_ERROR_INVALID_ARGUMENT,
+                       "the steps of a tensor must grow");
+  }
+  submit(job_, all_reduce(tensor, 9, values.data()));
+}
+
+// An operation that never reached the daemon does not use up its step.
+TEST_F(ArgumentsTest, AStepThatFailedToStartMayBeTriedAgain) {
+  const uint32_t tensor = register_tensor(job_, "a", 9u << 20);  // 36 MiB; the arena has 64
+  const std::vector<float> values(9u << 20);
+  void* memory = nullptr;
+  ASSERT_EQ(braid_allocate(job_, 40 << 20, &memory), BRAID_OK);
+  const auto operation = all_reduce(tensor, 3, values.data());
+  braid_ticket ticket = 0;
+  EXPECT_BRAID_ERROR(braid_submit(job_, &operation, &ticket), BRAID_ERROR_RESOURCE_EXHAUSTED,
+                     "arena_bytes");
+  ASSERT_EQ(braid_free(job_, memory), BRAID_OK);
+  ticket = submit(job_, operation);
+  EXPECT_EQ(braid_wait(job_, ticket, 0), BRAID_OK) << braid_error_message();
+}
+
+}  // namespace
+}  // namespace braid

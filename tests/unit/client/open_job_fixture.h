@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <numeric>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "client_fixture.h"
+
+namespace braid {
+
+// A job that is open, of one rank unless open() was called again.
+class OpenJobTest : public ClientTest {
+ protected:
+  void SetUp() override { open({}); }
+  void TearDown() override {
+    if (job_ != nullptr) {
+      EXPECT_EQ(braid_close(job_), BRAID_OK);
+    }
+  }
+  void open(TestDaemon::Options options, uint32_t rank = 0) {
+    if (job_ != nullptr) {
+      EXPECT_EQ(braid_close(std::exchange(job_, nullptr)), BRAID_OK);
+    }
+    daemon_.reset();
+    auto given = job_options();
+    given.rank = rank;
+    given.world_size = static_cast<uint32_t>(options.block_of_rank.size());
+    start_daemon(std::move(options));
+    job_ = open_job(given);
+    ASSERT_NE(job_, nullptr);
+  }
+
+  static std::vector<float> iota(size_t count) {
+    std::vector<float> values(count);
+    std::iota(values.begin(), values.end(), 1.0f);
+    return values;
+  }
+
+  std::vector<float> copied(braid_ticket ticket, size_t count) {
+    std::vector<float> out(count);
+    EXPECT_EQ(braid_copy_result(job_, ticket, out.data(), count * sizeof(float)), BRAID_OK)
+        << braid_error_message();
+    return out;
+  }
+
+  braid_job* job_ = nullptr;
+};
+
+}  // namespace braid

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <atomic>
+#include <thread>
+
+#include <sys/wait.h>
+
+#include "open_job_fixture.h"
+
+namespace braid {
+namespace {
+
+class WaitingTest : public OpenJobTest {};
+
+TEST_F(WaitingTest, TestNeverBlocks) {
+  const uint32_t tensor = register_tensor(job_, "a", 4);
+  const auto values = iota(4);
+  daemon_->hold_operations();
+  const braid_ticket ticket = submit(job_, all_reduce(tensor, 1, values.data()));
+  int done = -1;
+  EXPECT_EQ(braid_test(job_, ticket, &done), BRAID_OK);
+  EXPECT_EQ(done, 0);
+  const void* data = nullptr;
+  size_t bytes = 0;
+  EXPECT_BRAID_ERROR(braid_result(job_, ticket, &data, &bytes), BRAID_ERROR_INVALID_ARGUMENT,
+                     "in flight");
+  EXPECT_BRAID_ERROR(braid_release(job_, ticket), BRAID_ERROR_INVALID_ARGUMENT, "in flight");
+  while (done != 1) {
+    daemon_->complete_held();
+    ASSERT_EQ(braid_test(job_, ticket, &done), BRAID_OK);
+  }
+  EXPECT_EQ(braid_release(job_, ticket), BRAID_OK);
+}
+
+TEST_F(WaitingTest, WaitEndsAtItsTimeout) {
+  const uint32_t tensor = register_tensor(job_, "layer.weight", 4);
+  const auto values = iota(4);
+  daemon_->hold_operations();
+  const braid_ticket ticket = submit(job_, all_reduce(tensor, 7, values.data()));
+  EXPECT_BRAID_ERROR(braid_wait(job_, ticket, 20), BRAID_ERROR_DEADLINE_EXCEEDED,
+                     "still in flight");
+  EXPECT_TRUE(message_has("'layer.weight', step 7")) << braid_error_message();
+  daemon_->complete_held();
+  EXPECT_EQ(braid_wait(job_, ticket, 0), BRAID_OK) << braid_error_message();
+}
+
+TEST_F(WaitingTest, ADaemonThatHangsIsNoticed) {
+  const uint32_t tensor = register_tensor(job_, "a", 4);
+  const auto values = iota(4);
+  daemon_->hold_operations();
+  auto operation = all_reduce(tensor, 7, values.data());
+  operation.timeout_ms = 1;
+  const braid_ticket ticket = submit(job_, operation);
+  EXPECT_BRAID_ERROR(braid_wait(job_, ticket, 0), BRAID_ERROR_DEADLINE_EXCEEDED, "does not answer");
+  int done = 0;
+  EXPECT_BRAID_ERROR(braid_test(job_, ticket, &done), BRAID_ERROR_DEADLINE_EXCEEDED,
+                     "does not answer");
+  EXPECT_EQ(done, 1);
+}
+
+TEST_F(WaitingTest, FailureEndsEverythingButWhatWasDone) {
+  const uint32_t tensor = register_tensor(job_, "a", 4);
+  const auto values = iota(4);
+  const braid_ticket good = submit(job_, all_reduce(tensor, 1, values.data()));
+  ASSERT_EQ(braid_wait(job_, good, 0), BRAID_OK);
+  daemon_->hold_operations();
+  const braid_ticket bad = submit(job_, all_reduce(tensor, 2, values.data()));
+  daemon_->fail_jobs("rank 3 on node 'n2' died");
+  EXPECT_BRAID_ERROR(braid_wait(job_, bad, 0), BRAID_ERROR_JOB_FAILED, "rank 3 on node 'n2' died");
+  EXPECT_EQ(braid_wait(job_, good, 0), BRAID_OK);
+  EXPECT_EQ(copied(good, 4), values);
+  int done = 0;
+  EXPECT_BRAID_ERROR(braid_test(job_, bad, &done), BRAID_ERROR_JOB_FAILED, "rank 3");
+  EXPECT_EQ(done, 1);
+  const auto operation = all_reduce(tensor, 3, values.data());
+  braid_ticket ticket = 0;
+  EXPECT_BRAID_ERROR(braid_submit(job_, &operation, &ticket), BRAID_ERROR_JOB_FAILED, "rank 3");
+  const auto options = tensor_options("b", 1);
+  uint32_t handle = 0;
+  EXPECT_BRAID_ERROR(braid_register(job_, &options, 1, &handle), BRAID_ERROR_JOB_FAILED, "rank 3");
+  EXPECT_EQ(braid_release(job_, bad), BRAID_OK);
+  EXPECT_EQ(braid_release(job_, good), BRAID_OK);
+}
+
+TEST_F(WaitingTest, DaemonDiesWhileThreadsWait) {
+  const uint32_t tensor = register_tensor(job_, "a", 4);
+  const auto values = iota(4);
+  daemon_->hold_operations();
+  std::atomic<int> right = 0;
+  std::vector<std::thread> threads;
+  for (uint64_t i = 0; i < 4; ++i) {
+    const braid_ticket ticket = submit(job_, all_reduce(tensor, i, values.data()));
+    threads.emplace_back([&, ticket] {
+      if (braid_wait(job_, ticket, 0) == BRAID_ERROR_UNAVAILABLE && message_has("went away"))
+        ++right;
+    });
+  }
+  daemon_->die();
+  for (auto& thread : threads) thread.join();
+  EXPECT_EQ(right, 4);
+}
+
+TEST_F(WaitingTest, ThreadsEachGetTheirOwnResult) {
+  constexpr int kThreads = 6;
+  constexpr uint64_t kSteps = 300;
+  std::vector<uint32_t> tensors;
+  for (int t = 0; t < kThreads; ++t)
+    tensors.push_back(register_tensor(job_, std::to_string(t).c_str(), 64));
+  std::atomic<int> right = 0;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&, t] {
+      for (uint64_t step = 0; step < kSteps; ++step) {
+        const std::vector<float> values(64,
+                                        static_cast<float>(t * 1000) + static_cast<float>(step));
+        const auto operation = all_reduce(tensors[static_cast<size_t>(t)], step, values.data());
+        braid_ticket ticket = 0;
+        std::vector<float> out(64);
+        if (braid_submit(job_, &operation, &ticket) == BRAID_OK &&
+            braid_wait(job_, ticket, 0) == BRAID_OK &&
+            braid_copy_result(job_, ticket, out.data(), 256) == BRAID_OK &&
+            braid_release(job_, ticket) == BRAID_OK && out == values) {
+          ++right;
+        }
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  EXPECT_EQ(right, kThreads * static_cast<int>(kSteps)) << braid_error_message();
+  EXPECT_EQ(daemon_->live_results(), 0u);
+}
+
+TEST_F(WaitingTest, AWaitingThreadDoesNotKeepAnotherFromItsResult) {
+  const uint32_t tensor = register_tensor(job_, "a", 4);
+  const auto values = iota(4);
+  daemon_->hold_operations();
+  const braid_ticket never = submit(job_, all_reduce(tensor, 0, values.data()));
+  std::thread leader([&] { EXPECT_EQ(braid_wait(job_, never, 0), BRAID_ERROR_JOB_FAILED); });
+  const braid_ticket second = submit(job_, all_reduce(tensor, 1, values.data()));
+  EXPECT_EQ(braid_wait(job_, second, 20), BRAID_ERROR_DEADLINE_EXCEEDED);
+  const uint32_t late =
+      register_tensor(job_, "late", 4);  // a reply on the socket, which the leader reads
+  EXPECT_EQ(late, 1u);
+  daemon_->fail_jobs("enough");
+  leader.join();
+}
+
+TEST_F(WaitingTest, AFullRingIsWaitedFor) {
+  std::vector<uint32_t> tensors;
+  for (int i = 0; i < 64; ++i)
+    tensors.push_back(register_tensor(job_, std::to_string(i).c_str(), 1));
+  const auto values = iota(64);
+  daemon_->ignore_submissions();
+  auto operation = all_reduce(0, 0, values.data());
+  operation.timeout_ms = 50;
+  braid_ticket ticket = 0;
+  int code = BRAID_OK;
+  int accepted = 0;
+  while (code == BRAID_OK && accepted <= 200) {
+    code = braid_submit_bucket(job_, &operation, tensors.data(), tensors.size(), &ticket);
+    if (code == BRAID_OK) ++accepted;
+    ++operation.step;
+  }
+  EXPECT_EQ(accepted, 8192 / 64);
+  EXPECT_EQ(code, BRAID_ERROR_DEADLINE_EXCEEDED);
+  EXPECT_TRUE(message_has("submit ring")) << braid_error_message();
+}
+
+TEST_F(WaitingTest, AnImpossibleCompletionEndsTheJob) {
+  const uint32_t tensor = register_tensor(job_, "a", 4);
+  const auto values = iota(4);
+  daemon_->hold_operations();
+  const braid_ticket ticket = submit(job_, all_reduce(tensor, 0, values.data()));
+  daemon_->complete_unknown_ticket();
+  EXPECT_BRAID_ERROR(braid_wait(job_, ticket, 0), BRAID_ERROR_PROTOCOL, "999999");
+}
+
+TEST_F(WaitingTest, AForkedChildIsTurnedAway) {
+  const uint32_t tensor = register_tensor(job_, "a", 4);
+  const auto values = iota(4);
+  const auto operation = all_reduce(tensor, 0, values.data());
+  const pid_t child = ::fork();
+  if (child == 0) {
+    braid_ticket ticket = 0;
+    const bool right = braid_submit(job_, &operation, &ticket) == BRAID_ERROR_INVALID_ARGUMENT &&
+                       message_has("fork") && braid_close(job_) == BRAID_ERROR_INVALID_ARGUMENT;
+    ::_exit(right ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  const braid_ticket ticket = submit(job_, operation);
+  EXPECT_EQ(braid_wait(job_, ticket, 0), BRAID_OK) << braid_error_message();
+}
+
+}  // namespace
+}  // namespace braid

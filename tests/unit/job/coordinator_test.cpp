@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+// How jobs come together.
+#include "job/coordinator_testing.h"
+
+namespace braid {
+namespace {
+
+class CoordinatorTest : public testing::CoordinatorTest {};
+
+TEST_F(CoordinatorTest, NothingStartsBeforeAllRanksHaveJoined) {
+  join(a_, 0, 3);
+  join(b_, 2, 3);
+  EXPECT_TRUE(control_plane_.sent.empty());
+  join(a_, 1, 3);
+  EXPECT_EQ(sent_to<proto::JobStart>(a_).size(), 1u);
+  EXPECT_EQ(sent_to<proto::JobStart>(b_).size(), 1u);
+  EXPECT_EQ(control_plane_.sent.size(), 2u);
+}
+
+TEST_F(CoordinatorTest, NodesStandInTheOrderOfTheirLowestRank) {
+  join(d_, 3, 5);
+  join(a_, 4, 5);
+  join(b_, 0, 5);
+  join(a_, 1, 5);
+  join(d_, 2, 5);
+  const auto starts = sent_to<proto::JobStart>(d_);
+  ASSERT_EQ(starts.size(), 1u);
+  const proto::JobStart& start = *starts[0];
+  EXPECT_EQ(start.name()->str(), "train");
+  EXPECT_EQ(start.world_size(), 5u);
+  EXPECT_NE(start.job_key(), 0u);
+  ASSERT_EQ(start.nodes()->size(), 3u);
+  const auto ranks_of = [&](uint32_t place) {
+    const auto* ranks = start.nodes()->Get(place)->ranks();
+    return std::vector<uint32_t>(ranks->begin(), ranks->end());
+  };
+  EXPECT_EQ(start.nodes()->Get(0)->node_id(), b_.id);
+  EXPECT_EQ(start.nodes()->Get(1)->node_id(), a_.id);
+  EXPECT_EQ(start.nodes()->Get(2)->node_id(), d_.id);
+  EXPECT_EQ(start.nodes()->Get(2)->address()->str(), "10.0.0.40");
+  EXPECT_EQ(ranks_of(0), (std::vector<uint32_t>{0}));
+  EXPECT_EQ(ranks_of(1), (std::vector<uint32_t>{1, 4}));
+  EXPECT_EQ(ranks_of(2), (std::vector<uint32_t>{2, 3}));
+}
+
+TEST_F(CoordinatorTest, AJobGoesWhenAllItsNodesAreReady) {
+  join(a_, 0, 2);
+  join(b_, 1, 2);
+  const uint64_t key = sent_to<proto::JobStart>(a_)[0]->job_key();
+  tell(a_, make_job_ready(key));
+  tell(a_, make_job_ready(key));    // twice counts once
+  tell(d_, make_job_ready(key));    // not a member
+  tell(b_, make_job_ready(key + 1));  // not this job
+  EXPECT_TRUE(sent_to<proto::JobGo>(a_).empty());
+  tell(b_, make_job_ready(key));
+  ASSERT_EQ(sent_to<proto::JobGo>(a_).size(), 1u);
+  ASSERT_EQ(sent_to<proto::JobGo>(b_).size(), 1u);
+  EXPECT_EQ(sent_to<proto::JobGo>(b_)[0]->job_key(), key);
+  EXPECT_TRUE(sent_to<proto::JobGo>(d_).empty());
+}
+
+TEST_F(CoordinatorTest, AContradictionInTheWorldSizeFailsTheJobForAll) {
+  join(a_, 0, 3);
+  join(b_, 1, 4);
+  const Status reason = failure_of(a_);
+  EXPECT_EQ(reason.code(), StatusCode::Mismatch);
+  EXPECT_EQ(reason.message(),
+            "job 'train': ranks disagree about the world size: rank 0 (node 'a') says 3, rank 1 (node 'b') says 4");
+  EXPECT_EQ(failure_of(b_).message(), reason.message());  // or it would wait for its deadline
+}
+
+TEST_F(CoordinatorTest, ARankThatIsGivenTwiceFailsTheJobForAll) {
+  join(a_, 0, 3);
+  join(d_, 1, 3);
+  join(b_, 0, 3);
+  const Status reason = failure_of(a_);
+  EXPECT_EQ(reason.code(), StatusCode::AlreadyExists);
+  EXPECT_EQ(reason.message(),
+            "job 'train': rank 0 was given twice: node 'a' (process 100) and node 'b' (process 100)");
+  EXPECT_EQ(failure_of(b_).message(), reason.message());
+  EXPECT_EQ(failure_of(d_).message(), reason.message());
+  const auto failed = sent_to<proto::JobFailed>(d_);
+  EXPECT_EQ(failed[0]->job_key(), 0u);
+  EXPECT_EQ(failed[0]->name()->str(), "train");
+}
+
+TEST_F(CoordinatorTest, AFailedJobMayBeFormedAgain) {
+  join(a_, 0, 2);
+  join(b_, 0, 2);
+  control_plane_.sent.clear();
+  join(a_, 0, 2);
+  join(b_, 1, 2);
+  EXPECT_EQ(sent_to<proto::JobStart>(a_).size(), 1u);
+  EXPECT_TRUE(sent_to<proto::JobFailed>(a_).empty());
+}
+
+TEST_F(CoordinatorTest, RefusesNumbersThatMakeNoSense) {
+  join(a_, 2, 2);
+  EXPECT_EQ(failure_of(a_).code(), StatusCode::InvalidArgument);
+  EXPECT_EQ(failure_of(a_).message(), "rank 2 of world size 2 makes no sense");
+  join(b_, 0, 0);
+  EXPECT_EQ(failure_of(b_).code(), StatusCode::InvalidArgument);
+  join(d_, 0, Coordinator::kWorldSizeMax + 1);
+  EXPECT_EQ(failure_of(d_).code(), StatusCode::InvalidArgument);
+}
+
+TEST_F(CoordinatorTest, TheDeadlineNamesTheMissingRanks) {
+  join(a_, 1, 4, 10);
+  join(b_, 3, 4, kLongMs);
+  run_until([this] { return !sent_to<proto::JobFailed>(a_).empty(); });
+  const Status reason = failure_of(a_);
+  EXPECT_EQ(reason.code(), StatusCode::DeadlineExceeded);
+  EXPECT_EQ(reason.message(), "job 'train': 2 of 4 ranks joined within 10 ms; missing: rank 0, 2");
+  EXPECT_EQ(failure_of(b_).message(), reason.message());
+}
+
+TEST_F(CoordinatorTest, TheDeadlineNamesOnlySomeOfManyRanks) {
+  join(a_, 0, 100, 10);
+  run_until([this] { return !sent_to<proto::JobFailed>(a_).empty(); });
+  EXPECT_EQ(failure_of(a_).message(),
+            "job 'train': 1 of 100 ranks joined within 10 ms; missing: rank 1, 2, 3, 4, 5, 6, 7, 8 and 91 more");
+}
+
+TEST_F(CoordinatorTest, ARankThatGoesWhileTheJobFormsFailsIt) {
+  join(a_, 0, 3);
+  join(b_, 1, 3);
+  tell(d_, make_fail_job(0, "train", Status(StatusCode::JobFailed, "no member says so")));
+  tell(a_, make_fail_job(0, "other", Status(StatusCode::JobFailed, "no such job")));
+  EXPECT_TRUE(control_plane_.sent.empty());
+  tell(b_, make_fail_job(0, "train", Status(StatusCode::JobFailed, "lost rank 1")));
+  EXPECT_EQ(failure_of(a_).message(), "lost rank 1");
+  EXPECT_EQ(failure_of(b_).code(), StatusCode::JobFailed);
+}
+
+TEST_F(CoordinatorTest, ANodeThatIsLostWhileTheJobFormsIsNamedWithItsRanks) {
+  join(a_, 0, 4);
+  join(b_, 1, 4);
+  join(b_, 2, 4);
+  control_plane_.remove_peer(b_.id);
+  coordinator_.on_peer_lost(b_, Status(StatusCode::Unavailable, "silent for 5000 ms"));
+  EXPECT_EQ(failure_of(a_).code(), StatusCode::JobFailed);
+  EXPECT_EQ(failure_of(a_).message(),
+            "job 'train': lost node 'b' with rank 1, 2 before the job began: silent for 5000 ms");
+}
+
+TEST_F(CoordinatorTest, EpochsOfAJobGrow) {
+  for (uint32_t epoch = 1; epoch <= 3; ++epoch) {
+    control_plane_.sent.clear();
+    join(a_, 0, 1);
+    ASSERT_EQ(sent_to<proto::JobStart>(a_).size(), 1u);
+    EXPECT_EQ(sent_to<proto::JobStart>(a_)[0]->epoch(), epoch);
+  }
+  join(a_, 0, 1, kLongMs, "another");
+  EXPECT_EQ(sent_to<proto::JobStart>(a_).back()->epoch(), 1u);
+}
+
+TEST_F(CoordinatorTest, JobsWithDifferentNamesDoNotMix) {
+  join(a_, 0, 2, kLongMs, "one");
+  join(b_, 1, 2, kLongMs, "two");
+  EXPECT_TRUE(control_plane_.sent.empty());
+  join(b_, 1, 2, kLongMs, "one");
+  join(a_, 0, 2, kLongMs, "two");
+  const auto starts = sent_to<proto::JobStart>(a_);
+  ASSERT_EQ(starts.size(), 2u);
+  EXPECT_NE(starts[0]->job_key(), starts[1]->job_key());
+}
+
+TEST_F(CoordinatorTest, FormsSoManyJobsAtOnceAndNoMore) {
+  for (size_t i = 0; i < Coordinator::kFormingJobsMax; ++i) join(a_, 0, 2, kLongMs, "job " + std::to_string(i));
+  EXPECT_TRUE(control_plane_.sent.empty());
+  join(b_, 0, 2, kLongMs, "one too many");
+  EXPECT_EQ(failure_of(b_).code(), StatusCode::ResourceExhausted);
+  join(b_, 1, 2, kLongMs, "job 0");  // that one is in formation: it may go on
+  EXPECT_EQ(sent_to<proto::JobStart>(a_).size(), 1u);
+}
+
+TEST_F(CoordinatorTest, LeavesOtherMessagesToOthers) {
+  auto go = make_job_go(1);
+  EXPECT_FALSE(coordinator_.on_control_message(a_, testing::as_message(go)));
+  auto failed = make_job_failed(1, "train", Status(StatusCode::JobFailed, "x"));
+  EXPECT_FALSE(coordinator_.on_control_message(a_, testing::as_message(failed)));
+}
+
+}  // namespace
+}  // namespace braid

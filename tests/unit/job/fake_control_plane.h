@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "loop/loop.h"
+#include "net/control_plane.h"
+
+namespace braid::testing {
+
+// A control plane without a network: keeps what is sent to peers, and delivers what a node sends to itself on the loop's next
+// round, as the real one does.
+class FakeControlPlane final : public ControlPlane {
+ public:
+  struct Sent {
+    NodeId to = 0;
+    flatbuffers::DetachedBuffer bytes;
+
+    const proto::ControlMessage& message() const {
+      return *flatbuffers::GetRoot<proto::ControlMessage>(bytes.data());
+    }
+    template <typename Table>
+    const Table* as() const {
+      return message().body_as<Table>();
+    }
+  };
+
+  FakeControlPlane(Loop& loop, Peer self) : loop_(loop), self_(std::move(self)) {}
+  ~FakeControlPlane() override { *is_alive_ = false; }
+
+  // With a handler, messages to itself reach it; without, they are kept like all others.
+  void set_handler(ControlPlaneHandler& handler) { handler_ = &handler; }
+  void add_peer(const Peer& peer) { peers_[peer.id] = peer; }
+  void remove_peer(NodeId id) { peers_.erase(id); }
+
+  const Peer& self() const override { return self_; }
+  void connect(const std::string& host, uint16_t, ConnectCallback callback) override {
+    connects.push_back(host);
+    Result<Peer> result = Status(StatusCode::Unavailable, "nobody listens at '" + host + "'");
+    for (const auto& [id, peer] : peers_) {
+      if (peer.address == host) result = peer;
+    }
+    if (host == self_.address) result = self_;
+    loop_.defer([callback = std::move(callback), result] { callback(result); });
+  }
+  const Peer* find(NodeId id) const override {
+    if (id == self_.id) return &self_;
+    const auto peer = peers_.find(id);
+    return peer == peers_.end() ? nullptr : &peer->second;
+  }
+  Status send(NodeId to, flatbuffers::FlatBufferBuilder& message) override {
+    if (find(to) == nullptr) return Status(StatusCode::Unavailable, "not connected");
+    flatbuffers::Verifier verifier(message.GetBufferPointer(), message.GetSize());
+    BRAID_ASSERT(proto::VerifyControlMessageBuffer(verifier), "a message that no peer would take");
+    ++counters_.messages_sent;
+    if (to == self_.id && handler_ != nullptr) {
+      auto bytes = std::make_shared<flatbuffers::DetachedBuffer>(message.Release());
+      loop_.defer([this, alive = is_alive_, bytes] {
+        if (!*alive) return;
+        handler_->on_control_message(self_, *flatbuffers::GetRoot<proto::ControlMessage>(bytes->data()));
+      });
+      return Status::ok();
+    }
+    sent.push_back({to, message.Release()});
+    return Status::ok();
+  }
+  std::vector<Peer> peers() const override {
+    std::vector<Peer> result;
+    for (const auto& [id, peer] : peers_) result.push_back(peer);
+    return result;
+  }
+  const ControlPlaneCounters& counters() const override { return counters_; }
+
+  // What was sent to `to` of this kind, oldest first; the pointers are good until `sent` changes.
+  template <typename Table>
+  std::vector<const Table*> sent_to(NodeId to) const {
+    std::vector<const Table*> found;
+    for (const Sent& one : sent) {
+      if (one.to == to && one.as<Table>() != nullptr) found.push_back(one.as<Table>());
+    }
+    return found;
+  }
+
+  std::vector<Sent> sent;
+  std::vector<std::string> connects;
+
+ private:
+  Loop& loop_;
+  Peer self_;
+  ControlPlaneHandler* handler_ = nullptr;
+  std::map<NodeId, Peer> peers_;
+  ControlPlaneCounters counters_;
+  std::shared_ptr<bool> is_alive_ = std::make_shared<bool>(true);
+};
+
+// A message as the control plane would hand it over.
+inline const proto::ControlMessage& as_message(flatbuffers::FlatBufferBuilder& builder) {
+  return *flatbuffers::GetRoot<proto::ControlMessage>(builder.GetBufferPointer());
+}
+
+}  // namespace braid::testing

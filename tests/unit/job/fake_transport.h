@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "loop/loop.h"
+#include "net/transport.h"
+
+namespace braid::testing {
+
+// A transport whose links open as the test says, and carry nothing.
+class FakeTransport final : public Transport {
+ public:
+  explicit FakeTransport(Loop& loop) : loop_(loop) {}
+
+  void open_link(NodeId peer, OpenCallback callback) override {
+    opened.push_back(peer);
+    loop_.defer([callback = std::move(callback), result = open_result] { callback(result); });
+  }
+  bool on_control_message(const Peer&, const proto::ControlMessage&) override { return false; }
+  void on_peer_lost(NodeId peer) override { lost.push_back(peer); }
+  Links& links(size_t) override { return links_; }
+  void set_link_lost_callback(std::function<void(const Peer&, const Status&)>) override {}
+  void close(std::function<void()> closed) override { loop_.defer(std::move(closed)); }
+  std::string description() const override { return "no transport"; }
+  TransportCounters counters() const override { return {}; }
+  void query_flows(std::function<void(std::vector<FlowStatus>)> callback) override {
+    loop_.defer([callback = std::move(callback)] { callback({}); });
+  }
+
+  Status open_result;
+  std::vector<NodeId> opened;
+  std::vector<NodeId> lost;
+
+ private:
+  struct NoLinks final : Links {
+    Link* find(NodeId) override { return nullptr; }
+  };
+
+  Loop& loop_;
+  NoLinks links_;
+};
+
+}  // namespace braid::testing

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "job/job_plan.h"
+
+#include <gtest/gtest.h>
+
+#include "job/coordinator.h"
+
+namespace braid {
+namespace {
+
+MemberNode node(NodeId id, std::vector<uint32_t> ranks) {
+  return {{id, "node-" + std::to_string(id), "10.0.0." + std::to_string(id), 7410}, std::move(ranks)};
+}
+
+Result<JobPlan> parse(const std::vector<MemberNode>& nodes, uint32_t world_size, NodeId self, uint64_t key = 5) {
+  auto buffer = make_job_start("train", world_size, 3, key, nodes);
+  return parse_job_start(*proto::GetControlMessage(buffer.GetBufferPointer())->body_as_JobStart(), self);
+}
+
+void expect_protocol_error(const Result<JobPlan>& plan, const std::string& text) {
+  ASSERT_FALSE(plan.is_ok());
+  EXPECT_EQ(plan.status().code(), StatusCode::Protocol);
+  EXPECT_NE(plan.status().message().find(text), std::string::npos) << plan.status().message();
+  EXPECT_NE(plan.status().message().find("'train'"), std::string::npos) << plan.status().message();
+}
+
+TEST(JobPlanTest, FindsThisNodesPlace) {
+  const auto plan = parse({node(7, {0, 3}), node(8, {1}), node(9, {2, 4, 5})}, 6, 8);
+  ASSERT_TRUE(plan.is_ok()) << plan.status().message();
+  EXPECT_EQ(plan->name, "train");
+  EXPECT_EQ(plan->key, 5u);
+  EXPECT_EQ(plan->epoch, 3u);
+  EXPECT_EQ(plan->local_ranks, (std::vector<uint32_t>{1}));
+  const Ring& ring = *plan->ring;
+  EXPECT_EQ(ring.nodes, 3u);
+  EXPECT_EQ(ring.self, 1u);
+  EXPECT_EQ(ring.world_size, 6u);
+  EXPECT_EQ(ring.successor, 9u);
+  EXPECT_EQ(ring.predecessor, 7u);
+  EXPECT_EQ(ring.ranks_of_node, (std::vector<uint32_t>{2, 1, 3}));
+  // Blocks lie in ring order: node 7's ranks, then node 8's, then node 9's.
+  EXPECT_EQ(ring.block_of_rank, (std::vector<uint32_t>{0, 2, 3, 1, 4, 5}));
+  EXPECT_EQ(plan->successor().peer.id, 9u);
+  EXPECT_EQ(plan->predecessor().peer.id, 7u);
+  EXPECT_EQ(plan->successor().peer.address, "10.0.0.9");
+}
+
+TEST(JobPlanTest, TheRingClosesAtItsEnds) {
+  const std::vector<MemberNode> nodes = {node(7, {0}), node(8, {1}), node(9, {2})};
+  const auto first = parse(nodes, 3, 7);
+  ASSERT_TRUE(first.is_ok());
+  EXPECT_EQ(first->ring->predecessor, 9u);
+  const auto last = parse(nodes, 3, 9);
+  ASSERT_TRUE(last.is_ok());
+  EXPECT_EQ(last->ring->successor, 7u);
+}
+
+TEST(JobPlanTest, ANodeAloneIsItsOwnNeighbour) {
+  const auto plan = parse({node(7, {0, 1})}, 2, 7);
+  ASSERT_TRUE(plan.is_ok());
+  EXPECT_EQ(plan->ring->nodes, 1u);
+  EXPECT_EQ(plan->successor().peer.id, 7u);
+}
+
+TEST(JobPlanTest, RefusesImpossibleSizes) {
+  expect_protocol_error(parse({node(7, {0})}, 0, 7), "world size 0");
+  expect_protocol_error(parse({node(7, {0})}, Coordinator::kWorldSizeMax + 1, 7), "world size 65537");
+  expect_protocol_error(parse({node(7, {0})}, 1, 7, 0), "makes no sense");
+}
+
+TEST(JobPlanTest, RefusesARankThatIsTooHigh) {
+  expect_protocol_error(parse({node(7, {0}), node(8, {2})}, 2, 7), "rank 2 of 2 to node 'node-8'");
+}
+
+TEST(JobPlanTest, RefusesARankThatIsThereTwice) {
+  expect_protocol_error(parse({node(7, {0, 1}), node(8, {1})}, 3, 7), "rank 1 of 3 to node 'node-8'");
+  expect_protocol_error(parse({node(7, {0, 0})}, 2, 7), "rank 0 of 2 to node 'node-7'");
+}
+
+TEST(JobPlanTest, RefusesARankThatIsMissing) {
+  expect_protocol_error(parse({node(7, {0}), node(8, {2})}, 3, 7), "does not fit");
+}
+
+TEST(JobPlanTest, RefusesANodeWithoutRanks) {
+  expect_protocol_error(parse({node(7, {0}), node(8, {})}, 1, 7), "node 'node-8' has no rank");
+}
+
+TEST(JobPlanTest, RefusesANodeThatIsThereTwice) {
+  expect_protocol_error(parse({node(7, {0}), node(7, {1})}, 2, 7), "node 'node-7' is in the ring twice");
+}
+
+TEST(JobPlanTest, RefusesRanksThatAreOutOfOrder) {
+  expect_protocol_error(parse({node(7, {1, 0})}, 2, 7), "out of order");
+}
+
+TEST(JobPlanTest, RefusesAJobThatIsNotThisNodes) {
+  expect_protocol_error(parse({node(7, {0}), node(8, {1})}, 2, 9), "does not fit");
+  expect_protocol_error(parse({}, 1, 9), "does not fit");
+}
+
+}  // namespace
+}  // namespace braid

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ipc/client_server.h"
+#include "ipc/temporary_directory.h"
+#include "job/fake_control_plane.h"
+#include "job/fake_transport.h"
+#include "job/job_manager.h"
+#include "job/test_trainer.h"
+#include "loop/loop_testing.h"
+
+namespace braid::testing {
+
+// The job layer of one node, 'here' (id 1), with a real client socket and real engines; trainers are the test's. Of the other
+// nodes there is only what the test says in their name: 'b' (id 20, 10.0.0.20) is connected.
+class JobManagerTest : public LoopTest {
+ protected:
+  static constexpr const char* kThisNode = "127.0.0.1";
+
+  JobManagerTest();
+  ~JobManagerTest() override;
+
+  TestTrainer& add_trainer();
+  // Runs the loop, and the trainers, until the condition holds.
+  void wait_for(const std::function<bool()>& condition);
+  void settle() { run_rounds(5); }
+
+  // `world_size` trainers of this node open one job and register tensor 0, 'w', of `count` floats.
+  void open_job(uint32_t world_size, uint64_t count = 4);
+  // The next round of messages from `from` to this node.
+  void hear(const Peer& from, ControlBuffer message) { manager_->on_control_message(from, as_message(message)); }
+
+  const Peer self_{1, "here", "10.0.0.1", 7410};
+  const Peer b_{20, "b", "10.0.0.20", 7410};
+  const std::shared_ptr<TemporaryDirectory> directory_;
+  SystemClock clock_;
+  JobCounters counters_;
+  FakeControlPlane control_plane_{*loop_, self_};
+  FakeTransport transport_{*loop_};
+  std::unique_ptr<EnginePool> engines_;
+  std::unique_ptr<ClientServer> server_;
+  std::unique_ptr<JobManager> manager_;
+  std::vector<std::unique_ptr<TestTrainer>> trainers_;
+};
+
+}  // namespace braid::testing

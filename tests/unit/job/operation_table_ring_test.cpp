@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// Readiness between neighbours.
+#include "job/operation_table_testing.h"
+
+namespace braid {
+namespace {
+
+using testing::all_reduce;
+
+// This node (place 0) has ranks 2 and 5; the next one 0 and 3; the last one 1 and 4.
+class OperationTableRingTest : public testing::OperationTableTest {
+ protected:
+  OperationTableRingTest() { make({{2, 5}, {0, 3}, {1, 4}}, 0); }
+
+  void submit_both(uint64_t step) {
+    ASSERT_TRUE(submit(0, step, all_reduce(10)).is_ok());
+    ASSERT_TRUE(submit(1, step, all_reduce(10)).is_ok());
+  }
+};
+
+TEST_F(OperationTableRingTest, TheEngineKnowsBeforeThePredecessorDoes) {
+  submit_both(1);
+  EXPECT_EQ(actions_.log, (std::vector<std::string>{"start", "ready"}));
+  EXPECT_EQ(actions_.ready[0].first, key(1));
+  EXPECT_EQ(actions_.ready[0].second, all_reduce(10));
+}
+
+TEST_F(OperationTableRingTest, GoesWhenTheSuccessorIsReady) {
+  submit_both(1);
+  ASSERT_TRUE(table_->on_successor_ready(key(1), all_reduce(10)).is_ok());
+  EXPECT_EQ(actions_.log, (std::vector<std::string>{"start", "ready", "go"}));
+  EXPECT_EQ(actions_.gone[0], key(1));
+}
+
+TEST_F(OperationTableRingTest, RemembersASuccessorThatWasReadyEarly) {
+  ASSERT_TRUE(table_->on_successor_ready(key(1), all_reduce(10)).is_ok());
+  ASSERT_TRUE(table_->on_successor_ready(key(2), all_reduce(10)).is_ok());
+  EXPECT_TRUE(actions_.log.empty());
+  submit_both(2);
+  EXPECT_EQ(actions_.log, (std::vector<std::string>{"start", "ready", "go"}));
+  EXPECT_EQ(actions_.gone[0], key(2));
+}
+
+TEST_F(OperationTableRingTest, ASuccessorMayBeReadyWhileRanksGatherHere) {
+  ASSERT_TRUE(submit(1, 1, all_reduce(10)).is_ok());
+  ASSERT_TRUE(table_->on_successor_ready(key(1), all_reduce(10)).is_ok());
+  EXPECT_TRUE(actions_.log.empty());
+  ASSERT_TRUE(submit(0, 1, all_reduce(10)).is_ok());
+  EXPECT_EQ(actions_.log, (std::vector<std::string>{"start", "ready", "go"}));
+}
+
+constexpr const char* kMismatch =
+    "job 'train': ranks disagree about 'layer.weight' step 1: rank 2 says all-reduce (sum) of float32 × 10, rank 0 says "
+    "all-reduce (sum) of float32 × 20";
+
+TEST_F(OperationTableRingTest, ALateSuccessorThatDisagreesIsNamed) {
+  submit_both(1);
+  const Status mismatch = table_->on_successor_ready(key(1), all_reduce(20));
+  EXPECT_EQ(mismatch.code(), StatusCode::Mismatch);
+  EXPECT_EQ(mismatch.message(), kMismatch);
+  EXPECT_TRUE(actions_.gone.empty());
+}
+
+TEST_F(OperationTableRingTest, AnEarlySuccessorThatDisagreesIsNamed) {
+  ASSERT_TRUE(table_->on_successor_ready(key(1), all_reduce(20)).is_ok());
+  ASSERT_TRUE(submit(0, 1, all_reduce(10)).is_ok());
+  const Status mismatch = submit(1, 1, all_reduce(10));
+  EXPECT_EQ(mismatch.code(), StatusCode::Mismatch);
+  EXPECT_EQ(mismatch.message(), kMismatch);
+  EXPECT_TRUE(actions_.gone.empty());
+}
+
+TEST_F(OperationTableRingTest, ASuccessorThatDisagreesWhileRanksGatherIsNamedAtOnce) {
+  ASSERT_TRUE(submit(0, 1, all_reduce(10)).is_ok());
+  const Status mismatch = table_->on_successor_ready(key(1), all_reduce(20));
+  EXPECT_EQ(mismatch.code(), StatusCode::Mismatch);
+  EXPECT_EQ(mismatch.message(), kMismatch);
+}
+
+TEST_F(OperationTableRingTest, EarlyReadinessIsBounded) {
+  for (uint64_t step = 0; step < OperationTable::kEarlyReadyMax; ++step) {
+    ASSERT_TRUE(table_->on_successor_ready(key(step), all_reduce(10)).is_ok());
+  }
+  const Status flood = table_->on_successor_ready(key(1ull << 40), all_reduce(10));
+  EXPECT_EQ(flood.code(), StatusCode::Protocol);
+  submit_both(7);  // makes room
+  EXPECT_EQ(actions_.gone.size(), 1u);
+  EXPECT_TRUE(table_->on_successor_ready(key(1ull << 40), all_reduce(10)).is_ok());
+}
+
+TEST_F(OperationTableRingTest, ASuccessorThatRepeatsItselfAboutWhatIsDoneIsIgnored) {
+  submit_both(1);
+  ASSERT_TRUE(table_->on_successor_ready(key(1), all_reduce(10)).is_ok());
+  table_->on_done(key(1));
+  EXPECT_TRUE(table_->on_successor_ready(key(1), all_reduce(10)).is_ok());
+  EXPECT_EQ(actions_.gone.size(), 1u);
+  EXPECT_TRUE(table_->on_rank_left(0).is_ok());  // and it waits for nothing
+}
+
+TEST_F(OperationTableRingTest, ARankThatLeavesWhileTheSuccessorIsReadyIsNamed) {
+  ASSERT_TRUE(table_->on_successor_ready(key(1), all_reduce(10)).is_ok());
+  const Status left = table_->on_rank_left(1);
+  EXPECT_EQ(left.code(), StatusCode::JobFailed);
+  EXPECT_EQ(left.message(),
+            "job 'train': rank 5 left the job, but the next node has submitted another operation: all-reduce (sum) of "
+            "float32 × 10");
+}
+
+TEST_F(OperationTableRingTest, ASuccessorThatIsReadyWhenARankHasLeftIsAnError) {
+  ASSERT_TRUE(table_->on_rank_left(0).is_ok());
+  const Status left = table_->on_successor_ready(key(1), all_reduce(10));
+  EXPECT_EQ(left.code(), StatusCode::JobFailed);
+  EXPECT_TRUE(left.message().starts_with("job 'train': rank 2 left the job")) << left.message();
+}
+
+TEST_F(OperationTableRingTest, ARankMayLeaveAfterItsLastOperation) {
+  submit_both(1);
+  ASSERT_TRUE(table_->on_rank_left(0).is_ok());
+  EXPECT_TRUE(table_->on_successor_ready(key(1), all_reduce(10)).is_ok());
+  EXPECT_EQ(actions_.gone.size(), 1u);
+}
+
+}  // namespace
+}  // namespace braid

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "job/tensor_table.h"
+
+#include <gtest/gtest.h>
+
+#include "base/hash.h"
+
+namespace braid {
+namespace {
+
+struct Description {
+  std::string name;
+  uint8_t dtype = 0;
+  uint64_t count = 1;
+  bool dynamic = false;
+};
+
+Result<uint32_t> add(TensorTable& table, const std::vector<Description>& descriptions) {
+  flatbuffers::FlatBufferBuilder builder;
+  std::vector<flatbuffers::Offset<proto::TensorDescription>> offsets;
+  for (const Description& one : descriptions) {
+    offsets.push_back(
+        proto::CreateTensorDescriptionDirect(builder, one.name.c_str(), one.dtype, one.count, 3, one.dynamic));
+  }
+  builder.Finish(proto::CreateRegisterTensorsDirect(builder, &offsets));
+  return table.add(*flatbuffers::GetRoot<proto::RegisterTensors>(builder.GetBufferPointer()));
+}
+
+TEST(TensorTableTest, HandlesCountUp) {
+  TensorTable table;
+  const auto first = add(table, {{"a", 0, 10}, {"b", 3, 20}});
+  ASSERT_TRUE(first.is_ok());
+  EXPECT_EQ(*first, 0u);
+  const auto second = add(table, {{"c", 6, 0, true}});
+  ASSERT_TRUE(second.is_ok());
+  EXPECT_EQ(*second, 2u);
+  ASSERT_NE(table.find(1), nullptr);
+  EXPECT_EQ(*table.find(1)->name, "b");
+  EXPECT_EQ(table.find(1)->dtype, DataType::BFloat16);
+  EXPECT_EQ(table.find(1)->count, 20u);
+  EXPECT_EQ(table.find(1)->backward_order, 3u);
+  EXPECT_FALSE(table.find(1)->is_dynamic);
+  EXPECT_TRUE(table.find(2)->is_dynamic);
+  EXPECT_EQ(table.find(3), nullptr);
+}
+
+TEST(TensorTableTest, FindsTensorsByTheHashOfTheirName) {
+  TensorTable table;
+  ASSERT_TRUE(add(table, {{"a"}, {"b"}}).is_ok());
+  ASSERT_NE(table.find_hash(fnv1a64("b")), nullptr);
+  EXPECT_EQ(*table.find_hash(fnv1a64("b"))->name, "b");
+  EXPECT_EQ(table.find_hash(fnv1a64("c")), nullptr);
+}
+
+TEST(TensorTableTest, RegistersAllOrNone) {
+  TensorTable table;
+  ASSERT_TRUE(add(table, {{"a"}}).is_ok());
+  const auto refused = add(table, {{"b"}, {"a"}});
+  ASSERT_FALSE(refused.is_ok());
+  EXPECT_EQ(refused.status().code(), StatusCode::AlreadyExists);
+  EXPECT_NE(refused.status().message().find("tensor 'a'"), std::string::npos);
+  EXPECT_EQ(table.find(1), nullptr);
+  EXPECT_EQ(table.find_hash(fnv1a64("b")), nullptr);
+  const auto again = add(table, {{"b"}});
+  ASSERT_TRUE(again.is_ok());
+  EXPECT_EQ(*again, 1u);
+}
+
+TEST(TensorTableTest, RefusesANameTwiceInOneMessage) {
+  TensorTable table;
+  const auto refused = add(table, {{"x"}, {"x"}});
+  ASSERT_FALSE(refused.is_ok());
+  EXPECT_EQ(refused.status().code(), StatusCode::AlreadyExists);
+  EXPECT_EQ(table.find(0), nullptr);
+}
+
+TEST(TensorTableTest, RefusesNamesThatAreEmptyOrTooLong) {
+  TensorTable table;
+  EXPECT_EQ(add(table, {{""}}).status().code(), StatusCode::InvalidArgument);
+  EXPECT_EQ(add(table, {{std::string(TensorTable::kNameBytesMax + 1, 'x')}}).status().code(),
+            StatusCode::InvalidArgument);
+  EXPECT_TRUE(add(table, {{std::string(TensorTable::kNameBytesMax, 'x')}}).is_ok());
+}
+
+TEST(TensorTableTest, RefusesADtypeThatIsNone) {
+  TensorTable table;
+  const auto refused = add(table, {{"w", kDataTypeCount}});
+  ASSERT_FALSE(refused.is_ok());
+  EXPECT_EQ(refused.status().message(), "tensor 'w': no such dtype: 7");
+}
+
+}  // namespace
+}  // namespace braid

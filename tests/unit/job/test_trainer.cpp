@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "job/test_trainer.h"
+
+#include <gtest/gtest.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <cstring>
+
+#include "ipc/frame_writer.h"
+#include "proto/version.h"
+
+namespace braid::testing {
+namespace {
+
+template <typename Table>
+void finish(flatbuffers::FlatBufferBuilder& builder, flatbuffers::Offset<Table> body) {
+  builder.Finish(proto::CreateClientMessage(builder, proto::ClientBodyTraits<Table>::enum_value, body.Union()));
+}
+
+Segment make_segment(uint64_t bytes) {
+  auto made = Segment::create("test", bytes, Segment::Access::ReadWrite);
+  EXPECT_TRUE(made.error.is_ok()) << made.error.message;
+  return std::move(made.value);
+}
+
+}  // namespace
+
+TestTrainer::TestTrainer(const std::string& socket_path)
+    : socket_(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)),
+      arena_(make_segment(kArenaBytes)),
+      rings_(make_segment(proto::rings_bytes(kRingCapacity, kRingCapacity))),
+      submit_wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      done_wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  const RingsView view = create_rings(rings_.data(), kRingCapacity, kRingCapacity);
+  submit_ = {&view.header->submit, view.submit, kRingCapacity};
+  done_ring_ = {&view.header->done, view.done, kRingCapacity};
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::strncpy(address.sun_path, socket_path.c_str(), sizeof(address.sun_path) - 1);
+  EXPECT_EQ(::connect(socket_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)), 0);
+  flatbuffers::FlatBufferBuilder builder;
+  finish(builder, proto::CreateHelloDirect(builder, proto::kClientProtocolVersion, "0", "test"));
+  send(builder);
+}
+
+void TestTrainer::open(const std::string& job, uint32_t rank, uint32_t world_size, const std::string& master,
+                       uint32_t timeout_ms) {
+  flatbuffers::FlatBufferBuilder builder;
+  finish(builder, proto::CreateOpenJobDirect(builder, job.c_str(), rank, world_size, master.c_str(), timeout_ms,
+                                             kArenaBytes, kRingCapacity, kRingCapacity));
+  const int fds[] = {arena_.fd(), rings_.fd(), submit_wake_.get(), done_wake_.get()};
+  send(builder, fds);
+}
+
+void TestTrainer::register_tensors(const std::vector<std::pair<std::string, uint64_t>>& tensors, DataType dtype) {
+  flatbuffers::FlatBufferBuilder builder;
+  std::vector<flatbuffers::Offset<proto::TensorDescription>> descriptions;
+  for (const auto& [name, count] : tensors) {
+    descriptions.push_back(
+        proto::CreateTensorDescriptionDirect(builder, name.c_str(), static_cast<uint8_t>(dtype), count));
+  }
+  finish(builder, proto::CreateRegisterTensorsDirect(builder, &descriptions));
+  send(builder);
+}
+
+void TestTrainer::leave() {
+  flatbuffers::FlatBufferBuilder builder;
+  finish(builder, proto::CreateLeaveJob(builder));
+  send(builder);
+}
+
+void TestTrainer::submit(uint64_t ticket, uint32_t tensor, uint64_t step, uint64_t offset,
+                         const std::function<void(proto::SubmitEntry&)>& change) {
+  proto::SubmitEntry entry{};
+  entry.kind = static_cast<uint8_t>(proto::SubmitKind::Operation);
+  entry.collective = static_cast<uint8_t>(Collective::AllReduce);
+  entry.ticket = ticket;
+  entry.tensor = tensor;
+  entry.step = step;
+  entry.offset = offset;
+  if (change) change(entry);
+  push(entry);
+}
+
+void TestTrainer::release(uint64_t ticket) {
+  proto::SubmitEntry entry{};
+  entry.kind = static_cast<uint8_t>(proto::SubmitKind::Release);
+  entry.ticket = ticket;
+  push(entry);
+}
+
+void TestTrainer::push(const proto::SubmitEntry& entry) {
+  ASSERT_EQ(submit_.state(), RingState::Ready);
+  submit_.write(entry);
+  submit_.publish();
+  if (submit_.take_wake_duty()) signal_eventfd(submit_wake_.get());
+}
+
+void TestTrainer::poll() {
+  while (socket_.is_valid()) {
+    const auto outcome = reader_.read(socket_.get(), kFrameBytesMax);
+    if (outcome == FrameReader::Outcome::WouldBlock) break;
+    if (outcome != FrameReader::Outcome::Frame) {
+      was_closed = true;
+      socket_.reset();
+      break;
+    }
+    Frame frame = reader_.take();
+    flatbuffers::Verifier verifier(frame.bytes.data(), frame.bytes.size());
+    ASSERT_TRUE(proto::VerifyClientMessageBuffer(verifier));
+    handle(*proto::GetClientMessage(frame.bytes.data()), std::move(frame.fds));
+  }
+  proto::DoneEntry entry{};
+  while (done_ring_.pop(entry) == RingState::Ready) done.push_back(entry);
+}
+
+void TestTrainer::handle(const proto::ClientMessage& message, std::vector<Fd> fds) {
+  if (const auto* opened = message.body_as_JobOpened()) {
+    is_open = true;
+    epoch = opened->epoch();
+    block_of_rank.assign(opened->block_of_rank()->begin(), opened->block_of_rank()->end());
+    ASSERT_EQ(fds.size(), 1u);
+    auto results = Segment::adopt(std::move(fds[0]), opened->result_bytes(), opened->result_bytes(),
+                                  Segment::Access::ReadOnly, "results");
+    ASSERT_TRUE(results.error.is_ok()) << results.error.message;
+    results_ = std::move(results.value);
+  } else if (const auto* tensors = message.body_as_TensorsRegistered()) {
+    registered.push_back(tensors->first_handle());
+  } else if (const auto* refused = message.body_as_RegistrationRefused()) {
+    refusal = refused->text()->str();
+  } else if (const auto* failed = message.body_as_Failure()) {
+    failure = Status(static_cast<StatusCode>(failed->code()), failed->text()->str());
+  } else if (message.body_type() == proto::ClientBody::JobLeft) {
+    has_left = true;
+  }
+}
+
+void TestTrainer::send(flatbuffers::FlatBufferBuilder& builder, std::span<const int> fds) {
+  FrameWriter writer(1 << 20);
+  ASSERT_TRUE(writer.push({builder.GetBufferPointer(), builder.GetSize()}, fds).is_ok());
+  ASSERT_TRUE(writer.flush(socket_.get()).is_ok());
+  ASSERT_TRUE(writer.is_empty());
+}
+
+}  // namespace braid::testing

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/fd.h"
+#include "base/status.h"
+#include "ipc/frame_reader.h"
+#include "ipc/rings.h"
+#include "ipc/segment.h"
+#include "proto/client_generated.h"
+#include "proto/types.h"
+
+namespace braid::testing {
+
+// A trainer as the daemon sees one: a socket, an arena, two rings. Unlike libbraid it says whatever the test wants, also what
+// makes no sense. Never blocks: call poll() while the loop runs.
+class TestTrainer {
+ public:
+  static constexpr uint64_t kArenaBytes = 1 << 20;
+  static constexpr uint32_t kRingCapacity = 16;
+
+  explicit TestTrainer(const std::string& socket_path);
+
+  void open(const std::string& job, uint32_t rank, uint32_t world_size, const std::string& master,
+            uint32_t timeout_ms = 60'000);
+  void register_tensors(const std::vector<std::pair<std::string, uint64_t>>& tensors, DataType dtype = DataType::Float32);
+  void leave();
+  void hang_up() { socket_.reset(); }
+
+  // An all-reduce (sum) of `tensor`; `change` makes it something else.
+  void submit(uint64_t ticket, uint32_t tensor, uint64_t step, uint64_t offset = 0,
+              const std::function<void(proto::SubmitEntry&)>& change = {});
+  void release(uint64_t ticket);
+
+  // Takes what has come.
+  void poll();
+
+  float* floats(uint64_t offset = 0) { return reinterpret_cast<float*>(arena_.data() + offset); }
+  const float* result(const proto::DoneEntry& done) const {
+    return reinterpret_cast<const float*>(results_.data() + done.result_offset);
+  }
+
+  bool is_open = false;
+  bool has_left = false;
+  bool was_closed = false;  // by the daemon
+  uint32_t epoch = 0;
+  std::vector<uint32_t> block_of_rank;
+  std::vector<uint32_t> registered;  // first handles
+  std::string refusal;               // of a registration
+  Status failure;
+  std::vector<proto::DoneEntry> done;
+
+ private:
+  void send(flatbuffers::FlatBufferBuilder& builder, std::span<const int> fds = {});
+  void handle(const proto::ClientMessage& message, std::vector<Fd> fds);
+  void push(const proto::SubmitEntry& entry);
+
+  Fd socket_;
+  FrameReader reader_;
+  Segment arena_;
+  Segment rings_;
+  Segment results_;
+  Fd submit_wake_;
+  Fd done_wake_;
+  RingProducer<proto::SubmitEntry> submit_;
+  RingConsumer<proto::DoneEntry> done_ring_;
+};
+
+}  // namespace braid::testing
