@@ -114,12 +114,13 @@ Result<Pattern> Pattern::create(DataType dtype, uint32_t rank, uint32_t world_si
   const size_t element = element_bytes(dtype);
   std::vector<uint8_t> input(2 * kPeriod * element);
   std::vector<uint8_t> sum(2 * kPeriod * element);
-  for (uint64_t i = 0; i < 2 * kPeriod; ++i) {
-    const uint64_t position = i % kPeriod;
+  for (uint64_t i = 0; i < kPeriod; ++i) {
     uint64_t total = 0;
-    for (uint64_t other = 0; other < world_size; ++other) total += value_of(other, position, max);
-    store_element(dtype, &input[i * element], value_of(rank, position, max));
-    store_element(dtype, &sum[i * element], total);
+    for (uint64_t other = 0; other < world_size; ++other) total += value_of(other, i, max);
+    for (const uint64_t at : {i, i + kPeriod}) {
+      store_element(dtype, &input[at * element], value_of(rank, i, max));
+      store_element(dtype, &sum[at * element], total);
+    }
   }
   return Pattern(dtype, std::move(input), std::move(sum));
 }

@@ -101,7 +101,7 @@ typedef struct braid_tensor_options {
   size_t struct_size;
   const char* name;        /**< the same on all ranks, unique in the job, 1 to 1023 bytes */
   uint32_t dtype;          /**< a braid_dtype */
-  uint64_t count;          /**< elements */
+  uint64_t count;          /**< elements; 0 is possible */
   uint32_t backward_order; /**< 0 = its gradient is ready first; BRAID_NO_ORDER: unknown */
   uint32_t dynamic;        /**< 1: dtype and count are given by each operation instead (an ordered stream of collectives) */
 } braid_tensor_options;

@@ -177,6 +177,7 @@ Error Job::register_tensors(const braid_tensor_options* options, size_t count, u
 
   flatbuffers::FlatBufferBuilder builder;
   std::vector<flatbuffers::Offset<proto::TensorDescription>> descriptions;
+  descriptions.reserve(tensors.size());
   for (const Tensor& tensor : tensors) {
     descriptions.push_back(proto::CreateTensorDescriptionDirect(
         builder, tensor.name.c_str(), static_cast<uint8_t>(tensor.dtype), tensor.count,

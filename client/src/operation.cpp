@@ -38,10 +38,6 @@ Error parse_shape(const braid_operation& operation, const Tensor& tensor, Reques
   }
   request.dtype = static_cast<DataType>(operation.dtype);
   request.count = operation.count;
-  if (operation.count == 0) {
-    return make_error(BRAID_ERROR_INVALID_ARGUMENT, "count of the operation on '", tensor.name,
-                      "' is 0; it must be at least 1");
-  }
   return {};
 }
 
@@ -61,6 +57,10 @@ Error compute_sizes(const Tensor& tensor, Rank rank, Request& request) {
   if (request.collective == Collective::Broadcast && request.root != rank.rank) {
     request.input = nullptr;
     request.input_bytes = 0;
+    return {};
+  }
+  if (request.input_bytes == 0) {
+    request.input = nullptr;  // nothing is read; wherever it points, it need not be in the arena
     return {};
   }
   if (request.input == nullptr) {
@@ -128,8 +128,6 @@ Error parse_bucket(const braid_operation* operation, const uint32_t* handles, si
   }
   if (Error error = parse_reduction(given.reduction, request); !error) return error;
   parse_common(given, timeout_ms, request);
-  if (request.input == nullptr)
-    return make_error(BRAID_ERROR_INVALID_ARGUMENT, "input of the bucket is NULL");
   std::unordered_set<uint32_t> seen;
   for (size_t i = 0; i < handle_count; ++i) {
     const Tensor* tensor = nullptr;
@@ -157,6 +155,9 @@ Error parse_bucket(const braid_operation* operation, const uint32_t* handles, si
   }
   request.input_bytes = request.count * element_bytes(request.dtype);
   request.result_bytes = request.input_bytes;
+  if (request.input_bytes == 0) request.input = nullptr;
+  if (request.input_bytes != 0 && request.input == nullptr)
+    return make_error(BRAID_ERROR_INVALID_ARGUMENT, "input of the bucket is NULL");
   return {};
 }
 

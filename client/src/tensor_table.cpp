@@ -30,10 +30,9 @@ Error parse_one(const braid_tensor_options& options, size_t index, Tensor& tenso
   }
   tensor.dtype = static_cast<DataType>(options.dtype);
   tensor.count = options.count;
-  if (options.count == 0 ||
-      !checked_multiply<uint64_t>(options.count, element_bytes(tensor.dtype))) {
+  if (!checked_multiply<uint64_t>(options.count, element_bytes(tensor.dtype))) {
     return make_error(BRAID_ERROR_INVALID_ARGUMENT, "count of tensor '", tensor.name, "' is ",
-                      options.count, "; it must be at least 1 and its bytes must fit into 64 bits");
+                      options.count, "; its bytes must fit into 64 bits");
   }
   return {};
 }

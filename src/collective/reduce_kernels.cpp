@@ -125,7 +125,7 @@ HWY_NOINLINE void fold_tail(std::span<const uint8_t* const> operands, uint64_t s
 }
 
 template <class Lanes, class Op>
-void fold(std::span<const uint8_t* const> operands, uint64_t count, uint8_t* out) {
+HWY_NOINLINE void fold(std::span<const uint8_t* const> operands, uint64_t count, uint8_t* out) {
   using Element = typename Lanes::Element;
   constexpr uint64_t kUnroll = 4;  // enough loads in flight to keep the memory busy
   const uint64_t vector_bytes = hn::Lanes(typename Lanes::D()) * sizeof(Element);
@@ -192,7 +192,7 @@ void fold_all(DataType dtype, Reduction reduction, std::span<const uint8_t* cons
 }
 
 template <class Lanes>
-void divide_floats(uint8_t* data, uint64_t count, uint32_t divisor) {
+HWY_NOINLINE void divide_floats(uint8_t* data, uint64_t count, uint32_t divisor) {
   using Element = typename Lanes::Element;
   const typename Lanes::D d;
   const uint64_t lanes = hn::Lanes(d);

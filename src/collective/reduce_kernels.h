@@ -9,8 +9,8 @@
 namespace braid {
 
 // out[i] = operands[0][i] op operands[1][i] op …, folded from left to right: the order of the span
-// is the order of the additions, whatever the processor. Vectors of the widest kind the processor
-// has; the same bits with all of them.
+// is the order of the additions. Uses the widest vectors that the processor has; all of them give
+// the same bits, except that which NaN a NaN is may differ.
 //
 // float16 and bfloat16 are folded in float32 and rounded once, to nearest even, at the end.
 // Integers wrap around. Min and max propagate NaN: the result is NaN if any operand is (of two

@@ -29,7 +29,7 @@ void append_comment(std::string& out, std::string_view indent, std::string_view 
 
 // Texts are quoted always: nobody need know when YAML would take one for something else.
 std::string yaml_value(const ConfigKey& key, const DaemonConfig& config) {
-  const std::string value = format_config_value(key, config);
+  std::string value = format_config_value(key, config);
   if (key.kind != ConfigKind::Text && key.kind != ConfigKind::Mode) return value;
   std::string quoted = "\"";
   for (const char c : value) {

@@ -132,7 +132,7 @@ void Coordinator::start(FormingJob& forming) {
   // Members are visited by rank, so nodes come out in the order of their lowest rank.
   for (const auto& [rank, member] : forming.members) {
     auto node = std::find_if(job.nodes.begin(), job.nodes.end(),
-                             [&](const MemberNode& n) { return n.peer.id == member.peer.id; });
+                             [id = member.peer.id](const MemberNode& n) { return n.peer.id == id; });
     if (node == job.nodes.end()) {
       job.nodes.push_back({member.peer, {}});
       node = std::prev(job.nodes.end());

@@ -9,7 +9,7 @@
 namespace braid {
 
 JobManager::JobManager(Loop& loop, const Clock& clock, JobManagerOptions options)
-    : loop_(loop), clock_(clock), options_(std::move(options)), drain_timer_(loop) {}
+    : loop_(loop), clock_(clock), options_(options), drain_timer_(loop) {}
 
 JobManager::~JobManager() {
   *is_alive_ = false;

@@ -58,6 +58,12 @@ Result<std::unique_ptr<Session>> Session::create(Loop& loop, ClientConnection& c
   if (fds.size() != 4) {
     return make_status(StatusCode::Protocol, "OpenJob came with {} descriptors instead of 4", fds.size());
   }
+  if (open.arena_bytes() > limits.arena_bytes_max) {
+    return make_status(StatusCode::ResourceExhausted,
+                       "the input arena has {} bytes and this node's client.arena_bytes_max allows {}: ask for less "
+                       "(braid_job_options.arena_bytes) or raise it",
+                       open.arena_bytes(), limits.arena_bytes_max);
+  }
   auto arena = to_result(Segment::adopt(std::move(fds[0]), open.arena_bytes(), limits.arena_bytes_max,
                                         Segment::Access::ReadOnly, "input arena"));
   if (!arena) return arena.status();

@@ -44,13 +44,11 @@ class Door {
 
  private:
   bool push(Message message, size_t limit) BRAID_EXCLUDES(mutex_) {
-    bool was_empty = false;
-    {
-      MutexLock lock(mutex_);
-      if (queue_.size() >= limit) return false;
-      was_empty = queue_.empty();
-      queue_.push_back(std::move(message));
-    }
+    MutexLock lock(mutex_);
+    if (queue_.size() >= limit) return false;
+    const bool was_empty = queue_.empty();
+    queue_.push_back(std::move(message));
+    // Under the lock: this message may be the one that ends the door, and drain() needs no wake-up to come by.
     if (was_empty) uv_async_send(async_.get());
     return true;
   }

@@ -64,7 +64,7 @@ class FlowLink final : public Link, private OutgoingFlow::Owner {
 
   void open_flow(uint16_t index, std::vector<FlowOffer>& offers);
   void reopen_flow(uint16_t index);
-  void fail_flow(uint16_t index, const Status& error);
+  void fail_flow(uint16_t index, Status error);
   void retire_flow(Place& place);
   void note_tried(Place& place);
   OutgoingFlow* flow_of(uint16_t index, uint32_t generation);

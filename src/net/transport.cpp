@@ -38,7 +38,7 @@ Status check(const std::vector<IoLoop>& io_loops, const TransportOptions& option
 }  // namespace
 
 Result<std::unique_ptr<Transport>> Transport::create(Loop& control_loop,
-                                                     std::vector<IoLoop> io_loops,
+                                                     const std::vector<IoLoop>& io_loops,
                                                      TransportOptions options,
                                                      ControlPlane& control_plane) {
   BRAID_RETURN_IF_ERROR(check(io_loops, options));

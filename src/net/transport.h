@@ -57,7 +57,7 @@ class Transport {
   using OpenCallback = std::function<void(Status)>;
 
   // Fails if a rail is unknown to UCX, naming the rails there are. The I/O loops must not run yet: their doors are made here.
-  static Result<std::unique_ptr<Transport>> create(Loop& control_loop, std::vector<IoLoop> io_loops, TransportOptions options,
+  static Result<std::unique_ptr<Transport>> create(Loop& control_loop, const std::vector<IoLoop>& io_loops, TransportOptions options,
                                                    ControlPlane& control_plane);
   virtual ~Transport() = default;  // after close()
 

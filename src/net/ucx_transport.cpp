@@ -20,9 +20,9 @@ UcxTransport::UcxTransport(Loop& control_loop, const std::vector<IoLoop>& io_loo
   reports_ = std::make_unique<Door<IoReport>>(control_loop, SIZE_MAX, [this](IoReport& report) {
     std::visit([this](auto& specific) { handle(specific); }, report);
   });
-  for (uint16_t i = 0; i < io_loops.size(); ++i) {
+  for (size_t i = 0; i < io_loops.size(); ++i) {
     io_transports_.push_back(
-        std::make_unique<IoTransport>(i, io_loops[i], options_, rails_, *reports_));
+        std::make_unique<IoTransport>(static_cast<uint16_t>(i), io_loops[i], options_, rails_, *reports_));
   }
 }
 

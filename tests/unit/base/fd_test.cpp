@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/fd.h"
 
+#include <utility>
+
 #include <fcntl.h>
 #include <gtest/gtest.h>
-
-#include <utility>
 
 namespace braid {
 namespace {

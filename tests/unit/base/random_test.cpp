@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/random.h"
 
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <set>
 #include <vector>
+
+#include <gtest/gtest.h>
 
 namespace braid {
 namespace {

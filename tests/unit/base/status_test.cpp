@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/status.h"
 
-#include <gtest/gtest.h>
-#include <uv.h>
-
 #include <cerrno>
 #include <memory>
 #include <set>
 #include <string>
+
+#include <gtest/gtest.h>
+#include <uv.h>
 
 namespace braid {
 namespace {
@@ -66,9 +66,7 @@ TEST(StatusTest, EveryCodeHasItsOwnName) {
   EXPECT_FALSE(names.contains("UNKNOWN"));
 }
 
-Status fail_if(bool fails) {
-  return fails ? Status(StatusCode::Internal, "failed") : Status::ok();
-}
+Status fail_if(bool fails) { return fails ? Status(StatusCode::Internal, "failed") : Status::ok(); }
 
 Status guarded(bool fails, bool& went_on) {
   BRAID_RETURN_IF_ERROR(fail_if(fails));

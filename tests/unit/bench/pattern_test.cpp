@@ -189,7 +189,7 @@ class PatternOfType : public testing::TestWithParam<DataType> {
 };
 
 TEST_P(PatternOfType, SumsAreExact) {
-  for (const uint32_t ranks : {1u, 2u, 3u, 8u, 255u}) expect_sum_is_exact(ranks);
+  for (const uint32_t ranks : {1u, 2u, 3u, 64u}) expect_sum_is_exact(ranks);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, PatternOfType,

@@ -196,7 +196,7 @@ TEST(EventfdTest, OnlyEventfdsAreTakenAndNeverBlock) {
 // Both sides sleep and wake through the whole protocol; a lost wake-up would hang, which the poll's
 // limit turns into a failure.
 TEST_F(RingsTest, TwoThreadsHammerWithSleepAndWake) {
-  constexpr uint64_t kEntries = 50'000;
+  constexpr uint64_t kEntries = 20'000;
   constexpr int kPatienceMs = 20'000;
   const Fd wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   std::thread producer([&] {

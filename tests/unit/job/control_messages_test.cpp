@@ -26,7 +26,8 @@ TEST(ControlMessagesTest, JoinJobCarriesTheTrainer) {
 }
 
 TEST(ControlMessagesTest, JobStartCarriesNodesInOrder) {
-  const std::vector<MemberNode> nodes = {{{7, "a", "10.0.0.1", 7410}, {0, 2}}, {{9, "b", "10.0.0.2", 7411}, {1}}};
+  const std::vector<MemberNode> nodes = {{{7, "a", "10.0.0.1", 7410}, {0, 2}},
+                                         {{9, "b", "10.0.0.2", 7411}, {1}}};
   auto buffer = make_job_start("train", 3, 5, 99, nodes);
   const auto* start = verified(buffer).body_as_JobStart();
   ASSERT_NE(start, nullptr);

@@ -48,8 +48,8 @@ TEST_F(CoordinatorTest, AJobGoesWhenAllItsNodesAreReady) {
   join(b_, 1, 2);
   const uint64_t key = sent_to<proto::JobStart>(a_)[0]->job_key();
   tell(a_, make_job_ready(key));
-  tell(a_, make_job_ready(key));    // twice counts once
-  tell(d_, make_job_ready(key));    // not a member
+  tell(a_, make_job_ready(key));      // twice counts once
+  tell(d_, make_job_ready(key));      // not a member
   tell(b_, make_job_ready(key + 1));  // not this job
   EXPECT_TRUE(sent_to<proto::JobGo>(a_).empty());
   tell(b_, make_job_ready(key));
@@ -65,7 +65,8 @@ TEST_F(CoordinatorTest, AContradictionInTheWorldSizeFailsTheJobForAll) {
   const Status reason = failure_of(a_);
   EXPECT_EQ(reason.code(), StatusCode::Mismatch);
   EXPECT_EQ(reason.message(),
-            "job 'train': ranks disagree about the world size: rank 0 (node 'a') says 3, rank 1 (node 'b') says 4");
+            "job 'train': ranks disagree about the world size: rank 0 (node 'a') says 3, rank 1 "
+            "(node 'b') says 4");
   EXPECT_EQ(failure_of(b_).message(), reason.message());  // or it would wait for its deadline
 }
 
@@ -75,8 +76,9 @@ TEST_F(CoordinatorTest, ARankThatIsGivenTwiceFailsTheJobForAll) {
   join(b_, 0, 3);
   const Status reason = failure_of(a_);
   EXPECT_EQ(reason.code(), StatusCode::AlreadyExists);
-  EXPECT_EQ(reason.message(),
-            "job 'train': rank 0 was given twice: node 'a' (process 100) and node 'b' (process 100)");
+  EXPECT_EQ(
+      reason.message(),
+      "job 'train': rank 0 was given twice: node 'a' (process 100) and node 'b' (process 100)");
   EXPECT_EQ(failure_of(b_).message(), reason.message());
   EXPECT_EQ(failure_of(d_).message(), reason.message());
   const auto failed = sent_to<proto::JobFailed>(d_);
@@ -118,7 +120,8 @@ TEST_F(CoordinatorTest, TheDeadlineNamesOnlySomeOfManyRanks) {
   join(a_, 0, 100, 10);
   run_until([this] { return !sent_to<proto::JobFailed>(a_).empty(); });
   EXPECT_EQ(failure_of(a_).message(),
-            "job 'train': 1 of 100 ranks joined within 10 ms; missing: rank 1, 2, 3, 4, 5, 6, 7, 8 and 91 more");
+            "job 'train': 1 of 100 ranks joined within 10 ms; missing: rank 1, 2, 3, 4, 5, 6, 7, 8 "
+            "and 91 more");
 }
 
 TEST_F(CoordinatorTest, ARankThatGoesWhileTheJobFormsFailsIt) {
@@ -166,7 +169,8 @@ TEST_F(CoordinatorTest, JobsWithDifferentNamesDoNotMix) {
 }
 
 TEST_F(CoordinatorTest, FormsSoManyJobsAtOnceAndNoMore) {
-  for (size_t i = 0; i < Coordinator::kFormingJobsMax; ++i) join(a_, 0, 2, kLongMs, "job " + std::to_string(i));
+  for (size_t i = 0; i < Coordinator::kFormingJobsMax; ++i)
+    join(a_, 0, 2, kLongMs, "job " + std::to_string(i));
   EXPECT_TRUE(control_plane_.sent.empty());
   join(b_, 0, 2, kLongMs, "one too many");
   EXPECT_EQ(failure_of(b_).code(), StatusCode::ResourceExhausted);

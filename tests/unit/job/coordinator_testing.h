@@ -11,7 +11,8 @@
 
 namespace braid::testing {
 
-// A coordinator on node 'c' (id 1), and the other nodes 'a' (10), 'b' (20) and 'd' (40), all connected.
+// A coordinator on node 'c' (id 1), and the other nodes 'a' (10), 'b' (20) and 'd' (40), all
+// connected.
 class CoordinatorTest : public LoopTest {
  protected:
   static constexpr uint32_t kLongMs = 600'000;
@@ -36,10 +37,12 @@ class CoordinatorTest : public LoopTest {
   Status failure_of(const Peer& peer) const {
     const auto failures = sent_to<proto::JobFailed>(peer);
     EXPECT_EQ(failures.size(), 1u) << peer.name;
-    return failures.empty() ? Status::ok() : failure_status(failures.back()->code(), failures.back()->reason());
+    return failures.empty() ? Status::ok()
+                            : failure_status(failures.back()->code(), failures.back()->reason());
   }
 
-  // Two ranks on 'a', one on 'b': started, ready and running. Returns the job's key; nothing is left in `sent`.
+  // Two ranks on 'a', one on 'b': started, ready and running. Returns the job's key; nothing is
+  // left in `sent`.
   uint64_t run_job(const std::string& name = "train") {
     join(a_, 0, 3, kLongMs, name);
     join(a_, 1, 3, kLongMs, name);

@@ -13,9 +13,11 @@ class CoordinatorVerdictTest : public testing::CoordinatorTest {
   static constexpr uint64_t kStep = 5;
 
   void overdue(const Peer& from, uint64_t key) {
-    tell(from, make_operation_overdue({key, kTensor, kStep}, 2000, "job 'train': 'w' step 5, all-reduce"));
+    tell(from, make_operation_overdue({key, kTensor, kStep}, 2000,
+                                      "job 'train': 'w' step 5, all-reduce"));
   }
-  void report(const Peer& from, uint64_t key, const std::vector<uint32_t>& missing, const std::string& detail = "") {
+  void report(const Peer& from, uint64_t key, const std::vector<uint32_t>& missing,
+              const std::string& detail = "") {
     tell(from, make_operation_report({key, kTensor, kStep}, missing, detail));
   }
 };
@@ -60,7 +62,8 @@ TEST_F(CoordinatorVerdictTest, ALostNodeIsNamedWithItsRanks) {
   control_plane_.remove_peer(a_.id);
   coordinator_.on_peer_lost(a_, Status(StatusCode::Unavailable, "silent for 5000 ms"));
   EXPECT_EQ(failure_of(b_).code(), StatusCode::JobFailed);
-  EXPECT_EQ(failure_of(b_).message(), "job 'train': lost node 'a' with rank 0, 1: silent for 5000 ms");
+  EXPECT_EQ(failure_of(b_).message(),
+            "job 'train': lost node 'a' with rank 0, 1: silent for 5000 ms");
 }
 
 TEST_F(CoordinatorVerdictTest, ALostNodeFailsOnlyItsOwnJobs) {
@@ -99,7 +102,8 @@ TEST_F(CoordinatorVerdictTest, TheVerdictNamesRanksAndNodes) {
   const Status verdict = failure_of(a_);
   EXPECT_EQ(verdict.code(), StatusCode::DeadlineExceeded);
   EXPECT_EQ(verdict.message(),
-            "job 'train': 'w' step 5, all-reduce did not end within 2000 ms: not submitted by rank 1 on node 'a': "
+            "job 'train': 'w' step 5, all-reduce did not end within 2000 ms: not submitted by rank "
+            "1 on node 'a': "
             "rank 1 has last submitted 'w' step 4; not submitted by rank 2 on node 'b'");
   EXPECT_EQ(failure_of(b_).message(), verdict.message());
 }
@@ -111,7 +115,8 @@ TEST_F(CoordinatorVerdictTest, WhenAllHaveSubmittedItIsTheNetwork) {
   report(b_, key, {});
   run_until([this] { return !sent_to<proto::JobFailed>(a_).empty(); });
   EXPECT_EQ(failure_of(a_).message(),
-            "job 'train': 'w' step 5, all-reduce did not end within 2000 ms: all ranks have submitted it, but the network "
+            "job 'train': 'w' step 5, all-reduce did not end within 2000 ms: all ranks have "
+            "submitted it, but the network "
             "has not finished it");
 }
 
@@ -121,7 +126,8 @@ TEST_F(CoordinatorVerdictTest, ANodeThatDoesNotAnswerIsNamed) {
   report(a_, key, {});
   run_until([this] { return !sent_to<proto::JobFailed>(a_).empty(); });
   EXPECT_EQ(failure_of(a_).message(),
-            "job 'train': 'w' step 5, all-reduce did not end within 2000 ms: node 'b' (10.0.0.20) does not answer");
+            "job 'train': 'w' step 5, all-reduce did not end within 2000 ms: node 'b' (10.0.0.20) "
+            "does not answer");
 }
 
 TEST_F(CoordinatorVerdictTest, AnswersAboutAnotherOperationDoNotCount) {
@@ -134,7 +140,8 @@ TEST_F(CoordinatorVerdictTest, AnswersAboutAnotherOperationDoNotCount) {
   report(a_, key, {0});
   report(b_, key, {});
   run_until([this] { return !sent_to<proto::JobFailed>(a_).empty(); });
-  EXPECT_NE(failure_of(a_).message().find("not submitted by rank 0 on node 'a'"), std::string::npos);
+  EXPECT_NE(failure_of(a_).message().find("not submitted by rank 0 on node 'a'"),
+            std::string::npos);
 }
 
 TEST_F(CoordinatorVerdictTest, AFailureDuringAnInvestigationEndsTheJobOnce) {

@@ -12,8 +12,8 @@
 
 namespace braid::testing {
 
-// A control plane without a network: keeps what is sent to peers, and delivers what a node sends to itself on the loop's next
-// round, as the real one does.
+// A control plane without a network: keeps what is sent to peers, and delivers what a node sends to
+// itself on the loop's next round, as the real one does.
 class FakeControlPlane final : public ControlPlane {
  public:
   struct Sent {
@@ -61,7 +61,8 @@ class FakeControlPlane final : public ControlPlane {
       auto bytes = std::make_shared<flatbuffers::DetachedBuffer>(message.Release());
       loop_.defer([this, alive = is_alive_, bytes] {
         if (!*alive) return;
-        handler_->on_control_message(self_, *flatbuffers::GetRoot<proto::ControlMessage>(bytes->data()));
+        handler_->on_control_message(self_,
+                                     *flatbuffers::GetRoot<proto::ControlMessage>(bytes->data()));
       });
       return Status::ok();
     }

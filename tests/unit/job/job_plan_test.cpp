@@ -9,12 +9,15 @@ namespace braid {
 namespace {
 
 MemberNode node(NodeId id, std::vector<uint32_t> ranks) {
-  return {{id, "node-" + std::to_string(id), "10.0.0." + std::to_string(id), 7410}, std::move(ranks)};
+  return {{id, "node-" + std::to_string(id), "10.0.0." + std::to_string(id), 7410},
+          std::move(ranks)};
 }
 
-Result<JobPlan> parse(const std::vector<MemberNode>& nodes, uint32_t world_size, NodeId self, uint64_t key = 5) {
+Result<JobPlan> parse(const std::vector<MemberNode>& nodes, uint32_t world_size, NodeId self,
+                      uint64_t key = 5) {
   auto buffer = make_job_start("train", world_size, 3, key, nodes);
-  return parse_job_start(*proto::GetControlMessage(buffer.GetBufferPointer())->body_as_JobStart(), self);
+  return parse_job_start(*proto::GetControlMessage(buffer.GetBufferPointer())->body_as_JobStart(),
+                         self);
 }
 
 void expect_protocol_error(const Result<JobPlan>& plan, const std::string& text) {
@@ -64,7 +67,8 @@ TEST(JobPlanTest, ANodeAloneIsItsOwnNeighbour) {
 
 TEST(JobPlanTest, RefusesImpossibleSizes) {
   expect_protocol_error(parse({node(7, {0})}, 0, 7), "world size 0");
-  expect_protocol_error(parse({node(7, {0})}, Coordinator::kWorldSizeMax + 1, 7), "world size 65537");
+  expect_protocol_error(parse({node(7, {0})}, Coordinator::kWorldSizeMax + 1, 7),
+                        "world size 65537");
   expect_protocol_error(parse({node(7, {0})}, 1, 7, 0), "makes no sense");
 }
 
@@ -73,7 +77,8 @@ TEST(JobPlanTest, RefusesARankThatIsTooHigh) {
 }
 
 TEST(JobPlanTest, RefusesARankThatIsThereTwice) {
-  expect_protocol_error(parse({node(7, {0, 1}), node(8, {1})}, 3, 7), "rank 1 of 3 to node 'node-8'");
+  expect_protocol_error(parse({node(7, {0, 1}), node(8, {1})}, 3, 7),
+                        "rank 1 of 3 to node 'node-8'");
   expect_protocol_error(parse({node(7, {0, 0})}, 2, 7), "rank 0 of 2 to node 'node-7'");
 }
 
@@ -86,7 +91,8 @@ TEST(JobPlanTest, RefusesANodeWithoutRanks) {
 }
 
 TEST(JobPlanTest, RefusesANodeThatIsThereTwice) {
-  expect_protocol_error(parse({node(7, {0}), node(7, {1})}, 2, 7), "node 'node-7' is in the ring twice");
+  expect_protocol_error(parse({node(7, {0}), node(7, {1})}, 2, 7),
+                        "node 'node-7' is in the ring twice");
 }
 
 TEST(JobPlanTest, RefusesRanksThatAreOutOfOrder) {

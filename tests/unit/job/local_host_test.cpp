@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "job/local_host.h"
 
+#include <array>
+
 #include <gtest/gtest.h>
 #include <unistd.h>
-
-#include <array>
 
 namespace braid {
 namespace {

@@ -16,8 +16,9 @@
 
 namespace braid::testing {
 
-// The job layer of one node, 'here' (id 1), with a real client socket and real engines; trainers are the test's. Of the other
-// nodes there is only what the test says in their name: 'b' (id 20, 10.0.0.20) is connected.
+// The job layer of one node, 'here' (id 1), with a real client socket and real engines; trainers
+// are the test's. Of the other nodes there is only what the test says in their name: 'b' (id
+// 20, 10.0.0.20) is connected.
 class JobManagerTest : public LoopTest {
  protected:
   static constexpr const char* kThisNode = "127.0.0.1";
@@ -32,12 +33,14 @@ class JobManagerTest : public LoopTest {
 
   // `world_size` trainers of this node open one job and register tensor 0, 'w', of `count` floats.
   void open_job(uint32_t world_size, uint64_t count = 4);
-  // The next round of messages from `from` to this node.
-  void hear(const Peer& from, ControlBuffer message) { manager_->on_control_message(from, as_message(message)); }
+  // A message from another node.
+  void hear(const Peer& from, ControlBuffer message) {
+    manager_->on_control_message(from, as_message(message));
+  }
 
   const Peer self_{1, "here", "10.0.0.1", 7410};
   const Peer b_{20, "b", "10.0.0.20", 7410};
-  const std::shared_ptr<TemporaryDirectory> directory_;
+  const TemporaryDirectory directory_;
   SystemClock clock_;
   JobCounters counters_;
   FakeControlPlane control_plane_{*loop_, self_};

@@ -8,7 +8,8 @@ using testing::all_reduce;
 
 class OperationTableDeadlineTest : public testing::OperationTableTest {
  protected:
-  Status submit_until(uint32_t local_rank, uint64_t step, uint64_t deadline_ns, uint32_t timeout_ms) {
+  Status submit_until(uint32_t local_rank, uint64_t step, uint64_t deadline_ns,
+                      uint32_t timeout_ms) {
     Submission one = submission(local_rank, step, all_reduce(10));
     one.deadline_ns = deadline_ns;
     one.timeout_ms = timeout_ms;
@@ -24,7 +25,8 @@ TEST_F(OperationTableDeadlineTest, AMissedDeadlineIsReportedOnceWithTheOperation
   ASSERT_TRUE(overdue.has_value());
   EXPECT_EQ(overdue->key, key(3));
   EXPECT_EQ(overdue->timeout_ms, 7u);
-  EXPECT_EQ(overdue->description, "job 'train': 'layer.weight' step 3, all-reduce (sum) of float32 × 10");
+  EXPECT_EQ(overdue->description,
+            "job 'train': 'layer.weight' step 3, all-reduce (sum) of float32 × 10");
   EXPECT_FALSE(table_->take_overdue(2000).has_value());
 }
 
@@ -55,7 +57,8 @@ TEST_F(OperationTableDeadlineTest, WhatIsDoneIsNeverLate) {
 TEST_F(OperationTableDeadlineTest, OfManyTheEarliestIsReportedFirst) {
   make({{0, 1}}, 0);
   const uint64_t deadlines[] = {900, 500, 700, 300, 800, 400, 600};
-  for (uint64_t step = 0; step < 7; ++step) ASSERT_TRUE(submit_until(0, step, deadlines[step], 1).is_ok());
+  for (uint64_t step = 0; step < 7; ++step)
+    ASSERT_TRUE(submit_until(0, step, deadlines[step], 1).is_ok());
   std::vector<uint64_t> steps;
   while (const auto overdue = table_->take_overdue(1000)) steps.push_back(overdue->key.step);
   EXPECT_EQ(steps, (std::vector<uint64_t>{3, 5, 1, 6, 2, 4, 0}));

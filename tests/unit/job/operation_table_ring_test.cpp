@@ -50,7 +50,8 @@ TEST_F(OperationTableRingTest, ASuccessorMayBeReadyWhileRanksGatherHere) {
 }
 
 constexpr const char* kMismatch =
-    "job 'train': ranks disagree about 'layer.weight' step 1: rank 2 says all-reduce (sum) of float32 × 10, rank 0 says "
+    "job 'train': ranks disagree about 'layer.weight' step 1: rank 2 says all-reduce (sum) of "
+    "float32 × 10, rank 0 says "
     "all-reduce (sum) of float32 × 20";
 
 TEST_F(OperationTableRingTest, ALateSuccessorThatDisagreesIsNamed) {
@@ -102,7 +103,8 @@ TEST_F(OperationTableRingTest, ARankThatLeavesWhileTheSuccessorIsReadyIsNamed) {
   const Status left = table_->on_rank_left(1);
   EXPECT_EQ(left.code(), StatusCode::JobFailed);
   EXPECT_EQ(left.message(),
-            "job 'train': rank 5 left the job, but the next node has submitted another operation: all-reduce (sum) of "
+            "job 'train': rank 5 left the job, but the next node has submitted another operation: "
+            "all-reduce (sum) of "
             "float32 × 10");
 }
 

@@ -19,13 +19,15 @@ TEST_F(OperationTableTest, StartsWhenAllLocalRanksHaveSubmitted) {
   EXPECT_TRUE(actions_.log.empty());
   EXPECT_EQ(table_->pending(), 1u);
   ASSERT_TRUE(submit(1, 0, all_reduce(10)).is_ok());
-  EXPECT_EQ(actions_.log, (std::vector<std::string>{"start"}));  // alone: nobody to be ready for, or to wait for
+  EXPECT_EQ(actions_.log,
+            (std::vector<std::string>{"start"}));  // alone: nobody to be ready for, or to wait for
   const Operation& operation = actions_.started[0];
   EXPECT_EQ(operation.key, key(0));
   EXPECT_EQ(operation.collective, Collective::AllReduce);
   EXPECT_EQ(operation.count, 10u);
   ASSERT_EQ(operation.inputs.size(), 3u);
-  for (uint32_t i = 0; i < 3; ++i) EXPECT_TRUE(input_is(operation, i, i)) << i;  // by rank, not by time
+  for (uint32_t i = 0; i < 3; ++i)
+    EXPECT_TRUE(input_is(operation, i, i)) << i;  // by rank, not by time
   EXPECT_EQ(operation.memory, memory_);
 }
 
@@ -39,7 +41,8 @@ TEST_F(OperationTableTest, EveryLocalRankIsToldItsOwnTicket) {
     EXPECT_EQ(memory_->data() + actions_.published[i].offset, actions_.started[0].result);
     EXPECT_EQ(actions_.published[i].bytes, 40u);
   }
-  EXPECT_EQ(actions_.counted, (std::vector<std::pair<Collective, uint64_t>>{{Collective::AllReduce, 40}}));
+  EXPECT_EQ(actions_.counted,
+            (std::vector<std::pair<Collective, uint64_t>>{{Collective::AllReduce, 40}}));
 }
 
 TEST_F(OperationTableTest, CountsWhatWasDone) {
@@ -62,7 +65,8 @@ TEST_F(OperationTableTest, LocalRanksThatDisagreeAreNamed) {
   const Status mismatch = submit(0, 2, all_reduce(10, DataType::Float16));
   EXPECT_EQ(mismatch.code(), StatusCode::Mismatch);
   EXPECT_EQ(mismatch.message(),
-            "job 'train': ranks disagree about 'layer.weight' step 2: rank 7 says all-reduce (sum) of float32 × 10, "
+            "job 'train': ranks disagree about 'layer.weight' step 2: rank 7 says all-reduce (sum) "
+            "of float32 × 10, "
             "rank 4 says all-reduce (sum) of float16 × 10");
   EXPECT_TRUE(actions_.log.empty());
 }
@@ -92,8 +96,8 @@ TEST_F(OperationTableTest, NoRankSubmitsTwice) {
   EXPECT_EQ(twice.message(), "job 'train': rank 5 submitted 'layer.weight' step 2 twice");
 }
 
-// In whatever order the engine retires it and the ranks give it back, the extent is freed at the end and once (ResultMemory
-// takes a second time for a bug).
+// In whatever order the engine retires it and the ranks give it back, the extent is freed at the
+// end and once (ResultMemory takes a second time for a bug).
 TEST_F(OperationTableTest, ARetiredAndReleasedResultIsFreedOnceInEveryOrder) {
   std::vector<int> order = {0, 1, 2};  // 2: retired; else: released by that local rank
   do {
@@ -132,7 +136,8 @@ TEST_F(OperationTableTest, AResultThatIsNotDoneCannotBeGivenBack) {
   const Status early = table_->release(0, key(1));
   EXPECT_EQ(early.code(), StatusCode::Protocol);
   EXPECT_EQ(early.message(),
-            "job 'train': rank 0 gave back the result of 'layer.weight' step 1, all-reduce (sum) of float32 × 10 before it "
+            "job 'train': rank 0 gave back the result of 'layer.weight' step 1, all-reduce (sum) "
+            "of float32 × 10 before it "
             "was done");
 }
 
@@ -157,8 +162,9 @@ TEST_F(OperationTableTest, WithoutRoomForTheResultTheOperationIsNamed) {
   make({{0}}, 0, 4096);
   const Status full = submit(0, 3, all_reduce(10'000));
   EXPECT_EQ(full.code(), StatusCode::ResourceExhausted);
-  EXPECT_TRUE(full.message().starts_with("job 'train': no room for the result of 'layer.weight' step 3, all-reduce (sum) of "
-                                         "float32 × 10000: 40000 bytes do not fit"))
+  EXPECT_TRUE(full.message().starts_with(
+      "job 'train': no room for the result of 'layer.weight' step 3, all-reduce (sum) of "
+      "float32 × 10000: 40000 bytes do not fit"))
       << full.message();
   EXPECT_TRUE(actions_.log.empty());
 }
@@ -214,7 +220,8 @@ TEST_F(OperationTableTest, ABroadcastFindsItsRootsNodeAndInput) {
   struct Root {
     uint32_t rank, node, input;
   };
-  for (const Root& root : {Root{0, 0, 0}, Root{4, 0, 1}, Root{1, 1, 0}, Root{2, 2, 0}, Root{3, 2, 1}, Root{5, 2, 2}}) {
+  for (const Root& root :
+       {Root{0, 0, 0}, Root{4, 0, 1}, Root{1, 1, 0}, Root{2, 2, 0}, Root{3, 2, 1}, Root{5, 2, 2}}) {
     make(ring, 1);
     actions_ = {};
     ASSERT_TRUE(submit(0, 1, signature_of(Collective::Broadcast, 10, root.rank)).is_ok());
@@ -256,7 +263,8 @@ TEST_F(OperationTableTest, ARankThatLeavesWithoutSubmittingIsNamed) {
   const Status left = table_->on_rank_left(1);
   EXPECT_EQ(left.code(), StatusCode::JobFailed);
   EXPECT_EQ(left.message(),
-            "job 'train': rank 1 left the job without submitting 'layer.weight' step 1, all-reduce (sum) of float32 × 10");
+            "job 'train': rank 1 left the job without submitting 'layer.weight' step 1, all-reduce "
+            "(sum) of float32 × 10");
 }
 
 TEST_F(OperationTableTest, ASubmissionAfterARankHasLeftNamesIt) {
@@ -264,7 +272,8 @@ TEST_F(OperationTableTest, ASubmissionAfterARankHasLeftNamesIt) {
   ASSERT_TRUE(table_->on_rank_left(1).is_ok());
   const Status left = submit(0, 1, all_reduce(10));
   EXPECT_EQ(left.code(), StatusCode::JobFailed);
-  EXPECT_TRUE(left.message().starts_with("job 'train': rank 1 left the job without submitting")) << left.message();
+  EXPECT_TRUE(left.message().starts_with("job 'train': rank 1 left the job without submitting"))
+      << left.message();
 }
 
 }  // namespace

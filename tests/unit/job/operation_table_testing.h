@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <gtest/gtest.h>
-
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include <gtest/gtest.h>
 
 #include "job/operation_table.h"
 
@@ -36,10 +36,13 @@ struct RecordingActions final : OperationTableActions {
     ready.emplace_back(key, signature);
     return Status::ok();
   }
-  void publish(uint32_t local_rank, uint64_t ticket, uint64_t result_offset, uint64_t result_bytes) override {
+  void publish(uint32_t local_rank, uint64_t ticket, uint64_t result_offset,
+               uint64_t result_bytes) override {
     published.push_back({local_rank, ticket, result_offset, result_bytes});
   }
-  void count(Collective collective, uint64_t result_bytes) override { counted.emplace_back(collective, result_bytes); }
+  void count(Collective collective, uint64_t result_bytes) override {
+    counted.emplace_back(collective, result_bytes);
+  }
 
   std::vector<std::string> log;  // start, ready, go
   std::vector<Operation> started;
@@ -50,7 +53,8 @@ struct RecordingActions final : OperationTableActions {
   Status refuse_start;
 };
 
-inline Signature all_reduce(uint64_t count, DataType dtype = DataType::Float32, Reduction reduction = Reduction::Sum) {
+inline Signature all_reduce(uint64_t count, DataType dtype = DataType::Float32,
+                            Reduction reduction = Reduction::Sum) {
   Signature signature;
   signature.count = count;
   signature.dtype = dtype;
@@ -73,7 +77,8 @@ class OperationTableTest : public ::testing::Test {
   static constexpr uint64_t kTensor = 1000;
 
   // `ranks_of_node`: the ring, ranks given out in ring order; this node is `self`.
-  void make(std::vector<std::vector<uint32_t>> ranks_of_node, uint32_t self, uint64_t memory_bytes = 1 << 20) {
+  void make(std::vector<std::vector<uint32_t>> ranks_of_node, uint32_t self,
+            uint64_t memory_bytes = 1 << 20) {
     auto ring = std::make_shared<Ring>();
     ring->nodes = static_cast<uint32_t>(ranks_of_node.size());
     ring->self = self;
@@ -90,7 +95,8 @@ class OperationTableTest : public ::testing::Test {
     auto memory = ResultMemory::create("train", memory_bytes, {});
     ASSERT_TRUE(memory.is_ok());
     memory_ = *memory;
-    table_ = std::make_unique<OperationTable>("train", kJob, ring, ranks_of_node[self], memory_, actions_);
+    table_ = std::make_unique<OperationTable>("train", kJob, ring, ranks_of_node[self], memory_,
+                                              actions_);
   }
 
   static OperationKey key(uint64_t step, uint64_t tensor = kTensor) { return {kJob, tensor, step}; }
@@ -127,7 +133,8 @@ class OperationTableTest : public ::testing::Test {
   }
 
   alignas(64) uint8_t inputs_[64 * 8] = {};
-  const std::shared_ptr<const std::string> name_ = std::make_shared<const std::string>("layer.weight");
+  const std::shared_ptr<const std::string> name_ =
+      std::make_shared<const std::string>("layer.weight");
   RecordingActions actions_;
   std::shared_ptr<ResultMemory> memory_;
   std::unique_ptr<OperationTable> table_;

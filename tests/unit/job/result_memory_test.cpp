@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "job/result_memory.h"
 
-#include <gtest/gtest.h>
-
 #include <algorithm>
+
+#include <gtest/gtest.h>
 
 namespace braid {
 namespace {
@@ -23,7 +23,8 @@ TEST(ResultMemoryTest, ExtentsDoNotOverlapAndCanBeWritten) {
   ASSERT_TRUE(second.is_ok());
   std::fill_n(memory->data() + *first, 1000, uint8_t{1});
   std::fill_n(memory->data() + *second, 1000, uint8_t{2});
-  EXPECT_TRUE(std::all_of(memory->data() + *first, memory->data() + *first + 1000, [](uint8_t b) { return b == 1; }));
+  EXPECT_TRUE(std::all_of(memory->data() + *first, memory->data() + *first + 1000,
+                          [](uint8_t b) { return b == 1; }));
   EXPECT_EQ(*second % 64, 0u);
 }
 
@@ -46,7 +47,8 @@ TEST(ResultMemoryTest, ExhaustionSaysHowMuchIsInUseAndWhatToDo) {
   ASSERT_FALSE(refused.is_ok());
   EXPECT_EQ(refused.status().code(), StatusCode::ResourceExhausted);
   EXPECT_EQ(refused.status().message(),
-            "8000 bytes do not fit: 4096 of 8192 bytes of results are in use; release results sooner or raise "
+            "8000 bytes do not fit: 4096 of 8192 bytes of results are in use; release results "
+            "sooner or raise "
             "collective.result_bytes_max");
   memory->free(*first);
   EXPECT_TRUE(memory->allocate(8000).is_ok());

@@ -19,8 +19,8 @@ Result<uint32_t> add(TensorTable& table, const std::vector<Description>& descrip
   flatbuffers::FlatBufferBuilder builder;
   std::vector<flatbuffers::Offset<proto::TensorDescription>> offsets;
   for (const Description& one : descriptions) {
-    offsets.push_back(
-        proto::CreateTensorDescriptionDirect(builder, one.name.c_str(), one.dtype, one.count, 3, one.dynamic));
+    offsets.push_back(proto::CreateTensorDescriptionDirect(builder, one.name.c_str(), one.dtype,
+                                                           one.count, 3, one.dynamic));
   }
   builder.Finish(proto::CreateRegisterTensorsDirect(builder, &offsets));
   return table.add(*flatbuffers::GetRoot<proto::RegisterTensors>(builder.GetBufferPointer()));

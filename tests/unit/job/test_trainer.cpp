@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "job/test_trainer.h"
 
+#include <cstring>
+
 #include <gtest/gtest.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-
-#include <cstring>
 
 #include "ipc/frame_writer.h"
 #include "proto/version.h"
@@ -16,7 +16,8 @@ namespace {
 
 template <typename Table>
 void finish(flatbuffers::FlatBufferBuilder& builder, flatbuffers::Offset<Table> body) {
-  builder.Finish(proto::CreateClientMessage(builder, proto::ClientBodyTraits<Table>::enum_value, body.Union()));
+  builder.Finish(proto::CreateClientMessage(builder, proto::ClientBodyTraits<Table>::enum_value,
+                                            body.Union()));
 }
 
 Segment make_segment(uint64_t bytes) {
@@ -39,27 +40,30 @@ TestTrainer::TestTrainer(const std::string& socket_path)
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   std::strncpy(address.sun_path, socket_path.c_str(), sizeof(address.sun_path) - 1);
-  EXPECT_EQ(::connect(socket_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)), 0);
+  EXPECT_EQ(::connect(socket_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)),
+            0);
   flatbuffers::FlatBufferBuilder builder;
   finish(builder, proto::CreateHelloDirect(builder, proto::kClientProtocolVersion, "0", "test"));
   send(builder);
 }
 
-void TestTrainer::open(const std::string& job, uint32_t rank, uint32_t world_size, const std::string& master,
-                       uint32_t timeout_ms) {
+void TestTrainer::open(const std::string& job, uint32_t rank, uint32_t world_size,
+                       const std::string& master, uint32_t timeout_ms) {
   flatbuffers::FlatBufferBuilder builder;
-  finish(builder, proto::CreateOpenJobDirect(builder, job.c_str(), rank, world_size, master.c_str(), timeout_ms,
-                                             kArenaBytes, kRingCapacity, kRingCapacity));
+  finish(builder,
+         proto::CreateOpenJobDirect(builder, job.c_str(), rank, world_size, master.c_str(),
+                                    timeout_ms, kArenaBytes, kRingCapacity, kRingCapacity));
   const int fds[] = {arena_.fd(), rings_.fd(), submit_wake_.get(), done_wake_.get()};
   send(builder, fds);
 }
 
-void TestTrainer::register_tensors(const std::vector<std::pair<std::string, uint64_t>>& tensors, DataType dtype) {
+void TestTrainer::register_tensors(const std::vector<std::pair<std::string, uint64_t>>& tensors,
+                                   DataType dtype) {
   flatbuffers::FlatBufferBuilder builder;
   std::vector<flatbuffers::Offset<proto::TensorDescription>> descriptions;
   for (const auto& [name, count] : tensors) {
-    descriptions.push_back(
-        proto::CreateTensorDescriptionDirect(builder, name.c_str(), static_cast<uint8_t>(dtype), count));
+    descriptions.push_back(proto::CreateTensorDescriptionDirect(
+        builder, name.c_str(), static_cast<uint8_t>(dtype), count));
   }
   finish(builder, proto::CreateRegisterTensorsDirect(builder, &descriptions));
   send(builder);

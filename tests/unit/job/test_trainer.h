@@ -17,8 +17,8 @@
 
 namespace braid::testing {
 
-// A trainer as the daemon sees one: a socket, an arena, two rings. Unlike libbraid it says whatever the test wants, also what
-// makes no sense. Never blocks: call poll() while the loop runs.
+// A trainer as the daemon sees one: a socket, an arena, two rings. Unlike libbraid it says whatever
+// the test wants, also what makes no sense. Never blocks: call poll() while the loop runs.
 class TestTrainer {
  public:
   static constexpr uint64_t kArenaBytes = 1 << 20;
@@ -28,7 +28,8 @@ class TestTrainer {
 
   void open(const std::string& job, uint32_t rank, uint32_t world_size, const std::string& master,
             uint32_t timeout_ms = 60'000);
-  void register_tensors(const std::vector<std::pair<std::string, uint64_t>>& tensors, DataType dtype = DataType::Float32);
+  void register_tensors(const std::vector<std::pair<std::string, uint64_t>>& tensors,
+                        DataType dtype = DataType::Float32);
   void leave();
   void hang_up() { socket_.reset(); }
 
@@ -41,8 +42,8 @@ class TestTrainer {
   void poll();
 
   float* floats(uint64_t offset = 0) { return reinterpret_cast<float*>(arena_.data() + offset); }
-  const float* result(const proto::DoneEntry& done) const {
-    return reinterpret_cast<const float*>(results_.data() + done.result_offset);
+  const float* result(const proto::DoneEntry& entry) const {
+    return reinterpret_cast<const float*>(results_.data() + entry.result_offset);
   }
 
   bool is_open = false;

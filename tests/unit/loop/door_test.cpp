@@ -77,7 +77,8 @@ TEST_F(DoorTest, AHandlerMaySendToItsOwnDoor) {
 
 TEST_F(DoorTest, CarriesWhatCannotBeCopied) {
   int got = 0;
-  Door<std::unique_ptr<int>> door(*loop_, 1, [&](std::unique_ptr<int>& message) { got = *message; });
+  Door<std::unique_ptr<int>> door(*loop_, 1,
+                                  [&](std::unique_ptr<int>& message) { got = *message; });
   ASSERT_TRUE(door.send(std::make_unique<int>(7)));
   run_until([&] { return got == 7; });
 }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "loop/loop.h"
 
-#include <fcntl.h>
-#include <sys/resource.h>
-
 #include <atomic>
 #include <thread>
 #include <vector>
+
+#include <fcntl.h>
+#include <sys/resource.h>
 
 #include "base/fd.h"
 #include "loop_testing.h"
@@ -118,9 +118,7 @@ using LoopDeathTest = LoopTest;
 TEST_F(LoopDeathTest, DeferringFromAnotherThreadIsABug) {
   EXPECT_DEATH(
       {
-        loop_->defer([&] {
-          std::thread([&] { loop_->defer([] {}); }).join();
-        });
+        loop_->defer([&] { std::thread([&] { loop_->defer([] {}); }).join(); });
         loop_->run();
       },
       "called outside the loop's thread");

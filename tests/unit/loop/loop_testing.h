@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <gtest/gtest.h>
-
 #include <functional>
 #include <memory>
+
+#include <gtest/gtest.h>
 
 #include "loop/loop.h"
 #include "loop/timer.h"

@@ -34,8 +34,7 @@ TEST_F(ResolverTest, NamesTheHostThatIsNone) {
   Resolver resolver(*loop_);
   Status status;
   const Status begun = resolver.resolve(
-      host, 1,
-      [&](const Result<std::vector<SocketAddress>>& found) { status = found.status(); });
+      host, 1, [&](const Result<std::vector<SocketAddress>>& found) { status = found.status(); });
   if (begun.is_ok()) {
     run_until([&] { return !status.is_ok(); });
   } else {

@@ -163,7 +163,7 @@ TEST(Transport, APeerThatDoesNotAnswerIsNamedWithinTheDeadline) {
   EXPECT_THAT(status.message(), HasSubstr("'node2' (127.0.0.1) on rail lo"));
   EXPECT_EQ(nodes.a->link_to(*nodes.b), nullptr);
   nodes.b->control.is_silent = false;
-  EXPECT_TRUE(nodes.open());  // nothing is left of the first attempt
+  EXPECT_TRUE(nodes.open_eventually());  // nothing is left of the first attempt
 }
 
 TEST(Transport, ALostPeerSettlesEverythingAsNotAcknowledged) {

@@ -130,6 +130,13 @@ Status TwoNodes::open(FakeNode& from, FakeNode& to) {
   return *outcome;
 }
 
+bool TwoNodes::open_eventually() {
+  for (int attempt = 0; attempt < 50; ++attempt) {
+    if (open().is_ok()) return true;
+  }
+  return false;
+}
+
 std::vector<FlowStatus> TwoNodes::flows(FakeNode& node) {
   std::optional<std::vector<FlowStatus>> answer;
   node.transport().query_flows([&](std::vector<FlowStatus> listed) { answer = std::move(listed); });

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Clusters that the tests of one file share. One whose daemon died is replaced for the next test."""
+
+from collections.abc import Callable, Iterator
+
+import pytest
+from braid_build import IS_BUILT
+from cluster_tool import REFUSED
+from real_cluster import Cluster
+
+
+@pytest.fixture(scope="module")
+def _clusters() -> Iterator[dict[tuple, Cluster]]:
+    made: dict[tuple, Cluster] = {}
+    yield made
+    for cluster in made.values():
+        cluster.stop()
+
+
+@pytest.fixture
+def cluster_of(_clusters) -> Iterator[Callable[..., Cluster]]:
+    """cluster_of(nodes, *settings): a running cluster with these daemons."""
+    used: list[Cluster] = []
+
+    def get(nodes: int, *settings: str) -> Cluster:
+        key = (nodes, settings)
+        cluster = _clusters.get(key)
+        if cluster is None or not all(node.is_alive() for node in cluster.nodes):
+            if cluster is not None:
+                cluster.stop()
+            for other in list(_clusters):  # one at a time: the machine is small
+                _clusters.pop(other).stop()
+            cluster = _clusters[key] = Cluster(nodes, settings)
+        used.append(cluster)
+        return cluster
+
+    yield get
+    for cluster in used:
+        for trainer in cluster.trainers:
+            if trainer.process.poll() is None:
+                trainer.kill()
+        cluster.trainers.clear()
+
+
+def pytest_report_header() -> str:
+    return f"braid: {REFUSED or 'namespaces are allowed'}, {'built' if IS_BUILT else 'not built'}"

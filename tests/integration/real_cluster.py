@@ -1,0 +1,293 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A cluster of real daemons that stays up while a test starts trainers on it."""
+
+import itertools
+import json
+import os
+import pathlib
+import re
+import select
+import signal
+import subprocess
+import tempfile
+import time
+
+import pytest
+from braid_build import (
+    BRAIDD,
+    IS_BUILT,
+    PATIENCE_S,
+    SLACK,
+    braidctl,
+    python,
+    trainer_environment,
+)
+from cluster_tool import CLUSTER, REFUSED
+
+TRAINER = str(pathlib.Path(__file__).resolve().parent / "trainer.py")
+KILL_SEEN_S = 2.0 * SLACK  # the contract says 2 s
+
+needs_daemons = pytest.mark.skipif(
+    REFUSED is not None or not IS_BUILT, reason=REFUSED or "braidd is not built (BRAID_BUILD)"
+)
+_job_numbers = itertools.count(1)
+
+
+class Trainer:
+    """One rank that runs lines of trainer.py's language."""
+
+    def __init__(self, node: "Node", rank: int, argv: list[str], environment: dict[str, str]):
+        self.node, self.rank = node, rank
+        self._out = tempfile.TemporaryFile("w+", errors="replace")
+        self.process = subprocess.Popen(
+            node.enter(argv),
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=self._out,
+            stderr=subprocess.STDOUT,
+        )
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    def output(self) -> str:
+        # pread: the position of the file is shared with the process that writes it.
+        size = os.fstat(self._out.fileno()).st_size
+        return os.pread(self._out.fileno(), size, 0).decode(errors="replace")
+
+    def wait_for(self, text: str) -> None:
+        until(lambda: text in self.output() or self.process.poll() is not None, f"'{text}'")
+        assert text in self.output(), f"rank {self.rank} ended early:\n{self.output()}"
+
+    def results(self) -> list[dict]:
+        """What it has reported; call it when the trainer has ended, or said what you wait for."""
+        return [json.loads(line) for line in re.findall(r"^RESULT (.*)$", self.output(), re.M)]
+
+    def end(self) -> int:
+        try:
+            return self.process.wait(PATIENCE_S)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+            raise AssertionError(f"rank {self.rank} hangs:\n{self.output()}") from None
+
+    def result(self) -> dict:
+        """The report of a trainer that ended well."""
+        assert self.end() == 0, f"rank {self.rank}:\n{self.output()}"
+        return self.results()[-1]
+
+    def error(self) -> dict:
+        """The braid error that ended it: `error`, `text`, `at`."""
+        assert self.end() == 3, f"rank {self.rank} did not end with an error:\n{self.output()}"
+        return self.results()[-1]
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait()
+
+
+class Node:
+    """One node of the cluster: its daemon can be looked at, stopped, killed and started again."""
+
+    def __init__(self, fields: dict):
+        self.name, self.address, self.socket = fields["name"], fields["address"], fields["socket"]
+        self.namespace, self.interface = fields["namespace"], fields["interface"]
+        self.log_path = pathlib.Path(fields["log"])
+        self.daemon_pid: int = fields["daemon_pid"]
+        self.daemon_command: list[str] = fields["daemon_command"]
+        self._restarted: subprocess.Popen | None = None
+
+    def enter(self, argv: list[str]) -> list[str]:
+        return ["ip", "netns", "exec", self.namespace, *argv]
+
+    def run(self, *argv: str) -> str:
+        done = subprocess.run(
+            self.enter(list(argv)), capture_output=True, text=True, timeout=PATIENCE_S, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def status(self) -> dict:
+        done = braidctl(self.socket, "status", "--json")
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    def counter(self, name: str) -> int:
+        return self.status()["counters"][name]
+
+    def log(self) -> str:
+        return self.log_path.read_text(errors="replace")
+
+    def is_alive(self) -> bool:
+        try:
+            stat = pathlib.Path(f"/proc/{self.daemon_pid}/stat").read_text()
+        except OSError:
+            return False
+        return stat.rpartition(")")[2].split()[0] != "Z"
+
+    def signal(self, number: int) -> None:
+        os.kill(self.daemon_pid, number)
+
+    def restart(self) -> None:
+        """Starts a killed daemon again, as it was started first."""
+        self.stop_restarted()
+        with open(self.log_path, "ab") as log:
+            self._restarted = subprocess.Popen(
+                self.daemon_command, stdin=subprocess.DEVNULL, stdout=log, stderr=log
+            )
+        self.daemon_pid = self._restarted.pid
+        until(lambda: braidctl(self.socket, "status").returncode == 0, f"{self.name} serves again")
+
+    def stop_restarted(self) -> None:
+        if self._restarted is not None and self._restarted.poll() is None:
+            self._restarted.send_signal(signal.SIGCONT)
+            self._restarted.terminate()
+            try:
+                self._restarted.wait(PATIENCE_S)
+            except subprocess.TimeoutExpired:
+                self._restarted.kill()
+                self._restarted.wait()
+
+    def footprint(self) -> dict[str, int]:
+        """What a job that is over must not leave in the daemon."""
+        maps = pathlib.Path(f"/proc/{self.daemon_pid}/maps").read_text()
+        return {
+            "descriptors": len(os.listdir(f"/proc/{self.daemon_pid}/fd")),
+            "memfd mappings": maps.count("/memfd:"),
+        }
+
+    def rss_bytes(self) -> int:
+        status = pathlib.Path(f"/proc/{self.daemon_pid}/status").read_text()
+        return int(re.search(r"VmRSS:\s+(\d+) kB", status).group(1)) << 10
+
+
+class Cluster:
+    """`with Cluster(nodes=3, settings=["log.level=debug"]) as cluster: …`"""
+
+    def __init__(self, nodes: int, settings: tuple | list = (), daemon: str = BRAIDD):
+        argv = [CLUSTER, "--nodes", str(nodes), "--daemon", daemon, "--timeout", "1500"]
+        for setting in settings:
+            argv += ["--set", setting]
+        argv += ["--", "sh", "-c", "echo $BRAID_CLUSTER_DIR; exec sleep 1500"]
+        self._errors = tempfile.TemporaryFile("w+", errors="replace")
+        self.tool = subprocess.Popen(
+            argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=self._errors, text=True
+        )
+        self.trainers: list[Trainer] = []
+        readable, _, _ = select.select([self.tool.stdout], [], [], PATIENCE_S)
+        line = self.tool.stdout.readline() if readable else ""
+        if not line.startswith("["):
+            self.stop()
+            raise AssertionError(f"the cluster did not start:\n{self.said()}")
+        self.directory = pathlib.Path(line.split(maxsplit=1)[1].strip())
+        state = json.loads((self.directory / "cluster.json").read_text())
+        self.id = state["id"]
+        self.nodes = [Node(fields) for fields in state["nodes"]]
+
+    def said(self) -> str:
+        self._errors.seek(0)
+        return self._errors.read()
+
+    def start(
+        self,
+        source: str,
+        *,
+        nodes: list[int] | None = None,
+        argument=None,
+        job: str | None = None,
+        prefix: list[str] | None = None,
+        environment: dict[str, str] | None = None,
+        **differing: dict[int, str],
+    ) -> list[Trainer]:
+        """One rank on each of `nodes` (indices; default: one per node), running `source`.
+
+        `differing` gives single ranks another environment: RANK={1: "0"}.
+        """
+        placed = list(range(len(self.nodes))) if nodes is None else nodes
+        common = {
+            **os.environ,
+            **trainer_environment(),
+            "WORLD_SIZE": str(len(placed)),
+            "MASTER_ADDR": self.nodes[placed[0]].address,
+            "BRAID_JOB": job or f"job-{next(_job_numbers)}",
+            **(environment or {}),
+        }
+        started = []
+        for rank, index in enumerate(placed):
+            node = self.nodes[index]
+            own = {**common, "RANK": str(rank), "BRAID_SOCKET": node.socket}
+            own |= {name: values[rank] for name, values in differing.items() if rank in values}
+            argv = [*(prefix or []), *python(), TRAINER, source, json.dumps(argument)]
+            started.append(Trainer(node, rank, argv, own))
+        self.trainers += started
+        return started
+
+    def expect_healthy(self, nodes: list[int] | None = None) -> None:
+        """Every daemon lives and the next job works, whatever happened before."""
+        for node in self.nodes:
+            assert node.is_alive(), f"braidd of {node.name} is dead:\n{node.log()[-4000:]}"
+        for trainer in self.start(SHORT_JOB, nodes=nodes):
+            assert trainer.result()["good"]
+
+    def settled_footprints(self) -> list[dict[str, int]]:
+        """Footprints once no job is left (daemons learn of the end a moment after trainers)."""
+        until(lambda: all(not node.status()["jobs"] for node in self.nodes), "all jobs are gone")
+        until(lambda: all(connections_of(node) <= 1 for node in self.nodes), "clients are gone")
+        return [node.footprint() for node in self.nodes]
+
+    def expect_footprints(self, before: list[dict[str, int]]) -> None:
+        deadline = time.monotonic() + 10 * SLACK
+        while (now := self.settled_footprints()) != before and time.monotonic() < deadline:
+            # Fewer is no leak: flows that died are re-opened a little later.
+            if all(n[key] <= b[key] for n, b in zip(now, before, strict=True) for key in b):
+                return
+            time.sleep(0.1)
+        left = [n[key] <= b[key] for n, b in zip(now, before, strict=True) for key in b]
+        assert all(left), f"before {before}, now {now}"
+
+    def wait_until_gone(self, node: Node) -> None:
+        until(lambda: not node.is_alive(), f"braidd of {node.name} has ended")
+
+    def stop(self) -> int:
+        for trainer in self.trainers:
+            if trainer.process.poll() is None:
+                trainer.kill()
+        for node in getattr(self, "nodes", []):
+            if node.is_alive():
+                node.signal(signal.SIGCONT)
+            node.stop_restarted()
+        self.tool.terminate()
+        self.tool.communicate(timeout=PATIENCE_S)
+        return self.tool.returncode
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.stop()
+
+
+def connections_of(node: Node) -> int:
+    return node.counter("braid_client_connections")
+
+
+SHORT_JOB = """
+with open_job() as job:
+    got = ended(job, job.submit(dynamic(job), 0, np.full(5, RANK + 1, dtype=np.float32)))
+    report(good=bool((np.frombuffer(got, np.float32) == WORLD * (WORLD + 1) / 2).all()))
+"""
+# What most failure tests run: a job that adds up until something happens.
+SUM_FOREVER = "sum_forever(open_job())"
+
+
+def until(condition, what: str, seconds: float = PATIENCE_S) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"not within {seconds:g} s: {what}"
+        time.sleep(0.02)
+
+
+def wait_until_running(trainers: list[Trainer]) -> None:
+    for trainer in trainers:
+        trainer.wait_for("RUNNING")

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""braid-bench on real daemons: shapes, sizes, element types, and what it prints."""
+
+import json
+import subprocess
+
+import pytest
+from braid_build import BENCH, BRAIDD, PATIENCE_S
+from cluster_tool import CLUSTER
+from real_cluster import needs_daemons
+
+pytestmark = needs_daemons
+
+KEYS = [
+    "bytes", "dtype", "ranks", "nodes", "median_seconds", "p99_seconds", "bus_gbit_per_second",
+    "flows", "transport",
+]  # fmt: skip
+# One float, two, three, five, one more than a multiple of 64 bytes, and what DDP sends.
+SIZES = [4, 8, 12, 20, 4100, 399_996, 26_214_400]
+
+
+def bench(
+    nodes: int,
+    ranks_per_node: int,
+    *arguments: str,
+    settings: tuple = (),
+    sizes: list[int] = SIZES,
+    ends: int = 0,
+) -> list[dict]:
+    done = subprocess.run(
+        [
+            CLUSTER, "--nodes", str(nodes), "--ranks-per-node", str(ranks_per_node),
+            "--daemon", BRAIDD, "--timeout", str(PATIENCE_S),
+            *[part for setting in settings for part in ("--set", setting)],
+            "--", BENCH, "allreduce", "--sizes", ",".join(map(str, sizes)),
+            "--iterations", "3", *arguments,
+        ],
+        capture_output=True, text=True, timeout=PATIENCE_S + 30, check=False,
+    )  # fmt: skip
+    assert done.returncode == ends, done.stdout + done.stderr
+    lines = [line.removeprefix("[0] ") for line in done.stdout.splitlines()]
+    return [json.loads(line) for line in lines] if "--json" in arguments else lines
+
+
+@pytest.mark.parametrize(("nodes", "ranks_per_node"), [(1, 2), (4, 1), (2, 2), (3, 1), (1, 1)])
+def test_every_shape_adds_up_and_says_what_was_measured(nodes, ranks_per_node):
+    measured = bench(nodes, ranks_per_node, "--json")
+    assert [one["bytes"] for one in measured] == SIZES
+    for one in measured:
+        assert list(one) == KEYS
+        assert (one["nodes"], one["ranks"]) == (nodes, nodes * ranks_per_node)
+        assert one["dtype"] == "float32" and one["median_seconds"] > 0
+        assert one["p99_seconds"] >= one["median_seconds"]
+        assert (one["flows"] > 0) == (nodes > 1)
+        assert "tcp on eth0" in one["transport"]
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        pytest.param(("transport.io_threads=2",), id="two I/O loops"),
+        pytest.param(
+            ("collective.unit_bytes=64KiB", "transport.chunk_bytes=4KiB", "collective.streams=3"),
+            id="many small units",
+        ),
+        pytest.param(
+            (
+                "transport.io_threads=3", "collective.unit_bytes=65600", "collective.streams=64",
+                "transport.chunk_bytes=4160", "transport.window_bytes=4160",
+                "transport.flows_per_link=1",
+            ),
+            id="odd units one chunk under way",
+        ),
+    ],
+)  # fmt: skip
+def test_every_way_of_cutting_adds_up(settings):
+    sizes = [4, 65_540, 3_000_004]
+    measured = bench(3, 1, "--json", settings=settings, sizes=sizes)
+    assert [one["bytes"] for one in measured] == sizes
+
+
+def test_every_element_type():
+    for dtype, size in {
+        "float64": 8, "float16": 2, "bfloat16": 2, "int32": 4, "int64": 8, "uint8": 1,
+    }.items():  # fmt: skip
+        measured = bench(2, 1, "--json", "--dtype", dtype, sizes=[size, 7 * size, 40_001 * size])
+        assert [one["dtype"] for one in measured] == [dtype] * 3
+
+
+def test_the_table_for_people_has_a_line_per_size():
+    lines = "\n".join(bench(2, 1, sizes=[1000, 4000]))
+    assert "1000" in lines and "4000" in lines and "float32" in lines

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every collective against a reference, and the same bits everywhere and every time."""
+
+import pytest
+from real_cluster import needs_daemons
+
+pytestmark = needs_daemons
+
+# Ranks of a node need not be neighbours, and nodes need not have equally many.
+SHAPES = {
+    "1x3": (1, [0, 0, 0]),
+    "3x1": (3, [0, 1, 2]),
+    "2x2": (2, [0, 0, 1, 1]),
+    "unequal": (3, [2, 0, 2, 1, 0, 2]),
+}
+
+ALL = """
+from reference import encode, given, reduced
+COUNTS = (0, 1, 3, 1000, 100003)
+with open_job() as job:
+    tensor, step, wrong = dynamic(job), 0, []
+
+    def run(collective, dtype, count, mine, expected, **more):
+        global step
+        data = np.frombuffer(encode(mine, dtype), np.uint8).copy()
+        address = data.ctypes.data if data.size else None
+        ticket = job.submit(tensor, step, address, collective=collective, dtype=dtype, count=count,
+                            **more)
+        job.wait(ticket)
+        if collective == Collective.ALL_GATHER:
+            got = b"".join(bytes(job.result_of_rank(ticket, r)) for r in range(WORLD))
+        else:
+            got = bytes(job.result(ticket))
+        job.release(ticket)
+        if got != expected:
+            wrong.append(f"step {step}: {collective.name} {dtype.name} {count} {more}")
+        step += 1
+
+    for dtype in DType:
+        for count in COUNTS:
+            for reduction in Reduction:
+                inputs = [given(r, count, step, dtype, reduction) for r in range(WORLD)]
+                run(Collective.ALL_REDUCE, dtype, count, inputs[RANK],
+                    reduced(inputs, dtype, reduction), reduction=reduction)
+                wide = [given(r, count * WORLD, step, dtype, reduction) for r in range(WORLD)]
+                block = [one[count * RANK : count * (RANK + 1)] for one in wide]
+                run(Collective.REDUCE_SCATTER, dtype, count, wide[RANK],
+                    reduced(block, dtype, reduction), reduction=reduction)
+            inputs = [given(r, count, step, dtype, Reduction.SUM) for r in range(WORLD)]
+            root = step % WORLD
+            run(Collective.BROADCAST, dtype, count, inputs[RANK], encode(inputs[root], dtype),
+                root=root)
+            run(Collective.ALL_GATHER, dtype, count, inputs[RANK],
+                b"".join(encode(one, dtype) for one in inputs))
+        run(Collective.BARRIER, dtype, 0, np.empty(0), b"")
+    report(steps=step, wrong=wrong)
+"""
+
+# Floats of very different sizes, so that any other order of additions would give other bits.
+BITS = """
+with open_job() as job:
+    tensor, sums = dynamic(job), []
+    random = np.random.default_rng(100 + RANK)
+    for step, count in enumerate((1, 3, 1000, 100003, 1_000_001, 300_000)):
+        mine = (random.standard_normal(count) * 10.0 ** random.integers(-6, 6, count))
+        mine = mine.astype(np.float32)
+        tickets = [job.submit(tensor, step * 2, mine)]
+        tickets += [job.submit(tensor, step * 2 + 1, mine.astype(np.float16), reduction=1)]
+        sums += [ended(job, ticket) for ticket in tickets]
+    report(digest=digest(*sums))
+"""
+
+BUCKETS = """
+counts = [1, 1000, 0, 3, 70000, 17]
+with open_job() as job:
+    tensors = job.register([TensorSpec(f"layer{i}.weight", DType.FLOAT32, c, backward_order=i)
+                            for i, c in enumerate(counts)])
+    good, tickets = [], []
+    for step in range(3):
+        data = np.arange(sum(counts), dtype=np.float32) % 257 + RANK + step
+        memory = job.allocate(data.nbytes)
+        memory.view()[:] = data.tobytes()
+        tickets.append(job.submit_bucket(tensors, step, memory))
+    for step, ticket in enumerate(tickets):
+        expected = (np.arange(sum(counts), dtype=np.float32) % 257) * WORLD
+        expected += sum(range(WORLD)) + step * WORLD
+        good.append(np.array_equal(np.frombuffer(ended(job, ticket), np.float32), expected))
+    # The same tensors one by one afterwards.
+    single = np.full(counts[1], RANK + 1, np.float32)
+    got = np.frombuffer(ended(job, job.submit(tensors[1], 3, single)), np.float32)
+    good.append(bool((got == WORLD * (WORLD + 1) / 2).all()))
+    report(good=good)
+"""
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_every_collective_of_every_type_and_size_is_exact(cluster_of, shape):
+    nodes, placed = SHAPES[shape]
+    small = () if shape != "3x1" else ("collective.unit_bytes=64KiB", "transport.chunk_bytes=4KiB")
+    cluster = cluster_of(nodes, *small)
+    for trainer in cluster.start(ALL, nodes=placed):
+        result = trainer.result()
+        assert result["steps"] == 7 * (5 * 12 + 1)
+        assert result["wrong"] == []
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_buckets(cluster_of, shape):
+    nodes, placed = SHAPES[shape]
+    for trainer in cluster_of(nodes).start(BUCKETS, nodes=placed):
+        assert trainer.result()["good"] == [True] * 4
+
+
+@pytest.mark.parametrize("shape", ["3x1", "2x2"])
+def test_the_same_bits_on_every_rank_and_in_every_run(cluster_of, shape):
+    nodes, placed = SHAPES[shape]
+    digests = set()
+    for settings in (
+        (),
+        ("transport.flows_per_link=1", "collective.streams=1"),
+        ("transport.flows_per_link=9", "collective.streams=7", "transport.window_bytes=128KiB"),
+    ):
+        cluster = cluster_of(nodes, *settings)
+        for _ in range(2):
+            digests |= {one.result()["digest"] for one in cluster.start(BITS, nodes=placed)}
+    assert len(digests) == 1

@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ranks and nodes that do not agree, or do not come: an error with both sides' story, never a hang."""
+
+import re
+import signal
+
+import pytest
+from real_cluster import Cluster, needs_daemons
+
+pytestmark = needs_daemons
+
+OPEN = "open_job(timeout=ARGUMENT)"
+# ARGUMENT: for each rank the tensor's name, dtype, count, collective and reduction.
+SUBMIT = """
+name, dtype, count, collective, reduction = ARGUMENT[RANK]
+job = open_job(timeout=3)
+tensor = job.register([TensorSpec("warm-up", DType.UINT8, 1), TensorSpec(name, dynamic=True)])
+ended(job, job.submit(tensor[0], 0, np.ones(1, np.uint8)))
+data = np.zeros(count * WORLD, np.float64)
+ended(job, job.submit(tensor[1], 7, data.ctypes.data, collective=Collective[collective],
+                      dtype=DType[dtype], count=count, reduction=Reduction[reduction]))
+"""
+PLAIN = ("layer3.weight", "FLOAT32", 1000, "ALL_REDUCE", "SUM")
+PLACES = pytest.mark.parametrize("placed", [[0, 1, 2], [0, 0]], ids=str)
+
+
+def differing(**change) -> tuple:
+    keys = ("name", "dtype", "count", "collective", "reduction")
+    return tuple(change.get(key, was) for key, was in zip(keys, PLAIN, strict=True))
+
+
+@PLACES
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"count": 1001}, ["1000", "1001"]),
+        ({"dtype": "FLOAT64"}, ["float32", "float64"]),
+        ({"reduction": "MAX"}, ["sum", "max"]),
+        ({"collective": "BROADCAST"}, ["all-reduce", "broadcast"]),
+    ],
+    ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
+)
+def test_tensors_that_differ_are_refused_with_both_signatures(cluster_of, placed, change, says):
+    cluster = cluster_of(3)
+    argument = [PLAIN] * (len(placed) - 1) + [differing(**change)]
+    for trainer in cluster.start(SUBMIT, nodes=placed, argument=argument):
+        error = trainer.error()
+        assert error["error"] == "BRAID_ERROR_MISMATCH", error
+        assert "'layer3.weight' step 7" in error["text"], error
+        for word in [*says, f"rank {len(placed) - 1}"]:
+            assert word in error["text"], error
+    cluster.expect_healthy(placed)
+
+
+@PLACES
+def test_a_name_that_only_one_rank_has_ends_at_the_deadline_with_who_did_what(cluster_of, placed):
+    cluster = cluster_of(3)
+    argument = [PLAIN] * (len(placed) - 1) + [differing(name="layer4.weight")]
+    last = len(placed) - 1
+    for trainer in cluster.start(SUBMIT, nodes=placed, argument=argument):
+        error = trainer.error()
+        assert error["error"] == "BRAID_ERROR_DEADLINE_EXCEEDED", error
+        # Whose deadline came first is chance: either story names the rank, what it lacks and why.
+        assert re.search(r"'layer[34]\.weight' step 7", error["text"]), error
+        missing = re.search(r"not submitted by rank ([\d, ]+) on node '(node\d)'", error["text"])
+        assert missing, error
+        assert "has not registered this tensor" in error["text"], error
+        if "'layer3.weight'" in error["text"]:
+            assert (missing[1], missing[2]) == (str(last), f"node{placed[last]}"), error
+        else:
+            assert (missing[1], missing[2]) == ("0", "node0"), error
+    cluster.expect_healthy(placed)
+
+
+@PLACES
+def test_a_rank_that_never_submits_is_named_with_what_it_did_last(cluster_of, placed):
+    cluster = cluster_of(3)
+    source = """
+job = open_job()
+a, b = job.register([TensorSpec("a", DType.INT32, 3), TensorSpec("b", DType.INT32, 3)])
+ended(job, job.submit(a, 5, np.ones(3, np.int32)))
+if RANK == 1:
+    time.sleep(60)
+ended(job, job.submit(b, 5, np.ones(3, np.int32), timeout=1))
+"""
+    trainers = cluster.start(source, nodes=placed)
+    for trainer in trainers:
+        if trainer.rank == 1:
+            continue
+        error = trainer.error()
+        assert error["error"] == "BRAID_ERROR_DEADLINE_EXCEEDED", error
+        for words in [
+            "'b' step 5", "within 1000 ms", f"not submitted by rank 1 on node 'node{placed[1]}'",
+            "rank 1 has last submitted 'a' step 5",
+        ]:  # fmt: skip
+            assert words in error["text"], error
+    trainers[1].kill()
+    cluster.expect_healthy(placed)
+
+
+def test_ranks_that_never_join_are_named_when_the_time_is_over(cluster_of):
+    cluster = cluster_of(3)
+    started = cluster.start(OPEN, nodes=[0, 1], argument=1, environment={"WORLD_SIZE": "4"})
+    for trainer in started:
+        error = trainer.error()
+        assert error["error"] == "BRAID_ERROR_DEADLINE_EXCEEDED", error
+        assert "2 of 4 ranks joined within 1000 ms; missing: rank 2, 3" in error["text"], error
+    cluster.expect_healthy()
+
+
+@PLACES
+def test_a_world_size_that_differs(cluster_of, placed):
+    cluster = cluster_of(3)
+    for trainer in cluster.start(OPEN, nodes=placed, argument=20, WORLD_SIZE={1: "7"}):
+        error = trainer.error()
+        assert error["error"] == "BRAID_ERROR_MISMATCH", error
+        assert "disagree about the world size" in error["text"], error
+        assert f"rank 1 (node 'node{placed[1]}') says 7" in error["text"], error
+        assert f"says {len(placed)}" in error["text"], error
+    cluster.expect_healthy(placed)
+
+
+@PLACES
+def test_a_rank_that_is_given_twice(cluster_of, placed):
+    cluster = cluster_of(3)
+    for trainer in cluster.start(OPEN, nodes=placed, argument=20, RANK={1: "0"}):
+        error = trainer.error()
+        assert error["error"] == "BRAID_ERROR_ALREADY_EXISTS", error
+        assert "rank 0 was given twice" in error["text"], error
+        assert "node 'node0'" in error["text"] and f"node 'node{placed[1]}'" in error["text"], error
+    cluster.expect_healthy(placed)
+
+
+def test_a_rank_outside_of_the_world(cluster_of):
+    (trainer,) = cluster_of(3).start(OPEN, nodes=[0], argument=5, environment={"WORLD_SIZE": "1"},
+                                     RANK={0: "1"})  # fmt: skip
+    error = trainer.error()
+    assert error["error"] == "BRAID_ERROR_INVALID_ARGUMENT" and "rank" in error["text"], error
+
+
+def with_other_settings(node, cluster: Cluster, **settings: str) -> None:
+    """Starts the node's daemon again with these settings after its own."""
+    node.signal(signal.SIGTERM)
+    cluster.wait_until_gone(node)
+    for key, value in settings.items():
+        node.daemon_command = [*node.daemon_command, "--set", f"{key.replace('__', '.')}={value}"]
+    node.restart()
+
+
+def test_nodes_that_cut_differently_are_refused_with_both_values():
+    with Cluster(2) as cluster:
+        with_other_settings(cluster.nodes[1], cluster, transport__chunk_bytes="64KiB")
+        for trainer in cluster.start(OPEN, argument=20):
+            error = trainer.error()
+            assert error["error"] == "BRAID_ERROR_MISMATCH", error
+            for word in ("transport.chunk_bytes", "131072", "65536", "'node0'", "'node1'"):
+                assert word in error["text"], error
+        cluster.expect_healthy([0])
+        cluster.expect_healthy([1])
+
+
+def test_another_cluster_key_is_refused_logged_and_counted(tmp_path):
+    key = tmp_path / "other.key"
+    key.write_text("another secret, long enough to be one\n")
+    key.chmod(0o600)
+    with Cluster(2) as cluster:
+        with_other_settings(cluster.nodes[1], cluster, control__cluster_key_file=str(key))
+        for trainer in cluster.start(OPEN, argument=2):
+            error = trainer.error()
+            if trainer.rank == 1:
+                assert "cluster key does not match" in error["text"], error
+            else:
+                assert "missing: rank 1" in error["text"], error
+        assert "cluster key does not match" in cluster.nodes[0].log()
+        refused = cluster.nodes[0].counter("braid_rejected_connections_total.control")
+        assert refused >= 1
+        # It is tried again while the trainer waits, and does not fill the log.
+        assert cluster.nodes[0].log().count("cluster key does not match") <= 12
+        cluster.expect_healthy([0])

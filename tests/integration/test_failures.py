@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What dies in the middle of a job: the others are told who and where, and soon; nothing stays."""
+
+import random
+import re
+import signal
+import time
+
+import pytest
+from braid_build import SLACK
+from real_cluster import (
+    KILL_SEEN_S,
+    SUM_FOREVER,
+    needs_daemons,
+    until,
+    wait_until_running,
+)
+
+pytestmark = needs_daemons
+
+QUICK_TIMEOUT = ("control.heartbeat_interval_ms=200", "control.peer_timeout_ms=2000")
+# Holds everything that the trainer had open, as a data loader's worker does.
+WITH_A_CHILD = """
+job = open_job()
+if os.fork() == 0:
+    time.sleep(20)
+    os._exit(0)
+sum_forever(job)
+"""
+JOIN_ONLY = """
+say("JOINING")
+open_job(world_size=WORLD + 1)
+"""
+SUBMIT_ONE = """
+job = open_job()
+tensor = job.register([TensorSpec("layer1.bias", DType.FLOAT32, 4)])[0]
+say("RUNNING")
+if RANK == ARGUMENT:
+    job.close()
+    report(left=True)
+else:
+    time.sleep(0.3)
+    ended(job, job.submit(tensor, 0, np.ones(4, np.float32)))
+"""
+
+
+def expect_named(error: dict, rank: int, node: str, since: float | None = None) -> None:
+    assert re.search(rf"\brank {rank}\b", error["text"]), error
+    assert f"node '{node}'" in error["text"], error
+    assert error["error"] == "BRAID_ERROR_JOB_FAILED", error
+    if since is not None:
+        assert error["at"] - since < KILL_SEEN_S, f"told {error['at'] - since:.1f} s later"
+
+
+@pytest.mark.parametrize("placed", [[0, 1, 2], [0, 0, 0], [0, 0, 1, 1]], ids=str)
+def test_a_killed_trainer_is_named_to_all_others(cluster_of, placed):
+    cluster = cluster_of(3)
+    cluster.expect_healthy(placed)  # opens the links of this shape, which stay
+    before = cluster.settled_footprints()
+    for victim in (0, len(placed) - 1):
+        trainers = cluster.start(SUM_FOREVER, nodes=placed)
+        wait_until_running(trainers)
+        time.sleep(random.uniform(0, 0.2))
+        killed = time.monotonic()
+        trainers[victim].kill()
+        for trainer in trainers:
+            if trainer.rank != victim:
+                expect_named(trainer.error(), victim, f"node{placed[victim]}", killed)
+    cluster.expect_healthy(placed)
+    cluster.expect_footprints(before)
+
+
+def test_a_trainer_killed_at_any_moment_of_its_start(cluster_of):
+    cluster = cluster_of(3)
+    cluster.expect_healthy()
+    before = cluster.settled_footprints()
+    for delay in (0.0, 0.1, 0.2, 0.3):
+        trainers = cluster.start("open_job(timeout=2).close()\nsum_forever(open_job(timeout=2))")
+        time.sleep(delay + random.uniform(0, 0.05))
+        trainers[1].kill()
+        for trainer in (trainers[0], trainers[2]):
+            # Killed before it asked to join, it is a rank that never came.
+            assert re.search(r"\brank 1\b", trainer.error()["text"]), trainer.output()
+    cluster.expect_healthy()
+    cluster.expect_footprints(before)
+
+
+def test_a_trainer_that_dies_while_its_job_forms(cluster_of):
+    cluster = cluster_of(3)
+    trainers = cluster.start(JOIN_ONLY, job="forming")
+    joined = re.compile(r"job 'forming': rank . on node '.*' joined \(3 of 4\)")
+    until(lambda: joined.search(cluster.nodes[0].log()) is not None, "three ranks joined")
+    killed = time.monotonic()
+    trainers[2].kill()
+    for trainer in trainers[:2]:
+        expect_named(trainer.error(), 2, "node2", killed)
+        assert "before the job began" in trainer.results()[-1]["text"]
+    cluster.expect_healthy()
+
+
+def test_a_forked_child_does_not_hide_the_death_of_its_parent(cluster_of):
+    cluster = cluster_of(3)
+    trainers = cluster.start(WITH_A_CHILD, argument=0)
+    wait_until_running(trainers)
+    killed = time.monotonic()
+    trainers[1].kill()
+    for trainer in (trainers[0], trainers[2]):
+        expect_named(trainer.error(), 1, "node1", killed)
+    cluster.expect_healthy()
+
+
+@pytest.mark.parametrize("placed", [[0, 1, 2], [0, 0]], ids=str)
+def test_a_rank_that_leaves_early_is_named(cluster_of, placed):
+    cluster = cluster_of(3)
+    trainers = cluster.start(SUBMIT_ONE, nodes=placed, argument=1)
+    assert trainers[1].result()["left"]
+    for trainer in trainers:
+        if trainer.rank != 1:
+            error = trainer.error()
+            assert "rank 1 left the job" in error["text"], error
+            assert error["error"] == "BRAID_ERROR_JOB_FAILED"
+    cluster.expect_healthy()
+
+
+@pytest.mark.parametrize("victim", [0, 1], ids=["the coordinator", "another node"])
+def test_a_killed_daemon_is_named_and_can_come_back(cluster_of, victim):
+    cluster = cluster_of(3)
+    trainers = cluster.start(SUM_FOREVER)
+    wait_until_running(trainers)
+    node = cluster.nodes[victim]
+    killed = time.monotonic()
+    node.signal(signal.SIGKILL)
+    for trainer in trainers:
+        error = trainer.error()
+        assert error["at"] - killed < KILL_SEEN_S, error
+        if trainer.rank == victim:
+            assert error["error"] == "BRAID_ERROR_UNAVAILABLE" and node.socket in error["text"]
+        else:
+            assert f"node '{node.name}'" in error["text"], error
+    node.restart()
+    cluster.expect_healthy()
+
+
+def test_a_stopped_daemon_is_lost_after_the_peer_timeout(cluster_of):
+    cluster = cluster_of(3, *QUICK_TIMEOUT)
+    trainers = cluster.start(SUM_FOREVER)
+    wait_until_running(trainers)
+    node = cluster.nodes[2]
+    stopped = time.monotonic()
+    node.signal(signal.SIGSTOP)
+    try:
+        for trainer in trainers[:2]:
+            error = trainer.error()
+            assert 1.0 < error["at"] - stopped < 2 + KILL_SEEN_S, error
+            assert "node 'node2'" in error["text"], error
+    finally:
+        node.signal(signal.SIGCONT)
+    assert trainers[2].error()["text"]
+    cluster.expect_healthy()
+
+
+def test_a_network_that_is_gone_is_told_like_a_lost_node(cluster_of):
+    cluster = cluster_of(3, *QUICK_TIMEOUT)
+    trainers = cluster.start(SUM_FOREVER)
+    wait_until_running(trainers)
+    node = cluster.nodes[1]
+    cut = time.monotonic()
+    node.run("ip", "link", "set", node.interface, "down")
+    try:
+        for trainer in trainers:
+            error = trainer.error()
+            assert error["at"] - cut < 2 + 10 + KILL_SEEN_S, error
+            assert "node '" in error["text"], error
+    finally:
+        node.run("ip", "link", "set", node.interface, "up")
+    cluster.expect_healthy()
+
+
+def test_the_coordinators_node_may_come_up_late_and_is_named_if_it_does_not(cluster_of):
+    cluster = cluster_of(3)
+    node = cluster.nodes[0]
+    node.signal(signal.SIGKILL)
+    until(lambda: not node.is_alive(), "the daemon is dead")
+    error = cluster.start("open_job(timeout=1)", nodes=[1, 2], environment={"MASTER_ADDR": node.address})
+    for trainer in error:
+        text = trainer.error()["text"]
+        assert f"MASTER_ADDR {node.address}" in text, text
+    late = cluster.start("open_job(timeout=60).close()\nreport(good=True)", nodes=[1, 2],
+                         environment={"MASTER_ADDR": node.address})  # fmt: skip
+    time.sleep(0.5 * min(SLACK, 2))
+    node.restart()
+    for trainer in late:
+        assert trainer.result()["good"]

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Flows that die under a running job: it goes on with exact sums, and they are opened again."""
+
+import subprocess
+import time
+
+import pytest
+from real_cluster import SUM_FOREVER, needs_daemons, until, wait_until_running
+
+pytestmark = needs_daemons
+
+FLOWS = 6
+CONTROL_PORT = 7410
+SETTINGS = (f"transport.flows_per_link={FLOWS}", "collective.unit_bytes=256KiB")
+FOREVER = "sum_forever(open_job(), count=1_000_000)"
+
+
+def data_connections(node) -> list[tuple[str, str]]:
+    """(local port, remote port) of the node's flows as the kernel sees them."""
+    found = []
+    for line in node.run("ss", "-tnH", "state", "established").splitlines():
+        local, remote = line.split()[2:4]
+        ports = (local.rpartition(":")[2], remote.rpartition(":")[2])
+        if str(CONTROL_PORT) not in ports and local.startswith(node.address):
+            found.append(ports)
+    return found
+
+
+def kill_connection(node, ports: tuple[str, str]) -> bool:
+    done = subprocess.run(
+        node.enter(["ss", "-K", "-tn", "sport", "=", f":{ports[0]}", "dport", "=", f":{ports[1]}"]),
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    return ports not in data_connections(node)
+
+
+def open_flows(node) -> int:
+    return sum(flow["state"] == "open" for flow in node.status()["flows"])
+
+
+def test_a_job_survives_the_death_of_flows(cluster_of):
+    cluster = cluster_of(3, *SETTINGS)
+    trainers = cluster.start(FOREVER)
+    wait_until_running(trainers)
+    node = cluster.nodes[1]
+    full = open_flows(node)
+    assert full >= 2 * FLOWS  # out to one neighbour, in from the other
+    first = data_connections(node)[0]
+    if not kill_connection(node, first):
+        pytest.skip("this kernel cannot destroy connections (CONFIG_INET_DIAG_DESTROY)")
+    # One after the other, never all flows of a link at once: that would be a lost link.
+    for _ in range(4):
+        until(lambda: open_flows(node) >= full, "the flow is open again")
+        steps = trainers[0].node.status()["jobs"][0]["steps_done"]
+        kill_connection(node, data_connections(node)[-1])
+        until(
+            lambda before=steps: trainers[0].node.status()["jobs"][0]["steps_done"] > before + 2,
+            "the job goes on",
+        )
+    until(lambda: open_flows(node) >= full, "all flows are open again")
+    counters = [one.status()["counters"] for one in cluster.nodes]
+    assert sum(one["braid_flow_failures_total"] for one in counters) >= 4
+    assert all(one["braid_job_failures_total.job_failed"] == 0 for one in counters)
+    for trainer in trainers:
+        assert trainer.process.poll() is None, trainer.output()  # a wrong sum would have ended it
+        trainer.kill()
+
+
+def test_chunks_of_dead_flows_are_sent_again(cluster_of):
+    cluster = cluster_of(3, *SETTINGS)
+    trainers = cluster.start(FOREVER)
+    wait_until_running(trainers)
+    node = cluster.nodes[0]
+
+    def resent() -> int:
+        return sum(one.counter("braid_chunks_resent_total") for one in cluster.nodes)
+
+    # A flow may be idle when it dies, so it may take a few.
+    end = time.monotonic() + 60
+    while resent() == 0 and time.monotonic() < end:
+        if not kill_connection(node, data_connections(node)[0]):
+            pytest.skip("this kernel cannot destroy connections (CONFIG_INET_DIAG_DESTROY)")
+        until(lambda: open_flows(node) >= 2 * FLOWS, "the flow is open again")
+    assert resent() > 0
+    for trainer in trainers:
+        assert trainer.process.poll() is None, trainer.output()
+        trainer.kill()
+
+
+def test_a_network_that_stutters_is_no_failure(cluster_of):
+    cluster = cluster_of(3, *SETTINGS)
+    trainers = cluster.start(SUM_FOREVER)
+    wait_until_running(trainers)
+    node = cluster.nodes[2]
+    for _ in range(2):
+        node.run("ip", "link", "set", node.interface, "down")
+        time.sleep(0.5)
+        node.run("ip", "link", "set", node.interface, "up")
+        steps = node.status()["jobs"][0]["steps_done"]
+        until(
+            lambda before=steps: node.status()["jobs"][0]["steps_done"] > before + 2,
+            "the job goes on",
+        )
+    for trainer in trainers:
+        assert trainer.process.poll() is None, trainer.output()
+        trainer.kill()

@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Limits, and things that are not there: each with its own words; small ones that do no harm."""
+
+import os
+import pathlib
+import shutil
+import socket
+import subprocess
+
+import pytest
+from braid_build import BENCH, PATIENCE_S
+from real_cluster import SHORT_JOB, SUM_FOREVER, needs_daemons, wait_until_running
+
+pytestmark = needs_daemons
+
+OPEN = "open_job(timeout=5).close()"
+NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+# A few times what /dev/shm is given below.
+LARGE_JOB = """
+with open_job() as job:
+    got = ended(job, job.submit(dynamic(job), 0, np.full(3_000_000, RANK + 1, dtype=np.float32)))
+    report(good=bool((np.frombuffer(got, np.float32) == WORLD * (WORLD + 1) / 2).all()))
+"""
+KEEP_RESULTS = """
+job = open_job()
+tensor = dynamic(job)
+for step in range(10):
+    ticket = job.submit(tensor, step, np.ones(100_000, np.float32))
+    job.wait(ticket)
+    if ARGUMENT == "released":
+        job.release(ticket)
+report(good=True)
+"""
+
+
+def can_become_nobody() -> bool:
+    if os.geteuid() != 0 or shutil.which("setpriv") is None:
+        return False
+    reaches = subprocess.run(
+        [*NOBODY, BENCH, "--help"], capture_output=True, cwd="/", timeout=PATIENCE_S, check=False
+    )
+    return reaches.returncode == 0
+
+
+def test_without_a_daemon_the_error_names_the_socket(cluster_of, tmp_path):
+    path = str(tmp_path / "braidd.sock")
+    (trainer,) = cluster_of(1).start(OPEN, BRAID_SOCKET={0: path})
+    error = trainer.error()
+    assert error["error"] == "BRAID_ERROR_UNAVAILABLE", error
+    assert f"there is no socket '{path}'" in error["text"], error
+
+
+def test_a_socket_of_a_dead_daemon_says_that_nobody_listens(cluster_of, tmp_path):
+    path = str(tmp_path / "braidd.sock")
+    with socket.socket(socket.AF_UNIX) as dead:
+        dead.bind(path)
+    (trainer,) = cluster_of(1).start(OPEN, BRAID_SOCKET={0: path})
+    error = trainer.error()
+    assert error["error"] == "BRAID_ERROR_UNAVAILABLE", error
+    assert "nobody listens" in error["text"] and path in error["text"], error
+
+
+def test_a_user_outside_of_the_group_is_told_which_group(cluster_of):
+    if not can_become_nobody():
+        pytest.skip("cannot run the build's programs as another user")
+    cluster = cluster_of(1)
+    node = cluster.nodes[0]
+    closed = [
+        folder for folder in pathlib.Path(node.socket).parents if not folder.stat().st_mode & 0o001
+    ]
+    modes = {folder: folder.stat().st_mode & 0o7777 for folder in closed}
+    try:
+        for folder, mode in modes.items():
+            folder.chmod(mode | 0o001)
+        done = subprocess.run(
+            node.enter([*NOBODY, BENCH, "allreduce", "--sizes", "4"]),
+            capture_output=True, text=True, timeout=PATIENCE_S, check=False, cwd="/",
+            env={**os.environ, "RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": node.address,
+                 "BRAID_SOCKET": node.socket, "BRAID_JOB": "forbidden"},
+        )  # fmt: skip
+    finally:
+        for folder, mode in modes.items():
+            folder.chmod(mode)
+    assert done.returncode != 0
+    assert f"this user may not open braidd's socket '{node.socket}'" in done.stderr, done.stderr
+    assert "usermod -aG" in done.stderr
+    cluster.expect_healthy()
+
+
+def test_an_arena_larger_than_allowed_names_limit_and_key(cluster_of):
+    cluster = cluster_of(1, "client.arena_bytes_max=16MiB")
+    (trainer,) = cluster.start("open_job(arena_bytes=17 << 20)")
+    error = trainer.error()
+    assert error["error"] == "BRAID_ERROR_RESOURCE_EXHAUSTED", error
+    assert str(17 << 20) in error["text"] and "client.arena_bytes_max" in error["text"], error
+    for trainer in cluster.start(SHORT_JOB.replace("open_job()", "open_job(arena_bytes=16 << 20)")):
+        assert trainer.result()["good"]
+
+
+def test_results_that_are_not_given_back_end_with_the_key_to_raise(cluster_of):
+    cluster = cluster_of(2, "collective.result_bytes_max=2MiB")
+    for trainer in cluster.start(KEEP_RESULTS, argument="released"):
+        assert trainer.result()["good"]
+    for trainer in cluster.start(KEEP_RESULTS, argument="kept"):
+        error = trainer.error()
+        assert error["error"] == "BRAID_ERROR_RESOURCE_EXHAUSTED", error
+        assert "collective.result_bytes_max" in error["text"], error
+        assert "'stream' step" in error["text"], error
+    cluster.expect_healthy()
+
+
+def test_an_input_that_does_not_fit_the_arena_leaves_the_job_usable(cluster_of):
+    source = """
+job = open_job(arena_bytes=1 << 20)
+tensor = dynamic(job)
+try:
+    job.submit(tensor, 0, np.zeros(1 << 20, np.float32))
+except braid.BraidError as error:
+    assert "arena_bytes" in str(error), error
+    got = ended(job, job.submit(tensor, 0, np.ones(5, np.float32)))
+    report(good=np.frombuffer(got, np.float32).tolist() == [WORLD] * 5)
+"""
+    for trainer in cluster_of(2, "collective.result_bytes_max=2MiB").start(source):
+        assert trainer.result()["good"]
+
+
+def test_more_jobs_than_allowed(cluster_of):
+    cluster = cluster_of(1, "client.jobs_max=1")
+    running = cluster.start(SUM_FOREVER)
+    wait_until_running(running)
+    (refused,) = cluster.start(OPEN)
+    error = refused.error()
+    assert error["error"] == "BRAID_ERROR_RESOURCE_EXHAUSTED", error
+    assert "client.jobs_max" in error["text"], error
+    running[0].kill()
+
+
+def test_little_locked_memory_does_no_harm(cluster_of):
+    cluster = cluster_of(1)
+    for trainer in cluster.start(LARGE_JOB, nodes=[0, 0], prefix=["prlimit", "--memlock=65536"]):
+        assert trainer.result()["good"]
+
+
+def test_a_full_dev_shm_does_no_harm(cluster_of):
+    full = "mount -t tmpfs -o size=64k tmpfs /dev/shm && { yes > /dev/shm/full; exec \"$@\"; }"
+    shm = ["unshare", "-m", "sh", "-c", full, "sh"]
+    if subprocess.run([*shm, "true"], capture_output=True, check=False).returncode != 0:
+        pytest.skip("mount namespaces are not allowed here")
+    for trainer in cluster_of(1).start(LARGE_JOB, nodes=[0, 0], prefix=shm):
+        assert trainer.result()["good"]

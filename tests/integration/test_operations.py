@@ -1,0 +1,237 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Running a daemon: configuration, signals, its socket, braidctl, /metrics."""
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import time
+import urllib.request
+
+import pytest
+from braid_build import BRAIDCTL, BRAIDD, PATIENCE_S, REPOSITORY, braidctl
+from real_cluster import KILL_SEEN_S, SUM_FOREVER, needs_daemons, until, wait_until_running
+
+pytestmark = needs_daemons
+
+
+def braidd(*arguments: str) -> subprocess.CompletedProcess:
+    return subprocess.run(
+        [BRAIDD, *arguments],
+        capture_output=True, text=True, timeout=PATIENCE_S, check=False, stdin=subprocess.DEVNULL,
+    )  # fmt: skip
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class Alone:
+    """One daemon on the host's loopback, with a configuration file of its own."""
+
+    def __init__(self, folder, log_level: str = "info"):
+        self.socket, self.config = str(folder / "braidd.sock"), folder / "braidd.yaml"
+        self.log_path, self._folder = folder / "log", folder
+        self.ports = (free_port(), free_port())
+        self.write(log_level)
+        self.start()
+
+    def write(self, log_level: str, more: str = "") -> None:
+        self.config.write_text(
+            f"node:\n  name: alone\ncontrol:\n  port: {self.ports[0]}\n"
+            f"client:\n  socket: {self.socket}\n  group: ''\ntransport:\n  rails: [lo]\n"
+            f"metrics:\n  port: {self.ports[1]}\nlog:\n  level: {log_level}\n{more}"
+        )
+
+    def start(self) -> None:
+        with open(self.log_path, "ab") as log:
+            self.process = subprocess.Popen(
+                [BRAIDD, "--config", str(self.config)], stdin=subprocess.DEVNULL, stderr=log
+            )
+        until(lambda: "ready" in self.log() or self.process.poll() is not None, "it is ready")
+
+    def log(self) -> str:
+        return self.log_path.read_text()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+
+
+def test_a_good_configuration(tmp_path):
+    file = tmp_path / "good.yaml"
+    file.write_text("transport:\n  chunk_bytes: 64KiB\n")
+    done = braidd("--config", str(file), "--check-config")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert str(file) in done.stdout
+    printed = braidd("--config", str(file), "--print-config").stdout
+    assert re.search(r"chunk_bytes: (65536|64KiB)", printed)
+    again = tmp_path / "printed.yaml"
+    again.write_text(printed)
+    assert braidd("--config", str(again), "--check-config").returncode == 0
+
+
+def test_mistakes_are_reported_all_at_once_with_their_places(tmp_path):
+    file = tmp_path / "bad.yaml"
+    file.write_text(
+        "transport:\n  flow_per_link: 4\n  chunk_bytes: 100MB\ncontrol:\n  port: 70000\n"
+        "log:\n  level: loud\n"
+    )
+    done = braidd("--config", str(file), "--check-config", "--set", "client.mode=0777")
+    assert done.returncode == 2
+    for words in [
+        f"{file}:2: transport.flow_per_link: unknown key; did you mean 'transport.flows_per_link'?",
+        f"{file}:3: transport.chunk_bytes: ",
+        f"{file}:5: control.port: 70000 is out of range; use 1 to 65535",
+        f"{file}:7: log.level: 'loud'",
+        "--set client.mode: ",
+    ]:
+        assert words in done.stderr, done.stderr
+    assert braidd("--config", str(tmp_path / "nowhere.yaml"), "--check-config").returncode == 2
+
+
+def test_an_unknown_rail_keeps_it_from_starting_and_names_the_others(tmp_path):
+    done = braidd("--set", f"client.socket={tmp_path}/s", "--set", "client.group=",
+                  "--set", "transport.rails=[lo,eth77]")  # fmt: skip
+    assert done.returncode == 1
+    assert "there is no interface 'eth77'" in done.stderr and "lo" in done.stderr
+    assert not os.path.exists(f"{tmp_path}/s")
+
+
+def test_versions_agree():
+    version = re.search(r"VERSION (\d+\.\d+\.\d+)", (REPOSITORY / "CMakeLists.txt").read_text())[1]
+    assert braidd("--version").stdout.split() == ["braidd", version]
+    done = subprocess.run([BRAIDCTL, "--version"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0 and version in done.stdout
+
+
+def test_sighup_changes_what_can_be_changed_and_says_what_cannot(tmp_path):
+    with Alone(tmp_path) as daemon:
+        daemon.write("debug", "collective:\n  streams: 9\n")
+        daemon.process.send_signal(signal.SIGHUP)
+        until(lambda: "log.level: info → debug" in daemon.log(), "the level changes")
+        until(lambda: "needs a restart" in daemon.log(), "it says what needs a restart")
+        assert "collective.streams: 4 → 9 needs a restart" in daemon.log()
+        daemon.config.write_text("log:\n  level: loud\n")
+        daemon.process.send_signal(signal.SIGHUP)
+        until(lambda: "nothing was changed" in daemon.log(), "the mistake is reported")
+        assert f"{daemon.config}:2: log.level" in daemon.log()
+        assert braidctl(daemon.socket, "status").returncode == 0
+
+
+def test_sigterm_ends_an_idle_daemon_and_removes_the_socket(tmp_path):
+    with Alone(tmp_path) as daemon:
+        assert os.path.exists(daemon.socket)
+        daemon.process.terminate()
+        assert daemon.process.wait(PATIENCE_S) == 0
+        assert not os.path.exists(daemon.socket), daemon.log()
+
+
+def test_one_daemon_per_socket_and_a_dead_ones_socket_is_replaced(tmp_path):
+    with Alone(tmp_path) as daemon:
+        second = braidd("--config", str(daemon.config), "--set", f"control.port={free_port()}")
+        assert second.returncode == 1
+        assert f"another braidd is listening on '{daemon.socket}'" in second.stderr
+        assert braidctl(daemon.socket, "status").returncode == 0  # the first one was not disturbed
+        daemon.process.kill()
+        daemon.process.wait()
+        assert os.path.exists(daemon.socket)
+        daemon.log_path.write_text("")
+        daemon.start()
+        assert braidctl(daemon.socket, "status").returncode == 0, daemon.log()
+
+
+def test_a_taken_port_is_named(tmp_path):
+    with Alone(tmp_path) as daemon:
+        for key, port in zip(("control.port", "metrics.port"), daemon.ports, strict=True):
+            own = {"client.socket": f"{tmp_path}/other", "control.port": free_port(),
+                   "metrics.port": free_port(), "client.group": "", key: port}  # fmt: skip
+            done = braidd(*[part for k, v in own.items() for part in ("--set", f"{k}={v}")])
+            assert done.returncode == 1, done.stderr
+            assert str(port) in done.stderr, done.stderr
+
+
+def test_sigterm_fails_running_jobs_with_the_reason(cluster_of):
+    cluster = cluster_of(2)
+    trainers = cluster.start(SUM_FOREVER)
+    wait_until_running(trainers)
+    node = cluster.nodes[1]
+    node.signal(signal.SIGTERM)
+    for trainer in trainers:
+        error = trainer.error()
+        assert "node 'node1' is shutting down" in error["text"], error
+    cluster.wait_until_gone(node)
+    assert not os.path.exists(node.socket)
+    cluster.tool.terminate()  # it knows how the daemons ended
+    cluster.tool.wait(PATIENCE_S)
+    assert "did not end" not in cluster.said() and "exit code 1" not in cluster.said()
+
+
+def test_braidctl_shows_a_running_job(cluster_of):
+    cluster = cluster_of(2)
+    trainers = cluster.start(SUM_FOREVER, job="shown", nodes=[0, 1, 1])
+    wait_until_running(trainers)
+    node = cluster.nodes[1]
+    status = node.status()
+    assert set(status["node"]) == {"name", "id", "address"} and status["node"]["name"] == "node1"
+    assert status["rails"] == ["eth0"] and "tcp on eth0" in status["transport"]
+    assert {flow["direction"] for flow in status["flows"]} == {"in", "out"}
+    assert {flow["state"] for flow in status["flows"]} == {"open"}
+    assert {flow["peer"] for flow in status["flows"]} == {"node0"}
+    assert [peer["name"] for peer in status["peers"]] == ["node0"]
+    (job,) = status["jobs"]
+    assert (job["name"], job["state"], job["world_size"]) == ("shown", "running", 3)
+    assert [(one["name"], one["ranks"]) for one in job["nodes"]] == [("node0", [0]), ("node1", [1, 2])]
+    assert [(one["rank"], one["pid"]) for one in job["local_ranks"]] == [
+        (one.rank, one.pid) for one in trainers[1:]
+    ]
+    assert job["steps_done"] > 0 and job["bytes"] > 0 and job["epoch"] == 1
+    table = braidctl(node.socket, "status").stdout
+    for word in ["node1", "shown", "running", "eth0", "rank 2 is process", status["version"], "open"]:
+        assert word in table, table
+    for trainer in trainers:
+        trainer.kill()
+    until(lambda: not node.status()["jobs"], "the job is gone")
+    assert braidctl("/nowhere/braidd.sock", "status").returncode != 0
+    assert "/nowhere/braidd.sock" in braidctl("/nowhere/braidd.sock", "status").stderr
+
+
+def documented_metrics() -> set[str]:
+    text = (REPOSITORY / "docs" / "operations.md").read_text()
+    table = text.partition("<!-- metrics: begin -->")[2].partition("<!-- metrics: end -->")[0]
+    return set(re.findall(r"^\| `(braid_\w+)`", table, re.M))
+
+
+def metrics(node) -> dict[str, float]:
+    page = node.run("curl", "-sf", f"http://{node.address}:9431/metrics")
+    lines = [line for line in page.splitlines() if not line.startswith("#")]
+    return {line.rpartition(" ")[0]: float(line.rpartition(" ")[2]) for line in lines}
+
+
+def test_metrics_has_every_documented_family_and_its_numbers_grow(cluster_of):
+    cluster = cluster_of(2)
+    node = cluster.nodes[0]
+    trainers = cluster.start(SUM_FOREVER)
+    wait_until_running(trainers)
+    first = metrics(node)
+    families = {name.partition("{")[0] for name in first if name.startswith("braid_")}
+    assert families == documented_metrics()
+    assert first["braid_jobs"] == 1 and first["braid_control_peers"] == 1
+    grows = [
+        'braid_operations_total{collective="all-reduce"}', "braid_operation_bytes_total",
+        "braid_units_total", 'braid_wire_bytes_total{direction="sent"}',
+        'braid_wire_bytes_total{direction="received"}', 'braid_chunks_total{direction="sent"}',
+    ]  # fmt: skip
+    until(lambda: all(metrics(node)[name] > first[name] for name in grows), "they grow")
+    trainers[1].kill()
+    trainers[0].error()
+    until(lambda: metrics(node)["braid_jobs"] == 0, "the job is gone")
+    failed = 'braid_job_failures_total{reason="job_failed"}'
+    assert metrics(node)[failed] == first[failed] + 1

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+// Jobs from the trainers' OpenJob to their end, through the client socket and the rings.
+#include <algorithm>
+#include <numeric>
+
+#include "job/manager_world.h"
+
+namespace braid {
+namespace {
+
+class JobManagerTest : public testing::JobManagerTest {};
+
+TEST_F(JobManagerTest, TrainersOfOneNodeReduceATensor) {
+  constexpr uint64_t kCount = 1000;  // several units on both I/O loops
+  open_job(2, kCount);
+  EXPECT_EQ(trainers_[0]->epoch, 1u);
+  EXPECT_EQ(trainers_[1]->block_of_rank, (std::vector<uint32_t>{0, 1}));
+  for (auto& trainer : trainers_) std::iota(trainer->floats(), trainer->floats() + kCount, 0.0f);
+  trainers_[0]->submit(1, 0, 0);
+  trainers_[1]->submit(5, 0, 0);
+  wait_for([&] { return trainers_[0]->done.size() == 1 && trainers_[1]->done.size() == 1; });
+  for (auto& trainer : trainers_) {
+    const proto::DoneEntry& done = trainer->done[0];
+    ASSERT_EQ(done.result_bytes, kCount * 4);
+    for (uint64_t i = 0; i < kCount; ++i)
+      ASSERT_EQ(trainer->result(done)[i], 2.0f * static_cast<float>(i));
+  }
+  EXPECT_EQ(trainers_[0]->done[0].ticket, 1u);
+  EXPECT_EQ(trainers_[1]->done[0].ticket, 5u);
+  EXPECT_EQ(counters_.operations[static_cast<size_t>(Collective::AllReduce)], 1u);
+  EXPECT_EQ(counters_.operation_bytes, kCount * 4);
+}
+
+TEST_F(JobManagerTest, ManyStepsRunInTheSameMemoryWhenResultsAreGivenBack) {
+  constexpr uint64_t kCount = 40'000;  // 160 kB each in 1 MiB of results
+  open_job(2, kCount);
+  for (uint64_t step = 0; step < 30; ++step) {
+    for (auto& trainer : trainers_) {
+      trainer->floats()[0] = static_cast<float>(step);
+      trainer->submit(step + 1, 0, step);
+    }
+    wait_for([&] {
+      return std::all_of(trainers_.begin(), trainers_.end(),
+                         [&](const auto& trainer) { return trainer->done.size() == step + 1; });
+    });
+    for (auto& trainer : trainers_) {
+      ASSERT_EQ(trainer->result(trainer->done[step])[0], 2.0f * static_cast<float>(step));
+      trainer->release(step + 1);
+    }
+  }
+  ASSERT_EQ(manager_->job_statuses().size(), 1u);
+  EXPECT_EQ(manager_->job_statuses()[0].steps_done, 30u);
+  EXPECT_TRUE(trainers_[0]->failure.is_ok()) << trainers_[0]->failure.message();
+}
+
+TEST_F(JobManagerTest, ABucketIsOneReductionOfItsTensors) {
+  open_job(2, 4);
+  for (auto& trainer : trainers_) trainer->register_tensors({{"a", 2}, {"b", 3}});
+  wait_for(
+      [&] { return trainers_[0]->registered.size() == 2 && trainers_[1]->registered.size() == 2; });
+  for (auto& trainer : trainers_) {
+    std::iota(trainer->floats(64), trainer->floats(64) + 9, 1.0f);
+    uint32_t more = 2;
+    uint64_t offset = 64;
+    for (const auto& [tensor, count] : {std::pair{0u, 4u}, {1u, 2u}, {2u, 3u}}) {
+      trainer->submit(1, tensor, 7, offset,
+                      [more](proto::SubmitEntry& entry) { entry.more = more; });
+      offset += count * 4;
+      --more;
+    }
+  }
+  wait_for([&] { return trainers_[0]->done.size() == 1 && trainers_[1]->done.size() == 1; });
+  ASSERT_EQ(trainers_[0]->done[0].result_bytes, 36u);
+  for (int i = 0; i < 9; ++i)
+    EXPECT_EQ(trainers_[0]->result(trainers_[0]->done[0])[i], 2.0f * static_cast<float>(i + 1));
+}
+
+TEST_F(JobManagerTest, ABarrierNeedsAllRanksAndNoInput) {
+  open_job(2);
+  const auto barrier = [](proto::SubmitEntry& entry) {
+    entry.collective = static_cast<uint8_t>(Collective::Barrier);
+    entry.offset = UINT64_MAX;
+  };
+  trainers_[0]->submit(1, 0, 0, 0, barrier);
+  settle();
+  for (auto& trainer : trainers_) trainer->poll();
+  EXPECT_TRUE(trainers_[0]->done.empty());
+  trainers_[1]->submit(1, 0, 0, 0, barrier);
+  wait_for([&] { return trainers_[0]->done.size() == 1 && trainers_[1]->done.size() == 1; });
+  EXPECT_EQ(trainers_[0]->done[0].result_bytes, 0u);
+}
+
+TEST_F(JobManagerTest, AJobEndsWhenAllItsTrainersLeave) {
+  open_job(2);
+  EXPECT_EQ(manager_->jobs(), 1u);
+  trainers_[0]->leave();
+  wait_for([&] { return trainers_[0]->has_left; });
+  EXPECT_EQ(manager_->jobs(), 1u);
+  trainers_[1]->leave();
+  wait_for([&] { return trainers_[1]->has_left && manager_->jobs() == 0; });
+  for (const auto& trainer : trainers_) EXPECT_TRUE(trainer->failure.is_ok());
+  const uint64_t failures =
+      std::accumulate(counters_.failures.begin(), counters_.failures.end(), uint64_t{0});
+  EXPECT_EQ(failures, 0u);
+}
+
+// The second one comes when the job is no more.
+TEST_F(JobManagerTest, LeavingTwiceDoesNoHarm) {
+  open_job(1);
+  trainers_[0]->leave();
+  wait_for([&] { return trainers_[0]->has_left && manager_->jobs() == 0; });
+  trainers_[0]->has_left = false;
+  trainers_[0]->leave();
+  wait_for([&] { return trainers_[0]->has_left; });
+  trainers_[0]->hang_up();
+  wait_for([&] { return server_->counters().connections_open == 0; });
+}
+
+TEST_F(JobManagerTest, TheNextJobOfTheSameNameHasTheNextEpoch) {
+  open_job(1);
+  trainers_[0]->leave();
+  wait_for([&] { return manager_->jobs() == 0; });
+  open_job(1);
+  EXPECT_EQ(trainers_[1]->epoch, 2u);
+}
+
+TEST_F(JobManagerTest, StatusShowsTheJob) {
+  open_job(2);
+  trainers_[0]->submit(1, 0, 0);
+  wait_for([&] { return manager_->operations_pending() == 1; });
+  const auto statuses = manager_->job_statuses();
+  ASSERT_EQ(statuses.size(), 1u);
+  EXPECT_EQ(statuses[0].name, "train");
+  EXPECT_EQ(statuses[0].state, "running");
+  EXPECT_EQ(statuses[0].world_size, 2u);
+  EXPECT_EQ(statuses[0].operations_pending, 1u);
+  ASSERT_EQ(statuses[0].local_ranks.size(), 2u);
+  EXPECT_EQ(statuses[0].local_ranks[1].pid, ::getpid());
+}
+
+TEST_F(JobManagerTest, DrainsAtOnceWhenNobodyIsHere) {
+  bool drained = false;
+  manager_->drain([&] { drained = true; });
+  wait_for([&] { return drained; });
+}
+
+TEST_F(JobManagerTest, DrainingWaitsForTrainersToLeaveAndTakesNoNewOnes) {
+  open_job(1);
+  bool drained = false;
+  manager_->drain([&] { drained = true; });
+  testing::TestTrainer& late = add_trainer();
+  late.open("late", 0, 1, kThisNode);
+  wait_for([&] { return late.was_closed; });
+  EXPECT_EQ(late.failure.code(), StatusCode::Unavailable);
+  EXPECT_FALSE(drained);
+  trainers_[0]->submit(1, 0, 0);  // what is here goes on
+  wait_for([&] { return trainers_[0]->done.size() == 1; });
+  trainers_[0]->leave();
+  wait_for([&] { return trainers_[0]->has_left; });
+  trainers_[0]->hang_up();
+  wait_for([&] { return drained; });
+}
+
+// The daemon's end while a trainer is still in a job: it is told.
+TEST_F(JobManagerTest, WhatIsStillOpenAtTheEndIsTold) {
+  open_job(1);
+  manager_.reset();
+  trainers_[0]->poll();
+  EXPECT_EQ(trainers_[0]->failure.code(), StatusCode::Cancelled);
+  EXPECT_EQ(trainers_[0]->failure.message(), "job 'train': the daemon is shutting down");
+  trainers_.clear();
+}
+
+}  // namespace
+}  // namespace braid

@@ -1,0 +1,379 @@
+// SPDX-License-Identifier: Apache-2.0
+// What goes wrong, and what trainers are told then.
+#include "job/manager_world.h"
+
+namespace braid {
+namespace {
+
+using testing::TestTrainer;
+
+class JobManagerTroubleTest : public testing::JobManagerTest {
+ protected:
+  void wait_for_failures() {
+    wait_for([this] {
+      for (const auto& trainer : trainers_) {
+        if (trainer->failure.is_ok()) return false;
+      }
+      return true;
+    });
+  }
+  // All trainers were told the same.
+  void expect_failure(StatusCode code, const std::string& message) {
+    wait_for_failures();
+    for (const auto& trainer : trainers_) {
+      EXPECT_EQ(trainer->failure.code(), code);
+      EXPECT_EQ(trainer->failure.message(), message);
+    }
+  }
+
+  // A job of two nodes whose coordinator is b: rank 0 is here, rank 1 there. Prepared up to
+  // JobReady.
+  static constexpr uint64_t kKey = 99;
+  void prepare_job_of_two_nodes() {
+    TestTrainer& trainer = add_trainer();
+    trainer.open("train", 0, 2, b_.address);
+    wait_for([&] { return !control_plane_.sent_to<proto::JoinJob>(b_.id).empty(); });
+    const std::vector<MemberNode> nodes = {{self_, {0}}, {b_, {1}}};
+    hear(b_, make_job_start("train", 2, 4, kKey, nodes));
+  }
+  void run_job_of_two_nodes() {
+    prepare_job_of_two_nodes();
+    wait_for([&] { return !control_plane_.sent_to<proto::JobReady>(b_.id).empty(); });
+    hear(b_, make_job_go(kKey));
+    wait_for([&] { return trainers_[0]->is_open; });
+  }
+  template <typename Table>
+  std::vector<const Table*> sent_to_b() const {
+    return control_plane_.sent_to<Table>(b_.id);
+  }
+};
+
+TEST_F(JobManagerTroubleTest, ATrainerThatDiesIsNamed) {
+  open_job(3);
+  trainers_[1]->hang_up();
+  wait_for([&] { return !trainers_[0]->failure.is_ok() && !trainers_[2]->failure.is_ok(); });
+  EXPECT_EQ(trainers_[0]->failure.code(), StatusCode::JobFailed);
+  EXPECT_TRUE(
+      trainers_[0]->failure.message().starts_with("job 'train': lost rank 1 on node 'here': "))
+      << trainers_[0]->failure.message();
+  EXPECT_EQ(trainers_[2]->failure.message(), trainers_[0]->failure.message());
+  EXPECT_EQ(counters_.failures[static_cast<size_t>(StatusCode::JobFailed)], 1u);
+  wait_for([&] { return manager_->jobs() == 0; });
+}
+
+TEST_F(JobManagerTroubleTest, ATrainerThatGoesBeforeTheJobBeginsFailsIt) {
+  add_trainer().open("train", 0, 3, kThisNode);
+  add_trainer().open("train", 1, 3, kThisNode);
+  settle();
+  trainers_[1]->hang_up();
+  wait_for([&] { return !trainers_[0]->failure.is_ok(); });
+  EXPECT_TRUE(trainers_[0]->failure.message().starts_with(
+      "job 'train': lost rank 1 on node 'here' before the job began"))
+      << trainers_[0]->failure.message();
+}
+
+TEST_F(JobManagerTroubleTest, ATrainerCannotLeaveBeforeItIsIn) {
+  add_trainer().open("train", 0, 2, kThisNode);
+  trainers_[0]->leave();
+  wait_for([&] { return trainers_[0]->was_closed; });
+  EXPECT_EQ(trainers_[0]->failure.code(), StatusCode::Protocol);
+  // And the coordinator does not count on it: the same rank may come again.
+  wait_for([&] { return server_->counters().connections_open == 0; });
+  settle();
+  trainers_.clear();
+  open_job(2);
+}
+
+TEST_F(JobManagerTroubleTest, LocalRanksThatDisagreeAreToldWho) {
+  open_job(1, 4);
+  trainers_[0]->leave();
+  wait_for([&] { return manager_->jobs() == 0; });
+  trainers_.clear();
+  add_trainer().open("train", 0, 2, kThisNode);
+  add_trainer().open("train", 1, 2, kThisNode);
+  wait_for([&] { return trainers_[0]->is_open && trainers_[1]->is_open; });
+  trainers_[0]->register_tensors({{"w", 4}});
+  trainers_[1]->register_tensors({{"w", 5}});
+  wait_for([&] { return !trainers_[0]->registered.empty() && !trainers_[1]->registered.empty(); });
+  trainers_[0]->submit(1, 0, 0);
+  wait_for([&] { return manager_->operations_pending() == 1; });
+  trainers_[1]->submit(1, 0, 0);
+  expect_failure(StatusCode::Mismatch,
+                 "job 'train': ranks disagree about 'w' step 0: rank 0 says all-reduce (sum) of "
+                 "float32 × 4, rank 1 says "
+                 "all-reduce (sum) of float32 × 5");
+}
+
+TEST_F(JobManagerTroubleTest, ADeadlineNamesTheRankThatIsMissing) {
+  open_job(2);
+  trainers_[0]->submit(1, 0, 0, 0, [](proto::SubmitEntry& entry) { entry.timeout_ms = 20; });
+  expect_failure(StatusCode::DeadlineExceeded,
+                 "job 'train': 'w' step 0, all-reduce (sum) of float32 × 4 did not end within 20 "
+                 "ms: not submitted by rank "
+                 "1 on node 'here': rank 1 has submitted nothing yet");
+}
+
+TEST_F(JobManagerTroubleTest, ADeadlineSaysWhatTheMissingRankDidLast) {
+  open_job(2);
+  trainers_[1]->submit(1, 0, 8);
+  trainers_[0]->submit(1, 0, 7, 0, [](proto::SubmitEntry& entry) { entry.timeout_ms = 20; });
+  expect_failure(StatusCode::DeadlineExceeded,
+                 "job 'train': 'w' step 7, all-reduce (sum) of float32 × 4 did not end within 20 "
+                 "ms: not submitted by rank "
+                 "1 on node 'here': rank 1 has last submitted 'w' step 8");
+}
+
+struct BadSubmission {
+  const char* name;
+  std::function<void(TestTrainer&)> submit;
+  StatusCode code;
+  const char* text;
+};
+
+class BadSubmissionTest : public JobManagerTroubleTest,
+                          public ::testing::WithParamInterface<BadSubmission> {};
+
+TEST_P(BadSubmissionTest, FailsTheJobAndSaysWhy) {
+  open_job(1);
+  trainers_[0]->register_tensors({{"v", 4}});
+  wait_for([&] { return trainers_[0]->registered.size() == 2; });
+  GetParam().submit(*trainers_[0]);
+  wait_for_failures();
+  EXPECT_EQ(trainers_[0]->failure.code(), GetParam().code);
+  EXPECT_EQ(trainers_[0]->failure.message(),
+            std::string("job 'train': rank 0: ") + GetParam().text);
+  wait_for([&] {
+    return manager_->job_statuses().empty() || manager_->job_statuses()[0].state == "closed";
+  });
+}
+
+const BadSubmission kBadSubmissions[] = {
+    {"UnknownTensor", [](TestTrainer& t) { t.submit(1, 2, 0); }, StatusCode::NotFound,
+     "submitted tensor 2, which it has not registered"},
+    {"StepTwice",
+     [](TestTrainer& t) {
+       t.submit(1, 0, 5);
+       t.submit(2, 0, 5);
+     },
+     StatusCode::InvalidArgument, "submitted 'w' step 5 after step 5: steps of a tensor must grow"},
+    {"OutsideTheArena", [](TestTrainer& t) { t.submit(1, 0, 0, TestTrainer::kArenaBytes - 12); },
+     StatusCode::InvalidArgument,
+     "'w' step 0: an input of 16 bytes at 1048564 is not inside the arena of 1048576 bytes, or not "
+     "aligned"},
+    {"OffsetThatOverflows", [](TestTrainer& t) { t.submit(1, 0, 0, UINT64_MAX - 3); },
+     StatusCode::InvalidArgument,
+     "'w' step 0: an input of 16 bytes at 18446744073709551612 is not inside the arena of 1048576 "
+     "bytes, or not aligned"},
+    {"NotAligned", [](TestTrainer& t) { t.submit(1, 0, 0, 2); }, StatusCode::InvalidArgument,
+     "'w' step 0: an input of 16 bytes at 2 is not inside the arena of 1048576 bytes, or not "
+     "aligned"},
+    {"RootThatIsNone",
+     [](TestTrainer& t) {
+       t.submit(1, 0, 0, 0, [](proto::SubmitEntry& entry) {
+         entry.collective = static_cast<uint8_t>(Collective::Broadcast);
+         entry.root = 1;
+       });
+     },
+     StatusCode::InvalidArgument, "'w' step 0: root 1 is no rank below 1"},
+    {"TicketTwice",
+     [](TestTrainer& t) {
+       t.submit(1, 0, 0);
+       t.submit(1, 1, 0);
+     },
+     StatusCode::Protocol, "used ticket 1 twice"},
+    {"TicketThatItDoesNotHold", [](TestTrainer& t) { t.release(9); }, StatusCode::Protocol,
+     "gave back ticket 9, which it does not hold"},
+    {"BucketWithAGap",
+     [](TestTrainer& t) {
+       t.submit(1, 0, 0, 0, [](proto::SubmitEntry& entry) { entry.more = 1; });
+       t.submit(1, 1, 0, 20);
+     },
+     StatusCode::InvalidArgument,
+     "the bucket of 'w' step 0 does not fit together at 'v': its tensors must be registered, of "
+     "one dtype, and lie one "
+     "after the other"},
+    {"BucketOutsideTheArena",
+     [](TestTrainer& t) {
+       t.submit(1, 0, 0, TestTrainer::kArenaBytes - 16,
+                [](proto::SubmitEntry& entry) { entry.more = 1; });
+       t.submit(1, 1, 0, TestTrainer::kArenaBytes);
+     },
+     StatusCode::InvalidArgument, "'v' step 0 lies outside the arena"},
+    {"ImpossibleCollective",
+     [](TestTrainer& t) {
+       t.submit(1, 0, 0, 0, [](proto::SubmitEntry& entry) { entry.collective = 99; });
+     },
+     StatusCode::Protocol, "a submission with the impossible collective 99"},
+};
+
+INSTANTIATE_TEST_SUITE_P(All, BadSubmissionTest, ::testing::ValuesIn(kBadSubmissions),
+                         [](const auto& tested) { return std::string(tested.param.name); });
+
+TEST_F(JobManagerTroubleTest, ATrainerMayHoldSoManyResultsAsItsRingHasPlaces) {
+  open_job(1);
+  for (uint64_t step = 0; step < TestTrainer::kRingCapacity; ++step)
+    trainers_[0]->submit(step + 1, 0, step);
+  wait_for([&] { return trainers_[0]->done.size() == TestTrainer::kRingCapacity; });
+  trainers_[0]->submit(100, 0, 100);
+  expect_failure(StatusCode::Protocol,
+                 "job 'train': rank 0: holds more than the 16 tickets it said");
+}
+
+TEST_F(JobManagerTroubleTest, AResultThatDoesNotFitFailsTheJob) {
+  open_job(2, 100'000);  // two of them are 800 kB of 1 MiB
+  for (uint64_t step = 0; step < 3; ++step) {
+    for (auto& trainer : trainers_) trainer->submit(step + 1, 0, step);
+  }
+  wait_for_failures();
+  EXPECT_EQ(trainers_[0]->failure.code(), StatusCode::ResourceExhausted);
+  EXPECT_NE(trainers_[0]->failure.message().find("no room for the result of 'w' step 2"),
+            std::string::npos)
+      << trainers_[0]->failure.message();
+}
+
+TEST_F(JobManagerTroubleTest, OpenJobIsChecked) {
+  add_trainer().open("", 0, 1, kThisNode);
+  add_trainer().open("train", 1, 1, kThisNode);
+  add_trainer().open("train", 0, 1, "");
+  add_trainer().open("train", 0, 1, kThisNode, 0);
+  wait_for([&] {
+    return trainers_[0]->was_closed && trainers_[1]->was_closed && trainers_[2]->was_closed &&
+           trainers_[3]->was_closed;
+  });
+  for (const auto& trainer : trainers_)
+    EXPECT_EQ(trainer->failure.code(), StatusCode::InvalidArgument);
+}
+
+TEST_F(JobManagerTroubleTest, MoreJobsThanAllowedAreRefused) {
+  for (const char* name : {"one", "two"}) {
+    add_trainer().open(name, 0, 1, kThisNode);
+    wait_for([&] { return trainers_.back()->is_open; });
+  }
+  TestTrainer& third = add_trainer();
+  third.open("three", 0, 1, kThisNode);
+  wait_for([&] { return third.was_closed; });
+  EXPECT_EQ(third.failure.code(), StatusCode::ResourceExhausted);
+  EXPECT_EQ(third.failure.message(),
+            "2 jobs run on this node already; client.jobs_max allows no more");
+}
+
+TEST_F(JobManagerTroubleTest, ACoordinatorThatCannotBeReachedIsNamed) {
+  add_trainer().open("train", 0, 2, "10.9.9.9", 20);
+  expect_failure(StatusCode::Unavailable,
+                 "job 'train': cannot reach the coordinator's braidd at MASTER_ADDR 10.9.9.9: "
+                 "nobody listens at '10.9.9.9'");
+}
+
+TEST_F(JobManagerTroubleTest, ACoordinatorThatIsLostWhileTheJobFormsIsNamed) {
+  add_trainer().open("train", 0, 2, b_.address);
+  wait_for([&] { return sent_to_b<proto::JoinJob>().size() == 1; });
+  control_plane_.remove_peer(b_.id);
+  manager_->on_peer_lost(b_, Status(StatusCode::Unavailable, "silent for 5000 ms"));
+  expect_failure(StatusCode::Unavailable,
+                 "job 'train': lost its coordinator, node 'b': silent for 5000 ms");
+  EXPECT_EQ(transport_.lost, (std::vector<NodeId>{b_.id}));
+}
+
+TEST_F(JobManagerTroubleTest, ARefusalByTheCoordinatorReachesTheTrainer) {
+  add_trainer().open("train", 0, 2, b_.address);
+  wait_for([&] { return sent_to_b<proto::JoinJob>().size() == 1; });
+  hear(self_,
+       make_job_failed(0, "train", Status(StatusCode::Mismatch, "not from its coordinator")));
+  hear(b_, make_job_failed(0, "other", Status(StatusCode::Mismatch, "not its job")));
+  hear(b_, make_job_failed(0, "train", Status(StatusCode::Mismatch, "ranks disagree")));
+  expect_failure(StatusCode::Mismatch, "ranks disagree");
+}
+
+TEST_F(JobManagerTroubleTest, AJobOfTwoNodesOpensWhenItsCoordinatorSaysGo) {
+  run_job_of_two_nodes();
+  EXPECT_EQ(transport_.opened, (std::vector<NodeId>{b_.id}));
+  EXPECT_EQ(trainers_[0]->epoch, 4u);
+  trainers_[0]->register_tensors({{"w", 4}});
+  wait_for([&] { return !trainers_[0]->registered.empty(); });
+  trainers_[0]->submit(1, 0, 0);
+  wait_for([&] { return sent_to_b<proto::OperationReady>().size() == 1; });
+  EXPECT_EQ(sent_to_b<proto::OperationReady>()[0]->count(), 4u);
+}
+
+TEST_F(JobManagerTroubleTest, ALinkThatCannotBeOpenedFailsTheJob) {
+  transport_.open_result = Status(StatusCode::Unavailable, "no flow to node 'b'");
+  prepare_job_of_two_nodes();
+  wait_for([&] { return !sent_to_b<proto::FailJob>().empty(); });
+  EXPECT_EQ(sent_to_b<proto::FailJob>()[0]->reason()->str(), "job 'train': no flow to node 'b'");
+  hear(b_, make_job_failed(kKey, "train", Status(StatusCode::Unavailable, "the verdict")));
+  expect_failure(StatusCode::Unavailable, "the verdict");
+}
+
+// The control connection is up: the coordinator must hear of it, or the other nodes wait for their
+// deadlines.
+TEST_F(JobManagerTroubleTest, ALostLinkToTheSuccessorIsToldToTheCoordinator) {
+  run_job_of_two_nodes();
+  const Peer other{77, "other", "10.0.0.77", 7410};
+  manager_->on_link_lost(other, Status(StatusCode::Unavailable, "not our successor"));
+  EXPECT_TRUE(sent_to_b<proto::FailJob>().empty());
+  manager_->on_link_lost(b_, Status(StatusCode::Unavailable, "no flow for 5000 ms"));
+  ASSERT_EQ(sent_to_b<proto::FailJob>().size(), 1u);
+  EXPECT_EQ(sent_to_b<proto::FailJob>()[0]->reason()->str(),
+            "job 'train': node 'here' lost its link to node 'b' with rank 1: no flow for 5000 ms");
+}
+
+TEST_F(JobManagerTroubleTest, ASuccessorThatDisagreesFailsTheJob) {
+  run_job_of_two_nodes();
+  trainers_[0]->register_tensors({{"w", 4}});
+  wait_for([&] { return !trainers_[0]->registered.empty(); });
+  trainers_[0]->submit(1, 0, 0);
+  wait_for([&] { return sent_to_b<proto::OperationReady>().size() == 1; });
+  const OperationKey key{kKey, sent_to_b<proto::OperationReady>()[0]->tensor(), 0};
+  Signature other;
+  other.count = 5;
+  hear(self_, make_operation_ready(key, other));  // not from the successor
+  EXPECT_TRUE(sent_to_b<proto::FailJob>().empty());
+  hear(b_, make_operation_ready(key, other));
+  ASSERT_EQ(sent_to_b<proto::FailJob>().size(), 1u);
+  EXPECT_EQ(sent_to_b<proto::FailJob>()[0]->code(), static_cast<uint8_t>(StatusCode::Mismatch));
+}
+
+TEST_F(JobManagerTroubleTest, ALostCoordinatorEndsARunningJob) {
+  run_job_of_two_nodes();
+  control_plane_.remove_peer(b_.id);
+  manager_->on_peer_lost(b_, Status(StatusCode::Unavailable, "gone"));
+  expect_failure(StatusCode::JobFailed, "job 'train': lost its coordinator, node 'b': gone");
+  wait_for([&] { return manager_->jobs() == 0; });
+}
+
+TEST_F(JobManagerTroubleTest, AJobStartForATrainerThatHasGoneIsRefused) {
+  add_trainer().open("train", 0, 3, b_.address);
+  add_trainer().open("train", 1, 3, b_.address);
+  wait_for([&] { return sent_to_b<proto::JoinJob>().size() == 2; });
+  trainers_[1]->hang_up();
+  wait_for([&] { return server_->counters().connections_open == 1; });
+  const std::vector<MemberNode> nodes = {{self_, {0, 1}}, {b_, {2}}};
+  hear(b_, make_job_start("train", 3, 1, kKey, nodes));
+  wait_for([&] { return !trainers_[0]->failure.is_ok(); });
+  EXPECT_EQ(trainers_[0]->failure.message(), "job 'train': a rank on node 'here' has gone");
+  EXPECT_EQ(manager_->jobs(), 0u);
+  ASSERT_EQ(sent_to_b<proto::FailJob>().size(), 2u);  // when it went, and now
+  EXPECT_EQ(sent_to_b<proto::FailJob>()[1]->job_key(), kKey);
+}
+
+TEST_F(JobManagerTroubleTest, AJobStartThatMakesNoSenseIsIgnored) {
+  add_trainer().open("train", 0, 2, b_.address);
+  wait_for([&] { return sent_to_b<proto::JoinJob>().size() == 1; });
+  const std::vector<MemberNode> nodes = {{self_, {0}}, {b_, {0}}};
+  hear(b_, make_job_start("train", 2, 1, kKey, nodes));
+  settle();
+  EXPECT_EQ(manager_->jobs(), 0u);
+}
+
+TEST_F(JobManagerTroubleTest, MessagesAboutUnknownJobsAreIgnored) {
+  hear(b_, make_job_go(5));
+  hear(b_, make_job_ended(5));
+  hear(b_, make_job_failed(5, "x", Status(StatusCode::JobFailed, "x")));
+  hear(b_, make_operation_ready({5, 1, 1}, {}));
+  hear(b_, make_operation_query({5, 1, 1}));
+  EXPECT_EQ(manager_->jobs(), 0u);
+  EXPECT_TRUE(control_plane_.sent.empty());
+}
+
+}  // namespace
+}  // namespace braid

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "job/manager_world.h"
+
+#include <algorithm>
+
+namespace braid::testing {
+
+JobManagerTest::JobManagerTest() {
+  control_plane_.add_peer(b_);
+  JobManagerOptions options;
+  options.jobs_max = 2;
+  options.session = {TestTrainer::kArenaBytes, 60'000};
+  manager_ = std::make_unique<JobManager>(*loop_, clock_, options);
+  control_plane_.set_handler(*manager_);
+
+  EngineOptions engine;
+  engine.io_loops = 2;
+  engine.unit_bytes = 256;
+  auto engines = EnginePool::create(
+      *loop_, engine,
+      {[this](const OperationKey& key) { manager_->on_operation_done(key); },
+       [this](const OperationKey& key) { manager_->on_operation_retired(key); }});
+  EXPECT_TRUE(engines.is_ok());
+  engines_ = std::move(engines).value();
+  engines_->set_transport(transport_);
+  engines_->run_threads();
+  manager_->set_services(
+      {*loop_, clock_, control_plane_, transport_, *engines_, counters_, 1 << 20});
+
+  ClientServerOptions server;
+  server.path = directory_.file("braidd.sock");
+  server.node_name = self_.name;
+  server.daemon_version = "0";
+  auto created = ClientServer::create(*loop_, server, *manager_);
+  EXPECT_TRUE(created.is_ok()) << created.status().message();
+  server_ = std::move(created).value();
+}
+
+// As the daemon does it.
+JobManagerTest::~JobManagerTest() {
+  engines_->stop_threads();
+  manager_.reset();
+  server_.reset();
+}
+
+TestTrainer& JobManagerTest::add_trainer() {
+  trainers_.push_back(std::make_unique<TestTrainer>(directory_.file("braidd.sock")));
+  return *trainers_.back();
+}
+
+void JobManagerTest::wait_for(const std::function<bool()>& condition) {
+  run_until([&] {
+    for (auto& trainer : trainers_) trainer->poll();
+    return condition();
+  });
+}
+
+void JobManagerTest::open_job(uint32_t world_size, uint64_t count) {
+  const size_t first = trainers_.size();
+  for (uint32_t rank = 0; rank < world_size; ++rank)
+    add_trainer().open("train", rank, world_size, kThisNode);
+  const auto all = [&](const std::function<bool(const TestTrainer&)>& holds) {
+    return std::all_of(trainers_.begin() + static_cast<ptrdiff_t>(first), trainers_.end(),
+                       [&](const auto& trainer) { return holds(*trainer); });
+  };
+  wait_for([&] { return all([](const TestTrainer& trainer) { return trainer.is_open; }); });
+  for (size_t i = first; i < trainers_.size(); ++i) trainers_[i]->register_tensors({{"w", count}});
+  wait_for(
+      [&] { return all([](const TestTrainer& trainer) { return !trainer.registered.empty(); }); });
+}
+
+}  // namespace braid::testing
