@@ -2,6 +2,7 @@
 #include "loop/tcp_stream.h"
 
 #include <array>
+#include <memory>
 
 #include <netinet/tcp.h>
 #include <sys/socket.h>
@@ -14,10 +15,11 @@ constexpr unsigned kKeepAliveSeconds = 60;
 constexpr size_t kPendingBytesKept = 64 << 10;  // a burst's buffer is given back
 
 // libuv asks for a buffer and fills it at once, so a thread's streams share one. It also keeps the
-// bytes valid while a handler destroys the stream they came from.
+// bytes valid while a handler destroys the stream they came from. On the heap: thread-local arrays
+// are taken out of the stack of every thread, and those of the metrics' HTTP server are small.
 void allocate_read_buffer(uv_handle_t*, size_t, uv_buf_t* buffer) {
-  static thread_local std::array<char, kReadBytes> bytes;
-  *buffer = uv_buf_init(bytes.data(), bytes.size());
+  static thread_local const auto bytes = std::make_unique<std::array<char, kReadBytes>>();
+  *buffer = uv_buf_init(bytes->data(), kReadBytes);
 }
 
 }  // namespace

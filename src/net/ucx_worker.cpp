@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "net/ucx_worker.h"
 
+#include <algorithm>
+#include <mutex>
+
 #include "net/ucx_error.h"
+#include "net/ucx_listeners.h"
 
 namespace braid {
 namespace {
@@ -24,12 +28,28 @@ Result<std::unique_ptr<UcxWorker>> UcxWorker::create(std::shared_ptr<UcxContext>
   params.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
   params.thread_mode = UCS_THREAD_MODE_SINGLE;
   ucp_worker_h handle = nullptr;
-  if (const auto error = ucp_worker_create(context->handle(), &params, &handle); error != UCS_OK) {
-    return status_from_ucx(error, "cannot make a UCX worker on rail " + context->rail());
+  std::vector<int> listeners;
+  {
+    // One at a time: UCX does not tell which sockets are this worker's, but only they appear now.
+    static std::mutex mutex;
+    const std::lock_guard lock(mutex);
+    const std::vector<int> before = listening_tcp_sockets();
+    if (const auto error = ucp_worker_create(context->handle(), &params, &handle);
+        error != UCS_OK) {
+      return status_from_ucx(error, "cannot make a UCX worker on rail " + context->rail());
+    }
+    listeners = listening_tcp_sockets();
+    std::erase_if(listeners, [&](int fd) {
+      return std::find(before.begin(), before.end(), fd) != before.end();
+    });
   }
   std::unique_ptr<UcxWorker> worker(new UcxWorker(std::move(context), handle));
   if (const auto error = ucp_worker_get_efd(handle, &worker->event_fd_); error != UCS_OK) {
     return status_from_ucx(error, "a UCX worker has no event descriptor");
+  }
+  // Another thread may have opened a port of its own meanwhile: ours are in our address.
+  if (const auto address = worker->address()) {
+    worker->listeners_ = sockets_in_address(listeners, address.value());
   }
   return worker;
 }
@@ -60,6 +80,10 @@ Result<std::vector<uint8_t>> UcxWorker::address() const {
   std::vector<uint8_t> copy(begin, begin + bytes);
   ucp_worker_release_address(handle_, address);
   return copy;
+}
+
+void UcxWorker::stop_listening() {
+  for (const int listener : std::exchange(listeners_, {})) drop_strangers(listener);
 }
 
 bool UcxWorker::arm() {

@@ -44,6 +44,10 @@ class UcxWorker {
   // more to progress.
   bool arm();
 
+  // The one connection that the worker is for stands: nobody else may connect (see
+  // ucx_listeners.h).
+  void stop_listening();
+
   ucp_worker_h handle() const { return handle_; }
   const UcxContext& context() const { return *context_; }
 
@@ -54,6 +58,7 @@ class UcxWorker {
   const std::shared_ptr<UcxContext> context_;
   const ucp_worker_h handle_;
   int event_fd_ = -1;
+  std::vector<int> listeners_;  // UCX's; they live as long as the worker
 };
 
 }  // namespace braid

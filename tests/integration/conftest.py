@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Clusters that the tests of one file share. One whose daemon died is replaced for the next test."""
+"""Clusters that the tests of a file share. After a daemon's death the next test gets a new one."""
 
 from collections.abc import Callable, Iterator
 

@@ -27,7 +27,8 @@ def data_connections(node) -> list[tuple[str, str]]:
 
 
 def kill_connection(node, ports: tuple[str, str]) -> bool:
-    done = subprocess.run(
+    """Both ends get a reset. False if the kernel would not do it."""
+    subprocess.run(
         node.enter(["ss", "-K", "-tn", "sport", "=", f":{ports[0]}", "dport", "=", f":{ports[1]}"]),
         capture_output=True, text=True, check=False,
     )  # fmt: skip

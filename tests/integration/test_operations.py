@@ -6,12 +6,9 @@ import re
 import signal
 import socket
 import subprocess
-import time
-import urllib.request
 
-import pytest
 from braid_build import BRAIDCTL, BRAIDD, PATIENCE_S, REPOSITORY, braidctl
-from real_cluster import KILL_SEEN_S, SUM_FOREVER, needs_daemons, until, wait_until_running
+from real_cluster import SUM_FOREVER, needs_daemons, until, wait_until_running
 
 pytestmark = needs_daemons
 
@@ -188,13 +185,14 @@ def test_braidctl_shows_a_running_job(cluster_of):
     assert [peer["name"] for peer in status["peers"]] == ["node0"]
     (job,) = status["jobs"]
     assert (job["name"], job["state"], job["world_size"]) == ("shown", "running", 3)
-    assert [(one["name"], one["ranks"]) for one in job["nodes"]] == [("node0", [0]), ("node1", [1, 2])]
+    assert [one["name"] for one in job["nodes"]] == ["node0", "node1"]
+    assert [one["ranks"] for one in job["nodes"]] == [[0], [1, 2]]
     assert [(one["rank"], one["pid"]) for one in job["local_ranks"]] == [
         (one.rank, one.pid) for one in trainers[1:]
     ]
     assert job["steps_done"] > 0 and job["bytes"] > 0 and job["epoch"] == 1
     table = braidctl(node.socket, "status").stdout
-    for word in ["node1", "shown", "running", "eth0", "rank 2 is process", status["version"], "open"]:
+    for word in ["node1", "shown", "running", "rank 2 is process", status["version"], "open"]:
         assert word in table, table
     for trainer in trainers:
         trainer.kill()

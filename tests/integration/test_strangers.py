@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Strangers at every door of a daemon: dropped, counted, logged once; nobody else notices."""
 
-import json
 import pathlib
 import subprocess
 import sys
@@ -15,6 +14,7 @@ pytestmark = needs_daemons
 STRANGERS = str(pathlib.Path(__file__).resolve().parent / "strangers.py")
 HOW = ["garbage", "halves", "silence", "zeros"]
 CONTROL_PORT, METRICS_PORT = 7410, 9431
+SETTINGS = ("transport.flows_per_link=2", "control.connect_timeout_ms=1000")
 # A sanitizer keeps what was freed for a while.
 RSS_GROWTH_MAX = (256 if IS_SANITIZED else 64) << 20
 # Log lines that one stranger's visit may cause, whatever it does.
@@ -76,7 +76,7 @@ class Watched:
 
 @pytest.mark.parametrize("how", HOW)
 def test_at_every_tcp_port(cluster_of, how):
-    cluster = cluster_of(2, "transport.flows_per_link=2", "control.connect_timeout_ms=1000")
+    cluster = cluster_of(2, *SETTINGS)
     watched = Watched(cluster)
     ports = listening_ports(watched.victim)
     assert CONTROL_PORT in ports and METRICS_PORT in ports and len(ports) >= 3, ports
@@ -94,7 +94,7 @@ def test_at_every_tcp_port(cluster_of, how):
 
 @pytest.mark.parametrize("how", HOW)
 def test_at_the_unix_socket(cluster_of, how):
-    watched = Watched(cluster_of(2, "transport.flows_per_link=2", "control.connect_timeout_ms=1000"))
+    watched = Watched(cluster_of(2, *SETTINGS))
     visit(watched.victim, how, watched.victim.socket)
     watched.expect_unimpressed("socket")
     if how in ("garbage", "zeros"):
@@ -104,7 +104,7 @@ def test_at_the_unix_socket(cluster_of, how):
 
 
 def test_what_strangers_did_is_on_the_metrics_page(cluster_of):
-    cluster = cluster_of(2, "transport.flows_per_link=2", "control.connect_timeout_ms=1000")
+    cluster = cluster_of(2, *SETTINGS)
     node, stranger = cluster.nodes
     visit(stranger, "garbage", node.address, str(CONTROL_PORT))
     visit(node, "garbage", node.socket)
@@ -116,4 +116,3 @@ def test_what_strangers_did_is_on_the_metrics_page(cluster_of):
             if line.startswith("braid_rejected_connections_total{") and f'"{door}"' in line
         )  # fmt: skip
         assert float(line.split()[-1]) > 0, line
-    json.dumps(rejected(node))

@@ -37,15 +37,28 @@ class Stranger final : public UcxEndpointHandler {
   std::unique_ptr<UcxEndpoint> endpoint_;
 };
 
-// The address that b gave to a for the flow 0.
-std::vector<uint8_t> incoming_address(TwoNodes& nodes) {
-  for (const auto& message : nodes.b->control.sent) {
-    const auto* accept = proto::GetControlMessage(message.data())->body_as_FlowAccept();
-    if (accept == nullptr || accept->flows()->Get(0)->flow() != 0) continue;
-    const auto* bytes = accept->flows()->Get(0)->worker_address();
-    return {bytes->begin(), bytes->end()};
-  }
-  return {};
+// Lets b wait for a on flow 0, and returns the address that b gave for it, which a does not get.
+std::vector<uint8_t> waiting_address(TwoNodes& nodes) {
+  nodes.b->control.is_silent = true;
+  nodes.a->transport().open_link(nodes.b->id(), [](const Status&) {});
+  std::vector<uint8_t> address;
+  EXPECT_TRUE(nodes.run_until([&] {
+    for (const auto& message : nodes.b->control.sent) {
+      const auto* accept = proto::GetControlMessage(message.data())->body_as_FlowAccept();
+      if (accept == nullptr || accept->flows()->Get(0)->flow() != 0) continue;
+      const auto* bytes = accept->flows()->Get(0)->worker_address();
+      address.assign(bytes->begin(), bytes->end());
+    }
+    return !address.empty();
+  }));
+  return address;
+}
+
+void start_anew(TwoNodes& nodes) {
+  nodes.a->transport().on_peer_lost(nodes.b->id());
+  nodes.b->transport().on_peer_lost(nodes.a->id());
+  nodes.b->control.is_silent = false;
+  ASSERT_TRUE(nodes.open());
 }
 
 proto::ChunkHeader forged_header(uint32_t bytes) {
@@ -73,8 +86,7 @@ void expect_link_works(TwoNodes& nodes, uint64_t first) {
 
 TEST(Strangers, AChunkWithAWrongSecretIsDroppedAndCounted) {
   TwoNodes nodes;
-  ASSERT_TRUE(nodes.open());
-  Stranger stranger(incoming_address(nodes));
+  Stranger stranger(waiting_address(nodes));
   const std::vector<uint8_t> payload(100, 1);
   const auto header = forged_header(100);
   stranger.send(proto::kChunkMessage, bytes_of(header), payload);
@@ -83,13 +95,13 @@ TEST(Strangers, AChunkWithAWrongSecretIsDroppedAndCounted) {
     return nodes.b->transport().counters().chunks_rejected == 1;
   }));
   EXPECT_TRUE(nodes.b->sink.arrived.empty());
+  start_anew(nodes);
   expect_link_works(nodes, 0);
 }
 
 TEST(Strangers, HeadersThatAreNoneAreDroppedAndCounted) {
   TwoNodes nodes;
-  ASSERT_TRUE(nodes.open());
-  Stranger stranger(incoming_address(nodes));
+  Stranger stranger(waiting_address(nodes));
   std::mt19937 random(3);
   std::vector<std::vector<uint8_t>> headers;
   for (size_t bytes = 0; bytes < 100; ++bytes) {
@@ -102,30 +114,56 @@ TEST(Strangers, HeadersThatAreNoneAreDroppedAndCounted) {
     return nodes.b->transport().counters().chunks_rejected == headers.size();
   }));
   EXPECT_TRUE(nodes.b->sink.arrived.empty());
+  start_anew(nodes);
   expect_link_works(nodes, 0);
 }
 
-TEST(Strangers, GarbageOnTheTcpPortsOfUcxDoesNoHarm) {
+// Connects to whatever `listener` listens on; the socket does not block.
+Fd connect_to(int listener) {
+  sockaddr_storage address{};
+  socklen_t bytes = sizeof(address);
+  EXPECT_EQ(::getsockname(listener, reinterpret_cast<sockaddr*>(&address), &bytes), 0);
+  Fd stranger(::socket(address.ss_family, SOCK_STREAM | SOCK_NONBLOCK, 0));
+  ::connect(stranger.get(), reinterpret_cast<sockaddr*>(&address), bytes);
+  return stranger;
+}
+
+bool is_connected(const Fd& socket) {
+  sockaddr_storage peer{};
+  socklen_t bytes = sizeof(peer);
+  return ::getpeername(socket.get(), reinterpret_cast<sockaddr*>(&peer), &bytes) == 0;
+}
+
+TEST(Strangers, GarbageOnTheTcpPortsOfUcxDoesNoHarmWhileFlowsAreOpened) {
   TwoNodes nodes;
-  ASSERT_TRUE(nodes.open());
-  const auto ports = listening_sockets();
-  ASSERT_GE(ports.size(), 8u);
+  waiting_address(nodes);
+  ASSERT_TRUE(nodes.run_until([&] { return listening_sockets().size() == 8; }));
   std::mt19937 random(5);
-  for (const int port : ports) {
+  for (const int port : listening_sockets()) {
     for (int attempt = 0; attempt < 4; ++attempt) {
-      sockaddr_storage address{};
-      socklen_t bytes = sizeof(address);
-      ASSERT_EQ(::getsockname(port, reinterpret_cast<sockaddr*>(&address), &bytes), 0);
-      const Fd stranger(::socket(address.ss_family, SOCK_STREAM, 0));
-      ASSERT_EQ(::connect(stranger.get(), reinterpret_cast<sockaddr*>(&address), bytes), 0);
+      const Fd stranger = connect_to(port);
+      ASSERT_TRUE(is_connected(stranger));
       std::vector<uint8_t> garbage(attempt * 1000);
       for (auto& byte : garbage) byte = static_cast<uint8_t>(random());
       ::send(stranger.get(), garbage.data(), garbage.size(), MSG_NOSIGNAL);
       for (int i = 0; i < 10; ++i) nodes.step();
     }
   }
+  start_anew(nodes);
   expect_link_works(nodes, 0);
-  EXPECT_EQ(nodes.a->transport().counters().flow_failures, 0u);
+}
+
+TEST(Strangers, NobodyCanConnectToThePortsOfOpenFlows) {
+  TwoNodes nodes;
+  ASSERT_TRUE(nodes.open());
+  const auto ports = listening_sockets();
+  ASSERT_EQ(ports.size(), 8u) << "four flows, both ends";
+  for (const int port : ports) {
+    const Fd stranger = connect_to(port);
+    for (int i = 0; i < 10; ++i) nodes.step();
+    EXPECT_FALSE(is_connected(stranger));
+  }
+  expect_link_works(nodes, 0);
 }
 
 }  // namespace
