@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A cluster of real daemons that stays up while a test starts trainers on it."""
 
+import ctypes
 import itertools
 import json
 import os
@@ -30,6 +31,14 @@ KILL_SEEN_S = 2.0 * SLACK  # the contract says 2 s
 needs_daemons = pytest.mark.skipif(
     REFUSED is not None or not IS_BUILT, reason=REFUSED or "braidd is not built (BRAID_BUILD)"
 )
+# What scripts/cluster says of a daemon that ended badly, and not because a test killed it.
+CRASH = re.compile(
+    r"braidd of .*(?:ended: exit code [1-9]|killed by SIG(?!KILL|TERM)|did not end within).*"
+)
+SANITIZER_REPORT = re.compile(
+    r"(?:ERROR: \w+Sanitizer|WARNING: ThreadSanitizer|runtime error: )[\s\S]{0,6000}"
+)
+PR_SET_PDEATHSIG = 1
 _job_numbers = itertools.count(1)
 
 
@@ -162,6 +171,11 @@ class Node:
         return int(re.search(r"VmRSS:\s+(\d+) kB", status).group(1)) << 10
 
 
+def end_with_the_tests() -> None:
+    """A test run that is killed takes its clusters along: the tool cleans up on SIGTERM."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+
+
 class Cluster:
     """`with Cluster(nodes=3, settings=["log.level=debug"]) as cluster: …`"""
 
@@ -169,10 +183,18 @@ class Cluster:
         argv = [CLUSTER, "--nodes", str(nodes), "--daemon", daemon, "--timeout", "1500"]
         for setting in settings:
             argv += ["--set", setting]
+        # Outside of the cluster's directory, which goes with the cluster.
+        self._logs = tempfile.TemporaryDirectory()
+        argv += ["--keep-logs", self._logs.name]
         argv += ["--", "sh", "-c", "echo $BRAID_CLUSTER_DIR; exec sleep 1500"]
         self._errors = tempfile.TemporaryFile("w+", errors="replace")
         self.tool = subprocess.Popen(
-            argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=self._errors, text=True
+            argv,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
+            text=True,
+            preexec_fn=end_with_the_tests,
         )
         self.trainers: list[Trainer] = []
         readable, _, _ = select.select([self.tool.stdout], [], [], PATIENCE_S)
@@ -249,7 +271,8 @@ class Cluster:
     def wait_until_gone(self, node: Node) -> None:
         until(lambda: not node.is_alive(), f"braidd of {node.name} has ended")
 
-    def stop(self) -> int:
+    def stop(self) -> None:
+        """Ends everything. A daemon that was not killed by a test must have ended well."""
         for trainer in self.trainers:
             if trainer.process.poll() is None:
                 trainer.kill()
@@ -259,7 +282,13 @@ class Cluster:
             node.stop_restarted()
         self.tool.terminate()
         self.tool.communicate(timeout=PATIENCE_S)
-        return self.tool.returncode
+        crashes = CRASH.findall(self.said())
+        for log in sorted(pathlib.Path(self._logs.name).glob("*.log")):
+            report = SANITIZER_REPORT.search(log.read_text(errors="replace"))
+            if report:
+                crashes.append(f"{log.name}: {report[0]}")
+        self._logs.cleanup()
+        assert not crashes, "\n".join(crashes)
 
     def __enter__(self):
         return self
