@@ -20,6 +20,7 @@ import torch
 # Of the largest value in the same tensor. The two systems add in different orders.
 RELATIVE_TOLERANCE = 1e-5
 WARM_UP_STEPS = 10
+WARM_UP_COMPUTATIONS = 2
 WARM_UP_ALL_REDUCES = 2
 COLOURS = {"gloo": "#8c8c8c", "braid": "#1f77b4"}
 
@@ -67,7 +68,7 @@ def load(name, folder):
         ranks=count,
         gradient_bytes=gradient_bytes,
         step=slowest_rank(ranks, "step_seconds", WARM_UP_STEPS),
-        compute=slowest_rank(ranks, "compute_seconds", WARM_UP_STEPS),
+        compute=slowest_rank(ranks, "compute_seconds", WARM_UP_COMPUTATIONS),
         all_reduce=all_reduce,
         bus_gbit_per_second=2 * (count - 1) / count * gradient_bytes * 8 / all_reduce / 1e9,
         accuracy=ranks[0]["accuracy"],

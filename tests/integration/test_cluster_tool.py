@@ -140,7 +140,7 @@ def test_a_daemon_that_does_not_start_is_an_error_with_its_exit_code():
         check=False,
     )
     assert done.returncode == EXIT_TOOL_FAILED
-    assert "braidd of node0" in done.stderr and "exit code 1" in done.stderr
+    assert "braidd of node" in done.stderr and "exit code 1" in done.stderr
     assert "ran" not in done.stdout
 
 

@@ -16,7 +16,7 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 TRAINERS = Path(__file__).resolve().parent / "trainers"
 CLUSTER = str(REPOSITORY / "scripts" / "cluster")
 MARK = "RESULT "
-DEADLINE_S = 240
+DEADLINE_S = 600
 
 # The shapes that every comparison runs on: ranks apart, and ranks that share nodes.
 SHAPES = ((4, 1), (2, 2))

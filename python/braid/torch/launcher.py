@@ -22,6 +22,10 @@ def main(arguments: list[str] | None = None) -> None:
     options = _parser().parse_args(arguments)
     # Children that the script starts, and `import torch` itself, read this.
     os.environ["BRAID_ENABLE"] = "1"
+    # Before our own modules: torch's backend hook imports them at the end of `import torch`, which
+    # they begin with; the other way round it would find them half made.
+    import torch  # noqa: F401
+
     from braid.torch.substitution import enable
 
     enable()
