@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/daemon.h"
 
-#include <systemd/sd-daemon.h>
-
 #include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <thread>
+
+#include <systemd/sd-daemon.h>
 
 #include "base/log.h"
 #include "base/random.h"
@@ -28,7 +28,8 @@ uint32_t io_threads(const DaemonConfig& config) {
 }
 
 uint32_t flows_per_link(const DaemonConfig& config) {
-  return config.transport.flows_per_link != 0 ? config.transport.flows_per_link : std::clamp(4 * cores(), 4u, 16u);
+  return config.transport.flows_per_link != 0 ? config.transport.flows_per_link
+                                              : std::clamp(4 * cores(), 4u, 16u);
 }
 
 }  // namespace
@@ -42,7 +43,8 @@ Daemon::Daemon(DaemonInvocation invocation, DaemonConfig config, std::unique_ptr
 Result<std::unique_ptr<Daemon>> Daemon::create(DaemonInvocation invocation, DaemonConfig config) {
   auto loop = Loop::create("control");
   if (!loop) return loop.status();
-  std::unique_ptr<Daemon> daemon(new Daemon(std::move(invocation), std::move(config), std::move(loop).value()));
+  std::unique_ptr<Daemon> daemon(
+      new Daemon(std::move(invocation), std::move(config), std::move(loop).value()));
   if (Status started = daemon->start(); !started) {
     daemon->stop();
     daemon->loop_->run();
@@ -52,7 +54,8 @@ Result<std::unique_ptr<Daemon>> Daemon::create(DaemonInvocation invocation, Daem
 }
 
 Daemon::~Daemon() {
-  // The transport was closed by stop(); what is left goes in the reverse of the order in which it was made.
+  // The transport was closed by stop(); what is left goes in the reverse of the order in which it
+  // was made.
   before_sleep_.reset();
   watchdog_.reset();
   signals_.clear();
@@ -83,7 +86,8 @@ Status Daemon::start() {
   options.listens_on_loopback = is_loopback_host(node_address_);
   options.jobs_max = config_.client.jobs_max;
   options.session = {config_.client.arena_bytes_max, config_.collective.operation_timeout_ms};
-  options.partition = {config_.collective.unit_bytes, config_.transport.chunk_bytes, io_threads(config_)};
+  options.partition = {config_.collective.unit_bytes, config_.transport.chunk_bytes,
+                       io_threads(config_)};
   jobs_ = std::make_unique<JobManager>(*loop_, clock_, options);
   BRAID_RETURN_IF_ERROR(start_control_plane());
   BRAID_RETURN_IF_ERROR(start_transport());
@@ -98,7 +102,8 @@ Status Daemon::start() {
   uint64_t watchdog_us = 0;
   if (::sd_watchdog_enabled(0, &watchdog_us) > 0) {
     watchdog_ = std::make_unique<Timer>(*loop_);
-    watchdog_->start_repeating(std::max<uint64_t>(1, watchdog_us / 2000), [] { ::sd_notify(0, "WATCHDOG=1"); });
+    watchdog_->start_repeating(std::max<uint64_t>(1, watchdog_us / 2000),
+                               [] { ::sd_notify(0, "WATCHDOG=1"); });
   }
   return Status::ok();
 }
@@ -115,7 +120,9 @@ Status Daemon::start_control_plane() {
   options.peer_timeout_ms = config_.control.peer_timeout_ms;
   options.connect_timeout_ms = config_.control.connect_timeout_ms;
   if (options.cluster_key.empty()) {
-    BRAID_LOG_INFO("no control.cluster_key_file: this node works alone, or with daemons on its loopback addresses");
+    BRAID_LOG_INFO(
+        "no control.cluster_key_file: this node works alone, or with daemons on its loopback "
+        "addresses");
   }
   auto control_plane = ControlPlane::create(*loop_, clock_, std::move(options), *jobs_);
   if (!control_plane) return control_plane.status();
@@ -129,9 +136,10 @@ Status Daemon::start_transport() {
   engine.unit_bytes = config_.collective.unit_bytes;
   engine.chunk_bytes = config_.transport.chunk_bytes;
   engine.streams = config_.collective.streams;
-  auto engines = EnginePool::create(*loop_, engine,
-                                    {[this](const OperationKey& key) { jobs_->on_operation_done(key); },
-                                     [this](const OperationKey& key) { jobs_->on_operation_retired(key); }});
+  auto engines =
+      EnginePool::create(*loop_, engine,
+                         {[this](const OperationKey& key) { jobs_->on_operation_done(key); },
+                          [this](const OperationKey& key) { jobs_->on_operation_retired(key); }});
   if (!engines) return engines.status();
   engines_ = std::move(engines).value();
 
@@ -175,31 +183,36 @@ Status Daemon::start_metrics() {
   uv_prepare_init(loop_->uv(), before_sleep_->get());
   before_sleep_->set_initialised();
   before_sleep_->get()->data = this;
-  uv_prepare_start(before_sleep_->get(),
-                   [](uv_prepare_t* prepare) { static_cast<Daemon*>(prepare->data)->publish_gauges(); });
+  uv_prepare_start(before_sleep_->get(), [](uv_prepare_t* prepare) {
+    static_cast<Daemon*>(prepare->data)->publish_gauges();
+  });
   if (config_.metrics.port == 0) return Status::ok();
 
   // "UCX 1.13.1, tcp on eth0, …" → "1.13.1"
   const std::string transport = transport_->description();
-  const std::string ucx = transport.substr(transport.find(' ') + 1, transport.find(',') - transport.find(' ') - 1);
-  const double started = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-  auto server = MetricsServer::create(config_.metrics.address, config_.metrics.port, {[this, ucx, started] {
-    auto samples = daemon_samples(gauges_, *transport_, *engines_);
-    samples.push_back({Metric::BuildInfo, {kBraidVersion, ucx}, 1});
-    samples.push_back({Metric::StartTime, {}, started});
-    return samples;
-  }});
+  const std::string ucx =
+      transport.substr(transport.find(' ') + 1, transport.find(',') - transport.find(' ') - 1);
+  const double started =
+      std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+  auto server =
+      MetricsServer::create(config_.metrics.address, config_.metrics.port, {[this, ucx, started] {
+                              auto samples = daemon_samples(gauges_, *transport_, *engines_);
+                              samples.push_back({Metric::BuildInfo, {kBraidVersion, ucx}, 1});
+                              samples.push_back({Metric::StartTime, {}, started});
+                              return samples;
+                            }});
   if (!server) return server.status();
   metrics_ = std::move(server).value();
   return Status::ok();
 }
 
 void Daemon::run() {
-  BRAID_LOG_INFO("braidd {} on node '{}' is ready: {}; clients at {}, peers at {}:{}{}", kBraidVersion, node_name_,
-                 transport_->description(), config_.client.socket, control_plane_->self().address,
-                 control_plane_->self().port,
+  BRAID_LOG_INFO("braidd {} on node '{}' is ready: {}; clients at {}, peers at {}:{}{}",
+                 kBraidVersion, node_name_, transport_->description(), config_.client.socket,
+                 control_plane_->self().address, control_plane_->self().port,
                  metrics_ == nullptr ? std::string(", no metrics")
-                                     : fmt::format(", metrics at {}:{}", config_.metrics.address, config_.metrics.port));
+                                     : fmt::format(", metrics at {}:{}", config_.metrics.address,
+                                                   config_.metrics.port));
   ::sd_notify(0, "READY=1");
   loop_->run();
 }
@@ -221,7 +234,8 @@ void Daemon::stop() {
 void Daemon::reload() {
   const LoadedConfig loaded = load_config(invocation_.config_file, invocation_.settings);
   if (!loaded.is_ok()) {
-    BRAID_LOG_ERROR("SIGHUP: nothing was changed, the new configuration is wrong: {}", loaded.error_text());
+    BRAID_LOG_ERROR("SIGHUP: nothing was changed, the new configuration is wrong: {}",
+                    loaded.error_text());
     return;
   }
   const auto changes = diff_config(config_, loaded.config);
@@ -230,7 +244,8 @@ void Daemon::reload() {
     if (change.reloadable) {
       BRAID_LOG_INFO("SIGHUP: {}: {} → {}", change.key, change.before, change.after);
     } else {
-      BRAID_LOG_WARN("SIGHUP: {}: {} → {} needs a restart; it stays as it was", change.key, change.before, change.after);
+      BRAID_LOG_WARN("SIGHUP: {}: {} → {} needs a restart; it stays as it was", change.key,
+                     change.before, change.after);
     }
   }
   config_ = merge_reloadable(config_, loaded.config);
@@ -254,11 +269,13 @@ DaemonStatus Daemon::status(const std::vector<FlowStatus>& flows) const {
   status.transport = transport_->description();
   status.rails = rails_;
   for (const FlowStatus& flow : flows) {
-    status.flows.push_back({flow.peer, flow.outgoing ? "out" : "in", flow.io_loop, flow.flow, flow.rail, flow.state,
-                            flow.bytes_sent, flow.bytes_received, flow.failures});
+    status.flows.push_back({flow.peer, flow.outgoing ? "out" : "in", flow.io_loop, flow.flow,
+                            flow.rail, flow.state, flow.bytes_sent, flow.bytes_received,
+                            flow.failures});
   }
   status.jobs = jobs_->job_statuses();
-  for (const Peer& peer : control_plane_->peers()) status.peers.push_back({peer.name, peer.address, peer.port});
+  for (const Peer& peer : control_plane_->peers())
+    status.peers.push_back({peer.name, peer.address, peer.port});
   for (const MetricSample& sample : daemon_samples(gauges_, *transport_, *engines_)) {
     std::string name(metric_info(sample.metric).name);
     for (const std::string& label : sample.label_values) name += "." + label;
@@ -268,7 +285,9 @@ DaemonStatus Daemon::status(const std::vector<FlowStatus>& flows) const {
 }
 
 void Daemon::publish_gauges() {
-  const auto store = [](std::atomic<uint64_t>& gauge, uint64_t value) { gauge.store(value, std::memory_order_relaxed); };
+  const auto store = [](std::atomic<uint64_t>& gauge, uint64_t value) {
+    gauge.store(value, std::memory_order_relaxed);
+  };
   store(gauges_.jobs, jobs_->jobs());
   store(gauges_.operations_pending, jobs_->operations_pending());
   store(gauges_.control_peers, control_plane_->peers().size());
@@ -280,8 +299,10 @@ void Daemon::publish_gauges() {
                                         clients.version_mismatches + clients.protocol_errors);
   }
   store(gauges_.operation_bytes, job_counters_.operation_bytes);
-  for (size_t i = 0; i < job_counters_.operations.size(); ++i) store(gauges_.operations[i], job_counters_.operations[i]);
-  for (size_t i = 0; i < job_counters_.failures.size(); ++i) store(gauges_.job_failures[i], job_counters_.failures[i]);
+  for (size_t i = 0; i < job_counters_.operations.size(); ++i)
+    store(gauges_.operations[i], job_counters_.operations[i]);
+  for (size_t i = 0; i < job_counters_.failures.size(); ++i)
+    store(gauges_.job_failures[i], job_counters_.failures[i]);
 }
 
 }  // namespace braid

@@ -25,7 +25,8 @@ struct DaemonInvocation {
   std::vector<std::string> settings;  // --set KEY=VALUE
 };
 
-// braidd: puts the parts together, in the order in which they need each other, and takes them apart again. No algorithms.
+// braidd: puts the parts together, in the order in which they need each other, and takes them apart
+// again. No algorithms.
 class Daemon {
  public:
   static Result<std::unique_ptr<Daemon>> create(DaemonInvocation invocation, DaemonConfig config);

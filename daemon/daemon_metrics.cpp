@@ -23,7 +23,8 @@ std::vector<MetricSample> daemon_samples(const DaemonGauges& gauges, const Trans
     add(Metric::Operations, gauges.operations[i], {to_string(static_cast<Collective>(i))});
   }
   for (uint8_t code = 1; code <= kStatusCodeMax; ++code) {
-    add(Metric::JobFailures, gauges.job_failures[code], {reason_label(static_cast<StatusCode>(code))});
+    add(Metric::JobFailures, gauges.job_failures[code],
+        {reason_label(static_cast<StatusCode>(code))});
   }
 
   const TransportCounters wire = transport.counters();

@@ -16,7 +16,8 @@ namespace braid {
 class EnginePool;
 class Transport;
 
-// The control loop's numbers where a scrape can read them: the loop stores them each time before it sleeps.
+// The control loop's numbers where a scrape can read them: the loop stores them each time before it
+// sleeps.
 struct DaemonGauges {
   std::atomic<uint64_t> jobs{0};
   std::atomic<uint64_t> client_connections{0};

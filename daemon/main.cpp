@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // braidd: the gradient communication daemon of a node.
-#include <CLI/CLI.hpp>
-
 #include <csignal>
 #include <cstdio>
+
+#include <CLI/CLI.hpp>
 
 #include "base/log.h"
 #include "base/version.h"
@@ -25,13 +25,16 @@ int main(int argc, char** argv) {
   std::vector<std::string> settings;
   bool check_config = false;
   bool print_config = false;
-  app.add_option("--config", file, std::string("configuration file (default: ") + braid::kDefaultConfigFile + ", if it exists)");
+  app.add_option(
+      "--config", file,
+      std::string("configuration file (default: ") + braid::kDefaultConfigFile + ", if it exists)");
   app.add_option("--set", settings, "KEY=VALUE, over the file; may be given several times")
       ->take_all()
       ->expected(1)
       ->allow_extra_args(false);
   app.add_flag("--check-config", check_config, "check the configuration and exit");
-  app.add_flag("--print-config", print_config, "print every key with its value and meaning, and exit");
+  app.add_flag("--print-config", print_config,
+               "print every key with its value and meaning, and exit");
   CLI11_PARSE(app, argc, argv);
 
   braid::DaemonInvocation invocation;

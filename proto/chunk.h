@@ -9,7 +9,8 @@
 
 namespace braid::proto {
 
-static_assert(std::endian::native == std::endian::little, "the wire is little-endian, as is every host braid runs on");
+static_assert(std::endian::native == std::endian::little,
+              "the wire is little-endian, as is every host braid runs on");
 
 // Active message ids.
 inline constexpr unsigned kChunkMessage = 1;
@@ -21,8 +22,9 @@ inline constexpr uint32_t kChunkBytesMax = 4u << 20;
 
 enum class Phase : uint8_t { ReduceScatter = 1, AllGather = 2 };
 
-// The header of every chunk: says by itself what the bytes belong to, so nodes need not agree on an order.
-// (job_key, tensor, step, unit, phase, segment, chunk) is a chunk's identity: receivers drop what they already have.
+// The header of every chunk: says by itself what the bytes belong to, so nodes need not agree on an
+// order. (job_key, tensor, step, unit, phase, segment, chunk) is a chunk's identity: receivers drop
+// what they already have.
 struct ChunkHeader {
   uint16_t magic;
   uint8_t version;
@@ -40,7 +42,8 @@ struct ChunkHeader {
 };
 static_assert(sizeof(ChunkHeader) == 64);
 
-// Everything up to and including `sequence` has arrived on this flow and was taken or dropped for good.
+// Everything up to and including `sequence` has arrived on this flow and was taken or dropped for
+// good.
 struct AckHeader {
   uint16_t magic;
   uint8_t version;
@@ -51,7 +54,8 @@ struct AckHeader {
 static_assert(sizeof(AckHeader) == 24);
 
 // Checked views of bytes that came from the network; nothing if they cannot be what they claim.
-inline std::optional<ChunkHeader> parse_chunk_header(std::span<const uint8_t> header, size_t payload_bytes) {
+inline std::optional<ChunkHeader> parse_chunk_header(std::span<const uint8_t> header,
+                                                     size_t payload_bytes) {
   ChunkHeader parsed;
   if (header.size() != sizeof(parsed)) return std::nullopt;
   std::memcpy(&parsed, header.data(), sizeof(parsed));

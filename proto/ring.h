@@ -7,8 +7,9 @@
 
 namespace braid::proto {
 
-// The memory of the two rings between one trainer and its daemon: [RingsHeader][submit entries][done entries].
-// Single producer, single consumer each; indices only grow, modulo 2^32. SPEC.md has the byte tables.
+// The memory of the two rings between one trainer and its daemon: [RingsHeader][submit
+// entries][done entries]. Single producer, single consumer each; indices only grow, modulo 2^32.
+// SPEC.md has the byte tables.
 
 inline constexpr uint32_t kRingsMagic = 0x42524E47;  // "GNRB" in memory
 inline constexpr uint32_t kRingCapacityMax = 1u << 16;
@@ -24,12 +25,13 @@ struct SubmitEntry {
   uint32_t tensor;     // handle
   uint64_t ticket;     // chosen by the client: 1, 2, 3, …
   uint64_t step;
-  uint64_t count;      // elements, see braid_collective
-  uint64_t offset;     // of the input, in the arena
-  uint32_t root;       // rank
+  uint64_t count;   // elements, see braid_collective
+  uint64_t offset;  // of the input, in the arena
+  uint32_t root;    // rank
   uint32_t timeout_ms;
-  uint32_t more;      // entries of the same bucket that follow this one; 0 on the last and on single tensors
-  uint32_t reserved;  // 0
+  uint32_t
+      more;  // entries of the same bucket that follow this one; 0 on the last and on single tensors
+  uint32_t reserved;   // 0
   uint64_t reserved2;  // 0
 };
 static_assert(sizeof(SubmitEntry) == 64);
@@ -42,8 +44,8 @@ struct DoneEntry {
 };
 static_assert(sizeof(DoneEntry) == 32);
 
-// `tail` is written by the producer, `head` and `consumer_sleeps` by the consumer. A producer that finds consumer_sleeps set
-// after it moved tail clears it and writes the eventfd.
+// `tail` is written by the producer, `head` and `consumer_sleeps` by the consumer. A producer that
+// finds consumer_sleeps set after it moved tail clears it and writes the eventfd.
 struct RingIndices {
   alignas(64) std::atomic<uint32_t> tail;
   alignas(64) std::atomic<uint32_t> head;
@@ -52,7 +54,7 @@ struct RingIndices {
 
 struct RingsHeader {
   uint32_t magic;
-  uint32_t version;  // kClientProtocolVersion
+  uint32_t version;          // kClientProtocolVersion
   uint32_t submit_capacity;  // entries, a power of two
   uint32_t done_capacity;
   RingIndices submit;
@@ -62,7 +64,8 @@ static_assert(sizeof(RingsHeader) == 320);
 static_assert(std::atomic<uint32_t>::is_always_lock_free);
 
 constexpr size_t rings_bytes(uint32_t submit_capacity, uint32_t done_capacity) {
-  return sizeof(RingsHeader) + submit_capacity * sizeof(SubmitEntry) + done_capacity * sizeof(DoneEntry);
+  return sizeof(RingsHeader) + submit_capacity * sizeof(SubmitEntry) +
+         done_capacity * sizeof(DoneEntry);
 }
 
 }  // namespace braid::proto

@@ -6,7 +6,8 @@
 
 namespace braid {
 
-// These numbers are braid_dtype, braid_reduction and braid_collective of braid.h, and cross every boundary.
+// These numbers are braid_dtype, braid_reduction and braid_collective of braid.h, and cross every
+// boundary.
 enum class DataType : uint8_t { Float32 = 0, Float64, Float16, BFloat16, Int32, Int64, Uint8 };
 enum class Reduction : uint8_t { Sum = 0, Average, Min, Max, Product };
 enum class Collective : uint8_t { AllReduce = 0, Broadcast, AllGather, ReduceScatter, Barrier };

@@ -2,14 +2,16 @@
  *
  * libbraid: the way of a trainer into braidd, the gradient communication daemon of its node.
  *
- * A trainer opens a job (braid_open), registers its tensors (braid_register), submits one collective per tensor and
- * step (braid_submit), waits for it (braid_wait), reads the result (braid_result or braid_copy_result), gives the
- * result back (braid_release) and closes the job (braid_close). client/examples/trainer.cpp shows all of it.
+ * A trainer opens a job (braid_open), registers its tensors (braid_register), submits one
+ * collective per tensor and step (braid_submit), waits for it (braid_wait), reads the result
+ * (braid_result or braid_copy_result), gives the result back (braid_release) and closes the job
+ * (braid_close). client/examples/trainer.cpp shows all of it.
  *
- * Every function returns BRAID_OK or a braid_error; braid_error_message() then holds a sentence that names what
- * failed. Every wait has a deadline. All functions may be called from any thread at any time, except that braid_close
- * must be the last call on its job. One process may hold several jobs. A job does not survive fork(): in a child every
- * call on it fails with BRAID_ERROR_INVALID_ARGUMENT.
+ * Every function returns BRAID_OK or a braid_error; braid_error_message() then holds a sentence
+ * that names what failed. Every wait has a deadline. All functions may be called from any thread at
+ * any time, except that braid_close must be the last call on its job. One process may hold several
+ * jobs. A job does not survive fork(): in a child every call on it fails with
+ * BRAID_ERROR_INVALID_ARGUMENT.
  */
 #ifndef BRAID_H_
 #define BRAID_H_
@@ -26,18 +28,20 @@ extern "C" {
 /** Errors. The numbers are part of the ABI. */
 typedef enum braid_error {
   BRAID_OK = 0,
-  BRAID_ERROR_INVALID_ARGUMENT = 1,   /**< the call or its arguments make no sense */
-  BRAID_ERROR_NOT_FOUND = 2,          /**< no such tensor, ticket, file */
-  BRAID_ERROR_ALREADY_EXISTS = 3,     /**< a rank or a tensor name given twice */
-  BRAID_ERROR_PERMISSION_DENIED = 4,  /**< the socket is not ours to open */
-  BRAID_ERROR_UNAVAILABLE = 5,        /**< no daemon is listening, or it went away */
-  BRAID_ERROR_DEADLINE_EXCEEDED = 6,  /**< the time given is over; the message says what was missing */
-  BRAID_ERROR_RESOURCE_EXHAUSTED = 7, /**< memory, descriptors, ring slots: the message names limit and knob */
-  BRAID_ERROR_MISMATCH = 8,           /**< ranks disagree about a tensor, a step or the job */
-  BRAID_ERROR_JOB_FAILED = 9,         /**< another rank or node failed; the message names it */
-  BRAID_ERROR_PROTOCOL = 10,          /**< bytes that make no sense, or versions that do not match */
-  BRAID_ERROR_CANCELLED = 11,         /**< the job was closed or the daemon is shutting down */
-  BRAID_ERROR_INTERNAL = 12           /**< a bug in braid */
+  BRAID_ERROR_INVALID_ARGUMENT = 1,  /**< the call or its arguments make no sense */
+  BRAID_ERROR_NOT_FOUND = 2,         /**< no such tensor, ticket, file */
+  BRAID_ERROR_ALREADY_EXISTS = 3,    /**< a rank or a tensor name given twice */
+  BRAID_ERROR_PERMISSION_DENIED = 4, /**< the socket is not ours to open */
+  BRAID_ERROR_UNAVAILABLE = 5,       /**< no daemon is listening, or it went away */
+  BRAID_ERROR_DEADLINE_EXCEEDED =
+      6, /**< the time given is over; the message says what was missing */
+  BRAID_ERROR_RESOURCE_EXHAUSTED =
+      7, /**< memory, descriptors, ring slots: the message names limit and knob */
+  BRAID_ERROR_MISMATCH = 8,   /**< ranks disagree about a tensor, a step or the job */
+  BRAID_ERROR_JOB_FAILED = 9, /**< another rank or node failed; the message names it */
+  BRAID_ERROR_PROTOCOL = 10,  /**< bytes that make no sense, or versions that do not match */
+  BRAID_ERROR_CANCELLED = 11, /**< the job was closed or the daemon is shutting down */
+  BRAID_ERROR_INTERNAL = 12   /**< a bug in braid */
 } braid_error;
 
 /** Element types. 16-bit floats are added in 32 bits and rounded once per hop. */
@@ -61,11 +65,13 @@ typedef enum braid_reduction {
 
 /** Collectives, and what `count` of an operation means for each. */
 typedef enum braid_collective {
-  BRAID_ALL_REDUCE = 0,     /**< count = elements of the tensor; the result has as many */
-  BRAID_BROADCAST = 1,      /**< count = elements of the tensor; only the root's input is read */
-  BRAID_ALL_GATHER = 2,     /**< count = elements that each rank gives; the result has world_size * count */
-  BRAID_REDUCE_SCATTER = 3, /**< count = elements that each rank gets; the input has world_size * count */
-  BRAID_BARRIER = 4         /**< no data: dtype, count and input are ignored */
+  BRAID_ALL_REDUCE = 0, /**< count = elements of the tensor; the result has as many */
+  BRAID_BROADCAST = 1,  /**< count = elements of the tensor; only the root's input is read */
+  BRAID_ALL_GATHER =
+      2, /**< count = elements that each rank gives; the result has world_size * count */
+  BRAID_REDUCE_SCATTER =
+      3,            /**< count = elements that each rank gets; the input has world_size * count */
+  BRAID_BARRIER = 4 /**< no data: dtype, count and input are ignored */
 } braid_collective;
 
 /** One opened job: this process's membership as one rank. */
@@ -83,13 +89,16 @@ typedef struct braid_job_options {
   uint32_t world_size;        /**< 1 … 65536 */
   const char* master_address; /**< host of the job's coordinator: the trainer's own MASTER_ADDR */
   uint32_t timeout_ms;        /**< for opening, and the default for operations; 0: 300,000 */
-  uint64_t arena_bytes;       /**< the most that braid_allocate may hand out; 0: 16 GiB. Address space, not memory. */
+  uint64_t arena_bytes; /**< the most that braid_allocate may hand out; 0: 16 GiB. Address space,
+                           not memory. */
 } braid_job_options;
 
-/** Joins the job and waits until all its ranks have. On success `*job` must be closed with braid_close. */
+/** Joins the job and waits until all its ranks have. On success `*job` must be closed with
+ * braid_close. */
 BRAID_API int braid_open(const braid_job_options* options, braid_job** job);
 
-/** Leaves the job. Operations in flight end with BRAID_ERROR_CANCELLED; results become invalid; `job` is freed. */
+/** Leaves the job. Operations in flight end with BRAID_ERROR_CANCELLED; results become invalid;
+ * `job` is freed. */
 BRAID_API int braid_close(braid_job* job);
 
 BRAID_API uint32_t braid_rank(const braid_job* job);
@@ -103,14 +112,17 @@ typedef struct braid_tensor_options {
   uint32_t dtype;          /**< a braid_dtype */
   uint64_t count;          /**< elements; 0 is possible */
   uint32_t backward_order; /**< 0 = its gradient is ready first; BRAID_NO_ORDER: unknown */
-  uint32_t dynamic;        /**< 1: dtype and count are given by each operation instead (an ordered stream of collectives) */
+  uint32_t dynamic; /**< 1: dtype and count are given by each operation instead (an ordered stream
+                       of collectives) */
 } braid_tensor_options;
 
-/** Registers `tensor_count` tensors; their handles go to `tensors`. Either all are registered or none. */
-BRAID_API int braid_register(braid_job* job, const braid_tensor_options* options, size_t tensor_count,
-                             uint32_t* tensors);
+/** Registers `tensor_count` tensors; their handles go to `tensors`. Either all are registered or
+ * none. */
+BRAID_API int braid_register(braid_job* job, const braid_tensor_options* options,
+                             size_t tensor_count, uint32_t* tensors);
 
-/** Memory inside the input arena, 64-byte aligned: submitting from it copies nothing. Freed by braid_free or braid_close. */
+/** Memory inside the input arena, 64-byte aligned: submitting from it copies nothing. Freed by
+ * braid_free or braid_close. */
 BRAID_API int braid_allocate(braid_job* job, size_t bytes, void** memory);
 BRAID_API int braid_free(braid_job* job, void* memory);
 
@@ -118,48 +130,58 @@ typedef struct braid_operation {
   size_t struct_size;
   uint32_t collective; /**< a braid_collective */
   uint32_t tensor;     /**< handle from braid_register */
-  uint64_t step;       /**< (tensor, step) names the operation on all ranks; the steps of one tensor grow */
+  uint64_t
+      step; /**< (tensor, step) names the operation on all ranks; the steps of one tensor grow */
   uint32_t reduction;  /**< a braid_reduction; ignored where nothing is reduced */
   uint32_t root;       /**< rank, for BRAID_BROADCAST */
   uint32_t dtype;      /**< dynamic tensors only */
   uint32_t timeout_ms; /**< 0: the job's */
   uint64_t count;      /**< dynamic tensors only; meaning depends on the collective */
-  const void* input;   /**< in the arena: must stay unchanged until the operation is done; else it is copied first */
+  const void* input; /**< in the arena: must stay unchanged until the operation is done; else it is
+                        copied first */
 } braid_operation;
 
-/** Hands one operation to the daemon and returns at once (it blocks, up to the timeout, only when the ring is full). */
+/** Hands one operation to the daemon and returns at once (it blocks, up to the timeout, only when
+ * the ring is full). */
 BRAID_API int braid_submit(braid_job* job, const braid_operation* operation, braid_ticket* ticket);
 
 /**
- * Hands several registered tensors to the daemon as one all-reduce: a bucket whose tensors lie one after the other, in
- * this order and without gaps, from `operation->input` on. The daemon sees every tensor; the result has the same layout.
- * `operation->tensor` is ignored; all tensors have one dtype.
+ * Hands several registered tensors to the daemon as one all-reduce: a bucket whose tensors lie one
+ * after the other, in this order and without gaps, from `operation->input` on. The daemon sees
+ * every tensor; the result has the same layout. `operation->tensor` is ignored; all tensors have
+ * one dtype.
  */
-BRAID_API int braid_submit_bucket(braid_job* job, const braid_operation* operation, const uint32_t* tensors,
-                                  size_t tensor_count, braid_ticket* ticket);
+BRAID_API int braid_submit_bucket(braid_job* job, const braid_operation* operation,
+                                  const uint32_t* tensors, size_t tensor_count,
+                                  braid_ticket* ticket);
 
 /** `*done` = 1 when the operation has ended; the return value is then its outcome. Never blocks. */
 BRAID_API int braid_test(braid_job* job, braid_ticket ticket, int* done);
 
 /**
- * Waits for the operation, at most `timeout_ms` (0: the operation's own deadline, which the daemon enforces). Returns its
- * outcome; BRAID_ERROR_DEADLINE_EXCEEDED with a message that says "still in flight" when `timeout_ms` was the limit.
+ * Waits for the operation, at most `timeout_ms` (0: the operation's own deadline, which the daemon
+ * enforces). Returns its outcome; BRAID_ERROR_DEADLINE_EXCEEDED with a message that says "still in
+ * flight" when `timeout_ms` was the limit.
  */
 BRAID_API int braid_wait(braid_job* job, braid_ticket ticket, uint32_t timeout_ms);
 
-/** The result in shared memory, read-only, valid until braid_release. For all-gather use braid_result_of_rank. */
+/** The result in shared memory, read-only, valid until braid_release. For all-gather use
+ * braid_result_of_rank. */
 BRAID_API int braid_result(braid_job* job, braid_ticket ticket, const void** data, size_t* bytes);
 
 /** The block of an all-gather that `rank` gave. */
-BRAID_API int braid_result_of_rank(braid_job* job, braid_ticket ticket, uint32_t rank, const void** data, size_t* bytes);
+BRAID_API int braid_result_of_rank(braid_job* job, braid_ticket ticket, uint32_t rank,
+                                   const void** data, size_t* bytes);
 
-/** Copies the whole result (all-gather: in rank order) into `out`, which holds exactly `bytes` bytes. */
+/** Copies the whole result (all-gather: in rank order) into `out`, which holds exactly `bytes`
+ * bytes. */
 BRAID_API int braid_copy_result(braid_job* job, braid_ticket ticket, void* out, size_t bytes);
 
 /** Gives the result back. Every ticket that was waited for must be released, also failed ones. */
 BRAID_API int braid_release(braid_job* job, braid_ticket ticket);
 
-/** What went wrong in this thread's last failed call. Never NULL; valid until the thread's next braid call. */
+/** What went wrong in this thread's last failed call. Never NULL; valid until the thread's next
+ * braid call. */
 BRAID_API const char* braid_error_message(void);
 
 /** "BRAID_ERROR_NOT_FOUND" for 2, and so on. */

@@ -7,7 +7,8 @@
 namespace braid {
 
 void assertion_failed(const char* condition, const char* message, const char* file, int line) {
-  std::fprintf(stderr, "braid: bug: %s:%d: '%s' does not hold: %s\n", file, line, condition, message);
+  std::fprintf(stderr, "braid: bug: %s:%d: '%s' does not hold: %s\n", file, line, condition,
+               message);
   std::abort();
 }
 

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <time.h>
-
 #include <cstdint>
+
+#include <time.h>
 
 namespace braid {
 
-// Monotonic time in nanoseconds. Code that decides by time takes a Clock, so that tests give it theirs.
+// Monotonic time in nanoseconds. Code that decides by time takes a Clock, so that tests give it
+// theirs.
 class Clock {
  public:
   virtual ~Clock() = default;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/log.h"
 
-#include <spdlog/pattern_formatter.h>
-#include <spdlog/sinks/stdout_sinks.h>
-
 #include <cstdlib>
 #include <memory>
 #include <optional>
+
+#include <spdlog/pattern_formatter.h>
+#include <spdlog/sinks/stdout_sinks.h>
 
 namespace braid {
 namespace {
@@ -38,8 +38,8 @@ std::optional<spdlog::level::level_enum> parse_level(const std::string& level) {
 }  // namespace
 
 Status init_log(const std::string& level) {
-  auto logger = std::make_shared<spdlog::logger>(
-      "braid", std::make_shared<spdlog::sinks::stderr_sink_mt>());
+  auto logger =
+      std::make_shared<spdlog::logger>("braid", std::make_shared<spdlog::sinks::stderr_sink_mt>());
   if (std::getenv("JOURNAL_STREAM") != nullptr) {
     auto formatter = std::make_unique<spdlog::pattern_formatter>();
     formatter->add_flag<PriorityFlag>('*').set_pattern("%*%v");

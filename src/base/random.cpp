@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/random.h"
 
-#include <sys/random.h>
-
 #include <cerrno>
+
+#include <sys/random.h>
 
 #include "base/assert.h"
 

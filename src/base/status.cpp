@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/status.h"
 
-#include <uv.h>
-
 #include <cerrno>
 #include <cstring>
+
+#include <uv.h>
 
 namespace braid {
 namespace {

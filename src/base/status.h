@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <fmt/format.h>
-
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "base/assert.h"
 
@@ -32,8 +32,8 @@ inline constexpr uint8_t kStatusCodeMax = 12;
 
 const char* status_code_name(StatusCode code);
 
-// The outcome of a fallible call: a code, a sentence for people, and the number that the cause itself gave (errno, a
-// negative libuv error, a ucs_status_t), 0 if there was none. Cheap when Ok.
+// The outcome of a fallible call: a code, a sentence for people, and the number that the cause
+// itself gave (errno, a negative libuv error, a ucs_status_t), 0 if there was none. Cheap when Ok.
 class [[nodiscard]] Status {
  public:
   Status() = default;
@@ -73,8 +73,9 @@ Status make_status(StatusCode code, fmt::format_string<Args...> format, Args&&..
 template <typename T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : value_(std::move(value)) {}            // NOLINT: implicit on purpose, as in `return value;`
-  Result(Status status) : status_(std::move(status)) {     // NOLINT: implicit on purpose
+  Result(T value)
+      : value_(std::move(value)) {}  // NOLINT: implicit on purpose, as in `return value;`
+  Result(Status status) : status_(std::move(status)) {  // NOLINT: implicit on purpose
     BRAID_ASSERT(!status_.is_ok(), "a Result without a value needs an error");
   }
 
@@ -107,7 +108,7 @@ class [[nodiscard]] Result {
 }  // namespace braid
 
 // Returns from the calling function if `expression`, a Status, is an error.
-#define BRAID_RETURN_IF_ERROR(expression)                   \
-  do {                                                      \
+#define BRAID_RETURN_IF_ERROR(expression)                                                   \
+  do {                                                                                      \
     if (::braid::Status braid_status_ = (expression); !braid_status_) return braid_status_; \
   } while (false)

@@ -11,11 +11,13 @@
 namespace braid {
 
 struct EngineOptions {
-  uint32_t io_loops = 1;     // units are dealt to the loops by (mix64(tensor) + step + unit) mod io_loops
-  uint32_t io_loop = 0;      // which one this is
+  uint32_t io_loops =
+      1;  // units are dealt to the loops by (mix64(tensor) + step + unit) mod io_loops
+  uint32_t io_loop = 0;  // which one this is
   uint64_t unit_bytes = 8 << 20;
   uint32_t chunk_bytes = 128 << 10;
-  uint32_t streams = 4;      // units in flight per job on this loop; the others wait, in order of arrival
+  uint32_t streams =
+      4;  // units in flight per job on this loop; the others wait, in order of arrival
 };
 
 struct EngineCounters {
@@ -26,18 +28,21 @@ struct EngineCounters {
   uint64_t chunks_malformed = 0;  // for a known operation, but with impossible numbers
 };
 
-// Runs the units of operations that belong to one I/O loop: local reduce, ring reduce-scatter, owner's step, ring all-gather.
-// I/O loop only. Knows nothing of trainers, readiness of others or deadlines: the job layer says start, go and abort.
+// Runs the units of operations that belong to one I/O loop: local reduce, ring reduce-scatter,
+// owner's step, ring all-gather. I/O loop only. Knows nothing of trainers, readiness of others or
+// deadlines: the job layer says start, go and abort.
 class Engine : public ChunkSink {
  public:
   // Told on the I/O loop, from within the loop's callbacks.
   struct Events {
-    // Every byte of the result that belongs to this loop's units is final, and nothing reads the inputs any more: publish.
+    // Every byte of the result that belongs to this loop's units is final, and nothing reads the
+    // inputs any more: publish.
     std::function<void(const OperationKey&)> on_done;
-    // Moreover every chunk sent from the result was acknowledged: its memory may be used for something else. Comes after on_done.
+    // Moreover every chunk sent from the result was acknowledged: its memory may be used for
+    // something else. Comes after on_done.
     std::function<void(const OperationKey&)> on_retired;
-    // A chunk for an unknown operation: the job layer's messages that wait at this loop's door must be handled now (the operation
-    // may be among them). Called at most once per chunk.
+    // A chunk for an unknown operation: the job layer's messages that wait at this loop's door must
+    // be handled now (the operation may be among them). Called at most once per chunk.
     std::function<void()> drain_door;
   };
 
@@ -45,11 +50,13 @@ class Engine : public ChunkSink {
 
   // Where chunks go; set once before the first start (the transport needs the engine first).
   virtual void set_links(Links& links) = 0;
-  // From now on chunks of this operation are accepted. Nothing is sent yet; with one node the work begins at once.
+  // From now on chunks of this operation are accepted. Nothing is sent yet; with one node the work
+  // begins at once.
   virtual void start(Operation operation) = 0;
   // The successor is ready: send. Unknown keys are ignored (the operation was aborted).
   virtual void go(const OperationKey& key) = 0;
-  // Forgets all operations of the job: no event comes for them any more; their memory is released once no flow reads it.
+  // Forgets all operations of the job: no event comes for them any more; their memory is released
+  // once no flow reads it.
   virtual void abort_job(uint64_t job_key) = 0;
 
   virtual EngineCounters counters() const = 0;  // any thread

@@ -29,35 +29,37 @@ struct JobMemory {
   virtual ~JobMemory() = default;
 };
 
-// The ring of a job as one node sees it. Blocks of an all-gather or reduce-scatter lie in ring order: node 0's ranks (ascending),
-// then node 1's, …
+// The ring of a job as one node sees it. Blocks of an all-gather or reduce-scatter lie in ring
+// order: node 0's ranks (ascending), then node 1's, …
 struct Ring {
   uint32_t nodes = 1;
-  uint32_t self = 0;                      // this node's place
-  NodeId successor = 0;                   // unused when nodes == 1
+  uint32_t self = 0;     // this node's place
+  NodeId successor = 0;  // unused when nodes == 1
   NodeId predecessor = 0;
-  uint32_t world_size = 1;                // ranks of all nodes
-  std::vector<uint32_t> ranks_of_node;    // how many, by place in the ring
-  std::vector<uint32_t> block_of_rank;    // rank → its block
+  uint32_t world_size = 1;              // ranks of all nodes
+  std::vector<uint32_t> ranks_of_node;  // how many, by place in the ring
+  std::vector<uint32_t> block_of_rank;  // rank → its block
 };
 
-// One collective as this node's engine runs it: all local ranks have submitted it, and the result has a place.
+// One collective as this node's engine runs it: all local ranks have submitted it, and the result
+// has a place.
 struct Operation {
   OperationKey key;
   Collective collective = Collective::AllReduce;
   DataType dtype = DataType::Float32;
   Reduction reduction = Reduction::Sum;
-  uint64_t count = 0;  // elements, as in braid_collective
+  uint64_t count = 0;             // elements, as in braid_collective
   uint32_t root_node = 0;         // broadcast: place in the ring
   uint32_t root_local_input = 0;  // broadcast on the root's node: index in `inputs`
   std::shared_ptr<const Ring> ring;
-  std::shared_ptr<JobMemory> memory;    // keeps `inputs` and `result` mapped
-  std::vector<const uint8_t*> inputs;   // one per local rank, ascending by rank; aligned to the element; never written
-  uint8_t* result = nullptr;            // result_bytes() of it
+  std::shared_ptr<JobMemory> memory;  // keeps `inputs` and `result` mapped
+  std::vector<const uint8_t*>
+      inputs;  // one per local rank, ascending by rank; aligned to the element; never written
+  uint8_t* result = nullptr;  // result_bytes() of it
 };
 
-// Bytes of one rank's input and of the result on a node. For reduce-scatter the result has the full input's layout (blocks in
-// ring order); only the blocks of local ranks are final.
+// Bytes of one rank's input and of the result on a node. For reduce-scatter the result has the full
+// input's layout (blocks in ring order); only the blocks of local ranks are final.
 uint64_t input_bytes(Collective collective, DataType dtype, uint64_t count, uint32_t world_size);
 uint64_t result_bytes(Collective collective, DataType dtype, uint64_t count, uint32_t world_size);
 

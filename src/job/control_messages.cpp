@@ -8,23 +8,25 @@ namespace {
 
 template <typename Table>
 ControlBuffer finish(ControlBuffer builder, flatbuffers::Offset<Table> body) {
-  builder.Finish(proto::CreateControlMessage(builder, proto::ControlBodyTraits<Table>::enum_value, body.Union()));
+  builder.Finish(proto::CreateControlMessage(builder, proto::ControlBodyTraits<Table>::enum_value,
+                                             body.Union()));
   return builder;
 }
 
 }  // namespace
 
-ControlBuffer make_join_job(const std::string& name, uint32_t world_size, uint32_t rank, int64_t process_id,
-                            uint32_t timeout_ms, const Partition& partition) {
+ControlBuffer make_join_job(const std::string& name, uint32_t world_size, uint32_t rank,
+                            int64_t process_id, uint32_t timeout_ms, const Partition& partition) {
   ControlBuffer builder;
   const auto text = builder.CreateString(name);
-  const auto body = proto::CreateJoinJob(builder, text, world_size, rank, process_id, timeout_ms, partition.unit_bytes,
-                                         partition.chunk_bytes, partition.io_loops);
+  const auto body =
+      proto::CreateJoinJob(builder, text, world_size, rank, process_id, timeout_ms,
+                           partition.unit_bytes, partition.chunk_bytes, partition.io_loops);
   return finish(std::move(builder), body);
 }
 
-ControlBuffer make_job_start(const std::string& name, uint32_t world_size, uint32_t epoch, uint64_t job_key,
-                             std::span<const MemberNode> nodes) {
+ControlBuffer make_job_start(const std::string& name, uint32_t world_size, uint32_t epoch,
+                             uint64_t job_key, std::span<const MemberNode> nodes) {
   ControlBuffer builder;
   std::vector<flatbuffers::Offset<proto::MemberNode>> members;
   members.reserve(nodes.size());
@@ -32,7 +34,8 @@ ControlBuffer make_job_start(const std::string& name, uint32_t world_size, uint3
     const auto node_name = builder.CreateString(node.peer.name);
     const auto address = builder.CreateString(node.peer.address);
     const auto ranks = builder.CreateVector(node.ranks);
-    members.push_back(proto::CreateMemberNode(builder, node.peer.id, node_name, address, node.peer.port, ranks));
+    members.push_back(
+        proto::CreateMemberNode(builder, node.peer.id, node_name, address, node.peer.port, ranks));
   }
   const auto text = builder.CreateString(name);
   const auto vector = builder.CreateVector(members);
@@ -56,7 +59,8 @@ ControlBuffer make_fail_job(uint64_t job_key, const std::string& name, const Sta
   ControlBuffer builder;
   const auto text = builder.CreateString(name);
   const auto message = builder.CreateString(reason.message());
-  const auto body = proto::CreateFailJob(builder, job_key, text, static_cast<uint8_t>(reason.code()), message);
+  const auto body =
+      proto::CreateFailJob(builder, job_key, text, static_cast<uint8_t>(reason.code()), message);
   return finish(std::move(builder), body);
 }
 
@@ -64,7 +68,8 @@ ControlBuffer make_job_failed(uint64_t job_key, const std::string& name, const S
   ControlBuffer builder;
   const auto text = builder.CreateString(name);
   const auto message = builder.CreateString(reason.message());
-  const auto body = proto::CreateJobFailed(builder, job_key, text, static_cast<uint8_t>(reason.code()), message);
+  const auto body =
+      proto::CreateJobFailed(builder, job_key, text, static_cast<uint8_t>(reason.code()), message);
   return finish(std::move(builder), body);
 }
 
@@ -95,7 +100,8 @@ ControlBuffer make_operation_query(const OperationKey& key) {
   return finish(std::move(builder), body);
 }
 
-ControlBuffer make_operation_report(const OperationKey& key, std::span<const uint32_t> missing_ranks,
+ControlBuffer make_operation_report(const OperationKey& key,
+                                    std::span<const uint32_t> missing_ranks,
                                     const std::string& detail) {
   ControlBuffer builder;
   const auto ranks = builder.CreateVector(missing_ranks.data(), missing_ranks.size());
@@ -105,7 +111,8 @@ ControlBuffer make_operation_report(const OperationKey& key, std::span<const uin
   return finish(std::move(builder), body);
 }
 
-ControlBuffer make_operation_overdue(const OperationKey& key, uint32_t timeout_ms, const std::string& description) {
+ControlBuffer make_operation_overdue(const OperationKey& key, uint32_t timeout_ms,
+                                     const std::string& description) {
   ControlBuffer builder;
   const auto text = builder.CreateString(description);
   const auto body =

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <flatbuffers/flatbuffers.h>
-
 #include <span>
 #include <string>
 #include <vector>
+
+#include <flatbuffers/flatbuffers.h>
 
 #include "base/status.h"
 #include "collective/operation.h"
@@ -20,7 +20,8 @@ struct MemberNode {
   std::vector<uint32_t> ranks;  // ascending
 };
 
-// How a node cuts operations into units and chunks; chunks are known by their numbers, so all nodes of a job must agree.
+// How a node cuts operations into units and chunks; chunks are known by their numbers, so all nodes
+// of a job must agree.
 struct Partition {
   uint64_t unit_bytes = 0;
   uint32_t chunk_bytes = 0;
@@ -31,10 +32,11 @@ struct Partition {
 // Finished control messages of the job layer, one function per table of proto/control.fbs.
 using ControlBuffer = flatbuffers::FlatBufferBuilder;
 
-ControlBuffer make_join_job(const std::string& name, uint32_t world_size, uint32_t rank, int64_t process_id,
-                            uint32_t timeout_ms, const Partition& partition = {});
-ControlBuffer make_job_start(const std::string& name, uint32_t world_size, uint32_t epoch, uint64_t job_key,
-                             std::span<const MemberNode> nodes);
+ControlBuffer make_join_job(const std::string& name, uint32_t world_size, uint32_t rank,
+                            int64_t process_id, uint32_t timeout_ms,
+                            const Partition& partition = {});
+ControlBuffer make_job_start(const std::string& name, uint32_t world_size, uint32_t epoch,
+                             uint64_t job_key, std::span<const MemberNode> nodes);
 ControlBuffer make_job_ready(uint64_t job_key);
 ControlBuffer make_job_go(uint64_t job_key);
 ControlBuffer make_fail_job(uint64_t job_key, const std::string& name, const Status& reason);
@@ -43,9 +45,11 @@ ControlBuffer make_rank_left(uint64_t job_key, uint32_t rank);
 ControlBuffer make_job_ended(uint64_t job_key);
 ControlBuffer make_operation_ready(const OperationKey& key, const Signature& signature);
 ControlBuffer make_operation_query(const OperationKey& key);
-ControlBuffer make_operation_report(const OperationKey& key, std::span<const uint32_t> missing_ranks,
+ControlBuffer make_operation_report(const OperationKey& key,
+                                    std::span<const uint32_t> missing_ranks,
                                     const std::string& detail);
-ControlBuffer make_operation_overdue(const OperationKey& key, uint32_t timeout_ms, const std::string& description);
+ControlBuffer make_operation_overdue(const OperationKey& key, uint32_t timeout_ms,
+                                     const std::string& description);
 
 // Reads the two failure tables; a code out of range becomes Internal.
 Status failure_status(uint8_t code, const flatbuffers::String* reason);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "job/coordinator.h"
 
-#include <fmt/ranges.h>
-
 #include <algorithm>
+
+#include <fmt/ranges.h>
 
 #include "base/log.h"
 #include "base/random.h"
@@ -46,7 +46,8 @@ bool Coordinator::on_control_message(const Peer& from, const proto::ControlMessa
       const auto& report = *message.body_as_OperationReport();
       ActiveJob* job = find_member(from, report.job_key());
       if (job != nullptr && job->investigation != nullptr &&
-          job->investigation->key() == OperationKey{report.job_key(), report.tensor(), report.step()}) {
+          job->investigation->key() ==
+              OperationKey{report.job_key(), report.tensor(), report.step()}) {
         job->investigation->on_report(from.id, report);
       }
       return true;
@@ -60,12 +61,13 @@ void Coordinator::on_join(const Peer& from, const proto::JoinJob& join) {
   const std::string name = join.name()->str();
   const uint32_t rank = join.rank();
   auto refuse = [&](const Status& reason) {
-    BRAID_LOG_WARN("job '{}': rank {} on node '{}' refused: {}", name, rank, from.name, reason.message());
+    BRAID_LOG_WARN("job '{}': rank {} on node '{}' refused: {}", name, rank, from.name,
+                   reason.message());
     send(from, make_job_failed(0, name, reason));
   };
   if (join.world_size() == 0 || join.world_size() > kWorldSizeMax || rank >= join.world_size()) {
-    return refuse(make_status(StatusCode::InvalidArgument, "rank {} of world size {} makes no sense", rank,
-                              join.world_size()));
+    return refuse(make_status(StatusCode::InvalidArgument,
+                              "rank {} of world size {} makes no sense", rank, join.world_size()));
   }
   if (const Status* reason = find_contradiction(name, rank)) return refuse(*reason);
   const Partition partition{join.unit_bytes(), join.chunk_bytes(), join.io_loops()};
@@ -74,8 +76,8 @@ void Coordinator::on_join(const Peer& from, const proto::JoinJob& join) {
   if (is_new) {
     if (forming_.size() > kFormingJobsMax) {
       forming_.erase(position);
-      return refuse(make_status(StatusCode::ResourceExhausted, "{} jobs are being formed here already",
-                                kFormingJobsMax));
+      return refuse(make_status(StatusCode::ResourceExhausted,
+                                "{} jobs are being formed here already", kFormingJobsMax));
     }
     job.name = name;
     job.world_size = join.world_size();
@@ -88,39 +90,46 @@ void Coordinator::on_join(const Peer& from, const proto::JoinJob& join) {
       for (uint32_t r = 0; r < late.world_size; ++r) {
         if (!late.members.contains(r)) missing.push_back(r);
       }
-      fail_forming(name, make_status(StatusCode::DeadlineExceeded,
-                                     "job '{}': {} of {} ranks joined within {} ms; missing: rank {}", name,
-                                     late.members.size(), late.world_size, late.timeout_ms,
-                                     describe_missing(missing)));
+      fail_forming(
+          name, make_status(StatusCode::DeadlineExceeded,
+                            "job '{}': {} of {} ranks joined within {} ms; missing: rank {}", name,
+                            late.members.size(), late.world_size, late.timeout_ms,
+                            describe_missing(missing)));
     });
   }
   if (join.world_size() != job.world_size) {
     const auto& [other_rank, other] = *job.members.begin();
-    const Status reason = make_status(
-        StatusCode::Mismatch,
-        "job '{}': ranks disagree about the world size: rank {} (node '{}') says {}, rank {} (node '{}') says {}", name,
-        other_rank, other.peer.name, job.world_size, rank, from.name, join.world_size());
+    const Status reason = make_status(StatusCode::Mismatch,
+                                      "job '{}': ranks disagree about the world size: rank {} "
+                                      "(node '{}') says {}, rank {} (node '{}') says {}",
+                                      name, other_rank, other.peer.name, job.world_size, rank,
+                                      from.name, join.world_size());
     return fail_contradictory(job, from, rank, reason);
   }
   if (partition != job.partition) {
     const Peer& other = job.members.begin()->second.peer;
     return fail_contradictory(
         job, from, rank,
-        make_status(StatusCode::Mismatch,
-                    "job '{}': nodes are configured differently: node '{}' has collective.unit_bytes {}, "
-                    "transport.chunk_bytes {} and {} I/O loops, node '{}' has {}, {} and {}; give all nodes the same",
-                    name, other.name, job.partition.unit_bytes, job.partition.chunk_bytes, job.partition.io_loops,
-                    from.name, partition.unit_bytes, partition.chunk_bytes, partition.io_loops));
+        make_status(
+            StatusCode::Mismatch,
+            "job '{}': nodes are configured differently: node '{}' has collective.unit_bytes {}, "
+            "transport.chunk_bytes {} and {} I/O loops, node '{}' has {}, {} and {}; give all "
+            "nodes the same",
+            name, other.name, job.partition.unit_bytes, job.partition.chunk_bytes,
+            job.partition.io_loops, from.name, partition.unit_bytes, partition.chunk_bytes,
+            partition.io_loops));
   }
   if (const auto other = job.members.find(rank); other != job.members.end()) {
     const Status reason = make_status(
-        StatusCode::AlreadyExists, "job '{}': rank {} was given twice: node '{}' (process {}) and node '{}' (process {})",
-        name, rank, other->second.peer.name, other->second.process_id, from.name, join.process_id());
+        StatusCode::AlreadyExists,
+        "job '{}': rank {} was given twice: node '{}' (process {}) and node '{}' (process {})",
+        name, rank, other->second.peer.name, other->second.process_id, from.name,
+        join.process_id());
     return fail_contradictory(job, from, rank, reason);
   }
   job.members[rank] = {from, join.process_id()};
-  BRAID_LOG_INFO("job '{}': rank {} on node '{}' joined ({} of {})", name, rank, from.name, job.members.size(),
-                 job.world_size);
+  BRAID_LOG_INFO("job '{}': rank {} on node '{}' joined ({} of {})", name, rank, from.name,
+                 job.members.size(), job.world_size);
   if (job.members.size() == job.world_size) start(job);
 }
 
@@ -131,8 +140,9 @@ void Coordinator::start(FormingJob& forming) {
   job.world_size = forming.world_size;
   // Members are visited by rank, so nodes come out in the order of their lowest rank.
   for (const auto& [rank, member] : forming.members) {
-    auto node = std::find_if(job.nodes.begin(), job.nodes.end(),
-                             [id = member.peer.id](const MemberNode& n) { return n.peer.id == id; });
+    auto node =
+        std::find_if(job.nodes.begin(), job.nodes.end(),
+                     [id = member.peer.id](const MemberNode& n) { return n.peer.id == id; });
     if (node == job.nodes.end()) {
       job.nodes.push_back({member.peer, {}});
       node = std::prev(job.nodes.end());
@@ -141,8 +151,8 @@ void Coordinator::start(FormingJob& forming) {
   }
   if (epochs_.size() >= kEpochsRemembered && !epochs_.contains(job.name)) epochs_.clear();
   const uint32_t epoch = ++epochs_[job.name];
-  BRAID_LOG_INFO("job '{}': all {} ranks on {} nodes joined, epoch {}", job.name, job.world_size, job.nodes.size(),
-                 epoch);
+  BRAID_LOG_INFO("job '{}': all {} ranks on {} nodes joined, epoch {}", job.name, job.world_size,
+                 job.nodes.size(), epoch);
   const uint64_t key = job.key;
   job.deadline = std::make_unique<Timer>(loop_);
   job.deadline->start_once(kReadyTimeoutMs, [this, key] {
@@ -151,8 +161,9 @@ void Coordinator::start(FormingJob& forming) {
     for (const MemberNode& node : late.nodes) {
       if (!late.nodes_ready.contains(node.peer.id)) waiting.push_back(node.peer.name);
     }
-    fail_active(key, make_status(StatusCode::DeadlineExceeded, "job '{}': not ready within {} ms: node {}", late.name,
-                                 kReadyTimeoutMs, fmt::join(waiting, ", ")));
+    fail_active(
+        key, make_status(StatusCode::DeadlineExceeded, "job '{}': not ready within {} ms: node {}",
+                         late.name, kReadyTimeoutMs, fmt::join(waiting, ", ")));
   });
   forming_.erase(std::string(job.name));  // `forming` is gone from here on
   const auto& active = active_.emplace(key, std::move(job)).first->second;
@@ -179,8 +190,9 @@ void Coordinator::on_fail(const Peer& from, const proto::FailJob& fail) {
   const std::string name = fail.name()->str();
   const auto job = forming_.find(name);
   if (job == forming_.end()) return;
-  const bool is_member = std::any_of(job->second.members.begin(), job->second.members.end(),
-                                     [&](const auto& member) { return member.second.peer.id == from.id; });
+  const bool is_member =
+      std::any_of(job->second.members.begin(), job->second.members.end(),
+                  [&](const auto& member) { return member.second.peer.id == from.id; });
   if (is_member) fail_forming(name, reason);
 }
 
@@ -220,7 +232,8 @@ void Coordinator::on_peer_lost(const Peer& peer, const Status& reason) {
     }
   }
   for (const auto& [name, ranks] : forming) {
-    fail_forming(name, make_status(StatusCode::JobFailed, "job '{}': lost node '{}' with rank {} before the job began: {}",
+    fail_forming(name, make_status(StatusCode::JobFailed,
+                                   "job '{}': lost node '{}' with rank {} before the job began: {}",
                                    name, peer.name, fmt::join(ranks, ", "), reason.message()));
   }
   std::vector<uint64_t> active;
@@ -233,8 +246,9 @@ void Coordinator::on_peer_lost(const Peer& peer, const Status& reason) {
     const ActiveJob& job = active_.at(key);
     const auto node = std::find_if(job.nodes.begin(), job.nodes.end(),
                                    [&](const MemberNode& n) { return n.peer.id == peer.id; });
-    fail_active(key, make_status(StatusCode::JobFailed, "job '{}': lost node '{}' with rank {}: {}", job.name,
-                                 peer.name, fmt::join(node->ranks, ", "), reason.message()));
+    fail_active(key,
+                make_status(StatusCode::JobFailed, "job '{}': lost node '{}' with rank {}: {}",
+                            job.name, peer.name, fmt::join(node->ranks, ", "), reason.message()));
   }
 }
 
@@ -249,7 +263,8 @@ void Coordinator::fail_forming(const std::string& name, const Status& reason) {
   forming_.erase(std::string(name));
 }
 
-void Coordinator::fail_contradictory(const FormingJob& job, const Peer& from, uint32_t rank, const Status& reason) {
+void Coordinator::fail_contradictory(const FormingJob& job, const Peer& from, uint32_t rank,
+                                     const Status& reason) {
   const std::string name = job.name;
   if (contradictions_.size() < kFormingJobsMax) {
     Contradiction& contradiction = contradictions_[name];
@@ -257,7 +272,8 @@ void Coordinator::fail_contradictory(const FormingJob& job, const Peer& from, ui
     contradiction.told = {rank};
     for (const auto& [member_rank, member] : job.members) contradiction.told.insert(member_rank);
     contradiction.expiry = std::make_unique<Timer>(loop_);
-    contradiction.expiry->start_once(kContradictionMs, [this, name] { contradictions_.erase(name); });
+    contradiction.expiry->start_once(kContradictionMs,
+                                     [this, name] { contradictions_.erase(name); });
   }
   send(from, make_job_failed(0, name, reason));  // told as well, although it may be no member
   fail_forming(name, reason);
@@ -278,11 +294,13 @@ void Coordinator::fail_active(uint64_t job_key, const Status& reason) {
   const ActiveJob job = std::move(position->second);
   active_.erase(position);
   BRAID_LOG_WARN("job '{}' failed: {}", job.name, reason.message());
-  for (const MemberNode& node : job.nodes) send(node.peer, make_job_failed(job_key, job.name, reason));
+  for (const MemberNode& node : job.nodes)
+    send(node.peer, make_job_failed(job_key, job.name, reason));
 }
 
 void Coordinator::send(const Peer& to, ControlBuffer message) {
-  // A peer that cannot be reached is reported as lost by the control plane; there is nothing to add here.
+  // A peer that cannot be reached is reported as lost by the control plane; there is nothing to add
+  // here.
   if (const Status sent = control_plane_.send(to.id, message); !sent) {
     BRAID_LOG_DEBUG("cannot tell node '{}': {}", to.name, sent.message());
   }

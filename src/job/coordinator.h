@@ -15,13 +15,15 @@
 
 namespace braid {
 
-// Brings the ranks of jobs together whose trainers named this node as their master: gathers JoinJob until all ranks are
-// there, fixes epoch, key and ring order (nodes by their lowest rank), tells everyone, and spreads failures and the end.
-// Not on the hot path. Control loop only.
+// Brings the ranks of jobs together whose trainers named this node as their master: gathers JoinJob
+// until all ranks are there, fixes epoch, key and ring order (nodes by their lowest rank), tells
+// everyone, and spreads failures and the end. Not on the hot path. Control loop only.
 //
-//   forming  --all ranks joined-->  starting  --all nodes ready-->  running  --all ranks left-->  (forgotten)
+//   forming  --all ranks joined-->  starting  --all nodes ready-->  running  --all ranks left-->
+//   (forgotten)
 //      |                               |                              |
-//      +------- a failure, a lost node, a deadline, a contradiction: JobFailed to all -----------> (forgotten)
+//      +------- a failure, a lost node, a deadline, a contradiction: JobFailed to all ----------->
+//      (forgotten)
 class Coordinator {
  public:
   static constexpr size_t kFormingJobsMax = 1024;
@@ -29,12 +31,14 @@ class Coordinator {
   static constexpr uint32_t kWorldSizeMax = 65536;
   static constexpr uint64_t kContradictionMs = 10'000;
 
-  Coordinator(Loop& loop, ControlPlane& control_plane) : loop_(loop), control_plane_(control_plane) {}
+  Coordinator(Loop& loop, ControlPlane& control_plane)
+      : loop_(loop), control_plane_(control_plane) {}
   Coordinator(const Coordinator&) = delete;
   Coordinator& operator=(const Coordinator&) = delete;
   ~Coordinator() { *is_alive_ = false; }
 
-  // JoinJob, JobReady, FailJob, RankLeft, OperationOverdue, OperationReport; false for any other message.
+  // JoinJob, JobReady, FailJob, RankLeft, OperationOverdue, OperationReport; false for any other
+  // message.
   bool on_control_message(const Peer& from, const proto::ControlMessage& message);
   void on_peer_lost(const Peer& peer, const Status& reason);
 
@@ -47,12 +51,13 @@ class Coordinator {
     std::string name;
     uint32_t world_size = 0;
     uint32_t timeout_ms = 0;
-    Partition partition;  // of the first node
+    Partition partition;                 // of the first node
     std::map<uint32_t, Member> members;  // by rank
     std::unique_ptr<Timer> deadline;
   };
-  // Ranks that contradict each other fail a forming job at once; ranks that come a moment later are told, too, instead of
-  // waiting for partners who have given up. A rank that was told and comes again is a new attempt.
+  // Ranks that contradict each other fail a forming job at once; ranks that come a moment later are
+  // told, too, instead of waiting for partners who have given up. A rank that was told and comes
+  // again is a new attempt.
   struct Contradiction {
     Status reason;
     std::set<uint32_t> told;
@@ -76,7 +81,8 @@ class Coordinator {
   void on_overdue(const proto::OperationOverdue& overdue);
   void start(FormingJob& forming);
   void fail_forming(const std::string& name, const Status& reason);
-  void fail_contradictory(const FormingJob& job, const Peer& from, uint32_t rank, const Status& reason);
+  void fail_contradictory(const FormingJob& job, const Peer& from, uint32_t rank,
+                          const Status& reason);
   const Status* find_contradiction(const std::string& name, uint32_t rank);
   void fail_active(uint64_t job_key, const Status& reason);
   void send(const Peer& to, ControlBuffer message);

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "job/engine_pool.h"
 
-#include <pthread.h>
-
 #include <fmt/format.h>
+#include <pthread.h>
 
 namespace braid {
 
@@ -11,7 +10,8 @@ EnginePool::EnginePool(Loop& control_loop, Events events)
     : events_(std::move(events)),
       events_door_(control_loop, kDoorCapacity, [this](Event& event) { on_event(event); }) {}
 
-Result<std::unique_ptr<EnginePool>> EnginePool::create(Loop& control_loop, EngineOptions options, Events events) {
+Result<std::unique_ptr<EnginePool>> EnginePool::create(Loop& control_loop, EngineOptions options,
+                                                       Events events) {
   std::unique_ptr<EnginePool> pool(new EnginePool(control_loop, std::move(events)));
   for (uint32_t i = 0; i < options.io_loops; ++i) {
     auto worker = std::make_unique<Worker>();
@@ -19,24 +19,29 @@ Result<std::unique_ptr<EnginePool>> EnginePool::create(Loop& control_loop, Engin
     if (!loop) return loop.status();
     worker->loop = std::move(loop).value();
 
-    // Every loop reports an operation twice; the number of operations is bounded by the clients' rings.
+    // Every loop reports an operation twice; the number of operations is bounded by the clients'
+    // rings.
     Door<Event>& events_door = pool->events_door_;
     Worker* self = worker.get();
     options.io_loop = i;
-    worker->engine = Engine::create(
-        *worker->loop, options,
-        {[&events_door](const OperationKey& key) { events_door.send_unbounded({key, false}); },
-         [&events_door](const OperationKey& key) { events_door.send_unbounded({key, true}); },
-         [self] { self->door->drain(); }});
-    worker->door = std::make_unique<Door<Command>>(*worker->loop, kDoorCapacity, [self](Command& command) {
-      if (auto* start = std::get_if<Start>(&command)) {
-        self->engine->start(std::move(start->operation));
-      } else if (auto* go = std::get_if<Go>(&command)) {
-        self->engine->go(go->key);
-      } else {
-        self->engine->abort_job(std::get<Abort>(command).job_key);
-      }
-    });
+    worker->engine = Engine::create(*worker->loop, options,
+                                    {[&events_door](const OperationKey& key) {
+                                       events_door.send_unbounded({key, false});
+                                     },
+                                     [&events_door](const OperationKey& key) {
+                                       events_door.send_unbounded({key, true});
+                                     },
+                                     [self] { self->door->drain(); }});
+    worker->door =
+        std::make_unique<Door<Command>>(*worker->loop, kDoorCapacity, [self](Command& command) {
+          if (auto* start = std::get_if<Start>(&command)) {
+            self->engine->start(std::move(start->operation));
+          } else if (auto* go = std::get_if<Go>(&command)) {
+            self->engine->go(go->key);
+          } else {
+            self->engine->abort_job(std::get<Abort>(command).job_key);
+          }
+        });
     pool->workers_.push_back(std::move(worker));
   }
   return pool;

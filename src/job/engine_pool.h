@@ -14,19 +14,21 @@
 
 namespace braid {
 
-// The I/O loops, their threads and their engines, as the control loop sees them: one door into each loop, one door back. Every
-// operation goes to all loops (each runs its own units of it) and is done when all of them are. Control loop only.
+// The I/O loops, their threads and their engines, as the control loop sees them: one door into each
+// loop, one door back. Every operation goes to all loops (each runs its own units of it) and is
+// done when all of them are. Control loop only.
 class EnginePool {
  public:
   static constexpr size_t kDoorCapacity = 1 << 18;
 
   struct Events {
-    std::function<void(const OperationKey&)> on_done;     // see Engine::Events; over all loops
+    std::function<void(const OperationKey&)> on_done;  // see Engine::Events; over all loops
     std::function<void(const OperationKey&)> on_retired;
   };
 
   // `options.io_loop` is filled in for each loop.
-  static Result<std::unique_ptr<EnginePool>> create(Loop& control_loop, EngineOptions options, Events events);
+  static Result<std::unique_ptr<EnginePool>> create(Loop& control_loop, EngineOptions options,
+                                                    Events events);
   EnginePool(const EnginePool&) = delete;
   EnginePool& operator=(const EnginePool&) = delete;
   ~EnginePool();  // stops the threads

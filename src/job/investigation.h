@@ -12,8 +12,9 @@
 
 namespace braid {
 
-// Why did an operation not end in time? Asks every node of the job which of its ranks have not submitted it, waits a moment for
-// the answers and makes a sentence of them that names ranks and nodes. Control loop only.
+// Why did an operation not end in time? Asks every node of the job which of its ranks have not
+// submitted it, waits a moment for the answers and makes a sentence of them that names ranks and
+// nodes. Control loop only.
 class Investigation {
  public:
   static constexpr uint32_t kAnswerTimeoutMs = 1000;

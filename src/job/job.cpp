@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "job/job.h"
 
-#include <fmt/ranges.h>
-
 #include <algorithm>
+
+#include <fmt/ranges.h>
 
 #include "base/log.h"
 
@@ -22,7 +22,8 @@ Signature signature_of(const proto::OperationReady& ready) {
 }
 
 bool is_known(const proto::OperationReady& ready) {
-  return ready.collective() < kCollectiveCount && ready.dtype() < kDataTypeCount && ready.reduction() < kReductionCount;
+  return ready.collective() < kCollectiveCount && ready.dtype() < kDataTypeCount &&
+         ready.reduction() < kReductionCount;
 }
 
 }  // namespace
@@ -41,7 +42,8 @@ Job::Job(JobServices services, JobPlan plan, std::vector<Session*> sessions, Pee
 Job::~Job() {
   *is_alive_ = false;
   // A job that all ranks have left ended well and has nobody to tell.
-  if (std::any_of(sessions_.begin(), sessions_.end(), [](const Session* session) { return session != nullptr; })) {
+  if (std::any_of(sessions_.begin(), sessions_.end(),
+                  [](const Session* session) { return session != nullptr; })) {
     close(make_status(StatusCode::Cancelled, "job '{}': the daemon is shutting down", plan_.name));
   }
   services_.engines.abort_job(plan_.key);
@@ -53,7 +55,8 @@ void Job::begin() {
   auto memory = ResultMemory::create(plan_.name, services_.result_bytes_max, std::move(arenas));
   if (!memory) return fail(memory.status());
   memory_ = std::move(memory).value();
-  operations_ = std::make_unique<OperationTable>(plan_.name, plan_.key, plan_.ring, plan_.local_ranks, memory_, *this);
+  operations_ = std::make_unique<OperationTable>(plan_.name, plan_.key, plan_.ring,
+                                                 plan_.local_ranks, memory_, *this);
   connect_neighbours();
 }
 
@@ -72,7 +75,8 @@ void Job::connect_neighbours() {
         node->peer.address, node->peer.port, [this, alive = is_alive_, node](Result<Peer> peer) {
           if (!*alive || is_closed()) return;
           if (peer && peer->id != node->peer.id) {
-            peer = make_status(StatusCode::Unavailable, "node '{}' was restarted meanwhile", node->peer.name);
+            peer = make_status(StatusCode::Unavailable, "node '{}' was restarted meanwhile",
+                               node->peer.name);
           }
           on_neighbour(peer);
         });
@@ -82,8 +86,8 @@ void Job::connect_neighbours() {
 void Job::on_neighbour(const Result<Peer>& peer) {
   if (is_closed()) return;
   if (!peer) {
-    return fail(peer.status().with_context(fmt::format("job '{}': node '{}'", plan_.name,
-                                                       services_.control_plane.self().name)));
+    return fail(peer.status().with_context(
+        fmt::format("job '{}': node '{}'", plan_.name, services_.control_plane.self().name)));
   }
   if (neighbours_pending_ > 0 && --neighbours_pending_ > 0) return;
   const auto report_ready = [this] {
@@ -92,18 +96,20 @@ void Job::on_neighbour(const Result<Peer>& peer) {
     check(services_.control_plane.send(coordinator_.id, message));
   };
   if (plan_.ring->nodes == 1) return report_ready();
-  services_.transport.open_link(plan_.ring->successor, [this, alive = is_alive_, report_ready](const Status& opened) {
-    if (!*alive || state_ != State::Preparing) return;
-    if (!opened) return fail(opened.with_context(fmt::format("job '{}'", plan_.name)));
-    report_ready();
-  });
+  services_.transport.open_link(
+      plan_.ring->successor, [this, alive = is_alive_, report_ready](const Status& opened) {
+        if (!*alive || state_ != State::Preparing) return;
+        if (!opened) return fail(opened.with_context(fmt::format("job '{}'", plan_.name)));
+        report_ready();
+      });
 }
 
 void Job::on_go() {
   if (state_ != State::Waiting) return;
   state_ = State::Running;
-  BRAID_LOG_INFO("job '{}': epoch {} runs: ranks {} here (node {} of {}), {} ranks in all", plan_.name, plan_.epoch,
-                 fmt::join(plan_.local_ranks, ", "), plan_.ring->self, plan_.ring->nodes, plan_.ring->world_size);
+  BRAID_LOG_INFO("job '{}': epoch {} runs: ranks {} here (node {} of {}), {} ranks in all",
+                 plan_.name, plan_.epoch, fmt::join(plan_.local_ranks, ", "), plan_.ring->self,
+                 plan_.ring->nodes, plan_.ring->world_size);
   for (uint32_t i = 0; i < sessions_.size() && state_ == State::Running; ++i) {
     if (sessions_[i] != nullptr) sessions_[i]->open(plan_.epoch, *memory_, *plan_.ring, i);
   }
@@ -124,10 +130,12 @@ void Job::on_release(Session& session, const OperationKey& key) {
 void Job::on_successor_ready(const Peer& from, const proto::OperationReady& ready) {
   if (operations_ == nullptr || is_closed() || from.id != plan_.ring->successor) return;
   if (!is_known(ready)) {
-    return fail(make_status(StatusCode::Protocol, "job '{}': node '{}' is ready for an operation of unknown kind",
+    return fail(make_status(StatusCode::Protocol,
+                            "job '{}': node '{}' is ready for an operation of unknown kind",
                             plan_.name, from.name));
   }
-  check(operations_->on_successor_ready({plan_.key, ready.tensor(), ready.step()}, signature_of(ready)));
+  check(operations_->on_successor_ready({plan_.key, ready.tensor(), ready.step()},
+                                        signature_of(ready)));
 }
 
 void Job::on_operation_done(const OperationKey& key) { operations_->on_done(key); }
@@ -140,14 +148,16 @@ void Job::on_query(const proto::OperationQuery& query) {
   std::vector<uint32_t> missing;
   std::string detail;
   for (const uint32_t rank : operations_->missing_ranks(key)) {
-    const size_t local_rank = std::find(plan_.local_ranks.begin(), plan_.local_ranks.end(), rank) - plan_.local_ranks.begin();
+    const size_t local_rank = std::find(plan_.local_ranks.begin(), plan_.local_ranks.end(), rank) -
+                              plan_.local_ranks.begin();
     const Session* session = sessions_[local_rank];
     missing.push_back(rank);
     if (session == nullptr || !detail.empty()) continue;
     const std::string last = session->last_operation();
     detail = last.empty() ? fmt::format("rank {} has submitted nothing yet", rank)
                           : fmt::format("rank {} has last submitted {}", rank, last);
-    if (session->find_tensor(key.tensor) == nullptr) detail += " and has not registered this tensor";
+    if (session->find_tensor(key.tensor) == nullptr)
+      detail += " and has not registered this tensor";
   }
   auto message = make_operation_report(key, missing, detail);
   check(services_.control_plane.send(coordinator_.id, message));
@@ -160,29 +170,32 @@ void Job::check_deadlines() {
   auto message = make_operation_overdue(overdue->key, overdue->timeout_ms, overdue->description);
   check(services_.control_plane.send(coordinator_.id, message));
   const Status reason =
-      make_status(StatusCode::DeadlineExceeded, "{} did not end within {} ms, and the coordinator, node '{}', does not say why",
+      make_status(StatusCode::DeadlineExceeded,
+                  "{} did not end within {} ms, and the coordinator, node '{}', does not say why",
                   overdue->description, overdue->timeout_ms, coordinator_.name);
-  if (!verdict_timer_.is_active()) verdict_timer_.start_once(kVerdictTimeoutMs, [this, reason] { close(reason); });
+  if (!verdict_timer_.is_active())
+    verdict_timer_.start_once(kVerdictTimeoutMs, [this, reason] { close(reason); });
 }
 
 void Job::on_peer_lost(const Peer& peer, const Status& reason) {
   if (is_closed()) return;
   if (peer.id == coordinator_.id) {
-    return close(make_status(StatusCode::JobFailed, "job '{}': lost its coordinator, node '{}': {}", plan_.name, peer.name,
-                             reason.message()));
+    return close(make_status(StatusCode::JobFailed, "job '{}': lost its coordinator, node '{}': {}",
+                             plan_.name, peer.name, reason.message()));
   }
   for (const MemberNode& node : plan_.nodes) {
     if (node.peer.id != peer.id) continue;
-    fail(make_status(StatusCode::JobFailed, "job '{}': lost node '{}' with rank {}: {}", plan_.name, peer.name,
-                     fmt::join(node.ranks, ", "), reason.message()));
+    fail(make_status(StatusCode::JobFailed, "job '{}': lost node '{}' with rank {}: {}", plan_.name,
+                     peer.name, fmt::join(node.ranks, ", "), reason.message()));
   }
 }
 
 void Job::on_link_lost(const Peer& peer, const Status& reason) {
   if (plan_.ring->nodes == 1 || plan_.ring->successor != peer.id) return;
-  fail(make_status(StatusCode::JobFailed, "job '{}': node '{}' lost its link to node '{}' with rank {}: {}", plan_.name,
-                   services_.control_plane.self().name, peer.name, fmt::join(plan_.successor().ranks, ", "),
-                   reason.message()));
+  fail(make_status(StatusCode::JobFailed,
+                   "job '{}': node '{}' lost its link to node '{}' with rank {}: {}", plan_.name,
+                   services_.control_plane.self().name, peer.name,
+                   fmt::join(plan_.successor().ranks, ", "), reason.message()));
 }
 
 void Job::on_session_left(Session& session) {
@@ -200,14 +213,17 @@ void Job::on_session_lost(Session& session, const Status& reason) {
   if (!local_rank || is_closed()) return;
   sessions_[*local_rank] = nullptr;
   fail(make_status(StatusCode::JobFailed, "job '{}': lost rank {} on node '{}': {}", plan_.name,
-                   plan_.local_ranks[*local_rank], services_.control_plane.self().name, reason.message()));
+                   plan_.local_ranks[*local_rank], services_.control_plane.self().name,
+                   reason.message()));
 }
 
 void Job::fail(const Status& reason) {
   if (is_closed()) return;
   auto message = make_fail_job(plan_.key, plan_.name, reason);
-  if (const Status sent = services_.control_plane.send(coordinator_.id, message); !sent) return close(reason);
-  if (!verdict_timer_.is_active()) verdict_timer_.start_once(kVerdictTimeoutMs, [this, reason] { close(reason); });
+  if (const Status sent = services_.control_plane.send(coordinator_.id, message); !sent)
+    return close(reason);
+  if (!verdict_timer_.is_active())
+    verdict_timer_.start_once(kVerdictTimeoutMs, [this, reason] { close(reason); });
 }
 
 void Job::on_failed(const Status& reason) { close(reason); }
@@ -231,12 +247,14 @@ void Job::close(const Status& reason) {
 
 Status Job::start_operation(const Operation& operation) {
   if (services_.engines.start(operation)) return Status::ok();
-  return make_status(StatusCode::ResourceExhausted, "job '{}': too many operations are in flight on this node", plan_.name);
+  return make_status(StatusCode::ResourceExhausted,
+                     "job '{}': too many operations are in flight on this node", plan_.name);
 }
 
 Status Job::go(const OperationKey& key) {
   if (services_.engines.go(key)) return Status::ok();
-  return make_status(StatusCode::ResourceExhausted, "job '{}': too many operations are in flight on this node", plan_.name);
+  return make_status(StatusCode::ResourceExhausted,
+                     "job '{}': too many operations are in flight on this node", plan_.name);
 }
 
 Status Job::send_ready(const OperationKey& key, const Signature& signature) {
@@ -244,8 +262,10 @@ Status Job::send_ready(const OperationKey& key, const Signature& signature) {
   return services_.control_plane.send(plan_.ring->predecessor, message);
 }
 
-void Job::publish(uint32_t local_rank, uint64_t ticket, uint64_t result_offset, uint64_t result_bytes) {
-  if (sessions_[local_rank] != nullptr) sessions_[local_rank]->publish(ticket, result_offset, result_bytes);
+void Job::publish(uint32_t local_rank, uint64_t ticket, uint64_t result_offset,
+                  uint64_t result_bytes) {
+  if (sessions_[local_rank] != nullptr)
+    sessions_[local_rank]->publish(ticket, result_offset, result_bytes);
 }
 
 void Job::count(Collective collective, uint64_t result_bytes) {
@@ -270,7 +290,8 @@ DaemonStatus::Job Job::status() const {
       break;
   }
   status.world_size = plan_.ring->world_size;
-  for (const MemberNode& node : plan_.nodes) status.nodes.push_back({node.peer.name, node.peer.address, node.ranks});
+  for (const MemberNode& node : plan_.nodes)
+    status.nodes.push_back({node.peer.name, node.peer.address, node.ranks});
   for (size_t i = 0; i < sessions_.size(); ++i) {
     if (sessions_[i] == nullptr) continue;
     const ClientCredentials& who = sessions_[i]->credentials();

@@ -32,7 +32,8 @@ struct JobServices {
   uint64_t result_bytes_max = 0;
 };
 
-// A job's membership on this node, from JobStart on: its local trainers, its place in the ring, its operations.
+// A job's membership on this node, from JobStart on: its local trainers, its place in the ring, its
+// operations.
 //
 //   preparing  --successor and predecessor reached, link open: JobReady-->
 //   waiting    --JobGo: sessions are opened-->
@@ -43,10 +44,12 @@ struct JobServices {
 class Job final : public OperationTableActions {
  public:
   static constexpr uint32_t kDeadlineCheckPeriodMs = 100;
-  // The coordinator has this long to explain a missed deadline before the node fails the job by itself.
+  // The coordinator has this long to explain a missed deadline before the node fails the job by
+  // itself.
   static constexpr uint32_t kVerdictTimeoutMs = 3000;
 
-  // `sessions`: the trainers of this node that asked for the job, ascending by rank; `start` was checked (see parse_job_start).
+  // `sessions`: the trainers of this node that asked for the job, ascending by rank; `start` was
+  // checked (see parse_job_start).
   Job(JobServices services, JobPlan plan, std::vector<Session*> sessions, Peer coordinator);
   ~Job() override;
 
@@ -85,7 +88,8 @@ class Job final : public OperationTableActions {
   Status start_operation(const Operation& operation) override;
   Status go(const OperationKey& key) override;
   Status send_ready(const OperationKey& key, const Signature& signature) override;
-  void publish(uint32_t local_rank, uint64_t ticket, uint64_t result_offset, uint64_t result_bytes) override;
+  void publish(uint32_t local_rank, uint64_t ticket, uint64_t result_offset,
+               uint64_t result_bytes) override;
   void count(Collective collective, uint64_t result_bytes) override;
 
   void connect_neighbours();
@@ -105,7 +109,8 @@ class Job final : public OperationTableActions {
   uint32_t neighbours_pending_ = 0;
   Timer deadline_timer_;
   Timer verdict_timer_;
-  std::shared_ptr<bool> is_alive_ = std::make_shared<bool>(true);  // for callbacks that may come after the end
+  std::shared_ptr<bool> is_alive_ =
+      std::make_shared<bool>(true);  // for callbacks that may come after the end
 };
 
 }  // namespace braid

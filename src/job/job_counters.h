@@ -13,7 +13,8 @@ namespace braid {
 struct JobCounters {
   std::array<uint64_t, kCollectiveCount> operations{};  // that ended well, by Collective
   uint64_t operation_bytes = 0;                         // of their results
-  std::array<uint64_t, kStatusCodeMax + 1> failures{};  // jobs that ended with an error, by StatusCode
+  std::array<uint64_t, kStatusCodeMax + 1>
+      failures{};  // jobs that ended with an error, by StatusCode
 };
 
 }  // namespace braid

@@ -24,16 +24,18 @@ void JobManager::set_services(JobServices services) {
 void JobManager::on_client_connected(ClientConnection& connection) {
   const ClientCredentials& who = connection.credentials();
   BRAID_LOG_DEBUG("client {} ('{}'): process {}, user {}, group {}, library {}", connection.id(),
-                  connection.process_name(), who.pid, who.uid, who.gid, connection.library_version());
+                  connection.process_name(), who.pid, who.uid, who.gid,
+                  connection.library_version());
 }
 
-void JobManager::on_client_message(ClientConnection& connection, const proto::ClientMessage& message,
-                                   std::vector<Fd> fds) {
+void JobManager::on_client_message(ClientConnection& connection,
+                                   const proto::ClientMessage& message, std::vector<Fd> fds) {
   const auto client = clients_.find(connection.id());
   Session* session = client == clients_.end() ? nullptr : client->second.session.get();
   switch (message.body_type()) {
     case proto::ClientBody::OpenJob:
-      if (session == nullptr) return open_job(connection, *message.body_as_OpenJob(), std::move(fds));
+      if (session == nullptr)
+        return open_job(connection, *message.body_as_OpenJob(), std::move(fds));
       break;
     case proto::ClientBody::RegisterTensors:
       if (session != nullptr) return session->register_tensors(*message.body_as_RegisterTensors());
@@ -51,14 +53,17 @@ void JobManager::on_client_message(ClientConnection& connection, const proto::Cl
   refuse(connection, Status(StatusCode::Protocol, "a message came that makes no sense here"));
 }
 
-void JobManager::open_job(ClientConnection& connection, const proto::OpenJob& open, std::vector<Fd> fds) {
+void JobManager::open_job(ClientConnection& connection, const proto::OpenJob& open,
+                          std::vector<Fd> fds) {
   if (is_draining_) {
-    return refuse(connection, Status(StatusCode::Unavailable, "this node's braidd is shutting down"));
+    return refuse(connection,
+                  Status(StatusCode::Unavailable, "this node's braidd is shutting down"));
   }
   if (jobs_.size() >= options_.jobs_max) {
-    return refuse(connection, make_status(StatusCode::ResourceExhausted,
-                                          "{} jobs run on this node already; client.jobs_max allows no more",
-                                          jobs_.size()));
+    return refuse(connection,
+                  make_status(StatusCode::ResourceExhausted,
+                              "{} jobs run on this node already; client.jobs_max allows no more",
+                              jobs_.size()));
   }
   auto session = Session::create(loop_, connection, open, std::move(fds), options_.session);
   if (!session) return refuse(connection, session.status());
@@ -69,15 +74,16 @@ void JobManager::open_job(ClientConnection& connection, const proto::OpenJob& op
   client.joining->give_up_ms = now_ms + open.timeout_ms();
   client.joining->retry_until_ms = now_ms + std::min(open.timeout_ms(), kCoordinatorRetryForMs);
   const ClientCredentials& who = connection.credentials();
-  BRAID_LOG_INFO("job '{}': rank {} of {} is here: process {}, user {}; coordinator {}", client.session->job_name(),
-                 client.session->rank(), client.session->world_size(), who.pid, who.uid,
-                 client.session->master_address());
+  BRAID_LOG_INFO("job '{}': rank {} of {} is here: process {}, user {}; coordinator {}",
+                 client.session->job_name(), client.session->rank(), client.session->world_size(),
+                 who.pid, who.uid, client.session->master_address());
   find_coordinator(connection.id());
 }
 
 void JobManager::find_coordinator(uint64_t client_id) {
   const Session& session = *clients_.at(client_id).session;
-  if (is_this_node(session.master_address())) return join(client_id, services_->control_plane.self());
+  if (is_this_node(session.master_address()))
+    return join(client_id, services_->control_plane.self());
   services_->control_plane.connect(session.master_address(), options_.control_port,
                                    [this, client_id, alive = is_alive_](const Result<Peer>& peer) {
                                      if (*alive) join(client_id, peer);
@@ -86,7 +92,8 @@ void JobManager::find_coordinator(uint64_t client_id) {
 
 void JobManager::join(uint64_t client_id, const Result<Peer>& coordinator) {
   const auto client = clients_.find(client_id);
-  if (client == clients_.end() || client->second.joining == nullptr) return;  // it has gone meanwhile
+  if (client == clients_.end() || client->second.joining == nullptr)
+    return;  // it has gone meanwhile
   Session& session = *client->second.session;
   Joining& joining = *client->second.joining;
   const auto give_up = [this, client_id](const Status& reason) {
@@ -98,22 +105,26 @@ void JobManager::join(uint64_t client_id, const Result<Peer>& coordinator) {
   if (!coordinator) {
     const bool may_come_up = coordinator.status().code() == StatusCode::Unavailable;
     if (may_come_up && clock_.now_ms() < joining.retry_until_ms) {
-      joining.timer.start_once(kCoordinatorRetryEveryMs, [this, client_id] { find_coordinator(client_id); });
+      joining.timer.start_once(kCoordinatorRetryEveryMs,
+                               [this, client_id] { find_coordinator(client_id); });
       return;
     }
     return give_up(coordinator.status().with_context(
-        fmt::format("job '{}': cannot reach the coordinator's braidd at MASTER_ADDR {}", session.job_name(),
-                    session.master_address())));
+        fmt::format("job '{}': cannot reach the coordinator's braidd at MASTER_ADDR {}",
+                    session.job_name(), session.master_address())));
   }
-  auto message = make_join_job(session.job_name(), session.world_size(), session.rank(), session.credentials().pid,
-                               session.timeout_ms(), options_.partition);
-  if (const Status sent = services_->control_plane.send(coordinator->id, message); !sent) return give_up(sent);
+  auto message = make_join_job(session.job_name(), session.world_size(), session.rank(),
+                               session.credentials().pid, session.timeout_ms(), options_.partition);
+  if (const Status sent = services_->control_plane.send(coordinator->id, message); !sent)
+    return give_up(sent);
   joining.coordinator = coordinator->id;
   const uint64_t now_ms = clock_.now_ms();
   const uint64_t left_ms = joining.give_up_ms > now_ms ? joining.give_up_ms - now_ms : 0;
-  joining.timer.start_once(left_ms + kJoinGraceMs, [give_up, name = session.job_name(), node = coordinator->name] {
-    give_up(make_status(StatusCode::DeadlineExceeded, "job '{}': its coordinator, node '{}', does not answer", name, node));
-  });
+  joining.timer.start_once(
+      left_ms + kJoinGraceMs, [give_up, name = session.job_name(), node = coordinator->name] {
+        give_up(make_status(StatusCode::DeadlineExceeded,
+                            "job '{}': its coordinator, node '{}', does not answer", name, node));
+      });
 }
 
 bool JobManager::is_this_node(const std::string& master_address) const {
@@ -131,11 +142,14 @@ void JobManager::on_client_closed(ClientConnection& connection, const Status& re
   if (session.job() != nullptr) {
     session.job()->on_session_lost(session, reason);
   } else if (client.joining != nullptr && client.joining->coordinator != 0) {
-    auto message = make_fail_job(
-        0, session.job_name(),
-        make_status(StatusCode::JobFailed, "job '{}': lost rank {} on node '{}' before the job began: {}",
-                    session.job_name(), session.rank(), services_->control_plane.self().name, reason.message()));
-    (void)services_->control_plane.send(client.joining->coordinator, message);  // if it has gone, the job has failed
+    auto message =
+        make_fail_job(0, session.job_name(),
+                      make_status(StatusCode::JobFailed,
+                                  "job '{}': lost rank {} on node '{}' before the job began: {}",
+                                  session.job_name(), session.rank(),
+                                  services_->control_plane.self().name, reason.message()));
+    (void)services_->control_plane.send(client.joining->coordinator,
+                                        message);  // if it has gone, the job has failed
   }
   remove_closed_jobs();
   if (is_draining_ && clients_.empty()) finish_drain();
@@ -181,8 +195,8 @@ void JobManager::on_job_start(const Peer& from, const proto::JobStart& start) {
   std::vector<Session*> sessions;
   for (const uint32_t rank : plan->local_ranks) {
     for (auto& [id, client] : clients_) {
-      if (client.joining == nullptr || client.joining->coordinator != from.id || client.session->rank() != rank ||
-          client.session->job_name() != plan->name) {
+      if (client.joining == nullptr || client.joining->coordinator != from.id ||
+          client.session->rank() != rank || client.session->job_name() != plan->name) {
         continue;
       }
       client.joining.reset();
@@ -192,8 +206,9 @@ void JobManager::on_job_start(const Peer& from, const proto::JobStart& start) {
   }
   if (sessions.size() != plan->local_ranks.size()) {
     // A trainer has gone while this message was on its way.
-    const Status reason = make_status(StatusCode::JobFailed, "job '{}': a rank on node '{}' has gone", plan->name,
-                                      services_->control_plane.self().name);
+    const Status reason =
+        make_status(StatusCode::JobFailed, "job '{}': a rank on node '{}' has gone", plan->name,
+                    services_->control_plane.self().name);
     auto message = make_fail_job(plan->key, plan->name, reason);
     (void)services_->control_plane.send(from.id, message);
     for (Session* session : sessions) session->fail(reason);
@@ -214,7 +229,9 @@ void JobManager::on_job_failed(const Peer& from, const proto::JobFailed& failed)
   }
   const std::string name = failed.name()->str();
   for (auto& [id, client] : clients_) {
-    if (client.joining == nullptr || client.joining->coordinator != from.id || client.session->job_name() != name) continue;
+    if (client.joining == nullptr || client.joining->coordinator != from.id ||
+        client.session->job_name() != name)
+      continue;
     BRAID_LOG_WARN("job '{}': rank {}: {}", name, client.session->rank(), reason.message());
     client.session->fail(reason);
     client.joining.reset();
@@ -224,12 +241,14 @@ void JobManager::on_job_failed(const Peer& from, const proto::JobFailed& failed)
 void JobManager::on_peer_lost(const Peer& peer, const Status& reason) {
   BRAID_LOG_WARN("lost node '{}' ({}): {}", peer.name, peer.address, reason.message());
   services_->transport.on_peer_lost(peer.id);
-  // As a coordinator first: its verdict reaches the jobs here through the loop, with the same words for all nodes.
+  // As a coordinator first: its verdict reaches the jobs here through the loop, with the same words
+  // for all nodes.
   coordinator_->on_peer_lost(peer, reason);
   for (auto& [key, job] : jobs_) job->on_peer_lost(peer, reason);
   for (auto& [id, client] : clients_) {
     if (client.joining == nullptr || client.joining->coordinator != peer.id) continue;
-    client.session->fail(make_status(StatusCode::Unavailable, "job '{}': lost its coordinator, node '{}': {}",
+    client.session->fail(make_status(StatusCode::Unavailable,
+                                     "job '{}': lost its coordinator, node '{}': {}",
                                      client.session->job_name(), peer.name, reason.message()));
     client.joining.reset();
   }
@@ -256,7 +275,8 @@ Job* JobManager::find_job(uint64_t key) {
 
 void JobManager::remove_closed_jobs() {
   // Deferred: a job may be in the middle of the call that closed it.
-  const bool has_closed = std::any_of(jobs_.begin(), jobs_.end(), [](const auto& job) { return job.second->is_closed(); });
+  const bool has_closed = std::any_of(jobs_.begin(), jobs_.end(),
+                                      [](const auto& job) { return job.second->is_closed(); });
   if (!has_closed) return;
   loop_.defer([this, alive = is_alive_] {
     if (!*alive) return;
@@ -269,11 +289,13 @@ void JobManager::drain(std::function<void()> drained) {
   is_draining_ = true;
   on_drained_ = std::move(drained);
   if (clients_.empty()) return finish_drain();
-  BRAID_LOG_INFO("draining: {} trainers are still here, waiting {} ms for them", clients_.size(), kDrainTimeoutMs);
+  BRAID_LOG_INFO("draining: {} trainers are still here, waiting {} ms for them", clients_.size(),
+                 kDrainTimeoutMs);
   drain_timer_.start_once(kDrainTimeoutMs, [this] {
     const Status reason = make_status(StatusCode::JobFailed, "braidd on node '{}' is shutting down",
                                       services_->control_plane.self().name);
-    for (auto& [key, job] : jobs_) job->fail(reason.with_context(fmt::format("job '{}'", job->name())));
+    for (auto& [key, job] : jobs_)
+      job->fail(reason.with_context(fmt::format("job '{}'", job->name())));
     for (auto& [id, client] : clients_) {
       if (client.joining != nullptr) client.session->fail(reason);
     }
@@ -302,7 +324,8 @@ std::vector<DaemonStatus::Job> JobManager::job_statuses() const {
 
 void JobManager::refuse(ClientConnection& connection, const Status& reason) {
   const ClientCredentials& who = connection.credentials();
-  BRAID_LOG_WARN("client {} (process {}, user {}) refused: {}", connection.id(), who.pid, who.uid, reason.message());
+  BRAID_LOG_WARN("client {} (process {}, user {}) refused: {}", connection.id(), who.pid, who.uid,
+                 reason.message());
   flatbuffers::FlatBufferBuilder builder;
   const auto text = builder.CreateString(reason.message());
   const auto body = proto::CreateFailure(builder, static_cast<uint8_t>(reason.code()), text);

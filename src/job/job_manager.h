@@ -17,18 +17,19 @@
 namespace braid {
 
 struct JobManagerOptions {
-  uint16_t control_port = 7410;          // of every coordinator
-  bool listens_on_loopback = false;      // this daemon's control plane
+  uint16_t control_port = 7410;      // of every coordinator
+  bool listens_on_loopback = false;  // this daemon's control plane
   uint32_t jobs_max = 64;
   SessionLimits session;
   Partition partition;  // of this node's engines
 };
 
-// Where the outside meets the jobs of this node: dispatches what clients and peers say, brings trainers and coordinators
-// together, owns sessions and jobs. Control loop only.
+// Where the outside meets the jobs of this node: dispatches what clients and peers say, brings
+// trainers and coordinators together, owns sessions and jobs. Control loop only.
 class JobManager final : public ClientHandler, public ControlPlaneHandler {
  public:
-  // A coordinator's daemon that cannot be reached yet may just be starting: so long it is tried again.
+  // A coordinator's daemon that cannot be reached yet may just be starting: so long it is tried
+  // again.
   static constexpr uint32_t kCoordinatorRetryForMs = 10'000;
   static constexpr uint32_t kCoordinatorRetryEveryMs = 250;
   // Past a trainer's own timeout, so that the coordinator's explanation comes first.
@@ -40,13 +41,19 @@ class JobManager final : public ClientHandler, public ControlPlaneHandler {
   JobManager(Loop& loop, const Clock& clock, JobManagerOptions options);
   ~JobManager() override;
 
-  // The control plane and the transport are made with this object as their handler; call before the loop runs.
+  // The control plane and the transport are made with this object as their handler; call before the
+  // loop runs.
   void set_services(JobServices services);
-  void set_status_query_handler(StatusQueryHandler handler) { on_status_query_ = std::move(handler); }
+  void set_status_query_handler(StatusQueryHandler handler) {
+    on_status_query_ = std::move(handler);
+  }
   // SIGHUP: holds for operations to come.
-  void set_operation_timeout_ms(uint32_t timeout_ms) { options_.session.operation_timeout_ms = timeout_ms; }
+  void set_operation_timeout_ms(uint32_t timeout_ms) {
+    options_.session.operation_timeout_ms = timeout_ms;
+  }
 
-  // Takes no new trainers, waits a while for those that are there, then fails their jobs. `drained` comes once.
+  // Takes no new trainers, waits a while for those that are there, then fails their jobs. `drained`
+  // comes once.
   void drain(std::function<void()> drained);
 
   void on_operation_done(const OperationKey& key);
@@ -94,7 +101,7 @@ class JobManager final : public ClientHandler, public ControlPlaneHandler {
   JobManagerOptions options_;
   std::unique_ptr<JobServices> services_;
   std::unique_ptr<Coordinator> coordinator_;
-  std::unordered_map<uint64_t, Client> clients_;  // by connection
+  std::unordered_map<uint64_t, Client> clients_;             // by connection
   std::unordered_map<uint64_t, std::unique_ptr<Job>> jobs_;  // by key
   StatusQueryHandler on_status_query_;
   std::function<void()> on_drained_;

@@ -15,7 +15,8 @@ Result<JobPlan> parse_job_start(const proto::JobStart& start, NodeId self) {
   plan.epoch = start.epoch();
   const uint32_t world_size = start.world_size();
   if (plan.key == 0 || world_size == 0 || world_size > Coordinator::kWorldSizeMax) {
-    return make_status(StatusCode::Protocol, "job '{}': world size {} makes no sense", plan.name, world_size);
+    return make_status(StatusCode::Protocol, "job '{}': world size {} makes no sense", plan.name,
+                       world_size);
   }
 
   constexpr uint32_t kUnassigned = UINT32_MAX;
@@ -28,20 +29,26 @@ Result<JobPlan> parse_job_start(const proto::JobStart& start, NodeId self) {
   std::unordered_set<NodeId> seen;
   for (const proto::MemberNode* member : *start.nodes()) {
     MemberNode node;
-    node.peer = {member->node_id(), member->name()->str(), member->address()->str(), member->port()};
+    node.peer = {member->node_id(), member->name()->str(), member->address()->str(),
+                 member->port()};
     node.ranks.assign(member->ranks()->begin(), member->ranks()->end());
     for (const uint32_t rank : node.ranks) {
       if (rank >= world_size || ring->block_of_rank[rank] != kUnassigned) {
-        return make_status(StatusCode::Protocol, "job '{}': the coordinator gave rank {} of {} to node '{}', which cannot be",
-                           plan.name, rank, world_size, node.peer.name);
+        return make_status(
+            StatusCode::Protocol,
+            "job '{}': the coordinator gave rank {} of {} to node '{}', which cannot be", plan.name,
+            rank, world_size, node.peer.name);
       }
       ring->block_of_rank[rank] = blocks++;
     }
     if (node.ranks.empty()) {
-      return make_status(StatusCode::Protocol, "job '{}': node '{}' has no rank", plan.name, node.peer.name);
+      return make_status(StatusCode::Protocol, "job '{}': node '{}' has no rank", plan.name,
+                         node.peer.name);
     }
-    if (!seen.insert(node.peer.id).second || !std::is_sorted(node.ranks.begin(), node.ranks.end())) {
-      return make_status(StatusCode::Protocol, "job '{}': node '{}' is in the ring twice, or its ranks are out of order",
+    if (!seen.insert(node.peer.id).second ||
+        !std::is_sorted(node.ranks.begin(), node.ranks.end())) {
+      return make_status(StatusCode::Protocol,
+                         "job '{}': node '{}' is in the ring twice, or its ranks are out of order",
                          plan.name, node.peer.name);
     }
     if (node.peer.id == self) {
@@ -53,7 +60,8 @@ Result<JobPlan> parse_job_start(const proto::JobStart& start, NodeId self) {
     plan.nodes.push_back(std::move(node));
   }
   if (!is_member || blocks != world_size) {
-    return make_status(StatusCode::Protocol, "job '{}': the coordinator's list of members does not fit", plan.name);
+    return make_status(StatusCode::Protocol,
+                       "job '{}': the coordinator's list of members does not fit", plan.name);
   }
   ring->successor = plan.nodes[(ring->self + 1) % ring->nodes].peer.id;
   ring->predecessor = plan.nodes[(ring->self + ring->nodes - 1) % ring->nodes].peer.id;

@@ -22,10 +22,13 @@ struct JobPlan {
   std::vector<uint32_t> local_ranks;  // ascending
 
   const MemberNode& successor() const { return nodes[(ring->self + 1) % nodes.size()]; }
-  const MemberNode& predecessor() const { return nodes[(ring->self + nodes.size() - 1) % nodes.size()]; }
+  const MemberNode& predecessor() const {
+    return nodes[(ring->self + nodes.size() - 1) % nodes.size()];
+  }
 };
 
-// Checks a JobStart and works out this node's place. Protocol: ranks or nodes missing or twice, this node not among the members.
+// Checks a JobStart and works out this node's place. Protocol: ranks or nodes missing or twice,
+// this node not among the members.
 Result<JobPlan> parse_job_start(const proto::JobStart& start, NodeId self);
 
 }  // namespace braid

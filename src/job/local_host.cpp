@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "job/local_host.h"
 
-#include <arpa/inet.h>
-#include <ifaddrs.h>
-#include <unistd.h>
-
 #include <array>
 #include <climits>
 #include <cstring>
 #include <memory>
+
+#include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <unistd.h>
 
 namespace braid {
 namespace {
@@ -21,10 +21,12 @@ std::string own_name() {
 
 std::string to_text(const sockaddr* address) {
   std::array<char, INET6_ADDRSTRLEN> text{};
-  const void* bytes = address->sa_family == AF_INET
-                          ? static_cast<const void*>(&reinterpret_cast<const sockaddr_in*>(address)->sin_addr)
-                          : static_cast<const void*>(&reinterpret_cast<const sockaddr_in6*>(address)->sin6_addr);
-  return ::inet_ntop(address->sa_family, bytes, text.data(), text.size()) == nullptr ? std::string() : text.data();
+  const void* bytes =
+      address->sa_family == AF_INET
+          ? static_cast<const void*>(&reinterpret_cast<const sockaddr_in*>(address)->sin_addr)
+          : static_cast<const void*>(&reinterpret_cast<const sockaddr_in6*>(address)->sin6_addr);
+  return ::inet_ntop(address->sa_family, bytes, text.data(), text.size()) == nullptr ? std::string()
+                                                                                     : text.data();
 }
 
 }  // namespace

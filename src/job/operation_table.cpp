@@ -13,9 +13,9 @@ bool is_per_rank(Collective collective) { return collective == Collective::Reduc
 
 }  // namespace
 
-OperationTable::OperationTable(std::string job_name, uint64_t job_key, std::shared_ptr<const Ring> ring,
-                               std::vector<uint32_t> local_ranks, std::shared_ptr<ResultMemory> memory,
-                               OperationTableActions& actions)
+OperationTable::OperationTable(std::string job_name, uint64_t job_key,
+                               std::shared_ptr<const Ring> ring, std::vector<uint32_t> local_ranks,
+                               std::shared_ptr<ResultMemory> memory, OperationTableActions& actions)
     : job_name_(std::move(job_name)),
       job_key_(job_key),
       ring_(std::move(ring)),
@@ -39,13 +39,16 @@ Status OperationTable::submit(const Submission& submission) {
   }
   LocalPart& part = entry.parts[submission.local_rank];
   if (part.is_submitted) {
-    return make_status(StatusCode::InvalidArgument, "job '{}': rank {} submitted '{}' step {} twice", job_name_, rank,
+    return make_status(StatusCode::InvalidArgument,
+                       "job '{}': rank {} submitted '{}' step {} twice", job_name_, rank,
                        *submission.name, submission.step);
   }
   if (submission.signature != entry.signature) {
-    return make_status(StatusCode::Mismatch, "job '{}': ranks disagree about '{}' step {}: rank {} says {}, rank {} says {}",
-                       job_name_, *entry.name, key.step, entry.first_rank, to_string(entry.signature), rank,
-                       to_string(submission.signature));
+    return make_status(
+        StatusCode::Mismatch,
+        "job '{}': ranks disagree about '{}' step {}: rank {} says {}, rank {} says {}", job_name_,
+        *entry.name, key.step, entry.first_rank, to_string(entry.signature), rank,
+        to_string(submission.signature));
   }
   part.is_submitted = true;
   part.ticket = submission.ticket;
@@ -57,7 +60,8 @@ Status OperationTable::submit(const Submission& submission) {
   if (++entry.submitted == local_ranks_.size()) return start(key, entry);
   for (size_t i = 0; i < has_left_.size(); ++i) {
     if (has_left_[i] && !entry.parts[i].is_submitted) {
-      return make_status(StatusCode::JobFailed, "job '{}': rank {} left the job without submitting {}", job_name_,
+      return make_status(StatusCode::JobFailed,
+                         "job '{}': rank {} left the job without submitting {}", job_name_,
                          local_ranks_[i], describe(entry, key));
     }
   }
@@ -74,7 +78,8 @@ Status OperationTable::start(const OperationKey& key, Entry& entry) {
   operation.count = is_barrier ? 1 : entry.signature.count;
   operation.ring = ring_;
   operation.memory = memory_;
-  for (const LocalPart& part : entry.parts) operation.inputs.push_back(is_barrier ? kBarrierInput : part.input);
+  for (const LocalPart& part : entry.parts)
+    operation.inputs.push_back(is_barrier ? kBarrierInput : part.input);
   if (operation.collective == Collective::Broadcast) {
     const uint32_t root_block = ring_->block_of_rank[entry.signature.root];
     uint32_t first_block = 0;
@@ -108,7 +113,8 @@ Status OperationTable::start(const OperationKey& key, Entry& entry) {
 
 Status OperationTable::on_successor_ready(const OperationKey& key, const Signature& signature) {
   const auto position = entries_.find(key);
-  if (position != entries_.end() && position->second.state == State::Published) return Status::ok();  // said twice
+  if (position != entries_.end() && position->second.state == State::Published)
+    return Status::ok();  // said twice
   if (position != entries_.end() && position->second.state == State::Running) {
     BRAID_RETURN_IF_ERROR(check_successor(position->second, key, signature));
     return actions_.go(key);
@@ -116,21 +122,25 @@ Status OperationTable::on_successor_ready(const OperationKey& key, const Signatu
   for (size_t i = 0; i < has_left_.size(); ++i) {
     const bool is_submitted = position != entries_.end() && position->second.parts[i].is_submitted;
     if (has_left_[i] && !is_submitted) {
-      return make_status(StatusCode::JobFailed,
-                         "job '{}': rank {} left the job, but the next node has submitted another operation: {}",
-                         job_name_, local_ranks_[i], to_string(signature));
+      return make_status(
+          StatusCode::JobFailed,
+          "job '{}': rank {} left the job, but the next node has submitted another operation: {}",
+          job_name_, local_ranks_[i], to_string(signature));
     }
   }
-  if (position != entries_.end()) BRAID_RETURN_IF_ERROR(check_successor(position->second, key, signature));
+  if (position != entries_.end())
+    BRAID_RETURN_IF_ERROR(check_successor(position->second, key, signature));
   if (early_ready_.size() >= kEarlyReadyMax) {
-    return make_status(StatusCode::Protocol, "job '{}': the next node is ready for {} operations nobody here knows",
+    return make_status(StatusCode::Protocol,
+                       "job '{}': the next node is ready for {} operations nobody here knows",
                        job_name_, kEarlyReadyMax);
   }
   early_ready_[key] = signature;
   return Status::ok();
 }
 
-Status OperationTable::check_successor(const Entry& entry, const OperationKey& key, const Signature& signature) const {
+Status OperationTable::check_successor(const Entry& entry, const OperationKey& key,
+                                       const Signature& signature) const {
   if (signature == entry.signature) return Status::ok();
   // The first rank of the next node speaks for it: its own ranks agree, or it would not be ready.
   uint32_t successor_block = 0;
@@ -139,31 +149,36 @@ Status OperationTable::check_successor(const Entry& entry, const OperationKey& k
   const auto successor_rank =
       std::find(ring_->block_of_rank.begin(), ring_->block_of_rank.end(), successor_block) -
       ring_->block_of_rank.begin();
-  return make_status(StatusCode::Mismatch, "job '{}': ranks disagree about '{}' step {}: rank {} says {}, rank {} says {}",
-                     job_name_, *entry.name, key.step, entry.first_rank, to_string(entry.signature), successor_rank,
-                     to_string(signature));
+  return make_status(
+      StatusCode::Mismatch,
+      "job '{}': ranks disagree about '{}' step {}: rank {} says {}, rank {} says {}", job_name_,
+      *entry.name, key.step, entry.first_rank, to_string(entry.signature), successor_rank,
+      to_string(signature));
 }
 
 Status OperationTable::on_rank_left(uint32_t local_rank) {
   has_left_[local_rank] = true;
   for (auto& [key, entry] : entries_) {
     if (entry.parts[local_rank].is_submitted) continue;
-    return make_status(StatusCode::JobFailed, "job '{}': rank {} left the job without submitting {}", job_name_,
+    return make_status(StatusCode::JobFailed,
+                       "job '{}': rank {} left the job without submitting {}", job_name_,
                        local_ranks_[local_rank], describe(entry, key));
   }
   if (!early_ready_.empty()) {
     for (const auto& [key, signature] : early_ready_) {
       const auto position = entries_.find(key);
       if (position != entries_.end() && position->second.parts[local_rank].is_submitted) continue;
-      return make_status(StatusCode::JobFailed,
-                         "job '{}': rank {} left the job, but the next node has submitted another operation: {}",
-                         job_name_, local_ranks_[local_rank], to_string(signature));
+      return make_status(
+          StatusCode::JobFailed,
+          "job '{}': rank {} left the job, but the next node has submitted another operation: {}",
+          job_name_, local_ranks_[local_rank], to_string(signature));
     }
   }
   // A rank that has left gives back all results.
   for (auto entry = entries_.begin(); entry != entries_.end();) {
     const auto current = entry++;
-    if (current->second.state == State::Published) BRAID_RETURN_IF_ERROR(release(local_rank, current->first));
+    if (current->second.state == State::Published)
+      BRAID_RETURN_IF_ERROR(release(local_rank, current->first));
   }
   return Status::ok();
 }
@@ -187,10 +202,12 @@ void OperationTable::on_done(const OperationKey& key) {
       entry.parts[i].is_released = true;
     } else if (is_per_rank(entry.signature.collective)) {
       const uint64_t block = ring_->block_of_rank[local_ranks_[i]];
-      actions_.publish(i, entry.parts[i].ticket, entry.result_offset + block * block_bytes, block_bytes);
+      actions_.publish(i, entry.parts[i].ticket, entry.result_offset + block * block_bytes,
+                       block_bytes);
     } else {
       const bool has_data = entry.signature.collective != Collective::Barrier;
-      actions_.publish(i, entry.parts[i].ticket, entry.result_offset, has_data ? entry.result_bytes : 0);
+      actions_.publish(i, entry.parts[i].ticket, entry.result_offset,
+                       has_data ? entry.result_bytes : 0);
     }
   }
   forget_if_over(position);
@@ -208,7 +225,8 @@ Status OperationTable::release(uint32_t local_rank, const OperationKey& key) {
   if (position == entries_.end()) return Status::ok();
   Entry& entry = position->second;
   if (entry.state != State::Published) {
-    return make_status(StatusCode::Protocol, "job '{}': rank {} gave back the result of {} before it was done", job_name_,
+    return make_status(StatusCode::Protocol,
+                       "job '{}': rank {} gave back the result of {} before it was done", job_name_,
                        local_ranks_[local_rank], describe(entry, key));
   }
   LocalPart& part = entry.parts[local_rank];
@@ -221,7 +239,8 @@ Status OperationTable::release(uint32_t local_rank, const OperationKey& key) {
 
 void OperationTable::forget_if_over(Entries::iterator position) {
   const Entry& entry = position->second;
-  if (entry.state != State::Published || !entry.is_retired || entry.released < entry.parts.size()) return;
+  if (entry.state != State::Published || !entry.is_retired || entry.released < entry.parts.size())
+    return;
   memory_->free(entry.result_offset);
   entries_.erase(position);
 }
@@ -230,22 +249,28 @@ std::optional<OperationTable::Overdue> OperationTable::take_overdue(uint64_t now
   auto earliest = entries_.end();
   for (auto position = entries_.begin(); position != entries_.end(); ++position) {
     const Entry& entry = position->second;
-    if (entry.state == State::Published || entry.is_reported_overdue || now_ns < entry.deadline_ns) continue;
-    if (earliest == entries_.end() || entry.deadline_ns < earliest->second.deadline_ns) earliest = position;
+    if (entry.state == State::Published || entry.is_reported_overdue || now_ns < entry.deadline_ns)
+      continue;
+    if (earliest == entries_.end() || entry.deadline_ns < earliest->second.deadline_ns)
+      earliest = position;
   }
   if (earliest == entries_.end()) return std::nullopt;
   auto& [key, entry] = *earliest;
   entry.is_reported_overdue = true;
-  return Overdue{key, entry.timeout_ms, fmt::format("job '{}': {}", job_name_, describe(entry, key))};
+  return Overdue{key, entry.timeout_ms,
+                 fmt::format("job '{}': {}", job_name_, describe(entry, key))};
 }
 
 std::vector<uint32_t> OperationTable::missing_ranks(const OperationKey& key) const {
   const auto position = entries_.find(key);
   const auto published = last_published_.find(key.tensor);
-  if (position == entries_.end() && published != last_published_.end() && key.step <= published->second) return {};
+  if (position == entries_.end() && published != last_published_.end() &&
+      key.step <= published->second)
+    return {};
   std::vector<uint32_t> missing;
   for (size_t i = 0; i < local_ranks_.size(); ++i) {
-    if (position == entries_.end() || !position->second.parts[i].is_submitted) missing.push_back(local_ranks_[i]);
+    if (position == entries_.end() || !position->second.parts[i].is_submitted)
+      missing.push_back(local_ranks_[i]);
   }
   return missing;
 }

@@ -34,24 +34,29 @@ class OperationTableActions {
   virtual Status start_operation(const Operation& operation) = 0;
   virtual Status go(const OperationKey& key) = 0;
   virtual Status send_ready(const OperationKey& key, const Signature& signature) = 0;
-  virtual void publish(uint32_t local_rank, uint64_t ticket, uint64_t result_offset, uint64_t result_bytes) = 0;
-  virtual void count(Collective collective, uint64_t result_bytes) = 0;  // an operation that ended well
+  virtual void publish(uint32_t local_rank, uint64_t ticket, uint64_t result_offset,
+                       uint64_t result_bytes) = 0;
+  virtual void count(Collective collective,
+                     uint64_t result_bytes) = 0;  // an operation that ended well
 };
 
-// All operations of one job on this node, from the first local submission until every local rank has given its result back.
+// All operations of one job on this node, from the first local submission until every local rank
+// has given its result back.
 //
-//   gathering  --all local ranks submitted: result placed, engine started, READY to the predecessor-->
-//   running    --the successor's READY: go … engine done: published-->
-//   published  --engine retired and released by all local ranks--> (forgotten)
+//   gathering  --all local ranks submitted: result placed, engine started, READY to the
+//   predecessor--> running    --the successor's READY: go … engine done: published--> published
+//   --engine retired and released by all local ranks--> (forgotten)
 //
 // Any error that a function returns is the end of the job. Control loop only.
 class OperationTable {
  public:
-  // Readiness of the successor for operations that no local rank has submitted yet; a peer with more is broken.
+  // Readiness of the successor for operations that no local rank has submitted yet; a peer with
+  // more is broken.
   static constexpr size_t kEarlyReadyMax = 1 << 16;
 
   OperationTable(std::string job_name, uint64_t job_key, std::shared_ptr<const Ring> ring,
-                 std::vector<uint32_t> local_ranks, std::shared_ptr<ResultMemory> memory, OperationTableActions& actions);
+                 std::vector<uint32_t> local_ranks, std::shared_ptr<ResultMemory> memory,
+                 OperationTableActions& actions);
 
   Status submit(const Submission& submission);
   Status on_successor_ready(const OperationKey& key, const Signature& signature);
@@ -65,10 +70,12 @@ class OperationTable {
     uint32_t timeout_ms = 0;
     std::string description;
   };
-  // Of the operations whose deadline has passed and that were not reported before, the one with the earliest.
+  // Of the operations whose deadline has passed and that were not reported before, the one with the
+  // earliest.
   std::optional<Overdue> take_overdue(uint64_t now_ns);
   bool has_unfinished() const { return unfinished_ > 0; }
-  // The local ranks that have not submitted the operation. What ended long ago was submitted: a tensor's steps grow.
+  // The local ranks that have not submitted the operation. What ended long ago was submitted: a
+  // tensor's steps grow.
   std::vector<uint32_t> missing_ranks(const OperationKey& key) const;
 
   uint64_t operations_done() const { return operations_done_; }
@@ -102,7 +109,8 @@ class OperationTable {
   using Entries = std::unordered_map<OperationKey, Entry, OperationKeyHash>;
 
   Status start(const OperationKey& key, Entry& entry);
-  Status check_successor(const Entry& entry, const OperationKey& key, const Signature& signature) const;
+  Status check_successor(const Entry& entry, const OperationKey& key,
+                         const Signature& signature) const;
   void forget_if_over(Entries::iterator entry);
   std::string describe(const Entry& entry, const OperationKey& key) const;
 

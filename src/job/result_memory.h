@@ -12,15 +12,17 @@
 
 namespace braid {
 
-// The memory of one job on this node: the result segment, out of which every operation gets an extent, and the local trainers'
-// input arenas, kept mapped as long as anything may read them. allocate and free on the control loop; the bytes anywhere.
+// The memory of one job on this node: the result segment, out of which every operation gets an
+// extent, and the local trainers' input arenas, kept mapped as long as anything may read them.
+// allocate and free on the control loop; the bytes anywhere.
 class ResultMemory final : public JobMemory {
  public:
   // `bytes` of address space; memory is taken as it is needed.
   static Result<std::shared_ptr<ResultMemory>> create(const std::string& job_name, uint64_t bytes,
                                                       std::vector<std::shared_ptr<Segment>> arenas);
 
-  // The offset of an extent whose memory is there: running out of it is an error here, not a signal later.
+  // The offset of an extent whose memory is there: running out of it is an error here, not a signal
+  // later.
   Result<uint64_t> allocate(uint64_t bytes);
   void free(uint64_t offset);
 

@@ -15,9 +15,10 @@ namespace {
 using proto::ClientBody;
 
 template <typename Table>
-void send_body(ClientConnection& connection, flatbuffers::FlatBufferBuilder& builder, flatbuffers::Offset<Table> body,
-               std::span<const int> fds = {}) {
-  builder.Finish(proto::CreateClientMessage(builder, proto::ClientBodyTraits<Table>::enum_value, body.Union()));
+void send_body(ClientConnection& connection, flatbuffers::FlatBufferBuilder& builder,
+               flatbuffers::Offset<Table> body, std::span<const int> fds = {}) {
+  builder.Finish(proto::CreateClientMessage(builder, proto::ClientBodyTraits<Table>::enum_value,
+                                            body.Union()));
   connection.send(builder, fds);
 }
 
@@ -25,7 +26,8 @@ void send_body(ClientConnection& connection, flatbuffers::FlatBufferBuilder& bui
 std::optional<uint64_t> checked_input_bytes(const Signature& signature, uint32_t world_size) {
   auto bytes = checked_multiply<uint64_t>(signature.count, element_bytes(signature.dtype));
   if (!bytes) return std::nullopt;
-  // The result of an all-gather is as large as the input of a reduce-scatter: both products must be sane.
+  // The result of an all-gather is as large as the input of a reduce-scatter: both products must be
+  // sane.
   const auto all = checked_multiply<uint64_t>(*bytes, world_size);
   if (!all) return std::nullopt;
   return signature.collective == Collective::ReduceScatter ? all : bytes;
@@ -33,8 +35,9 @@ std::optional<uint64_t> checked_input_bytes(const Signature& signature, uint32_t
 
 }  // namespace
 
-Result<std::unique_ptr<Session>> Session::create(Loop& loop, ClientConnection& connection, const proto::OpenJob& open,
-                                                 std::vector<Fd> fds, const SessionLimits& limits) {
+Result<std::unique_ptr<Session>> Session::create(Loop& loop, ClientConnection& connection,
+                                                 const proto::OpenJob& open, std::vector<Fd> fds,
+                                                 const SessionLimits& limits) {
   std::unique_ptr<Session> session(new Session(loop, connection));
   session->job_name_ = open.name()->str();
   session->master_address_ = open.master_address()->str();
@@ -44,38 +47,45 @@ Result<std::unique_ptr<Session>> Session::create(Loop& loop, ClientConnection& c
   session->done_capacity_ = open.done_capacity();
   session->operation_timeout_ms_ = limits.operation_timeout_ms;
   if (session->job_name_.empty() || session->job_name_.size() > kJobNameBytesMax) {
-    return make_status(StatusCode::InvalidArgument, "a job's name has 1 to {} bytes, not {}", kJobNameBytesMax,
-                       session->job_name_.size());
+    return make_status(StatusCode::InvalidArgument, "a job's name has 1 to {} bytes, not {}",
+                       kJobNameBytesMax, session->job_name_.size());
   }
-  if (open.world_size() == 0 || open.world_size() > Coordinator::kWorldSizeMax || open.rank() >= open.world_size()) {
-    return make_status(StatusCode::InvalidArgument,
-                       "rank {} of world size {}: the world size must be 1 to {} and the rank below it", open.rank(),
-                       open.world_size(), Coordinator::kWorldSizeMax);
+  if (open.world_size() == 0 || open.world_size() > Coordinator::kWorldSizeMax ||
+      open.rank() >= open.world_size()) {
+    return make_status(
+        StatusCode::InvalidArgument,
+        "rank {} of world size {}: the world size must be 1 to {} and the rank below it",
+        open.rank(), open.world_size(), Coordinator::kWorldSizeMax);
   }
   if (session->master_address_.empty() || open.timeout_ms() == 0) {
-    return Status(StatusCode::InvalidArgument, "a job needs a master address and a timeout above 0");
+    return Status(StatusCode::InvalidArgument,
+                  "a job needs a master address and a timeout above 0");
   }
   if (fds.size() != 4) {
-    return make_status(StatusCode::Protocol, "OpenJob came with {} descriptors instead of 4", fds.size());
+    return make_status(StatusCode::Protocol, "OpenJob came with {} descriptors instead of 4",
+                       fds.size());
   }
   if (open.arena_bytes() > limits.arena_bytes_max) {
     return make_status(StatusCode::ResourceExhausted,
-                       "the input arena has {} bytes and this node's client.arena_bytes_max allows {}: ask for less "
+                       "the input arena has {} bytes and this node's client.arena_bytes_max allows "
+                       "{}: ask for less "
                        "(braid_job_options.arena_bytes) or raise it",
                        open.arena_bytes(), limits.arena_bytes_max);
   }
-  auto arena = to_result(Segment::adopt(std::move(fds[0]), open.arena_bytes(), limits.arena_bytes_max,
-                                        Segment::Access::ReadOnly, "input arena"));
+  auto arena =
+      to_result(Segment::adopt(std::move(fds[0]), open.arena_bytes(), limits.arena_bytes_max,
+                               Segment::Access::ReadOnly, "input arena"));
   if (!arena) return arena.status();
   session->arena_ = std::make_shared<Segment>(std::move(arena).value());
-  auto rings = DaemonRings::adopt(std::move(fds[1]), std::move(fds[2]), std::move(fds[3]), open.submit_capacity(),
-                                  open.done_capacity());
+  auto rings = DaemonRings::adopt(std::move(fds[1]), std::move(fds[2]), std::move(fds[3]),
+                                  open.submit_capacity(), open.done_capacity());
   if (!rings) return rings.status();
   session->rings_ = std::move(rings).value();
   return session;
 }
 
-void Session::open(uint32_t epoch, const ResultMemory& memory, const Ring& ring, uint32_t local_rank) {
+void Session::open(uint32_t epoch, const ResultMemory& memory, const Ring& ring,
+                   uint32_t local_rank) {
   local_rank_ = local_rank;
   state_ = State::Member;
   flatbuffers::FlatBufferBuilder builder;
@@ -83,7 +93,8 @@ void Session::open(uint32_t epoch, const ResultMemory& memory, const Ring& ring,
   const auto body = proto::CreateJobOpened(builder, epoch, memory.size(), blocks);
   const int fd = memory.fd();
   send_body(connection_, builder, body, {&fd, 1});
-  if (const Status started = rings_->start(loop_, [this] { drain(); }); !started) job_->fail(started);
+  if (const Status started = rings_->start(loop_, [this] { drain(); }); !started)
+    job_->fail(started);
 }
 
 void Session::register_tensors(const proto::RegisterTensors& message) {
@@ -95,8 +106,9 @@ void Session::register_tensors(const proto::RegisterTensors& message) {
     return;
   }
   const auto text = builder.CreateString(first.status().message());
-  send_body(connection_, builder,
-            proto::CreateRegistrationRefused(builder, static_cast<uint8_t>(first.status().code()), text));
+  send_body(
+      connection_, builder,
+      proto::CreateRegistrationRefused(builder, static_cast<uint8_t>(first.status().code()), text));
 }
 
 void Session::publish(uint64_t ticket, uint64_t result_offset, uint64_t result_bytes) {
@@ -115,7 +127,8 @@ void Session::fail(const Status& reason) {
   rings_->stop();
   flatbuffers::FlatBufferBuilder builder;
   const auto text = builder.CreateString(reason.message());
-  send_body(connection_, builder, proto::CreateFailure(builder, static_cast<uint8_t>(reason.code()), text));
+  send_body(connection_, builder,
+            proto::CreateFailure(builder, static_cast<uint8_t>(reason.code()), text));
 }
 
 void Session::leave() {
@@ -145,10 +158,12 @@ void Session::drain() {
 }
 
 Status Session::take(const proto::SubmitEntry& entry) {
-  if (static_cast<proto::SubmitKind>(entry.kind) == proto::SubmitKind::Operation) return take_operation(entry);
+  if (static_cast<proto::SubmitKind>(entry.kind) == proto::SubmitKind::Operation)
+    return take_operation(entry);
   const auto ticket = tickets_.find(entry.ticket);
   if (ticket == tickets_.end()) {
-    return make_status(StatusCode::Protocol, "gave back ticket {}, which it does not hold", entry.ticket);
+    return make_status(StatusCode::Protocol, "gave back ticket {}, which it does not hold",
+                       entry.ticket);
   }
   const OperationKey key = ticket->second;
   tickets_.erase(ticket);
@@ -159,10 +174,12 @@ Status Session::take(const proto::SubmitEntry& entry) {
 Status Session::take_operation(const proto::SubmitEntry& entry) {
   Tensor* tensor = tensors_.find(entry.tensor);
   if (tensor == nullptr) {
-    return make_status(StatusCode::NotFound, "submitted tensor {}, which it has not registered", entry.tensor);
+    return make_status(StatusCode::NotFound, "submitted tensor {}, which it has not registered",
+                       entry.tensor);
   }
   if (tensor->last_step && entry.step <= *tensor->last_step) {
-    return make_status(StatusCode::InvalidArgument, "submitted '{}' step {} after step {}: steps of a tensor must grow",
+    return make_status(StatusCode::InvalidArgument,
+                       "submitted '{}' step {} after step {}: steps of a tensor must grow",
                        *tensor->name, entry.step, *tensor->last_step);
   }
   tensor->last_step = entry.step;
@@ -192,14 +209,17 @@ Status Session::take_bucket_part(const proto::SubmitEntry& entry, const Tensor& 
                          tensor.dtype == bucket_.dtype && !tensor.is_dynamic;
   if (!continues) {
     return make_status(StatusCode::InvalidArgument,
-                       "the bucket of '{}' step {} does not fit together at '{}': its tensors must be registered, of one "
+                       "the bucket of '{}' step {} does not fit together at '{}': its tensors must "
+                       "be registered, of one "
                        "dtype, and lie one after the other",
-                       *tensors_.find(bucket_.first_handle)->name, bucket_.first.step, *tensor.name);
+                       *tensors_.find(bucket_.first_handle)->name, bucket_.first.step,
+                       *tensor.name);
   }
   const auto bytes = checked_multiply<uint64_t>(tensor.count, element_bytes(tensor.dtype));
   const auto end = bytes ? checked_add(bucket_.end_offset, *bytes) : std::nullopt;
   if (!end || *end > arena_->size()) {
-    return make_status(StatusCode::InvalidArgument, "'{}' step {} lies outside the arena", *tensor.name, entry.step);
+    return make_status(StatusCode::InvalidArgument, "'{}' step {} lies outside the arena",
+                       *tensor.name, entry.step);
   }
   bucket_.end_offset = *end;
   bucket_.count += tensor.count;
@@ -222,16 +242,19 @@ Status Session::finish_operation(const proto::SubmitEntry& entry, const Tensor& 
   signature.collective = static_cast<Collective>(entry.collective);
   if (signature.collective != Collective::Barrier) {
     signature.dtype = tensor.is_dynamic ? static_cast<DataType>(entry.dtype) : tensor.dtype;
-    signature.count = tensor.is_dynamic ? entry.count : bucket_.hash != 0 ? bucket_.count : tensor.count;
+    signature.count = tensor.is_dynamic   ? entry.count
+                      : bucket_.hash != 0 ? bucket_.count
+                                          : tensor.count;
     signature.bucket = bucket_.hash;
   }
-  if (signature.collective == Collective::AllReduce || signature.collective == Collective::ReduceScatter) {
+  if (signature.collective == Collective::AllReduce ||
+      signature.collective == Collective::ReduceScatter) {
     signature.reduction = static_cast<Reduction>(entry.reduction);
   }
   if (signature.collective == Collective::Broadcast) signature.root = entry.root;
   if (signature.root >= world_size_) {
-    return make_status(StatusCode::InvalidArgument, "'{}' step {}: root {} is no rank below {}", *tensor.name, entry.step,
-                       signature.root, world_size_);
+    return make_status(StatusCode::InvalidArgument, "'{}' step {}: root {} is no rank below {}",
+                       *tensor.name, entry.step, signature.root, world_size_);
   }
 
   const bool is_read = signature.collective != Collective::Barrier &&
@@ -239,19 +262,22 @@ Status Session::finish_operation(const proto::SubmitEntry& entry, const Tensor& 
   submission.input = arena_->data();
   const auto bytes = checked_input_bytes(signature, world_size_);
   if (!bytes) {
-    return make_status(StatusCode::InvalidArgument, "'{}' step {}: {} is too large", *tensor.name, entry.step,
-                       to_string(signature));
+    return make_status(StatusCode::InvalidArgument, "'{}' step {}: {} is too large", *tensor.name,
+                       entry.step, to_string(signature));
   }
   if (is_read) {
-    if (!range_fits(entry.offset, *bytes, arena_->size()) || entry.offset % element_bytes(signature.dtype) != 0) {
+    if (!range_fits(entry.offset, *bytes, arena_->size()) ||
+        entry.offset % element_bytes(signature.dtype) != 0) {
       return make_status(StatusCode::InvalidArgument,
-                         "'{}' step {}: an input of {} bytes at {} is not inside the arena of {} bytes, or not aligned",
+                         "'{}' step {}: an input of {} bytes at {} is not inside the arena of {} "
+                         "bytes, or not aligned",
                          *tensor.name, entry.step, *bytes, entry.offset, arena_->size());
     }
     submission.input += entry.offset;
   }
   if (tickets_.size() >= done_capacity_) {
-    return make_status(StatusCode::Protocol, "holds more than the {} tickets it said", done_capacity_);
+    return make_status(StatusCode::Protocol, "holds more than the {} tickets it said",
+                       done_capacity_);
   }
   const OperationKey key{job_->key(), submission.tensor, submission.step};
   if (entry.ticket == 0 || !tickets_.emplace(entry.ticket, key).second) {
@@ -264,7 +290,8 @@ Status Session::finish_operation(const proto::SubmitEntry& entry, const Tensor& 
 }
 
 std::string Session::last_operation() const {
-  return last_name_ == nullptr ? std::string() : fmt::format("'{}' step {}", *last_name_, last_step_);
+  return last_name_ == nullptr ? std::string()
+                               : fmt::format("'{}' step {}", *last_name_, last_step_);
 }
 
 }  // namespace braid

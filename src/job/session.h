@@ -11,8 +11,8 @@
 #include "ipc/client_connection.h"
 #include "ipc/daemon_rings.h"
 #include "ipc/segment.h"
-#include "job/result_memory.h"
 #include "job/operation_table.h"
+#include "job/result_memory.h"
 #include "job/tensor_table.h"
 #include "loop/loop.h"
 
@@ -25,8 +25,9 @@ struct SessionLimits {
   uint32_t operation_timeout_ms = 0;  // for operations that give none
 };
 
-// One trainer's membership: its connection, rings, arena and tensors. Checks everything that comes through the rings and hands
-// it to the job. Control loop only; owned by the JobManager, which destroys it when the connection has closed.
+// One trainer's membership: its connection, rings, arena and tensors. Checks everything that comes
+// through the rings and hands it to the job. Control loop only; owned by the JobManager, which
+// destroys it when the connection has closed.
 //
 //   Joining --opened by the job--> Member --LeaveJob--> Left
 //      |                             |
@@ -37,8 +38,9 @@ class Session {
   static constexpr int kEntriesPerRound = 256;  // then other trainers have their turn
 
   // Checks OpenJob and adopts its descriptors.
-  static Result<std::unique_ptr<Session>> create(Loop& loop, ClientConnection& connection, const proto::OpenJob& open,
-                                                 std::vector<Fd> fds, const SessionLimits& limits);
+  static Result<std::unique_ptr<Session>> create(Loop& loop, ClientConnection& connection,
+                                                 const proto::OpenJob& open, std::vector<Fd> fds,
+                                                 const SessionLimits& limits);
 
   const std::string& job_name() const { return job_name_; }
   const std::string& master_address() const { return master_address_; }

@@ -8,7 +8,8 @@
 
 namespace braid {
 
-// What all ranks must agree on about one operation; compared between neighbours on the ring before any data flows.
+// What all ranks must agree on about one operation; compared between neighbours on the ring before
+// any data flows.
 struct Signature {
   Collective collective = Collective::AllReduce;
   DataType dtype = DataType::Float32;

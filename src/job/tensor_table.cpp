@@ -9,18 +9,20 @@ Result<uint32_t> TensorTable::add(const proto::RegisterTensors& message) {
   std::vector<Tensor> added;
   std::unordered_map<uint64_t, uint32_t> hashes;
   if (tensors_.size() + message.tensors()->size() > kTensorsMax) {
-    return make_status(StatusCode::ResourceExhausted, "a trainer can register {} tensors at most", kTensorsMax);
+    return make_status(StatusCode::ResourceExhausted, "a trainer can register {} tensors at most",
+                       kTensorsMax);
   }
   for (const proto::TensorDescription* description : *message.tensors()) {
     Tensor tensor;
     tensor.name = std::make_shared<const std::string>(description->name()->str());
     if (tensor.name->empty() || tensor.name->size() > kNameBytesMax) {
-      return make_status(StatusCode::InvalidArgument, "a tensor's name has {} bytes; 1 to {} are possible",
-                         tensor.name->size(), kNameBytesMax);
+      return make_status(StatusCode::InvalidArgument,
+                         "a tensor's name has {} bytes; 1 to {} are possible", tensor.name->size(),
+                         kNameBytesMax);
     }
     if (description->dtype() >= kDataTypeCount) {
-      return make_status(StatusCode::InvalidArgument, "tensor '{}': no such dtype: {}", *tensor.name,
-                         description->dtype());
+      return make_status(StatusCode::InvalidArgument, "tensor '{}': no such dtype: {}",
+                         *tensor.name, description->dtype());
     }
     tensor.hash = fnv1a64(*tensor.name);
     tensor.dtype = static_cast<DataType>(description->dtype());
@@ -29,8 +31,10 @@ Result<uint32_t> TensorTable::add(const proto::RegisterTensors& message) {
     tensor.is_dynamic = description->dynamic();
     const auto handle = static_cast<uint32_t>(tensors_.size() + added.size());
     if (by_hash_.contains(tensor.hash) || !hashes.emplace(tensor.hash, handle).second) {
-      return make_status(StatusCode::AlreadyExists,
-                         "tensor '{}' is registered already (or its name collides with another one's)", *tensor.name);
+      return make_status(
+          StatusCode::AlreadyExists,
+          "tensor '{}' is registered already (or its name collides with another one's)",
+          *tensor.name);
     }
     added.push_back(std::move(tensor));
   }

@@ -5,9 +5,9 @@
 
 namespace braid {
 
-// Owner of one uv handle of type `UvHandle` (uv_timer_t, uv_poll_t, …). libuv may touch a handle until its close
-// callback has run, so the handle lives on the heap and is freed there; the owner may go at any time, on the loop's
-// thread. After close() no callback reaches the owner.
+// Owner of one uv handle of type `UvHandle` (uv_timer_t, uv_poll_t, …). libuv may touch a handle
+// until its close callback has run, so the handle lives on the heap and is freed there; the owner
+// may go at any time, on the loop's thread. After close() no callback reaches the owner.
 template <typename UvHandle>
 class Handle {
  public:

@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <uv.h>
-
 #include <functional>
 #include <memory>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include <uv.h>
+
 #include "base/status.h"
 #include "loop/handle.h"
 
 namespace braid {
 
-// A libuv loop that is run by one thread. Everything made on it is used and destroyed on that thread (before the first
-// run(), by the thread that will run it or that starts it). stop() alone may be called from any thread.
+// A libuv loop that is run by one thread. Everything made on it is used and destroyed on that
+// thread (before the first run(), by the thread that will run it or that starts it). stop() alone
+// may be called from any thread.
 class Loop {
  public:
   static Result<std::unique_ptr<Loop>> create(std::string name);
@@ -28,8 +29,8 @@ class Loop {
   // Thread-safe.
   void stop();
 
-  // Runs `task` after the callback that is being run now, before the loop sleeps. Loop thread only. This is how an
-  // object gets rid of itself or of its callers safely.
+  // Runs `task` after the callback that is being run now, before the loop sleeps. Loop thread only.
+  // This is how an object gets rid of itself or of its callers safely.
   void defer(std::function<void()> task);
 
   // True on the loop's thread, and on any thread while the loop isn't running.
@@ -47,10 +48,12 @@ class Loop {
   std::thread::id thread_{};
   Handle<uv_async_t> stop_async_;
   Handle<uv_prepare_t> deferred_prepare_;
-  Handle<uv_idle_t> deferred_idle_;  // active only while something is deferred: keeps the loop from sleeping
+  Handle<uv_idle_t>
+      deferred_idle_;  // active only while something is deferred: keeps the loop from sleeping
   std::vector<std::function<void()>> deferred_;
 };
 
 }  // namespace braid
 
-#define BRAID_ASSERT_IN_LOOP(loop) BRAID_ASSERT((loop).is_in_loop(), "called outside the loop's thread")
+#define BRAID_ASSERT_IN_LOOP(loop) \
+  BRAID_ASSERT((loop).is_in_loop(), "called outside the loop's thread")

@@ -7,7 +7,8 @@
 
 namespace braid {
 
-// Watches a descriptor that somebody else owns. The descriptor must stay open until this is destroyed.
+// Watches a descriptor that somebody else owns. The descriptor must stay open until this is
+// destroyed.
 class Poll {
  public:
   // `events`: UV_READABLE, UV_WRITABLE. The callback gets the events, or a negative libuv error.

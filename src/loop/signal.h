@@ -15,8 +15,8 @@ class Signal {
     handle_.set_initialised();
     handle_.get()->data = this;
     uv_signal_start(
-        handle_.get(), [](uv_signal_t* signal, int) { static_cast<Signal*>(signal->data)->callback_(); },
-        number);
+        handle_.get(),
+        [](uv_signal_t* signal, int) { static_cast<Signal*>(signal->data)->callback_(); }, number);
   }
 
  private:

@@ -7,7 +7,8 @@
 
 namespace braid {
 
-// Calls back after a time, once or again and again. Destroying it cancels it, also from within its own callback.
+// Calls back after a time, once or again and again. Destroying it cancels it, also from within its
+// own callback.
 class Timer {
  public:
   explicit Timer(Loop& loop) : loop_(loop) {
@@ -16,7 +17,9 @@ class Timer {
     handle_.get()->data = this;
   }
 
-  void start_once(uint64_t delay_ms, std::function<void()> callback) { start(delay_ms, 0, std::move(callback)); }
+  void start_once(uint64_t delay_ms, std::function<void()> callback) {
+    start(delay_ms, 0, std::move(callback));
+  }
   void start_repeating(uint64_t period_ms, std::function<void()> callback) {
     start(period_ms, period_ms, std::move(callback));
   }

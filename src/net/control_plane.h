@@ -14,50 +14,59 @@
 namespace braid {
 
 struct ControlPlaneOptions {
-  Peer self;                       // id, name and the advertised address; port 0: the one that was bound
-  std::string listen_address;      // numeric
-  uint16_t listen_port = 0;        // 0: any (tests)
+  Peer self;  // id, name and the advertised address; port 0: the one that was bound
+  std::string listen_address;        // numeric
+  uint16_t listen_port = 0;          // 0: any (tests)
   std::vector<uint8_t> cluster_key;  // empty: peers on loopback only, with an empty key
   uint32_t heartbeat_interval_ms = 500;
-  uint32_t peer_timeout_ms = 5000;     // a peer that is silent for so long is lost
-  uint32_t connect_timeout_ms = 5000;  // connecting and shaking hands, together; also for strangers who connect to us
+  uint32_t peer_timeout_ms = 5000;  // a peer that is silent for so long is lost
+  uint32_t connect_timeout_ms =
+      5000;  // connecting and shaking hands, together; also for strangers who connect to us
 };
 
-// What the control plane tells its owner, always on the control loop and never from within a call into it.
+// What the control plane tells its owner, always on the control loop and never from within a call
+// into it.
 class ControlPlaneHandler {
  public:
   virtual ~ControlPlaneHandler() = default;
-  // `message` was verified as a FlatBuffer and is not of the handshake; what it says is not checked.
+  // `message` was verified as a FlatBuffer and is not of the handshake; what it says is not
+  // checked.
   virtual void on_control_message(const Peer& from, const proto::ControlMessage& message) = 0;
-  // Its connection broke, it was silent for too long, or it left. It is unknown from now on; comes once per peer.
+  // Its connection broke, it was silent for too long, or it left. It is unknown from now on; comes
+  // once per peer.
   virtual void on_peer_lost(const Peer& peer, const Status& reason) = 0;
 };
 
 struct ControlPlaneCounters {
-  uint64_t connections_refused = 0;  // strangers: bad handshake, wrong key, garbage, too slow, too many at once
+  uint64_t connections_refused =
+      0;  // strangers: bad handshake, wrong key, garbage, too slow, too many at once
   uint64_t messages_sent = 0;
   uint64_t messages_received = 0;
 };
 
-// The connections between this daemon and others: listens, connects, proves on both sides the knowledge of the cluster key,
-// carries FlatBuffers messages in order, watches for silence. One connection per pair is used for sending (the first that
-// was established, whoever opened it); more than one may exist for a while and all are read. A message to oneself is
-// delivered on the next round of the loop. Control loop only. Not to be destroyed from within a callback; once it is
+// The connections between this daemon and others: listens, connects, proves on both sides the
+// knowledge of the cluster key, carries FlatBuffers messages in order, watches for silence. One
+// connection per pair is used for sending (the first that was established, whoever opened it); more
+// than one may exist for a while and all are read. A message to oneself is delivered on the next
+// round of the loop. Control loop only. Not to be destroyed from within a callback; once it is
 // destroyed, no callback comes any more, and peers are told that this node closed its connections.
 class ControlPlane {
  public:
   using ConnectCallback = std::function<void(Result<Peer>)>;
 
-  static Result<std::unique_ptr<ControlPlane>> create(Loop& loop, const Clock& clock, ControlPlaneOptions options,
+  static Result<std::unique_ptr<ControlPlane>> create(Loop& loop, const Clock& clock,
+                                                      ControlPlaneOptions options,
                                                       ControlPlaneHandler& handler);
   virtual ~ControlPlane() = default;
 
   virtual const Peer& self() const = 0;  // with the port that was bound
-  // Connects to the daemon at host:port (a name or an address) unless it is connected already, or is this daemon itself.
-  // `callback` comes exactly once, within connect_timeout_ms, never from within this call.
+  // Connects to the daemon at host:port (a name or an address) unless it is connected already, or
+  // is this daemon itself. `callback` comes exactly once, within connect_timeout_ms, never from
+  // within this call.
   virtual void connect(const std::string& host, uint16_t port, ConnectCallback callback) = 0;
   virtual const Peer* find(NodeId id) const = 0;  // nullptr: not connected; self is always found
-  // Queues `message` (a finished ControlMessage). Unavailable: not connected. ResourceExhausted: the peer does not read.
+  // Queues `message` (a finished ControlMessage). Unavailable: not connected. ResourceExhausted:
+  // the peer does not read.
   virtual Status send(NodeId to, flatbuffers::FlatBufferBuilder& message) = 0;
   virtual std::vector<Peer> peers() const = 0;
   virtual const ControlPlaneCounters& counters() const = 0;

@@ -28,7 +28,8 @@ FlowLink::~FlowLink() { BRAID_ASSERT(is_closed_, "a link must be closed before i
 
 void FlowLink::start() {
   std::vector<FlowOffer> offers;
-  for (size_t index = 0; index < places_.size(); ++index) open_flow(static_cast<uint16_t>(index), offers);
+  for (size_t index = 0; index < places_.size(); ++index)
+    open_flow(static_cast<uint16_t>(index), offers);
   if (!offers.empty()) owner_.on_flows_offered(*this, std::move(offers));
 }
 
@@ -102,7 +103,8 @@ void FlowLink::fail_flow(uint16_t index, Status error) {
   last_error_ = std::move(error);
   if (place.flow != nullptr) retire_flow(place);
   place.pause_ms = std::clamp(place.pause_ms * 2, kPauseMsMin, kPauseMsMax);
-  BRAID_LOG_INFO("{}; failure {}, next try in {} ms", last_error_.message(), failures, place.pause_ms);
+  BRAID_LOG_INFO("{}; failure {}, next try in {} ms", last_error_.message(), failures,
+                 place.pause_ms);
   place.timer->start_once(place.pause_ms, [this, index] { reopen_flow(index); });
   if (is_established_ && flows_open() == 0 && !lost_timer_.is_active()) {
     lost_timer_.start_once(io_.options.open_timeout_ms, [this] {

@@ -12,39 +12,46 @@ namespace braid {
 
 class ChunkSource;
 
-// A chunk that waits for a flow with room, or is on its way. Plain data: a link's queue holds thousands.
+// A chunk that waits for a flow with room, or is on its way. Plain data: a link's queue holds
+// thousands.
 struct OutgoingChunk {
-  proto::ChunkHeader header{};  // link_secret and sequence are filled in by the flow
+  proto::ChunkHeader header{};          // link_secret and sequence are filled in by the flow
   std::shared_ptr<ChunkSource> source;  // kept alive until the chunk is settled
-  uint64_t cookie = 0;          // the source's own
+  uint64_t cookie = 0;                  // the source's own
 };
 
 // Who made a chunk. I/O loop only.
 class ChunkSource {
  public:
   virtual ~ChunkSource() = default;
-  // Called when a flow is about to send the chunk (again, if the flow it went out on has died): returns its bytes, which stay
-  // valid and unchanged until on_chunk_settled. An empty span drops the chunk silently (its operation is over); if its bytes
-  // were given before, to a flow that has died, on_chunk_settled(false) follows.
+  // Called when a flow is about to send the chunk (again, if the flow it went out on has died):
+  // returns its bytes, which stay valid and unchanged until on_chunk_settled. An empty span drops
+  // the chunk silently (its operation is over); if its bytes were given before, to a flow that has
+  // died, on_chunk_settled(false) follows.
   virtual std::span<const uint8_t> chunk_bytes(const OutgoingChunk& chunk) = 0;
-  // Exactly once per submitted chunk whose bytes were given: the peer has acknowledged it and no flow reads the memory any more,
-  // or (acknowledged = false) the link is gone.
+  // Exactly once per submitted chunk whose bytes were given: the peer has acknowledged it and no
+  // flow reads the memory any more, or (acknowledged = false) the link is gone.
   virtual void on_chunk_settled(const OutgoingChunk& chunk, bool acknowledged) = 0;
 };
 
-// Takes what arrives. I/O loop only; called from within UCX progress: it must not open or close flows.
+// Takes what arrives. I/O loop only; called from within UCX progress: it must not open or close
+// flows.
 class ChunkSink {
  public:
   virtual ~ChunkSink() = default;
-  // `payload` is valid during the call only. The chunk is acknowledged when the call returns, whatever the sink did with it.
-  virtual void on_chunk(NodeId from, const proto::ChunkHeader& header, std::span<const uint8_t> payload) = 0;
+  // `payload` is valid during the call only. The chunk is acknowledged when the call returns,
+  // whatever the sink did with it.
+  virtual void on_chunk(NodeId from, const proto::ChunkHeader& header,
+                        std::span<const uint8_t> payload) = 0;
 };
 
-// All flows from this I/O loop to one other node's. Chunks are pulled from one queue by whichever flow has room.
+// All flows from this I/O loop to one other node's. Chunks are pulled from one queue by whichever
+// flow has room.
 class Link {
  public:
   virtual ~Link() = default;
-  // Never fails: if the link is gone, the chunk is settled as not acknowledged (deferred, not from within the call).
+  // Never fails: if the link is gone, the chunk is settled as not acknowledged (deferred, not from
+  // within the call).
   virtual void submit(OutgoingChunk chunk) = 0;
 };
 
@@ -52,7 +59,8 @@ class Link {
 class Links {
  public:
   virtual ~Links() = default;
-  // nullptr if no link to `peer` was opened or it is lost. The pointer is good until the loop's callback returns.
+  // nullptr if no link to `peer` was opened or it is lost. The pointer is good until the loop's
+  // callback returns.
   virtual Link* find(NodeId peer) = 0;
 };
 

@@ -6,7 +6,8 @@
 
 namespace braid {
 
-// A daemon's identity: random, new at each start, so that a restarted daemon is never taken for the one before.
+// A daemon's identity: random, new at each start, so that a restarted daemon is never taken for the
+// one before.
 using NodeId = uint64_t;
 
 struct Peer {

@@ -12,7 +12,7 @@
 namespace braid {
 
 struct TransportOptions {
-  std::vector<std::string> rails;       // network devices, e.g. {"eth0"}; "auto" was resolved by then
+  std::vector<std::string> rails;  // network devices, e.g. {"eth0"}; "auto" was resolved by then
   std::vector<std::string> transports;  // UCX_TLS, e.g. {"tcp"}
   uint32_t flows_per_link = 8;          // per I/O loop; flow k runs on rail k mod rails
   uint32_t chunk_bytes = 128 << 10;
@@ -20,7 +20,8 @@ struct TransportOptions {
   uint32_t open_timeout_ms = 5000;    // opening a link
 };
 
-// An I/O loop: its thread runs `loop`; chunks that arrive on it go to `sink`, which must outlive the transport.
+// An I/O loop: its thread runs `loop`; chunks that arrive on it go to `sink`, which must outlive
+// the transport.
 struct IoLoop {
   Loop* loop = nullptr;
   ChunkSink* sink = nullptr;
@@ -49,32 +50,40 @@ struct TransportCounters {  // sums over all flows since the start; read from an
   uint64_t flows_open = 0;
 };
 
-// The UCX half of braid: opens flows to peers on every I/O loop, re-opens those that die (back-off), gives the loops their
-// Links. Lives on the control loop, which learns worker addresses for it; reaches the I/O loops through doors.
-// A link is opened by the node that sends data on it; acknowledgements come back on the same flows.
+// The UCX half of braid: opens flows to peers on every I/O loop, re-opens those that die
+// (back-off), gives the loops their Links. Lives on the control loop, which learns worker addresses
+// for it; reaches the I/O loops through doors. A link is opened by the node that sends data on it;
+// acknowledgements come back on the same flows.
 class Transport {
  public:
   using OpenCallback = std::function<void(Status)>;
 
-  // Fails if a rail is unknown to UCX, naming the rails there are. The I/O loops must not run yet: their doors are made here.
-  static Result<std::unique_ptr<Transport>> create(Loop& control_loop, const std::vector<IoLoop>& io_loops, TransportOptions options,
+  // Fails if a rail is unknown to UCX, naming the rails there are. The I/O loops must not run yet:
+  // their doors are made here.
+  static Result<std::unique_ptr<Transport>> create(Loop& control_loop,
+                                                   const std::vector<IoLoop>& io_loops,
+                                                   TransportOptions options,
                                                    ControlPlane& control_plane);
   virtual ~Transport() = default;  // after close()
 
-  // Makes sure that a link to `peer` (connected on the control plane) is up: at least one flow open on every I/O loop, all
-  // tried. `callback` comes exactly once, within open_timeout_ms, never from within this call. Links are shared and stay warm.
+  // Makes sure that a link to `peer` (connected on the control plane) is up: at least one flow open
+  // on every I/O loop, all tried. `callback` comes exactly once, within open_timeout_ms, never from
+  // within this call. Links are shared and stay warm.
   virtual void open_link(NodeId peer, OpenCallback callback) = 0;
   // FlowOpen, FlowAccept, FlowRefuse from `from`. Returns false for any other message.
   virtual bool on_control_message(const Peer& from, const proto::ControlMessage& message) = 0;
   // Closes every flow to and from the peer; its links' chunks are settled as not acknowledged.
   virtual void on_peer_lost(NodeId peer) = 0;
-  // The I/O loop's links; to be used on that loop only. Valid from create() on, so that engines can be given it.
+  // The I/O loop's links; to be used on that loop only. Valid from create() on, so that engines can
+  // be given it.
   virtual Links& links(size_t io_loop) = 0;
 
-  // Called on the control loop when a link has lost its last flow and could not be re-opened within open_timeout_ms.
+  // Called on the control loop when a link has lost its last flow and could not be re-opened within
+  // open_timeout_ms.
   virtual void set_link_lost_callback(std::function<void(const Peer&, const Status&)> callback) = 0;
 
-  // Closes everything on all loops; `closed` comes on the control loop. The I/O loops must still be running.
+  // Closes everything on all loops; `closed` comes on the control loop. The I/O loops must still be
+  // running.
   virtual void close(std::function<void()> closed) = 0;
 
   virtual std::string description() const = 0;  // e.g. "UCX 1.13.1, tcp on eth0, 8 flows per link"

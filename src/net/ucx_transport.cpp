@@ -21,8 +21,8 @@ UcxTransport::UcxTransport(Loop& control_loop, const std::vector<IoLoop>& io_loo
     std::visit([this](auto& specific) { handle(specific); }, report);
   });
   for (size_t i = 0; i < io_loops.size(); ++i) {
-    io_transports_.push_back(
-        std::make_unique<IoTransport>(static_cast<uint16_t>(i), io_loops[i], options_, rails_, *reports_));
+    io_transports_.push_back(std::make_unique<IoTransport>(static_cast<uint16_t>(i), io_loops[i],
+                                                           options_, rails_, *reports_));
   }
 }
 
