@@ -16,7 +16,8 @@ TEST(ClusterKey, IsTheTrimmedContent) {
 }
 
 TEST(ClusterKey, MayBeBytesOfAnyKind) {
-  const std::string secret("\x01\x00\xff key with blanks", 21);
+  constexpr char kSecret[] = "\x01\x00\xff key with blanks";
+  const std::string secret(kSecret, sizeof(kSecret) - 1);  // with the zero in its middle
   const TemporaryFile file(secret);
   EXPECT_EQ(text(load_cluster_key(file.path()).value()), secret);
 }

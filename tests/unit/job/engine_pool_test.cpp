@@ -78,10 +78,14 @@ TEST_F(EnginePoolTest, NoEventOfAnAbortedJobComesEvenIfItWasOnItsWay) {
 TEST_F(EnginePoolTest, AbortingOneJobLeavesTheOthersAlone) {
   pool_->run_threads();
   ASSERT_TRUE(pool_->start(operation(1, 5)));
-  ASSERT_TRUE(pool_->start(operation(2, 6)));
+  Operation other = operation(2, 6);
+  std::vector<float> other_result(kCount, 0.0f);
+  other.result = reinterpret_cast<uint8_t*>(other_result.data());
+  ASSERT_TRUE(pool_->start(other));
   pool_->abort_job(1);
   run_until([this] { return !retired_.empty(); });
   EXPECT_EQ(done_, (std::vector<uint64_t>{6}));
+  EXPECT_EQ(other_result, std::vector<float>(kCount, 3.0f));
 }
 
 TEST_F(EnginePoolTest, TakesNoMoreThanItsDoorsHold) {
