@@ -7,6 +7,7 @@
 
 #include <spdlog/pattern_formatter.h>
 #include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/spdlog.h>
 
 namespace braid {
 namespace {
@@ -33,6 +34,22 @@ std::optional<spdlog::level::level_enum> parse_level(const std::string& level) {
   if (level == "warn") return spdlog::level::warn;
   if (level == "error") return spdlog::level::err;
   return std::nullopt;
+}
+
+spdlog::level::level_enum spdlog_level(LogLevel level) {
+  switch (level) {
+    case LogLevel::Trace:
+      return spdlog::level::trace;
+    case LogLevel::Debug:
+      return spdlog::level::debug;
+    case LogLevel::Info:
+      return spdlog::level::info;
+    case LogLevel::Warn:
+      return spdlog::level::warn;
+    case LogLevel::Error:
+      return spdlog::level::err;
+  }
+  return spdlog::level::off;
 }
 
 }  // namespace
@@ -63,5 +80,13 @@ Status set_log_level(const std::string& level) {
 }
 
 bool is_log_level(const std::string& level) { return parse_level(level).has_value(); }
+
+bool is_logged(LogLevel level) { return spdlog::should_log(spdlog_level(level)); }
+
+void write_log(LogLevel level, fmt::string_view format, fmt::format_args arguments) {
+  fmt::memory_buffer line;
+  fmt::vformat_to(fmt::appender(line), format, arguments);
+  spdlog::log(spdlog_level(level), spdlog::string_view_t(line.data(), line.size()));
+}
 
 }  // namespace braid

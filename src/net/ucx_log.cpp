@@ -26,32 +26,33 @@ uint64_t count_kind(const char* file, unsigned line) {
   return ++counts[kind];
 }
 
-spdlog::level::level_enum level_of(ucs_log_level_t level) {
-  if (level <= UCS_LOG_LEVEL_ERROR) return spdlog::level::err;
-  if (level == UCS_LOG_LEVEL_WARN) return spdlog::level::warn;
+LogLevel level_of(ucs_log_level_t level) {
+  if (level <= UCS_LOG_LEVEL_ERROR) return LogLevel::Error;
+  if (level == UCS_LOG_LEVEL_WARN) return LogLevel::Warn;
   // UCX's "info" is braid's "debug": what matters to an operator, braid says itself.
-  return spdlog::level::debug;
+  return LogLevel::Debug;
 }
 
-ucs_log_func_rc_t log_line(const char* file, unsigned line, const char* /*function*/,
-                           ucs_log_level_t level, const ucs_log_component_config_t* /*component*/,
-                           const char* format, va_list arguments) {
+ucs_log_func_rc_t on_ucx_line(const char* file, unsigned line, const char* /*function*/,
+                              ucs_log_level_t level,
+                              const ucs_log_component_config_t* /*component*/, const char* format,
+                              va_list arguments) {
   if (level == UCS_LOG_LEVEL_FATAL) return UCS_LOG_FUNC_RC_CONTINUE;  // UCX aborts after it
   // Said of the keys that this version of UCX ignores, once per worker: see set_tcp_default in
   // ucx_context.cpp.
   const bool is_expected = std::string_view(format).starts_with("invalid configuration");
-  const auto braid_level = is_expected ? spdlog::level::debug : level_of(level);
-  if (!spdlog::should_log(braid_level)) return UCS_LOG_FUNC_RC_STOP;
+  const auto braid_level = is_expected ? LogLevel::Debug : level_of(level);
+  if (!is_logged(braid_level)) return UCS_LOG_FUNC_RC_STOP;
   const uint64_t count = count_kind(file, line);
-  if (braid_level > spdlog::level::debug && !std::has_single_bit(count)) {
+  if (braid_level > LogLevel::Debug && !std::has_single_bit(count)) {
     return UCS_LOG_FUNC_RC_STOP;
   }
   std::array<char, 1024> text{};
   std::vsnprintf(text.data(), text.size(), format, arguments);
   if (count > 1) {
-    spdlog::log(braid_level, "UCX: {} ({} times)", text.data(), count);
+    log_line(braid_level, "UCX: {} ({} times)", text.data(), count);
   } else {
-    spdlog::log(braid_level, "UCX: {}", text.data());
+    log_line(braid_level, "UCX: {}", text.data());
   }
   return UCS_LOG_FUNC_RC_STOP;
 }
@@ -60,7 +61,7 @@ ucs_log_func_rc_t log_line(const char* file, unsigned line, const char* /*functi
 
 void route_ucx_log() {
   static std::once_flag once;
-  std::call_once(once, [] { ucs_log_push_handler(log_line); });
+  std::call_once(once, [] { ucs_log_push_handler(on_ucx_line); });
 }
 
 }  // namespace braid

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/log.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <spdlog/spdlog.h>
 
 namespace braid {
 namespace {
@@ -30,6 +32,18 @@ TEST_F(LogTest, RefusesALevelThatIsNone) {
   EXPECT_EQ(refused.code(), StatusCode::InvalidArgument);
   EXPECT_EQ(refused.message(), "'loud' is no log level; use trace, debug, info, warn or error");
   EXPECT_EQ(spdlog::get_level(), spdlog::level::warn);
+}
+
+TEST_F(LogTest, WritesWhatItsLevelLetsThrough) {
+  ASSERT_TRUE(set_log_level("warn").is_ok());
+  EXPECT_FALSE(is_logged(LogLevel::Info));
+  EXPECT_TRUE(is_logged(LogLevel::Warn));
+  ::testing::internal::CaptureStdout();
+  BRAID_LOG_INFO("quiet {}", 1);
+  BRAID_LOG_ERROR("rank {} of '{}' died: {{}}", 3, "job");
+  const std::string output = ::testing::internal::GetCapturedStdout();
+  EXPECT_THAT(output, ::testing::HasSubstr("rank 3 of 'job' died: {}"));
+  EXPECT_THAT(output, ::testing::Not(::testing::HasSubstr("quiet")));
 }
 
 }  // namespace
