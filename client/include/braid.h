@@ -114,10 +114,18 @@ typedef struct braid_tensor_options {
   uint32_t backward_order; /**< 0 = its gradient is ready first; BRAID_NO_ORDER: unknown */
   uint32_t dynamic; /**< 1: dtype and count are given by each operation instead (an ordered stream
                        of collectives) */
+  uint32_t planned; /**< 1: one of a model's gradients, see braid_register */
 } braid_tensor_options;
 
-/** Registers `tensor_count` tensors; their handles go to `tensors`. Either all are registered or
- * none. */
+/**
+ * Registers `tensor_count` tensors; their handles go to `tensors`. Either all are registered or
+ * none.
+ *
+ * Those with `planned` are the gradients of one model, and the daemon may merge neighbours among
+ * them into one reduction, as its plan says. That is a promise: in each step the trainer submits
+ * every one of them, each on its own, as an all-reduce with one and the same reduction, and waits
+ * for none before it has submitted all.
+ */
 BRAID_API int braid_register(braid_job* job, const braid_tensor_options* options,
                              size_t tensor_count, uint32_t* tensors);
 

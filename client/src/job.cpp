@@ -181,7 +181,7 @@ Error Job::register_tensors(const braid_tensor_options* options, size_t count, u
   for (const Tensor& tensor : tensors) {
     descriptions.push_back(proto::CreateTensorDescriptionDirect(
         builder, tensor.name.c_str(), static_cast<uint8_t>(tensor.dtype), tensor.count,
-        tensor.backward_order, tensor.dynamic));
+        tensor.backward_order, tensor.dynamic, tensor.planned));
   }
   const auto body = proto::CreateRegisterTensorsDirect(builder, &descriptions);
   builder.Finish(

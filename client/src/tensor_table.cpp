@@ -23,6 +23,11 @@ Error parse_one(const braid_tensor_options& options, size_t index, Tensor& tenso
   tensor.name = options.name;
   tensor.backward_order = options.backward_order;
   tensor.dynamic = options.dynamic != 0;
+  tensor.planned = options.planned != 0;
+  if (tensor.dynamic && tensor.planned) {
+    return make_error(BRAID_ERROR_INVALID_ARGUMENT, "tensor '", tensor.name,
+                      "' is both dynamic and planned; a plan needs registered counts");
+  }
   if (tensor.dynamic) return {};
   if (options.dtype >= kDataTypeCount) {
     return make_error(BRAID_ERROR_INVALID_ARGUMENT, "dtype of tensor '", tensor.name, "' is ",

@@ -18,6 +18,7 @@ struct Tensor {
   uint64_t count = 0;
   uint32_t backward_order = BRAID_NO_ORDER;
   bool dynamic = false;
+  bool planned = false;
   std::optional<uint64_t> last_step;  // that was submitted
 };
 

@@ -75,6 +75,7 @@ class TensorOptions(ctypes.Structure):
         ("count", c_uint64),
         ("backward_order", c_uint32),
         ("dynamic", c_uint32),
+        ("planned", c_uint32),
     ]
 
 

@@ -33,13 +33,18 @@ _DTYPE_OF_FORMAT = {
 
 @dataclass(frozen=True)
 class TensorSpec:
-    """A tensor to register. `backward_order` 0 is the gradient that is ready first."""
+    """A tensor to register. `backward_order` 0 is the gradient that is ready first.
+
+    `planned` tensors of one registration are a model's gradients, which the daemon may merge: each
+    step submits all of them, each on its own, before it waits for any.
+    """
 
     name: str
     dtype: DType = DType.FLOAT32
     count: int = 0
     backward_order: int | None = None
     dynamic: bool = False
+    planned: bool = False
 
 
 class Memory:
@@ -116,6 +121,7 @@ class Job:
             option.count = tensor.count
             option.backward_order = _abi.NO_ORDER if order is None else order
             option.dynamic = tensor.dynamic
+            option.planned = tensor.planned
         handles = (c_uint32 * len(tensors))()
         self._check(self._library.braid_register(self._open(), options, len(tensors), handles))
         return list(handles)

@@ -21,6 +21,7 @@ struct Tensor {
   uint64_t count = 0;
   uint32_t backward_order = UINT32_MAX;
   bool is_dynamic = false;  // each operation brings its own dtype and count
+  uint64_t plan_set = 0;    // names the tensors that are planned together; 0: not planned
   std::optional<uint64_t> last_step;
 };
 
