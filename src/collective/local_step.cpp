@@ -18,11 +18,17 @@ LocalStep::LocalStep(const Operation& operation) : operation_(operation) {
 }
 
 void LocalStep::reduce(const Extent& extent, const uint8_t* wire) {
-  operands_.clear();
-  for (const uint8_t* input : operation_.inputs) operands_.push_back(input + extent.offset);
-  if (wire != nullptr) operands_.push_back(wire);
-  reduce_all(operation_.dtype, operation_.reduction, operands_,
-             extent.bytes / element_bytes(operation_.dtype), operation_.result + extent.offset);
+  for (uint64_t done = 0; done < extent.bytes;) {
+    const uint64_t offset = extent.offset + done;
+    uint64_t bytes = extent.bytes - done;
+    operands_.clear();
+    for (const OperationInput& input : operation_.inputs)
+      operands_.push_back(input.at(offset, bytes, bytes));
+    if (wire != nullptr) operands_.push_back(wire + done);
+    reduce_all(operation_.dtype, operation_.reduction, operands_,
+               bytes / element_bytes(operation_.dtype), operation_.result + offset);
+    done += bytes;
+  }
 }
 
 void LocalStep::finish(const Extent& extent) {
@@ -33,8 +39,9 @@ void LocalStep::finish(const Extent& extent) {
 
 void LocalStep::copy_inputs(const Extent& extent) {
   if (operation_.collective == Collective::Broadcast) {
-    const uint8_t* input = operation_.inputs[operation_.root_local_input];
-    std::memcpy(operation_.result + extent.offset, input + extent.offset, extent.bytes);
+    const OperationInput& input = operation_.inputs[operation_.root_local_input];
+    std::memcpy(operation_.result + extent.offset, input.find(extent.offset, extent.bytes),
+                extent.bytes);
     return;
   }
   const uint64_t block_bytes = operation_.count * element_bytes(operation_.dtype);
@@ -45,7 +52,7 @@ void LocalStep::copy_inputs(const Extent& extent) {
     const uint64_t bytes = std::min(block_bytes - within, end - at);
     BRAID_ASSERT(rank < operation_.inputs.size(),
                  "the node's own segment holds its ranks' blocks alone");
-    std::memcpy(operation_.result + at, operation_.inputs[rank] + within, bytes);
+    std::memcpy(operation_.result + at, operation_.inputs[rank].find(within, bytes), bytes);
     at += bytes;
   }
 }

@@ -14,7 +14,7 @@ class LocalStep {
   explicit LocalStep(const Operation& operation);
 
   // result = input[0] op input[1] op … op wire, in this order; without `wire` (nullptr) the local
-  // inputs alone.
+  // inputs alone. Where inputs lie in pieces, it goes from one border to the next.
   void reduce(const Extent& extent, const uint8_t* wire);
   // The owner's step: what remains to be done once all ranks' inputs are in.
   void finish(const Extent& extent);

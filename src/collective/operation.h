@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "collective/operation_input.h"
 #include "net/peer.h"
 #include "proto/types.h"
 
@@ -53,8 +54,9 @@ struct Operation {
   uint32_t root_local_input = 0;  // broadcast on the root's node: index in `inputs`
   std::shared_ptr<const Ring> ring;
   std::shared_ptr<JobMemory> memory;  // keeps `inputs` and `result` mapped
-  std::vector<const uint8_t*>
-      inputs;  // one per local rank, ascending by rank; aligned to the element; never written
+  // One per local rank, ascending by rank; aligned to the element; never written. Only an
+  // all-reduce's may lie in several pieces.
+  std::vector<OperationInput> inputs;
   uint8_t* result = nullptr;  // result_bytes() of it
 };
 

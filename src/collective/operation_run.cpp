@@ -59,13 +59,13 @@ UnitState OperationRun::make_unit(uint32_t unit) {
     if (is_reduced()) {  // starts at the owner's successor, ends at the owner
       if (segment != previous()) state.remaining += chunks;
       if (segment != ring_.self) sends_left_ += chunks;
-      if (reads_input_directly(Phase::ReduceScatter, segment)) input_sends_left_ += chunks;
     }
     if (is_gathered()) {  // starts at the owner, ends at its predecessor
       if (segment != ring_.self || !is_reduced()) state.remaining += chunks;
       if (segment != next()) sends_left_ += chunks;
     }
   }
+  input_sends_left_ += count_input_sends(unit);
   return state;
 }
 
@@ -73,8 +73,22 @@ bool OperationRun::starts_here(size_t index) const {
   return !is_local() && partition_.chunks(units_[index].unit, first_segment()) != 0;
 }
 
-bool OperationRun::reads_input_directly(Phase phase, uint32_t segment) const {
-  return phase == Phase::ReduceScatter && segment == previous() && operation_.inputs.size() == 1;
+const uint8_t* OperationRun::input_to_send(Phase phase, uint32_t segment,
+                                           const Extent& extent) const {
+  if (phase != Phase::ReduceScatter || segment != previous() || operation_.inputs.size() != 1)
+    return nullptr;
+  return operation_.inputs[0].find(extent.offset, extent.bytes);
+}
+
+uint64_t OperationRun::count_input_sends(uint32_t unit) const {
+  if (!is_reduced() || operation_.inputs.size() != 1) return 0;
+  uint64_t sends = 0;
+  const uint32_t chunks = partition_.chunks(unit, previous());
+  for (uint32_t chunk = 0; chunk < chunks; ++chunk) {
+    const Extent extent = partition_.chunk(unit, previous(), chunk);
+    if (input_to_send(Phase::ReduceScatter, previous(), extent) != nullptr) ++sends;
+  }
+  return sends;
 }
 
 void OperationRun::begin_unit(size_t index) {
@@ -202,8 +216,8 @@ std::span<const uint8_t> OperationRun::chunk_bytes(const OutgoingChunk& chunk) {
   const proto::ChunkHeader& header = chunk.header;
   const Extent extent = partition_.chunk(header.unit, header.segment, header.chunk);
   const auto phase = static_cast<Phase>(header.phase);
-  if (reads_input_directly(phase, header.segment))
-    return {operation_.inputs[0] + extent.offset, extent.bytes};
+  if (const uint8_t* input = input_to_send(phase, header.segment, extent))
+    return {input, extent.bytes};
   const bool starts_here =
       header.segment == first_segment() && (phase == Phase::ReduceScatter || !is_reduced());
   if (starts_here) prepare(*find_unit(header.unit), header, extent);
@@ -229,8 +243,10 @@ void OperationRun::on_chunk_settled(const OutgoingChunk& chunk, bool acknowledge
   if (is_abandoned() || !acknowledged) return;
   BRAID_ASSERT(sends_left_ != 0, "a chunk was settled twice");
   --sends_left_;
-  if (reads_input_directly(static_cast<Phase>(chunk.header.phase), chunk.header.segment))
-    --input_sends_left_;
+  const auto phase = static_cast<Phase>(chunk.header.phase);
+  const Extent extent =
+      partition_.chunk(chunk.header.unit, chunk.header.segment, chunk.header.chunk);
+  if (input_to_send(phase, chunk.header.segment, extent) != nullptr) --input_sends_left_;
   if (is_done()) host_->on_progress(*this);
 }
 

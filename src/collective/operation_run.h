@@ -79,7 +79,9 @@ class OperationRun final : public ChunkSource, public std::enable_shared_from_th
   uint32_t next() const { return (ring_.self + 1) % ring_.nodes; }
   uint32_t previous() const { return (ring_.self + ring_.nodes - 1) % ring_.nodes; }
   uint32_t first_segment() const { return is_reduced() ? previous() : ring_.self; }
-  bool reads_input_directly(proto::Phase phase, uint32_t segment) const;
+  // Is the chunk sent from where the trainer put it? Then its bytes are in one piece.
+  const uint8_t* input_to_send(proto::Phase phase, uint32_t segment, const Extent& extent) const;
+  uint64_t count_input_sends(uint32_t unit) const;
 
   UnitState make_unit(uint32_t unit);
   UnitState* find_unit(uint32_t unit);

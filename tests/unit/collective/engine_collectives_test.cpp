@@ -49,6 +49,26 @@ TEST_P(EngineOnRing, runs_every_collective_of_every_size) {
   }
 }
 
+TEST_P(EngineOnRing, reduces_inputs_that_lie_in_pieces) {
+  for (uint64_t seed = 1; seed <= 12; ++seed) {
+    WorldOptions options;
+    options.ranks_of_node = GetParam();
+    options.io_loops = 1 + static_cast<uint32_t>(seed % 2);
+    options.hostility.submit_pulls = seed % 3 == 0;
+    EngineWorld world(options, seed);
+    uint64_t step = 0;
+    for (const uint64_t count : {1, 7, 64, 1000, 3001}) {
+      const DataType dtype = kAllDataTypes[(step + seed) % 7];
+      const uint32_t pieces = 2 + static_cast<uint32_t>((seed * 5 + step) % 9);
+      world.add({Collective::AllReduce, dtype, Reduction::Sum, count, 0, 1, step, pieces});
+      ++step;
+    }
+    ASSERT_TRUE(world.run());
+    world.expect_all_ended();
+    if (HasFailure()) return;
+  }
+}
+
 TEST_P(EngineOnRing, reduces_every_dtype_by_every_reduction) {
   for (const auto collective : {Collective::AllReduce, Collective::ReduceScatter}) {
     WorldOptions options;

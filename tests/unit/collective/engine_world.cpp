@@ -47,6 +47,41 @@ EngineWorld::EngineWorld(WorldOptions options, uint64_t seed)
 
 EngineWorld::~EngineWorld() = default;
 
+namespace {
+
+// Ends of `pieces` pieces of nearly equal length, in whole elements.
+uint64_t end_of_piece(uint64_t bytes, uint32_t pieces, uint32_t piece, size_t element) {
+  return bytes / element * (piece + 1) / pieces * element;
+}
+
+// The pieces of `input` from the last to the first.
+std::vector<uint8_t> scatter(const std::vector<uint8_t>& input, uint32_t pieces, size_t element) {
+  if (pieces == 1) return input;
+  std::vector<uint8_t> scattered;
+  for (uint32_t piece = pieces; piece-- > 0;) {
+    const uint64_t begin = piece == 0 ? 0 : end_of_piece(input.size(), pieces, piece - 1, element);
+    const uint64_t end = end_of_piece(input.size(), pieces, piece, element);
+    scattered.insert(scattered.end(), input.begin() + static_cast<int64_t>(begin),
+                     input.begin() + static_cast<int64_t>(end));
+  }
+  return scattered;
+}
+
+OperationInput scattered(const std::vector<uint8_t>& memory, uint32_t pieces, uint64_t bytes,
+                         size_t element) {
+  if (pieces == 1) return {memory.data()};
+  OperationInput input;
+  uint64_t begin = 0;
+  for (uint32_t piece = 0; piece < pieces; ++piece) {
+    const uint64_t end = end_of_piece(bytes, pieces, piece, element);
+    input.append(memory.data() + (bytes - end), end - begin);
+    begin = end;
+  }
+  return input;
+}
+
+}  // namespace
+
 Engine& EngineWorld::engine(uint32_t node, uint32_t io_loop) {
   return *endpoints_[node][io_loop]->engine;
 }
@@ -78,7 +113,8 @@ void EngineWorld::add(const OperationSpec& spec) {
     part.memory = std::make_shared<Memory>();
     part.watch = part.memory;
     for (uint32_t k = 0; k < options_.ranks_of_node[node]; ++k) {
-      part.memory->inputs.push_back(running->inputs[first_rank++]);
+      part.memory->inputs.push_back(
+          scatter(running->inputs[first_rank++], spec.pieces, element_bytes(spec.dtype)));
     }
     part.memory->result.assign(result_bytes(spec.collective, spec.dtype, spec.count, world_size()),
                                0xCD);
@@ -108,7 +144,10 @@ Operation EngineWorld::operation_of(size_t index, uint32_t node) const {
   }
   operation.ring = ring;
   operation.memory = part.memory;
-  for (const auto& input : part.memory->inputs) operation.inputs.push_back(input.data());
+  const size_t element = element_bytes(operation.dtype);
+  for (const auto& input : part.memory->inputs)
+    operation.inputs.push_back(
+        scattered(input, running.spec.pieces, operation.count * element, element));
   operation.result = part.memory->result.data();
   return operation;
 }

@@ -28,6 +28,7 @@ struct OperationSpec {
   uint32_t root_rank = 0;
   uint64_t job_key = 1;
   uint64_t step = 0;
+  uint32_t pieces = 1;  // all-reduce: how many places each input lies in
 };
 
 std::string to_string(const OperationSpec& spec);
