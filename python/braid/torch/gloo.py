@@ -25,9 +25,11 @@ _log = logging.getLogger("braid")
 
 
 class InnerGloo:
-    """A gloo group on the same ranks and store. Any thread may call."""
+    """A gloo group on the same ranks and store; `name` is the job's. Any thread may call."""
 
-    def __init__(self, store: Store, rank: int, size: int, timeout: timedelta) -> None:
+    def __init__(
+        self, store: Store, name: str, rank: int, size: int, timeout: timedelta
+    ) -> None:
         self._store = PrefixStore("braid/gloo", store)
         self._rank = rank
         self._size = size
@@ -42,7 +44,7 @@ class InnerGloo:
             self._group = self._make(lazy_init=True)
         except TypeError:
             # This torch cannot; ranks run the same torch, so all of them come here.
-            self._pairs = Pairs(self._store, rank, make_gloo, timeout)
+            self._pairs = Pairs(store, name, rank, make_gloo, timeout)
         except RuntimeError as error:
             # No usable interface, for one. Nobody needs to care until gloo is needed.
             self._lazy_error = error

@@ -14,23 +14,28 @@ from datetime import timedelta
 from typing import Any
 
 import torch
-from torch.distributed import DistBackendError, PrefixStore, Store, Work
+from torch.distributed import DistBackendError, PrefixStore, Store, TCPStore, Work
 
 _POLL_SECONDS_MIN = 0.001
 _POLL_SECONDS_MAX = 0.05
 
 
 class Pairs:
-    """The groups of two of one rank. Any thread may call."""
+    """The groups of two of one rank. Any thread may call.
+
+    `name` sets the group's keys in the store apart from all others', on all ranks.
+    """
 
     def __init__(
         self,
         store: Store,
+        name: str,
         rank: int,
         make_group: Callable[[Store, int, int, timedelta], Any],
         timeout: timedelta,
     ) -> None:
         self._store = store
+        self._name = name
         self._rank = rank
         self._make_group = make_group
         self._timeout = timeout
@@ -58,9 +63,12 @@ class Pairs:
     def _pair(self, peer: int) -> _Pair:
         with self._lock:
             if peer not in self._pairs:
-                self._pairs[peer] = _Pair(
-                    self._store, self._rank, peer, self._make_group, self._timeout
-                )
+                # A connection for each pair: making its group waits for the other rank, and a TCP
+                # store's connection is held while somebody waits. Over a common one, ranks in a
+                # ring would each wait for what the next one cannot give.
+                own = _own_connection(self._store, self._timeout)
+                store = PrefixStore(f"braid/pairs/{self._name}", own)
+                self._pairs[peer] = _Pair(store, self._rank, peer, self._make_group, self._timeout)
             return self._pairs[peer]
 
 
@@ -74,7 +82,7 @@ class _Pair:
         timeout: timedelta,
     ) -> None:
         low, high = sorted((rank, peer))
-        self._store = PrefixStore(f"pair/{low}-{high}", store)
+        self._store = PrefixStore(f"{low}-{high}", store)
         self._rank = rank
         self._peer = peer
         self._make_group = make_group
@@ -123,10 +131,7 @@ class _Pair:
             self._waiting.clear()
 
     def _meet(self) -> None:
-        """Waits until the other rank is at this point too.
-
-        By polling: a blocking wait would hold the store's connection against the main thread.
-        """
+        """Waits until the other rank is at this point too, and can be told to stop meanwhile."""
         self._store.set(str(self._rank), "here")
         end = time.monotonic() + self._timeout.total_seconds()
         pause = _POLL_SECONDS_MIN
@@ -140,6 +145,14 @@ class _Pair:
                 )
             time.sleep(pause)
             pause = min(pause * 2, _POLL_SECONDS_MAX)
+
+
+def _own_connection(store: Store, timeout: timedelta) -> Store:
+    while isinstance(store, PrefixStore):
+        store = store.underlying_store
+    if not isinstance(store, TCPStore):
+        return store  # The others hold nothing while they wait.
+    return TCPStore(store.host, store.port, None, False, timeout, wait_for_workers=False)
 
 
 class _PairWork(Work):

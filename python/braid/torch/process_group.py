@@ -49,7 +49,7 @@ class BraidProcessGroup(FallbackMixin, ProcessGroup):
         self._names = ["", "undefined"]
         self._coalescing: list[Any] | None = None
         self.engine = Engine(job, timeout.total_seconds())
-        self._inner = InnerGloo(store, rank, size, timeout)
+        self._inner = InnerGloo(store, job.name, rank, size, timeout)
         self._prefixes = 0
         # Also runs at exit: a script may end without destroy_process_group.
         self._end = weakref.finalize(self, _end, self.engine, self._inner)
