@@ -50,8 +50,9 @@ struct Trace {
 // Reads what `text` holds. Errors begin with `file` and name the entry: "t.json: tb[3]: -1 is
 // negative; …". Not accepted: NaN, infinite or negative times, sizes that are no positive integers
 // or whose sum of bytes does not fit 63 bits, names that are empty or stand twice, lists of
-// different lengths, no tensor, more than kTensorsMax, unknown keys other than "comm_measured" and
-// those that begin with "_".
+// different lengths, no tensor, more than kTensorsMax, a key twice in one object, unknown keys.
+// "comm_measured", "nworkers" and "note", which published traces have, and keys that begin with "_"
+// are passed over.
 Result<Trace> parse_trace(std::string_view text, std::string_view file);
 Result<Trace> load_trace(const std::string& path);
 std::string to_json(const Trace& trace);
