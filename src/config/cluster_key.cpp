@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "config/cluster_key.h"
 
-#include "config/read_file.h"
+#include "base/read_file.h"
 #include "config/value.h"
 
 namespace braid {

@@ -6,9 +6,9 @@
 #include <fmt/ranges.h>
 #include <unistd.h>
 
+#include "base/read_file.h"
 #include "config/checks.h"
 #include "config/config_keys.h"
-#include "config/read_file.h"
 #include "config/value.h"
 #include "config/yaml_reader.h"
 

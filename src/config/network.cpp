@@ -12,7 +12,7 @@
 #include <net/if.h>
 #include <net/route.h>
 
-#include "config/read_file.h"
+#include "base/read_file.h"
 
 namespace braid {
 namespace {

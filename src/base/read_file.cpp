@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "config/read_file.h"
+#include "base/read_file.h"
 
 #include <array>
 #include <cerrno>

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "base/status.h"
+#include "plan/cost_model.h"
+#include "plan/plan.h"
+#include "plan/workload.h"
+
+namespace braid {
+
+// Options of all planners; each reads those that it knows.
+struct PlannerOptions {
+  uint32_t streams = 1;                   // groups in flight at once: streams
+  uint64_t bucket_bytes = 25 << 20;       // ddp: no bucket grows beyond it
+  uint64_t first_bucket_bytes = 1 << 20;  // ddp: nor the first one beyond this
+  uint64_t fusion_bytes = 128 << 20;      // horovod: its fusion buffer
+  double cycle_seconds = 1e-3;            // horovod: how often it looks for ready tensors
+  uint64_t small_tensor_elements = 8192;  // dear: fewer are merged in any case
+  uint64_t piece_bytes_min = 256 << 10;   // streams: no piece of a split group is smaller
+};
+
+// Decides what to merge and what to split. Pure: the same input gives the same plan. Any thread.
+class Planner {
+ public:
+  virtual ~Planner() = default;
+  // A workload without tensors gives a plan without groups.
+  virtual Plan plan(const Workload& workload, const CostModel& cost,
+                    const PlannerOptions& options) const = 0;
+  virtual std::string_view name() const = 0;         // as --planner takes it
+  virtual std::string_view description() const = 0;  // one line, with its source
+};
+
+// All planners, in the order in which documents list them: wfbp, single, mgwfbp, exact, streams,
+// asc, dear, ddp, horovod.
+std::span<const Planner* const> planners();
+// An unknown name's error lists the known ones.
+Result<const Planner*> find_planner(std::string_view name);
+
+}  // namespace braid

@@ -1,0 +1,1 @@
+#include "plan/stream_search.h"
