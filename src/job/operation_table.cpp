@@ -25,19 +25,40 @@ OperationTable::OperationTable(std::string job_name, uint64_t job_key,
       has_left_(local_ranks_.size(), false) {}
 
 Status OperationTable::submit(const Submission& submission) {
-  const OperationKey key{job_key_, submission.tensor, submission.step};
+  OperationKey key{job_key_, submission.tensor, submission.step};
+  if (submission.group != nullptr) {
+    const OperationKey own = key;
+    key.tensor = submission.group->members.front().tensor;
+    places_.try_emplace(own, Place{key, submission.member});
+  }
   Entry& entry = entries_[key];
-  const uint32_t rank = local_ranks_[submission.local_rank];
   if (entry.parts.empty()) {
-    entry.parts.resize(local_ranks_.size());
+    entry.group = submission.group;
+    entry.parts.resize(local_ranks_.size() *
+                       (entry.group == nullptr ? 1 : entry.group->members.size()));
     entry.signature = submission.signature;
-    entry.name = submission.name;
-    entry.first_rank = rank;
+    entry.name = entry.group == nullptr ? submission.name : entry.group->members.front().name;
+    entry.first_rank = local_ranks_[submission.local_rank];
     entry.deadline_ns = submission.deadline_ns;
     entry.timeout_ms = submission.timeout_ms;
     ++unfinished_;
   }
-  LocalPart& part = entry.parts[submission.local_rank];
+  BRAID_RETURN_IF_ERROR(add_part(key, entry, submission));
+  if (entry.submitted == entry.parts.size()) return start(key, entry);
+  for (uint32_t i = 0; i < has_left_.size(); ++i) {
+    if (has_left_[i] && !has_submitted(entry, i)) {
+      return make_status(StatusCode::JobFailed,
+                         "job '{}': rank {} left the job without submitting {}", job_name_,
+                         local_ranks_[i], describe(entry, key));
+    }
+  }
+  return Status::ok();
+}
+
+Status OperationTable::add_part(const OperationKey& key, Entry& entry,
+                                const Submission& submission) {
+  const uint32_t rank = local_ranks_[submission.local_rank];
+  LocalPart& part = entry.parts[submission.local_rank * members(entry) + submission.member];
   if (part.is_submitted) {
     return make_status(StatusCode::InvalidArgument,
                        "job '{}': rank {} submitted '{}' step {} twice", job_name_, rank,
@@ -47,25 +68,35 @@ Status OperationTable::submit(const Submission& submission) {
     return make_status(
         StatusCode::Mismatch,
         "job '{}': ranks disagree about '{}' step {}: rank {} says {}, rank {} says {}", job_name_,
-        *entry.name, key.step, entry.first_rank, to_string(entry.signature), rank,
+        *submission.name, key.step, entry.first_rank, to_string(entry.signature), rank,
         to_string(submission.signature));
   }
   part.is_submitted = true;
   part.ticket = submission.ticket;
   part.input = submission.input;
+  ++entry.submitted;
   if (submission.deadline_ns < entry.deadline_ns) {
     entry.deadline_ns = submission.deadline_ns;
     entry.timeout_ms = submission.timeout_ms;
   }
-  if (++entry.submitted == local_ranks_.size()) return start(key, entry);
-  for (size_t i = 0; i < has_left_.size(); ++i) {
-    if (has_left_[i] && !entry.parts[i].is_submitted) {
-      return make_status(StatusCode::JobFailed,
-                         "job '{}': rank {} left the job without submitting {}", job_name_,
-                         local_ranks_[i], describe(entry, key));
-    }
-  }
   return Status::ok();
+}
+
+bool OperationTable::has_submitted(const Entry& entry, uint32_t local_rank) const {
+  const auto first = entry.parts.begin() + static_cast<int64_t>(local_rank * members(entry));
+  return std::all_of(first, first + static_cast<int64_t>(members(entry)),
+                     [](const LocalPart& part) { return part.is_submitted; });
+}
+
+OperationInput OperationTable::input_of(const Entry& entry, uint32_t local_rank) const {
+  const LocalPart* parts = &entry.parts[local_rank * members(entry)];
+  if (entry.group == nullptr) return {parts->input};
+  OperationInput input;
+  for (size_t i = 0; i < entry.group->members.size(); ++i) {
+    const uint64_t count = entry.group->members[i].count;
+    input.append(parts[i].input, count * element_bytes(entry.group->dtype));
+  }
+  return input;
 }
 
 Status OperationTable::start(const OperationKey& key, Entry& entry) {
@@ -78,8 +109,8 @@ Status OperationTable::start(const OperationKey& key, Entry& entry) {
   operation.count = is_barrier ? 1 : entry.signature.count;
   operation.ring = ring_;
   operation.memory = memory_;
-  for (const LocalPart& part : entry.parts)
-    operation.inputs.push_back(is_barrier ? kBarrierInput : part.input);
+  for (uint32_t i = 0; i < local_ranks_.size(); ++i)
+    operation.inputs.push_back(is_barrier ? OperationInput(kBarrierInput) : input_of(entry, i));
   if (operation.collective == Collective::Broadcast) {
     const uint32_t root_block = ring_->block_of_rank[entry.signature.root];
     uint32_t first_block = 0;
@@ -119,8 +150,8 @@ Status OperationTable::on_successor_ready(const OperationKey& key, const Signatu
     BRAID_RETURN_IF_ERROR(check_successor(position->second, key, signature));
     return actions_.go(key);
   }
-  for (size_t i = 0; i < has_left_.size(); ++i) {
-    const bool is_submitted = position != entries_.end() && position->second.parts[i].is_submitted;
+  for (uint32_t i = 0; i < has_left_.size(); ++i) {
+    const bool is_submitted = position != entries_.end() && has_submitted(position->second, i);
     if (has_left_[i] && !is_submitted) {
       return make_status(
           StatusCode::JobFailed,
@@ -159,7 +190,7 @@ Status OperationTable::check_successor(const Entry& entry, const OperationKey& k
 Status OperationTable::on_rank_left(uint32_t local_rank) {
   has_left_[local_rank] = true;
   for (auto& [key, entry] : entries_) {
-    if (entry.parts[local_rank].is_submitted) continue;
+    if (has_submitted(entry, local_rank)) continue;
     return make_status(StatusCode::JobFailed,
                        "job '{}': rank {} left the job without submitting {}", job_name_,
                        local_ranks_[local_rank], describe(entry, key));
@@ -167,7 +198,7 @@ Status OperationTable::on_rank_left(uint32_t local_rank) {
   if (!early_ready_.empty()) {
     for (const auto& [key, signature] : early_ready_) {
       const auto position = entries_.find(key);
-      if (position != entries_.end() && position->second.parts[local_rank].is_submitted) continue;
+      if (position != entries_.end() && has_submitted(position->second, local_rank)) continue;
       return make_status(
           StatusCode::JobFailed,
           "job '{}': rank {} left the job, but the next node has submitted another operation: {}",
@@ -177,8 +208,10 @@ Status OperationTable::on_rank_left(uint32_t local_rank) {
   // A rank that has left gives back all results.
   for (auto entry = entries_.begin(); entry != entries_.end();) {
     const auto current = entry++;
-    if (current->second.state == State::Published)
-      BRAID_RETURN_IF_ERROR(release(local_rank, current->first));
+    if (current->second.state != State::Published) continue;
+    for (uint32_t i = 0; i < members(current->second); ++i)
+      release_part(current->second, local_rank, i);
+    forget_if_over(current);
   }
   return Status::ok();
 }
@@ -195,22 +228,34 @@ void OperationTable::on_done(const OperationKey& key) {
   last_published = std::max(last_published, key.step);
   bytes_done_ += entry.result_bytes;
   actions_.count(entry.signature.collective, entry.result_bytes);
-  const uint64_t block_bytes = entry.result_bytes / ring_->world_size;
-  for (uint32_t i = 0; i < entry.parts.size(); ++i) {
+  for (uint32_t i = 0; i < local_ranks_.size(); ++i) {
     if (has_left_[i]) {
-      if (!entry.parts[i].is_released) ++entry.released;
-      entry.parts[i].is_released = true;
-    } else if (is_per_rank(entry.signature.collective)) {
-      const uint64_t block = ring_->block_of_rank[local_ranks_[i]];
-      actions_.publish(i, entry.parts[i].ticket, entry.result_offset + block * block_bytes,
-                       block_bytes);
+      for (uint32_t member = 0; member < members(entry); ++member) release_part(entry, i, member);
     } else {
-      const bool has_data = entry.signature.collective != Collective::Barrier;
-      actions_.publish(i, entry.parts[i].ticket, entry.result_offset,
-                       has_data ? entry.result_bytes : 0);
+      publish(entry, i);
     }
   }
   forget_if_over(position);
+}
+
+void OperationTable::publish(const Entry& entry, uint32_t local_rank) {
+  const LocalPart* parts = &entry.parts[local_rank * members(entry)];
+  if (entry.group != nullptr) {
+    for (size_t i = 0; i < entry.group->members.size(); ++i) {
+      const TensorGroup::Member& member = entry.group->members[i];
+      actions_.publish(local_rank, parts[i].ticket, entry.result_offset + member.offset,
+                       member.count * element_bytes(entry.group->dtype));
+    }
+  } else if (is_per_rank(entry.signature.collective)) {
+    const uint64_t block_bytes = entry.result_bytes / ring_->world_size;
+    const uint64_t block = ring_->block_of_rank[local_ranks_[local_rank]];
+    actions_.publish(local_rank, parts->ticket, entry.result_offset + block * block_bytes,
+                     block_bytes);
+  } else {
+    const bool has_data = entry.signature.collective != Collective::Barrier;
+    actions_.publish(local_rank, parts->ticket, entry.result_offset,
+                     has_data ? entry.result_bytes : 0);
+  }
 }
 
 void OperationTable::on_retired(const OperationKey& key) {
@@ -221,7 +266,9 @@ void OperationTable::on_retired(const OperationKey& key) {
 }
 
 Status OperationTable::release(uint32_t local_rank, const OperationKey& key) {
-  const auto position = entries_.find(key);
+  const auto place = places_.find(key);
+  const bool is_member = place != places_.end();
+  const auto position = entries_.find(is_member ? place->second.entry : key);
   if (position == entries_.end()) return Status::ok();
   Entry& entry = position->second;
   if (entry.state != State::Published) {
@@ -229,12 +276,15 @@ Status OperationTable::release(uint32_t local_rank, const OperationKey& key) {
                        "job '{}': rank {} gave back the result of {} before it was done", job_name_,
                        local_ranks_[local_rank], describe(entry, key));
   }
-  LocalPart& part = entry.parts[local_rank];
-  if (part.is_released) return Status::ok();
-  part.is_released = true;
-  ++entry.released;
+  release_part(entry, local_rank, is_member ? place->second.member : 0);
   forget_if_over(position);
   return Status::ok();
+}
+
+void OperationTable::release_part(Entry& entry, uint32_t local_rank, uint32_t member) {
+  LocalPart& part = entry.parts[local_rank * members(entry) + member];
+  if (!part.is_released) ++entry.released;
+  part.is_released = true;
 }
 
 void OperationTable::forget_if_over(Entries::iterator position) {
@@ -242,6 +292,10 @@ void OperationTable::forget_if_over(Entries::iterator position) {
   if (entry.state != State::Published || !entry.is_retired || entry.released < entry.parts.size())
     return;
   memory_->free(entry.result_offset);
+  if (entry.group != nullptr) {
+    for (const TensorGroup::Member& member : entry.group->members)
+      places_.erase({job_key_, member.tensor, position->first.step});
+  }
   entries_.erase(position);
 }
 
@@ -268,15 +322,33 @@ std::vector<uint32_t> OperationTable::missing_ranks(const OperationKey& key) con
       key.step <= published->second)
     return {};
   std::vector<uint32_t> missing;
-  for (size_t i = 0; i < local_ranks_.size(); ++i) {
-    if (position == entries_.end() || !position->second.parts[i].is_submitted)
+  for (uint32_t i = 0; i < local_ranks_.size(); ++i) {
+    if (position == entries_.end() || !has_submitted(position->second, i))
       missing.push_back(local_ranks_[i]);
   }
   return missing;
 }
 
+std::string OperationTable::first_missing(const OperationKey& key, uint32_t rank) const {
+  const auto position = entries_.find(key);
+  if (position == entries_.end() || position->second.group == nullptr) return {};
+  const Entry& entry = position->second;
+  const auto local_rank = static_cast<size_t>(
+      std::find(local_ranks_.begin(), local_ranks_.end(), rank) - local_ranks_.begin());
+  for (size_t i = 0; i < members(entry); ++i) {
+    if (!entry.parts[local_rank * members(entry) + i].is_submitted)
+      return *entry.group->members[i].name;
+  }
+  return {};
+}
+
 std::string OperationTable::describe(const Entry& entry, const OperationKey& key) const {
-  return fmt::format("'{}' step {}, {}", *entry.name, key.step, to_string(entry.signature));
+  const std::string others =
+      entry.group == nullptr
+          ? std::string()
+          : fmt::format(" and {} more that are merged with it", entry.group->members.size() - 1);
+  return fmt::format("'{}'{} step {}, {}", *entry.name, others, key.step,
+                     to_string(entry.signature));
 }
 
 }  // namespace braid

@@ -11,6 +11,7 @@
 #include "collective/operation.h"
 #include "job/result_memory.h"
 #include "job/signature.h"
+#include "job/tensor_group.h"
 
 namespace braid {
 
@@ -25,6 +26,9 @@ struct Submission {
   uint64_t deadline_ns = 0;
   uint32_t timeout_ms = 0;
   std::shared_ptr<const std::string> name;  // of the tensor
+  // The group that the plan has put the tensor in, and its place there; nullptr: by itself.
+  std::shared_ptr<const TensorGroup> group;
+  uint32_t member = 0;
 };
 
 // What the table makes happen. Calls come from within the table's own functions.
@@ -41,9 +45,10 @@ class OperationTableActions {
 };
 
 // All operations of one job on this node, from the first local submission until every local rank
-// has given its result back.
+// has given its result back. The operation of a group has several members, the tensors that a plan
+// has merged; all others have one.
 //
-//   gathering  --all local ranks submitted: result placed, engine started, READY to the
+//   gathering  --all local ranks submitted all members: result placed, engine started, READY to the
 //   predecessor--> running    --the successor's READY: go … engine done: published--> published
 //   --engine retired and released by all local ranks--> (forgotten)
 //
@@ -74,9 +79,11 @@ class OperationTable {
   // earliest.
   std::optional<Overdue> take_overdue(uint64_t now_ns);
   bool has_unfinished() const { return unfinished_ > 0; }
-  // The local ranks that have not submitted the operation. What ended long ago was submitted: a
-  // tensor's steps grow.
+  // The local ranks that have not submitted the operation, or not all of its members. What ended
+  // long ago was submitted: a tensor's steps grow.
   std::vector<uint32_t> missing_ranks(const OperationKey& key) const;
+  // The first member that the rank has not submitted, of an operation that others have.
+  std::string first_missing(const OperationKey& key, uint32_t rank) const;
 
   uint64_t operations_done() const { return operations_done_; }
   uint64_t steps_done() const { return steps_done_; }
@@ -85,6 +92,7 @@ class OperationTable {
 
  private:
   enum class State : uint8_t { Gathering, Running, Published };
+  // One member of one local rank.
   struct LocalPart {
     bool is_submitted = false;
     bool is_released = false;
@@ -97,9 +105,10 @@ class OperationTable {
     bool is_reported_overdue = false;
     Signature signature;
     std::shared_ptr<const std::string> name;
-    std::vector<LocalPart> parts;  // by local rank
-    uint32_t submitted = 0;
-    uint32_t released = 0;
+    std::shared_ptr<const TensorGroup> group;  // nullptr: one tensor
+    std::vector<LocalPart> parts;              // the first local rank's members, the second's, …
+    size_t submitted = 0;                      // parts
+    size_t released = 0;
     uint32_t first_rank = 0;  // whose signature it is
     uint64_t deadline_ns = 0;
     uint32_t timeout_ms = 0;
@@ -107,8 +116,19 @@ class OperationTable {
     uint64_t result_bytes = 0;
   };
   using Entries = std::unordered_map<OperationKey, Entry, OperationKeyHash>;
+  // Where a tensor's operation is when it is a member of a group.
+  struct Place {
+    OperationKey entry;
+    uint32_t member = 0;
+  };
 
+  Status add_part(const OperationKey& key, Entry& entry, const Submission& submission);
   Status start(const OperationKey& key, Entry& entry);
+  OperationInput input_of(const Entry& entry, uint32_t local_rank) const;
+  void publish(const Entry& entry, uint32_t local_rank);
+  size_t members(const Entry& entry) const { return entry.parts.size() / local_ranks_.size(); }
+  bool has_submitted(const Entry& entry, uint32_t local_rank) const;
+  void release_part(Entry& entry, uint32_t local_rank, uint32_t member);
   Status check_successor(const Entry& entry, const OperationKey& key,
                          const Signature& signature) const;
   void forget_if_over(Entries::iterator entry);
@@ -121,6 +141,7 @@ class OperationTable {
   const std::shared_ptr<ResultMemory> memory_;
   OperationTableActions& actions_;
   Entries entries_;
+  std::unordered_map<OperationKey, Place, OperationKeyHash> places_;  // of members of groups
   std::unordered_map<OperationKey, Signature, OperationKeyHash> early_ready_;
   std::unordered_map<uint64_t, uint64_t> last_published_;  // the highest step, by tensor
   std::vector<bool> has_left_;                             // by local rank

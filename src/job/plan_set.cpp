@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "job/plan_set.h"
+
+#include <algorithm>
+
+#include "base/assert.h"
+#include "base/hash.h"
+
+namespace braid {
+
+PlanSet::PlanSet(uint64_t id, std::vector<Tensor> tensors) : id_(id), tensors_(std::move(tensors)) {
+  BRAID_ASSERT(!tensors_.empty(), "a set has tensors");
+  std::stable_sort(tensors_.begin(), tensors_.end(), [](const Tensor& a, const Tensor& b) {
+    return a.backward_order < b.backward_order;
+  });
+  for (uint32_t i = 0; i < tensors_.size(); ++i) index_[tensors_[i].hash] = i;
+  add(0, 0, first_groups());
+}
+
+std::vector<std::vector<uint64_t>> PlanSet::first_groups() const {
+  std::vector<std::vector<uint64_t>> groups;
+  uint64_t room = 0;
+  for (size_t i = 0; i < tensors_.size(); ++i) {
+    const uint64_t bytes = tensors_[i].bytes();
+    if (i == 0 || bytes > room || tensors_[i].dtype != tensors_[i - 1].dtype) {
+      room = groups.empty() ? kFirstGroupBytes : kGroupBytes;
+      groups.emplace_back();
+    }
+    groups.back().push_back(tensors_[i].hash);
+    room -= std::min(room, bytes);
+  }
+  return groups;
+}
+
+PlanSet::Place PlanSet::find(uint32_t tensor, uint64_t step) const {
+  // Newest first: nearly always it is the one.
+  for (auto version = plans_.rbegin(); version != plans_.rend(); ++version) {
+    if (version->plan.from_step <= step) return version->places[tensor];
+  }
+  return plans_.front().places[tensor];
+}
+
+Status PlanSet::check(std::span<const std::vector<uint64_t>> groups) const {
+  std::vector<bool> seen(tensors_.size(), false);
+  size_t tensors = 0;
+  for (const std::vector<uint64_t>& group : groups) {
+    if (group.empty()) return {StatusCode::Protocol, "a plan has a group without tensors"};
+    for (const uint64_t hash : group) {
+      if (!has(hash) || seen[index_of(hash)])
+        return {StatusCode::Protocol, "a plan names a tensor twice or one that it is not for"};
+      seen[index_of(hash)] = true;
+      ++tensors;
+      if (tensors_[index_of(hash)].dtype != tensors_[index_of(group.front())].dtype)
+        return {StatusCode::Protocol, "a plan merges tensors of different dtypes"};
+    }
+  }
+  if (tensors != tensors_.size())
+    return {StatusCode::Protocol, "a plan leaves out tensors that it is for"};
+  return Status::ok();
+}
+
+void PlanSet::add(uint32_t number, uint64_t from_step,
+                  std::span<const std::vector<uint64_t>> groups) {
+  BRAID_ASSERT(plans_.empty() || from_step > plans_.back().plan.from_step,
+               "plans follow each other");
+  Version version;
+  version.plan.number = number;
+  version.plan.from_step = from_step;
+  version.places.resize(tensors_.size());
+  for (const std::vector<uint64_t>& hashes : groups) {
+    auto group = std::make_shared<TensorGroup>();
+    group->hash = hashes.size() == 1 ? 0 : fnv1a64("group");
+    for (const uint64_t hash : hashes) {
+      const Tensor& tensor = tensors_[index_of(hash)];
+      const uint64_t offset = group->count * element_bytes(tensor.dtype);
+      group->dtype = tensor.dtype;
+      group->members.push_back({hash, tensor.name, tensor.count, offset});
+      group->count += tensor.count;
+      if (hashes.size() > 1) group->hash = mix64(group->hash ^ mix64(hash + tensor.count));
+    }
+    for (uint32_t i = 0; hashes.size() > 1 && i < hashes.size(); ++i)
+      version.places[index_of(hashes[i])] = {group, i};
+    version.plan.groups.push_back(std::move(group));
+  }
+  plans_.push_back(std::move(version));
+  if (plans_.size() > kPlansKept) plans_.pop_front();
+}
+
+}  // namespace braid

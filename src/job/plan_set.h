@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "base/status.h"
+#include "job/tensor_group.h"
+
+namespace braid {
+
+// The gradients of one model, which are planned together (braid_register says what their trainer
+// promises), and which groups they form in which step. Control loop only.
+class PlanSet {
+ public:
+  struct Tensor {
+    uint64_t hash = 0;  // of the name
+    std::shared_ptr<const std::string> name;
+    DataType dtype = DataType::Float32;
+    uint64_t count = 0;
+    uint32_t backward_order = 0;
+    uint64_t bytes() const { return count * element_bytes(dtype); }
+  };
+  // Of the plan that every set begins with: a small group first, so that the network gets something
+  // to do, then groups that are large enough for the startup of a reduction not to matter.
+  static constexpr uint64_t kFirstGroupBytes = 1 << 20;
+  static constexpr uint64_t kGroupBytes = 8 << 20;
+  // Older plans are forgotten: no step of theirs can still be submitted when so many have followed.
+  static constexpr size_t kPlansKept = 8;
+
+  struct Plan {
+    uint32_t number = 0;  // 0: the one that every set begins with
+    uint64_t from_step = 0;
+    std::vector<std::shared_ptr<const TensorGroup>> groups;  // in sending order
+  };
+  struct Place {
+    std::shared_ptr<const TensorGroup> group;  // nullptr: the tensor is reduced by itself
+    uint32_t member = 0;
+  };
+
+  // `tensors` in the order of registration. The same tensors give the same set, and the same first
+  // plan, on every node.
+  PlanSet(uint64_t id, std::vector<Tensor> tensors);
+
+  uint64_t id() const { return id_; }
+  // In the order in which backward is said to make them.
+  const std::vector<Tensor>& tensors() const { return tensors_; }
+  // A tensor of the set by its hash: its place in tensors().
+  uint32_t index_of(uint64_t hash) const { return index_.at(hash); }
+  bool has(uint64_t hash) const { return index_.contains(hash); }
+
+  Place find(uint32_t tensor, uint64_t step) const;
+  const Plan& current() const { return plans_.back().plan; }
+
+  // Whether `groups` (hashes) hold every tensor once, and tensors of one dtype each.
+  Status check(std::span<const std::vector<uint64_t>> groups) const;
+  // Holds from `from_step` on; checked, and later than the plans before it.
+  void add(uint32_t number, uint64_t from_step, std::span<const std::vector<uint64_t>> groups);
+
+ private:
+  struct Version {
+    Plan plan;
+    std::vector<Place> places;  // by tensor
+  };
+  std::vector<std::vector<uint64_t>> first_groups() const;
+
+  const uint64_t id_;
+  std::vector<Tensor> tensors_;
+  std::unordered_map<uint64_t, uint32_t> index_;
+  std::deque<Version> plans_;
+};
+
+}  // namespace braid
