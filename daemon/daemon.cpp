@@ -88,6 +88,9 @@ Status Daemon::start() {
   options.session = {config_.client.arena_bytes_max, config_.collective.operation_timeout_ms};
   options.partition = {config_.collective.unit_bytes, config_.transport.chunk_bytes,
                        io_threads(config_)};
+  options.planning.streams = config_.collective.streams;
+  if (config_.plan.planner != kFirstPlan)
+    options.planning.planner = *find_planner(config_.plan.planner);  // load_config has checked it
   jobs_ = std::make_unique<JobManager>(*loop_, clock_, options);
   BRAID_RETURN_IF_ERROR(start_control_plane());
   BRAID_RETURN_IF_ERROR(start_transport());

@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "config/value.h"
+#include "plan/planner.h"
 
 namespace braid {
 namespace {
@@ -99,6 +100,12 @@ Status check_transport(const std::string& transport) {
   if (fits) return Status::ok();
   return invalid(fmt::format(
       "'{}' is not a UCX transport; use names such as tcp (ucx_info -d shows them)", transport));
+}
+
+Status check_planner(const std::string& planner) {
+  if (planner == kFirstPlan) return Status::ok();
+  const auto found = find_planner(planner);
+  return found ? Status::ok() : invalid(found.status().message() + "; or first");
 }
 
 Status check_level(const std::string& level) {

@@ -20,6 +20,7 @@ Status check_socket_path(const std::string& path);
 Status check_group(const std::string& group);
 Status check_rail(const std::string& rail);
 Status check_transport(const std::string& transport);
+Status check_planner(const std::string& planner);  // see plan/planner.h; "first" is none
 Status check_level(const std::string& level);
 
 struct ConfigConflict {

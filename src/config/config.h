@@ -12,6 +12,9 @@ inline constexpr const char* kDefaultConfigFile = "/etc/braid/braidd.yaml";
 // starts.
 inline constexpr const char* kAuto = "auto";
 
+// In plan.planner: the plan that a job begins with is the one that it keeps.
+inline constexpr const char* kFirstPlan = "first";
+
 // Everything that a user may set. The defaults are these initializers; what each key means, its
 // limits and whether a running daemon can take a new value stand in the table of config_keys.cpp,
 // and in docs/configuration.md.
@@ -54,6 +57,10 @@ struct DaemonConfig {
     uint64_t result_bytes_max = 64ull << 30;
     bool operator==(const Collective&) const = default;
   };
+  struct Plan {
+    std::string planner = "streams";  // or "first"
+    bool operator==(const Plan&) const = default;
+  };
   struct Metrics {
     std::string address = "127.0.0.1";
     uint16_t port = 9431;  // 0: off
@@ -69,6 +76,7 @@ struct DaemonConfig {
   Client client;
   Transport transport;
   Collective collective;
+  Plan plan;
   Metrics metrics;
   Log log;
   bool operator==(const DaemonConfig&) const = default;

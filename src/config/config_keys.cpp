@@ -15,12 +15,13 @@ constexpr uint64_t kGiB = 1ull << 30;
 constexpr uint64_t kTiB = 1ull << 40;
 constexpr uint64_t kDayMs = 86'400'000;
 
-constexpr std::array<ConfigSection, 7> kSections = {{
+constexpr std::array<ConfigSection, 8> kSections = {{
     {"node", "Who this node is."},
     {"control", "The connections between daemons."},
     {"client", "The Unix socket through which trainers come."},
     {"transport", "The flows that carry gradients between nodes."},
     {"collective", "How reductions are cut and limited."},
+    {"plan", "What is merged: of the jobs that this node coordinates (their MASTER_ADDR)."},
     {"metrics", "The /metrics page for Prometheus."},
     {"log", "What is logged, to stderr (under systemd: to the journal)."},
 }};
@@ -143,6 +144,11 @@ constexpr std::array kKeys = {
     bytes("collective.result_bytes_max", BRAID_FIELD(collective.result_bytes_max), kMiB, 16 * kTiB,
           "Size of a job's result segment on this node: address space; memory is taken as it is "
           "used."),
+
+    text("plan.planner", BRAID_FIELD(plan.planner), check_planner,
+         "the name of a planner, or first",
+         "Plans which gradients are merged, from what the job's nodes measure while it trains; "
+         "first: every job keeps the plan it begins with."),
 
     text("metrics.address", BRAID_FIELD(metrics.address), check_address, "an IPv4 address",
          "The address /metrics is served on."),

@@ -52,9 +52,37 @@ bool Coordinator::on_control_message(const Peer& from, const proto::ControlMessa
       }
       return true;
     }
+    case proto::ControlBody::PlanReport: {
+      const auto& report = *message.body_as_PlanReport();
+      if (PlanDirector* planning = find_planning(from, report.job_key()))
+        planning->on_report(from.id, report);
+      return true;
+    }
+    case proto::ControlBody::PlanAnswer: {
+      const auto& answer = *message.body_as_PlanAnswer();
+      if (PlanDirector* planning = find_planning(from, answer.job_key()))
+        planning->on_answer(from.id, answer);
+      return true;
+    }
     default:
       return false;
   }
+}
+
+PlanDirector* Coordinator::find_planning(const Peer& from, uint64_t job_key) {
+  ActiveJob* job = find_member(from, job_key);
+  if (job == nullptr) return nullptr;
+  if (job->planning == nullptr) {
+    std::vector<NodeId> nodes;
+    for (const MemberNode& node : job->nodes) nodes.push_back(node.peer.id);
+    job->planning =
+        std::make_unique<PlanDirector>(loop_, job->name, job_key, std::move(nodes), planning_,
+                                       [this](NodeId to, ControlBuffer message) {
+                                         // One that cannot be reached is lost, and the job with it.
+                                         (void)control_plane_.send(to, message);
+                                       });
+  }
+  return job->planning.get();
 }
 
 void Coordinator::on_join(const Peer& from, const proto::JoinJob& join) {

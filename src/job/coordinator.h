@@ -10,6 +10,7 @@
 
 #include "job/control_messages.h"
 #include "job/investigation.h"
+#include "job/plan_director.h"
 #include "loop/timer.h"
 #include "net/control_plane.h"
 
@@ -31,14 +32,14 @@ class Coordinator {
   static constexpr uint32_t kWorldSizeMax = 65536;
   static constexpr uint64_t kContradictionMs = 10'000;
 
-  Coordinator(Loop& loop, ControlPlane& control_plane)
-      : loop_(loop), control_plane_(control_plane) {}
+  Coordinator(Loop& loop, ControlPlane& control_plane, PlanningOptions planning = {})
+      : loop_(loop), control_plane_(control_plane), planning_(planning) {}
   Coordinator(const Coordinator&) = delete;
   Coordinator& operator=(const Coordinator&) = delete;
   ~Coordinator() { *is_alive_ = false; }
 
-  // JoinJob, JobReady, FailJob, RankLeft, OperationOverdue, OperationReport; false for any other
-  // message.
+  // JoinJob, JobReady, FailJob, RankLeft, OperationOverdue, OperationReport, PlanReport,
+  // PlanAnswer; false for any other message.
   bool on_control_message(const Peer& from, const proto::ControlMessage& message);
   void on_peer_lost(const Peer& peer, const Status& reason);
 
@@ -72,12 +73,14 @@ class Coordinator {
     std::set<uint32_t> ranks_left;
     std::unique_ptr<Timer> deadline;  // for becoming ready
     std::unique_ptr<Investigation> investigation;
+    std::unique_ptr<PlanDirector> planning;
   };
 
   void on_join(const Peer& from, const proto::JoinJob& join);
   void on_ready(const Peer& from, uint64_t job_key);
   void on_fail(const Peer& from, const proto::FailJob& fail);
   void on_rank_left(const Peer& from, const proto::RankLeft& left);
+  PlanDirector* find_planning(const Peer& from, uint64_t job_key);
   void on_overdue(const proto::OperationOverdue& overdue);
   void start(FormingJob& forming);
   void fail_forming(const std::string& name, const Status& reason);
@@ -90,6 +93,7 @@ class Coordinator {
 
   Loop& loop_;
   ControlPlane& control_plane_;
+  const PlanningOptions planning_;
   std::unordered_map<std::string, FormingJob> forming_;
   std::unordered_map<uint64_t, ActiveJob> active_;
   std::unordered_map<std::string, Contradiction> contradictions_;

@@ -33,6 +33,11 @@ Job::Job(JobServices services, JobPlan plan, std::vector<Session*> sessions, Pee
       plan_(std::move(plan)),
       coordinator_(std::move(coordinator)),
       sessions_(std::move(sessions)),
+      plans_(plan_.name, plan_.key, plan_.local_ranks,
+             {[this](const Submission& submission) { return operations_->submit(submission); },
+              [this](ControlBuffer& message) {
+                return services_.control_plane.send(coordinator_.id, message);
+              }}),
       deadline_timer_(services.loop),
       verdict_timer_(services.loop) {
   BRAID_ASSERT(sessions_.size() == plan_.local_ranks.size(), "one session per local rank");
@@ -115,9 +120,25 @@ void Job::on_go() {
   }
 }
 
-void Job::on_submit(Submission submission) {
-  submission.deadline_ns = services_.clock.now_ns() + uint64_t{submission.timeout_ms} * 1'000'000;
-  check(operations_->submit(submission));
+Status Job::on_registered(const Session& session, std::span<const Tensor> tensors) {
+  const auto local_rank = local_rank_of(session);
+  std::vector<PlanSet::Tensor> planned;
+  uint64_t set = 0;
+  for (const Tensor& tensor : tensors) {
+    if (tensor.plan_set == 0) continue;
+    set = tensor.plan_set;
+    planned.push_back(
+        {tensor.hash, tensor.name, tensor.dtype, tensor.count, tensor.backward_order});
+  }
+  if (planned.empty() || !local_rank) return Status::ok();
+  return plans_.on_registered(*local_rank, set, std::move(planned));
+}
+
+void Job::on_submit(Submission submission, uint64_t plan_set) {
+  const uint64_t now_ns = services_.clock.now_ns();
+  submission.deadline_ns = now_ns + uint64_t{submission.timeout_ms} * 1'000'000;
+  check(plan_set == 0 ? operations_->submit(submission)
+                      : plans_.submit(std::move(submission), plan_set, now_ns));
   if (!is_closed() && !deadline_timer_.is_active()) {
     deadline_timer_.start_repeating(kDeadlineCheckPeriodMs, [this] { check_deadlines(); });
   }
@@ -138,7 +159,20 @@ void Job::on_successor_ready(const Peer& from, const proto::OperationReady& read
                                         signature_of(ready)));
 }
 
-void Job::on_operation_done(const OperationKey& key) { operations_->on_done(key); }
+void Job::on_operation_done(const OperationKey& key) {
+  if (!plans_.is_empty()) plans_.on_done(key, services_.clock.now_ns());
+  operations_->on_done(key);
+}
+
+void Job::on_plan_proposal(const proto::PlanProposal& proposal) {
+  if (state_ != State::Running) return;
+  const auto parsed = parse_plan_proposal(proposal);
+  check(parsed ? plans_.on_proposal(*parsed) : parsed.status());
+}
+
+void Job::on_plan_verdict(const proto::PlanVerdict& verdict) {
+  if (state_ == State::Running) check(plans_.on_verdict(verdict));
+}
 
 void Job::on_operation_retired(const OperationKey& key) { operations_->on_retired(key); }
 
@@ -156,6 +190,8 @@ void Job::on_query(const proto::OperationQuery& query) {
     const std::string last = session->last_operation();
     detail = last.empty() ? fmt::format("rank {} has submitted nothing yet", rank)
                           : fmt::format("rank {} has last submitted {}", rank, last);
+    if (const std::string member = operations_->first_missing(key, rank); !member.empty())
+      detail += fmt::format(" and not '{}', which is merged with it", member);
     if (session->find_tensor(key.tensor) == nullptr)
       detail += " and has not registered this tensor";
   }
@@ -164,7 +200,9 @@ void Job::on_query(const proto::OperationQuery& query) {
 }
 
 void Job::check_deadlines() {
-  if (!operations_->has_unfinished()) return deadline_timer_.stop();
+  if (!operations_->has_unfinished() && !plans_.holds_submissions()) return deadline_timer_.stop();
+  check(plans_.check_deadlines(services_.clock.now_ns()));
+  if (is_closed()) return;
   const auto overdue = operations_->take_overdue(services_.clock.now_ns());
   if (!overdue) return;
   auto message = make_operation_overdue(overdue->key, overdue->timeout_ms, overdue->description);
@@ -246,12 +284,17 @@ void Job::close(const Status& reason) {
 }
 
 Status Job::start_operation(const Operation& operation) {
+  plans_.on_start(operation.key, result_bytes(operation.collective, operation.dtype,
+                                              operation.count, plan_.ring->world_size));
+  // With one node there is nobody to wait for.
+  if (plan_.ring->nodes == 1) plans_.on_go(operation.key, services_.clock.now_ns());
   if (services_.engines.start(operation)) return Status::ok();
   return make_status(StatusCode::ResourceExhausted,
                      "job '{}': too many operations are in flight on this node", plan_.name);
 }
 
 Status Job::go(const OperationKey& key) {
+  plans_.on_go(key, services_.clock.now_ns());
   if (services_.engines.go(key)) return Status::ok();
   return make_status(StatusCode::ResourceExhausted,
                      "job '{}': too many operations are in flight on this node", plan_.name);

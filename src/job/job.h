@@ -13,6 +13,7 @@
 #include "job/job_counters.h"
 #include "job/job_plan.h"
 #include "job/operation_table.h"
+#include "job/plan_book.h"
 #include "job/session.h"
 #include "loop/timer.h"
 #include "metrics/status.h"
@@ -59,6 +60,8 @@ class Job final : public OperationTableActions {
   void on_failed(const Status& reason);
   void on_successor_ready(const Peer& from, const proto::OperationReady& ready);
   void on_query(const proto::OperationQuery& query);
+  void on_plan_proposal(const proto::PlanProposal& proposal);
+  void on_plan_verdict(const proto::PlanVerdict& verdict);
   void on_operation_done(const OperationKey& key);
   void on_operation_retired(const OperationKey& key);
   void on_peer_lost(const Peer& peer, const Status& reason);
@@ -66,7 +69,9 @@ class Job final : public OperationTableActions {
   void on_link_lost(const Peer& peer, const Status& reason);
 
   // From a session of this job.
-  void on_submit(Submission submission);
+  // `plan_set`: what the tensor is planned with; 0: it is not planned.
+  void on_submit(Submission submission, uint64_t plan_set);
+  Status on_registered(const Session& session, std::span<const Tensor> tensors);
   void on_release(Session& session, const OperationKey& key);
   void on_session_left(Session& session);
   // It died or broke the protocol.
@@ -80,6 +85,7 @@ class Job final : public OperationTableActions {
   uint64_t key() const { return plan_.key; }
   uint32_t world_size() const { return plan_.ring->world_size; }
   DaemonStatus::Job status() const;
+  std::string plans_json() const { return plans_.to_json(); }
   size_t operations_pending() const { return operations_ == nullptr ? 0 : operations_->pending(); }
 
  private:
@@ -105,6 +111,7 @@ class Job final : public OperationTableActions {
   std::vector<Session*> sessions_;  // by local rank; nullptr once it has gone
   std::shared_ptr<ResultMemory> memory_;
   std::unique_ptr<OperationTable> operations_;
+  PlanBook plans_;
   State state_ = State::Preparing;
   uint32_t neighbours_pending_ = 0;
   Timer deadline_timer_;

@@ -18,7 +18,7 @@ JobManager::~JobManager() {
 
 void JobManager::set_services(JobServices services) {
   services_ = std::make_unique<JobServices>(services);
-  coordinator_ = std::make_unique<Coordinator>(loop_, services_->control_plane);
+  coordinator_ = std::make_unique<Coordinator>(loop_, services_->control_plane, options_.planning);
 }
 
 void JobManager::on_client_connected(ClientConnection& connection) {
@@ -47,10 +47,26 @@ void JobManager::on_client_message(ClientConnection& connection,
     case proto::ClientBody::StatusQuery:
       if (on_status_query_) on_status_query_(connection);
       return;
+    case proto::ClientBody::PlanQuery:
+      return answer_plan_query(connection, message.body_as_PlanQuery()->job()->str());
     default:
       break;
   }
   refuse(connection, Status(StatusCode::Protocol, "a message came that makes no sense here"));
+}
+
+void JobManager::answer_plan_query(ClientConnection& connection, const std::string& job_name) {
+  std::string json = "[";
+  for (const auto& [key, job] : jobs_) {
+    if (!job_name.empty() && job->name() != job_name) continue;
+    if (json.size() > 1) json += ',';
+    json += job->plans_json();
+  }
+  json += ']';
+  flatbuffers::FlatBufferBuilder builder;
+  const auto body = proto::CreateStatusReply(builder, builder.CreateString(json));
+  builder.Finish(proto::CreateClientMessage(builder, proto::ClientBody::StatusReply, body.Union()));
+  connection.send(builder);
 }
 
 void JobManager::open_job(ClientConnection& connection, const proto::OpenJob& open,
@@ -176,6 +192,14 @@ void JobManager::on_control_message(const Peer& from, const proto::ControlMessag
       if (Job* job = find_job(message.body_as_OperationReady()->job_key())) {
         job->on_successor_ready(from, *message.body_as_OperationReady());
       }
+      break;
+    case proto::ControlBody::PlanProposal:
+      if (Job* job = find_job(message.body_as_PlanProposal()->job_key()))
+        job->on_plan_proposal(*message.body_as_PlanProposal());
+      break;
+    case proto::ControlBody::PlanVerdict:
+      if (Job* job = find_job(message.body_as_PlanVerdict()->job_key()))
+        job->on_plan_verdict(*message.body_as_PlanVerdict());
       break;
     case proto::ControlBody::OperationQuery:
       if (Job* job = find_job(message.body_as_OperationQuery()->job_key())) {

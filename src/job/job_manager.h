@@ -21,7 +21,8 @@ struct JobManagerOptions {
   bool listens_on_loopback = false;  // this daemon's control plane
   uint32_t jobs_max = 64;
   SessionLimits session;
-  Partition partition;  // of this node's engines
+  Partition partition;       // of this node's engines
+  PlanningOptions planning;  // of the jobs that this node coordinates
 };
 
 // Where the outside meets the jobs of this node: dispatches what clients and peers say, brings
@@ -85,6 +86,8 @@ class JobManager final : public ClientHandler, public ControlPlaneHandler {
     std::unique_ptr<Joining> joining;
   };
 
+  // `job_name` empty: of all jobs.
+  void answer_plan_query(ClientConnection& connection, const std::string& job_name);
   void open_job(ClientConnection& connection, const proto::OpenJob& open, std::vector<Fd> fds);
   void find_coordinator(uint64_t client_id);
   void join(uint64_t client_id, const Result<Peer>& coordinator);

@@ -54,10 +54,13 @@ bool PlanMeter::on_submit(uint32_t local_rank, uint32_t tensor, uint64_t step, u
 }
 
 void PlanMeter::close(OpenStep step) {
-  rows_.push_back(std::move(step.ready_ns));
-  if (rows_.size() > kStepsKept) rows_.pop_front();
-  if (step.forward_ns) keep(forwards_, *step.forward_ns);
-  if (last_step_ && *last_step_ + 1 == step.step) keep(iterations_, step.first_ns - last_first_ns_);
+  if (steps_ >= kStepsIgnored) {
+    rows_.push_back(std::move(step.ready_ns));
+    if (rows_.size() > kStepsKept) rows_.pop_front();
+    if (step.forward_ns) keep(forwards_, *step.forward_ns);
+    if (last_step_ && *last_step_ + 1 == step.step)
+      keep(iterations_, step.first_ns - last_first_ns_);
+  }
   last_step_ = step.step;
   last_first_ns_ = step.first_ns;
   ++steps_;

@@ -100,7 +100,11 @@ void Session::open(uint32_t epoch, const ResultMemory& memory, const Ring& ring,
 void Session::register_tensors(const proto::RegisterTensors& message) {
   if (state_ != State::Member) return;
   flatbuffers::FlatBufferBuilder builder;
-  const auto first = tensors_.add(message);
+  auto first = tensors_.add(message);
+  if (first) {
+    if (const Status known = job_->on_registered(*this, tensors_.from(*first)); !known)
+      first = known;
+  }
   if (first) {
     send_body(connection_, builder, proto::CreateTensorsRegistered(builder, *first));
     return;
@@ -285,7 +289,7 @@ Status Session::finish_operation(const proto::SubmitEntry& entry, const Tensor& 
   }
   last_name_ = tensor.name;
   last_step_ = entry.step;
-  job_->on_submit(std::move(submission));
+  job_->on_submit(std::move(submission), tensor.plan_set);
   return Status::ok();
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "job/tensor_table.h"
 
+#include <algorithm>
+
 #include "base/hash.h"
 
 namespace braid {
@@ -8,6 +10,7 @@ namespace braid {
 Result<uint32_t> TensorTable::add(const proto::RegisterTensors& message) {
   std::vector<Tensor> added;
   std::unordered_map<uint64_t, uint32_t> hashes;
+  uint64_t set = fnv1a64("set");
   if (tensors_.size() + message.tensors()->size() > kTensorsMax) {
     return make_status(StatusCode::ResourceExhausted, "a trainer can register {} tensors at most",
                        kTensorsMax);
@@ -29,6 +32,16 @@ Result<uint32_t> TensorTable::add(const proto::RegisterTensors& message) {
     tensor.count = description->count();
     tensor.backward_order = description->backward_order();
     tensor.is_dynamic = description->dynamic();
+    if (description->planned() && tensor.is_dynamic) {
+      return make_status(StatusCode::InvalidArgument,
+                         "tensor '{}' is both dynamic and planned; a plan needs registered counts",
+                         *tensor.name);
+    }
+    if (description->planned()) {
+      tensor.plan_set = 1;  // until all are known
+      set = mix64(set ^ mix64(tensor.hash + tensor.count)) + tensor.backward_order +
+            description->dtype();
+    }
     const auto handle = static_cast<uint32_t>(tensors_.size() + added.size());
     if (by_hash_.contains(tensor.hash) || !hashes.emplace(tensor.hash, handle).second) {
       return make_status(
@@ -39,7 +52,10 @@ Result<uint32_t> TensorTable::add(const proto::RegisterTensors& message) {
     added.push_back(std::move(tensor));
   }
   const auto first = static_cast<uint32_t>(tensors_.size());
-  for (Tensor& tensor : added) tensors_.push_back(std::move(tensor));
+  for (Tensor& tensor : added) {
+    if (tensor.plan_set != 0) tensor.plan_set = std::max<uint64_t>(set, 1);
+    tensors_.push_back(std::move(tensor));
+  }
   by_hash_.merge(hashes);
   return first;
 }

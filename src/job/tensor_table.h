@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -31,10 +32,12 @@ class TensorTable {
   static constexpr size_t kTensorsMax = 1 << 20;
   static constexpr size_t kNameBytesMax = 1023;
 
-  // All or none. Returns the first handle.
+  // All or none. Returns the first handle. The planned ones are a set from then on, named by all of
+  // them: so it has the same name on all ranks that register the same.
   Result<uint32_t> add(const proto::RegisterTensors& message);
   Tensor* find(uint32_t handle) { return handle < tensors_.size() ? &tensors_[handle] : nullptr; }
   const Tensor* find_hash(uint64_t hash) const;
+  std::span<const Tensor> from(uint32_t first) const { return std::span(tensors_).subspan(first); }
 
  private:
   std::vector<Tensor> tensors_;

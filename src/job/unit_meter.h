@@ -21,7 +21,9 @@ class UnitMeter {
     double concurrent = 1;  // all-reduces in flight during it, itself included; mean over its time
   };
 
-  void on_go(const OperationKey& key, uint64_t bytes, uint64_t now_ns);
+  // It has all its inputs; its time begins when the next node is ready, too.
+  void on_start(const OperationKey& key, uint64_t bytes) { running_[key].bytes = bytes; }
+  void on_go(const OperationKey& key, uint64_t now_ns);
   void on_done(const OperationKey& key, uint64_t now_ns);
 
   // Those since the last call.
@@ -30,14 +32,15 @@ class UnitMeter {
  private:
   struct Running {
     uint64_t bytes = 0;
-    uint64_t since_ns = 0;
-    double area = 0;  // of the whole meter then
+    uint64_t since_ns = 0;  // 0: not in flight yet
+    double area = 0;        // of the whole meter then
   };
   void advance(uint64_t now_ns);
 
   std::unordered_map<OperationKey, Running, OperationKeyHash> running_;
   std::vector<Sample> samples_;  // a ring once it is full
   size_t next_ = 0;
+  size_t in_flight_ = 0;
   uint64_t now_ns_ = 0;
   double area_ = 0;  // the integral over time of how many were in flight
 };

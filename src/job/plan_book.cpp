@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "job/plan_book.h"
+
+#include <algorithm>
+
+#include "base/log.h"
+
+namespace braid {
+
+PlanBook::PlanBook(std::string job_name, uint64_t job_key, std::vector<uint32_t> local_ranks,
+                   Actions actions)
+    : job_name_(std::move(job_name)),
+      job_key_(job_key),
+      local_ranks_(std::move(local_ranks)),
+      actions_(std::move(actions)) {}
+
+Status PlanBook::on_registered(uint32_t local_rank, uint64_t set,
+                               std::vector<PlanSet::Tensor> tensors) {
+  for (const PlanSet::Tensor& tensor : tensors) {
+    const auto [position, is_new] = set_of_tensor_.try_emplace(tensor.hash, set);
+    if (position->second == set) continue;
+    return make_status(StatusCode::Mismatch,
+                       "job '{}': rank {} registers '{}' ({} × {}) among {} planned tensors that "
+                       "are not those of another rank on this node: count, dtype, name and order "
+                       "must be the same on all ranks",
+                       job_name_, local_ranks_[local_rank], *tensor.name, to_string(tensor.dtype),
+                       tensor.count, tensors.size());
+  }
+  if (sets_.size() >= kSetsMax && !sets_.contains(set)) {
+    return make_status(StatusCode::ResourceExhausted,
+                       "job '{}': more than {} sets of planned tensors", job_name_, kSetsMax);
+  }
+  sets_.try_emplace(set, set, std::move(tensors), static_cast<uint32_t>(local_ranks_.size()));
+  return Status::ok();
+}
+
+Status PlanBook::submit(Submission submission, uint64_t set, uint64_t now_ns) {
+  Set& planned = sets_.at(set);
+  if (submission.signature.collective != Collective::AllReduce ||
+      submission.signature.bucket != 0) {
+    return make_status(StatusCode::InvalidArgument,
+                       "job '{}': rank {}: '{}' is planned; each step submits it by itself, as an "
+                       "all-reduce",
+                       job_name_, local_ranks_[submission.local_rank], *submission.name);
+  }
+  if (planned.pending && submission.step >= planned.pending->from_step) {
+    planned.held.push_back({std::move(submission), now_ns});
+    return Status::ok();
+  }
+  return pass_on(planned, std::move(submission), now_ns);
+}
+
+Status PlanBook::pass_on(Set& set, Submission submission, uint64_t now_ns) {
+  const uint64_t step = submission.step;
+  const uint32_t local_rank = submission.local_rank;
+  const uint32_t tensor = set.set.index_of(submission.tensor);
+  set.begun_step = std::max(set.begun_step.value_or(0), step);
+  const PlanSet::Place place = set.set.find(tensor, step);
+  if (place.group != nullptr) {
+    submission.signature.count = place.group->count;
+    submission.signature.bucket = place.group->hash;
+    submission.group = place.group;
+    submission.member = place.member;
+  }
+  BRAID_RETURN_IF_ERROR(actions_.submit(submission));
+  if (!set.meter.on_submit(local_rank, tensor, step, now_ns)) return Status::ok();
+  if (set.meter.steps() < set.steps_reported + kStepsPerReport) return Status::ok();
+  return report(set);
+}
+
+Status PlanBook::report(Set& set) {
+  set.steps_reported = set.meter.steps();
+  PlanReport report;
+  report.job_key = job_key_;
+  report.set = set.set.id();
+  report.plan = set.set.current().number;
+  report.step = set.begun_step.value_or(0);
+  for (const PlanSet::Tensor& tensor : set.set.tensors()) {
+    report.tensors.push_back(tensor.hash);
+    report.counts.push_back(tensor.count);
+    report.dtypes.push_back(tensor.dtype);
+  }
+  report.ready_ns = set.meter.ready_ns(kReadyQuantile);
+  report.forward_ns = set.meter.forward_ns();
+  report.iteration_ns = set.meter.iteration_ns();
+  for (const UnitMeter::Sample& sample : units_.take())
+    report.units.push_back({sample.bytes, sample.nanoseconds, sample.concurrent});
+  auto message = make_plan_report(report);
+  return actions_.send(message);
+}
+
+void PlanBook::on_start(const OperationKey& key, uint64_t bytes) {
+  if (set_of_tensor_.contains(key.tensor)) units_.on_start(key, bytes);
+}
+
+void PlanBook::on_done(const OperationKey& key, uint64_t now_ns) {
+  const auto set = set_of_tensor_.find(key.tensor);
+  if (set == set_of_tensor_.end()) return;
+  units_.on_done(key, now_ns);
+  sets_.at(set->second).meter.on_published(now_ns);
+}
+
+Status PlanBook::on_proposal(const PlanProposal& proposal) {
+  const auto position = sets_.find(proposal.set);
+  if (position == sets_.end()) {
+    auto message = make_plan_answer(proposal, false, 0);
+    return actions_.send(message);
+  }
+  Set& set = position->second;
+  BRAID_RETURN_IF_ERROR(set.set.check(proposal.groups)
+                            .with_context(fmt::format("job '{}': the coordinator", job_name_)));
+  const bool in_time = (!set.begun_step || *set.begun_step < proposal.from_step) &&
+                       proposal.from_step > set.set.current().from_step && !set.pending;
+  if (in_time) set.pending = proposal;
+  auto message = make_plan_answer(proposal, in_time, set.begun_step.value_or(0));
+  return actions_.send(message);
+}
+
+Status PlanBook::on_verdict(const proto::PlanVerdict& verdict) {
+  const auto position = sets_.find(verdict.set());
+  if (position == sets_.end()) return Status::ok();
+  Set& set = position->second;
+  if (!set.pending || set.pending->number != verdict.number()) return Status::ok();
+  const PlanProposal proposal = std::move(*set.pending);
+  set.pending.reset();
+  if (verdict.holds()) {
+    set.set.add(proposal.number, proposal.from_step, proposal.groups);
+    set.planner = proposal.planner;
+    set.predicted_ns = proposal.predicted_ns;
+    set.cost = proposal.cost;
+    set.meter.forget_iterations();
+    BRAID_LOG_INFO("job '{}': plan {} by '{}': {} tensors in {} groups from step {} on", job_name_,
+                   proposal.number, proposal.planner, set.set.tensors().size(),
+                   proposal.groups.size(), proposal.from_step);
+  }
+  std::vector<Held> held = std::exchange(set.held, {});
+  for (Held& one : held)
+    BRAID_RETURN_IF_ERROR(pass_on(set, std::move(one.submission), one.submitted_ns));
+  return Status::ok();
+}
+
+bool PlanBook::holds_submissions() const {
+  return std::any_of(sets_.begin(), sets_.end(),
+                     [](const auto& entry) { return !entry.second.held.empty(); });
+}
+
+Status PlanBook::check_deadlines(uint64_t now_ns) const {
+  for (const auto& [id, set] : sets_) {
+    if (set.held.empty() || now_ns < set.held.front().submission.deadline_ns) continue;
+    return make_status(StatusCode::DeadlineExceeded,
+                       "job '{}': '{}' step {} waited {} ms for the coordinator to say whether "
+                       "plan {} holds",
+                       job_name_, *set.held.front().submission.name,
+                       set.held.front().submission.step, set.held.front().submission.timeout_ms,
+                       set.pending ? set.pending->number : 0);
+  }
+  return Status::ok();
+}
+
+}  // namespace braid

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "job/operation_table.h"
+#include "job/plan_messages.h"
+#include "job/plan_meter.h"
+#include "job/plan_set.h"
+#include "job/unit_meter.h"
+
+namespace braid {
+
+// The plans of one job as one node knows them: puts each submission of a planned tensor into the
+// group that its step's plan has for it, measures, reports to the coordinator, and takes new plans.
+//
+// A plan changes on all nodes at the same step, in two phases: a node that accepts a proposal keeps
+// submissions of `from_step` and later steps back until the verdict, so that no node can begin the
+// step before all know its plan; with the step far enough ahead nothing is ever kept back. Control
+// loop only.
+class PlanBook {
+ public:
+  static constexpr uint64_t kStepsPerReport = 8;
+  // Of the steps kept; the ready times that plans are made for.
+  static constexpr double kReadyQuantile = 0.75;
+  static constexpr size_t kSetsMax = 1024;
+
+  struct Actions {
+    std::function<Status(const Submission&)> submit;  // to the operation table
+    std::function<Status(ControlBuffer&)> send;       // to the coordinator
+  };
+
+  PlanBook(std::string job_name, uint64_t job_key, std::vector<uint32_t> local_ranks,
+           Actions actions);
+
+  // A trainer has registered planned tensors, in this order.
+  Status on_registered(uint32_t local_rank, uint64_t set, std::vector<PlanSet::Tensor> tensors);
+  // A planned tensor's submission.
+  Status submit(Submission submission, uint64_t set, uint64_t now_ns);
+
+  // Of all operations; those of planned tensors count.
+  void on_start(const OperationKey& key, uint64_t bytes);
+  void on_go(const OperationKey& key, uint64_t now_ns) { units_.on_go(key, now_ns); }
+  void on_done(const OperationKey& key, uint64_t now_ns);
+
+  Status on_proposal(const PlanProposal& proposal);
+  Status on_verdict(const proto::PlanVerdict& verdict);
+
+  bool holds_submissions() const;
+  // An error when submissions were kept back beyond their deadline.
+  Status check_deadlines(uint64_t now_ns) const;
+
+  // Everything about the plans, for people and tools: see docs/planning.md.
+  std::string to_json() const;
+  bool is_empty() const { return sets_.empty(); }
+
+ private:
+  struct Held {
+    Submission submission;
+    uint64_t submitted_ns = 0;
+  };
+  struct Set {
+    Set(uint64_t id, std::vector<PlanSet::Tensor> tensors, uint32_t local_ranks)
+        : set(id, std::move(tensors)),
+          meter(static_cast<uint32_t>(set.tensors().size()), local_ranks) {}
+    PlanSet set;
+    PlanMeter meter;
+    std::optional<uint64_t> begun_step;  // the latest of which a submission was passed on
+    uint64_t steps_reported = 0;
+    std::optional<PlanProposal> pending;  // accepted, without verdict
+    std::vector<Held> held;
+    std::string planner = "first";  // what made the plan that holds
+    uint64_t predicted_ns = 0;
+    std::string cost;  // JSON
+  };
+
+  Status pass_on(Set& set, Submission submission, uint64_t now_ns);
+  Status report(Set& set);
+
+  const std::string job_name_;
+  const uint64_t job_key_;
+  const std::vector<uint32_t> local_ranks_;
+  const Actions actions_;
+  std::map<uint64_t, Set> sets_;
+  std::unordered_map<uint64_t, uint64_t> set_of_tensor_;  // hash → set
+  UnitMeter units_;
+};
+
+}  // namespace braid

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "job/plan_director.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/log.h"
+#include "job/plan_decision.h"
+
+namespace braid {
+
+PlanDirector::PlanDirector(Loop& loop, std::string job_name, uint64_t job_key,
+                           std::vector<NodeId> nodes, PlanningOptions options, Send send)
+    : loop_(loop),
+      job_name_(std::move(job_name)),
+      job_key_(job_key),
+      nodes_(std::move(nodes)),
+      options_(options),
+      send_(std::move(send)) {}
+
+void PlanDirector::on_report(NodeId from, const proto::PlanReport& message) {
+  if (options_.planner == nullptr) return;
+  auto report = parse_plan_report(message);
+  if (!report) return BRAID_LOG_WARN("job '{}': {}", job_name_, report.status().message());
+  const uint64_t id = report->set;
+  auto position = sets_.find(id);
+  if (position == sets_.end()) {
+    if (sets_.size() >= kSetsMax) return;
+    position = sets_.emplace(id, std::make_unique<Set>(loop_)).first;
+  }
+  Set& set = *position->second;
+  for (const CostMeasurement& one : measurements_of(*report)) set.measurements.push_back(one);
+  while (set.measurements.size() > kMeasurementsKept) set.measurements.pop_front();
+  // What was measured under an older plan says nothing about when tensors are ready under this one.
+  if (set.proposal || report->plan != set.plan) return;
+  set.reports[from] = std::move(report).value();
+  if (set.reports.size() == nodes_.size()) decide(id, set);
+}
+
+void PlanDirector::decide(uint64_t id, Set& set) {
+  std::vector<const PlanReport*> reports;
+  uint64_t step = 0;
+  uint64_t iteration_ns = 0;
+  for (const auto& [node, report] : set.reports) {
+    reports.push_back(&report);
+    step = std::max(step, report.step);
+    iteration_ns = std::max(iteration_ns, report.iteration_ns);
+  }
+  const std::vector<CostMeasurement> measurements(set.measurements.begin(), set.measurements.end());
+  auto decision = decide_plan(reports, measurements, set.groups, options_);
+  set.reports.clear();
+  if (!decision) {
+    return BRAID_LOG_DEBUG("job '{}': no plan yet: {}", job_name_, decision.status().message());
+  }
+  const bool pays = decision->predicted_seconds < decision->current_seconds * (1 - kGainMin);
+  if (set.plan != 0 && !pays) return;
+
+  const double notice =
+      iteration_ns == 0 ? 0 : kNoticeSeconds * 1e9 / static_cast<double>(iteration_ns);
+  PlanProposal proposal;
+  proposal.set = id;
+  proposal.number = ++set.last_number;
+  proposal.from_step = step + std::clamp(static_cast<uint64_t>(std::ceil(notice)), set.notice_steps,
+                                         kNoticeStepsMax);
+  proposal.groups = std::move(decision->groups);
+  proposal.planner = std::string(options_.planner->name());
+  proposal.predicted_ns = static_cast<uint64_t>(decision->predicted_seconds * 1e9);
+  proposal.cost = std::move(decision->cost);
+  propose(set, std::move(proposal));
+}
+
+void PlanDirector::propose(Set& set, PlanProposal proposal) {
+  proposal.job_key = job_key_;
+  set.accepted.clear();
+  set.proposal = std::move(proposal);
+  for (const NodeId node : nodes_) send_(node, make_plan_proposal(*set.proposal));
+  set.timer.start_once(kAnswerTimeoutMs, [this, &set] {
+    BRAID_LOG_WARN("job '{}': {} of {} nodes answered to plan {} within {} ms: dropped", job_name_,
+                   set.accepted.size(), nodes_.size(), set.proposal->number, kAnswerTimeoutMs);
+    conclude(set, false);
+  });
+}
+
+void PlanDirector::on_answer(NodeId from, const proto::PlanAnswer& answer) {
+  const auto position = sets_.find(answer.set());
+  if (position == sets_.end()) return;
+  Set& set = *position->second;
+  if (!set.proposal || set.proposal->number != answer.number()) return;
+  if (!answer.accepted()) {
+    // Next time with more notice.
+    set.notice_steps = std::min(set.notice_steps * 2, kNoticeStepsMax);
+    BRAID_LOG_DEBUG("job '{}': plan {} came too late for a node that is in step {} already",
+                    job_name_, answer.number(), answer.step());
+    return conclude(set, false);
+  }
+  set.accepted.insert(from);
+  if (set.accepted.size() == nodes_.size()) conclude(set, true);
+}
+
+void PlanDirector::conclude(Set& set, bool holds) {
+  set.timer.stop();
+  const PlanProposal proposal = std::move(*set.proposal);
+  set.proposal.reset();
+  set.reports.clear();
+  if (holds) {
+    set.plan = proposal.number;
+    set.groups = proposal.groups;
+  }
+  for (const NodeId node : nodes_) send_(node, make_plan_verdict(proposal, holds));
+}
+
+}  // namespace braid

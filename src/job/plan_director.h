@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "job/plan_messages.h"
+#include "loop/timer.h"
+#include "plan/fit_cost.h"
+#include "plan/planner.h"
+
+namespace braid {
+
+struct PlanningOptions {
+  const Planner* planner = nullptr;  // nullptr: every set keeps the plan it begins with
+  uint32_t streams = 4;              // groups that the engines have in flight at once
+};
+
+// The coordinator's part of planning one job: merges what the nodes have measured, fits the cost,
+// plans, and has all nodes change at one step. A new plan must be worth it: changing costs nothing,
+// but plans that chase noise are worse than one that stays. Control loop only.
+class PlanDirector {
+ public:
+  // A plan replaces another when it is predicted to take so much less than that one (paired: both
+  // predictions come from the same measurements).
+  static constexpr double kGainMin = 0.02;
+  // The plan changes so far ahead of the latest step that a node has reported: time for a proposal
+  // to go around, at the speed that steps have now.
+  static constexpr double kNoticeSeconds = 0.3;
+  static constexpr uint64_t kNoticeStepsMin = 2;
+  static constexpr uint64_t kNoticeStepsMax = 4096;
+  static constexpr uint64_t kAnswerTimeoutMs = 5000;
+  static constexpr size_t kMeasurementsKept = 4096;
+  static constexpr size_t kSetsMax = 1024;
+
+  using Send = std::function<void(NodeId to, ControlBuffer message)>;
+
+  PlanDirector(Loop& loop, std::string job_name, uint64_t job_key, std::vector<NodeId> nodes,
+               PlanningOptions options, Send send);
+
+  void on_report(NodeId from, const proto::PlanReport& message);
+  void on_answer(NodeId from, const proto::PlanAnswer& answer);
+
+ private:
+  struct Set {
+    explicit Set(Loop& loop) : timer(loop) {}
+    std::map<NodeId, PlanReport> reports;  // since the last decision
+    std::deque<CostMeasurement> measurements;
+    std::vector<std::vector<uint64_t>> groups;  // of the plan that holds; empty: the first one
+    uint32_t plan = 0;
+    uint32_t last_number = 0;
+    uint64_t notice_steps = kNoticeStepsMin;  // grows when a proposal came too late
+    std::optional<PlanProposal> proposal;
+    std::set<NodeId> accepted;
+    Timer timer;
+  };
+
+  void decide(uint64_t id, Set& set);
+  void propose(Set& set, PlanProposal proposal);
+  void conclude(Set& set, bool holds);
+
+  Loop& loop_;
+  const std::string job_name_;
+  const uint64_t job_key_;
+  const std::vector<NodeId> nodes_;
+  const PlanningOptions options_;
+  const Send send_;
+  std::map<uint64_t, std::unique_ptr<Set>> sets_;
+};
+
+}  // namespace braid

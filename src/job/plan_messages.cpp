@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "job/plan_messages.h"
+
+#include "proto/control_generated.h"
+
+namespace braid {
+namespace {
+
+template <typename Table>
+ControlBuffer finish(ControlBuffer builder, flatbuffers::Offset<Table> body) {
+  builder.Finish(proto::CreateControlMessage(builder, proto::ControlBodyTraits<Table>::enum_value,
+                                             body.Union()));
+  return builder;
+}
+
+Status check_lengths(const proto::PlanReport& message) {
+  const size_t tensors = message.tensors()->size();
+  const bool same = tensors != 0 && message.counts()->size() == tensors &&
+                    message.dtypes()->size() == tensors && message.ready_ns()->size() == tensors;
+  if (!same) return {StatusCode::Protocol, "a plan report's lists are of different lengths"};
+  const auto length = [](const auto* list) { return list == nullptr ? 0 : list->size(); };
+  const size_t units = length(message.unit_bytes());
+  if (length(message.unit_ns()) != units || length(message.unit_concurrent()) != units)
+    return {StatusCode::Protocol, "a plan report's measurements are of different lengths"};
+  return Status::ok();
+}
+
+}  // namespace
+
+ControlBuffer make_plan_report(const PlanReport& report) {
+  ControlBuffer builder;
+  std::vector<uint8_t> dtypes;
+  for (const DataType dtype : report.dtypes) dtypes.push_back(static_cast<uint8_t>(dtype));
+  std::vector<uint64_t> bytes, nanoseconds;
+  std::vector<float> concurrent;
+  for (const PlanReport::Unit& unit : report.units) {
+    bytes.push_back(unit.bytes);
+    nanoseconds.push_back(unit.nanoseconds);
+    concurrent.push_back(static_cast<float>(unit.concurrent));
+  }
+  const auto body = proto::CreatePlanReportDirect(
+      builder, report.job_key, report.set, report.plan, report.step, &report.tensors,
+      &report.counts, &dtypes, &report.ready_ns, report.forward_ns, report.iteration_ns, &bytes,
+      &nanoseconds, &concurrent);
+  return finish(std::move(builder), body);
+}
+
+ControlBuffer make_plan_proposal(const PlanProposal& proposal) {
+  ControlBuffer builder;
+  std::vector<uint32_t> sizes;
+  std::vector<uint64_t> tensors;
+  for (const auto& group : proposal.groups) {
+    sizes.push_back(static_cast<uint32_t>(group.size()));
+    tensors.insert(tensors.end(), group.begin(), group.end());
+  }
+  const auto body = proto::CreatePlanProposalDirect(
+      builder, proposal.job_key, proposal.set, proposal.number, proposal.from_step, &sizes,
+      &tensors, proposal.planner.c_str(), proposal.predicted_ns, proposal.cost.c_str());
+  return finish(std::move(builder), body);
+}
+
+ControlBuffer make_plan_answer(const PlanProposal& proposal, bool accepted, uint64_t step) {
+  ControlBuffer builder;
+  const auto body = proto::CreatePlanAnswer(builder, proposal.job_key, proposal.set,
+                                            proposal.number, accepted, step);
+  return finish(std::move(builder), body);
+}
+
+ControlBuffer make_plan_verdict(const PlanProposal& proposal, bool holds) {
+  ControlBuffer builder;
+  const auto body =
+      proto::CreatePlanVerdict(builder, proposal.job_key, proposal.set, proposal.number, holds);
+  return finish(std::move(builder), body);
+}
+
+Result<PlanReport> parse_plan_report(const proto::PlanReport& message) {
+  if (Status checked = check_lengths(message); !checked) return checked;
+  PlanReport report;
+  report.job_key = message.job_key();
+  report.set = message.set();
+  report.plan = message.plan();
+  report.step = message.step();
+  report.tensors.assign(message.tensors()->begin(), message.tensors()->end());
+  report.counts.assign(message.counts()->begin(), message.counts()->end());
+  report.ready_ns.assign(message.ready_ns()->begin(), message.ready_ns()->end());
+  for (const uint8_t dtype : *message.dtypes()) {
+    if (dtype >= kDataTypeCount)
+      return make_status(StatusCode::Protocol, "a plan report has dtype {}", dtype);
+    report.dtypes.push_back(static_cast<DataType>(dtype));
+  }
+  report.forward_ns = message.forward_ns();
+  report.iteration_ns = message.iteration_ns();
+  const uint32_t units = message.unit_bytes() == nullptr ? 0 : message.unit_bytes()->size();
+  for (uint32_t i = 0; i < units; ++i) {
+    report.units.push_back({message.unit_bytes()->Get(i), message.unit_ns()->Get(i),
+                            message.unit_concurrent()->Get(i)});
+  }
+  return report;
+}
+
+Result<PlanProposal> parse_plan_proposal(const proto::PlanProposal& message) {
+  PlanProposal proposal;
+  proposal.job_key = message.job_key();
+  proposal.set = message.set();
+  proposal.number = message.number();
+  proposal.from_step = message.from_step();
+  proposal.planner = message.planner()->str();
+  proposal.predicted_ns = message.predicted_ns();
+  proposal.cost = message.cost()->str();
+  uint64_t next = 0;
+  for (const uint32_t size : *message.group_sizes()) {
+    if (next + size > message.tensors()->size())
+      return Status(StatusCode::Protocol, "a proposed plan's groups are longer than its tensors");
+    auto& group = proposal.groups.emplace_back();
+    for (uint32_t i = 0; i < size; ++i) group.push_back(message.tensors()->Get(next++));
+  }
+  if (next != message.tensors()->size())
+    return Status(StatusCode::Protocol, "a proposed plan has tensors without a group");
+  return proposal;
+}
+
+}  // namespace braid
