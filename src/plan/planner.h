@@ -22,10 +22,10 @@ struct PlannerOptions {
   double cycle_seconds = 1e-3;            // horovod: how often it looks for ready tensors
   uint64_t small_tensor_elements = 8192;  // dear: fewer are merged in any case
   uint64_t piece_bytes_min = 256 << 10;   // streams: no piece of a split group is smaller
-  // exact: which one of the optimal plans. The one with the fewest groups: least work per step, but
-  // its groups are as large as they may be if everything takes as long as was said. Or the one
-  // whose groups are all through as early as possible, which stays good when the network gets
-  // slower.
+  // exact, streams: which one of equally good plans. The one with the fewest groups: least work per
+  // step, but its groups are as large as they may be if everything takes as long as was said. Or
+  // the one whose groups are all through as early as possible, which stays good when the network
+  // gets slower.
   bool fewest_groups = true;
 };
 
