@@ -97,14 +97,11 @@ void Svg::circle(double x, double y, double radius, std::string_view fill, std::
 }
 
 void Svg::text(double x, double y, std::string_view content, const Text& style) {
-  out_ +=
-      fmt::format(R"(<text x="{:.2f}" y="{:.2f}" font-size="{:.1f}" fill="{}" text-anchor="{}")", x,
-                  y, style.size, style.fill, anchor_name(style.anchor));
-  if (style.is_bold) out_ += R"( font-weight="bold")";
-  if (style.rotate != 0) {
-    out_ += fmt::format(R"( transform="rotate({:.0f} {:.2f} {:.2f})") ", style.rotate, x, y);
-  }
-  out_ += fmt::format(">{}</text>\n", escape(content));
+  std::string attributes = fmt::format(R"(font-size="{:.1f}" fill="{}" text-anchor="{}")",
+                                       style.size, style.fill, anchor_name(style.anchor));
+  if (style.is_bold) attributes += R"( font-weight="bold")";
+  out_ += fmt::format("<text x=\"{:.2f}\" y=\"{:.2f}\" {}>{}</text>\n", x, y, attributes,
+                      escape(content));
 }
 
 std::string Svg::finish() && { return std::move(out_) + "</svg>\n"; }

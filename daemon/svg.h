@@ -18,7 +18,6 @@ class Svg {
     Anchor anchor = Anchor::Start;
     std::string_view fill = "#24292f";
     bool is_bold = false;
-    double rotate = 0;  // degrees, around its anchor
   };
   struct Stroke {
     std::string_view colour = "#24292f";
