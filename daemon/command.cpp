@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <map>
 
 #include <CLI/CLI.hpp>
@@ -61,6 +62,10 @@ CLI::Validator is_not_negative() {
             return fmt::format("'{}' does not fit; right is a number from 0, such as 4.5e-5", text);
           },
           ""};
+}
+
+void name_after_file(Trace& trace, const std::string& path) {
+  if (trace.model.empty()) trace.model = std::filesystem::path(path).stem().string();
 }
 
 std::optional<std::string> extrapolation_warning(const FittedCost& cost,

@@ -11,6 +11,7 @@
 #include "base/status.h"
 #include "plan/cost_model.h"
 #include "plan/fitted_cost.h"
+#include "plan/trace.h"
 
 // What braidctl's subcommands have in common.
 namespace CLI {
@@ -39,8 +40,11 @@ void add_slowdown_option(CLI::App& command, double& slowdown_of_two);
 CLI::Validator is_planner();
 CLI::Validator is_not_negative();  // a finite number from 0
 
-// "3 groups …": messages that lie outside the sizes that `cost` was measured at, nothing if none
-// does. `what`: where the model comes from.
+// A trace that does not name its model is called like its file, in headings.
+void name_after_file(Trace& trace, const std::string& path);
+
+// "3 of 5 messages …": messages that lie outside the sizes that `cost` was measured at, nothing if
+// none does. `what`: where the model comes from.
 std::optional<std::string> extrapolation_warning(const FittedCost& cost,
                                                  std::span<const uint64_t> message_bytes,
                                                  const std::string& what);

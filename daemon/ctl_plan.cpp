@@ -61,6 +61,7 @@ CLI::App* add_plan_command(CLI::App& app, PlanCommand& command) {
 Result<CommandOutput> run_plan(const PlanCommand& command) {
   auto trace = load_trace(command.trace_path);
   if (!trace) return trace.status();
+  name_after_file(*trace, command.trace_path);
   if (command.forward_seconds) trace->forward_seconds = *command.forward_seconds;
   const auto planner = find_planner(command.planner);
   if (!planner) return planner.status();

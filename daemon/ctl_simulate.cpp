@@ -101,6 +101,7 @@ CLI::App* add_simulate_command(CLI::App& app, SimulateCommand& command) {
 Result<CommandOutput> run_simulate(const SimulateCommand& command) {
   auto trace = load_trace(command.trace_path);
   if (!trace) return trace.status();
+  name_after_file(*trace, command.trace_path);
   if (command.forward_seconds) trace->forward_seconds = *command.forward_seconds;
   SweepOptions options = command.sweep;
   for (const std::string& name : command.planners) {

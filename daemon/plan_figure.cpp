@@ -26,7 +26,6 @@ constexpr std::string_view kGrid = "#d8dee4";
 constexpr std::string_view kForwardFill = "#c9d1d9";
 constexpr std::string_view kExposedFill = "#cf222e";
 constexpr double kTensorOpacity = 0.45;
-constexpr double kStartupOpacity = 0.5;
 
 class PlanFigure {
  public:
@@ -113,13 +112,14 @@ class PlanFigure {
     svg_.rectangle(x, top, std::max(width - (width > 2 ? 0.6 : 0), 0.3), kLaneHeight, fill, opacity,
                    hint);
   }
-  void label_block(double begin, double end, double top, const std::string& label) {
+  void label_block(double begin, double end, double top, const std::string& label,
+                   std::string_view fill = "#24292f") {
     const double x = axis_.pixel(begin);
     const double width = axis_.pixel(end) - x;
     const double needed = std::max(kLabelWidthMin, 8.0 * static_cast<double>(label.size()));
     if (width < needed) return;
     svg_.text(x + width / 2, top + kLaneHeight / 2 + 5, label,
-              {.size = 13, .anchor = Svg::Anchor::Middle, .is_bold = true});
+              {.size = 13, .anchor = Svg::Anchor::Middle, .fill = fill, .is_bold = true});
   }
 
   void draw_backward() {
@@ -157,9 +157,9 @@ class PlanFigure {
           fmt::format("group {}: {}, {}", name, format_amount(bytes), format_seconds(end - begin));
       const double top = lane_top(lanes_[i]);
       const std::string_view colour = series_colour(unit.group);
-      draw_block(begin, startup, top, colour, kStartupOpacity, hint);
-      draw_block(startup, end, top, colour, 1, hint);
-      label_block(begin, end, top, name);
+      draw_block(begin, end, top, colour, 1, hint);
+      svg_.hatch(axis_.pixel(begin), top, axis_.pixel(startup) - axis_.pixel(begin), kLaneHeight);
+      label_block(startup, end, top, name, "#ffffff");
     }
   }
 
@@ -172,7 +172,9 @@ class PlanFigure {
     };
     const std::string_view sample = series_colour(0);
     item(sample, kTensorOpacity, "backward of a tensor, in its group's colour");
-    item(sample, kStartupOpacity, "startup of a message");
+    svg_.rectangle(x, bottom_ + 62, 16, 14, sample);
+    svg_.hatch(x, bottom_ + 62, 16, 14);
+    item(sample, 0, "startup of a message");
     item(sample, 1, "its transfer");
     if (report_.timeline.exposed_seconds > 0) item(kExposedFill, 0.15, "exposed communication");
   }

@@ -55,9 +55,9 @@ std::string plan_table(const PlanReport& report) {
   std::string out = fmt::format(
       "{}: {} tensors, {}; planner {}, streams: {}\n"
       "iteration {} = forward {} + backward {} + exposed communication {}\n\n",
-      report.trace.model.empty() ? "trace" : printable(report.trace.model),
-      report.trace.tensors.size(), format_amount(report.workload.bytes()), report.planner,
-      report.streams, format_seconds(report.timeline.iteration_seconds),
+      printable(report.trace.model), report.trace.tensors.size(),
+      format_amount(report.workload.bytes()), report.planner, report.streams,
+      format_seconds(report.timeline.iteration_seconds),
       format_seconds(report.workload.forward_seconds),
       format_seconds(report.timeline.backward_seconds),
       format_seconds(report.timeline.exposed_seconds));

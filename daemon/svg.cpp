@@ -63,7 +63,11 @@ Svg::Svg(double width, double height, std::string_view title) {
   out_ = fmt::format(
       R"(<svg xmlns="http://www.w3.org/2000/svg" width="{0:.0f}" height="{1:.0f}" )"
       R"(viewBox="0 0 {0:.0f} {1:.0f}" font-family="DejaVu Sans, Helvetica, Arial, sans-serif">)"
-      "\n<title>{2}</title>\n",
+      "\n<title>{2}</title>\n"
+      R"(<defs><pattern id="hatch" width="5" height="5" patternUnits="userSpaceOnUse" )"
+      R"(patternTransform="skewX(-45)"><rect width="2.4" height="5" fill="#ffffff"/></pattern>)"
+      R"(</defs>)"
+      "\n",
       width, height, escape(title));
   rectangle(0, 0, width, height, "#ffffff");
 }
@@ -74,6 +78,15 @@ void Svg::rectangle(double x, double y, double width, double height, std::string
                       y, width, height, fill);
   if (opacity < 1) out_ += fmt::format(R"( fill-opacity="{:.2f}")", opacity);
   out_ += fmt::format(">{}</rect>\n", hint_element(hint));
+}
+
+void Svg::hatch(double x, double y, double width, double height) {
+  // Drawn over a rectangle that has the hint.
+  out_ += fmt::format(
+      R"(<rect x="{:.2f}" y="{:.2f}" width="{:.2f}" height="{:.2f}" fill="url(#hatch)" )"
+      R"(fill-opacity="0.6" pointer-events="none"/>)"
+      "\n",
+      x, y, width, height);
 }
 
 void Svg::line(double x1, double y1, double x2, double y2, const Stroke& stroke) {

@@ -30,6 +30,8 @@ class Svg {
   // `hint` is shown where the pointer rests on it.
   void rectangle(double x, double y, double width, double height, std::string_view fill,
                  double opacity = 1, std::string_view hint = {});
+  // White stripes over what is there.
+  void hatch(double x, double y, double width, double height);
   void line(double x1, double y1, double x2, double y2, const Stroke& stroke);
   void polyline(const std::vector<std::pair<double, double>>& points, const Stroke& stroke);
   void circle(double x, double y, double radius, std::string_view fill, std::string_view hint = {});

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Iteration time and speed-up over workers, side by side.
 #include <algorithm>
-#include <array>
 #include <functional>
 
 #include <fmt/format.h>
@@ -27,8 +26,9 @@ constexpr double kLogarithmicFrom = 6;  // ratio of the largest to the smallest 
 constexpr std::string_view kMuted = "#57606a";
 constexpr std::string_view kGrid = "#d8dee4";
 
-// Lines that coincide stay visible: later ones are dashed over earlier ones.
-constexpr std::array<std::string_view, 3> kDashes = {"", "9 5", "3 4"};
+// Lines that coincide stay visible: each is thinner than those below it.
+constexpr double kWidestLine = 5.5;
+constexpr double kThinnestLine = 1.5;
 
 class SweepFigure {
  public:
@@ -144,23 +144,28 @@ class SweepFigure {
     size_t point = 0;
     for (const SweepRow& row : rows_) {
       if (row.planner != options_.planners[planner]->name()) continue;
-      svg_.circle(points[point].first, points[point].second, 3, series_colour(planner),
+      svg_.circle(points[point].first, points[point].second, radius(planner), series_colour(planner),
                   fmt::format("{}, {} workers: {:.6g} s, speed-up {:.4g}, {} groups", row.planner,
                               row.workers, row.iteration_seconds, row.speedup, row.groups));
       ++point;
     }
   }
 
-  static Svg::Stroke stroke(size_t planner) {
-    return {series_colour(planner), 2, kDashes[planner % kDashes.size()]};
+  Svg::Stroke stroke(size_t planner) const {
+    const double share = options_.planners.size() < 2
+                             ? 0.5
+                             : static_cast<double>(planner) /
+                                   static_cast<double>(options_.planners.size() - 1);
+    return {series_colour(planner), kWidestLine - share * (kWidestLine - kThinnestLine)};
   }
+  double radius(size_t planner) const { return stroke(planner).width / 2 + 1.8; }
 
   void draw_legend() {
     for (size_t p = 0; p < options_.planners.size(); ++p) {
       const double x = kPanelLeft + 200 * static_cast<double>(p % kLegendColumns);
       const double y = kLegendTop + kLegendPitch * static_cast<double>(p / kLegendColumns);
       svg_.line(x, y, x + 36, y, stroke(p));
-      svg_.circle(x + 18, y, 3, series_colour(p));
+      svg_.circle(x + 18, y, radius(p), series_colour(p));
       svg_.text(x + 44, y + 5, options_.planners[p]->name(), {.size = 13});
     }
   }

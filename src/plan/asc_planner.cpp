@@ -5,8 +5,8 @@
 namespace braid {
 namespace {
 
-// Merges only what would wait for the network anyway, so that no message is sent later than it could
-// be: the paper leaves the rest to simultaneous communications.
+// Merges only what would wait for the network anyway, so that no message is sent later than it
+// could be: the paper leaves the rest to simultaneous communications.
 class AscPlanner final : public Planner {
  public:
   Plan plan(const Workload& workload, const CostModel& cost,

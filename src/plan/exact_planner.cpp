@@ -30,9 +30,10 @@ std::vector<Prefix> earliest_ends(const Workload& workload, const std::vector<ui
   prefixes.reserve(bytes.size());
   for (uint32_t tensors = 1; tensors < bytes.size(); ++tensors) {
     window.add(prefixes.back());
-    const Continuation best = window.best(workload.tensors[tensors - 1].ready_seconds, bytes[tensors]);
-    prefixes.push_back({tensors, prefixes[best.place].groups + 1, bytes[tensors],
-                        best.end_seconds, best.place});
+    const Continuation best =
+        window.best(workload.tensors[tensors - 1].ready_seconds, bytes[tensors]);
+    prefixes.push_back(
+        {tensors, prefixes[best.place].groups + 1, bytes[tensors], best.end_seconds, best.place});
   }
   return prefixes;
 }
@@ -75,15 +76,16 @@ class FewestGroups {
     for (uint32_t tensors = from.front().tensors + 1; tensors < bytes_.size(); ++tensors) {
       while (added < from.size() && from[added].tensors < tensors) window.add(from[added++]);
       steps_ += window.steps();
-      const Continuation best = window.best(workload_.tensors[tensors - 1].ready_seconds, bytes_[tensors]);
+      const Continuation best =
+          window.best(workload_.tensors[tensors - 1].ready_seconds, bytes_[tensors]);
       if (best.end_seconds > optimum) {
         if (added == from.size()) break;  // nor will longer groups end by then
         continue;
       }
       if (best.end_seconds >= earliest_[tensors]) continue;
       earliest_[tensors] = best.end_seconds;
-      reached.push_back({tensors, from[best.place].groups + 1, bytes_[tensors], best.end_seconds,
-                         best.place});
+      reached.push_back(
+          {tensors, from[best.place].groups + 1, bytes_[tensors], best.end_seconds, best.place});
     }
     return reached;
   }
@@ -101,7 +103,7 @@ class FewestGroups {
   const Workload& workload_;
   const std::vector<uint64_t>& bytes_;
   const Window empty_;
-  std::vector<double> earliest_;              // end of each prefix, with the groups so far
+  std::vector<double> earliest_;             // end of each prefix, with the groups so far
   std::vector<std::vector<Prefix>> rounds_;  // [n]: reached with n groups
   uint64_t steps_ = 0;
 };
@@ -135,7 +137,8 @@ Plan optimum(const Workload& workload, const Window& empty) {
 }
 
 // The best plan for one stream. With f(j) = when the first j tensors can be through:
-//     f(j) = min over i < j of [ max(f(i), ready(j)) + T(bytes of the tensors i + 1 … j) ],  f(0) = 0
+//     f(j) = min over i < j of [ max(f(i), ready(j)) + T(bytes of the tensors i + 1 … j) ],  f(0) =
+//     0
 // Groups of neighbours, in ready order, lose nothing; f never decreases, as more tensors are never
 // through earlier. So of all i with f(i) ≤ ready(j) the last one is the best, and where
 // T = a + b·M the others compare by f(i) − b·(bytes up to i), whatever j is: see exact_windows.h.

@@ -9,9 +9,8 @@ namespace braid {
 
 std::span<const Planner* const> planners() {
   static const Planner* const all[] = {
-      &wfbp_planner(),    &single_planner(), &mgwfbp_planner(), &exact_planner(),
-      &streams_planner(), &asc_planner(),    &dear_planner(),   &ddp_planner(),
-      &horovod_planner(),
+      &wfbp_planner(), &single_planner(), &mgwfbp_planner(), &exact_planner(),   &streams_planner(),
+      &asc_planner(),  &dear_planner(),   &ddp_planner(),    &horovod_planner(),
   };
   return all;
 }
