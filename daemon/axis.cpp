@@ -22,7 +22,8 @@ std::vector<double> even_ticks(double low, double high, size_t count) {
   }
   std::vector<double> ticks;
   const double last = std::floor(high / step + kRounding);
-  for (double i = std::ceil(low / step - kRounding); i <= last; ++i) ticks.push_back(i * step + 0.0);  // no −0
+  for (double i = std::ceil(low / step - kRounding); i <= last; ++i)
+    ticks.push_back(i * step + 0.0);  // no −0
   return ticks;
 }
 

@@ -144,7 +144,8 @@ class SweepFigure {
     size_t point = 0;
     for (const SweepRow& row : rows_) {
       if (row.planner != options_.planners[planner]->name()) continue;
-      svg_.circle(points[point].first, points[point].second, radius(planner), series_colour(planner),
+      svg_.circle(points[point].first, points[point].second, radius(planner),
+                  series_colour(planner),
                   fmt::format("{}, {} workers: {:.6g} s, speed-up {:.4g}, {} groups", row.planner,
                               row.workers, row.iteration_seconds, row.speedup, row.groups));
       ++point;
@@ -152,10 +153,10 @@ class SweepFigure {
   }
 
   Svg::Stroke stroke(size_t planner) const {
-    const double share = options_.planners.size() < 2
-                             ? 0.5
-                             : static_cast<double>(planner) /
-                                   static_cast<double>(options_.planners.size() - 1);
+    const double share =
+        options_.planners.size() < 2
+            ? 0.5
+            : static_cast<double>(planner) / static_cast<double>(options_.planners.size() - 1);
     return {series_colour(planner), kWidestLine - share * (kWidestLine - kThinnestLine)};
   }
   double radius(size_t planner) const { return stroke(planner).width / 2 + 1.8; }

@@ -78,7 +78,9 @@ void Channels::begin_transfer(const Event& event, std::vector<End>& ends) {
 }
 
 std::vector<double> slowdowns(const CostModel& cost, uint32_t streams, uint64_t units) {
-  const auto most = static_cast<uint32_t>(std::clamp<uint64_t>(units, 1, std::max(streams, 1u)));
+  // Two for a single unit: the arithmetic depends on the streams, not on how many there are to use.
+  const auto most = static_cast<uint32_t>(
+      std::min<uint64_t>(std::max(streams, 1u), std::max<uint64_t>(units, 2)));
   std::vector<double> slowdown(most);
   for (uint32_t i = 0; i < most; ++i) slowdown[i] = cost.slowdown(i + 1);
   return slowdown;

@@ -61,13 +61,13 @@ class Channels {
 
   std::span<const double> slowdown_;
   double now_ = 0;
-  double work_ = 0;              // seconds of transfer that each running one has got since all began
-  double last_end_ = 0;          // of all units so far
+  double work_ = 0;      // seconds of transfer that each running one has got since all began
+  double last_end_ = 0;  // of all units so far
   std::vector<Event> starting_;  // heap, by time
   std::vector<Event> running_;   // heap, by work
 };
 
-// slowdown(1) … slowdown(n), n being `streams` but never more than `units`, and at least 1.
+// slowdown(1) … slowdown(n), n being `streams`, but not many more than there are `units`.
 std::vector<double> slowdowns(const CostModel& cost, uint32_t streams, uint64_t units);
 
 }  // namespace braid

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <deque>
 #include <vector>
 
 #include "plan/cost_model.h"
@@ -16,39 +15,55 @@ struct Prefix {
   uint32_t groups = 0;     // in how many
   uint64_t bytes = 0;      // of all of them
   double end_seconds = 0;  // when the last one was through
-  uint32_t before = 0;     // the prefix that the last group was added to: its place in its window
+  uint32_t before = 0;     // the prefix that the last group was added to: its place in its list
 };
 
-// The windows below hold prefixes in the order in which they were added, each with more tensors and
-// no earlier end than the one before, and answer: which one is best continued with a group that is
-// ready at `ready` and ends at `bytes` of all? "Best" is the earliest end, then the fewest groups.
-// From one question to the next, `ready` and `bytes` never get less.
+// How a prefix goes on with one more group.
 struct Continuation {
   uint32_t place = 0;
   double end_seconds = 0;
 };
 
-// Any monotone cost: O(prefixes) per question.
+// The windows below look at a list of prefixes, each with more tensors and no earlier end than the
+// one before, which become visible one after the other, and answer: which one is best continued
+// with a group that is ready at `ready` and ends at `bytes` of all? "Best" is the earliest end,
+// then the fewest groups. From one question to the next, `ready` and `bytes` never get less.
 //
 // Of the prefixes that ended before `ready` only the last one counts: it leaves least to send and
 // delays nothing.
+
+// Any monotone cost: O(prefixes) per question.
 class MonotoneWindow {
  public:
-  explicit MonotoneWindow(const CostModel& cost) : cost_(&cost) {}
-  void add(const Prefix& prefix) { prefixes_.push_back(prefix); }
-  // What the next question takes.
-  uint64_t steps() const { return prefixes_.size() - first_; }
+  static constexpr uint64_t kStepsMax = 1 << 22;  // of a search: see fewest_groups.h
 
-  // There is at least one prefix.
+  explicit MonotoneWindow(const CostModel& cost) : cost_(&cost) {}
+
+  void look_at(const std::vector<Prefix>& prefixes) {
+    prefixes_ = &prefixes;
+    first_ = visible_ = 0;
+  }
+  void show_next() { ++visible_; }
+  uint32_t visible() const { return visible_; }
+  // What the next question takes.
+  uint64_t steps() const { return visible_ - first_; }
+  // Less than it takes to send `bytes` in any number of groups.
+  double least_seconds(uint64_t /*bytes*/) const { return 0; }
+
+  // At least one is visible.
   Continuation best(double ready, uint64_t bytes) {
-    while (first_ + 1 < prefixes_.size() && prefixes_[first_ + 1].end_seconds <= ready) ++first_;
-    Continuation best = continuation(first_, ready, bytes);
-    for (uint32_t place = first_ + 1; place < prefixes_.size(); ++place) {
-      const Continuation other = continuation(place, ready, bytes);
-      if (other.end_seconds < best.end_seconds ||
-          (other.end_seconds == best.end_seconds &&
-           prefixes_[place].groups < prefixes_[best.place].groups)) {
-        best = other;
+    while (first_ + 1 < visible_ && (*prefixes_)[first_ + 1].end_seconds <= ready) ++first_;
+    const double start = std::max((*prefixes_)[first_].end_seconds, ready);
+    Continuation best = continuation(visible_ - 1, ready, bytes);
+    for (uint32_t place = visible_ - 1; place-- > first_;) {
+      // No earlier prefix starts before `start`, nor leaves less to send.
+      const double transfer = cost_->seconds(bytes - (*prefixes_)[place].bytes);
+      if (start + transfer > best.end_seconds) break;
+      const double end = std::max((*prefixes_)[place].end_seconds, ready) + transfer;
+      if (end < best.end_seconds ||
+          (end == best.end_seconds &&
+           (*prefixes_)[place].groups < (*prefixes_)[best.place].groups)) {
+        best = {place, end};
       }
     }
     return best;
@@ -56,12 +71,13 @@ class MonotoneWindow {
 
  private:
   Continuation continuation(uint32_t place, double ready, uint64_t bytes) const {
-    const Prefix& prefix = prefixes_[place];
+    const Prefix& prefix = (*prefixes_)[place];
     return {place, std::max(prefix.end_seconds, ready) + cost_->seconds(bytes - prefix.bytes)};
   }
 
   const CostModel* cost_;
-  std::vector<Prefix> prefixes_;
+  const std::vector<Prefix>* prefixes_ = nullptr;
+  uint32_t visible_ = 0;
   uint32_t first_ = 0;  // the last one that was through by `ready`
 };
 
@@ -71,26 +87,38 @@ class MonotoneWindow {
 // asked: a queue in which a prefix stands only as long as no later one is better.
 class LinearWindow {
  public:
-  explicit LinearWindow(LinearCost cost) : cost_(cost) {}
-  uint64_t steps() const { return 1; }
+  static constexpr uint64_t kStepsMax = 1 << 17;
 
-  void add(const Prefix& prefix) {
-    const double key = prefix.end_seconds - cost_.seconds_per_byte * static_cast<double>(prefix.bytes);
-    while (!late_.empty() && !better(late_.back(), key, prefix.groups)) late_.pop_back();
-    late_.push_back({key, static_cast<uint32_t>(prefixes_.size()), prefix.groups});
-    prefixes_.push_back(prefix);
+  explicit LinearWindow(LinearCost cost) : cost_(cost) {}
+
+  void look_at(const std::vector<Prefix>& prefixes) {
+    prefixes_ = &prefixes;
+    first_ = visible_ = 0;
+    late_.clear();
+    head_ = 0;
+  }
+  uint32_t visible() const { return visible_; }
+  uint64_t steps() const { return 1; }
+  double least_seconds(uint64_t bytes) const { return cost_.seconds(static_cast<double>(bytes)); }
+
+  void show_next() {
+    const Prefix& next = (*prefixes_)[visible_];
+    const double key = next.end_seconds - cost_.seconds_per_byte * static_cast<double>(next.bytes);
+    while (late_.size() > head_ && !better(late_.back(), key, next.groups)) late_.pop_back();
+    late_.push_back({key, visible_, next.groups});
+    ++visible_;
   }
 
   Continuation best(double ready, uint64_t bytes) {
-    while (first_ + 1 < prefixes_.size() && prefixes_[first_ + 1].end_seconds <= ready) ++first_;
-    while (!late_.empty() && late_.front().place <= first_) late_.pop_front();
+    while (first_ + 1 < visible_ && (*prefixes_)[first_ + 1].end_seconds <= ready) ++first_;
+    while (head_ < late_.size() && late_[head_].place <= first_) ++head_;
     const Continuation through = continuation(first_, ready, bytes);
-    if (late_.empty()) return through;
-    const Continuation late = continuation(late_.front().place, ready, bytes);
+    if (head_ == late_.size()) return through;
+    const Continuation late = continuation(late_[head_].place, ready, bytes);
     if (late.end_seconds != through.end_seconds) {
       return late.end_seconds < through.end_seconds ? late : through;
     }
-    return prefixes_[late.place].groups < prefixes_[through.place].groups ? late : through;
+    return late_[head_].groups < (*prefixes_)[first_].groups ? late : through;
   }
 
  private:
@@ -103,14 +131,16 @@ class LinearWindow {
     return late.key < key || (late.key == key && late.groups < groups);
   }
   Continuation continuation(uint32_t place, double ready, uint64_t bytes) const {
-    const Prefix& prefix = prefixes_[place];
+    const Prefix& prefix = (*prefixes_)[place];
     return {place, std::max(prefix.end_seconds, ready) +
                        cost_.seconds(static_cast<double>(bytes - prefix.bytes))};
   }
 
   LinearCost cost_;
-  std::vector<Prefix> prefixes_;
-  std::deque<Late> late_;
+  const std::vector<Prefix>* prefixes_ = nullptr;
+  std::vector<Late> late_;  // from head_ on
+  size_t head_ = 0;
+  uint32_t visible_ = 0;
   uint32_t first_ = 0;  // the last one that was through by `ready`
 };
 

@@ -16,12 +16,17 @@ namespace braid {
 // Options of all planners; each reads those that it knows.
 struct PlannerOptions {
   uint32_t streams = 1;                   // groups in flight at once: streams
-  uint64_t bucket_bytes = 25 << 20;       // ddp: no bucket grows beyond it
-  uint64_t first_bucket_bytes = 1 << 20;  // ddp: nor the first one beyond this
+  uint64_t bucket_bytes = 25 << 20;       // ddp: a bucket that holds it is closed
+  uint64_t first_bucket_bytes = 1 << 20;  // ddp: the first one already when it holds this
   uint64_t fusion_bytes = 128 << 20;      // horovod: its fusion buffer
   double cycle_seconds = 1e-3;            // horovod: how often it looks for ready tensors
   uint64_t small_tensor_elements = 8192;  // dear: fewer are merged in any case
   uint64_t piece_bytes_min = 256 << 10;   // streams: no piece of a split group is smaller
+  // exact, streams: which one of equally good plans. The one with the fewest groups: least work per
+  // step, but its groups are as large as they may be if everything takes as long as was said. Or
+  // the one whose groups are all through as early as possible, which stays good when the network
+  // gets slower.
+  bool fewest_groups = true;
 };
 
 // Decides what to merge and what to split. Pure: the same input gives the same plan. Any thread.

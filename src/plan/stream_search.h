@@ -11,60 +11,60 @@
 
 namespace braid {
 
-// How good a plan is: first the time, then how much there is to do for it.
-struct StreamScore {
-  double end_seconds = 0;
-  uint64_t units = 0;
-  bool operator==(const StreamScore&) const = default;
-  auto operator<=>(const StreamScore&) const = default;
-};
-
 // Plays plans on k streams and changes one for the better: local search in which every change is
-// played by the simulator's own rules (plan/channels.h). Only the groups after a change are played
-// again. Bounded: it ends when no change helps or the units that it may play are used up.
+// played by the simulator's own rules (plan/channels.h), from the first changed group on. It ends
+// when no change helps, or when it has played as many units as it may.
 class StreamSearch {
  public:
-  // `units_max`: how many units may be played; a plan that is begun is played to its end.
-  StreamSearch(const Workload& workload, const CostModel& cost, uint32_t streams,
-               uint64_t piece_bytes_min, uint64_t units_max);
+  struct Options {
+    uint32_t streams = 1;
+    uint64_t piece_bytes_min = 1;
+    bool fewest_units = true;  // as good as before with fewer units is better
+  };
+  struct Score {
+    double end_seconds = 0;
+    uint64_t units = 0;
+  };
 
-  StreamScore score(const Plan& plan);
-  // Of the same workload; never worse than `plan`.
-  Plan improve(const Plan& plan);
-  // The most pieces that a group may be cut into.
-  uint32_t pieces_max(uint32_t begin, uint32_t end) const;
+  StreamSearch(const Workload& workload, const CostModel& cost, const Options& options);
 
-  bool used_up() const { return units_left_ == 0; }
-  void allow(uint64_t units) { units_left_ = units; }
+  Score score(const Plan& plan);
+  bool better(const Score& a, const Score& b) const;
+  // Never worse than `plan`. A change that is being played when `units_max` are used up is played
+  // to its end.
+  Plan improve(const Plan& plan, uint64_t units_max);
+  // The same group in as many of these pieces as its size allows.
+  Plan::Group cut(Plan::Group group, uint64_t pieces) const;
 
  private:
+  using Groups = std::vector<Plan::Group>;
   struct Checkpoint {
     Channels channels;
-    uint64_t units = 0;  // before this group
+    uint64_t units = 0;
   };
-  using Groups = std::vector<Plan::Group>;
 
-  void play(Channels& channels, uint64_t& units, const Plan::Group& group);
-  void remember(size_t first);
+  void play(Checkpoint& state, const Plan::Group& group);
+  void play_from(size_t first);
   bool try_change(size_t first, size_t removed, const Groups& instead);
-  bool improve_at(size_t group);
-  bool merge(size_t group);
-  bool move_boundary(size_t group);
-  bool split(size_t group);
-  bool cut(size_t group);
+  bool try_merge(size_t first);
+  bool try_boundaries(size_t first);
+  bool try_splits(size_t first);
+  bool try_pieces(size_t first);
+  bool improve_group(size_t first);
+  uint32_t middle(const Plan::Group& group) const;
 
   const Workload& workload_;
   const CostModel& cost_;
-  const uint32_t streams_;
-  const uint64_t piece_bytes_min_;
-  uint64_t units_left_;
+  const Options options_;
   std::vector<uint64_t> bytes_;  // of the first i tensors
   std::vector<double> slowdown_;
-  std::vector<Channels::End> ends_;  // not looked at: Channels wants to tell
 
-  Groups groups_;                        // the plan that is being improved
-  StreamScore best_;                     // its
-  std::vector<Checkpoint> checkpoints_;  // its state before each group
+  Groups groups_;                        // of the plan that is being improved
+  Score score_;                          // its
+  std::vector<Checkpoint> checkpoints_;  // before each of its groups
+  Checkpoint trial_;
+  std::vector<Channels::End> ends_;  // nobody reads them
+  uint64_t units_played_ = 0;
 };
 
 }  // namespace braid
