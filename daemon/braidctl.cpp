@@ -1,49 +1,81 @@
 // SPDX-License-Identifier: Apache-2.0
-// braidctl: asks the daemon of this node.
+// braidctl: asks the daemon of this node, and plans without one.
 #include <cstdio>
 
 #include <CLI/CLI.hpp>
 
 #include "base/version.h"
 #include "client/status_client.h"
+#include "daemon/ctl_fit.h"
+#include "daemon/ctl_plan.h"
+#include "daemon/ctl_simulate.h"
 #include "daemon/status_view.h"
 
 namespace {
 
 constexpr uint32_t kTimeoutMs = 5000;
 constexpr int kExitFailed = 1;
+constexpr int kExitUsage = 2;
 
-int print_status(const std::string& socket, bool as_json) {
-  const auto json = braid::query_status(braid::daemon_socket_path(socket), kTimeoutMs);
-  if (!json) {
-    std::fprintf(stderr, "braidctl: %s\n", json.status().message().c_str());
-    return kExitFailed;
-  }
-  if (as_json) {
-    std::printf("%s\n", json->c_str());
-    return 0;
-  }
+struct StatusCommand {
+  std::string socket;
+  bool as_json = false;
+};
+
+CLI::App* add_status_command(CLI::App& app, StatusCommand& command) {
+  app.add_option("--socket", command.socket,
+                 "the daemon's socket (default: $BRAID_SOCKET, else /run/braid/braidd.sock)");
+  CLI::App* status = app.add_subcommand("status", "print version, rails, links and jobs");
+  status->add_flag("--json", command.as_json, "print them as JSON");
+  return status;
+}
+
+braid::Result<braid::CommandOutput> run_status(const StatusCommand& command) {
+  const auto json = braid::query_status(braid::daemon_socket_path(command.socket), kTimeoutMs);
+  if (!json) return json.status();
+  if (command.as_json) return braid::CommandOutput{*json + '\n', {}};
   const auto status = braid::parse_status(*json);
-  if (!status) {
-    std::fprintf(stderr, "braidctl: %s\n", status.status().message().c_str());
+  if (!status) return status.status();
+  return braid::CommandOutput{braid::render_status(*status), {}};
+}
+
+int print(const braid::Result<braid::CommandOutput>& output) {
+  if (!output) {
+    std::fprintf(stderr, "braidctl: %s\n", output.status().message().c_str());
     return kExitFailed;
   }
-  std::fputs(braid::render_status(*status).c_str(), stdout);
+  for (const std::string& warning : output->warnings) {
+    std::fprintf(stderr, "braidctl: warning: %s\n", warning.c_str());
+  }
+  // A full disk or a closed pipe must not look like success.
+  if (std::fputs(output->text.c_str(), stdout) < 0 || std::fflush(stdout) != 0) {
+    std::perror("braidctl: standard output");
+    return kExitFailed;
+  }
   return 0;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app("braidctl: asks the braidd of this node");
+  CLI::App app("braidctl: asks the braidd of this node, and plans what to merge without one");
   app.set_version_flag("--version", std::string("braidctl ") + braid::kBraidVersion);
   app.require_subcommand(1);
-  std::string socket;
-  app.add_option("--socket", socket,
-                 "the daemon's socket (default: $BRAID_SOCKET, else /run/braid/braidd.sock)");
-  CLI::App* status = app.add_subcommand("status", "print version, rails, links and jobs");
-  bool as_json = false;
-  status->add_flag("--json", as_json, "print them as JSON");
-  CLI11_PARSE(app, argc, argv);
-  return print_status(socket, as_json);
+  StatusCommand status;
+  braid::FitCommand fit;
+  braid::PlanCommand plan;
+  braid::SimulateCommand simulate;
+  add_status_command(app, status);
+  const CLI::App* fit_command = braid::add_fit_command(app, fit);
+  const CLI::App* plan_command = braid::add_plan_command(app, plan);
+  const CLI::App* simulate_command = braid::add_simulate_command(app, simulate);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : kExitUsage;
+  }
+  if (fit_command->parsed()) return print(braid::run_fit(fit));
+  if (plan_command->parsed()) return print(braid::run_plan(plan));
+  if (simulate_command->parsed()) return print(braid::run_simulate(simulate));
+  return print(run_status(status));
 }

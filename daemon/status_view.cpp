@@ -8,26 +8,12 @@
 
 #include <fmt/ranges.h>
 
+#include "daemon/text_table.h"
+
 namespace braid {
 namespace {
 
 using Row = std::vector<std::string>;
-
-// Columns as wide as their widest cell, two blanks apart; the first row is the heading.
-std::string render_table(const std::vector<Row>& rows) {
-  std::vector<size_t> widths(rows.front().size());
-  for (const Row& row : rows) {
-    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
-  }
-  std::string out;
-  for (const Row& row : rows) {
-    std::string line;
-    for (size_t i = 0; i < row.size(); ++i) line += fmt::format("{:<{}}  ", row[i], widths[i]);
-    line.erase(line.find_last_not_of(' ') + 1);
-    out += line + '\n';
-  }
-  return out;
-}
 
 // All flows of one direction between this node and another.
 struct FlowSummary {

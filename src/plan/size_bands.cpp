@@ -11,7 +11,7 @@ namespace {
 constexpr size_t kSmoothingHalfWidth = 2;
 constexpr size_t kPlacesMax = 128;     // where the dynamic programme may cut
 constexpr double kBandPenalty = 0.29;  // in units of log(squared residual): 1 − e^−0.29 = 1/4
-constexpr double kIrrelevant = 0.002;  // relative residuals that no band is spent on
+constexpr double kIrrelevant = 0.02;   // relative residuals that change no plan
 constexpr double kParametersPerBand = 4;  // a, b, the place of the cut, the noise
 
 std::vector<CostPoint> running_median(std::span<const CostPoint> points) {
@@ -28,10 +28,11 @@ std::vector<CostPoint> running_median(std::span<const CostPoint> points) {
 // Squared relative residuals of the best line through points [begin, end), in constant time.
 class SegmentCost {
  public:
-  explicit SegmentCost(const std::vector<CostPoint>& points) : sums_(points.size() + 1) {
-    for (size_t i = 0; i < points.size(); ++i) {
-      const double x = points[i].bytes;
-      const double y = points[i].seconds;
+  explicit SegmentCost(std::vector<CostPoint> smooth)
+      : points_(std::move(smooth)), sums_(points_.size() + 1) {
+    for (size_t i = 0; i < points_.size(); ++i) {
+      const double x = points_[i].bytes;
+      const double y = points_[i].seconds;
       const double weight = 1 / (y * y);
       Sums& sum = sums_[i + 1];
       sum = sums_[i];
@@ -45,7 +46,10 @@ class SegmentCost {
   }
 
   double operator()(size_t begin, size_t end) const {
-    if (end < begin + kBandPointsMin) return std::numeric_limits<double>::infinity();
+    if (end < begin + kBandPointsMin ||
+        points_[end - 1].bytes < kBandSizeRatioMin * points_[begin].bytes) {
+      return std::numeric_limits<double>::infinity();
+    }
     const Sums& low = sums_[begin];
     const Sums& high = sums_[end];
     const double w = high.w - low.w;
@@ -61,6 +65,7 @@ class SegmentCost {
   struct Sums {
     double w = 0, wx = 0, wy = 0, wxx = 0, wxy = 0, wyy = 0;
   };
+  std::vector<CostPoint> points_;
   std::vector<Sums> sums_;
 };
 

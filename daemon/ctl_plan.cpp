@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/ctl_plan.h"
+
+#include <CLI/CLI.hpp>
+
+#include "daemon/plan_report.h"
+#include "plan/planner.h"
+
+namespace braid {
+namespace {
+
+std::string render(const PlanReport& report, OutputFormat format) {
+  switch (format) {
+    case OutputFormat::Table:
+      return plan_table(report);
+    case OutputFormat::Json:
+      return plan_json(report);
+    case OutputFormat::Svg:
+      return plan_svg(report);
+  }
+  return {};
+}
+
+}  // namespace
+
+CLI::App* add_plan_command(CLI::App& app, PlanCommand& command) {
+  CLI::App* sub = app.add_subcommand("plan", "what a planner makes of a trace, and its step");
+  sub->add_option("--trace", command.trace_path, "the trace, as JSON (docs/planning.md)")
+      ->required();
+  sub->add_option("--planner", command.planner, "wfbp, single, mgwfbp, exact, streams, …")
+      ->required()
+      ->check(is_planner());
+  CLI::Option* startup =
+      sub->add_option("--startup", command.startup_seconds,
+                      "seconds that each message costs whatever its size: the papers' a")
+          ->check(is_not_negative());
+  CLI::Option* per_byte = sub->add_option("--per-byte", command.seconds_per_byte,
+                                          "seconds that each byte costs: the papers' b")
+                              ->check(is_not_negative())
+                              ->needs(startup);
+  startup->needs(per_byte);
+  CLI::Option* cost = sub->add_option("--cost", command.cost_path,
+                                      "a model made by braidctl fit --json, instead of the two")
+                          ->excludes(startup)
+                          ->excludes(per_byte);
+  add_slowdown_option(*sub, command.slowdown_of_two);
+  sub->get_option("--slowdown-of-two")->excludes(cost);
+  add_streams_option(*sub, command.streams);
+  sub->add_option("--forward", command.forward_seconds,
+                  "seconds of the forward pass, instead of the trace's")
+      ->check(is_not_negative());
+  add_format_option(*sub, command.format);
+  sub->parse_complete_callback([startup, cost] {
+    if (startup->count() == 0 && cost->count() == 0) {
+      throw CLI::RequiredError("--startup and --per-byte, or --cost,");
+    }
+  });
+  return sub;
+}
+
+Result<CommandOutput> run_plan(const PlanCommand& command) {
+  auto trace = load_trace(command.trace_path);
+  if (!trace) return trace.status();
+  name_after_file(*trace, command.trace_path);
+  if (command.forward_seconds) trace->forward_seconds = *command.forward_seconds;
+  const auto planner = find_planner(command.planner);
+  if (!planner) return planner.status();
+  const LinearCostModel linear({command.startup_seconds, command.seconds_per_byte},
+                               command.slowdown_of_two);
+  std::optional<FittedCost> fitted;
+  if (!command.cost_path.empty()) {
+    auto loaded = load_cost(command.cost_path);
+    if (!loaded) return loaded.status();
+    fitted = std::move(loaded).value();
+  }
+  const CostModel& cost = fitted ? static_cast<const CostModel&>(*fitted) : linear;
+  PlannerOptions options;
+  options.streams = command.streams;
+  Plan plan = (*planner)->plan(workload_of(*trace), cost, options);
+  PlanReport report = PlanReport::make(std::move(trace).value(), std::move(plan), cost,
+                                       command.planner, command.streams);
+  if (fitted) {
+    const auto warning = extrapolation_warning(*fitted, report.message_bytes(), command.cost_path);
+    if (warning) report.warnings.push_back(*warning);
+  }
+  return CommandOutput{render(report, command.format), report.warnings};
+}
+
+}  // namespace braid

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "plan/cost_model.h"
+#include "plan/plan.h"
+#include "plan/simulator.h"
+#include "plan/trace.h"
+#include "plan/workload.h"
+
+namespace braid {
+
+// One plan of one trace and how its step goes: what `braidctl plan` prints.
+struct PlanReport {
+  // `cost` must outlive the report. `plan` covers the trace's tensors.
+  static PlanReport make(Trace trace, Plan plan, const CostModel& cost, std::string planner,
+                         uint32_t streams);
+
+  const Trace::Tensor& tensor(uint32_t place) const {  // as plans count: the last layer is 0
+    return trace.tensors[trace.tensors.size() - 1 - place];
+  }
+  uint64_t group_bytes(const Plan::Group& group) const;
+  uint64_t unit_bytes(const Timeline::Unit& unit) const;
+  std::vector<uint64_t> message_bytes() const;  // of each unit
+
+  Trace trace;
+  Workload workload;
+  Plan plan;
+  Timeline timeline;
+  const CostModel* cost = nullptr;
+  std::string planner;
+  uint32_t streams = 1;
+  std::vector<std::string> warnings;
+};
+
+std::string plan_table(const PlanReport& report);
+// {"planner", "groups": [[name, …], …], "iteration_seconds", "backward_seconds",
+// "exposed_seconds", "forward_seconds", "streams", "pieces": [of each group], "warnings"}: groups
+// in sending order, names as backward makes them.
+std::string plan_json(const PlanReport& report);
+// The timeline: backward above, communication below it, a lane per stream.
+std::string plan_svg(const PlanReport& report);
+
+// The lane of each of the timeline's units: the first one that is free when it starts.
+std::vector<uint32_t> unit_lanes(const Timeline& timeline);
+
+}  // namespace braid
