@@ -35,7 +35,7 @@ struct Continuation {
 // Any monotone cost: O(prefixes) per question.
 class MonotoneWindow {
  public:
-  static constexpr uint64_t kStepsMax = 1 << 22;  // of a search: see fewest_groups.h
+  static constexpr uint64_t kStepsMax = 1 << 20;  // of a search: see fewest_groups.h
 
   explicit MonotoneWindow(const CostModel& cost) : cost_(&cost) {}
 

@@ -40,7 +40,7 @@ class FewestGroups {
   }
 
  private:
-  // Complete for any 150 tensors, for 360 where the cost is linear, and for most plans of hundreds
+  // Complete for any 120 tensors, for 360 where the cost is linear, and for most plans of hundreds
   // of groups.
   static constexpr uint64_t kStepsMaxPerTensor = 32;
   // Rounding must not throw away what is just early enough.

@@ -11,6 +11,8 @@ namespace {
 // How many units the search may play, for all of its starts: tens of nanoseconds each.
 constexpr uint64_t kUnitsMax = 400'000;
 constexpr size_t kStartsMax = 3;
+// An exact plan is quadratic then: beyond, one has to do.
+constexpr size_t kTensorsMaxIfNotLinear = 2000;
 
 // What a unit costs if its startup and its transfer take another share of the network's time.
 class ScaledCost final : public CostModel {
@@ -45,8 +47,10 @@ class Candidates {
 
   Plan best() {
     add_planners();
-    add_pieces();
-    add_saturated();
+    if (cost_.linear() || workload_.tensors.size() <= kTensorsMaxIfNotLinear) {
+      add_pieces();
+      add_saturated();
+    }
     std::stable_sort(found_.begin(), found_.end(), [this](const Found& a, const Found& b) {
       return search_.better(a.score, b.score);
     });
@@ -87,7 +91,6 @@ class Candidates {
           &dear_planner(), &ddp_planner(), &horovod_planner()}) {
       add(planner->plan(workload_, cost_, options_));
     }
-    add(exact(1, 1));
   }
 
   // One group after the other, each in p pieces at once: a + b·slowdown(p)/p·M.
@@ -102,6 +105,7 @@ class Candidates {
 
   // All channels busy with groups of one piece: a k-th of the startup each, and the rate of all.
   void add_saturated() {
+    add(exact(1, 1));
     const double streams = options_.streams;
     const double share = cost_.slowdown(options_.streams) / streams;
     add(exact(1 / streams, share));
