@@ -60,7 +60,7 @@ int print(const braid::Result<braid::CommandOutput>& output) {
 int main(int argc, char** argv) {
   CLI::App app("braidctl: asks the braidd of this node, and plans what to merge without one");
   app.set_version_flag("--version", std::string("braidctl ") + braid::kBraidVersion);
-  app.require_subcommand(1);
+  app.require_subcommand(0, 1);
   StatusCommand status;
   braid::FitCommand fit;
   braid::PlanCommand plan;
@@ -73,6 +73,10 @@ int main(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : kExitUsage;
+  }
+  if (app.get_subcommands().empty()) {
+    std::fprintf(stderr, "a subcommand is required: status, fit, plan or simulate\n");
+    return kExitUsage;
   }
   if (fit_command->parsed()) return print(braid::run_fit(fit));
   if (plan_command->parsed()) return print(braid::run_plan(plan));

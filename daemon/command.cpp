@@ -2,11 +2,13 @@
 #include "daemon/command.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <filesystem>
 #include <map>
 
 #include <CLI/CLI.hpp>
+#include <fmt/ranges.h>
 
 #include "daemon/status_view.h"
 #include "plan/planner.h"
@@ -33,7 +35,7 @@ void add_format_option(CLI::App& command, OutputFormat& format) {
 void add_streams_option(CLI::App& command, uint32_t& streams) {
   command.add_option("--streams", streams, "units in flight at once")
       ->capture_default_str()
-      ->check(CLI::Range(1u, kCommandStreamsMax));
+      ->check(is_integer(1, kCommandStreamsMax));
 }
 
 void add_slowdown_option(CLI::App& command, double& slowdown_of_two) {
@@ -42,7 +44,7 @@ void add_slowdown_option(CLI::App& command, double& slowdown_of_two) {
                   "how many times longer each of two simultaneous transfers takes than one alone: "
                   "2 if one fills the network, less if it cannot")
       ->capture_default_str()
-      ->check(CLI::Range(1.0, 2.0));
+      ->check(is_number(1, 2));
 }
 
 CLI::Validator is_planner() {
@@ -51,6 +53,32 @@ CLI::Validator is_planner() {
             return planner ? std::string() : planner.status().message();
           },
           "PLANNER"};
+}
+
+CLI::Validator is_number(double low, double high) {
+  return {[low, high](const std::string& text) {
+            double value = 0;
+            if (CLI::detail::lexical_cast(text, value) && value >= low && value <= high) {
+              return std::string();
+            }
+            return fmt::format("'{}' does not fit; right is a number from {} to {}", text, low,
+                               high);
+          },
+          ""};
+}
+
+CLI::Validator is_integer(uint64_t low, uint64_t high) {
+  return {
+      [low, high](const std::string& text) {
+        uint64_t value = 0;
+        const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+        if (error == std::errc() && end == text.data() + text.size() && value >= low &&
+            value <= high) {
+          return std::string();
+        }
+        return fmt::format("'{}' does not fit; right is an integer from {} to {}", text, low, high);
+      },
+      ""};
 }
 
 CLI::Validator is_not_negative() {
@@ -62,6 +90,24 @@ CLI::Validator is_not_negative() {
             return fmt::format("'{}' does not fit; right is a number from 0, such as 4.5e-5", text);
           },
           ""};
+}
+
+CLI::Validator as_size() {
+  return {[](std::string& text) {
+            static const CLI::AsSizeValue kAsSize(/*kb_is_1000=*/true);
+            const std::string given = text;
+            // Read as an unsigned number, -3 would be a very large one.
+            const bool begins = !text.empty() && text.front() >= '0' && text.front() <= '9';
+            if (begins && kAsSize(text).empty()) return std::string();
+            return fmt::format("'{}' is no size; right is such as 65536, 64KiB or 1MB", given);
+          },
+          "SIZE"};
+}
+
+std::string planner_names() {
+  std::vector<std::string_view> names;
+  for (const Planner* planner : planners()) names.push_back(planner->name());
+  return fmt::format("{}", fmt::join(names, ", "));
 }
 
 void name_after_file(Trace& trace, const std::string& path) {

@@ -38,7 +38,12 @@ void add_slowdown_option(CLI::App& command, double& slowdown_of_two);
 
 // Option checks; their errors say what would be right.
 CLI::Validator is_planner();
-CLI::Validator is_not_negative();  // a finite number from 0
+CLI::Validator is_number(double low, double high);
+CLI::Validator is_integer(uint64_t low, uint64_t high);
+CLI::Validator is_not_negative();  // a finite number
+CLI::Validator as_size();          // "64KiB" becomes "65536"
+
+std::string planner_names();  // "wfbp, single, …"
 
 // A trace that does not name its model is called like its file, in headings.
 void name_after_file(Trace& trace, const std::string& path);

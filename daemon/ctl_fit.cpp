@@ -18,11 +18,10 @@ CLI::App* add_fit_command(CLI::App& app, FitCommand& command) {
   sub->add_option("logs", command.logs,
                   "files of lines \"[RANKS,]BYTES MICROSECONDS\", or of braid-bench --json")
       ->required();
-  const auto size = CLI::AsSizeValue(/*kb_is_1000=*/true);
   CLI::Option* from =
       sub->add_option("--from", command.bytes_from, "leave out smaller sizes; 64KiB is understood")
-          ->transform(size);
-  sub->add_option("--to", command.bytes_to, "leave out larger sizes")->transform(size);
+          ->transform(as_size());
+  sub->add_option("--to", command.bytes_to, "leave out larger sizes")->transform(as_size());
   sub->add_flag("--json", command.as_json, "print the model, for braidctl plan --cost");
   sub->parse_complete_callback([&command, from] {
     if (command.bytes_from > command.bytes_to) {

@@ -27,9 +27,7 @@ CLI::App* add_plan_command(CLI::App& app, PlanCommand& command) {
   CLI::App* sub = app.add_subcommand("plan", "what a planner makes of a trace, and its step");
   sub->add_option("--trace", command.trace_path, "the trace, as JSON (docs/planning.md)")
       ->required();
-  sub->add_option("--planner", command.planner, "wfbp, single, mgwfbp, exact, streams, …")
-      ->required()
-      ->check(is_planner());
+  sub->add_option("--planner", command.planner, planner_names())->required()->check(is_planner());
   CLI::Option* startup =
       sub->add_option("--startup", command.startup_seconds,
                       "seconds that each message costs whatever its size: the papers' a")

@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/ctl_simulate.h"
 
+#include <limits>
+
 #include <CLI/CLI.hpp>
 #include <fmt/ranges.h>
 
 namespace braid {
 namespace {
+
+constexpr double kJitterMax = 0.999;  // no tensor takes no time at all
+constexpr double kStraggleMax = 1000;
 
 std::string algorithm_names() {
   std::vector<std::string_view> names;
@@ -35,7 +40,7 @@ void add_cost_options(CLI::App& sub, SimulateCommand& command) {
   sub.add_option("--group", command.sweep.algorithm_options.group_workers,
                  "hierarchical: workers of a group")
       ->capture_default_str()
-      ->check(CLI::Range(1u, kSweepWorkersMax));
+      ->check(is_integer(1, kSweepWorkersMax));
   CLI::Option* alpha = sub.add_option("--inside-alpha", command.inside_alpha,
                                       "hierarchical: --alpha inside groups, if it differs")
                            ->check(is_not_negative());
@@ -51,12 +56,14 @@ void add_noise_options(CLI::App& sub, SimulatorOptions& simulator) {
   sub.add_option("--jitter", simulator.jitter,
                  "each tensor's backward time times a number within [1 - jitter, 1 + jitter]")
       ->capture_default_str()
-      ->check(CLI::Range(0.0, 0.999));
+      ->check(is_number(0, kJitterMax));
   sub.add_option("--straggle", simulator.straggle,
                  "each worker's backward times a number within [1, 1 + straggle]")
       ->capture_default_str()
-      ->check(CLI::Range(0.0, 1000.0));
-  sub.add_option("--seed", simulator.seed, "of the two")->capture_default_str();
+      ->check(is_number(0, kStraggleMax));
+  sub.add_option("--seed", simulator.seed, "of the two")
+      ->capture_default_str()
+      ->check(is_integer(0, std::numeric_limits<uint64_t>::max()));
 }
 
 // What only the options together tell.
@@ -83,7 +90,8 @@ CLI::App* add_simulate_command(CLI::App& app, SimulateCommand& command) {
       ->required();
   add_cost_options(*sub, command);
   sub->add_option("--workers", command.workers, "such as 4,8,16 or 4,8,...,2048")->required();
-  sub->add_option("--planners", command.planners, "separated by commas (default: all)")
+  sub->add_option("--planners", command.planners,
+                  "separated by commas (default: all): " + planner_names())
       ->delimiter(',')
       ->check(is_planner());
   add_streams_option(*sub, command.sweep.simulator.streams);

@@ -61,14 +61,13 @@ const char* anchor_name(Svg::Anchor anchor) {
 
 Svg::Svg(double width, double height, std::string_view title) {
   out_ = fmt::format(
-      R"(<svg xmlns="http://www.w3.org/2000/svg" width="{0:.0f}" height="{1:.0f}" )"
-      R"(viewBox="0 0 {0:.0f} {1:.0f}" font-family="DejaVu Sans, Helvetica, Arial, sans-serif">)"
-      "\n<title>{2}</title>\n"
-      R"(<defs><pattern id="hatch" width="5" height="5" patternUnits="userSpaceOnUse" )"
-      R"(patternTransform="skewX(-45)"><rect width="2.4" height="5" fill="#ffffff"/></pattern>)"
-      R"(</defs>)"
-      "\n",
+      R"svg(<svg xmlns="http://www.w3.org/2000/svg" width="{0:.0f}" height="{1:.0f}" )svg"
+      R"svg(viewBox="0 0 {0:.0f} {1:.0f}" font-family="DejaVu Sans, Helvetica, sans-serif">)svg"
+      "\n<title>{2}</title>\n",
       width, height, escape(title));
+  out_ += R"svg(<defs><pattern id="hatch" width="5" height="5" patternUnits="userSpaceOnUse" )svg"
+          R"svg(patternTransform="rotate(45)"><rect width="2.4" height="5" fill="#ffffff"/>)svg"
+          "</pattern></defs>\n";
   rectangle(0, 0, width, height, "#ffffff");
 }
 
@@ -81,10 +80,10 @@ void Svg::rectangle(double x, double y, double width, double height, std::string
 }
 
 void Svg::hatch(double x, double y, double width, double height) {
-  // Drawn over a rectangle that has the hint.
+  // The rectangle below it keeps its hint.
   out_ += fmt::format(
-      R"(<rect x="{:.2f}" y="{:.2f}" width="{:.2f}" height="{:.2f}" fill="url(#hatch)" )"
-      R"(fill-opacity="0.6" pointer-events="none"/>)"
+      R"svg(<rect x="{:.2f}" y="{:.2f}" width="{:.2f}" height="{:.2f}" fill="url(#hatch)" )svg"
+      R"svg(fill-opacity="0.6" pointer-events="none"/>)svg"
       "\n",
       x, y, width, height);
 }

@@ -27,7 +27,7 @@ constexpr std::string_view kMuted = "#57606a";
 constexpr std::string_view kGrid = "#d8dee4";
 
 // Lines that coincide stay visible: each is thinner than those below it.
-constexpr double kWidestLine = 5.5;
+constexpr double kWidestLine = 4.5;
 constexpr double kThinnestLine = 1.5;
 
 class SweepFigure {

@@ -67,7 +67,7 @@ Result<json> parse_json_object(std::string_view text, std::string_view file) {
   }
   if (!watch.duplicate.empty()) {
     return make_status(StatusCode::InvalidArgument, "{}: {} stands twice in one object", file,
-                       watch.duplicate);
+                       shown(watch.duplicate));
   }
   if (!document.is_object()) {
     return make_status(StatusCode::InvalidArgument, "{}: {} is no object; {{…}} is right", file,

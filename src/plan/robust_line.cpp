@@ -12,6 +12,8 @@ namespace {
 constexpr size_t kTheilSenPointsMax = 64;      // its work grows with their square
 constexpr size_t kNoisePointsMin = 16;         // fewer say nothing about noise
 constexpr double kNoiseExponentUnknown = 0.5;  // like a sum of independent delays
+constexpr size_t kSmoothingHalfWidth = 2;
+constexpr double kGrossResidual = 1;  // relative; how much farther off an outlier is says nothing
 constexpr int kTrimRoundsMax = 10;
 constexpr double kTrimDeviations = 3;
 constexpr double kDeviationPerMedian = 1.4826;  // of a normal distribution
@@ -94,6 +96,25 @@ LinearCost least_squares(std::span<const CostPoint> points, const std::vector<do
   return {mean_seconds - slope * mean_bytes, slope};
 }
 
+// Of a candidate for the first line: outliers count, but no more than kGrossResidual.
+double badness(std::span<const CostPoint> points, const LinearCost& line) {
+  double sum = 0;
+  for (const CostPoint& point : points) {
+    sum += std::min(std::abs(point.seconds - line.seconds(point.bytes)) / point.seconds,
+                    kGrossResidual);
+  }
+  return sum;
+}
+
+LinearCost first_line(std::span<const CostPoint> points) {
+  const LinearCost crowd = theil_sen(thinned(points));
+  const std::vector<CostPoint> smooth = running_median(points);
+  std::vector<double> weights;
+  for (const CostPoint& point : smooth) weights.push_back(1 / (point.seconds * point.seconds));
+  const LinearCost whole = least_squares(smooth, weights);
+  return badness(points, whole) < badness(points, crowd) ? whole : crowd;
+}
+
 }  // namespace
 
 double median_of(std::vector<double> values) {
@@ -104,8 +125,19 @@ double median_of(std::vector<double> values) {
   return (*middle + *std::max_element(values.begin(), middle)) / 2;
 }
 
+std::vector<CostPoint> running_median(std::span<const CostPoint> points) {
+  std::vector<CostPoint> out(points.begin(), points.end());
+  for (size_t i = 0; i < points.size(); ++i) {
+    const size_t half = std::min({kSmoothingHalfWidth, i, points.size() - 1 - i});
+    std::vector<double> seconds;
+    for (size_t j = i - half; j <= i + half; ++j) seconds.push_back(points[j].seconds);
+    out[i].seconds = median_of(std::move(seconds));
+  }
+  return out;
+}
+
 LinearCost fit_line(std::span<const CostPoint> points) {
-  LinearCost line = theil_sen(thinned(points));
+  LinearCost line = first_line(points);
   if (points.size() < 3) return line;
   const double exponent = noise_exponent(points, distances(points, line));
   std::vector<double> all_weights;

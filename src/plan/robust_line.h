@@ -16,8 +16,14 @@ struct CostPoint {
 
 double median_of(std::vector<double> values);  // of one or more
 
+// Each time replaced by the median of the five around it: single outliers vanish, steps stay where
+// they are.
+std::vector<CostPoint> running_median(std::span<const CostPoint> points);
+
 // The line a + b·M through points of increasing size, of which up to about a quarter may be
-// anything: Theil–Sen finds a first line, then least squares over the points that lie near it.
+// anything. A first line, then least squares over the points that lie near it. The first line is
+// the better of two: Theil–Sen, which bears many outliers but believes a crowd of small sizes more
+// than a few large ones, and least squares of the running median, which is the other way round.
 //
 // Least squares need to know how the noise grows with the time measured. It is estimated from the
 // points: from not at all (ordinary least squares) to in proportion. Without this, the noise of

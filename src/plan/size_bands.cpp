@@ -8,22 +8,10 @@
 namespace braid {
 namespace {
 
-constexpr size_t kSmoothingHalfWidth = 2;
 constexpr size_t kPlacesMax = 128;     // where the dynamic programme may cut
 constexpr double kBandPenalty = 0.29;  // in units of log(squared residual): 1 − e^−0.29 = 1/4
 constexpr double kIrrelevant = 0.02;   // relative residuals that change no plan
 constexpr double kParametersPerBand = 4;  // a, b, the place of the cut, the noise
-
-std::vector<CostPoint> running_median(std::span<const CostPoint> points) {
-  std::vector<CostPoint> out(points.begin(), points.end());
-  for (size_t i = 0; i < points.size(); ++i) {
-    const size_t half = std::min({kSmoothingHalfWidth, i, points.size() - 1 - i});
-    std::vector<double> seconds;
-    for (size_t j = i - half; j <= i + half; ++j) seconds.push_back(points[j].seconds);
-    out[i].seconds = median_of(std::move(seconds));
-  }
-  return out;
-}
 
 // Squared relative residuals of the best line through points [begin, end), in constant time.
 class SegmentCost {

@@ -10,9 +10,9 @@
 namespace braid {
 
 // Where the line through the points changes or jumps: the first point of each band but the first.
-// Points have increasing sizes and positive times. No band has fewer than kBandPointsMin points, nor
-// one that spans less than kBandSizeRatioMin from its smallest to its largest size: that would say
-// nothing about its slope.
+// Points have increasing sizes and positive times. No band has fewer than kBandPointsMin points,
+// nor one that spans less than kBandSizeRatioMin from its smallest to its largest size: that would
+// say nothing about its slope.
 //
 // Least squares of relative residuals over all ways to cut into 1, 2, … bands (dynamic
 // programming); an additional band must explain about a quarter of what is left, so that noise is

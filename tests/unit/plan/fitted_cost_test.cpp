@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/fitted_cost.h"
+
+#include <gtest/gtest.h>
+
+namespace braid {
+namespace {
+
+FittedCost two_bands() {
+  auto cost = FittedCost::create(
+      {{100, 1000, {1, 0.001}, 4, 0.01}, {2000, 9000, {-1, 0.002}, 5, 0.02}}, {{2, 1.5}});
+  EXPECT_TRUE(cost) << cost.status().message();
+  return std::move(cost).value();
+}
+
+std::string error_of(std::string_view text) {
+  const auto cost = parse_cost(text, "c.json");
+  return cost ? "no error" : cost.status().message();
+}
+
+TEST(FittedCost, HoldsEachBandsLine) {
+  const FittedCost cost = two_bands();
+  EXPECT_DOUBLE_EQ(cost.seconds(500), 1.5);
+  EXPECT_DOUBLE_EQ(cost.seconds(5000), 9);
+  EXPECT_EQ(cost.linear(), std::nullopt);
+}
+
+TEST(FittedCost, GivesSizesBetweenBandsToTheUpperOne) {
+  EXPECT_DOUBLE_EQ(two_bands().seconds(1800), 2.6);
+}
+
+TEST(FittedCost, FallsNowhere) {
+  EXPECT_DOUBLE_EQ(two_bands().seconds(1001), 2) << "the upper band's line alone would give 1.002";
+}
+
+TEST(FittedCost, HasNoNegativePhase) {
+  const CostModel::Phases phases = two_bands().phases(5000);
+  EXPECT_EQ(phases.startup_seconds, 0);
+  EXPECT_DOUBLE_EQ(phases.transfer_seconds, 9);
+}
+
+TEST(FittedCost, KnowsWhatItWasMeasuredAt) {
+  const FittedCost cost = two_bands();
+  EXPECT_FALSE(cost.covers(99));
+  EXPECT_TRUE(cost.covers(100));
+  EXPECT_TRUE(cost.covers(1500));
+  EXPECT_TRUE(cost.covers(9000));
+  EXPECT_FALSE(cost.covers(9001));
+}
+
+TEST(FittedCost, IsLinearWithOneBand) {
+  const auto cost = FittedCost::create({{1, 2, {3, 4}, 2, 0}}, {});
+  ASSERT_TRUE(cost);
+  EXPECT_EQ(cost->linear(), (LinearCost{3, 4}));
+}
+
+TEST(FittedCost, ReadsWhatToJsonWrites) {
+  const auto again = parse_cost(to_json(two_bands()), "c.json");
+  ASSERT_TRUE(again) << again.status().message();
+  EXPECT_EQ(*again, two_bands());
+}
+
+TEST(ParseCost, ErrorsNameTheEntry) {
+  const std::string band =
+      R"({"bytes_min": 1, "bytes_max": 2, "startup_seconds": 1, "seconds_per_byte": 1})";
+  EXPECT_EQ(error_of(R"({"bands": [)" + band + "]}"), "no error");
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"", "c.json: parse error"},
+      {"{}", "c.json: bands: 0 of them; right are 1 to 64"},
+      {R"({"bands": 1})", "c.json: bands: 1 is no list"},
+      {R"({"bands": [1]})", "c.json: bands[0]: 1 is no object"},
+      {R"({"bands": [{}]})", "c.json: bands[0].bytes_min is missing"},
+      {R"({"bands": [{"bytes": 1}]})", "c.json: bands[0].\"bytes\" is not known"},
+      {R"({"bands": [)" + band + "," + band + "]}", "bands[1].bytes_min: 1 does not fit"},
+      {R"({"bands": [{"bytes_min": 1, "bytes_max": 0, "startup_seconds": 1,
+                      "seconds_per_byte": 1}]})",
+       "bands[0].bytes_max: 0 does not fit"},
+      {R"({"bands": [{"bytes_min": 1, "bytes_max": 2, "startup_seconds": -1,
+                      "seconds_per_byte": 1}]})",
+       "bands[0].startup_seconds: -1 does not fit"},
+      {R"({"bands": [{"bytes_min": 1, "bytes_max": 2, "startup_seconds": 1,
+                      "seconds_per_byte": -1}]})",
+       "bands[0].seconds_per_byte: -1 does not fit"},
+      {R"({"bands": [{"bytes_min": 1, "bytes_max": 2, "startup_seconds": "1",
+                      "seconds_per_byte": 1}]})",
+       "bands[0].startup_seconds: \"1\" is no number"},
+      {R"({"bands": [)" + band + R"(], "slowdowns": [{"transfers": 1, "factor": 1}]})",
+       "slowdowns[0].transfers: 1 does not fit"},
+      {R"({"bands": [)" + band + R"(], "slowdowns": [{"transfers": 2, "factor": 2.5}]})",
+       "slowdowns[0].factor: 2.5 does not fit"},
+  };
+  for (const auto& [text, expected] : cases) {
+    EXPECT_NE(error_of(text).find(expected), std::string::npos)
+        << text << "\n  gives: " << error_of(text) << "\n  expected: " << expected;
+  }
+}
+
+}  // namespace
+}  // namespace braid
