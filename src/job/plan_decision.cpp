@@ -116,6 +116,7 @@ Result<PlanDecision> decide_plan(std::span<const PlanReport* const> reports,
 
   PlannerOptions planner_options;
   planner_options.streams = options.streams;
+  planner_options.fewest_groups = false;         // what was measured is never exact
   planner_options.piece_bytes_min = UINT64_MAX;  // the engine cuts what is large by itself
   SimulatorOptions simulator_options;
   simulator_options.streams = options.streams;

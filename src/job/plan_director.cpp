@@ -34,7 +34,27 @@ void PlanDirector::on_report(NodeId from, const proto::PlanReport& message) {
   // What was measured under an older plan says nothing about when tensors are ready under this one.
   if (set.proposal || report->plan != set.plan) return;
   set.reports[from] = std::move(report).value();
-  if (set.reports.size() == nodes_.size()) decide(id, set);
+  if (set.reports.size() < nodes_.size()) return;
+  if (may_change(set)) decide(id, set);
+  set.reports.clear();
+}
+
+bool PlanDirector::may_change(Set& set) {
+  uint64_t iteration_ns = 0;
+  size_t units = 0;
+  for (const auto& [node, report] : set.reports) {
+    iteration_ns = std::max(iteration_ns, report.iteration_ns);
+    units += report.units.size();
+  }
+  if (++set.rounds == 1) set.iteration_ns = iteration_ns;
+  const bool has_changed =
+      set.iteration_ns != 0 &&
+      static_cast<double>(iteration_ns) > static_cast<double>(set.iteration_ns) * (1 + kChangeMin);
+  if (!has_changed) return set.rounds >= set.rounds_to_hold;
+  while (set.measurements.size() > units) set.measurements.pop_front();
+  set.rounds_to_hold = 0;
+  set.iteration_ns = iteration_ns;
+  return true;
 }
 
 void PlanDirector::decide(uint64_t id, Set& set) {
@@ -48,11 +68,12 @@ void PlanDirector::decide(uint64_t id, Set& set) {
   }
   const std::vector<CostMeasurement> measurements(set.measurements.begin(), set.measurements.end());
   auto decision = decide_plan(reports, measurements, set.groups, options_);
-  set.reports.clear();
   if (!decision) {
     return BRAID_LOG_DEBUG("job '{}': no plan yet: {}", job_name_, decision.status().message());
   }
-  const bool pays = decision->predicted_seconds < decision->current_seconds * (1 - kGainMin);
+  const double measured_seconds = static_cast<double>(iteration_ns) / 1e9;
+  const bool pays = decision->predicted_seconds <
+                    std::min(decision->current_seconds, measured_seconds) * (1 - kGainMin);
   if (set.plan != 0 && !pays) return;
 
   const double notice =
@@ -104,6 +125,8 @@ void PlanDirector::conclude(Set& set, bool holds) {
   set.reports.clear();
   if (holds) {
     set.plan = proposal.number;
+    set.rounds = 0;
+    set.rounds_to_hold = std::clamp(set.rounds_to_hold * 2, 2U, kRoundsMax);
     set.groups = proposal.groups;
   }
   for (const NodeId node : nodes_) send_(node, make_plan_verdict(proposal, holds));

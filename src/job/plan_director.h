@@ -23,13 +23,21 @@ struct PlanningOptions {
 };
 
 // The coordinator's part of planning one job: merges what the nodes have measured, fits the cost,
-// plans, and has all nodes change at one step. A new plan must be worth it: changing costs nothing,
-// but plans that chase noise are worse than one that stays. Control loop only.
+// plans, and has all nodes change at one step. Control loop only.
+//
+// Changing costs nothing, but plans that chase noise are worse than one that stays. So a new plan
+// must be worth it, by prediction and against what was measured; and each one holds for twice as
+// many reports as the one before it, unless iterations have become longer than they were: then the
+// network, or the model, is another, and what was measured before says nothing.
 class PlanDirector {
  public:
-  // A plan replaces another when it is predicted to take so much less than that one (paired: both
-  // predictions come from the same measurements).
-  static constexpr double kGainMin = 0.02;
+  // A plan replaces another when it is predicted to take so much less than that one is predicted to
+  // (from the same measurements), and than that one was measured to.
+  static constexpr double kGainMin = 0.03;
+  // Iterations that take so much longer than right after the plan was made are not those it was
+  // made for.
+  static constexpr double kChangeMin = 0.25;
+  static constexpr uint32_t kRoundsMax = 64;
   // The plan changes so far ahead of the latest step that a node has reported: time for a proposal
   // to go around, at the speed that steps have now.
   static constexpr double kNoticeSeconds = 0.3;
@@ -55,12 +63,16 @@ class PlanDirector {
     std::vector<std::vector<uint64_t>> groups;  // of the plan that holds; empty: the first one
     uint32_t plan = 0;
     uint32_t last_number = 0;
+    uint32_t rounds = 0;                      // of reports since the plan began
+    uint32_t rounds_to_hold = 0;              // so many before another one may replace it
+    uint64_t iteration_ns = 0;                // measured in the first round
     uint64_t notice_steps = kNoticeStepsMin;  // grows when a proposal came too late
     std::optional<PlanProposal> proposal;
     std::set<NodeId> accepted;
     Timer timer;
   };
 
+  bool may_change(Set& set);
   void decide(uint64_t id, Set& set);
   void propose(Set& set, PlanProposal proposal);
   void conclude(Set& set, bool holds);
