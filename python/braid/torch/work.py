@@ -87,7 +87,7 @@ class BraidWork(Work):
         with self._state:
             if self._future is None:
                 self._promise = torch.futures.Future(devices=_devices_of(self._value))
-                self._future = self._promise.then(_value_or_raise)
+                self._future = self._promise.then(value_or_raise)
                 ended = self._ended
             else:
                 ended = False
@@ -188,7 +188,7 @@ def _called_by_torch_distributed() -> bool:
     )
 
 
-def _value_or_raise(promise: torch.futures.Future) -> Any:
+def value_or_raise(promise: torch.futures.Future) -> Any:
     value = promise.value()
     if isinstance(value, Exception):
         raise value
