@@ -17,6 +17,7 @@ then registered, and from the third iteration on submitted one by one.
 
 import logging
 import weakref
+from collections.abc import Callable
 from typing import Any, Optional
 
 import torch
@@ -59,18 +60,27 @@ class DDPHookState:
         self._gradients: Optional[GradientSet] = None
         self._whole_because = ""
         self._factor = 1.0 / group.size()
+        self._replacement: Optional[Callable[[dist.GradBucket], Any]] = None
+
+    def replace(self, hook: Callable[[dist.GradBucket], Any]) -> None:
+        """From here on, between iterations, buckets go to `hook`."""
+        self._replacement = hook
 
     def average(self, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:
         """Averages one bucket, as the parameters that it consists of if they are known."""
+        if self._replacement is not None:
+            return self._replacement(bucket)
         if bucket.index() == 0:
             # DDP starts its buckets in order, each parameter in one of them: one step an iteration.
             self._begin()
         buffer = bucket.buffer()
-        if self._gradients is not None and dtype_of(buffer.dtype) is not None:
-            future = self._gradients.average(bucket.parameters(), buffer)
+        if self._gradients is not None:
+            parameters = bucket.parameters()
+            future = self._gradients.average(parameters, buffer)
             if future is not None:
                 return future
-            self._give_up("its buckets hold other parameters than before")
+            if dtype_of(parameters[0].dtype) is not None:
+                self._give_up("its buckets hold other parameters than before")
         elif self.step < _STEPS_TO_LOOK:
             self._look(bucket.parameters(), buffer)
         # Scaled before the sum, as DDP itself does it.
@@ -89,11 +99,13 @@ class DDPHookState:
             self._seen.clear()
 
     def _look(self, parameters: list[torch.Tensor], buffer: torch.Tensor) -> None:
-        if buffer.is_sparse:
+        if dtype_of(parameters[0].dtype) is None:
+            pass  # Such buckets, of complex numbers for one, always go as they are.
+        elif buffer.is_sparse:
             self._whole_because = "it has sparse gradients"
         elif sum(parameter.numel() for parameter in parameters) != buffer.numel():
             self._whole_because = "its buckets have gaps"
-        elif dtype_of(buffer.dtype) is not None:  # The others always go as they are.
+        else:
             self._seen.extend((parameter, buffer.dtype) for parameter in parameters)
 
     def _register(self) -> None:
