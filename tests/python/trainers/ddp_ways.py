@@ -238,6 +238,8 @@ def float16() -> None:
 
 
 def complex_numbers() -> None:
+    if tuple(int(n) for n in torch.__version__.split(".")[:2]) < (2, 9):
+        return  # Its gloo does not broadcast them.
     assert planned(compare(lambda: Mixed((torch.complex64,)))) == 2
 
 
