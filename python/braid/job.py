@@ -182,9 +182,7 @@ class Job:
             self._check(code)
         return ticket.value
 
-    def repeated(
-        self, tensor: int, memory: Memory, reduction: int = Reduction.SUM
-    ) -> RepeatedOperation:
+    def repeated(self, tensor: int, memory: Memory, reduction: int = 0) -> RepeatedOperation:
         """The all-reduce of a registered tensor from one place in the arena, step after step."""
         return RepeatedOperation(self, tensor, memory.address, reduction)
 
@@ -302,7 +300,14 @@ class RepeatedOperation:
     Of one thread at a time.
     """
 
-    __slots__ = ("_job", "_operation", "_operation_pointer", "_submit", "_ticket", "_ticket_pointer")
+    __slots__ = (
+        "_job",
+        "_operation",
+        "_operation_pointer",
+        "_submit",
+        "_ticket",
+        "_ticket_pointer",
+    )
 
     def __init__(self, job: Job, tensor: int, address: int, reduction: int) -> None:
         self._job = job
@@ -325,7 +330,8 @@ class RepeatedOperation:
         """Submits the tensor, whose values lie in place, and returns the ticket."""
         job = self._job
         self._operation.step = step
-        code = self._submit(job._handle or job._open(), self._operation_pointer, self._ticket_pointer)
+        handle = job._handle or job._open()
+        code = self._submit(handle, self._operation_pointer, self._ticket_pointer)
         if code:
             job._check(code)
         return self._ticket.value

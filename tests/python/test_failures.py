@@ -20,9 +20,7 @@ def test_a_killed_rank_is_named_to_the_others(work, nodes, ranks_per_node):
     launcher: tuple[str, ...] = (sys.executable,)
     if work == "planned":  # braid-run puts the hook under DDP.
         work, launcher = "ddp", (sys.executable, "-m", "braid.torch.launcher")
-    done = run(
-        "failure.py", work, nodes=nodes, ranks_per_node=ranks_per_node, launcher=launcher
-    )
+    done = run("failure.py", work, nodes=nodes, ranks_per_node=ranks_per_node, launcher=launcher)
     assert done.exit_code == KILLED, done.output
     assert sorted(done.results) == [0, 2], done.output
     for result in done.results.values():

@@ -124,9 +124,7 @@ class Engine:
             if self.closing:
                 return
             self.closing = True
-        ended = [
-            thread.close(_JOIN_SECONDS) for thread in (self._completion, self.gradients)
-        ]
+        ended = [thread.close(_JOIN_SECONDS) for thread in (self._completion, self.gradients)]
         with self._lock:
             idle = self._one_ended.wait_for(lambda: self._in_flight == 0, _JOIN_SECONDS)
             if not (idle and all(ended)):

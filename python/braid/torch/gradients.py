@@ -168,9 +168,7 @@ class GradientSet:
             nbytes += gradient.nbytes
         return nbytes == buffer.nbytes
 
-    def _submit(
-        self, gradients: Sequence[Gradient], buffer: torch.Tensor, tickets: list
-    ) -> None:
+    def _submit(self, gradients: Sequence[Gradient], buffer: torch.Tensor, tickets: list) -> None:
         step = self._step
         plain = self._reduction == AVERAGE and not buffer.is_cuda
         address, offset = buffer.data_ptr(), 0

@@ -32,7 +32,11 @@ _BUCKET_CAP_MB = 2.0**-20
 _DEFAULT_BUCKET_CAP_MB = 25
 # With one of these, DDP hooks itself up, uses its bucket sizes for something else, or does not
 # reduce every bucket in every step.
-_LEAVES_ALONE = ("mixed_precision", "delay_all_reduce_named_params", "skip_all_reduce_unused_params")
+_LEAVES_ALONE = (
+    "mixed_precision",
+    "delay_all_reduce_named_params",
+    "skip_all_reduce_unused_params",
+)
 
 # Of models that wait for their first forward pass, and of those that have the hook.
 _waiting: weakref.WeakKeyDictionary[Any, DDPHookState] = weakref.WeakKeyDictionary()

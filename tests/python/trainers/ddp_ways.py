@@ -326,7 +326,7 @@ def own_hook_is_kept() -> None:
         return
     calls = []
 
-    def counted(state, bucket):  # DDP looks at annotations, and does not see through postponed ones.
+    def counted(state, bucket):  # DDP refuses annotations that are postponed.
         calls.append(bucket.index())
         return default_hooks.allreduce_hook(state, bucket)
 
