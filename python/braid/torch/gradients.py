@@ -12,6 +12,7 @@ from __future__ import annotations
 import ctypes
 import math
 import threading
+import time
 from collections.abc import Sequence
 from ctypes import memmove
 from typing import NamedTuple
@@ -29,6 +30,13 @@ SUM = int(Reduction.SUM)
 
 # libbraid keeps at most 4096 tickets per job, and the group's collectives need some of them.
 GRADIENTS_MAX = 3000
+
+# While gradients are still being submitted nobody waits for a result, and handling each one at once
+# would take the interpreter from the thread that trains, again and again. So small ones are handled
+# in batches: a pause, then as many as have come. Large ones are copied beside the backward pass.
+_PAUSE_SECONDS = 0.002
+_BATCH_SECONDS = 0.0005
+_LARGE_BYTES = 1 << 16
 
 
 class Member(NamedTuple):
@@ -74,6 +82,8 @@ class GradientSet:
         self._begun = 0
         self._ended = 0
         self._one_ended = threading.Condition()
+        self._all_submitted = threading.Event()
+        self._batch_end = 0.0
         handles = self._job.register(
             [
                 TensorSpec(member.name, _braid_dtype(member), member.parameter.numel(), place,
@@ -114,6 +124,7 @@ class GradientSet:
         self._wait_for_all()
         self._step = step
         self._submitted = 0
+        self._all_submitted.clear()
         reduction = AVERAGE if self._averages and active_ranks is None else SUM
         self._factor = 1.0 / (active_ranks or self._size)
         if reduction != self._reduction:
@@ -196,6 +207,8 @@ class GradientSet:
     def _hand_over(self, bucket: _Bucket) -> None:
         self._begun += 1
         self._engine.gradients.put(bucket)
+        if self._submitted == len(self._gradients):
+            self._all_submitted.set()
 
     def _wait_for_all(self) -> None:
         """Until nothing is in flight: the inputs and the buckets are about to be written again.
@@ -211,6 +224,8 @@ class GradientSet:
     def finish(self, bucket: _Bucket) -> None:
         """Sees a bucket's operations to their end."""
         error: Exception | None = None
+        if not self._all_submitted.is_set():
+            self._pause(bucket)
         for ticket, offset, nbytes in bucket.tickets:
             try:
                 self._engine.wait(ticket)
@@ -227,6 +242,12 @@ class GradientSet:
             self._one_ended.notify_all()
         if bucket.promise is not None:
             bucket.promise.set_result(bucket.buffer if error is None else error)
+
+    def _pause(self, bucket: _Bucket) -> None:
+        large = bucket.buffer is not None and bucket.buffer.nbytes >= _LARGE_BYTES
+        if not large and time.monotonic() >= self._batch_end:
+            self._all_submitted.wait(_PAUSE_SECONDS)
+            self._batch_end = time.monotonic() + _BATCH_SECONDS
 
     def _copy_result(self, ticket: int, buffer: torch.Tensor, offset: int, nbytes: int) -> None:
         if not buffer.is_cuda:
