@@ -18,6 +18,7 @@ ABI_VERSION = "0.1"
 
 _lock = threading.Lock()
 _library: ctypes.CDLL | None = None
+_quick_library: ctypes.PyDLL | None = None
 
 
 def library() -> ctypes.CDLL:
@@ -27,6 +28,22 @@ def library() -> ctypes.CDLL:
         if _library is None:
             _library = _load()
         return _library
+
+
+def quick_library() -> ctypes.PyDLL:
+    """The same functions, called without giving up the interpreter's lock.
+
+    For those that take microseconds: giving the lock up lets another thread in, and getting it back
+    then costs more than the call.
+    """
+    global _quick_library
+    loaded = library()
+    with _lock:
+        if _quick_library is None:
+            quick = ctypes.PyDLL(loaded._name, handle=loaded._handle)
+            _abi.declare(quick)
+            _quick_library = quick
+        return _quick_library
 
 
 def _load() -> ctypes.CDLL:

@@ -12,7 +12,7 @@ from typing import Any
 
 from braid import _abi
 from braid._abi import Collective, DType, Operation, Reduction
-from braid._library import library
+from braid._library import library, quick_library
 from braid.errors import DeadlineExceededError, InvalidArgumentError, error_of
 
 # A wait is cut into pieces so that Ctrl-C and close() are noticed while it lasts.
@@ -182,6 +182,10 @@ class Job:
             self._check(code)
         return ticket.value
 
+    def repeated(self, tensor: int, memory: Memory, reduction: int = 0) -> RepeatedOperation:
+        """The all-reduce of a registered tensor from one place in the arena, step after step."""
+        return RepeatedOperation(self, tensor, memory.address, reduction)
+
     def submit_bucket(
         self,
         tensors: Sequence[int],
@@ -288,6 +292,49 @@ class Job:
     def _check(self, code: int) -> None:
         if code:
             raise error_of(code, self._message())
+
+
+class RepeatedOperation:
+    """An all-reduce that is submitted in every step: all but the step is made ready once.
+
+    Of one thread at a time.
+    """
+
+    __slots__ = (
+        "_job",
+        "_operation",
+        "_operation_pointer",
+        "_submit",
+        "_ticket",
+        "_ticket_pointer",
+    )
+
+    def __init__(self, job: Job, tensor: int, address: int, reduction: int) -> None:
+        self._job = job
+        self._submit = quick_library().braid_submit
+        self._operation = Operation(
+            struct_size=_OPERATION_BYTES,
+            collective=Collective.ALL_REDUCE,
+            tensor=tensor,
+            reduction=reduction,
+            input=address,
+        )
+        self._operation_pointer = byref(self._operation)
+        self._ticket = c_uint64()
+        self._ticket_pointer = byref(self._ticket)
+
+    def set_reduction(self, reduction: int) -> None:
+        self._operation.reduction = reduction
+
+    def submit(self, step: int) -> int:
+        """Submits the tensor, whose values lie in place, and returns the ticket."""
+        job = self._job
+        self._operation.step = step
+        handle = job._handle or job._open()
+        code = self._submit(handle, self._operation_pointer, self._ticket_pointer)
+        if code:
+            job._check(code)
+        return self._ticket.value
 
 
 def milliseconds(seconds: float | None) -> int:

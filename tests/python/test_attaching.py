@@ -28,6 +28,20 @@ def test_braid_run_puts_braid_under_an_unmodified_script(way):
     assert all(result["arguments"] == [way, "--flag"] for result in results)
 
 
+@pytest.mark.parametrize("way", ["default", "option", "environment"])
+def test_braid_run_makes_ddp_hand_over_every_parameter_unless_told_not_to(way):
+    launcher = (sys.executable, "-m", "braid.torch.launcher")
+    results = run(
+        "unmodified_ddp.py",
+        launcher=(*launcher, "--keep-buckets") if way == "option" else launcher,
+        environment={"BRAID_KEEP_BUCKETS": "1"} if way == "environment" else {},
+    ).expect(2)
+    for result in results:
+        assert result["planned"] == (4 if way == "default" else None)
+        assert (result["buckets"] == 4) == (way == "default")
+        assert result["bucket_bytes_cap"] == 25 << 20  # As the script sees it.
+
+
 def test_the_environment_switch_puts_braid_under_an_unmodified_script():
     results = run("unmodified.py", "nccl", environment=ENABLED).expect(2)
     assert_ran_on_braid(results, "nccl")

@@ -15,9 +15,12 @@ KILLED = 128 + 9
 
 
 @pytest.mark.parametrize(("nodes", "ranks_per_node"), [(3, 1), (1, 3)])
-@pytest.mark.parametrize("work", ["plain", "asynchronous", "ddp"])
+@pytest.mark.parametrize("work", ["plain", "asynchronous", "ddp", "planned"])
 def test_a_killed_rank_is_named_to_the_others(work, nodes, ranks_per_node):
-    done = run("failure.py", work, nodes=nodes, ranks_per_node=ranks_per_node)
+    launcher: tuple[str, ...] = (sys.executable,)
+    if work == "planned":  # braid-run puts the hook under DDP.
+        work, launcher = "ddp", (sys.executable, "-m", "braid.torch.launcher")
+    done = run("failure.py", work, nodes=nodes, ranks_per_node=ranks_per_node, launcher=launcher)
     assert done.exit_code == KILLED, done.output
     assert sorted(done.results) == [0, 2], done.output
     for result in done.results.values():

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import sys
 from functools import cache
 from typing import Any
 
@@ -58,6 +59,16 @@ def test_two_runs_give_the_same_bits(nodes, ranks_per_node, hook):
         for _ in range(2)
     ]
     assert_same_bits([result for each in runs for result in each.expect(4)])
+
+
+@pytest.mark.parametrize(("nodes", "ranks_per_node"), [(2, 1), (1, 2)])
+@pytest.mark.parametrize("start", ["hook", "unmodified"])
+def test_ddp_in_every_way_trains_as_with_gloo(start, nodes, ranks_per_node):
+    launcher = (sys.executable, *(("-m", "braid.torch.launcher") if start == "unmodified" else ()))
+    results = run(
+        "ddp_ways.py", start, launcher=launcher, nodes=nodes, ranks_per_node=ranks_per_node
+    ).expect(2)
+    assert all(len(result["done"]) > 20 for result in results)
 
 
 @pytest.mark.skipif(TORCH < (2, 6), reason="this torch's FSDP2 needs CUDA")

@@ -3,22 +3,23 @@
 
 The group is one braid job. All its collectives are steps of one dynamic tensor: ranks call them in
 the same order, so the sequence number is the name that they agree on. DDP's hook adds registered
-tensors of its own.
+tensors of its own (see gradients.py).
 """
 
 from __future__ import annotations
 
 import os
-import queue
 import threading
 from collections.abc import Callable, Sequence
 from ctypes import memmove
+from typing import Any
 
 import torch
 from torch.distributed import DistBackendError
 
 from braid import BraidError, Collective, Job, Memory, TensorSpec
 from braid.torch.arena import Arena
+from braid.torch.completion import CompletionThread
 from braid.torch.work import BraidWork
 
 # How long the completion thread may take to notice that the group is being closed.
@@ -68,9 +69,11 @@ class Engine:
         # Of the completion thread and of callers that wait themselves.
         self._in_flight = 0
         self._one_ended = threading.Condition(self._lock)
-        self._queue: queue.SimpleQueue[Pending | None] = queue.SimpleQueue()
-        self._thread: threading.Thread | None = None
-        self._closing = False
+        self._completion = CompletionThread("braid-completion", self._complete)
+        # A thread of their own: gradients that are planned together end together, and a collective
+        # in between (of a SyncBatchNorm, say) must not queue behind the first of them.
+        self.gradients = CompletionThread("braid-gradients", _complete_itself)
+        self.closing = False
         self._pid = os.getpid()
 
     def run(
@@ -113,43 +116,18 @@ class Engine:
         if wait:
             self._complete(pending)
 
-    def run_bucket(
-        self,
-        tensors: Sequence[int],
-        step: int,
-        memory: Memory,
-        unpack: Callable[[Job, int], None],
-        work: BraidWork,
-        *,
-        wait: bool = False,
-    ) -> None:
-        """Starts the all-reduce of registered tensors whose values lie in `memory`."""
-        try:
-            with self._lock:
-                self._make_room()
-                ticket = self.job.submit_bucket(tensors, step, memory)
-                pending = Pending(ticket, memory, unpack, work)
-                self._assign(pending, wait)
-        except BraidError as error:
-            self.arena.give_back(memory)
-            raise DistBackendError(str(error)) from error
-        if wait:
-            self._complete(pending)
-
     def close(self) -> None:
         """Ends the completion thread, fails what is still in flight and leaves the job."""
         if os.getpid() != self._pid:
             return  # A forked child has neither the thread nor the job.
         with self._lock:
-            if self._closing:
+            if self.closing:
                 return
-            self._closing = True
-            thread = self._thread
-        if thread is not None and thread is not threading.current_thread():
-            self._queue.put(None)
-            thread.join(_JOIN_SECONDS)
+            self.closing = True
+        ended = [thread.close(_JOIN_SECONDS) for thread in (self._completion, self.gradients)]
         with self._lock:
-            if not self._one_ended.wait_for(lambda: self._in_flight == 0, _JOIN_SECONDS):
+            idle = self._one_ended.wait_for(lambda: self._in_flight == 0, _JOIN_SECONDS)
+            if not (idle and all(ended)):
                 return  # Somebody is stuck inside the library: closing under it would be worse.
         try:
             self.job.close()
@@ -158,7 +136,7 @@ class Engine:
 
     def _make_room(self) -> None:
         """Waits until one more operation may be in flight. Holds the lock."""
-        if self._closing:
+        if self.closing:
             raise DistBackendError("the process group was destroyed")
         if self._in_flight >= _IN_FLIGHT_MAX and not self._one_ended.wait_for(
             lambda: self._in_flight < _IN_FLIGHT_MAX, self._timeout_seconds
@@ -173,27 +151,14 @@ class Engine:
         self._in_flight += 1
         if inline:
             return
-        if self._thread is None:
-            self._thread = threading.Thread(
-                target=self._complete_all, name="braid-completion", daemon=True
-            )
-            self._thread.start()
-        self._queue.put(pending)
-
-    def _complete_all(self) -> None:
-        while (pending := self._queue.get()) is not None:
-            self._complete(pending)
+        self._completion.start()
+        self._completion.put(pending)
 
     def _complete(self, pending: Pending) -> None:
         """Waits for one operation, copies its result out and finishes its work."""
         error: Exception | None = None
         try:
-            while not self.job.wait_briefly(pending.ticket, _PIECE_MS):
-                if self._closing:
-                    raise DistBackendError(
-                        f"the process group was destroyed while an operation of job "
-                        f"{self.job.name} was in flight"
-                    )
+            self.wait(pending.ticket)
             if pending.unpack is not None:
                 pending.unpack(self.job, pending.ticket)
             self.job.release(pending.ticket)
@@ -208,6 +173,15 @@ class Engine:
             self._one_ended.notify_all()
         pending.work.finish(error)
 
+    def wait(self, ticket: int) -> None:
+        """Waits for the end of an operation; raises its error, or one if the group is closed."""
+        while not self.job.wait_briefly(ticket, _PIECE_MS):
+            if self.closing:
+                raise DistBackendError(
+                    f"the process group was destroyed while an operation of job "
+                    f"{self.job.name} was in flight"
+                )
+
     def _failed(self, pending: Pending, cause: BraidError) -> DistBackendError:
         # The input is not reused: the daemon may still be reading it.
         try:
@@ -217,6 +191,10 @@ class Engine:
         error = DistBackendError(str(cause))
         error.__cause__ = cause
         return error
+
+
+def _complete_itself(item: Any) -> None:
+    item.complete()
 
 
 def pack(arena: Arena, tensors: Sequence[torch.Tensor]) -> Memory:

@@ -5,27 +5,38 @@
     model.register_comm_hook(state, braid.torch.ddp_hook)
 
 DDP rebuilds its buckets after the first iteration, so a bucket is no name to agree on; a parameter
-is. Knowing parameters and their order, the daemon may merge and order them as its plan says.
+is. Knowing parameters and when they are ready, the daemon may merge and order them as its plan
+says.
+
+The first two iterations are looked at: their buckets go as they are, and say which parameters DDP
+reduces and in which order they become ready (the second one's are DDP's rebuilt ones). These are
+then registered, and from the third iteration on submitted one by one.
 
 (No postponed annotations in this file: DDP inspects those of the hook.)
 """
 
-import ctypes
+import logging
+import weakref
+from collections.abc import Callable
 from typing import Any, Optional
 
 import torch
 import torch.distributed as dist
+from torch.distributed import DistBackendError
 from torch.nn.parallel import DistributedDataParallel
 
-from braid import TensorSpec
+from braid import BraidError
 from braid.torch.carriage import dtype_of
-from braid.torch.engine import unpack_whole
+from braid.torch.gradients import GRADIENTS_MAX, GradientSet, Member
 from braid.torch.process_group import BraidProcessGroup
-from braid.torch.work import BraidWork
+
+_log = logging.getLogger("braid")
+_STEPS_TO_LOOK = 2
+_NAME_BYTES_MAX = 1023
 
 
 class DDPHookState:
-    """The model's parameters as tensors of the group's job. Make it on all ranks, in one order."""
+    """The gradients of one model. Make it on all ranks, in one order."""
 
     def __init__(
         self, model: torch.nn.Module, process_group: Optional[dist.ProcessGroup] = None
@@ -36,62 +47,119 @@ class DDPHookState:
                 f"braid's DDP hook needs a process group of the backend braid, "
                 f"this one is {type(group).__name__}"
             )
-        module = model.module if isinstance(model, DistributedDataParallel) else model
-        named = [(n, p) for n, p in module.named_parameters() if p.requires_grad]
-        prefix = group.next_prefix()
-        specs = [
-            TensorSpec(f"{prefix}/{name}", dtype, parameter.numel(), len(named) - 1 - place)
-            for place, (name, parameter) in enumerate(named)
-            if (dtype := dtype_of(parameter.dtype)) is not None
-        ]
-        carried = [p for _, p in named if dtype_of(p.dtype) is not None]
-        handles = group.engine.job.register(specs) if specs else []
+        is_ddp = isinstance(model, DistributedDataParallel)
+        module = model.module if is_ddp else model
         self.group = group
-        self.handles = {id(p): handle for p, handle in zip(carried, handles)}
-        # Keeps the ids above from being given to other tensors.
-        self._parameters = carried
         self.step = -1
+        self._ddp = weakref.ref(model) if is_ddp else None
+        self._prefix = group.next_prefix()
+        named = list(module.named_parameters())
+        self._names = {id(parameter): name for name, parameter in named}
+        self._parameters = [parameter for _, parameter in named]  # Keeps their ids theirs.
+        self._seen: list[tuple[torch.Tensor, torch.dtype]] = []
+        self._gradients: Optional[GradientSet] = None
+        self._whole_because = ""
+        self._factor = 1.0 / group.size()
+        self._replacement: Optional[Callable[[dist.GradBucket], Any]] = None
+
+    def replace(self, hook: Callable[[dist.GradBucket], Any]) -> None:
+        """From here on, between iterations, buckets go to `hook`."""
+        self._replacement = hook
+
+    def average(self, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:
+        """Averages one bucket, as the parameters that it consists of if they are known."""
+        if self._replacement is not None:
+            return self._replacement(bucket)
+        if bucket.index() == 0:
+            # DDP starts its buckets in order, each parameter in one of them: one step an iteration.
+            self._begin()
+        buffer = bucket.buffer()
+        if self._gradients is not None:
+            parameters = bucket.parameters()
+            future = self._gradients.average(parameters, buffer)
+            if future is not None:
+                return future
+            if dtype_of(parameters[0].dtype) is not None:
+                self._give_up("its buckets hold other parameters than before")
+        elif self.step < _STEPS_TO_LOOK:
+            self._look(bucket.parameters(), buffer)
+        # Scaled before the sum, as DDP itself does it.
+        buffer.mul_(self._factor)
+        return self.group.allreduce([buffer]).get_future().then(_first)
+
+    def _begin(self) -> None:
+        self.step += 1
+        active_ranks = self._count_active_ranks()
+        self._factor = 1.0 / (active_ranks or self.group.size())
+        if self.step == _STEPS_TO_LOOK:
+            self._register()
+        if self._gradients is not None:
+            self._gradients.begin(self.step, active_ranks)
+        elif self.step < _STEPS_TO_LOOK:
+            self._seen.clear()
+
+    def _look(self, parameters: list[torch.Tensor], buffer: torch.Tensor) -> None:
+        if dtype_of(parameters[0].dtype) is None:
+            pass  # Such buckets, of complex numbers for one, always go as they are.
+        elif buffer.is_sparse:
+            self._whole_because = "it has sparse gradients"
+        elif sum(parameter.numel() for parameter in parameters) != buffer.numel():
+            self._whole_because = "its buckets have gaps"
+        else:
+            self._seen.extend((parameter, buffer.dtype) for parameter in parameters)
+
+    def _register(self) -> None:
+        """All ranks have seen the same buckets, so they decide alike."""
+        seen, self._seen = self._seen, []
+        if getattr(self._model(), "skip_all_reduce_unused_params", False):
+            self._whole_because = "it leaves out buckets of unused parameters"
+        elif len(seen) > GRADIENTS_MAX:
+            self._whole_because = f"it has {len(seen)} parameters, {GRADIENTS_MAX} are the most"
+        elif len({id(parameter) for parameter, _ in seen}) != len(seen):
+            self._whole_because = "its buckets hold a parameter twice"
+        if self._whole_because:
+            _tell_whole(self._prefix, self._whole_because)
+        elif seen:
+            members = [
+                Member(self._name_of(parameter, place), parameter, dtype)
+                for place, (parameter, dtype) in enumerate(seen)
+            ]
+            try:
+                self._gradients = GradientSet(self.group.engine, members)
+            except BraidError as error:
+                raise DistBackendError(str(error)) from error
+
+    def _name_of(self, parameter: torch.Tensor, place: int) -> str:
+        name = f"{self._prefix}/{self._names.get(id(parameter), f'#{place}')}"
+        return name if len(name.encode()) <= _NAME_BYTES_MAX else f"{self._prefix}/#{place}"
+
+    def _give_up(self, reason: str) -> None:
+        """From here on buckets go as they are. Gradients are planned all or none."""
+        gradients, self._gradients = self._gradients, None
+        _tell_whole(self._prefix, reason)
+        gradients.fill_up()
+
+    def _count_active_ranks(self) -> Optional[int]:
+        """How many ranks to divide by, where DDP's join() asks for those that still have inputs."""
+        model = self._model()
+        if model is None or not model._join_config.enable or model._divide_by_initial_world_size:
+            return None
+        # A rank that has joined calls the hook itself, outside of any backward pass.
+        active = torch.tensor([float(torch._C._current_graph_task_id() != -1)])
+        self.group.allreduce([active]).wait()
+        return max(1, int(active.item()))
+
+    def _model(self) -> Any:
+        return self._ddp() if self._ddp is not None else None
 
 
 def ddp_hook(state: DDPHookState, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:
-    """Averages one bucket. Gradients are scaled before the sum, as DDP itself does it."""
-    if bucket.index() == 0:
-        # DDP starts its buckets in order, each parameter in one of them: one step an iteration.
-        state.step += 1
-    buffer = bucket.buffer()
-    group = state.group
-    factor = 1.0 / group.size()
-    handles = [state.handles.get(id(parameter)) for parameter in bucket.parameters()]
-    elements = sum(parameter.numel() for parameter in bucket.parameters())
-    if None in handles or elements != buffer.numel() or dtype_of(buffer.dtype) is None:
-        # A type that braid has not, a parameter added later, or a bucket with gaps in it.
-        buffer.mul_(factor)
-        return group.allreduce([buffer]).get_future().then(_first)
-    return _all_reduce(state, handles, buffer, factor)
+    """Averages one bucket of DDP."""
+    return state.average(bucket)
 
 
-def _all_reduce(
-    state: DDPHookState, handles: list[Any], buffer: torch.Tensor, factor: float
-) -> torch.futures.Future[torch.Tensor]:
-    engine = state.group.engine
-    memory = engine.arena.take(max(1, buffer.nbytes))
-    raw = (ctypes.c_ubyte * max(1, buffer.nbytes)).from_address(memory.address)
-    scaled = torch.frombuffer(raw, dtype=buffer.dtype, count=buffer.numel())
-    if buffer.is_cuda:
-        result = torch.empty(buffer.shape, dtype=buffer.dtype, device="cpu")
-        scaled.copy_(buffer.detach() * factor)
-    else:
-        # One pass instead of two: the scaling is the copy into the arena.
-        result = buffer
-        torch.mul(buffer.detach(), factor, out=scaled)
-    work = BraidWork(buffer)
-    engine.run_bucket(
-        handles, state.step, memory, unpack_whole([result]), work, wait=buffer.is_cuda
-    )
-    if buffer.is_cuda:
-        work.wait()
-        buffer.copy_(result)
-    return work.get_future()
+def _tell_whole(prefix: str, reason: str) -> None:
+    _log.warning("gradients of model %s are reduced by DDP's buckets: %s", prefix, reason)
 
 
 def _first(future: torch.futures.Future[list[torch.Tensor]]) -> torch.Tensor:

@@ -22,6 +22,8 @@ def main(arguments: list[str] | None = None) -> None:
     options = _parser().parse_args(arguments)
     # Children that the script starts, and `import torch` itself, read this.
     os.environ["BRAID_ENABLE"] = "1"
+    if options.keep_buckets:
+        os.environ["BRAID_KEEP_BUCKETS"] = "1"
     # Before our own modules: torch's backend hook imports them at the end of `import torch`, which
     # they begin with; the other way round it would find them half made.
     import torch  # noqa: F401
@@ -48,6 +50,12 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "-m", "--module", action="store_true", help="SCRIPT is a module, as in python -m"
+    )
+    parser.add_argument(
+        "--keep-buckets",
+        action="store_true",
+        help="reduce the buckets of DistributedDataParallel as they are, instead of handing the "
+        "daemon every parameter on its own (the same as BRAID_KEEP_BUCKETS=1)",
     )
     parser.add_argument("script", metavar="SCRIPT", help="the file (or module) to run")
     parser.add_argument(

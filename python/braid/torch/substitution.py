@@ -14,6 +14,7 @@ import torch.distributed as dist
 from torch.distributed import distributed_c10d
 
 from braid.torch.registration import register
+from braid.torch.small_buckets import wrap_ddp
 
 _log = logging.getLogger("braid")
 _REPLACED = frozenset({"gloo", "nccl", "mpi", "ucc", "undefined"})
@@ -21,7 +22,10 @@ _WRAPPED = ("init_process_group", "new_group", "new_subgroups", "new_subgroups_b
 
 
 def enable() -> None:
-    """From here on, process groups of this process are braid's. A second call does nothing."""
+    """From here on, process groups of this process are braid's, and DDP's gradients single.
+
+    A second call does nothing.
+    """
     if getattr(distributed_c10d.init_process_group, "_braid", False):
         return
     register()
@@ -29,6 +33,10 @@ def enable() -> None:
         original = getattr(distributed_c10d, name)
         # For the default group no backend means "choose"; for others, "as the default group".
         _replace_everywhere(name, original, _wrap(original, default=name == _WRAPPED[0]))
+    try:
+        wrap_ddp()
+    except Exception as error:
+        _log.warning("DistributedDataParallel is left as it is: %s", error, exc_info=True)
 
 
 def substitute(backend: Any) -> Any:

@@ -13,6 +13,7 @@ import sys
 import threading
 from collections.abc import Callable, Sequence
 from datetime import timedelta
+from types import FrameType
 from typing import Any
 
 import torch
@@ -21,6 +22,9 @@ from torch.distributed import DistBackendError, Work
 
 _CPP_KEEPS_PYTHON_WORK = tuple(int(n) for n in torch.__version__.split(".")[:2]) >= (2, 9)
 _ZERO = timedelta(0)
+_TORCH_DISTRIBUTED = "torch.distributed.distributed_c10d"
+# Between all_reduce() and its caller there is a wrapper that logs.
+_JOIN_FRAMES = 3
 
 
 class BraidWork(Work):
@@ -87,7 +91,7 @@ class BraidWork(Work):
         with self._state:
             if self._future is None:
                 self._promise = torch.futures.Future(devices=_devices_of(self._value))
-                self._future = self._promise.then(_value_or_raise)
+                self._future = self._promise.then(value_or_raise)
                 ended = self._ended
             else:
                 ended = False
@@ -169,26 +173,34 @@ def handed_out(work: Work) -> Work:
     """`work` in the form that the caller of the process group can keep."""
     if not isinstance(work, (BraidWork, WorkList)):
         return work  # Made by C++, which keeps its own.
-    if _CPP_KEEPS_PYTHON_WORK or _called_by_torch_distributed():
+    frame = _caller()
+    by_python = frame is not None and frame.f_globals.get("__name__") == _TORCH_DISTRIBUTED
+    if (by_python and not _for_join(frame)) or (_CPP_KEEPS_PYTHON_WORK and not by_python):
         return work
     return _create_work_from_future(work.get_future())
 
 
-def _called_by_torch_distributed() -> bool:
-    """True when the method of the group was called by torch.distributed's Python functions.
+def _caller() -> FrameType | None:
+    """Who called the method of the group: one of torch.distributed's Python functions, or else.
 
     Anything else may be C++ (DDP's reducer, functional collectives), which has no frame of its own.
     """
     frame = sys._getframe(2)
     while frame is not None and frame.f_globals.get("__package__") == __package__:
         frame = frame.f_back
-    return (
-        frame is not None
-        and frame.f_globals.get("__name__") == "torch.distributed.distributed_c10d"
-    )
+    return frame
 
 
-def _value_or_raise(promise: torch.futures.Future) -> Any:
+def _for_join(frame: FrameType | None) -> bool:
+    """True in DDP's join(), which hands the Work that it got from Python on to C++."""
+    for _ in range(_JOIN_FRAMES):
+        frame = frame.f_back if frame is not None else None
+        if frame is not None and frame.f_code.co_name == "notify_join_context":
+            return True
+    return False
+
+
+def value_or_raise(promise: torch.futures.Future) -> Any:
     value = promise.value()
     if isinstance(value, Exception):
         raise value

@@ -1,0 +1,294 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A model's gradients as planned tensors of a job, submitted one by one.
+
+The daemon may merge neighbours into one reduction, by a plan that it makes from what it sees: when
+each gradient is ready, step after step. For that, every gradient is a tensor of its own with one
+number per step, all of them are submitted in every step, and none is waited for before the last one
+is there. Inputs lie one after the other in backward order, so that merging them copies nothing.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import threading
+import time
+from collections.abc import Sequence
+from ctypes import memmove
+from typing import NamedTuple
+
+import torch
+from torch.distributed import DistBackendError
+
+from braid import BraidError, DType, Memory, Reduction, TensorSpec
+from braid.torch.carriage import dtype_of
+from braid.torch.engine import Engine
+from braid.torch.work import value_or_raise
+
+AVERAGE = int(Reduction.AVERAGE)
+SUM = int(Reduction.SUM)
+
+# libbraid keeps at most 4096 tickets per job, and the group's collectives need some of them.
+GRADIENTS_MAX = 3000
+
+# While gradients are still being submitted nobody waits for a result, and handling each one at once
+# would take the interpreter from the thread that trains, again and again. So small ones are handled
+# in batches: a pause, then as many as have come. Large ones are copied beside the backward pass.
+_PAUSE_SECONDS = 0.002
+_BATCH_SECONDS = 0.0005
+_LARGE_BYTES = 1 << 16
+
+
+class Member(NamedTuple):
+    """One gradient to be: the parameter that it belongs to, and its name on all ranks."""
+
+    name: str
+    parameter: torch.Tensor
+    dtype: torch.dtype
+
+
+class Gradient:
+    """One gradient: where it lies in the arena, and its operation."""
+
+    __slots__ = ("address", "dtype", "nbytes", "numel", "operation", "step", "view")
+
+    def __init__(self, member: Member, offset: int, block: Memory, bytes_of: torch.Tensor) -> None:
+        self.dtype = member.dtype
+        self.numel = member.parameter.numel()
+        self.nbytes = self.numel * member.dtype.itemsize
+        self.address = block.address + offset
+        self.view = bytes_of[offset : offset + self.nbytes].view(member.dtype)
+        self.step = -1
+
+
+class GradientSet:
+    """The gradients of one model. Of the thread that runs the backward pass.
+
+    Arithmetic: BRAID_AVERAGE divides after the sum and lets the copy into the arena be a plain one.
+    With 16-bit floats of little range among them, gradients are scaled before, as DDP does it.
+    """
+
+    def __init__(self, engine: Engine, members: Sequence[Member]) -> None:
+        self._engine = engine
+        self._job = engine.job
+        self._size = engine.job.world_size
+        self._parameters = [member.parameter for member in members]  # Keeps their ids theirs.
+        self._averages = all(member.dtype != torch.float16 for member in members)
+        self._reduction = AVERAGE if self._averages else SUM
+        self._factor = 1.0 / self._size
+        self._step = -1
+        self._submitted = 0
+        # Buckets handed to the completion thread, and those that it has ended.
+        self._begun = 0
+        self._ended = 0
+        self._one_ended = threading.Condition()
+        self._all_submitted = threading.Event()
+        self._batch_end = 0.0
+        handles = self._job.register(
+            [
+                TensorSpec(member.name, _braid_dtype(member), member.parameter.numel(), place,
+                           planned=True)
+                for place, member in enumerate(members)
+            ]
+        )  # fmt: skip
+        self._gradients = self._lay_out(members, handles)
+        self._by_id = {id(p): g for p, g in zip(self._parameters, self._gradients)}
+        engine.gradients.start()
+
+    def _lay_out(self, members: Sequence[Member], handles: Sequence[int]) -> list[Gradient]:
+        offsets, end = [], 0
+        for member in members:
+            itemsize = member.dtype.itemsize
+            offset = -(-end // itemsize) * itemsize
+            offsets.append(offset)
+            end = offset + member.parameter.numel() * itemsize
+        self._block = block = self._job.allocate(max(1, end))
+        raw = (ctypes.c_ubyte * block.nbytes).from_address(block.address)
+        bytes_of = torch.frombuffer(raw, dtype=torch.uint8)
+        gradients = []
+        for member, offset, handle in zip(members, offsets, handles):
+            gradient = Gradient(member, offset, block, bytes_of)
+            place = Memory(gradient.address, gradient.nbytes)
+            gradient.operation = self._job.repeated(handle, place, self._reduction)
+            gradients.append(gradient)
+        return gradients
+
+    def begin(self, step: int, active_ranks: int | None = None) -> None:
+        """Before a step's first bucket.
+
+        With `active_ranks` gradients are divided by that, instead of by the number of all ranks.
+        """
+        if self._submitted not in (0, len(self._gradients)):
+            # The last backward pass was abandoned in the middle, and nobody reads its results.
+            self.fill_up()
+        self._wait_for_all()
+        self._step = step
+        self._submitted = 0
+        self._all_submitted.clear()
+        reduction = AVERAGE if self._averages and active_ranks is None else SUM
+        self._factor = 1.0 / (active_ranks or self._size)
+        if reduction != self._reduction:
+            self._reduction = reduction
+            for gradient in self._gradients:
+                gradient.operation.set_reduction(reduction)
+
+    def average(
+        self, parameters: Sequence[torch.Tensor], buffer: torch.Tensor
+    ) -> torch.futures.Future[torch.Tensor] | None:
+        """Averages a bucket in place. None: it does not consist of gradients of this step."""
+        by_id = self._by_id
+        gradients = [by_id.get(id(parameter)) for parameter in parameters]
+        if not self._fits(gradients, buffer):
+            return None
+        bucket = _Bucket(self, buffer)
+        try:
+            self._submit(gradients, buffer, bucket.tickets)
+        except BraidError as error:
+            raise DistBackendError(str(error)) from error
+        finally:
+            # Also after an error: tickets that were given must be waited for.
+            self._hand_over(bucket)
+        return bucket.future
+
+    def fill_up(self) -> None:
+        """Submits what is missing in this step, so that what is there can end.
+
+        With values that nobody can take for gradients, should another rank not have abandoned the
+        step as this one did.
+        """
+        missing = [gradient for gradient in self._gradients if gradient.step != self._step]
+        bucket = _Bucket(self, None)
+        try:
+            for gradient in missing:
+                gradient.view.fill_(math.nan if gradient.dtype.is_floating_point else 0)
+                gradient.step = self._step
+                bucket.tickets.append((gradient.operation.submit(self._step), 0, 0))
+                self._submitted += 1
+        except BraidError as error:
+            raise DistBackendError(str(error)) from error
+        finally:
+            self._hand_over(bucket)
+
+    def _fits(self, gradients: Sequence[Gradient | None], buffer: torch.Tensor) -> bool:
+        if None in gradients or buffer.is_sparse or not buffer.is_contiguous():
+            return False
+        step, dtype, nbytes = self._step, buffer.dtype, 0
+        for gradient in gradients:
+            if gradient.step == step or gradient.dtype != dtype:
+                return False
+            nbytes += gradient.nbytes
+        return nbytes == buffer.nbytes
+
+    def _submit(self, gradients: Sequence[Gradient], buffer: torch.Tensor, tickets: list) -> None:
+        step = self._step
+        plain = self._reduction == AVERAGE and not buffer.is_cuda
+        address, offset = buffer.data_ptr(), 0
+        for gradient in gradients:
+            nbytes = gradient.nbytes
+            if plain:
+                memmove(gradient.address, address + offset, nbytes)
+            else:
+                self._stage(gradient, buffer, offset)
+            gradient.step = step
+            tickets.append((gradient.operation.submit(step), offset, nbytes))
+            offset += nbytes
+            self._submitted += 1
+
+    def _stage(self, gradient: Gradient, buffer: torch.Tensor, offset: int) -> None:
+        first = offset // gradient.dtype.itemsize
+        values = buffer.detach().view(-1)[first : first + gradient.numel]
+        if self._reduction == AVERAGE:
+            gradient.view.copy_(values)
+        elif buffer.is_cuda:
+            gradient.view.copy_(values * self._factor)
+        else:
+            torch.mul(values, self._factor, out=gradient.view)
+
+    def _hand_over(self, bucket: _Bucket) -> None:
+        self._begun += 1
+        self._engine.gradients.put(bucket)
+        if self._submitted == len(self._gradients):
+            self._all_submitted.set()
+
+    def _wait_for_all(self) -> None:
+        """Until nothing is in flight: the inputs and the buckets are about to be written again.
+
+        DDP has waited for its buckets already, unless a backward pass was abandoned.
+        """
+        if self._ended != self._begun:
+            with self._one_ended:
+                self._one_ended.wait_for(lambda: self._ended == self._begun)
+
+    # In the completion thread.
+
+    def finish(self, bucket: _Bucket) -> None:
+        """Sees a bucket's operations to their end."""
+        error: Exception | None = None
+        if not self._all_submitted.is_set():
+            self._pause(bucket)
+        for ticket, offset, nbytes in bucket.tickets:
+            try:
+                self._engine.wait(ticket)
+                if nbytes and error is None:
+                    self._copy_result(ticket, bucket.buffer, offset, nbytes)
+            except Exception as cause:
+                error = error or _as_distributed(cause)
+            try:
+                self._job.release(ticket)
+            except BraidError as cause:
+                error = error or _as_distributed(cause)
+        with self._one_ended:
+            self._ended += 1
+            self._one_ended.notify_all()
+        if bucket.promise is not None:
+            bucket.promise.set_result(bucket.buffer if error is None else error)
+
+    def _pause(self, bucket: _Bucket) -> None:
+        large = bucket.buffer is not None and bucket.buffer.nbytes >= _LARGE_BYTES
+        if not large and time.monotonic() >= self._batch_end:
+            self._all_submitted.wait(_PAUSE_SECONDS)
+            self._batch_end = time.monotonic() + _BATCH_SECONDS
+
+    def _copy_result(self, ticket: int, buffer: torch.Tensor, offset: int, nbytes: int) -> None:
+        if not buffer.is_cuda:
+            self._job.copy_result(ticket, buffer.data_ptr() + offset, nbytes)
+            return
+        address, _ = self._job.result_address(ticket)
+        raw = (ctypes.c_ubyte * nbytes).from_address(address)
+        first, numel = offset // buffer.itemsize, nbytes // buffer.itemsize
+        result = torch.frombuffer(raw, dtype=buffer.dtype, count=numel)
+        # On this thread's current stream, of which the promise then takes an event.
+        buffer.detach().view(-1)[first : first + numel].copy_(result)
+
+
+class _Bucket:
+    """A bucket of DDP in flight: its tickets, each with its place in the buffer in bytes."""
+
+    __slots__ = ("buffer", "future", "gradients", "promise", "tickets")
+
+    def __init__(self, gradients: GradientSet, buffer: torch.Tensor | None) -> None:
+        self.gradients = gradients
+        self.buffer = buffer
+        self.tickets: list[tuple[int, int, int]] = []
+        self.promise = None
+        if buffer is not None:
+            devices = [buffer.device] if buffer.is_cuda else None
+            self.promise = torch.futures.Future(devices=devices)
+            self.future = self.promise.then(value_or_raise)
+
+    def complete(self) -> None:
+        self.gradients.finish(self)
+
+
+def _braid_dtype(member: Member) -> DType:
+    dtype = dtype_of(member.dtype)
+    assert dtype is not None, member
+    return dtype
+
+
+def _as_distributed(cause: Exception) -> Exception:
+    if not isinstance(cause, BraidError):
+        return cause
+    error = DistBackendError(str(cause))
+    error.__cause__ = cause
+    return error

@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Puts the DDP hook under every DistributedDataParallel of a script that has never heard of braid.
+
+DDP on a braid group gets buckets of one parameter each, so that what is merged is the daemon's
+plan, and the hook just before its first forward pass. What the script does itself comes first: a
+hook of its own stays, and so do its buckets where DDP needs them for something else. Nothing here
+may break a script: what does not work is logged once, and leaves DDP as it is.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import logging
+import os
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import torch.distributed as dist
+from torch.distributed import distributed_c10d
+from torch.nn.parallel import DistributedDataParallel
+
+from braid.torch.hook import DDPHookState, ddp_hook
+from braid.torch.process_group import BraidProcessGroup
+
+_log = logging.getLogger("braid")
+_OFF = ("", "0", "false", "no", "off")
+
+# One byte: a bucket is full with its first parameter.
+_BUCKET_CAP_MB = 2.0**-20
+_DEFAULT_BUCKET_CAP_MB = 25
+# With one of these, DDP hooks itself up, uses its bucket sizes for something else, or does not
+# reduce every bucket in every step.
+_LEAVES_ALONE = (
+    "mixed_precision",
+    "delay_all_reduce_named_params",
+    "skip_all_reduce_unused_params",
+)
+
+# Of models that wait for their first forward pass, and of those that have the hook.
+_waiting: weakref.WeakKeyDictionary[Any, DDPHookState] = weakref.WeakKeyDictionary()
+_attached: weakref.WeakKeyDictionary[Any, DDPHookState] = weakref.WeakKeyDictionary()
+
+
+def keeps_buckets() -> bool:
+    """BRAID_KEEP_BUCKETS=1: the script's buckets, and no hook."""
+    return os.environ.get("BRAID_KEEP_BUCKETS", "").lower() not in _OFF
+
+
+def wrap_ddp() -> None:
+    """From here on, for every DistributedDataParallel of this process."""
+    if getattr(DistributedDataParallel.__init__, "_braid", False):
+        return
+    # Looked up first: another torch may have other insides, and then nothing is changed.
+    lazy_init = DistributedDataParallel._lazy_init
+    register_comm_hook = DistributedDataParallel.register_comm_hook
+    DistributedDataParallel.__init__ = _wrap_init(DistributedDataParallel.__init__)
+    DistributedDataParallel._lazy_init = _wrap_lazy_init(lazy_init)
+    DistributedDataParallel.register_comm_hook = _wrap_register(register_comm_hook)
+
+
+def _wrap_init(original: Callable[..., None]) -> Callable[..., None]:
+    signature = inspect.signature(original)
+
+    @functools.wraps(original)
+    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
+        changed = _guarded(_with_small_buckets, signature, self, args, kwargs)
+        if changed is None:
+            original(self, *args, **kwargs)
+            return
+        bound, bucket_cap_mb = changed
+        original(*bound.args, **bound.kwargs)
+        _guarded(_prepare, self, bucket_cap_mb)
+
+    __init__._braid = True  # type: ignore[attr-defined]
+    return __init__
+
+
+def _wrap_lazy_init(original: Callable[..., None]) -> Callable[..., None]:
+    """DDP calls it once, before its first forward pass."""
+
+    @functools.wraps(original)
+    def _lazy_init(self: Any) -> None:
+        original(self)
+        state = _waiting.pop(self, None)
+        if state is not None:
+            _guarded(_attach, self, state)
+
+    return _lazy_init
+
+
+def _wrap_register(original: Callable[..., None]) -> Callable[..., None]:
+    """DDP takes one hook. One that the script registers after ours replaces it."""
+
+    @functools.wraps(original)
+    def register_comm_hook(self: Any, state: object, hook: Callable[..., Any]) -> None:
+        ours = _attached.pop(self, None)
+        if ours is None:
+            original(self, state, hook)
+            return
+        self._check_comm_hook(hook)
+        self._comm_hooks.append((hook, state))
+        ours.replace(functools.partial(hook, state))
+
+    return register_comm_hook
+
+
+def _with_small_buckets(
+    signature: inspect.Signature, model: Any, args: Any, kwargs: Any
+) -> tuple[inspect.BoundArguments, float | None] | None:
+    """The constructor's arguments with small buckets, and the size that the script chose."""
+    try:
+        bound = signature.bind(model, *args, **kwargs)
+    except TypeError:
+        return None  # Wrong arguments: the constructor says so best.
+    given = bound.arguments
+    if keeps_buckets() or any(given.get(name) for name in _LEAVES_ALONE):
+        return None
+    if not isinstance(_group_of(given), BraidProcessGroup):
+        return None
+    bucket_cap_mb = given.get("bucket_cap_mb")
+    given.pop("bucket_cap_mb_list", None)
+    given["bucket_cap_mb"] = _BUCKET_CAP_MB
+    return bound, bucket_cap_mb
+
+
+def _group_of(given: dict[str, Any]) -> Any:
+    """The process group that DDP will use; None if it will complain about the lack of one."""
+    if given.get("process_group") is not None:
+        return given["process_group"]
+    if given.get("device_mesh") is not None:
+        return given["device_mesh"].get_group(mesh_dim=0)
+    return distributed_c10d._get_default_group() if dist.is_initialized() else None
+
+
+def _prepare(model: Any, bucket_cap_mb: float | None) -> None:
+    if model._use_python_reducer:
+        return  # torch.compile reduces gradients in its graphs.
+    # torch.compile cuts its graphs where this attribute says that buckets end.
+    cap_mb = _DEFAULT_BUCKET_CAP_MB if bucket_cap_mb is None else bucket_cap_mb
+    model.bucket_bytes_cap = int(cap_mb * 1024 * 1024)
+    # All ranks make their models in one order; they need not run them in one order first.
+    _waiting[model] = DDPHookState(model)
+
+
+def _attach(model: Any, state: DDPHookState) -> None:
+    if model._comm_hooks:
+        return  # The script's own.
+    try:
+        # Not through the model's method, which would keep the hook in what is pickled of the model.
+        dist._register_comm_hook(model.reducer, state, ddp_hook)
+    except RuntimeError as error:
+        # A built-in hook of torch leaves no other trace than this refusal.
+        _log.info("DDP keeps the hook that it has: %s", error)
+        return
+    model.logger._set_comm_hook_name(ddp_hook.__qualname__)
+    _attached[model] = state
+
+
+_told: set[str] = set()
+
+
+def _guarded(function: Callable[..., Any], *args: Any) -> Any:
+    """None where `function` fails: that costs the plan, not the script."""
+    try:
+        return function(*args)
+    except Exception as error:
+        text = f"{type(error).__name__}: {error}"
+        if text not in _told:
+            _told.add(text)
+            _log.warning("DistributedDataParallel is left as it is: %s", text, exc_info=True)
+        return None
