@@ -63,7 +63,8 @@ class SweepFigure {
     return (trace.model.empty() ? std::string("One step") : trace.model) + " over workers";
   }
   double legend_rows() const {
-    return static_cast<double>((options_.planners.size() + kLegendColumns - 1) / kLegendColumns);
+    const size_t rows = (options_.planners.size() + kLegendColumns - 1) / kLegendColumns;
+    return static_cast<double>(rows);
   }
 
   // By logarithm, whatever the numbers are: they usually double.
@@ -164,7 +165,8 @@ class SweepFigure {
   void draw_legend() {
     for (size_t p = 0; p < options_.planners.size(); ++p) {
       const double x = kPanelLeft + 200 * static_cast<double>(p % kLegendColumns);
-      const double y = kLegendTop + kLegendPitch * static_cast<double>(p / kLegendColumns);
+      const size_t row = p / kLegendColumns;
+      const double y = kLegendTop + kLegendPitch * static_cast<double>(row);
       svg_.line(x, y, x + 36, y, stroke(p));
       svg_.circle(x + 18, y, radius(p), series_colour(p));
       svg_.text(x + 44, y + 5, options_.planners[p]->name(), {.size = 13});

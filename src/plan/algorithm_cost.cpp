@@ -97,6 +97,7 @@ Result<LinearCost> algorithm_cost(std::string_view algorithm, uint32_t workers,
                                   [&](const Algorithm& one) { return one.name == algorithm; });
   if (found == kAlgorithms.end()) {
     std::vector<std::string_view> names;
+    names.reserve(kAlgorithms.size());
     for (const Algorithm& one : kAlgorithms) names.push_back(one.name);
     return make_status(StatusCode::NotFound, "unknown algorithm '{}'; known are {}", algorithm,
                        fmt::join(names, ", "));

@@ -119,7 +119,7 @@ Result<FittedCost> fit_cost(std::span<const CostMeasurement> measurements,
   }
   auto bands = fit_bands(alone, std::min(options.bands_max, FittedCost::kBandsMax));
   const auto model = FittedCost::create(bands, {});
-  if (!model) return model;
+  if (!model) return model.status();
   std::vector<Slowdown> slowdowns;
   double floor = 1;
   for (const auto& [transfers, measured] : points) {

@@ -110,6 +110,7 @@ LinearCost first_line(std::span<const CostPoint> points) {
   const LinearCost crowd = theil_sen(thinned(points));
   const std::vector<CostPoint> smooth = running_median(points);
   std::vector<double> weights;
+  weights.reserve(smooth.size());
   for (const CostPoint& point : smooth) weights.push_back(1 / (point.seconds * point.seconds));
   const LinearCost whole = least_squares(smooth, weights);
   return badness(points, whole) < badness(points, crowd) ? whole : crowd;
