@@ -85,6 +85,7 @@ Status PlanBook::report(Set& set) {
   report.iteration_ns = set.meter.iteration_ns();
   for (const UnitMeter::Sample& sample : units_.take())
     report.units.push_back({sample.bytes, sample.nanoseconds, sample.concurrent});
+  set.meter.begin_window();
   auto message = make_plan_report(report);
   return actions_.send(message);
 }
@@ -128,7 +129,7 @@ Status PlanBook::on_verdict(const proto::PlanVerdict& verdict) {
     set.planner = proposal.planner;
     set.predicted_ns = proposal.predicted_ns;
     set.cost = proposal.cost;
-    set.meter.forget_iterations();
+    set.meter.begin_window();
     BRAID_LOG_INFO("job '{}': plan {} by '{}': {} tensors in {} groups from step {} on", job_name_,
                    proposal.number, proposal.planner, set.set.tensors().size(),
                    proposal.groups.size(), proposal.from_step);

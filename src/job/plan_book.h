@@ -24,7 +24,7 @@ namespace braid {
 // loop only.
 class PlanBook {
  public:
-  static constexpr uint64_t kStepsPerReport = 8;
+  static constexpr uint64_t kStepsPerReport = 6;
   // Of the steps kept; the ready times that plans are made for.
   static constexpr double kReadyQuantile = 0.75;
   static constexpr size_t kSetsMax = 1024;

@@ -123,11 +123,10 @@ Result<PlanDecision> decide_plan(std::span<const PlanReport* const> reports,
   const Plan plan =
       one_dtype_each(options.planner->plan(workload, *cost, planner_options), *merged);
 
-  PlanDecision decision;
+  PlanDecision decision{.cost = *cost};
   decision.predicted_seconds = simulate(workload, plan, *cost, simulator_options).iteration_seconds;
   decision.current_seconds =
       simulate(workload, plan_of(current, *merged), *cost, simulator_options).iteration_seconds;
-  decision.cost = to_json(*cost);
   for (const Plan::Group& group : plan.groups) {
     auto& hashes = decision.groups.emplace_back();
     for (uint32_t i = group.begin; i < group.end; ++i)

@@ -20,7 +20,7 @@ struct PlanDecision {
   std::vector<std::vector<uint64_t>> groups;  // hashes, in sending order
   double predicted_seconds = 0;               // of an iteration
   double current_seconds = 0;                 // of an iteration with the groups that hold now
-  std::string cost;                           // JSON
+  FittedCost cost;
 };
 
 // From the reports of all nodes: a tensor is ready when the slowest node has it. `current`: the

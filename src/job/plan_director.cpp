@@ -29,35 +29,35 @@ void PlanDirector::on_report(NodeId from, const proto::PlanReport& message) {
     position = sets_.emplace(id, std::make_unique<Set>(loop_)).first;
   }
   Set& set = *position->second;
-  for (const CostMeasurement& one : measurements_of(*report)) set.measurements.push_back(one);
-  while (set.measurements.size() > kMeasurementsKept) set.measurements.pop_front();
+  set.measurements.add(measurements_of(*report));
   // What was measured under an older plan says nothing about when tensors are ready under this one.
   if (set.proposal || report->plan != set.plan) return;
   set.reports[from] = std::move(report).value();
   if (set.reports.size() < nodes_.size()) return;
-  if (may_change(set)) decide(id, set);
+  const bool is_another_network = has_changed(set);
+  if (is_another_network || set.rounds >= set.rounds_to_hold) decide(id, set, is_another_network);
   set.reports.clear();
 }
 
-bool PlanDirector::may_change(Set& set) {
+bool PlanDirector::has_changed(Set& set) {
   uint64_t iteration_ns = 0;
-  size_t units = 0;
+  std::vector<CostMeasurement> latest;
   for (const auto& [node, report] : set.reports) {
     iteration_ns = std::max(iteration_ns, report.iteration_ns);
-    units += report.units.size();
+    const auto measurements = measurements_of(report);
+    latest.insert(latest.end(), measurements.begin(), measurements.end());
   }
   if (++set.rounds == 1) set.iteration_ns = iteration_ns;
-  const bool has_changed =
-      set.iteration_ns != 0 &&
-      static_cast<double>(iteration_ns) > static_cast<double>(set.iteration_ns) * (1 + kChangeMin);
-  if (!has_changed) return set.rounds >= set.rounds_to_hold;
-  while (set.measurements.size() > units) set.measurements.pop_front();
+  const auto before = static_cast<double>(set.iteration_ns);
+  const auto now = static_cast<double>(iteration_ns);
+  if (std::max(before, now) <= std::min(before, now) * (1 + kChangeMin)) return false;
+  if (set.cost) set.measurements.rescale(latest, *set.cost);
   set.rounds_to_hold = 0;
   set.iteration_ns = iteration_ns;
-  return true;
+  return set.plan != 0;
 }
 
-void PlanDirector::decide(uint64_t id, Set& set) {
+void PlanDirector::decide(uint64_t id, Set& set, bool in_any_case) {
   std::vector<const PlanReport*> reports;
   uint64_t step = 0;
   uint64_t iteration_ns = 0;
@@ -66,15 +66,15 @@ void PlanDirector::decide(uint64_t id, Set& set) {
     step = std::max(step, report.step);
     iteration_ns = std::max(iteration_ns, report.iteration_ns);
   }
-  const std::vector<CostMeasurement> measurements(set.measurements.begin(), set.measurements.end());
-  auto decision = decide_plan(reports, measurements, set.groups, options_);
+  auto decision = decide_plan(reports, set.measurements.all(), set.groups, options_);
   if (!decision) {
     return BRAID_LOG_DEBUG("job '{}': no plan yet: {}", job_name_, decision.status().message());
   }
+  set.cost = decision->cost;
   const double measured_seconds = static_cast<double>(iteration_ns) / 1e9;
   const bool pays = decision->predicted_seconds <
                     std::min(decision->current_seconds, measured_seconds) * (1 - kGainMin);
-  if (set.plan != 0 && !pays) return;
+  if (set.plan != 0 && !pays && !in_any_case) return;
 
   const double notice =
       iteration_ns == 0 ? 0 : kNoticeSeconds * 1e9 / static_cast<double>(iteration_ns);
@@ -86,7 +86,7 @@ void PlanDirector::decide(uint64_t id, Set& set) {
   proposal.groups = std::move(decision->groups);
   proposal.planner = std::string(options_.planner->name());
   proposal.predicted_ns = static_cast<uint64_t>(decision->predicted_seconds * 1e9);
-  proposal.cost = std::move(decision->cost);
+  proposal.cost = to_json(decision->cost);
   propose(set, std::move(proposal));
 }
 

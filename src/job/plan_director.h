@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -10,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "job/plan_measurements.h"
 #include "job/plan_messages.h"
 #include "loop/timer.h"
 #include "plan/fit_cost.h"
@@ -27,15 +27,15 @@ struct PlanningOptions {
 //
 // Changing costs nothing, but plans that chase noise are worse than one that stays. So a new plan
 // must be worth it, by prediction and against what was measured; and each one holds for twice as
-// many reports as the one before it, unless iterations have become longer than they were: then the
-// network, or the model, is another, and what was measured before says nothing.
+// many reports as the one before it, unless iterations have become longer or shorter than they
+// were: then the network, or the model, is another, and what was measured before says nothing.
 class PlanDirector {
  public:
   // A plan replaces another when it is predicted to take so much less than that one is predicted to
   // (from the same measurements), and than that one was measured to.
   static constexpr double kGainMin = 0.03;
-  // Iterations that take so much longer than right after the plan was made are not those it was
-  // made for.
+  // Iterations that take so much longer than right after the plan was made, or right after was so
+  // much longer than they, are not those it was made for.
   static constexpr double kChangeMin = 0.25;
   static constexpr uint32_t kRoundsMax = 64;
   // The plan changes so far ahead of the latest step that a node has reported: time for a proposal
@@ -44,7 +44,6 @@ class PlanDirector {
   static constexpr uint64_t kNoticeStepsMin = 2;
   static constexpr uint64_t kNoticeStepsMax = 4096;
   static constexpr uint64_t kAnswerTimeoutMs = 5000;
-  static constexpr size_t kMeasurementsKept = 4096;
   static constexpr size_t kSetsMax = 1024;
 
   using Send = std::function<void(NodeId to, ControlBuffer message)>;
@@ -59,7 +58,8 @@ class PlanDirector {
   struct Set {
     explicit Set(Loop& loop) : timer(loop) {}
     std::map<NodeId, PlanReport> reports;  // since the last decision
-    std::deque<CostMeasurement> measurements;
+    PlanMeasurements measurements;
+    std::optional<FittedCost> cost;             // of the last decision
     std::vector<std::vector<uint64_t>> groups;  // of the plan that holds; empty: the first one
     uint32_t plan = 0;
     uint32_t last_number = 0;
@@ -72,8 +72,8 @@ class PlanDirector {
     Timer timer;
   };
 
-  bool may_change(Set& set);
-  void decide(uint64_t id, Set& set);
+  bool has_changed(Set& set);
+  void decide(uint64_t id, Set& set, bool in_any_case);
   void propose(Set& set, PlanProposal proposal);
   void conclude(Set& set, bool holds);
 

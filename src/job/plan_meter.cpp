@@ -79,6 +79,13 @@ std::vector<uint64_t> PlanMeter::ready_ns(double q) const {
 
 uint64_t PlanMeter::forward_ns() const { return median(forwards_); }
 
-uint64_t PlanMeter::iteration_ns() const { return median(iterations_); }
+uint64_t PlanMeter::iteration_ns() const {
+  return iterations_.empty() ? last_window_ns_ : median(iterations_);
+}
+
+void PlanMeter::begin_window() {
+  last_window_ns_ = iteration_ns();
+  iterations_.clear();
+}
 
 }  // namespace braid

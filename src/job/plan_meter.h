@@ -38,10 +38,10 @@ class PlanMeter {
   // From the last result of the step before to the first submission: optimizer, forward pass and
   // the head of backward. Median.
   uint64_t forward_ns() const;
-  // From one step's first submission to the next one's. Median.
+  // From one step's first submission to the next one's. Median of those since begin_window(), or of
+  // the window before while there are none.
   uint64_t iteration_ns() const;
-  // Measurements up to now are of another plan.
-  void forget_iterations() { iterations_.clear(); }
+  void begin_window();
 
  private:
   struct OpenStep {
@@ -64,6 +64,7 @@ class PlanMeter {
   std::optional<uint64_t> last_step_;
   uint64_t last_first_ns_ = 0;
   uint64_t last_published_ns_ = 0;
+  uint64_t last_window_ns_ = 0;
   uint64_t steps_ = 0;
 };
 

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "job/plan_measurements.h"
+
+#include <algorithm>
+
+namespace braid {
+
+void PlanMeasurements::add(std::span<const CostMeasurement> measurements) {
+  for (const CostMeasurement& one : measurements) {
+    if (seconds_.size() >= kSizesMax && !seconds_.contains(one.bytes)) continue;
+    std::deque<double>& seconds = seconds_[one.bytes];
+    seconds.push_back(one.seconds);
+    if (seconds.size() > kKeptPerSize) seconds.pop_front();
+  }
+}
+
+void PlanMeasurements::rescale(std::span<const CostMeasurement> latest, const CostModel& cost) {
+  std::vector<double> ratios;
+  for (const CostMeasurement& one : latest) {
+    const double expected = cost.seconds(one.bytes);
+    if (expected > 0) ratios.push_back(one.seconds / expected);
+  }
+  if (ratios.empty()) return;
+  const auto middle = ratios.begin() + static_cast<int64_t>(ratios.size() / 2);
+  std::nth_element(ratios.begin(), middle, ratios.end());
+  for (auto& [bytes, seconds] : seconds_) {
+    for (double& one : seconds) one *= *middle;
+  }
+  // These were measured as they are.
+  for (const CostMeasurement& one : latest) seconds_.erase(one.bytes);
+  add(latest);
+}
+
+std::vector<CostMeasurement> PlanMeasurements::all() const {
+  std::vector<CostMeasurement> measurements;
+  for (const auto& [bytes, seconds] : seconds_) {
+    for (const double one : seconds) measurements.push_back({bytes, one, 1});
+  }
+  return measurements;
+}
+
+}  // namespace braid

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <span>
+#include <vector>
+
+#include "plan/fit_cost.h"
+
+namespace braid {
+
+// What the all-reduces of a job took, by size: the latest of each size are kept, so that sizes
+// which the plan of the day does not have are not forgotten. Control loop only.
+class PlanMeasurements {
+ public:
+  static constexpr size_t kKeptPerSize = 64;
+  static constexpr size_t kSizesMax = 1024;
+
+  void add(std::span<const CostMeasurement> measurements);
+  // The network has become another: `latest` were measured on it, and the others are stretched by
+  // as much as these differ from what `cost` says of them (the median counts).
+  void rescale(std::span<const CostMeasurement> latest, const CostModel& cost);
+  std::vector<CostMeasurement> all() const;
+
+ private:
+  std::map<uint64_t, std::deque<double>> seconds_;  // by size
+};
+
+}  // namespace braid
