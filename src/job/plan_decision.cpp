@@ -123,7 +123,7 @@ Result<PlanDecision> decide_plan(std::span<const PlanReport* const> reports,
   const Plan plan =
       one_dtype_each(options.planner->plan(workload, *cost, planner_options), *merged);
 
-  PlanDecision decision{.cost = *cost};
+  PlanDecision decision{{}, 0, 0, *cost};
   decision.predicted_seconds = simulate(workload, plan, *cost, simulator_options).iteration_seconds;
   decision.current_seconds =
       simulate(workload, plan_of(current, *merged), *cost, simulator_options).iteration_seconds;
