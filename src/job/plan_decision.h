@@ -11,8 +11,8 @@
 namespace braid {
 
 // The measurements of a node's report, as the cost model takes them. An all-reduce that shared the
-// network with others counts as one of all their bytes that ran alone: braid's flows fill the
-// network with a single one, so that is what sharing it means.
+// network with others counts as one of all the bytes that were carried meanwhile: a single one
+// fills braid's flows, so the others' bytes are what it waited for.
 std::vector<CostMeasurement> measurements_of(const PlanReport& report);
 
 // A plan for one set, and what it should bring.

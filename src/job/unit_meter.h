@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <unordered_map>
 #include <vector>
 
@@ -9,8 +10,8 @@
 
 namespace braid {
 
-// How long this node's all-reduces took, at which size, and how many ran beside them: what a cost
-// model is fitted to. Control loop only.
+// How long this node's all-reduces took, at which size, and how much the network carried meanwhile:
+// what a cost model is fitted to. Control loop only.
 class UnitMeter {
  public:
   static constexpr size_t kSamplesKept = 1024;
@@ -18,7 +19,9 @@ class UnitMeter {
   struct Sample {
     uint64_t bytes = 0;
     uint64_t nanoseconds = 0;
-    double concurrent = 1;  // all-reduces in flight during it, itself included; mean over its time
+    // Bytes of all all-reduces that ended during it, itself included, over its own; of those that
+    // had begun before it, the part that fell into its time.
+    double concurrent = 1;
   };
 
   // It has all its inputs; its time begins when the next node is ready, too.
@@ -30,19 +33,18 @@ class UnitMeter {
   std::vector<Sample> take();
 
  private:
-  struct Running {
+  struct Unit {
     uint64_t bytes = 0;
     uint64_t since_ns = 0;  // 0: not in flight yet
-    double area = 0;        // of the whole meter then
+    uint64_t until_ns = 0;
   };
-  void advance(uint64_t now_ns);
+  double carried_during(const Unit& unit) const;
+  void forget_finished();
 
-  std::unordered_map<OperationKey, Running, OperationKeyHash> running_;
+  std::unordered_map<OperationKey, Unit, OperationKeyHash> running_;
+  std::deque<Unit> finished_;    // while something runs that began before they ended
   std::vector<Sample> samples_;  // a ring once it is full
   size_t next_ = 0;
-  size_t in_flight_ = 0;
-  uint64_t now_ns_ = 0;
-  double area_ = 0;  // the integral over time of how many were in flight
 };
 
 }  // namespace braid
