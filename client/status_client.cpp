@@ -14,6 +14,32 @@ Status to_status(const client::Error& error) {
   return {static_cast<StatusCode>(error.code), error.text};  // the numbers are the same
 }
 
+// Sends what `make_body` builds and returns the StatusReply to it.
+template <typename MakeBody>
+Result<std::string> query(const std::string& socket_path, uint32_t timeout_ms,
+                          proto::ClientBody type, MakeBody make_body) {
+  const uint64_t deadline_ns = client::now_ns() + timeout_ms * 1'000'000ull;
+  client::Connection connection;
+  if (client::Error error = connection.open(socket_path, deadline_ns); !error)
+    return to_status(error);
+
+  flatbuffers::FlatBufferBuilder builder;
+  const flatbuffers::Offset<void> body = make_body(builder);
+  builder.Finish(proto::CreateClientMessage(builder, type, body));
+  if (client::Error error = connection.send(builder); !error) return to_status(error);
+
+  client::Received received;
+  if (client::Error error = connection.receive_until(deadline_ns, received); !error)
+    return to_status(error);
+  const proto::StatusReply* reply = received.message->body_as_StatusReply();
+  if (reply == nullptr) {
+    return make_status(StatusCode::Protocol, "braidd at '{}' answered {} with {}", socket_path,
+                       proto::EnumNameClientBody(type),
+                       proto::EnumNameClientBody(received.message->body_type()));
+  }
+  return reply->json()->str();
+}
+
 }  // namespace
 
 std::string daemon_socket_path(const std::string& given) {
@@ -23,26 +49,18 @@ std::string daemon_socket_path(const std::string& given) {
 }
 
 Result<std::string> query_status(const std::string& socket_path, uint32_t timeout_ms) {
-  const uint64_t deadline_ns = client::now_ns() + timeout_ms * 1'000'000ull;
-  client::Connection connection;
-  if (client::Error error = connection.open(socket_path, deadline_ns); !error)
-    return to_status(error);
+  return query(socket_path, timeout_ms, proto::ClientBody::StatusQuery,
+               [](flatbuffers::FlatBufferBuilder& builder) {
+                 return proto::CreateStatusQuery(builder).Union();
+               });
+}
 
-  flatbuffers::FlatBufferBuilder builder;
-  const auto query = proto::CreateStatusQuery(builder);
-  builder.Finish(
-      proto::CreateClientMessage(builder, proto::ClientBody::StatusQuery, query.Union()));
-  if (client::Error error = connection.send(builder); !error) return to_status(error);
-
-  client::Received received;
-  if (client::Error error = connection.receive_until(deadline_ns, received); !error)
-    return to_status(error);
-  const proto::StatusReply* reply = received.message->body_as_StatusReply();
-  if (reply == nullptr) {
-    return make_status(StatusCode::Protocol, "braidd at '{}' answered StatusQuery with {}",
-                       socket_path, proto::EnumNameClientBody(received.message->body_type()));
-  }
-  return reply->json()->str();
+Result<std::string> query_plans(const std::string& socket_path, const std::string& job_name,
+                                uint32_t timeout_ms) {
+  return query(socket_path, timeout_ms, proto::ClientBody::PlanQuery,
+               [&job_name](flatbuffers::FlatBufferBuilder& builder) {
+                 return proto::CreatePlanQueryDirect(builder, job_name.c_str()).Union();
+               });
 }
 
 }  // namespace braid

@@ -14,5 +14,9 @@ std::string daemon_socket_path(const std::string& given);
 // Asks the daemon behind `socket_path` for its status, as JSON (metrics/status.h). Blocks, at most
 // `timeout_ms`.
 Result<std::string> query_status(const std::string& socket_path, uint32_t timeout_ms);
+// The same for the plans of the jobs of this name on its node, or of all jobs if it is empty
+// (plan/live_plan.h).
+Result<std::string> query_plans(const std::string& socket_path, const std::string& job_name,
+                                uint32_t timeout_ms);
 
 }  // namespace braid

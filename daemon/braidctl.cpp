@@ -9,6 +9,7 @@
 #include "daemon/ctl_fit.h"
 #include "daemon/ctl_plan.h"
 #include "daemon/ctl_simulate.h"
+#include "daemon/ctl_trace.h"
 #include "daemon/status_view.h"
 
 namespace {
@@ -18,20 +19,19 @@ constexpr int kExitFailed = 1;
 constexpr int kExitUsage = 2;
 
 struct StatusCommand {
-  std::string socket;
   bool as_json = false;
 };
 
 CLI::App* add_status_command(CLI::App& app, StatusCommand& command) {
-  app.add_option("--socket", command.socket,
-                 "the daemon's socket (default: $BRAID_SOCKET, else /run/braid/braidd.sock)");
   CLI::App* status = app.add_subcommand("status", "print version, rails, links and jobs");
+  status->fallthrough();
   status->add_flag("--json", command.as_json, "print them as JSON");
   return status;
 }
 
-braid::Result<braid::CommandOutput> run_status(const StatusCommand& command) {
-  const auto json = braid::query_status(braid::daemon_socket_path(command.socket), kTimeoutMs);
+braid::Result<braid::CommandOutput> run_status(const std::string& socket,
+                                               const StatusCommand& command) {
+  const auto json = braid::query_status(braid::daemon_socket_path(socket), kTimeoutMs);
   if (!json) return json.status();
   if (command.as_json) return braid::CommandOutput{*json + '\n', {}};
   const auto status = braid::parse_status(*json);
@@ -61,25 +61,31 @@ int main(int argc, char** argv) {
   CLI::App app("braidctl: asks the braidd of this node, and plans what to merge without one");
   app.set_version_flag("--version", std::string("braidctl ") + braid::kBraidVersion);
   app.require_subcommand(0, 1);
+  std::string socket;
+  app.add_option("--socket", socket,
+                 "the daemon's socket (default: $BRAID_SOCKET, else /run/braid/braidd.sock)");
   StatusCommand status;
   braid::FitCommand fit;
   braid::PlanCommand plan;
   braid::SimulateCommand simulate;
+  braid::TraceCommand trace;
   add_status_command(app, status);
   const CLI::App* fit_command = braid::add_fit_command(app, fit);
   const CLI::App* plan_command = braid::add_plan_command(app, plan);
   const CLI::App* simulate_command = braid::add_simulate_command(app, simulate);
+  const CLI::App* trace_command = braid::add_trace_command(app, trace);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : kExitUsage;
   }
   if (app.get_subcommands().empty()) {
-    std::fprintf(stderr, "a subcommand is required: status, fit, plan or simulate\n");
+    std::fprintf(stderr, "a subcommand is required: status, fit, plan, simulate or trace\n");
     return kExitUsage;
   }
-  if (fit_command->parsed()) return print(braid::run_fit(fit));
-  if (plan_command->parsed()) return print(braid::run_plan(plan));
+  if (fit_command->parsed()) return print(braid::run_fit(socket, fit));
+  if (plan_command->parsed()) return print(braid::run_plan(socket, plan));
   if (simulate_command->parsed()) return print(braid::run_simulate(simulate));
-  return print(run_status(status));
+  if (trace_command->parsed()) return print(braid::run_trace(socket, trace));
+  return print(run_status(socket, status));
 }

@@ -16,6 +16,7 @@
 // What braidctl's subcommands have in common.
 namespace CLI {
 class App;
+class Option;
 class Validator;
 }  // namespace CLI
 

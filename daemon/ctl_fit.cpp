@@ -14,16 +14,22 @@ constexpr double kStepRatio = 1.1;
 }  // namespace
 
 CLI::App* add_fit_command(CLI::App& app, FitCommand& command) {
-  CLI::App* sub = app.add_subcommand("fit", "a cost model from timings of all-reduces");
-  sub->add_option("logs", command.logs,
-                  "files of lines \"[RANKS,]BYTES MICROSECONDS\", or of braid-bench --json")
-      ->required();
+  CLI::App* sub = app.add_subcommand(
+      "fit", "a cost model from timings of all-reduces, or that of a job that runs here");
+  sub->fallthrough();
+  CLI::Option* logs =
+      sub->add_option("logs", command.logs,
+                      "files of lines \"[RANKS,]BYTES MICROSECONDS\", or of braid-bench --json");
   CLI::Option* from =
       sub->add_option("--from", command.bytes_from, "leave out smaller sizes; 64KiB is understood")
           ->transform(as_size());
-  sub->add_option("--to", command.bytes_to, "leave out larger sizes")->transform(as_size());
+  CLI::Option* to =
+      sub->add_option("--to", command.bytes_to, "leave out larger sizes")->transform(as_size());
+  CLI::Option* job =
+      add_live_options(*sub, command.live)->excludes(logs)->excludes(from)->excludes(to);
   sub->add_flag("--json", command.as_json, "print the model, for braidctl plan --cost");
-  sub->parse_complete_callback([&command, from] {
+  sub->parse_complete_callback([&command, from, logs, job] {
+    if (logs->count() == 0 && job->count() == 0) throw CLI::RequiredError("logs, or --job,");
     if (command.bytes_from > command.bytes_to) {
       throw CLI::ValidationError(
           from->get_name(), fmt::format("{} is more than --to, {}; right is a range with sizes",
@@ -33,7 +39,8 @@ CLI::App* add_fit_command(CLI::App& app, FitCommand& command) {
   return sub;
 }
 
-Result<CommandOutput> run_fit(const FitCommand& command) {
+Result<CommandOutput> run_fit(const std::string& socket, const FitCommand& command) {
+  if (!command.live.job.empty()) return run_live_fit(socket, command.live, command.as_json);
   auto log = load_timing_logs(command.logs);
   if (!log) return log.status();
   const size_t all = log->measurements.size();

@@ -6,13 +6,14 @@
 #include <string>
 #include <vector>
 
-#include "daemon/command.h"
+#include "daemon/ctl_live.h"
 #include "plan/timing_log.h"
 
 namespace braid {
 
-// `braidctl fit`: a cost model from timings of all-reduces.
+// `braidctl fit`: a cost model from timings of all-reduces, or that of a running job's plan.
 struct FitCommand {
+  LiveOptions live;  // without a job: the logs
   std::vector<std::string> logs;
   uint64_t bytes_from = 0;  // smaller sizes are left out
   uint64_t bytes_to = std::numeric_limits<uint64_t>::max();
@@ -20,7 +21,7 @@ struct FitCommand {
 };
 
 CLI::App* add_fit_command(CLI::App& app, FitCommand& command);
-Result<CommandOutput> run_fit(const FitCommand& command);
+Result<CommandOutput> run_fit(const std::string& socket, const FitCommand& command);
 
 std::string fit_table(const FittedCost& cost, const TimingLog& log);
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/ctl_plan.h"
 
+#include <array>
+
 #include <CLI/CLI.hpp>
 
 #include "daemon/plan_report.h"
@@ -21,42 +23,63 @@ std::string render(const PlanReport& report, OutputFormat format) {
   return {};
 }
 
-}  // namespace
+constexpr std::array kOptionsOfTraces = {"--trace", "--planner",         "--startup", "--per-byte",
+                                         "--cost",  "--slowdown-of-two", "--streams", "--forward"};
 
-CLI::App* add_plan_command(CLI::App& app, PlanCommand& command) {
-  CLI::App* sub = app.add_subcommand("plan", "what a planner makes of a trace, and its step");
-  sub->add_option("--trace", command.trace_path, "the trace, as JSON (docs/planning.md)")
-      ->required();
-  sub->add_option("--planner", command.planner, planner_names())->required()->check(is_planner());
+void add_trace_options(CLI::App& sub, PlanCommand& command) {
+  sub.add_option("--trace", command.trace_path, "the trace, as JSON (docs/planning.md)");
+  sub.add_option("--planner", command.planner, planner_names())->check(is_planner());
+  add_streams_option(sub, command.streams);
+  sub.add_option("--forward", command.forward_seconds,
+                 "seconds of the forward pass, instead of the trace's")
+      ->check(is_not_negative());
+}
+
+void add_cost_options(CLI::App& sub, PlanCommand& command) {
   CLI::Option* startup =
-      sub->add_option("--startup", command.startup_seconds,
-                      "seconds that each message costs whatever its size: the papers' a")
+      sub.add_option("--startup", command.startup_seconds,
+                     "seconds that each message costs whatever its size: the papers' a")
           ->check(is_not_negative());
-  CLI::Option* per_byte = sub->add_option("--per-byte", command.seconds_per_byte,
-                                          "seconds that each byte costs: the papers' b")
+  CLI::Option* per_byte = sub.add_option("--per-byte", command.seconds_per_byte,
+                                         "seconds that each byte costs: the papers' b")
                               ->check(is_not_negative())
                               ->needs(startup);
   startup->needs(per_byte);
-  CLI::Option* cost = sub->add_option("--cost", command.cost_path,
-                                      "a model made by braidctl fit --json, instead of the two")
+  CLI::Option* cost = sub.add_option("--cost", command.cost_path,
+                                     "a model made by braidctl fit --json, instead of the two")
                           ->excludes(startup)
                           ->excludes(per_byte);
-  add_slowdown_option(*sub, command.slowdown_of_two);
-  sub->get_option("--slowdown-of-two")->excludes(cost);
-  add_streams_option(*sub, command.streams);
-  sub->add_option("--forward", command.forward_seconds,
-                  "seconds of the forward pass, instead of the trace's")
-      ->check(is_not_negative());
+  add_slowdown_option(sub, command.slowdown_of_two);
+  sub.get_option("--slowdown-of-two")->excludes(cost);
+}
+
+// What a plan of a trace needs.
+void check_complete(const CLI::App& sub) {
+  if (sub.count("--trace") == 0) throw CLI::RequiredError("--trace, or --job,");
+  if (sub.count("--planner") == 0) throw CLI::RequiredError("--planner");
+  if (sub.count("--startup") == 0 && sub.count("--cost") == 0)
+    throw CLI::RequiredError("--startup and --per-byte, or --cost,");
+}
+
+}  // namespace
+
+CLI::App* add_plan_command(CLI::App& app, PlanCommand& command) {
+  CLI::App* sub = app.add_subcommand(
+      "plan", "what a planner makes of a trace, and its step; or the plan of a job that runs here");
+  sub->fallthrough();
+  add_trace_options(*sub, command);
+  add_cost_options(*sub, command);
+  CLI::Option* job = add_live_options(*sub, command.live);
+  for (const char* name : kOptionsOfTraces) job->excludes(sub->get_option(name));
   add_format_option(*sub, command.format);
-  sub->parse_complete_callback([startup, cost] {
-    if (startup->count() == 0 && cost->count() == 0) {
-      throw CLI::RequiredError("--startup and --per-byte, or --cost,");
-    }
+  sub->parse_complete_callback([sub, job] {
+    if (job->count() == 0) check_complete(*sub);
   });
   return sub;
 }
 
-Result<CommandOutput> run_plan(const PlanCommand& command) {
+Result<CommandOutput> run_plan(const std::string& socket, const PlanCommand& command) {
+  if (!command.live.job.empty()) return run_live_plan(socket, command.live, command.format);
   auto trace = load_trace(command.trace_path);
   if (!trace) return trace.status();
   name_after_file(*trace, command.trace_path);

@@ -4,12 +4,13 @@
 #include <optional>
 #include <string>
 
-#include "daemon/command.h"
+#include "daemon/ctl_live.h"
 
 namespace braid {
 
-// `braidctl plan`: what one planner makes of a trace.
+// `braidctl plan`: what one planner makes of a trace, or the plan of a running job.
 struct PlanCommand {
+  LiveOptions live;  // without a job: what follows
   std::string trace_path;
   std::string planner;
   double startup_seconds = 0;
@@ -23,6 +24,6 @@ struct PlanCommand {
 
 // `command` must outlive the parsing of `app`.
 CLI::App* add_plan_command(CLI::App& app, PlanCommand& command);
-Result<CommandOutput> run_plan(const PlanCommand& command);
+Result<CommandOutput> run_plan(const std::string& socket, const PlanCommand& command);
 
 }  // namespace braid

@@ -85,7 +85,7 @@ class Job final : public OperationTableActions {
   uint64_t key() const { return plan_.key; }
   uint32_t world_size() const { return plan_.ring->world_size; }
   DaemonStatus::Job status() const;
-  std::string plans_json() const { return plans_.to_json(); }
+  std::string plans_json(uint32_t streams) const { return plans_.to_json(streams); }
   size_t operations_pending() const { return operations_ == nullptr ? 0 : operations_->pending(); }
 
  private:

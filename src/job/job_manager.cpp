@@ -60,7 +60,7 @@ void JobManager::answer_plan_query(ClientConnection& connection, const std::stri
   for (const auto& [key, job] : jobs_) {
     if (!job_name.empty() && job->name() != job_name) continue;
     if (json.size() > 1) json += ',';
-    json += job->plans_json();
+    json += job->plans_json(options_.planning.streams);
   }
   json += ']';
   flatbuffers::FlatBufferBuilder builder;

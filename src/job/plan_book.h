@@ -54,8 +54,9 @@ class PlanBook {
   // An error when submissions were kept back beyond their deadline.
   Status check_deadlines(uint64_t now_ns) const;
 
-  // Everything about the plans, for people and tools: see docs/planning.md.
-  std::string to_json() const;
+  // Everything about the plans, for people and tools: see docs/planning.md. `streams`: what they
+  // are made for.
+  std::string to_json(uint32_t streams) const;
   bool is_empty() const { return sets_.empty(); }
 
  private:

@@ -26,7 +26,9 @@ std::vector<uint32_t> ready_order(const std::vector<uint64_t>& ready_ns) {
 // In the form of plan/trace.h: the first layer first.
 Json trace_of(const PlanSet& set, const PlanMeter& meter) {
   const std::vector<uint64_t> ready_ns = meter.ready_ns(PlanBook::kReadyQuantile);
-  const std::vector<uint32_t> order = ready_order(ready_ns);
+  std::vector<uint32_t> order = ready_order(ready_ns);
+  // Traces have no empty tensors.
+  std::erase_if(order, [&set](uint32_t i) { return set.tensors()[i].count == 0; });
   Json names = Json::array(), counts = Json::array(), dtypes = Json::array(), tb = Json::array();
   for (size_t i = order.size(); i-- > 0;) {
     const PlanSet::Tensor& tensor = set.tensors()[order[i]];
@@ -42,9 +44,15 @@ Json trace_of(const PlanSet& set, const PlanMeter& meter) {
           {"forward_seconds", seconds(meter.forward_ns())}};
 }
 
+// It comes from the coordinator: what is no JSON must not make the whole answer none.
+Json cost_of(const std::string& text) {
+  Json cost = text.empty() ? Json() : Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  return cost.is_discarded() ? Json() : cost;
+}
+
 }  // namespace
 
-std::string PlanBook::to_json() const {
+std::string PlanBook::to_json(uint32_t streams) const {
   Json list = Json::array();
   for (const auto& [id, set] : sets_) {
     Json groups = Json::array();
@@ -56,16 +64,20 @@ std::string PlanBook::to_json() const {
     Json one = {{"plan", set.set.current().number},
                 {"from_step", set.set.current().from_step},
                 {"planner", set.planner},
+                {"streams", streams},
                 {"steps_measured", set.meter.steps()},
+                {"steps_ignored", PlanMeter::kStepsIgnored},
                 {"last_step", set.meter.last_step().value_or(0)},
                 {"predicted_iteration_seconds", seconds(set.predicted_ns)},
                 {"measured_iteration_seconds", seconds(set.meter.iteration_ns())},
-                {"cost", set.cost.empty() ? Json() : Json::parse(set.cost, nullptr, false)},
+                {"cost", cost_of(set.cost)},
                 {"groups", std::move(groups)},
                 {"trace", trace_of(set.set, set.meter)}};
     list.push_back(std::move(one));
   }
-  return Json({{"job", job_name_}, {"sets", std::move(list)}}).dump();
+  // Names come from trainers and may be no UTF-8.
+  return Json({{"job", job_name_}, {"sets", std::move(list)}})
+      .dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 }  // namespace braid

@@ -89,7 +89,7 @@ def test_drawings_are_xml(arguments):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ([], "subcommand is required: status, fit, plan or simulate"),
+        ([], "subcommand is required: status, fit, plan, simulate or trace"),
         (["bogus"], "bogus"),
         (["plan"], "--trace"),
         (PLAN[:5], "--startup and --per-byte, or --cost"),
@@ -111,7 +111,7 @@ def test_drawings_are_xml(arguments):
         ([*replaced(RING, "--algorithm", "hierarchical"), "--workers", "12"],
          "--workers: 12 workers do not fill groups of 8"),
         ([*replaced(RING, "--alpha", "inf"), "--workers", "4"], "--alpha: 'inf' does not fit"),
-        (["fit"], "logs is required"),
+        (["fit"], "logs, or --job, is required"),
         (["fit", "x.log", "--from", "2kB", "--to", "1kB"], "--from: 2000 is more than --to, 1000"),
         (["fit", "x.log", "--from", "much"], "--from: 'much' is no size; right is such as 65536, 64KiB or 1MB"),
         (["fit", "x.log", "--to", "-3"], "--to: '-3' is no size"),

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "plan/fitted_cost.h"
+#include "plan/plan.h"
+#include "plan/trace.h"
+
+namespace braid {
+
+// What a daemon says of one set of planned tensors (PlanBook::to_json).
+struct LiveSet {
+  uint32_t plan = 0;       // the number of the plan that holds
+  uint64_t from_step = 0;  // it holds since
+  std::string planner;     // what made it; "first": no planner did
+  uint32_t streams = 1;
+  uint64_t steps_measured = 0;                   // complete steps, the ignored ones included
+  uint64_t steps_ignored = 0;                    // nothing is kept of the first ones
+  double predicted_iteration_seconds = 0;        // 0: nothing was predicted
+  double measured_iteration_seconds = 0;         // 0: nothing was measured
+  std::optional<FittedCost> cost;                // what the plan was made with
+  Trace trace;                                   // times are 0 as long as nothing was measured
+  std::vector<std::vector<std::string>> groups;  // names, in sending order
+
+  bool is_measured() const { return steps_measured > steps_ignored; }
+};
+
+struct LiveJob {
+  std::string name;
+  std::vector<LiveSet> sets;
+};
+
+// The answer to PlanQuery. Errors name the entry.
+Result<std::vector<LiveJob>> parse_live_plans(std::string_view text);
+
+// `groups` as a plan of `trace`'s tensors. What the trace's order of backward has apart, because
+// tensors have changed places since the plan was made, becomes groups of its own.
+Result<Plan> plan_of_groups(const std::vector<std::vector<std::string>>& groups,
+                            const Trace& trace);
+
+}  // namespace braid
