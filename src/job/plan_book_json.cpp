@@ -42,6 +42,12 @@ Json trace_of(const PlanSet& set, const PlanMeter& meter) {
           {"forward_seconds", seconds(meter.forward_ns())}};
 }
 
+// null for what is none.
+Json parsed_or_null(const std::string& text) {
+  Json parsed = Json::parse(text, nullptr, false);
+  return parsed.is_discarded() ? Json() : parsed;
+}
+
 }  // namespace
 
 std::string PlanBook::to_json() const {
@@ -60,12 +66,14 @@ std::string PlanBook::to_json() const {
                 {"last_step", set.meter.last_step().value_or(0)},
                 {"predicted_iteration_seconds", seconds(set.predicted_ns)},
                 {"measured_iteration_seconds", seconds(set.meter.iteration_ns())},
-                {"cost", set.cost.empty() ? Json() : Json::parse(set.cost, nullptr, false)},
+                {"cost", parsed_or_null(set.cost)},
                 {"groups", std::move(groups)},
                 {"trace", trace_of(set.set, set.meter)}};
     list.push_back(std::move(one));
   }
-  return Json({{"job", job_name_}, {"sets", std::move(list)}}).dump();
+  // A name may hold any bytes.
+  return Json({{"job", job_name_}, {"sets", std::move(list)}})
+      .dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 }  // namespace braid

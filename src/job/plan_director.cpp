@@ -46,7 +46,8 @@ bool PlanDirector::may_change(Set& set) {
     iteration_ns = std::max(iteration_ns, report.iteration_ns);
     units += report.units.size();
   }
-  if (++set.rounds == 1) set.iteration_ns = iteration_ns;
+  if (++set.rounds == 1) set.iteration_ns = 0;
+  if (set.iteration_ns == 0) set.iteration_ns = iteration_ns;
   const bool has_changed =
       set.iteration_ns != 0 &&
       static_cast<double>(iteration_ns) > static_cast<double>(set.iteration_ns) * (1 + kChangeMin);
@@ -71,7 +72,9 @@ void PlanDirector::decide(uint64_t id, Set& set) {
   if (!decision) {
     return BRAID_LOG_DEBUG("job '{}': no plan yet: {}", job_name_, decision.status().message());
   }
-  const double measured_seconds = static_cast<double>(iteration_ns) / 1e9;
+  // Iterations are not measured where steps do not follow each other by one.
+  const double measured_seconds =
+      iteration_ns == 0 ? decision->current_seconds : static_cast<double>(iteration_ns) / 1e9;
   const bool pays = decision->predicted_seconds <
                     std::min(decision->current_seconds, measured_seconds) * (1 - kGainMin);
   if (set.plan != 0 && !pays) return;
@@ -95,9 +98,10 @@ void PlanDirector::propose(Set& set, PlanProposal proposal) {
   set.accepted.clear();
   set.proposal = std::move(proposal);
   for (const NodeId node : nodes_) send_(node, make_plan_proposal(*set.proposal));
-  set.timer.start_once(kAnswerTimeoutMs, [this, &set] {
+  set.timer.start_once(options_.answer_timeout_ms, [this, &set] {
     BRAID_LOG_WARN("job '{}': {} of {} nodes answered to plan {} within {} ms: dropped", job_name_,
-                   set.accepted.size(), nodes_.size(), set.proposal->number, kAnswerTimeoutMs);
+                   set.accepted.size(), nodes_.size(), set.proposal->number,
+                   options_.answer_timeout_ms);
     conclude(set, false);
   });
 }
