@@ -58,18 +58,19 @@ Status OperationTable::submit(const Submission& submission) {
 Status OperationTable::add_part(const OperationKey& key, Entry& entry,
                                 const Submission& submission) {
   const uint32_t rank = local_ranks_[submission.local_rank];
-  LocalPart& part = entry.parts[submission.local_rank * members(entry) + submission.member];
-  if (part.is_submitted) {
-    return make_status(StatusCode::InvalidArgument,
-                       "job '{}': rank {} submitted '{}' step {} twice", job_name_, rank,
-                       *submission.name, submission.step);
-  }
-  if (submission.signature != entry.signature) {
+  // First: only what has the entry's group has a place in it.
+  if (submission.signature != entry.signature || submission.group != entry.group) {
     return make_status(
         StatusCode::Mismatch,
         "job '{}': ranks disagree about '{}' step {}: rank {} says {}, rank {} says {}", job_name_,
         *submission.name, key.step, entry.first_rank, to_string(entry.signature), rank,
         to_string(submission.signature));
+  }
+  LocalPart& part = entry.parts[submission.local_rank * members(entry) + submission.member];
+  if (part.is_submitted) {
+    return make_status(StatusCode::InvalidArgument,
+                       "job '{}': rank {} submitted '{}' step {} twice", job_name_, rank,
+                       *submission.name, submission.step);
   }
   part.is_submitted = true;
   part.ticket = submission.ticket;

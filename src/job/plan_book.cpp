@@ -17,8 +17,8 @@ PlanBook::PlanBook(std::string job_name, uint64_t job_key, std::vector<uint32_t>
 Status PlanBook::on_registered(uint32_t local_rank, uint64_t set,
                                std::vector<PlanSet::Tensor> tensors) {
   for (const PlanSet::Tensor& tensor : tensors) {
-    const auto [position, is_new] = set_of_tensor_.try_emplace(tensor.hash, set);
-    if (position->second == set) continue;
+    const auto known = set_of_tensor_.find(tensor.hash);
+    if (known == set_of_tensor_.end() || known->second == set) continue;
     return make_status(StatusCode::Mismatch,
                        "job '{}': rank {} registers '{}' ({} × {}) among {} planned tensors that "
                        "are not those of another rank on this node: count, dtype, name and order "
@@ -30,6 +30,7 @@ Status PlanBook::on_registered(uint32_t local_rank, uint64_t set,
     return make_status(StatusCode::ResourceExhausted,
                        "job '{}': more than {} sets of planned tensors", job_name_, kSetsMax);
   }
+  for (const PlanSet::Tensor& tensor : tensors) set_of_tensor_[tensor.hash] = set;
   sets_.try_emplace(set, set, std::move(tensors), static_cast<uint32_t>(local_ranks_.size()));
   return Status::ok();
 }
@@ -64,6 +65,10 @@ Status PlanBook::pass_on(Set& set, Submission submission, uint64_t now_ns) {
   }
   BRAID_RETURN_IF_ERROR(actions_.submit(submission));
   if (!set.meter.on_submit(local_rank, tensor, step, now_ns)) return Status::ok();
+  if (const uint32_t plan = set.set.plan_of(step).number; plan != set.plan_measured) {
+    set.plan_measured = plan;
+    set.meter.begin_window();
+  }
   if (set.meter.steps() < set.steps_reported + kStepsPerReport) return Status::ok();
   return report(set);
 }
@@ -73,7 +78,7 @@ Status PlanBook::report(Set& set) {
   PlanReport report;
   report.job_key = job_key_;
   report.set = set.set.id();
-  report.plan = set.set.current().number;
+  report.plan = set.plan_measured;
   report.step = set.begun_step.value_or(0);
   for (const PlanSet::Tensor& tensor : set.set.tensors()) {
     report.tensors.push_back(tensor.hash);
@@ -129,7 +134,6 @@ Status PlanBook::on_verdict(const proto::PlanVerdict& verdict) {
     set.planner = proposal.planner;
     set.predicted_ns = proposal.predicted_ns;
     set.cost = proposal.cost;
-    set.meter.begin_window();
     BRAID_LOG_INFO("job '{}': plan {} by '{}': {} tensors in {} groups from step {} on", job_name_,
                    proposal.number, proposal.planner, set.set.tensors().size(),
                    proposal.groups.size(), proposal.from_step);
@@ -145,15 +149,26 @@ bool PlanBook::holds_submissions() const {
                      [](const auto& entry) { return !entry.second.held.empty(); });
 }
 
+bool PlanBook::holds_submissions_of(uint32_t local_rank) const {
+  return std::any_of(sets_.begin(), sets_.end(), [local_rank](const auto& entry) {
+    return std::any_of(
+        entry.second.held.begin(), entry.second.held.end(),
+        [local_rank](const Held& one) { return one.submission.local_rank == local_rank; });
+  });
+}
+
 Status PlanBook::check_deadlines(uint64_t now_ns) const {
   for (const auto& [id, set] : sets_) {
-    if (set.held.empty() || now_ns < set.held.front().submission.deadline_ns) continue;
+    // Each submission has a timeout of its own.
+    const auto late = std::find_if(set.held.begin(), set.held.end(), [now_ns](const Held& one) {
+      return one.submission.deadline_ns <= now_ns;
+    });
+    if (late == set.held.end()) continue;
     return make_status(StatusCode::DeadlineExceeded,
                        "job '{}': '{}' step {} waited {} ms for the coordinator to say whether "
                        "plan {} holds",
-                       job_name_, *set.held.front().submission.name,
-                       set.held.front().submission.step, set.held.front().submission.timeout_ms,
-                       set.pending ? set.pending->number : 0);
+                       job_name_, *late->submission.name, late->submission.step,
+                       late->submission.timeout_ms, set.pending ? set.pending->number : 0);
   }
   return Status::ok();
 }

@@ -51,6 +51,7 @@ class PlanBook {
   Status on_verdict(const proto::PlanVerdict& verdict);
 
   bool holds_submissions() const;
+  bool holds_submissions_of(uint32_t local_rank) const;
   // An error when submissions were kept back beyond their deadline.
   Status check_deadlines(uint64_t now_ns) const;
 
@@ -72,6 +73,7 @@ class PlanBook {
     PlanMeter meter;
     std::optional<uint64_t> begun_step;  // the latest of which a submission was passed on
     uint64_t steps_reported = 0;
+    uint32_t plan_measured = 0;  // the number of the plan that the last complete step followed
     std::optional<PlanProposal> pending;  // accepted, without verdict
     std::vector<Held> held;
     std::string planner = "first";  // what made the plan that holds

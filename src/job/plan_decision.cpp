@@ -13,9 +13,10 @@ namespace {
 
 // To two significant digits, so that sizes repeat and each has a median.
 uint64_t rounded(double bytes) {
-  const double unit = std::pow(10.0, std::floor(std::log10(std::max(bytes, 1.0))) - 1);
-  return std::max<uint64_t>(1, static_cast<uint64_t>(std::llround(bytes / unit) *
-                                                     std::max<int64_t>(1, std::llround(unit))));
+  constexpr double kBytesMax = 1e18;  // a peer can say anything
+  bytes = std::clamp(bytes, 1.0, kBytesMax);
+  const double unit = std::max(1.0, std::pow(10.0, std::floor(std::log10(bytes)) - 1));
+  return static_cast<uint64_t>(std::llround(bytes / unit) * std::llround(unit));
 }
 
 double seconds(uint64_t nanoseconds) { return static_cast<double>(nanoseconds) / 1e9; }
@@ -32,7 +33,8 @@ Result<MergedReport> merge(std::span<const PlanReport* const> reports) {
   merged.first = reports.front();
   merged.ready_ns = reports.front()->ready_ns;
   for (const PlanReport* report : reports) {
-    if (report->tensors != merged.first->tensors || report->counts != merged.first->counts)
+    if (report->tensors != merged.first->tensors || report->counts != merged.first->counts ||
+        report->dtypes != merged.first->dtypes)
       return Status(StatusCode::Protocol, "nodes report different tensors for one set");
     for (size_t i = 0; i < merged.ready_ns.size(); ++i)
       merged.ready_ns[i] = std::max(merged.ready_ns[i], report->ready_ns[i]);

@@ -47,10 +47,12 @@ bool PlanDirector::has_changed(Set& set) {
     const auto measurements = measurements_of(report);
     latest.insert(latest.end(), measurements.begin(), measurements.end());
   }
-  if (++set.rounds == 1) set.iteration_ns = iteration_ns;
+  if (++set.rounds == 1) set.iteration_ns = 0;
+  if (set.iteration_ns == 0) set.iteration_ns = iteration_ns;
   const auto before = static_cast<double>(set.iteration_ns);
   const auto now = static_cast<double>(iteration_ns);
-  if (std::max(before, now) <= std::min(before, now) * (1 + kChangeMin)) return false;
+  // 0: not measured, as where steps do not follow each other by one.
+  if (now == 0 || std::max(before, now) <= std::min(before, now) * (1 + kChangeMin)) return false;
   if (set.cost) set.measurements.rescale(latest, *set.cost);
   set.rounds_to_hold = 0;
   set.iteration_ns = iteration_ns;
@@ -71,7 +73,8 @@ void PlanDirector::decide(uint64_t id, Set& set, bool in_any_case) {
     return BRAID_LOG_DEBUG("job '{}': no plan yet: {}", job_name_, decision.status().message());
   }
   set.cost = decision->cost;
-  const double measured_seconds = static_cast<double>(iteration_ns) / 1e9;
+  const double measured_seconds =
+      iteration_ns == 0 ? decision->current_seconds : static_cast<double>(iteration_ns) / 1e9;
   const bool pays = decision->predicted_seconds <
                     std::min(decision->current_seconds, measured_seconds) * (1 - kGainMin);
   if (set.plan != 0 && !pays && !in_any_case) return;
@@ -95,9 +98,10 @@ void PlanDirector::propose(Set& set, PlanProposal proposal) {
   set.accepted.clear();
   set.proposal = std::move(proposal);
   for (const NodeId node : nodes_) send_(node, make_plan_proposal(*set.proposal));
-  set.timer.start_once(kAnswerTimeoutMs, [this, &set] {
+  set.timer.start_once(options_.answer_timeout_ms, [this, &set] {
     BRAID_LOG_WARN("job '{}': {} of {} nodes answered to plan {} within {} ms: dropped", job_name_,
-                   set.accepted.size(), nodes_.size(), set.proposal->number, kAnswerTimeoutMs);
+                   set.accepted.size(), nodes_.size(), set.proposal->number,
+                   options_.answer_timeout_ms);
     conclude(set, false);
   });
 }

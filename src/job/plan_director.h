@@ -18,8 +18,9 @@
 namespace braid {
 
 struct PlanningOptions {
-  const Planner* planner = nullptr;  // nullptr: every set keeps the plan it begins with
-  uint32_t streams = 4;              // groups that the engines have in flight at once
+  const Planner* planner = nullptr;   // nullptr: every set keeps the plan it begins with
+  uint32_t streams = 4;               // groups that the engines have in flight at once
+  uint32_t answer_timeout_ms = 5000;  // for a proposal; then it is dropped
 };
 
 // The coordinator's part of planning one job: merges what the nodes have measured, fits the cost,
@@ -43,7 +44,7 @@ class PlanDirector {
   static constexpr double kNoticeSeconds = 0.3;
   static constexpr uint64_t kNoticeStepsMin = 2;
   static constexpr uint64_t kNoticeStepsMax = 4096;
-  static constexpr uint64_t kAnswerTimeoutMs = 5000;
+  static constexpr uint32_t kAnswerTimeoutMs = 5000;
   static constexpr size_t kSetsMax = 1024;
 
   using Send = std::function<void(NodeId to, ControlBuffer message)>;
@@ -65,7 +66,7 @@ class PlanDirector {
     uint32_t last_number = 0;
     uint32_t rounds = 0;                      // of reports since the plan began
     uint32_t rounds_to_hold = 0;              // so many before another one may replace it
-    uint64_t iteration_ns = 0;                // measured in the first round
+    uint64_t iteration_ns = 0;                // measured first; 0: not yet
     uint64_t notice_steps = kNoticeStepsMin;  // grows when a proposal came too late
     std::optional<PlanProposal> proposal;
     std::set<NodeId> accepted;

@@ -32,12 +32,12 @@ std::vector<std::vector<uint64_t>> PlanSet::first_groups() const {
   return groups;
 }
 
-PlanSet::Place PlanSet::find(uint32_t tensor, uint64_t step) const {
+const PlanSet::Version& PlanSet::version_of(uint64_t step) const {
   // Newest first: nearly always it is the one.
   for (auto version = plans_.rbegin(); version != plans_.rend(); ++version) {
-    if (version->plan.from_step <= step) return version->places[tensor];
+    if (version->plan.from_step <= step) return *version;
   }
-  return plans_.front().places[tensor];
+  return plans_.front();
 }
 
 Status PlanSet::check(std::span<const std::vector<uint64_t>> groups) const {

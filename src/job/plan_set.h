@@ -54,7 +54,10 @@ class PlanSet {
   uint32_t index_of(uint64_t hash) const { return index_.at(hash); }
   bool has(uint64_t hash) const { return index_.contains(hash); }
 
-  Place find(uint32_t tensor, uint64_t step) const;
+  Place find(uint32_t tensor, uint64_t step) const { return version_of(step).places[tensor]; }
+  // The plan that the step's operations follow.
+  const Plan& plan_of(uint64_t step) const { return version_of(step).plan; }
+  // The latest; it may begin with a step to come.
   const Plan& current() const { return plans_.back().plan; }
 
   // Whether `groups` (hashes) hold every tensor once, and tensors of one dtype each.
@@ -67,6 +70,7 @@ class PlanSet {
     Plan plan;
     std::vector<Place> places;  // by tensor
   };
+  const Version& version_of(uint64_t step) const;
   std::vector<std::vector<uint64_t>> first_groups() const;
 
   const uint64_t id_;

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "job/plan_decision.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace braid {
+namespace {
+
+using Groups = std::vector<std::vector<uint64_t>>;
+
+PlanReport report(std::vector<uint64_t> ready_ns, uint64_t count = 1000) {
+  PlanReport result;
+  result.ready_ns = std::move(ready_ns);
+  for (uint64_t i = 0; i < result.ready_ns.size(); ++i) {
+    result.tensors.push_back(100 + i);
+    result.counts.push_back(count);
+    result.dtypes.push_back(DataType::Float32);
+  }
+  result.forward_ns = 1'000'000;
+  return result;
+}
+
+// T(M) = startup + 1 ns per byte.
+std::vector<CostMeasurement> measurements(double startup_seconds) {
+  std::vector<CostMeasurement> result;
+  for (uint64_t bytes = 1000; bytes <= 1'000'000; bytes *= 10)
+    result.push_back({bytes, startup_seconds + 1e-9 * static_cast<double>(bytes), 1});
+  return result;
+}
+
+class PlanDecisionTest : public ::testing::Test {
+ protected:
+  Result<PlanDecision> decide(const std::vector<PlanReport>& reports, double startup_seconds,
+                              const Groups& current = {}, const char* planner = "streams") {
+    std::vector<const PlanReport*> pointers;
+    for (const PlanReport& one : reports) pointers.push_back(&one);
+    PlanningOptions options;
+    options.planner = *find_planner(planner);
+    options.streams = 1;
+    return decide_plan(pointers, measurements(startup_seconds), current, options);
+  }
+};
+
+TEST_F(PlanDecisionTest, WhatCostsMuchToStartIsMerged) {
+  const auto decision = decide({report({0, 1000, 2000, 3000})}, 1e-3);
+  ASSERT_TRUE(decision.is_ok()) << decision.status().message();
+  EXPECT_EQ(decision->groups, (Groups{{100, 101, 102, 103}}));
+  EXPECT_LT(decision->predicted_seconds, decision->current_seconds);  // all by themselves
+  EXPECT_FALSE(decision->cost.bands().empty());
+}
+
+TEST_F(PlanDecisionTest, WhatBecomesReadyLateIsNotWaitedFor) {
+  const auto decision = decide({report({0, 10'000'000, 20'000'000})}, 1e-6);
+  ASSERT_TRUE(decision.is_ok());
+  EXPECT_EQ(decision->groups, (Groups{{100}, {101}, {102}}));
+}
+
+TEST_F(PlanDecisionTest, ATensorIsReadyWhenTheSlowestNodeHasIt) {
+  // On each node another tensor is the late one; merged, 101 is last and 100 and 102 come together.
+  const auto decision =
+      decide({report({1'000, 50'000'000, 0}), report({2'000, 3'000, 4'000})}, 1e-4);
+  ASSERT_TRUE(decision.is_ok());
+  EXPECT_EQ(decision->groups, (Groups{{100, 102}, {101}}));
+}
+
+TEST_F(PlanDecisionTest, TheSlowestNodesForwardPassCounts) {
+  PlanReport slow = report({0, 1000});
+  slow.forward_ns = 80'000'000;
+  const auto alone = decide({report({0, 1000})}, 1e-4);
+  const auto both = decide({report({0, 1000}), slow}, 1e-4);
+  ASSERT_TRUE(alone.is_ok() && both.is_ok());
+  EXPECT_NEAR(both->predicted_seconds - alone->predicted_seconds, 0.079, 1e-6);
+}
+
+TEST_F(PlanDecisionTest, GroupsFollowReadinessAndNotRegistration) {
+  const auto decision = decide({report({30, 20, 10, 0})}, 1e-3);
+  ASSERT_TRUE(decision.is_ok());
+  EXPECT_EQ(decision->groups, (Groups{{103, 102, 101, 100}}));
+}
+
+TEST_F(PlanDecisionTest, GroupsArePartedWhereTheDtypeChanges) {
+  PlanReport mixed = report({0, 1, 2, 3, 4});
+  mixed.dtypes = {DataType::Float32, DataType::Float32, DataType::Float16, DataType::Float16,
+                  DataType::Float32};
+  const auto decision = decide({mixed}, 1e-3, {}, "single");
+  ASSERT_TRUE(decision.is_ok());
+  EXPECT_EQ(decision->groups, (Groups{{100, 101}, {102, 103}, {104}}));
+}
+
+TEST_F(PlanDecisionTest, ThePlanThatHoldsIsPredictedFromTheSameMeasurements) {
+  const std::vector<PlanReport> reports = {report({0, 1000, 2000, 3000})};
+  const auto first = decide(reports, 1e-3);
+  ASSERT_TRUE(first.is_ok());
+  const auto again = decide(reports, 1e-3, first->groups);
+  ASSERT_TRUE(again.is_ok());
+  EXPECT_EQ(again->groups, first->groups);
+  EXPECT_DOUBLE_EQ(again->current_seconds, again->predicted_seconds);
+}
+
+TEST_F(PlanDecisionTest, EveryPlannersPlanHoldsEveryTensorOnce) {
+  PlanReport mixed = report({});
+  for (uint64_t i = 0; i < 50; ++i) {
+    mixed.tensors.push_back(i);
+    mixed.counts.push_back(i * i * 100);
+    mixed.dtypes.push_back(i % 7 == 0 ? DataType::Float16 : DataType::Float32);
+    mixed.ready_ns.push_back((i * 37 % 50) * 100'000);
+  }
+  for (const Planner* planner : planners()) {
+    const auto decision = decide({mixed}, 1e-4, {}, std::string(planner->name()).c_str());
+    ASSERT_TRUE(decision.is_ok()) << planner->name();
+    std::vector<uint64_t> all;
+    for (const auto& group : decision->groups) {
+      for (const uint64_t hash : group) {
+        EXPECT_EQ(mixed.dtypes[hash], mixed.dtypes[group.front()]) << planner->name();
+        all.push_back(hash);
+      }
+    }
+    std::sort(all.begin(), all.end());
+    EXPECT_EQ(all, mixed.tensors) << planner->name();
+  }
+}
+
+TEST_F(PlanDecisionTest, NodesThatContradictEachOtherAreAnError) {
+  PlanReport other_tensors = report({0, 1}), other_counts = report({0, 1}, 7),
+             other_dtypes = report({0, 1});
+  other_tensors.tensors[1] = 5;
+  other_dtypes.dtypes[0] = DataType::Float16;
+  for (const PlanReport& other : {other_tensors, other_counts, other_dtypes, report({0, 1, 2})}) {
+    const auto decision = decide({report({0, 1}), other}, 1e-4);
+    ASSERT_FALSE(decision.is_ok());
+    EXPECT_EQ(decision.status().message(), "nodes report different tensors for one set");
+  }
+}
+
+TEST_F(PlanDecisionTest, WithTooFewMeasurementsThereIsNoPlan) {
+  const PlanReport one = report({0, 1});
+  const PlanReport* reports[] = {&one};
+  PlanningOptions options;
+  options.planner = *find_planner("streams");
+  EXPECT_FALSE(decide_plan(reports, {}, {}, options).is_ok());
+  const std::vector<CostMeasurement> same_size(10, CostMeasurement{1000, 1e-3, 1});
+  EXPECT_FALSE(decide_plan(reports, same_size, {}, options).is_ok());
+}
+
+PlanReport measured(std::vector<PlanReport::Unit> units) {
+  PlanReport result;
+  result.units = std::move(units);
+  return result;
+}
+
+TEST(PlanMeasurementsTest, SharingTheNetworkCountsAsMoreBytes) {
+  EXPECT_EQ(measurements_of(measured({{1000, 2'000'000, 1}, {1000, 4'000'000, 2.5}})),
+            (std::vector<CostMeasurement>{{1000, 2e-3, 1}, {2500, 4e-3, 1}}));
+}
+
+TEST(PlanMeasurementsTest, SizesAreRoundedSoThatTheyRepeat) {
+  const auto sizes = measurements_of(measured(
+      {{1, 1, 1}, {7, 1, 1}, {42, 1, 1}, {1'234'567, 1, 1}, {1'249'999, 1, 1}, {999'999, 1, 1}}));
+  std::vector<uint64_t> bytes;
+  for (const CostMeasurement& one : sizes) bytes.push_back(one.bytes);
+  EXPECT_EQ(bytes, (std::vector<uint64_t>{1, 7, 42, 1'200'000, 1'200'000, 1'000'000}));
+}
+
+TEST(PlanMeasurementsTest, WhatMakesNoSenseIsLeftOut) {
+  constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  EXPECT_TRUE(
+      measurements_of(
+          measured({{0, 1, 1}, {1, 0, 1}, {1, 1, 0}, {1, 1, -1}, {1, 1, kNan}, {1, 1, kInfinity}}))
+          .empty());
+}
+
+// Whatever a peer says, the sizes stay sizes.
+TEST(PlanMeasurementsTest, NumbersOutOfAllProportionAreHeldWithinBounds) {
+  const auto huge = measurements_of(measured({{UINT64_MAX, UINT64_MAX, 1e30}, {10, 10, 1e-9}}));
+  ASSERT_EQ(huge.size(), 2u);
+  EXPECT_EQ(huge[0].bytes, 1'000'000'000'000'000'000u);
+  EXPECT_TRUE(std::isfinite(huge[0].seconds));
+  EXPECT_EQ(huge[1].bytes, 10u);
+}
+
+}  // namespace
+}  // namespace braid

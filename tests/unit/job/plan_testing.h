@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/hash.h"
+#include "job/plan_set.h"
+
+namespace braid::testing {
+
+inline PlanSet::Tensor planned(const std::string& name, uint64_t count,
+                               DataType dtype = DataType::Float32, uint32_t backward_order = 0) {
+  return {fnv1a64(name), std::make_shared<const std::string>(name), dtype, count, backward_order};
+}
+
+// 't0', 't1', … of `count` elements each, in this order of backward.
+inline std::vector<PlanSet::Tensor> planned_tensors(uint32_t tensors, uint64_t count = 100) {
+  std::vector<PlanSet::Tensor> result;
+  for (uint32_t i = 0; i < tensors; ++i)
+    result.push_back(planned("t" + std::to_string(i), count, DataType::Float32, i));
+  return result;
+}
+
+// The hash of 't<i>'.
+inline uint64_t hash_of(uint32_t i) { return fnv1a64("t" + std::to_string(i)); }
+
+// Groups of 't<i>' by their numbers.
+inline std::vector<std::vector<uint64_t>> groups_of(
+    const std::vector<std::vector<uint32_t>>& numbers) {
+  std::vector<std::vector<uint64_t>> groups;
+  for (const auto& group : numbers) {
+    auto& hashes = groups.emplace_back();
+    for (const uint32_t i : group) hashes.push_back(hash_of(i));
+  }
+  return groups;
+}
+
+// The names that a plan merges, group after group.
+inline std::vector<std::vector<std::string>> names_of(const PlanSet::Plan& plan) {
+  std::vector<std::vector<std::string>> names;
+  for (const auto& group : plan.groups) {
+    auto& list = names.emplace_back();
+    for (const TensorGroup::Member& member : group->members) list.push_back(*member.name);
+  }
+  return names;
+}
+
+}  // namespace braid::testing
