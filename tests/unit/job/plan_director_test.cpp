@@ -1,0 +1,412 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "job/plan_director.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "job/fake_control_plane.h"
+#include "loop/loop_testing.h"
+
+namespace braid {
+namespace {
+
+using testing::as_message;
+
+// Plans job 9 with nodes 10 and 20. Four tensors of a million bytes; two of them become ready at
+// once and the others 20 ms later.
+class PlanDirectorTest : public testing::LoopTest {
+ protected:
+  static constexpr NodeId kNodes[] = {10, 20};
+  static constexpr uint64_t kSet = 5;
+  static constexpr uint64_t kIterationNs = 100'000'000;  // three in the time for a notice
+  static constexpr uint64_t kNotice = 3;
+  enum class Early { FirstTwo, EvenOnes };
+
+  void make(PlanningOptions options = {}) {
+    if (options.planner == nullptr) options.planner = *find_planner("exact");
+    options.streams = 1;
+    start(options);
+  }
+  void start(PlanningOptions options) {
+    director_ = std::make_unique<PlanDirector>(
+        *loop_, "train", 9, std::vector<NodeId>(std::begin(kNodes), std::end(kNodes)), options,
+        [this](NodeId to, ControlBuffer message) { sent_.emplace_back(to, message.Release()); });
+  }
+
+  PlanReport report(uint32_t plan, Early early = Early::FirstTwo) {
+    PlanReport result;
+    result.job_key = 9;
+    result.set = kSet;
+    result.plan = plan;
+    result.step = step_;
+    result.tensors = {100, 101, 102, 103};
+    result.counts.assign(4, 250'000);
+    result.dtypes.assign(4, DataType::Float32);
+    result.ready_ns.assign(4, 0);
+    result.ready_ns[early == Early::FirstTwo ? 2 : 1] = 20'000'000;
+    result.ready_ns[3] = 20'000'000;
+    result.forward_ns = 1'000'000;
+    result.iteration_ns = kIterationNs;
+    return result;
+  }
+  // 10 ms and a nanosecond for each byte.
+  static void add_units(PlanReport& report, uint64_t startup_ns = 10'000'000) {
+    for (uint64_t bytes = 1000; bytes <= 10'000'000; bytes *= 10)
+      report.units.push_back({bytes, startup_ns + bytes, 1});
+  }
+  void tell(NodeId from, const PlanReport& report) {
+    auto message = make_plan_report(report);
+    director_->on_report(from, *as_message(message).body_as_PlanReport());
+  }
+  void tell_all(const PlanReport& report) {
+    for (const NodeId node : kNodes) tell(node, report);
+  }
+  void answer(NodeId from, uint32_t number, bool accepted) {
+    PlanProposal proposal;
+    proposal.set = kSet;
+    proposal.number = number;
+    auto message = make_plan_answer(proposal, accepted, step_);
+    director_->on_answer(from, *as_message(message).body_as_PlanAnswer());
+  }
+
+  template <typename Table>
+  std::vector<const Table*> sent_to(NodeId node) const {
+    std::vector<const Table*> found;
+    for (const auto& [to, bytes] : sent_) {
+      const proto::ControlMessage* message =
+          flatbuffers::GetRoot<proto::ControlMessage>(bytes.data());
+      const auto* table = message->body_as<Table>();
+      if (to == node && table != nullptr) found.push_back(table);
+    }
+    return found;
+  }
+  // The one proposal that all nodes got.
+  PlanProposal proposed() {
+    EXPECT_EQ(sent_to<proto::PlanProposal>(20).size(), 1u);
+    const auto proposals = sent_to<proto::PlanProposal>(10);
+    EXPECT_EQ(proposals.size(), 1u);
+    return proposals.empty() ? PlanProposal() : parse_plan_proposal(*proposals[0]).value();
+  }
+  // Node by node, whether the last proposal holds.
+  std::vector<bool> verdicts() const {
+    std::vector<bool> result;
+    for (const NodeId node : kNodes) {
+      for (const auto* verdict : sent_to<proto::PlanVerdict>(node))
+        result.push_back(verdict->holds());
+    }
+    return result;
+  }
+  // All nodes agree with the proposal that was just sent.
+  void accept() {
+    const uint32_t number = proposed().number;
+    for (const NodeId node : kNodes) answer(node, number, true);
+    EXPECT_EQ(verdicts(), (std::vector<bool>{true, true}));
+    sent_.clear();
+  }
+  // The first plan holds, as number 1.
+  void run_first() {
+    PlanReport first = report(0);
+    add_units(first);
+    tell_all(first);
+    accept();
+  }
+  // Rounds of reports until something is proposed.
+  uint32_t rounds_until_proposal(uint32_t plan, Early early) {
+    for (uint32_t round = 1; round < 200; ++round) {
+      tell_all(report(plan, early));
+      if (!sent_.empty()) return round;
+    }
+    return 0;
+  }
+
+  uint64_t step_ = 7;
+  std::vector<std::pair<NodeId, flatbuffers::DetachedBuffer>> sent_;
+  std::unique_ptr<PlanDirector> director_;
+};
+
+using Groups = std::vector<std::vector<uint64_t>>;
+
+TEST_F(PlanDirectorTest, TheFirstPlanNeedsTheReportsOfAllNodes) {
+  make();
+  PlanReport first = report(0);
+  add_units(first);
+  tell(10, first);
+  tell(10, first);
+  EXPECT_TRUE(sent_.empty());
+  step_ = 9;
+  PlanReport second = report(0);
+  add_units(second);
+  tell(20, second);
+  const PlanProposal proposal = proposed();
+  EXPECT_EQ(proposal.job_key, 9u);
+  EXPECT_EQ(proposal.set, kSet);
+  EXPECT_EQ(proposal.number, 1u);
+  EXPECT_EQ(proposal.from_step, 9 + kNotice);  // after the node that is ahead
+  EXPECT_EQ(proposal.groups, (Groups{{100, 101}, {102, 103}}));
+  EXPECT_EQ(proposal.planner, "exact");
+  EXPECT_GT(proposal.predicted_ns, 0u);
+  EXPECT_FALSE(proposal.cost.empty());
+  EXPECT_TRUE(verdicts().empty());
+}
+
+TEST_F(PlanDirectorTest, APlanHoldsWhenAllNodesHaveAccepted) {
+  make();
+  PlanReport first = report(0);
+  add_units(first);
+  tell_all(first);
+  answer(10, 1, true);
+  answer(10, 1, true);
+  EXPECT_TRUE(verdicts().empty());
+  answer(20, 1, true);
+  EXPECT_EQ(verdicts(), (std::vector<bool>{true, true}));
+  answer(20, 1, true);
+  EXPECT_EQ(verdicts().size(), 2u);
+}
+
+TEST_F(PlanDirectorTest, WithoutAPlannerNothingIsPlanned) {
+  start({});
+  PlanReport first = report(0);
+  add_units(first);
+  tell_all(first);
+  EXPECT_TRUE(sent_.empty());
+}
+
+TEST_F(PlanDirectorTest, WithoutMeasurementsThereIsNoPlanYet) {
+  make();
+  for (int i = 0; i < 5; ++i) tell_all(report(0));
+  EXPECT_TRUE(sent_.empty());
+  PlanReport measured = report(0);
+  add_units(measured);
+  tell_all(measured);
+  proposed();
+}
+
+TEST_F(PlanDirectorTest, ReportsThatMakeNoSenseAreIgnored) {
+  make();
+  PlanReport good = report(0), longer = report(0), other = report(0);
+  add_units(good);
+  add_units(other);
+  longer.counts.push_back(1);
+  other.tensors[0] = 9;
+  tell(10, good);
+  tell(20, longer);
+  EXPECT_TRUE(sent_.empty());
+  tell(20, other);  // contradicts the other node's
+  EXPECT_TRUE(sent_.empty());
+  tell_all(good);
+  proposed();
+}
+
+TEST_F(PlanDirectorTest, ASmallGainIsNoReasonToChange) {
+  make();
+  run_first();
+  EXPECT_EQ(rounds_until_proposal(1, Early::FirstTwo), 0u);
+}
+
+TEST_F(PlanDirectorTest, APlanThatIsNotFasterThanWhatWasMeasuredIsNone) {
+  make();
+  run_first();
+  for (int i = 0; i < 20; ++i) {
+    PlanReport fast = report(1, Early::EvenOnes);
+    fast.iteration_ns = 1'000'000;  // faster than any prediction
+    tell_all(fast);
+  }
+  EXPECT_TRUE(sent_.empty());
+}
+
+// Steps that do not follow each other by one have no iterations.
+TEST_F(PlanDirectorTest, WhereIterationsAreNotMeasuredPredictionsDecide) {
+  make();
+  run_first();
+  for (int i = 0; i < 3; ++i) {
+    PlanReport unknown = report(1, Early::EvenOnes);
+    unknown.iteration_ns = 0;
+    tell_all(unknown);
+  }
+  EXPECT_EQ(proposed().from_step, step_ + PlanDirector::kNoticeStepsMin);
+}
+
+TEST_F(PlanDirectorTest, EachPlanHoldsForTwiceAsManyRounds) {
+  make();
+  run_first();
+  Early early = Early::EvenOnes;
+  uint32_t plan = 1;
+  for (const uint32_t rounds : {2, 4, 8, 16, 32, 64, 64}) {
+    EXPECT_EQ(rounds_until_proposal(plan, early), rounds);
+    EXPECT_EQ(proposed().number, plan + 1);
+    EXPECT_EQ(proposed().groups, early == Early::EvenOnes ? (Groups{{100, 102}, {101, 103}})
+                                                          : (Groups{{100, 101}, {102, 103}}));
+    accept();
+    ++plan;
+    early = early == Early::EvenOnes ? Early::FirstTwo : Early::EvenOnes;
+  }
+}
+
+TEST_F(PlanDirectorTest, IterationsThatHaveBecomeLongerEndTheHold) {
+  make();
+  run_first();
+  for (const auto& [plan, early] : {std::pair{1u, Early::EvenOnes}, {2u, Early::FirstTwo}}) {
+    rounds_until_proposal(plan, early);
+    accept();
+  }
+  tell_all(report(3, Early::FirstTwo));  // of eight rounds to hold
+  EXPECT_TRUE(sent_.empty());
+  // The network is another one: nothing to start, so nothing is merged. Of what was measured
+  // before, nothing counts.
+  PlanReport slow = report(3, Early::FirstTwo);
+  slow.iteration_ns = kIterationNs * 13 / 10;
+  slow.units.push_back({1'000'000, 3'000'000, 1});
+  slow.units.push_back({2'000'000, 6'000'000, 1});
+  slow.units.push_back({4'000'000, 12'000'000, 1});
+  slow.ready_ns = {0, 5'000'000, 10'000'000, 15'000'000};
+  tell_all(slow);
+  EXPECT_EQ(proposed().number, 4u);
+  EXPECT_EQ(proposed().groups, (Groups{{100}, {101}, {102}, {103}}));
+  accept();
+  // And then it holds for as long as a first one.
+  for (uint32_t round = 1; round <= 2; ++round) {
+    EXPECT_TRUE(sent_.empty());
+    PlanReport back = report(4, Early::EvenOnes);
+    add_units(back);
+    add_units(back);
+    tell_all(back);
+  }
+  proposed();
+}
+
+TEST_F(PlanDirectorTest, ALittleLongerIsNoChange) {
+  make();
+  run_first();
+  rounds_until_proposal(1, Early::EvenOnes);
+  accept();
+  tell_all(report(2, Early::FirstTwo));
+  PlanReport slower = report(2, Early::FirstTwo);
+  slower.iteration_ns = kIterationNs * 6 / 5;
+  add_units(slower);
+  tell_all(slower);
+  EXPECT_TRUE(sent_.empty());
+}
+
+TEST_F(PlanDirectorTest, ARefusalEndsTheProposalOnAllNodes) {
+  make();
+  PlanReport first = report(0);
+  add_units(first);
+  tell_all(first);
+  answer(10, 1, true);
+  answer(20, 1, false);
+  EXPECT_EQ(verdicts(), (std::vector<bool>{false, false}));
+  answer(10, 1, false);  // the other one's, late
+  EXPECT_EQ(verdicts().size(), 2u);
+}
+
+TEST_F(PlanDirectorTest, AfterARefusalThereIsMoreNotice) {
+  make();
+  std::vector<uint64_t> notices;
+  for (uint32_t number = 1; number <= 14; ++number) {
+    sent_.clear();
+    PlanReport again = report(0);
+    add_units(again);
+    tell_all(again);
+    const PlanProposal proposal = proposed();
+    EXPECT_EQ(proposal.number, number);  // never the same one twice
+    notices.push_back(proposal.from_step - step_);
+    answer(20, number, false);
+  }
+  EXPECT_EQ(notices, (std::vector<uint64_t>{3, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096,
+                                            4096, 4096}));
+}
+
+TEST_F(PlanDirectorTest, ShortStepsGetMoreNoticeAndNotTooMuch) {
+  const auto notice = [&](uint64_t iteration_ns) {
+    make();
+    sent_.clear();
+    PlanReport first = report(0);
+    add_units(first);
+    first.iteration_ns = iteration_ns;
+    tell_all(first);
+    return proposed().from_step - step_;
+  };
+  EXPECT_EQ(notice(10'000'000'000), PlanDirector::kNoticeStepsMin);
+  EXPECT_EQ(notice(3'000'000), 100u);
+  EXPECT_EQ(notice(1), PlanDirector::kNoticeStepsMax);
+}
+
+TEST_F(PlanDirectorTest, ANodeThatDoesNotAnswerInTimeEndsTheProposal) {
+  PlanningOptions options;
+  options.answer_timeout_ms = 1;
+  make(options);
+  PlanReport first = report(0);
+  add_units(first);
+  tell_all(first);
+  answer(10, 1, true);
+  EXPECT_TRUE(verdicts().empty());
+  run_until([&] { return !verdicts().empty(); });
+  EXPECT_EQ(verdicts(), (std::vector<bool>{false, false}));
+  answer(20, 1, true);  // too late
+  EXPECT_EQ(verdicts().size(), 2u);
+  sent_.clear();
+  tell_all(first);
+  EXPECT_EQ(proposed().number, 2u);
+}
+
+TEST_F(PlanDirectorTest, AnAnswerInTimeStopsTheTimer) {
+  PlanningOptions options;
+  options.answer_timeout_ms = 1;
+  make(options);
+  run_first();
+  Timer later(*loop_);
+  bool is_later = false;
+  later.start_once(20, [&] { is_later = true; });
+  run_until([&] { return is_later; });
+  EXPECT_TRUE(sent_.empty());
+}
+
+TEST_F(PlanDirectorTest, ReportsOfAnOlderPlanAreIgnored) {
+  make();
+  run_first();
+  for (int i = 0; i < 20; ++i) tell_all(report(0, Early::EvenOnes));
+  EXPECT_TRUE(sent_.empty());
+  tell_all(report(1, Early::EvenOnes));
+  EXPECT_TRUE(sent_.empty());  // the first round, whatever came before
+  tell_all(report(1, Early::EvenOnes));
+  proposed();
+}
+
+TEST_F(PlanDirectorTest, ReportsWhileAProposalIsPendingProposeNothingElse) {
+  make();
+  PlanReport first = report(0);
+  add_units(first);
+  tell_all(first);
+  for (int i = 0; i < 5; ++i) tell_all(first);
+  proposed();
+}
+
+TEST_F(PlanDirectorTest, SetsArePlannedApart) {
+  make();
+  run_first();
+  PlanReport other = report(0);
+  other.set = kSet + 1;
+  add_units(other);
+  tell_all(other);
+  EXPECT_EQ(proposed().set, kSet + 1);
+  EXPECT_EQ(proposed().number, 1u);
+}
+
+TEST_F(PlanDirectorTest, SetsAreLimited) {
+  make();
+  PlanReport one = report(0);
+  for (uint64_t i = 0; i < PlanDirector::kSetsMax; ++i) {
+    one.set = i + 1;
+    tell(10, one);
+  }
+  add_units(one);
+  one.set = 1'000'000;
+  tell_all(one);
+  EXPECT_TRUE(sent_.empty());
+  one.set = 77;  // known
+  tell_all(one);
+  proposed();
+}
+
+}  // namespace
+}  // namespace braid

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "job/plan_simulation.h"
+
+#include "base/log.h"
+#include "loop/loop_testing.h"
+
+namespace braid {
+namespace {
+
+class PlanSimulationTest : public testing::LoopTest {
+ protected:
+  PlanSimulationTest() { EXPECT_TRUE(set_log_level("warn").is_ok()); }
+  ~PlanSimulationTest() override { (void)set_log_level("info"); }
+};
+
+// For every step all nodes use the same groups; every submission is passed on once and in the order
+// of its tensor's steps; nothing is held for ever.
+TEST_F(PlanSimulationTest, PlansChangeOnAllNodesAtOneStep) {
+  constexpr uint32_t kSeeds = 300;
+  uint32_t changes = 0, refusals = 0, kept_back = 0;
+  for (uint32_t seed = 0; seed < kSeeds; ++seed) {
+    testing::PlanSimulation simulation(*loop_, seed);
+    ASSERT_EQ(simulation.run(), "") << "seed " << seed;
+    changes += simulation.changes();
+    refusals += simulation.refusals();
+    kept_back += simulation.kept_back();
+  }
+  // That what is interesting has happened.
+  RecordProperty("changes", static_cast<int>(changes));
+  RecordProperty("refusals", static_cast<int>(refusals));
+  RecordProperty("kept_back", static_cast<int>(kept_back));
+  EXPECT_GT(changes, kSeeds);
+  EXPECT_GT(refusals, kSeeds / 10);
+  EXPECT_GT(kept_back, kSeeds);
+}
+
+}  // namespace
+}  // namespace braid
