@@ -15,7 +15,6 @@ namespace braid::bench {
 struct Schedule {
   Plan plan;                      // what is submitted as one; single tensors for kLivePlanner
   std::vector<uint32_t> handles;  // of the tensors, in the order of backward
-  uint64_t step = 0;              // the next one
 };
 
 // Plays training steps: sleeps where a trainer computes, submits what would be ready, waits for all
@@ -25,9 +24,9 @@ class Player {
   static Result<Player> create(Trainer& trainer, Ranks& ranks, Workload workload,
                                Gradients gradients, uint32_t rank);
 
-  // The next step of `schedule`, on all ranks. `seconds`: from the beginning of the forward pass
-  // until the last result was there, on the slowest rank.
-  Status play(Schedule& schedule, double& seconds);
+  // One step, on all ranks; the steps of a tensor grow. `seconds`: from the beginning of the
+  // forward pass until the last result was there, on the slowest rank.
+  Status play(const Schedule& schedule, uint64_t step, double& seconds);
 
   const Gradients& gradients() const { return gradients_; }
   const uint8_t* memory() const { return static_cast<const uint8_t*>(memory_.get()); }
@@ -42,10 +41,9 @@ class Player {
         rank_(rank),
         memory_(std::move(memory)) {}
 
-  Status submit_all(const Schedule& schedule, uint64_t begin_ns);
+  Status submit_all(const Schedule& schedule, uint64_t step, uint64_t begin_ns);
   // Takes the result of the group that `ticket` is of and gives it back.
-  Status check(const Schedule& schedule, const Plan::Group& group, braid_ticket ticket,
-               Verdict& verdict);
+  Status check(const Plan::Group& group, uint64_t step, braid_ticket ticket, Verdict& verdict);
 
   Trainer* trainer_;
   Ranks* ranks_;

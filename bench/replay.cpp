@@ -132,12 +132,16 @@ class ReplayBench {
     return Status::ok();
   }
 
+  Status play(const Contender& one, double& seconds) {
+    uint64_t& step = one.is_live() ? live_step_ : step_;
+    return player_.play(one.schedule, step++, seconds);
+  }
+
   Status warm_up() {
     for (Contender& one : contenders_) {
       double seconds = 0;
       const uint32_t steps = one.is_live() ? options_.steps : kWarmupSteps;
-      for (uint32_t i = 0; i < steps; ++i)
-        BRAID_RETURN_IF_ERROR(player_.play(one.schedule, seconds));
+      for (uint32_t i = 0; i < steps; ++i) BRAID_RETURN_IF_ERROR(play(one, seconds));
     }
     return Status::ok();
   }
@@ -147,7 +151,7 @@ class ReplayBench {
       const uint32_t steps = std::min(kTurnSteps, options_.steps - done);
       for (Contender& one : contenders_) {
         for (uint32_t i = 0; i < steps; ++i)
-          BRAID_RETURN_IF_ERROR(player_.play(one.schedule, one.result.seconds.emplace_back()));
+          BRAID_RETURN_IF_ERROR(play(one, one.result.seconds.emplace_back()));
       }
     }
     return Status::ok();
@@ -204,6 +208,8 @@ class ReplayBench {
   std::vector<CostMeasurement> measurements_;
   std::optional<FittedCost> cost_;
   std::vector<Contender> contenders_;
+  uint64_t step_ = 0;  // the next one of the tensors that all planners but live have in common
+  uint64_t live_step_ = 0;
 };
 
 Result<Trace> load(const ReplayOptions& options) {
