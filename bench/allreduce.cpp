@@ -3,11 +3,11 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <cstring>
 
 #include "base/clock.h"
 #include "bench/environment.h"
 #include "bench/pattern.h"
+#include "bench/ranks.h"
 #include "bench/report.h"
 #include "bench/trainer.h"
 #include "client/status_client.h"
@@ -18,20 +18,14 @@ namespace {
 constexpr uint32_t kStatusTimeoutMs = 10'000;
 constexpr uint64_t kArenaSlackBytes = 1 << 20;
 
-// What the ranks tell each other after every iteration; the greatest counts.
-struct Verdict {
-  double seconds = 0;
-  double is_wrong = 0;  // 1: this rank's result was
-};
-constexpr uint64_t kVerdictCount = sizeof(Verdict) / sizeof(double);
-
 class AllReduceBench {
  public:
   AllReduceBench(const AllReduceOptions& options, const Environment& environment, Trainer& trainer,
-                 Pattern pattern)
+                 Ranks ranks, Pattern pattern)
       : options_(options),
         environment_(environment),
         trainer_(trainer),
+        ranks_(std::move(ranks)),
         pattern_(std::move(pattern)) {}
 
   Status run() {
@@ -49,19 +43,10 @@ class AllReduceBench {
  private:
   // All tensors at once, before anything is measured.
   Status prepare() {
-    const auto barrier = trainer_.register_tensor("bench.barrier", BRAID_UINT8, 1);
-    if (!barrier) return barrier.status();
-    barrier_ = *barrier;
-    const auto verdict = trainer_.register_tensor("bench.verdict", BRAID_FLOAT64, kVerdictCount);
-    if (!verdict) return verdict.status();
-    verdict_ = *verdict;
-    auto memory = trainer_.allocate(sizeof(Verdict));
-    if (!memory) return memory.status();
-    verdict_memory_ = std::move(memory).value();
     for (size_t i = 0; i < options_.sizes.size(); ++i) {
-      const auto tensor = trainer_.register_tensor(fmt::format("bench.gradient.{}", i),
-                                                   static_cast<uint32_t>(options_.dtype),
-                                                   count_of(options_.sizes[i]));
+      const auto tensor = trainer_.register_tensor({fmt::format("bench.gradient.{}", i),
+                                                    static_cast<uint32_t>(options_.dtype),
+                                                    count_of(options_.sizes[i])});
       if (!tensor) return tensor.status();
       tensors_.push_back(*tensor);
     }
@@ -79,7 +64,7 @@ class AllReduceBench {
     for (uint64_t i = 0; i < options_.warmup + options_.iterations; ++i) {
       Verdict verdict;
       BRAID_RETURN_IF_ERROR(iterate(which, i, memory->get(), verdict));
-      BRAID_RETURN_IF_ERROR(agree(verdict));
+      BRAID_RETURN_IF_ERROR(ranks_.agree(verdict));
       if (i >= options_.warmup) measurement.seconds.push_back(verdict.seconds);
     }
     return Status::ok();
@@ -88,7 +73,7 @@ class AllReduceBench {
   Status iterate(size_t which, uint64_t iteration, void* input, Verdict& verdict) {
     const uint64_t bytes = options_.sizes[which];
     pattern_.fill(iteration, input, count_of(bytes));
-    BRAID_RETURN_IF_ERROR(trainer_.barrier(barrier_, step_));
+    BRAID_RETURN_IF_ERROR(ranks_.barrier());
     braid_ticket ticket = 0;
     const uint64_t begin_ns = clock_.now_ns();
     BRAID_RETURN_IF_ERROR(
@@ -107,21 +92,6 @@ class AllReduceBench {
                    mismatch->expected.c_str());
     }
     return trainer_.release(ticket);
-  }
-
-  // Replaces this rank's verdict by that of all.
-  Status agree(Verdict& verdict) {
-    std::memcpy(verdict_memory_.get(), &verdict, sizeof(verdict));
-    braid_ticket ticket = 0;
-    BRAID_RETURN_IF_ERROR(
-        trainer_.all_reduce(verdict_, step_++, BRAID_MAX, verdict_memory_.get(), ticket));
-    const auto result = trainer_.result(ticket, sizeof(verdict));
-    if (!result) return result.status();
-    std::memcpy(&verdict, *result, sizeof(verdict));
-    BRAID_RETURN_IF_ERROR(trainer_.release(ticket));
-    if (verdict.is_wrong != 0)
-      return {StatusCode::Internal, "a result was wrong on one rank or more"};
-    return Status::ok();
   }
 
   Status ask_daemon(Measurement& measurement) const {
@@ -146,13 +116,10 @@ class AllReduceBench {
   const AllReduceOptions& options_;
   const Environment& environment_;
   Trainer& trainer_;
+  Ranks ranks_;
   const Pattern pattern_;
   const SystemClock clock_;
-  uint32_t barrier_ = 0;
-  uint32_t verdict_ = 0;
-  Trainer::ArenaMemory verdict_memory_;
   std::vector<uint32_t> tensors_;
-  uint64_t step_ = 0;  // of barrier and verdict, over all sizes
 };
 
 Status check_sizes(const AllReduceOptions& options) {
@@ -189,7 +156,11 @@ Status run_all_reduce(const AllReduceOptions& options) {
   const auto trainer = Trainer::open(*environment, daemon_socket_path(options.socket_path),
                                      options.timeout_ms, arena_bytes);
   if (!trainer) return trainer.status();
-  return AllReduceBench(options, *environment, **trainer, std::move(pattern).value()).run();
+  auto ranks = Ranks::create(**trainer);
+  if (!ranks) return ranks.status();
+  return AllReduceBench(options, *environment, **trainer, std::move(ranks).value(),
+                        std::move(pattern).value())
+      .run();
 }
 
 }  // namespace braid::bench

@@ -6,6 +6,7 @@
 
 #include "base/version.h"
 #include "bench/allreduce.h"
+#include "bench/replay_command.h"
 
 namespace {
 
@@ -54,7 +55,10 @@ int main(int argc, char** argv) {
       "--socket", options.socket_path,
       "the daemon's socket (default: $BRAID_SOCKET, else /run/braid/braidd.sock)");
   allreduce->add_flag("--json", options.as_json, "one JSON object per size");
+  braid::bench::ReplayOptions replay_options;
+  const CLI::App* replay = braid::bench::add_replay_command(app, replay_options);
   CLI11_PARSE(app, argc, argv);
+  if (replay->parsed()) return finish(braid::bench::run_replay(replay_options));
 
   const auto parsed = braid::bench::parse_dtype(dtype);
   if (!parsed) return finish(parsed.status());

@@ -7,15 +7,11 @@
 #include <nlohmann/json.hpp>
 
 namespace braid::bench {
-namespace {
-
 std::string format_seconds(double seconds) {
   if (seconds < 1e-3) return fmt::format("{:.1f} us", seconds * 1e6);
   if (seconds < 1) return fmt::format("{:.3f} ms", seconds * 1e3);
   return fmt::format("{:.3f} s", seconds);
 }
-
-}  // namespace
 
 double median(std::vector<double> values) {
   BRAID_ASSERT(!values.empty(), "no iteration, no median");

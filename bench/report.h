@@ -24,6 +24,9 @@ double median(std::vector<double> values);
 // The smallest value that 99 % of all do not exceed; the largest one when there are fewer than 100.
 double p99(std::vector<double> values);
 
+// "12.3 us", "1.234 ms", "5.678 s"
+std::string format_seconds(double seconds);
+
 // 2(n−1)/n · bytes / time, with n = ranks: what every rank must send and receive at least, whatever
 // the algorithm. Figures for other numbers of ranks, sizes and collectives can be compared with it,
 // and with the speed of the wire.

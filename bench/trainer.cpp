@@ -30,16 +30,28 @@ Result<std::unique_ptr<Trainer>> Trainer::open(const Environment& environment,
 
 Trainer::~Trainer() { (void)braid_close(job_); }
 
-Result<uint32_t> Trainer::register_tensor(const std::string& name, uint32_t dtype, uint64_t count) {
-  braid_tensor_options options{};
-  options.struct_size = sizeof(options);
-  options.name = name.c_str();
-  options.dtype = dtype;
-  options.count = count;
-  options.backward_order = BRAID_NO_ORDER;
-  uint32_t tensor = 0;
-  BRAID_RETURN_IF_ERROR(check(braid_register(job_, &options, 1, &tensor)));
-  return tensor;
+Result<uint32_t> Trainer::register_tensor(const Tensor& tensor) {
+  const auto handles = register_tensors({&tensor, 1});
+  if (!handles) return handles.status();
+  return handles->front();
+}
+
+Result<std::vector<uint32_t>> Trainer::register_tensors(std::span<const Tensor> tensors) {
+  std::vector<braid_tensor_options> list;
+  for (const Tensor& tensor : tensors) {
+    braid_tensor_options& options = list.emplace_back();
+    options.struct_size = sizeof(options);
+    options.name = tensor.name.c_str();
+    options.dtype = tensor.dtype;
+    options.count = tensor.count;
+    options.backward_order =
+        tensors.size() == 1 ? BRAID_NO_ORDER : static_cast<uint32_t>(list.size() - 1);
+    options.dynamic = tensor.is_dynamic ? 1 : 0;
+    options.planned = tensor.is_planned ? 1 : 0;
+  }
+  std::vector<uint32_t> handles(list.size());
+  BRAID_RETURN_IF_ERROR(check(braid_register(job_, list.data(), list.size(), handles.data())));
+  return handles;
 }
 
 Result<Trainer::ArenaMemory> Trainer::allocate(size_t bytes) {
@@ -49,8 +61,8 @@ Result<Trainer::ArenaMemory> Trainer::allocate(size_t bytes) {
 }
 
 Status Trainer::run(const braid_operation& operation, braid_ticket& ticket) {
-  BRAID_RETURN_IF_ERROR(check(braid_submit(job_, &operation, &ticket)));
-  return check(braid_wait(job_, ticket, 0));
+  BRAID_RETURN_IF_ERROR(submit(operation, ticket));
+  return wait(ticket);
 }
 
 Status Trainer::all_reduce(uint32_t tensor, uint64_t step, braid_reduction reduction,
@@ -75,6 +87,25 @@ Result<const void*> Trainer::result(braid_ticket ticket, size_t bytes) {
   }
   return data;
 }
+
+Status Trainer::submit(std::span<const uint32_t> tensors, uint64_t step, const void* input,
+                       braid_ticket& ticket) {
+  braid_operation operation{};
+  operation.struct_size = sizeof(operation);
+  operation.collective = BRAID_ALL_REDUCE;
+  operation.tensor = tensors.front();
+  operation.step = step;
+  operation.reduction = BRAID_SUM;
+  operation.input = input;
+  if (tensors.size() == 1) return submit(operation, ticket);
+  return check(braid_submit_bucket(job_, &operation, tensors.data(), tensors.size(), &ticket));
+}
+
+Status Trainer::submit(const braid_operation& operation, braid_ticket& ticket) {
+  return check(braid_submit(job_, &operation, &ticket));
+}
+
+Status Trainer::wait(braid_ticket ticket) { return check(braid_wait(job_, ticket, 0)); }
 
 Status Trainer::release(braid_ticket ticket) { return check(braid_release(job_, ticket)); }
 

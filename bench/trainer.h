@@ -4,7 +4,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
+#include <vector>
 
 #include <braid.h>
 
@@ -29,7 +31,16 @@ class Trainer {
   Trainer& operator=(const Trainer&) = delete;
   ~Trainer();
 
-  Result<uint32_t> register_tensor(const std::string& name, uint32_t dtype, uint64_t count);
+  struct Tensor {
+    std::string name;
+    uint32_t dtype = BRAID_FLOAT32;
+    uint64_t count = 0;
+    bool is_dynamic = false;
+    bool is_planned = false;
+  };
+  Result<uint32_t> register_tensor(const Tensor& tensor);
+  // In the order of backward; the handles in the same order.
+  Result<std::vector<uint32_t>> register_tensors(std::span<const Tensor> tensors);
   Result<ArenaMemory> allocate(size_t bytes);
 
   // Submits, and waits for the end. On success the result is at `result` until release(ticket).
@@ -37,11 +48,18 @@ class Trainer {
                     braid_ticket& ticket);
   Result<const void*> result(braid_ticket ticket, size_t bytes);
   Status release(braid_ticket ticket);
+  Status submit(const braid_operation& operation, braid_ticket& ticket);
+  // An all-reduce (sum) of tensors that lie one after the other from `input` on: a bucket where
+  // they are several.
+  Status submit(std::span<const uint32_t> tensors, uint64_t step, const void* input,
+                braid_ticket& ticket);
+  Status wait(braid_ticket ticket);
+  // Submits, and waits for the end.
+  Status run(const braid_operation& operation, braid_ticket& ticket);
   Status barrier(uint32_t tensor, uint64_t step);
 
  private:
   explicit Trainer(braid_job* job) : job_(job) {}
-  Status run(const braid_operation& operation, braid_ticket& ticket);
 
   braid_job* job_;
 };

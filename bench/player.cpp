@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/player.h"
+
+#include <cstdio>
+#include <span>
+
+#include "bench/sleep.h"
+
+namespace braid::bench {
+namespace {
+
+uint64_t nanoseconds(double seconds) { return static_cast<uint64_t>(seconds * 1e9); }
+
+}  // namespace
+
+Result<Player> Player::create(Trainer& trainer, Ranks& ranks, Workload workload,
+                              Gradients gradients, uint32_t rank) {
+  auto memory = trainer.allocate(gradients.bytes());
+  if (!memory) return memory.status();
+  return Player(trainer, ranks, std::move(workload), std::move(gradients), rank,
+                std::move(memory).value());
+}
+
+Status Player::play(const Schedule& schedule, uint64_t step, double& seconds) {
+  gradients_.fill(step, static_cast<uint8_t*>(memory_.get()));
+  BRAID_RETURN_IF_ERROR(ranks_->barrier());
+  const uint64_t begin_ns = clock_.now_ns();
+  BRAID_RETURN_IF_ERROR(submit_all(schedule, step, begin_ns));
+  for (const braid_ticket ticket : tickets_) BRAID_RETURN_IF_ERROR(trainer_->wait(ticket));
+  Verdict verdict;
+  verdict.seconds = static_cast<double>(clock_.now_ns() - begin_ns) / 1e9;
+  for (size_t i = 0; i < tickets_.size(); ++i)
+    BRAID_RETURN_IF_ERROR(check(schedule.plan.groups[i], step, tickets_[i], verdict));
+  BRAID_RETURN_IF_ERROR(ranks_->agree(verdict));
+  seconds = verdict.seconds;
+  return Status::ok();
+}
+
+Status Player::submit_all(const Schedule& schedule, uint64_t step, uint64_t begin_ns) {
+  const auto* memory = static_cast<const uint8_t*>(memory_.get());
+  tickets_.clear();
+  for (const Plan::Group& group : schedule.plan.groups) {
+    const double ready_seconds =
+        workload_.forward_seconds + workload_.tensors[group.end - 1].ready_seconds;
+    sleep_until(begin_ns + nanoseconds(ready_seconds));
+    const std::span<const uint32_t> handles(&schedule.handles[group.begin],
+                                            group.end - group.begin);
+    BRAID_RETURN_IF_ERROR(trainer_->submit(
+        handles, step, memory + gradients_.tensors()[group.begin].offset, tickets_.emplace_back()));
+  }
+  return Status::ok();
+}
+
+Status Player::check(const Plan::Group& group, uint64_t step, braid_ticket ticket,
+                     Verdict& verdict) {
+  const auto& tensors = gradients_.tensors();
+  const uint64_t begin = tensors[group.begin].offset;
+  const uint64_t end = tensors[group.end - 1].offset + tensors[group.end - 1].bytes();
+  const auto result = trainer_->result(ticket, end - begin);
+  if (!result) return result.status();
+  for (uint32_t i = group.begin; i < group.end && verdict.is_wrong == 0; ++i) {
+    const auto* sum = static_cast<const uint8_t*>(*result) + tensors[i].offset - begin;
+    const auto mismatch = gradients_.verify(i, step, sum);
+    if (!mismatch) continue;
+    verdict.is_wrong = 1;
+    std::fprintf(stderr,
+                 "braid-bench: rank %u: wrong result: '%s', step %llu: element %llu is %s instead "
+                 "of %s\n",
+                 rank_, tensors[i].name.c_str(), static_cast<unsigned long long>(step),
+                 static_cast<unsigned long long>(mismatch->index), mismatch->actual.c_str(),
+                 mismatch->expected.c_str());
+  }
+  return trainer_->release(ticket);
+}
+
+}  // namespace braid::bench

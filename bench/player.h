@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "bench/gradients.h"
+#include "bench/ranks.h"
+
+namespace braid::bench {
+
+// What one planner's steps submit, and when.
+struct Schedule {
+  Plan plan;                      // what is submitted as one; single tensors for kLivePlanner
+  std::vector<uint32_t> handles;  // of the tensors, in the order of backward
+};
+
+// Plays training steps: sleeps where a trainer computes, submits what would be ready, waits for all
+// results and checks them. One thread.
+class Player {
+ public:
+  static Result<Player> create(Trainer& trainer, Ranks& ranks, Workload workload,
+                               Gradients gradients, uint32_t rank);
+
+  // One step, on all ranks; the steps of a tensor grow. `seconds`: from the beginning of the
+  // forward pass until the last result was there, on the slowest rank.
+  Status play(const Schedule& schedule, uint64_t step, double& seconds);
+
+  const Gradients& gradients() const { return gradients_; }
+  const uint8_t* memory() const { return static_cast<const uint8_t*>(memory_.get()); }
+
+ private:
+  Player(Trainer& trainer, Ranks& ranks, Workload workload, Gradients gradients, uint32_t rank,
+         Trainer::ArenaMemory memory)
+      : trainer_(&trainer),
+        ranks_(&ranks),
+        workload_(std::move(workload)),
+        gradients_(std::move(gradients)),
+        rank_(rank),
+        memory_(std::move(memory)) {}
+
+  Status submit_all(const Schedule& schedule, uint64_t step, uint64_t begin_ns);
+  // Takes the result of the group that `ticket` is of and gives it back.
+  Status check(const Plan::Group& group, uint64_t step, braid_ticket ticket, Verdict& verdict);
+
+  Trainer* trainer_;
+  Ranks* ranks_;
+  Workload workload_;
+  Gradients gradients_;
+  uint32_t rank_;
+  Trainer::ArenaMemory memory_;
+  SystemClock clock_;
+  std::vector<braid_ticket> tickets_;
+};
+
+}  // namespace braid::bench

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "bench/trainer.h"
+
+namespace braid::bench {
+
+// What the ranks tell each other after every iteration; the greatest counts.
+struct Verdict {
+  double seconds = 0;
+  double is_wrong = 0;  // 1: a result of this rank was
+};
+
+// Keeps the ranks of a benchmark together. One thread.
+class Ranks {
+ public:
+  static Result<Ranks> create(Trainer& trainer);
+
+  // Returns when all ranks have called it.
+  Status barrier() { return trainer_->barrier(barrier_, barriers_++); }
+  // Replaces this rank's verdict by that of all; an error where one of them is wrong.
+  Status agree(Verdict& verdict);
+  // Replaces `bytes` bytes by those of rank 0.
+  Status broadcast(void* data, size_t bytes);
+
+ private:
+  Ranks(Trainer& trainer, Trainer::ArenaMemory memory)
+      : trainer_(&trainer), memory_(std::move(memory)) {}
+
+  Trainer* trainer_;
+  Trainer::ArenaMemory memory_;  // of the verdict
+  uint32_t barrier_ = 0;
+  uint32_t verdict_ = 0;
+  uint32_t stream_ = 0;  // of broadcasts
+  uint64_t barriers_ = 0;
+  uint64_t verdicts_ = 0;
+  uint64_t broadcasts_ = 0;
+};
+
+}  // namespace braid::bench

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/replay.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+
+#include "bench/cost_sweep.h"
+#include "bench/environment.h"
+#include "bench/player.h"
+#include "bench/replay_report.h"
+#include "client/status_client.h"
+#include "plan/live_plan.h"
+#include "plan/planner.h"
+#include "plan/simulator.h"
+
+namespace braid::bench {
+namespace {
+
+constexpr uint32_t kPlansTimeoutMs = 10'000;
+constexpr uint64_t kArenaSlackBytes = 1 << 20;
+constexpr uint32_t kWarmupSteps = 2;
+
+Status write_file(const std::string& path, const std::string& text) {
+  std::FILE* file = std::fopen(path.c_str(), "we");
+  if (file == nullptr) return Status::from_errno(errno, path);
+  const bool is_written = std::fputs(text.c_str(), file) >= 0;
+  const int error = errno;
+  if (std::fclose(file) != 0) return Status::from_errno(errno, path);
+  return is_written ? Status::ok() : Status::from_errno(error, path);
+}
+
+class ReplayBench {
+ public:
+  ReplayBench(const ReplayOptions& options, const Environment& environment, const Trace& trace,
+              Trainer& trainer, Ranks& ranks, Player& player)
+      : options_(options),
+        environment_(environment),
+        trace_(trace),
+        workload_(workload_of(trace)),
+        trainer_(trainer),
+        ranks_(ranks),
+        player_(player) {}
+
+  Status run() {
+    BRAID_RETURN_IF_ERROR(prepare_cost());
+    BRAID_RETURN_IF_ERROR(prepare_schedules());
+    BRAID_RETURN_IF_ERROR(warm_up());
+    BRAID_RETURN_IF_ERROR(measure());
+    if (sweep_) {
+      // Again: what has changed meanwhile counts half.
+      BRAID_RETURN_IF_ERROR(sweep_->run(measurements_));
+      BRAID_RETURN_IF_ERROR(fit());
+    }
+    return environment_.rank == 0 ? report() : Status::ok();
+  }
+
+ private:
+  struct Contender {
+    ReplayResult result;
+    Schedule schedule;
+    bool is_live() const { return result.planner == kLivePlanner; }
+  };
+
+  Status prepare_cost() {
+    if (!options_.cost_path.empty()) {
+      auto loaded = load_cost(options_.cost_path);
+      if (!loaded) return loaded.status();
+      cost_ = std::move(loaded).value();
+      return Status::ok();
+    }
+    const Gradients& gradients = player_.gradients();
+    auto sweep = CostSweep::create(trainer_, ranks_, gradients.tensors().front().dtype,
+                                   player_.memory(), gradients.bytes());
+    if (!sweep) return sweep.status();
+    sweep_ = std::move(sweep).value();
+    BRAID_RETURN_IF_ERROR(sweep_->run(measurements_));
+    return fit();
+  }
+
+  Status fit() {
+    auto fitted = fit_cost(measurements_);
+    if (!fitted) return fitted.status().with_context("the sweep over sizes");
+    cost_ = std::move(fitted).value();
+    return Status::ok();
+  }
+
+  Result<std::vector<uint32_t>> register_gradients(bool is_planned) {
+    std::vector<Trainer::Tensor> tensors;
+    for (const Gradients::Tensor& one : player_.gradients().tensors()) {
+      const std::string name = is_planned ? one.name : "bench.replay/" + one.name;
+      tensors.push_back(
+          {name, static_cast<uint32_t>(one.dtype), one.count, /*is_dynamic=*/false, is_planned});
+    }
+    return trainer_.register_tensors(tensors);
+  }
+
+  Status prepare_schedules() {
+    std::vector<uint32_t> handles;
+    for (const std::string& name : options_.planners) {
+      Contender& one = contenders_.emplace_back();
+      one.result.planner = name;
+      one.result.streams = options_.streams;
+      if (handles.empty() || one.is_live()) {
+        auto registered = register_gradients(one.is_live());
+        if (!registered) return registered.status();
+        (one.is_live() ? one.schedule.handles : handles) = std::move(registered).value();
+      }
+      if (!one.is_live()) one.schedule.handles = handles;
+      BRAID_RETURN_IF_ERROR(make_plan(one));
+    }
+    return Status::ok();
+  }
+
+  // Rank 0's plan holds on all ranks: with other measurements or an other processor the last bit,
+  // and so the plan, could be another.
+  Status make_plan(Contender& one) {
+    const size_t tensors = workload_.tensors.size();
+    std::vector<uint8_t> begins(tensors, 1);  // live: each by itself
+    if (!one.is_live() && environment_.rank == 0) {
+      const auto planner = find_planner(one.result.planner);
+      if (!planner) return planner.status();
+      PlannerOptions planning;
+      planning.streams = options_.streams;
+      planning.fewest_groups = false;         // as daemons plan: what was measured is never exact
+      planning.piece_bytes_min = UINT64_MAX;  // the engine cuts what is large
+      const Plan plan = (*planner)->plan(workload_, *cost_, planning);
+      begins = encode(executable(plan, player_.gradients()), tensors);
+    }
+    BRAID_RETURN_IF_ERROR(ranks_.broadcast(begins.data(), begins.size()));
+    one.schedule.plan = decode(begins);
+    return Status::ok();
+  }
+
+  Status play(const Contender& one, double& seconds) {
+    uint64_t& step = one.is_live() ? live_step_ : step_;
+    return player_.play(one.schedule, step++, seconds);
+  }
+
+  Status warm_up() {
+    for (Contender& one : contenders_) {
+      double seconds = 0;
+      const uint32_t steps = one.is_live() ? options_.steps : kWarmupSteps;
+      for (uint32_t i = 0; i < steps; ++i) BRAID_RETURN_IF_ERROR(play(one, seconds));
+    }
+    return Status::ok();
+  }
+
+  Status measure() {
+    for (uint32_t done = 0; done < options_.steps; done += kTurnSteps) {
+      const uint32_t steps = std::min(kTurnSteps, options_.steps - done);
+      for (Contender& one : contenders_) {
+        for (uint32_t i = 0; i < steps; ++i)
+          BRAID_RETURN_IF_ERROR(play(one, one.result.seconds.emplace_back()));
+      }
+    }
+    return Status::ok();
+  }
+
+  // What the daemons have made of the tensors.
+  Status ask_for_plan(Contender& one) const {
+    const auto text = query_plans(daemon_socket_path(options_.socket_path), environment_.job_name,
+                                  kPlansTimeoutMs);
+    if (!text) return text.status();
+    const auto jobs = parse_live_plans(*text);
+    if (!jobs) return jobs.status();
+    if (jobs->size() != 1 || jobs->front().sets.size() != 1) {
+      return make_status(StatusCode::Internal, "braidd does not know the plans of the job '{}'",
+                         environment_.job_name);
+    }
+    const LiveSet& set = jobs->front().sets.front();
+    auto plan = plan_of_groups(set.groups, trace_);
+    if (!plan) return plan.status();
+    one.schedule.plan = std::move(plan).value();
+    one.result.plan = set.plan;
+    return Status::ok();
+  }
+
+  Status report() {
+    std::vector<ReplayResult> results;
+    for (Contender& one : contenders_) {
+      if (one.is_live()) BRAID_RETURN_IF_ERROR(ask_for_plan(one));
+      SimulatorOptions simulator;
+      simulator.streams = options_.streams;
+      const Timeline timeline = simulate(workload_, one.schedule.plan, *cost_, simulator);
+      one.result.groups = one.schedule.plan.groups.size();
+      one.result.predicted_seconds = timeline.iteration_seconds;
+      results.push_back(std::move(one.result));
+    }
+    if (options_.as_json) {
+      for (const ReplayResult& result : results)
+        std::printf("%s\n", to_json(result, results.front(), results.size() > 1).c_str());
+    } else {
+      std::fputs(replay_table(results).c_str(), stdout);
+    }
+    if (options_.save_cost_path.empty()) return Status::ok();
+    return write_file(options_.save_cost_path, to_json(*cost_) + '\n');
+  }
+
+  const ReplayOptions& options_;
+  const Environment& environment_;
+  const Trace& trace_;
+  const Workload workload_;
+  Trainer& trainer_;
+  Ranks& ranks_;
+  Player& player_;
+  std::optional<CostSweep> sweep_;
+  std::vector<CostMeasurement> measurements_;
+  std::optional<FittedCost> cost_;
+  std::vector<Contender> contenders_;
+  uint64_t step_ = 0;  // the next one of the tensors that all planners but live have in common
+  uint64_t live_step_ = 0;
+};
+
+Result<Trace> load(const ReplayOptions& options) {
+  auto trace = load_trace(options.trace_path);
+  if (!trace) return trace.status();
+  for (Trace::Tensor& tensor : trace->tensors) tensor.backward_seconds *= options.time_scale;
+  trace->forward_seconds =
+      options.forward_seconds.value_or(trace->forward_seconds * options.time_scale);
+  return trace;
+}
+
+}  // namespace
+
+Status run_replay(const ReplayOptions& options) {
+  const auto trace = load(options);
+  if (!trace) return trace.status();
+  const auto environment = read_environment();
+  if (!environment) return environment.status();
+  auto gradients = Gradients::create(*trace, environment->rank, environment->world_size);
+  if (!gradients) return gradients.status();
+  const uint64_t arena_bytes = gradients->bytes() + kArenaSlackBytes;
+  const auto trainer = Trainer::open(*environment, daemon_socket_path(options.socket_path),
+                                     options.timeout_ms, arena_bytes);
+  if (!trainer) return trainer.status();
+  auto ranks = Ranks::create(**trainer);
+  if (!ranks) return ranks.status();
+  auto player = Player::create(**trainer, *ranks, workload_of(*trace), std::move(gradients).value(),
+                               environment->rank);
+  if (!player) return player.status();
+  return ReplayBench(options, *environment, *trace, **trainer, *ranks, *player).run();
+}
+
+}  // namespace braid::bench

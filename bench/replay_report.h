@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace braid::bench {
+
+// What one planner's steps took.
+struct ReplayResult {
+  std::string planner;
+  uint32_t streams = 1;
+  size_t groups = 0;
+  std::vector<double> seconds;  // one per step: the slowest rank's
+  double predicted_seconds = 0;
+  std::optional<uint32_t> plan;  // live: the number of the plan that held at the end
+};
+
+// Planners take turns, so many steps at a time.
+inline constexpr uint32_t kTurnSteps = 5;
+
+// How many times as long as `base` it took: the median over the turns of the ratio of their
+// medians. Of runs on a machine that others use, too, it says more than the ratio of two medians.
+double paired_ratio(const std::vector<double>& seconds, const std::vector<double>& base);
+
+// One object: "planner", "streams", "steps", "groups", "measured_seconds", "p99_seconds",
+// "predicted_seconds", "ratio" (measured to predicted), "plan" of live ones, and if there are
+// several "base", the first planner, and "paired_ratio" to it.
+std::string to_json(const ReplayResult& result, const ReplayResult& base, bool has_several);
+std::string replay_table(std::span<const ReplayResult> results);
+
+}  // namespace braid::bench
