@@ -68,7 +68,9 @@ void PlanDirector::decide(uint64_t id, Set& set, bool in_any_case) {
     step = std::max(step, report.step);
     iteration_ns = std::max(iteration_ns, report.iteration_ns);
   }
-  auto decision = decide_plan(reports, set.measurements.all(), set.groups, options_);
+  auto decision =
+      decide_plan(reports, set.measurements.quickest(1 / static_cast<double>(nodes_.size())),
+                  set.groups, options_);
   if (!decision) {
     return BRAID_LOG_DEBUG("job '{}': no plan yet: {}", job_name_, decision.status().message());
   }

@@ -2,6 +2,7 @@
 #include "job/plan_measurements.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace braid {
 
@@ -31,10 +32,14 @@ void PlanMeasurements::rescale(std::span<const CostMeasurement> latest, const Co
   add(latest);
 }
 
-std::vector<CostMeasurement> PlanMeasurements::all() const {
+std::vector<CostMeasurement> PlanMeasurements::quickest(double share) const {
   std::vector<CostMeasurement> measurements;
   for (const auto& [bytes, seconds] : seconds_) {
-    for (const double one : seconds) measurements.push_back({bytes, one, 1});
+    std::vector<double> sorted(seconds.begin(), seconds.end());
+    std::sort(sorted.begin(), sorted.end());
+    const auto kept = static_cast<size_t>(std::ceil(share * static_cast<double>(sorted.size())));
+    sorted.resize(std::clamp<size_t>(kept, 1, sorted.size()));
+    for (const double one : sorted) measurements.push_back({bytes, one, 1});
   }
   return measurements;
 }

@@ -22,7 +22,10 @@ class PlanMeasurements {
   // The network has become another: `latest` were measured on it, and the others are stretched by
   // as much as these differ from what `cost` says of them (the median counts).
   void rescale(std::span<const CostMeasurement> latest, const CostModel& cost);
-  std::vector<CostMeasurement> all() const;
+  // Of each size the quickest, `share` of all (at least one). Every node measures an all-reduce
+  // from the moment when its own neighbour is ready, and waits for the node that is ready last;
+  // only what that one measured is the all-reduce and nothing else.
+  std::vector<CostMeasurement> quickest(double share) const;
 
  private:
   std::map<uint64_t, std::deque<double>> seconds_;  // by size

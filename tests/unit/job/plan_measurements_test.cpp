@@ -11,7 +11,7 @@ TEST(PlanMeasurementsTest, KeepsTheLatestOfEachSize) {
   measurements.add({{{500, 9.0, 1}}});
   for (size_t i = 0; i < PlanMeasurements::kKeptPerSize + 10; ++i)
     measurements.add({{{1000, static_cast<double>(i + 1), 1}}});
-  const auto all = measurements.all();
+  const auto all = measurements.quickest(1);
   ASSERT_EQ(all.size(), PlanMeasurements::kKeptPerSize + 1);
   EXPECT_EQ(all[0], (CostMeasurement{500, 9.0, 1}));
   EXPECT_EQ(all[1], (CostMeasurement{1000, 11.0, 1}));
@@ -21,7 +21,7 @@ TEST(PlanMeasurementsTest, TakesNoMoreSizesThanItsLimit) {
   PlanMeasurements measurements;
   for (uint64_t bytes = 1; bytes <= PlanMeasurements::kSizesMax + 5; ++bytes)
     measurements.add({{{bytes, 1.0, 1}}});
-  EXPECT_EQ(measurements.all().size(), PlanMeasurements::kSizesMax);
+  EXPECT_EQ(measurements.quickest(1).size(), PlanMeasurements::kSizesMax);
 }
 
 TEST(PlanMeasurementsTest, AnotherNetworkStretchesWhatWasMeasuredBefore) {
@@ -31,11 +31,18 @@ TEST(PlanMeasurementsTest, AnotherNetworkStretchesWhatWasMeasuredBefore) {
   // Twice as slow as expected, and one outlier.
   const std::vector<CostMeasurement> latest = {{2000, 4.0, 1}, {2000, 4.2, 1}, {2000, 400, 1}};
   measurements.rescale(latest, cost);
-  const auto all = measurements.all();
+  const auto all = measurements.quickest(1);
   ASSERT_EQ(all.size(), 5u);
   EXPECT_DOUBLE_EQ(all[0].seconds, 2.1);
   EXPECT_DOUBLE_EQ(all[1].seconds, 4.0);  // as it was measured
   EXPECT_DOUBLE_EQ(all[4].seconds, 8.4);
+}
+
+TEST(PlanMeasurementsTest, TheQuickestAreThoseThatWaitedForNobody) {
+  PlanMeasurements measurements;
+  measurements.add({{{1000, 3.0, 1}, {1000, 1.0, 1}, {1000, 7.0, 1}, {1000, 2.0, 1}, {5, 4.0, 1}}});
+  EXPECT_EQ(measurements.quickest(0.5),
+            (std::vector<CostMeasurement>{{5, 4.0, 1}, {1000, 1.0, 1}, {1000, 2.0, 1}}));
 }
 
 }  // namespace
