@@ -171,7 +171,9 @@ void Job::on_plan_proposal(const proto::PlanProposal& proposal) {
 }
 
 void Job::on_plan_verdict(const proto::PlanVerdict& verdict) {
-  if (state_ == State::Running) check(plans_.on_verdict(verdict));
+  if (state_ != State::Running) return;
+  check(plans_.on_verdict(verdict));
+  let_go_of_leavers();
 }
 
 void Job::on_operation_retired(const OperationKey& key) { operations_->on_retired(key); }
@@ -241,9 +243,19 @@ void Job::on_session_left(Session& session) {
   session.leave();
   if (!local_rank || is_closed()) return;
   sessions_[*local_rank] = nullptr;
-  if (operations_ != nullptr) check(operations_->on_rank_left(*local_rank));
+  leaving_.push_back(*local_rank);
+  let_go_of_leavers();
   auto message = make_rank_left(plan_.key, plan_.local_ranks[*local_rank]);
   check(services_.control_plane.send(coordinator_.id, message));
+}
+
+// What a rank had submitted before it left counts, also where a plan keeps it back.
+void Job::let_go_of_leavers() {
+  std::erase_if(leaving_, [this](uint32_t local_rank) {
+    if (plans_.holds_submissions_of(local_rank)) return false;
+    if (operations_ != nullptr) check(operations_->on_rank_left(local_rank));
+    return true;
+  });
 }
 
 void Job::on_session_lost(Session& session, const Status& reason) {

@@ -102,6 +102,7 @@ class Job final : public OperationTableActions {
   void on_neighbour(const Result<Peer>& peer);
   void check(const Status& status);
   void check_deadlines();
+  void let_go_of_leavers();
   void close(const Status& reason);
   std::optional<uint32_t> local_rank_of(const Session& session) const;
 
@@ -112,6 +113,7 @@ class Job final : public OperationTableActions {
   std::shared_ptr<ResultMemory> memory_;
   std::unique_ptr<OperationTable> operations_;
   PlanBook plans_;
+  std::vector<uint32_t> leaving_;  // local ranks that have left while submissions are kept back
   State state_ = State::Preparing;
   uint32_t neighbours_pending_ = 0;
   Timer deadline_timer_;

@@ -102,8 +102,10 @@ void Session::register_tensors(const proto::RegisterTensors& message) {
   flatbuffers::FlatBufferBuilder builder;
   auto first = tensors_.add(message);
   if (first) {
-    if (const Status known = job_->on_registered(*this, tensors_.from(*first)); !known)
+    if (const Status known = job_->on_registered(*this, tensors_.from(*first)); !known) {
+      tensors_.take_back(*first);
       first = known;
+    }
   }
   if (first) {
     send_body(connection_, builder, proto::CreateTensorsRegistered(builder, *first));
@@ -197,6 +199,12 @@ Status Session::take_operation(const proto::SubmitEntry& entry) {
 }
 
 Status Session::take_bucket_part(const proto::SubmitEntry& entry, const Tensor& tensor) {
+  if (tensor.plan_set != 0) {
+    return make_status(StatusCode::InvalidArgument,
+                       "'{}' step {} is in a bucket, but it is planned; each step submits it by "
+                       "itself, as an all-reduce",
+                       *tensor.name, entry.step);
+  }
   if (!bucket_.is_open) {
     bucket_ = {};
     bucket_.is_open = true;

@@ -39,8 +39,8 @@ Result<uint32_t> TensorTable::add(const proto::RegisterTensors& message) {
     }
     if (description->planned()) {
       tensor.plan_set = 1;  // until all are known
-      set = mix64(set ^ mix64(tensor.hash + tensor.count)) + tensor.backward_order +
-            description->dtype();
+      set = mix64(set ^ mix64(tensor.hash + tensor.count));
+      set = mix64(set ^ (uint64_t{tensor.backward_order} << 8 | description->dtype()));
     }
     const auto handle = static_cast<uint32_t>(tensors_.size() + added.size());
     if (by_hash_.contains(tensor.hash) || !hashes.emplace(tensor.hash, handle).second) {
@@ -58,6 +58,11 @@ Result<uint32_t> TensorTable::add(const proto::RegisterTensors& message) {
   }
   by_hash_.merge(hashes);
   return first;
+}
+
+void TensorTable::take_back(uint32_t first) {
+  for (const Tensor& tensor : from(first)) by_hash_.erase(tensor.hash);
+  tensors_.resize(first);
 }
 
 const Tensor* TensorTable::find_hash(uint64_t hash) const {

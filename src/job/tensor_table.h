@@ -35,6 +35,8 @@ class TensorTable {
   // All or none. Returns the first handle. The planned ones are a set from then on, named by all of
   // them: so it has the same name on all ranks that register the same.
   Result<uint32_t> add(const proto::RegisterTensors& message);
+  // The last registration was refused elsewhere: forgets the tensors from `first` on.
+  void take_back(uint32_t first);
   Tensor* find(uint32_t handle) { return handle < tensors_.size() ? &tensors_[handle] : nullptr; }
   const Tensor* find_hash(uint64_t hash) const;
   std::span<const Tensor> from(uint32_t first) const { return std::span(tensors_).subspan(first); }

@@ -13,6 +13,8 @@ struct Description {
   uint8_t dtype = 0;
   uint64_t count = 1;
   bool dynamic = false;
+  bool planned = false;
+  uint32_t backward_order = 3;
 };
 
 Result<uint32_t> add(TensorTable& table, const std::vector<Description>& descriptions) {
@@ -20,7 +22,8 @@ Result<uint32_t> add(TensorTable& table, const std::vector<Description>& descrip
   std::vector<flatbuffers::Offset<proto::TensorDescription>> offsets;
   for (const Description& one : descriptions) {
     offsets.push_back(proto::CreateTensorDescriptionDirect(builder, one.name.c_str(), one.dtype,
-                                                           one.count, 3, one.dynamic));
+                                                           one.count, one.backward_order,
+                                                           one.dynamic, one.planned));
   }
   builder.Finish(proto::CreateRegisterTensorsDirect(builder, &offsets));
   return table.add(*flatbuffers::GetRoot<proto::RegisterTensors>(builder.GetBufferPointer()));
@@ -87,6 +90,58 @@ TEST(TensorTableTest, RefusesADtypeThatIsNone) {
   const auto refused = add(table, {{"w", kDataTypeCount}});
   ASSERT_FALSE(refused.is_ok());
   EXPECT_EQ(refused.status().message(), "tensor 'w': no such dtype: 7");
+}
+
+TEST(TensorTableTest, PlannedTensorsOfOneRegistrationAreASet) {
+  TensorTable table;
+  ASSERT_TRUE(add(table, {{"a", 0, 1, false, true}, {"b"}, {"c", 0, 1, false, true}}).is_ok());
+  ASSERT_TRUE(add(table, {{"d", 0, 1, false, true}}).is_ok());
+  EXPECT_NE(table.find(0)->plan_set, 0u);
+  EXPECT_EQ(table.find(1)->plan_set, 0u);
+  EXPECT_EQ(table.find(2)->plan_set, table.find(0)->plan_set);
+  EXPECT_NE(table.find(3)->plan_set, table.find(0)->plan_set);
+}
+
+TEST(TensorTableTest, ASetsNameIsThatOfAllItsTensors) {
+  const auto set_of = [](const std::vector<Description>& descriptions) {
+    TensorTable table;
+    EXPECT_TRUE(add(table, descriptions).is_ok());
+    return table.find(0)->plan_set;
+  };
+  const Description a{"a", 0, 10, false, true, 4}, b{"b", 0, 10, false, true, 5};
+  const uint64_t set = set_of({a, b});
+  EXPECT_EQ(set, set_of({a, b}));
+  EXPECT_EQ(set, set_of({a, b, {"not planned"}}));
+  EXPECT_NE(set, set_of({b, a}));
+  EXPECT_NE(set, set_of({a}));
+  EXPECT_NE(set, set_of({a, {"c", 0, 10, false, true, 5}}));
+  EXPECT_NE(set, set_of({a, {"b", 0, 11, false, true, 5}}));
+  EXPECT_NE(set, set_of({a, {"b", 1, 10, false, true, 5}}));
+  EXPECT_NE(set, set_of({a, {"b", 0, 10, false, true, 6}}));
+  // Nor do two differences make up for each other.
+  EXPECT_NE(set, set_of({a, {"b", 1, 10, false, true, 4}}));
+}
+
+TEST(TensorTableTest, ADynamicTensorCannotBePlanned) {
+  TensorTable table;
+  const auto refused = add(table, {{"w", 0, 1, true, true}});
+  ASSERT_FALSE(refused.is_ok());
+  EXPECT_EQ(refused.status().code(), StatusCode::InvalidArgument);
+  EXPECT_EQ(refused.status().message(),
+            "tensor 'w' is both dynamic and planned; a plan needs registered counts");
+}
+
+TEST(TensorTableTest, WhatIsTakenBackCanBeRegisteredAgain) {
+  TensorTable table;
+  ASSERT_TRUE(add(table, {{"a"}}).is_ok());
+  ASSERT_TRUE(add(table, {{"b"}, {"c"}}).is_ok());
+  table.take_back(1);
+  EXPECT_NE(table.find_hash(fnv1a64("a")), nullptr);
+  EXPECT_EQ(table.find_hash(fnv1a64("b")), nullptr);
+  EXPECT_EQ(table.find(1), nullptr);
+  const auto again = add(table, {{"c"}});
+  ASSERT_TRUE(again.is_ok());
+  EXPECT_EQ(*again, 1u);
 }
 
 }  // namespace

@@ -58,12 +58,12 @@ void TestTrainer::open(const std::string& job, uint32_t rank, uint32_t world_siz
 }
 
 void TestTrainer::register_tensors(const std::vector<std::pair<std::string, uint64_t>>& tensors,
-                                   DataType dtype) {
+                                   DataType dtype, bool planned) {
   flatbuffers::FlatBufferBuilder builder;
   std::vector<flatbuffers::Offset<proto::TensorDescription>> descriptions;
   for (const auto& [name, count] : tensors) {
     descriptions.push_back(proto::CreateTensorDescriptionDirect(
-        builder, name.c_str(), static_cast<uint8_t>(dtype), count));
+        builder, name.c_str(), static_cast<uint8_t>(dtype), count, 0, false, planned));
   }
   finish(builder, proto::CreateRegisterTensorsDirect(builder, &descriptions));
   send(builder);

@@ -29,7 +29,7 @@ class TestTrainer {
   void open(const std::string& job, uint32_t rank, uint32_t world_size, const std::string& master,
             uint32_t timeout_ms = 60'000);
   void register_tensors(const std::vector<std::pair<std::string, uint64_t>>& tensors,
-                        DataType dtype = DataType::Float32);
+                        DataType dtype = DataType::Float32, bool planned = false);
   void leave();
   void hang_up() { socket_.reset(); }
 
