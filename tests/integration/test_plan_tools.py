@@ -24,7 +24,7 @@ with open_job() as job:
     names = [f"layer{i}.weight" for i in range(12)]
     all_handles = [
         job.register([
-            TensorSpec(f"{name}{'' if which == 0 else which}", DType.FLOAT32, 1000 * (i + 1), backward_order=i, planned=True)
+            TensorSpec(f"{name}{which or ''}", DType.FLOAT32, 20_000 * (i + 1), backward_order=i, planned=True)
             for i, name in enumerate(names)
         ])
         for which in range(sets)
@@ -34,7 +34,7 @@ with open_job() as job:
             tickets = []
             for i, handle in enumerate(handles):
                 time.sleep(0.001)
-                tickets.append(job.submit(handle, step, np.ones(1000 * (i + 1), dtype=np.float32)))
+                tickets.append(job.submit(handle, step, np.ones(20_000 * (i + 1), dtype=np.float32)))
             for ticket in tickets:
                 ended(job, ticket)
     say("RUNNING")
@@ -51,7 +51,7 @@ def train(cluster: Cluster, job: str, sets: int, steps: int) -> None:
 def training():
     """Two nodes and three jobs: one that trains, one with two sets, and one that has just begun."""
     with Cluster(2) as cluster:
-        train(cluster, "long", 1, 60)
+        train(cluster, "long", 1, 100)
         train(cluster, "twice", 2, 4)
         train(cluster, "begun", 1, 1)
         yield cluster
@@ -74,26 +74,23 @@ def test_the_plan_of_a_job_as_json(training):
     assert job["job"] == "long"
     (live,) = job["sets"]
     assert sorted(name for group in live["groups"] for name in group) == sorted(TENSORS)
-    assert live["steps_measured"] == 60 and live["measured_iteration_seconds"] > 0
-    if live["plan"] > 0:
-        assert live["planner"] == "streams" and live["from_step"] > 8
+    assert live["steps_measured"] == 100 and live["measured_iteration_seconds"] > 0
+    assert live["plan"] > 0 and live["planner"] == "streams" and live["from_step"] > 8
 
 
 def test_the_plan_of_a_job_for_people(training):
     table = ask(training, "plan", "--job", "long")
     assert re.search(r"job long\nplan \d+ by \w+ from step \d+ on: 12 tensors, .* in \d+ groups\n", table)
-    assert re.search(r"iteration: predicted .*, measured .*; steps measured: 60\n", table)
+    assert re.search(r"iteration: predicted .*, measured .*; steps measured: 100\n", table)
     assert "GROUP  TENSORS  BYTES" in table
     assert TENSORS[0] in table
     both = ask(training, "plan", "--job", "twice")
     assert "job twice, set 1\n" in both and "job twice, set 2\n" in both
-    assert "layer0.weight1" in ask(training, "plan", "--job", "twice", "--set", "2")
+    single = [ask(training, "plan", "--job", "twice", "--set", which) for which in ("1", "2")]
+    assert ["layer0.weight1" in table for table in single].count(True) == 1
 
 
-def test_a_plan_that_was_made_is_drawn_and_its_cost_is_printed(training):
-    live = json.loads(ask(training, "plan", "--job", "long", "--format", "json"))["sets"][0]
-    if live["cost"] is None:
-        pytest.skip("the daemons have measured too little for a plan")
+def test_a_plan_is_drawn_and_its_cost_is_printed(training):
     root = xml.etree.ElementTree.fromstring(ask(training, "plan", "--job", "long", "--format", "svg"))
     assert root.tag == "{http://www.w3.org/2000/svg}svg"
     assert "STARTUP" in ask(training, "fit", "--job", "long")
@@ -145,13 +142,13 @@ def test_the_socket_may_follow_the_subcommand(training):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["plan", "--job", "a", "--trace", "t.json"], "--job excludes --trace"),
-        (["plan", "--job", "a", "--planner", "exact"], "--job excludes --planner"),
-        (["plan", "--job", "a", "--cost", "c.json"], "--job excludes --cost"),
+        (["plan", "--job", "a", "--trace", "t.json"], "--trace excludes --job"),
+        (["plan", "--job", "a", "--planner", "exact"], "--planner excludes --job"),
+        (["plan", "--job", "a", "--cost", "c.json"], "--cost excludes --job"),
         (["plan", "--job", ""], "--job: is empty"),
         (["plan", "--set", "1"], "--set requires --job"),
         (["plan", "--job", "a", "--set", "0"], "--set: '0' does not fit"),
-        (["fit", "--job", "a", "x.log"], "--job excludes logs"),
+        (["fit", "--job", "a", "x.log"], "logs excludes --job"),
         (["trace"], "subcommand is required"),
         (["trace", "record"], "--job is required"),
     ],
@@ -178,7 +175,8 @@ def replay(*arguments: str, nodes: int = 2, ranks_per_node: int = 1, settings: t
 
 def test_planners_take_turns_in_a_replay(tmp_path):
     saved = tmp_path / "cost.json"
-    lines = replay("--trace", TRACE, "--planner", "wfbp,exact,live", "--steps", "12", "--json", "--save-cost", str(saved))
+    arguments = ["--trace", TRACE, "--planner", "wfbp,exact,live", "--steps", "12"]
+    lines = replay(*arguments, "--json", "--save-cost", str(saved))
     results = [json.loads(line.removeprefix("[0] ")) for line in lines.splitlines()]
     assert [one["planner"] for one in results] == ["wfbp", "exact", "live"]
     for one in results:
@@ -252,7 +250,7 @@ def test_a_running_replay_is_a_job_like_any_other(cluster_of, tmp_path):
         (["--time-scale", "0"], "--time-scale: '0' does not fit; right is a number above 0"),
         (["--time-scale", "nan"], "--time-scale"),
         (["--forward", "-1"], "--forward: '-1' does not fit; right is a number from 0"),
-        (["--cost", "c", "--save-cost", "d"], "--save-cost excludes --cost"),
+        (["--cost", "c", "--save-cost", "d"], "--cost excludes --save-cost"),
         (["--timeout", "0"], "--timeout"),
     ],
 )
@@ -269,4 +267,4 @@ def test_files_that_are_not_there_are_named(tmp_path):
     for option in ("--trace", "--cost"):
         defaults = {"--trace": TRACE, "--planner": "wfbp", "--steps": "1", option: str(tmp_path / "lost.json")}
         said = replay(*[part for pair in defaults.items() for part in pair], nodes=1, ends=1)
-        assert f"{tmp_path}/lost.json: No such file" in said
+        assert f"{tmp_path}/lost.json: cannot be opened: No such file" in said
