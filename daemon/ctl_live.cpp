@@ -65,7 +65,9 @@ CLI::Option* add_live_options(CLI::App& command, LiveOptions& live) {
                 return std::string(name.empty() ? "is empty; right is the name of a job" : "");
               },
               "NAME"));
-  command.add_option("--set", live.set, "which of the job's sets of planned tensors, from 1")
+  command
+      .add_option("--set", live.set,
+                  "which of the job's sets of planned tensors, as they are listed, from 1")
       ->check(is_integer(1, kSetNumberMax))
       ->needs(job);
   return job;

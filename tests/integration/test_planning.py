@@ -106,10 +106,14 @@ def test_drawings_are_xml(arguments):
         ([*RING, "--workers", "4", "--planners", "wfbp,best"], "--planners: no planner is named 'best'"),
         ([*RING, "--workers", "4", "--jitter", "1"], "--jitter: '1' does not fit; right is a number from 0 to 0.999"),
         ([*RING, "--workers", "4", "--seed", "-1"], "--seed: '-1' does not fit"),
-        ([*replaced(RING, "--algorithm", "star"), "--workers", "4"],
-         "--algorithm: unknown algorithm 'star'; known are ring"),
-        ([*replaced(RING, "--algorithm", "hierarchical"), "--workers", "12"],
-         "--workers: 12 workers do not fill groups of 8"),
+        (
+            [*replaced(RING, "--algorithm", "star"), "--workers", "4"],
+            "--algorithm: unknown algorithm 'star'; known are ring",
+        ),
+        (
+            [*replaced(RING, "--algorithm", "hierarchical"), "--workers", "12"],
+            "--workers: 12 workers do not fill groups of 8",
+        ),
         ([*replaced(RING, "--alpha", "inf"), "--workers", "4"], "--alpha: 'inf' does not fit"),
         (["fit"], "logs, or --job, is required"),
         (["fit", "x.log", "--from", "2kB", "--to", "1kB"], "--from: 2000 is more than --to, 1000"),

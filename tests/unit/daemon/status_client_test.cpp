@@ -113,6 +113,22 @@ TEST(QueryStatus, ReturnsWhatTheDaemonSays) {
   EXPECT_EQ(*json, "{\"version\":\"9.9\"}");
 }
 
+TEST(QueryPlans, NamesTheJob) {
+  const FakeDaemon daemon([](int client) {
+    read_frame(client);
+    write_frame(client, hello_reply());
+    const auto query = read_frame(client);
+    ASSERT_FALSE(query.empty());
+    const auto* body = proto::GetClientMessage(query.data())->body_as_PlanQuery();
+    ASSERT_NE(body, nullptr);
+    EXPECT_EQ(body->job()->str(), "train");
+    write_frame(client, status_reply("[]"));
+  });
+  const auto json = query_plans(daemon.path(), "train", kPatientMs);
+  ASSERT_TRUE(json.is_ok()) << json.status().message();
+  EXPECT_EQ(*json, "[]");
+}
+
 TEST(QueryStatus, WithoutADaemonNamesPathAndVariable) {
   const auto json = query_status("/nonexistent/braidd.sock", kPatientMs);
   ASSERT_FALSE(json.is_ok());

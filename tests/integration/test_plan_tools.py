@@ -1,0 +1,270 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a running job's daemons measure and plan, as braidctl shows it, and braid-bench replay."""
+
+import json
+import pathlib
+import re
+import subprocess
+import xml.etree.ElementTree
+
+import pytest
+from braid_build import BENCH, BRAIDCTL, BRAIDD, PATIENCE_S, REPOSITORY, braidctl
+from cluster_tool import CLUSTER
+from real_cluster import Cluster, needs_daemons, until
+
+pytestmark = needs_daemons
+
+TRACE = str(REPOSITORY / "traces" / "fashion_mnist_cnn_b32.json")
+TENSORS = [f"layer{i}.weight" for i in range(12)]
+KEYS = ["planner", "streams", "steps", "groups", "measured_seconds", "p99_seconds", "predicted_seconds", "ratio"]
+# ARGUMENT: how many sets of planned tensors, and how many steps until it only stays open.
+TRAIN = """
+sets, steps = ARGUMENT
+with open_job() as job:
+    names = [f"layer{i}.weight" for i in range(12)]
+    all_handles = [
+        job.register([
+            TensorSpec(f"{name}{which or ''}", DType.FLOAT32, 20_000 * (i + 1), backward_order=i, planned=True)
+            for i, name in enumerate(names)
+        ])
+        for which in range(sets)
+    ]
+    for step in range(steps):
+        for handles in all_handles:
+            tickets = []
+            for i, handle in enumerate(handles):
+                time.sleep(0.001)
+                tickets.append(job.submit(handle, step, np.ones(20_000 * (i + 1), dtype=np.float32)))
+            for ticket in tickets:
+                ended(job, ticket)
+    say("RUNNING")
+    time.sleep(600)
+"""
+
+
+def train(cluster: Cluster, job: str, sets: int, steps: int) -> None:
+    for trainer in cluster.start(TRAIN, argument=[sets, steps], job=job):
+        trainer.wait_for("RUNNING")
+
+
+@pytest.fixture(scope="module")
+def training():
+    """Two nodes and three jobs: one that trains, one with two sets, and one that has just begun."""
+    with Cluster(2) as cluster:
+        train(cluster, "long", 1, 100)
+        train(cluster, "twice", 2, 4)
+        train(cluster, "begun", 1, 1)
+        yield cluster
+
+
+def ask(cluster: Cluster, *arguments: str) -> str:
+    done = braidctl(cluster.nodes[1].socket, *arguments)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def refused(cluster: Cluster, *arguments: str) -> str:
+    done = braidctl(cluster.nodes[1].socket, *arguments)
+    assert (done.returncode, done.stdout) == (1, "")
+    return done.stderr
+
+
+def test_the_plan_of_a_job_as_json(training):
+    job = json.loads(ask(training, "plan", "--job", "long", "--format", "json"))
+    assert job["job"] == "long"
+    (live,) = job["sets"]
+    assert sorted(name for group in live["groups"] for name in group) == sorted(TENSORS)
+    assert live["steps_measured"] == 100 and live["measured_iteration_seconds"] > 0
+    assert live["plan"] > 0 and live["planner"] == "streams" and live["from_step"] > 8
+
+
+def test_the_plan_of_a_job_for_people(training):
+    table = ask(training, "plan", "--job", "long")
+    assert re.search(r"job long\nplan \d+ by \w+ from step \d+ on: 12 tensors, .* in \d+ groups\n", table)
+    assert re.search(r"iteration: predicted .*, measured .*; steps measured: 100\n", table)
+    assert "GROUP  TENSORS  BYTES" in table
+    assert TENSORS[0] in table
+    both = ask(training, "plan", "--job", "twice")
+    assert "job twice, set 1\n" in both and "job twice, set 2\n" in both
+    single = [ask(training, "plan", "--job", "twice", "--set", which) for which in ("1", "2")]
+    assert ["layer0.weight1" in table for table in single].count(True) == 1
+
+
+def test_a_plan_is_drawn_and_its_cost_is_printed(training):
+    root = xml.etree.ElementTree.fromstring(ask(training, "plan", "--job", "long", "--format", "svg"))
+    assert root.tag == "{http://www.w3.org/2000/svg}svg"
+    assert "STARTUP" in ask(training, "fit", "--job", "long")
+    assert json.loads(ask(training, "fit", "--job", "long", "--json"))["bands"]
+
+
+def test_a_recorded_trace_is_planned_and_simulated(training, tmp_path):
+    path = tmp_path / "long.json"
+    assert "12 tensors" in ask(training, "trace", "record", "--job", "long", "-o", str(path))
+    trace = json.loads(path.read_text())
+    assert trace["model"] == "long"
+    assert sorted(trace["names"]) == sorted(TENSORS)
+    assert trace == json.loads(ask(training, "trace", "record", "--job", "long"))
+    # The first tensor that is ready is the last layer's; between two there is a millisecond.
+    assert trace["names"][-1] == TENSORS[0] and sum(trace["tb"]) > 0.01
+    for arguments in (
+        ["plan", "--planner", "exact", "--startup", "1e-4", "--per-byte", "1e-9"],
+        ["simulate", "--algorithm", "ring", "--alpha", "1e-5", "--beta", "1e-9", "--workers", "4,8"],
+    ):
+        done = subprocess.run(
+            [BRAIDCTL, *arguments, "--trace", str(path)],
+            capture_output=True, text=True, timeout=PATIENCE_S, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+
+
+def test_what_cannot_be_answered_says_why(training, tmp_path):
+    for command in (["plan"], ["fit"], ["trace", "record"]):
+        said = refused(training, *command, "--job", "lost")
+        assert "no job 'lost' runs on this node; there are 'begun', 'long', 'twice'" in said
+    assert "nothing is measured yet: 1 steps are complete" in refused(training, "trace", "record", "--job", "begun")
+    assert "no cost is fitted yet" in refused(training, "fit", "--job", "begun")
+    assert "'begun'" in refused(training, "plan", "--job", "begun", "--format", "svg")
+    said = refused(training, "trace", "record", "--job", "twice")
+    assert "2 sets of planned tensors" in said and "'layer11.weight1'" in said and "--set" in said
+    assert "has no set 3" in refused(training, "plan", "--job", "twice", "--set", "3")
+    nowhere = str(tmp_path / "no" / "trace.json")
+    assert f"{nowhere}: No such file" in refused(training, "trace", "record", "--job", "long", "-o", nowhere)
+
+
+def test_the_socket_may_follow_the_subcommand(training):
+    done = subprocess.run(
+        [BRAIDCTL, "plan", "--job", "long", "--socket", training.nodes[0].socket],
+        capture_output=True, text=True, timeout=PATIENCE_S, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["plan", "--job", "a", "--trace", "t.json"], "--trace excludes --job"),
+        (["plan", "--job", "a", "--planner", "exact"], "--planner excludes --job"),
+        (["plan", "--job", "a", "--cost", "c.json"], "--cost excludes --job"),
+        (["plan", "--job", ""], "--job: is empty"),
+        (["plan", "--set", "1"], "--set requires --job"),
+        (["plan", "--job", "a", "--set", "0"], "--set: '0' does not fit"),
+        (["fit", "--job", "a", "x.log"], "logs excludes --job"),
+        (["trace"], "subcommand is required"),
+        (["trace", "record"], "--job is required"),
+    ],
+)
+def test_mistakes_on_the_command_line_end_with_2(arguments, said):
+    done = subprocess.run([BRAIDCTL, *arguments], capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert said in done.stderr
+
+
+def replay(*arguments: str, nodes: int = 2, ranks_per_node: int = 1, settings: tuple = (), ends: int = 0) -> str:
+    done = subprocess.run(
+        [
+            CLUSTER, "--nodes", str(nodes), "--ranks-per-node", str(ranks_per_node),
+            "--daemon", BRAIDD, "--timeout", str(PATIENCE_S),
+            *[part for setting in settings for part in ("--set", setting)],
+            "--", BENCH, "replay", *arguments,
+        ],
+        capture_output=True, text=True, timeout=PATIENCE_S + 30, check=False,
+    )  # fmt: skip
+    assert done.returncode == ends, done.stdout + done.stderr
+    return done.stdout if ends == 0 else done.stderr
+
+
+def test_planners_take_turns_in_a_replay(tmp_path):
+    saved = tmp_path / "cost.json"
+    arguments = ["--trace", TRACE, "--planner", "wfbp,exact,live", "--steps", "12"]
+    lines = replay(*arguments, "--json", "--save-cost", str(saved))
+    results = [json.loads(line.removeprefix("[0] ")) for line in lines.splitlines()]
+    assert [one["planner"] for one in results] == ["wfbp", "exact", "live"]
+    for one in results:
+        assert list(one)[:8] == KEYS
+        assert (one["streams"], one["steps"], one["base"]) == (4, 12, "wfbp")
+        assert 1 <= one["groups"] <= 8
+        assert one["measured_seconds"] > 0 and one["predicted_seconds"] > 0
+        assert one["ratio"] == pytest.approx(one["measured_seconds"] / one["predicted_seconds"])
+    assert results[0]["groups"] == 8 and results[0]["paired_ratio"] == 1
+    assert results[2]["plan"] >= 0
+    assert json.loads(saved.read_text())["bands"]
+
+
+def test_a_replay_with_a_given_cost_on_nodes_with_several_ranks(tmp_path):
+    cost = tmp_path / "cost.json"
+    band = {"bytes_min": 1000, "bytes_max": 10**8, "startup_seconds": 1e-3, "seconds_per_byte": 1e-9}
+    cost.write_text(json.dumps({"bands": [band]}))
+    arguments = ["--trace", TRACE, "--planner", "single", "--steps", "2", "--cost", str(cost), "--json"]
+    lines = replay(*arguments, "--time-scale", "0.5", "--forward", "0.25", ranks_per_node=2)
+    (one,) = [json.loads(line.removeprefix("[0] ")) for line in lines.splitlines()]
+    backward = sum(json.loads(pathlib.Path(TRACE).read_text())["tb"]) * 0.5
+    # One message of 13 MB after the whole backward pass.
+    assert one["predicted_seconds"] == pytest.approx(0.25 + backward + 1e-3 + 12_988_200e-9, rel=1e-3)
+    assert one["measured_seconds"] > 0.25 + backward
+    assert "base" not in one and list(one) == KEYS
+
+
+def test_a_replay_of_mixed_types_for_people(tmp_path):
+    trace = tmp_path / "mixed.json"
+    trace.write_text(json.dumps({
+        "names": ["a", "b", "c", "d"], "numel": [1, 3001, 7, 20_000], "tb": [0.001] * 4,
+        "dtype": ["float32", "bfloat16", "bfloat16", "float32"],
+    }))  # fmt: skip
+    table = replay("--trace", str(trace), "--planner", "single,live", "--steps", "10", settings=("plan.planner=first",))
+    assert re.search(r"single +4 +10 +3 ", table)
+    assert "live: plan 0 held at the end, 3 groups" in table
+
+
+def test_a_running_replay_is_a_job_like_any_other(cluster_of, tmp_path):
+    cluster = cluster_of(2)
+    trace = tmp_path / "t.json"
+    trace.write_text(json.dumps({"names": ["a", "b"], "numel": [1000, 2000], "tb": [0.01, 0.01]}))
+    processes = [
+        subprocess.Popen(
+            node.enter([BENCH, "replay", "--trace", str(trace), "--planner", "live", "--steps", "1000000"]),
+            env={"RANK": str(rank), "WORLD_SIZE": "2", "MASTER_ADDR": cluster.nodes[0].address,
+                 "BRAID_JOB": "replayed", "BRAID_SOCKET": node.socket},
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )
+        for rank, node in enumerate(cluster.nodes)
+    ]  # fmt: skip
+    socket = cluster.nodes[0].socket
+    try:
+        until(lambda: braidctl(socket, "trace", "record", "--job", "replayed").returncode == 0, "it is measured")
+        recorded = json.loads(braidctl(socket, "trace", "record", "--job", "replayed").stdout)
+        assert recorded["names"] == ["a", "b"] and recorded["tb"][0] > 0
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "--trace is required"),
+        (["--planner", "best"], "--planner: no planner is named 'best'; there are wfbp, "),
+        (["--planner", "exact,exact"], "--planner: 'exact' stands twice"),
+        (["--steps", "0"], "--steps"),
+        (["--streams", "65"], "--streams"),
+        (["--time-scale", "0"], "--time-scale: '0' does not fit; right is a number above 0"),
+        (["--time-scale", "nan"], "--time-scale"),
+        (["--forward", "-1"], "--forward: '-1' does not fit; right is a number from 0"),
+        (["--cost", "c", "--save-cost", "d"], "--cost excludes --save-cost"),
+        (["--timeout", "0"], "--timeout"),
+    ],
+)
+def test_mistakes_of_a_replay_name_the_option(arguments, said):
+    defaults = {"--trace": TRACE, "--planner": "wfbp", "--steps": "1"} if arguments else {}
+    given = dict(zip(arguments[::2], arguments[1::2], strict=True))
+    line = [part for pair in {**defaults, **given}.items() for part in pair]
+    done = subprocess.run([BENCH, "replay", *line], capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    assert done.returncode != 0 and done.stdout == ""
+    assert said in done.stderr
+
+
+def test_files_that_are_not_there_are_named(tmp_path):
+    for option in ("--trace", "--cost"):
+        defaults = {"--trace": TRACE, "--planner": "wfbp", "--steps": "1", option: str(tmp_path / "lost.json")}
+        said = replay(*[part for pair in defaults.items() for part in pair], nodes=1, ends=1)
+        assert f"{tmp_path}/lost.json: cannot be opened: No such file" in said

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/gradients.h"
+
+#include <gtest/gtest.h>
+
+#include "base/clock.h"
+#include "bench/cost_sweep.h"
+#include "bench/sleep.h"
+
+namespace braid::bench {
+namespace {
+
+Trace mixed() {
+  Trace trace;
+  trace.tensors = {{"first", 3, DataType::Float32, 1},
+                   {"second", 5, DataType::Float32, 1},
+                   {"third", 7, DataType::Float16, 1}};
+  return trace;
+}
+
+TEST(Gradients, LieInTheOrderOfBackwardWithoutGapsInADtype) {
+  const auto gradients = Gradients::create(mixed(), 0, 2);
+  ASSERT_TRUE(gradients.is_ok());
+  const auto& tensors = gradients->tensors();
+  ASSERT_EQ(tensors.size(), 3u);
+  EXPECT_EQ(tensors[0].name, "third");
+  EXPECT_EQ(tensors[1].offset, 64u);
+  EXPECT_EQ(tensors[2].offset, 64u + 5 * 4);
+  EXPECT_EQ(gradients->bytes(), 64u + 8 * 4);
+}
+
+TEST(Gradients, NoticeAWrongSum) {
+  const auto alone = Gradients::create(mixed(), 0, 1);  // its own values are the sums
+  std::vector<uint8_t> memory(alone->bytes());
+  alone->fill(4, memory.data());
+  const auto& tensors = alone->tensors();
+  for (size_t i = 0; i < tensors.size(); ++i)
+    EXPECT_FALSE(alone->verify(i, 4, &memory[tensors[i].offset]));
+  EXPECT_TRUE(alone->verify(1, 5, &memory[tensors[1].offset]));
+  memory[tensors[2].offset + 4] ^= 1;
+  EXPECT_EQ(alone->verify(2, 4, &memory[tensors[2].offset])->index, 1u);
+}
+
+TEST(Gradients, RefuseSumsThatTheirDtypeDoesNotHold) {
+  Trace trace = mixed();
+  trace.tensors[0].dtype = DataType::Uint8;
+  EXPECT_FALSE(Gradients::create(trace, 0, 300).is_ok());
+}
+
+TEST(Executable, PartsGroupsWhereTheDtypeChanges) {
+  const auto gradients = Gradients::create(mixed(), 0, 2);
+  EXPECT_EQ(executable({{{0, 3, 4}}}, *gradients), (Plan{{{0, 1, 1}, {1, 3, 1}}}));
+}
+
+TEST(EncodedPlans, AreDecodedAsTheyWere) {
+  const Plan plan{{{0, 2, 1}, {2, 3, 1}, {3, 7, 1}}};
+  EXPECT_EQ(decode(encode(plan, 7)), plan);
+  EXPECT_EQ(decode({1, 1, 1}), (Plan{{{0, 1, 1}, {1, 2, 1}, {2, 3, 1}}}));
+}
+
+TEST(CostSweep, HasSizesUpToTheLargest) {
+  EXPECT_EQ(CostSweep::sizes(5000, 4), (std::vector<uint64_t>{1024, 2048, 4096, 5000}));
+  EXPECT_EQ(CostSweep::sizes(5001, 4).back(), 5000u);
+  EXPECT_GE(CostSweep::sizes(16, 4).size(), 2u);
+}
+
+TEST(SleepUntil, WakesNotBefore) {
+  const SystemClock clock;
+  const uint64_t deadline_ns = clock.now_ns() + 2'000'000;
+  sleep_until(deadline_ns);
+  EXPECT_GE(clock.now_ns(), deadline_ns);
+  sleep_until(0);  // over already
+}
+
+}  // namespace
+}  // namespace braid::bench

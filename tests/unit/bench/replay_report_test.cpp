@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/replay_report.h"
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+namespace braid::bench {
+namespace {
+
+ReplayResult result_of(const char* planner, double seconds) {
+  ReplayResult result;
+  result.planner = planner;
+  result.streams = 4;
+  result.groups = 3;
+  result.seconds.assign(2 * kTurnSteps, seconds);
+  result.predicted_seconds = 0.5;
+  return result;
+}
+
+TEST(PairedRatio, ComparesTurnsThatStandSideBySide) {
+  // The machine became three times as slow in the second turn; the ratio did not change.
+  std::vector<double> base(kTurnSteps, 1.0);
+  base.resize(2 * kTurnSteps, 3.0);
+  std::vector<double> other(kTurnSteps, 2.0);
+  other.resize(2 * kTurnSteps, 6.0);
+  EXPECT_DOUBLE_EQ(paired_ratio(other, base), 2);
+}
+
+TEST(PairedRatio, TakesATurnThatIsShorter) { EXPECT_DOUBLE_EQ(paired_ratio({3, 3}, {2, 2}), 1.5); }
+
+TEST(ReplayJson, HasTheKeysInOrder) {
+  const auto one = result_of("exact", 0.6);
+  EXPECT_EQ(to_json(one, one, false),
+            R"({"planner":"exact","streams":4,"steps":10,"groups":3,"measured_seconds":0.6,)"
+            R"("p99_seconds":0.6,"predicted_seconds":0.5,"ratio":1.2})");
+}
+
+TEST(ReplayJson, NamesPlanAndBase) {
+  auto live = result_of("live", 0.6);
+  live.plan = 7;
+  const auto json = nlohmann::json::parse(to_json(live, result_of("wfbp", 1.2), true));
+  EXPECT_EQ(json["plan"], 7);
+  EXPECT_EQ(json["base"], "wfbp");
+  EXPECT_DOUBLE_EQ(json["paired_ratio"], 0.5);
+}
+
+TEST(ReplayTable, HasALinePerPlanner) {
+  std::vector<ReplayResult> results = {result_of("wfbp", 1.2), result_of("live", 0.6)};
+  results[1].plan = 7;
+  const std::string table = replay_table(results);
+  EXPECT_NE(table.find("to wfbp"), std::string::npos);
+  EXPECT_NE(table.find("live: plan 7 held at the end, 3 groups"), std::string::npos);
+  EXPECT_EQ(replay_table({results.data(), 1}).find("to wfbp"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace braid::bench
