@@ -164,6 +164,7 @@ class ReplayBench {
     if (!plan) return plan.status();
     one.schedule.plan = std::move(plan).value();
     one.result.plan = set.plan;
+    one.result.is_settled = set.from_step <= options_.steps;  // so many were for warming up
     return Status::ok();
   }
 
