@@ -27,7 +27,7 @@ class CostSweep {
   static constexpr uint32_t kLanes = 4;
   CostSweep(Trainer& trainer, Ranks& ranks, DataType dtype, const void* memory, uint64_t bytes_max)
       : trainer_(&trainer), ranks_(&ranks), dtype_(dtype), memory_(memory), bytes_max_(bytes_max) {}
-  // `concurrent` all-reduces of `bytes` at the same time; the mean of their times.
+  // `concurrent` all-reduces of `bytes` at the same time, until the last one is done.
   Status measure(uint64_t bytes, uint32_t concurrent, std::vector<CostMeasurement>& measurements);
 
   Trainer* trainer_;

@@ -2,9 +2,9 @@
 #include "bench/replay.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdio>
 
+#include "base/write_file.h"
 #include "bench/cost_sweep.h"
 #include "bench/environment.h"
 #include "bench/player.h"
@@ -20,15 +20,6 @@ namespace {
 constexpr uint32_t kPlansTimeoutMs = 10'000;
 constexpr uint64_t kArenaSlackBytes = 1 << 20;
 constexpr uint32_t kWarmupSteps = 2;
-
-Status write_file(const std::string& path, const std::string& text) {
-  std::FILE* file = std::fopen(path.c_str(), "we");
-  if (file == nullptr) return Status::from_errno(errno, path);
-  const bool is_written = std::fputs(text.c_str(), file) >= 0;
-  const int error = errno;
-  if (std::fclose(file) != 0) return Status::from_errno(errno, path);
-  return is_written ? Status::ok() : Status::from_errno(error, path);
-}
 
 class ReplayBench {
  public:
@@ -173,6 +164,7 @@ class ReplayBench {
     if (!plan) return plan.status();
     one.schedule.plan = std::move(plan).value();
     one.result.plan = set.plan;
+    one.result.is_settled = set.from_step <= options_.steps;  // so many were for warming up
     return Status::ok();
   }
 

@@ -42,7 +42,10 @@ std::string to_json(const ReplayResult& result, const ReplayResult& base, bool h
   json["p99_seconds"] = p99(result.seconds);
   json["predicted_seconds"] = result.predicted_seconds;
   json["ratio"] = measured / result.predicted_seconds;
-  if (result.plan) json["plan"] = *result.plan;
+  if (result.plan) {
+    json["plan"] = *result.plan;
+    json["settled"] = result.is_settled;
+  }
   if (has_several) {
     json["base"] = base.planner;
     json["paired_ratio"] = paired_ratio(result.seconds, base.seconds);
@@ -67,9 +70,10 @@ std::string replay_table(std::span<const ReplayResult> results) {
         format_seconds(one.predicted_seconds), measured / one.predicted_seconds, paired);
   }
   for (const ReplayResult& one : results) {
-    if (one.plan)
-      out += fmt::format("{}: plan {} held at the end, {} groups\n", one.planner, *one.plan,
-                         one.groups);
+    if (!one.plan) continue;
+    out += fmt::format("{}: plan {} held at the end, {} groups{}\n", one.planner, *one.plan,
+                       one.groups,
+                       one.is_settled ? "" : "; it is younger than the first measured step");
   }
   return out;
 }

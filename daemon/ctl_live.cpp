@@ -30,15 +30,29 @@ std::string list_sets(const LiveJob& job) {
   return list;
 }
 
-Result<std::string> live_json(const std::string& socket, const LiveOptions& live) {
-  const auto text = query_plans(socket, live.job, kTimeoutMs);
-  if (!text) return text.status();
-  auto document = nlohmann::ordered_json::parse(*text, nullptr, /*allow_exceptions=*/false);
-  if (!document.is_array() || document.empty())
-    return make_status(StatusCode::Protocol, "the job '{}' ended just now", live.job);
-  auto job = std::move(document.front());
-  if (live.set) job["sets"] = nlohmann::ordered_json::array({job["sets"].at(*live.set - 1)});
-  return job.dump() + '\n';
+// What was parsed and found to be as it should be, of one job and the set that is meant.
+std::string live_json(const std::string& answer, const LiveOptions& live) {
+  nlohmann::ordered_json found;
+  for (auto& job : nlohmann::ordered_json::parse(answer)) {
+    if (job["job"] != live.job) continue;
+    found = std::move(job);
+    break;
+  }
+  if (live.set) found["sets"] = nlohmann::ordered_json::array({found["sets"].at(*live.set - 1)});
+  return found.dump() + '\n';
+}
+
+// All jobs where this one does not run.
+Result<std::string> ask_daemon(const std::string& socket, const std::string& name) {
+  const std::string path = daemon_socket_path(socket);
+  auto answer = query_plans(path, name, kTimeoutMs);
+  return answer && *answer == "[]" ? query_plans(path, "", kTimeoutMs) : answer;
+}
+
+Result<LiveJob> find_in(const std::string& answer, const std::string& name) {
+  auto jobs = parse_live_plans(answer);
+  if (!jobs) return jobs.status();
+  return find_live_job(std::move(jobs).value(), name);
 }
 
 Result<CommandOutput> draw_live_plan(LiveSet set, const std::string& job) {
@@ -50,8 +64,8 @@ Result<CommandOutput> draw_live_plan(LiveSet set, const std::string& job) {
   }
   auto plan = plan_of_groups(set.groups, set.trace);
   if (!plan) return plan.status();
-  const auto report = PlanReport::make(std::move(set.trace), std::move(plan).value(), *set.cost,
-                                       set.planner, set.streams);
+  const auto report = RenderedPlan::make(std::move(set.trace), std::move(plan).value(), *set.cost,
+                                         set.planner, set.streams);
   return CommandOutput{plan_svg(report), {}};
 }
 
@@ -115,25 +129,19 @@ Status check_measured(const LiveSet& set, const std::string& job) {
                      job, set.steps_measured, set.steps_ignored + 1);
 }
 
-Result<LiveJob> ask_for_job(const std::string& socket, const std::string& name) {
-  const std::string path = daemon_socket_path(socket);
-  auto text = query_plans(path, name, kTimeoutMs);
-  if (text && *text == "[]") text = query_plans(path, "", kTimeoutMs);
-  if (!text) return text.status();
-  auto jobs = parse_live_plans(*text);
-  if (!jobs) return jobs.status();
-  return find_live_job(std::move(jobs).value(), name);
-}
-
 Result<LiveSet> ask_for_set(const std::string& socket, const LiveOptions& live) {
-  auto job = ask_for_job(socket, live.job);
+  const auto answer = ask_daemon(socket, live.job);
+  if (!answer) return answer.status();
+  auto job = find_in(*answer, live.job);
   if (!job) return job.status();
   return find_live_set(std::move(job).value(), live);
 }
 
 Result<CommandOutput> run_live_plan(const std::string& socket, const LiveOptions& live,
                                     OutputFormat format) {
-  auto job = ask_for_job(socket, live.job);
+  const auto answer = ask_daemon(socket, live.job);
+  if (!answer) return answer.status();
+  auto job = find_in(*answer, live.job);
   if (!job) return job.status();
   if (live.set || job->sets.empty() || format == OutputFormat::Svg) {
     auto set = find_live_set(*job, live);
@@ -141,10 +149,8 @@ Result<CommandOutput> run_live_plan(const std::string& socket, const LiveOptions
     if (format == OutputFormat::Svg) return draw_live_plan(std::move(set).value(), live.job);
     job->sets.assign(1, std::move(set).value());
   }
-  if (format == OutputFormat::Table) return CommandOutput{live_table(*job), {}};
-  auto json = live_json(daemon_socket_path(socket), live);
-  if (!json) return json.status();
-  return CommandOutput{std::move(json).value(), {}};
+  return CommandOutput{format == OutputFormat::Table ? live_table(*job) : live_json(*answer, live),
+                       {}};
 }
 
 Result<CommandOutput> run_live_fit(const std::string& socket, const LiveOptions& live,

@@ -27,7 +27,7 @@ Result<LiveSet> find_live_set(LiveJob job, const LiveOptions& live);
 // An error as long as `set` has no times.
 Status check_measured(const LiveSet& set, const std::string& job);
 
-Result<LiveJob> ask_for_job(const std::string& socket, const std::string& name);
+// Asks the daemon behind `socket`.
 Result<LiveSet> ask_for_set(const std::string& socket, const LiveOptions& live);
 
 // "plan --job": what holds and how it fares, of all sets or the one that the options mean.

@@ -11,7 +11,7 @@
 namespace braid {
 namespace {
 
-std::string render(const PlanReport& report, OutputFormat format) {
+std::string render(const RenderedPlan& report, OutputFormat format) {
   switch (format) {
     case OutputFormat::Table:
       return plan_table(report);
@@ -98,8 +98,8 @@ Result<CommandOutput> run_plan(const std::string& socket, const PlanCommand& com
   PlannerOptions options;
   options.streams = command.streams;
   Plan plan = (*planner)->plan(workload_of(*trace), cost, options);
-  PlanReport report = PlanReport::make(std::move(trace).value(), std::move(plan), cost,
-                                       command.planner, command.streams);
+  RenderedPlan report = RenderedPlan::make(std::move(trace).value(), std::move(plan), cost,
+                                           command.planner, command.streams);
   if (fitted) {
     const auto warning = extrapolation_warning(*fitted, report.message_bytes(), command.cost_path);
     if (warning) report.warnings.push_back(*warning);

@@ -1,32 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/ctl_trace.h"
 
-#include <cerrno>
-#include <cstdio>
-#include <memory>
-
 #include <CLI/CLI.hpp>
 
-#include "daemon/status_view.h"
+#include "base/write_file.h"
 
 namespace braid {
-namespace {
-
-struct CloseFile {
-  void operator()(std::FILE* file) const { (void)std::fclose(file); }
-};
-
-Status write_file(const std::string& path, const std::string& text) {
-  std::unique_ptr<std::FILE, CloseFile> file(std::fopen(path.c_str(), "we"));
-  if (file == nullptr) return Status::from_errno(errno, path);
-  if (std::fputs(text.c_str(), file.get()) < 0) return Status::from_errno(errno, path);
-  // What a full disk does not take shows here.
-  if (std::fclose(file.release()) != 0) return Status::from_errno(errno, path);
-  return Status::ok();
-}
-
-}  // namespace
-
 CLI::App* add_trace_command(CLI::App& app, TraceCommand& command) {
   CLI::App* trace = app.add_subcommand("trace", "traces of jobs that run here");
   trace->require_subcommand(1);

@@ -29,7 +29,7 @@ constexpr double kTensorOpacity = 0.45;
 
 class PlanFigure {
  public:
-  explicit PlanFigure(const PlanReport& report)
+  explicit PlanFigure(const RenderedPlan& report)
       : report_(report),
         lanes_(unit_lanes(report.timeline)),
         lane_count_(lanes_.empty() ? 1 : *std::max_element(lanes_.begin(), lanes_.end()) + 1),
@@ -179,7 +179,7 @@ class PlanFigure {
     if (report_.timeline.exposed_seconds > 0) item(kExposedFill, 0.15, "exposed communication");
   }
 
-  const PlanReport& report_;
+  const RenderedPlan& report_;
   const std::vector<uint32_t> lanes_;
   const uint32_t lane_count_;
   const double bottom_;
@@ -189,6 +189,6 @@ class PlanFigure {
 
 }  // namespace
 
-std::string plan_svg(const PlanReport& report) { return PlanFigure(report).draw(); }
+std::string plan_svg(const RenderedPlan& report) { return PlanFigure(report).draw(); }
 
 }  // namespace braid

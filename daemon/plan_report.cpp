@@ -12,9 +12,9 @@
 
 namespace braid {
 
-PlanReport PlanReport::make(Trace trace, Plan plan, const CostModel& cost, std::string planner,
-                            uint32_t streams) {
-  PlanReport report;
+RenderedPlan RenderedPlan::make(Trace trace, Plan plan, const CostModel& cost, std::string planner,
+                                uint32_t streams) {
+  RenderedPlan report;
   report.workload = workload_of(trace);
   report.trace = std::move(trace);
   report.plan = std::move(plan);
@@ -27,24 +27,24 @@ PlanReport PlanReport::make(Trace trace, Plan plan, const CostModel& cost, std::
   return report;
 }
 
-uint64_t PlanReport::group_bytes(const Plan::Group& group) const {
+uint64_t RenderedPlan::group_bytes(const Plan::Group& group) const {
   uint64_t bytes = 0;
   for (uint32_t i = group.begin; i < group.end; ++i) bytes += workload.tensors[i].bytes;
   return bytes;
 }
 
-uint64_t PlanReport::unit_bytes(const Timeline::Unit& unit) const {
+uint64_t RenderedPlan::unit_bytes(const Timeline::Unit& unit) const {
   const Plan::Group& group = plan.groups[unit.group];
   return piece_bytes(group_bytes(group), group.pieces, unit.piece);
 }
 
-std::vector<uint64_t> PlanReport::message_bytes() const {
+std::vector<uint64_t> RenderedPlan::message_bytes() const {
   std::vector<uint64_t> bytes;
   for (const Timeline::Unit& unit : timeline.units) bytes.push_back(unit_bytes(unit));
   return bytes;
 }
 
-std::string plan_table(const PlanReport& report) {
+std::string plan_table(const RenderedPlan& report) {
   const size_t count = report.plan.groups.size();
   std::vector<std::pair<double, double>> spans(count, {-1, 0});  // of a group's units
   for (const Timeline::Unit& unit : report.timeline.units) {
@@ -75,7 +75,7 @@ std::string plan_table(const PlanReport& report) {
   return out + render_table(rows);
 }
 
-std::string plan_json(const PlanReport& report) {
+std::string plan_json(const RenderedPlan& report) {
   nlohmann::ordered_json json;
   json["planner"] = report.planner;
   auto groups = nlohmann::ordered_json::array();

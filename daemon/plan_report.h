@@ -15,10 +15,10 @@
 namespace braid {
 
 // One plan of one trace and how its step goes: what `braidctl plan` prints.
-struct PlanReport {
+struct RenderedPlan {
   // `cost` must outlive the report. `plan` covers the trace's tensors.
-  static PlanReport make(Trace trace, Plan plan, const CostModel& cost, std::string planner,
-                         uint32_t streams);
+  static RenderedPlan make(Trace trace, Plan plan, const CostModel& cost, std::string planner,
+                           uint32_t streams);
 
   const Trace::Tensor& tensor(uint32_t place) const {  // as plans count: the last layer is 0
     return trace.tensors[trace.tensors.size() - 1 - place];
@@ -37,13 +37,13 @@ struct PlanReport {
   std::vector<std::string> warnings;
 };
 
-std::string plan_table(const PlanReport& report);
+std::string plan_table(const RenderedPlan& report);
 // {"planner", "groups": [[name, …], …], "iteration_seconds", "backward_seconds",
 // "exposed_seconds", "forward_seconds", "streams", "pieces": [of each group], "warnings"}: groups
 // in sending order, names as backward makes them.
-std::string plan_json(const PlanReport& report);
+std::string plan_json(const RenderedPlan& report);
 // The timeline: backward above, communication below it, a lane per stream.
-std::string plan_svg(const PlanReport& report);
+std::string plan_svg(const RenderedPlan& report);
 
 // The lane of each of the timeline's units: the first one that is free when it starts.
 std::vector<uint32_t> unit_lanes(const Timeline& timeline);

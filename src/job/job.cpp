@@ -131,7 +131,7 @@ Status Job::on_registered(const Session& session, std::span<const Tensor> tensor
         {tensor.hash, tensor.name, tensor.dtype, tensor.count, tensor.backward_order});
   }
   if (planned.empty() || !local_rank) return Status::ok();
-  return plans_.on_registered(*local_rank, set, std::move(planned));
+  return plans_.on_registered(*local_rank, set, planned);
 }
 
 void Job::on_submit(Submission submission, uint64_t plan_set) {

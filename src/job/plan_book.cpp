@@ -15,7 +15,7 @@ PlanBook::PlanBook(std::string job_name, uint64_t job_key, std::vector<uint32_t>
       actions_(std::move(actions)) {}
 
 Status PlanBook::on_registered(uint32_t local_rank, uint64_t set,
-                               std::vector<PlanSet::Tensor> tensors) {
+                               const std::vector<PlanSet::Tensor>& tensors) {
   for (const PlanSet::Tensor& tensor : tensors) {
     const auto known = set_of_tensor_.find(tensor.hash);
     if (known == set_of_tensor_.end() || known->second == set) continue;
@@ -31,7 +31,7 @@ Status PlanBook::on_registered(uint32_t local_rank, uint64_t set,
                        "job '{}': more than {} sets of planned tensors", job_name_, kSetsMax);
   }
   for (const PlanSet::Tensor& tensor : tensors) set_of_tensor_[tensor.hash] = set;
-  sets_.try_emplace(set, set, std::move(tensors), static_cast<uint32_t>(local_ranks_.size()));
+  sets_.try_emplace(set, set, tensors, static_cast<uint32_t>(local_ranks_.size()));
   return Status::ok();
 }
 

@@ -38,7 +38,8 @@ class PlanBook {
            Actions actions);
 
   // A trainer has registered planned tensors, in this order.
-  Status on_registered(uint32_t local_rank, uint64_t set, std::vector<PlanSet::Tensor> tensors);
+  Status on_registered(uint32_t local_rank, uint64_t set,
+                       const std::vector<PlanSet::Tensor>& tensors);
   // A planned tensor's submission.
   Status submit(Submission submission, uint64_t set, uint64_t now_ns);
 

@@ -128,7 +128,8 @@ def test_what_cannot_be_answered_says_why(training, tmp_path):
     assert "2 sets of planned tensors" in said and "'layer11.weight1'" in said and "--set" in said
     assert "has no set 3" in refused(training, "plan", "--job", "twice", "--set", "3")
     nowhere = str(tmp_path / "no" / "trace.json")
-    assert f"{nowhere}: No such file" in refused(training, "trace", "record", "--job", "long", "-o", nowhere)
+    said = refused(training, "trace", "record", "--job", "long", "-o", nowhere)
+    assert f"{nowhere}: cannot be written: No such file" in said
 
 
 def test_the_socket_may_follow_the_subcommand(training):

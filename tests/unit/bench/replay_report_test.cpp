@@ -40,6 +40,7 @@ TEST(ReplayJson, NamesPlanAndBase) {
   live.plan = 7;
   const auto json = nlohmann::json::parse(to_json(live, result_of("wfbp", 1.2), true));
   EXPECT_EQ(json["plan"], 7);
+  EXPECT_EQ(json["settled"], true);
   EXPECT_EQ(json["base"], "wfbp");
   EXPECT_DOUBLE_EQ(json["paired_ratio"], 0.5);
 }
@@ -49,7 +50,9 @@ TEST(ReplayTable, HasALinePerPlanner) {
   results[1].plan = 7;
   const std::string table = replay_table(results);
   EXPECT_NE(table.find("to wfbp"), std::string::npos);
-  EXPECT_NE(table.find("live: plan 7 held at the end, 3 groups"), std::string::npos);
+  EXPECT_NE(table.find("live: plan 7 held at the end, 3 groups\n"), std::string::npos);
+  results[1].is_settled = false;
+  EXPECT_NE(replay_table(results).find("younger than the first measured step"), std::string::npos);
   EXPECT_EQ(replay_table({results.data(), 1}).find("to wfbp"), std::string::npos);
 }
 

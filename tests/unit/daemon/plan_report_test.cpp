@@ -19,8 +19,8 @@ Trace counterexample() {
   return trace;
 }
 
-PlanReport report_of(const Plan& plan, uint32_t streams = 1) {
-  return PlanReport::make(counterexample(), plan, kCost, "mgwfbp", streams);
+RenderedPlan report_of(const Plan& plan, uint32_t streams = 1) {
+  return RenderedPlan::make(counterexample(), plan, kCost, "mgwfbp", streams);
 }
 
 TEST(PlanTable, ShowsGroupsInSendingOrder) {
@@ -37,13 +37,13 @@ TEST(PlanTable, ShowsGroupsInSendingOrder) {
 TEST(PlanTable, KeepsControlCharactersFromTheTerminal) {
   Trace trace = counterexample();
   trace.tensors[0].name = "a\x1b[31m";
-  const auto report = PlanReport::make(trace, {{{0, 3}}}, kCost, "single", 1);
+  const auto report = RenderedPlan::make(trace, {{{0, 3}}}, kCost, "single", 1);
   EXPECT_EQ(plan_table(report).find('\x1b'), std::string::npos);
   EXPECT_EQ(plan_svg(report).find('\x1b'), std::string::npos);
 }
 
 TEST(PlanJson, HoldsWhatToolsNeed) {
-  PlanReport report = report_of({{{0, 2}, {2, 3}}});
+  RenderedPlan report = report_of({{{0, 2}, {2, 3}}});
   report.warnings = {"careful"};
   const auto json = nlohmann::json::parse(plan_json(report));
   EXPECT_EQ(json["planner"], "mgwfbp");
@@ -56,7 +56,7 @@ TEST(PlanJson, HoldsWhatToolsNeed) {
   EXPECT_EQ(json["warnings"], std::vector<std::string>{"careful"});
 }
 
-TEST(PlanReport, CountsTheBytesOfPieces) {
+TEST(RenderedPlan, CountsTheBytesOfPieces) {
   EXPECT_EQ(report_of({{{0, 3, 4}}}, 2).message_bytes(), (std::vector<uint64_t>{2, 2, 1, 1}));
 }
 
@@ -78,7 +78,7 @@ TEST(PlanSvg, DrawsEveryTensorAndUnitAndNamesThem) {
 TEST(PlanSvg, EscapesNames) {
   Trace trace = counterexample();
   trace.tensors[0].name = "<&\">";
-  const std::string svg = plan_svg(PlanReport::make(trace, {{{0, 3}}}, kCost, "single", 1));
+  const std::string svg = plan_svg(RenderedPlan::make(trace, {{{0, 3}}}, kCost, "single", 1));
   EXPECT_NE(svg.find("&lt;&amp;&quot;&gt;: 1 B"), std::string::npos);
 }
 
@@ -86,7 +86,7 @@ TEST(PlanSvg, DrawsAStepThatTakesNoTime) {
   Trace trace;
   trace.tensors = {{"a", 1, DataType::Uint8, 0}};
   const LinearCostModel nothing({0, 0});
-  const std::string svg = plan_svg(PlanReport::make(trace, {{{0, 1}}}, nothing, "wfbp", 1));
+  const std::string svg = plan_svg(RenderedPlan::make(trace, {{{0, 1}}}, nothing, "wfbp", 1));
   EXPECT_EQ(svg.find("nan"), std::string::npos);
   EXPECT_EQ(svg.find("inf"), std::string::npos);
 }
