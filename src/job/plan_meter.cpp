@@ -2,6 +2,7 @@
 #include "job/plan_meter.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace braid {
 namespace {
@@ -14,8 +15,8 @@ void keep(std::deque<uint64_t>& values, uint64_t value) {
 // The smallest value that the share `q` of all does not exceed.
 uint64_t quantile(std::vector<uint64_t>& values, double q) {
   if (values.empty()) return 0;
-  const auto rank = static_cast<size_t>(q * static_cast<double>(values.size() - 1) + 0.5);
-  const auto place = values.begin() + static_cast<int64_t>(rank);
+  const auto rank = std::lround(q * static_cast<double>(values.size() - 1));
+  const auto place = values.begin() + rank;
   std::nth_element(values.begin(), place, values.end());
   return *place;
 }
