@@ -1,19 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "job/control_messages.h"
 
-#include "proto/control_generated.h"
+#include "job/control_buffer.h"
 
 namespace braid {
-namespace {
-
-template <typename Table>
-ControlBuffer finish(ControlBuffer builder, flatbuffers::Offset<Table> body) {
-  builder.Finish(proto::CreateControlMessage(builder, proto::ControlBodyTraits<Table>::enum_value,
-                                             body.Union()));
-  return builder;
-}
-
-}  // namespace
 
 ControlBuffer make_join_job(const std::string& name, uint32_t world_size, uint32_t rank,
                             int64_t process_id, uint32_t timeout_ms, const Partition& partition) {
@@ -22,7 +12,7 @@ ControlBuffer make_join_job(const std::string& name, uint32_t world_size, uint32
   const auto body =
       proto::CreateJoinJob(builder, text, world_size, rank, process_id, timeout_ms,
                            partition.unit_bytes, partition.chunk_bytes, partition.io_loops);
-  return finish(std::move(builder), body);
+  return finish_control_message(std::move(builder), body);
 }
 
 ControlBuffer make_job_start(const std::string& name, uint32_t world_size, uint32_t epoch,
@@ -40,19 +30,19 @@ ControlBuffer make_job_start(const std::string& name, uint32_t world_size, uint3
   const auto text = builder.CreateString(name);
   const auto vector = builder.CreateVector(members);
   const auto body = proto::CreateJobStart(builder, text, world_size, epoch, job_key, vector);
-  return finish(std::move(builder), body);
+  return finish_control_message(std::move(builder), body);
 }
 
 ControlBuffer make_job_ready(uint64_t job_key) {
   ControlBuffer builder;
   const auto body = proto::CreateJobReady(builder, job_key);
-  return finish(std::move(builder), body);
+  return finish_control_message(std::move(builder), body);
 }
 
 ControlBuffer make_job_go(uint64_t job_key) {
   ControlBuffer builder;
   const auto body = proto::CreateJobGo(builder, job_key);
-  return finish(std::move(builder), body);
+  return finish_control_message(std::move(builder), body);
 }
 
 ControlBuffer make_fail_job(uint64_t job_key, const std::string& name, const Status& reason) {
@@ -61,7 +51,7 @@ ControlBuffer make_fail_job(uint64_t job_key, const std::string& name, const Sta
   const auto message = builder.CreateString(reason.message());
   const auto body =
       proto::CreateFailJob(builder, job_key, text, static_cast<uint8_t>(reason.code()), message);
-  return finish(std::move(builder), body);
+  return finish_control_message(std::move(builder), body);
 }
 
 ControlBuffer make_job_failed(uint64_t job_key, const std::string& name, const Status& reason) {
@@ -70,19 +60,19 @@ ControlBuffer make_job_failed(uint64_t job_key, const std::string& name, const S
   const auto message = builder.CreateString(reason.message());
   const auto body =
       proto::CreateJobFailed(builder, job_key, text, static_cast<uint8_t>(reason.code()), message);
-  return finish(std::move(builder), body);
+  return finish_control_message(std::move(builder), body);
 }
 
 ControlBuffer make_rank_left(uint64_t job_key, uint32_t rank) {
   ControlBuffer builder;
   const auto body = proto::CreateRankLeft(builder, job_key, rank);
-  return finish(std::move(builder), body);
+  return finish_control_message(std::move(builder), body);
 }
 
 ControlBuffer make_job_ended(uint64_t job_key) {
   ControlBuffer builder;
   const auto body = proto::CreateJobEnded(builder, job_key);
-  return finish(std::move(builder), body);
+  return finish_control_message(std::move(builder), body);
 }
 
 ControlBuffer make_operation_ready(const OperationKey& key, const Signature& signature) {
@@ -91,13 +81,13 @@ ControlBuffer make_operation_ready(const OperationKey& key, const Signature& sig
       builder, key.job_key, key.tensor, key.step, signature.count, signature.bucket, signature.root,
       static_cast<uint8_t>(signature.collective), static_cast<uint8_t>(signature.dtype),
       static_cast<uint8_t>(signature.reduction));
-  return finish(std::move(builder), body);
+  return finish_control_message(std::move(builder), body);
 }
 
 ControlBuffer make_operation_query(const OperationKey& key) {
   ControlBuffer builder;
   const auto body = proto::CreateOperationQuery(builder, key.job_key, key.tensor, key.step);
-  return finish(std::move(builder), body);
+  return finish_control_message(std::move(builder), body);
 }
 
 ControlBuffer make_operation_report(const OperationKey& key,
@@ -108,7 +98,7 @@ ControlBuffer make_operation_report(const OperationKey& key,
   const auto text = builder.CreateString(detail);
   const auto body =
       proto::CreateOperationReport(builder, key.job_key, key.tensor, key.step, ranks, text);
-  return finish(std::move(builder), body);
+  return finish_control_message(std::move(builder), body);
 }
 
 ControlBuffer make_operation_overdue(const OperationKey& key, uint32_t timeout_ms,
@@ -117,7 +107,7 @@ ControlBuffer make_operation_overdue(const OperationKey& key, uint32_t timeout_m
   const auto text = builder.CreateString(description);
   const auto body =
       proto::CreateOperationOverdue(builder, key.job_key, key.tensor, key.step, timeout_ms, text);
-  return finish(std::move(builder), body);
+  return finish_control_message(std::move(builder), body);
 }
 
 Status failure_status(uint8_t code, const flatbuffers::String* reason) {

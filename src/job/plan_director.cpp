@@ -29,7 +29,7 @@ void PlanDirector::on_report(NodeId from, const proto::PlanReport& message) {
     position = sets_.emplace(id, std::make_unique<Set>(loop_)).first;
   }
   Set& set = *position->second;
-  set.measurements.add(measurements_of(*report));
+  measurements_.add(measurements_of(*report));
   // What was measured under an older plan says nothing about when tensors are ready under this one.
   if (set.proposal || report->plan != set.plan) return;
   set.reports[from] = std::move(report).value();
@@ -53,7 +53,7 @@ bool PlanDirector::has_changed(Set& set) {
   const auto now = static_cast<double>(iteration_ns);
   // 0: not measured, as where steps do not follow each other by one.
   if (now == 0 || std::max(before, now) <= std::min(before, now) * (1 + kChangeMin)) return false;
-  if (set.cost) set.measurements.rescale(latest, *set.cost);
+  if (cost_) measurements_.rescale(latest, *cost_);
   set.rounds_to_hold = 0;
   set.iteration_ns = iteration_ns;
   return set.plan != 0;
@@ -69,12 +69,12 @@ void PlanDirector::decide(uint64_t id, Set& set, bool in_any_case) {
     iteration_ns = std::max(iteration_ns, report.iteration_ns);
   }
   auto decision =
-      decide_plan(reports, set.measurements.quickest(1 / static_cast<double>(nodes_.size())),
+      decide_plan(reports, measurements_.quickest(1 / static_cast<double>(nodes_.size())),
                   set.groups, options_);
   if (!decision) {
     return BRAID_LOG_DEBUG("job '{}': no plan yet: {}", job_name_, decision.status().message());
   }
-  set.cost = decision->cost;
+  cost_ = decision->cost;
   const double measured_seconds =
       iteration_ns == 0 ? decision->current_seconds : static_cast<double>(iteration_ns) / 1e9;
   const bool pays = decision->predicted_seconds <

@@ -58,15 +58,13 @@ class PlanDirector {
  private:
   struct Set {
     explicit Set(Loop& loop) : timer(loop) {}
-    std::map<NodeId, PlanReport> reports;  // since the last decision
-    PlanMeasurements measurements;
-    std::optional<FittedCost> cost;             // of the last decision
+    std::map<NodeId, PlanReport> reports;       // since the last decision
     std::vector<std::vector<uint64_t>> groups;  // of the plan that holds; empty: the first one
     uint32_t plan = 0;
     uint32_t last_number = 0;
     uint32_t rounds = 0;                      // of reports since the plan began
     uint32_t rounds_to_hold = 0;              // so many before another one may replace it
-    uint64_t iteration_ns = 0;                // measured first; 0: not yet
+    uint64_t iteration_ns = 0;                // in the plan's first round; 0: not measured
     uint64_t notice_steps = kNoticeStepsMin;  // grows when a proposal came too late
     std::optional<PlanProposal> proposal;
     std::set<NodeId> accepted;
@@ -84,6 +82,9 @@ class PlanDirector {
   const std::vector<NodeId> nodes_;
   const PlanningOptions options_;
   const Send send_;
+  // The network is the same for all sets, and a node's report has the all-reduces of all.
+  PlanMeasurements measurements_;
+  std::optional<FittedCost> cost_;  // of the last decision
   std::map<uint64_t, std::unique_ptr<Set>> sets_;
 };
 

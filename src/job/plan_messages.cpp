@@ -1,17 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "job/plan_messages.h"
 
-#include "proto/control_generated.h"
+#include "job/control_buffer.h"
 
 namespace braid {
 namespace {
-
-template <typename Table>
-ControlBuffer finish(ControlBuffer builder, flatbuffers::Offset<Table> body) {
-  builder.Finish(proto::CreateControlMessage(builder, proto::ControlBodyTraits<Table>::enum_value,
-                                             body.Union()));
-  return builder;
-}
 
 Status check_lengths(const proto::PlanReport& message) {
   const size_t tensors = message.tensors()->size();
@@ -42,7 +35,7 @@ ControlBuffer make_plan_report(const PlanReport& report) {
       builder, report.job_key, report.set, report.plan, report.step, &report.tensors,
       &report.counts, &dtypes, &report.ready_ns, report.forward_ns, report.iteration_ns, &bytes,
       &nanoseconds, &concurrent);
-  return finish(std::move(builder), body);
+  return finish_control_message(std::move(builder), body);
 }
 
 ControlBuffer make_plan_proposal(const PlanProposal& proposal) {
@@ -56,21 +49,21 @@ ControlBuffer make_plan_proposal(const PlanProposal& proposal) {
   const auto body = proto::CreatePlanProposalDirect(
       builder, proposal.job_key, proposal.set, proposal.number, proposal.from_step, &sizes,
       &tensors, proposal.planner.c_str(), proposal.predicted_ns, proposal.cost.c_str());
-  return finish(std::move(builder), body);
+  return finish_control_message(std::move(builder), body);
 }
 
 ControlBuffer make_plan_answer(const PlanProposal& proposal, bool accepted, uint64_t step) {
   ControlBuffer builder;
   const auto body = proto::CreatePlanAnswer(builder, proposal.job_key, proposal.set,
                                             proposal.number, accepted, step);
-  return finish(std::move(builder), body);
+  return finish_control_message(std::move(builder), body);
 }
 
 ControlBuffer make_plan_verdict(const PlanProposal& proposal, bool holds) {
   ControlBuffer builder;
   const auto body =
       proto::CreatePlanVerdict(builder, proposal.job_key, proposal.set, proposal.number, holds);
-  return finish(std::move(builder), body);
+  return finish_control_message(std::move(builder), body);
 }
 
 Result<PlanReport> parse_plan_report(const proto::PlanReport& message) {

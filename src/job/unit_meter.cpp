@@ -47,7 +47,9 @@ void UnitMeter::forget_finished() {
   for (const auto& [key, unit] : running_) {
     if (unit.since_ns != 0) oldest_ns = std::min(oldest_ns, unit.since_ns);
   }
-  while (!finished_.empty() && finished_.front().until_ns <= oldest_ns) finished_.pop_front();
+  while (!finished_.empty() &&
+         (finished_.front().until_ns <= oldest_ns || finished_.size() > kFinishedKept))
+    finished_.pop_front();
 }
 
 std::vector<UnitMeter::Sample> UnitMeter::take() {

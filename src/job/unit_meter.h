@@ -15,6 +15,8 @@ namespace braid {
 class UnitMeter {
  public:
   static constexpr size_t kSamplesKept = 1024;
+  // While one is stuck, others may go on.
+  static constexpr size_t kFinishedKept = 1024;
 
   struct Sample {
     uint64_t bytes = 0;
