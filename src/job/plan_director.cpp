@@ -8,6 +8,15 @@
 #include "job/plan_decision.h"
 
 namespace braid {
+namespace {
+
+// By more than `share` of the smaller one. 0: not measured, as an iteration where steps do not
+// follow each other by one.
+bool differ(double a, double b, double share) {
+  return a > 0 && b > 0 && std::max(a, b) > std::min(a, b) * (1 + share);
+}
+
+}  // namespace
 
 PlanDirector::PlanDirector(Loop& loop, std::string job_name, uint64_t job_key,
                            std::vector<NodeId> nodes, PlanningOptions options, Send send)
@@ -34,28 +43,37 @@ void PlanDirector::on_report(NodeId from, const proto::PlanReport& message) {
   if (set.proposal || report->plan != set.plan) return;
   set.reports[from] = std::move(report).value();
   if (set.reports.size() < nodes_.size()) return;
-  const bool is_another_network = has_changed(set);
+  const std::vector<CostMeasurement> latest = latest_of(set);
+  const bool is_another_network = has_changed(set, latest);
   if (is_another_network || set.rounds >= set.rounds_to_hold) decide(id, set, is_another_network);
+  if (set.slowness == 0 && reference_) set.slowness = slowness(latest, *reference_);
   set.reports.clear();
 }
 
-bool PlanDirector::has_changed(Set& set) {
+std::vector<CostMeasurement> PlanDirector::latest_of(const Set& set) const {
+  PlanMeasurements round;
+  for (const auto& [node, report] : set.reports) round.add(measurements_of(report));
+  return round.quickest(1 / static_cast<double>(nodes_.size()));
+}
+
+// A plan's first iterations have nothing to be compared with: they are why it was made. But what
+// its all-reduces take does not depend on it, so a network that changes together with the plan is
+// noticed all the same.
+bool PlanDirector::has_changed(Set& set, std::span<const CostMeasurement> latest) {
   uint64_t iteration_ns = 0;
-  std::vector<CostMeasurement> latest;
-  for (const auto& [node, report] : set.reports) {
+  for (const auto& [node, report] : set.reports)
     iteration_ns = std::max(iteration_ns, report.iteration_ns);
-    const auto measurements = measurements_of(report);
-    latest.insert(latest.end(), measurements.begin(), measurements.end());
-  }
   if (++set.rounds == 1) set.iteration_ns = 0;
   if (set.iteration_ns == 0) set.iteration_ns = iteration_ns;
-  const auto before = static_cast<double>(set.iteration_ns);
-  const auto now = static_cast<double>(iteration_ns);
-  // 0: not measured, as where steps do not follow each other by one.
-  if (now == 0 || std::max(before, now) <= std::min(before, now) * (1 + kChangeMin)) return false;
+  const double slowness_now = reference_ ? slowness(latest, *reference_) : 0;
+  const bool has_changed = differ(static_cast<double>(set.iteration_ns),
+                                  static_cast<double>(iteration_ns), kIterationChangeMin) ||
+                           differ(set.slowness, slowness_now, kNetworkChangeMin);
+  if (!has_changed) return false;
   if (cost_) measurements_.rescale(latest, *cost_);
   set.rounds_to_hold = 0;
   set.iteration_ns = iteration_ns;
+  set.slowness = slowness_now;
   return set.plan != 0;
 }
 
@@ -75,6 +93,7 @@ void PlanDirector::decide(uint64_t id, Set& set, bool in_any_case) {
     return BRAID_LOG_DEBUG("job '{}': no plan yet: {}", job_name_, decision.status().message());
   }
   cost_ = decision->cost;
+  if (!reference_) reference_ = cost_;
   const double measured_seconds =
       iteration_ns == 0 ? decision->current_seconds : static_cast<double>(iteration_ns) / 1e9;
   const bool pays = decision->predicted_seconds <

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -37,7 +38,10 @@ class PlanDirector {
   static constexpr double kGainMin = 0.03;
   // Iterations that take so much longer than right after the plan was made, or right after was so
   // much longer than they, are not those it was made for.
-  static constexpr double kChangeMin = 0.25;
+  static constexpr double kIterationChangeMin = 0.25;
+  // So much slower or faster all-reduces than when the set was last looked at are those of another
+  // network. More than for iterations, because plans differ in the sizes that they measure.
+  static constexpr double kNetworkChangeMin = 0.5;
   static constexpr uint32_t kRoundsMax = 64;
   // The plan changes so far ahead of the latest step that a node has reported: time for a proposal
   // to go around, at the speed that steps have now.
@@ -65,13 +69,16 @@ class PlanDirector {
     uint32_t rounds = 0;                      // of reports since the plan began
     uint32_t rounds_to_hold = 0;              // so many before another one may replace it
     uint64_t iteration_ns = 0;                // in the plan's first round; 0: not measured
+    double slowness = 0;                      // of all-reduces, against reference_; 0: not measured
     uint64_t notice_steps = kNoticeStepsMin;  // grows when a proposal came too late
     std::optional<PlanProposal> proposal;
     std::set<NodeId> accepted;
     Timer timer;
   };
 
-  bool has_changed(Set& set);
+  // The all-reduces of a round of reports, without what nodes waited for each other.
+  std::vector<CostMeasurement> latest_of(const Set& set) const;
+  bool has_changed(Set& set, std::span<const CostMeasurement> latest);
   void decide(uint64_t id, Set& set, bool in_any_case);
   void propose(Set& set, PlanProposal proposal);
   void conclude(Set& set, bool holds);
@@ -84,7 +91,8 @@ class PlanDirector {
   const Send send_;
   // The network is the same for all sets, and a node's report has the all-reduces of all.
   PlanMeasurements measurements_;
-  std::optional<FittedCost> cost_;  // of the last decision
+  std::optional<FittedCost> cost_;       // of the last decision
+  std::optional<FittedCost> reference_;  // of the first one
   std::map<uint64_t, std::unique_ptr<Set>> sets_;
 };
 

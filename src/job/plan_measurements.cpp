@@ -6,6 +6,18 @@
 
 namespace braid {
 
+double slowness(std::span<const CostMeasurement> measurements, const CostModel& cost) {
+  std::vector<double> ratios;
+  for (const CostMeasurement& one : measurements) {
+    const double expected = cost.seconds(one.bytes);
+    if (expected > 0) ratios.push_back(one.seconds / expected);
+  }
+  if (ratios.empty()) return 0;
+  const auto middle = ratios.begin() + static_cast<int64_t>(ratios.size() / 2);
+  std::nth_element(ratios.begin(), middle, ratios.end());
+  return *middle;
+}
+
 void PlanMeasurements::add(std::span<const CostMeasurement> measurements) {
   for (const CostMeasurement& one : measurements) {
     if (seconds_.size() >= kSizesMax && !seconds_.contains(one.bytes)) continue;
@@ -16,16 +28,10 @@ void PlanMeasurements::add(std::span<const CostMeasurement> measurements) {
 }
 
 void PlanMeasurements::rescale(std::span<const CostMeasurement> latest, const CostModel& cost) {
-  std::vector<double> ratios;
-  for (const CostMeasurement& one : latest) {
-    const double expected = cost.seconds(one.bytes);
-    if (expected > 0) ratios.push_back(one.seconds / expected);
-  }
-  if (ratios.empty()) return;
-  const auto middle = ratios.begin() + static_cast<int64_t>(ratios.size() / 2);
-  std::nth_element(ratios.begin(), middle, ratios.end());
+  const double factor = slowness(latest, cost);
+  if (factor == 0) return;
   for (auto& [bytes, seconds] : seconds_) {
-    for (double& one : seconds) one *= *middle;
+    for (double& one : seconds) one *= factor;
   }
   // These were measured as they are.
   for (const CostMeasurement& one : latest) seconds_.erase(one.bytes);

@@ -11,6 +11,9 @@
 
 namespace braid {
 
+// How much longer all-reduces took than `cost` says (the median); 0 without any.
+double slowness(std::span<const CostMeasurement> measurements, const CostModel& cost);
+
 // What the all-reduces of a job took, by size: the latest of each size are kept, so that sizes
 // which the plan of the day does not have are not forgotten. Control loop only.
 class PlanMeasurements {
@@ -20,7 +23,7 @@ class PlanMeasurements {
 
   void add(std::span<const CostMeasurement> measurements);
   // The network has become another: `latest` were measured on it, and the others are stretched by
-  // as much as these differ from what `cost` says of them (the median counts).
+  // as much as these are slower than `cost` says.
   void rescale(std::span<const CostMeasurement> latest, const CostModel& cost);
   // Of each size the quickest, `share` of all (at least one). Every node measures an all-reduce
   // from the moment when its own neighbour is ready, and waits for the node that is ready last;

@@ -4,125 +4,12 @@
 #include <algorithm>
 #include <utility>
 
-#include "job/fake_control_plane.h"
-#include "loop/loop_testing.h"
+#include "job/plan_director_testing.h"
 
 namespace braid {
 namespace {
 
-using testing::as_message;
-
-// Plans job 9 with nodes 10 and 20. Four tensors of a million bytes; two of them become ready at
-// once and the others 20 ms later.
-class PlanDirectorTest : public testing::LoopTest {
- protected:
-  static constexpr NodeId kNodes[] = {10, 20};
-  static constexpr uint64_t kSet = 5;
-  static constexpr uint64_t kIterationNs = 100'000'000;  // three in the time for a notice
-  static constexpr uint64_t kNotice = 3;
-  enum class Early { FirstTwo, EvenOnes };
-
-  void make(PlanningOptions options = {}) {
-    if (options.planner == nullptr) options.planner = *find_planner("exact");
-    options.streams = 1;
-    start(options);
-  }
-  void start(PlanningOptions options) {
-    director_ = std::make_unique<PlanDirector>(
-        *loop_, "train", 9, std::vector<NodeId>(std::begin(kNodes), std::end(kNodes)), options,
-        [this](NodeId to, ControlBuffer message) { sent_.emplace_back(to, message.Release()); });
-  }
-
-  PlanReport report(uint32_t plan, Early early = Early::FirstTwo) {
-    PlanReport result;
-    result.job_key = 9;
-    result.set = kSet;
-    result.plan = plan;
-    result.step = step_;
-    result.tensors = {100, 101, 102, 103};
-    result.counts.assign(4, 250'000);
-    result.dtypes.assign(4, DataType::Float32);
-    result.ready_ns.assign(4, 0);
-    result.ready_ns[early == Early::FirstTwo ? 2 : 1] = 20'000'000;
-    result.ready_ns[3] = 20'000'000;
-    result.forward_ns = 1'000'000;
-    result.iteration_ns = kIterationNs;
-    return result;
-  }
-  // 10 ms and a nanosecond for each byte.
-  static void add_units(PlanReport& report, uint64_t startup_ns = 10'000'000) {
-    for (uint64_t bytes = 1000; bytes <= 10'000'000; bytes *= 10)
-      report.units.push_back({bytes, startup_ns + bytes, 1});
-  }
-  void tell(NodeId from, const PlanReport& report) {
-    auto message = make_plan_report(report);
-    director_->on_report(from, *as_message(message).body_as_PlanReport());
-  }
-  void tell_all(const PlanReport& report) {
-    for (const NodeId node : kNodes) tell(node, report);
-  }
-  void answer(NodeId from, uint32_t number, bool accepted) {
-    PlanProposal proposal;
-    proposal.set = kSet;
-    proposal.number = number;
-    auto message = make_plan_answer(proposal, accepted, step_);
-    director_->on_answer(from, *as_message(message).body_as_PlanAnswer());
-  }
-
-  template <typename Table>
-  std::vector<const Table*> sent_to(NodeId node) const {
-    std::vector<const Table*> found;
-    for (const auto& [to, bytes] : sent_) {
-      const proto::ControlMessage* message =
-          flatbuffers::GetRoot<proto::ControlMessage>(bytes.data());
-      const auto* table = message->body_as<Table>();
-      if (to == node && table != nullptr) found.push_back(table);
-    }
-    return found;
-  }
-  // The one proposal that all nodes got.
-  PlanProposal proposed() {
-    EXPECT_EQ(sent_to<proto::PlanProposal>(20).size(), 1u);
-    const auto proposals = sent_to<proto::PlanProposal>(10);
-    EXPECT_EQ(proposals.size(), 1u);
-    return proposals.empty() ? PlanProposal() : parse_plan_proposal(*proposals[0]).value();
-  }
-  // Node by node, whether the last proposal holds.
-  std::vector<bool> verdicts() const {
-    std::vector<bool> result;
-    for (const NodeId node : kNodes) {
-      for (const auto* verdict : sent_to<proto::PlanVerdict>(node))
-        result.push_back(verdict->holds());
-    }
-    return result;
-  }
-  // All nodes agree with the proposal that was just sent.
-  void accept() {
-    const uint32_t number = proposed().number;
-    for (const NodeId node : kNodes) answer(node, number, true);
-    EXPECT_EQ(verdicts(), (std::vector<bool>{true, true}));
-    sent_.clear();
-  }
-  // The first plan holds, as number 1.
-  void run_first() {
-    PlanReport first = report(0);
-    add_units(first);
-    tell_all(first);
-    accept();
-  }
-  // Rounds of reports until something is proposed.
-  uint32_t rounds_until_proposal(uint32_t plan, Early early) {
-    for (uint32_t round = 1; round < 200; ++round) {
-      tell_all(report(plan, early));
-      if (!sent_.empty()) return round;
-    }
-    return 0;
-  }
-
-  uint64_t step_ = 7;
-  std::vector<std::pair<NodeId, flatbuffers::DetachedBuffer>> sent_;
-  std::unique_ptr<PlanDirector> director_;
-};
+using testing::PlanDirectorTest;
 
 using Groups = std::vector<std::vector<uint64_t>>;
 
@@ -240,49 +127,6 @@ TEST_F(PlanDirectorTest, EachPlanHoldsForTwiceAsManyRounds) {
     ++plan;
     early = early == Early::EvenOnes ? Early::FirstTwo : Early::EvenOnes;
   }
-}
-
-TEST_F(PlanDirectorTest, IterationsThatHaveBecomeLongerEndTheHold) {
-  make();
-  run_first();
-  for (const auto& [plan, early] : {std::pair{1u, Early::EvenOnes}, {2u, Early::FirstTwo}}) {
-    rounds_until_proposal(plan, early);
-    accept();
-  }
-  tell_all(report(3, Early::FirstTwo));  // of eight rounds to hold
-  EXPECT_TRUE(sent_.empty());
-  // The network is another one.
-  PlanReport slow = report(3, Early::FirstTwo);
-  slow.iteration_ns = kIterationNs * 13 / 10;
-  slow.units.push_back({1'000'000, 3'000'000, 1});
-  slow.units.push_back({2'000'000, 6'000'000, 1});
-  slow.units.push_back({4'000'000, 12'000'000, 1});
-  slow.ready_ns = {0, 5'000'000, 10'000'000, 15'000'000};
-  tell_all(slow);
-  EXPECT_EQ(proposed().number, 4u);
-  accept();
-  // And then it holds for as long as a first one.
-  for (uint32_t round = 1; round <= 2; ++round) {
-    EXPECT_TRUE(sent_.empty());
-    PlanReport back = report(4, Early::EvenOnes);
-    add_units(back);
-    add_units(back);
-    tell_all(back);
-  }
-  proposed();
-}
-
-TEST_F(PlanDirectorTest, ALittleLongerIsNoChange) {
-  make();
-  run_first();
-  rounds_until_proposal(1, Early::EvenOnes);
-  accept();
-  tell_all(report(2, Early::FirstTwo));
-  PlanReport slower = report(2, Early::FirstTwo);
-  slower.iteration_ns = kIterationNs * 6 / 5;
-  add_units(slower);
-  tell_all(slower);
-  EXPECT_TRUE(sent_.empty());
 }
 
 TEST_F(PlanDirectorTest, ARefusalEndsTheProposalOnAllNodes) {
