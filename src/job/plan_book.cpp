@@ -134,9 +134,11 @@ Status PlanBook::on_verdict(const proto::PlanVerdict& verdict) {
     set.planner = proposal.planner;
     set.predicted_ns = proposal.predicted_ns;
     set.cost = proposal.cost;
-    BRAID_LOG_INFO("job '{}': plan {} by '{}': {} tensors in {} groups from step {} on", job_name_,
-                   proposal.number, proposal.planner, set.set.tensors().size(),
-                   proposal.groups.size(), proposal.from_step);
+    BRAID_LOG_INFO(
+        "job '{}': plan {} by '{}': {} tensors in {} groups from step {} on; predicted: {:.1f} ms",
+        job_name_, proposal.number, proposal.planner, set.set.tensors().size(),
+        proposal.groups.size(), proposal.from_step,
+        static_cast<double>(proposal.predicted_ns) / 1e6);
   }
   std::vector<Held> held = std::exchange(set.held, {});
   for (Held& one : held)

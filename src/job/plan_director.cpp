@@ -77,7 +77,7 @@ bool PlanDirector::has_changed(Set& set, std::span<const CostMeasurement> latest
   return set.plan != 0;
 }
 
-void PlanDirector::decide(uint64_t id, Set& set, bool in_any_case) {
+void PlanDirector::decide(uint64_t id, Set& set, bool is_another_network) {
   std::vector<const PlanReport*> reports;
   uint64_t step = 0;
   uint64_t iteration_ns = 0;
@@ -98,7 +98,12 @@ void PlanDirector::decide(uint64_t id, Set& set, bool in_any_case) {
       iteration_ns == 0 ? decision->current_seconds : static_cast<double>(iteration_ns) / 1e9;
   const bool pays = decision->predicted_seconds <
                     std::min(decision->current_seconds, measured_seconds) * (1 - kGainMin);
-  if (set.plan != 0 && !pays && !in_any_case) return;
+  if (set.plan != 0 && !pays) {
+    if (!is_another_network) return;
+    // The same groups, with what is to be expected of them now.
+    decision->groups = set.groups;
+    decision->predicted_seconds = decision->current_seconds;
+  }
 
   const double notice =
       iteration_ns == 0 ? 0 : kNoticeSeconds * 1e9 / static_cast<double>(iteration_ns);

@@ -79,7 +79,7 @@ class PlanDirector {
   // The all-reduces of a round of reports, without what nodes waited for each other.
   std::vector<CostMeasurement> latest_of(const Set& set) const;
   bool has_changed(Set& set, std::span<const CostMeasurement> latest);
-  void decide(uint64_t id, Set& set, bool in_any_case);
+  void decide(uint64_t id, Set& set, bool is_another_network);
   void propose(Set& set, PlanProposal proposal);
   void conclude(Set& set, bool holds);
 

@@ -31,7 +31,9 @@ void PlanMeasurements::rescale(std::span<const CostMeasurement> latest, const Co
   const double factor = slowness(latest, cost);
   if (factor == 0) return;
   for (auto& [bytes, seconds] : seconds_) {
-    for (double& one : seconds) one *= factor;
+    const double longer = (factor - 1) * cost.phases(bytes).transfer_seconds;
+    // It may have been quicker than the cost says.
+    for (double& one : seconds) one = std::max(one + longer, one * std::min(factor, 1.0));
   }
   // These were measured as they are.
   for (const CostMeasurement& one : latest) seconds_.erase(one.bytes);

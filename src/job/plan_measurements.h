@@ -22,8 +22,9 @@ class PlanMeasurements {
   static constexpr size_t kSizesMax = 1024;
 
   void add(std::span<const CostMeasurement> measurements);
-  // The network has become another: `latest` were measured on it, and the others are stretched by
-  // as much as these are slower than `cost` says.
+  // The network has become another: `latest` were measured on it, and the transfers of the others
+  // are stretched by as much as these are slower than `cost` says. What startups have become only
+  // small sizes could say.
   void rescale(std::span<const CostMeasurement> latest, const CostModel& cost);
   // Of each size the quickest, `share` of all (at least one). Every node measures an all-reduce
   // from the moment when its own neighbour is ready, and waits for the node that is ready last;

@@ -24,18 +24,18 @@ TEST(PlanMeasurementsTest, TakesNoMoreSizesThanItsLimit) {
   EXPECT_EQ(measurements.quickest(1).size(), PlanMeasurements::kSizesMax);
 }
 
-TEST(PlanMeasurementsTest, AnotherNetworkStretchesWhatWasMeasuredBefore) {
+TEST(PlanMeasurementsTest, AnotherNetworkStretchesTheTransfersOfBefore) {
   PlanMeasurements measurements;
-  measurements.add({{{1000, 1.0, 1}, {2000, 2.0, 1}, {4000, 4.0, 1}}});
-  const LinearCostModel cost({0, 1e-3});
+  measurements.add({{{1000, 1.5, 1}, {2000, 2.5, 1}, {4000, 4.5, 1}}});
+  const LinearCostModel cost({0.5, 1e-3});
   // Twice as slow as expected, and one outlier.
-  const std::vector<CostMeasurement> latest = {{2000, 4.0, 1}, {2000, 4.2, 1}, {2000, 400, 1}};
+  const std::vector<CostMeasurement> latest = {{2000, 4.9, 1}, {2000, 5.0, 1}, {2000, 400, 1}};
   measurements.rescale(latest, cost);
   const auto all = measurements.quickest(1);
   ASSERT_EQ(all.size(), 5u);
-  EXPECT_DOUBLE_EQ(all[0].seconds, 2.1);
-  EXPECT_DOUBLE_EQ(all[1].seconds, 4.0);  // as it was measured
-  EXPECT_DOUBLE_EQ(all[4].seconds, 8.4);
+  EXPECT_DOUBLE_EQ(all[0].seconds, 2.5);
+  EXPECT_DOUBLE_EQ(all[1].seconds, 4.9);  // as it was measured
+  EXPECT_DOUBLE_EQ(all[4].seconds, 8.5);
 }
 
 TEST(PlanMeasurementsTest, TheQuickestAreThoseThatWaitedForNobody) {
