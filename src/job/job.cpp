@@ -33,7 +33,7 @@ Job::Job(JobServices services, JobPlan plan, std::vector<Session*> sessions, Pee
       plan_(std::move(plan)),
       coordinator_(std::move(coordinator)),
       sessions_(std::move(sessions)),
-      plans_(plan_.name, plan_.key, plan_.local_ranks,
+      plans_(plan_.name, plan_.key, plan_.ring->nodes, plan_.local_ranks,
              {[this](const Submission& submission) { return operations_->submit(submission); },
               [this](ControlBuffer& message) {
                 return services_.control_plane.send(coordinator_.id, message);
@@ -160,7 +160,7 @@ void Job::on_successor_ready(const Peer& from, const proto::OperationReady& read
 }
 
 void Job::on_operation_done(const OperationKey& key) {
-  if (!plans_.is_empty()) plans_.on_done(key, services_.clock.now_ns());
+  if (!plans_.is_empty()) plans_.on_done(key, services_.clock.now_ns(), received_bytes());
   operations_->on_done(key);
 }
 
@@ -295,18 +295,21 @@ void Job::close(const Status& reason) {
   }
 }
 
+uint64_t Job::received_bytes() const { return services_.transport.counters().bytes_received; }
+
 Status Job::start_operation(const Operation& operation) {
   plans_.on_start(operation.key, result_bytes(operation.collective, operation.dtype,
                                               operation.count, plan_.ring->world_size));
   // With one node there is nobody to wait for.
-  if (plan_.ring->nodes == 1) plans_.on_go(operation.key, services_.clock.now_ns());
+  if (plan_.ring->nodes == 1)
+    plans_.on_go(operation.key, services_.clock.now_ns(), received_bytes());
   if (services_.engines.start(operation)) return Status::ok();
   return make_status(StatusCode::ResourceExhausted,
                      "job '{}': too many operations are in flight on this node", plan_.name);
 }
 
 Status Job::go(const OperationKey& key) {
-  plans_.on_go(key, services_.clock.now_ns());
+  if (!plans_.is_empty()) plans_.on_go(key, services_.clock.now_ns(), received_bytes());
   if (services_.engines.go(key)) return Status::ok();
   return make_status(StatusCode::ResourceExhausted,
                      "job '{}': too many operations are in flight on this node", plan_.name);

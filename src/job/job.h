@@ -91,6 +91,7 @@ class Job final : public OperationTableActions {
  private:
   enum class State : uint8_t { Preparing, Waiting, Running, Closed };
 
+  uint64_t received_bytes() const;  // from the network, of all jobs
   Status start_operation(const Operation& operation) override;
   Status go(const OperationKey& key) override;
   Status send_ready(const OperationKey& key, const Signature& signature) override;

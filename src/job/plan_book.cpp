@@ -7,12 +7,13 @@
 
 namespace braid {
 
-PlanBook::PlanBook(std::string job_name, uint64_t job_key, std::vector<uint32_t> local_ranks,
-                   Actions actions)
+PlanBook::PlanBook(std::string job_name, uint64_t job_key, uint32_t nodes,
+                   std::vector<uint32_t> local_ranks, Actions actions)
     : job_name_(std::move(job_name)),
       job_key_(job_key),
       local_ranks_(std::move(local_ranks)),
-      actions_(std::move(actions)) {}
+      actions_(std::move(actions)),
+      units_(nodes) {}
 
 Status PlanBook::on_registered(uint32_t local_rank, uint64_t set,
                                const std::vector<PlanSet::Tensor>& tensors) {
@@ -65,6 +66,8 @@ Status PlanBook::pass_on(Set& set, Submission submission, uint64_t now_ns) {
   }
   BRAID_RETURN_IF_ERROR(actions_.submit(submission));
   if (!set.meter.on_submit(local_rank, tensor, step, now_ns)) return Status::ok();
+  // Connections and caches settle in these.
+  if (set.meter.steps() == PlanMeter::kStepsIgnored + 1) units_.take();
   if (const uint32_t plan = set.set.plan_of(step).number; plan != set.plan_measured) {
     set.plan_measured = plan;
     set.meter.begin_window();
@@ -89,7 +92,7 @@ Status PlanBook::report(Set& set) {
   report.forward_ns = set.meter.forward_ns();
   report.iteration_ns = set.meter.iteration_ns();
   for (const UnitMeter::Sample& sample : units_.take())
-    report.units.push_back({sample.bytes, sample.nanoseconds, sample.concurrent});
+    report.units.push_back({sample.operation, sample.bytes, sample.nanoseconds});
   set.meter.begin_window();
   auto message = make_plan_report(report);
   return actions_.send(message);
@@ -99,10 +102,14 @@ void PlanBook::on_start(const OperationKey& key, uint64_t bytes) {
   if (set_of_tensor_.contains(key.tensor)) units_.on_start(key, bytes);
 }
 
-void PlanBook::on_done(const OperationKey& key, uint64_t now_ns) {
+void PlanBook::on_go(const OperationKey& key, uint64_t now_ns, uint64_t received) {
+  units_.on_go(key, now_ns, received);
+}
+
+void PlanBook::on_done(const OperationKey& key, uint64_t now_ns, uint64_t received) {
   const auto set = set_of_tensor_.find(key.tensor);
   if (set == set_of_tensor_.end()) return;
-  units_.on_done(key, now_ns);
+  units_.on_done(key, now_ns, received);
   sets_.at(set->second).meter.on_published(now_ns);
 }
 

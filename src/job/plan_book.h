@@ -34,8 +34,8 @@ class PlanBook {
     std::function<Status(ControlBuffer&)> send;       // to the coordinator
   };
 
-  PlanBook(std::string job_name, uint64_t job_key, std::vector<uint32_t> local_ranks,
-           Actions actions);
+  PlanBook(std::string job_name, uint64_t job_key, uint32_t nodes,
+           std::vector<uint32_t> local_ranks, Actions actions);
 
   // A trainer has registered planned tensors, in this order.
   Status on_registered(uint32_t local_rank, uint64_t set,
@@ -43,10 +43,10 @@ class PlanBook {
   // A planned tensor's submission.
   Status submit(Submission submission, uint64_t set, uint64_t now_ns);
 
-  // Of all operations; those of planned tensors count.
+  // Of all operations; those of planned tensors count. See UnitMeter.
   void on_start(const OperationKey& key, uint64_t bytes);
-  void on_go(const OperationKey& key, uint64_t now_ns) { units_.on_go(key, now_ns); }
-  void on_done(const OperationKey& key, uint64_t now_ns);
+  void on_go(const OperationKey& key, uint64_t now_ns, uint64_t received);
+  void on_done(const OperationKey& key, uint64_t now_ns, uint64_t received);
 
   Status on_proposal(const PlanProposal& proposal);
   Status on_verdict(const proto::PlanVerdict& verdict);

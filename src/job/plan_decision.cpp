@@ -11,14 +11,6 @@
 namespace braid {
 namespace {
 
-// To two significant digits, so that sizes repeat and each has a median.
-uint64_t rounded(double bytes) {
-  constexpr double kBytesMax = 1e18;  // a peer can say anything
-  bytes = std::clamp(bytes, 1.0, kBytesMax);
-  const double unit = std::max(1.0, std::pow(10.0, std::floor(std::log10(bytes)) - 1));
-  return static_cast<uint64_t>(std::llround(bytes / unit) * std::llround(unit));
-}
-
 double seconds(uint64_t nanoseconds) { return static_cast<double>(nanoseconds) / 1e9; }
 
 struct MergedReport {
@@ -93,18 +85,6 @@ Plan plan_of(std::span<const std::vector<uint64_t>> groups, const MergedReport& 
 }
 
 }  // namespace
-
-std::vector<CostMeasurement> measurements_of(const PlanReport& report) {
-  std::vector<CostMeasurement> measurements;
-  for (const PlanReport::Unit& unit : report.units) {
-    const bool makes_sense = unit.bytes != 0 && unit.nanoseconds != 0 &&
-                             std::isfinite(unit.concurrent) && unit.concurrent > 0;
-    if (!makes_sense) continue;
-    const double bytes = static_cast<double>(unit.bytes) * std::clamp(unit.concurrent, 1.0, 1e3);
-    measurements.push_back({rounded(bytes), seconds(unit.nanoseconds), 1});
-  }
-  return measurements;
-}
 
 Result<PlanDecision> decide_plan(std::span<const PlanReport* const> reports,
                                  std::span<const CostMeasurement> measurements,

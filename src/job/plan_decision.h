@@ -10,11 +10,6 @@
 
 namespace braid {
 
-// The measurements of a node's report, as the cost model takes them. An all-reduce that shared the
-// network with others counts as one of all the bytes that were carried meanwhile: a single one
-// fills braid's flows, so the others' bytes are what it waited for.
-std::vector<CostMeasurement> measurements_of(const PlanReport& report);
-
 // A plan for one set, and what it should bring.
 struct PlanDecision {
   std::vector<std::vector<uint64_t>> groups;  // hashes, in sending order

@@ -25,7 +25,8 @@ PlanDirector::PlanDirector(Loop& loop, std::string job_name, uint64_t job_key,
       job_key_(job_key),
       nodes_(std::move(nodes)),
       options_(options),
-      send_(std::move(send)) {}
+      send_(std::move(send)),
+      join_(nodes_.size()) {}
 
 void PlanDirector::on_report(NodeId from, const proto::PlanReport& message) {
   if (options_.planner == nullptr) return;
@@ -38,39 +39,35 @@ void PlanDirector::on_report(NodeId from, const proto::PlanReport& message) {
     position = sets_.emplace(id, std::make_unique<Set>(loop_)).first;
   }
   Set& set = *position->second;
-  measurements_.add(measurements_of(*report));
+  const std::vector<CostMeasurement> measured = join_.add(report->units);
+  measurements_.add(measured);
   // What was measured under an older plan says nothing about when tensors are ready under this one.
   if (set.proposal || report->plan != set.plan) return;
   set.reports[from] = std::move(report).value();
+  set.latest.insert(set.latest.end(), measured.begin(), measured.end());
   if (set.reports.size() < nodes_.size()) return;
-  const std::vector<CostMeasurement> latest = latest_of(set);
-  const bool is_another_network = has_changed(set, latest);
+  const bool is_another_network = has_changed(set);
   if (is_another_network || set.rounds >= set.rounds_to_hold) decide(id, set, is_another_network);
-  if (set.slowness == 0 && reference_) set.slowness = slowness(latest, *reference_);
+  if (set.slowness == 0 && reference_) set.slowness = slowness(set.latest, *reference_);
   set.reports.clear();
-}
-
-std::vector<CostMeasurement> PlanDirector::latest_of(const Set& set) const {
-  PlanMeasurements round;
-  for (const auto& [node, report] : set.reports) round.add(measurements_of(report));
-  return round.quickest(1 / static_cast<double>(nodes_.size()));
+  set.latest.clear();
 }
 
 // A plan's first iterations have nothing to be compared with: they are why it was made. But what
 // its all-reduces take does not depend on it, so a network that changes together with the plan is
 // noticed all the same.
-bool PlanDirector::has_changed(Set& set, std::span<const CostMeasurement> latest) {
+bool PlanDirector::has_changed(Set& set) {
   uint64_t iteration_ns = 0;
   for (const auto& [node, report] : set.reports)
     iteration_ns = std::max(iteration_ns, report.iteration_ns);
   if (++set.rounds == 1) set.iteration_ns = 0;
   if (set.iteration_ns == 0) set.iteration_ns = iteration_ns;
-  const double slowness_now = reference_ ? slowness(latest, *reference_) : 0;
+  const double slowness_now = reference_ ? slowness(set.latest, *reference_) : 0;
   const bool has_changed = differ(static_cast<double>(set.iteration_ns),
                                   static_cast<double>(iteration_ns), kIterationChangeMin) ||
                            differ(set.slowness, slowness_now, kNetworkChangeMin);
   if (!has_changed) return false;
-  if (cost_) measurements_.rescale(latest, *cost_);
+  if (cost_) measurements_.rescale(set.latest, *cost_);
   set.rounds_to_hold = 0;
   set.iteration_ns = iteration_ns;
   set.slowness = slowness_now;
@@ -86,9 +83,7 @@ void PlanDirector::decide(uint64_t id, Set& set, bool is_another_network) {
     step = std::max(step, report.step);
     iteration_ns = std::max(iteration_ns, report.iteration_ns);
   }
-  auto decision =
-      decide_plan(reports, measurements_.quickest(1 / static_cast<double>(nodes_.size())),
-                  set.groups, options_);
+  auto decision = decide_plan(reports, measurements_.all(), set.groups, options_);
   if (!decision) {
     return BRAID_LOG_DEBUG("job '{}': no plan yet: {}", job_name_, decision.status().message());
   }
@@ -153,6 +148,7 @@ void PlanDirector::conclude(Set& set, bool holds) {
   const PlanProposal proposal = std::move(*set.proposal);
   set.proposal.reset();
   set.reports.clear();
+  set.latest.clear();
   if (holds) {
     set.plan = proposal.number;
     set.rounds = 0;

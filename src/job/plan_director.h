@@ -6,7 +6,6 @@
 #include <memory>
 #include <optional>
 #include <set>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -63,6 +62,7 @@ class PlanDirector {
   struct Set {
     explicit Set(Loop& loop) : timer(loop) {}
     std::map<NodeId, PlanReport> reports;       // since the last decision
+    std::vector<CostMeasurement> latest;        // that came with them
     std::vector<std::vector<uint64_t>> groups;  // of the plan that holds; empty: the first one
     uint32_t plan = 0;
     uint32_t last_number = 0;
@@ -76,9 +76,7 @@ class PlanDirector {
     Timer timer;
   };
 
-  // The all-reduces of a round of reports, without what nodes waited for each other.
-  std::vector<CostMeasurement> latest_of(const Set& set) const;
-  bool has_changed(Set& set, std::span<const CostMeasurement> latest);
+  bool has_changed(Set& set);
   void decide(uint64_t id, Set& set, bool is_another_network);
   void propose(Set& set, PlanProposal proposal);
   void conclude(Set& set, bool holds);
@@ -90,6 +88,7 @@ class PlanDirector {
   const PlanningOptions options_;
   const Send send_;
   // The network is the same for all sets, and a node's report has the all-reduces of all.
+  MeasurementJoin join_;
   PlanMeasurements measurements_;
   std::optional<FittedCost> cost_;       // of the last decision
   std::optional<FittedCost> reference_;  // of the first one

@@ -5,6 +5,18 @@
 #include <cmath>
 
 namespace braid {
+namespace {
+
+// To two significant digits.
+uint64_t rounded(uint64_t bytes) {
+  constexpr uint64_t kBytesMax = 1'000'000'000'000'000'000;  // a peer can say anything
+  bytes = std::min(bytes, kBytesMax);
+  uint64_t unit = 1;
+  while (bytes / unit >= 100) unit *= 10;
+  return (bytes + unit / 2) / unit * unit;
+}
+
+}  // namespace
 
 double slowness(std::span<const CostMeasurement> measurements, const CostModel& cost) {
   std::vector<double> ratios;
@@ -16,6 +28,22 @@ double slowness(std::span<const CostMeasurement> measurements, const CostModel& 
   const auto middle = ratios.begin() + static_cast<int64_t>(ratios.size() / 2);
   std::nth_element(ratios.begin(), middle, ratios.end());
   return *middle;
+}
+
+std::vector<CostMeasurement> MeasurementJoin::add(std::span<const PlanReport::Unit> units) {
+  std::vector<CostMeasurement> complete;
+  for (const PlanReport::Unit& unit : units) {
+    if (unit.bytes == 0 || unit.nanoseconds == 0) continue;  // a peer can say anything
+    Open& open = open_[unit.operation];
+    if (open.nodes == 0 || unit.nanoseconds < open.quickest.nanoseconds) open.quickest = unit;
+    if (++open.nodes < nodes_) continue;
+    complete.push_back(
+        {rounded(open.quickest.bytes), static_cast<double>(open.quickest.nanoseconds) / 1e9, 1});
+    open_.erase(unit.operation);
+  }
+  // Of these a node has measured nothing, and never will.
+  if (open_.size() > kOpenMax) open_.clear();
+  return complete;
 }
 
 void PlanMeasurements::add(std::span<const CostMeasurement> measurements) {
@@ -40,14 +68,10 @@ void PlanMeasurements::rescale(std::span<const CostMeasurement> latest, const Co
   add(latest);
 }
 
-std::vector<CostMeasurement> PlanMeasurements::quickest(double share) const {
+std::vector<CostMeasurement> PlanMeasurements::all() const {
   std::vector<CostMeasurement> measurements;
   for (const auto& [bytes, seconds] : seconds_) {
-    std::vector<double> sorted(seconds.begin(), seconds.end());
-    std::sort(sorted.begin(), sorted.end());
-    const auto kept = static_cast<size_t>(std::ceil(share * static_cast<double>(sorted.size())));
-    sorted.resize(std::clamp<size_t>(kept, 1, sorted.size()));
-    for (const double one : sorted) measurements.push_back({bytes, one, 1});
+    for (const double one : seconds) measurements.push_back({bytes, one, 1});
   }
   return measurements;
 }

@@ -13,7 +13,7 @@ Status check_lengths(const proto::PlanReport& message) {
   if (!same) return {StatusCode::Protocol, "a plan report's lists are of different lengths"};
   const auto length = [](const auto* list) { return list == nullptr ? 0 : list->size(); };
   const size_t units = length(message.unit_bytes());
-  if (length(message.unit_ns()) != units || length(message.unit_concurrent()) != units)
+  if (length(message.unit_ns()) != units || length(message.unit_operation()) != units)
     return {StatusCode::Protocol, "a plan report's measurements are of different lengths"};
   return Status::ok();
 }
@@ -24,17 +24,16 @@ ControlBuffer make_plan_report(const PlanReport& report) {
   ControlBuffer builder;
   std::vector<uint8_t> dtypes;
   for (const DataType dtype : report.dtypes) dtypes.push_back(static_cast<uint8_t>(dtype));
-  std::vector<uint64_t> bytes, nanoseconds;
-  std::vector<float> concurrent;
+  std::vector<uint64_t> operations, bytes, nanoseconds;
   for (const PlanReport::Unit& unit : report.units) {
+    operations.push_back(unit.operation);
     bytes.push_back(unit.bytes);
     nanoseconds.push_back(unit.nanoseconds);
-    concurrent.push_back(static_cast<float>(unit.concurrent));
   }
   const auto body = proto::CreatePlanReportDirect(
       builder, report.job_key, report.set, report.plan, report.step, &report.tensors,
-      &report.counts, &dtypes, &report.ready_ns, report.forward_ns, report.iteration_ns, &bytes,
-      &nanoseconds, &concurrent);
+      &report.counts, &dtypes, &report.ready_ns, report.forward_ns, report.iteration_ns,
+      &operations, &bytes, &nanoseconds);
   return finish_control_message(std::move(builder), body);
 }
 
@@ -85,8 +84,8 @@ Result<PlanReport> parse_plan_report(const proto::PlanReport& message) {
   report.iteration_ns = message.iteration_ns();
   const uint32_t units = message.unit_bytes() == nullptr ? 0 : message.unit_bytes()->size();
   for (uint32_t i = 0; i < units; ++i) {
-    report.units.push_back({message.unit_bytes()->Get(i), message.unit_ns()->Get(i),
-                            message.unit_concurrent()->Get(i)});
+    report.units.push_back({message.unit_operation()->Get(i), message.unit_bytes()->Get(i),
+                            message.unit_ns()->Get(i)});
   }
   return report;
 }

@@ -13,9 +13,9 @@ namespace braid {
 // What a node has measured of one set: see PlanReport. Vectors by tensor, all of one length.
 struct PlanReport {
   struct Unit {
+    uint64_t operation = 0;  // the same on all nodes
     uint64_t bytes = 0;
     uint64_t nanoseconds = 0;
-    double concurrent = 1;
   };
   uint64_t job_key = 0;
   uint64_t set = 0;

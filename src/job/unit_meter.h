@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <unordered_map>
 #include <vector>
 
@@ -10,26 +9,26 @@
 
 namespace braid {
 
-// How long this node's all-reduces took, at which size, and how much the network carried meanwhile:
-// what a cost model is fitted to. Control loop only.
+// How long this node's all-reduces took, and how much the network carried meanwhile: what a cost
+// model is fitted to. Those that run side by side share the network, so each of them takes as long
+// as one of all the bytes that came in its time. Control loop only.
 class UnitMeter {
  public:
   static constexpr size_t kSamplesKept = 1024;
-  // While one is stuck, others may go on.
-  static constexpr size_t kFinishedKept = 1024;
 
   struct Sample {
-    uint64_t bytes = 0;
+    uint64_t operation = 0;  // the same on all nodes
+    uint64_t bytes = 0;      // of all-reduces, carried meanwhile; its own at least
     uint64_t nanoseconds = 0;
-    // Bytes of all all-reduces that ended during it, itself included, over its own; of those that
-    // had begun before it, the part that fell into its time.
-    double concurrent = 1;
   };
 
-  // It has all its inputs; its time begins when the next node is ready, too.
+  explicit UnitMeter(uint32_t nodes) : nodes_(nodes) {}
+
+  // It has all its inputs; its time begins when the next node is ready, too. `received`: bytes that
+  // this node has got from the network so far, of whatever operation.
   void on_start(const OperationKey& key, uint64_t bytes) { running_[key].bytes = bytes; }
-  void on_go(const OperationKey& key, uint64_t now_ns);
-  void on_done(const OperationKey& key, uint64_t now_ns);
+  void on_go(const OperationKey& key, uint64_t now_ns, uint64_t received);
+  void on_done(const OperationKey& key, uint64_t now_ns, uint64_t received);
 
   // Those since the last call.
   std::vector<Sample> take();
@@ -38,13 +37,15 @@ class UnitMeter {
   struct Unit {
     uint64_t bytes = 0;
     uint64_t since_ns = 0;  // 0: not in flight yet
-    uint64_t until_ns = 0;
+    uint64_t carried = 0;   // before it
   };
-  double carried_during(const Unit& unit) const;
-  void forget_finished();
+  // All-reduce bytes so far: with a ring of n nodes, an all-reduce brings 2(n − 1)/n of its bytes to
+  // each (Patarasuk and Yuan, JPDC 2009, section 3). One node carries what it has reduced.
+  uint64_t carried(uint64_t received) const;
 
+  const uint32_t nodes_;
   std::unordered_map<OperationKey, Unit, OperationKeyHash> running_;
-  std::deque<Unit> finished_;    // while something runs that began before they ended
+  uint64_t reduced_ = 0;         // bytes of all that ended
   std::vector<Sample> samples_;  // a ring once it is full
   size_t next_ = 0;
 };

@@ -85,7 +85,8 @@ CostModel::Phases FittedCost::phases(uint64_t bytes) const {
   const size_t i = band_of(bytes);
   const LinearCost& cost = bands_[i].cost;
   const double total = std::max(floors_[i], cost.seconds(static_cast<double>(bytes)));
-  const double startup = std::clamp(cost.startup_seconds, 0.0, total);
+  const double shared = bands_.back().cost.seconds_per_byte * static_cast<double>(bytes);
+  const double startup = std::clamp(cost.startup_seconds, 0.0, std::max(0.0, total - shared));
   return {startup, total - startup};
 }
 

@@ -40,6 +40,9 @@ class FittedCost final : public CostModel {
   // name the entry: "bands[1].bytes_min: …".
   static Result<FittedCost> create(std::vector<Band> bands, std::vector<Slowdown> slowdowns);
 
+  // A band's own startup counts as one only as far as its transfers, too, take what the largest
+  // sizes take for each byte: the network has no more to give than these get out of it, and several
+  // units side by side share it.
   Phases phases(uint64_t bytes) const override;
   // Between measured numbers of transfers on a straight line, beyond the last one on the line
   // through the last two. Nothing measured: `transfers`.

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <string>
 #include <vector>
 
@@ -146,43 +145,6 @@ TEST_F(PlanDecisionTest, WithTooFewMeasurementsThereIsNoPlan) {
   EXPECT_FALSE(decide_plan(reports, {}, {}, options).is_ok());
   const std::vector<CostMeasurement> same_size(10, CostMeasurement{1000, 1e-3, 1});
   EXPECT_FALSE(decide_plan(reports, same_size, {}, options).is_ok());
-}
-
-PlanReport measured(std::vector<PlanReport::Unit> units) {
-  PlanReport result;
-  result.units = std::move(units);
-  return result;
-}
-
-TEST(PlanMeasurementsTest, SharingTheNetworkCountsAsMoreBytes) {
-  EXPECT_EQ(measurements_of(measured({{1000, 2'000'000, 1}, {1000, 4'000'000, 2.5}})),
-            (std::vector<CostMeasurement>{{1000, 2e-3, 1}, {2500, 4e-3, 1}}));
-}
-
-TEST(PlanMeasurementsTest, SizesAreRoundedSoThatTheyRepeat) {
-  const auto sizes = measurements_of(measured(
-      {{1, 1, 1}, {7, 1, 1}, {42, 1, 1}, {1'234'567, 1, 1}, {1'249'999, 1, 1}, {999'999, 1, 1}}));
-  std::vector<uint64_t> bytes;
-  for (const CostMeasurement& one : sizes) bytes.push_back(one.bytes);
-  EXPECT_EQ(bytes, (std::vector<uint64_t>{1, 7, 42, 1'200'000, 1'200'000, 1'000'000}));
-}
-
-TEST(PlanMeasurementsTest, WhatMakesNoSenseIsLeftOut) {
-  constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-  constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  EXPECT_TRUE(
-      measurements_of(
-          measured({{0, 1, 1}, {1, 0, 1}, {1, 1, 0}, {1, 1, -1}, {1, 1, kNan}, {1, 1, kInfinity}}))
-          .empty());
-}
-
-// Whatever a peer says, the sizes stay sizes.
-TEST(PlanMeasurementsTest, NumbersOutOfAllProportionAreHeldWithinBounds) {
-  const auto huge = measurements_of(measured({{UINT64_MAX, UINT64_MAX, 1e30}, {10, 10, 1e-9}}));
-  ASSERT_EQ(huge.size(), 2u);
-  EXPECT_EQ(huge[0].bytes, 1'000'000'000'000'000'000u);
-  EXPECT_TRUE(std::isfinite(huge[0].seconds));
-  EXPECT_EQ(huge[1].bytes, 10u);
 }
 
 }  // namespace

@@ -21,9 +21,9 @@ TEST_F(PlanDirectorTest, IterationsThatHaveBecomeLongerEndTheHold) {
   // The network is another one.
   PlanReport slow = report(3, Early::FirstTwo);
   slow.iteration_ns = kIterationNs * 13 / 10;
-  slow.units.push_back({1'000'000, 3'000'000, 1});
-  slow.units.push_back({2'000'000, 6'000'000, 1});
-  slow.units.push_back({4'000'000, 12'000'000, 1});
+  slow.units.push_back({1, 1'000'000, 3'000'000});
+  slow.units.push_back({2, 2'000'000, 6'000'000});
+  slow.units.push_back({3, 4'000'000, 12'000'000});
   slow.ready_ns = {0, 5'000'000, 10'000'000, 15'000'000};
   tell_all(slow);
   EXPECT_EQ(proposed().number, 4u);

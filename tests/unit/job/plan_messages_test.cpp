@@ -26,7 +26,7 @@ PlanReport report() {
   result.ready_ns = {5, 1ULL << 50};
   result.forward_ns = 6;
   result.iteration_ns = 4;
-  result.units = {{1000, 2000, 1.5}, {1, 2, 3}};
+  result.units = {{7, 1000, 2000}, {8, 2, 3}};
   return result;
 }
 
@@ -70,10 +70,10 @@ TEST(PlanMessagesTest, AReportArrivesAsItWasSent) {
   EXPECT_EQ(got->forward_ns, sent.forward_ns);
   EXPECT_EQ(got->iteration_ns, sent.iteration_ns);
   ASSERT_EQ(got->units.size(), 2u);
+  EXPECT_EQ(got->units[0].operation, 7u);
   EXPECT_EQ(got->units[0].bytes, 1000u);
   EXPECT_EQ(got->units[0].nanoseconds, 2000u);
-  EXPECT_EQ(got->units[0].concurrent, 1.5);
-  EXPECT_EQ(got->units[1].concurrent, 3);
+  EXPECT_EQ(got->units[1].operation, 8u);
 }
 
 TEST(PlanMessagesTest, AReportNeedsNoMeasurements) {
@@ -104,21 +104,21 @@ TEST(PlanMessagesTest, AReportsListsAreOfOneLength) {
 TEST(PlanMessagesTest, AReportsMeasurementsAreOfOneLength) {
   const std::vector<uint64_t> one = {1}, two = {1, 2};
   const std::vector<uint8_t> dtype = {0};
-  const std::vector<float> concurrent = {1};
-  const auto parse = [&](const std::vector<uint64_t>* bytes, const std::vector<uint64_t>* ns,
-                         const std::vector<float>* beside) {
+  const auto parse = [&](const std::vector<uint64_t>* operations,
+                         const std::vector<uint64_t>* bytes, const std::vector<uint64_t>* ns) {
     flatbuffers::FlatBufferBuilder builder;
     builder.Finish(proto::CreatePlanReportDirect(builder, 9, 8, 0, 0, &one, &one, &dtype, &one, 0,
-                                                 0, bytes, ns, beside));
+                                                 0, operations, bytes, ns));
     return parse_plan_report(*flatbuffers::GetRoot<proto::PlanReport>(builder.GetBufferPointer()))
         .is_ok();
   };
-  EXPECT_TRUE(parse(&one, &one, &concurrent));
-  EXPECT_FALSE(parse(&two, &one, &concurrent));
-  EXPECT_FALSE(parse(&one, &two, &concurrent));
-  EXPECT_FALSE(parse(&two, &two, &concurrent));
+  EXPECT_TRUE(parse(&one, &one, &one));
+  EXPECT_FALSE(parse(&two, &one, &one));
+  EXPECT_FALSE(parse(&one, &two, &one));
+  EXPECT_FALSE(parse(&one, &one, &two));
   EXPECT_FALSE(parse(&one, &one, nullptr));
-  EXPECT_FALSE(parse(nullptr, &one, &concurrent));
+  EXPECT_FALSE(parse(nullptr, &one, &one));
+  EXPECT_FALSE(parse(&one, nullptr, &one));
 }
 
 TEST(PlanMessagesTest, AReportsDtypesExist) {

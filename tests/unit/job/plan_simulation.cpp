@@ -26,7 +26,7 @@ PlanSimulation::PlanSimulation(Loop& loop, uint32_t seed)
     std::vector<uint32_t> local_ranks(random(1, 2));
     std::iota(local_ranks.begin(), local_ranks.end(), static_cast<uint32_t>(ranks_.size()));
     books_.push_back(std::make_unique<PlanBook>(
-        "train", kJob, local_ranks,
+        "train", kJob, nodes_, local_ranks,
         PlanBook::Actions{
             [this, node](const Submission& submission) { return on_passed(node, submission); },
             [this, node](ControlBuffer& message) {
@@ -121,10 +121,10 @@ void PlanSimulation::reduce(uint64_t number) {
     const OperationKey key{kJob, head, number};
     for (const auto& book : books_) {
       book->on_start(key, size);
-      book->on_go(key, now_ns_);
+      book->on_go(key, now_ns_, 0);
     }
     now_ns_ += startup_ns_ + size / 2;
-    for (const auto& book : books_) book->on_done(key, now_ns_);
+    for (const auto& book : books_) book->on_done(key, now_ns_, 0);
   }
   ++reduced_;
 }

@@ -11,97 +11,110 @@ constexpr uint64_t kBegin = 5'000'000'000;
 OperationKey key(uint64_t tensor) { return {1, tensor, 0}; }
 
 TEST(UnitMeterTest, TimeBeginsWhenTheNextNodeIsReady) {
-  UnitMeter meter;
+  UnitMeter meter(2);
   meter.on_start(key(1), 1000);
-  meter.on_go(key(1), kBegin);
-  meter.on_done(key(1), kBegin + 70);
+  meter.on_go(key(1), kBegin, 500);
+  meter.on_done(key(1), kBegin + 70, 1500);
   const auto samples = meter.take();
   ASSERT_EQ(samples.size(), 1u);
   EXPECT_EQ(samples[0].bytes, 1000u);
   EXPECT_EQ(samples[0].nanoseconds, 70u);
-  EXPECT_DOUBLE_EQ(samples[0].concurrent, 1);
   EXPECT_TRUE(meter.take().empty());
 }
 
-TEST(UnitMeterTest, WhatEndsDuringItWasCarriedMeanwhile) {
-  UnitMeter meter;
-  meter.on_start(key(1), 1000);
-  meter.on_start(key(2), 10);
-  meter.on_go(key(1), kBegin);
-  meter.on_go(key(2), kBegin + 20);
-  meter.on_done(key(1), kBegin + 100);  // 80 of its 100 fall into the other's time
-  meter.on_done(key(2), kBegin + 101);
+// With four nodes an all-reduce of 4,000 bytes brings 6,000 to each.
+TEST(UnitMeterTest, WhatTheNetworkCarriesMeanwhileCounts) {
+  UnitMeter meter(4);
+  meter.on_start(key(1), 4000);
+  meter.on_start(key(2), 40);
+  meter.on_go(key(1), kBegin, 6000);
+  meter.on_go(key(2), kBegin, 9000);
+  meter.on_done(key(2), kBegin + 60, 10'500);
+  meter.on_done(key(1), kBegin + 90, 15'000);
   const auto samples = meter.take();
   ASSERT_EQ(samples.size(), 2u);
-  EXPECT_DOUBLE_EQ(samples[0].concurrent, 1);
-  EXPECT_DOUBLE_EQ(samples[1].concurrent, (800 + 10) / 10.0);
+  EXPECT_EQ(samples[0].bytes, 1000u);
+  EXPECT_EQ(samples[1].bytes, 6000u);
 }
 
-TEST(UnitMeterTest, WhatStillRunsCountsWhenItEnds) {
-  UnitMeter meter;
+TEST(UnitMeterTest, ItsOwnBytesCountAtLeast) {
+  UnitMeter meter(4);
+  meter.on_start(key(1), 4000);
+  meter.on_go(key(1), kBegin, 6000);
+  meter.on_done(key(1), kBegin + 60, 6000);  // the others were ahead of it
+  EXPECT_EQ(meter.take().at(0).bytes, 4000u);
+}
+
+TEST(UnitMeterTest, OneNodeCarriesWhatItReduces) {
+  UnitMeter meter(1);
   for (const uint64_t tensor : {1, 2, 3}) meter.on_start(key(tensor), 100);
-  for (const uint64_t tensor : {1, 2, 3}) meter.on_go(key(tensor), kBegin);
-  for (const uint64_t tensor : {1, 2, 3}) meter.on_done(key(tensor), kBegin + 10 * tensor);
+  meter.on_go(key(1), kBegin, 0);
+  meter.on_go(key(2), kBegin, 0);
+  meter.on_done(key(1), kBegin + 10, 0);
+  meter.on_go(key(3), kBegin + 10, 0);
+  meter.on_done(key(2), kBegin + 20, 0);
+  meter.on_done(key(3), kBegin + 30, 0);
   const auto samples = meter.take();
   ASSERT_EQ(samples.size(), 3u);
-  for (size_t i = 0; i < 3; ++i)
-    EXPECT_DOUBLE_EQ(samples[i].concurrent, static_cast<double>(i + 1));
+  EXPECT_EQ(samples[0].bytes, 100u);
+  EXPECT_EQ(samples[1].bytes, 200u);
+  EXPECT_EQ(samples[2].bytes, 200u);
 }
 
-TEST(UnitMeterTest, IdleTimeBetweenCountsForNobody) {
-  UnitMeter meter;
-  for (uint64_t i = 0; i < 3; ++i) {
-    meter.on_start(key(i), 10);
-    meter.on_go(key(i), kBegin + i * 1'000'000);
-    meter.on_done(key(i), kBegin + i * 1'000'000 + 10);
+TEST(UnitMeterTest, OperationsAreNamedAlikeOnAllNodes) {
+  std::vector<uint64_t> names;
+  for (const OperationKey& one : {key(1), key(2), OperationKey{1, 1, 1}, key(1)}) {
+    UnitMeter meter(2);
+    meter.on_start(one, 8);
+    meter.on_go(one, kBegin, 0);
+    meter.on_done(one, kBegin + 1, 8);
+    names.push_back(meter.take().at(0).operation);
   }
-  for (const auto& sample : meter.take()) EXPECT_DOUBLE_EQ(sample.concurrent, 1);
+  EXPECT_EQ(names[0], names[3]);
+  EXPECT_NE(names[0], names[1]);
+  EXPECT_NE(names[0], names[2]);
 }
 
 TEST(UnitMeterTest, WhatWasNeverStartedOrHasNotGoneIsNotMeasured) {
-  UnitMeter meter;
-  meter.on_go(key(1), kBegin);
-  meter.on_done(key(1), kBegin + 10);
+  UnitMeter meter(2);
+  meter.on_go(key(1), kBegin, 0);
+  meter.on_done(key(1), kBegin + 10, 0);
   meter.on_start(key(2), 100);
-  meter.on_done(key(2), kBegin + 10);
-  meter.on_done(key(2), kBegin + 20);
+  meter.on_done(key(2), kBegin + 10, 100);
+  meter.on_done(key(2), kBegin + 20, 100);
   EXPECT_TRUE(meter.take().empty());
-  meter.on_start(key(3), 100);  // and leaves nothing behind that others would share
-  meter.on_go(key(3), kBegin + 30);
-  meter.on_done(key(3), kBegin + 40);
-  ASSERT_DOUBLE_EQ(meter.take().at(0).concurrent, 1);
 }
 
 TEST(UnitMeterTest, GoingTwiceIsGoingOnce) {
-  UnitMeter meter;
+  UnitMeter meter(2);
   meter.on_start(key(1), 100);
-  meter.on_go(key(1), kBegin);
-  meter.on_go(key(1), kBegin + 50);
-  meter.on_done(key(1), kBegin + 100);
+  meter.on_go(key(1), kBegin, 0);
+  meter.on_go(key(1), kBegin + 50, 1000);
+  meter.on_done(key(1), kBegin + 100, 1000);
   const auto samples = meter.take();
   ASSERT_EQ(samples.size(), 1u);
   EXPECT_EQ(samples[0].nanoseconds, 100u);
-  EXPECT_DOUBLE_EQ(samples[0].concurrent, 1);
+  EXPECT_EQ(samples[0].bytes, 1000u);
 }
 
 TEST(UnitMeterTest, NothingInNoTimeIsNoMeasurement) {
-  UnitMeter meter;
+  UnitMeter meter(2);
   meter.on_start(key(1), 0);
-  meter.on_go(key(1), kBegin);
-  meter.on_done(key(1), kBegin + 10);
+  meter.on_go(key(1), kBegin, 0);
+  meter.on_done(key(1), kBegin + 10, 0);
   meter.on_start(key(2), 10);
-  meter.on_go(key(2), kBegin + 10);
-  meter.on_done(key(2), kBegin + 10);
+  meter.on_go(key(2), kBegin + 10, 0);
+  meter.on_done(key(2), kBegin + 10, 0);
   EXPECT_TRUE(meter.take().empty());
 }
 
 TEST(UnitMeterTest, OfMoreThanItKeepsTheLatestStay) {
-  UnitMeter meter;
+  UnitMeter meter(2);
   const uint64_t more = UnitMeter::kSamplesKept + UnitMeter::kSamplesKept / 2;
   for (uint64_t i = 0; i < more; ++i) {
     meter.on_start(key(i), i + 1);
-    meter.on_go(key(i), kBegin + 10 * i);
-    meter.on_done(key(i), kBegin + 10 * i + 5);
+    meter.on_go(key(i), kBegin + 10 * i, 0);
+    meter.on_done(key(i), kBegin + 10 * i + 5, 0);
   }
   const auto samples = meter.take();
   ASSERT_EQ(samples.size(), UnitMeter::kSamplesKept);
