@@ -12,7 +12,7 @@ namespace {
 constexpr uint64_t kUnitsMax = 400'000;
 constexpr size_t kStartsMax = 3;
 // An exact plan is quadratic then: beyond, one has to do.
-constexpr size_t kTensorsMaxIfNotLinear = 2000;
+constexpr size_t kTensorsMaxWithoutLines = 2000;
 
 // What a unit costs if its startup and its transfer take another share of the network's time.
 class ScaledCost final : public CostModel {
@@ -24,10 +24,14 @@ class ScaledCost final : public CostModel {
     return {phases.startup_seconds * startup_, phases.transfer_seconds * transfer_};
   }
   double slowdown(uint32_t transfers) const override { return cost_.slowdown(transfers); }
-  std::optional<LinearCost> linear() const override {
-    const auto linear = cost_.linear();
-    if (!linear) return std::nullopt;
-    return LinearCost{linear->startup_seconds * startup_, linear->seconds_per_byte * transfer_};
+  std::vector<Line> lines() const override {
+    std::vector<Line> lines = cost_.lines();
+    for (Line& line : lines) {
+      line.startup_seconds *= startup_;
+      line.transfer_seconds *= transfer_;
+      line.seconds_per_byte *= transfer_;
+    }
+    return lines;
   }
 
  private:
@@ -47,7 +51,7 @@ class Candidates {
 
   Plan best() {
     add_planners();
-    if (cost_.linear() || workload_.tensors.size() <= kTensorsMaxIfNotLinear) {
+    if (!cost_.lines().empty() || workload_.tensors.size() <= kTensorsMaxWithoutLines) {
       add_pieces();
       add_saturated();
     }
