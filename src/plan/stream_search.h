@@ -12,8 +12,9 @@
 namespace braid {
 
 // Plays plans on k streams and changes one for the better: local search in which every change is
-// played by the simulator's own rules (plan/channels.h), from the first changed group on. It ends
-// when no change helps, or when it has played as many units as it may.
+// played by the simulator's own rules (plan/channels.h), from the first changed group on and until
+// the network is idle at the same moment as without the change. It ends when no change helps, or
+// when it has played as many units as it may.
 class StreamSearch {
  public:
   struct Options {
@@ -41,10 +42,12 @@ class StreamSearch {
   struct Checkpoint {
     Channels channels;
     uint64_t units = 0;
+    bool was_idle = false;  // when the group before began, which was when it was ready
   };
 
   void play(Checkpoint& state, const Plan::Group& group);
   void play_from(size_t first);
+  Score score_of_change(size_t first, size_t removed, const Groups& instead);
   bool try_change(size_t first, size_t removed, const Groups& instead);
   bool try_merge(size_t first);
   bool try_boundaries(size_t first);
