@@ -167,8 +167,13 @@ bool StreamSearch::improve_group(size_t first) {
 
 Plan StreamSearch::improve(const Plan& plan, uint64_t units_max) {
   if (plan.groups.empty()) return plan;
-  groups_ = plan.groups;
+  const auto first_changed =
+      plan.groups.end() - static_cast<ptrdiff_t>(std::min(plan.groups.size(), kGroupsMax));
+  groups_.assign(first_changed, plan.groups.end());
   checkpoints_.assign(1, {Channels(slowdown_)});
+  for (auto group = plan.groups.begin(); group != first_changed; ++group) {
+    play(checkpoints_.front(), *group);
+  }
   play_from(0);
   units_played_ = 0;
   // The last groups first: they decide when all is through, and are cheap to play again.
@@ -182,7 +187,9 @@ Plan StreamSearch::improve(const Plan& plan, uint64_t units_max) {
     }
     if (units_played_ >= units_max) break;
   }
-  return {groups_};
+  Plan better_plan{{plan.groups.begin(), first_changed}};
+  better_plan.groups.insert(better_plan.groups.end(), groups_.begin(), groups_.end());
+  return better_plan;
 }
 
 }  // namespace braid
