@@ -36,6 +36,8 @@ class Channels {
                std::vector<End>& ends);
   // Until nothing runs any more. Returns when the last of all units ended, 0 if there was none.
   double finish(std::vector<End>& ends);
+  // Units that have started and not ended when the last one started.
+  size_t busy() const { return starting_.size() + running_.size(); }
 
  private:
   struct Event {
@@ -49,7 +51,6 @@ class Channels {
     }
   };
 
-  size_t busy() const { return starting_.size() + running_.size(); }
   double rate_divisor() const { return slowdown_[running_.size() - 1]; }
   double next_transfer_end() const;
   // Handles the next event; there must be one. Not beyond `until`: then false.

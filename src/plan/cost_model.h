@@ -2,7 +2,7 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
+#include <vector>
 
 namespace braid {
 
@@ -26,6 +26,16 @@ class CostModel {
     double transfer_seconds = 0;  // with the network to itself
     double seconds() const { return startup_seconds + transfer_seconds; }
   };
+  // The cost of a range of sizes, where it is linear.
+  struct Line {
+    uint64_t bytes_max = UINT64_MAX;  // it holds from where the line before it ends up to here
+    double startup_seconds = 0;
+    double transfer_seconds = 0;  // of no bytes: negative where the range begins steeply
+    double seconds_per_byte = 0;
+    Phases phases(uint64_t bytes) const {
+      return {startup_seconds, transfer_seconds + seconds_per_byte * static_cast<double>(bytes)};
+    }
+  };
 
   virtual ~CostModel() = default;
   virtual Phases phases(uint64_t bytes) const = 0;
@@ -37,8 +47,9 @@ class CostModel {
   // never more than `transfers`.
   virtual double slowdown(uint32_t transfers) const { return transfers; }
 
-  // The a and b of a model that is linear over all sizes: planners have faster algorithms for it.
-  virtual std::optional<LinearCost> linear() const { return std::nullopt; }
+  // The lines of a model that consists of nothing else, by size, the last one without end: planners
+  // have faster algorithms for it. None: it may be anything.
+  virtual std::vector<Line> lines() const { return {}; }
 };
 
 // T(M) = a + b·M for all M.
@@ -53,7 +64,9 @@ class LinearCostModel final : public CostModel {
   double slowdown(uint32_t transfers) const override {
     return 1 + (transfers - 1) * (slowdown_of_two_ - 1);
   }
-  std::optional<LinearCost> linear() const override { return cost_; }
+  std::vector<Line> lines() const override {
+    return {{UINT64_MAX, cost_.startup_seconds, 0, cost_.seconds_per_byte}};
+  }
 
  private:
   LinearCost cost_;

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <utility>
+
 #include "plan/all_planners.h"
 #include "plan/exact_windows.h"
 #include "plan/fewest_groups.h"
@@ -32,6 +34,24 @@ std::vector<Prefix> earliest_ends(const Workload& workload, const std::vector<ui
   return prefixes;
 }
 
+// [i]: the least that it takes to send all but the first i tensors, if nothing else has to be
+// waited for. That is f of the tensors in reverse, all ready at once.
+template <typename Window>
+std::vector<double> rest_seconds(const Workload& workload, const Window& window) {
+  Workload reverse;
+  reverse.tensors.reserve(workload.tensors.size());
+  for (auto tensor = workload.tensors.rbegin(); tensor != workload.tensors.rend(); ++tensor) {
+    reverse.tensors.push_back({0, tensor->bytes});
+  }
+  const std::vector<Prefix> prefixes = earliest_ends(reverse, bytes_of_prefixes(reverse), window);
+  std::vector<double> seconds;
+  seconds.reserve(prefixes.size());
+  for (auto prefix = prefixes.rbegin(); prefix != prefixes.rend(); ++prefix) {
+    seconds.push_back(prefix->end_seconds);
+  }
+  return seconds;
+}
+
 std::vector<uint32_t> group_ends(const std::vector<Prefix>& prefixes) {
   std::vector<uint32_t> ends;
   for (auto place = static_cast<uint32_t>(prefixes.size() - 1); place != 0;
@@ -61,7 +81,8 @@ Plan optimum(const Workload& workload, const Window& window, bool fewest) {
   std::vector<uint32_t> ends;
   if (fewest) {
     const Prefix& all = prefixes.back();
-    ends = FewestGroups<Window>(workload, bytes, window, all.end_seconds).find(all.groups);
+    const std::vector<double> rest = rest_seconds(workload, window);
+    ends = FewestGroups(workload, bytes, window, all.end_seconds, rest).find(all.groups);
   }
   return plan_of(ends.empty() ? group_ends(prefixes) : ends);
 }
@@ -71,13 +92,15 @@ Plan optimum(const Workload& workload, const Window& window, bool fewest) {
 //     0
 // Groups of neighbours, in ready order, lose nothing; f never decreases, as more tensors are never
 // through earlier. So of all i with f(i) ≤ ready(j) the last one is the best, and where
-// T = a + b·M the others compare by f(i) − b·(bytes up to i), whatever j is: see exact_windows.h.
+// T = a + b·M the others compare by f(i) − b·(bytes up to i), whatever j is. Where T consists of
+// several such lines, those compare so whose last group is of one line's sizes. See
+// exact_windows.h.
 class ExactPlanner final : public Planner {
  public:
   Plan plan(const Workload& workload, const CostModel& cost,
             const PlannerOptions& options) const override {
-    if (const auto linear = cost.linear()) {
-      return optimum(workload, LinearWindow(*linear), options.fewest_groups);
+    if (auto lines = cost.lines(); !lines.empty()) {
+      return optimum(workload, LinesWindow(std::move(lines)), options.fewest_groups);
     }
     return optimum(workload, MonotoneWindow(cost), options.fewest_groups);
   }

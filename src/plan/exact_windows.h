@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "plan/cost_model.h"
@@ -47,8 +48,6 @@ class MonotoneWindow {
   uint32_t visible() const { return visible_; }
   // What the next question takes.
   uint64_t steps() const { return visible_ - first_; }
-  // Less than it takes to send `bytes` in any number of groups.
-  double least_seconds(uint64_t /*bytes*/) const { return 0; }
 
   // At least one is visible.
   Continuation best(double ready, uint64_t bytes) {
@@ -81,65 +80,119 @@ class MonotoneWindow {
   uint32_t first_ = 0;  // the last one that was through by `ready`
 };
 
-// T(M) = a + b·M: O(1) per question, all in all.
+// T made of lines: O(lines) per question at most, all in all.
 //
-// Of the prefixes that end after `ready`, the best one has the least end − b·bytes, whatever is
-// asked: a queue in which a prefix stands only as long as no later one is better.
-class LinearWindow {
+// Sizes are sums, so the prefixes whose groups would be of one line's sizes are neighbours: the
+// larger the sizes, the earlier the prefixes. From one question to the next all these runs move
+// forward. Of a run's prefixes that end after `ready`, one ends the group at
+//     end + a + b·(bytes − its bytes),
+// so that the best one has the least end − b·bytes, whatever is asked. That is the least of a
+// window that slides: a queue in which a prefix stands only as long as no later one, which also
+// stays longer, is better.
+class LinesWindow {
  public:
   static constexpr uint64_t kStepsMax = 1 << 17;
 
-  explicit LinearWindow(LinearCost cost) : cost_(cost) {}
+  // At least one.
+  explicit LinesWindow(std::vector<CostModel::Line> lines) : lines_(std::move(lines)) {
+    runs_.resize(lines_.size());
+  }
 
   void look_at(const std::vector<Prefix>& prefixes) {
     prefixes_ = &prefixes;
     first_ = visible_ = 0;
-    late_.clear();
-    head_ = 0;
+    for (Run& run : runs_) run.clear();
   }
+  void show_next() { ++visible_; }
   uint32_t visible() const { return visible_; }
   uint64_t steps() const { return 1; }
-  double least_seconds(uint64_t bytes) const { return cost_.seconds(static_cast<double>(bytes)); }
-
-  void show_next() {
-    const Prefix& next = (*prefixes_)[visible_];
-    const double key = next.end_seconds - cost_.seconds_per_byte * static_cast<double>(next.bytes);
-    while (late_.size() > head_ && !better(late_.back(), key, next.groups)) late_.pop_back();
-    late_.push_back({key, visible_, next.groups});
-    ++visible_;
-  }
 
   Continuation best(double ready, uint64_t bytes) {
     while (first_ + 1 < visible_ && (*prefixes_)[first_ + 1].end_seconds <= ready) ++first_;
-    while (head_ < late_.size() && late_[head_].place <= first_) ++head_;
-    const Continuation through = continuation(first_, ready, bytes);
-    if (head_ == late_.size()) return through;
-    const Continuation late = continuation(late_[head_].place, ready, bytes);
-    if (late.end_seconds != through.end_seconds) {
-      return late.end_seconds < through.end_seconds ? late : through;
+    Continuation best =
+        continuation(line_of(bytes - (*prefixes_)[first_].bytes), first_, ready, bytes);
+    const double start = std::max((*prefixes_)[first_].end_seconds, ready);
+    uint32_t end = visible_;  // the run's
+    for (size_t i = 0; i < lines_.size() && end > first_ + 1; ++i) {
+      const CostModel::Line& line = lines_[i];
+      Run& run = runs_[i];
+      while (run.begin < end && bytes - (*prefixes_)[run.begin].bytes > line.bytes_max) ++run.begin;
+      if (run.begin == end) continue;
+      const uint32_t begin = std::max(run.begin, first_ + 1);
+      const double least = line.phases(bytes - (*prefixes_)[end - 1].bytes).seconds();
+      // No earlier prefix starts before `start`, nor leaves less to send.
+      if (start + least > best.end_seconds) break;
+      if ((*prefixes_)[begin].end_seconds + least <= best.end_seconds) {
+        run.slide(*prefixes_, line.seconds_per_byte, begin, end);
+        const Continuation late = continuation(line, run.front(), ready, bytes);
+        if (better(late, best)) best = late;
+      }
+      end = run.begin;
     }
-    return late_[head_].groups < (*prefixes_)[first_].groups ? late : through;
+    return best;
   }
 
  private:
-  struct Late {
-    double key = 0;
-    uint32_t place = 0;
-    uint32_t groups = 0;
+  // The prefixes whose groups are of one line's sizes.
+  class Run {
+   public:
+    uint32_t begin = 0;  // those before it would make larger groups
+
+    void clear() {
+      begin = seen_ = 0;
+      queue_.clear();
+      head_ = 0;
+    }
+    // To the places [first, end), of which neither ever gets less.
+    void slide(const std::vector<Prefix>& prefixes, double seconds_per_byte, uint32_t first,
+               uint32_t end) {
+      while (head_ < queue_.size() && queue_[head_].place < first) ++head_;
+      for (seen_ = std::max(seen_, first); seen_ < end; ++seen_) {
+        const Prefix& next = prefixes[seen_];
+        const double key = next.end_seconds - seconds_per_byte * static_cast<double>(next.bytes);
+        while (queue_.size() > head_ && !queue_.back().is_better(key, next.groups)) {
+          queue_.pop_back();
+        }
+        queue_.push_back({key, seen_, next.groups});
+      }
+    }
+    uint32_t front() const { return queue_[head_].place; }
+
+   private:
+    struct Late {
+      double key = 0;
+      uint32_t place = 0;
+      uint32_t groups = 0;
+      bool is_better(double other_key, uint32_t other_groups) const {
+        return key < other_key || (key == other_key && groups < other_groups);
+      }
+    };
+    std::vector<Late> queue_;  // from head_ on
+    size_t head_ = 0;
+    uint32_t seen_ = 0;  // places before it have been in the queue, or never will be
   };
-  static bool better(const Late& late, double key, uint32_t groups) {
-    return late.key < key || (late.key == key && late.groups < groups);
+
+  bool better(const Continuation& a, const Continuation& b) const {
+    if (a.end_seconds != b.end_seconds) return a.end_seconds < b.end_seconds;
+    const uint32_t groups_a = (*prefixes_)[a.place].groups;
+    const uint32_t groups_b = (*prefixes_)[b.place].groups;
+    return groups_a != groups_b ? groups_a < groups_b : a.place > b.place;
   }
-  Continuation continuation(uint32_t place, double ready, uint64_t bytes) const {
+  const CostModel::Line& line_of(uint64_t bytes) const {
+    size_t i = 0;
+    while (bytes > lines_[i].bytes_max) ++i;
+    return lines_[i];
+  }
+  Continuation continuation(const CostModel::Line& line, uint32_t place, double ready,
+                            uint64_t bytes) const {
     const Prefix& prefix = (*prefixes_)[place];
-    return {place, std::max(prefix.end_seconds, ready) +
-                       cost_.seconds(static_cast<double>(bytes - prefix.bytes))};
+    return {place,
+            std::max(prefix.end_seconds, ready) + line.phases(bytes - prefix.bytes).seconds()};
   }
 
-  LinearCost cost_;
+  std::vector<CostModel::Line> lines_;
+  std::vector<Run> runs_;
   const std::vector<Prefix>* prefixes_ = nullptr;
-  std::vector<Late> late_;  // from head_ on
-  size_t head_ = 0;
   uint32_t visible_ = 0;
   uint32_t first_ = 0;  // the last one that was through by `ready`
 };

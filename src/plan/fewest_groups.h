@@ -21,10 +21,15 @@ namespace braid {
 template <typename Window>
 class FewestGroups {
  public:
-  // `bytes[i]`: of the first i tensors. `optimum`: when all can be through.
+  // `bytes[i]`: of the first i tensors. `optimum`: when all can be through. `rest_seconds[i]`: what
+  // it takes at least to send all but the first i.
   FewestGroups(const Workload& workload, const std::vector<uint64_t>& bytes, const Window& window,
-               double optimum)
-      : workload_(workload), bytes_(bytes), window_(window), optimum_(optimum) {}
+               double optimum, const std::vector<double>& rest_seconds)
+      : workload_(workload),
+        bytes_(bytes),
+        window_(window),
+        optimum_(optimum),
+        rest_seconds_(rest_seconds) {}
 
   // The groups' ends, the last one first; none if the search did not find less than `groups_max`
   // groups, or gave up: it is bounded.
@@ -40,8 +45,8 @@ class FewestGroups {
   }
 
  private:
-  // Complete for any 120 tensors, for 360 where the cost is linear, and for most plans of hundreds
-  // of groups.
+  // Complete for any 120 tensors, for 360 where the cost consists of lines, and for most plans of
+  // hundreds of groups.
   static constexpr uint64_t kStepsMaxPerTensor = 32;
   // Rounding must not throw away what is just early enough.
   static constexpr double kRoom = 1 + 1e-9;
@@ -63,7 +68,7 @@ class FewestGroups {
       const Continuation best = window_.best(ready, bytes_[tensors]);
       // Nor will longer groups end by then.
       if (best.end_seconds > optimum_ && window_.visible() == from.size()) break;
-      if (best.end_seconds >= earliest_[tensors] || !early_enough(tensors, best)) continue;
+      if (best.end_seconds >= earliest_[tensors] || !is_early_enough(tensors, best)) continue;
       earliest_[tensors] = best.end_seconds;
       const uint32_t groups = from[best.place].groups + 1;
       reached.push_back({tensors, groups, bytes_[tensors], best.end_seconds, best.place});
@@ -71,10 +76,9 @@ class FewestGroups {
     return reached;
   }
 
-  bool early_enough(uint32_t tensors, const Continuation& last) const {
+  bool is_early_enough(uint32_t tensors, const Continuation& last) const {
     if (tensors + 1 == bytes_.size()) return last.end_seconds <= optimum_;
-    const double rest = window_.least_seconds(bytes_.back() - bytes_[tensors]);
-    return last.end_seconds + rest <= optimum_ * kRoom;
+    return last.end_seconds + rest_seconds_[tensors] <= optimum_ * kRoom;
   }
 
   std::vector<uint32_t> ends() const {
@@ -91,6 +95,7 @@ class FewestGroups {
   const std::vector<uint64_t>& bytes_;
   Window window_;
   const double optimum_;
+  const std::vector<double>& rest_seconds_;
   std::vector<double> earliest_;             // end of each prefix with the groups so far
   std::vector<std::vector<Prefix>> rounds_;  // [n]: reached with n groups
   uint64_t steps_ = 0;

@@ -29,14 +29,47 @@ Status check_band(size_t i, const FittedCost::Band& band) {
   return Status::ok();
 }
 
+// The largest size of (below, bytes_max] that costs less than `floor`; `below` if none does.
+uint64_t last_below(const LinearCost& cost, double floor, uint64_t below, uint64_t bytes_max) {
+  while (below < bytes_max) {
+    const uint64_t middle = bytes_max - (bytes_max - below) / 2;
+    if (cost.seconds(static_cast<double>(middle)) < floor) {
+      below = middle;
+    } else {
+      bytes_max = middle - 1;
+    }
+  }
+  return below;
+}
+
 }  // namespace
 
 FittedCost::FittedCost(std::vector<Band> bands, std::vector<Slowdown> slowdowns)
     : bands_(std::move(bands)), slowdowns_(std::move(slowdowns)) {
-  double floor = 0;
+  double floor = 0;  // what the bands so far reach
+  uint64_t below = 0;
+  // How much of what `bytes` take may be a startup.
+  const auto startup_of = [this](const Band& band, double seconds, uint64_t bytes) {
+    const double shared = bands_.back().cost.seconds_per_byte * static_cast<double>(bytes);
+    return std::clamp(band.cost.startup_seconds, 0.0, std::max(seconds - shared, 0.0));
+  };
   for (const Band& band : bands_) {
-    floors_.push_back(floor);
+    const uint64_t bytes_max = &band == &bands_.back() ? UINT64_MAX : band.bytes_max;
+    const uint64_t flat_until = last_below(band.cost, floor, below, bytes_max);
+    if (flat_until > below) {
+      const double startup = startup_of(band, floor, flat_until);
+      lines_.push_back({flat_until, startup, floor - startup, 0});
+    }
+    if (flat_until < bytes_max) {
+      const double startup =
+          &band == &bands_.back()
+              ? std::max(band.cost.startup_seconds, 0.0)
+              : startup_of(band, band.cost.seconds(static_cast<double>(bytes_max)), bytes_max);
+      lines_.push_back(
+          {bytes_max, startup, band.cost.startup_seconds - startup, band.cost.seconds_per_byte});
+    }
     floor = std::max(floor, band.cost.seconds(static_cast<double>(band.bytes_max)));
+    below = band.bytes_max;
   }
 }
 
@@ -75,19 +108,10 @@ Status FittedCost::check(const std::vector<Band>& bands, const std::vector<Slowd
   return Status::ok();
 }
 
-size_t FittedCost::band_of(uint64_t bytes) const {
-  const auto found = std::find_if(bands_.begin(), bands_.end() - 1,
-                                  [bytes](const Band& band) { return bytes <= band.bytes_max; });
-  return static_cast<size_t>(found - bands_.begin());
-}
-
 CostModel::Phases FittedCost::phases(uint64_t bytes) const {
-  const size_t i = band_of(bytes);
-  const LinearCost& cost = bands_[i].cost;
-  const double total = std::max(floors_[i], cost.seconds(static_cast<double>(bytes)));
-  const double shared = bands_.back().cost.seconds_per_byte * static_cast<double>(bytes);
-  const double startup = std::clamp(cost.startup_seconds, 0.0, std::max(0.0, total - shared));
-  return {startup, total - startup};
+  const auto line = std::find_if(lines_.begin(), lines_.end() - 1,
+                                 [bytes](const Line& one) { return bytes <= one.bytes_max; });
+  return line->phases(bytes);
 }
 
 double FittedCost::slowdown(uint32_t transfers) const {
@@ -103,11 +127,6 @@ double FittedCost::slowdown(uint32_t transfers) const {
   const double factor =
       low.factor + slope * (static_cast<double>(transfers) - static_cast<double>(low.transfers));
   return std::clamp(factor, 1.0, static_cast<double>(transfers));
-}
-
-std::optional<LinearCost> FittedCost::linear() const {
-  if (bands_.size() > 1) return std::nullopt;
-  return bands_.front().cost;
 }
 
 }  // namespace braid

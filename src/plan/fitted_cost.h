@@ -40,15 +40,14 @@ class FittedCost final : public CostModel {
   // name the entry: "bands[1].bytes_min: …".
   static Result<FittedCost> create(std::vector<Band> bands, std::vector<Slowdown> slowdowns);
 
-  // A band's own startup counts as one only as far as its transfers, too, take what the largest
-  // sizes take for each byte: the network has no more to give than these get out of it, and several
-  // units side by side share it.
+  // A band's own startup is one only as far as its transfers, too, take what the largest sizes take
+  // for each byte: the network has no more to give than these get out of it, and several units side
+  // by side share it.
   Phases phases(uint64_t bytes) const override;
   // Between measured numbers of transfers on a straight line, beyond the last one on the line
   // through the last two. Nothing measured: `transfers`.
   double slowdown(uint32_t transfers) const override;
-  // Only where one band holds all.
-  std::optional<LinearCost> linear() const override;
+  std::vector<Line> lines() const override { return lines_; }
 
   uint64_t bytes_min() const { return bands_.front().bytes_min; }
   uint64_t bytes_max() const { return bands_.back().bytes_max; }
@@ -63,11 +62,11 @@ class FittedCost final : public CostModel {
  private:
   FittedCost(std::vector<Band> bands, std::vector<Slowdown> slowdowns);
   static Status check(const std::vector<Band>& bands, const std::vector<Slowdown>& slowdowns);
-  // A size between two bands costs what it costs in the upper one.
-  size_t band_of(uint64_t bytes) const;
 
   std::vector<Band> bands_;
-  std::vector<double> floors_;  // what the bands below reach: no size of a band costs less
+  // A size between two bands costs what it costs in the upper one, and no size costs less than what
+  // the bands below it reach: a band that begins lower is flat at first, a line of its own.
+  std::vector<Line> lines_;
   std::vector<Slowdown> slowdowns_;
 };
 

@@ -55,7 +55,9 @@ void StreamSearch::play(Checkpoint& state, const Plan::Group& group) {
   const double ready = workload_.tensors[group.end - 1].ready_seconds;
   for (uint32_t piece = 0; piece < group.pieces; ++piece) {
     const CostModel::Phases phases = cost_.phases(piece_bytes(bytes, group.pieces, piece));
-    state.channels.start(static_cast<uint32_t>(state.units++), ready, phases, ends_);
+    const double start =
+        state.channels.start(static_cast<uint32_t>(state.units++), ready, phases, ends_);
+    if (piece == 0) state.was_idle = start == ready && state.channels.busy() == 1;
   }
   ends_.clear();
   units_played_ += group.pieces;
@@ -74,14 +76,27 @@ void StreamSearch::play_from(size_t first) {
   ends_.clear();
 }
 
-// Puts the groups `instead` into the place of some, if that is better.
-bool StreamSearch::try_change(size_t first, size_t removed, const Groups& instead) {
+// Of the plan with the groups `instead` in the place of some.
+StreamSearch::Score StreamSearch::score_of_change(size_t first, size_t removed,
+                                                  const Groups& instead) {
   trial_ = checkpoints_[first];
   for (const Plan::Group& group : instead) play(trial_, group);
-  for (size_t i = first + removed; i < groups_.size(); ++i) play(trial_, groups_[i]);
-  const Score score{trial_.channels.finish(ends_), trial_.units};
+  for (size_t i = first + removed; i < groups_.size(); ++i) {
+    play(trial_, groups_[i]);
+    const Checkpoint& unchanged = checkpoints_[i + 1];
+    // What follows a group that found the network idle does not depend on what was before.
+    if (trial_.was_idle && unchanged.was_idle) {
+      return {score_.end_seconds, score_.units - unchanged.units + trial_.units};
+    }
+  }
+  const double end = trial_.channels.finish(ends_);
   ends_.clear();
-  if (!better(score, score_)) return false;
+  return {end, trial_.units};
+}
+
+// Puts the groups `instead` into the place of some, if that is better.
+bool StreamSearch::try_change(size_t first, size_t removed, const Groups& instead) {
+  if (!better(score_of_change(first, removed, instead), score_)) return false;
   const auto at = groups_.begin() + static_cast<ptrdiff_t>(first);
   groups_.insert(groups_.erase(at, at + static_cast<ptrdiff_t>(removed)), instead.begin(),
                  instead.end());
@@ -152,8 +167,13 @@ bool StreamSearch::improve_group(size_t first) {
 
 Plan StreamSearch::improve(const Plan& plan, uint64_t units_max) {
   if (plan.groups.empty()) return plan;
-  groups_ = plan.groups;
+  const auto first_changed =
+      plan.groups.end() - static_cast<ptrdiff_t>(std::min(plan.groups.size(), kGroupsMax));
+  groups_.assign(first_changed, plan.groups.end());
   checkpoints_.assign(1, {Channels(slowdown_)});
+  for (auto group = plan.groups.begin(); group != first_changed; ++group) {
+    play(checkpoints_.front(), *group);
+  }
   play_from(0);
   units_played_ = 0;
   // The last groups first: they decide when all is through, and are cheap to play again.
@@ -167,7 +187,9 @@ Plan StreamSearch::improve(const Plan& plan, uint64_t units_max) {
     }
     if (units_played_ >= units_max) break;
   }
-  return {groups_};
+  Plan better_plan{{plan.groups.begin(), first_changed}};
+  better_plan.groups.insert(better_plan.groups.end(), groups_.begin(), groups_.end());
+  return better_plan;
 }
 
 }  // namespace braid

@@ -12,10 +12,16 @@
 namespace braid {
 
 // Plays plans on k streams and changes one for the better: local search in which every change is
-// played by the simulator's own rules (plan/channels.h), from the first changed group on. It ends
-// when no change helps, or when it has played as many units as it may.
+// played by the simulator's own rules (plan/channels.h), from the first changed group on and until
+// the network is idle at the same moment as without the change. It ends when no change helps, or
+// when it has played as many units as it may.
+//
+// The last groups decide when all is through: of a plan with more than kGroupsMax only so many are
+// changed, from the last one on. So a change, and what is remembered, is bounded too.
 class StreamSearch {
  public:
+  static constexpr size_t kGroupsMax = 4096;
+
   struct Options {
     uint32_t streams = 1;
     uint64_t piece_bytes_min = 1;
@@ -41,10 +47,12 @@ class StreamSearch {
   struct Checkpoint {
     Channels channels;
     uint64_t units = 0;
+    bool was_idle = false;  // when the group before began, which was when it was ready
   };
 
   void play(Checkpoint& state, const Plan::Group& group);
   void play_from(size_t first);
+  Score score_of_change(size_t first, size_t removed, const Groups& instead);
   bool try_change(size_t first, size_t removed, const Groups& instead);
   bool try_merge(size_t first);
   bool try_boundaries(size_t first);
@@ -59,8 +67,8 @@ class StreamSearch {
   std::vector<uint64_t> bytes_;  // of the first i tensors
   std::vector<double> slowdown_;
 
-  Groups groups_;                        // of the plan that is being improved
-  Score score_;                          // its
+  Groups groups_;                        // the last ones of the plan that is being improved
+  Score score_;                          // the plan's
   std::vector<Checkpoint> checkpoints_;  // before each of its groups
   Checkpoint trial_;
   std::vector<Channels::End> ends_;  // nobody reads them

@@ -8,11 +8,11 @@
 namespace braid {
 namespace {
 
-// How many units the search may play, for all of its starts: tens of nanoseconds each.
+// How many units the search may play, for all of its starts: less than a hundred nanoseconds each.
 constexpr uint64_t kUnitsMax = 400'000;
 constexpr size_t kStartsMax = 3;
-// An exact plan is quadratic then: beyond, one has to do.
-constexpr size_t kTensorsMaxIfNotLinear = 2000;
+// An exact plan is quadratic where the cost does not say its lines: beyond, one has to do.
+constexpr size_t kTensorsMaxWithoutLines = 2000;
 
 // What a unit costs if its startup and its transfer take another share of the network's time.
 class ScaledCost final : public CostModel {
@@ -24,10 +24,14 @@ class ScaledCost final : public CostModel {
     return {phases.startup_seconds * startup_, phases.transfer_seconds * transfer_};
   }
   double slowdown(uint32_t transfers) const override { return cost_.slowdown(transfers); }
-  std::optional<LinearCost> linear() const override {
-    const auto linear = cost_.linear();
-    if (!linear) return std::nullopt;
-    return LinearCost{linear->startup_seconds * startup_, linear->seconds_per_byte * transfer_};
+  std::vector<Line> lines() const override {
+    std::vector<Line> lines = cost_.lines();
+    for (Line& line : lines) {
+      line.startup_seconds *= startup_;
+      line.transfer_seconds *= transfer_;
+      line.seconds_per_byte *= transfer_;
+    }
+    return lines;
   }
 
  private:
@@ -47,7 +51,7 @@ class Candidates {
 
   Plan best() {
     add_planners();
-    if (cost_.linear() || workload_.tensors.size() <= kTensorsMaxIfNotLinear) {
+    if (!cost_.lines().empty() || workload_.tensors.size() <= kTensorsMaxWithoutLines) {
       add_pieces();
       add_saturated();
     }
@@ -126,6 +130,10 @@ class Candidates {
 // for several that are always busy, and for groups that are sent in pieces side by side (one
 // transfer alone may not fill the network: ASC-WFBP, INFOCOM 2021, measured two to cost 1.5 each,
 // not 2) is played by the simulator; local search improves the best of them.
+//
+// What it takes is bounded by counts, never by time: about fifteen plans, each played once, and
+// kUnitsMax units of search. The plans are made in a time that grows with the tensors times the
+// cost's lines; a search that ends early only leaves the plan as good as the best one before it.
 class StreamsPlanner final : public Planner {
  public:
   Plan plan(const Workload& workload, const CostModel& cost,

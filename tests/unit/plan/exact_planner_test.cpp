@@ -89,6 +89,48 @@ TEST(ExactPlannerTest, FindsWhatBruteForceFindsForAnyMonotoneCost) {
   }
 }
 
+TEST(ExactPlannerTest, FindsWhatBruteForceFindsForBands) {
+  Instances instances(9);
+  for (int i = 0; i < 10'000; ++i) {
+    const Workload workload = instances.whole_workload(12);
+    const FittedCost cost = instances.whole_bands(6);
+    const Best expected = BruteForce(workload, cost).best();
+    const Best found = exact(workload, cost);
+    ASSERT_EQ(found.end_seconds, expected.end_seconds) << "instance " << i;
+    ASSERT_EQ(found.groups, expected.groups) << "instance " << i;
+  }
+}
+
+// The quadratic search, which looks at every prefix, breaks ties alike.
+TEST(ExactPlannerTest, PlansForBandsAsIfTheyWereUnknown) {
+  Instances instances(10);
+  PlannerOptions earliest;
+  earliest.fewest_groups = false;
+  for (int i = 0; i < 5000; ++i) {
+    const Workload workload = instances.whole_workload(100);
+    const FittedCost cost = instances.whole_bands(8);
+    const UnknownCost unknown(cost);
+    ASSERT_EQ(plan_by("exact", workload, cost), plan_by("exact", workload, unknown))
+        << "instance " << i;
+    ASSERT_EQ(plan_by("exact", workload, cost, earliest),
+              plan_by("exact", workload, unknown, earliest))
+        << "instance " << i;
+  }
+}
+
+TEST(ExactPlannerTest, PlansForBandsInRealNumbers) {
+  Instances instances(11);
+  for (int i = 0; i < 3000; ++i) {
+    const Workload workload = instances.real_workload(100);
+    const FittedCost cost = instances.real_bands(8);
+    const Best expected = exact(workload, UnknownCost(cost));
+    const Best found = exact(workload, cost);
+    ASSERT_NEAR(found.end_seconds, expected.end_seconds, 1e-12 * expected.end_seconds)
+        << "instance " << i;
+    ASSERT_EQ(found.groups, expected.groups) << "instance " << i;
+  }
+}
+
 // Layers 1, 2, 3 have t_b = 4, 3, 1 and p = 1, 1, 4: the paper's plan merges layer 3 into layer 2,
 // and so delays layer 1, although each merge looks like a gain.
 TEST(ExactPlannerTest, BeatsThePapersPlanOnTheCounterexample) {
@@ -172,11 +214,15 @@ TEST(ExactPlannerTest, PlansForAHundredThousandTensors) {
   for (int i = 0; i < 100'000; ++i) {
     workload.tensors.push_back({ready += instances.real(0, 2e-4), instances.below(200'000)});
   }
-  const LinearCostModel cost({1e-4, 1e-9});
-  const Plan plan = plan_by("exact", workload, cost);
-  EXPECT_TRUE(check_plan(plan, workload.tensors.size()).is_ok());
-  EXPECT_LE(iteration_seconds(workload, plan, cost),
-            iteration_seconds(workload, plan_by("mgwfbp", workload, cost), cost));
+  const LinearCostModel linear({1e-4, 1e-9});
+  const FittedCost bands = instances.real_bands(8);
+  for (const CostModel* cost :
+       {static_cast<const CostModel*>(&linear), static_cast<const CostModel*>(&bands)}) {
+    const Plan plan = plan_by("exact", workload, *cost);
+    EXPECT_TRUE(check_plan(plan, workload.tensors.size()).is_ok());
+    EXPECT_LE(iteration_seconds(workload, plan, *cost),
+              iteration_seconds(workload, plan_by("mgwfbp", workload, *cost), *cost));
+  }
 }
 
 }  // namespace

@@ -42,9 +42,9 @@ std::string error_of(const std::vector<CostMeasurement>& measurements) {
 
 TEST(FitCost, FindsALine) {
   const FittedCost cost = fit(measure(line, 0));
-  ASSERT_TRUE(cost.linear());
-  EXPECT_NEAR(cost.linear()->startup_seconds, kStartup, 1e-9);
-  EXPECT_NEAR(cost.linear()->seconds_per_byte, kPerByte, 1e-15);
+  ASSERT_EQ(cost.bands().size(), 1u);
+  EXPECT_NEAR(cost.bands()[0].cost.startup_seconds, kStartup, 1e-9);
+  EXPECT_NEAR(cost.bands()[0].cost.seconds_per_byte, kPerByte, 1e-15);
   EXPECT_EQ(cost.bytes_min(), 4096u);
   EXPECT_EQ(cost.bytes_max(), 1u << 20);
 }
@@ -59,9 +59,9 @@ TEST(FitCost, BearsOutliers) {
   std::vector<CostMeasurement> measurements = measure(line, 0.01);
   for (size_t i = 0; i < measurements.size(); i += 5) measurements[i].seconds *= 20;
   const FittedCost cost = fit(measurements);
-  ASSERT_TRUE(cost.linear());
-  EXPECT_NEAR(cost.linear()->startup_seconds, kStartup, 0.1 * kStartup);
-  EXPECT_NEAR(cost.linear()->seconds_per_byte, kPerByte, 0.02 * kPerByte);
+  ASSERT_EQ(cost.bands().size(), 1u);
+  EXPECT_NEAR(cost.bands()[0].cost.startup_seconds, kStartup, 0.1 * kStartup);
+  EXPECT_NEAR(cost.bands()[0].cost.seconds_per_byte, kPerByte, 0.02 * kPerByte);
 }
 
 TEST(FitCost, BearsOutliersOfOneSize) {
@@ -70,9 +70,9 @@ TEST(FitCost, BearsOutliersOfOneSize) {
     measurements[i].seconds *= 100;
     measurements[i + 1].seconds *= 50;
   }
-  const auto linear = fit(measurements).linear();
-  ASSERT_TRUE(linear);
-  EXPECT_NEAR(linear->seconds_per_byte, kPerByte, 0.02 * kPerByte);
+  const FittedCost cost = fit(measurements);
+  ASSERT_EQ(cost.bands().size(), 1u);
+  EXPECT_NEAR(cost.bands()[0].cost.seconds_per_byte, kPerByte, 0.02 * kPerByte);
 }
 
 TEST(FitCost, FindsStepsWhereTheyAre) {
@@ -199,10 +199,10 @@ TEST(FitCost, ReproducesThePublishedFit) {
   std::erase_if(log->measurements, [](const CostMeasurement& one) {
     return one.bytes < 200'000 || one.bytes > 500'000;
   });
-  const auto linear = fit(log->measurements).linear();
-  ASSERT_TRUE(linear);
-  EXPECT_NEAR(linear->startup_seconds, 1.11e-3, 0.005e-3);
-  EXPECT_NEAR(linear->seconds_per_byte, 1.99e-9, 0.005e-9);
+  const FittedCost cost = fit(log->measurements);
+  ASSERT_EQ(cost.bands().size(), 1u);
+  EXPECT_NEAR(cost.bands()[0].cost.startup_seconds, 1.11e-3, 0.005e-3);
+  EXPECT_NEAR(cost.bands()[0].cost.seconds_per_byte, 1.99e-9, 0.005e-9);
 }
 
 TEST(FitCost, FindsTheStepOfThePublishedLog) {

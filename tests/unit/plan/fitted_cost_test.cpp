@@ -22,7 +22,6 @@ TEST(FittedCost, HoldsEachBandsLine) {
   const FittedCost cost = two_bands();
   EXPECT_DOUBLE_EQ(cost.seconds(500), 1.5);
   EXPECT_DOUBLE_EQ(cost.seconds(5000), 9);
-  EXPECT_EQ(cost.linear(), std::nullopt);
 }
 
 TEST(FittedCost, GivesSizesBetweenBandsToTheUpperOne) {
@@ -48,10 +47,32 @@ TEST(FittedCost, KnowsWhatItWasMeasuredAt) {
   EXPECT_FALSE(cost.covers(9001));
 }
 
-TEST(FittedCost, IsLinearWithOneBand) {
+// The upper band's line alone would begin at 1.002 seconds: it is flat until it reaches the 2 of
+// the band below.
+TEST(FittedCost, ConsistsOfLines) {
+  std::vector<uint64_t> bytes_max;
+  for (const CostModel::Line& line : two_bands().lines()) bytes_max.push_back(line.bytes_max);
+  EXPECT_EQ(bytes_max, (std::vector<uint64_t>{1000, 1499, UINT64_MAX}));
+}
+
+// Were 9 of the first band's 10 seconds a startup, then ten units side by side would get ten times
+// out of the network what one large unit gets.
+TEST(FittedCost, NoBandsTransfersAreQuickerThanTheLargestSizesOnes) {
+  const auto cost =
+      FittedCost::create({{1, 1000, {9, 0.001}, 2, 0}, {1001, 9000, {2, 0.008}, 2, 0}}, {});
+  ASSERT_TRUE(cost);
+  EXPECT_DOUBLE_EQ(cost->seconds(1000), 10);
+  EXPECT_DOUBLE_EQ(cost->phases(1000).startup_seconds, 2);
+  EXPECT_DOUBLE_EQ(cost->phases(500).startup_seconds, 2);
+  EXPECT_DOUBLE_EQ(cost->phases(9000).startup_seconds, 2);
+}
+
+TEST(FittedCost, IsOneLineWithOneBand) {
   const auto cost = FittedCost::create({{1, 2, {3, 4}, 2, 0}}, {});
   ASSERT_TRUE(cost);
-  EXPECT_EQ(cost->linear(), (LinearCost{3, 4}));
+  ASSERT_EQ(cost->lines().size(), 1u);
+  EXPECT_EQ(cost->lines()[0].phases(5).startup_seconds, 3);
+  EXPECT_EQ(cost->lines()[0].phases(5).transfer_seconds, 20);
 }
 
 TEST(FittedCost, ReadsWhatToJsonWrites) {

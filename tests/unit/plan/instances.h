@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "plan/fitted_cost.h"
 #include "plan/planner.h"
 #include "plan/simulator.h"
 
@@ -20,6 +21,17 @@ class OpaqueCost final : public CostModel {
 
  private:
   LinearCost cost_;
+};
+
+// Another cost that says nothing of its lines. That one outlives it.
+class UnknownCost final : public CostModel {
+ public:
+  explicit UnknownCost(const CostModel& cost) : cost_(cost) {}
+  Phases phases(uint64_t bytes) const override { return cost_.phases(bytes); }
+  double slowdown(uint32_t transfers) const override { return cost_.slowdown(transfers); }
+
+ private:
+  const CostModel& cost_;
 };
 
 // Any time for each number of bytes; the last one's for more.
@@ -83,6 +95,36 @@ class Instances {
       table.push_back(phases);
     }
     return TableCost(std::move(table));
+  }
+
+  // Bands that rise, fall and jump where they meet, of few sizes each; whole numbers.
+  FittedCost whole_bands(size_t bands_max) {
+    std::vector<FittedCost::Band> bands;
+    uint64_t bytes = 0;
+    for (size_t count = 1 + below(bands_max); count > 0; --count) {
+      const uint64_t bytes_min = bytes + 1 + below(3);
+      bytes = bytes_min + below(8);
+      const double startup =
+          bands.empty() ? static_cast<double>(below(6)) : static_cast<double>(below(50)) - 20;
+      bands.push_back({bytes_min, bytes, {startup, static_cast<double>(below(5))}, 2, 0});
+    }
+    return FittedCost::create(std::move(bands), {}).value();
+  }
+  // The same for the sizes of real_workload.
+  FittedCost real_bands(size_t bands_max) {
+    std::vector<FittedCost::Band> bands;
+    double bytes = real(1e3, 1e6);
+    for (size_t count = 1 + below(bands_max); count > 0; --count) {
+      LinearCost cost = real_cost();
+      if (!bands.empty()) {
+        const double reached = bands.back().cost.seconds(bytes);
+        cost.startup_seconds = reached * real(0.5, 1.5) - cost.seconds_per_byte * bytes;
+      }
+      const auto bytes_min = static_cast<uint64_t>(bytes) + 1;
+      bytes *= real(1.1, 6);
+      bands.push_back({bytes_min, static_cast<uint64_t>(bytes), cost, 2, 0});
+    }
+    return FittedCost::create(std::move(bands), {{2, real(1, 2)}}).value();
   }
 
   // A plan that nobody would make.

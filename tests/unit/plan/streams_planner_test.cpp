@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include "plan/stream_search.h"
 #include "tests/unit/plan/instances.h"
 
 namespace braid {
@@ -35,6 +36,23 @@ TEST(StreamsPlannerTest, NoOtherPlannerIsEverBetterWhereTheCostIsNotLinear) {
     const TableCost cost = instances.table_cost(100);
     PlannerOptions options = with_streams(static_cast<uint32_t>(2 + instances.below(4)));
     options.piece_bytes_min = 2;
+    const Plan plan = plan_by("streams", workload, cost, options);
+    const double seconds = iteration_seconds(workload, plan, cost, options.streams);
+    for (const Planner* planner : planners()) {
+      const Plan other = planner->plan(workload, cost, options);
+      ASSERT_LE(seconds, iteration_seconds(workload, other, cost, options.streams))
+          << planner->name() << ", instance " << i;
+    }
+  }
+}
+
+TEST(StreamsPlannerTest, NoOtherPlannerIsEverBetterWhereTheCostHasBands) {
+  Instances instances(19);
+  for (int i = 0; i < 200; ++i) {
+    const Workload workload = instances.real_workload(20);
+    const FittedCost cost = instances.real_bands(8);
+    PlannerOptions options = with_streams(static_cast<uint32_t>(2 + instances.below(15)));
+    options.fewest_groups = instances.below(2) == 0;
     const Plan plan = plan_by("streams", workload, cost, options);
     const double seconds = iteration_seconds(workload, plan, cost, options.streams);
     for (const Planner* planner : planners()) {
@@ -118,16 +136,24 @@ TEST(StreamsPlannerTest, IsOftenBetterThanAnyOther) {
   EXPECT_GT(better, 30);
 }
 
+// More groups than the search changes.
 TEST(StreamsPlannerTest, PlansForManyTensorsInBoundedTime) {
   Instances instances(18);
   Workload workload;
   double ready = 0;
   for (int i = 0; i < 20'000; ++i) {
-    workload.tensors.push_back({ready += instances.real(0, 1e-4), instances.below(200'000)});
+    workload.tensors.push_back({ready += instances.real(0, 4e-4), instances.below(200'000)});
   }
   const LinearCostModel cost({1e-4, 1e-9}, 1.5);
-  const Plan plan = plan_by("streams", workload, cost, with_streams(4));
-  EXPECT_TRUE(check_plan(plan, workload.tensors.size()).is_ok());
+  PlannerOptions options = with_streams(4);
+  for (const bool fewest : {true, false}) {
+    options.fewest_groups = fewest;
+    const Plan plan = plan_by("streams", workload, cost, options);
+    ASSERT_TRUE(check_plan(plan, workload.tensors.size()).is_ok());
+    EXPECT_TRUE(fewest || plan.groups.size() > 2 * StreamSearch::kGroupsMax);
+    EXPECT_LE(iteration_seconds(workload, plan, cost, 4),
+              iteration_seconds(workload, plan_by("exact", workload, cost), cost, 4));
+  }
 }
 
 }  // namespace
