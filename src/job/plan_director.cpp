@@ -78,7 +78,7 @@ void PlanDirector::decide(uint64_t id, Set& set, bool in_any_case) {
   const double measured_seconds =
       iteration_ns == 0 ? decision->current_seconds : static_cast<double>(iteration_ns) / 1e9;
   const bool pays = decision->predicted_seconds <
-                    std::min(decision->current_seconds, measured_seconds) * (1 - kGainMin);
+                    std::min(decision->current_seconds, measured_seconds) * (1 - options_.min_gain);
   if (set.plan != 0 && !pays && !in_any_case) return;
 
   const double notice =
