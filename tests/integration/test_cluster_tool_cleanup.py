@@ -42,7 +42,7 @@ def test_the_next_start_removes_what_tool_and_reaper_left(mode):
         running.tool.wait(DEADLINE_S)
         assert running.directory.exists()
         assert cluster(*mode, "--", "true").returncode == 0
-        assert running.is_gone()
+        assert eventually(running.is_gone)
 
 
 @both_modes
@@ -52,7 +52,8 @@ def test_children_that_a_rank_leaves_behind_are_stopped(mode):
     )
     done = cluster("--nodes", "1", *mode, *python(source))
     assert done.returncode == 0
-    assert not is_running(int(by_rank(done.stdout)[0][0]))
+    pid = int(by_rank(done.stdout)[0][0])
+    assert eventually(lambda: not is_running(pid))
 
 
 @both_modes
