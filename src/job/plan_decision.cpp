@@ -19,7 +19,7 @@ uint64_t rounded(double bytes) {
   return static_cast<uint64_t>(std::llround(bytes / unit) * std::llround(unit));
 }
 
-double seconds(uint64_t nanoseconds) { return static_cast<double>(nanoseconds) / 1e9; }
+double to_seconds(uint64_t nanoseconds) { return static_cast<double>(nanoseconds) / 1e9; }
 
 struct MergedReport {
   const PlanReport* first = nullptr;
@@ -49,9 +49,9 @@ Result<MergedReport> merge(std::span<const PlanReport* const> reports) {
 
 Workload workload_of(const MergedReport& merged) {
   Workload workload;
-  workload.forward_seconds = seconds(merged.forward_ns);
+  workload.forward_seconds = to_seconds(merged.forward_ns);
   for (const uint32_t i : merged.order) {
-    workload.tensors.push_back({seconds(merged.ready_ns[i]),
+    workload.tensors.push_back({to_seconds(merged.ready_ns[i]),
                                 merged.first->counts[i] * element_bytes(merged.first->dtypes[i])});
   }
   return workload;
@@ -101,7 +101,7 @@ std::vector<CostMeasurement> measurements_of(const PlanReport& report) {
                              std::isfinite(unit.concurrent) && unit.concurrent > 0;
     if (!makes_sense) continue;
     const double bytes = static_cast<double>(unit.bytes) * std::clamp(unit.concurrent, 1.0, 1e3);
-    measurements.push_back({rounded(bytes), seconds(unit.nanoseconds), 1});
+    measurements.push_back({rounded(bytes), to_seconds(unit.nanoseconds), 1});
   }
   return measurements;
 }

@@ -16,7 +16,7 @@ pytestmark = needs_daemons
 PLACES = pytest.mark.parametrize("placed", [[0, 1, 2], [0, 0, 1, 1]], ids=str)
 EXACT = ("plan.planner=exact", ANY_GAIN)
 # A step takes ten times as long there, and what can go wrong with it is the same.
-STEPS = 40 if IS_SANITIZED else 150
+STEPS = 40 if IS_SANITIZED else 100
 _job_numbers = itertools.count(1)
 
 # ARGUMENT: what a case changes; at least so many steps, and until the stop sign if there is one.
