@@ -116,6 +116,11 @@ pytest_run() { # NAME SECONDS PYTHON FOLDER [PYTEST OPTION...]
     -p no:cacheprovider --junitxml "$logs/${1// /-}.xml"
 }
 
+# These wait more than they compute. A file's tests share clusters, so they stay together.
+integration_run() { # NAME SECONDS [PYTEST OPTION...]
+  pytest_run "$1" "$2" "$python" tests/integration -n 2 --dist loadfile "${@:3}"
+}
+
 # GCC 12's sanitizers need the usual address layout: newer kernels randomize more bits than they can take.
 plain_addresses=()
 sanitize() { # PRESET
@@ -130,7 +135,7 @@ sanitize() { # PRESET
   if build "$1"; then
     unit_tests "$1" 1200
     # Without those of scripts and of command lines: Python, and code that the unit tests run through.
-    BRAID_BUILD=$root/build/$1 pytest_run "integration $1" 1800 "$python" tests/integration \
+    BRAID_BUILD=$root/build/$1 integration_run "integration $1" 1800 \
       --ignore-glob='*/test_check*' --ignore-glob='*/test_cluster_tool*' --ignore-glob='*/test_plan*'
   fi
   plain_addresses=()
@@ -159,7 +164,7 @@ check "style" 60 scripts/style-check
 if build release -DBRAID_WERROR=ON; then
   ((fast)) || check "tidy" 2400 scripts/tidy build/release
   unit_tests release 600
-  pytest_run "integration release" 1200 "$python" tests/integration
+  integration_run "integration release" 1200
   pytest_run "python newest torch" 1200 "$python" tests/python
   ((fast)) || pytest_run "python torch $torch_oldest" 1200 "build/venv-torch-$torch_oldest/bin/python" tests/python \
     -m "not once"
