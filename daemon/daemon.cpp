@@ -89,6 +89,7 @@ Status Daemon::start() {
   options.partition = {config_.collective.unit_bytes, config_.transport.chunk_bytes,
                        io_threads(config_)};
   options.planning.streams = config_.collective.streams;
+  options.planning.min_gain = config_.plan.min_gain;
   if (config_.plan.planner != kFirstPlan)
     options.planning.planner = *find_planner(config_.plan.planner);  // load_config has checked it
   jobs_ = std::make_unique<JobManager>(*loop_, clock_, options);

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Runs every test. Goes on after a failure, so that one run shows them all; the last line counts.
+# Runs every test. Goes on after a failure, so that one run shows them all; the end says which failed, and why.
 set -uo pipefail
 
 usage() {
@@ -32,20 +32,6 @@ mkdir -p "$logs"
 rm -f "$logs"/*
 
 names=() passed=() failed=() skipped=() seconds=()
-
-# How many passed, failed and were skipped, from a JUnit file: three numbers.
-count_junit() {
-  /usr/bin/python3 - "$1" <<'PYTHON'
-import sys
-import xml.etree.ElementTree as ElementTree
-cases = list(ElementTree.parse(sys.argv[1]).iter("testcase"))
-failed = sum(case.find("failure") is not None or case.find("error") is not None for case in cases)
-skipped = sum(
-    case.find("skipped") is not None or case.get("status") in ("notrun", "disabled") for case in cases
-)
-print(len(cases) - failed - skipped, failed, skipped)
-PYTHON
-}
 
 record() { # NAME PASSED FAILED SKIPPED SECONDS
   names+=("$1") passed+=("$2") failed+=("$3") skipped+=("$4") seconds+=("$5")
@@ -96,7 +82,7 @@ prepare() { # NAME SECONDS COMMAND...
 run_tests() { # NAME SECONDS COMMAND...
   local start=$SECONDS junit=$logs/${1// /-}.xml code=0 counts p=0 f=0 s=0
   limited "$@" || code=$?
-  if [[ -s $junit ]] && counts=$(count_junit "$junit"); then
+  if [[ -s $junit ]] && counts=$(scripts/check_report.py count "$junit"); then
     read -r p f s <<<"$counts"
   fi
   if ((f == 0 && (code != 0 || p + s == 0))); then
@@ -130,6 +116,11 @@ pytest_run() { # NAME SECONDS PYTHON FOLDER [PYTEST OPTION...]
     -p no:cacheprovider --junitxml "$logs/${1// /-}.xml"
 }
 
+# These wait more than they compute. A file's tests share clusters, so they stay together.
+integration_run() { # NAME SECONDS [PYTEST OPTION...]
+  pytest_run "$1" "$2" "$python" tests/integration -n 2 --dist loadfile "${@:3}"
+}
+
 # GCC 12's sanitizers need the usual address layout: newer kernels randomize more bits than they can take.
 plain_addresses=()
 sanitize() { # PRESET
@@ -144,21 +135,23 @@ sanitize() { # PRESET
   if build "$1"; then
     unit_tests "$1" 1200
     # Without those of scripts and of command lines: Python, and code that the unit tests run through.
-    BRAID_BUILD=$root/build/$1 pytest_run "integration $1" 1800 "$python" tests/integration \
-      --ignore-glob='*/test_cluster_tool*' --ignore-glob='*/test_plan*'
+    BRAID_BUILD=$root/build/$1 integration_run "integration $1" 1800 \
+      --ignore-glob='*/test_check*' --ignore-glob='*/test_cluster_tool*' --ignore-glob='*/test_plan*'
   fi
   plain_addresses=()
   unset ASAN_OPTIONS LSAN_OPTIONS UBSAN_OPTIONS TSAN_OPTIONS
 }
 
 summarize() {
-  local i p=0 f=0 s=0
+  local i p=0 f=0 s=0 wrong=()
   printf '\n== summary\n%-24s %8s %8s %8s %8s\n' "" passed failed skipped seconds
   for i in "${!names[@]}"; do
     printf '%-24s %8d %8d %8d %8d%s\n' "${names[i]}" "${passed[i]}" "${failed[i]}" "${skipped[i]}" \
       "${seconds[i]}" "$( ((failed[i])) && echo '  <-- FAILED')"
     ((p += passed[i], f += failed[i], s += skipped[i]))
+    ((failed[i] == 0)) || wrong+=("${names[i]}")
   done
+  ((f == 0)) || { echo; scripts/check_report.py failures "$logs" "${wrong[@]}"; }
   printf '\n%d passed, %d failed, %d skipped\n' "$p" "$f" "$s"
   ((f == 0))
 }
@@ -171,9 +164,10 @@ check "style" 60 scripts/style-check
 if build release -DBRAID_WERROR=ON; then
   ((fast)) || check "tidy" 2400 scripts/tidy build/release
   unit_tests release 600
-  pytest_run "integration release" 1200 "$python" tests/integration
+  integration_run "integration release" 1200
   pytest_run "python newest torch" 1200 "$python" tests/python
-  ((fast)) || pytest_run "python torch $torch_oldest" 1200 "build/venv-torch-$torch_oldest/bin/python" tests/python
+  ((fast)) || pytest_run "python torch $torch_oldest" 1200 "build/venv-torch-$torch_oldest/bin/python" tests/python \
+    -m "not once"
 fi
 if ((!fast)); then
   sanitize asan

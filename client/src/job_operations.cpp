@@ -9,7 +9,7 @@
 namespace braid::client {
 namespace {
 
-constexpr uint64_t kGraceNs =
+constexpr uint64_t kDaemonGraceNs =
     5'000'000'000;  // how much later than the daemon the client itself gives up
 
 uint64_t deadline_of(uint32_t timeout_ms) { return now_ns() + timeout_ms * 1'000'000ull; }
@@ -49,7 +49,7 @@ Error Job::submit_request(Lock& lock, Request request, braid_ticket* ticket) {
   // this one.
   Operation& operation = operations_[number];
   operation.request = std::move(request);
-  operation.deadline_ns = deadline_of(operation.request.timeout_ms) + kGraceNs;
+  operation.deadline_ns = deadline_of(operation.request.timeout_ms) + kDaemonGraceNs;
 
   uint64_t offset = 0;
   Error error = stage(lock, operation, offset);

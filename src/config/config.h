@@ -59,6 +59,7 @@ struct DaemonConfig {
   };
   struct Plan {
     std::string planner = "streams";  // or "first"
+    double min_gain = 0.03;           // share of an iteration's time
     bool operator==(const Plan&) const = default;
   };
   struct Metrics {

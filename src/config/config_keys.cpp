@@ -71,6 +71,11 @@ constexpr ConfigKey bytes(std::string_view name, ConfigField (*field)(DaemonConf
           .help = help};
 }
 
+constexpr ConfigKey share(std::string_view name, ConfigField (*field)(DaemonConfig&),
+                          std::string_view help) {
+  return {.name = name, .kind = ConfigKind::Share, .field = field, .help = help};
+}
+
 constexpr ConfigKey mode(std::string_view name, ConfigField (*field)(DaemonConfig&),
                          std::string_view allowed, std::string_view help) {
   return {.name = name, .kind = ConfigKind::Mode, .field = field, .allowed = allowed, .help = help};
@@ -149,6 +154,9 @@ constexpr std::array kKeys = {
          "the name of a planner, or first",
          "Plans which gradients are merged, from what the job's nodes measure while it trains; "
          "first: every job keeps the plan it begins with."),
+    share("plan.min_gain", BRAID_FIELD(plan.min_gain),
+          "A running job changes to a new plan when that is predicted to take at least this share "
+          "less time per iteration, than the plan that holds is predicted to and was measured to."),
 
     text("metrics.address", BRAID_FIELD(metrics.address), check_address, "an IPv4 address",
          "The address /metrics is served on."),

@@ -13,11 +13,11 @@
 
 namespace braid {
 
-enum class ConfigKind : uint8_t { Text, Integer, Bytes, Mode, List };
+enum class ConfigKind : uint8_t { Text, Integer, Bytes, Share, Mode, List };
 
 // Where a key's value lives in a DaemonConfig.
 using ConfigField =
-    std::variant<std::string*, uint16_t*, uint32_t*, uint64_t*, std::vector<std::string>*>;
+    std::variant<std::string*, uint16_t*, uint32_t*, uint64_t*, double*, std::vector<std::string>*>;
 
 // One key: parsing, checking, --set, --print-config, reloading and the documentation are all driven
 // by these entries.

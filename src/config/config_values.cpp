@@ -97,6 +97,12 @@ Status set_config_value(const ConfigKey& key, std::string_view text, DaemonConfi
       return set_number(key, parse_integer(text, key.min, key.max), config);
     case ConfigKind::Bytes:
       return set_number(key, parse_bytes(text, key.min, key.max), config);
+    case ConfigKind::Share: {
+      const auto share = parse_share(text);
+      if (!share) return share.status();
+      *std::get<double*>(key.field(config)) = *share;
+      return Status::ok();
+    }
     case ConfigKind::Mode: {
       const auto mode = parse_mode(text);
       if (!mode) return mode.status();
@@ -119,6 +125,8 @@ std::string format_config_value(const ConfigKey& key, const DaemonConfig& config
       return std::to_string(load_number(field));
     case ConfigKind::Bytes:
       return format_bytes(load_number(field));
+    case ConfigKind::Share:
+      return format_share(*std::get<double*>(field));
     case ConfigKind::Mode:
       return format_mode(static_cast<uint32_t>(load_number(field)));
     case ConfigKind::List:
@@ -133,6 +141,8 @@ std::string format_config_range(const ConfigKey& key) {
       return fmt::format("{} to {}", key.min, key.max);
     case ConfigKind::Bytes:
       return fmt::format("{} to {}", format_bytes(key.min), format_bytes(key.max));
+    case ConfigKind::Share:
+      return "0 to 1";
     case ConfigKind::Text:
     case ConfigKind::Mode:
     case ConfigKind::List:

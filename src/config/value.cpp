@@ -90,6 +90,21 @@ std::string format_bytes(uint64_t bytes) {
   return std::to_string(bytes);
 }
 
+Result<double> parse_share(std::string_view text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  // Neither a nan nor what stands behind a number is between two numbers.
+  const bool fits =
+      error == std::errc() && end == text.data() + text.size() && value >= 0 && value <= 1;
+  if (!fits) {
+    return make_status(StatusCode::InvalidArgument,
+                       "'{}' is not a share; use a number from 0 to 1, such as 0.03", text);
+  }
+  return value;
+}
+
+std::string format_share(double share) { return fmt::format("{}", share); }
+
 Result<uint32_t> parse_mode(std::string_view text) {
   const bool is_octal = (text.size() == 3 || (text.size() == 4 && text.front() == '0')) &&
                         text.find_first_not_of("01234567") == std::string_view::npos;

@@ -11,7 +11,7 @@
 namespace braid {
 namespace {
 
-double seconds(uint64_t nanoseconds) { return static_cast<double>(nanoseconds) / 1e9; }
+double to_seconds(uint64_t nanoseconds) { return static_cast<double>(nanoseconds) / 1e9; }
 
 struct MergedReport {
   const PlanReport* first = nullptr;
@@ -41,9 +41,9 @@ Result<MergedReport> merge(std::span<const PlanReport* const> reports) {
 
 Workload workload_of(const MergedReport& merged) {
   Workload workload;
-  workload.forward_seconds = seconds(merged.forward_ns);
+  workload.forward_seconds = to_seconds(merged.forward_ns);
   for (const uint32_t i : merged.order) {
-    workload.tensors.push_back({seconds(merged.ready_ns[i]),
+    workload.tensors.push_back({to_seconds(merged.ready_ns[i]),
                                 merged.first->counts[i] * element_bytes(merged.first->dtypes[i])});
   }
   return workload;

@@ -92,7 +92,7 @@ void PlanDirector::decide(uint64_t id, Set& set, bool is_another_network) {
   const double measured_seconds =
       iteration_ns == 0 ? decision->current_seconds : static_cast<double>(iteration_ns) / 1e9;
   const bool pays = decision->predicted_seconds <
-                    std::min(decision->current_seconds, measured_seconds) * (1 - kGainMin);
+                    std::min(decision->current_seconds, measured_seconds) * (1 - options_.min_gain);
   if (set.plan != 0 && !pays) {
     if (!is_another_network) return;
     // The same groups, with what is to be expected of them now.

@@ -18,8 +18,11 @@
 namespace braid {
 
 struct PlanningOptions {
-  const Planner* planner = nullptr;   // nullptr: every set keeps the plan it begins with
-  uint32_t streams = 4;               // groups that the engines have in flight at once
+  const Planner* planner = nullptr;  // nullptr: every set keeps the plan it begins with
+  uint32_t streams = 4;              // groups that the engines have in flight at once
+  // A plan replaces another when it is predicted to take so much less than that one is predicted to
+  // (from the same measurements), and than that one was measured to.
+  double min_gain = 0.03;
   uint32_t answer_timeout_ms = 5000;  // for a proposal; then it is dropped
 };
 
@@ -32,9 +35,6 @@ struct PlanningOptions {
 // were: then the network, or the model, is another, and what was measured before says nothing.
 class PlanDirector {
  public:
-  // A plan replaces another when it is predicted to take so much less than that one is predicted to
-  // (from the same measurements), and than that one was measured to.
-  static constexpr double kGainMin = 0.03;
   // Iterations that take so much longer than right after the plan was made, or right after was so
   // much longer than they, are not those it was made for.
   static constexpr double kIterationChangeMin = 0.25;

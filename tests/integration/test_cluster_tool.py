@@ -13,7 +13,6 @@ from cluster_tool import (
     CLUSTER,
     DEADLINE_S,
     EXIT_TOOL_FAILED,
-    WAIT,
     Running,
     both_modes,
     by_rank,
@@ -101,9 +100,10 @@ def test_the_worst_exit_code_wins(mode, script, expected):
 
 @both_modes
 def test_a_timeout_stops_every_rank(mode):
-    done = cluster("--timeout", "1", *mode, *python(WAIT))
+    # Long enough for all of them to say who they are.
+    done = cluster("--timeout", "4", *mode, "--", "sh", "-c", "echo $$; exec sleep 600")
     assert done.returncode == 124
-    pids = [int(lines[0].split()[0]) for lines in by_rank(done.stdout).values()]
+    pids = [int(lines[0]) for lines in by_rank(done.stdout).values()]
     assert len(pids) == 2 and not any(is_running(pid) for pid in pids)
 
 
@@ -114,7 +114,11 @@ def test_a_capped_flow_is_slower_than_an_uncapped_one():
         assert done.returncode == 0, done.stderr
         return float(by_rank(done.stdout)[1][0])
 
-    assert seconds("--nic-mbit", "2000", "--flow-mbit", "20") > 3 * seconds("--nic-mbit", "2000")
+    # A cap keeps its flow from being faster, whatever else the machine does; without one it could be faster,
+    # unless the machine is held up each time.
+    capped = seconds("--nic-mbit", "2000", "--flow-mbit", "20")
+    assert capped > 1.0  # 4 MiB at 20 Mbit/s take 1.7 s, less what goes out at once
+    assert any(seconds("--nic-mbit", "2000") < capped / 3 for _ in range(4))
 
 
 @needs_namespaces

@@ -1,24 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
 """Planned gradients on real daemons: merged as the plan says, with exact sums while plans change."""
 
+import itertools
 import json
-import re
 import signal
 import time
 
 import pytest
+from braid_build import IS_SANITIZED
+from planned_training import ANY_GAIN, expect_changes, stop_after_a_change
 from real_cluster import needs_daemons, until, wait_until_running
 
 pytestmark = needs_daemons
 
 PLACES = pytest.mark.parametrize("placed", [[0, 1, 2], [0, 0, 1, 1]], ids=str)
-EXACT = "plan.planner=exact"
+EXACT = ("plan.planner=exact", ANY_GAIN)
+# A step takes ten times as long there, and what can go wrong with it is the same.
+STEPS = 40 if IS_SANITIZED else 100
+_job_numbers = itertools.count(1)
 
-# ARGUMENT: steps, and what a case changes. Each step's values differ, and all sums are exact.
+# ARGUMENT: what a case changes; at least so many steps, and until the stop sign if there is one.
+# Each step's values differ, and all sums are exact.
 TRAIN = """
 import random
-settings = {"tensors": 60, "steps": 300, "sleep": {}, "reduction": "SUM", "unplanned": False,
-            "models": 1, "timeout": None, **ARGUMENT}
+settings = {"tensors": 60, "sleep": {}, "reduction": "SUM", "unplanned": False, "models": 1,
+            "stop": None, **ARGUMENT}
 reduction = Reduction[settings["reduction"]]
 job = open_job()
 
@@ -39,8 +45,7 @@ class Model:
         tickets = []
         for i, (handle, mine) in enumerate(zip(self.handles, self.inputs)):
             mine[:] = (np.arange(mine.size) + 3 * i + self.step) % 64 + 4 * RANK
-            tickets.append(job.submit(handle, self.step, mine, reduction=reduction,
-                                      timeout=settings["timeout"]))
+            tickets.append(job.submit(handle, self.step, mine, reduction=reduction))
         return tickets
 
     def expected(self, i):
@@ -69,8 +74,9 @@ class Model:
 
 models = [Model(number, settings["tensors"] + number) for number in range(settings["models"])]
 stream = dynamic(job)
-wrong = 0
-for step in range(settings["steps"]):
+sign = StopSign(job, settings["stop"]) if settings["stop"] else None
+wrong = step = 0
+while step < settings["steps"] or (sign is not None and not sign.is_reached(step)):
     if str(step) in settings["sleep"] and RANK == 1:
         time.sleep(settings["sleep"][str(step)])
     # The second model's steps are half as many, and lie between the first one's.
@@ -84,83 +90,73 @@ for step in range(settings["steps"]):
         wrong += model.finish(own)
     if step == 3:
         say("RUNNING")
+    step += 1
 job.close()
-report(wrong=wrong, digest=[m.sha.hexdigest() for m in models])
+report(wrong=wrong, steps=step, digest=[m.sha.hexdigest() for m in models])
 """
 
 
-def plan_changes(cluster) -> list[set[str]]:
-    """Node by node, the plans that it has taken in the job that ran last: with their steps."""
-    changes = []
-    for node in cluster.nodes:
-        log = node.log()
-        found = re.findall(r"job '([^']+)': (plan \d+ by '\w+': .* from step \d+ on)", log)
-        last = re.findall(r"job '([^']+)': epoch", log)
-        changes.append({text for job, text in found if last and job == last[-1]})
-    return changes
-
-
-def expect_exact(trainers) -> None:
+def expect_exact(trainers) -> int:
+    """How many steps it took."""
     results = [trainer.result() for trainer in trainers]
     assert [result["wrong"] for result in results] == [0] * len(results)
-    assert len({json.dumps(result["digest"]) for result in results}) == 1
+    assert len({json.dumps([result["steps"], result["digest"]]) for result in results}) == 1
+    return results[0]["steps"]
 
 
-def expect_changes(cluster, placed: list[int]) -> None:
-    changes = plan_changes(cluster)
-    assert changes[placed[0]], cluster.nodes[placed[0]].log()[-3000:]
-    for index in set(placed):
-        assert changes[index] == changes[placed[0]]
+@pytest.fixture
+def train(cluster_of, tmp_path):
+    """train(placed, meanwhile, **argument): a job that is exact and whose plan changes."""
+
+    def run(placed: list[int], meanwhile=lambda cluster: None, **argument) -> None:
+        cluster = cluster_of(3, *EXACT)
+        job, sign = f"planned-{next(_job_numbers)}", tmp_path / "stop"
+        argument = {"steps": STEPS, "stop": str(sign), **argument}
+        trainers = cluster.start(TRAIN, nodes=placed, argument=argument, job=job)
+        wait_until_running(trainers)
+        meanwhile(cluster)
+        stop_after_a_change(trainers, job, sign)
+        expect_changes(cluster, placed, job, expect_exact(trainers))
+
+    return run
 
 
 @PLACES
-def test_sums_are_exact_while_plans_change(cluster_of, placed):
-    cluster = cluster_of(3, EXACT)
-    expect_exact(cluster.start(TRAIN, nodes=placed, argument={}))
-    expect_changes(cluster, placed)
+def test_sums_are_exact_while_plans_change(train, placed):
+    train(placed)
 
 
 @pytest.mark.parametrize("reduction", ["MIN", "MAX", "PRODUCT", "AVERAGE"])
 def test_every_reduction_can_be_planned(cluster_of, reduction):
-    cluster = cluster_of(3, EXACT)
+    cluster = cluster_of(3, *EXACT)
     placed = [0, 1] if reduction == "AVERAGE" else [0, 1, 2]
-    argument = {"reduction": reduction, "steps": 80, "tensors": 20}
+    argument = {"reduction": reduction, "steps": STEPS // 2, "tensors": 20}
     expect_exact(cluster.start(TRAIN, nodes=placed, argument=argument))
 
 
-def test_two_models_in_one_job_are_planned_apart(cluster_of):
-    cluster = cluster_of(3, EXACT)
-    expect_exact(cluster.start(TRAIN, argument={"models": 2, "tensors": 25, "steps": 200}))
-    expect_changes(cluster, [0, 1, 2])
+def test_two_models_in_one_job_are_planned_apart(train):
+    train([0, 1, 2], models=2, tensors=25)
 
 
-def test_what_is_not_planned_runs_between_what_is(cluster_of):
-    cluster = cluster_of(3, EXACT)
-    argument = {"unplanned": True, "tensors": 30, "steps": 200}
-    expect_exact(cluster.start(TRAIN, nodes=[0, 0, 1, 1], argument=argument))
-    expect_changes(cluster, [0, 0, 1, 1])
+def test_what_is_not_planned_runs_between_what_is(train):
+    train([0, 0, 1, 1], unplanned=True, tensors=30)
 
 
-def test_a_trainer_that_sleeps_loses_nothing(cluster_of):
-    cluster = cluster_of(3, EXACT)
-    argument = {"sleep": {"20": 1.0, "60": 0.5, "100": 0.5}, "tensors": 30, "steps": 200}
-    expect_exact(cluster.start(TRAIN, argument=argument))
-    expect_changes(cluster, [0, 1, 2])
+def test_a_trainer_that_sleeps_loses_nothing(train):
+    train([0, 1, 2], sleep={"8": 1.0, "16": 0.5, "24": 0.5}, tensors=30)
 
 
 @pytest.mark.parametrize("stopped", [0, 1], ids=["the coordinator", "another"])
-def test_a_daemon_that_stands_still_loses_nothing(cluster_of, stopped):
-    cluster = cluster_of(3, EXACT)
-    trainers = cluster.start(TRAIN, argument={"tensors": 30, "steps": 300})
-    wait_until_running(trainers)
-    node = cluster.nodes[stopped]
-    for _ in range(2):
-        node.signal(signal.SIGSTOP)
-        time.sleep(1)
-        node.signal(signal.SIGCONT)
-        time.sleep(0.3)
-    expect_exact(trainers)
-    expect_changes(cluster, [0, 1, 2])
+def test_a_daemon_that_stands_still_loses_nothing(train, stopped):
+    def stop_twice(cluster) -> None:
+        node = cluster.nodes[stopped]
+        for _ in range(2):
+            node.signal(signal.SIGSTOP)
+            time.sleep(1)
+            node.signal(signal.SIGCONT)
+            time.sleep(0.3)
+
+    train([0, 1, 2], stop_twice, tensors=30)
 
 
 # --- what goes wrong ---
@@ -181,7 +177,7 @@ ended(job, tickets[0])
 
 
 def test_a_rank_that_dies_half_way_through_a_group_is_named(cluster_of):
-    cluster = cluster_of(3, EXACT)
+    cluster = cluster_of(3, *EXACT)
     trainers = cluster.start(HALF_A_GROUP)
     wait_until_running(trainers)
     trainers[1].kill()
@@ -197,7 +193,9 @@ job = open_job()
 tensors = job.register([TensorSpec(f"layer{i}", DType.FLOAT32, 10, planned=True) for i in range(8)])
 mine = np.ones(10, np.float32)
 for step in range(30):
-    tickets = [job.submit(t, step, mine, timeout=2) for i, t in enumerate(tensors)
+    # The others' first steps may take their time: only what is awaited in vain has a deadline.
+    deadline = 4 if step == ARGUMENT["step"] else None
+    tickets = [job.submit(t, step, mine, timeout=deadline) for i, t in enumerate(tensors)
                if not (RANK == 1 and step == ARGUMENT["step"] and i == ARGUMENT["tensor"])]
     for ticket in tickets:
         ended(job, ticket)
@@ -225,7 +223,7 @@ counts = {"count": [10, 20, 31 if RANK == 1 else 30], "name": [10, 20, 30]}[ARGU
 names = ["a", "b", "other" if RANK == 1 and ARGUMENT == "name" else "c"]
 tensors = job.register([TensorSpec(n, DType.FLOAT32, c, planned=True)
                         for n, c in zip(names, counts)])
-tickets = [job.submit(t, 0, np.ones(c, np.float32), timeout=2) for t, c in zip(tensors, counts)]
+tickets = [job.submit(t, 0, np.ones(c, np.float32), timeout=5) for t, c in zip(tensors, counts)]
 for ticket in tickets:
     ended(job, ticket)
 """
@@ -233,7 +231,7 @@ for ticket in tickets:
 
 @pytest.mark.parametrize("differing", ["count", "name"])
 def test_nodes_that_register_different_tensors_are_told_what_differs(cluster_of, differing):
-    cluster = cluster_of(3, EXACT)
+    cluster = cluster_of(3, *EXACT)
     for trainer in cluster.start(DIFFERENT_SETS, argument=differing):
         error = trainer.error()
         assert error["error"] == "BRAID_ERROR_MISMATCH", error
@@ -243,7 +241,7 @@ def test_nodes_that_register_different_tensors_are_told_what_differs(cluster_of,
 
 
 def test_ranks_of_one_node_that_register_different_tensors_are_told(cluster_of):
-    cluster = cluster_of(3, EXACT)
+    cluster = cluster_of(3, *EXACT)
     # Which rank comes second is a matter of chance; the other one waits until its deadline.
     errors = [t.error() for t in cluster.start(DIFFERENT_SETS, nodes=[0, 0], argument="count")]
     refused = [error for error in errors if error["error"] == "BRAID_ERROR_MISMATCH"]
@@ -268,7 +266,7 @@ else:
 
 @pytest.mark.parametrize("what", ["broadcast", "bucket", "second"])
 def test_a_planned_tensor_is_reduced_by_itself_only(cluster_of, what):
-    cluster = cluster_of(3, EXACT)
+    cluster = cluster_of(3, *EXACT)
     for trainer in cluster.start(AS_SOMETHING_ELSE, argument=what):
         error = trainer.error()
         assert error["error"] == "BRAID_ERROR_INVALID_ARGUMENT", error
@@ -277,7 +275,7 @@ def test_a_planned_tensor_is_reduced_by_itself_only(cluster_of, what):
 
 
 def test_plans_end_with_their_job(cluster_of):
-    cluster = cluster_of(3, EXACT)
+    cluster = cluster_of(3, *EXACT)
     cluster.start(TRAIN, argument={"steps": 20, "tensors": 10})[0].result()
     until(lambda: all(not node.status()["jobs"] for node in cluster.nodes), "all jobs are gone")
     cluster.expect_healthy()

@@ -5,11 +5,13 @@ import json
 import pathlib
 import re
 import subprocess
+import tempfile
 import xml.etree.ElementTree
 
 import pytest
 from braid_build import BENCH, BRAIDCTL, BRAIDD, PATIENCE_S, REPOSITORY, braidctl
 from cluster_tool import CLUSTER
+from planned_training import ANY_GAIN, expect_changes, stop_after_a_change
 from real_cluster import Cluster, needs_daemons, until
 
 pytestmark = needs_daemons
@@ -17,9 +19,9 @@ pytestmark = needs_daemons
 TRACE = str(REPOSITORY / "traces" / "fashion_mnist_cnn_b32.json")
 TENSORS = [f"layer{i}.weight" for i in range(12)]
 KEYS = ["planner", "streams", "steps", "groups", "measured_seconds", "p99_seconds", "predicted_seconds", "ratio"]
-# ARGUMENT: how many sets of planned tensors, and how many steps until it only stays open.
+# ARGUMENT: how many sets of planned tensors, and how many steps until it only stays open; None: until the stop sign.
 TRAIN = """
-sets, steps = ARGUMENT
+sets, steps, sign = ARGUMENT
 with open_job() as job:
     names = [f"layer{i}.weight" for i in range(12)]
     all_handles = [
@@ -29,7 +31,9 @@ with open_job() as job:
         ])
         for which in range(sets)
     ]
-    for step in range(steps):
+    sign = StopSign(job, sign) if sign else None
+    step = 0
+    while not sign.is_reached(step) if sign else step < steps:
         for handles in all_handles:
             tickets = []
             for i, handle in enumerate(handles):
@@ -37,21 +41,36 @@ with open_job() as job:
                 tickets.append(job.submit(handle, step, np.ones(20_000 * (i + 1), dtype=np.float32)))
             for ticket in tickets:
                 ended(job, ticket)
+        step += 1
+    report(steps=step)
     say("RUNNING")
     time.sleep(600)
 """
 
 
 def train(cluster: Cluster, job: str, sets: int, steps: int) -> None:
-    for trainer in cluster.start(TRAIN, argument=[sets, steps], job=job):
+    for trainer in cluster.start(TRAIN, argument=[sets, steps, None], job=job):
         trainer.wait_for("RUNNING")
+
+
+def train_until_planned(cluster: Cluster, job: str) -> int:
+    """How many steps it took."""
+    with tempfile.TemporaryDirectory() as folder:
+        sign = pathlib.Path(folder) / "stop"
+        trainers = cluster.start(TRAIN, argument=[1, None, str(sign)], job=job)
+        stop_after_a_change(trainers, job, sign)
+        for trainer in trainers:
+            trainer.wait_for("RUNNING")
+    steps = trainers[0].results()[-1]["steps"]
+    expect_changes(cluster, [0, 1], job, steps)
+    return steps
 
 
 @pytest.fixture(scope="module")
 def training():
     """Two nodes and three jobs: one that trains, one with two sets, and one that has just begun."""
-    with Cluster(2) as cluster:
-        train(cluster, "long", 1, 100)
+    with Cluster(2, [ANY_GAIN]) as cluster:
+        cluster.long_steps = train_until_planned(cluster, "long")
         train(cluster, "twice", 2, 4)
         train(cluster, "begun", 1, 1)
         yield cluster
@@ -74,14 +93,14 @@ def test_the_plan_of_a_job_as_json(training):
     assert job["job"] == "long"
     (live,) = job["sets"]
     assert sorted(name for group in live["groups"] for name in group) == sorted(TENSORS)
-    assert live["steps_measured"] == 100 and live["measured_iteration_seconds"] > 0
-    assert live["plan"] > 0 and live["planner"] == "streams" and live["from_step"] > 8
+    assert live["steps_measured"] == training.long_steps and live["measured_iteration_seconds"] > 0
+    assert live["plan"] > 0 and live["planner"] == "streams" and live["from_step"] > 6
 
 
 def test_the_plan_of_a_job_for_people(training):
     table = ask(training, "plan", "--job", "long")
     assert re.search(r"job long\nplan \d+ by \w+ from step \d+ on: 12 tensors, .* in \d+ groups\n", table)
-    assert re.search(r"iteration: predicted .*, measured .*; steps measured: 100\n", table)
+    assert re.search(rf"iteration: predicted .*, measured .*; steps measured: {training.long_steps}\n", table)
     assert "GROUP  TENSORS  BYTES" in table
     assert TENSORS[0] in table
     both = ask(training, "plan", "--job", "twice")

@@ -65,7 +65,7 @@ def digest(*parts: bytes) -> str:
     return sha.hexdigest()
 
 
-def sum_forever(job: braid.Job, count: int = 100_000, seconds: float = 120) -> None:
+def sum_forever(job: braid.Job, count: int = 100_000, seconds: float = 600) -> None:
     """All-reduces until an error comes or the test is over; every sum is checked."""
     tensor = job.register([TensorSpec("weights", DType.FLOAT32, count)])[0]
     mine = np.arange(count, dtype=np.float32) % 1000 + job.rank
@@ -81,6 +81,31 @@ def sum_forever(job: braid.Job, count: int = 100_000, seconds: float = 120) -> N
         if step == 0:
             say("RUNNING")
         step += 1
+
+
+class StopSign:
+    """Ends all ranks at the same step: at the one that the test has written into a file.
+
+    Rank 0 reads it; every few steps an all-reduce of an unplanned tensor tells the others.
+    """
+
+    CHECK_STEPS = 5
+
+    def __init__(self, job: braid.Job, path: str):
+        self._job, self._path = job, path
+        self._tensor = dynamic(job, "stop sign")
+        self._end = 0
+
+    def is_reached(self, step: int) -> bool:
+        """All ranks ask after each step, counted from 1."""
+        if self._end == 0 and step % self.CHECK_STEPS == 0:
+            told = np.zeros(1, np.int64)
+            if RANK == 0 and os.path.exists(self._path):
+                with open(self._path) as file:
+                    told[0] = int(file.read())
+            ticket = self._job.submit(self._tensor, step, told)
+            self._end = int(np.frombuffer(ended(self._job, ticket), np.int64)[0])
+        return 0 < self._end <= step
 
 
 def main() -> None:

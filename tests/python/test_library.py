@@ -14,6 +14,8 @@ import braid
 from braid import _library
 from braid.errors import BraidError, LibraryError, error_of
 
+pytestmark = pytest.mark.once
+
 
 def test_a_wrong_library_path_is_named(monkeypatch):
     monkeypatch.setenv("BRAID_LIBRARY", "/nowhere/libbraid.so.0")

@@ -35,7 +35,7 @@ TEST(DiffConfig, NoticesEveryKey) {
     std::visit(
         [](auto* field) {
           using Value = std::remove_pointer_t<decltype(field)>;
-          if constexpr (std::is_integral_v<Value>) {
+          if constexpr (std::is_arithmetic_v<Value>) {
             *field = static_cast<Value>(*field + 1);
           } else if constexpr (std::is_same_v<Value, std::string>) {
             *field += "x";

@@ -53,6 +53,26 @@ TEST(ParseBytes, SaysTheRangeAndDoesNotOverflow) {
   EXPECT_FALSE(parse_bytes("99999999999999999999KiB", 0, kMax).is_ok());
 }
 
+TEST(ParseShare, TakesZeroToOne) {
+  EXPECT_EQ(parse_share("0").value(), 0.0);
+  EXPECT_EQ(parse_share("0.03").value(), 0.03);
+  EXPECT_EQ(parse_share("3e-2").value(), 0.03);
+  EXPECT_EQ(parse_share("1").value(), 1.0);
+  for (const char* text :
+       {"", "nan", "inf", "-0.1", "1.01", "3%", " 0.1", "0.1 ", "0,1", "+0.1", "1e999"}) {
+    EXPECT_FALSE(parse_share(text).is_ok()) << text;
+  }
+  EXPECT_EQ(parse_share("3%").status().message(),
+            "'3%' is not a share; use a number from 0 to 1, such as 0.03");
+}
+
+TEST(FormatShare, IsReadBack) {
+  for (const double share : {0.0, 0.03, 1.0 / 3, 1.0}) {
+    EXPECT_EQ(parse_share(format_share(share)).value(), share);
+  }
+  EXPECT_EQ(format_share(0.03), "0.03");
+}
+
 TEST(FormatBytes, IsReadBack) {
   for (const uint64_t bytes : {uint64_t{0}, uint64_t{1}, uint64_t{1500}, uint64_t{1} << 10,
                                (uint64_t{1} << 20) + 1, uint64_t{3} << 30, kMax}) {

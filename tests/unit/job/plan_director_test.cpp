@@ -90,6 +90,19 @@ TEST_F(PlanDirectorTest, ASmallGainIsNoReasonToChange) {
   EXPECT_EQ(rounds_until_proposal(1, Early::FirstTwo), 0u);
 }
 
+TEST_F(PlanDirectorTest, TheLeastGainIsAnOption) {
+  PlanningOptions options;
+  options.min_gain = 0.9;
+  make(options);
+  run_first();
+  EXPECT_EQ(rounds_until_proposal(1, Early::EvenOnes), 0u);
+  options.min_gain = 0;
+  make(options);
+  run_first();
+  EXPECT_EQ(rounds_until_proposal(1, Early::FirstTwo), 0u);  // the same plan again
+  EXPECT_NE(rounds_until_proposal(1, Early::EvenOnes), 0u);
+}
+
 TEST_F(PlanDirectorTest, APlanThatIsNotFasterThanWhatWasMeasuredIsNone) {
   make();
   run_first();

@@ -35,7 +35,7 @@ FittedCost fit(const std::vector<CostMeasurement>& measurements) {
   return std::move(cost).value();
 }
 
-std::string error_of(const std::vector<CostMeasurement>& measurements) {
+std::string fit_error(const std::vector<CostMeasurement>& measurements) {
   const auto cost = fit_cost(measurements);
   return cost ? "no error" : cost.status().message();
 }
@@ -179,15 +179,15 @@ TEST(FitCost, IsPure) {
 }
 
 TEST(FitCost, ErrorsNameTheMeasurement) {
-  EXPECT_EQ(error_of({{1, 1, 1}, {2, -1, 1}}),
+  EXPECT_EQ(fit_error({{1, 1, 1}, {2, -1, 1}}),
             "measurement 1 (2 bytes): -1 seconds; right is more than 0");
-  EXPECT_NE(error_of({{1, NAN, 1}}).find("measurement 0"), std::string::npos);
-  EXPECT_NE(error_of({{1, INFINITY, 1}}).find("measurement 0"), std::string::npos);
-  EXPECT_NE(error_of({{0, 1, 1}}).find("0 bytes"), std::string::npos);
-  EXPECT_NE(error_of({{1, 1, 0}}).find("0 units at the same time"), std::string::npos);
-  EXPECT_NE(error_of({{1, 1, 5000}}).find("5000 units"), std::string::npos);
-  EXPECT_NE(error_of({}).find("0 distinct sizes"), std::string::npos);
-  EXPECT_NE(error_of({{7, 1, 1}, {7, 2, 1}, {9, 3, 2}}).find("1 distinct sizes"),
+  EXPECT_NE(fit_error({{1, NAN, 1}}).find("measurement 0"), std::string::npos);
+  EXPECT_NE(fit_error({{1, INFINITY, 1}}).find("measurement 0"), std::string::npos);
+  EXPECT_NE(fit_error({{0, 1, 1}}).find("0 bytes"), std::string::npos);
+  EXPECT_NE(fit_error({{1, 1, 0}}).find("0 units at the same time"), std::string::npos);
+  EXPECT_NE(fit_error({{1, 1, 5000}}).find("5000 units"), std::string::npos);
+  EXPECT_NE(fit_error({}).find("0 distinct sizes"), std::string::npos);
+  EXPECT_NE(fit_error({{7, 1, 1}, {7, 2, 1}, {9, 3, 2}}).find("1 distinct sizes"),
             std::string::npos);
 }
 

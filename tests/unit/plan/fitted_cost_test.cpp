@@ -13,7 +13,7 @@ FittedCost two_bands() {
   return std::move(cost).value();
 }
 
-std::string error_of(std::string_view text) {
+std::string cost_error(std::string_view text) {
   const auto cost = parse_cost(text, "c.json");
   return cost ? "no error" : cost.status().message();
 }
@@ -84,7 +84,7 @@ TEST(FittedCost, ReadsWhatToJsonWrites) {
 TEST(ParseCost, ErrorsNameTheEntry) {
   const std::string band =
       R"({"bytes_min": 1, "bytes_max": 2, "startup_seconds": 1, "seconds_per_byte": 1})";
-  EXPECT_EQ(error_of(R"({"bands": [)" + band + "]}"), "no error");
+  EXPECT_EQ(cost_error(R"({"bands": [)" + band + "]}"), "no error");
   const std::vector<std::pair<std::string, std::string>> cases = {
       {"", "c.json: parse error"},
       {"{}", "c.json: bands: 0 of them; right are 1 to 64"},
@@ -111,8 +111,8 @@ TEST(ParseCost, ErrorsNameTheEntry) {
        "slowdowns[0].factor: 2.5 does not fit"},
   };
   for (const auto& [text, expected] : cases) {
-    EXPECT_NE(error_of(text).find(expected), std::string::npos)
-        << text << "\n  gives: " << error_of(text) << "\n  expected: " << expected;
+    EXPECT_NE(cost_error(text).find(expected), std::string::npos)
+        << text << "\n  gives: " << cost_error(text) << "\n  expected: " << expected;
   }
 }
 

@@ -8,7 +8,7 @@
 namespace braid {
 namespace {
 
-std::string error_of(std::string_view text) {
+std::string trace_error(std::string_view text) {
   const auto trace = parse_trace(text, "t.json");
   return trace ? "no error" : trace.status().message();
 }
@@ -57,14 +57,14 @@ TEST(ToJson, SurvivesNamesThatAreNoText) {
 }
 
 TEST(ParseTrace, NamesTheWrongEntryAndWhatWouldBeRight) {
-  EXPECT_EQ(error_of(R"({"names": ["a", "b"], "numel": [1, 1], "tb": [1, -1]})"),
+  EXPECT_EQ(trace_error(R"({"names": ["a", "b"], "numel": [1, 1], "tb": [1, -1]})"),
             "t.json: tb[1]: -1 is negative; right is a time in seconds, such as 0.0015");
-  EXPECT_EQ(error_of(R"({"names": ["a", "b"], "numel": [1, 0], "tb": [1, 1]})"),
+  EXPECT_EQ(trace_error(R"({"names": ["a", "b"], "numel": [1, 0], "tb": [1, 1]})"),
             "t.json: numel[1]: 0 is too small; right is the number of elements, an integer from 1");
-  EXPECT_EQ(error_of(R"({"names": ["a", "a"], "numel": [1, 1], "tb": [1, 1]})"),
+  EXPECT_EQ(trace_error(R"({"names": ["a", "a"], "numel": [1, 1], "tb": [1, 1]})"),
             "t.json: names[1]: \"a\" stands at names[0] too; right is a name that no other tensor "
             "has");
-  EXPECT_EQ(error_of(R"({"names": ["a"], "tb": [1]})"),
+  EXPECT_EQ(trace_error(R"({"names": ["a"], "tb": [1]})"),
             "t.json: numel is missing; right is a list of the tensors' numbers of elements, first "
             "layer first");
 }
@@ -106,7 +106,7 @@ TEST(ParseTrace, RefusesWhatIsNoTrace) {
       {"{\"names\": [\"\xff\"], \"numel\": [1], \"tb\": [1]}", "UTF-8"},
   };
   for (const auto& [text, expected] : cases) {
-    const std::string error = error_of(text);
+    const std::string error = trace_error(text);
     const size_t bar = expected.find('|');
     const bool fits =
         error.find(expected.substr(0, bar)) != std::string::npos ||
@@ -118,7 +118,7 @@ TEST(ParseTrace, RefusesWhatIsNoTrace) {
 
 TEST(ParseTrace, BearsDeepNesting) {
   const std::string deep(100'000, '[');
-  EXPECT_NE(error_of(R"({"_x": )" + deep), "no error");
+  EXPECT_NE(trace_error(R"({"_x": )" + deep), "no error");
 }
 
 TEST(ParseTrace, RefusesTooManyTensors) {
@@ -130,7 +130,7 @@ TEST(ParseTrace, RefusesTooManyTensors) {
   }
   const std::string text =
       fmt::format(R"({{"names": [{}], "numel": [{}], "tb": [{}]}})", names, ones, ones);
-  EXPECT_NE(error_of(text).find("200000 tensors at most"), std::string::npos);
+  EXPECT_NE(trace_error(text).find("200000 tensors at most"), std::string::npos);
 }
 
 TEST(LoadTrace, NamesTheFileThatIsAbsent) {
