@@ -18,17 +18,17 @@
 namespace braid {
 namespace {
 
-constexpr uint32_t kEntries = 8;
+constexpr uint32_t kRingEntries = 8;
 
 class RingsTest : public ::testing::Test {
  protected:
-  RingsTest() : memory_(proto::rings_bytes(kEntries, kEntries) / sizeof(Line)) {
-    view_ = create_rings(bytes(), kEntries, kEntries);
+  RingsTest() : memory_(proto::rings_bytes(kRingEntries, kRingEntries) / sizeof(Line)) {
+    view_ = create_rings(bytes(), kRingEntries, kRingEntries);
     attach();
   }
   void attach() {
-    producer_ = {&view_.header->submit, view_.submit, kEntries};
-    consumer_ = {&view_.header->submit, view_.submit, kEntries};
+    producer_ = {&view_.header->submit, view_.submit, kRingEntries};
+    consumer_ = {&view_.header->submit, view_.submit, kRingEntries};
   }
   uint8_t* bytes() { return reinterpret_cast<uint8_t*>(memory_.data()); }
   uint64_t size() const { return memory_.size() * sizeof(Line); }
@@ -60,7 +60,7 @@ TEST_F(RingsTest, ComesOutInOrderUntilEmpty) {
 }
 
 TEST_F(RingsTest, FullIsSeenAndEndsWithTheNextPop) {
-  for (uint64_t i = 0; i < kEntries; ++i) {
+  for (uint64_t i = 0; i < kRingEntries; ++i) {
     ASSERT_EQ(producer_.state(), RingState::Ready);
     push(i);
   }
@@ -92,8 +92,8 @@ TEST_F(RingsTest, IndicesWrapAround) {
   view_.header->submit.head = start;
   attach();
   proto::SubmitEntry entry{};
-  for (uint64_t i = 0; i < 5 * kEntries; ++i) {
-    ASSERT_EQ(producer_.state(kEntries), RingState::Ready);
+  for (uint64_t i = 0; i < 5 * kRingEntries; ++i) {
+    ASSERT_EQ(producer_.state(kRingEntries), RingState::Ready);
     push(i);
     ASSERT_EQ(consumer_.pop(entry), RingState::Ready);
     ASSERT_EQ(entry.ticket, i);
@@ -103,7 +103,7 @@ TEST_F(RingsTest, IndicesWrapAround) {
 
 TEST_F(RingsTest, ImpossibleIndicesOfTheOtherSideAreCorrupt) {
   proto::SubmitEntry entry{};
-  view_.header->submit.tail = kEntries + 1;
+  view_.header->submit.tail = kRingEntries + 1;
   EXPECT_EQ(consumer_.pop(entry), RingState::Corrupt);
   view_.header->submit.tail = static_cast<uint32_t>(-1);
   EXPECT_EQ(consumer_.pop(entry), RingState::Corrupt);
@@ -135,20 +135,20 @@ TEST_F(RingsTest, ASleepingConsumerIsWokenOnce) {
 }
 
 TEST_F(RingsTest, HeaderIsChecked) {
-  EXPECT_TRUE(check_rings(bytes(), size(), kEntries, kEntries).error);
-  EXPECT_FALSE(check_rings(bytes(), size(), 2 * kEntries, kEntries).error);
-  EXPECT_FALSE(check_rings(bytes(), size() - 64, kEntries, kEntries).error);
-  EXPECT_FALSE(check_rings(bytes(), size(), 0, kEntries).error);
-  EXPECT_FALSE(check_rings(bytes(), size(), 7, kEntries).error);
-  EXPECT_FALSE(check_rings(bytes(), size(), kEntries, 2 * proto::kRingCapacityMax).error);
+  EXPECT_TRUE(check_rings(bytes(), size(), kRingEntries, kRingEntries).error);
+  EXPECT_FALSE(check_rings(bytes(), size(), 2 * kRingEntries, kRingEntries).error);
+  EXPECT_FALSE(check_rings(bytes(), size() - 64, kRingEntries, kRingEntries).error);
+  EXPECT_FALSE(check_rings(bytes(), size(), 0, kRingEntries).error);
+  EXPECT_FALSE(check_rings(bytes(), size(), 7, kRingEntries).error);
+  EXPECT_FALSE(check_rings(bytes(), size(), kRingEntries, 2 * proto::kRingCapacityMax).error);
   view_.header->version = proto::kClientProtocolVersion + 1;
-  EXPECT_FALSE(check_rings(bytes(), size(), kEntries, kEntries).error);
+  EXPECT_FALSE(check_rings(bytes(), size(), kRingEntries, kRingEntries).error);
   view_.header->version = proto::kClientProtocolVersion;
   view_.header->magic ^= 1;
-  EXPECT_FALSE(check_rings(bytes(), size(), kEntries, kEntries).error);
+  EXPECT_FALSE(check_rings(bytes(), size(), kRingEntries, kRingEntries).error);
   view_.header->magic ^= 1;
-  view_.header->done_capacity = 2 * kEntries;
-  EXPECT_FALSE(check_rings(bytes(), size(), kEntries, kEntries).error);
+  view_.header->done_capacity = 2 * kRingEntries;
+  EXPECT_FALSE(check_rings(bytes(), size(), kRingEntries, kRingEntries).error);
 }
 
 TEST(SubmitEntryTest, EnumsAreChecked) {
