@@ -6,15 +6,15 @@
 namespace braid {
 namespace {
 
-constexpr uint64_t kBegin = 5'000'000'000;
+constexpr uint64_t kFirstNs = 5'000'000'000;
 
 OperationKey key(uint64_t tensor) { return {1, tensor, 0}; }
 
 TEST(UnitMeterTest, TimeBeginsWhenTheNextNodeIsReady) {
   UnitMeter meter;
   meter.on_start(key(1), 1000);
-  meter.on_go(key(1), kBegin);
-  meter.on_done(key(1), kBegin + 70);
+  meter.on_go(key(1), kFirstNs);
+  meter.on_done(key(1), kFirstNs + 70);
   const auto samples = meter.take();
   ASSERT_EQ(samples.size(), 1u);
   EXPECT_EQ(samples[0].bytes, 1000u);
@@ -27,10 +27,10 @@ TEST(UnitMeterTest, WhatEndsDuringItWasCarriedMeanwhile) {
   UnitMeter meter;
   meter.on_start(key(1), 1000);
   meter.on_start(key(2), 10);
-  meter.on_go(key(1), kBegin);
-  meter.on_go(key(2), kBegin + 20);
-  meter.on_done(key(1), kBegin + 100);  // 80 of its 100 fall into the other's time
-  meter.on_done(key(2), kBegin + 101);
+  meter.on_go(key(1), kFirstNs);
+  meter.on_go(key(2), kFirstNs + 20);
+  meter.on_done(key(1), kFirstNs + 100);  // 80 of its 100 fall into the other's time
+  meter.on_done(key(2), kFirstNs + 101);
   const auto samples = meter.take();
   ASSERT_EQ(samples.size(), 2u);
   EXPECT_DOUBLE_EQ(samples[0].concurrent, 1);
@@ -40,8 +40,8 @@ TEST(UnitMeterTest, WhatEndsDuringItWasCarriedMeanwhile) {
 TEST(UnitMeterTest, WhatStillRunsCountsWhenItEnds) {
   UnitMeter meter;
   for (const uint64_t tensor : {1, 2, 3}) meter.on_start(key(tensor), 100);
-  for (const uint64_t tensor : {1, 2, 3}) meter.on_go(key(tensor), kBegin);
-  for (const uint64_t tensor : {1, 2, 3}) meter.on_done(key(tensor), kBegin + 10 * tensor);
+  for (const uint64_t tensor : {1, 2, 3}) meter.on_go(key(tensor), kFirstNs);
+  for (const uint64_t tensor : {1, 2, 3}) meter.on_done(key(tensor), kFirstNs + 10 * tensor);
   const auto samples = meter.take();
   ASSERT_EQ(samples.size(), 3u);
   for (size_t i = 0; i < 3; ++i)
@@ -52,32 +52,32 @@ TEST(UnitMeterTest, IdleTimeBetweenCountsForNobody) {
   UnitMeter meter;
   for (uint64_t i = 0; i < 3; ++i) {
     meter.on_start(key(i), 10);
-    meter.on_go(key(i), kBegin + i * 1'000'000);
-    meter.on_done(key(i), kBegin + i * 1'000'000 + 10);
+    meter.on_go(key(i), kFirstNs + i * 1'000'000);
+    meter.on_done(key(i), kFirstNs + i * 1'000'000 + 10);
   }
   for (const auto& sample : meter.take()) EXPECT_DOUBLE_EQ(sample.concurrent, 1);
 }
 
 TEST(UnitMeterTest, WhatWasNeverStartedOrHasNotGoneIsNotMeasured) {
   UnitMeter meter;
-  meter.on_go(key(1), kBegin);
-  meter.on_done(key(1), kBegin + 10);
+  meter.on_go(key(1), kFirstNs);
+  meter.on_done(key(1), kFirstNs + 10);
   meter.on_start(key(2), 100);
-  meter.on_done(key(2), kBegin + 10);
-  meter.on_done(key(2), kBegin + 20);
+  meter.on_done(key(2), kFirstNs + 10);
+  meter.on_done(key(2), kFirstNs + 20);
   EXPECT_TRUE(meter.take().empty());
   meter.on_start(key(3), 100);  // and leaves nothing behind that others would share
-  meter.on_go(key(3), kBegin + 30);
-  meter.on_done(key(3), kBegin + 40);
+  meter.on_go(key(3), kFirstNs + 30);
+  meter.on_done(key(3), kFirstNs + 40);
   ASSERT_DOUBLE_EQ(meter.take().at(0).concurrent, 1);
 }
 
 TEST(UnitMeterTest, GoingTwiceIsGoingOnce) {
   UnitMeter meter;
   meter.on_start(key(1), 100);
-  meter.on_go(key(1), kBegin);
-  meter.on_go(key(1), kBegin + 50);
-  meter.on_done(key(1), kBegin + 100);
+  meter.on_go(key(1), kFirstNs);
+  meter.on_go(key(1), kFirstNs + 50);
+  meter.on_done(key(1), kFirstNs + 100);
   const auto samples = meter.take();
   ASSERT_EQ(samples.size(), 1u);
   EXPECT_EQ(samples[0].nanoseconds, 100u);
@@ -87,11 +87,11 @@ TEST(UnitMeterTest, GoingTwiceIsGoingOnce) {
 TEST(UnitMeterTest, NothingInNoTimeIsNoMeasurement) {
   UnitMeter meter;
   meter.on_start(key(1), 0);
-  meter.on_go(key(1), kBegin);
-  meter.on_done(key(1), kBegin + 10);
+  meter.on_go(key(1), kFirstNs);
+  meter.on_done(key(1), kFirstNs + 10);
   meter.on_start(key(2), 10);
-  meter.on_go(key(2), kBegin + 10);
-  meter.on_done(key(2), kBegin + 10);
+  meter.on_go(key(2), kFirstNs + 10);
+  meter.on_done(key(2), kFirstNs + 10);
   EXPECT_TRUE(meter.take().empty());
 }
 
@@ -100,8 +100,8 @@ TEST(UnitMeterTest, OfMoreThanItKeepsTheLatestStay) {
   const uint64_t more = UnitMeter::kSamplesKept + UnitMeter::kSamplesKept / 2;
   for (uint64_t i = 0; i < more; ++i) {
     meter.on_start(key(i), i + 1);
-    meter.on_go(key(i), kBegin + 10 * i);
-    meter.on_done(key(i), kBegin + 10 * i + 5);
+    meter.on_go(key(i), kFirstNs + 10 * i);
+    meter.on_done(key(i), kFirstNs + 10 * i + 5);
   }
   const auto samples = meter.take();
   ASSERT_EQ(samples.size(), UnitMeter::kSamplesKept);
