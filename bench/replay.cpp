@@ -18,7 +18,7 @@ namespace braid::bench {
 namespace {
 
 constexpr uint32_t kPlansTimeoutMs = 10'000;
-constexpr uint64_t kArenaSlackBytes = 1 << 20;
+constexpr uint64_t kReplaySlackBytes = 1 << 20;
 constexpr uint32_t kWarmupSteps = 2;
 
 class ReplayBench {
@@ -222,7 +222,7 @@ Status run_replay(const ReplayOptions& options) {
   if (!environment) return environment.status();
   auto gradients = Gradients::create(*trace, environment->rank, environment->world_size);
   if (!gradients) return gradients.status();
-  const uint64_t arena_bytes = gradients->bytes() + kArenaSlackBytes;
+  const uint64_t arena_bytes = gradients->bytes() + kReplaySlackBytes;
   const auto trainer = Trainer::open(*environment, daemon_socket_path(options.socket_path),
                                      options.timeout_ms, arena_bytes);
   if (!trainer) return trainer.status();

@@ -10,14 +10,15 @@
 namespace braid::client {
 namespace {
 
-constexpr size_t kNameBytesMax = 1023;
+constexpr size_t kTensorNameBytesMax = 1023;
 constexpr size_t kTensorsMax = 1u << 20;
 
 Error parse_one(const braid_tensor_options& options, size_t index, Tensor& tensor) {
-  const size_t length = options.name == nullptr ? 0 : ::strnlen(options.name, kNameBytesMax + 1);
-  if (length == 0 || length > kNameBytesMax) {
+  const size_t length =
+      options.name == nullptr ? 0 : ::strnlen(options.name, kTensorNameBytesMax + 1);
+  if (length == 0 || length > kTensorNameBytesMax) {
     return make_error(BRAID_ERROR_INVALID_ARGUMENT, "name of tensor ", index, " of the array has ",
-                      length == 0 ? "no" : "more than 1023", " bytes; 1 to ", kNameBytesMax,
+                      length == 0 ? "no" : "more than 1023", " bytes; 1 to ", kTensorNameBytesMax,
                       " are possible");
   }
   tensor.name = options.name;

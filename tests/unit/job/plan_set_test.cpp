@@ -13,13 +13,13 @@ using testing::hash_of;
 using testing::names_of;
 using testing::planned;
 using testing::planned_tensors;
-using Names = std::vector<std::vector<std::string>>;
+using GroupNames = std::vector<std::vector<std::string>>;
 
 constexpr uint64_t kMiB = (1 << 20) / 4;  // elements
 
 TEST(PlanSetTest, BeginsWithASmallGroupAndThenLargerOnes) {
   PlanSet set(1, planned_tensors(20, kMiB / 2));
-  const Names names = names_of(set.current());
+  const GroupNames names = names_of(set.current());
   ASSERT_EQ(names.size(), 3u);
   EXPECT_EQ(names[0], (std::vector<std::string>{"t0", "t1"}));
   EXPECT_EQ(names[1].size(), 16u);
@@ -32,7 +32,7 @@ TEST(PlanSetTest, BeginsWithASmallGroupAndThenLargerOnes) {
 TEST(PlanSetTest, TheFirstPlanFollowsBackwardAndThenTheOrderOfRegistration) {
   PlanSet set(1, {planned("late", 1, DataType::Float32, 7), planned("x", 1, DataType::Float32, 2),
                   planned("first", 1), planned("y", 1, DataType::Float32, 2)});
-  EXPECT_EQ(names_of(set.current()), (Names{{"first", "x", "y", "late"}}));
+  EXPECT_EQ(names_of(set.current()), (GroupNames{{"first", "x", "y", "late"}}));
   EXPECT_TRUE(set.has(fnv1a64("late")));
   EXPECT_FALSE(set.has(hash_of(0)));
 }
@@ -55,14 +55,14 @@ TEST(PlanSetTest, TheSameTensorsGiveTheSameGroupsOnEveryNode) {
 TEST(PlanSetTest, AGroupHasOneDtype) {
   PlanSet set(1, {planned("a", 10), planned("b", 10), planned("c", 10, DataType::Float16),
                   planned("d", 10), planned("e", 10, DataType::Float64)});
-  EXPECT_EQ(names_of(set.current()), (Names{{"a", "b"}, {"c"}, {"d"}, {"e"}}));
+  EXPECT_EQ(names_of(set.current()), (GroupNames{{"a", "b"}, {"c"}, {"d"}, {"e"}}));
   EXPECT_EQ(set.current().groups[1]->dtype, DataType::Float16);
 }
 
 TEST(PlanSetTest, ATensorThatIsLargerThanAGroupStandsAlone) {
   PlanSet set(
       1, {planned("huge", 3 * kMiB), planned("a", 1), planned("huger", 9 * kMiB), planned("b", 1)});
-  EXPECT_EQ(names_of(set.current()), (Names{{"huge"}, {"a"}, {"huger"}, {"b"}}));
+  EXPECT_EQ(names_of(set.current()), (GroupNames{{"huge"}, {"a"}, {"huger"}, {"b"}}));
 }
 
 TEST(PlanSetTest, MembersLieOneAfterTheOther) {

@@ -7,7 +7,7 @@
 namespace braid {
 namespace {
 
-PlannerOptions with_streams(uint32_t streams) {
+PlannerOptions planned_with(uint32_t streams) {
   PlannerOptions options;
   options.streams = streams;
   return options;
@@ -19,10 +19,10 @@ TEST(StreamsPlannerTest, NoOtherPlannerIsEverBetter) {
     const Workload workload = instances.real_workload(30);
     const LinearCostModel cost(instances.real_cost(), instances.real(1, 2));
     const auto streams = static_cast<uint32_t>(2 + instances.below(4));
-    const Plan plan = plan_by("streams", workload, cost, with_streams(streams));
+    const Plan plan = plan_by("streams", workload, cost, planned_with(streams));
     const double seconds = iteration_seconds(workload, plan, cost, streams);
     for (const Planner* planner : planners()) {
-      const Plan other = planner->plan(workload, cost, with_streams(streams));
+      const Plan other = planner->plan(workload, cost, planned_with(streams));
       ASSERT_LE(seconds, iteration_seconds(workload, other, cost, streams))
           << planner->name() << ", instance " << i;
     }
@@ -34,7 +34,7 @@ TEST(StreamsPlannerTest, NoOtherPlannerIsEverBetterWhereTheCostIsNotLinear) {
   for (int i = 0; i < 400; ++i) {
     const Workload workload = instances.whole_workload(20);
     const TableCost cost = instances.table_cost(100);
-    PlannerOptions options = with_streams(static_cast<uint32_t>(2 + instances.below(4)));
+    PlannerOptions options = planned_with(static_cast<uint32_t>(2 + instances.below(4)));
     options.piece_bytes_min = 2;
     const Plan plan = plan_by("streams", workload, cost, options);
     const double seconds = iteration_seconds(workload, plan, cost, options.streams);
@@ -51,7 +51,7 @@ TEST(StreamsPlannerTest, NoOtherPlannerIsEverBetterWhereTheCostHasBands) {
   for (int i = 0; i < 200; ++i) {
     const Workload workload = instances.real_workload(20);
     const FittedCost cost = instances.real_bands(8);
-    PlannerOptions options = with_streams(static_cast<uint32_t>(2 + instances.below(15)));
+    PlannerOptions options = planned_with(static_cast<uint32_t>(2 + instances.below(15)));
     options.fewest_groups = instances.below(2) == 0;
     const Plan plan = plan_by("streams", workload, cost, options);
     const double seconds = iteration_seconds(workload, plan, cost, options.streams);
@@ -76,7 +76,7 @@ TEST(StreamsPlannerTest, OneStreamsPlanIsTheExactOne) {
 TEST(StreamsPlannerTest, SplitsATensorWhereOneTransferDoesNotFillTheNetwork) {
   const Workload workload{{{1, 100 << 20}}};
   const LinearCostModel cost({1e-3, 1e-9}, 1.5);
-  const Plan plan = plan_by("streams", workload, cost, with_streams(2));
+  const Plan plan = plan_by("streams", workload, cost, planned_with(2));
   EXPECT_EQ(plan.groups, (std::vector<Plan::Group>{{0, 1, 2}}));
   EXPECT_NEAR(iteration_seconds(workload, plan, cost, 2), 1 + 1e-3 + 0.75 * 0.1048576, 1e-9);
 }
@@ -84,7 +84,7 @@ TEST(StreamsPlannerTest, SplitsATensorWhereOneTransferDoesNotFillTheNetwork) {
 TEST(StreamsPlannerTest, SplitsNothingWhereOneTransferFillsTheNetwork) {
   const Workload workload{{{1, 100 << 20}}};
   const LinearCostModel cost({1e-3, 1e-9}, 2);
-  const Plan plan = plan_by("streams", workload, cost, with_streams(4));
+  const Plan plan = plan_by("streams", workload, cost, planned_with(4));
   EXPECT_EQ(plan.groups, (std::vector<Plan::Group>{{0, 1, 1}}));
 }
 
@@ -93,7 +93,7 @@ TEST(StreamsPlannerTest, NoPieceIsSmallerThanItMayBe) {
   for (int i = 0; i < 200; ++i) {
     const Workload workload = instances.real_workload(20);
     const LinearCostModel cost(instances.real_cost(), 1.1);
-    PlannerOptions options = with_streams(8);
+    PlannerOptions options = planned_with(8);
     options.piece_bytes_min = 1 << 20;
     for (const Plan::Group& group : plan_by("streams", workload, cost, options).groups) {
       uint64_t bytes = 0;
@@ -110,7 +110,7 @@ TEST(StreamsPlannerTest, CutsTheLongPole) {
   for (int i = 1; i <= 20; ++i) workload.tensors.push_back({i * 10e-3, 1 << 20});
   workload.tensors.push_back({0.21, 100 << 20});
   const LinearCostModel cost({1e-3, 1e-9}, 1.2);
-  const Plan plan = plan_by("streams", workload, cost, with_streams(4));
+  const Plan plan = plan_by("streams", workload, cost, planned_with(4));
   EXPECT_GE(plan.groups.back().pieces, 4u);
   const Plan exact = plan_by("exact", workload, cost);
   EXPECT_LT(iteration_seconds(workload, plan, cost, 4),
@@ -124,11 +124,11 @@ TEST(StreamsPlannerTest, IsOftenBetterThanAnyOther) {
   for (int i = 0; i < 100; ++i) {
     const Workload workload = instances.real_workload(40);
     const LinearCostModel cost({1e-3, 1e-9}, 1.5);
-    const Plan plan = plan_by("streams", workload, cost, with_streams(4));
+    const Plan plan = plan_by("streams", workload, cost, planned_with(4));
     double others = 1e300;
     for (const Planner* planner : planners()) {
       if (planner->name() == "streams") continue;
-      const Plan other = planner->plan(workload, cost, with_streams(4));
+      const Plan other = planner->plan(workload, cost, planned_with(4));
       others = std::min(others, iteration_seconds(workload, other, cost, 4));
     }
     if (iteration_seconds(workload, plan, cost, 4) < 0.99 * others) ++better;
@@ -145,7 +145,7 @@ TEST(StreamsPlannerTest, PlansForManyTensorsInBoundedTime) {
     workload.tensors.push_back({ready += instances.real(0, 4e-4), instances.below(200'000)});
   }
   const LinearCostModel cost({1e-4, 1e-9}, 1.5);
-  PlannerOptions options = with_streams(4);
+  PlannerOptions options = planned_with(4);
   for (const bool fewest : {true, false}) {
     options.fewest_groups = fewest;
     const Plan plan = plan_by("streams", workload, cost, options);
