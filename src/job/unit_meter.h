@@ -39,8 +39,8 @@ class UnitMeter {
     uint64_t since_ns = 0;  // 0: not in flight yet
     uint64_t carried = 0;   // before it
   };
-  // All-reduce bytes so far: with a ring of n nodes, an all-reduce brings 2(n − 1)/n of its bytes to
-  // each (Patarasuk and Yuan, JPDC 2009, section 3). One node carries what it has reduced.
+  // All-reduce bytes so far: with a ring of n nodes, an all-reduce brings 2(n − 1)/n of its bytes
+  // to each (Patarasuk and Yuan, JPDC 2009, section 3). One node carries what it has reduced.
   uint64_t carried(uint64_t received) const;
 
   const uint32_t nodes_;
