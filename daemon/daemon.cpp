@@ -88,6 +88,8 @@ Status Daemon::start() {
   options.session = {config_.client.arena_bytes_max, config_.collective.operation_timeout_ms};
   options.partition = {config_.collective.unit_bytes, config_.transport.chunk_bytes,
                        io_threads(config_)};
+  options.direct_bytes =
+      std::min<uint64_t>(config_.collective.direct_bytes, config_.transport.chunk_bytes);
   options.planning.streams = config_.collective.streams;
   options.planning.min_gain = config_.plan.min_gain;
   if (config_.plan.planner != kFirstPlan)

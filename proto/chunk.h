@@ -20,7 +20,9 @@ inline constexpr uint16_t kChunkMagic = 0xB4A1;
 inline constexpr uint8_t kChunkVersion = 1;
 inline constexpr uint32_t kChunkBytesMax = 4u << 20;
 
-enum class Phase : uint8_t { ReduceScatter = 1, AllGather = 2 };
+// Direct: a node's own part of a small all-reduce, whole, to every other node; `segment` is the
+// sender's place in the ring.
+enum class Phase : uint8_t { ReduceScatter = 1, AllGather = 2, Direct = 3 };
 
 // The header of every chunk: says by itself what the bytes belong to, so nodes need not agree on an
 // order. (job_key, tensor, step, unit, phase, segment, chunk) is a chunk's identity: receivers drop
@@ -59,8 +61,8 @@ inline std::optional<ChunkHeader> parse_chunk_header(std::span<const uint8_t> he
   ChunkHeader parsed;
   if (header.size() != sizeof(parsed)) return std::nullopt;
   std::memcpy(&parsed, header.data(), sizeof(parsed));
-  const bool phase_is_known = parsed.phase == static_cast<uint8_t>(Phase::ReduceScatter) ||
-                              parsed.phase == static_cast<uint8_t>(Phase::AllGather);
+  const bool phase_is_known = parsed.phase >= static_cast<uint8_t>(Phase::ReduceScatter) &&
+                              parsed.phase <= static_cast<uint8_t>(Phase::Direct);
   if (parsed.magic != kChunkMagic || parsed.version != kChunkVersion || !phase_is_known ||
       parsed.bytes != payload_bytes || parsed.bytes > kChunkBytesMax || parsed.reserved != 0) {
     return std::nullopt;

@@ -16,6 +16,9 @@
 // addition's operands and order follow from the ring alone, so all nodes get the same bits, every
 // time.
 //
+// Direct: a small all-reduce goes another way, in one hop from every node to every other one: see
+// DirectRun.
+//
 // Streams: a node has up to `streams` units of a job in flight in which it sends of its own accord.
 // The others wait; but as soon as a chunk of a waiting unit comes, that unit begins too. For the
 // predecessor has begun it and waits for this node; if this node went on to wait for units that the
@@ -26,9 +29,11 @@
 #include <algorithm>
 #include <atomic>
 #include <deque>
+#include <optional>
 #include <unordered_map>
 
 #include "base/assert.h"
+#include "collective/direct_runs.h"
 #include "collective/operation_run.h"
 
 namespace braid {
@@ -59,6 +64,7 @@ class EngineImpl final : public Engine, public OperationHost {
   }
 
   void set_links(Links& links) override { links_ = &links; }
+  void begin_job(uint64_t job_key) override { direct_.begin_job(job_key); }
   void start(Operation operation) override;
   void go(const OperationKey& key) override;
   void abort_job(uint64_t job_key) override;
@@ -105,6 +111,13 @@ class EngineImpl final : public Engine, public OperationHost {
   Links* links_ = nullptr;
   std::unordered_map<OperationKey, std::shared_ptr<OperationRun>, OperationKeyHash> runs_;
   std::unordered_map<uint64_t, Job> jobs_;  // those with units that have begun or wait
+  DirectRuns direct_{*this,
+                     [this] { defer_once(); },
+                     {[this](const OperationKey& key) {
+                        add(units_done_, 1);
+                        events_.on_done(key);
+                      },
+                      [this](const OperationKey& key) { events_.on_retired(key); }}};
   std::deque<std::shared_ptr<OperationRun>> local_work_;
   Handle<uv_idle_t> work_idle_;  // active while there is local work: one slice per loop round
 
@@ -125,6 +138,8 @@ class EngineImpl final : public Engine, public OperationHost {
 void EngineImpl::start(Operation operation) {
   BRAID_ASSERT_IN_LOOP(loop_);
   const OperationKey key = operation.key;
+  if (operation.is_direct && loop_of_unit(key, 0, options_.io_loops) == options_.io_loop)
+    return direct_.start(std::move(operation));
   auto run = std::make_shared<OperationRun>(std::move(operation), options_, *this);
   const bool is_new = runs_.emplace(key, run).second;
   BRAID_ASSERT(is_new, "an operation is started once");
@@ -142,6 +157,7 @@ void EngineImpl::start(Operation operation) {
 
 void EngineImpl::go(const OperationKey& key) {
   BRAID_ASSERT_IN_LOOP(loop_);
+  if (direct_.go(key)) return;
   OperationRun* run = find_run(key);
   if (run == nullptr || run->is_ready()) return;
   run->set_ready();
@@ -201,6 +217,7 @@ void EngineImpl::settle() {
   jobs.swap(jobs_with_free_streams_);
   for (const uint64_t job_key : jobs) begin_waiting(job_key);
   tell_news();
+  direct_.tell_news();
 }
 
 void EngineImpl::tell_news() {
@@ -240,6 +257,7 @@ void EngineImpl::abort_job(uint64_t job_key) {
     it = runs_.erase(it);
   }
   jobs_.erase(job_key);
+  direct_.abort_job(job_key);
   std::erase_if(local_work_, [](const auto& run) { return run->is_abandoned(); });
   if (local_work_.empty()) uv_idle_stop(work_idle_.get());
 }
@@ -252,16 +270,22 @@ OperationRun* EngineImpl::find_run(const OperationKey& key) const {
 void EngineImpl::on_chunk(NodeId from, const proto::ChunkHeader& header,
                           std::span<const uint8_t> payload) {
   const OperationKey key{header.job_key, header.tensor, header.step};
-  OperationRun* run = find_run(key);
-  if (run == nullptr) {
-    events_.drain_door();
-    run = find_run(key);
+  const bool is_direct = header.phase == static_cast<uint8_t>(proto::Phase::Direct);
+  const auto is_known = [&] {
+    return is_direct ? direct_.contains(key) : find_run(key) != nullptr;
+  };
+  if (!is_known()) events_.drain_door();
+  std::optional<ChunkVerdict> verdict;
+  if (is_direct) {
+    verdict = direct_.on_chunk(from, header, payload);
+  } else if (OperationRun* run = find_run(key)) {
+    verdict = run->accept(from, header, payload);
   }
-  if (run == nullptr) {
+  if (!verdict) {
     add(chunks_stale_, 1);
     return;
   }
-  switch (run->accept(from, header, payload)) {
+  switch (*verdict) {
     case ChunkVerdict::Taken:
       return;
     case ChunkVerdict::Duplicate:

@@ -50,8 +50,11 @@ class Engine : public ChunkSink {
 
   // Where chunks go; set once before the first start (the transport needs the engine first).
   virtual void set_links(Links& links) = 0;
+  // Direct operations of the job may come from now on, also from nodes that are ahead of this one;
+  // until abort_job.
+  virtual void begin_job(uint64_t job_key) = 0;
   // From now on chunks of this operation are accepted. Nothing is sent yet; with one node the work
-  // begins at once.
+  // begins at once, and so does a direct operation.
   virtual void start(Operation operation) = 0;
   // The successor is ready: send. Unknown keys are ignored (the operation was aborted).
   virtual void go(const OperationKey& key) = 0;

@@ -40,6 +40,9 @@ struct Ring {
   uint32_t world_size = 1;              // ranks of all nodes
   std::vector<uint32_t> ranks_of_node;  // how many, by place in the ring
   std::vector<uint32_t> block_of_rank;  // rank → its block
+  std::vector<NodeId> members;          // by place in the ring
+  // All-reduces of up to so many bytes are direct; 0: none, and links lead to the successor only.
+  uint64_t direct_bytes = 0;
 };
 
 // One collective as this node's engine runs it: all local ranks have submitted it, and the result
@@ -52,6 +55,9 @@ struct Operation {
   uint64_t count = 0;             // elements, as in braid_collective
   uint32_t root_node = 0;         // broadcast: place in the ring
   uint32_t root_local_input = 0;  // broadcast on the root's node: index in `inputs`
+  // A small all-reduce: every node sends its part to every other one, which takes one hop instead
+  // of 2(n − 1).
+  bool is_direct = false;
   std::shared_ptr<const Ring> ring;
   std::shared_ptr<JobMemory> memory;  // keeps `inputs` and `result` mapped
   // One per local rank, ascending by rank; aligned to the element; never written. Only an

@@ -133,6 +133,8 @@ bool OperationRun::is_possible(Phase phase, const proto::ChunkHeader& header) co
     case Phase::AllGather:
       if (!is_gathered() || header.segment == ring_.self) return false;
       break;
+    case Phase::Direct:
+      return false;
   }
   return header.chunk < partition_.chunks(header.unit, header.segment) &&
          header.bytes == partition_.chunk(header.unit, header.segment, header.chunk).bytes;
@@ -186,6 +188,8 @@ void OperationRun::pass_on(const UnitState& unit, Phase phase, uint32_t segment,
       return;
     case Phase::AllGather:
       if (segment != next()) submit(unit, Phase::AllGather, segment, chunk);
+      return;
+    case Phase::Direct:
       return;
   }
 }

@@ -142,6 +142,11 @@ constexpr std::array kKeys = {
           "nodes."),
     number("collective.streams", BRAID_FIELD(collective.streams), 1, 64,
            "Most units in flight at once, per job and I/O thread."),
+    bytes(
+        "collective.direct_bytes", BRAID_FIELD(collective.direct_bytes), 0, 4 * kMiB,
+        "All-reduces of up to this size, and of no more than transport.chunk_bytes, go from every "
+        "node to every other one, in jobs of up to 8 nodes that this node coordinates (their "
+        "MASTER_ADDR); 0: all go around the ring."),
     reloadable(number("collective.operation_timeout_ms",
                       BRAID_FIELD(collective.operation_timeout_ms), 100, kDayMs,
                       "An operation for which trainers give no timeout fails its job after this "

@@ -16,7 +16,8 @@ ControlBuffer make_join_job(const std::string& name, uint32_t world_size, uint32
 }
 
 ControlBuffer make_job_start(const std::string& name, uint32_t world_size, uint32_t epoch,
-                             uint64_t job_key, std::span<const MemberNode> nodes) {
+                             uint64_t job_key, std::span<const MemberNode> nodes,
+                             uint64_t direct_bytes) {
   ControlBuffer builder;
   std::vector<flatbuffers::Offset<proto::MemberNode>> members;
   members.reserve(nodes.size());
@@ -29,7 +30,8 @@ ControlBuffer make_job_start(const std::string& name, uint32_t world_size, uint3
   }
   const auto text = builder.CreateString(name);
   const auto vector = builder.CreateVector(members);
-  const auto body = proto::CreateJobStart(builder, text, world_size, epoch, job_key, vector);
+  const auto body =
+      proto::CreateJobStart(builder, text, world_size, epoch, job_key, vector, direct_bytes);
   return finish_control_message(std::move(builder), body);
 }
 

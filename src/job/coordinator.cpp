@@ -195,8 +195,10 @@ void Coordinator::start(FormingJob& forming) {
   });
   forming_.erase(std::string(job.name));  // `forming` is gone from here on
   const auto& active = active_.emplace(key, std::move(job)).first->second;
+  const uint64_t direct_bytes = active.nodes.size() > kDirectNodesMax ? 0 : direct_bytes_;
   for (const MemberNode& node : active.nodes) {
-    send(node.peer, make_job_start(active.name, active.world_size, epoch, key, active.nodes));
+    send(node.peer,
+         make_job_start(active.name, active.world_size, epoch, key, active.nodes, direct_bytes));
   }
 }
 

@@ -32,8 +32,16 @@ class Coordinator {
   static constexpr uint32_t kWorldSizeMax = 65536;
   static constexpr uint64_t kContradictionMs = 10'000;
 
-  Coordinator(Loop& loop, ControlPlane& control_plane, PlanningOptions planning = {})
-      : loop_(loop), control_plane_(control_plane), planning_(planning) {}
+  // Among more nodes nothing is direct: each would send as much to every one of them.
+  static constexpr size_t kDirectNodesMax = 8;
+
+  // `direct_bytes`: see Ring.
+  Coordinator(Loop& loop, ControlPlane& control_plane, PlanningOptions planning = {},
+              uint64_t direct_bytes = 0)
+      : loop_(loop),
+        control_plane_(control_plane),
+        planning_(planning),
+        direct_bytes_(direct_bytes) {}
   Coordinator(const Coordinator&) = delete;
   Coordinator& operator=(const Coordinator&) = delete;
   ~Coordinator() { *is_alive_ = false; }
@@ -94,6 +102,7 @@ class Coordinator {
   Loop& loop_;
   ControlPlane& control_plane_;
   const PlanningOptions planning_;
+  const uint64_t direct_bytes_;
   std::unordered_map<std::string, FormingJob> forming_;
   std::unordered_map<uint64_t, ActiveJob> active_;
   std::unordered_map<std::string, Contradiction> contradictions_;

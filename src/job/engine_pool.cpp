@@ -38,6 +38,8 @@ Result<std::unique_ptr<EnginePool>> EnginePool::create(Loop& control_loop, Engin
             self->engine->start(std::move(start->operation));
           } else if (auto* go = std::get_if<Go>(&command)) {
             self->engine->go(go->key);
+          } else if (const auto* begin = std::get_if<BeginJob>(&command)) {
+            self->engine->begin_job(begin->job_key);
           } else {
             self->engine->abort_job(std::get<Abort>(command).job_key);
           }
@@ -74,6 +76,10 @@ void EnginePool::stop_threads() {
     worker->loop->stop();
     worker->thread.join();
   }
+}
+
+void EnginePool::begin_job(uint64_t job_key) {
+  for (auto& worker : workers_) worker->door->send_unbounded(BeginJob{job_key});
 }
 
 bool EnginePool::start(const Operation& operation) {

@@ -40,6 +40,7 @@ class EnginePool {
   // The threads have ended when it returns; call it after Transport::close.
   void stop_threads();
 
+  void begin_job(uint64_t job_key);
   // False: too many operations wait at the door.
   bool start(const Operation& operation);
   bool go(const OperationKey& key);
@@ -49,6 +50,9 @@ class EnginePool {
   EngineCounters counters() const;
 
  private:
+  struct BeginJob {
+    uint64_t job_key;
+  };
   struct Start {
     Operation operation;
   };
@@ -58,7 +62,7 @@ class EnginePool {
   struct Abort {
     uint64_t job_key;
   };
-  using Command = std::variant<Start, Go, Abort>;
+  using Command = std::variant<BeginJob, Start, Go, Abort>;
 
   struct Event {
     OperationKey key;

@@ -60,6 +60,7 @@ void Job::begin() {
   auto memory = ResultMemory::create(plan_.name, services_.result_bytes_max, std::move(arenas));
   if (!memory) return fail(memory.status());
   memory_ = std::move(memory).value();
+  services_.engines.begin_job(plan_.key);
   operations_ = std::make_unique<OperationTable>(plan_.name, plan_.key, plan_.ring,
                                                  plan_.local_ranks, memory_, *this);
   connect_neighbours();
@@ -73,9 +74,11 @@ void Job::connect_neighbours() {
     on_neighbour(services_.control_plane.self());
     return;
   }
-  // With two nodes the successor is the predecessor; connecting twice does no harm.
-  neighbours_pending_ = 2;
-  for (const MemberNode* node : {&plan_.successor(), &plan_.predecessor()}) {
+  std::vector<const MemberNode*> neighbours = plan_.targets();
+  if (std::find(neighbours.begin(), neighbours.end(), &plan_.predecessor()) == neighbours.end())
+    neighbours.push_back(&plan_.predecessor());
+  pending_ = neighbours.size();
+  for (const MemberNode* node : neighbours) {
     services_.control_plane.connect(
         node->peer.address, node->peer.port, [this, alive = is_alive_, node](Result<Peer> peer) {
           if (!*alive || is_closed()) return;
@@ -94,19 +97,23 @@ void Job::on_neighbour(const Result<Peer>& peer) {
     return fail(peer.status().with_context(
         fmt::format("job '{}': node '{}'", plan_.name, services_.control_plane.self().name)));
   }
-  if (neighbours_pending_ > 0 && --neighbours_pending_ > 0) return;
-  const auto report_ready = [this] {
-    state_ = State::Waiting;
-    auto message = make_job_ready(plan_.key);
-    check(services_.control_plane.send(coordinator_.id, message));
-  };
+  if (pending_ > 0 && --pending_ > 0) return;
   if (plan_.ring->nodes == 1) return report_ready();
-  services_.transport.open_link(
-      plan_.ring->successor, [this, alive = is_alive_, report_ready](const Status& opened) {
-        if (!*alive || state_ != State::Preparing) return;
-        if (!opened) return fail(opened.with_context(fmt::format("job '{}'", plan_.name)));
-        report_ready();
-      });
+  const std::vector<const MemberNode*> targets = plan_.targets();
+  pending_ = targets.size();
+  for (const MemberNode* node : targets) {
+    services_.transport.open_link(node->peer.id, [this, alive = is_alive_](const Status& opened) {
+      if (!*alive || state_ != State::Preparing) return;
+      if (!opened) return fail(opened.with_context(fmt::format("job '{}'", plan_.name)));
+      if (--pending_ == 0) report_ready();
+    });
+  }
+}
+
+void Job::report_ready() {
+  state_ = State::Waiting;
+  auto message = make_job_ready(plan_.key);
+  check(services_.control_plane.send(coordinator_.id, message));
 }
 
 void Job::on_go() {
@@ -231,11 +238,13 @@ void Job::on_peer_lost(const Peer& peer, const Status& reason) {
 }
 
 void Job::on_link_lost(const Peer& peer, const Status& reason) {
-  if (plan_.ring->nodes == 1 || plan_.ring->successor != peer.id) return;
-  fail(make_status(StatusCode::JobFailed,
-                   "job '{}': node '{}' lost its link to node '{}' with rank {}: {}", plan_.name,
-                   services_.control_plane.self().name, peer.name,
-                   fmt::join(plan_.successor().ranks, ", "), reason.message()));
+  for (const MemberNode* node : plan_.targets()) {
+    if (node->peer.id != peer.id || is_closed()) continue;
+    fail(make_status(StatusCode::JobFailed,
+                     "job '{}': node '{}' lost its link to node '{}' with rank {}: {}", plan_.name,
+                     services_.control_plane.self().name, peer.name, fmt::join(node->ranks, ", "),
+                     reason.message()));
+  }
 }
 
 void Job::on_session_left(Session& session) {

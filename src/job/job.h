@@ -101,6 +101,7 @@ class Job final : public OperationTableActions {
 
   void connect_neighbours();
   void on_neighbour(const Result<Peer>& peer);
+  void report_ready();
   void check(const Status& status);
   void check_deadlines();
   void let_go_of_leavers();
@@ -116,7 +117,7 @@ class Job final : public OperationTableActions {
   PlanBook plans_;
   std::vector<uint32_t> leaving_;  // local ranks that have left while submissions are kept back
   State state_ = State::Preparing;
-  uint32_t neighbours_pending_ = 0;
+  size_t pending_ = 0;  // neighbours to be reached, then links to be opened
   Timer deadline_timer_;
   Timer verdict_timer_;
   std::shared_ptr<bool> is_alive_ =

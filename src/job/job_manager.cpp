@@ -18,7 +18,8 @@ JobManager::~JobManager() {
 
 void JobManager::set_services(JobServices services) {
   services_ = std::make_unique<JobServices>(services);
-  coordinator_ = std::make_unique<Coordinator>(loop_, services_->control_plane, options_.planning);
+  coordinator_ = std::make_unique<Coordinator>(loop_, services_->control_plane, options_.planning,
+                                               options_.direct_bytes);
 }
 
 void JobManager::on_client_connected(ClientConnection& connection) {

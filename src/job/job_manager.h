@@ -21,8 +21,9 @@ struct JobManagerOptions {
   bool listens_on_loopback = false;  // this daemon's control plane
   uint32_t jobs_max = 64;
   SessionLimits session;
-  Partition partition;       // of this node's engines
-  PlanningOptions planning;  // of the jobs that this node coordinates
+  Partition partition;        // of this node's engines
+  uint64_t direct_bytes = 0;  // of the jobs that this node coordinates: see Ring
+  PlanningOptions planning;   // of the jobs that this node coordinates
 };
 
 // Where the outside meets the jobs of this node: dispatches what clients and peers say, brings

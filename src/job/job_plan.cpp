@@ -8,6 +8,15 @@
 
 namespace braid {
 
+std::vector<const MemberNode*> JobPlan::targets() const {
+  if (ring->nodes == 1) return {};
+  if (ring->direct_bytes == 0) return {&successor()};
+  std::vector<const MemberNode*> others;
+  for (size_t distance = 1; distance < nodes.size(); ++distance)
+    others.push_back(&nodes[(ring->self + distance) % nodes.size()]);
+  return others;
+}
+
 Result<JobPlan> parse_job_start(const proto::JobStart& start, NodeId self) {
   JobPlan plan;
   plan.name = start.name()->str();
@@ -57,6 +66,7 @@ Result<JobPlan> parse_job_start(const proto::JobStart& start, NodeId self) {
       plan.local_ranks = node.ranks;
     }
     ring->ranks_of_node.push_back(static_cast<uint32_t>(node.ranks.size()));
+    ring->members.push_back(node.peer.id);
     plan.nodes.push_back(std::move(node));
   }
   if (!is_member || blocks != world_size) {
@@ -65,6 +75,7 @@ Result<JobPlan> parse_job_start(const proto::JobStart& start, NodeId self) {
   }
   ring->successor = plan.nodes[(ring->self + 1) % ring->nodes].peer.id;
   ring->predecessor = plan.nodes[(ring->self + ring->nodes - 1) % ring->nodes].peer.id;
+  ring->direct_bytes = start.direct_bytes();
   plan.ring = std::move(ring);
   return plan;
 }

@@ -25,6 +25,8 @@ struct JobPlan {
   const MemberNode& predecessor() const {
     return nodes[(ring->self + nodes.size() - 1) % nodes.size()];
   }
+  // The nodes that this one sends data to: its successor; with direct operations, all others.
+  std::vector<const MemberNode*> targets() const;
 };
 
 // Checks a JobStart and works out this node's place. Protocol: ranks or nodes missing or twice,

@@ -123,6 +123,8 @@ Status OperationTable::start(const OperationKey& key, Entry& entry) {
 
   entry.result_bytes =
       result_bytes(operation.collective, operation.dtype, operation.count, ring_->world_size);
+  operation.is_direct = operation.collective == Collective::AllReduce && ring_->nodes > 1 &&
+                        entry.result_bytes != 0 && entry.result_bytes <= ring_->direct_bytes;
   auto placed = memory_->allocate(entry.result_bytes);
   if (!placed) {
     return placed.status().with_context(

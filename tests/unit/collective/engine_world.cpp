@@ -38,8 +38,12 @@ EngineWorld::EngineWorld(WorldOptions options, uint64_t seed)
     for (uint32_t io_loop = 0; io_loop < options_.io_loops; ++io_loop) {
       Endpoint& endpoint = *endpoints_[node][io_loop];
       endpoint.successor = id_of(next);
-      endpoint.link = std::make_unique<FakeLink>(random_, options_.hostility, id_of(node),
-                                                 engine(next, io_loop));
+      // Only direct operations go to others than the successor.
+      for (uint32_t to = 0; to < nodes(); ++to) {
+        if (to != next && (to == node || options_.direct_bytes == 0)) continue;
+        endpoint.links[id_of(to)] = std::make_unique<FakeLink>(random_, options_.hostility,
+                                                               id_of(node), engine(to, io_loop));
+      }
       endpoint.engine->set_links(endpoint);
     }
   }
@@ -119,6 +123,9 @@ void EngineWorld::add(const OperationSpec& spec) {
     part.memory->result.assign(result_bytes(spec.collective, spec.dtype, spec.count, world_size()),
                                0xCD);
   }
+  for (auto& node : endpoints_) {
+    for (auto& endpoint : node) endpoint->engine->begin_job(spec.job_key);
+  }
   running_.push_back(std::move(running));
 }
 
@@ -132,6 +139,8 @@ Operation EngineWorld::operation_of(size_t index, uint32_t node) const {
   ring->predecessor = id_of((node + nodes() - 1) % nodes());
   ring->world_size = world_size();
   ring->ranks_of_node = options_.ranks_of_node;
+  for (uint32_t place = 0; place < nodes(); ++place) ring->members.push_back(id_of(place));
+  ring->direct_bytes = options_.direct_bytes;
   Operation operation;
   operation.key = running.key;
   operation.collective = running.spec.collective;
@@ -142,6 +151,10 @@ Operation EngineWorld::operation_of(size_t index, uint32_t node) const {
   while (operation.root_local_input >= options_.ranks_of_node[operation.root_node]) {
     operation.root_local_input -= options_.ranks_of_node[operation.root_node++];
   }
+  const uint64_t bytes =
+      input_bytes(running.spec.collective, running.spec.dtype, running.spec.count, world_size());
+  operation.is_direct = running.spec.collective == Collective::AllReduce && nodes() > 1 &&
+                        bytes != 0 && bytes <= options_.direct_bytes;
   operation.ring = ring;
   operation.memory = part.memory;
   const size_t element = element_bytes(operation.dtype);
@@ -195,14 +208,14 @@ void EngineWorld::step() {
       uv_run(loop_->uv(), UV_RUN_NOWAIT);
       return;
     default:
-      endpoint.link->step();
+      endpoint.step_link(random_);
   }
 }
 
 bool EngineWorld::is_quiet() const {
   for (const auto& node : endpoints_) {
     for (const auto& endpoint : node) {
-      if (!endpoint->door.empty() || !endpoint->link->is_idle()) return false;
+      if (!endpoint->door.empty() || !endpoint->is_idle()) return false;
     }
   }
   for (const auto& running : running_) {
@@ -244,7 +257,7 @@ void EngineWorld::abort_job(uint64_t job_key) {
 }
 
 void EngineWorld::lose_links_of(uint32_t node) {
-  for (auto& endpoint : endpoints_[node]) endpoint->link->lose();
+  for (auto& endpoint : endpoints_[node]) endpoint->links[endpoint->successor]->lose();
 }
 
 EngineWorld::Running* EngineWorld::find(const OperationKey& key) {

@@ -17,6 +17,7 @@ struct WorldOptions {
   uint64_t unit_bytes = 4096;
   uint32_t chunk_bytes = 256;
   uint32_t streams = 2;
+  uint64_t direct_bytes = 0;
   Hostility hostility;
 };
 

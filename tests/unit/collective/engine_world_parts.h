@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <deque>
 #include <functional>
+#include <iterator>
+#include <map>
 #include <memory>
 #include <vector>
 
@@ -36,11 +39,22 @@ struct EngineWorld::Running {
 
 struct EngineWorld::Endpoint final : Links {
   std::unique_ptr<Engine> engine;
-  std::unique_ptr<FakeLink> link;  // to the successor
+  std::map<NodeId, std::unique_ptr<FakeLink>> links;
   NodeId successor = 0;
   std::deque<std::function<void()>> door;
 
-  Link* find(NodeId peer) override { return peer == successor ? link.get() : nullptr; }
+  Link* find(NodeId peer) override {
+    const auto found = links.find(peer);
+    return found == links.end() ? nullptr : found->second.get();
+  }
+  bool is_idle() const {
+    return std::all_of(links.begin(), links.end(),
+                       [](const auto& link) { return link.second->is_idle(); });
+  }
+  void step_link(Random& random) {
+    if (links.empty()) return;
+    std::next(links.begin(), static_cast<int64_t>(random() % links.size()))->second->step();
+  }
   void drain() {
     while (!door.empty()) {
       const auto message = std::move(door.front());

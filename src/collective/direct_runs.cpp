@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "collective/direct_runs.h"
+
+#include <algorithm>
+
+#include "base/assert.h"
+
+namespace braid {
+
+DirectRuns::~DirectRuns() {
+  for (auto& [key, run] : runs_) run->abandon();
+}
+
+void DirectRuns::start(Operation operation) {
+  const OperationKey key = operation.key;
+  auto run = std::make_shared<DirectRun>(std::move(operation));
+  const bool is_new = runs_.emplace(key, run).second;
+  BRAID_ASSERT(is_new, "an operation is started once");
+  Job& job = jobs_.at(key.job_key);
+  auto early = early_.extract(key);
+  if (early.empty() && job.in_flight >= kInFlight) {
+    job.waiting.push_back(std::move(run));
+    return;
+  }
+  begin(*run);
+  if (early.empty()) return;
+  for (const EarlyPart& part : early.mapped()) {
+    job.early_bytes -= part.payload.size();
+    accept(*run, part.from, part.header, part.payload);
+  }
+}
+
+void DirectRuns::begin(DirectRun& run) {
+  ++jobs_.at(run.key().job_key).in_flight;
+  run.begin(host_);
+}
+
+bool DirectRuns::go(const OperationKey& key) {
+  const auto found = runs_.find(key);
+  if (found == runs_.end()) return false;
+  found->second->set_ready();
+  if (found->second->is_done()) note(*found->second);
+  return true;
+}
+
+std::optional<ChunkVerdict> DirectRuns::on_chunk(NodeId from, const proto::ChunkHeader& header,
+                                                 std::span<const uint8_t> payload) {
+  const OperationKey key{header.job_key, header.tensor, header.step};
+  if (const auto found = runs_.find(key); found != runs_.end()) {
+    const RunPointer run = found->second;
+    if (!run->has_begun()) begin(*run);
+    return accept(*run, from, header, payload);
+  }
+  const auto job = jobs_.find(header.job_key);
+  if (job == jobs_.end() || ended_.contains(key) ||
+      job->second.early_bytes + payload.size() > kEarlyBytesMax)
+    return std::nullopt;
+  job->second.early_bytes += payload.size();
+  early_[key].push_back({from, header, {payload.begin(), payload.end()}});
+  return ChunkVerdict::Taken;
+}
+
+ChunkVerdict DirectRuns::accept(DirectRun& run, NodeId from, const proto::ChunkHeader& header,
+                                std::span<const uint8_t> payload) {
+  const ChunkVerdict verdict = run.accept(from, header, payload);
+  if (verdict == ChunkVerdict::Taken && run.is_complete()) {
+    --jobs_.at(run.key().job_key).in_flight;
+    note(run);
+  }
+  return verdict;
+}
+
+void DirectRuns::note(DirectRun& run) {
+  news_.push_back(run.shared_from_this());
+  has_news_();
+}
+
+void DirectRuns::remember_end(const OperationKey& key) {
+  if (!ended_.insert(key).second) return;
+  ended_order_.push_back(key);
+  if (ended_order_.size() <= kEndedKept) return;
+  ended_.erase(ended_order_.front());
+  ended_order_.pop_front();
+}
+
+void DirectRuns::tell_news() {
+  std::vector<RunPointer> news;
+  news.swap(news_);
+  for (const RunPointer& run : news) {
+    const OperationKey key = run->key();
+    if (const auto job = jobs_.find(key.job_key); job != jobs_.end()) {
+      while (!job->second.waiting.empty() && job->second.in_flight < kInFlight) {
+        const RunPointer next = std::move(job->second.waiting.front());
+        job->second.waiting.pop_front();
+        if (!next->has_begun()) begin(*next);
+      }
+    }
+    if (!run->is_done() || run->is_finished()) continue;
+    remember_end(key);
+    run->finish();
+    events_.on_done(key);  // may abort the job
+    if (runs_.erase(key) != 0) events_.on_retired(key);
+  }
+}
+
+void DirectRuns::abort_job(uint64_t job_key) {
+  std::erase_if(runs_, [job_key](auto& entry) {
+    if (entry.first.job_key != job_key) return false;
+    entry.second->abandon();
+    return true;
+  });
+  std::erase_if(early_, [job_key](const auto& entry) { return entry.first.job_key == job_key; });
+  jobs_.erase(job_key);
+}
+
+}  // namespace braid
