@@ -41,6 +41,7 @@ void DirectRun::begin(OperationHost& host) {
   outgoing.header.magic = proto::kChunkMagic;
   outgoing.header.version = proto::kChunkVersion;
   outgoing.header.phase = static_cast<uint8_t>(proto::Phase::Direct);
+  outgoing.header.unit = operation_.signature;
   outgoing.header.job_key = operation_.key.job_key;
   outgoing.header.tensor = operation_.key.tensor;
   outgoing.header.step = operation_.key.step;
@@ -59,7 +60,7 @@ ChunkVerdict DirectRun::accept(NodeId from, const proto::ChunkHeader& header,
                                std::span<const uint8_t> payload) {
   const uint32_t place = header.segment;
   if (place >= ring_->nodes || place == ring_->self || ring_->members[place] != from ||
-      header.unit != 0 || header.chunk != 0 || payload.size() != bytes_)
+      header.unit != operation_.signature || header.chunk != 0 || payload.size() != bytes_)
     return ChunkVerdict::Malformed;
   if (has_part_[place]) return ChunkVerdict::Duplicate;
   std::memcpy(part(place), payload.data(), bytes_);

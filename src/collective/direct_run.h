@@ -12,7 +12,9 @@ namespace braid {
 
 // A small all-reduce as one node runs it: it sends its part (its ranks' inputs, reduced) to every
 // other node, and folds all parts in the order of the ring, so all nodes get the same bits. Parts
-// are sent before anybody has said that it is ready for them. I/O loop only.
+// are sent before anybody has said that it is ready for them, so they carry the signature: what
+// belongs to something else is not taken, and the neighbours' comparison ends the job. I/O loop
+// only.
 class DirectRun final : public ChunkSource, public std::enable_shared_from_this<DirectRun> {
  public:
   explicit DirectRun(Operation operation);

@@ -58,6 +58,7 @@ struct Operation {
   // A small all-reduce: every node sends its part to every other one, which takes one hop instead
   // of 2(n − 1).
   bool is_direct = false;
+  uint32_t signature = 0;  // of a direct one: a hash of what all ranks must agree on
   std::shared_ptr<const Ring> ring;
   std::shared_ptr<JobMemory> memory;  // keeps `inputs` and `result` mapped
   // One per local rank, ascending by rank; aligned to the element; never written. Only an

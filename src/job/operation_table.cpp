@@ -125,6 +125,7 @@ Status OperationTable::start(const OperationKey& key, Entry& entry) {
       result_bytes(operation.collective, operation.dtype, operation.count, ring_->world_size);
   operation.is_direct = operation.collective == Collective::AllReduce && ring_->nodes > 1 &&
                         entry.result_bytes != 0 && entry.result_bytes <= ring_->direct_bytes;
+  operation.signature = static_cast<uint32_t>(hash_of(entry.signature));
   auto placed = memory_->allocate(entry.result_bytes);
   if (!placed) {
     return placed.status().with_context(

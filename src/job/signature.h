@@ -9,7 +9,7 @@
 namespace braid {
 
 // What all ranks must agree on about one operation; compared between neighbours on the ring before
-// any data flows.
+// any result is published.
 struct Signature {
   Collective collective = Collective::AllReduce;
   DataType dtype = DataType::Float32;
@@ -20,6 +20,9 @@ struct Signature {
 
   bool operator==(const Signature&) const = default;
 };
+
+// The same on all nodes.
+uint64_t hash_of(const Signature& signature);
 
 // "all-reduce (sum) of float32 × 1000"
 std::string to_string(const Signature& signature);

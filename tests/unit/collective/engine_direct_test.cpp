@@ -123,6 +123,11 @@ TEST_F(DirectChunkTest, PlacesExist) {
 TEST_F(DirectChunkTest, APartIsWhole) {
   EXPECT_EQ(after(EngineWorld::id_of(1), header(1), 12).chunks_malformed, 1u);
 }
+TEST_F(DirectChunkTest, APartOfAnotherSignatureIsNotTaken) {
+  proto::ChunkHeader other = header(1);
+  other.unit = 77;
+  EXPECT_EQ(after(EngineWorld::id_of(1), other).chunks_malformed, 1u);
+}
 TEST_F(DirectChunkTest, APartComesOnce) {
   after(EngineWorld::id_of(1), header(1));
   world_.engine(0, 0).on_chunk(EngineWorld::id_of(1), header(1), payload_);

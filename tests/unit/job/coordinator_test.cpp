@@ -185,5 +185,23 @@ TEST_F(CoordinatorTest, LeavesOtherMessagesToOthers) {
   EXPECT_FALSE(coordinator_.on_control_message(a_, testing::as_message(failed)));
 }
 
+TEST_F(CoordinatorTest, OnlyAFewNodesAreDirect) {
+  Coordinator coordinator(*loop_, control_plane_, {}, 4096);
+  uint32_t step = 0;
+  const auto direct_bytes_of = [&](uint32_t nodes) {
+    const std::string name = "train" + std::to_string(++step);
+    for (uint32_t rank = 0; rank < nodes; ++rank) {
+      const Peer peer{1000 + rank, "n", "10.0.1." + std::to_string(rank + 1), 7410};
+      if (control_plane_.find(peer.id) == nullptr) control_plane_.add_peer(peer);
+      auto message = make_join_job(name, nodes, rank, 1, kLongMs);
+      EXPECT_TRUE(coordinator.on_control_message(peer, testing::as_message(message)));
+    }
+    return control_plane_.sent_to<proto::JobStart>(1000).back()->direct_bytes();
+  };
+  EXPECT_EQ(direct_bytes_of(2), 4096u);
+  EXPECT_EQ(direct_bytes_of(Coordinator::kDirectNodesMax), 4096u);
+  EXPECT_EQ(direct_bytes_of(Coordinator::kDirectNodesMax + 1), 0u);
+}
+
 }  // namespace
 }  // namespace braid

@@ -317,6 +317,22 @@ TEST_F(JobManagerTroubleTest, ALostLinkToTheSuccessorIsToldToTheCoordinator) {
             "job 'train': node 'here' lost its link to node 'b' with rank 1: no flow for 5000 ms");
 }
 
+// With direct operations all other nodes are sent to, also the one before the coordinator's.
+TEST_F(JobManagerTroubleTest, ALostLinkToAnyNodeIsToldWhereOperationsAreDirect) {
+  const Peer d{40, "d", "10.0.0.40", 7410};
+  control_plane_.add_peer(d);
+  add_trainer().open("train", 0, 3, b_.address);
+  wait_for([&] { return !control_plane_.sent_to<proto::JoinJob>(b_.id).empty(); });
+  const std::vector<MemberNode> nodes = {{self_, {0}}, {b_, {1}}, {d, {2}}};
+  hear(b_, make_job_start("train", 3, 4, kKey, nodes, 4096));
+  wait_for([&] { return !sent_to_b<proto::JobReady>().empty(); });
+  EXPECT_EQ(transport_.opened, (std::vector<NodeId>{b_.id, d.id}));
+  manager_->on_link_lost(d, Status(StatusCode::Unavailable, "no flow for 5000 ms"));
+  ASSERT_EQ(sent_to_b<proto::FailJob>().size(), 1u);
+  EXPECT_EQ(sent_to_b<proto::FailJob>()[0]->reason()->str(),
+            "job 'train': node 'here' lost its link to node 'd' with rank 2: no flow for 5000 ms");
+}
+
 TEST_F(JobManagerTroubleTest, ASuccessorThatDisagreesFailsTheJob) {
   run_job_of_two_nodes();
   trainers_[0]->register_tensors({{"w", 4}});

@@ -14,8 +14,8 @@ MemberNode node(NodeId id, std::vector<uint32_t> ranks) {
 }
 
 Result<JobPlan> parse(const std::vector<MemberNode>& nodes, uint32_t world_size, NodeId self,
-                      uint64_t key = 5) {
-  auto buffer = make_job_start("train", world_size, 3, key, nodes);
+                      uint64_t key = 5, uint64_t direct_bytes = 0) {
+  auto buffer = make_job_start("train", world_size, 3, key, nodes, direct_bytes);
   return parse_job_start(*proto::GetControlMessage(buffer.GetBufferPointer())->body_as_JobStart(),
                          self);
 }
@@ -56,6 +56,26 @@ TEST(JobPlanTest, TheRingClosesAtItsEnds) {
   const auto last = parse(nodes, 3, 9);
   ASSERT_TRUE(last.is_ok());
   EXPECT_EQ(last->ring->successor, 7u);
+}
+
+TEST(JobPlanTest, DirectOperationsNeedLinksToAllOthers) {
+  const std::vector<MemberNode> nodes = {node(7, {0}), node(8, {1}), node(9, {2}), node(5, {3})};
+  const auto ids = [](const JobPlan& plan) {
+    std::vector<NodeId> found;
+    for (const MemberNode* one : plan.targets()) found.push_back(one->peer.id);
+    return found;
+  };
+  const auto around = parse(nodes, 4, 9);
+  ASSERT_TRUE(around.is_ok());
+  EXPECT_EQ(ids(*around), (std::vector<NodeId>{5}));
+  const auto direct = parse(nodes, 4, 9, 5, 4096);
+  ASSERT_TRUE(direct.is_ok());
+  EXPECT_EQ(direct->ring->direct_bytes, 4096u);
+  EXPECT_EQ(direct->ring->members, (std::vector<NodeId>{7, 8, 9, 5}));
+  EXPECT_EQ(ids(*direct), (std::vector<NodeId>{5, 7, 8}));
+  const auto alone = parse({node(7, {0})}, 1, 7, 5, 4096);
+  ASSERT_TRUE(alone.is_ok());
+  EXPECT_TRUE(alone->targets().empty());
 }
 
 TEST(JobPlanTest, ANodeAloneIsItsOwnNeighbour) {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Readiness between neighbours.
+#include <set>
+
 #include "job/operation_table_testing.h"
 
 namespace braid {
@@ -120,6 +122,45 @@ TEST_F(OperationTableRingTest, ARankMayLeaveAfterItsLastOperation) {
   ASSERT_TRUE(table_->on_rank_left(0).is_ok());
   EXPECT_TRUE(table_->on_successor_ready(key(1), all_reduce(10)).is_ok());
   EXPECT_EQ(actions_.gone.size(), 1u);
+}
+
+TEST_F(OperationTableRingTest, SmallAllReducesAreDirect) {
+  make({{2, 5}, {0, 3}, {1, 4}}, 0, 1 << 20, 40);
+  uint64_t step = 0;
+  const auto is_direct = [&](const Signature& signature) {
+    EXPECT_TRUE(submit(0, ++step, signature).is_ok());
+    EXPECT_TRUE(submit(1, step, signature).is_ok());
+    return actions_.started.back().is_direct;
+  };
+  EXPECT_TRUE(is_direct(all_reduce(10)));
+  EXPECT_FALSE(is_direct(all_reduce(11)));
+  EXPECT_FALSE(is_direct(all_reduce(0)));
+  EXPECT_TRUE(is_direct(testing::signature_of(Collective::Barrier)));
+  EXPECT_FALSE(is_direct(testing::signature_of(Collective::Broadcast, 4)));
+  EXPECT_FALSE(is_direct(testing::signature_of(Collective::AllGather, 1)));
+}
+
+TEST_F(OperationTableRingTest, WhatRanksMustAgreeOnHasASignature) {
+  make({{2, 5}, {0, 3}, {1, 4}}, 0, 1 << 20, 4000);
+  std::set<uint32_t> signatures;
+  uint64_t step = 0;
+  for (const Signature& signature :
+       {all_reduce(10), all_reduce(11), all_reduce(10, DataType::Int32),
+        all_reduce(10, DataType::Float32, Reduction::Max), all_reduce(10)}) {
+    EXPECT_TRUE(submit(0, ++step, signature).is_ok());
+    EXPECT_TRUE(submit(1, step, signature).is_ok());
+    signatures.insert(actions_.started.back().signature);
+  }
+  EXPECT_EQ(signatures.size(), 4u);
+}
+
+TEST_F(OperationTableRingTest, NothingIsDirectOnOneNodeOrWhereLinksLeadToTheSuccessor) {
+  make({{0, 1}}, 0, 1 << 20, 1000);
+  submit_both(1);
+  EXPECT_FALSE(actions_.started.back().is_direct);
+  make({{2, 5}, {0, 3}, {1, 4}}, 0, 1 << 20, 0);
+  submit_both(1);
+  EXPECT_FALSE(actions_.started.back().is_direct);
 }
 
 }  // namespace

@@ -78,13 +78,14 @@ class OperationTableTest : public ::testing::Test {
 
   // `ranks_of_node`: the ring, ranks given out in ring order; this node is `self`.
   void make(std::vector<std::vector<uint32_t>> ranks_of_node, uint32_t self,
-            uint64_t memory_bytes = 1 << 20) {
+            uint64_t memory_bytes = 1 << 20, uint64_t direct_bytes = 0) {
     auto ring = std::make_shared<Ring>();
     ring->nodes = static_cast<uint32_t>(ranks_of_node.size());
     ring->self = self;
     ring->successor = 100 + (self + 1) % ring->nodes;
     ring->predecessor = 100 + (self + ring->nodes - 1) % ring->nodes;
     ring->world_size = 0;
+    ring->direct_bytes = direct_bytes;
     for (const auto& ranks : ranks_of_node) ring->world_size += static_cast<uint32_t>(ranks.size());
     ring->block_of_rank.resize(ring->world_size);
     uint32_t block = 0;
