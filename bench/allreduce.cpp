@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "base/clock.h"
+#include "bench/cpu_time.h"
 #include "bench/environment.h"
 #include "bench/pattern.h"
 #include "bench/ranks.h"
@@ -63,22 +64,30 @@ class AllReduceBench {
     if (!memory) return memory.status();
     for (uint64_t i = 0; i < options_.warmup + options_.iterations; ++i) {
       Verdict verdict;
-      BRAID_RETURN_IF_ERROR(iterate(which, i, memory->get(), verdict));
+      double cpu_seconds = 0;
+      BRAID_RETURN_IF_ERROR(iterate(which, i, memory->get(), verdict, cpu_seconds));
       BRAID_RETURN_IF_ERROR(ranks_.agree(verdict));
-      if (i >= options_.warmup) measurement.seconds.push_back(verdict.seconds);
+      if (i < options_.warmup) continue;
+      measurement.seconds.push_back(verdict.seconds);
+      measurement.cpu_seconds += cpu_seconds;
     }
-    return Status::ok();
+    return ranks_.sum(measurement.cpu_seconds);
   }
 
-  Status iterate(size_t which, uint64_t iteration, void* input, Verdict& verdict) {
+  // The processor time leaves out what only a benchmark does: filling in the input, checking the
+  // result.
+  Status iterate(size_t which, uint64_t iteration, void* input, Verdict& verdict,
+                 double& cpu_seconds) {
     const uint64_t bytes = options_.sizes[which];
     pattern_.fill(iteration, input, count_of(bytes));
+    const double cpu_begin = process_cpu_seconds();
     BRAID_RETURN_IF_ERROR(ranks_.barrier());
     braid_ticket ticket = 0;
     const uint64_t begin_ns = clock_.now_ns();
     BRAID_RETURN_IF_ERROR(
         trainer_.all_reduce(tensors_[which], iteration, BRAID_SUM, input, ticket));
     verdict.seconds = static_cast<double>(clock_.now_ns() - begin_ns) / 1e9;
+    cpu_seconds = process_cpu_seconds() - cpu_begin;
     const auto result = trainer_.result(ticket, bytes);
     if (!result) return result.status();
     if (const auto mismatch = pattern_.verify(iteration, *result, count_of(bytes))) {

@@ -20,6 +20,9 @@ Result<Ranks> Ranks::create(Trainer& trainer) {
   const auto verdict = trainer.register_tensor({"bench.verdict", BRAID_FLOAT64, kVerdictCount});
   if (!verdict) return verdict.status();
   ranks.verdict_ = *verdict;
+  const auto sum = trainer.register_tensor({"bench.sum", BRAID_FLOAT64, 1});
+  if (!sum) return sum.status();
+  ranks.sum_ = *sum;
   const auto stream = trainer.register_tensor({"bench.broadcast", BRAID_UINT8, 0, true});
   if (!stream) return stream.status();
   ranks.stream_ = *stream;
@@ -27,17 +30,23 @@ Result<Ranks> Ranks::create(Trainer& trainer) {
 }
 
 Status Ranks::agree(Verdict& verdict) {
-  std::memcpy(memory_.get(), &verdict, sizeof(verdict));
-  braid_ticket ticket = 0;
-  BRAID_RETURN_IF_ERROR(
-      trainer_->all_reduce(verdict_, verdicts_++, BRAID_MAX, memory_.get(), ticket));
-  const auto result = trainer_->result(ticket, sizeof(verdict));
-  if (!result) return result.status();
-  std::memcpy(&verdict, *result, sizeof(verdict));
-  BRAID_RETURN_IF_ERROR(trainer_->release(ticket));
+  BRAID_RETURN_IF_ERROR(reduce(verdict_, verdicts_++, BRAID_MAX, &verdict, sizeof(verdict)));
   if (verdict.is_wrong != 0)
     return {StatusCode::Internal, "a result was wrong on one rank or more"};
   return Status::ok();
+}
+
+Status Ranks::sum(double& value) { return reduce(sum_, sums_++, BRAID_SUM, &value, sizeof(value)); }
+
+Status Ranks::reduce(uint32_t tensor, uint64_t step, braid_reduction reduction, void* value,
+                     size_t bytes) {
+  std::memcpy(memory_.get(), value, bytes);
+  braid_ticket ticket = 0;
+  BRAID_RETURN_IF_ERROR(trainer_->all_reduce(tensor, step, reduction, memory_.get(), ticket));
+  const auto result = trainer_->result(ticket, bytes);
+  if (!result) return result.status();
+  std::memcpy(value, *result, bytes);
+  return trainer_->release(ticket);
 }
 
 Status Ranks::broadcast(void* data, size_t bytes) {

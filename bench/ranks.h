@@ -22,6 +22,8 @@ class Ranks {
   Status barrier() { return trainer_->barrier(barrier_, barriers_++); }
   // Replaces this rank's verdict by that of all; an error where one of them is wrong.
   Status agree(Verdict& verdict);
+  // Replaces the value by the sum of all ranks' values.
+  Status sum(double& value);
   // Replaces `bytes` bytes by those of rank 0.
   Status broadcast(void* data, size_t bytes);
 
@@ -29,13 +31,19 @@ class Ranks {
   Ranks(Trainer& trainer, Trainer::ArenaMemory memory)
       : trainer_(&trainer), memory_(std::move(memory)) {}
 
+  // Replaces what is at `value` by its reduction over all ranks.
+  Status reduce(uint32_t tensor, uint64_t step, braid_reduction reduction, void* value,
+                size_t bytes);
+
   Trainer* trainer_;
-  Trainer::ArenaMemory memory_;  // of the verdict
+  Trainer::ArenaMemory memory_;  // of the verdict, or of a value to be summed
   uint32_t barrier_ = 0;
   uint32_t verdict_ = 0;
+  uint32_t sum_ = 0;
   uint32_t stream_ = 0;  // of broadcasts
   uint64_t barriers_ = 0;
   uint64_t verdicts_ = 0;
+  uint64_t sums_ = 0;
   uint64_t broadcasts_ = 0;
 };
 

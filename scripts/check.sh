@@ -136,7 +136,8 @@ sanitize() { # PRESET
     unit_tests "$1" 1200
     # Without those of scripts and of command lines: Python, and code that the unit tests run through.
     BRAID_BUILD=$root/build/$1 integration_run "integration $1" 1800 \
-      --ignore-glob='*/test_check*' --ignore-glob='*/test_cluster_tool*' --ignore-glob='*/test_plan*'
+      --ignore-glob='*/test_check*' --ignore-glob='*/test_cluster_tool*' --ignore-glob='*/test_compare*' \
+      --ignore-glob='*/test_plan*'
   fi
   plain_addresses=()
   unset ASAN_OPTIONS LSAN_OPTIONS UBSAN_OPTIONS TSAN_OPTIONS

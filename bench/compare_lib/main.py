@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The course of a comparison."""
+
+import argparse
+import contextlib
+import json
+import shlex
+import signal
+import statistics
+import sys
+
+from . import figures, machine, options, page, requirements, systems, table, wire
+from .cluster import Cluster
+from .errors import EXIT_FAILED, EXIT_USAGE, CompareError, SystemFailed
+
+
+def main(argv: list[str]) -> int:
+    chosen = options.parse(argv)
+    try:
+        requirements.check(chosen)
+    except CompareError as error:
+        _say(str(error))
+        return EXIT_USAGE
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    comparison = _Comparison(chosen)
+    try:
+        comparison.run()
+    except CompareError as error:
+        comparison.errors["cluster"] = str(error)
+        _say(str(error))
+    except KeyboardInterrupt:
+        _say("interrupted")
+        return 128 + signal.SIGINT
+    report = comparison.report(["bench/compare", *argv])
+    print(table.of(report), flush=True)
+    if chosen.json:
+        with open(chosen.json, "w", encoding="utf-8") as file:
+            json.dump(report, file, indent=2)
+            file.write("\n")
+    if chosen.html:
+        with open(chosen.html, "w", encoding="utf-8") as file:
+            file.write(page.of(report))
+    return EXIT_FAILED if report["errors"] else 0
+
+
+class _Comparison:
+    def __init__(self, chosen: argparse.Namespace):
+        self.errors: dict[str, str] = {}
+        self._chosen = chosen
+        self._wires: list[wire.Wire] = []
+        self._samples = {(name, size): [] for size in chosen.sizes for name in chosen.systems}
+        self._versions: dict[str, str] = {}
+        self._load = [machine.load()]
+
+    def run(self) -> None:
+        with contextlib.ExitStack() as stack:
+            cluster = Cluster(self._chosen)
+            stack.callback(self._end, cluster)
+            working = []
+            for name in self._chosen.systems:
+                system = systems.make(name, cluster, self._chosen)
+                stack.callback(system.close)
+                if self._attempt(system, system.start):
+                    working.append(system)
+                    self._versions.update(system.versions)
+            connections = next((s.flows for s in working if s.name == "braid"), 0)
+            for repeat in range(self._chosen.repeats):
+                _say(f"repeat {repeat + 1} of {self._chosen.repeats}")
+                cluster.check()
+                if requirements.wants_wire(self._chosen):
+                    self._measure_wire(cluster, connections or wire.CONNECTIONS_WITHOUT_BRAID)
+                self._one_repeat(working, repeat)
+        self._load.append(machine.load())
+
+    def _measure_wire(self, cluster: Cluster, connections: int) -> None:
+        if "wire" in self.errors:
+            return
+        try:
+            self._wires.append(wire.measure(cluster, connections))
+        except SystemFailed as failure:
+            self.errors["wire"] = str(failure)
+            _say(f"the wire was not measured: {failure}")
+
+    def _one_repeat(self, working: list, repeat: int) -> None:
+        for size in self._chosen.sizes:
+            # Each is the first one in some repeats.
+            turn = repeat % max(1, len(working))
+            for system in working[turn:] + working[:turn]:
+                if system.name not in self.errors:
+                    self._attempt(system, lambda s=system, b=size: self._measure(s, b))
+
+    def _measure(self, system, size: int) -> None:
+        self._samples[system.name, size].append(system.measure(size))
+
+    def _attempt(self, system, action) -> bool:
+        """A system that has failed is left out from then on."""
+        try:
+            action()
+        except SystemFailed as failure:
+            self.errors[system.name] = str(failure)
+            _say(f"{system.name} failed: {failure}")
+            system.close()
+            return False
+        return True
+
+    def _end(self, cluster: Cluster) -> None:
+        complaint = cluster.end()
+        if complaint:
+            self.errors.setdefault("cluster", complaint)
+            _say(complaint)
+
+    def report(self, command: list[str]) -> dict:
+        chosen = self._chosen
+        wire_speed = statistics.median(w.mean for w in self._wires) if self._wires else None
+        nic = float(chosen.nic_mbit) / 1e3 if chosen.nic_mbit else 0.0
+        shape = figures.Shape(
+            chosen.nodes, chosen.ranks_per_node, chosen.iterations, nic or None, wire_speed
+        )
+        rows = [
+            figures.row(name, size, samples, shape)
+            for (name, size), samples in self._samples.items()
+            if samples
+        ]
+        return {
+            "command": shlex.join(command),
+            "nodes": chosen.nodes,
+            "ranks_per_node": chosen.ranks_per_node,
+            "nic_mbit": float(chosen.nic_mbit or 0),
+            "flow_mbit": [float(cap) for cap in (chosen.flow_mbit or "0").split(",")],
+            "iterations": chosen.iterations,
+            "repeats": chosen.repeats,
+            "wire_gbit_per_second": wire_speed,
+            "wire_connections": self._wires[0].connections if self._wires else None,
+            "wire_repeats": [one.gbit_per_second for one in self._wires],
+            "versions": {**self._versions, **machine.versions()},
+            "load_average": self._load,
+            "rows": rows,
+            "comparisons": figures.comparisons(rows),
+            "errors": self.errors,
+        }
+
+
+def _say(text: str) -> None:
+    print(f"compare: {text}", file=sys.stderr, flush=True)

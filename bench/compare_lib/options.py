@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command line of bench/compare."""
+
+import argparse
+import os
+import re
+
+SYSTEMS = ("braid", "gloo", "openmpi", "openmpi-links4")
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
+BYTES_MAX = 4 << 30
+_UNITS = {"": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 2**10, "mib": 2**20, "gib": 2**30}
+
+_DESCRIPTION = """\
+Runs braid and its peers on the same emulated cluster (one run of scripts/cluster), one at a time
+and in turns: every repeat measures each size with each system, so that noise hits all alike.
+"""
+
+_EPILOG = """\
+systems
+  braid            braid-bench on the cluster's daemons; every result is checked
+  gloo             torch.distributed, backend gloo: all_reduce in place
+  openmpi          MPI_Allreduce in place under mpirun: btl tcp, vader, self over pml ob1
+  openmpi-links4   the same with four TCP connections between any two ranks (btl_tcp_links)
+
+figures (float32, sum; n = ranks, as in nccl-tests)
+  median_seconds            of one all-reduce until the slowest rank has it: the median over the
+                            iterations, then over the repeats
+  p99_seconds               the same with each repeat's 99th percentile
+  bus_gbit_per_second       2(n-1)/n * bytes * 8 / median_seconds / 1e9. With several ranks per node
+                            not every rank's traffic crosses the wire: it can exceed the wire
+  wire_gbit_per_second      iperf3: every node sends to its successor, all at once, over as many
+                            connections as braid has per link; mean over the nodes
+  line_fraction             bus_gbit_per_second / wire_gbit_per_second
+  nic_fraction              bus_gbit_per_second / --nic-mbit
+  cpu_seconds_per_gigabyte  processor time (user + system) of all processes of the system, daemons
+                            included, in the measured loop, per node and per gigabyte of input:
+                            sum over all nodes / nodes / (bytes * iterations / 1e9)
+  braid_to_best_peer        median_seconds of braid / that of the fastest peer: below 1 is better
+
+exit codes
+  0 all rows are complete, 1 a system or the cluster failed, 2 bad arguments or something that is
+  not installed (nothing was started)
+
+example
+  bench/compare --nodes 4 --nic-mbit 2000 --flow-mbit 500 --sizes 10000,1MB,25MB \\
+    --systems braid,gloo,openmpi --repeats 3 --json compare.json --html compare.html
+"""
+
+
+def parse_bytes(text: str) -> int:
+    match = re.fullmatch(r"(\d+)([a-z]*)", text.strip().lower())
+    if not match or match[2] not in _UNITS:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a size such as 10000, 64KiB or 25MB")
+    size = int(match[1]) * _UNITS[match[2]]
+    if size == 0 or size % 4 != 0 or size > BYTES_MAX:
+        raise argparse.ArgumentTypeError(
+            f"{text}: sizes are multiples of the 4 bytes of a float32, up to {BYTES_MAX >> 30}GiB"
+        )
+    return size
+
+
+def _distinct(parse):
+    def parse_list(text: str) -> list:
+        values = [parse(part) for part in text.split(",")]
+        if len(set(values)) != len(values):
+            raise argparse.ArgumentTypeError(f"'{text}' names something twice")
+        return values
+
+    return parse_list
+
+
+def _system(text: str) -> str:
+    if text not in SYSTEMS:
+        raise argparse.ArgumentTypeError(f"'{text}' is none of {', '.join(SYSTEMS)}")
+    return text
+
+
+def _count(low: int, high: int):
+    def parse(text: str) -> int:
+        if not text.isdecimal() or not low <= int(text) <= high:
+            raise argparse.ArgumentTypeError(f"'{text}' is not a number from {low} to {high}")
+        return int(text)
+
+    return parse
+
+
+def _mbit(text: str) -> str:
+    if not all(re.fullmatch(r"\d+(\.\d+)?", part) for part in text.split(",")):
+        raise argparse.ArgumentTypeError(f"'{text}' is not a number of Mbit/s, or several")
+    return text
+
+
+def _output_file(text: str) -> str:
+    path = os.path.abspath(text)
+    if os.path.isdir(path) or not os.path.isdir(os.path.dirname(path)):
+        raise argparse.ArgumentTypeError(f"{text} cannot be written: there is no such folder")
+    return path
+
+
+def _directory(text: str) -> str:
+    if not os.path.isdir(text):
+        raise argparse.ArgumentTypeError(f"there is no folder {text}")
+    return os.path.abspath(text)
+
+
+def parse(argv: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="bench/compare",
+        description=_DESCRIPTION,
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    add = parser.add_argument
+    add("--nodes", type=_count(1, 64), default=4, metavar="N", help="nodes (4)")
+    add("--ranks-per-node", type=_count(1, 64), default=1, metavar="R", help="on each node (1)")
+    add("--nic-mbit", type=_mbit, metavar="X", help="each node's NIC, Mbit/s (unshaped)")
+    add("--flow-mbit", type=_mbit, metavar="Y[,Y...]", help="cap of each TCP flow (none)")
+    add(
+        "--sizes",
+        type=_distinct(parse_bytes),
+        default="10000,1MB,25MB",
+        metavar="BYTES,...",
+        help="of each rank's input (10000,1MB,25MB)",
+    )
+    add(
+        "--systems",
+        type=_distinct(_system),
+        default="braid,gloo,openmpi",
+        metavar="NAME,...",
+        help="which take part (braid,gloo,openmpi)",
+    )
+    add("--repeats", type=_count(1, 1000), default=3, metavar="K", help="of everything (3)")
+    add("--iterations", type=_count(1, 10**6), default=20, metavar="I", help="per repeat (20)")
+    add("--warmup", type=_count(1, 10**6), default=3, metavar="W", help="before them (3)")
+    add(
+        "--set",
+        action="append",
+        default=[],
+        dest="settings",
+        metavar="KEY=VALUE",
+        help="a setting of braid's daemons; repeatable",
+    )
+    add("--json", type=_output_file, metavar="FILE", help="write the figures there")
+    add("--html", type=_output_file, metavar="FILE", help="write a page with charts there")
+    add("--no-wire", action="store_true", help="do not measure the wire with iperf3")
+    add(
+        "--timeout",
+        type=_count(1, 3600),
+        default=120,
+        metavar="SECONDS",
+        help="for the start of a system, and for one repeat of one size (120)",
+    )
+    add(
+        "--build",
+        type=_directory,
+        metavar="DIR",
+        help="where bin/braidd and bin/braid-bench are (build/release)",
+    )
+    options = parser.parse_args(argv)
+    if options.build is None:
+        options.build = os.path.join(ROOT, "build", "release")
+    if "braid" not in options.systems and options.settings:
+        parser.error("--set is for braid's daemons, and braid is not among the systems")
+    return options

@@ -1,0 +1,13 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Makes the parts of bench/compare importable."""
+
+import sys
+
+from braid_build import REPOSITORY
+
+COMPARE = str(REPOSITORY / "bench" / "compare")
+
+for folder in ("scripts", "bench"):
+    path = str(REPOSITORY / folder)
+    if path not in sys.path:
+        sys.path.append(path)

@@ -1,0 +1,243 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The parts of bench/compare that need no cluster: arguments, figures, table, page, workers."""
+
+import json
+import os
+import subprocess
+import sys
+import xml.etree.ElementTree
+
+import pytest
+from compare_tool import COMPARE
+from compare_lib import charts, figures, main, options, page, requirements, table, wire
+from compare_lib.control import Group
+from compare_lib.errors import CompareError, Deadline, SystemFailed
+from compare_lib.figures import Sample
+from compare_lib.programs import Program
+
+SHAPE = figures.Shape(4, 2, iterations=10, nic_gbit_per_second=2.0, wire_gbit_per_second=1.75)
+PATIENCE_S = 30
+# A peer whose all-reduce takes as many milliseconds as its rank, and breaks at the size 8.
+WORKER = """
+import os, sys, time
+from compare_lib.worker import Peer, serve
+class Fake(Peer):
+    rank = int(os.environ["RANK"])
+    versions = {"fake": "1"}
+    def prepare(self, count):
+        if count == 2:
+            sys.exit("cannot do that")
+        return lambda: time.sleep(self.rank / 1e3)
+    def barrier(self): pass
+serve(Fake())
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [("10000", 10_000), ("1MB", 1_000_000), ("64KiB", 65_536), ("25mb", 25_000_000), ("4", 4)],
+)
+def test_sizes_are_read_as_braid_bench_reads_them(text, size):
+    assert options.parse_bytes(text) == size
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["--sizes", "10"], "multiples of the 4 bytes"),
+        (["--sizes", "1MB,1000000"], "twice"),
+        (["--sizes", "many"], "not a size"),
+        (["--systems", "braid,nccl"], "none of braid, gloo, openmpi, openmpi-links4"),
+        (["--repeats", "0"], "not a number from 1"),
+        (["--flow-mbit", "50,fast"], "not a number of Mbit/s"),
+        (["--json", "/no/such/folder/file"], "no such folder"),
+        (["--systems", "gloo", "--set", "a=b"], "braid is not among the systems"),
+    ],
+)
+def test_bad_arguments_are_told_before_anything_starts(arguments, complaint, capsys):
+    with pytest.raises(SystemExit) as end:
+        options.parse(arguments)
+    assert end.value.code == 2 and complaint in capsys.readouterr().err
+
+
+def test_what_is_not_installed_is_named_with_its_package(monkeypatch):
+    monkeypatch.setattr(requirements.shutil, "which", lambda _: None)
+    monkeypatch.setattr(requirements, "_has_module", lambda *_: False)
+    chosen = options.parse(["--systems", "gloo,openmpi"])
+    with pytest.raises(CompareError) as error:
+        requirements.check(chosen)
+    assert "apt-get install iperf3 openmpi-bin python3-mpi4py" in str(error.value)
+    assert "scripts/setup" in str(error.value)
+
+
+def test_a_build_that_is_missing_is_named(tmp_path):
+    done = subprocess.run(
+        [COMPARE, "--systems", "braid", "--no-wire", "--build", str(tmp_path)],
+        capture_output=True, text=True, timeout=PATIENCE_S, check=False,
+    )  # fmt: skip
+    assert done.returncode == 2 and f"{tmp_path}/bin/braidd is missing" in done.stderr
+
+
+def test_figures_follow_their_definitions():
+    assert figures.slowest([[1, 5, 2], [3, 4, 1]]) == [3, 5, 2]
+    assert figures.p99([5, 1, 3]) == 5
+    assert figures.p99(list(range(1, 101))) == 99
+    assert figures.bus_gbit_per_second(1_000_000_000, 2, 8) == 1
+    assert figures.bus_gbit_per_second(1_000_000_000, 1, 8) == 0
+    row = figures.row("gloo", 1_000_000, [Sample(0.5, 1, 4), Sample(0.1, 2, 8), Sample(0.2, 3, 2)], SHAPE)
+    assert (row["median_seconds"], row["p99_seconds"]) == (0.2, 2)
+    assert row["bus_gbit_per_second"] == pytest.approx(2 * 7 / 8 * 8e6 / 0.2 / 1e9)
+    assert row["line_fraction"] == pytest.approx(row["bus_gbit_per_second"] / 1.75)
+    assert row["nic_fraction"] == pytest.approx(row["bus_gbit_per_second"] / 2)
+    # 4 s on 4 nodes for 10 times a megabyte
+    assert row["cpu_seconds_per_gigabyte"] == pytest.approx(100)
+    assert row["repeats"][1] == {"median_seconds": 0.1, "p99_seconds": 2, "cpu_seconds": 8}
+
+
+def test_without_a_wire_there_is_no_fraction_of_it():
+    row = figures.row("gloo", 1000, [Sample(1, 1, 1)], figures.Shape(1, 2, iterations=1))
+    assert row["line_fraction"] is None and row["nic_fraction"] is None
+
+
+def rows(**seconds: float) -> list[dict]:
+    return [figures.row(name, 1000, [Sample(s, s, s)], SHAPE) for name, s in seconds.items()]
+
+
+def test_braid_is_compared_with_the_fastest_peer():
+    assert figures.comparisons(rows(braid=1.0, gloo=4.0, openmpi=2.0)) == [
+        {"bytes": 1000, "best_peer": "openmpi", "braid_to_best_peer": 0.5}
+    ]
+    assert figures.comparisons(rows(gloo=4.0, openmpi=2.0)) == []
+    assert figures.comparisons(rows(braid=4.0)) == []
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(0, "0"), (0.00521, "0.00521"), (1.9, "1.90"), (42.04, "42.0"), (1234.5, "1234")]
+)
+def test_numbers_have_three_digits(value, text):
+    assert table.number_text(value) == text
+
+
+def test_times_and_sizes_have_units():
+    assert table.seconds_text(12.34e-6) == "12.3 us"
+    assert table.seconds_text(0.0123) == "12.30 ms"
+    assert table.seconds_text(1.5) == "1.500 s"
+    assert [table.bytes_text(b) for b in (1001, 10_000, 25_000_000)] == ["1001 B", "10 kB", "25 MB"]
+
+
+@pytest.mark.parametrize(("largest", "step"), [(1.9, 0.5), (5, 1), (0.07, 0.02), (0, 1), (100, 20)])
+def test_ticks_are_round(largest, step):
+    assert charts.nice_step(largest) == pytest.approx(step)
+
+
+class FakeSystem:
+    """Works, or fails where it is told to."""
+
+    versions = {"fake": "1 & <2>"}
+    flows = 8
+
+    def __init__(self, name: str, fails_at: str):
+        self.name, self._fails_at = name, fails_at
+
+    def start(self):
+        self._fail("start")
+
+    def measure(self, size):
+        self._fail(size)
+        return Sample(0.1, 0.2, 0.3)
+
+    def close(self):
+        pass
+
+    def _fail(self, now):
+        if self._fails_at == now:
+            raise SystemFailed("it said <nothing> & ended")
+
+
+class FakeCluster:
+    def __init__(self, _):
+        pass
+
+    def check(self):
+        pass
+
+    def end(self):
+        return None
+
+
+def compare(monkeypatch, tmp_path, **failures) -> tuple[int, dict, str]:
+    monkeypatch.setattr(main, "Cluster", FakeCluster)
+    monkeypatch.setattr(main.requirements, "check", lambda _: None)
+    monkeypatch.setattr(main.signal, "signal", lambda *_: None)
+    monkeypatch.setattr(main.wire, "measure", lambda _, n: wire.Wire(n, [1.5, 1.7]))
+    monkeypatch.setattr(main.systems, "make", lambda name, *_: FakeSystem(name, failures.get(name)))
+    results, html = tmp_path / "results.json", tmp_path / "page.html"
+    code = main.main(
+        ["--sizes", "1000,2000", "--repeats", "2", "--json", str(results), "--html", str(html)]
+    )
+    return code, json.loads(results.read_text()), html.read_text()
+
+
+def test_a_whole_comparison(monkeypatch, tmp_path, capsys):
+    code, report, _ = compare(monkeypatch, tmp_path)
+    assert code == 0 and report["errors"] == {}
+    assert report["wire_gbit_per_second"] == pytest.approx(1.6) and report["wire_connections"] == 8
+    assert len(report["rows"]) == 6 and all(len(row["repeats"]) == 2 for row in report["rows"])
+    printed = capsys.readouterr().out
+    assert "1 kB" in printed and "1 kB: braid ÷ gloo, the fastest peer: 1.00" in printed
+
+
+@pytest.mark.parametrize(("fails_at", "rows_left"), [("start", 4), (2000, 5)])
+def test_the_error_of_one_system_leaves_the_others_their_rows(monkeypatch, tmp_path, capsys, fails_at, rows_left):
+    code, report, html = compare(monkeypatch, tmp_path, gloo=fails_at)
+    assert code == 1 and list(report["errors"]) == ["gloo"]
+    assert len(report["rows"]) == rows_left
+    assert "gloo FAILED: it said <nothing> & ended" in capsys.readouterr().out
+    assert "it said &lt;nothing&gt; &amp; ended" in html
+
+
+@pytest.mark.parametrize("failures", [{}, {"braid": "start", "gloo": "start", "openmpi": "start"}])
+def test_the_page_is_well_formed_and_stands_alone(monkeypatch, tmp_path, failures):
+    _, _, html = compare(monkeypatch, tmp_path, **failures)
+    root = xml.etree.ElementTree.fromstring(html)
+    assert root.tag == "html"
+    assert not any(name in html for name in ("<script", "<link", "src=", "@import", "url("))
+
+
+def test_what_iperf3_says_is_understood():
+    assert wire.parse('{"end": {"sum_received": {"bits_per_second": 2e9}}}') == 2.0
+    with pytest.raises(ValueError, match="refused"):
+        wire.parse('{"error": "refused"}')
+
+
+@pytest.fixture
+def group(tmp_path):
+    path = str(tmp_path / "control")
+    made = Group(path)
+    env = {**os.environ, "BRAID_COMPARE_CONTROL": path, "PYTHONPATH": os.path.dirname(COMPARE)}
+    programs = [Program([sys.executable, "-c", WORKER], {**env, "RANK": str(rank)}) for rank in (0, 3)]
+    said = made.gather(programs, 2, Deadline(PATIENCE_S))
+    assert {one["rank"] for one in said} == {0, 3} and said[0]["versions"] == {"fake": "1"}
+    yield made
+    made.close()
+
+
+def test_workers_measure_what_they_are_told(group):
+    for size in (4, 1000):
+        task = {"bytes": size, "warmup": 1, "iterations": 3}
+        assert group.ask(task, Deadline(PATIENCE_S)) == [{"warm": True}] * 2
+        answers = group.ask({"go": True}, Deadline(PATIENCE_S))
+        slowest = figures.slowest([answer["seconds"] for answer in answers])
+        assert len(slowest) == 3 and min(slowest) >= 0.003
+
+
+def test_the_last_words_of_a_worker_are_told(group):
+    with pytest.raises(SystemFailed, match="cannot do that"):
+        group.ask({"bytes": 8, "warmup": 1, "iterations": 3}, Deadline(PATIENCE_S))
+
+
+def test_a_worker_that_does_not_answer_is_not_waited_for(group):
+    with pytest.raises(SystemFailed, match="waited 0.3 s"):
+        group.ask({"bytes": 4, "warmup": 10**9, "iterations": 1}, Deadline(0.3))
+    for program in group._programs:  # they would count to a thousand million
+        program.stop(grace_s=0)
