@@ -125,6 +125,11 @@ def test_times_and_sizes_have_units():
     assert [table.bytes_text(b) for b in (1001, 10_000, 25_000_000)] == ["1001 B", "10 kB", "25 MB"]
 
 
+@pytest.mark.parametrize(("value", "text"), [(0.005, "<0.01"), (0.689, "0.69"), (46.3, "46"), (0, "0.00")])
+def test_labels_fit_their_bars(value, text):
+    assert charts.short_text(value) == text
+
+
 @pytest.mark.parametrize(("largest", "step"), [(1.9, 0.5), (5, 1), (0.07, 0.02), (0, 1), (100, 20)])
 def test_ticks_are_round(largest, step):
     assert charts.nice_step(largest) == pytest.approx(step)
