@@ -9,7 +9,7 @@ import xml.etree.ElementTree
 
 import pytest
 from compare_tool import COMPARE
-from compare_lib import charts, figures, main, options, page, requirements, table, wire
+from compare_lib import charts, figures, main, options, requirements, table, wire
 from compare_lib.control import Group
 from compare_lib.errors import CompareError, Deadline, SystemFailed
 from compare_lib.figures import Sample
