@@ -4,7 +4,7 @@
 import math
 from html import escape
 
-from .table import bytes_text, number_text
+from .table import bytes_text
 
 _WIDTH = 760
 _LEFT, _RIGHT, _TOP, _BOTTOM = 56, 8, 34, 30
@@ -27,7 +27,9 @@ def nice_step(largest: float) -> float:
 
 def short_text(value: float) -> str:
     """Narrower than a bar; the table has all digits."""
-    return "<0.01" if 0 < value < 0.01 else number_text(value)[:4].rstrip(".")
+    if 0 < value < 0.01:
+        return "<0.01"
+    return f"{value:.2f}" if value < 10 else f"{value:.0f}"
 
 
 def grouped(rows: list[dict], systems: list[str], key: str, limit: tuple[float, str] | None) -> str:

@@ -12,7 +12,8 @@ def of(report: dict) -> str:
         lines.append("  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)))
     for one in report["comparisons"]:
         lines.append(f"{bytes_text(one['bytes'])}: {comparison_text(one)}")
-    lines += [f"{name} FAILED: {text}" for name, text in report["errors"].items()]
+    # All of it was said when it happened, and is in the JSON file and on the page.
+    lines += [f"{k} FAILED: {text.partition(chr(10))[0]}" for k, text in report["errors"].items()]
     return "\n".join(lines)
 
 

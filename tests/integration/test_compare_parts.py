@@ -9,7 +9,7 @@ import xml.etree.ElementTree
 
 import pytest
 from compare_tool import COMPARE
-from compare_lib import charts, figures, main, options, page, requirements, table, wire
+from compare_lib import charts, figures, main, options, requirements, table, wire
 from compare_lib.control import Group
 from compare_lib.errors import CompareError, Deadline, SystemFailed
 from compare_lib.figures import Sample
@@ -123,6 +123,11 @@ def test_times_and_sizes_have_units():
     assert table.seconds_text(0.0123) == "12.30 ms"
     assert table.seconds_text(1.5) == "1.500 s"
     assert [table.bytes_text(b) for b in (1001, 10_000, 25_000_000)] == ["1001 B", "10 kB", "25 MB"]
+
+
+@pytest.mark.parametrize(("value", "text"), [(0.005, "<0.01"), (0.689, "0.69"), (46.3, "46"), (0, "0.00")])
+def test_labels_fit_their_bars(value, text):
+    assert charts.short_text(value) == text
 
 
 @pytest.mark.parametrize(("largest", "step"), [(1.9, 0.5), (5, 1), (0.07, 0.02), (0, 1), (100, 20)])
