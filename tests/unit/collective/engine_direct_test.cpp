@@ -9,8 +9,8 @@
 namespace braid::test {
 namespace {
 
-const std::vector<std::vector<uint32_t>> kRings = {{1, 1},    {2, 1},       {1, 1, 1},
-                                                   {3, 1, 2}, {1, 1, 1, 1}, {1, 3, 1, 2, 1}};
+const std::vector<std::vector<uint32_t>> kDirectRings = {{1, 1},    {2, 1},       {1, 1, 1},
+                                                         {3, 1, 2}, {1, 1, 1, 1}, {1, 3, 1, 2, 1}};
 
 WorldOptions direct_options(std::vector<uint32_t> ranks_of_node, uint64_t seed) {
   WorldOptions options;
@@ -22,7 +22,7 @@ WorldOptions direct_options(std::vector<uint32_t> ranks_of_node, uint64_t seed) 
 }
 
 TEST(DirectEngine, SumsAreExactWhateverHappensOnTheWay) {
-  for (const auto& ring : kRings) {
+  for (const auto& ring : kDirectRings) {
     for (uint64_t seed = 1; seed <= 20; ++seed) {
       EngineWorld world(direct_options(ring, seed), seed);
       uint64_t step = 0;
