@@ -53,7 +53,7 @@ struct DaemonConfig {
   struct Collective {
     uint64_t unit_bytes = 8ull << 20;
     uint32_t streams = 4;
-    uint64_t direct_bytes = 16u << 10;
+    uint64_t direct_bytes = 32u << 10;
     uint32_t operation_timeout_ms = 300'000;
     uint64_t result_bytes_max = 64ull << 30;
     bool operator==(const Collective&) const = default;
