@@ -217,6 +217,12 @@ void JobManager::on_control_message(const Peer& from, const proto::ControlMessag
 void JobManager::on_job_start(const Peer& from, const proto::JobStart& start) {
   auto plan = parse_job_start(start, services_->control_plane.self().id);
   if (!plan) return BRAID_LOG_ERROR("node '{}': {}", from.name, plan.status().message());
+  // Its parts travel in one chunk.
+  if (plan->ring->direct_bytes > options_.partition.chunk_bytes) {
+    return BRAID_LOG_ERROR("node '{}': job '{}': direct_bytes {} is more than a chunk, {} bytes",
+                           from.name, plan->name, plan->ring->direct_bytes,
+                           options_.partition.chunk_bytes);
+  }
   std::vector<Session*> sessions;
   for (const uint32_t rank : plan->local_ranks) {
     for (auto& [id, client] : clients_) {

@@ -63,10 +63,10 @@ bool PlanDirector::has_changed(Set& set) {
   if (++set.rounds == 1) set.iteration_ns = 0;
   if (set.iteration_ns == 0) set.iteration_ns = iteration_ns;
   const double slowness_now = reference_ ? slowness(set.latest, *reference_) : 0;
-  const bool has_changed = differ(static_cast<double>(set.iteration_ns),
-                                  static_cast<double>(iteration_ns), kIterationChangeMin) ||
-                           differ(set.slowness, slowness_now, kNetworkChangeMin);
-  if (!has_changed) return false;
+  const bool is_another = differ(static_cast<double>(set.iteration_ns),
+                                 static_cast<double>(iteration_ns), kIterationChangeMin) ||
+                          differ(set.slowness, slowness_now, kNetworkChangeMin);
+  if (!is_another) return false;
   if (cost_) measurements_.rescale(set.latest, *cost_);
   set.rounds_to_hold = 0;
   set.iteration_ns = iteration_ns;

@@ -333,6 +333,16 @@ TEST_F(JobManagerTroubleTest, ALostLinkToAnyNodeIsToldWhereOperationsAreDirect) 
             "job 'train': node 'here' lost its link to node 'd' with rank 2: no flow for 5000 ms");
 }
 
+TEST_F(JobManagerTroubleTest, DirectPartsThatFitNoChunkAreRefused) {
+  add_trainer().open("train", 0, 2, b_.address);
+  wait_for([&] { return !control_plane_.sent_to<proto::JoinJob>(b_.id).empty(); });
+  const std::vector<MemberNode> nodes = {{self_, {0}}, {b_, {1}}};
+  hear(b_, make_job_start("train", 2, 4, kKey, nodes, 4097));
+  settle();
+  EXPECT_EQ(manager_->jobs(), 0u);
+  EXPECT_TRUE(transport_.opened.empty());
+}
+
 TEST_F(JobManagerTroubleTest, ASuccessorThatDisagreesFailsTheJob) {
   run_job_of_two_nodes();
   trainers_[0]->register_tensors({{"w", 4}});

@@ -137,6 +137,24 @@ TEST_F(PlanDecisionTest, NodesThatContradictEachOtherAreAnError) {
   }
 }
 
+// Four streams hide what units wait for, but not what the processors do for each.
+TEST_F(PlanDecisionTest, TheBeginningOfAStartupDoesNotOverlap) {
+  const PlanReport one = report(std::vector<uint64_t>(40, 0));
+  const PlanReport* reports[] = {&one};
+  PlanningOptions options;
+  options.planner = *find_planner("streams");
+  options.streams = 4;
+  const auto each_by_itself = [&](double startup_seconds) {
+    const auto decision = decide_plan(reports, measurements(startup_seconds), {}, options);
+    EXPECT_TRUE(decision.is_ok()) << decision.status().message();
+    EXPECT_LT(decision->groups.size(), 5u);
+    return decision->current_seconds;
+  };
+  EXPECT_GT(each_by_itself(1e-4), 40 * 1e-4);
+  EXPECT_GT(each_by_itself(1e-2), 40 * 2e-4 + 10 * (1e-2 - 2e-4) - 1e-2);
+  EXPECT_LT(each_by_itself(1e-2), 40 * 2e-4 + 10 * 1e-2 + 1e-2);
+}
+
 TEST_F(PlanDecisionTest, WithTooFewMeasurementsThereIsNoPlan) {
   const PlanReport one = report({0, 1});
   const PlanReport* reports[] = {&one};
