@@ -2,6 +2,7 @@
 #include "net/control_plane.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/log.h"
 #include "net/control_plane_impl.h"
@@ -151,6 +152,8 @@ void ControlPlaneImpl::on_message(ControlConnection& connection,
   PeerEntry* entry = peers_.find(connection.peer().id);
   if (entry == nullptr) return;  // this daemon's connection to itself
   entry->heard_at_ms = clock_.now_ms();
+  for (WaitingConnect& waiting : std::exchange(entry->waiting, {}))
+    answer_later(entry->peer.id, std::move(waiting.callback));
   if (message.body_type() == proto::ControlBody::Heartbeat) return;
   ++counters_.messages_received;
   const Peer from = entry->peer;  // the handler may cause the peer's loss
@@ -171,7 +174,19 @@ void ControlPlaneImpl::on_established(ControlConnection& connection) {
   add_peer(std::move(owned));
 }
 
+// As of the last tick, which knows how long this process itself stood still.
+bool ControlPlaneImpl::is_silent(const PeerEntry& entry) const {
+  return ticked_at_ms_ > entry.heard_at_ms + kMissedHeartbeatsMax * options_.heartbeat_interval_ms;
+}
+
 void ControlPlaneImpl::add_peer(std::unique_ptr<ControlConnection> connection) {
+  // Who connects again has lost us: what we would send on the old connection goes nowhere.
+  const PeerEntry* known = peers_.find(connection->peer().id);
+  if (known != nullptr && is_silent(*known)) {
+    lose(known->peer.id,
+         make_status(StatusCode::Unavailable, "{} was silent for {} ms and then connected again",
+                     describe(known->peer), clock_.now_ms() - known->heard_at_ms));
+  }
   connection->set_owner(*this);
   connection->set_unacknowledged_timeout(options_.peer_timeout_ms);
   const Peer peer = connection->peer();
@@ -226,6 +241,12 @@ void ControlPlaneImpl::lose(NodeId id, const Status& reason) {
     destroy_later(loop_, std::move(connection));
   }
   if (peers_.entries().empty()) heartbeat_timer_.stop();
+  for (WaitingConnect& waiting : entry.waiting) {
+    loop_.defer([alive = alive_, waiting = std::move(waiting)]() mutable {
+      if (*alive == nullptr) return;
+      (*alive)->connect(waiting.host, waiting.port, std::move(waiting.callback));
+    });
+  }
   if (TcpStream::is_end_of_stream(reason)) {
     BRAID_LOG_INFO("control plane: {}", reason.message());
   } else {

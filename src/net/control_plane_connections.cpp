@@ -79,7 +79,7 @@ void ControlPlaneImpl::connect(const std::string& host, uint16_t port, ConnectCa
     return;
   }
   if (const PeerEntry* entry = peers_.find(host, port)) {
-    answer_later(entry->peer.id, std::move(callback));
+    answer_when_heard(*peers_.find(entry->peer.id), {host, port, std::move(callback)});
     return;
   }
   start_attempt(host, port, std::move(callback));
@@ -96,6 +96,14 @@ void ControlPlaneImpl::answer_later(NodeId id, ConnectCallback callback) {
       callback(make_status(StatusCode::Unavailable, "{} has just been lost", name));
     }
   });
+}
+
+void ControlPlaneImpl::answer_when_heard(PeerEntry& entry, WaitingConnect waiting) {
+  if (is_silent(entry)) {
+    entry.waiting.push_back(std::move(waiting));
+  } else {
+    answer_later(entry.peer.id, std::move(waiting.callback));
+  }
 }
 
 void ControlPlaneImpl::start_attempt(const std::string& host, uint16_t port,
@@ -140,10 +148,17 @@ void ControlPlaneImpl::on_attempt_done(ConnectAttempt& attempt, Result<ConnectOu
   auto owned = std::move(*found);
   attempts_.erase(found);
   const Result<Peer> result = settle(attempt, outcome);
-  const auto callbacks = attempt.take_callbacks();
+  auto callbacks = attempt.take_callbacks();
+  const std::string host = attempt.host();
+  const uint16_t port = attempt.port();
   destroy_later(loop_, std::move(owned));
 
-  for (const auto& callback : callbacks) {
+  for (auto& callback : callbacks) {
+    PeerEntry* entry = result.is_ok() ? peers_.find(result->id) : nullptr;
+    if (entry != nullptr && is_silent(*entry)) {
+      entry->waiting.push_back({host, port, std::move(callback)});
+      continue;
+    }
     // An earlier callback's doing may have cost us the peer.
     const bool is_lost = result.is_ok() && find(result->id) == nullptr;
     callback(is_lost ? Result<Peer>(make_status(StatusCode::Unavailable, "{} has just been lost",

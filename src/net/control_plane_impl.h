@@ -19,6 +19,9 @@
 namespace braid {
 
 inline constexpr size_t kStrangersMax = 64;  // connections that have not shaken hands yet
+// A peer that has missed as many may be lost soon, or its host may have come back and forgotten us:
+// nothing new is begun with it before that is known.
+inline constexpr uint32_t kMissedHeartbeatsMax = 3;
 
 class ControlPlaneImpl final : public ControlPlane, private ControlConnectionOwner {
  public:
@@ -50,11 +53,13 @@ class ControlPlaneImpl final : public ControlPlane, private ControlConnectionOwn
   void on_attempt_done(ConnectAttempt& attempt, Result<ConnectOutcome> outcome);
   Result<Peer> settle(const ConnectAttempt& attempt, Result<ConnectOutcome>& outcome);
   void answer_later(NodeId id, ConnectCallback callback);
+  void answer_when_heard(PeerEntry& entry, WaitingConnect waiting);
   Status may_connect(const SocketAddress& address) const;
   HandshakeOptions handshake_options() const;
 
   // Peers.
   void add_peer(std::unique_ptr<ControlConnection> connection);
+  bool is_silent(const PeerEntry& entry) const;
   void lose(NodeId id, const Status& reason);
   void tick();
   void deliver_to_self();

@@ -9,15 +9,24 @@
 #include <vector>
 
 #include "net/control_connection.h"
+#include "net/control_plane.h"
 #include "net/peer.h"
 
 namespace braid {
+
+// Somebody who wants to talk with a peer that has been silent for a while.
+struct WaitingConnect {
+  std::string host;
+  uint16_t port = 0;
+  ControlPlane::ConnectCallback callback;
+};
 
 // A connected peer. The first connection is the one used for sending; the others are only read.
 struct PeerEntry {
   Peer peer;
   std::vector<std::unique_ptr<ControlConnection>> connections;
   uint64_t heard_at_ms = 0;
+  std::vector<WaitingConnect> waiting;  // until it is heard again, or lost
   std::vector<std::pair<std::string, uint16_t>>
       names;  // host and port under which it was asked for or says it is
 };

@@ -176,6 +176,19 @@ def test_a_network_that_is_gone_is_told_like_a_lost_node(cluster_of):
     cluster.expect_healthy()
 
 
+def test_a_job_that_begins_just_after_its_network_came_back_runs(cluster_of):
+    cluster = cluster_of(3)
+    cluster.expect_healthy()  # all connections are open
+    node = cluster.nodes[1]
+    node.run("ip", "link", "set", node.interface, "down")
+    try:
+        # TCP sends again after 3, 6 and 12 s of silence: at first the old connections stay dead.
+        time.sleep(PEER_TIMEOUT_S - 1)
+    finally:
+        node.run("ip", "link", "set", node.interface, "up")
+    cluster.expect_healthy()
+
+
 def test_the_coordinators_node_may_come_up_late_and_is_named_if_it_does_not(cluster_of):
     cluster = cluster_of(3)
     node = cluster.nodes[0]

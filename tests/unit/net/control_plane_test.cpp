@@ -282,19 +282,24 @@ struct SilentPeer final : ControlConnectionOwner {
   std::string broken;
 };
 
+constexpr uint64_t kSomeHeartbeatsMs = 80;  // more than is overlooked
+
 class ControlPlaneSilenceTest : public ControlPlaneTest {
  protected:
-  ControlPlaneSilenceTest() {
-    ControlPlaneOptions fast = options("a");
-    fast.heartbeat_interval_ms = 10;
-    fast.peer_timeout_ms = 100;
-    a_ = create(fast, on_a_);
+  ControlPlaneSilenceTest() { a_ = create(fast("a", "127.0.0.1", 100), on_a_); }
+
+  static ControlPlaneOptions fast(const std::string& name, const std::string& address,
+                                  uint32_t peer_timeout_ms) {
+    ControlPlaneOptions result = options(name, address);
+    result.heartbeat_interval_ms = 10;
+    result.peer_timeout_ms = peer_timeout_ms;
+    return result;
   }
 
-  std::unique_ptr<ControlConnection> join(SilentPeer& peer, const std::string& name,
-                                          uint16_t port) {
+  std::unique_ptr<ControlConnection> join(SilentPeer& peer, const std::string& name, uint16_t port,
+                                          NodeId id = random_u64()) {
     HandshakeOptions as;
-    as.self = Peer{random_u64(), name, "127.0.0.2", port};
+    as.self = Peer{id, name, "127.0.0.2", port};
     as.cluster_key = options("a").cluster_key;
     const auto address = SocketAddress::parse("127.0.0.1", a_->self().port);
     return ControlConnection::connect(*loop_, *address, as, 5000, peer);
@@ -332,6 +337,60 @@ TEST_F(ControlPlaneSilenceTest, ConnectToAPeerThatIsLostBeforeTheAnswerFailsOnce
   EXPECT_EQ(result.status.code(), StatusCode::Unavailable);
   run_rounds();
   EXPECT_EQ(result.calls, 1);
+}
+
+// A host that was gone for a moment: what begins now must not begin on what is about to break.
+TEST_F(ControlPlaneSilenceTest, ConnectToASilentPeerWaitsForItsLossAndConnectsAnew) {
+  RecordingHandler on_b;
+  auto b = create(options("b", "127.0.0.2"), on_b);
+  SilentPeer silent;
+  const auto connection = join(silent, "b", b->self().port);
+  ASSERT_TRUE(run_until([&] { return !a_->peers().empty(); }));
+  const uint64_t until = clock_.now_ms() + kSomeHeartbeatsMs;
+  ASSERT_TRUE(run_until([&] { return clock_.now_ms() > until; }));
+  ConnectResult result;
+  a_->connect("127.0.0.2", b->self().port, result.callback());
+  on_a_.react_to_loss = [&](const Peer&) { EXPECT_EQ(result.calls, 0); };
+  ASSERT_TRUE(run_until([&] { return result.calls > 0; }));
+  EXPECT_EQ(on_a_.lost.size(), 1u);
+  EXPECT_EQ(result.peer.id, b->self().id) << result.status.to_string();
+  run_rounds();
+  EXPECT_EQ(result.calls, 1);
+}
+
+TEST_F(ControlPlaneSilenceTest, ConnectToASilentPeerIsAnsweredWhenItIsHeard) {
+  a_ = create(fast("a", "127.0.0.1", 10'000), on_a_);
+  SilentPeer silent;
+  const auto connection = join(silent, "b", 7410);
+  ASSERT_TRUE(run_until([&] { return !a_->peers().empty(); }));
+  const uint64_t until = clock_.now_ms() + kSomeHeartbeatsMs;
+  ASSERT_TRUE(run_until([&] { return clock_.now_ms() > until; }));
+  ConnectResult result;
+  a_->connect("127.0.0.2", 7410, result.callback());
+  run_rounds();
+  EXPECT_EQ(result.calls, 0);
+  const auto message = job_ready(1);
+  ASSERT_TRUE(connection->send({message.GetBufferPointer(), message.GetSize()}).is_ok());
+  ASSERT_TRUE(run_until([&] { return result.calls > 0; }));
+  EXPECT_EQ(result.peer.name, "b") << result.status.to_string();
+  EXPECT_TRUE(on_a_.lost.empty());
+}
+
+TEST_F(ControlPlaneSilenceTest, ASilentPeerThatConnectsAgainIsANewPeer) {
+  a_ = create(fast("a", "127.0.0.1", 10'000), on_a_);
+  const NodeId id = random_u64();
+  SilentPeer before;
+  SilentPeer after;
+  const auto dead = join(before, "b", 7410, id);
+  ASSERT_TRUE(run_until([&] { return !a_->peers().empty(); }));
+  const uint64_t until = clock_.now_ms() + kSomeHeartbeatsMs;
+  ASSERT_TRUE(run_until([&] { return clock_.now_ms() > until; }));
+  const auto alive = join(after, "b", 7410, id);
+  ASSERT_TRUE(run_until([&] { return after.is_established && !on_a_.lost.empty(); }));
+  EXPECT_TRUE(contains(on_a_.lost[0].second, "and then connected again"));
+  EXPECT_EQ(a_->peers().size(), 1u);
+  ASSERT_TRUE(run_until([&] { return !before.broken.empty(); }));
+  EXPECT_EQ(after.broken, "");
 }
 
 // Time that only this process's clock shows (it was suspended): its peers were not silent.
