@@ -13,7 +13,7 @@
 namespace braid {
 namespace {
 
-constexpr double kWidth = 1080;
+constexpr double kPageWidth = 1080;
 constexpr double kLeft = 132;
 constexpr double kRight = 28;
 constexpr double kTop = 104;
@@ -21,8 +21,6 @@ constexpr double kLaneHeight = 34;
 constexpr double kLanePitch = 46;
 constexpr double kFoot = 96;
 constexpr double kLabelWidthMin = 18;
-constexpr std::string_view kMuted = "#57606a";
-constexpr std::string_view kGrid = "#d8dee4";
 constexpr std::string_view kForwardFill = "#c9d1d9";
 constexpr std::string_view kExposedFill = "#cf222e";
 constexpr double kTensorOpacity = 0.45;
@@ -34,10 +32,10 @@ class PlanFigure {
         lanes_(unit_lanes(report.timeline)),
         lane_count_(lanes_.empty() ? 1 : *std::max_element(lanes_.begin(), lanes_.end()) + 1),
         bottom_(kTop + kLanePitch * (lane_count_ + 1)),
-        svg_(kWidth, bottom_ + kFoot, title()) {
+        svg_(kPageWidth, bottom_ + kFoot, title()) {
     axis_.high = std::max(report.timeline.iteration_seconds, 1e-9);
     axis_.low_pixel = kLeft;
-    axis_.high_pixel = kWidth - kRight;
+    axis_.high_pixel = kPageWidth - kRight;
   }
 
   std::string draw() && {
@@ -65,26 +63,26 @@ class PlanFigure {
               fmt::format("{} tensors, {}, in {} groups; streams: {}", report_.trace.tensors.size(),
                           format_amount(report_.workload.bytes()), report_.plan.groups.size(),
                           report_.streams),
-              {.size = 13, .fill = kMuted});
+              {.size = 13, .fill = Svg::kMuted});
     svg_.text(
         kLeft, 78,
         fmt::format("iteration {} = forward {} + backward {} + exposed communication {}",
                     format_seconds(report_.timeline.iteration_seconds), format_seconds(forward()),
                     format_seconds(report_.timeline.backward_seconds),
                     format_seconds(report_.timeline.exposed_seconds)),
-        {.size = 13, .fill = kMuted});
+        {.size = 13, .fill = Svg::kMuted});
   }
 
   void draw_axis() {
     const TimeUnit unit = time_unit(axis_.high);
     for (const double tick : axis_.ticks(10)) {
       const double x = axis_.pixel(tick);
-      svg_.line(x, kTop - 8, x, bottom_, {.colour = kGrid});
+      svg_.line(x, kTop - 8, x, bottom_, {.colour = Svg::kGrid});
       svg_.text(x, bottom_ + 18, format_number(tick * unit.per_second),
                 {.size = 12, .anchor = Svg::Anchor::Middle});
     }
-    svg_.line(kLeft, bottom_, kWidth - kRight, bottom_, {});
-    svg_.text((kLeft + kWidth - kRight) / 2, bottom_ + 40,
+    svg_.line(kLeft, bottom_, kPageWidth - kRight, bottom_, {});
+    svg_.text((kLeft + kPageWidth - kRight) / 2, bottom_ + 40,
               fmt::format("time since the step began ({})", unit.name),
               {.size = 13, .anchor = Svg::Anchor::Middle});
     const Svg::Text label = {.size = 13, .anchor = Svg::Anchor::End};

@@ -12,6 +12,9 @@ namespace braid {
 // corner. Texts and titles may be anything: they are escaped.
 class Svg {
  public:
+  static constexpr std::string_view kMuted = "#57606a";  // what explains
+  static constexpr std::string_view kGrid = "#d8dee4";
+
   enum class Anchor { Start, Middle, End };
   struct Text {
     double size = 12;

@@ -12,7 +12,7 @@
 namespace braid {
 namespace {
 
-constexpr double kWidth = 1120;
+constexpr double kSheetWidth = 1120;
 constexpr double kPanelTop = 120;
 constexpr double kPanelHeight = 340;
 constexpr double kPanelWidth = 440;
@@ -23,8 +23,6 @@ constexpr double kLegendPitch = 24;
 constexpr size_t kLegendColumns = 5;
 constexpr size_t kWorkerLabelsMax = 12;
 constexpr double kLogarithmicFrom = 6;  // ratio of the largest to the smallest value
-constexpr std::string_view kMuted = "#57606a";
-constexpr std::string_view kGrid = "#d8dee4";
 
 // Lines that coincide stay visible: each is thinner than those below it.
 constexpr double kWidestLine = 4.5;
@@ -35,12 +33,12 @@ class SweepFigure {
   SweepFigure(const Trace& trace, const SweepOptions& options, const std::vector<SweepRow>& rows)
       : options_(options),
         rows_(rows),
-        svg_(kWidth, kLegendTop + kLegendPitch * legend_rows() + 14, title(trace)) {
+        svg_(kSheetWidth, kLegendTop + kLegendPitch * legend_rows() + 14, title(trace)) {
     svg_.text(kPanelLeft, 36, title(trace), {.size = 18, .is_bold = true});
-    svg_.text(kPanelLeft, 60, describe(options), {.size = 13, .fill = kMuted});
+    svg_.text(kPanelLeft, 60, describe(options), {.size = 13, .fill = Svg::kMuted});
     svg_.text(kPanelLeft, 80,
               "speed-up: workers · iteration of one worker / iteration; dotted: as many as workers",
-              {.size = 13, .fill = kMuted});
+              {.size = 13, .fill = Svg::kMuted});
   }
 
   std::string draw() && {
@@ -108,7 +106,7 @@ class SweepFigure {
       for (const uint32_t workers : options_.workers) {
         ideal.emplace_back(x.pixel(workers), y.pixel(workers));
       }
-      svg_.polyline(ideal, {.colour = kMuted, .width = 1, .dash = "1 4"});
+      svg_.polyline(ideal, {.colour = Svg::kMuted, .width = 1, .dash = "1 4"});
     }
     for (size_t p = 0; p < options_.planners.size(); ++p) draw_planner(p, x, y, value);
   }
@@ -117,7 +115,7 @@ class SweepFigure {
     const double bottom = kPanelTop + kPanelHeight;
     for (const double tick : y.ticks(6)) {
       const double pixel = y.pixel(tick);
-      svg_.line(left, pixel, left + kPanelWidth, pixel, {.colour = kGrid});
+      svg_.line(left, pixel, left + kPanelWidth, pixel, {.colour = Svg::kGrid});
       svg_.text(left - 8, pixel + 4, format_number(tick), {.anchor = Svg::Anchor::End});
     }
     const size_t every = (options_.workers.size() + kWorkerLabelsMax - 1) / kWorkerLabelsMax;
