@@ -155,6 +155,7 @@ Status Daemon::start_transport() {
   options.flows_per_link = flows_per_link(config_);
   options.chunk_bytes = config_.transport.chunk_bytes;
   options.window_bytes = config_.transport.window_bytes;
+  options.slow_flow_percent = config_.transport.slow_flow_percent;
   auto transport = Transport::create(*loop_, engines_->io_loops(), options, *control_plane_);
   if (!transport) return transport.status();
   transport_ = std::move(transport).value();

@@ -48,6 +48,7 @@ struct DaemonConfig {
     uint32_t io_threads = 0;      // 0: from the number of cores
     uint32_t chunk_bytes = 128u << 10;
     uint32_t window_bytes = 512u << 10;
+    uint32_t slow_flow_percent = 50;
     bool operator==(const Transport&) const = default;
   };
   struct Collective {

@@ -136,6 +136,9 @@ constexpr std::array kKeys = {
           proto::kChunkBytesMax, "Size of one message on a flow; the same on all nodes."),
     bytes("transport.window_bytes", BRAID_FIELD(transport.window_bytes), 4 * kKiB, kGiB,
           "Most unacknowledged bytes on one flow."),
+    number("transport.slow_flow_percent", BRAID_FIELD(transport.slow_flow_percent), 0, 90,
+           "A flow that stays below this share of the median rate of its link's flows is opened "
+           "again, for another path through the network; 0: never."),
 
     bytes("collective.unit_bytes", BRAID_FIELD(collective.unit_bytes), 64 * kKiB, 16 * kGiB,
           "A tensor or bucket larger than this is cut into units of this size; the same on all "

@@ -113,6 +113,13 @@ std::vector<MetricInfo> make_infos() {
        {},
        {},
        "Flows that died or could not be opened."},
+      {Metric::FlowsReplaced,
+       "braid_flow_replacements_total",
+       true,
+       {},
+       {},
+       "Flows that were opened again because they stayed slower than transport.slow_flow_percent "
+       "of their link's median."},
       {Metric::JobFailures,
        "braid_job_failures_total",
        true,

@@ -30,6 +30,7 @@ enum class Metric : uint8_t {
   ChunksDiscarded,
   Flows,
   FlowFailures,
+  FlowsReplaced,
   JobFailures,
   RejectedConnections,
 };

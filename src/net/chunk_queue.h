@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <utility>
 #include <vector>
 
@@ -24,22 +25,30 @@ class ChunkQueue {
  public:
   bool empty() const { return size_ == 0; }
   size_t size() const { return size_; }
+  uint64_t bytes() const { return bytes_; }  // of all chunks
 
   void push_back(QueuedChunk chunk) {
     grow_if_full();
+    bytes_ += chunk.chunk.header.bytes;
     at(size_++) = std::move(chunk);
   }
   void push_front(QueuedChunk chunk) {
     grow_if_full();
     head_ = (head_ + ring_.size() - 1) & (ring_.size() - 1);
     ++size_;
+    bytes_ += chunk.chunk.header.bytes;
     at(0) = std::move(chunk);
+  }
+  const QueuedChunk& front() const {
+    BRAID_ASSERT(size_ > 0, "an empty queue has no front");
+    return ring_[head_];
   }
   QueuedChunk pop_front() {
     BRAID_ASSERT(size_ > 0, "pop from an empty queue");
     QueuedChunk chunk = std::exchange(at(0), QueuedChunk{});
     head_ = (head_ + 1) & (ring_.size() - 1);
     --size_;
+    bytes_ -= chunk.chunk.header.bytes;
     return chunk;
   }
 
@@ -57,6 +66,7 @@ class ChunkQueue {
   std::vector<QueuedChunk> ring_;
   size_t head_ = 0;
   size_t size_ = 0;
+  uint64_t bytes_ = 0;
 };
 
 }  // namespace braid

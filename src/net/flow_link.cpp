@@ -19,6 +19,8 @@ FlowLink::FlowLink(IoContext& io, Owner& owner, Peer peer, uint64_t secret)
       peer_(std::move(peer)),
       secret_(secret),
       places_(io.options.flows_per_link),
+      loads_(places_.size()),
+      slow_flows_(places_.size(), io.options.slow_flow_percent),
       untried_(places_.size()),
       lost_timer_(io.loop) {
   for (auto& place : places_) place.timer = std::make_unique<Timer>(io.loop);
@@ -92,6 +94,7 @@ void FlowLink::on_flow_open(OutgoingFlow& flow) {
 }
 
 void FlowLink::on_flow_failed(OutgoingFlow& flow) {
+  if (Place& place = places_[flow.index()]; place.former.get() == &flow) return drop_former(place);
   Status error = flow.error();  // a copy: the flow goes
   fail_flow(flow.index(), std::move(error));
 }
@@ -125,6 +128,13 @@ void FlowLink::retire_flow(Place& place) {
     queue_.push_front({std::move(*chunk), true});
   }
   place.flow.reset();
+  place.is_leaving = false;
+}
+
+void FlowLink::drop_former(Place& place) {
+  io_.counters.flows_open.fetch_sub(1, std::memory_order_relaxed);
+  place.bytes_sent += place.former->bytes_sent();
+  place.former.reset();
 }
 
 void FlowLink::note_tried(Place& place) {
@@ -154,30 +164,49 @@ void FlowLink::submit(OutgoingChunk chunk) {
   owner_.on_link_ready(*this);
 }
 
-// The flow with the fewest bytes on their way: a small burst spreads over all flows, and a slow
-// flow is bounded by its window. Ties go round.
-OutgoingFlow* FlowLink::least_loaded_flow() {
-  OutgoingFlow* best = nullptr;
-  size_t best_at = 0;
-  for (size_t i = 0; i < places_.size(); ++i) {
-    const size_t at =
-        next_flow_ + i < places_.size() ? next_flow_ + i : next_flow_ + i - places_.size();
-    OutgoingFlow* flow = places_[at].flow.get();
-    if (flow == nullptr || !flow->has_room()) continue;
-    if (best == nullptr || flow->unacknowledged_bytes() < best->unacknowledged_bytes()) {
-      best = flow;
-      best_at = at;
-      if (best->unacknowledged_bytes() == 0) break;
+void FlowLink::look_at_flows() {
+  for (size_t index = 0; index < places_.size(); ++index) {
+    const Place& place = places_[index];
+    const bool is_open = place.flow != nullptr && place.flow->state() == Flow::State::Open;
+    loads_[index] =
+        !is_open ? FlowLoad{}
+                 : FlowLoad{true, place.flow->has_room() && !place.is_leaving,
+                            place.flow->unacknowledged_bytes(), place.flow->bytes_per_second()};
+  }
+}
+
+void FlowLink::replace_slow_flows() {
+  const uint64_t now_ns = SystemClock().now_ns();
+  if (slow_flows_.is_due(now_ns)) {
+    if (const size_t slow = slow_flows_.look(loads_, now_ns); slow != kNoFlow) {
+      places_[slow].is_leaving = true;
+      loads_[slow].has_room = false;
+      BRAID_LOG_INFO("{}: {:.0f} Mbit/s, most flows of its link {:.0f}; it is opened again",
+                     places_[slow].flow->description(), loads_[slow].bytes_per_second * 8e-6,
+                     median_rate(loads_) * 8e-6);
     }
   }
-  if (best != nullptr) next_flow_ = best_at + 1 < places_.size() ? best_at + 1 : 0;
-  return best;
+  for (size_t index = 0; index < places_.size(); ++index) {
+    Place& place = places_[index];
+    if (place.former != nullptr && loads_[index].is_open) drop_former(place);
+    if (!place.is_leaving || place.flow->has_chunks_in_flight()) continue;
+    loads_[index] = FlowLoad{};
+    io_.counters.flows_replaced.fetch_add(1, std::memory_order_relaxed);
+    place.is_leaving = false;
+    place.former = std::move(place.flow);
+    reopen_flow(static_cast<uint16_t>(index));
+  }
 }
 
 void FlowLink::pump() {
+  if (queue_.empty()) return;
+  look_at_flows();
+  replace_slow_flows();
+  even_out(loads_);
   while (!queue_.empty()) {
-    OutgoingFlow* flow = least_loaded_flow();
-    if (flow == nullptr) return;
+    const uint64_t next_bytes = queue_.front().chunk.header.bytes;
+    const size_t chosen = choose_flow(loads_, next_bytes, queue_.bytes(), next_flow_);
+    if (chosen == kNoFlow) return;
     QueuedChunk next = queue_.pop_front();
     const auto bytes = next.chunk.source->chunk_bytes(next.chunk);
     if (bytes.empty()) {
@@ -186,7 +215,11 @@ void FlowLink::pump() {
       continue;
     }
     if (next.was_sent) io_.counters.chunks_resent.fetch_add(1, std::memory_order_relaxed);
-    flow->send(std::move(next.chunk), bytes);
+    OutgoingFlow& flow = *places_[chosen].flow;
+    flow.send(std::move(next.chunk), bytes);
+    loads_[chosen].has_room = flow.has_room();
+    loads_[chosen].unacknowledged_bytes = flow.unacknowledged_bytes();
+    next_flow_ = (chosen + 1) % places_.size();
   }
 }
 
@@ -197,6 +230,7 @@ void FlowLink::close(const Status& reason) {
   BRAID_LOG_DEBUG("link to node '{}' closed: {}", peer_.name, reason.message());
   for (auto& place : places_) {
     place.timer->stop();
+    if (place.former != nullptr) drop_former(place);
     if (place.flow != nullptr) retire_flow(place);
   }
   while (!queue_.empty()) {
@@ -215,7 +249,8 @@ void FlowLink::list_flows(std::vector<FlowStatus>& out) const {
     status.flow = static_cast<uint16_t>(index);
     status.rail = io_.rail_of(static_cast<uint16_t>(index))->rail();
     status.state = place.flow == nullptr ? "failed" : to_string(place.flow->state());
-    status.bytes_sent = place.bytes_sent + (place.flow == nullptr ? 0 : place.flow->bytes_sent());
+    status.bytes_sent = place.bytes_sent + (place.flow == nullptr ? 0 : place.flow->bytes_sent()) +
+                        (place.former == nullptr ? 0 : place.former->bytes_sent());
     status.failures = place.failures;
     out.push_back(std::move(status));
   }

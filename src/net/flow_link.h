@@ -6,16 +6,19 @@
 
 #include "loop/timer.h"
 #include "net/chunk_queue.h"
+#include "net/flow_choice.h"
 #include "net/io_context.h"
 #include "net/io_messages.h"
 #include "net/link.h"
 #include "net/outgoing_flow.h"
+#include "net/slow_flows.h"
 
 namespace braid {
 
 // The flows from one I/O loop to one other node, and the queue that they pull from. A flow that
 // dies gives its unacknowledged chunks back to the front of the queue and is opened again after a
-// pause that doubles each time. When no flow is left for open_timeout_ms, the link is lost.
+// pause that doubles each time; one that stays much slower than the others is opened again once it
+// has nothing on its way. When no flow is left for open_timeout_ms, the link is lost.
 class FlowLink final : public Link, private OutgoingFlow::Owner {
  public:
   struct Owner {
@@ -54,21 +57,27 @@ class FlowLink final : public Link, private OutgoingFlow::Owner {
  private:
   struct Place {  // of one flow, through its generations
     std::unique_ptr<OutgoingFlow> flow;
+    // It was slow and is done; it stays until the new one is open, so that the other side sees no
+    // failure.
+    std::unique_ptr<OutgoingFlow> former;
     std::unique_ptr<Timer> timer;  // opening: the deadline; failed: the pause
     uint32_t generation = 0;
     uint64_t pause_ms = 0;
     uint64_t failures = 0;
     uint64_t bytes_sent = 0;  // by former generations
     bool was_tried = false;
+    bool is_leaving = false;  // gets no more chunks, and is opened again when it has none left
   };
 
   void open_flow(uint16_t index, std::vector<FlowOffer>& offers);
   void reopen_flow(uint16_t index);
   void fail_flow(uint16_t index, Status error);
   void retire_flow(Place& place);
+  void drop_former(Place& place);
   void note_tried(Place& place);
   OutgoingFlow* flow_of(uint16_t index, uint32_t generation);
-  OutgoingFlow* least_loaded_flow();
+  void look_at_flows();
+  void replace_slow_flows();
   size_t flows_open() const;
 
   void on_flow_open(OutgoingFlow& flow) override;
@@ -81,6 +90,8 @@ class FlowLink final : public Link, private OutgoingFlow::Owner {
   const uint64_t secret_;
   std::vector<Place> places_;
   ChunkQueue queue_;
+  std::vector<FlowLoad> loads_;  // of places_, while pump() gives chunks to them
+  SlowFlows slow_flows_;
   size_t next_flow_ = 0;  // where to look first
   size_t untried_ = 0;
   bool is_established_ = false;

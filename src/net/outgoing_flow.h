@@ -5,6 +5,8 @@
 #include <atomic>
 #include <vector>
 
+#include "base/clock.h"
+#include "net/delivery_rate.h"
 #include "net/flow.h"
 #include "net/io_context.h"
 #include "net/received_window.h"
@@ -33,12 +35,13 @@ class OutgoingFlow final : public Flow {
 
   uint16_t index() const { return index_; }
   bool has_room() const {
-    return state() == State::Open && unacknowledged_bytes_ < io_.options.window_bytes &&
+    return state() == State::Open && unacknowledged_bytes_ < window_bytes() &&
            next_sequence_ - 1 - settled_ < kChunksInFlightMax;
   }
   uint64_t unacknowledged_bytes() const { return unacknowledged_bytes_; }
   bool has_chunks_in_flight() const { return settled_ + 1 != next_sequence_; }
   uint64_t bytes_sent() const { return bytes_sent_; }
+  double bytes_per_second() const { return rate_.bytes_per_second(clock_.now_ns()); }  // 0: unknown
 
   // has_room() must hold. `bytes` are those of `chunk`.
   void send(OutgoingChunk chunk, std::span<const uint8_t> bytes);
@@ -55,11 +58,15 @@ class OutgoingFlow final : public Flow {
   // A chunk on its way. Its header is what UCX sends from.
   struct Slot {
     OutgoingChunk chunk;
+    DeliveryRate::Mark mark;
     bool is_sending = false;  // UCX may still read the memory
   };
 
   OutgoingFlow(IoContext& io, Owner& owner, uint16_t index, uint64_t link_secret,
                std::string description);
+  // What may be unacknowledged: what the flow delivers in a short while, so that a slow one does
+  // not hold more of an operation than it can carry in time.
+  uint64_t window_bytes() const;
   void acknowledge(uint64_t sequence);
   void settle_acknowledged();
   Slot& slot(uint64_t sequence) { return slots_[sequence % kChunksInFlightMax]; }
@@ -75,6 +82,10 @@ class OutgoingFlow final : public Flow {
   uint64_t settled_ = 0;
   uint64_t unacknowledged_bytes_ = 0;
   uint64_t bytes_sent_ = 0;
+  SystemClock clock_;
+  DeliveryRate rate_;
+  uint64_t probed_at_ns_ = 0;
+  uint64_t probe_ns_ = 0;  // until the probe was acknowledged: at least one way there and back
   std::array<Slot, kChunksInFlightMax> slots_;
 };
 

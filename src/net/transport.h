@@ -17,6 +17,7 @@ struct TransportOptions {
   uint32_t flows_per_link = 8;          // per I/O loop; flow k runs on rail k mod rails
   uint32_t chunk_bytes = 128 << 10;
   uint32_t window_bytes = 512 << 10;  // most unacknowledged bytes per flow
+  uint32_t slow_flow_percent = 50;    // of its link's median rate; what stays below is opened again
   uint32_t open_timeout_ms = 5000;    // opening a link
 };
 
@@ -47,6 +48,7 @@ struct TransportCounters {  // sums over all flows since the start; read from an
   uint64_t chunks_resent = 0;
   uint64_t chunks_rejected = 0;  // bad header or secret
   uint64_t flow_failures = 0;
+  uint64_t flows_replaced = 0;  // opened again because they were slow
   uint64_t flows_open = 0;
 };
 

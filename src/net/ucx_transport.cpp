@@ -266,6 +266,7 @@ TransportCounters UcxTransport::counters() const {
     sum.chunks_resent += part.chunks_resent.load(std::memory_order_relaxed);
     sum.chunks_rejected += part.chunks_rejected.load(std::memory_order_relaxed);
     sum.flow_failures += part.flow_failures.load(std::memory_order_relaxed);
+    sum.flows_replaced += part.flows_replaced.load(std::memory_order_relaxed);
     sum.flows_open += part.flows_open.load(std::memory_order_relaxed);
   }
   return sum;

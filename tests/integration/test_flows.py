@@ -5,7 +5,9 @@ import subprocess
 import time
 
 import pytest
-from real_cluster import SUM_FOREVER, needs_daemons, until, wait_until_running
+from braid_build import IS_SANITIZED
+from cluster_tool import CLUSTER
+from real_cluster import SUM_FOREVER, Cluster, needs_daemons, until, wait_until_running
 
 pytestmark = needs_daemons
 
@@ -105,3 +107,27 @@ def test_a_network_that_stutters_is_no_failure(cluster_of):
     for trainer in trainers:
         assert trainer.process.poll() is None, trainer.output()
         trainer.kill()
+
+
+@pytest.mark.skipif(IS_SANITIZED, reason="the sanitizer would be slower than the network")
+def test_a_flow_that_stays_slow_is_opened_again_and_is_no_failure():
+    with Cluster(3) as cluster:
+        # By the hash of its ports each of 24 flows and more is one of the slow ones, or not.
+        caps = [CLUSTER, "--set-caps", cluster.directory, "--flow-mbit", "100,100,100,5"]
+        subprocess.run(caps, check=True)
+        trainers = cluster.start("sum_forever(open_job(), count=2_000_000)")
+        wait_until_running(trainers)
+
+        def total(name: str) -> int:
+            return sum(node.counter(name) for node in cluster.nodes)
+
+        until(lambda: total("braid_flow_replacements_total") > 0, "a slow flow is replaced")
+        steps = trainers[0].node.status()["jobs"][0]["steps_done"]
+        until(
+            lambda: trainers[0].node.status()["jobs"][0]["steps_done"] > steps + 5,
+            "the job goes on",
+        )
+        assert total("braid_flow_failures_total") == 0
+        for trainer in trainers:
+            assert trainer.process.poll() is None, trainer.output()  # a wrong sum ends it
+            trainer.kill()
