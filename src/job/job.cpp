@@ -10,6 +10,8 @@
 namespace braid {
 namespace {
 
+constexpr uint32_t kReachAgainMax = 2;
+
 Signature signature_of(const proto::OperationReady& ready) {
   Signature signature;
   signature.collective = static_cast<Collective>(ready.collective());
@@ -77,11 +79,14 @@ void Job::connect_neighbours() {
   std::vector<const MemberNode*> neighbours = plan_.targets();
   if (std::find(neighbours.begin(), neighbours.end(), &plan_.predecessor()) == neighbours.end())
     neighbours.push_back(&plan_.predecessor());
-  pending_ = neighbours.size();
+  unreached_.clear();
+  for (const MemberNode* node : neighbours) unreached_.push_back(node->peer.id);
   for (const MemberNode* node : neighbours) {
     services_.control_plane.connect(
-        node->peer.address, node->peer.port, [this, alive = is_alive_, node](Result<Peer> peer) {
-          if (!*alive || is_closed()) return;
+        node->peer.address, node->peer.port,
+        [this, alive = is_alive_, node, attempt = reach_attempt_](Result<Peer> peer) {
+          if (!*alive || is_closed() || attempt != reach_attempt_) return;
+          std::erase(unreached_, node->peer.id);
           if (peer && peer->id != node->peer.id) {
             peer = make_status(StatusCode::Unavailable, "node '{}' was restarted meanwhile",
                                node->peer.name);
@@ -97,16 +102,17 @@ void Job::on_neighbour(const Result<Peer>& peer) {
     return fail(peer.status().with_context(
         fmt::format("job '{}': node '{}'", plan_.name, services_.control_plane.self().name)));
   }
-  if (pending_ > 0 && --pending_ > 0) return;
+  if (!unreached_.empty()) return;
   if (plan_.ring->nodes == 1) return report_ready();
   const std::vector<const MemberNode*> targets = plan_.targets();
-  pending_ = targets.size();
+  links_pending_ = targets.size();
   for (const MemberNode* node : targets) {
-    services_.transport.open_link(node->peer.id, [this, alive = is_alive_](const Status& opened) {
-      if (!*alive || state_ != State::Preparing) return;
-      if (!opened) return fail(opened.with_context(fmt::format("job '{}'", plan_.name)));
-      if (--pending_ == 0) report_ready();
-    });
+    services_.transport.open_link(
+        node->peer.id, [this, alive = is_alive_, attempt = reach_attempt_](const Status& opened) {
+          if (!*alive || state_ != State::Preparing || attempt != reach_attempt_) return;
+          if (!opened) return fail(opened.with_context(fmt::format("job '{}'", plan_.name)));
+          if (--links_pending_ == 0) report_ready();
+        });
   }
 }
 
@@ -229,6 +235,13 @@ void Job::on_peer_lost(const Peer& peer, const Status& reason) {
   if (peer.id == coordinator_.id) {
     return close(make_status(StatusCode::JobFailed, "job '{}': lost its coordinator, node '{}': {}",
                              plan_.name, peer.name, reason.message()));
+  }
+  // A connection that was as good as dead when the job began. The coordinator, whom the node has
+  // just asked to join, is the one who knows that it is there.
+  if (std::find(unreached_.begin(), unreached_.end(), peer.id) != unreached_.end()) return;
+  if (state_ == State::Preparing && reach_attempt_ < kReachAgainMax) {
+    ++reach_attempt_;
+    return connect_neighbours();
   }
   for (const MemberNode& node : plan_.nodes) {
     if (node.peer.id != peer.id) continue;

@@ -117,7 +117,9 @@ class Job final : public OperationTableActions {
   PlanBook plans_;
   std::vector<uint32_t> leaving_;  // local ranks that have left while submissions are kept back
   State state_ = State::Preparing;
-  size_t pending_ = 0;  // neighbours to be reached, then links to be opened
+  uint32_t reach_attempt_ = 0;     // of connect_neighbours(): answers to an earlier one are late
+  std::vector<NodeId> unreached_;  // neighbours that the control plane has not answered for yet
+  size_t links_pending_ = 0;
   Timer deadline_timer_;
   Timer verdict_timer_;
   std::shared_ptr<bool> is_alive_ =

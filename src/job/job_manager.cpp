@@ -271,11 +271,11 @@ void JobManager::on_job_failed(const Peer& from, const proto::JobFailed& failed)
 
 void JobManager::on_peer_lost(const Peer& peer, const Status& reason) {
   BRAID_LOG_WARN("lost node '{}' ({}): {}", peer.name, peer.address, reason.message());
-  services_->transport.on_peer_lost(peer.id);
   // As a coordinator first: its verdict reaches the jobs here through the loop, with the same words
-  // for all nodes.
+  // for all nodes. The links last: a job that begins must not take their end for its own.
   coordinator_->on_peer_lost(peer, reason);
   for (auto& [key, job] : jobs_) job->on_peer_lost(peer, reason);
+  services_->transport.on_peer_lost(peer.id);
   for (auto& [id, client] : clients_) {
     if (client.joining == nullptr || client.joining->coordinator != peer.id) continue;
     client.session->fail(make_status(StatusCode::Unavailable,

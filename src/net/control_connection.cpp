@@ -106,6 +106,7 @@ void ControlConnection::take_handshake_frame(std::span<const uint8_t> frame) {
   if (!handshake_->is_done()) return;
   peer_ = handshake_->peer();
   peer_braid_version_ = handshake_->peer_braid_version();
+  is_first_of_peer_ = handshake_->is_first_of_client();
   handshake_.reset();
   deadline_.reset();
   reader_.set_frame_bytes_max(kControlFrameBytesMax);

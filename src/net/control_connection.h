@@ -51,6 +51,8 @@ class ControlConnection final : private TcpStream::Handler {
   const Peer& peer() const { return peer_; }               // once established
   const SocketAddress& remote() const { return remote_; }  // the other end of the socket
   const std::string& peer_braid_version() const { return peer_braid_version_; }
+  // The peer opened this one though it has no other with us (any more).
+  bool is_first_of_peer() const { return is_first_of_peer_; }
   size_t queued_bytes() const { return stream_ ? stream_->queued_bytes() : 0; }
 
   // `message` is a finished ControlMessage. ResourceExhausted: the peer does not read;
@@ -87,6 +89,7 @@ class ControlConnection final : private TcpStream::Handler {
   std::unique_ptr<Timer> deadline_;       // none once established
   Peer peer_;
   std::string peer_braid_version_;
+  bool is_first_of_peer_ = false;
   ControlConnectionOwner* owner_;
 };
 

@@ -179,13 +179,20 @@ bool ControlPlaneImpl::is_silent(const PeerEntry& entry) const {
   return ticked_at_ms_ > entry.heard_at_ms + kMissedHeartbeatsMax * options_.heartbeat_interval_ms;
 }
 
+// A network that was gone for a moment may let only one of two nodes believe that the other is
+// lost. What we would send on the old connection goes nowhere then. Two nodes that connect with
+// each other at the same time do not know each other either: but both connections are new.
+bool ControlPlaneImpl::has_forgotten_us(const PeerEntry& entry,
+                                        const ControlConnection& connection) const {
+  const uint64_t known_ms = clock_.now_ms() - entry.met_at_ms;
+  return connection.is_first_of_peer() && known_ms > options_.connect_timeout_ms;
+}
+
 void ControlPlaneImpl::add_peer(std::unique_ptr<ControlConnection> connection) {
-  // Who connects again has lost us: what we would send on the old connection goes nowhere.
-  const PeerEntry* known = peers_.find(connection->peer().id);
-  if (known != nullptr && is_silent(*known)) {
-    lose(known->peer.id,
-         make_status(StatusCode::Unavailable, "{} was silent for {} ms and then connected again",
-                     describe(known->peer), clock_.now_ms() - known->heard_at_ms));
+  if (const PeerEntry* known = peers_.find(connection->peer().id);
+      known != nullptr && has_forgotten_us(*known, *connection)) {
+    lose(known->peer.id, make_status(StatusCode::Unavailable, "{} has lost us and connects again",
+                                     describe(known->peer)));
   }
   connection->set_owner(*this);
   connection->set_unacknowledged_timeout(options_.peer_timeout_ms);

@@ -13,6 +13,7 @@ HandshakeOptions ControlPlaneImpl::handshake_options() const {
   HandshakeOptions options;
   options.self = options_.self;
   options.cluster_key = options_.cluster_key;
+  options.knows = [this](NodeId id) { return peers_.find(id) != nullptr; };
   return options;
 }
 

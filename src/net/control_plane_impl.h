@@ -60,6 +60,7 @@ class ControlPlaneImpl final : public ControlPlane, private ControlConnectionOwn
   // Peers.
   void add_peer(std::unique_ptr<ControlConnection> connection);
   bool is_silent(const PeerEntry& entry) const;
+  bool has_forgotten_us(const PeerEntry& entry, const ControlConnection& connection) const;
   void lose(NodeId id, const Status& reason);
   void tick();
   void deliver_to_self();

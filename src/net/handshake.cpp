@@ -146,11 +146,13 @@ Handshake::Step Handshake::on_server_hello(const proto::ServerHello& hello) {
   FlatBufferBuilder builder;
   const auto proof = make_bytes(builder, proof_of(role_));
   state_ = State::AwaitAccepted;
-  return {finish(builder, proto::CreateClientProof(builder, proof)), {}};
+  const bool knows_server = options_.knows && options_.knows(peer_.id);
+  return {finish(builder, proto::CreateClientProof(builder, proof, knows_server)), {}};
 }
 
 Handshake::Step Handshake::on_client_proof(const proto::ClientProof& proof) {
   if (!is_proof_of_peer(*proof.proof())) return refuse({StatusCode::PermissionDenied, kWrongKey});
+  is_first_of_client_ = !proof.knows_server();
   FlatBufferBuilder builder;
   state_ = State::Done;
   return {finish(builder, proto::CreateHandshakeAccepted(builder)), {}};

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -23,6 +24,7 @@ enum class HandshakeRole : uint8_t { Client, Server };  // who connected, who ac
 struct HandshakeOptions {
   Peer self;
   std::vector<uint8_t> cluster_key;
+  std::function<bool(NodeId)> knows;  // client: is it connected with that node? Empty: with none
   std::string refusal;  // server: not empty: whoever says hello is refused with this reason
   uint32_t protocol_version = proto::kControlProtocolVersion;
 };
@@ -49,6 +51,8 @@ class Handshake {
     return peer_;
   }  // proved once is_done(); claimed before: id 0 if nothing was
   const std::string& peer_braid_version() const { return peer_braid_version_; }
+  // Server, once is_done(): the client says that it has no other connection with this node.
+  bool is_first_of_client() const { return is_first_of_client_; }
 
  private:
   // client: Start ─hello()→ AwaitServerHello ─ServerHello→ AwaitAccepted ─HandshakeAccepted→ Done
@@ -84,6 +88,7 @@ class Handshake {
   HandshakeNonce peer_nonce_{};
   Peer peer_;
   std::string peer_braid_version_;
+  bool is_first_of_client_ = false;
 };
 
 }  // namespace braid

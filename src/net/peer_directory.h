@@ -25,6 +25,7 @@ struct WaitingConnect {
 struct PeerEntry {
   Peer peer;
   std::vector<std::unique_ptr<ControlConnection>> connections;
+  uint64_t met_at_ms = 0;  // when the first connection was established
   uint64_t heard_at_ms = 0;
   std::vector<WaitingConnect> waiting;  // until it is heard again, or lost
   std::vector<std::pair<std::string, uint16_t>>

@@ -297,8 +297,9 @@ class ControlPlaneSilenceTest : public ControlPlaneTest {
   }
 
   std::unique_ptr<ControlConnection> join(SilentPeer& peer, const std::string& name, uint16_t port,
-                                          NodeId id = random_u64()) {
+                                          NodeId id = random_u64(), bool knows_a = false) {
     HandshakeOptions as;
+    as.knows = [knows_a](NodeId) { return knows_a; };
     as.self = Peer{id, name, "127.0.0.2", port};
     as.cluster_key = options("a").cluster_key;
     const auto address = SocketAddress::parse("127.0.0.1", a_->self().port);
@@ -376,21 +377,57 @@ TEST_F(ControlPlaneSilenceTest, ConnectToASilentPeerIsAnsweredWhenItIsHeard) {
   EXPECT_TRUE(on_a_.lost.empty());
 }
 
-TEST_F(ControlPlaneSilenceTest, ASilentPeerThatConnectsAgainIsANewPeer) {
+class ControlPlaneAgainTest : public ControlPlaneSilenceTest {
+ protected:
+  ControlPlaneAgainTest() {
+    ControlPlaneOptions patient = fast("a", "127.0.0.1", 10'000);
+    patient.connect_timeout_ms = kConnectTimeoutMs;
+    a_ = create(patient, on_a_);
+    first_ = join(before_, "b", 7410, id_);
+    EXPECT_TRUE(run_until([&] { return !a_->peers().empty(); }));
+  }
+  void pass(uint64_t ms) {
+    const uint64_t until = clock_.now_ms() + ms;
+    ASSERT_TRUE(run_until([&] { return clock_.now_ms() > until; }));
+  }
+
+  static constexpr uint32_t kConnectTimeoutMs = 300;
+  const NodeId id_ = random_u64();
+  SilentPeer before_;
+  SilentPeer after_;
+  std::unique_ptr<ControlConnection> first_;
+};
+
+TEST_F(ControlPlaneAgainTest, APeerThatHasLostUsIsLostAndMetAgain) {
+  pass(kConnectTimeoutMs + 20);
+  const auto alive = join(after_, "b", 7410, id_);
+  ASSERT_TRUE(run_until([&] { return after_.is_established && !on_a_.lost.empty(); }));
+  EXPECT_TRUE(contains(on_a_.lost[0].second, "has lost us and connects again"));
+  EXPECT_EQ(a_->peers().size(), 1u);
+  ASSERT_TRUE(run_until([&] { return !before_.broken.empty(); }));
+  EXPECT_EQ(after_.broken, "");
+}
+
+TEST_F(ControlPlaneAgainTest, APeerThatKnowsUsMayHaveAnotherConnection) {
+  pass(kConnectTimeoutMs + 20);
+  const auto second = join(after_, "b", 7410, id_, true);
+  ASSERT_TRUE(run_until([&] { return after_.is_established; }));
+  run_rounds();
+  EXPECT_TRUE(on_a_.lost.empty());
+  EXPECT_EQ(before_.broken, "");
+}
+
+TEST_F(ControlPlaneSilenceTest, TwoThatConnectAtTheSameTimeHaveLostNothing) {
   a_ = create(fast("a", "127.0.0.1", 10'000), on_a_);
   const NodeId id = random_u64();
-  SilentPeer before;
-  SilentPeer after;
-  const auto dead = join(before, "b", 7410, id);
-  ASSERT_TRUE(run_until([&] { return !a_->peers().empty(); }));
-  const uint64_t until = clock_.now_ms() + kSomeHeartbeatsMs;
-  ASSERT_TRUE(run_until([&] { return clock_.now_ms() > until; }));
-  const auto alive = join(after, "b", 7410, id);
-  ASSERT_TRUE(run_until([&] { return after.is_established && !on_a_.lost.empty(); }));
-  EXPECT_TRUE(contains(on_a_.lost[0].second, "and then connected again"));
-  EXPECT_EQ(a_->peers().size(), 1u);
-  ASSERT_TRUE(run_until([&] { return !before.broken.empty(); }));
-  EXPECT_EQ(after.broken, "");
+  SilentPeer first;
+  SilentPeer second;
+  const auto one = join(first, "b", 7410, id);
+  const auto other = join(second, "b", 7410, id);
+  ASSERT_TRUE(run_until([&] { return first.is_established && second.is_established; }));
+  run_rounds();
+  EXPECT_TRUE(on_a_.lost.empty());
+  EXPECT_EQ(first.broken + second.broken, "");
 }
 
 // Time that only this process's clock shows (it was suspended): its peers were not silent.
