@@ -297,7 +297,10 @@ void Daemon::publish_gauges() {
   store(gauges_.jobs, jobs_->jobs());
   store(gauges_.operations_pending, jobs_->operations_pending());
   store(gauges_.control_peers, control_plane_->peers().size());
-  store(gauges_.rejected_peers, control_plane_->counters().connections_refused);
+  const ControlPlaneCounters& control = control_plane_->counters();
+  store(gauges_.control_messages_sent, control.messages_sent);
+  store(gauges_.control_messages_received, control.messages_received);
+  store(gauges_.rejected_peers, control.connections_refused);
   if (client_server_ != nullptr) {
     const ClientServerCounters clients = client_server_->counters();
     store(gauges_.client_connections, clients.connections_open);
