@@ -18,7 +18,6 @@
 
 namespace braid {
 
-inline constexpr size_t kStrangersMax = 64;  // connections that have not shaken hands yet
 // A peer that has missed as many may be lost soon, or its host may have come back and forgotten us:
 // nothing new is begun with it before that is known.
 inline constexpr uint32_t kMissedHeartbeatsMax = 3;
