@@ -308,7 +308,7 @@ void Daemon::publish_gauges() {
   };
   store(gauges_.jobs, jobs_->jobs());
   store(gauges_.operations_pending, jobs_->operations_pending());
-  store(gauges_.control_peers, control_plane_->peers().size());
+  store(gauges_.control_peers, control_plane_->peer_count());
   const ControlPlaneCounters& control = control_plane_->counters();
   store(gauges_.control_messages_sent, control.messages_sent);
   store(gauges_.control_messages_received, control.messages_received);

@@ -73,6 +73,7 @@ class ControlPlane {
   // read.
   virtual Status send(NodeId to, flatbuffers::FlatBufferBuilder& message) = 0;
   virtual std::vector<Peer> peers() const = 0;
+  virtual size_t peer_count() const { return peers().size(); }
   virtual const ControlPlaneCounters& counters() const = 0;
 };
 

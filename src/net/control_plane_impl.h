@@ -34,6 +34,7 @@ class ControlPlaneImpl final : public ControlPlane, private ControlConnectionOwn
   const Peer* find(NodeId id) const override;
   Status send(NodeId to, flatbuffers::FlatBufferBuilder& message) override;
   std::vector<Peer> peers() const override;
+  size_t peer_count() const override { return peers_.entries().size(); }
   const ControlPlaneCounters& counters() const override { return counters_; }
 
  private:
