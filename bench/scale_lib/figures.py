@@ -14,6 +14,7 @@ COORDINATOR, MEMBER = "coordinator", "member"
 class Course:
     """Snapshots of one node, in the order of the parts of a point."""
 
+    met_seconds: float  # when all jobs were open; from then on daemons send heartbeats
     base: Snapshot
     formed: Snapshot
     idle: Snapshot
@@ -34,10 +35,6 @@ def of_node(point: Point, course: Course) -> dict[str, float]:
     """The figures of one node."""
     base, formed, idle = course.base, course.formed, course.idle
     seconds = idle.seconds - formed.seconds
-    rates = {
-        field: sent(formed, idle, field) / seconds
-        for field in ("bytes_sent", "packets_sent")
-    }
     operations = course.operated.operations - course.registered.operations
     step_operations = course.stepped.operations - course.operated.operations
     return {
@@ -54,14 +51,14 @@ def of_node(point: Point, course: Course) -> dict[str, float]:
         "base_memory_bytes": base.memory_bytes,
         "stepped_memory_bytes": course.stepped.memory_bytes,
         "resident_bytes": idle.resident_bytes,
-        "idle_bytes_per_second": rates["bytes_sent"],
-        "idle_packets_per_second": rates["packets_sent"],
+        "idle_bytes_per_second": idle_rate(course, "bytes_sent"),
+        "idle_packets_per_second": idle_rate(course, "packets_sent"),
         "idle_cpu_share": (idle.cpu_seconds - formed.cpu_seconds) / seconds,
         "formation_cpu_seconds": formed.cpu_seconds - base.cpu_seconds,
         "formation_messages_sent": formed.messages("sent") - base.messages("sent"),
         "formation_messages_received": formed.messages("received") - base.messages("received"),
-        "formation_bytes_sent": sent(base, formed, "bytes_sent"),
-        "formation_bytes_received": sent(base, formed, "bytes_received"),
+        "formation_bytes_sent": _of_formation(course, "bytes_sent"),
+        "formation_bytes_received": _of_formation(course, "bytes_received"),
         "operation_messages": _per(
             course.operated.messages("sent") - course.registered.messages("sent"), operations
         ),
@@ -118,13 +115,21 @@ def _plan_bytes(course: Course, peer: str, field: str) -> float:
     return bytes_of(course.stepped) - bytes_of(course.operated) - rate * passed
 
 
+def idle_rate(course: Course, field: str) -> float:
+    """Of heartbeats, per second."""
+    return sent(course.formed, course.idle, field) / (course.idle.seconds - course.formed.seconds)
+
+
+def _of_formation(course: Course, field: str) -> float:
+    heartbeats = idle_rate(course, field) * (course.formed.seconds - course.met_seconds)
+    return sent(course.base, course.formed, field) - heartbeats
+
+
 def _beyond_idle(course: Course, before: str, after: str) -> float:
     """Bytes sent in a part, without the heartbeats that would have been sent anyway."""
     first, last = getattr(course, before), getattr(course, after)
-    rate = sent(course.formed, course.idle, "bytes_sent") / (
-        course.idle.seconds - course.formed.seconds
-    )
-    return sent(first, last, "bytes_sent") - rate * (last.seconds - first.seconds)
+    passed = last.seconds - first.seconds
+    return sent(first, last, "bytes_sent") - idle_rate(course, "bytes_sent") * passed
 
 
 def _grown(before: Snapshot, after: Snapshot, counter: str) -> int:

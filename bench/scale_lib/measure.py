@@ -56,6 +56,7 @@ class _Measurement:
             trainers.gather(self._start(path), self._point.trainers, self._deadline())
             base = self._look()
             formation_s = self._ask(trainers, "open", timeout=self._options.timeout)
+            met_s = time.monotonic()
             time.sleep(_SETTLE_S)
             formed = self._look()
             time.sleep(self._options.idle_seconds)
@@ -68,7 +69,7 @@ class _Measurement:
             stepped = self._look()
             self._ask(trainers, "close")
         seen = (base, formed, idle, registered, operated, stepped)
-        courses = [figures.Course(*snapshots) for snapshots in zip(*seen, strict=True)]
+        courses = [figures.Course(met_s, *snapshots) for snapshots in zip(*seen, strict=True)]
         addresses = [node.address for node in self._cluster.nodes]
         return figures.of_point(
             self._point, courses, addresses, formation_s, steps_s / self._options.steps
@@ -91,7 +92,10 @@ class _Measurement:
 
     def _ask(self, trainers: Group, what: str, **task) -> float:
         """Seconds from the first trainer's beginning to the last one's end."""
-        answers = trainers.ask({"do": what, **task}, self._deadline())
+        try:
+            answers = trainers.ask({"do": what, **task}, self._deadline())
+        except SystemFailed as failure:
+            raise SystemFailed(f"{what}: {failure}") from None
         return max(one["ended"] for one in answers) - min(one["began"] for one in answers)
 
     def _deadline(self) -> Deadline:

@@ -113,6 +113,7 @@ def course() -> figures.Course:
     """10 bytes a second of heartbeats; then one operation of 76 bytes; then two reports of 1000 bytes,
     and one round of 500."""
     return figures.Course(
+        met_seconds=10,
         base=snapshot(0, 0, 0),
         formed=snapshot(10, 300, 300, messages_sent=9, messages_received=9),
         idle=snapshot(20, 400, 400, messages_sent=9, messages_received=9),
