@@ -6,6 +6,7 @@
 #include <csignal>
 #include <thread>
 
+#include <sys/resource.h>
 #include <systemd/sd-daemon.h>
 
 #include "base/log.h"
@@ -30,6 +31,16 @@ uint32_t io_threads(const DaemonConfig& config) {
 uint32_t flows_per_link(const DaemonConfig& config) {
   return config.transport.flows_per_link != 0 ? config.transport.flows_per_link
                                               : std::clamp(4 * cores(), 4u, 16u);
+}
+
+// All nodes of a job may connect to its coordinator at the same moment, and each takes a
+// descriptor.
+size_t strangers_max() {
+  constexpr rlim_t kMin = 64;
+  constexpr rlim_t kMax = 4096;
+  rlimit files{};
+  return ::getrlimit(RLIMIT_NOFILE, &files) == 0 ? std::clamp(files.rlim_cur / 8, kMin, kMax)
+                                                 : kMin;
 }
 
 }  // namespace
@@ -125,6 +136,7 @@ Status Daemon::start_control_plane() {
   options.heartbeat_interval_ms = config_.control.heartbeat_interval_ms;
   options.peer_timeout_ms = config_.control.peer_timeout_ms;
   options.connect_timeout_ms = config_.control.connect_timeout_ms;
+  options.strangers_max = strangers_max();
   if (options.cluster_key.empty()) {
     BRAID_LOG_INFO(
         "no control.cluster_key_file: this node works alone, or with daemons on its loopback "
@@ -297,8 +309,11 @@ void Daemon::publish_gauges() {
   };
   store(gauges_.jobs, jobs_->jobs());
   store(gauges_.operations_pending, jobs_->operations_pending());
-  store(gauges_.control_peers, control_plane_->peers().size());
-  store(gauges_.rejected_peers, control_plane_->counters().connections_refused);
+  store(gauges_.control_peers, control_plane_->peer_count());
+  const ControlPlaneCounters& control = control_plane_->counters();
+  store(gauges_.control_messages_sent, control.messages_sent);
+  store(gauges_.control_messages_received, control.messages_received);
+  store(gauges_.rejected_peers, control.connections_refused);
   if (client_server_ != nullptr) {
     const ClientServerCounters clients = client_server_->counters();
     store(gauges_.client_connections, clients.connections_open);

@@ -15,6 +15,8 @@ std::vector<MetricSample> daemon_samples(const DaemonGauges& gauges, const Trans
   add(Metric::Jobs, gauges.jobs);
   add(Metric::ClientConnections, gauges.client_connections);
   add(Metric::ControlPeers, gauges.control_peers);
+  add(Metric::ControlMessages, gauges.control_messages_sent, {"sent"});
+  add(Metric::ControlMessages, gauges.control_messages_received, {"received"});
   add(Metric::OperationsPending, gauges.operations_pending);
   add(Metric::OperationBytes, gauges.operation_bytes);
   add(Metric::RejectedConnections, gauges.rejected_clients, {"client"});

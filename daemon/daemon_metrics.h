@@ -22,6 +22,8 @@ struct DaemonGauges {
   std::atomic<uint64_t> jobs{0};
   std::atomic<uint64_t> client_connections{0};
   std::atomic<uint64_t> control_peers{0};
+  std::atomic<uint64_t> control_messages_sent{0};
+  std::atomic<uint64_t> control_messages_received{0};
   std::atomic<uint64_t> operations_pending{0};
   std::atomic<uint64_t> operation_bytes{0};
   std::atomic<uint64_t> rejected_clients{0};

@@ -5,6 +5,8 @@ import argparse
 import os
 import re
 
+from .arguments import count, directory, distinct, mbit, output_file
+
 SYSTEMS = ("braid", "gloo", "openmpi", "openmpi-links4")
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 BYTES_MAX = 4 << 30
@@ -59,48 +61,10 @@ def parse_bytes(text: str) -> int:
     return size
 
 
-def _distinct(parse):
-    def parse_list(text: str) -> list:
-        values = [parse(part) for part in text.split(",")]
-        if len(set(values)) != len(values):
-            raise argparse.ArgumentTypeError(f"'{text}' names something twice")
-        return values
-
-    return parse_list
-
-
 def _system(text: str) -> str:
     if text not in SYSTEMS:
         raise argparse.ArgumentTypeError(f"'{text}' is none of {', '.join(SYSTEMS)}")
     return text
-
-
-def _count(low: int, high: int):
-    def parse(text: str) -> int:
-        if not text.isdecimal() or not low <= int(text) <= high:
-            raise argparse.ArgumentTypeError(f"'{text}' is not a number from {low} to {high}")
-        return int(text)
-
-    return parse
-
-
-def _mbit(text: str) -> str:
-    if not all(re.fullmatch(r"\d+(\.\d+)?", part) for part in text.split(",")):
-        raise argparse.ArgumentTypeError(f"'{text}' is not a number of Mbit/s, or several")
-    return text
-
-
-def _output_file(text: str) -> str:
-    path = os.path.abspath(text)
-    if os.path.isdir(path) or not os.path.isdir(os.path.dirname(path)):
-        raise argparse.ArgumentTypeError(f"{text} cannot be written: there is no such folder")
-    return path
-
-
-def _directory(text: str) -> str:
-    if not os.path.isdir(text):
-        raise argparse.ArgumentTypeError(f"there is no folder {text}")
-    return os.path.abspath(text)
 
 
 def parse(argv: list[str]) -> argparse.Namespace:
@@ -112,27 +76,27 @@ def parse(argv: list[str]) -> argparse.Namespace:
         allow_abbrev=False,
     )
     add = parser.add_argument
-    add("--nodes", type=_count(1, 64), default=4, metavar="N", help="nodes (4)")
-    add("--ranks-per-node", type=_count(1, 64), default=1, metavar="R", help="on each node (1)")
-    add("--nic-mbit", type=_mbit, metavar="X", help="each node's NIC, Mbit/s (unshaped)")
-    add("--flow-mbit", type=_mbit, metavar="Y[,Y...]", help="cap of each TCP flow (none)")
+    add("--nodes", type=count(1, 64), default=4, metavar="N", help="nodes (4)")
+    add("--ranks-per-node", type=count(1, 64), default=1, metavar="R", help="on each node (1)")
+    add("--nic-mbit", type=mbit, metavar="X", help="each node's NIC, Mbit/s (unshaped)")
+    add("--flow-mbit", type=mbit, metavar="Y[,Y...]", help="cap of each TCP flow (none)")
     add(
         "--sizes",
-        type=_distinct(parse_bytes),
+        type=distinct(parse_bytes),
         default="10000,1MB,25MB",
         metavar="BYTES,...",
         help="of each rank's input (10000,1MB,25MB)",
     )
     add(
         "--systems",
-        type=_distinct(_system),
+        type=distinct(_system),
         default="braid,gloo,openmpi",
         metavar="NAME,...",
         help="which take part (braid,gloo,openmpi)",
     )
-    add("--repeats", type=_count(1, 1000), default=3, metavar="K", help="of everything (3)")
-    add("--iterations", type=_count(1, 10**6), default=20, metavar="I", help="per repeat (20)")
-    add("--warmup", type=_count(1, 10**6), default=3, metavar="W", help="before them (3)")
+    add("--repeats", type=count(1, 1000), default=3, metavar="K", help="of everything (3)")
+    add("--iterations", type=count(1, 10**6), default=20, metavar="I", help="per repeat (20)")
+    add("--warmup", type=count(1, 10**6), default=3, metavar="W", help="before them (3)")
     add(
         "--set",
         action="append",
@@ -141,19 +105,19 @@ def parse(argv: list[str]) -> argparse.Namespace:
         metavar="KEY=VALUE",
         help="a setting of braid's daemons; repeatable",
     )
-    add("--json", type=_output_file, metavar="FILE", help="write the figures there")
-    add("--html", type=_output_file, metavar="FILE", help="write a page with charts there")
+    add("--json", type=output_file, metavar="FILE", help="write the figures there")
+    add("--html", type=output_file, metavar="FILE", help="write a page with charts there")
     add("--no-wire", action="store_true", help="do not measure the wire with iperf3")
     add(
         "--timeout",
-        type=_count(1, 3600),
+        type=count(1, 3600),
         default=120,
         metavar="SECONDS",
         help="for the start of a system, and for one repeat of one size (120)",
     )
     add(
         "--build",
-        type=_directory,
+        type=directory,
         metavar="DIR",
         help="where bin/braidd and bin/braid-bench are (build/release)",
     )

@@ -167,15 +167,11 @@ void Coordinator::start(FormingJob& forming) {
   job.key = random_u64();
   job.world_size = forming.world_size;
   // Members are visited by rank, so nodes come out in the order of their lowest rank.
+  std::unordered_map<NodeId, size_t> place;
   for (const auto& [rank, member] : forming.members) {
-    auto node =
-        std::find_if(job.nodes.begin(), job.nodes.end(),
-                     [id = member.peer.id](const MemberNode& n) { return n.peer.id == id; });
-    if (node == job.nodes.end()) {
-      job.nodes.push_back({member.peer, {}});
-      node = std::prev(job.nodes.end());
-    }
-    node->ranks.push_back(rank);
+    const auto [known, is_new] = place.try_emplace(member.peer.id, job.nodes.size());
+    if (is_new) job.nodes.push_back({member.peer, {}});
+    job.nodes[known->second].ranks.push_back(rank);
   }
   if (epochs_.size() >= kEpochsRemembered && !epochs_.contains(job.name)) epochs_.clear();
   const uint32_t epoch = ++epochs_[job.name];
@@ -196,10 +192,9 @@ void Coordinator::start(FormingJob& forming) {
   forming_.erase(std::string(job.name));  // `forming` is gone from here on
   const auto& active = active_.emplace(key, std::move(job)).first->second;
   const uint64_t direct_bytes = active.nodes.size() > kDirectNodesMax ? 0 : direct_bytes_;
-  for (const MemberNode& node : active.nodes) {
-    send(node.peer,
-         make_job_start(active.name, active.world_size, epoch, key, active.nodes, direct_bytes));
-  }
+  // It names all nodes: for many of them it is long, and making it for each would take long.
+  send_to_all(active.nodes, make_job_start(active.name, active.world_size, epoch, key, active.nodes,
+                                           direct_bytes));
 }
 
 void Coordinator::on_ready(const Peer& from, uint64_t job_key) {
@@ -208,7 +203,7 @@ void Coordinator::on_ready(const Peer& from, uint64_t job_key) {
   job->nodes_ready.insert(from.id);
   if (job->nodes_ready.size() < job->nodes.size()) return;
   job->deadline.reset();
-  for (const MemberNode& node : job->nodes) send(node.peer, make_job_go(job_key));
+  send_to_all(job->nodes, make_job_go(job_key));
 }
 
 void Coordinator::on_fail(const Peer& from, const proto::FailJob& fail) {
@@ -235,7 +230,7 @@ void Coordinator::on_rank_left(const Peer& from, const proto::RankLeft& left) {
   job->ranks_left.insert(left.rank());
   if (job->ranks_left.size() < job->world_size) return;
   BRAID_LOG_INFO("job '{}': all ranks have left", job->name);
-  for (const MemberNode& member : job->nodes) send(member.peer, make_job_ended(job->key));
+  send_to_all(job->nodes, make_job_ended(job->key));
   active_.erase(left.job_key());
 }
 
@@ -249,9 +244,7 @@ void Coordinator::on_overdue(const proto::OperationOverdue& overdue) {
           if (*alive) fail_active(job_key, reason);
         });
       });
-  for (const MemberNode& node : job.nodes) {
-    send(node.peer, make_operation_query(job.investigation->key()));
-  }
+  send_to_all(job.nodes, make_operation_query(job.investigation->key()));
 }
 
 void Coordinator::on_peer_lost(const Peer& peer, const Status& reason) {
@@ -324,11 +317,24 @@ void Coordinator::fail_active(uint64_t job_key, const Status& reason) {
   const ActiveJob job = std::move(position->second);
   active_.erase(position);
   BRAID_LOG_WARN("job '{}' failed: {}", job.name, reason.message());
-  for (const MemberNode& node : job.nodes)
-    send(node.peer, make_job_failed(job_key, job.name, reason));
+  send_to_all(job.nodes, make_job_failed(job_key, job.name, reason));
 }
 
-void Coordinator::send(const Peer& to, ControlBuffer message) {
+void Coordinator::send_to_all(const std::vector<MemberNode>& nodes, ControlBuffer message) {
+  // The control plane keeps the bytes of what goes to this node itself, so that comes last.
+  const Peer& self = control_plane_.self();
+  bool has_self = false;
+  for (const MemberNode& node : nodes) {
+    if (node.peer.id == self.id) {
+      has_self = true;
+    } else {
+      send(node.peer, message);
+    }
+  }
+  if (has_self) send(self, message);
+}
+
+void Coordinator::send(const Peer& to, ControlBuffer& message) {
   // A peer that cannot be reached is reported as lost by the control plane; there is nothing to add
   // here.
   if (const Status sent = control_plane_.send(to.id, message); !sent) {

@@ -96,7 +96,9 @@ class Coordinator {
                           const Status& reason);
   const Status* find_contradiction(const std::string& name, uint32_t rank);
   void fail_active(uint64_t job_key, const Status& reason);
-  void send(const Peer& to, ControlBuffer message);
+  void send_to_all(const std::vector<MemberNode>& nodes, ControlBuffer message);
+  void send(const Peer& to, ControlBuffer& message);
+  void send(const Peer& to, ControlBuffer&& message) { send(to, message); }
   ActiveJob* find_member(const Peer& from, uint64_t job_key);
 
   Loop& loop_;

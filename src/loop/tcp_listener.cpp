@@ -4,7 +4,7 @@
 namespace braid {
 namespace {
 
-constexpr int kBacklog = 512;
+constexpr int kBacklog = 4096;  // the kernel takes net.core.somaxconn at most
 
 }  // namespace
 

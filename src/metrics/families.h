@@ -20,6 +20,7 @@ enum class Metric : uint8_t {
   Jobs,
   ClientConnections,
   ControlPeers,
+  ControlMessages,
   OperationsPending,
   Operations,
   OperationBytes,

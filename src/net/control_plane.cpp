@@ -32,6 +32,7 @@ Status check_options(const ControlPlaneOptions& options) {
   if (options.heartbeat_interval_ms == 0 || options.connect_timeout_ms == 0) {
     return invalid("control.heartbeat_interval_ms and control.connect_timeout_ms must not be 0");
   }
+  if (options.strangers_max == 0) return invalid("strangers_max must not be 0");
   if (options.peer_timeout_ms / 2 < options.heartbeat_interval_ms) {
     return invalid(
         fmt::format("control.peer_timeout_ms is {}: it must be at least twice "

@@ -22,6 +22,8 @@ struct ControlPlaneOptions {
   uint32_t peer_timeout_ms = 5000;  // a peer that is silent for so long is lost
   uint32_t connect_timeout_ms =
       5000;  // connecting and shaking hands, together; also for strangers who connect to us
+  // Connections that have not shaken hands yet: the nodes of a large job all come at once.
+  size_t strangers_max = 64;
 };
 
 // What the control plane tells its owner, always on the control loop and never from within a call
@@ -66,10 +68,12 @@ class ControlPlane {
   // first, or is lost and connected anew: peer_timeout_ms more.
   virtual void connect(const std::string& host, uint16_t port, ConnectCallback callback) = 0;
   virtual const Peer* find(NodeId id) const = 0;  // nullptr: not connected; self is always found
-  // Queues `message` (a finished ControlMessage). Unavailable: not connected. ResourceExhausted:
-  // the peer does not read.
+  // Queues `message` (a finished ControlMessage), which may then be sent to others: unless `to` is
+  // this node, which takes it. Unavailable: not connected. ResourceExhausted: the peer does not
+  // read.
   virtual Status send(NodeId to, flatbuffers::FlatBufferBuilder& message) = 0;
   virtual std::vector<Peer> peers() const = 0;
+  virtual size_t peer_count() const { return peers().size(); }
   virtual const ControlPlaneCounters& counters() const = 0;
 };
 

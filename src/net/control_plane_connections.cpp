@@ -25,13 +25,13 @@ void ControlPlaneImpl::on_stranger(Result<std::unique_ptr<TcpStream>> stream) {
     return;
   }
   // Who is slow makes room for who is new: an honest handshake is over in a few round trips.
-  if (strangers_.size() >= kStrangersMax) {
+  if (strangers_.size() >= options_.strangers_max) {
     auto oldest = std::move(strangers_.front());
     strangers_.pop_front();
     oldest->close();
     refuse(oldest->remote().to_string(),
            fmt::format("it had not completed the handshake when more than {} others waited",
-                       kStrangersMax));
+                       options_.strangers_max));
     destroy_later(loop_, std::move(oldest));
   }
   HandshakeOptions options = handshake_options();

@@ -18,7 +18,6 @@
 
 namespace braid {
 
-inline constexpr size_t kStrangersMax = 64;  // connections that have not shaken hands yet
 // A peer that has missed as many may be lost soon, or its host may have come back and forgotten us:
 // nothing new is begun with it before that is known.
 inline constexpr uint32_t kMissedHeartbeatsMax = 3;
@@ -35,6 +34,7 @@ class ControlPlaneImpl final : public ControlPlane, private ControlConnectionOwn
   const Peer* find(NodeId id) const override;
   Status send(NodeId to, flatbuffers::FlatBufferBuilder& message) override;
   std::vector<Peer> peers() const override;
+  size_t peer_count() const override { return peers_.entries().size(); }
   const ControlPlaneCounters& counters() const override { return counters_; }
 
  private:

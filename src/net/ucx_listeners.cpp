@@ -3,14 +3,14 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 
-#include <dirent.h>
 #include <linux/filter.h>
 #include <netinet/in.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 
+#include "base/fd.h"
 #include "base/log.h"
 
 namespace braid {
@@ -26,16 +26,13 @@ bool is_listening_tcp(int fd) {
 
 }  // namespace
 
-std::vector<int> listening_tcp_sockets() {
+int lowest_free_descriptor() { return Fd(::eventfd(0, EFD_CLOEXEC)).get(); }
+
+std::vector<int> listening_tcp_sockets(int from, int to) {
   std::vector<int> found;
-  DIR* directory = ::opendir("/proc/self/fd");
-  if (directory == nullptr) return found;
-  while (const dirent* entry = ::readdir(directory)) {
-    if (entry->d_name[0] == '.') continue;
-    const int fd = std::atoi(entry->d_name);
+  for (int fd = from; fd < to; ++fd) {
     if (is_listening_tcp(fd)) found.push_back(fd);
   }
-  ::closedir(directory);
   return found;
 }
 

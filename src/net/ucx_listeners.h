@@ -11,8 +11,11 @@ namespace braid {
 // five well-chosen bytes after its magic number end the process (an assertion in UCX 1.13). A flow
 // has one peer and one connection, so once that stands, nobody else has any business at the port.
 
-// The sockets of this process that listen for TCP connections.
-std::vector<int> listening_tcp_sockets();
+// The number that the next descriptor of this process gets; -1 if there may be no more.
+int lowest_free_descriptor();
+
+// The sockets among the descriptors from `from` up to `to` that listen for TCP connections.
+std::vector<int> listening_tcp_sockets(int from, int to);
 
 // Those of `sockets` whose port occurs in a worker's address.
 std::vector<int> sockets_in_address(std::span<const int> sockets, std::span<const uint8_t> address);

@@ -3,12 +3,24 @@
 
 #include <algorithm>
 #include <mutex>
+#include <unordered_set>
 
 #include "net/ucx_error.h"
 #include "net/ucx_listeners.h"
 
 namespace braid {
 namespace {
+
+// UCX may have had some descriptors open for a moment, below those that it keeps.
+constexpr int kDescriptorsPassing = 64;
+
+// UCX does not tell which sockets are a worker's. They are the listening ones that appear while it
+// is made, so workers are made one at a time, and those of others are remembered.
+std::mutex listeners_mutex;
+std::unordered_set<int>& known_listeners() {
+  static std::unordered_set<int> known;
+  return known;
+}
 
 ucs_status_t receive(void* handler, const void* header, size_t header_bytes, void* payload,
                      size_t payload_bytes, const ucp_am_recv_param_t* param) {
@@ -28,33 +40,38 @@ Result<std::unique_ptr<UcxWorker>> UcxWorker::create(std::shared_ptr<UcxContext>
   params.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
   params.thread_mode = UCS_THREAD_MODE_SINGLE;
   ucp_worker_h handle = nullptr;
-  std::vector<int> listeners;
+  std::unique_ptr<UcxWorker> worker;
   {
-    // One at a time: UCX does not tell which sockets are this worker's, but only they appear now.
-    static std::mutex mutex;
-    const std::lock_guard lock(mutex);
-    const std::vector<int> before = listening_tcp_sockets();
+    const std::lock_guard lock(listeners_mutex);
+    // A new descriptor has the lowest number that is free. To look at all there are would make a
+    // flow take longer the more flows there are.
+    const int from = lowest_free_descriptor();
     if (const auto error = ucp_worker_create(context->handle(), &params, &handle);
         error != UCS_OK) {
       return status_from_ucx(error, "cannot make a UCX worker on rail " + context->rail());
     }
-    listeners = listening_tcp_sockets();
-    std::erase_if(listeners, [&](int fd) {
-      return std::find(before.begin(), before.end(), fd) != before.end();
-    });
+    auto listeners = listening_tcp_sockets(from, lowest_free_descriptor() + kDescriptorsPassing);
+    std::erase_if(listeners, [](int fd) { return known_listeners().contains(fd); });
+    worker.reset(new UcxWorker(std::move(context), handle));
+    // Another thread may have opened a port of its own meanwhile: ours are in our address.
+    if (const auto address = worker->address()) {
+      worker->listeners_ = sockets_in_address(listeners, address.value());
+      known_listeners().insert(worker->listeners_.begin(), worker->listeners_.end());
+    }
   }
-  std::unique_ptr<UcxWorker> worker(new UcxWorker(std::move(context), handle));
   if (const auto error = ucp_worker_get_efd(handle, &worker->event_fd_); error != UCS_OK) {
     return status_from_ucx(error, "a UCX worker has no event descriptor");
-  }
-  // Another thread may have opened a port of its own meanwhile: ours are in our address.
-  if (const auto address = worker->address()) {
-    worker->listeners_ = sockets_in_address(listeners, address.value());
   }
   return worker;
 }
 
-UcxWorker::~UcxWorker() { ucp_worker_destroy(handle_); }
+UcxWorker::~UcxWorker() {
+  {
+    const std::lock_guard lock(listeners_mutex);
+    for (const int listener : listeners_) known_listeners().erase(listener);
+  }
+  ucp_worker_destroy(handle_);
+}
 
 Status UcxWorker::set_handler(unsigned id, UcxMessageHandler& handler) {
   ucp_am_handler_param_t params{};
@@ -83,7 +100,7 @@ Result<std::vector<uint8_t>> UcxWorker::address() const {
 }
 
 void UcxWorker::stop_listening() {
-  for (const int listener : std::exchange(listeners_, {})) drop_strangers(listener);
+  for (const int listener : listeners_) drop_strangers(listener);
 }
 
 bool UcxWorker::arm() {

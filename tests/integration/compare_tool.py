@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes the parts of bench/compare importable."""
+"""Makes the parts of bench/compare and bench/scale importable."""
 
 import sys
 
 from braid_build import REPOSITORY
 
 COMPARE = str(REPOSITORY / "bench" / "compare")
+SCALE = str(REPOSITORY / "bench" / "scale")
 
 for folder in ("scripts", "bench"):
     path = str(REPOSITORY / folder)

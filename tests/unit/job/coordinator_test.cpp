@@ -43,6 +43,27 @@ TEST_F(CoordinatorTest, NodesStandInTheOrderOfTheirLowestRank) {
   EXPECT_EQ(ranks_of(2), (std::vector<uint32_t>{2, 3}));
 }
 
+TEST_F(CoordinatorTest, ItsOwnNodeIsToldTheSameAsTheOthers) {
+  struct Own final : ControlPlaneHandler {
+    void on_control_message(const Peer&, const proto::ControlMessage& message) override {
+      if (const auto* start = message.body_as_JobStart()) keys.push_back(start->job_key());
+    }
+    void on_peer_lost(const Peer&, const Status&) override {}
+    std::vector<uint64_t> keys;
+  } own;
+  control_plane_.set_handler(own);
+  join(self_, 0, 3);  // the first one in the ring
+  join(a_, 1, 3);
+  join(b_, 2, 3);
+  run_until([&] { return !own.keys.empty(); });
+  for (const Peer& peer : {a_, b_}) {
+    const auto starts = sent_to<proto::JobStart>(peer);
+    ASSERT_EQ(starts.size(), 1u);
+    EXPECT_EQ(starts[0]->job_key(), own.keys.at(0));
+    EXPECT_EQ(starts[0]->nodes()->size(), 3u);
+  }
+}
+
 TEST_F(CoordinatorTest, AJobGoesWhenAllItsNodesAreReady) {
   join(a_, 0, 2);
   join(b_, 1, 2);

@@ -18,7 +18,7 @@ class FakeControlPlane final : public ControlPlane {
  public:
   struct Sent {
     NodeId to = 0;
-    flatbuffers::DetachedBuffer bytes;
+    std::vector<uint8_t> bytes;
 
     const proto::ControlMessage& message() const {
       return *flatbuffers::GetRoot<proto::ControlMessage>(bytes.data());
@@ -66,7 +66,9 @@ class FakeControlPlane final : public ControlPlane {
       });
       return Status::ok();
     }
-    sent.push_back({to, message.Release()});
+    // As the real one: the sender may send what goes to peers again.
+    const uint8_t* bytes = message.GetBufferPointer();
+    sent.push_back({to, {bytes, bytes + message.GetSize()}});
     return Status::ok();
   }
   std::vector<Peer> peers() const override {

@@ -96,6 +96,7 @@ TEST_F(ControlPlaneTest, ConnectsBothWaysAtOnce) {
   EXPECT_EQ(from_a.peer.name, "b");
   EXPECT_EQ(from_b.peer.name, "a");
   EXPECT_EQ(a->peers().size(), 1u);
+  EXPECT_EQ(a->peer_count(), 1u);
   EXPECT_EQ(b->peers().size(), 1u);
   for (uint64_t i = 0; i < 100; ++i) {
     auto to_b = job_ready(i);

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One point: a cluster of its own, its jobs, and what its daemons cost part after part."""
+
+import argparse
+import contextlib
+import json
+import os
+import sys
+import time
+
+from compare_lib.cluster import Cluster
+from compare_lib.control import Group
+from compare_lib.errors import CompareError, Deadline, SystemFailed
+from compare_lib.worker import SOCKET_VARIABLE
+
+from . import figures, probe
+from .options import Point
+
+_SETTLE_S = 1.0  # heartbeats of daemons that have just met begin
+
+
+def measure(point: Point, options: argparse.Namespace) -> dict:
+    """The point's figures; CompareError if it cannot be completed."""
+    shape = argparse.Namespace(
+        nodes=point.nodes,
+        ranks_per_node=point.ranks_per_node,
+        nic_mbit=options.nic_mbit,
+        flow_mbit=None,
+        systems=["braid"],
+        settings=options.settings,
+        build=options.build,
+    )
+    cluster = Cluster(shape)
+    try:
+        found = _Measurement(point, options, cluster).run()
+    except SystemFailed as failure:
+        raise CompareError(str(failure)) from None
+    finally:
+        complaint = cluster.end()
+    if complaint:
+        raise CompareError(complaint)
+    return found
+
+
+class _Measurement:
+    def __init__(self, point: Point, options: argparse.Namespace, cluster: Cluster):
+        self._point, self._options, self._cluster = point, options, cluster
+        self._braidctl = os.path.join(options.build, "bin", "braidctl")
+        self._tensors = tensors_of(options.trace, options.divide)
+
+    def run(self) -> dict:
+        with contextlib.ExitStack() as stack:
+            path = os.path.join(self._cluster.state.directory, "scale.sock")
+            trainers = Group(path)
+            stack.callback(trainers.close)
+            trainers.gather(self._start(path), self._point.trainers, self._deadline())
+            base = self._look()
+            formation_s = self._ask(trainers, "open", timeout=self._options.timeout)
+            met_s = time.monotonic()
+            time.sleep(_SETTLE_S)
+            formed = self._look()
+            time.sleep(self._options.idle_seconds)
+            idle = self._look()
+            self._ask(trainers, "register", **self._tensors)
+            registered = self._look()
+            self._ask(trainers, "operations", count=self._options.operations)
+            operated = self._look()
+            steps_s = self._ask(trainers, "steps", count=self._options.steps)
+            stepped = self._look()
+            self._ask(trainers, "close")
+        seen = (base, formed, idle, registered, operated, stepped)
+        courses = [figures.Course(met_s, *snapshots) for snapshots in zip(*seen, strict=True)]
+        addresses = [node.address for node in self._cluster.nodes]
+        return figures.of_point(
+            self._point, courses, addresses, formation_s, steps_s / self._options.steps
+        )
+
+    def _start(self, path: str) -> list:
+        argv = [sys.executable, "-m", "scale_lib.worker"]
+        library = os.path.join(self._options.build, "lib", "libbraid.so.0")
+        variables = {SOCKET_VARIABLE: path, "BRAID_LIBRARY": library}
+        return [
+            program
+            for job in range(self._point.jobs)
+            for program in self._cluster.start_ranks(
+                "braid", argv, BRAID_JOB=f"scale-{job}", **variables
+            )
+        ]
+
+    def _look(self) -> list[probe.Snapshot]:
+        return [probe.take(node, self._braidctl) for node in self._cluster.nodes]
+
+    def _ask(self, trainers: Group, what: str, **task) -> float:
+        """Seconds from the first trainer's beginning to the last one's end."""
+        try:
+            answers = trainers.ask({"do": what, **task}, self._deadline())
+        except SystemFailed as failure:
+            raise SystemFailed(f"{what}: {failure}") from None
+        return max(one["ended"] for one in answers) - min(one["began"] for one in answers)
+
+    def _deadline(self) -> Deadline:
+        return Deadline(self._options.timeout)
+
+
+def tensors_of(trace: str, divide: int) -> dict[str, list]:
+    """Names and counts in the order of the backward pass; traces begin with the first layer."""
+    try:
+        with open(trace, encoding="utf-8") as file:
+            fields = json.load(file)
+        names = [str(name) for name in reversed(fields["names"])]
+        counts = [max(1, int(count) // divide) for count in reversed(fields["numel"])]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise CompareError(f"{trace} is no trace: {error!r}") from None
+    if not names or len(names) != len(counts):
+        raise CompareError(f"{trace} is no trace: {len(names)} names and {len(counts)} counts")
+    return {"names": names, "counts": counts}

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""bench/scale on real clusters of two and four nodes."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+
+import pytest
+from braid_build import BUILD, IS_SANITIZED, PATIENCE_S
+from cluster_tool import NAMESPACES
+from compare_tool import SCALE
+from real_cluster import needs_daemons
+
+pytestmark = [
+    needs_daemons,
+    pytest.mark.skipif(IS_SANITIZED, reason="what a sanitizer costs says nothing about braidd"),
+]
+
+ARGUMENTS = [
+    "--steps", "20", "--operations", "10", "--idle-seconds", "2", "--build", str(BUILD),
+]  # fmt: skip
+FLOWS_PER_LINK = 4
+
+
+def namespaces() -> set[str]:
+    return set(os.listdir(NAMESPACES)) if NAMESPACES.exists() else set()
+
+
+def test_two_points_and_their_formulas(tmp_path):
+    results = tmp_path / "scale.json"
+    done = subprocess.run(
+        [SCALE, "--points", "2x2,4", "--set", f"transport.flows_per_link={FLOWS_PER_LINK}",
+         "--set", "collective.direct_bytes=0", "--json", str(results), *ARGUMENTS],
+        capture_output=True, text=True, timeout=2 * PATIENCE_S, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    report = json.loads(results.read_text())
+    assert report["errors"] == {} and report["tensors"] == 364
+    assert len(report["load_average"]) == 2 and {"kernel", "cores"} <= set(report["versions"])
+    shapes = [(one["nodes"], one["ranks_per_node"], one["jobs"]) for one in report["points"]]
+    assert shapes == [(2, 2, 1), (4, 1, 1)]
+    for point in report["points"]:
+        expect_sane(point)
+    two, four = report["points"]
+    assert four["coordinator"]["peers"] == 3
+    assert two["plans"] is None
+    # The one node of four that is no neighbour of the coordinator says what it measured.
+    assert four["plans"]["plan_reports"] >= 2
+    assert four["plans"]["plan_report_bytes"] > 25 * report["tensors"]
+    if four["plans"]["plan_rounds"] > 0:
+        assert four["plans"]["plan_round_bytes"] > 8 * report["tensors"]
+    formulas = {one["quantity"]: one for one in report["formulas"]}
+    assert formulas["operation_messages"]["terms"] == {"1": pytest.approx(1)}
+    assert formulas["idle_bytes_per_second"]["terms"]["peers"] > 0
+    assert "flow_sockets" not in formulas  # both points have the same: nothing is told of it
+    assert "idle_bytes_per_second = " in done.stdout and "2x2x1" in done.stdout
+
+
+def expect_sane(point: dict) -> None:
+    assert 0 < point["formation_seconds"] < PATIENCE_S and point["step_seconds"] > 0
+    for role in ("coordinator", "member"):
+        node = point[role]
+        assert node["trainers"] == point["ranks_per_node"] * point["jobs"]
+        # A ring: one link to the next node, one from the node before.
+        assert node["flows"] == node["flow_sockets"] == 2 * FLOWS_PER_LINK
+        assert node["control_sockets"] >= node["peers"] >= 1
+        assert node["descriptors"] > node["base_descriptors"] > 0 and node["threads"] >= 2
+        assert node["resident_bytes"] > node["memory_bytes"] > node["base_memory_bytes"] > 1 << 18
+        assert node["idle_bytes_per_second"] > 0 and node["idle_packets_per_second"] > 0
+        assert 0 <= node["idle_cpu_share"] < 1 and node["formation_cpu_seconds"] > 0
+        assert node["formation_messages_sent"] >= 4 and node["formation_bytes_sent"] > 500
+        assert node["operation_messages"] == 1 and node["operation_bytes"] > 40
+        assert node["operation_chunks"] == 2 * (point["nodes"] - 1)
+        assert node["step_operations"] >= 20 and node["step_bytes_sent"] > 0
+
+
+def test_an_interrupt_leaves_nothing_behind():
+    before = namespaces()
+    tool = subprocess.Popen(
+        [SCALE, "--points", "2", "--idle-seconds", "600", *ARGUMENTS[:4], "--build", str(BUILD)],
+        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    end = time.monotonic() + PATIENCE_S
+    while len(namespaces() - before) < 3 and time.monotonic() < end:
+        time.sleep(0.05)
+    time.sleep(1)
+    tool.send_signal(signal.SIGINT)
+    _, said = tool.communicate(timeout=PATIENCE_S)
+    assert tool.returncode == 130, said
+    assert namespaces() <= before
