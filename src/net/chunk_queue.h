@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <utility>
 #include <vector>
 
@@ -18,25 +17,22 @@ struct QueuedChunk {
                           // settled, come what may
 };
 
-// The queue of a link: a ring that grows and never shrinks while chunks pass, so nothing is
-// allocated per chunk. Its length is bounded by what the link's users have in flight (`streams`
+// Chunks of one job that wait for a link: a ring that grows and never shrinks while chunks pass, so
+// nothing is allocated per chunk. Its length is bounded by what the job has in flight (`streams`
 // units).
 class ChunkQueue {
  public:
   bool empty() const { return size_ == 0; }
   size_t size() const { return size_; }
-  uint64_t bytes() const { return bytes_; }  // of all chunks
 
   void push_back(QueuedChunk chunk) {
     grow_if_full();
-    bytes_ += chunk.chunk.header.bytes;
     at(size_++) = std::move(chunk);
   }
   void push_front(QueuedChunk chunk) {
     grow_if_full();
     head_ = (head_ + ring_.size() - 1) & (ring_.size() - 1);
     ++size_;
-    bytes_ += chunk.chunk.header.bytes;
     at(0) = std::move(chunk);
   }
   const QueuedChunk& front() const {
@@ -48,7 +44,6 @@ class ChunkQueue {
     QueuedChunk chunk = std::exchange(at(0), QueuedChunk{});
     head_ = (head_ + 1) & (ring_.size() - 1);
     --size_;
-    bytes_ -= chunk.chunk.header.bytes;
     return chunk;
   }
 
@@ -66,7 +61,6 @@ class ChunkQueue {
   std::vector<QueuedChunk> ring_;
   size_t head_ = 0;
   size_t size_ = 0;
-  uint64_t bytes_ = 0;
 };
 
 }  // namespace braid

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "loop/timer.h"
-#include "net/chunk_queue.h"
+#include "net/fair_queue.h"
 #include "net/flow_choice.h"
 #include "net/io_context.h"
 #include "net/io_messages.h"
@@ -89,7 +89,7 @@ class FlowLink final : public Link, private OutgoingFlow::Owner {
   const Peer peer_;
   const uint64_t secret_;
   std::vector<Place> places_;
-  ChunkQueue queue_;
+  FairQueue queue_;
   std::vector<FlowLoad> loads_;  // of places_, while pump() gives chunks to them
   SlowFlows slow_flows_;
   size_t next_flow_ = 0;  // where to look first

@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 
+#include <dirent.h>
 #include <linux/filter.h>
 #include <netinet/in.h>
 #include <sys/eventfd.h>
@@ -27,6 +29,16 @@ bool is_listening_tcp(int fd) {
 }  // namespace
 
 int lowest_free_descriptor() { return Fd(::eventfd(0, EFD_CLOEXEC)).get(); }
+
+int descriptors_end() {
+  int end = 0;
+  DIR* directory = ::opendir("/proc/self/fd");
+  if (directory == nullptr) return end;
+  while (const dirent* entry = ::readdir(directory))
+    end = std::max(end, std::atoi(entry->d_name) + 1);
+  ::closedir(directory);
+  return end;
+}
 
 std::vector<int> listening_tcp_sockets(int from, int to) {
   std::vector<int> found;

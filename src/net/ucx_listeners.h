@@ -13,6 +13,8 @@ namespace braid {
 
 // The number that the next descriptor of this process gets; -1 if there may be no more.
 int lowest_free_descriptor();
+// One more than the highest descriptor that is open.
+int descriptors_end();
 
 // The sockets among the descriptors from `from` up to `to` that listen for TCP connections.
 std::vector<int> listening_tcp_sockets(int from, int to);

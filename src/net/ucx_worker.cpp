@@ -50,19 +50,25 @@ Result<std::unique_ptr<UcxWorker>> UcxWorker::create(std::shared_ptr<UcxContext>
         error != UCS_OK) {
       return status_from_ucx(error, "cannot make a UCX worker on rail " + context->rail());
     }
-    auto listeners = listening_tcp_sockets(from, lowest_free_descriptor() + kDescriptorsPassing);
-    std::erase_if(listeners, [](int fd) { return known_listeners().contains(fd); });
+    const int to = std::max(from, lowest_free_descriptor()) + kDescriptorsPassing;
     worker.reset(new UcxWorker(std::move(context), handle));
-    // Another thread may have opened a port of its own meanwhile: ours are in our address.
-    if (const auto address = worker->address()) {
-      worker->listeners_ = sockets_in_address(listeners, address.value());
-      known_listeners().insert(worker->listeners_.begin(), worker->listeners_.end());
-    }
+    worker->find_listeners(from, to);
+    // Another thread may have closed a lower one in the middle of it.
+    if (worker->listeners_.empty()) worker->find_listeners(0, descriptors_end());
+    known_listeners().insert(worker->listeners_.begin(), worker->listeners_.end());
   }
   if (const auto error = ucp_worker_get_efd(handle, &worker->event_fd_); error != UCS_OK) {
     return status_from_ucx(error, "a UCX worker has no event descriptor");
   }
   return worker;
+}
+
+void UcxWorker::find_listeners(int from, int to) {
+  auto listeners = listening_tcp_sockets(from, to);
+  std::erase_if(listeners, [](int fd) { return known_listeners().contains(fd); });
+  // Another thread may have opened a port of its own meanwhile: ours are in our address.
+  if (const auto address = this->address())
+    listeners_ = sockets_in_address(listeners, address.value());
 }
 
 UcxWorker::~UcxWorker() {

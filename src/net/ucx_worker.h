@@ -52,6 +52,8 @@ class UcxWorker {
   const UcxContext& context() const { return *context_; }
 
  private:
+  // Looks among the descriptors from `from` up to `to`.
+  void find_listeners(int from, int to);
   UcxWorker(std::shared_ptr<UcxContext> context, ucp_worker_h handle)
       : context_(std::move(context)), handle_(handle) {}
 

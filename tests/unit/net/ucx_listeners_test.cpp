@@ -30,5 +30,13 @@ TEST(UcxListeners, NewOnesLieAmongTheDescriptorsThatWereFree) {
   EXPECT_EQ(found, (std::vector<int>{first.get(), above.get(), second.get()}));
 }
 
+TEST(UcxListeners, TheEndLiesBehindAllDescriptors) {
+  Fd hole(::eventfd(0, EFD_CLOEXEC));
+  const Fd listening = listening_socket();
+  hole.reset();
+  EXPECT_GT(descriptors_end(), listening.get());
+  EXPECT_LT(lowest_free_descriptor(), listening.get());
+}
+
 }  // namespace
 }  // namespace braid

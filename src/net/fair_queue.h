@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "base/assert.h"
+#include "net/chunk_queue.h"
+
+namespace braid {
+
+// The queue of a link: a job's chunks in their order, and jobs side by side. The next chunk is one
+// of the job that has got the fewest bytes so far, so jobs that all have something to send get
+// equal shares, whatever the sizes of their operations, and none waits behind another one's backlog
+// (start-time fair queuing: Goyal, Vin, Cheng, IEEE/ACM ToN 1997). A job that had nothing to send
+// saves up nothing. Nothing is allocated per chunk.
+class FairQueue {
+ public:
+  bool empty() const { return size_ == 0; }
+  size_t size() const { return size_; }
+  uint64_t bytes() const { return bytes_; }  // of all chunks
+
+  void push_back(QueuedChunk chunk) {
+    note_pushed(chunk);
+    queue_of(chunk.chunk.header.job_key).push_back(std::move(chunk));
+  }
+  // Before all others of its job.
+  void push_front(QueuedChunk chunk) {
+    note_pushed(chunk);
+    queue_of(chunk.chunk.header.job_key).push_front(std::move(chunk));
+  }
+  // The one that pop_front() takes; valid until the queue changes.
+  const QueuedChunk& front() const { return jobs_[next()].chunks.front(); }
+  QueuedChunk pop_front() {
+    Job& job = jobs_[next()];
+    served_ = job.served;
+    QueuedChunk chunk = job.chunks.pop_front();
+    // Chunks without bytes cost something too: else many of them could go before all others.
+    job.served += chunk.chunk.header.bytes + sizeof(proto::ChunkHeader);
+    --size_;
+    bytes_ -= chunk.chunk.header.bytes;
+    return chunk;
+  }
+
+ private:
+  struct Job {
+    uint64_t key = 0;
+    uint64_t served = 0;  // bytes; of a job that begins to send: as many as those who are sending
+    ChunkQueue chunks;
+  };
+
+  void note_pushed(const QueuedChunk& chunk) {
+    ++size_;
+    bytes_ += chunk.chunk.header.bytes;
+  }
+
+  size_t next() const {
+    BRAID_ASSERT(size_ != 0, "an empty queue has no next chunk");
+    size_t best = jobs_.size();
+    for (size_t at = 0; at < jobs_.size(); ++at) {
+      if (jobs_[at].chunks.empty()) continue;
+      if (best == jobs_.size() || jobs_[at].served < jobs_[best].served) best = at;
+    }
+    return best;
+  }
+
+  ChunkQueue& queue_of(uint64_t key) {
+    Job* free = nullptr;
+    for (Job& job : jobs_) {
+      if (job.key == key) {
+        if (job.chunks.empty()) job.served = std::max(job.served, served_);
+        return job.chunks;
+      }
+      // One that would not come before anybody: what it was given is forgotten without harm.
+      if (job.chunks.empty() && job.served <= served_) free = &job;
+    }
+    if (free == nullptr) free = &jobs_.emplace_back();
+    free->key = key;
+    free->served = served_;
+    return free->chunks;
+  }
+
+  std::vector<Job> jobs_;  // as many as had chunks here at the same time
+  uint64_t served_ = 0;    // of the job that was served last, before its chunk
+  size_t size_ = 0;
+  uint64_t bytes_ = 0;
+};
+
+}  // namespace braid
