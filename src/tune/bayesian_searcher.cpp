@@ -12,7 +12,7 @@ namespace braid {
 namespace {
 
 constexpr size_t kPointsMax = 96;         // the work grows with their third power
-constexpr double kScoreAboveBestMax = 1;  // e times slower is as bad as any worse: cliffs
+constexpr double kScoreAboveBestMax = 2;  // e² times slower is as bad as any worse: cliffs
 constexpr uint64_t kAllCandidatesMax = 1024;
 constexpr int kRandomCandidates = 384;
 constexpr size_t kNeighboursOf = 4;  // of so many of the best settings all are candidates

@@ -26,6 +26,10 @@ uint32_t turns_of(const SearchView& view, const Setting& setting) {
 class HalvingSearcher final : public Searcher {
  public:
   std::optional<Setting> propose(const SearchView& view, RandomGenerator& random) override {
+    std::erase_if(bracket_, [&](const Setting& setting) {
+      const SettingScore* score = score_of(view, setting);
+      return score != nullptr && score->turns == 0;  // refused
+    });
     if (filling_ > 0) return next_member(view, random);
     while (bracket_.size() > 1) {
       for (const Setting& setting : bracket_) {
@@ -58,8 +62,6 @@ class HalvingSearcher final : public Searcher {
   }
 
   void keep_better_half(const SearchView& view) {
-    const auto is_refused = [&](const Setting& setting) { return turns_of(view, setting) == 0; };
-    std::erase_if(bracket_, is_refused);
     std::stable_sort(bracket_.begin(), bracket_.end(), [&](const Setting& a, const Setting& b) {
       return score_of(view, a)->score < score_of(view, b)->score;
     });

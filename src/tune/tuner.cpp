@@ -27,6 +27,7 @@ Status check_count(std::string_view option, uint32_t value, uint32_t max) {
 Status check_options(const Tuner::Options& options) {
   BRAID_RETURN_IF_ERROR(check_count("trials", options.trials, Tuner::kTrialsMax));
   BRAID_RETURN_IF_ERROR(check_count("steps_per_trial", options.steps_per_trial, Tuner::kStepsMax));
+  BRAID_RETURN_IF_ERROR(check_count("probe_steps", options.probe_steps, options.steps_per_trial));
   BRAID_RETURN_IF_ERROR(check_count("duel_rounds", options.duel_rounds, Tuner::kRoundsMax));
   return check_count("duel_steps", options.duel_steps, Tuner::kStepsMax);
 }
@@ -176,9 +177,7 @@ Status Tuner::report_refused(const Setting& setting) {
       begin_search();
       break;
     case Phase::Search:
-      ++search_turns_;
-      if (prober_) bandit_.reward(*prober_, 0);
-      prober_.reset();
+      finish_refused_turn();
       break;
     case Phase::CheckDuel:
     case Phase::Duel:
@@ -200,14 +199,14 @@ void Tuner::finish_check_turn(double seconds) {
   if (log_gain > 0 && log_gain >= kCheckGainPart * std::log(known_->gain)) {
     phase_ = Phase::Done;
   } else {
-    begin_duel(Phase::CheckDuel, known_->setting);
+    begin_duel(Phase::CheckDuel, known_->setting, options_.duel_rounds);
   }
 }
 
-void Tuner::begin_duel(Phase phase, const Setting& challenger) {
+void Tuner::begin_duel(Phase phase, const Setting& challenger, uint32_t rounds) {
   phase_ = phase;
   challenger_ = challenger;
-  duel_.emplace(options_.duel_rounds, board_.noise().of_median(options_.duel_steps));
+  duel_.emplace(rounds, board_.noise().of_median(options_.duel_steps));
 }
 
 void Tuner::end_duel() {

@@ -29,12 +29,13 @@ namespace braid {
 class Tuner {
  public:
   struct Options {
-    uint32_t trials = 24;          // turns of the search: baselines, probes and repeats
-    uint32_t steps_per_trial = 3;  // measured ones; the median counts
-    uint32_t duel_rounds = 3;      // of four turns each
-    uint32_t duel_steps = 2;       // of each turn
+    uint32_t trials = 24;          // the search measures trials · steps_per_trial steps,
+    uint32_t steps_per_trial = 3;  // in turns of so many; their median counts
+    uint32_t probe_steps = 1;      // a first look; what looks good gets a whole turn
+    uint32_t duel_rounds = 5;      // of four turns each
+    uint32_t duel_steps = 1;       // of each turn
     uint64_t seed = 1;
-    std::vector<std::string> searchers;  // names; none: all of them
+    std::vector<std::string> searchers = {};  // names; none: all of them
   };
   static constexpr uint32_t kTrialsMax = 1000;
   static constexpr uint32_t kStepsMax = 100;  // of one turn
@@ -107,7 +108,7 @@ class Tuner {
            std::string_view searcher = "");
   void begin_turn();
   void finish_check_turn(double seconds);
-  void begin_duel(Phase phase, const Setting& challenger);
+  void begin_duel(Phase phase, const Setting& challenger, uint32_t rounds);
   void end_duel();
 
   // tuner_search.cpp
@@ -117,10 +118,12 @@ class Tuner {
   void begin_repeat(size_t place);
   bool begin_probe();
   std::optional<size_t> challenger() const;
+  void finish_refused_turn();
   void finish_search_turn(std::span<const double> seconds);
   double reward_of(const SettingScore& score) const;
   void end_search();
-  uint32_t turns_left() const { return options_.trials - search_turns_; }
+  uint32_t steps_left() const;  // of the search
+  uint32_t duel_rounds_left() const;
 
   SearchSpace space_;
   Setting defaults_;
@@ -138,7 +141,7 @@ class Tuner {
   Bandit bandit_;
   Setting center_;                // where searchers begin
   std::optional<size_t> prober_;  // the searcher whose probe is being measured
-  uint32_t search_turns_ = 0;
+  uint32_t search_steps_ = 0;
   bool known_is_probed_ = true;
 
   std::optional<Duel> duel_;

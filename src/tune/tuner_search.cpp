@@ -3,15 +3,18 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/checked.h"
 #include "tune/tuner.h"
 
 namespace braid {
 namespace {
 
-constexpr uint32_t kTurnsPerBaseline = 5;        // of each so many turns one measures the incumbent
+constexpr uint32_t kTurnsPerBaseline = 10;       // of each so many turns one measures the incumbent
 constexpr uint32_t kRepeatAfterBaselineMax = 2;  // turns after which a repeat needs a new one first
 constexpr double kPromisingErrors = 0.5;         // better by so many standard errors of its score
 constexpr uint32_t kFinalTurns = 3;              // no probes in these: they could not be repeated
+constexpr double kClearLeadErrors = 8;           // of a turn of the duel; see Duel
+constexpr uint32_t kClearLeadRounds = 2;
 constexpr double kHopelessRatio = 3;
 constexpr double kFullRewardGain = 0.1;  // 10 % better than the incumbent: more is not more reward
 
@@ -39,24 +42,46 @@ void Tuner::begin_search() {
   phase_ = Phase::Search;
 }
 
+// A clear lead needs but one round of the duel: the others' steps are the search's too.
+uint32_t Tuner::steps_left() const {
+  const uint32_t round = Duel::kTurnsPerRound * options_.duel_steps;
+  const double lead = -board_.scores()[board_.incumbent()].score;
+  const double noise = board_.noise().of_median(options_.duel_steps);
+  uint32_t steps = options_.trials * options_.steps_per_trial;
+  if (lead > kClearLeadErrors * noise)
+    steps += (options_.duel_rounds - std::min(options_.duel_rounds, kClearLeadRounds)) * round;
+  return steps - std::min(steps, search_steps_);
+}
+
+uint32_t Tuner::duel_rounds_left() const {
+  const uint32_t round = Duel::kTurnsPerRound * options_.duel_steps;
+  const uint32_t trial_steps = options_.trials * options_.steps_per_trial;
+  const uint32_t borrowed = search_steps_ - std::min(search_steps_, trial_steps);
+  return options_.duel_rounds - static_cast<uint32_t>(divide_up(borrowed, round));
+}
+
 void Tuner::begin_search_turn() {
-  if (turns_left() == 0) return end_search();
+  if (steps_left() == 0) return end_search();
   if (!board_.has_anchor()) return begin_baseline();
   if (const auto promising = challenger()) {
     const bool is_fresh = board_.turns_since_anchor() <= kRepeatAfterBaselineMax;
-    if (is_fresh || turns_left() == 1) return begin_repeat(*promising);
+    if (is_fresh || steps_left() <= options_.steps_per_trial) return begin_repeat(*promising);
     return begin_baseline();
   }
+  // A probe that nothing is left to repeat would be for nothing.
+  if (steps_left() <= options_.probe_steps) return end_search();
   if (board_.turns_since_anchor() + 1 >= kTurnsPerBaseline) return begin_baseline();
-  if (turns_left() == 1 || !begin_probe()) end_search();
+  if (!begin_probe()) end_search();
 }
 
 void Tuner::begin_baseline() {
-  ask(board_.incumbent_setting(), options_.steps_per_trial, TrialPurpose::Baseline);
+  ask(board_.incumbent_setting(), std::min(steps_left(), options_.steps_per_trial),
+      TrialPurpose::Baseline);
 }
 
 void Tuner::begin_repeat(size_t place) {
-  ask(board_.scores()[place].setting, options_.steps_per_trial, TrialPurpose::Repeat);
+  ask(board_.scores()[place].setting, std::min(steps_left(), options_.steps_per_trial),
+      TrialPurpose::Repeat);
 }
 
 // The best setting that looks better than the incumbent and was not settled by a repeat.
@@ -64,7 +89,8 @@ std::optional<size_t> Tuner::challenger() const {
   const auto& scores = board_.scores();
   const double mark = scores[board_.incumbent()].score;
   // In the end, what is only as good gets a second look too.
-  const double errors = turns_left() <= kFinalTurns ? -kPromisingErrors : kPromisingErrors;
+  const double errors =
+      steps_left() <= kFinalTurns * options_.steps_per_trial ? -kPromisingErrors : kPromisingErrors;
   std::optional<size_t> best;
   for (size_t i = 0; i < scores.size(); ++i) {
     if (i == board_.incumbent() || scores[i].turns != 1) continue;
@@ -77,26 +103,33 @@ std::optional<size_t> Tuner::challenger() const {
 bool Tuner::begin_probe() {
   if (!known_is_probed_) {
     known_is_probed_ = true;
-    ask(known_->setting, options_.steps_per_trial, TrialPurpose::Probe, "knowledge");
+    ask(known_->setting, options_.probe_steps, TrialPurpose::Probe, "knowledge");
   }
   while (!turn_) {
     prober_ = bandit_.choose();
     if (!prober_) return false;
     Searcher& searcher = *searchers_[*prober_];
-    const SearchView view{space_, board_.scores(), board_.incumbent(), center_, turns_left()};
+    const SearchView view{space_, board_.scores(), board_.incumbent(), center_,
+                          steps_left() / options_.probe_steps};
     const auto setting = searcher.propose(view, random_);
     if (!setting) {
       bandit_.retire(*prober_);
       continue;
     }
-    ask(*setting, options_.steps_per_trial, TrialPurpose::Probe, searcher.name());
+    ask(*setting, options_.probe_steps, TrialPurpose::Probe, searcher.name());
   }
   turn_->hopeless_seconds = kHopelessRatio * board_.incumbent_seconds();
   return true;
 }
 
+void Tuner::finish_refused_turn() {
+  search_steps_ += turn_->steps;  // so that a space of which nothing can be applied ends too
+  if (prober_) bandit_.reward(*prober_, 0);
+  prober_.reset();
+}
+
 void Tuner::finish_search_turn(std::span<const double> seconds) {
-  ++search_turns_;
+  search_steps_ += static_cast<uint32_t>(seconds.size());
   const bool is_anchor = turn_->setting == board_.incumbent_setting();
   board_.add(turn_->setting, is_anchor, seconds);
   const SettingScore& score = board_.scores()[*board_.place_of(turn_->setting)];
@@ -122,7 +155,7 @@ void Tuner::end_search() {
   if (board_.incumbent_setting() == defaults_) {
     phase_ = Phase::Done;
   } else {
-    begin_duel(Phase::Duel, board_.incumbent_setting());
+    begin_duel(Phase::Duel, board_.incumbent_setting(), duel_rounds_left());
   }
 }
 
