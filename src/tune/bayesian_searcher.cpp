@@ -31,6 +31,7 @@ std::vector<SettingScore> points_of(const SearchView& view) {
 
 GaussianProcess process_through(const SearchSpace& space, const std::vector<SettingScore>& scores) {
   std::vector<GaussianProcess::Point> points;
+  points.reserve(scores.size());
   for (const SettingScore& score : scores) {
     points.push_back({space.coordinates(score.setting),
                       std::min(score.score, scores.front().score + kScoreAboveBestMax),

@@ -19,6 +19,7 @@ constexpr double kSpreadPerMedian = 1.4826;
 
 double spread_about(const std::vector<double>& values, double middle) {
   std::vector<double> distances;
+  distances.reserve(values.size());
   for (const double value : values) distances.push_back(std::abs(value - middle));
   return kSpreadPerMedian * median_of(std::move(distances));
 }

@@ -42,7 +42,7 @@ class GridSearcher final : public Searcher {
     const int above = values - 1 - below;
     const bool up = above != below ? above > below : random.below(2) == 0;
     for (const int places : {up ? stride : -stride, up ? -stride : stride}) {
-      const auto setting = moved(view.space, best, parameter, places);
+      auto setting = moved(view.space, best, parameter, places);
       if (setting && is_untried(view, *setting)) return setting;
     }
     return std::nullopt;

@@ -47,9 +47,16 @@ void Scoreboard::add(const Setting& setting, bool is_anchor, std::span<const dou
 }
 
 void Scoreboard::add_refused(const Setting& setting) {
-  if (place_of(setting)) return;
-  scores_.push_back({setting, 0, 0, 0});
-  is_settled_.push_back(true);
+  const auto place = place_of(setting);
+  if (!place) {
+    scores_.push_back({setting, 0, 0, 0});
+    is_settled_.push_back(true);
+    return;
+  }
+  BRAID_ASSERT(*place != 0, "the defaults can always be applied");
+  scores_[*place].turns = 0;
+  is_settled_[*place] = true;
+  if (incumbent_ == *place) incumbent_ = 0;
 }
 
 void Scoreboard::promote() {
@@ -104,7 +111,7 @@ void Scoreboard::update() {
   }
   for (size_t place = 0; place < scores_.size(); ++place) {
     SettingScore& score = scores_[place];
-    if (weights[place] == 0) continue;
+    if (weights[place] == 0 || score.turns == 0) continue;
     if (!is_settled_[place]) score.score = sums[place] / weights[place];
     const auto steps = static_cast<uint32_t>(weights[place] / score.turns);
     // The level that it is compared with is a mean of two anchors or so.

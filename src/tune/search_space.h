@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -19,7 +18,8 @@ namespace braid {
 struct Setting {
   std::vector<uint8_t> indexes;
 
-  auto operator<=>(const Setting&) const = default;
+  bool operator==(const Setting&) const = default;
+  bool operator<(const Setting& other) const { return indexes < other.indexes; }
 };
 
 struct SettingHash {

@@ -74,8 +74,9 @@ Result<Tuner> Tuner::create(SearchSpace space, const Setting& defaults, const Op
   std::vector<std::unique_ptr<Searcher>> searchers;
   const auto add = [&](std::string_view name) {
     auto searcher = make_searcher(name);
-    if (searcher) searchers.push_back(std::move(searcher).value());
-    return searcher.status();
+    if (!searcher) return searcher.status();
+    searchers.push_back(std::move(searcher).value());
+    return Status::ok();
   };
   for (const std::string& name : options.searchers) BRAID_RETURN_IF_ERROR(add(name));
   if (options.searchers.empty()) {

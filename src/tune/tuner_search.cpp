@@ -12,8 +12,9 @@ namespace {
 constexpr uint32_t kTurnsPerBaseline = 10;       // of each so many turns one measures the incumbent
 constexpr uint32_t kRepeatAfterBaselineMax = 2;  // turns after which a repeat needs a new one first
 constexpr double kPromisingErrors = 0.5;         // better by so many standard errors of its score
-constexpr uint32_t kFinalTurns = 3;              // no probes in these: they could not be repeated
-constexpr double kClearLeadErrors = 8;           // of a turn of the duel; see Duel
+constexpr uint32_t kFinalTurns = 3;  // of whole steps; what is only as good gets a second look too
+// A lead of so many standard errors of a turn of the duel needs but so many rounds to show.
+constexpr double kClearLeadErrors = 8;
 constexpr uint32_t kClearLeadRounds = 2;
 constexpr double kHopelessRatio = 3;
 constexpr double kFullRewardGain = 0.1;  // 10 % better than the incumbent: more is not more reward
@@ -42,14 +43,15 @@ void Tuner::begin_search() {
   phase_ = Phase::Search;
 }
 
-// A clear lead needs but one round of the duel: the others' steps are the search's too.
+// Where the lead is clear, the steps of the duel's last rounds are the search's.
 uint32_t Tuner::steps_left() const {
   const uint32_t round = Duel::kTurnsPerRound * options_.duel_steps;
   const double lead = -board_.scores()[board_.incumbent()].score;
   const double noise = board_.noise().of_median(options_.duel_steps);
   uint32_t steps = options_.trials * options_.steps_per_trial;
-  if (lead > kClearLeadErrors * noise)
+  if (lead > kClearLeadErrors * noise) {
     steps += (options_.duel_rounds - std::min(options_.duel_rounds, kClearLeadRounds)) * round;
+  }
   return steps - std::min(steps, search_steps_);
 }
 
@@ -88,7 +90,6 @@ void Tuner::begin_repeat(size_t place) {
 std::optional<size_t> Tuner::challenger() const {
   const auto& scores = board_.scores();
   const double mark = scores[board_.incumbent()].score;
-  // In the end, what is only as good gets a second look too.
   const double errors =
       steps_left() <= kFinalTurns * options_.steps_per_trial ? -kPromisingErrors : kPromisingErrors;
   std::optional<size_t> best;

@@ -181,6 +181,28 @@ TEST(Tuner, GoesOnWhenProbesAreCutShortOrRefused) {
   }
 }
 
+TEST(Tuner, WhatIsRefusedLaterIsNotAskedForAgain) {
+  const SearchSpace space = transport_space();
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    Tuner tuner = make_tuner(space, setting_of(space, {}), {.seed = seed});
+    FakeJob job(space, network_surface({}), {}, seed);
+    std::set<Setting> refused;
+    RandomGenerator random(seed);
+    while (const auto turn = tuner.next()) {
+      EXPECT_FALSE(refused.contains(turn->setting));
+      if (turn->setting != setting_of(space, {}) && random.below(4) == 0) {
+        ASSERT_TRUE(tuner.report_refused(turn->setting));
+        refused.insert(turn->setting);
+        continue;
+      }
+      std::vector<double> seconds;
+      for (uint32_t i = 0; i < turn->steps; ++i) seconds.push_back(job.step(turn->setting));
+      ASSERT_TRUE(tuner.report(turn->setting, seconds));
+    }
+    EXPECT_FALSE(refused.contains(tuner.winner()));
+  }
+}
+
 TEST(Tuner, EndsWithTheDefaultsWhereNothingElseCanBeApplied) {
   const SearchSpace space = transport_space();
   const Setting defaults = setting_of(space, {});
