@@ -15,7 +15,7 @@ constexpr double kDeviationMin = 0.01;  // 1 % of the seconds: less is nobody's 
 constexpr double kJitter = 1e-9;        // of the variance: keeps equal points apart
 constexpr int kSweeps = 2;
 // A shorter length scale must explain the points better by so much: few points fit anything.
-constexpr double kLikelihoodGainMin = 0.5;
+constexpr double kLikelihoodGainMin = 1;
 
 double dot(std::span<const double> a, std::span<const double> b) {
   double sum = 0;
@@ -75,15 +75,19 @@ GaussianProcess GaussianProcess::fit(std::vector<Point> points) {
   const size_t dimensions = points.front().x.size();
   const double spread = spread_of(points);
   GaussianProcess best(points, {std::vector<double>(dimensions, kFirstLengthScale), spread});
+  bool improved = true;
   const auto try_kernel = [&](const Kernel& kernel) {
     GaussianProcess other(points, kernel);
     if (other.log_likelihood() > best.log_likelihood() + kLikelihoodGainMin) {
       best = std::move(other);
+      improved = true;
     }
   };
-  for (int sweep = 0; sweep < kSweeps; ++sweep) {
+  for (int sweep = 0; sweep < kSweeps && improved; ++sweep) {
+    improved = false;
     for (size_t i = 0; i < dimensions; ++i) {
       for (const double length_scale : kLengthScales) {
+        if (length_scale == best.kernel_.length_scales[i]) continue;
         Kernel kernel = best.kernel_;
         kernel.length_scales[i] = length_scale;
         try_kernel(kernel);

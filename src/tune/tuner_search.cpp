@@ -11,7 +11,7 @@ namespace {
 
 constexpr uint32_t kTurnsPerBaseline = 10;       // of each so many turns one measures the incumbent
 constexpr uint32_t kRepeatAfterBaselineMax = 2;  // turns after which a repeat needs a new one first
-constexpr double kPromisingErrors = 0.5;         // better by so many standard errors of its score
+constexpr double kPromisingErrors = 1;           // better by so many standard errors of its score
 constexpr uint32_t kFinalTurns = 3;  // of whole steps; what is only as good gets a second look too
 // A lead of so many standard errors of a turn of the duel needs but so many rounds to show.
 constexpr double kClearLeadErrors = 8;

@@ -81,9 +81,9 @@ inline Surface flat_surface() {
   return [](std::span<const uint64_t>) { return 0.05; };
 }
 
-// Each place away from the center costs 4 %.
-inline Surface bowl_surface(const SearchSpace& space, const Setting& center) {
-  return [&space, center](std::span<const uint64_t> v) {
+// Each place away from the center takes `factor` times as long.
+inline Surface bowl_surface(const SearchSpace& space, const Setting& center, double factor = 1.04) {
+  return [&space, center, factor](std::span<const uint64_t> v) {
     NamedValues values;
     for (size_t i = 0; i < v.size(); ++i) values[space.parameters()[i].name] = v[i];
     const Setting here = space.nearest(values, center);
@@ -91,7 +91,7 @@ inline Surface bowl_surface(const SearchSpace& space, const Setting& center) {
     for (size_t i = 0; i < v.size(); ++i) {
       places += std::abs(here.indexes[i] - center.indexes[i]);
     }
-    return 0.05 * std::pow(1.04, places);
+    return 0.05 * std::pow(factor, places);
   };
 }
 
