@@ -12,6 +12,13 @@ namespace {
 
 constexpr uint64_t kStepsBudget = 80;
 
+// The shares are of the full numbers of seeds; sanitizers look for other things, and are slow.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr uint64_t kSeedsDivisor = 10;
+#else
+constexpr uint64_t kSeedsDivisor = 1;
+#endif
+
 Tuner::Options options_of_80_steps() {
   Tuner::Options options{.trials = 30, .steps_per_trial = 2, .duel_rounds = 5, .duel_steps = 1};
   EXPECT_EQ(Tuner::steps_max(options, false), kStepsBudget);
@@ -38,6 +45,7 @@ struct Quality {
 Quality quality_of(const SearchSpace& space, const Surface& surface, const Setting& defaults,
                    const Disturbance& disturbance, uint64_t seeds,
                    Tuner::Options options = options_of_80_steps()) {
+  seeds /= kSeedsDivisor;
   Quality quality;
   const double best = FakeJob(space, surface, {}, 0).best_seconds();
   for (uint64_t seed = 1; seed <= seeds; ++seed) {
@@ -113,7 +121,7 @@ TEST_F(TunerSurfaces, OnASlowNicItEndsNearTheBest) {
 }
 
 TEST_F(TunerSurfaces, WhereTheCpuIsTheLimitItEndsNearTheBest) {
-  const Quality cpu = quality_of(space_, network_surface(cpu_bound()), poor_, {}, 100);
+  const Quality cpu = quality_of(space_, network_surface(cpu_bound()), poor_, {}, 200);
   print("CPU-bound, 5 % noise", cpu);
   EXPECT_GE(cpu.share_from(0.9), 0.95);
 }
