@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+// How good the end of a search is: at most 80 measured steps on made-up networks.
+#include <algorithm>
+#include <cstdio>
+
+#include <gtest/gtest.h>
+
+#include "tests/unit/tune/tuner_run.h"
+
+namespace braid {
+namespace {
+
+constexpr uint64_t kStepsBudget = 80;
+
+// The shares are of the full numbers of seeds; sanitizers look for other things, and are slow.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr uint64_t kSeedsDivisor = 10;
+#else
+constexpr uint64_t kSeedsDivisor = 1;
+#endif
+
+Tuner::Options options_of_80_steps() {
+  Tuner::Options options{.trials = 30, .steps_per_trial = 2, .duel_rounds = 5, .duel_steps = 1};
+  EXPECT_EQ(Tuner::steps_max(options, false), kStepsBudget);
+  return options;
+}
+
+// Of many runs that differ in seed and noise.
+struct Quality {
+  std::vector<double> speeds;  // of the winners, next to the best setting; ascending
+  double worst_loss = 0;       // the largest (winner's seconds / defaults' − 1), without noise
+  double changed = 0;          // share of the runs that did not end with the defaults
+
+  double share_from(double speed) const {
+    const auto first = std::lower_bound(speeds.begin(), speeds.end(), speed);
+    return static_cast<double>(speeds.end() - first) / static_cast<double>(speeds.size());
+  }
+  double mean() const {
+    double sum = 0;
+    for (const double speed : speeds) sum += speed;
+    return sum / static_cast<double>(speeds.size());
+  }
+};
+
+Quality quality_of(const SearchSpace& space, const Surface& surface, const Setting& defaults,
+                   const Disturbance& disturbance, uint64_t seeds,
+                   Tuner::Options options = options_of_80_steps()) {
+  seeds /= kSeedsDivisor;
+  Quality quality;
+  const double best = FakeJob(space, surface, {}, 0).best_seconds();
+  for (uint64_t seed = 1; seed <= seeds; ++seed) {
+    options.seed = seed;
+    FakeJob job(space, surface, disturbance, 1000 + seed);
+    Tuner tuner = make_tuner(space, defaults, options);
+    tune(tuner, job);
+    EXPECT_LE(job.steps(), Tuner::steps_max(options, false));
+    const double seconds = job.true_seconds(tuner.winner());
+    quality.speeds.push_back(best / seconds);
+    quality.worst_loss = std::max(quality.worst_loss, seconds / job.true_seconds(defaults) - 1);
+    quality.changed += (tuner.winner() == defaults ? 0.0 : 1.0) / static_cast<double>(seeds);
+  }
+  std::sort(quality.speeds.begin(), quality.speeds.end());
+  return quality;
+}
+
+void print(const char* what, const Quality& quality) {
+  std::printf("%-34s mean %.3f  5%% quantile %.3f  ≥ 0.95: %.3f  ≥ 0.90: %.3f  changed %.3f\n",
+              what, quality.mean(), quality.speeds[quality.speeds.size() / 20],
+              quality.share_from(0.95), quality.share_from(0.9), quality.changed);
+}
+
+Network cpu_bound() {
+  Network network;
+  network.cpu_per_chunk = 20e-6;
+  network.cpu_per_flow = 2e-3;
+  network.startup = 1e-3;
+  return network;
+}
+
+Network slow_nic() {
+  Network network;
+  network.nic = 1.2e9;
+  network.flow_cap = 1e9;
+  network.bytes = 100e6;
+  return network;
+}
+
+// One flow, one stream, small chunks and windows.
+Setting poor_defaults(const SearchSpace& space) {
+  return setting_of(space, {{"flows_per_link", 1},
+                            {"streams", 1},
+                            {"unit_bytes", 1 << 20},
+                            {"chunk_bytes", 64 << 10},
+                            {"window_bytes", 256 << 10}});
+}
+Setting fair_defaults(const SearchSpace& space) {
+  return setting_of(space, {{"flows_per_link", 4},
+                            {"streams", 4},
+                            {"unit_bytes", 4 << 20},
+                            {"chunk_bytes", 512 << 10},
+                            {"window_bytes", 2 << 20}});
+}
+
+class TunerSurfaces : public testing::Test {
+ protected:
+  const SearchSpace space_ = transport_space();
+  const Setting poor_ = poor_defaults(space_);
+  const Setting fair_ = fair_defaults(space_);
+};
+
+TEST_F(TunerSurfaces, FromPoorDefaultsItEndsNearTheBest) {
+  const Quality fast = quality_of(space_, network_surface({}), poor_, {}, 200);
+  print("fast network, 5 % noise", fast);
+  EXPECT_GE(fast.share_from(0.9), 0.95);
+}
+
+TEST_F(TunerSurfaces, OnASlowNicItEndsNearTheBest) {
+  const Quality slow = quality_of(space_, network_surface(slow_nic()), poor_, {}, 200);
+  print("slow NIC, 5 % noise", slow);
+  EXPECT_GE(slow.share_from(0.95), 0.95);
+}
+
+TEST_F(TunerSurfaces, WhereTheCpuIsTheLimitItEndsNearTheBest) {
+  const Quality cpu = quality_of(space_, network_surface(cpu_bound()), poor_, {}, 200);
+  print("CPU-bound, 5 % noise", cpu);
+  EXPECT_GE(cpu.share_from(0.9), 0.95);
+}
+
+TEST_F(TunerSurfaces, FairDefaultsBecomeBetter) {
+  const Quality fair = quality_of(space_, network_surface(cpu_bound()), fair_, {}, 100);
+  print("CPU-bound from fair defaults", fair);
+  EXPECT_GE(fair.share_from(0.9), 0.95);
+  EXPECT_LE(fair.worst_loss, 0);
+}
+
+TEST_F(TunerSurfaces, ACliffHurtsNobody) {
+  const Quality cliff = quality_of(space_, cliff_surface(network_surface({})), poor_, {}, 100);
+  print("cliff, 5 % noise", cliff);
+  EXPECT_GE(cliff.share_from(0.8), 0.95);
+  EXPECT_LE(cliff.worst_loss, 0);
+}
+
+TEST_F(TunerSurfaces, NoiseOutliersAndDriftCostLittle) {
+  struct {
+    const char* what;
+    Disturbance disturbance;
+  } const cases[] = {
+      {"fast network, 15 % noise", {.noise = 0.15}},
+      {"fast network, 8 % outliers of ×3", {.outlier_chance = 0.08}},
+      {"fast network, ×1.3 from step 35", {.drift_step = 35}},
+      {"fast network, ÷1.3 from step 35", {.drift_step = 35, .drift_factor = 1 / 1.3}},
+      {"fast network, 0.5 % more each step", {.drift_per_step = 0.005}},
+  };
+  for (const auto& one : cases) {
+    const Quality quality = quality_of(space_, network_surface({}), poor_, one.disturbance, 50);
+    print(one.what, quality);
+    EXPECT_GE(quality.share_from(0.8), 0.9) << one.what;
+    EXPECT_LE(quality.worst_loss, 0) << one.what;
+  }
+}
+
+// The bound: of runs in which nothing is better than the defaults at most 5 % end with something
+// else, and that is at most 10 % slower at 5 % noise.
+TEST_F(TunerSurfaces, ItNeverEndsWorseThanTheDefaultsByMoreThanNoise) {
+  struct {
+    const char* what;
+    Disturbance disturbance;
+    double loss_max;
+  } const cases[] = {
+      {"defaults best, 5 % noise", {}, 0.1},
+      {"defaults best, 15 % noise", {.noise = 0.15}, 0.3},
+      {"defaults best, 8 % outliers", {.outlier_chance = 0.08}, 0.1},
+      {"defaults best, ×1.3 from step 35", {.drift_step = 35}, 0.1},
+      {"defaults best, ÷1.3 from step 35", {.drift_step = 35, .drift_factor = 1 / 1.3}, 0.1},
+      {"defaults best, 0.5 % each step", {.drift_per_step = 0.005}, 0.1},
+  };
+  for (const auto& one : cases) {
+    const Quality quality =
+        quality_of(space_, bowl_surface(space_, fair_, 1.02), fair_, one.disturbance, 200);
+    print(one.what, quality);
+    EXPECT_LE(quality.changed, 0.05) << one.what;
+    EXPECT_LE(quality.worst_loss, one.loss_max) << one.what;
+  }
+}
+
+TEST_F(TunerSurfaces, OnAFlatSurfaceTheDefaultsStay) {
+  const Quality flat = quality_of(space_, flat_surface(), fair_, {}, 200);
+  print("flat, 5 % noise", flat);
+  EXPECT_LE(flat.changed, 0.05);
+}
+
+TEST_F(TunerSurfaces, ThePortfolioNextToEachSearcherAlone) {
+  for (const Network& network : {Network{}, cpu_bound()}) {
+    const Surface surface = network_surface(network);
+    const Quality portfolio = quality_of(space_, surface, poor_, {}, 30);
+    print("portfolio", portfolio);
+    EXPECT_GT(portfolio.mean(), 0.7);
+    for (const std::string_view name : searcher_names()) {
+      Tuner::Options options = options_of_80_steps();
+      options.searchers = {std::string(name)};
+      const Quality alone = quality_of(space_, surface, poor_, {}, 30, options);
+      print(std::string(name).c_str(), alone);
+      EXPECT_GT(alone.mean(), 0.3) << name;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace braid

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tune/tuner.h"
+
+#include <cmath>
+#include <limits>
+#include <map>
+#include <set>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "tests/unit/tune/tuner_run.h"
+
+namespace braid {
+namespace {
+
+std::string refusal(const Tuner::Options& options) {
+  const SearchSpace space = transport_space();
+  const auto tuner = Tuner::create(space, setting_of(space, {}), options);
+  return tuner ? "no error" : tuner.status().message();
+}
+
+TEST(Tuner, RefusesOptionsByName) {
+  EXPECT_EQ(refusal({}), "no error");
+  EXPECT_EQ(refusal({.trials = 0}), "trials: 0; right are 1 to 1000");
+  EXPECT_EQ(refusal({.steps_per_trial = 101}), "steps_per_trial: 101; right are 1 to 100");
+  EXPECT_EQ(refusal({.probe_steps = 4}), "probe_steps: 4; right are 1 to 3");
+  EXPECT_EQ(refusal({.duel_rounds = 0}), "duel_rounds: 0; right are 1 to 100");
+  EXPECT_EQ(refusal({.duel_steps = 0}), "duel_steps: 0; right are 1 to 100");
+  EXPECT_NE(refusal({.searchers = {"oracle"}}).find("'oracle'"), std::string::npos);
+}
+
+TEST(Tuner, RefusesDefaultsThatTheSpaceDoesNotAllow) {
+  EXPECT_FALSE(Tuner::create(transport_space(), Setting{{0, 0, 0, 5, 0}}, {}));
+}
+
+TEST(Tuner, BeginsWithTheDefaultsAndAsksAgainUntilItIsAnswered) {
+  const SearchSpace space = transport_space();
+  Tuner tuner = make_tuner(space, setting_of(space, {}), {});
+  for (int i = 0; i < 2; ++i) {
+    const auto turn = tuner.next();
+    ASSERT_TRUE(turn);
+    EXPECT_EQ(turn->setting, setting_of(space, {}));
+    EXPECT_EQ(turn->purpose, TrialPurpose::Baseline);
+    EXPECT_EQ(turn->steps, 3u);
+    EXPECT_TRUE(std::isinf(turn->hopeless_seconds));
+  }
+  EXPECT_TRUE(tuner.trials().empty());
+  EXPECT_EQ(tuner.winner(), setting_of(space, {}));
+}
+
+TEST(Tuner, RefusesReportsThatCannotBe) {
+  const SearchSpace space = transport_space();
+  Tuner tuner = make_tuner(space, setting_of(space, {}), {});
+  const Setting defaults = setting_of(space, {});
+  const std::vector<double> good = {1, 1, 1};
+  EXPECT_FALSE(tuner.report(defaults, good)) << "nothing was asked";
+  ASSERT_TRUE(tuner.next());
+  EXPECT_FALSE(tuner.report(space.at(1), good));
+  EXPECT_FALSE(tuner.report(defaults, {}));
+  EXPECT_FALSE(tuner.report(defaults, std::vector<double>(4, 1.0)));
+  for (const double wrong : {0.0, -1.0, std::nan(""), std::numeric_limits<double>::infinity()}) {
+    EXPECT_FALSE(tuner.report(defaults, std::vector<double>{1, wrong, 1})) << wrong;
+  }
+  EXPECT_FALSE(tuner.report_refused(defaults));
+  EXPECT_TRUE(tuner.trials().empty());
+  EXPECT_TRUE(tuner.report(defaults, good));
+  EXPECT_EQ(tuner.trials().size(), 1u);
+}
+
+TEST(Tuner, MeasuresNoMoreStepsThanItSays) {
+  const SearchSpace space = transport_space();
+  const std::vector<Surface> surfaces = {network_surface({}), flat_surface(),
+                                         cliff_surface(network_surface({}))};
+  for (uint64_t seed = 0; seed < 60; ++seed) {
+    RandomGenerator random(seed);
+    Tuner::Options options;
+    options.trials = 1 + static_cast<uint32_t>(random.below(40));
+    options.steps_per_trial = 1 + static_cast<uint32_t>(random.below(5));
+    options.probe_steps = 1 + static_cast<uint32_t>(random.below(options.steps_per_trial));
+    options.duel_rounds = 1 + static_cast<uint32_t>(random.below(6));
+    options.duel_steps = 1 + static_cast<uint32_t>(random.below(3));
+    options.seed = seed;
+    std::optional<Tuner::Known> known;
+    const bool is_same_job = seed % 3 == 0;
+    if (seed % 3 != 1) known = Tuner::Known{space.at(space.size() - 1), 3, is_same_job};
+    Tuner tuner = make_tuner(space, setting_of(space, {}), options, known);
+    FakeJob job(space, surfaces[seed / 3 % 3], {.noise = 0.1}, seed);
+    tune(tuner, job);
+    EXPECT_LE(job.steps(), Tuner::steps_max(options, is_same_job)) << "seed " << seed;
+    EXPECT_TRUE(tuner.is_done());
+    EXPECT_FALSE(tuner.next());
+  }
+}
+
+TEST(Tuner, StepsMaxIsTheDocumentedSum) {
+  EXPECT_EQ(Tuner::steps_max({.trials = 20, .steps_per_trial = 3, .duel_rounds = 5}, false), 80u);
+  EXPECT_EQ(Tuner::steps_max({.trials = 20, .steps_per_trial = 3, .duel_rounds = 5}, true), 103u);
+}
+
+TEST(Tuner, IsDeterministicBySeed) {
+  const SearchSpace space = transport_space();
+  const auto settings = [&](uint64_t seed) {
+    Tuner tuner = make_tuner(space, setting_of(space, {}), {.seed = seed});
+    FakeJob job(space, network_surface({}), {}, 1);
+    tune(tuner, job);
+    std::vector<Setting> all;
+    for (const Trial& trial : tuner.trials()) all.push_back(trial.setting);
+    return all;
+  };
+  EXPECT_EQ(settings(1), settings(1));
+  EXPECT_NE(settings(1), settings(2));
+}
+
+TEST(Tuner, TriesEverySearcherAndShowsIt) {
+  const SearchSpace space = transport_space();
+  Tuner tuner = make_tuner(space, setting_of(space, {}), {});
+  FakeJob job(space, network_surface({}), {}, 1);
+  tune(tuner, job);
+  std::set<std::string_view> searchers;
+  std::map<TrialPurpose, int> purposes;
+  uint64_t steps = 0;
+  for (const Trial& trial : tuner.trials()) {
+    if (trial.purpose == TrialPurpose::Probe) searchers.insert(trial.searcher);
+    ++purposes[trial.purpose];
+    steps += trial.steps;
+    EXPECT_GT(trial.median_seconds, 0);
+    EXPECT_FALSE(purpose_name(trial.purpose).empty());
+  }
+  EXPECT_EQ(searchers.size(), searcher_names().size());
+  EXPECT_EQ(steps, job.steps());
+  EXPECT_GE(purposes[TrialPurpose::Baseline], 2);
+  EXPECT_GE(purposes[TrialPurpose::Repeat], 1);
+  EXPECT_GE(purposes[TrialPurpose::Duel], 4);
+  EXPECT_EQ(purposes[TrialPurpose::Check], 0);
+}
+
+TEST(Tuner, AProbeIsRepeatedBeforeItBecomesTheIncumbent) {
+  const SearchSpace space = transport_space();
+  Tuner tuner = make_tuner(space, setting_of(space, {}), {});
+  FakeJob job(space, network_surface({}), {}, 1);
+  std::map<Setting, int> turns;
+  while (const auto turn = tuner.next()) {
+    if (turn->purpose == TrialPurpose::Duel) break;
+    std::vector<double> seconds;
+    for (uint32_t i = 0; i < turn->steps; ++i) seconds.push_back(job.step(turn->setting));
+    ++turns[turn->setting];
+    const Setting before = tuner.incumbent();
+    ASSERT_TRUE(tuner.report(turn->setting, seconds));
+    if (tuner.incumbent() == before) continue;
+    EXPECT_EQ(tuner.incumbent(), turn->setting);
+    EXPECT_GE(turns[turn->setting], 2);
+  }
+  EXPECT_NE(tuner.incumbent(), setting_of(space, {}));
+}
+
+TEST(Tuner, GoesOnWhenProbesAreCutShortOrRefused) {
+  const SearchSpace space = transport_space();
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    const Setting defaults = setting_of(space, {});
+    Tuner tuner = make_tuner(space, defaults, {.probe_steps = 3, .seed = seed});
+    FakeJob job(space, network_surface({}), {}, seed);
+    std::set<Setting> refused;
+    while (const auto turn = tuner.next()) {
+      EXPECT_FALSE(refused.contains(turn->setting));
+      // All with many flows cannot be applied, all with few streams are cut short.
+      if (turn->setting.indexes[0] >= 3) {
+        ASSERT_TRUE(tuner.report_refused(turn->setting));
+        refused.insert(turn->setting);
+        continue;
+      }
+      std::vector<double> seconds;
+      for (uint32_t i = 0; i < turn->steps; ++i) seconds.push_back(job.step(turn->setting));
+      if (turn->purpose == TrialPurpose::Probe && turn->setting.indexes[1] == 0) {
+        seconds = {10 * seconds[0]};
+      }
+      ASSERT_TRUE(tuner.report(turn->setting, seconds));
+    }
+    EXPECT_FALSE(refused.contains(tuner.winner()));
+    EXPECT_LT(job.true_seconds(tuner.winner()), job.true_seconds(defaults));
+  }
+}
+
+TEST(Tuner, WhatIsRefusedLaterIsNotAskedForAgain) {
+  const SearchSpace space = transport_space();
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    Tuner tuner = make_tuner(space, setting_of(space, {}), {.seed = seed});
+    FakeJob job(space, network_surface({}), {}, seed);
+    std::set<Setting> refused;
+    RandomGenerator random(seed);
+    while (const auto turn = tuner.next()) {
+      EXPECT_FALSE(refused.contains(turn->setting));
+      if (turn->setting != setting_of(space, {}) && random.below(4) == 0) {
+        ASSERT_TRUE(tuner.report_refused(turn->setting));
+        refused.insert(turn->setting);
+        continue;
+      }
+      std::vector<double> seconds;
+      for (uint32_t i = 0; i < turn->steps; ++i) seconds.push_back(job.step(turn->setting));
+      ASSERT_TRUE(tuner.report(turn->setting, seconds));
+    }
+    EXPECT_FALSE(refused.contains(tuner.winner()));
+  }
+}
+
+TEST(Tuner, EndsWithTheDefaultsWhereNothingElseCanBeApplied) {
+  const SearchSpace space = transport_space();
+  const Setting defaults = setting_of(space, {});
+  Tuner tuner = make_tuner(space, defaults, {});
+  int refused = 0;
+  while (const auto turn = tuner.next()) {
+    if (turn->setting != defaults) {
+      ASSERT_TRUE(tuner.report_refused(turn->setting));
+      ASSERT_LT(++refused, 1000);
+    } else {
+      ASSERT_TRUE(tuner.report(turn->setting, std::vector<double>(turn->steps, 1.0)));
+    }
+  }
+  EXPECT_EQ(tuner.winner(), defaults);
+  EXPECT_EQ(tuner.gain(), 1);
+}
+
+TEST(Tuner, EndsEarlyWhereThereIsLittleToTry) {
+  auto space = SearchSpace::create({{"a", {1, 2}}, {"b", {1}}});
+  ASSERT_TRUE(space);
+  Tuner tuner = make_tuner(*space, space->at(0), {});
+  FakeJob job(
+      *space, [](auto v) { return v[0] == 1 ? 1 : 0.5; }, {}, 1);
+  tune(tuner, job);
+  EXPECT_LT(job.steps(), 30u);
+  EXPECT_EQ(tuner.winner(), space->at(1));
+  EXPECT_NEAR(tuner.gain(), 2, 0.2);
+  auto single = SearchSpace::create({{"a", {1}}});
+  ASSERT_TRUE(single);
+  Tuner pinned = make_tuner(*single, single->at(0), {});
+  FakeJob same(*single, flat_surface(), {}, 1);
+  tune(pinned, same);
+  EXPECT_EQ(pinned.winner(), single->at(0));
+}
+
+}  // namespace
+}  // namespace braid
