@@ -24,13 +24,13 @@ class FairQueue {
   uint64_t bytes() const { return bytes_; }  // of all chunks
 
   void push_back(QueuedChunk chunk) {
-    note_pushed(chunk);
-    queue_of(chunk.chunk.header.job_key).push_back(std::move(chunk));
+    ChunkQueue& queue = take_note_of(chunk);
+    queue.push_back(std::move(chunk));
   }
   // Before all others of its job.
   void push_front(QueuedChunk chunk) {
-    note_pushed(chunk);
-    queue_of(chunk.chunk.header.job_key).push_front(std::move(chunk));
+    ChunkQueue& queue = take_note_of(chunk);
+    queue.push_front(std::move(chunk));
   }
   // The one that pop_front() takes; valid until the queue changes.
   const QueuedChunk& front() const { return jobs_[next()].chunks.front(); }
@@ -52,9 +52,11 @@ class FairQueue {
     ChunkQueue chunks;
   };
 
-  void note_pushed(const QueuedChunk& chunk) {
+  // Returns where it goes.
+  ChunkQueue& take_note_of(const QueuedChunk& chunk) {
     ++size_;
     bytes_ += chunk.chunk.header.bytes;
+    return queue_of(chunk.chunk.header.job_key);
   }
 
   size_t next() const {
