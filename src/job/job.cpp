@@ -236,15 +236,15 @@ void Job::on_peer_lost(const Peer& peer, const Status& reason) {
     return close(make_status(StatusCode::JobFailed, "job '{}': lost its coordinator, node '{}': {}",
                              plan_.name, peer.name, reason.message()));
   }
-  // A connection that was as good as dead when the job began. The coordinator, whom the node has
-  // just asked to join, is the one who knows that it is there.
-  if (std::find(unreached_.begin(), unreached_.end(), peer.id) != unreached_.end()) return;
-  if (state_ == State::Preparing && reach_attempt_ < kReachAgainMax) {
-    ++reach_attempt_;
-    return connect_neighbours();
-  }
   for (const MemberNode& node : plan_.nodes) {
     if (node.peer.id != peer.id) continue;
+    // A connection that was as good as dead when the job began. The coordinator, whom the node has
+    // just asked to join, is the one who knows that it is there.
+    if (std::find(unreached_.begin(), unreached_.end(), peer.id) != unreached_.end()) return;
+    if (state_ == State::Preparing && reach_attempt_ < kReachAgainMax) {
+      ++reach_attempt_;
+      return connect_neighbours();
+    }
     fail(make_status(StatusCode::JobFailed, "job '{}': lost node '{}' with rank {}: {}", plan_.name,
                      peer.name, fmt::join(node.ranks, ", "), reason.message()));
   }

@@ -18,7 +18,13 @@ class FakeTransport final : public Transport {
 
   void open_link(NodeId peer, OpenCallback callback) override {
     opened.push_back(peer);
-    loop_.defer([callback = std::move(callback), result = open_result] { callback(result); });
+    held_.push_back(std::move(callback));
+    if (!holds_answers) answer();
+  }
+  // To all who asked and were not answered yet.
+  void answer() {
+    for (OpenCallback& callback : std::exchange(held_, {}))
+      loop_.defer([callback = std::move(callback), result = open_result] { callback(result); });
   }
   bool on_control_message(const Peer&, const proto::ControlMessage&) override { return false; }
   void on_peer_lost(NodeId peer) override { lost.push_back(peer); }
@@ -32,6 +38,7 @@ class FakeTransport final : public Transport {
   }
 
   Status open_result;
+  bool holds_answers = false;  // until answer()
   std::vector<NodeId> opened;
   std::vector<NodeId> lost;
 
@@ -41,6 +48,7 @@ class FakeTransport final : public Transport {
   };
 
   Loop& loop_;
+  std::vector<OpenCallback> held_;
   NoLinks links_;
 };
 
