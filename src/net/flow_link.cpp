@@ -188,17 +188,31 @@ void FlowLink::replace_slow_flows() {
   }
   for (size_t index = 0; index < places_.size(); ++index) {
     Place& place = places_[index];
-    if (place.former != nullptr && loads_[index].is_open) drop_former(place);
     if (!place.is_leaving || place.flow->has_chunks_in_flight()) continue;
     loads_[index] = FlowLoad{};
     io_.counters.flows_replaced.fetch_add(1, std::memory_order_relaxed);
     place.is_leaving = false;
+    if (place.former != nullptr) drop_former(place);
     place.former = std::move(place.flow);
+    has_formers_ = true;
     reopen_flow(static_cast<uint16_t>(index));
   }
 }
 
+void FlowLink::drop_formers() {
+  has_formers_ = false;
+  for (Place& place : places_) {
+    if (place.former == nullptr) continue;
+    if (place.flow != nullptr && place.flow->state() == Flow::State::Open) {
+      drop_former(place);
+    } else {
+      has_formers_ = true;
+    }
+  }
+}
+
 void FlowLink::pump() {
+  if (has_formers_) drop_formers();
   if (queue_.empty()) return;
   look_at_flows();
   replace_slow_flows();

@@ -78,6 +78,7 @@ class FlowLink final : public Link, private OutgoingFlow::Owner {
   OutgoingFlow* flow_of(uint16_t index, uint32_t generation);
   void look_at_flows();
   void replace_slow_flows();
+  void drop_formers();
   size_t flows_open() const;
 
   void on_flow_open(OutgoingFlow& flow) override;
@@ -92,6 +93,7 @@ class FlowLink final : public Link, private OutgoingFlow::Owner {
   FairQueue queue_;
   std::vector<FlowLoad> loads_;  // of places_, while pump() gives chunks to them
   SlowFlows slow_flows_;
+  bool has_formers_ = false;
   size_t next_flow_ = 0;  // where to look first
   size_t untried_ = 0;
   bool is_established_ = false;
