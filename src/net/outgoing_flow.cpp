@@ -1,17 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "net/outgoing_flow.h"
 
-#include <algorithm>
-
 #include "base/log.h"
 #include "net/flow_driver.h"
 
 namespace braid {
 namespace {
-
-// A flow holds what it delivers in this time, or in two ways there and back. Much longer than the
-// other node takes to wake up, and so short that an operation does not end later for it.
-constexpr uint64_t kHoldNs = 20'000'000;
 
 // What a chunk takes of the window: also those without bytes take something.
 uint64_t window_cost(const OutgoingChunk& chunk) {
@@ -49,18 +43,8 @@ Status OutgoingFlow::connect(std::span<const uint8_t> remote_address) {
   probe_.version = proto::kChunkVersion;
   probe_.phase = static_cast<uint8_t>(proto::Phase::ReduceScatter);
   probe_.link_secret = link_secret_;
-  probed_at_ns_ = clock_.now_ns();
   endpoint()->send(proto::kChunkMessage, bytes_of(probe_), {}, probe_.sequence);
   return Status::ok();
-}
-
-uint64_t OutgoingFlow::window_bytes() const {
-  const uint64_t most = io_.options.window_bytes;
-  const double rate = bytes_per_second();
-  if (rate <= 0) return most;
-  const auto held =
-      static_cast<uint64_t>(rate * 1e-9 * static_cast<double>(std::max(kHoldNs, 2 * probe_ns_)));
-  return std::clamp(held, std::min<uint64_t>(2 * io_.options.chunk_bytes, most), most);
 }
 
 void OutgoingFlow::send(OutgoingChunk chunk, std::span<const uint8_t> bytes) {
@@ -107,7 +91,6 @@ void OutgoingFlow::on_message(std::span<const uint8_t> header, std::span<const u
   }
   if (is_closing() || state() == State::Failed) return;
   if (state() == State::Opening) {
-    probe_ns_ = clock_.now_ns() - probed_at_ns_;
     set_open();
     owner_.on_flow_open(*this);
   }

@@ -35,7 +35,7 @@ class OutgoingFlow final : public Flow {
 
   uint16_t index() const { return index_; }
   bool has_room() const {
-    return state() == State::Open && unacknowledged_bytes_ < window_bytes() &&
+    return state() == State::Open && unacknowledged_bytes_ < io_.options.window_bytes &&
            next_sequence_ - 1 - settled_ < kChunksInFlightMax;
   }
   uint64_t unacknowledged_bytes() const { return unacknowledged_bytes_; }
@@ -64,9 +64,6 @@ class OutgoingFlow final : public Flow {
 
   OutgoingFlow(IoContext& io, Owner& owner, uint16_t index, uint64_t link_secret,
                std::string description);
-  // What may be unacknowledged: what the flow delivers in a short while, so that a slow one does
-  // not hold more of an operation than it can carry in time.
-  uint64_t window_bytes() const;
   void acknowledge(uint64_t sequence);
   void settle_acknowledged();
   Slot& slot(uint64_t sequence) { return slots_[sequence % kChunksInFlightMax]; }
@@ -84,8 +81,6 @@ class OutgoingFlow final : public Flow {
   uint64_t bytes_sent_ = 0;
   SystemClock clock_;
   DeliveryRate rate_;
-  uint64_t probed_at_ns_ = 0;
-  uint64_t probe_ns_ = 0;  // until the probe was acknowledged: at least one way there and back
   std::array<Slot, kChunksInFlightMax> slots_;
 };
 
