@@ -42,13 +42,6 @@ Status check_options(const ControlPlaneOptions& options) {
   return Status::ok();
 }
 
-std::vector<uint8_t> make_heartbeat() {
-  flatbuffers::FlatBufferBuilder builder;
-  builder.Finish(proto::CreateControlMessage(builder, proto::ControlBody::Heartbeat,
-                                             proto::CreateHeartbeat(builder).Union()));
-  return {builder.GetBufferPointer(), builder.GetBufferPointer() + builder.GetSize()};
-}
-
 }  // namespace
 
 Result<std::unique_ptr<ControlPlane>> ControlPlane::create(Loop& loop, const Clock& clock,
@@ -69,7 +62,6 @@ ControlPlaneImpl::ControlPlaneImpl(Loop& loop, const Clock& clock, ControlPlaneO
       handler_(handler),
       stranger_log_(clock),
       heartbeat_timer_(loop),
-      heartbeat_(make_heartbeat()),
       alive_(std::make_shared<ControlPlaneImpl*>(this)) {}
 
 ControlPlaneImpl::~ControlPlaneImpl() { *alive_ = nullptr; }
@@ -153,9 +145,10 @@ void ControlPlaneImpl::on_message(ControlConnection& connection,
   PeerEntry* entry = peers_.find(connection.peer().id);
   if (entry == nullptr) return;  // this daemon's connection to itself
   entry->heard_at_ms = clock_.now_ms();
-  for (WaitingConnect& waiting : std::exchange(entry->waiting, {}))
-    answer_later(entry->peer.id, std::move(waiting.callback));
-  if (message.body_type() == proto::ControlBody::Heartbeat) return;
+  if (const auto* heartbeat = message.body_as_Heartbeat()) {
+    take_heartbeat(*entry, *heartbeat);
+    return;
+  }
   ++counters_.messages_received;
   const Peer from = entry->peer;  // the handler may cause the peer's loss
   handler_.on_control_message(from, message);
@@ -175,9 +168,30 @@ void ControlPlaneImpl::on_established(ControlConnection& connection) {
   add_peer(std::move(owned));
 }
 
-// As of the last tick, which knows how long this process itself stood still.
-bool ControlPlaneImpl::is_silent(const PeerEntry& entry) const {
-  return ticked_at_ms_ > entry.heard_at_ms + kMissedHeartbeatsMax * options_.heartbeat_interval_ms;
+// After a network was gone, TCP sends again only after seconds, and often in one direction first: a
+// peer that we hear well may not hear us, and lose us in the middle of what we begin with it.
+bool ControlPlaneImpl::is_in_doubt(const PeerEntry& entry) const {
+  return clock_.now_ms() >
+         entry.answered_at_ms + kUnansweredHeartbeatsMax * options_.heartbeat_interval_ms;
+}
+
+void ControlPlaneImpl::send_heartbeat(PeerEntry& entry) {
+  // Bytes that wait will be a sign of life as well, once the peer reads.
+  ControlConnection& sending = *entry.connections.front();
+  if (sending.queued_bytes() != 0) return;
+  flatbuffers::FlatBufferBuilder builder;
+  const auto body = proto::CreateHeartbeat(builder, clock_.now_ms(), entry.to_answer_ms);
+  builder.Finish(proto::CreateControlMessage(builder, proto::ControlBody::Heartbeat, body.Union()));
+  static_cast<void>(sending.send({builder.GetBufferPointer(), builder.GetSize()}).is_ok());
+}
+
+void ControlPlaneImpl::take_heartbeat(PeerEntry& entry, const proto::Heartbeat& heartbeat) {
+  entry.to_answer_ms = heartbeat.sent_ms();
+  const uint64_t answered_ms = std::min(heartbeat.answered_ms(), clock_.now_ms());
+  entry.answered_at_ms = std::max(entry.answered_at_ms, answered_ms);
+  if (is_in_doubt(entry)) return;
+  for (WaitingConnect& waiting : std::exchange(entry.waiting, {}))
+    answer_later(entry.peer.id, std::move(waiting.callback));
 }
 
 // A network that was gone for a moment may let only one of two nodes believe that the other is
@@ -275,9 +289,7 @@ void ControlPlaneImpl::tick() {
     if (stood_still) entry.heard_at_ms += slept_ms - options_.heartbeat_interval_ms;
     entry.heard_at_ms = std::min(entry.heard_at_ms, now_ms);
     if (now_ms - entry.heard_at_ms >= options_.peer_timeout_ms) silent.push_back(id);
-    // Bytes that wait will tell the peer as much, once it reads.
-    ControlConnection& sending = *entry.connections.front();
-    if (sending.queued_bytes() == 0) static_cast<void>(sending.send(heartbeat_).is_ok());
+    send_heartbeat(entry);
   }
   for (const NodeId id : silent) {
     const PeerEntry* entry = peers_.find(id);

@@ -64,8 +64,8 @@ class ControlPlane {
   virtual const Peer& self() const = 0;  // with the port that was bound
   // Connects to the daemon at host:port (a name or an address) unless it is connected already, or
   // is this daemon itself. `callback` comes exactly once, within connect_timeout_ms, never from
-  // within this call. A connected peer that has been silent for some heartbeats must be heard
-  // first, or is lost and connected anew: peer_timeout_ms more.
+  // within this call. A connected peer that has not answered some heartbeats must answer first, or
+  // is lost and connected anew: peer_timeout_ms more.
   virtual void connect(const std::string& host, uint16_t port, ConnectCallback callback) = 0;
   virtual const Peer* find(NodeId id) const = 0;  // nullptr: not connected; self is always found
   // Queues `message` (a finished ControlMessage), which may then be sent to others: unless `to` is

@@ -80,7 +80,7 @@ void ControlPlaneImpl::connect(const std::string& host, uint16_t port, ConnectCa
     return;
   }
   if (const PeerEntry* entry = peers_.find(host, port)) {
-    answer_when_heard(*peers_.find(entry->peer.id), {host, port, std::move(callback)});
+    answer_when_sure(*peers_.find(entry->peer.id), {host, port, std::move(callback)});
     return;
   }
   start_attempt(host, port, std::move(callback));
@@ -99,8 +99,8 @@ void ControlPlaneImpl::answer_later(NodeId id, ConnectCallback callback) {
   });
 }
 
-void ControlPlaneImpl::answer_when_heard(PeerEntry& entry, WaitingConnect waiting) {
-  if (is_silent(entry)) {
+void ControlPlaneImpl::answer_when_sure(PeerEntry& entry, WaitingConnect waiting) {
+  if (is_in_doubt(entry)) {
     entry.waiting.push_back(std::move(waiting));
   } else {
     answer_later(entry.peer.id, std::move(waiting.callback));
@@ -156,7 +156,7 @@ void ControlPlaneImpl::on_attempt_done(ConnectAttempt& attempt, Result<ConnectOu
 
   for (auto& callback : callbacks) {
     PeerEntry* entry = result.is_ok() ? peers_.find(result->id) : nullptr;
-    if (entry != nullptr && is_silent(*entry)) {
+    if (entry != nullptr && is_in_doubt(*entry)) {
       entry->waiting.push_back({host, port, std::move(callback)});
       continue;
     }

@@ -18,9 +18,9 @@
 
 namespace braid {
 
-// A peer that has missed as many may be lost soon, or its host may have come back and forgotten us:
-// nothing new is begun with it before that is known.
-inline constexpr uint32_t kMissedHeartbeatsMax = 3;
+// A peer that has not answered for so many heartbeats may be lost soon, or may lose us: nothing new
+// is begun with it before that is known. In good times an answer is up to two of them old.
+inline constexpr uint32_t kUnansweredHeartbeatsMax = 4;
 
 class ControlPlaneImpl final : public ControlPlane, private ControlConnectionOwner {
  public:
@@ -53,13 +53,15 @@ class ControlPlaneImpl final : public ControlPlane, private ControlConnectionOwn
   void on_attempt_done(ConnectAttempt& attempt, Result<ConnectOutcome> outcome);
   Result<Peer> settle(const ConnectAttempt& attempt, Result<ConnectOutcome>& outcome);
   void answer_later(NodeId id, ConnectCallback callback);
-  void answer_when_heard(PeerEntry& entry, WaitingConnect waiting);
+  void answer_when_sure(PeerEntry& entry, WaitingConnect waiting);
   Status may_connect(const SocketAddress& address) const;
   HandshakeOptions handshake_options() const;
 
   // Peers.
   void add_peer(std::unique_ptr<ControlConnection> connection);
-  bool is_silent(const PeerEntry& entry) const;
+  bool is_in_doubt(const PeerEntry& entry) const;
+  void send_heartbeat(PeerEntry& entry);
+  void take_heartbeat(PeerEntry& entry, const proto::Heartbeat& heartbeat);
   bool has_forgotten_us(const PeerEntry& entry, const ControlConnection& connection) const;
   void lose(NodeId id, const Status& reason);
   void tick();
@@ -78,7 +80,6 @@ class ControlPlaneImpl final : public ControlPlane, private ControlConnectionOwn
   PeerDirectory peers_;
   Timer heartbeat_timer_;  // runs while there are peers
   uint64_t ticked_at_ms_ = 0;
-  std::vector<uint8_t> heartbeat_;
   std::deque<flatbuffers::DetachedBuffer> to_self_;
   size_t to_self_bytes_ = 0;
   std::shared_ptr<ControlPlaneImpl*>

@@ -18,6 +18,7 @@ PeerDirectory::Added PeerDirectory::add(std::unique_ptr<ControlConnection>& conn
   if (!is_new) return Added::AnotherConnection;
   entry.peer = peer;
   entry.met_at_ms = now_ms;
+  entry.answered_at_ms = now_ms;  // a handshake goes there and back
   // A loopback address means that peer only to those on its own host; others mean themselves by it.
   const bool is_elsewhere = advertised && advertised->is_loopback() && !remote.is_loopback();
   if (!is_elsewhere) add_name(peer.id, peer.address, peer.port);

@@ -14,7 +14,7 @@
 
 namespace braid {
 
-// Somebody who wants to talk with a peer that has been silent for a while.
+// Somebody who wants to talk with a peer that may not hear us any more.
 struct WaitingConnect {
   std::string host;
   uint16_t port = 0;
@@ -27,7 +27,9 @@ struct PeerEntry {
   std::vector<std::unique_ptr<ControlConnection>> connections;
   uint64_t met_at_ms = 0;  // when the first connection was established
   uint64_t heard_at_ms = 0;
-  std::vector<WaitingConnect> waiting;  // until it is heard again, or lost
+  uint64_t answered_at_ms = 0;  // when the latest heartbeat of ours was sent that it has answered
+  uint64_t to_answer_ms = 0;    // what its latest heartbeat carried, by its clock
+  std::vector<WaitingConnect> waiting;  // until it has answered, or is lost
   std::vector<std::pair<std::string, uint16_t>>
       names;  // host and port under which it was asked for or says it is
 };

@@ -271,6 +271,8 @@ TEST_F(ControlPlaneTest, KeepsIdlePeersByHeartbeats) {
   EXPECT_TRUE(on_a.lost.empty());
   EXPECT_TRUE(on_b.lost.empty());
   EXPECT_TRUE(on_a.messages.empty()) << "heartbeats are nobody else's business";
+  EXPECT_EQ(connect(*a, b->self()).id, b->self().id);
+  EXPECT_EQ(connect(*b, a->self()).id, a->self().id);
 }
 
 // Time that only this process's clock shows (it was suspended): its peers were not silent.
