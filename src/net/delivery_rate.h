@@ -8,8 +8,7 @@ namespace braid {
 
 // How fast a flow can deliver, from its acknowledgements: of a chunk, how much was delivered
 // between its sending and its acknowledgement (draft-cheng-iccrg-delivery-rate-estimation, section
-// 3); of the last second or two, the best, for everything that disturbs a sample makes it smaller
-// (BBR, Cardwell et al., CACM 2017). A flow that was given little tells nothing. Not thread-safe.
+// 3); the moving mean of the last few. A flow that was given little tells nothing. Not thread-safe.
 class DeliveryRate {
  public:
   // What stood when a chunk was sent.

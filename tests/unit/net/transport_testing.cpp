@@ -40,6 +40,7 @@ void RecordingSource::on_chunk_settled(const OutgoingChunk& chunk, bool acknowle
 
 void RecordingSink::on_chunk(NodeId from, const proto::ChunkHeader& header,
                              std::span<const uint8_t> payload) {
+  if (forward_to != nullptr) return forward_to->on_chunk(from, header, payload);
   last_from = from;
   ++arrived[header.step];
   for (size_t i = 0; i < payload.size(); ++i) {

@@ -44,6 +44,7 @@ class RecordingSink final : public ChunkSink {
   void on_chunk(NodeId from, const proto::ChunkHeader& header,
                 std::span<const uint8_t> payload) override;
 
+  ChunkSink* forward_to = nullptr;  // gets the chunks instead
   std::map<uint64_t, int> arrived;  // cookie → times
   uint64_t corrupt = 0;
   NodeId last_from = 0;

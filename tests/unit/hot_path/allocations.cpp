@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "allocations.h"
+
+#include <cstdlib>
+#include <new>
+
+namespace {
+uint64_t count = 0;
+}
+
+void* operator new(std::size_t bytes) {
+  ++count;
+  if (void* memory = std::malloc(bytes)) return memory;
+  throw std::bad_alloc();
+}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+
+namespace braid::testing {
+
+uint64_t allocations() { return count; }
+
+}  // namespace braid::testing
