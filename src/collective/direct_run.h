@@ -13,8 +13,8 @@ namespace braid {
 // A small all-reduce as one node runs it: it sends its part (its ranks' inputs, reduced) to every
 // other node, and folds all parts in the order of the ring, so all nodes get the same bits. Parts
 // are sent before anybody has said that it is ready for them, so they carry the signature: what
-// belongs to something else is not taken, and the neighbours' comparison ends the job. I/O loop
-// only.
+// belongs to something else is not taken, and the neighbours' comparison ends the job. When all
+// parts are there, all nodes have submitted the same. I/O loop only.
 class DirectRun final : public ChunkSource, public std::enable_shared_from_this<DirectRun> {
  public:
   explicit DirectRun(Operation operation);
@@ -23,16 +23,13 @@ class DirectRun final : public ChunkSource, public std::enable_shared_from_this<
   bool has_begun() const { return has_begun_; }
   // Makes this node's part and sends it.
   void begin(OperationHost& host);
-  // The successor has submitted the same: what was folded may be published.
-  void set_ready() { is_ready_ = true; }
   // begin() comes first.
   ChunkVerdict accept(NodeId from, const proto::ChunkHeader& header,
                       std::span<const uint8_t> payload);
 
-  bool is_complete() const { return missing_ == 0; }
-  // The result is final; nothing reads it or the inputs. Others may still wait for this node's
-  // part, which the run keeps until it is sent.
-  bool is_done() const { return is_complete() && is_ready_; }
+  // All parts are in: the result is final; nothing reads it or the inputs. Others may still wait
+  // for this node's part, which the run keeps until it is sent.
+  bool is_done() const { return missing_ == 0; }
   bool is_finished() const { return is_finished_; }
   // It lets go of the job's memory.
   void finish() {
@@ -58,7 +55,6 @@ class DirectRun final : public ChunkSource, public std::enable_shared_from_this<
   std::vector<bool> has_part_;
   uint32_t missing_;
   bool has_begun_ = false;
-  bool is_ready_ = false;
   bool is_finished_ = false;
   bool is_abandoned_ = false;
 };

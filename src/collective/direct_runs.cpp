@@ -35,14 +35,6 @@ void DirectRuns::begin(DirectRun& run) {
   run.begin(host_);
 }
 
-bool DirectRuns::go(const OperationKey& key) {
-  const auto found = runs_.find(key);
-  if (found == runs_.end()) return false;
-  found->second->set_ready();
-  if (found->second->is_done()) note(*found->second);
-  return true;
-}
-
 std::optional<ChunkVerdict> DirectRuns::on_chunk(NodeId from, const proto::ChunkHeader& header,
                                                  std::span<const uint8_t> payload) {
   const OperationKey key{header.job_key, header.tensor, header.step};
@@ -63,16 +55,12 @@ std::optional<ChunkVerdict> DirectRuns::on_chunk(NodeId from, const proto::Chunk
 ChunkVerdict DirectRuns::accept(DirectRun& run, NodeId from, const proto::ChunkHeader& header,
                                 std::span<const uint8_t> payload) {
   const ChunkVerdict verdict = run.accept(from, header, payload);
-  if (verdict == ChunkVerdict::Taken && run.is_complete()) {
+  if (verdict == ChunkVerdict::Taken && run.is_done()) {
     --jobs_.at(run.key().job_key).in_flight;
-    note(run);
+    news_.push_back(run.shared_from_this());
+    has_news_();
   }
   return verdict;
-}
-
-void DirectRuns::note(DirectRun& run) {
-  news_.push_back(run.shared_from_this());
-  has_news_();
 }
 
 void DirectRuns::remember_end(const OperationKey& key) {
@@ -95,7 +83,7 @@ void DirectRuns::tell_news() {
         if (!next->has_begun()) begin(*next);
       }
     }
-    if (!run->is_done() || run->is_finished()) continue;
+    if (run->is_finished()) continue;  // its job was aborted
     remember_end(key);
     run->finish();
     events_.on_done(key);  // may abort the job

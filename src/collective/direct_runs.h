@@ -42,8 +42,6 @@ class DirectRuns {
   // Parts of its operations may come from now on.
   void begin_job(uint64_t job_key) { jobs_.try_emplace(job_key); }
   void start(Operation operation);
-  // False: not one of these.
-  bool go(const OperationKey& key);
   bool contains(const OperationKey& key) const { return runs_.contains(key); }
   // Nothing: it came for a job or an operation that has ended, or is one too many.
   std::optional<ChunkVerdict> on_chunk(NodeId from, const proto::ChunkHeader& header,
@@ -67,7 +65,6 @@ class DirectRuns {
   void begin(DirectRun& run);
   ChunkVerdict accept(DirectRun& run, NodeId from, const proto::ChunkHeader& header,
                       std::span<const uint8_t> payload);
-  void note(DirectRun& run);
   void remember_end(const OperationKey& key);
 
   OperationHost& host_;

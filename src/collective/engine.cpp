@@ -138,12 +138,14 @@ class EngineImpl final : public Engine, public OperationHost {
 void EngineImpl::start(Operation operation) {
   BRAID_ASSERT_IN_LOOP(loop_);
   const OperationKey key = operation.key;
-  if (operation.is_direct && loop_of_unit(key, 0, options_.io_loops) == options_.io_loop)
+  const bool is_direct = operation.is_direct;
+  if (is_direct && loop_of_unit(key, 0, options_.io_loops) == options_.io_loop)
     return direct_.start(std::move(operation));
   auto run = std::make_shared<OperationRun>(std::move(operation), options_, *this);
   const bool is_new = runs_.emplace(key, run).second;
   BRAID_ASSERT(is_new, "an operation is started once");
-  if (!run->is_local()) return;
+  if (is_direct) run->set_ready();  // another loop has its one unit
+  if (!run->is_local() && !is_direct) return;
   if (run->units() == 0) {
     on_progress(*run);
     return;
@@ -157,7 +159,6 @@ void EngineImpl::start(Operation operation) {
 
 void EngineImpl::go(const OperationKey& key) {
   BRAID_ASSERT_IN_LOOP(loop_);
-  if (direct_.go(key)) return;
   OperationRun* run = find_run(key);
   if (run == nullptr || run->is_ready()) return;
   run->set_ready();

@@ -56,8 +56,8 @@ class Engine : public ChunkSink {
   // From now on chunks of this operation are accepted. Nothing is sent yet; with one node the work
   // begins at once, and so does a direct operation.
   virtual void start(Operation operation) = 0;
-  // The successor is ready: send; what is direct is sent already and may be done now. Unknown keys
-  // are ignored (the operation was aborted).
+  // The successor is ready: send. Ignored: unknown keys (the operation was aborted), and direct
+  // operations, which wait for nobody.
   virtual void go(const OperationKey& key) = 0;
   // Forgets all operations of the job: no event comes for them any more; their memory is released
   // once no flow reads it.

@@ -218,6 +218,7 @@ void Job::check_deadlines() {
   if (!operations_->has_unfinished() && !plans_.holds_submissions()) return deadline_timer_.stop();
   check(plans_.check_deadlines(services_.clock.now_ns()));
   if (is_closed()) return;
+  check(operations_->tell_readiness());
   const auto overdue = operations_->take_overdue(services_.clock.now_ns());
   if (!overdue) return;
   auto message = make_operation_overdue(overdue->key, overdue->timeout_ms, overdue->description);
@@ -322,8 +323,8 @@ uint64_t Job::received_bytes() const { return services_.transport.counters().byt
 Status Job::start_operation(const Operation& operation) {
   plans_.on_start(operation.key, result_bytes(operation.collective, operation.dtype,
                                               operation.count, plan_.ring->world_size));
-  // With one node there is nobody to wait for.
-  if (plan_.ring->nodes == 1)
+  // With one node there is nobody to wait for, and a direct one begins at once.
+  if (plan_.ring->nodes == 1 || operation.is_direct)
     plans_.on_go(operation.key, services_.clock.now_ns(), received_bytes());
   if (services_.engines.start(operation)) return Status::ok();
   return make_status(StatusCode::ResourceExhausted,

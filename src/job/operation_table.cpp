@@ -2,6 +2,7 @@
 #include "job/operation_table.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace braid {
 namespace {
@@ -125,6 +126,7 @@ Status OperationTable::start(const OperationKey& key, Entry& entry) {
       result_bytes(operation.collective, operation.dtype, operation.count, ring_->world_size);
   operation.is_direct = operation.collective == Collective::AllReduce && ring_->nodes > 1 &&
                         entry.result_bytes != 0 && entry.result_bytes <= ring_->direct_bytes;
+  entry.is_direct = operation.is_direct;
   operation.signature = static_cast<uint32_t>(hash_of(entry.signature));
   auto placed = memory_->allocate(entry.result_bytes);
   if (!placed) {
@@ -138,10 +140,29 @@ Status OperationTable::start(const OperationKey& key, Entry& entry) {
   // The engine must know the operation before the predecessor may send for it.
   BRAID_RETURN_IF_ERROR(actions_.start_operation(operation));
   if (ring_->nodes == 1) return Status::ok();
-  BRAID_RETURN_IF_ERROR(actions_.send_ready(key, entry.signature));
-  if (auto early = early_ready_.extract(key); !early.empty()) {
-    BRAID_RETURN_IF_ERROR(check_successor(entry, key, early.mapped()));
-    return actions_.go(key);
+  if (!entry.is_direct) {
+    BRAID_RETURN_IF_ERROR(actions_.send_ready(key, entry.signature));
+    entry.is_ready_told = true;
+  }
+  if (auto early = early_ready_.extract(key); !early.empty())
+    return take_readiness(entry, key, early.mapped());
+  return Status::ok();
+}
+
+// Of an operation that runs.
+Status OperationTable::take_readiness(const Entry& entry, const OperationKey& key,
+                                      const Signature& signature) {
+  BRAID_RETURN_IF_ERROR(check_successor(entry, key, signature));
+  return entry.is_direct ? Status::ok() : actions_.go(key);
+}
+
+Status OperationTable::tell_readiness() {
+  for (auto& [key, entry] : entries_) {
+    if (entry.state != State::Running || entry.is_ready_told) continue;
+    if (std::exchange(entry.is_seen_running, true)) {
+      BRAID_RETURN_IF_ERROR(actions_.send_ready(key, entry.signature));
+      entry.is_ready_told = true;
+    }
   }
   return Status::ok();
 }
@@ -149,11 +170,10 @@ Status OperationTable::start(const OperationKey& key, Entry& entry) {
 Status OperationTable::on_successor_ready(const OperationKey& key, const Signature& signature) {
   const auto position = entries_.find(key);
   if (position != entries_.end() && position->second.state == State::Published)
-    return Status::ok();  // said twice
-  if (position != entries_.end() && position->second.state == State::Running) {
-    BRAID_RETURN_IF_ERROR(check_successor(position->second, key, signature));
-    return actions_.go(key);
-  }
+    return Status::ok();  // said twice, or of a direct one that is over here
+  if (position != entries_.end() && position->second.state == State::Running)
+    return take_readiness(position->second, key, signature);
+  if (position == entries_.end() && has_ended(key)) return Status::ok();
   for (uint32_t i = 0; i < has_left_.size(); ++i) {
     const bool is_submitted = position != entries_.end() && has_submitted(position->second, i);
     if (has_left_[i] && !is_submitted) {
@@ -319,12 +339,15 @@ std::optional<OperationTable::Overdue> OperationTable::take_overdue(uint64_t now
                  fmt::format("job '{}': {}", job_name_, describe(entry, key))};
 }
 
+// Of an operation without an entry: a tensor's steps grow.
+bool OperationTable::has_ended(const OperationKey& key) const {
+  const auto published = last_published_.find(key.tensor);
+  return published != last_published_.end() && key.step <= published->second;
+}
+
 std::vector<uint32_t> OperationTable::missing_ranks(const OperationKey& key) const {
   const auto position = entries_.find(key);
-  const auto published = last_published_.find(key.tensor);
-  if (position == entries_.end() && published != last_published_.end() &&
-      key.step <= published->second)
-    return {};
+  if (position == entries_.end() && has_ended(key)) return {};
   std::vector<uint32_t> missing;
   for (uint32_t i = 0; i < local_ranks_.size(); ++i) {
     if (position == entries_.end() || !has_submitted(position->second, i))

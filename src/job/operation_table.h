@@ -52,6 +52,9 @@ class OperationTableActions {
 //   predecessor--> running    --the successor's READY: go … engine done: published--> published
 //   --engine retired and released by all local ranks--> (forgotten)
 //
+// A direct operation waits for no READY: the parts of all nodes say as much. If it does not end at
+// once its READY goes out all the same, for it tells the predecessor where ranks disagree.
+//
 // Any error that a function returns is the end of the job. Control loop only.
 class OperationTable {
  public:
@@ -65,6 +68,9 @@ class OperationTable {
 
   Status submit(const Submission& submission);
   Status on_successor_ready(const OperationKey& key, const Signature& signature);
+  // To be called now and then: sends the readiness of direct operations that were running at the
+  // last call already.
+  Status tell_readiness();
   Status on_rank_left(uint32_t local_rank);
   void on_done(const OperationKey& key);
   void on_retired(const OperationKey& key);
@@ -79,8 +85,7 @@ class OperationTable {
   // earliest.
   std::optional<Overdue> take_overdue(uint64_t now_ns);
   bool has_unfinished() const { return unfinished_ > 0; }
-  // The local ranks that have not submitted the operation, or not all of its members. What ended
-  // long ago was submitted: a tensor's steps grow.
+  // The local ranks that have not submitted the operation, or not all of its members.
   std::vector<uint32_t> missing_ranks(const OperationKey& key) const;
   // The first member that the rank has not submitted, of an operation that others have.
   std::string first_missing(const OperationKey& key, uint32_t rank) const;
@@ -103,6 +108,9 @@ class OperationTable {
     State state = State::Gathering;
     bool is_retired = false;
     bool is_reported_overdue = false;
+    bool is_direct = false;
+    bool is_seen_running = false;  // by tell_readiness()
+    bool is_ready_told = false;
     Signature signature;
     std::shared_ptr<const std::string> name;
     std::shared_ptr<const TensorGroup> group;  // nullptr: one tensor
@@ -129,6 +137,8 @@ class OperationTable {
   size_t members(const Entry& entry) const { return entry.parts.size() / local_ranks_.size(); }
   bool has_submitted(const Entry& entry, uint32_t local_rank) const;
   void release_part(Entry& entry, uint32_t local_rank, uint32_t member);
+  Status take_readiness(const Entry& entry, const OperationKey& key, const Signature& signature);
+  bool has_ended(const OperationKey& key) const;
   Status check_successor(const Entry& entry, const OperationKey& key,
                          const Signature& signature) const;
   void forget_if_over(Entries::iterator entry);

@@ -5,6 +5,11 @@
 #include "net/flow_driver.h"
 
 namespace braid {
+namespace {
+
+constexpr uint64_t kAckDelayMs = 20;
+
+}  // namespace
 
 IncomingFlow::IncomingFlow(IoContext& io, Owner& owner, NodeId from, uint64_t link_secret,
                            std::string description)
@@ -13,7 +18,8 @@ IncomingFlow::IncomingFlow(IoContext& io, Owner& owner, NodeId from, uint64_t li
       owner_(owner),
       from_(from),
       link_secret_(link_secret),
-      open_timer_(io.loop) {
+      open_timer_(io.loop),
+      ack_timer_(io.loop) {
   ack_.magic = proto::kChunkMagic;
   ack_.version = proto::kChunkVersion;
   ack_.link_secret = link_secret;
@@ -50,6 +56,7 @@ void IncomingFlow::on_message(std::span<const uint8_t> header, std::span<const u
     io_.counters.flows_open.fetch_add(1, std::memory_order_relaxed);
   }
   is_ack_due_ = true;
+  if (parsed->phase != static_cast<uint8_t>(proto::Phase::Direct)) is_ack_urgent_ = true;
   if (parsed->sequence == 0) return;  // a probe
   if (!received_.accept(parsed->sequence)) {
     reject();
@@ -69,11 +76,28 @@ void IncomingFlow::reject() {
 }
 
 // One acknowledgement for all that was taken, and one at a time: while it waits for the socket, the
-// next one gathers.
+// next one gathers. It comes long before the sender's window is full.
 void IncomingFlow::after_progress() {
-  if (!is_ack_due_ || is_ack_sending_) return;
+  if (!is_ack_due_) return;
+  const bool is_much = bytes_received_ - acknowledged_bytes_ >= io_.options.window_bytes / 4 ||
+                       received_.contiguous() - ack_.sequence >= kChunksInFlightMax / 4;
+  if (is_ack_urgent_ || is_much) {
+    acknowledge();
+  } else if (!ack_timer_.is_active()) {
+    ack_timer_.start_once(kAckDelayMs, [this] {
+      acknowledge();
+      driver().mark(*this);
+    });
+  }
+}
+
+void IncomingFlow::acknowledge() {
+  ack_timer_.stop();
+  if (!is_ack_due_ || is_ack_sending_ || state() == State::Failed) return;
   is_ack_due_ = false;
+  is_ack_urgent_ = false;
   ack_.sequence = received_.contiguous();
+  acknowledged_bytes_ = bytes_received_;
   const auto result = endpoint()->send(
       proto::kAckMessage, {reinterpret_cast<const uint8_t*>(&ack_), sizeof(ack_)}, {}, 0);
   is_ack_sending_ = result == UcxEndpoint::SendResult::InProgress;

@@ -8,7 +8,8 @@
 
 namespace braid {
 
-// A flow that another node sends data on: hands chunks to the loop's sink and acknowledges them.
+// A flow that another node sends data on: hands chunks to the loop's sink and acknowledges them: at
+// once, but for direct parts, for whose acknowledgement nobody waits. A few of them share one.
 class IncomingFlow final : public Flow {
  public:
   struct Owner {
@@ -35,16 +36,20 @@ class IncomingFlow final : public Flow {
   IncomingFlow(IoContext& io, Owner& owner, NodeId from, uint64_t link_secret,
                std::string description);
   void reject();
+  void acknowledge();
 
   IoContext& io_;
   Owner& owner_;
   const NodeId from_;
   const uint64_t link_secret_;
   Timer open_timer_;
+  Timer ack_timer_;  // the next acknowledgement may wait for so long
   ReceivedWindow received_;
   uint64_t bytes_received_ = 0;
-  proto::AckHeader ack_{};  // the one that is on its way, or the last one
+  proto::AckHeader ack_{};           // the one that is on its way, or the last one
+  uint64_t acknowledged_bytes_ = 0;  // of bytes_received_
   bool is_ack_due_ = false;
+  bool is_ack_urgent_ = false;
   bool is_ack_sending_ = false;
 };
 

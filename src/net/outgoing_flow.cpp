@@ -103,7 +103,10 @@ void OutgoingFlow::acknowledge(uint64_t sequence) {
   while (acknowledged_ < sequence) {
     unacknowledged_bytes_ -= window_cost(slot(++acknowledged_).chunk);
   }
-  rate_.on_delivered(before - unacknowledged_bytes_, slot(sequence).mark, clock_.now_ns());
+  // The acknowledgements of direct parts come when it suits the other side: they tell no rate.
+  const Slot& last = slot(sequence);
+  if (last.chunk.header.phase != static_cast<uint8_t>(proto::Phase::Direct))
+    rate_.on_delivered(before - unacknowledged_bytes_, last.mark, clock_.now_ns());
   settle_acknowledged();
   owner_.on_flow_has_room();
 }

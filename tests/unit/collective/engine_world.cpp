@@ -170,6 +170,7 @@ void EngineWorld::submit(Running& running, uint32_t node) {
   const auto at = std::find_if(running_.begin(), running_.end(),
                                [&](const auto& r) { return r.get() == &running; });
   const Operation operation = operation_of(static_cast<size_t>(at - running_.begin()), node);
+  if (operation.is_direct) running.parts[node].was_told_go = true;  // it waits for nobody
   for (auto& endpoint : endpoints_[node]) {
     endpoint->door.push_back(
         [engine = endpoint->engine.get(), operation] { engine->start(operation); });
@@ -275,6 +276,10 @@ void EngineWorld::on_done(uint32_t node, const OperationKey& key) {
   ASSERT_TRUE(part.was_told_go || nodes() == 1);
   ASSERT_LE(++part.done, options_.io_loops) << "done twice";
   if (part.done < options_.io_loops) return;
+  if (running->spec.collective == Collective::AllReduce && nodes() > 1 && running->spec.count > 0) {
+    for (const NodePart& other : running->parts)
+      ASSERT_TRUE(other.is_submitted) << "a sum without the inputs of all";
+  }
   part.result = final_part(*running, node);
   for (auto& input : part.memory->inputs) std::fill(input.begin(), input.end(), 0xEE);
 }

@@ -140,6 +140,44 @@ TEST_F(OperationTableRingTest, SmallAllReducesAreDirect) {
   EXPECT_FALSE(is_direct(testing::signature_of(Collective::AllGather, 1)));
 }
 
+class OperationTableDirectTest : public OperationTableRingTest {
+ protected:
+  OperationTableDirectTest() { make({{2, 5}, {0, 3}, {1, 4}}, 0, 1 << 20, 40); }
+};
+
+TEST_F(OperationTableDirectTest, WaitsForNobodyAndTellsItsReadinessOnlyIfItHangs) {
+  submit_both(1);
+  EXPECT_EQ(actions_.log, (std::vector<std::string>{"start"}));
+  ASSERT_TRUE(table_->tell_readiness().is_ok());
+  EXPECT_TRUE(actions_.ready.empty()) << "it has only begun";
+  ASSERT_TRUE(table_->tell_readiness().is_ok());
+  ASSERT_TRUE(table_->tell_readiness().is_ok());
+  ASSERT_EQ(actions_.ready.size(), 1u);
+  EXPECT_EQ(actions_.ready[0].first, key(1));
+  ASSERT_TRUE(table_->on_successor_ready(key(1), all_reduce(10)).is_ok());
+  EXPECT_TRUE(actions_.gone.empty());
+}
+
+TEST_F(OperationTableDirectTest, RanksThatDisagreeAreNamed) {
+  submit_both(1);
+  const Status mismatch = table_->on_successor_ready(key(1), all_reduce(9));
+  EXPECT_EQ(mismatch.code(), StatusCode::Mismatch) << mismatch.to_string();
+}
+
+TEST_F(OperationTableDirectTest, ReadinessThatComesAfterTheEndIsNotKept) {
+  for (uint64_t step = 1; step <= 2; ++step) {
+    submit_both(step);
+    table_->on_done(key(step));
+    table_->on_retired(key(step));
+    for (const uint32_t local_rank : {0, 1})
+      ASSERT_TRUE(table_->release(local_rank, key(step)).is_ok());
+  }
+  ASSERT_TRUE(table_->on_rank_left(0).is_ok());
+  EXPECT_TRUE(table_->on_successor_ready(key(1), all_reduce(10)).is_ok());
+  EXPECT_TRUE(table_->on_successor_ready(key(2), all_reduce(10)).is_ok());
+  EXPECT_FALSE(table_->on_successor_ready(key(3), all_reduce(10)).is_ok());
+}
+
 TEST_F(OperationTableRingTest, WhatRanksMustAgreeOnHasASignature) {
   make({{2, 5}, {0, 3}, {1, 4}}, 0, 1 << 20, 4000);
   std::set<uint32_t> signatures;

@@ -46,6 +46,24 @@ TEST(Transport, DeliversAndSettlesEveryChunkOfABurstOnceOverAllFlows) {
   EXPECT_EQ(receiver.chunks_rejected, 0u);
 }
 
+// Their acknowledgements may wait for each other, but not for a window that is full.
+TEST(Transport, SettlesDirectPartsAloneAndInBursts) {
+  TwoNodes nodes;
+  ASSERT_TRUE(nodes.open());
+  for (const size_t bytes : {size_t{16}, size_t{16 << 10}, size_t{64 << 10}}) {
+    for (const uint64_t chunks : {1, 2, 1500}) {
+      nodes.b->sink.arrived.clear();
+      const auto source = std::make_shared<RecordingSource>(bytes);
+      source->phase = proto::Phase::Direct;
+      nodes.submit(source, 0, chunks);
+      ASSERT_TRUE(nodes.run_until([&] { return source->settled.size() == chunks; }));
+      EXPECT_TRUE(each_exactly(source->settled, chunks, 1));
+      EXPECT_TRUE(each_exactly(nodes.b->sink.arrived, chunks, 1));
+    }
+  }
+  EXPECT_EQ(nodes.b->sink.corrupt, 0u);
+}
+
 class TransportSizes : public ::testing::TestWithParam<size_t> {};
 
 TEST_P(TransportSizes, DeliversChunksOfEverySize) {

@@ -15,7 +15,7 @@ OutgoingChunk RecordingSource::chunk(const std::shared_ptr<RecordingSource>& sou
   OutgoingChunk made;
   made.header.magic = proto::kChunkMagic;
   made.header.version = proto::kChunkVersion;
-  made.header.phase = static_cast<uint8_t>(proto::Phase::AllGather);
+  made.header.phase = static_cast<uint8_t>(source->phase);
   made.header.step = cookie;
   made.header.bytes = static_cast<uint32_t>(source->chunk_bytes_);
   made.source = source;

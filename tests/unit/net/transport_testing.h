@@ -27,6 +27,7 @@ class RecordingSource final : public ChunkSource {
   std::span<const uint8_t> chunk_bytes(const OutgoingChunk& chunk) override;
   void on_chunk_settled(const OutgoingChunk& chunk, bool acknowledged) override;
 
+  proto::Phase phase = proto::Phase::AllGather;
   bool is_over = false;                 // gives no more bytes
   uint64_t given = 0;                   // calls of chunk_bytes
   std::map<uint64_t, int> settled;      // cookie → times acknowledged
