@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// Clients that send nonsense, nothing, or too much, and that do not read.
+#include "client_server_testing.h"
+
+namespace braid {
+namespace {
+
+TEST_F(ClientServerTest, GarbageBeforeHelloIsDropped) {
+  start();
+  RawClient client(path_);
+  client.send_bytes("GET / HTTP/1.1\r\n\r\n");
+  EXPECT_TRUE(until([&] { return client.is_closed(); }));
+  RawClient second(path_);
+  second.send_bytes(std::string("\x08\0\0\0garbage!", 12));
+  EXPECT_TRUE(until([&] { return second.is_closed(); }));
+  EXPECT_EQ(server_->counters().protocol_errors, 2u);
+  EXPECT_EQ(connected_, 0);
+}
+
+TEST_F(ClientServerTest, AFrameBeforeHelloIsSmall) {
+  start();
+  RawClient client(path_);
+  client.send_bytes(std::string("\x01\x10\0\0", 4));  // 4097
+  EXPECT_TRUE(until([&] { return client.is_closed(); }));
+  EXPECT_EQ(server_->counters().protocol_errors, 1u);
+}
+
+TEST_F(ClientServerTest, OtherMessagesBeforeHelloAreRefused) {
+  start();
+  RawClient client(path_);
+  client.send_query();
+  EXPECT_TRUE(until([&] { return client.is_closed(); }));
+  EXPECT_TRUE(bodies_.empty());
+  EXPECT_EQ(server_->counters().protocol_errors, 1u);
+}
+
+TEST_F(ClientServerTest, GarbageAfterHelloEndsTheConnection) {
+  start();
+  auto client = greeted();
+  client->send_bytes(std::string("\x08\0\0\0garbage!", 12));
+  EXPECT_TRUE(closed_with("no message"));
+  EXPECT_EQ(reasons_[0].code(), StatusCode::Protocol);
+  EXPECT_TRUE(client->is_closed());
+}
+
+TEST_F(ClientServerTest, ASecondHelloEndsTheConnection) {
+  start();
+  auto client = greeted();
+  client->send_hello();
+  EXPECT_TRUE(closed_with("second handshake"));
+}
+
+TEST_F(ClientServerTest, AnOversizedFrameEndsTheConnection) {
+  start();
+  auto client = greeted();
+  client->send_bytes(std::string("\x01\0\0\x01", 4));
+  EXPECT_TRUE(closed_with("16777217 bytes"));
+}
+
+TEST_F(ClientServerTest, HalfAMessageAndAnEndIsSaid) {
+  start();
+  auto client = greeted();
+  client->send_bytes(std::string("\x10\0\0\0half", 8));
+  run_rounds(*loop_);
+  client->close();
+  EXPECT_TRUE(closed_with("in the middle of a message"));
+}
+
+TEST_F(ClientServerTest, ASilentClientIsDropped) {
+  ClientServerOptions options;
+  options.hello_timeout_ms = 30;
+  start(options);
+  RawClient silent(path_);
+  RawClient half(path_);
+  half.send_bytes(std::string("\x20\0\0\0h", 5));
+  auto polite = greeted();
+  EXPECT_TRUE(until([&] { return silent.is_closed() && half.is_closed(); }));
+  EXPECT_EQ(server_->counters().handshakes_timed_out, 2u);
+  EXPECT_EQ(server_->counters().connections_open, 1u);
+  EXPECT_TRUE(reasons_.empty());
+}
+
+TEST_F(ClientServerTest, MoreThanTheLimitAreToldAndDropped) {
+  ClientServerOptions options;
+  options.connections_max = 2;
+  start(options);
+  auto first = greeted();
+  auto second = greeted();
+  RawClient third(path_);
+  ASSERT_TRUE(third.is_connected());
+  ASSERT_TRUE(until([&] { return server_->counters().connections_refused == 1; }));
+  ASSERT_EQ(third.read(), FrameReader::Outcome::Frame);
+  const Frame frame = third.take();
+  const auto* reply = proto::GetClientMessage(frame.bytes.data())->body_as_HelloReply();
+  ASSERT_TRUE(reply != nullptr && reply->error() != nullptr);
+  EXPECT_NE(reply->error()->str().find("2 connections"), std::string::npos);
+  EXPECT_TRUE(third.is_closed());
+  first->close();
+  ASSERT_TRUE(until([&] { return server_->counters().connections_open == 1; }));
+  greeted();
+}
+
+TEST_F(ClientServerTest, AClientThatDoesNotReadIsDropped) {
+  ClientServerOptions options;
+  options.send_queue_bytes_max = 1 << 20;
+  start(options);
+  auto client = greeted();
+  const std::string large(100'000, 'x');
+  int sent = 0;
+  while (connection_ != nullptr && reasons_.empty() && sent < 1000) {
+    flatbuffers::FlatBufferBuilder builder;
+    builder.Finish(
+        proto::CreateClientMessage(builder, proto::ClientBody::StatusReply,
+                                   proto::CreateStatusReplyDirect(builder, large.c_str()).Union()));
+    connection_->send(builder);
+    ++sent;
+    run_rounds(*loop_, 2);
+  }
+  EXPECT_TRUE(closed_with("does not read"));
+  EXPECT_GT(sent, 10);
+}
+
+TEST_F(ClientServerTest, QueuedFramesGoOutWhenTheClientReads) {
+  start();
+  auto client = greeted();
+  const std::string large(1'000'000, 'x');
+  for (int i = 0; i < 8; ++i) {
+    flatbuffers::FlatBufferBuilder builder;
+    builder.Finish(
+        proto::CreateClientMessage(builder, proto::ClientBody::StatusReply,
+                                   proto::CreateStatusReplyDirect(builder, large.c_str()).Union()));
+    connection_->send(builder);
+  }
+  connection_->close_after_send();
+  int frames = 0;
+  EXPECT_TRUE(until([&] {
+    const auto outcome = client->read();
+    if (outcome == FrameReader::Outcome::Frame) {
+      client->take();
+      ++frames;
+    }
+    return outcome == FrameReader::Outcome::EndOfStream;
+  }));
+  EXPECT_EQ(frames, 8);
+}
+
+}  // namespace
+}  // namespace braid

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include "ipc/client_connection.h"
+#include "ipc/client_server.h"
+#include "loop_runner.h"
+#include "proto/version.h"
+#include "temporary_directory.h"
+
+namespace braid {
+
+// The other end of the socket, in raw: connects, writes bytes and frames, reads frames.
+class RawClient {
+ public:
+  explicit RawClient(const std::string& path)
+      : socket_(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::strncpy(address.sun_path, path.c_str(), sizeof(address.sun_path) - 1);
+    connected_ =
+        ::connect(socket_.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0;
+  }
+  bool is_connected() const { return connected_; }
+  void send_bytes(const std::string& bytes) {
+    EXPECT_EQ(::send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL),
+              static_cast<ssize_t>(bytes.size()));
+  }
+  template <typename Body>
+  void send(flatbuffers::FlatBufferBuilder& builder, proto::ClientBody type,
+            flatbuffers::Offset<Body> body, std::span<const int> fds = {}) {
+    builder.Finish(proto::CreateClientMessage(builder, type, body.Union()));
+    FrameWriter writer(64 << 20);
+    EXPECT_TRUE(writer.push({builder.GetBufferPointer(), builder.GetSize()}, fds));
+    EXPECT_TRUE(writer.flush(socket_.get()));
+  }
+  void send_hello(uint32_t version = proto::kClientProtocolVersion) {
+    flatbuffers::FlatBufferBuilder builder;
+    send(builder, proto::ClientBody::Hello,
+         proto::CreateHelloDirect(builder, version, "9.9.9", "tester"));
+  }
+  void send_query(std::span<const int> fds = {}) {
+    flatbuffers::FlatBufferBuilder builder;
+    send(builder, proto::ClientBody::StatusQuery, proto::CreateStatusQuery(builder), fds);
+  }
+  FrameReader::Outcome read() { return reader_.read(socket_.get(), kFrameBytesMax); }
+  Frame take() { return reader_.take(); }
+  bool is_closed() {
+    const auto outcome = read();
+    return outcome == FrameReader::Outcome::EndOfStream || outcome == FrameReader::Outcome::Error;
+  }
+  void close() { socket_.reset(); }
+  int fd() const { return socket_.get(); }
+
+ private:
+  Fd socket_;
+  bool connected_ = false;
+  FrameReader reader_;
+};
+
+class ClientServerTest : public ::testing::Test, public ClientHandler {
+ protected:
+  ClientServerTest() { loop_ = Loop::create("test").value(); }
+  ~ClientServerTest() override { server_.reset(); }
+
+  void start(ClientServerOptions options = {}) {
+    options.path = path_;
+    options.node_name = "node-7";
+    options.daemon_version = "1.2.3";
+    auto server = ClientServer::create(*loop_, options, *this);
+    ASSERT_TRUE(server.is_ok()) << server.status().message();
+    server_ = std::move(*server);
+  }
+  bool until(const std::function<bool()>& is_over) { return run_until(*loop_, is_over); }
+
+  void on_client_connected(ClientConnection& connection) override {
+    connection_ = &connection;
+    ++connected_;
+  }
+  void on_client_message(ClientConnection& connection, const proto::ClientMessage& message,
+                         std::vector<Fd> fds) override {
+    bodies_.push_back(message.body_type());
+    fds_ = std::move(fds);
+    if (on_message_) on_message_(connection);
+  }
+  void on_client_closed(ClientConnection&, const Status& reason) override {
+    connection_ = nullptr;
+    reasons_.push_back(reason);
+  }
+
+  // Connected, greeted, and the reply read.
+  std::unique_ptr<RawClient> greeted() {
+    auto client = std::make_unique<RawClient>(path_);
+    const int before = connected_;
+    client->send_hello();
+    EXPECT_TRUE(until([&] { return connected_ == before + 1; }));
+    EXPECT_EQ(client->read(), FrameReader::Outcome::Frame);
+    client->take();
+    return client;
+  }
+
+  bool closed_with(const std::string& part) {
+    if (!until([&] { return !reasons_.empty(); })) return false;
+    EXPECT_NE(reasons_.back().message().find(part), std::string::npos) << reasons_.back().message();
+    return reasons_.size() == 1;
+  }
+
+  TemporaryDirectory directory_;
+  std::string path_ = directory_.file("braidd.sock");
+  std::unique_ptr<Loop> loop_;
+  std::unique_ptr<ClientServer> server_;
+  ClientConnection* connection_ = nullptr;
+  int connected_ = 0;
+  std::vector<proto::ClientBody> bodies_;
+  std::vector<Fd> fds_;
+  std::vector<Status> reasons_;
+  std::function<void(ClientConnection&)> on_message_;
+};
+
+}  // namespace braid
