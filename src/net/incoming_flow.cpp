@@ -7,7 +7,9 @@
 namespace braid {
 namespace {
 
+// Of direct parts. Small beside any window: a sender never waits for the time to pass.
 constexpr uint64_t kAckDelayMs = 20;
+constexpr uint64_t kUnacknowledgedMax = 64 << 10;  // bytes
 
 }  // namespace
 
@@ -76,10 +78,10 @@ void IncomingFlow::reject() {
 }
 
 // One acknowledgement for all that was taken, and one at a time: while it waits for the socket, the
-// next one gathers. It comes long before the sender's window is full.
+// next one gathers.
 void IncomingFlow::after_progress() {
   if (!is_ack_due_) return;
-  const bool is_much = bytes_received_ - acknowledged_bytes_ >= io_.options.window_bytes / 4 ||
+  const bool is_much = bytes_received_ - acknowledged_bytes_ >= kUnacknowledgedMax ||
                        received_.contiguous() - ack_.sequence >= kChunksInFlightMax / 4;
   if (is_ack_urgent_ || is_much) {
     acknowledge();
