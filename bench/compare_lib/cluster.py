@@ -7,7 +7,7 @@ import signal
 import subprocess
 import tempfile
 
-from cluster_lib import processes, ranks, state
+from cluster_lib import delay_options, processes, ranks, state
 
 from .cpu import MARKER
 from .errors import CompareError, Deadline
@@ -29,6 +29,8 @@ def command(options: argparse.Namespace) -> list[str]:
         line += ["--nic-mbit", options.nic_mbit]
     if options.flow_mbit:
         line += ["--flow-mbit", options.flow_mbit]
+    if options.delay.is_wanted():
+        line += delay_options.arguments(options.delay)
     if "braid" in options.systems:
         line += ["--daemon", os.path.join(options.build, "bin", "braidd")]
         line += [part for setting in options.settings for part in ("--set", setting)]

@@ -24,6 +24,8 @@ class Shape:
     iterations: int
     nic_gbit_per_second: float | None = None
     wire_gbit_per_second: float | None = None
+    delay_ms: float = 0.0
+    loss_percent: float = 0.0
 
     @property
     def ranks(self) -> int:
@@ -58,6 +60,8 @@ def row(system: str, size: int, samples: list[Sample], shape: Shape) -> dict:
         "system": system,
         "nodes": shape.nodes,
         "ranks_per_node": shape.ranks_per_node,
+        "delay_ms": shape.delay_ms,
+        "loss_percent": shape.loss_percent,
         "bytes": size,
         "median_seconds": seconds,
         "p99_seconds": median([sample.p99_seconds for sample in samples]),

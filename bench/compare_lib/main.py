@@ -3,6 +3,7 @@
 
 import argparse
 import contextlib
+import dataclasses
 import json
 import shlex
 import signal
@@ -114,7 +115,13 @@ class _Comparison:
         wire_speed = statistics.median(w.mean for w in self._wires) if self._wires else None
         nic = float(chosen.nic_mbit) / 1e3 if chosen.nic_mbit else 0.0
         shape = figures.Shape(
-            chosen.nodes, chosen.ranks_per_node, chosen.iterations, nic or None, wire_speed
+            chosen.nodes,
+            chosen.ranks_per_node,
+            chosen.iterations,
+            nic or None,
+            wire_speed,
+            chosen.delay.delay_ms,
+            chosen.delay.loss_percent,
         )
         rows = [
             figures.row(name, size, samples, shape)
@@ -127,6 +134,8 @@ class _Comparison:
             "ranks_per_node": chosen.ranks_per_node,
             "nic_mbit": float(chosen.nic_mbit or 0),
             "flow_mbit": [float(cap) for cap in (chosen.flow_mbit or "0").split(",")],
+            **dataclasses.asdict(chosen.delay),
+            "network": chosen.delay.in_words(),
             "iterations": chosen.iterations,
             "repeats": chosen.repeats,
             "wire_gbit_per_second": wire_speed,

@@ -5,6 +5,9 @@ import argparse
 import os
 import re
 
+from cluster_lib import delay_options
+from cluster_lib.errors import ClusterError
+
 from .arguments import count, directory, distinct, mbit, output_file
 
 SYSTEMS = ("braid", "gloo", "openmpi", "openmpi-links4")
@@ -38,6 +41,10 @@ figures (float32, sum; n = ranks, as in nccl-tests)
                             included, in the measured loop, per node and per gigabyte of input:
                             sum over all nodes / nodes / (bytes * iterations / 1e9)
   braid_to_best_peer        median_seconds of braid / that of the fastest peer: below 1 is better
+
+the network
+  --delay-ms is one way: with 2.5 a round trip takes 5 ms. Loss meets packets of 1500 bytes, in both
+  directions. scripts/cluster -h says more
 
 exit codes
   0 all rows are complete, 1 a system or the cluster failed, 2 bad arguments or something that is
@@ -80,6 +87,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
     add("--ranks-per-node", type=count(1, 64), default=1, metavar="R", help="on each node (1)")
     add("--nic-mbit", type=mbit, metavar="X", help="each node's NIC, Mbit/s (unshaped)")
     add("--flow-mbit", type=mbit, metavar="Y[,Y...]", help="cap of each TCP flow (none)")
+    delay_options.add(parser)
     add(
         "--sizes",
         type=distinct(parse_bytes),
@@ -122,6 +130,10 @@ def parse(argv: list[str]) -> argparse.Namespace:
         help="where bin/braidd and bin/braid-bench are (build/release)",
     )
     options = parser.parse_args(argv)
+    try:
+        options.delay = delay_options.parse(options)
+    except ClusterError as error:
+        parser.error(str(error))
     if options.build is None:
         options.build = os.path.join(ROOT, "build", "release")
     if "braid" not in options.systems and options.settings:

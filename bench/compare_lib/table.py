@@ -43,6 +43,8 @@ def heading(report: dict) -> str:
         f"NIC {report['nic_mbit']:g} Mbit/s" if report["nic_mbit"] else "NIC unshaped",
         f"flows {caps} Mbit/s" if caps else "flows uncapped",
     ]
+    if report["network"]:
+        parts.append(report["network"])
     if report["wire_gbit_per_second"]:
         wire = number_text(report["wire_gbit_per_second"])
         parts.append(f"wire {wire} Gbit/s over {report['wire_connections']} connections")

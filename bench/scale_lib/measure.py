@@ -8,6 +8,7 @@ import os
 import sys
 import time
 
+from cluster_lib.state import Delay
 from compare_lib.cluster import Cluster
 from compare_lib.control import Group
 from compare_lib.errors import CompareError, Deadline, SystemFailed
@@ -26,6 +27,7 @@ def measure(point: Point, options: argparse.Namespace) -> dict:
         ranks_per_node=point.ranks_per_node,
         nic_mbit=options.nic_mbit,
         flow_mbit=None,
+        delay=Delay(),
         systems=["braid"],
         settings=options.settings,
         build=options.build,

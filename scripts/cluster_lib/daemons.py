@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """One braidd per node: start, wait until it serves, report its death, stop."""
 
-import glob
 import grp
 import os
 import secrets
@@ -20,18 +19,6 @@ CONTROL_PORT = 7410
 METRICS_PORT = 9431
 _POLL_S = 0.05
 _TAIL_LINES = 30
-
-
-def find_braidd(repository: str) -> str:
-    """The release build if there is one, else the newest build."""
-    release = os.path.join(repository, "build/release/bin/braidd")
-    built = glob.glob(os.path.join(repository, "build/*/bin/braidd"))
-    if not built:
-        raise ClusterError(
-            "no braidd under build/*/bin: build the project, or give --daemon PATH, or "
-            "--no-daemons"
-        )
-    return release if release in built else max(built, key=os.path.getmtime)
 
 
 def write_cluster_key(directory: str) -> str:

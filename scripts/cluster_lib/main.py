@@ -5,7 +5,9 @@ import argparse
 import os
 import signal
 
-from . import cleanup, daemons, names, options, plan, ranks, shaping, state
+from . import built, cleanup, daemons, names, options, plan, ranks, shaping, state
+from .delay_line import PROGRAM as DELAY_LINE
+from .delay_line import DelayLine
 from .errors import (
     EXIT_DAEMON_CRASHED,
     EXIT_TIMEOUT,
@@ -51,13 +53,17 @@ class _Run:
     def __init__(self, chosen: argparse.Namespace):
         self._chosen = chosen
         self._id = names.own_id()
+        self._delay_line: DelayLine | None = None
         self._daemons: list[daemons.Daemon] = []
         self._ranks: list[ranks.Rank] = []
 
     def run(self) -> int:
-        program = None
-        if not self._chosen.no_daemons:
-            program = self._chosen.daemon or daemons.find_braidd(_REPOSITORY)
+        program = self._chosen.daemon
+        if program is None and not self._chosen.no_daemons:
+            program = built.find(_REPOSITORY, "braidd", "give --daemon PATH, or --no-daemons")
+        if self._chosen.delay.is_wanted():
+            line = built.find_beside(program, _REPOSITORY, DELAY_LINE, "leave out delay and loss")
+            self._delay_line = DelayLine(line, self._chosen.delay)
         self._signals = Signals()
         self._supervisor = Supervisor(self._signals, say)
         reaper = Reaper(self._id)
@@ -80,7 +86,7 @@ class _Run:
         return code
 
     def _work(self, program: str | None) -> int:
-        cluster = plan.build(self._chosen, self._id)
+        cluster = plan.build(self._chosen, self._id, self._delay_line)
         self._signals.check()
         if program is not None:
             daemons.start(
@@ -95,7 +101,7 @@ class _Run:
             cluster.save()
         say(_summary(cluster, self._chosen.ranks_per_node, program))
         ranks.start(cluster, self._chosen.command, self._chosen.ranks_per_node, self._ranks)
-        self._supervisor.watch(self._ranks, self._daemons)
+        self._supervisor.watch(self._ranks, self._daemons, self._delay_line)
         return self._supervisor.run(self._chosen.timeout)
 
     def _take_down(self) -> None:
@@ -105,6 +111,8 @@ class _Run:
         for daemon in self._daemons:
             if daemon.crashed() and not daemon.reported:
                 say(daemon.obituary())
+        if self._delay_line is not None and (counted := self._delay_line.stop()):
+            say(counted)
         left = cleanup.remove(self._id)
         self._supervisor.drain()
         if left:
@@ -115,7 +123,8 @@ def _summary(cluster: state.Cluster, ranks_per_node: int, program: str | None) -
     nic = f"NIC {cluster.nic_mbit:g} Mbit/s" if cluster.nic_mbit else "NIC unshaped"
     caps = ",".join(f"{cap:g}" for cap in cluster.flow_mbit) if any(cluster.flow_mbit) else ""
     flows = f"flows {caps} Mbit/s" if caps else "flows uncapped"
-    where = "loopback" if cluster.mode == state.LOOPBACK else f"{nic}, {flows}"
+    parts = ", ".join(filter(None, [nic, flows, cluster.delay.in_words()]))
+    where = "loopback" if cluster.mode == state.LOOPBACK else parts
     return (
         f"nodes: {len(cluster.nodes)}, ranks per node: {ranks_per_node}, {where}, "
         f"{'no daemons' if program is None else program}, directory {cluster.directory}"

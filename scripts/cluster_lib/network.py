@@ -5,11 +5,13 @@
     node 1 [eth0] ══ veth ══ [p1] ┼ br0   (namespace ...-sw)
     node 2 [eth0] ══ veth ══ [p2] ┘
 
-Nothing is ever created in the host's own network.
+With delay or loss, the bridge and the veth pairs give way to delay_line.py. Nothing is ever created
+in the host's own network.
 """
 
 import os
 import socket
+from collections.abc import Callable
 
 from . import names
 from .commands import run
@@ -55,10 +57,14 @@ def free_port_on(address: str) -> int:
         return probe.getsockname()[1]
 
 
-def create(cluster: Cluster) -> None:
-    """Makes the namespaces, the bridge and the veth pairs. What it made is undone by name."""
+def create(cluster: Cluster, connect: Callable[[Cluster], None] | None = None) -> None:
+    """Makes the namespaces, and what connects them: the bridge and the veth pairs, or what `connect`
+    makes. What it made is undone by name."""
     try:
-        _create(cluster)
+        for name in (cluster.switch, *(node.namespace for node in cluster.nodes)):
+            _add_namespace(name)
+        if connect is None:
+            _connect_by_bridge(cluster)
     except ClusterError as error:
         if os.geteuid() != 0 or "not permitted" in str(error) or "denied" in str(error):
             raise NotPermitted(
@@ -66,20 +72,8 @@ def create(cluster: Cluster) -> None:
                 f"CAP_NET_ADMIN ({error})"
             ) from None
         raise
-
-
-def _create(cluster: Cluster) -> None:
-    _add_namespace(cluster.switch)
-    script = ["link set lo up", "link add br0 type bridge stp_state 0 forward_delay 0"]
-    for node in cluster.nodes:
-        _add_namespace(node.namespace)
-        port = f"p{node.index}"
-        script.append(
-            f"link add {port} type veth peer name {node.interface} netns {node.namespace}"
-        )
-        script.append(f"link set {port} master br0 up")
-    script.append("link set br0 up")
-    _ip_script(cluster.switch, script)
+    if connect is not None:
+        connect(cluster)
     for node in cluster.nodes:
         _ip_script(
             node.namespace,
@@ -89,6 +83,18 @@ def _create(cluster: Cluster) -> None:
                 f"link set {node.interface} up",
             ],
         )
+
+
+def _connect_by_bridge(cluster: Cluster) -> None:
+    script = ["link set lo up", "link add br0 type bridge stp_state 0 forward_delay 0"]
+    for node in cluster.nodes:
+        port = f"p{node.index}"
+        script.append(
+            f"link add {port} type veth peer name {node.interface} netns {node.namespace}"
+        )
+        script.append(f"link set {port} master br0 up")
+    script.append("link set br0 up")
+    _ip_script(cluster.switch, script)
 
 
 def _add_namespace(name: str) -> None:

@@ -7,7 +7,7 @@ import os
 import shutil
 import sys
 
-from . import shaping
+from . import delay_line, delay_options, shaping
 from .errors import ClusterError
 from .network import INTERFACE, NODES_MAX
 
@@ -42,6 +42,11 @@ the emulated network
   Flows hash over {shaping.CLASSES} classes by their two TCP ports; flows in one class share its
   cap. Only TCP over IPv4 is capped. Class k has cap number (k mod number of caps).
   Nodes reach each other by address: 10.77.<cluster>.<node + 1>.
+  --delay-ms is one way, for every packet from a node to another: a ping takes twice as long. Jitter
+  is evenly spread and keeps the order: behind a late packet all others of that node are late, too.
+  Loss meets each packet of the wire (1500 bytes) by itself, in both directions. Delay and loss are
+  made by braid-delay-line, a process that needs /dev/net/tun. It holds {delay_line.QUEUE_MIB} MiB of what a node has
+  sent, drops more, and at the end says how many. Without these options it is not there.
 
 examples
   Four nodes of a cloud in small, 2 Gbit/s each and 0.5 Gbit/s per flow, one trainer on each:
@@ -55,6 +60,10 @@ examples
   A cloud with good and bad flows, other settings for the daemons, their logs kept:
     scripts/cluster --flow-mbit 500,500,100 --set transport.flows_per_link=8 --keep-logs logs -- \\
       build/release/bin/braid-bench allreduce --sizes 26214400
+
+  The same cloud over a longer distance: 5 ms there and back, one packet in 10,000 lost
+    scripts/cluster --nodes 4 --nic-mbit 2000 --flow-mbit 500 --delay-ms 2.5 --loss-percent 0.01 -- \
+      build/release/bin/braid-bench allreduce --sizes 1000000,25000000
 
   Look around in a running cluster, from another terminal:
     ip netns exec $(jq -r .nodes[1].namespace DIR/cluster.json) ss -tin
@@ -138,6 +147,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="Y[,Y...]",
         help="cap of each TCP flow, Mbit/s; several values are dealt out by hash; 0 = no cap (0)",
     )
+    delay_options.add(parser)
     add("--daemon-config", type=_existing_file, metavar="FILE", help="configuration of the daemons")
     add(
         "--set",
@@ -188,6 +198,8 @@ def parse(argv: list[str]) -> argparse.Namespace:
     if options.set_caps is not None:
         if separator:
             parser.error("--set-caps changes a running cluster: it takes no COMMAND")
+        if delay_options.are_given(options):
+            parser.error("--set-caps cannot change delay and loss")
         if options.nic_mbit is None and options.flow_mbit is None:
             parser.error("--set-caps needs --nic-mbit or --flow-mbit, or both")
     elif not command:
@@ -198,11 +210,14 @@ def parse(argv: list[str]) -> argparse.Namespace:
         parser.error("--no-daemons leaves no use for --daemon, --daemon-config and --set")
     try:
         shaping.check(options.nic_mbit, options.flow_mbit or [])
+        options.delay = delay_options.parse(options)
     except ClusterError as error:
         parser.error(str(error))
     shaped = shaping.is_wanted(options.nic_mbit, options.flow_mbit or [])
     if options.loopback and shaped:
         parser.error("--loopback cannot shape the network: leave out --nic-mbit and --flow-mbit")
+    if options.loopback and options.delay.is_wanted():
+        parser.error("--loopback cannot delay or lose packets: leave it out")
     return options
 
 

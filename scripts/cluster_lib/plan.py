@@ -8,6 +8,7 @@ import random
 from . import cleanup, names, network, shaping, state
 from .daemons import CONTROL_PORT, METRICS_PORT
 from .errors import ClusterError, NotPermitted
+from .delay_line import DelayLine
 from .options import say
 from .state import LOOPBACK, NAMESPACES, Cluster, Node
 
@@ -16,7 +17,9 @@ _MASTER_PORTS = (20_000, 32_000)
 _SOCKET_PATH_BYTES_MAX = 107
 
 
-def build(options: argparse.Namespace, cluster_id: str) -> Cluster:
+def build(
+    options: argparse.Namespace, cluster_id: str, delay_line: DelayLine | None = None
+) -> Cluster:
     """Sweeps dead clusters away, then makes run directory and network of this one."""
     shaped = shaping.is_wanted(options.nic_mbit, options.flow_mbit or [])
     with names.lock():
@@ -28,11 +31,11 @@ def build(options: argparse.Namespace, cluster_id: str) -> Cluster:
         else:
             cluster = _plan(options, cluster_id, directory, NAMESPACES)
             try:
-                network.create(cluster)
+                network.create(cluster, None if delay_line is None else delay_line.start)
             except NotPermitted as error:
-                if shaped:
+                if shaped or delay_line is not None:
                     raise ClusterError(
-                        f"{error}; without them the network cannot be shaped"
+                        f"{error}; without them the network cannot be shaped or delayed"
                     ) from None
                 network.delete_namespaces(cluster_id)
                 say(f"WARNING: {error}; going on with --loopback: all nodes on 127.0.0.x, unshaped")
@@ -81,6 +84,7 @@ def _plan(options: argparse.Namespace, cluster_id: str, directory: str, mode: st
         job=f"cluster-{cluster_id}",
         nodes=nodes,
         switch=None if loopback else names.namespace(cluster_id, "sw"),
+        delay=options.delay,
         keep_logs=os.path.abspath(options.keep_logs) if options.keep_logs else None,
     )
 

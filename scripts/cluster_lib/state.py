@@ -30,6 +30,28 @@ class Node:
         return argv if self.namespace is None else ["ip", "netns", "exec", self.namespace, *argv]
 
 
+@dataclasses.dataclass(frozen=True)
+class Delay:
+    """What happens to a packet on its way from a node to another."""
+
+    delay_ms: float = 0.0
+    jitter_ms: float = 0.0  # more or less than that
+    loss_percent: float = 0.0
+    seed: int = 1
+
+    def is_wanted(self) -> bool:
+        return self.delay_ms > 0 or self.loss_percent > 0
+
+    def in_words(self) -> str:
+        parts = []
+        if self.delay_ms:
+            jitter = f" ± {self.jitter_ms:g}" if self.jitter_ms else ""
+            parts.append(f"delay {self.delay_ms:g}{jitter} ms (round trip {2 * self.delay_ms:g} ms)")
+        if self.loss_percent:
+            parts.append(f"loss {self.loss_percent:g} %")
+        return ", ".join(parts)
+
+
 @dataclasses.dataclass
 class Cluster:
     id: str
@@ -42,6 +64,8 @@ class Cluster:
     switch: str | None = None  # the bridge's namespace
     nic_mbit: float | None = None
     flow_mbit: list[float] = dataclasses.field(default_factory=list)
+    delay: Delay = dataclasses.field(default_factory=Delay)
+    delay_line_pid: int | None = None
     keep_logs: str | None = None
     tool_pid: int = dataclasses.field(default_factory=os.getpid)
 
@@ -60,6 +84,7 @@ def load(directory: str) -> Cluster:
         with open(path, encoding="utf-8") as file:
             fields = json.load(file)
         fields["nodes"] = [Node(**node) for node in fields["nodes"]]
+        fields["delay"] = Delay(**fields["delay"])
         return Cluster(**fields)
     except OSError as error:
         raise ClusterError(f"{path}: {error.strerror}; is the cluster still running?") from None

@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from . import processes
 from .daemons import Daemon
+from .delay_line import DelayLine
 from .errors import OutputClosed, TimedOut
 from .output import Pump, Sink
 from .ranks import Rank
@@ -25,13 +26,16 @@ class Supervisor:
         self._say = say
         self._ranks: list[Rank] = []
         self._daemons: list[Daemon] = []
+        self._delay_line: DelayLine | None = None
         self._pumps: dict[int, Pump] = {}
         self._sinks = (Sink(1), Sink(2))
         self._selector = selectors.DefaultSelector()
         self._selector.register(signals.descriptor, selectors.EVENT_READ)
 
-    def watch(self, ranks: list[Rank], daemons: list[Daemon]) -> None:
-        self._ranks, self._daemons = ranks, daemons
+    def watch(
+        self, ranks: list[Rank], daemons: list[Daemon], delay_line: DelayLine | None
+    ) -> None:
+        self._ranks, self._daemons, self._delay_line = ranks, daemons, delay_line
         for rank in ranks:
             prefix = f"[{rank.number}] ".encode()
             pipes = (rank.process.stdout, rank.process.stderr)
@@ -57,6 +61,8 @@ class Supervisor:
         self._signals.check()
         if any(sink.closed for sink in self._sinks):
             raise OutputClosed
+        if self._delay_line is not None:
+            self._delay_line.check()
 
     def stop_ranks(self) -> None:
         """Ends the ranks, their children in the same process group included."""

@@ -9,7 +9,7 @@ import xml.etree.ElementTree
 
 import pytest
 from compare_tool import COMPARE
-from compare_lib import charts, figures, main, options, requirements, table, wire
+from compare_lib import charts, cluster, figures, main, options, requirements, table, wire
 from compare_lib.control import Group
 from compare_lib.errors import CompareError, Deadline, SystemFailed
 from compare_lib.figures import Sample
@@ -50,6 +50,9 @@ def test_sizes_are_read_as_braid_bench_reads_them(text, size):
         (["--systems", "braid,nccl"], "none of braid, gloo, openmpi, openmpi-links4"),
         (["--repeats", "0"], "not a number from 1"),
         (["--flow-mbit", "50,fast"], "not a number of Mbit/s"),
+        (["--delay-ms", "soon"], "not a number"),
+        (["--delay-ms", "1", "--jitter-ms", "2"], "nothing arrives before it was sent"),
+        (["--loss-percent", "100"], "give 0 to 99"),
         (["--json", "/no/such/folder/file"], "no such folder"),
         (["--systems", "gloo", "--set", "a=b"], "braid is not among the systems"),
     ],
@@ -170,7 +173,7 @@ class FakeCluster:
         return None
 
 
-def compare(monkeypatch, tmp_path, **failures) -> tuple[int, dict, str]:
+def compare(monkeypatch, tmp_path, *arguments, **failures) -> tuple[int, dict, str]:
     monkeypatch.setattr(main, "Cluster", FakeCluster)
     monkeypatch.setattr(main.requirements, "check", lambda _: None)
     monkeypatch.setattr(main.signal, "signal", lambda *_: None)
@@ -178,7 +181,7 @@ def compare(monkeypatch, tmp_path, **failures) -> tuple[int, dict, str]:
     monkeypatch.setattr(main.systems, "make", lambda name, *_: FakeSystem(name, failures.get(name)))
     results, html = tmp_path / "results.json", tmp_path / "page.html"
     code = main.main(
-        ["--sizes", "1000,2000", "--repeats", "2", "--json", str(results), "--html", str(html)]
+        ["--sizes", "1000,2000", "--repeats", "2", "--json", str(results), "--html", str(html), *arguments]
     )
     return code, json.loads(results.read_text()), html.read_text()
 
@@ -207,6 +210,22 @@ def test_the_page_is_well_formed_and_stands_alone(monkeypatch, tmp_path, failure
     root = xml.etree.ElementTree.fromstring(html)
     assert root.tag == "html"
     assert not any(name in html for name in ("<script", "<link", "src=", "@import", "url("))
+
+
+def test_delay_and_loss_are_told_everywhere(monkeypatch, tmp_path, capsys):
+    arguments = ("--delay-ms", "2.5", "--jitter-ms", "0.5", "--loss-percent", "0.1")
+    _, report, html = compare(monkeypatch, tmp_path, *arguments)
+    assert {(row["delay_ms"], row["loss_percent"]) for row in report["rows"]} == {(2.5, 0.1)}
+    assert (report["delay_ms"], report["jitter_ms"], report["loss_percent"]) == (2.5, 0.5, 0.1)
+    told = "delay 2.5 ± 0.5 ms (round trip 5 ms), loss 0.1 %"
+    assert told in capsys.readouterr().out and told in html
+
+
+def test_the_cluster_is_asked_for_delay_only_if_it_was_wanted():
+    line = cluster.command(options.parse(["--delay-ms", "1", "--loss-percent", "0.0001"]))
+    asked = dict(zip(line[1::2], line[2::2], strict=False))
+    assert float(asked["--delay-ms"]) == 1 and float(asked["--loss-percent"]) == 0.0001
+    assert "--delay-ms" not in cluster.command(options.parse([]))
 
 
 def test_what_iperf3_says_is_understood():
