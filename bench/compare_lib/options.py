@@ -2,16 +2,15 @@
 """The command line of bench/compare."""
 
 import argparse
-import os
 import re
 
-from cluster_lib import delay_options
+from cluster_lib import arguments, delay_options
+from cluster_lib.arguments import count, distinct, mbit, output_file
 from cluster_lib.errors import ClusterError
 
-from .arguments import count, directory, distinct, mbit, output_file
+from . import shared_options
 
 SYSTEMS = ("braid", "gloo", "openmpi", "openmpi-links4")
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 BYTES_MAX = 4 << 30
 _UNITS = {"": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 2**10, "mib": 2**20, "gib": 2**30}
 
@@ -75,17 +74,10 @@ def _system(text: str) -> str:
 
 
 def parse(argv: list[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="bench/compare",
-        description=_DESCRIPTION,
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
+    parser = arguments.parser("bench/compare", _DESCRIPTION, _EPILOG)
     add = parser.add_argument
     add("--nodes", type=count(1, 64), default=4, metavar="N", help="nodes (4)")
     add("--ranks-per-node", type=count(1, 64), default=1, metavar="R", help="on each node (1)")
-    add("--nic-mbit", type=mbit, metavar="X", help="each node's NIC, Mbit/s (unshaped)")
     add("--flow-mbit", type=mbit, metavar="Y[,Y...]", help="cap of each TCP flow (none)")
     delay_options.add(parser)
     add(
@@ -105,37 +97,18 @@ def parse(argv: list[str]) -> argparse.Namespace:
     add("--repeats", type=count(1, 1000), default=3, metavar="K", help="of everything (3)")
     add("--iterations", type=count(1, 10**6), default=20, metavar="I", help="per repeat (20)")
     add("--warmup", type=count(1, 10**6), default=3, metavar="W", help="before them (3)")
-    add(
-        "--set",
-        action="append",
-        default=[],
-        dest="settings",
-        metavar="KEY=VALUE",
-        help="a setting of braid's daemons; repeatable",
-    )
-    add("--json", type=output_file, metavar="FILE", help="write the figures there")
     add("--html", type=output_file, metavar="FILE", help="write a page with charts there")
     add("--no-wire", action="store_true", help="do not measure the wire with iperf3")
-    add(
-        "--timeout",
-        type=count(1, 3600),
-        default=120,
-        metavar="SECONDS",
-        help="for the start of a system, and for one repeat of one size (120)",
+    shared_options.add(
+        parser,
+        "for the start of a system, and for one repeat of one size",
+        "bin/braidd and bin/braid-bench",
     )
-    add(
-        "--build",
-        type=directory,
-        metavar="DIR",
-        help="where bin/braidd and bin/braid-bench are (build/release)",
-    )
-    options = parser.parse_args(argv)
+    options = shared_options.parse(parser, argv)
     try:
         options.delay = delay_options.parse(options)
     except ClusterError as error:
         parser.error(str(error))
-    if options.build is None:
-        options.build = os.path.join(ROOT, "build", "release")
     if "braid" not in options.systems and options.settings:
         parser.error("--set is for braid's daemons, and braid is not among the systems")
     return options

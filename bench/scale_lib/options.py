@@ -6,8 +6,10 @@ import dataclasses
 import os
 import re
 
-from compare_lib.arguments import count, directory, distinct, mbit, output_file
-from compare_lib.options import ROOT
+from cluster_lib import arguments
+from cluster_lib.arguments import count, distinct, existing_file
+from compare_lib import shared_options
+from compare_lib.paths import ROOT
 
 NODES_MAX, RANKS_MAX, JOBS_MAX, TRAINERS_MAX = 128, 16, 16, 256
 
@@ -75,26 +77,8 @@ def _point(text: str) -> Point:
     return point
 
 
-def _trace(text: str) -> str:
-    if not os.path.isfile(text):
-        raise argparse.ArgumentTypeError(f"there is no trace {text}")
-    return os.path.abspath(text)
-
-
-def _setting(text: str) -> str:
-    if not re.fullmatch(r"[a-z_.]+=.*", text):
-        raise argparse.ArgumentTypeError(f"'{text}' is not KEY=VALUE")
-    return text
-
-
 def parse(argv: list[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="bench/scale",
-        description=_DESCRIPTION,
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
+    parser = arguments.parser("bench/scale", _DESCRIPTION, _EPILOG)
     add = parser.add_argument
     add(
         "--points",
@@ -108,35 +92,13 @@ def parse(argv: list[str]) -> argparse.Namespace:
     add("--steps", type=count(1, 10**6), default=40, metavar="S", help="per job (40)")
     add(
         "--trace",
-        type=_trace,
+        type=existing_file,
         default=os.path.join(ROOT, "traces", "densenet121_b4.json"),
         metavar="FILE",
         help="whose gradients are planned (traces/densenet121_b4.json)",
     )
     add("--divide", type=count(1, 10**6), default=64, metavar="D", help="its counts (64)")
-    add("--nic-mbit", type=mbit, metavar="X", help="each node's NIC, Mbit/s (unshaped)")
-    add(
-        "--set",
-        type=_setting,
-        action="append",
-        default=[],
-        dest="settings",
-        metavar="KEY=VALUE",
-        help="a setting of the daemons; repeatable",
+    shared_options.add(
+        parser, "for each part of a point", "bin/braidd, bin/braidctl and lib/libbraid.so.0"
     )
-    add("--json", type=output_file, metavar="FILE", help="write the figures there")
-    add(
-        "--timeout",
-        type=count(1, 3600),
-        default=120,
-        metavar="SECONDS",
-        help="for each part of a point (120)",
-    )
-    add(
-        "--build",
-        type=directory,
-        default=os.path.join(ROOT, "build", "release"),
-        metavar="DIR",
-        help="where bin/braidd, bin/braidctl and lib/libbraid.so.0 are (build/release)",
-    )
-    return parser.parse_args(argv)
+    return shared_options.parse(parser, argv)

@@ -7,7 +7,8 @@ import os
 import shutil
 import sys
 
-from . import delay_line, delay_options, shaping
+from . import arguments, delay_line, delay_options, shaping
+from .arguments import count, executable, existing_file, setting
 from .errors import ClusterError
 from .network import INTERFACE, NODES_MAX
 
@@ -84,15 +85,6 @@ def _mbit_list(text: str) -> list[float]:
     return [_mbit(part) for part in text.split(",")]
 
 
-def _between(low: int, high: int):
-    def parse(text: str) -> int:
-        if not text.isdecimal() or not low <= int(text) <= high:
-            raise argparse.ArgumentTypeError(f"'{text}' is not a number from {low} to {high}")
-        return int(text)
-
-    return parse
-
-
 def _seconds(text: str) -> float:
     try:
         value = float(text)
@@ -103,39 +95,19 @@ def _seconds(text: str) -> float:
     return value
 
 
-def _setting(text: str) -> str:
-    if not text.partition("=")[0] or "=" not in text:
-        raise argparse.ArgumentTypeError(f"'{text}' is not KEY=VALUE")
-    return text
-
-
-def _existing_file(text: str) -> str:
-    if not os.path.isfile(text):
-        raise argparse.ArgumentTypeError(f"there is no file {text}")
-    return os.path.abspath(text)
-
-
-def _executable(text: str) -> str:
-    if not os.path.isfile(text) or not os.access(text, os.X_OK):
-        raise argparse.ArgumentTypeError(f"{text} is not an executable file")
-    return os.path.abspath(text)
-
-
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="scripts/cluster",
-        usage="%(prog)s [options] -- COMMAND [ARGUMENT...]\n"
+    parser = arguments.parser(
+        "scripts/cluster",
+        _DESCRIPTION,
+        _EPILOG,
+        "%(prog)s [options] -- COMMAND [ARGUMENT...]\n"
         "       %(prog)s --set-caps DIR [--nic-mbit X] [--flow-mbit Y[,Y...]]",
-        description=_DESCRIPTION,
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
     )
     add = parser.add_argument
-    add("--nodes", type=_between(1, NODES_MAX), default=2, metavar="N", help="nodes (2)")
+    add("--nodes", type=count(1, NODES_MAX), default=2, metavar="N", help="nodes (2)")
     add(
         "--ranks-per-node",
-        type=_between(1, RANKS_PER_NODE_MAX),
+        type=count(1, RANKS_PER_NODE_MAX),
         default=1,
         metavar="R",
         help="how often COMMAND runs on each node (1)",
@@ -148,10 +120,10 @@ def _parser() -> argparse.ArgumentParser:
         help="cap of each TCP flow, Mbit/s; several values are dealt out by hash; 0 = no cap (0)",
     )
     delay_options.add(parser)
-    add("--daemon-config", type=_existing_file, metavar="FILE", help="configuration of the daemons")
+    add("--daemon-config", type=existing_file, metavar="FILE", help="configuration of the daemons")
     add(
         "--set",
-        type=_setting,
+        type=setting,
         action="append",
         default=[],
         metavar="KEY=VALUE",
@@ -160,7 +132,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     add(
         "--daemon",
-        type=_executable,
+        type=executable,
         metavar="PATH",
         help="the braidd to start (build/release/bin/braidd, else the newest build/*/bin/braidd)",
     )

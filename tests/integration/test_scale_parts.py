@@ -31,7 +31,7 @@ def test_points_are_nodes_ranks_and_jobs(text, point):
         (["--points", "8x17"], "1 to 16 ranks"),
         (["--points", "128x16"], "2048 trainers, 256 are the most"),
         (["--points", "4,4x1"], "twice"),
-        (["--trace", "/no/such/trace"], "there is no trace"),
+        (["--trace", "/no/such/trace"], "there is no file"),
         (["--set", "flows"], "not KEY=VALUE"),
         (["--steps", "0"], "not a number from 1"),
         (["--json", "/no/such/folder/file"], "no such folder"),

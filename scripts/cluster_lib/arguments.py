@@ -1,9 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kinds of arguments that the commands of this folder have in common: each parses, or says what is wrong."""
+"""What the command lines of the cluster and of the tools that run on it have in common.
+
+Each kind of argument parses its text, or says what is wrong with it.
+"""
 
 import argparse
 import os
 import re
+
+
+def parser(
+    prog: str, description: str, epilog: str, usage: str | None = None
+) -> argparse.ArgumentParser:
+    """Takes both texts as they stand, and options by their whole names only."""
+    return argparse.ArgumentParser(
+        prog=prog,
+        usage=usage,
+        description=description,
+        epilog=epilog,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
 
 
 def distinct(parse):
@@ -29,6 +46,24 @@ def mbit(text: str) -> str:
     if not all(re.fullmatch(r"\d+(\.\d+)?", part) for part in text.split(",")):
         raise argparse.ArgumentTypeError(f"'{text}' is not a number of Mbit/s, or several")
     return text
+
+
+def setting(text: str) -> str:
+    if not re.fullmatch(r"[a-z_.]+=.*", text):
+        raise argparse.ArgumentTypeError(f"'{text}' is not KEY=VALUE")
+    return text
+
+
+def existing_file(text: str) -> str:
+    if not os.path.isfile(text):
+        raise argparse.ArgumentTypeError(f"there is no file {text}")
+    return os.path.abspath(text)
+
+
+def executable(text: str) -> str:
+    if not os.path.isfile(text) or not os.access(text, os.X_OK):
+        raise argparse.ArgumentTypeError(f"{text} is not an executable file")
+    return os.path.abspath(text)
 
 
 def output_file(text: str) -> str:

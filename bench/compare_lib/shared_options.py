@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The options that all commands of this folder have."""
+
+import argparse
+
+from cluster_lib.arguments import count, directory, mbit, output_file, setting
+
+from .paths import RELEASE
+
+
+def add(parser: argparse.ArgumentParser, timeout_help: str, build_help: str) -> None:
+    parser.add_argument(
+        "--nic-mbit", type=mbit, metavar="X", help="each node's NIC, Mbit/s (unshaped)"
+    )
+    parser.add_argument(
+        "--set",
+        type=setting,
+        action="append",
+        default=[],
+        dest="settings",
+        metavar="KEY=VALUE",
+        help="a setting of braid's daemons; repeatable",
+    )
+    parser.add_argument("--json", type=output_file, metavar="FILE", help="write the figures there")
+    parser.add_argument(
+        "--timeout",
+        type=count(1, 3600),
+        default=120,
+        metavar="SECONDS",
+        help=f"{timeout_help} (120)",
+    )
+    parser.add_argument(
+        "--build",
+        type=directory,
+        metavar="DIR",
+        help=f"where {build_help} are (build/release)",
+    )
+
+
+def parse(parser: argparse.ArgumentParser, argv: list[str]) -> argparse.Namespace:
+    options = parser.parse_args(argv)
+    options.build = options.build or RELEASE
+    return options
