@@ -11,7 +11,7 @@ from cluster_lib import delay_options, processes, ranks, state
 
 from .cpu import MARKER
 from .errors import CompareError, Deadline
-from .options import ROOT
+from .places import ROOT
 from .programs import Program
 
 _START_S = 60.0

@@ -9,9 +9,9 @@ from cluster_lib import delay_options
 from cluster_lib.errors import ClusterError
 
 from .arguments import count, directory, distinct, mbit, output_file
+from .places import ROOT
 
 SYSTEMS = ("braid", "gloo", "openmpi", "openmpi-links4")
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 BYTES_MAX = 4 << 30
 _UNITS = {"": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 2**10, "mib": 2**20, "gib": 2**30}
 

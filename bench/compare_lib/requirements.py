@@ -7,7 +7,7 @@ import shutil
 import subprocess
 
 from .errors import CompareError
-from .options import ROOT
+from .places import ROOT
 
 # torch is in the project's environment, mpi4py is a package of the distribution.
 VENV_PYTHON = os.path.join(ROOT, "build", "venv", "bin", "python")

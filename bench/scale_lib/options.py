@@ -7,7 +7,7 @@ import os
 import re
 
 from compare_lib.arguments import count, directory, distinct, mbit, output_file
-from compare_lib.options import ROOT
+from compare_lib.places import ROOT
 
 NODES_MAX, RANKS_MAX, JOBS_MAX, TRAINERS_MAX = 128, 16, 16, 256
 

@@ -11,7 +11,7 @@ import socket
 import sys
 import time
 
-from compare_lib.options import ROOT
+from compare_lib.places import ROOT
 from compare_lib.worker import SOCKET_VARIABLE
 
 sys.path.append(os.path.join(ROOT, "python"))
