@@ -18,7 +18,12 @@ class RecordingLink final : public Link, public Links {
   void submit(OutgoingChunk chunk) override { chunks.push_back(std::move(chunk)); }
   Link* find(NodeId peer) override { return peer == kSuccessor ? this : nullptr; }
 
+  void limit(uint64_t job_key, const LinkLimits& limits) override {
+    limited.emplace_back(job_key, limits);
+  }
+
   std::vector<OutgoingChunk> chunks;
+  std::vector<std::pair<uint64_t, LinkLimits>> limited;
 };
 
 struct NoMemory final : JobMemory {};
