@@ -128,9 +128,9 @@ void JobTuning::next_turn() {
 void JobTuning::on_changed(uint64_t from_step) {
   BRAID_ASSERT(state_ == State::Changing, "nothing was to change");
   if (options_.counters != nullptr) ++options_.counters->changes;
-  if (!turn_) return finish();
   const bool is_first = !in_force_;
-  if (is_first) first_step_ = from_step;
+  if (first_step_ == 0) first_step_ = from_step;
+  if (!turn_) return finish();
   in_force_ = turn_->setting;
   measured_from_ = from_step + (is_first ? kSettleSteps : 0);
   state_ = State::Measuring;

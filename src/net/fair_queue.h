@@ -21,7 +21,7 @@ class FairQueue {
  public:
   bool empty() const { return size_ == 0; }
   size_t size() const { return size_; }
-  // Whether front() is any: jobs that were put aside have none.
+  // Whether there is a front(): not where all jobs with chunks were put aside.
   bool has_front() const { return next() != jobs_.size(); }
   uint64_t bytes() const { return bytes_; }  // of all chunks
 

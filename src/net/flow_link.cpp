@@ -289,6 +289,7 @@ void FlowLink::close(const Status& reason) {
     if (place.former != nullptr) drop_former(place);
     if (place.flow != nullptr) retire_flow(place);
   }
+  queue_.take_back_all();
   while (!queue_.empty()) {
     const QueuedChunk next = queue_.pop_front();
     next.chunk.source->on_chunk_settled(next.chunk, false);
