@@ -170,8 +170,9 @@ void JobTuning::finish() {
   const NamedValues values = tuner_.space().values(tuner_.winner());
   std::string text;
   for (const auto& [name, value] : values) text += fmt::format(" {} {}", name, value);
-  BRAID_LOG_INFO("job '{}': tuned in {} trials of {} steps, gain {:.2f}:{}", job_name_,
-                 tuner_.trials().size(), steps_measured_, tuner_.gain(), text);
+  BRAID_LOG_INFO("job '{}': tuned in {} trials of {} steps, until step {}, gain {:.2f}:{}",
+                 job_name_, tuner_.trials().size(), steps_measured_, last_step_, tuner_.gain(),
+                 text);
   if (options_.counters != nullptr) options_.counters->gain = tuner_.gain();
   if (options_.knowledge == nullptr) return;
   const auto& trials = tuner_.trials();
