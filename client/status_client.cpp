@@ -63,4 +63,12 @@ Result<std::string> query_plans(const std::string& socket_path, const std::strin
                });
 }
 
+Result<std::string> query_tuning(const std::string& socket_path, const std::string& job_name,
+                                 uint32_t timeout_ms) {
+  return query(socket_path, timeout_ms, proto::ClientBody::TuneQuery,
+               [&job_name](flatbuffers::FlatBufferBuilder& builder) {
+                 return proto::CreateTuneQueryDirect(builder, job_name.c_str()).Union();
+               });
+}
+
 }  // namespace braid

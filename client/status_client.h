@@ -18,5 +18,8 @@ Result<std::string> query_status(const std::string& socket_path, uint32_t timeou
 // (plan/live_plan.h).
 Result<std::string> query_plans(const std::string& socket_path, const std::string& job_name,
                                 uint32_t timeout_ms);
+// The same for their tuning: see docs/tuning.md.
+Result<std::string> query_tuning(const std::string& socket_path, const std::string& job_name,
+                                 uint32_t timeout_ms);
 
 }  // namespace braid

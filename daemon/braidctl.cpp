@@ -10,6 +10,7 @@
 #include "daemon/ctl_plan.h"
 #include "daemon/ctl_simulate.h"
 #include "daemon/ctl_trace.h"
+#include "daemon/ctl_tune.h"
 #include "daemon/status_view.h"
 
 namespace {
@@ -69,23 +70,26 @@ int main(int argc, char** argv) {
   braid::PlanCommand plan;
   braid::SimulateCommand simulate;
   braid::TraceCommand trace;
+  braid::TuneCommand tune;
   add_status_command(app, status);
   const CLI::App* fit_command = braid::add_fit_command(app, fit);
   const CLI::App* plan_command = braid::add_plan_command(app, plan);
   const CLI::App* simulate_command = braid::add_simulate_command(app, simulate);
   const CLI::App* trace_command = braid::add_trace_command(app, trace);
+  const CLI::App* tune_command = braid::add_tune_command(app, tune);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : kExitUsage;
   }
   if (app.get_subcommands().empty()) {
-    std::fprintf(stderr, "a subcommand is required: status, fit, plan, simulate or trace\n");
+    std::fprintf(stderr, "a subcommand is required: status, fit, plan, simulate, trace or tune\n");
     return kExitUsage;
   }
   if (fit_command->parsed()) return print(braid::run_fit(socket, fit));
   if (plan_command->parsed()) return print(braid::run_plan(socket, plan));
   if (simulate_command->parsed()) return print(braid::run_simulate(simulate));
   if (trace_command->parsed()) return print(braid::run_trace(socket, trace));
+  if (tune_command->parsed()) return print(braid::run_tune(socket, tune));
   return print(run_status(socket, status));
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <cstdlib>
 #include <thread>
 
 #include <sys/resource.h>
@@ -31,6 +32,50 @@ uint32_t io_threads(const DaemonConfig& config) {
 uint32_t flows_per_link(const DaemonConfig& config) {
   return config.transport.flows_per_link != 0 ? config.transport.flows_per_link
                                               : std::clamp(4 * cores(), 4u, 16u);
+}
+
+// What a tuned job may come to send in one chunk; transports are set up for it. A flow has a buffer
+// of that size for each direction.
+constexpr uint32_t kTunedChunkBytesMax = 512 << 10;
+constexpr uint32_t kTunedFlowsMax = 16;
+
+uint32_t chunk_bytes_max(const DaemonConfig& config) {
+  return std::max(config.transport.chunk_bytes, kTunedChunkBytesMax);
+}
+
+// systemd gives services a directory of theirs; there can be several, and one is enough.
+std::string state_directory(const DaemonConfig& config) {
+  if (config.tune.state_directory != kAuto) return config.tune.state_directory;
+  const char* given = std::getenv("STATE_DIRECTORY");
+  const std::string directories = given == nullptr ? "" : given;
+  return directories.substr(0, directories.find(':'));
+}
+
+TuningOptions tuning_options(const DaemonConfig& config, size_t rails, KnowledgeStore& knowledge,
+                             TuningCounters& counters) {
+  TuningOptions tuning;
+  tuning.is_on = config.tune.mode == kTuneOn;
+  tuning.defaults.unit_bytes = config.collective.unit_bytes;
+  tuning.defaults.chunk_bytes = config.transport.chunk_bytes;
+  tuning.defaults.direct_bytes = config.collective.direct_bytes;
+  tuning.defaults.streams = config.collective.streams;
+  tuning.defaults.flows = flows_per_link(config);
+  tuning.defaults.window_bytes = config.transport.window_bytes;
+  tuning.flows_max = kTunedFlowsMax;
+  tuning.chunk_bytes_max = chunk_bytes_max(config);
+  tuning.pinned = config.tune.pin;
+  // Which node begins the sum of an element follows from the two; who keeps the first plan wants
+  // the same bits in every run.
+  if (config.plan.planner == kFirstPlan) {
+    tuning.pinned.push_back("unit_bytes");
+    tuning.pinned.push_back("direct_bytes");
+  }
+  tuning.steps = config.tune.steps;
+  tuning.rails = static_cast<uint32_t>(rails);
+  tuning.cores = cores();
+  tuning.knowledge = &knowledge;
+  tuning.counters = &counters;
+  return tuning;
 }
 
 // All nodes of a job may connect to its coordinator at the same moment, and each takes a
@@ -105,11 +150,13 @@ Status Daemon::start() {
   options.planning.min_gain = config_.plan.min_gain;
   if (config_.plan.planner != kFirstPlan)
     options.planning.planner = *find_planner(config_.plan.planner);  // load_config has checked it
+  knowledge_ = std::make_unique<KnowledgeStore>(state_directory(config_));
+  options.planning.tuning = tuning_options(config_, rails_.size(), *knowledge_, tuning_counters_);
   jobs_ = std::make_unique<JobManager>(*loop_, clock_, options);
   BRAID_RETURN_IF_ERROR(start_control_plane());
   BRAID_RETURN_IF_ERROR(start_transport());
   jobs_->set_services({*loop_, clock_, *control_plane_, *transport_, *engines_, job_counters_,
-                       config_.collective.result_bytes_max});
+                       config_.collective.result_bytes_max, chunk_bytes_max(config_)});
   BRAID_RETURN_IF_ERROR(start_client_server());
   BRAID_RETURN_IF_ERROR(start_metrics());
 
@@ -165,7 +212,7 @@ Status Daemon::start_transport() {
   options.rails = rails_;
   options.transports = config_.transport.transports;
   options.flows_per_link = flows_per_link(config_);
-  options.chunk_bytes = config_.transport.chunk_bytes;
+  options.chunk_bytes = chunk_bytes_max(config_);
   options.window_bytes = config_.transport.window_bytes;
   options.slow_flow_percent = config_.transport.slow_flow_percent;
   auto transport = Transport::create(*loop_, engines_->io_loops(), options, *control_plane_);
@@ -213,13 +260,13 @@ Status Daemon::start_metrics() {
       transport.substr(transport.find(' ') + 1, transport.find(',') - transport.find(' ') - 1);
   const double started =
       std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-  auto server =
-      MetricsServer::create(config_.metrics.address, config_.metrics.port, {[this, ucx, started] {
-                              auto samples = daemon_samples(gauges_, *transport_, *engines_);
-                              samples.push_back({Metric::BuildInfo, {kBraidVersion, ucx}, 1});
-                              samples.push_back({Metric::StartTime, {}, started});
-                              return samples;
-                            }});
+  auto server = MetricsServer::create(
+      config_.metrics.address, config_.metrics.port, {[this, ucx, started] {
+        auto samples = daemon_samples(gauges_, *transport_, *engines_, tuning_counters_);
+        samples.push_back({Metric::BuildInfo, {kBraidVersion, ucx}, 1});
+        samples.push_back({Metric::StartTime, {}, started});
+        return samples;
+      }});
   if (!server) return server.status();
   metrics_ = std::move(server).value();
   return Status::ok();
@@ -295,7 +342,8 @@ DaemonStatus Daemon::status(const std::vector<FlowStatus>& flows) const {
   status.jobs = jobs_->job_statuses();
   for (const Peer& peer : control_plane_->peers())
     status.peers.push_back({peer.name, peer.address, peer.port});
-  for (const MetricSample& sample : daemon_samples(gauges_, *transport_, *engines_)) {
+  for (const MetricSample& sample :
+       daemon_samples(gauges_, *transport_, *engines_, tuning_counters_)) {
     std::string name(metric_info(sample.metric).name);
     for (const std::string& label : sample.label_values) name += "." + label;
     status.counters[name] += static_cast<uint64_t>(sample.value);

@@ -12,6 +12,7 @@
 #include "ipc/client_server.h"
 #include "job/engine_pool.h"
 #include "job/job_manager.h"
+#include "job/knowledge_store.h"
 #include "loop/signal.h"
 #include "metrics/metrics_server.h"
 #include "net/control_plane.h"
@@ -56,6 +57,8 @@ class Daemon {
   std::string node_address_;
   std::vector<std::string> rails_;
   JobCounters job_counters_;
+  TuningCounters tuning_counters_;
+  std::unique_ptr<KnowledgeStore> knowledge_;
   DaemonGauges gauges_;
 
   std::unique_ptr<Loop> loop_;

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/daemon_metrics.h"
 
+#include <algorithm>
+#include <cmath>
+
 #include "job/engine_pool.h"
+#include "job/job_tuning.h"
 #include "net/transport.h"
 
 namespace braid {
 
 std::vector<MetricSample> daemon_samples(const DaemonGauges& gauges, const Transport& transport,
-                                         const EnginePool& engines) {
+                                         const EnginePool& engines, const TuningCounters& tuning) {
   std::vector<MetricSample> samples;
   auto add = [&samples](Metric metric, uint64_t value, std::vector<std::string> labels = {}) {
     samples.push_back({metric, std::move(labels), static_cast<double>(value)});
@@ -28,6 +32,12 @@ std::vector<MetricSample> daemon_samples(const DaemonGauges& gauges, const Trans
     add(Metric::JobFailures, gauges.job_failures[code],
         {reason_label(static_cast<StatusCode>(code))});
   }
+
+  add(Metric::TuneTrials, tuning.trials);
+  add(Metric::TuneSteps, tuning.steps);
+  add(Metric::TuneChanges, tuning.changes);
+  if (const double gain = tuning.gain; gain > 0)
+    add(Metric::TuneGain, static_cast<uint64_t>(std::lround(std::max(0.0, gain - 1) * 100)));
 
   const TransportCounters wire = transport.counters();
   add(Metric::WireBytes, wire.bytes_sent, {"sent"});

@@ -14,6 +14,7 @@
 namespace braid {
 
 class EnginePool;
+struct TuningCounters;
 class Transport;
 
 // The control loop's numbers where a scrape can read them: the loop stores them each time before it
@@ -34,6 +35,6 @@ struct DaemonGauges {
 
 // Everything that /metrics shows. Any thread.
 std::vector<MetricSample> daemon_samples(const DaemonGauges& gauges, const Transport& transport,
-                                         const EnginePool& engines);
+                                         const EnginePool& engines, const TuningCounters& tuning);
 
 }  // namespace braid

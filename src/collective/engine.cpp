@@ -65,6 +65,7 @@ class EngineImpl final : public Engine, public OperationHost {
 
   void set_links(Links& links) override { links_ = &links; }
   void begin_job(uint64_t job_key) override { direct_.begin_job(job_key); }
+  void limit_job(uint64_t job_key, const JobShare& share) override;
   void start(Operation operation) override;
   void go(const OperationKey& key) override;
   void abort_job(uint64_t job_key) override;
@@ -94,6 +95,7 @@ class EngineImpl final : public Engine, public OperationHost {
   void on_progress(OperationRun& run) override;
 
   OperationRun* find_run(const OperationKey& key) const;
+  uint32_t streams_of(uint64_t job_key) const;
   void begin_waiting(uint64_t job_key);
   void tell_news();
   void work();
@@ -111,6 +113,7 @@ class EngineImpl final : public Engine, public OperationHost {
   Links* links_ = nullptr;
   std::unordered_map<OperationKey, std::shared_ptr<OperationRun>, OperationKeyHash> runs_;
   std::unordered_map<uint64_t, Job> jobs_;  // those with units that have begun or wait
+  std::unordered_map<uint64_t, uint32_t> streams_of_job_;  // where they are not the options' ones
   DirectRuns direct_{*this,
                      [this] { defer_once(); },
                      {[this](const OperationKey& key) {
@@ -134,6 +137,23 @@ class EngineImpl final : public Engine, public OperationHost {
   std::atomic<uint64_t> chunks_stale_{0};
   std::atomic<uint64_t> chunks_malformed_{0};
 };
+
+void EngineImpl::limit_job(uint64_t job_key, const JobShare& share) {
+  BRAID_ASSERT_IN_LOOP(loop_);
+  BRAID_ASSERT(links_ != nullptr, "set_links comes before the first job");
+  if (share.streams == 0) {
+    streams_of_job_.erase(job_key);
+  } else {
+    streams_of_job_[job_key] = share.streams;
+  }
+  links_->limit(job_key, share.link);
+  begin_waiting(job_key);
+}
+
+uint32_t EngineImpl::streams_of(uint64_t job_key) const {
+  const auto found = streams_of_job_.find(job_key);
+  return found == streams_of_job_.end() ? options_.streams : found->second;
+}
 
 void EngineImpl::start(Operation operation) {
   BRAID_ASSERT_IN_LOOP(loop_);
@@ -179,7 +199,8 @@ void EngineImpl::begin_waiting(uint64_t job_key) {
   const auto found = jobs_.find(job_key);
   if (found == jobs_.end()) return;
   Job& job = found->second;
-  while (!job.waiting.empty() && job.streams_taken < options_.streams) {
+  const uint32_t streams = streams_of(job_key);
+  while (!job.waiting.empty() && job.streams_taken < streams) {
     const WaitingUnit next = std::move(job.waiting.front());
     job.waiting.pop_front();
     if (!next.run->unit(next.index).begun) next.run->begin_unit(next.index);
@@ -258,6 +279,7 @@ void EngineImpl::abort_job(uint64_t job_key) {
     it = runs_.erase(it);
   }
   jobs_.erase(job_key);
+  if (streams_of_job_.contains(job_key)) limit_job(job_key, {});
   direct_.abort_job(job_key);
   std::erase_if(local_work_, [](const auto& run) { return run->is_abandoned(); });
   if (local_work_.empty()) uv_idle_stop(work_idle_.get());

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "collective/operation.h"
+#include "collective/transfer_settings.h"
 #include "loop/loop.h"
 #include "net/link.h"
 
@@ -53,6 +54,9 @@ class Engine : public ChunkSink {
   // Direct operations of the job may come from now on, also from nodes that are ahead of this one;
   // until abort_job.
   virtual void begin_job(uint64_t job_key) = 0;
+  // How much the job may have in flight from now on; what is in flight already stays, and a unit
+  // that others have begun is not held up by it. Until abort_job.
+  virtual void limit_job(uint64_t job_key, const JobShare& share) = 0;
   // From now on chunks of this operation are accepted. Nothing is sent yet; with one node the work
   // begins at once, and so does a direct operation.
   virtual void start(Operation operation) = 0;

@@ -58,6 +58,9 @@ struct Operation {
   // A small all-reduce: every node sends its part to every other one, which takes one hop instead
   // of 2(n − 1).
   bool is_direct = false;
+  // How it is cut, the same on all nodes; 0: as EngineOptions says.
+  uint64_t unit_bytes = 0;
+  uint32_t chunk_bytes = 0;
   uint32_t signature = 0;  // of a direct one: a hash of what all ranks must agree on
   std::shared_ptr<const Ring> ring;
   std::shared_ptr<JobMemory> memory;  // keeps `inputs` and `result` mapped

@@ -13,7 +13,9 @@ using proto::Phase;
 OperationRun::OperationRun(Operation operation, const EngineOptions& options, OperationHost& host)
     : operation_(std::move(operation)),
       ring_(*operation_.ring),
-      partition_(operation_, options.unit_bytes, options.chunk_bytes),
+      partition_(operation_,
+                 operation_.unit_bytes == 0 ? options.unit_bytes : operation_.unit_bytes,
+                 operation_.chunk_bytes == 0 ? options.chunk_bytes : operation_.chunk_bytes),
       io_loops_(options.io_loops),
       host_(&host),
       step_(operation_) {

@@ -4,11 +4,13 @@
 #include <algorithm>
 
 #include <arpa/inet.h>
+#include <fmt/ranges.h>
 #include <sys/un.h>
 
 #include "base/log.h"
 #include "config/value.h"
 #include "plan/planner.h"
+#include "tune/transfer_space.h"
 
 namespace braid {
 namespace {
@@ -108,6 +110,24 @@ Status check_planner(const std::string& planner) {
   return found ? Status::ok() : invalid(found.status().message() + "; or first");
 }
 
+Status check_tune_mode(const std::string& mode) {
+  if (mode == kTuneOn || mode == kTuneOff) return Status::ok();
+  return invalid(fmt::format("'{}' is neither on nor off", mode));
+}
+
+Status check_tune_pin(const std::string& parameter) {
+  if (parameter == kNone || is_transfer_parameter(parameter)) return Status::ok();
+  return invalid(fmt::format("'{}' is not tuned; use {}, or none", parameter,
+                             fmt::join(transfer_parameters(), ", ")));
+}
+
+Status check_state_directory(const std::string& path) {
+  if (path.empty() || path == kAuto || (path.starts_with('/') && trim(path) == path))
+    return Status::ok();
+  return invalid(fmt::format(
+      "'{}' is not an absolute path; use one such as /var/lib/braid, auto, or nothing", path));
+}
+
 Status check_level(const std::string& level) {
   if (is_log_level(level)) return Status::ok();
   return invalid(fmt::format("'{}' is no log level; use trace, debug, info, warn or error", level));
@@ -154,6 +174,10 @@ std::vector<ConfigConflict> find_conflicts(const DaemonConfig& config) {
         {"collective.unit_bytes", "transport.chunk_bytes",
          fmt::format("{} is less than one chunk of transport.chunk_bytes = {}; use that or more",
                      format_bytes(collective.unit_bytes), format_bytes(transport.chunk_bytes))});
+  }
+  const auto& pin = config.tune.pin;
+  if (pin.size() > 1 && std::find(pin.begin(), pin.end(), kNone) != pin.end()) {
+    conflicts.push_back({"tune.pin", "", "has none among others; use none alone, or leave it out"});
   }
   if (config.metrics.port != 0 && config.metrics.port == control.port) {
     conflicts.push_back(

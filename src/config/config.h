@@ -15,6 +15,12 @@ inline constexpr const char* kAuto = "auto";
 // In plan.planner: the plan that a job begins with is the one that it keeps.
 inline constexpr const char* kFirstPlan = "first";
 
+// In tune.mode.
+inline constexpr const char* kTuneOn = "on";
+inline constexpr const char* kTuneOff = "off";
+// In tune.pin: nothing is pinned.
+inline constexpr const char* kNone = "none";
+
 // Everything that a user may set. The defaults are these initializers; what each key means, its
 // limits and whether a running daemon can take a new value stand in the table of config_keys.cpp,
 // and in docs/configuration.md.
@@ -64,6 +70,13 @@ struct DaemonConfig {
     double min_gain = 0.03;           // share of an iteration's time
     bool operator==(const Plan&) const = default;
   };
+  struct Tune {
+    std::string mode = kTuneOn;              // or kTuneOff
+    std::vector<std::string> pin = {kNone};  // parameters that stay
+    uint32_t steps = 72;                     // to measure, at most
+    std::string state_directory = kAuto;     // auto: $STATE_DIRECTORY; empty: nothing is kept
+    bool operator==(const Tune&) const = default;
+  };
   struct Metrics {
     std::string address = "127.0.0.1";
     uint16_t port = 9431;  // 0: off
@@ -80,6 +93,7 @@ struct DaemonConfig {
   Transport transport;
   Collective collective;
   Plan plan;
+  Tune tune;
   Metrics metrics;
   Log log;
   bool operator==(const DaemonConfig&) const = default;

@@ -15,13 +15,17 @@ constexpr uint64_t kGiB = 1ull << 30;
 constexpr uint64_t kTiB = 1ull << 40;
 constexpr uint64_t kDayMs = 86'400'000;
 
-constexpr std::array<ConfigSection, 8> kSections = {{
+constexpr std::array<ConfigSection, 9> kSections = {{
     {"node", "Who this node is."},
     {"control", "The connections between daemons."},
     {"client", "The Unix socket through which trainers come."},
     {"transport", "The flows that carry gradients between nodes."},
     {"collective", "How reductions are cut and limited."},
     {"plan", "What is merged: of the jobs that this node coordinates (their MASTER_ADDR)."},
+    {"tune",
+     "How gradients travel, found out while jobs train: of the jobs that this node coordinates. "
+     "See "
+     "tuning.md."},
     {"metrics", "The /metrics page for Prometheus."},
     {"log", "What is logged, to stderr (under systemd: to the journal)."},
 }};
@@ -165,6 +169,23 @@ constexpr std::array kKeys = {
     share("plan.min_gain", BRAID_FIELD(plan.min_gain),
           "A running job changes to a new plan when that is predicted to take at least this share "
           "less time per iteration, than the plan that holds is predicted to and was measured to."),
+
+    text("tune.mode", BRAID_FIELD(tune.mode), check_tune_mode, "on or off",
+         "Whether jobs of several nodes try other settings in their first steps, and keep what is "
+         "faster than the configured ones."),
+    list("tune.pin", BRAID_FIELD(tune.pin), check_tune_pin,
+         "flows_per_link, streams, unit_bytes, chunk_bytes, window_bytes, direct_bytes; or none",
+         "What stays as it is configured. Where plan.planner is first, unit_bytes and direct_bytes "
+         "stay, too."),
+    number("tune.steps", BRAID_FIELD(tune.steps), 30, 3000,
+           "Most steps of a job that are measured for it; more where what was learned earlier does "
+           "not hold any longer."),
+    text("tune.state_directory", BRAID_FIELD(tune.state_directory), check_state_directory,
+         "an absolute path, auto, or empty",
+         "Where it is kept what tuning has learned, in tuning.json, for the next start of the same "
+         "job or one that is alike; auto: $STATE_DIRECTORY, which systemd sets (/var/lib/braid), "
+         "and "
+         "without it nowhere; empty: nowhere."),
 
     text("metrics.address", BRAID_FIELD(metrics.address), check_address, "an IPv4 address",
          "The address /metrics is served on."),

@@ -64,9 +64,27 @@ bool Coordinator::on_control_message(const Peer& from, const proto::ControlMessa
         planning->on_answer(from.id, answer);
       return true;
     }
+    case proto::ControlBody::SetRegistered: {
+      const auto& registered = *message.body_as_SetRegistered();
+      if (PlanDirector* planning = find_planning(from, registered.job_key()))
+        planning->on_set_registered(from.id, registered);
+      return true;
+    }
+    case proto::ControlBody::StepReport: {
+      const auto& report = *message.body_as_StepReport();
+      if (PlanDirector* planning = find_planning(from, report.job_key()))
+        planning->on_step_report(from.id, report);
+      return true;
+    }
     default:
       return false;
   }
+}
+
+std::optional<std::string> Coordinator::tuning_json(uint64_t job_key) const {
+  const auto job = active_.find(job_key);
+  if (job == active_.end()) return std::nullopt;
+  return job->second.planning == nullptr ? "null" : job->second.planning->tuning_json();
 }
 
 PlanDirector* Coordinator::find_planning(const Peer& from, uint64_t job_key) {
@@ -75,8 +93,11 @@ PlanDirector* Coordinator::find_planning(const Peer& from, uint64_t job_key) {
   if (job->planning == nullptr) {
     std::vector<NodeId> nodes;
     for (const MemberNode& node : job->nodes) nodes.push_back(node.peer.id);
+    PlanningOptions planning = planning_;
+    planning.tuning.ranks_per_node = job->world_size / static_cast<uint32_t>(nodes.size());
+    planning.tuning.defaults.direct_bytes = direct_bytes_of(*job);
     job->planning =
-        std::make_unique<PlanDirector>(loop_, job->name, job_key, std::move(nodes), planning_,
+        std::make_unique<PlanDirector>(loop_, job->name, job_key, std::move(nodes), planning,
                                        [this](NodeId to, ControlBuffer message) {
                                          // One that cannot be reached is lost, and the job with it.
                                          (void)control_plane_.send(to, message);
@@ -191,10 +212,9 @@ void Coordinator::start(FormingJob& forming) {
   });
   forming_.erase(std::string(job.name));  // `forming` is gone from here on
   const auto& active = active_.emplace(key, std::move(job)).first->second;
-  const uint64_t direct_bytes = active.nodes.size() > kDirectNodesMax ? 0 : direct_bytes_;
   // It names all nodes: for many of them it is long, and making it for each would take long.
   send_to_all(active.nodes, make_job_start(active.name, active.world_size, epoch, key, active.nodes,
-                                           direct_bytes));
+                                           direct_bytes_of(active)));
 }
 
 void Coordinator::on_ready(const Peer& from, uint64_t job_key) {

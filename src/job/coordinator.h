@@ -3,6 +3,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <unordered_map>
@@ -47,9 +48,11 @@ class Coordinator {
   ~Coordinator() { *is_alive_ = false; }
 
   // JoinJob, JobReady, FailJob, RankLeft, OperationOverdue, OperationReport, PlanReport,
-  // PlanAnswer; false for any other message.
+  // PlanAnswer, SetRegistered, StepReport; false for any other message.
   bool on_control_message(const Peer& from, const proto::ControlMessage& message);
   void on_peer_lost(const Peer& peer, const Status& reason);
+  // Of a job that this node coordinates; nothing for any other.
+  std::optional<std::string> tuning_json(uint64_t job_key) const;
 
  private:
   struct Member {
@@ -88,6 +91,9 @@ class Coordinator {
   void on_ready(const Peer& from, uint64_t job_key);
   void on_fail(const Peer& from, const proto::FailJob& fail);
   void on_rank_left(const Peer& from, const proto::RankLeft& left);
+  uint64_t direct_bytes_of(const ActiveJob& job) const {
+    return job.nodes.size() > kDirectNodesMax ? 0 : direct_bytes_;
+  }
   PlanDirector* find_planning(const Peer& from, uint64_t job_key);
   void on_overdue(const proto::OperationOverdue& overdue);
   void start(FormingJob& forming);

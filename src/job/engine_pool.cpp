@@ -40,6 +40,8 @@ Result<std::unique_ptr<EnginePool>> EnginePool::create(Loop& control_loop, Engin
             self->engine->go(go->key);
           } else if (const auto* begin = std::get_if<BeginJob>(&command)) {
             self->engine->begin_job(begin->job_key);
+          } else if (const auto* limit = std::get_if<LimitJob>(&command)) {
+            self->engine->limit_job(limit->job_key, limit->share);
           } else {
             self->engine->abort_job(std::get<Abort>(command).job_key);
           }
@@ -80,6 +82,10 @@ void EnginePool::stop_threads() {
 
 void EnginePool::begin_job(uint64_t job_key) {
   for (auto& worker : workers_) worker->door->send_unbounded(BeginJob{job_key});
+}
+
+void EnginePool::limit_job(uint64_t job_key, const JobShare& share) {
+  for (auto& worker : workers_) worker->door->send_unbounded(LimitJob{job_key, share});
 }
 
 bool EnginePool::start(const Operation& operation) {

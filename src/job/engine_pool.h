@@ -41,6 +41,8 @@ class EnginePool {
   void stop_threads();
 
   void begin_job(uint64_t job_key);
+  // For operations that are started from now on: see Engine.
+  void limit_job(uint64_t job_key, const JobShare& share);
   // False: too many operations wait at the door.
   bool start(const Operation& operation);
   bool go(const OperationKey& key);
@@ -53,6 +55,10 @@ class EnginePool {
   struct BeginJob {
     uint64_t job_key;
   };
+  struct LimitJob {
+    uint64_t job_key;
+    JobShare share;
+  };
   struct Start {
     Operation operation;
   };
@@ -62,7 +68,7 @@ class EnginePool {
   struct Abort {
     uint64_t job_key;
   };
-  using Command = std::variant<BeginJob, Start, Go, Abort>;
+  using Command = std::variant<BeginJob, LimitJob, Start, Go, Abort>;
 
   struct Event {
     OperationKey key;

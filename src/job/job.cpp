@@ -39,7 +39,9 @@ Job::Job(JobServices services, JobPlan plan, std::vector<Session*> sessions, Pee
              {[this](const Submission& submission) { return operations_->submit(submission); },
               [this](ControlBuffer& message) {
                 return services_.control_plane.send(coordinator_.id, message);
-              }}),
+              },
+              [this](const TransferSettings& settings) { use(settings); },
+              [this](uint32_t flows) { add_flows(flows); }}),
       deadline_timer_(services.loop),
       verdict_timer_(services.loop) {
   BRAID_ASSERT(sessions_.size() == plan_.local_ranks.size(), "one session per local rank");
@@ -173,13 +175,16 @@ void Job::on_successor_ready(const Peer& from, const proto::OperationReady& read
 }
 
 void Job::on_operation_done(const OperationKey& key) {
-  if (!plans_.is_empty()) plans_.on_done(key, services_.clock.now_ns(), received_bytes());
+  if (!plans_.is_empty()) {
+    check(plans_.on_done(key, services_.clock.now_ns(), received_bytes()));
+    if (is_closed()) return;
+  }
   operations_->on_done(key);
 }
 
 void Job::on_plan_proposal(const proto::PlanProposal& proposal) {
   if (state_ != State::Running) return;
-  const auto parsed = parse_plan_proposal(proposal);
+  const auto parsed = parse_plan_proposal(proposal, services_.chunk_bytes_max);
   check(parsed ? plans_.on_proposal(*parsed) : parsed.status());
 }
 
@@ -318,6 +323,16 @@ void Job::close(const Status& reason) {
   }
 }
 
+void Job::use(const TransferSettings& settings) {
+  services_.engines.limit_job(plan_.key,
+                              {settings.streams, {settings.flows, settings.window_bytes}});
+}
+
+void Job::add_flows(uint32_t flows) {
+  for (const MemberNode* node : plan_.targets())
+    services_.transport.add_flows(node->peer.id, flows);
+}
+
 uint64_t Job::received_bytes() const { return services_.transport.counters().bytes_received; }
 
 Status Job::start_operation(const Operation& operation) {
@@ -352,38 +367,6 @@ void Job::publish(uint32_t local_rank, uint64_t ticket, uint64_t result_offset,
 void Job::count(Collective collective, uint64_t result_bytes) {
   ++services_.counters.operations[static_cast<size_t>(collective)];
   services_.counters.operation_bytes += result_bytes;
-}
-
-DaemonStatus::Job Job::status() const {
-  DaemonStatus::Job status;
-  status.name = plan_.name;
-  status.epoch = plan_.epoch;
-  switch (state_) {
-    case State::Preparing:
-    case State::Waiting:
-      status.state = "starting";
-      break;
-    case State::Running:
-      status.state = "running";
-      break;
-    case State::Closed:
-      status.state = "closed";
-      break;
-  }
-  status.world_size = plan_.ring->world_size;
-  for (const MemberNode& node : plan_.nodes)
-    status.nodes.push_back({node.peer.name, node.peer.address, node.ranks});
-  for (size_t i = 0; i < sessions_.size(); ++i) {
-    if (sessions_[i] == nullptr) continue;
-    const ClientCredentials& who = sessions_[i]->credentials();
-    status.local_ranks.push_back({plan_.local_ranks[i], who.pid, who.uid});
-  }
-  if (operations_ == nullptr) return status;
-  status.operations_done = operations_->operations_done();
-  status.steps_done = operations_->steps_done();
-  status.operations_pending = operations_->pending();
-  status.bytes = operations_->bytes_done();
-  return status;
 }
 
 std::optional<uint32_t> Job::local_rank_of(const Session& session) const {

@@ -31,6 +31,7 @@ struct JobServices {
   EnginePool& engines;
   JobCounters& counters;
   uint64_t result_bytes_max = 0;
+  uint32_t chunk_bytes_max = proto::kChunkBytesMax;  // that the transport is set up for
 };
 
 // A job's membership on this node, from JobStart on: its local trainers, its place in the ring, its
@@ -86,11 +87,15 @@ class Job final : public OperationTableActions {
   uint32_t world_size() const { return plan_.ring->world_size; }
   DaemonStatus::Job status() const;
   std::string plans_json(uint32_t streams) const { return plans_.to_json(streams); }
+  // What its coordinator says of its tuning; nothing on the other nodes.
+  std::string tuning_json(const std::optional<std::string>& tuning) const;
   size_t operations_pending() const { return operations_ == nullptr ? 0 : operations_->pending(); }
 
  private:
   enum class State : uint8_t { Preparing, Waiting, Running, Closed };
 
+  void use(const TransferSettings& settings);
+  void add_flows(uint32_t flows);
   uint64_t received_bytes() const;  // from the network, of all jobs
   Status start_operation(const Operation& operation) override;
   Status go(const OperationKey& key) override;

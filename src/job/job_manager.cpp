@@ -49,21 +49,34 @@ void JobManager::on_client_message(ClientConnection& connection,
       if (on_status_query_) on_status_query_(connection);
       return;
     case proto::ClientBody::PlanQuery:
-      return answer_plan_query(connection, message.body_as_PlanQuery()->job()->str());
+      return answer(connection, describe_jobs(message.body_as_PlanQuery()->job()->str(),
+                                              [this](const Job& job) {
+                                                return job.plans_json(options_.planning.streams);
+                                              }));
+    case proto::ClientBody::TuneQuery:
+      return answer(
+          connection,
+          describe_jobs(message.body_as_TuneQuery()->job()->str(), [this](const Job& job) {
+            return job.tuning_json(coordinator_->tuning_json(job.key()));
+          }));
     default:
       break;
   }
   refuse(connection, Status(StatusCode::Protocol, "a message came that makes no sense here"));
 }
 
-void JobManager::answer_plan_query(ClientConnection& connection, const std::string& job_name) {
+std::string JobManager::describe_jobs(const std::string& job_name,
+                                      const std::function<std::string(const Job&)>& describe) {
   std::string json = "[";
   for (const auto& [key, job] : jobs_) {
     if (!job_name.empty() && job->name() != job_name) continue;
     if (json.size() > 1) json += ',';
-    json += job->plans_json(options_.planning.streams);
+    json += describe(*job);
   }
-  json += ']';
+  return json + ']';
+}
+
+void JobManager::answer(ClientConnection& connection, const std::string& json) {
   flatbuffers::FlatBufferBuilder builder;
   const auto body = proto::CreateStatusReply(builder, builder.CreateString(json));
   builder.Finish(proto::CreateClientMessage(builder, proto::ClientBody::StatusReply, body.Union()));

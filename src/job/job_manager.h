@@ -87,8 +87,10 @@ class JobManager final : public ClientHandler, public ControlPlaneHandler {
     std::unique_ptr<Joining> joining;
   };
 
-  // `job_name` empty: of all jobs.
-  void answer_plan_query(ClientConnection& connection, const std::string& job_name);
+  // A JSON array; `job_name` empty: of all jobs.
+  std::string describe_jobs(const std::string& job_name,
+                            const std::function<std::string(const Job&)>& describe);
+  void answer(ClientConnection& connection, const std::string& json);
   void open_job(ClientConnection& connection, const proto::OpenJob& open, std::vector<Fd> fds);
   void find_coordinator(uint64_t client_id);
   void join(uint64_t client_id, const Result<Peer>& coordinator);

@@ -35,6 +35,7 @@ Status OperationTable::submit(const Submission& submission) {
   Entry& entry = entries_[key];
   if (entry.parts.empty()) {
     entry.group = submission.group;
+    entry.settings = submission.settings;
     entry.parts.resize(local_ranks_.size() *
                        (entry.group == nullptr ? 1 : entry.group->members.size()));
     entry.signature = submission.signature;
@@ -124,8 +125,7 @@ Status OperationTable::start(const OperationKey& key, Entry& entry) {
 
   entry.result_bytes =
       result_bytes(operation.collective, operation.dtype, operation.count, ring_->world_size);
-  operation.is_direct = operation.collective == Collective::AllReduce && ring_->nodes > 1 &&
-                        entry.result_bytes != 0 && entry.result_bytes <= ring_->direct_bytes;
+  cut(operation, entry);
   entry.is_direct = operation.is_direct;
   operation.signature = static_cast<uint32_t>(hash_of(entry.signature));
   auto placed = memory_->allocate(entry.result_bytes);
@@ -165,6 +165,18 @@ Status OperationTable::tell_readiness() {
     }
   }
   return Status::ok();
+}
+
+// Where the ring has no direct operations there are no links for them.
+void OperationTable::cut(Operation& operation, const Entry& entry) const {
+  uint64_t direct_bytes = ring_->direct_bytes;
+  if (entry.settings != nullptr) {
+    operation.unit_bytes = entry.settings->unit_bytes;
+    operation.chunk_bytes = entry.settings->chunk_bytes;
+    if (direct_bytes != 0) direct_bytes = entry.settings->direct_bytes;
+  }
+  operation.is_direct = operation.collective == Collective::AllReduce && ring_->nodes > 1 &&
+                        entry.result_bytes != 0 && entry.result_bytes <= direct_bytes;
 }
 
 Status OperationTable::on_successor_ready(const OperationKey& key, const Signature& signature) {

@@ -9,6 +9,7 @@
 
 #include "base/status.h"
 #include "collective/operation.h"
+#include "collective/transfer_settings.h"
 #include "job/result_memory.h"
 #include "job/signature.h"
 #include "job/tensor_group.h"
@@ -29,6 +30,9 @@ struct Submission {
   // The group that the plan has put the tensor in, and its place there; nullptr: by itself.
   std::shared_ptr<const TensorGroup> group;
   uint32_t member = 0;
+  // How the operation travels, the same for all of its submissions; nullptr: as the engines and the
+  // ring say.
+  std::shared_ptr<const TransferSettings> settings;
 };
 
 // What the table makes happen. Calls come from within the table's own functions.
@@ -114,8 +118,9 @@ class OperationTable {
     Signature signature;
     std::shared_ptr<const std::string> name;
     std::shared_ptr<const TensorGroup> group;  // nullptr: one tensor
-    std::vector<LocalPart> parts;              // the first local rank's members, the second's, …
-    size_t submitted = 0;                      // parts
+    std::shared_ptr<const TransferSettings> settings;
+    std::vector<LocalPart> parts;  // the first local rank's members, the second's, …
+    size_t submitted = 0;          // parts
     size_t released = 0;
     uint32_t first_rank = 0;  // whose signature it is
     uint64_t deadline_ns = 0;
@@ -132,6 +137,7 @@ class OperationTable {
 
   Status add_part(const OperationKey& key, Entry& entry, const Submission& submission);
   Status start(const OperationKey& key, Entry& entry);
+  void cut(Operation& operation, const Entry& entry) const;
   OperationInput input_of(const Entry& entry, uint32_t local_rank) const;
   void publish(const Entry& entry, uint32_t local_rank);
   size_t members(const Entry& entry) const { return entry.parts.size() / local_ranks_.size(); }

@@ -11,6 +11,7 @@ PlanBook::PlanBook(std::string job_name, uint64_t job_key, uint32_t nodes,
                    std::vector<uint32_t> local_ranks, Actions actions)
     : job_name_(std::move(job_name)),
       job_key_(job_key),
+      nodes_(nodes),
       local_ranks_(std::move(local_ranks)),
       actions_(std::move(actions)),
       units_(nodes) {}
@@ -32,8 +33,16 @@ Status PlanBook::on_registered(uint32_t local_rank, uint64_t set,
                        "job '{}': more than {} sets of planned tensors", job_name_, kSetsMax);
   }
   for (const PlanSet::Tensor& tensor : tensors) set_of_tensor_[tensor.hash] = set;
-  sets_.try_emplace(set, set, tensors, static_cast<uint32_t>(local_ranks_.size()));
-  return Status::ok();
+  const auto [position, is_new] =
+      sets_.try_emplace(set, set, tensors, static_cast<uint32_t>(local_ranks_.size()));
+  return is_new && nodes_ > 1 ? announce(position->second) : Status::ok();
+}
+
+Status PlanBook::announce(const Set& set) {
+  auto message =
+      make_set_registered({job_key_, set.set.id(), set.set.tensors_hash(), set.set.bytes(),
+                           static_cast<uint32_t>(set.set.tensors().size())});
+  return actions_.send(message);
 }
 
 Status PlanBook::submit(Submission submission, uint64_t set, uint64_t now_ns) {
@@ -58,6 +67,9 @@ Status PlanBook::pass_on(Set& set, Submission submission, uint64_t now_ns) {
   const uint32_t tensor = set.set.index_of(submission.tensor);
   set.begun_step = std::max(set.begun_step.value_or(0), step);
   const PlanSet::Place place = set.set.find(tensor, step);
+  const PlanSet::Plan& plan = set.set.plan_of(step);
+  if (plan.number > set.plan_begun) begin_plan(set, plan);
+  submission.settings = plan.settings;
   if (place.group != nullptr) {
     submission.signature.count = place.group->count;
     submission.signature.bucket = place.group->hash;
@@ -68,12 +80,21 @@ Status PlanBook::pass_on(Set& set, Submission submission, uint64_t now_ns) {
   if (!set.meter.on_submit(local_rank, tensor, step, now_ns)) return Status::ok();
   // Connections and caches settle in these.
   if (set.meter.steps() == PlanMeter::kStepsIgnored + 1) units_.take();
-  if (const uint32_t plan = set.set.plan_of(step).number; plan != set.plan_measured) {
-    set.plan_measured = plan;
+  if (plan.number != set.plan_measured) {
+    set.plan_measured = plan.number;
     set.meter.begin_window();
   }
   if (set.meter.steps() < set.steps_reported + kStepsPerReport) return Status::ok();
   return report(set);
+}
+
+void PlanBook::begin_plan(Set& set, const PlanSet::Plan& plan) {
+  const auto before = set.settings_begun;
+  set.plan_begun = plan.number;
+  set.settings_begun = plan.settings;
+  if (plan.settings == nullptr || (before != nullptr && *before == *plan.settings)) return;
+  units_.take();  // what was measured with the others says nothing
+  actions_.use(*plan.settings);
 }
 
 Status PlanBook::report(Set& set) {
@@ -106,11 +127,17 @@ void PlanBook::on_go(const OperationKey& key, uint64_t now_ns, uint64_t received
   units_.on_go(key, now_ns, received);
 }
 
-void PlanBook::on_done(const OperationKey& key, uint64_t now_ns, uint64_t received) {
+Status PlanBook::on_done(const OperationKey& key, uint64_t now_ns, uint64_t received) {
   const auto set = set_of_tensor_.find(key.tensor);
-  if (set == set_of_tensor_.end()) return;
+  if (set == set_of_tensor_.end()) return Status::ok();
   units_.on_done(key, now_ns, received);
-  sets_.at(set->second).meter.on_published(now_ns);
+  Set& own = sets_.at(set->second);
+  own.meter.on_published(now_ns);
+  const PlanSet::Plan& plan = own.set.plan_of(key.step);
+  const auto step_ns = own.clock.on_done(key.step, plan.groups.size(), now_ns);
+  if (!step_ns || !plan.reports_steps) return Status::ok();
+  auto message = make_step_report({job_key_, own.set.id(), plan.number, key.step, *step_ns});
+  return actions_.send(message);
 }
 
 Status PlanBook::on_proposal(const PlanProposal& proposal) {
@@ -120,8 +147,11 @@ Status PlanBook::on_proposal(const PlanProposal& proposal) {
     return actions_.send(message);
   }
   Set& set = position->second;
-  BRAID_RETURN_IF_ERROR(set.set.check(proposal.groups)
-                            .with_context(fmt::format("job '{}': the coordinator", job_name_)));
+  if (!proposal.keeps_groups()) {
+    BRAID_RETURN_IF_ERROR(set.set.check(proposal.groups)
+                              .with_context(fmt::format("job '{}': the coordinator", job_name_)));
+  }
+  if (proposal.flows_open != 0) actions_.add_flows(proposal.flows_open);
   const bool in_time = (!set.begun_step || *set.begun_step < proposal.from_step) &&
                        proposal.from_step > set.set.current().from_step && !set.pending;
   if (in_time) set.pending = proposal;
@@ -136,7 +166,9 @@ Status PlanBook::on_verdict(const proto::PlanVerdict& verdict) {
   if (!set.pending || set.pending->number != verdict.number()) return Status::ok();
   const PlanProposal proposal = std::move(*set.pending);
   set.pending.reset();
-  if (verdict.holds()) {
+  if (verdict.holds() && proposal.keeps_groups()) {
+    set.set.add(proposal.number, proposal.from_step, *proposal.settings, proposal.reports_steps);
+  } else if (verdict.holds()) {
     set.set.add(proposal.number, proposal.from_step, proposal.groups);
     set.planner = proposal.planner;
     set.predicted_ns = proposal.predicted_ns;
@@ -151,6 +183,13 @@ Status PlanBook::on_verdict(const proto::PlanVerdict& verdict) {
   for (Held& one : held)
     BRAID_RETURN_IF_ERROR(pass_on(set, std::move(one.submission), one.submitted_ns));
   return Status::ok();
+}
+
+std::shared_ptr<const TransferSettings> PlanBook::settings() const {
+  for (const auto& [id, set] : sets_) {
+    if (set.set.current().settings != nullptr) return set.set.current().settings;
+  }
+  return nullptr;
 }
 
 bool PlanBook::holds_submissions() const {

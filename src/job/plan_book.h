@@ -11,6 +11,7 @@
 #include "job/plan_messages.h"
 #include "job/plan_meter.h"
 #include "job/plan_set.h"
+#include "job/step_clock.h"
 #include "job/unit_meter.h"
 
 namespace braid {
@@ -32,6 +33,10 @@ class PlanBook {
   struct Actions {
     std::function<Status(const Submission&)> submit;  // to the operation table
     std::function<Status(ControlBuffer&)> send;       // to the coordinator
+    // The first step that goes with these settings begins.
+    std::function<void(const TransferSettings&)> use = [](const TransferSettings&) {};
+    // Links will be asked for so many flows.
+    std::function<void(uint32_t flows)> add_flows = [](uint32_t) {};
   };
 
   PlanBook(std::string job_name, uint64_t job_key, uint32_t nodes,
@@ -46,7 +51,7 @@ class PlanBook {
   // Of all operations; those of planned tensors count. See UnitMeter.
   void on_start(const OperationKey& key, uint64_t bytes);
   void on_go(const OperationKey& key, uint64_t now_ns, uint64_t received);
-  void on_done(const OperationKey& key, uint64_t now_ns, uint64_t received);
+  Status on_done(const OperationKey& key, uint64_t now_ns, uint64_t received);
 
   Status on_proposal(const PlanProposal& proposal);
   Status on_verdict(const proto::PlanVerdict& verdict);
@@ -60,6 +65,8 @@ class PlanBook {
   // are made for.
   std::string to_json(uint32_t streams) const;
   bool is_empty() const { return sets_.empty(); }
+  // Of the latest plan of the first set that has any; nullptr: as the configuration says.
+  std::shared_ptr<const TransferSettings> settings() const;
 
  private:
   struct Held {
@@ -72,6 +79,9 @@ class PlanBook {
           meter(static_cast<uint32_t>(set.tensors().size()), local_ranks) {}
     PlanSet set;
     PlanMeter meter;
+    StepClock clock;
+    uint32_t plan_begun = 0;  // the latest of which a submission was passed on
+    std::shared_ptr<const TransferSettings> settings_begun;  // of that plan
     std::optional<uint64_t> begun_step;  // the latest of which a submission was passed on
     uint64_t steps_reported = 0;
     uint32_t plan_measured = 0;  // the number of the plan that the last complete step followed
@@ -82,11 +92,14 @@ class PlanBook {
     std::string cost;  // JSON
   };
 
+  Status announce(const Set& set);
+  void begin_plan(Set& set, const PlanSet::Plan& plan);
   Status pass_on(Set& set, Submission submission, uint64_t now_ns);
   Status report(Set& set);
 
   const std::string job_name_;
   const uint64_t job_key_;
+  const uint32_t nodes_;
   const std::vector<uint32_t> local_ranks_;
   const Actions actions_;
   std::map<uint64_t, Set> sets_;

@@ -26,19 +26,26 @@ PlanDirector::PlanDirector(Loop& loop, std::string job_name, uint64_t job_key,
       nodes_(std::move(nodes)),
       options_(options),
       send_(std::move(send)),
-      join_(nodes_.size()) {}
+      join_(nodes_.size()),
+      streams_(options_.streams) {}
+
+PlanDirector::Set* PlanDirector::find_or_make(uint64_t id) {
+  const auto position = sets_.find(id);
+  if (position != sets_.end()) return position->second.get();
+  if (sets_.size() >= kSetsMax) return nullptr;
+  return sets_.emplace(id, std::make_unique<Set>(loop_)).first->second.get();
+}
 
 void PlanDirector::on_report(NodeId from, const proto::PlanReport& message) {
-  if (options_.planner == nullptr) return;
+  if (options_.planner == nullptr && !options_.tuning.is_on) return;
   auto report = parse_plan_report(message);
   if (!report) return BRAID_LOG_WARN("job '{}': {}", job_name_, report.status().message());
   const uint64_t id = report->set;
-  auto position = sets_.find(id);
-  if (position == sets_.end()) {
-    if (sets_.size() >= kSetsMax) return;
-    position = sets_.emplace(id, std::make_unique<Set>(loop_)).first;
-  }
-  Set& set = *position->second;
+  Set* found = find_or_make(id);
+  if (found == nullptr) return;
+  Set& set = *found;
+  // What is measured while settings come and go says nothing of those that will stay.
+  if (tuned_ != nullptr && !tuned_->tuning->is_waiting() && !tuned_->tuning->is_over()) return;
   const std::vector<CostMeasurement> measured = join_.add(report->units);
   measurements_.add(measured);
   // What was measured under an older plan says nothing about when tensors are ready under this one.
@@ -46,8 +53,11 @@ void PlanDirector::on_report(NodeId from, const proto::PlanReport& message) {
   set.reports[from] = std::move(report).value();
   set.latest.insert(set.latest.end(), measured.begin(), measured.end());
   if (set.reports.size() < nodes_.size()) return;
+  for (const auto& [node, one] : set.reports) set.latest_step = std::max(set.latest_step, one.step);
   const bool is_another_network = has_changed(set);
-  if (is_another_network || set.rounds >= set.rounds_to_hold) decide(id, set, is_another_network);
+  const bool is_due = is_another_network || set.rounds >= set.rounds_to_hold;
+  if (options_.planner != nullptr && is_due) decide(id, set, is_another_network);
+  if (!set.proposal) begin_tuning_if_settled(id, set);
   if (set.slowness == 0 && reference_) set.slowness = slowness(set.latest, *reference_);
   set.reports.clear();
   set.latest.clear();
@@ -83,7 +93,9 @@ void PlanDirector::decide(uint64_t id, Set& set, bool is_another_network) {
     step = std::max(step, report.step);
     iteration_ns = std::max(iteration_ns, report.iteration_ns);
   }
-  auto decision = decide_plan(reports, measurements_.all(), set.groups, options_);
+  PlanningOptions options = options_;
+  options.streams = streams_;
+  auto decision = decide_plan(reports, measurements_.all(), set.groups, options);
   if (!decision) {
     return BRAID_LOG_DEBUG("job '{}': no plan yet: {}", job_name_, decision.status().message());
   }
@@ -123,7 +135,7 @@ void PlanDirector::propose(Set& set, PlanProposal proposal) {
     BRAID_LOG_WARN("job '{}': {} of {} nodes answered to plan {} within {} ms: dropped", job_name_,
                    set.accepted.size(), nodes_.size(), set.proposal->number,
                    options_.answer_timeout_ms);
-    conclude(set, false);
+    conclude(set.proposal->set, set, false);
   });
 }
 
@@ -132,18 +144,20 @@ void PlanDirector::on_answer(NodeId from, const proto::PlanAnswer& answer) {
   if (position == sets_.end()) return;
   Set& set = *position->second;
   if (!set.proposal || set.proposal->number != answer.number()) return;
+  set.latest_step = std::max(set.latest_step, answer.step());
   if (!answer.accepted()) {
     // Next time with more notice.
-    set.notice_steps = std::min(set.notice_steps * 2, kNoticeStepsMax);
+    if (!set.proposal->keeps_groups())
+      set.notice_steps = std::min(set.notice_steps * 2, kNoticeStepsMax);
     BRAID_LOG_DEBUG("job '{}': plan {} came too late for a node that is in step {} already",
                     job_name_, answer.number(), answer.step());
-    return conclude(set, false);
+    return conclude(answer.set(), set, false);
   }
   set.accepted.insert(from);
-  if (set.accepted.size() == nodes_.size()) conclude(set, true);
+  if (set.accepted.size() == nodes_.size()) conclude(answer.set(), set, true);
 }
 
-void PlanDirector::conclude(Set& set, bool holds) {
+void PlanDirector::conclude(uint64_t id, Set& set, bool holds) {
   set.timer.stop();
   const PlanProposal proposal = std::move(*set.proposal);
   set.proposal.reset();
@@ -151,11 +165,18 @@ void PlanDirector::conclude(Set& set, bool holds) {
   set.latest.clear();
   if (holds) {
     set.plan = proposal.number;
+  }
+  if (holds && !proposal.keeps_groups()) {
     set.rounds = 0;
     set.rounds_to_hold = std::clamp(set.rounds_to_hold * 2, 2U, kRoundsMax);
     set.groups = proposal.groups;
   }
   for (const NodeId node : nodes_) send_(node, make_plan_verdict(proposal, holds));
+  if (proposal.keeps_groups()) {
+    on_settings_concluded(id, set, holds, proposal.from_step);
+  } else if (tuned_ == &set) {
+    change_settings(id, set);
+  }
 }
 
 }  // namespace braid

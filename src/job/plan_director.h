@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "job/job_tuning.h"
 #include "job/plan_measurements.h"
 #include "job/plan_messages.h"
 #include "loop/timer.h"
@@ -24,10 +25,15 @@ struct PlanningOptions {
   // (from the same measurements), and than that one was measured to.
   double min_gain = 0.03;
   uint32_t answer_timeout_ms = 5000;  // for a proposal; then it is dropped
+  TuningOptions tuning = {};          // off
 };
 
 // The coordinator's part of planning one job: merges what the nodes have measured, fits the cost,
 // plans, and has all nodes change at one step. Control loop only.
+//
+// It has the settings tuned, too, once the first plan has settled: a trial is a plan with the same
+// groups and other settings, which begins with the next step. No plan is made meanwhile, and what
+// was measured with other settings is forgotten.
 //
 // Changing costs nothing, but plans that chase noise are worse than one that stays. So a new plan
 // must be worth it, by prediction and against what was measured; and each one holds for twice as
@@ -48,6 +54,14 @@ class PlanDirector {
   static constexpr uint64_t kNoticeStepsMin = 2;
   static constexpr uint64_t kNoticeStepsMax = 4096;
   static constexpr uint32_t kAnswerTimeoutMs = 5000;
+  // Tuning begins when so many rounds of reports have come under a planned plan, or under the first
+  // one.
+  static constexpr uint32_t kPlannedRoundsMin = 1;
+  static constexpr uint32_t kFirstPlanRoundsMin = 2;
+  // A change of settings comes with the next step. Where steps follow each other too fast for that,
+  // the notice grows.
+  static constexpr uint64_t kTuningNoticeStepsMax = 16;
+  static constexpr uint32_t kTuningRefusalsMax = 32;  // in a row: then tuning ends
   static constexpr size_t kSetsMax = 1024;
 
   using Send = std::function<void(NodeId to, ControlBuffer message)>;
@@ -57,6 +71,11 @@ class PlanDirector {
 
   void on_report(NodeId from, const proto::PlanReport& message);
   void on_answer(NodeId from, const proto::PlanAnswer& answer);
+  void on_set_registered(NodeId from, const proto::SetRegistered& message);
+  void on_step_report(NodeId from, const proto::StepReport& message);
+
+  // As JSON, of the set that is tuned; "null": none is, or not yet.
+  std::string tuning_json() const;
 
  private:
   struct Set {
@@ -73,13 +92,27 @@ class PlanDirector {
     uint64_t notice_steps = kNoticeStepsMin;  // grows when a proposal came too late
     std::optional<PlanProposal> proposal;
     std::set<NodeId> accepted;
+    std::optional<SetSummary> summary;
+    std::set<NodeId> registered;  // the nodes that have it
+    uint64_t latest_step = 0;     // that a node has said to have begun or ended
+    std::unique_ptr<JobTuning> tuning;
+    uint64_t tuning_notice_steps = 1;
+    uint32_t tuning_refusals = 0;  // in a row
     Timer timer;
   };
+
+  Set* find_or_make(uint64_t id);
+  // plan_director_tuning.cpp
+  void make_tuning(uint64_t id, Set& set);
+  void begin_tuning_if_settled(uint64_t id, Set& set);
+  void change_settings(uint64_t id, Set& set);
+  void on_settings_concluded(uint64_t id, Set& set, bool holds, uint64_t from_step);
+  void forget_measurements(Set& set);
 
   bool has_changed(Set& set);
   void decide(uint64_t id, Set& set, bool is_another_network);
   void propose(Set& set, PlanProposal proposal);
-  void conclude(Set& set, bool holds);
+  void conclude(uint64_t id, Set& set, bool holds);
 
   Loop& loop_;
   const std::string job_name_;
@@ -93,6 +126,8 @@ class PlanDirector {
   std::optional<FittedCost> cost_;       // of the last decision
   std::optional<FittedCost> reference_;  // of the first one
   std::map<uint64_t, std::unique_ptr<Set>> sets_;
+  Set* tuned_ = nullptr;  // the set whose steps are looked at; one of a job
+  uint32_t streams_;      // that plans are made for
 };
 
 }  // namespace braid

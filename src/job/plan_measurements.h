@@ -27,6 +27,7 @@ class MeasurementJoin {
 
   // Those of which now all nodes have; sizes have two significant digits, so that they repeat.
   std::vector<CostMeasurement> add(std::span<const PlanReport::Unit> units);
+  void clear() { open_.clear(); }
 
  private:
   struct Open {
@@ -49,6 +50,7 @@ class PlanMeasurements {
   // are stretched by as much as these are slower than `cost` says. What startups have become only
   // small sizes could say.
   void rescale(std::span<const CostMeasurement> latest, const CostModel& cost);
+  void clear() { seconds_.clear(); }
   // By size.
   std::vector<CostMeasurement> all() const;
 

@@ -18,6 +18,17 @@ Status check_lengths(const proto::PlanReport& message) {
   return Status::ok();
 }
 
+TransferSettings read_settings(const proto::TransferSettings& message) {
+  TransferSettings settings;
+  settings.unit_bytes = message.unit_bytes();
+  settings.chunk_bytes = message.chunk_bytes();
+  settings.direct_bytes = message.direct_bytes();
+  settings.streams = message.streams();
+  settings.flows = message.flows();
+  settings.window_bytes = message.window_bytes();
+  return settings;
+}
+
 }  // namespace
 
 ControlBuffer make_plan_report(const PlanReport& report) {
@@ -45,9 +56,16 @@ ControlBuffer make_plan_proposal(const PlanProposal& proposal) {
     sizes.push_back(static_cast<uint32_t>(group.size()));
     tensors.insert(tensors.end(), group.begin(), group.end());
   }
+  flatbuffers::Offset<proto::TransferSettings> settings;
+  if (const auto& own = proposal.settings) {
+    settings =
+        proto::CreateTransferSettings(builder, own->unit_bytes, own->chunk_bytes, own->direct_bytes,
+                                      own->streams, own->flows, own->window_bytes);
+  }
   const auto body = proto::CreatePlanProposalDirect(
       builder, proposal.job_key, proposal.set, proposal.number, proposal.from_step, &sizes,
-      &tensors, proposal.planner.c_str(), proposal.predicted_ns, proposal.cost.c_str());
+      &tensors, proposal.planner.c_str(), proposal.predicted_ns, proposal.cost.c_str(), settings,
+      proposal.flows_open, proposal.reports_steps);
   return finish_control_message(std::move(builder), body);
 }
 
@@ -63,6 +81,29 @@ ControlBuffer make_plan_verdict(const PlanProposal& proposal, bool holds) {
   const auto body =
       proto::CreatePlanVerdict(builder, proposal.job_key, proposal.set, proposal.number, holds);
   return finish_control_message(std::move(builder), body);
+}
+
+ControlBuffer make_set_registered(const SetSummary& summary) {
+  ControlBuffer builder;
+  const auto body = proto::CreateSetRegistered(
+      builder, summary.job_key, summary.set, summary.tensors_hash, summary.bytes, summary.tensors);
+  return finish_control_message(std::move(builder), body);
+}
+
+ControlBuffer make_step_report(const StepReport& report) {
+  ControlBuffer builder;
+  const auto body = proto::CreateStepReport(builder, report.job_key, report.set, report.plan,
+                                            report.step, report.nanoseconds);
+  return finish_control_message(std::move(builder), body);
+}
+
+SetSummary parse_set_registered(const proto::SetRegistered& message) {
+  return {message.job_key(), message.set(), message.tensors_hash(), message.bytes(),
+          message.tensors()};
+}
+
+StepReport parse_step_report(const proto::StepReport& message) {
+  return {message.job_key(), message.set(), message.plan(), message.step(), message.nanoseconds()};
 }
 
 Result<PlanReport> parse_plan_report(const proto::PlanReport& message) {
@@ -90,7 +131,8 @@ Result<PlanReport> parse_plan_report(const proto::PlanReport& message) {
   return report;
 }
 
-Result<PlanProposal> parse_plan_proposal(const proto::PlanProposal& message) {
+Result<PlanProposal> parse_plan_proposal(const proto::PlanProposal& message,
+                                         uint32_t chunk_bytes_max) {
   PlanProposal proposal;
   proposal.job_key = message.job_key();
   proposal.set = message.set();
@@ -108,6 +150,23 @@ Result<PlanProposal> parse_plan_proposal(const proto::PlanProposal& message) {
   }
   if (next != message.tensors()->size())
     return Status(StatusCode::Protocol, "a proposed plan has tensors without a group");
+  if (message.settings() != nullptr) {
+    proposal.settings = read_settings(*message.settings());
+    if (const Status checked = check(*proposal.settings, chunk_bytes_max); !checked) {
+      return make_status(StatusCode::Protocol, "plan {} was proposed with {}", proposal.number,
+                         checked.message());
+    }
+  } else if (proposal.groups.empty()) {
+    return Status(StatusCode::Protocol, "a proposed plan has neither groups nor settings");
+  }
+  constexpr uint32_t kFlowsMax = 256;
+  if (message.flows_open() > kFlowsMax) {
+    return make_status(StatusCode::Protocol,
+                       "plan {} was proposed with {} flows; right are up to {}", proposal.number,
+                       message.flows_open(), kFlowsMax);
+  }
+  proposal.flows_open = message.flows_open();
+  proposal.reports_steps = message.reports_steps();
   return proposal;
 }
 

@@ -67,6 +67,7 @@ void PlanSet::add(uint32_t number, uint64_t from_step,
   version.plan.number = number;
   version.plan.from_step = from_step;
   version.places.resize(tensors_.size());
+  if (!plans_.empty()) version.plan.settings = plans_.back().plan.settings;
   for (const std::vector<uint64_t>& hashes : groups) {
     auto group = std::make_shared<TensorGroup>();
     group->hash = hashes.size() == 1 ? 0 : fnv1a64("group");
@@ -82,8 +83,36 @@ void PlanSet::add(uint32_t number, uint64_t from_step,
       version.places[index_of(hashes[i])] = {group, i};
     version.plan.groups.push_back(std::move(group));
   }
+  append(std::move(version));
+}
+
+void PlanSet::add(uint32_t number, uint64_t from_step, const TransferSettings& settings,
+                  bool reports_steps) {
+  BRAID_ASSERT(from_step > plans_.back().plan.from_step, "plans follow each other");
+  Version version = plans_.back();
+  version.plan.number = number;
+  version.plan.from_step = from_step;
+  version.plan.settings = std::make_shared<const TransferSettings>(settings);
+  version.plan.reports_steps = reports_steps;
+  append(std::move(version));
+}
+
+void PlanSet::append(Version version) {
   plans_.push_back(std::move(version));
   if (plans_.size() > kPlansKept) plans_.pop_front();
+}
+
+uint64_t PlanSet::tensors_hash() const {
+  uint64_t hash = fnv1a64("tensors");
+  for (const Tensor& tensor : tensors_)
+    hash = mix64(hash ^ mix64(tensor.count * kDataTypeCount + static_cast<uint64_t>(tensor.dtype)));
+  return hash;
+}
+
+uint64_t PlanSet::bytes() const {
+  uint64_t bytes = 0;
+  for (const Tensor& tensor : tensors_) bytes += tensor.bytes();
+  return bytes;
 }
 
 }  // namespace braid

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "collective/transfer_settings.h"
 #include "job/tensor_group.h"
 
 namespace braid {
@@ -37,6 +38,9 @@ class PlanSet {
     uint32_t number = 0;  // 0: the one that every set begins with
     uint64_t from_step = 0;
     std::vector<std::shared_ptr<const TensorGroup>> groups;  // in sending order
+    // How they travel; nullptr: as each node's configuration says.
+    std::shared_ptr<const TransferSettings> settings;
+    bool reports_steps = false;
   };
   struct Place {
     std::shared_ptr<const TensorGroup> group;  // nullptr: the tensor is reduced by itself
@@ -62,8 +66,15 @@ class PlanSet {
 
   // Whether `groups` (hashes) hold every tensor once, and tensors of one dtype each.
   Status check(std::span<const std::vector<uint64_t>> groups) const;
-  // Holds from `from_step` on; checked, and later than the plans before it.
+  // Holds from `from_step` on; checked, and later than the plans before it. The settings of the
+  // plan before it stay.
   void add(uint32_t number, uint64_t from_step, std::span<const std::vector<uint64_t>> groups);
+  // The groups of the plan before it, with other settings.
+  void add(uint32_t number, uint64_t from_step, const TransferSettings& settings,
+           bool reports_steps);
+  // Hash of dtypes and counts in the order of tensors(), and bytes of all.
+  uint64_t tensors_hash() const;
+  uint64_t bytes() const;
 
  private:
   struct Version {
@@ -71,6 +82,7 @@ class PlanSet {
     std::vector<Place> places;  // by tensor
   };
   const Version& version_of(uint64_t step) const;
+  void append(Version version);
   std::vector<std::vector<uint64_t>> first_groups() const;
 
   const uint64_t id_;

@@ -139,6 +139,31 @@ std::vector<MetricInfo> make_infos() {
        {"client", "control", "transport"},
        "Connections refused or dropped for what they said or failed to say: on the Unix socket, "
        "on control.port, or as a flow."},
+      {Metric::TuneTrials,
+       "braid_tune_trials_total",
+       true,
+       {},
+       {},
+       "Turns of a setting that were measured, in jobs that this node coordinates."},
+      {Metric::TuneSteps,
+       "braid_tune_steps_total",
+       true,
+       {},
+       {},
+       "Steps that were measured for them."},
+      {Metric::TuneChanges,
+       "braid_tune_changes_total",
+       true,
+       {},
+       {},
+       "Changes of settings that all nodes of such a job have agreed on."},
+      {Metric::TuneGain,
+       "braid_tune_gain_percent",
+       false,
+       {},
+       {},
+       "How much longer a step took with the configured settings than with those that the tuning "
+       "which ended last has chosen; none has ended: missing."},
   };
 }
 

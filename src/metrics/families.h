@@ -34,6 +34,10 @@ enum class Metric : uint8_t {
   FlowsReplaced,
   JobFailures,
   RejectedConnections,
+  TuneTrials,
+  TuneSteps,
+  TuneChanges,
+  TuneGain,
 };
 
 struct MetricInfo {

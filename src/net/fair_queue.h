@@ -21,6 +21,8 @@ class FairQueue {
  public:
   bool empty() const { return size_ == 0; }
   size_t size() const { return size_; }
+  // Whether there is a front(): not where all jobs with chunks were put aside.
+  bool has_front() const { return next() != jobs_.size(); }
   uint64_t bytes() const { return bytes_; }  // of all chunks
 
   void push_back(QueuedChunk chunk) {
@@ -32,9 +34,15 @@ class FairQueue {
     ChunkQueue& queue = take_note_of(chunk);
     queue.push_front(std::move(chunk));
   }
+  // The next chunk's job has to wait: front() is another one's until take_back_all().
+  void put_aside() { jobs_[next()].is_aside = true; }
+  void take_back_all() {
+    for (Job& job : jobs_) job.is_aside = false;
+  }
   // The one that pop_front() takes; valid until the queue changes.
   const QueuedChunk& front() const { return jobs_[next()].chunks.front(); }
   QueuedChunk pop_front() {
+    BRAID_ASSERT(has_front(), "there is no next chunk");
     Job& job = jobs_[next()];
     served_ = job.served;
     QueuedChunk chunk = job.chunks.pop_front();
@@ -49,6 +57,7 @@ class FairQueue {
   struct Job {
     uint64_t key = 0;
     uint64_t served = 0;  // bytes; of a job that begins to send: as many as those who are sending
+    bool is_aside = false;
     ChunkQueue chunks;
   };
 
@@ -59,11 +68,11 @@ class FairQueue {
     return queue_of(chunk.chunk.header.job_key);
   }
 
+  // jobs_.size(): none.
   size_t next() const {
-    BRAID_ASSERT(size_ != 0, "an empty queue has no next chunk");
     size_t best = jobs_.size();
     for (size_t at = 0; at < jobs_.size(); ++at) {
-      if (jobs_[at].chunks.empty()) continue;
+      if (jobs_[at].chunks.empty() || jobs_[at].is_aside) continue;
       if (best == jobs_.size() || jobs_[at].served < jobs_[best].served) best = at;
     }
     return best;
@@ -81,6 +90,7 @@ class FairQueue {
     }
     if (free == nullptr) free = &jobs_.emplace_back();
     free->key = key;
+    free->is_aside = false;
     free->served = served_;
     return free->chunks;
   }

@@ -35,6 +35,21 @@ void FlowLink::start() {
   if (!offers.empty()) owner_.on_flows_offered(*this, std::move(offers));
 }
 
+void FlowLink::add_flows(size_t flows) {
+  if (is_closed_ || flows <= places_.size()) return;
+  const size_t before = places_.size();
+  places_.resize(flows);
+  loads_.resize(flows);
+  slow_flows_.add(flows - before);
+  std::vector<FlowOffer> offers;
+  for (size_t index = before; index < flows; ++index) {
+    places_[index].timer = std::make_unique<Timer>(io_.loop);
+    places_[index].was_tried = true;  // who waits for the link does not wait for these
+    open_flow(static_cast<uint16_t>(index), offers);
+  }
+  if (!offers.empty()) owner_.on_flows_offered(*this, std::move(offers));
+}
+
 void FlowLink::open_flow(uint16_t index, std::vector<FlowOffer>& offers) {
   Place& place = places_[index];
   place.generation = ++io_.generations;
@@ -168,11 +183,27 @@ void FlowLink::look_at_flows() {
   for (size_t index = 0; index < places_.size(); ++index) {
     const Place& place = places_[index];
     const bool is_open = place.flow != nullptr && place.flow->state() == Flow::State::Open;
-    loads_[index] =
-        !is_open ? FlowLoad{}
-                 : FlowLoad{true, place.flow->has_room() && !place.is_leaving,
-                            place.flow->unacknowledged_bytes(), place.flow->bytes_per_second()};
+    loads_[index] = !is_open ? FlowLoad{}
+                             : FlowLoad{true, false, place.flow->unacknowledged_bytes(),
+                                        place.flow->bytes_per_second()};
   }
+}
+
+void FlowLink::note_room(uint32_t window_bytes) {
+  for (size_t index = 0; index < places_.size(); ++index) {
+    const Place& place = places_[index];
+    loads_[index].has_room =
+        loads_[index].is_open && !place.is_leaving && place.flow->has_room(window_bytes);
+  }
+}
+
+// So many open ones, and what lies between them: the first ones, of which every rail has its share.
+std::span<FlowLoad> FlowLink::open_flows(size_t count) {
+  size_t end = 0;
+  while (end < loads_.size() && count > 0) {
+    if (loads_[end++].is_open) --count;
+  }
+  return std::span(loads_).first(end);
 }
 
 void FlowLink::replace_slow_flows() {
@@ -180,7 +211,6 @@ void FlowLink::replace_slow_flows() {
   if (slow_flows_.is_due(now_ns)) {
     if (const size_t slow = slow_flows_.look(loads_, now_ns); slow != kNoFlow) {
       places_[slow].is_leaving = true;
-      loads_[slow].has_room = false;
       BRAID_LOG_INFO("{}: {:.0f} Mbit/s, most flows of its link {:.0f}; it is opened again",
                      places_[slow].flow->description(), loads_[slow].bytes_per_second * 8e-6,
                      median_rate(loads_) * 8e-6);
@@ -217,10 +247,22 @@ void FlowLink::pump() {
   look_at_flows();
   replace_slow_flows();
   even_out(loads_);
-  while (!queue_.empty()) {
-    const uint64_t next_bytes = queue_.front().chunk.header.bytes;
-    const size_t chosen = choose_flow(loads_, next_bytes, queue_.bytes(), next_flow_);
-    if (chosen == kNoFlow) return;
+  queue_.take_back_all();
+  LinkLimits limits;  // of the job whose flows these are
+  std::span<FlowLoad> flows;
+  while (queue_.has_front()) {
+    const proto::ChunkHeader& header = queue_.front().chunk.header;
+    if (const LinkLimits& own = io_.limits.of(header.job_key); own != limits) {
+      limits = own;
+      flows = open_flows(limits.flows);
+      note_room(limits.window_bytes);
+    }
+    const size_t first = next_flow_ < flows.size() ? next_flow_ : 0;
+    const size_t chosen = choose_flow(flows, header.bytes, queue_.bytes(), first);
+    if (chosen == kNoFlow) {
+      queue_.put_aside();
+      continue;
+    }
     QueuedChunk next = queue_.pop_front();
     const auto bytes = next.chunk.source->chunk_bytes(next.chunk);
     if (bytes.empty()) {
@@ -231,7 +273,7 @@ void FlowLink::pump() {
     if (next.was_sent) io_.counters.chunks_resent.fetch_add(1, std::memory_order_relaxed);
     OutgoingFlow& flow = *places_[chosen].flow;
     flow.send(std::move(next.chunk), bytes);
-    loads_[chosen].has_room = flow.has_room();
+    loads_[chosen].has_room = flow.has_room(limits.window_bytes);
     loads_[chosen].unacknowledged_bytes = flow.unacknowledged_bytes();
     next_flow_ = (chosen + 1) % places_.size();
   }
@@ -247,6 +289,7 @@ void FlowLink::close(const Status& reason) {
     if (place.former != nullptr) drop_former(place);
     if (place.flow != nullptr) retire_flow(place);
   }
+  queue_.take_back_all();
   while (!queue_.empty()) {
     const QueuedChunk next = queue_.pop_front();
     next.chunk.source->on_chunk_settled(next.chunk, false);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "loop/timer.h"
@@ -42,6 +43,8 @@ class FlowLink final : public Link, private OutgoingFlow::Owner {
   bool has_chunks() const;
 
   void start();
+  // Opens more until there are so many; fewer changes nothing.
+  void add_flows(size_t flows);
   void on_accepted(const FlowOffer& accepted);
   void on_refused(const FlowRefusal& refusal);
   // Moves chunks from the queue to flows with room.
@@ -77,6 +80,8 @@ class FlowLink final : public Link, private OutgoingFlow::Owner {
   void note_tried(Place& place);
   OutgoingFlow* flow_of(uint16_t index, uint32_t generation);
   void look_at_flows();
+  void note_room(uint32_t window_bytes);
+  std::span<FlowLoad> open_flows(size_t count);
   void replace_slow_flows();
   void drop_formers();
   size_t flows_open() const;

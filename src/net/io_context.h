@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "net/job_limits.h"
 #include "net/link.h"
 #include "net/transport.h"
 #include "net/ucx_context.h"
@@ -35,6 +36,7 @@ struct IoContext {
   const TransportOptions& options;
   const std::vector<std::shared_ptr<UcxContext>>& rails;
   IoCounters& counters;
+  JobLimits& limits;
   uint16_t io_loop;
   uint32_t generations =
       0;  // of flows, counted over all links: an answer that is late fits nothing newer

@@ -33,6 +33,12 @@ struct OpenLink {
   Peer peer;
   uint64_t secret;
 };
+// The link gets new flows until it has so many.
+struct AddFlows {
+  NodeId peer;
+  uint64_t secret;
+  uint32_t flows;
+};
 struct CloseLink {
   NodeId peer;
   uint64_t secret;
@@ -59,8 +65,8 @@ struct ListFlows {
   uint64_t query;
 };
 struct CloseAll {};
-using IoCommand = std::variant<OpenLink, CloseLink, ConnectFlow, RefuseFlow, AcceptFlow, ClosePeer,
-                               ListFlows, CloseAll>;
+using IoCommand = std::variant<OpenLink, AddFlows, CloseLink, ConnectFlow, RefuseFlow, AcceptFlow,
+                               ClosePeer, ListFlows, CloseAll>;
 
 // --- from an I/O loop to the control loop ---
 struct FlowsOffered {

@@ -16,11 +16,14 @@ constexpr size_t kIncomingFlowsMax = 1024;  // on one I/O loop, from all peers
 IoTransport::IoTransport(uint16_t io_loop, IoLoop where, const TransportOptions& options,
                          const std::vector<std::shared_ptr<UcxContext>>& rails,
                          Door<IoReport>& reports)
-    : loop_(*where.loop), reports_(reports) {
+    : loop_(*where.loop),
+      reports_(reports),
+      limits_({options.flows_per_link, options.window_bytes}) {
   BRAID_ASSERT_IN_LOOP(loop_);
   FlowDriver::Owner& owner = *this;
   driver_ = std::make_unique<FlowDriver>(loop_, owner);
-  io_.emplace(IoContext{loop_, *driver_, *where.sink, options, rails, counters_, io_loop, 0});
+  io_.emplace(
+      IoContext{loop_, *driver_, *where.sink, options, rails, counters_, limits_, io_loop, 0});
   commands_ = std::make_unique<Door<IoCommand>>(loop_, kCommandsMax, [this](IoCommand& command) {
     std::visit([this](auto& specific) { handle(specific); }, command);
   });
@@ -33,6 +36,11 @@ IoTransport::~IoTransport() {
 Link* IoTransport::find(NodeId peer) {
   FlowLink* link = link_to(peer);
   return link != nullptr && link->is_established() ? link : nullptr;
+}
+
+void IoTransport::limit(uint64_t job_key, const LinkLimits& limits) {
+  limits_.set(job_key, limits);
+  for (auto& [peer, link] : links_) on_link_ready(*link);  // more may fit now
 }
 
 FlowLink* IoTransport::link_to(NodeId peer) {
@@ -48,6 +56,11 @@ void IoTransport::handle(OpenLink& command) {
   FlowLink& started = *link;
   links_[peer] = std::move(link);
   started.start();
+}
+
+void IoTransport::handle(AddFlows& command) {
+  FlowLink* link = link_to(command.peer);
+  if (link != nullptr && link->secret() == command.secret) link->add_flows(command.flows);
 }
 
 void IoTransport::handle(CloseLink& command) {

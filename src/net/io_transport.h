@@ -31,6 +31,7 @@ class IoTransport final : public Links,
   const IoCounters& counters() const { return counters_; }
 
   Link* find(NodeId peer) override;
+  void limit(uint64_t job_key, const LinkLimits& limits) override;
 
  private:
   // What lives on the loop; goes there, when all is closed.
@@ -42,6 +43,7 @@ class IoTransport final : public Links,
   };
 
   void handle(OpenLink& command);
+  void handle(AddFlows& command);
   void handle(CloseLink& command);
   void handle(ConnectFlow& command);
   void handle(RefuseFlow& command);
@@ -65,6 +67,7 @@ class IoTransport final : public Links,
   Loop& loop_;
   Door<IoReport>& reports_;
   IoCounters counters_;
+  JobLimits limits_;
   std::unique_ptr<FlowDriver> driver_;
   std::optional<IoContext> io_;
   std::unique_ptr<Door<IoCommand>> commands_;

@@ -55,10 +55,20 @@ class Link {
   virtual void submit(OutgoingChunk chunk) = 0;
 };
 
+// How much of each link a job's chunks may use.
+struct LinkLimits {
+  uint32_t flows = 0;         // so many of the flows that are open; 0: TransportOptions' number
+  uint32_t window_bytes = 0;  // of unacknowledged bytes per flow; 0: TransportOptions' number
+  bool operator==(const LinkLimits&) const = default;
+};
+
 // An I/O loop's view of the transport.
 class Links {
  public:
   virtual ~Links() = default;
+  // For the job's chunks from now on, on every link of this loop; what is on its way stays there.
+  // Both 0: the job is as every other one again, which is how it has to end.
+  virtual void limit(uint64_t job_key, const LinkLimits& limits) = 0;
   // nullptr if no link to `peer` was opened or it is lost. The pointer is good until the loop's
   // callback returns.
   virtual Link* find(NodeId peer) = 0;

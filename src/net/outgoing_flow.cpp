@@ -48,7 +48,7 @@ Status OutgoingFlow::connect(std::span<const uint8_t> remote_address) {
 }
 
 void OutgoingFlow::send(OutgoingChunk chunk, std::span<const uint8_t> bytes) {
-  BRAID_ASSERT(has_room(), "a flow was given a chunk that it has no room for");
+  BRAID_ASSERT(has_slot(), "a flow was given a chunk that it has no room for");
   BRAID_ASSERT(bytes.size() == chunk.header.bytes, "a chunk's header and its bytes disagree");
   BRAID_ASSERT(bytes.size() <= io_.options.chunk_bytes, "larger than the receiver has set up for");
   const uint64_t sequence = next_sequence_++;

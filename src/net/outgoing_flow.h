@@ -34,16 +34,16 @@ class OutgoingFlow final : public Flow {
   Status connect(std::span<const uint8_t> remote_address);
 
   uint16_t index() const { return index_; }
-  bool has_room() const {
-    return state() == State::Open && unacknowledged_bytes_ < io_.options.window_bytes &&
-           next_sequence_ - 1 - settled_ < kChunksInFlightMax;
+  // For one more chunk, when so many bytes may be unacknowledged.
+  bool has_room(uint32_t window_bytes) const {
+    return unacknowledged_bytes_ < window_bytes && has_slot();
   }
   uint64_t unacknowledged_bytes() const { return unacknowledged_bytes_; }
   bool has_chunks_in_flight() const { return settled_ + 1 != next_sequence_; }
   uint64_t bytes_sent() const { return bytes_sent_; }
   double bytes_per_second() const { return rate_.bytes_per_second(clock_.now_ns()); }  // 0: unknown
 
-  // has_room() must hold. `bytes` are those of `chunk`.
+  // has_room() must hold, for the window of the chunk's job. `bytes` are those of `chunk`.
   void send(OutgoingChunk chunk, std::span<const uint8_t> bytes);
   // For the last time: breaks the connection, settles what was acknowledged and hands back the
   // rest, in order.
@@ -64,6 +64,9 @@ class OutgoingFlow final : public Flow {
 
   OutgoingFlow(IoContext& io, Owner& owner, uint16_t index, uint64_t link_secret,
                std::string description);
+  bool has_slot() const {
+    return state() == State::Open && next_sequence_ - 1 - settled_ < kChunksInFlightMax;
+  }
   void acknowledge(uint64_t sequence);
   void settle_acknowledged();
   Slot& slot(uint64_t sequence) { return slots_[sequence % kChunksInFlightMax]; }

@@ -23,6 +23,7 @@ class SlowFlows {
   // `slow_percent` of the median rate of the link's flows: what stays below is slow; 0: nothing is.
   SlowFlows(size_t flows, uint32_t slow_percent) : places_(flows), slow_percent_(slow_percent) {}
 
+  void add(size_t flows) { places_.resize(places_.size() + flows); }
   // Is it time to look again?
   bool is_due(uint64_t now_ns) const { return slow_percent_ != 0 && now_ns >= next_look_ns_; }
   // One look at all flows with their measured rates. Returns the flow to open again, or kNoFlow.

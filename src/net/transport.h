@@ -15,10 +15,10 @@ struct TransportOptions {
   std::vector<std::string> rails;  // network devices, e.g. {"eth0"}; "auto" was resolved by then
   std::vector<std::string> transports;  // UCX_TLS, e.g. {"tcp"}
   uint32_t flows_per_link = 8;          // per I/O loop; flow k runs on rail k mod rails
-  uint32_t chunk_bytes = 128 << 10;
-  uint32_t window_bytes = 512 << 10;  // most unacknowledged bytes per flow
-  uint32_t slow_flow_percent = 50;    // of its link's median rate; what stays below is opened again
-  uint32_t open_timeout_ms = 5000;    // opening a link
+  uint32_t chunk_bytes = 128 << 10;     // the largest that may be sent or come
+  uint32_t window_bytes = 512 << 10;    // most unacknowledged bytes per flow
+  uint32_t slow_flow_percent = 50;  // of its link's median rate; what stays below is opened again
+  uint32_t open_timeout_ms = 5000;  // opening a link
 };
 
 // An I/O loop: its thread runs `loop`; chunks that arrive on it go to `sink`, which must outlive
@@ -72,6 +72,11 @@ class Transport {
   // on every I/O loop, all tried. `callback` comes exactly once, within open_timeout_ms, never from
   // within this call. Links are shared and stay warm.
   virtual void open_link(NodeId peer, OpenCallback callback) = 0;
+  // An open link gets flows until it has so many on each I/O loop, up to kFlowsPerLinkMax; in the
+  // background, while it carries chunks. Without an open link nothing happens. Flows stay as long
+  // as their link; jobs use TransportOptions::flows_per_link of them unless they were given other
+  // limits (Links::limit).
+  virtual void add_flows(NodeId peer, uint32_t flows) = 0;
   // FlowOpen, FlowAccept, FlowRefuse from `from`. Returns false for any other message.
   virtual bool on_control_message(const Peer& from, const proto::ControlMessage& message) = 0;
   // Closes every flow to and from the peer; its links' chunks are settled as not acknowledged.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "net/ucx_transport.h"
 
+#include <algorithm>
+
 #include <fmt/ranges.h>
 
 #include "base/log.h"
@@ -55,6 +57,7 @@ void UcxTransport::open_link(NodeId peer, OpenCallback callback) {
   if (!is_new) return;
   link.peer = *known;
   link.secret = random_u64();
+  link.flows = options_.flows_per_link;
   link.loop_is_up.assign(io_transports_.size(), false);
   link.deadline = std::make_unique<Timer>(control_loop_);
   link.deadline->start_once(options_.open_timeout_ms, [this, peer] {
@@ -64,6 +67,20 @@ void UcxTransport::open_link(NodeId peer, OpenCallback callback) {
                                 options_.open_timeout_ms));
   });
   for (auto& io : io_transports_) io->commands().send_unbounded(OpenLink{link.peer, link.secret});
+}
+
+void UcxTransport::add_flows(NodeId peer, uint32_t flows) {
+  BRAID_ASSERT_IN_LOOP(control_loop_);
+  const auto found = links_.find(peer);
+  if (found == links_.end() || !found->second.is_open || is_closing_) return;
+  OpeningOrOpen& link = found->second;
+  const uint32_t wanted = std::min<uint32_t>(flows, kFlowsPerLinkMax);
+  if (wanted <= link.flows) return;
+  BRAID_LOG_INFO("link to node '{}' gets {} flows per I/O loop, and had {}", link.peer.name, wanted,
+                 link.flows);
+  link.flows = wanted;
+  for (auto& io : io_transports_)
+    io->commands().send_unbounded(AddFlows{peer, link.secret, wanted});
 }
 
 void UcxTransport::finish_waiting(OpeningOrOpen& link, const Status& status) {

@@ -23,6 +23,7 @@ class UcxTransport final : public Transport {
   ~UcxTransport() override;
 
   void open_link(NodeId peer, OpenCallback callback) override;
+  void add_flows(NodeId peer, uint32_t flows) override;
   bool on_control_message(const Peer& from, const proto::ControlMessage& message) override;
   void on_peer_lost(NodeId peer) override;
   Links& links(size_t io_loop) override { return *io_transports_[io_loop]; }
@@ -42,6 +43,7 @@ class UcxTransport final : public Transport {
     Peer peer;
     uint64_t secret = 0;
     bool is_open = false;
+    uint32_t flows = 0;  // on each loop
     std::vector<OpenCallback> waiting;
     std::vector<bool> loop_is_up;
     std::unique_ptr<Timer> deadline;

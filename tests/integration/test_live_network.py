@@ -50,7 +50,7 @@ def set_nic(cluster: Cluster, mbit: int) -> None:
 
 def test_a_plan_follows_the_network_and_sums_stay_exact(tmp_path):
     sign, job = tmp_path / "stop", "followed"
-    with Cluster(3) as cluster:
+    with Cluster(3, ["tune.mode=off"]) as cluster:  # nothing is planned while it tries settings
         set_nic(cluster, NIC_MBIT)
         trainers = cluster.start(TRAIN, argument=str(sign), job=job)
         wait_until_running(trainers)

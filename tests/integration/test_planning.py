@@ -89,7 +89,7 @@ def test_drawings_are_xml(arguments):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ([], "subcommand is required: status, fit, plan, simulate or trace"),
+        ([], "subcommand is required: status, fit, plan, simulate, trace or tune"),
         (["bogus"], "bogus"),
         (["plan"], "--trace"),
         (PLAN[:5], "--startup and --per-byte, or --cost"),

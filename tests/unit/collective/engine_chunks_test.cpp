@@ -18,7 +18,12 @@ class RecordingLink final : public Link, public Links {
   void submit(OutgoingChunk chunk) override { chunks.push_back(std::move(chunk)); }
   Link* find(NodeId peer) override { return peer == kSuccessor ? this : nullptr; }
 
+  void limit(uint64_t job_key, const LinkLimits& limits) override {
+    limited.emplace_back(job_key, limits);
+  }
+
   std::vector<OutgoingChunk> chunks;
+  std::vector<std::pair<uint64_t, LinkLimits>> limited;
 };
 
 struct NoMemory final : JobMemory {};
@@ -121,6 +126,35 @@ TEST_F(EngineChunks, are_sent_first_from_the_input_itself) {
     EXPECT_EQ(bytes.data(),
               reinterpret_cast<const uint8_t*>(input_.data()) + chunk.header.chunk * 64);
   }
+}
+
+TEST_F(EngineChunks, are_as_large_as_their_operation_says) {
+  Operation operation = make_operation();
+  operation.unit_bytes = 256;
+  operation.chunk_bytes = 128;
+  engine_->start(std::move(operation));
+  engine_->go({7, 8, 9});
+  ASSERT_FALSE(link_.chunks.empty());
+  uint32_t last_unit = 0;
+  for (const auto& chunk : link_.chunks) last_unit = std::max(last_unit, chunk.header.unit);
+  EXPECT_EQ(last_unit, 1U) << "400 bytes in units of 256";
+}
+
+TEST_F(EngineChunks, are_sent_for_as_many_units_as_the_job_may_have_in_flight) {
+  engine_->limit_job(7, {1, {2, 1000}});
+  ASSERT_EQ(link_.limited.size(), 1U);
+  EXPECT_EQ(link_.limited[0].second, (LinkLimits{2, 1000}));
+  for (const uint64_t tensor : {8, 18}) {
+    Operation operation = make_operation();
+    operation.key.tensor = tensor;
+    engine_->start(std::move(operation));
+    engine_->go({7, tensor, 9});
+  }
+  EXPECT_EQ(link_.chunks.size(), 3U) << "of the first one";
+  engine_->limit_job(7, {2, {2, 1000}});
+  EXPECT_EQ(link_.chunks.size(), 6U);
+  engine_->abort_job(7);
+  EXPECT_EQ(link_.limited.back().second, LinkLimits{});
 }
 
 TEST_F(EngineChunks, that_come_before_go_are_added_at_once_and_passed_on_at_go) {

@@ -47,6 +47,7 @@ struct EngineWorld::Endpoint final : Links {
     const auto found = links.find(peer);
     return found == links.end() ? nullptr : found->second.get();
   }
+  void limit(uint64_t, const LinkLimits&) override {}
   bool is_idle() const {
     return std::all_of(links.begin(), links.end(),
                        [](const auto& link) { return link.second->is_idle(); });

@@ -23,7 +23,7 @@ TEST(ConfigKeys, EveryKeyIsCompleteAndUnique) {
     const void* field = std::visit([](auto* one) -> const void* { return one; }, key.field(config));
     EXPECT_TRUE(fields.insert(field).second) << key.name << " has another key's field";
   }
-  EXPECT_EQ(names.size(), 30u);
+  EXPECT_EQ(names.size(), 34u);
 }
 
 TEST(ConfigKeys, EveryKeyBelongsToASection) {
@@ -87,7 +87,8 @@ TEST(SuggestConfigKey, ElseListsWhatThereIs) {
   EXPECT_EQ(suggest_config_key("metrics.prometheus_endpoint"),
             "the keys of 'metrics' are address, port");
   EXPECT_EQ(suggest_config_key("zookeeper"),
-            "the sections are node, control, client, transport, collective, plan, metrics, log");
+            "the sections are node, control, client, transport, collective, plan, tune, metrics, "
+            "log");
 }
 
 }  // namespace

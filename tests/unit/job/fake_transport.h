@@ -26,6 +26,7 @@ class FakeTransport final : public Transport {
     for (OpenCallback& callback : std::exchange(held_, {}))
       loop_.defer([callback = std::move(callback), result = open_result] { callback(result); });
   }
+  void add_flows(NodeId peer, uint32_t flows) override { added.emplace_back(peer, flows); }
   bool on_control_message(const Peer&, const proto::ControlMessage&) override { return false; }
   void on_peer_lost(NodeId peer) override { lost.push_back(peer); }
   Links& links(size_t) override { return links_; }
@@ -41,10 +42,12 @@ class FakeTransport final : public Transport {
   bool holds_answers = false;  // until answer()
   std::vector<NodeId> opened;
   std::vector<NodeId> lost;
+  std::vector<std::pair<NodeId, uint32_t>> added;  // flows, of links
 
  private:
   struct NoLinks final : Links {
     Link* find(NodeId) override { return nullptr; }
+    void limit(uint64_t, const LinkLimits&) override {}
   };
 
   Loop& loop_;

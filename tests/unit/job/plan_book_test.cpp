@@ -81,7 +81,7 @@ TEST_F(PlanBookTest, ARefusedRegistrationRegistersNothing) {
   ASSERT_FALSE(book_->on_registered(1, kSet + 1, others).is_ok());
   const OperationKey key{kJob, others[0].hash, 0};
   book_->on_start(key, 10);  // an operation of that name which is not planned
-  book_->on_done(key, 20, 0);
+  EXPECT_TRUE(book_->on_done(key, 20, 0).is_ok());
   EXPECT_TRUE(book_->on_registered(1, kSet + 2, {others[0]}).is_ok());
 }
 
@@ -207,7 +207,7 @@ TEST_F(PlanBookTest, ACoordinatorThatProposesNonsenseIsNamed) {
   EXPECT_EQ(refused.code(), StatusCode::Protocol);
   EXPECT_EQ(refused.message(),
             "job 'train': the coordinator: a plan leaves out tensors that it is for");
-  EXPECT_TRUE(sent.empty());
+  EXPECT_TRUE(sent_as<proto::PlanAnswer>().empty());
 }
 
 TEST_F(PlanBookTest, WhatTheTableRefusesEndsTheVerdict) {

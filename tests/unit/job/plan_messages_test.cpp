@@ -160,6 +160,44 @@ TEST(PlanMessagesTest, AProposalsGroupsAreItsTensors) {
   EXPECT_EQ(parse({}, 1), "a proposed plan has tensors without a group");
 }
 
+TEST(PlanMessagesTest, AProposalsSettingsArriveAsTheyWereSent) {
+  PlanProposal sent = proposal();
+  sent.groups.clear();
+  sent.settings = TransferSettings{4 << 20, 64 << 10, 1, 3, 5, 1 << 20};
+  sent.flows_open = 16;
+  sent.reports_steps = true;
+  auto message = make_plan_proposal(sent);
+  const auto got = parse_plan_proposal(*as_message(message).body_as_PlanProposal());
+  ASSERT_TRUE(got.is_ok()) << got.status().message();
+  EXPECT_TRUE(got->keeps_groups());
+  EXPECT_EQ(got->settings, sent.settings);
+  EXPECT_EQ(got->flows_open, 16u);
+  EXPECT_TRUE(got->reports_steps);
+}
+
+TEST(PlanMessagesTest, AProposalsSettingsMustBePossibleHere) {
+  const auto refused = [](const std::function<void(PlanProposal&)>& change) {
+    PlanProposal changed = proposal();
+    changed.settings = TransferSettings{};
+    change(changed);
+    auto message = make_plan_proposal(changed);
+    const auto parsed = parse_plan_proposal(*as_message(message).body_as_PlanProposal(), 256 << 10);
+    return parsed ? std::string() : parsed.status().message();
+  };
+  EXPECT_EQ(refused([](PlanProposal&) {}), "");
+  EXPECT_EQ(refused([](PlanProposal& one) { one.settings->chunk_bytes = 512 << 10; }),
+            "plan 3 was proposed with chunk_bytes 524288; right are 4096 to 262144");
+  EXPECT_EQ(refused([](PlanProposal& one) { one.settings->streams = 0; }),
+            "plan 3 was proposed with streams 0; right are 1 to 64");
+  EXPECT_EQ(refused([](PlanProposal& one) { one.flows_open = 257; }),
+            "plan 3 was proposed with 257 flows; right are up to 256");
+  EXPECT_EQ(refused([](PlanProposal& one) {
+              one.groups.clear();
+              one.settings.reset();
+            }),
+            "a proposed plan has neither groups nor settings");
+}
+
 TEST(PlanMessagesTest, AnswersAndVerdictsNameTheProposal) {
   auto answer_message = make_plan_answer(proposal(), true, 55);
   const auto* answer = as_message(answer_message).body_as_PlanAnswer();

@@ -11,6 +11,10 @@ namespace {
 
 constexpr uint64_t kSubmitNs = 2'000'000;  // between two submissions, at speed 1
 
+TransferSettings settings_of(const Submission& submission) {
+  return submission.settings == nullptr ? TransferSettings{} : *submission.settings;
+}
+
 }  // namespace
 
 PlanSimulation::PlanSimulation(Loop& loop, uint32_t seed)
@@ -20,6 +24,7 @@ PlanSimulation::PlanSimulation(Loop& loop, uint32_t seed)
       ahead_(random(0, 2)),
       steps_(random(100, 250)),
       delay_max_ns_(uint64_t{random(1, 400)} * 1'000'000),
+      has_tuning_(seed % 3 != 0),
       to_node_(nodes_),
       to_director_(nodes_) {
   for (uint32_t node = 0; node < nodes_; ++node) {
@@ -46,6 +51,8 @@ PlanSimulation::PlanSimulation(Loop& loop, uint32_t seed)
   std::vector<NodeId> ids(nodes_);
   std::iota(ids.begin(), ids.end(), 1);
   PlanningOptions options;
+  options.tuning.is_on = has_tuning_;
+  options.tuning.steps = JobTuning::kStepsMin;
   options.planner = *find_planner(seed % 2 == 0 ? "streams" : "exact");
   options.answer_timeout_ms = 600'000;  // of the loop's time, in which nothing happens
   director_ = std::make_unique<PlanDirector>(
@@ -104,6 +111,9 @@ Status PlanSimulation::on_passed(uint32_t node, const Submission& submission) {
   const auto group = submission.group == nullptr
                          ? std::pair{submission.tensor, uint64_t{0}}
                          : std::pair{submission.group->members[0].tensor, submission.group->hash};
+  check(step.settings.try_emplace(submission.tensor, settings_of(submission)).first->second ==
+            settings_of(submission),
+        what + " travels in different ways");
   check(step.groups.try_emplace(submission.tensor, group).first->second == group,
         what + " is in different groups");
   ++step.passed;
@@ -124,7 +134,7 @@ void PlanSimulation::reduce(uint64_t number) {
       book->on_go(key, now_ns_, 0);
     }
     now_ns_ += startup_ns_ + size / 2;
-    for (const auto& book : books_) book->on_done(key, now_ns_, 0);
+    for (const auto& book : books_) check(book->on_done(key, now_ns_, 0));
   }
   ++reduced_;
 }
@@ -138,6 +148,7 @@ void PlanSimulation::deliver_to_node(uint32_t node, const proto::ControlMessage&
   if (const auto* proposal = message.body_as_PlanProposal())
     return check(books_[node]->on_proposal(parse_plan_proposal(*proposal).value()));
   const auto* verdict = message.body_as_PlanVerdict();
+  if (node == 0 && !verdict->holds() && has_tuning_) ++tuning_refusals_;
   if (node == 0) ++(verdict->holds() ? changes_ : refusals_);
   check(books_[node]->on_verdict(*verdict));
 }
@@ -145,6 +156,10 @@ void PlanSimulation::deliver_to_node(uint32_t node, const proto::ControlMessage&
 void PlanSimulation::deliver_to_director(uint32_t node, const proto::ControlMessage& message) {
   if (const auto* report = message.body_as_PlanReport())
     return director_->on_report(node + 1, *report);
+  if (const auto* report = message.body_as_StepReport())
+    return director_->on_step_report(node + 1, *report);
+  if (const auto* registered = message.body_as_SetRegistered())
+    return director_->on_set_registered(node + 1, *registered);
   director_->on_answer(node + 1, *message.body_as_PlanAnswer());
 }
 

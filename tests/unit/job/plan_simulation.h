@@ -31,6 +31,10 @@ class PlanSimulation {
   uint32_t changes() const { return changes_; }
   uint32_t refusals() const { return refusals_; }
   uint32_t kept_back() const { return kept_back_; }
+  uint32_t tuning_refusals() const { return tuning_refusals_; }
+  bool is_tuned() const {
+    return director_->tuning_json().find(R"("state":"over")") != std::string::npos;
+  }
 
  private:
   static constexpr uint64_t kJob = 9, kSet = 5;
@@ -46,6 +50,7 @@ class PlanSimulation {
     uint64_t submitted = 0;
     uint64_t passed = 0;
     std::map<uint64_t, std::pair<uint64_t, uint64_t>> groups;  // by tensor: head, hash
+    std::map<uint64_t, TransferSettings> settings;             // by tensor
   };
   struct Message {
     uint64_t due = 0;
@@ -71,6 +76,7 @@ class PlanSimulation {
   const uint32_t nodes_, tensors_, ahead_;
   const uint64_t steps_;
   const uint64_t delay_max_ns_;
+  const bool has_tuning_;
   std::vector<std::unique_ptr<PlanBook>> books_;
   std::vector<Rank> ranks_;
   std::map<uint64_t, Step> open_steps_;
@@ -80,7 +86,7 @@ class PlanSimulation {
   uint64_t now_ns_ = 1'000'000'000;
   uint64_t startup_ns_ = 0;
   uint64_t tickets_ = 0;
-  uint32_t changes_ = 0, refusals_ = 0, kept_back_ = 0;
+  uint32_t changes_ = 0, refusals_ = 0, kept_back_ = 0, tuning_refusals_ = 0;
   std::string wrong_;
 };
 

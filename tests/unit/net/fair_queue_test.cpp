@@ -65,6 +65,19 @@ TEST(FairQueue, AJobDoesNotWaitBehindAnotherOnesBacklog) {
   EXPECT_EQ(take(queue, 128'000 + 1000).count(2), 1u) << "at most one chunk later";
 }
 
+TEST(FairQueue, AJobThatIsPutAsideKeepsItsChunks) {
+  FairQueue queue;
+  queue.push_back(chunk_of(1, 10, 1));
+  queue.push_back(chunk_of(2, 10, 2));
+  queue.put_aside();
+  EXPECT_EQ(queue.pop_front().chunk.cookie, 2u);
+  EXPECT_FALSE(queue.has_front());
+  EXPECT_FALSE(queue.empty());
+  queue.take_back_all();
+  EXPECT_EQ(queue.pop_front().chunk.cookie, 1u);
+  EXPECT_FALSE(queue.has_front());
+}
+
 TEST(FairQueue, SharesAreOfBytesNotOfChunks) {
   FairQueue queue;
   for (int i = 0; i < 10'000; ++i) {

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// What `braidctl status` and `braidctl tune` are told of a job.
+#include <nlohmann/json.hpp>
+
+#include "job/job.h"
+
+namespace braid {
+
+DaemonStatus::Job Job::status() const {
+  DaemonStatus::Job status;
+  status.name = plan_.name;
+  status.epoch = plan_.epoch;
+  switch (state_) {
+    case State::Preparing:
+    case State::Waiting:
+      status.state = "starting";
+      break;
+    case State::Running:
+      status.state = "running";
+      break;
+    case State::Closed:
+      status.state = "closed";
+      break;
+  }
+  status.world_size = plan_.ring->world_size;
+  for (const MemberNode& node : plan_.nodes)
+    status.nodes.push_back({node.peer.name, node.peer.address, node.ranks});
+  for (size_t i = 0; i < sessions_.size(); ++i) {
+    if (sessions_[i] == nullptr) continue;
+    const ClientCredentials& who = sessions_[i]->credentials();
+    status.local_ranks.push_back({plan_.local_ranks[i], who.pid, who.uid});
+  }
+  if (operations_ == nullptr) return status;
+  status.operations_done = operations_->operations_done();
+  status.steps_done = operations_->steps_done();
+  status.operations_pending = operations_->pending();
+  status.bytes = operations_->bytes_done();
+  return status;
+}
+
+std::string Job::tuning_json(const std::optional<std::string>& tuning) const {
+  using Json = nlohmann::ordered_json;
+  Json settings;
+  if (const auto own = plans_.settings()) {
+    settings = {{"flows_per_link", own->flows},      {"streams", own->streams},
+                {"unit_bytes", own->unit_bytes},     {"chunk_bytes", own->chunk_bytes},
+                {"window_bytes", own->window_bytes}, {"direct_bytes", own->direct_bytes}};
+  }
+  // Names come from trainers and may be no UTF-8.
+  return Json({{"job", plan_.name},
+               {"coordinator", coordinator_.name},
+               {"is_coordinator", tuning.has_value()},
+               {"settings", std::move(settings)},
+               {"tuning", tuning ? Json::parse(*tuning, nullptr, false) : Json()}})
+      .dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+}  // namespace braid
