@@ -51,16 +51,23 @@ std::string state_directory(const DaemonConfig& config) {
   return directories.substr(0, directories.find(':'));
 }
 
+TransferSettings transfer_settings(const DaemonConfig& config) {
+  TransferSettings settings;
+  settings.unit_bytes = config.collective.unit_bytes;
+  settings.chunk_bytes = config.transport.chunk_bytes;
+  settings.direct_bytes = config.collective.direct_bytes;
+  settings.streams = config.collective.streams;
+  settings.flows = flows_per_link(config);
+  settings.window_bytes = config.transport.window_bytes;
+  return settings;
+}
+
 TuningOptions tuning_options(const DaemonConfig& config, size_t rails, KnowledgeStore& knowledge,
                              TuningCounters& counters) {
   TuningOptions tuning;
   tuning.is_on = config.tune.mode == kTuneOn;
-  tuning.defaults.unit_bytes = config.collective.unit_bytes;
-  tuning.defaults.chunk_bytes = config.transport.chunk_bytes;
-  tuning.defaults.direct_bytes = config.collective.direct_bytes;
-  tuning.defaults.streams = config.collective.streams;
-  tuning.defaults.flows = flows_per_link(config);
-  tuning.defaults.window_bytes = config.transport.window_bytes;
+  tuning.defaults = transfer_settings(config);
+  tuning.usual = transfer_settings({});
   tuning.flows_max = kTunedFlowsMax;
   tuning.chunk_bytes_max = chunk_bytes_max(config);
   tuning.pinned = config.tune.pin;

@@ -61,7 +61,7 @@ Result<std::unique_ptr<JobTuning>> JobTuning::create(std::string job_name, size_
   const KnowledgeKey key = key_of(set, nodes, options);
   std::optional<Knowledge::Found> found;
   if (options.knowledge != nullptr) found = options.knowledge->find(key);
-  std::optional<Tuner::Known> known;
+  Tuner::Known known{space->nearest(named(options.usual), usual), 1, false};
   if (found) {
     known = Tuner::Known{space->nearest(found->entry.values, usual), found->entry.gain,
                          found->is_same_job};

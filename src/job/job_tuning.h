@@ -25,7 +25,9 @@ struct TuningCounters {
 
 struct TuningOptions {
   bool is_on = false;
-  TransferSettings defaults;
+  TransferSettings defaults;  // what is configured, and to be beaten
+  // What is good in most places: tried first where nothing is known.
+  TransferSettings usual = {};
   uint32_t flows_max = 16;
   uint32_t chunk_bytes_max = 512 << 10;
   std::vector<std::string> pinned = {};  // names of transfer_parameters()
