@@ -7,6 +7,7 @@
 #include <set>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "job/control_messages.h"
@@ -41,7 +42,7 @@ class Coordinator {
               uint64_t direct_bytes = 0)
       : loop_(loop),
         control_plane_(control_plane),
-        planning_(planning),
+        planning_(std::move(planning)),
         direct_bytes_(direct_bytes) {}
   Coordinator(const Coordinator&) = delete;
   Coordinator& operator=(const Coordinator&) = delete;

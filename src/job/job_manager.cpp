@@ -2,6 +2,7 @@
 #include "job/job_manager.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/log.h"
 #include "job/local_host.h"
@@ -9,7 +10,7 @@
 namespace braid {
 
 JobManager::JobManager(Loop& loop, const Clock& clock, JobManagerOptions options)
-    : loop_(loop), clock_(clock), options_(options), drain_timer_(loop) {}
+    : loop_(loop), clock_(clock), options_(std::move(options)), drain_timer_(loop) {}
 
 JobManager::~JobManager() {
   *is_alive_ = false;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "base/log.h"
 #include "job/plan_decision.h"
@@ -24,7 +25,7 @@ PlanDirector::PlanDirector(Loop& loop, std::string job_name, uint64_t job_key,
       job_name_(std::move(job_name)),
       job_key_(job_key),
       nodes_(std::move(nodes)),
-      options_(options),
+      options_(std::move(options)),
       send_(std::move(send)),
       join_(nodes_.size()),
       streams_(options_.streams) {}
