@@ -36,8 +36,7 @@ std::vector<MetricSample> daemon_samples(const DaemonGauges& gauges, const Trans
   add(Metric::TuneTrials, tuning.trials);
   add(Metric::TuneSteps, tuning.steps);
   add(Metric::TuneChanges, tuning.changes);
-  if (const double gain = tuning.gain; gain > 0)
-    add(Metric::TuneGain, static_cast<uint64_t>(std::lround(std::max(0.0, gain - 1) * 100)));
+  add(Metric::TuneGain, static_cast<uint64_t>(std::lround(std::max(0.0, tuning.gain - 1) * 100)));
 
   const TransportCounters wire = transport.counters();
   add(Metric::WireBytes, wire.bytes_sent, {"sent"});

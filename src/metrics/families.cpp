@@ -163,7 +163,7 @@ std::vector<MetricInfo> make_infos() {
        {},
        {},
        "How much longer a step took with the configured settings than with those that the tuning "
-       "which ended last has chosen; none has ended: missing."},
+       "which ended last has chosen; 0: nothing better was found, or none has ended."},
   };
 }
 

@@ -230,7 +230,8 @@ def test_a_replay_of_mixed_types_for_people(tmp_path):
         "names": ["a", "b", "c", "d"], "numel": [1, 3001, 7, 20_000], "tb": [0.001] * 4,
         "dtype": ["float32", "bfloat16", "bfloat16", "float32"],
     }))  # fmt: skip
-    table = replay("--trace", str(trace), "--planner", "single,live", "--steps", "10", settings=("plan.planner=first",))
+    steady = ("plan.planner=first", "tune.mode=off")
+    table = replay("--trace", str(trace), "--planner", "single,live", "--steps", "10", settings=steady)
     assert re.search(r"single +4 +10 +3 ", table)
     assert "live: plan 0 held at the end, 3 groups" in table
 
