@@ -155,6 +155,17 @@ bool JobTuning::on_step(NodeId from, uint64_t step, uint64_t nanoseconds) {
   return state_ == State::Changing;
 }
 
+bool JobTuning::on_progress(uint64_t step) {
+  if (state_ != State::Measuring ||
+      step < std::max(measured_from_, last_step_) + kStepsWithoutTimeMax)
+    return false;
+  give_up(fmt::format("{} steps have passed that did not reduce all tensors in all ranks",
+                      kStepsWithoutTimeMax));
+  turn_.reset();
+  state_ = State::Changing;
+  return true;
+}
+
 void JobTuning::finish_turn() {
   const Status taken = tuner_.report(turn_->setting, seconds_);
   BRAID_ASSERT(taken.is_ok(), "the steps are those of the turn");
@@ -167,6 +178,7 @@ void JobTuning::finish_turn() {
 
 void JobTuning::finish() {
   state_ = State::Over;
+  if (!ended_.empty()) return;
   const NamedValues values = tuner_.space().values(tuner_.winner());
   std::string text;
   for (const auto& [name, value] : values) text += fmt::format(" {} {}", name, value);

@@ -53,6 +53,8 @@ class JobTuning {
   static constexpr uint32_t kStepsMax = 3000;  //
   // After the first change, in which flows are opened and nothing has settled.
   static constexpr uint64_t kSettleSteps = 2;
+  // So many steps whose times do not come end it.
+  static constexpr uint64_t kStepsWithoutTimeMax = 64;
   static constexpr size_t kOpenStepsMax = 64;  // of which not all nodes have said anything
 
   struct Change {
@@ -81,6 +83,9 @@ class JobTuning {
   // The time that a step took on a node; of a plan of this tuning. True: change() has something
   // new.
   bool on_step(NodeId from, uint64_t step, uint64_t nanoseconds);
+  // A node is in this step. True: it is too long ago that a time came (there is none where a step
+  // does not reduce all tensors); change() ends the tuning.
+  bool on_progress(uint64_t step);
 
   // For braidctl: see docs/tuning.md.
   std::string to_json() const;

@@ -46,7 +46,10 @@ void PlanDirector::on_report(NodeId from, const proto::PlanReport& message) {
   if (found == nullptr) return;
   Set& set = *found;
   // What is measured while settings come and go says nothing of those that will stay.
-  if (tuned_ != nullptr && !tuned_->tuning->is_waiting() && !tuned_->tuning->is_over()) return;
+  if (tuned_ != nullptr && !tuned_->tuning->is_waiting() && !tuned_->tuning->is_over()) {
+    if (found == tuned_ && set.tuning->on_progress(report->step)) change_settings(id, set);
+    return;
+  }
   const std::vector<CostMeasurement> measured = join_.add(report->units);
   measurements_.add(measured);
   // What was measured under an older plan says nothing about when tensors are ready under this one.

@@ -123,14 +123,7 @@ TEST_F(ClientServerTest, AClientThatDoesNotReadIsDropped) {
 TEST_F(ClientServerTest, QueuedFramesGoOutWhenTheClientReads) {
   start();
   auto client = greeted();
-  const std::string large(1'000'000, 'x');
-  for (int i = 0; i < 8; ++i) {
-    flatbuffers::FlatBufferBuilder builder;
-    builder.Finish(
-        proto::CreateClientMessage(builder, proto::ClientBody::StatusReply,
-                                   proto::CreateStatusReplyDirect(builder, large.c_str()).Union()));
-    connection_->send(builder);
-  }
+  send_large_frames(8);
   connection_->close_after_send();
   int frames = 0;
   EXPECT_TRUE(until([&] {

@@ -97,14 +97,7 @@ TEST_F(ClientServerTest, LingeringEnds) {
   options.linger_timeout_ms = 30;
   start(options);
   auto client = greeted();
-  const std::string large(1'000'000, 'x');
-  for (int i = 0; i < 8; ++i) {
-    flatbuffers::FlatBufferBuilder builder;
-    builder.Finish(
-        proto::CreateClientMessage(builder, proto::ClientBody::StatusReply,
-                                   proto::CreateStatusReplyDirect(builder, large.c_str()).Union()));
-    connection_->send(builder);
-  }
+  send_large_frames(8);
   connection_->close_after_send();
   EXPECT_TRUE(closed_with("braidd closed"));
 }

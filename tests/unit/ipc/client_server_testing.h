@@ -108,6 +108,18 @@ class ClientServerTest : public ::testing::Test, public ClientHandler {
     return client;
   }
 
+  // More than the socket takes before the client reads.
+  void send_large_frames(int count) {
+    const std::string large(1'000'000, 'x');
+    for (int i = 0; i < count; ++i) {
+      flatbuffers::FlatBufferBuilder builder;
+      builder.Finish(proto::CreateClientMessage(
+          builder, proto::ClientBody::StatusReply,
+          proto::CreateStatusReplyDirect(builder, large.c_str()).Union()));
+      connection_->send(builder);
+    }
+  }
+
   bool closed_with(const std::string& part) {
     if (!until([&] { return !reasons_.empty(); })) return false;
     EXPECT_NE(reasons_.back().message().find(part), std::string::npos) << reasons_.back().message();

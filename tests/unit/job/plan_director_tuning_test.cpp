@@ -187,6 +187,25 @@ TEST_F(PlanDirectorTuningTest, NodesThatNeverAgreeEndIt) {
   EXPECT_EQ(nlohmann::json::parse(director_->tuning_json())["state"], "given up");
 }
 
+// As where not every step reduces all tensors.
+TEST_F(PlanDirectorTuningTest, TimesThatDoNotComeEndItWithWhatIsConfigured) {
+  make_tuned();
+  register_all();
+  run_first();
+  tell_all(report(1));
+  adopt();
+  step_ += JobTuning::kStepsWithoutTimeMax / 2;
+  tell_all(report(plan_));
+  EXPECT_TRUE(sent_.empty());
+  step_ += 2 * JobTuning::kStepsWithoutTimeMax;
+  tell_all(report(plan_));
+  adopt();
+  EXPECT_EQ(in_force_, defaults());
+  EXPECT_FALSE(reports_steps_);
+  EXPECT_EQ(nlohmann::json::parse(director_->tuning_json())["state"], "given up");
+  EXPECT_EQ(counters_.gain, 0) << "nothing was found";
+}
+
 TEST_F(PlanDirectorTuningTest, WhereItIsOffNothingIsTuned) {
   make();
   register_all();
