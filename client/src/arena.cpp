@@ -7,7 +7,7 @@ namespace braid::client {
 namespace {
 
 // A little more than asked for, so that many small allocations don't ask the kernel one by one.
-constexpr uint64_t kReserveStepBytes = 1 << 20;
+constexpr uint64_t kReserveStepBytes = kHugePageBytes;
 
 }  // namespace
 

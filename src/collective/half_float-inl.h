@@ -43,7 +43,7 @@ struct BFloat16Lanes {
     return hn::BitCast(F32(), hn::ShiftLeft<16>(bits));
   }
 
-  static HWY_INLINE void round(VF32 value, uint16_t* to) {
+  static HWY_INLINE hn::Vec<U16> round(VF32 value) {
     const U32 d;
     const auto bits = hn::BitCast(d, value);
     const auto magnitude = hn::And(bits, hn::Set(d, 0x7fffffffu));
@@ -51,7 +51,7 @@ struct BFloat16Lanes {
     const auto rounded = hn::Add(bits, hn::Add(is_odd, hn::Set(d, 0x7fffu)));
     const auto quiet_nan = hn::Or(bits, hn::Set(d, 0x00400000u));
     const auto chosen = select_if_greater(magnitude, hn::Set(d, 0x7f800000u), quiet_nan, rounded);
-    hn::StoreU(narrow(hn::ShiftRight<16>(chosen)), U16(), to);
+    return narrow(hn::ShiftRight<16>(chosen));
   }
 };
 
@@ -61,8 +61,8 @@ struct Float16Lanes {
   static HWY_INLINE VF32 widen(const uint16_t* from) {
     return hn::PromoteTo(F32(), hn::BitCast(F16(), hn::LoadU(U16(), from)));
   }
-  static HWY_INLINE void round(VF32 value, uint16_t* to) {
-    hn::StoreU(hn::BitCast(U16(), hn::DemoteTo(F16(), value)), U16(), to);
+  static HWY_INLINE hn::Vec<U16> round(VF32 value) {
+    return hn::BitCast(U16(), hn::DemoteTo(F16(), value));
   }
 };
 #else
@@ -81,7 +81,7 @@ struct Float16Lanes {
     return hn::BitCast(F32(), hn::Or(value, sign));
   }
 
-  static HWY_INLINE void round(VF32 value, uint16_t* to) {
+  static HWY_INLINE hn::Vec<U16> round(VF32 value) {
     const U32 d;
     const auto bits = hn::BitCast(d, value);
     const auto sign = hn::And(bits, hn::Set(d, 0x80000000u));
@@ -102,7 +102,7 @@ struct Float16Lanes {
     auto chosen = select_if_greater(hn::Set(d, 113u << 23), magnitude, subnormal, normal);
     chosen = select_if_greater(magnitude, hn::Set(d, (143u << 23) - 1), infinity, chosen);
     chosen = select_if_greater(magnitude, hn::Set(d, 0x7f800000u), nan, chosen);
-    hn::StoreU(narrow(hn::Or(chosen, hn::ShiftRight<16>(sign))), U16(), to);
+    return narrow(hn::Or(chosen, hn::ShiftRight<16>(sign)));
   }
 };
 #endif

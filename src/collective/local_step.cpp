@@ -5,9 +5,17 @@
 #include <cstring>
 
 #include "base/assert.h"
-#include "collective/reduce_kernels.h"
 
 namespace braid {
+namespace {
+
+// Inputs and result together: what is more has left the caches before a trainer reads it. Measured
+// with the reading, on 32 MiB of cache: at 12 MB streaming takes 1.07 of the time, at 24 MB 0.82.
+constexpr uint64_t kStreamedBytesMin = 16 << 20;
+// Two passes go over so much at a time, so that the second finds it in the cache.
+constexpr uint64_t kPassBytes = 128 << 10;
+
+}  // namespace
 
 LocalStep::LocalStep(const Operation& operation) : operation_(operation) {
   operands_.reserve(operation.inputs.size() + 1);
@@ -18,6 +26,23 @@ LocalStep::LocalStep(const Operation& operation) : operation_(operation) {
 }
 
 void LocalStep::reduce(const Extent& extent, const uint8_t* wire) {
+  reduce(extent, wire, Store::Cached);
+}
+
+void LocalStep::reduce_and_finish(const Extent& extent) {
+  if (operation_.reduction != Reduction::Average) {
+    const uint64_t bytes = operation_.count * element_bytes(operation_.dtype);
+    const bool is_large = bytes >= kStreamedBytesMin / (operation_.inputs.size() + 1);
+    return reduce(extent, nullptr, is_large ? Store::Streamed : Store::Cached);
+  }
+  for (uint64_t done = 0; done < extent.bytes; done += kPassBytes) {
+    const Extent pass{extent.offset + done, std::min(kPassBytes, extent.bytes - done)};
+    reduce(pass, nullptr, Store::Cached);
+    finish(pass);
+  }
+}
+
+void LocalStep::reduce(const Extent& extent, const uint8_t* wire, Store store) {
   for (uint64_t done = 0; done < extent.bytes;) {
     const uint64_t offset = extent.offset + done;
     uint64_t bytes = extent.bytes - done;
@@ -26,7 +51,7 @@ void LocalStep::reduce(const Extent& extent, const uint8_t* wire) {
       operands_.push_back(input.at(offset, bytes, bytes));
     if (wire != nullptr) operands_.push_back(wire + done);
     reduce_all(operation_.dtype, operation_.reduction, operands_,
-               bytes / element_bytes(operation_.dtype), operation_.result + offset);
+               bytes / element_bytes(operation_.dtype), operation_.result + offset, store);
     done += bytes;
   }
 }

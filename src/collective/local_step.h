@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "collective/reduce_kernels.h"
 #include "collective/unit.h"
 
 namespace braid {
@@ -18,11 +19,15 @@ class LocalStep {
   void reduce(const Extent& extent, const uint8_t* wire);
   // The owner's step: what remains to be done once all ranks' inputs are in.
   void finish(const Extent& extent);
+  // Both at once, where all inputs are local.
+  void reduce_and_finish(const Extent& extent);
   // All-gather: the local ranks' blocks to their places. Broadcast on the root's node: the root's
   // input.
   void copy_inputs(const Extent& extent);
 
  private:
+  void reduce(const Extent& extent, const uint8_t* wire, Store store);
+
   const Operation& operation_;
   std::vector<const uint8_t*> operands_;  // kept, so that a chunk allocates nothing
   uint64_t first_block_ = 0;  // all-gather: where the local ranks' blocks start in the result

@@ -287,8 +287,7 @@ bool OperationRun::work(uint64_t bytes_max) {
     const uint64_t bytes = std::min(bytes_max, whole.bytes - work_bytes_);
     const Extent extent{whole.offset + work_bytes_, bytes};
     if (is_reduced()) {
-      step_.reduce(extent, nullptr);
-      step_.finish(extent);
+      step_.reduce_and_finish(extent);
       host_->on_bytes_reduced(bytes);
     } else {
       step_.copy_inputs(extent);

@@ -9,6 +9,7 @@
 // clang-format off
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "collective/reduce_kernels.cpp"
+#include "hwy/cache_control.h"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 #include "collective/half_float-inl.h"
@@ -25,6 +26,7 @@ struct PlainLanes {
   using D = hn::ScalableTag<T>;
   static HWY_INLINE hn::Vec<D> load(const T* from) { return hn::LoadU(D(), from); }
   static HWY_INLINE void store(hn::Vec<D> value, T* to) { hn::StoreU(value, D(), to); }
+  static HWY_INLINE void stream(hn::Vec<D> value, T* to) { hn::Stream(value, D(), to); }
 };
 
 template <typename Half>
@@ -32,7 +34,16 @@ struct HalfLanes {
   using Element = uint16_t;
   using D = F32;
   static HWY_INLINE VF32 load(const uint16_t* from) { return Half::widen(from); }
-  static HWY_INLINE void store(VF32 value, uint16_t* to) { Half::round(value, to); }
+  static HWY_INLINE void store(VF32 value, uint16_t* to) {
+    hn::StoreU(Half::round(value), U16(), to);
+  }
+  static HWY_INLINE void stream(VF32 value, uint16_t* to) {
+    if constexpr (hn::MaxLanes(U16()) * sizeof(uint16_t) >= 16) {
+      hn::Stream(Half::round(value), U16(), to);
+    } else {  // half of the smallest vector: x86 streams no less than a whole one
+      store(value, to);
+    }
+  }
 };
 
 struct Add {
@@ -125,7 +136,8 @@ HWY_NOINLINE void fold_tail(std::span<const uint8_t* const> operands, uint64_t s
 }
 
 template <class Lanes, class Op>
-HWY_NOINLINE void fold(std::span<const uint8_t* const> operands, uint64_t count, uint8_t* out) {
+HWY_NOINLINE void fold(std::span<const uint8_t* const> operands, uint64_t count, uint8_t* out,
+                       bool is_streamed) {
   using Element = typename Lanes::Element;
   constexpr uint64_t kUnroll = 4;  // enough loads in flight to keep the memory busy
   const uint64_t vector_bytes = hn::Lanes(typename Lanes::D()) * sizeof(Element);
@@ -142,11 +154,22 @@ HWY_NOINLINE void fold(std::span<const uint8_t* const> operands, uint64_t count,
       sum2 = Op::apply(sum2, Lanes::load(element_at<Element>(operands[k], at + 2 * vector_bytes)));
       sum3 = Op::apply(sum3, Lanes::load(element_at<Element>(operands[k], at + 3 * vector_bytes)));
     }
-    Lanes::store(sum0, reinterpret_cast<Element*>(out + at));
-    Lanes::store(sum1, reinterpret_cast<Element*>(out + at + vector_bytes));
-    Lanes::store(sum2, reinterpret_cast<Element*>(out + at + 2 * vector_bytes));
-    Lanes::store(sum3, reinterpret_cast<Element*>(out + at + 3 * vector_bytes));
+    const auto out_at = [&](uint64_t vector) {
+      return reinterpret_cast<Element*>(out + at + vector * vector_bytes);
+    };
+    if (is_streamed) {
+      Lanes::stream(sum0, out_at(0));
+      Lanes::stream(sum1, out_at(1));
+      Lanes::stream(sum2, out_at(2));
+      Lanes::stream(sum3, out_at(3));
+    } else {
+      Lanes::store(sum0, out_at(0));
+      Lanes::store(sum1, out_at(1));
+      Lanes::store(sum2, out_at(2));
+      Lanes::store(sum3, out_at(3));
+    }
   }
+  if (is_streamed) hwy::FlushStream();
   for (; bytes - at >= vector_bytes; at += vector_bytes) {
     Lanes::store(fold_vector<Lanes, Op>(operands, at), reinterpret_cast<Element*>(out + at));
   }
@@ -157,37 +180,39 @@ HWY_NOINLINE void fold(std::span<const uint8_t* const> operands, uint64_t count,
 // `Lanes` where it matters.
 template <class Lanes, class WrappingLanes = Lanes>
 void fold_by(Reduction reduction, std::span<const uint8_t* const> operands, uint64_t count,
-             uint8_t* out) {
+             uint8_t* out, bool is_streamed) {
   switch (reduction) {
     case Reduction::Sum:
     case Reduction::Average:
-      return fold<WrappingLanes, Add>(operands, count, out);
+      return fold<WrappingLanes, Add>(operands, count, out, is_streamed);
     case Reduction::Min:
-      return fold<Lanes, Minimum>(operands, count, out);
+      return fold<Lanes, Minimum>(operands, count, out, is_streamed);
     case Reduction::Max:
-      return fold<Lanes, Maximum>(operands, count, out);
+      return fold<Lanes, Maximum>(operands, count, out, is_streamed);
     case Reduction::Product:
-      return fold<WrappingLanes, Multiply>(operands, count, out);
+      return fold<WrappingLanes, Multiply>(operands, count, out, is_streamed);
   }
 }
 
 void fold_all(DataType dtype, Reduction reduction, std::span<const uint8_t* const> operands,
-              uint64_t count, uint8_t* out) {
+              uint64_t count, uint8_t* out, bool is_streamed) {
   switch (dtype) {
     case DataType::Float32:
-      return fold_by<PlainLanes<float>>(reduction, operands, count, out);
+      return fold_by<PlainLanes<float>>(reduction, operands, count, out, is_streamed);
     case DataType::Float64:
-      return fold_by<PlainLanes<double>>(reduction, operands, count, out);
+      return fold_by<PlainLanes<double>>(reduction, operands, count, out, is_streamed);
     case DataType::Float16:
-      return fold_by<HalfLanes<Float16Lanes>>(reduction, operands, count, out);
+      return fold_by<HalfLanes<Float16Lanes>>(reduction, operands, count, out, is_streamed);
     case DataType::BFloat16:
-      return fold_by<HalfLanes<BFloat16Lanes>>(reduction, operands, count, out);
+      return fold_by<HalfLanes<BFloat16Lanes>>(reduction, operands, count, out, is_streamed);
     case DataType::Int32:
-      return fold_by<PlainLanes<int32_t>, PlainLanes<uint32_t>>(reduction, operands, count, out);
+      return fold_by<PlainLanes<int32_t>, PlainLanes<uint32_t>>(reduction, operands, count, out,
+                                                                is_streamed);
     case DataType::Int64:
-      return fold_by<PlainLanes<int64_t>, PlainLanes<uint64_t>>(reduction, operands, count, out);
+      return fold_by<PlainLanes<int64_t>, PlainLanes<uint64_t>>(reduction, operands, count, out,
+                                                                is_streamed);
     case DataType::Uint8:
-      return fold_by<PlainLanes<uint8_t>>(reduction, operands, count, out);
+      return fold_by<PlainLanes<uint8_t>>(reduction, operands, count, out, is_streamed);
   }
 }
 
@@ -248,15 +273,23 @@ namespace braid {
 HWY_EXPORT(fold_all);
 HWY_EXPORT(divide_by);
 
+namespace {
+
+constexpr uintptr_t kStreamAlignment = 64;  // of the widest vectors that want one
+
+}  // namespace
+
 void reduce_all(DataType dtype, Reduction reduction, std::span<const uint8_t* const> operands,
-                uint64_t count, uint8_t* out) {
+                uint64_t count, uint8_t* out, Store store) {
   BRAID_ASSERT(!operands.empty(), "a reduction needs an operand");
   if (count == 0) return;
   if (operands.size() == 1) {
     if (out != operands[0]) std::memcpy(out, operands[0], count * element_bytes(dtype));
     return;
   }
-  HWY_DYNAMIC_DISPATCH(fold_all)(dtype, reduction, operands, count, out);
+  const bool is_aligned = reinterpret_cast<uintptr_t>(out) % kStreamAlignment == 0;
+  HWY_DYNAMIC_DISPATCH(fold_all)
+  (dtype, reduction, operands, count, out, store == Store::Streamed && is_aligned);
 }
 
 void divide_all(DataType dtype, uint8_t* data, uint64_t count, uint32_t divisor) {

@@ -8,12 +8,17 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/checked.h"
 
 // Since Linux 5.1; older C libraries don't have it.
 #ifndef F_SEAL_FUTURE_WRITE
 #define F_SEAL_FUTURE_WRITE 0x0010
+#endif
+// Since Linux 6.1.
+#ifndef MADV_COLLAPSE
+#define MADV_COLLAPSE 25
 #endif
 
 namespace braid {
@@ -22,6 +27,36 @@ namespace {
 // fallocate gives everything back and starts anew when a signal comes. In pieces of this size it
 // makes progress even in a process whose profiler sends a signal every few milliseconds.
 constexpr uint64_t kReservePieceBytes = 4ull << 20;
+
+uint64_t page_bytes() {
+  static const auto bytes = static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
+  return bytes;
+}
+
+// Starts on a border of huge pages, as the file does: else none of it could be mapped as one.
+// nullptr: errno says why.
+uint8_t* map_aligned(int fd, uint64_t bytes, int protection) {
+  const uint64_t spare = bytes < kHugePageBytes ? 0 : kHugePageBytes;
+  void* room =
+      ::mmap(nullptr, bytes + spare, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (room == MAP_FAILED) return nullptr;
+  auto* const begin = static_cast<uint8_t*>(room);
+  const auto address = reinterpret_cast<uintptr_t>(room);
+  const uint64_t before = spare == 0 ? 0 : round_up(address, kHugePageBytes) - address;
+  void* memory =
+      ::mmap(begin + before, bytes, protection, MAP_SHARED | MAP_NORESERVE | MAP_FIXED, fd, 0);
+  if (memory == MAP_FAILED) {
+    const int error = errno;
+    ::munmap(room, bytes + spare);
+    errno = error;
+    return nullptr;
+  }
+  const uint64_t end = round_up(before + bytes, page_bytes());
+  const uint64_t room_end = round_up(bytes + spare, page_bytes());
+  if (before != 0) ::munmap(room, before);
+  if (end < room_end) ::munmap(begin + end, room_end - end);
+  return static_cast<uint8_t*>(memory);
+}
 
 IpcError seal(int fd, Segment::Access peers, const std::string& what) {
   if (peers == Segment::Access::ReadOnly && ::fcntl(fd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE) != 0 &&
@@ -112,12 +147,12 @@ IpcResult<Segment> Segment::adopt(Fd fd, uint64_t bytes, uint64_t bytes_max, Acc
 
 IpcError Segment::map(uint64_t bytes, Access access, const std::string& what) {
   const int protection = access == Access::ReadWrite ? PROT_READ | PROT_WRITE : PROT_READ;
-  void* memory = ::mmap(nullptr, bytes, protection, MAP_SHARED | MAP_NORESERVE, fd_.get(), 0);
-  if (memory == MAP_FAILED) {
+  uint8_t* const memory = map_aligned(fd_.get(), bytes, protection);
+  if (memory == nullptr) {
     const char* hint = errno == ENOMEM ? " (does 'ulimit -v' bound the address space?)" : "";
     return IpcError::from_errno(errno, "cannot map " + what + hint);
   }
-  data_ = static_cast<uint8_t*>(memory);
+  data_ = memory;
   size_ = bytes;
   return {};
 }
@@ -128,6 +163,7 @@ IpcError Segment::reserve(uint64_t offset, uint64_t bytes) {
                         " that follow are not within a segment of " + std::to_string(size_)};
   }
   const uint64_t end = offset + bytes;
+  make_huge(round_up(offset, kHugePageBytes), end / kHugePageBytes * kHugePageBytes);
   while (offset < end) {
     const uint64_t piece = std::min(end - offset, kReservePieceBytes);
     if (::fallocate(fd_.get(), 0, static_cast<off_t>(offset), static_cast<off_t>(piece)) == 0) {
@@ -138,6 +174,17 @@ IpcError Segment::reserve(uint64_t offset, uint64_t bytes) {
     }
   }
   return {};
+}
+
+// A page of each block, then the rest of it at once: five times faster than small pages, of which
+// each costs a fault at its first touch on either side besides. Where the kernel is older, has no
+// huge page left or was told to make none (shmem_enabled: deny), the pages stay small.
+void Segment::make_huge(uint64_t begin, uint64_t end) {
+  for (uint64_t block = begin; block < end; block += kHugePageBytes) {
+    if (::fallocate(fd_.get(), 0, static_cast<off_t>(block), static_cast<off_t>(page_bytes())) != 0)
+      return;
+    if (::madvise(data_ + block, kHugePageBytes, MADV_COLLAPSE) != 0) return;
+  }
 }
 
 }  // namespace braid

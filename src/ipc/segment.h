@@ -10,6 +10,10 @@
 
 namespace braid {
 
+// Memory that is reserved in multiples of this, from such a border on, comes as huge pages where
+// the kernel has them.
+inline constexpr uint64_t kHugePageBytes = 2 << 20;
+
 // A memfd and its mapping. Its size is fixed for life by seals, so that a mapping of it cannot be
 // cut short by the process on the other side (which would be a SIGBUS here). Sparse: address space
 // is taken at once, memory only where it is touched or reserved. Unmapped and closed with its
@@ -47,6 +51,7 @@ class Segment {
 
  private:
   IpcError map(uint64_t bytes, Access access, const std::string& what);
+  void make_huge(uint64_t begin, uint64_t end);
   void unmap();
 
   Fd fd_;

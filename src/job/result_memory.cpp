@@ -8,7 +8,7 @@ namespace braid {
 namespace {
 
 // Memory is reserved in steps of this size, so that a job soon stops asking the kernel.
-constexpr uint64_t kReserveStepBytes = 4 << 20;
+constexpr uint64_t kReserveStepBytes = 2 * kHugePageBytes;
 
 }  // namespace
 

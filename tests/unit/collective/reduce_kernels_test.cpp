@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "collective/reduce_kernels.h"
 
+#include <array>
 #include <bit>
 #include <cmath>
 #include <limits>
 #include <random>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "hwy/targets.h"
@@ -99,6 +101,27 @@ TEST_P(ReduceKernels, equal_the_scalar_reference_for_many_elements_and_operands)
     expect_reduced(random, dtype, Reduction::Sum, 100'003, 2, 1, false, false);
     expect_reduced(random, dtype, Reduction::Product, 10'007, 3, 3, true, true);
     expect_reduced(random, dtype, Reduction::Max, 1'001, 17, 0, true, false);
+  }
+}
+
+TEST_P(ReduceKernels, give_the_same_bits_streamed_and_cached) {
+  std::mt19937_64 random(9);
+  constexpr size_t kCount = 1'003;
+  for (const DataType dtype : kAllDataTypes) {
+    for (const Reduction reduction : kAllReductions) {
+      const auto a = random_numbers(random, dtype, kCount);
+      const auto b = random_numbers(random, dtype, kCount);
+      const std::vector operands{a.data(), b.data()};
+      for (const size_t shift : {0, 8}) {  // at the border that streaming needs, and not
+        SCOPED_TRACE(fmt::format("{} {} {}", to_string(dtype), to_string(reduction), shift));
+        alignas(64) std::array<uint8_t, kCount * 8 + 64> streamed{};
+        std::vector<uint8_t> cached(a.size());
+        reduce_all(dtype, reduction, operands, kCount, streamed.data() + shift, Store::Streamed);
+        reduce_all(dtype, reduction, operands, kCount, cached.data());
+        EXPECT_TRUE(same_elements(dtype, streamed.data() + shift, cached.data(), kCount));
+        EXPECT_EQ(streamed[shift + a.size()], 0);
+      }
+    }
   }
 }
 

@@ -3,6 +3,8 @@
 
 #include <cerrno>
 #include <cstring>
+#include <fstream>
+#include <string>
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -24,6 +26,19 @@ IpcError adopt_error(Fd fd, uint64_t bytes = kBytes, uint64_t bytes_max = kBytes
   EXPECT_FALSE(segment);
   EXPECT_NE(segment.error.message.find("input arena"), std::string::npos) << segment.error.message;
   return segment.error;
+}
+
+// Of this process's mappings of the file.
+uint64_t huge_bytes_of(const std::string& file) {
+  std::ifstream smaps("/proc/self/smaps");
+  uint64_t kilobytes = 0;
+  bool is_file = false;
+  for (std::string line; std::getline(smaps, line);) {
+    if (line.find('-') < line.find(':')) is_file = line.find(file) != std::string::npos;
+    if (is_file && line.starts_with("ShmemPmdMapped:"))
+      kilobytes += std::stoull(line.substr(line.find(':') + 1));
+  }
+  return kilobytes << 10;
 }
 
 TEST(SegmentTest, WhatOneSideWritesTheOtherReads) {
@@ -76,6 +91,28 @@ TEST(SegmentTest, ReserveGetsMemoryWithinTheSegmentOnly) {
   EXPECT_EQ(static_cast<uint64_t>(after.st_blocks) * 512, 10 * kBytes);
   EXPECT_FALSE(made.value.reserve(64 * kBytes, 1));
   EXPECT_FALSE(made.value.reserve(1, UINT64_MAX));
+}
+
+TEST(SegmentTest, LargeMemoryComesAsHugePages) {
+  auto made = Segment::create("test-huge", 4 * kHugePageBytes + kBytes, Segment::Access::ReadOnly);
+  ASSERT_TRUE(made) << made.error.message;
+  auto adopted = Segment::adopt(duplicate(made.value.fd()), made.value.size(), made.value.size(),
+                                Segment::Access::ReadOnly, "test");
+  ASSERT_TRUE(adopted) << adopted.error.message;
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(made.value.data()) % kHugePageBytes, 0U);
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(adopted.value.data()) % kHugePageBytes, 0U);
+  // Parts that do not end on a border, and the end of the segment, stay small pages.
+  ASSERT_TRUE(made.value.reserve(kBytes, 2 * kHugePageBytes).is_ok());
+  ASSERT_TRUE(made.value.reserve(3 * kHugePageBytes, kHugePageBytes + kBytes).is_ok());
+  for (uint64_t at = 0; at < made.value.size(); at += kBytes) {
+    EXPECT_EQ(made.value.data()[at], 0);
+    made.value.data()[at] = static_cast<uint8_t>(at / kBytes % 251);
+  }
+  for (uint64_t at = 0; at < made.value.size(); at += kBytes)
+    ASSERT_EQ(adopted.value.data()[at], at / kBytes % 251) << at;
+  const uint64_t huge = huge_bytes_of("/memfd:test-huge");
+  if (huge == 0) GTEST_SKIP() << "this kernel gives shared memory no huge pages";
+  EXPECT_EQ(huge, 2 * 2 * kHugePageBytes) << "two blocks, in both mappings";
 }
 
 TEST(SegmentTest, CreateRefusesImpossibleSizes) {
