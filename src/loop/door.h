@@ -3,8 +3,13 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <vector>
 
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/fd.h"
 #include "base/mutex.h"
 #include "loop/loop.h"
 
@@ -18,12 +23,12 @@ class Door {
  public:
   Door(Loop& loop, size_t capacity, std::function<void(Message&)> handler)
       : capacity_(capacity), handler_(std::move(handler)) {
-    const int error = uv_async_init(loop.uv(), async_.get(), [](uv_async_t* async) {
-      static_cast<Door*>(async->data)->drain();
-    });
-    BRAID_ASSERT(error == 0, "uv_async_init fails only without descriptors at start-up");
-    async_.set_initialised();
-    async_.get()->data = this;
+    BRAID_ASSERT(wake_->is_valid() && uv_poll_init(loop.uv(), poll_.get(), wake_->get()) == 0,
+                 "an eventfd fails only without descriptors at start-up");
+    poll_.set_initialised();
+    poll_.get()->data = this;
+    uv_poll_start(poll_.get(), UV_READABLE,
+                  [](uv_poll_t* poll, int, int) { static_cast<Door*>(poll->data)->on_wake(); });
     queue_.reserve(capacity < 256 ? capacity : 256);
   }
 
@@ -50,19 +55,35 @@ class Door {
 
  private:
   bool push(Message message, size_t limit) BRAID_EXCLUDES(mutex_) {
-    MutexLock lock(mutex_);
-    if (queue_.size() >= limit) return false;
-    const bool was_empty = queue_.empty();
-    queue_.push_back(std::move(message));
-    // Under the lock: this message may be the one that ends the door, and drain() needs no wake-up
-    // to come by.
-    if (was_empty) uv_async_send(async_.get());
+    std::shared_ptr<const Fd> wake;
+    {
+      MutexLock lock(mutex_);
+      if (queue_.size() >= limit) return false;
+      if (queue_.empty()) wake = wake_;
+      queue_.push_back(std::move(message));
+    }
+    // Outside the lock, for who is woken takes it at once. This message may be the one that ends
+    // the door, and drain() needs no wake-up to come by: the descriptor outlives them.
+    if (wake != nullptr) {
+      const uint64_t one = 1;
+      [[maybe_unused]] const auto written = ::write(wake->get(), &one, sizeof(one));
+    }
     return true;
+  }
+
+  void on_wake() {
+    uint64_t times = 0;
+    [[maybe_unused]] const auto taken = ::read(wake_->get(), &times, sizeof(times));
+    drain();
   }
 
   const size_t capacity_;
   const std::function<void(Message&)> handler_;
-  Handle<uv_async_t> async_;
+  // Not uv_async_t: its receiver spins until the sender, whose processor it may have taken, is back
+  // from its system call.
+  const std::shared_ptr<const Fd> wake_ =
+      std::make_shared<Fd>(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  Handle<uv_poll_t> poll_;
   Mutex mutex_;
   std::vector<Message> queue_ BRAID_GUARDED_BY(mutex_);
   std::vector<Message> draining_;
