@@ -65,7 +65,8 @@ void OutgoingFlow::send(OutgoingChunk chunk, std::span<const uint8_t> bytes) {
   const auto result =
       endpoint()->send(proto::kChunkMessage, bytes_of(taken.chunk.header), bytes, sequence);
   if (result != UcxEndpoint::SendResult::InProgress) taken.is_sending = false;
-  driver().mark(*this);
+  // What is done leaves nothing to drive: the worker stays armed.
+  if (result != UcxEndpoint::SendResult::Done) driver().mark(*this);
 }
 
 void OutgoingFlow::on_send_done(uint64_t sequence, const Status& status) {
