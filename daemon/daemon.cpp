@@ -153,6 +153,7 @@ Status Daemon::start() {
                        io_threads(config_)};
   options.direct_bytes =
       std::min<uint64_t>(config_.collective.direct_bytes, config_.transport.chunk_bytes);
+  options.idle_link_ms = uint64_t{config_.transport.idle_link_seconds} * 1000;
   options.planning.streams = config_.collective.streams;
   options.planning.min_gain = config_.plan.min_gain;
   if (config_.plan.planner != kFirstPlan)

@@ -55,6 +55,7 @@ struct DaemonConfig {
     uint32_t chunk_bytes = 128u << 10;
     uint32_t window_bytes = 512u << 10;
     uint32_t slow_flow_percent = 50;
+    uint32_t idle_link_seconds = 600;
     bool operator==(const Transport&) const = default;
   };
   struct Collective {

@@ -84,6 +84,7 @@ class Job final : public OperationTableActions {
   bool is_closed() const { return state_ == State::Closed; }
   const std::string& name() const { return plan_.name; }
   uint64_t key() const { return plan_.key; }
+  const JobPlan& plan() const { return plan_; }
   uint32_t world_size() const { return plan_.ring->world_size; }
   DaemonStatus::Job status() const;
   std::string plans_json(uint32_t streams) const { return plans_.to_json(streams); }

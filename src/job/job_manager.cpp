@@ -10,7 +10,11 @@
 namespace braid {
 
 JobManager::JobManager(Loop& loop, const Clock& clock, JobManagerOptions options)
-    : loop_(loop), clock_(clock), options_(std::move(options)), drain_timer_(loop) {}
+    : loop_(loop),
+      clock_(clock),
+      options_(std::move(options)),
+      drain_timer_(loop),
+      idle_link_timer_(loop) {}
 
 JobManager::~JobManager() {
   *is_alive_ = false;
@@ -264,6 +268,11 @@ void JobManager::on_job_start(const Peer& from, const proto::JobStart& start) {
   Job& added = *job;
   jobs_[key] = std::move(job);
   added.begin();
+  if (!idle_link_timer_.is_active()) {
+    const uint64_t period_ms =
+        std::min(kIdleLinkCheckMs, std::max<uint64_t>(1, options_.idle_link_ms / 4));
+    idle_link_timer_.start_repeating(period_ms, [this] { close_idle_links(); });
+  }
 }
 
 void JobManager::on_job_failed(const Peer& from, const proto::JobFailed& failed) {
@@ -327,6 +336,15 @@ void JobManager::remove_closed_jobs() {
     if (!*alive) return;
     std::erase_if(jobs_, [](const auto& job) { return job.second->is_closed(); });
   });
+}
+
+void JobManager::close_idle_links() {
+  std::unordered_set<NodeId> used;
+  for (const auto& [key, job] : jobs_) {
+    for (const MemberNode* node : job->plan().targets()) used.insert(node->peer.id);
+  }
+  const bool are_idle_left = services_->transport.close_idle_links(used, options_.idle_link_ms);
+  if (jobs_.empty() && !are_idle_left) idle_link_timer_.stop();
 }
 
 void JobManager::drain(std::function<void()> drained) {

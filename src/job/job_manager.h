@@ -21,9 +21,10 @@ struct JobManagerOptions {
   bool listens_on_loopback = false;  // this daemon's control plane
   uint32_t jobs_max = 64;
   SessionLimits session;
-  Partition partition;        // of this node's engines
-  uint64_t direct_bytes = 0;  // of the jobs that this node coordinates: see Ring
-  PlanningOptions planning;   // of the jobs that this node coordinates
+  Partition partition;              // of this node's engines
+  uint64_t direct_bytes = 0;        // of the jobs that this node coordinates: see Ring
+  PlanningOptions planning;         // of the jobs that this node coordinates
+  uint64_t idle_link_ms = 600'000;  // links that no job has used for so long are closed
 };
 
 // Where the outside meets the jobs of this node: dispatches what clients and peers say, brings
@@ -37,6 +38,7 @@ class JobManager final : public ClientHandler, public ControlPlaneHandler {
   // Past a trainer's own timeout, so that the coordinator's explanation comes first.
   static constexpr uint32_t kJoinGraceMs = 3'000;
   static constexpr uint32_t kDrainTimeoutMs = 3'000;
+  static constexpr uint64_t kIdleLinkCheckMs = 30'000;  // or more often, where links go sooner
 
   using StatusQueryHandler = std::function<void(ClientConnection&)>;
 
@@ -99,6 +101,7 @@ class JobManager final : public ClientHandler, public ControlPlaneHandler {
   bool is_this_node(const std::string& master_address) const;
   Job* find_job(uint64_t key);
   void remove_closed_jobs();
+  void close_idle_links();
   void finish_drain();
   void refuse(ClientConnection& connection, const Status& reason);
 
@@ -112,6 +115,7 @@ class JobManager final : public ClientHandler, public ControlPlaneHandler {
   StatusQueryHandler on_status_query_;
   std::function<void()> on_drained_;
   Timer drain_timer_;
+  Timer idle_link_timer_;  // active while there are links that no job uses
   bool is_draining_ = false;
   std::shared_ptr<bool> is_alive_ = std::make_shared<bool>(true);
 };

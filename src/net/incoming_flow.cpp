@@ -10,6 +10,7 @@ namespace {
 // Of direct parts. Small beside any window: a sender never waits for the time to pass.
 constexpr uint64_t kAckDelayMs = 20;
 constexpr uint64_t kUnacknowledgedMax = 64 << 10;  // bytes
+constexpr uint64_t kIdleMs = 500;
 
 }  // namespace
 
@@ -57,6 +58,7 @@ void IncomingFlow::on_message(std::span<const uint8_t> header, std::span<const u
     open_timer_.stop();
     io_.counters.flows_open.fetch_add(1, std::memory_order_relaxed);
   }
+  last_message_ms_ = uv_now(io_.loop.uv());
   is_ack_due_ = true;
   if (parsed->phase != static_cast<uint8_t>(proto::Phase::Direct)) is_ack_urgent_ = true;
   if (parsed->sequence == 0) return;  // a probe
@@ -68,6 +70,10 @@ void IncomingFlow::on_message(std::span<const uint8_t> header, std::span<const u
   io_.counters.chunks_received.fetch_add(1, std::memory_order_relaxed);
   io_.counters.bytes_received.fetch_add(payload.size(), std::memory_order_relaxed);
   io_.sink.on_chunk(from_, *parsed, payload);
+}
+
+bool IncomingFlow::is_idle() const {
+  return was_open() && uv_now(io_.loop.uv()) - last_message_ms_ >= kIdleMs;
 }
 
 void IncomingFlow::reject() {

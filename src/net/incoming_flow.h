@@ -25,6 +25,8 @@ class IncomingFlow final : public Flow {
 
   NodeId from() const { return from_; }
   uint64_t bytes_received() const { return bytes_received_; }
+  // Nothing has come for a while: a sender that closes it now loses nothing.
+  bool is_idle() const;
 
   void on_message(std::span<const uint8_t> header, std::span<const uint8_t> payload,
                   bool is_whole) override;
@@ -46,6 +48,7 @@ class IncomingFlow final : public Flow {
   Timer ack_timer_;  // the next acknowledgement may wait for so long
   ReceivedWindow received_;
   uint64_t bytes_received_ = 0;
+  uint64_t last_message_ms_ = 0;
   proto::AckHeader ack_{};           // the one that is on its way, or the last one
   uint64_t acknowledged_bytes_ = 0;  // of bytes_received_
   bool is_ack_due_ = false;

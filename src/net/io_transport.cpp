@@ -203,8 +203,12 @@ void IoTransport::on_link_lost(FlowLink& link, const Status& reason) {
 }
 
 void IoTransport::on_flow_failed(IncomingFlow& flow) {
-  BRAID_LOG_INFO("{}; the sender opens it again", flow.error().message());
-  counters_.flow_failures.fetch_add(1, std::memory_order_relaxed);
+  if (flow.is_idle()) {
+    BRAID_LOG_DEBUG("{}; nothing was sent on it", flow.error().message());
+  } else {
+    BRAID_LOG_INFO("{}; the sender opens it again", flow.error().message());
+    counters_.flow_failures.fetch_add(1, std::memory_order_relaxed);
+  }
   const auto at = std::find_if(incoming_.begin(), incoming_.end(),
                                [&](const Incoming& known) { return known.flow.get() == &flow; });
   BRAID_ASSERT(at != incoming_.end(), "a flow that fails is a known one");

@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 #include "net/control_plane.h"
@@ -70,8 +71,11 @@ class Transport {
 
   // Makes sure that a link to `peer` (connected on the control plane) is up: at least one flow open
   // on every I/O loop, all tried. `callback` comes exactly once, within open_timeout_ms, never from
-  // within this call. Links are shared and stay warm.
+  // within this call. Links are shared, and stay warm until close_idle_links().
   virtual void open_link(NodeId peer, OpenCallback callback) = 0;
+  // `used`: where links lead that jobs have now. Closes the others that have not been among them,
+  // nor asked for, for `idle_ms`. True while others are left.
+  virtual bool close_idle_links(const std::unordered_set<NodeId>& used, uint64_t idle_ms) = 0;
   // An open link gets flows until it has so many on each I/O loop, up to kFlowsPerLinkMax; in the
   // background, while it carries chunks. Without an open link nothing happens. Flows stay as long
   // as their link; jobs use TransportOptions::flows_per_link of them unless they were given other

@@ -49,6 +49,7 @@ void UcxTransport::open_link(NodeId peer, OpenCallback callback) {
   }
   const auto [place, is_new] = links_.try_emplace(peer);
   OpeningOrOpen& link = place->second;
+  link.last_used_ms = uv_now(control_loop_.uv());
   if (link.is_open) {
     control_loop_.defer([callback = std::move(callback)] { callback(Status::ok()); });
     return;
@@ -81,6 +82,28 @@ void UcxTransport::add_flows(NodeId peer, uint32_t flows) {
   link.flows = wanted;
   for (auto& io : io_transports_)
     io->commands().send_unbounded(AddFlows{peer, link.secret, wanted});
+}
+
+bool UcxTransport::close_idle_links(const std::unordered_set<NodeId>& used, uint64_t idle_ms) {
+  BRAID_ASSERT_IN_LOOP(control_loop_);
+  const uint64_t now_ms = uv_now(control_loop_.uv());
+  std::vector<NodeId> idle;
+  bool is_any_left = false;
+  for (auto& [peer, link] : links_) {
+    if (!link.is_open || used.contains(peer)) {
+      link.last_used_ms = now_ms;
+    } else if (now_ms - link.last_used_ms >= idle_ms) {
+      idle.push_back(peer);
+    } else {
+      is_any_left = true;
+    }
+  }
+  for (const NodeId peer : idle) {
+    BRAID_LOG_INFO("link to node '{}' is closed: no job has used it for {} s",
+                   links_.at(peer).peer.name, idle_ms / 1000);
+    drop_link(peer, {StatusCode::Cancelled, "no job uses it"});
+  }
+  return is_any_left;
 }
 
 void UcxTransport::finish_waiting(OpeningOrOpen& link, const Status& status) {

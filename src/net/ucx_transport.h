@@ -23,6 +23,7 @@ class UcxTransport final : public Transport {
   ~UcxTransport() override;
 
   void open_link(NodeId peer, OpenCallback callback) override;
+  bool close_idle_links(const std::unordered_set<NodeId>& used, uint64_t idle_ms) override;
   void add_flows(NodeId peer, uint32_t flows) override;
   bool on_control_message(const Peer& from, const proto::ControlMessage& message) override;
   void on_peer_lost(NodeId peer) override;
@@ -37,13 +38,15 @@ class UcxTransport final : public Transport {
 
  private:
   //  (none) ──open_link──► opening ──every loop has a flow──► open
-  //     ▲                     │ a loop has none, deadline        │ a loop has lost its last flow,
-  //     peer lost └─────────────────────┴──────────────────────────────────┘
+  //     ▲                     │ a loop has none, deadline,       │ a loop has lost its last flow,
+  //     │                     │ peer lost                        │ peer lost, idle
+  //     └─────────────────────┴──────────────────────────────────┘
   struct OpeningOrOpen {
     Peer peer;
     uint64_t secret = 0;
     bool is_open = false;
     uint32_t flows = 0;  // on each loop
+    uint64_t last_used_ms = 0;
     std::vector<OpenCallback> waiting;
     std::vector<bool> loop_is_up;
     std::unique_ptr<Timer> deadline;

@@ -131,3 +131,18 @@ def test_a_flow_that_stays_slow_is_opened_again_and_is_no_failure():
         for trainer in trainers:
             assert trainer.process.poll() is None, trainer.output()  # a wrong sum ends it
             trainer.kill()
+
+
+def test_links_that_no_job_uses_are_closed(cluster_of):
+    cluster = cluster_of(3, *SETTINGS, "transport.idle_link_seconds=1")
+    for job in ("first", "second"):  # the second one opens them again
+        trainers = cluster.start(FOREVER, job=job)
+        wait_until_running(trainers)
+        assert all(open_flows(node) for node in cluster.nodes)
+        for trainer in trainers:
+            trainer.kill()
+        for node in cluster.nodes:
+            until(lambda node=node: open_flows(node) == 0, "no flow is left")
+            assert not data_connections(node)
+    for node in cluster.nodes:
+        assert node.counter("braid_flow_failures_total") == 0, node.log()

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -26,6 +27,10 @@ class FakeTransport final : public Transport {
     for (OpenCallback& callback : std::exchange(held_, {}))
       loop_.defer([callback = std::move(callback), result = open_result] { callback(result); });
   }
+  bool close_idle_links(const std::unordered_set<NodeId>& used, uint64_t) override {
+    used_links = used;
+    return has_idle_links;
+  }
   void add_flows(NodeId peer, uint32_t flows) override { added.emplace_back(peer, flows); }
   bool on_control_message(const Peer&, const proto::ControlMessage&) override { return false; }
   void on_peer_lost(NodeId peer) override { lost.push_back(peer); }
@@ -42,6 +47,8 @@ class FakeTransport final : public Transport {
   bool holds_answers = false;  // until answer()
   std::vector<NodeId> opened;
   std::vector<NodeId> lost;
+  std::optional<std::unordered_set<NodeId>> used_links;  // once somebody has looked for idle ones
+  bool has_idle_links = false;
   std::vector<std::pair<NodeId, uint32_t>> added;  // flows, of links
 
  private:

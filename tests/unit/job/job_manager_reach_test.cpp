@@ -96,5 +96,29 @@ TEST_F(JobManagerReachTest, TheLossOfAnotherJobsNodeChangesNothing) {
   expect_ready_once();
 }
 
+TEST_F(JobManagerReachTest, LinksAreInUseAsLongAsTheirJob) {
+  const auto look_again = [this] {
+    transport_.used_links.reset();
+    wait_for([this] { return transport_.used_links.has_value(); });
+    return *transport_.used_links;
+  };
+  start_job();
+  EXPECT_EQ(look_again(), (std::unordered_set<NodeId>{b_.id, d_.id})) << "as soon as it begins";
+  expect_ready_once();
+  EXPECT_EQ(look_again(), (std::unordered_set<NodeId>{b_.id, d_.id}));
+
+  transport_.has_idle_links = true;
+  hear(b_, make_job_failed(kKey, "train", Status(StatusCode::JobFailed, "a test")));
+  wait_for([&] { return manager_->jobs() == 0; });
+  EXPECT_TRUE(look_again().empty());
+  EXPECT_TRUE(look_again().empty()) << "until none is left";
+  transport_.has_idle_links = false;
+  EXPECT_TRUE(look_again().empty());
+  transport_.used_links.reset();
+  const uint64_t begin_ms = uv_now(loop_->uv());
+  wait_for([&] { return uv_now(loop_->uv()) - begin_ms >= 100; });
+  EXPECT_FALSE(transport_.used_links.has_value()) << "an idle daemon sleeps";
+}
+
 }  // namespace
 }  // namespace braid

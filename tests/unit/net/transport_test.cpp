@@ -163,6 +163,30 @@ TEST(Transport, OpeningAnOpenLinkSucceedsWithoutNewFlows) {
   EXPECT_EQ(nodes.a->control.sent.size(), messages);
 }
 
+TEST(Transport, ClosesLinksThatNoJobUses) {
+  TwoNodes nodes;
+  ASSERT_TRUE(nodes.open());
+  Transport& transport = nodes.a->transport();
+  const NodeId b = nodes.b->id();
+  EXPECT_FALSE(transport.close_idle_links({b}, 0)) << "there is no idle one";
+  EXPECT_TRUE(transport.close_idle_links({}, 600'000)) << "idle, but not for long";
+  nodes.step();
+  ASSERT_NE(nodes.a->link_to(*nodes.b), nullptr);
+
+  // Nothing has come over them for a while, or the other side would call it a failure.
+  const uint64_t opened_ms = uv_now(nodes.control_loop->uv());
+  ASSERT_TRUE(
+      nodes.run_until([&] { return uv_now(nodes.control_loop->uv()) - opened_ms >= 1000; }));
+  EXPECT_FALSE(transport.close_idle_links({}, 500)) << "none is left";
+  ASSERT_TRUE(nodes.run_until([&] {
+    return transport.counters().flows_open == 0 && nodes.b->transport().counters().flows_open == 0;
+  }));
+  EXPECT_EQ(nodes.a->link_to(*nodes.b), nullptr);
+  EXPECT_EQ(transport.counters().flow_failures, 0u);
+  EXPECT_EQ(nodes.b->transport().counters().flow_failures, 0u);
+  EXPECT_TRUE(nodes.open());
+}
+
 TEST(Transport, AnUnknownPeerIsUnavailable) {
   TwoNodes nodes;
   std::optional<Status> outcome;
