@@ -112,8 +112,8 @@ class EngineImpl final : public Engine, public OperationHost {
   const Events events_;
   Links* links_ = nullptr;
   std::unordered_map<OperationKey, std::shared_ptr<OperationRun>, OperationKeyHash> runs_;
-  std::unordered_map<uint64_t, Job> jobs_;  // those with units that have begun or wait
-  std::unordered_map<uint64_t, uint32_t> streams_of_job_;  // where they are not the options' ones
+  std::unordered_map<uint64_t, Job> jobs_;         // those with units that have begun or wait
+  std::unordered_map<uint64_t, JobShare> shares_;  // of jobs that have one of their own
   DirectRuns direct_{*this,
                      [this] { defer_once(); },
                      {[this](const OperationKey& key) {
@@ -141,18 +141,19 @@ class EngineImpl final : public Engine, public OperationHost {
 void EngineImpl::limit_job(uint64_t job_key, const JobShare& share) {
   BRAID_ASSERT_IN_LOOP(loop_);
   BRAID_ASSERT(links_ != nullptr, "set_links comes before the first job");
-  if (share.streams == 0) {
-    streams_of_job_.erase(job_key);
+  if (share == JobShare{}) {
+    shares_.erase(job_key);
   } else {
-    streams_of_job_[job_key] = share.streams;
+    shares_[job_key] = share;
   }
   links_->limit(job_key, share.link);
   begin_waiting(job_key);
 }
 
 uint32_t EngineImpl::streams_of(uint64_t job_key) const {
-  const auto found = streams_of_job_.find(job_key);
-  return found == streams_of_job_.end() ? options_.streams : found->second;
+  const auto found = shares_.find(job_key);
+  return found == shares_.end() || found->second.streams == 0 ? options_.streams
+                                                              : found->second.streams;
 }
 
 void EngineImpl::start(Operation operation) {
@@ -279,7 +280,7 @@ void EngineImpl::abort_job(uint64_t job_key) {
     it = runs_.erase(it);
   }
   jobs_.erase(job_key);
-  if (streams_of_job_.contains(job_key)) limit_job(job_key, {});
+  if (shares_.contains(job_key)) limit_job(job_key, {});
   direct_.abort_job(job_key);
   std::erase_if(local_work_, [](const auto& run) { return run->is_abandoned(); });
   if (local_work_.empty()) uv_idle_stop(work_idle_.get());
