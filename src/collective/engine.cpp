@@ -20,10 +20,12 @@
 // DirectRun.
 //
 // Streams: a node has up to `streams` units of a job in flight in which it sends of its own accord.
-// The others wait; but as soon as a chunk of a waiting unit comes, that unit begins too. For the
-// predecessor has begun it and waits for this node; if this node went on to wait for units that the
-// predecessor holds back, neither would ever finish. Each unit that anybody begins so begins on all
-// nodes, because the first chunk that its node sends of its own accord visits them all.
+// The others wait, and the most urgent is next (see WaitingUnits); but as soon as a chunk of a
+// waiting unit comes, that unit begins too. For the predecessor has begun it and waits for this
+// node; if this node went on to wait for units that the predecessor holds back, neither would ever
+// finish. Each unit that anybody begins so begins on all nodes, because the first chunk that its
+// node sends of its own accord visits them all. In which order a node begins its waiting units and
+// sends its chunks does not matter for that: each of them has its turn in the end.
 #include "collective/engine.h"
 
 #include <algorithm>
@@ -35,6 +37,7 @@
 #include "base/assert.h"
 #include "collective/direct_runs.h"
 #include "collective/operation_run.h"
+#include "collective/waiting_units.h"
 
 namespace braid {
 namespace {
@@ -74,13 +77,9 @@ class EngineImpl final : public Engine, public OperationHost {
   EngineCounters counters() const override;
 
  private:
-  struct WaitingUnit {
-    std::shared_ptr<OperationRun> run;
-    size_t index;
-  };
   struct Job {
     uint32_t streams_taken = 0;
-    std::deque<WaitingUnit> waiting;
+    WaitingUnits waiting;
   };
 
   Link* find_link(NodeId peer) override {
@@ -183,16 +182,18 @@ void EngineImpl::go(const OperationKey& key) {
   OperationRun* run = find_run(key);
   if (run == nullptr || run->is_ready()) return;
   run->set_ready();
-  Job* job = nullptr;
+  bool has_waiting = false;
   for (size_t index = 0; index < run->units(); ++index) {
     if (run->unit(index).touched || !run->starts_here(index)) {
       run->begin_unit(index);
     } else {
-      if (job == nullptr) job = &jobs_[key.job_key];
-      job->waiting.push_back({run->shared_from_this(), index});
+      has_waiting = true;
     }
   }
-  if (job != nullptr) begin_waiting(key.job_key);
+  if (has_waiting) {
+    jobs_[key.job_key].waiting.add(run->shared_from_this());
+    begin_waiting(key.job_key);
+  }
   if (run->is_done()) on_progress(*run);
 }
 
@@ -201,12 +202,12 @@ void EngineImpl::begin_waiting(uint64_t job_key) {
   if (found == jobs_.end()) return;
   Job& job = found->second;
   const uint32_t streams = streams_of(job_key);
-  while (!job.waiting.empty() && job.streams_taken < streams) {
-    const WaitingUnit next = std::move(job.waiting.front());
-    job.waiting.pop_front();
-    if (!next.run->unit(next.index).begun) next.run->begin_unit(next.index);
+  while (job.streams_taken < streams) {
+    const auto next = job.waiting.take();
+    if (!next) break;
+    next->run->begin_unit(next->index);
   }
-  if (job.waiting.empty() && job.streams_taken == 0) jobs_.erase(found);
+  if (job.waiting.is_empty() && job.streams_taken == 0) jobs_.erase(found);
 }
 
 void EngineImpl::on_unit_finished(const OperationRun& run, bool held_stream) {

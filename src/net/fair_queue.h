@@ -8,15 +8,16 @@
 #include <vector>
 
 #include "base/assert.h"
-#include "net/chunk_queue.h"
+#include "net/job_queue.h"
 
 namespace braid {
 
-// The queue of a link: a job's chunks in their order, and jobs side by side. The next chunk is one
-// of the job that has got the fewest bytes for its weight so far, so jobs that all have something
-// to send get shares in proportion to their weights, whatever the sizes of their operations, and
-// none waits behind another one's backlog (start-time fair queuing: Goyal, Vin, Cheng, IEEE/ACM ToN
-// 1997). A job that had nothing to send saves up nothing. Nothing is allocated per chunk.
+// The queue of a link: a job's chunks in the order of its JobQueue, and jobs side by side. The next
+// chunk is one of the job that has got the fewest bytes for its weight so far, so jobs that all
+// have something to send get shares in proportion to their weights, whatever the sizes of their
+// operations, and none waits behind another one's backlog (start-time fair queuing: Goyal, Vin,
+// Cheng, IEEE/ACM ToN 1997). A job that had nothing to send saves up nothing. Nothing is allocated
+// per chunk.
 class FairQueue {
  public:
   bool empty() const { return size_ == 0; }
@@ -26,12 +27,12 @@ class FairQueue {
   uint64_t bytes() const { return bytes_; }  // of all chunks
 
   void push_back(QueuedChunk chunk) {
-    ChunkQueue& queue = take_note_of(chunk);
+    JobQueue& queue = take_note_of(chunk);
     queue.push_back(std::move(chunk));
   }
   // Before all others of its job.
   void push_front(QueuedChunk chunk) {
-    ChunkQueue& queue = take_note_of(chunk);
+    JobQueue& queue = take_note_of(chunk);
     queue.push_front(std::move(chunk));
   }
   // The next chunk's job has to wait: front() is another one's until take_back_all().
@@ -64,11 +65,11 @@ class FairQueue {
     uint64_t served = 0;
     uint64_t unserved = 0;  // bytes that are not yet one by weight
     bool is_aside = false;
-    ChunkQueue chunks;
+    JobQueue chunks;
   };
 
   // Returns where it goes.
-  ChunkQueue& take_note_of(const QueuedChunk& chunk) {
+  JobQueue& take_note_of(const QueuedChunk& chunk) {
     ++size_;
     bytes_ += chunk.chunk.header.bytes;
     return queue_of(chunk.chunk.header.job_key);
@@ -84,7 +85,7 @@ class FairQueue {
     return best;
   }
 
-  ChunkQueue& queue_of(uint64_t key) {
+  JobQueue& queue_of(uint64_t key) {
     Job* free = nullptr;
     for (Job& job : jobs_) {
       if (job.key == key) {

@@ -30,6 +30,26 @@ while True:
         say("RUNNING")
 """
 MEASURED_BYTES = 60_000_000
+# Two groups in each step: a large one, and a small one that backward makes after it.
+LARGE_THEN_SMALL = """
+job = open_job()
+large, small = job.register([
+    TensorSpec("large", DType.FLOAT32, 2_000_000, backward_order=0, planned=True),
+    TensorSpec("small", DType.FLOAT32, 50_000, backward_order=1, planned=True)])
+mine = [np.full(count, RANK + 1, np.float32) for count in (2_000_000, 50_000)]
+overtaken = wrong = 0
+for step in range(ARGUMENT):
+    first = job.submit(large, step, mine[0])
+    second = job.submit(small, step, mine[1])
+    got = [ended(job, second)]
+    overtaken += int(not job.test(first))
+    got.append(ended(job, first))
+    for one in got:
+        wrong += int((np.frombuffer(one, np.float32) != WORLD * (WORLD + 1) / 2).any())
+job.close()
+report(overtaken=overtaken, wrong=wrong)
+"""
+STEPS = 8
 
 
 def capped(nodes: int, *settings: str) -> Cluster:
@@ -57,3 +77,13 @@ def test_jobs_share_a_network_in_proportion_to_their_weights():
         after = carried(cluster.nodes[0])
         light, heavy = (after[job] - before[job] for job in ("light", "heavy"))
         assert heavy / light > 1.8, (light, heavy)
+
+
+@pytest.mark.parametrize("streams", [1, 4])
+def test_what_the_next_forward_pass_needs_first_goes_first(streams):
+    settings = ["plan.planner=first", "collective.unit_bytes=1MiB", f"collective.streams={streams}"]
+    with capped(3, *settings) as cluster:
+        for trainer in cluster.start(LARGE_THEN_SMALL, argument=STEPS):
+            result = trainer.result()
+            assert result["wrong"] == 0
+            assert result["overtaken"] > STEPS // 2, result
