@@ -9,14 +9,15 @@
 namespace braid {
 namespace {
 
-constexpr uint32_t kChunkBytes = 100'000;
+constexpr uint32_t kUrgentChunkBytes = 100'000;
 // So many chunks go before a chunk that they overtake.
 constexpr uint64_t kOvertakers =
-    JobQueue::kOvertakingBytesMax / (kChunkBytes + sizeof(proto::ChunkHeader)) + 1;
+    JobQueue::kOvertakingBytesMax / (kUrgentChunkBytes + sizeof(proto::ChunkHeader)) + 1;
 
 constexpr uint64_t kPopsMax = 1'000'000;  // for ever
 
-QueuedChunk chunk_of(uint64_t urgency, uint64_t cookie = 0, uint32_t bytes = kChunkBytes) {
+QueuedChunk urgent_chunk(uint64_t urgency, uint64_t cookie = 0,
+                         uint32_t bytes = kUrgentChunkBytes) {
   QueuedChunk made;
   made.chunk.header.bytes = bytes;
   made.chunk.urgency = urgency;
@@ -39,7 +40,7 @@ uint64_t pops_until(JobQueue& queue, uint64_t urgency) {
 TEST(JobQueue, TheMostUrgentGoesFirstAndEquallyUrgentOnesInTheirOrder) {
   JobQueue queue;
   for (uint64_t cookie = 0; cookie < 12; ++cookie)
-    queue.push_back(chunk_of(cookie * 7 % 4, cookie, 10));
+    queue.push_back(urgent_chunk(cookie * 7 % 4, cookie, 10));
   std::vector<uint64_t> cookies;
   while (!queue.empty()) {
     const uint64_t announced = queue.front().chunk.cookie;
@@ -51,10 +52,10 @@ TEST(JobQueue, TheMostUrgentGoesFirstAndEquallyUrgentOnesInTheirOrder) {
 
 TEST(JobQueue, AChunkThatComesBackGoesBeforeMoreUrgentOnes) {
   JobQueue queue;
-  queue.push_back(chunk_of(1, 1));
-  queue.push_back(chunk_of(9, 2));
-  queue.push_front(chunk_of(0, 4));
-  queue.push_front(chunk_of(0, 3));
+  queue.push_back(urgent_chunk(1, 1));
+  queue.push_back(urgent_chunk(9, 2));
+  queue.push_front(urgent_chunk(0, 4));
+  queue.push_front(urgent_chunk(0, 3));
   for (const uint64_t expected : {3, 4, 2, 1}) EXPECT_EQ(queue.pop_front().chunk.cookie, expected);
   EXPECT_TRUE(queue.empty());
 }
@@ -72,7 +73,7 @@ TEST(JobQueue, LosesNothingAndKeepsTheOrderWithinAnUrgency) {
     // Grows for a while, then empties.
     if (random() % 16 < (i / 5000 % 2 == 0 ? 9u : 6u)) {
       const uint64_t urgency = random() % 30;
-      queue.push_back(chunk_of(urgency, pushed[urgency]++, random() % 200'000));
+      queue.push_back(urgent_chunk(urgency, pushed[urgency]++, random() % 200'000));
     } else if (!queue.empty()) {
       pop();
     }
@@ -84,16 +85,16 @@ TEST(JobQueue, LosesNothingAndKeepsTheOrderWithinAnUrgency) {
 
 TEST(JobQueue, WhatIsUrgentWithoutEndHoldsNothingUpForEver) {
   JobQueue queue;
-  queue.push_back(chunk_of(9));
-  for (int i = 0; i < 3; ++i) queue.push_back(chunk_of(1));
+  queue.push_back(urgent_chunk(9));
+  for (int i = 0; i < 3; ++i) queue.push_back(urgent_chunk(1));
   for (int i = 0; i < 3; ++i) EXPECT_EQ(pops_until(queue, 1), kOvertakers);
 }
 
 TEST(JobQueue, ThoseThatAreOvertakenTakeTurns) {
   JobQueue queue;
-  queue.push_back(chunk_of(9));
+  queue.push_back(urgent_chunk(9));
   for (const uint64_t urgency : {3, 1, 2}) {
-    for (int i = 0; i < 2; ++i) queue.push_back(chunk_of(urgency));
+    for (int i = 0; i < 2; ++i) queue.push_back(urgent_chunk(urgency));
   }
   std::vector<uint64_t> order;
   for (uint64_t pops = 0; pops < kPopsMax && order.size() < 6; ++pops) {
@@ -109,16 +110,16 @@ TEST(JobQueue, ThoseThatAreOvertakenTakeTurns) {
 
 TEST(JobQueue, ChunksWithoutBytesOvertakeNoMoreThanOthers) {
   JobQueue queue;
-  queue.push_back(chunk_of(9, 0, 0));
-  queue.push_back(chunk_of(1));
+  queue.push_back(urgent_chunk(9, 0, 0));
+  queue.push_back(urgent_chunk(1));
   EXPECT_LE(pops_until(queue, 1), JobQueue::kOvertakingBytesMax / sizeof(proto::ChunkHeader));
 }
 
 TEST(JobQueue, WhatWaitedForNobodyHasOvertakenNobody) {
   JobQueue queue;
-  queue.push_back(chunk_of(9));
+  queue.push_back(urgent_chunk(9));
   for (uint64_t i = 0; i < 3 * kOvertakers; ++i) queue.push_back(queue.pop_front());
-  queue.push_back(chunk_of(1));
+  queue.push_back(urgent_chunk(1));
   EXPECT_EQ(pops_until(queue, 1), kOvertakers);
 }
 
