@@ -148,7 +148,8 @@ Status Daemon::start() {
   options.control_port = config_.control.port;
   options.listens_on_loopback = is_loopback_host(node_address_);
   options.jobs_max = config_.client.jobs_max;
-  options.session = {config_.client.arena_bytes_max, config_.collective.operation_timeout_ms};
+  options.session = {config_.client.arena_bytes_max, config_.collective.operation_timeout_ms,
+                     config_.client.job_weight_max};
   options.partition = {config_.collective.unit_bytes, config_.transport.chunk_bytes,
                        io_threads(config_)};
   options.direct_bytes =

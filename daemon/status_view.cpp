@@ -64,14 +64,15 @@ std::string render_members(const DaemonStatus::Job& job) {
 
 std::string render_jobs(const DaemonStatus& status) {
   if (status.jobs.empty()) return "no jobs\n";
-  std::vector<Row> rows = {
-      {"JOB", "EPOCH", "STATE", "NODES", "RANKS", "STEPS", "OPERATIONS", "PENDING", "BYTES"}};
+  std::vector<Row> rows = {{"JOB", "EPOCH", "STATE", "NODES", "RANKS", "WEIGHT", "STEPS",
+                            "OPERATIONS", "PENDING", "BYTES"}};
   std::string members;
   for (const DaemonStatus::Job& job : status.jobs) {
     rows.push_back({printable(job.name), std::to_string(job.epoch), printable(job.state),
                     std::to_string(job.nodes.size()), std::to_string(job.world_size),
-                    std::to_string(job.steps_done), std::to_string(job.operations_done),
-                    std::to_string(job.operations_pending), format_amount(job.bytes)});
+                    std::to_string(job.weight), std::to_string(job.steps_done),
+                    std::to_string(job.operations_done), std::to_string(job.operations_pending),
+                    format_amount(job.bytes)});
     members += render_members(job);
   }
   return render_table(rows) + members;

@@ -16,6 +16,9 @@ inline constexpr uint8_t kDataTypeCount = 7;
 inline constexpr uint8_t kReductionCount = 5;
 inline constexpr uint8_t kCollectiveCount = 5;
 
+// A job's share of a link, in proportion to those of the other jobs there: 1 to so much.
+inline constexpr uint32_t kJobWeightMax = 100;
+
 constexpr size_t element_bytes(DataType dtype) {
   switch (dtype) {
     case DataType::Float32:

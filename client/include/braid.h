@@ -94,7 +94,8 @@ typedef struct braid_job_options {
 } braid_job_options;
 
 /** Joins the job and waits until all its ranks have. On success `*job` must be closed with
- * braid_close. */
+ * braid_close. $BRAID_JOB_WEIGHT, 1 to 100 and the same on all ranks, is the job's share of what
+ * it has in common with other jobs on the network; without it, 1. */
 BRAID_API int braid_open(const braid_job_options* options, braid_job** job);
 
 /** Leaves the job. Operations in flight end with BRAID_ERROR_CANCELLED; results become invalid;

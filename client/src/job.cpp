@@ -2,6 +2,7 @@
 #include "job.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cstdlib>
 #include <cstring>
 #include <utility>
@@ -10,6 +11,7 @@
 
 #include "base/checked.h"
 #include "options.h"
+#include "proto/types.h"
 
 namespace braid::client {
 namespace {
@@ -62,6 +64,18 @@ std::string socket_path(const braid_job_options& options) {
                                                                   : kDefaultSocket;
 }
 
+Error read_weight(uint32_t& weight) {
+  const char* given = std::getenv("BRAID_JOB_WEIGHT");
+  const std::string_view text = given == nullptr ? "" : given;
+  weight = 1;
+  if (text.empty()) return {};
+  const char* end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, weight);
+  if (error == std::errc() && rest == end && weight >= 1 && weight <= kJobWeightMax) return {};
+  return make_error(BRAID_ERROR_INVALID_ARGUMENT, "BRAID_JOB_WEIGHT is '", text,
+                    "'; a job's weight is a whole number from 1 to ", kJobWeightMax);
+}
+
 }  // namespace
 
 Error Job::open(const braid_job_options* options, std::unique_ptr<Job>& job) {
@@ -75,6 +89,7 @@ Error Job::open(const braid_job_options* options, std::unique_ptr<Job>& job) {
 }
 
 Error Job::connect(const braid_job_options& options) {
+  if (Error error = read_weight(weight_); !error) return error;
   process_ = ::getpid();
   name_ = options.name;
   rank_ = {options.rank, options.world_size};
@@ -93,7 +108,7 @@ Error Job::open_job(const braid_job_options& options, uint64_t deadline_ns) {
   flatbuffers::FlatBufferBuilder builder;
   const auto open = proto::CreateOpenJobDirect(
       builder, options.name, options.rank, options.world_size, options.master_address, timeout_ms_,
-      arena_.size(), Session::kSubmitCapacity, Session::kDoneCapacity);
+      arena_.size(), Session::kSubmitCapacity, Session::kDoneCapacity, weight_);
   builder.Finish(proto::CreateClientMessage(builder, proto::ClientBody::OpenJob, open.Union()));
   const int fds[] = {arena_.fd(), session_.rings_fd(), session_.submit_wake_fd(),
                      session_.done_wake_fd()};

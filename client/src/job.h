@@ -73,6 +73,7 @@ class Job {
   std::string name_;
   Rank rank_;
   uint32_t timeout_ms_ = 0;
+  uint32_t weight_ = 1;
   Arena arena_;
   Segment results_;
   std::vector<uint32_t> block_of_rank_;

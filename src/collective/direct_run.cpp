@@ -48,6 +48,7 @@ void DirectRun::begin(OperationHost& host) {
   outgoing.header.segment = ring_->self;
   outgoing.header.bytes = static_cast<uint32_t>(bytes_);
   outgoing.source = shared_from_this();
+  outgoing.urgency = operation_.urgency;
   // The successor first, so that not all nodes send to the same one at once.
   for (uint32_t distance = 1; distance < ring_->nodes; ++distance) {
     Link* link = host.find_link(ring_->members[(ring_->self + distance) % ring_->nodes]);

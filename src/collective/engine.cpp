@@ -20,10 +20,12 @@
 // DirectRun.
 //
 // Streams: a node has up to `streams` units of a job in flight in which it sends of its own accord.
-// The others wait; but as soon as a chunk of a waiting unit comes, that unit begins too. For the
-// predecessor has begun it and waits for this node; if this node went on to wait for units that the
-// predecessor holds back, neither would ever finish. Each unit that anybody begins so begins on all
-// nodes, because the first chunk that its node sends of its own accord visits them all.
+// The others wait, and the most urgent is next (see WaitingUnits); but as soon as a chunk of a
+// waiting unit comes, that unit begins too. For the predecessor has begun it and waits for this
+// node; if this node went on to wait for units that the predecessor holds back, neither would ever
+// finish. Each unit that anybody begins so begins on all nodes, because the first chunk that its
+// node sends of its own accord visits them all. In which order a node begins its waiting units and
+// sends its chunks does not matter for that: each of them has its turn in the end.
 #include "collective/engine.h"
 
 #include <algorithm>
@@ -35,6 +37,7 @@
 #include "base/assert.h"
 #include "collective/direct_runs.h"
 #include "collective/operation_run.h"
+#include "collective/waiting_units.h"
 
 namespace braid {
 namespace {
@@ -74,13 +77,9 @@ class EngineImpl final : public Engine, public OperationHost {
   EngineCounters counters() const override;
 
  private:
-  struct WaitingUnit {
-    std::shared_ptr<OperationRun> run;
-    size_t index;
-  };
   struct Job {
     uint32_t streams_taken = 0;
-    std::deque<WaitingUnit> waiting;
+    WaitingUnits waiting;
   };
 
   Link* find_link(NodeId peer) override {
@@ -112,8 +111,8 @@ class EngineImpl final : public Engine, public OperationHost {
   const Events events_;
   Links* links_ = nullptr;
   std::unordered_map<OperationKey, std::shared_ptr<OperationRun>, OperationKeyHash> runs_;
-  std::unordered_map<uint64_t, Job> jobs_;  // those with units that have begun or wait
-  std::unordered_map<uint64_t, uint32_t> streams_of_job_;  // where they are not the options' ones
+  std::unordered_map<uint64_t, Job> jobs_;         // those with units that have begun or wait
+  std::unordered_map<uint64_t, JobShare> shares_;  // of jobs that have one of their own
   DirectRuns direct_{*this,
                      [this] { defer_once(); },
                      {[this](const OperationKey& key) {
@@ -141,18 +140,19 @@ class EngineImpl final : public Engine, public OperationHost {
 void EngineImpl::limit_job(uint64_t job_key, const JobShare& share) {
   BRAID_ASSERT_IN_LOOP(loop_);
   BRAID_ASSERT(links_ != nullptr, "set_links comes before the first job");
-  if (share.streams == 0) {
-    streams_of_job_.erase(job_key);
+  if (share == JobShare{}) {
+    shares_.erase(job_key);
   } else {
-    streams_of_job_[job_key] = share.streams;
+    shares_[job_key] = share;
   }
   links_->limit(job_key, share.link);
   begin_waiting(job_key);
 }
 
 uint32_t EngineImpl::streams_of(uint64_t job_key) const {
-  const auto found = streams_of_job_.find(job_key);
-  return found == streams_of_job_.end() ? options_.streams : found->second;
+  const auto found = shares_.find(job_key);
+  return found == shares_.end() || found->second.streams == 0 ? options_.streams
+                                                              : found->second.streams;
 }
 
 void EngineImpl::start(Operation operation) {
@@ -182,16 +182,18 @@ void EngineImpl::go(const OperationKey& key) {
   OperationRun* run = find_run(key);
   if (run == nullptr || run->is_ready()) return;
   run->set_ready();
-  Job* job = nullptr;
+  bool has_waiting = false;
   for (size_t index = 0; index < run->units(); ++index) {
     if (run->unit(index).touched || !run->starts_here(index)) {
       run->begin_unit(index);
     } else {
-      if (job == nullptr) job = &jobs_[key.job_key];
-      job->waiting.push_back({run->shared_from_this(), index});
+      has_waiting = true;
     }
   }
-  if (job != nullptr) begin_waiting(key.job_key);
+  if (has_waiting) {
+    jobs_[key.job_key].waiting.add(run->shared_from_this());
+    begin_waiting(key.job_key);
+  }
   if (run->is_done()) on_progress(*run);
 }
 
@@ -200,12 +202,12 @@ void EngineImpl::begin_waiting(uint64_t job_key) {
   if (found == jobs_.end()) return;
   Job& job = found->second;
   const uint32_t streams = streams_of(job_key);
-  while (!job.waiting.empty() && job.streams_taken < streams) {
-    const WaitingUnit next = std::move(job.waiting.front());
-    job.waiting.pop_front();
-    if (!next.run->unit(next.index).begun) next.run->begin_unit(next.index);
+  while (job.streams_taken < streams) {
+    const auto next = job.waiting.take();
+    if (!next) break;
+    next->run->begin_unit(next->index);
   }
-  if (job.waiting.empty() && job.streams_taken == 0) jobs_.erase(found);
+  if (job.waiting.is_empty() && job.streams_taken == 0) jobs_.erase(found);
 }
 
 void EngineImpl::on_unit_finished(const OperationRun& run, bool held_stream) {
@@ -279,7 +281,7 @@ void EngineImpl::abort_job(uint64_t job_key) {
     it = runs_.erase(it);
   }
   jobs_.erase(job_key);
-  if (streams_of_job_.contains(job_key)) limit_job(job_key, {});
+  if (shares_.contains(job_key)) limit_job(job_key, {});
   direct_.abort_job(job_key);
   std::erase_if(local_work_, [](const auto& run) { return run->is_abandoned(); });
   if (local_work_.empty()) uv_idle_stop(work_idle_.get());

@@ -18,7 +18,7 @@ struct EngineOptions {
   uint64_t unit_bytes = 8 << 20;
   uint32_t chunk_bytes = 128 << 10;
   uint32_t streams =
-      4;  // units in flight per job on this loop; the others wait, in order of arrival
+      4;  // units in flight per job on this loop; the others wait, the most urgent goes first
 };
 
 struct EngineCounters {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "collective/operation_input.h"
+#include "collective/urgency.h"
 #include "net/peer.h"
 #include "proto/types.h"
 
@@ -61,7 +62,8 @@ struct Operation {
   // How it is cut, the same on all nodes; 0: as EngineOptions says.
   uint64_t unit_bytes = 0;
   uint32_t chunk_bytes = 0;
-  uint32_t signature = 0;  // of a direct one: a hash of what all ranks must agree on
+  uint32_t signature = 0;          // of a direct one: a hash of what all ranks must agree on
+  uint64_t urgency = kMostUrgent;  // the same on all nodes
   std::shared_ptr<const Ring> ring;
   std::shared_ptr<JobMemory> memory;  // keeps `inputs` and `result` mapped
   // One per local rank, ascending by rank; aligned to the element; never written. Only an

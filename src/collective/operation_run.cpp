@@ -212,6 +212,7 @@ void OperationRun::submit(const UnitState& unit, Phase phase, uint32_t segment, 
   outgoing.header.chunk = chunk;
   outgoing.header.bytes = static_cast<uint32_t>(partition_.chunk(unit.unit, segment, chunk).bytes);
   outgoing.source = shared_from_this();
+  outgoing.urgency = operation_.urgency;
   link->submit(std::move(outgoing));
 }
 

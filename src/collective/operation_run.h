@@ -36,6 +36,7 @@ class OperationRun final : public ChunkSource, public std::enable_shared_from_th
   OperationRun(Operation operation, const EngineOptions& options, OperationHost& host);
 
   const OperationKey& key() const { return operation_.key; }
+  uint64_t urgency() const { return operation_.urgency; }
   // Units of this loop, here and below by their place among them (0, 1, …).
   size_t units() const { return units_.size(); }
   const UnitState& unit(size_t index) const { return units_[index]; }

@@ -28,6 +28,7 @@ struct TransferSettings {
 struct JobShare {
   uint32_t streams = 0;  // 0: EngineOptions::streams
   LinkLimits link;
+  bool operator==(const JobShare&) const = default;
 };
 
 // Whether a node can work with them: InvalidArgument names what cannot be. `chunk_bytes_max`: the

@@ -44,6 +44,7 @@ struct DaemonConfig {
     std::string group = "braid";
     uint32_t mode = 0660;
     uint32_t jobs_max = 64;
+    uint32_t job_weight_max = 100;
     uint64_t arena_bytes_max = 64ull << 30;
     bool operator==(const Client&) const = default;
   };

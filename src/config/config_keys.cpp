@@ -124,6 +124,8 @@ constexpr std::array kKeys = {
          "File mode of the socket."),
     number("client.jobs_max", BRAID_FIELD(client.jobs_max), 1, 4096,
            "Most jobs with ranks on this node at the same time."),
+    number("client.job_weight_max", BRAID_FIELD(client.job_weight_max), 1, 100,
+           "Largest weight that a trainer may ask for with BRAID_JOB_WEIGHT."),
     bytes("client.arena_bytes_max", BRAID_FIELD(client.arena_bytes_max), kMiB, 16 * kTiB,
           "Largest input arena that a trainer may bring."),
 

@@ -6,18 +6,19 @@
 namespace braid {
 
 ControlBuffer make_join_job(const std::string& name, uint32_t world_size, uint32_t rank,
-                            int64_t process_id, uint32_t timeout_ms, const Partition& partition) {
+                            int64_t process_id, uint32_t timeout_ms, const Partition& partition,
+                            uint32_t weight) {
   ControlBuffer builder;
   const auto text = builder.CreateString(name);
   const auto body =
       proto::CreateJoinJob(builder, text, world_size, rank, process_id, timeout_ms,
-                           partition.unit_bytes, partition.chunk_bytes, partition.io_loops);
+                           partition.unit_bytes, partition.chunk_bytes, partition.io_loops, weight);
   return finish_control_message(std::move(builder), body);
 }
 
 ControlBuffer make_job_start(const std::string& name, uint32_t world_size, uint32_t epoch,
                              uint64_t job_key, std::span<const MemberNode> nodes,
-                             uint64_t direct_bytes) {
+                             uint64_t direct_bytes, uint32_t weight) {
   ControlBuffer builder;
   std::vector<flatbuffers::Offset<proto::MemberNode>> members;
   members.reserve(nodes.size());
@@ -30,8 +31,8 @@ ControlBuffer make_job_start(const std::string& name, uint32_t world_size, uint3
   }
   const auto text = builder.CreateString(name);
   const auto vector = builder.CreateVector(members);
-  const auto body =
-      proto::CreateJobStart(builder, text, world_size, epoch, job_key, vector, direct_bytes);
+  const auto body = proto::CreateJobStart(builder, text, world_size, epoch, job_key, vector,
+                                          direct_bytes, weight);
   return finish_control_message(std::move(builder), body);
 }
 

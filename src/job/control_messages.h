@@ -34,10 +34,10 @@ using ControlBuffer = flatbuffers::FlatBufferBuilder;
 
 ControlBuffer make_join_job(const std::string& name, uint32_t world_size, uint32_t rank,
                             int64_t process_id, uint32_t timeout_ms,
-                            const Partition& partition = {});
+                            const Partition& partition = {}, uint32_t weight = 1);
 ControlBuffer make_job_start(const std::string& name, uint32_t world_size, uint32_t epoch,
                              uint64_t job_key, std::span<const MemberNode> nodes,
-                             uint64_t direct_bytes = 0);
+                             uint64_t direct_bytes = 0, uint32_t weight = 1);
 ControlBuffer make_job_ready(uint64_t job_key);
 ControlBuffer make_job_go(uint64_t job_key);
 ControlBuffer make_fail_job(uint64_t job_key, const std::string& name, const Status& reason);

@@ -21,6 +21,10 @@ std::string describe_missing(const std::vector<uint32_t>& missing) {
                      missing.size() - kNamed);
 }
 
+Partition partition_of(const proto::JoinJob& join) {
+  return {join.unit_bytes(), join.chunk_bytes(), join.io_loops()};
+}
+
 }  // namespace
 
 bool Coordinator::on_control_message(const Peer& from, const proto::ControlMessage& message) {
@@ -118,8 +122,12 @@ void Coordinator::on_join(const Peer& from, const proto::JoinJob& join) {
     return refuse(make_status(StatusCode::InvalidArgument,
                               "rank {} of world size {} makes no sense", rank, join.world_size()));
   }
+  if (join.weight() == 0 || join.weight() > kJobWeightMax) {
+    return refuse(make_status(StatusCode::InvalidArgument,
+                              "weight {} makes no sense; right are 1 to {}", join.weight(),
+                              kJobWeightMax));
+  }
   if (const Status* reason = find_contradiction(name, rank)) return refuse(*reason);
-  const Partition partition{join.unit_bytes(), join.chunk_bytes(), join.io_loops()};
   auto [position, is_new] = forming_.try_emplace(name);
   FormingJob& job = position->second;
   if (is_new) {
@@ -131,7 +139,8 @@ void Coordinator::on_join(const Peer& from, const proto::JoinJob& join) {
     job.name = name;
     job.world_size = join.world_size();
     job.timeout_ms = join.timeout_ms();
-    job.partition = partition;
+    job.weight = join.weight();
+    job.partition = partition_of(join);
     job.deadline = std::make_unique<Timer>(loop_);
     job.deadline->start_once(job.timeout_ms, [this, name] {
       const FormingJob& late = forming_.at(name);
@@ -146,28 +155,8 @@ void Coordinator::on_join(const Peer& from, const proto::JoinJob& join) {
                             describe_missing(missing)));
     });
   }
-  if (join.world_size() != job.world_size) {
-    const auto& [other_rank, other] = *job.members.begin();
-    const Status reason = make_status(StatusCode::Mismatch,
-                                      "job '{}': ranks disagree about the world size: rank {} "
-                                      "(node '{}') says {}, rank {} (node '{}') says {}",
-                                      name, other_rank, other.peer.name, job.world_size, rank,
-                                      from.name, join.world_size());
-    return fail_contradictory(job, from, rank, reason);
-  }
-  if (partition != job.partition) {
-    const Peer& other = job.members.begin()->second.peer;
-    return fail_contradictory(
-        job, from, rank,
-        make_status(
-            StatusCode::Mismatch,
-            "job '{}': nodes are configured differently: node '{}' has collective.unit_bytes {}, "
-            "transport.chunk_bytes {} and {} I/O loops, node '{}' has {}, {} and {}; give all "
-            "nodes the same",
-            name, other.name, job.partition.unit_bytes, job.partition.chunk_bytes,
-            job.partition.io_loops, from.name, partition.unit_bytes, partition.chunk_bytes,
-            partition.io_loops));
-  }
+  if (const Status agreed = check_agreement(job, from, join); !agreed)
+    return fail_contradictory(job, from, rank, agreed);
   if (const auto other = job.members.find(rank); other != job.members.end()) {
     const Status reason = make_status(
         StatusCode::AlreadyExists,
@@ -182,11 +171,39 @@ void Coordinator::on_join(const Peer& from, const proto::JoinJob& join) {
   if (job.members.size() == job.world_size) start(job);
 }
 
+Status Coordinator::check_agreement(const FormingJob& job, const Peer& from,
+                                    const proto::JoinJob& join) {
+  if (job.members.empty()) return Status::ok();
+  const auto& [other_rank, other] = *job.members.begin();
+  const auto disagree = [&](std::string_view about, uint32_t one, uint32_t another) {
+    return make_status(StatusCode::Mismatch,
+                       "job '{}': ranks disagree about the {}: rank {} (node '{}') says {}, rank "
+                       "{} (node '{}') says {}",
+                       job.name, about, other_rank, other.peer.name, one, join.rank(), from.name,
+                       another);
+  };
+  if (join.world_size() != job.world_size)
+    return disagree("world size", job.world_size, join.world_size());
+  if (join.weight() != job.weight)
+    return disagree("weight (BRAID_JOB_WEIGHT)", job.weight, join.weight());
+  const Partition partition = partition_of(join);
+  if (partition == job.partition) return Status::ok();
+  return make_status(
+      StatusCode::Mismatch,
+      "job '{}': nodes are configured differently: node '{}' has collective.unit_bytes {}, "
+      "transport.chunk_bytes {} and {} I/O loops, node '{}' has {}, {} and {}; give all "
+      "nodes the same",
+      job.name, other.peer.name, job.partition.unit_bytes, job.partition.chunk_bytes,
+      job.partition.io_loops, from.name, partition.unit_bytes, partition.chunk_bytes,
+      partition.io_loops);
+}
+
 void Coordinator::start(FormingJob& forming) {
   ActiveJob job;
   job.name = forming.name;
   job.key = random_u64();
   job.world_size = forming.world_size;
+  job.weight = forming.weight;
   // Members are visited by rank, so nodes come out in the order of their lowest rank.
   std::unordered_map<NodeId, size_t> place;
   for (const auto& [rank, member] : forming.members) {
@@ -214,7 +231,7 @@ void Coordinator::start(FormingJob& forming) {
   const auto& active = active_.emplace(key, std::move(job)).first->second;
   // It names all nodes: for many of them it is long, and making it for each would take long.
   send_to_all(active.nodes, make_job_start(active.name, active.world_size, epoch, key, active.nodes,
-                                           direct_bytes_of(active)));
+                                           direct_bytes_of(active), active.weight));
 }
 
 void Coordinator::on_ready(const Peer& from, uint64_t job_key) {

@@ -64,6 +64,7 @@ class Coordinator {
     std::string name;
     uint32_t world_size = 0;
     uint32_t timeout_ms = 0;
+    uint32_t weight = 1;
     Partition partition;                 // of the first node
     std::map<uint32_t, Member> members;  // by rank
     std::unique_ptr<Timer> deadline;
@@ -80,6 +81,7 @@ class Coordinator {
     std::string name;
     uint64_t key = 0;
     uint32_t world_size = 0;
+    uint32_t weight = 1;
     std::vector<MemberNode> nodes;
     std::set<NodeId> nodes_ready;
     std::set<uint32_t> ranks_left;
@@ -97,6 +99,9 @@ class Coordinator {
   }
   PlanDirector* find_planning(const Peer& from, uint64_t job_key);
   void on_overdue(const proto::OperationOverdue& overdue);
+  // Ok, or what the rank says otherwise than those before it.
+  static Status check_agreement(const FormingJob& job, const Peer& from,
+                                const proto::JoinJob& join);
   void start(FormingJob& forming);
   void fail_forming(const std::string& name, const Status& reason);
   void fail_contradictory(const FormingJob& job, const Peer& from, uint32_t rank,

@@ -65,6 +65,7 @@ void Job::begin() {
   if (!memory) return fail(memory.status());
   memory_ = std::move(memory).value();
   services_.engines.begin_job(plan_.key);
+  if (plan_.weight != 1) services_.engines.limit_job(plan_.key, {0, {0, 0, plan_.weight}});
   operations_ = std::make_unique<OperationTable>(plan_.name, plan_.key, plan_.ring,
                                                  plan_.local_ranks, memory_, *this);
   connect_neighbours();
@@ -324,8 +325,8 @@ void Job::close(const Status& reason) {
 }
 
 void Job::use(const TransferSettings& settings) {
-  services_.engines.limit_job(plan_.key,
-                              {settings.streams, {settings.flows, settings.window_bytes}});
+  services_.engines.limit_job(
+      plan_.key, {settings.streams, {settings.flows, settings.window_bytes, plan_.weight}});
 }
 
 void Job::add_flows(uint32_t flows) {

@@ -149,7 +149,8 @@ void JobManager::join(uint64_t client_id, const Result<Peer>& coordinator) {
                     session.job_name(), session.master_address())));
   }
   auto message = make_join_job(session.job_name(), session.world_size(), session.rank(),
-                               session.credentials().pid, session.timeout_ms(), options_.partition);
+                               session.credentials().pid, session.timeout_ms(), options_.partition,
+                               session.weight());
   if (const Status sent = services_->control_plane.send(coordinator->id, message); !sent)
     return give_up(sent);
   joining.coordinator = coordinator->id;

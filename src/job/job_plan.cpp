@@ -22,10 +22,16 @@ Result<JobPlan> parse_job_start(const proto::JobStart& start, NodeId self) {
   plan.name = start.name()->str();
   plan.key = start.job_key();
   plan.epoch = start.epoch();
+  plan.weight = start.weight();
   const uint32_t world_size = start.world_size();
   if (plan.key == 0 || world_size == 0 || world_size > Coordinator::kWorldSizeMax) {
     return make_status(StatusCode::Protocol, "job '{}': world size {} makes no sense", plan.name,
                        world_size);
+  }
+  if (plan.weight == 0 || plan.weight > kJobWeightMax) {
+    return make_status(StatusCode::Protocol,
+                       "job '{}': weight {} makes no sense; right are 1 to {}", plan.name,
+                       plan.weight, kJobWeightMax);
   }
 
   constexpr uint32_t kUnassigned = UINT32_MAX;

@@ -17,6 +17,7 @@ struct JobPlan {
   std::string name;
   uint64_t key = 0;
   uint32_t epoch = 0;
+  uint32_t weight = 1;            // 1 to kJobWeightMax
   std::vector<MemberNode> nodes;  // in ring order
   std::shared_ptr<const Ring> ring;
   std::vector<uint32_t> local_ranks;  // ascending

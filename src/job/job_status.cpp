@@ -10,6 +10,7 @@ DaemonStatus::Job Job::status() const {
   DaemonStatus::Job status;
   status.name = plan_.name;
   status.epoch = plan_.epoch;
+  status.weight = plan_.weight;
   switch (state_) {
     case State::Preparing:
     case State::Waiting:

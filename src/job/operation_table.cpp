@@ -36,6 +36,7 @@ Status OperationTable::submit(const Submission& submission) {
   if (entry.parts.empty()) {
     entry.group = submission.group;
     entry.settings = submission.settings;
+    entry.urgency = submission.urgency;
     entry.parts.resize(local_ranks_.size() *
                        (entry.group == nullptr ? 1 : entry.group->members.size()));
     entry.signature = submission.signature;
@@ -111,6 +112,7 @@ Status OperationTable::start(const OperationKey& key, Entry& entry) {
   operation.reduction = is_barrier ? Reduction::Max : entry.signature.reduction;
   operation.count = is_barrier ? 1 : entry.signature.count;
   operation.ring = ring_;
+  operation.urgency = entry.urgency;
   operation.memory = memory_;
   for (uint32_t i = 0; i < local_ranks_.size(); ++i)
     operation.inputs.push_back(is_barrier ? OperationInput(kBarrierInput) : input_of(entry, i));

@@ -33,6 +33,7 @@ struct Submission {
   // How the operation travels, the same for all of its submissions; nullptr: as the engines and the
   // ring say.
   std::shared_ptr<const TransferSettings> settings;
+  uint64_t urgency = kMostUrgent;  // of the operation, the same for all of its submissions
 };
 
 // What the table makes happen. Calls come from within the table's own functions.
@@ -119,6 +120,7 @@ class OperationTable {
     std::shared_ptr<const std::string> name;
     std::shared_ptr<const TensorGroup> group;  // nullptr: one tensor
     std::shared_ptr<const TransferSettings> settings;
+    uint64_t urgency = kMostUrgent;
     std::vector<LocalPart> parts;  // the first local rank's members, the second's, …
     size_t submitted = 0;          // parts
     size_t released = 0;

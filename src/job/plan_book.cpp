@@ -70,6 +70,7 @@ Status PlanBook::pass_on(Set& set, Submission submission, uint64_t now_ns) {
   const PlanSet::Plan& plan = set.set.plan_of(step);
   if (plan.number > set.plan_begun) begin_plan(set, plan);
   submission.settings = plan.settings;
+  submission.urgency = urgency_of(step, place.group == nullptr ? tensor : place.group->last_place);
   if (place.group != nullptr) {
     submission.signature.count = place.group->count;
     submission.signature.bucket = place.group->hash;

@@ -77,6 +77,7 @@ void PlanSet::add(uint32_t number, uint64_t from_step,
       group->dtype = tensor.dtype;
       group->members.push_back({hash, tensor.name, tensor.count, offset});
       group->count += tensor.count;
+      group->last_place = std::max(group->last_place, index_of(hash));
       if (hashes.size() > 1) group->hash = mix64(group->hash ^ mix64(hash + tensor.count));
     }
     for (uint32_t i = 0; hashes.size() > 1 && i < hashes.size(); ++i)

@@ -45,6 +45,7 @@ Result<std::unique_ptr<Session>> Session::create(Loop& loop, ClientConnection& c
   session->world_size_ = open.world_size();
   session->timeout_ms_ = open.timeout_ms();
   session->done_capacity_ = open.done_capacity();
+  session->weight_ = open.weight() == 0 ? 1 : open.weight();
   session->operation_timeout_ms_ = limits.operation_timeout_ms;
   if (session->job_name_.empty() || session->job_name_.size() > kJobNameBytesMax) {
     return make_status(StatusCode::InvalidArgument, "a job's name has 1 to {} bytes, not {}",
@@ -60,6 +61,17 @@ Result<std::unique_ptr<Session>> Session::create(Loop& loop, ClientConnection& c
   if (session->master_address_.empty() || open.timeout_ms() == 0) {
     return Status(StatusCode::InvalidArgument,
                   "a job needs a master address and a timeout above 0");
+  }
+  if (session->weight_ > kJobWeightMax) {
+    return make_status(StatusCode::InvalidArgument,
+                       "BRAID_JOB_WEIGHT is {}; a job's weight is 1 to {}", session->weight_,
+                       kJobWeightMax);
+  }
+  if (session->weight_ > limits.job_weight_max) {
+    return make_status(StatusCode::ResourceExhausted,
+                       "BRAID_JOB_WEIGHT is {} and this node's client.job_weight_max allows {}: "
+                       "ask for less or raise it",
+                       session->weight_, limits.job_weight_max);
   }
   if (fds.size() != 4) {
     return make_status(StatusCode::Protocol, "OpenJob came with {} descriptors instead of 4",

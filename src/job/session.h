@@ -23,6 +23,7 @@ class Job;
 struct SessionLimits {
   uint64_t arena_bytes_max = 0;
   uint32_t operation_timeout_ms = 0;  // for operations that give none
+  uint32_t job_weight_max = kJobWeightMax;
 };
 
 // One trainer's membership: its connection, rings, arena and tensors. Checks everything that comes
@@ -47,6 +48,7 @@ class Session {
   uint32_t rank() const { return rank_; }
   uint32_t world_size() const { return world_size_; }
   uint32_t timeout_ms() const { return timeout_ms_; }
+  uint32_t weight() const { return weight_; }
   const ClientCredentials& credentials() const { return connection_.credentials(); }
   const std::shared_ptr<Segment>& arena() const { return arena_; }
   bool is_joining() const { return state_ == State::Joining; }
@@ -85,6 +87,7 @@ class Session {
   uint32_t rank_ = 0;
   uint32_t world_size_ = 0;
   uint32_t timeout_ms_ = 0;
+  uint32_t weight_ = 1;
   uint32_t done_capacity_ = 0;
   uint32_t operation_timeout_ms_ = 0;
   uint32_t local_rank_ = 0;

@@ -21,8 +21,9 @@ struct TensorGroup {
   };
   std::vector<Member> members;
   DataType dtype = DataType::Float32;
-  uint64_t count = 0;  // elements of all members
-  uint64_t hash = 0;   // over all members; 0 where there is but one
+  uint64_t count = 0;       // elements of all members
+  uint64_t hash = 0;        // over all members; 0 where there is but one
+  uint32_t last_place = 0;  // in the order of backward: of the member that comes last there
 };
 
 }  // namespace braid

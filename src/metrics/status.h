@@ -45,6 +45,7 @@ struct DaemonStatus {
     uint32_t epoch = 0;
     std::string state;
     uint32_t world_size = 0;
+    uint32_t weight = 1;
     std::vector<JobNode> nodes;  // in ring order
     std::vector<LocalRank> local_ranks;
     uint64_t operations_done = 0;

@@ -17,7 +17,7 @@ struct QueuedChunk {
                           // settled, come what may
 };
 
-// Chunks of one job that wait for a link: a ring that grows and never shrinks while chunks pass, so
+// Chunks that wait for a link, in order: a ring that grows and never shrinks while chunks pass, so
 // nothing is allocated per chunk. Its length is bounded by what the job has in flight (`streams`
 // units).
 class ChunkQueue {

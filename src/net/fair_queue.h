@@ -8,15 +8,16 @@
 #include <vector>
 
 #include "base/assert.h"
-#include "net/chunk_queue.h"
+#include "net/job_queue.h"
 
 namespace braid {
 
-// The queue of a link: a job's chunks in their order, and jobs side by side. The next chunk is one
-// of the job that has got the fewest bytes so far, so jobs that all have something to send get
-// equal shares, whatever the sizes of their operations, and none waits behind another one's backlog
-// (start-time fair queuing: Goyal, Vin, Cheng, IEEE/ACM ToN 1997). A job that had nothing to send
-// saves up nothing. Nothing is allocated per chunk.
+// The queue of a link: a job's chunks in the order of its JobQueue, and jobs side by side. The next
+// chunk is one of the job that has got the fewest bytes for its weight so far, so jobs that all
+// have something to send get shares in proportion to their weights, whatever the sizes of their
+// operations, and none waits behind another one's backlog (start-time fair queuing: Goyal, Vin,
+// Cheng, IEEE/ACM ToN 1997). A job that had nothing to send saves up nothing. Nothing is allocated
+// per chunk.
 class FairQueue {
  public:
   bool empty() const { return size_ == 0; }
@@ -26,12 +27,12 @@ class FairQueue {
   uint64_t bytes() const { return bytes_; }  // of all chunks
 
   void push_back(QueuedChunk chunk) {
-    ChunkQueue& queue = take_note_of(chunk);
+    JobQueue& queue = take_note_of(chunk);
     queue.push_back(std::move(chunk));
   }
   // Before all others of its job.
   void push_front(QueuedChunk chunk) {
-    ChunkQueue& queue = take_note_of(chunk);
+    JobQueue& queue = take_note_of(chunk);
     queue.push_front(std::move(chunk));
   }
   // The next chunk's job has to wait: front() is another one's until take_back_all().
@@ -41,13 +42,17 @@ class FairQueue {
   }
   // The one that pop_front() takes; valid until the queue changes.
   const QueuedChunk& front() const { return jobs_[next()].chunks.front(); }
-  QueuedChunk pop_front() {
+  // `weight`: of the chunk's job, at least 1.
+  QueuedChunk pop_front(uint32_t weight = 1) {
     BRAID_ASSERT(has_front(), "there is no next chunk");
     Job& job = jobs_[next()];
     served_ = job.served;
     QueuedChunk chunk = job.chunks.pop_front();
-    // Chunks without bytes cost something too: else many of them could go before all others.
-    job.served += chunk.chunk.header.bytes + sizeof(proto::ChunkHeader);
+    // Chunks without bytes cost something too: else many of them could go before all others. What
+    // is left of the division counts the next time, so small chunks cost as much as large ones.
+    job.unserved += chunk.chunk.header.bytes + sizeof(proto::ChunkHeader);
+    job.served += job.unserved / weight;
+    job.unserved %= weight;
     --size_;
     bytes_ -= chunk.chunk.header.bytes;
     return chunk;
@@ -56,13 +61,15 @@ class FairQueue {
  private:
   struct Job {
     uint64_t key = 0;
-    uint64_t served = 0;  // bytes; of a job that begins to send: as many as those who are sending
+    // Bytes by weight; of a job that begins to send: as many as those who are sending.
+    uint64_t served = 0;
+    uint64_t unserved = 0;  // bytes that are not yet one by weight
     bool is_aside = false;
-    ChunkQueue chunks;
+    JobQueue chunks;
   };
 
   // Returns where it goes.
-  ChunkQueue& take_note_of(const QueuedChunk& chunk) {
+  JobQueue& take_note_of(const QueuedChunk& chunk) {
     ++size_;
     bytes_ += chunk.chunk.header.bytes;
     return queue_of(chunk.chunk.header.job_key);
@@ -78,7 +85,7 @@ class FairQueue {
     return best;
   }
 
-  ChunkQueue& queue_of(uint64_t key) {
+  JobQueue& queue_of(uint64_t key) {
     Job* free = nullptr;
     for (Job& job : jobs_) {
       if (job.key == key) {
@@ -92,6 +99,7 @@ class FairQueue {
     free->key = key;
     free->is_aside = false;
     free->served = served_;
+    free->unserved = 0;
     return free->chunks;
   }
 

@@ -263,7 +263,7 @@ void FlowLink::pump() {
       queue_.put_aside();
       continue;
     }
-    QueuedChunk next = queue_.pop_front();
+    QueuedChunk next = queue_.pop_front(limits.weight);
     const auto bytes = next.chunk.source->chunk_bytes(next.chunk);
     if (bytes.empty()) {
       // Its operation is over. The source was given a promise if the bytes were out before.

@@ -20,7 +20,8 @@ class JobLimits {
       return;
     }
     of_job_[job_key] = {limits.flows == 0 ? usual_.flows : limits.flows,
-                        limits.window_bytes == 0 ? usual_.window_bytes : limits.window_bytes};
+                        limits.window_bytes == 0 ? usual_.window_bytes : limits.window_bytes,
+                        limits.weight};
   }
   const LinkLimits& of(uint64_t job_key) const {
     if (of_job_.empty()) return usual_;  // nearly always

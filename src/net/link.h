@@ -18,6 +18,7 @@ struct OutgoingChunk {
   proto::ChunkHeader header{};          // link_secret and sequence are filled in by the flow
   std::shared_ptr<ChunkSource> source;  // kept alive until the chunk is settled
   uint64_t cookie = 0;                  // the source's own
+  uint64_t urgency = 0;                 // of a job's chunks in the queue, the largest goes first
 };
 
 // Who made a chunk. I/O loop only.
@@ -59,6 +60,7 @@ class Link {
 struct LinkLimits {
   uint32_t flows = 0;         // so many of the flows that are open; 0: TransportOptions' number
   uint32_t window_bytes = 0;  // of unacknowledged bytes per flow; 0: TransportOptions' number
+  uint32_t weight = 1;  // where jobs share a link, each gets bytes in proportion to its weight
   bool operator==(const LinkLimits&) const = default;
 };
 
@@ -67,7 +69,7 @@ class Links {
  public:
   virtual ~Links() = default;
   // For the job's chunks from now on, on every link of this loop; what is on its way stays there.
-  // Both 0: the job is as every other one again, which is how it has to end.
+  // LinkLimits{}: the job is as every other one again, which is how it has to end.
   virtual void limit(uint64_t job_key, const LinkLimits& limits) = 0;
   // nullptr if no link to `peer` was opened or it is lost. The pointer is good until the loop's
   // callback returns.

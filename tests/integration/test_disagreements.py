@@ -131,6 +131,18 @@ def test_a_world_size_that_differs(cluster_of, placed):
 
 
 @PLACES
+def test_a_weight_that_differs(cluster_of, placed):
+    cluster = cluster_of(3)
+    for trainer in cluster.start(OPEN, nodes=placed, argument=60, BRAID_JOB_WEIGHT={1: "3"}):
+        error = trainer.error()
+        assert error["error"] == "BRAID_ERROR_MISMATCH", error
+        assert "disagree about the weight (BRAID_JOB_WEIGHT)" in error["text"], error
+        assert f"rank 1 (node 'node{placed[1]}') says 3" in error["text"], error
+        assert "says 1" in error["text"], error
+    cluster.expect_healthy(placed)
+
+
+@PLACES
 def test_a_rank_that_is_given_twice(cluster_of, placed):
     cluster = cluster_of(3)
     for trainer in cluster.start(OPEN, nodes=placed, argument=60, RANK={1: "0"}):

@@ -135,6 +135,16 @@ def test_more_jobs_than_allowed(cluster_of):
     running[0].kill()
 
 
+def test_a_weight_beyond_the_nodes_limit(cluster_of):
+    cluster = cluster_of(1, "client.job_weight_max=4")
+    (refused,) = cluster.start(OPEN, environment={"BRAID_JOB_WEIGHT": "5"})
+    error = refused.error()
+    assert error["error"] == "BRAID_ERROR_RESOURCE_EXHAUSTED", error
+    assert "BRAID_JOB_WEIGHT is 5 and" in error["text"], error
+    assert "client.job_weight_max allows 4" in error["text"], error
+    cluster.expect_healthy()
+
+
 def test_little_locked_memory_does_no_harm(cluster_of):
     cluster = cluster_of(1)
     for trainer in cluster.start(LARGE_JOB, nodes=[0, 0], prefix=["prlimit", "--memlock=65536"]):

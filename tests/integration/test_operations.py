@@ -173,7 +173,9 @@ def test_sigterm_fails_running_jobs_with_the_reason(cluster_of):
 
 def test_braidctl_shows_a_running_job(cluster_of):
     cluster = cluster_of(2)
-    trainers = cluster.start(SUM_FOREVER, job="shown", nodes=[0, 1, 1])
+    trainers = cluster.start(
+        SUM_FOREVER, job="shown", nodes=[0, 1, 1], environment={"BRAID_JOB_WEIGHT": "17"}
+    )
     wait_until_running(trainers)
     node = cluster.nodes[1]
     status = node.status()
@@ -185,6 +187,7 @@ def test_braidctl_shows_a_running_job(cluster_of):
     assert [peer["name"] for peer in status["peers"]] == ["node0"]
     (job,) = status["jobs"]
     assert (job["name"], job["state"], job["world_size"]) == ("shown", "running", 3)
+    assert job["weight"] == 17
     assert [one["name"] for one in job["nodes"]] == ["node0", "node1"]
     assert [one["ranks"] for one in job["nodes"]] == [[0], [1, 2]]
     assert [(one["rank"], one["pid"]) for one in job["local_ranks"]] == [
@@ -192,7 +195,7 @@ def test_braidctl_shows_a_running_job(cluster_of):
     ]
     assert job["steps_done"] > 0 and job["bytes"] > 0 and job["epoch"] == 1
     table = braidctl(node.socket, "status").stdout
-    for word in ["node1", "shown", "running", "rank 2 is process", status["version"], "open"]:
+    for word in ["node1", "shown", "running", "17", "rank 2 is process", status["version"], "open"]:
         assert word in table, table
     for trainer in trainers:
         trainer.kill()

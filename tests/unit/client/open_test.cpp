@@ -57,6 +57,32 @@ TEST_F(OpenTest, SocketPathComesFromTheEnvironment) {
   EXPECT_EQ(braid_close(job), BRAID_OK);
 }
 
+TEST_F(OpenTest, TheWeightComesFromTheEnvironment) {
+  start_daemon();
+  for (const auto& [given, weight] : {std::pair("", 1u), {"1", 1u}, {"42", 42u}, {"100", 100u}}) {
+    ::setenv("BRAID_JOB_WEIGHT", given, 1);
+    braid_job* job = open_job();
+    EXPECT_EQ(daemon_->last_weight(), weight) << given;
+    EXPECT_EQ(braid_close(job), BRAID_OK);
+  }
+  ::unsetenv("BRAID_JOB_WEIGHT");
+  EXPECT_EQ(braid_close(open_job()), BRAID_OK);
+  EXPECT_EQ(daemon_->last_weight(), 1u);
+}
+
+TEST_F(OpenTest, AWeightThatIsNoneNamesTheVariableAndWhatIsRight) {
+  start_daemon();
+  for (const char* given : {"0", "101", "-1", "1.5", "many", "3 ", "99999999999999999999"}) {
+    ::setenv("BRAID_JOB_WEIGHT", given, 1);
+    const auto options = job_options();
+    braid_job* job = nullptr;
+    EXPECT_BRAID_ERROR(braid_open(&options, &job), BRAID_ERROR_INVALID_ARGUMENT,
+                       "BRAID_JOB_WEIGHT is '" + std::string(given) +
+                           "'; a job's weight is a whole number from 1 to 100");
+  }
+  ::unsetenv("BRAID_JOB_WEIGHT");
+}
+
 TEST_F(OpenTest, PermissionDeniedNamesTheGroup) {
   if (::getuid() != 0) GTEST_SKIP() << "only root can become somebody who may not";
   start_daemon();

@@ -108,6 +108,12 @@ size_t TestDaemon::connections() {
   return count;
 }
 
+uint32_t TestDaemon::last_weight() {
+  uint32_t weight = 0;
+  call([&] { weight = last_weight_; });
+  return weight;
+}
+
 std::vector<uint32_t> TestDaemon::last_bucket() {
   std::vector<uint32_t> result;
   call([&] { result = last_bucket_; });
@@ -146,6 +152,7 @@ void TestDaemon::on_client_message(ClientConnection& connection,
 }
 
 void TestDaemon::open_job(Session& session, const proto::OpenJob& open, std::vector<Fd> fds) {
+  last_weight_ = open.weight();
   if (!options_.answers_open) return;
   if (!options_.open_failure.empty()) {
     send_failure(*session.connection, StatusCode::Mismatch, options_.open_failure);

@@ -52,6 +52,7 @@ class TestDaemon final : public ClientHandler {
 
   size_t live_results();
   size_t connections();
+  uint32_t last_weight();               // of the last OpenJob
   std::vector<uint32_t> last_bucket();  // tensors of the last operation, in their order
 
  private:
@@ -85,6 +86,7 @@ class TestDaemon final : public ClientHandler {
   std::unique_ptr<Door<std::function<void()>>> door_;
   std::unique_ptr<ClientServer> server_;
   std::map<uint64_t, std::unique_ptr<Session>> sessions_;
+  uint32_t last_weight_ = 0;
   std::vector<uint32_t> last_bucket_;
   std::thread thread_;
 };

@@ -157,6 +157,13 @@ TEST_F(EngineChunks, are_sent_for_as_many_units_as_the_job_may_have_in_flight) {
   EXPECT_EQ(link_.limited.back().second, LinkLimits{});
 }
 
+TEST_F(EngineChunks, have_their_jobs_weight_until_it_ends) {
+  engine_->limit_job(7, {0, {0, 0, 3}});
+  EXPECT_EQ(link_.limited.back().second.weight, 3U);
+  engine_->abort_job(7);
+  EXPECT_EQ(link_.limited.back().second, LinkLimits{});
+}
+
 TEST_F(EngineChunks, that_come_before_go_are_added_at_once_and_passed_on_at_go) {
   engine_->start(make_operation());
   receive(header(Phase::ReduceScatter, 2, 0));

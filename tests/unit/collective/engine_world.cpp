@@ -156,6 +156,7 @@ Operation EngineWorld::operation_of(size_t index, uint32_t node) const {
   operation.is_direct = running.spec.collective == Collective::AllReduce && nodes() > 1 &&
                         bytes != 0 && bytes <= options_.direct_bytes;
   operation.ring = ring;
+  operation.urgency = running.spec.urgency;
   operation.memory = part.memory;
   const size_t element = element_bytes(operation.dtype);
   for (const auto& input : part.memory->inputs)

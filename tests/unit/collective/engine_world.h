@@ -30,6 +30,7 @@ struct OperationSpec {
   uint64_t job_key = 1;
   uint64_t step = 0;
   uint32_t pieces = 1;  // all-reduce: how many places each input lies in
+  uint64_t urgency = kMostUrgent;
 };
 
 std::string to_string(const OperationSpec& spec);

@@ -6,7 +6,7 @@
 #include <random>
 #include <vector>
 
-#include "net/link.h"
+#include "net/fair_queue.h"
 
 namespace braid::test {
 
@@ -22,9 +22,9 @@ struct Hostility {
   bool submit_pulls = false;  // the link takes bytes from within submit()
 };
 
-// One link: a queue, and flows that carry chunks in order. It does one thing at a time, when told
-// to, chosen by chance: takes a chunk from the queue, delivers one, acknowledges one, loses a flow,
-// or repeats something from the past.
+// One link: a link's queue, and flows that carry chunks in order. It does one thing at a time, when
+// told to, chosen by chance: takes a chunk from the queue, delivers one, acknowledges one, loses a
+// flow, or repeats something from the past.
 class FakeLink final : public Link {
  public:
   FakeLink(Random& random, Hostility hostility, NodeId from, ChunkSink& sink)
@@ -35,7 +35,7 @@ class FakeLink final : public Link {
       orphans_.push_back(std::move(chunk));
       return;
     }
-    queue_.push_back(std::move(chunk));
+    queue_.push_back({std::move(chunk)});
     if (hostility_.submit_pulls && chance(random_, 0.5)) pull();
   }
 
@@ -80,8 +80,7 @@ class FakeLink final : public Link {
       for (auto& in_flight : flow) orphans_.push_back(std::move(in_flight.chunk));
       flow.clear();
     }
-    for (auto& chunk : queue_) orphans_.push_back(std::move(chunk));
-    queue_.clear();
+    while (!queue_.empty()) orphans_.push_back(queue_.pop_front().chunk);
     ghosts_.clear();
   }
 
@@ -100,8 +99,7 @@ class FakeLink final : public Link {
 
   void pull() {
     if (queue_.empty()) return;
-    OutgoingChunk chunk = std::move(queue_.front());
-    queue_.pop_front();
+    OutgoingChunk chunk = queue_.pop_front().chunk;
     const auto bytes = chunk.source->chunk_bytes(chunk);
     if (bytes.empty()) return;
     flows_[random_() % flows_.size()].push_back({std::move(chunk), {bytes.begin(), bytes.end()}});
@@ -122,7 +120,7 @@ class FakeLink final : public Link {
 
   void kill(std::deque<InFlight>& flow) {
     while (!flow.empty()) {
-      queue_.push_front(std::move(flow.back().chunk));
+      queue_.push_front({std::move(flow.back().chunk)});
       flow.pop_back();
     }
   }
@@ -138,7 +136,7 @@ class FakeLink final : public Link {
   const Hostility hostility_;
   const NodeId from_;
   ChunkSink& sink_;
-  std::deque<OutgoingChunk> queue_;
+  FairQueue queue_;
   std::vector<std::deque<InFlight>> flows_;
   std::deque<Ghost> ghosts_;
   std::deque<OutgoingChunk> orphans_;

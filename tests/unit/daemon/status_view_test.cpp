@@ -22,6 +22,7 @@ DaemonStatus busy_node() {
                   3,
                   "running",
                   3,
+                  4,
                   {{"node-a", "192.0.2.1", {0, 1}}, {"node-b", "192.0.2.2", {2}}},
                   {{0, 4711, 1000}, {1, 4712, 1000}},
                   10,
@@ -42,8 +43,8 @@ TEST(RenderStatus, ShowsABusyNode) {
             "node-b  out        1 failed, 2 open  1.5 KiB  20 B      3\n"
             "node-c  in         1 opening         0 B      3.0 MiB   0\n"
             "\n"
-            "JOB    EPOCH  STATE    NODES  RANKS  STEPS  OPERATIONS  PENDING  BYTES\n"
-            "train  3      running  2      3      5      10          1        1.5 KiB\n"
+            "JOB    EPOCH  STATE    NODES  RANKS  WEIGHT  STEPS  OPERATIONS  PENDING  BYTES\n"
+            "train  3      running  2      3      4       5      10          1        1.5 KiB\n"
             "\n"
             "ranks of train:\n"
             "  node-a (192.0.2.1): 0-1\n"

@@ -7,6 +7,7 @@
 
 #include "allocations.h"
 #include "collective/engine.h"
+#include "net/fair_queue.h"
 #include "transport_testing.h"
 
 namespace braid::testing {
@@ -116,6 +117,30 @@ TEST_F(HotPathTest, ChunksAllocateNothing) {
   const uint64_t many = allocations_of(kMany);
   EXPECT_LE(many, few) << kMany << " chunks allocated more than " << kFew;
   EXPECT_GT(few, 0u) << "nothing is counted";
+}
+
+TEST(FairQueueOnTheHotPath, ChunksOfManyUrgenciesAllocateNothing) {
+  FairQueue queue;
+  // Operations come and go: so many at once, and never the same urgencies again.
+  uint64_t urgency = 0;
+  const auto allocations_of = [&](int rounds) {
+    const uint64_t before = allocations();
+    for (int round = 0; round < rounds; ++round) {
+      ++urgency;
+      for (uint64_t chunk = 0; chunk < 500; ++chunk) {
+        QueuedChunk made;
+        made.chunk.header.job_key = 1 + chunk % 2;
+        made.chunk.header.bytes = kChunkBytes;
+        made.chunk.urgency = urgency * 10 + chunk * 7 % 10;
+        queue.push_back(std::move(made));
+      }
+      queue.push_front(queue.pop_front());
+      for (int chunk = 0; chunk < (round % 2 == 0 ? 400 : 600); ++chunk) queue.pop_front();
+    }
+    return allocations() - before;
+  };
+  EXPECT_GT(allocations_of(50), 0u) << "nothing is counted";
+  EXPECT_EQ(allocations_of(500), 0u);
 }
 
 }  // namespace

@@ -15,7 +15,7 @@ const proto::ControlMessage& verified(ControlBuffer& buffer) {
 }
 
 TEST(ControlMessagesTest, JoinJobCarriesTheTrainer) {
-  auto buffer = make_join_job("train", 8, 3, 4711, 60'000);
+  auto buffer = make_join_job("train", 8, 3, 4711, 60'000, {}, 9);
   const auto* join = verified(buffer).body_as_JoinJob();
   ASSERT_NE(join, nullptr);
   EXPECT_EQ(join->name()->str(), "train");
@@ -23,6 +23,7 @@ TEST(ControlMessagesTest, JoinJobCarriesTheTrainer) {
   EXPECT_EQ(join->rank(), 3u);
   EXPECT_EQ(join->process_id(), 4711);
   EXPECT_EQ(join->timeout_ms(), 60'000u);
+  EXPECT_EQ(join->weight(), 9u);
 }
 
 TEST(ControlMessagesTest, JobStartCarriesNodesInOrder) {

@@ -91,6 +91,27 @@ TEST_F(CoordinatorTest, AContradictionInTheWorldSizeFailsTheJobForAll) {
   EXPECT_EQ(failure_of(b_).message(), reason.message());  // or it would wait for its deadline
 }
 
+TEST_F(CoordinatorTest, AllNodesHearTheWeightThatAllRanksAskFor) {
+  join(a_, 0, 2, kLongMs, "train", 7);
+  join(b_, 1, 2, kLongMs, "train", 7);
+  for (const Peer& peer : {a_, b_}) {
+    const auto starts = sent_to<proto::JobStart>(peer);
+    ASSERT_EQ(starts.size(), 1u);
+    EXPECT_EQ(starts[0]->weight(), 7u);
+  }
+}
+
+TEST_F(CoordinatorTest, AContradictionInTheWeightFailsTheJobForAll) {
+  join(a_, 0, 3, kLongMs, "train", 1);
+  join(b_, 1, 3, kLongMs, "train", 3);
+  const Status reason = failure_of(a_);
+  EXPECT_EQ(reason.code(), StatusCode::Mismatch);
+  EXPECT_EQ(reason.message(),
+            "job 'train': ranks disagree about the weight (BRAID_JOB_WEIGHT): rank 0 (node 'a') "
+            "says 1, rank 1 (node 'b') says 3");
+  EXPECT_EQ(failure_of(b_).message(), reason.message());
+}
+
 TEST_F(CoordinatorTest, ARankThatIsGivenTwiceFailsTheJobForAll) {
   join(a_, 0, 3);
   join(d_, 1, 3);
@@ -125,6 +146,13 @@ TEST_F(CoordinatorTest, RefusesNumbersThatMakeNoSense) {
   EXPECT_EQ(failure_of(b_).code(), StatusCode::InvalidArgument);
   join(d_, 0, Coordinator::kWorldSizeMax + 1);
   EXPECT_EQ(failure_of(d_).code(), StatusCode::InvalidArgument);
+}
+
+TEST_F(CoordinatorTest, RefusesWeightsThatMakeNoSense) {
+  join(a_, 0, 2, kLongMs, "train", 0);
+  EXPECT_EQ(failure_of(a_).message(), "weight 0 makes no sense; right are 1 to 100");
+  join(b_, 0, 2, kLongMs, "train", kJobWeightMax + 1);
+  EXPECT_EQ(failure_of(b_).code(), StatusCode::InvalidArgument);
 }
 
 TEST_F(CoordinatorTest, TheDeadlineNamesTheMissingRanks) {

@@ -171,6 +171,24 @@ TEST_F(JobManagerTroubleTest, MoreJobsThanAllowedAreRefused) {
             "2 jobs run on this node already; client.jobs_max allows no more");
 }
 
+TEST_F(JobManagerTroubleTest, AWeightBeyondTheNodesLimitIsRefused) {
+  TestTrainer& heavy = add_trainer();
+  heavy.open("train", 0, 1, kThisNode, 60'000, 51);
+  wait_for([&] { return heavy.was_closed; });
+  EXPECT_EQ(heavy.failure.code(), StatusCode::ResourceExhausted);
+  EXPECT_EQ(heavy.failure.message(),
+            "BRAID_JOB_WEIGHT is 51 and this node's client.job_weight_max allows 50: ask for less "
+            "or raise it");
+  TestTrainer& impossible = add_trainer();
+  impossible.open("train", 0, 1, kThisNode, 60'000, kJobWeightMax + 1);
+  wait_for([&] { return impossible.was_closed; });
+  EXPECT_EQ(impossible.failure.code(), StatusCode::InvalidArgument);
+  TestTrainer& right = add_trainer();
+  right.open("train", 0, 1, kThisNode, 60'000, 50);
+  wait_for([&] { return right.is_open; });
+  EXPECT_EQ(manager_->job_statuses().at(0).weight, 50u);
+}
+
 TEST_F(JobManagerTroubleTest, ACoordinatorThatCannotBeReachedIsNamed) {
   add_trainer().open("train", 0, 2, "10.9.9.9", 20);
   expect_failure(StatusCode::Unavailable,

@@ -14,8 +14,8 @@ MemberNode node(NodeId id, std::vector<uint32_t> ranks) {
 }
 
 Result<JobPlan> parse(const std::vector<MemberNode>& nodes, uint32_t world_size, NodeId self,
-                      uint64_t key = 5, uint64_t direct_bytes = 0) {
-  auto buffer = make_job_start("train", world_size, 3, key, nodes, direct_bytes);
+                      uint64_t key = 5, uint64_t direct_bytes = 0, uint32_t weight = 1) {
+  auto buffer = make_job_start("train", world_size, 3, key, nodes, direct_bytes, weight);
   return parse_job_start(*proto::GetControlMessage(buffer.GetBufferPointer())->body_as_JobStart(),
                          self);
 }
@@ -46,6 +46,14 @@ TEST(JobPlanTest, FindsThisNodesPlace) {
   EXPECT_EQ(plan->successor().peer.id, 9u);
   EXPECT_EQ(plan->predecessor().peer.id, 7u);
   EXPECT_EQ(plan->successor().peer.address, "10.0.0.9");
+}
+
+TEST(JobPlanTest, HasTheJobsWeight) {
+  const auto plan = parse({node(7, {0})}, 1, 7, 5, 0, 42);
+  ASSERT_TRUE(plan.is_ok()) << plan.status().message();
+  EXPECT_EQ(plan->weight, 42u);
+  for (const uint32_t weight : {0u, kJobWeightMax + 1})
+    expect_protocol_error(parse({node(7, {0})}, 1, 7, 5, 0, weight), "right are 1 to 100");
 }
 
 TEST(JobPlanTest, TheRingClosesAtItsEnds) {

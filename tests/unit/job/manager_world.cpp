@@ -11,7 +11,7 @@ JobManagerTest::JobManagerTest() {
   options.jobs_max = 2;
   options.partition = {1 << 20, 4096, 1};
   options.idle_link_ms = 40;
-  options.session = {TestTrainer::kArenaBytes, 60'000};
+  options.session = {TestTrainer::kArenaBytes, 60'000, 50};
   manager_ = std::make_unique<JobManager>(*loop_, clock_, options);
   control_plane_.set_handler(*manager_);
 

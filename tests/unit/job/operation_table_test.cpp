@@ -31,6 +31,18 @@ TEST_F(OperationTableTest, StartsWhenAllLocalRanksHaveSubmitted) {
   EXPECT_EQ(operation.memory, memory_);
 }
 
+TEST_F(OperationTableTest, AnOperationIsAsUrgentAsItsSubmissions) {
+  make({{0, 1}}, 0);
+  for (uint32_t rank = 0; rank < 2; ++rank) {
+    Submission planned = submission(rank, 0, all_reduce(10));
+    planned.urgency = 77;
+    ASSERT_TRUE(table_->submit(planned).is_ok());
+    ASSERT_TRUE(submit(rank, 1, all_reduce(10)).is_ok());
+  }
+  EXPECT_EQ(actions_.started.at(0).urgency, 77u);
+  EXPECT_EQ(actions_.started.at(1).urgency, kMostUrgent) << "what is not planned";
+}
+
 TEST_F(OperationTableTest, EveryLocalRankIsToldItsOwnTicket) {
   make({{0, 1}}, 0);
   publish(3, all_reduce(10), 2);

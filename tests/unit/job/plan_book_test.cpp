@@ -27,6 +27,22 @@ TEST_F(PlanBookTest, ASubmissionIsPassedOnWithItsGroup) {
   EXPECT_EQ(one.signature.bucket, one.group->hash);
 }
 
+TEST_F(PlanBookTest, AnOperationIsAsUrgentAsItsMostUrgentMember) {
+  make_with(5);
+  submit_step(3, 5);
+  ASSERT_TRUE(propose(1, 5, {{3, 0}, {2}, {1, 4}}).is_ok());
+  ASSERT_TRUE(decide(1, true).is_ok());
+  submit_step(5, 5);
+  std::vector<uint64_t> urgencies;
+  for (const Submission& one : passed) urgencies.push_back(one.urgency);
+  const uint64_t before = urgency_of(3, 4);
+  const uint64_t first = urgency_of(5, 3);
+  const uint64_t single = urgency_of(5, 2);
+  const uint64_t last = urgency_of(5, 4);
+  EXPECT_EQ(urgencies, (std::vector<uint64_t>{before, before, before, before, before,  // 1 group
+                                              first, last, single, first, last}));
+}
+
 TEST_F(PlanBookTest, AGroupOfOneIsJustTheTensor) {
   make_with(1);
   ASSERT_TRUE(submit(0, 0).is_ok());

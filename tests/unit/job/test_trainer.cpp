@@ -48,11 +48,11 @@ TestTrainer::TestTrainer(const std::string& socket_path)
 }
 
 void TestTrainer::open(const std::string& job, uint32_t rank, uint32_t world_size,
-                       const std::string& master, uint32_t timeout_ms) {
+                       const std::string& master, uint32_t timeout_ms, uint32_t weight) {
   flatbuffers::FlatBufferBuilder builder;
   finish(builder,
          proto::CreateOpenJobDirect(builder, job.c_str(), rank, world_size, master.c_str(),
-                                    timeout_ms, kArenaBytes, kRingCapacity, kRingCapacity));
+                                    timeout_ms, kArenaBytes, kRingCapacity, kRingCapacity, weight));
   const int fds[] = {arena_.fd(), rings_.fd(), submit_wake_.get(), done_wake_.get()};
   send(builder, fds);
 }

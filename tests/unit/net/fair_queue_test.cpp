@@ -17,11 +17,13 @@ QueuedChunk chunk_of(uint64_t job_key, uint32_t bytes, uint64_t cookie = 0) {
   return made;
 }
 
-// Takes chunks of `bytes` in all; what each job got.
-std::map<uint64_t, uint64_t> take(FairQueue& queue, uint64_t bytes) {
+// Takes chunks of `bytes` in all; what each job got. Jobs that are not in `weights` have 1.
+std::map<uint64_t, uint64_t> take(FairQueue& queue, uint64_t bytes,
+                                  const std::map<uint64_t, uint32_t>& weights = {}) {
   std::map<uint64_t, uint64_t> got;
   for (uint64_t taken = 0; taken < bytes;) {
-    const QueuedChunk next = queue.pop_front();
+    const auto weight = weights.find(queue.front().chunk.header.job_key);
+    const QueuedChunk next = queue.pop_front(weight == weights.end() ? 1 : weight->second);
     got[next.chunk.header.job_key] += next.chunk.header.bytes;
     taken += next.chunk.header.bytes;
   }
@@ -86,6 +88,56 @@ TEST(FairQueue, SharesAreOfBytesNotOfChunks) {
   }
   auto got = take(queue, 400'000'000);
   EXPECT_NEAR(static_cast<double>(got[1]), 200e6, 2e6);
+}
+
+TEST(FairQueue, SharesAreInProportionToWeights) {
+  std::mt19937 random(7);
+  for (const auto& [light, heavy] : {std::pair(1u, 3u), {1u, 100u}, {7u, 30u}, {100u, 100u}}) {
+    FairQueue queue;
+    for (int i = 0; i < 40'000; ++i) {
+      queue.push_back(chunk_of(1, 1 + random() % 100'000));
+      queue.push_back(chunk_of(2, 1 + random() % 1000));
+      for (int k = 0; k < 50; ++k) queue.push_back(chunk_of(2, 1000 + random() % 1000));
+    }
+    const double bytes = 100e6;
+    auto got = take(queue, static_cast<uint64_t>(bytes), {{1, light}, {2, heavy}});
+    // Headers count as well, and job 2 has more of them: 6 % of its bytes.
+    EXPECT_NEAR(static_cast<double>(got[1]) / bytes, 1.0 * light / (light + heavy), 0.02) << heavy;
+  }
+}
+
+TEST(FairQueue, SmallChunksOfAHeavyJobCostNoLessThanLargeOnes) {
+  FairQueue queue;
+  for (int i = 0; i < 200'000; ++i) {
+    queue.push_back(chunk_of(1, 36));
+    queue.push_back(chunk_of(2, 36));
+  }
+  auto got = take(queue, 36 * 100'000, {{1, 99}, {2, 100}});
+  EXPECT_NEAR(static_cast<double>(got[2]) / static_cast<double>(got[1]), 100.0 / 99, 1e-3);
+}
+
+TEST(FairQueue, AHeavyJobThatWasIdleSavesUpNothing) {
+  FairQueue queue;
+  queue.push_back(chunk_of(2, 1000));
+  queue.pop_front(3);
+  for (int i = 0; i < 5000; ++i) queue.push_back(chunk_of(1, 1000));
+  take(queue, 1'000'000);
+  for (int i = 0; i < 5000; ++i) queue.push_back(chunk_of(2, 1000));
+  auto got = take(queue, 1'000'000, {{2, 3}});
+  EXPECT_NEAR(static_cast<double>(got[2]), 750e3, 3e3);
+}
+
+TEST(FairQueue, AWeightThatChangesHoldsFromTheNextChunkOn) {
+  FairQueue queue;
+  for (int i = 0; i < 10'000; ++i) {
+    queue.push_back(chunk_of(1, 1000));
+    queue.push_back(chunk_of(2, 1000));
+  }
+  take(queue, 1'000'000, {{2, 3}});
+  auto got = take(queue, 1'000'000);
+  EXPECT_NEAR(static_cast<double>(got[2]), 500e3, 3e3);
+  got = take(queue, 1'000'000, {{1, 4}});
+  EXPECT_NEAR(static_cast<double>(got[1]), 800e3, 3e3);
 }
 
 TEST(FairQueue, AJobThatWasIdleSavesUpNothing) {

@@ -107,5 +107,26 @@ TEST(TransportLimits, AJobThatHasToWaitHoldsUpNoOther) {
       [&] { return limited->settled.size() == 20 && other->settled.size() == 20; }));
 }
 
+TEST(TransportLimits, JobsShareALinkByTheirWeights) {
+  TwoNodes nodes(options_with(4));
+  ASSERT_TRUE(nodes.open());
+  nodes.a->transport().links(0).limit(kJob, {0, 0, 3});
+  nodes.b_stands_still = true;
+  const auto heavy = std::make_shared<RecordingSource>(kChunkBytes);
+  const auto light = std::make_shared<RecordingSource>(kChunkBytes);
+  nodes.submit(heavy, 0, 40);
+  for (uint64_t cookie = 0; cookie < 40; ++cookie) {
+    OutgoingChunk chunk = RecordingSource::chunk(light, cookie);
+    chunk.header.job_key = kJob + 1;
+    nodes.a->link_to(*nodes.b)->submit(std::move(chunk));
+  }
+  for (int i = 0; i < 500; ++i) nodes.step();
+  EXPECT_EQ(heavy->given, 12u);  // the windows of four flows have room for 16
+  EXPECT_EQ(light->given, 4u);
+  nodes.b_stands_still = false;
+  ASSERT_TRUE(
+      nodes.run_until([&] { return heavy->settled.size() == 40 && light->settled.size() == 40; }));
+}
+
 }  // namespace
 }  // namespace braid::testing
