@@ -174,12 +174,13 @@ void Coordinator::on_join(const Peer& from, const proto::JoinJob& join) {
 Status Coordinator::check_agreement(const FormingJob& job, const Peer& from,
                                     const proto::JoinJob& join) {
   if (job.members.empty()) return Status::ok();
-  const auto& [other_rank, other] = *job.members.begin();
+  const uint32_t other_rank = job.members.begin()->first;
+  const Peer& other = job.members.begin()->second.peer;
   const auto disagree = [&](std::string_view about, uint32_t one, uint32_t another) {
     return make_status(StatusCode::Mismatch,
                        "job '{}': ranks disagree about the {}: rank {} (node '{}') says {}, rank "
                        "{} (node '{}') says {}",
-                       job.name, about, other_rank, other.peer.name, one, join.rank(), from.name,
+                       job.name, about, other_rank, other.name, one, join.rank(), from.name,
                        another);
   };
   if (join.world_size() != job.world_size)
@@ -193,7 +194,7 @@ Status Coordinator::check_agreement(const FormingJob& job, const Peer& from,
       "job '{}': nodes are configured differently: node '{}' has collective.unit_bytes {}, "
       "transport.chunk_bytes {} and {} I/O loops, node '{}' has {}, {} and {}; give all "
       "nodes the same",
-      job.name, other.peer.name, job.partition.unit_bytes, job.partition.chunk_bytes,
+      job.name, other.name, job.partition.unit_bytes, job.partition.chunk_bytes,
       job.partition.io_loops, from.name, partition.unit_bytes, partition.chunk_bytes,
       partition.io_loops);
 }

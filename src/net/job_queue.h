@@ -25,7 +25,10 @@ class JobQueue {
 
   bool empty() const { return lanes_used_ == 0 && returned_.empty(); }
 
-  void push_back(QueuedChunk chunk) { lane_of(chunk.chunk.urgency).push_back(std::move(chunk)); }
+  void push_back(QueuedChunk chunk) {
+    ChunkQueue& lane = lane_of(chunk.chunk.urgency);
+    lane.push_back(std::move(chunk));
+  }
   // Before all others.
   void push_front(QueuedChunk chunk) { returned_.push_front(std::move(chunk)); }
   const QueuedChunk& front() const {
