@@ -19,14 +19,17 @@ struct Column {
   const char* name;
   const char* heading;
 };
-constexpr Column kColumns[] = {{"flows_per_link", "FLOWS"}, {"streams", "STREAMS"},
-                               {"unit_bytes", "UNIT"},      {"chunk_bytes", "CHUNK"},
-                               {"window_bytes", "WINDOW"},  {"direct_bytes", "DIRECT"}};
+constexpr Column kColumns[] = {{"flows_per_link", "FLOWS"},  {"streams", "STREAMS"},
+                               {"unit_bytes", "UNIT"},       {"chunk_bytes", "CHUNK"},
+                               {"window_bytes", "WINDOW"},   {"direct_bytes", "DIRECT"},
+                               {"halving_bytes", "HALVING"}, {"hierarchical", "BY RACKS"}};
 
 std::string value_text(const json& values, const std::string& name) {
   const uint64_t value = values.at(name).get<uint64_t>();
-  if (!name.ends_with("_bytes")) return std::to_string(value);
-  return name == "direct_bytes" && value <= 1 ? "-" : format_amount(value);
+  const bool is_way = name == "direct_bytes" || name == "halving_bytes" || name == "hierarchical";
+  if (is_way && value <= 1) return "-";
+  if (name == "hierarchical") return "yes";
+  return name.ends_with("_bytes") ? format_amount(value) : std::to_string(value);
 }
 
 std::vector<std::string> row_of(const std::string& what, const std::string& searcher,

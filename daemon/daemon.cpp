@@ -56,6 +56,8 @@ TransferSettings transfer_settings(const DaemonConfig& config) {
   settings.unit_bytes = config.collective.unit_bytes;
   settings.chunk_bytes = config.transport.chunk_bytes;
   settings.direct_bytes = config.collective.direct_bytes;
+  settings.halving_bytes = config.collective.halving_bytes;
+  settings.is_hierarchical = config.collective.hierarchical == kOn;
   settings.streams = config.collective.streams;
   settings.flows = flows_per_link(config);
   settings.window_bytes = config.transport.window_bytes;
@@ -65,17 +67,17 @@ TransferSettings transfer_settings(const DaemonConfig& config) {
 TuningOptions tuning_options(const DaemonConfig& config, size_t rails, KnowledgeStore& knowledge,
                              TuningCounters& counters) {
   TuningOptions tuning;
-  tuning.is_on = config.tune.mode == kTuneOn;
+  tuning.is_on = config.tune.mode == kOn;
   tuning.defaults = transfer_settings(config);
   tuning.usual = transfer_settings({});
   tuning.flows_max = kTunedFlowsMax;
   tuning.chunk_bytes_max = chunk_bytes_max(config);
   tuning.pinned = config.tune.pin;
-  // Which node begins the sum of an element follows from the two; who keeps the first plan wants
+  // The order in which an element's sum is made follows from these; who keeps the first plan wants
   // the same bits in every run.
   if (config.plan.planner == kFirstPlan) {
-    tuning.pinned.push_back("unit_bytes");
-    tuning.pinned.push_back("direct_bytes");
+    for (const char* name : {"unit_bytes", "direct_bytes", "halving_bytes", "hierarchical"})
+      tuning.pinned.emplace_back(name);
   }
   tuning.steps = config.tune.steps;
   tuning.rails = static_cast<uint32_t>(rails);
@@ -152,8 +154,10 @@ Status Daemon::start() {
                      config_.client.job_weight_max};
   options.partition = {config_.collective.unit_bytes, config_.transport.chunk_bytes,
                        io_threads(config_)};
-  options.direct_bytes =
-      std::min<uint64_t>(config_.collective.direct_bytes, config_.transport.chunk_bytes);
+  options.rack = config_.node.rack;
+  options.algorithms = {
+      std::min<uint64_t>(config_.collective.direct_bytes, config_.transport.chunk_bytes),
+      config_.collective.halving_bytes, config_.collective.hierarchical == kOn};
   options.idle_link_ms = uint64_t{config_.transport.idle_link_seconds} * 1000;
   options.planning.streams = config_.collective.streams;
   options.planning.min_gain = config_.plan.min_gain;

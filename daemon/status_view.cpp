@@ -53,7 +53,9 @@ std::string render_links(const DaemonStatus& status) {
 std::string render_members(const DaemonStatus::Job& job) {
   std::string out = fmt::format("\nranks of {}:\n", printable(job.name));
   for (const DaemonStatus::JobNode& node : job.nodes) {
-    out += fmt::format("  {} ({}): {}\n", printable(node.name), printable(node.address),
+    const std::string rack =
+        node.rack.empty() ? "" : fmt::format(", rack {}", printable(node.rack));
+    out += fmt::format("  {} ({}{}): {}\n", printable(node.name), printable(node.address), rack,
                        format_ranks(node.ranks));
   }
   for (const DaemonStatus::LocalRank& rank : job.local_ranks) {

@@ -83,6 +83,7 @@ def start(
     program: str,
     config: str | None,
     settings: list[str],
+    racks: int | None,
     env: dict[str, str],
     into: list[Daemon],
 ) -> None:
@@ -103,6 +104,8 @@ def start(
             "metrics.port": METRICS_PORT,
             "transport.rails": f"[{node.interface}]",
         }
+        if racks is not None:
+            own["node.rack"] = f"rack{node.index % racks}"
         for setting in [f"{name}={value}" for name, value in own.items()] + settings:
             command += ["--set", setting]
         into.append(Daemon(node, node.enter(command), env))

@@ -94,6 +94,7 @@ class _Run:
                 program,
                 self._chosen.daemon_config,
                 self._chosen.settings,
+                self._chosen.racks,
                 ranks.common_environment(cluster),
                 self._daemons,
             )

@@ -120,6 +120,12 @@ def _parser() -> argparse.ArgumentParser:
         help="cap of each TCP flow, Mbit/s; several values are dealt out by hash; 0 = no cap (0)",
     )
     delay_options.add(parser)
+    add(
+        "--racks",
+        type=count(1, NODES_MAX),
+        metavar="R",
+        help="node i is in rack i mod R: the daemons' node.rack (in none)",
+    )
     add("--daemon-config", type=existing_file, metavar="FILE", help="configuration of the daemons")
     add(
         "--set",
@@ -178,8 +184,9 @@ def parse(argv: list[str]) -> argparse.Namespace:
         parser.error("COMMAND is missing: put it after `--`, as in: scripts/cluster -- hostname")
     elif shutil.which(command[0]) is None:
         parser.error(f"COMMAND {command[0]} is neither an executable file nor found in PATH")
-    if options.no_daemons and (options.daemon or options.daemon_config or options.settings):
-        parser.error("--no-daemons leaves no use for --daemon, --daemon-config and --set")
+    for_daemons = (options.daemon, options.daemon_config, options.settings, options.racks)
+    if options.no_daemons and any(for_daemons):
+        parser.error("--no-daemons leaves no use for --daemon, --daemon-config, --set and --racks")
     try:
         shaping.check(options.nic_mbit, options.flow_mbit or [])
         options.delay = delay_options.parse(options)

@@ -17,7 +17,7 @@
 // time.
 //
 // Direct: a small all-reduce goes another way, in one hop from every node to every other one: see
-// DirectRun.
+// DirectRun. And one that has a Schedule goes as that says: see ScheduledRun.
 //
 // Streams: a node has up to `streams` units of a job in flight in which it sends of its own accord.
 // The others wait, and the most urgent is next (see WaitingUnits); but as soon as a chunk of a
@@ -37,6 +37,7 @@
 #include "base/assert.h"
 #include "collective/direct_runs.h"
 #include "collective/operation_run.h"
+#include "collective/scheduled_run.h"
 #include "collective/waiting_units.h"
 
 namespace braid {
@@ -86,15 +87,16 @@ class EngineImpl final : public Engine, public OperationHost {
     BRAID_ASSERT(links_ != nullptr, "set_links comes before the first start");
     return links_->find(peer);
   }
-  void on_stream_taken(const OperationRun& run) override {
+  void on_stream_taken(const CollectiveRun& run) override {
     ++jobs_[run.key().job_key].streams_taken;
   }
-  void on_unit_finished(const OperationRun& run, bool held_stream) override;
+  void on_unit_finished(const CollectiveRun& run, bool held_stream) override;
   void on_bytes_reduced(uint64_t bytes) override { add(bytes_reduced_, bytes); }
-  void on_progress(OperationRun& run) override;
+  void on_progress(CollectiveRun& run) override;
 
-  OperationRun* find_run(const OperationKey& key) const;
+  CollectiveRun* find_run(const OperationKey& key) const;
   uint32_t streams_of(uint64_t job_key) const;
+  void add_run(std::shared_ptr<CollectiveRun> run);
   void begin_waiting(uint64_t job_key);
   void tell_news();
   void work();
@@ -110,7 +112,7 @@ class EngineImpl final : public Engine, public OperationHost {
   const EngineOptions options_;
   const Events events_;
   Links* links_ = nullptr;
-  std::unordered_map<OperationKey, std::shared_ptr<OperationRun>, OperationKeyHash> runs_;
+  std::unordered_map<OperationKey, std::shared_ptr<CollectiveRun>, OperationKeyHash> runs_;
   std::unordered_map<uint64_t, Job> jobs_;         // those with units that have begun or wait
   std::unordered_map<uint64_t, JobShare> shares_;  // of jobs that have one of their own
   DirectRuns direct_{*this,
@@ -125,7 +127,7 @@ class EngineImpl final : public Engine, public OperationHost {
 
   // Events, and units that begin because others have finished, wait for the end of the loop's
   // callback: whoever called into the engine (a link, a door) isn't called back from within.
-  std::vector<std::shared_ptr<OperationRun>> news_;
+  std::vector<std::shared_ptr<CollectiveRun>> news_;
   std::vector<uint64_t> jobs_with_free_streams_;
   bool is_deferred_ = false;
   const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
@@ -161,9 +163,10 @@ void EngineImpl::start(Operation operation) {
   const bool is_direct = operation.is_direct;
   if (is_direct && loop_of_unit(key, 0, options_.io_loops) == options_.io_loop)
     return direct_.start(std::move(operation));
+  if (operation.schedule != nullptr)
+    return add_run(std::make_shared<ScheduledRun>(std::move(operation), options_, *this));
   auto run = std::make_shared<OperationRun>(std::move(operation), options_, *this);
-  const bool is_new = runs_.emplace(key, run).second;
-  BRAID_ASSERT(is_new, "an operation is started once");
+  add_run(run);
   if (is_direct) run->set_ready();  // another loop has its one unit
   if (!run->is_local() && !is_direct) return;
   if (run->units() == 0) {
@@ -177,9 +180,15 @@ void EngineImpl::start(Operation operation) {
   local_work_.push_back(std::move(run));
 }
 
+void EngineImpl::add_run(std::shared_ptr<CollectiveRun> run) {
+  const OperationKey key = run->key();
+  const bool is_new = runs_.emplace(key, std::move(run)).second;
+  BRAID_ASSERT(is_new, "an operation is started once");
+}
+
 void EngineImpl::go(const OperationKey& key) {
   BRAID_ASSERT_IN_LOOP(loop_);
-  OperationRun* run = find_run(key);
+  CollectiveRun* run = find_run(key);
   if (run == nullptr || run->is_ready()) return;
   run->set_ready();
   bool has_waiting = false;
@@ -210,7 +219,7 @@ void EngineImpl::begin_waiting(uint64_t job_key) {
   if (job.waiting.is_empty() && job.streams_taken == 0) jobs_.erase(found);
 }
 
-void EngineImpl::on_unit_finished(const OperationRun& run, bool held_stream) {
+void EngineImpl::on_unit_finished(const CollectiveRun& run, bool held_stream) {
   add(units_done_, 1);
   if (!held_stream) return;
   Job& job = jobs_[run.key().job_key];
@@ -220,7 +229,7 @@ void EngineImpl::on_unit_finished(const OperationRun& run, bool held_stream) {
   defer_once();
 }
 
-void EngineImpl::on_progress(OperationRun& run) {
+void EngineImpl::on_progress(CollectiveRun& run) {
   if (run.is_listed || (run.was_done_told && !run.is_retired())) return;
   run.is_listed = true;
   news_.push_back(run.shared_from_this());
@@ -245,7 +254,7 @@ void EngineImpl::settle() {
 }
 
 void EngineImpl::tell_news() {
-  std::vector<std::shared_ptr<OperationRun>> news;
+  std::vector<std::shared_ptr<CollectiveRun>> news;
   news.swap(news_);
   for (const auto& run : news) {
     run->is_listed = false;
@@ -287,7 +296,7 @@ void EngineImpl::abort_job(uint64_t job_key) {
   if (local_work_.empty()) uv_idle_stop(work_idle_.get());
 }
 
-OperationRun* EngineImpl::find_run(const OperationKey& key) const {
+CollectiveRun* EngineImpl::find_run(const OperationKey& key) const {
   const auto found = runs_.find(key);
   return found == runs_.end() ? nullptr : found->second.get();
 }
@@ -303,7 +312,7 @@ void EngineImpl::on_chunk(NodeId from, const proto::ChunkHeader& header,
   std::optional<ChunkVerdict> verdict;
   if (is_direct) {
     verdict = direct_.on_chunk(from, header, payload);
-  } else if (OperationRun* run = find_run(key)) {
+  } else if (CollectiveRun* run = find_run(key)) {
     verdict = run->accept(from, header, payload);
   }
   if (!verdict) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "collective/operation_input.h"
+#include "collective/schedule.h"
 #include "collective/urgency.h"
 #include "net/peer.h"
 #include "proto/types.h"
@@ -44,6 +45,12 @@ struct Ring {
   std::vector<NodeId> members;          // by place in the ring
   // All-reduces of up to so many bytes are direct; 0: none, and links lead to the successor only.
   uint64_t direct_bytes = 0;
+  // Larger ones of up to so many bytes go by `halving`. nullptr: none, and no links are there for
+  // it.
+  uint64_t halving_bytes = 0;
+  std::shared_ptr<const Schedule> halving;
+  // All larger ones go by this one, where the nodes' racks allow it; nullptr: around the ring.
+  std::shared_ptr<const Schedule> hierarchical;
 };
 
 // One collective as this node's engine runs it: all local ranks have submitted it, and the result
@@ -59,6 +66,8 @@ struct Operation {
   // A small all-reduce: every node sends its part to every other one, which takes one hop instead
   // of 2(n − 1).
   bool is_direct = false;
+  // An all-reduce that goes this way and not around the ring, on several nodes; the ring keeps it.
+  const Schedule* schedule = nullptr;
   // How it is cut, the same on all nodes; 0: as EngineOptions says.
   uint64_t unit_bytes = 0;
   uint32_t chunk_bytes = 0;

@@ -1,78 +1,47 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <memory>
 #include <span>
 #include <vector>
 
+#include "collective/collective_run.h"
 #include "collective/engine.h"
 #include "collective/local_step.h"
 #include "collective/unit.h"
-#include "collective/unit_state.h"
 
 namespace braid {
 
-class OperationRun;
-
-// What a running operation needs from its engine. None of the calls comes back into the operation.
-class OperationHost {
- public:
-  virtual ~OperationHost() = default;
-  virtual Link* find_link(NodeId peer) = 0;
-  virtual void on_stream_taken(const OperationRun& run) = 0;
-  virtual void on_unit_finished(const OperationRun& run, bool held_stream) = 0;
-  virtual void on_bytes_reduced(uint64_t bytes) = 0;
-  // is_done() or is_retired() may have become true.
-  virtual void on_progress(OperationRun& run) = 0;
-};
-
-enum class ChunkVerdict : uint8_t { Taken, Duplicate, Malformed };
-
-// One operation's units on one I/O loop: which chunks have come, what to do with the next one, what
-// to pass on. Chunks that it submits keep it (and so the job's memory) alive until they are
-// settled. I/O loop only.
-class OperationRun final : public ChunkSource, public std::enable_shared_from_this<OperationRun> {
+// An operation that goes around the ring. I/O loop only.
+class OperationRun final : public CollectiveRun {
  public:
   OperationRun(Operation operation, const EngineOptions& options, OperationHost& host);
 
-  const OperationKey& key() const { return operation_.key; }
-  uint64_t urgency() const { return operation_.urgency; }
-  // Units of this loop, here and below by their place among them (0, 1, …).
-  size_t units() const { return units_.size(); }
-  const UnitState& unit(size_t index) const { return units_[index]; }
-  // Has this node bytes to send in the unit before anything has come?
-  bool starts_here(size_t index) const;
+  const OperationKey& key() const override { return operation_.key; }
+  uint64_t urgency() const override { return operation_.urgency; }
+  size_t units() const override { return units_.size(); }
+  const UnitState& unit(size_t index) const override { return units_[index]; }
+  bool starts_here(size_t index) const override;
 
   bool is_local() const { return ring_.nodes == 1; }
-  bool is_ready() const { return is_ready_; }
-  // The successor takes chunks from now on. Units are begun by the engine, or by the first chunk
-  // that comes.
-  void set_ready() { is_ready_ = true; }
-  void begin_unit(size_t index);
+  bool is_ready() const override { return is_ready_; }
+  void set_ready() override { is_ready_ = true; }
+  void begin_unit(size_t index) override;
 
   ChunkVerdict accept(NodeId from, const proto::ChunkHeader& header,
-                      std::span<const uint8_t> payload);
+                      std::span<const uint8_t> payload) override;
 
   // One node only: reduces or copies up to `bytes_max` (a multiple of 64). True when nothing is
   // left.
   bool work(uint64_t bytes_max);
 
-  // The result is final and nothing reads the inputs.
-  bool is_done() const;
-  // Moreover every chunk that was sent is acknowledged.
-  bool is_retired() const { return is_done() && sends_left_ == 0; }
+  bool is_done() const override;
+  bool is_retired() const override { return is_done() && sends_left_ == 0; }
 
-  // The operation is over: its chunks have no bytes any more, and the engine isn't told of
-  // anything.
-  void abandon() { host_ = nullptr; }
-  bool is_abandoned() const { return host_ == nullptr; }
+  void abandon() override { host_ = nullptr; }
+  bool is_abandoned() const override { return host_ == nullptr; }
 
   std::span<const uint8_t> chunk_bytes(const OutgoingChunk& chunk) override;
   void on_chunk_settled(const OutgoingChunk& chunk, bool acknowledged) override;
-
-  // The engine's notes: has on_done been told; is this in the list of those to look at?
-  bool was_done_told = false;
-  bool is_listed = false;
 
  private:
   bool is_reduced() const;   // has a reduce-scatter phase

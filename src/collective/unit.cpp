@@ -34,15 +34,18 @@ Extent part(uint64_t bytes, uint64_t length, uint64_t index) {
 
 Partition::Partition(const Operation& operation, uint64_t unit_bytes, uint32_t chunk_bytes)
     : collective_(operation.collective),
-      nodes_(operation.ring->nodes),
+      segments_(operation.schedule == nullptr
+                    ? operation.ring->nodes
+                    : static_cast<uint32_t>(operation.schedule->segments.size())),
       root_(operation.root_node),
       chunk_bytes_(static_cast<uint32_t>(chunk_bytes / kAlignment * kAlignment)) {
   BRAID_ASSERT(collective_ != Collective::Barrier, "a barrier is run as an all-reduce of one byte");
   BRAID_ASSERT(chunk_bytes_ >= kAlignment && unit_bytes >= kAlignment,
                "units and chunks have at least 64 bytes");
   const Ring& ring = *operation.ring;
-  BRAID_ASSERT(ring.self < nodes_ && ring.ranks_of_node.size() == nodes_, "the ring is incomplete");
-  BRAID_ASSERT(root_ < nodes_, "the root's node is in the ring");
+  BRAID_ASSERT(ring.self < ring.nodes && ring.ranks_of_node.size() == ring.nodes,
+               "the ring is incomplete");
+  BRAID_ASSERT(root_ < ring.nodes, "the root's node is in the ring");
   total_bytes_ = result_bytes(collective_, operation.dtype, operation.count, ring.world_size);
   BRAID_ASSERT(total_bytes_ <= kTotalBytesMax, "the operation cannot be mapped");
 
@@ -57,7 +60,7 @@ Partition::Partition(const Operation& operation, uint64_t unit_bytes, uint32_t c
     return;
   }
   const uint64_t block_bytes = operation.count * element_bytes(operation.dtype);
-  node_offsets_.reserve(nodes_ + 1);
+  node_offsets_.reserve(ring.nodes + 1);
   node_offsets_.push_back(0);
   for (const uint32_t ranks : ring.ranks_of_node)
     node_offsets_.push_back(node_offsets_.back() + ranks * block_bytes);
@@ -66,7 +69,7 @@ Partition::Partition(const Operation& operation, uint64_t unit_bytes, uint32_t c
 }
 
 Extent Partition::segment(uint32_t unit, uint32_t segment) const {
-  BRAID_ASSERT(unit < units_ && segment < nodes_, "no such segment");
+  BRAID_ASSERT(unit < units_ && segment < segments_, "no such segment");
   if (!node_offsets_.empty()) {
     const uint64_t start = node_offsets_[segment];
     const uint64_t bytes = node_offsets_[segment + 1] - start;
@@ -77,7 +80,7 @@ Extent Partition::segment(uint32_t unit, uint32_t segment) const {
   if (collective_ == Collective::Broadcast) {
     return segment == root_ ? whole : Extent{whole.offset, 0};
   }
-  const Extent share = part(whole.bytes, part_length(whole.bytes, nodes_), segment);
+  const Extent share = part(whole.bytes, part_length(whole.bytes, segments_), segment);
   return {whole.offset + share.offset, share.bytes};
 }
 
@@ -97,7 +100,7 @@ uint32_t Partition::chunks(uint32_t unit, uint32_t segment) const {
 
 uint32_t Partition::chunks_max(uint32_t unit) const {
   uint32_t most = 0;
-  for (uint32_t s = 0; s < nodes_; ++s) most = std::max(most, chunks(unit, s));
+  for (uint32_t s = 0; s < segments_; ++s) most = std::max(most, chunks(unit, s));
   return most;
 }
 

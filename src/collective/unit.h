@@ -16,8 +16,8 @@ struct Extent {
 };
 
 // How an operation is cut: into units, each unit into one segment per node of the ring (segment s
-// is owned by node s), each segment into chunks. Arithmetic alone, and the same on all nodes: from
-// the operation, the ring and the two sizes.
+// is owned by node s) or as many as its schedule has, each segment into chunks. Arithmetic alone,
+// and the same on all nodes: from the operation, the ring and the two sizes.
 //
 // all-reduce: a unit is a range of the tensor, its segments are nearly equal parts of it.
 //
@@ -36,7 +36,7 @@ class Partition {
   // most that a chunk holds. Both at least 64.
   Partition(const Operation& operation, uint64_t unit_bytes, uint32_t chunk_bytes);
 
-  uint32_t nodes() const { return nodes_; }
+  uint32_t segments() const { return segments_; }  // of each unit
   uint32_t units() const { return units_; }
 
   // The part of `unit` that node `segment` owns.
@@ -51,7 +51,7 @@ class Partition {
   uint64_t chunk_length(uint64_t segment_bytes) const;
 
   const Collective collective_;
-  const uint32_t nodes_;
+  const uint32_t segments_;
   const uint32_t root_;
   const uint32_t chunk_bytes_;
   uint32_t units_ = 0;

@@ -17,7 +17,7 @@ std::optional<WaitingUnits::Unit> WaitingUnits::take() {
 
 // Whether none of its units waits any more; finds the first that does.
 bool WaitingUnits::is_over(Unit& operation) {
-  const OperationRun& run = *operation.run;
+  const CollectiveRun& run = *operation.run;
   while (operation.index < run.units() && run.unit(operation.index).begun) ++operation.index;
   return operation.index == run.units();
 }

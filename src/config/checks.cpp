@@ -47,6 +47,17 @@ Status check_node_name(const std::string& name) {
   return Status::ok();
 }
 
+Status check_rack(const std::string& rack) {
+  if (rack.size() <= kNameBytesMax && !has_blank_or_control(rack)) return Status::ok();
+  return invalid(fmt::format("'{}' is not a rack's name; use up to {} characters without blanks",
+                             rack, kNameBytesMax));
+}
+
+Status check_on_off(const std::string& value) {
+  if (value == kOn || value == kOff) return Status::ok();
+  return invalid(fmt::format("'{}' is neither on nor off", value));
+}
+
 Status check_address(const std::string& address) {
   in_addr parsed{};
   if (inet_pton(AF_INET, address.c_str(), &parsed) == 1) return Status::ok();
@@ -108,11 +119,6 @@ Status check_planner(const std::string& planner) {
   if (planner == kFirstPlan) return Status::ok();
   const auto found = find_planner(planner);
   return found ? Status::ok() : invalid(found.status().message() + "; or first");
-}
-
-Status check_tune_mode(const std::string& mode) {
-  if (mode == kTuneOn || mode == kTuneOff) return Status::ok();
-  return invalid(fmt::format("'{}' is neither on nor off", mode));
 }
 
 Status check_tune_pin(const std::string& parameter) {

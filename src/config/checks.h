@@ -13,6 +13,8 @@ namespace braid {
 // What a value of one key must be. Messages say what is wrong and what would be right, without
 // naming the key.
 Status check_node_name(const std::string& name);
+Status check_rack(const std::string& rack);
+Status check_on_off(const std::string& value);
 Status check_address(const std::string& address);  // a numeric IPv4 address
 Status check_address_or_auto(const std::string& address);
 Status check_cluster_key_file(const std::string& path);  // absolute, or empty
@@ -21,7 +23,6 @@ Status check_group(const std::string& group);
 Status check_rail(const std::string& rail);
 Status check_transport(const std::string& transport);
 Status check_planner(const std::string& planner);  // see plan/planner.h; "first" is none
-Status check_tune_mode(const std::string& mode);
 Status check_tune_pin(const std::string& parameter);
 Status check_state_directory(const std::string& path);
 Status check_level(const std::string& level);

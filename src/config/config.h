@@ -15,9 +15,9 @@ inline constexpr const char* kAuto = "auto";
 // In plan.planner: the plan that a job begins with is the one that it keeps.
 inline constexpr const char* kFirstPlan = "first";
 
-// In tune.mode.
-inline constexpr const char* kTuneOn = "on";
-inline constexpr const char* kTuneOff = "off";
+// What is one or the other.
+inline constexpr const char* kOn = "on";
+inline constexpr const char* kOff = "off";
 // In tune.pin: nothing is pinned.
 inline constexpr const char* kNone = "none";
 
@@ -28,6 +28,7 @@ struct DaemonConfig {
   struct Node {
     std::string name = kAuto;     // auto: the host name
     std::string address = kAuto;  // auto: the IPv4 address of the first rail
+    std::string rack;             // empty: not known
     bool operator==(const Node&) const = default;
   };
   struct Control {
@@ -63,6 +64,8 @@ struct DaemonConfig {
     uint64_t unit_bytes = 8ull << 20;
     uint32_t streams = 4;
     uint64_t direct_bytes = 32u << 10;
+    uint64_t halving_bytes = 256u << 10;
+    std::string hierarchical = kOn;  // or kOff
     uint32_t operation_timeout_ms = 300'000;
     uint64_t result_bytes_max = 64ull << 30;
     bool operator==(const Collective&) const = default;
@@ -73,7 +76,7 @@ struct DaemonConfig {
     bool operator==(const Plan&) const = default;
   };
   struct Tune {
-    std::string mode = kTuneOn;              // or kTuneOff
+    std::string mode = kOn;                  // or kOff
     std::vector<std::string> pin = {kNone};  // parameters that stay
     uint32_t steps = 72;                     // to measure, at most
     std::string state_directory = kAuto;     // auto: $STATE_DIRECTORY; empty: nothing is kept

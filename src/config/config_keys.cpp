@@ -96,6 +96,9 @@ constexpr std::array kKeys = {
     text("node.address", BRAID_FIELD(node.address), check_address_or_auto,
          "an IPv4 address, or auto",
          "Where other nodes reach this one; auto: the IPv4 address of the first rail."),
+    text("node.rack", BRAID_FIELD(node.rack), check_rack, "a name, or empty",
+         "The rack that this node is in; the same name on all nodes there. Where every node of a "
+         "job has one, the ring crosses each rack's border once each way. Empty: not known."),
 
     number("control.port", BRAID_FIELD(control.port), 1, 65535,
            "TCP port of the connections between daemons; the same on all nodes."),
@@ -157,7 +160,14 @@ constexpr std::array kKeys = {
         "collective.direct_bytes", BRAID_FIELD(collective.direct_bytes), 0, 4 * kMiB,
         "All-reduces of up to this size, and of no more than transport.chunk_bytes, go from every "
         "node to every other one, in jobs of up to 8 nodes that this node coordinates (their "
-        "MASTER_ADDR); 0: all go around the ring."),
+        "MASTER_ADDR); 0: none."),
+    bytes("collective.halving_bytes", BRAID_FIELD(collective.halving_bytes), 0, kGiB,
+          "Larger all-reduces of up to this size go by recursive halving and doubling, in jobs of "
+          "4 nodes or more that this node coordinates; 0: none."),
+    text("collective.hierarchical", BRAID_FIELD(collective.hierarchical), check_on_off, "on or off",
+         "Whether all larger ones go by racks, in jobs that this node coordinates and whose racks "
+         "(node.rack) are two or more, of the same number of nodes, at least two; otherwise they "
+         "go around the ring."),
     reloadable(number("collective.operation_timeout_ms",
                       BRAID_FIELD(collective.operation_timeout_ms), 100, kDayMs,
                       "An operation for which trainers give no timeout fails its job after this "
@@ -174,13 +184,14 @@ constexpr std::array kKeys = {
           "A running job changes to a new plan when that is predicted to take at least this share "
           "less time per iteration, than the plan that holds is predicted to and was measured to."),
 
-    text("tune.mode", BRAID_FIELD(tune.mode), check_tune_mode, "on or off",
+    text("tune.mode", BRAID_FIELD(tune.mode), check_on_off, "on or off",
          "Whether jobs of several nodes try other settings in their first steps, and keep what is "
          "faster than the configured ones."),
     list("tune.pin", BRAID_FIELD(tune.pin), check_tune_pin,
-         "flows_per_link, streams, unit_bytes, chunk_bytes, window_bytes, direct_bytes; or none",
-         "What stays as it is configured. Where plan.planner is first, unit_bytes and direct_bytes "
-         "stay, too."),
+         "flows_per_link, streams, unit_bytes, chunk_bytes, window_bytes, direct_bytes, "
+         "halving_bytes, hierarchical; or none",
+         "What stays as it is configured. Where plan.planner is first, unit_bytes, direct_bytes, "
+         "halving_bytes and hierarchical stay, too."),
     number("tune.steps", BRAID_FIELD(tune.steps), 30, 3000,
            "Most steps of a job that are measured for it; more where what was learned earlier does "
            "not hold any longer."),

@@ -7,18 +7,19 @@ namespace braid {
 
 ControlBuffer make_join_job(const std::string& name, uint32_t world_size, uint32_t rank,
                             int64_t process_id, uint32_t timeout_ms, const Partition& partition,
-                            uint32_t weight) {
+                            uint32_t weight, const std::string& rack) {
   ControlBuffer builder;
   const auto text = builder.CreateString(name);
-  const auto body =
-      proto::CreateJoinJob(builder, text, world_size, rank, process_id, timeout_ms,
-                           partition.unit_bytes, partition.chunk_bytes, partition.io_loops, weight);
+  const auto rack_text = builder.CreateString(rack);
+  const auto body = proto::CreateJoinJob(builder, text, world_size, rank, process_id, timeout_ms,
+                                         partition.unit_bytes, partition.chunk_bytes,
+                                         partition.io_loops, weight, rack_text);
   return finish_control_message(std::move(builder), body);
 }
 
 ControlBuffer make_job_start(const std::string& name, uint32_t world_size, uint32_t epoch,
                              uint64_t job_key, std::span<const MemberNode> nodes,
-                             uint64_t direct_bytes, uint32_t weight) {
+                             const Algorithms& algorithms, uint32_t weight) {
   ControlBuffer builder;
   std::vector<flatbuffers::Offset<proto::MemberNode>> members;
   members.reserve(nodes.size());
@@ -26,13 +27,15 @@ ControlBuffer make_job_start(const std::string& name, uint32_t world_size, uint3
     const auto node_name = builder.CreateString(node.peer.name);
     const auto address = builder.CreateString(node.peer.address);
     const auto ranks = builder.CreateVector(node.ranks);
-    members.push_back(
-        proto::CreateMemberNode(builder, node.peer.id, node_name, address, node.peer.port, ranks));
+    const auto rack = builder.CreateString(node.rack);
+    members.push_back(proto::CreateMemberNode(builder, node.peer.id, node_name, address,
+                                              node.peer.port, ranks, rack));
   }
   const auto text = builder.CreateString(name);
   const auto vector = builder.CreateVector(members);
   const auto body = proto::CreateJobStart(builder, text, world_size, epoch, job_key, vector,
-                                          direct_bytes, weight);
+                                          algorithms.direct_bytes, weight, algorithms.halving_bytes,
+                                          algorithms.is_hierarchical);
   return finish_control_message(std::move(builder), body);
 }
 

@@ -18,6 +18,14 @@ namespace braid {
 struct MemberNode {
   Peer peer;
   std::vector<uint32_t> ranks;  // ascending
+  std::string rack{};           // empty: not known
+};
+
+// Which way a job's all-reduces go: see Ring.
+struct Algorithms {
+  uint64_t direct_bytes = 0;
+  uint64_t halving_bytes = 0;
+  bool is_hierarchical = false;
 };
 
 // How a node cuts operations into units and chunks; chunks are known by their numbers, so all nodes
@@ -34,10 +42,11 @@ using ControlBuffer = flatbuffers::FlatBufferBuilder;
 
 ControlBuffer make_join_job(const std::string& name, uint32_t world_size, uint32_t rank,
                             int64_t process_id, uint32_t timeout_ms,
-                            const Partition& partition = {}, uint32_t weight = 1);
+                            const Partition& partition = {}, uint32_t weight = 1,
+                            const std::string& rack = {});
 ControlBuffer make_job_start(const std::string& name, uint32_t world_size, uint32_t epoch,
                              uint64_t job_key, std::span<const MemberNode> nodes,
-                             uint64_t direct_bytes = 0, uint32_t weight = 1);
+                             const Algorithms& algorithms = {}, uint32_t weight = 1);
 ControlBuffer make_job_ready(uint64_t job_key);
 ControlBuffer make_job_go(uint64_t job_key);
 ControlBuffer make_fail_job(uint64_t job_key, const std::string& name, const Status& reason);

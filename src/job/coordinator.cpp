@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "base/random.h"
+#include "job/racks.h"
 
 namespace braid {
 namespace {
@@ -99,7 +100,10 @@ PlanDirector* Coordinator::find_planning(const Peer& from, uint64_t job_key) {
     for (const MemberNode& node : job->nodes) nodes.push_back(node.peer.id);
     PlanningOptions planning = planning_;
     planning.tuning.ranks_per_node = job->world_size / static_cast<uint32_t>(nodes.size());
-    planning.tuning.defaults.direct_bytes = direct_bytes_of(*job);
+    const Algorithms algorithms = algorithms_of(*job);
+    planning.tuning.defaults.direct_bytes = algorithms.direct_bytes;
+    planning.tuning.defaults.halving_bytes = algorithms.halving_bytes;
+    planning.tuning.defaults.is_hierarchical = algorithms.is_hierarchical;
     job->planning =
         std::make_unique<PlanDirector>(loop_, job->name, job_key, std::move(nodes), planning,
                                        [this](NodeId to, ControlBuffer message) {
@@ -108,6 +112,14 @@ PlanDirector* Coordinator::find_planning(const Peer& from, uint64_t job_key) {
                                        });
   }
   return job->planning.get();
+}
+
+Algorithms Coordinator::algorithms_of(const ActiveJob& job) const {
+  Algorithms algorithms = algorithms_;
+  if (job.nodes.size() > kDirectNodesMax) algorithms.direct_bytes = 0;
+  if (job.nodes.size() < kHalvingNodesMin) algorithms.halving_bytes = 0;
+  if (!nodes_per_rack(job.nodes)) algorithms.is_hierarchical = false;
+  return algorithms;
 }
 
 void Coordinator::on_join(const Peer& from, const proto::JoinJob& join) {
@@ -165,7 +177,8 @@ void Coordinator::on_join(const Peer& from, const proto::JoinJob& join) {
         join.process_id());
     return fail_contradictory(job, from, rank, reason);
   }
-  job.members[rank] = {from, join.process_id()};
+  const std::string rack = join.rack() == nullptr ? std::string() : join.rack()->str();
+  job.members[rank] = {from, join.process_id(), rack};
   BRAID_LOG_INFO("job '{}': rank {} on node '{}' joined ({} of {})", name, rank, from.name,
                  job.members.size(), job.world_size);
   if (job.members.size() == job.world_size) start(job);
@@ -209,9 +222,10 @@ void Coordinator::start(FormingJob& forming) {
   std::unordered_map<NodeId, size_t> place;
   for (const auto& [rank, member] : forming.members) {
     const auto [known, is_new] = place.try_emplace(member.peer.id, job.nodes.size());
-    if (is_new) job.nodes.push_back({member.peer, {}});
+    if (is_new) job.nodes.push_back({member.peer, {}, member.rack});
     job.nodes[known->second].ranks.push_back(rank);
   }
+  order_by_racks(job.nodes);
   if (epochs_.size() >= kEpochsRemembered && !epochs_.contains(job.name)) epochs_.clear();
   const uint32_t epoch = ++epochs_[job.name];
   BRAID_LOG_INFO("job '{}': all {} ranks on {} nodes joined, epoch {}", job.name, job.world_size,
@@ -232,7 +246,7 @@ void Coordinator::start(FormingJob& forming) {
   const auto& active = active_.emplace(key, std::move(job)).first->second;
   // It names all nodes: for many of them it is long, and making it for each would take long.
   send_to_all(active.nodes, make_job_start(active.name, active.world_size, epoch, key, active.nodes,
-                                           direct_bytes_of(active), active.weight));
+                                           algorithms_of(active), active.weight));
 }
 
 void Coordinator::on_ready(const Peer& from, uint64_t job_key) {

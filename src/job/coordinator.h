@@ -19,8 +19,9 @@
 namespace braid {
 
 // Brings the ranks of jobs together whose trainers named this node as their master: gathers JoinJob
-// until all ranks are there, fixes epoch, key and ring order (nodes by their lowest rank), tells
-// everyone, and spreads failures and the end. Not on the hot path. Control loop only.
+// until all ranks are there, fixes epoch, key and ring order (nodes by their lowest rank, those
+// of a rack together), tells everyone, and spreads failures and the end. Not on the hot path.
+// Control loop only.
 //
 //   forming  --all ranks joined-->  starting  --all nodes ready-->  running  --all ranks left-->
 //   (forgotten)
@@ -37,13 +38,15 @@ class Coordinator {
   // Among more nodes nothing is direct: each would send as much to every one of them.
   static constexpr size_t kDirectNodesMax = 8;
 
-  // `direct_bytes`: see Ring.
+  // Below, going by halves saves no hop.
+  static constexpr size_t kHalvingNodesMin = 4;
+
   Coordinator(Loop& loop, ControlPlane& control_plane, PlanningOptions planning = {},
-              uint64_t direct_bytes = 0)
+              const Algorithms& algorithms = {})
       : loop_(loop),
         control_plane_(control_plane),
         planning_(std::move(planning)),
-        direct_bytes_(direct_bytes) {}
+        algorithms_(algorithms) {}
   Coordinator(const Coordinator&) = delete;
   Coordinator& operator=(const Coordinator&) = delete;
   ~Coordinator() { *is_alive_ = false; }
@@ -59,6 +62,7 @@ class Coordinator {
   struct Member {
     Peer peer;
     int64_t process_id = 0;
+    std::string rack{};
   };
   struct FormingJob {
     std::string name;
@@ -94,9 +98,7 @@ class Coordinator {
   void on_ready(const Peer& from, uint64_t job_key);
   void on_fail(const Peer& from, const proto::FailJob& fail);
   void on_rank_left(const Peer& from, const proto::RankLeft& left);
-  uint64_t direct_bytes_of(const ActiveJob& job) const {
-    return job.nodes.size() > kDirectNodesMax ? 0 : direct_bytes_;
-  }
+  Algorithms algorithms_of(const ActiveJob& job) const;
   PlanDirector* find_planning(const Peer& from, uint64_t job_key);
   void on_overdue(const proto::OperationOverdue& overdue);
   // Ok, or what the rank says otherwise than those before it.
@@ -116,7 +118,7 @@ class Coordinator {
   Loop& loop_;
   ControlPlane& control_plane_;
   const PlanningOptions planning_;
-  const uint64_t direct_bytes_;
+  const Algorithms algorithms_;
   std::unordered_map<std::string, FormingJob> forming_;
   std::unordered_map<uint64_t, ActiveJob> active_;
   std::unordered_map<std::string, Contradiction> contradictions_;

@@ -79,9 +79,7 @@ void Job::connect_neighbours() {
     on_neighbour(services_.control_plane.self());
     return;
   }
-  std::vector<const MemberNode*> neighbours = plan_.targets();
-  if (std::find(neighbours.begin(), neighbours.end(), &plan_.predecessor()) == neighbours.end())
-    neighbours.push_back(&plan_.predecessor());
+  const std::vector<const MemberNode*> neighbours = plan_.neighbours();
   unreached_.clear();
   for (const MemberNode* node : neighbours) unreached_.push_back(node->peer.id);
   for (const MemberNode* node : neighbours) {
@@ -164,15 +162,19 @@ void Job::on_release(Session& session, const OperationKey& key) {
   if (const auto local_rank = local_rank_of(session)) check(operations_->release(*local_rank, key));
 }
 
-void Job::on_successor_ready(const Peer& from, const proto::OperationReady& ready) {
-  if (operations_ == nullptr || is_closed() || from.id != plan_.ring->successor) return;
+void Job::on_node_ready(const Peer& from, const proto::OperationReady& ready) {
+  const std::vector<NodeId>& members = plan_.ring->members;
+  const auto place =
+      static_cast<uint32_t>(std::find(members.begin(), members.end(), from.id) - members.begin());
+  if (operations_ == nullptr || is_closed() || place == members.size() || place == plan_.ring->self)
+    return;
   if (!is_known(ready)) {
     return fail(make_status(StatusCode::Protocol,
                             "job '{}': node '{}' is ready for an operation of unknown kind",
                             plan_.name, from.name));
   }
-  check(operations_->on_successor_ready({plan_.key, ready.tensor(), ready.step()},
-                                        signature_of(ready)));
+  check(operations_->on_node_ready(place, {plan_.key, ready.tensor(), ready.step()},
+                                   signature_of(ready)));
 }
 
 void Job::on_operation_done(const OperationKey& key) {
@@ -354,9 +356,9 @@ Status Job::go(const OperationKey& key) {
                      "job '{}': too many operations are in flight on this node", plan_.name);
 }
 
-Status Job::send_ready(const OperationKey& key, const Signature& signature) {
+Status Job::send_ready(uint32_t place, const OperationKey& key, const Signature& signature) {
   auto message = make_operation_ready(key, signature);
-  return services_.control_plane.send(plan_.ring->predecessor, message);
+  return services_.control_plane.send(plan_.ring->members[place], message);
 }
 
 void Job::publish(uint32_t local_rank, uint64_t ticket, uint64_t result_offset,

@@ -37,7 +37,7 @@ struct JobServices {
 // A job's membership on this node, from JobStart on: its local trainers, its place in the ring, its
 // operations.
 //
-//   preparing  --successor and predecessor reached, link open: JobReady-->
+//   preparing  --neighbours reached, links open: JobReady-->
 //   waiting    --JobGo: sessions are opened-->
 //   running    --JobEnded-->                (closed, destroyed by its owner)
 //      any     --a failure here or JobFailed--> (closed: sessions were told)
@@ -59,7 +59,7 @@ class Job final : public OperationTableActions {
   void on_go();
   // The coordinator's verdict. The sessions hear of it; the job is closed then.
   void on_failed(const Status& reason);
-  void on_successor_ready(const Peer& from, const proto::OperationReady& ready);
+  void on_node_ready(const Peer& from, const proto::OperationReady& ready);
   void on_query(const proto::OperationQuery& query);
   void on_plan_proposal(const proto::PlanProposal& proposal);
   void on_plan_verdict(const proto::PlanVerdict& verdict);
@@ -100,7 +100,7 @@ class Job final : public OperationTableActions {
   uint64_t received_bytes() const;  // from the network, of all jobs
   Status start_operation(const Operation& operation) override;
   Status go(const OperationKey& key) override;
-  Status send_ready(const OperationKey& key, const Signature& signature) override;
+  Status send_ready(uint32_t place, const OperationKey& key, const Signature& signature) override;
   void publish(uint32_t local_rank, uint64_t ticket, uint64_t result_offset,
                uint64_t result_bytes) override;
   void count(Collective collective, uint64_t result_bytes) override;

@@ -24,7 +24,7 @@ JobManager::~JobManager() {
 void JobManager::set_services(JobServices services) {
   services_ = std::make_unique<JobServices>(services);
   coordinator_ = std::make_unique<Coordinator>(loop_, services_->control_plane, options_.planning,
-                                               options_.direct_bytes);
+                                               options_.algorithms);
 }
 
 void JobManager::on_client_connected(ClientConnection& connection) {
@@ -150,7 +150,7 @@ void JobManager::join(uint64_t client_id, const Result<Peer>& coordinator) {
   }
   auto message = make_join_job(session.job_name(), session.world_size(), session.rank(),
                                session.credentials().pid, session.timeout_ms(), options_.partition,
-                               session.weight());
+                               session.weight(), options_.rack);
   if (const Status sent = services_->control_plane.send(coordinator->id, message); !sent)
     return give_up(sent);
   joining.coordinator = coordinator->id;
@@ -210,7 +210,7 @@ void JobManager::on_control_message(const Peer& from, const proto::ControlMessag
       break;
     case proto::ControlBody::OperationReady:
       if (Job* job = find_job(message.body_as_OperationReady()->job_key())) {
-        job->on_successor_ready(from, *message.body_as_OperationReady());
+        job->on_node_ready(from, *message.body_as_OperationReady());
       }
       break;
     case proto::ControlBody::PlanProposal:

@@ -5,16 +5,81 @@
 #include <unordered_set>
 
 #include "job/coordinator.h"
+#include "job/racks.h"
 
 namespace braid {
 
+namespace {
+
+// The places that a node has to do with, as a list of nodes: from its successor on.
+class Neighbours {
+ public:
+  explicit Neighbours(const JobPlan& plan) : plan_(plan), is_one_(plan.nodes.size(), false) {}
+
+  void add(uint32_t place) { is_one_[place] = true; }
+  void add_targets() {
+    const Ring& ring = *plan_.ring;
+    if (ring.direct_bytes != 0) is_one_.assign(is_one_.size(), true);
+    add((ring.self + 1) % ring.nodes);
+    add_all(&Schedule::targets);
+  }
+  void add_sources() {
+    const Ring& ring = *plan_.ring;
+    add((ring.self + ring.nodes - 1) % ring.nodes);
+    add_all(&Schedule::sources);
+  }
+  std::vector<const MemberNode*> list() const {
+    std::vector<const MemberNode*> found;
+    for (size_t distance = 1; distance < is_one_.size(); ++distance) {
+      const size_t place = (plan_.ring->self + distance) % is_one_.size();
+      if (is_one_[place]) found.push_back(&plan_.nodes[place]);
+    }
+    return found;
+  }
+
+ private:
+  void add_all(std::vector<uint32_t> Schedule::*places) {
+    for (const auto& schedule : {plan_.ring->halving, plan_.ring->hierarchical}) {
+      if (schedule == nullptr) continue;
+      for (const uint32_t place : (*schedule).*places) add(place);
+    }
+  }
+
+  const JobPlan& plan_;
+  std::vector<bool> is_one_;
+};
+
+// By which all-reduces go that are neither direct nor go around the ring.
+Status add_schedules(const proto::JobStart& start, const JobPlan& plan, Ring& ring) {
+  ring.halving_bytes = start.halving_bytes();
+  if (ring.halving_bytes != 0 && ring.nodes > 1)
+    ring.halving = std::make_shared<const Schedule>(halving_schedule(ring.nodes, ring.self));
+  if (!start.hierarchical()) return Status::ok();
+  const auto rack_nodes = nodes_per_rack(plan.nodes);
+  if (!rack_nodes) {
+    return make_status(StatusCode::Protocol,
+                       "job '{}': the coordinator says hierarchical, and its {} nodes are not in "
+                       "racks of one size, 2 at least, one rack after the other",
+                       plan.name, ring.nodes);
+  }
+  ring.hierarchical = std::make_shared<const Schedule>(
+      hierarchical_schedule(ring.nodes / *rack_nodes, *rack_nodes, ring.self));
+  return Status::ok();
+}
+
+}  // namespace
+
 std::vector<const MemberNode*> JobPlan::targets() const {
-  if (ring->nodes == 1) return {};
-  if (ring->direct_bytes == 0) return {&successor()};
-  std::vector<const MemberNode*> others;
-  for (size_t distance = 1; distance < nodes.size(); ++distance)
-    others.push_back(&nodes[(ring->self + distance) % nodes.size()]);
-  return others;
+  Neighbours found(*this);
+  found.add_targets();
+  return found.list();
+}
+
+std::vector<const MemberNode*> JobPlan::neighbours() const {
+  Neighbours found(*this);
+  found.add_targets();
+  found.add_sources();
+  return found.list();
 }
 
 Result<JobPlan> parse_job_start(const proto::JobStart& start, NodeId self) {
@@ -47,6 +112,7 @@ Result<JobPlan> parse_job_start(const proto::JobStart& start, NodeId self) {
     node.peer = {member->node_id(), member->name()->str(), member->address()->str(),
                  member->port()};
     node.ranks.assign(member->ranks()->begin(), member->ranks()->end());
+    if (member->rack() != nullptr) node.rack = member->rack()->str();
     for (const uint32_t rank : node.ranks) {
       if (rank >= world_size || ring->block_of_rank[rank] != kUnassigned) {
         return make_status(
@@ -82,6 +148,7 @@ Result<JobPlan> parse_job_start(const proto::JobStart& start, NodeId self) {
   ring->successor = plan.nodes[(ring->self + 1) % ring->nodes].peer.id;
   ring->predecessor = plan.nodes[(ring->self + ring->nodes - 1) % ring->nodes].peer.id;
   ring->direct_bytes = start.direct_bytes();
+  BRAID_RETURN_IF_ERROR(add_schedules(start, plan, *ring));
   plan.ring = std::move(ring);
   return plan;
 }

@@ -26,12 +26,15 @@ struct JobPlan {
   const MemberNode& predecessor() const {
     return nodes[(ring->self + nodes.size() - 1) % nodes.size()];
   }
-  // The nodes that this one sends data to: its successor; with direct operations, all others.
+  // The nodes that this one sends data to: its successor and those of its schedules; with direct
+  // operations, all others.
   std::vector<const MemberNode*> targets() const;
+  // Those, and the ones that send data to this one.
+  std::vector<const MemberNode*> neighbours() const;
 };
 
 // Checks a JobStart and works out this node's place. Protocol: ranks or nodes missing or twice,
-// this node not among the members.
+// this node not among the members, no racks to go by.
 Result<JobPlan> parse_job_start(const proto::JobStart& start, NodeId self);
 
 }  // namespace braid

@@ -25,7 +25,7 @@ DaemonStatus::Job Job::status() const {
   }
   status.world_size = plan_.ring->world_size;
   for (const MemberNode& node : plan_.nodes)
-    status.nodes.push_back({node.peer.name, node.peer.address, node.ranks});
+    status.nodes.push_back({node.peer.name, node.peer.address, node.ranks, node.rack});
   for (size_t i = 0; i < sessions_.size(); ++i) {
     if (sessions_[i] == nullptr) continue;
     const ClientCredentials& who = sessions_[i]->credentials();
@@ -43,9 +43,11 @@ std::string Job::tuning_json(const std::optional<std::string>& tuning) const {
   using Json = nlohmann::ordered_json;
   Json settings;
   if (const auto own = plans_.settings()) {
-    settings = {{"flows_per_link", own->flows},      {"streams", own->streams},
-                {"unit_bytes", own->unit_bytes},     {"chunk_bytes", own->chunk_bytes},
-                {"window_bytes", own->window_bytes}, {"direct_bytes", own->direct_bytes}};
+    settings = {
+        {"flows_per_link", own->flows},        {"streams", own->streams},
+        {"unit_bytes", own->unit_bytes},       {"chunk_bytes", own->chunk_bytes},
+        {"window_bytes", own->window_bytes},   {"direct_bytes", own->direct_bytes},
+        {"halving_bytes", own->halving_bytes}, {"hierarchical", own->is_hierarchical ? 2 : 1}};
   }
   // Names come from trainers and may be no UTF-8.
   return Json({{"job", plan_.name},

@@ -15,9 +15,14 @@ constexpr uint32_t kDuelRounds = 5;
 constexpr uint32_t kDuelSteps = kDuelRounds * 4;  // of a round: four turns of a step
 
 NamedValues named(const TransferSettings& settings) {
-  return {{"flows_per_link", settings.flows},      {"streams", settings.streams},
-          {"unit_bytes", settings.unit_bytes},     {"chunk_bytes", settings.chunk_bytes},
-          {"window_bytes", settings.window_bytes}, {"direct_bytes", settings.direct_bytes}};
+  return {{"flows_per_link", settings.flows},
+          {"streams", settings.streams},
+          {"unit_bytes", settings.unit_bytes},
+          {"chunk_bytes", settings.chunk_bytes},
+          {"window_bytes", settings.window_bytes},
+          {"direct_bytes", settings.direct_bytes},
+          {"halving_bytes", settings.halving_bytes},
+          {"hierarchical", settings.is_hierarchical ? 2 : 0}};
 }
 
 KnowledgeKey key_of(const SetSummary& set, size_t nodes, const TuningOptions& options) {
@@ -92,6 +97,8 @@ TransferSettings JobTuning::settings_of(const Setting& setting) const {
   settings.chunk_bytes = static_cast<uint32_t>(values.at("chunk_bytes"));
   settings.window_bytes = static_cast<uint32_t>(values.at("window_bytes"));
   settings.direct_bytes = values.at("direct_bytes");
+  settings.halving_bytes = values.at("halving_bytes");
+  settings.is_hierarchical = values.at("hierarchical") == 2;
   return settings;
 }
 

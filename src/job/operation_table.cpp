@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "job/operation_way.h"
+
 namespace braid {
 namespace {
 
@@ -127,8 +129,14 @@ Status OperationTable::start(const OperationKey& key, Entry& entry) {
 
   entry.result_bytes =
       result_bytes(operation.collective, operation.dtype, operation.count, ring_->world_size);
-  cut(operation, entry);
+  choose_way(operation, entry.settings.get());
   entry.is_direct = operation.is_direct;
+  entry.schedule = operation.schedule;
+  if (entry.schedule != nullptr) {
+    entry.awaited = entry.schedule->targets;
+  } else if (!entry.is_direct) {
+    entry.awaited = {(ring_->self + 1) % ring_->nodes};
+  }
   operation.signature = static_cast<uint32_t>(hash_of(entry.signature));
   auto placed = memory_->allocate(entry.result_bytes);
   if (!placed) {
@@ -139,90 +147,87 @@ Status OperationTable::start(const OperationKey& key, Entry& entry) {
   operation.result = memory_->data() + entry.result_offset;
   entry.state = State::Running;
 
-  // The engine must know the operation before the predecessor may send for it.
+  // The engine must know the operation before others may send for it.
   BRAID_RETURN_IF_ERROR(actions_.start_operation(operation));
   if (ring_->nodes == 1) return Status::ok();
-  if (!entry.is_direct) {
-    BRAID_RETURN_IF_ERROR(actions_.send_ready(key, entry.signature));
-    entry.is_ready_told = true;
+  if (!entry.is_direct) BRAID_RETURN_IF_ERROR(tell_sources(entry, key));
+  if (const auto early = early_ready_.extract(key); !early.empty()) {
+    for (const NodeReady& ready : early.mapped())
+      BRAID_RETURN_IF_ERROR(take_readiness(entry, key, ready));
   }
-  if (auto early = early_ready_.extract(key); !early.empty())
-    return take_readiness(entry, key, early.mapped());
+  return Status::ok();
+}
+
+Status OperationTable::tell_sources(Entry& entry, const OperationKey& key) {
+  entry.is_ready_told = true;
+  if (entry.schedule == nullptr) {
+    const uint32_t predecessor = (ring_->self + ring_->nodes - 1) % ring_->nodes;
+    return actions_.send_ready(predecessor, key, entry.signature);
+  }
+  for (const uint32_t source : entry.schedule->sources)
+    BRAID_RETURN_IF_ERROR(actions_.send_ready(source, key, entry.signature));
   return Status::ok();
 }
 
 // Of an operation that runs.
-Status OperationTable::take_readiness(const Entry& entry, const OperationKey& key,
-                                      const Signature& signature) {
-  BRAID_RETURN_IF_ERROR(check_successor(entry, key, signature));
-  return entry.is_direct ? Status::ok() : actions_.go(key);
+Status OperationTable::take_readiness(Entry& entry, const OperationKey& key,
+                                      const NodeReady& ready) {
+  BRAID_RETURN_IF_ERROR(check_agrees(entry, key, ready));
+  if (std::erase(entry.awaited, ready.place) == 0 || !entry.awaited.empty()) return Status::ok();
+  return actions_.go(key);
 }
 
 Status OperationTable::tell_readiness() {
   for (auto& [key, entry] : entries_) {
     if (entry.state != State::Running || entry.is_ready_told) continue;
-    if (std::exchange(entry.is_seen_running, true)) {
-      BRAID_RETURN_IF_ERROR(actions_.send_ready(key, entry.signature));
-      entry.is_ready_told = true;
-    }
+    if (std::exchange(entry.is_seen_running, true)) BRAID_RETURN_IF_ERROR(tell_sources(entry, key));
   }
   return Status::ok();
 }
 
-// Where the ring has no direct operations there are no links for them.
-void OperationTable::cut(Operation& operation, const Entry& entry) const {
-  uint64_t direct_bytes = ring_->direct_bytes;
-  if (entry.settings != nullptr) {
-    operation.unit_bytes = entry.settings->unit_bytes;
-    operation.chunk_bytes = entry.settings->chunk_bytes;
-    if (direct_bytes != 0) direct_bytes = entry.settings->direct_bytes;
-  }
-  operation.is_direct = operation.collective == Collective::AllReduce && ring_->nodes > 1 &&
-                        entry.result_bytes != 0 && entry.result_bytes <= direct_bytes;
-}
-
-Status OperationTable::on_successor_ready(const OperationKey& key, const Signature& signature) {
+Status OperationTable::on_node_ready(uint32_t place, const OperationKey& key,
+                                     const Signature& signature) {
   const auto position = entries_.find(key);
   if (position != entries_.end() && position->second.state == State::Published)
     return Status::ok();  // said twice, or of a direct one that is over here
   if (position != entries_.end() && position->second.state == State::Running)
-    return take_readiness(position->second, key, signature);
+    return take_readiness(position->second, key, {place, signature});
   if (position == entries_.end() && has_ended(key)) return Status::ok();
   for (uint32_t i = 0; i < has_left_.size(); ++i) {
     const bool is_submitted = position != entries_.end() && has_submitted(position->second, i);
     if (has_left_[i] && !is_submitted) {
       return make_status(
           StatusCode::JobFailed,
-          "job '{}': rank {} left the job, but the next node has submitted another operation: {}",
+          "job '{}': rank {} left the job, but another node has submitted another operation: {}",
           job_name_, local_ranks_[i], to_string(signature));
     }
   }
   if (position != entries_.end())
-    BRAID_RETURN_IF_ERROR(check_successor(position->second, key, signature));
-  if (early_ready_.size() >= kEarlyReadyMax) {
+    BRAID_RETURN_IF_ERROR(check_agrees(position->second, key, {place, signature}));
+  if (early_ready_.size() >= kEarlyReadyMax && !early_ready_.contains(key)) {
     return make_status(StatusCode::Protocol,
-                       "job '{}': the next node is ready for {} operations nobody here knows",
+                       "job '{}': other nodes are ready for {} operations nobody here knows",
                        job_name_, kEarlyReadyMax);
   }
-  early_ready_[key] = signature;
+  auto& ready = early_ready_[key];
+  std::erase_if(ready, [place](const NodeReady& other) { return other.place == place; });
+  ready.push_back({place, signature});
   return Status::ok();
 }
 
-Status OperationTable::check_successor(const Entry& entry, const OperationKey& key,
-                                       const Signature& signature) const {
-  if (signature == entry.signature) return Status::ok();
-  // The first rank of the next node speaks for it: its own ranks agree, or it would not be ready.
-  uint32_t successor_block = 0;
-  const uint32_t successor = (ring_->self + 1) % ring_->nodes;
-  for (uint32_t node = 0; node < successor; ++node) successor_block += ring_->ranks_of_node[node];
-  const auto successor_rank =
-      std::find(ring_->block_of_rank.begin(), ring_->block_of_rank.end(), successor_block) -
-      ring_->block_of_rank.begin();
+Status OperationTable::check_agrees(const Entry& entry, const OperationKey& key,
+                                    const NodeReady& ready) const {
+  if (ready.signature == entry.signature) return Status::ok();
+  // The first rank of the other node speaks for it: its own ranks agree, or it would not be ready.
+  uint32_t block = 0;
+  for (uint32_t node = 0; node < ready.place; ++node) block += ring_->ranks_of_node[node];
+  const auto rank = std::find(ring_->block_of_rank.begin(), ring_->block_of_rank.end(), block) -
+                    ring_->block_of_rank.begin();
   return make_status(
       StatusCode::Mismatch,
       "job '{}': ranks disagree about '{}' step {}: rank {} says {}, rank {} says {}", job_name_,
-      *entry.name, key.step, entry.first_rank, to_string(entry.signature), successor_rank,
-      to_string(signature));
+      *entry.name, key.step, entry.first_rank, to_string(entry.signature), rank,
+      to_string(ready.signature));
 }
 
 Status OperationTable::on_rank_left(uint32_t local_rank) {
@@ -234,13 +239,13 @@ Status OperationTable::on_rank_left(uint32_t local_rank) {
                        local_ranks_[local_rank], describe(entry, key));
   }
   if (!early_ready_.empty()) {
-    for (const auto& [key, signature] : early_ready_) {
+    for (const auto& [key, ready] : early_ready_) {
       const auto position = entries_.find(key);
       if (position != entries_.end() && has_submitted(position->second, local_rank)) continue;
       return make_status(
           StatusCode::JobFailed,
-          "job '{}': rank {} left the job, but the next node has submitted another operation: {}",
-          job_name_, local_ranks_[local_rank], to_string(signature));
+          "job '{}': rank {} left the job, but another node has submitted another operation: {}",
+          job_name_, local_ranks_[local_rank], to_string(ready.front().signature));
     }
   }
   // A rank that has left gives back all results.

@@ -42,7 +42,9 @@ class OperationTableActions {
   virtual ~OperationTableActions() = default;
   virtual Status start_operation(const Operation& operation) = 0;
   virtual Status go(const OperationKey& key) = 0;
-  virtual Status send_ready(const OperationKey& key, const Signature& signature) = 0;
+  // To the node at `place` of the ring.
+  virtual Status send_ready(uint32_t place, const OperationKey& key,
+                            const Signature& signature) = 0;
   virtual void publish(uint32_t local_rank, uint64_t ticket, uint64_t result_offset,
                        uint64_t result_bytes) = 0;
   virtual void count(Collective collective,
@@ -54,8 +56,13 @@ class OperationTableActions {
 // has merged; all others have one.
 //
 //   gathering  --all local ranks submitted all members: result placed, engine started, READY to the
-//   predecessor--> running    --the successor's READY: go … engine done: published--> published
+//   sources--> running    --the READY of all targets: go … engine done: published--> published
 //   --engine retired and released by all local ranks--> (forgotten)
+//
+// The sources are the nodes that will send to this one, the targets those that it will send to:
+// around the ring the predecessor and the successor, else as the operation's schedule says. What
+// another node is ready for is compared whoever it is, since nodes that disagree about the size may
+// take different ways.
 //
 // A direct operation waits for no READY: the parts of all nodes say as much. If it does not end at
 // once its READY goes out all the same, for it tells the predecessor where ranks disagree.
@@ -63,8 +70,8 @@ class OperationTableActions {
 // Any error that a function returns is the end of the job. Control loop only.
 class OperationTable {
  public:
-  // Readiness of the successor for operations that no local rank has submitted yet; a peer with
-  // more is broken.
+  // Operations that others are ready for and no local rank has submitted yet; a peer with more is
+  // broken.
   static constexpr size_t kEarlyReadyMax = 1 << 16;
 
   OperationTable(std::string job_name, uint64_t job_key, std::shared_ptr<const Ring> ring,
@@ -72,7 +79,7 @@ class OperationTable {
                  OperationTableActions& actions);
 
   Status submit(const Submission& submission);
-  Status on_successor_ready(const OperationKey& key, const Signature& signature);
+  Status on_node_ready(uint32_t place, const OperationKey& key, const Signature& signature);
   // To be called now and then: sends the readiness of direct operations that were running at the
   // last call already.
   Status tell_readiness();
@@ -116,6 +123,8 @@ class OperationTable {
     bool is_direct = false;
     bool is_seen_running = false;  // by tell_readiness()
     bool is_ready_told = false;
+    const Schedule* schedule = nullptr;  // the ring's; nullptr: around the ring
+    std::vector<uint32_t> awaited;       // places of the targets that are not ready yet
     Signature signature;
     std::shared_ptr<const std::string> name;
     std::shared_ptr<const TensorGroup> group;  // nullptr: one tensor
@@ -131,6 +140,11 @@ class OperationTable {
     uint64_t result_bytes = 0;
   };
   using Entries = std::unordered_map<OperationKey, Entry, OperationKeyHash>;
+  // What a node is ready for.
+  struct NodeReady {
+    uint32_t place = 0;
+    Signature signature;
+  };
   // Where a tensor's operation is when it is a member of a group.
   struct Place {
     OperationKey entry;
@@ -139,16 +153,15 @@ class OperationTable {
 
   Status add_part(const OperationKey& key, Entry& entry, const Submission& submission);
   Status start(const OperationKey& key, Entry& entry);
-  void cut(Operation& operation, const Entry& entry) const;
   OperationInput input_of(const Entry& entry, uint32_t local_rank) const;
   void publish(const Entry& entry, uint32_t local_rank);
   size_t members(const Entry& entry) const { return entry.parts.size() / local_ranks_.size(); }
   bool has_submitted(const Entry& entry, uint32_t local_rank) const;
   void release_part(Entry& entry, uint32_t local_rank, uint32_t member);
-  Status take_readiness(const Entry& entry, const OperationKey& key, const Signature& signature);
+  Status tell_sources(Entry& entry, const OperationKey& key);
+  Status take_readiness(Entry& entry, const OperationKey& key, const NodeReady& ready);
   bool has_ended(const OperationKey& key) const;
-  Status check_successor(const Entry& entry, const OperationKey& key,
-                         const Signature& signature) const;
+  Status check_agrees(const Entry& entry, const OperationKey& key, const NodeReady& ready) const;
   void forget_if_over(Entries::iterator entry);
   std::string describe(const Entry& entry, const OperationKey& key) const;
 
@@ -160,7 +173,7 @@ class OperationTable {
   OperationTableActions& actions_;
   Entries entries_;
   std::unordered_map<OperationKey, Place, OperationKeyHash> places_;  // of members of groups
-  std::unordered_map<OperationKey, Signature, OperationKeyHash> early_ready_;
+  std::unordered_map<OperationKey, std::vector<NodeReady>, OperationKeyHash> early_ready_;
   std::unordered_map<uint64_t, uint64_t> last_published_;  // the highest step, by tensor
   std::vector<bool> has_left_;                             // by local rank
   size_t unfinished_ = 0;                                  // gathering or running

@@ -23,6 +23,8 @@ TransferSettings read_settings(const proto::TransferSettings& message) {
   settings.unit_bytes = message.unit_bytes();
   settings.chunk_bytes = message.chunk_bytes();
   settings.direct_bytes = message.direct_bytes();
+  settings.halving_bytes = message.halving_bytes();
+  settings.is_hierarchical = message.hierarchical();
   settings.streams = message.streams();
   settings.flows = message.flows();
   settings.window_bytes = message.window_bytes();
@@ -58,9 +60,9 @@ ControlBuffer make_plan_proposal(const PlanProposal& proposal) {
   }
   flatbuffers::Offset<proto::TransferSettings> settings;
   if (const auto& own = proposal.settings) {
-    settings =
-        proto::CreateTransferSettings(builder, own->unit_bytes, own->chunk_bytes, own->direct_bytes,
-                                      own->streams, own->flows, own->window_bytes);
+    settings = proto::CreateTransferSettings(
+        builder, own->unit_bytes, own->chunk_bytes, own->direct_bytes, own->streams, own->flows,
+        own->window_bytes, own->halving_bytes, own->is_hierarchical);
   }
   const auto body = proto::CreatePlanProposalDirect(
       builder, proposal.job_key, proposal.set, proposal.number, proposal.from_step, &sizes,

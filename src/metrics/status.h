@@ -34,6 +34,7 @@ struct DaemonStatus {
     std::string name;
     std::string address;
     std::vector<uint32_t> ranks;
+    std::string rack{};  // empty: not known
   };
   struct LocalRank {
     uint32_t rank = 0;

@@ -11,9 +11,20 @@ constexpr uint64_t kKiB = 1 << 10;
 constexpr uint64_t kMiB = 1 << 20;
 
 // In the order of the space's parameters.
-enum Place : size_t { kFlows, kStreams, kUnit, kChunk, kWindow, kDirect, kPlaces };
+enum Place : size_t {
+  kFlows,
+  kStreams,
+  kUnit,
+  kChunk,
+  kWindow,
+  kDirect,
+  kHalving,
+  kHierarchical,
+  kPlaces
+};
 constexpr std::array<std::string_view, kPlaces> kNames = {
-    "flows_per_link", "streams", "unit_bytes", "chunk_bytes", "window_bytes", "direct_bytes"};
+    "flows_per_link", "streams",      "unit_bytes",    "chunk_bytes",
+    "window_bytes",   "direct_bytes", "halving_bytes", "hierarchical"};
 
 std::vector<uint64_t> usual_values(size_t place) {
   switch (place) {
@@ -27,8 +38,12 @@ std::vector<uint64_t> usual_values(size_t place) {
       return {32 * kKiB, 64 * kKiB, 128 * kKiB, 256 * kKiB, 512 * kKiB};
     case kWindow:
       return {256 * kKiB, 512 * kKiB, 1 * kMiB, 2 * kMiB};
-    default:
+    case kDirect:
       return {1, 32 * kKiB, 128 * kKiB, 256 * kKiB};  // 1: nothing is direct
+    case kHalving:
+      return {1, 256 * kKiB, 1 * kMiB};  // 1: nothing goes by halves
+    default:
+      return {1, 2};
   }
 }
 

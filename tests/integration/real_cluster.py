@@ -179,8 +179,11 @@ def end_with_the_tests() -> None:
 class Cluster:
     """`with Cluster(nodes=3, settings=["log.level=debug"]) as cluster: …`"""
 
-    def __init__(self, nodes: int, settings: tuple | list = (), daemon: str = BRAIDD):
+    def __init__(
+        self, nodes: int, settings: tuple | list = (), daemon: str = BRAIDD, racks: int = 0
+    ):
         argv = [CLUSTER, "--nodes", str(nodes), "--daemon", daemon, "--timeout", "1500"]
+        argv += ["--racks", str(racks)] if racks else []
         for setting in settings:
             argv += ["--set", setting]
         # Outside of the cluster's directory, which goes with the cluster.

@@ -38,9 +38,9 @@ EngineWorld::EngineWorld(WorldOptions options, uint64_t seed)
     for (uint32_t io_loop = 0; io_loop < options_.io_loops; ++io_loop) {
       Endpoint& endpoint = *endpoints_[node][io_loop];
       endpoint.successor = id_of(next);
-      // Only direct operations go to others than the successor.
+      const bool sends_to_all = options_.direct_bytes != 0 || options_.schedule != nullptr;
       for (uint32_t to = 0; to < nodes(); ++to) {
-        if (to != next && (to == node || options_.direct_bytes == 0)) continue;
+        if (to != next && (to == node || !sends_to_all)) continue;
         endpoint.links[id_of(to)] = std::make_unique<FakeLink>(random_, options_.hostility,
                                                                id_of(node), engine(to, io_loop));
       }
@@ -155,6 +155,11 @@ Operation EngineWorld::operation_of(size_t index, uint32_t node) const {
       input_bytes(running.spec.collective, running.spec.dtype, running.spec.count, world_size());
   operation.is_direct = running.spec.collective == Collective::AllReduce && nodes() > 1 &&
                         bytes != 0 && bytes <= options_.direct_bytes;
+  if (operation.collective == Collective::AllReduce && nodes() > 1 &&
+      options_.schedule != nullptr) {
+    ring->halving = std::make_shared<Schedule>(options_.schedule(nodes(), node));
+    operation.schedule = ring->halving.get();
+  }
   operation.ring = ring;
   operation.urgency = running.spec.urgency;
   operation.memory = part.memory;
@@ -178,6 +183,14 @@ void EngineWorld::submit(Running& running, uint32_t node) {
   }
 }
 
+bool EngineWorld::may_go(const Running& running, uint32_t node) const {
+  std::vector<uint32_t> targets{(node + 1) % nodes()};
+  if (running.spec.collective == Collective::AllReduce && options_.schedule != nullptr)
+    targets = options_.schedule(nodes(), node).targets;
+  return std::all_of(targets.begin(), targets.end(),
+                     [&](uint32_t target) { return running.parts[target].is_submitted; });
+}
+
 void EngineWorld::say_go(Running& running, uint32_t node) {
   running.parts[node].was_told_go = true;
   for (auto& endpoint : endpoints_[node]) {
@@ -197,7 +210,7 @@ void EngineWorld::step() {
       if (running.is_aborted) return;
       if (!part.is_submitted) {
         submit(running, node);
-      } else if (!part.was_told_go && running.parts[(node + 1) % nodes()].is_submitted) {
+      } else if (!part.was_told_go && may_go(running, node)) {
         say_go(running, node);
       }
       return;
@@ -259,7 +272,9 @@ void EngineWorld::abort_job(uint64_t job_key) {
 }
 
 void EngineWorld::lose_links_of(uint32_t node) {
-  for (auto& endpoint : endpoints_[node]) endpoint->links[endpoint->successor]->lose();
+  for (auto& endpoint : endpoints_[node]) {
+    for (auto& [to, link] : endpoint->links) link->lose();
+  }
 }
 
 EngineWorld::Running* EngineWorld::find(const OperationKey& key) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -18,6 +19,8 @@ struct WorldOptions {
   uint32_t chunk_bytes = 256;
   uint32_t streams = 2;
   uint64_t direct_bytes = 0;
+  // By which the all-reduces go, from the number of nodes and the place; none: around the ring.
+  std::function<Schedule(uint32_t, uint32_t)> schedule;
   Hostility hostility;
 };
 
@@ -36,10 +39,10 @@ struct OperationSpec {
 std::string to_string(const OperationSpec& spec);
 
 // Some nodes with one engine per I/O loop each, joined by fake links, and the part of the job layer
-// that starts operations when the nodes have submitted them and says go when the successor has. All
-// in one thread; what happens next is chosen by chance from the seed. It checks what no engine may
-// ever do: report an operation twice, or read inputs after it reported done (they are overwritten
-// then), or change a result between done and retired.
+// that starts operations when the nodes have submitted them and says go when those that the node
+// sends to have. All in one thread; what happens next is chosen by chance from the seed. It checks
+// what no engine may ever do: report an operation twice, or read inputs after it reported done
+// (they are overwritten then), or change a result between done and retired.
 class EngineWorld {
  public:
   EngineWorld(WorldOptions options, uint64_t seed);
@@ -52,7 +55,7 @@ class EngineWorld {
   // Runs `steps` steps.
   void run_some(size_t steps);
   void abort_job(uint64_t job_key);
-  void lose_links_of(uint32_t node);  // the ones to its successor
+  void lose_links_of(uint32_t node);  // from it to others
 
   // After run(): every operation ended once on all nodes, with the right result, the same bits
   // everywhere.
@@ -80,6 +83,7 @@ class EngineWorld {
   uint32_t world_size() const;
   void submit(Running& running, uint32_t node);
   void say_go(Running& running, uint32_t node);
+  bool may_go(const Running& running, uint32_t node) const;
   void on_done(uint32_t node, const OperationKey& key);
   void on_retired(uint32_t node, const OperationKey& key);
   std::vector<uint8_t> final_part(const Running& running, uint32_t node) const;

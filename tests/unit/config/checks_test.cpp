@@ -44,6 +44,21 @@ TEST(CheckNames, RefuseBlanksAndNothing) {
   EXPECT_FALSE(check_node_name(std::string(256, 'a')).is_ok());
 }
 
+TEST(CheckRack, IsANameOrNothing) {
+  EXPECT_TRUE(check_rack("").is_ok());
+  EXPECT_TRUE(check_rack("row-3/rack-17").is_ok());
+  EXPECT_TRUE(check_rack(std::string(255, 'a')).is_ok());
+  EXPECT_FALSE(check_rack(std::string(256, 'a')).is_ok());
+  EXPECT_EQ(check_rack("rack 7").message(),
+            "'rack 7' is not a rack's name; use up to 255 characters without blanks");
+}
+
+TEST(CheckOnOff, TakesOneOrTheOther) {
+  EXPECT_TRUE(check_on_off("on").is_ok());
+  EXPECT_TRUE(check_on_off("off").is_ok());
+  EXPECT_EQ(check_on_off("yes").message(), "'yes' is neither on nor off");
+}
+
 TEST(CheckClusterKeyFile, TakesAbsolutePathsAndNothing) {
   EXPECT_TRUE(check_cluster_key_file("").is_ok());
   EXPECT_TRUE(check_cluster_key_file("/etc/braid/cluster.key").is_ok());

@@ -30,14 +30,14 @@ TEST(LoadConfig, AFileWithoutSettingsGivesTheDefaults) {
 
 TEST(LoadConfig, EveryKindOfValueIsRead) {
   const LoadedConfig loaded = parse_config(
-      "node: {name: n1, address: 192.0.2.1}\n"
+      "node: {name: n1, address: 192.0.2.1, rack: r1}\n"
       "control: {port: 7000, cluster_key_file: /k}\n"
       "client:\n  mode: 0600\n  arena_bytes_max: 1GiB\n"
       "transport:\n  rails: [eth0, eth1]\n  transports: tcp\n  chunk_bytes: 65536\n",
       "f.yaml", {});
   ASSERT_TRUE(loaded.is_ok()) << loaded.error_text();
   DaemonConfig expected;
-  expected.node = {"n1", "192.0.2.1"};
+  expected.node = {"n1", "192.0.2.1", "r1"};
   expected.control.port = 7000;
   expected.control.cluster_key_file = "/k";
   expected.client.mode = 0600;

@@ -23,7 +23,7 @@ DaemonStatus busy_node() {
                   "running",
                   3,
                   4,
-                  {{"node-a", "192.0.2.1", {0, 1}}, {"node-b", "192.0.2.2", {2}}},
+                  {{"node-a", "192.0.2.1", {0, 1}}, {"node-b", "192.0.2.2", {2}, "r7"}},
                   {{0, 4711, 1000}, {1, 4712, 1000}},
                   10,
                   5,
@@ -48,7 +48,7 @@ TEST(RenderStatus, ShowsABusyNode) {
             "\n"
             "ranks of train:\n"
             "  node-a (192.0.2.1): 0-1\n"
-            "  node-b (192.0.2.2): 2\n"
+            "  node-b (192.0.2.2, rack r7): 2\n"
             "  rank 0 is process 4711 of user 1000\n"
             "  rank 1 is process 4712 of user 1000\n");
 }
@@ -76,7 +76,8 @@ TEST(RenderStatus, KeepsControlCharactersFromTheTerminal) {
        {&status.version, &status.node.name, &status.node.address, &status.transport,
         &status.rails[0], &status.peers[0].name, &status.flows[0].peer, &status.flows[0].state,
         &status.flows[0].direction, &status.jobs[0].name, &status.jobs[0].state,
-        &status.jobs[0].nodes[0].name, &status.jobs[0].nodes[0].address}) {
+        &status.jobs[0].nodes[0].name, &status.jobs[0].nodes[0].address,
+        &status.jobs[0].nodes[1].rack}) {
     *text = "a\x1b[2J\r\x7f";
   }
   const std::string shown = render_status(status);

@@ -59,6 +59,7 @@ class HotPathTest : public ::testing::Test {
     ring->world_size = 2;
     ring->ranks_of_node = {1, 1};
     ring->block_of_rank = {0, 1};
+    ring->halving = std::make_shared<Schedule>(halving_schedule(2, self));
     return ring;
   }
 
@@ -68,10 +69,21 @@ class HotPathTest : public ::testing::Test {
     operation.key = {kJob, 1, step_};
     operation.count = count;
     operation.ring = rings_[self];
+    if (is_scheduled_) operation.schedule = operation.ring->halving.get();
     operation.inputs = {reinterpret_cast<const uint8_t*>(trainer.input.data())};
     operation.result = reinterpret_cast<uint8_t*>(trainer.result.data());
     trainer.engine->start(operation);
     ++started_;
+  }
+
+  void expect_chunks_allocate_nothing() {
+    constexpr uint64_t kFew = 4;
+    constexpr uint64_t kMany = 512;
+    for (int round = 0; round < 3; ++round) allocations_of(kMany);  // queues grow to what they need
+    const uint64_t few = allocations_of(kFew);
+    const uint64_t many = allocations_of(kMany);
+    EXPECT_LE(many, few) << kMany << " chunks allocated more than " << kFew;
+    EXPECT_GT(few, 0u) << "nothing is counted";
   }
 
   // One all-reduce of `chunks` chunks to and from each node; returns how often it allocated.
@@ -107,16 +119,14 @@ class HotPathTest : public ::testing::Test {
   const std::array<std::shared_ptr<const Ring>, 2> rings_{ring_of(0), ring_of(1)};
   uint64_t step_ = 0;
   int started_ = 0;
+  bool is_scheduled_ = false;
 };
 
-TEST_F(HotPathTest, ChunksAllocateNothing) {
-  constexpr uint64_t kFew = 4;
-  constexpr uint64_t kMany = 512;
-  for (int round = 0; round < 3; ++round) allocations_of(kMany);  // queues grow to what they need
-  const uint64_t few = allocations_of(kFew);
-  const uint64_t many = allocations_of(kMany);
-  EXPECT_LE(many, few) << kMany << " chunks allocated more than " << kFew;
-  EXPECT_GT(few, 0u) << "nothing is counted";
+TEST_F(HotPathTest, ChunksAllocateNothing) { expect_chunks_allocate_nothing(); }
+
+TEST_F(HotPathTest, ChunksOfAScheduleAllocateNothing) {
+  is_scheduled_ = true;
+  expect_chunks_allocate_nothing();
 }
 
 TEST(FairQueueOnTheHotPath, ChunksOfManyUrgenciesAllocateNothing) {

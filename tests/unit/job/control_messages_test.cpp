@@ -27,9 +27,9 @@ TEST(ControlMessagesTest, JoinJobCarriesTheTrainer) {
 }
 
 TEST(ControlMessagesTest, JobStartCarriesNodesInOrder) {
-  const std::vector<MemberNode> nodes = {{{7, "a", "10.0.0.1", 7410}, {0, 2}},
+  const std::vector<MemberNode> nodes = {{{7, "a", "10.0.0.1", 7410}, {0, 2}, "r1"},
                                          {{9, "b", "10.0.0.2", 7411}, {1}}};
-  auto buffer = make_job_start("train", 3, 5, 99, nodes);
+  auto buffer = make_job_start("train", 3, 5, 99, nodes, {1, 2, true});
   const auto* start = verified(buffer).body_as_JobStart();
   ASSERT_NE(start, nullptr);
   EXPECT_EQ(start->epoch(), 5u);
@@ -40,6 +40,11 @@ TEST(ControlMessagesTest, JobStartCarriesNodesInOrder) {
   EXPECT_EQ(second->name()->str(), "b");
   EXPECT_EQ(second->address()->str(), "10.0.0.2");
   EXPECT_EQ(second->port(), 7411);
+  EXPECT_EQ(second->rack()->str(), "");
+  EXPECT_EQ(start->nodes()->Get(0)->rack()->str(), "r1");
+  EXPECT_EQ(start->direct_bytes(), 1u);
+  EXPECT_EQ(start->halving_bytes(), 2u);
+  EXPECT_TRUE(start->hierarchical());
   ASSERT_EQ(start->nodes()->Get(0)->ranks()->size(), 2u);
   EXPECT_EQ(start->nodes()->Get(0)->ranks()->Get(1), 2u);
 }

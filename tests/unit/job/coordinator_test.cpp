@@ -235,7 +235,7 @@ TEST_F(CoordinatorTest, LeavesOtherMessagesToOthers) {
 }
 
 TEST_F(CoordinatorTest, OnlyAFewNodesAreDirect) {
-  Coordinator coordinator(*loop_, control_plane_, {}, 4096);
+  Coordinator coordinator(*loop_, control_plane_, {}, {4096});
   uint32_t step = 0;
   const auto direct_bytes_of = [&](uint32_t nodes) {
     const std::string name = "train" + std::to_string(++step);
@@ -250,6 +250,48 @@ TEST_F(CoordinatorTest, OnlyAFewNodesAreDirect) {
   EXPECT_EQ(direct_bytes_of(2), 4096u);
   EXPECT_EQ(direct_bytes_of(Coordinator::kDirectNodesMax), 4096u);
   EXPECT_EQ(direct_bytes_of(Coordinator::kDirectNodesMax + 1), 0u);
+}
+
+// The JobStart of a job of one rank on each of as many nodes as there are letters: their racks.
+class CoordinatorAlgorithmsTest : public CoordinatorTest {
+ protected:
+  const proto::JobStart& start(const std::string& racks, const Algorithms& algorithms) {
+    Coordinator coordinator(*loop_, control_plane_, {}, algorithms);
+    const auto nodes = static_cast<uint32_t>(racks.size());
+    for (uint32_t rank = 0; rank < nodes; ++rank) {
+      const Peer peer{1000 + rank, "n", "10.0.1." + std::to_string(rank + 1), 7410};
+      if (control_plane_.find(peer.id) == nullptr) control_plane_.add_peer(peer);
+      const std::string rack(racks[rank] == '-' ? 0 : 1, racks[rank]);
+      auto message = make_join_job("train", nodes, rank, 1, kLongMs, {}, 1, rack);
+      EXPECT_TRUE(coordinator.on_control_message(peer, testing::as_message(message)));
+    }
+    return *control_plane_.sent_to<proto::JobStart>(1000).back();
+  }
+};
+
+TEST_F(CoordinatorAlgorithmsTest, AFewNodesDoNotGoByHalves) {
+  EXPECT_EQ(start("---", {0, 4096}).halving_bytes(), 0u);
+  EXPECT_EQ(start("----", {0, 4096}).halving_bytes(), 4096u);
+  EXPECT_EQ(start("----------", {0, 4096}).halving_bytes(), 4096u);
+}
+
+TEST_F(CoordinatorAlgorithmsTest, NodesOfARackStandTogether) {
+  const proto::JobStart& racked = start("abab", {0, 0, true});
+  EXPECT_TRUE(racked.hierarchical());
+  std::string ranks;
+  std::string racks;
+  for (const proto::MemberNode* node : *racked.nodes()) {
+    ranks += std::to_string(node->ranks()->Get(0));
+    racks += node->rack()->str();
+  }
+  EXPECT_EQ(ranks, "0213");
+  EXPECT_EQ(racks, "aabb");
+}
+
+TEST_F(CoordinatorAlgorithmsTest, RacksThatDoNotFitAreNoHierarchy) {
+  EXPECT_FALSE(start("abab", {0, 0, false}).hierarchical());
+  for (const char* racks : {"aab", "aaaa", "aab-", "----"})
+    EXPECT_FALSE(start(racks, {0, 0, true}).hierarchical()) << racks;
 }
 
 }  // namespace

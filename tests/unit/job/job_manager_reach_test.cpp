@@ -17,7 +17,7 @@ class JobManagerReachTest : public testing::JobManagerTest {
     const std::vector<MemberNode> nodes = {{self_, {0}}, {b_, {1}}, {d_, {2}}};
     control_plane_.connects.clear();
     transport_.holds_answers = true;
-    hear(b_, make_job_start("train", 3, 4, kKey, nodes, 4096));
+    hear(b_, make_job_start("train", 3, 4, kKey, nodes, {4096}));
   }
   void lose_d() { manager_->on_peer_lost(d_, Status(StatusCode::Unavailable, "silent for 5 s")); }
   auto connects_to_d() const {

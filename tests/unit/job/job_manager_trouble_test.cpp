@@ -256,7 +256,7 @@ TEST_F(JobManagerTroubleTest, ALostLinkToAnyNodeIsToldWhereOperationsAreDirect) 
   add_trainer().open("train", 0, 3, b_.address);
   wait_for([&] { return !control_plane_.sent_to<proto::JoinJob>(b_.id).empty(); });
   const std::vector<MemberNode> nodes = {{self_, {0}}, {b_, {1}}, {d, {2}}};
-  hear(b_, make_job_start("train", 3, 4, kKey, nodes, 4096));
+  hear(b_, make_job_start("train", 3, 4, kKey, nodes, {4096}));
   wait_for([&] { return !sent_to_b<proto::JobReady>().empty(); });
   EXPECT_EQ(transport_.opened, (std::vector<NodeId>{b_.id, d.id}));
   manager_->on_link_lost(d, Status(StatusCode::Unavailable, "no flow for 5000 ms"));
@@ -265,11 +265,41 @@ TEST_F(JobManagerTroubleTest, ALostLinkToAnyNodeIsToldWhereOperationsAreDirect) 
             "job 'train': node 'here' lost its link to node 'd' with rank 2: no flow for 5000 ms");
 }
 
+// This node is the first of four, b, d and e: by halving it has to do with b and d.
+TEST_F(JobManagerTroubleTest, ByHalvesTheReadinessOfAllTargetsIsAwaitedAndALostOneIsTold) {
+  const Peer d{40, "d", "10.0.0.40", 7410};
+  const Peer e{50, "e", "10.0.0.50", 7410};
+  for (const Peer& peer : {d, e}) control_plane_.add_peer(peer);
+  add_trainer().open("train", 0, 4, b_.address);
+  wait_for([&] { return !control_plane_.sent_to<proto::JoinJob>(b_.id).empty(); });
+  const std::vector<MemberNode> nodes = {{self_, {0}}, {b_, {1}}, {d, {2}}, {e, {3}}};
+  hear(b_, make_job_start("train", 4, 4, kKey, nodes, {0, 4096}));
+  wait_for([&] { return !sent_to_b<proto::JobReady>().empty(); });
+  EXPECT_EQ(transport_.opened, (std::vector<NodeId>{b_.id, d.id}));
+  hear(b_, make_job_go(kKey));
+  wait_for([&] { return trainers_[0]->is_open; });
+  trainers_[0]->register_tensors({{"w", 4}});
+  wait_for([&] { return !trainers_[0]->registered.empty(); });
+  trainers_[0]->submit(1, 0, 0);
+  wait_for([&] { return sent_to_b<proto::OperationReady>().size() == 1; });
+  EXPECT_EQ(control_plane_.sent_to<proto::OperationReady>(d.id).size(), 1u);
+  EXPECT_TRUE(control_plane_.sent_to<proto::OperationReady>(e.id).empty());
+  Signature other;
+  other.count = 5;
+  hear(d, make_operation_ready({kKey, sent_to_b<proto::OperationReady>()[0]->tensor(), 0}, other));
+  ASSERT_EQ(sent_to_b<proto::FailJob>().size(), 1u);
+  EXPECT_NE(sent_to_b<proto::FailJob>()[0]->reason()->str().find("rank 2 says"), std::string::npos);
+  manager_->on_link_lost(d, Status(StatusCode::Unavailable, "no flow for 5000 ms"));
+  ASSERT_EQ(sent_to_b<proto::FailJob>().size(), 2u);
+  EXPECT_EQ(sent_to_b<proto::FailJob>()[1]->reason()->str(),
+            "job 'train': node 'here' lost its link to node 'd' with rank 2: no flow for 5000 ms");
+}
+
 TEST_F(JobManagerTroubleTest, DirectPartsThatFitNoChunkAreRefused) {
   add_trainer().open("train", 0, 2, b_.address);
   wait_for([&] { return !control_plane_.sent_to<proto::JoinJob>(b_.id).empty(); });
   const std::vector<MemberNode> nodes = {{self_, {0}}, {b_, {1}}};
-  hear(b_, make_job_start("train", 2, 4, kKey, nodes, 4097));
+  hear(b_, make_job_start("train", 2, 4, kKey, nodes, {4097}));
   settle();
   EXPECT_EQ(manager_->jobs(), 0u);
   EXPECT_TRUE(transport_.opened.empty());

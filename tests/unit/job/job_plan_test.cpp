@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "job/job_plan.h"
 
+#include <cstring>
+
 #include <gtest/gtest.h>
 
 #include "job/coordinator.h"
@@ -14,8 +16,8 @@ MemberNode node(NodeId id, std::vector<uint32_t> ranks) {
 }
 
 Result<JobPlan> parse(const std::vector<MemberNode>& nodes, uint32_t world_size, NodeId self,
-                      uint64_t key = 5, uint64_t direct_bytes = 0, uint32_t weight = 1) {
-  auto buffer = make_job_start("train", world_size, 3, key, nodes, direct_bytes, weight);
+                      uint64_t key = 5, const Algorithms& algorithms = {}, uint32_t weight = 1) {
+  auto buffer = make_job_start("train", world_size, 3, key, nodes, algorithms, weight);
   return parse_job_start(*proto::GetControlMessage(buffer.GetBufferPointer())->body_as_JobStart(),
                          self);
 }
@@ -49,11 +51,11 @@ TEST(JobPlanTest, FindsThisNodesPlace) {
 }
 
 TEST(JobPlanTest, HasTheJobsWeight) {
-  const auto plan = parse({node(7, {0})}, 1, 7, 5, 0, 42);
+  const auto plan = parse({node(7, {0})}, 1, 7, 5, {}, 42);
   ASSERT_TRUE(plan.is_ok()) << plan.status().message();
   EXPECT_EQ(plan->weight, 42u);
   for (const uint32_t weight : {0u, kJobWeightMax + 1})
-    expect_protocol_error(parse({node(7, {0})}, 1, 7, 5, 0, weight), "right are 1 to 100");
+    expect_protocol_error(parse({node(7, {0})}, 1, 7, 5, {}, weight), "right are 1 to 100");
 }
 
 TEST(JobPlanTest, TheRingClosesAtItsEnds) {
@@ -76,14 +78,63 @@ TEST(JobPlanTest, DirectOperationsNeedLinksToAllOthers) {
   const auto around = parse(nodes, 4, 9);
   ASSERT_TRUE(around.is_ok());
   EXPECT_EQ(ids(*around), (std::vector<NodeId>{5}));
-  const auto direct = parse(nodes, 4, 9, 5, 4096);
+  const auto direct = parse(nodes, 4, 9, 5, {4096});
   ASSERT_TRUE(direct.is_ok());
   EXPECT_EQ(direct->ring->direct_bytes, 4096u);
   EXPECT_EQ(direct->ring->members, (std::vector<NodeId>{7, 8, 9, 5}));
   EXPECT_EQ(ids(*direct), (std::vector<NodeId>{5, 7, 8}));
-  const auto alone = parse({node(7, {0})}, 1, 7, 5, 4096);
+  const auto alone = parse({node(7, {0})}, 1, 7, 5, {4096});
   ASSERT_TRUE(alone.is_ok());
   EXPECT_TRUE(alone->targets().empty());
+}
+
+std::vector<NodeId> ids(const std::vector<const MemberNode*>& nodes) {
+  std::vector<NodeId> found;
+  for (const MemberNode* one : nodes) found.push_back(one->peer.id);
+  return found;
+}
+
+// Place 1 of six: the extra node at place 5 hands it what it has, 0 and 3 are its partners.
+TEST(JobPlanTest, HalvingNeedsLinksToItsTargets) {
+  std::vector<MemberNode> nodes;
+  for (uint32_t place = 0; place < 6; ++place) nodes.push_back(node(10 + place, {place}));
+  const auto plan = parse(nodes, 6, 11, 5, {0, 4096});
+  ASSERT_TRUE(plan.is_ok());
+  EXPECT_EQ(plan->ring->halving_bytes, 4096u);
+  EXPECT_EQ(plan->ring->hierarchical, nullptr);
+  EXPECT_EQ(ids(plan->targets()), (std::vector<NodeId>{12, 13, 15, 10}));  // and its successor
+  EXPECT_EQ(ids(plan->neighbours()), (std::vector<NodeId>{12, 13, 15, 10}));
+  const auto around = parse(nodes, 6, 11);
+  ASSERT_TRUE(around.is_ok());
+  EXPECT_EQ(around->ring->halving, nullptr);
+  EXPECT_EQ(ids(around->neighbours()), (std::vector<NodeId>{12, 10}));
+}
+
+std::vector<MemberNode> in_racks(const std::string& racks) {
+  std::vector<MemberNode> nodes;
+  for (const char rack : racks) {
+    nodes.push_back(node(10 + nodes.size(), {static_cast<uint32_t>(nodes.size())}));
+    nodes.back().rack = std::string(1, rack);
+  }
+  return nodes;
+}
+
+TEST(JobPlanTest, AHierarchyNeedsLinksWithinTheRackAndToTheNextOne) {
+  const auto plan = parse(in_racks("aaabbbccc"), 9, 14, 5, {0, 0, true});
+  ASSERT_TRUE(plan.is_ok()) << plan.status().message();
+  EXPECT_EQ(plan->nodes[4].rack, "b");
+  ASSERT_NE(plan->ring->hierarchical, nullptr);
+  EXPECT_EQ(plan->ring->hierarchical->segments.size(), 9u);
+  EXPECT_EQ(ids(plan->targets()), (std::vector<NodeId>{15, 17}));
+  EXPECT_EQ(ids(plan->neighbours()), (std::vector<NodeId>{15, 17, 11, 13}));
+}
+
+TEST(JobPlanTest, RefusesAHierarchyWithoutRacksForIt) {
+  for (const char* racks : {"aabbb", "abab", "aaaa"})
+    expect_protocol_error(
+        parse(in_racks(racks), static_cast<uint32_t>(strlen(racks)), 11, 5, {0, 0, true}),
+        "racks of one size");
+  EXPECT_TRUE(parse(in_racks("abab"), 4, 11, 5, {0, 0, false}).is_ok());
 }
 
 TEST(JobPlanTest, ANodeAloneIsItsOwnNeighbour) {

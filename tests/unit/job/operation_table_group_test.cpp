@@ -197,14 +197,14 @@ TEST_F(OperationTableGroupTest, ANeighbourWithAnotherGroupIsNamedWithBoth) {
     make({{0}, {1}}, 0);
     actions_ = {};
     if (is_early) {
-      ASSERT_TRUE(table_->on_successor_ready(key(1), signature(Reduction::Sum, 78)).is_ok());
+      ASSERT_TRUE(on_successor_ready(key(1), signature(Reduction::Sum, 78)).is_ok());
     }
     ASSERT_TRUE(submit_part(0, 1, 1).is_ok());
     ASSERT_TRUE(submit_part(0, 1, 0).is_ok());
     Status mismatch = submit_part(0, 1, 2);
     if (!is_early) {
       ASSERT_TRUE(mismatch.is_ok());
-      mismatch = table_->on_successor_ready(key(1), signature(Reduction::Sum, 78));
+      mismatch = on_successor_ready(key(1), signature(Reduction::Sum, 78));
     }
     EXPECT_EQ(mismatch.code(), StatusCode::Mismatch);
     EXPECT_EQ(mismatch.message(),
@@ -217,10 +217,10 @@ TEST_F(OperationTableGroupTest, ANeighbourWithAnotherGroupIsNamedWithBoth) {
 
 TEST_F(OperationTableGroupTest, GoesWhenTheSuccessorIsReadyForTheSameGroup) {
   make({{0}, {1}}, 0);
-  ASSERT_TRUE(table_->on_successor_ready(key(1), signature()).is_ok());
+  ASSERT_TRUE(on_successor_ready(key(1), signature()).is_ok());
   submit_all(1, 1);
   submit_all(2, 1);
-  ASSERT_TRUE(table_->on_successor_ready(key(2), signature()).is_ok());
+  ASSERT_TRUE(on_successor_ready(key(2), signature()).is_ok());
   EXPECT_EQ(actions_.log,
             (std::vector<std::string>{"start", "ready", "go", "start", "ready", "go"}));
   EXPECT_EQ(actions_.ready[0], (std::pair{key(1), signature()}));

@@ -29,14 +29,14 @@ TEST_F(OperationTableRingTest, TheEngineKnowsBeforeThePredecessorDoes) {
 
 TEST_F(OperationTableRingTest, GoesWhenTheSuccessorIsReady) {
   submit_both(1);
-  ASSERT_TRUE(table_->on_successor_ready(key(1), all_reduce(10)).is_ok());
+  ASSERT_TRUE(on_successor_ready(key(1), all_reduce(10)).is_ok());
   EXPECT_EQ(actions_.log, (std::vector<std::string>{"start", "ready", "go"}));
   EXPECT_EQ(actions_.gone[0], key(1));
 }
 
 TEST_F(OperationTableRingTest, RemembersASuccessorThatWasReadyEarly) {
-  ASSERT_TRUE(table_->on_successor_ready(key(1), all_reduce(10)).is_ok());
-  ASSERT_TRUE(table_->on_successor_ready(key(2), all_reduce(10)).is_ok());
+  ASSERT_TRUE(on_successor_ready(key(1), all_reduce(10)).is_ok());
+  ASSERT_TRUE(on_successor_ready(key(2), all_reduce(10)).is_ok());
   EXPECT_TRUE(actions_.log.empty());
   submit_both(2);
   EXPECT_EQ(actions_.log, (std::vector<std::string>{"start", "ready", "go"}));
@@ -45,7 +45,7 @@ TEST_F(OperationTableRingTest, RemembersASuccessorThatWasReadyEarly) {
 
 TEST_F(OperationTableRingTest, ASuccessorMayBeReadyWhileRanksGatherHere) {
   ASSERT_TRUE(submit(1, 1, all_reduce(10)).is_ok());
-  ASSERT_TRUE(table_->on_successor_ready(key(1), all_reduce(10)).is_ok());
+  ASSERT_TRUE(on_successor_ready(key(1), all_reduce(10)).is_ok());
   EXPECT_TRUE(actions_.log.empty());
   ASSERT_TRUE(submit(0, 1, all_reduce(10)).is_ok());
   EXPECT_EQ(actions_.log, (std::vector<std::string>{"start", "ready", "go"}));
@@ -58,14 +58,14 @@ constexpr const char* kMismatch =
 
 TEST_F(OperationTableRingTest, ALateSuccessorThatDisagreesIsNamed) {
   submit_both(1);
-  const Status mismatch = table_->on_successor_ready(key(1), all_reduce(20));
+  const Status mismatch = on_successor_ready(key(1), all_reduce(20));
   EXPECT_EQ(mismatch.code(), StatusCode::Mismatch);
   EXPECT_EQ(mismatch.message(), kMismatch);
   EXPECT_TRUE(actions_.gone.empty());
 }
 
 TEST_F(OperationTableRingTest, AnEarlySuccessorThatDisagreesIsNamed) {
-  ASSERT_TRUE(table_->on_successor_ready(key(1), all_reduce(20)).is_ok());
+  ASSERT_TRUE(on_successor_ready(key(1), all_reduce(20)).is_ok());
   ASSERT_TRUE(submit(0, 1, all_reduce(10)).is_ok());
   const Status mismatch = submit(1, 1, all_reduce(10));
   EXPECT_EQ(mismatch.code(), StatusCode::Mismatch);
@@ -75,44 +75,44 @@ TEST_F(OperationTableRingTest, AnEarlySuccessorThatDisagreesIsNamed) {
 
 TEST_F(OperationTableRingTest, ASuccessorThatDisagreesWhileRanksGatherIsNamedAtOnce) {
   ASSERT_TRUE(submit(0, 1, all_reduce(10)).is_ok());
-  const Status mismatch = table_->on_successor_ready(key(1), all_reduce(20));
+  const Status mismatch = on_successor_ready(key(1), all_reduce(20));
   EXPECT_EQ(mismatch.code(), StatusCode::Mismatch);
   EXPECT_EQ(mismatch.message(), kMismatch);
 }
 
 TEST_F(OperationTableRingTest, EarlyReadinessIsBounded) {
   for (uint64_t step = 0; step < OperationTable::kEarlyReadyMax; ++step) {
-    ASSERT_TRUE(table_->on_successor_ready(key(step), all_reduce(10)).is_ok());
+    ASSERT_TRUE(on_successor_ready(key(step), all_reduce(10)).is_ok());
   }
-  const Status flood = table_->on_successor_ready(key(1ull << 40), all_reduce(10));
+  const Status flood = on_successor_ready(key(1ull << 40), all_reduce(10));
   EXPECT_EQ(flood.code(), StatusCode::Protocol);
   submit_both(7);  // makes room
   EXPECT_EQ(actions_.gone.size(), 1u);
-  EXPECT_TRUE(table_->on_successor_ready(key(1ull << 40), all_reduce(10)).is_ok());
+  EXPECT_TRUE(on_successor_ready(key(1ull << 40), all_reduce(10)).is_ok());
 }
 
 TEST_F(OperationTableRingTest, ASuccessorThatRepeatsItselfAboutWhatIsDoneIsIgnored) {
   submit_both(1);
-  ASSERT_TRUE(table_->on_successor_ready(key(1), all_reduce(10)).is_ok());
+  ASSERT_TRUE(on_successor_ready(key(1), all_reduce(10)).is_ok());
   table_->on_done(key(1));
-  EXPECT_TRUE(table_->on_successor_ready(key(1), all_reduce(10)).is_ok());
+  EXPECT_TRUE(on_successor_ready(key(1), all_reduce(10)).is_ok());
   EXPECT_EQ(actions_.gone.size(), 1u);
   EXPECT_TRUE(table_->on_rank_left(0).is_ok());  // and it waits for nothing
 }
 
 TEST_F(OperationTableRingTest, ARankThatLeavesWhileTheSuccessorIsReadyIsNamed) {
-  ASSERT_TRUE(table_->on_successor_ready(key(1), all_reduce(10)).is_ok());
+  ASSERT_TRUE(on_successor_ready(key(1), all_reduce(10)).is_ok());
   const Status left = table_->on_rank_left(1);
   EXPECT_EQ(left.code(), StatusCode::JobFailed);
   EXPECT_EQ(left.message(),
-            "job 'train': rank 5 left the job, but the next node has submitted another operation: "
+            "job 'train': rank 5 left the job, but another node has submitted another operation: "
             "all-reduce (sum) of "
             "float32 × 10");
 }
 
 TEST_F(OperationTableRingTest, ASuccessorThatIsReadyWhenARankHasLeftIsAnError) {
   ASSERT_TRUE(table_->on_rank_left(0).is_ok());
-  const Status left = table_->on_successor_ready(key(1), all_reduce(10));
+  const Status left = on_successor_ready(key(1), all_reduce(10));
   EXPECT_EQ(left.code(), StatusCode::JobFailed);
   EXPECT_TRUE(left.message().starts_with("job 'train': rank 2 left the job")) << left.message();
 }
@@ -120,7 +120,7 @@ TEST_F(OperationTableRingTest, ASuccessorThatIsReadyWhenARankHasLeftIsAnError) {
 TEST_F(OperationTableRingTest, ARankMayLeaveAfterItsLastOperation) {
   submit_both(1);
   ASSERT_TRUE(table_->on_rank_left(0).is_ok());
-  EXPECT_TRUE(table_->on_successor_ready(key(1), all_reduce(10)).is_ok());
+  EXPECT_TRUE(on_successor_ready(key(1), all_reduce(10)).is_ok());
   EXPECT_EQ(actions_.gone.size(), 1u);
 }
 
@@ -154,13 +154,13 @@ TEST_F(OperationTableDirectTest, WaitsForNobodyAndTellsItsReadinessOnlyIfItHangs
   ASSERT_TRUE(table_->tell_readiness().is_ok());
   ASSERT_EQ(actions_.ready.size(), 1u);
   EXPECT_EQ(actions_.ready[0].first, key(1));
-  ASSERT_TRUE(table_->on_successor_ready(key(1), all_reduce(10)).is_ok());
+  ASSERT_TRUE(on_successor_ready(key(1), all_reduce(10)).is_ok());
   EXPECT_TRUE(actions_.gone.empty());
 }
 
 TEST_F(OperationTableDirectTest, RanksThatDisagreeAreNamed) {
   submit_both(1);
-  const Status mismatch = table_->on_successor_ready(key(1), all_reduce(9));
+  const Status mismatch = on_successor_ready(key(1), all_reduce(9));
   EXPECT_EQ(mismatch.code(), StatusCode::Mismatch) << mismatch.to_string();
 }
 
@@ -173,9 +173,9 @@ TEST_F(OperationTableDirectTest, ReadinessThatComesAfterTheEndIsNotKept) {
       ASSERT_TRUE(table_->release(local_rank, key(step)).is_ok());
   }
   ASSERT_TRUE(table_->on_rank_left(0).is_ok());
-  EXPECT_TRUE(table_->on_successor_ready(key(1), all_reduce(10)).is_ok());
-  EXPECT_TRUE(table_->on_successor_ready(key(2), all_reduce(10)).is_ok());
-  EXPECT_FALSE(table_->on_successor_ready(key(3), all_reduce(10)).is_ok());
+  EXPECT_TRUE(on_successor_ready(key(1), all_reduce(10)).is_ok());
+  EXPECT_TRUE(on_successor_ready(key(2), all_reduce(10)).is_ok());
+  EXPECT_FALSE(on_successor_ready(key(3), all_reduce(10)).is_ok());
 }
 
 TEST_F(OperationTableRingTest, WhatRanksMustAgreeOnHasASignature) {

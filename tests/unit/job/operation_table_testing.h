@@ -31,8 +31,9 @@ struct RecordingActions final : OperationTableActions {
     gone.push_back(key);
     return Status::ok();
   }
-  Status send_ready(const OperationKey& key, const Signature& signature) override {
+  Status send_ready(uint32_t place, const OperationKey& key, const Signature& signature) override {
     log.push_back("ready");
+    told.push_back(place);
     ready.emplace_back(key, signature);
     return Status::ok();
   }
@@ -48,6 +49,7 @@ struct RecordingActions final : OperationTableActions {
   std::vector<Operation> started;
   std::vector<OperationKey> gone;
   std::vector<std::pair<OperationKey, Signature>> ready;
+  std::vector<uint32_t> told;  // to which places
   std::vector<Published> published;
   std::vector<std::pair<Collective, uint64_t>> counted;
   Status refuse_start;
@@ -96,6 +98,7 @@ class OperationTableTest : public ::testing::Test {
     auto memory = ResultMemory::create("train", memory_bytes, {});
     ASSERT_TRUE(memory.is_ok());
     memory_ = *memory;
+    ring_ = ring;
     table_ = std::make_unique<OperationTable>("train", kJob, ring, ranks_of_node[self], memory_,
                                               actions_);
   }
@@ -118,6 +121,9 @@ class OperationTableTest : public ::testing::Test {
   Status submit(uint32_t local_rank, uint64_t step, const Signature& signature) {
     return table_->submit(submission(local_rank, step, signature));
   }
+  Status on_successor_ready(const OperationKey& key, const Signature& signature) {
+    return table_->on_node_ready((ring_->self + 1) % ring_->nodes, key, signature);
+  }
   // Submitted by `local_ranks` ranks, done and published; neither retired nor released.
   void publish(uint64_t step, const Signature& signature, uint32_t local_ranks) {
     for (uint32_t i = 0; i < local_ranks; ++i) ASSERT_TRUE(submit(i, step, signature).is_ok());
@@ -137,6 +143,7 @@ class OperationTableTest : public ::testing::Test {
   const std::shared_ptr<const std::string> name_ =
       std::make_shared<const std::string>("layer.weight");
   RecordingActions actions_;
+  std::shared_ptr<Ring> ring_;  // may be given schedules before the first submission
   std::shared_ptr<ResultMemory> memory_;
   std::unique_ptr<OperationTable> table_;
 };

@@ -32,7 +32,8 @@ TEST(SearchSpace, RefusesWhatIsNoSpace) {
   }
   std::vector<uint64_t> many;
   for (uint64_t i = 1; i <= SearchSpace::kValuesMax; ++i) many.push_back(i);
-  EXPECT_NE(space_error({{"a", many}, {"b", many}, {"c", many}}).find("'c' makes it more than"),
+  EXPECT_NE(space_error({{"a", many}, {"b", many}, {"c", many}, {"d", many}})
+                .find("'d' makes it more than"),
             std::string::npos);
 }
 

@@ -8,9 +8,10 @@ namespace {
 
 TransferSpaceOptions options() {
   TransferSpaceOptions result;
-  result.defaults = {{"flows_per_link", 1},     {"streams", 1},
-                     {"unit_bytes", 8 << 20},   {"chunk_bytes", 65'536},
-                     {"window_bytes", 524'288}, {"direct_bytes", 32'768}};
+  result.defaults = {{"flows_per_link", 1},      {"streams", 1},
+                     {"unit_bytes", 8 << 20},    {"chunk_bytes", 65'536},
+                     {"window_bytes", 524'288},  {"direct_bytes", 32'768},
+                     {"halving_bytes", 262'144}, {"hierarchical", 2}};
   return result;
 }
 
@@ -53,6 +54,13 @@ TEST(TransferSpace, WhatIsPinnedOrOffStays) {
   ASSERT_TRUE(space.is_ok());
   EXPECT_EQ(values_of(*space, "chunk_bytes"), std::vector<uint64_t>{65'536});
   EXPECT_EQ(values_of(*space, "direct_bytes"), std::vector<uint64_t>{1});
+  EXPECT_EQ(values_of(*space, "hierarchical"), (std::vector<uint64_t>{1, 2}));
+  given.defaults["halving_bytes"] = 0;
+  given.defaults["hierarchical"] = 0;
+  const auto smaller = make_transfer_space(given);
+  ASSERT_TRUE(smaller.is_ok());
+  EXPECT_EQ(values_of(*smaller, "halving_bytes"), std::vector<uint64_t>{1});
+  EXPECT_EQ(values_of(*smaller, "hierarchical"), std::vector<uint64_t>{1});
 }
 
 TEST(TransferSpace, AChunkFitsItsWindow) {

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+// All-reduces that go by a schedule.
+#include <cstring>
+
+#include <gtest/gtest.h>
+
+#include "engine_world.h"
+#include "reference.h"
+
+namespace braid::test {
+namespace {
+
+struct Shape {
+  std::string name;
+  std::vector<uint32_t> ranks_of_node;
+  uint32_t racks = 0;  // 0: halving
+};
+
+Schedule schedule_of(const Shape& shape, uint32_t nodes, uint32_t place) {
+  return shape.racks == 0 ? halving_schedule(nodes, place)
+                          : hierarchical_schedule(shape.racks, nodes / shape.racks, place);
+}
+
+const std::vector<Shape> kShapes = {{"halving_2", {1, 2}},
+                                    {"halving_3", {1, 1, 2}},
+                                    {"halving_4", {2, 1, 1, 3}},
+                                    {"halving_5", {1, 1, 1, 1, 1}},
+                                    {"halving_7", {1, 2, 1, 1, 1, 1, 1}},
+                                    {"halving_8", {1, 1, 1, 1, 1, 1, 1, 1}},
+                                    {"racks_2x2", {1, 2, 1, 1}, 2},
+                                    {"racks_2x3", {1, 1, 1, 2, 1, 1}, 2},
+                                    {"racks_3x2", {1, 1, 2, 1, 1, 1}, 3}};
+
+WorldOptions scheduled_options(const Shape& shape, uint64_t seed) {
+  WorldOptions options;
+  options.ranks_of_node = shape.ranks_of_node;
+  options.schedule = [shape](uint32_t nodes, uint32_t place) {
+    return schedule_of(shape, nodes, place);
+  };
+  options.io_loops = 1 + static_cast<uint32_t>(seed / 3 % 2);
+  options.hostility.submit_pulls = seed % 3 == 0;
+  return options;
+}
+
+class ScheduledEngine : public testing::TestWithParam<Shape> {};
+
+TEST_P(ScheduledEngine, SumsAreExactWhateverHappensOnTheWay) {
+  for (uint64_t seed = 1; seed <= 14; ++seed) {
+    EngineWorld world(scheduled_options(GetParam(), seed), seed);
+    uint64_t step = 0;
+    for (const uint64_t count : {0, 1, 2, 17, 63, 64, 65, 200, 1000, 6001}) {
+      const DataType dtype = kAllDataTypes[(step + seed) % 7];
+      const uint32_t pieces = seed % 2 == 0 ? 1 : 1 + static_cast<uint32_t>(step % 4);
+      world.add({Collective::AllReduce, dtype, Reduction::Sum, count, 0, 1, step++, pieces});
+    }
+    ASSERT_TRUE(world.run()) << seed;
+    world.expect_all_ended();
+    EXPECT_EQ(world.counters().chunks_malformed, 0U);
+    if (HasFailure()) return;
+  }
+}
+
+TEST_P(ScheduledEngine, EveryDtypeAndReduction) {
+  WorldOptions options = scheduled_options(GetParam(), 3);
+  options.unit_bytes = 640;
+  options.chunk_bytes = 128;
+  EngineWorld world(options, 11);
+  for (const DataType dtype : kAllDataTypes) {
+    for (const Reduction reduction : kAllReductions)
+      world.add({Collective::AllReduce, dtype, reduction, 301, 0,
+                 1 + static_cast<uint64_t>(reduction), 3});
+  }
+  ASSERT_TRUE(world.run());
+  world.expect_all_ended();
+}
+
+TEST_P(ScheduledEngine, TheSameBitsWhateverTheOrderOfArrival) {
+  std::vector<std::vector<uint8_t>> first;
+  for (uint64_t seed = 21; seed < 26; ++seed) {
+    WorldOptions options = scheduled_options(GetParam(), seed);
+    options.streams = 1 + static_cast<uint32_t>(seed % 3);
+    EngineWorld world(options, seed);
+    const DataType floats[] = {DataType::Float32, DataType::Float64, DataType::Float16,
+                               DataType::BFloat16};
+    for (const DataType dtype : floats)
+      world.add({Collective::AllReduce, dtype, Reduction::Average, 2003});
+    ASSERT_TRUE(world.run());
+    world.expect_all_ended();
+    for (size_t i = 0; i < 4; ++i) {
+      if (first.size() <= i) first.push_back(world.result(i, 0));
+      EXPECT_EQ(world.result(i, 0), first[i]) << "seed " << seed;
+    }
+  }
+}
+
+// Every node begins with other operations, one stream each, among them such as leave segments empty
+// and such as go around the ring.
+TEST_P(ScheduledEngine, ManyAtOnceDoNotBlockEachOther) {
+  for (uint64_t seed = 1; seed <= 12; ++seed) {
+    WorldOptions options = scheduled_options(GetParam(), seed);
+    options.streams = 1;
+    options.unit_bytes = 1024;
+    EngineWorld world(options, seed);
+    for (uint64_t step = 0; step < 16; ++step) {
+      const auto collective = step % 5 == 4 ? Collective::AllGather : Collective::AllReduce;
+      world.add(
+          {collective, DataType::Int32, Reduction::Sum, step % 3 == 0 ? 3U : 500U, 0, 1, step});
+    }
+    ASSERT_TRUE(world.run()) << seed;
+    world.expect_all_ended();
+    if (HasFailure()) return;
+  }
+}
+
+TEST_P(ScheduledEngine, DropsWhatComesTwice) {
+  WorldOptions options = scheduled_options(GetParam(), 1);
+  options.hostility.keep_ghost = 0.5;
+  options.hostility.kill_flow = 0.1;
+  EngineWorld world(options, 3);
+  world.add({Collective::AllReduce, DataType::Int64, Reduction::Sum, 5000});
+  world.add({Collective::AllReduce, DataType::Float32, Reduction::Product, 5000});
+  ASSERT_TRUE(world.run());
+  world.expect_all_ended();
+  EXPECT_GT(world.counters().chunks_duplicate + world.counters().chunks_stale, 0U);
+  EXPECT_EQ(world.counters().chunks_malformed, 0U);
+}
+
+TEST_P(ScheduledEngine, AnAbortLetsGoOfEverything) {
+  for (uint64_t seed = 1; seed <= 12; ++seed) {
+    EngineWorld world(scheduled_options(GetParam(), seed), seed);
+    for (uint64_t step = 0; step < 6; ++step)
+      world.add(
+          {Collective::AllReduce, DataType::Float32, Reduction::Sum, 900, 0, 1 + step % 2, step});
+    world.run_some(300 * seed);
+    world.abort_job(1);
+    ASSERT_TRUE(world.run()) << seed;  // the other job goes on
+    world.expect_all_ended();
+    world.expect_no_memory_held(1);
+    if (HasFailure()) return;
+  }
+}
+
+TEST_P(ScheduledEngine, NothingIsOverWhereLinksWereLost) {
+  EngineWorld world(scheduled_options(GetParam(), 2), 5);
+  world.add({Collective::AllReduce, DataType::Float32, Reduction::Sum, 900});
+  world.run_some(20);
+  for (uint32_t node = 0; node < GetParam().ranks_of_node.size(); ++node) world.lose_links_of(node);
+  world.run_some(20'000);
+  EXPECT_EQ(world.retired_operations(1), 0U);
+  world.abort_job(1);
+  ASSERT_TRUE(world.run());
+  world.expect_no_memory_held(1);
+}
+
+INSTANTIATE_TEST_SUITE_P(Shapes, ScheduledEngine, testing::ValuesIn(kShapes),
+                         [](const auto& param) { return param.param.name; });
+
+// Node 0 of four, by halving: its parts come from 1, then 2 for segment 0, from 1 for segment 2;
+// the sums of 1 and 3 come from 1, that of 2 from 2. Four chunks of 64 bytes, one for each segment.
+class ScheduledChunkTest : public testing::Test {
+ protected:
+  ScheduledChunkTest() : world_(scheduled_options({"", {1, 1, 1, 1}}, 1), 7) {
+    world_.add({Collective::AllReduce, DataType::Float32, Reduction::Sum, 64});
+    engine().start(world_.operation_of(0, 0));
+  }
+  Engine& engine() { return world_.engine(0, 0); }
+  void go() { engine().go(world_.operation_of(0, 0).key); }
+  proto::ChunkHeader header(proto::Phase phase, uint32_t segment) const {
+    const Operation operation = world_.operation_of(0, 0);
+    proto::ChunkHeader header{};
+    header.phase = static_cast<uint8_t>(phase);
+    header.job_key = operation.key.job_key;
+    header.tensor = operation.key.tensor;
+    header.step = operation.key.step;
+    header.segment = segment;
+    header.bytes = 64;
+    return header;
+  }
+  void receive(uint32_t node, const proto::ChunkHeader& header, size_t bytes = 64) {
+    engine().on_chunk(EngineWorld::id_of(node), header, std::span(payload_).first(bytes));
+  }
+  uint64_t malformed() { return engine().counters().chunks_malformed; }
+  std::vector<float> result() const {
+    std::vector<float> values(64);
+    std::memcpy(values.data(), world_.operation_of(0, 0).result, 256);
+    return values;
+  }
+
+  EngineWorld world_;
+  const std::vector<uint8_t> payload_ = std::vector<uint8_t>(64);
+};
+
+using proto::Phase;
+
+TEST_F(ScheduledChunkTest, WithImpossibleNumbersChangeNothing) {
+  go();
+  const auto before = result();
+  auto bad = header(Phase::ReduceScatter, 0);
+  bad.unit = 1;
+  receive(1, bad);
+  bad = header(Phase::ReduceScatter, 4);
+  receive(1, bad);
+  bad = header(Phase::ReduceScatter, 0);
+  bad.chunk = 1;
+  receive(1, bad);
+  bad = header(Phase::ReduceScatter, 0);
+  bad.bytes = 60;
+  receive(1, bad, 60);
+  receive(1, header(Phase::ReduceScatter, 0), 60);
+  EXPECT_EQ(malformed(), 5U);
+  EXPECT_EQ(result(), before);
+}
+
+TEST_F(ScheduledChunkTest, ComeFromWhereTheRouteSays) {
+  go();
+  const auto before = result();
+  receive(3, header(Phase::ReduceScatter, 0));
+  receive(2, header(Phase::ReduceScatter, 2));
+  receive(1, header(Phase::ReduceScatter, 1));
+  receive(1, header(Phase::AllGather, 0));
+  receive(2, header(Phase::AllGather, 1));
+  receive(0, header(Phase::ReduceScatter, 0));
+  EXPECT_EQ(malformed(), 6U);
+  EXPECT_EQ(result(), before);
+}
+
+TEST_F(ScheduledChunkTest, OfASumComeAfterThePart) {
+  receive(1, header(Phase::AllGather, 1));
+  EXPECT_EQ(malformed(), 1U) << "nothing was sent before go";
+  go();
+  receive(2, header(Phase::AllGather, 2));
+  EXPECT_EQ(malformed(), 2U) << "the part of node 1 is not in what was sent";
+  receive(1, header(Phase::AllGather, 1));
+  EXPECT_EQ(malformed(), 2U);
+}
+
+TEST_F(ScheduledChunkTest, ThatComeBeforeTheirTurnWaitForIt) {
+  go();
+  const auto before = result();
+  receive(2, header(Phase::ReduceScatter, 0));
+  EXPECT_EQ(result(), before);
+  receive(2, header(Phase::ReduceScatter, 0));
+  EXPECT_EQ(engine().counters().chunks_duplicate, 1U);
+  receive(1, header(Phase::ReduceScatter, 0));
+  EXPECT_NE(result(), before);
+  EXPECT_EQ(engine().counters().bytes_reduced, 128U);
+  EXPECT_EQ(malformed(), 0U);
+}
+
+TEST_F(ScheduledChunkTest, ReadFromTheInputHoldUpDone) {
+  go();
+  for (const uint32_t segment : {0U, 2U}) receive(1, header(Phase::ReduceScatter, segment));
+  receive(2, header(Phase::ReduceScatter, 0));
+  for (const uint32_t segment : {1U, 3U}) receive(1, header(Phase::AllGather, segment));
+  receive(2, header(Phase::AllGather, 2));
+  EXPECT_EQ(engine().counters().units_done, 1U);
+  uv_run(world_.loop().uv(), UV_RUN_NOWAIT);
+  EXPECT_FALSE(world_.any_done(1)) << "segments 1 and 3 are still on their way, out of the input";
+}
+
+}  // namespace
+}  // namespace braid::test
