@@ -270,8 +270,7 @@ void JobManager::on_job_start(const Peer& from, const proto::JobStart& start) {
   jobs_[key] = std::move(job);
   added.begin();
   if (!idle_link_timer_.is_active()) {
-    const uint64_t period_ms =
-        std::min(kIdleLinkCheckMs, std::max<uint64_t>(1, options_.idle_link_ms / 4));
+    const auto period_ms = std::clamp<uint64_t>(options_.idle_link_ms / 4, 1, kIdleLinkCheckMs);
     idle_link_timer_.start_repeating(period_ms, [this] { close_idle_links(); });
   }
 }
@@ -344,8 +343,8 @@ void JobManager::close_idle_links() {
   for (const auto& [key, job] : jobs_) {
     for (const MemberNode* node : job->plan().targets()) used.insert(node->peer.id);
   }
-  const bool are_idle_left = services_->transport.close_idle_links(used, options_.idle_link_ms);
-  if (jobs_.empty() && !are_idle_left) idle_link_timer_.stop();
+  if (!services_->transport.close_idle_links(used, options_.idle_link_ms) && jobs_.empty())
+    idle_link_timer_.stop();
 }
 
 void JobManager::drain(std::function<void()> drained) {
