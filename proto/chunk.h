@@ -25,8 +25,8 @@ inline constexpr uint32_t kChunkBytesMax = 4u << 20;
 enum class Phase : uint8_t { ReduceScatter = 1, AllGather = 2, Direct = 3 };
 
 // The header of every chunk: says by itself what the bytes belong to, so nodes need not agree on an
-// order. (job_key, tensor, step, unit, phase, segment, chunk) is a chunk's identity: receivers drop
-// what they already have.
+// order. (job_key, tensor, step, unit, phase, segment, chunk) and the sender are a chunk's
+// identity: receivers drop what they already have.
 struct ChunkHeader {
   uint16_t magic;
   uint8_t version;

@@ -29,9 +29,9 @@ struct EngineCounters {
   uint64_t chunks_malformed = 0;  // for a known operation, but with impossible numbers
 };
 
-// Runs the units of operations that belong to one I/O loop: local reduce, ring reduce-scatter,
-// owner's step, ring all-gather. I/O loop only. Knows nothing of trainers, readiness of others or
-// deadlines: the job layer says start, go and abort.
+// Runs the units of operations that belong to one I/O loop: local reduce, reduce-scatter, owner's
+// step, all-gather; around the ring, by a schedule or direct. I/O loop only. Knows nothing of
+// trainers, readiness of others or deadlines: the job layer says start, go and abort.
 class Engine : public ChunkSink {
  public:
   // Told on the I/O loop, from within the loop's callbacks.
@@ -60,8 +60,8 @@ class Engine : public ChunkSink {
   // From now on chunks of this operation are accepted. Nothing is sent yet; with one node the work
   // begins at once, and so does a direct operation.
   virtual void start(Operation operation) = 0;
-  // The successor is ready: send. Ignored: unknown keys (the operation was aborted), and direct
-  // operations, which wait for nobody.
+  // All nodes that this one sends to are ready: send. Ignored: unknown keys (the operation was
+  // aborted), and direct operations, which wait for nobody.
   virtual void go(const OperationKey& key) = 0;
   // Forgets all operations of the job: no event comes for them any more; their memory is released
   // once no flow reads it.
