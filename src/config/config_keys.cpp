@@ -148,7 +148,8 @@ constexpr std::array kKeys = {
     number("transport.slow_flow_percent", BRAID_FIELD(transport.slow_flow_percent), 0, 90,
            "A flow that stays below this share of the median rate of its link's flows is opened "
            "again, for another path through the network; 0: never."),
-    number("transport.idle_link_seconds", BRAID_FIELD(transport.idle_link_seconds), 1, kDayMs / 1000,
+    number("transport.idle_link_seconds", BRAID_FIELD(transport.idle_link_seconds), 1,
+           kDayMs / 1000,
            "Connections to a node to which no job has sent for this time are closed."),
 
     bytes("collective.unit_bytes", BRAID_FIELD(collective.unit_bytes), 64 * kKiB, 16 * kGiB,
