@@ -5,6 +5,7 @@
 
 #include "base/assert.h"
 #include "base/checked.h"
+#include "collective/operation_chunk.h"
 #include "collective/reduce_kernels.h"
 
 namespace braid {
@@ -37,18 +38,9 @@ void DirectRun::begin(OperationHost& host) {
   has_part_[ring_->self] = true;
   --missing_;
 
-  OutgoingChunk outgoing;
-  outgoing.header.magic = proto::kChunkMagic;
-  outgoing.header.version = proto::kChunkVersion;
-  outgoing.header.phase = static_cast<uint8_t>(proto::Phase::Direct);
-  outgoing.header.unit = operation_.signature;
-  outgoing.header.job_key = operation_.key.job_key;
-  outgoing.header.tensor = operation_.key.tensor;
-  outgoing.header.step = operation_.key.step;
-  outgoing.header.segment = ring_->self;
-  outgoing.header.bytes = static_cast<uint32_t>(bytes_);
-  outgoing.source = shared_from_this();
-  outgoing.urgency = operation_.urgency;
+  const OutgoingChunk outgoing =
+      operation_chunk(operation_, shared_from_this(), proto::Phase::Direct, operation_.signature,
+                      ring_->self, 0, bytes_);
   // The successor first, so that not all nodes send to the same one at once.
   for (uint32_t distance = 1; distance < ring_->nodes; ++distance) {
     Link* link = host.find_link(ring_->members[(ring_->self + distance) % ring_->nodes]);

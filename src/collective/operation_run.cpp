@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/assert.h"
+#include "collective/operation_chunk.h"
 
 namespace braid {
 
@@ -200,20 +201,8 @@ void OperationRun::submit(const UnitState& unit, Phase phase, uint32_t segment, 
   Link* link = host_->find_link(ring_.successor);
   if (link == nullptr)
     return;  // never acknowledged then: the operation stays until the job layer aborts it
-  OutgoingChunk outgoing;
-  outgoing.header.magic = proto::kChunkMagic;
-  outgoing.header.version = proto::kChunkVersion;
-  outgoing.header.phase = static_cast<uint8_t>(phase);
-  outgoing.header.unit = unit.unit;
-  outgoing.header.job_key = operation_.key.job_key;
-  outgoing.header.tensor = operation_.key.tensor;
-  outgoing.header.step = operation_.key.step;
-  outgoing.header.segment = segment;
-  outgoing.header.chunk = chunk;
-  outgoing.header.bytes = static_cast<uint32_t>(partition_.chunk(unit.unit, segment, chunk).bytes);
-  outgoing.source = shared_from_this();
-  outgoing.urgency = operation_.urgency;
-  link->submit(std::move(outgoing));
+  link->submit(operation_chunk(operation_, shared_from_this(), phase, unit.unit, segment, chunk,
+                               partition_.chunk(unit.unit, segment, chunk).bytes));
 }
 
 // Bytes that start here are made when a flow takes them, not earlier: then they are still in the

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/assert.h"
+#include "collective/operation_chunk.h"
 #include "collective/reduce_kernels.h"
 
 namespace braid {
@@ -213,20 +214,8 @@ void ScheduledRun::submit(const Unit& unit, Phase phase, const Place& place, uin
   Link* link = host_->find_link(member(to));
   if (link == nullptr)
     return;  // never acknowledged then: the operation stays until the job layer aborts it
-  OutgoingChunk outgoing;
-  outgoing.header.magic = proto::kChunkMagic;
-  outgoing.header.version = proto::kChunkVersion;
-  outgoing.header.phase = static_cast<uint8_t>(phase);
-  outgoing.header.unit = unit.unit;
-  outgoing.header.job_key = operation_.key.job_key;
-  outgoing.header.tensor = operation_.key.tensor;
-  outgoing.header.step = operation_.key.step;
-  outgoing.header.segment = place.segment;
-  outgoing.header.chunk = place.chunk;
-  outgoing.header.bytes = static_cast<uint32_t>(place.extent.bytes);
-  outgoing.source = shared_from_this();
-  outgoing.urgency = operation_.urgency;
-  link->submit(std::move(outgoing));
+  link->submit(operation_chunk(operation_, shared_from_this(), phase, unit.unit, place.segment,
+                               place.chunk, place.extent.bytes));
 }
 
 // A part whose chunk must be sent again may have made way for the sum by then. The receiver has the
