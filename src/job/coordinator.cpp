@@ -57,33 +57,14 @@ bool Coordinator::on_control_message(const Peer& from, const proto::ControlMessa
       }
       return true;
     }
-    case proto::ControlBody::PlanReport: {
-      const auto& report = *message.body_as_PlanReport();
-      if (PlanDirector* planning = find_planning(from, report.job_key()))
-        planning->on_report(from.id, report);
-      return true;
-    }
-    case proto::ControlBody::PlanAnswer: {
-      const auto& answer = *message.body_as_PlanAnswer();
-      if (PlanDirector* planning = find_planning(from, answer.job_key()))
-        planning->on_answer(from.id, answer);
-      return true;
-    }
-    case proto::ControlBody::SetRegistered: {
-      const auto& registered = *message.body_as_SetRegistered();
-      if (PlanDirector* planning = find_planning(from, registered.job_key()))
-        planning->on_set_registered(from.id, registered);
-      return true;
-    }
-    case proto::ControlBody::StepReport: {
-      const auto& report = *message.body_as_StepReport();
-      if (PlanDirector* planning = find_planning(from, report.job_key()))
-        planning->on_step_report(from.id, report);
-      return true;
-    }
     default:
-      return false;
+      break;
   }
+  const auto planned_job = PlanDirector::job_of(message);
+  if (!planned_job) return false;
+  if (PlanDirector* planning = find_planning(from, *planned_job))
+    planning->on_control_message(from.id, message);
+  return true;
 }
 
 std::optional<std::string> Coordinator::tuning_json(uint64_t job_key) const {

@@ -30,6 +30,36 @@ PlanDirector::PlanDirector(Loop& loop, std::string job_name, uint64_t job_key,
       join_(nodes_.size()),
       streams_(options_.streams) {}
 
+std::optional<uint64_t> PlanDirector::job_of(const proto::ControlMessage& message) {
+  switch (message.body_type()) {
+    case proto::ControlBody::PlanReport:
+      return message.body_as_PlanReport()->job_key();
+    case proto::ControlBody::PlanAnswer:
+      return message.body_as_PlanAnswer()->job_key();
+    case proto::ControlBody::SetRegistered:
+      return message.body_as_SetRegistered()->job_key();
+    case proto::ControlBody::StepReport:
+      return message.body_as_StepReport()->job_key();
+    default:
+      return std::nullopt;
+  }
+}
+
+void PlanDirector::on_control_message(NodeId from, const proto::ControlMessage& message) {
+  switch (message.body_type()) {
+    case proto::ControlBody::PlanReport:
+      return on_report(from, *message.body_as_PlanReport());
+    case proto::ControlBody::PlanAnswer:
+      return on_answer(from, *message.body_as_PlanAnswer());
+    case proto::ControlBody::SetRegistered:
+      return on_set_registered(from, *message.body_as_SetRegistered());
+    case proto::ControlBody::StepReport:
+      return on_step_report(from, *message.body_as_StepReport());
+    default:
+      return;
+  }
+}
+
 PlanDirector::Set* PlanDirector::find_or_make(uint64_t id) {
   const auto position = sets_.find(id);
   if (position != sets_.end()) return position->second.get();

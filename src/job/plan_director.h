@@ -69,6 +69,11 @@ class PlanDirector {
   PlanDirector(Loop& loop, std::string job_name, uint64_t job_key, std::vector<NodeId> nodes,
                PlanningOptions options, Send send);
 
+  // Which job's director a message is for; nothing: it is about something else.
+  static std::optional<uint64_t> job_of(const proto::ControlMessage& message);
+  // One that job_of() says is for this job, from one of its nodes.
+  void on_control_message(NodeId from, const proto::ControlMessage& message);
+
   void on_report(NodeId from, const proto::PlanReport& message);
   void on_answer(NodeId from, const proto::PlanAnswer& answer);
   void on_set_registered(NodeId from, const proto::SetRegistered& message);
