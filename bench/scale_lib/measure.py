@@ -17,6 +17,8 @@ from compare_lib.worker import SOCKET_VARIABLE
 from . import figures, probe
 from .options import Point
 
+# What a tuner's nodes send each step would count as reports for plans.
+_WITHOUT_TUNING = "tune.mode=off"
 _SETTLE_S = 1.0  # heartbeats of daemons that have just met begin
 
 
@@ -29,7 +31,7 @@ def measure(point: Point, options: argparse.Namespace) -> dict:
         flow_mbit=None,
         delay=Delay(),
         systems=["braid"],
-        settings=options.settings,
+        settings=[_WITHOUT_TUNING, *options.settings],
         build=options.build,
     )
     cluster = Cluster(shape)
