@@ -176,7 +176,7 @@ IpcError Segment::reserve(uint64_t offset, uint64_t bytes) {
   return {};
 }
 
-// A page of each block, then the rest of it at once: five times faster than small pages, of which
+// A page of each block, then the rest of it at once: four times faster than small pages, of which
 // each costs a fault at its first touch on either side besides. Where the kernel is older, has no
 // huge page left or was told to make none (shmem_enabled: deny), the pages stay small.
 void Segment::make_huge(uint64_t begin, uint64_t end) {
