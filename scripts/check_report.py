@@ -42,14 +42,15 @@ def count(junit):
 
 
 def message_of(case):
-    """Lines that say why. pytest has a message, and the place in its last line; ctest only what the test printed."""
+    """Lines that say why. pytest marks them with E, and has the place in its last line; ctest only has what the
+    test printed."""
     problem = problem_of(case)
     printed = (case.findtext("system-out") or "").splitlines()
     text = (problem.text or "").strip().splitlines()
     if text:
-        why = [line for line in (problem.get("message") or "").splitlines() if line.strip()]
-        if len(why) > LINES_PER_FAILURE_MAX - 1:  # a daemon's log, say, before what was compared
-            why[8 : len(why) - LINES_PER_FAILURE_MAX + 10] = ["…"]
+        # Not the message alone: newer pytest keeps only the first line of a long one.
+        marked = [line[1:].strip() for line in text if line.startswith("E ")]
+        why = [line for line in marked or (problem.get("message") or "").splitlines() if line.strip()]
         return [*why, text[-1]]
     begin = next((i for i, line in enumerate(printed) if ": Failure" in line or "Sanitizer" in line), None)
     if begin is not None:
@@ -73,13 +74,21 @@ def failures_of(folder, name):
         return [(name, [str(error)])]
 
 
+def shortened(lines, most):
+    """Both ends of a long message: a program's output, say, stands before its exit code."""
+    if len(lines) <= most:
+        return lines
+    head = most // 2
+    return [*lines[:head], "…", *lines[len(lines) - (most - head - 1) :]][:most]
+
+
 def report(failures):
     """Every title as long as there is room; the rest of the room is shared by the messages."""
     lines = []
     each = min(LINES_PER_FAILURE_MAX, max(LINES_MAX // max(len(failures), 1) - 1, 0))
     for title, message in failures[:LINES_MAX]:
         lines.append(f"FAILED {title}")
-        lines += ["    " + line for line in message if line.strip()][:each]
+        lines += ["    " + line for line in shortened([line for line in message if line.strip()], each)]
     if len(failures) > LINES_MAX:
         lines.append(f"and {len(failures) - LINES_MAX} more")
     return [line[:COLUMNS_MAX] for line in lines]

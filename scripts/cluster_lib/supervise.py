@@ -55,6 +55,9 @@ class Supervisor:
         while self._pumps and time.monotonic() < linger:
             self._turn(linger)
             self._check()
+        for rank in self._ranks:
+            if rank.exit_code() != 0:
+                self._say(f"rank {rank.number}: {processes.describe_exit(rank.process.returncode)}")
         return max(rank.exit_code() for rank in self._ranks)
 
     def _check(self) -> None:

@@ -21,6 +21,8 @@ def torn():
     yield
     raise OSError("not closed")
 def test_torn(torn): pass
+def test_talkative():
+    assert False, "\\n".join(["it prints"] + 30 * [100 * "much "] + ["exit code 139"])
 """
 # As ctest writes it.
 CTEST = """<testsuite><testcase name="Ring.IsFull" status="fail"><failure message="Failed"/>
@@ -46,14 +48,15 @@ def of_pytest(tmp_path):
 
 
 def test_a_run_of_pytest(of_pytest):
-    assert tool("count", str(of_pytest / "some-run.xml")) == "1 2 1\n"
+    assert tool("count", str(of_pytest / "some-run.xml")) == "1 3 1\n"
     said = tool("failures", str(of_pytest), "some run").splitlines()
     assert [line for line in said if line.startswith("FAILED")] == [
-        "FAILED some run: test_wrong", "FAILED some run: test_torn",
+        "FAILED some run: test_wrong", "FAILED some run: test_torn", "FAILED some run: test_talkative",
     ]  # fmt: skip
     assert said[1] == "    AssertionError: arithmetic"
     assert "test_broken.py:6: AssertionError" in "\n".join(said)
     assert "not closed" in "\n".join(said)
+    assert "AssertionError: it prints" in "\n".join(said) and "exit code 139" in "\n".join(said)
 
 
 def test_a_run_of_ctest(tmp_path):

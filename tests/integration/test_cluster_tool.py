@@ -87,15 +87,22 @@ def test_lines_carry_the_rank_and_none_is_lost(mode):
 
 @both_modes
 @pytest.mark.parametrize(
-    ("script", "expected"),
+    ("script", "expected", "said"),
     [
-        ("exit 0", 0),
-        ("exit $((3 * RANK))", 6),
-        ("if [ $RANK = 1 ]; then kill -9 $$; fi; exit 2", 128 + signal.SIGKILL),
+        ("exit 0", 0, []),
+        ("exit $((3 * RANK))", 6, ["rank 1: exit code 3", "rank 2: exit code 6"]),
+        (
+            "[ $RANK != 1 ] || kill -9 $$; exit $RANK",
+            128 + signal.SIGKILL,
+            ["rank 1: killed by SIGKILL", "rank 2: exit code 2"],
+        ),
     ],
 )
-def test_the_worst_exit_code_wins(mode, script, expected):
-    assert cluster("--nodes", "3", *mode, "--", "sh", "-c", script).returncode == expected
+def test_the_worst_exit_code_wins_and_every_bad_end_is_told(mode, script, expected, said):
+    done = cluster("--nodes", "3", *mode, "--", "sh", "-c", script)
+    assert done.returncode == expected
+    about_ranks = [line for line in done.stderr.splitlines() if line.startswith("cluster: rank ")]
+    assert about_ranks == [f"cluster: {line}" for line in said]
 
 
 @both_modes

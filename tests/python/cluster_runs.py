@@ -41,7 +41,11 @@ class Run:
 
     def expect(self, ranks: int) -> list[Any]:
         """The results of all ranks, in order, of a run that went well."""
-        assert self.exit_code == 0, self.output
+        assert self.exit_code == 0, f"{self.output}\nexit code {self.exit_code}"
+        return self.reported(ranks)
+
+    def reported(self, ranks: int) -> list[Any]:
+        """The results of all ranks, in order, however the run ended."""
         assert sorted(self.results) == list(range(ranks)), self.output
         return [self.results[rank] for rank in range(ranks)]
 
@@ -69,7 +73,7 @@ def run(
         text=True,
         timeout=DEADLINE_S + 30,
         check=False,
-        env={**os.environ, **(environment or {})},
+        env={"PYTHONFAULTHANDLER": "1", **os.environ, **(environment or {})},
     )
     return Run(done)
 
