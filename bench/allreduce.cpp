@@ -65,12 +65,15 @@ class AllReduceBench {
     for (uint64_t i = 0; i < options_.warmup + options_.iterations; ++i) {
       Verdict verdict;
       double cpu_seconds = 0;
+      const double cpu_begin = process_cpu_seconds();
       BRAID_RETURN_IF_ERROR(iterate(which, i, memory->get(), verdict, cpu_seconds));
+      measurement.checking_cpu_seconds += process_cpu_seconds() - cpu_begin - cpu_seconds;
       BRAID_RETURN_IF_ERROR(ranks_.agree(verdict));
       if (i < options_.warmup) continue;
       measurement.seconds.push_back(verdict.seconds);
       measurement.cpu_seconds += cpu_seconds;
     }
+    BRAID_RETURN_IF_ERROR(ranks_.sum(measurement.checking_cpu_seconds));
     return ranks_.sum(measurement.cpu_seconds);
   }
 

@@ -70,6 +70,7 @@ std::string to_json(const Measurement& measurement) {
   json["p99_seconds"] = p99(measurement.seconds);
   json["bus_gbit_per_second"] = bus_gbit_per_second(measurement.bytes, measurement.ranks, middle);
   json["cpu_seconds"] = measurement.cpu_seconds;
+  json["checking_cpu_seconds"] = measurement.checking_cpu_seconds;
   json["flows"] = measurement.flows;
   json["transport"] = measurement.transport;
   return json.dump();

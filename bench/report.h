@@ -16,6 +16,8 @@ struct Measurement {
   uint32_t ranks = 1;
   std::vector<double> seconds;  // one per iteration: the slowest rank's
   double cpu_seconds = 0;       // of all trainers in these iterations; the daemons' is not in it
+  // Of all trainers, for filling in and checking the data of these iterations and of the warm-up.
+  double checking_cpu_seconds = 0;
   uint32_t nodes = 1;
   uint32_t flows = 0;     // open from this node to the next one in the ring
   std::string transport;  // as the daemon describes it

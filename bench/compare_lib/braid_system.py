@@ -29,9 +29,9 @@ class Braid:
 
     def start(self) -> None:
         """Opens the daemons' links to each other, and asks what they are."""
-        [(first, _)] = self._run([_TINY_BYTES], 1)
-        if "cpu_seconds" not in first:
-            raise SystemFailed("this braid-bench does not tell cpu_seconds: build it again")
+        [(first, _, _)] = self._run([_TINY_BYTES], 1)
+        if "checking_cpu_seconds" not in first:
+            raise SystemFailed("this braid-bench does not tell checking_cpu_seconds: build it again")
         self.flows = first["flows"]
         self.versions = {"braid": self._version()}
         transport = first["transport"].partition(",")[0].split()
@@ -50,16 +50,21 @@ class Braid:
 
     def measure(self, size: int) -> figures.Sample:
         # The tiny size opens the job; from its line to that of `size` the daemons do nothing but
-        # the warm-up and the iterations of `size`.
+        # the warm-up and the iterations of `size`, and the machine that and the checking.
         iterations = self._options.iterations
-        [(_, before), (measured, after)] = self._run([_TINY_BYTES, size], iterations)
-        daemons = (after - before) * iterations / (iterations + self._options.warmup)
+        [_, (measured, daemons, machine)] = self._run([_TINY_BYTES, size], iterations)
+        measured_part = iterations / (iterations + self._options.warmup)
+        if machine is not None:
+            machine = max(0.0, machine - measured["checking_cpu_seconds"]) * measured_part
         return figures.Sample(
-            measured["median_seconds"], measured["p99_seconds"], measured["cpu_seconds"] + daemons
+            measured["median_seconds"],
+            measured["p99_seconds"],
+            measured["cpu_seconds"] + daemons * measured_part,
+            machine,
         )
 
-    def _run(self, sizes: list[int], iterations: int) -> list[tuple[dict, float]]:
-        """Per size what braid-bench said of it, and what the daemons had used by then."""
+    def _run(self, sizes: list[int], iterations: int) -> list[tuple[dict, float, float | None]]:
+        """Per size what braid-bench said of it, and what the daemons and the machine did meanwhile."""
         deadline = Deadline(self._options.timeout)
         argv = [self._bench, "allreduce", "--json", "--sizes", ",".join(map(str, sizes))]
         argv += ["--iterations", str(iterations), "--warmup", str(self._options.warmup)]
@@ -69,9 +74,11 @@ class Braid:
         daemons = self._cluster.daemon_pids()
         lines = self._programs[0].lines(deadline)
         found = []
+        before, machine = cpu.seconds_of(daemons), cpu.Machine()
         for line in itertools.islice(lines, len(sizes)):
-            used = cpu.seconds_of(daemons)
-            found.append((json.loads(line), used))
+            used, busy = cpu.seconds_of(daemons), machine.busy_seconds()
+            found.append((json.loads(line), used - before, busy))
+            before, machine = used, cpu.Machine()
         codes = [program.wait(deadline) for program in self._programs]
         if len(found) < len(sizes) or any(codes):
             text = f"no end within {deadline.seconds:g} s" if None in codes else "braid-bench failed"

@@ -13,6 +13,7 @@ class Sample:
     median_seconds: float
     p99_seconds: float
     cpu_seconds: float  # of all processes on all nodes, in all iterations
+    machine_seconds: float | None = None  # of all processors; None: the iterations were too short to tell
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,6 +57,8 @@ def row(system: str, size: int, samples: list[Sample], shape: Shape) -> dict:
     bus = bus_gbit_per_second(size, shape.ranks, seconds)
     reduced_gigabytes = size * shape.iterations / 1e9
     cpu_seconds = median([sample.cpu_seconds for sample in samples])
+    machine = [s.machine_seconds for s in samples if s.machine_seconds is not None]
+    per_gigabyte = 1 / shape.nodes / reduced_gigabytes
     return {
         "system": system,
         "nodes": shape.nodes,
@@ -68,7 +71,8 @@ def row(system: str, size: int, samples: list[Sample], shape: Shape) -> dict:
         "bus_gbit_per_second": bus,
         "line_fraction": _fraction(bus, shape.wire_gbit_per_second),
         "nic_fraction": _fraction(bus, shape.nic_gbit_per_second),
-        "cpu_seconds_per_gigabyte": cpu_seconds / shape.nodes / reduced_gigabytes,
+        "cpu_seconds_per_gigabyte": cpu_seconds * per_gigabyte,
+        "machine_seconds_per_gigabyte": median(machine) * per_gigabyte if machine else None,
         "repeats": [dataclasses.asdict(sample) for sample in samples],
     }
 

@@ -39,6 +39,10 @@ figures (float32, sum; n = ranks, as in nccl-tests)
   cpu_seconds_per_gigabyte  processor time (user + system) of all processes of the system, daemons
                             included, in the measured loop, per node and per gigabyte of input:
                             sum over all nodes / nodes / (bytes * iterations / 1e9)
+  machine_seconds_per_gigabyte
+                            the same of the whole machine: also what the kernel did in interrupts that
+                            met an idle processor, for which no process is charged, and whatever else
+                            ran; not told (-) of a loop below half a second
   braid_to_best_peer        median_seconds of braid / that of the fastest peer: below 1 is better
 
 the network

@@ -63,7 +63,8 @@ def _charts(rows: list[dict], systems: list[str], wire: float | None) -> list[st
     sizes = list(dict.fromkeys(row["bytes"] for row in rows))
 
     def panels(key: str, write) -> str:
-        drawn = "".join(f"<div>{charts.panel(rows, size, key, write)}</div>" for size in sizes)
+        told = [size for size in sizes if any(row["bytes"] == size and row[key] is not None for row in rows)]
+        drawn = "".join(f"<div>{charts.panel(rows, size, key, write)}</div>" for size in told)
         return f'<div class="panels">{drawn}</div>'
 
     return [
@@ -74,6 +75,8 @@ def _charts(rows: list[dict], systems: list[str], wire: float | None) -> list[st
         panels("median_seconds", table.seconds_text),
         "<h2>Processor seconds per node and gigabyte</h2>",
         panels("cpu_seconds_per_gigabyte", table.number_text),
+        "<h2>The same of the whole machine, with what no process is charged for</h2>",
+        panels("machine_seconds_per_gigabyte", table.number_text),
     ]
 
 

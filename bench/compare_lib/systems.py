@@ -45,11 +45,11 @@ class Workers:
         task = {"bytes": size, "warmup": self._options.warmup, "iterations": iterations}
         self._group.ask(task, deadline)
         pids = cpu.processes_of(self.name, self._cluster.variable)
-        before = cpu.seconds_of(pids)
+        before, machine = cpu.seconds_of(pids), cpu.Machine()
         answers = self._group.ask({"go": True}, deadline)
-        used = cpu.seconds_of(pids) - before
+        used, busy = cpu.seconds_of(pids) - before, machine.busy_seconds()
         seconds = figures.slowest([answer["seconds"] for answer in answers])
-        return figures.Sample(figures.median(seconds), figures.p99(seconds), used)
+        return figures.Sample(figures.median(seconds), figures.p99(seconds), used, busy)
 
     def close(self) -> None:
         if self._group is not None:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The report for a terminal, and how figures are written for people."""
 
-_HEADING = ("bytes", "system", "median", "p99", "bus Gbit/s", "of wire", "of NIC", "CPU s/GB")
+_HEADING = ("bytes", "system", "median", "p99", "bus Gbit/s", "of wire", "of NIC", "CPU s/GB", "machine s/GB")
 
 
 def of(report: dict) -> str:
@@ -31,6 +31,7 @@ def cells(report: dict) -> list[list[str]]:
                 percent_text(row["line_fraction"]),
                 percent_text(row["nic_fraction"]),
                 number_text(row["cpu_seconds_per_gigabyte"]),
+                number_text(row["machine_seconds_per_gigabyte"]),
             ]
         )
     return found
@@ -68,8 +69,10 @@ def seconds_text(seconds: float) -> str:
     return f"{seconds * 1e3:.2f} ms" if seconds < 1 else f"{seconds:.3f} s"
 
 
-def number_text(value: float) -> str:
+def number_text(value: float | None) -> str:
     """Three digits."""
+    if value is None:
+        return "-"
     if value == 0:
         return "0"
     if abs(value) >= 100:

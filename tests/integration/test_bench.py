@@ -13,7 +13,7 @@ pytestmark = needs_daemons
 
 KEYS = [
     "bytes", "dtype", "ranks", "nodes", "median_seconds", "p99_seconds", "bus_gbit_per_second",
-    "cpu_seconds", "flows", "transport",
+    "cpu_seconds", "checking_cpu_seconds", "flows", "transport",
 ]  # fmt: skip
 # One float, two, three, five, one more than a multiple of 64 bytes, and what DDP sends.
 SIZES = [4, 8, 12, 20, 4100, 399_996, 26_214_400]

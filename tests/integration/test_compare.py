@@ -46,6 +46,7 @@ def test_two_systems_on_one_cluster(tmp_path):
         assert 0 < row["median_seconds"] <= row["p99_seconds"]
         assert row["bus_gbit_per_second"] > 0 and row["nic_fraction"] > 0
         assert row["cpu_seconds_per_gigabyte"] > 0
+        assert row["machine_seconds_per_gigabyte"] is None or row["machine_seconds_per_gigabyte"] >= 0
         assert (row["line_fraction"] is None) == ("--no-wire" in arguments)
     assert [one["best_peer"] for one in report["comparisons"]] == ["gloo", "gloo"]
     assert "1 MB: braid ÷ gloo" in done.stdout

@@ -5,11 +5,12 @@ import json
 import os
 import subprocess
 import sys
+import time
 import xml.etree.ElementTree
 
 import pytest
 from compare_tool import COMPARE
-from compare_lib import charts, cluster, figures, main, options, requirements, table, wire
+from compare_lib import charts, cluster, cpu, figures, main, options, requirements, table, wire
 from compare_lib.control import Group
 from compare_lib.errors import CompareError, Deadline, SystemFailed
 from compare_lib.figures import Sample
@@ -87,19 +88,32 @@ def test_figures_follow_their_definitions():
     assert figures.p99(list(range(1, 101))) == 99
     assert figures.bus_gbit_per_second(1_000_000_000, 2, 8) == 1
     assert figures.bus_gbit_per_second(1_000_000_000, 1, 8) == 0
-    row = figures.row("gloo", 1_000_000, [Sample(0.5, 1, 4), Sample(0.1, 2, 8), Sample(0.2, 3, 2)], SHAPE)
+    row = figures.row("gloo", 1_000_000, [Sample(0.5, 1, 4), Sample(0.1, 2, 8, 12), Sample(0.2, 3, 2)], SHAPE)
     assert (row["median_seconds"], row["p99_seconds"]) == (0.2, 2)
     assert row["bus_gbit_per_second"] == pytest.approx(2 * 7 / 8 * 8e6 / 0.2 / 1e9)
     assert row["line_fraction"] == pytest.approx(row["bus_gbit_per_second"] / 1.75)
     assert row["nic_fraction"] == pytest.approx(row["bus_gbit_per_second"] / 2)
     # 4 s on 4 nodes for 10 times a megabyte
     assert row["cpu_seconds_per_gigabyte"] == pytest.approx(100)
-    assert row["repeats"][1] == {"median_seconds": 0.1, "p99_seconds": 2, "cpu_seconds": 8}
+    assert row["machine_seconds_per_gigabyte"] == pytest.approx(300)  # of the repeats that tell
+    assert row["repeats"][1] == {
+        "median_seconds": 0.1, "p99_seconds": 2, "cpu_seconds": 8, "machine_seconds": 12,
+    }  # fmt: skip
 
 
 def test_without_a_wire_there_is_no_fraction_of_it():
     row = figures.row("gloo", 1000, [Sample(1, 1, 1)], figures.Shape(1, 2, iterations=1))
     assert row["line_fraction"] is None and row["nic_fraction"] is None
+
+
+def test_the_machine_is_busy_when_a_process_is():
+    machine = cpu.Machine()
+    assert machine.busy_seconds() is None  # too early
+    spent = time.process_time() + 0.6
+    while time.process_time() < spent:
+        pass
+    busy = machine.busy_seconds()
+    assert busy is not None and busy > 0.5
 
 
 def rows(**seconds: float) -> list[dict]:

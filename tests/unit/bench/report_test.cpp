@@ -14,6 +14,7 @@ Measurement sample() {
   measurement.ranks = 4;
   measurement.seconds = {0.3, 0.1, 0.2};
   measurement.cpu_seconds = 1.25;
+  measurement.checking_cpu_seconds = 0.5;
   measurement.nodes = 2;
   measurement.flows = 8;
   measurement.transport = "UCX 1.13.1, tcp on eth0";
@@ -63,7 +64,7 @@ TEST(ToJson, HasExactlyTheDocumentedFields) {
   const std::string line = to_json(sample());
   EXPECT_EQ(line.find('\n'), std::string::npos);
   const auto json = nlohmann::json::parse(line);
-  EXPECT_EQ(json.size(), 10u);
+  EXPECT_EQ(json.size(), 11u);
   EXPECT_EQ(json["bytes"], 25'000'000);
   EXPECT_EQ(json["dtype"], "float32");
   EXPECT_EQ(json["ranks"], 4);
@@ -72,6 +73,7 @@ TEST(ToJson, HasExactlyTheDocumentedFields) {
   EXPECT_EQ(json["p99_seconds"], 0.3);
   EXPECT_DOUBLE_EQ(json["bus_gbit_per_second"], 1.5);
   EXPECT_EQ(json["cpu_seconds"], 1.25);
+  EXPECT_EQ(json["checking_cpu_seconds"], 0.5);
   EXPECT_EQ(json["flows"], 8);
   EXPECT_EQ(json["transport"], "UCX 1.13.1, tcp on eth0");
 }
