@@ -49,6 +49,10 @@ def grouped(rows: list[dict], systems: list[str], key: str, limit: tuple[float, 
         at = y(tick * step)
         parts.append(f'<line class="grid" x1="{_LEFT}" x2="{_WIDTH - _RIGHT}" y1="{at:.1f}" y2="{at:.1f}"/>')
         parts.append(_text(_LEFT - 8, at + 4, f"{tick * step:.10g}", "tick end"))
+    if limit:
+        at = y(limit[0])
+        parts.append(f'<line class="limit" x1="{_LEFT}" x2="{_WIDTH - _RIGHT}" y1="{at:.1f}" y2="{at:.1f}"/>')
+        parts.append(_text(_LEFT + 4, at - 6, limit[1], "value"))
     group = (_WIDTH - _LEFT - _RIGHT) / max(1, len(sizes))
     bar = min(_BAR_MAX, group * 0.8 / max(1, len(systems)))
     for place, size in enumerate(sizes):
@@ -61,10 +65,6 @@ def grouped(rows: list[dict], systems: list[str], key: str, limit: tuple[float, 
             x = middle + (number - len(systems) / 2) * bar
             parts.append(_bar(x + 2, y(value), bar - 4, bottom - y(value), system, value))
             parts.append(_text(x + bar / 2, y(value) - 5, short_text(value), "value mid"))
-    if limit:
-        at = y(limit[0])
-        parts.append(f'<line class="limit" x1="{_LEFT}" x2="{_WIDTH - _RIGHT}" y1="{at:.1f}" y2="{at:.1f}"/>')
-        parts.append(_text(_LEFT + 4, at - 6, limit[1], "value"))
     return _svg(_WIDTH, _HEIGHT, parts, key)
 
 

@@ -11,12 +11,13 @@ _STYLE = """
 @media (prefers-color-scheme: dark) { :root { --ink: #e6e9ec; --soft: #9aa5af; --rule: #343b42;
   --paper: #15181b; --braid: #6ba4ff; --gloo: #8b949e; --openmpi: #e89a4c; --links4: #56bdad;
   --bad: #ff8a80; } }
-body { margin: 2rem auto; max-width: 800px; padding: 0 1rem; color: var(--ink);
+body { margin: 2rem auto; max-width: 860px; padding: 0 1rem; color: var(--ink);
   background: var(--paper); font: 15px/1.5 system-ui, sans-serif; }
 h1 { font-size: 1.5rem; margin: 0 0 .2rem; } h2 { font-size: 1.1rem; margin: 2rem 0 .4rem; }
 p { margin: .3rem 0; } .soft, caption, dt { color: var(--soft); }
 svg { width: 100%; height: auto; display: block; font: 12px system-ui, sans-serif; }
 svg text { fill: var(--ink); } svg .tick { fill: var(--soft); } svg .label { font-weight: 600; }
+svg .value { paint-order: stroke; stroke: var(--paper); stroke-width: 3px; }
 .end { text-anchor: end; } .mid { text-anchor: middle; }
 .grid { stroke: var(--rule); } .limit { stroke: var(--ink); stroke-dasharray: 6 4; stroke-width: 1.5; }
 .braid { fill: var(--braid); } .gloo { fill: var(--gloo); } .openmpi { fill: var(--openmpi); }
@@ -25,7 +26,7 @@ svg text { fill: var(--ink); } svg .tick { fill: var(--soft); } svg .label { fon
 .legend span { margin-right: 1.2rem; white-space: nowrap; }
 .legend svg { display: inline-block; width: 12px; height: 12px; margin-right: .35rem; }
 .wide { overflow-x: auto; } table { border-collapse: collapse; width: 100%; }
-th, td { text-align: right; padding: .25rem .6rem; border-bottom: 1px solid var(--rule);
+th, td { text-align: right; padding: .25rem .5rem; border-bottom: 1px solid var(--rule);
   white-space: nowrap; font-variant-numeric: tabular-nums; }
 th { color: var(--soft); font-weight: 500; } th:nth-child(2), td:nth-child(2) { text-align: left; }
 code, pre { font: 13px/1.4 ui-monospace, monospace; } pre { white-space: pre-wrap; }
