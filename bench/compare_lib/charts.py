@@ -69,8 +69,8 @@ def grouped(rows: list[dict], systems: list[str], key: str, limit: tuple[float, 
 
 
 def panel(rows: list[dict], size: int, key: str, write) -> str:
-    """Horizontal bars of one size, on a scale of their own; `write` makes text of a value. Without a value: no bar."""
-    own = [row for row in rows if row["bytes"] == size and row[key] is not None]
+    """Horizontal bars of one size, on a scale of their own; `write` makes text of a value."""
+    own = [row for row in rows if row["bytes"] == size]
     width, height = 370, 28 + _PANEL_ROW * len(own)
     room = width - _PANEL_NAME - _PANEL_VALUE
     largest = max((row[key] for row in own), default=0.0) or 1.0

@@ -166,7 +166,7 @@ class FakeSystem:
 
     def measure(self, size):
         self._fail(size)
-        return Sample(0.1, 0.2, 0.3)
+        return Sample(0.1, 0.2, 0.3, 0.4 if size == 2000 else None)
 
     def close(self):
         pass
@@ -224,6 +224,16 @@ def test_the_page_is_well_formed_and_stands_alone(monkeypatch, tmp_path, failure
     root = xml.etree.ElementTree.fromstring(html)
     assert root.tag == "html"
     assert not any(name in html for name in ("<script", "<link", "src=", "@import", "url("))
+
+
+def test_machine_time_that_short_loops_do_not_tell_is_left_out(monkeypatch, tmp_path):
+    _, report, html = compare(monkeypatch, tmp_path)
+    told = {row["bytes"]: row["machine_seconds_per_gigabyte"] for row in report["rows"]}
+    assert told == {1000: None, 2000: pytest.approx(0.4 / 4 / (2000 * 20 / 1e9))}
+    assert "machine_seconds_per_gigabyte, 2 kB" in html
+    assert "machine_seconds_per_gigabyte, 1 kB" not in html
+    _, _, html = compare(monkeypatch, tmp_path, "--sizes", "1000")
+    assert "no loop was long enough to tell" in html
 
 
 def test_delay_and_loss_are_told_everywhere(monkeypatch, tmp_path, capsys):
