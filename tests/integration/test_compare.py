@@ -17,7 +17,7 @@ pytestmark = needs_daemons
 
 ARGUMENTS = [
     "--nodes", "2", "--nic-mbit", "2000", "--sizes", "1000,1000000", "--systems", "braid,gloo",
-    "--repeats", "1", "--iterations", "3", "--warmup", "1", "--build", str(BUILD),
+    "--repeats", "1", "--iterations", "200", "--warmup", "1", "--build", str(BUILD),
 ]  # fmt: skip
 
 
@@ -46,7 +46,9 @@ def test_two_systems_on_one_cluster(tmp_path):
         assert 0 < row["median_seconds"] <= row["p99_seconds"]
         assert row["bus_gbit_per_second"] > 0 and row["nic_fraction"] > 0
         assert row["cpu_seconds_per_gigabyte"] > 0
-        assert row["machine_seconds_per_gigabyte"] is None or row["machine_seconds_per_gigabyte"] >= 0
+        if row["bytes"] == 1_000_000:  # 0.8 s at least, at the NIC's speed: long enough to tell
+            # What processes are charged for is a part of it; the clocks are read one after the other.
+            assert row["machine_seconds_per_gigabyte"] > 0.9 * row["cpu_seconds_per_gigabyte"]
         assert (row["line_fraction"] is None) == ("--no-wire" in arguments)
     assert [one["best_peer"] for one in report["comparisons"]] == ["gloo", "gloo"]
     assert "1 MB: braid ÷ gloo" in done.stdout

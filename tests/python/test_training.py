@@ -16,8 +16,8 @@ TORCH = tuple(int(n) for n in torch.__version__.split(".")[:2])
 
 @cache
 def with_gloo(trainer: str, *arguments: str) -> list[Any]:
-    """The same training where braid is not. What its ranks report counts, and not how they end: gloo's threads
-    now and then abort a process that is ending (PyTorch's pull request 179291 says why)."""
+    """The same training where braid is not. What its ranks report counts, and not how they end: rarely one of
+    them dies, which says nothing about braid (GOTCHAS.md)."""
     for _ in range(3):
         done = run(trainer, *arguments, nodes=4, ranks_per_node=1, options=("--no-daemons",))
         if len(done.results) == 4:
