@@ -153,7 +153,9 @@ class BraidProcessGroup(FallbackMixin, ProcessGroup):
         by_rank = [list(blocks) for blocks in zip(*outputs)]
         return self._gather(inputs, by_rank, opts, timeout)
 
-    allgather_coalesced = allgather
+    def allgather_coalesced(self, outputs: Any, inputs: Any, opts: Any = None) -> Any:
+        """Unlike allgather's, these outputs are lists by rank, of one tensor per input."""
+        return self._gather(inputs, [list(blocks) for blocks in outputs], opts)
 
     def all_gather_single(self, output: torch.Tensor, input: torch.Tensor, opts: Any = None) -> Any:
         if output.is_contiguous() and output.dtype == input.dtype:

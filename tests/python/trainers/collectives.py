@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import torch
 import torch.distributed as dist
+import torch.distributed._functional_collectives as functional
 from report import report
 
 import braid.torch
@@ -174,6 +175,75 @@ class Comparison:
         for output, block in zip(outputs, blocks):
             self.check(output, torch.cat(block), "coalesced all_gather_into_tensor")
 
+    def lists(self) -> None:
+        """Forms that take lists of lists: whose order they are in is what can be taken wrong."""
+        sizes = (3, 5000, 17)
+        inputs = [self.inputs(torch.float32, size, size) for size in sizes]  # [tensor][rank]
+        mine = [block[self.rank] for block in inputs]
+        gathered = {}
+        for group in (None, self.gloo):
+            outputs = [[torch.zeros(size) for size in sizes] for _ in range(self.size)]
+            dist.all_gather_coalesced(outputs, mine, group=group)
+            gathered[group] = outputs
+        for rank in range(self.size):
+            for index in range(len(sizes)):
+                what = f"all_gather_coalesced, tensor {index} of rank {rank}"
+                ours, theirs = (gathered[group][rank][index] for group in (None, self.gloo))
+                self.check(ours, inputs[index][rank], what)
+                self.check(ours, theirs, f"{what} against gloo")
+        wholes = [self.inputs(torch.float32, size * self.size, size) for size in sizes]
+        self.functional_lists(wholes)
+        blocks = [self.inputs(torch.float32, 5 + to, to) for to in range(self.size)]
+        received = [torch.zeros(5 + self.rank) for _ in range(self.size)]
+        dist.all_to_all(received, [block[self.rank] for block in blocks])
+        for rank, block in enumerate(received):
+            self.check(block, blocks[self.rank][rank], f"uneven all_to_all from {rank}")
+        outputs = [torch.zeros(size) for size in sizes]
+        with dist.distributed_c10d._coalescing_manager():
+            for output, whole in zip(outputs, wholes):
+                dist.reduce_scatter_tensor(output, whole[self.rank])
+        for output, whole, size in zip(outputs, wholes, sizes):
+            total = reduced(torch.float32, dist.ReduceOp.SUM, whole)
+            self.check(output, total.view(self.size, size)[self.rank], "coalesced reduce_scatter")
+        # DDP and FSDP call the group itself: [tensor][rank] here, on both sides.
+        group = dist.distributed_c10d._get_default_group()
+        outputs = [[torch.zeros(7) for _ in range(self.size)] for _ in range(2)]
+        mine = [data(torch.float32, 7, self.rank, salt) for salt in (1, 2)]
+        group.allgather(outputs, mine).wait()
+        for index, salt in enumerate((1, 2)):
+            for rank in range(self.size):
+                expected = data(torch.float32, 7, rank, salt)
+                self.check(outputs[index][rank], expected, f"all_gather {index} of {rank}")
+        outputs = [torch.zeros(7) for _ in range(2)]
+        blocks = [self.inputs(torch.float32, 7 * self.size, salt) for salt in (3, 4)]
+        group.reduce_scatter(
+            outputs, [list(block[self.rank].chunk(self.size)) for block in blocks]
+        ).wait()
+        for output, block in zip(outputs, blocks):
+            total = reduced(torch.float32, dist.ReduceOp.SUM, block)
+            self.check(output, total.view(self.size, 7)[self.rank], "reduce_scatter of lists")
+
+    def functional_lists(self, wholes: list[list[torch.Tensor]]) -> None:
+        """What functional collectives make of lists, compared with the same over gloo."""
+        mine = [whole[self.rank] for whole in wholes]
+        results = {}
+        for name in (None, self.gloo):
+            group = name or dist.group.WORLD
+            results[name] = [
+                *functional.all_gather_into_tensor_coalesced(mine, group),
+                *functional.all_reduce_coalesced(mine, "sum", group),
+            ]
+        for ours, theirs in zip(results[None], results[self.gloo]):
+            self.check(functional.wait_tensor(ours), functional.wait_tensor(theirs), "functional")
+        for tensor, whole in zip(results[None], wholes):
+            self.check(functional.wait_tensor(tensor), torch.cat(whole), "functional all_gather")
+        scattered = functional.reduce_scatter_tensor_coalesced(
+            mine, "sum", [0] * len(mine), dist.group.WORLD
+        )
+        for tensor, whole in zip(scattered, wholes):
+            total = reduced(torch.float32, dist.ReduceOp.SUM, whole).view(self.size, -1)[self.rank]
+            self.check(functional.wait_tensor(tensor), total, "functional reduce_scatter")
+
     def layouts(self) -> None:
         inputs = [data(torch.float32, 600, rank).view(20, 30) for rank in range(self.size)]
         expected = reduced(torch.float32, dist.ReduceOp.SUM, inputs)
@@ -246,6 +316,7 @@ def main() -> None:
     comparison.all_gathers()
     comparison.reduce_scatters()
     comparison.coalesced()
+    comparison.lists()
     comparison.layouts()
     comparison.asynchronous()
     comparison.not_carried()
