@@ -10,7 +10,8 @@ usage: scripts/check.sh [--fast]
 Installs what is missing, then runs: layout, style, clang-tidy; the unit, integration and PyTorch tests on a
 release build whose warnings are errors; those of the network on a newer UCX; unit and integration tests again
 under ASan+UBSan and under TSan.
-Logs and JUnit files are left in build/check/. Exits with 1 if anything failed.
+A test that fails is run once more, by itself. If it passes then, it is unstable: the end lists it, and up to three of
+them are no failure. Logs and JUnit files are left in build/check/. Exits with 1 if anything failed.
 
   --fast   without clang-tidy, the oldest supported torch, and the sanitizers
 TEXT
@@ -32,66 +33,8 @@ readonly python=$root/build/venv/bin/python
 mkdir -p "$logs"
 rm -f "$logs"/*
 
-names=() passed=() failed=() skipped=() seconds=()
-
-record() { # NAME PASSED FAILED SKIPPED SECONDS
-  names+=("$1") passed+=("$2") failed+=("$3") skipped+=("$4") seconds+=("$5")
-  (($3 == 0)) || printf -- '-- FAILED: %s (log: %s)\n' "$1" "build/check/${1// /-}.log"
-}
-
-# Runs a command with a deadline and shows and keeps what it says. Only this function starts anything long, so
-# that Ctrl-C ends it: timeout passes the signal on.
-running=
-trap '[[ -z $running ]] || kill -TERM "$running" 2>/dev/null; echo "check: interrupted" >&2; exit 130' INT TERM
-limited() { # NAME SECONDS COMMAND...
-  local log=$logs/${1// /-}.log
-  printf '\n== %s\n' "$1"
-  local output shower code
-  exec {output}> >(tee -a "$log")
-  shower=$!
-  timeout --kill-after=60 "$2" "${@:3}" </dev/null >&"$output" 2>&1 {output}>&- &
-  running=$!
-  exec {output}>&-
-  wait "$running"
-  code=$?
-  running=
-  # Until all of it is shown, but not until a process that was left behind lets go of the pipe.
-  timeout 10 tail --pid="$shower" -f /dev/null
-  # 137: it had to be killed.
-  if ((code == 124 || code == 137)); then
-    echo "check: $1: no end within $2 s" | tee -a "$log"
-  fi
-  return "$code"
-}
-
-# One check that passes or fails as a whole.
-check() { # NAME SECONDS COMMAND...
-  local start=$SECONDS
-  if limited "$@"; then record "$1" 1 0 0 $((SECONDS - start)); else record "$1" 0 1 0 $((SECONDS - start)); fi
-}
-
-# Something that others need: it counts only if it fails.
-prepare() { # NAME SECONDS COMMAND...
-  local start=$SECONDS
-  if limited "$@"; then record "$1" 0 0 0 $((SECONDS - start)); return 0; fi
-  record "$1" 0 1 0 $((SECONDS - start))
-  return 1
-}
-
-# A test runner that writes a JUnit file to $logs/NAME.xml. One that runs nothing, or fails without a failed test
-# (a crash, the deadline), counts as a failure.
-run_tests() { # NAME SECONDS COMMAND...
-  local start=$SECONDS junit=$logs/${1// /-}.xml code=0 counts p=0 f=0 s=0
-  limited "$@" || code=$?
-  if [[ -s $junit ]] && counts=$(scripts/check_report.py count "$junit"); then
-    read -r p f s <<<"$counts"
-  fi
-  if ((f == 0 && (code != 0 || p + s == 0))); then
-    echo "check: $1: exit code $code, $p passed, none failed: counted as one failure"
-    f=1
-  fi
-  record "$1" "$p" "$f" "$s" $((SECONDS - start))
-}
+# shellcheck source=scripts/check_lib/runs.sh
+source scripts/check_lib/runs.sh
 
 cxx_files() { git ls-files --cached --others --exclude-standard '*.cpp' '*.h'; }
 
@@ -108,8 +51,8 @@ build() { # PRESET [CMAKE OPTION...]
 }
 
 unit_tests() { # PRESET SECONDS
-  run_tests "unit $1" "$2" "${plain_addresses[@]}" ctest --test-dir "build/$1" -j "$(nproc)" --timeout 300 \
-    --output-on-failure --no-tests=error --output-junit "$logs/unit-$1.xml"
+  run_tests "unit $1" "$2" ctest . "${plain_addresses[@]}" ctest --test-dir "build/$1" -R @tests@ -j "$(nproc)" \
+    --timeout 300 --output-on-failure --no-tests=error --output-junit @junit@
 }
 
 # braid as it was built, on a later UCX. Where that cannot be downloaded it is no failure.
@@ -120,13 +63,13 @@ newer_ucx() { # VERSION
     record "$name" 0 0 1 $((SECONDS - start))
     return
   fi
-  run_tests "$name" 300 scripts/with-ucx "$1" build/release/bin/net_test \
-    --gtest_output="xml:$logs/${name// /-}.xml"
+  run_tests "$name" 300 gtest '*' scripts/with-ucx "$1" build/release/bin/net_test --gtest_filter=@tests@ \
+    --gtest_output=xml:@junit@
 }
 
 pytest_run() { # NAME SECONDS PYTHON FOLDER [PYTEST OPTION...]
-  run_tests "$1" "$2" "${plain_addresses[@]}" "$3" -m pytest "${@:4}" -ra --timeout 600 --durations 5 \
-    -p no:cacheprovider --junitxml "$logs/${1// /-}.xml"
+  run_tests "$1" "$2" pytest "$4" "${plain_addresses[@]}" "$3" -m pytest @tests@ "${@:5}" -ra --timeout 600 \
+    --durations 5 -p no:cacheprovider --rootdir "$root" -o junit_family=xunit1 --junitxml @junit@
 }
 
 # These wait more than they compute. A file's tests share clusters, so they stay together.
@@ -154,20 +97,6 @@ sanitize() { # PRESET
   fi
   plain_addresses=()
   unset ASAN_OPTIONS LSAN_OPTIONS UBSAN_OPTIONS TSAN_OPTIONS
-}
-
-summarize() {
-  local i p=0 f=0 s=0 wrong=()
-  printf '\n== summary\n%-24s %8s %8s %8s %8s\n' "" passed failed skipped seconds
-  for i in "${!names[@]}"; do
-    printf '%-24s %8d %8d %8d %8d%s\n' "${names[i]}" "${passed[i]}" "${failed[i]}" "${skipped[i]}" \
-      "${seconds[i]}" "$( ((failed[i])) && echo '  <-- FAILED')"
-    ((p += passed[i], f += failed[i], s += skipped[i]))
-    ((failed[i] == 0)) || wrong+=("${names[i]}")
-  done
-  ((f == 0)) || { echo; scripts/check_report.py failures "$logs" "${wrong[@]}"; }
-  printf '\n%d passed, %d failed, %d skipped\n' "$p" "$f" "$s"
-  ((f == 0))
 }
 
 setup=(scripts/setup)
