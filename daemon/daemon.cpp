@@ -286,9 +286,10 @@ Status Daemon::start_metrics() {
 }
 
 void Daemon::run() {
+  // Where it listens, which may be less than the address that peers are told.
   BRAID_LOG_INFO("braidd {} on node '{}' is ready: {}; clients at {}, peers at {}:{}{}",
                  kBraidVersion, node_name_, transport_->description(), config_.client.socket,
-                 control_plane_->self().address, control_plane_->self().port,
+                 resolve_listen(config_, node_address_), control_plane_->self().port,
                  metrics_ == nullptr ? std::string(", no metrics")
                                      : fmt::format(", metrics at {}:{}", config_.metrics.address,
                                                    config_.metrics.port));

@@ -123,6 +123,11 @@ def test_sighup_changes_what_can_be_changed_and_says_what_cannot(tmp_path):
         assert braidctl(daemon.socket, "status").returncode == 0
 
 
+def test_without_a_key_it_says_that_it_listens_on_loopback(tmp_path):
+    with Alone(tmp_path) as daemon:
+        assert f"peers at 127.0.0.1:{daemon.ports[0]}" in daemon.log()
+
+
 def test_sigterm_ends_an_idle_daemon_and_removes_the_socket(tmp_path):
     with Alone(tmp_path) as daemon:
         assert os.path.exists(daemon.socket)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 
@@ -69,6 +70,25 @@ def test_torchrun(with_switch):
         environment=ENABLED if with_switch else {},
     )  # fmt: skip
     assert_ran_on_braid(done.expect(4), "gloo")
+
+
+def test_braid_run_starts_ranks():
+    launcher = (script("braid-run"), "--nproc-per-node", "2")
+    results = run("unmodified.py", "gloo", ranks_per_node=1, launcher=launcher).expect(2)
+    assert_ran_on_braid(results, "gloo")
+
+
+def test_braid_run_without_ranks_says_how_they_are_started(tmp_path):
+    lonely = tmp_path / "lonely.py"
+    lonely.write_text("import torch.distributed as dist\ndist.init_process_group('gloo')\n")
+    left = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
+    done = subprocess.run(
+        [script("braid-run"), str(lonely)], capture_output=True, text=True, check=False,
+        env={name: value for name, value in os.environ.items() if name not in left},
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert "braid-run --nproc-per-node 2 SCRIPT" in done.stderr
+    assert "environment variable RANK expected" in done.stderr
 
 
 def test_braid_run_explains_itself():

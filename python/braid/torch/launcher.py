@@ -7,12 +7,19 @@ import argparse
 import os
 import runpy
 import sys
+from typing import NoReturn
 
+_NO_RANKS = """\
+braid-run: nobody has set RANK and WORLD_SIZE, so the script does not know which rank it is. Start it with
+  braid-run --nproc-per-node 2 SCRIPT        on this machine, or with
+  torchrun ... --no-python braid-run SCRIPT  on several nodes."""
 _EPILOG = """\
-Each rank runs in the process that started braid-run, so it goes where `python` stood:
+  braid-run --nproc-per-node 8 train.py --epochs 3       8 ranks on this machine, through torchrun
 
-  braid-run train.py --epochs 3              RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT are set
-  torchrun --nproc-per-node 8 --no-python braid-run train.py --epochs 3
+Without --nproc-per-node it starts no ranks: the script runs in this process, so braid-run goes where `python` stood:
+
+  torchrun --nproc-per-node 8 --no-python braid-run train.py --epochs 3     torchrun's other options, several nodes
+  srun braid-run train.py --epochs 3         RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT are set
 
 The daemon's socket is $BRAID_SOCKET (default /run/braid/braidd.sock).
 """
@@ -20,6 +27,8 @@ The daemon's socket is $BRAID_SOCKET (default /run/braid/braidd.sock).
 
 def main(arguments: list[str] | None = None) -> None:
     options = _parser().parse_args(arguments)
+    if options.nproc_per_node is not None:
+        _start_ranks(options)
     # Children that the script starts, and `import torch` itself, read this.
     os.environ["BRAID_ENABLE"] = "1"
     if options.keep_buckets:
@@ -31,14 +40,32 @@ def main(arguments: list[str] | None = None) -> None:
     from braid.torch.substitution import enable
 
     enable()
+    try:
+        _run_script(options)
+    except ValueError as error:
+        if "environment variable" in str(error) and "expected" in str(error):
+            print(_NO_RANKS, file=sys.stderr)
+        raise
+
+
+def _run_script(options: argparse.Namespace) -> None:
+    sys.argv = [options.script, *options.arguments]
     if options.module:
-        sys.argv = [options.script, *options.arguments]
         sys.path.insert(0, os.getcwd())
         runpy.run_module(options.script, run_name="__main__", alter_sys=True)
     else:
-        sys.argv = [options.script, *options.arguments]
         sys.path.insert(0, os.path.dirname(os.path.realpath(options.script)))
         runpy.run_path(options.script, run_name="__main__")
+
+
+def _start_ranks(options: argparse.Namespace) -> NoReturn:
+    """Becomes torchrun, which starts this program again, once for each rank."""
+    own = [name for name in ("module", "keep_buckets") if getattr(options, name)]
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+    command += ["--nproc-per-node", options.nproc_per_node, "--no-python"]
+    command += [sys.executable, "-m", "braid.torch.launcher"]
+    command += ["--" + name.replace("_", "-") for name in own]
+    os.execv(sys.executable, [*command, options.script, *options.arguments])
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -47,6 +74,11 @@ def _parser() -> argparse.ArgumentParser:
         description="Runs a PyTorch script with braid in place of gloo, NCCL or MPI.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "--nproc-per-node",
+        metavar="N",
+        help="start so many ranks on this machine (a number, gpu, cpu or auto, as torchrun has it)",
     )
     parser.add_argument(
         "-m", "--module", action="store_true", help="SCRIPT is a module, as in python -m"
