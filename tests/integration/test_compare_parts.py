@@ -7,10 +7,12 @@ import subprocess
 import sys
 import time
 import xml.etree.ElementTree
+import types
 
 import pytest
 from compare_tool import COMPARE
-from compare_lib import charts, cluster, cpu, figures, main, options, requirements, table, wire
+from compare_lib import charts, cluster, cpu, figures, main, mpi, network, options, requirements, table, wire
+from compare_lib.errors import SystemFailed
 from compare_lib.control import Group
 from compare_lib.errors import CompareError, Deadline, SystemFailed
 from compare_lib.figures import Sample
@@ -67,11 +69,42 @@ def test_bad_arguments_are_told_before_anything_starts(arguments, complaint, cap
 def test_what_is_not_installed_is_named_with_its_package(monkeypatch):
     monkeypatch.setattr(requirements.shutil, "which", lambda _: None)
     monkeypatch.setattr(requirements, "_has_module", lambda *_: False)
-    chosen = options.parse(["--systems", "gloo,openmpi"])
+    chosen = options.parse(["--systems", "gloo,openmpi,mpich"])
     with pytest.raises(CompareError) as error:
         requirements.check(chosen)
-    assert "apt-get install iperf3 openmpi-bin python3-mpi4py" in str(error.value)
-    assert "scripts/setup" in str(error.value)
+    assert "apt-get install iperf3" in str(error.value)
+    assert (
+        "openmpi needs mpirun, /usr/bin/python3 with numpy, /usr/bin/python3 with mpi4py: "
+        "run apt-get install openmpi-bin python3-mpi4py python3-numpy"
+    ) in str(error.value)
+    assert "run scripts/setup --no-torch --peer mpich" in str(error.value)
+    assert "torch is not in build/venv: run scripts/setup" in str(error.value)
+
+
+@pytest.mark.parametrize("missing", ["numpy", "mpi4py"])
+def test_the_module_that_is_missing_is_blamed(monkeypatch, missing):
+    monkeypatch.setattr(requirements.shutil, "which", lambda name: name)
+    monkeypatch.setattr(requirements, "_has_module", lambda _, name: name != missing)
+    with pytest.raises(CompareError) as error:
+        requirements.check(options.parse(["--systems", "openmpi", "--no-wire"]))
+    assert str(error.value).startswith(f"openmpi needs /usr/bin/python3 with {missing}: run ")
+
+
+def test_a_system_that_finds_another_way_than_the_network_has_failed():
+    nodes = [object()] * 4  # only how many they are counts
+    network.expect_used(nodes, size=1000, iterations=10, sent=61_000)
+    network.expect_used(nodes[:1], size=1000, iterations=10, sent=0)  # one node sends nothing
+    with pytest.raises(SystemFailed, match="sent 40000 bytes in 10 all-reduces of 1000 bytes, which need 60000"):
+        network.expect_used(nodes, size=1000, iterations=10, sent=40_000)
+
+
+def test_every_mpi_library_gets_the_nodes_and_the_way_to_them():
+    node = types.SimpleNamespace(address="10.0.0.1", interface="eth7")
+    some = types.SimpleNamespace(nodes=[node], ranks_per_node=2, world_size=2)
+    for name, library in mpi.LIBRARIES.items():
+        words = [*library.arguments(some), *library.variables(some).values()]
+        assert any("10.0.0.1" in word for word in words) and "eth7" in words, name
+        assert any(word.endswith("/enter_node.sh") for word in words), name
 
 
 def test_a_build_that_is_missing_is_named(tmp_path):

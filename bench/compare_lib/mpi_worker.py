@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A rank of Open MPI, through mpi4py."""
+"""A rank of an MPI library, through mpi4py."""
 
+import re
 import sys
 from collections.abc import Callable
 
@@ -10,18 +11,19 @@ from mpi4py import MPI
 from .worker import Peer, expected_sum, serve
 
 
-class OpenMpi(Peer):
+class Mpi(Peer):
     def __init__(self):
         self._world = MPI.COMM_WORLD
         self.rank, self.size = self._world.Get_rank(), self._world.Get_size()
-        library = MPI.Get_library_version().split(",")[0].removeprefix("Open MPI v")
-        self.versions = {"Open MPI": library}
+        name, _ = MPI.get_vendor()
+        version = re.search(r"\d[\d.]*\w*", MPI.Get_library_version())
+        self.versions = {name: version[0] if version else "?"}
 
     def prepare(self, count: int) -> Callable[[], None]:
         values = numpy.full(count, self.rank + 1, dtype=numpy.float32)
         self._world.Allreduce(MPI.IN_PLACE, values)
         if not (values == expected_sum(self.size)).all():
-            print("openmpi: a sum is wrong", file=sys.stderr, flush=True)
+            print("a sum is wrong", file=sys.stderr, flush=True)
             self._world.Abort(1)
         values.fill(0)
         return lambda: self._world.Allreduce(MPI.IN_PLACE, values)
@@ -31,4 +33,4 @@ class OpenMpi(Peer):
 
 
 if __name__ == "__main__":
-    serve(OpenMpi())
+    serve(Mpi())
