@@ -220,6 +220,8 @@ Status Daemon::start_transport() {
                           [this](const OperationKey& key) { jobs_->on_operation_retired(key); }});
   if (!engines) return engines.status();
   engines_ = std::move(engines).value();
+  loops_ = {loop_.get()};
+  for (const IoLoop& io : engines_->io_loops()) loops_.push_back(io.loop);
 
   TransportOptions options;
   options.rails = rails_;
@@ -275,7 +277,7 @@ Status Daemon::start_metrics() {
       std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
   auto server = MetricsServer::create(
       config_.metrics.address, config_.metrics.port, {[this, ucx, started] {
-        auto samples = daemon_samples(gauges_, *transport_, *engines_, tuning_counters_);
+        auto samples = daemon_samples(gauges_, *transport_, *engines_, tuning_counters_, loops_);
         samples.push_back({Metric::BuildInfo, {kBraidVersion, ucx}, 1});
         samples.push_back({Metric::StartTime, {}, started});
         return samples;
@@ -357,7 +359,7 @@ DaemonStatus Daemon::status(const std::vector<FlowStatus>& flows) const {
   for (const Peer& peer : control_plane_->peers())
     status.peers.push_back({peer.name, peer.address, peer.port});
   for (const MetricSample& sample :
-       daemon_samples(gauges_, *transport_, *engines_, tuning_counters_)) {
+       daemon_samples(gauges_, *transport_, *engines_, tuning_counters_, loops_)) {
     std::string name(metric_info(sample.metric).name);
     for (const std::string& label : sample.label_values) name += "." + label;
     status.counters[name] += static_cast<uint64_t>(sample.value);

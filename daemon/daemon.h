@@ -62,6 +62,7 @@ class Daemon {
   DaemonGauges gauges_;
 
   std::unique_ptr<Loop> loop_;
+  std::vector<const Loop*> loops_;  // this one and the engines'
   std::unique_ptr<JobManager> jobs_;
   std::unique_ptr<ControlPlane> control_plane_;
   std::unique_ptr<EnginePool> engines_;

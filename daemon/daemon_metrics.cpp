@@ -6,12 +6,14 @@
 
 #include "job/engine_pool.h"
 #include "job/job_tuning.h"
+#include "loop/loop.h"
 #include "net/transport.h"
 
 namespace braid {
 
 std::vector<MetricSample> daemon_samples(const DaemonGauges& gauges, const Transport& transport,
-                                         const EnginePool& engines, const TuningCounters& tuning) {
+                                         const EnginePool& engines, const TuningCounters& tuning,
+                                         std::span<const Loop* const> loops) {
   std::vector<MetricSample> samples;
   auto add = [&samples](Metric metric, uint64_t value, std::vector<std::string> labels = {}) {
     samples.push_back({metric, std::move(labels), static_cast<double>(value)});
@@ -54,6 +56,14 @@ std::vector<MetricSample> daemon_samples(const DaemonGauges& gauges, const Trans
   add(Metric::ChunksDiscarded, engine.chunks_duplicate, {"duplicate"});
   add(Metric::ChunksDiscarded, engine.chunks_stale, {"stale"});
   add(Metric::ChunksDiscarded, engine.chunks_malformed, {"malformed"});
+
+  for (const Loop* loop : loops) {
+    const LoopCounters rounds = loop->counters();
+    add(Metric::LoopLongRounds, rounds.long_rounds, {loop->name()});
+    samples.push_back({Metric::LoopLongestRound,
+                       {loop->name()},
+                       static_cast<double>(rounds.longest_round_ns) / 1e9});
+  }
   return samples;
 }
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,7 @@
 namespace braid {
 
 class EnginePool;
+class Loop;
 struct TuningCounters;
 class Transport;
 
@@ -35,6 +37,7 @@ struct DaemonGauges {
 
 // Everything that /metrics shows. Any thread.
 std::vector<MetricSample> daemon_samples(const DaemonGauges& gauges, const Transport& transport,
-                                         const EnginePool& engines, const TuningCounters& tuning);
+                                         const EnginePool& engines, const TuningCounters& tuning,
+                                         std::span<const Loop* const> loops);
 
 }  // namespace braid

@@ -15,11 +15,20 @@ Result<std::unique_ptr<Loop>> Loop::create(std::string name) {
   if (error != 0) return Status::from_uv(error, "cannot make an event loop's wake-up");
   loop->stop_async_.set_initialised();
 
+  uv_check_init(&loop->loop_, loop->polled_check_.get());
+  loop->polled_check_.set_initialised();
+  loop->polled_check_.get()->data = loop.get();
+  uv_check_start(loop->polled_check_.get(), [](uv_check_t* check) {
+    static_cast<Loop*>(check->data)->watch_.on_polled(uv_now(check->loop));
+  });
   uv_prepare_init(&loop->loop_, loop->deferred_prepare_.get());
   loop->deferred_prepare_.set_initialised();
   loop->deferred_prepare_.get()->data = loop.get();
   uv_prepare_start(loop->deferred_prepare_.get(), [](uv_prepare_t* prepare) {
-    static_cast<Loop*>(prepare->data)->run_deferred();
+    // The last one before the poll: who starts later comes earlier.
+    auto* self = static_cast<Loop*>(prepare->data);
+    self->run_deferred();
+    self->watch_.on_round_end();
   });
   uv_idle_init(&loop->loop_, loop->deferred_idle_.get());
   loop->deferred_idle_.set_initialised();
@@ -30,6 +39,7 @@ Loop::~Loop() {
   if (!is_initialised_) return;
   run_deferred();
   stop_async_.close();
+  polled_check_.close();
   deferred_prepare_.close();
   deferred_idle_.close();
   uv_run(&loop_, UV_RUN_DEFAULT);
@@ -39,7 +49,9 @@ Loop::~Loop() {
 
 void Loop::run() {
   thread_ = std::this_thread::get_id();
+  watch_.begin();
   uv_run(&loop_, UV_RUN_DEFAULT);
+  watch_.end();
   thread_ = {};
 }
 

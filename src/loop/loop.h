@@ -11,6 +11,7 @@
 
 #include "base/status.h"
 #include "loop/handle.h"
+#include "loop/loop_watch.h"
 
 namespace braid {
 
@@ -37,9 +38,10 @@ class Loop {
   bool is_in_loop() const;
   uv_loop_t* uv() { return &loop_; }
   const std::string& name() const { return name_; }
+  LoopCounters counters() const { return watch_.counters(); }  // any thread
 
  private:
-  explicit Loop(std::string name) : name_(std::move(name)) {}
+  explicit Loop(std::string name) : name_(std::move(name)), watch_(name_) {}
   void run_deferred();
 
   std::string name_;
@@ -47,10 +49,12 @@ class Loop {
   bool is_initialised_ = false;  // false: there were no descriptors for it
   std::thread::id thread_{};
   Handle<uv_async_t> stop_async_;
+  Handle<uv_check_t> polled_check_;
   Handle<uv_prepare_t> deferred_prepare_;
   Handle<uv_idle_t>
       deferred_idle_;  // active only while something is deferred: keeps the loop from sleeping
   std::vector<std::function<void()>> deferred_;
+  LoopWatch watch_;
 };
 
 }  // namespace braid

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <functional>
 
 #include "loop/loop.h"
@@ -32,14 +33,17 @@ class Timer {
   void start(uint64_t delay_ms, uint64_t period_ms, std::function<void()> callback) {
     BRAID_ASSERT_IN_LOOP(loop_);
     callback_ = std::make_shared<std::function<void()>>(std::move(callback));
-    uv_update_time(loop_.uv());  // the loop's clock stands still while a callback runs
+    // The loop's clock stands still while callbacks run, and must: it says when they began.
+    const uint64_t now_ms = uv_hrtime() / 1'000'000;
+    const uint64_t loop_now_ms = uv_now(loop_.uv());
+    const uint64_t behind_ms = now_ms > loop_now_ms ? now_ms - loop_now_ms : 0;
     uv_timer_start(
         handle_.get(),
         [](uv_timer_t* timer) {
           const auto keep = static_cast<Timer*>(timer->data)->callback_;
           (*keep)();
         },
-        delay_ms, period_ms);
+        behind_ms + delay_ms, period_ms);
   }
 
   Loop& loop_;

@@ -164,6 +164,19 @@ std::vector<MetricInfo> make_infos() {
        {},
        "How much longer a step took with the configured settings than with those that the tuning "
        "which ended last has chosen; 0: nothing better was found, or none has ended."},
+      {Metric::LoopLongRounds,
+       "braid_loop_long_rounds_total",
+       true,
+       {"loop"},
+       {},
+       "Rounds of a loop's callbacks that took it more than 5 ms, computing or blocked; what other "
+       "threads took of the processor meanwhile does not count."},
+      {Metric::LoopLongestRound,
+       "braid_loop_longest_round_seconds",
+       false,
+       {"loop"},
+       {},
+       "The longest of those rounds since the daemon started; 0: there was none."},
   };
 }
 

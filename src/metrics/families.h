@@ -38,6 +38,8 @@ enum class Metric : uint8_t {
   TuneSteps,
   TuneChanges,
   TuneGain,
+  LoopLongRounds,
+  LoopLongestRound,
 };
 
 struct MetricInfo {

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "loop/loop_watch.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+
+#include <fcntl.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/log.h"
+
+namespace braid {
+namespace {
+
+constexpr uint64_t kNsPerMs = 1'000'000;
+
+uint64_t read_clock_ns(clockid_t clock) {
+  timespec t{};
+  ::clock_gettime(clock, &t);
+  return static_cast<uint64_t>(t.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(t.tv_nsec);
+}
+
+uint64_t since(uint64_t before, uint64_t now) { return now > before ? now - before : 0; }
+
+}  // namespace
+
+void LoopWatch::begin() {
+  schedstat_ = Fd(::open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC));
+  asked_ = ask();
+  asked_at_ns_ = read_clock_ns(CLOCK_MONOTONIC);
+  polled_ms_ = asked_at_ns_ / kNsPerMs;
+  is_on_ = true;
+}
+
+// "computing waiting slices"; the first is as old as the last tick, so the clock is asked instead.
+LoopWatch::ThreadTimes LoopWatch::ask() const {
+  ThreadTimes times;
+  times.computing_ns = read_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+  std::array<char, 96> text{};
+  if (!schedstat_.is_valid() || ::pread(schedstat_.get(), text.data(), text.size() - 1, 0) <= 0)
+    return times;
+  char* end = nullptr;
+  (void)std::strtoull(text.data(), &end, 10);
+  times.waiting_ns = std::strtoull(end, nullptr, 10);
+  return times;
+}
+
+uint64_t LoopWatch::own_time_ns(uint64_t round_ns, const ThreadTimes& used) {
+  // Of what was used before the round began nothing is known but that it is little: some waiting
+  // for the processor, also after the poll, and computing for kAskEveryNs at most.
+  const uint64_t not_waiting = since(used.waiting_ns, round_ns);
+  const uint64_t computing = since(kAskEveryNs, used.computing_ns);
+  return std::min(round_ns, std::max(not_waiting, computing));
+}
+
+void LoopWatch::on_round_end() {
+  if (!is_on_) return;
+  const uint64_t now_ns = read_clock_ns(CLOCK_MONOTONIC);
+  // The loop's clock has whole milliseconds.
+  const uint64_t round_ns = since((polled_ms_ + 1) * kNsPerMs, now_ns);
+  if (round_ns > kLongRoundNs) return on_long_round(now_ns, round_ns);
+  if (now_ns - asked_at_ns_ < kAskEveryNs) return;
+  asked_ = ask();
+  asked_at_ns_ = now_ns;
+}
+
+void LoopWatch::on_long_round(uint64_t now_ns, uint64_t round_ns) {
+  const ThreadTimes times = ask();
+  const ThreadTimes used{since(asked_.computing_ns, times.computing_ns),
+                         since(asked_.waiting_ns, times.waiting_ns)};
+  asked_ = times;
+  asked_at_ns_ = now_ns;
+  const uint64_t own_ns = own_time_ns(round_ns, used);
+  if (own_ns <= kLongRoundNs) return;
+  long_rounds_.store(long_rounds_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  longest_round_ns_.store(std::max(longest_round_ns_.load(std::memory_order_relaxed), own_ns),
+                          std::memory_order_relaxed);
+  ++untold_;
+  if (warned_at_ns_ != 0 && now_ns - warned_at_ns_ < kWarnEveryNs) return;
+  BRAID_LOG_WARN(
+      "loop '{}' was held up for {} ms by its own callbacks, {} ms of it computing; everybody else "
+      "on it waited ({} such rounds since the last warning)",
+      loop_name_, own_ns / kNsPerMs, std::min(own_ns, used.computing_ns) / kNsPerMs, untold_);
+  warned_at_ns_ = now_ns;
+  untold_ = 0;
+}
+
+LoopCounters LoopWatch::counters() const {
+  return {long_rounds_.load(std::memory_order_relaxed),
+          longest_round_ns_.load(std::memory_order_relaxed)};
+}
+
+}  // namespace braid

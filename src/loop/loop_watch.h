@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+
+#include "base/fd.h"
+
+namespace braid {
+
+// What a loop knows of its own rounds: all the callbacks from one poll's return to the next poll.
+struct LoopCounters {
+  uint64_t long_rounds = 0;       // took more than LoopWatch::kLongRoundNs
+  uint64_t longest_round_ns = 0;  // of those
+};
+
+// Measures the rounds of a loop and warns of long ones: whoever else is on the loop waited for
+// them. What counts is the loop's own time, computing or blocked in a system call; what others took
+// of the processor meanwhile is no fault of the loop. A round costs one reading of the clock; what
+// the thread has used is asked once in a millisecond, and when a round was long. Loop thread only,
+// but for counters().
+class LoopWatch {
+ public:
+  static constexpr uint64_t kLongRoundNs = 5'000'000;
+  static constexpr uint64_t kWarnEveryNs = 10'000'000'000;
+
+  // What a thread has used since it began.
+  struct ThreadTimes {
+    uint64_t computing_ns = 0;
+    uint64_t waiting_ns = 0;  // ready to run, while others had the processor
+  };
+
+  explicit LoopWatch(std::string loop_name) : loop_name_(std::move(loop_name)) {}
+
+  // On the thread that runs the loop from now on.
+  void begin();
+  void end() { is_on_ = false; }
+  // `now_ms`: the loop's clock, which stands where the poll returned.
+  void on_polled(uint64_t now_ms) { polled_ms_ = now_ms; }
+  void on_round_end();
+
+  LoopCounters counters() const;  // any thread
+
+  // The least that a round of `round_ns` has had for itself, when the thread has used `used` since
+  // it was asked the last time, which is up to kAskEveryNs of its rounds before this one.
+  static uint64_t own_time_ns(uint64_t round_ns, const ThreadTimes& used);
+
+ private:
+  static constexpr uint64_t kAskEveryNs = 1'000'000;
+
+  ThreadTimes ask() const;
+  void on_long_round(uint64_t now_ns, uint64_t round_ns);
+
+  const std::string loop_name_;
+  bool is_on_ = false;
+  uint64_t polled_ms_ = 0;
+  Fd schedstat_;  // of the loop's thread; none where the kernel does not count
+  ThreadTimes asked_;
+  uint64_t asked_at_ns_ = 0;
+  uint64_t warned_at_ns_ = 0;
+  uint64_t untold_ = 0;  // long rounds since the last warning
+  std::atomic<uint64_t> long_rounds_{0};
+  std::atomic<uint64_t> longest_round_ns_{0};
+};
+
+}  // namespace braid

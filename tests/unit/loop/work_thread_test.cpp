@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "loop/work_thread.h"
+
+#include <atomic>
+#include <future>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "loop_testing.h"
+
+namespace braid {
+namespace {
+
+class WorkThreadTest : public testing::LoopTest {};
+
+TEST_F(WorkThreadTest, WorksElsewhereAndSaysSoOnTheLoop) {
+  WorkThread worker(*loop_, "work");
+  std::thread::id worked;
+  std::thread::id told;
+  ASSERT_TRUE(worker.run([&] { worked = std::this_thread::get_id(); },
+                         [&] { told = std::this_thread::get_id(); }));
+  EXPECT_EQ(told, std::thread::id{});
+  run_until([&] { return told != std::thread::id{}; });
+  EXPECT_NE(worked, std::this_thread::get_id());
+  EXPECT_EQ(told, std::this_thread::get_id());
+}
+
+TEST_F(WorkThreadTest, TheLoopGoesOnWhileATaskIsBlocked) {
+  WorkThread worker(*loop_, "work");
+  std::promise<void> release;
+  bool is_done = false;
+  ASSERT_TRUE(worker.run([&] { release.get_future().wait(); }, [&] { is_done = true; }));
+  int ticks = 0;
+  Timer ticker(*loop_);
+  ticker.start_repeating(1, [&] { ++ticks; });
+  run_until([&] { return ticks > 3; });
+  EXPECT_FALSE(is_done);
+  release.set_value();
+  run_until([&] { return is_done; });
+}
+
+TEST_F(WorkThreadTest, TasksRunInTheirOrder) {
+  WorkThread worker(*loop_, "work");
+  std::vector<int> order;
+  std::vector<int> told;
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_TRUE(worker.run([&order, i] { order.push_back(i); }, [&told, i] { told.push_back(i); }));
+  }
+  run_until([&] { return told.size() == 3; });
+  EXPECT_EQ(order, (std::vector<int>{0, 1, 2}));
+  EXPECT_EQ(told, order);
+}
+
+TEST_F(WorkThreadTest, TooManyTasksAreRefused) {
+  WorkThread worker(*loop_, "work");
+  std::promise<void> release;
+  std::promise<void> begun;
+  size_t done = 0;
+  ASSERT_TRUE(worker.run(
+      [&] {
+        begun.set_value();
+        release.get_future().wait();
+      },
+      [&] { ++done; }));
+  begun.get_future().wait();
+  for (size_t i = 0; i < WorkThread::kTasksMax; ++i)
+    ASSERT_TRUE(worker.run([] {}, [&] { ++done; }));
+  EXPECT_FALSE(worker.run([] {}, [] {}));
+  release.set_value();
+  run_until([&] { return done == WorkThread::kTasksMax + 1; });
+}
+
+TEST_F(WorkThreadTest, ItsEndWaitsForTheTaskThatRunsAndDropsTheOthers) {
+  auto worker = std::make_unique<WorkThread>(*loop_, "work");
+  std::promise<void> begun;
+  std::atomic<bool> is_over = false;
+  bool was_told = false;
+  ASSERT_TRUE(worker->run(
+      [&] {
+        begun.set_value();
+        is_over = true;
+      },
+      [&] { was_told = true; }));
+  begun.get_future().wait();
+  auto held = std::make_shared<int>(1);
+  const std::weak_ptr<int> alive = held;
+  worker->post([held = std::move(held)] {});
+  worker.reset();
+  EXPECT_TRUE(is_over);
+  EXPECT_TRUE(alive.expired());
+  run_rounds();
+  EXPECT_FALSE(was_told);
+}
+
+TEST_F(WorkThreadTest, WhatATaskHoldsGoesOnTheThread) {
+  WorkThread worker(*loop_, "work");
+  std::promise<std::thread::id> where;
+  auto held = std::shared_ptr<int>(new int, [&](int* number) {
+    delete number;
+    where.set_value(std::this_thread::get_id());
+  });
+  worker.post([held = std::move(held)] {});
+  EXPECT_NE(where.get_future().get(), std::this_thread::get_id());
+}
+
+}  // namespace
+}  // namespace braid
