@@ -103,7 +103,8 @@ Daemon::Daemon(DaemonInvocation invocation, DaemonConfig config, std::unique_ptr
     : invocation_(std::move(invocation)),
       config_(std::move(config)),
       started_ns_(clock_.now_ns()),
-      loop_(std::move(loop)) {}
+      loop_(std::move(loop)),
+      worker_(std::make_unique<WorkThread>(*loop_, "work")) {}
 
 Result<std::unique_ptr<Daemon>> Daemon::create(DaemonInvocation invocation, DaemonConfig config) {
   auto loop = Loop::create("control");
@@ -169,7 +170,7 @@ Status Daemon::start() {
   BRAID_RETURN_IF_ERROR(start_control_plane());
   BRAID_RETURN_IF_ERROR(start_transport());
   jobs_->set_services({*loop_, clock_, *control_plane_, *transport_, *engines_, job_counters_,
-                       config_.collective.result_bytes_max, chunk_bytes_max(config_)});
+                       *worker_, config_.collective.result_bytes_max, chunk_bytes_max(config_)});
   BRAID_RETURN_IF_ERROR(start_client_server());
   BRAID_RETURN_IF_ERROR(start_metrics());
 

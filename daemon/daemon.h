@@ -14,6 +14,7 @@
 #include "job/job_manager.h"
 #include "job/knowledge_store.h"
 #include "loop/signal.h"
+#include "loop/work_thread.h"
 #include "metrics/metrics_server.h"
 #include "net/control_plane.h"
 #include "net/transport.h"
@@ -63,6 +64,7 @@ class Daemon {
 
   std::unique_ptr<Loop> loop_;
   std::vector<const Loop*> loops_;  // this one and the engines'
+  std::unique_ptr<WorkThread> worker_;
   std::unique_ptr<JobManager> jobs_;
   std::unique_ptr<ControlPlane> control_plane_;
   std::unique_ptr<EnginePool> engines_;

@@ -27,6 +27,10 @@ namespace {
 // fallocate gives everything back and starts anew when a signal comes. In pieces of this size it
 // makes progress even in a process whose profiler sends a signal every few milliseconds.
 constexpr uint64_t kReservePieceBytes = 4ull << 20;
+// Huge pages are asked for so many bytes at a time: each call waits until every processor has
+// emptied its lists of pages, so a call for each page takes twenty times as long; and one for all
+// would be hard to interrupt.
+constexpr uint64_t kHugeSliceBytes = 64ull << 20;
 
 uint64_t page_bytes() {
   static const auto bytes = static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
@@ -180,10 +184,15 @@ IpcError Segment::reserve(uint64_t offset, uint64_t bytes) {
 // each costs a fault at its first touch on either side besides. Where the kernel is older, has no
 // huge page left or was told to make none (shmem_enabled: deny), the pages stay small.
 void Segment::make_huge(uint64_t begin, uint64_t end) {
-  for (uint64_t block = begin; block < end; block += kHugePageBytes) {
-    if (::fallocate(fd_.get(), 0, static_cast<off_t>(block), static_cast<off_t>(page_bytes())) != 0)
-      return;
-    if (::madvise(data_ + block, kHugePageBytes, MADV_COLLAPSE) != 0) return;
+  while (begin < end) {
+    const uint64_t slice_end = std::min(end, begin + kHugeSliceBytes);
+    for (uint64_t block = begin; block < slice_end; block += kHugePageBytes) {
+      if (::fallocate(fd_.get(), 0, static_cast<off_t>(block), static_cast<off_t>(page_bytes())) !=
+          0)
+        return;
+    }
+    if (::madvise(data_ + begin, slice_end - begin, MADV_COLLAPSE) != 0) return;
+    begin = slice_end;
   }
 }
 

@@ -40,7 +40,8 @@ class Segment {
                                   const std::string& what);
 
   // Gets the memory for [offset, offset + bytes) now, so that being out of memory is an error here
-  // and not a SIGBUS at the first touch. Needs a descriptor that is open for writing.
+  // and not a SIGBUS at the first touch. Takes up to a second for 1 GiB: not on a loop. Needs a
+  // descriptor that is open for writing. Others may use the rest of the segment meanwhile.
   IpcError reserve(uint64_t offset, uint64_t bytes);
 
   int fd() const { return fd_.get(); }

@@ -61,9 +61,13 @@ Job::~Job() {
 void Job::begin() {
   std::vector<std::shared_ptr<Segment>> arenas;
   for (const Session* session : sessions_) arenas.push_back(session->arena());
-  auto memory = ResultMemory::create(plan_.name, services_.result_bytes_max, std::move(arenas));
+  auto memory = ResultMemory::create(services_.worker, plan_.name, services_.result_bytes_max,
+                                     std::move(arenas));
   if (!memory) return fail(memory.status());
   memory_ = std::move(memory).value();
+  memory_->set_growth_callback([this, alive = is_alive_](const Status& growth) {
+    if (*alive && !is_closed()) check(operations_->on_memory(growth));
+  });
   services_.engines.begin_job(plan_.key);
   if (plan_.weight != 1) services_.engines.limit_job(plan_.key, {0, {0, 0, plan_.weight}});
   operations_ = std::make_unique<OperationTable>(plan_.name, plan_.key, plan_.ring,

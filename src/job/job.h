@@ -16,6 +16,7 @@
 #include "job/plan_book.h"
 #include "job/session.h"
 #include "loop/timer.h"
+#include "loop/work_thread.h"
 #include "metrics/status.h"
 #include "net/control_plane.h"
 #include "net/transport.h"
@@ -30,6 +31,7 @@ struct JobServices {
   Transport& transport;
   EnginePool& engines;
   JobCounters& counters;
+  WorkThread& worker;
   uint64_t result_bytes_max = 0;
   uint32_t chunk_bytes_max = proto::kChunkBytesMax;  // that the transport is set up for
 };

@@ -100,7 +100,8 @@ void JobManager::open_job(ClientConnection& connection, const proto::OpenJob& op
                               "{} jobs run on this node already; client.jobs_max allows no more",
                               jobs_.size()));
   }
-  auto session = Session::create(loop_, connection, open, std::move(fds), options_.session);
+  auto session =
+      Session::create(loop_, services_->worker, connection, open, std::move(fds), options_.session);
   if (!session) return refuse(connection, session.status());
   Client& client = clients_[connection.id()];
   client.session = std::move(session).value();

@@ -49,7 +49,7 @@ Status OperationTable::submit(const Submission& submission) {
     ++unfinished_;
   }
   BRAID_RETURN_IF_ERROR(add_part(key, entry, submission));
-  if (entry.submitted == entry.parts.size()) return start(key, entry);
+  if (entry.submitted == entry.parts.size()) return place(key, entry);
   for (uint32_t i = 0; i < has_left_.size(); ++i) {
     if (has_left_[i] && !has_submitted(entry, i)) {
       return make_status(StatusCode::JobFailed,
@@ -105,7 +105,7 @@ OperationInput OperationTable::input_of(const Entry& entry, uint32_t local_rank)
   return input;
 }
 
-Status OperationTable::start(const OperationKey& key, Entry& entry) {
+Status OperationTable::place(const OperationKey& key, Entry& entry) {
   const bool is_barrier = entry.signature.collective == Collective::Barrier;
   Operation operation;
   operation.key = key;
@@ -145,8 +145,31 @@ Status OperationTable::start(const OperationKey& key, Entry& entry) {
   }
   entry.result_offset = *placed;
   operation.result = memory_->data() + entry.result_offset;
-  entry.state = State::Running;
+  entry.state = State::Placed;
+  if (placed_.empty() && memory_->has_memory(entry.result_offset, entry.result_bytes))
+    return start(entry, operation);
+  placed_.push_back(std::move(operation));
+  return Status::ok();
+}
 
+Status OperationTable::on_memory(const Status& growth) {
+  while (!placed_.empty()) {
+    Entry& entry = entries_.at(placed_.front().key);
+    if (!growth) {
+      return growth.with_context(fmt::format("job '{}': no room for the result of {}", job_name_,
+                                             describe(entry, placed_.front().key)));
+    }
+    if (!memory_->has_memory(entry.result_offset, entry.result_bytes)) break;
+    const Operation operation = std::move(placed_.front());
+    placed_.pop_front();
+    BRAID_RETURN_IF_ERROR(start(entry, operation));
+  }
+  return Status::ok();
+}
+
+Status OperationTable::start(Entry& entry, const Operation& operation) {
+  const OperationKey& key = operation.key;
+  entry.state = State::Running;
   // The engine must know the operation before others may send for it.
   BRAID_RETURN_IF_ERROR(actions_.start_operation(operation));
   if (ring_->nodes == 1) return Status::ok();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
@@ -55,9 +56,13 @@ class OperationTableActions {
 // has given its result back. The operation of a group has several members, the tensors that a plan
 // has merged; all others have one.
 //
-//   gathering  --all local ranks submitted all members: result placed, engine started, READY to the
-//   sources--> running    --the READY of all targets: go … engine done: published--> published
-//   --engine retired and released by all local ranks--> (forgotten)
+//   gathering  --all local ranks submitted all members: result placed--> placed
+//   placed     --its memory is there: engine started, READY to the sources--> running
+//   running    --the READY of all targets: go … engine done: published--> published
+//   published  --engine retired and released by all local ranks--> (forgotten)
+//
+// Operations start in the order in which they were placed, so one whose memory still has to come
+// holds up those behind it.
 //
 // The sources are the nodes that will send to this one, the targets those that it will send to:
 // around the ring the predecessor and the successor, else as the operation's schedule says. What
@@ -84,6 +89,8 @@ class OperationTable {
   // last call already.
   Status tell_readiness();
   Status on_rank_left(uint32_t local_rank);
+  // More memory has come, or none will: see ResultMemory.
+  Status on_memory(const Status& growth);
   void on_done(const OperationKey& key);
   void on_retired(const OperationKey& key);
   Status release(uint32_t local_rank, const OperationKey& key);
@@ -108,7 +115,7 @@ class OperationTable {
   size_t pending() const { return unfinished_; }
 
  private:
-  enum class State : uint8_t { Gathering, Running, Published };
+  enum class State : uint8_t { Gathering, Placed, Running, Published };
   // One member of one local rank.
   struct LocalPart {
     bool is_submitted = false;
@@ -152,7 +159,8 @@ class OperationTable {
   };
 
   Status add_part(const OperationKey& key, Entry& entry, const Submission& submission);
-  Status start(const OperationKey& key, Entry& entry);
+  Status place(const OperationKey& key, Entry& entry);
+  Status start(Entry& entry, const Operation& operation);
   OperationInput input_of(const Entry& entry, uint32_t local_rank) const;
   void publish(const Entry& entry, uint32_t local_rank);
   size_t members(const Entry& entry) const { return entry.parts.size() / local_ranks_.size(); }
@@ -172,11 +180,12 @@ class OperationTable {
   const std::shared_ptr<ResultMemory> memory_;
   OperationTableActions& actions_;
   Entries entries_;
+  std::deque<Operation> placed_;  // those that wait for their memory
   std::unordered_map<OperationKey, Place, OperationKeyHash> places_;  // of members of groups
   std::unordered_map<OperationKey, std::vector<NodeReady>, OperationKeyHash> early_ready_;
   std::unordered_map<uint64_t, uint64_t> last_published_;  // the highest step, by tensor
   std::vector<bool> has_left_;                             // by local rank
-  size_t unfinished_ = 0;                                  // gathering or running
+  size_t unfinished_ = 0;                                  // not published yet
   uint64_t operations_done_ = 0;
   uint64_t steps_done_ = 0;  // the highest step that was published, plus one
   uint64_t bytes_done_ = 0;

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "job/result_memory.h"
 
+#include <algorithm>
+
 #include "base/checked.h"
 #include "ipc/ipc_status.h"
+#include "job/shared_segment.h"
 
 namespace braid {
 namespace {
@@ -13,14 +16,16 @@ constexpr uint64_t kReserveStepBytes = 2 * kHugePageBytes;
 }  // namespace
 
 Result<std::shared_ptr<ResultMemory>> ResultMemory::create(
-    const std::string& job_name, uint64_t bytes, std::vector<std::shared_ptr<Segment>> arenas) {
+    WorkThread& worker, const std::string& job_name, uint64_t bytes,
+    std::vector<std::shared_ptr<Segment>> arenas) {
   auto segment = to_result(Segment::create("braid-result", bytes, Segment::Access::ReadOnly));
   if (!segment) return segment.status().with_context("job '" + job_name + "': result segment");
-  return std::shared_ptr<ResultMemory>(
-      new ResultMemory(std::move(segment).value(), std::move(arenas)));
+  return std::shared_ptr<ResultMemory>(new ResultMemory(
+      worker, share_segment(std::move(segment).value(), worker), std::move(arenas)));
 }
 
 Result<uint64_t> ResultMemory::allocate(uint64_t bytes) {
+  if (!failure_) return failure_;
   const auto offset = allocator_.allocate(bytes);
   if (!offset) {
     return make_status(StatusCode::ResourceExhausted,
@@ -29,21 +34,45 @@ Result<uint64_t> ResultMemory::allocate(uint64_t bytes) {
                        "collective.result_bytes_max",
                        bytes, allocator_.used(), allocator_.capacity());
   }
-  if (const uint64_t end = allocator_.high_water(); end > reserved_bytes_) {
-    const uint64_t target = std::min(round_up(end, kReserveStepBytes), segment_.size());
-    if (const Status reserved =
-            to_status(segment_.reserve(reserved_bytes_, target - reserved_bytes_));
-        !reserved) {
-      allocator_.release(*offset);
-      return reserved.with_context("no memory for results");
-    }
-    reserved_bytes_ = target;
+  if (const Status growing = grow(); !growing) {
+    allocator_.release(*offset);
+    return growing;
   }
   return *offset;
 }
 
 void ResultMemory::free(uint64_t offset) {
   BRAID_ASSERT(allocator_.release(offset), "an extent is freed once");
+}
+
+// The one place where a job takes memory: the next slice of what its extents need.
+Status ResultMemory::grow() {
+  const uint64_t needed =
+      std::min(round_up(allocator_.high_water(), kReserveStepBytes), segment_->size());
+  if (is_growing_ || needed <= reserved_bytes_) return Status::ok();
+  const uint64_t begin = reserved_bytes_;
+  const uint64_t end = std::min(needed, begin + kReserveSliceBytes);
+  // What the thread found, and the loop reads after it.
+  const auto reserved = std::make_shared<Status>();
+  is_growing_ = worker_.run([segment = segment_, reserved, begin,
+                             end] { *reserved = to_status(segment->reserve(begin, end - begin)); },
+                            [weak = weak_from_this(), reserved, end] {
+                              if (const auto self = weak.lock()) self->on_slice(end, *reserved);
+                            });
+  if (is_growing_) return Status::ok();
+  return {StatusCode::ResourceExhausted,
+          "too many jobs of this node wait for memory for their results"};
+}
+
+void ResultMemory::on_slice(uint64_t end, const Status& reserved) {
+  is_growing_ = false;
+  if (reserved.is_ok()) {
+    reserved_bytes_ = end;
+    failure_ = grow();
+  } else {
+    failure_ = reserved.with_context("no memory for results");
+  }
+  if (on_growth_) on_growth_(failure_);
 }
 
 }  // namespace braid

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -9,35 +10,58 @@
 #include "collective/operation.h"
 #include "ipc/extent_allocator.h"
 #include "ipc/segment.h"
+#include "loop/work_thread.h"
 
 namespace braid {
 
 // The memory of one job on this node: the result segment, out of which every operation gets an
 // extent, and the local trainers' input arenas, kept mapped as long as anything may read them.
-// allocate and free on the control loop; the bytes anywhere.
-class ResultMemory final : public JobMemory {
+// Memory is reserved by a thread of its own, in slices, between which other jobs have their turn;
+// what is there once stays. On the control loop; the bytes anywhere.
+class ResultMemory final : public JobMemory, public std::enable_shared_from_this<ResultMemory> {
  public:
-  // `bytes` of address space; memory is taken as it is needed.
-  static Result<std::shared_ptr<ResultMemory>> create(const std::string& job_name, uint64_t bytes,
+  static constexpr uint64_t kReserveSliceBytes = 64ull << 20;
+
+  // `bytes` of address space; memory is taken as it is needed. `worker` outlives this object.
+  static Result<std::shared_ptr<ResultMemory>> create(WorkThread& worker,
+                                                      const std::string& job_name, uint64_t bytes,
                                                       std::vector<std::shared_ptr<Segment>> arenas);
 
-  // The offset of an extent whose memory is there: running out of it is an error here, not a signal
-  // later.
+  // Told each time that more memory has come, or why none comes any more; never from within a call
+  // of this object's.
+  using GrowthCallback = std::function<void(const Status&)>;
+  void set_growth_callback(GrowthCallback callback) { on_growth_ = std::move(callback); }
+
+  // The offset of an extent. It may be used once has_memory says so, which may be at once: running
+  // out of memory is an error then, not a signal at the first touch.
   Result<uint64_t> allocate(uint64_t bytes);
   void free(uint64_t offset);
+  bool has_memory(uint64_t offset, uint64_t bytes) const {
+    return offset + bytes <= reserved_bytes_;
+  }
 
-  uint8_t* data() { return segment_.data(); }
-  int fd() const { return segment_.fd(); }
-  uint64_t size() const { return segment_.size(); }
+  uint8_t* data() { return segment_->data(); }
+  int fd() const { return segment_->fd(); }
+  uint64_t size() const { return segment_->size(); }
 
  private:
-  ResultMemory(Segment segment, std::vector<std::shared_ptr<Segment>> arenas)
-      : segment_(std::move(segment)), arenas_(std::move(arenas)), allocator_(segment_.size()) {}
+  ResultMemory(WorkThread& worker, std::shared_ptr<Segment> segment,
+               std::vector<std::shared_ptr<Segment>> arenas)
+      : worker_(worker),
+        segment_(std::move(segment)),
+        arenas_(std::move(arenas)),
+        allocator_(segment_->size()) {}
+  Status grow();
+  void on_slice(uint64_t end, const Status& reserved);
 
-  Segment segment_;
+  WorkThread& worker_;
+  const std::shared_ptr<Segment> segment_;
   const std::vector<std::shared_ptr<Segment>> arenas_;
   ExtentAllocator allocator_;
+  GrowthCallback on_growth_;
   uint64_t reserved_bytes_ = 0;  // [0, reserved_bytes_) has memory
+  bool is_growing_ = false;      // a slice is being reserved
+  Status failure_;               // of the slice that could not be
 };
 
 }  // namespace braid

@@ -8,6 +8,7 @@
 #include "ipc/ipc_status.h"
 #include "job/coordinator.h"
 #include "job/job.h"
+#include "job/shared_segment.h"
 
 namespace braid {
 namespace {
@@ -35,7 +36,8 @@ std::optional<uint64_t> checked_input_bytes(const Signature& signature, uint32_t
 
 }  // namespace
 
-Result<std::unique_ptr<Session>> Session::create(Loop& loop, ClientConnection& connection,
+Result<std::unique_ptr<Session>> Session::create(Loop& loop, WorkThread& worker,
+                                                 ClientConnection& connection,
                                                  const proto::OpenJob& open, std::vector<Fd> fds,
                                                  const SessionLimits& limits) {
   std::unique_ptr<Session> session(new Session(loop, connection));
@@ -88,7 +90,7 @@ Result<std::unique_ptr<Session>> Session::create(Loop& loop, ClientConnection& c
       to_result(Segment::adopt(std::move(fds[0]), open.arena_bytes(), limits.arena_bytes_max,
                                Segment::Access::ReadOnly, "input arena"));
   if (!arena) return arena.status();
-  session->arena_ = std::make_shared<Segment>(std::move(arena).value());
+  session->arena_ = share_segment(std::move(arena).value(), worker);
   auto rings = DaemonRings::adopt(std::move(fds[1]), std::move(fds[2]), std::move(fds[3]),
                                   open.submit_capacity(), open.done_capacity());
   if (!rings) return rings.status();

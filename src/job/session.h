@@ -15,6 +15,7 @@
 #include "job/result_memory.h"
 #include "job/tensor_table.h"
 #include "loop/loop.h"
+#include "loop/work_thread.h"
 
 namespace braid {
 
@@ -38,8 +39,9 @@ class Session {
   static constexpr size_t kJobNameBytesMax = 255;
   static constexpr int kEntriesPerRound = 256;  // then other trainers have their turn
 
-  // Checks OpenJob and adopts its descriptors.
-  static Result<std::unique_ptr<Session>> create(Loop& loop, ClientConnection& connection,
+  // Checks OpenJob and adopts its descriptors. `worker` outlives the arena.
+  static Result<std::unique_ptr<Session>> create(Loop& loop, WorkThread& worker,
+                                                 ClientConnection& connection,
                                                  const proto::OpenJob& open, std::vector<Fd> fds,
                                                  const SessionLimits& limits);
 

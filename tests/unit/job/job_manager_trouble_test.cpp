@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What goes wrong, and what trainers are told then.
+#include <future>
+
 #include "job/manager_world.h"
 
 namespace braid {
@@ -351,6 +353,44 @@ TEST_F(JobManagerTroubleTest, AJobStartThatMakesNoSenseIsIgnored) {
   hear(b_, make_job_start("train", 2, 1, kKey, nodes));
   settle();
   EXPECT_EQ(manager_->jobs(), 0u);
+}
+
+// Memory for the result is still on its way when its trainer dies.
+TEST_F(JobManagerTroubleTest, AJobMayEndWhileItsMemoryIsReserved) {
+  std::promise<void> release;
+  std::promise<void> blocked;
+  open_job(1);
+  worker_.post([&] {
+    blocked.set_value();
+    release.get_future().wait();
+  });
+  blocked.get_future().wait();
+  trainers_[0]->submit(1, 0, 0);
+  wait_for([&] { return manager_->operations_pending() == 1; });
+  trainers_[0]->hang_up();
+  wait_for([&] { return manager_->jobs() == 0; });
+  release.set_value();
+  bool is_over = false;
+  ASSERT_TRUE(worker_.run([] {}, [&] { is_over = true; }));
+  run_until([&] { return is_over; });
+  trainers_.clear();
+  open_job(1);
+  trainers_[0]->submit(1, 0, 0);
+  wait_for([&] { return trainers_[0]->done.size() == 1; });
+}
+
+TEST_F(JobManagerTroubleTest, WhoWaitsForMemoryHoldsUpNoOtherJobsMessages) {
+  std::promise<void> release;
+  open_job(1);
+  worker_.post([&] { release.get_future().wait(); });
+  trainers_[0]->submit(1, 0, 0);
+  wait_for([&] { return manager_->operations_pending() == 1; });
+  TestTrainer& other = add_trainer();
+  other.open("other", 0, 1, kThisNode);
+  wait_for([&] { return other.is_open; });
+  EXPECT_TRUE(trainers_[0]->done.empty());
+  release.set_value();
+  wait_for([&] { return trainers_[0]->done.size() == 1; });
 }
 
 TEST_F(JobManagerTroubleTest, MessagesAboutUnknownJobsAreIgnored) {

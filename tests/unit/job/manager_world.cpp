@@ -27,7 +27,7 @@ JobManagerTest::JobManagerTest() {
   engines_->set_transport(transport_);
   engines_->run_threads();
   manager_->set_services(
-      {*loop_, clock_, control_plane_, transport_, *engines_, counters_, 1 << 20});
+      {*loop_, clock_, control_plane_, transport_, *engines_, counters_, worker_, 1 << 20});
 
   ClientServerOptions server;
   server.path = directory_.file("braidd.sock");

@@ -45,6 +45,7 @@ class JobManagerTest : public LoopTest {
   JobCounters counters_;
   FakeControlPlane control_plane_{*loop_, self_};
   FakeTransport transport_{*loop_};
+  WorkThread worker_{*loop_, "work"};
   std::unique_ptr<EnginePool> engines_;
   std::unique_ptr<ClientServer> server_;
   std::unique_ptr<JobManager> manager_;

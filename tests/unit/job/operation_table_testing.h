@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "job/operation_table.h"
+#include "loop/loop_testing.h"
 
 namespace braid::testing {
 
@@ -73,14 +74,15 @@ inline Signature signature_of(Collective collective, uint64_t count = 0, uint32_
 }
 
 // The table of one node of a job 'train' with key 9.
-class OperationTableTest : public ::testing::Test {
+class OperationTableTest : public LoopTest {
  protected:
   static constexpr uint64_t kJob = 9;
   static constexpr uint64_t kTensor = 1000;
 
   // `ranks_of_node`: the ring, ranks given out in ring order; this node is `self`.
   void make(std::vector<std::vector<uint32_t>> ranks_of_node, uint32_t self,
-            uint64_t memory_bytes = 1 << 20, uint64_t direct_bytes = 0) {
+            uint64_t memory_bytes = 1 << 20, uint64_t direct_bytes = 0,
+            bool memory_is_there = true) {
     auto ring = std::make_shared<Ring>();
     ring->nodes = static_cast<uint32_t>(ranks_of_node.size());
     ring->self = self;
@@ -95,12 +97,21 @@ class OperationTableTest : public ::testing::Test {
       ring->ranks_of_node.push_back(static_cast<uint32_t>(ranks.size()));
       for (const uint32_t rank : ranks) ring->block_of_rank[rank] = block++;
     }
-    auto memory = ResultMemory::create("train", memory_bytes, {});
+    auto memory = ResultMemory::create(worker_, "train", memory_bytes, {});
     ASSERT_TRUE(memory.is_ok());
     memory_ = *memory;
+    if (memory_is_there) get_memory();
     ring_ = ring;
     table_ = std::make_unique<OperationTable>("train", kJob, ring, ranks_of_node[self], memory_,
                                               actions_);
+  }
+
+  // All of it.
+  void get_memory() {
+    const auto all = memory_->allocate(memory_->size());
+    ASSERT_TRUE(all.is_ok());
+    memory_->free(*all);
+    run_until([&] { return memory_->has_memory(0, memory_->size()); });
   }
 
   static OperationKey key(uint64_t step, uint64_t tensor = kTensor) { return {kJob, tensor, step}; }
@@ -142,6 +153,7 @@ class OperationTableTest : public ::testing::Test {
   alignas(64) uint8_t inputs_[64 * 8] = {};
   const std::shared_ptr<const std::string> name_ =
       std::make_shared<const std::string>("layer.weight");
+  WorkThread worker_{*loop_, "work"};
   RecordingActions actions_;
   std::shared_ptr<Ring> ring_;  // may be given schedules before the first submission
   std::shared_ptr<ResultMemory> memory_;
