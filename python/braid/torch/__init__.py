@@ -28,4 +28,5 @@ __all__ = sorted(_HOMES)
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    importlib.import_module(f"{__name__}.versions").require_torch()
     return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)

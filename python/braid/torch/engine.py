@@ -20,6 +20,7 @@ from torch.distributed import DistBackendError
 from braid import BraidError, Collective, Job, Memory, TensorSpec
 from braid.torch.arena import Arena
 from braid.torch.completion import CompletionThread
+from braid.torch.failures import as_distributed
 from braid.torch.work import BraidWork
 
 # How long the completion thread may take to notice that the group is being closed.
@@ -112,7 +113,7 @@ class Engine:
         except BraidError as error:
             if memory is not None:
                 self.arena.give_back(memory)  # The daemon has not seen it.
-            raise DistBackendError(str(error)) from error
+            raise as_distributed(error) from error
         if wait:
             self._complete(pending)
 
@@ -188,9 +189,7 @@ class Engine:
             self.job.release(pending.ticket)
         except BraidError:
             pass  # The first error is the one to tell.
-        error = DistBackendError(str(cause))
-        error.__cause__ = cause
-        return error
+        return as_distributed(cause)
 
 
 def _complete_itself(item: Any) -> None:

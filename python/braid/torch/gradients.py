@@ -18,11 +18,11 @@ from ctypes import memmove
 from typing import NamedTuple
 
 import torch
-from torch.distributed import DistBackendError
 
 from braid import BraidError, DType, Memory, Reduction, TensorSpec
 from braid.torch.carriage import dtype_of
 from braid.torch.engine import Engine
+from braid.torch.failures import as_distributed
 from braid.torch.work import value_or_raise
 
 AVERAGE = int(Reduction.AVERAGE)
@@ -144,7 +144,7 @@ class GradientSet:
         try:
             self._submit(gradients, buffer, bucket.tickets)
         except BraidError as error:
-            raise DistBackendError(str(error)) from error
+            raise as_distributed(error) from error
         finally:
             # Also after an error: tickets that were given must be waited for.
             self._hand_over(bucket)
@@ -165,7 +165,7 @@ class GradientSet:
                 bucket.tickets.append((gradient.operation.submit(self._step), 0, 0))
                 self._submitted += 1
         except BraidError as error:
-            raise DistBackendError(str(error)) from error
+            raise as_distributed(error) from error
         finally:
             self._hand_over(bucket)
 
@@ -287,8 +287,4 @@ def _braid_dtype(member: Member) -> DType:
 
 
 def _as_distributed(cause: Exception) -> Exception:
-    if not isinstance(cause, BraidError):
-        return cause
-    error = DistBackendError(str(cause))
-    error.__cause__ = cause
-    return error
+    return as_distributed(cause) if isinstance(cause, BraidError) else cause

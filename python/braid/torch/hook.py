@@ -22,11 +22,11 @@ from typing import Any, Optional
 
 import torch
 import torch.distributed as dist
-from torch.distributed import DistBackendError
 from torch.nn.parallel import DistributedDataParallel
 
 from braid import BraidError
 from braid.torch.carriage import dtype_of
+from braid.torch.failures import as_distributed
 from braid.torch.gradients import GRADIENTS_MAX, GradientSet, Member
 from braid.torch.process_group import BraidProcessGroup
 
@@ -127,7 +127,7 @@ class DDPHookState:
             try:
                 self._gradients = GradientSet(self.group.engine, members)
             except BraidError as error:
-                raise DistBackendError(str(error)) from error
+                raise as_distributed(error) from error
 
     def _name_of(self, parameter: torch.Tensor, place: int) -> str:
         name = f"{self._prefix}/{self._names.get(id(parameter), f'#{place}')}"

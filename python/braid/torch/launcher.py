@@ -37,6 +37,13 @@ def main(arguments: list[str] | None = None) -> None:
     # they begin with; the other way round it would find them half made.
     import torch  # noqa: F401
 
+    from braid.torch.versions import require_torch
+
+    try:
+        require_torch()
+    except RuntimeError as error:
+        sys.exit(f"braid-run: {error}")
+
     from braid.torch.substitution import enable
 
     enable()

@@ -15,7 +15,7 @@ from datetime import timedelta
 from typing import Any
 
 import torch
-from torch.distributed import ProcessGroup, Store
+from torch.distributed import ProcessGroup, Store, distributed_c10d
 
 from braid import Job
 from braid.torch import engine as _engine
@@ -32,6 +32,8 @@ from braid.torch.carriage import carriage_of_copy, carriage_of_reduction
 from braid.torch.engine import Engine, unpack_by_rank, unpack_whole
 from braid.torch.fallback import FallbackMixin
 from braid.torch.gloo import InnerGloo
+from braid.torch.monitored import MonitoredBarrier
+from braid.torch.profiling import ENDS_IN_ANY_THREAD, ProfiledWork, is_profiling
 from braid.torch.work import BraidWork, WorkList, finished, handed_out
 
 
@@ -46,10 +48,12 @@ class BraidProcessGroup(FallbackMixin, ProcessGroup):
         self._store = store
         self._rank = rank
         self._size = size
+        self._timeout = timeout
         self._names = ["", "undefined"]
         self._coalescing: list[Any] | None = None
         self.engine = Engine(job, timeout.total_seconds())
         self._inner = InnerGloo(store, job.name, rank, size, timeout)
+        self._monitored = MonitoredBarrier(store, rank, size)
         self._prefixes = 0
         # Also runs at exit: a script may end without destroy_process_group.
         self._end = weakref.finalize(self, _end, self.engine, self._inner)
@@ -82,6 +86,15 @@ class BraidProcessGroup(FallbackMixin, ProcessGroup):
     _set_group_desc = setGroupDesc
     group_name = property(getGroupName)
     group_desc = property(getGroupDesc)
+
+    @property
+    def _device_types(self) -> list[torch.device]:
+        """Asked by what has to know whether the group takes CPU tensors, as dcp.async_save."""
+        # While torch makes the group it asks whether there are backends in C++ to be recorded.
+        if self not in distributed_c10d._world.pg_map:
+            return []
+        cuda = [torch.device("cuda")] if torch.cuda.is_available() else []
+        return [torch.device("cpu"), *cuda]
 
     def get_group_store(self) -> Store:
         return self._store
@@ -132,7 +145,7 @@ class BraidProcessGroup(FallbackMixin, ProcessGroup):
         if carriage_of_reduction(tensors[0].dtype, op) is None:
             return self._reduce_by_gloo(tensors, op, root)
         outputs = tensors if root == self._rank else []
-        return self._out([self._reduce(tensors, outputs, op, opts, timeout)])
+        return self._out([self._reduce(tensors, outputs, op, opts, timeout, name="reduce")])
 
     def broadcast(
         self, tensors: Any, opts: Any = None, root: int | None = None, timeout: Any = None
@@ -208,6 +221,11 @@ class BraidProcessGroup(FallbackMixin, ProcessGroup):
     def barrier(self, opts: Any = None, timeout: Any = None) -> Any:
         return self._out([self._run(_engine.BARRIER, 0, 0, [], [], opts, timeout)])
 
+    def monitored_barrier(
+        self, timeout: timedelta | None = None, wait_all_ranks: bool = False
+    ) -> None:
+        self._monitored.wait(self._timeout if timeout is None else timeout, wait_all_ranks)
+
     # Coalescing: operations start as they come, the end of the block returns all of them as one.
 
     def start_coalescing(self, device: torch.device) -> None:
@@ -223,13 +241,13 @@ class BraidProcessGroup(FallbackMixin, ProcessGroup):
     # Below: from torch's tensors to the engine's memory.
 
     def _reduce(
-        self, inputs: Any, outputs: Any, op: Any, opts: Any, timeout: Any = None
+        self, inputs: Any, outputs: Any, op: Any, opts: Any, timeout: Any = None, name: str = ""
     ) -> BraidWork:
         carriage = carriage_of_reduction(inputs[0].dtype, op)
         count = sum(tensor.numel() for tensor in inputs) * carriage.per_element
         return self._run(
             _engine.ALL_REDUCE, carriage.dtype, count, inputs, outputs, opts, timeout,
-            reduction=carriage.reduction, value=inputs,
+            reduction=carriage.reduction, value=inputs, name=name,
         )  # fmt: skip
 
     def _reduce_scatter(
@@ -290,9 +308,15 @@ class BraidProcessGroup(FallbackMixin, ProcessGroup):
     def _run(
         self, collective: int, dtype: int, count: int, inputs: Any, outputs: Any, opts: Any,
         timeout: Any = None, *, reduction: int = 0, root: int = 0, value: Any = None,
+        name: str = "",
     ) -> BraidWork:  # fmt: skip
         """One operation. `outputs` are tensors, or lists of them by rank for an all-gather."""
-        work = BraidWork(outputs if value is None else value)
+        value = outputs if value is None else value
+        profiled = is_profiling()
+        if profiled:
+            work = ProfiledWork(value, collective, inputs or value, name)
+        else:
+            work = BraidWork(value)
         if count == 0 and collective != _engine.BARRIER:
             work.finish()
             return work
@@ -311,12 +335,16 @@ class BraidProcessGroup(FallbackMixin, ProcessGroup):
         self.engine.run(
             collective, dtype, count, [packable(tensor) for tensor in inputs], unpack, work,
             reduction=reduction, root=root, timeout_ms=timeout_ms_of(opts, timeout),
-            wait=on_cuda or not getattr(opts, "asyncOp", True),
+            # To the profiler an event is asynchronous if it ends in another thread.
+            wait=on_cuda
+            or not (getattr(opts, "asyncOp", True) or (profiled and ENDS_IN_ANY_THREAD)),
         )  # fmt: skip
         if staged is not None:
             work.wait()
             for tensor, copy in zip(flat, staged):
                 tensor.data.copy_(copy)
+        if profiled:
+            work.call_ends()
         return work
 
     def _out(self, works: list[Any]) -> Any:

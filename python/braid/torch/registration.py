@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import uuid
 from datetime import timedelta
@@ -11,13 +12,17 @@ import torch.distributed as dist
 from torch.distributed import DistBackendError, PrefixStore, Store
 
 from braid import BraidError, Job
+from braid.torch.gloo_only import open_to_braid
 from braid.torch.process_group import BraidProcessGroup
+
+_log = logging.getLogger("braid")
 
 
 def register() -> None:
     """After this, init_process_group("braid") works. A second call does nothing."""
     if "braid" not in dist.Backend.backend_list:
         dist.Backend.register_backend("braid", create_group, devices=["cpu", "cuda"])
+    open_to_braid()
 
 
 def create_group(store: Store, rank: int, size: int, timeout: timedelta) -> BraidProcessGroup:
@@ -32,10 +37,13 @@ def create_group(store: Store, rank: int, size: int, timeout: timedelta) -> Brai
     try:
         # The job's name sets this group's keys apart from those of a group before it.
         own_store = PrefixStore(name, store)
-        return BraidProcessGroup(own_store, rank, size, timeout, job)
+        group = BraidProcessGroup(own_store, rank, size, timeout, job)
     except BaseException:
         job.close()
         raise
+    if rank == 0:
+        _log.info("braid carries a process group of %d ranks: job %s at %s", size, name, master)
+    return group
 
 
 def _agree_on_job(store: Store, rank: int) -> tuple[str, str]:

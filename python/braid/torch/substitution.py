@@ -6,14 +6,13 @@ from __future__ import annotations
 import functools
 import inspect
 import logging
-import sys
 from collections.abc import Callable
 from typing import Any
 
-import torch.distributed as dist
 from torch.distributed import distributed_c10d
 
 from braid.torch.registration import register
+from braid.torch.replacing import replace_everywhere
 from braid.torch.small_buckets import wrap_ddp
 
 _log = logging.getLogger("braid")
@@ -32,7 +31,7 @@ def enable() -> None:
     for name in _WRAPPED:
         original = getattr(distributed_c10d, name)
         # For the default group no backend means "choose"; for others, "as the default group".
-        _replace_everywhere(name, original, _wrap(original, default=name == _WRAPPED[0]))
+        replace_everywhere(name, original, _wrap(original, default=name == _WRAPPED[0]))
     try:
         wrap_ddp()
     except Exception as error:
@@ -66,11 +65,3 @@ def _wrap(original: Callable[..., Any], *, default: bool) -> Callable[..., Any]:
 
     wrapper._braid = True  # type: ignore[attr-defined]
     return wrapper
-
-
-def _replace_everywhere(name: str, original: Any, wrapper: Any) -> None:
-    """Modules of torch that are loaded already hold the original under its name as well."""
-    for module_name, module in list(sys.modules.items()):
-        if module_name.split(".")[0] == "torch" and vars(module).get(name) is original:
-            setattr(module, name, wrapper)
-    setattr(dist, name, wrapper)

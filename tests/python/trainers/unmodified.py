@@ -17,6 +17,7 @@ def main() -> None:
         "nccl": lambda: torch.distributed.init_process_group(backend="nccl"),
         "both": lambda: distributed_c10d.init_process_group("cpu:gloo,cuda:nccl"),
         "none": lambda: init_process_group(),
+        "braid": lambda: init_process_group("braid"),
         "mesh": lambda: init_device_mesh("cpu", (int(os.environ["WORLD_SIZE"]),)),
     }
     ways[sys.argv[1]]()

@@ -1,0 +1,16 @@
+# SPDX-License-Identifier: Apache-2.0
+"""braid's errors as those that torch's users and launchers know."""
+
+from __future__ import annotations
+
+from torch.distributed import DistBackendError
+
+from braid.errors import BraidError, DeadlineExceededError
+
+
+def as_distributed(cause: BraidError) -> DistBackendError:
+    """The same sentence; a timeout also has the words by which launchers know one."""
+    timed_out = "braid: Timed out waiting: " if isinstance(cause, DeadlineExceededError) else ""
+    error = DistBackendError(f"{timed_out}{cause}")
+    error.__cause__ = cause
+    return error

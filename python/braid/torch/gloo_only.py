@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What torch gives to its own backends only, given to braid's groups as well.
+
+Nothing changes for other groups.
+"""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from datetime import timedelta
+from typing import Any
+
+import torch.distributed as dist
+from torch.distributed import distributed_c10d
+from torch.nn.parallel import DistributedDataParallel
+
+from braid.torch.process_group import BraidProcessGroup
+from braid.torch.replacing import replace_everywhere
+
+
+def open_to_braid() -> None:
+    """A second call does nothing."""
+    original = distributed_c10d.monitored_barrier
+    if getattr(original, "_braid", False):
+        return
+    replace_everywhere("monitored_barrier", original, _wrap_monitored_barrier(original))
+    DistributedDataParallel._register_builtin_comm_hook = _wrap_builtin_hooks(
+        DistributedDataParallel._register_builtin_comm_hook
+    )
+
+
+def _wrap_monitored_barrier(original: Any) -> Any:
+    """Older versions of torch ask for the backend's name, and take gloo's only."""
+
+    @functools.wraps(original)
+    def monitored_barrier(
+        group: Any = None, timeout: Any = None, wait_all_ranks: bool = False
+    ) -> Any:
+        chosen = group
+        if group is None and dist.is_initialized():
+            chosen = distributed_c10d._get_default_group()
+        if not isinstance(chosen, BraidProcessGroup):
+            return original(group, timeout, wait_all_ranks)
+        if isinstance(timeout, float):
+            warnings.warn(f"monitored_barrier: {timeout} is taken for seconds", stacklevel=2)
+            timeout = timedelta(seconds=timeout)
+        return chosen.monitored_barrier(timeout, wait_all_ranks)
+
+    monitored_barrier._braid = True  # type: ignore[attr-defined]
+    return monitored_barrier
+
+
+def _wrap_builtin_hooks(original: Any) -> Any:
+    """The hooks in C++ take a future's value for a list made in C++, which no group made in Python
+    can give. torch has the same hooks in Python."""
+
+    @functools.wraps(original)
+    def _register_builtin_comm_hook(self: Any, comm_hook_type: Any) -> None:
+        if not isinstance(self.process_group, BraidProcessGroup):
+            return original(self, comm_hook_type)
+        from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
+
+        hooks = {
+            "ALLREDUCE": default_hooks.allreduce_hook,
+            "FP16_COMPRESS": default_hooks.fp16_compress_hook,
+        }
+        hook = hooks.get(comm_hook_type.name)
+        if hook is None:
+            raise ValueError(f"DDP over braid has no built-in hook {comm_hook_type.name}")
+        self.logger._set_comm_hook_name(str(comm_hook_type))
+        # Not through the model's method: it is none of the script's own hooks, which are pickled.
+        return dist._register_comm_hook(self.reducer, self.process_group, hook)
+
+    return _register_builtin_comm_hook

@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Prints which of PyTorch's tests of torch.distributed pass over gloo, and with how many ranks.
+
+    cd tests/python/torch_suite && python list_gloo.py > passes-over-gloo-2.15.0.txt
+
+For one version of torch; test_torch_suite.py holds braid to it. What fails once is not in it.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+RUN = str(Path(__file__).resolve().parent / "run.py")
+RANKS = (2, 3, 4)
+TIMES = 3
+
+
+def passing(ranks: int) -> set[str]:
+    command = [sys.executable, RUN, "gloo", "--ranks", str(ranks)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+    results = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    return {result["name"] for result in results if result["outcome"] == "passed"}
+
+
+def main() -> None:
+    by_ranks = {
+        ranks: set.intersection(*(passing(ranks) for _ in range(TIMES))) for ranks in RANKS
+    }
+    for name in sorted(set.union(*by_ranks.values())):
+        print(name, *(ranks for ranks in RANKS if name in by_ranks[ranks]))
+
+
+if __name__ == "__main__":
+    main()
