@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The operations of one process group: in through the arena, out by one completion thread.
+"""The operations of one process group: in through the arena, out by completion threads.
 
-The group is one braid job. All its collectives are steps of one dynamic tensor: ranks call them in
-the same order, so the sequence number is the name that they agree on. DDP's hook adds registered
-tensors of its own (see gradients.py).
+The group is one braid job. Collectives that the script starts are steps of one dynamic tensor: ranks
+call them in the same order, so the sequence number is the name that they agree on. Those that
+callbacks of futures start have tensors of their own (see callbacks.py), and so have the gradients
+of DDP's hook (see gradients.py).
 """
 
 from __future__ import annotations
@@ -17,10 +18,12 @@ from typing import Any
 import torch
 from torch.distributed import DistBackendError
 
-from braid import BraidError, Collective, Job, Memory, TensorSpec
+from braid import BraidError, Collective, Job, Memory
 from braid.torch.arena import Arena
-from braid.torch.completion import CompletionThread
+from braid.torch.callbacks import CallbackThreads, Origin, current_origin
+from braid.torch.completion import AnyOrderThread, CompletionThread
 from braid.torch.failures import as_distributed
+from braid.torch.streams import Streams
 from braid.torch.work import BraidWork
 
 # How long the completion thread may take to notice that the group is being closed.
@@ -65,12 +68,16 @@ class Engine:
         self._timeout_seconds = timeout_seconds
         self.arena = Arena(job)
         self.sequence = 0
-        self._stream = job.register([TensorSpec("collectives", dynamic=True)])[0]
+        self._streams = Streams(job)
         self._lock = threading.Lock()
-        # Of the completion thread and of callers that wait themselves.
+        # Of the completion threads and of callers that wait themselves.
         self._in_flight = 0
         self._one_ended = threading.Condition(self._lock)
         self._completion = CompletionThread("braid-completion", self._complete)
+        # What callbacks start is in another order on other ranks, and must not queue behind each
+        # other: one rank's first may be what another rank can only start after its own first.
+        self._nested = AnyOrderThread("braid-nested", self._complete, self._has_ended)
+        self.callbacks = CallbackThreads("braid-callbacks")
         # A thread of their own: gradients that are planned together end together, and a collective
         # in between (of a SyncBatchNorm, say) must not queue behind the first of them.
         self.gradients = CompletionThread("braid-gradients", _complete_itself)
@@ -102,14 +109,23 @@ class Engine:
             address = memory.address if memory else None
             with self._lock:
                 self._make_room()
-                step = self.sequence
+                parent = current_origin()
+                if parent is None:
+                    origin = Origin(self.job.name, self.sequence)
+                    stream, step = self._streams.main, self.sequence
+                else:
+                    origin = parent.next_child()
+                    stream, step = self._streams.place_of(origin)
                 ticket = self.job.submit_raw(
-                    collective, self._stream, step, reduction, root, dtype, timeout_ms, count,
-                    address,
-                )  # fmt: skip
-                self.sequence = step + 1
+                    collective, stream, step, reduction, root, dtype, timeout_ms, count, address
+                )
+                if parent is None:
+                    self.sequence = step + 1
+                work.comes_from(origin, self.callbacks)
                 pending = Pending(ticket, memory, unpack, work)
-                self._assign(pending, wait)
+                if not wait:
+                    self._leave(pending, self._completion if parent is None else self._nested)
+                self._in_flight += 1
         except BraidError as error:
             if memory is not None:
                 self.arena.give_back(memory)  # The daemon has not seen it.
@@ -118,14 +134,16 @@ class Engine:
             self._complete(pending)
 
     def close(self) -> None:
-        """Ends the completion thread, fails what is still in flight and leaves the job."""
+        """Ends the threads, fails what is still in flight and leaves the job."""
         if os.getpid() != self._pid:
             return  # A forked child has neither the thread nor the job.
         with self._lock:
             if self.closing:
                 return
             self.closing = True
-        ended = [thread.close(_JOIN_SECONDS) for thread in (self._completion, self.gradients)]
+        completing = (self._completion, self._nested, self.gradients)
+        ended = [thread.close(_JOIN_SECONDS) for thread in completing]
+        self.callbacks.close(_JOIN_SECONDS)
         with self._lock:
             idle = self._one_ended.wait_for(lambda: self._in_flight == 0, _JOIN_SECONDS)
             if not (idle and all(ended)):
@@ -147,13 +165,20 @@ class Engine:
                 f"{self._timeout_seconds:g} s"
             )
 
-    def _assign(self, pending: Pending, inline: bool) -> None:
-        """Leaves the operation to the caller or to the completion thread. Holds the lock."""
-        self._in_flight += 1
-        if inline:
-            return
-        self._completion.start()
-        self._completion.put(pending)
+    @staticmethod
+    def _leave(pending: Pending, thread: CompletionThread) -> None:
+        """To be completed by that thread."""
+        thread.start()
+        thread.put(pending)
+
+    def _has_ended(self, pending: Pending, timeout_ms: int) -> bool:
+        """Within that time; true as well where completing it would end with an error."""
+        try:
+            if self.closing or timeout_ms == 0:
+                return self.closing or self.job.test(pending.ticket)
+            return self.job.wait_briefly(pending.ticket, timeout_ms)
+        except BraidError:
+            return True
 
     def _complete(self, pending: Pending) -> None:
         """Waits for one operation, copies its result out and finishes its work."""

@@ -20,10 +20,11 @@ from typing import NamedTuple
 import torch
 
 from braid import BraidError, DType, Memory, Reduction, TensorSpec
+from braid.torch.callbacks import Origin
 from braid.torch.carriage import dtype_of
 from braid.torch.engine import Engine
 from braid.torch.failures import as_distributed
-from braid.torch.work import value_or_raise
+from braid.torch.futures import Failure, Source, devices_of, future_of
 
 AVERAGE = int(Reduction.AVERAGE)
 SUM = int(Reduction.SUM)
@@ -68,8 +69,10 @@ class GradientSet:
     With 16-bit floats of little range among them, gradients are scaled before, as DDP does it.
     """
 
-    def __init__(self, engine: Engine, members: Sequence[Member]) -> None:
+    def __init__(self, engine: Engine, name: str, members: Sequence[Member]) -> None:
+        """`name` is the same on all ranks, and of no other set of this engine."""
         self._engine = engine
+        self._name = f"{engine.job.name} {name}"
         self._job = engine.job
         self._size = engine.job.world_size
         self._parameters = [member.parameter for member in members]  # Keeps their ids theirs.
@@ -78,6 +81,7 @@ class GradientSet:
         self._factor = 1.0 / self._size
         self._step = -1
         self._submitted = 0
+        self._averaged = 0  # Buckets, of which all ranks have the same in the same order.
         # Buckets handed to the completion thread, and those that it has ended.
         self._begun = 0
         self._ended = 0
@@ -141,6 +145,10 @@ class GradientSet:
         if not self._fits(gradients, buffer):
             return None
         bucket = _Bucket(self, buffer)
+        origin = Origin(self._name, self._averaged)
+        self._averaged += 1
+        source = Source(origin, self._engine.callbacks, devices_of(buffer))
+        bucket.future = future_of(bucket.promise, source)
         try:
             self._submit(gradients, buffer, bucket.tickets)
         except BraidError as error:
@@ -241,7 +249,7 @@ class GradientSet:
             self._ended += 1
             self._one_ended.notify_all()
         if bucket.promise is not None:
-            bucket.promise.set_result(bucket.buffer if error is None else error)
+            bucket.promise.set_result(bucket.buffer if error is None else Failure(error))
 
     def _pause(self, bucket: _Bucket) -> None:
         large = bucket.buffer is not None and bucket.buffer.nbytes >= _LARGE_BYTES
@@ -272,9 +280,7 @@ class _Bucket:
         self.tickets: list[tuple[int, int, int]] = []
         self.promise = None
         if buffer is not None:
-            devices = [buffer.device] if buffer.is_cuda else None
-            self.promise = torch.futures.Future(devices=devices)
-            self.future = self.promise.then(value_or_raise)
+            self.promise = torch.futures.Future(devices=devices_of(buffer) or None)
 
     def complete(self) -> None:
         self.gradients.finish(self)

@@ -27,6 +27,7 @@ from torch.nn.parallel import DistributedDataParallel
 from braid import BraidError
 from braid.torch.carriage import dtype_of
 from braid.torch.failures import as_distributed
+from braid.torch.futures import mapped
 from braid.torch.gradients import GRADIENTS_MAX, GradientSet, Member
 from braid.torch.process_group import BraidProcessGroup
 
@@ -85,7 +86,7 @@ class DDPHookState:
             self._look(bucket.parameters(), buffer)
         # Scaled before the sum, as DDP itself does it.
         buffer.mul_(self._factor)
-        return self.group.allreduce([buffer]).get_future().then(_first)
+        return mapped(self.group.future_sum(buffer), _first)
 
     def _begin(self) -> None:
         self.step += 1
@@ -125,7 +126,7 @@ class DDPHookState:
                 for place, (parameter, dtype) in enumerate(seen)
             ]
             try:
-                self._gradients = GradientSet(self.group.engine, members)
+                self._gradients = GradientSet(self.group.engine, self._prefix, members)
             except BraidError as error:
                 raise as_distributed(error) from error
 

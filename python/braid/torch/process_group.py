@@ -15,7 +15,7 @@ from datetime import timedelta
 from typing import Any
 
 import torch
-from torch.distributed import ProcessGroup, Store, distributed_c10d
+from torch.distributed import ProcessGroup, ReduceOp, Store, distributed_c10d
 
 from braid import Job
 from braid.torch import engine as _engine
@@ -134,6 +134,13 @@ class BraidProcessGroup(FallbackMixin, ProcessGroup):
         return self._out(works)
 
     allreduce_coalesced = allreduce
+
+    def future_sum(self, tensor: torch.Tensor) -> torch.futures.Future[list[torch.Tensor]]:
+        """allreduce() with the future at once: in every torch it is one that knows what callbacks
+        of scripts need, which is lost where a Work goes through C++."""
+        if tensor.is_sparse or carriage_of_reduction(tensor.dtype, ReduceOp.SUM) is None:
+            return self.allreduce([tensor]).get_future()
+        return self._reduce([tensor], [tensor], ReduceOp.SUM, None).get_future()
 
     def reduce(
         self, tensors: Any, opts: Any = None, root: int | None = None, timeout: Any = None

@@ -4,7 +4,9 @@
 Two facts shape this file (torch 2.5 to 2.15). A Work made by `_create_work_from_future` does not
 raise from wait() when its future holds an error, so callers in Python get `BraidWork`, which does.
 And before torch 2.9 C++ keeps a Python-made Work alive no longer than the call that returned it, so
-callers in C++ get a Work made from the future there; DDP looks at nothing but the future anyway.
+callers in C++ get a Work made from the future there; DDP looks at nothing but the future anyway. A
+Work that Python hands on to C++ later is kept no longer in any torch: the one place where torch does
+that, in DDP's join(), is given another one there.
 """
 
 from __future__ import annotations
@@ -18,13 +20,14 @@ from typing import Any
 
 import torch
 from torch._C._distributed_c10d import _create_work_from_future
-from torch.distributed import DistBackendError, Work
+from torch.distributed import DistBackendError, Reducer, Work
+
+from braid.torch.callbacks import CallbackThreads, Origin
+from braid.torch.futures import Failure, Source, devices_of, future_of, mapped
 
 _CPP_KEEPS_PYTHON_WORK = tuple(int(n) for n in torch.__version__.split(".")[:2]) >= (2, 9)
 _ZERO = timedelta(0)
 _TORCH_DISTRIBUTED = "torch.distributed.distributed_c10d"
-# Between all_reduce() and its caller there is a wrapper that logs.
-_JOIN_FRAMES = 3
 
 
 class BraidWork(Work):
@@ -37,10 +40,17 @@ class BraidWork(Work):
         self._ended = False
         self._future: torch.futures.Future | None = None
         self._promise: torch.futures.Future | None = None
+        self._origin: Origin | None = None
+        self._threads: CallbackThreads | None = None
         # Held until the end: a bare lock is the cheapest thing that wakes a waiter.
         self._gate = threading.Lock()
         self._gate.acquire()
         self._state = threading.Lock()
+
+    def comes_from(self, origin: Origin, threads: CallbackThreads) -> None:
+        """Which operation this is, and where its callbacks run. Before anyone else has it."""
+        self._origin = origin
+        self._threads = threads
 
     def finish(self, error: Exception | None = None) -> None:
         """Ends the operation, well or with `error`."""
@@ -50,7 +60,7 @@ class BraidWork(Work):
             promise = self._promise
         self._gate.release()
         if promise is not None:
-            promise.set_result(self._value if error is None else error)
+            promise.set_result(self._value if error is None else Failure(error))
 
     def wait(self, timeout: timedelta | None = None) -> bool:
         """Waits for the end (the operation's own deadline bounds it) and raises its error."""
@@ -90,13 +100,18 @@ class BraidWork(Work):
         """A future with the output tensors; an error arrives as a RuntimeError with our text."""
         with self._state:
             if self._future is None:
-                self._promise = torch.futures.Future(devices=_devices_of(self._value))
-                self._future = self._promise.then(value_or_raise)
+                devices = devices_of(self._value)
+                self._promise = torch.futures.Future(devices=devices)
+                source = None
+                if self._origin is not None and self._threads is not None:
+                    source = Source(self._origin, self._threads, devices)
+                self._future = future_of(self._promise, source)
                 ended = self._ended
             else:
                 ended = False
         if ended:
-            self._promise.set_result(self._value if self._error is None else self._error)
+            error = self._error
+            self._promise.set_result(self._value if error is None else Failure(error))
         return self._future
 
 
@@ -129,7 +144,7 @@ class WorkList(Work):
 
     def get_future(self) -> torch.futures.Future:
         futures = [work.get_future() for work in self._works]
-        return torch.futures.collect_all(futures).then(_joined_values)
+        return mapped(torch.futures.collect_all(futures), _joined_values, like=futures)
 
 
 class CopyBackWork(Work):
@@ -171,46 +186,39 @@ def finished(value: Any) -> BraidWork:
 
 def handed_out(work: Work) -> Work:
     """`work` in the form that the caller of the process group can keep."""
-    if not isinstance(work, (BraidWork, WorkList)):
-        return work  # Made by C++, which keeps its own.
-    frame = _caller()
-    by_python = frame is not None and frame.f_globals.get("__name__") == _TORCH_DISTRIBUTED
-    if (by_python and not _for_join(frame)) or (_CPP_KEEPS_PYTHON_WORK and not by_python):
+    if _CPP_KEEPS_PYTHON_WORK or _python_called():
         return work
+    return kept_by_cpp(work)
+
+
+def kept_by_cpp(work: Work) -> Work:
+    """`work` in a form that C++ can keep although Python does not."""
+    if not isinstance(work, (BraidWork, WorkList)):
+        return work  # Made by C++.
     return _create_work_from_future(work.get_future())
 
 
-def _caller() -> FrameType | None:
-    """Who called the method of the group: one of torch.distributed's Python functions, or else.
+def _python_called() -> bool:
+    """Whether one of torch.distributed's Python functions called the method of the group.
 
     Anything else may be C++ (DDP's reducer, functional collectives), which has no frame of its own.
     """
-    frame = sys._getframe(2)
+    frame: FrameType | None = sys._getframe(2)
     while frame is not None and frame.f_globals.get("__package__") == __package__:
         frame = frame.f_back
-    return frame
+    return frame is not None and frame.f_globals.get("__name__") == _TORCH_DISTRIBUTED
 
 
-def _for_join(frame: FrameType | None) -> bool:
-    """True in DDP's join(), which hands the Work that it got from Python on to C++."""
-    for _ in range(_JOIN_FRAMES):
-        frame = frame.f_back if frame is not None else None
-        if frame is not None and frame.f_code.co_name == "notify_join_context":
-            return True
-    return False
+_set_forward_pass_work_handle = Reducer._set_forward_pass_work_handle
 
 
-def value_or_raise(promise: torch.futures.Future) -> Any:
-    value = promise.value()
-    if isinstance(value, Exception):
-        raise value
-    return value
+def _set_kept_forward_pass_work_handle(self: Any, work: Work, *args: Any, **kwargs: Any) -> None:
+    """In join(), DDP's reducer keeps the all-reduce that counts the ranks which have inputs."""
+    _set_forward_pass_work_handle(self, kept_by_cpp(work), *args, **kwargs)
+
+
+Reducer._set_forward_pass_work_handle = _set_kept_forward_pass_work_handle
 
 
 def _joined_values(future: torch.futures.Future) -> list[Any]:
     return [tensor for part in future.value() for tensor in part.value()]
-
-
-def _devices_of(value: Any) -> list[torch.device]:
-    tensors = [value] if isinstance(value, torch.Tensor) else value
-    return sorted({t.device for t in tensors if t.is_cuda}, key=lambda device: device.index)
