@@ -183,6 +183,16 @@ def joined_among_active() -> None:
     assert planned(compare(small, train_steps=steps, train_join=join)) == 4
 
 
+def joined_in_a_torch_function_mode() -> None:
+    """It adds stack frames of its own between DDP and the process group."""
+    if HOOK or not hasattr(torch._C, "_current_graph_task_id"):
+        return
+    steps = STEPS + dist.get_rank()
+    join = {"divide_by_initial_world_size": False}
+    with torch.device("cpu"):
+        assert planned(compare(small, train_steps=steps, train_join=join)) == 4
+
+
 def ignored_parameters() -> None:
     def make() -> torch.nn.Module:
         module = small()
@@ -325,7 +335,8 @@ def changing_parameters() -> None:
 WAYS = [
     plain, views_of_buckets, large_buckets, static_graph, unused_parameters, accumulated,
     shared_frozen_empty, float64_and_bfloat16, float16, complex_numbers, collective_in_backward,
-    joined, joined_among_active, ignored_parameters, delayed_parameters, two_models, subgroup,
+    joined, joined_among_active, joined_in_a_torch_function_mode, ignored_parameters,
+    delayed_parameters, two_models, subgroup,
     own_hook_is_kept, copied_and_pickled, abandoned, changing_parameters,
 ]  # fmt: skip
 
