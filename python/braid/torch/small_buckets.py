@@ -2,9 +2,10 @@
 """Puts the DDP hook under every DistributedDataParallel of a script that has never heard of braid.
 
 DDP on a braid group gets buckets of one parameter each, so that what is merged is the daemon's
-plan, and the hook just before its first forward pass. What the script does itself comes first: a
-hook of its own stays, and so do its buckets where DDP needs them for something else. Nothing here
-may break a script: what does not work is logged once, and leaves DDP as it is.
+plan, and the hook just before its first forward pass, or before join() shadows one. What the script
+does itself comes first: a hook of its own stays and gets the script's buckets back (see
+own_buckets.py), and DDP keeps its buckets where it needs them for something else. Nothing here may
+break a script: what does not work is logged once, and leaves DDP as it is.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import torch.distributed as dist
 from torch.distributed import distributed_c10d
 from torch.nn.parallel import DistributedDataParallel
 
+from braid.torch import own_buckets
 from braid.torch.hook import DDPHookState, ddp_hook
 from braid.torch.process_group import BraidProcessGroup
 
@@ -29,7 +31,6 @@ _OFF = ("", "0", "false", "no", "off")
 
 # One byte: a bucket is full with its first parameter.
 _BUCKET_CAP_MB = 2.0**-20
-_DEFAULT_BUCKET_CAP_MB = 25
 # With one of these, DDP hooks itself up, uses its bucket sizes for something else, or does not
 # reduce every bucket in every step.
 _LEAVES_ALONE = (
@@ -54,10 +55,14 @@ def wrap_ddp() -> None:
         return
     # Looked up first: another torch may have other insides, and then nothing is changed.
     lazy_init = DistributedDataParallel._lazy_init
+    join_hook = DistributedDataParallel.join_hook
     register_comm_hook = DistributedDataParallel.register_comm_hook
+    register_builtin = DistributedDataParallel._register_builtin_comm_hook
     DistributedDataParallel.__init__ = _wrap_init(DistributedDataParallel.__init__)
     DistributedDataParallel._lazy_init = _wrap_lazy_init(lazy_init)
+    DistributedDataParallel.join_hook = _wrap_join_hook(join_hook)
     DistributedDataParallel.register_comm_hook = _wrap_register(register_comm_hook)
+    DistributedDataParallel._register_builtin_comm_hook = _wrap_builtin(register_builtin)
 
 
 def _wrap_init(original: Callable[..., None]) -> Callable[..., None]:
@@ -69,9 +74,9 @@ def _wrap_init(original: Callable[..., None]) -> Callable[..., None]:
         if changed is None:
             original(self, *args, **kwargs)
             return
-        bound, bucket_cap_mb = changed
+        bound, chosen = changed
         original(*bound.args, **bound.kwargs)
-        _guarded(_prepare, self, bucket_cap_mb)
+        _guarded(_prepare, self, *chosen)
 
     __init__._braid = True  # type: ignore[attr-defined]
     return __init__
@@ -83,11 +88,20 @@ def _wrap_lazy_init(original: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(original)
     def _lazy_init(self: Any) -> None:
         original(self)
-        state = _waiting.pop(self, None)
-        if state is not None:
-            _guarded(_attach, self, state)
+        _attach_if_waiting(self)
 
     return _lazy_init
+
+
+def _wrap_join_hook(original: Callable[..., Any]) -> Callable[..., Any]:
+    """join() calls it on every rank, also where no forward pass comes before the shadows of one."""
+
+    @functools.wraps(original)
+    def join_hook(self: Any, **kwargs: Any) -> Any:
+        _attach_if_waiting(self)
+        return original(self, **kwargs)
+
+    return join_hook
 
 
 def _wrap_register(original: Callable[..., None]) -> Callable[..., None]:
@@ -95,21 +109,39 @@ def _wrap_register(original: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(original)
     def register_comm_hook(self: Any, state: object, hook: Callable[..., Any]) -> None:
-        ours = _attached.pop(self, None)
+        ours = _attached.get(self)
         if ours is None:
+            if hook is not ddp_hook:
+                _guarded(own_buckets.give_back, self)
             original(self, state, hook)
             return
         self._check_comm_hook(hook)
+        del _attached[self]
         self._comm_hooks.append((hook, state))
         ours.replace(functools.partial(hook, state))
+        own_buckets.give_back_later(self, "_register_comm_hook", state, hook)
 
     return register_comm_hook
 
 
+def _wrap_builtin(original: Callable[..., None]) -> Callable[..., None]:
+    """The same for the hooks that torch has in C++."""
+
+    @functools.wraps(original)
+    def _register_builtin_comm_hook(self: Any, comm_hook_type: Any) -> None:
+        if _attached.pop(self, None) is None:
+            _guarded(own_buckets.give_back, self)
+            original(self, comm_hook_type)
+        else:
+            own_buckets.give_back_later(self, "_register_builtin_comm_hook", comm_hook_type)
+
+    return _register_builtin_comm_hook
+
+
 def _with_small_buckets(
     signature: inspect.Signature, model: Any, args: Any, kwargs: Any
-) -> tuple[inspect.BoundArguments, float | None] | None:
-    """The constructor's arguments with small buckets, and the size that the script chose."""
+) -> tuple[inspect.BoundArguments, tuple[float | None, Any]] | None:
+    """The constructor's arguments with small buckets, and the sizes that the script chose."""
     try:
         bound = signature.bind(model, *args, **kwargs)
     except TypeError:
@@ -119,10 +151,9 @@ def _with_small_buckets(
         return None
     if not isinstance(_group_of(given), BraidProcessGroup):
         return None
-    bucket_cap_mb = given.get("bucket_cap_mb")
-    given.pop("bucket_cap_mb_list", None)
+    chosen = given.get("bucket_cap_mb"), given.pop("bucket_cap_mb_list", None)
     given["bucket_cap_mb"] = _BUCKET_CAP_MB
-    return bound, bucket_cap_mb
+    return bound, chosen
 
 
 def _group_of(given: dict[str, Any]) -> Any:
@@ -134,14 +165,18 @@ def _group_of(given: dict[str, Any]) -> Any:
     return distributed_c10d._get_default_group() if dist.is_initialized() else None
 
 
-def _prepare(model: Any, bucket_cap_mb: float | None) -> None:
+def _prepare(model: Any, bucket_cap_mb: float | None, bucket_cap_mb_list: Any) -> None:
     if model._use_python_reducer:
         return  # torch.compile reduces gradients in its graphs.
-    # torch.compile cuts its graphs where this attribute says that buckets end.
-    cap_mb = _DEFAULT_BUCKET_CAP_MB if bucket_cap_mb is None else bucket_cap_mb
-    model.bucket_bytes_cap = int(cap_mb * 1024 * 1024)
+    own_buckets.remember(model, bucket_cap_mb, bucket_cap_mb_list)
     # All ranks make their models in one order; they need not run them in one order first.
     _waiting[model] = DDPHookState(model)
+
+
+def _attach_if_waiting(model: Any) -> None:
+    state = _waiting.pop(model, None)
+    if state is not None:
+        _guarded(_attach, model, state)
 
 
 def _attach(model: Any, state: DDPHookState) -> None:
