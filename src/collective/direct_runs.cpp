@@ -44,7 +44,7 @@ std::optional<ChunkVerdict> DirectRuns::on_chunk(NodeId from, const proto::Chunk
     return accept(*run, from, header, payload);
   }
   const auto job = jobs_.find(header.job_key);
-  if (job == jobs_.end() || ended_.contains(key) ||
+  if (job == jobs_.end() || has_ended(job->second, key) ||
       job->second.early_bytes + payload.size() > kEarlyBytesMax)
     return std::nullopt;
   job->second.early_bytes += payload.size();
@@ -63,12 +63,23 @@ ChunkVerdict DirectRuns::accept(DirectRun& run, NodeId from, const proto::ChunkH
   return verdict;
 }
 
+bool DirectRuns::has_ended(const Job& job, const OperationKey& key) const {
+  if (ended_.contains(key)) return true;
+  const auto forgotten = job.forgotten.find(key.tensor);
+  return forgotten != job.forgotten.end() && key.step <= forgotten->second;
+}
+
 void DirectRuns::remember_end(const OperationKey& key) {
   if (!ended_.insert(key).second) return;
   ended_order_.push_back(key);
   if (ended_order_.size() <= kEndedKept) return;
-  ended_.erase(ended_order_.front());
+  const OperationKey oldest = ended_order_.front();
+  ended_.erase(oldest);
   ended_order_.pop_front();
+  if (const auto job = jobs_.find(oldest.job_key); job != jobs_.end()) {
+    uint64_t& step = job->second.forgotten[oldest.tensor];
+    step = std::max(step, oldest.step);
+  }
 }
 
 void DirectRuns::tell_news() {

@@ -25,7 +25,7 @@ class DirectRuns {
   static constexpr uint32_t kInFlight = 16;
   static constexpr uint64_t kEarlyBytesMax = 64
                                              << 20;  // of a job; a peer that sends more is broken
-  static constexpr size_t kEndedKept = 4096;
+  static constexpr size_t kEndedKept = 1024;
 
   // Told from within tell_news() only.
   struct Events {
@@ -60,11 +60,15 @@ class DirectRuns {
     uint32_t in_flight = 0;
     uint64_t early_bytes = 0;
     std::deque<RunPointer> waiting;
+    // By tensor, the highest step that ended_ had and has forgotten. A tensor's steps grow, so what
+    // comes for one that is no higher is late, however late it is.
+    std::unordered_map<uint64_t, uint64_t> forgotten;
   };
 
   void begin(DirectRun& run);
   ChunkVerdict accept(DirectRun& run, NodeId from, const proto::ChunkHeader& header,
                       std::span<const uint8_t> payload);
+  bool has_ended(const Job& job, const OperationKey& key) const;
   void remember_end(const OperationKey& key);
 
   OperationHost& host_;
@@ -73,7 +77,7 @@ class DirectRuns {
   std::unordered_map<OperationKey, RunPointer, OperationKeyHash> runs_;
   std::unordered_map<uint64_t, Job> jobs_;
   std::unordered_map<OperationKey, std::vector<EarlyPart>, OperationKeyHash> early_;
-  // A part that comes a second time, after a flow's death, is not early.
+  // A part that comes a second time, since it was sent over two flows, is not early.
   std::unordered_set<OperationKey, OperationKeyHash> ended_;
   std::deque<OperationKey> ended_order_;
   std::vector<RunPointer> news_;

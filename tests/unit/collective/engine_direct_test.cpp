@@ -133,6 +133,26 @@ TEST_F(DirectChunkTest, APartComesOnce) {
   world_.engine(0, 0).on_chunk(EngineWorld::id_of(1), header(1), payload_);
   EXPECT_EQ(world_.engine(0, 0).counters().chunks_duplicate, 1u);
 }
+// On a flow that was silent for seconds, while the part went over another one.
+TEST(DirectEngine, APartThatComesVeryLateIsNotTakenForAnEarlyOne) {
+  EngineWorld world(direct_options({1, 1}, 2), 7);  // one I/O loop
+  world.add({Collective::AllReduce, DataType::Uint8, Reduction::Sum, 1, 0, 1, 0, 1});
+  const OperationKey key = world.operation_of(0, 0).key;
+  ASSERT_TRUE(world.run());
+  for (uint64_t step = 1; step <= DirectRuns::kEndedKept; ++step)
+    world.add({Collective::AllReduce, DataType::Uint8, Reduction::Sum, 1, 0, 1, step, 1});
+  ASSERT_TRUE(world.run());
+  const uint64_t stale = world.counters().chunks_stale;
+  proto::ChunkHeader late{};
+  late.phase = static_cast<uint8_t>(proto::Phase::Direct);
+  late.job_key = key.job_key;
+  late.tensor = key.tensor;
+  late.segment = 1;
+  late.bytes = 1;
+  const uint8_t payload = 0;
+  world.engine(0, 0).on_chunk(EngineWorld::id_of(1), late, {&payload, 1});
+  EXPECT_EQ(world.counters().chunks_stale, stale + 1);
+}
 TEST_F(DirectChunkTest, PartsOfUnknownJobsAreDropped) {
   proto::ChunkHeader stranger = header(1);
   stranger.job_key = 99;
