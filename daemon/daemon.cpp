@@ -354,7 +354,8 @@ DaemonStatus Daemon::status(const std::vector<FlowStatus>& flows) const {
   for (const FlowStatus& flow : flows) {
     status.flows.push_back({flow.peer, flow.outgoing ? "out" : "in", flow.io_loop, flow.flow,
                             flow.rail, flow.state, flow.bytes_sent, flow.bytes_received,
-                            flow.failures});
+                            flow.failures, flow.error,
+                            static_cast<double>(flow.round_trip_ns) * 1e-6});
   }
   status.jobs = jobs_->job_statuses();
   for (const Peer& peer : control_plane_->peers())

@@ -49,6 +49,7 @@ std::vector<MetricSample> daemon_samples(const DaemonGauges& gauges, const Trans
   add(Metric::ChunksDiscarded, wire.chunks_rejected, {"rejected"});
   add(Metric::Flows, wire.flows_open, {"open"});
   add(Metric::FlowFailures, wire.flow_failures);
+  add(Metric::FlowsSilent, wire.flows_silent);
   add(Metric::FlowsReplaced, wire.flows_replaced);
 
   const EngineCounters engine = engines.counters();

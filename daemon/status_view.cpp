@@ -31,6 +31,16 @@ struct FlowSummary {
   }
 };
 
+// What happened last to each flow that does not work now.
+std::string render_failures(const DaemonStatus& status) {
+  std::string out;
+  for (const DaemonStatus::Flow& flow : status.flows) {
+    if (flow.state != "open" && !flow.error.empty())
+      out += fmt::format("  {}: {}\n", printable(flow.state), printable(flow.error));
+  }
+  return out.empty() ? "" : "flows that do not work:\n" + out;
+}
+
 std::string render_links(const DaemonStatus& status) {
   std::map<std::pair<std::string, std::string>, FlowSummary> links;  // by peer and direction
   for (const DaemonStatus::Flow& flow : status.flows) {
@@ -47,7 +57,7 @@ std::string render_links(const DaemonStatus& status) {
                     format_amount(link.bytes_sent), format_amount(link.bytes_received),
                     std::to_string(link.failures)});
   }
-  return render_table(rows);
+  return render_table(rows) + render_failures(status);
 }
 
 std::string render_members(const DaemonStatus::Job& job) {

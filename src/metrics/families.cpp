@@ -119,6 +119,13 @@ std::vector<MetricInfo> make_infos() {
        {},
        {},
        "Flows that died or could not be opened."},
+      {Metric::FlowsSilent,
+       "braid_flow_silences_total",
+       true,
+       {},
+       {},
+       "Of these, flows that were given up because nothing that they carried was acknowledged any "
+       "more."},
       {Metric::FlowsReplaced,
        "braid_flow_replacements_total",
        true,

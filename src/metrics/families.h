@@ -31,6 +31,7 @@ enum class Metric : uint8_t {
   ChunksDiscarded,
   Flows,
   FlowFailures,
+  FlowsSilent,
   FlowsReplaced,
   JobFailures,
   RejectedConnections,

@@ -29,6 +29,8 @@ struct DaemonStatus {
     uint64_t bytes_sent = 0;
     uint64_t bytes_received = 0;
     uint64_t failures = 0;
+    std::string error{};       // of the last failure; empty: there was none, or the flow is "in"
+    double round_trip_ms = 0;  // from sending a chunk to its acknowledgement; 0: not known
   };
   struct JobNode {
     std::string name;

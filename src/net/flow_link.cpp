@@ -9,7 +9,7 @@ namespace braid {
 namespace {
 
 constexpr uint64_t kPauseMsMin = 100;
-constexpr uint64_t kPauseMsMax = 5000;
+constexpr uint64_t kPauseMsMax = 2000;  // a path that is well again is soon used again
 
 }  // namespace
 
@@ -21,6 +21,9 @@ FlowLink::FlowLink(IoContext& io, Owner& owner, Peer peer, uint64_t secret)
       places_(io.options.flows_per_link),
       loads_(places_.size()),
       slow_flows_(places_.size(), io.options.slow_flow_percent),
+      silent_flows_(places_.size()),
+      waits_(places_.size()),
+      watch_timer_(io.loop),
       untried_(places_.size()),
       lost_timer_(io.loop) {
   for (auto& place : places_) place.timer = std::make_unique<Timer>(io.loop);
@@ -41,6 +44,8 @@ void FlowLink::add_flows(size_t flows) {
   places_.resize(flows);
   loads_.resize(flows);
   slow_flows_.add(flows - before);
+  silent_flows_.add(flows - before);
+  waits_.resize(flows);
   std::vector<FlowOffer> offers;
   for (size_t index = before; index < flows; ++index) {
     places_[index].timer = std::make_unique<Timer>(io_.loop);
@@ -118,7 +123,7 @@ void FlowLink::fail_flow(uint16_t index, Status error) {
   Place& place = places_[index];
   const uint64_t failures = ++place.failures;
   io_.counters.flow_failures.fetch_add(1, std::memory_order_relaxed);
-  last_error_ = std::move(error);
+  last_error_ = place.error = std::move(error);
   if (place.flow != nullptr) retire_flow(place);
   place.pause_ms = std::clamp(place.pause_ms * 2, kPauseMsMin, kPauseMsMax);
   BRAID_LOG_INFO("{}; failure {}, next try in {} ms", last_error_.message(), failures,
@@ -273,6 +278,7 @@ void FlowLink::pump() {
     if (next.was_sent) io_.counters.chunks_resent.fetch_add(1, std::memory_order_relaxed);
     OutgoingFlow& flow = *places_[chosen].flow;
     flow.send(std::move(next.chunk), bytes);
+    if (!watch_timer_.is_active()) start_watching();
     loads_[chosen].has_room = flow.has_room(limits.window_bytes);
     loads_[chosen].unacknowledged_bytes = flow.unacknowledged_bytes();
     next_flow_ = (chosen + 1) % places_.size();
@@ -283,6 +289,7 @@ void FlowLink::close(const Status& reason) {
   if (is_closed_) return;
   is_closed_ = true;
   lost_timer_.stop();
+  watch_timer_.stop();
   BRAID_LOG_DEBUG("link to node '{}' closed: {}", peer_.name, reason.message());
   for (auto& place : places_) {
     place.timer->stop();
@@ -309,6 +316,8 @@ void FlowLink::list_flows(std::vector<FlowStatus>& out) const {
     status.bytes_sent = place.bytes_sent + (place.flow == nullptr ? 0 : place.flow->bytes_sent()) +
                         (place.former == nullptr ? 0 : place.former->bytes_sent());
     status.failures = place.failures;
+    if (place.failures > 0) status.error = place.error.message();
+    if (place.flow != nullptr) status.round_trip_ns = place.flow->round_trip().mean_ns();
     out.push_back(std::move(status));
   }
 }

@@ -12,14 +12,16 @@
 #include "net/io_messages.h"
 #include "net/link.h"
 #include "net/outgoing_flow.h"
+#include "net/silent_flows.h"
 #include "net/slow_flows.h"
 
 namespace braid {
 
 // The flows from one I/O loop to one other node, and the queue that they pull from. A flow that
 // dies gives its unacknowledged chunks back to the front of the queue and is opened again after a
-// pause that doubles each time; one that stays much slower than the others is opened again once it
-// has nothing on its way. When no flow is left for open_timeout_ms, the link is lost.
+// pause that doubles each time; so does one that has gone silent (see SilentFlows). One that stays
+// much slower than the others is opened again once it has nothing on its way. When no flow is left
+// for open_timeout_ms, the link is lost.
 class FlowLink final : public Link, private OutgoingFlow::Owner {
  public:
   struct Owner {
@@ -47,6 +49,8 @@ class FlowLink final : public Link, private OutgoingFlow::Owner {
   void add_flows(size_t flows);
   void on_accepted(const FlowOffer& accepted);
   void on_refused(const FlowRefusal& refusal);
+  // Somebody is about to use the link: asks on each flow whether the other side answers.
+  void prove();
   // Moves chunks from the queue to flows with room.
   void pump();
   // Closes all flows and settles all chunks as not acknowledged. For the last time.
@@ -67,6 +71,7 @@ class FlowLink final : public Link, private OutgoingFlow::Owner {
     uint32_t generation = 0;
     uint64_t pause_ms = 0;
     uint64_t failures = 0;
+    Status error;             // of the last failure
     uint64_t bytes_sent = 0;  // by former generations
     bool was_tried = false;
     bool is_leaving = false;  // gets no more chunks, and is opened again when it has none left
@@ -78,6 +83,9 @@ class FlowLink final : public Link, private OutgoingFlow::Owner {
   void retire_flow(Place& place);
   void drop_former(Place& place);
   void note_tried(Place& place);
+  void start_watching();
+  void watch();
+  void give_up(OutgoingFlow& flow);
   OutgoingFlow* flow_of(uint16_t index, uint32_t generation);
   void look_at_flows();
   void note_room(uint32_t window_bytes);
@@ -98,6 +106,10 @@ class FlowLink final : public Link, private OutgoingFlow::Owner {
   FairQueue queue_;
   std::vector<FlowLoad> loads_;  // of places_, while pump() gives chunks to them
   SlowFlows slow_flows_;
+  SilentFlows silent_flows_;
+  std::vector<FlowWait> waits_;  // of places_, while watch() looks at them
+  uint32_t quiet_looks_ = 0;     // with nothing on its way
+  Timer watch_timer_;            // while something is on its way, and a little longer
   bool has_formers_ = false;
   size_t next_flow_ = 0;  // where to look first
   size_t untried_ = 0;

@@ -24,6 +24,7 @@ struct IoCounters {
   std::atomic<uint64_t> chunks_resent = 0;
   std::atomic<uint64_t> chunks_rejected = 0;
   std::atomic<uint64_t> flow_failures = 0;
+  std::atomic<uint64_t> flows_silent = 0;
   std::atomic<uint64_t> flows_replaced = 0;
   std::atomic<uint64_t> flows_open = 0;
 };

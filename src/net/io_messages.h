@@ -39,6 +39,11 @@ struct AddFlows {
   uint64_t secret;
   uint32_t flows;
 };
+// Are the link's flows well?
+struct ProveFlows {
+  NodeId peer;
+  uint64_t secret;
+};
 struct CloseLink {
   NodeId peer;
   uint64_t secret;
@@ -65,8 +70,8 @@ struct ListFlows {
   uint64_t query;
 };
 struct CloseAll {};
-using IoCommand = std::variant<OpenLink, AddFlows, CloseLink, ConnectFlow, RefuseFlow, AcceptFlow,
-                               ClosePeer, ListFlows, CloseAll>;
+using IoCommand = std::variant<OpenLink, AddFlows, ProveFlows, CloseLink, ConnectFlow, RefuseFlow,
+                               AcceptFlow, ClosePeer, ListFlows, CloseAll>;
 
 // --- from an I/O loop to the control loop ---
 struct FlowsOffered {

@@ -63,6 +63,11 @@ void IoTransport::handle(AddFlows& command) {
   if (link != nullptr && link->secret() == command.secret) link->add_flows(command.flows);
 }
 
+void IoTransport::handle(ProveFlows& command) {
+  FlowLink* link = link_to(command.peer);
+  if (link != nullptr && link->secret() == command.secret) link->prove();
+}
+
 void IoTransport::handle(CloseLink& command) {
   FlowLink* link = link_to(command.peer);
   if (link != nullptr && link->secret() == command.secret) close_link(command.peer, command.reason);

@@ -44,6 +44,7 @@ class IoTransport final : public Links,
 
   void handle(OpenLink& command);
   void handle(AddFlows& command);
+  void handle(ProveFlows& command);
   void handle(CloseLink& command);
   void handle(ConnectFlow& command);
   void handle(RefuseFlow& command);

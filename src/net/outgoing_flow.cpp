@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "net/outgoing_flow.h"
 
+#include <algorithm>
+
 #include "base/log.h"
 #include "net/flow_driver.h"
 
@@ -43,8 +45,29 @@ Status OutgoingFlow::connect(std::span<const uint8_t> remote_address) {
   probe_.version = proto::kChunkVersion;
   probe_.phase = static_cast<uint8_t>(proto::Phase::ReduceScatter);
   probe_.link_secret = link_secret_;
-  endpoint()->send(proto::kChunkMessage, bytes_of(probe_), {}, probe_.sequence);
+  send_probe();
   return Status::ok();
+}
+
+void OutgoingFlow::send_probe() {
+  probe_sent_at_ns_ = clock_.now_ns();
+  is_probe_sending_ = true;
+  const auto result = endpoint()->send(proto::kChunkMessage, bytes_of(probe_), {}, probe_.sequence);
+  if (result != UcxEndpoint::SendResult::InProgress) is_probe_sending_ = false;
+  if (result != UcxEndpoint::SendResult::Done) driver().mark(*this);
+}
+
+void OutgoingFlow::prove() {
+  if (state() == State::Open && waiting_since_ns() == 0 && !is_probe_sending_) send_probe();
+}
+
+uint64_t OutgoingFlow::waiting_since_ns() const {
+  const bool has_chunk = acknowledged_ + 1 < next_sequence_;
+  if (!has_chunk && probe_sent_at_ns_ == 0) return 0;
+  const uint64_t sent_at_ns = has_chunk
+                                  ? slots_[(acknowledged_ + 1) % kChunksInFlightMax].mark.sent_at_ns
+                                  : probe_sent_at_ns_;
+  return std::max(sent_at_ns, heard_at_ns_);
 }
 
 void OutgoingFlow::send(OutgoingChunk chunk, std::span<const uint8_t> bytes) {
@@ -70,7 +93,8 @@ void OutgoingFlow::send(OutgoingChunk chunk, std::span<const uint8_t> bytes) {
 }
 
 void OutgoingFlow::on_send_done(uint64_t sequence, const Status& status) {
-  if (sequence == 0) {  // the probe
+  if (sequence == 0) {  // a probe
+    is_probe_sending_ = false;
     if (!status) fail(status);
     return;
   }
@@ -91,6 +115,8 @@ void OutgoingFlow::on_message(std::span<const uint8_t> header, std::span<const u
     return;
   }
   if (is_closing() || state() == State::Failed) return;
+  heard_at_ns_ = clock_.now_ns();
+  probe_sent_at_ns_ = 0;
   if (state() == State::Opening) {
     set_open();
     owner_.on_flow_open(*this);
@@ -104,10 +130,13 @@ void OutgoingFlow::acknowledge(uint64_t sequence) {
   while (acknowledged_ < sequence) {
     unacknowledged_bytes_ -= window_cost(slot(++acknowledged_).chunk);
   }
-  // The acknowledgements of direct parts come when it suits the other side: they tell no rate.
+  // The acknowledgements of direct parts come when it suits the other side: they tell no rate
+  // and no round trip.
   const Slot& last = slot(sequence);
-  if (last.chunk.header.phase != static_cast<uint8_t>(proto::Phase::Direct))
-    rate_.on_delivered(before - unacknowledged_bytes_, last.mark, clock_.now_ns());
+  if (last.chunk.header.phase != static_cast<uint8_t>(proto::Phase::Direct)) {
+    rate_.on_delivered(before - unacknowledged_bytes_, last.mark, heard_at_ns_);
+    round_trip_.add(heard_at_ns_ - last.mark.sent_at_ns);
+  }
   settle_acknowledged();
   owner_.on_flow_has_room();
 }

@@ -10,6 +10,7 @@
 #include "net/flow.h"
 #include "net/io_context.h"
 #include "net/received_window.h"
+#include "net/round_trip.h"
 
 namespace braid {
 
@@ -42,9 +43,17 @@ class OutgoingFlow final : public Flow {
   bool has_chunks_in_flight() const { return settled_ + 1 != next_sequence_; }
   uint64_t bytes_sent() const { return bytes_sent_; }
   double bytes_per_second() const { return rate_.bytes_per_second(clock_.now_ns()); }  // 0: unknown
+  const RoundTrip& round_trip() const { return round_trip_; }
+  // When the last acknowledgement came.
+  uint64_t heard_at_ns() const { return heard_at_ns_; }
+  // Since when something has been on its way and nothing was acknowledged; 0: nothing is on its
+  // way.
+  uint64_t waiting_since_ns() const;
 
   // has_room() must hold, for the window of the chunk's job. `bytes` are those of `chunk`.
   void send(OutgoingChunk chunk, std::span<const uint8_t> bytes);
+  // Asks the other side for an acknowledgement, unless something is on its way anyway.
+  void prove();
   // For the last time: breaks the connection, settles what was acknowledged and hands back the
   // rest, in order.
   std::vector<OutgoingChunk> close_and_reclaim();
@@ -67,6 +76,7 @@ class OutgoingFlow final : public Flow {
   bool has_slot() const {
     return state() == State::Open && next_sequence_ - 1 - settled_ < kChunksInFlightMax;
   }
+  void send_probe();
   void acknowledge(uint64_t sequence);
   void settle_acknowledged();
   Slot& slot(uint64_t sequence) { return slots_[sequence % kChunksInFlightMax]; }
@@ -76,6 +86,8 @@ class OutgoingFlow final : public Flow {
   const uint16_t index_;
   const uint64_t link_secret_;
   proto::ChunkHeader probe_{};
+  uint64_t probe_sent_at_ns_ = 0;  // 0: none is to be answered
+  bool is_probe_sending_ = false;  // UCX may still read the header
   // settled_ <= acknowledged_ < next_sequence_
   uint64_t next_sequence_ = 1;
   uint64_t acknowledged_ = 0;
@@ -84,6 +96,8 @@ class OutgoingFlow final : public Flow {
   uint64_t bytes_sent_ = 0;
   SystemClock clock_;
   DeliveryRate rate_;
+  RoundTrip round_trip_;
+  uint64_t heard_at_ns_ = 0;
   std::array<Slot, kChunksInFlightMax> slots_;
 };
 

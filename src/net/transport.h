@@ -39,6 +39,8 @@ struct FlowStatus {
   uint64_t bytes_sent = 0;
   uint64_t bytes_received = 0;
   uint64_t failures = 0;
+  std::string error;           // of the last failure, of a flow that we send on
+  uint64_t round_trip_ns = 0;  // from sending a chunk to its acknowledgement; 0: not known
 };
 
 struct TransportCounters {  // sums over all flows since the start; read from any thread
@@ -49,6 +51,7 @@ struct TransportCounters {  // sums over all flows since the start; read from an
   uint64_t chunks_resent = 0;
   uint64_t chunks_rejected = 0;  // bad header or secret
   uint64_t flow_failures = 0;
+  uint64_t flows_silent = 0;    // of these, given up because nothing was acknowledged any more
   uint64_t flows_replaced = 0;  // opened again because they were slow
   uint64_t flows_open = 0;
 };

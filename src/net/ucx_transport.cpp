@@ -51,6 +51,8 @@ void UcxTransport::open_link(NodeId peer, OpenCallback callback) {
   OpeningOrOpen& link = place->second;
   link.last_used_ms = uv_now(control_loop_.uv());
   if (link.is_open) {
+    // It may have stood unused: what has become of its flows should be known when the job begins.
+    for (auto& io : io_transports_) io->commands().send(ProveFlows{peer, link.secret});
     control_loop_.defer([callback = std::move(callback)] { callback(Status::ok()); });
     return;
   }
@@ -306,6 +308,7 @@ TransportCounters UcxTransport::counters() const {
     sum.chunks_resent += part.chunks_resent.load(std::memory_order_relaxed);
     sum.chunks_rejected += part.chunks_rejected.load(std::memory_order_relaxed);
     sum.flow_failures += part.flow_failures.load(std::memory_order_relaxed);
+    sum.flows_silent += part.flows_silent.load(std::memory_order_relaxed);
     sum.flows_replaced += part.flows_replaced.load(std::memory_order_relaxed);
     sum.flows_open += part.flows_open.load(std::memory_order_relaxed);
   }

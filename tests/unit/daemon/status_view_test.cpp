@@ -14,10 +14,11 @@ DaemonStatus busy_node() {
   status.transport = "UCX 1.13.1, tcp on eth0";
   status.rails = {"eth0", "eth1"};
   status.peers = {{"node-b", "192.0.2.2", 7410}};
-  status.flows = {{"node-b", "out", 0, 0, "eth0", "open", 1024, 10, 0},
-                  {"node-b", "out", 0, 1, "eth1", "open", 512, 10, 2},
-                  {"node-b", "out", 0, 2, "eth0", "failed", 0, 0, 1},
-                  {"node-c", "in", 0, 0, "eth0", "opening", 0, 3 << 20, 0}};
+  status.flows = {
+      {"node-b", "out", 0, 0, "eth0", "open", 1024, 10, 0, "", 0.4},
+      {"node-b", "out", 0, 1, "eth1", "open", 512, 10, 2, "long ago", 0.4},
+      {"node-b", "out", 0, 2, "eth0", "failed", 0, 0, 1, "flow 2: nothing acknowledged", 0.4},
+      {"node-c", "in", 0, 0, "eth0", "opening", 0, 3 << 20, 0, "", 0}};
   status.jobs = {{"train",
                   3,
                   "running",
@@ -42,6 +43,8 @@ TEST(RenderStatus, ShowsABusyNode) {
             "LINK    DIRECTION  FLOWS             SENT     RECEIVED  FAILURES\n"
             "node-b  out        1 failed, 2 open  1.5 KiB  20 B      3\n"
             "node-c  in         1 opening         0 B      3.0 MiB   0\n"
+            "flows that do not work:\n"
+            "  failed: flow 2: nothing acknowledged\n"
             "\n"
             "JOB    EPOCH  STATE    NODES  RANKS  WEIGHT  STEPS  OPERATIONS  PENDING  BYTES\n"
             "train  3      running  2      3      4       5      10          1        1.5 KiB\n"

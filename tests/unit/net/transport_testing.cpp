@@ -6,6 +6,7 @@
 
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
+#include <linux/filter.h>
 #include <sys/socket.h>
 
 namespace braid::testing {
@@ -177,6 +178,32 @@ std::vector<int> tcp_sockets(bool listening) {
 
 std::vector<int> connected_sockets() { return tcp_sockets(false); }
 std::vector<int> listening_sockets() { return tcp_sockets(true); }
+
+std::vector<Connection> connections() {
+  std::vector<Connection> found;
+  const auto port_of = [](int socket, auto get_address) {
+    sockaddr_in address{};
+    socklen_t bytes = sizeof(address);
+    get_address(socket, reinterpret_cast<sockaddr*>(&address), &bytes);
+    return address.sin_port;
+  };
+  const auto sockets = connected_sockets();
+  for (size_t i = 0; i < sockets.size(); ++i) {
+    for (size_t k = i + 1; k < sockets.size(); ++k) {
+      if (port_of(sockets[i], ::getsockname) == port_of(sockets[k], ::getpeername) &&
+          port_of(sockets[i], ::getpeername) == port_of(sockets[k], ::getsockname)) {
+        found.push_back({sockets[i], sockets[k]});
+      }
+    }
+  }
+  return found;
+}
+
+void drop_what_arrives(int socket) {
+  sock_filter drop_all = BPF_STMT(BPF_RET | BPF_K, 0);
+  const sock_fprog program{1, &drop_all};
+  EXPECT_EQ(::setsockopt(socket, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program)), 0);
+}
 
 bool each_exactly(const std::map<uint64_t, int>& times, uint64_t count, int n) {
   if (times.size() != count) return false;

@@ -127,6 +127,15 @@ class TwoNodes {
 std::vector<int> connected_sockets();
 std::vector<int> listening_sockets();
 
+// Both ends of a TCP connection within this process.
+struct Connection {
+  int one_end = -1;
+  int other_end = -1;
+};
+std::vector<Connection> connections();
+// From now on packets that arrive at the socket get lost.
+void drop_what_arrives(int socket);
+
 // Every one of `count` chunks, from 0, is in `times` exactly `n` times, and no other.
 bool each_exactly(const std::map<uint64_t, int>& times, uint64_t count, int n);
 

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Paths that lose packets without a word: the job goes on over the others, with exact sums."""
+
+import pytest
+from real_cluster import needs_daemons, until, wait_until_running
+from silent_network import (
+    all_flows_rules,
+    connection_rules,
+    dropped,
+    skip_without_packet_filter,
+)
+from test_flows import data_connections, open_flows
+
+pytestmark = needs_daemons
+
+# A job that stalls fails, long before the test's own patience ends.
+SETTINGS = (
+    "transport.flows_per_link=8",
+    "collective.unit_bytes=256KiB",
+    "collective.operation_timeout_ms=60000",
+)
+FOREVER = "sum_forever(open_job(), count=1_000_000)"
+
+
+def total(cluster, name: str) -> int:
+    return sum(node.counter(name) for node in cluster.nodes)
+
+
+def steps_of(trainers) -> int:
+    return trainers[0].node.status()["jobs"][0]["steps_done"]
+
+
+def expect_to_go_on(trainers) -> None:
+    """Some steps more; a wrong sum, or an operation that takes too long, ends the trainers."""
+
+    def ended() -> list:
+        return [trainer for trainer in trainers if trainer.process.poll() is not None]
+
+    before = 0 if ended() else steps_of(trainers)
+    until(lambda: ended() or steps_of(trainers) > before + 2, "the job goes on")
+    for trainer in ended():
+        raise AssertionError(f"rank {trainer.rank} has ended:\n{trainer.output()}")
+
+
+def kill(trainers) -> None:
+    for trainer in trainers:
+        trainer.kill()
+
+
+@pytest.mark.parametrize("directions", ["both", "in", "out"])
+def test_one_flow_is_silent(cluster_of, directions):
+    cluster = cluster_of(2, *SETTINGS)
+    node = cluster.nodes[1]
+    skip_without_packet_filter(node)
+    trainers = cluster.start(FOREVER)
+    wait_until_running(trainers)
+    full = open_flows(node)
+    before = total(cluster, "braid_flow_silences_total")
+    with dropped(node, *connection_rules(data_connections(node)[3], directions)):
+        until(lambda: total(cluster, "braid_flow_silences_total") > before, "it is given up")
+        expect_to_go_on(trainers)
+        until(lambda: open_flows(node) >= full, "it is open again, from another port")
+    errors = [
+        flow["error"] for one in cluster.nodes for flow in one.status()["flows"] if flow["error"]
+    ]
+    assert any("on rail eth0: nothing acknowledged for" in error for error in errors), errors
+    kill(trainers)
+
+
+def test_all_flows_are_silent_while_the_nodes_see_each_other(cluster_of):
+    cluster = cluster_of(2, *SETTINGS)
+    node = cluster.nodes[1]
+    skip_without_packet_filter(node)
+    trainers = cluster.start(FOREVER)
+    wait_until_running(trainers)
+    full = open_flows(node)
+    before = total(cluster, "braid_flow_silences_total")
+    with dropped(node, *all_flows_rules()):
+        until(lambda: total(cluster, "braid_flow_silences_total") > before, "one is given up")
+    expect_to_go_on(trainers)
+    until(lambda: open_flows(node) >= full, "all flows are open again")
+    kill(trainers)
+    cluster.expect_healthy()
+
+
+def test_the_next_job_uses_no_flow_that_went_silent_under_the_last_one(cluster_of):
+    cluster = cluster_of(2, *SETTINGS)
+    node = cluster.nodes[1]
+    skip_without_packet_filter(node)
+    trainers = cluster.start(FOREVER)
+    wait_until_running(trainers)
+    with dropped(node, *all_flows_rules()):
+        # What is on its way now will never be acknowledged.
+        until(lambda: node.status()["jobs"][0]["operations_pending"] > 0, "it is in the middle")
+        kill(trainers)
+        until(lambda: not any(one.status()["jobs"] for one in cluster.nodes), "the job is over")
+    trainers = cluster.start(FOREVER)
+    wait_until_running(trainers)
+    expect_to_go_on(trainers)
+    kill(trainers)
