@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Prints which of PyTorch's tests of torch.distributed pass over gloo, and with how many ranks.
 
-    cd tests/python/torch_suite && python list_gloo.py > passes-over-gloo-2.15.0.txt
+    cd tests/python/torch_suite && python list_gloo.py 2 3 4 > passes-over-gloo-2.15.0.txt
 
 For one version of torch; test_torch_suite.py holds braid to it. What fails once is not in it.
 """
@@ -14,7 +14,6 @@ import sys
 from pathlib import Path
 
 RUN = str(Path(__file__).resolve().parent / "run.py")
-RANKS = (2, 3, 4)
 TIMES = 3
 
 
@@ -26,11 +25,12 @@ def passing(ranks: int) -> set[str]:
 
 
 def main() -> None:
+    sizes = [int(argument) for argument in sys.argv[1:]]
     by_ranks = {
-        ranks: set.intersection(*(passing(ranks) for _ in range(TIMES))) for ranks in RANKS
+        ranks: set.intersection(*(passing(ranks) for _ in range(TIMES))) for ranks in sizes
     }
     for name in sorted(set.union(*by_ranks.values())):
-        print(name, *(ranks for ranks in RANKS if name in by_ranks[ranks]))
+        print(name, *(ranks for ranks in sizes if name in by_ranks[ranks]))
 
 
 if __name__ == "__main__":
