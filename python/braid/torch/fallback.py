@@ -20,6 +20,7 @@ from torch._C._distributed_c10d import (
 from torch.distributed import Work
 
 from braid.torch.gloo import InnerGloo
+from braid.torch.untraced import untraced
 from braid.torch.work import CopyBackWork, finished, handed_out
 
 Tensors = Sequence[torch.Tensor]
@@ -33,6 +34,7 @@ class FallbackMixin:
     _size: int
     _coalescing: list[Any] | None
 
+    @untraced
     def gather(self, outputs: Any, inputs: Any, opts: Any = None, root: int | None = None) -> Work:
         if isinstance(inputs, torch.Tensor):
             outputs, inputs = [outputs], [inputs]
@@ -54,6 +56,7 @@ class FallbackMixin:
 
     gather_into_tensor = gather_single
 
+    @untraced
     def scatter(self, outputs: Any, inputs: Any, opts: Any = None, root: int | None = None) -> Work:
         if isinstance(outputs, torch.Tensor):
             outputs, inputs = [outputs], [inputs]
@@ -66,6 +69,7 @@ class FallbackMixin:
             ),
         )  # fmt: skip
 
+    @untraced
     def all_to_all_single(
         self, output: torch.Tensor, input: torch.Tensor, output_split_sizes: list[int],
         input_split_sizes: list[int], opts: Any = None, timeout: Any = None,
@@ -78,6 +82,7 @@ class FallbackMixin:
 
     alltoall_base = all_to_all_single
 
+    @untraced
     def alltoall(self, outputs: Any, inputs: Any, opts: Any = None, timeout: Any = None) -> Work:
         """gloo knows all-to-all only for one tensor, so the lists become one and back."""
         given = torch.cat([block.detach().reshape(-1).cpu() for block in inputs])
@@ -92,14 +97,17 @@ class FallbackMixin:
             output.data.copy_(block.view(output.shape))
         return handed_out(finished(list(outputs)))
 
+    @untraced
     def send(self, tensors: list[torch.Tensor], dst: int, tag: int = 0) -> Work:
         given = [tensor.detach().cpu() for tensor in tensors]
         return self._coalesced(self._inner.peer_to_peer("send").send(given, dst, tag))
 
+    @untraced
     def recv(self, tensors: list[torch.Tensor], src: int, tag: int = 0) -> Work:
         group = self._inner.peer_to_peer("recv")
         return self._received(tensors, lambda into: group.recv(into, src, tag))
 
+    @untraced
     def recv_anysource(self, tensors: list[torch.Tensor], tag: int = 0) -> Work:
         group = self._inner.peer_to_peer("recv")
         return self._received(tensors, lambda into: group.recv_anysource(into, tag))

@@ -15,6 +15,8 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
+from braid.torch.untraced import untraced
+
 _log = logging.getLogger("braid")
 _MEBIBYTE = 1024 * 1024
 _DEFAULT_BUCKET_CAP_MB = 25
@@ -87,6 +89,7 @@ class _Later:
         self._arguments = arguments
         self.handle: Any = None
 
+    @untraced
     def __call__(self, model: Any, inputs: Any) -> None:
         self.handle.remove()
         try:

@@ -34,6 +34,7 @@ from braid.torch.fallback import FallbackMixin
 from braid.torch.gloo import InnerGloo
 from braid.torch.monitored import MonitoredBarrier
 from braid.torch.profiling import ENDS_IN_ANY_THREAD, ProfiledWork, is_profiling
+from braid.torch.untraced import untraced
 from braid.torch.work import BraidWork, WorkList, finished, handed_out
 
 
@@ -122,6 +123,7 @@ class BraidProcessGroup(FallbackMixin, ProcessGroup):
 
     # Collectives that braid carries.
 
+    @untraced
     def allreduce(self, tensors: Any, opts: Any = None, timeout: Any = None) -> Any:
         tensors = listed(tensors)
         op = op_of(opts)
@@ -142,6 +144,7 @@ class BraidProcessGroup(FallbackMixin, ProcessGroup):
             return self.allreduce([tensor]).get_future()
         return self._reduce([tensor], [tensor], ReduceOp.SUM, None).get_future()
 
+    @untraced
     def reduce(
         self, tensors: Any, opts: Any = None, root: int | None = None, timeout: Any = None
     ) -> Any:
@@ -154,6 +157,7 @@ class BraidProcessGroup(FallbackMixin, ProcessGroup):
         outputs = tensors if root == self._rank else []
         return self._out([self._reduce(tensors, outputs, op, opts, timeout, name="reduce")])
 
+    @untraced
     def broadcast(
         self, tensors: Any, opts: Any = None, root: int | None = None, timeout: Any = None
     ) -> Any:
@@ -167,16 +171,19 @@ class BraidProcessGroup(FallbackMixin, ProcessGroup):
         )  # fmt: skip
         return self._out([work])
 
+    @untraced
     def allgather(self, outputs: Any, inputs: Any, opts: Any = None, timeout: Any = None) -> Any:
         if isinstance(inputs, torch.Tensor):
             outputs, inputs = [outputs], [inputs]
         by_rank = [list(blocks) for blocks in zip(*outputs)]
         return self._gather(inputs, by_rank, opts, timeout)
 
+    @untraced
     def allgather_coalesced(self, outputs: Any, inputs: Any, opts: Any = None) -> Any:
         """Unlike allgather's, these outputs are lists by rank, of one tensor per input."""
         return self._gather(inputs, [list(blocks) for blocks in outputs], opts)
 
+    @untraced
     def all_gather_single(self, output: torch.Tensor, input: torch.Tensor, opts: Any = None) -> Any:
         if output.is_contiguous() and output.dtype == input.dtype:
             dtype, count = carriage_of_copy(input)
@@ -192,6 +199,7 @@ class BraidProcessGroup(FallbackMixin, ProcessGroup):
 
     _allgather_base = all_gather_single
 
+    @untraced
     def all_gather_single_coalesced(
         self, outputs: Sequence[torch.Tensor], inputs: Sequence[torch.Tensor], opts: Any = None
     ) -> Any:
@@ -200,6 +208,7 @@ class BraidProcessGroup(FallbackMixin, ProcessGroup):
 
     allgather_into_tensor_coalesced = all_gather_single_coalesced
 
+    @untraced
     def reduce_scatter(
         self, outputs: Any, inputs: Any, opts: Any = None, timeout: Any = None
     ) -> Any:
@@ -211,6 +220,7 @@ class BraidProcessGroup(FallbackMixin, ProcessGroup):
         ]
         return self._out(works)
 
+    @untraced
     def reduce_scatter_single(
         self, output: torch.Tensor, input: torch.Tensor, opts: Any = None
     ) -> Any:
@@ -218,6 +228,7 @@ class BraidProcessGroup(FallbackMixin, ProcessGroup):
 
     _reduce_scatter_base = reduce_scatter_single
 
+    @untraced
     def reduce_scatter_single_coalesced(
         self, outputs: Sequence[torch.Tensor], inputs: Sequence[torch.Tensor], opts: Any = None
     ) -> Any:
@@ -225,9 +236,11 @@ class BraidProcessGroup(FallbackMixin, ProcessGroup):
 
     reduce_scatter_tensor_coalesced = reduce_scatter_single_coalesced
 
+    @untraced
     def barrier(self, opts: Any = None, timeout: Any = None) -> Any:
         return self._out([self._run(_engine.BARRIER, 0, 0, [], [], opts, timeout)])
 
+    @untraced
     def monitored_barrier(
         self, timeout: timedelta | None = None, wait_all_ranks: bool = False
     ) -> None:
@@ -235,9 +248,11 @@ class BraidProcessGroup(FallbackMixin, ProcessGroup):
 
     # Coalescing: operations start as they come, the end of the block returns all of them as one.
 
+    @untraced
     def start_coalescing(self, device: torch.device) -> None:
         self._coalescing = []
 
+    @untraced
     def end_coalescing(self, device: torch.device) -> Any:
         works, self._coalescing = self._coalescing, None
         return handed_out(WorkList(works or []))

@@ -25,6 +25,7 @@ from torch.nn.parallel import DistributedDataParallel
 from braid.torch import own_buckets
 from braid.torch.hook import DDPHookState, ddp_hook
 from braid.torch.process_group import BraidProcessGroup
+from braid.torch.untraced import untraced
 
 _log = logging.getLogger("braid")
 _OFF = ("", "0", "false", "no", "off")
@@ -85,6 +86,7 @@ def _wrap_init(original: Callable[..., None]) -> Callable[..., None]:
 def _wrap_lazy_init(original: Callable[..., None]) -> Callable[..., None]:
     """DDP calls it once, before its first forward pass."""
 
+    @untraced
     @functools.wraps(original)
     def _lazy_init(self: Any) -> None:
         original(self)
