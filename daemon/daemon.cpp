@@ -215,10 +215,11 @@ Status Daemon::start_transport() {
   engine.unit_bytes = config_.collective.unit_bytes;
   engine.chunk_bytes = config_.transport.chunk_bytes;
   engine.streams = config_.collective.streams;
-  auto engines =
-      EnginePool::create(*loop_, engine,
-                         {[this](const OperationKey& key) { jobs_->on_operation_done(key); },
-                          [this](const OperationKey& key) { jobs_->on_operation_retired(key); }});
+  auto engines = EnginePool::create(
+      *loop_, engine,
+      {[this](const OperationKey& key) { jobs_->on_operation_done(key); },
+       [this](const OperationKey& key) { jobs_->on_operation_retired(key); },
+       [this](uint64_t job_key, NodeId from) { jobs_->on_overrun(job_key, from); }});
   if (!engines) return engines.status();
   engines_ = std::move(engines).value();
   loops_ = {loop_.get()};

@@ -2,6 +2,7 @@
 #include "collective/direct_runs.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/assert.h"
 
@@ -38,17 +39,25 @@ void DirectRuns::begin(DirectRun& run) {
 std::optional<ChunkVerdict> DirectRuns::on_chunk(NodeId from, const proto::ChunkHeader& header,
                                                  std::span<const uint8_t> payload) {
   const OperationKey key{header.job_key, header.tensor, header.step};
-  if (const auto found = runs_.find(key); found != runs_.end()) {
-    const RunPointer run = found->second;
+  if (const auto known = runs_.find(key); known != runs_.end()) {
+    const RunPointer run = known->second;
     if (!run->has_begun()) begin(*run);
     return accept(*run, from, header, payload);
   }
-  const auto job = jobs_.find(header.job_key);
-  if (job == jobs_.end() || has_ended(job->second, key) ||
-      job->second.early_bytes + payload.size() > kEarlyBytesMax)
+  const auto found = jobs_.find(header.job_key);
+  if (found == jobs_.end()) return std::nullopt;
+  Job& job = found->second;
+  if (has_ended(job, key)) return std::nullopt;
+  if (job.early_bytes + payload.size() > kEarlyBytesMax) {
+    if (!std::exchange(job.has_overrun, true)) events_.on_overrun(header.job_key, from);
     return std::nullopt;
-  job->second.early_bytes += payload.size();
-  early_[key].push_back({from, header, {payload.begin(), payload.end()}});
+  }
+  std::vector<EarlyPart>& parts = early_[key];
+  if (std::any_of(parts.begin(), parts.end(),
+                  [from](const EarlyPart& part) { return part.from == from; }))
+    return ChunkVerdict::Duplicate;
+  job.early_bytes += payload.size();
+  parts.push_back({from, header, {payload.begin(), payload.end()}});
   return ChunkVerdict::Taken;
 }
 

@@ -9,6 +9,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "collective/direct_limits.h"
 #include "collective/direct_run.h"
 
 namespace braid {
@@ -16,21 +17,22 @@ namespace braid {
 // The direct operations of one I/O loop: which are in flight, and the parts that have come for
 // those that this node has yet to submit.
 //
-// A node has up to kInFlight operations of a job in flight of its own accord; but an operation of
-// which a part has come begins at once, since its sender waits. A sender's operation is in flight
-// until it has this node's part, so parts that come early are bounded, too: they are a few for each
-// node, not all that a fast node could send.
+// A node begins up to kInFlight operations of a job of its own accord; but an operation of which a
+// part has come begins at once, since its sender waits. So parts that come early are bounded, and
+// direct_bytes_max() is what always has room. A part that came was acknowledged and must not be
+// lost, so a peer that sends more ends the job.
 class DirectRuns {
  public:
-  static constexpr uint32_t kInFlight = 16;
-  static constexpr uint64_t kEarlyBytesMax = 64
-                                             << 20;  // of a job; a peer that sends more is broken
+  static constexpr uint32_t kInFlight = kDirectInFlight;
+  static constexpr uint64_t kEarlyBytesMax = kDirectEarlyBytesMax;
   static constexpr size_t kEndedKept = 1024;
 
-  // Told from within tell_news() only.
+  // Told from within tell_news() only, but for on_overrun.
   struct Events {
     std::function<void(const OperationKey&)> on_done;
     std::function<void(const OperationKey&)> on_retired;
+    // The peer has sent more for this job than any that keeps to the rules: it must end.
+    std::function<void(uint64_t job_key, NodeId from)> on_overrun;
   };
 
   // `host` is asked for links; its on_progress is not used. `has_news`: tell_news() must be called,
@@ -43,7 +45,8 @@ class DirectRuns {
   void begin_job(uint64_t job_key) { jobs_.try_emplace(job_key); }
   void start(Operation operation);
   bool contains(const OperationKey& key) const { return runs_.contains(key); }
-  // Nothing: it came for a job or an operation that has ended, or is one too many.
+  // Nothing: it came for a job or an operation that has ended, or is one too many, and on_overrun
+  // was told.
   std::optional<ChunkVerdict> on_chunk(NodeId from, const proto::ChunkHeader& header,
                                        std::span<const uint8_t> payload);
   void abort_job(uint64_t job_key);
@@ -59,6 +62,7 @@ class DirectRuns {
   struct Job {
     uint32_t in_flight = 0;
     uint64_t early_bytes = 0;
+    bool has_overrun = false;
     std::deque<RunPointer> waiting;
     // By tensor, the highest step that ended_ had and has forgotten. A tensor's steps grow, so what
     // comes for one that is no higher is late, however late it is.

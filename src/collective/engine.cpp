@@ -121,7 +121,10 @@ class EngineImpl final : public Engine, public OperationHost {
                         add(units_done_, 1);
                         events_.on_done(key);
                       },
-                      [this](const OperationKey& key) { events_.on_retired(key); }}};
+                      [this](const OperationKey& key) { events_.on_retired(key); },
+                      [this](uint64_t job_key, NodeId from) {
+                        if (events_.on_overrun) events_.on_overrun(job_key, from);
+                      }}};
   std::deque<std::shared_ptr<OperationRun>> local_work_;
   Handle<uv_idle_t> work_idle_;  // active while there is local work: one slice per loop round
 

@@ -45,6 +45,8 @@ class Engine : public ChunkSink {
     // A chunk for an unknown operation: the job layer's messages that wait at this loop's door must
     // be handled now (the operation may be among them). Called at most once per chunk.
     std::function<void()> drain_door;
+    // A peer sends what no peer that keeps to the rules would: the job must end. Once per job.
+    std::function<void(uint64_t job_key, NodeId from)> on_overrun{};
   };
 
   static std::unique_ptr<Engine> create(Loop& loop, EngineOptions options, Events events);

@@ -161,7 +161,8 @@ constexpr std::array kKeys = {
         "collective.direct_bytes", BRAID_FIELD(collective.direct_bytes), 0, 4 * kMiB,
         "All-reduces of up to this size, and of no more than transport.chunk_bytes, go from every "
         "node to every other one, in jobs of up to 8 nodes that this node coordinates (their "
-        "MASTER_ADDR); 0: none."),
+        "MASTER_ADDR); 0: none. Among n nodes 4MiB / (n - 1)² are the most, whatever this says: "
+        "83 KiB among 8."),
     bytes("collective.halving_bytes", BRAID_FIELD(collective.halving_bytes), 0, kGiB,
           "Larger all-reduces of up to this size go by recursive halving and doubling, in jobs of "
           "4 nodes or more that this node coordinates; 0: none."),

@@ -31,7 +31,10 @@ Result<std::unique_ptr<EnginePool>> EnginePool::create(Loop& control_loop, Engin
                                      [&events_door](const OperationKey& key) {
                                        events_door.send_unbounded({key, true});
                                      },
-                                     [self] { self->door->drain(); }});
+                                     [self] { self->door->drain(); },
+                                     [&events_door](uint64_t job_key, NodeId from) {
+                                       events_door.send_unbounded({{job_key, 0, 0}, false, from});
+                                     }});
     worker->door =
         std::make_unique<Door<Command>>(*worker->loop, kDoorCapacity, [self](Command& command) {
           if (auto* start = std::get_if<Start>(&command)) {
@@ -108,6 +111,10 @@ void EnginePool::abort_job(uint64_t job_key) {
 }
 
 void EnginePool::on_event(const Event& event) {
+  if (event.overrun_from != 0) {
+    if (events_.on_overrun) events_.on_overrun(event.key.job_key, event.overrun_from);
+    return;
+  }
   const auto progress = progress_.find(event.key);
   if (progress == progress_.end()) return;  // aborted while the event was on its way
   if (event.is_retired) {

@@ -24,6 +24,7 @@ class EnginePool {
   struct Events {
     std::function<void(const OperationKey&)> on_done;  // see Engine::Events; over all loops
     std::function<void(const OperationKey&)> on_retired;
+    std::function<void(uint64_t job_key, NodeId from)> on_overrun{};
   };
 
   // `options.io_loop` is filled in for each loop.
@@ -73,6 +74,7 @@ class EnginePool {
   struct Event {
     OperationKey key;
     bool is_retired = false;
+    NodeId overrun_from = 0;  // not 0: of the job
   };
   struct Worker {
     std::unique_ptr<Loop> loop;

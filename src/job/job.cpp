@@ -6,6 +6,7 @@
 #include <fmt/ranges.h>
 
 #include "base/log.h"
+#include "collective/direct_limits.h"
 
 namespace braid {
 namespace {
@@ -202,6 +203,17 @@ void Job::on_plan_verdict(const proto::PlanVerdict& verdict) {
 }
 
 void Job::on_operation_retired(const OperationKey& key) { operations_->on_retired(key); }
+
+void Job::on_overrun(NodeId from) {
+  const Peer* peer = services_.control_plane.find(from);
+  fail(make_status(
+      StatusCode::Protocol,
+      "job '{}': node '{}' has sent more than {} bytes of small all-reduces that nobody "
+      "on node '{}' has submitted yet, which no daemon of this version does: use the "
+      "same version of braidd on all nodes",
+      plan_.name, peer == nullptr ? "?" : peer->name, kDirectEarlyBytesMax,
+      services_.control_plane.self().name));
+}
 
 void Job::on_query(const proto::OperationQuery& query) {
   if (operations_ == nullptr) return;

@@ -67,6 +67,8 @@ class Job final : public OperationTableActions {
   void on_plan_verdict(const proto::PlanVerdict& verdict);
   void on_operation_done(const OperationKey& key);
   void on_operation_retired(const OperationKey& key);
+  // More parts of small all-reduces have come from there than an honest node can have in flight.
+  void on_overrun(NodeId from);
   void on_peer_lost(const Peer& peer, const Status& reason);
   // No data can be sent to the peer any more, although its control connection is up.
   void on_link_lost(const Peer& peer, const Status& reason);

@@ -323,6 +323,11 @@ void JobManager::on_operation_retired(const OperationKey& key) {
   if (Job* job = find_job(key.job_key)) job->on_operation_retired(key);
 }
 
+void JobManager::on_overrun(uint64_t job_key, NodeId from) {
+  if (Job* job = find_job(job_key)) job->on_overrun(from);
+  remove_closed_jobs();
+}
+
 Job* JobManager::find_job(uint64_t key) {
   const auto position = jobs_.find(key);
   return position == jobs_.end() ? nullptr : position->second.get();

@@ -63,6 +63,7 @@ class JobManager final : public ClientHandler, public ControlPlaneHandler {
 
   void on_operation_done(const OperationKey& key);
   void on_operation_retired(const OperationKey& key);
+  void on_overrun(uint64_t job_key, NodeId from);
   void on_link_lost(const Peer& peer, const Status& reason);
 
   std::vector<DaemonStatus::Job> job_statuses() const;

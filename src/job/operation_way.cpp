@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "job/operation_way.h"
 
+#include <algorithm>
+
+#include "collective/direct_limits.h"
+
 namespace braid {
 
 void choose_way(Operation& operation, const TransferSettings* settings) {
@@ -16,6 +20,7 @@ void choose_way(Operation& operation, const TransferSettings* settings) {
     is_hierarchical = settings->is_hierarchical;
   }
   if (operation.collective != Collective::AllReduce || ring.nodes == 1) return;
+  direct_bytes = std::min(direct_bytes, direct_bytes_max(ring.nodes));
   const uint64_t bytes =
       result_bytes(operation.collective, operation.dtype, operation.count, ring.world_size);
   if (bytes != 0 && bytes <= direct_bytes) {

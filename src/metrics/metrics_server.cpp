@@ -18,8 +18,10 @@
 namespace braid {
 namespace {
 
-// One scraper, and a person with curl at the same time.
-constexpr size_t kServerThreads = 2;
+// Each connection holds a thread until it is answered, or has taken too long to ask or to read: one
+// scraper, a person with curl, and some that have stopped.
+constexpr const char* kServerThreads = "8";
+constexpr const char* kRequestTimeoutMs = "2000";
 
 using Series = std::map<std::vector<std::string>, double>;
 
@@ -138,7 +140,9 @@ Result<std::unique_ptr<MetricsServer>> MetricsServer::create(const std::string& 
   const std::string bind_address = fmt::format("{}:{}", address, port);
   try {
     const SignalsBlocked blocked;
-    state->exposer = std::make_unique<prometheus::Exposer>(bind_address, kServerThreads);
+    state->exposer = std::make_unique<prometheus::Exposer>(
+        std::vector<std::string>{"listening_ports", bind_address, "num_threads", kServerThreads,
+                                 "request_timeout_ms", kRequestTimeoutMs});
     state->exposer->RegisterCollectable(state->collectable);
   } catch (const std::exception& error) {
     return make_status(StatusCode::Unavailable,

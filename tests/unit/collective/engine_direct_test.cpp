@@ -158,16 +158,5 @@ TEST_F(DirectChunkTest, PartsOfUnknownJobsAreDropped) {
   stranger.job_key = 99;
   EXPECT_EQ(after(EngineWorld::id_of(1), stranger).chunks_stale, 1u);
 }
-TEST_F(DirectChunkTest, EarlyPartsAreBounded) {
-  std::vector<uint8_t> large(1 << 20);
-  proto::ChunkHeader early = header(1);
-  early.bytes = static_cast<uint32_t>(large.size());
-  for (uint64_t i = 0; i < DirectRuns::kEarlyBytesMax / large.size() + 3; ++i) {
-    early.step = 100 + i;
-    world_.engine(0, 0).on_chunk(EngineWorld::id_of(1), early, large);
-  }
-  EXPECT_EQ(world_.engine(0, 0).counters().chunks_stale, 3u);
-}
-
 }  // namespace
 }  // namespace braid::test

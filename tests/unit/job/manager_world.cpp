@@ -21,7 +21,8 @@ JobManagerTest::JobManagerTest() {
   auto engines = EnginePool::create(
       *loop_, engine,
       {[this](const OperationKey& key) { manager_->on_operation_done(key); },
-       [this](const OperationKey& key) { manager_->on_operation_retired(key); }});
+       [this](const OperationKey& key) { manager_->on_operation_retired(key); },
+       [this](uint64_t job_key, NodeId from) { manager_->on_overrun(job_key, from); }});
   EXPECT_TRUE(engines.is_ok());
   engines_ = std::move(engines).value();
   engines_->set_transport(transport_);

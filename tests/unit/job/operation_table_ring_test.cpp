@@ -140,6 +140,19 @@ TEST_F(OperationTableRingTest, SmallAllReducesAreDirect) {
   EXPECT_FALSE(is_direct(testing::signature_of(Collective::AllGather, 1)));
 }
 
+// Many nodes send many parts to one that is late, and it must be able to keep them all.
+TEST_F(OperationTableRingTest, WithManyNodesOnlyWhatCanBeKeptIsDirect) {
+  const auto is_direct = [&](uint64_t step, uint64_t count) {
+    EXPECT_TRUE(submit(0, step, all_reduce(count)).is_ok());
+    return actions_.started.back().is_direct;
+  };
+  make({{0}, {1}, {2}, {3}, {4}, {5}, {6}, {7}}, 3, 1 << 20, 4 << 20);
+  EXPECT_TRUE(is_direct(1, 85'598 / 4));
+  EXPECT_FALSE(is_direct(2, 85'598 / 4 + 1));
+  make({{0}, {1}}, 0, 8 << 20, 4 << 20);
+  EXPECT_TRUE(is_direct(1, 1 << 20));
+}
+
 class OperationTableDirectTest : public OperationTableRingTest {
  protected:
   OperationTableDirectTest() { make({{2, 5}, {0, 3}, {1, 4}}, 0, 1 << 20, 40); }

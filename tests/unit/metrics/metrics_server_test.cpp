@@ -15,16 +15,23 @@
 namespace braid {
 namespace {
 
-// GET `path` from 127.0.0.1; "" if nobody answers.
-std::string get(uint16_t port, const std::string& path) {
-  const Fd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  const timeval timeout{10, 0};
+// Invalid if nobody listens.
+Fd connect_to(uint16_t port) {
+  Fd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const timeval timeout{20, 0};
   ::setsockopt(fd.get(), SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_port = htons(port);
   ::inet_pton(AF_INET, "127.0.0.1", &address.sin_addr);
-  if (::connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)) != 0) return "";
+  if (::connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)) != 0) return Fd();
+  return fd;
+}
+
+// GET `path` from 127.0.0.1; "" if nobody answers.
+std::string get(uint16_t port, const std::string& path) {
+  const Fd fd = connect_to(port);
+  if (!fd.is_valid()) return "";
   const std::string request = "GET " + path + " HTTP/1.0\r\n\r\n";
   if (::send(fd.get(), request.data(), request.size(), MSG_NOSIGNAL) < 0) return "";
   std::string answer;
@@ -113,6 +120,21 @@ TEST(MetricsServer, ManyMayScrapeAtOnce) {
   for (std::thread& scraper : scrapers) scraper.join();
   EXPECT_EQ(answered, 8);
   EXPECT_EQ(asked, 8);
+}
+
+// More of them than the server has threads.
+TEST(MetricsServer, ClientsThatHaveStoppedHoldUpNobodyForLong) {
+  const auto server = serve({[] { return std::vector<MetricSample>{{Metric::Jobs, {}, 1}}; }});
+  std::vector<Fd> stopped;
+  for (int i = 0; i < 10; ++i) {
+    stopped.push_back(connect_to(server->port()));
+    ASSERT_TRUE(stopped.back().is_valid());
+    // Half of them have asked in part.
+    const std::string part = i % 2 == 0 ? "" : "GET /metrics HT";
+    ASSERT_EQ(::send(stopped.back().get(), part.data(), part.size(), MSG_NOSIGNAL),
+              static_cast<ssize_t>(part.size()));
+  }
+  EXPECT_NE(get(server->port(), "/metrics").find("braid_jobs 1"), std::string::npos);
 }
 
 TEST(MetricsServer, AskedNoMoreOnceDestroyed) {
