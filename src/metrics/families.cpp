@@ -107,6 +107,12 @@ std::vector<MetricInfo> make_infos() {
        {"duplicate", "stale", "malformed", "rejected"},
        "Chunks that arrived and were not used: came twice, for an operation that is over, with "
        "impossible numbers, or without the link's secret."},
+      {Metric::RailUp,
+       "braid_rail_up",
+       false,
+       {"rail"},
+       {},
+       "1: the rail is switched on and has a carrier; 0: it carries nothing."},
       {Metric::Flows,
        "braid_flows",
        false,

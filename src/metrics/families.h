@@ -29,6 +29,7 @@ enum class Metric : uint8_t {
   Chunks,
   ChunksResent,
   ChunksDiscarded,
+  RailUp,
   Flows,
   FlowFailures,
   FlowsSilent,

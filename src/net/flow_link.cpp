@@ -55,13 +55,20 @@ void FlowLink::add_flows(size_t flows) {
   if (!offers.empty()) owner_.on_flows_offered(*this, std::move(offers));
 }
 
+std::string FlowLink::description_of(uint16_t index) const {
+  return fmt::format("flow {} to node '{}' ({}) on rail {}", index, peer_.name, peer_.address,
+                     io_.rail_of(index)->rail());
+}
+
 void FlowLink::open_flow(uint16_t index, std::vector<FlowOffer>& offers) {
   Place& place = places_[index];
+  if (!io_.is_usable(index)) {
+    fail_flow(index, rail_is_down(index));
+    return;
+  }
   place.generation = ++io_.generations;
   const std::string& rail = io_.rail_of(index)->rail();
-  auto flow = OutgoingFlow::create(
-      io_, *this, index, secret_,
-      fmt::format("flow {} to node '{}' ({}) on rail {}", index, peer_.name, peer_.address, rail));
+  auto flow = OutgoingFlow::create(io_, *this, index, secret_, description_of(index));
   if (!flow) {
     fail_flow(index, flow.status());
     return;
@@ -126,9 +133,14 @@ void FlowLink::fail_flow(uint16_t index, Status error) {
   last_error_ = place.error = std::move(error);
   if (place.flow != nullptr) retire_flow(place);
   place.pause_ms = std::clamp(place.pause_ms * 2, kPauseMsMin, kPauseMsMax);
-  BRAID_LOG_INFO("{}; failure {}, next try in {} ms", last_error_.message(), failures,
-                 place.pause_ms);
-  place.timer->start_once(place.pause_ms, [this, index] { reopen_flow(index); });
+  if (io_.is_usable(index)) {
+    BRAID_LOG_INFO("{}; failure {}, next try in {} ms", last_error_.message(), failures,
+                   place.pause_ms);
+    place.timer->start_once(place.pause_ms, [this, index] { reopen_flow(index); });
+  } else {
+    BRAID_LOG_INFO("{}; failure {}, it waits for its rail", last_error_.message(), failures);
+    place.timer->stop();
+  }
   if (is_established_ && flows_open() == 0 && !lost_timer_.is_active()) {
     lost_timer_.start_once(io_.options.open_timeout_ms, [this] {
       owner_.on_link_lost(

@@ -51,6 +51,8 @@ class FlowLink final : public Link, private OutgoingFlow::Owner {
   void on_refused(const FlowRefusal& refusal);
   // Somebody is about to use the link: asks on each flow whether the other side answers.
   void prove();
+  // Gives up the flows of rails that are down, and opens those of rails that are up again.
+  void on_rails_changed();
   // Moves chunks from the queue to flows with room.
   void pump();
   // Closes all flows and settles all chunks as not acknowledged. For the last time.
@@ -83,6 +85,8 @@ class FlowLink final : public Link, private OutgoingFlow::Owner {
   void retire_flow(Place& place);
   void drop_former(Place& place);
   void note_tried(Place& place);
+  std::string description_of(uint16_t index) const;
+  Status rail_is_down(uint16_t index) const;
   void start_watching();
   void watch();
   void give_up(OutgoingFlow& flow);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a link does about flows that have gone silent.
+// What a link does about flows that have gone silent, and about rails that come and go.
 #include "base/log.h"
 #include "net/flow_link.h"
 
@@ -53,6 +53,25 @@ void FlowLink::give_up(OutgoingFlow& flow) {
                          round_trip.is_known() ? fmt::format("round trip {:.1f} ms",
                                                              seconds(round_trip.mean_ns()) * 1e3)
                                                : "round trip not known")});
+}
+
+Status FlowLink::rail_is_down(uint16_t index) const {
+  return Status(StatusCode::Unavailable, "the rail is down").with_context(description_of(index));
+}
+
+void FlowLink::on_rails_changed() {
+  if (is_closed_) return;
+  for (size_t at = 0; at < places_.size(); ++at) {
+    const auto index = static_cast<uint16_t>(at);
+    Place& place = places_[at];
+    if (!io_.is_usable(index)) {
+      if (place.flow != nullptr) place.flow->fail({StatusCode::Unavailable, "the rail is down"});
+    } else if (place.flow == nullptr) {
+      place.pause_ms = 0;
+      place.timer->stop();
+      reopen_flow(index);
+    }
+  }
 }
 
 }  // namespace braid

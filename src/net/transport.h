@@ -43,6 +43,11 @@ struct FlowStatus {
   uint64_t round_trip_ns = 0;  // from sending a chunk to its acknowledgement; 0: not known
 };
 
+struct RailStatus {
+  std::string name;
+  bool is_up = true;  // it is switched on and has a carrier, or is no network device
+};
+
 struct TransportCounters {  // sums over all flows since the start; read from any thread
   uint64_t bytes_sent = 0;
   uint64_t bytes_received = 0;
@@ -101,6 +106,7 @@ class Transport {
   virtual void close(std::function<void()> closed) = 0;
 
   virtual std::string description() const = 0;  // e.g. "UCX 1.13.1, tcp on eth0, 8 flows per link"
+  virtual std::vector<RailStatus> rails() const = 0;  // any thread
   virtual TransportCounters counters() const = 0;
   // Asks the I/O loops; `callback` comes on the control loop.
   virtual void query_flows(std::function<void(std::vector<FlowStatus>)> callback) = 0;
