@@ -46,6 +46,7 @@ std::vector<MetricSample> daemon_samples(const DaemonGauges& gauges, const Trans
   add(Metric::Chunks, wire.chunks_sent, {"sent"});
   add(Metric::Chunks, wire.chunks_received, {"received"});
   add(Metric::ChunksResent, wire.chunks_resent);
+  add(Metric::ChunksSentTwice, wire.chunks_sent_twice);
   add(Metric::ChunksDiscarded, wire.chunks_rejected, {"rejected"});
   for (const RailStatus& rail : transport.rails())
     add(Metric::RailUp, rail.is_up ? 1 : 0, {rail.name});

@@ -100,6 +100,13 @@ std::vector<MetricInfo> make_infos() {
        {},
        {},
        "Chunks sent again because their flow had died."},
+      {Metric::ChunksSentTwice,
+       "braid_chunks_sent_twice_total",
+       true,
+       {},
+       {},
+       "Chunks that were not acknowledged for some round trips and so were sent over another flow, "
+       "too."},
       {Metric::ChunksDiscarded,
        "braid_chunks_discarded_total",
        true,

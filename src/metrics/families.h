@@ -28,6 +28,7 @@ enum class Metric : uint8_t {
   WireBytes,
   Chunks,
   ChunksResent,
+  ChunksSentTwice,
   ChunksDiscarded,
   RailUp,
   Flows,

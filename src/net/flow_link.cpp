@@ -23,6 +23,8 @@ FlowLink::FlowLink(IoContext& io, Owner& owner, Peer peer, uint64_t secret)
       slow_flows_(places_.size(), io.options.slow_flow_percent),
       silent_flows_(places_.size()),
       waits_(places_.size()),
+      overdue_budget_(io.options.twice_sent_percent),
+      overdue_timer_(io.loop),
       watch_timer_(io.loop),
       untried_(places_.size()),
       lost_timer_(io.loop) {
@@ -199,7 +201,8 @@ void FlowLink::submit(OutgoingChunk chunk) {
 void FlowLink::look_at_flows() {
   for (size_t index = 0; index < places_.size(); ++index) {
     const Place& place = places_[index];
-    const bool is_open = place.flow != nullptr && place.flow->state() == Flow::State::Open;
+    const bool is_open = place.flow != nullptr && place.flow->state() == Flow::State::Open &&
+                         !place.flow->is_overdue;
     loads_[index] = !is_open ? FlowLoad{}
                              : FlowLoad{true, false, place.flow->unacknowledged_bytes(),
                                         place.flow->bytes_per_second()};
@@ -290,7 +293,8 @@ void FlowLink::pump() {
     if (next.was_sent) io_.counters.chunks_resent.fetch_add(1, std::memory_order_relaxed);
     OutgoingFlow& flow = *places_[chosen].flow;
     flow.send(std::move(next.chunk), bytes);
-    if (!watch_timer_.is_active()) start_watching();
+    overdue_budget_.on_sent();
+    start_watching();
     loads_[chosen].has_room = flow.has_room(limits.window_bytes);
     loads_[chosen].unacknowledged_bytes = flow.unacknowledged_bytes();
     next_flow_ = (chosen + 1) % places_.size();
@@ -302,6 +306,7 @@ void FlowLink::close(const Status& reason) {
   is_closed_ = true;
   lost_timer_.stop();
   watch_timer_.stop();
+  overdue_timer_.stop();
   BRAID_LOG_DEBUG("link to node '{}' closed: {}", peer_.name, reason.message());
   for (auto& place : places_) {
     place.timer->stop();

@@ -23,6 +23,7 @@ struct IoCounters {
   std::atomic<uint64_t> chunks_sent = 0;
   std::atomic<uint64_t> chunks_received = 0;
   std::atomic<uint64_t> chunks_resent = 0;
+  std::atomic<uint64_t> chunks_sent_twice = 0;
   std::atomic<uint64_t> chunks_rejected = 0;
   std::atomic<uint64_t> flow_failures = 0;
   std::atomic<uint64_t> flows_silent = 0;

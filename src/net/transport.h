@@ -19,6 +19,7 @@ struct TransportOptions {
   uint32_t chunk_bytes = 128 << 10;     // the largest that may be sent or come
   uint32_t window_bytes = 512 << 10;    // most unacknowledged bytes per flow
   uint32_t slow_flow_percent = 50;  // of its link's median rate; what stays below is opened again
+  uint32_t twice_sent_percent = 2;  // of chunks, at most: for those that are overdue; 0: none
   uint32_t open_timeout_ms = 5000;  // opening a link
 };
 
@@ -54,7 +55,8 @@ struct TransportCounters {  // sums over all flows since the start; read from an
   uint64_t chunks_sent = 0;
   uint64_t chunks_received = 0;
   uint64_t chunks_resent = 0;
-  uint64_t chunks_rejected = 0;  // bad header or secret
+  uint64_t chunks_sent_twice = 0;  // over another flow, since they were overdue
+  uint64_t chunks_rejected = 0;    // bad header or secret
   uint64_t flow_failures = 0;
   uint64_t flows_silent = 0;    // of these, given up because nothing was acknowledged any more
   uint64_t flows_replaced = 0;  // opened again because they were slow

@@ -331,6 +331,7 @@ TransportCounters UcxTransport::counters() const {
     sum.chunks_sent += part.chunks_sent.load(std::memory_order_relaxed);
     sum.chunks_received += part.chunks_received.load(std::memory_order_relaxed);
     sum.chunks_resent += part.chunks_resent.load(std::memory_order_relaxed);
+    sum.chunks_sent_twice += part.chunks_sent_twice.load(std::memory_order_relaxed);
     sum.chunks_rejected += part.chunks_rejected.load(std::memory_order_relaxed);
     sum.flow_failures += part.flow_failures.load(std::memory_order_relaxed);
     sum.flows_silent += part.flows_silent.load(std::memory_order_relaxed);
