@@ -352,6 +352,9 @@ DaemonStatus Daemon::status(const std::vector<FlowStatus>& flows) const {
   status.uptime_seconds = static_cast<double>(clock_.now_ns() - started_ns_) / 1e9;
   status.transport = transport_->description();
   status.rails = rails_;
+  for (const RailStatus& rail : transport_->rails()) {
+    if (!rail.is_up) status.rails_down.push_back(rail.name);
+  }
   for (const FlowStatus& flow : flows) {
     status.flows.push_back({flow.peer, flow.outgoing ? "out" : "in", flow.io_loop, flow.flow,
                             flow.rail, flow.state, flow.bytes_sent, flow.bytes_received,

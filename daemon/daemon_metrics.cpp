@@ -46,7 +46,10 @@ std::vector<MetricSample> daemon_samples(const DaemonGauges& gauges, const Trans
   add(Metric::Chunks, wire.chunks_sent, {"sent"});
   add(Metric::Chunks, wire.chunks_received, {"received"});
   add(Metric::ChunksResent, wire.chunks_resent);
+  add(Metric::ChunksSentTwice, wire.chunks_sent_twice);
   add(Metric::ChunksDiscarded, wire.chunks_rejected, {"rejected"});
+  for (const RailStatus& rail : transport.rails())
+    add(Metric::RailUp, rail.is_up ? 1 : 0, {rail.name});
   add(Metric::Flows, wire.flows_open, {"open"});
   add(Metric::FlowFailures, wire.flow_failures);
   add(Metric::FlowsSilent, wire.flows_silent);

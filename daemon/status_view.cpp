@@ -90,6 +90,16 @@ std::string render_jobs(const DaemonStatus& status) {
   return render_table(rows) + members;
 }
 
+std::string render_rails(const DaemonStatus& status) {
+  Row rails;
+  for (const std::string& rail : status.rails) {
+    const bool is_down = std::find(status.rails_down.begin(), status.rails_down.end(), rail) !=
+                         status.rails_down.end();
+    rails.push_back(printable(rail) + (is_down ? " (down)" : ""));
+  }
+  return fmt::format("{}", fmt::join(rails, ", "));
+}
+
 std::string render_peers(const DaemonStatus& status) {
   Row peers;
   for (const DaemonStatus::Peer& peer : status.peers) {
@@ -106,8 +116,7 @@ std::string render_status(const DaemonStatus& status) {
                                 printable(status.node.name), printable(status.node.address),
                                 format_duration(status.uptime_seconds));
   out += fmt::format("transport: {}\n", printable(status.transport));
-  out +=
-      fmt::format("rails:     {}\n", printable(fmt::format("{}", fmt::join(status.rails, ", "))));
+  out += fmt::format("rails:     {}\n", render_rails(status));
   out += fmt::format("peers:     {}\n", render_peers(status));
   return out + "\n" + render_links(status) + "\n" + render_jobs(status);
 }

@@ -67,6 +67,7 @@ struct DaemonStatus {
   double uptime_seconds = 0;
   std::string transport;  // "UCX 1.13.1, tcp on eth0, 8 flows per link"
   std::vector<std::string> rails;
+  std::vector<std::string> rails_down;  // of these
   std::vector<Flow> flows;
   std::vector<Job> jobs;
   std::vector<Peer> peers;

@@ -23,6 +23,8 @@ FlowLink::FlowLink(IoContext& io, Owner& owner, Peer peer, uint64_t secret)
       slow_flows_(places_.size(), io.options.slow_flow_percent),
       silent_flows_(places_.size()),
       waits_(places_.size()),
+      overdue_budget_(io.options.twice_sent_percent),
+      overdue_timer_(io.loop),
       watch_timer_(io.loop),
       untried_(places_.size()),
       lost_timer_(io.loop) {
@@ -55,13 +57,20 @@ void FlowLink::add_flows(size_t flows) {
   if (!offers.empty()) owner_.on_flows_offered(*this, std::move(offers));
 }
 
+std::string FlowLink::description_of(uint16_t index) const {
+  return fmt::format("flow {} to node '{}' ({}) on rail {}", index, peer_.name, peer_.address,
+                     io_.rail_of(index)->rail());
+}
+
 void FlowLink::open_flow(uint16_t index, std::vector<FlowOffer>& offers) {
   Place& place = places_[index];
+  if (!io_.is_usable(index)) {
+    fail_flow(index, rail_is_down(index));
+    return;
+  }
   place.generation = ++io_.generations;
   const std::string& rail = io_.rail_of(index)->rail();
-  auto flow = OutgoingFlow::create(
-      io_, *this, index, secret_,
-      fmt::format("flow {} to node '{}' ({}) on rail {}", index, peer_.name, peer_.address, rail));
+  auto flow = OutgoingFlow::create(io_, *this, index, secret_, description_of(index));
   if (!flow) {
     fail_flow(index, flow.status());
     return;
@@ -126,9 +135,14 @@ void FlowLink::fail_flow(uint16_t index, Status error) {
   last_error_ = place.error = std::move(error);
   if (place.flow != nullptr) retire_flow(place);
   place.pause_ms = std::clamp(place.pause_ms * 2, kPauseMsMin, kPauseMsMax);
-  BRAID_LOG_INFO("{}; failure {}, next try in {} ms", last_error_.message(), failures,
-                 place.pause_ms);
-  place.timer->start_once(place.pause_ms, [this, index] { reopen_flow(index); });
+  if (io_.is_usable(index)) {
+    BRAID_LOG_INFO("{}; failure {}, next try in {} ms", last_error_.message(), failures,
+                   place.pause_ms);
+    place.timer->start_once(place.pause_ms, [this, index] { reopen_flow(index); });
+  } else {
+    BRAID_LOG_INFO("{}; failure {}, it waits for its rail", last_error_.message(), failures);
+    place.timer->stop();
+  }
   if (is_established_ && flows_open() == 0 && !lost_timer_.is_active()) {
     lost_timer_.start_once(io_.options.open_timeout_ms, [this] {
       owner_.on_link_lost(
@@ -187,7 +201,8 @@ void FlowLink::submit(OutgoingChunk chunk) {
 void FlowLink::look_at_flows() {
   for (size_t index = 0; index < places_.size(); ++index) {
     const Place& place = places_[index];
-    const bool is_open = place.flow != nullptr && place.flow->state() == Flow::State::Open;
+    const bool is_open = place.flow != nullptr && place.flow->state() == Flow::State::Open &&
+                         !place.flow->is_overdue;
     loads_[index] = !is_open ? FlowLoad{}
                              : FlowLoad{true, false, place.flow->unacknowledged_bytes(),
                                         place.flow->bytes_per_second()};
@@ -278,7 +293,8 @@ void FlowLink::pump() {
     if (next.was_sent) io_.counters.chunks_resent.fetch_add(1, std::memory_order_relaxed);
     OutgoingFlow& flow = *places_[chosen].flow;
     flow.send(std::move(next.chunk), bytes);
-    if (!watch_timer_.is_active()) start_watching();
+    overdue_budget_.on_sent();
+    start_watching();
     loads_[chosen].has_room = flow.has_room(limits.window_bytes);
     loads_[chosen].unacknowledged_bytes = flow.unacknowledged_bytes();
     next_flow_ = (chosen + 1) % places_.size();
@@ -290,6 +306,7 @@ void FlowLink::close(const Status& reason) {
   is_closed_ = true;
   lost_timer_.stop();
   watch_timer_.stop();
+  overdue_timer_.stop();
   BRAID_LOG_DEBUG("link to node '{}' closed: {}", peer_.name, reason.message());
   for (auto& place : places_) {
     place.timer->stop();

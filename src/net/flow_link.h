@@ -12,6 +12,7 @@
 #include "net/io_messages.h"
 #include "net/link.h"
 #include "net/outgoing_flow.h"
+#include "net/overdue_budget.h"
 #include "net/silent_flows.h"
 #include "net/slow_flows.h"
 
@@ -51,6 +52,8 @@ class FlowLink final : public Link, private OutgoingFlow::Owner {
   void on_refused(const FlowRefusal& refusal);
   // Somebody is about to use the link: asks on each flow whether the other side answers.
   void prove();
+  // Gives up the flows of rails that are down, and opens those of rails that are up again.
+  void on_rails_changed();
   // Moves chunks from the queue to flows with room.
   void pump();
   // Closes all flows and settles all chunks as not acknowledged. For the last time.
@@ -83,9 +86,14 @@ class FlowLink final : public Link, private OutgoingFlow::Owner {
   void retire_flow(Place& place);
   void drop_former(Place& place);
   void note_tried(Place& place);
+  std::string description_of(uint16_t index) const;
+  Status rail_is_down(uint16_t index) const;
   void start_watching();
   void watch();
   void give_up(OutgoingFlow& flow);
+  void look_for_overdue();
+  void repeat_overdue(OutgoingFlow& flow);
+  OutgoingFlow* flow_with_room();
   OutgoingFlow* flow_of(uint16_t index, uint32_t generation);
   void look_at_flows();
   void note_room(uint32_t window_bytes);
@@ -109,7 +117,10 @@ class FlowLink final : public Link, private OutgoingFlow::Owner {
   SilentFlows silent_flows_;
   std::vector<FlowWait> waits_;  // of places_, while watch() looks at them
   uint32_t quiet_looks_ = 0;     // with nothing on its way
-  Timer watch_timer_;            // while something is on its way, and a little longer
+  OverdueBudget overdue_budget_;
+  uint32_t idle_looks_ = 0;  // of look_for_overdue(), with nothing on its way
+  Timer overdue_timer_;
+  Timer watch_timer_;  // while something is on its way, and a little longer
   bool has_formers_ = false;
   size_t next_flow_ = 0;  // where to look first
   size_t untried_ = 0;

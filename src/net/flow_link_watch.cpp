@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a link does about flows that have gone silent.
+// What a link does about flows that have gone silent, and about rails that come and go.
 #include "base/log.h"
 #include "net/flow_link.h"
 
@@ -8,14 +8,22 @@ namespace braid {
 namespace {
 
 constexpr uint32_t kQuietLooksMax = 20;
+constexpr uint64_t kOverdueLookMs = 4;
+constexpr uint32_t kIdleLooksMax = 8;
 
 double seconds(uint64_t ns) { return static_cast<double>(ns) * 1e-9; }
 
 }  // namespace
 
 void FlowLink::start_watching() {
-  quiet_looks_ = 0;
-  watch_timer_.start_repeating(SilentFlows::kLookEveryMs, [this] { watch(); });
+  if (!watch_timer_.is_active()) {
+    quiet_looks_ = 0;
+    watch_timer_.start_repeating(SilentFlows::kLookEveryMs, [this] { watch(); });
+  }
+  if (!overdue_timer_.is_active() && io_.options.twice_sent_percent != 0) {
+    idle_looks_ = 0;
+    overdue_timer_.start_repeating(kOverdueLookMs, [this] { look_for_overdue(); });
+  }
 }
 
 void FlowLink::prove() {
@@ -23,7 +31,7 @@ void FlowLink::prove() {
   for (const Place& place : places_) {
     if (place.flow != nullptr) place.flow->prove();
   }
-  if (!watch_timer_.is_active()) start_watching();
+  start_watching();
 }
 
 void FlowLink::watch() {
@@ -53,6 +61,85 @@ void FlowLink::give_up(OutgoingFlow& flow) {
                          round_trip.is_known() ? fmt::format("round trip {:.1f} ms",
                                                              seconds(round_trip.mean_ns()) * 1e3)
                                                : "round trip not known")});
+}
+
+// A flow that has lost its last packets waits for TCP's timer, a fifth of a second; meanwhile the
+// others could have carried its chunks.
+void FlowLink::look_for_overdue() {
+  const uint64_t now_ns = SystemClock().now_ns();
+  bool is_any_waiting = false;
+  bool is_any_overdue = false;
+  bool is_any_well = false;
+  for (const Place& place : places_) {
+    OutgoingFlow* flow = place.flow.get();
+    if (flow == nullptr || flow->state() != Flow::State::Open) continue;
+    const uint64_t due_at_ns = flow->due_at_ns();
+    flow->is_overdue = due_at_ns != 0 && due_at_ns < now_ns;
+    is_any_waiting = is_any_waiting || due_at_ns != 0;
+    is_any_overdue = is_any_overdue || flow->is_overdue;
+    is_any_well = is_any_well || !flow->is_overdue;
+  }
+  idle_looks_ = is_any_waiting ? 0 : idle_looks_ + 1;
+  if (idle_looks_ > kIdleLooksMax) overdue_timer_.stop();
+  if (!is_any_overdue) return;
+  if (!is_any_well) owner_.on_link_ready(*this);  // they get chunks again
+  for (const Place& place : places_) {
+    if (place.flow == nullptr || !place.flow->is_overdue) continue;
+    if (is_any_well) {
+      repeat_overdue(*place.flow);
+    } else {
+      place.flow->is_overdue = false;  // the other node is slow, or the path that they share
+    }
+  }
+}
+
+void FlowLink::repeat_overdue(OutgoingFlow& flow) {
+  while (overdue_budget_.has_any()) {
+    OutgoingFlow* other = flow_with_room();
+    if (other == nullptr) return;
+    auto again = flow.repeat_oldest();
+    if (!again) return;
+    const auto bytes = again->source->chunk_bytes(*again);
+    if (bytes.empty()) {  // its operation is over
+      again->source->on_chunk_settled(*again, false);
+      continue;
+    }
+    overdue_budget_.take();
+    io_.counters.chunks_sent_twice.fetch_add(1, std::memory_order_relaxed);
+    other->send(std::move(*again), bytes);
+  }
+}
+
+// The one with the least on its way.
+OutgoingFlow* FlowLink::flow_with_room() {
+  OutgoingFlow* best = nullptr;
+  for (const Place& place : places_) {
+    OutgoingFlow* flow = place.flow.get();
+    if (flow == nullptr || place.is_leaving || flow->is_overdue ||
+        !flow->has_room(io_.options.window_bytes))
+      continue;
+    if (best == nullptr || flow->unacknowledged_bytes() < best->unacknowledged_bytes()) best = flow;
+  }
+  return best;
+}
+
+Status FlowLink::rail_is_down(uint16_t index) const {
+  return Status(StatusCode::Unavailable, "the rail is down").with_context(description_of(index));
+}
+
+void FlowLink::on_rails_changed() {
+  if (is_closed_) return;
+  for (size_t at = 0; at < places_.size(); ++at) {
+    const auto index = static_cast<uint16_t>(at);
+    Place& place = places_[at];
+    if (!io_.is_usable(index)) {
+      if (place.flow != nullptr) place.flow->fail({StatusCode::Unavailable, "the rail is down"});
+    } else if (place.flow == nullptr) {
+      place.pause_ms = 0;
+      place.timer->stop();
+      reopen_flow(index);
+    }
+  }
 }
 
 }  // namespace braid

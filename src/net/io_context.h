@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -22,6 +23,7 @@ struct IoCounters {
   std::atomic<uint64_t> chunks_sent = 0;
   std::atomic<uint64_t> chunks_received = 0;
   std::atomic<uint64_t> chunks_resent = 0;
+  std::atomic<uint64_t> chunks_sent_twice = 0;
   std::atomic<uint64_t> chunks_rejected = 0;
   std::atomic<uint64_t> flow_failures = 0;
   std::atomic<uint64_t> flows_silent = 0;
@@ -42,6 +44,14 @@ struct IoContext {
   uint32_t generations =
       0;  // of flows, counted over all links: an answer that is late fits nothing newer
 
+  std::vector<bool> rails_up;  // as RailWatch knows them
+
+  // Flows of a rail that is down are not opened. Where all are down there is nothing better, and
+  // connections outlast a short outage.
+  bool is_usable(uint16_t flow) const {
+    return rails_up[flow % rails.size()] ||
+           std::find(rails_up.begin(), rails_up.end(), true) == rails_up.end();
+  }
   const std::shared_ptr<UcxContext>& rail_of(uint16_t flow) const {
     return rails[flow % rails.size()];
   }

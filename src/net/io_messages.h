@@ -66,12 +66,17 @@ struct ClosePeer {
   NodeId peer;
   Status reason;
 };
+// A network device has come, or gone.
+struct RailChanged {
+  size_t rail;  // its place in TransportOptions::rails
+  bool is_up;
+};
 struct ListFlows {
   uint64_t query;
 };
 struct CloseAll {};
 using IoCommand = std::variant<OpenLink, AddFlows, ProveFlows, CloseLink, ConnectFlow, RefuseFlow,
-                               AcceptFlow, ClosePeer, ListFlows, CloseAll>;
+                               AcceptFlow, ClosePeer, RailChanged, ListFlows, CloseAll>;
 
 // --- from an I/O loop to the control loop ---
 struct FlowsOffered {

@@ -22,8 +22,8 @@ IoTransport::IoTransport(uint16_t io_loop, IoLoop where, const TransportOptions&
   BRAID_ASSERT_IN_LOOP(loop_);
   FlowDriver::Owner& owner = *this;
   driver_ = std::make_unique<FlowDriver>(loop_, owner);
-  io_.emplace(
-      IoContext{loop_, *driver_, *where.sink, options, rails, counters_, limits_, io_loop, 0});
+  io_.emplace(IoContext{loop_, *driver_, *where.sink, options, rails, counters_, limits_, io_loop,
+                        0, std::vector<bool>(rails.size(), true)});
   commands_ = std::make_unique<Door<IoCommand>>(loop_, kCommandsMax, [this](IoCommand& command) {
     std::visit([this](auto& specific) { handle(specific); }, command);
   });
@@ -100,6 +100,10 @@ void IoTransport::handle(AcceptFlow& command) {
     return;
   }
   const std::string& rail = io_->rail_of(offer.flow)->rail();
+  if (!io_->is_usable(offer.flow)) {
+    refuse(fmt::format("rail {} is down there", rail));
+    return;
+  }
   auto flow = IncomingFlow::create(*io_, *this, command.peer.id, offer.flow, command.secret,
                                    offer.worker_address,
                                    fmt::format("flow {} from node '{}' ({}) on rail {}", offer.flow,
@@ -118,6 +122,11 @@ void IoTransport::handle(ClosePeer& command) {
   for (size_t at = incoming_.size(); at-- > 0;) {
     if (incoming_[at].peer.id == command.peer) close_incoming(at);
   }
+}
+
+void IoTransport::handle(RailChanged& command) {
+  io_->rails_up[command.rail] = command.is_up;
+  for (auto& [peer, link] : links_) link->on_rails_changed();
 }
 
 void IoTransport::handle(ListFlows& command) {

@@ -50,6 +50,7 @@ class IoTransport final : public Links,
   void handle(RefuseFlow& command);
   void handle(AcceptFlow& command);
   void handle(ClosePeer& command);
+  void handle(RailChanged& command);
   void handle(ListFlows& command);
   void handle(CloseAll& command);
 

@@ -19,6 +19,7 @@ struct TransportOptions {
   uint32_t chunk_bytes = 128 << 10;     // the largest that may be sent or come
   uint32_t window_bytes = 512 << 10;    // most unacknowledged bytes per flow
   uint32_t slow_flow_percent = 50;  // of its link's median rate; what stays below is opened again
+  uint32_t twice_sent_percent = 2;  // of chunks, at most: for those that are overdue; 0: none
   uint32_t open_timeout_ms = 5000;  // opening a link
 };
 
@@ -43,13 +44,19 @@ struct FlowStatus {
   uint64_t round_trip_ns = 0;  // from sending a chunk to its acknowledgement; 0: not known
 };
 
+struct RailStatus {
+  std::string name;
+  bool is_up = true;  // it is switched on and has a carrier, or is no network device
+};
+
 struct TransportCounters {  // sums over all flows since the start; read from any thread
   uint64_t bytes_sent = 0;
   uint64_t bytes_received = 0;
   uint64_t chunks_sent = 0;
   uint64_t chunks_received = 0;
   uint64_t chunks_resent = 0;
-  uint64_t chunks_rejected = 0;  // bad header or secret
+  uint64_t chunks_sent_twice = 0;  // over another flow, since they were overdue
+  uint64_t chunks_rejected = 0;    // bad header or secret
   uint64_t flow_failures = 0;
   uint64_t flows_silent = 0;    // of these, given up because nothing was acknowledged any more
   uint64_t flows_replaced = 0;  // opened again because they were slow
@@ -101,6 +108,7 @@ class Transport {
   virtual void close(std::function<void()> closed) = 0;
 
   virtual std::string description() const = 0;  // e.g. "UCX 1.13.1, tcp on eth0, 8 flows per link"
+  virtual std::vector<RailStatus> rails() const = 0;  // any thread
   virtual TransportCounters counters() const = 0;
   // Asks the I/O loops; `callback` comes on the control loop.
   virtual void query_flows(std::function<void(std::vector<FlowStatus>)> callback) = 0;

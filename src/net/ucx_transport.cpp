@@ -26,6 +26,23 @@ UcxTransport::UcxTransport(Loop& control_loop, const std::vector<IoLoop>& io_loo
     io_transports_.push_back(std::make_unique<IoTransport>(static_cast<uint16_t>(i), io_loops[i],
                                                            options_, rails_, *reports_));
   }
+  rails_up_ = std::make_unique<std::atomic<bool>[]>(options_.rails.size());
+  for (size_t rail = 0; rail < options_.rails.size(); ++rail) rails_up_[rail] = true;
+  watch_rails();
+}
+
+void UcxTransport::watch_rails() {
+  auto watch = RailWatch::create(control_loop_, options_.rails, [this](size_t rail, bool is_up) {
+    rails_up_[rail].store(is_up, std::memory_order_relaxed);
+    BRAID_LOG_WARN("rail {} is {}", options_.rails[rail], is_up ? "up again" : "down");
+    if (is_closing_) return;
+    for (auto& io : io_transports_) io->commands().send_unbounded(RailChanged{rail, is_up});
+  });
+  if (!watch) {
+    BRAID_LOG_WARN("rails that go down are noticed late: {}", watch.status().message());
+    return;
+  }
+  rail_watch_ = std::move(*watch);
 }
 
 UcxTransport::~UcxTransport() {
@@ -287,6 +304,7 @@ void UcxTransport::close(std::function<void()> closed) {
   while (!links_.empty()) drop_link(links_.begin()->first, reason);
   is_closing_ = true;
   closed_ = std::move(closed);
+  rail_watch_.reset();
   loops_to_close_ = io_transports_.size();
   for (auto& io : io_transports_) io->commands().send_unbounded(CloseAll{});
 }
@@ -295,6 +313,13 @@ std::string UcxTransport::description() const {
   return fmt::format("UCX {}, {} on {}, {} flows per link and I/O loop", ucx_version(),
                      fmt::join(options_.transports, ","), fmt::join(options_.rails, ","),
                      options_.flows_per_link);
+}
+
+std::vector<RailStatus> UcxTransport::rails() const {
+  std::vector<RailStatus> rails;
+  for (size_t rail = 0; rail < options_.rails.size(); ++rail)
+    rails.push_back({options_.rails[rail], rails_up_[rail].load(std::memory_order_relaxed)});
+  return rails;
 }
 
 TransportCounters UcxTransport::counters() const {
@@ -306,6 +331,7 @@ TransportCounters UcxTransport::counters() const {
     sum.chunks_sent += part.chunks_sent.load(std::memory_order_relaxed);
     sum.chunks_received += part.chunks_received.load(std::memory_order_relaxed);
     sum.chunks_resent += part.chunks_resent.load(std::memory_order_relaxed);
+    sum.chunks_sent_twice += part.chunks_sent_twice.load(std::memory_order_relaxed);
     sum.chunks_rejected += part.chunks_rejected.load(std::memory_order_relaxed);
     sum.flow_failures += part.flow_failures.load(std::memory_order_relaxed);
     sum.flows_silent += part.flows_silent.load(std::memory_order_relaxed);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <unordered_map>
@@ -10,6 +11,7 @@
 #include "loop/timer.h"
 #include "net/io_messages.h"
 #include "net/io_transport.h"
+#include "net/rail_watch.h"
 #include "net/transport.h"
 
 namespace braid {
@@ -33,6 +35,7 @@ class UcxTransport final : public Transport {
   }
   void close(std::function<void()> closed) override;
   std::string description() const override;
+  std::vector<RailStatus> rails() const override;
   TransportCounters counters() const override;
   void query_flows(std::function<void(std::vector<FlowStatus>)> callback) override;
 
@@ -65,6 +68,8 @@ class UcxTransport final : public Transport {
   void handle(FlowsListed& report);
   void handle(AllClosed& report);
 
+  void watch_rails();
+
   void on_flow_open(const Peer& from, const proto::FlowOpen& message);
   void on_flow_accept(const Peer& from, const proto::FlowAccept& message);
   void on_flow_refuse(const Peer& from, const proto::FlowRefuse& message);
@@ -79,6 +84,8 @@ class UcxTransport final : public Transport {
   ControlPlane& control_plane_;
   std::unique_ptr<Door<IoReport>> reports_;
   std::vector<std::unique_ptr<IoTransport>> io_transports_;
+  std::unique_ptr<RailWatch> rail_watch_;
+  std::unique_ptr<std::atomic<bool>[]> rails_up_;  // written on the control loop
   std::unordered_map<NodeId, OpeningOrOpen> links_;
   std::map<uint64_t, Query> queries_;
   uint64_t next_query_ = 1;

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Paths that lose packets without a word: the job goes on over the others, with exact sums."""
 
+import signal
+from collections.abc import Iterator
+
 import pytest
-from real_cluster import needs_daemons, until, wait_until_running
+from real_cluster import Cluster, needs_daemons, until, wait_until_running
 from silent_network import (
     all_flows_rules,
     connection_rules,
@@ -96,5 +99,71 @@ def test_the_next_job_uses_no_flow_that_went_silent_under_the_last_one(cluster_o
         until(lambda: not any(one.status()["jobs"] for one in cluster.nodes), "the job is over")
     trainers = cluster.start(FOREVER)
     wait_until_running(trainers)
+    expect_to_go_on(trainers)
+    kill(trainers)
+
+
+# --- two rails ---
+
+
+@pytest.fixture(scope="module")
+def two_rails() -> Iterator[Cluster]:
+    """Two nodes with a second cable between them."""
+    with Cluster(2, [*SETTINGS, "control.peer_timeout_ms=10000"]) as cluster:
+        first, second = cluster.nodes
+        first.run(
+            "ip", "link", "add", "eth1", "type", "veth", "peer", "eth1", "netns", second.namespace
+        )
+        for number, node in enumerate(cluster.nodes, 1):
+            node.run("ip", "addr", "add", f"10.78.77.{number}/24", "dev", "eth1")
+            node.run("ip", "link", "set", "eth1", "up")
+            node.daemon_command = [
+                "transport.rails=[eth0,eth1]" if word.startswith("transport.rails=") else word
+                for word in node.daemon_command
+            ]
+            node.signal(signal.SIGKILL)
+            cluster.wait_until_gone(node)
+            node.restart()
+        yield cluster
+
+
+def open_flows_of(cluster, rail: str) -> int:
+    return sum(
+        flow["state"] == "open" and flow["rail"] == rail and flow["direction"] == "out"
+        for node in cluster.nodes
+        for flow in node.status()["flows"]
+    )
+
+
+def test_a_rail_that_is_silent_is_left_alone_until_it_is_well(two_rails):
+    skip_without_packet_filter(two_rails.nodes[0])
+    trainers = two_rails.start(FOREVER)
+    wait_until_running(trainers)
+    full = open_flows_of(two_rails, "eth1")
+    assert full == 8  # half of each link's
+    with dropped(two_rails.nodes[0], "INPUT -i eth1"):
+        until(lambda: open_flows_of(two_rails, "eth1") == 0, "its flows are given up")
+        expect_to_go_on(trainers)
+    until(lambda: open_flows_of(two_rails, "eth1") == full, "its flows are open again")
+    expect_to_go_on(trainers)
+    kill(trainers)
+
+
+def test_a_rail_that_is_down_is_known_and_used_again_when_it_is_up(two_rails):
+    first, second = two_rails.nodes
+    trainers = two_rails.start(FOREVER)
+    wait_until_running(trainers)
+    full = open_flows_of(two_rails, "eth1")
+    first.run("ip", "link", "set", "eth1", "down")
+    until(lambda: first.status()["rails_down"] == ["eth1"], "the node knows")
+    until(lambda: second.status()["rails_down"] == ["eth1"], "the other one has no carrier")
+    until(lambda: open_flows_of(two_rails, "eth1") == 0, "its flows are given up")
+    assert first.counter("braid_rail_up.eth1") == 0 and first.counter("braid_rail_up.eth0") == 1
+    expect_to_go_on(trainers)
+    errors = [flow["error"] for flow in first.status()["flows"] if flow["rail"] == "eth1"]
+    assert any("on rail eth1: the rail is down" in error for error in errors), errors
+    first.run("ip", "link", "set", "eth1", "up")
+    until(lambda: open_flows_of(two_rails, "eth1") == full, "its flows are open again")
+    assert first.status()["rails_down"] == [] and first.counter("braid_rail_up.eth1") == 1
     expect_to_go_on(trainers)
     kill(trainers)

@@ -13,6 +13,7 @@ DaemonStatus busy_node() {
   status.uptime_seconds = 3723;
   status.transport = "UCX 1.13.1, tcp on eth0";
   status.rails = {"eth0", "eth1"};
+  status.rails_down = {"eth1"};
   status.peers = {{"node-b", "192.0.2.2", 7410}};
   status.flows = {
       {"node-b", "out", 0, 0, "eth0", "open", 1024, 10, 0, "", 0.4},
@@ -37,7 +38,7 @@ TEST(RenderStatus, ShowsABusyNode) {
   EXPECT_EQ(render_status(busy_node()),
             "braidd 0.1.0 on node-a (192.0.2.1), up 1h 2m\n"
             "transport: UCX 1.13.1, tcp on eth0\n"
-            "rails:     eth0, eth1\n"
+            "rails:     eth0, eth1 (down)\n"
             "peers:     node-b (192.0.2.2:7410)\n"
             "\n"
             "LINK    DIRECTION  FLOWS             SENT     RECEIVED  FAILURES\n"

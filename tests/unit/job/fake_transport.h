@@ -38,6 +38,7 @@ class FakeTransport final : public Transport {
   void set_link_lost_callback(std::function<void(const Peer&, const Status&)>) override {}
   void close(std::function<void()> closed) override { loop_.defer(std::move(closed)); }
   std::string description() const override { return "no transport"; }
+  std::vector<RailStatus> rails() const override { return {}; }
   TransportCounters counters() const override { return {}; }
   void query_flows(std::function<void(std::vector<FlowStatus>)> callback) override {
     loop_.defer([callback = std::move(callback)] { callback({}); });

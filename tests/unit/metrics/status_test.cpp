@@ -14,6 +14,7 @@ DaemonStatus sample() {
   status.uptime_seconds = 12.5;
   status.transport = "UCX 1.13.1, tcp on eth0";
   status.rails = {"eth0"};
+  status.rails_down = {"eth0"};
   status.flows = {{"node-b", "out", 0, 1, "eth0", "open", 100, 7, 2, "silent", 0.5}};
   status.jobs = {{"train",
                   3,
@@ -39,6 +40,7 @@ TEST(DaemonStatus, HasTheDocumentedShape) {
     "uptime_seconds": 12.5,
     "transport": "UCX 1.13.1, tcp on eth0",
     "rails": ["eth0"],
+    "rails_down": ["eth0"],
     "flows": [{"peer": "node-b", "direction": "out", "io_loop": 0, "flow": 1, "rail": "eth0",
                "state": "open", "bytes_sent": 100, "bytes_received": 7, "failures": 2,
                "error": "silent", "round_trip_ms": 0.5}],

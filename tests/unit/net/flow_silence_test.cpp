@@ -54,6 +54,70 @@ TEST_P(FlowSilence, AFlowWhosePacketsAreDroppedIsGivenUpAndOpenedAgain) {
   EXPECT_EQ(nodes.flows(*nodes.b).size(), 4u) << "the other half has been replaced, too";
 }
 
+TEST(FlowOverdue, ChunksGoOverAnotherFlowAndEachIsSettledOnce) {
+  auto options = TwoNodes::default_options();
+  options.twice_sent_percent = 100;
+  TwoNodes nodes(options);
+  ASSERT_TRUE(nodes.open());
+  const auto source = std::make_shared<RecordingSource>(4 << 10);
+  nodes.submit(source, 0, 100);
+  ASSERT_TRUE(nodes.run_until([&] { return source->settled.size() == 100; }));
+  const Connection stuck = connections().front();
+  drop_what_arrives(stuck.one_end);
+  drop_what_arrives(stuck.other_end);
+  nodes.submit(source, 100, 20);
+  ASSERT_TRUE(nodes.run_until([&] { return source->settled.size() == 120; }));
+  EXPECT_GT(nodes.a->transport().counters().chunks_sent_twice, 0u);
+  // The first copies come back when their flow is given up: nobody hears of them again.
+  ASSERT_TRUE(nodes.run_until([&] { return nodes.a->transport().counters().flows_silent == 1; }));
+  ASSERT_TRUE(nodes.run_until([&] { return open_flows(nodes) == 4; }));
+  nodes.submit(source, 120, 20);
+  ASSERT_TRUE(nodes.run_until([&] { return source->settled.size() == 140; }));
+  EXPECT_TRUE(each_exactly(source->settled, 140, 1));
+  EXPECT_TRUE(source->not_settled.empty());
+  EXPECT_TRUE(all_arrived(nodes, 140));
+  EXPECT_EQ(nodes.b->sink.corrupt, 0u);
+}
+
+TEST(FlowOverdue, ALinkThatIsClosedSettlesBothCopiesOnce) {
+  auto options = TwoNodes::default_options();
+  options.twice_sent_percent = 100;
+  TwoNodes nodes(options);
+  ASSERT_TRUE(nodes.open());
+  const Connection stuck = connections().front();
+  drop_what_arrives(stuck.one_end);
+  drop_what_arrives(stuck.other_end);
+  const auto source = std::make_shared<RecordingSource>(4 << 10);
+  nodes.submit(source, 0, 20);
+  ASSERT_TRUE(
+      nodes.run_until([&] { return nodes.a->transport().counters().chunks_sent_twice > 0; }));
+  nodes.a->transport().on_peer_lost(nodes.b->id());
+  ASSERT_TRUE(
+      nodes.run_until([&] { return source->settled.size() + source->not_settled.size() == 20; }));
+  for (int i = 0; i < 100; ++i) nodes.step();
+  for (const auto& [cookie, times] : source->settled)
+    EXPECT_EQ(times + source->not_settled[cookie], 1) << cookie;
+}
+
+TEST(FlowOverdue, ANodeThatStandsStillGetsNothingTwice) {
+  auto options = TwoNodes::default_options();
+  options.twice_sent_percent = 100;
+  TwoNodes nodes(options);
+  ASSERT_TRUE(nodes.open());
+  nodes.b_stands_still = true;
+  const auto source = std::make_shared<RecordingSource>(4 << 10);
+  nodes.submit(source, 0, 100);  // every flow has some
+  ASSERT_TRUE(nodes.run_until([&] { return source->given == 100; }));
+  const uint64_t before = nodes.a->transport().counters().chunks_sent_twice;
+  const SystemClock clock;
+  const uint64_t end_ms = clock.now_ms() + 600;
+  ASSERT_TRUE(nodes.run_until([&] { return clock.now_ms() > end_ms; }));
+  EXPECT_EQ(nodes.a->transport().counters().chunks_sent_twice, before);
+  nodes.b_stands_still = false;
+  ASSERT_TRUE(nodes.run_until([&] { return source->settled.size() == 100; }));
+  EXPECT_TRUE(each_exactly(source->settled, 100, 1));
+}
+
 TEST(FlowSilenceText, SaysWhichFlowAndForHowLong) {
   TwoNodes nodes;
   ASSERT_TRUE(nodes.open());

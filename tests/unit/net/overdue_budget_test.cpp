@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "net/overdue_budget.h"
+
+#include <gtest/gtest.h>
+
+namespace braid {
+namespace {
+
+uint64_t taken(OverdueBudget& budget) {
+  uint64_t count = 0;
+  for (; budget.has_any(); ++count) budget.take();
+  return count;
+}
+
+TEST(OverdueBudget, IsAShareOfWhatWasSent) {
+  OverdueBudget budget(2);
+  EXPECT_EQ(taken(budget), 1u);
+  uint64_t count = 0;
+  for (int i = 0; i < 10'000; ++i) {
+    budget.on_sent();
+    count += taken(budget);
+  }
+  EXPECT_GE(count, 199u);
+  EXPECT_LE(count, 200u);
+}
+
+TEST(OverdueBudget, SavesUpAFewOnly) {
+  OverdueBudget budget(2);
+  for (int i = 0; i < 10'000; ++i) budget.on_sent();
+  EXPECT_EQ(taken(budget), static_cast<uint64_t>(OverdueBudget::kAheadMax));
+}
+
+TEST(OverdueBudget, MayBeNothing) {
+  OverdueBudget budget(0);
+  for (int i = 0; i < 1000; ++i) budget.on_sent();
+  EXPECT_EQ(taken(budget), 0u);
+}
+
+}  // namespace
+}  // namespace braid
