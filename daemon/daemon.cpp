@@ -11,7 +11,6 @@
 #include <systemd/sd-daemon.h>
 
 #include "base/log.h"
-#include "base/random.h"
 #include "base/version.h"
 #include "config/cluster_key.h"
 #include "config/load.h"
@@ -190,7 +189,7 @@ Status Daemon::start_control_plane() {
   auto key = load_cluster_key(config_.control.cluster_key_file);
   if (!key) return key.status();
   ControlPlaneOptions options;
-  options.self = {random_u64(), node_name_, node_address_, 0};
+  options.self = {0, node_name_, node_address_, 0};
   options.listen_address = resolve_listen(config_, node_address_);
   options.listen_port = config_.control.port;
   options.cluster_key = std::move(key).value();
@@ -383,6 +382,9 @@ void Daemon::publish_gauges() {
   const ControlPlaneCounters& control = control_plane_->counters();
   store(gauges_.control_messages_sent, control.messages_sent);
   store(gauges_.control_messages_received, control.messages_received);
+  store(gauges_.control_reconnects, control.reconnects);
+  store(gauges_.control_frames_rejected, control.frames_refused);
+  store(gauges_.control_messages_rejected, jobs_->messages_refused());
   store(gauges_.rejected_peers, control.connections_refused);
   if (client_server_ != nullptr) {
     const ClientServerCounters clients = client_server_->counters();

@@ -23,6 +23,9 @@ std::vector<MetricSample> daemon_samples(const DaemonGauges& gauges, const Trans
   add(Metric::ControlPeers, gauges.control_peers);
   add(Metric::ControlMessages, gauges.control_messages_sent, {"sent"});
   add(Metric::ControlMessages, gauges.control_messages_received, {"received"});
+  add(Metric::ControlReconnects, gauges.control_reconnects);
+  add(Metric::ControlRejected, gauges.control_frames_rejected, {"frame"});
+  add(Metric::ControlRejected, gauges.control_messages_rejected, {"message"});
   add(Metric::OperationsPending, gauges.operations_pending);
   add(Metric::OperationBytes, gauges.operation_bytes);
   add(Metric::RejectedConnections, gauges.rejected_clients, {"client"});

@@ -27,6 +27,9 @@ struct DaemonGauges {
   std::atomic<uint64_t> control_peers{0};
   std::atomic<uint64_t> control_messages_sent{0};
   std::atomic<uint64_t> control_messages_received{0};
+  std::atomic<uint64_t> control_reconnects{0};
+  std::atomic<uint64_t> control_frames_rejected{0};
+  std::atomic<uint64_t> control_messages_rejected{0};
   std::atomic<uint64_t> operations_pending{0};
   std::atomic<uint64_t> operation_bytes{0};
   std::atomic<uint64_t> rejected_clients{0};

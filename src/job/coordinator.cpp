@@ -34,22 +34,23 @@ bool Coordinator::on_control_message(const Peer& from, const proto::ControlMessa
       on_join(from, *message.body_as_JoinJob());
       return true;
     case proto::ControlBody::JobReady:
-      on_ready(from, message.body_as_JobReady()->job_key());
+      if (ActiveJob* job = find_member(from, message.body_as_JobReady()->job_key(), message))
+        on_ready(from, *job);
       return true;
     case proto::ControlBody::FailJob:
-      on_fail(from, *message.body_as_FailJob());
+      on_fail(from, message);
       return true;
     case proto::ControlBody::RankLeft:
-      on_rank_left(from, *message.body_as_RankLeft());
+      on_rank_left(from, message);
       return true;
-    case proto::ControlBody::OperationOverdue:
-      if (find_member(from, message.body_as_OperationOverdue()->job_key()) != nullptr) {
-        on_overdue(*message.body_as_OperationOverdue());
-      }
+    case proto::ControlBody::OperationOverdue: {
+      const auto& overdue = *message.body_as_OperationOverdue();
+      if (find_member(from, overdue.job_key(), message) != nullptr) on_overdue(overdue);
       return true;
+    }
     case proto::ControlBody::OperationReport: {
       const auto& report = *message.body_as_OperationReport();
-      ActiveJob* job = find_member(from, report.job_key());
+      ActiveJob* job = find_member(from, report.job_key(), message);
       if (job != nullptr && job->investigation != nullptr &&
           job->investigation->key() ==
               OperationKey{report.job_key(), report.tensor(), report.step()}) {
@@ -62,8 +63,8 @@ bool Coordinator::on_control_message(const Peer& from, const proto::ControlMessa
   }
   const auto planned_job = PlanDirector::job_of(message);
   if (!planned_job) return false;
-  if (PlanDirector* planning = find_planning(from, *planned_job))
-    planning->on_control_message(from.id, message);
+  if (ActiveJob* job = find_member(from, *planned_job, message))
+    planning_of(*planned_job, *job).on_control_message(from.id, message);
   return true;
 }
 
@@ -73,9 +74,8 @@ std::optional<std::string> Coordinator::tuning_json(uint64_t job_key) const {
   return job->second.planning == nullptr ? "null" : job->second.planning->tuning_json();
 }
 
-PlanDirector* Coordinator::find_planning(const Peer& from, uint64_t job_key) {
-  ActiveJob* job = find_member(from, job_key);
-  if (job == nullptr) return nullptr;
+PlanDirector& Coordinator::planning_of(uint64_t job_key, ActiveJob& active) {
+  ActiveJob* job = &active;
   if (job->planning == nullptr) {
     std::vector<NodeId> nodes;
     for (const MemberNode& node : job->nodes) nodes.push_back(node.peer.id);
@@ -92,7 +92,7 @@ PlanDirector* Coordinator::find_planning(const Peer& from, uint64_t job_key) {
                                          (void)control_plane_.send(to, message);
                                        });
   }
-  return job->planning.get();
+  return *job->planning;
 }
 
 Algorithms Coordinator::algorithms_of(const ActiveJob& job) const {
@@ -226,23 +226,24 @@ void Coordinator::start(FormingJob& forming) {
   forming_.erase(std::string(job.name));  // `forming` is gone from here on
   const auto& active = active_.emplace(key, std::move(job)).first->second;
   // It names all nodes: for many of them it is long, and making it for each would take long.
-  send_to_all(active.nodes, make_job_start(active.name, active.world_size, epoch, key, active.nodes,
-                                           algorithms_of(active), active.weight));
+  const Status sent =
+      send_to_all(active.nodes, make_job_start(active.name, active.world_size, epoch, key,
+                                               active.nodes, algorithms_of(active), active.weight));
+  if (!sent) fail_active(key, sent);
 }
 
-void Coordinator::on_ready(const Peer& from, uint64_t job_key) {
-  ActiveJob* job = find_member(from, job_key);
-  if (job == nullptr) return;
-  job->nodes_ready.insert(from.id);
-  if (job->nodes_ready.size() < job->nodes.size()) return;
-  job->deadline.reset();
-  send_to_all(job->nodes, make_job_go(job_key));
+void Coordinator::on_ready(const Peer& from, ActiveJob& job) {
+  job.nodes_ready.insert(from.id);
+  if (job.nodes_ready.size() < job.nodes.size()) return;
+  job.deadline.reset();
+  (void)send_to_all(job.nodes, make_job_go(job.key));
 }
 
-void Coordinator::on_fail(const Peer& from, const proto::FailJob& fail) {
+void Coordinator::on_fail(const Peer& from, const proto::ControlMessage& message) {
+  const proto::FailJob& fail = *message.body_as_FailJob();
   const Status reason = failure_status(fail.code(), fail.reason());
   if (fail.job_key() != 0) {
-    if (find_member(from, fail.job_key()) != nullptr) fail_active(fail.job_key(), reason);
+    if (find_member(from, fail.job_key(), message) != nullptr) fail_active(fail.job_key(), reason);
     return;
   }
   const std::string name = fail.name()->str();
@@ -251,19 +252,22 @@ void Coordinator::on_fail(const Peer& from, const proto::FailJob& fail) {
   const bool is_member =
       std::any_of(job->second.members.begin(), job->second.members.end(),
                   [&](const auto& member) { return member.second.peer.id == from.id; });
-  if (is_member) fail_forming(name, reason);
+  if (!is_member) return refused_.refuse(from, message.body_type(), name);
+  fail_forming(name, reason);
 }
 
-void Coordinator::on_rank_left(const Peer& from, const proto::RankLeft& left) {
-  ActiveJob* job = find_member(from, left.job_key());
+void Coordinator::on_rank_left(const Peer& from, const proto::ControlMessage& message) {
+  const proto::RankLeft& left = *message.body_as_RankLeft();
+  ActiveJob* job = find_member(from, left.job_key(), message);
   if (job == nullptr) return;
   const auto node = std::find_if(job->nodes.begin(), job->nodes.end(),
                                  [&](const MemberNode& n) { return n.peer.id == from.id; });
-  if (std::find(node->ranks.begin(), node->ranks.end(), left.rank()) == node->ranks.end()) return;
+  if (std::find(node->ranks.begin(), node->ranks.end(), left.rank()) == node->ranks.end())
+    return refused_.refuse(from, message.body_type(), job->name);
   job->ranks_left.insert(left.rank());
   if (job->ranks_left.size() < job->world_size) return;
   BRAID_LOG_INFO("job '{}': all ranks have left", job->name);
-  send_to_all(job->nodes, make_job_ended(job->key));
+  (void)send_to_all(job->nodes, make_job_ended(job->key));
   active_.erase(left.job_key());
 }
 
@@ -277,7 +281,7 @@ void Coordinator::on_overdue(const proto::OperationOverdue& overdue) {
           if (*alive) fail_active(job_key, reason);
         });
       });
-  send_to_all(job.nodes, make_operation_query(job.investigation->key()));
+  (void)send_to_all(job.nodes, make_operation_query(job.investigation->key()));
 }
 
 void Coordinator::on_peer_lost(const Peer& peer, const Status& reason) {
@@ -350,37 +354,38 @@ void Coordinator::fail_active(uint64_t job_key, const Status& reason) {
   const ActiveJob job = std::move(position->second);
   active_.erase(position);
   BRAID_LOG_WARN("job '{}' failed: {}", job.name, reason.message());
-  send_to_all(job.nodes, make_job_failed(job_key, job.name, reason));
+  (void)send_to_all(job.nodes, make_job_failed(job_key, job.name, reason));
 }
 
-void Coordinator::send_to_all(const std::vector<MemberNode>& nodes, ControlBuffer message) {
+Status Coordinator::send_to_all(const std::vector<MemberNode>& nodes, ControlBuffer message) {
   // The control plane keeps the bytes of what goes to this node itself, so that comes last.
   const Peer& self = control_plane_.self();
   bool has_self = false;
   for (const MemberNode& node : nodes) {
-    if (node.peer.id == self.id) {
+    if (node.peer.id == self.id)
       has_self = true;
-    } else {
-      send(node.peer, message);
-    }
+    else
+      BRAID_RETURN_IF_ERROR(send(node.peer, message));
   }
-  if (has_self) send(self, message);
+  return has_self ? send(self, message) : Status::ok();
 }
 
-void Coordinator::send(const Peer& to, ControlBuffer& message) {
-  // A peer that cannot be reached is reported as lost by the control plane; there is nothing to add
-  // here.
-  if (const Status sent = control_plane_.send(to.id, message); !sent) {
-    BRAID_LOG_DEBUG("cannot tell node '{}': {}", to.name, sent.message());
-  }
+Status Coordinator::send(const Peer& to, ControlBuffer& message) {
+  const Status sent = control_plane_.send(to.id, message);
+  if (sent || sent.code() == StatusCode::InvalidArgument) return sent;
+  // The control plane reports the peer as lost, and its jobs end with it.
+  BRAID_LOG_WARN("cannot tell node '{}': {}", to.name, sent.message());
+  return Status::ok();
 }
 
-Coordinator::ActiveJob* Coordinator::find_member(const Peer& from, uint64_t job_key) {
+Coordinator::ActiveJob* Coordinator::find_member(const Peer& from, uint64_t job_key,
+                                                 const proto::ControlMessage& message) {
   const auto position = active_.find(job_key);
   if (position == active_.end()) return nullptr;
   for (const MemberNode& node : position->second.nodes) {
     if (node.peer.id == from.id) return &position->second;
   }
+  refused_.refuse(from, message.body_type(), position->second.name);
   return nullptr;
 }
 

@@ -13,6 +13,7 @@
 #include "job/control_messages.h"
 #include "job/investigation.h"
 #include "job/plan_director.h"
+#include "job/refused_senders.h"
 #include "loop/timer.h"
 #include "net/control_plane.h"
 
@@ -57,6 +58,7 @@ class Coordinator {
   void on_peer_lost(const Peer& peer, const Status& reason);
   // Of a job that this node coordinates; nothing for any other.
   std::optional<std::string> tuning_json(uint64_t job_key) const;
+  uint64_t messages_refused() const { return refused_.count(); }
 
  private:
   struct Member {
@@ -95,11 +97,11 @@ class Coordinator {
   };
 
   void on_join(const Peer& from, const proto::JoinJob& join);
-  void on_ready(const Peer& from, uint64_t job_key);
-  void on_fail(const Peer& from, const proto::FailJob& fail);
-  void on_rank_left(const Peer& from, const proto::RankLeft& left);
+  void on_ready(const Peer& from, ActiveJob& job);
+  void on_fail(const Peer& from, const proto::ControlMessage& message);
+  void on_rank_left(const Peer& from, const proto::ControlMessage& message);
   Algorithms algorithms_of(const ActiveJob& job) const;
-  PlanDirector* find_planning(const Peer& from, uint64_t job_key);
+  PlanDirector& planning_of(uint64_t job_key, ActiveJob& job);
   void on_overdue(const proto::OperationOverdue& overdue);
   // Ok, or what the rank says otherwise than those before it.
   static Status check_agreement(const FormingJob& job, const Peer& from,
@@ -110,10 +112,13 @@ class Coordinator {
                           const Status& reason);
   const Status* find_contradiction(const std::string& name, uint32_t rank);
   void fail_active(uint64_t job_key, const Status& reason);
-  void send_to_all(const std::vector<MemberNode>& nodes, ControlBuffer message);
-  void send(const Peer& to, ControlBuffer& message);
-  void send(const Peer& to, ControlBuffer&& message) { send(to, message); }
-  ActiveJob* find_member(const Peer& from, uint64_t job_key);
+  // InvalidArgument: too long for a frame, so nobody has got it. All other trouble is the control
+  // plane's to tell: who cannot be sent to is lost.
+  Status send_to_all(const std::vector<MemberNode>& nodes, ControlBuffer message);
+  Status send(const Peer& to, ControlBuffer& message);
+  void send(const Peer& to, ControlBuffer&& message) { (void)send(to, message).is_ok(); }
+  // The job, if there is one that `from` is a member of.
+  ActiveJob* find_member(const Peer& from, uint64_t job_key, const proto::ControlMessage& message);
 
   Loop& loop_;
   ControlPlane& control_plane_;
@@ -123,6 +128,7 @@ class Coordinator {
   std::unordered_map<uint64_t, ActiveJob> active_;
   std::unordered_map<std::string, Contradiction> contradictions_;
   std::unordered_map<std::string, uint32_t> epochs_;
+  RefusedSenders refused_;
   std::shared_ptr<bool> is_alive_ = std::make_shared<bool>(true);  // for what was deferred
 };
 

@@ -2,15 +2,22 @@
 #include "job/investigation.h"
 
 #include <algorithm>
+#include <iterator>
+#include <set>
 
 #include <fmt/ranges.h>
 
 namespace braid {
+namespace {
+
+constexpr size_t kDetailBytesMax = 4096;  // goes to every trainer of the job
+
+}  // namespace
 
 Investigation::Investigation(Loop& loop, const proto::OperationOverdue& overdue,
                              std::vector<MemberNode> nodes, std::function<void(Status)> done)
     : key_{overdue.job_key(), overdue.tensor(), overdue.step()},
-      description_(overdue.description()->str()),
+      description_(overdue.description()->str().substr(0, kDetailBytesMax)),
       timeout_ms_(overdue.timeout_ms()),
       nodes_(std::move(nodes)),
       done_(std::move(done)),
@@ -19,15 +26,17 @@ Investigation::Investigation(Loop& loop, const proto::OperationOverdue& overdue,
 }
 
 void Investigation::on_report(NodeId from, const proto::OperationReport& report) {
-  const bool is_member = std::any_of(nodes_.begin(), nodes_.end(), [from](const MemberNode& node) {
-    return node.peer.id == from;
-  });
-  if (!is_member || !done_) return;
+  const auto node = std::find_if(nodes_.begin(), nodes_.end(),
+                                 [from](const MemberNode& one) { return one.peer.id == from; });
+  if (node == nodes_.end() || !done_) return;
   Answer answer;
+  // A node can speak for its own ranks only.
   if (report.missing_ranks() != nullptr) {
-    answer.missing_ranks.assign(report.missing_ranks()->begin(), report.missing_ranks()->end());
+    const std::set<uint32_t> said(report.missing_ranks()->begin(), report.missing_ranks()->end());
+    std::copy_if(node->ranks.begin(), node->ranks.end(), std::back_inserter(answer.missing_ranks),
+                 [&](uint32_t rank) { return said.contains(rank); });
   }
-  if (report.detail() != nullptr) answer.detail = report.detail()->str();
+  if (report.detail() != nullptr) answer.detail = report.detail()->str().substr(0, kDetailBytesMax);
   answers_[from] = std::move(answer);
   if (answers_.size() == nodes_.size()) conclude();
 }

@@ -167,6 +167,11 @@ void Job::on_release(Session& session, const OperationKey& key) {
   if (const auto local_rank = local_rank_of(session)) check(operations_->release(*local_rank, key));
 }
 
+bool Job::has_member(NodeId node) const {
+  const std::vector<NodeId>& members = plan_.ring->members;
+  return std::find(members.begin(), members.end(), node) != members.end();
+}
+
 void Job::on_node_ready(const Peer& from, const proto::OperationReady& ready) {
   const std::vector<NodeId>& members = plan_.ring->members;
   const auto place =

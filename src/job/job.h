@@ -89,6 +89,9 @@ class Job final : public OperationTableActions {
   const std::string& name() const { return plan_.name; }
   uint64_t key() const { return plan_.key; }
   const JobPlan& plan() const { return plan_; }
+  // The only node whose verdicts and plans count.
+  const Peer& coordinator() const { return coordinator_; }
+  bool has_member(NodeId node) const;
   uint32_t world_size() const { return plan_.ring->world_size; }
   DaemonStatus::Job status() const;
   std::string plans_json(uint32_t streams) const { return plans_.to_json(streams); }

@@ -198,34 +198,37 @@ void JobManager::on_control_message(const Peer& from, const proto::ControlMessag
   if (services_->transport.on_control_message(from, message)) return;
   switch (message.body_type()) {
     case proto::ControlBody::JobStart:
-      on_job_start(from, *message.body_as_JobStart());
+      on_job_start(from, message);
       break;
     case proto::ControlBody::JobGo:
-      if (Job* job = find_job(message.body_as_JobGo()->job_key())) job->on_go();
+      if (Job* job = find_job_of(from, message.body_as_JobGo()->job_key(), message)) job->on_go();
       break;
     case proto::ControlBody::JobFailed:
-      on_job_failed(from, *message.body_as_JobFailed());
+      on_job_failed(from, message);
       break;
     case proto::ControlBody::JobEnded:
-      jobs_.erase(message.body_as_JobEnded()->job_key());
+      if (Job* job = find_job_of(from, message.body_as_JobEnded()->job_key(), message))
+        jobs_.erase(job->key());
       break;
     case proto::ControlBody::OperationReady:
       if (Job* job = find_job(message.body_as_OperationReady()->job_key())) {
-        job->on_node_ready(from, *message.body_as_OperationReady());
+        if (!job->has_member(from.id))
+          refused_.refuse(from, message.body_type(), job->name());
+        else
+          job->on_node_ready(from, *message.body_as_OperationReady());
       }
       break;
     case proto::ControlBody::PlanProposal:
-      if (Job* job = find_job(message.body_as_PlanProposal()->job_key()))
+      if (Job* job = find_job_of(from, message.body_as_PlanProposal()->job_key(), message))
         job->on_plan_proposal(*message.body_as_PlanProposal());
       break;
     case proto::ControlBody::PlanVerdict:
-      if (Job* job = find_job(message.body_as_PlanVerdict()->job_key()))
+      if (Job* job = find_job_of(from, message.body_as_PlanVerdict()->job_key(), message))
         job->on_plan_verdict(*message.body_as_PlanVerdict());
       break;
     case proto::ControlBody::OperationQuery:
-      if (Job* job = find_job(message.body_as_OperationQuery()->job_key())) {
+      if (Job* job = find_job_of(from, message.body_as_OperationQuery()->job_key(), message))
         job->on_query(*message.body_as_OperationQuery());
-      }
       break;
     default:
       BRAID_LOG_WARN("node '{}' sent a control message of an unknown kind ({})", from.name,
@@ -234,9 +237,12 @@ void JobManager::on_control_message(const Peer& from, const proto::ControlMessag
   remove_closed_jobs();
 }
 
-void JobManager::on_job_start(const Peer& from, const proto::JobStart& start) {
-  auto plan = parse_job_start(start, services_->control_plane.self().id);
+void JobManager::on_job_start(const Peer& from, const proto::ControlMessage& message) {
+  auto plan = parse_job_start(*message.body_as_JobStart(), services_->control_plane.self().id);
   if (!plan) return BRAID_LOG_ERROR("node '{}': {}", from.name, plan.status().message());
+  // Keys are random: one that is taken was chosen.
+  if (const Job* taken = find_job(plan->key))
+    return refused_.refuse(from, message.body_type(), taken->name());
   // Its parts travel in one chunk.
   if (plan->ring->direct_bytes > options_.partition.chunk_bytes) {
     return BRAID_LOG_ERROR("node '{}': job '{}': direct_bytes {} is more than a chunk, {} bytes",
@@ -260,8 +266,8 @@ void JobManager::on_job_start(const Peer& from, const proto::JobStart& start) {
     const Status reason =
         make_status(StatusCode::JobFailed, "job '{}': a rank on node '{}' has gone", plan->name,
                     services_->control_plane.self().name);
-    auto message = make_fail_job(plan->key, plan->name, reason);
-    (void)services_->control_plane.send(from.id, message);
+    auto answer = make_fail_job(plan->key, plan->name, reason);
+    (void)services_->control_plane.send(from.id, answer);
     for (Session* session : sessions) session->fail(reason);
     return;
   }
@@ -276,10 +282,11 @@ void JobManager::on_job_start(const Peer& from, const proto::JobStart& start) {
   }
 }
 
-void JobManager::on_job_failed(const Peer& from, const proto::JobFailed& failed) {
+void JobManager::on_job_failed(const Peer& from, const proto::ControlMessage& message) {
+  const proto::JobFailed& failed = *message.body_as_JobFailed();
   const Status reason = failure_status(failed.code(), failed.reason());
   if (failed.job_key() != 0) {
-    if (Job* job = find_job(failed.job_key())) job->on_failed(reason);
+    if (Job* job = find_job_of(from, failed.job_key(), message)) job->on_failed(reason);
     return;
   }
   const std::string name = failed.name()->str();
@@ -333,6 +340,13 @@ Job* JobManager::find_job(uint64_t key) {
   return position == jobs_.end() ? nullptr : position->second.get();
 }
 
+Job* JobManager::find_job_of(const Peer& from, uint64_t key, const proto::ControlMessage& message) {
+  Job* job = find_job(key);
+  if (job == nullptr || job->coordinator().id == from.id) return job;
+  refused_.refuse(from, message.body_type(), job->name());
+  return nullptr;
+}
+
 void JobManager::remove_closed_jobs() {
   // Deferred: a job may be in the middle of the call that closed it.
   const bool has_closed = std::any_of(jobs_.begin(), jobs_.end(),
@@ -383,6 +397,10 @@ size_t JobManager::operations_pending() const {
   size_t pending = 0;
   for (const auto& [key, job] : jobs_) pending += job->operations_pending();
   return pending;
+}
+
+uint64_t JobManager::messages_refused() const {
+  return refused_.count() + (coordinator_ == nullptr ? 0 : coordinator_->messages_refused());
 }
 
 std::vector<DaemonStatus::Job> JobManager::job_statuses() const {

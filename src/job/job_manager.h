@@ -11,6 +11,7 @@
 #include "ipc/client_server.h"
 #include "job/coordinator.h"
 #include "job/job.h"
+#include "job/refused_senders.h"
 #include "job/session.h"
 #include "net/control_plane.h"
 
@@ -69,6 +70,8 @@ class JobManager final : public ClientHandler, public ControlPlaneHandler {
   std::vector<DaemonStatus::Job> job_statuses() const;
   size_t jobs() const { return jobs_.size(); }
   size_t operations_pending() const;
+  // That were dropped because of who sent them.
+  uint64_t messages_refused() const;
 
   void on_client_connected(ClientConnection& connection) override;
   void on_client_message(ClientConnection& connection, const proto::ClientMessage& message,
@@ -98,10 +101,12 @@ class JobManager final : public ClientHandler, public ControlPlaneHandler {
   void open_job(ClientConnection& connection, const proto::OpenJob& open, std::vector<Fd> fds);
   void find_coordinator(uint64_t client_id);
   void join(uint64_t client_id, const Result<Peer>& coordinator);
-  void on_job_start(const Peer& from, const proto::JobStart& start);
-  void on_job_failed(const Peer& from, const proto::JobFailed& failed);
+  void on_job_start(const Peer& from, const proto::ControlMessage& message);
+  void on_job_failed(const Peer& from, const proto::ControlMessage& message);
   bool is_this_node(const std::string& master_address) const;
   Job* find_job(uint64_t key);
+  // The job, if there is one that `from` coordinates.
+  Job* find_job_of(const Peer& from, uint64_t key, const proto::ControlMessage& message);
   void remove_closed_jobs();
   void close_idle_links();
   void finish_drain();
@@ -114,6 +119,7 @@ class JobManager final : public ClientHandler, public ControlPlaneHandler {
   std::unique_ptr<Coordinator> coordinator_;
   std::unordered_map<uint64_t, Client> clients_;             // by connection
   std::unordered_map<uint64_t, std::unique_ptr<Job>> jobs_;  // by key
+  RefusedSenders refused_;
   StatusQueryHandler on_status_query_;
   std::function<void()> on_drained_;
   Timer drain_timer_;

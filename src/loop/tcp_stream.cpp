@@ -4,9 +4,6 @@
 #include <array>
 #include <memory>
 
-#include <netinet/tcp.h>
-#include <sys/socket.h>
-
 namespace braid {
 namespace {
 
@@ -105,13 +102,6 @@ void TcpStream::begin_reading() {
         }
       });
   if (error != 0) end_later(Status::from_uv(error, "cannot read"));
-}
-
-void TcpStream::set_unacknowledged_timeout(uint32_t timeout_ms) {
-  uv_os_fd_t fd = -1;
-  if (uv_fileno(handle_.base(), &fd) != 0) return;
-  const unsigned value = timeout_ms;
-  ::setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &value, sizeof(value));
 }
 
 Status TcpStream::write(std::initializer_list<std::span<const uint8_t>> parts) {

@@ -42,10 +42,6 @@ class TcpStream {
   Status accept(uv_stream_t* listener);
   void start(Handler& handler);
 
-  // Unacknowledged bytes for so long end the connection, as does a peer that keeps the socket open
-  // but is gone.
-  void set_unacknowledged_timeout(uint32_t timeout_ms);
-
   // All of `parts` or nothing. ResourceExhausted: the queue is full. Errors of the connection come
   // through on_end, later.
   Status write(std::initializer_list<std::span<const uint8_t>> parts);

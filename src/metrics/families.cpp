@@ -63,6 +63,21 @@ std::vector<MetricInfo> make_infos() {
        {"direction"},
        {"sent", "received"},
        "Messages to and from daemons on control.port, those to itself included; no heartbeats."},
+      {Metric::ControlReconnects,
+       "braid_control_reconnects_total",
+       true,
+       {},
+       {},
+       "Times that another daemon was connected with again after its connection had broken or "
+       "fallen silent: no job has failed for it."},
+      {Metric::ControlRejected,
+       "braid_control_rejected_total",
+       true,
+       {"what"},
+       {"frame", "message"},
+       "What came from other daemons and was dropped: frames that were changed or put in on the "
+       "way, "
+       "and messages about a job that their sender may not send."},
       {Metric::OperationsPending,
        "braid_operations_pending",
        false,

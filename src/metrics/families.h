@@ -21,6 +21,8 @@ enum class Metric : uint8_t {
   ClientConnections,
   ControlPeers,
   ControlMessages,
+  ControlReconnects,
+  ControlRejected,
   OperationsPending,
   Operations,
   OperationBytes,

@@ -109,7 +109,8 @@ void ConnectAttempt::on_established(ControlConnection&) {
   finish(ConnectOutcome{std::move(connection_), std::nullopt});
 }
 
-void ConnectAttempt::on_message(ControlConnection&, const proto::ControlMessage&) {
+void ConnectAttempt::on_message(ControlConnection&, const FrameNumbers&,
+                                const proto::ControlMessage&, size_t) {
   BRAID_ASSERT(false, "an established connection has another owner");
 }
 

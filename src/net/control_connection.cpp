@@ -8,6 +8,7 @@ ControlConnection::ControlConnection(Loop& loop, HandshakeRole role, HandshakeOp
                                      std::unique_ptr<TcpStream> stream,
                                      ControlConnectionOwner& owner)
     : loop_(loop),
+      role_(role),
       state_(state),
       remote_(remote),
       stream_(std::move(stream)),
@@ -21,7 +22,7 @@ std::unique_ptr<ControlConnection> ControlConnection::connect(Loop& loop,
                                                               ControlConnectionOwner& owner) {
   std::unique_ptr<ControlConnection> connection(new ControlConnection(
       loop, HandshakeRole::Client, std::move(options), State::Connecting, address,
-      std::make_unique<TcpStream>(loop, kControlSendQueueBytesMax), owner));
+      std::make_unique<TcpStream>(loop, kControlStreamBytesMax), owner));
   connection->start_deadline(deadline_ms);
   connection->stream_->connect(address, *connection);
   return connection;
@@ -106,7 +107,9 @@ void ControlConnection::take_handshake_frame(std::span<const uint8_t> frame) {
   if (!handshake_->is_done()) return;
   peer_ = handshake_->peer();
   peer_braid_version_ = handshake_->peer_braid_version();
-  is_first_of_peer_ = handshake_->is_first_of_client();
+  generations_ = handshake_->generations();
+  sending_.emplace(handshake_->frame_keys().sending);
+  receiving_.emplace(handshake_->frame_keys().receiving);
   handshake_.reset();
   deadline_.reset();
   reader_.set_frame_bytes_max(kControlFrameBytesMax);
@@ -115,12 +118,15 @@ void ControlConnection::take_handshake_frame(std::span<const uint8_t> frame) {
 }
 
 void ControlConnection::take_message(std::span<const uint8_t> frame) {
-  flatbuffers::Verifier verifier(frame.data(), frame.size());
+  const Result<FrameSeal::Opened> opened = receiving_->open(frame);
+  if (!opened) return fail(opened.status());
+  const std::span<const uint8_t> bytes = opened->message;
+  flatbuffers::Verifier verifier(bytes.data(), bytes.size());
   if (!verifier.VerifyBuffer<proto::ControlMessage>(nullptr)) {
     fail({StatusCode::Protocol, "it sent bytes that are no control message"});
     return;
   }
-  const auto& message = *flatbuffers::GetRoot<proto::ControlMessage>(frame.data());
+  const auto& message = *flatbuffers::GetRoot<proto::ControlMessage>(bytes.data());
   switch (message.body_type()) {
     case proto::ControlBody::NONE:
     case proto::ControlBody::ClientHello:
@@ -133,13 +139,11 @@ void ControlConnection::take_message(std::span<const uint8_t> frame) {
     default:
       break;
   }
-  // Of a later minor version: the protocol version would be another one if it had to be understood.
-  if (message.body_type() > proto::ControlBody::MAX) return;
   if (message.body() == nullptr) {
     fail({StatusCode::Protocol, "it sent a message without a body"});
     return;
   }
-  owner_->on_message(*this, message);
+  owner_->on_message(*this, opened->numbers, message, bytes.size());
 }
 
 void ControlConnection::write_frame(std::span<const uint8_t> frame) {
@@ -148,21 +152,19 @@ void ControlConnection::write_frame(std::span<const uint8_t> frame) {
   BRAID_ASSERT(status.is_ok(), "the few frames of a handshake fit any queue");
 }
 
-Status ControlConnection::send(std::span<const uint8_t> message) {
+Status ControlConnection::send(const FrameNumbers& numbers, std::span<const uint8_t> message) {
   BRAID_ASSERT(state_ != State::Handshaking && state_ != State::Connecting,
                "messages are sent after the handshake");
-  if (state_ == State::Closed) return {StatusCode::Unavailable, "its control connection is closed"};
-  if (message.size() > kControlFrameBytesMax) {
-    return make_status(StatusCode::InvalidArgument,
-                       "a control message of {} bytes is longer than the {} that a frame may have",
-                       message.size(), kControlFrameBytesMax);
+  if (state_ == State::Closed || deadline_ != nullptr)
+    return {StatusCode::Unavailable, "its control connection is closed"};
+  const FrameSeal::Sealed sealed = sending_->seal(numbers, message);
+  const Status written = stream_->write({sealed.head, message, sealed.tag});
+  if (!written) {
+    // The peer would miss a frame that was sealed and not sent. Not from within this call.
+    deadline_ = std::make_unique<Timer>(loop_);
+    deadline_->start_once(0, [this, written] { fail(written); });
   }
-  const auto header = control_frame_header(message.size());
-  return stream_->write({header, message});
-}
-
-void ControlConnection::set_unacknowledged_timeout(uint32_t timeout_ms) {
-  if (stream_) stream_->set_unacknowledged_timeout(timeout_ms);
+  return written;
 }
 
 }  // namespace braid

@@ -9,16 +9,19 @@
 #include "loop/tcp_stream.h"
 #include "loop/timer.h"
 #include "net/control_frame_reader.h"
+#include "net/frame_seal.h"
 #include "net/handshake.h"
 #include "proto/control_generated.h"
 
 namespace braid {
 
-inline constexpr size_t kControlSendQueueBytesMax = 64u << 20;  // per connection
+inline constexpr size_t kControlSendQueueBytesMax = 64u << 20;  // of messages, per peer
+// Heartbeats and farewells find room beyond the messages.
+inline constexpr size_t kControlStreamBytesMax = kControlSendQueueBytesMax + (64u << 10);
 
-// One TCP connection to another daemon: shakes hands, then carries verified messages. Its owner is
-// told what happens and destroys it, but not from within a function of ControlConnectionOwner
-// (destroy_later does it in time).
+// One TCP connection to another daemon: shakes hands, then carries verified messages in frames that
+// only its two ends can make. Its owner is told what happens and destroys it, but not from within a
+// function of ControlConnectionOwner (destroy_later does it in time).
 class ControlConnection;
 
 class ControlConnectionOwner {
@@ -26,9 +29,13 @@ class ControlConnectionOwner {
   virtual ~ControlConnectionOwner() = default;
   // The handshake is over: peer() is who it says. Another owner may be set in this call.
   virtual void on_established(ControlConnection& connection) = 0;
-  // A verified message with a body that is not of the handshake. Heartbeats come here too.
-  virtual void on_message(ControlConnection& connection, const proto::ControlMessage& message) = 0;
-  // The last call: the handshake failed or the connection broke. It is closed already.
+  // A verified message with a body that is not of the handshake, of so many bytes. Heartbeats come
+  // here too.
+  virtual void on_message(ControlConnection& connection, const FrameNumbers& numbers,
+                          const proto::ControlMessage& message, size_t message_bytes) = 0;
+  // The last call: the handshake failed or the connection broke. It is closed already. Once it has
+  // been established: Protocol if the peer itself did wrong, PermissionDenied if somebody else put
+  // bytes in between.
   virtual void on_broken(ControlConnection& connection, const Status& reason) = 0;
 };
 
@@ -47,18 +54,23 @@ class ControlConnection final : private TcpStream::Handler {
   // Closes without a word; what was sent still goes out as far as the socket takes it.
   void close();
 
+  bool is_connecting() const { return state_ == State::Connecting; }
   bool has_been_established() const { return handshake_ == nullptr; }
   const Peer& peer() const { return peer_; }               // once established
   const SocketAddress& remote() const { return remote_; }  // the other end of the socket
+  HandshakeRole role() const { return role_; }
   const std::string& peer_braid_version() const { return peer_braid_version_; }
-  // The peer opened this one though it has no other with us (any more).
-  bool is_first_of_peer() const { return is_first_of_peer_; }
+  const Generations& generations() const { return generations_; }
   size_t queued_bytes() const { return stream_ ? stream_->queued_bytes() : 0; }
+  // When its owner last heard something on it.
+  uint64_t heard_at_ms() const { return heard_at_ms_; }
+  void set_heard_at_ms(uint64_t now_ms) { heard_at_ms_ = now_ms; }
 
-  // `message` is a finished ControlMessage. ResourceExhausted: the peer does not read;
-  // InvalidArgument: it is too long.
-  Status send(std::span<const uint8_t> message);
-  void set_unacknowledged_timeout(uint32_t timeout_ms);
+  // `message` is a finished ControlMessage of at most kControlMessageBytesMax. ResourceExhausted:
+  // the peer does not read; the connection breaks then.
+  Status send(const FrameNumbers& numbers, std::span<const uint8_t> message);
+  // Fails the connection as if it had broken: on_broken() follows, from within this call.
+  void fail(const Status& reason);
 
  private:
   // Connecting ─connected→ Handshaking ─handshake done→ Established; any → Closed. An accepted one
@@ -78,18 +90,21 @@ class ControlConnection final : private TcpStream::Handler {
   void take_handshake_frame(std::span<const uint8_t> frame);
   void take_message(std::span<const uint8_t> frame);
   void write_frame(std::span<const uint8_t> frame);
-  void fail(const Status& reason);
 
   Loop& loop_;
+  const HandshakeRole role_;
   State state_;
   const SocketAddress remote_;
   std::unique_ptr<TcpStream> stream_;  // none once closed
   ControlFrameReader reader_{kHandshakeFrameBytesMax};
   std::unique_ptr<Handshake> handshake_;  // none once established
-  std::unique_ptr<Timer> deadline_;       // none once established
+  std::unique_ptr<Timer> deadline_;       // of the handshake; once established: it is to break now
+  std::optional<FrameSeal> sending_;      // once established
+  std::optional<FrameSeal> receiving_;    // the same
   Peer peer_;
   std::string peer_braid_version_;
-  bool is_first_of_peer_ = false;
+  Generations generations_;
+  uint64_t heard_at_ms_ = 0;
   ControlConnectionOwner* owner_;
 };
 

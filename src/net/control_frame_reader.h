@@ -12,7 +12,9 @@ namespace braid {
 
 // Frames of the control connection: uint32 length (little-endian), then as many bytes.
 inline constexpr uint32_t kControlFrameHeaderBytes = 4;
-inline constexpr uint32_t kControlFrameBytesMax = 16u << 20;
+inline constexpr uint32_t kControlMessageBytesMax = 16u << 20;
+inline constexpr uint32_t kControlFrameBytesMax =
+    kControlMessageBytesMax + 32;  // with numbers and tag: frame_seal.h
 inline constexpr uint32_t kHandshakeFrameBytesMax =
     4u << 10;  // before the other side has proved anything
 

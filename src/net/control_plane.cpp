@@ -15,7 +15,6 @@ Status check_options(const ControlPlaneOptions& options) {
   const auto invalid = [](std::string text) {
     return Status(StatusCode::InvalidArgument, std::move(text));
   };
-  if (options.self.id == 0) return invalid("a node id must not be 0");
   if (options.self.name.empty()) return invalid("node.name must not be empty");
   if (options.self.address.empty()) return invalid("node.address must not be empty");
   const auto listen = SocketAddress::parse(options.listen_address, options.listen_port);
@@ -49,6 +48,8 @@ Result<std::unique_ptr<ControlPlane>> ControlPlane::create(Loop& loop, const Clo
                                                            ControlPlaneHandler& handler) {
   BRAID_ASSERT_IN_LOOP(loop);
   BRAID_RETURN_IF_ERROR(check_options(options));
+  if (options.node_key == nullptr) options.node_key = std::make_shared<const NodeKey>();
+  options.self.id = options.node_key->id();
   auto plane = std::make_unique<ControlPlaneImpl>(loop, clock, std::move(options), handler);
   BRAID_RETURN_IF_ERROR(plane->listen());
   return std::unique_ptr<ControlPlane>(std::move(plane));
@@ -64,13 +65,16 @@ ControlPlaneImpl::ControlPlaneImpl(Loop& loop, const Clock& clock, ControlPlaneO
       heartbeat_timer_(loop),
       alive_(std::make_shared<ControlPlaneImpl*>(this)) {}
 
-ControlPlaneImpl::~ControlPlaneImpl() { *alive_ = nullptr; }
+ControlPlaneImpl::~ControlPlaneImpl() {
+  *alive_ = nullptr;
+  for (auto& [id, entry] : peers_.entries()) send_goodbye(entry, "");
+}
 
 Status ControlPlaneImpl::listen() {
   const auto address = SocketAddress::parse(options_.listen_address, options_.listen_port);
   BRAID_ASSERT(address.has_value(), "checked by create()");
   auto listener = TcpListener::create(
-      loop_, *address, kControlSendQueueBytesMax,
+      loop_, *address, kControlStreamBytesMax,
       [this](Result<std::unique_ptr<TcpStream>> stream) { on_stranger(std::move(stream)); });
   if (!listener) {
     return listener.status().with_context("the control plane (control.listen, control.port)");
@@ -116,14 +120,23 @@ Status ControlPlaneImpl::send(NodeId to, flatbuffers::FlatBufferBuilder& message
   if (entry == nullptr) {
     return make_status(StatusCode::Unavailable, "node {:016x} is not connected", to);
   }
-  const Status status =
-      entry->connections.front()->send({message.GetBufferPointer(), message.GetSize()});
-  if (!status) {
-    return status.with_context(
-        status.code() == StatusCode::ResourceExhausted
-            ? fmt::format("{} does not read what it is sent", describe(entry->peer))
-            : describe(entry->peer));
+  if (message.GetSize() > kControlMessageBytesMax) {
+    return make_status(StatusCode::InvalidArgument,
+                       "{}: a control message of {} bytes is longer than the {} that a frame takes",
+                       describe(entry->peer), message.GetSize(), kControlMessageBytesMax);
   }
+  const std::span<const uint8_t> bytes(message.GetBufferPointer(), message.GetSize());
+  const Result<uint64_t> sequence = entry->session.keep(bytes);
+  if (!sequence) {
+    const Status status = sequence.status().with_context(
+        fmt::format("{} does not take what it is sent", describe(entry->peer)));
+    // Whoever sends relies on it: without this message the peer would wait for ever, or do wrong.
+    lose_later(to, status);
+    return status;
+  }
+  // Without a connection, or if this one breaks, it goes out on the next one.
+  if (ControlConnection* sending = entry->sending())
+    (void)sending->send({*sequence, entry->session.acknowledge()}, bytes);
   ++counters_.messages_sent;
   return Status::ok();
 }
@@ -140,21 +153,24 @@ void ControlPlaneImpl::deliver_to_self() {
   }
 }
 
-void ControlPlaneImpl::on_message(ControlConnection& connection,
-                                  const proto::ControlMessage& message) {
+void ControlPlaneImpl::on_message(ControlConnection& connection, const FrameNumbers& numbers,
+                                  const proto::ControlMessage& message, size_t message_bytes) {
   PeerEntry* entry = peers_.find(connection.peer().id);
   if (entry == nullptr) return;  // this daemon's connection to itself
   entry->heard_at_ms = clock_.now_ms();
-  if (const auto* heartbeat = message.body_as_Heartbeat()) {
-    take_heartbeat(*entry, *heartbeat);
-    return;
-  }
+  connection.set_heard_at_ms(entry->heard_at_ms);
+  const Result<bool> is_due = entry->session.receive(numbers, message_bytes);
+  if (!is_due) return connection.fail(is_due.status());
+  if (entry->session.owes_acknowledgement()) send_heartbeat(*entry);
+  if (const auto* heartbeat = message.body_as_Heartbeat())
+    return take_heartbeat(*entry, *heartbeat);
+  if (const auto* goodbye = message.body_as_Goodbye()) return take_goodbye(*entry, *goodbye);
+  // Of a later minor version: the protocol version would be another one if it had to be understood.
+  if (!*is_due || message.body_type() > proto::ControlBody::MAX) return;
   ++counters_.messages_received;
   const Peer from = entry->peer;  // the handler may cause the peer's loss
   handler_.on_control_message(from, message);
 }
-
-// --- peers ---
 
 void ControlPlaneImpl::on_established(ControlConnection& connection) {
   auto owned = take_stranger(connection);
@@ -165,68 +181,7 @@ void ControlPlaneImpl::on_established(ControlConnection& connection) {
     strangers_.push_back(std::move(owned));
     return;
   }
-  add_peer(std::move(owned));
-}
-
-// After a network was gone, TCP sends again only after seconds, and often in one direction first: a
-// peer that we hear well may not hear us, and lose us in the middle of what we begin with it.
-bool ControlPlaneImpl::is_in_doubt(const PeerEntry& entry) const {
-  return clock_.now_ms() >
-         entry.answered_at_ms + kUnansweredHeartbeatsMax * options_.heartbeat_interval_ms;
-}
-
-void ControlPlaneImpl::send_heartbeat(PeerEntry& entry) {
-  // Bytes that wait will be a sign of life as well, once the peer reads.
-  ControlConnection& sending = *entry.connections.front();
-  if (sending.queued_bytes() != 0) return;
-  flatbuffers::FlatBufferBuilder builder;
-  const auto body = proto::CreateHeartbeat(builder, clock_.now_ms(), entry.to_answer_ms);
-  builder.Finish(proto::CreateControlMessage(builder, proto::ControlBody::Heartbeat, body.Union()));
-  static_cast<void>(sending.send({builder.GetBufferPointer(), builder.GetSize()}).is_ok());
-}
-
-void ControlPlaneImpl::take_heartbeat(PeerEntry& entry, const proto::Heartbeat& heartbeat) {
-  entry.to_answer_ms = heartbeat.sent_ms();
-  const uint64_t answered_ms = std::min(heartbeat.answered_ms(), clock_.now_ms());
-  entry.answered_at_ms = std::max(entry.answered_at_ms, answered_ms);
-  if (is_in_doubt(entry)) return;
-  for (WaitingConnect& waiting : std::exchange(entry.waiting, {}))
-    answer_later(entry.peer.id, std::move(waiting.callback));
-}
-
-// A network that was gone for a moment may let only one of two nodes believe that the other is
-// lost. What we would send on the old connection goes nowhere then. Two nodes that connect with
-// each other at the same time do not know each other either: but both connections are new.
-bool ControlPlaneImpl::has_forgotten_us(const PeerEntry& entry,
-                                        const ControlConnection& connection) const {
-  const uint64_t known_ms = clock_.now_ms() - entry.met_at_ms;
-  return connection.is_first_of_peer() && known_ms > options_.connect_timeout_ms;
-}
-
-void ControlPlaneImpl::add_peer(std::unique_ptr<ControlConnection> connection) {
-  if (const PeerEntry* known = peers_.find(connection->peer().id);
-      known != nullptr && has_forgotten_us(*known, *connection)) {
-    lose(known->peer.id, make_status(StatusCode::Unavailable, "{} has lost us and connects again",
-                                     describe(known->peer)));
-  }
-  connection->set_owner(*this);
-  connection->set_unacknowledged_timeout(options_.peer_timeout_ms);
-  const Peer peer = connection->peer();
-  const std::string version = connection->peer_braid_version();
-  switch (peers_.add(connection, clock_.now_ms())) {
-    case PeerDirectory::Added::NewPeer:
-      BRAID_LOG_INFO("control plane: connected with {}, braid {}", describe(peer), version);
-      break;
-    case PeerDirectory::Added::AnotherConnection:
-      break;
-    case PeerDirectory::Added::TooMany:
-      connection->close();
-      destroy_later(loop_, std::move(connection));
-      break;
-  }
-  if (heartbeat_timer_.is_active()) return;
-  ticked_at_ms_ = clock_.now_ms();
-  heartbeat_timer_.start_repeating(options_.heartbeat_interval_ms, [this] { tick(); });
+  (void)add_peer(std::move(owned));
 }
 
 void ControlPlaneImpl::on_broken(ControlConnection& connection, const Status& reason) {
@@ -236,67 +191,7 @@ void ControlPlaneImpl::on_broken(ControlConnection& connection, const Status& re
     destroy_later(loop_, std::move(stranger));
     return;
   }
-  if (!peers_.is_sending(connection)) {
-    destroy_later(loop_, peers_.remove_connection(connection));
-    return;
-  }
-  const PeerEntry& entry = *peers_.find(connection.peer().id);
-  const std::string who = describe(entry.peer);
-  const auto lost = [&](std::string text) {
-    lose(entry.peer.id, Status(StatusCode::Unavailable, std::move(text), reason.cause()));
-  };
-  if (TcpStream::is_end_of_stream(reason)) {
-    lost(fmt::format("{} closed its control connection", who));
-  } else if (reason.cause() == UV_ETIMEDOUT) {
-    lost(fmt::format("{} has been silent for {} ms", who, options_.peer_timeout_ms));
-  } else if (reason.cause() == UV_ECONNRESET || reason.cause() == UV_EPIPE) {
-    lost(fmt::format("{} closed its control connection ({})", who, uv_strerror(reason.cause())));
-  } else {
-    lost(fmt::format("the control connection with {} broke: {}", who, reason.message()));
-  }
-}
-
-void ControlPlaneImpl::lose(NodeId id, const Status& reason) {
-  PeerEntry entry = peers_.remove(id);
-  for (auto& connection : entry.connections) {
-    connection->close();
-    destroy_later(loop_, std::move(connection));
-  }
-  if (peers_.entries().empty()) heartbeat_timer_.stop();
-  for (WaitingConnect& waiting : entry.waiting) {
-    loop_.defer([alive = alive_, waiting = std::move(waiting)]() mutable {
-      if (*alive == nullptr) return;
-      (*alive)->connect(waiting.host, waiting.port, std::move(waiting.callback));
-    });
-  }
-  if (TcpStream::is_end_of_stream(reason)) {
-    BRAID_LOG_INFO("control plane: {}", reason.message());
-  } else {
-    BRAID_LOG_WARN("control plane: {}", reason.message());
-  }
-  handler_.on_peer_lost(entry.peer, reason);
-}
-
-void ControlPlaneImpl::tick() {
-  const uint64_t now_ms = clock_.now_ms();
-  const uint64_t slept_ms = now_ms - ticked_at_ms_;
-  ticked_at_ms_ = now_ms;
-  // If this process itself stood still, what peers sent meanwhile waits unread: that time is not
-  // their silence.
-  const bool stood_still = slept_ms > 2ull * options_.heartbeat_interval_ms;
-  std::vector<NodeId> silent;
-  for (auto& [id, entry] : peers_.entries()) {
-    if (stood_still) entry.heard_at_ms += slept_ms - options_.heartbeat_interval_ms;
-    entry.heard_at_ms = std::min(entry.heard_at_ms, now_ms);
-    if (now_ms - entry.heard_at_ms >= options_.peer_timeout_ms) silent.push_back(id);
-    send_heartbeat(entry);
-  }
-  for (const NodeId id : silent) {
-    const PeerEntry* entry = peers_.find(id);
-    if (entry == nullptr) continue;  // the handler's reaction to another loss
-    lose(id, make_status(StatusCode::Unavailable, "{} has been silent for {} ms",
-                         describe(entry->peer), now_ms - entry->heard_at_ms));
-  }
+  on_peer_broken(connection, reason);
 }
 
 }  // namespace braid

@@ -13,11 +13,14 @@
 
 namespace braid {
 
+class NodeKey;
+
 struct ControlPlaneOptions {
-  Peer self;  // id, name and the advertised address; port 0: the one that was bound
-  std::string listen_address;        // numeric
-  uint16_t listen_port = 0;          // 0: any (tests)
-  std::vector<uint8_t> cluster_key;  // empty: peers on loopback only, with an empty key
+  Peer self;  // name and advertised address; port 0: the one that was bound. Its id is node_key's.
+  std::shared_ptr<const NodeKey> node_key;  // none: a new one
+  std::string listen_address;               // numeric
+  uint16_t listen_port = 0;                 // 0: any (tests)
+  std::vector<uint8_t> cluster_key;         // empty: peers on loopback only, with an empty key
   uint32_t heartbeat_interval_ms = 500;
   uint32_t peer_timeout_ms = 5000;  // a peer that is silent for so long is lost
   uint32_t connect_timeout_ms =
@@ -34,23 +37,28 @@ class ControlPlaneHandler {
   // `message` was verified as a FlatBuffer and is not of the handshake; what it says is not
   // checked.
   virtual void on_control_message(const Peer& from, const proto::ControlMessage& message) = 0;
-  // Its connection broke, it was silent for too long, or it left. It is unknown from now on; comes
-  // once per peer.
+  // It was silent for too long, its process has ended, it left, or it does not take what it is
+  // sent. It is unknown from now on; comes once per peer. A connection that broke is no lost peer
+  // yet.
   virtual void on_peer_lost(const Peer& peer, const Status& reason) = 0;
 };
 
 struct ControlPlaneCounters {
   uint64_t connections_refused =
       0;  // strangers: bad handshake, wrong key, garbage, too slow, too many at once
+  uint64_t frames_refused = 0;  // that came on a connection and were not the peer's
+  uint64_t reconnects = 0;      // a peer was reached again before it was lost
   uint64_t messages_sent = 0;
   uint64_t messages_received = 0;
 };
 
 // The connections between this daemon and others: listens, connects, proves on both sides the
-// knowledge of the cluster key, carries FlatBuffers messages in order, watches for silence. One
-// connection per pair is used for sending (the first that was established, whoever opened it); more
-// than one may exist for a while and all are read. A message to oneself is delivered on the next
-// round of the loop. Control loop only. Not to be destroyed from within a callback; once it is
+// knowledge of the cluster key, carries FlatBuffers messages once and in order, watches for
+// silence. A connection that breaks, or that nothing comes through, is replaced by a new one, and
+// what the peer may have missed is sent again; only a peer that gives no sign of life for
+// peer_timeout_ms is lost, or one whose process has ended. Several connections with a peer may
+// exist: the newest is used for sending, all are read. A message to oneself is delivered on the
+// next round of the loop. Control loop only. Not to be destroyed from within a callback; once it is
 // destroyed, no callback comes any more, and peers are told that this node closed its connections.
 class ControlPlane {
  public:
@@ -70,7 +78,7 @@ class ControlPlane {
   virtual const Peer* find(NodeId id) const = 0;  // nullptr: not connected; self is always found
   // Queues `message` (a finished ControlMessage), which may then be sent to others: unless `to` is
   // this node, which takes it. Unavailable: not connected. ResourceExhausted: the peer does not
-  // read.
+  // take what it is sent, and is lost for it; InvalidArgument: the message is too long for a frame.
   virtual Status send(NodeId to, flatbuffers::FlatBufferBuilder& message) = 0;
   virtual std::vector<Peer> peers() const = 0;
   virtual size_t peer_count() const { return peers().size(); }

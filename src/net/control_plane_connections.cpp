@@ -12,8 +12,9 @@ namespace braid {
 HandshakeOptions ControlPlaneImpl::handshake_options() const {
   HandshakeOptions options;
   options.self = options_.self;
+  options.node_key = options_.node_key;
   options.cluster_key = options_.cluster_key;
-  options.knows = [this](NodeId id) { return peers_.find(id) != nullptr; };
+  options.generation = [this](NodeId id) { return peers_.generation_of(id); };
   return options;
 }
 
@@ -183,7 +184,7 @@ Result<Peer> ControlPlaneImpl::settle(const ConnectAttempt& attempt,
       return options_.self;
     }
     const SocketAddress remote = outcome->connection->remote();
-    add_peer(std::move(outcome->connection));
+    BRAID_RETURN_IF_ERROR(add_peer(std::move(outcome->connection)));
     peers_.add_name(peer.id, remote.host(), remote.port());
   }
   peers_.add_name(peer.id, attempt.host(), attempt.port());

@@ -39,7 +39,8 @@ class ControlPlaneImpl final : public ControlPlane, private ControlConnectionOwn
 
  private:
   void on_established(ControlConnection& connection) override;
-  void on_message(ControlConnection& connection, const proto::ControlMessage& message) override;
+  void on_message(ControlConnection& connection, const FrameNumbers& numbers,
+                  const proto::ControlMessage& message, size_t message_bytes) override;
   void on_broken(ControlConnection& connection, const Status& reason) override;
 
   // Strangers: those who connect to us.
@@ -57,14 +58,25 @@ class ControlPlaneImpl final : public ControlPlane, private ControlConnectionOwn
   Status may_connect(const SocketAddress& address) const;
   HandshakeOptions handshake_options() const;
 
-  // Peers.
-  void add_peer(std::unique_ptr<ControlConnection> connection);
+  // Peers: control_plane_peers.cpp.
+  Status add_peer(std::unique_ptr<ControlConnection> connection);
+  void send_kept(PeerEntry& entry);
   bool is_in_doubt(const PeerEntry& entry) const;
   void send_heartbeat(PeerEntry& entry);
+  void send_goodbye(PeerEntry& entry, const std::string& reason);
   void take_heartbeat(PeerEntry& entry, const proto::Heartbeat& heartbeat);
-  bool has_forgotten_us(const PeerEntry& entry, const ControlConnection& connection) const;
-  void lose(NodeId id, const Status& reason);
+  void take_goodbye(const PeerEntry& entry, const proto::Goodbye& goodbye);
+  void on_peer_broken(ControlConnection& connection, const Status& reason);
+  void begin_reconnect(PeerEntry& entry);
+  void on_reconnected(NodeId id, std::unique_ptr<ControlConnection> connection);
+  void on_reconnect_failed(NodeId id, const Status& reason);
+  std::string describe_silence(const PeerEntry& entry) const;
+  // Who has ended it: what the peer will be told, and whether it will have to believe it.
+  enum class LostBy : uint8_t { Us, Peer };
+  void lose(NodeId id, const Status& reason, LostBy by = LostBy::Us);
+  void lose_later(NodeId id, Status reason);
   void tick();
+  void close_idle(PeerEntry& entry, uint64_t now_ms);
   void deliver_to_self();
 
   Loop& loop_;

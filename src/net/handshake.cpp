@@ -5,7 +5,6 @@
 #include <cstring>
 #include <string_view>
 
-#include "base/random.h"
 #include "net/peer_text.h"
 
 namespace braid {
@@ -16,6 +15,8 @@ using flatbuffers::FlatBufferBuilder;
 constexpr size_t kTextBytesMax = 255;
 constexpr std::string_view kClientLabel = "braid control client";
 constexpr std::string_view kServerLabel = "braid control server";
+constexpr std::string_view kClientFramesLabel = "braid control frames of the client";
+constexpr std::string_view kServerFramesLabel = "braid control frames of the server";
 constexpr const char* kWrongKey =
     "cluster key does not match: all nodes need the same content in control.cluster_key_file";
 
@@ -26,15 +27,19 @@ std::vector<uint8_t> finish(FlatBufferBuilder& builder, flatbuffers::Offset<Tabl
   return {builder.GetBufferPointer(), builder.GetBufferPointer() + builder.GetSize()};
 }
 
-flatbuffers::Offset<proto::Identity> make_identity(FlatBufferBuilder& builder, const Peer& self) {
-  return proto::CreateIdentityDirect(builder, self.id, self.name.c_str(), self.address.c_str(),
-                                     self.port, BRAID_VERSION);
-}
-
 template <typename Bytes>
 flatbuffers::Offset<flatbuffers::Vector<uint8_t>> make_bytes(FlatBufferBuilder& builder,
                                                              const Bytes& bytes) {
   return builder.CreateVector(bytes.data(), bytes.size());
+}
+
+flatbuffers::Offset<proto::Identity> make_identity(FlatBufferBuilder& builder, const Peer& self,
+                                                   const PublicKey& key) {
+  const auto name = builder.CreateString(self.name);
+  const auto address = builder.CreateString(self.address);
+  const auto version = builder.CreateString(BRAID_VERSION);
+  const auto key_bytes = make_bytes(builder, key);
+  return proto::CreateIdentity(builder, self.id, name, address, self.port, version, key_bytes);
 }
 
 bool is_proper_text(const flatbuffers::String& text) {
@@ -43,7 +48,8 @@ bool is_proper_text(const flatbuffers::String& text) {
                       [](char c) { return static_cast<uint8_t>(c) < ' ' || c == '\x7f'; });
 }
 
-void append_bytes(std::vector<uint8_t>& out, std::string_view bytes) {
+template <typename Bytes>
+void append_bytes(std::vector<uint8_t>& out, const Bytes& bytes) {
   out.insert(out.end(), bytes.begin(), bytes.end());
 }
 
@@ -58,12 +64,14 @@ void append_text(std::vector<uint8_t>& out, std::string_view text) {
   append_bytes(out, text);
 }
 
-void append_identity(std::vector<uint8_t>& out, const Peer& peer, std::string_view version) {
+void append_identity(std::vector<uint8_t>& out, const Peer& peer, std::string_view version,
+                     const PublicKey& key) {
   append_number(out, peer.id);
   append_number(out, peer.port);
   append_text(out, peer.name);
   append_text(out, peer.address);
   append_text(out, version);
+  append_bytes(out, key);
 }
 
 }  // namespace
@@ -71,8 +79,9 @@ void append_identity(std::vector<uint8_t>& out, const Peer& peer, std::string_vi
 Handshake::Handshake(HandshakeRole role, HandshakeOptions options)
     : role_(role),
       options_(std::move(options)),
-      state_(role == HandshakeRole::Client ? State::Start : State::AwaitClientHello) {
-  fill_random(nonce_);
+      state_(role == HandshakeRole::Client ? State::Start : State::AwaitClientHello),
+      nonce_(exchange_.public_key()) {
+  BRAID_ASSERT(options_.node_key != nullptr, "a node proves its id with its key");
 }
 
 std::vector<uint8_t> Handshake::hello() {
@@ -80,7 +89,7 @@ std::vector<uint8_t> Handshake::hello() {
   state_ = State::AwaitServerHello;
   FlatBufferBuilder builder;
   const auto nonce = make_bytes(builder, nonce_);
-  const auto identity = make_identity(builder, options_.self);
+  const auto identity = make_identity(builder, options_.self, options_.node_key->public_key());
   return finish(builder,
                 proto::CreateClientHello(builder, options_.protocol_version, nonce, identity));
 }
@@ -126,11 +135,14 @@ Handshake::Step Handshake::on_client_hello(const proto::ClientHello& hello) {
 
   FlatBufferBuilder builder;
   const auto nonce = make_bytes(builder, nonce_);
-  const auto identity = make_identity(builder, options_.self);
-  const auto proof = make_bytes(builder, proof_of(role_));
+  const auto identity = make_identity(builder, options_.self, options_.node_key->public_key());
+  if (options_.generation) generations_.own = options_.generation(peer_.id);
+  const auto transcript = transcript_of(role_);
+  const auto proof = make_bytes(builder, hmac_sha256(options_.cluster_key, transcript));
+  const auto signature = make_bytes(builder, options_.node_key->sign(transcript));
   state_ = State::AwaitClientProof;
   return {finish(builder, proto::CreateServerHello(builder, options_.protocol_version, nonce,
-                                                   identity, proof)),
+                                                   identity, proof, signature, generations_.own)),
           {}};
 }
 
@@ -141,18 +153,26 @@ Handshake::Step Handshake::on_server_hello(const proto::ServerHello& hello) {
   if (Status status = take_peer(*hello.nonce(), *hello.identity()); !status) {
     return fail(std::move(status));
   }
-  if (!is_proof_of_peer(*hello.proof())) return refuse({StatusCode::PermissionDenied, kWrongKey});
+  generations_.peer = hello.generation();
+  if (Status status = check_proofs(*hello.proof(), hello.signature()); !status)
+    return refuse(std::move(status));
+  if (Status status = make_frame_keys(); !status) return fail(std::move(status));
 
   FlatBufferBuilder builder;
-  const auto proof = make_bytes(builder, proof_of(role_));
+  if (options_.generation) generations_.own = options_.generation(peer_.id);
+  const auto transcript = transcript_of(role_);
+  const auto proof = make_bytes(builder, hmac_sha256(options_.cluster_key, transcript));
+  const auto signature = make_bytes(builder, options_.node_key->sign(transcript));
   state_ = State::AwaitAccepted;
-  const bool knows_server = options_.knows && options_.knows(peer_.id);
-  return {finish(builder, proto::CreateClientProof(builder, proof, knows_server)), {}};
+  return {finish(builder, proto::CreateClientProof(builder, proof, signature, generations_.own)),
+          {}};
 }
 
 Handshake::Step Handshake::on_client_proof(const proto::ClientProof& proof) {
-  if (!is_proof_of_peer(*proof.proof())) return refuse({StatusCode::PermissionDenied, kWrongKey});
-  is_first_of_client_ = !proof.knows_server();
+  generations_.peer = proof.generation();
+  if (Status status = check_proofs(*proof.proof(), proof.signature()); !status)
+    return refuse(std::move(status));
+  if (Status status = make_frame_keys(); !status) return fail(std::move(status));
   FlatBufferBuilder builder;
   state_ = State::Done;
   return {finish(builder, proto::CreateHandshakeAccepted(builder)), {}};
@@ -193,12 +213,19 @@ Status Handshake::take_version(uint32_t version, const proto::Identity& identity
 
 Status Handshake::take_peer(const flatbuffers::Vector<uint8_t>& nonce,
                             const proto::Identity& identity) {
-  const bool is_proper = nonce.size() == kHandshakeNonceBytes && identity.node_id() != 0 &&
-                         identity.port() != 0 && is_proper_text(*identity.name()) &&
-                         is_proper_text(*identity.address()) &&
-                         is_proper_text(*identity.braid_version());
+  const auto* key = identity.public_key();
+  const bool is_proper =
+      nonce.size() == nonce_.size() && key != nullptr && key->size() == peer_key_.size() &&
+      identity.node_id() != 0 && identity.port() != 0 && is_proper_text(*identity.name()) &&
+      is_proper_text(*identity.address()) && is_proper_text(*identity.braid_version());
   if (!is_proper)
     return {StatusCode::Protocol, "the nonce or the identity in its hello is malformed"};
+  std::copy(key->begin(), key->end(), peer_key_.begin());
+  if (NodeKey::id_of(peer_key_) != identity.node_id()) {
+    return make_status(StatusCode::PermissionDenied,
+                       "it gives the node id {:016x}, which is not that of its key",
+                       identity.node_id());
+  }
   std::copy(nonce.begin(), nonce.end(), peer_nonce_.begin());
   if (peer_nonce_ == nonce_) return {StatusCode::Protocol, "it sent our own nonce back"};
   peer_ =
@@ -207,34 +234,64 @@ Status Handshake::take_peer(const flatbuffers::Vector<uint8_t>& nonce,
   return Status::ok();
 }
 
-Sha256Digest Handshake::proof_of(HandshakeRole prover) const {
+std::vector<uint8_t> Handshake::transcript_of(HandshakeRole prover) const {
   const bool is_ours = prover == role_;
   std::vector<uint8_t> message;
   append_bytes(message, prover == HandshakeRole::Client ? kClientLabel : kServerLabel);
   append_number(message, options_.protocol_version);
-  const auto append_nonce = [&](const HandshakeNonce& nonce) {
-    message.insert(message.end(), nonce.begin(), nonce.end());
+  const auto append_self = [&] {
+    append_identity(message, options_.self, BRAID_VERSION, options_.node_key->public_key());
   };
-  const auto append_self = [&] { append_identity(message, options_.self, BRAID_VERSION); };
-  const auto append_peer = [&] { append_identity(message, peer_, peer_braid_version_); };
+  const auto append_peer = [&] { append_identity(message, peer_, peer_braid_version_, peer_key_); };
   if (is_ours) {
-    append_nonce(nonce_);
-    append_nonce(peer_nonce_);
+    append_bytes(message, nonce_);
+    append_bytes(message, peer_nonce_);
     append_self();
     append_peer();
+    append_number(message, generations_.own);
   } else {
-    append_nonce(peer_nonce_);
-    append_nonce(nonce_);
+    append_bytes(message, peer_nonce_);
+    append_bytes(message, nonce_);
     append_peer();
     append_self();
+    append_number(message, generations_.peer);
   }
-  return hmac_sha256(options_.cluster_key, message);
+  return message;
 }
 
-bool Handshake::is_proof_of_peer(const flatbuffers::Vector<uint8_t>& proof) const {
-  const auto peer_role =
-      role_ == HandshakeRole::Client ? HandshakeRole::Server : HandshakeRole::Client;
-  return equal_in_constant_time(proof_of(peer_role), {proof.data(), proof.size()});
+Status Handshake::check_proofs(const flatbuffers::Vector<uint8_t>& proof,
+                               const flatbuffers::Vector<uint8_t>* signature) const {
+  const auto transcript =
+      transcript_of(role_ == HandshakeRole::Client ? HandshakeRole::Server : HandshakeRole::Client);
+  const Sha256Digest expected = hmac_sha256(options_.cluster_key, transcript);
+  if (!equal_in_constant_time(expected, {proof.data(), proof.size()}))
+    return {StatusCode::PermissionDenied, kWrongKey};
+  if (signature != nullptr &&
+      NodeKey::verify(peer_key_, transcript, {signature->data(), signature->size()})) {
+    return Status::ok();
+  }
+  return make_status(StatusCode::PermissionDenied,
+                     "it has the cluster key, but not the key of node {:016x}, whose id it gives",
+                     peer_.id);
+}
+
+Status Handshake::make_frame_keys() {
+  const auto secret = exchange_.agree(peer_nonce_);
+  if (!secret) return {StatusCode::Protocol, "its nonce is no proper public key"};
+  const auto key_of = [&](HandshakeRole sender) {
+    const bool is_client = role_ == HandshakeRole::Client;
+    std::vector<uint8_t> message;
+    append_bytes(message,
+                 sender == HandshakeRole::Client ? kClientFramesLabel : kServerFramesLabel);
+    append_bytes(message, *secret);
+    append_bytes(message, is_client ? nonce_ : peer_nonce_);
+    append_bytes(message, is_client ? peer_nonce_ : nonce_);
+    return hmac_sha256(options_.cluster_key, message);
+  };
+  frame_keys_.sending = key_of(role_);
+  frame_keys_.receiving =
+      key_of(role_ == HandshakeRole::Client ? HandshakeRole::Server : HandshakeRole::Client);
+  return Status::ok();
 }
 
 }  // namespace braid

@@ -4,34 +4,51 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "base/status.h"
 #include "net/hmac.h"
+#include "net/node_key.h"
 #include "net/peer.h"
 #include "proto/control_generated.h"
 #include "proto/version.h"
 
 namespace braid {
 
-inline constexpr size_t kHandshakeNonceBytes = 32;
-using HandshakeNonce = std::array<uint8_t, kHandshakeNonceBytes>;
+using HandshakeNonce = PublicKey;  // of the connection's key exchange
 
 enum class HandshakeRole : uint8_t { Client, Server };  // who connected, who accepted
 
 struct HandshakeOptions {
-  Peer self;
+  Peer self;  // its id is that of node_key
+  std::shared_ptr<const NodeKey> node_key;
   std::vector<uint8_t> cluster_key;
-  std::function<bool(NodeId)> knows;  // client: is it connected with that node? Empty: with none
+  // How often this node has lost that one: see Generations. Empty: never.
+  std::function<uint64_t(NodeId)> generation;
   std::string refusal;  // server: not empty: whoever says hello is refused with this reason
   uint32_t protocol_version = proto::kControlProtocolVersion;
 };
 
-// The proof that both sides of a control connection know the cluster key: frames in, frames out, no
-// input or output of its own. Which proof belongs to which side is part of what is proved, so a
-// proof that is sent back to its maker proves nothing. proto/SPEC.md has the bytes.
+// What the two ends of a connection have said of their sessions. The numbers of messages go on from
+// an earlier connection when both generations are as they were on that one.
+struct Generations {
+  uint64_t own = 0;
+  uint64_t peer = 0;
+};
+
+// By which the frames after the handshake are authenticated.
+struct FrameKeys {
+  Sha256Digest sending{};
+  Sha256Digest receiving{};
+};
+
+// The proof that both sides of a control connection know the cluster key, and that each is the node
+// whose id it gives: frames in, frames out, no input or output of its own. Which proof belongs to
+// which side is part of what is proved, so a proof that is sent back to its maker proves nothing.
+// proto/SPEC.md has the bytes.
 class Handshake {
  public:
   struct Step {
@@ -51,8 +68,9 @@ class Handshake {
     return peer_;
   }  // proved once is_done(); claimed before: id 0 if nothing was
   const std::string& peer_braid_version() const { return peer_braid_version_; }
-  // Server, once is_done(): the client says that it has no other connection with this node.
-  bool is_first_of_client() const { return is_first_of_client_; }
+  // Both once is_done().
+  const Generations& generations() const { return generations_; }
+  const FrameKeys& frame_keys() const { return frame_keys_; }
 
  private:
   // client: Start ─hello()→ AwaitServerHello ─ServerHello→ AwaitAccepted ─HandshakeAccepted→ Done
@@ -78,17 +96,23 @@ class Handshake {
 
   Status take_version(uint32_t version, const proto::Identity& identity) const;
   Status take_peer(const flatbuffers::Vector<uint8_t>& nonce, const proto::Identity& identity);
-  Sha256Digest proof_of(HandshakeRole role) const;
-  bool is_proof_of_peer(const flatbuffers::Vector<uint8_t>& proof) const;
+  // What that side proves and signs.
+  std::vector<uint8_t> transcript_of(HandshakeRole role) const;
+  Status check_proofs(const flatbuffers::Vector<uint8_t>& proof,
+                      const flatbuffers::Vector<uint8_t>* signature) const;
+  Status make_frame_keys();
 
   const HandshakeRole role_;
   const HandshakeOptions options_;
   State state_;
-  HandshakeNonce nonce_{};
+  const KeyExchange exchange_;
+  const HandshakeNonce nonce_;
   HandshakeNonce peer_nonce_{};
   Peer peer_;
+  PublicKey peer_key_{};
   std::string peer_braid_version_;
-  bool is_first_of_client_ = false;
+  Generations generations_;
+  FrameKeys frame_keys_;
 };
 
 }  // namespace braid

@@ -5,24 +5,39 @@
 
 namespace braid {
 
-PeerDirectory::Added PeerDirectory::add(std::unique_ptr<ControlConnection>& connection,
-                                        uint64_t now_ms) {
+std::unique_ptr<ControlConnection> PeerDirectory::add(std::unique_ptr<ControlConnection> connection,
+                                                      uint64_t now_ms) {
   const Peer peer = connection->peer();
   const auto advertised = SocketAddress::parse(peer.address, peer.port);
   const SocketAddress remote = connection->remote();
+  const bool is_outgoing = connection->role() == HandshakeRole::Client;
   auto [position, is_new] = entries_.try_emplace(peer.id);
   PeerEntry& entry = position->second;
-  if (entry.connections.size() >= kConnectionsPerPeerMax) return Added::TooMany;
-  entry.connections.push_back(std::move(connection));
+  std::unique_ptr<ControlConnection> surplus;
+  if (entry.connections.size() >= kConnectionsPerPeerMax) {
+    surplus = std::move(entry.connections.front());
+    entry.connections.erase(entry.connections.begin());
+  }
+  connection->set_heard_at_ms(now_ms);
+  // A handshake goes there and back.
   entry.heard_at_ms = now_ms;
-  if (!is_new) return Added::AnotherConnection;
-  entry.peer = peer;
-  entry.met_at_ms = now_ms;
-  entry.answered_at_ms = now_ms;  // a handshake goes there and back
+  entry.answered_at_ms = now_ms;
+  entry.broken_reason.clear();
+  entry.reconnect_failure.clear();
   // A loopback address means that peer only to those on its own host; others mean themselves by it.
   const bool is_elsewhere = advertised && advertised->is_loopback() && !remote.is_loopback();
+  if (is_outgoing) {
+    entry.reach = remote;
+  } else if (!entry.reach) {
+    entry.reach =
+        advertised && !is_elsewhere ? *advertised : SocketAddress::parse(remote.host(), peer.port);
+  }
+  entry.generations = connection->generations();
+  entry.connections.push_back(std::move(connection));
+  if (!is_new) return surplus;
+  entry.peer = peer;
   if (!is_elsewhere) add_name(peer.id, peer.address, peer.port);
-  return Added::NewPeer;
+  return surplus;
 }
 
 void PeerDirectory::add_name(NodeId id, const std::string& host, uint16_t port) {
@@ -53,16 +68,11 @@ const PeerEntry* PeerDirectory::find(const std::string& host, uint16_t port) con
   return nullptr;
 }
 
-bool PeerDirectory::is_sending(const ControlConnection& connection) const {
-  const PeerEntry* entry = find(connection.peer().id);
-  return entry != nullptr && entry->connections.front().get() == &connection;
-}
-
 std::unique_ptr<ControlConnection> PeerDirectory::remove_connection(
     const ControlConnection& connection) {
   PeerEntry* entry = find(connection.peer().id);
   if (entry == nullptr) return nullptr;
-  const auto found = std::find_if(entry->connections.begin() + 1, entry->connections.end(),
+  const auto found = std::find_if(entry->connections.begin(), entry->connections.end(),
                                   [&](const auto& one) { return one.get() == &connection; });
   if (found == entry->connections.end()) return nullptr;
   auto removed = std::move(*found);
@@ -70,12 +80,24 @@ std::unique_ptr<ControlConnection> PeerDirectory::remove_connection(
   return removed;
 }
 
-PeerEntry PeerDirectory::remove(NodeId id) {
+PeerEntry PeerDirectory::remove(NodeId id, bool is_ours) {
   const auto found = entries_.find(id);
-  BRAID_ASSERT(found != entries_.end(), "only connected peers are removed");
+  BRAID_ASSERT(found != entries_.end(), "only known peers are removed");
   PeerEntry entry = std::move(found->second);
   entries_.erase(found);
+  if (!is_ours) return entry;
+  if (given_up_.size() >= kGivenUpMax) {
+    given_up_.clear();
+    forgotten_ = times_given_up_;
+  }
+  given_up_[id] = ++times_given_up_;
   return entry;
+}
+
+uint64_t PeerDirectory::generation_of(NodeId id) const {
+  if (const PeerEntry* entry = find(id)) return entry->generations.own;
+  const auto given_up = given_up_.find(id);
+  return given_up == given_up_.end() ? forgotten_ : given_up->second;
 }
 
 }  // namespace braid

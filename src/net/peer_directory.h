@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -11,6 +12,8 @@
 #include "net/control_connection.h"
 #include "net/control_plane.h"
 #include "net/peer.h"
+#include "net/peer_session.h"
+#include "net/reconnect.h"
 
 namespace braid {
 
@@ -21,17 +24,27 @@ struct WaitingConnect {
   ControlPlane::ConnectCallback callback;
 };
 
-// A connected peer. The first connection is the one used for sending; the others are only read.
+// A peer that is not lost. It may have no connection for a while.
 struct PeerEntry {
   Peer peer;
+  Generations generations;
+  PeerSession session{kControlSendQueueBytesMax};
+  // Oldest first. The newest one is used for sending, all are read.
   std::vector<std::unique_ptr<ControlConnection>> connections;
-  uint64_t met_at_ms = 0;  // when the first connection was established
+  std::optional<SocketAddress> reach;    // where it can be connected with again
+  std::unique_ptr<Reconnect> reconnect;  // once that was tried
+  uint64_t broken_at_ms = 0;             // when the last connection broke, and why, …
+  std::string broken_reason;             // … empty: there is one
+  std::string reconnect_failure;         // of the latest attempt; empty: none has failed
   uint64_t heard_at_ms = 0;
   uint64_t answered_at_ms = 0;  // when the latest heartbeat of ours was sent that it has answered
   uint64_t to_answer_ms = 0;    // what its latest heartbeat carried, by its clock
   std::vector<WaitingConnect> waiting;  // until it has answered, or is lost
   std::vector<std::pair<std::string, uint16_t>>
       names;  // host and port under which it was asked for or says it is
+
+  bool is_reconnecting() const { return reconnect != nullptr && reconnect->is_trying(); }
+  ControlConnection* sending() { return connections.empty() ? nullptr : connections.back().get(); }
 };
 
 // Who is connected, by id and by the names they are known under. Control loop only.
@@ -41,25 +54,33 @@ class PeerDirectory {
       8;  // a pair needs two at most; more come from several names of a host
   static constexpr size_t kNamesPerPeerMax = 16;
 
-  enum class Added { NewPeer, AnotherConnection, TooMany };
-  // `connection` is established. TooMany: it was left to the caller.
-  Added add(std::unique_ptr<ControlConnection>& connection, uint64_t now_ms);
+  // Makes `connection`, which is established, the one that is used for sending. Returns the oldest
+  // one where there are too many.
+  std::unique_ptr<ControlConnection> add(std::unique_ptr<ControlConnection> connection,
+                                         uint64_t now_ms);
   // Remembers that host:port leads to the peer.
   void add_name(NodeId id, const std::string& host, uint16_t port);
 
   PeerEntry* find(NodeId id);
   const PeerEntry* find(NodeId id) const;
   const PeerEntry* find(const std::string& host, uint16_t port) const;
-  bool is_sending(const ControlConnection& connection) const;
-  // Takes a connection that isn't the sending one, or the whole peer, out.
   std::unique_ptr<ControlConnection> remove_connection(const ControlConnection& connection);
-  PeerEntry remove(NodeId id);
+  // Takes the peer out. `is_ours`: this node has given it up, and says so when they meet again.
+  PeerEntry remove(NodeId id, bool is_ours);
+  // Grows whenever this node gives that one up: whoever still believes in what was before learns
+  // that it is over.
+  uint64_t generation_of(NodeId id) const;
 
   const std::unordered_map<NodeId, PeerEntry>& entries() const { return entries_; }
   std::unordered_map<NodeId, PeerEntry>& entries() { return entries_; }
 
  private:
+  static constexpr size_t kGivenUpMax = 65536;
+
   std::unordered_map<NodeId, PeerEntry> entries_;
+  uint64_t times_given_up_ = 0;                    // of all peers
+  std::unordered_map<NodeId, uint64_t> given_up_;  // which time was the peer's latest
+  uint64_t forgotten_ = 0;                         // for all that are not in there
 };
 
 }  // namespace braid

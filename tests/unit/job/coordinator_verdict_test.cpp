@@ -40,6 +40,37 @@ TEST_F(CoordinatorVerdictTest, OnlyMembersCanFailAJob) {
   EXPECT_TRUE(control_plane_.sent.empty());
 }
 
+TEST_F(CoordinatorVerdictTest, WhatOthersSayAboutAJobIsDroppedAndCounted) {
+  const uint64_t key = run_job();
+  uint64_t refused = 0;
+  const auto expect_refused = [&](const Peer& from, ControlBuffer message) {
+    tell(from, std::move(message));
+    EXPECT_EQ(coordinator_.messages_refused(), ++refused);
+  };
+  expect_refused(d_, make_job_ready(key));
+  expect_refused(d_, make_fail_job(key, "train", Status(StatusCode::Internal, "not mine")));
+  expect_refused(d_, make_rank_left(key, 0));
+  expect_refused(a_, make_rank_left(key, 2));  // b's
+  expect_refused(d_, make_operation_overdue({key, 1, 1}, 1, "x"));
+  expect_refused(d_, make_operation_report({key, 1, 1}, {}, ""));
+  expect_refused(d_, make_set_registered({key, 1, 1, 1, 1}));
+  expect_refused(d_, make_step_report({key, 1, 1, 1, 1}));
+  tell(a_, make_fail_job(key + 1, "train", Status(StatusCode::Internal, "of no job")));
+  EXPECT_EQ(coordinator_.messages_refused(), refused) << "it may just have ended";
+  EXPECT_TRUE(control_plane_.sent.empty());
+}
+
+TEST_F(CoordinatorVerdictTest, ANodeSpeaksForItsOwnRanksOnly) {
+  const uint64_t key = run_job();
+  overdue(a_, key);
+  report(a_, key, {2, 7, 1});
+  report(b_, key, {});
+  run_until([this] { return !sent_to<proto::JobFailed>(a_).empty(); });
+  EXPECT_EQ(failure_of(a_).message(),
+            "job 'train': 'w' step 5, all-reduce did not end within 2000 ms: not submitted by rank "
+            "1 on node 'a'");
+}
+
 TEST_F(CoordinatorVerdictTest, AJobEndsWhenAllRanksHaveLeft) {
   const uint64_t key = run_job();
   tell(a_, make_rank_left(key, 0));

@@ -393,6 +393,41 @@ TEST_F(JobManagerTroubleTest, WhoWaitsForMemoryHoldsUpNoOtherJobsMessages) {
   wait_for([&] { return trainers_[0]->done.size() == 1; });
 }
 
+// d has the cluster key and knows the job's; but the job is b's to lead, and d is not in it.
+TEST_F(JobManagerTroubleTest, OnlyTheCoordinatorLeadsAJobAndOnlyMembersTakePart) {
+  const Peer d{40, "d", "10.0.0.40", 7410};
+  control_plane_.add_peer(d);
+  prepare_job_of_two_nodes();
+  wait_for([&] { return !sent_to_b<proto::JobReady>().empty(); });
+  uint64_t refused = 0;
+  const auto expect_refused = [&](ControlBuffer message) {
+    hear(d, std::move(message));
+    EXPECT_EQ(manager_->messages_refused(), ++refused);
+  };
+  expect_refused(make_job_go(kKey));
+  hear(b_, make_job_go(kKey));
+  wait_for([&] { return trainers_[0]->is_open; });
+  control_plane_.sent.clear();
+  expect_refused(make_job_failed(kKey, "train", Status(StatusCode::Mismatch, "not true")));
+  expect_refused(make_job_ended(kKey));
+  expect_refused(make_operation_query({kKey, 1, 1}));
+  expect_refused(make_operation_ready({kKey, 1, 1}, {}));
+  PlanProposal proposal;
+  proposal.job_key = kKey;
+  proposal.set = 1;
+  proposal.number = 1;
+  proposal.groups = {{1}};
+  expect_refused(make_plan_proposal(proposal));
+  expect_refused(make_plan_verdict(proposal, true));
+  // Nor may it put a job of its own in the place of this one.
+  expect_refused(
+      make_job_start("train", 2, 5, kKey, std::vector<MemberNode>{{self_, {0}}, {d, {1}}}));
+  settle();
+  EXPECT_EQ(manager_->jobs(), 1u);
+  EXPECT_TRUE(trainers_[0]->failure.is_ok());
+  EXPECT_TRUE(control_plane_.sent.empty());
+}
+
 TEST_F(JobManagerTroubleTest, MessagesAboutUnknownJobsAreIgnored) {
   hear(b_, make_job_go(5));
   hear(b_, make_job_ended(5));

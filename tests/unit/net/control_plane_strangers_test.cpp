@@ -221,7 +221,8 @@ struct OtherVersion final : ControlConnectionOwner {
   void on_established(ControlConnection&) override {
     ADD_FAILURE() << "versions 1 and 99 do not match";
   }
-  void on_message(ControlConnection&, const proto::ControlMessage&) override {}
+  void on_message(ControlConnection&, const FrameNumbers&, const proto::ControlMessage&,
+                  size_t) override {}
   void on_broken(ControlConnection&, const Status& reason) override { broken = reason.message(); }
   std::string broken;
 };
@@ -231,6 +232,8 @@ TEST_F(ControlPlaneStrangersTest, SaysWhichNodeIsTooOld) {
   HandshakeOptions newer;
   newer.self = peer_named("z", "127.0.0.9");
   newer.self.port = 7410;
+  newer.node_key = std::make_shared<const NodeKey>();
+  newer.self.id = newer.node_key->id();
   newer.cluster_key = options("a").cluster_key;
   newer.protocol_version = 99;
   const std::string expected = "node 'z' (127.0.0.9) speaks control protocol 99";

@@ -10,10 +10,10 @@
 #include <gtest/gtest.h>
 
 #include "base/clock.h"
-#include "base/random.h"
 #include "loop/loop.h"
 #include "loop/timer.h"
 #include "net/control_plane.h"
+#include "net/node_key.h"
 
 namespace braid::testing {
 
@@ -67,7 +67,7 @@ class ControlPlaneTest : public ::testing::Test {
   ControlPlaneTest() : loop_(std::move(Loop::create("test")).value()) {}
 
   static Peer peer_named(const std::string& name, const std::string& address) {
-    return Peer{random_u64(), name, address, 0};
+    return Peer{0, name, address, 0};
   }
 
   static ControlPlaneOptions options(const std::string& name,
