@@ -91,10 +91,20 @@ typedef struct braid_job_options {
   uint32_t timeout_ms;        /**< for opening, and the default for operations; 0: 300,000 */
   uint64_t arena_bytes; /**< the most that braid_allocate may hand out; 0: 16 GiB. Address space,
                            not memory. */
+  const char* token;    /**< the job's secret, the same on all ranks, at most 255 bytes; NULL or "":
+                           $BRAID_JOB_TOKEN, else none. Since 0.1.1. */
 } braid_job_options;
 
 /** Joins the job and waits until all its ranks have. On success `*job` must be closed with
- * braid_close. $BRAID_JOB_WEIGHT, 1 to 100 and the same on all ranks, is the job's share of what
+ * braid_close.
+ *
+ * A job is known by its name and its token together: who gives another token joins another job,
+ * even under the same name. So choose 32 random bytes, written as text, on one rank, and give them
+ * to the others in the way that they learn the job's name. Without a token those ranks belong
+ * together that run as the same user: right on one node, but on several any process of that user
+ * number, on any node, can take a rank. The ranks of one node always run as one user.
+ *
+ * $BRAID_JOB_WEIGHT, 1 to 100 and the same on all ranks, is the job's share of what
  * it has in common with other jobs on the network; without it, 1. */
 BRAID_API int braid_open(const braid_job_options* options, braid_job** job);
 

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "daemon_user.h"
 #include "proto/version.h"
 
 namespace braid::client {
@@ -58,6 +59,7 @@ Error Connection::open(const std::string& path, uint64_t deadline_ns) {
   path_ = path;
   deadline_ns = std::min(deadline_ns, now_ns() + kHandshakeTimeoutNs);
   if (Error error = connect(deadline_ns); !error) return error;
+  if (Error error = check_daemon_user(socket_.get(), path_); !error) return error;
   return shake_hands(deadline_ns);
 }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstddef>
 #include <cstdlib>
 #include <cstring>
 #include <utility>
@@ -23,6 +24,8 @@ constexpr uint64_t kArenaBytesMax = 1ull << 46;
 constexpr uint64_t kResultBytesMax = 1ull << 46;
 constexpr uint32_t kWorldSizeMax = 65536;
 constexpr size_t kNameBytesMax = 255;
+constexpr size_t kTokenBytesMax = 255;
+constexpr size_t kFirstOptionsBytes = offsetof(braid_job_options, token);
 // The daemon enforces timeouts and says what was missing; only when it hangs, the client gives up
 // by itself, this much later.
 constexpr uint64_t kGraceNs = 5'000'000'000;
@@ -76,11 +79,23 @@ Error read_weight(uint32_t& weight) {
                     "'; a job's weight is a whole number from 1 to ", kJobWeightMax);
 }
 
+// The job's secret: as given, else from the environment; empty: none.
+Error read_token(const braid_job_options& options, std::string_view& token) {
+  const bool is_given = options.token != nullptr && *options.token != '\0';
+  const char* text = is_given ? options.token : std::getenv("BRAID_JOB_TOKEN");
+  token = text == nullptr ? "" : std::string_view(text, ::strnlen(text, kTokenBytesMax + 1));
+  if (token.size() <= kTokenBytesMax) return {};
+  // The token itself is nobody's to read, in no log.
+  return make_error(BRAID_ERROR_INVALID_ARGUMENT, is_given ? "token" : "BRAID_JOB_TOKEN",
+                    " is too long; a job's token has ", kTokenBytesMax, " bytes at most");
+}
+
 }  // namespace
 
 Error Job::open(const braid_job_options* options, std::unique_ptr<Job>& job) {
   braid_job_options given{};
-  if (Error error = read_options(options, "braid_job_options", given); !error) return error;
+  if (Error error = read_options(options, "braid_job_options", given, kFirstOptionsBytes); !error)
+    return error;
   if (Error error = check(given); !error) return error;
   std::unique_ptr<Job> opened(new Job());
   if (Error error = opened->connect(given); !error) return error;
@@ -105,10 +120,13 @@ Error Job::connect(const braid_job_options& options) {
 }
 
 Error Job::open_job(const braid_job_options& options, uint64_t deadline_ns) {
+  std::string_view token;
+  if (Error error = read_token(options, token); !error) return error;
+  const std::vector<uint8_t> token_bytes(token.begin(), token.end());
   flatbuffers::FlatBufferBuilder builder;
   const auto open = proto::CreateOpenJobDirect(
       builder, options.name, options.rank, options.world_size, options.master_address, timeout_ms_,
-      arena_.size(), Session::kSubmitCapacity, Session::kDoneCapacity, weight_);
+      arena_.size(), Session::kSubmitCapacity, Session::kDoneCapacity, weight_, &token_bytes);
   builder.Finish(proto::CreateClientMessage(builder, proto::ClientBody::OpenJob, open.Union()));
   const int fds[] = {arena_.fd(), session_.rings_fd(), session_.submit_wake_fd(),
                      session_.done_wake_fd()};

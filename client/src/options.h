@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstring>
 
@@ -8,16 +9,17 @@
 
 namespace braid::client {
 
-// Reads an options struct that was compiled against a braid.h of another age. A shorter one is from
-// before this library's first version; in a longer one everything that this library doesn't know
-// must be left at 0.
+// Reads an options struct that was compiled against a braid.h of another age. `first_bytes`: its
+// size in the first version; what a shorter one than today's lacks is 0. In a longer one everything
+// that this library doesn't know must be left at 0.
 template <typename Options>
-Error read_options(const void* given, const char* type, Options& options) {
+Error read_options(const void* given, const char* type, Options& options,
+                   size_t first_bytes = sizeof(Options)) {
   if (given == nullptr) return make_error(BRAID_ERROR_INVALID_ARGUMENT, "the ", type, " are NULL");
   size_t size = 0;
   std::memcpy(&size, given, sizeof(size));
   constexpr size_t kSizeMax = 4096;  // far beyond what a struct may grow to: the field was not set
-  if (size < sizeof(Options) || size > kSizeMax) {
+  if (size < first_bytes || size > kSizeMax) {
     return make_error(BRAID_ERROR_INVALID_ARGUMENT, "struct_size of ", type, " is ", size,
                       "; set it to sizeof(", type, "), which is ", sizeof(Options));
   }
@@ -28,7 +30,8 @@ Error read_options(const void* given, const char* type, Options& options) {
                         BRAID_VERSION, ") does not know; upgrade libbraid");
     }
   }
-  std::memcpy(&options, given, sizeof(Options));
+  options = {};
+  std::memcpy(&options, given, std::min(size, sizeof(Options)));
   return {};
 }
 

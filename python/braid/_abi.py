@@ -64,6 +64,7 @@ class JobOptions(ctypes.Structure):
         ("master_address", c_char_p),
         ("timeout_ms", c_uint32),
         ("arena_bytes", c_uint64),
+        ("token", c_char_p),
     ]
 
 

@@ -66,6 +66,10 @@ class Job:
 
     All methods may be called from any thread; close() must come after the others have returned.
     Timeouts are seconds; None means the job's own timeout (300 s unless given here).
+
+    `token` is the job's secret, the same on all ranks (without it BRAID_JOB_TOKEN): who gives
+    another one joins another job, even under the same name. Without any, ranks that run as the
+    same user belong together.
     """
 
     def __init__(
@@ -78,6 +82,7 @@ class Job:
         socket_path: str | None = None,
         timeout: float | None = None,
         arena_bytes: int = 0,
+        token: str | None = None,
     ) -> None:
         self._handle: int | None = None
         self._library = library()
@@ -93,6 +98,7 @@ class Job:
             master_address=master_address.encode(),
             timeout_ms=milliseconds(timeout),
             arena_bytes=arena_bytes,
+            token=token.encode() if token else None,
         )
         handle = c_void_p()
         self._check(self._library.braid_open(byref(options), byref(handle)))

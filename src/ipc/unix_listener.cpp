@@ -93,7 +93,8 @@ Status check_not_in_use(const std::string& path, const sockaddr_un& address) {
                      "another braidd is listening on '{}'; stop it or set client.socket", path);
 }
 
-Status give_to_group(const std::string& path, const std::string& group) {
+// `file`: the socket as it is called now; `path`: as it will be.
+Status give_to_group(const std::string& file, const std::string& path, const std::string& group) {
   if (group.empty()) return Status::ok();
   ::group entry{};
   ::group* found = nullptr;
@@ -108,7 +109,7 @@ Status give_to_group(const std::string& path, const std::string& group) {
         "(\"\": the daemon's own group)",
         group, group);
   }
-  if (::chown(path.c_str(), static_cast<uid_t>(-1), entry.gr_gid) != 0) {
+  if (::chown(file.c_str(), static_cast<uid_t>(-1), entry.gr_gid) != 0) {
     return Status::from_errno(
         errno, fmt::format("cannot give the socket '{}' to the group '{}' (run braidd "
                            "as root or as a member, or set client.group)",
@@ -123,12 +124,18 @@ Status listen_at(const Fd& socket, const std::string& path, const std::string& g
                  uint32_t mode) {
   const std::string nascent = fmt::format("{}/.{}", directory_of(path), ::getpid());
   auto address = address_of(nascent);
-  if (!address) return address.status();
+  if (!address) {
+    return make_status(StatusCode::InvalidArgument,
+                       "client.socket '{}': the directory's path is too long for a socket", path);
+  }
   ::unlink(nascent.c_str());
   if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&*address), sizeof(*address)) != 0) {
-    return Status::from_errno(errno, fmt::format("cannot make the socket '{}'", nascent));
+    return Status::from_errno(
+        errno, fmt::format("cannot make the socket '{}' (set client.socket to a path in a "
+                           "directory that braidd's user may write to)",
+                           path));
   }
-  Status status = give_to_group(nascent, group);
+  Status status = give_to_group(nascent, path, group);
   if (status && ::chmod(nascent.c_str(), mode) != 0) {
     status = Status::from_errno(errno,
                                 fmt::format("cannot set mode {:o} on the socket '{}'", mode, path));

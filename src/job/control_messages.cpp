@@ -7,19 +7,21 @@ namespace braid {
 
 ControlBuffer make_join_job(const std::string& name, uint32_t world_size, uint32_t rank,
                             int64_t process_id, uint32_t timeout_ms, const Partition& partition,
-                            uint32_t weight, const std::string& rack) {
+                            uint32_t weight, const std::string& rack, const JobOwner& owner,
+                            uint32_t user) {
   ControlBuffer builder;
   const auto text = builder.CreateString(name);
   const auto rack_text = builder.CreateString(rack);
+  const auto owner_bytes = builder.CreateVector(owner.data(), owner.size());
   const auto body = proto::CreateJoinJob(builder, text, world_size, rank, process_id, timeout_ms,
                                          partition.unit_bytes, partition.chunk_bytes,
-                                         partition.io_loops, weight, rack_text);
+                                         partition.io_loops, weight, rack_text, owner_bytes, user);
   return finish_control_message(std::move(builder), body);
 }
 
 ControlBuffer make_job_start(const std::string& name, uint32_t world_size, uint32_t epoch,
                              uint64_t job_key, std::span<const MemberNode> nodes,
-                             const Algorithms& algorithms, uint32_t weight) {
+                             const Algorithms& algorithms, uint32_t weight, const JobOwner& owner) {
   ControlBuffer builder;
   std::vector<flatbuffers::Offset<proto::MemberNode>> members;
   members.reserve(nodes.size());
@@ -33,9 +35,10 @@ ControlBuffer make_job_start(const std::string& name, uint32_t world_size, uint3
   }
   const auto text = builder.CreateString(name);
   const auto vector = builder.CreateVector(members);
+  const auto owner_bytes = builder.CreateVector(owner.data(), owner.size());
   const auto body = proto::CreateJobStart(builder, text, world_size, epoch, job_key, vector,
                                           algorithms.direct_bytes, weight, algorithms.halving_bytes,
-                                          algorithms.is_hierarchical);
+                                          algorithms.is_hierarchical, owner_bytes);
   return finish_control_message(std::move(builder), body);
 }
 
@@ -51,21 +54,25 @@ ControlBuffer make_job_go(uint64_t job_key) {
   return finish_control_message(std::move(builder), body);
 }
 
-ControlBuffer make_fail_job(uint64_t job_key, const std::string& name, const Status& reason) {
+ControlBuffer make_fail_job(uint64_t job_key, const std::string& name, const Status& reason,
+                            const JobOwner& owner) {
   ControlBuffer builder;
   const auto text = builder.CreateString(name);
   const auto message = builder.CreateString(reason.message());
-  const auto body =
-      proto::CreateFailJob(builder, job_key, text, static_cast<uint8_t>(reason.code()), message);
+  const auto owner_bytes = builder.CreateVector(owner.data(), owner.size());
+  const auto body = proto::CreateFailJob(builder, job_key, text,
+                                         static_cast<uint8_t>(reason.code()), message, owner_bytes);
   return finish_control_message(std::move(builder), body);
 }
 
-ControlBuffer make_job_failed(uint64_t job_key, const std::string& name, const Status& reason) {
+ControlBuffer make_job_failed(uint64_t job_key, const std::string& name, const Status& reason,
+                              const JobOwner& owner) {
   ControlBuffer builder;
   const auto text = builder.CreateString(name);
   const auto message = builder.CreateString(reason.message());
-  const auto body =
-      proto::CreateJobFailed(builder, job_key, text, static_cast<uint8_t>(reason.code()), message);
+  const auto owner_bytes = builder.CreateVector(owner.data(), owner.size());
+  const auto body = proto::CreateJobFailed(
+      builder, job_key, text, static_cast<uint8_t>(reason.code()), message, owner_bytes);
   return finish_control_message(std::move(builder), body);
 }
 

@@ -9,6 +9,7 @@
 
 #include "base/status.h"
 #include "collective/operation.h"
+#include "job/job_owner.h"
 #include "job/signature.h"
 #include "net/peer.h"
 
@@ -43,14 +44,19 @@ using ControlBuffer = flatbuffers::FlatBufferBuilder;
 ControlBuffer make_join_job(const std::string& name, uint32_t world_size, uint32_t rank,
                             int64_t process_id, uint32_t timeout_ms,
                             const Partition& partition = {}, uint32_t weight = 1,
-                            const std::string& rack = {});
+                            const std::string& rack = {}, const JobOwner& owner = {},
+                            uint32_t user = 0);
 ControlBuffer make_job_start(const std::string& name, uint32_t world_size, uint32_t epoch,
                              uint64_t job_key, std::span<const MemberNode> nodes,
-                             const Algorithms& algorithms = {}, uint32_t weight = 1);
+                             const Algorithms& algorithms = {}, uint32_t weight = 1,
+                             const JobOwner& owner = {});
 ControlBuffer make_job_ready(uint64_t job_key);
 ControlBuffer make_job_go(uint64_t job_key);
-ControlBuffer make_fail_job(uint64_t job_key, const std::string& name, const Status& reason);
-ControlBuffer make_job_failed(uint64_t job_key, const std::string& name, const Status& reason);
+// `owner` counts where the job has no key yet.
+ControlBuffer make_fail_job(uint64_t job_key, const std::string& name, const Status& reason,
+                            const JobOwner& owner = {});
+ControlBuffer make_job_failed(uint64_t job_key, const std::string& name, const Status& reason,
+                              const JobOwner& owner = {});
 ControlBuffer make_rank_left(uint64_t job_key, uint32_t rank);
 ControlBuffer make_job_ended(uint64_t job_key);
 ControlBuffer make_operation_ready(const OperationKey& key, const Signature& signature);

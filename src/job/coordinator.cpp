@@ -106,11 +106,14 @@ Algorithms Coordinator::algorithms_of(const ActiveJob& job) const {
 void Coordinator::on_join(const Peer& from, const proto::JoinJob& join) {
   const std::string name = join.name()->str();
   const uint32_t rank = join.rank();
+  const auto owner = parse_job_owner(join.owner());
   auto refuse = [&](const Status& reason) {
     BRAID_LOG_WARN("job '{}': rank {} on node '{}' refused: {}", name, rank, from.name,
                    reason.message());
-    send(from, make_job_failed(0, name, reason));
+    send(from, make_job_failed(0, name, reason, owner ? *owner : JobOwner{}));
   };
+  if (!owner) return refuse(owner.status());
+  const JobIdentity identity{name, *owner};
   if (join.world_size() == 0 || join.world_size() > kWorldSizeMax || rank >= join.world_size()) {
     return refuse(make_status(StatusCode::InvalidArgument,
                               "rank {} of world size {} makes no sense", rank, join.world_size()));
@@ -120,32 +123,36 @@ void Coordinator::on_join(const Peer& from, const proto::JoinJob& join) {
                               "weight {} makes no sense; right are 1 to {}", join.weight(),
                               kJobWeightMax));
   }
-  if (const Status* reason = find_contradiction(name, rank)) return refuse(*reason);
-  auto [position, is_new] = forming_.try_emplace(name);
+  if (const Status* reason = find_contradiction(identity, rank)) return refuse(*reason);
+  auto position = forming_.find(identity);
+  const bool is_new = position == forming_.end();
+  if (is_new) {
+    if (const Status room = check_room(join.user()); !room) return refuse(room);
+    position = forming_.try_emplace(identity).first;
+  }
   FormingJob& job = position->second;
   if (is_new) {
-    if (forming_.size() > kFormingJobsMax) {
-      forming_.erase(position);
-      return refuse(make_status(StatusCode::ResourceExhausted,
-                                "{} jobs are being formed here already", kFormingJobsMax));
-    }
-    job.name = name;
+    job.identity = identity;
+    job.user = join.user();
     job.world_size = join.world_size();
     job.timeout_ms = join.timeout_ms();
     job.weight = join.weight();
     job.partition = partition_of(join);
     job.deadline = std::make_unique<Timer>(loop_);
-    job.deadline->start_once(job.timeout_ms, [this, name] {
-      const FormingJob& late = forming_.at(name);
+    job.deadline->start_once(job.timeout_ms, [this, identity] {
+      const FormingJob& late = forming_.at(identity);
       std::vector<uint32_t> missing;
       for (uint32_t r = 0; r < late.world_size; ++r) {
         if (!late.members.contains(r)) missing.push_back(r);
       }
       fail_forming(
-          name, make_status(StatusCode::DeadlineExceeded,
-                            "job '{}': {} of {} ranks joined within {} ms; missing: rank {}", name,
-                            late.members.size(), late.world_size, late.timeout_ms,
-                            describe_missing(missing)));
+          identity,
+          make_status(StatusCode::DeadlineExceeded,
+                      "job '{}': {} of {} ranks joined within {} ms; missing: rank {} (ranks "
+                      "belong together that have the same token, BRAID_JOB_TOKEN, or the same "
+                      "user and no token)",
+                      identity.name, late.members.size(), late.world_size, late.timeout_ms,
+                      describe_missing(missing)));
     });
   }
   if (const Status agreed = check_agreement(job, from, join); !agreed)
@@ -165,6 +172,19 @@ void Coordinator::on_join(const Peer& from, const proto::JoinJob& join) {
   if (job.members.size() == job.world_size) start(job);
 }
 
+Status Coordinator::check_room(uint32_t user) const {
+  if (forming_.size() >= kFormingJobsMax) {
+    return make_status(StatusCode::ResourceExhausted, "{} jobs are being formed here already",
+                       kFormingJobsMax);
+  }
+  const auto of_user = std::count_if(forming_.begin(), forming_.end(),
+                                     [user](const auto& job) { return job.second.user == user; });
+  if (static_cast<size_t>(of_user) < kFormingJobsPerUserMax) return Status::ok();
+  return make_status(StatusCode::ResourceExhausted,
+                     "{} jobs of user {} are being formed here already; no user can have more",
+                     of_user, user);
+}
+
 Status Coordinator::check_agreement(const FormingJob& job, const Peer& from,
                                     const proto::JoinJob& join) {
   if (job.members.empty()) return Status::ok();
@@ -174,8 +194,8 @@ Status Coordinator::check_agreement(const FormingJob& job, const Peer& from,
     return make_status(StatusCode::Mismatch,
                        "job '{}': ranks disagree about the {}: rank {} (node '{}') says {}, rank "
                        "{} (node '{}') says {}",
-                       job.name, about, other_rank, other.name, one, join.rank(), from.name,
-                       another);
+                       job.identity.name, about, other_rank, other.name, one, join.rank(),
+                       from.name, another);
   };
   if (join.world_size() != job.world_size)
     return disagree("world size", job.world_size, join.world_size());
@@ -188,14 +208,15 @@ Status Coordinator::check_agreement(const FormingJob& job, const Peer& from,
       "job '{}': nodes are configured differently: node '{}' has collective.unit_bytes {}, "
       "transport.chunk_bytes {} and {} I/O loops, node '{}' has {}, {} and {}; give all "
       "nodes the same",
-      job.name, other.name, job.partition.unit_bytes, job.partition.chunk_bytes,
+      job.identity.name, other.name, job.partition.unit_bytes, job.partition.chunk_bytes,
       job.partition.io_loops, from.name, partition.unit_bytes, partition.chunk_bytes,
       partition.io_loops);
 }
 
 void Coordinator::start(FormingJob& forming) {
   ActiveJob job;
-  job.name = forming.name;
+  job.name = forming.identity.name;
+  job.owner = forming.identity.owner;
   job.key = random_u64();
   job.world_size = forming.world_size;
   job.weight = forming.weight;
@@ -223,12 +244,12 @@ void Coordinator::start(FormingJob& forming) {
         key, make_status(StatusCode::DeadlineExceeded, "job '{}': not ready within {} ms: node {}",
                          late.name, kReadyTimeoutMs, fmt::join(waiting, ", ")));
   });
-  forming_.erase(std::string(job.name));  // `forming` is gone from here on
+  forming_.erase(JobIdentity(forming.identity));  // `forming` is gone from here on
   const auto& active = active_.emplace(key, std::move(job)).first->second;
   // It names all nodes: for many of them it is long, and making it for each would take long.
-  const Status sent =
-      send_to_all(active.nodes, make_job_start(active.name, active.world_size, epoch, key,
-                                               active.nodes, algorithms_of(active), active.weight));
+  const Status sent = send_to_all(
+      active.nodes, make_job_start(active.name, active.world_size, epoch, key, active.nodes,
+                                   algorithms_of(active), active.weight, active.owner));
   if (!sent) fail_active(key, sent);
 }
 
@@ -246,14 +267,16 @@ void Coordinator::on_fail(const Peer& from, const proto::ControlMessage& message
     if (find_member(from, fail.job_key(), message) != nullptr) fail_active(fail.job_key(), reason);
     return;
   }
-  const std::string name = fail.name()->str();
-  const auto job = forming_.find(name);
+  const auto owner = parse_job_owner(fail.owner());
+  if (!owner) return;
+  const JobIdentity identity{fail.name()->str(), *owner};
+  const auto job = forming_.find(identity);
   if (job == forming_.end()) return;
   const bool is_member =
       std::any_of(job->second.members.begin(), job->second.members.end(),
                   [&](const auto& member) { return member.second.peer.id == from.id; });
-  if (!is_member) return refused_.refuse(from, message.body_type(), name);
-  fail_forming(name, reason);
+  if (!is_member) return refused_.refuse(from, message.body_type(), identity.name);
+  fail_forming(identity, reason);
 }
 
 void Coordinator::on_rank_left(const Peer& from, const proto::ControlMessage& message) {
@@ -285,16 +308,17 @@ void Coordinator::on_overdue(const proto::OperationOverdue& overdue) {
 }
 
 void Coordinator::on_peer_lost(const Peer& peer, const Status& reason) {
-  std::map<std::string, std::vector<uint32_t>> forming;  // its ranks by job
-  for (const auto& [name, job] : forming_) {
+  std::unordered_map<JobIdentity, std::vector<uint32_t>> forming;  // its ranks by job
+  for (const auto& [identity, job] : forming_) {
     for (const auto& [rank, member] : job.members) {
-      if (member.peer.id == peer.id) forming[name].push_back(rank);
+      if (member.peer.id == peer.id) forming[identity].push_back(rank);
     }
   }
-  for (const auto& [name, ranks] : forming) {
-    fail_forming(name, make_status(StatusCode::JobFailed,
-                                   "job '{}': lost node '{}' with rank {} before the job began: {}",
-                                   name, peer.name, fmt::join(ranks, ", "), reason.message()));
+  for (const auto& [identity, ranks] : forming) {
+    fail_forming(identity,
+                 make_status(StatusCode::JobFailed,
+                             "job '{}': lost node '{}' with rank {} before the job began: {}",
+                             identity.name, peer.name, fmt::join(ranks, ", "), reason.message()));
   }
   std::vector<uint64_t> active;
   for (const auto& [key, job] : active_) {
@@ -312,35 +336,37 @@ void Coordinator::on_peer_lost(const Peer& peer, const Status& reason) {
   }
 }
 
-void Coordinator::fail_forming(const std::string& name, const Status& reason) {
-  const auto job = forming_.find(name);
+void Coordinator::fail_forming(const JobIdentity& identity, const Status& reason) {
+  const auto job = forming_.find(identity);
   if (job == forming_.end()) return;
   BRAID_LOG_WARN("{}", reason.message());
   std::set<NodeId> told;
   for (const auto& [rank, member] : job->second.members) {
-    if (told.insert(member.peer.id).second) send(member.peer, make_job_failed(0, name, reason));
+    if (told.insert(member.peer.id).second)
+      send(member.peer, make_job_failed(0, identity.name, reason, identity.owner));
   }
-  forming_.erase(std::string(name));
+  forming_.erase(JobIdentity(identity));
 }
 
 void Coordinator::fail_contradictory(const FormingJob& job, const Peer& from, uint32_t rank,
                                      const Status& reason) {
-  const std::string name = job.name;
+  const JobIdentity identity = job.identity;
   if (contradictions_.size() < kFormingJobsMax) {
-    Contradiction& contradiction = contradictions_[name];
+    Contradiction& contradiction = contradictions_[identity];
     contradiction.reason = reason;
     contradiction.told = {rank};
     for (const auto& [member_rank, member] : job.members) contradiction.told.insert(member_rank);
     contradiction.expiry = std::make_unique<Timer>(loop_);
     contradiction.expiry->start_once(kContradictionMs,
-                                     [this, name] { contradictions_.erase(name); });
+                                     [this, identity] { contradictions_.erase(identity); });
   }
-  send(from, make_job_failed(0, name, reason));  // told as well, although it may be no member
-  fail_forming(name, reason);
+  // Told as well, although it may be no member.
+  send(from, make_job_failed(0, identity.name, reason, identity.owner));
+  fail_forming(identity, reason);
 }
 
-const Status* Coordinator::find_contradiction(const std::string& name, uint32_t rank) {
-  const auto position = contradictions_.find(name);
+const Status* Coordinator::find_contradiction(const JobIdentity& identity, uint32_t rank) {
+  const auto position = contradictions_.find(identity);
   if (position == contradictions_.end()) return nullptr;
   if (position->second.told.insert(rank).second) return &position->second.reason;
   contradictions_.erase(position);

@@ -12,6 +12,7 @@
 
 #include "job/control_messages.h"
 #include "job/investigation.h"
+#include "job/job_owner.h"
 #include "job/plan_director.h"
 #include "job/refused_senders.h"
 #include "loop/timer.h"
@@ -21,8 +22,8 @@ namespace braid {
 
 // Brings the ranks of jobs together whose trainers named this node as their master: gathers JoinJob
 // until all ranks are there, fixes epoch, key and ring order (nodes by their lowest rank, those
-// of a rack together), tells everyone, and spreads failures and the end. Not on the hot path.
-// Control loop only.
+// of a rack together), tells everyone, and spreads failures and the end. Ranks come together whose
+// job has the same name and the same owner. Not on the hot path. Control loop only.
 //
 //   forming  --all ranks joined-->  starting  --all nodes ready-->  running  --all ranks left-->
 //   (forgotten)
@@ -32,6 +33,7 @@ namespace braid {
 class Coordinator {
  public:
   static constexpr size_t kFormingJobsMax = 1024;
+  static constexpr size_t kFormingJobsPerUserMax = kFormingJobsMax / 4;
   static constexpr size_t kEpochsRemembered = 4096;
   static constexpr uint32_t kWorldSizeMax = 65536;
   static constexpr uint64_t kContradictionMs = 10'000;
@@ -67,7 +69,8 @@ class Coordinator {
     std::string rack{};
   };
   struct FormingJob {
-    std::string name;
+    JobIdentity identity;
+    uint32_t user = 0;  // of its first rank
     uint32_t world_size = 0;
     uint32_t timeout_ms = 0;
     uint32_t weight = 1;
@@ -85,6 +88,7 @@ class Coordinator {
   };
   struct ActiveJob {
     std::string name;
+    JobOwner owner{};
     uint64_t key = 0;
     uint32_t world_size = 0;
     uint32_t weight = 1;
@@ -107,10 +111,12 @@ class Coordinator {
   static Status check_agreement(const FormingJob& job, const Peer& from,
                                 const proto::JoinJob& join);
   void start(FormingJob& forming);
-  void fail_forming(const std::string& name, const Status& reason);
+  void fail_forming(const JobIdentity& identity, const Status& reason);
   void fail_contradictory(const FormingJob& job, const Peer& from, uint32_t rank,
                           const Status& reason);
-  const Status* find_contradiction(const std::string& name, uint32_t rank);
+  const Status* find_contradiction(const JobIdentity& identity, uint32_t rank);
+  // Ok, or why no further job can be formed for this user.
+  Status check_room(uint32_t user) const;
   void fail_active(uint64_t job_key, const Status& reason);
   // InvalidArgument: too long for a frame, so nobody has got it. All other trouble is the control
   // plane's to tell: who cannot be sent to is lost.
@@ -124,9 +130,9 @@ class Coordinator {
   ControlPlane& control_plane_;
   const PlanningOptions planning_;
   const Algorithms algorithms_;
-  std::unordered_map<std::string, FormingJob> forming_;
+  std::unordered_map<JobIdentity, FormingJob> forming_;
   std::unordered_map<uint64_t, ActiveJob> active_;
-  std::unordered_map<std::string, Contradiction> contradictions_;
+  std::unordered_map<JobIdentity, Contradiction> contradictions_;
   std::unordered_map<std::string, uint32_t> epochs_;
   RefusedSenders refused_;
   std::shared_ptr<bool> is_alive_ = std::make_shared<bool>(true);  // for what was deferred

@@ -103,6 +103,7 @@ void JobManager::open_job(ClientConnection& connection, const proto::OpenJob& op
   auto session =
       Session::create(loop_, services_->worker, connection, open, std::move(fds), options_.session);
   if (!session) return refuse(connection, session.status());
+  if (const Status allowed = check_user(**session); !allowed) return refuse(connection, allowed);
   Client& client = clients_[connection.id()];
   client.session = std::move(session).value();
   client.joining = std::make_unique<Joining>(loop_);
@@ -114,6 +115,22 @@ void JobManager::open_job(ClientConnection& connection, const proto::OpenJob& op
                  client.session->job_name(), client.session->rank(), client.session->world_size(),
                  who.pid, who.uid, client.session->master_address());
   find_coordinator(connection.id());
+}
+
+// Between nodes user numbers may differ, as containers have it; on one node they don't.
+Status JobManager::check_user(const Session& joining) const {
+  for (const auto& [id, client] : clients_) {
+    const Session& other = *client.session;
+    if (client.joining == nullptr || other.identity() != joining.identity() ||
+        other.credentials().uid == joining.credentials().uid)
+      continue;
+    return make_status(StatusCode::PermissionDenied,
+                       "job '{}': user {} cannot be rank {} of it on this node: the ranks that are "
+                       "here already run as user {}, and all of a node run as one",
+                       joining.job_name(), joining.credentials().uid, joining.rank(),
+                       other.credentials().uid);
+  }
+  return Status::ok();
 }
 
 void JobManager::find_coordinator(uint64_t client_id) {
@@ -151,7 +168,8 @@ void JobManager::join(uint64_t client_id, const Result<Peer>& coordinator) {
   }
   auto message = make_join_job(session.job_name(), session.world_size(), session.rank(),
                                session.credentials().pid, session.timeout_ms(), options_.partition,
-                               session.weight(), options_.rack);
+                               session.weight(), options_.rack, session.identity().owner,
+                               session.credentials().uid);
   if (const Status sent = services_->control_plane.send(coordinator->id, message); !sent)
     return give_up(sent);
   joining.coordinator = coordinator->id;
@@ -184,7 +202,8 @@ void JobManager::on_client_closed(ClientConnection& connection, const Status& re
                       make_status(StatusCode::JobFailed,
                                   "job '{}': lost rank {} on node '{}' before the job began: {}",
                                   session.job_name(), session.rank(),
-                                  services_->control_plane.self().name, reason.message()));
+                                  services_->control_plane.self().name, reason.message()),
+                      session.identity().owner);
     (void)services_->control_plane.send(client.joining->coordinator,
                                         message);  // if it has gone, the job has failed
   }
@@ -249,11 +268,14 @@ void JobManager::on_job_start(const Peer& from, const proto::ControlMessage& mes
                            from.name, plan->name, plan->ring->direct_bytes,
                            options_.partition.chunk_bytes);
   }
+  const auto owner = parse_job_owner(start.owner());
+  if (!owner) return BRAID_LOG_ERROR("node '{}': {}", from.name, owner.status().message());
+  const JobIdentity identity{plan->name, *owner};
   std::vector<Session*> sessions;
   for (const uint32_t rank : plan->local_ranks) {
     for (auto& [id, client] : clients_) {
       if (client.joining == nullptr || client.joining->coordinator != from.id ||
-          client.session->rank() != rank || client.session->job_name() != plan->name) {
+          client.session->rank() != rank || client.session->identity() != identity) {
         continue;
       }
       client.joining.reset();
@@ -270,6 +292,12 @@ void JobManager::on_job_start(const Peer& from, const proto::ControlMessage& mes
     (void)services_->control_plane.send(from.id, answer);
     for (Session* session : sessions) session->fail(reason);
     return;
+  }
+  if (plan->nodes.size() > 1 && sessions.front()->rank() == 0 && !sessions.front()->has_token()) {
+    BRAID_LOG_WARN(
+        "job '{}' has no token and is on {} nodes: any process of user {} on any node of the "
+        "cluster could have been one of its ranks; give its trainers one with BRAID_JOB_TOKEN",
+        plan->name, plan->nodes.size(), sessions.front()->credentials().uid);
   }
   const uint64_t key = plan->key;
   auto job = std::make_unique<Job>(*services_, std::move(plan).value(), std::move(sessions), from);
@@ -290,9 +318,12 @@ void JobManager::on_job_failed(const Peer& from, const proto::ControlMessage& me
     return;
   }
   const std::string name = failed.name()->str();
+  const auto owner = parse_job_owner(failed.owner());
+  if (!owner) return BRAID_LOG_ERROR("node '{}': {}", from.name, owner.status().message());
+  const JobIdentity identity{name, *owner};
   for (auto& [id, client] : clients_) {
     if (client.joining == nullptr || client.joining->coordinator != from.id ||
-        client.session->job_name() != name)
+        client.session->identity() != identity)
       continue;
     BRAID_LOG_WARN("job '{}': rank {}: {}", name, client.session->rank(), reason.message());
     client.session->fail(reason);

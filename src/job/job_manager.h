@@ -99,6 +99,7 @@ class JobManager final : public ClientHandler, public ControlPlaneHandler {
                             const std::function<std::string(const Job&)>& describe);
   void answer(ClientConnection& connection, const std::string& json);
   void open_job(ClientConnection& connection, const proto::OpenJob& open, std::vector<Fd> fds);
+  Status check_user(const Session& joining) const;
   void find_coordinator(uint64_t client_id);
   void join(uint64_t client_id, const Result<Peer>& coordinator);
   void on_job_start(const Peer& from, const proto::ControlMessage& message);

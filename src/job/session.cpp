@@ -41,7 +41,7 @@ Result<std::unique_ptr<Session>> Session::create(Loop& loop, WorkThread& worker,
                                                  const proto::OpenJob& open, std::vector<Fd> fds,
                                                  const SessionLimits& limits) {
   std::unique_ptr<Session> session(new Session(loop, connection));
-  session->job_name_ = open.name()->str();
+  session->identity_.name = open.name()->str();
   session->master_address_ = open.master_address()->str();
   session->rank_ = open.rank();
   session->world_size_ = open.world_size();
@@ -49,9 +49,9 @@ Result<std::unique_ptr<Session>> Session::create(Loop& loop, WorkThread& worker,
   session->done_capacity_ = open.done_capacity();
   session->weight_ = open.weight() == 0 ? 1 : open.weight();
   session->operation_timeout_ms_ = limits.operation_timeout_ms;
-  if (session->job_name_.empty() || session->job_name_.size() > kJobNameBytesMax) {
+  if (session->job_name().empty() || session->job_name().size() > kJobNameBytesMax) {
     return make_status(StatusCode::InvalidArgument, "a job's name has 1 to {} bytes, not {}",
-                       kJobNameBytesMax, session->job_name_.size());
+                       kJobNameBytesMax, session->job_name().size());
   }
   if (open.world_size() == 0 || open.world_size() > Coordinator::kWorldSizeMax ||
       open.rank() >= open.world_size()) {
@@ -60,6 +60,16 @@ Result<std::unique_ptr<Session>> Session::create(Loop& loop, WorkThread& worker,
         "rank {} of world size {}: the world size must be 1 to {} and the rank below it",
         open.rank(), open.world_size(), Coordinator::kWorldSizeMax);
   }
+  const std::span<const uint8_t> token =
+      open.token() == nullptr ? std::span<const uint8_t>()
+                              : std::span(open.token()->data(), open.token()->size());
+  if (token.size() > kJobTokenBytesMax) {
+    return make_status(StatusCode::InvalidArgument,
+                       "a job's token has {} bytes at most (BRAID_JOB_TOKEN), not {}",
+                       kJobTokenBytesMax, token.size());
+  }
+  session->has_token_ = !token.empty();
+  session->identity_.owner = job_owner(session->job_name(), token, connection.credentials().uid);
   if (session->master_address_.empty() || open.timeout_ms() == 0) {
     return Status(StatusCode::InvalidArgument,
                   "a job needs a master address and a timeout above 0");
@@ -134,7 +144,7 @@ void Session::register_tensors(const proto::RegisterTensors& message) {
 void Session::publish(uint64_t ticket, uint64_t result_offset, uint64_t result_bytes) {
   if (state_ != State::Member) return;
   if (const Status pushed = rings_->push_done({ticket, result_offset, result_bytes, 0}); !pushed) {
-    job_->fail(pushed.with_context(fmt::format("job '{}': rank {}", job_name_, rank_)));
+    job_->fail(pushed.with_context(fmt::format("job '{}': rank {}", job_name(), rank_)));
     return;
   }
   rings_->wake_client();
@@ -171,7 +181,7 @@ void Session::drain() {
     if (state_ != State::Member) return;
     if (!taken) {
       rings_->stop();
-      job_->fail(taken.with_context(fmt::format("job '{}': rank {}", job_name_, rank_)));
+      job_->fail(taken.with_context(fmt::format("job '{}': rank {}", job_name(), rank_)));
       return;
     }
   }

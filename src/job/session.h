@@ -11,6 +11,7 @@
 #include "ipc/client_connection.h"
 #include "ipc/daemon_rings.h"
 #include "ipc/segment.h"
+#include "job/job_owner.h"
 #include "job/operation_table.h"
 #include "job/result_memory.h"
 #include "job/tensor_table.h"
@@ -45,7 +46,9 @@ class Session {
                                                  const proto::OpenJob& open, std::vector<Fd> fds,
                                                  const SessionLimits& limits);
 
-  const std::string& job_name() const { return job_name_; }
+  const std::string& job_name() const { return identity_.name; }
+  const JobIdentity& identity() const { return identity_; }
+  bool has_token() const { return has_token_; }
   const std::string& master_address() const { return master_address_; }
   uint32_t rank() const { return rank_; }
   uint32_t world_size() const { return world_size_; }
@@ -84,7 +87,8 @@ class Session {
   ClientConnection& connection_;
   State state_ = State::Joining;
   Job* job_ = nullptr;
-  std::string job_name_;
+  JobIdentity identity_;
+  bool has_token_ = false;
   std::string master_address_;
   uint32_t rank_ = 0;
   uint32_t world_size_ = 0;

@@ -2,19 +2,17 @@
 """Limits, and things that are not there: each with its own words; small ones that do no harm."""
 
 import os
-import pathlib
-import shutil
 import socket
 import subprocess
 
 import pytest
 from braid_build import BENCH, PATIENCE_S
 from real_cluster import SHORT_JOB, SUM_FOREVER, needs_daemons, wait_until_running
+from second_user import NOBODY, needs_nobody, way_opened
 
 pytestmark = needs_daemons
 
 OPEN = "open_job(timeout=5).close()"
-NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
 # A few times what /dev/shm is given below.
 LARGE_JOB = """
 with open_job() as job:
@@ -31,15 +29,6 @@ for step in range(10):
         job.release(ticket)
 report(good=True)
 """
-
-
-def can_become_nobody() -> bool:
-    if os.geteuid() != 0 or shutil.which("setpriv") is None:
-        return False
-    reaches = subprocess.run(
-        [*NOBODY, BENCH, "--help"], capture_output=True, cwd="/", timeout=PATIENCE_S, check=False
-    )
-    return reaches.returncode == 0
 
 
 def test_without_a_daemon_the_error_names_the_socket(cluster_of, tmp_path):
@@ -60,27 +49,17 @@ def test_a_socket_of_a_dead_daemon_says_that_nobody_listens(cluster_of, tmp_path
     assert "nobody listens" in error["text"] and path in error["text"], error
 
 
+@needs_nobody
 def test_a_user_outside_of_the_group_is_told_which_group(cluster_of):
-    if not can_become_nobody():
-        pytest.skip("cannot run the build's programs as another user")
     cluster = cluster_of(1)
     node = cluster.nodes[0]
-    closed = [
-        folder for folder in pathlib.Path(node.socket).parents if not folder.stat().st_mode & 0o001
-    ]
-    modes = {folder: folder.stat().st_mode & 0o7777 for folder in closed}
-    try:
-        for folder, mode in modes.items():
-            folder.chmod(mode | 0o001)
+    with way_opened(node.socket):
         done = subprocess.run(
             node.enter([*NOBODY, BENCH, "allreduce", "--sizes", "4"]),
             capture_output=True, text=True, timeout=PATIENCE_S, check=False, cwd="/",
             env={**os.environ, "RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": node.address,
                  "BRAID_SOCKET": node.socket, "BRAID_JOB": "forbidden"},
         )  # fmt: skip
-    finally:
-        for folder, mode in modes.items():
-            folder.chmod(mode)
     assert done.returncode != 0
     assert f"this user may not open braidd's socket '{node.socket}'" in done.stderr, done.stderr
     assert "usermod -aG" in done.stderr

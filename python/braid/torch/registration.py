@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import logging
 import os
+import secrets
 import uuid
 from datetime import timedelta
 
@@ -27,9 +28,10 @@ def register() -> None:
 
 def create_group(store: Store, rank: int, size: int, timeout: timedelta) -> BraidProcessGroup:
     """What torch calls for each group, on all ranks of it and with ranks 0 … size - 1."""
-    name, master = _agree_on_job(store, rank)
+    name, master, token = _agree_on_job(store, rank)
+    seconds = timeout.total_seconds()
     try:
-        job = Job(name, rank, size, master_address=master, timeout=timeout.total_seconds())
+        job = Job(name, rank, size, master_address=master, timeout=seconds, token=token)
     except BraidError as error:
         raise DistBackendError(
             f"braid: rank {rank} of {size} could not join job {name}: {error}"
@@ -46,16 +48,20 @@ def create_group(store: Store, rank: int, size: int, timeout: timedelta) -> Brai
     return group
 
 
-def _agree_on_job(store: Store, rank: int) -> tuple[str, str]:
-    """Rank 0 chooses; the name is new each time, so runs and groups never meet by accident."""
+def _agree_on_job(store: Store, rank: int) -> tuple[str, str, str]:
+    """The job's name, its master and its token.
+
+    Rank 0 chooses; the name is new each time, so runs and groups never meet by accident, and the
+    token is random, so nobody joins who does not have the store.
+    """
     # A store may outlive a group: a script that destroys its group and makes it again finds what
     # it wrote before. Every rank comes as often as the others, so the count tells the times apart.
     key = f"braid/job/{store.add(f'braid/arrivals/{rank}', 1)}"
     if rank == 0:
         name = f"{os.environ.get('BRAID_JOB', 'torch')[:200]}-{uuid.uuid4().hex[:12]}"
-        store.set(key, f"{name}\n{_master_address(store)}")
-    name, master = store.get(key).decode().split("\n")
-    return name, master
+        store.set(key, f"{name}\n{_master_address(store)}\n{secrets.token_hex(32)}")
+    name, master, token = store.get(key).decode().split("\n")
+    return name, master, token
 
 
 def _master_address(store: Store) -> str:

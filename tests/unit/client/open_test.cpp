@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cstddef>
 #include <thread>
 
 #include <poll.h>
@@ -68,6 +69,54 @@ TEST_F(OpenTest, TheWeightComesFromTheEnvironment) {
   ::unsetenv("BRAID_JOB_WEIGHT");
   EXPECT_EQ(braid_close(open_job()), BRAID_OK);
   EXPECT_EQ(daemon_->last_weight(), 1u);
+}
+
+TEST_F(OpenTest, TheTokenComesFromTheOptionsElseFromTheEnvironment) {
+  start_daemon();
+  const auto token_with = [&](const char* given) {
+    auto options = job_options();
+    options.token = given;
+    EXPECT_EQ(braid_close(open_job(options)), BRAID_OK);
+    return daemon_->last_token();
+  };
+  EXPECT_EQ(token_with(nullptr), "");
+  EXPECT_EQ(token_with("secret"), "secret");
+  ::setenv("BRAID_JOB_TOKEN", "from outside", 1);
+  EXPECT_EQ(token_with(nullptr), "from outside");
+  EXPECT_EQ(token_with(""), "from outside");
+  EXPECT_EQ(token_with("secret"), "secret");
+  const std::string longest(255, 'x');
+  EXPECT_EQ(token_with(longest.c_str()), longest);
+  ::unsetenv("BRAID_JOB_TOKEN");
+}
+
+TEST_F(OpenTest, ATokenThatIsTooLongIsRefusedAndNotShown) {
+  start_daemon();
+  const std::string token(256, 'x');
+  auto options = job_options();
+  options.token = token.c_str();
+  braid_job* job = nullptr;
+  EXPECT_BRAID_ERROR(braid_open(&options, &job), BRAID_ERROR_INVALID_ARGUMENT,
+                     "token is too long; a job's token has 255 bytes at most");
+  EXPECT_FALSE(message_has("xxx"));
+  ::setenv("BRAID_JOB_TOKEN", token.c_str(), 1);
+  options = job_options();
+  EXPECT_BRAID_ERROR(braid_open(&options, &job), BRAID_ERROR_INVALID_ARGUMENT,
+                     "BRAID_JOB_TOKEN is too long");
+  ::unsetenv("BRAID_JOB_TOKEN");
+}
+
+// Compiled against a braid.h that had no token yet.
+TEST_F(OpenTest, AnOlderCallersOptionsAreShorter) {
+  start_daemon();
+  auto options = job_options();
+  options.token = "what lies behind the struct";
+  options.struct_size = offsetof(braid_job_options, token);
+  EXPECT_EQ(braid_close(open_job(options)), BRAID_OK);
+  EXPECT_EQ(daemon_->last_token(), "");
+  options.struct_size -= 1;
+  braid_job* job = nullptr;
+  EXPECT_BRAID_ERROR(braid_open(&options, &job), BRAID_ERROR_INVALID_ARGUMENT, "struct_size");
 }
 
 TEST_F(OpenTest, AWeightThatIsNoneNamesTheVariableAndWhatIsRight) {

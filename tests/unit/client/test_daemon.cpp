@@ -108,6 +108,12 @@ size_t TestDaemon::connections() {
   return count;
 }
 
+std::string TestDaemon::last_token() {
+  std::string token;
+  call([&] { token = last_token_; });
+  return token;
+}
+
 uint32_t TestDaemon::last_weight() {
   uint32_t weight = 0;
   call([&] { weight = last_weight_; });
@@ -153,6 +159,7 @@ void TestDaemon::on_client_message(ClientConnection& connection,
 
 void TestDaemon::open_job(Session& session, const proto::OpenJob& open, std::vector<Fd> fds) {
   last_weight_ = open.weight();
+  last_token_.assign(open.token()->begin(), open.token()->end());
   if (!options_.answers_open) return;
   if (!options_.open_failure.empty()) {
     send_failure(*session.connection, StatusCode::Mismatch, options_.open_failure);

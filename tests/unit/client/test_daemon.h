@@ -53,6 +53,7 @@ class TestDaemon final : public ClientHandler {
   size_t live_results();
   size_t connections();
   uint32_t last_weight();               // of the last OpenJob
+  std::string last_token();             // likewise
   std::vector<uint32_t> last_bucket();  // tensors of the last operation, in their order
 
  private:
@@ -87,6 +88,7 @@ class TestDaemon final : public ClientHandler {
   std::unique_ptr<ClientServer> server_;
   std::map<uint64_t, std::unique_ptr<Session>> sessions_;
   uint32_t last_weight_ = 0;
+  std::string last_token_;
   std::vector<uint32_t> last_bucket_;
   std::thread thread_;
 };

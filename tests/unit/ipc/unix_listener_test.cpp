@@ -109,6 +109,14 @@ TEST_F(UnixListenerTest, RefusesPathsThatAreTooLong) {
   EXPECT_EQ(failure("").code(), StatusCode::InvalidArgument);
 }
 
+// The socket is made under another name, which is nobody's business.
+TEST_F(UnixListenerTest, ASocketThatCannotBeMadeIsNamedAsConfigured) {
+  const Status status = failure("/proc/braidd.sock");
+  EXPECT_TRUE(has(status, "cannot make the socket '/proc/braidd.sock' (set client.socket"))
+      << status.message();
+  EXPECT_FALSE(has(status, std::to_string(::getpid()))) << status.message();
+}
+
 TEST_F(UnixListenerTest, DoesNotRemoveItsSuccessorsSocket) {
   auto first = UnixListener::create(path_, "", 0600);
   ASSERT_TRUE(first.is_ok()) << first.status().message();

@@ -161,16 +161,19 @@ TEST_F(CoordinatorTest, TheDeadlineNamesTheMissingRanks) {
   run_until([this] { return !sent_to<proto::JobFailed>(a_).empty(); });
   const Status reason = failure_of(a_);
   EXPECT_EQ(reason.code(), StatusCode::DeadlineExceeded);
-  EXPECT_EQ(reason.message(), "job 'train': 2 of 4 ranks joined within 10 ms; missing: rank 0, 2");
+  EXPECT_TRUE(reason.message().starts_with(
+      "job 'train': 2 of 4 ranks joined within 10 ms; missing: rank 0, 2 ("))
+      << reason.message();
   EXPECT_EQ(failure_of(b_).message(), reason.message());
 }
 
 TEST_F(CoordinatorTest, TheDeadlineNamesOnlySomeOfManyRanks) {
   join(a_, 0, 100, 10);
   run_until([this] { return !sent_to<proto::JobFailed>(a_).empty(); });
-  EXPECT_EQ(failure_of(a_).message(),
-            "job 'train': 1 of 100 ranks joined within 10 ms; missing: rank 1, 2, 3, 4, 5, 6, 7, 8 "
-            "and 91 more");
+  EXPECT_TRUE(failure_of(a_).message().starts_with(
+      "job 'train': 1 of 100 ranks joined within 10 ms; missing: rank 1, 2, 3, 4, 5, 6, 7, 8 and "
+      "91 more ("))
+      << failure_of(a_).message();
 }
 
 TEST_F(CoordinatorTest, ARankThatGoesWhileTheJobFormsFailsIt) {
@@ -219,9 +222,9 @@ TEST_F(CoordinatorTest, JobsWithDifferentNamesDoNotMix) {
 
 TEST_F(CoordinatorTest, FormsSoManyJobsAtOnceAndNoMore) {
   for (size_t i = 0; i < Coordinator::kFormingJobsMax; ++i)
-    join(a_, 0, 2, kLongMs, "job " + std::to_string(i));
+    join(a_, 0, 2, kLongMs, "job " + std::to_string(i), 1, {}, static_cast<uint32_t>(i / 256));
   EXPECT_TRUE(control_plane_.sent.empty());
-  join(b_, 0, 2, kLongMs, "one too many");
+  join(b_, 0, 2, kLongMs, "one too many", 1, {}, 1000);
   EXPECT_EQ(failure_of(b_).code(), StatusCode::ResourceExhausted);
   join(b_, 1, 2, kLongMs, "job 0");  // that one is in formation: it may go on
   EXPECT_EQ(sent_to<proto::JobStart>(a_).size(), 1u);

@@ -25,8 +25,10 @@ class CoordinatorTest : public LoopTest {
     EXPECT_TRUE(coordinator_.on_control_message(from, as_message(message)));
   }
   void join(const Peer& from, uint32_t rank, uint32_t world_size, uint32_t timeout_ms = kLongMs,
-            const std::string& name = "train", uint32_t weight = 1) {
-    tell(from, make_join_job(name, world_size, rank, 100 + rank, timeout_ms, {}, weight));
+            const std::string& name = "train", uint32_t weight = 1, const JobOwner& owner = {},
+            uint32_t user = 0) {
+    tell(from, make_join_job(name, world_size, rank, 100 + rank, timeout_ms, {}, weight, "", owner,
+                             user));
   }
 
   template <typename Table>

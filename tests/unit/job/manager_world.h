@@ -3,8 +3,11 @@
 
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
+
+#include <unistd.h>
 
 #include "ipc/client_server.h"
 #include "ipc/temporary_directory.h"
@@ -36,6 +39,22 @@ class JobManagerTest : public LoopTest {
   // A message from another node.
   void hear(const Peer& from, ControlBuffer message) {
     manager_->on_control_message(from, as_message(message));
+  }
+
+  // Messages about jobs of this process's user without a token, as its node's coordinators say
+  // them.
+  static ControlBuffer make_job_start(const std::string& name, uint32_t world_size, uint32_t epoch,
+                                      uint64_t key, std::span<const MemberNode> nodes,
+                                      const Algorithms& algorithms = {}) {
+    return braid::make_job_start(name, world_size, epoch, key, nodes, algorithms, 1, owner(name));
+  }
+  static ControlBuffer make_job_failed(uint64_t key, const std::string& name,
+                                       const Status& reason) {
+    return braid::make_job_failed(key, name, reason, owner(name));
+  }
+  static JobOwner owner(const std::string& job_name, const std::string& token = {}) {
+    return job_owner(job_name, {reinterpret_cast<const uint8_t*>(token.data()), token.size()},
+                     ::geteuid());
   }
 
   const Peer self_{1, "here", "10.0.0.1", 7410};

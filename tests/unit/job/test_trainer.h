@@ -27,7 +27,7 @@ class TestTrainer {
   explicit TestTrainer(const std::string& socket_path);
 
   void open(const std::string& job, uint32_t rank, uint32_t world_size, const std::string& master,
-            uint32_t timeout_ms = 60'000, uint32_t weight = 0);
+            uint32_t timeout_ms = 60'000, uint32_t weight = 0, const std::string& token = {});
   void register_tensors(const std::vector<std::pair<std::string, uint64_t>>& tensors,
                         DataType dtype = DataType::Float32, bool planned = false);
   void leave();

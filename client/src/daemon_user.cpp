@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon_user.h"
+
+#include <cerrno>
+#include <charconv>
+#include <cstdlib>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include <pwd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+namespace braid::client {
+namespace {
+
+constexpr const char* kServiceUser = "braid";
+constexpr const char* kAllowedVariable = "BRAID_DAEMON_UID";
+
+std::optional<uid_t> service_user() {
+  ::passwd entry{};
+  ::passwd* found = nullptr;
+  std::vector<char> buffer(16 * 1024);
+  ::getpwnam_r(kServiceUser, &entry, buffer.data(), buffer.size(), &found);
+  return found == nullptr ? std::nullopt : std::optional(entry.pw_uid);
+}
+
+Error read_allowed_user(std::optional<uid_t>& user) {
+  const char* given = std::getenv(kAllowedVariable);
+  const std::string_view text = given == nullptr ? "" : given;
+  if (text.empty()) return {};
+  uid_t number = 0;
+  const char* end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, number);
+  if (error != std::errc() || rest != end) {
+    return make_error(BRAID_ERROR_INVALID_ARGUMENT, kAllowedVariable, " is '", text,
+                      "'; it is the number of the user as whom braidd runs, such as 998");
+  }
+  user = number;
+  return {};
+}
+
+}  // namespace
+
+Error check_daemon_user(int socket, const std::string& path) {
+  ucred peer{};
+  socklen_t length = sizeof(peer);
+  if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0)
+    return from_ipc(IpcError::from_errno(errno, "SO_PEERCRED"));
+  std::optional<uid_t> allowed;
+  if (Error error = read_allowed_user(allowed); !error) return error;
+  if (peer.uid == 0 || peer.uid == ::geteuid() || peer.uid == allowed) return {};
+  const std::optional<uid_t> service = service_user();
+  if (peer.uid == service) return {};
+  return make_error(
+      BRAID_ERROR_PERMISSION_DENIED, "who listens on '", path, "' runs as user ", peer.uid,
+      " and is not taken for braidd: that runs as root, as the user '", kServiceUser, "' (",
+      service ? std::to_string(*service) : "there is none here", ") or as this process does, ",
+      ::geteuid(),
+      "; if it is braidd nevertheless, as a container with other user numbers sees it, "
+      "set ",
+      kAllowedVariable, "=", peer.uid);
+}
+
+}  // namespace braid::client
