@@ -3,7 +3,6 @@
 
 #include "base/checked.h"
 #include "base/clock.h"
-#include "base/hash.h"
 #include "base/log.h"
 #include "ipc/ipc_status.h"
 #include "job/coordinator.h"
@@ -114,7 +113,7 @@ void Session::open(uint32_t epoch, const ResultMemory& memory, const Ring& ring,
 void Session::register_tensors(const proto::RegisterTensors& message) {
   if (state_ != State::Member) return;
   flatbuffers::FlatBufferBuilder builder;
-  auto first = tensors_.add(message);
+  auto first = tensors_.add(message, job_->hash());
   if (first) {
     if (const Status known = job_->on_registered(*this, tensors_.from(*first)); !known) {
       tensors_.take_back(*first);
@@ -226,7 +225,6 @@ Status Session::take_bucket_part(const proto::SubmitEntry& entry, const Tensor& 
     bucket_.first_handle = entry.tensor;
     bucket_.end_offset = entry.offset;
     bucket_.more = entry.more + 1;
-    bucket_.hash = fnv1a64("bucket");
     bucket_.dtype = tensor.dtype;
   }
   const bool continues = entry.ticket == bucket_.first.ticket && entry.step == bucket_.first.step &&
@@ -249,7 +247,7 @@ Status Session::take_bucket_part(const proto::SubmitEntry& entry, const Tensor& 
   }
   bucket_.end_offset = *end;
   bucket_.count += tensor.count;
-  bucket_.hash = mix64(bucket_.hash ^ mix64(tensor.hash + tensor.count));
+  bucket_.hash = job_->hash().of(JobHash::Bucket, {bucket_.hash, tensor.hash, tensor.count});
   bucket_.more = entry.more;
   bucket_.is_open = entry.more > 0;
   return Status::ok();
@@ -300,6 +298,7 @@ Status Session::finish_operation(const proto::SubmitEntry& entry, const Tensor& 
                          *tensor.name, entry.step, *bytes, entry.offset, arena_->size());
     }
     submission.input += entry.offset;
+    submission.input_bytes = *bytes;
   }
   if (tickets_.size() >= done_capacity_) {
     return make_status(StatusCode::Protocol, "holds more than the {} tickets it said",
