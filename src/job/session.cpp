@@ -74,10 +74,6 @@ Result<std::unique_ptr<Session>> Session::create(Loop& loop, WorkThread& worker,
                        "ask for less or raise it",
                        session->weight_, limits.job_weight_max);
   }
-  if (fds.size() != 4) {
-    return make_status(StatusCode::Protocol, "OpenJob came with {} descriptors instead of 4",
-                       fds.size());
-  }
   if (open.arena_bytes() > limits.arena_bytes_max) {
     return make_status(StatusCode::ResourceExhausted,
                        "the input arena has {} bytes and this node's client.arena_bytes_max allows "
@@ -90,8 +86,8 @@ Result<std::unique_ptr<Session>> Session::create(Loop& loop, WorkThread& worker,
                                Segment::Access::ReadOnly, "input arena"));
   if (!arena) return arena.status();
   session->arena_ = share_segment(std::move(arena).value(), worker);
-  auto rings = DaemonRings::adopt(std::move(fds[1]), std::move(fds[2]), std::move(fds[3]),
-                                  open.submit_capacity(), open.done_capacity());
+  auto rings = DaemonRings::adopt(std::move(fds[1]), std::move(fds[2]), open.submit_capacity(),
+                                  open.done_capacity());
   if (!rings) return rings.status();
   session->rings_ = std::move(rings).value();
   return session;
@@ -104,8 +100,9 @@ void Session::open(uint32_t epoch, const ResultMemory& memory, const Ring& ring,
   flatbuffers::FlatBufferBuilder builder;
   const auto blocks = builder.CreateVector(ring.block_of_rank);
   const auto body = proto::CreateJobOpened(builder, epoch, memory.size(), blocks);
-  const int fd = memory.fd();
-  send_body(connection_, builder, body, {&fd, 1});
+  const Fd done_wake = rings_->take_done_wake();
+  const int fds[] = {memory.fd(), done_wake.get()};
+  send_body(connection_, builder, body, fds);
   if (const Status started = rings_->start(loop_, [this] { drain(); }); !started)
     job_->fail(started);
 }
