@@ -45,7 +45,7 @@ struct DoneEntry {
 static_assert(sizeof(DoneEntry) == 32);
 
 // `tail` is written by the producer, `head` and `consumer_sleeps` by the consumer. A producer that
-// finds consumer_sleeps set after it moved tail clears it and writes the eventfd.
+// finds consumer_sleeps set after it moved tail clears it and sends the ring's wake-up.
 struct RingIndices {
   alignas(64) std::atomic<uint32_t> tail;
   alignas(64) std::atomic<uint32_t> head;

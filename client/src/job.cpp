@@ -128,8 +128,7 @@ Error Job::open_job(const braid_job_options& options, uint64_t deadline_ns) {
       builder, options.name, options.rank, options.world_size, options.master_address, timeout_ms_,
       arena_.size(), Session::kSubmitCapacity, Session::kDoneCapacity, weight_, &token_bytes);
   builder.Finish(proto::CreateClientMessage(builder, proto::ClientBody::OpenJob, open.Union()));
-  const int fds[] = {arena_.fd(), session_.rings_fd(), session_.submit_wake_fd(),
-                     session_.done_wake_fd()};
+  const int fds[] = {arena_.fd(), session_.rings_fd(), session_.submit_wake_fd()};
   Connection& connection = session_.connection();
   const Error sent = connection.send(builder, fds);
   Received received;
@@ -154,9 +153,9 @@ Error Job::accept_opened(Received received) {
   };
   const proto::JobOpened* opened = received.message->body_as_JobOpened();
   if (opened == nullptr) return refuse(proto::EnumNameClientBody(received.message->body_type()));
-  if (received.frame.fds.size() != 1) {
+  if (received.frame.fds.size() != 2) {
     return refuse(std::to_string(received.frame.fds.size()) +
-                  " descriptors instead of the result segment's");
+                  " descriptors instead of the result segment's and the done ring's wake-up's");
   }
   block_of_rank_.assign(opened->block_of_rank()->begin(), opened->block_of_rank()->end());
   std::vector<bool> seen(rank_.world_size, false);
@@ -173,6 +172,7 @@ Error Job::accept_opened(Received received) {
                                 kResultBytesMax, Segment::Access::ReadOnly, "result segment");
   if (!results) return from_ipc(results.error);
   results_ = std::move(results.value);
+  session_.set_done_wake(std::move(received.frame.fds[1]));
   session_.begin([this](const proto::DoneEntry& entry) { return on_done(entry); });
   return {};
 }

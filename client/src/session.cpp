@@ -37,8 +37,8 @@ Error Session::create_rings() {
   const IpcError error = rings_.reserve(0, bytes);
   if (!error.is_ok()) return from_ipc(error);
   submit_wake_ = Fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  done_wake_ = Fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!submit_wake_.is_valid() || !done_wake_.is_valid()) {
+  leader_wake_ = Fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!submit_wake_.is_valid() || !leader_wake_.is_valid()) {
     return from_ipc(IpcError::from_errno(errno, "cannot make an eventfd"));
   }
   const RingsView view = braid::create_rings(rings_.data(), kSubmitCapacity, kDoneCapacity);
@@ -51,7 +51,7 @@ void Session::fail(Error error) {
   if (!failure_.is_ok()) return;
   failure_ = std::move(error);
   changed_.notify_all();
-  if (has_leader_) signal_eventfd(done_wake_.get());
+  if (has_leader_) signal_eventfd(leader_wake_.get());
 }
 
 void Session::drain_done() {
@@ -122,15 +122,18 @@ bool Session::wait_until(std::unique_lock<std::mutex>& lock, uint64_t deadline_n
 
 void Session::lead(std::unique_lock<std::mutex>& lock, int timeout_ms) {
   const short socket_events = static_cast<short>(POLLIN | (connection_.has_unsent() ? POLLOUT : 0));
-  pollfd fds[] = {{done_wake_.get(), POLLIN, 0}, {connection_.fd(), socket_events, 0}};
+  pollfd fds[] = {{done_wake_.get(), POLLIN, 0},
+                  {connection_.fd(), socket_events, 0},
+                  {leader_wake_.get(), POLLIN, 0}};
   has_leader_ = true;
   lock.unlock();
-  ::poll(fds, 2, timeout_ms);
+  ::poll(fds, 3, timeout_ms);
   lock.lock();
   has_leader_ = false;
   done_.cancel_sleep();
   changed_.notify_all();
-  if (fds[0].revents != 0) drain_eventfd(done_wake_.get());
+  if (fds[0].revents != 0) drain_wakes(done_wake_.get());
+  if (fds[2].revents != 0) drain_eventfd(leader_wake_.get());
   Error unsent;
   if ((fds[1].revents & POLLOUT) != 0) unsent = connection_.flush();
   if (fds[1].revents != 0) receive_messages();  // first: it may say why it does not take more
@@ -175,7 +178,8 @@ Error Session::send(flatbuffers::FlatBufferBuilder& message) {
     receive_messages();  // the daemon may have said why it went away
     return failure_.is_ok() ? error : failure_;
   }
-  if (has_leader_) signal_eventfd(done_wake_.get());  // the rest of it is the next leader's to send
+  if (has_leader_)
+    signal_eventfd(leader_wake_.get());  // the rest of it is the next leader's to send
   return {};
 }
 

@@ -19,7 +19,7 @@ namespace braid::client {
 // threads that wait for either.
 //
 // There is no background thread. Of the threads that wait, one is the leader: it sleeps in poll(2)
-// on the socket and the done ring's eventfd, the others on a condition variable. The leader hands
+// on the socket and the done ring's wake-up, the others on a condition variable. The leader hands
 // out whatever comes, and when it has what it waited for, another one becomes leader. mutex()
 // guards everything here, and the job's own state.
 class Session {
@@ -36,7 +36,8 @@ class Session {
   Error create_rings();
   int rings_fd() const { return rings_.fd(); }
   int submit_wake_fd() const { return submit_wake_.get(); }
-  int done_wake_fd() const { return done_wake_.get(); }
+  // The daemon's wake-ups come over it.
+  void set_done_wake(Fd done_wake) { done_wake_ = std::move(done_wake); }
 
   // Without threads yet, until begin().
   Connection& connection() { return connection_; }
@@ -87,6 +88,7 @@ class Session {
   Segment rings_;
   Fd submit_wake_;
   Fd done_wake_;
+  Fd leader_wake_;  // for the other threads
   RingProducer<proto::SubmitEntry> submit_;
   RingConsumer<proto::DoneEntry> done_;
   OnDone on_done_;

@@ -6,7 +6,8 @@
 
 namespace braid {
 
-// FNV-1a, 64 bits. Names cross the wire as this hash; the same on every machine.
+// FNV-1a, 64 bits, the same on every machine. Anybody can make two texts of one hash: for what is
+// no harm when it is taken for something else. What trainers name goes by JobHash.
 constexpr uint64_t fnv1a64(std::string_view bytes, uint64_t seed = 0xcbf29ce484222325ULL) {
   uint64_t hash = seed;
   for (char c : bytes) {

@@ -12,6 +12,8 @@
 
 #include "base/log.h"
 #include "ipc/ipc_status.h"
+#include "ipc/rings.h"
+#include "ipc/segment.h"
 #include "proto/version.h"
 
 // Since Linux 6.5: the pidfd of exactly the process that connected.
@@ -27,6 +29,7 @@ constexpr int kFramesOfTheDead = 1024;  // what a dead process may have left in 
 constexpr uint64_t kProcessEndTimeoutMs =
     100;  // a dying process closes its sockets first, and is dead a little later
 constexpr size_t kNameBytesMax = 64;
+constexpr size_t kOpenJobFds = 3;  // input arena, rings, the submit ring's wake-up
 
 // Clients choose these texts, and they end up in logs.
 std::string printable(const flatbuffers::String* text) {
@@ -56,7 +59,11 @@ ClientConnection::ClientConnection(ClientServer& server, uint64_t id, Fd socket,
       writer_(server.options_.send_queue_bytes_max),
       deadline_(server.loop_) {}
 
-ClientConnection::~ClientConnection() = default;
+ClientConnection::~ClientConnection() {
+  socket_poll_.reset();
+  give_back(reader_.take_fds());
+  server_.drop(std::move(socket_), credentials_.uid);
+}
 
 Status ClientConnection::start() {
   auto poll = Poll::create(server_.loop_, socket_.get());
@@ -131,8 +138,16 @@ void ClientConnection::on_process_died() {
 
 void ClientConnection::read_frames(int frames_max) {
   for (int i = 0; i < frames_max && (state_ == State::AwaitHello || state_ == State::Open); ++i) {
-    const uint32_t bytes_max = state_ == State::Open ? kFrameBytesMax : kHelloFrameBytesMax;
-    switch (reader_.read(socket_.get(), bytes_max)) {
+    const bool is_open = state_ == State::Open;
+    // Nothing can make us take descriptors from who has given too many that nobody can close.
+    if (!has_opened_ && server_.closer_.is_full(credentials_.uid)) {
+      close(make_status(StatusCode::ResourceExhausted,
+                        "{} is not heard: descriptors that user {} has sent are still to be closed",
+                        describe(), credentials_.uid));
+      return;
+    }
+    switch (reader_.read(socket_.get(), is_open ? kFrameBytesMax : kHelloFrameBytesMax,
+                         is_open && !has_opened_ ? kFrameFdsMax : 0)) {
       case FrameReader::Outcome::Frame:
         handle_frame(reader_.take());
         break;
@@ -170,11 +185,13 @@ void ClientConnection::on_end_of_stream() {
 void ClientConnection::handle_frame(Frame frame) {
   flatbuffers::Verifier verifier(frame.bytes.data(), frame.bytes.size());
   if (!proto::VerifyClientMessageBuffer(verifier)) {
+    give_back(std::move(frame.fds));
     close_for_protocol_error("bytes that are no message");
     return;
   }
   const proto::ClientMessage& message = *proto::GetClientMessage(frame.bytes.data());
   if (message.body() == nullptr) {
+    give_back(std::move(frame.fds));
     close_for_protocol_error("an empty message");
     return;
   }
@@ -188,7 +205,40 @@ void ClientConnection::handle_frame(Frame frame) {
     close_for_protocol_error("a second handshake");
     return;
   }
+  if (const Status checked = check_descriptors(message, frame.fds); !checked)
+    return refuse_descriptors(std::move(frame.fds), checked);
+  has_opened_ = has_opened_ || message.body_type() == proto::ClientBody::OpenJob;
   server_.handler_.on_client_message(*this, message, std::move(frame.fds));
+}
+
+// Everything else may take for ever to close, or to be looked at.
+Status ClientConnection::check_descriptors(const proto::ClientMessage& message,
+                                           const std::vector<Fd>& fds) const {
+  const bool is_open_job = message.body_type() == proto::ClientBody::OpenJob;
+  if (fds.size() != (is_open_job ? kOpenJobFds : 0)) {
+    return make_status(StatusCode::Protocol, "{} came with {} descriptors instead of {}",
+                       proto::EnumNameClientBody(message.body_type()), fds.size(),
+                       is_open_job ? kOpenJobFds : 0);
+  }
+  if (!is_open_job) return Status::ok();
+  BRAID_RETURN_IF_ERROR(to_status(check_memfd(fds[0].get(), "input arena")));
+  BRAID_RETURN_IF_ERROR(to_status(check_memfd(fds[1].get(), "rings' memory")));
+  return to_status(check_eventfd(fds[2].get(), "wake-up of the submit ring"));
+}
+
+void ClientConnection::refuse_descriptors(std::vector<Fd> fds, const Status& reason) {
+  give_back(std::move(fds));
+  ++server_.counters_.protocol_errors;
+  flatbuffers::FlatBufferBuilder builder;
+  const auto failure = proto::CreateFailureDirect(builder, static_cast<uint8_t>(reason.code()),
+                                                  reason.message().c_str());
+  builder.Finish(proto::CreateClientMessage(builder, proto::ClientBody::Failure, failure.Union()));
+  queue(builder, {});
+  if (state_ == State::Open) finish_and_close(reason.with_context(describe()));
+}
+
+void ClientConnection::give_back(std::vector<Fd> fds) {
+  for (Fd& fd : fds) server_.closer_.close(credentials_.uid, std::move(fd));
 }
 
 void ClientConnection::handle_hello(const proto::ClientMessage& message) {
@@ -278,7 +328,8 @@ void ClientConnection::close(Status reason) {
   deadline_.stop();
   socket_poll_.reset();
   process_poll_.reset();
-  socket_.reset();
+  give_back(reader_.take_fds());
+  server_.drop(std::move(socket_), credentials_.uid);
   process_.reset();
   server_.on_closed(*this, std::move(reason));
 }

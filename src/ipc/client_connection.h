@@ -63,6 +63,9 @@ class ClientConnection {
   void read_frames(int frames_max);
   void handle_frame(Frame frame);
   void handle_hello(const proto::ClientMessage& message);
+  Status check_descriptors(const proto::ClientMessage& message, const std::vector<Fd>& fds) const;
+  void refuse_descriptors(std::vector<Fd> fds, const Status& reason);
+  void give_back(std::vector<Fd> fds);
   void reply_to_hello(const std::string& error);
   void on_end_of_stream();
   void queue(flatbuffers::FlatBufferBuilder& message, std::span<const int> fds);
@@ -79,6 +82,7 @@ class ClientConnection {
   State state_ = State::AwaitHello;
   bool was_connected_ = false;  // on_client_connected was called
   bool can_write_ = true;       // false once the client closed its end
+  bool has_opened_ = false;     // OpenJob has come: no more descriptors may
   int watched_events_ = 0;
   std::string process_name_;
   std::string library_version_;

@@ -4,7 +4,9 @@
 #include <cerrno>
 #include <utility>
 
+#include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "ipc/client_connection.h"
@@ -33,7 +35,10 @@ Result<std::unique_ptr<ClientServer>> ClientServer::create(Loop& loop, ClientSer
 ClientServer::ClientServer(Loop& loop, ClientServerOptions options, ClientHandler& handler)
     : loop_(loop), options_(std::move(options)), handler_(handler), resume_timer_(loop) {}
 
-ClientServer::~ClientServer() { *alive_ = false; }
+ClientServer::~ClientServer() {
+  *alive_ = false;
+  stop_accepting();
+}
 
 Status ClientServer::start() {
   auto poll = Poll::create(loop_, listener_->fd());
@@ -51,6 +56,9 @@ void ClientServer::stop_accepting() {
   BRAID_ASSERT_IN_LOOP(loop_);
   resume_timer_.stop();
   listener_poll_.reset();
+  if (listener_ == nullptr) return;
+  // Those who have connected and were not accepted may have sent descriptors.
+  closer_.close(::geteuid(), listener_->take_fd());
   listener_.reset();
 }
 
@@ -62,11 +70,7 @@ void ClientServer::accept_some() {
       if (errno != EAGAIN && errno != EWOULDBLOCK) pause_accepting(errno);
       return;
     }
-    if (connections_.size() < options_.connections_max) {
-      accept_one(std::move(socket));
-    } else {
-      refuse(std::move(socket));
-    }
+    accept_one(std::move(socket));
   }
 }
 
@@ -77,6 +81,20 @@ void ClientServer::accept_one(Fd socket) {
     BRAID_LOG_WARN("a client was dropped: {}", Status::from_errno(errno, "SO_PEERCRED").message());
     return;
   }
+  if (connections_.size() >= options_.connections_max) {
+    return refuse(std::move(socket), peer.uid,
+                  fmt::format("braidd on node '{}' has {} connections already, its limit",
+                              options_.node_name, options_.connections_max));
+  }
+  if (closer_.is_full(peer.uid)) {
+    return refuse(std::move(socket), peer.uid,
+                  fmt::format("braidd on node '{}' is still closing descriptors that user {} has "
+                              "sent and that take long to close",
+                              options_.node_name, peer.uid));
+  }
+  // Urgent bytes that are not read in line would be thrown away, and the descriptors with them.
+  const int yes = 1;
+  static_cast<void>(::setsockopt(socket.get(), SOL_SOCKET, SO_OOBINLINE, &yes, sizeof(yes)));
   const uint64_t id = next_id_++;
   const ClientCredentials credentials{peer.pid, peer.uid, peer.gid};
   std::unique_ptr<ClientConnection> connection(
@@ -90,10 +108,8 @@ void ClientServer::accept_one(Fd socket) {
 }
 
 // Tells why, as far as a socket that nobody waits for takes it.
-void ClientServer::refuse(Fd socket) {
+void ClientServer::refuse(Fd socket, uid_t owner, const std::string& error) {
   ++counters_.connections_refused;
-  const std::string error = fmt::format("braidd on node '{}' has {} connections already, its limit",
-                                        options_.node_name, options_.connections_max);
   if (may_log()) BRAID_LOG_WARN("clients are refused: {}", error);
   flatbuffers::FlatBufferBuilder builder;
   build_hello_reply(builder, options_, error);
@@ -101,6 +117,17 @@ void ClientServer::refuse(Fd socket) {
   if (writer.push({builder.GetBufferPointer(), builder.GetSize()}, {}).is_ok()) {
     static_cast<void>(writer.flush(socket.get()));
   }
+  drop(std::move(socket), owner);
+}
+
+// What is closed with unread messages closes the descriptors in them, too. After the shutdown
+// nothing is added to those; mostly there are none.
+void ClientServer::drop(Fd socket, uid_t owner) {
+  if (!socket.is_valid()) return;
+  int unread = 0;
+  const bool is_down = ::shutdown(socket.get(), SHUT_RDWR) == 0 || errno == ENOTCONN;
+  if (is_down && ::ioctl(socket.get(), FIONREAD, &unread) == 0 && unread == 0) return;
+  closer_.close(owner, std::move(socket));
 }
 
 void ClientServer::pause_accepting(int error) {
@@ -138,6 +165,7 @@ bool ClientServer::may_log() {
 ClientServerCounters ClientServer::counters() const {
   ClientServerCounters counters = counters_;
   counters.connections_open = connections_.size();
+  counters.descriptors_closing = closer_.waiting();
   return counters;
 }
 

@@ -12,6 +12,7 @@
 
 #include "base/fd.h"
 #include "base/status.h"
+#include "ipc/descriptor_closer.h"
 #include "ipc/unix_listener.h"
 #include "loop/loop.h"
 #include "loop/poll.h"
@@ -41,7 +42,8 @@ class ClientHandler {
   // After the handshake.
   virtual void on_client_connected(ClientConnection&) {}
   // Any message but Hello and HelloReply; verified by FlatBuffers, its body is not null.
-  // Descriptors: at most 4.
+  // Descriptors: those of an OpenJob, of the kinds that belong to it, so nothing they do blocks;
+  // else none.
   virtual void on_client_message(ClientConnection& connection, const proto::ClientMessage& message,
                                  std::vector<Fd> fds) = 0;
   // Exactly once for each on_client_connected, never from within a call of the handler's own into
@@ -64,12 +66,13 @@ struct ClientServerOptions {
 struct ClientServerCounters {
   uint64_t connections_open = 0;
   uint64_t connections_accepted = 0;
-  uint64_t connections_refused = 0;  // there were connections_max, or no descriptors left
+  uint64_t connections_refused = 0;  // connections_max, no descriptors left, or too many to close
   uint64_t handshakes_timed_out = 0;
   uint64_t version_mismatches = 0;
   uint64_t protocol_errors = 0;  // garbage, oversized frames, Hello twice, …
   uint64_t messages_received = 0;
   uint64_t messages_sent = 0;
+  uint64_t descriptors_closing = 0;  // of clients, that are not closed yet
 };
 
 // The daemon's Unix socket: listens, shakes hands, and hands messages with their descriptors to the
@@ -95,7 +98,9 @@ class ClientServer {
   Status start();
   void accept_some();
   void accept_one(Fd socket);
-  void refuse(Fd socket);
+  void refuse(Fd socket, uid_t owner, const std::string& error);
+  // Closes a client's socket without waiting.
+  void drop(Fd socket, uid_t owner);
   void pause_accepting(int error);
   void resume_accepting();
   void on_closed(ClientConnection& connection, Status reason);
@@ -107,6 +112,7 @@ class ClientServer {
   const ClientServerOptions options_;
   ClientHandler& handler_;
   ClientServerCounters counters_;
+  DescriptorCloser closer_;
   uint64_t next_id_ = 1;
   uint64_t next_log_ms_ = 0;
   std::shared_ptr<bool> alive_ =

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ipc/daemon_rings.h"
 
+#include <cerrno>
 #include <utility>
+
+#include <sys/epoll.h>
+#include <sys/socket.h>
 
 #include "ipc/ipc_status.h"
 
 namespace braid {
 
-Result<std::unique_ptr<DaemonRings>> DaemonRings::adopt(Fd rings, Fd submit_wake, Fd done_wake,
+Result<std::unique_ptr<DaemonRings>> DaemonRings::adopt(Fd rings, Fd submit_wake,
                                                         uint32_t submit_capacity,
                                                         uint32_t done_capacity) {
   if (!is_ring_capacity(submit_capacity) || !is_ring_capacity(done_capacity)) {
@@ -19,45 +23,77 @@ Result<std::unique_ptr<DaemonRings>> DaemonRings::adopt(Fd rings, Fd submit_wake
   if (!memory) return memory.status();
   auto view = to_result(check_rings(memory->data(), bytes, submit_capacity, done_capacity));
   if (!view) return view.status();
-  BRAID_RETURN_IF_ERROR(to_status(adopt_eventfd(submit_wake.get(), "wake-up of the submit ring")));
-  BRAID_RETURN_IF_ERROR(to_status(adopt_eventfd(done_wake.get(), "wake-up of the done ring")));
+  BRAID_RETURN_IF_ERROR(to_status(check_eventfd(submit_wake.get(), "wake-up of the submit ring")));
 
   std::unique_ptr<DaemonRings> result(new DaemonRings());
   result->memory_ = std::move(*memory);
   result->submit_wake_ = std::move(submit_wake);
-  result->done_wake_ = std::move(done_wake);
   result->submit_ = {&view->header->submit, view->submit, submit_capacity};
   result->done_ = {&view->header->done, view->done, done_capacity};
+  BRAID_RETURN_IF_ERROR(result->make_done_wake());
   return result;
 }
 
 DaemonRings::~DaemonRings() { *alive_ = false; }
 
+// Made here, and this end kept: who shares a description can make writing to it block. Nothing can
+// be sent to this end, so there is nothing in it that closing it would have to close, too.
+Status DaemonRings::make_done_wake() {
+  int ends[2];
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) != 0)
+    return Status::from_errno(errno, "cannot make the wake-up of the done ring");
+  done_wake_ = Fd(ends[0]);
+  client_done_wake_ = Fd(ends[1]);
+  if (::shutdown(done_wake_.get(), SHUT_RD) == 0) return Status::ok();
+  return Status::from_errno(errno, "cannot make the wake-up of the done ring");
+}
+
 Status DaemonRings::start(Loop& loop, std::function<void()> on_submit) {
-  auto poll = Poll::create(loop, submit_wake_.get());
+  submit_edge_ = Fd(::epoll_create1(EPOLL_CLOEXEC));
+  epoll_event edge{};
+  edge.events = EPOLLIN | EPOLLET;
+  if (!submit_edge_.is_valid() ||
+      ::epoll_ctl(submit_edge_.get(), EPOLL_CTL_ADD, submit_wake_.get(), &edge) != 0)
+    return Status::from_errno(errno, "cannot watch the submit ring's wake-up");
+  auto poll = Poll::create(loop, submit_edge_.get());
   if (!poll) return poll.status().with_context("the submit ring's wake-up");
+  uv_idle_init(loop.uv(), again_.get());
+  again_.set_initialised();
+  again_.get()->data = this;
   on_submit_ = std::move(on_submit);
   poll_ = std::move(*poll);
   poll_->start(UV_READABLE, [this](int) { on_wake(); });
-  // The client may have submitted before anybody listened.
-  signal_eventfd(submit_wake_.get());
+  serve_again();  // the client may have submitted before anybody listened
   return Status::ok();
 }
 
 void DaemonRings::stop() {
   poll_.reset();
+  again_.close();
   on_submit_ = nullptr;
 }
 
 void DaemonRings::on_wake() {
-  drain_eventfd(submit_wake_.get());
+  epoll_event edge{};
+  ::epoll_wait(submit_edge_.get(), &edge, 1, 0);
+  serve();
+}
+
+void DaemonRings::serve() {
   drained_ = false;
   const std::shared_ptr<bool> alive = alive_;
   const auto keep = on_submit_;  // the callback may call stop()
   keep();
-  // Not drained: nobody sleeps, so nobody will be woken. Through the eventfd, other handles of the
-  // loop have their turn first.
-  if (*alive && poll_ != nullptr && !drained_) signal_eventfd(submit_wake_.get());
+  if (*alive && poll_ != nullptr && !drained_) serve_again();
+}
+
+// Not drained: nobody sleeps, so nobody will be woken. In the loop's next round, so that its other
+// handles have their turn first.
+void DaemonRings::serve_again() {
+  uv_idle_start(again_.get(), [](uv_idle_t* idle) {
+    uv_idle_stop(idle);
+    static_cast<DaemonRings*>(idle->data)->serve();
+  });
 }
 
 Result<bool> DaemonRings::pop(proto::SubmitEntry& entry) {
@@ -101,7 +137,7 @@ Status DaemonRings::push_done(const proto::DoneEntry& entry) {
 }
 
 void DaemonRings::wake_client() {
-  if (done_.take_wake_duty()) signal_eventfd(done_wake_.get());
+  if (done_.take_wake_duty()) send_wake(done_wake_.get());
 }
 
 }  // namespace braid

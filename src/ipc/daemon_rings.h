@@ -3,11 +3,15 @@
 
 #include <functional>
 #include <memory>
+#include <utility>
+
+#include <uv.h>
 
 #include "base/fd.h"
 #include "base/status.h"
 #include "ipc/rings.h"
 #include "ipc/segment.h"
+#include "loop/handle.h"
 #include "loop/poll.h"
 
 namespace braid {
@@ -21,9 +25,12 @@ class DaemonRings {
   ~DaemonRings();
 
   // Takes the descriptors that came with OpenJob; capacities as OpenJob gave them (unchecked).
-  static Result<std::unique_ptr<DaemonRings>> adopt(Fd rings, Fd submit_wake, Fd done_wake,
+  static Result<std::unique_ptr<DaemonRings>> adopt(Fd rings, Fd submit_wake,
                                                     uint32_t submit_capacity,
                                                     uint32_t done_capacity);
+
+  // The trainer's end of the done ring's wake-up: once, to be sent to it.
+  Fd take_done_wake() { return std::move(client_done_wake_); }
 
   // Calls `on_submit` on the loop whenever there may be submissions (also once soon after this
   // call). The callback pops until pop() says false, or leaves the rest: then it is called again in
@@ -44,16 +51,23 @@ class DaemonRings {
 
  private:
   DaemonRings() = default;
+  Status make_done_wake();
   void on_wake();
+  void serve();
+  void serve_again();
 
   Segment memory_;
-  Fd submit_wake_;
+  Fd submit_wake_;  // the trainer's eventfd, never read
+  // Watches it, edge-triggered: one wake-up for each write, whatever its count is.
+  Fd submit_edge_;
   Fd done_wake_;
+  Fd client_done_wake_;  // until it was taken
   RingConsumer<proto::SubmitEntry> submit_;
   RingProducer<proto::DoneEntry> done_;
   std::function<void()> on_submit_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // false once destroyed, for on_wake
   bool drained_ = false;        // pop() said false or failed since the last wake-up
+  Handle<uv_idle_t> again_;     // active while there is more, and nobody who would wake us
   std::unique_ptr<Poll> poll_;  // last: goes before the descriptor it watches
 };
 

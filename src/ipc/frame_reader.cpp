@@ -13,8 +13,11 @@ namespace {
 
 constexpr size_t kReceiveBytes = 64 * 1024;  // by how much the buffer grows ahead of the data
 
-// Owns what came, closes what is too much.
-void take_fds(msghdr& message, std::vector<Fd>& fds) {
+// As many as the kernel lets one message have. What there is no room for the kernel closes, in our
+// name, and that may take for ever: see DescriptorCloser.
+constexpr size_t kMessageFdsMax = 253;
+
+void add_fds(msghdr& message, std::vector<Fd>& fds) {
   for (cmsghdr* control = CMSG_FIRSTHDR(&message); control != nullptr;
        control = CMSG_NXTHDR(&message, control)) {
     if (control->cmsg_level != SOL_SOCKET || control->cmsg_type != SCM_RIGHTS) continue;
@@ -22,8 +25,7 @@ void take_fds(msghdr& message, std::vector<Fd>& fds) {
     for (size_t i = 0; i < count; ++i) {
       int number = -1;
       std::memcpy(&number, CMSG_DATA(control) + i * sizeof(int), sizeof(int));
-      Fd fd(number);
-      if (fds.size() < kFrameFdsMax) fds.push_back(std::move(fd));
+      fds.emplace_back(number);
     }
   }
 }
@@ -35,11 +37,10 @@ uint32_t read_u32_le(const uint8_t* bytes) {
 
 }  // namespace
 
-FrameReader::Received FrameReader::receive(int socket, uint8_t* to, size_t bytes,
+FrameReader::Received FrameReader::receive(int socket, uint8_t* to, size_t bytes, uint32_t fds_max,
                                            size_t& received) {
   iovec part{to, bytes};
-  // Room for as many descriptors as a frame may have; the kernel closes the others.
-  alignas(cmsghdr) char control[CMSG_SPACE(kFrameFdsMax * sizeof(int))];
+  alignas(cmsghdr) char control[CMSG_SPACE(kMessageFdsMax * sizeof(int))];
   msghdr message{};
   message.msg_iov = &part;
   message.msg_iovlen = 1;
@@ -54,19 +55,25 @@ FrameReader::Received FrameReader::receive(int socket, uint8_t* to, size_t bytes
     error_ = IpcError::from_errno(errno, "cannot read from the socket");
     return Received::Error;
   }
-  take_fds(message, frame_.fds);
+  add_fds(message, frame_.fds);
+  if (frame_.fds.size() > fds_max) {
+    error_ = {EPROTO, "a message with " + std::to_string(frame_.fds.size()) +
+                          " descriptors; allowed here are " + std::to_string(fds_max)};
+    return Received::Error;
+  }
   if (result == 0) return Received::EndOfStream;
   received = static_cast<size_t>(result);
   received_ += received;
   return Received::Some;
 }
 
-FrameReader::Outcome FrameReader::read(int socket, uint32_t bytes_max) {
+FrameReader::Outcome FrameReader::read(int socket, uint32_t bytes_max, uint32_t fds_max) {
   while (true) {
     size_t received = 0;
     Received outcome{};
     if (received_ < kFrameHeaderBytes) {
-      outcome = receive(socket, header_ + received_, kFrameHeaderBytes - received_, received);
+      outcome =
+          receive(socket, header_ + received_, kFrameHeaderBytes - received_, fds_max, received);
       if (outcome == Received::Some && received_ == kFrameHeaderBytes) {
         length_ = read_u32_le(header_);
         if (length_ == 0 || length_ > bytes_max) {
@@ -79,7 +86,7 @@ FrameReader::Outcome FrameReader::read(int socket, uint32_t bytes_max) {
       const size_t filled = received_ - kFrameHeaderBytes;
       const size_t wanted = std::min<size_t>(length_ - filled, kReceiveBytes);
       frame_.bytes.resize(filled + wanted);
-      outcome = receive(socket, frame_.bytes.data() + filled, wanted, received);
+      outcome = receive(socket, frame_.bytes.data() + filled, wanted, fds_max, received);
       frame_.bytes.resize(filled + received);
       if (outcome == Received::Some && frame_.bytes.size() == length_) return Outcome::Frame;
     }

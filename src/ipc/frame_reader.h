@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "base/fd.h"
@@ -28,17 +29,19 @@ class FrameReader {
  public:
   enum class Outcome { Frame, WouldBlock, EndOfStream, Error };
 
-  // At most one frame: then take(). A frame longer than `bytes_max` (or empty) is an error; error()
-  // says what happened.
-  Outcome read(int socket, uint32_t bytes_max);
+  // At most one frame: then take(). A frame longer than `bytes_max` (or empty), or with more than
+  // `fds_max` descriptors, is an error; error() says what happened.
+  Outcome read(int socket, uint32_t bytes_max, uint32_t fds_max = kFrameFdsMax);
   Frame take();
+  // Those that came with a frame that will not be taken.
+  std::vector<Fd> take_fds() { return std::exchange(frame_.fds, {}); }
   const IpcError& error() const { return error_; }
   // Some bytes of a frame have come, but not all.
   bool is_within_frame() const { return received_ > 0; }
 
  private:
   enum class Received { Some, WouldBlock, EndOfStream, Error };
-  Received receive(int socket, uint8_t* to, size_t bytes, size_t& received);
+  Received receive(int socket, uint8_t* to, size_t bytes, uint32_t fds_max, size_t& received);
 
   uint8_t header_[kFrameHeaderBytes] = {};
   uint64_t received_ = 0;  // of header and bytes together

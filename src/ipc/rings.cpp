@@ -5,8 +5,8 @@
 #include <cerrno>
 #include <new>
 
-#include <fcntl.h>
 #include <poll.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "proto/types.h"
@@ -94,24 +94,16 @@ IpcError check_submit_entry(const proto::SubmitEntry& entry) {
   return {};
 }
 
-IpcError adopt_eventfd(int fd, const std::string& what) {
+IpcError check_eventfd(int fd, const std::string& what) {
   const std::string link = "/proc/self/fd/" + std::to_string(fd);
   char target[64] = {};
   const ssize_t length = ::readlink(link.c_str(), target, sizeof(target) - 1);
-  // Without /proc there is nothing to look at; anything but an eventfd then only harms its sender's
-  // own job.
-  if (length > 0 && std::string(target) != "anon_inode:[eventfd]") {
+  if (length < 0) return IpcError::from_errno(errno, "cannot tell what the " + what + " is");
+  if (std::string(target) != "anon_inode:[eventfd]")
     return {EPROTO, "the " + what + " is not an eventfd but " + target};
-  }
-  const int flags = ::fcntl(fd, F_GETFL);
-  if (flags < 0 || ::fcntl(fd, F_SETFL, flags | O_NONBLOCK) != 0) {
-    return IpcError::from_errno(errno, "the " + what);
-  }
   return {};
 }
 
-// The flags of an eventfd belong to both processes, and the other one might take O_NONBLOCK away:
-// hence the look before each call.
 void signal_eventfd(int fd) {
   if (!is_ready(fd, POLLOUT)) return;  // its counter is full: it is as signalled as can be
   const uint64_t one = 1;
@@ -124,6 +116,21 @@ void drain_eventfd(int fd) {
   uint64_t count = 0;
   while (::read(fd, &count, sizeof(count)) < 0 && errno == EINTR) {
   }
+}
+
+void send_wake(int socket) {
+  const uint8_t byte = 1;
+  // A full socket is as signalled as can be.
+  while (::send(socket, &byte, sizeof(byte), MSG_DONTWAIT | MSG_NOSIGNAL) < 0 && errno == EINTR) {
+  }
+}
+
+void drain_wakes(int socket) {
+  uint8_t bytes[256];
+  ssize_t taken = 0;
+  do {
+    taken = ::recv(socket, bytes, sizeof(bytes), MSG_DONTWAIT);
+  } while (taken == static_cast<ssize_t>(sizeof(bytes)) || (taken < 0 && errno == EINTR));
 }
 
 }  // namespace braid

@@ -45,7 +45,7 @@ class RingProducer {
     indices_->tail.store(tail_, std::memory_order_seq_cst);
   }
 
-  // True: the consumer sleeps, and it is now on the caller to write the eventfd.
+  // True: the consumer sleeps, and it is now on the caller to send the wake-up.
   bool take_wake_duty() {
     return indices_->consumer_sleeps.load(std::memory_order_seq_cst) != 0 &&
            indices_->consumer_sleeps.exchange(0, std::memory_order_acq_rel) != 0;
@@ -78,7 +78,7 @@ class RingConsumer {
     return RingState::Ready;
   }
 
-  // True: the ring is empty, and the producer will write the eventfd after its next entry. False:
+  // True: the ring is empty, and the producer will send a wake-up after its next entry. False:
   // pop again.
   bool prepare_sleep() {
     indices_->consumer_sleeps.store(1, std::memory_order_seq_cst);
@@ -120,10 +120,16 @@ IpcResult<RingsView> check_rings(uint8_t* memory, uint64_t bytes, uint32_t submi
 // The enums of an entry are in range; everything else is for the job layer to judge.
 IpcError check_submit_entry(const proto::SubmitEntry& entry);
 
-// Eventfds that another process shares: both calls never block as long as O_NONBLOCK is set, which
-// adopt_eventfd does.
-IpcError adopt_eventfd(int fd, const std::string& what);
+// An error unless `fd` is an eventfd. Never blocks.
+IpcError check_eventfd(int fd, const std::string& what);
+// For the trainer's side: its count and its O_NONBLOCK belong to whoever shares it, so the daemon
+// neither reads nor writes one that it was given.
 void signal_eventfd(int fd);
 void drain_eventfd(int fd);
+
+// The done ring's wake-up: a byte over a Unix stream socket. Never blocks, whatever the other side
+// does to its end.
+void send_wake(int socket);
+void drain_wakes(int socket);
 
 }  // namespace braid

@@ -6,8 +6,10 @@
 #include <utility>
 
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "base/checked.h"
@@ -78,13 +80,10 @@ IpcError check_adopted(int fd, uint64_t bytes, uint64_t bytes_max, const std::st
     return {EINVAL, "the " + what + " has " + std::to_string(bytes) + " bytes; allowed are 1 to " +
                         std::to_string(bytes_max)};
   }
+  if (IpcError error = check_memfd(fd, what); !error.is_ok()) return error;
+  const int seals = ::fcntl(fd, F_GET_SEALS);
   struct stat info {};
   if (::fstat(fd, &info) != 0) return IpcError::from_errno(errno, "the " + what);
-  // Only memfds (and the shmem files that they are) know seals.
-  const int seals = ::fcntl(fd, F_GET_SEALS);
-  if (!S_ISREG(info.st_mode) || seals < 0) {
-    return {EINVAL, "the " + what + " is not a memfd; only memory made by memfd_create is taken"};
-  }
   if ((seals & F_SEAL_SHRINK) == 0) {
     return {EINVAL, "the " + what + " may still shrink; it must be sealed with F_SEAL_SHRINK"};
   }
@@ -96,6 +95,21 @@ IpcError check_adopted(int fd, uint64_t bytes, uint64_t bytes_max, const std::st
 }
 
 }  // namespace
+
+// Seals first: another kind of file has none, and only then is it known that its file system
+// answers. Huge pages have seals as well, but where none is free the first touch is a SIGBUS.
+IpcError check_memfd(int fd, const std::string& what) {
+  struct statfs system {};
+  if (::fcntl(fd, F_GET_SEALS) < 0 || ::fstatfs(fd, &system) != 0) {
+    return {EINVAL, "the " + what + " is not a memfd; only memory made by memfd_create is taken"};
+  }
+  if (system.f_type != TMPFS_MAGIC || static_cast<uint64_t>(system.f_bsize) != page_bytes()) {
+    return {EINVAL, "the " + what +
+                        " is a memfd of huge pages (MFD_HUGETLB); only ordinary pages "
+                        "are taken"};
+  }
+  return {};
+}
 
 Segment::Segment(Segment&& other) noexcept
     : fd_(std::move(other.fd_)),

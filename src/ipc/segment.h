@@ -14,6 +14,10 @@ namespace braid {
 // the kernel has them.
 inline constexpr uint64_t kHugePageBytes = 2 << 20;
 
+// An error unless `fd` is a memfd of ordinary pages. Asks no file system, so it never blocks, and
+// what passes it can be closed at once, too.
+IpcError check_memfd(int fd, const std::string& what);
+
 // A memfd and its mapping. Its size is fixed for life by seals, so that a mapping of it cannot be
 // cut short by the process on the other side (which would be a SIGBUS here). Sparse: address space
 // is taken at once, memory only where it is touched or reserved. Unmapped and closed with its
@@ -34,8 +38,9 @@ class Segment {
   // to their good manners).
   static IpcResult<Segment> create(const std::string& name, uint64_t bytes, Access peers);
 
-  // A segment that another process made. Refused unless it is a memfd of exactly `bytes` (which are
-  // at most `bytes_max`) whose size is sealed. `what` names it in errors: "input arena".
+  // A segment that another process made. Refused unless it is a memfd of ordinary pages and exactly
+  // `bytes` (which are at most `bytes_max`) whose size is sealed. `what` names it in errors: "input
+  // arena".
   static IpcResult<Segment> adopt(Fd fd, uint64_t bytes, uint64_t bytes_max, Access access,
                                   const std::string& what);
 

@@ -24,6 +24,8 @@ class UnixListener {
   ~UnixListener();
 
   int fd() const { return fd_.get(); }
+  // Whoever takes it closes it.
+  Fd take_fd() { return std::move(fd_); }
   const std::string& path() const { return path_; }
 
  private:

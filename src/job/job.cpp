@@ -34,6 +34,7 @@ bool is_known(const proto::OperationReady& ready) {
 Job::Job(JobServices services, JobPlan plan, std::vector<Session*> sessions, Peer coordinator)
     : services_(services),
       plan_(std::move(plan)),
+      hash_(plan_.key),
       coordinator_(std::move(coordinator)),
       sessions_(std::move(sessions)),
       plans_(plan_.name, plan_.key, plan_.ring->nodes, plan_.local_ranks,
@@ -141,6 +142,11 @@ void Job::on_go() {
 
 Status Job::on_registered(const Session& session, std::span<const Tensor> tensors) {
   const auto local_rank = local_rank_of(session);
+  if (!local_rank) {
+    return make_status(StatusCode::Cancelled, "job '{}': this rank is in it no more", plan_.name);
+  }
+  BRAID_RETURN_IF_ERROR(names_.check(tensors).with_context(
+      fmt::format("job '{}': rank {}", plan_.name, plan_.local_ranks[*local_rank])));
   std::vector<PlanSet::Tensor> planned;
   uint64_t set = 0;
   for (const Tensor& tensor : tensors) {
@@ -149,8 +155,9 @@ Status Job::on_registered(const Session& session, std::span<const Tensor> tensor
     planned.push_back(
         {tensor.hash, tensor.name, tensor.dtype, tensor.count, tensor.backward_order});
   }
-  if (planned.empty() || !local_rank) return Status::ok();
-  return plans_.on_registered(*local_rank, set, planned);
+  if (!planned.empty()) BRAID_RETURN_IF_ERROR(plans_.on_registered(*local_rank, set, planned));
+  names_.add(tensors);
+  return Status::ok();
 }
 
 void Job::on_submit(Submission submission, uint64_t plan_set) {

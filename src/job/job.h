@@ -11,10 +11,12 @@
 #include "job/control_messages.h"
 #include "job/engine_pool.h"
 #include "job/job_counters.h"
+#include "job/job_hash.h"
 #include "job/job_plan.h"
 #include "job/operation_table.h"
 #include "job/plan_book.h"
 #include "job/session.h"
+#include "job/tensor_names.h"
 #include "loop/timer.h"
 #include "loop/work_thread.h"
 #include "metrics/status.h"
@@ -88,6 +90,7 @@ class Job final : public OperationTableActions {
   bool is_closed() const { return state_ == State::Closed; }
   const std::string& name() const { return plan_.name; }
   uint64_t key() const { return plan_.key; }
+  const JobHash& hash() const { return hash_; }
   const JobPlan& plan() const { return plan_; }
   // The only node whose verdicts and plans count.
   const Peer& coordinator() const { return coordinator_; }
@@ -123,6 +126,8 @@ class Job final : public OperationTableActions {
 
   JobServices services_;
   const JobPlan plan_;
+  const JobHash hash_;
+  TensorNames names_;
   const Peer coordinator_;
   std::vector<Session*> sessions_;  // by local rank; nullptr once it has gone
   std::shared_ptr<ResultMemory> memory_;

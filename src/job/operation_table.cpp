@@ -21,6 +21,7 @@ OperationTable::OperationTable(std::string job_name, uint64_t job_key,
                                std::shared_ptr<ResultMemory> memory, OperationTableActions& actions)
     : job_name_(std::move(job_name)),
       job_key_(job_key),
+      hash_(job_key),
       ring_(std::move(ring)),
       local_ranks_(std::move(local_ranks)),
       memory_(std::move(memory)),
@@ -71,6 +72,7 @@ Status OperationTable::add_part(const OperationKey& key, Entry& entry,
         *submission.name, key.step, entry.first_rank, to_string(entry.signature), rank,
         to_string(submission.signature));
   }
+  BRAID_RETURN_IF_ERROR(check_member(entry, submission));
   LocalPart& part = entry.parts[submission.local_rank * members(entry) + submission.member];
   if (part.is_submitted) {
     return make_status(StatusCode::InvalidArgument,
@@ -86,6 +88,19 @@ Status OperationTable::add_part(const OperationKey& key, Entry& entry,
     entry.timeout_ms = submission.timeout_ms;
   }
   return Status::ok();
+}
+
+// Of a group the plan says how much is read of each rank's input, not the rank that submits it.
+Status OperationTable::check_member(const Entry& entry, const Submission& submission) const {
+  if (entry.group == nullptr) return Status::ok();
+  const TensorGroup::Member& member = entry.group->members[submission.member];
+  const uint64_t bytes = member.count * element_bytes(entry.group->dtype);
+  if (member.tensor == submission.tensor && bytes == submission.input_bytes) return Status::ok();
+  return make_status(StatusCode::Mismatch,
+                     "job '{}': rank {} submitted {} bytes of '{}' step {}, the plan has '{}' of "
+                     "{} bytes in its place",
+                     job_name_, local_ranks_[submission.local_rank], submission.input_bytes,
+                     *submission.name, submission.step, *member.name, bytes);
 }
 
 bool OperationTable::has_submitted(const Entry& entry, uint32_t local_rank) const {
@@ -137,7 +152,7 @@ Status OperationTable::place(const OperationKey& key, Entry& entry) {
   } else if (!entry.is_direct) {
     entry.awaited = {(ring_->self + 1) % ring_->nodes};
   }
-  operation.signature = static_cast<uint32_t>(hash_of(entry.signature));
+  operation.signature = static_cast<uint32_t>(hash_of(entry.signature, hash_));
   auto placed = memory_->allocate(entry.result_bytes);
   if (!placed) {
     return placed.status().with_context(

@@ -24,7 +24,9 @@ struct Submission {
   uint64_t tensor = 0;  // hash of its name
   uint64_t step = 0;
   Signature signature;
-  const uint8_t* input = nullptr;  // mapped; checked to hold the signature's bytes
+  const uint8_t* input = nullptr;  // mapped
+  // That were checked to be there, of what the rank itself has registered.
+  uint64_t input_bytes = 0;
   uint64_t deadline_ns = 0;
   uint32_t timeout_ms = 0;
   std::shared_ptr<const std::string> name;  // of the tensor
@@ -159,6 +161,7 @@ class OperationTable {
   };
 
   Status add_part(const OperationKey& key, Entry& entry, const Submission& submission);
+  Status check_member(const Entry& entry, const Submission& submission) const;
   Status place(const OperationKey& key, Entry& entry);
   Status start(Entry& entry, const Operation& operation);
   OperationInput input_of(const Entry& entry, uint32_t local_rank) const;
@@ -175,6 +178,7 @@ class OperationTable {
 
   const std::string job_name_;
   const uint64_t job_key_;
+  const JobHash hash_;
   const std::shared_ptr<const Ring> ring_;
   const std::vector<uint32_t> local_ranks_;
   const std::shared_ptr<ResultMemory> memory_;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/assert.h"
 #include "base/log.h"
 
 namespace braid {
@@ -11,6 +12,7 @@ PlanBook::PlanBook(std::string job_name, uint64_t job_key, uint32_t nodes,
                    std::vector<uint32_t> local_ranks, Actions actions)
     : job_name_(std::move(job_name)),
       job_key_(job_key),
+      hash_(job_key),
       nodes_(nodes),
       local_ranks_(std::move(local_ranks)),
       actions_(std::move(actions)),
@@ -18,24 +20,33 @@ PlanBook::PlanBook(std::string job_name, uint64_t job_key, uint32_t nodes,
 
 Status PlanBook::on_registered(uint32_t local_rank, uint64_t set,
                                const std::vector<PlanSet::Tensor>& tensors) {
+  const auto same = sets_.find(set);
+  const bool is_known = same != sets_.end();
+  const PlanSet::Tensor* other = nullptr;
   for (const PlanSet::Tensor& tensor : tensors) {
     const auto known = set_of_tensor_.find(tensor.hash);
-    if (known == set_of_tensor_.end() || known->second == set) continue;
+    if (known != set_of_tensor_.end() && known->second != set) other = &tensor;
+    if (other != nullptr) break;
+  }
+  // An id is a hash: it says that sets are the same only where they are.
+  if (other == nullptr && is_known && !same->second.set.is_of(tensors)) other = &tensors.front();
+  if (other != nullptr) {
     return make_status(StatusCode::Mismatch,
                        "job '{}': rank {} registers '{}' ({} × {}) among {} planned tensors that "
                        "are not those of another rank on this node: count, dtype, name and order "
                        "must be the same on all ranks",
-                       job_name_, local_ranks_[local_rank], *tensor.name, to_string(tensor.dtype),
-                       tensor.count, tensors.size());
+                       job_name_, local_ranks_[local_rank], *other->name, to_string(other->dtype),
+                       other->count, tensors.size());
   }
-  if (sets_.size() >= kSetsMax && !sets_.contains(set)) {
+  if (sets_.size() >= kSetsMax && !is_known) {
     return make_status(StatusCode::ResourceExhausted,
                        "job '{}': more than {} sets of planned tensors", job_name_, kSetsMax);
   }
+  if (is_known) return Status::ok();
   for (const PlanSet::Tensor& tensor : tensors) set_of_tensor_[tensor.hash] = set;
-  const auto [position, is_new] =
-      sets_.try_emplace(set, set, tensors, static_cast<uint32_t>(local_ranks_.size()));
-  return is_new && nodes_ > 1 ? announce(position->second) : Status::ok();
+  const auto added =
+      sets_.try_emplace(set, hash_, set, tensors, static_cast<uint32_t>(local_ranks_.size()));
+  return nodes_ > 1 ? announce(added.first->second) : Status::ok();
 }
 
 Status PlanBook::announce(const Set& set) {
@@ -46,7 +57,15 @@ Status PlanBook::announce(const Set& set) {
 }
 
 Status PlanBook::submit(Submission submission, uint64_t set, uint64_t now_ns) {
-  Set& planned = sets_.at(set);
+  const auto position = sets_.find(set);
+  const auto index =
+      position == sets_.end() ? std::nullopt : position->second.set.index_of(submission.tensor);
+  if (!index) {
+    return make_status(StatusCode::Protocol,
+                       "job '{}': rank {} submitted '{}', which is in none of its sets", job_name_,
+                       local_ranks_[submission.local_rank], *submission.name);
+  }
+  Set& planned = position->second;
   if (submission.signature.collective != Collective::AllReduce ||
       submission.signature.bucket != 0) {
     return make_status(StatusCode::InvalidArgument,
@@ -55,16 +74,15 @@ Status PlanBook::submit(Submission submission, uint64_t set, uint64_t now_ns) {
                        job_name_, local_ranks_[submission.local_rank], *submission.name);
   }
   if (planned.pending && submission.step >= planned.pending->from_step) {
-    planned.held.push_back({std::move(submission), now_ns});
+    planned.held.push_back({std::move(submission), *index, now_ns});
     return Status::ok();
   }
-  return pass_on(planned, std::move(submission), now_ns);
+  return pass_on(planned, std::move(submission), *index, now_ns);
 }
 
-Status PlanBook::pass_on(Set& set, Submission submission, uint64_t now_ns) {
+Status PlanBook::pass_on(Set& set, Submission submission, uint32_t tensor, uint64_t now_ns) {
   const uint64_t step = submission.step;
   const uint32_t local_rank = submission.local_rank;
-  const uint32_t tensor = set.set.index_of(submission.tensor);
   set.begun_step = std::max(set.begun_step.value_or(0), step);
   const PlanSet::Place place = set.set.find(tensor, step);
   const PlanSet::Plan& plan = set.set.plan_of(step);
@@ -132,7 +150,9 @@ Status PlanBook::on_done(const OperationKey& key, uint64_t now_ns, uint64_t rece
   const auto set = set_of_tensor_.find(key.tensor);
   if (set == set_of_tensor_.end()) return Status::ok();
   units_.on_done(key, now_ns, received);
-  Set& own = sets_.at(set->second);
+  const auto position = sets_.find(set->second);
+  BRAID_ASSERT(position != sets_.end(), "a tensor's set was registered with it");
+  Set& own = position->second;
   own.meter.on_published(now_ns);
   const PlanSet::Plan& plan = own.set.plan_of(key.step);
   const auto step_ns = own.clock.on_done(key.step, plan.groups.size(), now_ns);
@@ -182,7 +202,7 @@ Status PlanBook::on_verdict(const proto::PlanVerdict& verdict) {
   }
   std::vector<Held> held = std::exchange(set.held, {});
   for (Held& one : held)
-    BRAID_RETURN_IF_ERROR(pass_on(set, std::move(one.submission), one.submitted_ns));
+    BRAID_RETURN_IF_ERROR(pass_on(set, std::move(one.submission), one.tensor, one.submitted_ns));
   return Status::ok();
 }
 

@@ -42,10 +42,11 @@ class PlanBook {
   PlanBook(std::string job_name, uint64_t job_key, uint32_t nodes,
            std::vector<uint32_t> local_ranks, Actions actions);
 
-  // A trainer has registered planned tensors, in this order.
+  // A trainer has registered planned tensors, in this order. Mismatch: another trainer's set of
+  // this id, or with one of these tensors, is another one.
   Status on_registered(uint32_t local_rank, uint64_t set,
                        const std::vector<PlanSet::Tensor>& tensors);
-  // A planned tensor's submission.
+  // A planned tensor's submission, of a set that was registered.
   Status submit(Submission submission, uint64_t set, uint64_t now_ns);
 
   // Of all operations; those of planned tensors count. See UnitMeter.
@@ -71,11 +72,12 @@ class PlanBook {
  private:
   struct Held {
     Submission submission;
+    uint32_t tensor = 0;  // its place in the set
     uint64_t submitted_ns = 0;
   };
   struct Set {
-    Set(uint64_t id, std::vector<PlanSet::Tensor> tensors, uint32_t local_ranks)
-        : set(id, std::move(tensors)),
+    Set(const JobHash& job, uint64_t id, std::vector<PlanSet::Tensor> tensors, uint32_t local_ranks)
+        : set(job, id, std::move(tensors)),
           meter(static_cast<uint32_t>(set.tensors().size()), local_ranks) {}
     PlanSet set;
     PlanMeter meter;
@@ -94,11 +96,13 @@ class PlanBook {
 
   Status announce(const Set& set);
   void begin_plan(Set& set, const PlanSet::Plan& plan);
-  Status pass_on(Set& set, Submission submission, uint64_t now_ns);
+  // `tensor`: its place in the set.
+  Status pass_on(Set& set, Submission submission, uint32_t tensor, uint64_t now_ns);
   Status report(Set& set);
 
   const std::string job_name_;
   const uint64_t job_key_;
+  const JobHash hash_;
   const uint32_t nodes_;
   const std::vector<uint32_t> local_ranks_;
   const Actions actions_;

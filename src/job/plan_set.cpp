@@ -8,11 +8,26 @@
 
 namespace braid {
 
-PlanSet::PlanSet(uint64_t id, std::vector<Tensor> tensors) : id_(id), tensors_(std::move(tensors)) {
+namespace {
+
+std::vector<PlanSet::Tensor> in_order_of_backward(std::vector<PlanSet::Tensor> tensors) {
+  std::stable_sort(tensors.begin(), tensors.end(),
+                   [](const PlanSet::Tensor& a, const PlanSet::Tensor& b) {
+                     return a.backward_order < b.backward_order;
+                   });
+  return tensors;
+}
+
+}  // namespace
+
+bool PlanSet::Tensor::operator==(const Tensor& other) const {
+  return hash == other.hash && *name == *other.name && dtype == other.dtype &&
+         count == other.count && backward_order == other.backward_order;
+}
+
+PlanSet::PlanSet(const JobHash& job, uint64_t id, std::vector<Tensor> tensors)
+    : job_(job), id_(id), tensors_(in_order_of_backward(std::move(tensors))) {
   BRAID_ASSERT(!tensors_.empty(), "a set has tensors");
-  std::stable_sort(tensors_.begin(), tensors_.end(), [](const Tensor& a, const Tensor& b) {
-    return a.backward_order < b.backward_order;
-  });
   for (uint32_t i = 0; i < tensors_.size(); ++i) index_[tensors_[i].hash] = i;
   add(0, 0, first_groups());
 }
@@ -32,6 +47,15 @@ std::vector<std::vector<uint64_t>> PlanSet::first_groups() const {
   return groups;
 }
 
+std::optional<uint32_t> PlanSet::index_of(uint64_t hash) const {
+  const auto position = index_.find(hash);
+  return position == index_.end() ? std::nullopt : std::optional(position->second);
+}
+
+bool PlanSet::is_of(std::vector<Tensor> tensors) const {
+  return in_order_of_backward(std::move(tensors)) == tensors_;
+}
+
 const PlanSet::Version& PlanSet::version_of(uint64_t step) const {
   // Newest first: nearly always it is the one.
   for (auto version = plans_.rbegin(); version != plans_.rend(); ++version) {
@@ -45,13 +69,16 @@ Status PlanSet::check(std::span<const std::vector<uint64_t>> groups) const {
   size_t tensors = 0;
   for (const std::vector<uint64_t>& group : groups) {
     if (group.empty()) return {StatusCode::Protocol, "a plan has a group without tensors"};
+    std::optional<DataType> dtype;
     for (const uint64_t hash : group) {
-      if (!has(hash) || seen[index_of(hash)])
+      const auto index = index_of(hash);
+      if (!index || seen[*index])
         return {StatusCode::Protocol, "a plan names a tensor twice or one that it is not for"};
-      seen[index_of(hash)] = true;
+      seen[*index] = true;
       ++tensors;
-      if (tensors_[index_of(hash)].dtype != tensors_[index_of(group.front())].dtype)
+      if (dtype.value_or(tensors_[*index].dtype) != tensors_[*index].dtype)
         return {StatusCode::Protocol, "a plan merges tensors of different dtypes"};
+      dtype = tensors_[*index].dtype;
     }
   }
   if (tensors != tensors_.size())
@@ -70,18 +97,19 @@ void PlanSet::add(uint32_t number, uint64_t from_step,
   if (!plans_.empty()) version.plan.settings = plans_.back().plan.settings;
   for (const std::vector<uint64_t>& hashes : groups) {
     auto group = std::make_shared<TensorGroup>();
-    group->hash = hashes.size() == 1 ? 0 : fnv1a64("group");
     for (const uint64_t hash : hashes) {
-      const Tensor& tensor = tensors_[index_of(hash)];
+      const auto index = index_of(hash);
+      BRAID_ASSERT(index.has_value(), "the groups were checked");
+      const Tensor& tensor = tensors_[*index];
       const uint64_t offset = group->count * element_bytes(tensor.dtype);
       group->dtype = tensor.dtype;
       group->members.push_back({hash, tensor.name, tensor.count, offset});
       group->count += tensor.count;
-      group->last_place = std::max(group->last_place, index_of(hash));
-      if (hashes.size() > 1) group->hash = mix64(group->hash ^ mix64(hash + tensor.count));
+      group->last_place = std::max(group->last_place, *index);
+      if (hashes.size() == 1) continue;
+      group->hash = job_.of(JobHash::Group, {group->hash, hash, tensor.count});
+      version.places[*index] = {group, static_cast<uint32_t>(group->members.size() - 1)};
     }
-    for (uint32_t i = 0; hashes.size() > 1 && i < hashes.size(); ++i)
-      version.places[index_of(hashes[i])] = {group, i};
     version.plan.groups.push_back(std::move(group));
   }
   append(std::move(version));

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -11,6 +12,7 @@
 
 #include "base/status.h"
 #include "collective/transfer_settings.h"
+#include "job/job_hash.h"
 #include "job/tensor_group.h"
 
 namespace braid {
@@ -20,12 +22,13 @@ namespace braid {
 class PlanSet {
  public:
   struct Tensor {
-    uint64_t hash = 0;  // of the name
+    uint64_t hash = 0;  // of the name, in the job
     std::shared_ptr<const std::string> name;
     DataType dtype = DataType::Float32;
     uint64_t count = 0;
     uint32_t backward_order = 0;
     uint64_t bytes() const { return count * element_bytes(dtype); }
+    bool operator==(const Tensor& other) const;  // by content
   };
   // Of the plan that every set begins with: a small group first, so that the network gets something
   // to do, then groups that are large enough for the startup of a reduction not to matter.
@@ -48,15 +51,16 @@ class PlanSet {
   };
 
   // `tensors` in the order of registration. The same tensors give the same set, and the same first
-  // plan, on every node.
-  PlanSet(uint64_t id, std::vector<Tensor> tensors);
+  // plan, on every node of the job.
+  PlanSet(const JobHash& job, uint64_t id, std::vector<Tensor> tensors);
 
   uint64_t id() const { return id_; }
   // In the order in which backward is said to make them.
   const std::vector<Tensor>& tensors() const { return tensors_; }
-  // A tensor of the set by its hash: its place in tensors().
-  uint32_t index_of(uint64_t hash) const { return index_.at(hash); }
-  bool has(uint64_t hash) const { return index_.contains(hash); }
+  // A tensor of the set by its hash: its place in tensors(); nothing: it is not in the set.
+  std::optional<uint32_t> index_of(uint64_t hash) const;
+  // Whether it is of these tensors, in whatever order: what has its id may be something else.
+  bool is_of(std::vector<Tensor> tensors) const;
 
   Place find(uint32_t tensor, uint64_t step) const { return version_of(step).places[tensor]; }
   // The plan that the step's operations follow.
@@ -72,7 +76,8 @@ class PlanSet {
   // The groups of the plan before it, with other settings.
   void add(uint32_t number, uint64_t from_step, const TransferSettings& settings,
            bool reports_steps);
-  // Hash of dtypes and counts in the order of tensors(), and bytes of all.
+  // Hash of dtypes and counts in the order of tensors(), and bytes of all. It leads to what was
+  // learned of a model's settings; the wrong ones cost time and nothing else.
   uint64_t tensors_hash() const;
   uint64_t bytes() const;
 
@@ -85,6 +90,7 @@ class PlanSet {
   void append(Version version);
   std::vector<std::vector<uint64_t>> first_groups() const;
 
+  const JobHash job_;
   const uint64_t id_;
   std::vector<Tensor> tensors_;
   std::unordered_map<uint64_t, uint32_t> index_;

@@ -3,7 +3,6 @@
 
 #include "base/checked.h"
 #include "base/clock.h"
-#include "base/hash.h"
 #include "base/log.h"
 #include "ipc/ipc_status.h"
 #include "job/coordinator.h"
@@ -85,10 +84,6 @@ Result<std::unique_ptr<Session>> Session::create(Loop& loop, WorkThread& worker,
                        "ask for less or raise it",
                        session->weight_, limits.job_weight_max);
   }
-  if (fds.size() != 4) {
-    return make_status(StatusCode::Protocol, "OpenJob came with {} descriptors instead of 4",
-                       fds.size());
-  }
   if (open.arena_bytes() > limits.arena_bytes_max) {
     return make_status(StatusCode::ResourceExhausted,
                        "the input arena has {} bytes and this node's client.arena_bytes_max allows "
@@ -101,8 +96,8 @@ Result<std::unique_ptr<Session>> Session::create(Loop& loop, WorkThread& worker,
                                Segment::Access::ReadOnly, "input arena"));
   if (!arena) return arena.status();
   session->arena_ = share_segment(std::move(arena).value(), worker);
-  auto rings = DaemonRings::adopt(std::move(fds[1]), std::move(fds[2]), std::move(fds[3]),
-                                  open.submit_capacity(), open.done_capacity());
+  auto rings = DaemonRings::adopt(std::move(fds[1]), std::move(fds[2]), open.submit_capacity(),
+                                  open.done_capacity());
   if (!rings) return rings.status();
   session->rings_ = std::move(rings).value();
   return session;
@@ -115,8 +110,9 @@ void Session::open(uint32_t epoch, const ResultMemory& memory, const Ring& ring,
   flatbuffers::FlatBufferBuilder builder;
   const auto blocks = builder.CreateVector(ring.block_of_rank);
   const auto body = proto::CreateJobOpened(builder, epoch, memory.size(), blocks);
-  const int fd = memory.fd();
-  send_body(connection_, builder, body, {&fd, 1});
+  const Fd done_wake = rings_->take_done_wake();
+  const int fds[] = {memory.fd(), done_wake.get()};
+  send_body(connection_, builder, body, fds);
   if (const Status started = rings_->start(loop_, [this] { drain(); }); !started)
     job_->fail(started);
 }
@@ -124,7 +120,7 @@ void Session::open(uint32_t epoch, const ResultMemory& memory, const Ring& ring,
 void Session::register_tensors(const proto::RegisterTensors& message) {
   if (state_ != State::Member) return;
   flatbuffers::FlatBufferBuilder builder;
-  auto first = tensors_.add(message);
+  auto first = tensors_.add(message, job_->hash());
   if (first) {
     if (const Status known = job_->on_registered(*this, tensors_.from(*first)); !known) {
       tensors_.take_back(*first);
@@ -236,7 +232,6 @@ Status Session::take_bucket_part(const proto::SubmitEntry& entry, const Tensor& 
     bucket_.first_handle = entry.tensor;
     bucket_.end_offset = entry.offset;
     bucket_.more = entry.more + 1;
-    bucket_.hash = fnv1a64("bucket");
     bucket_.dtype = tensor.dtype;
   }
   const bool continues = entry.ticket == bucket_.first.ticket && entry.step == bucket_.first.step &&
@@ -259,7 +254,7 @@ Status Session::take_bucket_part(const proto::SubmitEntry& entry, const Tensor& 
   }
   bucket_.end_offset = *end;
   bucket_.count += tensor.count;
-  bucket_.hash = mix64(bucket_.hash ^ mix64(tensor.hash + tensor.count));
+  bucket_.hash = job_->hash().of(JobHash::Bucket, {bucket_.hash, tensor.hash, tensor.count});
   bucket_.more = entry.more;
   bucket_.is_open = entry.more > 0;
   return Status::ok();
@@ -310,6 +305,7 @@ Status Session::finish_operation(const proto::SubmitEntry& entry, const Tensor& 
                          *tensor.name, entry.step, *bytes, entry.offset, arena_->size());
     }
     submission.input += entry.offset;
+    submission.input_bytes = *bytes;
   }
   if (tickets_.size() >= done_capacity_) {
     return make_status(StatusCode::Protocol, "holds more than the {} tickets it said",

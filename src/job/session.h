@@ -40,7 +40,8 @@ class Session {
   static constexpr size_t kJobNameBytesMax = 255;
   static constexpr int kEntriesPerRound = 256;  // then other trainers have their turn
 
-  // Checks OpenJob and adopts its descriptors. `worker` outlives the arena.
+  // Checks OpenJob and adopts its descriptors, three of the right kinds. `worker` outlives the
+  // arena.
   static Result<std::unique_ptr<Session>> create(Loop& loop, WorkThread& worker,
                                                  ClientConnection& connection,
                                                  const proto::OpenJob& open, std::vector<Fd> fds,

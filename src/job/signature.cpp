@@ -3,18 +3,13 @@
 
 #include <fmt/format.h>
 
-#include "base/hash.h"
-
 namespace braid {
 
-uint64_t hash_of(const Signature& signature) {
-  uint64_t hash = 0;
-  for (const uint64_t part :
-       {static_cast<uint64_t>(signature.collective), static_cast<uint64_t>(signature.dtype),
-        static_cast<uint64_t>(signature.reduction), uint64_t{signature.root}, signature.count,
-        signature.bucket})
-    hash = mix64((hash ^ part) + 0x9e3779b97f4a7c15ULL);
-  return hash;
+uint64_t hash_of(const Signature& signature, const JobHash& job) {
+  return job.of(JobHash::Signature,
+                {static_cast<uint64_t>(signature.collective),
+                 static_cast<uint64_t>(signature.dtype), static_cast<uint64_t>(signature.reduction),
+                 signature.root, signature.count, signature.bucket});
 }
 
 std::string to_string(const Signature& signature) {

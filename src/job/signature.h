@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 
+#include "job/job_hash.h"
 #include "proto/types.h"
 
 namespace braid {
@@ -21,8 +22,8 @@ struct Signature {
   bool operator==(const Signature&) const = default;
 };
 
-// The same on all nodes.
-uint64_t hash_of(const Signature& signature);
+// The same on all nodes of the job.
+uint64_t hash_of(const Signature& signature, const JobHash& job);
 
 // "all-reduce (sum) of float32 × 1000"
 std::string to_string(const Signature& signature);

@@ -1,16 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "job/tensor_table.h"
 
-#include <algorithm>
-
-#include "base/hash.h"
-
 namespace braid {
 
-Result<uint32_t> TensorTable::add(const proto::RegisterTensors& message) {
+Result<uint32_t> TensorTable::add(const proto::RegisterTensors& message, const JobHash& job) {
   std::vector<Tensor> added;
   std::unordered_map<uint64_t, uint32_t> hashes;
-  uint64_t set = fnv1a64("set");
+  uint64_t set = 0;
   if (tensors_.size() + message.tensors()->size() > kTensorsMax) {
     return make_status(StatusCode::ResourceExhausted, "a trainer can register {} tensors at most",
                        kTensorsMax);
@@ -27,7 +23,7 @@ Result<uint32_t> TensorTable::add(const proto::RegisterTensors& message) {
       return make_status(StatusCode::InvalidArgument, "tensor '{}': no such dtype: {}",
                          *tensor.name, description->dtype());
     }
-    tensor.hash = fnv1a64(*tensor.name);
+    tensor.hash = job.of_name(*tensor.name);
     tensor.dtype = static_cast<DataType>(description->dtype());
     tensor.count = description->count();
     tensor.backward_order = description->backward_order();
@@ -39,21 +35,26 @@ Result<uint32_t> TensorTable::add(const proto::RegisterTensors& message) {
     }
     if (description->planned()) {
       tensor.plan_set = 1;  // until all are known
-      set = mix64(set ^ mix64(tensor.hash + tensor.count));
-      set = mix64(set ^ (uint64_t{tensor.backward_order} << 8 | description->dtype()));
+      set = job.of(JobHash::Set,
+                   {set, tensor.hash, tensor.count, tensor.backward_order, description->dtype()});
     }
     const auto handle = static_cast<uint32_t>(tensors_.size() + added.size());
-    if (by_hash_.contains(tensor.hash) || !hashes.emplace(tensor.hash, handle).second) {
+    const Tensor* same = find_hash(tensor.hash);
+    if (const auto position = hashes.find(tensor.hash); position != hashes.end())
+      same = &added[position->second - tensors_.size()];
+    if (same != nullptr) {
       return make_status(
-          StatusCode::AlreadyExists,
-          "tensor '{}' is registered already (or its name collides with another one's)",
-          *tensor.name);
+          StatusCode::AlreadyExists, "tensor '{}' is registered already{}", *tensor.name,
+          *same->name == *tensor.name
+              ? std::string()
+              : fmt::format(", as '{}': their names have the same hash in this job", *same->name));
     }
+    hashes.emplace(tensor.hash, handle);
     added.push_back(std::move(tensor));
   }
   const auto first = static_cast<uint32_t>(tensors_.size());
   for (Tensor& tensor : added) {
-    if (tensor.plan_set != 0) tensor.plan_set = std::max<uint64_t>(set, 1);
+    if (tensor.plan_set != 0) tensor.plan_set = set;
     tensors_.push_back(std::move(tensor));
   }
   by_hash_.merge(hashes);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "job/job_hash.h"
 #include "proto/client_generated.h"
 #include "proto/types.h"
 
@@ -17,7 +18,7 @@ namespace braid {
 // A tensor that one trainer has registered.
 struct Tensor {
   std::shared_ptr<const std::string> name;
-  uint64_t hash = 0;  // of the name: what names it between nodes
+  uint64_t hash = 0;  // of the name, in the job: what names it between nodes
   DataType dtype = DataType::Float32;
   uint64_t count = 0;
   uint32_t backward_order = UINT32_MAX;
@@ -26,7 +27,7 @@ struct Tensor {
   std::optional<uint64_t> last_step;
 };
 
-// The tensors of one trainer by handle.
+// The tensors of one trainer of a job by handle.
 class TensorTable {
  public:
   static constexpr size_t kTensorsMax = 1 << 20;
@@ -34,7 +35,7 @@ class TensorTable {
 
   // All or none. Returns the first handle. The planned ones are a set from then on, named by all of
   // them: so it has the same name on all ranks that register the same.
-  Result<uint32_t> add(const proto::RegisterTensors& message);
+  Result<uint32_t> add(const proto::RegisterTensors& message, const JobHash& job);
   // The last registration was refused elsewhere: forgets the tensors from `first` on.
   void take_back(uint32_t first);
   Tensor* find(uint32_t handle) { return handle < tensors_.size() ? &tensors_[handle] : nullptr; }

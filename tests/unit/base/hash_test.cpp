@@ -8,7 +8,7 @@
 namespace braid {
 namespace {
 
-// The hash crosses the wire: these are the published test vectors of FNV-1a.
+// The published test vectors of FNV-1a.
 TEST(HashTest, IsFnv1a) {
   static_assert(fnv1a64("") == 0xcbf29ce484222325ULL);
   static_assert(fnv1a64("a") == 0xaf63dc4c8601ec8cULL);

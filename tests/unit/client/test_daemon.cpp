@@ -166,12 +166,12 @@ void TestDaemon::open_job(Session& session, const proto::OpenJob& open, std::vec
     session.connection->close_after_send();
     return;
   }
-  ASSERT_EQ(fds.size(), 4u);
+  ASSERT_EQ(fds.size(), 3u);
   auto arena = Segment::adopt(std::move(fds[0]), open.arena_bytes(), 1ull << 46,
                               Segment::Access::ReadOnly, "arena");
   ASSERT_TRUE(arena) << arena.error.message;
-  auto rings = DaemonRings::adopt(std::move(fds[1]), std::move(fds[2]), std::move(fds[3]),
-                                  open.submit_capacity(), open.done_capacity());
+  auto rings = DaemonRings::adopt(std::move(fds[1]), std::move(fds[2]), open.submit_capacity(),
+                                  open.done_capacity());
   ASSERT_TRUE(rings.is_ok()) << rings.status().message();
   auto results = Segment::create("test-result", options_.result_bytes, Segment::Access::ReadOnly);
   ASSERT_TRUE(results) << results.error.message;
@@ -184,10 +184,11 @@ void TestDaemon::open_job(Session& session, const proto::OpenJob& open, std::vec
   ASSERT_TRUE(session.rings->start(*loop_, [this, &session] { on_submit(session); }).is_ok());
 
   flatbuffers::FlatBufferBuilder builder;
-  const int fd = session.results.fd();
+  const Fd done_wake = session.rings->take_done_wake();
+  const int sent[] = {session.results.fd(), done_wake.get()};
   send(*session.connection, builder, proto::ClientBody::JobOpened,
        proto::CreateJobOpenedDirect(builder, 1, options_.result_bytes, &options_.block_of_rank),
-       {&fd, 1});
+       sent);
 }
 
 void TestDaemon::on_submit(Session& session) {

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/eventfd.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -56,12 +57,13 @@ TEST_F(ClientServerTest, MessagesCarryDescriptorsBothWays) {
   start();
   auto client = greeted();
   const Fd event(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  const int fds[] = {event.get(), event.get()};
-  client->send_query(fds);
+  const Fd memory(::memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  const int fds[] = {memory.get(), memory.get(), event.get()};
+  client->send_open_job(fds);
   ASSERT_TRUE(until([&] { return bodies_.size() == 1; }));
-  EXPECT_EQ(bodies_[0], proto::ClientBody::StatusQuery);
-  ASSERT_EQ(fds_.size(), 2u);
-  EXPECT_EQ(::eventfd_write(fds_[1].get(), 5), 0);
+  EXPECT_EQ(bodies_[0], proto::ClientBody::OpenJob);
+  ASSERT_EQ(fds_.size(), 3u);
+  EXPECT_EQ(::eventfd_write(fds_[2].get(), 5), 0);
   eventfd_t value = 0;
   EXPECT_EQ(::eventfd_read(event.get(), &value), 0);
   EXPECT_EQ(value, 5u);
@@ -71,7 +73,7 @@ TEST_F(ClientServerTest, MessagesCarryDescriptorsBothWays) {
                                             proto::CreateStatusReplyDirect(builder, "{}").Union()));
   connection_->send(builder, fds);
   ASSERT_EQ(client->read(), FrameReader::Outcome::Frame);
-  EXPECT_EQ(client->take().fds.size(), 2u);
+  EXPECT_EQ(client->take().fds.size(), 3u);
 }
 
 TEST_F(ClientServerTest, CloseAfterSendSendsAndThenTellsOnce) {

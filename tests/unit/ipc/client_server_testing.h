@@ -52,6 +52,11 @@ class RawClient {
     flatbuffers::FlatBufferBuilder builder;
     send(builder, proto::ClientBody::StatusQuery, proto::CreateStatusQuery(builder), fds);
   }
+  void send_open_job(std::span<const int> fds) {
+    flatbuffers::FlatBufferBuilder builder;
+    send(builder, proto::ClientBody::OpenJob,
+         proto::CreateOpenJobDirect(builder, "job", 0, 1, "127.0.0.1"), fds);
+  }
   FrameReader::Outcome read() { return reader_.read(socket_.get(), kFrameBytesMax); }
   Frame take() { return reader_.take(); }
   bool is_closed() {

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ipc/daemon_rings.h"
 
+#include <cerrno>
+
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/eventfd.h>
+#include <sys/socket.h>
 
 #include "loop_runner.h"
 
@@ -25,14 +28,13 @@ class DaemonRingsTest : public ::testing::Test {
     submit_ = {&view_.header->submit, view_.submit, kCapacity};
     done_ = {&view_.header->done, view_.done, kCapacity};
     submit_wake_ = Fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-    done_wake_ = Fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   }
 
   static Fd duplicate(int fd) { return Fd(::fcntl(fd, F_DUPFD_CLOEXEC, 0)); }
 
   Result<std::unique_ptr<DaemonRings>> adopt(uint32_t submit_capacity = kCapacity) {
     return DaemonRings::adopt(duplicate(memory_.fd()), duplicate(submit_wake_.get()),
-                              duplicate(done_wake_.get()), submit_capacity, kCapacity);
+                              submit_capacity, kCapacity);
   }
 
   void submit(uint64_t ticket) {
@@ -56,7 +58,6 @@ class DaemonRingsTest : public ::testing::Test {
   RingProducer<proto::SubmitEntry> submit_;
   RingConsumer<proto::DoneEntry> done_;
   Fd submit_wake_;
-  Fd done_wake_;
 };
 
 TEST_F(DaemonRingsTest, SubmissionsArriveOnTheLoop) {
@@ -152,7 +153,8 @@ TEST_F(DaemonRingsTest, CompletionsWakeASleeperOnce) {
   ASSERT_TRUE(rings.is_ok()) << rings.status().message();
   ASSERT_TRUE((*rings)->push_done({7, 64, 128, 0}).is_ok());
   (*rings)->wake_client();
-  EXPECT_FALSE(is_readable(done_wake_)) << "nobody sleeps";
+  const Fd done_wake = (*rings)->take_done_wake();
+  EXPECT_FALSE(is_readable(done_wake)) << "nobody sleeps";
   proto::DoneEntry entry{};
   ASSERT_EQ(done_.pop(entry), RingState::Ready);
   EXPECT_EQ(entry.ticket, 7u);
@@ -161,7 +163,52 @@ TEST_F(DaemonRingsTest, CompletionsWakeASleeperOnce) {
   ASSERT_TRUE(done_.prepare_sleep());
   ASSERT_TRUE((*rings)->push_done({8, 0, 0, 0}).is_ok());
   (*rings)->wake_client();
-  EXPECT_TRUE(is_readable(done_wake_));
+  EXPECT_TRUE(is_readable(done_wake));
+  drain_wakes(done_wake.get());
+  EXPECT_FALSE(is_readable(done_wake));
+}
+
+// An eventfd's count and its flags are anybody's who shares it.
+TEST_F(DaemonRingsTest, ACountThatStaysDoesNotKeepTheLoopBusy) {
+  submit_wake_ = Fd(::eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE));  // blocking, too
+  auto rings = adopt();
+  ASSERT_TRUE(rings.is_ok()) << rings.status().message();
+  int calls = 0;
+  std::vector<uint64_t> tickets;
+  ASSERT_TRUE((*rings)
+                  ->start(*loop_,
+                          [&] {
+                            ++calls;
+                            proto::SubmitEntry entry{};
+                            while (*(*rings)->pop(entry)) tickets.push_back(entry.ticket);
+                          })
+                  .is_ok());
+  EXPECT_TRUE(run_until(*loop_, [&] { return calls == 1; }));
+  EXPECT_EQ(::eventfd_write(submit_wake_.get(), 1'000'000), 0);
+  EXPECT_TRUE(run_until(*loop_, [&] { return calls == 2; }));
+  run_rounds(*loop_, 50);
+  EXPECT_EQ(calls, 2) << "one write is one wake-up";
+  submit(7);
+  EXPECT_TRUE(run_until(*loop_, [&] { return tickets == std::vector<uint64_t>{7}; }));
+}
+
+TEST_F(DaemonRingsTest, WakingATrainerThatDoesNotListenNeverBlocks) {
+  auto rings = adopt();
+  ASSERT_TRUE(rings.is_ok()) << rings.status().message();
+  Fd done_wake = (*rings)->take_done_wake();
+  ASSERT_EQ(::fcntl(done_wake.get(), F_SETFL, 0), 0);  // blocking
+  for (int i = 0; i < 100'000; ++i) {
+    view_.header->done.consumer_sleeps = 1;
+    (*rings)->wake_client();
+  }
+  EXPECT_TRUE(is_readable(done_wake));
+  // Nothing can be put into the daemon's end, neither bytes nor descriptors.
+  const uint8_t byte = 0;
+  EXPECT_EQ(::send(done_wake.get(), &byte, 1, MSG_NOSIGNAL), -1);
+  EXPECT_EQ(errno, EPIPE);
+  done_wake.reset();
+  view_.header->done.consumer_sleeps = 1;
+  (*rings)->wake_client();
 }
 
 TEST_F(DaemonRingsTest, AFullDoneRingIsAnError) {
@@ -175,11 +222,12 @@ TEST_F(DaemonRingsTest, AdoptRefusesWhatDoesNotFit) {
   EXPECT_FALSE(adopt(2 * kCapacity).is_ok());
   EXPECT_FALSE(adopt(0).is_ok());
   EXPECT_FALSE(adopt(3).is_ok());
-  EXPECT_FALSE(DaemonRings::adopt(duplicate(memory_.fd()), Fd(), duplicate(done_wake_.get()),
-                                  kCapacity, kCapacity)
-                   .is_ok());
+  EXPECT_FALSE(DaemonRings::adopt(duplicate(memory_.fd()), Fd(), kCapacity, kCapacity).is_ok());
+  EXPECT_FALSE(
+      DaemonRings::adopt(duplicate(memory_.fd()), duplicate(memory_.fd()), kCapacity, kCapacity)
+          .is_ok());
   EXPECT_FALSE(DaemonRings::adopt(duplicate(submit_wake_.get()), duplicate(submit_wake_.get()),
-                                  duplicate(done_wake_.get()), kCapacity, kCapacity)
+                                  kCapacity, kCapacity)
                    .is_ok());
 }
 

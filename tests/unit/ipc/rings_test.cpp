@@ -174,23 +174,15 @@ TEST(SubmitEntryTest, EnumsAreChecked) {
   }));
 }
 
-TEST(EventfdTest, OnlyEventfdsAreTakenAndNeverBlock) {
-  const Fd blocking(::eventfd(0, EFD_CLOEXEC));
-  EXPECT_TRUE(adopt_eventfd(blocking.get(), "wake-up"));
-  drain_eventfd(blocking.get());  // would block
-  const uint64_t full = std::numeric_limits<uint64_t>::max() - 1;
-  ASSERT_EQ(::write(blocking.get(), &full, sizeof(full)), static_cast<ssize_t>(sizeof(full)));
-  signal_eventfd(blocking.get());  // would block
-  drain_eventfd(blocking.get());
-  pollfd poll{blocking.get(), POLLIN, 0};
-  EXPECT_EQ(::poll(&poll, 1, 0), 0);
-
+TEST(EventfdTest, OnlyEventfdsAreTaken) {
+  const Fd event(::eventfd(0, EFD_CLOEXEC));
+  EXPECT_TRUE(check_eventfd(event.get(), "wake-up"));
   int ends[2];
   ASSERT_EQ(::pipe(ends), 0);
   const Fd read_end(ends[0]);
   const Fd write_end(ends[1]);
-  EXPECT_FALSE(adopt_eventfd(write_end.get(), "wake-up"));
-  EXPECT_FALSE(adopt_eventfd(-1, "wake-up"));
+  EXPECT_FALSE(check_eventfd(write_end.get(), "wake-up"));
+  EXPECT_FALSE(check_eventfd(-1, "wake-up"));
 }
 
 // Both sides sleep and wake through the whole protocol; a lost wake-up would hang, which the poll's

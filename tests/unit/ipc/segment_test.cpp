@@ -162,6 +162,16 @@ TEST(SegmentTest, RefusesWhatIsNoMemfd) {
   EXPECT_FALSE(adopt_error(Fd()));
 }
 
+// Where no huge page is free the first touch of one is a SIGBUS.
+TEST(SegmentTest, RefusesHugePages) {
+  Fd fd(::memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_HUGETLB));
+  if (!fd.is_valid()) GTEST_SKIP() << "this kernel has no huge pages";
+  ASSERT_EQ(::ftruncate(fd.get(), kHugePageBytes), 0);
+  ASSERT_EQ(::fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW), 0);
+  const IpcError error = adopt_error(std::move(fd), kHugePageBytes, kHugePageBytes);
+  EXPECT_NE(error.message.find("MFD_HUGETLB"), std::string::npos) << error.message;
+}
+
 TEST(SegmentTest, MovesItsMemory) {
   auto made = Segment::create("test", kBytes, Segment::Access::ReadOnly);
   ASSERT_TRUE(made) << made.error.message;

@@ -49,7 +49,7 @@ class JobManagerPlannedTest : public testing::JobManagerTest {
     result.job_key = kKey;
     result.number = 1;
     result.from_step = from_step;
-    result.groups = groups_of({{1, 0}});
+    result.groups = groups_of({{1, 0}}, JobHash(kKey));
     result.planner = "exact";
     return result;
   }
@@ -63,7 +63,9 @@ class JobManagerPlannedTest : public testing::JobManagerTest {
           proto::CreateTensorDescriptionDirect(builder, name, 0, count, 0, false, true));
     }
     builder.Finish(proto::CreateRegisterTensorsDirect(builder, &descriptions));
-    EXPECT_TRUE(table.add(*flatbuffers::GetRoot<proto::RegisterTensors>(builder.GetBufferPointer()))
+    EXPECT_TRUE(table
+                    .add(*flatbuffers::GetRoot<proto::RegisterTensors>(builder.GetBufferPointer()),
+                         JobHash(kKey))
                     .is_ok());
     return table.find(0)->plan_set;
   }
@@ -205,7 +207,7 @@ TEST_F(JobManagerPlannedTest, ACoordinatorThatProposesNonsenseFailsTheJob) {
   open_planned_job_of_b();
   PlanProposal proposed = proposal(3);
   proposed.set = set_of_planned();
-  proposed.groups = groups_of({{0}});
+  proposed.groups = groups_of({{0}}, JobHash(kKey));
   hear(b_, make_plan_proposal(proposed));
   wait_for([&] { return !control_plane_.sent_to<proto::FailJob>(b_.id).empty(); });
   EXPECT_EQ(control_plane_.sent_to<proto::FailJob>(b_.id)[0]->reason()->str(),

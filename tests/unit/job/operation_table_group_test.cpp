@@ -48,6 +48,7 @@ class OperationTableGroupTest : public testing::OperationTableTest {
     result.name = group_->members[member].name;
     result.ticket = ticket(local_rank, step, member);
     result.input = memory_of_[local_rank] + kPlaces_[member];
+    result.input_bytes = kBytes[member];
     result.group = group_;
     result.member = member;
     return result;
@@ -106,6 +107,22 @@ TEST_F(OperationTableGroupTest, InputsAreReadWhereverTheMembersLie) {
     }
     EXPECT_EQ(operation.inputs[rank].find(36, 8), nullptr);  // 'a' and 'b' do not touch
   }
+}
+
+// The group's counts are those of the rank whose registration came first.
+TEST_F(OperationTableGroupTest, NoMoreIsReadThanTheRankItselfHasRegistered) {
+  make({{0, 1}}, 0);
+  for (uint32_t member = 0; member < 3; ++member) ASSERT_TRUE(submit_part(0, 4, member).is_ok());
+  Submission shorter = part(1, 4, 1);
+  shorter.input_bytes = 4;
+  const Status refused = table_->submit(shorter);
+  EXPECT_EQ(refused.code(), StatusCode::Mismatch);
+  EXPECT_EQ(refused.message(),
+            "job 'train': rank 1 submitted 4 bytes of 'b' step 4, the plan has 'b' of 80 bytes in "
+            "its place");
+  Submission another = part(1, 4, 1);
+  another.member = 0;
+  EXPECT_EQ(table_->submit(another).code(), StatusCode::Mismatch);
 }
 
 TEST_F(OperationTableGroupTest, EveryTicketIsToldItsMembersPartOfTheResult) {

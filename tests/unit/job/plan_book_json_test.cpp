@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
-#include "base/hash.h"
 #include "job/plan_book.h"
+#include "job/plan_testing.h"
 #include "plan/live_plan.h"
 
 namespace braid {
@@ -11,7 +11,8 @@ namespace {
 constexpr uint32_t kStreams = 3;
 
 PlanSet::Tensor tensor(const char* name, uint64_t count) {
-  return {fnv1a64(name), std::make_shared<const std::string>(name), DataType::Float32, count, 0};
+  return {testing::test_job().of_name(name), std::make_shared<const std::string>(name),
+          DataType::Float32, count, 0};
 }
 
 PlanBook book_of(const std::vector<PlanSet::Tensor>& tensors) {

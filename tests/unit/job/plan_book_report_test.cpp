@@ -160,7 +160,7 @@ TEST_F(PlanBookReportTest, TheTraceIsOneThatPlannersTake) {
   for (uint64_t step = 0; step < 8; ++step) {
     for (const auto& [name, after] : {std::pair{"b", 0u}, {"c", 1000u}, {"a", 500u}}) {
       Submission one = submission(0, step);
-      one.tensor = fnv1a64(name);
+      one.tensor = testing::test_job().of_name(name);
       ASSERT_TRUE(book_->submit(one, kSet, now_ns_ += after).is_ok());
     }
     now_ns_ += 10'000;
@@ -184,7 +184,7 @@ TEST_F(PlanBookReportTest, JsonTakesAnyBytes) {
   make();
   ASSERT_TRUE(book_->on_registered(0, kSet, {planned("\xff\"\n", 1), planned("t0", 1)}).is_ok());
   PlanProposal strange = proposal(1, 5, {{0}});
-  strange.groups.push_back({fnv1a64("\xff\"\n")});
+  strange.groups.push_back({testing::test_job().of_name("\xff\"\n")});
   strange.cost = "{";
   ASSERT_TRUE(book_->on_proposal(strange).is_ok());
   ASSERT_TRUE(decide(1, true).is_ok());

@@ -88,6 +88,32 @@ TEST_F(PlanBookTest, LocalRanksThatRegisterDifferentTensorsAreNamed) {
             "on all ranks");
 }
 
+// An id is a hash: two sets may have the same one.
+TEST_F(PlanBookTest, SetsOfOneIdAreComparedByContent) {
+  make({4, 7});
+  ASSERT_TRUE(book_->on_registered(0, kSet, planned_tensors(2)).is_ok());
+  const auto refused = [&](const std::vector<PlanSet::Tensor>& tensors) {
+    const Status registered = book_->on_registered(1, kSet, tensors);
+    EXPECT_TRUE(registered.is_ok() || registered.code() == StatusCode::Mismatch);
+    return !registered.is_ok();
+  };
+  EXPECT_TRUE(refused({planned("other", 1)}));
+  EXPECT_TRUE(refused(planned_tensors(1)));
+  EXPECT_TRUE(refused(planned_tensors(2, 1)));
+  std::vector<PlanSet::Tensor> tensors = planned_tensors(2);
+  tensors[1].name = std::make_shared<const std::string>("a name of the same hash");
+  EXPECT_TRUE(refused(tensors));
+  EXPECT_FALSE(refused(planned_tensors(2)));
+}
+
+TEST_F(PlanBookTest, WhatIsInNoSetIsNotTaken) {
+  make_with(2);
+  EXPECT_EQ(submit(2, 0).message(),
+            "job 'train': rank 0 submitted 't2', which is in none of its sets");
+  EXPECT_EQ(book_->submit(submission(0, 0), kSet + 1, 10).code(), StatusCode::Protocol);
+  EXPECT_TRUE(passed.empty());
+}
+
 // A refused set leaves nothing behind, also of the tensors that would have been new.
 TEST_F(PlanBookTest, ARefusedRegistrationRegistersNothing) {
   make({4, 7});

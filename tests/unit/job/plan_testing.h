@@ -5,14 +5,21 @@
 #include <string>
 #include <vector>
 
-#include "base/hash.h"
+#include "job/job_hash.h"
 #include "job/plan_set.h"
 
 namespace braid::testing {
 
+// Of the job with key 9.
+inline const JobHash& test_job() {
+  static const JobHash job(9);
+  return job;
+}
+
 inline PlanSet::Tensor planned(const std::string& name, uint64_t count,
                                DataType dtype = DataType::Float32, uint32_t backward_order = 0) {
-  return {fnv1a64(name), std::make_shared<const std::string>(name), dtype, count, backward_order};
+  return {test_job().of_name(name), std::make_shared<const std::string>(name), dtype, count,
+          backward_order};
 }
 
 // 't0', 't1', … of `count` elements each, in this order of backward.
@@ -24,15 +31,17 @@ inline std::vector<PlanSet::Tensor> planned_tensors(uint32_t tensors, uint64_t c
 }
 
 // The hash of 't<i>'.
-inline uint64_t hash_of(uint32_t i) { return fnv1a64("t" + std::to_string(i)); }
+inline uint64_t hash_of(uint32_t i, const JobHash& job = test_job()) {
+  return job.of_name("t" + std::to_string(i));
+}
 
 // Groups of 't<i>' by their numbers.
 inline std::vector<std::vector<uint64_t>> groups_of(
-    const std::vector<std::vector<uint32_t>>& numbers) {
+    const std::vector<std::vector<uint32_t>>& numbers, const JobHash& job = test_job()) {
   std::vector<std::vector<uint64_t>> groups;
   for (const auto& group : numbers) {
     auto& hashes = groups.emplace_back();
-    for (const uint32_t i : group) hashes.push_back(hash_of(i));
+    for (const uint32_t i : group) hashes.push_back(hash_of(i, job));
   }
   return groups;
 }

@@ -3,10 +3,10 @@
 
 #include <gtest/gtest.h>
 
-#include "base/hash.h"
-
 namespace braid {
 namespace {
+
+const JobHash kJob(9);
 
 struct Description {
   std::string name;
@@ -17,7 +17,8 @@ struct Description {
   uint32_t backward_order = 3;
 };
 
-Result<uint32_t> add(TensorTable& table, const std::vector<Description>& descriptions) {
+Result<uint32_t> add(TensorTable& table, const std::vector<Description>& descriptions,
+                     const JobHash& job = kJob) {
   flatbuffers::FlatBufferBuilder builder;
   std::vector<flatbuffers::Offset<proto::TensorDescription>> offsets;
   for (const Description& one : descriptions) {
@@ -26,7 +27,7 @@ Result<uint32_t> add(TensorTable& table, const std::vector<Description>& descrip
                                                            one.dynamic, one.planned));
   }
   builder.Finish(proto::CreateRegisterTensorsDirect(builder, &offsets));
-  return table.add(*flatbuffers::GetRoot<proto::RegisterTensors>(builder.GetBufferPointer()));
+  return table.add(*flatbuffers::GetRoot<proto::RegisterTensors>(builder.GetBufferPointer()), job);
 }
 
 TEST(TensorTableTest, HandlesCountUp) {
@@ -50,9 +51,9 @@ TEST(TensorTableTest, HandlesCountUp) {
 TEST(TensorTableTest, FindsTensorsByTheHashOfTheirName) {
   TensorTable table;
   ASSERT_TRUE(add(table, {{"a"}, {"b"}}).is_ok());
-  ASSERT_NE(table.find_hash(fnv1a64("b")), nullptr);
-  EXPECT_EQ(*table.find_hash(fnv1a64("b"))->name, "b");
-  EXPECT_EQ(table.find_hash(fnv1a64("c")), nullptr);
+  ASSERT_NE(table.find_hash(kJob.of_name("b")), nullptr);
+  EXPECT_EQ(*table.find_hash(kJob.of_name("b"))->name, "b");
+  EXPECT_EQ(table.find_hash(kJob.of_name("c")), nullptr);
 }
 
 TEST(TensorTableTest, RegistersAllOrNone) {
@@ -63,7 +64,7 @@ TEST(TensorTableTest, RegistersAllOrNone) {
   EXPECT_EQ(refused.status().code(), StatusCode::AlreadyExists);
   EXPECT_NE(refused.status().message().find("tensor 'a'"), std::string::npos);
   EXPECT_EQ(table.find(1), nullptr);
-  EXPECT_EQ(table.find_hash(fnv1a64("b")), nullptr);
+  EXPECT_EQ(table.find_hash(kJob.of_name("b")), nullptr);
   const auto again = add(table, {{"b"}});
   ASSERT_TRUE(again.is_ok());
   EXPECT_EQ(*again, 1u);
@@ -122,6 +123,15 @@ TEST(TensorTableTest, ASetsNameIsThatOfAllItsTensors) {
   EXPECT_NE(set, set_of({a, {"b", 1, 10, false, true, 4}}));
 }
 
+// What other jobs' trainers have learned of hashes helps nobody.
+TEST(TensorTableTest, EachJobHasHashesOfItsOwn) {
+  TensorTable here, there;
+  ASSERT_TRUE(add(here, {{"a", 0, 1, false, true}}).is_ok());
+  ASSERT_TRUE(add(there, {{"a", 0, 1, false, true}}, JobHash(10)).is_ok());
+  EXPECT_NE(here.find(0)->hash, there.find(0)->hash);
+  EXPECT_NE(here.find(0)->plan_set, there.find(0)->plan_set);
+}
+
 TEST(TensorTableTest, ADynamicTensorCannotBePlanned) {
   TensorTable table;
   const auto refused = add(table, {{"w", 0, 1, true, true}});
@@ -136,8 +146,8 @@ TEST(TensorTableTest, WhatIsTakenBackCanBeRegisteredAgain) {
   ASSERT_TRUE(add(table, {{"a"}}).is_ok());
   ASSERT_TRUE(add(table, {{"b"}, {"c"}}).is_ok());
   table.take_back(1);
-  EXPECT_NE(table.find_hash(fnv1a64("a")), nullptr);
-  EXPECT_EQ(table.find_hash(fnv1a64("b")), nullptr);
+  EXPECT_NE(table.find_hash(kJob.of_name("a")), nullptr);
+  EXPECT_EQ(table.find_hash(kJob.of_name("b")), nullptr);
   EXPECT_EQ(table.find(1), nullptr);
   const auto again = add(table, {{"c"}});
   ASSERT_TRUE(again.is_ok());

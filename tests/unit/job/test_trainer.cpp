@@ -32,8 +32,7 @@ TestTrainer::TestTrainer(const std::string& socket_path)
     : socket_(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)),
       arena_(make_segment(kArenaBytes)),
       rings_(make_segment(proto::rings_bytes(kRingCapacity, kRingCapacity))),
-      submit_wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
-      done_wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+      submit_wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   const RingsView view = create_rings(rings_.data(), kRingCapacity, kRingCapacity);
   submit_ = {&view.header->submit, view.submit, kRingCapacity};
   done_ring_ = {&view.header->done, view.done, kRingCapacity};
@@ -55,7 +54,7 @@ void TestTrainer::open(const std::string& job, uint32_t rank, uint32_t world_siz
   finish(builder, proto::CreateOpenJobDirect(builder, job.c_str(), rank, world_size, master.c_str(),
                                              timeout_ms, kArenaBytes, kRingCapacity, kRingCapacity,
                                              weight, &token_bytes));
-  const int fds[] = {arena_.fd(), rings_.fd(), submit_wake_.get(), done_wake_.get()};
+  const int fds[] = {arena_.fd(), rings_.fd(), submit_wake_.get()};
   send(builder, fds);
 }
 
@@ -127,7 +126,7 @@ void TestTrainer::handle(const proto::ClientMessage& message, std::vector<Fd> fd
     is_open = true;
     epoch = opened->epoch();
     block_of_rank.assign(opened->block_of_rank()->begin(), opened->block_of_rank()->end());
-    ASSERT_EQ(fds.size(), 1u);
+    ASSERT_EQ(fds.size(), 2u);
     auto results = Segment::adopt(std::move(fds[0]), opened->result_bytes(), opened->result_bytes(),
                                   Segment::Access::ReadOnly, "results");
     ASSERT_TRUE(results.error.is_ok()) << results.error.message;

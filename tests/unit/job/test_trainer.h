@@ -67,7 +67,6 @@ class TestTrainer {
   Segment rings_;
   Segment results_;
   Fd submit_wake_;
-  Fd done_wake_;
   RingProducer<proto::SubmitEntry> submit_;
   RingConsumer<proto::DoneEntry> done_ring_;
 };

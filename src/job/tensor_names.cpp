@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "job/tensor_names.h"
+
+namespace braid {
+
+Status TensorNames::check(std::span<const Tensor> tensors) const {
+  for (const Tensor& tensor : tensors) {
+    const auto known = names_.find(tensor.hash);
+    if (known == names_.end() || *known->second == *tensor.name) continue;
+    return make_status(StatusCode::Mismatch,
+                       "tensors '{}' and '{}' have the same hash in this job: give one of them "
+                       "another name",
+                       *known->second, *tensor.name);
+  }
+  return Status::ok();
+}
+
+void TensorNames::add(std::span<const Tensor> tensors) {
+  for (const Tensor& tensor : tensors) names_.try_emplace(tensor.hash, tensor.name);
+}
+
+}  // namespace braid

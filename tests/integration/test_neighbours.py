@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Trainers that do to their daemon, and to other users' trainers on it, what they can."""
+
+from real_cluster import SUM_FOREVER, end_running, needs_daemons, wait_until_running
+
+pytestmark = needs_daemons
+
+# Ids of sets as they follow from names and counts alone, and a count for the id that is wanted.
+CRAFT = """
+ALL = 2**64 - 1
+
+def fnv(name):
+    value = 0xCBF29CE484222325
+    for byte in name.encode():
+        value = (value ^ byte) * 0x100000001B3 & ALL
+    return value
+
+def mix(x):
+    x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9 & ALL
+    x = (x ^ x >> 27) * 0x94D049BB133111EB & ALL
+    return x ^ x >> 31
+
+def unmix(x):
+    x = (x ^ x >> 31 ^ x >> 62) * 0x319642B2D24D8EC3 & ALL
+    x = (x ^ x >> 27 ^ x >> 54) * 0x96DE1B173F119089 & ALL
+    return x ^ x >> 30 ^ x >> 60
+
+def id_of(tensors):
+    value = fnv("set")
+    for order, (name, count) in enumerate(tensors):
+        value = mix(mix(value ^ mix(fnv(name) + count & ALL)) ^ order << 8)
+    return value
+
+def crafted(wanted, tensors, name):
+    last = unmix(unmix(wanted) ^ len(tensors) << 8) ^ id_of(tensors)
+    return unmix(last) - fnv(name) & ALL
+
+def register(job, tensors):
+    return job.register([TensorSpec(name, DType.FLOAT32, count, order, planned=True)
+                         for order, (name, count) in enumerate(tensors)])
+"""
+# A set of one tensor takes the place of another one, which does not have it.
+TWO_SETS = (
+    CRAFT
+    + """
+with open_job() as job:
+    for i in range(1000):
+        name, second = f"first{i}", [(f"second{i}", 100)]
+        count = crafted(id_of(second), [], name)
+        if count < 1 << 60:
+            break
+    assert id_of([(name, count)]) == id_of(second)
+    register(job, [(name, count)])
+    tensor = register(job, second)[0]
+    got = np.frombuffer(ended(job, job.submit(tensor, 0, np.full(100, 7, np.float32))), np.float32)
+    report(sum=float(got.sum()))
+"""
+)
+# Rank 1 says that 'a' is short, rank 0 that it is long: what lies behind rank 1's arena would be
+# in the sum.
+TWO_RANKS = (
+    CRAFT
+    + """
+with open_job(arena_bytes=1 << 24) as job:
+    honest = [("a", 2_000_000), ("c", 4), ("alone", 3_000_000)]
+    mine = honest
+    if RANK == 1:
+        for i in range(1000):
+            mine = [("a", 4), ("c", 4)] if i == 0 else [("a", 4), ("c", 4 + i)]
+            count = crafted(id_of(honest), mine, "alone")
+            if count < 1 << 60:
+                break
+        mine.append(("alone", count))
+        assert id_of(mine) == id_of(honest)
+    handles = register(job, mine)
+    tickets = [job.submit(handles[i], 0, np.zeros(mine[i][1], np.float32)) for i in (0, 1)]
+    report(got=len(ended(job, tickets[0])))
+"""
+)
+
+
+def test_crafted_sets_are_not_taken_for_each_other(cluster_of):
+    cluster = cluster_of(1)
+    innocent = cluster.start(SUM_FOREVER, nodes=[0, 0])
+    wait_until_running(innocent)
+    assert cluster.start(TWO_SETS)[0].result()["sum"] == 700
+    short, long = reversed(cluster.start(TWO_RANKS, nodes=[0, 0]))
+    refused = short.error()
+    assert refused["error"] == "MISMATCH"
+    assert "rank 1 registers 'a' (float32 × 4) among 3 planned tensors" in refused["text"]
+    assert "lost rank 1" in long.error()["text"]
+    end_running(innocent)
+    cluster.expect_healthy(nodes=[0, 0])
+
+
+# Whoever closes such a socket last waits for an hour. In the daemon's own thread peers lost the
+# node after 5 s.
+LINGERING = """
+import socket, struct
+for _ in range(20):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        one = socket.create_connection(server.getsockname())
+        peer, _ = server.accept()
+    one.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 3600))
+    one.setblocking(False)
+    try:
+        while True:
+            one.send(bytes(1 << 16))
+    except BlockingIOError:
+        pass
+    with socket.socket(socket.AF_UNIX) as daemon:
+        daemon.connect(os.environ["BRAID_SOCKET"])
+        # The first half of a Hello, with a descriptor that it does not have.
+        socket.send_fds(daemon, [bytes([32, 0, 0, 0])], [one.fileno()])
+        one.close()
+        daemon.settimeout(60)
+        told = b""
+        try:
+            told = daemon.recv(1)
+        except ConnectionResetError:
+            pass
+        assert told == b""
+report(sent=True)
+"""
+
+
+def test_descriptors_that_linger_hold_up_nobody(cluster_of):
+    cluster = cluster_of(2)
+    innocent = cluster.start(SUM_FOREVER)
+    wait_until_running(innocent)
+    assert cluster.start(LINGERING, nodes=[0])[0].result()["sent"]
+    end_running(innocent)
+    cluster.expect_healthy()

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+// Clients that send descriptors where none belong, of the wrong kinds, or such that closing them
+// takes for ever. A server that closed one of those itself would hang the test.
+#include <fcntl.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+
+#include "client_server_testing.h"
+#include "lingering_socket.h"
+
+namespace braid {
+namespace {
+
+// Sends `bytes` and the descriptors with the first of them.
+void send_with(int socket, const std::string& bytes, std::span<const int> fds, int flags = 0) {
+  iovec part{const_cast<char*>(bytes.data()), bytes.size()};
+  std::vector<char> control(CMSG_SPACE(fds.size_bytes()));
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = control.data();
+  message.msg_controllen = control.size();
+  cmsghdr* header = CMSG_FIRSTHDR(&message);
+  header->cmsg_level = SOL_SOCKET;
+  header->cmsg_type = SCM_RIGHTS;
+  header->cmsg_len = CMSG_LEN(fds.size_bytes());
+  std::memcpy(CMSG_DATA(header), fds.data(), fds.size_bytes());
+  ASSERT_EQ(::sendmsg(socket, &message, flags | MSG_NOSIGNAL), static_cast<ssize_t>(bytes.size()));
+}
+
+class ClientServerDescriptorsTest : public ClientServerTest {
+ protected:
+  bool all_are_closed() {
+    return until([&] { return server_->counters().descriptors_closing == 0; });
+  }
+  // The server hears others.
+  void expect_alive() { greeted(); }
+
+  const Fd event_{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
+  const Fd memory_{::memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING)};
+};
+
+TEST_F(ClientServerDescriptorsTest, NoneComeBeforeHello) {
+  start();
+  RawClient client(path_);
+  {
+    LingeringSocket socket;
+    const int fds[] = {socket.fd()};
+    send_with(client.fd(), std::string("\x20\0\0\0", 4), fds);
+  }
+  EXPECT_TRUE(until([&] { return client.is_closed(); }));
+  EXPECT_EQ(server_->counters().protocol_errors, 1u);
+  EXPECT_TRUE(all_are_closed());
+  expect_alive();
+}
+
+TEST_F(ClientServerDescriptorsTest, OnlyOpenJobCarriesThem) {
+  start();
+  auto client = greeted();
+  {
+    LingeringSocket socket;
+    const int fds[] = {event_.get(), socket.fd()};
+    client->send_query(fds);
+  }
+  EXPECT_TRUE(closed_with("StatusQuery came with 2 descriptors instead of 0"));
+  EXPECT_TRUE(bodies_.empty());
+  EXPECT_TRUE(all_are_closed());
+  expect_alive();
+}
+
+TEST_F(ClientServerDescriptorsTest, OpenJobIsRefusedWithOthersThanItsOwn) {
+  start();
+  const auto refused = [&](const std::vector<int>& fds) {
+    auto client = greeted();
+    client->send_open_job(fds);
+    FrameReader::Outcome outcome{};
+    EXPECT_TRUE(
+        until([&] { return (outcome = client->read()) != FrameReader::Outcome::WouldBlock; }));
+    if (outcome != FrameReader::Outcome::Frame) return std::string("no answer");
+    const Frame frame = client->take();
+    const auto* failure = proto::GetClientMessage(frame.bytes.data())->body_as_Failure();
+    EXPECT_TRUE(until([&] { return client->is_closed(); }));
+    return failure == nullptr ? std::string("no failure") : failure->text()->str();
+  };
+  const Fd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
+  const int memory = memory_.get();
+  const int event = event_.get();
+  LingeringSocket socket;
+  EXPECT_EQ(refused({}), "OpenJob came with 0 descriptors instead of 3");
+  EXPECT_EQ(refused({memory, memory, event, event}),
+            "OpenJob came with 4 descriptors instead of 3");
+  EXPECT_EQ(refused({null.get(), memory, event}),
+            "the input arena is not a memfd; only memory made by memfd_create is taken");
+  EXPECT_EQ(refused({memory, socket.fd(), event}),
+            "the rings' memory is not a memfd; only memory made by memfd_create is taken");
+  EXPECT_NE(refused({memory, memory, socket.fd()}).find("is not an eventfd but socket:"),
+            std::string::npos);
+  EXPECT_TRUE(bodies_.empty());
+  EXPECT_TRUE(all_are_closed());
+}
+
+TEST_F(ClientServerDescriptorsTest, WhatNobodyReadsIsNotClosedOnTheLoop) {
+  start();
+  auto client = greeted();
+  on_message_ = [](ClientConnection& connection) { connection.close_after_send(); };
+  client->send_query();
+  {
+    // In the socket's queue when it is closed.
+    LingeringSocket socket;
+    const int fds[] = {socket.fd()};
+    send_with(client->fd(), "x", fds);
+  }
+  EXPECT_TRUE(closed_with("closed the connection"));
+  EXPECT_TRUE(all_are_closed());
+  expect_alive();
+}
+
+// An urgent byte that was passed over would take its descriptors along.
+TEST_F(ClientServerDescriptorsTest, UrgentBytesAreBytesLikeOthers) {
+  int ends[2];
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+  const Fd near(ends[0]);
+  const Fd far(ends[1]);
+  if (::send(near.get(), "x", 1, MSG_OOB | MSG_NOSIGNAL) != 1)
+    GTEST_SKIP() << "this kernel has no urgent bytes on Unix sockets";
+  start();
+  RawClient client(path_);
+  {
+    LingeringSocket socket;
+    const int fds[] = {socket.fd()};
+    send_with(client.fd(), "x", fds, MSG_OOB);
+    client.send_bytes("yz");
+  }
+  EXPECT_TRUE(until([&] { return client.is_closed(); }));
+  EXPECT_EQ(server_->counters().protocol_errors, 1u);
+  EXPECT_TRUE(all_are_closed());
+  expect_alive();
+}
+
+TEST_F(ClientServerDescriptorsTest, ThoseThatAreNotAcceptedHoldUpNobodyEither) {
+  ClientServerOptions options;
+  options.connections_max = 1;
+  start(options);
+  auto first = greeted();
+  RawClient refused(path_);
+  RawClient waiting(path_);
+  {
+    LingeringSocket one, another;
+    const int fds[] = {one.fd()};
+    const int others[] = {another.fd()};
+    send_with(refused.fd(), "x", fds);
+    EXPECT_TRUE(until([&] { return server_->counters().connections_refused == 2; }));
+    EXPECT_TRUE(all_are_closed());
+    RawClient late(path_);
+    send_with(late.fd(), "x", others);
+  }
+  server_.reset();  // with one in its backlog
+}
+
+}  // namespace
+}  // namespace braid

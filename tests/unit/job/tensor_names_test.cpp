@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "job/tensor_names.h"
+
+#include <gtest/gtest.h>
+
+namespace braid {
+namespace {
+
+Tensor tensor(uint64_t hash, const std::string& name) {
+  Tensor result;
+  result.hash = hash;
+  result.name = std::make_shared<const std::string>(name);
+  return result;
+}
+
+TEST(TensorNamesTest, AllRanksMayHaveTheSameNames) {
+  TensorNames names;
+  const std::vector<Tensor> tensors = {tensor(1, "a"), tensor(2, "b")};
+  for (int rank = 0; rank < 2; ++rank) {
+    EXPECT_TRUE(names.check(tensors).is_ok());
+    names.add(tensors);
+  }
+}
+
+TEST(TensorNamesTest, NoTwoNamesHaveOneHash) {
+  TensorNames names;
+  names.add(std::vector<Tensor>{tensor(1, "a"), tensor(2, "b")});
+  const Status refused = names.check(std::vector<Tensor>{tensor(3, "c"), tensor(2, "x")});
+  EXPECT_EQ(refused.code(), StatusCode::Mismatch);
+  EXPECT_EQ(refused.message(),
+            "tensors 'b' and 'x' have the same hash in this job: give one of them another name");
+}
+
+}  // namespace
+}  // namespace braid
