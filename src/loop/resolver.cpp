@@ -1,62 +1,124 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "loop/resolver.h"
 
+#include <atomic>
+#include <optional>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include <signal.h>
+
+#include "base/mutex.h"
+#include "loop/door.h"
+
 namespace braid {
 namespace {
 
+std::atomic<size_t> look_ups{0};
+
 Status resolve_error(const std::string& host, int error) {
   // A name that is unknown now may be known later only if the server said that it could not tell.
-  const bool may_pass = error == UV_EAI_AGAIN || error == UV_EAI_MEMORY || error == UV_ENOMEM;
+  const bool may_pass = error == EAI_AGAIN || error == EAI_MEMORY || error == EAI_SYSTEM;
   return {may_pass ? StatusCode::Unavailable : StatusCode::NotFound,
-          fmt::format("host name '{}' cannot be resolved: {}", host, uv_strerror(error)), error};
+          fmt::format("host name '{}' cannot be resolved: {}", host, ::gai_strerror(error)), error};
+}
+
+Result<std::vector<SocketAddress>> look_up_host(const Resolver::LookUp& look_up,
+                                                const std::string& host, uint16_t port) {
+  addrinfo hints{};
+  hints.ai_family = AF_UNSPEC;
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  const int error = look_up(host.c_str(), std::to_string(port).c_str(), &hints, &found);
+  if (error != 0) return resolve_error(host, error);
+  std::vector<SocketAddress> addresses;
+  for (const addrinfo* entry = found; entry != nullptr; entry = entry->ai_next) {
+    if (const auto address = SocketAddress::from(entry->ai_addr)) addresses.push_back(*address);
+  }
+  ::freeaddrinfo(found);
+  if (addresses.empty()) return resolve_error(host, EAI_NONAME);
+  return addresses;
 }
 
 }  // namespace
 
+struct Resolver::Request {
+  struct Told {};
+
+  Request(Loop& loop, std::string name, std::function<void()> handler)
+      : host(std::move(name)),
+        door(std::make_unique<Door<Told>>(loop, 1,
+                                          [handler = std::move(handler)](Told&) { handler(); })) {}
+
+  // On the loop: nobody waits any more; the thread may go on.
+  void forget() {
+    is_forgotten = true;
+    std::unique_ptr<Door<Told>> last;
+    MutexLock lock(mutex);
+    last.swap(door);
+  }
+  // On the thread, once `answer` is there.
+  void tell() {
+    MutexLock lock(mutex);
+    if (door != nullptr) door->send({});
+  }
+
+  const std::string host;
+  bool is_forgotten = false;  // the loop's
+  std::optional<Result<std::vector<SocketAddress>>> answer;
+  Mutex mutex;
+  std::unique_ptr<Door<Told>> door BRAID_GUARDED_BY(mutex);  // made and destroyed on the loop
+};
+
+Resolver::Resolver(Loop& loop, LookUp look_up) : loop_(loop), look_up_(std::move(look_up)) {}
+
 Resolver::~Resolver() {
-  if (request_ == nullptr) return;
-  request_->owner = nullptr;
-  request_->callback = nullptr;
-  uv_cancel(reinterpret_cast<uv_req_t*>(&request_->uv));
+  if (request_ != nullptr) request_->forget();
 }
 
 Status Resolver::resolve(const std::string& host, uint16_t port, Callback callback) {
   BRAID_ASSERT_IN_LOOP(loop_);
   BRAID_ASSERT(request_ == nullptr, "one look-up at a time");
-  addrinfo hints{};
-  hints.ai_family = AF_UNSPEC;
-  hints.ai_socktype = SOCK_STREAM;
-  auto* request = new Request{{}, this, host, std::move(callback)};
-  request->uv.data = request;
-  const std::string service = std::to_string(port);
-  const int error =
-      uv_getaddrinfo(loop_.uv(), &request->uv, on_resolved, host.c_str(), service.c_str(), &hints);
-  if (error != 0) {
-    delete request;
-    return resolve_error(host, error);
+  if (look_ups.fetch_add(1) >= kLookUpsMax) {
+    look_ups.fetch_sub(1);
+    return make_status(StatusCode::Unavailable,
+                       "host name '{}' cannot be looked up now: {} look-ups wait for this node's "
+                       "name servers already",
+                       host, kLookUpsMax);
   }
-  request_ = request;
+  auto request = std::make_shared<Request>(loop_, host, [this] {
+    // The door must not go within its handler, and the callback may destroy this resolver.
+    loop_.defer([this, weak = std::weak_ptr<Request>(request_)] {
+      const auto asked = weak.lock();
+      if (asked != nullptr && !asked->is_forgotten) on_answer();
+    });
+  });
+  try {
+    std::thread([request, port, look_up = look_up_] {
+      sigset_t all;
+      ::sigfillset(&all);  // signals are for the loops' threads
+      ::pthread_sigmask(SIG_SETMASK, &all, nullptr);
+      request->answer = look_up_host(look_up, request->host, port);
+      look_ups.fetch_sub(1);
+      request->tell();
+    }).detach();
+  } catch (const std::system_error& error) {
+    look_ups.fetch_sub(1);
+    return {StatusCode::Unavailable,
+            fmt::format("host name '{}' cannot be looked up now: no thread for it: {}", host,
+                        error.what())};
+  }
+  request_ = std::move(request);
+  callback_ = std::move(callback);
   return Status::ok();
 }
 
-void Resolver::on_resolved(uv_getaddrinfo_t* uv, int error, addrinfo* found) {
-  auto* request = static_cast<Request*>(uv->data);
-  std::vector<SocketAddress> addresses;
-  for (const addrinfo* entry = found; entry != nullptr; entry = entry->ai_next) {
-    if (const auto address = SocketAddress::from(entry->ai_addr)) addresses.push_back(*address);
-  }
-  uv_freeaddrinfo(found);
-  Resolver* owner = request->owner;
-  const std::string host = std::move(request->host);
-  const Callback callback = std::move(request->callback);
-  delete request;
-  if (owner == nullptr) return;
-  owner->request_ = nullptr;
-  if (error != 0 || addresses.empty()) {
-    callback(resolve_error(host, error != 0 ? error : UV_EAI_NONAME));
-  } else {
-    callback(std::move(addresses));
-  }
+void Resolver::on_answer() {
+  const auto request = std::exchange(request_, nullptr);
+  const Callback callback = std::exchange(callback_, nullptr);
+  request->forget();
+  callback(std::move(*request->answer));
 }
 
 }  // namespace braid

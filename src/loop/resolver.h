@@ -2,23 +2,30 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
-#include <uv.h>
+#include <netdb.h>
 
 #include "loop/loop.h"
 #include "loop/socket_address.h"
 
 namespace braid {
 
-// One look-up of a host name, on libuv's thread pool. Destroying it cancels the callback; a look-up
-// that already runs ends on its own time and is forgotten. Loop thread only.
+// One look-up of a host name at a time, each on a thread of its own: a name server that does not
+// answer holds up nobody else. Destroying it cancels the callback; a look-up that runs then ends on
+// its own time and is forgotten. Loop thread only.
 class Resolver {
  public:
   using Callback = std::function<void(Result<std::vector<SocketAddress>>)>;
+  // As getaddrinfo does it, which is what it is but in tests.
+  using LookUp = std::function<int(const char* host, const char* service, const addrinfo* hints,
+                                   addrinfo** found)>;
+  // Of the process, forgotten ones included.
+  static constexpr size_t kLookUpsMax = 64;
 
-  explicit Resolver(Loop& loop) : loop_(loop) {}
+  explicit Resolver(Loop& loop, LookUp look_up = ::getaddrinfo);
   Resolver(const Resolver&) = delete;
   Resolver& operator=(const Resolver&) = delete;
   ~Resolver();
@@ -28,16 +35,13 @@ class Resolver {
   Status resolve(const std::string& host, uint16_t port, Callback callback);
 
  private:
-  struct Request {
-    uv_getaddrinfo_t uv{};
-    Resolver* owner = nullptr;  // nullptr: nobody waits any more
-    std::string host;
-    Callback callback;
-  };
-  static void on_resolved(uv_getaddrinfo_t* uv, int error, addrinfo* found);
+  struct Request;
+  void on_answer();
 
   Loop& loop_;
-  Request* request_ = nullptr;  // freed by its callback, which libuv always calls
+  const LookUp look_up_;
+  Callback callback_;
+  std::shared_ptr<Request> request_;  // the thread's, too
 };
 
 }  // namespace braid

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "loop/resolver.h"
 
+#include <atomic>
+#include <future>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "loop_testing.h"
 
@@ -50,8 +53,70 @@ TEST_F(ResolverTest, DestroyedItDoesNotCallBack) {
       resolver->resolve("127.0.0.1", 1, [&](const Result<std::vector<SocketAddress>>&) { ++calls; })
           .is_ok());
   resolver.reset();
-  loop_.reset();  // waits for the look-up
+  run_rounds();
   EXPECT_EQ(calls, 0);
+}
+
+// libuv's pool has four threads, and four names whose servers do not answer would hold up all
+// others.
+TEST_F(ResolverTest, SlowNamesHoldUpNobodyElse) {
+  const auto release = std::make_shared<std::promise<void>>();
+  const std::shared_future<void> released = release->get_future().share();
+  const auto ended = std::make_shared<std::atomic<int>>(0);
+  const auto slow_look_up = [released, ended](const char*, const char*, const addrinfo*,
+                                              addrinfo**) {
+    released.wait();
+    ++*ended;
+    return EAI_AGAIN;
+  };
+  std::vector<std::unique_ptr<Resolver>> slow;
+  int slow_calls = 0;
+  for (int i = 0; i < 8; ++i) {
+    slow.push_back(std::make_unique<Resolver>(*loop_, slow_look_up));
+    ASSERT_TRUE(slow.back()
+                    ->resolve("slow.example", 1,
+                              [&](const Result<std::vector<SocketAddress>>& found) {
+                                EXPECT_EQ(found.status().code(), StatusCode::Unavailable);
+                                ++slow_calls;
+                              })
+                    .is_ok());
+  }
+  Resolver resolver(*loop_);
+  bool is_found = false;
+  ASSERT_TRUE(resolver
+                  .resolve("127.0.0.1", 1,
+                           [&](const Result<std::vector<SocketAddress>>& found) {
+                             is_found = found.is_ok();
+                           })
+                  .is_ok());
+  run_until([&] { return is_found; });
+  EXPECT_EQ(slow_calls, 0);
+  slow.resize(4);  // the others are forgotten while their look-ups run
+  release->set_value();
+  run_until([&] { return slow_calls == 4 && *ended == 8; });
+  run_rounds();
+  EXPECT_EQ(slow_calls, 4);
+}
+
+TEST_F(ResolverTest, TooManyAtOnceAreRefused) {
+  const auto release = std::make_shared<std::promise<void>>();
+  const std::shared_future<void> released = release->get_future().share();
+  const auto look_up = [released](const char*, const char*, const addrinfo*, addrinfo**) {
+    released.wait();
+    return EAI_NONAME;
+  };
+  std::vector<std::unique_ptr<Resolver>> resolvers;
+  size_t calls = 0;
+  Status refused;
+  while (refused.is_ok() && resolvers.size() <= Resolver::kLookUpsMax) {
+    resolvers.push_back(std::make_unique<Resolver>(*loop_, look_up));
+    refused = resolvers.back()->resolve(
+        "slow.example", 1, [&](const Result<std::vector<SocketAddress>>&) { ++calls; });
+  }
+  EXPECT_EQ(refused.code(), StatusCode::Unavailable) << "it may be tried again";
+  EXPECT_NE(refused.message().find("'slow.example'"), std::string::npos);
+  release->set_value();
+  run_until([&] { return calls == resolvers.size() - 1; });
 }
 
 TEST_F(ResolverTest, MayBeUsedAgainFromItsCallback) {
