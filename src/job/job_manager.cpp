@@ -268,7 +268,7 @@ void JobManager::on_job_start(const Peer& from, const proto::ControlMessage& mes
                            from.name, plan->name, plan->ring->direct_bytes,
                            options_.partition.chunk_bytes);
   }
-  const auto owner = parse_job_owner(start.owner());
+  const auto owner = parse_job_owner(message.body_as_JobStart()->owner());
   if (!owner) return BRAID_LOG_ERROR("node '{}': {}", from.name, owner.status().message());
   const JobIdentity identity{plan->name, *owner};
   std::vector<Session*> sessions;
