@@ -45,7 +45,7 @@ TWO_SETS = (
     + """
 with open_job() as job:
     for i in range(1000):
-        name, second = f"first{i}", [(f"second{i}", 100)]
+        name, second = f"{i} is the first", [(f"{i} is the second", 100)]
         count = crafted(id_of(second), [], name)
         if count < 1 << 60:
             break
