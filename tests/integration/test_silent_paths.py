@@ -117,6 +117,11 @@ def two_rails() -> Iterator[Cluster]:
         for number, node in enumerate(cluster.nodes, 1):
             node.run("ip", "addr", "add", f"10.78.77.{number}/24", "dev", "eth1")
             node.run("ip", "link", "set", "eth1", "up")
+        for node in cluster.nodes:  # UCX knows devices with a carrier only
+            until(
+                lambda node=node: "UP" in node.run("ip", "-br", "link", "show", "eth1").split(),
+                "the cable is in",
+            )
             node.daemon_command = [
                 "transport.rails=[eth0,eth1]" if word.startswith("transport.rails=") else word
                 for word in node.daemon_command
