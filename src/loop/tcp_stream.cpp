@@ -118,7 +118,8 @@ Status TcpStream::write(std::initializer_list<std::span<const uint8_t>> parts) {
 }
 
 size_t TcpStream::queued_bytes() const {
-  return pending_.size() + (in_flight_ != nullptr ? in_flight_->bytes.size() : 0);
+  return pending_.size() +
+         uv_stream_get_write_queue_size(reinterpret_cast<const uv_stream_t*>(handle_.get()));
 }
 
 void TcpStream::flush_later() {

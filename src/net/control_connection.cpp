@@ -72,6 +72,7 @@ void ControlConnection::on_connected() {
 void ControlConnection::on_end(const Status& reason) { fail(reason); }
 
 void ControlConnection::on_bytes(std::span<const uint8_t> bytes) {
+  received_bytes_ += bytes.size();
   // What is done with one frame may close this connection; it still exists then (the owner destroys
   // it later).
   while (state_ != State::Closed && !bytes.empty()) {

@@ -62,6 +62,7 @@ class ControlConnection final : private TcpStream::Handler {
   const std::string& peer_braid_version() const { return peer_braid_version_; }
   const Generations& generations() const { return generations_; }
   size_t queued_bytes() const { return stream_ ? stream_->queued_bytes() : 0; }
+  uint64_t received_bytes() const { return received_bytes_; }  // also of unfinished frames
   // When its owner last heard something on it.
   uint64_t heard_at_ms() const { return heard_at_ms_; }
   void set_heard_at_ms(uint64_t now_ms) { heard_at_ms_ = now_ms; }
@@ -105,6 +106,7 @@ class ControlConnection final : private TcpStream::Handler {
   std::string peer_braid_version_;
   Generations generations_;
   uint64_t heard_at_ms_ = 0;
+  uint64_t received_bytes_ = 0;
   ControlConnectionOwner* owner_;
 };
 

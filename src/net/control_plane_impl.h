@@ -76,6 +76,7 @@ class ControlPlaneImpl final : public ControlPlane, private ControlConnectionOwn
   void lose(NodeId id, const Status& reason, LostBy by = LostBy::Us);
   void lose_later(NodeId id, Status reason);
   void tick();
+  void note_movement(PeerEntry& entry, uint64_t now_ms);
   void close_idle(PeerEntry& entry, uint64_t now_ms);
   void deliver_to_self();
 

@@ -264,13 +264,17 @@ void ControlPlaneImpl::tick() {
   const bool stood_still = slept_ms > 2ull * options_.heartbeat_interval_ms;
   std::vector<NodeId> silent;
   for (auto& [id, entry] : peers_.entries()) {
-    if (stood_still) entry.heard_at_ms += slept_ms - options_.heartbeat_interval_ms;
+    if (stood_still) {
+      entry.heard_at_ms += slept_ms - options_.heartbeat_interval_ms;
+      entry.moved_at_ms += slept_ms - options_.heartbeat_interval_ms;
+    }
     entry.heard_at_ms = std::min(entry.heard_at_ms, now_ms);
+    note_movement(entry, now_ms);
     if (now_ms - entry.heard_at_ms >= options_.peer_timeout_ms) silent.push_back(id);
     send_heartbeat(entry);
-    const bool is_silent =
-        now_ms - entry.heard_at_ms > kMissedHeartbeatsMax * options_.heartbeat_interval_ms;
-    if (is_silent || is_in_doubt(entry)) {
+    const uint64_t still_ms = now_ms - std::min(now_ms, entry.moved_at_ms);
+    const bool is_still = still_ms > kMissedHeartbeatsMax * options_.heartbeat_interval_ms;
+    if (is_still || entry.connections.empty()) {
       begin_reconnect(entry);
     } else if (entry.is_reconnecting()) {
       entry.reconnect->stop();
@@ -284,6 +288,23 @@ void ControlPlaneImpl::tick() {
     lose(id, make_status(StatusCode::Unavailable, "{} is silent: {}", describe(entry->peer),
                          describe_silence(*entry)));
   }
+}
+
+// Bytes that come, and bytes that the peer's kernel takes while some wait, show that the network
+// works: a new connection would only begin a long message once more. Its heartbeats, with their
+// answers, wait behind such a message; one that comes and answers nothing means that ours are lost.
+void ControlPlaneImpl::note_movement(PeerEntry& entry, uint64_t now_ms) {
+  uint64_t received = 0;
+  for (const auto& connection : entry.connections) received += connection->received_bytes();
+  const size_t queued = entry.connections.empty() ? 0 : entry.sending()->queued_bytes();
+  const bool is_taken = queued < entry.queued_bytes;
+  const bool has_come = received > entry.received_bytes;
+  const bool has_spoken = entry.to_answer_ms != entry.noted_to_answer_ms;
+  if (has_come) entry.heard_at_ms = now_ms;
+  if (is_taken || (has_come && (!has_spoken || !is_in_doubt(entry)))) entry.moved_at_ms = now_ms;
+  entry.received_bytes = received;
+  entry.queued_bytes = queued;
+  entry.noted_to_answer_ms = entry.to_answer_ms;
 }
 
 // Connections from before the newest, on which the peer sends nothing any more, either.

@@ -22,6 +22,7 @@ std::unique_ptr<ControlConnection> PeerDirectory::add(std::unique_ptr<ControlCon
   // A handshake goes there and back.
   entry.heard_at_ms = now_ms;
   entry.answered_at_ms = now_ms;
+  entry.moved_at_ms = now_ms;
   entry.broken_reason.clear();
   entry.reconnect_failure.clear();
   // A loopback address means that peer only to those on its own host; others mean themselves by it.

@@ -122,6 +122,7 @@ class ControlPlaneCrowdTest : public ControlPlaneStrangersTest {
   ControlPlaneOptions options_of_a() override {
     ControlPlaneOptions roomy = options("a");
     roomy.strangers_max = kPeers;
+    roomy.connect_timeout_ms = 60'000;  // they all run here, and the machine may be busy
     return roomy;
   }
 };
@@ -133,7 +134,9 @@ TEST_F(ControlPlaneCrowdTest, ManyPeersThatConnectAtOnceAreAllConnected) {
   std::vector<ConnectResult> results(kPeers);
   for (size_t i = 0; i < kPeers; ++i) {
     const std::string address = fmt::format("127.1.0.{}", i + 1);
-    peers.push_back(create(options(fmt::format("peer {}", i), address), handler));
+    ControlPlaneOptions patient = options(fmt::format("peer {}", i), address);
+    patient.connect_timeout_ms = 60'000;
+    peers.push_back(create(patient, handler));
   }
   for (size_t i = 0; i < kPeers; ++i)
     peers[i]->connect(a_->self().address, a_->self().port, results[i].callback());
