@@ -67,6 +67,18 @@ class UcxConnections {
   std::vector<SocketAddress> sources_;
 };
 
+// While it exists, connections that this thread begins for UCX are refused at once. For workers
+// that are connected to and never connect: if the peer has gone before it is answered, UCX 1.13
+// connects to answer it, and ends the process when that fails later (an assertion: "got REP
+// message").
+class UcxNoConnections {
+ public:
+  UcxNoConnections();
+  UcxNoConnections(const UcxNoConnections&) = delete;
+  UcxNoConnections& operator=(const UcxNoConnections&) = delete;
+  ~UcxNoConnections();
+};
+
 // Connections that wait in all listeners of the process; for a new one the oldest goes.
 inline constexpr size_t kUcxConnectionsWaitingMax = 512;
 

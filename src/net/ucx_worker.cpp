@@ -76,6 +76,12 @@ Result<std::vector<uint8_t>> UcxWorker::address() const {
   return copy;
 }
 
+unsigned UcxWorker::progress() {
+  if (connects_) return ucp_worker_progress(handle_);
+  const UcxNoConnections none;
+  return ucp_worker_progress(handle_);
+}
+
 bool UcxWorker::arm() {
   // Any other error would leave the worker unarmed; progressing again is right for it too.
   return ucp_worker_arm(handle_) == UCS_OK;

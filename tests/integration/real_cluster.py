@@ -160,11 +160,15 @@ class Node:
         return self.log_path.read_text(errors="replace")
 
     def is_alive(self) -> bool:
-        try:
-            stat = pathlib.Path(f"/proc/{self.daemon_pid}/stat").read_text()
-        except OSError:
-            return False
-        return stat.rpartition(")")[2].split()[0] != "Z"
+        """Also when only some of its threads are left: its ports are taken until the last has gone."""
+        for stat in pathlib.Path(f"/proc/{self.daemon_pid}/task").glob("*/stat"):
+            try:
+                state = stat.read_text().rpartition(")")[2].split()[0]
+            except OSError:
+                continue  # this thread has gone
+            if state not in "ZX":
+                return True
+        return False
 
     def signal(self, number: int) -> None:
         os.kill(self.daemon_pid, number)
@@ -177,7 +181,12 @@ class Node:
                 self.daemon_command, stdin=subprocess.DEVNULL, stdout=log, stderr=log
             )
         self.daemon_pid = self._restarted.pid
-        until(lambda: braidctl(self.socket, "status").returncode == 0, f"{self.name} serves again")
+
+        def serves() -> bool:
+            assert self._restarted.poll() is None, f"{self.name} did not start:\n{self.log()[-2000:]}"
+            return braidctl(self.socket, "status").returncode == 0
+
+        until(serves, f"{self.name} serves again")
 
     def stop_restarted(self) -> None:
         if self._restarted is not None and self._restarted.poll() is None:
