@@ -153,7 +153,7 @@ class ReplayBench {
     const auto text = query_plans(daemon_socket_path(options_.socket_path), environment_.job_name,
                                   kPlansTimeoutMs);
     if (!text) return text.status();
-    const auto jobs = parse_live_plans(*text);
+    const auto jobs = parse_live_plans(text->json);
     if (!jobs) return jobs.status();
     if (jobs->size() != 1 || jobs->front().sets.size() != 1) {
       return make_status(StatusCode::Internal, "braidd does not know the plans of the job '{}'",

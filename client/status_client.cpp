@@ -16,8 +16,8 @@ Status to_status(const client::Error& error) {
 
 // Sends what `make_body` builds and returns the StatusReply to it.
 template <typename MakeBody>
-Result<std::string> query(const std::string& socket_path, uint32_t timeout_ms,
-                          proto::ClientBody type, MakeBody make_body) {
+Result<JobsReply> query(const std::string& socket_path, uint32_t timeout_ms, proto::ClientBody type,
+                        MakeBody make_body) {
   const uint64_t deadline_ns = client::now_ns() + timeout_ms * 1'000'000ull;
   client::Connection connection;
   if (client::Error error = connection.open(socket_path, deadline_ns); !error)
@@ -37,7 +37,7 @@ Result<std::string> query(const std::string& socket_path, uint32_t timeout_ms,
                        proto::EnumNameClientBody(type),
                        proto::EnumNameClientBody(received.message->body_type()));
   }
-  return reply->json()->str();
+  return JobsReply{reply->json()->str(), reply->jobs_hidden()};
 }
 
 }  // namespace
@@ -49,22 +49,24 @@ std::string daemon_socket_path(const std::string& given) {
 }
 
 Result<std::string> query_status(const std::string& socket_path, uint32_t timeout_ms) {
-  return query(socket_path, timeout_ms, proto::ClientBody::StatusQuery,
-               [](flatbuffers::FlatBufferBuilder& builder) {
-                 return proto::CreateStatusQuery(builder).Union();
-               });
+  auto reply = query(socket_path, timeout_ms, proto::ClientBody::StatusQuery,
+                     [](flatbuffers::FlatBufferBuilder& builder) {
+                       return proto::CreateStatusQuery(builder).Union();
+                     });
+  if (!reply) return reply.status();
+  return std::move(reply->json);
 }
 
-Result<std::string> query_plans(const std::string& socket_path, const std::string& job_name,
-                                uint32_t timeout_ms) {
+Result<JobsReply> query_plans(const std::string& socket_path, const std::string& job_name,
+                              uint32_t timeout_ms) {
   return query(socket_path, timeout_ms, proto::ClientBody::PlanQuery,
                [&job_name](flatbuffers::FlatBufferBuilder& builder) {
                  return proto::CreatePlanQueryDirect(builder, job_name.c_str()).Union();
                });
 }
 
-Result<std::string> query_tuning(const std::string& socket_path, const std::string& job_name,
-                                 uint32_t timeout_ms) {
+Result<JobsReply> query_tuning(const std::string& socket_path, const std::string& job_name,
+                               uint32_t timeout_ms) {
   return query(socket_path, timeout_ms, proto::ClientBody::TuneQuery,
                [&job_name](flatbuffers::FlatBufferBuilder& builder) {
                  return proto::CreateTuneQueryDirect(builder, job_name.c_str()).Union();

@@ -11,15 +11,21 @@ namespace braid {
 // `given`, else $BRAID_SOCKET, else where the packages put it.
 std::string daemon_socket_path(const std::string& given);
 
+// Of the plans and tunings: what one's own jobs say, and how many jobs are other users'.
+struct JobsReply {
+  std::string json;
+  uint32_t jobs_hidden = 0;
+};
+
 // Asks the daemon behind `socket_path` for its status, as JSON (metrics/status.h). Blocks, at most
 // `timeout_ms`.
 Result<std::string> query_status(const std::string& socket_path, uint32_t timeout_ms);
 // The same for the plans of the jobs of this name on its node, or of all jobs if it is empty
 // (plan/live_plan.h).
-Result<std::string> query_plans(const std::string& socket_path, const std::string& job_name,
-                                uint32_t timeout_ms);
+Result<JobsReply> query_plans(const std::string& socket_path, const std::string& job_name,
+                              uint32_t timeout_ms);
 // The same for their tuning: see docs/tuning.md.
-Result<std::string> query_tuning(const std::string& socket_path, const std::string& job_name,
-                                 uint32_t timeout_ms);
+Result<JobsReply> query_tuning(const std::string& socket_path, const std::string& job_name,
+                               uint32_t timeout_ms);
 
 }  // namespace braid

@@ -43,16 +43,18 @@ std::string live_json(const std::string& answer, const LiveOptions& live) {
 }
 
 // All jobs where this one does not run.
-Result<std::string> ask_daemon(const std::string& socket, const std::string& name) {
+Result<JobsReply> ask_daemon(const std::string& socket, const std::string& name) {
   const std::string path = daemon_socket_path(socket);
   auto answer = query_plans(path, name, kTimeoutMs);
-  return answer && *answer == "[]" ? query_plans(path, "", kTimeoutMs) : answer;
+  return answer && answer->json == "[]" ? query_plans(path, "", kTimeoutMs) : answer;
 }
 
-Result<LiveJob> find_in(const std::string& answer, const std::string& name) {
-  auto jobs = parse_live_plans(answer);
+Result<LiveJob> find_in(const JobsReply& answer, const std::string& name) {
+  auto jobs = parse_live_plans(answer.json);
   if (!jobs) return jobs.status();
-  return find_live_job(std::move(jobs).value(), name);
+  auto job = find_live_job(std::move(jobs).value(), name);
+  if (job || answer.jobs_hidden == 0) return job;
+  return Status(job.status().code(), job.status().message() + hidden_note(answer.jobs_hidden));
 }
 
 Result<CommandOutput> draw_live_plan(LiveSet set, const std::string& job) {
@@ -149,8 +151,8 @@ Result<CommandOutput> run_live_plan(const std::string& socket, const LiveOptions
     if (format == OutputFormat::Svg) return draw_live_plan(std::move(set).value(), live.job);
     job->sets.assign(1, std::move(set).value());
   }
-  return CommandOutput{format == OutputFormat::Table ? live_table(*job) : live_json(*answer, live),
-                       {}};
+  return CommandOutput{
+      format == OutputFormat::Table ? live_table(*job) : live_json(answer->json, live), {}};
 }
 
 Result<CommandOutput> run_live_fit(const std::string& socket, const LiveOptions& live,

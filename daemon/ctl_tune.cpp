@@ -103,14 +103,14 @@ CLI::App* add_tune_command(CLI::App& app, TuneCommand& command) {
 Result<CommandOutput> run_tune(const std::string& socket, const TuneCommand& command) {
   const auto answer = query_tuning(daemon_socket_path(socket), command.job, kTuneTimeoutMs);
   if (!answer) return answer.status();
-  if (*answer == "[]" && !command.job.empty()) {
-    return make_status(StatusCode::NotFound, "no job '{}' runs on this node",
-                       printable(command.job));
+  if (answer->json == "[]" && !command.job.empty()) {
+    return make_status(StatusCode::NotFound, "no job '{}' runs on this node{}",
+                       printable(command.job), hidden_note(answer->jobs_hidden));
   }
-  if (command.format == OutputFormat::Json) return CommandOutput{*answer + '\n', {}};
-  auto tables = tune_tables(*answer);
+  if (command.format == OutputFormat::Json) return CommandOutput{answer->json + '\n', {}};
+  auto tables = tune_tables(answer->json);
   if (!tables) return tables.status();
-  return CommandOutput{std::move(tables).value(), {}};
+  return CommandOutput{*tables + hidden_line(answer->jobs_hidden), {}};
 }
 
 Result<std::string> tune_tables(const std::string& answer) try {

@@ -5,12 +5,15 @@
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
+#include <set>
 #include <thread>
 
 #include <sys/resource.h>
 #include <systemd/sd-daemon.h>
+#include <unistd.h>
 
 #include "base/log.h"
+#include "base/memory_limit.h"
 #include "base/version.h"
 #include "config/cluster_key.h"
 #include "config/load.h"
@@ -86,6 +89,24 @@ TuningOptions tuning_options(const DaemonConfig& config, size_t rails, Knowledge
   return tuning;
 }
 
+// The rest of the memory is for flows, other programs, and the trainers' own.
+UserLimits user_limits(const DaemonConfig& config) {
+  const uint64_t memory = memory_limit();
+  const auto share_unless_given = [memory](uint64_t given, uint64_t quarters) {
+    if (given != 0) return given;
+    return memory == UINT64_MAX ? memory : memory / 4 * quarters;
+  };
+  UserLimits limits;
+  limits[UserResource::Connections] = config.client.user_connections_max;
+  limits[UserResource::Jobs] = config.client.user_jobs_max;
+  limits[UserResource::ArenaBytes] = config.client.user_arena_bytes_max;
+  limits[UserResource::ResultBytes] = share_unless_given(config.client.user_result_bytes_max, 2);
+  limits[UserResource::Tensors] = config.client.user_tensors_max;
+  limits[UserResource::ReplyBytes] = config.client.user_reply_bytes_max;
+  limits.result_bytes_of_all = share_unless_given(config.collective.result_memory_max, 3);
+  return limits;
+}
+
 // All nodes of a job may connect to its coordinator at the same moment, and each takes a
 // descriptor.
 size_t strangers_max() {
@@ -152,6 +173,9 @@ Status Daemon::start() {
   options.jobs_max = config_.client.jobs_max;
   options.session = {config_.client.arena_bytes_max, config_.collective.operation_timeout_ms,
                      config_.client.job_weight_max};
+  quotas_ = std::make_shared<UserQuotas>(user_limits(config_), std::set<uid_t>{0, ::geteuid()});
+  options.session.quotas = quotas_;
+  options.leave_timeout_ms = config_.collective.leave_timeout_ms;
   options.partition = {config_.collective.unit_bytes, config_.transport.chunk_bytes,
                        io_threads(config_)};
   options.rack = config_.node.rack;
@@ -169,7 +193,8 @@ Status Daemon::start() {
   BRAID_RETURN_IF_ERROR(start_control_plane());
   BRAID_RETURN_IF_ERROR(start_transport());
   jobs_->set_services({*loop_, clock_, *control_plane_, *transport_, *engines_, job_counters_,
-                       *worker_, config_.collective.result_bytes_max, chunk_bytes_max(config_)});
+                       *worker_, config_.collective.result_bytes_max, chunk_bytes_max(config_),
+                       quotas_});
   BRAID_RETURN_IF_ERROR(start_client_server());
   BRAID_RETURN_IF_ERROR(start_metrics());
 
@@ -246,6 +271,7 @@ Status Daemon::start_client_server() {
   options.path = config_.client.socket;
   options.group = config_.client.group;
   options.mode = config_.client.mode;
+  options.quotas = quotas_;
   options.node_name = node_name_;
   options.daemon_version = kBraidVersion;
   auto server = ClientServer::create(*loop_, std::move(options), *jobs_);
@@ -338,13 +364,13 @@ void Daemon::reload() {
 
 void Daemon::answer_status(ClientConnection& connection, const std::vector<FlowStatus>& flows) {
   flatbuffers::FlatBufferBuilder builder;
-  const auto json = builder.CreateString(to_json(status(flows)));
+  const auto json = builder.CreateString(to_json(status(flows, connection.credentials().uid)));
   const auto body = proto::CreateStatusReply(builder, json);
   builder.Finish(proto::CreateClientMessage(builder, proto::ClientBody::StatusReply, body.Union()));
   connection.send(builder);
 }
 
-DaemonStatus Daemon::status(const std::vector<FlowStatus>& flows) const {
+DaemonStatus Daemon::status(const std::vector<FlowStatus>& flows, uid_t asker) const {
   DaemonStatus status;
   status.version = kBraidVersion;
   status.node = {node_name_, fmt::format("{:016x}", control_plane_->self().id), node_address_};
@@ -360,7 +386,8 @@ DaemonStatus Daemon::status(const std::vector<FlowStatus>& flows) const {
                             flow.failures, flow.error,
                             static_cast<double>(flow.round_trip_ns) * 1e-6});
   }
-  status.jobs = jobs_->job_statuses();
+  status.jobs = jobs_->job_statuses(asker);
+  status.jobs_hidden = jobs_->jobs_hidden_from(asker);
   for (const Peer& peer : control_plane_->peers())
     status.peers.push_back({peer.name, peer.address, peer.port});
   for (const MetricSample& sample :

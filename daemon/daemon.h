@@ -47,7 +47,7 @@ class Daemon {
   void reload();
   void stop();
   void answer_status(ClientConnection& connection, const std::vector<FlowStatus>& flows);
-  DaemonStatus status(const std::vector<FlowStatus>& flows) const;
+  DaemonStatus status(const std::vector<FlowStatus>& flows, uid_t asker) const;
   void publish_gauges();
 
   const DaemonInvocation invocation_;
@@ -57,6 +57,7 @@ class Daemon {
   std::string node_name_;
   std::string node_address_;
   std::vector<std::string> rails_;
+  std::shared_ptr<UserQuotas> quotas_;
   JobCounters job_counters_;
   TuningCounters tuning_counters_;
   std::unique_ptr<KnowledgeStore> knowledge_;

@@ -118,7 +118,20 @@ std::string render_status(const DaemonStatus& status) {
   out += fmt::format("transport: {}\n", printable(status.transport));
   out += fmt::format("rails:     {}\n", render_rails(status));
   out += fmt::format("peers:     {}\n", render_peers(status));
-  return out + "\n" + render_links(status) + "\n" + render_jobs(status);
+  return out + "\n" + render_links(status) + "\n" + render_jobs(status) +
+         hidden_line(status.jobs_hidden);
+}
+
+std::string hidden_line(uint32_t jobs) {
+  return jobs == 0 ? std::string()
+                   : fmt::format("\n{} {} of other users {} not shown\n", jobs,
+                                 jobs == 1 ? "job" : "jobs", jobs == 1 ? "is" : "are");
+}
+
+std::string hidden_note(uint32_t jobs) {
+  return jobs == 0 ? std::string()
+                   : fmt::format(" ({} {} of other users {} not shown)", jobs,
+                                 jobs == 1 ? "job" : "jobs", jobs == 1 ? "is" : "are");
 }
 
 std::string format_ranks(std::vector<uint32_t> ranks) {

@@ -12,6 +12,10 @@ namespace braid {
 // What `braidctl status` prints for people.
 std::string render_status(const DaemonStatus& status);
 
+// "\n2 jobs of other users are not shown\n", and the same within a sentence; empty: there are none.
+std::string hidden_line(uint32_t jobs);
+std::string hidden_note(uint32_t jobs);
+
 // "0-3, 7"; the ranks are sorted first.
 std::string format_ranks(std::vector<uint32_t> ranks);
 // "3d 4h", "5m 2s": the two largest units.

@@ -44,9 +44,15 @@ struct DaemonConfig {
     std::string socket = "/run/braid/braidd.sock";
     std::string group = "braid";
     uint32_t mode = 0660;
-    uint32_t jobs_max = 64;
+    uint32_t jobs_max = 1024;
     uint32_t job_weight_max = 100;
     uint64_t arena_bytes_max = 64ull << 30;
+    uint32_t user_connections_max = 2048;
+    uint32_t user_jobs_max = 256;
+    uint64_t user_arena_bytes_max = 32ull << 40;
+    uint64_t user_result_bytes_max = 0;  // 0: half of the memory there is
+    uint32_t user_tensors_max = 1u << 20;
+    uint64_t user_reply_bytes_max = 256ull << 20;
     bool operator==(const Client&) const = default;
   };
   struct Transport {
@@ -68,6 +74,8 @@ struct DaemonConfig {
     std::string hierarchical = kOn;  // or kOff
     uint32_t operation_timeout_ms = 300'000;
     uint64_t result_bytes_max = 64ull << 30;
+    uint64_t result_memory_max = 0;  // 0: three quarters of the memory there is
+    uint32_t leave_timeout_ms = 43'200'000;
     bool operator==(const Collective&) const = default;
   };
   struct Plan {

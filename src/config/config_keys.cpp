@@ -131,6 +131,22 @@ constexpr std::array kKeys = {
            "Largest weight that a trainer may ask for with BRAID_JOB_WEIGHT."),
     bytes("client.arena_bytes_max", BRAID_FIELD(client.arena_bytes_max), kMiB, 16 * kTiB,
           "Largest input arena that a trainer may bring."),
+    number("client.user_connections_max", BRAID_FIELD(client.user_connections_max), 1, 4096,
+           "Most connections of one user's processes. This limit and the following ones of a user "
+           "are for others than root and the user as whom the daemon runs."),
+    number("client.user_jobs_max", BRAID_FIELD(client.user_jobs_max), 1, 4096,
+           "Most jobs of one user on this node at the same time, those included that wait for "
+           "ranks."),
+    bytes("client.user_arena_bytes_max", BRAID_FIELD(client.user_arena_bytes_max), kMiB, 64 * kTiB,
+          "Most that one user's input arenas have together: address space."),
+    bytes("client.user_result_bytes_max", BRAID_FIELD(client.user_result_bytes_max), 0, 16 * kTiB,
+          "Most memory that the results of one user's jobs take; 0: half of what the machine has, "
+          "or of what the daemon's control group allows it (MemoryMax) if that is less."),
+    number("client.user_tensors_max", BRAID_FIELD(client.user_tensors_max), 1, 1u << 30,
+           "Most tensors that one user's trainers have registered."),
+    bytes("client.user_reply_bytes_max", BRAID_FIELD(client.user_reply_bytes_max), kMiB, kTiB,
+          "Most bytes of messages that one user's processes have not read; a connection that goes "
+          "beyond it is closed."),
 
     list("transport.rails", BRAID_FIELD(transport.rails), check_rail, "network devices, or auto",
          "Network devices that carry flows; auto: the interface of the default route, else the "
@@ -177,6 +193,13 @@ constexpr std::array kKeys = {
     bytes("collective.result_bytes_max", BRAID_FIELD(collective.result_bytes_max), kMiB, 16 * kTiB,
           "Size of a job's result segment on this node: address space; memory is taken as it is "
           "used."),
+    bytes("collective.result_memory_max", BRAID_FIELD(collective.result_memory_max), 0, 16 * kTiB,
+          "Most memory that the results of all jobs on this node take; 0: three quarters of what "
+          "the machine has, or of what the daemon's control group allows it (MemoryMax) if that is "
+          "less."),
+    number("collective.leave_timeout_ms", BRAID_FIELD(collective.leave_timeout_ms), 100, kDayMs,
+           "Where some ranks of a job have left it and others neither leave nor die for this time, "
+           "in milliseconds, the job is ended for those, in jobs that this node coordinates."),
 
     text("plan.planner", BRAID_FIELD(plan.planner), check_planner,
          "the name of a planner, or first",

@@ -57,6 +57,7 @@ ClientConnection::ClientConnection(ClientServer& server, uint64_t id, Fd socket,
       credentials_(credentials),
       socket_(std::move(socket)),
       writer_(server.options_.send_queue_bytes_max),
+      unread_(server.options_.quotas, credentials.uid, UserResource::ReplyBytes),
       deadline_(server.loop_) {}
 
 ClientConnection::~ClientConnection() {
@@ -290,12 +291,18 @@ void ClientConnection::queue(flatbuffers::FlatBufferBuilder& message, std::span<
   }
   ++server_.counters_.messages_sent;
   flush();
+  if (const Status room = unread_.set(writer_.queued_bytes()); !room && state_ != State::Closed) {
+    close(room.with_context(fmt::format("cannot send to {}", describe())));
+    return;
+  }
   watch_socket();
 }
 
 void ClientConnection::flush() {
   if (state_ == State::Closed || !can_write_) return;
   const IpcError error = writer_.flush(socket_.get());
+  // Less than before, which always goes.
+  if (writer_.queued_bytes() < unread_.amount()) (void)unread_.set(writer_.queued_bytes());
   // A client that is gone may have left messages; reading comes to the end of the stream by itself.
   if (!error.is_ok()) can_write_ = false;
   if (state_ == State::Closing && (writer_.is_empty() || !can_write_)) close(closing_reason_);

@@ -91,7 +91,9 @@ class ClientConnection {
   Fd process_;  // pidfd, if the kernel gives one
   FrameReader reader_;
   FrameWriter writer_;
-  Timer deadline_;  // of the Hello; of the client's end; of the last frames' way out
+  UserCharge charge_;  // this connection
+  UserCharge unread_;  // what the writer holds
+  Timer deadline_;     // of the Hello; of the client's end; of the last frames' way out
   std::unique_ptr<Poll> socket_poll_;
   std::unique_ptr<Poll> process_poll_;
 };

@@ -95,10 +95,15 @@ void ClientServer::accept_one(Fd socket) {
   // Urgent bytes that are not read in line would be thrown away, and the descriptors with them.
   const int yes = 1;
   static_cast<void>(::setsockopt(socket.get(), SOL_SOCKET, SO_OOBINLINE, &yes, sizeof(yes)));
+  UserCharge charge(options_.quotas, peer.uid, UserResource::Connections);
+  if (const Status room = charge.set(1); !room) {
+    return refuse(std::move(socket), peer.uid, room.message());
+  }
   const uint64_t id = next_id_++;
   const ClientCredentials credentials{peer.pid, peer.uid, peer.gid};
   std::unique_ptr<ClientConnection> connection(
       new ClientConnection(*this, id, std::move(socket), credentials));
+  connection->charge_ = std::move(charge);
   ++counters_.connections_accepted;
   if (const Status status = connection->start(); !status) {
     BRAID_LOG_WARN("process {} was dropped: {}", credentials.pid, status.message());

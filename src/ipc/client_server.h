@@ -14,6 +14,7 @@
 #include "base/status.h"
 #include "ipc/descriptor_closer.h"
 #include "ipc/unix_listener.h"
+#include "ipc/user_quotas.h"
 #include "loop/loop.h"
 #include "loop/poll.h"
 #include "loop/timer.h"
@@ -57,16 +58,17 @@ struct ClientServerOptions {
   uint32_t mode = 0660;   // client.mode
   std::string node_name;  // told to clients in the handshake
   std::string daemon_version;
-  uint32_t connections_max = 1024;
+  uint32_t connections_max = 4096;
   uint32_t hello_timeout_ms = 5000;             // from accept to a whole Hello
   uint32_t linger_timeout_ms = 5000;            // from close_after_send to the close
   uint64_t send_queue_bytes_max = 64ull << 20;  // per connection
+  std::shared_ptr<UserQuotas> quotas{};         // none: users are not told apart
 };
 
 struct ClientServerCounters {
   uint64_t connections_open = 0;
   uint64_t connections_accepted = 0;
-  uint64_t connections_refused = 0;  // connections_max, no descriptors left, or too many to close
+  uint64_t connections_refused = 0;  // too many of all or of a user, or of descriptors
   uint64_t handshakes_timed_out = 0;
   uint64_t version_mismatches = 0;
   uint64_t protocol_errors = 0;  // garbage, oversized frames, Hello twice, …

@@ -22,6 +22,7 @@ class FrameWriter {
   // Sends what the socket takes. EPIPE and friends come back as errors.
   IpcError flush(int socket);
   bool is_empty() const { return queue_.empty(); }
+  uint64_t queued_bytes() const { return queued_bytes_; }
 
  private:
   struct Pending {

@@ -288,10 +288,26 @@ void Coordinator::on_rank_left(const Peer& from, const proto::ControlMessage& me
   if (std::find(node->ranks.begin(), node->ranks.end(), left.rank()) == node->ranks.end())
     return refused_.refuse(from, message.body_type(), job->name);
   job->ranks_left.insert(left.rank());
-  if (job->ranks_left.size() < job->world_size) return;
+  if (job->ranks_left.size() < job->world_size) return await_leavers(*job);
   BRAID_LOG_INFO("job '{}': all ranks have left", job->name);
   (void)send_to_all(job->nodes, make_job_ended(job->key));
   active_.erase(left.job_key());
+}
+
+void Coordinator::await_leavers(ActiveJob& job) {
+  const uint64_t key = job.key;
+  job.deadline = std::make_unique<Timer>(loop_);
+  job.deadline->start_once(leave_timeout_ms_, [this, key] {
+    const ActiveJob& late = active_.at(key);
+    std::vector<uint32_t> staying;
+    for (uint32_t rank = 0; rank < late.world_size; ++rank) {
+      if (!late.ranks_left.contains(rank)) staying.push_back(rank);
+    }
+    fail_active(key, make_status(StatusCode::DeadlineExceeded,
+                                 "job '{}': rank {} has not left within {} ms after the others had "
+                                 "(collective.leave_timeout_ms): the job is ended without it",
+                                 late.name, describe_missing(staying), leave_timeout_ms_));
+  });
 }
 
 void Coordinator::on_overdue(const proto::OperationOverdue& overdue) {

@@ -37,6 +37,7 @@ class Coordinator {
   static constexpr size_t kEpochsRemembered = 4096;
   static constexpr uint32_t kWorldSizeMax = 65536;
   static constexpr uint64_t kContradictionMs = 10'000;
+  static constexpr uint32_t kLeaveTimeoutMs = 43'200'000;
 
   // Among more nodes nothing is direct: each would send as much to every one of them.
   static constexpr size_t kDirectNodesMax = 8;
@@ -45,11 +46,12 @@ class Coordinator {
   static constexpr size_t kHalvingNodesMin = 4;
 
   Coordinator(Loop& loop, ControlPlane& control_plane, PlanningOptions planning = {},
-              const Algorithms& algorithms = {})
+              const Algorithms& algorithms = {}, uint32_t leave_timeout_ms = kLeaveTimeoutMs)
       : loop_(loop),
         control_plane_(control_plane),
         planning_(std::move(planning)),
-        algorithms_(algorithms) {}
+        algorithms_(algorithms),
+        leave_timeout_ms_(leave_timeout_ms) {}
   Coordinator(const Coordinator&) = delete;
   Coordinator& operator=(const Coordinator&) = delete;
   ~Coordinator() { *is_alive_ = false; }
@@ -95,7 +97,7 @@ class Coordinator {
     std::vector<MemberNode> nodes;
     std::set<NodeId> nodes_ready;
     std::set<uint32_t> ranks_left;
-    std::unique_ptr<Timer> deadline;  // for becoming ready
+    std::unique_ptr<Timer> deadline;  // for becoming ready; later, for leaving as others have
     std::unique_ptr<Investigation> investigation;
     std::unique_ptr<PlanDirector> planning;
   };
@@ -117,6 +119,8 @@ class Coordinator {
   const Status* find_contradiction(const JobIdentity& identity, uint32_t rank);
   // Ok, or why no further job can be formed for this user.
   Status check_room(uint32_t user) const;
+  // Without those who have left the others can do nothing any more: they have so long to go, too.
+  void await_leavers(ActiveJob& job);
   void fail_active(uint64_t job_key, const Status& reason);
   // InvalidArgument: too long for a frame, so nobody has got it. All other trouble is the control
   // plane's to tell: who cannot be sent to is lost.
@@ -130,6 +134,7 @@ class Coordinator {
   ControlPlane& control_plane_;
   const PlanningOptions planning_;
   const Algorithms algorithms_;
+  const uint32_t leave_timeout_ms_;
   std::unordered_map<JobIdentity, FormingJob> forming_;
   std::unordered_map<uint64_t, ActiveJob> active_;
   std::unordered_map<JobIdentity, Contradiction> contradictions_;

@@ -37,6 +37,7 @@ Job::Job(JobServices services, JobPlan plan, std::vector<Session*> sessions, Pee
       hash_(plan_.key),
       coordinator_(std::move(coordinator)),
       sessions_(std::move(sessions)),
+      user_(sessions_.empty() ? 0 : sessions_.front()->credentials().uid),
       plans_(plan_.name, plan_.key, plan_.ring->nodes, plan_.local_ranks,
              {[this](const Submission& submission) { return operations_->submit(submission); },
               [this](ControlBuffer& message) {
@@ -70,6 +71,7 @@ void Job::begin() {
   memory_->set_growth_callback([this, alive = is_alive_](const Status& growth) {
     if (*alive && !is_closed()) check(operations_->on_memory(growth));
   });
+  memory_->set_charge(UserCharge(services_.quotas, user_, UserResource::ResultBytes));
   services_.engines.begin_job(plan_.key);
   if (plan_.weight != 1) services_.engines.limit_job(plan_.key, {0, {0, 0, plan_.weight}});
   operations_ = std::make_unique<OperationTable>(plan_.name, plan_.key, plan_.ring,
@@ -352,6 +354,7 @@ void Job::close(const Status& reason) {
     if (session != nullptr) session->fail(reason);
     session = nullptr;
   }
+  if (services_.on_job_closed) services_.on_job_closed();
 }
 
 void Job::use(const TransferSettings& settings) {

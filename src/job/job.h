@@ -36,6 +36,8 @@ struct JobServices {
   WorkThread& worker;
   uint64_t result_bytes_max = 0;
   uint32_t chunk_bytes_max = proto::kChunkBytesMax;  // that the transport is set up for
+  std::shared_ptr<UserQuotas> quotas{};              // none: users are not told apart
+  std::function<void()> on_job_closed{};             // may come from within a call into the job
 };
 
 // A job's membership on this node, from JobStart on: its local trainers, its place in the ring, its
@@ -88,6 +90,7 @@ class Job final : public OperationTableActions {
   void fail(const Status& reason);
 
   bool is_closed() const { return state_ == State::Closed; }
+  uid_t user() const { return user_; }  // of its ranks on this node
   const std::string& name() const { return plan_.name; }
   uint64_t key() const { return plan_.key; }
   const JobHash& hash() const { return hash_; }
@@ -130,6 +133,7 @@ class Job final : public OperationTableActions {
   TensorNames names_;
   const Peer coordinator_;
   std::vector<Session*> sessions_;  // by local rank; nullptr once it has gone
+  const uid_t user_;
   std::shared_ptr<ResultMemory> memory_;
   std::unique_ptr<OperationTable> operations_;
   PlanBook plans_;

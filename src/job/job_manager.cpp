@@ -4,10 +4,20 @@
 #include <algorithm>
 #include <utility>
 
+#include <unistd.h>
+
 #include "base/log.h"
 #include "job/local_host.h"
 
 namespace braid {
+namespace {
+
+// Names and processes of a job are nobody else's business.
+bool may_see(uid_t user, const Job& job) {
+  return user == 0 || user == ::geteuid() || user == job.user();
+}
+
+}  // namespace
 
 JobManager::JobManager(Loop& loop, const Clock& clock, JobManagerOptions options)
     : loop_(loop),
@@ -22,9 +32,13 @@ JobManager::~JobManager() {
 }
 
 void JobManager::set_services(JobServices services) {
-  services_ = std::make_unique<JobServices>(services);
+  services_ = std::make_unique<JobServices>(std::move(services));
+  // Jobs that end with this one are closed while the map lets go of them.
+  services_->on_job_closed = [this, alive = is_alive_] {
+    if (*alive) remove_closed_jobs();
+  };
   coordinator_ = std::make_unique<Coordinator>(loop_, services_->control_plane, options_.planning,
-                                               options_.algorithms);
+                                               options_.algorithms, options_.leave_timeout_ms);
 }
 
 void JobManager::on_client_connected(ClientConnection& connection) {
@@ -54,38 +68,33 @@ void JobManager::on_client_message(ClientConnection& connection,
       if (on_status_query_) on_status_query_(connection);
       return;
     case proto::ClientBody::PlanQuery:
-      return answer(connection, describe_jobs(message.body_as_PlanQuery()->job()->str(),
-                                              [this](const Job& job) {
-                                                return job.plans_json(options_.planning.streams);
-                                              }));
+      return describe_jobs(
+          connection, message.body_as_PlanQuery()->job()->str(),
+          [this](const Job& job) { return job.plans_json(options_.planning.streams); });
     case proto::ClientBody::TuneQuery:
-      return answer(
-          connection,
-          describe_jobs(message.body_as_TuneQuery()->job()->str(), [this](const Job& job) {
-            return job.tuning_json(coordinator_->tuning_json(job.key()));
-          }));
+      return describe_jobs(
+          connection, message.body_as_TuneQuery()->job()->str(),
+          [this](const Job& job) { return job.tuning_json(coordinator_->tuning_json(job.key())); });
     default:
       break;
   }
   refuse(connection, Status(StatusCode::Protocol, "a message came that makes no sense here"));
 }
 
-std::string JobManager::describe_jobs(const std::string& job_name,
-                                      const std::function<std::string(const Job&)>& describe) {
+void JobManager::describe_jobs(ClientConnection& asker, const std::string& job_name,
+                               const std::function<std::string(const Job&)>& describe) {
+  const uid_t user = asker.credentials().uid;
   std::string json = "[";
   for (const auto& [key, job] : jobs_) {
-    if (!job_name.empty() && job->name() != job_name) continue;
+    if ((!job_name.empty() && job->name() != job_name) || !may_see(user, *job)) continue;
     if (json.size() > 1) json += ',';
     json += describe(*job);
   }
-  return json + ']';
-}
-
-void JobManager::answer(ClientConnection& connection, const std::string& json) {
   flatbuffers::FlatBufferBuilder builder;
-  const auto body = proto::CreateStatusReply(builder, builder.CreateString(json));
+  const auto text = builder.CreateString(json + ']');
+  const auto body = proto::CreateStatusReply(builder, text, jobs_hidden_from(user));
   builder.Finish(proto::CreateClientMessage(builder, proto::ClientBody::StatusReply, body.Union()));
-  connection.send(builder);
+  asker.send(builder);
 }
 
 void JobManager::open_job(ClientConnection& connection, const proto::OpenJob& open,
@@ -104,6 +113,7 @@ void JobManager::open_job(ClientConnection& connection, const proto::OpenJob& op
       Session::create(loop_, services_->worker, connection, open, std::move(fds), options_.session);
   if (!session) return refuse(connection, session.status());
   if (const Status allowed = check_user(**session); !allowed) return refuse(connection, allowed);
+  if (const Status room = take_place(**session); !room) return refuse(connection, room);
   Client& client = clients_[connection.id()];
   client.session = std::move(session).value();
   client.joining = std::make_unique<Joining>(loop_);
@@ -115,6 +125,21 @@ void JobManager::open_job(ClientConnection& connection, const proto::OpenJob& op
                  client.session->job_name(), client.session->rank(), client.session->world_size(),
                  who.pid, who.uid, client.session->master_address());
   find_coordinator(connection.id());
+}
+
+Status JobManager::take_place(Session& session) {
+  std::erase_if(places_, [](const auto& place) { return place.second.expired(); });
+  const auto position = places_.find(session.identity());
+  std::shared_ptr<UserCharge> place;
+  if (position != places_.end()) place = position->second.lock();
+  if (place == nullptr) {
+    place = std::make_shared<UserCharge>(options_.session.quotas, session.credentials().uid,
+                                         UserResource::Jobs);
+    BRAID_RETURN_IF_ERROR(place->set(1));
+    places_[session.identity()] = place;
+  }
+  session.set_place(std::move(place));
+  return Status::ok();
 }
 
 // Between nodes user numbers may differ, as containers have it; on one node they don't.
@@ -434,10 +459,17 @@ uint64_t JobManager::messages_refused() const {
   return refused_.count() + (coordinator_ == nullptr ? 0 : coordinator_->messages_refused());
 }
 
-std::vector<DaemonStatus::Job> JobManager::job_statuses() const {
+std::vector<DaemonStatus::Job> JobManager::job_statuses(uid_t user) const {
   std::vector<DaemonStatus::Job> statuses;
-  for (const auto& [key, job] : jobs_) statuses.push_back(job->status());
+  for (const auto& [key, job] : jobs_) {
+    if (may_see(user, *job)) statuses.push_back(job->status());
+  }
   return statuses;
+}
+
+uint32_t JobManager::jobs_hidden_from(uid_t user) const {
+  return static_cast<uint32_t>(std::count_if(
+      jobs_.begin(), jobs_.end(), [user](const auto& job) { return !may_see(user, *job.second); }));
 }
 
 void JobManager::refuse(ClientConnection& connection, const Status& reason) {

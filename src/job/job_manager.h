@@ -27,6 +27,7 @@ struct JobManagerOptions {
   Algorithms algorithms;            // of the jobs that this node coordinates
   uint64_t idle_link_ms = 600'000;  // links that no job has used for so long are closed
   PlanningOptions planning;         // of the jobs that this node coordinates
+  uint32_t leave_timeout_ms = Coordinator::kLeaveTimeoutMs;  // of the jobs that it coordinates
 };
 
 // Where the outside meets the jobs of this node: dispatches what clients and peers say, brings
@@ -67,7 +68,9 @@ class JobManager final : public ClientHandler, public ControlPlaneHandler {
   void on_overrun(uint64_t job_key, NodeId from);
   void on_link_lost(const Peer& peer, const Status& reason);
 
-  std::vector<DaemonStatus::Job> job_statuses() const;
+  // What `user` may see: its own jobs; root and the daemon's own user see all.
+  std::vector<DaemonStatus::Job> job_statuses(uid_t user = 0) const;
+  uint32_t jobs_hidden_from(uid_t user) const;
   size_t jobs() const { return jobs_.size(); }
   size_t operations_pending() const;
   // That were dropped because of who sent them.
@@ -94,10 +97,10 @@ class JobManager final : public ClientHandler, public ControlPlaneHandler {
     std::unique_ptr<Joining> joining;
   };
 
-  // A JSON array; `job_name` empty: of all jobs.
-  std::string describe_jobs(const std::string& job_name,
-                            const std::function<std::string(const Job&)>& describe);
-  void answer(ClientConnection& connection, const std::string& json);
+  // Answers with a JSON array; `job_name` empty: of all jobs that the asker may see.
+  void describe_jobs(ClientConnection& asker, const std::string& job_name,
+                     const std::function<std::string(const Job&)>& describe);
+  Status take_place(Session& session);
   void open_job(ClientConnection& connection, const proto::OpenJob& open, std::vector<Fd> fds);
   Status check_user(const Session& joining) const;
   void find_coordinator(uint64_t client_id);
@@ -121,6 +124,8 @@ class JobManager final : public ClientHandler, public ControlPlaneHandler {
   std::unordered_map<uint64_t, Client> clients_;             // by connection
   std::unordered_map<uint64_t, std::unique_ptr<Job>> jobs_;  // by key
   RefusedSenders refused_;
+  // What a job's ranks on this node share, forming or running.
+  std::unordered_map<JobIdentity, std::weak_ptr<UserCharge>> places_;
   StatusQueryHandler on_status_query_;
   std::function<void()> on_drained_;
   Timer drain_timer_;

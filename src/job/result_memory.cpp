@@ -34,6 +34,16 @@ Result<uint64_t> ResultMemory::allocate(uint64_t bytes) {
                        "collective.result_bytes_max",
                        bytes, allocator_.used(), allocator_.capacity());
   }
+  // A memfd has no limit of its own: who asks the kernel for too much meets the OOM killer.
+  // What was refused must not count for those that come after it.
+  const uint64_t end = *offset + allocator_.size_of(*offset).value();
+  const uint64_t needed = std::min(round_up(end, kReserveStepBytes), segment_->size());
+  if (needed > charge_.amount()) {
+    if (const Status room = charge_.set(needed); !room) {
+      allocator_.release(*offset);
+      return room;
+    }
+  }
   if (const Status growing = grow(); !growing) {
     allocator_.release(*offset);
     return growing;
@@ -45,10 +55,9 @@ void ResultMemory::free(uint64_t offset) {
   BRAID_ASSERT(allocator_.release(offset), "an extent is freed once");
 }
 
-// The one place where a job takes memory: the next slice of what its extents need.
+// The one place where a job takes memory: the next slice of what its user pays for.
 Status ResultMemory::grow() {
-  const uint64_t needed =
-      std::min(round_up(allocator_.high_water(), kReserveStepBytes), segment_->size());
+  const uint64_t needed = charge_.amount();
   if (is_growing_ || needed <= reserved_bytes_) return Status::ok();
   const uint64_t begin = reserved_bytes_;
   const uint64_t end = std::min(needed, begin + kReserveSliceBytes);

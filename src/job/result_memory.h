@@ -10,6 +10,7 @@
 #include "collective/operation.h"
 #include "ipc/extent_allocator.h"
 #include "ipc/segment.h"
+#include "ipc/user_quotas.h"
 #include "loop/work_thread.h"
 
 namespace braid {
@@ -42,6 +43,8 @@ class ResultMemory final : public JobMemory, public std::enable_shared_from_this
 
   uint8_t* data() { return segment_->data(); }
   int fd() const { return segment_->fd(); }
+  // Counts the memory as the job's user's; without it, nobody does. Before the first extent.
+  void set_charge(UserCharge charge) { charge_ = std::move(charge); }
   uint64_t size() const { return segment_->size(); }
 
  private:
@@ -59,6 +62,7 @@ class ResultMemory final : public JobMemory, public std::enable_shared_from_this
   const std::vector<std::shared_ptr<Segment>> arenas_;
   ExtentAllocator allocator_;
   GrowthCallback on_growth_;
+  UserCharge charge_;            // for all that is reserved or soon will be
   uint64_t reserved_bytes_ = 0;  // [0, reserved_bytes_) has memory
   bool is_growing_ = false;      // a slice is being reserved
   Status failure_;               // of the slice that could not be

@@ -48,6 +48,10 @@ Result<std::unique_ptr<Session>> Session::create(Loop& loop, WorkThread& worker,
   session->done_capacity_ = open.done_capacity();
   session->weight_ = open.weight() == 0 ? 1 : open.weight();
   session->operation_timeout_ms_ = limits.operation_timeout_ms;
+  session->farewell_ms_ = limits.farewell_ms;
+  const uid_t user = connection.credentials().uid;
+  session->arena_charge_ = UserCharge(limits.quotas, user, UserResource::ArenaBytes);
+  session->tensors_charge_ = UserCharge(limits.quotas, user, UserResource::Tensors);
   if (session->job_name().empty() || session->job_name().size() > kJobNameBytesMax) {
     return make_status(StatusCode::InvalidArgument, "a job's name has 1 to {} bytes, not {}",
                        kJobNameBytesMax, session->job_name().size());
@@ -91,6 +95,7 @@ Result<std::unique_ptr<Session>> Session::create(Loop& loop, WorkThread& worker,
                        "(braid_job_options.arena_bytes) or raise it",
                        open.arena_bytes(), limits.arena_bytes_max);
   }
+  BRAID_RETURN_IF_ERROR(session->arena_charge_.set(open.arena_bytes()));
   auto arena =
       to_result(Segment::adopt(std::move(fds[0]), open.arena_bytes(), limits.arena_bytes_max,
                                Segment::Access::ReadOnly, "input arena"));
@@ -120,7 +125,9 @@ void Session::open(uint32_t epoch, const ResultMemory& memory, const Ring& ring,
 void Session::register_tensors(const proto::RegisterTensors& message) {
   if (state_ != State::Member) return;
   flatbuffers::FlatBufferBuilder builder;
-  auto first = tensors_.add(message, job_->hash());
+  const uint64_t registered = tensors_charge_.amount();
+  const Status room = tensors_charge_.set(registered + message.tensors()->size());
+  auto first = room ? tensors_.add(message, job_->hash()) : Result<uint32_t>(room);
   if (first) {
     if (const Status known = job_->on_registered(*this, tensors_.from(*first)); !known) {
       tensors_.take_back(*first);
@@ -131,6 +138,7 @@ void Session::register_tensors(const proto::RegisterTensors& message) {
     send_body(connection_, builder, proto::CreateTensorsRegistered(builder, *first));
     return;
   }
+  (void)tensors_charge_.set(registered);
   const auto text = builder.CreateString(first.status().message());
   send_body(
       connection_, builder,
@@ -155,6 +163,7 @@ void Session::fail(const Status& reason) {
   const auto text = builder.CreateString(reason.message());
   send_body(connection_, builder,
             proto::CreateFailure(builder, static_cast<uint8_t>(reason.code()), text));
+  await_farewell();
 }
 
 void Session::leave() {
@@ -165,6 +174,12 @@ void Session::leave() {
   }
   flatbuffers::FlatBufferBuilder builder;
   send_body(connection_, builder, proto::CreateJobLeft(builder));
+  await_farewell();
+}
+
+void Session::await_farewell() {
+  if (!farewell_.is_active())
+    farewell_.start_once(farewell_ms_, [this] { connection_.close_after_send(); });
 }
 
 void Session::drain() {

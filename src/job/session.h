@@ -11,11 +11,13 @@
 #include "ipc/client_connection.h"
 #include "ipc/daemon_rings.h"
 #include "ipc/segment.h"
+#include "ipc/user_quotas.h"
 #include "job/job_owner.h"
 #include "job/operation_table.h"
 #include "job/result_memory.h"
 #include "job/tensor_table.h"
 #include "loop/loop.h"
+#include "loop/timer.h"
 #include "loop/work_thread.h"
 
 namespace braid {
@@ -26,6 +28,10 @@ struct SessionLimits {
   uint64_t arena_bytes_max = 0;
   uint32_t operation_timeout_ms = 0;  // for operations that give none
   uint32_t job_weight_max = kJobWeightMax;
+  // A trainer whose job is over has this long to close its connection: one that is stopped must not
+  // keep memory and a place for ever.
+  uint32_t farewell_ms = 10'000;
+  std::shared_ptr<UserQuotas> quotas{};  // none: users are not told apart
 };
 
 // One trainer's membership: its connection, rings, arena and tensors. Checks everything that comes
@@ -68,6 +74,8 @@ class Session {
   // The trainer hears why; the session is out of its job and does nothing any more.
   void fail(const Status& reason);
   void leave();
+  // The place among the user's jobs that this one's ranks on this node share.
+  void set_place(std::shared_ptr<UserCharge> place) { place_ = std::move(place); }
 
   // For the explanation of a missed deadline.
   std::string last_operation() const;  // "'x' step 3", or empty
@@ -77,7 +85,9 @@ class Session {
  private:
   enum class State : uint8_t { Joining, Member, Left, Failed };
 
-  Session(Loop& loop, ClientConnection& connection) : loop_(loop), connection_(connection) {}
+  Session(Loop& loop, ClientConnection& connection)
+      : loop_(loop), connection_(connection), farewell_(loop) {}
+  void await_farewell();
   void drain();
   Status take(const proto::SubmitEntry& entry);
   Status take_operation(const proto::SubmitEntry& entry);
@@ -115,6 +125,11 @@ class Session {
   } bucket_;
   std::shared_ptr<const std::string> last_name_;
   uint64_t last_step_ = 0;
+  Timer farewell_;
+  uint32_t farewell_ms_ = 0;
+  UserCharge arena_charge_;
+  UserCharge tensors_charge_;
+  std::shared_ptr<UserCharge> place_;
 };
 
 }  // namespace braid

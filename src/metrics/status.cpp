@@ -16,8 +16,8 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(DaemonStatus::Job, name, epoch, 
                                                 steps_done, operations_pending, bytes)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(DaemonStatus::Peer, name, address, port)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(DaemonStatus, version, node, uptime_seconds,
-                                                transport, rails, rails_down, flows, jobs, peers,
-                                                counters)
+                                                transport, rails, rails_down, flows, jobs,
+                                                jobs_hidden, peers, counters)
 
 std::string to_json(const DaemonStatus& status) {
   // Names come from users and may be no UTF-8; a status must not fail for that.

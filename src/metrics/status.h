@@ -70,6 +70,7 @@ struct DaemonStatus {
   std::vector<std::string> rails_down;  // of these
   std::vector<Flow> flows;
   std::vector<Job> jobs;
+  uint32_t jobs_hidden = 0;  // of other users than who asked
   std::vector<Peer> peers;
   std::map<std::string, uint64_t> counters;  // what the metrics have, for those without Prometheus
 };

@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Users of one node do not trust each other: what the one does must not reach the other's job."""
 
+import json
+import signal
 import subprocess
 
 import pytest
-from real_cluster import SHORT_JOB, needs_daemons, until
+from braid_build import BRAIDCTL, PATIENCE_S
+from real_cluster import SHORT_JOB, SUM_FOREVER, needs_daemons, until, wait_until_running
 from second_user import GROUP_SETTING, NOBODY, NOBODY_UID, needs_nobody, start_neighbour, way_opened
 
 pytestmark = [needs_daemons, needs_nobody]
@@ -70,3 +73,118 @@ def test_who_listens_in_place_of_the_daemon_is_given_nothing(users, tmp_path):
             subprocess.run(["rm", "-f", path], check=True)
     assert error["error"] == "BRAID_ERROR_PERMISSION_DENIED", error
     assert f"'{path}' runs as user {NOBODY_UID} and is not taken for braidd" in error["text"]
+
+
+def ask(node, *arguments: str, as_nobody: bool = False) -> subprocess.CompletedProcess:
+    prefix = NOBODY if as_nobody else []
+    return subprocess.run(
+        [*prefix, BRAIDCTL, "--socket", node.socket, *arguments],
+        capture_output=True, text=True, timeout=PATIENCE_S, check=False, cwd="/",
+    )  # fmt: skip
+
+
+MODEST = "job = open_job('mine'); sum_of(job, 10); report(opened=True); time.sleep(600)"
+
+
+def expect_nobody_sees_only(node, mine: str, hidden: int) -> None:
+    def jobs_shown() -> tuple[list[str], int]:
+        seen = json.loads(ask(node, "status", "--json", as_nobody=True).stdout)
+        return [job["name"] for job in seen["jobs"]], seen["jobs_hidden"]
+
+    # Jobs that have just ended are still there for a moment.
+    until(lambda: jobs_shown() == ([mine], hidden), f"nobody sees '{mine}' and {hidden} hidden")
+
+
+def test_queries_show_ones_own_jobs(users):
+    node = users.nodes[0]
+    wait_until_running(users.start(SUM_FOREVER, job="secret-project"))
+    start_neighbour(users, MODEST).wait_for("opened")
+
+    expect_nobody_sees_only(node, "mine", hidden=1)
+    assert "1 job of other users is not shown" in ask(node, "status", as_nobody=True).stdout
+    for command in (["plan", "--job"], ["tune", "--job"]):
+        asked = ask(node, *command, "secret-project", as_nobody=True)
+        assert asked.returncode != 0
+        assert "1 job of other users is not shown" in asked.stderr, asked.stderr
+    assert "secret-project" not in ask(node, "tune", as_nobody=True).stdout
+    assert sorted(job["name"] for job in node.status()["jobs"]) == ["mine", "secret-project"]
+    assert node.status()["jobs_hidden"] == 0
+
+
+QUOTAS = [
+    "client.user_connections_max=8",
+    "client.user_jobs_max=3",
+    "client.user_result_bytes_max=8MiB",
+    "client.user_tensors_max=100",
+]
+GREEDY = {
+    "client.user_jobs_max": "jobs = [open_job(f'job {i}') for i in range(4)]",
+    "client.user_result_bytes_max": """
+job = open_job('large')
+tensor = job.register([braid.TensorSpec("stream", dynamic=True)])[0]
+kept = [sum_of(job, 200_000, step, tensor) for step in range(20)]
+""",
+    "client.user_tensors_max": """
+open_job('names').register([braid.TensorSpec(f"tensor {i}", count=1) for i in range(101)])
+""",
+}
+
+
+def test_who_wants_too_much_is_told_the_key_and_others_go_on(cluster_of):
+    cluster = cluster_of(2, GROUP_SETTING, *QUOTAS)
+    node = cluster.nodes[0]
+
+    def steps_of_innocents() -> int:
+        return sum(job["steps_done"] for job in node.status()["jobs"] if job["name"] == "innocent")
+
+    with way_opened(node.socket):
+        innocents = cluster.start(SUM_FOREVER, job="innocent")  # every sum is checked
+        wait_until_running(innocents)
+        modest = start_neighbour(cluster, MODEST)  # the same user's other job
+        modest.wait_for("opened")
+        for key, source in GREEDY.items():
+            error = start_neighbour(cluster, source).error()
+            assert error["error"] == "BRAID_ERROR_RESOURCE_EXHAUSTED", (key, error)
+            assert key in error["text"] and f"user {NOBODY_UID}" in error["text"], error
+            expect_nobody_sees_only(node, "mine", hidden=1)
+        # Connections that wait for ranks which never come.
+        crowd = [start_neighbour(cluster, "open_job('crowd', ARGUMENT, 20)", i) for i in range(9)]
+        until(lambda: any(t.process.poll() is not None for t in crowd), "one is refused")
+        refused = next(t for t in crowd if t.process.poll() is not None)
+        assert "client.user_connections_max" in refused.error()["text"], refused.output()
+        expect_right_sums(cluster.start(SHORT_JOB))  # root has room
+        steps = steps_of_innocents()
+        until(lambda: steps_of_innocents() > steps, "the innocents' job goes on")
+        assert all(trainer.process.poll() is None for trainer in [*innocents, modest])
+        for trainer in [*crowd, *innocents, modest]:
+            trainer.kill()
+    cluster.expect_healthy()
+
+
+STAY = """
+job = open_job()
+ended(job, job.submit(dynamic(job), 0, np.ones(1000, np.float32)))
+say("RUNNING")
+if RANK == 1:
+    time.sleep(600)
+job.close()
+report(good=True)
+"""
+
+
+def test_a_stopped_rank_keeps_neither_memory_nor_place(cluster_of):
+    cluster = cluster_of(2, "collective.leave_timeout_ms=5000")
+    cluster.expect_healthy()  # links are open from then on
+    before = cluster.settled_footprints()
+    left = cluster.start(STAY, job="left")
+    failed = cluster.start(SUM_FOREVER, job="failed")
+    wait_until_running([*left, *failed])
+    stopped = [left[1], failed[1]]
+    for trainer in stopped:
+        trainer.process.send_signal(signal.SIGSTOP)
+    assert left[0].result()["good"]
+    failed[0].kill()
+    cluster.expect_footprints(before)
+    assert all(trainer.process.poll() is None for trainer in stopped)
+    for trainer in stopped:
+        trainer.kill()

@@ -124,9 +124,10 @@ TEST(QueryPlans, NamesTheJob) {
     EXPECT_EQ(body->job()->str(), "train");
     write_frame(client, status_reply("[]"));
   });
-  const auto json = query_plans(daemon.path(), "train", kPatientMs);
-  ASSERT_TRUE(json.is_ok()) << json.status().message();
-  EXPECT_EQ(*json, "[]");
+  const auto reply = query_plans(daemon.path(), "train", kPatientMs);
+  ASSERT_TRUE(reply.is_ok()) << reply.status().message();
+  EXPECT_EQ(reply->json, "[]");
+  EXPECT_EQ(reply->jobs_hidden, 0u);
 }
 
 TEST(QueryStatus, WithoutADaemonNamesPathAndVariable) {

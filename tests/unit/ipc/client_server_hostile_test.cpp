@@ -100,6 +100,56 @@ TEST_F(ClientServerTest, MoreThanTheLimitAreToldAndDropped) {
   greeted();
 }
 
+TEST_F(ClientServerTest, AUsersConnectionsAreCountedAndLimited) {
+  UserLimits limits;
+  limits[UserResource::Connections] = 2;
+  ClientServerOptions options;
+  options.quotas = std::make_shared<UserQuotas>(limits, std::set<uid_t>{});
+  start(options);
+  auto first = greeted();
+  auto second = greeted();
+  RawClient third(path_);
+  ASSERT_TRUE(until([&] { return server_->counters().connections_refused == 1; }));
+  ASSERT_EQ(third.read(), FrameReader::Outcome::Frame);
+  const Frame frame = third.take();
+  const auto* reply = proto::GetClientMessage(frame.bytes.data())->body_as_HelloReply();
+  ASSERT_TRUE(reply != nullptr && reply->error() != nullptr);
+  EXPECT_NE(reply->error()->str().find("client.user_connections_max"), std::string::npos)
+      << reply->error()->str();
+  first->close();
+  ASSERT_TRUE(
+      until([&] { return options.quotas->used(::geteuid(), UserResource::Connections) == 1; }));
+  greeted();
+}
+
+// Many connections, each with less than its own limit.
+TEST_F(ClientServerTest, WhatAUserDoesNotReadIsCountedOverAllItsConnections) {
+  UserLimits limits;
+  limits[UserResource::ReplyBytes] = 1 << 20;
+  ClientServerOptions options;
+  options.quotas = std::make_shared<UserQuotas>(limits, std::set<uid_t>{});
+  start(options);
+  const auto used = [&] { return options.quotas->used(::geteuid(), UserResource::ReplyBytes); };
+  const std::string large(100'000, 'x');
+  std::vector<std::unique_ptr<RawClient>> clients;
+  for (int i = 0; i < 5; ++i) {
+    clients.push_back(greeted());
+    for (int sent = 0; sent < 6 && reasons_.empty(); ++sent) {
+      flatbuffers::FlatBufferBuilder builder;
+      const auto body = proto::CreateStatusReplyDirect(builder, large.c_str());
+      builder.Finish(
+          proto::CreateClientMessage(builder, proto::ClientBody::StatusReply, body.Union()));
+      connection_->send(builder);
+      EXPECT_LE(used(), 1u << 20);
+    }
+  }
+  EXPECT_TRUE(until([&] { return !reasons_.empty(); }));
+  EXPECT_NE(reasons_[0].message().find("client.user_reply_bytes_max"), std::string::npos)
+      << reasons_[0].message();
+  for (auto& client : clients) client->close();
+  EXPECT_TRUE(until([&] { return used() == 0; }));
+}
+
 TEST_F(ClientServerTest, AClientThatDoesNotReadIsDropped) {
   ClientServerOptions options;
   options.send_queue_bytes_max = 1 << 20;

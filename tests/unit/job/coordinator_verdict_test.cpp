@@ -199,5 +199,30 @@ TEST_F(CoordinatorVerdictTest, AVerdictThatComesAfterTheCoordinatorsEndIsForgott
   EXPECT_TRUE(sent_to<proto::JobFailed>(a_).empty());
 }
 
+// A rank that is stopped neither leaves nor dies.
+TEST_F(CoordinatorVerdictTest, WhoStaysWhenOthersHaveLeftKeepsTheJobNotForEver) {
+  Coordinator coordinator(*loop_, control_plane_, {}, {}, 30);
+  const auto say = [&](const Peer& from, ControlBuffer message) {
+    EXPECT_TRUE(coordinator.on_control_message(from, testing::as_message(message)));
+  };
+  say(a_, make_join_job("train", 3, 0, 1, kLongMs));
+  say(a_, make_join_job("train", 3, 1, 2, kLongMs));
+  say(b_, make_join_job("train", 3, 2, 3, kLongMs));
+  const uint64_t key = sent_to<proto::JobStart>(a_).back()->job_key();
+  say(a_, make_job_ready(key));
+  say(b_, make_job_ready(key));
+  run_rounds(3);  // while nobody has left there is no deadline
+  EXPECT_TRUE(sent_to<proto::JobFailed>(a_).empty());
+  say(a_, make_rank_left(key, 0));
+  say(b_, make_rank_left(key, 2));
+  run_until([&] { return !sent_to<proto::JobFailed>(a_).empty(); });
+  EXPECT_EQ(failure_of(a_).code(), StatusCode::DeadlineExceeded);
+  EXPECT_EQ(failure_of(a_).message(),
+            "job 'train': rank 1 has not left within 30 ms after the others had "
+            "(collective.leave_timeout_ms): the job is ended without it");
+  EXPECT_EQ(failure_of(b_).message(), failure_of(a_).message());
+  EXPECT_TRUE(sent_to<proto::JobEnded>(a_).empty());
+}
+
 }  // namespace
 }  // namespace braid

@@ -95,5 +95,113 @@ TEST_F(JobManagerUsersTest, TheTokenItselfStaysOnTheNode) {
             owner("train", token));
 }
 
+TEST_F(JobManagerUsersTest, AStrangerSeesHisOwnJobsAndHowManyAreHidden) {
+  NEEDS_ROOT();
+  add_trainer().open("ours", 0, 1, kThisNode);
+  add_stranger().open("theirs", 0, 1, kThisNode);
+  wait_for([&] { return trainers_[0]->is_open && trainers_[1]->is_open; });
+  EXPECT_EQ(manager_->job_statuses(0).size(), 2u);
+  EXPECT_EQ(manager_->jobs_hidden_from(0), 0u);
+  const auto seen = manager_->job_statuses(kStranger);
+  ASSERT_EQ(seen.size(), 1u);
+  EXPECT_EQ(seen[0].name, "theirs");
+  EXPECT_EQ(manager_->jobs_hidden_from(kStranger), 1u);
+  EXPECT_TRUE(manager_->job_statuses(1234).empty());
+  EXPECT_EQ(manager_->jobs_hidden_from(1234), 2u);
+
+  testing::TestTrainer& root = add_trainer();
+  testing::TestTrainer& stranger = add_stranger();
+  for (testing::TestTrainer* asker : {&root, &stranger}) {
+    asker->ask_plans("");
+    wait_for([&] { return !asker->status_reply.empty(); });
+  }
+  EXPECT_NE(root.status_reply.find("ours"), std::string::npos) << root.status_reply;
+  EXPECT_EQ(root.jobs_hidden, 0u);
+  EXPECT_EQ(stranger.status_reply.find("ours"), std::string::npos) << stranger.status_reply;
+  EXPECT_NE(stranger.status_reply.find("theirs"), std::string::npos) << stranger.status_reply;
+  EXPECT_EQ(stranger.jobs_hidden, 1u);
+  // Neither by name.
+  stranger.status_reply.clear();
+  stranger.ask_plans("ours");
+  wait_for([&] { return !stranger.status_reply.empty(); });
+  EXPECT_EQ(stranger.status_reply, "[]");
+}
+
+TEST_F(JobManagerUsersTest, JobsOfAUserAreLimitedAndOthersAreNot) {
+  NEEDS_ROOT();
+  for (int i = 0; i < 3; ++i) add_stranger().open("job " + std::to_string(i), 0, 2, kThisNode);
+  settle();
+  add_stranger().open("job 1", 1, 2, kThisNode);  // a second rank of the same job takes no place
+  wait_for([&] { return trainers_[1]->is_open && trainers_[3]->is_open; });
+  testing::TestTrainer& refused = add_stranger();
+  refused.open("one too many", 0, 2, kThisNode);
+  wait_for([&] { return !refused.failure.is_ok(); });
+  EXPECT_EQ(refused.failure.code(), StatusCode::ResourceExhausted);
+  EXPECT_NE(refused.failure.message().find("client.user_jobs_max"), std::string::npos)
+      << refused.failure.message();
+  testing::TestTrainer& innocent = add_trainer();
+  innocent.open("ours", 0, 1, kThisNode);
+  wait_for([&] { return innocent.is_open; });
+  trainers_[0]->hang_up();  // gives a place back
+  wait_for([&] { return quotas_->used(kStranger, UserResource::Jobs) == 2; });
+}
+
+TEST_F(JobManagerUsersTest, ArenasOfAUserAreLimited) {
+  NEEDS_ROOT();
+  for (uint32_t rank = 0; rank < 5; ++rank) add_stranger().open("train", rank, 6, kThisNode);
+  wait_for([&] {
+    return quotas_->used(kStranger, UserResource::ArenaBytes) ==
+           5 * testing::TestTrainer::kArenaBytes;
+  });
+  testing::TestTrainer& refused = add_stranger();
+  refused.open("train", 5, 6, kThisNode);
+  wait_for([&] { return !refused.failure.is_ok(); });
+  EXPECT_NE(refused.failure.message().find("client.user_arena_bytes_max"), std::string::npos)
+      << refused.failure.message();
+}
+
+TEST_F(JobManagerUsersTest, TensorsOfAUserAreLimited) {
+  NEEDS_ROOT();
+  testing::TestTrainer& stranger = add_stranger();
+  stranger.open("train", 0, 1, kThisNode);
+  wait_for([&] { return stranger.is_open; });
+  stranger.register_tensors({{"a", 1}, {"b", 1}, {"c", 1}});
+  wait_for([&] { return stranger.registered.size() == 1; });
+  stranger.register_tensors({{"d", 1}, {"e", 1}});
+  wait_for([&] { return !stranger.refusal.empty(); });
+  EXPECT_NE(stranger.refusal.find("client.user_tensors_max"), std::string::npos)
+      << stranger.refusal;
+  stranger.register_tensors({{"d", 1}});  // what was refused was not counted
+  wait_for([&] { return stranger.registered.size() == 2; });
+  stranger.leave();
+  stranger.hang_up();
+  wait_for([&] { return quotas_->used(kStranger, UserResource::Tensors) == 0; });
+  EXPECT_EQ(quotas_->used(kStranger, UserResource::ArenaBytes), 0u);
+  EXPECT_EQ(quotas_->used(kStranger, UserResource::Jobs), 0u);
+}
+
+class JobManagerFarewellTest : public testing::JobManagerTest {
+ protected:
+  JobManagerFarewellTest() : JobManagerTest(20) {}
+};
+
+// As one that is stopped: it neither reads nor goes.
+TEST_F(JobManagerFarewellTest, ATrainerWhoseJobHasFailedIsLetGoAfterAWhile) {
+  open_job(2);
+  trainers_[1]->hang_up();
+  wait_for([&] { return !trainers_[0]->failure.is_ok(); });
+  wait_for([&] { return trainers_[0]->was_closed; });
+  wait_for([&] { return quotas_->used(::geteuid(), UserResource::ArenaBytes) == 0; });
+  EXPECT_EQ(quotas_->used(::geteuid(), UserResource::Jobs), 0u);
+}
+
+TEST_F(JobManagerFarewellTest, SoIsOneThatHasLeftAndStays) {
+  open_job(1);
+  trainers_[0]->leave();
+  wait_for([&] { return trainers_[0]->was_closed; });
+  EXPECT_TRUE(trainers_[0]->has_left);
+  wait_for([&] { return quotas_->used(::geteuid(), UserResource::ArenaBytes) == 0; });
+}
+
 }  // namespace
 }  // namespace braid

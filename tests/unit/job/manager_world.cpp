@@ -5,13 +5,18 @@
 
 namespace braid::testing {
 
-JobManagerTest::JobManagerTest() {
+JobManagerTest::JobManagerTest(uint32_t farewell_ms) {
   control_plane_.add_peer(b_);
   JobManagerOptions options;
   options.jobs_max = 2;
   options.partition = {1 << 20, 4096, 1};
   options.idle_link_ms = 40;
-  options.session = {TestTrainer::kArenaBytes, 60'000, 50};
+  UserLimits limits;
+  limits[UserResource::Jobs] = 3;
+  limits[UserResource::Tensors] = 4;
+  limits[UserResource::ArenaBytes] = 5 * TestTrainer::kArenaBytes;
+  quotas_ = std::make_shared<UserQuotas>(limits, std::set<uid_t>{::geteuid()});
+  options.session = {TestTrainer::kArenaBytes, 60'000, 50, farewell_ms, quotas_};
   manager_ = std::make_unique<JobManager>(*loop_, clock_, options);
   control_plane_.set_handler(*manager_);
 

@@ -26,7 +26,7 @@ class JobManagerTest : public LoopTest {
  protected:
   static constexpr const char* kThisNode = "127.0.0.1";
 
-  JobManagerTest();
+  explicit JobManagerTest(uint32_t farewell_ms = 60'000);
   ~JobManagerTest() override;
 
   TestTrainer& add_trainer();
@@ -60,6 +60,7 @@ class JobManagerTest : public LoopTest {
   const Peer self_{1, "here", "10.0.0.1", 7410};
   const Peer b_{20, "b", "10.0.0.20", 7410};
   const TemporaryDirectory directory_;
+  std::shared_ptr<UserQuotas> quotas_;  // this process's user is exempt
   SystemClock clock_;
   JobCounters counters_;
   FakeControlPlane control_plane_{*loop_, self_};

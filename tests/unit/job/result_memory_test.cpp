@@ -208,5 +208,28 @@ TEST_F(ResultMemoryDeathTest, FreeingTwiceIsABug) {
   EXPECT_DEATH(memory->free(*extent), "an extent is freed once");
 }
 
+TEST_F(ResultMemoryTest, ItsUserPaysBeforeTheKernelIsAsked) {
+  UserLimits limits;
+  limits[UserResource::ResultBytes] = 8 << 20;
+  const auto quotas = std::make_shared<UserQuotas>(limits, std::set<uid_t>{});
+  const auto used = [&] { return quotas->used(1000, UserResource::ResultBytes); };
+  {
+    const auto memory = make(1ull << 30);
+    memory->set_charge(UserCharge(quotas, 1000, UserResource::ResultBytes));
+    ASSERT_TRUE(memory->allocate(6 << 20).is_ok());
+    EXPECT_EQ(used(), 8u << 20);  // in steps
+    ASSERT_TRUE(memory->allocate(1 << 20).is_ok());
+    const auto refused = memory->allocate(2 << 20);
+    ASSERT_FALSE(refused.is_ok());
+    EXPECT_EQ(refused.status().code(), StatusCode::ResourceExhausted);
+    EXPECT_NE(refused.status().message().find("client.user_result_bytes_max"), std::string::npos)
+        << refused.status().message();
+    EXPECT_EQ(used(), 8u << 20);
+    EXPECT_TRUE(memory->allocate(1 << 20).is_ok());  // what fits goes on
+    EXPECT_EQ(used(), 8u << 20);
+  }
+  EXPECT_EQ(used(), 0u);
+}
+
 }  // namespace
 }  // namespace braid

@@ -70,6 +70,12 @@ void TestTrainer::register_tensors(const std::vector<std::pair<std::string, uint
   send(builder);
 }
 
+void TestTrainer::ask_plans(const std::string& job) {
+  flatbuffers::FlatBufferBuilder builder;
+  finish(builder, proto::CreatePlanQueryDirect(builder, job.c_str()));
+  send(builder);
+}
+
 void TestTrainer::leave() {
   flatbuffers::FlatBufferBuilder builder;
   finish(builder, proto::CreateLeaveJob(builder));
@@ -137,6 +143,9 @@ void TestTrainer::handle(const proto::ClientMessage& message, std::vector<Fd> fd
     refusal = refused->text()->str();
   } else if (const auto* failed = message.body_as_Failure()) {
     failure = Status(static_cast<StatusCode>(failed->code()), failed->text()->str());
+  } else if (const auto* reply = message.body_as_StatusReply()) {
+    status_reply = reply->json()->str();
+    jobs_hidden = reply->jobs_hidden();
   } else if (message.body_type() == proto::ClientBody::JobLeft) {
     has_left = true;
   }

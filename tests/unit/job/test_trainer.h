@@ -30,6 +30,7 @@ class TestTrainer {
             uint32_t timeout_ms = 60'000, uint32_t weight = 0, const std::string& token = {});
   void register_tensors(const std::vector<std::pair<std::string, uint64_t>>& tensors,
                         DataType dtype = DataType::Float32, bool planned = false);
+  void ask_plans(const std::string& job);
   void leave();
   void hang_up() { socket_.reset(); }
 
@@ -53,6 +54,8 @@ class TestTrainer {
   std::vector<uint32_t> block_of_rank;
   std::vector<uint32_t> registered;  // first handles
   std::string refusal;               // of a registration
+  std::string status_reply;
+  uint32_t jobs_hidden = 0;
   Status failure;
   std::vector<proto::DoneEntry> done;
 

@@ -27,6 +27,7 @@ DaemonStatus sample() {
                   5,
                   1,
                   UINT64_MAX}};
+  status.jobs_hidden = 3;
   status.peers = {{"node-b", "192.0.2.2", 7410}};
   status.counters = {{"chunks_sent", 42}};
   return status;
@@ -49,6 +50,7 @@ TEST(DaemonStatus, HasTheDocumentedShape) {
               "local_ranks": [{"rank": 0, "pid": 4711, "uid": 1000}],
               "operations_done": 10, "steps_done": 5, "operations_pending": 1,
               "bytes": 18446744073709551615}],
+    "jobs_hidden": 3,
     "peers": [{"name": "node-b", "address": "192.0.2.2", "port": 7410}],
     "counters": {"chunks_sent": 42}})"));
 }

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ipc/user_quotas.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace braid {
+namespace {
+
+struct ResourceText {
+  const char* what;
+  const char* key;
+  const char* advice;
+};
+
+// By UserResource.
+constexpr std::array<ResourceText, kUserResources> kTexts = {{
+    {"connections", "client.user_connections_max", "close some"},
+    {"jobs", "client.user_jobs_max", "end some"},
+    {"bytes of input arenas", "client.user_arena_bytes_max",
+     "ask for less (braid_job_options.arena_bytes)"},
+    {"bytes of results in memory", "client.user_result_bytes_max", "release results sooner"},
+    {"registered tensors", "client.user_tensors_max", "register fewer"},
+    {"bytes of unread messages", "client.user_reply_bytes_max", "read them"},
+}};
+
+}  // namespace
+
+Status UserQuotas::take(uid_t user, UserResource resource, uint64_t amount) {
+  const auto index = static_cast<size_t>(resource);
+  const ResourceText& text = kTexts[index];
+  const std::lock_guard lock(mutex_);
+  const auto position = uses_.find(user);
+  const uint64_t used = position == uses_.end() ? 0 : position->second[index];
+  const uint64_t max = exempt_.contains(user) ? UINT64_MAX : limits_.of_user[index];
+  if (used > max || amount > max - used) {
+    return make_status(StatusCode::ResourceExhausted,
+                       "user {} has {} {} on this node; {} more would be beyond the {} that {} "
+                       "allows: {}, or raise it",
+                       user, used, text.what, amount, max, text.key, text.advice);
+  }
+  if (resource == UserResource::ResultBytes) {
+    if (amount > limits_.result_bytes_of_all - result_bytes_) {
+      return make_status(StatusCode::ResourceExhausted,
+                         "all jobs have {} {} on this node; {} more would be beyond the {} that "
+                         "collective.result_memory_max allows: {}, or raise it",
+                         result_bytes_, text.what, amount, limits_.result_bytes_of_all,
+                         text.advice);
+    }
+    result_bytes_ += amount;
+  }
+  if (amount > 0) uses_[user][index] += amount;
+  return Status::ok();
+}
+
+void UserQuotas::give_back(uid_t user, UserResource resource, uint64_t amount) {
+  if (amount == 0) return;
+  const auto index = static_cast<size_t>(resource);
+  const std::lock_guard lock(mutex_);
+  const auto position = uses_.find(user);
+  BRAID_ASSERT(position != uses_.end() && position->second[index] >= amount,
+               "no more is given back than was taken");
+  position->second[index] -= amount;
+  if (resource == UserResource::ResultBytes) result_bytes_ -= amount;
+  const Use& use = position->second;
+  if (std::all_of(use.begin(), use.end(), [](uint64_t one) { return one == 0; }))
+    uses_.erase(position);
+}
+
+uint64_t UserQuotas::used(uid_t user, UserResource resource) const {
+  const std::lock_guard lock(mutex_);
+  const auto position = uses_.find(user);
+  return position == uses_.end() ? 0 : position->second[static_cast<size_t>(resource)];
+}
+
+Status UserCharge::set(uint64_t amount) {
+  if (quotas_ != nullptr) {
+    if (amount > amount_) {
+      BRAID_RETURN_IF_ERROR(quotas_->take(user_, resource_, amount - amount_));
+    } else {
+      quotas_->give_back(user_, resource_, amount_ - amount);
+    }
+  }
+  amount_ = amount;
+  return Status::ok();
+}
+
+}  // namespace braid

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+
+#include <sys/types.h>
+
+#include "base/status.h"
+
+namespace braid {
+
+// What a user has of the daemon.
+enum class UserResource : uint8_t {
+  Connections,
+  Jobs,         // forming or running on this node
+  ArenaBytes,   // of address space
+  ResultBytes,  // of memory
+  Tensors,      // registered
+  ReplyBytes,   // that wait for the user's processes to read them
+};
+inline constexpr size_t kUserResources = 6;
+
+struct UserLimits {
+  std::array<uint64_t, kUserResources> of_user;  // by UserResource
+  uint64_t result_bytes_of_all = UINT64_MAX;
+
+  UserLimits() { of_user.fill(UINT64_MAX); }
+  uint64_t& operator[](UserResource resource) { return of_user[static_cast<size_t>(resource)]; }
+};
+
+// Counts what each user has, and sees to it that none takes what the others need. Any thread.
+class UserQuotas {
+ public:
+  // `exempt`: users whom no limit of one user holds back; those of all hold for them, too.
+  UserQuotas(const UserLimits& limits, std::set<uid_t> exempt)
+      : limits_(limits), exempt_(std::move(exempt)) {}
+
+  // ResourceExhausted names the use, the limit and its key; then nothing was taken.
+  Status take(uid_t user, UserResource resource, uint64_t amount);
+  void give_back(uid_t user, UserResource resource, uint64_t amount);
+  uint64_t used(uid_t user, UserResource resource) const;
+
+ private:
+  using Use = std::array<uint64_t, kUserResources>;
+
+  const UserLimits limits_;
+  const std::set<uid_t> exempt_;
+  mutable std::mutex mutex_;
+  std::map<uid_t, Use> uses_;  // of those who have something
+  uint64_t result_bytes_ = 0;  // of all
+};
+
+// Something that one user has, as long as this exists. Without quotas it counts nothing.
+class UserCharge {
+ public:
+  UserCharge() = default;
+  UserCharge(std::shared_ptr<UserQuotas> quotas, uid_t user, UserResource resource)
+      : quotas_(std::move(quotas)), user_(user), resource_(resource) {}
+  UserCharge(UserCharge&& other) noexcept { swap(other); }
+  UserCharge& operator=(UserCharge&& other) noexcept {
+    UserCharge(std::move(other)).swap(*this);
+    return *this;
+  }
+  ~UserCharge() { (void)set(0); }
+
+  // The amount from now on. Less is always possible; where there is no room for more, it stays.
+  Status set(uint64_t amount);
+  uint64_t amount() const { return amount_; }
+
+ private:
+  void swap(UserCharge& other) noexcept {
+    std::swap(quotas_, other.quotas_);
+    std::swap(user_, other.user_);
+    std::swap(resource_, other.resource_);
+    std::swap(amount_, other.amount_);
+  }
+
+  std::shared_ptr<UserQuotas> quotas_;
+  uid_t user_ = 0;
+  UserResource resource_ = UserResource::Connections;
+  uint64_t amount_ = 0;
+};
+
+}  // namespace braid

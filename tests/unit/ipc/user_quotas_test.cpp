@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ipc/user_quotas.h"
+
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace braid {
+namespace {
+
+constexpr uid_t kAnn = 1000;
+constexpr uid_t kBob = 1001;
+
+std::shared_ptr<UserQuotas> make_quotas(UserResource resource, uint64_t max,
+                                        std::set<uid_t> exempt = {}) {
+  UserLimits limits;
+  limits[resource] = max;
+  return std::make_shared<UserQuotas>(limits, std::move(exempt));
+}
+
+TEST(UserQuotasTest, EachUserHasALimitOfItsOwn) {
+  const auto quotas = make_quotas(UserResource::Jobs, 2);
+  EXPECT_TRUE(quotas->take(kAnn, UserResource::Jobs, 2).is_ok());
+  const Status refused = quotas->take(kAnn, UserResource::Jobs, 1);
+  EXPECT_EQ(refused.code(), StatusCode::ResourceExhausted);
+  EXPECT_EQ(refused.message(),
+            "user 1000 has 2 jobs on this node; 1 more would be beyond the 2 that "
+            "client.user_jobs_max allows: end some, or raise it");
+  EXPECT_TRUE(quotas->take(kBob, UserResource::Jobs, 2).is_ok());
+  EXPECT_TRUE(quotas->take(kAnn, UserResource::Tensors, 1'000'000).is_ok());
+  quotas->give_back(kAnn, UserResource::Jobs, 1);
+  EXPECT_TRUE(quotas->take(kAnn, UserResource::Jobs, 1).is_ok());
+}
+
+TEST(UserQuotasTest, WhatIsRefusedIsNotTaken) {
+  const auto quotas = make_quotas(UserResource::ArenaBytes, 100);
+  EXPECT_TRUE(quotas->take(kAnn, UserResource::ArenaBytes, 60).is_ok());
+  EXPECT_FALSE(quotas->take(kAnn, UserResource::ArenaBytes, 41).is_ok());
+  EXPECT_FALSE(quotas->take(kAnn, UserResource::ArenaBytes, UINT64_MAX).is_ok());
+  EXPECT_EQ(quotas->used(kAnn, UserResource::ArenaBytes), 60u);
+  EXPECT_TRUE(quotas->take(kAnn, UserResource::ArenaBytes, 40).is_ok());
+}
+
+TEST(UserQuotasTest, SomeUsersHaveNoLimitOfTheirOwn) {
+  const auto quotas = make_quotas(UserResource::Connections, 1, {0});
+  EXPECT_TRUE(quotas->take(0, UserResource::Connections, 1000).is_ok());
+  EXPECT_FALSE(quotas->take(kAnn, UserResource::Connections, 2).is_ok());
+}
+
+TEST(UserQuotasTest, ResultMemoryHasALimitOfAllThatHoldsForEverybody) {
+  UserLimits limits;
+  limits[UserResource::ResultBytes] = 70;
+  limits.result_bytes_of_all = 100;
+  UserQuotas quotas(limits, {0});
+  EXPECT_TRUE(quotas.take(kAnn, UserResource::ResultBytes, 70).is_ok());
+  const Status refused = quotas.take(0, UserResource::ResultBytes, 31);
+  EXPECT_EQ(refused.code(), StatusCode::ResourceExhausted);
+  EXPECT_NE(refused.message().find("collective.result_memory_max"), std::string::npos);
+  EXPECT_TRUE(quotas.take(kBob, UserResource::ResultBytes, 30).is_ok());
+  quotas.give_back(kAnn, UserResource::ResultBytes, 70);
+  EXPECT_TRUE(quotas.take(0, UserResource::ResultBytes, 70).is_ok());
+}
+
+TEST(UserChargeTest, GoesWithItsOwner) {
+  const auto quotas = make_quotas(UserResource::Tensors, 10);
+  {
+    UserCharge charge(quotas, kAnn, UserResource::Tensors);
+    EXPECT_TRUE(charge.set(8).is_ok());
+    EXPECT_FALSE(charge.set(11).is_ok());
+    EXPECT_EQ(charge.amount(), 8u);
+    EXPECT_TRUE(charge.set(3).is_ok());
+    EXPECT_EQ(quotas->used(kAnn, UserResource::Tensors), 3u);
+    UserCharge moved = std::move(charge);
+    EXPECT_EQ(moved.amount(), 3u);
+    moved = UserCharge(quotas, kBob, UserResource::Tensors);
+    EXPECT_EQ(quotas->used(kAnn, UserResource::Tensors), 0u);
+    EXPECT_TRUE(moved.set(10).is_ok());
+  }
+  EXPECT_EQ(quotas->used(kBob, UserResource::Tensors), 0u);
+}
+
+TEST(UserChargeTest, WithoutQuotasEverythingGoes) {
+  UserCharge charge;
+  EXPECT_TRUE(charge.set(UINT64_MAX).is_ok());
+  EXPECT_EQ(charge.amount(), UINT64_MAX);
+}
+
+// A job's memory goes where its last chunk does, on an I/O thread.
+TEST(UserChargeTest, ComesAndGoesOnAnyThread) {
+  const auto quotas = make_quotas(UserResource::ResultBytes, 4000);
+  std::vector<std::thread> threads;
+  threads.reserve(4);
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&] {
+      for (uint64_t round = 1; round <= 1000; ++round) {
+        UserCharge charge(quotas, kAnn, UserResource::ResultBytes);
+        EXPECT_TRUE(charge.set(round).is_ok());
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(quotas->used(kAnn, UserResource::ResultBytes), 0u);
+}
+
+}  // namespace
+}  // namespace braid
