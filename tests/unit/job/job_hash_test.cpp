@@ -7,13 +7,10 @@
 #include <gtest/gtest.h>
 
 #include "base/hash.h"
+#include "job/colliding_names.h"
 
 namespace braid {
 namespace {
-
-// Two names of one FNV-1a hash.
-constexpr const char* kOneName = "8yn0iYCKYHlIj4-BwPqk";
-constexpr const char* kAnother = "GReLUrM4wMqfg9yzV3KQ";
 
 TEST(JobHashTest, IsTheSameOnAllNodesOfAJob) {
   EXPECT_EQ(JobHash(7).of_name("w"), JobHash(7).of_name("w"));

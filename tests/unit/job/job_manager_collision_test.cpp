@@ -4,16 +4,13 @@
 #include <algorithm>
 
 #include "base/hash.h"
+#include "job/colliding_names.h"
 #include "job/manager_world.h"
 
 namespace braid {
 namespace {
 
 using testing::TestTrainer;
-
-// Two names of one FNV-1a hash.
-constexpr const char* kOneName = "8yn0iYCKYHlIj4-BwPqk";
-constexpr const char* kAnother = "GReLUrM4wMqfg9yzV3KQ";
 
 // What mix64 makes `mixed` of.
 constexpr uint64_t unmix64(uint64_t mixed) {

@@ -13,8 +13,6 @@ bool at_least_once(const std::map<uint64_t, int>& times, uint64_t count) {
   return times.size() == count && times.rbegin()->first == count - 1;
 }
 
-uint64_t open_flows(TwoNodes& nodes) { return nodes.a->transport().counters().flows_open; }
-
 TEST(FlowFailure, ChunksOfADeadFlowGoOverTheOthersAndItIsOpenedAgain) {
   TwoNodes nodes;
   ASSERT_TRUE(nodes.open());

@@ -8,8 +8,6 @@
 namespace braid::testing {
 namespace {
 
-uint64_t open_flows(TwoNodes& nodes) { return nodes.a->transport().counters().flows_open; }
-
 bool all_arrived(TwoNodes& nodes, uint64_t count) {
   const auto& arrived = nodes.b->sink.arrived;
   return arrived.size() == count && arrived.rbegin()->first == count - 1;

@@ -212,4 +212,6 @@ bool each_exactly(const std::map<uint64_t, int>& times, uint64_t count, int n) {
                      [&](const auto& entry) { return entry.first < count && entry.second == n; });
 }
 
+uint64_t open_flows(TwoNodes& nodes) { return nodes.a->transport().counters().flows_open; }
+
 }  // namespace braid::testing

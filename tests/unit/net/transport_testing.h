@@ -123,6 +123,8 @@ class TwoNodes {
   bool b_stands_still = false;
 };
 
+uint64_t open_flows(TwoNodes& nodes);  // of the first one
+
 // The TCP sockets of this process that are connected, or that listen.
 std::vector<int> connected_sockets();
 std::vector<int> listening_sockets();
