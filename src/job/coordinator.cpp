@@ -413,7 +413,7 @@ Status Coordinator::send_to_all(const std::vector<MemberNode>& nodes, ControlBuf
 }
 
 Status Coordinator::send(const Peer& to, ControlBuffer& message) {
-  const Status sent = control_plane_.send(to.id, message);
+  Status sent = control_plane_.send(to.id, message);
   if (sent || sent.code() == StatusCode::InvalidArgument) return sent;
   // The control plane reports the peer as lost, and its jobs end with it.
   BRAID_LOG_WARN("cannot tell node '{}': {}", to.name, sent.message());

@@ -159,7 +159,7 @@ Status ControlConnection::send(const FrameNumbers& numbers, std::span<const uint
   if (state_ == State::Closed || deadline_ != nullptr)
     return {StatusCode::Unavailable, "its control connection is closed"};
   const FrameSeal::Sealed sealed = sending_->seal(numbers, message);
-  const Status written = stream_->write({sealed.head, message, sealed.tag});
+  Status written = stream_->write({sealed.head, message, sealed.tag});
   if (!written) {
     // The peer would miss a frame that was sealed and not sent. Not from within this call.
     deadline_ = std::make_unique<Timer>(loop_);

@@ -128,7 +128,7 @@ Status ControlPlaneImpl::send(NodeId to, flatbuffers::FlatBufferBuilder& message
   const std::span<const uint8_t> bytes(message.GetBufferPointer(), message.GetSize());
   const Result<uint64_t> sequence = entry->session.keep(bytes);
   if (!sequence) {
-    const Status status = sequence.status().with_context(
+    Status status = sequence.status().with_context(
         fmt::format("{} does not take what it is sent", describe(entry->peer)));
     // Whoever sends relies on it: without this message the peer would wait for ever, or do wrong.
     lose_later(to, status);
