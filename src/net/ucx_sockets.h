@@ -67,10 +67,10 @@ class UcxConnections {
   std::vector<SocketAddress> sources_;
 };
 
-// While it exists, connections that this thread begins for UCX are refused at once. For workers
-// that are connected to and never connect: if the peer has gone before it is answered, UCX 1.13
-// connects to answer it, and ends the process when that fails later (an assertion: "got REP
-// message").
+// While it exists, connections that this thread begins for UCX are refused at once. A flow has one
+// connection, which the sender's endpoint begins when it is made. Any other one would be UCX's own,
+// to answer a peer whose first connection has gone: nobody awaits it, and when it fails later, UCX
+// 1.13 ends the process (an assertion: "got REP message").
 class UcxNoConnections {
  public:
   UcxNoConnections();

@@ -77,7 +77,6 @@ Result<std::vector<uint8_t>> UcxWorker::address() const {
 }
 
 unsigned UcxWorker::progress() {
-  if (connects_) return ucp_worker_progress(handle_);
   const UcxNoConnections none;
   return ucp_worker_progress(handle_);
 }

@@ -39,13 +39,13 @@ class UcxWorker {
 
   // Readable when there is something to progress; meaningful once arm() has returned true.
   int event_fd() const { return event_fd_; }
-  // Does what can be done without waiting; 0 when there was nothing.
+  // Does what can be done without waiting, but begins no connection; 0 when there was nothing.
   unsigned progress();
   // After progress() has returned 0: true if the caller may sleep on event_fd(), false if there is
   // more to progress.
   bool arm();
 
-  // It is connected to: UCX shall begin no connection for it.
+  // It is connected to: not even an endpoint that is made for it begins a connection.
   void never_connect() { connects_ = false; }
   bool connects() const { return connects_; }
   // Who may connect: nobody, until something else is said here.

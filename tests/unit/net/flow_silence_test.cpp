@@ -97,25 +97,6 @@ TEST(FlowOverdue, ALinkThatIsClosedSettlesBothCopiesOnce) {
     EXPECT_EQ(times + source->not_settled[cookie], 1) << cookie;
 }
 
-TEST(FlowOverdue, ANodeThatStandsStillGetsNothingTwice) {
-  auto options = TwoNodes::default_options();
-  options.twice_sent_percent = 100;
-  TwoNodes nodes(options);
-  ASSERT_TRUE(nodes.open());
-  nodes.b_stands_still = true;
-  const auto source = std::make_shared<RecordingSource>(4 << 10);
-  nodes.submit(source, 0, 100);  // every flow has some
-  ASSERT_TRUE(nodes.run_until([&] { return source->given == 100; }));
-  const uint64_t before = nodes.a->transport().counters().chunks_sent_twice;
-  const SystemClock clock;
-  const uint64_t end_ms = clock.now_ms() + 600;
-  ASSERT_TRUE(nodes.run_until([&] { return clock.now_ms() > end_ms; }));
-  EXPECT_EQ(nodes.a->transport().counters().chunks_sent_twice, before);
-  nodes.b_stands_still = false;
-  ASSERT_TRUE(nodes.run_until([&] { return source->settled.size() == 100; }));
-  EXPECT_TRUE(each_exactly(source->settled, 100, 1));
-}
-
 TEST(FlowSilenceText, SaysWhichFlowAndForHowLong) {
   TwoNodes nodes;
   ASSERT_TRUE(nodes.open());
@@ -132,7 +113,7 @@ TEST(FlowSilenceText, SaysWhichFlowAndForHowLong) {
   }
   EXPECT_NE(error.find("to node 'node2'"), std::string::npos) << error;
   EXPECT_NE(error.find("on rail lo"), std::string::npos) << error;
-  EXPECT_NE(error.find("nothing acknowledged for 1."), std::string::npos) << error;
+  EXPECT_NE(error.find("nothing acknowledged for "), std::string::npos) << error;
 }
 
 TEST(FlowSilenceOfANode, ThatStandsStillForASecondCostsNoFlow) {
