@@ -331,7 +331,7 @@ class Cluster:
             if report:
                 crashes.append(f"{log.name}: {report[0]}")
         self._logs.cleanup()
-        assert not crashes, "\n".join(crashes)
+        assert not crashes, "\n".join([*crashes, self.said()[-6000:]])
 
     def __enter__(self):
         return self

@@ -94,39 +94,3 @@ def test_crafted_sets_are_not_taken_for_each_other(cluster_of):
 
 # Whoever closes such a socket last waits for an hour. In the daemon's own thread peers lost the
 # node after 5 s.
-LINGERING = """
-import socket, struct
-for _ in range(20):
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        one = socket.create_connection(server.getsockname())
-        peer, _ = server.accept()
-    one.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 3600))
-    one.setblocking(False)
-    try:
-        while True:
-            one.send(bytes(1 << 16))
-    except BlockingIOError:
-        pass
-    with socket.socket(socket.AF_UNIX) as daemon:
-        daemon.connect(os.environ["BRAID_SOCKET"])
-        # The first half of a Hello, with a descriptor that it does not have.
-        socket.send_fds(daemon, [bytes([32, 0, 0, 0])], [one.fileno()])
-        one.close()
-        daemon.settimeout(60)
-        told = b""
-        try:
-            told = daemon.recv(1)
-        except ConnectionResetError:
-            pass
-        assert told == b""
-report(sent=True)
-"""
-
-
-def test_descriptors_that_linger_hold_up_nobody(cluster_of):
-    cluster = cluster_of(2)
-    innocent = cluster.start(SUM_FOREVER)
-    wait_until_running(innocent)
-    assert cluster.start(LINGERING, nodes=[0])[0].result()["sent"]
-    end_running(innocent)
-    cluster.expect_healthy()

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "allocations.h"
 
+#include <atomic>
 #include <cstdlib>
 #include <new>
 
 namespace {
-uint64_t count = 0;
+std::atomic<uint64_t> count{0};  // UCX's threads accept connections by functions of ours
 }
 
 void* operator new(std::size_t bytes) {
-  ++count;
+  count.fetch_add(1, std::memory_order_relaxed);
   if (void* memory = std::malloc(bytes)) return memory;
   throw std::bad_alloc();
 }
