@@ -35,7 +35,6 @@ Result<std::unique_ptr<IncomingFlow>> IncomingFlow::create(IoContext& io, Owner&
   std::unique_ptr<IncomingFlow> flow(
       new IncomingFlow(io, owner, from, link_secret, std::move(description)));
   BRAID_RETURN_IF_ERROR(flow->open_worker(io.rail_of(index), proto::kChunkMessage));
-  flow->worker().never_connect();
   flow->remote_address_.assign(remote_address.begin(), remote_address.end());
   flow->worker().listeners().open();
   // Longer than the sender waits: it gives up first, and says why.

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "net/ucx_endpoint.h"
 
-#include <optional>
-
 #include "base/clock.h"
 #include "base/log.h"
 #include "net/ucx_error.h"
@@ -45,8 +43,6 @@ Result<std::unique_ptr<UcxEndpoint>> UcxEndpoint::create(UcxWorker& worker,
     static_cast<UcxEndpoint*>(self)->handler_.on_endpoint_error(
         status_from_ucx(status, "the connection broke"));
   };
-  std::optional<UcxNoConnections> none;
-  if (!worker.connects()) none.emplace();
   const UcxConnections connections;
   const ucs_status_t error = ucp_ep_create(worker.handle(), &params, &endpoint->handle_);
   endpoint->sources_ = connections.sources();

@@ -106,10 +106,6 @@ struct UcxSockets {
   }
 
   static int connect(int socket, const sockaddr* address, socklen_t bytes) {
-    if (refusing) {
-      errno = ECONNREFUSED;
-      return -1;
-    }
     const int result = real_connect(socket, address, bytes);
     if (noting == nullptr || (result != 0 && errno != EINPROGRESS)) return result;
     const int error = errno;
@@ -235,7 +231,6 @@ struct UcxSockets {
 
   static thread_local UcxListeners* collecting;
   static thread_local UcxConnections* noting;
-  static thread_local bool refusing;
 
   std::mutex mutex;
   std::unordered_map<int, Listener> listeners;
@@ -244,7 +239,6 @@ struct UcxSockets {
 
 thread_local UcxListeners* UcxSockets::collecting = nullptr;
 thread_local UcxConnections* UcxSockets::noting = nullptr;
-thread_local bool UcxSockets::refusing = false;
 
 namespace {
 
@@ -284,9 +278,6 @@ void UcxListeners::shut() {
 
 UcxConnections::UcxConnections() { UcxSockets::noting = this; }
 UcxConnections::~UcxConnections() { UcxSockets::noting = nullptr; }
-
-UcxNoConnections::UcxNoConnections() { UcxSockets::refusing = true; }
-UcxNoConnections::~UcxNoConnections() { UcxSockets::refusing = false; }
 
 }  // namespace braid
 

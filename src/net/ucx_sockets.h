@@ -67,18 +67,6 @@ class UcxConnections {
   std::vector<SocketAddress> sources_;
 };
 
-// While it exists, connections that this thread begins for UCX are refused at once. A flow has one
-// connection, which the sender's endpoint begins when it is made. Any other one would be UCX's own,
-// to answer a peer whose first connection has gone: nobody awaits it, and when it fails later, UCX
-// 1.13 ends the process (an assertion: "got REP message").
-class UcxNoConnections {
- public:
-  UcxNoConnections();
-  UcxNoConnections(const UcxNoConnections&) = delete;
-  UcxNoConnections& operator=(const UcxNoConnections&) = delete;
-  ~UcxNoConnections();
-};
-
 // Connections that wait in all listeners of the process; for a new one the oldest goes.
 inline constexpr size_t kUcxConnectionsWaitingMax = 512;
 

@@ -76,11 +76,6 @@ Result<std::vector<uint8_t>> UcxWorker::address() const {
   return copy;
 }
 
-unsigned UcxWorker::progress() {
-  const UcxNoConnections none;
-  return ucp_worker_progress(handle_);
-}
-
 bool UcxWorker::arm() {
   // Any other error would leave the worker unarmed; progressing again is right for it too.
   return ucp_worker_arm(handle_) == UCS_OK;

@@ -39,15 +39,12 @@ class UcxWorker {
 
   // Readable when there is something to progress; meaningful once arm() has returned true.
   int event_fd() const { return event_fd_; }
-  // Does what can be done without waiting, but begins no connection; 0 when there was nothing.
-  unsigned progress();
+  // Does what can be done without waiting; 0 when there was nothing.
+  unsigned progress() { return ucp_worker_progress(handle_); }
   // After progress() has returned 0: true if the caller may sleep on event_fd(), false if there is
   // more to progress.
   bool arm();
 
-  // It is connected to: not even an endpoint that is made for it begins a connection.
-  void never_connect() { connects_ = false; }
-  bool connects() const { return connects_; }
   // Who may connect: nobody, until something else is said here.
   UcxListeners& listeners() { return *listeners_; }
 
@@ -62,7 +59,6 @@ class UcxWorker {
   const std::shared_ptr<UcxContext> context_;
   const ucp_worker_h handle_;
   int event_fd_ = -1;
-  bool connects_ = true;
   std::unique_ptr<UcxListeners> listeners_;
 };
 
