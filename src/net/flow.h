@@ -59,7 +59,7 @@ class Flow : public UcxMessageHandler, public UcxEndpointHandler {
   void set_open() {
     state_ = State::Open;
     was_open_ = true;
-    worker_->listeners().shut();
+    worker_->stop_listening();
   }
   // Breaks the connection and destroys the worker; sends in progress end from within. For
   // destructors of subclasses, whose memory those sends use.

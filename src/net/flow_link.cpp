@@ -102,12 +102,7 @@ OutgoingFlow* FlowLink::flow_of(uint16_t index, uint32_t generation) {
 void FlowLink::on_accepted(const FlowOffer& accepted) {
   OutgoingFlow* flow = flow_of(accepted.flow, accepted.generation);
   if (flow == nullptr || flow->is_connected()) return;  // too late, or twice
-  if (Status status = flow->connect(accepted.worker_address); !status) {
-    flow->fail(status);
-    return;
-  }
-  owner_.on_flow_connected(*this,
-                           {accepted.io_loop, accepted.flow, accepted.generation, flow->sources()});
+  if (Status status = flow->connect(accepted.worker_address); !status) flow->fail(status);
 }
 
 void FlowLink::on_refused(const FlowRefusal& refusal) {

@@ -29,8 +29,6 @@ class FlowLink final : public Link, private OutgoingFlow::Owner {
     virtual ~Owner() = default;
     // Its flows wait for the other side.
     virtual void on_flows_offered(FlowLink& link, std::vector<FlowOffer> offers) = 0;
-    // The other side has to know from where, to let it in.
-    virtual void on_flow_connected(FlowLink& link, FlowSource source) = 0;
     // Each flow was opened or has failed, for the first time.
     virtual void on_link_tried(FlowLink& link, size_t flows_open, const Status& error) = 0;
     virtual void on_link_lost(FlowLink& link, const Status& reason) = 0;

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "net/flow_messages.h"
 
-#include "net/peer_text.h"
-
 namespace braid {
 namespace {
 
@@ -70,18 +68,6 @@ void write_flow_refuse(flatbuffers::FlatBufferBuilder& out, const FlowRefusal& r
          proto::CreateFlowRefuse(out, refusal.io_loop, refusal.flow, refusal.generation, reason));
 }
 
-void write_flow_source(flatbuffers::FlatBufferBuilder& out, const FlowSource& source) {
-  std::vector<flatbuffers::Offset<proto::SourceAddress>> addresses;
-  addresses.reserve(source.sources.size());
-  for (const SocketAddress& address : source.sources) {
-    const auto host = out.CreateString(address.host());
-    addresses.push_back(proto::CreateSourceAddress(out, host, address.port()));
-  }
-  const auto sources = out.CreateVector(addresses);
-  finish(out, proto::ControlBody::FlowSource,
-         proto::CreateFlowSource(out, source.io_loop, source.flow, source.generation, sources));
-}
-
 Result<std::vector<FlowOffer>> read_flow_open(const proto::FlowOpen& message) {
   if (message.link_secret() == 0) return Status(StatusCode::Protocol, "a link without a secret");
   return read_offers(*message.flows());
@@ -93,21 +79,6 @@ Result<std::vector<FlowOffer>> read_flow_accept(const proto::FlowAccept& message
 
 FlowRefusal read_flow_refuse(const proto::FlowRefuse& message) {
   return {message.io_loop(), message.flow(), message.generation(), message.reason()->str()};
-}
-
-Result<FlowSource> read_flow_source(const proto::FlowSource& message) {
-  if (message.sources()->size() > kFlowSourcesMax)
-    return make_status(StatusCode::Protocol, "a flow with {} sources", message.sources()->size());
-  FlowSource source{message.io_loop(), message.flow(), message.generation(), {}};
-  for (const proto::SourceAddress* address : *message.sources()) {
-    const auto parsed = SocketAddress::parse(address->host()->str(), address->port());
-    if (!parsed || address->port() == 0) {
-      return make_status(StatusCode::Protocol, "'{}' with port {} is no source of a flow",
-                         printable(address->host()->string_view()), address->port());
-    }
-    source.sources.push_back(*parsed);
-  }
-  return source;
 }
 
 }  // namespace braid

@@ -15,7 +15,6 @@ namespace braid {
 inline constexpr uint16_t kFlowsPerLinkMax = 256;
 inline constexpr uint16_t kIoLoopsMax = 256;
 inline constexpr size_t kWorkerAddressBytesMax = 8192;
-inline constexpr size_t kFlowSourcesMax = 16;
 
 void write_flow_open(flatbuffers::FlatBufferBuilder& out, uint64_t secret, uint16_t io_loops,
                      uint16_t flows_per_link, uint32_t chunk_bytes,
@@ -23,11 +22,8 @@ void write_flow_open(flatbuffers::FlatBufferBuilder& out, uint64_t secret, uint1
 void write_flow_accept(flatbuffers::FlatBufferBuilder& out, const FlowOffer& offer);
 void write_flow_refuse(flatbuffers::FlatBufferBuilder& out, const FlowRefusal& refusal);
 
-void write_flow_source(flatbuffers::FlatBufferBuilder& out, const FlowSource& source);
-
 Result<std::vector<FlowOffer>> read_flow_open(const proto::FlowOpen& message);
 Result<std::vector<FlowOffer>> read_flow_accept(const proto::FlowAccept& message);
 FlowRefusal read_flow_refuse(const proto::FlowRefuse& message);
-Result<FlowSource> read_flow_source(const proto::FlowSource& message);
 
 }  // namespace braid

@@ -35,8 +35,7 @@ Result<std::unique_ptr<IncomingFlow>> IncomingFlow::create(IoContext& io, Owner&
   std::unique_ptr<IncomingFlow> flow(
       new IncomingFlow(io, owner, from, link_secret, std::move(description)));
   BRAID_RETURN_IF_ERROR(flow->open_worker(io.rail_of(index), proto::kChunkMessage));
-  flow->remote_address_.assign(remote_address.begin(), remote_address.end());
-  flow->worker().listeners().open();
+  BRAID_RETURN_IF_ERROR(flow->open_endpoint(remote_address));
   // Longer than the sender waits: it gives up first, and says why.
   flow->open_timer_.start_once(2 * uint64_t{io.options.open_timeout_ms}, [flow = flow.get()] {
     flow->fail({StatusCode::DeadlineExceeded, "the sender has sent nothing since it asked for it"});
@@ -88,12 +87,6 @@ void IncomingFlow::reject() {
 // next one gathers.
 void IncomingFlow::after_progress() {
   if (!is_ack_due_) return;
-  if (endpoint() == nullptr) {
-    if (Status status = open_endpoint(remote_address_); !status) {
-      fail(status);
-      return;
-    }
-  }
   const bool is_much = bytes_received_ - acknowledged_bytes_ >= kUnacknowledgedMax ||
                        received_.contiguous() - ack_.sequence >= kChunksInFlightMax / 4;
   if (is_ack_urgent_ || is_much) {

@@ -10,8 +10,6 @@ namespace braid {
 
 // A flow that another node sends data on: hands chunks to the loop's sink and acknowledges them: at
 // once, but for direct parts, for whose acknowledgement nobody waits. A few of them share one.
-// The other node connects; our endpoint is made when its first message has come, and so uses the
-// same connection.
 class IncomingFlow final : public Flow {
  public:
   struct Owner {
@@ -24,9 +22,6 @@ class IncomingFlow final : public Flow {
                                                       std::span<const uint8_t> remote_address,
                                                       std::string description);
   ~IncomingFlow() override;
-
-  // The connections from there are the sender's. Nobody else's reaches UCX.
-  void admit(const std::vector<SocketAddress>& sources) { worker().listeners().admit(sources); }
 
   NodeId from() const { return from_; }
   uint64_t bytes_received() const { return bytes_received_; }
@@ -49,7 +44,6 @@ class IncomingFlow final : public Flow {
   Owner& owner_;
   const NodeId from_;
   const uint64_t link_secret_;
-  std::vector<uint8_t> remote_address_;
   Timer open_timer_;
   Timer ack_timer_;  // the next acknowledgement may wait for so long
   ReceivedWindow received_;

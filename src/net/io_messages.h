@@ -6,7 +6,6 @@
 #include <variant>
 #include <vector>
 
-#include "loop/socket_address.h"
 #include "net/peer.h"
 #include "net/transport.h"
 
@@ -27,14 +26,6 @@ struct FlowRefusal {
   uint16_t flow = 0;
   uint32_t generation = 0;
   std::string reason;
-};
-
-// The sender of data has connected a flow to the other side's worker, from there.
-struct FlowSource {
-  uint16_t io_loop = 0;
-  uint16_t flow = 0;
-  uint32_t generation = 0;
-  std::vector<SocketAddress> sources;
 };
 
 // --- from the control loop to an I/O loop ---
@@ -71,10 +62,6 @@ struct AcceptFlow {
   uint64_t secret;
   FlowOffer offer;
 };  // another node opens a flow to us
-struct AdmitFlow {
-  NodeId peer;
-  FlowSource source;
-};  // it has connected
 struct ClosePeer {
   NodeId peer;
   Status reason;
@@ -89,7 +76,7 @@ struct ListFlows {
 };
 struct CloseAll {};
 using IoCommand = std::variant<OpenLink, AddFlows, ProveFlows, CloseLink, ConnectFlow, RefuseFlow,
-                               AcceptFlow, AdmitFlow, ClosePeer, RailChanged, ListFlows, CloseAll>;
+                               AcceptFlow, ClosePeer, RailChanged, ListFlows, CloseAll>;
 
 // --- from an I/O loop to the control loop ---
 struct FlowsOffered {
@@ -104,10 +91,6 @@ struct FlowAccepted {
 struct FlowRefused {
   NodeId peer;
   FlowRefusal refusal;
-};
-struct FlowConnected {
-  NodeId peer;
-  FlowSource source;
 };
 // Every flow of a new link has been tried once on this loop.
 struct LinkTried {
@@ -127,8 +110,8 @@ struct FlowsListed {
   std::vector<FlowStatus> flows;
 };
 struct AllClosed {};
-using IoReport = std::variant<FlowsOffered, FlowAccepted, FlowRefused, FlowConnected, LinkTried,
-                              LinkLost, FlowsListed, AllClosed>;
+using IoReport = std::variant<FlowsOffered, FlowAccepted, FlowRefused, LinkTried, LinkLost,
+                              FlowsListed, AllClosed>;
 
 // For std::visit with one lambda per alternative.
 template <typename... Cases>

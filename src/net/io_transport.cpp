@@ -113,18 +113,8 @@ void IoTransport::handle(AcceptFlow& command) {
     return;
   }
   FlowOffer answer{offer.io_loop, offer.flow, offer.generation, rail, (*flow)->address()};
-  incoming_.push_back(
-      {std::move(*flow), offer.io_loop, offer.flow, offer.generation, command.peer});
+  incoming_.push_back({std::move(*flow), offer.io_loop, offer.flow, command.peer});
   reports_.send_unbounded(FlowAccepted{command.peer.id, std::move(answer)});
-}
-
-void IoTransport::handle(AdmitFlow& command) {
-  const FlowSource& source = command.source;
-  for (Incoming& known : incoming_) {
-    if (known.peer.id == command.peer && known.io_loop == source.io_loop &&
-        known.index == source.flow && known.generation == source.generation)
-      known.flow->admit(source.sources);
-  }
 }
 
 void IoTransport::handle(ClosePeer& command) {
@@ -214,10 +204,6 @@ void IoTransport::on_link_ready(FlowLink& link) {
 
 void IoTransport::on_flows_offered(FlowLink& link, std::vector<FlowOffer> offers) {
   reports_.send_unbounded(FlowsOffered{link.peer().id, link.secret(), std::move(offers)});
-}
-
-void IoTransport::on_flow_connected(FlowLink& link, FlowSource source) {
-  reports_.send_unbounded(FlowConnected{link.peer().id, std::move(source)});
 }
 
 void IoTransport::on_link_tried(FlowLink& link, size_t flows_open, const Status& error) {

@@ -39,7 +39,6 @@ class IoTransport final : public Links,
     std::unique_ptr<IncomingFlow> flow;
     uint16_t io_loop;  // the sender's
     uint16_t index;
-    uint32_t generation;
     Peer peer;
   };
 
@@ -50,7 +49,6 @@ class IoTransport final : public Links,
   void handle(ConnectFlow& command);
   void handle(RefuseFlow& command);
   void handle(AcceptFlow& command);
-  void handle(AdmitFlow& command);
   void handle(ClosePeer& command);
   void handle(RailChanged& command);
   void handle(ListFlows& command);
@@ -63,7 +61,6 @@ class IoTransport final : public Links,
   void before_round() override;
   bool expects_progress() const override;
   void on_flows_offered(FlowLink& link, std::vector<FlowOffer> offers) override;
-  void on_flow_connected(FlowLink& link, FlowSource source) override;
   void on_link_tried(FlowLink& link, size_t flows_open, const Status& error) override;
   void on_link_lost(FlowLink& link, const Status& reason) override;
   void on_link_ready(FlowLink& link) override;

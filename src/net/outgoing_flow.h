@@ -35,9 +35,6 @@ class OutgoingFlow final : public Flow {
   // The other side has answered with the address of its worker.
   Status connect(std::span<const uint8_t> remote_address);
 
-  // From where it has connected.
-  const std::vector<SocketAddress>& sources() { return endpoint()->sources(); }
-
   uint16_t index() const { return index_; }
   // For one more chunk, when so many bytes may be unacknowledged.
   bool has_room(uint32_t window_bytes) const {

@@ -29,15 +29,12 @@ class UcxContext {
 
   ucp_context_h handle() const { return handle_; }
   const std::string& rail() const { return rail_; }
-  // All that UCX found is TCP: every worker listens.
-  bool is_tcp_alone() const { return is_tcp_alone_; }
 
  private:
   UcxContext(ucp_context_h handle, std::string rail) : handle_(handle), rail_(std::move(rail)) {}
 
   const ucp_context_h handle_;
   const std::string rail_;
-  bool is_tcp_alone_ = false;
 };
 
 // "1.13.1": of the library that is loaded, which need not be the one that braid was built with.

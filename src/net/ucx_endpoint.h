@@ -36,9 +36,6 @@ class UcxEndpoint {
   // this call), and the worker is progressed until they have, for kCloseTimeoutMs at most.
   ~UcxEndpoint();
 
-  // From where the connections come that it was made of.
-  const std::vector<SocketAddress>& sources() const { return sources_; }
-
   // Sends an eager active message. `header` and `payload` must stay until it has ended: on
   // InProgress that is when on_send_done(token) comes. Failed means that on_endpoint_error was
   // called.
@@ -55,7 +52,6 @@ class UcxEndpoint {
   UcxWorker& worker_;
   UcxEndpointHandler& handler_;
   ucp_ep_h handle_ = nullptr;
-  std::vector<SocketAddress> sources_;
   size_t sends_in_progress_ = 0;
 };
 

@@ -182,15 +182,6 @@ void UcxTransport::handle(FlowRefused& report) {
   }
 }
 
-void UcxTransport::handle(FlowConnected& report) {
-  if (is_closing_) return;
-  flatbuffers::FlatBufferBuilder message;
-  write_flow_source(message, report.source);
-  if (Status sent = control_plane_.send(report.peer, message); !sent) {
-    BRAID_LOG_DEBUG("cannot say from where a flow comes: {}", sent.message());
-  }
-}
-
 void UcxTransport::handle(LinkTried& report) {
   OpeningOrOpen* link = find(report.peer, report.secret);
   if (link == nullptr || link->is_open) return;
@@ -256,9 +247,6 @@ bool UcxTransport::on_control_message(const Peer& from, const proto::ControlMess
     case proto::ControlBody::FlowRefuse:
       on_flow_refuse(from, *message.body_as_FlowRefuse());
       return true;
-    case proto::ControlBody::FlowSource:
-      on_flow_source(from, *message.body_as_FlowSource());
-      return true;
     default:  // the other messages are not the transport's
       return false;
   }
@@ -307,17 +295,6 @@ void UcxTransport::on_flow_refuse(const Peer& from, const proto::FlowRefuse& mes
   if (is_closing_ || refusal.io_loop >= io_transports_.size()) return;
   auto& io = *io_transports_[refusal.io_loop];
   io.commands().send(RefuseFlow{from.id, std::move(refusal)});
-}
-
-void UcxTransport::on_flow_source(const Peer& from, const proto::FlowSource& message) {
-  if (is_closing_) return;
-  auto source = read_flow_source(message);
-  if (!source) {
-    BRAID_LOG_WARN("node '{}' connects impossible flows: {}", from.name, source.status().message());
-    return;
-  }
-  auto& io = *io_transports_[source->io_loop % io_transports_.size()];
-  io.commands().send(AdmitFlow{from.id, std::move(*source)});
 }
 
 void UcxTransport::close(std::function<void()> closed) {

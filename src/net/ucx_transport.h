@@ -63,7 +63,6 @@ class UcxTransport final : public Transport {
   void handle(FlowsOffered& report);
   void handle(FlowAccepted& report);
   void handle(FlowRefused& report);
-  void handle(FlowConnected& report);
   void handle(LinkTried& report);
   void handle(LinkLost& report);
   void handle(FlowsListed& report);
@@ -74,7 +73,6 @@ class UcxTransport final : public Transport {
   void on_flow_open(const Peer& from, const proto::FlowOpen& message);
   void on_flow_accept(const Peer& from, const proto::FlowAccept& message);
   void on_flow_refuse(const Peer& from, const proto::FlowRefuse& message);
-  void on_flow_source(const Peer& from, const proto::FlowSource& message);
   OpeningOrOpen* find(NodeId peer, uint64_t secret);
   // Ends an attempt or a link: tells who waits, closes what there is of it on all loops.
   void drop_link(NodeId peer, const Status& reason);

@@ -10,7 +10,6 @@
 
 #include "base/status.h"
 #include "net/ucx_context.h"
-#include "net/ucx_sockets.h"
 
 namespace braid {
 
@@ -45,21 +44,23 @@ class UcxWorker {
   // more to progress.
   bool arm();
 
-  // Who may connect: nobody, until something else is said here.
-  UcxListeners& listeners() { return *listeners_; }
+  // The one connection that the worker is for stands: nobody else may connect (see
+  // ucx_listeners.h).
+  void stop_listening();
 
   ucp_worker_h handle() const { return handle_; }
   const UcxContext& context() const { return *context_; }
 
  private:
-  UcxWorker(std::shared_ptr<UcxContext> context, ucp_worker_h handle,
-            std::unique_ptr<UcxListeners> listeners)
-      : context_(std::move(context)), handle_(handle), listeners_(std::move(listeners)) {}
+  // Looks among the descriptors from `from` up to `to`.
+  void find_listeners(int from, int to);
+  UcxWorker(std::shared_ptr<UcxContext> context, ucp_worker_h handle)
+      : context_(std::move(context)), handle_(handle) {}
 
   const std::shared_ptr<UcxContext> context_;
   const ucp_worker_h handle_;
   int event_fd_ = -1;
-  std::unique_ptr<UcxListeners> listeners_;
+  std::vector<int> listeners_;  // UCX's; they live as long as the worker
 };
 
 }  // namespace braid

@@ -42,37 +42,6 @@ TEST(FlowMessages, RefusalKeepsItsReason) {
   EXPECT_EQ(refusal.reason, "no such rail");
 }
 
-TEST(FlowMessages, SourceCarriesAddressesAndPorts) {
-  flatbuffers::FlatBufferBuilder built;
-  const std::vector<SocketAddress> sources{*SocketAddress::parse("10.0.0.1", 40000),
-                                           *SocketAddress::parse("fd00::1", 65535)};
-  write_flow_source(built, {3, 7, 2, sources});
-  const auto read = read_flow_source(*verified(built).body_as_FlowSource());
-  ASSERT_TRUE(read.is_ok());
-  EXPECT_EQ(read.value().io_loop, 3);
-  EXPECT_EQ(read.value().flow, 7);
-  EXPECT_EQ(read.value().generation, 2u);
-  EXPECT_EQ(read.value().sources, sources);
-}
-
-TEST(FlowMessages, ImpossibleSourcesAreRefused) {
-  const auto read = [](const std::vector<std::pair<std::string, uint16_t>>& sources) {
-    flatbuffers::FlatBufferBuilder built;
-    std::vector<flatbuffers::Offset<proto::SourceAddress>> addresses;
-    for (const auto& [host, port] : sources)
-      addresses.push_back(proto::CreateSourceAddressDirect(built, host.c_str(), port));
-    const auto body = proto::CreateFlowSourceDirect(built, 0, 0, 1, &addresses);
-    built.Finish(proto::CreateControlMessage(built, proto::ControlBody::FlowSource, body.Union()));
-    return read_flow_source(*verified(built).body_as_FlowSource()).is_ok();
-  };
-  EXPECT_TRUE(read({}));
-  EXPECT_TRUE(read({kFlowSourcesMax, {"10.0.0.1", 1}}));
-  EXPECT_FALSE(read({kFlowSourcesMax + 1, {"10.0.0.1", 1}}));
-  EXPECT_FALSE(read({{"10.0.0.1", 0}}));
-  EXPECT_FALSE(read({{"localhost", 1}}));
-  EXPECT_FALSE(read({{"", 1}}));
-}
-
 class ImpossibleOffer : public ::testing::TestWithParam<FlowOffer> {};
 
 TEST_P(ImpossibleOffer, IsRefused) {
