@@ -6,7 +6,7 @@
 #include <new>
 
 namespace {
-std::atomic<uint64_t> count{0};  // UCX's threads accept connections by functions of ours
+std::atomic<uint64_t> count{0};  // UCX has threads of its own
 }
 
 void* operator new(std::size_t bytes) {
