@@ -42,6 +42,7 @@ void WorkThread::post(Task work) { push({std::move(work), nullptr}); }
 void WorkThread::push(Item item) {
   {
     MutexLock lock(mutex_);
+    if (is_ending_) return;  // the item ends outside the lock, for it belongs to the caller
     items_.push_back(std::move(item));
   }
   has_work_.notify_one();

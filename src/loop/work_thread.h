@@ -24,7 +24,7 @@ class WorkThread {
   WorkThread(const WorkThread&) = delete;
   WorkThread& operator=(const WorkThread&) = delete;
   // The task that runs now is waited for, later ones are dropped, and so is every `done` that has
-  // not been called.
+  // not been called. What is posted meanwhile, by the end of what a task held, is dropped at once.
   ~WorkThread();
 
   // `work` on the thread, then `done` on the loop, never from within this call. Both are destroyed
@@ -42,11 +42,12 @@ class WorkThread {
   void work_off() BRAID_EXCLUDES(mutex_);
 
   Loop& loop_;
-  Door<Task> done_;
   Mutex mutex_;
   std::condition_variable_any has_work_;
-  std::deque<Item> items_ BRAID_GUARDED_BY(mutex_);
   bool is_ending_ BRAID_GUARDED_BY(mutex_) = false;
+  // After what push() needs: tasks that are dropped may post others.
+  std::deque<Item> items_ BRAID_GUARDED_BY(mutex_);
+  Door<Task> done_;
   std::thread thread_;
 };
 

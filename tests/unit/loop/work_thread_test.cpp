@@ -93,6 +93,33 @@ TEST_F(WorkThreadTest, ItsEndWaitsForTheTaskThatRunsAndDropsTheOthers) {
   EXPECT_FALSE(was_told);
 }
 
+// A segment that a dropped task was the last to hold posts its own unmapping.
+TEST_F(WorkThreadTest, WhatItsEndPostsIsDroppedToo) {
+  auto worker = std::make_unique<WorkThread>(*loop_, "work");
+  std::promise<void> begun;
+  std::promise<void> release;
+  auto held = std::make_shared<int>(1);
+  const std::weak_ptr<int> alive = held;
+  const auto make_last = [&] {
+    return std::shared_ptr<int>(new int, [worker = worker.get(), held](int* number) {
+      delete number;
+      worker->post([held] {});
+    });
+  };
+  ASSERT_TRUE(worker->run([] {}, [last = make_last()] {}));
+  worker->post([&] {
+    begun.set_value();
+    release.get_future().wait();
+  });
+  begun.get_future().wait();
+  worker->post([last = make_last()] {});
+  held.reset();
+  std::thread releaser([&] { release.set_value(); });
+  worker.reset();
+  releaser.join();
+  EXPECT_TRUE(alive.expired());
+}
+
 TEST_F(WorkThreadTest, WhatATaskHoldsGoesOnTheThread) {
   WorkThread worker(*loop_, "work");
   std::promise<std::thread::id> where;
