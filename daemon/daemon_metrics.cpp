@@ -51,6 +51,7 @@ std::vector<MetricSample> daemon_samples(const DaemonGauges& gauges, const Trans
   add(Metric::ChunksResent, wire.chunks_resent);
   add(Metric::ChunksSentTwice, wire.chunks_sent_twice);
   add(Metric::ChunksDiscarded, wire.chunks_rejected, {"rejected"});
+  add(Metric::RejectedConnections, wire.strangers, {"transport"});
   for (const RailStatus& rail : transport.rails())
     add(Metric::RailUp, rail.is_up ? 1 : 0, {rail.name});
   add(Metric::Flows, wire.flows_open, {"open"});

@@ -17,8 +17,9 @@ void Flow::fail(const Status& error) {
   driver_.mark(*this);
 }
 
-Status Flow::open_worker(std::shared_ptr<UcxContext> context, unsigned message_id) {
-  auto worker = UcxWorker::create(std::move(context));
+Status Flow::open_worker(std::shared_ptr<UcxContext> context, uint64_t link_secret,
+                         unsigned message_id) {
+  auto worker = UcxWorker::create(std::move(context), link_secret);
   if (!worker) return worker.status().with_context(description_);
   BRAID_RETURN_IF_ERROR((*worker)->set_handler(message_id, *this));
   auto address = (*worker)->address();

@@ -53,13 +53,15 @@ class Flow : public UcxMessageHandler, public UcxEndpointHandler {
   void on_endpoint_error(const Status& error) override { fail(error); }
 
  protected:
-  // Makes the worker; messages with `message_id` come to on_message.
-  Status open_worker(std::shared_ptr<UcxContext> context, unsigned message_id);
+  // Makes the worker, to which only who knows `link_secret` connects; messages with `message_id`
+  // come to on_message.
+  Status open_worker(std::shared_ptr<UcxContext> context, uint64_t link_secret,
+                     unsigned message_id);
   Status open_endpoint(std::span<const uint8_t> remote_address);
   void set_open() {
     state_ = State::Open;
     was_open_ = true;
-    worker_->stop_listening();
+    worker_->shut();
   }
   // Breaks the connection and destroys the worker; sends in progress end from within. For
   // destructors of subclasses, whose memory those sends use.

@@ -89,9 +89,9 @@ Result<ucp_context_h> init(const UcxContextOptions& options, const std::string& 
   return context;
 }
 
-// The devices that `context` uses. UCX has no call that tells, but prints it: "resource 1 : md 0
+// What `context` uses: "tcp/eth0". UCX has no call that tells, but prints it: "resource 1 : md 0
 // dev 1 flags -- tcp/eth0".
-std::vector<std::string> devices_of(ucp_context_h context) {
+std::vector<std::string> resources_of(ucp_context_h context) {
   char* text = nullptr;
   size_t bytes = 0;
   std::FILE* file = ::open_memstream(&text, &bytes);
@@ -101,12 +101,20 @@ std::vector<std::string> devices_of(ucp_context_h context) {
   std::istringstream lines(std::string(text, bytes));
   std::free(text);  // NOLINT: open_memstream allocates with malloc
 
-  std::vector<std::string> devices;
+  std::vector<std::string> resources;
   for (std::string line; std::getline(lines, line);) {
-    if (line.find("resource ") == std::string::npos) continue;
-    const size_t slash = line.rfind('/');
-    if (slash == std::string::npos) continue;
-    std::string device = line.substr(slash + 1, line.find_last_not_of(" \t\r") - slash);
+    if (line.find("resource ") == std::string::npos || line.find('/') == std::string::npos)
+      continue;
+    line.resize(line.find_last_not_of(" \t\r") + 1);
+    resources.push_back(line.substr(line.rfind(' ') + 1));
+  }
+  return resources;
+}
+
+std::vector<std::string> devices_of(ucp_context_h context) {
+  std::vector<std::string> devices;
+  for (const std::string& resource : resources_of(context)) {
+    std::string device = resource.substr(resource.rfind('/') + 1);
     if (std::find(devices.begin(), devices.end(), device) == devices.end()) {
       devices.push_back(std::move(device));
     }
@@ -141,6 +149,10 @@ Result<std::shared_ptr<UcxContext>> UcxContext::create(const UcxContextOptions& 
   auto handle = init(options, options.rail);
   if (!handle) return unusable_rail(options, handle.status());
   std::shared_ptr<UcxContext> context(new UcxContext(*handle, options.rail));
+  const auto resources = resources_of(*handle);
+  context->is_tcp_alone_ =
+      !resources.empty() && std::all_of(resources.begin(), resources.end(),
+                                        [](const auto& name) { return name.starts_with("tcp/"); });
   if (is_set_in_environment("NET_DEVICES")) {
     BRAID_LOG_WARN("UCX_NET_DEVICES={} in the environment wins over rail '{}'",
                    std::getenv("UCX_NET_DEVICES"), options.rail);

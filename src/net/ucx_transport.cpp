@@ -324,6 +324,8 @@ std::vector<RailStatus> UcxTransport::rails() const {
 
 TransportCounters UcxTransport::counters() const {
   TransportCounters sum;
+  for (const auto& rail : rails_)
+    sum.strangers += rail->strangers().load(std::memory_order_relaxed);
   for (const auto& io : io_transports_) {
     const IoCounters& part = io->counters();
     sum.bytes_sent += part.bytes_sent.load(std::memory_order_relaxed);

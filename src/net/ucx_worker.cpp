@@ -1,26 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "net/ucx_worker.h"
 
-#include <algorithm>
-#include <mutex>
-#include <unordered_set>
-
 #include "net/ucx_error.h"
-#include "net/ucx_listeners.h"
 
 namespace braid {
 namespace {
-
-// UCX may have had some descriptors open for a moment, below those that it keeps.
-constexpr int kDescriptorsPassing = 64;
-
-// UCX does not tell which sockets are a worker's. They are the listening ones that appear while it
-// is made, so workers are made one at a time, and those of others are remembered.
-std::mutex listeners_mutex;
-std::unordered_set<int>& known_listeners() {
-  static std::unordered_set<int> known;
-  return known;
-}
 
 ucs_status_t receive(void* handler, const void* header, size_t header_bytes, void* payload,
                      size_t payload_bytes, const ucp_am_recv_param_t* param) {
@@ -35,48 +19,31 @@ ucs_status_t receive(void* handler, const void* header, size_t header_bytes, voi
 
 }  // namespace
 
-Result<std::unique_ptr<UcxWorker>> UcxWorker::create(std::shared_ptr<UcxContext> context) {
+Result<std::unique_ptr<UcxWorker>> UcxWorker::create(std::shared_ptr<UcxContext> context,
+                                                     uint64_t link_secret) {
   ucp_worker_params_t params{};
   params.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
   params.thread_mode = UCS_THREAD_MODE_SINGLE;
-  ucp_worker_h handle = nullptr;
-  std::unique_ptr<UcxWorker> worker;
-  {
-    const std::lock_guard lock(listeners_mutex);
-    // A new descriptor has the lowest number that is free. To look at all there are would make a
-    // flow take longer the more flows there are.
-    const int from = lowest_free_descriptor();
-    if (const auto error = ucp_worker_create(context->handle(), &params, &handle);
-        error != UCS_OK) {
-      return status_from_ucx(error, "cannot make a UCX worker on rail " + context->rail());
-    }
-    const int to = std::max(from, lowest_free_descriptor()) + kDescriptorsPassing;
-    worker.reset(new UcxWorker(std::move(context), handle));
-    worker->find_listeners(from, to);
-    // Another thread may have closed a lower one in the middle of it.
-    if (worker->listeners_.empty()) worker->find_listeners(0, descriptors_end());
-    known_listeners().insert(worker->listeners_.begin(), worker->listeners_.end());
+  std::unique_ptr<UcxWorker> worker(new UcxWorker(std::move(context), link_secret));
+  const UcxSockets::Use use(worker->sockets_);
+  if (const auto error = ucp_worker_create(worker->context_->handle(), &params, &worker->handle_);
+      error != UCS_OK) {
+    worker->handle_ = nullptr;
+    return status_from_ucx(error, "cannot make a UCX worker on rail " + worker->context_->rail());
   }
-  if (const auto error = ucp_worker_get_efd(handle, &worker->event_fd_); error != UCS_OK) {
+  if (worker->context_->is_tcp_alone() && !worker->sockets_.has_listeners()) {
+    return Status(StatusCode::Internal,
+                  "UCX listens on a port that braid does not know of, and anybody could connect to "
+                  "it: is the UCX library loaded in an unusual way (dlmopen, RTLD_DEEPBIND)?");
+  }
+  if (const auto error = ucp_worker_get_efd(worker->handle_, &worker->event_fd_); error != UCS_OK) {
     return status_from_ucx(error, "a UCX worker has no event descriptor");
   }
   return worker;
 }
 
-void UcxWorker::find_listeners(int from, int to) {
-  auto listeners = listening_tcp_sockets(from, to);
-  std::erase_if(listeners, [](int fd) { return known_listeners().contains(fd); });
-  // Another thread may have opened a port of its own meanwhile: ours are in our address.
-  if (const auto address = this->address())
-    listeners_ = sockets_in_address(listeners, address.value());
-}
-
 UcxWorker::~UcxWorker() {
-  {
-    const std::lock_guard lock(listeners_mutex);
-    for (const int listener : listeners_) known_listeners().erase(listener);
-  }
-  ucp_worker_destroy(handle_);
+  if (handle_ != nullptr) ucp_worker_destroy(handle_);
 }
 
 Status UcxWorker::set_handler(unsigned id, UcxMessageHandler& handler) {
@@ -105,8 +72,9 @@ Result<std::vector<uint8_t>> UcxWorker::address() const {
   return copy;
 }
 
-void UcxWorker::stop_listening() {
-  for (const int listener : listeners_) drop_strangers(listener);
+unsigned UcxWorker::progress() {
+  const UcxSockets::Use use(sockets_);
+  return ucp_worker_progress(handle_);
 }
 
 bool UcxWorker::arm() {

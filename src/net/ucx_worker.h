@@ -10,6 +10,7 @@
 
 #include "base/status.h"
 #include "net/ucx_context.h"
+#include "net/ucx_sockets.h"
 
 namespace braid {
 
@@ -27,7 +28,9 @@ class UcxMessageHandler {
 // A UCX worker: one set of sockets, driven by its event descriptor. Used by one thread only.
 class UcxWorker {
  public:
-  static Result<std::unique_ptr<UcxWorker>> create(std::shared_ptr<UcxContext> context);
+  // Where `context` has TCP, the other side has to know `link_secret` to connect.
+  static Result<std::unique_ptr<UcxWorker>> create(std::shared_ptr<UcxContext> context,
+                                                   uint64_t link_secret);
   UcxWorker(const UcxWorker&) = delete;
   UcxWorker& operator=(const UcxWorker&) = delete;
   ~UcxWorker();  // its endpoints must be closed
@@ -39,28 +42,27 @@ class UcxWorker {
   // Readable when there is something to progress; meaningful once arm() has returned true.
   int event_fd() const { return event_fd_; }
   // Does what can be done without waiting; 0 when there was nothing.
-  unsigned progress() { return ucp_worker_progress(handle_); }
+  unsigned progress();
   // After progress() has returned 0: true if the caller may sleep on event_fd(), false if there is
   // more to progress.
   bool arm();
 
-  // The one connection that the worker is for stands: nobody else may connect (see
-  // ucx_listeners.h).
-  void stop_listening();
+  // The one connection that the worker is for stands: nobody else finds a port to connect to.
+  void shut() { sockets_.shut(); }
 
   ucp_worker_h handle() const { return handle_; }
+  UcxSockets& sockets() { return sockets_; }
   const UcxContext& context() const { return *context_; }
 
  private:
-  // Looks among the descriptors from `from` up to `to`.
-  void find_listeners(int from, int to);
-  UcxWorker(std::shared_ptr<UcxContext> context, ucp_worker_h handle)
-      : context_(std::move(context)), handle_(handle) {}
+  UcxWorker(std::shared_ptr<UcxContext> context, uint64_t link_secret)
+      : context_(std::move(context)),
+        sockets_(link_secret, context_->rail(), context_->strangers()) {}
 
   const std::shared_ptr<UcxContext> context_;
-  const ucp_worker_h handle_;
+  UcxSockets sockets_;
+  ucp_worker_h handle_ = nullptr;
   int event_fd_ = -1;
-  std::vector<int> listeners_;  // UCX's; they live as long as the worker
 };
 
 }  // namespace braid

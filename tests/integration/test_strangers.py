@@ -7,12 +7,13 @@ import sys
 
 import pytest
 from braid_build import IS_SANITIZED, PATIENCE_S
-from real_cluster import SUM_FOREVER, needs_daemons, until, wait_until_running
+from real_cluster import SUM_FOREVER, Cluster, needs_daemons, until, wait_until_running
 
 pytestmark = needs_daemons
 
 FOLDER = pathlib.Path(__file__).resolve().parent
 STRANGERS = str(FOLDER / "strangers.py")
+FLOW_ATTACK = str(FOLDER / "flow_attack.py")
 HOW = ["garbage", "halves", "silence", "zeros"]
 CONTROL_PORT, METRICS_PORT = 7410, 9431
 # A flow that is opened again has another port, and these are looked up once.
@@ -24,7 +25,7 @@ RSS_GROWTH_MAX = (256 if IS_SANITIZED else 64) << 20
 # Log lines that one stranger's visit may cause, whatever it does.
 LINES_MAX = 40
 # A stranger is not always in time.
-ATTACKS = 2
+ATTACKS, FLOWS = 2, 16
 
 
 def listening_ports(node) -> list[int]:
@@ -96,6 +97,43 @@ def test_at_every_tcp_port(cluster_of, how):
     until(lambda: rejected(watched.victim)["control"] > watched.rejected["control"], "it counts")
     assert "refused the connection" in watched.victim.log()
     watched.end()
+
+
+class FlowAttack:
+    """User nobody on the victim's node, who waits for flows to be opened."""
+
+    def __init__(self, node):
+        self.node = node
+        self.process = subprocess.Popen(
+            node.enter([sys.executable, FLOW_ATTACK, str(CONTROL_PORT), str(METRICS_PORT)]),
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        assert self.process.stdout.readline() == "READY\n"
+
+    def speak(self) -> int:
+        """What was held back is said. Returns how many ports it knew."""
+        self.process.stdin.write("now\n")
+        self.process.stdin.flush()
+        return int(self.process.stdout.readline())
+
+    def end(self) -> None:
+        self.process.stdin.close()
+        self.process.wait(PATIENCE_S)
+
+
+def test_who_connects_while_flows_are_opened_does_not_reach_ucx():
+    settings = (f"transport.flows_per_link={FLOWS}", "transport.slow_flow_percent=0")
+    for _ in range(ATTACKS):
+        with Cluster(2, settings) as cluster:
+            attacks = [FlowAttack(node) for node in cluster.nodes]
+            watched = Watched(cluster)
+            seen = [attack.speak() for attack in attacks]
+            # A port that is shut within a millisecond is never seen.
+            assert min(seen) > 0, seen
+            watched.expect_unimpressed("flows' ports")
+            for attack in attacks:
+                attack.end()
+            watched.end()
 
 
 @pytest.mark.parametrize("how", HOW)

@@ -13,13 +13,20 @@
 namespace braid::testing {
 namespace {
 
-// Someone who knows the address of a flow's worker, and speaks UCX.
+// A flow that b waits for, as b has announced it and a is never told.
+struct WaitingFlow {
+  std::vector<uint8_t> worker_address;
+  uint64_t link_secret = 0;
+};
+
+// Someone who knows the address of a flow's worker, and speaks UCX. Only the link's secret lets him
+// in; then it is his messages that are looked at.
 class Stranger final : public UcxEndpointHandler {
  public:
-  explicit Stranger(std::span<const uint8_t> address) {
+  explicit Stranger(const WaitingFlow& flow) {
     auto context = UcxContext::create({"lo", {"tcp"}, 64 << 10});
-    worker_ = std::move(UcxWorker::create(context.value())).value();
-    endpoint_ = std::move(UcxEndpoint::create(*worker_, address, *this)).value();
+    worker_ = std::move(UcxWorker::create(context.value(), flow.link_secret)).value();
+    endpoint_ = std::move(UcxEndpoint::create(*worker_, flow.worker_address, *this)).value();
   }
   ~Stranger() override {
     endpoint_.reset();
@@ -29,29 +36,36 @@ class Stranger final : public UcxEndpointHandler {
     endpoint_->send(id, header, payload, 0);
   }
   void progress() { worker_->progress(); }
-  void on_endpoint_error(const Status&) override {}
+  bool has_failed() const { return has_failed_; }
+  void on_endpoint_error(const Status&) override { has_failed_ = true; }
   void on_send_done(uint64_t, const Status&) override {}
 
  private:
   std::unique_ptr<UcxWorker> worker_;
   std::unique_ptr<UcxEndpoint> endpoint_;
+  bool has_failed_ = false;
 };
 
-// Lets b wait for a on flow 0, and returns the address that b gave for it, which a does not get.
-std::vector<uint8_t> waiting_address(TwoNodes& nodes) {
+// Lets b wait for a on flow 0.
+WaitingFlow waiting_flow(TwoNodes& nodes) {
   nodes.b->control.is_silent = true;
   nodes.a->transport().open_link(nodes.b->id(), [](const Status&) {});
-  std::vector<uint8_t> address;
+  WaitingFlow flow;
   EXPECT_TRUE(nodes.run_until([&] {
     for (const auto& message : nodes.b->control.sent) {
       const auto* accept = proto::GetControlMessage(message.data())->body_as_FlowAccept();
       if (accept == nullptr || accept->flows()->Get(0)->flow() != 0) continue;
       const auto* bytes = accept->flows()->Get(0)->worker_address();
-      address.assign(bytes->begin(), bytes->end());
+      flow.worker_address.assign(bytes->begin(), bytes->end());
     }
-    return !address.empty();
+    return !flow.worker_address.empty();
   }));
-  return address;
+  for (const auto& message : nodes.a->control.sent) {
+    const auto* open = proto::GetControlMessage(message.data())->body_as_FlowOpen();
+    if (open != nullptr) flow.link_secret = open->link_secret();
+  }
+  EXPECT_NE(flow.link_secret, 0u);
+  return flow;
 }
 
 void start_anew(TwoNodes& nodes) {
@@ -86,7 +100,7 @@ void expect_link_works(TwoNodes& nodes, uint64_t first) {
 
 TEST(Strangers, AChunkWithAWrongSecretIsDroppedAndCounted) {
   TwoNodes nodes;
-  Stranger stranger(waiting_address(nodes));
+  Stranger stranger(waiting_flow(nodes));
   const std::vector<uint8_t> payload(100, 1);
   const auto header = forged_header(100);
   stranger.send(proto::kChunkMessage, bytes_of(header), payload);
@@ -101,7 +115,7 @@ TEST(Strangers, AChunkWithAWrongSecretIsDroppedAndCounted) {
 
 TEST(Strangers, HeadersThatAreNoneAreDroppedAndCounted) {
   TwoNodes nodes;
-  Stranger stranger(waiting_address(nodes));
+  Stranger stranger(waiting_flow(nodes));
   std::mt19937 random(3);
   std::vector<std::vector<uint8_t>> headers;
   for (size_t bytes = 0; bytes < 100; ++bytes) {
@@ -136,7 +150,7 @@ bool is_connected(const Fd& socket) {
 
 TEST(Strangers, GarbageOnTheTcpPortsOfUcxDoesNoHarmWhileFlowsAreOpened) {
   TwoNodes nodes;
-  waiting_address(nodes);
+  waiting_flow(nodes);
   ASSERT_TRUE(nodes.run_until([&] { return listening_sockets().size() == 8; }));
   std::mt19937 random(5);
   for (const int port : listening_sockets()) {
@@ -151,6 +165,101 @@ TEST(Strangers, GarbageOnTheTcpPortsOfUcxDoesNoHarmWhileFlowsAreOpened) {
   }
   start_anew(nodes);
   expect_link_works(nodes, 0);
+}
+
+TEST(Strangers, WhoSpeaksUcxButDoesNotKnowTheSecretGetsNoConnection) {
+  TwoNodes nodes;
+  WaitingFlow flow = waiting_flow(nodes);
+  ++flow.link_secret;
+  Stranger stranger(flow);
+  const auto header = forged_header(0);
+  stranger.send(proto::kChunkMessage, bytes_of(header), {});
+  ASSERT_TRUE(nodes.run_until([&] {
+    stranger.progress();
+    return nodes.b->transport().counters().strangers > 0 && stranger.has_failed();
+  }));
+  EXPECT_EQ(nodes.b->transport().counters().chunks_rejected, 0u) << "UCX heard nothing of it";
+  start_anew(nodes);
+  expect_link_works(nodes, 0);
+}
+
+TEST(Strangers, AWorkerAddressThatUcxDoesNotSurviveIsRefused) {
+  class Nobody final : public UcxEndpointHandler {
+    void on_endpoint_error(const Status&) override {}
+    void on_send_done(uint64_t, const Status&) override {}
+  } handler;
+  auto context = UcxContext::create({"lo", {"tcp"}, 64 << 10});
+  const auto worker = std::move(UcxWorker::create(context.value(), 1)).value();
+  const auto remote = std::move(UcxWorker::create(context.value(), 1)).value();
+  const std::vector<uint8_t> good = remote->address().value();
+  const auto is_taken = [&](const std::vector<uint8_t>& address) {
+    return UcxEndpoint::create(*worker, address, handler).is_ok();
+  };
+  for (int version = 0; version < 256; ++version) {  // asserted by UCX
+    auto changed = good;
+    changed.front() = static_cast<uint8_t>(version);
+    if (version != good.front()) {
+      EXPECT_FALSE(is_taken(changed)) << version;
+    }
+  }
+  // UCX would read on behind them.
+  for (size_t bytes = 0; bytes < good.size(); ++bytes)
+    is_taken({good.begin(), good.begin() + bytes});
+  EXPECT_TRUE(is_taken(good));
+}
+
+// What a stranger says to UCX's TCP transport: its magic number, then one message.
+template <typename Body>
+std::vector<uint8_t> spoken_to_ucx(uint8_t id, uint32_t announced_bytes, const Body& body) {
+  std::vector<uint8_t> bytes;
+  const auto append = [&](const auto& value) {
+    const auto* begin = reinterpret_cast<const uint8_t*>(&value);
+    bytes.insert(bytes.end(), begin, begin + sizeof(value));
+  };
+  append(uint64_t{0xCAFEBABE12345678});
+  append(id);
+  append(announced_bytes);
+  append(body);
+  return bytes;
+}
+
+// "Write this at that address": UCX does as it is told (all versions up to 1.22 at least).
+struct [[gnu::packed]] PutRequest {
+  uint64_t address;
+  uint64_t bytes;
+  uint32_t number;
+  uint64_t data;
+};
+constexpr uint8_t kPutRequest = 33;
+constexpr uint32_t kPutHeaderBytes = 20;
+
+void say(const std::vector<Fd>& strangers, const std::vector<uint8_t>& words) {
+  for (const Fd& stranger : strangers)
+    ::send(stranger.get(), words.data(), words.size(), MSG_NOSIGNAL);
+}
+
+TEST(Strangers, WhoConnectsWhileFlowsAreOpenedWritesNothingIntoOurMemory) {
+  static uint64_t treasure;
+  treasure = 1;
+  const auto words = spoken_to_ucx(kPutRequest, kPutHeaderBytes,
+                                   PutRequest{reinterpret_cast<uint64_t>(&treasure), 8, 1, 666});
+  TwoNodes nodes;
+  std::optional<Status> outcome;
+  nodes.a->transport().open_link(nodes.b->id(), [&](Status status) { outcome = status; });
+  ASSERT_TRUE(nodes.run_until([&] { return listening_sockets().size() == 8; }));
+  std::vector<Fd> hasty;
+  std::vector<Fd> patient;
+  for (const int port : listening_sockets()) {
+    hasty.push_back(connect_to(port));
+    patient.push_back(connect_to(port));
+  }
+  say(hasty, words);
+  ASSERT_TRUE(nodes.run_until([&] { return outcome.has_value(); }));
+  EXPECT_TRUE(*outcome) << outcome->message();
+  say(patient, words);
+  expect_link_works(nodes, 0);
+  for (int i = 0; i < 100; ++i) nodes.step();
+  EXPECT_EQ(treasure, 1u);
 }
 
 TEST(Strangers, NobodyCanConnectToThePortsOfOpenFlows) {

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace braid {
+
+// Every UCX worker on TCP listens on a port of its own, and UCX does what is said to it there: one
+// message of 49 bytes writes at any address of this process, another one ends it (all versions up
+// to 1.22 at least). So both ends of a connection prove themselves before UCX hears or says a word.
+// UCX's calls of listen(), accept(), connect(), send() and recv() come to functions of the same
+// names in ucx_sockets.cpp (those of an executable go before libc's); all other calls pass through.
+//
+//   who connects                         who listens
+//   connect()                            the kernel reports a connection once it has bytes
+//   send(): first its proof ───────────► accept(): reads the proof, closes what has none
+//   recv(): first the answer ◄────────── and answers, before UCX gets the connection
+//
+// Both proofs come from the link's secret, which travels over the control connection only. They
+// differ from each other and from those for other ports, so that who hears one can use it nowhere.
+
+inline constexpr size_t kFlowProofBytes = 32;
+using FlowProof = std::array<uint8_t, kFlowProofBytes>;
+
+enum class FlowProofOf : uint8_t { Connecting, Listening };
+// What that side of a connection to `port` says first: HMAC-SHA-256 with the link's secret.
+FlowProof flow_proof(uint64_t link_secret, FlowProofOf side, uint16_t port);
+
+// The TCP sockets of one UCX worker. Made and destroyed by the thread that uses the worker.
+class UcxSockets {
+ public:
+  // `strangers` counts the connections that were refused; it outlives this object.
+  UcxSockets(uint64_t link_secret, std::string rail, std::atomic<uint64_t>& strangers);
+  UcxSockets(const UcxSockets&) = delete;
+  UcxSockets& operator=(const UcxSockets&) = delete;
+  ~UcxSockets();  // after UCX has closed the sockets
+
+  // While it exists, `sockets` own what this thread begins to listen on and to connect.
+  class Use {
+   public:
+    explicit Use(UcxSockets& sockets);
+    Use(const Use&) = delete;
+    Use& operator=(const Use&) = delete;
+    ~Use();
+
+   private:
+    UcxSockets* const outer_;
+  };
+
+  bool has_listeners() const { return !listeners_.empty(); }
+  // From now on the kernel drops what arrives at the listening sockets, as if nobody listened.
+  // Connections that UCX has are not touched.
+  void shut();
+
+ private:
+  friend struct UcxCalls;
+  const uint64_t link_secret_;
+  const std::string rail_;
+  std::atomic<uint64_t>& strangers_;
+  std::vector<int> listeners_;
+};
+
+}  // namespace braid
