@@ -68,10 +68,10 @@ TEST(ExtentAllocatorTest, SizesBeyondTheCapacityDoNotOverflow) {
 // Against a model: whatever is done, extents never overlap, and everything that was given back can
 // be had again.
 TEST(ExtentAllocatorTest, RandomUseAgainstAModel) {
-  constexpr uint64_t kCapacity = 1 << 20;
+  constexpr uint64_t kModelCapacity = 1 << 20;
   for (uint32_t seed = 1; seed <= 10; ++seed) {
     std::mt19937 random(seed);
-    ExtentAllocator extents(kCapacity);
+    ExtentAllocator extents(kModelCapacity);
     std::map<uint64_t, uint64_t> model;  // offset → bytes asked for
     for (int i = 0; i < 5000; ++i) {
       if (random() % 2 == 0 || model.empty()) {
@@ -82,7 +82,7 @@ TEST(ExtentAllocatorTest, RandomUseAgainstAModel) {
           continue;
         }
         ASSERT_EQ(*offset % (bytes > ExtentAllocator::kLargeBytes ? 4096 : 64), 0u);
-        ASSERT_LE(*offset + bytes, kCapacity);
+        ASSERT_LE(*offset + bytes, kModelCapacity);
         ASSERT_LE(*offset + bytes, extents.high_water());
         const auto next = model.lower_bound(*offset);
         const bool meets_next = next != model.end() && *offset + bytes > next->first;
@@ -101,7 +101,7 @@ TEST(ExtentAllocatorTest, RandomUseAgainstAModel) {
     }
     for (const auto& [offset, bytes] : model) ASSERT_TRUE(extents.release(offset));
     EXPECT_EQ(extents.used(), 0u);
-    EXPECT_EQ(extents.largest_gap(), kCapacity);
+    EXPECT_EQ(extents.largest_gap(), kModelCapacity);
   }
 }
 
