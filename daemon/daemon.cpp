@@ -277,12 +277,14 @@ Status Daemon::start_client_server() {
   auto server = ClientServer::create(*loop_, std::move(options), *jobs_);
   if (!server) return server.status();
   client_server_ = std::move(server).value();
-  jobs_->set_status_query_handler([this](ClientConnection& connection) {
-    transport_->query_flows([this, id = connection.id()](const std::vector<FlowStatus>& flows) {
-      if (client_server_ == nullptr) return;
-      if (ClientConnection* asker = client_server_->find(id)) answer_status(*asker, flows);
-    });
-  });
+  status_queries_ = std::make_unique<StatusQueries>(
+      [this](auto gathered) { transport_->query_flows(std::move(gathered)); },
+      [this](uint64_t client, const std::vector<FlowStatus>& flows) {
+        if (client_server_ == nullptr) return;
+        if (ClientConnection* asker = client_server_->find(client)) answer_status(*asker, flows);
+      });
+  jobs_->set_status_query_handler(
+      [this](ClientConnection& connection) { return status_queries_->add(connection.id()); });
   return Status::ok();
 }
 

@@ -73,7 +73,8 @@ void JobManager::on_client_message(ClientConnection& connection,
       if (session->job() == nullptr) return session->leave();
       return session->begin_leaving(text_of(message.body_as_LeaveJob()->reason()));
     case proto::ClientBody::StatusQuery:
-      if (on_status_query_) on_status_query_(connection);
+      if (!on_status_query_) return;
+      if (const Status taken = on_status_query_(connection); !taken) refuse(connection, taken);
       return;
     case proto::ClientBody::PlanQuery:
       return describe_jobs(

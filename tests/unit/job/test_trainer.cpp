@@ -76,6 +76,12 @@ void TestTrainer::ask_plans(const std::string& job) {
   send(builder);
 }
 
+void TestTrainer::ask_status() {
+  flatbuffers::FlatBufferBuilder builder;
+  finish(builder, proto::CreateStatusQuery(builder));
+  send(builder);
+}
+
 void TestTrainer::leave(const std::string& reason) {
   flatbuffers::FlatBufferBuilder builder;
   finish(builder, proto::CreateLeaveJobDirect(builder, reason.empty() ? nullptr : reason.c_str()));

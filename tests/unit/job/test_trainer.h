@@ -31,6 +31,7 @@ class TestTrainer {
   void register_tensors(const std::vector<std::pair<std::string, uint64_t>>& tensors,
                         DataType dtype = DataType::Float32, bool planned = false);
   void ask_plans(const std::string& job);
+  void ask_status();
   void leave(const std::string& reason = {});
   void hang_up() { socket_.reset(); }
 
