@@ -179,6 +179,12 @@ Status Daemon::start() {
   options.partition = {config_.collective.unit_bytes, config_.transport.chunk_bytes,
                        io_threads(config_)};
   options.rack = config_.node.rack;
+  if (config_.collective.direct_bytes > config_.transport.chunk_bytes) {
+    BRAID_LOG_WARN(
+        "collective.direct_bytes is {}, and {} is used: transport.chunk_bytes is that much, and a "
+        "direct all-reduce travels in one chunk",
+        config_.collective.direct_bytes, config_.transport.chunk_bytes);
+  }
   options.algorithms = {
       std::min<uint64_t>(config_.collective.direct_bytes, config_.transport.chunk_bytes),
       config_.collective.halving_bytes, config_.collective.hierarchical == kOn};

@@ -3,6 +3,7 @@
 
 #include <array>
 
+#include "collective/direct_limits.h"
 #include "config/checks.h"
 #include "proto/chunk.h"
 
@@ -174,11 +175,12 @@ constexpr std::array kKeys = {
     number("collective.streams", BRAID_FIELD(collective.streams), 1, 64,
            "Most units in flight at once, per job and I/O thread."),
     bytes(
-        "collective.direct_bytes", BRAID_FIELD(collective.direct_bytes), 0, 4 * kMiB,
+        "collective.direct_bytes", BRAID_FIELD(collective.direct_bytes), 0, direct_bytes_max(2),
         "All-reduces of up to this size, and of no more than transport.chunk_bytes, go from every "
         "node to every other one, in jobs of up to 8 nodes that this node coordinates (their "
-        "MASTER_ADDR); 0: none. Among n nodes 4MiB / (n - 1)² are the most, whatever this says: "
-        "83 KiB among 8."),
+        "MASTER_ADDR); 0: none. Among n nodes 4MiB / (n - 1)² are the most: 4 MiB among 2, 1 MiB "
+        "among 3, 455 KiB among 4, 83 KiB among 8. Where this says more, the log tells what is "
+        "used instead."),
     bytes("collective.halving_bytes", BRAID_FIELD(collective.halving_bytes), 0, kGiB,
           "Larger all-reduces of up to this size go by recursive halving and doubling, in jobs of "
           "4 nodes or more that this node coordinates; 0: none."),
