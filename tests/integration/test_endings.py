@@ -86,10 +86,11 @@ def test_a_rank_that_nobody_needs_any_more_may_just_end(cluster_of, tmp_path, ho
 
 def test_a_rank_that_ends_without_the_interpreter_is_lost(cluster_of, tmp_path):
     cluster = cluster_of(2)
-    trainers = cluster.start(ENDS_EARLY, argument=["_exit", str(tmp_path / "never")])
-    wait_until_running(trainers)
-    assert trainers[1].end() == 0
-    (tmp_path / "never").touch()
+    marker = tmp_path / "rank 1 has ended"
+    trainers = cluster.start(ENDS_EARLY, argument=["_exit", str(marker)])
+    # The other one may hear of it before it has its first result.
+    assert trainers[1].end() == 0, trainers[1].output()
+    marker.touch()
     assert "lost rank 1 on node 'node1'" in trainers[0].error()["text"]
 
 
