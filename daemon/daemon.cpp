@@ -179,6 +179,12 @@ Status Daemon::start() {
   options.partition = {config_.collective.unit_bytes, config_.transport.chunk_bytes,
                        io_threads(config_)};
   options.rack = config_.node.rack;
+  if (config_.collective.direct_bytes > config_.transport.chunk_bytes) {
+    BRAID_LOG_WARN(
+        "collective.direct_bytes is {}, and {} is used: transport.chunk_bytes is that much, and a "
+        "direct all-reduce travels in one chunk",
+        config_.collective.direct_bytes, config_.transport.chunk_bytes);
+  }
   options.algorithms = {
       std::min<uint64_t>(config_.collective.direct_bytes, config_.transport.chunk_bytes),
       config_.collective.halving_bytes, config_.collective.hierarchical == kOn};
@@ -277,12 +283,14 @@ Status Daemon::start_client_server() {
   auto server = ClientServer::create(*loop_, std::move(options), *jobs_);
   if (!server) return server.status();
   client_server_ = std::move(server).value();
-  jobs_->set_status_query_handler([this](ClientConnection& connection) {
-    transport_->query_flows([this, id = connection.id()](const std::vector<FlowStatus>& flows) {
-      if (client_server_ == nullptr) return;
-      if (ClientConnection* asker = client_server_->find(id)) answer_status(*asker, flows);
-    });
-  });
+  status_queries_ = std::make_unique<StatusQueries>(
+      [this](auto gathered) { transport_->query_flows(std::move(gathered)); },
+      [this](uint64_t client, const std::vector<FlowStatus>& flows) {
+        if (client_server_ == nullptr) return;
+        if (ClientConnection* asker = client_server_->find(client)) answer_status(*asker, flows);
+      });
+  jobs_->set_status_query_handler(
+      [this](ClientConnection& connection) { return status_queries_->add(connection.id()); });
   return Status::ok();
 }
 

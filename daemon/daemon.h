@@ -13,6 +13,7 @@
 #include "job/engine_pool.h"
 #include "job/job_manager.h"
 #include "job/knowledge_store.h"
+#include "job/status_queries.h"
 #include "loop/signal.h"
 #include "loop/work_thread.h"
 #include "metrics/metrics_server.h"
@@ -70,6 +71,7 @@ class Daemon {
   std::unique_ptr<ControlPlane> control_plane_;
   std::unique_ptr<EnginePool> engines_;
   std::unique_ptr<Transport> transport_;
+  std::unique_ptr<StatusQueries> status_queries_;
   std::unique_ptr<ClientServer> client_server_;
   std::unique_ptr<MetricsServer> metrics_;
   std::vector<std::unique_ptr<Signal>> signals_;

@@ -9,7 +9,8 @@
  *
  * Every function returns BRAID_OK or a braid_error; braid_error_message() then holds a sentence
  * that names what failed. Every wait has a deadline. All functions may be called from any thread at
- * any time, except that braid_close must be the last call on its job. One process may hold several
+ * any time, except that braid_close must be the last call on its job. A process that ends without
+ * braid_close or braid_leave is a dead rank to the others. One process may hold several
  * jobs. A job does not survive fork(): in a child every call on it fails with
  * BRAID_ERROR_INVALID_ARGUMENT.
  */
@@ -111,6 +112,12 @@ BRAID_API int braid_open(const braid_job_options* options, braid_job** job);
 /** Leaves the job. Operations in flight end with BRAID_ERROR_CANCELLED; results become invalid;
  * `job` is freed. */
 BRAID_API int braid_close(braid_job* job);
+
+/** Leaves the job and frees nothing: for a process that ends while its threads may still be inside
+ * calls on the job, which end with BRAID_ERROR_CANCELLED. What was submitted before counts for the
+ * other ranks. If they wait for more, the job fails for them, with `reason` (a few words, or NULL)
+ * in the text. Takes 2 s at most. braid_close may still follow. Since 0.1.1. */
+BRAID_API int braid_leave(braid_job* job, const char* reason);
 
 BRAID_API uint32_t braid_rank(const braid_job* job);
 BRAID_API uint32_t braid_world_size(const braid_job* job);

@@ -51,8 +51,12 @@ int braid_open(const braid_job_options* options, braid_job** job) {
   });
 }
 
+int braid_leave(braid_job* job, const char* reason) {
+  return with_job(job, [reason](Job& self) { return self.leave(reason); });
+}
+
 int braid_close(braid_job* job) {
-  const int code = with_job(job, [](Job& self) { return self.close(); });
+  const int code = with_job(job, [](Job& self) { return self.leave(nullptr); });
   // In a forked child nothing is freed: the memory is the parent's as well.
   if (code == BRAID_OK) delete job;
   return code;

@@ -184,12 +184,12 @@ Error Job::check_process() const {
                     ": a job does not survive fork(); open one in the child");
 }
 
-Error Job::close() {
+Error Job::leave(const char* reason) {
   if (Error error = check_process(); !error) return error;
   Lock lock(session_.mutex());
   if (!session_.failure().is_ok()) return {};
   flatbuffers::FlatBufferBuilder builder;
-  const auto leave = proto::CreateLeaveJob(builder);
+  const auto leave = proto::CreateLeaveJobDirect(builder, reason);
   builder.Finish(proto::CreateClientMessage(builder, proto::ClientBody::LeaveJob, leave.Union()));
   if (session_.send(builder).is_ok()) {
     // A daemon that does not answer, or that fails meanwhile, is no reason not to leave.

@@ -27,8 +27,8 @@ class Job {
   Job(const Job&) = delete;
   Job& operator=(const Job&) = delete;
 
-  // Takes leave of the daemon; destroying the job then frees everything.
-  Error close();
+  // Takes leave of the daemon; destroying the job then frees everything. Does nothing a second time.
+  Error leave(const char* reason);
 
   uint32_t rank() const { return rank_.rank; }
   uint32_t world_size() const { return rank_.world_size; }

@@ -76,7 +76,8 @@ void Session::receive_messages() {
     // What ended before the bad news has ended well.
     drain_done();
     if (!error) {
-      fail(std::move(error));
+      // After the leave-taking the daemon may close the socket.
+      fail(has_left_ ? make_error(BRAID_ERROR_CANCELLED, "the job was left") : std::move(error));
     } else {
       handle(*received.message);
     }

@@ -99,6 +99,7 @@ class Operation(ctypes.Structure):
 SIGNATURES = {
     "braid_open": (c_int, [POINTER(JobOptions), POINTER(c_void_p)]),
     "braid_close": (c_int, [c_void_p]),
+    "braid_leave": (c_int, [c_void_p, c_char_p]),
     "braid_rank": (c_uint32, [c_void_p]),
     "braid_world_size": (c_uint32, [c_void_p]),
     "braid_register": (c_int, [c_void_p, POINTER(TensorOptions), c_size_t, POINTER(c_uint32)]),

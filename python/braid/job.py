@@ -13,6 +13,7 @@ from typing import Any
 from braid import _abi
 from braid._abi import Collective, DType, Operation, Reduction
 from braid._library import library, quick_library
+from braid._open_jobs import add_open_job, reason_of_end, remove_open_job
 from braid.errors import DeadlineExceededError, InvalidArgumentError, error_of
 
 # A wait is cut into pieces so that Ctrl-C and close() are noticed while it lasts.
@@ -64,6 +65,9 @@ class Memory:
 class Job:
     """Joins a job and waits until all its ranks have; close() or the end of `with` leaves it.
 
+    So does the end of the interpreter, also after sys.exit() or an uncaught exception: if others
+    still wait for this rank, the job then fails for them, and they are told that it has ended.
+
     All methods may be called from any thread; close() must come after the others have returned.
     Timeouts are seconds; None means the job's own timeout (300 s unless given here).
 
@@ -103,6 +107,7 @@ class Job:
         handle = c_void_p()
         self._check(self._library.braid_open(byref(options), byref(handle)))
         self._handle = handle.value
+        add_open_job(handle.value, self._library)
 
     def __enter__(self) -> Job:
         return self
@@ -113,7 +118,10 @@ class Job:
     def close(self) -> None:
         """Leaves the job. Operations in flight end as cancelled. A second call does nothing."""
         handle, self._handle = self._handle, None
-        if handle is not None:
+        # One that is being left at exit is not freed under the thread that does it.
+        if handle is not None and remove_open_job(handle):
+            if (reason := reason_of_end()) is not None:
+                self._check(self._library.braid_leave(handle, reason))
             self._check(self._library.braid_close(handle))
 
     def register(self, tensors: Sequence[TensorSpec]) -> list[int]:

@@ -3,6 +3,7 @@
 
 #include <array>
 
+#include "collective/direct_limits.h"
 #include "config/checks.h"
 #include "proto/chunk.h"
 
@@ -148,9 +149,11 @@ constexpr std::array kKeys = {
           "Most bytes of messages that one user's processes have not read; a connection that goes "
           "beyond it is closed."),
 
-    list("transport.rails", BRAID_FIELD(transport.rails), check_rail, "network devices, or auto",
-         "Network devices that carry flows; auto: the interface of the default route, else the "
-         "first one that is up and is not lo, else lo."),
+    list(
+        "transport.rails", BRAID_FIELD(transport.rails), check_rail, "network devices, or auto",
+        "Network devices that carry flows; auto: the interface of the default route, else the "
+        "first one that is up and is not lo, else lo. Of several, one needs a link when the daemon "
+        "starts; the others are used as soon as they have one."),
     list("transport.transports", BRAID_FIELD(transport.transports), check_transport,
          "names of UCX transports", "What UCX may use on the rails (UCX_TLS)."),
     number("transport.flows_per_link", BRAID_FIELD(transport.flows_per_link), 0, 128,
@@ -174,11 +177,12 @@ constexpr std::array kKeys = {
     number("collective.streams", BRAID_FIELD(collective.streams), 1, 64,
            "Most units in flight at once, per job and I/O thread."),
     bytes(
-        "collective.direct_bytes", BRAID_FIELD(collective.direct_bytes), 0, 4 * kMiB,
+        "collective.direct_bytes", BRAID_FIELD(collective.direct_bytes), 0, direct_bytes_max(2),
         "All-reduces of up to this size, and of no more than transport.chunk_bytes, go from every "
         "node to every other one, in jobs of up to 8 nodes that this node coordinates (their "
-        "MASTER_ADDR); 0: none. Among n nodes 4MiB / (n - 1)² are the most, whatever this says: "
-        "83 KiB among 8."),
+        "MASTER_ADDR); 0: none. Among n nodes 4MiB / (n - 1)² are the most: 4 MiB among 2, 1 MiB "
+        "among 3, 455 KiB among 4, 83 KiB among 8. Where this says more, the log tells what is "
+        "used instead."),
     bytes("collective.halving_bytes", BRAID_FIELD(collective.halving_bytes), 0, kGiB,
           "Larger all-reduces of up to this size go by recursive halving and doubling, in jobs of "
           "4 nodes or more that this node coordinates; 0: none."),

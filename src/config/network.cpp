@@ -40,6 +40,7 @@ void merge(const ifaddrs& entry, std::vector<NetworkInterface>& interfaces) {
           ? *found
           : interfaces.emplace_back(NetworkInterface{.name = entry.ifa_name, .address = {}});
   interface.is_up = (entry.ifa_flags & IFF_UP) != 0;
+  interface.has_carrier = (entry.ifa_flags & IFF_RUNNING) != 0;
   interface.is_loopback = (entry.ifa_flags & IFF_LOOPBACK) != 0;
   const bool is_ipv4 = entry.ifa_addr != nullptr && entry.ifa_addr->sa_family == AF_INET;
   if (is_ipv4 && interface.address.empty()) interface.address = numeric_address(entry.ifa_addr);

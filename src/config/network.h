@@ -14,6 +14,7 @@ struct NetworkInterface {
   std::string name;
   bool is_up = false;
   bool is_loopback = false;
+  bool has_carrier = true;
   std::string address;  // IPv4, numeric; empty: it has none
 };
 

@@ -28,6 +28,7 @@ std::string describe(const Network& network) {
   std::vector<std::string> lines;
   for (const NetworkInterface& one : network.interfaces) {
     const std::string state = !one.is_up            ? "down"
+                              : !one.has_carrier    ? "no carrier"
                               : one.address.empty() ? "no IPv4 address"
                                                     : one.address;
     lines.push_back(fmt::format("{} ({})", one.name, state));
@@ -49,6 +50,12 @@ Result<std::string> choose_rail(const Network& network) {
                      describe(network));
 }
 
+// Whether its link may come up later, and its address with it.
+bool may_be_late(const std::string& rail, const Network& network) {
+  const NetworkInterface* interface = find(network, rail);
+  return interface != nullptr && !(interface->is_up && interface->has_carrier);
+}
+
 Status check_interface(const std::string& rail, const Network& network) {
   const NetworkInterface* interface = find(network, rail);
   if (interface == nullptr) {
@@ -60,6 +67,12 @@ Status check_interface(const std::string& rail, const Network& network) {
     return make_status(StatusCode::Unavailable,
                        "transport.rails: interface '{}' is down; bring it up, or name another of: "
                        "{}",
+                       rail, describe(network));
+  }
+  if (!interface->has_carrier) {
+    return make_status(StatusCode::Unavailable,
+                       "transport.rails: interface '{}' has no carrier; look at its cable, or name "
+                       "another of: {}",
                        rail, describe(network));
   }
   if (interface->address.empty()) {
@@ -83,9 +96,16 @@ Result<std::vector<std::string>> resolve_rails(const DaemonConfig& config, const
   const auto& transports = config.transport.transports;
   const bool only_tcp = std::all_of(transports.begin(), transports.end(),
                                     [](const std::string& one) { return one == "tcp"; });
+  if (!only_tcp) return rails;
+  Status none;
+  bool is_any_here = false;
   for (const std::string& rail : rails) {
-    if (only_tcp) BRAID_RETURN_IF_ERROR(check_interface(rail, network));
+    const Status here = check_interface(rail, network);
+    if (!here && !may_be_late(rail, network)) return here;
+    if (!here && none.is_ok()) none = here;
+    is_any_here = is_any_here || here.is_ok();
   }
+  if (!is_any_here) return none;
   return rails;
 }
 

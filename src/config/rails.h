@@ -12,8 +12,9 @@ namespace braid {
 
 // The devices that transport.rails means. "auto" is the interface of the default route, else the
 // first that is up and not lo, else lo, each only if it has an IPv4 address. If every transport is
-// tcp, a named rail must be such an interface too; other transports know devices that only UCX can
-// judge (mlx5_0:1). Errors name the key and list the interfaces there are.
+// tcp, a named rail must be such an interface too, or one whose link is not up yet, beside at least
+// one that is; other transports know devices that only UCX can judge (mlx5_0:1). Errors name the
+// key and list the interfaces there are.
 Result<std::vector<std::string>> resolve_rails(const DaemonConfig& config, const Network& network);
 
 // The address that node.address means: "auto" is the IPv4 address of the first rail.

@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "base/random.h"
+#include "collective/direct_limits.h"
 #include "job/racks.h"
 
 namespace braid {
@@ -101,6 +102,17 @@ Algorithms Coordinator::algorithms_of(const ActiveJob& job) const {
   if (job.nodes.size() < kHalvingNodesMin) algorithms.halving_bytes = 0;
   if (!nodes_per_rack(job.nodes)) algorithms.is_hierarchical = false;
   return algorithms;
+}
+
+void Coordinator::tell_of_cut(const ActiveJob& job) const {
+  const auto nodes = static_cast<uint32_t>(job.nodes.size());
+  if (nodes < 2 || nodes > kDirectNodesMax || algorithms_.direct_bytes <= direct_bytes_max(nodes))
+    return;
+  BRAID_LOG_WARN(
+      "job '{}': collective.direct_bytes is {}, and {} is used: among {} nodes larger all-reduces "
+      "cannot be direct, for a node that is late has to keep what all others send (4 MiB / ({} - "
+      "1)²)",
+      job.name, algorithms_.direct_bytes, direct_bytes_max(nodes), nodes, nodes);
 }
 
 void Coordinator::on_join(const Peer& from, const proto::JoinJob& join) {
@@ -232,6 +244,7 @@ void Coordinator::start(FormingJob& forming) {
   const uint32_t epoch = ++epochs_[job.name];
   BRAID_LOG_INFO("job '{}': all {} ranks on {} nodes joined, epoch {}", job.name, job.world_size,
                  job.nodes.size(), epoch);
+  tell_of_cut(job);
   const uint64_t key = job.key;
   job.deadline = std::make_unique<Timer>(loop_);
   job.deadline->start_once(kReadyTimeoutMs, [this, key] {

@@ -107,6 +107,8 @@ class Coordinator {
   void on_fail(const Peer& from, const proto::ControlMessage& message);
   void on_rank_left(const Peer& from, const proto::ControlMessage& message);
   Algorithms algorithms_of(const ActiveJob& job) const;
+  // Says so where a job of so many nodes cannot have the direct_bytes that are configured.
+  void tell_of_cut(const ActiveJob& job) const;
   PlanDirector& planning_of(uint64_t job_key, ActiveJob& job);
   void on_overdue(const proto::OperationOverdue& overdue);
   // Ok, or what the rank says otherwise than those before it.

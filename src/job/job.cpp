@@ -304,7 +304,7 @@ void Job::on_session_left(Session& session) {
   session.leave();
   if (!local_rank || is_closed()) return;
   sessions_[*local_rank] = nullptr;
-  leaving_.push_back(*local_rank);
+  leaving_.push_back({*local_rank, session.leave_reason()});
   let_go_of_leavers();
   auto message = make_rank_left(plan_.key, plan_.local_ranks[*local_rank]);
   check(services_.control_plane.send(coordinator_.id, message));
@@ -312,9 +312,9 @@ void Job::on_session_left(Session& session) {
 
 // What a rank had submitted before it left counts, also where a plan keeps it back.
 void Job::let_go_of_leavers() {
-  std::erase_if(leaving_, [this](uint32_t local_rank) {
-    if (plans_.holds_submissions_of(local_rank)) return false;
-    if (operations_ != nullptr) check(operations_->on_rank_left(local_rank));
+  std::erase_if(leaving_, [this](const Leaver& leaver) {
+    if (plans_.holds_submissions_of(leaver.local_rank)) return false;
+    if (operations_ != nullptr) check(operations_->on_rank_left(leaver.local_rank, leaver.reason));
     return true;
   });
 }

@@ -137,7 +137,11 @@ class Job final : public OperationTableActions {
   std::shared_ptr<ResultMemory> memory_;
   std::unique_ptr<OperationTable> operations_;
   PlanBook plans_;
-  std::vector<uint32_t> leaving_;  // local ranks that have left while submissions are kept back
+  struct Leaver {
+    uint32_t local_rank = 0;
+    std::string reason;  // its own words; may be empty
+  };
+  std::vector<Leaver> leaving_;  // that have left while submissions are kept back
   State state_ = State::Preparing;
   uint32_t reach_attempt_ = 0;     // of connect_neighbours(): answers to an earlier one are late
   std::vector<NodeId> unreached_;  // neighbours that the control plane has not answered for yet

@@ -8,13 +8,21 @@
 
 #include "base/log.h"
 #include "job/local_host.h"
+#include "net/peer_text.h"
 
 namespace braid {
 namespace {
 
+constexpr size_t kLeaveReasonBytesMax = 160;
+
 // Names and processes of a job are nobody else's business.
 bool may_see(uid_t user, const Job& job) {
   return user == 0 || user == ::geteuid() || user == job.user();
+}
+
+// A trainer's own words, for messages and logs.
+std::string text_of(const flatbuffers::String* text) {
+  return text == nullptr ? std::string() : printable(text->string_view(), kLeaveReasonBytesMax);
 }
 
 }  // namespace
@@ -62,10 +70,11 @@ void JobManager::on_client_message(ClientConnection& connection,
       break;
     case proto::ClientBody::LeaveJob:
       if (session == nullptr || session->is_joining()) break;
-      if (session->job() != nullptr) return session->job()->on_session_left(*session);
-      return session->leave();
+      if (session->job() == nullptr) return session->leave();
+      return session->begin_leaving(text_of(message.body_as_LeaveJob()->reason()));
     case proto::ClientBody::StatusQuery:
-      if (on_status_query_) on_status_query_(connection);
+      if (!on_status_query_) return;
+      if (const Status taken = on_status_query_(connection); !taken) refuse(connection, taken);
       return;
     case proto::ClientBody::PlanQuery:
       return describe_jobs(
@@ -219,7 +228,9 @@ void JobManager::on_client_closed(ClientConnection& connection, const Status& re
   const Client client = std::move(position->second);
   clients_.erase(position);
   Session& session = *client.session;
-  if (session.job() != nullptr) {
+  if (session.job() != nullptr && session.is_leaving()) {
+    session.job()->on_session_left(session);
+  } else if (session.job() != nullptr) {
     session.job()->on_session_lost(session, reason);
   } else if (client.joining != nullptr && client.joining->coordinator != 0) {
     auto message =

@@ -43,7 +43,8 @@ class JobManager final : public ClientHandler, public ControlPlaneHandler {
   static constexpr uint32_t kDrainTimeoutMs = 3'000;
   static constexpr uint64_t kIdleLinkCheckMs = 30'000;  // or more often, where links go sooner
 
-  using StatusQueryHandler = std::function<void(ClientConnection&)>;
+  // An error ends the connection.
+  using StatusQueryHandler = std::function<Status(ClientConnection&)>;
 
   JobManager(Loop& loop, const Clock& clock, JobManagerOptions options);
   ~JobManager() override;

@@ -26,7 +26,8 @@ OperationTable::OperationTable(std::string job_name, uint64_t job_key,
       local_ranks_(std::move(local_ranks)),
       memory_(std::move(memory)),
       actions_(actions),
-      has_left_(local_ranks_.size(), false) {}
+      has_left_(local_ranks_.size(), false),
+      leave_reasons_(local_ranks_.size()) {}
 
 Status OperationTable::submit(const Submission& submission) {
   OperationKey key{job_key_, submission.tensor, submission.step};
@@ -53,9 +54,8 @@ Status OperationTable::submit(const Submission& submission) {
   if (entry.submitted == entry.parts.size()) return place(key, entry);
   for (uint32_t i = 0; i < has_left_.size(); ++i) {
     if (has_left_[i] && !has_submitted(entry, i)) {
-      return make_status(StatusCode::JobFailed,
-                         "job '{}': rank {} left the job without submitting {}", job_name_,
-                         local_ranks_[i], describe(entry, key));
+      return make_status(StatusCode::JobFailed, "job '{}': {} without submitting {}", job_name_,
+                         describe_leaver(i), describe(entry, key));
     }
   }
   return Status::ok();
@@ -234,10 +234,9 @@ Status OperationTable::on_node_ready(uint32_t place, const OperationKey& key,
   for (uint32_t i = 0; i < has_left_.size(); ++i) {
     const bool is_submitted = position != entries_.end() && has_submitted(position->second, i);
     if (has_left_[i] && !is_submitted) {
-      return make_status(
-          StatusCode::JobFailed,
-          "job '{}': rank {} left the job, but another node has submitted another operation: {}",
-          job_name_, local_ranks_[i], to_string(signature));
+      return make_status(StatusCode::JobFailed,
+                         "job '{}': {}, but another node has submitted another operation: {}",
+                         job_name_, describe_leaver(i), to_string(signature));
     }
   }
   if (position != entries_.end())
@@ -268,22 +267,22 @@ Status OperationTable::check_agrees(const Entry& entry, const OperationKey& key,
       to_string(ready.signature));
 }
 
-Status OperationTable::on_rank_left(uint32_t local_rank) {
+Status OperationTable::on_rank_left(uint32_t local_rank, const std::string& reason) {
   has_left_[local_rank] = true;
+  leave_reasons_[local_rank] = reason;
   for (auto& [key, entry] : entries_) {
     if (has_submitted(entry, local_rank)) continue;
-    return make_status(StatusCode::JobFailed,
-                       "job '{}': rank {} left the job without submitting {}", job_name_,
-                       local_ranks_[local_rank], describe(entry, key));
+    return make_status(StatusCode::JobFailed, "job '{}': {} without submitting {}", job_name_,
+                       describe_leaver(local_rank), describe(entry, key));
   }
   if (!early_ready_.empty()) {
     for (const auto& [key, ready] : early_ready_) {
       const auto position = entries_.find(key);
       if (position != entries_.end() && has_submitted(position->second, local_rank)) continue;
-      return make_status(
-          StatusCode::JobFailed,
-          "job '{}': rank {} left the job, but another node has submitted another operation: {}",
-          job_name_, local_ranks_[local_rank], to_string(ready.front().signature));
+      return make_status(StatusCode::JobFailed,
+                         "job '{}': {}, but another node has submitted another operation: {}",
+                         job_name_, describe_leaver(local_rank),
+                         to_string(ready.front().signature));
     }
   }
   // A rank that has left gives back all results.
@@ -433,6 +432,12 @@ std::string OperationTable::describe(const Entry& entry, const OperationKey& key
           : fmt::format(" and {} more that are merged with it", entry.group->members.size() - 1);
   return fmt::format("'{}'{} step {}, {}", *entry.name, others, key.step,
                      to_string(entry.signature));
+}
+
+std::string OperationTable::describe_leaver(uint32_t local_rank) const {
+  const std::string& reason = leave_reasons_[local_rank];
+  return fmt::format("rank {} left the job{}", local_ranks_[local_rank],
+                     reason.empty() ? std::string() : fmt::format(" ({})", reason));
 }
 
 }  // namespace braid

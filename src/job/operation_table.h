@@ -90,7 +90,8 @@ class OperationTable {
   // To be called now and then: sends the readiness of direct operations that were running at the
   // last call already.
   Status tell_readiness();
-  Status on_rank_left(uint32_t local_rank);
+  // `reason`: what it said, if anything.
+  Status on_rank_left(uint32_t local_rank, const std::string& reason = {});
   // More memory has come, or none will: see ResultMemory.
   Status on_memory(const Status& growth);
   void on_done(const OperationKey& key);
@@ -175,6 +176,7 @@ class OperationTable {
   Status check_agrees(const Entry& entry, const OperationKey& key, const NodeReady& ready) const;
   void forget_if_over(Entries::iterator entry);
   std::string describe(const Entry& entry, const OperationKey& key) const;
+  std::string describe_leaver(uint32_t local_rank) const;
 
   const std::string job_name_;
   const uint64_t job_key_;
@@ -189,6 +191,7 @@ class OperationTable {
   std::unordered_map<OperationKey, std::vector<NodeReady>, OperationKeyHash> early_ready_;
   std::unordered_map<uint64_t, uint64_t> last_published_;  // the highest step, by tensor
   std::vector<bool> has_left_;                             // by local rank
+  std::vector<std::string> leave_reasons_;                 // by local rank
   size_t unfinished_ = 0;                                  // not published yet
   uint64_t operations_done_ = 0;
   uint64_t steps_done_ = 0;  // the highest step that was published, plus one

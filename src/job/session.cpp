@@ -166,6 +166,13 @@ void Session::fail(const Status& reason) {
   await_farewell();
 }
 
+void Session::begin_leaving(std::string reason) {
+  if (state_ != State::Member || is_leaving_) return;
+  is_leaving_ = true;
+  leave_reason_ = std::move(reason);
+  drain();
+}
+
 void Session::leave() {
   if (state_ != State::Failed) {
     rings_->stop();
@@ -186,7 +193,10 @@ void Session::drain() {
   for (int i = 0; i < kEntriesPerRound; ++i) {
     proto::SubmitEntry entry{};
     const Result<bool> popped = rings_->pop(entry);
-    if (popped && !*popped) return;
+    if (popped && !*popped) {
+      if (is_leaving_) job_->on_session_left(*this);
+      return;
+    }
     const Status taken = popped ? take(entry) : popped.status();
     // A failed job may have closed this session from within take().
     if (state_ != State::Member) return;

@@ -38,7 +38,7 @@ struct SessionLimits {
 // through the rings and hands it to the job. Control loop only; owned by the JobManager, which
 // destroys it when the connection has closed.
 //
-//   Joining --opened by the job--> Member --LeaveJob--> Left
+//   Joining --opened by the job--> Member --LeaveJob, its ring is empty--> Left
 //      |                             |
 //      +------ fail ---------------> Failed
 class Session {
@@ -64,6 +64,8 @@ class Session {
   const ClientCredentials& credentials() const { return connection_.credentials(); }
   const std::shared_ptr<Segment>& arena() const { return arena_; }
   bool is_joining() const { return state_ == State::Joining; }
+  bool is_leaving() const { return is_leaving_; }
+  const std::string& leave_reason() const { return leave_reason_; }
   Job* job() const { return job_; }
 
   void join(Job& job) { job_ = &job; }
@@ -73,6 +75,8 @@ class Session {
   void publish(uint64_t ticket, uint64_t result_offset, uint64_t result_bytes);
   // The trainer hears why; the session is out of its job and does nothing any more.
   void fail(const Status& reason);
+  // LeaveJob: it leaves when all that it has submitted before was taken.
+  void begin_leaving(std::string reason);
   void leave();
   // The place among the user's jobs that this one's ranks on this node share.
   void set_place(std::shared_ptr<UserCharge> place) { place_ = std::move(place); }
@@ -97,6 +101,8 @@ class Session {
   Loop& loop_;
   ClientConnection& connection_;
   State state_ = State::Joining;
+  bool is_leaving_ = false;
+  std::string leave_reason_;
   Job* job_ = nullptr;
   JobIdentity identity_;
   bool has_token_ = false;

@@ -59,7 +59,7 @@ void FlowLink::add_flows(size_t flows) {
 
 std::string FlowLink::description_of(uint16_t index) const {
   return fmt::format("flow {} to node '{}' ({}) on rail {}", index, peer_.name, peer_.address,
-                     io_.rail_of(index)->rail());
+                     io_.rail_name_of(index));
 }
 
 void FlowLink::open_flow(uint16_t index, std::vector<FlowOffer>& offers) {
@@ -69,7 +69,7 @@ void FlowLink::open_flow(uint16_t index, std::vector<FlowOffer>& offers) {
     return;
   }
   place.generation = ++io_.generations;
-  const std::string& rail = io_.rail_of(index)->rail();
+  const std::string& rail = io_.rail_name_of(index);
   auto flow = OutgoingFlow::create(io_, *this, index, secret_, description_of(index));
   if (!flow) {
     fail_flow(index, flow.status());
@@ -328,7 +328,7 @@ void FlowLink::list_flows(std::vector<FlowStatus>& out) const {
     status.outgoing = true;
     status.io_loop = io_.io_loop;
     status.flow = static_cast<uint16_t>(index);
-    status.rail = io_.rail_of(static_cast<uint16_t>(index))->rail();
+    status.rail = io_.rail_name_of(static_cast<uint16_t>(index));
     status.state = place.flow == nullptr ? "failed" : to_string(place.flow->state());
     status.bytes_sent = place.bytes_sent + (place.flow == nullptr ? 0 : place.flow->bytes_sent()) +
                         (place.former == nullptr ? 0 : place.former->bytes_sent());

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "net/job_limits.h"
@@ -37,7 +37,7 @@ struct IoContext {
   FlowDriver& driver;
   ChunkSink& sink;
   const TransportOptions& options;
-  const std::vector<std::shared_ptr<UcxContext>>& rails;
+  std::vector<std::shared_ptr<UcxContext>> rails;  // nullptr: it has had no carrier yet
   IoCounters& counters;
   JobLimits& limits;
   uint16_t io_loop;
@@ -49,9 +49,18 @@ struct IoContext {
   // Flows of a rail that is down are not opened. Where all are down there is nothing better, and
   // connections outlast a short outage.
   bool is_usable(uint16_t flow) const {
-    return rails_up[flow % rails.size()] ||
-           std::find(rails_up.begin(), rails_up.end(), true) == rails_up.end();
+    const size_t rail = flow % rails.size();
+    if (rails[rail] == nullptr) return false;
+    if (rails_up[rail]) return true;
+    for (size_t other = 0; other < rails.size(); ++other) {
+      if (rails_up[other] && rails[other] != nullptr) return false;
+    }
+    return true;
   }
+  const std::string& rail_name_of(uint16_t flow) const {
+    return options.rails[flow % rails.size()];
+  }
+  // Of a usable one.
   const std::shared_ptr<UcxContext>& rail_of(uint16_t flow) const {
     return rails[flow % rails.size()];
   }

@@ -27,6 +27,17 @@ IoTransport::IoTransport(uint16_t io_loop, IoLoop where, const TransportOptions&
   commands_ = std::make_unique<Door<IoCommand>>(loop_, kCommandsMax, [this](IoCommand& command) {
     std::visit([this](auto& specific) { handle(specific); }, command);
   });
+  std::set<size_t> late;
+  for (size_t rail = 0; rail < rails.size(); ++rail) {
+    if (rails[rail] == nullptr) late.insert(rail);
+  }
+  if (late.empty()) return;
+  late_rails_ = std::make_unique<LateRails>(
+      loop_, options, std::move(late), [this](size_t rail, std::shared_ptr<UcxContext> context) {
+        BRAID_LOG_INFO("rail {} is here", io_->options.rails[rail]);
+        io_->rails[rail] = std::move(context);
+        on_rails_changed();
+      });
 }
 
 IoTransport::~IoTransport() {
@@ -99,7 +110,7 @@ void IoTransport::handle(AcceptFlow& command) {
         fmt::format("this I/O loop has {} incoming flows, which is the most", kIncomingFlowsMax));
     return;
   }
-  const std::string& rail = io_->rail_of(offer.flow)->rail();
+  const std::string& rail = io_->rail_name_of(offer.flow);
   if (!io_->is_usable(offer.flow)) {
     refuse(fmt::format("rail {} is down there", rail));
     return;
@@ -126,6 +137,10 @@ void IoTransport::handle(ClosePeer& command) {
 
 void IoTransport::handle(RailChanged& command) {
   io_->rails_up[command.rail] = command.is_up;
+  on_rails_changed();
+}
+
+void IoTransport::on_rails_changed() {
   for (auto& [peer, link] : links_) link->on_rails_changed();
 }
 
@@ -137,7 +152,7 @@ void IoTransport::handle(ListFlows& command) {
     status.peer = incoming.peer.name;
     status.io_loop = io_->io_loop;
     status.flow = incoming.index;
-    status.rail = io_->rail_of(incoming.index)->rail();
+    status.rail = io_->rail_name_of(incoming.index);
     status.state = to_string(incoming.flow->state());
     status.bytes_received = incoming.flow->bytes_received();
     report.flows.push_back(std::move(status));
@@ -146,6 +161,7 @@ void IoTransport::handle(ListFlows& command) {
 }
 
 void IoTransport::handle(CloseAll&) {
+  late_rails_.reset();
   while (!links_.empty()) {
     close_link(links_.begin()->first, {StatusCode::Cancelled, "this node closes its transport"});
   }

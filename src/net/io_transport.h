@@ -12,6 +12,7 @@
 #include "net/flow_link.h"
 #include "net/incoming_flow.h"
 #include "net/io_messages.h"
+#include "net/rail_contexts.h"
 
 namespace braid {
 
@@ -54,6 +55,7 @@ class IoTransport final : public Links,
   void handle(ListFlows& command);
   void handle(CloseAll& command);
 
+  void on_rails_changed();
   void close_link(NodeId peer, const Status& reason);
   void close_incoming(size_t at);
   FlowLink* link_to(NodeId peer);
@@ -73,6 +75,7 @@ class IoTransport final : public Links,
   std::unique_ptr<FlowDriver> driver_;
   std::optional<IoContext> io_;
   std::unique_ptr<Door<IoCommand>> commands_;
+  std::unique_ptr<LateRails> late_rails_;  // none: all are here
   std::unordered_map<NodeId, std::unique_ptr<FlowLink>> links_;
   std::vector<Incoming> incoming_;
   std::vector<FlowLink*> ready_;    // links with something for pump()

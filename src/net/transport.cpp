@@ -2,15 +2,12 @@
 #include "net/transport.h"
 
 #include "net/flow_messages.h"
+#include "net/rail_contexts.h"
 #include "net/ucx_transport.h"
 #include "proto/chunk.h"
 
 namespace braid {
 namespace {
-
-// Around a chunk's bytes and header there are UCX's own headers (a few dozen bytes), in the same
-// segment.
-constexpr size_t kHeadroomBytes = 512;
 
 Status check(const std::vector<IoLoop>& io_loops, const TransportOptions& options) {
   if (io_loops.empty() || io_loops.size() > kIoLoopsMax) {
@@ -42,16 +39,10 @@ Result<std::unique_ptr<Transport>> Transport::create(Loop& control_loop,
                                                      TransportOptions options,
                                                      ControlPlane& control_plane) {
   BRAID_RETURN_IF_ERROR(check(io_loops, options));
-  std::vector<std::shared_ptr<UcxContext>> rails;
-  for (const auto& rail : options.rails) {
-    auto context =
-        UcxContext::create({rail, options.transports,
-                            options.chunk_bytes + sizeof(proto::ChunkHeader) + kHeadroomBytes});
-    if (!context) return context.status();
-    rails.push_back(std::move(*context));
-  }
+  auto rails = open_rails(options);
+  if (!rails) return rails.status();
   return std::unique_ptr<Transport>(std::make_unique<UcxTransport>(
-      control_loop, io_loops, std::move(options), std::move(rails), control_plane));
+      control_loop, io_loops, std::move(options), std::move(*rails), control_plane));
 }
 
 }  // namespace braid

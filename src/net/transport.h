@@ -72,8 +72,9 @@ class Transport {
  public:
   using OpenCallback = std::function<void(Status)>;
 
-  // Fails if a rail is unknown to UCX, naming the rails there are. The I/O loops must not run yet:
-  // their doors are made here.
+  // Fails if a rail is unknown to UCX, naming the rails there are, or if none has a carrier: one
+  // that has none is used when it gets it. The I/O loops must not run yet: their doors are made
+  // here.
   static Result<std::unique_ptr<Transport>> create(Loop& control_loop,
                                                    const std::vector<IoLoop>& io_loops,
                                                    TransportOptions options,

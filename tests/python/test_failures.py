@@ -30,6 +30,17 @@ def test_a_killed_rank_is_named_to_the_others(work, nodes, ranks_per_node):
         assert "DistBackendError" in (result["text"] if work == "ddp" else result["kinds"]), result
 
 
+@pytest.mark.parametrize(("nodes", "ranks_per_node"), [(1, 3), pytest.param(3, 1, marks=once)])
+@pytest.mark.parametrize("work", ["plain", "ddp"])
+def test_a_rank_that_ends_by_an_exception_is_named_to_the_others(work, nodes, ranks_per_node):
+    done = run("failure.py", work, "raise", nodes=nodes, ranks_per_node=ranks_per_node)
+    assert done.exit_code == 1, done.output
+    assert sorted(done.results) == [0, 2], done.output
+    left = "rank 1 left the job (its process has ended with an uncaught KeyError)"
+    for result in done.results.values():
+        assert left in result["text"], result
+
+
 @pytest.mark.parametrize(
     ("how", "nodes", "exit_code"),
     [

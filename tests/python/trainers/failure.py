@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rank 1 is killed in the middle of its work; the others report what they are told."""
+"""Rank 1 is killed in the middle of its work, or raises; the others report what they are told."""
 
 from __future__ import annotations
 
@@ -55,6 +55,8 @@ def main() -> None:
     try:
         for step in range(1, 1000):
             if rank == VICTIM and step == 5:
+                if sys.argv[2:] == ["raise"]:
+                    raise KeyError("of the script")
                 os.kill(os.getpid(), signal.SIGKILL)
             work(step)
     except RuntimeError as error:

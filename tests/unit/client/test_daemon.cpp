@@ -114,6 +114,12 @@ std::string TestDaemon::last_token() {
   return token;
 }
 
+std::string TestDaemon::last_reason() {
+  std::string reason;
+  call([&] { reason = last_reason_; });
+  return reason;
+}
+
 uint32_t TestDaemon::last_weight() {
   uint32_t weight = 0;
   call([&] { weight = last_weight_; });
@@ -151,7 +157,9 @@ void TestDaemon::on_client_message(ClientConnection& connection,
     session.tensors += registration->tensors()->size();
     send(connection, builder, proto::ClientBody::TensorsRegistered,
          proto::CreateTensorsRegistered(builder, first));
-  } else if (message.body_type() == proto::ClientBody::LeaveJob && options_.answers_leave) {
+  } else if (const auto* leave = message.body_as_LeaveJob()) {
+    last_reason_ = leave->reason() == nullptr ? std::string() : leave->reason()->str();
+    if (!options_.answers_leave) return;
     send(connection, builder, proto::ClientBody::JobLeft, proto::CreateJobLeft(builder));
     connection.close_after_send();
   }

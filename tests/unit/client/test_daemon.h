@@ -54,6 +54,7 @@ class TestDaemon final : public ClientHandler {
   size_t connections();
   uint32_t last_weight();               // of the last OpenJob
   std::string last_token();             // likewise
+  std::string last_reason();            // of the last LeaveJob
   std::vector<uint32_t> last_bucket();  // tensors of the last operation, in their order
 
  private:
@@ -89,6 +90,7 @@ class TestDaemon final : public ClientHandler {
   std::map<uint64_t, std::unique_ptr<Session>> sessions_;
   uint32_t last_weight_ = 0;
   std::string last_token_;
+  std::string last_reason_;
   std::vector<uint32_t> last_bucket_;
   std::thread thread_;
 };

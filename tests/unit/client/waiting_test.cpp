@@ -174,6 +174,19 @@ TEST_F(WaitingTest, AnImpossibleCompletionEndsTheJob) {
   EXPECT_BRAID_ERROR(braid_wait(job_, ticket, 0), BRAID_ERROR_PROTOCOL, "999999");
 }
 
+TEST_F(WaitingTest, LeavingEndsTheCallsOfOtherThreadsAndFreesNothing) {
+  const uint32_t tensor = register_tensor(job_, "a", 4);
+  const auto values = iota(4);
+  daemon_->hold_operations();
+  const braid_ticket never = submit(job_, all_reduce(tensor, 0, values.data()));
+  std::thread other([&] { EXPECT_EQ(braid_wait(job_, never, 0), BRAID_ERROR_CANCELLED); });
+  EXPECT_EQ(braid_leave(job_, "its process has ended"), BRAID_OK);
+  other.join();
+  EXPECT_EQ(daemon_->last_reason(), "its process has ended");
+  EXPECT_EQ(braid_leave(job_, "again"), BRAID_OK);
+  EXPECT_EQ(daemon_->last_reason(), "its process has ended");
+}
+
 TEST_F(WaitingTest, AForkedChildIsTurnedAway) {
   const uint32_t tensor = register_tensor(job_, "a", 4);
   const auto values = iota(4);
@@ -182,7 +195,8 @@ TEST_F(WaitingTest, AForkedChildIsTurnedAway) {
   if (child == 0) {
     braid_ticket ticket = 0;
     const bool right = braid_submit(job_, &operation, &ticket) == BRAID_ERROR_INVALID_ARGUMENT &&
-                       message_has("fork") && braid_close(job_) == BRAID_ERROR_INVALID_ARGUMENT;
+                       message_has("fork") && braid_close(job_) == BRAID_ERROR_INVALID_ARGUMENT &&
+                       braid_leave(job_, nullptr) == BRAID_ERROR_INVALID_ARGUMENT;
     ::_exit(right ? 0 : 1);
   }
   int status = -1;

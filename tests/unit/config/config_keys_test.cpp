@@ -6,6 +6,8 @@
 
 #include <gtest/gtest.h>
 
+#include "collective/direct_limits.h"
+
 namespace braid {
 namespace {
 
@@ -89,6 +91,16 @@ TEST(SuggestConfigKey, ElseListsWhatThereIs) {
   EXPECT_EQ(suggest_config_key("zookeeper"),
             "the sections are node, control, client, transport, collective, plan, tune, metrics, "
             "log");
+}
+
+// How much less more nodes can have is not known before there is a job.
+TEST(DirectBytes, AreAtMostWhatTwoNodesCanHave) {
+  DaemonConfig config;
+  const ConfigKey& key = *find_config_key("collective.direct_bytes");
+  EXPECT_TRUE(set_config_value(key, "4MiB", config));
+  EXPECT_EQ(config.collective.direct_bytes, direct_bytes_max(2));
+  EXPECT_EQ(set_config_value(key, "4194305", config).message(),
+            "4194305 is out of range; use 0 to 4MiB");
 }
 
 }  // namespace

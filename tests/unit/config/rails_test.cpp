@@ -66,6 +66,22 @@ TEST(ResolveRails, RailsThatAreDownOrWithoutAddressAreRefused) {
             std::string::npos);
 }
 
+TEST(ResolveRails, RailsWithoutALinkMayComeLater) {
+  Network network = host();
+  EXPECT_EQ(resolve_rails(with_rails({"eth0", "ib0"}), network).value(), Strings({"eth0", "ib0"}));
+  network.interfaces[3].has_carrier = false;  // eth1
+  EXPECT_EQ(resolve_rails(with_rails({"eth1", "eth0"}), network).value(),
+            Strings({"eth1", "eth0"}));
+  const Status status = resolve_rails(with_rails({"eth1", "ib0"}), network).status();
+  EXPECT_EQ(status.code(), StatusCode::Unavailable);
+  EXPECT_EQ(status.message(),
+            "transport.rails: interface 'eth1' has no carrier; look at its cable, or name another "
+            "of: lo (127.0.0.1), ib0 (down), eth0 (192.0.2.2), eth1 (no carrier), eth2 (no IPv4 "
+            "address)");
+  EXPECT_FALSE(resolve_rails(with_rails({"eth0", "eth9"}), network).is_ok());
+  EXPECT_FALSE(resolve_rails(with_rails({"eth0", "eth2"}), network).is_ok());
+}
+
 TEST(ResolveRails, DevicesOfOtherTransportsAreLeftToUcx) {
   DaemonConfig config = with_rails({"mlx5_0:1"});
   EXPECT_FALSE(resolve_rails(config, host()).is_ok());

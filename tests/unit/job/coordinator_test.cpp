@@ -272,6 +272,22 @@ class CoordinatorAlgorithmsTest : public CoordinatorTest {
   }
 };
 
+TEST_F(CoordinatorAlgorithmsTest, SizesThatAreCutAreTold) {
+  const auto told = [this](const std::string& racks, uint64_t direct_bytes) {
+    ::testing::internal::CaptureStdout();
+    start(racks, {direct_bytes});
+    const std::string output = ::testing::internal::GetCapturedStdout();
+    const size_t at = output.find("collective.direct_bytes");
+    return at == std::string::npos ? "" : output.substr(at, output.find(':', at + 30) - at);
+  };
+  EXPECT_EQ(told("--", 4 << 20), "");
+  EXPECT_EQ(told("---", 4 << 20), "collective.direct_bytes is 4194304, and 1048576 is used");
+  EXPECT_EQ(told("---", 1 << 20), "");
+  EXPECT_EQ(told("--------", 85'599), "collective.direct_bytes is 85599, and 85598 is used");
+  EXPECT_EQ(told("--------", 85'598), "");
+  EXPECT_EQ(told("-", 4 << 20), "");  // one node sends to nobody
+}
+
 TEST_F(CoordinatorAlgorithmsTest, AFewNodesDoNotGoByHalves) {
   EXPECT_EQ(start("---", {0, 4096}).halving_bytes(), 0u);
   EXPECT_EQ(start("----", {0, 4096}).halving_bytes(), 4096u);

@@ -104,6 +104,30 @@ TEST_F(JobManagerTest, AJobEndsWhenAllItsTrainersLeave) {
   EXPECT_EQ(failures, 0u);
 }
 
+TEST_F(JobManagerTest, WhatATrainerSubmittedBeforeItLeftCounts) {
+  open_job(2);
+  constexpr uint64_t kSteps = testing::TestTrainer::kRingCapacity;
+  trainers_[0]->wakes_daemon = false;  // it may read LeaveJob first
+  for (uint64_t step = 0; step < kSteps; ++step) trainers_[0]->submit(step + 1, 0, step);
+  trainers_[0]->leave();
+  wait_for([&] { return trainers_[0]->has_left; });
+  for (uint64_t step = 0; step < kSteps; ++step) trainers_[1]->submit(step + 1, 0, step);
+  wait_for([&] { return trainers_[1]->done.size() == kSteps; });
+  EXPECT_TRUE(trainers_[1]->failure.is_ok()) << trainers_[1]->failure.message();
+}
+
+TEST_F(JobManagerTest, TheReasonOfWhoLeftIsToldToWhoWaitsForIt) {
+  open_job(2, 4);
+  trainers_[0]->leave("its process has ended\n");
+  wait_for([&] { return trainers_[0]->has_left; });
+  trainers_[1]->submit(1, 0, 0);
+  wait_for([&] { return !trainers_[1]->failure.is_ok(); });
+  EXPECT_EQ(trainers_[1]->failure.code(), StatusCode::JobFailed);
+  EXPECT_TRUE(trainers_[1]->failure.message().starts_with(
+      "job 'train': rank 0 left the job (its process has ended?) without submitting 'w' step 0"))
+      << trainers_[1]->failure.message();
+}
+
 // The second one comes when the job is no more.
 TEST_F(JobManagerTest, LeavingTwiceDoesNoHarm) {
   open_job(1);

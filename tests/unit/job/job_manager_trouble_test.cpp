@@ -3,6 +3,7 @@
 #include <future>
 
 #include "job/manager_world.h"
+#include "job/status_queries.h"
 
 namespace braid {
 namespace {
@@ -84,6 +85,16 @@ TEST_F(JobManagerTroubleTest, ATrainerCannotLeaveBeforeItIsIn) {
   settle();
   trainers_.clear();
   open_job(2);
+}
+
+TEST_F(JobManagerTroubleTest, WhoAsksForTheStatusTooOftenIsClosed) {
+  StatusQueries queries([](auto) {}, [](uint64_t, const auto&) {});  // a loop that is busy
+  manager_->set_status_query_handler(
+      [&](ClientConnection& connection) { return queries.add(connection.id()); });
+  testing::TestTrainer& asker = add_trainer();
+  for (uint32_t i = 0; i <= StatusQueries::kPerClientMax; ++i) asker.ask_status();
+  wait_for([&] { return asker.was_closed; });
+  EXPECT_EQ(asker.failure.code(), StatusCode::ResourceExhausted);
 }
 
 TEST_F(JobManagerTroubleTest, LocalRanksThatDisagreeAreToldWho) {

@@ -76,9 +76,15 @@ void TestTrainer::ask_plans(const std::string& job) {
   send(builder);
 }
 
-void TestTrainer::leave() {
+void TestTrainer::ask_status() {
   flatbuffers::FlatBufferBuilder builder;
-  finish(builder, proto::CreateLeaveJob(builder));
+  finish(builder, proto::CreateStatusQuery(builder));
+  send(builder);
+}
+
+void TestTrainer::leave(const std::string& reason) {
+  flatbuffers::FlatBufferBuilder builder;
+  finish(builder, proto::CreateLeaveJobDirect(builder, reason.empty() ? nullptr : reason.c_str()));
   send(builder);
 }
 
@@ -106,7 +112,7 @@ void TestTrainer::push(const proto::SubmitEntry& entry) {
   ASSERT_EQ(submit_.state(), RingState::Ready);
   submit_.write(entry);
   submit_.publish();
-  if (submit_.take_wake_duty()) signal_eventfd(submit_wake_.get());
+  if (wakes_daemon && submit_.take_wake_duty()) signal_eventfd(submit_wake_.get());
 }
 
 void TestTrainer::poll() {

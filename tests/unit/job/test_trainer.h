@@ -31,7 +31,8 @@ class TestTrainer {
   void register_tensors(const std::vector<std::pair<std::string, uint64_t>>& tensors,
                         DataType dtype = DataType::Float32, bool planned = false);
   void ask_plans(const std::string& job);
-  void leave();
+  void ask_status();
+  void leave(const std::string& reason = {});
   void hang_up() { socket_.reset(); }
 
   // An all-reduce (sum) of `tensor`; `change` makes it something else.
@@ -46,6 +47,8 @@ class TestTrainer {
   const float* result(const proto::DoneEntry& entry) const {
     return reinterpret_cast<const float*>(results_.data() + entry.result_offset);
   }
+
+  bool wakes_daemon = true;  // else entries lie in the ring until it looks by itself
 
   bool is_open = false;
   bool has_left = false;
