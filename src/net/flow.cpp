@@ -18,8 +18,8 @@ void Flow::fail(const Status& error) {
 }
 
 Status Flow::open_worker(std::shared_ptr<UcxContext> context, uint64_t link_secret,
-                         unsigned message_id) {
-  auto worker = UcxWorker::create(std::move(context), link_secret);
+                         std::atomic<uint64_t>& strangers, unsigned message_id) {
+  auto worker = UcxWorker::create(std::move(context), link_secret, strangers);
   if (!worker) return worker.status().with_context(description_);
   BRAID_RETURN_IF_ERROR((*worker)->set_handler(message_id, *this));
   auto address = (*worker)->address();

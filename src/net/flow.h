@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -56,7 +58,7 @@ class Flow : public UcxMessageHandler, public UcxEndpointHandler {
   // Makes the worker, to which only who knows `link_secret` connects; messages with `message_id`
   // come to on_message.
   Status open_worker(std::shared_ptr<UcxContext> context, uint64_t link_secret,
-                     unsigned message_id);
+                     std::atomic<uint64_t>& strangers, unsigned message_id);
   Status open_endpoint(std::span<const uint8_t> remote_address);
   void set_open() {
     state_ = State::Open;

@@ -34,7 +34,8 @@ Result<std::unique_ptr<IncomingFlow>> IncomingFlow::create(IoContext& io, Owner&
                                                            std::string description) {
   std::unique_ptr<IncomingFlow> flow(
       new IncomingFlow(io, owner, from, link_secret, std::move(description)));
-  BRAID_RETURN_IF_ERROR(flow->open_worker(io.rail_of(index), link_secret, proto::kChunkMessage));
+  BRAID_RETURN_IF_ERROR(flow->open_worker(io.rail_of(index), link_secret, io.counters.strangers,
+                                          proto::kChunkMessage));
   BRAID_RETURN_IF_ERROR(flow->open_endpoint(remote_address));
   // Longer than the sender waits: it gives up first, and says why.
   flow->open_timer_.start_once(2 * uint64_t{io.options.open_timeout_ms}, [flow = flow.get()] {

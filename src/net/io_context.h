@@ -18,6 +18,7 @@ class FlowDriver;
 
 // Written on one I/O loop, read from any thread.
 struct IoCounters {
+  std::atomic<uint64_t> strangers = 0;  // written on UCX's thread, too
   std::atomic<uint64_t> bytes_sent = 0;
   std::atomic<uint64_t> bytes_received = 0;
   std::atomic<uint64_t> chunks_sent = 0;

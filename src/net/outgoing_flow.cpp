@@ -42,7 +42,8 @@ Result<std::unique_ptr<OutgoingFlow>> OutgoingFlow::create(IoContext& io, Owner&
                                                            std::string description) {
   std::unique_ptr<OutgoingFlow> flow(
       new OutgoingFlow(io, owner, index, link_secret, std::move(description)));
-  BRAID_RETURN_IF_ERROR(flow->open_worker(io.rail_of(index), link_secret, proto::kAckMessage));
+  BRAID_RETURN_IF_ERROR(
+      flow->open_worker(io.rail_of(index), link_secret, io.counters.strangers, proto::kAckMessage));
   return flow;
 }
 

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <atomic>
-#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -33,8 +31,6 @@ class UcxContext {
   const std::string& rail() const { return rail_; }
   // All that UCX found is TCP: every worker listens.
   bool is_tcp_alone() const { return is_tcp_alone_; }
-  // Connections to its workers that were refused.
-  std::atomic<uint64_t>& strangers() { return strangers_; }
 
  private:
   UcxContext(ucp_context_h handle, std::string rail) : handle_(handle), rail_(std::move(rail)) {}
@@ -42,7 +38,6 @@ class UcxContext {
   const ucp_context_h handle_;
   const std::string rail_;
   bool is_tcp_alone_ = false;
-  std::atomic<uint64_t> strangers_ = 0;
 };
 
 // "1.13.1": of the library that is loaded, which need not be the one that braid was built with.

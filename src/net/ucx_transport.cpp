@@ -324,8 +324,6 @@ std::vector<RailStatus> UcxTransport::rails() const {
 
 TransportCounters UcxTransport::counters() const {
   TransportCounters sum;
-  for (const auto& rail : rails_)
-    sum.strangers += rail->strangers().load(std::memory_order_relaxed);
   for (const auto& io : io_transports_) {
     const IoCounters& part = io->counters();
     sum.bytes_sent += part.bytes_sent.load(std::memory_order_relaxed);
@@ -334,6 +332,7 @@ TransportCounters UcxTransport::counters() const {
     sum.chunks_received += part.chunks_received.load(std::memory_order_relaxed);
     sum.chunks_resent += part.chunks_resent.load(std::memory_order_relaxed);
     sum.chunks_sent_twice += part.chunks_sent_twice.load(std::memory_order_relaxed);
+    sum.strangers += part.strangers.load(std::memory_order_relaxed);
     sum.chunks_rejected += part.chunks_rejected.load(std::memory_order_relaxed);
     sum.flow_failures += part.flow_failures.load(std::memory_order_relaxed);
     sum.flows_silent += part.flows_silent.load(std::memory_order_relaxed);

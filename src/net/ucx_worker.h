@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -28,9 +29,11 @@ class UcxMessageHandler {
 // A UCX worker: one set of sockets, driven by its event descriptor. Used by one thread only.
 class UcxWorker {
  public:
-  // Where `context` has TCP, the other side has to know `link_secret` to connect.
+  // Where `context` has TCP, the other side has to know `link_secret` to connect; `strangers`
+  // counts those that did not, and outlives the worker.
   static Result<std::unique_ptr<UcxWorker>> create(std::shared_ptr<UcxContext> context,
-                                                   uint64_t link_secret);
+                                                   uint64_t link_secret,
+                                                   std::atomic<uint64_t>& strangers);
   UcxWorker(const UcxWorker&) = delete;
   UcxWorker& operator=(const UcxWorker&) = delete;
   ~UcxWorker();  // its endpoints must be closed
@@ -55,9 +58,9 @@ class UcxWorker {
   const UcxContext& context() const { return *context_; }
 
  private:
-  UcxWorker(std::shared_ptr<UcxContext> context, uint64_t link_secret)
-      : context_(std::move(context)),
-        sockets_(link_secret, context_->rail(), context_->strangers()) {}
+  UcxWorker(std::shared_ptr<UcxContext> context, uint64_t link_secret,
+            std::atomic<uint64_t>& strangers)
+      : context_(std::move(context)), sockets_(link_secret, context_->rail(), strangers) {}
 
   const std::shared_ptr<UcxContext> context_;
   UcxSockets sockets_;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <atomic>
 #include <random>
 
 #include <arpa/inet.h>
@@ -25,7 +26,7 @@ class Stranger final : public UcxEndpointHandler {
  public:
   explicit Stranger(const WaitingFlow& flow) {
     auto context = UcxContext::create({"lo", {"tcp"}, 64 << 10});
-    worker_ = std::move(UcxWorker::create(context.value(), flow.link_secret)).value();
+    worker_ = std::move(UcxWorker::create(context.value(), flow.link_secret, refused_)).value();
     endpoint_ = std::move(UcxEndpoint::create(*worker_, flow.worker_address, *this)).value();
   }
   ~Stranger() override {
@@ -41,6 +42,7 @@ class Stranger final : public UcxEndpointHandler {
   void on_send_done(uint64_t, const Status&) override {}
 
  private:
+  std::atomic<uint64_t> refused_ = 0;
   std::unique_ptr<UcxWorker> worker_;
   std::unique_ptr<UcxEndpoint> endpoint_;
   bool has_failed_ = false;
@@ -189,8 +191,9 @@ TEST(Strangers, AWorkerAddressThatUcxDoesNotSurviveIsRefused) {
     void on_send_done(uint64_t, const Status&) override {}
   } handler;
   auto context = UcxContext::create({"lo", {"tcp"}, 64 << 10});
-  const auto worker = std::move(UcxWorker::create(context.value(), 1)).value();
-  const auto remote = std::move(UcxWorker::create(context.value(), 1)).value();
+  std::atomic<uint64_t> strangers = 0;
+  const auto worker = std::move(UcxWorker::create(context.value(), 1, strangers)).value();
+  const auto remote = std::move(UcxWorker::create(context.value(), 1, strangers)).value();
   const std::vector<uint8_t> good = remote->address().value();
   const auto is_taken = [&](const std::vector<uint8_t>& address) {
     return UcxEndpoint::create(*worker, address, handler).is_ok();

@@ -34,7 +34,8 @@ TEST(UcxContext, RefusesATransportThatDoesNotExist) {
 TEST(UcxContext, WorkersHaveAnAddressAndSleep) {
   auto context = UcxContext::create({"lo", {"tcp"}, 128 << 10});
   ASSERT_TRUE(context.is_ok()) << context.status().to_string();
-  auto worker = UcxWorker::create(*context, 1);
+  std::atomic<uint64_t> strangers = 0;
+  auto worker = UcxWorker::create(*context, 1, strangers);
   ASSERT_TRUE(worker.is_ok()) << worker.status().to_string();
   EXPECT_GE((*worker)->event_fd(), 0);
   EXPECT_FALSE((*worker)->address().value().empty());
