@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A cluster of real daemons that stays up while a test starts trainers on it."""
 
+import contextlib
 import ctypes
 import itertools
 import json
@@ -12,6 +13,7 @@ import signal
 import subprocess
 import tempfile
 import time
+from collections.abc import Iterator
 
 import pytest
 from braid_build import (
@@ -37,6 +39,8 @@ SANITIZER_REPORT = re.compile(
     r"(?:ERROR: \w+Sanitizer|WARNING: ThreadSanitizer|runtime error: )[\s\S]{0,6000}"
 )
 PR_SET_PDEATHSIG = 1
+# For daemons that stand still for a moment.
+PEERS_WAIT = "control.peer_timeout_ms=600000"
 _job_numbers = itertools.count(1)
 
 
@@ -159,19 +163,30 @@ class Node:
     def log(self) -> str:
         return self.log_path.read_text(errors="replace")
 
+    def thread_states(self) -> set[str]:
+        """Of the daemon's threads, as in proc(5)."""
+        states = set()
+        for stat in pathlib.Path(f"/proc/{self.daemon_pid}/task").glob("*/stat"):
+            with contextlib.suppress(OSError):  # this thread has gone
+                states.add(stat.read_text().rpartition(")")[2].split()[0])
+        return states
+
     def is_alive(self) -> bool:
         """Also when only some of its threads are left: its ports are taken until the last has gone."""
-        for stat in pathlib.Path(f"/proc/{self.daemon_pid}/task").glob("*/stat"):
-            try:
-                state = stat.read_text().rpartition(")")[2].split()[0]
-            except OSError:
-                continue  # this thread has gone
-            if state not in "ZX":
-                return True
-        return False
+        return bool(self.thread_states() - {"Z", "X"})
 
     def signal(self, number: int) -> None:
         os.kill(self.daemon_pid, number)
+
+    @contextlib.contextmanager
+    def stopped(self) -> Iterator[None]:
+        """Meanwhile the daemon stands still. With PEERS_WAIT it is not lost by its peers."""
+        self.signal(signal.SIGSTOP)
+        try:
+            until(lambda: self.thread_states() == {"T"}, f"braidd of {self.name} stands still")
+            yield
+        finally:
+            self.signal(signal.SIGCONT)
 
     def restart(self) -> None:
         """Starts a killed daemon again, as it was started first."""
@@ -288,6 +303,9 @@ class Cluster:
         self.trainers += started
         return started
 
+    def total(self, counter: str) -> int:
+        return sum(node.counter(counter) for node in self.nodes)
+
     def expect_healthy(self, nodes: list[int] | None = None) -> None:
         """Every daemon lives and the next job works, whatever happened before."""
         for node in self.nodes:
@@ -363,3 +381,19 @@ def until(condition, what: str, seconds: float = PATIENCE_S) -> None:
 def wait_until_running(trainers: list[Trainer]) -> None:
     for trainer in trainers:
         trainer.wait_for("RUNNING")
+
+
+def steps_of(trainers: list[Trainer]) -> int:
+    return trainers[0].node.status()["jobs"][0]["steps_done"]
+
+
+def expect_to_go_on(trainers: list[Trainer]) -> None:
+    """Some steps more; a wrong sum, or an operation that takes too long, ends the trainers."""
+
+    def ended() -> list[Trainer]:
+        return [trainer for trainer in trainers if trainer.process.poll() is not None]
+
+    before = 0 if ended() else steps_of(trainers)
+    until(lambda: ended() or steps_of(trainers) > before + 2, "the job goes on")
+    for trainer in ended():
+        raise AssertionError(f"rank {trainer.rank} has ended:\n{trainer.output()}")

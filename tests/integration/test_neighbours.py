@@ -90,7 +90,3 @@ def test_crafted_sets_are_not_taken_for_each_other(cluster_of):
     assert len(refused) == 1 and "among 3 planned tensors that are not those of" in refused[0]
     end_running(innocent)
     cluster.expect_healthy(nodes=[0, 0])
-
-
-# Whoever closes such a socket last waits for an hour. In the daemon's own thread peers lost the
-# node after 5 s.

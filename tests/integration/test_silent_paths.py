@@ -5,7 +5,7 @@ import signal
 from collections.abc import Iterator
 
 import pytest
-from real_cluster import Cluster, needs_daemons, until, wait_until_running
+from real_cluster import Cluster, expect_to_go_on, needs_daemons, until, wait_until_running
 from silent_network import (
     all_flows_rules,
     connection_rules,
@@ -25,26 +25,6 @@ SETTINGS = (
 FOREVER = "sum_forever(open_job(), count=1_000_000)"
 
 
-def total(cluster, name: str) -> int:
-    return sum(node.counter(name) for node in cluster.nodes)
-
-
-def steps_of(trainers) -> int:
-    return trainers[0].node.status()["jobs"][0]["steps_done"]
-
-
-def expect_to_go_on(trainers) -> None:
-    """Some steps more; a wrong sum, or an operation that takes too long, ends the trainers."""
-
-    def ended() -> list:
-        return [trainer for trainer in trainers if trainer.process.poll() is not None]
-
-    before = 0 if ended() else steps_of(trainers)
-    until(lambda: ended() or steps_of(trainers) > before + 2, "the job goes on")
-    for trainer in ended():
-        raise AssertionError(f"rank {trainer.rank} has ended:\n{trainer.output()}")
-
-
 def kill(trainers) -> None:
     for trainer in trainers:
         trainer.kill()
@@ -58,9 +38,9 @@ def test_one_flow_is_silent(cluster_of, directions):
     trainers = cluster.start(FOREVER)
     wait_until_running(trainers)
     full = open_flows(node)
-    before = total(cluster, "braid_flow_silences_total")
+    before = cluster.total("braid_flow_silences_total")
     with dropped(node, *connection_rules(data_connections(node)[3], directions)):
-        until(lambda: total(cluster, "braid_flow_silences_total") > before, "it is given up")
+        until(lambda: cluster.total("braid_flow_silences_total") > before, "it is given up")
         expect_to_go_on(trainers)
         until(lambda: open_flows(node) >= full, "it is open again, from another port")
     errors = [
@@ -77,9 +57,9 @@ def test_all_flows_are_silent_while_the_nodes_see_each_other(cluster_of):
     trainers = cluster.start(FOREVER)
     wait_until_running(trainers)
     full = open_flows(node)
-    before = total(cluster, "braid_flow_silences_total")
+    before = cluster.total("braid_flow_silences_total")
     with dropped(node, *all_flows_rules()):
-        until(lambda: total(cluster, "braid_flow_silences_total") > before, "one is given up")
+        until(lambda: cluster.total("braid_flow_silences_total") > before, "one is given up")
     expect_to_go_on(trainers)
     until(lambda: open_flows(node) >= full, "all flows are open again")
     kill(trainers)

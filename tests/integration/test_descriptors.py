@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Descriptors that take for ever to close, given to a daemon that is the last to have them."""
+
+import pytest
+from real_cluster import (
+    PEERS_WAIT,
+    SUM_FOREVER,
+    end_running,
+    expect_to_go_on,
+    needs_daemons,
+    until,
+    wait_until_running,
+)
+
+pytestmark = needs_daemons
+
+SOCKETS = 8
+DROPPED = "braid_rejected_connections_total.client"
+
+# Whoever closes such a socket last waits for an hour, but for a process that ends. So it is a child
+# that makes them, and it ends without closing any. The parent has the other ends, and does not read.
+LINGERING = """
+import socket, struct, traceback
+from braid_build import PATIENCE_S
+SOCKETS, IS_NESTED = ARGUMENT
+DEADLINE = time.monotonic() + PATIENCE_S
+
+def lingering(address):
+    one = socket.create_connection(address)
+    one.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 3600))
+    one.setblocking(False)
+    try:
+        while True:
+            one.send(bytes(1 << 16))
+    except BlockingIOError:
+        return one
+
+def attack(address):
+    kept = []
+    for daemon in daemons:
+        given = lingering(address)
+        kept.append(given)
+        if IS_NESTED:
+            end, other = socket.socketpair()
+            socket.send_fds(other, [b"x"], [given.fileno()])
+            kept += [end, other]
+            given = end
+        # The first half of a Hello, with a descriptor that it does not have.
+        socket.send_fds(daemon, [bytes([32, 0, 0, 0])], [given.fileno()])
+    os._exit(0)
+
+server = socket.create_server(("127.0.0.1", 0), backlog=SOCKETS)
+server.settimeout(PATIENCE_S)
+daemons = [socket.socket(socket.AF_UNIX) for _ in range(SOCKETS)]
+for daemon in daemons:
+    daemon.settimeout(PATIENCE_S)
+    daemon.connect(os.environ["BRAID_SOCKET"])
+child = os.fork()
+if child == 0:
+    try:
+        attack(server.getsockname())
+    except BaseException:
+        traceback.print_exc()
+        sys.stderr.flush()
+        os._exit(1)  # from within here, where nothing of it has been closed
+peers = [server.accept()[0] for _ in range(SOCKETS)]
+while (ended := os.waitpid(child, os.WNOHANG))[0] == 0:
+    assert time.monotonic() < DEADLINE, "the child does not end"
+    time.sleep(0.01)
+assert ended[1] == 0, ended
+say("SENT")
+for daemon in daemons:
+    try:
+        assert daemon.recv(1) == b""
+    except ConnectionResetError:
+        pass
+say("DROPPED")
+time.sleep(600)
+"""
+
+
+@pytest.mark.parametrize("is_nested", [False, True], ids=["sockets", "sockets in sockets"])
+def test_sockets_that_linger_hold_up_nobody(cluster_of, is_nested):
+    cluster = cluster_of(2, PEERS_WAIT)
+    node = cluster.nodes[0]
+    innocent = cluster.start(SUM_FOREVER)
+    wait_until_running(innocent)
+    dropped = node.counter(DROPPED)
+    with node.stopped():  # only its queues have the sockets when it goes on
+        (attacker,) = cluster.start(LINGERING, nodes=[0], argument=[SOCKETS, is_nested])
+        attacker.wait_for("SENT")
+    attacker.wait_for("DROPPED")
+    until(lambda: node.counter(DROPPED) == dropped + SOCKETS, "all are dropped for what they sent")
+    expect_to_go_on(innocent)
+    attacker.kill()
+    end_running(innocent)
+    cluster.expect_healthy()
