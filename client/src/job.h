@@ -27,7 +27,8 @@ class Job {
   Job(const Job&) = delete;
   Job& operator=(const Job&) = delete;
 
-  // Takes leave of the daemon; destroying the job then frees everything. Does nothing a second time.
+  // Takes leave of the daemon; destroying the job then frees everything. Does nothing a second
+  // time.
   Error leave(const char* reason);
 
   uint32_t rank() const { return rank_.rank; }

@@ -140,7 +140,8 @@ void PlanDirector::decide(uint64_t id, Set& set, bool is_another_network) {
   const bool pays = decision->predicted_seconds <
                     std::min(decision->current_seconds, measured_seconds) * (1 - options_.min_gain);
   if (set.plan != 0 && !pays) {
-    if (!is_another_network) return;
+    // Settings alone hold: there are no groups of which anything is to be expected.
+    if (!is_another_network || set.groups.empty()) return;
     // The same groups, with what is to be expected of them now.
     decision->groups = set.groups;
     decision->predicted_seconds = decision->current_seconds;

@@ -166,9 +166,11 @@ class Node:
     def thread_states(self) -> set[str]:
         """Of the daemon's threads, as in proc(5)."""
         states = set()
-        for stat in pathlib.Path(f"/proc/{self.daemon_pid}/task").glob("*/stat"):
-            with contextlib.suppress(OSError):  # this thread has gone
-                states.add(stat.read_text().rpartition(")")[2].split()[0])
+        threads = pathlib.Path(f"/proc/{self.daemon_pid}/task")
+        with contextlib.suppress(OSError):  # the process has gone
+            for stat in list(threads.glob("*/stat")):
+                with contextlib.suppress(OSError):  # this thread has gone
+                    states.add(stat.read_text().rpartition(")")[2].split()[0])
         return states
 
     def is_alive(self) -> bool:

@@ -160,6 +160,29 @@ TEST_F(PlanDirectorTuningTest, NothingIsPlannedMeanwhileAndAnewAfterwards) {
   EXPECT_FALSE(proposal.settings.has_value());
 }
 
+// The known settings hold as plan 1 and more, before there are groups of which another network
+// could change what is to be expected.
+TEST_F(PlanDirectorTuningTest, AnotherNetworkBeforeTheFirstGroupsProposesNothing) {
+  make_tuned();
+  register_all();
+  run_first();
+  tell_all(report(1));
+  train();
+  step_ = 0;
+  in_force_.reset();
+  make_tuned();
+  register_all();
+  train();
+  ASSERT_TRUE(is_over());
+  PlanReport slow = report(plan_);
+  add_units(slow);
+  for (const uint64_t iteration_ns : {1, 2, 4}) {  // no plan is faster than that
+    slow.iteration_ns = iteration_ns;
+    tell_all(slow);
+    EXPECT_TRUE(sent_.empty());
+  }
+}
+
 TEST_F(PlanDirectorTuningTest, AChangeThatComesTooLateIsProposedAgain) {
   make_tuned(/*is_planned=*/false);
   register_all();
