@@ -4,6 +4,8 @@
 #include <array>
 #include <memory>
 
+#include "loop/tcp_timers.h"
+
 namespace braid {
 namespace {
 
@@ -89,6 +91,9 @@ void TcpStream::start(Handler& handler) {
 void TcpStream::begin_reading() {
   uv_tcp_nodelay(handle_.get(), 1);
   uv_tcp_keepalive(handle_.get(), 1, kKeepAliveSeconds);
+  uv_os_fd_t socket = -1;
+  if (uv_fileno(reinterpret_cast<const uv_handle_t*>(handle_.get()), &socket) == 0)
+    shorten_tcp_timers(socket);
   const int error = uv_read_start(
       stream(), allocate_read_buffer, [](uv_stream_t* uv, ssize_t count, const uv_buf_t* buffer) {
         auto* self = static_cast<TcpStream*>(uv->data);

@@ -20,6 +20,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "loop/socket_address.h"
+#include "loop/tcp_timers.h"
 #include "net/hmac.h"
 
 namespace braid {
@@ -166,6 +167,7 @@ struct UcxCalls {
         refuse(*listener.owner, peer);
         continue;
       }
+      shorten_tcp_timers(connection.get());
       if (address != nullptr) {
         std::memcpy(address, &peer, std::min(*bytes, peer_bytes));
         *bytes = peer_bytes;
@@ -202,6 +204,7 @@ struct UcxCalls {
     const int result = real_connect(socket, address, bytes);
     if (!to || (result != 0 && errno != EINPROGRESS)) return result;
     const int error = errno;
+    shorten_tcp_timers(socket);
     std::erase_if(begun, [&](const Begun& other) { return other.socket == socket; });
     begun.push_back({used, socket, cookie_of(socket),
                      flow_proof(used->link_secret_, FlowProofOf::Connecting, to->port()),
