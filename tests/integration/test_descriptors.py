@@ -2,6 +2,7 @@
 """Descriptors that take for ever to close, given to a daemon that is the last to have them."""
 
 import pytest
+from braid_build import PATIENCE_S
 from real_cluster import (
     PEERS_WAIT,
     SUM_FOREVER,
@@ -21,8 +22,7 @@ DROPPED = "braid_rejected_connections_total.client"
 # that makes them, and it ends without closing any. The parent has the other ends, and does not read.
 LINGERING = """
 import socket, struct, traceback
-from braid_build import PATIENCE_S
-SOCKETS, IS_NESTED = ARGUMENT
+SOCKETS, IS_NESTED, PATIENCE_S = ARGUMENT
 DEADLINE = time.monotonic() + PATIENCE_S
 
 def lingering(address):
@@ -87,7 +87,7 @@ def test_sockets_that_linger_hold_up_nobody(cluster_of, is_nested):
     wait_until_running(innocent)
     dropped = node.counter(DROPPED)
     with node.stopped():  # only its queues have the sockets when it goes on
-        (attacker,) = cluster.start(LINGERING, nodes=[0], argument=[SOCKETS, is_nested])
+        (attacker,) = cluster.start(LINGERING, nodes=[0], argument=[SOCKETS, is_nested, PATIENCE_S])
         attacker.wait_for("SENT")
     attacker.wait_for("DROPPED")
     until(lambda: node.counter(DROPPED) == dropped + SOCKETS, "all are dropped for what they sent")
