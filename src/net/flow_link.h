@@ -93,7 +93,8 @@ class FlowLink final : public Link, private OutgoingFlow::Owner {
   void give_up(OutgoingFlow& flow);
   void look_for_overdue();
   void repeat_overdue(OutgoingFlow& flow);
-  OutgoingFlow* flow_with_room();
+  uint64_t usual_wait_ns() const;
+  OutgoingFlow* flow_for_second_copy();
   OutgoingFlow* flow_of(uint16_t index, uint32_t generation);
   void look_at_flows();
   void note_room(uint32_t window_bytes);

@@ -1,15 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What a link does about flows that have gone silent, and about rails that come and go.
+#include <algorithm>
+#include <array>
+
 #include "base/log.h"
 #include "net/flow_link.h"
+#include "net/flow_messages.h"
 
 namespace braid {
 namespace {
 
 constexpr uint32_t kQuietLooksMax = 20;
-constexpr uint64_t kOverdueLookMs = 4;
-constexpr uint32_t kIdleLooksMax = 8;
+constexpr uint64_t kOverdueLookMs = 2;
+constexpr uint32_t kIdleLooksMax = 16;
+// A flow is overdue after what chunks usually take at most, within these bounds. Below the least,
+// waking up takes too large a part of it.
+constexpr uint64_t kDueNsMin = 3'000'000;
+constexpr uint64_t kDueNsMax = 250'000'000;
+constexpr uint64_t kDueNsUnknown = 25'000'000;
+// A flow may take a second copy when what it has on its way waits for less than this share of its
+// round trip: it has hardly lost anything, and the copy must not get stuck there, too.
+constexpr double kWellShare = 0.7;
 
 double seconds(uint64_t ns) { return static_cast<double>(ns) * 1e-9; }
 
@@ -63,17 +75,35 @@ void FlowLink::give_up(OutgoingFlow& flow) {
                                                : "round trip not known")});
 }
 
-// A flow that has lost its last packets waits for TCP's timer, a fifth of a second; meanwhile the
-// others could have carried its chunks.
+// What most flows' chunks take at most. A flow that has been stuck knows only long round trips of
+// its own, and would be given time when it is stuck again.
+uint64_t FlowLink::usual_wait_ns() const {
+  std::array<uint64_t, kFlowsPerLinkMax> usual{};
+  size_t known = 0;
+  for (const Place& place : places_) {
+    if (place.flow != nullptr && place.flow->round_trip().is_known())
+      usual[known++] = place.flow->round_trip().usual_most_ns();
+  }
+  if (known == 0) return kDueNsUnknown;
+  const auto median = usual.begin() + static_cast<ptrdiff_t>(known / 2);
+  std::nth_element(usual.begin(), median, usual.begin() + static_cast<ptrdiff_t>(known));
+  return std::max(*median, kDueNsMin);
+}
+
+// A flow that has lost its last packets waits for TCP's timer, and one that has lost several sends
+// little for many round trips; meanwhile the others could have carried its chunks.
 void FlowLink::look_for_overdue() {
   const uint64_t now_ns = SystemClock().now_ns();
+  const uint64_t usual_ns = std::min(
+      kDueNsMax,
+      static_cast<uint64_t>(overdue_budget_.patience() * static_cast<double>(usual_wait_ns())));
   bool is_any_waiting = false;
   bool is_any_overdue = false;
   bool is_any_well = false;
   for (const Place& place : places_) {
     OutgoingFlow* flow = place.flow.get();
     if (flow == nullptr || flow->state() != Flow::State::Open) continue;
-    const uint64_t due_at_ns = flow->due_at_ns();
+    const uint64_t due_at_ns = flow->due_at_ns(usual_ns);
     flow->is_overdue = due_at_ns != 0 && due_at_ns < now_ns;
     is_any_waiting = is_any_waiting || due_at_ns != 0;
     is_any_overdue = is_any_overdue || flow->is_overdue;
@@ -95,7 +125,7 @@ void FlowLink::look_for_overdue() {
 
 void FlowLink::repeat_overdue(OutgoingFlow& flow) {
   while (overdue_budget_.has_any()) {
-    OutgoingFlow* other = flow_with_room();
+    OutgoingFlow* other = flow_for_second_copy();
     if (other == nullptr) return;
     auto again = flow.repeat_oldest();
     if (!again) return;
@@ -110,13 +140,19 @@ void FlowLink::repeat_overdue(OutgoingFlow& flow) {
   }
 }
 
-// The one with the least on its way.
-OutgoingFlow* FlowLink::flow_with_room() {
+// Of those that are well, the one with the least on its way.
+OutgoingFlow* FlowLink::flow_for_second_copy() {
+  const uint64_t now_ns = SystemClock().now_ns();
   OutgoingFlow* best = nullptr;
   for (const Place& place : places_) {
     OutgoingFlow* flow = place.flow.get();
     if (flow == nullptr || place.is_leaving || flow->is_overdue ||
         !flow->has_room(io_.options.window_bytes))
+      continue;
+    const uint64_t waiting_since_ns = flow->waiting_since_ns();
+    if (waiting_since_ns != 0 && flow->round_trip().is_known() &&
+        static_cast<double>(now_ns - waiting_since_ns) >
+            kWellShare * static_cast<double>(flow->round_trip().mean_ns()))
       continue;
     if (best == nullptr || flow->unacknowledged_bytes() < best->unacknowledged_bytes()) best = flow;
   }

@@ -18,7 +18,7 @@ struct OutgoingChunk {
   proto::ChunkHeader header{};          // link_secret and sequence are filled in by the flow
   std::shared_ptr<ChunkSource> source;  // kept alive until the chunk is settled
   uint64_t cookie = 0;                  // the source's own
-  bool is_twice_sent = false;           // a copy of a TwiceSent
+  bool is_repeated = false;             // a newer copy of it goes over another flow
   uint64_t urgency = 0;                 // of a job's chunks in the queue, the largest goes first
 };
 

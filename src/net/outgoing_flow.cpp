@@ -10,11 +10,6 @@
 namespace braid {
 namespace {
 
-// After twice what its chunks usually take at most, a flow is overdue: within these bounds. Below
-// the least, waking up takes too large a part of it.
-constexpr uint64_t kDueNsMin = 5'000'000;
-constexpr uint64_t kDueNsMax = 250'000'000;
-constexpr uint64_t kDueNsUnknown = 25'000'000;
 // Acknowledgements of direct parts may wait for 20 ms on the other side.
 constexpr uint64_t kDirectAckDelayNs = 25'000'000;
 
@@ -71,19 +66,17 @@ void OutgoingFlow::prove() {
   if (state() == State::Open && waiting_since_ns() == 0 && !is_probe_sending_) send_probe();
 }
 
-uint64_t OutgoingFlow::due_at_ns() const {
+uint64_t OutgoingFlow::due_at_ns(uint64_t usual_ns) const {
   if (acknowledged_ + 1 == next_sequence_) return 0;
   const Slot& oldest = slots_[(acknowledged_ + 1) % kChunksInFlightMax];
   const bool is_direct = oldest.chunk.header.phase == static_cast<uint8_t>(proto::Phase::Direct);
-  const uint64_t usual_ns = round_trip_.is_known() ? round_trip_.usual_most_ns() : kDueNsUnknown;
-  return waiting_since_ns() + std::clamp(2 * usual_ns, kDueNsMin, kDueNsMax) +
-         (is_direct ? kDirectAckDelayNs : 0);
+  return waiting_since_ns() + usual_ns + (is_direct ? kDirectAckDelayNs : 0);
 }
 
 std::optional<OutgoingChunk> OutgoingFlow::repeat_oldest() {
   for (uint64_t sequence = acknowledged_ + 1; sequence < next_sequence_; ++sequence) {
     Slot& oldest = slot(sequence);
-    if (oldest.is_sending || oldest.chunk.is_twice_sent) continue;
+    if (oldest.is_sending || oldest.chunk.is_repeated) continue;
     const auto twice = std::make_shared<TwiceSent>(std::move(oldest.chunk));
     oldest.chunk = twice->first();
     return twice->second();
@@ -167,7 +160,7 @@ void OutgoingFlow::acknowledge(uint64_t sequence) {
   if (last.chunk.header.phase != static_cast<uint8_t>(proto::Phase::Direct)) {
     rate_.on_delivered(before - unacknowledged_bytes_, last.mark, heard_at_ns_);
     // One that was stuck until TCP's timer is no usual one.
-    if (!last.chunk.is_twice_sent) round_trip_.add(heard_at_ns_ - last.mark.sent_at_ns);
+    if (!last.chunk.is_repeated) round_trip_.add(heard_at_ns_ - last.mark.sent_at_ns);
   }
   settle_acknowledged();
   owner_.on_flow_has_room();

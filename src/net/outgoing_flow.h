@@ -53,14 +53,15 @@ class OutgoingFlow final : public Flow {
 
   // has_room() must hold, for the window of the chunk's job. `bytes` are those of `chunk`.
   void send(OutgoingChunk chunk, std::span<const uint8_t> bytes);
-  // The oldest chunk on its way that UCX has let go of and that was not sent twice becomes the
+  // The oldest chunk on its way that UCX has let go of and that was not repeated yet becomes the
   // first copy of a TwiceSent; the second copy is returned.
   std::optional<OutgoingChunk> repeat_oldest();
-  // Nothing was acknowledged for longer than this flow's round trips explain (see
+  // Nothing was acknowledged for longer than the link's round trips explain (see
   // FlowLink::look_for_overdue); over with the next acknowledgement.
   bool is_overdue = false;
-  // By then an acknowledgement should have come; 0: nothing is on its way.
-  uint64_t due_at_ns() const;
+  // By then an acknowledgement should have come, if chunks take `usual_ns`; 0: nothing is on its
+  // way.
+  uint64_t due_at_ns(uint64_t usual_ns) const;
   // Asks the other side for an acknowledgement, unless something is on its way anyway.
   void prove();
   // For the last time: breaks the connection, settles what was acknowledged and hands back the

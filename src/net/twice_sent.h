@@ -11,8 +11,8 @@ namespace braid {
 // A chunk that was not acknowledged for a while and is sent a second time, over another flow.
 // Whichever copy is acknowledged first counts. UCX has let go of the first copy's memory when the
 // second one is made, so the source hears of the second one's end only: when that is settled,
-// nothing reads the bytes any more. What becomes of the first copy is only taken note of. I/O loop
-// only.
+// nothing reads the bytes any more. What becomes of the first copy is only taken note of. A second
+// copy that gets stuck as well may be the original of another TwiceSent. I/O loop only.
 class TwiceSent final : public ChunkSource, public std::enable_shared_from_this<TwiceSent> {
  public:
   explicit TwiceSent(OutgoingChunk original) : original_(std::move(original)) {}
@@ -46,7 +46,7 @@ class TwiceSent final : public ChunkSource, public std::enable_shared_from_this<
     OutgoingChunk copy = original_;
     copy.source = shared_from_this();
     copy.cookie = number;
-    copy.is_twice_sent = true;
+    copy.is_repeated = number == kFirst;
     return copy;
   }
 

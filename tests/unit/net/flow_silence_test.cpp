@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <span>
 
 #include <gtest/gtest.h>
 
@@ -74,6 +75,25 @@ TEST(FlowOverdue, ChunksGoOverAnotherFlowAndEachIsSettledOnce) {
   EXPECT_TRUE(each_exactly(source->settled, 140, 1));
   EXPECT_TRUE(source->not_settled.empty());
   EXPECT_TRUE(all_arrived(nodes, 140));
+  EXPECT_EQ(nodes.b->sink.corrupt, 0u);
+}
+
+TEST(FlowOverdue, CopiesThatAreStuckAsWellAreSettledOnce) {
+  auto options = TwoNodes::default_options();
+  options.twice_sent_percent = 100;
+  TwoNodes nodes(options);
+  ASSERT_TRUE(nodes.open());
+  const std::vector<Connection> all = connections();
+  for (const Connection& stuck : std::span(all).first(3)) {
+    drop_what_arrives(stuck.one_end);
+    drop_what_arrives(stuck.other_end);
+  }
+  const auto source = std::make_shared<RecordingSource>(4 << 10);
+  nodes.submit(source, 0, 40);
+  ASSERT_TRUE(nodes.run_until([&] { return source->settled.size() == 40; }));
+  EXPECT_TRUE(each_exactly(source->settled, 40, 1));
+  EXPECT_TRUE(source->not_settled.empty());
+  EXPECT_TRUE(all_arrived(nodes, 40));
   EXPECT_EQ(nodes.b->sink.corrupt, 0u);
 }
 

@@ -14,7 +14,7 @@ uint64_t taken(OverdueBudget& budget) {
 
 TEST(OverdueBudget, IsAShareOfWhatWasSent) {
   OverdueBudget budget(2);
-  EXPECT_EQ(taken(budget), 1u);
+  EXPECT_EQ(taken(budget), static_cast<uint64_t>(OverdueBudget::kAheadAtFirst));
   uint64_t count = 0;
   for (int i = 0; i < 10'000; ++i) {
     budget.on_sent();
@@ -28,6 +28,19 @@ TEST(OverdueBudget, SavesUpAFewOnly) {
   OverdueBudget budget(2);
   for (int i = 0; i < 10'000; ++i) budget.on_sent();
   EXPECT_EQ(taken(budget), static_cast<uint64_t>(OverdueBudget::kAheadMax));
+}
+
+TEST(OverdueBudget, IsThriftyWhenLittleIsLeft) {
+  OverdueBudget budget(100);
+  for (int i = 0; i < 100; ++i) budget.on_sent();
+  EXPECT_EQ(budget.patience(), 1);
+  double last = 1;
+  while (budget.has_any()) {
+    budget.take();
+    EXPECT_GE(budget.patience(), last);
+    last = budget.patience();
+  }
+  EXPECT_EQ(last, OverdueBudget::kPatienceMax);
 }
 
 TEST(OverdueBudget, MayBeNothing) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "net/twice_sent.h"
 
+#include <array>
+
 #include <gtest/gtest.h>
 
 #include "transport_testing.h"
@@ -31,7 +33,7 @@ using Times = std::map<uint64_t, int>;
 TEST_F(TwiceSentTest, CopiesTravelAsTheChunkItself) {
   EXPECT_EQ(first_.header.step, 7u);
   EXPECT_EQ(second_.header.step, 7u);
-  EXPECT_TRUE(first_.is_twice_sent && second_.is_twice_sent);
+  EXPECT_TRUE(first_.is_repeated && !second_.is_repeated);
   EXPECT_EQ(twice_->chunk_bytes(second_).size(), 16u);
 }
 
@@ -77,6 +79,23 @@ TEST_F(TwiceSentTest, ALinkThatGoesSettlesItOnce) {
   settle(second_, false);
   EXPECT_EQ(source_->not_settled, (Times{{7, 1}}));
   EXPECT_TRUE(source_->settled.empty());
+}
+
+TEST_F(TwiceSentTest, AThirdCopyEndsItWhicheverIsAcknowledged) {
+  for (const auto acknowledged : {0, 1, 2}) {
+    const auto source = std::make_shared<RecordingSource>(16);
+    const auto twice = std::make_shared<TwiceSent>(RecordingSource::chunk(source, 7));
+    const auto again = std::make_shared<TwiceSent>(twice->second());
+    const std::array copies{twice->first(), again->first(), again->second()};
+    EXPECT_FALSE(again->chunk_bytes(copies[2]).empty());
+    settle(copies[static_cast<size_t>(acknowledged)], true);
+    if (acknowledged != 2) {
+      EXPECT_TRUE(again->chunk_bytes(copies[2]).empty());
+      settle(copies[2], false);
+    }
+    EXPECT_EQ(source->settled, (Times{{7, 1}})) << "copy " << acknowledged;
+    EXPECT_TRUE(source->not_settled.empty());
+  }
 }
 
 TEST_F(TwiceSentTest, AnOperationThatIsOverGivesNoBytes) {
