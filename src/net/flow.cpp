@@ -42,13 +42,17 @@ Status Flow::open_endpoint(std::span<const uint8_t> remote_address) {
   return Status::ok();
 }
 
-void Flow::close() {
-  if (worker_ == nullptr) return;
+void Flow::retire() {
   is_closing_ =
       true;  // what still arrives is not taken, hence not acknowledged, hence sent again elsewhere
   driver_.remove(*this);
-  endpoint_.reset();
   poll_.reset();
+}
+
+void Flow::close() {
+  if (worker_ == nullptr) return;
+  retire();
+  endpoint_.reset();
   worker_.reset();
 }
 

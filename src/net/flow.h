@@ -42,6 +42,9 @@ class Flow : public UcxMessageHandler, public UcxEndpointHandler {
   // An error was met. The driver tells the owner (on_failed) once no UCX call is under way.
   void fail(const Status& error);
 
+  // Nothing is heard of it from now on; its connection and its worker go with the object.
+  void retire();
+
   // --- the driver's side ---
   UcxWorker& worker() { return *worker_; }
   // The worker's messages have been taken: the moment to acknowledge.

@@ -5,16 +5,19 @@
 
 #include <poll.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "net/flow.h"
 
 namespace braid {
 namespace {
 
-// Between two looks at the rest of the loop (doors, timers): so many rounds over the flows, and so
-// many calls per flow.
+// Between two looks at the rest of the loop (doors, timers): so many rounds over the flows, so many
+// calls per flow, and no call is begun after so long. Progress on a flow adds up the chunks that it
+// finds.
 constexpr int kRoundsMax = 4;
 constexpr unsigned kProgressCallsMax = 64;
+constexpr uint64_t kDriveNsMax = 1'000'000;
 
 // Some versions of UCX miss a wake-up: while something is on its way, every flow that has not moved
 // is looked at.
@@ -61,14 +64,17 @@ void FlowDriver::wake() {
 
 void FlowDriver::drive() {
   if (!is_awake_) return;
+  drive_until_ns_ = SystemClock().now_ns() + kDriveNsMax;
   for (int round = 0; round < kRoundsMax; ++round) {
     owner_.before_round();
     if (dirty_.empty()) break;
     batch_.swap(dirty_);
-    for (size_t i = 0; i < batch_.size(); ++i) {  // by index: on_failed may remove flows
-      if (batch_[i] != nullptr) drive_flow(*batch_[i]);
+    size_t at = 0;  // an index: on_failed may remove flows
+    for (; at < batch_.size() && !is_over_time(); ++at) {
+      if (batch_[at] != nullptr) drive_flow(*batch_[at]);
     }
-    batch_.clear();
+    put_back(at);
+    if (is_over_time()) break;
   }
   start_tick();
   if (!dirty_.empty()) return;  // the idle handle brings us back
@@ -78,10 +84,24 @@ void FlowDriver::drive() {
   uv_idle_stop(idle_.get());
 }
 
+bool FlowDriver::is_over_time() const { return SystemClock().now_ns() >= drive_until_ns_; }
+
+// Those that have had no turn are first next time.
+void FlowDriver::put_back(size_t from) {
+  batch_.erase(batch_.begin(), batch_.begin() + static_cast<ptrdiff_t>(from));
+  std::erase(batch_, nullptr);
+  dirty_.insert(dirty_.begin(), batch_.begin(), batch_.end());
+  batch_.clear();
+}
+
 void FlowDriver::drive_flow(Flow& flow) {
   flow.is_dirty = false;
   unsigned calls = 0;
-  while (calls < kProgressCallsMax && flow.worker().progress() > 0) ++calls;
+  bool is_drained = false;
+  while (calls < kProgressCallsMax && !is_over_time() && !is_drained) {
+    is_drained = flow.worker().progress() == 0;
+    if (!is_drained) ++calls;
+  }
   if (calls > 0) flow.has_moved_since_tick = true;
   if (flow.state() != Flow::State::Failed) flow.after_progress();
   if (flow.state() == Flow::State::Failed) {
@@ -89,7 +109,7 @@ void FlowDriver::drive_flow(Flow& flow) {
     flow.on_failed();
     return;
   }
-  if (calls == kProgressCallsMax || !flow.worker().arm()) mark(flow);
+  if (!is_drained || !flow.worker().arm()) mark(flow);
 }
 
 void FlowDriver::start_tick() {

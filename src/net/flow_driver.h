@@ -38,12 +38,12 @@ class FlowDriver {
   void wake();
 
   Loop& loop() { return loop_; }
-  // How often the safety tick found work that no descriptor had announced.
-  uint64_t wakeups_missed() const { return wakeups_missed_; }
 
  private:
   void drive();
   void drive_flow(Flow& flow);
+  bool is_over_time() const;
+  void put_back(size_t from);
   void start_tick();
   void tick();
 
@@ -55,7 +55,8 @@ class FlowDriver {
   uint32_t quiet_ticks_ = 0;
   bool is_ticking_ = false;
   bool is_awake_ = false;
-  uint64_t wakeups_missed_ = 0;
+  uint64_t wakeups_missed_ = 0;  // the safety tick found work that no descriptor had announced
+  uint64_t drive_until_ns_ = 0;  // no UCX call is begun later
   std::vector<Flow*> flows_;
   std::vector<Flow*> dirty_;
   std::vector<Flow*> batch_;  // of dirty_, being driven; nullptr where a flow went meanwhile

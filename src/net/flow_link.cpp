@@ -2,6 +2,7 @@
 #include "net/flow_link.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/log.h"
 
@@ -34,10 +35,7 @@ FlowLink::FlowLink(IoContext& io, Owner& owner, Peer peer, uint64_t secret)
 FlowLink::~FlowLink() { BRAID_ASSERT(is_closed_, "a link must be closed before it goes"); }
 
 void FlowLink::start() {
-  std::vector<FlowOffer> offers;
-  for (size_t index = 0; index < places_.size(); ++index)
-    open_flow(static_cast<uint16_t>(index), offers);
-  if (!offers.empty()) owner_.on_flows_offered(*this, std::move(offers));
+  for (size_t index = 0; index < places_.size(); ++index) open_soon(index);
 }
 
 void FlowLink::add_flows(size_t flows) {
@@ -48,13 +46,11 @@ void FlowLink::add_flows(size_t flows) {
   slow_flows_.add(flows - before);
   silent_flows_.add(flows - before);
   waits_.resize(flows);
-  std::vector<FlowOffer> offers;
   for (size_t index = before; index < flows; ++index) {
     places_[index].timer = std::make_unique<Timer>(io_.loop);
     places_[index].was_tried = true;  // who waits for the link does not wait for these
-    open_flow(static_cast<uint16_t>(index), offers);
+    open_soon(index);
   }
-  if (!offers.empty()) owner_.on_flows_offered(*this, std::move(offers));
 }
 
 std::string FlowLink::description_of(uint16_t index) const {
@@ -62,7 +58,20 @@ std::string FlowLink::description_of(uint16_t index) const {
                      io_.rail_name_of(index));
 }
 
-void FlowLink::open_flow(uint16_t index, std::vector<FlowOffer>& offers) {
+// A link opens several, and each holds up the loop: one in each of its rounds.
+void FlowLink::open_soon(size_t place) {
+  if (std::exchange(places_[place].is_to_open, true)) return;
+  ++to_open_;
+  io_.paced.add(this, [this, place] {
+    places_[place].is_to_open = false;
+    --to_open_;
+    open_flow(static_cast<uint16_t>(place));
+    if (to_open_ == 0 && !offers_.empty() && !is_closed_)
+      owner_.on_flows_offered(*this, std::exchange(offers_, {}));
+  });
+}
+
+void FlowLink::open_flow(uint16_t index) {
   Place& place = places_[index];
   if (!io_.is_usable(index)) {
     fail_flow(index, rail_is_down(index));
@@ -76,7 +85,7 @@ void FlowLink::open_flow(uint16_t index, std::vector<FlowOffer>& offers) {
     return;
   }
   place.flow = std::move(*flow);
-  offers.push_back({io_.io_loop, index, place.generation, rail, place.flow->address()});
+  offers_.push_back({io_.io_loop, index, place.generation, rail, place.flow->address()});
   // A little less than the whole: who waits for the link gets this answer, which says more than a
   // deadline does.
   place.timer->start_once(uint64_t{io_.options.open_timeout_ms} * 4 / 5, [this, index] {
@@ -85,12 +94,6 @@ void FlowLink::open_flow(uint16_t index, std::vector<FlowOffer>& offers) {
                                                    "from this rail, and are UCX's ports open?",
                                                    uint64_t{io_.options.open_timeout_ms} * 4 / 5)});
   });
-}
-
-void FlowLink::reopen_flow(uint16_t index) {
-  std::vector<FlowOffer> offers;
-  open_flow(index, offers);
-  if (!offers.empty()) owner_.on_flows_offered(*this, std::move(offers));
 }
 
 OutgoingFlow* FlowLink::flow_of(uint16_t index, uint32_t generation) {
@@ -138,7 +141,7 @@ void FlowLink::fail_flow(uint16_t index, Status error) {
   if (io_.is_usable(index)) {
     BRAID_LOG_INFO("{}; failure {}, next try in {} ms", last_error_.message(), failures,
                    place.pause_ms);
-    place.timer->start_once(place.pause_ms, [this, index] { reopen_flow(index); });
+    place.timer->start_once(place.pause_ms, [this, index] { open_soon(index); });
   } else {
     BRAID_LOG_INFO("{}; failure {}, it waits for its rail", last_error_.message(), failures);
     place.timer->stop();
@@ -157,18 +160,19 @@ void FlowLink::fail_flow(uint16_t index, Status error) {
 void FlowLink::retire_flow(Place& place) {
   if (place.flow->was_open()) io_.counters.flows_open.fetch_sub(1, std::memory_order_relaxed);
   place.bytes_sent += place.flow->bytes_sent();
+  place.is_leaving = false;
+  if (!place.flow->has_chunks_in_flight()) return io_.free_later(std::move(place.flow));
   auto unacknowledged = place.flow->close_and_reclaim();
   for (auto chunk = unacknowledged.rbegin(); chunk != unacknowledged.rend(); ++chunk) {
     queue_.push_front({std::move(*chunk), true});
   }
   place.flow.reset();
-  place.is_leaving = false;
 }
 
 void FlowLink::drop_former(Place& place) {
   io_.counters.flows_open.fetch_sub(1, std::memory_order_relaxed);
   place.bytes_sent += place.former->bytes_sent();
-  place.former.reset();
+  io_.free_later(std::move(place.former));
 }
 
 void FlowLink::note_tried(Place& place) {
@@ -245,7 +249,7 @@ void FlowLink::replace_slow_flows() {
     if (place.former != nullptr) drop_former(place);
     place.former = std::move(place.flow);
     has_formers_ = true;
-    reopen_flow(static_cast<uint16_t>(index));
+    open_soon(index);
   }
 }
 
@@ -304,6 +308,7 @@ void FlowLink::pump() {
 void FlowLink::close(const Status& reason) {
   if (is_closed_) return;
   is_closed_ = true;
+  io_.paced.drop(this);
   lost_timer_.stop();
   watch_timer_.stop();
   overdue_timer_.stop();

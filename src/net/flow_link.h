@@ -78,10 +78,11 @@ class FlowLink final : public Link, private OutgoingFlow::Owner {
     uint64_t bytes_sent = 0;  // by former generations
     bool was_tried = false;
     bool is_leaving = false;  // gets no more chunks, and is opened again when it has none left
+    bool is_to_open = false;  // has a task in io_.paced
   };
 
-  void open_flow(uint16_t index, std::vector<FlowOffer>& offers);
-  void reopen_flow(uint16_t index);
+  void open_soon(size_t place);
+  void open_flow(uint16_t index);
   void fail_flow(uint16_t index, Status error);
   void retire_flow(Place& place);
   void drop_former(Place& place);
@@ -125,6 +126,8 @@ class FlowLink final : public Link, private OutgoingFlow::Owner {
   bool has_formers_ = false;
   size_t next_flow_ = 0;  // where to look first
   size_t untried_ = 0;
+  size_t to_open_ = 0;             // of places_
+  std::vector<FlowOffer> offers_;  // of those opened since; told when to_open_ is 0 again
   bool is_established_ = false;
   bool is_closed_ = false;
   Status last_error_;

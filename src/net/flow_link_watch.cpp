@@ -173,7 +173,7 @@ void FlowLink::on_rails_changed() {
     } else if (place.flow == nullptr) {
       place.pause_ms = 0;
       place.timer->stop();
-      reopen_flow(index);
+      open_soon(at);
     }
   }
 }

@@ -94,6 +94,7 @@ void IncomingFlow::after_progress() {
     acknowledge();
   } else if (!ack_timer_.is_active()) {
     ack_timer_.start_once(kAckDelayMs, [this] {
+      if (is_closing()) return;
       acknowledge();
       driver().mark(*this);
     });

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "loop/paced_tasks.h"
+#include "net/flow.h"
 #include "net/job_limits.h"
 #include "net/link.h"
 #include "net/transport.h"
@@ -41,6 +43,7 @@ struct IoContext {
   std::vector<std::shared_ptr<UcxContext>> rails;  // nullptr: it has had no carrier yet
   IoCounters& counters;
   JobLimits& limits;
+  PacedTasks& paced;  // UCX takes a millisecond to open a flow, and a third of one to close it
   uint16_t io_loop;
   uint32_t generations =
       0;  // of flows, counted over all links: an answer that is late fits nothing newer
@@ -57,6 +60,11 @@ struct IoContext {
       if (rails_up[other] && rails[other] != nullptr) return false;
     }
     return true;
+  }
+  // It has nothing on its way whose memory is not its own.
+  void free_later(std::unique_ptr<Flow> flow) {
+    flow->retire();
+    paced.add(nullptr, [flow = std::shared_ptr<Flow>(std::move(flow))] {});
   }
   const std::string& rail_name_of(uint16_t flow) const {
     return options.rails[flow % rails.size()];

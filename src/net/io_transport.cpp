@@ -22,8 +22,9 @@ IoTransport::IoTransport(uint16_t io_loop, IoLoop where, const TransportOptions&
   BRAID_ASSERT_IN_LOOP(loop_);
   FlowDriver::Owner& owner = *this;
   driver_ = std::make_unique<FlowDriver>(loop_, owner);
-  io_.emplace(IoContext{loop_, *driver_, *where.sink, options, rails, counters_, limits_, io_loop,
-                        0, std::vector<bool>(rails.size(), true)});
+  paced_ = std::make_unique<PacedTasks>(loop_);
+  io_.emplace(IoContext{loop_, *driver_, *where.sink, options, rails, counters_, limits_, *paced_,
+                        io_loop, 0, std::vector<bool>(rails.size(), true)});
   commands_ = std::make_unique<Door<IoCommand>>(loop_, kCommandsMax, [this](IoCommand& command) {
     std::visit([this](auto& specific) { handle(specific); }, command);
   });
@@ -93,36 +94,40 @@ void IoTransport::handle(RefuseFlow& command) {
 }
 
 void IoTransport::handle(AcceptFlow& command) {
+  if (to_accept_.size() >= kIncomingFlowsMax) return refuse(command, "too many requests at once");
+  to_accept_.push_back(std::move(command));
+  paced_->add(this, [this] { accept_next(); });
+}
+
+void IoTransport::refuse(const AcceptFlow& command, const std::string& reason) {
+  const FlowOffer& offer = command.offer;
+  BRAID_LOG_INFO("refused flow {} from node '{}': {}", offer.flow, command.peer.name, reason);
+  reports_.send_unbounded(
+      FlowRefused{command.peer.id, {offer.io_loop, offer.flow, offer.generation, reason}});
+}
+
+void IoTransport::accept_next() {
+  if (to_accept_.empty()) return;  // its peer was lost meanwhile
+  const AcceptFlow command = std::move(to_accept_.front());
+  to_accept_.pop_front();
   const FlowOffer& offer = command.offer;
   const auto same = std::find_if(incoming_.begin(), incoming_.end(), [&](const Incoming& known) {
     return known.peer.id == command.peer.id && known.io_loop == offer.io_loop &&
            known.index == offer.flow;
   });
   if (same != incoming_.end()) close_incoming(static_cast<size_t>(same - incoming_.begin()));
-
-  const auto refuse = [&](const std::string& reason) {
-    BRAID_LOG_INFO("refused flow {} from node '{}': {}", offer.flow, command.peer.name, reason);
-    reports_.send_unbounded(
-        FlowRefused{command.peer.id, {offer.io_loop, offer.flow, offer.generation, reason}});
-  };
   if (incoming_.size() >= kIncomingFlowsMax) {
-    refuse(
-        fmt::format("this I/O loop has {} incoming flows, which is the most", kIncomingFlowsMax));
-    return;
+    return refuse(command, fmt::format("this I/O loop has {} incoming flows, which is the most",
+                                       kIncomingFlowsMax));
   }
   const std::string& rail = io_->rail_name_of(offer.flow);
-  if (!io_->is_usable(offer.flow)) {
-    refuse(fmt::format("rail {} is down there", rail));
-    return;
-  }
+  if (!io_->is_usable(offer.flow))
+    return refuse(command, fmt::format("rail {} is down there", rail));
   auto flow = IncomingFlow::create(*io_, *this, command.peer.id, offer.flow, command.secret,
                                    offer.worker_address,
                                    fmt::format("flow {} from node '{}' ({}) on rail {}", offer.flow,
                                                command.peer.name, command.peer.address, rail));
-  if (!flow) {
-    refuse(flow.status().message());
-    return;
-  }
+  if (!flow) return refuse(command, flow.status().message());
   FlowOffer answer{offer.io_loop, offer.flow, offer.generation, rail, (*flow)->address()};
   incoming_.push_back({std::move(*flow), offer.io_loop, offer.flow, command.peer});
   reports_.send_unbounded(FlowAccepted{command.peer.id, std::move(answer)});
@@ -130,6 +135,8 @@ void IoTransport::handle(AcceptFlow& command) {
 
 void IoTransport::handle(ClosePeer& command) {
   close_link(command.peer, command.reason);
+  std::erase_if(to_accept_,
+                [&](const AcceptFlow& waiting) { return waiting.peer.id == command.peer; });
   for (size_t at = incoming_.size(); at-- > 0;) {
     if (incoming_[at].peer.id == command.peer) close_incoming(at);
   }
@@ -162,18 +169,23 @@ void IoTransport::handle(ListFlows& command) {
 
 void IoTransport::handle(CloseAll&) {
   late_rails_.reset();
+  paced_->drop(this);
+  to_accept_.clear();
   while (!links_.empty()) {
     close_link(links_.begin()->first, {StatusCode::Cancelled, "this node closes its transport"});
   }
   while (!incoming_.empty()) close_incoming(incoming_.size() - 1);
-  // Not from within the door's own handler; and after the links that close_link has put off.
-  loop_.defer([this] {
-    commands_.reset();
-    io_.reset();
-    driver_.reset();
-    is_closed_ = true;
-    reports_.send_unbounded(AllClosed{});
-  });
+  // After the flows that are freed later; and not from within a task of paced_.
+  paced_->add(this, [this] { loop_.defer([this] { finish_closing(); }); });
+}
+
+void IoTransport::finish_closing() {
+  commands_.reset();
+  paced_.reset();
+  io_.reset();
+  driver_.reset();
+  is_closed_ = true;
+  reports_.send_unbounded(AllClosed{});
 }
 
 void IoTransport::close_link(NodeId peer, const Status& reason) {
@@ -194,6 +206,7 @@ void IoTransport::close_incoming(size_t at) {
   Incoming gone = std::move(incoming_[at]);
   incoming_.erase(incoming_.begin() + static_cast<ptrdiff_t>(at));
   if (gone.flow->was_open()) counters_.flows_open.fetch_sub(1, std::memory_order_relaxed);
+  io_->free_later(std::move(gone.flow));
 }
 
 void IoTransport::before_round() {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <deque>
 #include <memory>
 #include <optional>
 #include <tuple>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "loop/door.h"
+#include "loop/paced_tasks.h"
 #include "net/flow_driver.h"
 #include "net/flow_link.h"
 #include "net/incoming_flow.h"
@@ -55,6 +57,9 @@ class IoTransport final : public Links,
   void handle(ListFlows& command);
   void handle(CloseAll& command);
 
+  void accept_next();
+  void finish_closing();
+  void refuse(const AcceptFlow& command, const std::string& reason);
   void on_rails_changed();
   void close_link(NodeId peer, const Status& reason);
   void close_incoming(size_t at);
@@ -73,13 +78,15 @@ class IoTransport final : public Links,
   IoCounters counters_;
   JobLimits limits_;
   std::unique_ptr<FlowDriver> driver_;
+  std::unique_ptr<PacedTasks> paced_;
   std::optional<IoContext> io_;
   std::unique_ptr<Door<IoCommand>> commands_;
   std::unique_ptr<LateRails> late_rails_;  // none: all are here
   std::unordered_map<NodeId, std::unique_ptr<FlowLink>> links_;
   std::vector<Incoming> incoming_;
-  std::vector<FlowLink*> ready_;    // links with something for pump()
-  std::vector<FlowLink*> pumping_;  // of ready_, being pumped
+  std::deque<AcceptFlow> to_accept_;  // each has a task in paced_
+  std::vector<FlowLink*> ready_;      // links with something for pump()
+  std::vector<FlowLink*> pumping_;    // of ready_, being pumped
   bool is_closed_ = false;
 };
 

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+namespace braid {
+
+// Gives the process's table of descriptors the size that it may need: RLIMIT_NOFILE, and no more
+// than 65,536 entries. To be called while the process has one thread. Otherwise the table grows
+// when a descriptor is opened that it has no place for (the 65th, the 257th, …), and with several
+// threads Linux lets that call wait until all processors have passed through a quiet state: 10 to
+// 20 ms, also in eventfd() and accept(). On failure the table is as it was.
+void reserve_descriptor_table();
+
+}  // namespace braid
