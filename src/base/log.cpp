@@ -6,8 +6,9 @@
 #include <optional>
 
 #include <spdlog/pattern_formatter.h>
-#include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
+
+#include "base/stderr_sink.h"
 
 namespace braid {
 namespace {
@@ -55,8 +56,7 @@ spdlog::level::level_enum spdlog_level(LogLevel level) {
 }  // namespace
 
 Status init_log(const std::string& level) {
-  auto logger =
-      std::make_shared<spdlog::logger>("braid", std::make_shared<spdlog::sinks::stderr_sink_mt>());
+  auto logger = std::make_shared<spdlog::logger>("braid", std::make_shared<StderrSink>());
   if (std::getenv("JOURNAL_STREAM") != nullptr) {
     auto formatter = std::make_unique<spdlog::pattern_formatter>();
     formatter->add_flag<PriorityFlag>('*').set_pattern("%*%v");
@@ -64,7 +64,6 @@ Status init_log(const std::string& level) {
   } else {
     logger->set_pattern("%Y-%m-%d %H:%M:%S.%e %l %v");
   }
-  logger->flush_on(spdlog::level::info);
   spdlog::set_default_logger(std::move(logger));
   return set_log_level(level);
 }

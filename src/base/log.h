@@ -12,7 +12,8 @@ namespace braid {
 
 // One line per event, to stderr; under systemd (JOURNAL_STREAM is set) without time and with a
 // priority prefix, which the journal understands. Call once, from main. Levels: trace, debug, info,
-// warn, error.
+// warn, error. Nobody waits where stderr is a pipe or a journal that is not read: lines are lost
+// then, and the log says how many.
 Status init_log(const std::string& level);
 Status set_log_level(const std::string& level);
 bool is_log_level(const std::string& level);
