@@ -124,7 +124,8 @@ Daemon::Daemon(DaemonInvocation invocation, DaemonConfig config, std::unique_ptr
       config_(std::move(config)),
       started_ns_(clock_.now_ns()),
       loop_(std::move(loop)),
-      worker_(std::make_unique<WorkThread>(*loop_, "work")) {}
+      worker_(std::make_unique<WorkThread>(*loop_, "work")),
+      planner_(std::make_unique<WorkThread>(*loop_, "plan")) {}
 
 Result<std::unique_ptr<Daemon>> Daemon::create(DaemonInvocation invocation, DaemonConfig config) {
   auto loop = Loop::create("control");
@@ -191,6 +192,7 @@ Status Daemon::start() {
   options.idle_link_ms = uint64_t{config_.transport.idle_link_seconds} * 1000;
   options.planning.streams = config_.collective.streams;
   options.planning.min_gain = config_.plan.min_gain;
+  options.planning.worker = planner_.get();
   if (config_.plan.planner != kFirstPlan)
     options.planning.planner = *find_planner(config_.plan.planner);  // load_config has checked it
   knowledge_ = std::make_unique<KnowledgeStore>(state_directory(config_));
