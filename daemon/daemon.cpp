@@ -107,14 +107,20 @@ UserLimits user_limits(const DaemonConfig& config) {
   return limits;
 }
 
+// The part of what the process may have open that is for one purpose.
+size_t share_of_descriptors(rlim_t divisor, rlim_t min, rlim_t max) {
+  rlimit files{};
+  return ::getrlimit(RLIMIT_NOFILE, &files) == 0 ? std::clamp(files.rlim_cur / divisor, min, max)
+                                                 : min;
+}
+
 // All nodes of a job may connect to its coordinator at the same moment, and each takes a
 // descriptor.
-size_t strangers_max() {
-  constexpr rlim_t kMin = 64;
-  constexpr rlim_t kMax = 4096;
-  rlimit files{};
-  return ::getrlimit(RLIMIT_NOFILE, &files) == 0 ? std::clamp(files.rlim_cur / 8, kMin, kMax)
-                                                 : kMin;
+size_t strangers_max() { return share_of_descriptors(8, 64, 4096); }
+
+size_t descriptors_closing_max() {
+  return share_of_descriptors(4, 2 * DescriptorCloser::kWaitingPerOwnerMax,
+                              2 * DescriptorCloser::kWaitingMax);
 }
 
 }  // namespace
@@ -124,7 +130,8 @@ Daemon::Daemon(DaemonInvocation invocation, DaemonConfig config, std::unique_ptr
       config_(std::move(config)),
       started_ns_(clock_.now_ns()),
       loop_(std::move(loop)),
-      worker_(std::make_unique<WorkThread>(*loop_, "work")) {}
+      worker_(std::make_unique<WorkThread>(*loop_, "work")),
+      planner_(std::make_unique<WorkThread>(*loop_, "plan")) {}
 
 Result<std::unique_ptr<Daemon>> Daemon::create(DaemonInvocation invocation, DaemonConfig config) {
   auto loop = Loop::create("control");
@@ -191,6 +198,7 @@ Status Daemon::start() {
   options.idle_link_ms = uint64_t{config_.transport.idle_link_seconds} * 1000;
   options.planning.streams = config_.collective.streams;
   options.planning.min_gain = config_.plan.min_gain;
+  options.planning.worker = planner_.get();
   if (config_.plan.planner != kFirstPlan)
     options.planning.planner = *find_planner(config_.plan.planner);  // load_config has checked it
   knowledge_ = std::make_unique<KnowledgeStore>(state_directory(config_));
@@ -278,6 +286,7 @@ Status Daemon::start_client_server() {
   options.group = config_.client.group;
   options.mode = config_.client.mode;
   options.quotas = quotas_;
+  options.descriptors_closing_max = descriptors_closing_max();
   options.node_name = node_name_;
   options.daemon_version = kBraidVersion;
   auto server = ClientServer::create(*loop_, std::move(options), *jobs_);
@@ -424,6 +433,7 @@ void Daemon::publish_gauges() {
   if (client_server_ != nullptr) {
     const ClientServerCounters clients = client_server_->counters();
     store(gauges_.client_connections, clients.connections_open);
+    store(gauges_.descriptors_closing, clients.descriptors_closing);
     store(gauges_.rejected_clients, clients.connections_refused + clients.handshakes_timed_out +
                                         clients.version_mismatches + clients.protocol_errors);
   }

@@ -67,6 +67,7 @@ class Daemon {
   std::unique_ptr<Loop> loop_;
   std::vector<const Loop*> loops_;  // this one and the engines'
   std::unique_ptr<WorkThread> worker_;
+  std::unique_ptr<WorkThread> planner_;  // another one: operations wait for memory
   std::unique_ptr<JobManager> jobs_;
   std::unique_ptr<ControlPlane> control_plane_;
   std::unique_ptr<EnginePool> engines_;

@@ -30,6 +30,7 @@ std::vector<MetricSample> daemon_samples(const DaemonGauges& gauges, const Trans
   add(Metric::OperationBytes, gauges.operation_bytes);
   add(Metric::RejectedConnections, gauges.rejected_clients, {"client"});
   add(Metric::RejectedConnections, gauges.rejected_peers, {"control"});
+  add(Metric::DescriptorsClosing, gauges.descriptors_closing);
   for (uint8_t i = 0; i < kCollectiveCount; ++i) {
     add(Metric::Operations, gauges.operations[i], {to_string(static_cast<Collective>(i))});
   }

@@ -33,6 +33,7 @@ struct DaemonGauges {
   std::atomic<uint64_t> operations_pending{0};
   std::atomic<uint64_t> operation_bytes{0};
   std::atomic<uint64_t> rejected_clients{0};
+  std::atomic<uint64_t> descriptors_closing{0};
   std::atomic<uint64_t> rejected_peers{0};
   std::array<std::atomic<uint64_t>, kCollectiveCount> operations{};
   std::array<std::atomic<uint64_t>, kStatusCodeMax + 1> job_failures{};

@@ -9,8 +9,9 @@
  *
  * Every function returns BRAID_OK or a braid_error; braid_error_message() then holds a sentence
  * that names what failed. Every wait has a deadline. All functions may be called from any thread at
- * any time, except that braid_close must be the last call on its job. A process that ends without
- * braid_close or braid_leave is a dead rank to the others. One process may hold several
+ * any time, except that braid_close must be the last call on its job. A process that ends by
+ * exit() or a return from main() leaves the jobs that it still has open, as braid_leave does; one
+ * that ends by a signal or _exit() is a dead rank to the others. One process may hold several
  * jobs. A job does not survive fork(): in a child every call on it fails with
  * BRAID_ERROR_INVALID_ARGUMENT.
  */

@@ -8,6 +8,7 @@
 
 #include "error.h"
 #include "job.h"
+#include "open_jobs.h"
 
 using braid::client::Error;
 using braid::client::Job;
@@ -46,6 +47,7 @@ int braid_open(const braid_job_options* options, braid_job** job) {
     *job = nullptr;
     auto opened = std::make_unique<braid_job>();
     if (Error error = Job::open(options, opened->job); !error) return error;
+    braid::client::add_open_job(*opened->job);
     *job = opened.release();
     return {};
   });
@@ -56,7 +58,10 @@ int braid_leave(braid_job* job, const char* reason) {
 }
 
 int braid_close(braid_job* job) {
-  const int code = with_job(job, [](Job& self) { return self.leave(nullptr); });
+  const int code = with_job(job, [](Job& self) {
+    braid::client::remove_open_job(self);
+    return self.leave(nullptr);
+  });
   // In a forked child nothing is freed: the memory is the parent's as well.
   if (code == BRAID_OK) delete job;
   return code;

@@ -30,6 +30,7 @@ constexpr size_t kFirstOptionsBytes = offsetof(braid_job_options, token);
 // by itself, this much later.
 constexpr uint64_t kGraceNs = 5'000'000'000;
 constexpr uint64_t kLeaveTimeoutNs = 2'000'000'000;
+constexpr useconds_t kLockPauseUs = 1000;
 constexpr uint64_t kPageBytes = 4096;
 
 Error check_text(const char* text, const char* field) {
@@ -91,6 +92,15 @@ Error read_token(const braid_job_options& options, std::string_view& token) {
 }
 
 }  // namespace
+
+std::unique_lock<std::mutex> lock_until(std::mutex& mutex, uint64_t deadline_ns) {
+  std::unique_lock lock(mutex, std::try_to_lock);
+  while (!lock.owns_lock() && now_ns() < deadline_ns) {
+    ::usleep(kLockPauseUs);
+    (void)lock.try_lock();
+  }
+  return lock;
+}
 
 Error Job::open(const braid_job_options* options, std::unique_ptr<Job>& job) {
   braid_job_options given{};
@@ -187,16 +197,26 @@ Error Job::check_process() const {
 Error Job::leave(const char* reason) {
   if (Error error = check_process(); !error) return error;
   Lock lock(session_.mutex());
-  if (!session_.failure().is_ok()) return {};
+  leave_with(lock, reason, now_ns() + kLeaveTimeoutNs);
+  return {};
+}
+
+void Job::leave_at_exit(uint64_t deadline_ns) {
+  deadline_ns = std::min(deadline_ns, now_ns() + kLeaveTimeoutNs);
+  Lock lock = lock_until(session_.mutex(), deadline_ns);
+  if (lock.owns_lock()) leave_with(lock, "its process has ended", deadline_ns);
+}
+
+void Job::leave_with(Lock& lock, const char* reason, uint64_t deadline_ns) {
+  if (!session_.failure().is_ok()) return;
   flatbuffers::FlatBufferBuilder builder;
   const auto leave = proto::CreateLeaveJobDirect(builder, reason);
   builder.Finish(proto::CreateClientMessage(builder, proto::ClientBody::LeaveJob, leave.Union()));
   if (session_.send(builder).is_ok()) {
     // A daemon that does not answer, or that fails meanwhile, is no reason not to leave.
-    session_.wait_until(lock, now_ns() + kLeaveTimeoutNs, [&] { return session_.has_left(); });
+    session_.wait_until(lock, deadline_ns, [&] { return session_.has_left(); });
   }
   session_.fail(make_error(BRAID_ERROR_CANCELLED, "job '", name_, "' was closed"));
-  return {};
 }
 
 Error Job::register_tensors(const braid_tensor_options* options, size_t count, uint32_t* handles) {

@@ -19,6 +19,9 @@
 
 namespace braid::client {
 
+// The lock of `mutex`, unless it is held until the deadline, perhaps by this very thread.
+std::unique_lock<std::mutex> lock_until(std::mutex& mutex, uint64_t deadline_ns);
+
 // One rank's membership in one job: what a braid_job is. Any thread; the functions are those of
 // braid.h.
 class Job {
@@ -30,6 +33,8 @@ class Job {
   // Takes leave of the daemon; destroying the job then frees everything. Does nothing a second
   // time.
   Error leave(const char* reason);
+  // The process ends, perhaps in the middle of a call on this job.
+  void leave_at_exit(uint64_t deadline_ns);
 
   uint32_t rank() const { return rank_.rank; }
   uint32_t world_size() const { return rank_.world_size; }
@@ -56,6 +61,7 @@ class Job {
   Error open_job(const braid_job_options& options, uint64_t deadline_ns);
   Error accept_opened(Received received);
   Error check_process() const;
+  void leave_with(Lock& lock, const char* reason, uint64_t deadline_ns);
 
   Error submit_request(Lock& lock, Request request, braid_ticket* ticket);
   Error admit(const Request& request);

@@ -142,10 +142,7 @@ void ClientConnection::read_frames(int frames_max) {
     const bool is_open = state_ == State::Open;
     // Nothing can make us take descriptors from who has given too many that nobody can close.
     if (!has_opened_ && server_.closer_.is_full(credentials_.uid)) {
-      close(make_status(StatusCode::ResourceExhausted,
-                        "{} is not heard: descriptors that user {} has sent are still to be closed",
-                        describe(), credentials_.uid));
-      return;
+      return refuse_to_hear();
     }
     switch (reader_.read(socket_.get(), is_open ? kFrameBytesMax : kHelloFrameBytesMax,
                          is_open && !has_opened_ ? kFrameFdsMax : 0)) {
@@ -230,6 +227,20 @@ Status ClientConnection::check_descriptors(const proto::ClientMessage& message,
 void ClientConnection::refuse_descriptors(std::vector<Fd> fds, const Status& reason) {
   give_back(std::move(fds));
   ++server_.counters_.protocol_errors;
+  fail(reason);
+}
+
+void ClientConnection::refuse_to_hear() {
+  const Status reason = make_status(
+      StatusCode::ResourceExhausted,
+      "braidd is still closing descriptors that user {} has sent and that take long to close",
+      credentials_.uid);
+  ++server_.counters_.connections_refused;
+  if (state_ == State::Open) return fail(reason);
+  close(reason.with_context(describe()));
+}
+
+void ClientConnection::fail(const Status& reason) {
   flatbuffers::FlatBufferBuilder builder;
   const auto failure = proto::CreateFailureDirect(builder, static_cast<uint8_t>(reason.code()),
                                                   reason.message().c_str());

@@ -65,6 +65,9 @@ class ClientConnection {
   void handle_hello(const proto::ClientMessage& message);
   Status check_descriptors(const proto::ClientMessage& message, const std::vector<Fd>& fds) const;
   void refuse_descriptors(std::vector<Fd> fds, const Status& reason);
+  // Its user has given too much that nobody can close.
+  void refuse_to_hear();
+  void fail(const Status& reason);  // tells the client, and closes
   void give_back(std::vector<Fd> fds);
   void reply_to_hello(const std::string& error);
   void on_end_of_stream();

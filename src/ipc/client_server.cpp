@@ -33,7 +33,11 @@ Result<std::unique_ptr<ClientServer>> ClientServer::create(Loop& loop, ClientSer
 }
 
 ClientServer::ClientServer(Loop& loop, ClientServerOptions options, ClientHandler& handler)
-    : loop_(loop), options_(std::move(options)), handler_(handler), resume_timer_(loop) {}
+    : loop_(loop),
+      options_(std::move(options)),
+      handler_(handler),
+      closer_(options_.close_descriptor),
+      resume_timer_(loop) {}
 
 ClientServer::~ClientServer() {
   *alive_ = false;
@@ -64,11 +68,18 @@ void ClientServer::stop_accepting() {
 
 void ClientServer::accept_some() {
   for (int i = 0; i < kAcceptsPerEvent; ++i) {
+    if (const size_t closing = closer_.waiting(); closing >= options_.descriptors_closing_max) {
+      return pause_accepting(fmt::format(
+          "{} descriptors that clients have sent are still to be closed, most of them of user {}",
+          closing, closer_.fullest_owner()));
+    }
     Fd socket(::accept4(listener_->fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!socket.is_valid()) {
       if (errno == EINTR || errno == ECONNABORTED) continue;
-      if (errno != EAGAIN && errno != EWOULDBLOCK) pause_accepting(errno);
-      return;
+      if (errno == EAGAIN || errno == EWOULDBLOCK) return;
+      return pause_accepting(
+          Status::from_errno(errno, "cannot accept on the client socket").message() +
+          " (raise LimitNOFILE?)");
     }
     accept_one(std::move(socket));
   }
@@ -135,12 +146,9 @@ void ClientServer::drop(Fd socket, uid_t owner) {
   closer_.close(owner, std::move(socket));
 }
 
-void ClientServer::pause_accepting(int error) {
+void ClientServer::pause_accepting(const std::string& reason) {
   ++counters_.connections_refused;
-  if (may_log()) {
-    BRAID_LOG_WARN("clients must wait: {} (raise LimitNOFILE?)",
-                   Status::from_errno(error, "cannot accept on the client socket").message());
-  }
+  if (may_log()) BRAID_LOG_WARN("clients must wait: {}", reason);
   listener_poll_->stop();
   resume_timer_.start_once(kAcceptPauseMs, [this] { resume_accepting(); });
 }

@@ -63,6 +63,10 @@ struct ClientServerOptions {
   uint32_t linger_timeout_ms = 5000;            // from close_after_send to the close
   uint64_t send_queue_bytes_max = 64ull << 20;  // per connection
   std::shared_ptr<UserQuotas> quotas{};         // none: users are not told apart
+  // With so many of clients' descriptors to be closed nobody is accepted: the sockets of those who
+  // are refused may have to be closed by the same threads.
+  size_t descriptors_closing_max = 2 * DescriptorCloser::kWaitingMax;
+  std::function<void(Fd)> close_descriptor = [](Fd) {};  // see DescriptorCloser
 };
 
 struct ClientServerCounters {
@@ -103,7 +107,7 @@ class ClientServer {
   void refuse(Fd socket, uid_t owner, const std::string& error);
   // Closes a client's socket without waiting.
   void drop(Fd socket, uid_t owner);
-  void pause_accepting(int error);
+  void pause_accepting(const std::string& reason);
   void resume_accepting();
   void on_closed(ClientConnection& connection, Status reason);
   bool may_log();  // a flood of bad clients is one line every few seconds

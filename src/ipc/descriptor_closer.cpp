@@ -166,6 +166,18 @@ bool DescriptorCloser::is_full(uid_t owner) const {
   return entry->second.waiting() >= kWaitingPerOwnerMax || state_->waiting >= kWaitingMax;
 }
 
+uid_t DescriptorCloser::fullest_owner() const {
+  MutexLock lock(state_->mutex);
+  uid_t fullest = 0;
+  size_t most = 0;
+  for (const auto& [uid, owner] : state_->owners) {
+    if (owner.waiting() <= most) continue;
+    most = owner.waiting();
+    fullest = uid;
+  }
+  return fullest;
+}
+
 size_t DescriptorCloser::waiting() const {
   MutexLock lock(state_->mutex);
   return state_->waiting;

@@ -35,7 +35,8 @@ class DescriptorCloser {
   void close(uid_t owner, Fd fd);
   // Nothing more should be taken from this user: too much of what he gave is still open.
   bool is_full(uid_t owner) const;
-  size_t waiting() const;  // descriptors, those included that are being closed
+  size_t waiting() const;       // descriptors, those included that are being closed
+  uid_t fullest_owner() const;  // who has most of them
 
  private:
   struct State;

@@ -171,10 +171,11 @@ void JobManager::find_coordinator(uint64_t client_id) {
   const Session& session = *clients_.at(client_id).session;
   if (is_this_node(session.master_address()))
     return join(client_id, services_->control_plane.self());
-  services_->control_plane.connect(session.master_address(), options_.control_port,
-                                   [this, client_id, alive = is_alive_](const Result<Peer>& peer) {
-                                     if (*alive) join(client_id, peer);
-                                   });
+  services_->control_plane.connect_for(
+      session.credentials().uid, session.master_address(), options_.control_port,
+      [this, client_id, alive = is_alive_](const Result<Peer>& peer) {
+        if (*alive) join(client_id, peer);
+      });
 }
 
 void JobManager::join(uint64_t client_id, const Result<Peer>& coordinator) {

@@ -5,6 +5,7 @@
 #include <chrono>
 
 #include "base/log.h"
+#include "loop/compute.h"
 #include "tune/transfer_space.h"
 
 namespace braid {
@@ -55,7 +56,8 @@ uint64_t unix_seconds() {
 
 Result<std::unique_ptr<JobTuning>> JobTuning::create(std::string job_name, size_t nodes,
                                                      const TuningOptions& options,
-                                                     const SetSummary& set) {
+                                                     const SetSummary& set, WorkThread* worker,
+                                                     std::function<void()> on_chosen) {
   const NamedValues defaults = named(options.defaults);
   auto space =
       make_transfer_space({defaults, options.pinned, options.flows_max, options.chunk_bytes_max});
@@ -73,23 +75,29 @@ Result<std::unique_ptr<JobTuning>> JobTuning::create(std::string job_name, size_
   }
   auto tuner = Tuner::create(std::move(*space), usual, tuner_options(options, key), known);
   if (!tuner) return tuner.status();
-  std::unique_ptr<JobTuning> tuning(
-      new JobTuning(std::move(job_name), nodes, options, key, std::move(tuner).value()));
+  std::unique_ptr<JobTuning> tuning(new JobTuning(std::move(job_name), nodes, options, key,
+                                                  std::move(tuner).value(), worker,
+                                                  std::move(on_chosen)));
   tuning->is_known_ = found && found->is_same_job;
   tuning->found_ = std::move(found);
   return tuning;
 }
 
 JobTuning::JobTuning(std::string job_name, size_t nodes, const TuningOptions& options,
-                     KnowledgeKey key, Tuner tuner)
+                     KnowledgeKey key, Tuner tuner, WorkThread* worker,
+                     std::function<void()> on_chosen)
     : job_name_(std::move(job_name)),
       nodes_(nodes),
       options_(options),
       key_(key),
-      tuner_(std::move(tuner)) {}
+      space_(tuner.space()),
+      tuned_(tuner),
+      tuner_(std::make_shared<Tuner>(std::move(tuner))),
+      worker_(worker),
+      on_chosen_(std::move(on_chosen)) {}
 
 TransferSettings JobTuning::settings_of(const Setting& setting) const {
-  const NamedValues values = tuner_.space().values(setting);
+  const NamedValues values = space_.values(setting);
   TransferSettings settings;
   settings.flows = static_cast<uint32_t>(values.at("flows_per_link"));
   settings.streams = static_cast<uint32_t>(values.at("streams"));
@@ -110,10 +118,10 @@ void JobTuning::begin() {
 std::optional<JobTuning::Change> JobTuning::change() const {
   if (state_ != State::Changing) return std::nullopt;
   Change change;
-  change.settings = settings_of(turn_ ? turn_->setting : tuner_.winner());
+  change.settings = settings_of(turn_ ? turn_->setting : tuned_.winner);
   change.reports_steps = turn_.has_value();
   // All that will be asked for are opened before the first is measured.
-  const auto& flows = tuner_.space().parameters().front().values;
+  const auto& flows = space_.parameters().front().values;
   change.flows_open =
       turn_ && turn_->purpose != TrialPurpose::Check && turn_->purpose != TrialPurpose::Duel
           ? static_cast<uint32_t>(flows.back())
@@ -121,15 +129,47 @@ std::optional<JobTuning::Change> JobTuning::change() const {
   return change;
 }
 
+// What is to be tried after the turn that was measured; at first, and where nothing could be
+// measured, there is none.
+JobTuning::Choice JobTuning::choose(Tuner& tuner, const std::optional<Tuner::Turn>& measured,
+                                    std::span<const double> seconds) {
+  if (measured) {
+    const Status taken = tuner.report(measured->setting, seconds);
+    BRAID_ASSERT(taken.is_ok(), "the steps are those of the turn");
+  }
+  std::optional<Tuner::Turn> turn = tuner.next();
+  return {std::move(turn), Known(tuner)};
+}
+
 void JobTuning::next_turn() {
-  seconds_.clear();
+  state_ = State::Choosing;
   open_steps_.clear();
-  turn_ = tuner_.next();
-  state_ = State::Changing;
+  compute<Choice>(
+      worker_,
+      [tuner = tuner_, measured = turn_, seconds = std::exchange(seconds_, {})] {
+        return choose(*tuner, measured, seconds);
+      },
+      [alive = alive_](Choice& choice) {
+        if (*alive != nullptr) (*alive)->on_choice(choice);
+      });
+}
+
+void JobTuning::on_choice(Choice& choice) {
+  tuned_ = std::move(choice.known);
+  if (turn_) {
+    if (options_.counters != nullptr) ++options_.counters->trials;
+    const Trial& last = tuned_.trials.back();
+    BRAID_LOG_DEBUG("job '{}': tuning: {} of {} steps: {:.2f} ms", job_name_,
+                    purpose_name(last.purpose), last.steps, last.median_seconds * 1e3);
+  }
+  turn_ = std::move(choice.turn);
   if (turn_ && in_force_ == turn_->setting) {
     state_ = State::Measuring;
-    measured_from_ = last_step_ + 1;
+    measured_from_ = std::max(last_step_, seen_step_) + 1;
+    return;
   }
+  state_ = State::Changing;
+  on_chosen_();
 }
 
 void JobTuning::on_changed(uint64_t from_step) {
@@ -143,13 +183,14 @@ void JobTuning::on_changed(uint64_t from_step) {
   state_ = State::Measuring;
 }
 
-bool JobTuning::on_step(NodeId from, uint64_t step, uint64_t nanoseconds) {
-  if (state_ != State::Measuring || step < measured_from_ || nanoseconds == 0) return false;
-  if (open_steps_.size() >= kOpenStepsMax && !open_steps_.contains(step)) return false;
+void JobTuning::on_step(NodeId from, uint64_t step, uint64_t nanoseconds) {
+  seen_step_ = std::max(seen_step_, step);
+  if (state_ != State::Measuring || step < measured_from_ || nanoseconds == 0) return;
+  if (open_steps_.size() >= kOpenStepsMax && !open_steps_.contains(step)) return;
   OpenStep& open = open_steps_[step];
   open.slowest_ns = std::max(open.slowest_ns, nanoseconds);
   open.nodes.insert(from);
-  if (open.nodes.size() < nodes_) return false;
+  if (open.nodes.size() < nodes_) return;
   const double seconds = static_cast<double>(open.slowest_ns) / 1e9;
   open_steps_.erase(step);
   last_step_ = step;
@@ -157,9 +198,7 @@ bool JobTuning::on_step(NodeId from, uint64_t step, uint64_t nanoseconds) {
   if (options_.counters != nullptr) ++options_.counters->steps;
   seconds_.push_back(seconds);
   const bool is_hopeless = seconds > turn_->hopeless_seconds;
-  if (seconds_.size() < turn_->steps && !is_hopeless) return false;
-  finish_turn();
-  return state_ == State::Changing;
+  if (seconds_.size() >= turn_->steps || is_hopeless) next_turn();
 }
 
 bool JobTuning::on_progress(uint64_t step) {
@@ -173,33 +212,22 @@ bool JobTuning::on_progress(uint64_t step) {
   return true;
 }
 
-void JobTuning::finish_turn() {
-  const Status taken = tuner_.report(turn_->setting, seconds_);
-  BRAID_ASSERT(taken.is_ok(), "the steps are those of the turn");
-  if (options_.counters != nullptr) ++options_.counters->trials;
-  BRAID_LOG_DEBUG("job '{}': tuning: {} of {} steps: {:.2f} ms", job_name_,
-                  purpose_name(turn_->purpose), seconds_.size(),
-                  tuner_.trials().back().median_seconds * 1e3);
-  next_turn();
-}
-
 void JobTuning::finish() {
   state_ = State::Over;
   if (!ended_.empty()) return;
-  const NamedValues values = tuner_.space().values(tuner_.winner());
+  const NamedValues values = space_.values(tuned_.winner);
   std::string text;
   for (const auto& [name, value] : values) text += fmt::format(" {} {}", name, value);
   BRAID_LOG_INFO("job '{}': tuned in {} trials of {} steps, until step {}, gain {:.2f}:{}",
-                 job_name_, tuner_.trials().size(), steps_measured_, last_step_, tuner_.gain(),
-                 text);
-  if (options_.counters != nullptr) options_.counters->gain = tuner_.gain();
+                 job_name_, tuned_.trials.size(), steps_measured_, last_step_, tuned_.gain, text);
+  if (options_.counters != nullptr) options_.counters->gain = tuned_.gain;
   if (options_.knowledge == nullptr) return;
-  const auto& trials = tuner_.trials();
+  const auto& trials = tuned_.trials;
   const auto last = std::find_if(trials.rbegin(), trials.rend(), [&](const Trial& trial) {
-    return trial.setting == tuner_.winner() && trial.median_seconds > 0;
+    return trial.setting == tuned_.winner && trial.median_seconds > 0;
   });
   if (last == trials.rend()) return;  // known, and nothing was measured
-  options_.knowledge->add({key_, values, tuner_.gain(), last->median_seconds,
+  options_.knowledge->add({key_, values, tuned_.gain, last->median_seconds,
                            static_cast<uint32_t>(trials.size()), unix_seconds()});
 }
 

@@ -2,15 +2,18 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "job/knowledge_store.h"
 #include "job/plan_messages.h"
+#include "loop/work_thread.h"
 #include "tune/tuner.h"
 
 namespace braid {
@@ -42,11 +45,13 @@ struct TuningOptions {
 // The tuning of one job by its coordinator: asks a Tuner what to try, says which settings the job
 // is to change to, and gives the Tuner the times of the steps, of each the slowest node's.
 //
-//   waiting    --begin()--> changing
+//   waiting    --begin()--> choosing
+//   choosing   --the tuner's answer--> changing, or measuring with the same settings
 //   changing   --on_changed(): the nodes have agreed on a step--> measuring, or over
-//   measuring  --the turn's steps are measured--> changing, or measuring with the same settings
+//   measuring  --the turn's steps are measured--> choosing
+//              --on_progress()--> changing
 //
-// Control loop only.
+// Control loop only; while it is choosing, the tuner works on another thread.
 class JobTuning {
  public:
   static constexpr uint32_t kStepsMin = 30;    // TuningOptions::steps
@@ -63,10 +68,15 @@ class JobTuning {
     bool reports_steps = false;
   };
 
-  // An error: these options leave nothing that could be tuned; it says why.
+  // An error: these options leave nothing that could be tuned; it says why. `worker`: where the
+  // tuner works; none: on the loop. `on_chosen`: change() has something new.
   static Result<std::unique_ptr<JobTuning>> create(std::string job_name, size_t nodes,
                                                    const TuningOptions& options,
-                                                   const SetSummary& set);
+                                                   const SetSummary& set, WorkThread* worker,
+                                                   std::function<void()> on_chosen);
+  JobTuning(const JobTuning&) = delete;
+  JobTuning& operator=(const JobTuning&) = delete;
+  ~JobTuning() { *alive_ = nullptr; }
 
   // It is known what the same job has ended with before: that should hold at once.
   bool is_known() const { return is_known_; }
@@ -80,9 +90,8 @@ class JobTuning {
   // It cannot be done; what holds, stays.
   void give_up(const std::string& reason);
 
-  // The time that a step took on a node; of a plan of this tuning. True: change() has something
-  // new.
-  bool on_step(NodeId from, uint64_t step, uint64_t nanoseconds);
+  // The time that a step took on a node; of a plan of this tuning.
+  void on_step(NodeId from, uint64_t step, uint64_t nanoseconds);
   // A node is in this step. True: it is too long ago that a time came (there is none where a step
   // does not reduce all tensors); change() ends the tuning.
   bool on_progress(uint64_t step);
@@ -91,13 +100,34 @@ class JobTuning {
   std::string to_json() const;
 
  private:
-  enum class State : uint8_t { Waiting, Changing, Measuring, Over };
+  enum class State : uint8_t { Waiting, Choosing, Changing, Measuring, Over };
 
   JobTuning(std::string job_name, size_t nodes, const TuningOptions& options, KnowledgeKey key,
-            Tuner tuner);
+            Tuner tuner, WorkThread* worker, std::function<void()> on_chosen);
+  // What is known of the tuner, also while it works.
+  struct Known {
+    explicit Known(const Tuner& tuner)
+        : trials(tuner.trials()),
+          winner(tuner.winner()),
+          incumbent(tuner.incumbent()),
+          gain(tuner.gain()),
+          noise(tuner.noise()) {}
+    std::vector<Trial> trials;
+    Setting winner;
+    Setting incumbent;
+    double gain;
+    double noise;
+  };
+  struct Choice {
+    std::optional<Tuner::Turn> turn;
+    Known known;
+  };
+  static Choice choose(Tuner& tuner, const std::optional<Tuner::Turn>& measured,
+                       std::span<const double> seconds);
+
   TransferSettings settings_of(const Setting& setting) const;
   void next_turn();
-  void finish_turn();
+  void on_choice(Choice& choice);
   void finish();
 
   const std::string job_name_;
@@ -106,7 +136,11 @@ class JobTuning {
   const KnowledgeKey key_;
   std::optional<Knowledge::Found> found_;
   bool is_known_ = false;
-  Tuner tuner_;
+  const SearchSpace space_;
+  Known tuned_;
+  const std::shared_ptr<Tuner> tuner_;  // while this is choosing: the worker's
+  WorkThread* const worker_;
+  const std::function<void()> on_chosen_;
   State state_ = State::Waiting;
   std::string ended_ = "";           // why, if it was given up
   std::optional<Tuner::Turn> turn_;  // nothing: the last change, to the winner
@@ -114,13 +148,15 @@ class JobTuning {
   uint64_t measured_from_ = 0;       // step
   uint64_t steps_measured_ = 0;
   uint64_t first_step_ = 0;  // with settings of this tuning
-  uint64_t last_step_ = 0;
+  uint64_t last_step_ = 0;   // that was measured
+  uint64_t seen_step_ = 0;   // that a node has reported
   struct OpenStep {
     std::set<NodeId> nodes;
     uint64_t slowest_ns = 0;
   };
   std::map<uint64_t, OpenStep> open_steps_;
   std::vector<double> seconds_;  // of the turn
+  std::shared_ptr<JobTuning*> alive_ = std::make_shared<JobTuning*>(this);
 };
 
 }  // namespace braid

@@ -8,18 +8,17 @@ namespace braid {
 
 std::string JobTuning::to_json() const {
   using Json = nlohmann::ordered_json;
-  static constexpr const char* kStates[] = {"waiting", "running", "running", "over"};
-  const SearchSpace& space = tuner_.space();
+  static constexpr const char* kStates[] = {"waiting", "running", "running", "running", "over"};
   Json trials = Json::array();
-  for (const Trial& trial : tuner_.trials()) {
+  for (const Trial& trial : tuned_.trials) {
     trials.push_back({{"purpose", purpose_name(trial.purpose)},
                       {"searcher", trial.searcher},
                       {"steps", trial.steps},
                       {"seconds", trial.median_seconds},
-                      {"values", space.values(trial.setting)}});
+                      {"values", space_.values(trial.setting)}});
   }
   Json space_json = Json::object();
-  for (const auto& parameter : space.parameters()) space_json[parameter.name] = parameter.values;
+  for (const auto& parameter : space_.parameters()) space_json[parameter.name] = parameter.values;
   Json known;
   if (found_) {
     known = {{"is_same_job", found_->is_same_job}, {"distance", found_->distance},
@@ -31,10 +30,10 @@ std::string JobTuning::to_json() const {
                {"first_step", first_step_},
                {"last_step", last_step_},
                {"steps_measured", steps_measured_},
-               {"noise", tuner_.noise()},
-               {"gain", tuner_.gain()},
-               {"winner", space.values(tuner_.winner())},
-               {"incumbent", space.values(tuner_.incumbent())},
+               {"noise", tuned_.noise},
+               {"gain", tuned_.gain},
+               {"winner", space_.values(tuned_.winner)},
+               {"incumbent", space_.values(tuned_.incumbent)},
                {"known", std::move(known)},
                {"space", std::move(space_json)},
                {"trials", std::move(trials)}})

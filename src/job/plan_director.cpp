@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "job/plan_decision.h"
+#include "loop/compute.h"
 
 namespace braid {
 namespace {
@@ -88,13 +89,21 @@ void PlanDirector::on_report(NodeId from, const proto::PlanReport& message) {
   set.latest.insert(set.latest.end(), measured.begin(), measured.end());
   if (set.reports.size() < nodes_.size()) return;
   for (const auto& [node, one] : set.reports) set.latest_step = std::max(set.latest_step, one.step);
-  const bool is_another_network = has_changed(set);
-  const bool is_due = is_another_network || set.rounds >= set.rounds_to_hold;
-  if (options_.planner != nullptr && is_due) decide(id, set, is_another_network);
-  if (!set.proposal) begin_tuning_if_settled(id, set);
-  if (set.slowness == 0 && reference_) set.slowness = slowness(set.latest, *reference_);
-  set.reports.clear();
-  set.latest.clear();
+  if (has_changed(set)) set.is_another_network = true;
+  Round round;
+  round.measured = std::exchange(set.latest, {});
+  for (auto& [node, one] : std::exchange(set.reports, {})) round.reports.push_back(std::move(one));
+  const bool is_due = set.is_another_network || set.rounds >= set.rounds_to_hold;
+  if (options_.planner != nullptr && is_due && !is_deciding_) {
+    decide(id, set, std::move(round));
+  } else {
+    finish_round(set, round);
+  }
+}
+
+void PlanDirector::finish_round(Set& set, const Round& round) {
+  if (!set.proposal && !is_deciding_) begin_tuning_if_settled(set);
+  if (set.slowness == 0 && reference_) set.slowness = slowness(round.measured, *reference_);
 }
 
 // A plan's first iterations have nothing to be compared with: they are why it was made. But what
@@ -111,6 +120,7 @@ bool PlanDirector::has_changed(Set& set) {
                                  static_cast<double>(iteration_ns), kIterationChangeMin) ||
                           differ(set.slowness, slowness_now, kNetworkChangeMin);
   if (!is_another) return false;
+  ++era_;
   if (cost_) measurements_.rescale(set.latest, *cost_);
   set.rounds_to_hold = 0;
   set.iteration_ns = iteration_ns;
@@ -118,33 +128,61 @@ bool PlanDirector::has_changed(Set& set) {
   return set.plan != 0;
 }
 
-void PlanDirector::decide(uint64_t id, Set& set, bool is_another_network) {
-  std::vector<const PlanReport*> reports;
+void PlanDirector::decide(uint64_t id, Set& set, Round round) {
+  is_deciding_ = true;
+  round.is_another_network = std::exchange(set.is_another_network, false);
+  round.plan = set.plan;
+  round.era = era_;
+  PlanningOptions options = options_;
+  options.streams = streams_;
+  const auto shared = std::make_shared<const Round>(std::move(round));
+  compute<Result<PlanDecision>>(
+      options_.worker,
+      [shared, options, measured = measurements_.all(), groups = set.groups] {
+        std::vector<const PlanReport*> reports;
+        for (const PlanReport& report : shared->reports) reports.push_back(&report);
+        return decide_plan(reports, measured, groups, options);
+      },
+      [alive = alive_, id, shared](Result<PlanDecision>& decision) {
+        if (*alive != nullptr) (*alive)->on_decision(id, *shared, decision);
+      });
+}
+
+void PlanDirector::on_decision(uint64_t id, const Round& round, Result<PlanDecision>& decision) {
+  is_deciding_ = false;
+  Set& set = *sets_.at(id);
+  if (set.proposal || set.plan != round.plan || era_ != round.era) {
+    if (round.is_another_network) set.is_another_network = true;
+    return;
+  }
+  if (decision) {
+    take_decision(id, set, round, *decision);
+  } else {
+    BRAID_LOG_DEBUG("job '{}': no plan yet: {}", job_name_, decision.status().message());
+  }
+  finish_round(set, round);
+}
+
+void PlanDirector::take_decision(uint64_t id, Set& set, const Round& round,
+                                 PlanDecision& decision) {
   uint64_t step = 0;
   uint64_t iteration_ns = 0;
-  for (const auto& [node, report] : set.reports) {
-    reports.push_back(&report);
+  for (const PlanReport& report : round.reports) {
     step = std::max(step, report.step);
     iteration_ns = std::max(iteration_ns, report.iteration_ns);
   }
-  PlanningOptions options = options_;
-  options.streams = streams_;
-  auto decision = decide_plan(reports, measurements_.all(), set.groups, options);
-  if (!decision) {
-    return BRAID_LOG_DEBUG("job '{}': no plan yet: {}", job_name_, decision.status().message());
-  }
-  cost_ = decision->cost;
+  cost_ = decision.cost;
   if (!reference_) reference_ = cost_;
   const double measured_seconds =
-      iteration_ns == 0 ? decision->current_seconds : static_cast<double>(iteration_ns) / 1e9;
-  const bool pays = decision->predicted_seconds <
-                    std::min(decision->current_seconds, measured_seconds) * (1 - options_.min_gain);
+      iteration_ns == 0 ? decision.current_seconds : static_cast<double>(iteration_ns) / 1e9;
+  const bool pays = decision.predicted_seconds <
+                    std::min(decision.current_seconds, measured_seconds) * (1 - options_.min_gain);
   if (set.plan != 0 && !pays) {
     // Settings alone hold: there are no groups of which anything is to be expected.
-    if (!is_another_network || set.groups.empty()) return;
+    if (!round.is_another_network || set.groups.empty()) return;
     // The same groups, with what is to be expected of them now.
-    decision->groups = set.groups;
-    decision->predicted_seconds = decision->current_seconds;
+    decision.groups = set.groups;
+    decision.predicted_seconds = decision.current_seconds;
   }
 
   const double notice =
@@ -154,10 +192,10 @@ void PlanDirector::decide(uint64_t id, Set& set, bool is_another_network) {
   proposal.number = ++set.last_number;
   proposal.from_step = step + std::clamp(static_cast<uint64_t>(std::ceil(notice)), set.notice_steps,
                                          kNoticeStepsMax);
-  proposal.groups = std::move(decision->groups);
+  proposal.groups = std::move(decision.groups);
   proposal.planner = std::string(options_.planner->name());
-  proposal.predicted_ns = static_cast<uint64_t>(decision->predicted_seconds * 1e9);
-  proposal.cost = to_json(decision->cost);
+  proposal.predicted_ns = static_cast<uint64_t>(decision.predicted_seconds * 1e9);
+  proposal.cost = to_json(decision.cost);
   propose(set, std::move(proposal));
 }
 
@@ -205,6 +243,7 @@ void PlanDirector::conclude(uint64_t id, Set& set, bool holds) {
     set.rounds = 0;
     set.rounds_to_hold = std::clamp(set.rounds_to_hold * 2, 2U, kRoundsMax);
     set.groups = proposal.groups;
+    set.is_another_network = false;
   }
   for (const NodeId node : nodes_) send_(node, make_plan_verdict(proposal, holds));
   if (proposal.keeps_groups()) {

@@ -13,6 +13,7 @@
 #include "job/plan_measurements.h"
 #include "job/plan_messages.h"
 #include "loop/timer.h"
+#include "loop/work_thread.h"
 #include "plan/fit_cost.h"
 #include "plan/planner.h"
 
@@ -26,7 +27,12 @@ struct PlanningOptions {
   double min_gain = 0.03;
   uint32_t answer_timeout_ms = 5000;  // for a proposal; then it is dropped
   TuningOptions tuning = {};          // off
+  // Where plans are made and trials are chosen, which takes tens of milliseconds; it outlives the
+  // jobs. None: on the loop.
+  WorkThread* worker = nullptr;
 };
+
+struct PlanDecision;
 
 // The coordinator's part of planning one job: merges what the nodes have measured, fits the cost,
 // plans, and has all nodes change at one step. Control loop only.
@@ -34,6 +40,9 @@ struct PlanningOptions {
 // It has the settings tuned, too, once the first plan has settled: a trial is a plan with the same
 // groups and other settings, which begins with the next step. No plan is made meanwhile, and what
 // was measured with other settings is forgotten.
+//
+// Plans are made on another thread, one at a time, from copies. What holds when the answer comes
+// must still be what it was made from, or it is dropped; the next round of reports asks again.
 //
 // Changing costs nothing, but plans that chase noise are worse than one that stays. So a new plan
 // must be worth it, by prediction and against what was measured; and each one holds for twice as
@@ -68,6 +77,9 @@ class PlanDirector {
 
   PlanDirector(Loop& loop, std::string job_name, uint64_t job_key, std::vector<NodeId> nodes,
                PlanningOptions options, Send send);
+  PlanDirector(const PlanDirector&) = delete;
+  PlanDirector& operator=(const PlanDirector&) = delete;
+  ~PlanDirector() { *alive_ = nullptr; }
 
   // Which job's director a message is for; nothing: it is about something else.
   static std::optional<uint64_t> job_of(const proto::ControlMessage& message);
@@ -97,6 +109,7 @@ class PlanDirector {
     uint64_t notice_steps = kNoticeStepsMin;  // grows when a proposal came too late
     std::optional<PlanProposal> proposal;
     std::set<NodeId> accepted;
+    bool is_another_network = false;  // and no plan was made since
     std::optional<SetSummary> summary;
     std::set<NodeId> registered;  // the nodes that have it
     uint64_t latest_step = 0;     // that a node has said to have begun or ended
@@ -106,16 +119,29 @@ class PlanDirector {
     Timer timer;
   };
 
+  // Of all nodes, under one plan.
+  struct Round {
+    std::vector<PlanReport> reports;
+    std::vector<CostMeasurement> measured;  // that came with them
+    bool is_another_network = false;
+    uint32_t plan = 0;
+    uint64_t era = 0;
+  };
+
   Set* find_or_make(uint64_t id);
   // plan_director_tuning.cpp
   void make_tuning(uint64_t id, Set& set);
-  void begin_tuning_if_settled(uint64_t id, Set& set);
+  void begin_tuning_if_settled(Set& set);
+  void begin_tuning(Set& set);
   void change_settings(uint64_t id, Set& set);
   void on_settings_concluded(uint64_t id, Set& set, bool holds, uint64_t from_step);
   void forget_measurements(Set& set);
 
   bool has_changed(Set& set);
-  void decide(uint64_t id, Set& set, bool is_another_network);
+  void decide(uint64_t id, Set& set, Round round);
+  void on_decision(uint64_t id, const Round& round, Result<PlanDecision>& decision);
+  void take_decision(uint64_t id, Set& set, const Round& round, PlanDecision& decision);
+  void finish_round(Set& set, const Round& round);
   void propose(Set& set, PlanProposal proposal);
   void conclude(uint64_t id, Set& set, bool holds);
 
@@ -133,6 +159,10 @@ class PlanDirector {
   std::map<uint64_t, std::unique_ptr<Set>> sets_;
   Set* tuned_ = nullptr;  // the set whose steps are looked at; one of a job
   uint32_t streams_;      // that plans are made for
+  bool is_deciding_ = false;
+  // Of what was measured: grows when it was forgotten, or comes from another network.
+  uint64_t era_ = 0;
+  std::shared_ptr<PlanDirector*> alive_ = std::make_shared<PlanDirector*>(this);
 };
 
 }  // namespace braid

@@ -19,13 +19,12 @@ void PlanDirector::on_set_registered(NodeId from, const proto::SetRegistered& me
   if (set->registered.size() < nodes_.size() || tuned_ != nullptr) return;
   make_tuning(summary.set, *set);
   if (set->tuning == nullptr || !set->tuning->is_known()) return;
-  tuned_ = set;
-  set->tuning->begin();
-  change_settings(summary.set, *set);
+  begin_tuning(*set);
 }
 
 void PlanDirector::make_tuning(uint64_t id, Set& set) {
-  auto tuning = JobTuning::create(job_name_, nodes_.size(), options_.tuning, *set.summary);
+  auto tuning = JobTuning::create(job_name_, nodes_.size(), options_.tuning, *set.summary,
+                                  options_.worker, [this, id, &set] { change_settings(id, set); });
   if (tuning) {
     set.tuning = std::move(tuning).value();
     return;
@@ -34,13 +33,18 @@ void PlanDirector::make_tuning(uint64_t id, Set& set) {
                  tuning.status().message());
 }
 
-void PlanDirector::begin_tuning_if_settled(uint64_t id, Set& set) {
+void PlanDirector::begin_tuning_if_settled(Set& set) {
   if (tuned_ != nullptr || set.tuning == nullptr) return;
   const bool is_planned = set.plan != 0 || options_.planner == nullptr;
   if (set.rounds < (is_planned ? kPlannedRoundsMin : kFirstPlanRoundsMin)) return;
+  begin_tuning(set);
+}
+
+// A plan that is just being made is dropped: planning rests.
+void PlanDirector::begin_tuning(Set& set) {
+  ++era_;
   tuned_ = &set;
   set.tuning->begin();
-  change_settings(id, set);
 }
 
 // Where a plan is just being agreed on, this waits for its end.
@@ -80,11 +84,12 @@ void PlanDirector::on_step_report(NodeId from, const proto::StepReport& message)
   Set& set = *position->second;
   if (&set != tuned_ || report.plan != set.plan) return;
   set.latest_step = std::max(set.latest_step, report.step);
-  if (set.tuning->on_step(from, report.step, report.nanoseconds)) change_settings(report.set, set);
+  set.tuning->on_step(from, report.step, report.nanoseconds);
 }
 
 // With other settings reductions take other times: planning begins anew.
 void PlanDirector::forget_measurements(Set& set) {
+  ++era_;
   join_.clear();
   measurements_.clear();
   cost_.reset();
@@ -93,6 +98,7 @@ void PlanDirector::forget_measurements(Set& set) {
   set.rounds_to_hold = 0;
   set.iteration_ns = 0;
   set.slowness = 0;
+  set.is_another_network = false;
 }
 
 std::string PlanDirector::tuning_json() const {

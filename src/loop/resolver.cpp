@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "loop/resolver.h"
 
-#include <atomic>
 #include <optional>
 #include <system_error>
 #include <thread>
+#include <unordered_map>
 #include <utility>
 
 #include <signal.h>
@@ -15,7 +15,50 @@
 namespace braid {
 namespace {
 
-std::atomic<size_t> look_ups{0};
+// The look-ups of the process that have not ended.
+class LookUps {
+ public:
+  Status begin(const std::string& host, std::optional<uint32_t> user) BRAID_EXCLUDES(mutex_) {
+    MutexLock lock(mutex_);
+    if (user) {
+      const auto own = of_user_.find(*user);
+      if (own != of_user_.end() && own->second >= Resolver::kLookUpsPerUserMax) {
+        return make_status(
+            StatusCode::Unavailable,
+            "host name '{}' cannot be looked up now: {} look-ups of user {} wait for "
+            "this node's name servers already, which is one user's share",
+            host, own->second, *user);
+      }
+    }
+    if (count_ >= Resolver::kLookUpsMax) {
+      return make_status(StatusCode::Unavailable,
+                         "host name '{}' cannot be looked up now: {} look-ups wait for this node's "
+                         "name servers already",
+                         host, count_);
+    }
+    ++count_;
+    if (user) ++of_user_[*user];
+    return Status::ok();
+  }
+  void end(std::optional<uint32_t> user) BRAID_EXCLUDES(mutex_) {
+    MutexLock lock(mutex_);
+    --count_;
+    if (!user) return;
+    const auto own = of_user_.find(*user);
+    if (--own->second == 0) of_user_.erase(own);
+  }
+
+ private:
+  Mutex mutex_;
+  size_t count_ BRAID_GUARDED_BY(mutex_) = 0;
+  std::unordered_map<uint32_t, size_t> of_user_ BRAID_GUARDED_BY(mutex_);
+};
+
+// Never destroyed: a look-up may outlive what the process destroys at its end.
+LookUps& look_ups() {
+  static auto* const all = new LookUps();
+  return *all;
+}
 
 Status resolve_error(const std::string& host, int error) {
   // A name that is unknown now may be known later only if the server said that it could not tell.
@@ -77,16 +120,11 @@ Resolver::~Resolver() {
   if (request_ != nullptr) request_->forget();
 }
 
-Status Resolver::resolve(const std::string& host, uint16_t port, Callback callback) {
+Status Resolver::resolve(const std::string& host, uint16_t port, Callback callback,
+                         std::optional<uint32_t> user) {
   BRAID_ASSERT_IN_LOOP(loop_);
   BRAID_ASSERT(request_ == nullptr, "one look-up at a time");
-  if (look_ups.fetch_add(1) >= kLookUpsMax) {
-    look_ups.fetch_sub(1);
-    return make_status(StatusCode::Unavailable,
-                       "host name '{}' cannot be looked up now: {} look-ups wait for this node's "
-                       "name servers already",
-                       host, kLookUpsMax);
-  }
+  BRAID_RETURN_IF_ERROR(look_ups().begin(host, user));
   auto request = std::make_shared<Request>(loop_, host, [this] {
     // The door must not go within its handler, and the callback may destroy this resolver.
     loop_.defer([this, weak = std::weak_ptr<Request>(request_)] {
@@ -95,16 +133,16 @@ Status Resolver::resolve(const std::string& host, uint16_t port, Callback callba
     });
   });
   try {
-    std::thread([request, port, look_up = look_up_] {
+    std::thread([request, port, user, look_up = look_up_] {
       sigset_t all;
       ::sigfillset(&all);  // signals are for the loops' threads
       ::pthread_sigmask(SIG_SETMASK, &all, nullptr);
       request->answer = look_up_host(look_up, request->host, port);
-      look_ups.fetch_sub(1);
+      look_ups().end(user);
       request->tell();
     }).detach();
   } catch (const std::system_error& error) {
-    look_ups.fetch_sub(1);
+    look_ups().end(user);
     return {StatusCode::Unavailable,
             fmt::format("host name '{}' cannot be looked up now: no thread for it: {}", host,
                         error.what())};

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,7 @@ class Resolver {
                                    addrinfo** found)>;
   // Of the process, forgotten ones included.
   static constexpr size_t kLookUpsMax = 64;
+  static constexpr size_t kLookUpsPerUserMax = 16;
 
   explicit Resolver(Loop& loop, LookUp look_up = ::getaddrinfo);
   Resolver(const Resolver&) = delete;
@@ -31,8 +33,9 @@ class Resolver {
   ~Resolver();
 
   // One at a time. `callback` never comes from within this call, unless it fails: then it never
-  // comes.
-  Status resolve(const std::string& host, uint16_t port, Callback callback);
+  // comes. `user`: who gave the name, and has his share of the look-ups; none: this daemon itself.
+  Status resolve(const std::string& host, uint16_t port, Callback callback,
+                 std::optional<uint32_t> user = std::nullopt);
 
  private:
   struct Request;

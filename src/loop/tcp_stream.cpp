@@ -4,6 +4,9 @@
 #include <array>
 #include <memory>
 
+#include <linux/sockios.h>
+#include <sys/ioctl.h>
+
 #include "loop/tcp_timers.h"
 
 namespace braid {
@@ -125,6 +128,15 @@ Status TcpStream::write(std::initializer_list<std::span<const uint8_t>> parts) {
 size_t TcpStream::queued_bytes() const {
   return pending_.size() +
          uv_stream_get_write_queue_size(reinterpret_cast<const uv_stream_t*>(handle_.get()));
+}
+
+size_t TcpStream::unacknowledged_bytes() const {
+  uv_os_fd_t socket = -1;
+  int in_kernel = 0;
+  if (uv_fileno(reinterpret_cast<const uv_handle_t*>(handle_.get()), &socket) != 0 ||
+      ::ioctl(socket, SIOCOUTQ, &in_kernel) != 0)
+    in_kernel = 0;
+  return queued_bytes() + static_cast<size_t>(in_kernel);
 }
 
 void TcpStream::flush_later() {

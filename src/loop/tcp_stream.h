@@ -46,6 +46,8 @@ class TcpStream {
   // through on_end, later.
   Status write(std::initializer_list<std::span<const uint8_t>> parts);
   size_t queued_bytes() const;
+  // Those, and what the other side's kernel has not acknowledged: on a slow path megabytes.
+  size_t unacknowledged_bytes() const;
 
   // Of the connected socket; nothing if it is not connected (any more).
   std::optional<SocketAddress> local_address() const;

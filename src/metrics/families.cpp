@@ -174,6 +174,12 @@ std::vector<MetricInfo> make_infos() {
        {"client", "control", "transport"},
        "Connections refused or dropped for what they said or failed to say: on the Unix socket, "
        "on control.port, or as a flow."},
+      {Metric::DescriptorsClosing,
+       "braid_descriptors_closing",
+       false,
+       {},
+       {},
+       "Descriptors that clients have sent and that are still to be closed."},
       {Metric::TuneTrials,
        "braid_tune_trials_total",
        true,

@@ -39,6 +39,7 @@ enum class Metric : uint8_t {
   FlowsReplaced,
   JobFailures,
   RejectedConnections,
+  DescriptorsClosing,
   TuneTrials,
   TuneSteps,
   TuneChanges,

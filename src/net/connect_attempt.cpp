@@ -42,15 +42,16 @@ ConnectAttempt::ConnectAttempt(Loop& loop, const Clock& clock, std::string host,
       resolver_(loop),
       timer_(loop) {}
 
-void ConnectAttempt::start(Hooks hooks) {
+void ConnectAttempt::start(Hooks hooks, std::optional<uint32_t> user) {
   hooks_ = std::move(hooks);
   if (const auto numeric = SocketAddress::parse(host_, port_)) {
     addresses_ = {*numeric};
     timer_.start_once(0, [this] { try_next_address(); });
     return;
   }
-  const Status status =
-      resolver_.resolve(host_, port_, [this](Result<std::vector<SocketAddress>> found) {
+  const Status status = resolver_.resolve(
+      host_, port_,
+      [this](Result<std::vector<SocketAddress>> found) {
         timer_.stop();
         if (!found) {
           finish(found.status());
@@ -62,7 +63,8 @@ void ConnectAttempt::start(Hooks hooks) {
           if (is_new && addresses_.size() < kAddressesMax) addresses_.push_back(address);
         }
         try_next_address();
-      });
+      },
+      user);
   if (!status) {
     timer_.start_once(0, [this, status] { finish(status); });
     return;

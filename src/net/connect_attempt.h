@@ -39,7 +39,8 @@ class ConnectAttempt final : private ControlConnectionOwner {
 
   ConnectAttempt(Loop& loop, const Clock& clock, std::string host, uint16_t port,
                  HandshakeOptions options, uint32_t timeout_ms);
-  void start(Hooks hooks);
+  // `user`: whose look-up it is, where somebody named the host.
+  void start(Hooks hooks, std::optional<uint32_t> user);
 
   const std::string& host() const { return host_; }
   uint16_t port() const { return port_; }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "net/control_connection.h"
 
+#include <algorithm>
+
 namespace braid {
 
 ControlConnection::ControlConnection(Loop& loop, HandshakeRole role, HandshakeOptions options,
@@ -151,6 +153,16 @@ void ControlConnection::write_frame(std::span<const uint8_t> frame) {
   const auto header = control_frame_header(frame.size());
   const Status status = stream_->write({header, frame});
   BRAID_ASSERT(status.is_ok(), "the few frames of a handshake fit any queue");
+  written_bytes_ += header.size() + frame.size();
+}
+
+bool ControlConnection::has_taken_more() {
+  if (stream_ == nullptr || noted_taken_ == messages_end_) return false;
+  const uint64_t waiting = std::min<uint64_t>(stream_->unacknowledged_bytes(), written_bytes_);
+  const uint64_t taken = std::min(written_bytes_ - waiting, messages_end_);
+  const bool is_more = taken > noted_taken_;
+  noted_taken_ = std::max(taken, noted_taken_);
+  return is_more;
 }
 
 Status ControlConnection::send(const FrameNumbers& numbers, std::span<const uint8_t> message) {
@@ -164,7 +176,10 @@ Status ControlConnection::send(const FrameNumbers& numbers, std::span<const uint
     // The peer would miss a frame that was sealed and not sent. Not from within this call.
     deadline_ = std::make_unique<Timer>(loop_);
     deadline_->start_once(0, [this, written] { fail(written); });
+    return written;
   }
+  written_bytes_ += sealed.head.size() + message.size() + sealed.tag.size();
+  if (numbers.sequence != 0) messages_end_ = written_bytes_;
   return written;
 }
 

@@ -63,6 +63,9 @@ class ControlConnection final : private TcpStream::Handler {
   const Generations& generations() const { return generations_; }
   size_t queued_bytes() const { return stream_ ? stream_->queued_bytes() : 0; }
   uint64_t received_bytes() const { return received_bytes_; }  // also of unfinished frames
+  // Whether the peer's kernel has acknowledged more of our numbered messages than at the last call.
+  // Other frames do not count: they would show movement for as long as they are sent.
+  bool has_taken_more();
   // When its owner last heard something on it.
   uint64_t heard_at_ms() const { return heard_at_ms_; }
   void set_heard_at_ms(uint64_t now_ms) { heard_at_ms_ = now_ms; }
@@ -107,6 +110,9 @@ class ControlConnection final : private TcpStream::Handler {
   Generations generations_;
   uint64_t heard_at_ms_ = 0;
   uint64_t received_bytes_ = 0;
+  uint64_t written_bytes_ = 0;
+  uint64_t messages_end_ = 0;  // of written_bytes_: behind the last numbered message
+  uint64_t noted_taken_ = 0;   // of them, at the last has_taken_more()
   ControlConnectionOwner* owner_;
 };
 

@@ -3,7 +3,9 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -74,7 +76,12 @@ class ControlPlane {
   // is this daemon itself. `callback` comes exactly once, within connect_timeout_ms, never from
   // within this call. A connected peer that has not answered some heartbeats must answer first, or
   // is lost and connected anew: peer_timeout_ms more.
-  virtual void connect(const std::string& host, uint16_t port, ConnectCallback callback) = 0;
+  void connect(const std::string& host, uint16_t port, ConnectCallback callback) {
+    connect_for(std::nullopt, host, port, std::move(callback));
+  }
+  // For a user of this node, who named the host: see Resolver::resolve().
+  virtual void connect_for(std::optional<uint32_t> user, const std::string& host, uint16_t port,
+                           ConnectCallback callback) = 0;
   virtual const Peer* find(NodeId id) const = 0;  // nullptr: not connected; self is always found
   // Queues `message` (a finished ControlMessage), which may then be sent to others: unless `to` is
   // this node, which takes it. Unavailable: not connected. ResourceExhausted: the peer does not

@@ -74,7 +74,8 @@ std::unique_ptr<ControlConnection> ControlPlaneImpl::take_stranger(
 
 // --- attempts ---
 
-void ControlPlaneImpl::connect(const std::string& host, uint16_t port, ConnectCallback callback) {
+void ControlPlaneImpl::connect_for(std::optional<uint32_t> user, const std::string& host,
+                                   uint16_t port, ConnectCallback callback) {
   BRAID_ASSERT_IN_LOOP(loop_);
   if (own_address_->is_own_name(host, port)) {
     answer_later(options_.self.id, std::move(callback));
@@ -84,7 +85,7 @@ void ControlPlaneImpl::connect(const std::string& host, uint16_t port, ConnectCa
     answer_when_sure(*peers_.find(entry->peer.id), {host, port, std::move(callback)});
     return;
   }
-  start_attempt(host, port, std::move(callback));
+  start_attempt(user, host, port, std::move(callback));
 }
 
 void ControlPlaneImpl::answer_later(NodeId id, ConnectCallback callback) {
@@ -108,8 +109,8 @@ void ControlPlaneImpl::answer_when_sure(PeerEntry& entry, WaitingConnect waiting
   }
 }
 
-void ControlPlaneImpl::start_attempt(const std::string& host, uint16_t port,
-                                     ConnectCallback callback) {
+void ControlPlaneImpl::start_attempt(std::optional<uint32_t> user, const std::string& host,
+                                     uint16_t port, ConnectCallback callback) {
   for (const auto& attempt : attempts_) {
     if (attempt->port() != port || attempt->host() != host) continue;
     attempt->add(std::move(callback));
@@ -132,7 +133,7 @@ void ControlPlaneImpl::start_attempt(const std::string& host, uint16_t port,
   };
   attempt->add(std::move(callback));
   attempts_.push_back(std::move(attempt));
-  attempts_.back()->start(std::move(hooks));
+  attempts_.back()->start(std::move(hooks), user);
 }
 
 Status ControlPlaneImpl::may_connect(const SocketAddress& address) const {

@@ -30,7 +30,8 @@ class ControlPlaneImpl final : public ControlPlane, private ControlConnectionOwn
   Status listen();
 
   const Peer& self() const override { return options_.self; }
-  void connect(const std::string& host, uint16_t port, ConnectCallback callback) override;
+  void connect_for(std::optional<uint32_t> user, const std::string& host, uint16_t port,
+                   ConnectCallback callback) override;
   const Peer* find(NodeId id) const override;
   Status send(NodeId to, flatbuffers::FlatBufferBuilder& message) override;
   std::vector<Peer> peers() const override;
@@ -50,7 +51,8 @@ class ControlPlaneImpl final : public ControlPlane, private ControlConnectionOwn
   std::string refusal_for(const TcpStream& stream) const;
 
   // Those to whom we connect.
-  void start_attempt(const std::string& host, uint16_t port, ConnectCallback callback);
+  void start_attempt(std::optional<uint32_t> user, const std::string& host, uint16_t port,
+                     ConnectCallback callback);
   void on_attempt_done(ConnectAttempt& attempt, Result<ConnectOutcome> outcome);
   Result<Peer> settle(const ConnectAttempt& attempt, Result<ConnectOutcome>& outcome);
   void answer_later(NodeId id, ConnectCallback callback);

@@ -290,21 +290,24 @@ void ControlPlaneImpl::tick() {
   }
 }
 
-// Bytes that come, and bytes that the peer's kernel takes while some wait, show that the network
-// works: a new connection would only begin a long message once more. Its heartbeats, with their
-// answers, wait behind such a message; one that comes and answers nothing means that ours are lost.
+// Bytes that come, and bytes of a message that the peer's kernel acknowledges, show that the
+// network works: a new connection would only begin a long message once more. What this node's
+// kernel has taken shows nothing: it holds megabytes, the work of seconds on a slow path.
+// Heartbeats and their answers wait behind such a message; one that comes and answers nothing new
+// means that ours are lost.
 void ControlPlaneImpl::note_movement(PeerEntry& entry, uint64_t now_ms) {
   uint64_t received = 0;
   for (const auto& connection : entry.connections) received += connection->received_bytes();
-  const size_t queued = entry.connections.empty() ? 0 : entry.sending()->queued_bytes();
-  const bool is_taken = queued < entry.queued_bytes;
+  const bool is_taken = !entry.connections.empty() && entry.sending()->has_taken_more();
   const bool has_come = received > entry.received_bytes;
   const bool has_spoken = entry.to_answer_ms != entry.noted_to_answer_ms;
+  const bool has_answered = entry.answered_at_ms > entry.noted_answered_at_ms;
   if (has_come) entry.heard_at_ms = now_ms;
-  if (is_taken || (has_come && (!has_spoken || !is_in_doubt(entry)))) entry.moved_at_ms = now_ms;
+  if (is_taken || (has_come && (!has_spoken || has_answered || !is_in_doubt(entry))))
+    entry.moved_at_ms = now_ms;
   entry.received_bytes = received;
-  entry.queued_bytes = queued;
   entry.noted_to_answer_ms = entry.to_answer_ms;
+  entry.noted_answered_at_ms = entry.answered_at_ms;
 }
 
 // Connections from before the newest, on which the peer sends nothing any more, either.

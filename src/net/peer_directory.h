@@ -39,11 +39,11 @@ struct PeerEntry {
   uint64_t heard_at_ms = 0;
   uint64_t answered_at_ms = 0;  // when the latest heartbeat of ours was sent that it has answered
   uint64_t to_answer_ms = 0;    // what its latest heartbeat carried, by its clock
-  // A long message takes its time: when bytes last came or went, and how many there were then.
+  // A long message takes its time: when bytes last came or went, and what was known then.
   uint64_t moved_at_ms = 0;
   uint64_t received_bytes = 0;
-  size_t queued_bytes = 0;
   uint64_t noted_to_answer_ms = 0;
+  uint64_t noted_answered_at_ms = 0;
   std::vector<WaitingConnect> waiting;  // until it has answered, or is lost
   std::vector<std::pair<std::string, uint16_t>>
       names;  // host and port under which it was asked for or says it is

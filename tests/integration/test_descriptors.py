@@ -17,6 +17,7 @@ pytestmark = needs_daemons
 
 SOCKETS = 8
 DROPPED = "braid_rejected_connections_total.client"
+CLOSING = "braid_descriptors_closing"
 
 # Whoever closes such a socket last waits for an hour, but for a process that ends. So it is a child
 # that makes them, and it ends without closing any. The parent has the other ends, and does not read.
@@ -92,6 +93,7 @@ def test_sockets_that_linger_hold_up_nobody(cluster_of, is_nested):
     attacker.wait_for("DROPPED")
     until(lambda: node.counter(DROPPED) == dropped + SOCKETS, "all are dropped for what they sent")
     expect_to_go_on(innocent)
+    until(lambda: node.counter(CLOSING) == 0, "all are closed")
     attacker.kill()
     end_running(innocent)
     cluster.expect_healthy()

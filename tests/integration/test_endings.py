@@ -9,6 +9,7 @@ pytestmark = needs_daemons
 # Rank 1 ends as ARGUMENT[0] says, while the others need it no more; they stay until the test has
 # seen its end, ask the daemon whether the job is well, and end without closing it, too.
 ENDS_EARLY = """
+import ctypes
 import multiprocessing
 
 def join():
@@ -38,6 +39,9 @@ elif how == "exception":
 elif how == "exit":
     keep_open()
     sys.exit(5)
+elif how == "C":
+    keep_open()
+    ctypes.CDLL(None).exit(0)  # the interpreter does nothing more
 elif how == "_exit":
     keep_open()
     os._exit(0)
@@ -69,7 +73,7 @@ report(good=True if RANK == 1 else bool((got == WORLD).all()))
 
 
 @pytest.mark.parametrize(
-    ("how", "exit_code"), [("simply", 0), ("exit", 5), ("exception", 1), ("child", 0)]
+    ("how", "exit_code"), [("simply", 0), ("exit", 5), ("exception", 1), ("child", 0), ("C", 0)]
 )
 def test_a_rank_that_nobody_needs_any_more_may_just_end(cluster_of, tmp_path, how, exit_code):
     cluster = cluster_of(3)

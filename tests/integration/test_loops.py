@@ -3,7 +3,8 @@
 
 import pathlib
 
-from real_cluster import SUM_FOREVER, needs_daemons, wait_until_running
+from planned_training import ANY_GAIN
+from real_cluster import SUM_FOREVER, end_running, needs_daemons, until, wait_until_running
 
 pytestmark = needs_daemons
 
@@ -22,6 +23,20 @@ with open_job(arena_bytes=(ARGUMENT + 2) << 20) as job:
         del got
         job.release(ticket)
     report(wrong=wrong)
+"""
+
+# Gradients that the daemons merge, as they plan.
+PLANNED_FOREVER = """
+import itertools
+job = open_job()
+tensors = job.register(
+    [TensorSpec(f"layer{i}", DType.FLOAT32, 1000, backward_order=i, planned=True) for i in range(ARGUMENT)])
+mine = np.ones(1000, np.float32)
+for step in itertools.count():
+    for ticket in [job.submit(tensor, step, mine) for tensor in tensors]:
+        ended(job, ticket)
+    if step == 0:
+        say("RUNNING")
 """
 
 
@@ -62,6 +77,18 @@ def test_a_trainer_that_dies_while_its_result_gets_memory(cluster_of):
     assert "rank 1" in error["text"], error
     cluster.expect_healthy()
     cluster.expect_footprints(before)
+
+
+def test_plans_are_made_beside_the_loops(cluster_of):
+    cluster = cluster_of(2, "plan.planner=exact", ANY_GAIN)
+    cluster.expect_healthy()
+    coordinator = cluster.nodes[0].daemon_pid
+    before = computed_ns(coordinator, "plan")
+    trainers = cluster.start(PLANNED_FOREVER, argument=200)
+    wait_until_running(trainers)
+    until(lambda: computed_ns(coordinator, "plan") > before, "a plan is made")
+    end_running(trainers)
+    cluster.expect_healthy()
 
 
 def test_every_loop_says_how_often_it_was_held_up(cluster_of):

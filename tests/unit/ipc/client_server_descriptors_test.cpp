@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Clients that send descriptors where none belong, of the wrong kinds, or such that closing them
 // takes for ever. A server that closed one of those itself would hang the test.
+#include <future>
+
 #include <fcntl.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
@@ -155,6 +157,79 @@ TEST_F(ClientServerDescriptorsTest, ThoseThatAreNotAcceptedHoldUpNobodyEither) {
     send_with(late.fd(), "x", others);
   }
   server_.reset();  // with one in its backlog
+}
+
+// Files whose close() takes until the test says so.
+class ClientServerStuckTest : public ClientServerDescriptorsTest {
+ protected:
+  ~ClientServerStuckTest() override { let_go(); }
+  void start_stuck(size_t closing_max = SIZE_MAX) {
+    ClientServerOptions options;
+    options.close_descriptor = [end = end_](const Fd&) { end.wait(); };
+    options.descriptors_closing_max = closing_max;
+    start(options);
+  }
+  void let_go() {
+    if (!std::exchange(has_ended_, true)) promise_.set_value();
+  }
+  size_t closing() const { return server_->counters().descriptors_closing; }
+  // As much as is taken from one user.
+  void fill() {
+    const std::vector<int> fds(4, event_.get());
+    while (closing() < DescriptorCloser::kWaitingPerOwnerMax) {
+      const size_t before = closing();
+      greeted()->send_open_job(fds);
+      ASSERT_TRUE(until([&] { return closing() >= before + fds.size(); }));
+    }
+  }
+  // Connects, and sends a descriptor at once.
+  std::unique_ptr<RawClient> pushing() {
+    auto client = std::make_unique<RawClient>(path_);
+    const int fds[] = {event_.get()};
+    send_with(client->fd(), "x", fds);
+    return client;
+  }
+
+ private:
+  std::promise<void> promise_;
+  const std::shared_future<void> end_{promise_.get_future()};
+  bool has_ended_ = false;
+};
+
+TEST_F(ClientServerStuckTest, WhoHasSentTooMuchThatCannotBeClosedIsToldSo) {
+  start_stuck();
+  auto client = greeted();
+  fill();
+  client->send_query();
+  FrameReader::Outcome outcome{};
+  ASSERT_TRUE(
+      until([&] { return (outcome = client->read()) != FrameReader::Outcome::WouldBlock; }));
+  ASSERT_EQ(outcome, FrameReader::Outcome::Frame);
+  const Frame frame = client->take();
+  const auto* failure = proto::GetClientMessage(frame.bytes.data())->body_as_Failure();
+  ASSERT_NE(failure, nullptr);
+  EXPECT_EQ(failure->code(), static_cast<uint8_t>(StatusCode::ResourceExhausted));
+  EXPECT_NE(failure->text()->str().find("still closing descriptors that user "), std::string::npos);
+  EXPECT_TRUE(bodies_.empty());
+}
+
+// Who is refused may have sent some already: his socket is to be closed by the same threads.
+TEST_F(ClientServerStuckTest, WhatIsToBeClosedHasABound) {
+  constexpr size_t kMore = 8;
+  constexpr size_t kBound = DescriptorCloser::kWaitingPerOwnerMax + kMore;
+  start_stuck(kBound);
+  fill();
+  std::vector<std::unique_ptr<RawClient>> pushers;
+  for (size_t i = 0; i < 3 * kMore; ++i) pushers.push_back(pushing());
+  ASSERT_TRUE(until([&] { return closing() == kBound; }));
+  const uint64_t refused = server_->counters().connections_refused;
+  // It looks again, and accepts nobody.
+  ASSERT_TRUE(until([&] { return server_->counters().connections_refused >= refused + 3; }));
+  EXPECT_EQ(closing(), kBound);
+  let_go();
+  for (auto& pusher : pushers) EXPECT_TRUE(until([&] { return pusher->is_closed(); }));
+  EXPECT_TRUE(all_are_closed());
+  expect_alive();
 }
 
 }  // namespace

@@ -38,7 +38,9 @@ class FakeControlPlane final : public ControlPlane {
   void remove_peer(NodeId id) { peers_.erase(id); }
 
   const Peer& self() const override { return self_; }
-  void connect(const std::string& host, uint16_t, ConnectCallback callback) override {
+  void connect_for(std::optional<uint32_t> user, const std::string& host, uint16_t,
+                   ConnectCallback callback) override {
+    connected_for.push_back(user);
     connects.push_back(host);
     Result<Peer> result = Status(StatusCode::Unavailable, "nobody listens at '" + host + "'");
     for (const auto& [id, peer] : peers_) {
@@ -90,6 +92,7 @@ class FakeControlPlane final : public ControlPlane {
 
   std::vector<Sent> sent;
   std::vector<std::string> connects;
+  std::vector<std::optional<uint32_t>> connected_for;
 
  private:
   Loop& loop_;

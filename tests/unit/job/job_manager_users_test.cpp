@@ -203,5 +203,13 @@ TEST_F(JobManagerFarewellTest, SoIsOneThatHasLeftAndStays) {
   wait_for([&] { return quotas_->used(::geteuid(), UserResource::ArenaBytes) == 0; });
 }
 
+TEST_F(JobManagerUsersTest, TheLookUpOfAMasterAddressIsItsUsers) {
+  NEEDS_ROOT();
+  add_stranger().open("train", 0, 2, "far.example");
+  wait_for([&] { return !control_plane_.connects.empty(); });
+  EXPECT_EQ(control_plane_.connects[0], "far.example");
+  EXPECT_EQ(control_plane_.connected_for[0], kStranger);
+}
+
 }  // namespace
 }  // namespace braid

@@ -119,6 +119,38 @@ TEST_F(ResolverTest, TooManyAtOnceAreRefused) {
   run_until([&] { return calls == resolvers.size() - 1; });
 }
 
+TEST_F(ResolverTest, AUserHasHisShareAndLeavesTheOthersTheirs) {
+  const auto release = std::make_shared<std::promise<void>>();
+  const std::shared_future<void> released = release->get_future().share();
+  const auto look_up = [released](const char*, const char*, const addrinfo*, addrinfo**) {
+    released.wait();
+    return EAI_NONAME;
+  };
+  std::vector<std::unique_ptr<Resolver>> resolvers;
+  size_t begun = 0;
+  size_t calls = 0;
+  const auto resolve = [&](std::optional<uint32_t> user) {
+    resolvers.push_back(std::make_unique<Resolver>(*loop_, look_up));
+    Status status = resolvers.back()->resolve(
+        "slow.example", 1, [&](const Result<std::vector<SocketAddress>>&) { ++calls; }, user);
+    if (status) ++begun;
+    return status;
+  };
+  for (size_t i = 0; i < Resolver::kLookUpsPerUserMax; ++i) ASSERT_TRUE(resolve(1001).is_ok());
+  const Status refused = resolve(1001);
+  EXPECT_EQ(refused.code(), StatusCode::Unavailable) << "it may be tried again";
+  EXPECT_NE(refused.message().find("'slow.example' cannot be looked up now: 16 look-ups of user "
+                                   "1001 wait for this node's name servers already"),
+            std::string::npos)
+      << refused.message();
+  EXPECT_TRUE(resolve(1002).is_ok());
+  EXPECT_TRUE(resolve(std::nullopt).is_ok());
+  release->set_value();
+  run_until([&] { return calls == begun; });
+  EXPECT_TRUE(resolve(1001).is_ok()) << "those have ended";
+  run_until([&] { return calls == begun; });
+}
+
 TEST_F(ResolverTest, MayBeUsedAgainFromItsCallback) {
   Resolver resolver(*loop_);
   int calls = 0;

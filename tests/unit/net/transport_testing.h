@@ -61,7 +61,8 @@ class FakeControlPlane final : public ControlPlane {
   FakeControlPlane(Loop& loop, Peer self) : loop_(loop), self_(std::move(self)) {}
 
   const Peer& self() const override { return self_; }
-  void connect(const std::string&, uint16_t, ConnectCallback) override {}
+  void connect_for(std::optional<uint32_t>, const std::string&, uint16_t,
+                   ConnectCallback) override {}
   const Peer* find(NodeId id) const override;
   Status send(NodeId to, flatbuffers::FlatBufferBuilder& message) override;
   std::vector<Peer> peers() const override { return {}; }

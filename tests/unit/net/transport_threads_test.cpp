@@ -27,7 +27,8 @@ TEST(TransportThreads, EveryLoopHasItsOwnFlows) {
   struct Wire final : ControlPlane {
     Wire(Loop& on, Peer me, Peer peer) : loop(on), self_(std::move(me)), other(std::move(peer)) {}
     const Peer& self() const override { return self_; }
-    void connect(const std::string&, uint16_t, ConnectCallback) override {}
+    void connect_for(std::optional<uint32_t>, const std::string&, uint16_t,
+                     ConnectCallback) override {}
     const Peer* find(NodeId id) const override { return id == other.id ? &other : nullptr; }
     Status send(NodeId, flatbuffers::FlatBufferBuilder& message) override {
       std::vector<uint8_t> bytes(message.GetBufferPointer(),
