@@ -176,7 +176,7 @@ Status Daemon::start() {
   quotas_ = std::make_shared<UserQuotas>(user_limits(config_), std::set<uid_t>{0, ::geteuid()});
   options.session.quotas = quotas_;
   options.leave_timeout_ms = config_.collective.leave_timeout_ms;
-  options.partition = {config_.collective.unit_bytes, config_.transport.chunk_bytes,
+  options.cut = {config_.collective.unit_bytes, config_.transport.chunk_bytes,
                        io_threads(config_)};
   options.rack = config_.node.rack;
   if (config_.collective.direct_bytes > config_.transport.chunk_bytes) {

@@ -76,7 +76,7 @@ class Coordinator {
     uint32_t world_size = 0;
     uint32_t timeout_ms = 0;
     uint32_t weight = 1;
-    Partition partition;                 // of the first node
+    CutSettings cut;                     // of the first node
     std::map<uint32_t, Member> members;  // by rank
     std::unique_ptr<Timer> deadline;
   };

@@ -26,9 +26,9 @@ void choose_way(Operation& operation, const TransferSettings* settings) {
   if (bytes != 0 && bytes <= direct_bytes) {
     operation.is_direct = true;
   } else if (ring.halving != nullptr && bytes <= halving_bytes) {
-    operation.schedule = ring.halving.get();
+    operation.route = ring.halving.get();
   } else if (is_hierarchical) {
-    operation.schedule = ring.hierarchical.get();
+    operation.route = ring.hierarchical.get();
   }
 }
 

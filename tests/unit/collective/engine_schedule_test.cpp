@@ -16,9 +16,9 @@ struct Shape {
   uint32_t racks = 0;  // 0: halving
 };
 
-Schedule schedule_of(const Shape& shape, uint32_t nodes, uint32_t place) {
-  return shape.racks == 0 ? halving_schedule(nodes, place)
-                          : hierarchical_schedule(shape.racks, nodes / shape.racks, place);
+Route route_of_shape(const Shape& shape, uint32_t nodes, uint32_t place) {
+  return shape.racks == 0 ? halving_route(nodes, place)
+                          : hierarchical_route(shape.racks, nodes / shape.racks, place);
 }
 
 const std::vector<Shape> kShapes = {{"halving_2", {1, 2}},
@@ -34,8 +34,8 @@ const std::vector<Shape> kShapes = {{"halving_2", {1, 2}},
 WorldOptions scheduled_options(const Shape& shape, uint64_t seed) {
   WorldOptions options;
   options.ranks_of_node = shape.ranks_of_node;
-  options.schedule = [shape](uint32_t nodes, uint32_t place) {
-    return schedule_of(shape, nodes, place);
+  options.route = [shape](uint32_t nodes, uint32_t place) {
+    return route_of_shape(shape, nodes, place);
   };
   options.io_loops = 1 + static_cast<uint32_t>(seed / 3 % 2);
   options.hostility.submit_pulls = seed % 3 == 0;

@@ -20,7 +20,7 @@ struct WorldOptions {
   uint32_t streams = 2;
   uint64_t direct_bytes = 0;
   // By which the all-reduces go, from the number of nodes and the place; none: around the ring.
-  std::function<Schedule(uint32_t, uint32_t)> schedule;
+  std::function<Route(uint32_t, uint32_t)> route;
   Hostility hostility;
 };
 
