@@ -27,16 +27,15 @@ OperationRun::OperationRun(Operation operation, const EngineOptions& options, Op
   const Ring& ring = *operation_.ring;
   BRAID_ASSERT(route_.segments.size() == partition_.segments(), "the route has the ring's nodes");
   BRAID_ASSERT(ring.nodes == 1 || ring.members.size() == ring.nodes, "the ring's nodes are known");
-  BRAID_ASSERT(operation_.contribution != nullptr ||
-                   operation_.inputs.size() == ring.ranks_of_node[ring.self],
-               "every local rank has an input");
   BRAID_ASSERT(operation_.collective == Collective::AllReduce ||
                    (operation_.route == nullptr && !operation_.is_direct),
                "other ways than around the ring are for all-reduces");
-  BRAID_ASSERT(operation_.collective != Collective::Broadcast ||
-                   operation_.root_node != ring.self ||
-                   operation_.root_local_input < operation_.inputs.size(),
-               "the root is a local rank");
+  const bool is_root =
+      operation_.collective == Collective::Broadcast && operation_.root_node == ring.self;
+  BRAID_ASSERT(operation_.contribution != nullptr ||
+                   (operation_.inputs.size() == ring.ranks_of_node[ring.self] &&
+                    (!is_root || operation_.root_local_input < operation_.inputs.size())),
+               "every local rank has an input, and the root is one of them");
   if (operation_.owner_step != nullptr) {
     step_ = operation_.owner_step.get();
   } else if (operation_.reduction == Reduction::Average) {

@@ -139,6 +139,24 @@ Route halving_route(uint32_t nodes, uint32_t place) {
   return complete(std::move(route));
 }
 
+Route two_hops_route(uint32_t nodes, uint32_t place) {
+  BRAID_ASSERT(nodes >= 2 && place < nodes, "two hops take two nodes");
+  Route route;
+  route.place = place;
+  route.first_segment = (place + 1) % nodes;  // so that not all nodes send to the same one at once
+  route.begins_others = nodes - 1;            // as with halving
+  for (uint32_t segment = 0; segment < nodes; ++segment) {
+    SegmentRoute way;
+    if (segment == place) {
+      way.parts_from = way.sum_to = others_from(nodes, place);
+    } else {
+      way.part_to = way.sum_from = segment;
+    }
+    route.segments.push_back(std::move(way));
+  }
+  return complete(std::move(route));
+}
+
 Route hierarchical_route(uint32_t racks, uint32_t rack_nodes, uint32_t place) {
   BRAID_ASSERT(racks >= 2 && rack_nodes >= 2 && place < racks * rack_nodes,
                "a hierarchy takes two racks of two nodes");

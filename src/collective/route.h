@@ -63,6 +63,11 @@ Route direct_route(uint32_t nodes, uint32_t place);
 // to the node p places before them, and get the sums from it at the end. 2 nodes at least.
 Route halving_route(uint32_t nodes, uint32_t place);
 
+// Two hops: each node sends its part of a segment straight to the owner, which adds them in the
+// order of the ring from itself on, and sends the sum straight to all. As many bytes as around the
+// ring, and as many connections as direct. 2 nodes at least.
+Route two_hops_route(uint32_t nodes, uint32_t place);
+
 // Around the ring of each rack to the owners there, around the ring of those of the same place in
 // all racks, and around the racks again: of n nodes in R racks, a node sends only 2(R − 1)/n of the
 // bytes to another rack. `rack_nodes` nodes each, adjacent in the ring; 2 racks of 2 at least.

@@ -166,6 +166,7 @@ Operation EngineWorld::operation_of(size_t index, uint32_t node) const {
     operation.inputs.push_back(
         scattered(input, running.spec.pieces, operation.count * element, element));
   operation.result = part.memory->result.data();
+  if (options_.adjust) options_.adjust(operation);
   return operation;
 }
 
@@ -200,6 +201,7 @@ void EngineWorld::say_go(Running& running, uint32_t node) {
 void EngineWorld::step() {
   const uint32_t node = static_cast<uint32_t>(random_() % nodes());
   Endpoint& endpoint = *endpoints_[node][random_() % options_.io_loops];
+  if (options_.happens && random_() % 8 == 0) options_.happens();
   switch (random_() % 16) {
     case 0: {  // a node submits, or learns that its successor has
       if (running_.empty()) return;

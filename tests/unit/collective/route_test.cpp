@@ -295,6 +295,22 @@ TEST_P(RingRoute, DirectAllAddAllInTheOrderOfThePlaces) {
   EXPECT_EQ(routes[nodes - 1].segments[0].own_part_to.front(), 0U);
 }
 
+TEST_P(RingRoute, ByTwoHopsTheOwnerAddsInTheOrderOfTheRing) {
+  const uint32_t nodes = GetParam();
+  const Routes routes = all_places(nodes, two_hops_route);
+  const auto sent = expect_all_reduced(routes);
+  expect_all_begin(routes);
+  expect_neighbours_match(routes);
+  EXPECT_EQ(sent, std::vector<uint32_t>(nodes, 2 * (nodes - 1))) << "as many bytes as the ring";
+  for (uint32_t place = 0; place < nodes; ++place) {
+    const SegmentRoute& own = routes[place].segments[place];
+    for (uint32_t part = 0; part < nodes - 1; ++part)
+      EXPECT_EQ(own.parts_from[part], (place + 1 + part) % nodes);
+    EXPECT_EQ(own.sum_to.front(), (place + 1) % nodes) << "not all to the same one at once";
+    EXPECT_EQ(routes[place].first_segment, (place + 1) % nodes);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Nodes, RingRoute, testing::Range(2U, 9U));
 
 TEST(BasicRoutes, OfOneNodeGoNowhere) {
