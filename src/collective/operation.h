@@ -52,6 +52,9 @@ struct Ring {
   // it.
   uint64_t halving_bytes = 0;
   std::shared_ptr<const Route> halving;
+  // Larger ones of up to so many bytes go by `two_hops`, before `halving`; nullptr: as above.
+  uint64_t two_hops_bytes = 0;
+  std::shared_ptr<const Route> two_hops;
   // All larger ones go by this one, where the nodes' racks allow it; nullptr: around the ring.
   std::shared_ptr<const Route> hierarchical;
 };

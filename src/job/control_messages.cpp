@@ -36,9 +36,9 @@ ControlBuffer make_job_start(const std::string& name, uint32_t world_size, uint3
   const auto text = builder.CreateString(name);
   const auto vector = builder.CreateVector(members);
   const auto owner_bytes = builder.CreateVector(owner.data(), owner.size());
-  const auto body = proto::CreateJobStart(builder, text, world_size, epoch, job_key, vector,
-                                          algorithms.direct_bytes, weight, algorithms.halving_bytes,
-                                          algorithms.is_hierarchical, owner_bytes);
+  const auto body = proto::CreateJobStart(
+      builder, text, world_size, epoch, job_key, vector, algorithms.direct_bytes, weight,
+      algorithms.halving_bytes, algorithms.is_hierarchical, owner_bytes, algorithms.two_hops_bytes);
   return finish_control_message(std::move(builder), body);
 }
 

@@ -27,6 +27,7 @@ struct Algorithms {
   uint64_t direct_bytes = 0;
   uint64_t halving_bytes = 0;
   bool is_hierarchical = false;
+  uint64_t two_hops_bytes = 0;
 };
 
 // How a node cuts operations into units and chunks; chunks are known by their numbers, so all nodes

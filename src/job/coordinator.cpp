@@ -100,6 +100,8 @@ Algorithms Coordinator::algorithms_of(const ActiveJob& job) const {
   Algorithms algorithms = algorithms_;
   if (job.nodes.size() > kDirectNodesMax) algorithms.direct_bytes = 0;
   if (job.nodes.size() < kHalvingNodesMin) algorithms.halving_bytes = 0;
+  if (job.nodes.size() < kTwoHopsNodesMin || job.nodes.size() > kTwoHopsNodesMax)
+    algorithms.two_hops_bytes = 0;
   if (!nodes_per_rack(job.nodes)) algorithms.is_hierarchical = false;
   return algorithms;
 }

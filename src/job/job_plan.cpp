@@ -39,7 +39,8 @@ class Neighbours {
 
  private:
   void add_all(std::vector<uint32_t> Route::*places) {
-    for (const auto& route : {plan_.ring->halving, plan_.ring->hierarchical}) {
+    for (const auto& route :
+         {plan_.ring->two_hops, plan_.ring->halving, plan_.ring->hierarchical}) {
       if (route == nullptr) continue;
       for (const uint32_t place : (*route).*places) add(place);
     }
@@ -51,6 +52,9 @@ class Neighbours {
 
 // By which all-reduces go that are neither direct nor go around the ring.
 Status add_routes(const proto::JobStart& start, const JobPlan& plan, Ring& ring) {
+  ring.two_hops_bytes = start.two_hops_bytes();
+  if (ring.two_hops_bytes != 0 && ring.nodes > 1)
+    ring.two_hops = std::make_shared<const Route>(two_hops_route(ring.nodes, ring.self));
   ring.halving_bytes = start.halving_bytes();
   if (ring.halving_bytes != 0 && ring.nodes > 1)
     ring.halving = std::make_shared<const Route>(halving_route(ring.nodes, ring.self));

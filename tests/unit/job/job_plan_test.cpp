@@ -109,6 +109,18 @@ TEST(JobPlanTest, HalvingNeedsLinksToItsTargets) {
   EXPECT_EQ(ids(around->neighbours()), (std::vector<NodeId>{12, 10}));
 }
 
+TEST(JobPlanTest, TwoHopsNeedLinksToAllOthers) {
+  std::vector<MemberNode> nodes;
+  for (uint32_t place = 0; place < 5; ++place) nodes.push_back(node(10 + place, {place}));
+  const auto plan = parse(nodes, 5, 11, 5, {0, 0, false, 4096});
+  ASSERT_TRUE(plan.is_ok());
+  EXPECT_EQ(plan->ring->two_hops_bytes, 4096u);
+  EXPECT_EQ(ids(plan->targets()), (std::vector<NodeId>{12, 13, 14, 10}));
+  const auto around = parse(nodes, 5, 11);
+  ASSERT_TRUE(around.is_ok());
+  EXPECT_EQ(around->ring->two_hops, nullptr);
+}
+
 std::vector<MemberNode> in_racks(const std::string& racks) {
   std::vector<MemberNode> nodes;
   for (const char rack : racks) {

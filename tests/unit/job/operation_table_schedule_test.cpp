@@ -56,6 +56,17 @@ TEST_F(OperationTableScheduleTest, WhatIsDirectGoesByNone) {
   EXPECT_FALSE(actions_.started.back().is_direct);
 }
 
+TEST_F(OperationTableScheduleTest, TwoHopsComeBetweenDirectAndHalves) {
+  ring_->direct_bytes = 40;
+  ring_->two_hops = std::make_shared<Route>(two_hops_route(4, 0));
+  ring_->two_hops_bytes = 200;
+  EXPECT_TRUE(way_of(all_reduce(10)) == nullptr && actions_.started.back().is_direct);
+  EXPECT_EQ(way_of(all_reduce(11)), ring_->two_hops.get());
+  EXPECT_EQ(way_of(all_reduce(50)), ring_->two_hops.get());
+  EXPECT_EQ(way_of(all_reduce(51)), ring_->halving.get());
+  EXPECT_EQ(way_of(signature_of(Collective::Broadcast, 4)), nullptr);
+}
+
 TEST_F(OperationTableScheduleTest, SettingsSayItWhereThereIsAWay) {
   TransferSettings settings;
   settings.halving_bytes = 8;
