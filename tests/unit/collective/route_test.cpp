@@ -313,6 +313,22 @@ TEST_P(RingRoute, ByTwoHopsTheOwnerAddsInTheOrderOfTheRing) {
 
 INSTANTIATE_TEST_SUITE_P(Nodes, RingRoute, testing::Range(2U, 9U));
 
+// A change here changes the bits of results: two versions of braid would give different ones.
+TEST(RouteOrder, OfAdditionsStays) {
+  const auto sum_of = [](const Routes& routes, uint32_t segment) {
+    SegmentWorld world(routes, segment, 1);
+    world.run();
+    return world.sum_at(0);
+  };
+  EXPECT_EQ(sum_of(all_places(4, ring_route), 0), "(0 (3 (2 1)))");
+  EXPECT_EQ(sum_of(all_places(4, ring_route), 2), "(2 (1 (0 3)))");
+  EXPECT_EQ(sum_of(all_places(4, direct_route), 0), "0 1 2 3 ");
+  EXPECT_EQ(sum_of(halving(4), 2), "((2 3) (0 1))");
+  EXPECT_EQ(sum_of(halving(5), 0), "(((0 4) 1) (2 3))");
+  EXPECT_EQ(sum_of(all_places(4, two_hops_route), 2), "(((2 3) 0) 1)");
+  EXPECT_EQ(sum_of(hierarchical(2, 2), 1), "((1 0) (3 2))");
+}
+
 TEST(BasicRoutes, OfOneNodeGoNowhere) {
   const auto routes = basic_routes(1, 0);
   EXPECT_EQ(routes->all_reduce.segments.size(), 1U);
