@@ -183,8 +183,7 @@ Status Daemon::start() {
   quotas_ = std::make_shared<UserQuotas>(user_limits(config_), std::set<uid_t>{0, ::geteuid()});
   options.session.quotas = quotas_;
   options.leave_timeout_ms = config_.collective.leave_timeout_ms;
-  options.partition = {config_.collective.unit_bytes, config_.transport.chunk_bytes,
-                       io_threads(config_)};
+  options.cut = {config_.collective.unit_bytes, config_.transport.chunk_bytes, io_threads(config_)};
   options.rack = config_.node.rack;
   if (config_.collective.direct_bytes > config_.transport.chunk_bytes) {
     BRAID_LOG_WARN(
@@ -194,7 +193,8 @@ Status Daemon::start() {
   }
   options.algorithms = {
       std::min<uint64_t>(config_.collective.direct_bytes, config_.transport.chunk_bytes),
-      config_.collective.halving_bytes, config_.collective.hierarchical == kOn};
+      config_.collective.halving_bytes, config_.collective.hierarchical == kOn,
+      config_.collective.two_hops_bytes};
   options.idle_link_ms = uint64_t{config_.transport.idle_link_seconds} * 1000;
   options.planning.streams = config_.collective.streams;
   options.planning.min_gain = config_.plan.min_gain;

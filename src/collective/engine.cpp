@@ -4,9 +4,10 @@
 // The words, for the whole room:
 //   unit     the part of an operation that is scheduled on its own and belongs to one I/O loop, the
 //            same on all nodes
-//   segment  the part of a unit that one node of the ring owns; segment s is node s's
+//   segment  the part of a unit that one node owns; around the ring segment s is node s's
 //   chunk    the part of a segment that travels in one message
-//   hop      one node's treatment of a chunk: add or store it, pass it on to the successor
+//   route    where a segment's parts come together, in which order, and where its sum goes out
+//   hop      one node's treatment of a chunk: add or store it, pass it on
 // clang-format on
 //
 // Reduce-scatter: segment s starts at node s + 1, whose own contribution it is there, and goes s +
@@ -16,16 +17,16 @@
 // addition's operands and order follow from the ring alone, so all nodes get the same bits, every
 // time.
 //
-// Direct: a small all-reduce goes another way, in one hop from every node to every other one: see
-// DirectRun. And one that has a Schedule goes as that says: see ScheduledRun.
+// Other algorithms send segments by other routes, see route.h; the rest is the same.
 //
 // Streams: a node has up to `streams` units of a job in flight in which it sends of its own accord.
 // The others wait, and the most urgent is next (see WaitingUnits); but as soon as a chunk of a
 // waiting unit comes, that unit begins too. For the predecessor has begun it and waits for this
 // node; if this node went on to wait for units that the predecessor holds back, neither would ever
 // finish. Each unit that anybody begins so begins on all nodes, because the first chunk that its
-// node sends of its own accord visits them all. In which order a node begins its waiting units and
-// sends its chunks does not matter for that: each of them has its turn in the end.
+// node sends of its own accord visits them all (Route::begins_others). In which order a node begins
+// its waiting units and sends its chunks does not matter for that: each of them has its turn in the
+// end.
 #include "collective/engine.h"
 
 #include <algorithm>
@@ -35,9 +36,8 @@
 #include <unordered_map>
 
 #include "base/assert.h"
-#include "collective/direct_runs.h"
+#include "collective/early_chunks.h"
 #include "collective/operation_run.h"
-#include "collective/scheduled_run.h"
 #include "collective/waiting_units.h"
 
 namespace braid {
@@ -68,7 +68,7 @@ class EngineImpl final : public Engine, public OperationHost {
   }
 
   void set_links(Links& links) override { links_ = &links; }
-  void begin_job(uint64_t job_key) override { direct_.begin_job(job_key); }
+  void begin_job(uint64_t job_key) override { early_.begin_job(job_key); }
   void limit_job(uint64_t job_key, const JobShare& share) override;
   void start(Operation operation) override;
   void go(const OperationKey& key) override;
@@ -78,26 +78,36 @@ class EngineImpl final : public Engine, public OperationHost {
   EngineCounters counters() const override;
 
  private:
-  struct Job {
-    uint32_t streams_taken = 0;
+  // Units of a job that are in flight, so many at a time, and those that wait.
+  struct Lane {
+    uint32_t taken = 0;
     WaitingUnits waiting;
+  };
+  struct Job {
+    Lane streams;
+    Lane direct;
+    JobShare share;
   };
 
   Link* find_link(NodeId peer) override {
     BRAID_ASSERT(links_ != nullptr, "set_links comes before the first start");
     return links_->find(peer);
   }
-  void on_stream_taken(const CollectiveRun& run) override {
-    ++jobs_[run.key().job_key].streams_taken;
+  Lane& lane_of(const OperationRun& run) {
+    Job& job = jobs_[run.key().job_key];
+    return run.is_direct() ? job.direct : job.streams;
   }
-  void on_unit_finished(const CollectiveRun& run, bool held_stream) override;
+  void on_stream_taken(const OperationRun& run) override { ++lane_of(run).taken; }
+  void on_unit_finished(const OperationRun& run, bool held_stream) override;
   void on_bytes_reduced(uint64_t bytes) override { add(bytes_reduced_, bytes); }
-  void on_progress(CollectiveRun& run) override;
+  void on_progress(OperationRun& run) override;
 
-  CollectiveRun* find_run(const OperationKey& key) const;
-  uint32_t streams_of(uint64_t job_key) const;
-  void add_run(std::shared_ptr<CollectiveRun> run);
+  OperationRun* find_run(const OperationKey& key) const;
+  void start_local(std::shared_ptr<OperationRun> run);
+  void begin_ready(OperationRun& run);
   void begin_waiting(uint64_t job_key);
+  static void begin_waiting(Lane& lane, uint32_t units_max);
+  void count(ChunkVerdict verdict);
   void tell_news();
   void work();
   void defer_once();
@@ -112,25 +122,17 @@ class EngineImpl final : public Engine, public OperationHost {
   const EngineOptions options_;
   const Events events_;
   Links* links_ = nullptr;
-  std::unordered_map<OperationKey, std::shared_ptr<CollectiveRun>, OperationKeyHash> runs_;
-  std::unordered_map<uint64_t, Job> jobs_;         // those with units that have begun or wait
-  std::unordered_map<uint64_t, JobShare> shares_;  // of jobs that have one of their own
-  DirectRuns direct_{*this,
-                     [this] { defer_once(); },
-                     {[this](const OperationKey& key) {
-                        add(units_done_, 1);
-                        events_.on_done(key);
-                      },
-                      [this](const OperationKey& key) { events_.on_retired(key); },
-                      [this](uint64_t job_key, NodeId from) {
-                        if (events_.on_overrun) events_.on_overrun(job_key, from);
-                      }}};
+  std::unordered_map<OperationKey, std::shared_ptr<OperationRun>, OperationKeyHash> runs_;
+  std::unordered_map<uint64_t, Job> jobs_;  // until abort_job
+  EarlyChunks early_{[this](uint64_t job_key, NodeId from) {
+    if (events_.on_overrun) events_.on_overrun(job_key, from);
+  }};
   std::deque<std::shared_ptr<OperationRun>> local_work_;
   Handle<uv_idle_t> work_idle_;  // active while there is local work: one slice per loop round
 
   // Events, and units that begin because others have finished, wait for the end of the loop's
   // callback: whoever called into the engine (a link, a door) isn't called back from within.
-  std::vector<std::shared_ptr<CollectiveRun>> news_;
+  std::vector<std::shared_ptr<OperationRun>> news_;
   std::vector<uint64_t> jobs_with_free_streams_;
   bool is_deferred_ = false;
   const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
@@ -145,37 +147,27 @@ class EngineImpl final : public Engine, public OperationHost {
 void EngineImpl::limit_job(uint64_t job_key, const JobShare& share) {
   BRAID_ASSERT_IN_LOOP(loop_);
   BRAID_ASSERT(links_ != nullptr, "set_links comes before the first job");
-  if (share == JobShare{}) {
-    shares_.erase(job_key);
-  } else {
-    shares_[job_key] = share;
-  }
+  jobs_[job_key].share = share;
   links_->limit(job_key, share.link);
   begin_waiting(job_key);
 }
 
-uint32_t EngineImpl::streams_of(uint64_t job_key) const {
-  const auto found = shares_.find(job_key);
-  return found == shares_.end() || found->second.streams == 0 ? options_.streams
-                                                              : found->second.streams;
-}
-
 void EngineImpl::start(Operation operation) {
   BRAID_ASSERT_IN_LOOP(loop_);
-  const OperationKey key = operation.key;
-  const bool is_direct = operation.is_direct;
-  if (is_direct && loop_of_unit(key, 0, options_.io_loops) == options_.io_loop)
-    return direct_.start(std::move(operation));
-  if (operation.schedule != nullptr)
-    return add_run(std::make_shared<ScheduledRun>(std::move(operation), options_, *this));
   auto run = std::make_shared<OperationRun>(std::move(operation), options_, *this);
-  add_run(run);
-  if (is_direct) run->set_ready();  // another loop has its one unit
-  if (!run->is_local() && !is_direct) return;
-  if (run->units() == 0) {
-    on_progress(*run);
-    return;
-  }
+  const bool is_new = runs_.emplace(run->key(), run).second;
+  BRAID_ASSERT(is_new, "an operation is started once");
+  if (run->is_local()) return start_local(std::move(run));
+  if (!run->is_direct()) return;
+  run->set_ready();
+  for (const EarlyChunks::Chunk& chunk : early_.take(run->key()))
+    count(run->accept(chunk.from, chunk.header, chunk.payload));
+  begin_ready(*run);
+}
+
+void EngineImpl::start_local(std::shared_ptr<OperationRun> run) {
+  run->set_ready();
+  if (run->is_done()) return on_progress(*run);  // it has no units
   if (local_work_.empty()) {
     uv_idle_start(work_idle_.get(),
                   [](uv_idle_t* idle) { static_cast<EngineImpl*>(idle->data)->work(); });
@@ -183,56 +175,58 @@ void EngineImpl::start(Operation operation) {
   local_work_.push_back(std::move(run));
 }
 
-void EngineImpl::add_run(std::shared_ptr<CollectiveRun> run) {
-  const OperationKey key = run->key();
-  const bool is_new = runs_.emplace(key, std::move(run)).second;
-  BRAID_ASSERT(is_new, "an operation is started once");
-}
-
 void EngineImpl::go(const OperationKey& key) {
   BRAID_ASSERT_IN_LOOP(loop_);
-  CollectiveRun* run = find_run(key);
+  OperationRun* run = find_run(key);
   if (run == nullptr || run->is_ready()) return;
   run->set_ready();
+  begin_ready(*run);
+}
+
+void EngineImpl::begin_ready(OperationRun& run) {
   bool has_waiting = false;
-  for (size_t index = 0; index < run->units(); ++index) {
-    if (run->unit(index).touched || !run->starts_here(index)) {
-      run->begin_unit(index);
+  for (UnitRun& unit : run.units()) {
+    if (unit.has_begun()) continue;
+    if (unit.is_touched() || !unit.waits_for_stream()) {
+      unit.begin();
     } else {
       has_waiting = true;
     }
   }
   if (has_waiting) {
-    jobs_[key.job_key].waiting.add(run->shared_from_this());
-    begin_waiting(key.job_key);
+    lane_of(run).waiting.add(run.shared_from_this());
+    begin_waiting(run.key().job_key);
   }
-  if (run->is_done()) on_progress(*run);
+  if (run.is_done()) on_progress(run);
 }
 
 void EngineImpl::begin_waiting(uint64_t job_key) {
   const auto found = jobs_.find(job_key);
   if (found == jobs_.end()) return;
   Job& job = found->second;
-  const uint32_t streams = streams_of(job_key);
-  while (job.streams_taken < streams) {
-    const auto next = job.waiting.take();
-    if (!next) break;
-    next->run->begin_unit(next->index);
-  }
-  if (job.waiting.is_empty() && job.streams_taken == 0) jobs_.erase(found);
+  begin_waiting(job.streams, job.share.streams == 0 ? options_.streams : job.share.streams);
+  begin_waiting(job.direct, kDirectInFlight);
 }
 
-void EngineImpl::on_unit_finished(const CollectiveRun& run, bool held_stream) {
+void EngineImpl::begin_waiting(Lane& lane, uint32_t units_max) {
+  while (lane.taken < units_max) {
+    const auto next = lane.waiting.take();
+    if (!next) return;
+    next->run->units()[next->index].begin();
+  }
+}
+
+void EngineImpl::on_unit_finished(const OperationRun& run, bool held_stream) {
   add(units_done_, 1);
   if (!held_stream) return;
-  Job& job = jobs_[run.key().job_key];
-  BRAID_ASSERT(job.streams_taken != 0, "a unit gave back a stream that it had not taken");
-  --job.streams_taken;
+  Lane& lane = lane_of(run);
+  BRAID_ASSERT(lane.taken != 0, "a unit gave back a stream that it had not taken");
+  --lane.taken;
   jobs_with_free_streams_.push_back(run.key().job_key);
   defer_once();
 }
 
-void EngineImpl::on_progress(CollectiveRun& run) {
+void EngineImpl::on_progress(OperationRun& run) {
   if (run.is_listed || (run.was_done_told && !run.is_retired())) return;
   run.is_listed = true;
   news_.push_back(run.shared_from_this());
@@ -253,11 +247,10 @@ void EngineImpl::settle() {
   jobs.swap(jobs_with_free_streams_);
   for (const uint64_t job_key : jobs) begin_waiting(job_key);
   tell_news();
-  direct_.tell_news();
 }
 
 void EngineImpl::tell_news() {
-  std::vector<std::shared_ptr<CollectiveRun>> news;
+  std::vector<std::shared_ptr<OperationRun>> news;
   news.swap(news_);
   for (const auto& run : news) {
     run->is_listed = false;
@@ -267,7 +260,8 @@ void EngineImpl::tell_news() {
     }
     if (!run->is_abandoned() && run->is_retired()) {
       runs_.erase(run->key());
-      run->abandon();
+      if (run->is_direct()) early_.remember_end(run->key());
+      run->retire();
       events_.on_retired(run->key());
     }
   }
@@ -292,14 +286,14 @@ void EngineImpl::abort_job(uint64_t job_key) {
     it->second->abandon();
     it = runs_.erase(it);
   }
-  jobs_.erase(job_key);
-  if (shares_.contains(job_key)) limit_job(job_key, {});
-  direct_.abort_job(job_key);
+  if (const auto job = jobs_.extract(job_key); job && job.mapped().share != JobShare{})
+    links_->limit(job_key, {});
+  early_.forget_job(job_key);
   std::erase_if(local_work_, [](const auto& run) { return run->is_abandoned(); });
   if (local_work_.empty()) uv_idle_stop(work_idle_.get());
 }
 
-CollectiveRun* EngineImpl::find_run(const OperationKey& key) const {
+OperationRun* EngineImpl::find_run(const OperationKey& key) const {
   const auto found = runs_.find(key);
   return found == runs_.end() ? nullptr : found->second.get();
 }
@@ -307,30 +301,28 @@ CollectiveRun* EngineImpl::find_run(const OperationKey& key) const {
 void EngineImpl::on_chunk(NodeId from, const proto::ChunkHeader& header,
                           std::span<const uint8_t> payload) {
   const OperationKey key{header.job_key, header.tensor, header.step};
-  const bool is_direct = header.phase == static_cast<uint8_t>(proto::Phase::Direct);
-  const auto is_known = [&] {
-    return is_direct ? direct_.contains(key) : find_run(key) != nullptr;
-  };
-  if (!is_known()) events_.drain_door();
+  if (find_run(key) == nullptr) events_.drain_door();
   std::optional<ChunkVerdict> verdict;
-  if (is_direct) {
-    verdict = direct_.on_chunk(from, header, payload);
-  } else if (CollectiveRun* run = find_run(key)) {
+  if (OperationRun* run = find_run(key)) {
     verdict = run->accept(from, header, payload);
+  } else if (header.phase == static_cast<uint8_t>(proto::Phase::Direct)) {
+    verdict = early_.keep(from, header, payload);
   }
-  if (!verdict) {
+  if (verdict) {
+    count(*verdict);
+  } else {
     add(chunks_stale_, 1);
-    return;
   }
-  switch (*verdict) {
+}
+
+void EngineImpl::count(ChunkVerdict verdict) {
+  switch (verdict) {
     case ChunkVerdict::Taken:
       return;
     case ChunkVerdict::Duplicate:
-      add(chunks_duplicate_, 1);
-      return;
+      return add(chunks_duplicate_, 1);
     case ChunkVerdict::Malformed:
-      add(chunks_malformed_, 1);
-      return;
+      return add(chunks_malformed_, 1);
   }
 }
 

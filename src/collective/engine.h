@@ -30,7 +30,7 @@ struct EngineCounters {
 };
 
 // Runs the units of operations that belong to one I/O loop: local reduce, reduce-scatter, owner's
-// step, all-gather; around the ring, by a schedule or direct. I/O loop only. Knows nothing of
+// step, all-gather; each operation by its route. I/O loop only. Knows nothing of
 // trainers, readiness of others or deadlines: the job layer says start, go and abort.
 class Engine : public ChunkSink {
  public:

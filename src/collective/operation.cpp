@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "collective/operation.h"
 
+#include "base/assert.h"
 #include "base/checked.h"
 #include "base/hash.h"
 
@@ -45,6 +46,23 @@ uint64_t result_bytes(Collective collective, DataType dtype, uint64_t count, uin
       return 0;
   }
   return 0;
+}
+
+const Route& route_of(const Operation& operation) {
+  if (operation.route != nullptr) return *operation.route;
+  BRAID_ASSERT(operation.ring->routes != nullptr, "a ring has its routes");
+  const BasicRoutes& routes = *operation.ring->routes;
+  switch (operation.collective) {
+    case Collective::AllReduce:
+    case Collective::Barrier:
+      return operation.is_direct ? routes.direct : routes.all_reduce;
+    case Collective::ReduceScatter:
+      return routes.reduce_scatter;
+    case Collective::Broadcast:
+    case Collective::AllGather:
+      break;
+  }
+  return routes.gather;
 }
 
 }  // namespace braid

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "collective/operation_input.h"
-#include "collective/schedule.h"
+#include "collective/route.h"
 #include "collective/urgency.h"
 #include "net/peer.h"
 #include "proto/types.h"
@@ -27,6 +27,10 @@ struct OperationKeyHash {
   size_t operator()(const OperationKey& key) const;
 };
 
+class Contribution;
+class Hop;
+class OwnerStep;
+
 // The memory that a job's operations live in on this node; mapped as long as anybody holds it.
 struct JobMemory {
   virtual ~JobMemory() = default;
@@ -36,21 +40,23 @@ struct JobMemory {
 // order: node 0's ranks (ascending), then node 1's, …
 struct Ring {
   uint32_t nodes = 1;
-  uint32_t self = 0;     // this node's place
-  NodeId successor = 0;  // unused when nodes == 1
-  NodeId predecessor = 0;
-  uint32_t world_size = 1;              // ranks of all nodes
-  std::vector<uint32_t> ranks_of_node;  // how many, by place in the ring
-  std::vector<uint32_t> block_of_rank;  // rank → its block
-  std::vector<NodeId> members;          // by place in the ring
+  uint32_t self = 0;                          // this node's place
+  uint32_t world_size = 1;                    // ranks of all nodes
+  std::vector<uint32_t> ranks_of_node;        // how many, by place in the ring
+  std::vector<uint32_t> block_of_rank;        // rank → its block
+  std::vector<NodeId> members;                // by place in the ring
+  std::shared_ptr<const BasicRoutes> routes;  // of its nodes, seen from this one
   // All-reduces of up to so many bytes are direct; 0: none, and links lead to the successor only.
   uint64_t direct_bytes = 0;
   // Larger ones of up to so many bytes go by `halving`. nullptr: none, and no links are there for
   // it.
   uint64_t halving_bytes = 0;
-  std::shared_ptr<const Schedule> halving;
+  std::shared_ptr<const Route> halving;
+  // Larger ones of up to so many bytes go by `two_hops`, before `halving`; nullptr: as above.
+  uint64_t two_hops_bytes = 0;
+  std::shared_ptr<const Route> two_hops;
   // All larger ones go by this one, where the nodes' racks allow it; nullptr: around the ring.
-  std::shared_ptr<const Schedule> hierarchical;
+  std::shared_ptr<const Route> hierarchical;
 };
 
 // One collective as this node's engine runs it: all local ranks have submitted it, and the result
@@ -67,7 +73,7 @@ struct Operation {
   // of 2(n − 1).
   bool is_direct = false;
   // An all-reduce that goes this way and not around the ring, on several nodes; the ring keeps it.
-  const Schedule* schedule = nullptr;
+  const Route* route = nullptr;
   // How it is cut, the same on all nodes; 0: as EngineOptions says.
   uint64_t unit_bytes = 0;
   uint32_t chunk_bytes = 0;
@@ -79,7 +85,15 @@ struct Operation {
   // all-reduce's may lie in several pieces.
   std::vector<OperationInput> inputs;
   uint8_t* result = nullptr;  // result_bytes() of it
+  // What may differ from operation to operation, the same on all nodes; each lives as long as
+  // anybody holds it.
+  std::shared_ptr<Contribution> contribution;  // nullptr: `inputs`
+  std::shared_ptr<const Hop> hop;              // nullptr: bytes travel as they are
+  std::shared_ptr<OwnerStep> owner_step;       // nullptr: the average's division, or none
 };
+
+// The way that the operation goes; its ring has routes.
+const Route& route_of(const Operation& operation);
 
 // Bytes of one rank's input and of the result on a node. For reduce-scatter the result has the full
 // input's layout (blocks in ring order); only the blocks of local ranks are final.

@@ -1,84 +1,134 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
-#include "collective/collective_run.h"
 #include "collective/engine.h"
-#include "collective/local_step.h"
-#include "collective/unit.h"
+#include "collective/hop.h"
+#include "collective/local_inputs.h"
+#include "collective/owner_step.h"
+#include "collective/unit_run.h"
+#include "net/link.h"
 
 namespace braid {
 
-// An operation that goes around the ring. I/O loop only.
-class OperationRun final : public CollectiveRun {
+class OperationRun;
+
+// What a running operation needs from its engine. None of the calls comes back into the operation.
+class OperationHost {
+ public:
+  virtual ~OperationHost() = default;
+  virtual Link* find_link(NodeId peer) = 0;
+  virtual void on_stream_taken(const OperationRun& run) = 0;
+  virtual void on_unit_finished(const OperationRun& run, bool held_stream) = 0;
+  virtual void on_bytes_reduced(uint64_t bytes) = 0;
+  // is_done() or is_retired() may have become true.
+  virtual void on_progress(OperationRun& run) = 0;
+};
+
+// One operation's units on one I/O loop, whichever way they go. Chunks that it submits keep it (and
+// so the job's memory) alive until they are settled, and so does an owner's step. I/O loop only.
+class OperationRun final : public ChunkSource,
+                           public StepListener,
+                           public std::enable_shared_from_this<OperationRun> {
  public:
   OperationRun(Operation operation, const EngineOptions& options, OperationHost& host);
+  OperationRun(const OperationRun&) = delete;
+  OperationRun& operator=(const OperationRun&) = delete;
 
-  const OperationKey& key() const override { return operation_.key; }
-  uint64_t urgency() const override { return operation_.urgency; }
-  size_t units() const override { return units_.size(); }
-  const UnitState& unit(size_t index) const override { return units_[index]; }
-  bool starts_here(size_t index) const override;
+  const OperationKey& key() const { return operation_.key; }
+  uint64_t urgency() const { return operation_.urgency; }
+  bool is_direct() const { return operation_.is_direct; }
+  bool is_local() const { return operation_.ring->nodes == 1; }
+  // Those of this loop, in the order of their numbers.
+  std::vector<UnitRun>& units() { return units_; }
 
-  bool is_local() const { return ring_.nodes == 1; }
-  bool is_ready() const override { return is_ready_; }
-  void set_ready() override { is_ready_ = true; }
-  void begin_unit(size_t index) override;
-
+  bool is_ready() const { return is_ready_; }
+  // All nodes that this one sends to take chunks from now on. Units are begun by the engine, or by
+  // the first chunk that comes.
+  void set_ready() { is_ready_ = true; }
   ChunkVerdict accept(NodeId from, const proto::ChunkHeader& header,
-                      std::span<const uint8_t> payload) override;
-
-  // One node only: reduces or copies up to `bytes_max` (a multiple of 64). True when nothing is
-  // left.
+                      std::span<const uint8_t> payload);
+  // One node only: reduces or copies about `bytes_max`. True when nothing is left to begin.
   bool work(uint64_t bytes_max);
 
-  bool is_done() const override;
-  bool is_retired() const override { return is_done() && sends_left_ == 0; }
-
-  void abandon() override { host_ = nullptr; }
-  bool is_abandoned() const override { return host_ == nullptr; }
+  // The result is final and nothing reads the inputs.
+  bool is_done() const;
+  // Moreover every chunk that was sent from the result is acknowledged.
+  bool is_retired() const { return is_done() && sends_left_ == 0; }
+  // The engine knows it no more, and it lets go of the job's memory. What others still wait for of
+  // a direct operation lies aside.
+  void retire();
+  // The operation is over: its chunks have no bytes any more, and the engine isn't told of
+  // anything.
+  void abandon();
+  bool is_abandoned() const { return host_ == nullptr; }
 
   std::span<const uint8_t> chunk_bytes(const OutgoingChunk& chunk) override;
   void on_chunk_settled(const OutgoingChunk& chunk, bool acknowledged) override;
+  void on_step_ended(uint32_t unit, uint32_t segment, uint32_t chunk) override;
+
+  // For its units.
+  const Operation& operation() const { return operation_; }
+  const Route& route() const { return route_; }
+  const SegmentRoute& way(uint32_t segment) const { return route_.segments[segment]; }
+  NodeId member(uint32_t place) const { return operation_.ring->members[place]; }
+  const Partition& partition() const { return partition_; }
+  bool is_reduced() const;  // are inputs added?
+  uint8_t* result(const Extent& extent) { return operation_.result + extent.offset; }
+  OperationHost& host() { return *host_; }
+  Contribution& contribution() { return contribution_; }
+  const Hop* hop() const { return operation_.hop.get(); }
+  OwnerStep* step() { return step_; }  // nullptr: a sum is final as it is
+  std::shared_ptr<StepListener> listener() { return shared_from_this(); }
+  Store store() const { return store_; }  // for the local inputs alone
+  std::vector<const uint8_t*>& operands() { return operands_; }
+  // What was sent of these bytes, until the next call; nullptr: nothing that belongs there.
+  const uint8_t* decoded(const Extent& extent, std::span<const uint8_t> payload);
+  // Is the chunk sent from where the trainer put it? Then its bytes are in one piece.
+  const uint8_t* input_to_send(proto::Phase phase, const Place& place) const;
+  void submit(const UnitRun& unit, proto::Phase phase, const Place& place, uint32_t to,
+              uint32_t bytes);
+  void on_unit_finished(bool held_stream);
+
+  // The engine's notes: has on_done been told; is this in the list of those to look at?
+  bool was_done_told = false;
+  bool is_listed = false;
 
  private:
-  bool is_reduced() const;   // has a reduce-scatter phase
-  bool is_gathered() const;  // has an all-gather phase
-  uint32_t next() const { return (ring_.self + 1) % ring_.nodes; }
-  uint32_t previous() const { return (ring_.self + ring_.nodes - 1) % ring_.nodes; }
-  uint32_t first_segment() const { return is_reduced() ? previous() : ring_.self; }
-  // Is the chunk sent from where the trainer put it? Then its bytes are in one piece.
-  const uint8_t* input_to_send(proto::Phase phase, uint32_t segment, const Extent& extent) const;
-  uint64_t count_input_sends(uint32_t unit) const;
-
-  UnitState make_unit(uint32_t unit);
-  UnitState* find_unit(uint32_t unit);
-  bool is_possible(proto::Phase phase, const proto::ChunkHeader& header) const;
-  void prepare(UnitState& unit, const proto::ChunkHeader& header, const Extent& extent);
-  void pass_on(const UnitState& unit, proto::Phase phase, uint32_t segment, uint32_t chunk);
-  void submit(const UnitState& unit, proto::Phase phase, uint32_t segment, uint32_t chunk);
-  void chunk_is_in(UnitState& unit);
-  void finish_if_complete(UnitState& unit);
+  void count_sends(uint32_t unit);
+  UnitRun* find_unit(uint32_t unit);
+  Place place_of(uint32_t unit, uint32_t segment, uint32_t chunk) const {
+    return {segment, chunk, partition_.chunk(unit, segment, chunk)};
+  }
+  ChunkVerdict accept_direct(NodeId from, const proto::ChunkHeader& header,
+                             std::span<const uint8_t> payload);
 
   Operation operation_;
-  const Ring& ring_;
+  const Route& route_;
   const Partition partition_;
   const uint32_t io_loops_;
   OperationHost* host_;
-  LocalStep step_;
-  std::vector<UnitState> units_;
+  LocalInputs inputs_;
+  Contribution& contribution_;
+  AverageStep average_;
+  OwnerStep* step_ = nullptr;
+  Store store_ = Store::Cached;
+  std::vector<const uint8_t*> operands_;  // kept, so that a chunk allocates nothing
+  std::vector<uint8_t> decoded_;          // with a Hop; kept for the same reason
+  std::vector<UnitRun> units_;
   uint32_t first_unit_ = 0;  // of this loop; the others follow at distances of io_loops
 
   bool is_ready_ = false;
-  uint64_t remaining_ = 0;  // chunks of all units (one node: bytes)
-  uint64_t sends_left_ =
-      0;  // chunks to send that are not yet acknowledged; never 0 again once a link was lost
+  bool is_aborted_ = false;
+  uint64_t units_left_ = 0;        // that are not finished
+  uint64_t sends_left_ = 0;        // chunks from the result that are not yet acknowledged; never 0
+                                   // again once a link was lost
   uint64_t input_sends_left_ = 0;  // those of them whose bytes are an input's
-
-  size_t work_unit_ = 0;  // one node: how far the work has come
-  uint64_t work_bytes_ = 0;
+  size_t work_unit_ = 0;           // one node: how far the work has come
 };
 
 }  // namespace braid

@@ -17,9 +17,9 @@ std::optional<WaitingUnits::Unit> WaitingUnits::take() {
 
 // Whether none of its units waits any more; finds the first that does.
 bool WaitingUnits::is_over(Unit& operation) {
-  const CollectiveRun& run = *operation.run;
-  while (operation.index < run.units() && run.unit(operation.index).begun) ++operation.index;
-  return operation.index == run.units();
+  const std::vector<UnitRun>& units = operation.run->units();
+  while (operation.index < units.size() && units[operation.index].has_begun()) ++operation.index;
+  return operation.index == units.size();
 }
 
 size_t WaitingUnits::next() const {

@@ -7,7 +7,7 @@
 #include <optional>
 #include <vector>
 
-#include "collective/collective_run.h"
+#include "collective/operation_run.h"
 
 namespace braid {
 
@@ -19,13 +19,13 @@ class WaitingUnits {
   static constexpr uint32_t kOvertakenMax = 16;
 
   struct Unit {
-    std::shared_ptr<CollectiveRun> run;
+    std::shared_ptr<OperationRun> run;
     size_t index;
   };
 
   bool is_empty() const { return operations_.empty(); }
   // All units of the operation that have not begun wait from now on.
-  void add(std::shared_ptr<CollectiveRun> run) { operations_.push_back({std::move(run), 0}); }
+  void add(std::shared_ptr<OperationRun> run) { operations_.push_back({std::move(run), 0}); }
   // Takes the next unit; those that have begun meanwhile wait no more. Nothing: none waits.
   std::optional<Unit> take();
 

@@ -70,6 +70,7 @@ struct DaemonConfig {
     uint64_t unit_bytes = 8ull << 20;
     uint32_t streams = 4;
     uint64_t direct_bytes = 32u << 10;
+    uint64_t two_hops_bytes = 0;
     uint64_t halving_bytes = 256u << 10;
     std::string hierarchical = kOn;  // or kOff
     uint32_t operation_timeout_ms = 300'000;

@@ -183,6 +183,11 @@ constexpr std::array kKeys = {
         "MASTER_ADDR); 0: none. Among n nodes 4MiB / (n - 1)² are the most: 4 MiB among 2, 1 MiB "
         "among 3, 455 KiB among 4, 83 KiB among 8. Where this says more, the log tells what is "
         "used instead."),
+    bytes("collective.two_hops_bytes", BRAID_FIELD(collective.two_hops_bytes), 0, kGiB,
+          "Larger all-reduces of up to this size go by two hops, each node's part of a segment "
+          "straight to its owner and the sum straight to all, in jobs of 3 to 32 nodes that this "
+          "node coordinates; 0: none. It pays where nodes are far from each other. Tuning does not "
+          "change it."),
     bytes("collective.halving_bytes", BRAID_FIELD(collective.halving_bytes), 0, kGiB,
           "Larger all-reduces of up to this size go by recursive halving and doubling, in jobs of "
           "4 nodes or more that this node coordinates; 0: none."),

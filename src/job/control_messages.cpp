@@ -6,16 +6,16 @@
 namespace braid {
 
 ControlBuffer make_join_job(const std::string& name, uint32_t world_size, uint32_t rank,
-                            int64_t process_id, uint32_t timeout_ms, const Partition& partition,
+                            int64_t process_id, uint32_t timeout_ms, const CutSettings& cut,
                             uint32_t weight, const std::string& rack, const JobOwner& owner,
                             uint32_t user) {
   ControlBuffer builder;
   const auto text = builder.CreateString(name);
   const auto rack_text = builder.CreateString(rack);
   const auto owner_bytes = builder.CreateVector(owner.data(), owner.size());
-  const auto body = proto::CreateJoinJob(builder, text, world_size, rank, process_id, timeout_ms,
-                                         partition.unit_bytes, partition.chunk_bytes,
-                                         partition.io_loops, weight, rack_text, owner_bytes, user);
+  const auto body =
+      proto::CreateJoinJob(builder, text, world_size, rank, process_id, timeout_ms, cut.unit_bytes,
+                           cut.chunk_bytes, cut.io_loops, weight, rack_text, owner_bytes, user);
   return finish_control_message(std::move(builder), body);
 }
 
@@ -36,9 +36,9 @@ ControlBuffer make_job_start(const std::string& name, uint32_t world_size, uint3
   const auto text = builder.CreateString(name);
   const auto vector = builder.CreateVector(members);
   const auto owner_bytes = builder.CreateVector(owner.data(), owner.size());
-  const auto body = proto::CreateJobStart(builder, text, world_size, epoch, job_key, vector,
-                                          algorithms.direct_bytes, weight, algorithms.halving_bytes,
-                                          algorithms.is_hierarchical, owner_bytes);
+  const auto body = proto::CreateJobStart(
+      builder, text, world_size, epoch, job_key, vector, algorithms.direct_bytes, weight,
+      algorithms.halving_bytes, algorithms.is_hierarchical, owner_bytes, algorithms.two_hops_bytes);
   return finish_control_message(std::move(builder), body);
 }
 

@@ -27,25 +27,25 @@ struct Algorithms {
   uint64_t direct_bytes = 0;
   uint64_t halving_bytes = 0;
   bool is_hierarchical = false;
+  uint64_t two_hops_bytes = 0;
 };
 
 // How a node cuts operations into units and chunks; chunks are known by their numbers, so all nodes
 // of a job must agree.
-struct Partition {
+struct CutSettings {
   uint64_t unit_bytes = 0;
   uint32_t chunk_bytes = 0;
   uint32_t io_loops = 0;
-  bool operator==(const Partition&) const = default;
+  bool operator==(const CutSettings&) const = default;
 };
 
 // Finished control messages of the job layer, one function per table of proto/control.fbs.
 using ControlBuffer = flatbuffers::FlatBufferBuilder;
 
 ControlBuffer make_join_job(const std::string& name, uint32_t world_size, uint32_t rank,
-                            int64_t process_id, uint32_t timeout_ms,
-                            const Partition& partition = {}, uint32_t weight = 1,
-                            const std::string& rack = {}, const JobOwner& owner = {},
-                            uint32_t user = 0);
+                            int64_t process_id, uint32_t timeout_ms, const CutSettings& cut = {},
+                            uint32_t weight = 1, const std::string& rack = {},
+                            const JobOwner& owner = {}, uint32_t user = 0);
 ControlBuffer make_job_start(const std::string& name, uint32_t world_size, uint32_t epoch,
                              uint64_t job_key, std::span<const MemberNode> nodes,
                              const Algorithms& algorithms = {}, uint32_t weight = 1,

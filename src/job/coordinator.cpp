@@ -23,7 +23,7 @@ std::string describe_missing(const std::vector<uint32_t>& missing) {
                      missing.size() - kNamed);
 }
 
-Partition partition_of(const proto::JoinJob& join) {
+CutSettings cut_of(const proto::JoinJob& join) {
   return {join.unit_bytes(), join.chunk_bytes(), join.io_loops()};
 }
 
@@ -100,6 +100,8 @@ Algorithms Coordinator::algorithms_of(const ActiveJob& job) const {
   Algorithms algorithms = algorithms_;
   if (job.nodes.size() > kDirectNodesMax) algorithms.direct_bytes = 0;
   if (job.nodes.size() < kHalvingNodesMin) algorithms.halving_bytes = 0;
+  if (job.nodes.size() < kTwoHopsNodesMin || job.nodes.size() > kTwoHopsNodesMax)
+    algorithms.two_hops_bytes = 0;
   if (!nodes_per_rack(job.nodes)) algorithms.is_hierarchical = false;
   return algorithms;
 }
@@ -149,7 +151,7 @@ void Coordinator::on_join(const Peer& from, const proto::JoinJob& join) {
     job.world_size = join.world_size();
     job.timeout_ms = join.timeout_ms();
     job.weight = join.weight();
-    job.partition = partition_of(join);
+    job.cut = cut_of(join);
     job.deadline = std::make_unique<Timer>(loop_);
     job.deadline->start_once(job.timeout_ms, [this, identity] {
       const FormingJob& late = forming_.at(identity);
@@ -213,16 +215,15 @@ Status Coordinator::check_agreement(const FormingJob& job, const Peer& from,
     return disagree("world size", job.world_size, join.world_size());
   if (join.weight() != job.weight)
     return disagree("weight (BRAID_JOB_WEIGHT)", job.weight, join.weight());
-  const Partition partition = partition_of(join);
-  if (partition == job.partition) return Status::ok();
+  const CutSettings cut = cut_of(join);
+  if (cut == job.cut) return Status::ok();
   return make_status(
       StatusCode::Mismatch,
       "job '{}': nodes are configured differently: node '{}' has collective.unit_bytes {}, "
       "transport.chunk_bytes {} and {} I/O loops, node '{}' has {}, {} and {}; give all "
       "nodes the same",
-      job.identity.name, other.name, job.partition.unit_bytes, job.partition.chunk_bytes,
-      job.partition.io_loops, from.name, partition.unit_bytes, partition.chunk_bytes,
-      partition.io_loops);
+      job.identity.name, other.name, job.cut.unit_bytes, job.cut.chunk_bytes, job.cut.io_loops,
+      from.name, cut.unit_bytes, cut.chunk_bytes, cut.io_loops);
 }
 
 void Coordinator::start(FormingJob& forming) {

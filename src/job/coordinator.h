@@ -42,6 +42,11 @@ class Coordinator {
   // Among more nodes nothing is direct: each would send as much to every one of them.
   static constexpr size_t kDirectNodesMax = 8;
 
+  // By two hops each node sends to every other one: below, that saves no hop around the ring, and
+  // above, the connections are too many.
+  static constexpr size_t kTwoHopsNodesMin = 3;
+  static constexpr size_t kTwoHopsNodesMax = 32;
+
   // Below, going by halves saves no hop.
   static constexpr size_t kHalvingNodesMin = 4;
 
@@ -76,7 +81,7 @@ class Coordinator {
     uint32_t world_size = 0;
     uint32_t timeout_ms = 0;
     uint32_t weight = 1;
-    Partition partition;                 // of the first node
+    CutSettings cut;                     // of the first node
     std::map<uint32_t, Member> members;  // by rank
     std::unique_ptr<Timer> deadline;
   };

@@ -201,10 +201,10 @@ void JobManager::join(uint64_t client_id, const Result<Peer>& coordinator) {
         fmt::format("job '{}': cannot reach the coordinator's braidd at MASTER_ADDR {}",
                     session.job_name(), session.master_address())));
   }
-  auto message = make_join_job(session.job_name(), session.world_size(), session.rank(),
-                               session.credentials().pid, session.timeout_ms(), options_.partition,
-                               session.weight(), options_.rack, session.identity().owner,
-                               session.credentials().uid);
+  auto message =
+      make_join_job(session.job_name(), session.world_size(), session.rank(),
+                    session.credentials().pid, session.timeout_ms(), options_.cut, session.weight(),
+                    options_.rack, session.identity().owner, session.credentials().uid);
   if (const Status sent = services_->control_plane.send(coordinator->id, message); !sent)
     return give_up(sent);
   joining.coordinator = coordinator->id;
@@ -300,10 +300,10 @@ void JobManager::on_job_start(const Peer& from, const proto::ControlMessage& mes
   if (const Job* taken = find_job(plan->key))
     return refused_.refuse(from, message.body_type(), taken->name());
   // Its parts travel in one chunk.
-  if (plan->ring->direct_bytes > options_.partition.chunk_bytes) {
+  if (plan->ring->direct_bytes > options_.cut.chunk_bytes) {
     return BRAID_LOG_ERROR("node '{}': job '{}': direct_bytes {} is more than a chunk, {} bytes",
                            from.name, plan->name, plan->ring->direct_bytes,
-                           options_.partition.chunk_bytes);
+                           options_.cut.chunk_bytes);
   }
   const auto owner = parse_job_owner(message.body_as_JobStart()->owner());
   if (!owner) return BRAID_LOG_ERROR("node '{}': {}", from.name, owner.status().message());

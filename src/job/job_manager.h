@@ -22,7 +22,7 @@ struct JobManagerOptions {
   bool listens_on_loopback = false;  // this daemon's control plane
   uint32_t jobs_max = 64;
   SessionLimits session;
-  Partition partition;              // of this node's engines
+  CutSettings cut;                  // of this node's engines
   std::string rack;                 // that this node is in; empty: not known
   Algorithms algorithms;            // of the jobs that this node coordinates
   uint64_t idle_link_ms = 600'000;  // links that no job has used for so long are closed

@@ -21,12 +21,12 @@ class Neighbours {
     const Ring& ring = *plan_.ring;
     if (ring.direct_bytes != 0) is_one_.assign(is_one_.size(), true);
     add((ring.self + 1) % ring.nodes);
-    add_all(&Schedule::targets);
+    add_all(&Route::targets);
   }
   void add_sources() {
     const Ring& ring = *plan_.ring;
     add((ring.self + ring.nodes - 1) % ring.nodes);
-    add_all(&Schedule::sources);
+    add_all(&Route::sources);
   }
   std::vector<const MemberNode*> list() const {
     std::vector<const MemberNode*> found;
@@ -38,10 +38,11 @@ class Neighbours {
   }
 
  private:
-  void add_all(std::vector<uint32_t> Schedule::*places) {
-    for (const auto& schedule : {plan_.ring->halving, plan_.ring->hierarchical}) {
-      if (schedule == nullptr) continue;
-      for (const uint32_t place : (*schedule).*places) add(place);
+  void add_all(std::vector<uint32_t> Route::*places) {
+    for (const auto& route :
+         {plan_.ring->two_hops, plan_.ring->halving, plan_.ring->hierarchical}) {
+      if (route == nullptr) continue;
+      for (const uint32_t place : (*route).*places) add(place);
     }
   }
 
@@ -50,10 +51,13 @@ class Neighbours {
 };
 
 // By which all-reduces go that are neither direct nor go around the ring.
-Status add_schedules(const proto::JobStart& start, const JobPlan& plan, Ring& ring) {
+Status add_routes(const proto::JobStart& start, const JobPlan& plan, Ring& ring) {
+  ring.two_hops_bytes = start.two_hops_bytes();
+  if (ring.two_hops_bytes != 0 && ring.nodes > 1)
+    ring.two_hops = std::make_shared<const Route>(two_hops_route(ring.nodes, ring.self));
   ring.halving_bytes = start.halving_bytes();
   if (ring.halving_bytes != 0 && ring.nodes > 1)
-    ring.halving = std::make_shared<const Schedule>(halving_schedule(ring.nodes, ring.self));
+    ring.halving = std::make_shared<const Route>(halving_route(ring.nodes, ring.self));
   if (!start.hierarchical()) return Status::ok();
   const auto rack_nodes = nodes_per_rack(plan.nodes);
   if (!rack_nodes) {
@@ -62,8 +66,8 @@ Status add_schedules(const proto::JobStart& start, const JobPlan& plan, Ring& ri
                        "racks of one size, 2 at least, one rack after the other",
                        plan.name, ring.nodes);
   }
-  ring.hierarchical = std::make_shared<const Schedule>(
-      hierarchical_schedule(ring.nodes / *rack_nodes, *rack_nodes, ring.self));
+  ring.hierarchical = std::make_shared<const Route>(
+      hierarchical_route(ring.nodes / *rack_nodes, *rack_nodes, ring.self));
   return Status::ok();
 }
 
@@ -145,10 +149,9 @@ Result<JobPlan> parse_job_start(const proto::JobStart& start, NodeId self) {
     return make_status(StatusCode::Protocol,
                        "job '{}': the coordinator's list of members does not fit", plan.name);
   }
-  ring->successor = plan.nodes[(ring->self + 1) % ring->nodes].peer.id;
-  ring->predecessor = plan.nodes[(ring->self + ring->nodes - 1) % ring->nodes].peer.id;
+  ring->routes = basic_routes(ring->nodes, ring->self);
   ring->direct_bytes = start.direct_bytes();
-  BRAID_RETURN_IF_ERROR(add_schedules(start, plan, *ring));
+  BRAID_RETURN_IF_ERROR(add_routes(start, plan, *ring));
   plan.ring = std::move(ring);
   return plan;
 }

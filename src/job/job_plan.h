@@ -26,7 +26,7 @@ struct JobPlan {
   const MemberNode& predecessor() const {
     return nodes[(ring->self + nodes.size() - 1) % nodes.size()];
   }
-  // The nodes that this one sends data to: its successor and those of its schedules; with direct
+  // The nodes that this one sends data to: its successor and those of its routes; with direct
   // operations, all others.
   std::vector<const MemberNode*> targets() const;
   // Those, and the ones that send data to this one.

@@ -146,9 +146,9 @@ Status OperationTable::place(const OperationKey& key, Entry& entry) {
       result_bytes(operation.collective, operation.dtype, operation.count, ring_->world_size);
   choose_way(operation, entry.settings.get());
   entry.is_direct = operation.is_direct;
-  entry.schedule = operation.schedule;
-  if (entry.schedule != nullptr) {
-    entry.awaited = entry.schedule->targets;
+  entry.route = operation.route;
+  if (entry.route != nullptr) {
+    entry.awaited = entry.route->targets;
   } else if (!entry.is_direct) {
     entry.awaited = {(ring_->self + 1) % ring_->nodes};
   }
@@ -198,11 +198,11 @@ Status OperationTable::start(Entry& entry, const Operation& operation) {
 
 Status OperationTable::tell_sources(Entry& entry, const OperationKey& key) {
   entry.is_ready_told = true;
-  if (entry.schedule == nullptr) {
+  if (entry.route == nullptr) {
     const uint32_t predecessor = (ring_->self + ring_->nodes - 1) % ring_->nodes;
     return actions_.send_ready(predecessor, key, entry.signature);
   }
-  for (const uint32_t source : entry.schedule->sources)
+  for (const uint32_t source : entry.route->sources)
     BRAID_RETURN_IF_ERROR(actions_.send_ready(source, key, entry.signature));
   return Status::ok();
 }

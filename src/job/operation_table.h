@@ -67,7 +67,7 @@ class OperationTableActions {
 // holds up those behind it.
 //
 // The sources are the nodes that will send to this one, the targets those that it will send to:
-// around the ring the predecessor and the successor, else as the operation's schedule says. What
+// around the ring the predecessor and the successor, else as the operation's route says. What
 // another node is ready for is compared whoever it is, since nodes that disagree about the size may
 // take different ways.
 //
@@ -133,8 +133,8 @@ class OperationTable {
     bool is_direct = false;
     bool is_seen_running = false;  // by tell_readiness()
     bool is_ready_told = false;
-    const Schedule* schedule = nullptr;  // the ring's; nullptr: around the ring
-    std::vector<uint32_t> awaited;       // places of the targets that are not ready yet
+    const Route* route = nullptr;   // the ring's; nullptr: around the ring
+    std::vector<uint32_t> awaited;  // places of the targets that are not ready yet
     Signature signature;
     std::shared_ptr<const std::string> name;
     std::shared_ptr<const TensorGroup> group;  // nullptr: one tensor

@@ -25,10 +25,12 @@ void choose_way(Operation& operation, const TransferSettings* settings) {
       result_bytes(operation.collective, operation.dtype, operation.count, ring.world_size);
   if (bytes != 0 && bytes <= direct_bytes) {
     operation.is_direct = true;
+  } else if (ring.two_hops != nullptr && bytes <= ring.two_hops_bytes) {
+    operation.route = ring.two_hops.get();
   } else if (ring.halving != nullptr && bytes <= halving_bytes) {
-    operation.schedule = ring.halving.get();
+    operation.route = ring.halving.get();
   } else if (is_hierarchical) {
-    operation.schedule = ring.hierarchical.get();
+    operation.route = ring.hierarchical.get();
   }
 }
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All-reduces that do not go around the ring: by halving and doubling, and by racks."""
+"""All-reduces that do not go around the ring: by two hops, by halving and doubling, and by racks."""
 
 import signal
 
@@ -10,6 +10,7 @@ from test_failures import expect_named
 
 pytestmark = needs_daemons
 
+TWO_HOPS = ("collective.direct_bytes=0", "collective.two_hops_bytes=1GiB")
 HALVING = ("collective.direct_bytes=0", "collective.halving_bytes=1GiB")
 BY_RACKS = ("collective.direct_bytes=0", "collective.halving_bytes=0")
 DISAGREE = """
@@ -39,6 +40,21 @@ def test_every_collective_where_all_reduces_go_by_halves(cluster_of, placed):
 
 def test_halving_gives_the_same_bits_everywhere_and_every_time(cluster_of):
     cluster = cluster_of(5, *HALVING)
+    runs = [cluster.start(BITS, nodes=[0, 1, 2, 3]) for _ in range(2)]
+    assert len({trainer.result()["digest"] for run in runs for trainer in run}) == 1
+
+
+@pytest.mark.parametrize("placed", [[0, 1, 2], [0, 2, 1, 3, 0, 3], [0, 1, 2, 3, 4]], ids=str)
+def test_every_collective_where_all_reduces_go_by_two_hops(cluster_of, placed):
+    cluster = cluster_of(5, *TWO_HOPS)
+    expect_exact(cluster.start(ALL, nodes=placed))
+    if len(placed) == 5:
+        assert open_links(cluster.nodes[2]) == {"node0", "node1", "node3", "node4"}
+    cluster.expect_healthy(placed)
+
+
+def test_two_hops_give_the_same_bits_everywhere_and_every_time(cluster_of):
+    cluster = cluster_of(5, *TWO_HOPS)
     runs = [cluster.start(BITS, nodes=[0, 1, 2, 3]) for _ in range(2)]
     assert len({trainer.result()["digest"] for run in runs for trainer in run}) == 1
 
@@ -76,9 +92,9 @@ def test_two_racks_of_two(tmp_path):
         assert open_links(cluster.nodes[0]) == {"node2", "node1"}
 
 
-@pytest.mark.parametrize("how", ["halving", "racks"])
+@pytest.mark.parametrize("how", ["two hops", "halving", "racks"])
 def test_a_killed_daemon_is_named_to_all_others(how):
-    settings, racks = (HALVING, 0) if how == "halving" else (BY_RACKS, 2)
+    settings, racks = {"two hops": (TWO_HOPS, 0), "halving": (HALVING, 0), "racks": (BY_RACKS, 2)}[how]
     with Cluster(4, settings, racks=racks) as cluster:
         trainers = cluster.start(SUM_FOREVER)
         wait_until_running(trainers)

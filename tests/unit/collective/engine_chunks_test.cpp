@@ -48,8 +48,8 @@ class EngineChunks : public testing::Test {
     auto ring = std::make_shared<Ring>();
     ring->nodes = 3;
     ring->self = 1;
-    ring->predecessor = kPredecessor;
-    ring->successor = kSuccessor;
+    ring->members = {kPredecessor, 2, kSuccessor};
+    ring->routes = basic_routes(3, 1);
     ring->world_size = 3;
     ring->ranks_of_node = {1, 1, 1};
     Operation operation;

@@ -2,7 +2,7 @@
 // Small all-reduces that go from every node to every other one.
 #include <gtest/gtest.h>
 
-#include "collective/direct_runs.h"
+#include "collective/early_chunks.h"
 #include "engine_world.h"
 #include "reference.h"
 
@@ -62,7 +62,7 @@ TEST(DirectEngine, InputsMayLieInPieces) {
 TEST(DirectEngine, ManyAtOnceDoNotBlockEachOther) {
   for (uint64_t seed = 1; seed <= 10; ++seed) {
     EngineWorld world(direct_options({1, 1, 1}, seed), seed);
-    for (uint64_t step = 0; step < 6 * DirectRuns::kInFlight; ++step)
+    for (uint64_t step = 0; step < 6 * kDirectInFlight; ++step)
       world.add({Collective::AllReduce, DataType::Int32, Reduction::Sum, 3, 0, 1, step, 1});
     ASSERT_TRUE(world.run()) << seed;
     world.expect_all_ended();
@@ -139,7 +139,7 @@ TEST(DirectEngine, APartThatComesVeryLateIsNotTakenForAnEarlyOne) {
   world.add({Collective::AllReduce, DataType::Uint8, Reduction::Sum, 1, 0, 1, 0, 1});
   const OperationKey key = world.operation_of(0, 0).key;
   ASSERT_TRUE(world.run());
-  for (uint64_t step = 1; step <= DirectRuns::kEndedKept; ++step)
+  for (uint64_t step = 1; step <= EarlyChunks::kEndedKept; ++step)
     world.add({Collective::AllReduce, DataType::Uint8, Reduction::Sum, 1, 0, 1, step, 1});
   ASSERT_TRUE(world.run());
   const uint64_t stale = world.counters().chunks_stale;

@@ -36,10 +36,10 @@ class EngineUrgency : public testing::Test {
   void submit(uint64_t tensor, uint64_t urgency, uint32_t units = 1, bool is_direct = false) {
     auto ring = std::make_shared<Ring>();
     ring->nodes = 2;
-    ring->predecessor = ring->successor = kOther;
     ring->world_size = 2;
     ring->ranks_of_node = {1, 1};
     ring->members = {kOther - 1, kOther};
+    ring->routes = basic_routes(2, 0);
     Operation operation;
     operation.is_direct = is_direct;
     operation.key = {kJob, tensor, 0};

@@ -38,7 +38,7 @@ EngineWorld::EngineWorld(WorldOptions options, uint64_t seed)
     for (uint32_t io_loop = 0; io_loop < options_.io_loops; ++io_loop) {
       Endpoint& endpoint = *endpoints_[node][io_loop];
       endpoint.successor = id_of(next);
-      const bool sends_to_all = options_.direct_bytes != 0 || options_.schedule != nullptr;
+      const bool sends_to_all = options_.direct_bytes != 0 || options_.route != nullptr;
       for (uint32_t to = 0; to < nodes(); ++to) {
         if (to != next && (to == node || !sends_to_all)) continue;
         endpoint.links[id_of(to)] = std::make_unique<FakeLink>(random_, options_.hostility,
@@ -135,8 +135,7 @@ Operation EngineWorld::operation_of(size_t index, uint32_t node) const {
   auto ring = std::make_shared<Ring>();
   ring->nodes = nodes();
   ring->self = node;
-  ring->successor = id_of((node + 1) % nodes());
-  ring->predecessor = id_of((node + nodes() - 1) % nodes());
+  ring->routes = basic_routes(nodes(), node);
   ring->world_size = world_size();
   ring->ranks_of_node = options_.ranks_of_node;
   for (uint32_t place = 0; place < nodes(); ++place) ring->members.push_back(id_of(place));
@@ -155,10 +154,9 @@ Operation EngineWorld::operation_of(size_t index, uint32_t node) const {
       input_bytes(running.spec.collective, running.spec.dtype, running.spec.count, world_size());
   operation.is_direct = running.spec.collective == Collective::AllReduce && nodes() > 1 &&
                         bytes != 0 && bytes <= options_.direct_bytes;
-  if (operation.collective == Collective::AllReduce && nodes() > 1 &&
-      options_.schedule != nullptr) {
-    ring->halving = std::make_shared<Schedule>(options_.schedule(nodes(), node));
-    operation.schedule = ring->halving.get();
+  if (operation.collective == Collective::AllReduce && nodes() > 1 && options_.route != nullptr) {
+    ring->halving = std::make_shared<Route>(options_.route(nodes(), node));
+    operation.route = ring->halving.get();
   }
   operation.ring = ring;
   operation.urgency = running.spec.urgency;
@@ -168,6 +166,7 @@ Operation EngineWorld::operation_of(size_t index, uint32_t node) const {
     operation.inputs.push_back(
         scattered(input, running.spec.pieces, operation.count * element, element));
   operation.result = part.memory->result.data();
+  if (options_.adjust) options_.adjust(operation);
   return operation;
 }
 
@@ -185,8 +184,8 @@ void EngineWorld::submit(Running& running, uint32_t node) {
 
 bool EngineWorld::may_go(const Running& running, uint32_t node) const {
   std::vector<uint32_t> targets{(node + 1) % nodes()};
-  if (running.spec.collective == Collective::AllReduce && options_.schedule != nullptr)
-    targets = options_.schedule(nodes(), node).targets;
+  if (running.spec.collective == Collective::AllReduce && options_.route != nullptr)
+    targets = options_.route(nodes(), node).targets;
   return std::all_of(targets.begin(), targets.end(),
                      [&](uint32_t target) { return running.parts[target].is_submitted; });
 }
@@ -202,6 +201,7 @@ void EngineWorld::say_go(Running& running, uint32_t node) {
 void EngineWorld::step() {
   const uint32_t node = static_cast<uint32_t>(random_() % nodes());
   Endpoint& endpoint = *endpoints_[node][random_() % options_.io_loops];
+  if (options_.happens && random_() % 8 == 0) options_.happens();
   switch (random_() % 16) {
     case 0: {  // a node submits, or learns that its successor has
       if (running_.empty()) return;

@@ -20,7 +20,11 @@ struct WorldOptions {
   uint32_t streams = 2;
   uint64_t direct_bytes = 0;
   // By which the all-reduces go, from the number of nodes and the place; none: around the ring.
-  std::function<Schedule(uint32_t, uint32_t)> schedule;
+  std::function<Route(uint32_t, uint32_t)> route;
+  // Done to every operation that a node starts.
+  std::function<void(Operation&)> adjust;
+  // May happen at any time.
+  std::function<void()> happens;
   Hostility hostility;
 };
 

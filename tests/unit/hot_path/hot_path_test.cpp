@@ -55,11 +55,11 @@ class HotPathTest : public ::testing::Test {
     ring->nodes = 2;
     ring->self = self;
     ring->members = {1, 2};
-    ring->successor = ring->predecessor = ring->members[1 - self];
     ring->world_size = 2;
     ring->ranks_of_node = {1, 1};
     ring->block_of_rank = {0, 1};
-    ring->halving = std::make_shared<Schedule>(halving_schedule(2, self));
+    ring->routes = basic_routes(2, self);
+    ring->halving = std::make_shared<Route>(halving_route(2, self));
     return ring;
   }
 
@@ -69,7 +69,7 @@ class HotPathTest : public ::testing::Test {
     operation.key = {kJob, 1, step_};
     operation.count = count;
     operation.ring = rings_[self];
-    if (is_scheduled_) operation.schedule = operation.ring->halving.get();
+    if (is_scheduled_) operation.route = operation.ring->halving.get();
     operation.inputs = {reinterpret_cast<const uint8_t*>(trainer.input.data())};
     operation.result = reinterpret_cast<uint8_t*>(trainer.result.data());
     trainer.engine->start(operation);

@@ -29,7 +29,7 @@ TEST(ControlMessagesTest, JoinJobCarriesTheTrainer) {
 TEST(ControlMessagesTest, JobStartCarriesNodesInOrder) {
   const std::vector<MemberNode> nodes = {{{7, "a", "10.0.0.1", 7410}, {0, 2}, "r1"},
                                          {{9, "b", "10.0.0.2", 7411}, {1}}};
-  auto buffer = make_job_start("train", 3, 5, 99, nodes, {1, 2, true});
+  auto buffer = make_job_start("train", 3, 5, 99, nodes, {1, 2, true, 3});
   const auto* start = verified(buffer).body_as_JobStart();
   ASSERT_NE(start, nullptr);
   EXPECT_EQ(start->epoch(), 5u);
@@ -45,6 +45,7 @@ TEST(ControlMessagesTest, JobStartCarriesNodesInOrder) {
   EXPECT_EQ(start->direct_bytes(), 1u);
   EXPECT_EQ(start->halving_bytes(), 2u);
   EXPECT_TRUE(start->hierarchical());
+  EXPECT_EQ(start->two_hops_bytes(), 3u);
   ASSERT_EQ(start->nodes()->Get(0)->ranks()->size(), 2u);
   EXPECT_EQ(start->nodes()->Get(0)->ranks()->Get(1), 2u);
 }

@@ -294,6 +294,14 @@ TEST_F(CoordinatorAlgorithmsTest, AFewNodesDoNotGoByHalves) {
   EXPECT_EQ(start("----------", {0, 4096}).halving_bytes(), 4096u);
 }
 
+TEST_F(CoordinatorAlgorithmsTest, TwoHopsAreForSomeNodes) {
+  const Algorithms algorithms{0, 0, false, 4096};
+  EXPECT_EQ(start("--", algorithms).two_hops_bytes(), 0u);
+  EXPECT_EQ(start("---", algorithms).two_hops_bytes(), 4096u);
+  EXPECT_EQ(start(std::string(32, '-'), algorithms).two_hops_bytes(), 4096u);
+  EXPECT_EQ(start(std::string(33, '-'), algorithms).two_hops_bytes(), 0u);
+}
+
 TEST_F(CoordinatorAlgorithmsTest, NodesOfARackStandTogether) {
   const proto::JobStart& racked = start("abab", {0, 0, true});
   EXPECT_TRUE(racked.hierarchical());

@@ -28,6 +28,7 @@ class EnginePoolTest : public testing::LoopTest {
     pool_->set_transport(transport_);
     ring_->ranks_of_node = {2};
     ring_->block_of_rank = {0, 1};
+    ring_->routes = basic_routes(1, 0);
     ring_->world_size = 2;
   }
 

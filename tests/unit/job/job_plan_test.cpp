@@ -40,8 +40,7 @@ TEST(JobPlanTest, FindsThisNodesPlace) {
   EXPECT_EQ(ring.nodes, 3u);
   EXPECT_EQ(ring.self, 1u);
   EXPECT_EQ(ring.world_size, 6u);
-  EXPECT_EQ(ring.successor, 9u);
-  EXPECT_EQ(ring.predecessor, 7u);
+  EXPECT_EQ(ring.routes->all_reduce.place, 1u);
   EXPECT_EQ(ring.ranks_of_node, (std::vector<uint32_t>{2, 1, 3}));
   // Blocks lie in ring order: node 7's ranks, then node 8's, then node 9's.
   EXPECT_EQ(ring.block_of_rank, (std::vector<uint32_t>{0, 2, 3, 1, 4, 5}));
@@ -62,10 +61,10 @@ TEST(JobPlanTest, TheRingClosesAtItsEnds) {
   const std::vector<MemberNode> nodes = {node(7, {0}), node(8, {1}), node(9, {2})};
   const auto first = parse(nodes, 3, 7);
   ASSERT_TRUE(first.is_ok());
-  EXPECT_EQ(first->ring->predecessor, 9u);
+  EXPECT_EQ(first->predecessor().peer.id, 9u);
   const auto last = parse(nodes, 3, 9);
   ASSERT_TRUE(last.is_ok());
-  EXPECT_EQ(last->ring->successor, 7u);
+  EXPECT_EQ(last->successor().peer.id, 7u);
 }
 
 TEST(JobPlanTest, DirectOperationsNeedLinksToAllOthers) {
@@ -108,6 +107,18 @@ TEST(JobPlanTest, HalvingNeedsLinksToItsTargets) {
   ASSERT_TRUE(around.is_ok());
   EXPECT_EQ(around->ring->halving, nullptr);
   EXPECT_EQ(ids(around->neighbours()), (std::vector<NodeId>{12, 10}));
+}
+
+TEST(JobPlanTest, TwoHopsNeedLinksToAllOthers) {
+  std::vector<MemberNode> nodes;
+  for (uint32_t place = 0; place < 5; ++place) nodes.push_back(node(10 + place, {place}));
+  const auto plan = parse(nodes, 5, 11, 5, {0, 0, false, 4096});
+  ASSERT_TRUE(plan.is_ok());
+  EXPECT_EQ(plan->ring->two_hops_bytes, 4096u);
+  EXPECT_EQ(ids(plan->targets()), (std::vector<NodeId>{12, 13, 14, 10}));
+  const auto around = parse(nodes, 5, 11);
+  ASSERT_TRUE(around.is_ok());
+  EXPECT_EQ(around->ring->two_hops, nullptr);
 }
 
 std::vector<MemberNode> in_racks(const std::string& racks) {

@@ -9,7 +9,7 @@ JobManagerTest::JobManagerTest(uint32_t farewell_ms) {
   control_plane_.add_peer(b_);
   JobManagerOptions options;
   options.jobs_max = 2;
-  options.partition = {1 << 20, 4096, 1};
+  options.cut = {1 << 20, 4096, 1};
   options.idle_link_ms = 40;
   UserLimits limits;
   limits[UserResource::Jobs] = 3;

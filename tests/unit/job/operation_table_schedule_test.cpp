@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which way an all-reduce goes, and readiness where it goes by a schedule.
+// Which way an all-reduce goes, and readiness where it goes by another route.
 #include "job/operation_table_testing.h"
 
 namespace braid {
@@ -17,18 +17,18 @@ class OperationTableScheduleTest : public testing::OperationTableTest {
   OperationTableScheduleTest() {
     make({{0}, {1}, {3}, {2}}, 0);
     ring_->halving_bytes = kHalvingBytes;
-    ring_->halving = std::make_shared<Schedule>(halving_schedule(4, 0));
-    ring_->hierarchical = std::make_shared<Schedule>(hierarchical_schedule(2, 2, 0));
+    ring_->halving = std::make_shared<Route>(halving_route(4, 0));
+    ring_->hierarchical = std::make_shared<Route>(hierarchical_route(2, 2, 0));
   }
-  const Schedule* way_of(const Signature& signature) {
+  const Route* way_of(const Signature& signature) {
     EXPECT_TRUE(submit(0, ++step_, signature).is_ok());
-    return actions_.started.back().schedule;
+    return actions_.started.back().route;
   }
-  const Schedule* way_of(const Signature& signature, const TransferSettings& settings) {
+  const Route* way_of(const Signature& signature, const TransferSettings& settings) {
     Submission one = submission(0, ++step_, signature);
     one.settings = std::make_shared<TransferSettings>(settings);
     EXPECT_TRUE(table_->submit(one).is_ok());
-    return actions_.started.back().schedule;
+    return actions_.started.back().route;
   }
   Status ready(uint32_t place, const Signature& signature = all_reduce(10)) {
     return table_->on_node_ready(place, key(1), signature);
@@ -54,6 +54,17 @@ TEST_F(OperationTableScheduleTest, WhatIsDirectGoesByNone) {
   EXPECT_TRUE(actions_.started.back().is_direct);
   EXPECT_EQ(way_of(all_reduce(11)), ring_->halving.get());
   EXPECT_FALSE(actions_.started.back().is_direct);
+}
+
+TEST_F(OperationTableScheduleTest, TwoHopsComeBetweenDirectAndHalves) {
+  ring_->direct_bytes = 40;
+  ring_->two_hops = std::make_shared<Route>(two_hops_route(4, 0));
+  ring_->two_hops_bytes = 200;
+  EXPECT_TRUE(way_of(all_reduce(10)) == nullptr && actions_.started.back().is_direct);
+  EXPECT_EQ(way_of(all_reduce(11)), ring_->two_hops.get());
+  EXPECT_EQ(way_of(all_reduce(50)), ring_->two_hops.get());
+  EXPECT_EQ(way_of(all_reduce(51)), ring_->halving.get());
+  EXPECT_EQ(way_of(signature_of(Collective::Broadcast, 4)), nullptr);
 }
 
 TEST_F(OperationTableScheduleTest, SettingsSayItWhereThereIsAWay) {
@@ -95,7 +106,7 @@ TEST_F(OperationTableScheduleTest, WhoDisagreesIsNamedWhoeverItIs) {
   for (const auto& [place, rank] : {std::pair{1U, "rank 1"}, {2U, "rank 3"}, {3U, "rank 2"}}) {
     make({{0}, {1}, {3}, {2}}, 0);
     ring_->halving_bytes = kHalvingBytes;
-    ring_->halving = std::make_shared<Schedule>(halving_schedule(4, 0));
+    ring_->halving = std::make_shared<Route>(halving_route(4, 0));
     ASSERT_TRUE(submit(0, 1, all_reduce(10)).is_ok());
     const Status late = ready(place, all_reduce(1000));
     EXPECT_EQ(late.code(), StatusCode::Mismatch);

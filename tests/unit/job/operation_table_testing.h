@@ -86,8 +86,6 @@ class OperationTableTest : public LoopTest {
     auto ring = std::make_shared<Ring>();
     ring->nodes = static_cast<uint32_t>(ranks_of_node.size());
     ring->self = self;
-    ring->successor = 100 + (self + 1) % ring->nodes;
-    ring->predecessor = 100 + (self + ring->nodes - 1) % ring->nodes;
     ring->world_size = 0;
     ring->direct_bytes = direct_bytes;
     for (const auto& ranks : ranks_of_node) ring->world_size += static_cast<uint32_t>(ranks.size());
@@ -155,7 +153,7 @@ class OperationTableTest : public LoopTest {
       std::make_shared<const std::string>("layer.weight");
   WorkThread worker_{*loop_, "work"};
   RecordingActions actions_;
-  std::shared_ptr<Ring> ring_;  // may be given schedules before the first submission
+  std::shared_ptr<Ring> ring_;  // may be given routes before the first submission
   std::shared_ptr<ResultMemory> memory_;
   std::unique_ptr<OperationTable> table_;
 };

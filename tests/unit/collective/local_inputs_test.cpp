@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "collective/local_step.h"
+#include "collective/local_inputs.h"
 
 #include <random>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "collective/owner_step.h"
 #include "reference.h"
 
 namespace braid::test {
 namespace {
 
 // What one node's ranks have, in two pieces each, and the result.
-class LocalStepTest : public testing::Test {
+class LocalInputsTest : public testing::Test {
  protected:
   Operation make(DataType dtype, Reduction reduction, uint64_t count, size_t ranks) {
     Operation operation;
@@ -59,17 +60,21 @@ class LocalStepTest : public testing::Test {
 };
 
 // Small ones and such as go past the caches.
-TEST_F(LocalStepTest, ReducesAndFinishesAnySize) {
+TEST_F(LocalInputsTest, ReducesAndAveragesAnySize) {
   for (const Reduction reduction : {Reduction::Sum, Reduction::Average, Reduction::Max}) {
     for (const DataType dtype : {DataType::Float32, DataType::BFloat16}) {
       for (const uint64_t count : {uint64_t{1}, uint64_t{40'009}, uint64_t{3'000'017}}) {
         SCOPED_TRACE(fmt::format("{} {} {}", to_string(dtype), to_string(reduction), count));
         const Operation operation = make(dtype, reduction, count, 3);
-        LocalStep step(operation);
+        LocalInputs inputs(operation);
         const uint64_t bytes = count * element_bytes(dtype);
         const uint64_t first = bytes / 2 / 64 * 64;
-        step.reduce_and_finish({0, first});
-        step.reduce_and_finish({first, bytes - first});
+        for (const Extent extent : {Extent{0, first}, Extent{first, bytes - first}}) {
+          uint8_t* const out = operation.result + extent.offset;
+          inputs.reduce(extent, nullptr, out, Store::Streamed);
+          if (reduction != Reduction::Average) continue;
+          EXPECT_EQ(AverageStep().apply(operation, extent, out, {}), StepOutcome::Ended);
+        }
         expect_sum(operation);
       }
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Parts of operations that this node has yet to submit.
-#include "collective/direct_runs.h"
+#include "collective/early_chunks.h"
 
 #include <utility>
 #include <vector>
@@ -13,17 +13,9 @@ namespace {
 constexpr uint64_t kJob = 7;
 constexpr NodeId kPeer = 20;
 
-struct NoHost final : OperationHost {
-  Link* find_link(NodeId) override { return nullptr; }
-  void on_stream_taken(const CollectiveRun&) override {}
-  void on_unit_finished(const CollectiveRun&, bool) override {}
-  void on_bytes_reduced(uint64_t) override {}
-  void on_progress(CollectiveRun&) override {}
-};
-
-class DirectRunsTest : public ::testing::Test {
+class EarlyChunksTest : public ::testing::Test {
  protected:
-  DirectRunsTest() { runs_.begin_job(kJob); }
+  EarlyChunksTest() { early_.begin_job(kJob); }
 
   std::optional<ChunkVerdict> hear(NodeId from, uint64_t step) {
     proto::ChunkHeader header{};
@@ -32,31 +24,27 @@ class DirectRunsTest : public ::testing::Test {
     header.tensor = 1;
     header.step = step;
     header.bytes = static_cast<uint32_t>(part_.size());
-    return runs_.on_chunk(from, header, part_);
+    return early_.keep(from, header, part_);
   }
 
-  NoHost host_;
   std::vector<std::pair<uint64_t, NodeId>> overruns_;
-  DirectRuns runs_{host_,
-                   [] {},
-                   {[](const OperationKey&) {}, [](const OperationKey&) {},
-                    [this](uint64_t job, NodeId from) { overruns_.emplace_back(job, from); }}};
+  EarlyChunks early_{[this](uint64_t job, NodeId from) { overruns_.emplace_back(job, from); }};
   std::vector<uint8_t> part_ = std::vector<uint8_t>(1 << 20);
 };
 
-TEST_F(DirectRunsTest, WhatHonestNodesSendAlwaysHasRoom) {
+TEST_F(EarlyChunksTest, WhatHonestNodesSendAlwaysHasRoom) {
   for (uint32_t nodes = 2; nodes <= 8; ++nodes) {
     const uint64_t others = nodes - 1;
-    const uint64_t operations = DirectRuns::kInFlight * others;
-    EXPECT_LE(operations * others * direct_bytes_max(nodes), DirectRuns::kEarlyBytesMax);
+    const uint64_t operations = kDirectInFlight * others;
+    EXPECT_LE(operations * others * direct_bytes_max(nodes), EarlyChunks::kBytesMax);
     EXPECT_GE(direct_bytes_max(nodes), 64u << 10) << nodes;
   }
 }
 
 // Dropped, though it was acknowledged, a part would never come again and the job would hang.
-TEST_F(DirectRunsTest, APartThatHasNoRoomEndsTheJob) {
+TEST_F(EarlyChunksTest, APartThatHasNoRoomEndsTheJob) {
   uint64_t step = 0;
-  for (; step < DirectRuns::kEarlyBytesMax / part_.size(); ++step)
+  for (; step < EarlyChunks::kBytesMax / part_.size(); ++step)
     ASSERT_EQ(hear(kPeer, step), ChunkVerdict::Taken) << step;
   EXPECT_TRUE(overruns_.empty());
   EXPECT_EQ(hear(kPeer, step), std::nullopt);
@@ -65,21 +53,21 @@ TEST_F(DirectRunsTest, APartThatHasNoRoomEndsTheJob) {
       << "told once per job";
 }
 
-TEST_F(DirectRunsTest, APartThatComesTwiceTakesNoRoom) {
+TEST_F(EarlyChunksTest, APartThatComesTwiceTakesNoRoom) {
   ASSERT_EQ(hear(kPeer, 1), ChunkVerdict::Taken);
-  for (uint64_t i = 0; i < 2 * DirectRuns::kEarlyBytesMax / part_.size(); ++i)
+  for (uint64_t i = 0; i < 2 * EarlyChunks::kBytesMax / part_.size(); ++i)
     ASSERT_EQ(hear(kPeer, 1), ChunkVerdict::Duplicate);
   EXPECT_EQ(hear(kPeer + 1, 1), ChunkVerdict::Taken) << "another node's is another one";
   EXPECT_TRUE(overruns_.empty());
 }
 
-TEST_F(DirectRunsTest, AnAbortedJobHasRoomAgain) {
-  for (uint64_t step = 0; step <= DirectRuns::kEarlyBytesMax / part_.size(); ++step)
+TEST_F(EarlyChunksTest, AnAbortedJobHasRoomAgain) {
+  for (uint64_t step = 0; step <= EarlyChunks::kBytesMax / part_.size(); ++step)
     (void)hear(kPeer, step);
   ASSERT_EQ(overruns_.size(), 1u);
-  runs_.abort_job(kJob);
+  early_.forget_job(kJob);
   EXPECT_EQ(hear(kPeer, 0), std::nullopt) << "it is not known any more";
-  runs_.begin_job(kJob);
+  early_.begin_job(kJob);
   EXPECT_EQ(hear(kPeer, 0), ChunkVerdict::Taken);
 }
 

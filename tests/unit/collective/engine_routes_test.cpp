@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// All-reduces that go by a schedule.
+// All-reduces by every route, with the same seeds.
 #include <cstring>
 
 #include <gtest/gtest.h>
@@ -13,40 +13,51 @@ namespace {
 struct Shape {
   std::string name;
   std::vector<uint32_t> ranks_of_node;
-  uint32_t racks = 0;  // 0: halving
+  std::function<Route(uint32_t, uint32_t)> route;  // nullptr: the ring's or, if it is, direct
+  bool is_direct = false;
 };
 
-Schedule schedule_of(const Shape& shape, uint32_t nodes, uint32_t place) {
-  return shape.racks == 0 ? halving_schedule(nodes, place)
-                          : hierarchical_schedule(shape.racks, nodes / shape.racks, place);
+// Racks, adjacent in the ring.
+std::function<Route(uint32_t, uint32_t)> by_racks(uint32_t racks) {
+  return [racks](uint32_t nodes, uint32_t place) {
+    return hierarchical_route(racks, nodes / racks, place);
+  };
 }
 
-const std::vector<Shape> kShapes = {{"halving_2", {1, 2}},
-                                    {"halving_3", {1, 1, 2}},
-                                    {"halving_4", {2, 1, 1, 3}},
-                                    {"halving_5", {1, 1, 1, 1, 1}},
-                                    {"halving_7", {1, 2, 1, 1, 1, 1, 1}},
-                                    {"halving_8", {1, 1, 1, 1, 1, 1, 1, 1}},
-                                    {"racks_2x2", {1, 2, 1, 1}, 2},
-                                    {"racks_2x3", {1, 1, 1, 2, 1, 1}, 2},
-                                    {"racks_3x2", {1, 1, 2, 1, 1, 1}, 3}};
+const std::vector<Shape> kShapes = {{"ring_2", {1, 2}, nullptr},
+                                    {"ring_4", {2, 1, 1, 3}, nullptr},
+                                    {"ring_7", {1, 2, 1, 1, 1, 1, 1}, nullptr},
+                                    {"direct_2", {1, 2}, nullptr, true},
+                                    {"direct_5", {1, 2, 1, 1, 1}, nullptr, true},
+                                    {"halving_2", {1, 2}, halving_route},
+                                    {"halving_3", {1, 1, 2}, halving_route},
+                                    {"halving_4", {2, 1, 1, 3}, halving_route},
+                                    {"halving_5", {1, 1, 1, 1, 1}, halving_route},
+                                    {"halving_7", {1, 2, 1, 1, 1, 1, 1}, halving_route},
+                                    {"halving_8", {1, 1, 1, 1, 1, 1, 1, 1}, halving_route},
+                                    {"two_hops_2", {1, 2}, two_hops_route},
+                                    {"two_hops_3", {1, 1, 2}, two_hops_route},
+                                    {"two_hops_4", {2, 1, 1, 3}, two_hops_route},
+                                    {"two_hops_7", {1, 2, 1, 1, 1, 1, 1}, two_hops_route},
+                                    {"racks_2x2", {1, 2, 1, 1}, by_racks(2)},
+                                    {"racks_2x3", {1, 1, 1, 2, 1, 1}, by_racks(2)},
+                                    {"racks_3x2", {1, 1, 2, 1, 1, 1}, by_racks(3)}};
 
-WorldOptions scheduled_options(const Shape& shape, uint64_t seed) {
+WorldOptions options_of(const Shape& shape, uint64_t seed) {
   WorldOptions options;
   options.ranks_of_node = shape.ranks_of_node;
-  options.schedule = [shape](uint32_t nodes, uint32_t place) {
-    return schedule_of(shape, nodes, place);
-  };
+  options.route = shape.route;
+  options.direct_bytes = shape.is_direct ? 1 << 20 : 0;
   options.io_loops = 1 + static_cast<uint32_t>(seed / 3 % 2);
   options.hostility.submit_pulls = seed % 3 == 0;
   return options;
 }
 
-class ScheduledEngine : public testing::TestWithParam<Shape> {};
+class EngineOnRoute : public testing::TestWithParam<Shape> {};
 
-TEST_P(ScheduledEngine, SumsAreExactWhateverHappensOnTheWay) {
+TEST_P(EngineOnRoute, SumsAreExactWhateverHappensOnTheWay) {
   for (uint64_t seed = 1; seed <= 14; ++seed) {
-    EngineWorld world(scheduled_options(GetParam(), seed), seed);
+    EngineWorld world(options_of(GetParam(), seed), seed);
     uint64_t step = 0;
     for (const uint64_t count : {0, 1, 2, 17, 63, 64, 65, 200, 1000, 6001}) {
       const DataType dtype = kAllDataTypes[(step + seed) % 7];
@@ -60,8 +71,8 @@ TEST_P(ScheduledEngine, SumsAreExactWhateverHappensOnTheWay) {
   }
 }
 
-TEST_P(ScheduledEngine, EveryDtypeAndReduction) {
-  WorldOptions options = scheduled_options(GetParam(), 3);
+TEST_P(EngineOnRoute, EveryDtypeAndReduction) {
+  WorldOptions options = options_of(GetParam(), 3);
   options.unit_bytes = 640;
   options.chunk_bytes = 128;
   EngineWorld world(options, 11);
@@ -74,10 +85,10 @@ TEST_P(ScheduledEngine, EveryDtypeAndReduction) {
   world.expect_all_ended();
 }
 
-TEST_P(ScheduledEngine, TheSameBitsWhateverTheOrderOfArrival) {
+TEST_P(EngineOnRoute, TheSameBitsWhateverTheOrderOfArrival) {
   std::vector<std::vector<uint8_t>> first;
   for (uint64_t seed = 21; seed < 26; ++seed) {
-    WorldOptions options = scheduled_options(GetParam(), seed);
+    WorldOptions options = options_of(GetParam(), seed);
     options.streams = 1 + static_cast<uint32_t>(seed % 3);
     EngineWorld world(options, seed);
     const DataType floats[] = {DataType::Float32, DataType::Float64, DataType::Float16,
@@ -95,9 +106,9 @@ TEST_P(ScheduledEngine, TheSameBitsWhateverTheOrderOfArrival) {
 
 // Every node begins with other operations, one stream each, among them such as leave segments empty
 // and such as go around the ring.
-TEST_P(ScheduledEngine, ManyAtOnceDoNotBlockEachOther) {
+TEST_P(EngineOnRoute, ManyAtOnceDoNotBlockEachOther) {
   for (uint64_t seed = 1; seed <= 12; ++seed) {
-    WorldOptions options = scheduled_options(GetParam(), seed);
+    WorldOptions options = options_of(GetParam(), seed);
     options.streams = 1;
     options.unit_bytes = 1024;
     EngineWorld world(options, seed);
@@ -112,8 +123,8 @@ TEST_P(ScheduledEngine, ManyAtOnceDoNotBlockEachOther) {
   }
 }
 
-TEST_P(ScheduledEngine, DropsWhatComesTwice) {
-  WorldOptions options = scheduled_options(GetParam(), 1);
+TEST_P(EngineOnRoute, DropsWhatComesTwice) {
+  WorldOptions options = options_of(GetParam(), 1);
   options.hostility.keep_ghost = 0.5;
   options.hostility.kill_flow = 0.1;
   EngineWorld world(options, 3);
@@ -125,9 +136,9 @@ TEST_P(ScheduledEngine, DropsWhatComesTwice) {
   EXPECT_EQ(world.counters().chunks_malformed, 0U);
 }
 
-TEST_P(ScheduledEngine, AnAbortLetsGoOfEverything) {
+TEST_P(EngineOnRoute, AnAbortLetsGoOfEverything) {
   for (uint64_t seed = 1; seed <= 12; ++seed) {
-    EngineWorld world(scheduled_options(GetParam(), seed), seed);
+    EngineWorld world(options_of(GetParam(), seed), seed);
     for (uint64_t step = 0; step < 6; ++step)
       world.add(
           {Collective::AllReduce, DataType::Float32, Reduction::Sum, 900, 0, 1 + step % 2, step});
@@ -140,8 +151,8 @@ TEST_P(ScheduledEngine, AnAbortLetsGoOfEverything) {
   }
 }
 
-TEST_P(ScheduledEngine, NothingIsOverWhereLinksWereLost) {
-  EngineWorld world(scheduled_options(GetParam(), 2), 5);
+TEST_P(EngineOnRoute, NothingIsOverWhereLinksWereLost) {
+  EngineWorld world(options_of(GetParam(), 2), 5);
   world.add({Collective::AllReduce, DataType::Float32, Reduction::Sum, 900});
   world.run_some(20);
   for (uint32_t node = 0; node < GetParam().ranks_of_node.size(); ++node) world.lose_links_of(node);
@@ -152,14 +163,14 @@ TEST_P(ScheduledEngine, NothingIsOverWhereLinksWereLost) {
   world.expect_no_memory_held(1);
 }
 
-INSTANTIATE_TEST_SUITE_P(Shapes, ScheduledEngine, testing::ValuesIn(kShapes),
+INSTANTIATE_TEST_SUITE_P(Shapes, EngineOnRoute, testing::ValuesIn(kShapes),
                          [](const auto& param) { return param.param.name; });
 
 // Node 0 of four, by halving: its parts come from 1, then 2 for segment 0, from 1 for segment 2;
 // the sums of 1 and 3 come from 1, that of 2 from 2. Four chunks of 64 bytes, one for each segment.
-class ScheduledChunkTest : public testing::Test {
+class RouteChunkTest : public testing::Test {
  protected:
-  ScheduledChunkTest() : world_(scheduled_options({"", {1, 1, 1, 1}}, 1), 7) {
+  RouteChunkTest() : world_(options_of({"", {1, 1, 1, 1}, halving_route}, 1), 7) {
     world_.add({Collective::AllReduce, DataType::Float32, Reduction::Sum, 64});
     engine().start(world_.operation_of(0, 0));
   }
@@ -192,7 +203,7 @@ class ScheduledChunkTest : public testing::Test {
 
 using proto::Phase;
 
-TEST_F(ScheduledChunkTest, WithImpossibleNumbersChangeNothing) {
+TEST_F(RouteChunkTest, WithImpossibleNumbersChangeNothing) {
   go();
   const auto before = result();
   auto bad = header(Phase::ReduceScatter, 0);
@@ -211,7 +222,7 @@ TEST_F(ScheduledChunkTest, WithImpossibleNumbersChangeNothing) {
   EXPECT_EQ(result(), before);
 }
 
-TEST_F(ScheduledChunkTest, ComeFromWhereTheRouteSays) {
+TEST_F(RouteChunkTest, ComeFromWhereTheRouteSays) {
   go();
   const auto before = result();
   receive(3, header(Phase::ReduceScatter, 0));
@@ -224,7 +235,7 @@ TEST_F(ScheduledChunkTest, ComeFromWhereTheRouteSays) {
   EXPECT_EQ(result(), before);
 }
 
-TEST_F(ScheduledChunkTest, OfASumComeAfterThePart) {
+TEST_F(RouteChunkTest, OfASumComeAfterThePart) {
   receive(1, header(Phase::AllGather, 1));
   EXPECT_EQ(malformed(), 1U) << "nothing was sent before go";
   go();
@@ -234,7 +245,7 @@ TEST_F(ScheduledChunkTest, OfASumComeAfterThePart) {
   EXPECT_EQ(malformed(), 2U);
 }
 
-TEST_F(ScheduledChunkTest, ThatComeBeforeTheirTurnWaitForIt) {
+TEST_F(RouteChunkTest, ThatComeBeforeTheirTurnWaitForIt) {
   go();
   const auto before = result();
   receive(2, header(Phase::ReduceScatter, 0));
@@ -247,7 +258,7 @@ TEST_F(ScheduledChunkTest, ThatComeBeforeTheirTurnWaitForIt) {
   EXPECT_EQ(malformed(), 0U);
 }
 
-TEST_F(ScheduledChunkTest, ReadFromTheInputHoldUpDone) {
+TEST_F(RouteChunkTest, ReadFromTheInputHoldUpDone) {
   go();
   for (const uint32_t segment : {0U, 2U}) receive(1, header(Phase::ReduceScatter, segment));
   receive(2, header(Phase::ReduceScatter, 0));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "collective/unit.h"
+#include "collective/partition.h"
 
 #include <algorithm>
 
@@ -30,13 +30,18 @@ Extent part(uint64_t bytes, uint64_t length, uint64_t index) {
   return {start, std::min(bytes - start, length)};
 }
 
+uint32_t segments_of(const Operation& operation) {
+  if (operation.is_direct) return 1;
+  return operation.route == nullptr ? operation.ring->nodes
+                                    : static_cast<uint32_t>(operation.route->segments.size());
+}
+
 }  // namespace
 
 Partition::Partition(const Operation& operation, uint64_t unit_bytes, uint32_t chunk_bytes)
     : collective_(operation.collective),
-      segments_(operation.schedule == nullptr
-                    ? operation.ring->nodes
-                    : static_cast<uint32_t>(operation.schedule->segments.size())),
+      is_whole_(operation.is_direct),
+      segments_(segments_of(operation)),
       root_(operation.root_node),
       chunk_bytes_(static_cast<uint32_t>(chunk_bytes / kAlignment * kAlignment)) {
   BRAID_ASSERT(collective_ != Collective::Barrier, "a barrier is run as an all-reduce of one byte");
@@ -53,9 +58,9 @@ Partition::Partition(const Operation& operation, uint64_t unit_bytes, uint32_t c
   const uint64_t units_wanted =
       divide_up(total_bytes_, std::max(whole_lines, divide_up(total_bytes_, UINT32_MAX)));
   if (total_bytes_ == 0) return;
-  units_ = static_cast<uint32_t>(units_wanted);
+  units_ = is_whole_ ? 1 : static_cast<uint32_t>(units_wanted);
   if (collective_ == Collective::AllReduce || collective_ == Collective::Broadcast) {
-    unit_bytes_ = part_length(total_bytes_, units_wanted);
+    unit_bytes_ = part_length(total_bytes_, units_);
     units_ = static_cast<uint32_t>(divide_up(total_bytes_, unit_bytes_));
     return;
   }
@@ -85,6 +90,7 @@ Extent Partition::segment(uint32_t unit, uint32_t segment) const {
 }
 
 uint64_t Partition::chunk_length(uint64_t segment_bytes) const {
+  if (is_whole_) return round_up(segment_bytes, kAlignment);
   const uint64_t small =
       std::min<uint64_t>(kSmallChunkBytes, chunk_bytes_) / kAlignment * kAlignment;
   const uint64_t wanted =
@@ -101,6 +107,15 @@ uint32_t Partition::chunks(uint32_t unit, uint32_t segment) const {
 uint32_t Partition::chunks_max(uint32_t unit) const {
   uint32_t most = 0;
   for (uint32_t s = 0; s < segments_; ++s) most = std::max(most, chunks(unit, s));
+  return most;
+}
+
+uint64_t Partition::chunk_bytes_max(uint32_t unit) const {
+  uint64_t most = 0;
+  for (uint32_t s = 0; s < segments_; ++s) {
+    const uint64_t bytes = segment(unit, s).bytes;
+    if (bytes != 0) most = std::max(most, chunk_length(bytes));
+  }
   return most;
 }
 

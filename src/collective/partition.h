@@ -16,8 +16,8 @@ struct Extent {
 };
 
 // How an operation is cut: into units, each unit into one segment per node of the ring (segment s
-// is owned by node s) or as many as its schedule has, each segment into chunks. Arithmetic alone,
-// and the same on all nodes: from the operation, the ring and the two sizes.
+// is owned by node s) or as many as its route has, each segment into chunks. Arithmetic alone, and
+// the same on all nodes: from the operation, the ring and the two sizes. What is direct is not cut.
 //
 // all-reduce: a unit is a range of the tensor, its segments are nearly equal parts of it.
 //
@@ -46,11 +46,14 @@ class Partition {
   // The most chunks that a segment of the unit has.
   uint32_t chunks_max(uint32_t unit) const;
   Extent chunk(uint32_t unit, uint32_t segment, uint32_t chunk) const;
+  // The most bytes that a chunk of the unit has.
+  uint64_t chunk_bytes_max(uint32_t unit) const;
 
  private:
   uint64_t chunk_length(uint64_t segment_bytes) const;
 
   const Collective collective_;
+  const bool is_whole_;
   const uint32_t segments_;
   const uint32_t root_;
   const uint32_t chunk_bytes_;

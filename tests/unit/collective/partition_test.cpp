@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "collective/unit.h"
+#include "collective/partition.h"
 
 #include <numeric>
 #include <random>

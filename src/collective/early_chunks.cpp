@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "collective/early_chunks.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace braid {
+
+std::optional<ChunkVerdict> EarlyChunks::keep(NodeId from, const proto::ChunkHeader& header,
+                                              std::span<const uint8_t> payload) {
+  const auto found = jobs_.find(header.job_key);
+  if (found == jobs_.end()) return std::nullopt;
+  Job& job = found->second;
+  const OperationKey key{header.job_key, header.tensor, header.step};
+  if (has_ended(job, key)) return std::nullopt;
+  if (job.bytes + payload.size() > kBytesMax) {
+    if (!std::exchange(job.has_overrun, true)) on_overrun_(header.job_key, from);
+    return std::nullopt;
+  }
+  std::vector<Chunk>& chunks = chunks_[key];
+  if (std::any_of(chunks.begin(), chunks.end(),
+                  [from](const Chunk& chunk) { return chunk.from == from; }))
+    return ChunkVerdict::Duplicate;
+  job.bytes += payload.size();
+  chunks.push_back({from, header, {payload.begin(), payload.end()}});
+  return ChunkVerdict::Taken;
+}
+
+std::vector<EarlyChunks::Chunk> EarlyChunks::take(const OperationKey& key) {
+  auto chunks = chunks_.extract(key);
+  if (chunks.empty()) return {};
+  Job& job = jobs_.at(key.job_key);
+  for (const Chunk& chunk : chunks.mapped()) job.bytes -= chunk.payload.size();
+  return std::move(chunks.mapped());
+}
+
+bool EarlyChunks::has_ended(const Job& job, const OperationKey& key) const {
+  if (ended_.contains(key)) return true;
+  const auto forgotten = job.forgotten.find(key.tensor);
+  return forgotten != job.forgotten.end() && key.step <= forgotten->second;
+}
+
+void EarlyChunks::remember_end(const OperationKey& key) {
+  if (!ended_.insert(key).second) return;
+  ended_order_.push_back(key);
+  if (ended_order_.size() <= kEndedKept) return;
+  const OperationKey oldest = ended_order_.front();
+  ended_.erase(oldest);
+  ended_order_.pop_front();
+  if (const auto job = jobs_.find(oldest.job_key); job != jobs_.end()) {
+    uint64_t& step = job->second.forgotten[oldest.tensor];
+    step = std::max(step, oldest.step);
+  }
+}
+
+void EarlyChunks::forget_job(uint64_t job_key) {
+  std::erase_if(chunks_, [job_key](const auto& entry) { return entry.first.job_key == job_key; });
+  jobs_.erase(job_key);
+}
+
+}  // namespace braid

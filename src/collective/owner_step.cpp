@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "collective/owner_step.h"
+
+#include "collective/reduce_kernels.h"
+
+namespace braid {
+
+StepOutcome AverageStep::apply(const Operation& operation, const Extent& extent, uint8_t* bytes,
+                               StepEnd /*end*/) {
+  divide_all(operation.dtype, bytes, extent.bytes / element_bytes(operation.dtype),
+             operation.ring->world_size);
+  return StepOutcome::Ended;
+}
+
+}  // namespace braid

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "collective/operation.h"
+#include "collective/partition.h"
+
+namespace braid {
+
+// Who waits for a step.
+class StepListener {
+ public:
+  virtual ~StepListener() = default;
+  virtual void on_step_ended(uint32_t unit, uint32_t segment, uint32_t chunk) = 0;
+};
+
+// How a step that took its time says that it has ended. It keeps the operation's memory, so the
+// step may write to it until then. It may be moved to any thread and back.
+struct StepEnd {
+  std::shared_ptr<StepListener> listener;
+  uint32_t unit = 0;
+  uint32_t segment = 0;
+  uint32_t chunk = 0;
+
+  // Once, on the I/O loop, after apply() has returned. After an abort it only lets go of the
+  // memory.
+  void tell() { std::exchange(listener, nullptr)->on_step_ended(unit, segment, chunk); }
+};
+
+enum class StepOutcome : uint8_t { Ended, Later };
+
+// What the owner makes of a sum, before all others get it: reduction, then step. It is applied once
+// to each chunk that this node owns, as soon as its sum is complete: chunks come in any order and
+// may overlap in time. Where a route has several owners (a direct one), it is applied at each of
+// them and must give the same bits. Called on the I/O loop.
+class OwnerStep {
+ public:
+  virtual ~OwnerStep() = default;
+  // `bytes` holds the sum of `extent`, and what it holds when the step has ended goes out. Ended:
+  // it has. Later: the step calls end.tell() when it has; the chunk waits for that, and nobody
+  // reads or writes its bytes meanwhile. A step cannot fail: whoever cannot go on ends the job.
+  virtual StepOutcome apply(const Operation& operation, const Extent& extent, uint8_t* bytes,
+                            StepEnd end) = 0;
+};
+
+// Divides by the number of ranks.
+class AverageStep final : public OwnerStep {
+ public:
+  StepOutcome apply(const Operation& operation, const Extent& extent, uint8_t* bytes,
+                    StepEnd end) override;
+};
+
+}  // namespace braid

@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "collective/unit_run.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "base/assert.h"
+#include "collective/operation_run.h"
+
+namespace braid {
+
+using proto::Phase;
+
+UnitRun::UnitRun(OperationRun& run, uint32_t unit)
+    : run_(&run),
+      unit_(unit),
+      chunks_max_(run.partition().chunks_max(unit)),
+      bits_((run.route().parts + 2 * uint64_t{run.partition().segments()}) * chunks_max_) {
+  for (uint32_t segment = 0; segment < run.partition().segments(); ++segment) {
+    const SegmentRoute& way = run.route().segments[segment];
+    const uint64_t chunks = run.partition().chunks(unit, segment);
+    parts_left_ += chunks * way.parts_from.size();
+    if (way.is_owner()) steps_left_ += chunks;
+    if (way.sum_from) sums_left_ += chunks;
+    aside_stride_ = std::max(aside_stride_, run.partition().segment(unit, segment).bytes);
+  }
+}
+
+UnitState UnitRun::state() const {
+  if (!has_begun_) return UnitState::Waiting;
+  if (parts_left_ != 0) return UnitState::Reducing;
+  if (steps_left_ != 0) return UnitState::Stepping;
+  return sums_left_ != 0 ? UnitState::Gathering : UnitState::Finished;
+}
+
+bool UnitRun::waits_for_stream() const {
+  const auto segment = run_->route().begins_others;
+  return segment && run_->partition().chunks(unit_, *segment) != 0;
+}
+
+void UnitRun::begin() {
+  BRAID_ASSERT(run_->is_ready() && !has_begun_, "a unit begins once, when the others are ready");
+  has_begun_ = true;
+  if (waits_for_stream() && state() != UnitState::Finished) {
+    holds_stream_ = true;
+    run_->host().on_stream_taken(*run_);
+  }
+  const uint32_t segments = run_->partition().segments();
+  for (uint32_t i = 0; i < segments; ++i)
+    begin_segment((run_->route().first_segment + i) % segments);
+  finish_if_complete();
+}
+
+// Sends what starts here and what has come.
+void UnitRun::begin_segment(uint32_t segment) {
+  const SegmentRoute& way = run_->way(segment);
+  const bool starts_here = way.parts_from.empty() && !way.sum_from;
+  const bool is_sent = way.is_exchange() || way.parts_from.empty();
+  if (!is_touched_ && !is_sent) return;
+  const uint32_t chunks = run_->partition().chunks(unit_, segment);
+  for (uint32_t chunk = 0; chunk < chunks; ++chunk) {
+    const Place place{segment, chunk, run_->partition().chunk(unit_, segment, chunk)};
+    if (way.is_exchange()) keep_own_part(place);
+    if (way.part_to) {
+      if (is_summed(place)) send_part(place);
+    } else if (starts_here || bits_.test(sum_bit(place))) {
+      send_sum(place);
+    }
+  }
+}
+
+uint64_t UnitRun::part_bit(const Place& place, size_t part) const {
+  return (run_->way(place.segment).parts_before + part) * chunks_max_ + place.chunk;
+}
+
+uint64_t UnitRun::sum_bit(const Place& place) const {
+  return (uint64_t{run_->route().parts} + place.segment) * chunks_max_ + place.chunk;
+}
+
+uint64_t UnitRun::prepared_bit(const Place& place) const {
+  return sum_bit(place) + uint64_t{run_->partition().segments()} * chunks_max_;
+}
+
+// Parts that have come without a gap, so they are in the result.
+size_t UnitRun::parts_in_turn(const Place& place) const {
+  const size_t parts = run_->way(place.segment).parts_from.size();
+  size_t turn = 0;
+  while (turn < parts && bits_.test(part_bit(place, turn))) ++turn;
+  return turn;
+}
+
+bool UnitRun::is_summed(const Place& place) const {
+  return parts_in_turn(place) == run_->way(place.segment).parts_from.size();
+}
+
+void UnitRun::begin_if_ready() {
+  is_touched_ = true;
+  if (!has_begun_ && run_->is_ready()) begin();
+}
+
+ChunkVerdict UnitRun::take_part(NodeId from, const Place& place, std::span<const uint8_t> payload) {
+  const SegmentRoute& way = run_->way(place.segment);
+  const auto source = std::find_if(way.parts_from.begin(), way.parts_from.end(),
+                                   [&](uint32_t other) { return run_->member(other) == from; });
+  if (source == way.parts_from.end()) return ChunkVerdict::Malformed;
+  const auto part = static_cast<size_t>(source - way.parts_from.begin());
+  if (bits_.test(part_bit(place, part))) return ChunkVerdict::Duplicate;
+  const uint8_t* const bytes = run_->decoded(place.extent, payload);
+  if (bytes == nullptr) return ChunkVerdict::Malformed;
+
+  begin_if_ready();
+  const size_t turn = parts_in_turn(place);
+  bits_.set(part_bit(place, part));
+  --parts_left_;
+  if (way.is_exchange() && is_summed(place)) {
+    add_all(place, part, bytes);
+  } else if (!way.is_exchange() && part == turn) {
+    add_in_turn(place, turn, bytes);
+  } else {
+    std::memcpy(aside(place, part), bytes, place.extent.bytes);
+  }
+  if (is_summed(place)) on_summed(place);
+  finish_if_complete();
+  return ChunkVerdict::Taken;
+}
+
+// The part whose turn it is, and those after it that were put aside.
+void UnitRun::add_in_turn(const Place& place, size_t turn, const uint8_t* bytes) {
+  const Operation& operation = run_->operation();
+  uint8_t* const result = run_->result(place.extent);
+  const size_t parts = run_->way(place.segment).parts_from.size();
+  for (;;) {
+    if (turn == 0) {
+      run_->contribution().reduce(place.extent, bytes, result, Store::Cached);
+    } else {
+      const std::array<const uint8_t*, 2> operands{result, bytes};
+      reduce_all(operation.dtype, operation.reduction, operands,
+                 place.extent.bytes / element_bytes(operation.dtype), result);
+    }
+    run_->host().on_bytes_reduced(place.extent.bytes);
+    if (++turn == parts || !bits_.test(part_bit(place, turn))) return;
+    bytes = aside(place, turn);
+  }
+}
+
+// All parts in the order of the places; of the last that came `bytes` are not put aside.
+void UnitRun::add_all(const Place& place, size_t last, const uint8_t* bytes) {
+  const Operation& operation = run_->operation();
+  const auto& others = run_->way(place.segment).parts_from;
+  std::vector<const uint8_t*>& operands = run_->operands();
+  operands.clear();
+  for (size_t part = 0; part <= others.size(); ++part) {
+    if (operands.size() == run_->route().place)
+      operands.push_back(aside(place, others.size()));  // this node's own
+    if (part < others.size()) operands.push_back(part == last ? bytes : aside(place, part));
+  }
+  reduce_all(operation.dtype, operation.reduction, operands,
+             place.extent.bytes / element_bytes(operation.dtype), run_->result(place.extent));
+}
+
+// All that this node had to add is added: on goes the part or, at the owner, the sum.
+void UnitRun::on_summed(const Place& place) {
+  if (run_->way(place.segment).part_to) {
+    if (has_begun_) send_part(place);
+    return;
+  }
+  OwnerStep* const step = run_->step();
+  if (step != nullptr &&
+      step->apply(run_->operation(), place.extent, run_->result(place.extent),
+                  {run_->listener(), unit_, place.segment, place.chunk}) == StepOutcome::Later)
+    return;
+  on_final(place);
+}
+
+void UnitRun::on_final(const Place& place) {
+  BRAID_ASSERT(steps_left_ != 0 && !bits_.test(sum_bit(place)), "an owner's step ends once");
+  bits_.set(sum_bit(place));
+  --steps_left_;
+  // What starts here was sent before it was made.
+  if (has_begun_ && !run_->way(place.segment).parts_from.empty()) send_sum(place);
+  finish_if_complete();
+}
+
+ChunkVerdict UnitRun::take_sum(NodeId from, const Place& place, std::span<const uint8_t> payload) {
+  const SegmentRoute& way = run_->way(place.segment);
+  if (!way.sum_from || run_->member(*way.sum_from) != from) return ChunkVerdict::Malformed;
+  if (bits_.test(sum_bit(place))) return ChunkVerdict::Duplicate;
+  // A sum exists only after this node has given its part: what comes earlier is none.
+  if (way.part_to && !(has_begun_ && is_summed(place))) return ChunkVerdict::Malformed;
+  const uint8_t* const bytes = run_->decoded(place.extent, payload);
+  if (bytes == nullptr) return ChunkVerdict::Malformed;
+
+  begin_if_ready();
+  std::memcpy(run_->result(place.extent), bytes, place.extent.bytes);
+  bits_.set(sum_bit(place));
+  --sums_left_;
+  if (run_->hop() != nullptr && !way.sum_to.empty()) {
+    uint32_t* length = nullptr;
+    std::memcpy(encoded(Phase::AllGather, place, length), payload.data(), payload.size());
+    *length = static_cast<uint32_t>(payload.size());
+  }
+  if (has_begun_) send_sum(place);
+  finish_if_complete();
+  return ChunkVerdict::Taken;
+}
+
+// This node's own bytes of a chunk that starts here, into the result. Once only: when a chunk must
+// be sent again its place may hold the final bytes. The receiver has the partial ones then, for the
+// final ones are made from them, and drops whatever it is sent.
+void UnitRun::prepare(const Place& place) {
+  if (bits_.test(prepared_bit(place))) return;
+  bits_.set(prepared_bit(place));
+  if (!run_->is_reduced()) {
+    run_->contribution().copy(place.extent, run_->result(place.extent));
+    return on_final(place);
+  }
+  run_->contribution().reduce(place.extent, nullptr, run_->result(place.extent), run_->store());
+  run_->host().on_bytes_reduced(place.extent.bytes);
+  if (run_->way(place.segment).is_owner() && !run_->way(place.segment).is_exchange())
+    on_summed(place);
+}
+
+// The result will hold the sum while others still wait for this node's part.
+void UnitRun::keep_own_part(const Place& place) {
+  const SegmentRoute& way = run_->way(place.segment);
+  prepare(place);
+  const uint32_t bytes = bytes_on_wire(Phase::Direct, place);
+  std::memcpy(aside(place, way.parts_from.size()), run_->result(place.extent), place.extent.bytes);
+  for (const uint32_t to : way.own_part_to) run_->submit(*this, Phase::Direct, place, to, bytes);
+}
+
+uint8_t* UnitRun::aside(const Place& place, size_t row) {
+  const SegmentRoute& way = run_->way(place.segment);
+  if (aside_ == nullptr) {
+    const uint64_t rows = uint64_t{run_->route().parts} + (way.is_exchange() ? 1 : 0);
+    aside_ = std::make_unique_for_overwrite<uint8_t[]>(rows * aside_stride_);
+  }
+  const uint64_t within =
+      place.extent.offset - run_->partition().segment(unit_, place.segment).offset;
+  return aside_.get() + (way.parts_before + row) * aside_stride_ + within;
+}
+
+void UnitRun::send_part(const Place& place) {
+  run_->submit(*this, Phase::ReduceScatter, place, *run_->way(place.segment).part_to,
+               bytes_on_wire(Phase::ReduceScatter, place));
+}
+
+void UnitRun::send_sum(const Place& place) {
+  const auto& receivers = run_->way(place.segment).sum_to;
+  if (receivers.empty()) return;
+  const uint32_t bytes = bytes_on_wire(Phase::AllGather, place);
+  for (const uint32_t to : receivers) run_->submit(*this, Phase::AllGather, place, to, bytes);
+}
+
+// Bytes that start here are made when a flow takes them, not earlier: then they are still in the
+// cache when they are sent.
+std::span<const uint8_t> UnitRun::bytes_to_send(Phase phase, const Place& place) {
+  if (run_->hop() != nullptr) {
+    uint32_t* length = nullptr;
+    const uint8_t* const bytes = encoded(phase, place, length);
+    return {bytes, *length};
+  }
+  const SegmentRoute& way = run_->way(place.segment);
+  if (phase == Phase::Direct) return {aside(place, way.parts_from.size()), place.extent.bytes};
+  if (const uint8_t* input = run_->input_to_send(phase, place)) return {input, place.extent.bytes};
+  if (way.parts_from.empty() && (phase == Phase::ReduceScatter || way.is_owner())) prepare(place);
+  return {run_->result(place.extent), place.extent.bytes};
+}
+
+// How long the chunk is that is about to be submitted. With a Hop it is encoded now, and who sends
+// a sum, or a part that it adds itself, keeps what the others decode.
+uint32_t UnitRun::bytes_on_wire(Phase phase, const Place& place) {
+  const Hop* const hop = run_->hop();
+  if (hop == nullptr) return static_cast<uint32_t>(place.extent.bytes);
+  uint32_t* length = nullptr;
+  uint8_t* const bytes = encoded(phase, place, length);
+  if (*length != 0) return *length;
+  const SegmentRoute& way = run_->way(place.segment);
+  if (way.parts_from.empty()) prepare(place);
+  const DataType dtype = run_->operation().dtype;
+  const std::span plain(run_->result(place.extent), place.extent.bytes);
+  *length = hop->encode(dtype, plain, bytes);
+  BRAID_ASSERT(*length != 0 && *length <= encoded_stride_, "a hop encodes into its bounds");
+  const bool is_kept = phase == Phase::ReduceScatter || hop->decode(dtype, {bytes, *length}, plain);
+  BRAID_ASSERT(is_kept, "a hop decodes what it has encoded");
+  return *length;
+}
+
+uint8_t* UnitRun::encoded(Phase phase, const Place& place, uint32_t*& length) {
+  const uint64_t places = uint64_t{run_->partition().segments()} * chunks_max_;
+  if (encoded_ == nullptr) {
+    encoded_stride_ = run_->hop()->encoded_bytes_max(run_->partition().chunk_bytes_max(unit_));
+    encoded_ = std::make_unique_for_overwrite<uint8_t[]>(2 * places * encoded_stride_);
+    encoded_lengths_.resize(2 * places);
+  }
+  const uint64_t index = (phase == Phase::AllGather ? places : 0) +
+                         uint64_t{place.segment} * chunks_max_ + place.chunk;
+  length = &encoded_lengths_[index];
+  return encoded_.get() + index * encoded_stride_;
+}
+
+bool UnitRun::work(uint64_t& bytes_left) {
+  if (!has_begun_) begin();
+  const uint32_t chunks = run_->partition().chunks(unit_, 0);
+  for (; next_work_ < chunks && bytes_left != 0; ++next_work_) {
+    const Place place{0, next_work_, run_->partition().chunk(unit_, 0, next_work_)};
+    prepare(place);
+    bytes_left -= std::min(bytes_left, place.extent.bytes);
+  }
+  return next_work_ == chunks;
+}
+
+void UnitRun::finish_if_complete() {
+  if (is_finished_ || state() != UnitState::Finished) return;
+  is_finished_ = true;
+  if (!run_->operation().is_direct) aside_.reset();
+  run_->on_unit_finished(holds_stream_);
+}
+
+}  // namespace braid

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "collective/bitmap.h"
+#include "collective/partition.h"
+#include "net/peer.h"
+#include "proto/chunk.h"
+
+namespace braid {
+
+class OperationRun;
+
+enum class ChunkVerdict : uint8_t { Taken, Duplicate, Malformed };
+
+// A chunk of a unit, and where it lies.
+struct Place {
+  uint32_t segment = 0;
+  uint32_t chunk = 0;
+  Extent extent;
+};
+
+// How far a node has come with one unit. Chunks go their way each by itself, so the state is that
+// of those that are furthest behind.
+//
+//   Waiting → Reducing    begin(): all that this node sends to are ready, and a stream is free or a
+//                         chunk has come. What comes before is added and held.
+//   Reducing → Stepping   every part that this node adds has come
+//   Stepping → Gathering  the owner's step has ended for all chunks that this node owns
+//   Gathering → Finished  every sum that others own has come
+enum class UnitState : uint8_t { Waiting, Reducing, Stepping, Gathering, Finished };
+
+// One unit of an operation: which chunks have come, what to do with the next one, what to send on.
+// A node adds the others' parts to its own in the order of its route and sends the sum on, to the
+// next node as a part (phase ReduceScatter) or, at the owner and after its step, to the others as
+// the result (phase AllGather). A part that comes before its turn is put aside. I/O loop only.
+class UnitRun {
+ public:
+  UnitRun(OperationRun& run, uint32_t unit);
+
+  uint32_t number() const { return unit_; }
+  UnitState state() const;
+  bool has_begun() const { return has_begun_; }
+  bool is_touched() const { return is_touched_; }  // a chunk has come
+  // Does it wait here for a stream until it begins?
+  bool waits_for_stream() const;
+  void begin();
+
+  // `place` exists. take_part: from phase ReduceScatter, or Direct.
+  ChunkVerdict take_part(NodeId from, const Place& place, std::span<const uint8_t> payload);
+  ChunkVerdict take_sum(NodeId from, const Place& place, std::span<const uint8_t> payload);
+  // The owner's step has ended.
+  void on_final(const Place& place);
+  // One node only: makes the next chunks of up to `bytes_left` bytes and takes them off. True when
+  // all are made.
+  bool work(uint64_t& bytes_left);
+
+  std::span<const uint8_t> bytes_to_send(proto::Phase phase, const Place& place);
+
+ private:
+  uint64_t part_bit(const Place& place, size_t part) const;
+  uint64_t sum_bit(const Place& place) const;
+  uint64_t prepared_bit(const Place& place) const;
+  size_t parts_in_turn(const Place& place) const;
+  bool is_summed(const Place& place) const;
+
+  void begin_segment(uint32_t segment);
+  void begin_if_ready();
+  void add_in_turn(const Place& place, size_t turn, const uint8_t* bytes);
+  void add_all(const Place& place, size_t last, const uint8_t* bytes);
+  void on_summed(const Place& place);
+  void prepare(const Place& place);
+  void keep_own_part(const Place& place);
+  uint8_t* aside(const Place& place, size_t row);
+  void send_part(const Place& place);
+  void send_sum(const Place& place);
+  uint32_t bytes_on_wire(proto::Phase phase, const Place& place);
+  uint8_t* encoded(proto::Phase phase, const Place& place, uint32_t*& length);
+  void finish_if_complete();
+
+  OperationRun* run_;
+  uint32_t unit_;  // its number in the operation
+  bool is_touched_ = false;
+  bool has_begun_ = false;
+  bool holds_stream_ = false;
+  bool is_finished_ = false;
+  uint32_t chunks_max_;  // of any segment
+  uint32_t next_work_ = 0;
+  // Chunks that must still come, or be made, until the result is final here: one for each part and
+  // chunk, for each chunk that this node owns, and for each that others own.
+  uint64_t parts_left_ = 0;
+  uint64_t steps_left_ = 0;
+  uint64_t sums_left_ = 0;
+  // Rows of chunks: for each part whether it has come; for each segment whether the result holds
+  // its sum; and, of those that start here, whether it holds this node's part.
+  Bitmap bits_;
+
+  // Made when they are needed. Parts that came before their turn, then this node's own, where all
+  // are added at once; a row holds a segment.
+  std::unique_ptr<uint8_t[]> aside_;
+  uint64_t aside_stride_ = 0;
+  // With a Hop, what was encoded: a place for each part and for each sum that is sent.
+  std::unique_ptr<uint8_t[]> encoded_;
+  std::vector<uint32_t> encoded_lengths_;
+  uint32_t encoded_stride_ = 0;
+};
+
+}  // namespace braid
