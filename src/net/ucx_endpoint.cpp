@@ -55,6 +55,8 @@ Result<std::unique_ptr<UcxEndpoint>> UcxEndpoint::create(UcxWorker& worker,
 
 UcxEndpoint::~UcxEndpoint() {
   if (handle_ == nullptr) return;
+  const UcxSockets::Use use(worker_.sockets());
+  worker_.sockets().end();
   const SystemClock clock;
   const uint64_t deadline_ms = clock.now_ms() + kCloseTimeoutMs;
   ucp_request_param_t params{};

@@ -230,6 +230,12 @@ struct UcxCalls {
   }
 
   static ssize_t send(int socket, const void* data, size_t bytes, int flags) {
+    const ssize_t sent = send_after_proof(socket, data, bytes, flags);
+    if (sent < 0 && errno == EAGAIN && used != nullptr && used->is_ending_) errno = ECONNRESET;
+    return sent;
+  }
+
+  static ssize_t send_after_proof(int socket, const void* data, size_t bytes, int flags) {
     Begun* connection = begun.empty() ? nullptr : find_begun(socket);
     if (connection == nullptr || connection->is_proof_sent)
       return real_send(socket, data, bytes, flags);

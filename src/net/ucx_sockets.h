@@ -56,6 +56,10 @@ class UcxSockets {
   // From now on the kernel drops what arrives at the listening sockets, as if nobody listened.
   // Connections that UCX has are not touched.
   void shut();
+  // UCX is about to close its connections. It says so to the other side, and repeats send() for as
+  // long as a socket is full, which on a silent path is until the path is well again. From now on
+  // such a send() fails instead.
+  void end() { is_ending_ = true; }
 
  private:
   friend struct UcxCalls;
@@ -63,6 +67,7 @@ class UcxSockets {
   const std::string rail_;
   std::atomic<uint64_t>& strangers_;
   std::vector<int> listeners_;
+  bool is_ending_ = false;
 };
 
 }  // namespace braid

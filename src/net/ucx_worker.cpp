@@ -44,7 +44,10 @@ Result<std::unique_ptr<UcxWorker>> UcxWorker::create(std::shared_ptr<UcxContext>
 }
 
 UcxWorker::~UcxWorker() {
-  if (handle_ != nullptr) ucp_worker_destroy(handle_);
+  if (handle_ == nullptr) return;
+  const UcxSockets::Use use(sockets_);
+  sockets_.end();
+  ucp_worker_destroy(handle_);
 }
 
 Status UcxWorker::set_handler(unsigned id, UcxMessageHandler& handler) {

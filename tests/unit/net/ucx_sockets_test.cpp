@@ -219,6 +219,21 @@ TEST_F(UcxSocketsTest, ASocketThatHasTheNumberOfOneThatIsGoneIsNotTouched) {
   EXPECT_EQ(hear(other), "untouched");
 }
 
+TEST_F(UcxSocketsTest, WhatIsAboutToBeClosedWaitsForNoRoom) {
+  int ends[2]{-1, -1};
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends), 0);
+  const Fd full(ends[0]);
+  const Fd silent(ends[1]);
+  const UcxSockets::Use use(connecting_);
+  while (say(full, "something") > 0) {
+  }
+  EXPECT_EQ(errno, EAGAIN);
+  connecting_.end();
+  EXPECT_EQ(say(full, "closing"), -1);
+  EXPECT_EQ(errno, ECONNRESET);
+  EXPECT_EQ(say(silent, "closing"), 7) << "there is room";
+}
+
 TEST_F(UcxSocketsTest, OthersListenAsBefore) {
   const Fd plain = listening_socket();
   const Fd outer = connect_to(plain);
