@@ -10,27 +10,21 @@ namespace {
 
 constexpr const char* kDefaultSocketPath = "/run/braid/braidd.sock";
 
-Status to_status(const client::Error& error) {
-  return {static_cast<StatusCode>(error.code), error.text};  // the numbers are the same
-}
-
 // Sends what `make_body` builds and returns the StatusReply to it.
 template <typename MakeBody>
 Result<JobsReply> query(const std::string& socket_path, uint32_t timeout_ms, proto::ClientBody type,
                         MakeBody make_body) {
   const uint64_t deadline_ns = client::now_ns() + timeout_ms * 1'000'000ull;
   client::Connection connection;
-  if (client::Error error = connection.open(socket_path, deadline_ns); !error)
-    return to_status(error);
+  BRAID_RETURN_IF_ERROR(connection.open(socket_path, deadline_ns));
 
   flatbuffers::FlatBufferBuilder builder;
   const flatbuffers::Offset<void> body = make_body(builder);
   builder.Finish(proto::CreateClientMessage(builder, type, body));
-  if (client::Error error = connection.send(builder); !error) return to_status(error);
+  BRAID_RETURN_IF_ERROR(connection.send(builder));
 
   client::Received received;
-  if (client::Error error = connection.receive_until(deadline_ns, received); !error)
-    return to_status(error);
+  BRAID_RETURN_IF_ERROR(connection.receive_until(deadline_ns, received));
   const proto::StatusReply* reply = received.message->body_as_StatusReply();
   if (reply == nullptr) {
     return make_status(StatusCode::Protocol, "braidd at '{}' answered {} with {}", socket_path,

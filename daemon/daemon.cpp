@@ -1,130 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/daemon.h"
 
-#include <algorithm>
 #include <chrono>
 #include <csignal>
-#include <cstdlib>
 #include <set>
-#include <thread>
 
-#include <sys/resource.h>
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
 
+#include "base/local_host.h"
 #include "base/log.h"
-#include "base/memory_limit.h"
 #include "base/version.h"
 #include "config/cluster_key.h"
 #include "config/load.h"
 #include "config/network.h"
 #include "config/rails.h"
 #include "config/reload.h"
-#include "job/local_host.h"
+#include "daemon/daemon_options.h"
 
 namespace braid {
-namespace {
-
-uint32_t cores() { return std::max(1u, std::thread::hardware_concurrency()); }
-
-uint32_t io_threads(const DaemonConfig& config) {
-  return config.transport.io_threads != 0 ? config.transport.io_threads : std::max(1u, cores() / 4);
-}
-
-uint32_t flows_per_link(const DaemonConfig& config) {
-  return config.transport.flows_per_link != 0 ? config.transport.flows_per_link
-                                              : std::clamp(4 * cores(), 4u, 16u);
-}
-
-// What a tuned job may come to send in one chunk; transports are set up for it. A flow has a buffer
-// of that size for each direction.
-constexpr uint32_t kTunedChunkBytesMax = 512 << 10;
-constexpr uint32_t kTunedFlowsMax = 16;
-
-uint32_t chunk_bytes_max(const DaemonConfig& config) {
-  return std::max(config.transport.chunk_bytes, kTunedChunkBytesMax);
-}
-
-// systemd gives services a directory of theirs; there can be several, and one is enough.
-std::string state_directory(const DaemonConfig& config) {
-  if (config.tune.state_directory != kAuto) return config.tune.state_directory;
-  const char* given = std::getenv("STATE_DIRECTORY");
-  const std::string directories = given == nullptr ? "" : given;
-  return directories.substr(0, directories.find(':'));
-}
-
-TransferSettings transfer_settings(const DaemonConfig& config) {
-  TransferSettings settings;
-  settings.unit_bytes = config.collective.unit_bytes;
-  settings.chunk_bytes = config.transport.chunk_bytes;
-  settings.direct_bytes = config.collective.direct_bytes;
-  settings.halving_bytes = config.collective.halving_bytes;
-  settings.is_hierarchical = config.collective.hierarchical == kOn;
-  settings.streams = config.collective.streams;
-  settings.flows = flows_per_link(config);
-  settings.window_bytes = config.transport.window_bytes;
-  return settings;
-}
-
-TuningOptions tuning_options(const DaemonConfig& config, size_t rails, KnowledgeStore& knowledge,
-                             TuningCounters& counters) {
-  TuningOptions tuning;
-  tuning.is_on = config.tune.mode == kOn;
-  tuning.defaults = transfer_settings(config);
-  tuning.usual = transfer_settings({});
-  tuning.flows_max = kTunedFlowsMax;
-  tuning.chunk_bytes_max = chunk_bytes_max(config);
-  tuning.pinned = config.tune.pin;
-  // The order in which an element's sum is made follows from these; who keeps the first plan wants
-  // the same bits in every run.
-  if (config.plan.planner == kFirstPlan) {
-    for (const char* name : {"unit_bytes", "direct_bytes", "halving_bytes", "hierarchical"})
-      tuning.pinned.emplace_back(name);
-  }
-  tuning.steps = config.tune.steps;
-  tuning.rails = static_cast<uint32_t>(rails);
-  tuning.cores = cores();
-  tuning.knowledge = &knowledge;
-  tuning.counters = &counters;
-  return tuning;
-}
-
-// The rest of the memory is for flows, other programs, and the trainers' own.
-UserLimits user_limits(const DaemonConfig& config) {
-  const uint64_t memory = memory_limit();
-  const auto share_unless_given = [memory](uint64_t given, uint64_t quarters) {
-    if (given != 0) return given;
-    return memory == UINT64_MAX ? memory : memory / 4 * quarters;
-  };
-  UserLimits limits;
-  limits[UserResource::Connections] = config.client.user_connections_max;
-  limits[UserResource::Jobs] = config.client.user_jobs_max;
-  limits[UserResource::ArenaBytes] = config.client.user_arena_bytes_max;
-  limits[UserResource::ResultBytes] = share_unless_given(config.client.user_result_bytes_max, 2);
-  limits[UserResource::Tensors] = config.client.user_tensors_max;
-  limits[UserResource::ReplyBytes] = config.client.user_reply_bytes_max;
-  limits.result_bytes_of_all = share_unless_given(config.collective.result_memory_max, 3);
-  return limits;
-}
-
-// The part of what the process may have open that is for one purpose.
-size_t share_of_descriptors(rlim_t divisor, rlim_t min, rlim_t max) {
-  rlimit files{};
-  return ::getrlimit(RLIMIT_NOFILE, &files) == 0 ? std::clamp(files.rlim_cur / divisor, min, max)
-                                                 : min;
-}
-
-// All nodes of a job may connect to its coordinator at the same moment, and each takes a
-// descriptor.
-size_t strangers_max() { return share_of_descriptors(8, 64, 4096); }
-
-size_t descriptors_closing_max() {
-  return share_of_descriptors(4, 2 * DescriptorCloser::kWaitingPerOwnerMax,
-                              2 * DescriptorCloser::kWaitingMax);
-}
-
-}  // namespace
-
 Daemon::Daemon(DaemonInvocation invocation, DaemonConfig config, std::unique_ptr<Loop> loop)
     : invocation_(std::move(invocation)),
       config_(std::move(config)),
@@ -174,35 +68,15 @@ Status Daemon::start() {
   if (!address) return address.status();
   node_address_ = *address;
 
-  JobManagerOptions options;
-  options.control_port = config_.control.port;
-  options.listens_on_loopback = is_loopback_host(node_address_);
-  options.jobs_max = config_.client.jobs_max;
-  options.session = {config_.client.arena_bytes_max, config_.collective.operation_timeout_ms,
-                     config_.client.job_weight_max};
   quotas_ = std::make_shared<UserQuotas>(user_limits(config_), std::set<uid_t>{0, ::geteuid()});
-  options.session.quotas = quotas_;
-  options.leave_timeout_ms = config_.collective.leave_timeout_ms;
-  options.cut = {config_.collective.unit_bytes, config_.transport.chunk_bytes, io_threads(config_)};
-  options.rack = config_.node.rack;
-  if (config_.collective.direct_bytes > config_.transport.chunk_bytes) {
-    BRAID_LOG_WARN(
-        "collective.direct_bytes is {}, and {} is used: transport.chunk_bytes is that much, and a "
-        "direct all-reduce travels in one chunk",
-        config_.collective.direct_bytes, config_.transport.chunk_bytes);
-  }
-  options.algorithms = {
-      std::min<uint64_t>(config_.collective.direct_bytes, config_.transport.chunk_bytes),
-      config_.collective.halving_bytes, config_.collective.hierarchical == kOn,
-      config_.collective.two_hops_bytes};
-  options.idle_link_ms = uint64_t{config_.transport.idle_link_seconds} * 1000;
-  options.planning.streams = config_.collective.streams;
-  options.planning.min_gain = config_.plan.min_gain;
-  options.planning.worker = planner_.get();
-  if (config_.plan.planner != kFirstPlan)
-    options.planning.planner = *find_planner(config_.plan.planner);  // load_config has checked it
   knowledge_ = std::make_unique<KnowledgeStore>(state_directory(config_));
-  options.planning.tuning = tuning_options(config_, rails_.size(), *knowledge_, tuning_counters_);
+  JobManagerOptions options = job_manager_options(config_);
+  options.listens_on_loopback = is_loopback_host(node_address_);
+  options.session.quotas = quotas_;
+  options.planning.worker = planner_.get();
+  options.planning.tuning = tuning_options(config_, rails_.size());
+  options.planning.tuning.knowledge = knowledge_.get();
+  options.planning.tuning.counters = &tuning_counters_;
   jobs_ = std::make_unique<JobManager>(*loop_, clock_, options);
   BRAID_RETURN_IF_ERROR(start_control_plane());
   BRAID_RETURN_IF_ERROR(start_transport());
@@ -248,29 +122,14 @@ Status Daemon::start_control_plane() {
 }
 
 Status Daemon::start_transport() {
-  EngineOptions engine;
-  engine.io_loops = io_threads(config_);
-  engine.unit_bytes = config_.collective.unit_bytes;
-  engine.chunk_bytes = config_.transport.chunk_bytes;
-  engine.streams = config_.collective.streams;
-  auto engines = EnginePool::create(
-      *loop_, engine,
-      {[this](const OperationKey& key) { jobs_->on_operation_done(key); },
-       [this](const OperationKey& key) { jobs_->on_operation_retired(key); },
-       [this](uint64_t job_key, NodeId from) { jobs_->on_overrun(job_key, from); }});
+  auto engines = EnginePool::create(*loop_, engine_options(config_));
   if (!engines) return engines.status();
   engines_ = std::move(engines).value();
   loops_ = {loop_.get()};
   for (const IoLoop& io : engines_->io_loops()) loops_.push_back(io.loop);
 
-  TransportOptions options;
-  options.rails = rails_;
-  options.transports = config_.transport.transports;
-  options.flows_per_link = flows_per_link(config_);
-  options.chunk_bytes = chunk_bytes_max(config_);
-  options.window_bytes = config_.transport.window_bytes;
-  options.slow_flow_percent = config_.transport.slow_flow_percent;
-  auto transport = Transport::create(*loop_, engines_->io_loops(), options, *control_plane_);
+  auto transport = Transport::create(*loop_, engines_->io_loops(),
+                                     transport_options(config_, rails_), *control_plane_);
   if (!transport) return transport.status();
   transport_ = std::move(transport).value();
   transport_->set_link_lost_callback(

@@ -10,15 +10,15 @@
 #include "config/config.h"
 #include "daemon/daemon_metrics.h"
 #include "ipc/client_server.h"
-#include "job/engine_pool.h"
 #include "job/job_manager.h"
-#include "job/knowledge_store.h"
-#include "job/status_queries.h"
 #include "loop/signal.h"
 #include "loop/work_thread.h"
 #include "metrics/metrics_server.h"
+#include "metrics/status_queries.h"
 #include "net/control_plane.h"
 #include "net/transport.h"
+#include "operation/engine_pool.h"
+#include "planning/knowledge_store.h"
 
 namespace braid {
 

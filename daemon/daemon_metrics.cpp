@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "job/engine_pool.h"
-#include "job/job_tuning.h"
 #include "loop/loop.h"
 #include "net/transport.h"
+#include "operation/engine_pool.h"
+#include "planning/job_tuning.h"
 
 namespace braid {
 

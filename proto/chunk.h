@@ -17,7 +17,7 @@ inline constexpr unsigned kChunkMessage = 1;
 inline constexpr unsigned kAckMessage = 2;
 
 inline constexpr uint16_t kChunkMagic = 0xB4A1;
-inline constexpr uint8_t kChunkVersion = 1;
+inline constexpr uint8_t kChunkVersion = 2;
 inline constexpr uint32_t kChunkBytesMax = 4u << 20;
 
 // Direct: a node's own part of a small all-reduce, whole, to every other node; `segment` is the
@@ -36,11 +36,11 @@ struct ChunkHeader {
   uint64_t job_key;      // names the job and its epoch
   uint64_t tensor;       // hash of the tensor's name (of the first one's, for a bucket)
   uint64_t step;
-  uint32_t segment;   // owner's place in the ring
-  uint32_t chunk;     // index in the segment of the unit
-  uint32_t bytes;     // of payload
-  uint32_t reserved;  // 0
-  uint64_t sequence;  // 1, 2, 3, … on this flow
+  uint32_t segment;    // owner's place in the ring
+  uint32_t chunk;      // index in the segment of the unit
+  uint32_t bytes;      // of payload
+  uint32_t signature;  // not 0: of a part that was sent before its receiver was known to be ready
+  uint64_t sequence;   // 1, 2, 3, … on this flow
 };
 static_assert(sizeof(ChunkHeader) == 64);
 
@@ -49,7 +49,7 @@ static_assert(sizeof(ChunkHeader) == 64);
 struct AckHeader {
   uint16_t magic;
   uint8_t version;
-  uint8_t reserved[5];
+  uint8_t reserved[5];  // 0
   uint64_t link_secret;
   uint64_t sequence;
 };
@@ -64,7 +64,8 @@ inline std::optional<ChunkHeader> parse_chunk_header(std::span<const uint8_t> he
   const bool phase_is_known = parsed.phase >= static_cast<uint8_t>(Phase::ReduceScatter) &&
                               parsed.phase <= static_cast<uint8_t>(Phase::Direct);
   if (parsed.magic != kChunkMagic || parsed.version != kChunkVersion || !phase_is_known ||
-      parsed.bytes != payload_bytes || parsed.bytes > kChunkBytesMax || parsed.reserved != 0) {
+      parsed.bytes != payload_bytes || parsed.bytes > kChunkBytesMax ||
+      (parsed.signature != 0 && parsed.phase == static_cast<uint8_t>(Phase::AllGather))) {
     return std::nullopt;
   }
   return parsed;
@@ -74,7 +75,10 @@ inline std::optional<AckHeader> parse_ack_header(std::span<const uint8_t> header
   AckHeader parsed;
   if (header.size() != sizeof(parsed)) return std::nullopt;
   std::memcpy(&parsed, header.data(), sizeof(parsed));
-  if (parsed.magic != kChunkMagic || parsed.version != kChunkVersion) return std::nullopt;
+  uint8_t reserved = 0;
+  for (const uint8_t byte : parsed.reserved) reserved |= byte;
+  if (parsed.magic != kChunkMagic || parsed.version != kChunkVersion || reserved != 0)
+    return std::nullopt;
   return parsed;
 }
 

@@ -82,7 +82,11 @@ typedef struct braid_job braid_job;
 /** One accepted operation of one job. Never 0. */
 typedef uint64_t braid_ticket;
 
-/** `struct_size` of every options struct is its sizeof: fields are only ever added at the end. */
+/** `struct_size` of every options struct is its sizeof, by which a program and a libbraid of
+ * different ages understand each other: fields are only ever added at the end, behind the padding
+ * of the struct as it was, and 0 stands for what was before there was the field. Fields that the
+ * program's struct lacks are taken for 0; of fields that libbraid lacks, one that is not 0 is an
+ * error. */
 typedef struct braid_job_options {
   size_t struct_size;
   const char* socket_path;    /**< NULL: $BRAID_SOCKET, else /run/braid/braidd.sock */
@@ -133,7 +137,8 @@ typedef struct braid_tensor_options {
   uint32_t backward_order; /**< 0 = its gradient is ready first; BRAID_NO_ORDER: unknown */
   uint32_t dynamic; /**< 1: dtype and count are given by each operation instead (an ordered stream
                        of collectives) */
-  uint32_t planned; /**< 1: one of a model's gradients, see braid_register */
+  uint32_t planned; /**< 1: one of a model's gradients, see braid_register. Not in the first
+                       version. */
 } braid_tensor_options;
 
 /**

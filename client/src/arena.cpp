@@ -11,30 +11,29 @@ constexpr uint64_t kReserveStepBytes = kHugePageBytes;
 
 }  // namespace
 
-Error Arena::create(uint64_t bytes) {
+Status Arena::create(uint64_t bytes) {
   auto segment = Segment::create("braid-arena", bytes, Segment::Access::ReadOnly);
-  if (!segment) return from_ipc(segment.error);
-  segment_ = std::move(segment.value);
+  if (!segment) return segment.status();
+  segment_ = std::move(*segment);
   extents_ = ExtentAllocator(bytes);
   return {};
 }
 
-Error Arena::allocate(uint64_t bytes, uint64_t& offset) {
+Status Arena::allocate(uint64_t bytes, uint64_t& offset) {
   const std::lock_guard lock(mutex_);
   const auto found = extents_.allocate(bytes);
   if (!found) {
-    return make_error(BRAID_ERROR_RESOURCE_EXHAUSTED, "the input arena has no room for ", bytes,
-                      " bytes: ", extents_.used(), " of ", extents_.capacity(),
-                      " are in use, the largest gap has ", extents_.largest_gap(),
-                      "; raise braid_job_options.arena_bytes");
+    return make_status(StatusCode::ResourceExhausted,
+                       "the input arena has no room for {} bytes: {} of {} are in use, the largest "
+                       "gap has {}; raise braid_job_options.arena_bytes",
+                       bytes, extents_.used(), extents_.capacity(), extents_.largest_gap());
   }
   if (extents_.high_water() > reserved_) {
     const uint64_t wanted =
         std::min(round_up(extents_.high_water(), kReserveStepBytes), segment_.size());
-    const IpcError error = segment_.reserve(reserved_, wanted - reserved_);
-    if (!error.is_ok()) {
+    if (Status reserved = segment_.reserve(reserved_, wanted - reserved_); !reserved) {
       extents_.release(*found);
-      return from_ipc(error);
+      return reserved;
     }
     reserved_ = wanted;
   }

@@ -5,7 +5,7 @@
 #include <mutex>
 #include <optional>
 
-#include "error.h"
+#include "base/status.h"
 #include "ipc/extent_allocator.h"
 #include "ipc/segment.h"
 
@@ -15,10 +15,10 @@ namespace braid::client {
 // live elsewhere. Any thread.
 class Arena {
  public:
-  Error create(uint64_t bytes);
+  Status create(uint64_t bytes);
 
   // `offset` of `bytes` whose memory is there for sure.
-  Error allocate(uint64_t bytes, uint64_t& offset);
+  Status allocate(uint64_t bytes, uint64_t& offset);
   bool release(uint64_t offset);
 
   uint8_t* at(uint64_t offset) { return segment_.data() + offset; }

@@ -10,9 +10,9 @@
 #include "job.h"
 #include "open_jobs.h"
 
-using braid::client::Error;
+using braid::Status;
+using braid::StatusCode;
 using braid::client::Job;
-using braid::client::make_error;
 
 struct braid_job {
   std::unique_ptr<Job> job;
@@ -33,8 +33,8 @@ int guarded(Function&& function) noexcept {
 
 template <typename Function>
 int with_job(const braid_job* job, Function&& function) noexcept {
-  return guarded([&]() -> Error {
-    if (job == nullptr) return make_error(BRAID_ERROR_INVALID_ARGUMENT, "job is NULL");
+  return guarded([&]() -> Status {
+    if (job == nullptr) return Status(StatusCode::InvalidArgument, "job is NULL");
     return function(*job->job);
   });
 }
@@ -42,11 +42,11 @@ int with_job(const braid_job* job, Function&& function) noexcept {
 }  // namespace
 
 int braid_open(const braid_job_options* options, braid_job** job) {
-  return guarded([&]() -> Error {
-    if (job == nullptr) return make_error(BRAID_ERROR_INVALID_ARGUMENT, "job is NULL");
+  return guarded([&]() -> Status {
+    if (job == nullptr) return Status(StatusCode::InvalidArgument, "job is NULL");
     *job = nullptr;
     auto opened = std::make_unique<braid_job>();
-    if (Error error = Job::open(options, opened->job); !error) return error;
+    BRAID_RETURN_IF_ERROR(Job::open(options, opened->job));
     braid::client::add_open_job(*opened->job);
     *job = opened.release();
     return {};

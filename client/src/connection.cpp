@@ -55,24 +55,25 @@ int milliseconds_until(uint64_t deadline_ns) {
   return static_cast<int>(std::min((deadline_ns - now + 999'999) / 1'000'000, kLongestMs));
 }
 
-Error Connection::open(const std::string& path, uint64_t deadline_ns) {
+Status Connection::open(const std::string& path, uint64_t deadline_ns) {
   path_ = path;
   deadline_ns = std::min(deadline_ns, now_ns() + kHandshakeTimeoutNs);
-  if (Error error = connect(deadline_ns); !error) return error;
-  if (Error error = check_daemon_user(socket_.get(), path_); !error) return error;
+  BRAID_RETURN_IF_ERROR(connect(deadline_ns));
+  BRAID_RETURN_IF_ERROR(check_daemon_user(socket_.get(), path_));
   return shake_hands(deadline_ns);
 }
 
-Error Connection::connect(uint64_t deadline_ns) {
+Status Connection::connect(uint64_t deadline_ns) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   if (path_.empty() || path_.size() >= sizeof(address.sun_path)) {
-    return make_error(BRAID_ERROR_INVALID_ARGUMENT, "the socket's path '", path_, "' has ",
-                      path_.size(), " bytes; 1 to ", sizeof(address.sun_path) - 1, " are possible");
+    return make_status(StatusCode::InvalidArgument,
+                       "the socket's path '{}' has {} bytes; 1 to {} are possible", path_,
+                       path_.size(), sizeof(address.sun_path) - 1);
   }
   std::memcpy(address.sun_path, path_.c_str(), path_.size() + 1);
   socket_ = Fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!socket_.is_valid()) return from_ipc(IpcError::from_errno(errno, "cannot make a socket"));
+  if (!socket_.is_valid()) return Status::from_errno(errno, "cannot make a socket");
   while (::connect(socket_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) !=
          0) {
     // EAGAIN: many are connecting, the daemon has not come round to us. Unix sockets give no event
@@ -84,100 +85,104 @@ Error Connection::connect(uint64_t deadline_ns) {
   return {};
 }
 
-Error Connection::explain_connect_error(int error) const {
+Status Connection::explain_connect_error(int error) const {
   switch (error) {
     case ENOENT:
     case ENOTDIR:
-      return make_error(
-          BRAID_ERROR_UNAVAILABLE, "no braidd on this node: there is no socket '", path_,
-          "' (start it with 'systemctl start braidd' or 'braidd', or set BRAID_SOCKET to its "
-          "client.socket)");
+      return make_status(
+          StatusCode::Unavailable,
+          "no braidd on this node: there is no socket '{}' (start it with 'systemctl start braidd' "
+          "or 'braidd', or set BRAID_SOCKET to its client.socket)",
+          path_);
     case ECONNREFUSED:
-      return make_error(
-          BRAID_ERROR_UNAVAILABLE, "no braidd on this node: nobody listens on the socket '", path_,
-          "' (start it with 'systemctl start braidd' or 'braidd', or set BRAID_SOCKET to its "
-          "client.socket)");
+      return make_status(
+          StatusCode::Unavailable,
+          "no braidd on this node: nobody listens on the socket '{}' (start it with 'systemctl "
+          "start braidd' or 'braidd', or set BRAID_SOCKET to its client.socket)",
+          path_);
     case EACCES:
     case EPERM: {
       const std::string group = group_of(path_);
       if (group.empty()) {
-        return make_error(BRAID_ERROR_PERMISSION_DENIED,
-                          "this user may not look into the directory of braidd's socket '", path_,
-                          "'");
+        return make_status(StatusCode::PermissionDenied,
+                           "this user may not look into the directory of braidd's socket '{}'",
+                           path_);
       }
-      return make_error(BRAID_ERROR_PERMISSION_DENIED, "this user may not open braidd's socket '",
-                        path_, "': it is for members of the group '", group, "' (usermod -aG ",
-                        group, " USER)");
+      return make_status(StatusCode::PermissionDenied,
+                         "this user may not open braidd's socket '{}': it is for members of the "
+                         "group '{}' (usermod -aG {} USER)",
+                         path_, group, group);
     }
     case EAGAIN:
-      return make_error(BRAID_ERROR_DEADLINE_EXCEEDED, "braidd at '", path_,
-                        "' does not answer: it did not accept the connection in time");
+      return make_status(StatusCode::DeadlineExceeded,
+                         "braidd at '{}' does not answer: it did not accept the connection in time",
+                         path_);
     default:
-      return make_error(BRAID_ERROR_UNAVAILABLE, "cannot connect to braidd at '", path_,
-                        "': ", IpcError::from_errno(error, "connect").message);
+      return make_status(StatusCode::Unavailable, "cannot connect to braidd at '{}': {}", path_,
+                         Status::from_errno(error, "connect").message());
   }
 }
 
-Error Connection::shake_hands(uint64_t deadline_ns) {
+Status Connection::shake_hands(uint64_t deadline_ns) {
   flatbuffers::FlatBufferBuilder builder;
   const auto hello = proto::CreateHelloDirect(builder, proto::kClientProtocolVersion, BRAID_VERSION,
                                               process_name().c_str());
   builder.Finish(proto::CreateClientMessage(builder, proto::ClientBody::Hello, hello.Union()));
-  Error sent = send(builder);  // a daemon that refuses us may have said why before it closed
+  Status sent = send(builder);  // a daemon that refuses us may have said why before it closed
   Received received;
-  Error error = receive_until(deadline_ns, received);
-  if (error.code == BRAID_ERROR_DEADLINE_EXCEEDED) {
-    return make_error(error.code, "braidd at '", path_,
-                      "' does not answer: no reply to Hello in time");
+  Status answered = receive_until(deadline_ns, received);
+  if (answered.code() == StatusCode::DeadlineExceeded) {
+    return make_status(answered.code(), "braidd at '{}' does not answer: no reply to Hello in time",
+                       path_);
   }
-  if (!error) return sent.is_ok() ? error : sent;
+  if (!answered) return sent.is_ok() ? answered : sent;
   const proto::HelloReply* reply = received.message->body_as_HelloReply();
   if (reply == nullptr) {
-    return make_error(BRAID_ERROR_PROTOCOL, "whoever listens on '", path_, "' answered Hello with ",
-                      proto::EnumNameClientBody(received.message->body_type()));
+    return make_status(StatusCode::Protocol, "whoever listens on '{}' answered Hello with {}",
+                       path_, proto::EnumNameClientBody(received.message->body_type()));
   }
   if (reply->protocol_version() != proto::kClientProtocolVersion) {
     const bool daemon_is_older = reply->protocol_version() < proto::kClientProtocolVersion;
-    return make_error(BRAID_ERROR_PROTOCOL, "client speaks protocol ",
-                      proto::kClientProtocolVersion, " (libbraid ", BRAID_VERSION, "), daemon ",
-                      reply->protocol_version(), " (braidd ", reply->daemon_version()->str(),
-                      "): upgrade ", daemon_is_older ? "braidd" : "libbraid", " on node '",
-                      reply->node_name()->str(), "'");
+    return make_status(
+        StatusCode::Protocol,
+        "client speaks protocol {} (libbraid {}), daemon {} (braidd {}): upgrade {} on node '{}'",
+        proto::kClientProtocolVersion, BRAID_VERSION, reply->protocol_version(),
+        reply->daemon_version()->str(), daemon_is_older ? "braidd" : "libbraid",
+        reply->node_name()->str());
   }
   if (reply->error() != nullptr && reply->error()->size() > 0) {
-    return make_error(BRAID_ERROR_UNAVAILABLE, reply->error()->str());
+    return Status(StatusCode::Unavailable, reply->error()->str());
   }
   frame_bytes_max_ = kFrameBytesMax;
   return {};
 }
 
-Error Connection::gone(const std::string& how) const {
-  return make_error(BRAID_ERROR_UNAVAILABLE, "braidd at '", path_, "' went away: ", how);
+Status Connection::gone(const std::string& how) const {
+  return make_status(StatusCode::Unavailable, "braidd at '{}' went away: {}", path_, how);
 }
 
-Error Connection::send(flatbuffers::FlatBufferBuilder& message, std::span<const int> fds) {
-  const IpcError error = writer_.push({message.GetBufferPointer(), message.GetSize()}, fds);
-  if (!error.is_ok()) return from_ipc(error);
+Status Connection::send(flatbuffers::FlatBufferBuilder& message, std::span<const int> fds) {
+  BRAID_RETURN_IF_ERROR(writer_.push({message.GetBufferPointer(), message.GetSize()}, fds));
   return flush();
 }
 
-Error Connection::flush() {
-  const IpcError error = writer_.flush(socket_.get());
-  return error.is_ok() ? Error{} : gone(error.message);
+Status Connection::flush() {
+  const Status flushed = writer_.flush(socket_.get());
+  return flushed ? flushed : gone(flushed.message());
 }
 
-Error Connection::receive(Received& received) {
+Status Connection::receive(Received& received) {
   switch (reader_.read(socket_.get(), frame_bytes_max_)) {
     case FrameReader::Outcome::WouldBlock:
       return {};
     case FrameReader::Outcome::EndOfStream:
       return gone("it closed the connection");
     case FrameReader::Outcome::Error:
-      if (reader_.error().cause == EPROTO) {
-        return make_error(BRAID_ERROR_PROTOCOL, "braidd at '", path_, "' sent ",
-                          reader_.error().message);
+      if (reader_.error().code() == StatusCode::Protocol) {
+        return make_status(StatusCode::Protocol, "braidd at '{}' sent {}", path_,
+                           reader_.error().message());
       }
-      return gone(reader_.error().message);
+      return gone(reader_.error().message());
     case FrameReader::Outcome::Frame:
       break;
   }
@@ -185,26 +190,32 @@ Error Connection::receive(Received& received) {
   flatbuffers::Verifier verifier(received.frame.bytes.data(), received.frame.bytes.size());
   if (!proto::VerifyClientMessageBuffer(verifier) ||
       proto::GetClientMessage(received.frame.bytes.data())->body() == nullptr) {
-    return make_error(BRAID_ERROR_PROTOCOL, "braidd at '", path_,
-                      "' sent bytes that are no message");
+    return make_status(StatusCode::Protocol, "braidd at '{}' sent bytes that are no message",
+                       path_);
   }
-  received.message = proto::GetClientMessage(received.frame.bytes.data());
+  const proto::ClientMessage* message = proto::GetClientMessage(received.frame.bytes.data());
+  if (!received.frame.fds.empty() && message->body_type() != proto::ClientBody::JobOpened) {
+    return make_status(StatusCode::Protocol,
+                       "braidd at '{}' sent {} descriptors with {}, to which none belong", path_,
+                       received.frame.fds.size(), proto::EnumNameClientBody(message->body_type()));
+  }
+  received.message = message;
   return {};
 }
 
-Error Connection::receive_until(uint64_t deadline_ns, Received& received) {
+Status Connection::receive_until(uint64_t deadline_ns, Received& received) {
   while (true) {
-    if (Error error = receive(received); !error || received.message != nullptr) return error;
+    if (Status status = receive(received); !status || received.message != nullptr) return status;
     const int timeout_ms = milliseconds_until(deadline_ns);
     if (timeout_ms == 0)
-      return make_error(BRAID_ERROR_DEADLINE_EXCEEDED, "braidd at '", path_, "' does not answer");
+      return make_status(StatusCode::DeadlineExceeded, "braidd at '{}' does not answer", path_);
     pollfd poll{socket_.get(), static_cast<short>(POLLIN | (has_unsent() ? POLLOUT : 0)), 0};
     ::poll(&poll, 1, timeout_ms);
     if ((poll.revents & POLLOUT) == 0) continue;
-    if (const Error unsent = flush(); !unsent) {
+    if (const Status unsent = flush(); !unsent) {
       // A daemon that closed on us may have said why.
-      Error error = receive(received);
-      return error.is_ok() && received.message == nullptr ? unsent : error;
+      Status status = receive(received);
+      return status.is_ok() && received.message == nullptr ? unsent : status;
     }
   }
 }

@@ -7,7 +7,7 @@
 
 #include <flatbuffers/flatbuffers.h>
 
-#include "error.h"
+#include "base/status.h"
 #include "ipc/frame_reader.h"
 #include "ipc/frame_writer.h"
 #include "proto/client_generated.h"
@@ -29,26 +29,26 @@ struct Received {
 class Connection {
  public:
   // Connects and shakes hands.
-  Error open(const std::string& path, uint64_t deadline_ns);
+  Status open(const std::string& path, uint64_t deadline_ns);
 
   // Queues a message and sends what goes at once; flush() sends the rest when the socket has room.
-  Error send(flatbuffers::FlatBufferBuilder& message, std::span<const int> fds = {});
-  Error flush();
+  Status send(flatbuffers::FlatBufferBuilder& message, std::span<const int> fds = {});
+  Status flush();
   bool has_unsent() const { return !writer_.is_empty(); }
 
   // The next message if a whole one is there.
-  Error receive(Received& received);
+  Status receive(Received& received);
   // Waits for it; also sends what is unsent. Nothing by the deadline: DEADLINE_EXCEEDED.
-  Error receive_until(uint64_t deadline_ns, Received& received);
+  Status receive_until(uint64_t deadline_ns, Received& received);
 
   int fd() const { return socket_.get(); }
   const std::string& path() const { return path_; }
 
  private:
-  Error connect(uint64_t deadline_ns);
-  Error shake_hands(uint64_t deadline_ns);
-  Error explain_connect_error(int error) const;
-  Error gone(const std::string& how) const;
+  Status connect(uint64_t deadline_ns);
+  Status shake_hands(uint64_t deadline_ns);
+  Status explain_connect_error(int error) const;
+  Status gone(const std::string& how) const;
 
   std::string path_;
   Fd socket_;

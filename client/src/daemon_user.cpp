@@ -26,7 +26,7 @@ std::optional<uid_t> service_user() {
   return found == nullptr ? std::nullopt : std::optional(entry.pw_uid);
 }
 
-Error read_allowed_user(std::optional<uid_t>& user) {
+Status read_allowed_user(std::optional<uid_t>& user) {
   const char* given = std::getenv(kAllowedVariable);
   const std::string_view text = given == nullptr ? "" : given;
   if (text.empty()) return {};
@@ -34,8 +34,9 @@ Error read_allowed_user(std::optional<uid_t>& user) {
   const char* end = text.data() + text.size();
   const auto [rest, error] = std::from_chars(text.data(), end, number);
   if (error != std::errc() || rest != end) {
-    return make_error(BRAID_ERROR_INVALID_ARGUMENT, kAllowedVariable, " is '", text,
-                      "'; it is the number of the user as whom braidd runs, such as 998");
+    return make_status(StatusCode::InvalidArgument,
+                       "{} is '{}'; it is the number of the user as whom braidd runs, such as 998",
+                       kAllowedVariable, text);
   }
   user = number;
   return {};
@@ -43,24 +44,23 @@ Error read_allowed_user(std::optional<uid_t>& user) {
 
 }  // namespace
 
-Error check_daemon_user(int socket, const std::string& path) {
+Status check_daemon_user(int socket, const std::string& path) {
   ucred peer{};
   socklen_t length = sizeof(peer);
   if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0)
-    return from_ipc(IpcError::from_errno(errno, "SO_PEERCRED"));
+    return Status::from_errno(errno, "SO_PEERCRED");
   std::optional<uid_t> allowed;
-  if (Error error = read_allowed_user(allowed); !error) return error;
+  BRAID_RETURN_IF_ERROR(read_allowed_user(allowed));
   if (peer.uid == 0 || peer.uid == ::geteuid() || peer.uid == allowed) return {};
   const std::optional<uid_t> service = service_user();
   if (peer.uid == service) return {};
-  return make_error(
-      BRAID_ERROR_PERMISSION_DENIED, "who listens on '", path, "' runs as user ", peer.uid,
-      " and is not taken for braidd: that runs as root, as the user '", kServiceUser, "' (",
-      service ? std::to_string(*service) : "there is none here", ") or as this process does, ",
-      ::geteuid(),
-      "; if it is braidd nevertheless, as a container with other user numbers sees it, "
-      "set ",
-      kAllowedVariable, "=", peer.uid);
+  return make_status(StatusCode::PermissionDenied,
+                     "who listens on '{}' runs as user {} and is not taken for braidd: that runs "
+                     "as root, as the user '{}' ({}) or as this process does, {}; if it is braidd "
+                     "nevertheless, as a container with other user numbers sees it, set {}={}",
+                     path, peer.uid, kServiceUser,
+                     service ? std::to_string(*service) : "there is none here", ::geteuid(),
+                     kAllowedVariable, peer.uid);
 }
 
 }  // namespace braid::client

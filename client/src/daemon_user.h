@@ -3,13 +3,13 @@
 
 #include <string>
 
-#include "error.h"
+#include "base/status.h"
 
 namespace braid::client {
 
 // Whoever listens at `path` is given this process's memory, so it must be somebody who may have it:
 // root, the user 'braid', this process's own user, or the user number in $BRAID_DAEMON_UID. Before
 // anything is sent.
-Error check_daemon_user(int socket, const std::string& path);
+Status check_daemon_user(int socket, const std::string& path);
 
 }  // namespace braid::client

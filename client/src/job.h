@@ -8,10 +8,11 @@
 #include <utility>
 #include <vector>
 
+#include <braid.h>
 #include <sys/types.h>
 
 #include "arena.h"
-#include "error.h"
+#include "base/status.h"
 #include "ipc/segment.h"
 #include "operation.h"
 #include "session.h"
@@ -26,55 +27,55 @@ std::unique_lock<std::mutex> lock_until(std::mutex& mutex, uint64_t deadline_ns)
 // braid.h.
 class Job {
  public:
-  static Error open(const braid_job_options* options, std::unique_ptr<Job>& job);
+  static Status open(const braid_job_options* options, std::unique_ptr<Job>& job);
   Job(const Job&) = delete;
   Job& operator=(const Job&) = delete;
 
   // Takes leave of the daemon; destroying the job then frees everything. Does nothing a second
   // time.
-  Error leave(const char* reason);
+  Status leave(const char* reason);
   // The process ends, perhaps in the middle of a call on this job.
   void leave_at_exit(uint64_t deadline_ns);
 
   uint32_t rank() const { return rank_.rank; }
   uint32_t world_size() const { return rank_.world_size; }
 
-  Error register_tensors(const braid_tensor_options* options, size_t count, uint32_t* handles);
-  Error allocate(size_t bytes, void** memory);
-  Error free(void* memory);
+  Status register_tensors(const braid_tensor_options* options, size_t count, uint32_t* handles);
+  Status allocate(size_t bytes, void** memory);
+  Status free(void* memory);
 
-  Error submit(const braid_operation* operation, braid_ticket* ticket);
-  Error submit_bucket(const braid_operation* operation, const uint32_t* tensors,
-                      size_t tensor_count, braid_ticket* ticket);
-  Error test(braid_ticket ticket, int* done);
-  Error wait(braid_ticket ticket, uint32_t timeout_ms);
-  Error result(braid_ticket ticket, const void** data, size_t* bytes);
-  Error result_of_rank(braid_ticket ticket, uint32_t rank, const void** data, size_t* bytes);
-  Error copy_result(braid_ticket ticket, void* out, size_t bytes);
-  Error release(braid_ticket ticket);
+  Status submit(const braid_operation* operation, braid_ticket* ticket);
+  Status submit_bucket(const braid_operation* operation, const uint32_t* tensors,
+                       size_t tensor_count, braid_ticket* ticket);
+  Status test(braid_ticket ticket, int* done);
+  Status wait(braid_ticket ticket, uint32_t timeout_ms);
+  Status result(braid_ticket ticket, const void** data, size_t* bytes);
+  Status result_of_rank(braid_ticket ticket, uint32_t rank, const void** data, size_t* bytes);
+  Status copy_result(braid_ticket ticket, void* out, size_t bytes);
+  Status release(braid_ticket ticket);
 
  private:
   using Lock = std::unique_lock<std::mutex>;
 
   Job() = default;
-  Error connect(const braid_job_options& options);
-  Error open_job(const braid_job_options& options, uint64_t deadline_ns);
-  Error accept_opened(Received received);
-  Error check_process() const;
+  Status connect(const braid_job_options& options);
+  Status open_job(const braid_job_options& options, uint64_t deadline_ns);
+  Status accept_opened(Received received);
+  Status check_process() const;
   void leave_with(Lock& lock, const char* reason, uint64_t deadline_ns);
 
-  Error submit_request(Lock& lock, Request request, braid_ticket* ticket);
-  Error admit(const Request& request);
-  Error stage(Lock& lock, Operation& operation, uint64_t& offset);
+  Status submit_request(Lock& lock, Request request, braid_ticket* ticket);
+  Status admit(const Request& request);
+  Status stage(Lock& lock, Operation& operation, uint64_t& offset);
   void copy_input(const Request& request, uint8_t* to) const;
   std::vector<proto::SubmitEntry> entries_of(const Request& request, braid_ticket ticket,
                                              uint64_t offset) const;
   void forget(braid_ticket ticket);
-  Error on_done(const proto::DoneEntry& entry);
+  Status on_done(const proto::DoneEntry& entry);
 
-  Error find(braid_ticket ticket, Operation*& operation);
-  Error find_result(braid_ticket ticket, Operation*& operation);
-  Error overdue(const Operation& operation, uint32_t timeout_ms) const;
+  Status find(braid_ticket ticket, Operation*& operation);
+  Status find_result(braid_ticket ticket, Operation*& operation);
+  Status overdue(const Operation& operation, uint32_t timeout_ms) const;
 
   pid_t process_ = 0;
   std::string name_;

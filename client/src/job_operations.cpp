@@ -16,30 +16,28 @@ uint64_t deadline_of(uint32_t timeout_ms) { return now_ns() + timeout_ms * 1'000
 
 }  // namespace
 
-Error Job::submit(const braid_operation* operation, braid_ticket* ticket) {
-  if (Error error = check_process(); !error) return error;
+Status Job::submit(const braid_operation* operation, braid_ticket* ticket) {
+  BRAID_RETURN_IF_ERROR(check_process());
   Lock lock(session_.mutex());
   Request request;
-  if (Error error = parse_operation(operation, tensors_, rank_, timeout_ms_, request); !error)
-    return error;
+  BRAID_RETURN_IF_ERROR(parse_operation(operation, tensors_, rank_, timeout_ms_, request));
   return submit_request(lock, std::move(request), ticket);
 }
 
-Error Job::submit_bucket(const braid_operation* operation, const uint32_t* tensors,
-                         size_t tensor_count, braid_ticket* ticket) {
-  if (Error error = check_process(); !error) return error;
+Status Job::submit_bucket(const braid_operation* operation, const uint32_t* tensors,
+                          size_t tensor_count, braid_ticket* ticket) {
+  BRAID_RETURN_IF_ERROR(check_process());
   Lock lock(session_.mutex());
   Request request;
-  Error error = parse_bucket(operation, tensors, tensor_count, Session::kSubmitCapacity, tensors_,
-                             timeout_ms_, request);
-  if (!error) return error;
+  BRAID_RETURN_IF_ERROR(parse_bucket(operation, tensors, tensor_count, Session::kSubmitCapacity,
+                                     tensors_, timeout_ms_, request));
   return submit_request(lock, std::move(request), ticket);
 }
 
-Error Job::submit_request(Lock& lock, Request request, braid_ticket* ticket) {
-  if (ticket == nullptr) return make_error(BRAID_ERROR_INVALID_ARGUMENT, "ticket is NULL");
+Status Job::submit_request(Lock& lock, Request request, braid_ticket* ticket) {
+  if (ticket == nullptr) return Status(StatusCode::InvalidArgument, "ticket is NULL");
   if (!session_.failure().is_ok()) return session_.failure();
-  if (Error error = admit(request); !error) return error;
+  BRAID_RETURN_IF_ERROR(admit(request));
   const braid_ticket number = next_ticket_++;
   std::vector<std::optional<uint64_t>> last_steps;
   for (const uint32_t handle : request.tensors) {
@@ -52,55 +50,58 @@ Error Job::submit_request(Lock& lock, Request request, braid_ticket* ticket) {
   operation.deadline_ns = deadline_of(operation.request.timeout_ms) + kDaemonGraceNs;
 
   uint64_t offset = 0;
-  Error error = stage(lock, operation, offset);
-  if (error.is_ok()) {
+  Status status = stage(lock, operation, offset);
+  if (status.is_ok()) {
     operation.state = Operation::State::InFlight;
-    error = session_.push(lock, entries_of(operation.request, number, offset),
-                          deadline_of(operation.request.timeout_ms));
+    status = session_.push(lock, entries_of(operation.request, number, offset),
+                           deadline_of(operation.request.timeout_ms));
   }
-  if (!error) {
+  if (!status) {
     if (!operations_.contains(number))
-      return error;  // another thread guessed the ticket of a failed job
+      return status;  // another thread guessed the ticket of a failed job
     // The daemon has not seen it: the step may be tried again.
     for (size_t i = 0; i < last_steps.size(); ++i) {
       Tensor& tensor = tensors_.at(operation.request.tensors[i]);
       if (tensor.last_step == operation.request.step) tensor.last_step = last_steps[i];
     }
     forget(number);
-    return error;
+    return status;
   }
   session_.wake_daemon();
   *ticket = number;
   return {};
 }
 
-Error Job::admit(const Request& request) {
+Status Job::admit(const Request& request) {
   if (operations_.size() >= Session::kDoneCapacity) {
-    return make_error(
-        BRAID_ERROR_RESOURCE_EXHAUSTED, "job '", name_, "' has ", operations_.size(),
-        " tickets that were not released, the limit; call braid_release for each one that is done");
+    return make_status(StatusCode::ResourceExhausted,
+                       "job '{}' has {} tickets that were not released, the limit; call "
+                       "braid_release for each one that is done",
+                       name_, operations_.size());
   }
   for (const uint32_t handle : request.tensors) {
     const Tensor& tensor = tensors_.at(handle);
     if (tensor.last_step && request.step <= *tensor.last_step) {
-      return make_error(BRAID_ERROR_INVALID_ARGUMENT, "step ", request.step, " of tensor '",
-                        tensor.name, "' comes after step ", *tensor.last_step,
-                        "; the steps of a tensor must grow");
+      return make_status(
+          StatusCode::InvalidArgument,
+          "step {} of tensor '{}' comes after step {}; the steps of a tensor must grow",
+          request.step, tensor.name, *tensor.last_step);
     }
   }
   return {};
 }
 
 // Where the daemon finds the input: where it is, if that is in the arena, else a copy of it.
-Error Job::stage(Lock& lock, Operation& operation, uint64_t& offset) {
+Status Job::stage(Lock& lock, Operation& operation, uint64_t& offset) {
   const Request& request = operation.request;
   if (request.input == nullptr) return {};
   const bool reorders = request.collective == Collective::ReduceScatter && !blocks_in_rank_order_;
   bool fits = false;
   const auto in_arena = arena_.offset_of(request.input, request.input_bytes, fits);
   if (in_arena && !fits) {
-    return make_error(BRAID_ERROR_INVALID_ARGUMENT, "input of the ", describe(request, tensors_),
-                      " begins in the arena, but its ", request.input_bytes, " bytes end outside");
+    return make_status(StatusCode::InvalidArgument,
+                       "input of the {} begins in the arena, but its {} bytes end outside",
+                       describe(request, tensors_), request.input_bytes);
   }
   if (in_arena && *in_arena % element_bytes(request.dtype) == 0 && !reorders) {
     offset = *in_arena;
@@ -108,11 +109,11 @@ Error Job::stage(Lock& lock, Operation& operation, uint64_t& offset) {
   }
   // Copying may take milliseconds; the mutex is for microseconds.
   lock.unlock();
-  Error error = arena_.allocate(request.input_bytes, offset);
-  if (error.is_ok()) copy_input(request, arena_.at(offset));
+  Status status = arena_.allocate(request.input_bytes, offset);
+  if (status.is_ok()) copy_input(request, arena_.at(offset));
   lock.lock();
-  if (error.is_ok()) operation.staged_at = offset;
-  return error;
+  if (status.is_ok()) operation.staged_at = offset;
+  return status;
 }
 
 void Job::copy_input(const Request& request, uint8_t* to) const {
@@ -160,19 +161,20 @@ void Job::forget(braid_ticket ticket) {
   operations_.erase(found);
 }
 
-Error Job::on_done(const proto::DoneEntry& entry) {
+Status Job::on_done(const proto::DoneEntry& entry) {
   const auto found = operations_.find(entry.ticket);
   if (found == operations_.end() || found->second.state != Operation::State::InFlight) {
-    return make_error(BRAID_ERROR_PROTOCOL, "braidd completed ticket ", entry.ticket,
-                      ", which is not in flight");
+    return make_status(StatusCode::Protocol, "braidd completed ticket {}, which is not in flight",
+                       entry.ticket);
   }
   Operation& operation = found->second;
   if (entry.result_bytes != operation.request.result_bytes ||
       !range_fits(entry.result_offset, entry.result_bytes, results_.size())) {
-    return make_error(BRAID_ERROR_PROTOCOL, "braidd put the result of the ",
-                      describe(operation.request, tensors_), " at offset ", entry.result_offset,
-                      " with ", entry.result_bytes, " bytes; expected were ",
-                      operation.request.result_bytes, " within a segment of ", results_.size());
+    return make_status(StatusCode::Protocol,
+                       "braidd put the result of the {} at offset {} with {} bytes; expected were "
+                       "{} within a segment of {}",
+                       describe(operation.request, tensors_), entry.result_offset,
+                       entry.result_bytes, operation.request.result_bytes, results_.size());
   }
   operation.state = Operation::State::Done;
   operation.result_offset = entry.result_offset;
@@ -183,23 +185,23 @@ Error Job::on_done(const proto::DoneEntry& entry) {
   return {};
 }
 
-Error Job::find(braid_ticket ticket, Operation*& operation) {
+Status Job::find(braid_ticket ticket, Operation*& operation) {
   const auto found = operations_.find(ticket);
   if (found == operations_.end() || found->second.state == Operation::State::Preparing) {
-    return make_error(BRAID_ERROR_NOT_FOUND, "ticket ", ticket,
-                      " is unknown: it was released, or never given out");
+    return make_status(StatusCode::NotFound,
+                       "ticket {} is unknown: it was released, or never given out", ticket);
   }
   operation = &found->second;
   return {};
 }
 
-Error Job::test(braid_ticket ticket, int* done) {
-  if (Error error = check_process(); !error) return error;
-  if (done == nullptr) return make_error(BRAID_ERROR_INVALID_ARGUMENT, "done is NULL");
+Status Job::test(braid_ticket ticket, int* done) {
+  BRAID_RETURN_IF_ERROR(check_process());
+  if (done == nullptr) return Status(StatusCode::InvalidArgument, "done is NULL");
   *done = 0;
   const Lock lock(session_.mutex());
   Operation* operation = nullptr;
-  if (Error error = find(ticket, operation); !error) return error;
+  BRAID_RETURN_IF_ERROR(find(ticket, operation));
   if (operation->state != Operation::State::Done) session_.poll_once();
   if (operation->state == Operation::State::Done) {
     *done = 1;
@@ -214,11 +216,11 @@ Error Job::test(braid_ticket ticket, int* done) {
   return overdue(*operation, 0);
 }
 
-Error Job::wait(braid_ticket ticket, uint32_t timeout_ms) {
-  if (Error error = check_process(); !error) return error;
+Status Job::wait(braid_ticket ticket, uint32_t timeout_ms) {
+  BRAID_RETURN_IF_ERROR(check_process());
   Lock lock(session_.mutex());
   Operation* operation = nullptr;
-  if (Error error = find(ticket, operation); !error) return error;
+  BRAID_RETURN_IF_ERROR(find(ticket, operation));
   uint64_t deadline_ns = operation->deadline_ns;
   if (timeout_ms != 0) deadline_ns = std::min(deadline_ns, deadline_of(timeout_ms));
   // While this thread waits another one may release the ticket.
@@ -226,79 +228,81 @@ Error Job::wait(braid_ticket ticket, uint32_t timeout_ms) {
     const auto found = operations_.find(ticket);
     return found == operations_.end() || found->second.state == Operation::State::Done;
   });
-  if (Error error = find(ticket, operation); !error) return error;
+  BRAID_RETURN_IF_ERROR(find(ticket, operation));
   if (operation->state == Operation::State::Done) return {};
   if (!session_.failure().is_ok()) return session_.failure();
   return overdue(*operation, timeout_ms);
 }
 
-Error Job::overdue(const Operation& operation, uint32_t timeout_ms) const {
+Status Job::overdue(const Operation& operation, uint32_t timeout_ms) const {
   const std::string what = describe(operation.request, tensors_);
   if (now_ns() >= operation.deadline_ns) {
-    return make_error(BRAID_ERROR_DEADLINE_EXCEEDED, "braidd at '", session_.socket_path(),
-                      "' does not answer: the ", what, " should have ended after ",
-                      operation.request.timeout_ms, " ms");
+    return make_status(StatusCode::DeadlineExceeded,
+                       "braidd at '{}' does not answer: the {} should have ended after {} ms",
+                       session_.socket_path(), what, operation.request.timeout_ms);
   }
-  return make_error(BRAID_ERROR_DEADLINE_EXCEEDED, "the ", what, " is still in flight after ",
-                    timeout_ms, " ms");
+  return make_status(StatusCode::DeadlineExceeded, "the {} is still in flight after {} ms", what,
+                     timeout_ms);
 }
 
-Error Job::find_result(braid_ticket ticket, Operation*& operation) {
-  if (Error error = find(ticket, operation); !error) return error;
+Status Job::find_result(braid_ticket ticket, Operation*& operation) {
+  BRAID_RETURN_IF_ERROR(find(ticket, operation));
   if (operation->state != Operation::State::Done) session_.poll_once();
   if (operation->state == Operation::State::Done) return {};
   if (!session_.failure().is_ok()) return session_.failure();
-  return make_error(BRAID_ERROR_INVALID_ARGUMENT, "the ", describe(operation->request, tensors_),
-                    " is still in flight: wait for it first");
+  return make_status(StatusCode::InvalidArgument, "the {} is still in flight: wait for it first",
+                     describe(operation->request, tensors_));
 }
 
-Error Job::result(braid_ticket ticket, const void** data, size_t* bytes) {
-  if (Error error = check_process(); !error) return error;
+Status Job::result(braid_ticket ticket, const void** data, size_t* bytes) {
+  BRAID_RETURN_IF_ERROR(check_process());
   if (data == nullptr || bytes == nullptr) {
-    return make_error(BRAID_ERROR_INVALID_ARGUMENT, data == nullptr ? "data" : "bytes", " is NULL");
+    return make_status(StatusCode::InvalidArgument, "{} is NULL",
+                       data == nullptr ? "data" : "bytes");
   }
   const Lock lock(session_.mutex());
   Operation* operation = nullptr;
-  if (Error error = find_result(ticket, operation); !error) return error;
+  BRAID_RETURN_IF_ERROR(find_result(ticket, operation));
   if (operation->request.collective == Collective::AllGather) {
-    return make_error(
-        BRAID_ERROR_INVALID_ARGUMENT,
-        "the blocks of an all-gather are not in the order of ranks: use braid_result_of_rank or "
-        "braid_copy_result");
+    return Status(StatusCode::InvalidArgument,
+                  "the blocks of an all-gather are not in the order of ranks: use "
+                  "braid_result_of_rank or braid_copy_result");
   }
   *bytes = operation->request.result_bytes;
   *data = *bytes == 0 ? nullptr : results_.data() + operation->result_offset;
   return {};
 }
 
-Error Job::result_of_rank(braid_ticket ticket, uint32_t rank, const void** data, size_t* bytes) {
-  if (Error error = check_process(); !error) return error;
+Status Job::result_of_rank(braid_ticket ticket, uint32_t rank, const void** data, size_t* bytes) {
+  BRAID_RETURN_IF_ERROR(check_process());
   if (data == nullptr || bytes == nullptr) {
-    return make_error(BRAID_ERROR_INVALID_ARGUMENT, data == nullptr ? "data" : "bytes", " is NULL");
+    return make_status(StatusCode::InvalidArgument, "{} is NULL",
+                       data == nullptr ? "data" : "bytes");
   }
   const Lock lock(session_.mutex());
   Operation* operation = nullptr;
-  if (Error error = find_result(ticket, operation); !error) return error;
+  BRAID_RETURN_IF_ERROR(find_result(ticket, operation));
   if (operation->request.collective != Collective::AllGather || rank >= rank_.world_size) {
-    return make_error(BRAID_ERROR_INVALID_ARGUMENT, "the ", describe(operation->request, tensors_),
-                      " has no block of rank ", rank,
-                      " (only an all-gather has blocks, of ranks 0 to ", rank_.world_size - 1, ")");
+    return make_status(
+        StatusCode::InvalidArgument,
+        "the {} has no block of rank {} (only an all-gather has blocks, of ranks 0 to {})",
+        describe(operation->request, tensors_), rank, rank_.world_size - 1);
   }
   *bytes = operation->request.input_bytes;
   *data = results_.data() + operation->result_offset + block_of_rank_[rank] * *bytes;
   return {};
 }
 
-Error Job::copy_result(braid_ticket ticket, void* out, size_t bytes) {
-  if (Error error = check_process(); !error) return error;
+Status Job::copy_result(braid_ticket ticket, void* out, size_t bytes) {
+  BRAID_RETURN_IF_ERROR(check_process());
   Lock lock(session_.mutex());
   Operation* operation = nullptr;
-  if (Error error = find_result(ticket, operation); !error) return error;
+  BRAID_RETURN_IF_ERROR(find_result(ticket, operation));
   const Request& request = operation->request;
   if (bytes != request.result_bytes || (out == nullptr && bytes != 0)) {
-    return make_error(BRAID_ERROR_INVALID_ARGUMENT, "out has ", out == nullptr ? 0 : bytes,
-                      " bytes; the result of the ", describe(request, tensors_), " has ",
-                      request.result_bytes);
+    return make_status(StatusCode::InvalidArgument, "out has {} bytes; the result of the {} has {}",
+                       out == nullptr ? 0 : bytes, describe(request, tensors_),
+                       request.result_bytes);
   }
   const uint8_t* from = results_.data() + operation->result_offset;
   auto* to = static_cast<uint8_t*>(out);
@@ -315,16 +319,17 @@ Error Job::copy_result(braid_ticket ticket, void* out, size_t bytes) {
   return {};
 }
 
-Error Job::release(braid_ticket ticket) {
-  if (Error error = check_process(); !error) return error;
+Status Job::release(braid_ticket ticket) {
+  BRAID_RETURN_IF_ERROR(check_process());
   Lock lock(session_.mutex());
   Operation* operation = nullptr;
-  if (Error error = find(ticket, operation); !error) return error;
+  BRAID_RETURN_IF_ERROR(find(ticket, operation));
   if (operation->state != Operation::State::Done) session_.poll_once();
   const bool failed = !session_.failure().is_ok();
   if (operation->state != Operation::State::Done && !failed) {
-    return make_error(BRAID_ERROR_INVALID_ARGUMENT, "the ", describe(operation->request, tensors_),
-                      " is still in flight: wait for it before it is released");
+    return make_status(StatusCode::InvalidArgument,
+                       "the {} is still in flight: wait for it before it is released",
+                       describe(operation->request, tensors_));
   }
   const uint32_t timeout_ms = operation->request.timeout_ms;
   forget(ticket);

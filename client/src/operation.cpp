@@ -9,32 +9,34 @@
 namespace braid::client {
 namespace {
 
-Error find_tensor(const TensorTable& tensors, uint32_t handle, const Tensor*& tensor) {
+Status find_tensor(const TensorTable& tensors, uint32_t handle, const Tensor*& tensor) {
   tensor = tensors.find(handle);
   if (tensor == nullptr) {
-    return make_error(BRAID_ERROR_NOT_FOUND, "tensor handle ", handle, " is unknown; ",
-                      tensors.size(), " tensors are registered");
+    return make_status(StatusCode::NotFound,
+                       "tensor handle {} is unknown; {} tensors are registered", handle,
+                       tensors.size());
   }
   return {};
 }
 
-Error parse_reduction(uint32_t reduction, Request& request) {
+Status parse_reduction(uint32_t reduction, Request& request) {
   if (reduction >= kReductionCount) {
-    return make_error(BRAID_ERROR_INVALID_ARGUMENT, "reduction is ", reduction,
-                      ", which is no braid_reduction (0 to ", kReductionCount - 1, ")");
+    return make_status(StatusCode::InvalidArgument,
+                       "reduction is {}, which is no braid_reduction (0 to {})", reduction,
+                       kReductionCount - 1);
   }
   request.reduction = static_cast<Reduction>(reduction);
   return {};
 }
 
-Error parse_shape(const braid_operation& operation, const Tensor& tensor, Request& request) {
+Status parse_shape(const braid_operation& operation, const Tensor& tensor, Request& request) {
   request.dtype = tensor.dtype;
   request.count = tensor.count;
   if (!tensor.dynamic) return {};
   if (operation.dtype >= kDataTypeCount) {
-    return make_error(BRAID_ERROR_INVALID_ARGUMENT, "dtype of the operation on '", tensor.name,
-                      "' is ", operation.dtype, ", which is no braid_dtype (0 to ",
-                      kDataTypeCount - 1, ")");
+    return make_status(StatusCode::InvalidArgument,
+                       "dtype of the operation on '{}' is {}, which is no braid_dtype (0 to {})",
+                       tensor.name, operation.dtype, kDataTypeCount - 1);
   }
   request.dtype = static_cast<DataType>(operation.dtype);
   request.count = operation.count;
@@ -42,13 +44,14 @@ Error parse_shape(const braid_operation& operation, const Tensor& tensor, Reques
 }
 
 // How much of it is read and written, and whether this rank gives data at all.
-Error compute_sizes(const Tensor& tensor, Rank rank, Request& request) {
+Status compute_sizes(const Tensor& tensor, Rank rank, Request& request) {
   const auto one = checked_multiply<uint64_t>(request.count, element_bytes(request.dtype));
   const auto all = one ? checked_multiply<uint64_t>(*one, rank.world_size) : std::nullopt;
   if (!all) {
-    return make_error(BRAID_ERROR_INVALID_ARGUMENT, "count of the operation on '", tensor.name,
-                      "' is ", request.count, ": its bytes over ", rank.world_size,
-                      " ranks do not fit into 64 bits");
+    return make_status(
+        StatusCode::InvalidArgument,
+        "count of the operation on '{}' is {}: its bytes over {} ranks do not fit into 64 bits",
+        tensor.name, request.count, rank.world_size);
   }
   const bool gathers = request.collective == Collective::AllGather;
   const bool scatters = request.collective == Collective::ReduceScatter;
@@ -64,8 +67,8 @@ Error compute_sizes(const Tensor& tensor, Rank rank, Request& request) {
     return {};
   }
   if (request.input == nullptr) {
-    return make_error(BRAID_ERROR_INVALID_ARGUMENT, "input of the ", to_string(request.collective),
-                      " of '", tensor.name, "' is NULL");
+    return make_status(StatusCode::InvalidArgument, "input of the {} of '{}' is NULL",
+                       to_string(request.collective), tensor.name);
   }
   return {};
 }
@@ -78,15 +81,16 @@ void parse_common(const braid_operation& operation, uint32_t timeout_ms, Request
 
 }  // namespace
 
-Error parse_operation(const braid_operation* operation, const TensorTable& tensors, Rank rank,
-                      uint32_t timeout_ms, Request& request) {
+Status parse_operation(const braid_operation* operation, const TensorTable& tensors, Rank rank,
+                       uint32_t timeout_ms, Request& request) {
   braid_operation given{};
-  if (Error error = read_options(operation, "braid_operation", given); !error) return error;
+  BRAID_RETURN_IF_ERROR(read_options(operation, "braid_operation", given));
   const Tensor* tensor = nullptr;
-  if (Error error = find_tensor(tensors, given.tensor, tensor); !error) return error;
+  BRAID_RETURN_IF_ERROR(find_tensor(tensors, given.tensor, tensor));
   if (given.collective >= kCollectiveCount) {
-    return make_error(BRAID_ERROR_INVALID_ARGUMENT, "collective is ", given.collective,
-                      ", which is no braid_collective (0 to ", kCollectiveCount - 1, ")");
+    return make_status(StatusCode::InvalidArgument,
+                       "collective is {}, which is no braid_collective (0 to {})", given.collective,
+                       kCollectiveCount - 1);
   }
   request.collective = static_cast<Collective>(given.collective);
   request.tensors = {given.tensor};
@@ -97,58 +101,63 @@ Error parse_operation(const braid_operation* operation, const TensorTable& tenso
       return {};
     case Collective::Broadcast:
       if (given.root >= rank.world_size) {
-        return make_error(BRAID_ERROR_INVALID_ARGUMENT, "root of the broadcast of '", tensor->name,
-                          "' is ", given.root, "; the job has ranks 0 to ", rank.world_size - 1);
+        return make_status(StatusCode::InvalidArgument,
+                           "root of the broadcast of '{}' is {}; the job has ranks 0 to {}",
+                           tensor->name, given.root, rank.world_size - 1);
       }
       request.root = given.root;
       break;
     case Collective::AllReduce:
     case Collective::ReduceScatter:
-      if (Error error = parse_reduction(given.reduction, request); !error) return error;
+      BRAID_RETURN_IF_ERROR(parse_reduction(given.reduction, request));
       break;
     case Collective::AllGather:
       break;
   }
-  if (Error error = parse_shape(given, *tensor, request); !error) return error;
+  BRAID_RETURN_IF_ERROR(parse_shape(given, *tensor, request));
   return compute_sizes(*tensor, rank, request);
 }
 
-Error parse_bucket(const braid_operation* operation, const uint32_t* handles, size_t handle_count,
-                   size_t handle_count_max, const TensorTable& tensors, uint32_t timeout_ms,
-                   Request& request) {
+Status parse_bucket(const braid_operation* operation, const uint32_t* handles, size_t handle_count,
+                    size_t handle_count_max, const TensorTable& tensors, uint32_t timeout_ms,
+                    Request& request) {
   braid_operation given{};
-  if (Error error = read_options(operation, "braid_operation", given); !error) return error;
+  BRAID_RETURN_IF_ERROR(read_options(operation, "braid_operation", given));
   if (given.collective != BRAID_ALL_REDUCE) {
-    return make_error(BRAID_ERROR_INVALID_ARGUMENT, "collective of a bucket is ", given.collective,
-                      "; only BRAID_ALL_REDUCE is possible");
+    return make_status(StatusCode::InvalidArgument,
+                       "collective of a bucket is {}; only BRAID_ALL_REDUCE is possible",
+                       given.collective);
   }
   if (handles == nullptr || handle_count == 0 || handle_count > handle_count_max) {
-    return make_error(BRAID_ERROR_INVALID_ARGUMENT, "tensors and tensor_count name a bucket of ",
-                      handle_count, " tensors; 1 to ", handle_count_max, " are possible");
+    return make_status(StatusCode::InvalidArgument,
+                       "tensors and tensor_count name a bucket of {} tensors; 1 to {} are possible",
+                       handle_count, handle_count_max);
   }
-  if (Error error = parse_reduction(given.reduction, request); !error) return error;
+  BRAID_RETURN_IF_ERROR(parse_reduction(given.reduction, request));
   parse_common(given, timeout_ms, request);
   std::unordered_set<uint32_t> seen;
   for (size_t i = 0; i < handle_count; ++i) {
     const Tensor* tensor = nullptr;
-    if (Error error = find_tensor(tensors, handles[i], tensor); !error) return error;
+    BRAID_RETURN_IF_ERROR(find_tensor(tensors, handles[i], tensor));
     if (tensor->dynamic) {
-      return make_error(BRAID_ERROR_INVALID_ARGUMENT, "tensor '", tensor->name,
-                        "' is dynamic; a bucket's tensors need a registered dtype and count");
+      return make_status(
+          StatusCode::InvalidArgument,
+          "tensor '{}' is dynamic; a bucket's tensors need a registered dtype and count",
+          tensor->name);
     }
     if (!seen.insert(handles[i]).second) {
-      return make_error(BRAID_ERROR_INVALID_ARGUMENT, "tensor '", tensor->name,
-                        "' is in the bucket twice");
+      return make_status(StatusCode::InvalidArgument, "tensor '{}' is in the bucket twice",
+                         tensor->name);
     }
     if (i == 0) request.dtype = tensor->dtype;
     if (tensor->dtype != request.dtype) {
-      return make_error(BRAID_ERROR_INVALID_ARGUMENT, "tensor '", tensor->name, "' is ",
-                        to_string(tensor->dtype), ", the bucket's first is ",
-                        to_string(request.dtype), "; a bucket has one dtype");
+      return make_status(StatusCode::InvalidArgument,
+                         "tensor '{}' is {}, the bucket's first is {}; a bucket has one dtype",
+                         tensor->name, to_string(tensor->dtype), to_string(request.dtype));
     }
     const auto count = checked_add<uint64_t>(request.count, tensor->count);
     if (!count || !checked_multiply<uint64_t>(*count, element_bytes(request.dtype))) {
-      return make_error(BRAID_ERROR_INVALID_ARGUMENT, "the bucket's bytes do not fit into 64 bits");
+      return Status(StatusCode::InvalidArgument, "the bucket's bytes do not fit into 64 bits");
     }
     request.count = *count;
     request.tensors.push_back(handles[i]);
@@ -157,7 +166,7 @@ Error parse_bucket(const braid_operation* operation, const uint32_t* handles, si
   request.result_bytes = request.input_bytes;
   if (request.input_bytes == 0) request.input = nullptr;
   if (request.input_bytes != 0 && request.input == nullptr)
-    return make_error(BRAID_ERROR_INVALID_ARGUMENT, "input of the bucket is NULL");
+    return Status(StatusCode::InvalidArgument, "input of the bucket is NULL");
   return {};
 }
 

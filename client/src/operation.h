@@ -6,7 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "error.h"
+#include <braid.h>
+
+#include "base/status.h"
 #include "proto/types.h"
 #include "tensor_table.h"
 
@@ -33,11 +35,11 @@ struct Rank {
 };
 
 // `timeout_ms` is the job's, for operations that name none.
-Error parse_operation(const braid_operation* operation, const TensorTable& tensors, Rank rank,
-                      uint32_t timeout_ms, Request& request);
-Error parse_bucket(const braid_operation* operation, const uint32_t* handles, size_t handle_count,
-                   size_t handle_count_max, const TensorTable& tensors, uint32_t timeout_ms,
-                   Request& request);
+Status parse_operation(const braid_operation* operation, const TensorTable& tensors, Rank rank,
+                       uint32_t timeout_ms, Request& request);
+Status parse_bucket(const braid_operation* operation, const uint32_t* handles, size_t handle_count,
+                    size_t handle_count_max, const TensorTable& tensors, uint32_t timeout_ms,
+                    Request& request);
 
 // "all-reduce of 'layer1.weight', step 7"
 std::string describe(const Request& request, const TensorTable& tensors);

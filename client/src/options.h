@@ -5,29 +5,44 @@
 #include <cstddef>
 #include <cstring>
 
-#include "error.h"
+#include <braid.h>
+
+#include "base/status.h"
 
 namespace braid::client {
 
-// Reads an options struct that was compiled against a braid.h of another age. `first_bytes`: its
-// size in the first version; what a shorter one than today's lacks is 0. In a longer one everything
-// that this library doesn't know must be left at 0.
+// The size of an options struct in the first braid.h: what was added since begins there. A field
+// that a caller's shorter struct lacks is 0, so 0 is the default of every field that is added.
 template <typename Options>
-Error read_options(const void* given, const char* type, Options& options,
-                   size_t first_bytes = sizeof(Options)) {
-  if (given == nullptr) return make_error(BRAID_ERROR_INVALID_ARGUMENT, "the ", type, " are NULL");
+inline constexpr size_t kFirstBytes = 0;
+template <>
+inline constexpr size_t kFirstBytes<braid_job_options> = offsetof(braid_job_options, token);
+template <>
+inline constexpr size_t kFirstBytes<braid_tensor_options> = offsetof(braid_tensor_options, planned);
+template <>
+inline constexpr size_t kFirstBytes<braid_operation> = offsetof(braid_operation, input) +
+                                                       sizeof(braid_operation::input);
+
+// Reads an options struct that was compiled against a braid.h of another age: a shorter one lacks
+// fields, and in a longer one everything that this library doesn't know must be left at 0.
+template <typename Options>
+Status read_options(const void* given, const char* type, Options& options) {
+  static_assert(kFirstBytes<Options> != 0 && kFirstBytes<Options> <= sizeof(Options));
+  if (given == nullptr) return make_status(StatusCode::InvalidArgument, "the {} are NULL", type);
   size_t size = 0;
   std::memcpy(&size, given, sizeof(size));
   constexpr size_t kSizeMax = 4096;  // far beyond what a struct may grow to: the field was not set
-  if (size < first_bytes || size > kSizeMax) {
-    return make_error(BRAID_ERROR_INVALID_ARGUMENT, "struct_size of ", type, " is ", size,
-                      "; set it to sizeof(", type, "), which is ", sizeof(Options));
+  if (size < kFirstBytes<Options> || size > kSizeMax) {
+    return make_status(StatusCode::InvalidArgument,
+                       "struct_size of {} is {}; set it to sizeof({}), which is {}", type, size,
+                       type, sizeof(Options));
   }
   const char* bytes = static_cast<const char*>(given);
   for (size_t i = sizeof(Options); i < size; ++i) {
     if (bytes[i] != 0) {
-      return make_error(BRAID_ERROR_INVALID_ARGUMENT, type, " uses fields that this libbraid (",
-                        BRAID_VERSION, ") does not know; upgrade libbraid");
+      return make_status(StatusCode::InvalidArgument,
+                         "{} uses fields that this libbraid ({}) does not know; upgrade libbraid",
+                         type, BRAID_VERSION);
     }
   }
   options = {};

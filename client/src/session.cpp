@@ -24,22 +24,21 @@ std::chrono::steady_clock::time_point time_point_of(uint64_t deadline_ns) {
 
 }  // namespace
 
-Error daemon_error(uint8_t code, const flatbuffers::String* text) {
-  const bool known = code > BRAID_OK && code <= BRAID_ERROR_INTERNAL;
-  return {known ? static_cast<int>(code) : static_cast<int>(BRAID_ERROR_INTERNAL), text->str()};
+Status daemon_error(uint8_t code, const flatbuffers::String* text) {
+  const bool is_known = code > 0 && code <= kStatusCodeMax;
+  return {is_known ? static_cast<StatusCode>(code) : StatusCode::Internal, text->str()};
 }
 
-Error Session::create_rings() {
+Status Session::create_rings() {
   const uint64_t bytes = proto::rings_bytes(kSubmitCapacity, kDoneCapacity);
   auto rings = Segment::create("braid-rings", bytes, Segment::Access::ReadWrite);
-  if (!rings) return from_ipc(rings.error);
-  rings_ = std::move(rings.value);
-  const IpcError error = rings_.reserve(0, bytes);
-  if (!error.is_ok()) return from_ipc(error);
+  if (!rings) return rings.status();
+  rings_ = std::move(*rings);
+  BRAID_RETURN_IF_ERROR(rings_.reserve(0, bytes));
   submit_wake_ = Fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   leader_wake_ = Fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!submit_wake_.is_valid() || !leader_wake_.is_valid()) {
-    return from_ipc(IpcError::from_errno(errno, "cannot make an eventfd"));
+    return Status::from_errno(errno, "cannot make an eventfd");
   }
   const RingsView view = braid::create_rings(rings_.data(), kSubmitCapacity, kDoneCapacity);
   submit_ = {&view.header->submit, view.submit, kSubmitCapacity};
@@ -47,9 +46,9 @@ Error Session::create_rings() {
   return {};
 }
 
-void Session::fail(Error error) {
+void Session::fail(Status reason) {
   if (!failure_.is_ok()) return;
-  failure_ = std::move(error);
+  failure_ = std::move(reason);
   changed_.notify_all();
   if (has_leader_) signal_eventfd(leader_wake_.get());
 }
@@ -60,24 +59,26 @@ void Session::drain_done() {
   RingState state = RingState::Empty;
   while (failure_.is_ok() && (state = done_.pop(entry)) == RingState::Ready) {
     any = true;
-    if (Error error = on_done_(entry); !error) fail(std::move(error));
+    Status status = check_done_entry(entry);
+    if (status) status = on_done_(entry);
+    if (!status) fail(std::move(status));
   }
   if (any) changed_.notify_all();
   if (state == RingState::Corrupt) {
-    fail(make_error(BRAID_ERROR_PROTOCOL, "the done ring's indices are corrupt"));
+    fail(Status(StatusCode::Protocol, "the done ring's indices are corrupt"));
   }
 }
 
 void Session::receive_messages() {
   while (failure_.is_ok()) {
     Received received;
-    Error error = connection_.receive(received);
-    if (error.is_ok() && received.message == nullptr) return;
+    Status status = connection_.receive(received);
+    if (status.is_ok() && received.message == nullptr) return;
     // What ended before the bad news has ended well.
     drain_done();
-    if (!error) {
+    if (!status) {
       // After the leave-taking the daemon may close the socket.
-      fail(has_left_ ? make_error(BRAID_ERROR_CANCELLED, "the job was left") : std::move(error));
+      fail(has_left_ ? Status(StatusCode::Cancelled, "the job was left") : std::move(status));
     } else {
       handle(*received.message);
     }
@@ -85,17 +86,19 @@ void Session::receive_messages() {
 }
 
 void Session::handle(const proto::ClientMessage& message) {
+  const auto* registered = message.body_as_TensorsRegistered();
+  const auto* refused = message.body_as_RegistrationRefused();
   if (const auto* failure = message.body_as_Failure()) {
     fail(daemon_error(failure->code(), failure->text()));
-  } else if (const auto* registered = message.body_as_TensorsRegistered()) {
+  } else if (registered != nullptr && std::exchange(awaits_registration_, false)) {
     registration_ = Registration{{}, registered->first_handle()};
-  } else if (const auto* refused = message.body_as_RegistrationRefused()) {
+  } else if (refused != nullptr && std::exchange(awaits_registration_, false)) {
     registration_ = Registration{daemon_error(refused->code(), refused->text()), 0};
-  } else if (message.body_type() == proto::ClientBody::JobLeft) {
+  } else if (message.body_type() == proto::ClientBody::JobLeft && awaits_leave_) {
     has_left_ = true;
   } else {
-    fail(make_error(BRAID_ERROR_PROTOCOL, "braidd at '", connection_.path(),
-                    "' sent an unexpected ", proto::EnumNameClientBody(message.body_type())));
+    fail(make_status(StatusCode::Protocol, "braidd at '{}' sent an unexpected {}",
+                     connection_.path(), proto::EnumNameClientBody(message.body_type())));
   }
   changed_.notify_all();
 }
@@ -135,14 +138,14 @@ void Session::lead(std::unique_lock<std::mutex>& lock, int timeout_ms) {
   changed_.notify_all();
   if (fds[0].revents != 0) drain_wakes(done_wake_.get());
   if (fds[2].revents != 0) drain_eventfd(leader_wake_.get());
-  Error unsent;
+  Status unsent;
   if ((fds[1].revents & POLLOUT) != 0) unsent = connection_.flush();
   if (fds[1].revents != 0) receive_messages();  // first: it may say why it does not take more
   if (!unsent) fail(std::move(unsent));
 }
 
-Error Session::push(std::unique_lock<std::mutex>& lock, std::span<const proto::SubmitEntry> entries,
-                    uint64_t deadline_ns) {
+Status Session::push(std::unique_lock<std::mutex>& lock,
+                     std::span<const proto::SubmitEntry> entries, uint64_t deadline_ns) {
   const auto count = static_cast<uint32_t>(entries.size());
   while (failure_.is_ok()) {
     switch (submit_.state(count)) {
@@ -154,14 +157,14 @@ Error Session::push(std::unique_lock<std::mutex>& lock, std::span<const proto::S
         break;
       case RingState::Empty:
       case RingState::Corrupt:
-        fail(make_error(BRAID_ERROR_PROTOCOL, "the submit ring's indices are corrupt"));
+        fail(Status(StatusCode::Protocol, "the submit ring's indices are corrupt"));
         return failure_;
     }
     const uint64_t now = now_ns();
     if (now >= deadline_ns) {
-      return make_error(BRAID_ERROR_DEADLINE_EXCEEDED, "braidd at '", connection_.path(),
-                        "' does not answer: the submit ring (", kSubmitCapacity,
-                        " entries) stayed full");
+      return make_status(StatusCode::DeadlineExceeded,
+                         "braidd at '{}' does not answer: the submit ring ({} entries) stayed full",
+                         connection_.path(), kSubmitCapacity);
     }
     wake_daemon();
     wait_until(lock, std::min(deadline_ns, now + kRingFullPauseNs),
@@ -174,10 +177,18 @@ void Session::wake_daemon() {
   if (submit_.take_wake_duty()) signal_eventfd(submit_wake_.get());
 }
 
-Error Session::send(flatbuffers::FlatBufferBuilder& message) {
-  if (Error error = connection_.send(message); !error) {
+Status Session::ask(proto::ClientBody question, flatbuffers::FlatBufferBuilder& message) {
+  // Another thread may be taking leave, and waiting without the mutex.
+  if (awaits_leave_) return Status(StatusCode::Cancelled, "the job is being left");
+  awaits_registration_ = awaits_registration_ || question == proto::ClientBody::RegisterTensors;
+  awaits_leave_ = question == proto::ClientBody::LeaveJob;
+  return send(message);
+}
+
+Status Session::send(flatbuffers::FlatBufferBuilder& message) {
+  if (Status sent = connection_.send(message); !sent) {
     receive_messages();  // the daemon may have said why it went away
-    return failure_.is_ok() ? error : failure_;
+    return failure_.is_ok() ? sent : failure_;
   }
   if (has_leader_)
     signal_eventfd(leader_wake_.get());  // the rest of it is the next leader's to send

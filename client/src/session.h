@@ -8,8 +8,8 @@
 #include <optional>
 #include <span>
 
+#include "base/status.h"
 #include "connection.h"
-#include "error.h"
 #include "ipc/rings.h"
 #include "ipc/segment.h"
 
@@ -30,10 +30,10 @@ class Session {
   static constexpr uint32_t kDoneCapacity = 4096;
 
   // `on_done` gets every completion, with the mutex held; its error ends the session.
-  using OnDone = std::function<Error(const proto::DoneEntry&)>;
+  using OnDone = std::function<Status(const proto::DoneEntry&)>;
 
   // The rings, before the job is opened: their descriptors go to the daemon.
-  Error create_rings();
+  Status create_rings();
   int rings_fd() const { return rings_.fd(); }
   int submit_wake_fd() const { return submit_wake_.get(); }
   // The daemon's wake-ups come over it.
@@ -55,18 +55,20 @@ class Session {
                   const std::function<bool()>& is_over);
   // Puts all entries, at most kSubmitCapacity, into the submit ring together; waits while it is
   // full. Doesn't wake the daemon.
-  Error push(std::unique_lock<std::mutex>& lock, std::span<const proto::SubmitEntry> entries,
-             uint64_t deadline_ns);
+  Status push(std::unique_lock<std::mutex>& lock, std::span<const proto::SubmitEntry> entries,
+              uint64_t deadline_ns);
   void wake_daemon();
-  Error send(flatbuffers::FlatBufferBuilder& message);
+  // Sends one of the messages that have an answer, which may come from then on. None after
+  // LeaveJob.
+  Status ask(proto::ClientBody question, flatbuffers::FlatBufferBuilder& message);
 
   // Once it is an error nothing goes in or out any more.
-  const Error& failure() const { return failure_; }
-  void fail(Error error);
+  const Status& failure() const { return failure_; }
+  void fail(Status reason);
 
   // The daemon's answer to RegisterTensors.
   struct Registration {
-    Error refusal;  // of this registration only: the job goes on
+    Status refusal;  // of this registration only: the job goes on
     uint32_t first_handle = 0;
   };
   std::optional<Registration> take_registration() {
@@ -76,6 +78,7 @@ class Session {
   bool has_left() const { return has_left_; }
 
  private:
+  Status send(flatbuffers::FlatBufferBuilder& message);
   void drain_done();
   void receive_messages();
   void handle(const proto::ClientMessage& message);
@@ -92,12 +95,14 @@ class Session {
   RingProducer<proto::SubmitEntry> submit_;
   RingConsumer<proto::DoneEntry> done_;
   OnDone on_done_;
-  Error failure_;
+  Status failure_;
+  bool awaits_registration_ = false;
   std::optional<Registration> registration_;
+  bool awaits_leave_ = false;
   bool has_left_ = false;
 };
 
 // What a Failure or RegistrationRefused says.
-Error daemon_error(uint8_t code, const flatbuffers::String* text);
+Status daemon_error(uint8_t code, const flatbuffers::String* text);
 
 }  // namespace braid::client

@@ -7,7 +7,9 @@
 #include <unordered_set>
 #include <vector>
 
-#include "error.h"
+#include <braid.h>
+
+#include "base/status.h"
 #include "proto/types.h"
 
 namespace braid::client {
@@ -27,8 +29,8 @@ class TensorTable {
  public:
   // Checks an array of braid_tensor_options, whatever size the caller's struct has, also against
   // what is registered.
-  Error parse(const braid_tensor_options* options, size_t count,
-              std::vector<Tensor>& tensors) const;
+  Status parse(const braid_tensor_options* options, size_t count,
+               std::vector<Tensor>& tensors) const;
   void add(std::vector<Tensor> tensors);
 
   const Tensor* find(uint32_t handle) const;

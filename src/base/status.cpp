@@ -4,8 +4,6 @@
 #include <cerrno>
 #include <cstring>
 
-#include <uv.h>
-
 namespace braid {
 namespace {
 
@@ -78,12 +76,10 @@ const char* status_code_name(StatusCode code) {
 }
 
 Status Status::from_errno(int error, std::string_view what) {
-  return {code_of_errno(error), fmt::format("{}: {}", what, std::strerror(error)), error};
-}
-
-Status Status::from_uv(int error, std::string_view what) {
-  // On Unix libuv's errors are negated errno values, but for a few of its own beyond that range.
-  return {code_of_errno(-error), fmt::format("{}: {}", what, uv_strerror(error)), error};
+  // Not strerror(): libbraid is called by threads of other people's programs.
+  char buffer[128];
+  return {code_of_errno(error),
+          fmt::format("{}: {}", what, ::strerror_r(error, buffer, sizeof(buffer))), error};
 }
 
 std::string Status::to_string() const {

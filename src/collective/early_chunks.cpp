@@ -18,8 +18,10 @@ std::optional<ChunkVerdict> EarlyChunks::keep(NodeId from, const proto::ChunkHea
     return std::nullopt;
   }
   std::vector<Chunk>& chunks = chunks_[key];
-  if (std::any_of(chunks.begin(), chunks.end(),
-                  [from](const Chunk& chunk) { return chunk.from == from; }))
+  if (std::any_of(chunks.begin(), chunks.end(), [&](const Chunk& chunk) {
+        return chunk.from == from && chunk.header.unit == header.unit &&
+               chunk.header.segment == header.segment && chunk.header.chunk == header.chunk;
+      }))
     return ChunkVerdict::Duplicate;
   job.bytes += payload.size();
   chunks.push_back({from, header, {payload.begin(), payload.end()}});

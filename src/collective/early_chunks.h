@@ -8,22 +8,22 @@
 #include <unordered_set>
 #include <vector>
 
-#include "collective/direct_limits.h"
+#include "collective/early_limits.h"
 #include "collective/operation.h"
 #include "collective/unit_run.h"
 
 namespace braid {
 
-// Parts of direct operations that have come to one I/O loop before this node has submitted them.
+// Parts of early operations that have come to one I/O loop before this node has submitted them.
 //
-// A node begins up to kDirectInFlight operations of a job of its own accord; but an operation of
-// which a part has come begins at once, since its sender waits. So parts that come early are
-// bounded, and direct_bytes_max() is what always has room. A part that came was acknowledged and
+// A node begins up to kEarlyInFlight units of a job's early operations of its own accord; but one
+// of which a part has come begins at once, since its sender waits. So parts that come early are
+// bounded, and what early_limits.h allows always has room. A part that came was acknowledged and
 // must not be lost, so a peer that sends more ends the job.
 class EarlyChunks {
  public:
-  static constexpr uint64_t kBytesMax = kDirectEarlyBytesMax;  // of a job
-  static constexpr size_t kEndedKept = 1024;                   // operations
+  static constexpr uint64_t kBytesMax = kEarlyBytesMax;  // of a job
+  static constexpr size_t kEndedKept = 1024;             // operations
 
   struct Chunk {
     NodeId from = 0;

@@ -85,7 +85,7 @@ class EngineImpl final : public Engine, public OperationHost {
   };
   struct Job {
     Lane streams;
-    Lane direct;
+    Lane early;
     JobShare share;
   };
 
@@ -95,11 +95,12 @@ class EngineImpl final : public Engine, public OperationHost {
   }
   Lane& lane_of(const OperationRun& run) {
     Job& job = jobs_[run.key().job_key];
-    return run.is_direct() ? job.direct : job.streams;
+    return run.is_early() ? job.early : job.streams;
   }
   void on_stream_taken(const OperationRun& run) override { ++lane_of(run).taken; }
   void on_unit_finished(const OperationRun& run, bool held_stream) override;
   void on_bytes_reduced(uint64_t bytes) override { add(bytes_reduced_, bytes); }
+  void on_bytes_carried(uint64_t bytes) override { add(bytes_carried_, bytes); }
   void on_progress(OperationRun& run) override;
 
   OperationRun* find_run(const OperationKey& key) const;
@@ -139,6 +140,7 @@ class EngineImpl final : public Engine, public OperationHost {
 
   std::atomic<uint64_t> units_done_{0};
   std::atomic<uint64_t> bytes_reduced_{0};
+  std::atomic<uint64_t> bytes_carried_{0};
   std::atomic<uint64_t> chunks_duplicate_{0};
   std::atomic<uint64_t> chunks_stale_{0};
   std::atomic<uint64_t> chunks_malformed_{0};
@@ -158,7 +160,7 @@ void EngineImpl::start(Operation operation) {
   const bool is_new = runs_.emplace(run->key(), run).second;
   BRAID_ASSERT(is_new, "an operation is started once");
   if (run->is_local()) return start_local(std::move(run));
-  if (!run->is_direct()) return;
+  if (!run->is_early()) return;
   run->set_ready();
   for (const EarlyChunks::Chunk& chunk : early_.take(run->key()))
     count(run->accept(chunk.from, chunk.header, chunk.payload));
@@ -205,7 +207,7 @@ void EngineImpl::begin_waiting(uint64_t job_key) {
   if (found == jobs_.end()) return;
   Job& job = found->second;
   begin_waiting(job.streams, job.share.streams == 0 ? options_.streams : job.share.streams);
-  begin_waiting(job.direct, kDirectInFlight);
+  begin_waiting(job.early, kEarlyInFlight);
 }
 
 void EngineImpl::begin_waiting(Lane& lane, uint32_t units_max) {
@@ -260,7 +262,7 @@ void EngineImpl::tell_news() {
     }
     if (!run->is_abandoned() && run->is_retired()) {
       runs_.erase(run->key());
-      if (run->is_direct()) early_.remember_end(run->key());
+      if (run->is_early()) early_.remember_end(run->key());
       run->retire();
       events_.on_retired(run->key());
     }
@@ -305,7 +307,7 @@ void EngineImpl::on_chunk(NodeId from, const proto::ChunkHeader& header,
   std::optional<ChunkVerdict> verdict;
   if (OperationRun* run = find_run(key)) {
     verdict = run->accept(from, header, payload);
-  } else if (header.phase == static_cast<uint8_t>(proto::Phase::Direct)) {
+  } else if (header.signature != 0) {
     verdict = early_.keep(from, header, payload);
   }
   if (verdict) {
@@ -330,6 +332,7 @@ EngineCounters EngineImpl::counters() const {
   EngineCounters counters;
   counters.units_done = units_done_.load(std::memory_order_relaxed);
   counters.bytes_reduced = bytes_reduced_.load(std::memory_order_relaxed);
+  counters.bytes_carried = bytes_carried_.load(std::memory_order_relaxed);
   counters.chunks_duplicate = chunks_duplicate_.load(std::memory_order_relaxed);
   counters.chunks_stale = chunks_stale_.load(std::memory_order_relaxed);
   counters.chunks_malformed = chunks_malformed_.load(std::memory_order_relaxed);

@@ -24,6 +24,9 @@ struct EngineOptions {
 struct EngineCounters {
   uint64_t units_done = 0;
   uint64_t bytes_reduced = 0;
+  // What the chunks that were taken stand for, as bytes of all-reduces: an all-reduce counts all of
+  // its bytes once all that its route brings to this node has come, of whatever size that is.
+  uint64_t bytes_carried = 0;
   uint64_t chunks_duplicate = 0;  // came twice
   uint64_t chunks_stale = 0;      // for an operation that is over or unknown
   uint64_t chunks_malformed = 0;  // for a known operation, but with impossible numbers
@@ -53,17 +56,17 @@ class Engine : public ChunkSink {
 
   // Where chunks go; set once before the first start (the transport needs the engine first).
   virtual void set_links(Links& links) = 0;
-  // Direct operations of the job may come from now on, also from nodes that are ahead of this one;
+  // Early operations of the job may come from now on, also from nodes that are ahead of this one;
   // until abort_job.
   virtual void begin_job(uint64_t job_key) = 0;
   // How much the job may have in flight from now on; what is in flight already stays, and a unit
   // that others have begun is not held up by it. Until abort_job.
   virtual void limit_job(uint64_t job_key, const JobShare& share) = 0;
   // From now on chunks of this operation are accepted. Nothing is sent yet; with one node the work
-  // begins at once, and so does a direct operation.
+  // begins at once, and so does an early operation.
   virtual void start(Operation operation) = 0;
   // All nodes that this one sends to are ready: send. Ignored: unknown keys (the operation was
-  // aborted), and direct operations, which wait for nobody.
+  // aborted), and early operations, which wait for nobody.
   virtual void go(const OperationKey& key) = 0;
   // Forgets all operations of the job: no event comes for them any more; their memory is released
   // once no flow reads it.

@@ -46,6 +46,7 @@ struct Ring {
   std::vector<uint32_t> block_of_rank;        // rank → its block
   std::vector<NodeId> members;                // by place in the ring
   std::shared_ptr<const BasicRoutes> routes;  // of its nodes, seen from this one
+  uint64_t unit_bytes = 0;  // what is larger is cut, unless settings say otherwise
   // All-reduces of up to so many bytes are direct; 0: none, and links lead to the successor only.
   uint64_t direct_bytes = 0;
   // Larger ones of up to so many bytes go by `halving`. nullptr: none, and no links are there for
@@ -77,7 +78,10 @@ struct Operation {
   // How it is cut, the same on all nodes; 0: as EngineOptions says.
   uint64_t unit_bytes = 0;
   uint32_t chunk_bytes = 0;
-  uint32_t signature = 0;          // of a direct one: a hash of what all ranks must agree on
+  // Not 0: the operation is early. Parts are sent before it is known that their receivers are
+  // ready, and carry this hash of what all ranks must agree on; who has all parts needs no
+  // readiness. All direct ones are early, and such as go by two hops and are within early_limits.h.
+  uint32_t signature = 0;
   uint64_t urgency = kMostUrgent;  // the same on all nodes
   std::shared_ptr<const Ring> ring;
   std::shared_ptr<JobMemory> memory;  // keeps `inputs` and `result` mapped
@@ -91,6 +95,8 @@ struct Operation {
   std::shared_ptr<const Hop> hop;              // nullptr: bytes travel as they are
   std::shared_ptr<OwnerStep> owner_step;       // nullptr: the average's division, or none
 };
+
+inline bool is_early(const Operation& operation) { return operation.signature != 0; }
 
 // The way that the operation goes; its ring has routes.
 const Route& route_of(const Operation& operation);

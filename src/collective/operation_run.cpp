@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "collective/operation_run.h"
 
+#include <cmath>
+
 #include "base/assert.h"
 
 namespace braid {
@@ -30,6 +32,7 @@ OperationRun::OperationRun(Operation operation, const EngineOptions& options, Op
   BRAID_ASSERT(operation_.collective == Collective::AllReduce ||
                    (operation_.route == nullptr && !operation_.is_direct),
                "other ways than around the ring are for all-reduces");
+  BRAID_ASSERT(!operation_.is_direct || is_early(), "a direct operation is early");
   const bool is_root =
       operation_.collective == Collective::Broadcast && operation_.root_node == ring.self;
   BRAID_ASSERT(operation_.contribution != nullptr ||
@@ -53,6 +56,36 @@ OperationRun::OperationRun(Operation operation, const EngineOptions& options, Op
     count_sends(static_cast<uint32_t>(unit));
   }
   units_left_ = units_.size();
+  carried_per_byte_ = carried_per_byte();
+}
+
+// An all-gather or a reduce-scatter is one half of an all-reduce around the ring, which brings
+// 2(n − 1)/n of its bytes to each node (Patarasuk and Yuan, JPDC 2009, section 3).
+double OperationRun::carried_per_byte() const {
+  if (is_local()) return 0;
+  if (operation_.collective != Collective::AllReduce)
+    return operation_.ring->nodes / (2.0 * (operation_.ring->nodes - 1));
+  uint64_t all = 0;
+  uint64_t brought = 0;
+  for (uint32_t unit = 0; unit < partition_.units(); ++unit) {
+    for (uint32_t segment = 0; segment < partition_.segments(); ++segment) {
+      const SegmentRoute& way = route_.segments[segment];
+      const uint64_t bytes = partition_.segment(unit, segment).bytes;
+      all += bytes;
+      brought += bytes * (way.parts_from.size() + (way.sum_from ? 1 : 0));
+    }
+  }
+  return brought == 0 ? 0 : static_cast<double>(all) / static_cast<double>(brought);
+}
+
+void OperationRun::count_carried(uint64_t bytes) {
+  const auto carried = [this] {
+    return static_cast<uint64_t>(
+        std::llround(static_cast<double>(bytes_taken_) * carried_per_byte_));
+  };
+  const uint64_t before = carried();
+  bytes_taken_ += bytes;
+  host_->on_bytes_carried(carried() - before);
 }
 
 bool OperationRun::is_reduced() const {
@@ -89,13 +122,17 @@ UnitRun* OperationRun::find_unit(uint32_t unit) {
 ChunkVerdict OperationRun::accept(NodeId from, const proto::ChunkHeader& header,
                                   std::span<const uint8_t> payload) {
   if (payload.size() != header.bytes) return ChunkVerdict::Malformed;
+  const auto phase = static_cast<Phase>(header.phase);
+  // What belongs to something else is not taken, and the neighbours' comparison ends the job.
+  if (phase != Phase::AllGather && header.signature != operation_.signature)
+    return ChunkVerdict::Malformed;
   if (operation_.is_direct) return accept_direct(from, header, payload);
   UnitRun* const unit = find_unit(header.unit);
   if (unit == nullptr || header.segment >= partition_.segments() ||
       header.chunk >= partition_.chunks(header.unit, header.segment))
     return ChunkVerdict::Malformed;
   const Place place = place_of(header.unit, header.segment, header.chunk);
-  switch (static_cast<Phase>(header.phase)) {
+  switch (phase) {
     case Phase::ReduceScatter:
       return unit->take_part(from, place, payload);
     case Phase::AllGather:
@@ -106,13 +143,11 @@ ChunkVerdict OperationRun::accept(NodeId from, const proto::ChunkHeader& header,
   return ChunkVerdict::Malformed;
 }
 
-// Parts are sent before anybody has said that it is ready for them, so they carry the signature:
-// what belongs to something else is not taken, and the neighbours' comparison ends the job.
 ChunkVerdict OperationRun::accept_direct(NodeId from, const proto::ChunkHeader& header,
                                          std::span<const uint8_t> payload) {
-  if (header.phase != static_cast<uint8_t>(Phase::Direct) || units_.empty() ||
-      header.unit != operation_.signature || header.chunk != 0 ||
-      header.segment >= operation_.ring->nodes || member(header.segment) != from)
+  if (header.phase != static_cast<uint8_t>(Phase::Direct) || units_.empty() || header.unit != 0 ||
+      header.chunk != 0 || header.segment >= operation_.ring->nodes ||
+      member(header.segment) != from)
     return ChunkVerdict::Malformed;
   return units_.front().take_part(from, place_of(0, 0, 0), payload);
 }
@@ -134,13 +169,14 @@ void OperationRun::submit(const UnitRun& unit, Phase phase, const Place& place, 
   outgoing.header.magic = proto::kChunkMagic;
   outgoing.header.version = proto::kChunkVersion;
   outgoing.header.phase = static_cast<uint8_t>(phase);
-  outgoing.header.unit = is_whole ? operation_.signature : unit.number();
+  outgoing.header.unit = unit.number();
   outgoing.header.job_key = operation_.key.job_key;
   outgoing.header.tensor = operation_.key.tensor;
   outgoing.header.step = operation_.key.step;
   outgoing.header.segment = is_whole ? route_.place : place.segment;
   outgoing.header.chunk = place.chunk;
   outgoing.header.bytes = bytes;
+  if (phase != Phase::AllGather) outgoing.header.signature = operation_.signature;
   outgoing.source = shared_from_this();
   outgoing.urgency = operation_.urgency;
   link->submit(std::move(outgoing));

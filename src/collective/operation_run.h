@@ -25,6 +25,7 @@ class OperationHost {
   virtual void on_stream_taken(const OperationRun& run) = 0;
   virtual void on_unit_finished(const OperationRun& run, bool held_stream) = 0;
   virtual void on_bytes_reduced(uint64_t bytes) = 0;
+  virtual void on_bytes_carried(uint64_t bytes) = 0;
   // is_done() or is_retired() may have become true.
   virtual void on_progress(OperationRun& run) = 0;
 };
@@ -41,7 +42,7 @@ class OperationRun final : public ChunkSource,
 
   const OperationKey& key() const { return operation_.key; }
   uint64_t urgency() const { return operation_.urgency; }
-  bool is_direct() const { return operation_.is_direct; }
+  bool is_early() const { return braid::is_early(operation_); }
   bool is_local() const { return operation_.ring->nodes == 1; }
   // Those of this loop, in the order of their numbers.
   std::vector<UnitRun>& units() { return units_; }
@@ -93,6 +94,8 @@ class OperationRun final : public ChunkSource,
   void submit(const UnitRun& unit, proto::Phase phase, const Place& place, uint32_t to,
               uint32_t bytes);
   void on_unit_finished(bool held_stream);
+  // A chunk of so many bytes was taken.
+  void count_carried(uint64_t bytes);
 
   // The engine's notes: has on_done been told; is this in the list of those to look at?
   bool was_done_told = false;
@@ -100,6 +103,7 @@ class OperationRun final : public ChunkSource,
 
  private:
   void count_sends(uint32_t unit);
+  double carried_per_byte() const;
   UnitRun* find_unit(uint32_t unit);
   Place place_of(uint32_t unit, uint32_t segment, uint32_t chunk) const {
     return {segment, chunk, partition_.chunk(unit, segment, chunk)};
@@ -124,6 +128,8 @@ class OperationRun final : public ChunkSource,
 
   bool is_ready_ = false;
   bool is_aborted_ = false;
+  double carried_per_byte_ = 0;  // see EngineCounters
+  uint64_t bytes_taken_ = 0;
   uint64_t units_left_ = 0;        // that are not finished
   uint64_t sends_left_ = 0;        // chunks from the result that are not yet acknowledged; never 0
                                    // again once a link was lost

@@ -113,6 +113,7 @@ ChunkVerdict UnitRun::take_part(NodeId from, const Place& place, std::span<const
   const size_t turn = parts_in_turn(place);
   bits_.set(part_bit(place, part));
   --parts_left_;
+  run_->count_carried(place.extent.bytes);
   if (way.is_exchange() && is_summed(place)) {
     add_all(place, part, bytes);
   } else if (!way.is_exchange() && part == turn) {
@@ -195,6 +196,7 @@ ChunkVerdict UnitRun::take_sum(NodeId from, const Place& place, std::span<const 
   std::memcpy(run_->result(place.extent), bytes, place.extent.bytes);
   bits_.set(sum_bit(place));
   --sums_left_;
+  run_->count_carried(place.extent.bytes);
   if (run_->hop() != nullptr && !way.sum_to.empty()) {
     uint32_t* length = nullptr;
     std::memcpy(encoded(Phase::AllGather, place, length), payload.data(), payload.size());

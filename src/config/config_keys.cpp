@@ -3,7 +3,7 @@
 
 #include <array>
 
-#include "collective/direct_limits.h"
+#include "collective/early_limits.h"
 #include "config/checks.h"
 #include "proto/chunk.h"
 
@@ -186,8 +186,8 @@ constexpr std::array kKeys = {
     bytes("collective.two_hops_bytes", BRAID_FIELD(collective.two_hops_bytes), 0, kGiB,
           "Larger all-reduces of up to this size go by two hops, each node's part of a segment "
           "straight to its owner and the sum straight to all, in jobs of 3 to 32 nodes that this "
-          "node coordinates; 0: none. It pays where nodes are far from each other. Tuning does not "
-          "change it."),
+          "node coordinates; 0: none. It pays where nodes are far from each other and TCP does not "
+          "use BBR. Tuning does not change it."),
     bytes("collective.halving_bytes", BRAID_FIELD(collective.halving_bytes), 0, kGiB,
           "Larger all-reduces of up to this size go by recursive halving and doubling, in jobs of "
           "4 nodes or more that this node coordinates; 0: none."),

@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "ipc/ipc_status.h"
 #include "ipc/rings.h"
 #include "ipc/segment.h"
 #include "proto/version.h"
@@ -155,12 +154,12 @@ void ClientConnection::read_frames(int frames_max) {
         on_end_of_stream();
         return;
       case FrameReader::Outcome::Error:
-        if (reader_.error().cause == EPROTO) {
-          close_for_protocol_error(reader_.error().message);
-        } else if (reader_.error().cause == ECONNRESET) {
+        if (reader_.error().code() == StatusCode::Protocol) {
+          close_for_protocol_error(reader_.error().message());
+        } else if (reader_.error().cause() == ECONNRESET) {
           on_end_of_stream();
         } else {
-          close(to_status(reader_.error()).with_context(describe()));
+          close(reader_.error().with_context(describe()));
         }
         return;
     }
@@ -219,9 +218,9 @@ Status ClientConnection::check_descriptors(const proto::ClientMessage& message,
                        is_open_job ? kOpenJobFds : 0);
   }
   if (!is_open_job) return Status::ok();
-  BRAID_RETURN_IF_ERROR(to_status(check_memfd(fds[0].get(), "input arena")));
-  BRAID_RETURN_IF_ERROR(to_status(check_memfd(fds[1].get(), "rings' memory")));
-  return to_status(check_eventfd(fds[2].get(), "wake-up of the submit ring"));
+  BRAID_RETURN_IF_ERROR(check_memfd(fds[0].get(), "input arena"));
+  BRAID_RETURN_IF_ERROR(check_memfd(fds[1].get(), "rings' memory"));
+  return check_eventfd(fds[2].get(), "wake-up of the submit ring");
 }
 
 void ClientConnection::refuse_descriptors(std::vector<Fd> fds, const Status& reason) {
@@ -295,7 +294,7 @@ void ClientConnection::send(flatbuffers::FlatBufferBuilder& message, std::span<c
 
 void ClientConnection::queue(flatbuffers::FlatBufferBuilder& message, std::span<const int> fds) {
   if (!can_write_) return;
-  if (Status status = to_status(writer_.push({message.GetBufferPointer(), message.GetSize()}, fds));
+  if (const Status status = writer_.push({message.GetBufferPointer(), message.GetSize()}, fds);
       !status) {
     close(status.with_context(fmt::format("cannot send to {}", describe())));
     return;
@@ -311,11 +310,11 @@ void ClientConnection::queue(flatbuffers::FlatBufferBuilder& message, std::span<
 
 void ClientConnection::flush() {
   if (state_ == State::Closed || !can_write_) return;
-  const IpcError error = writer_.flush(socket_.get());
+  const Status flushed = writer_.flush(socket_.get());
   // Less than before, which always goes.
   if (writer_.queued_bytes() < unread_.amount()) (void)unread_.set(writer_.queued_bytes());
   // A client that is gone may have left messages; reading comes to the end of the stream by itself.
-  if (!error.is_ok()) can_write_ = false;
+  if (!flushed) can_write_ = false;
   if (state_ == State::Closing && (writer_.is_empty() || !can_write_)) close(closing_reason_);
 }
 

@@ -39,10 +39,7 @@ ClientServer::ClientServer(Loop& loop, ClientServerOptions options, ClientHandle
       closer_(options_.close_descriptor),
       resume_timer_(loop) {}
 
-ClientServer::~ClientServer() {
-  *alive_ = false;
-  stop_accepting();
-}
+ClientServer::~ClientServer() { stop_accepting(); }
 
 Status ClientServer::start() {
   auto poll = Poll::create(loop_, listener_->fd());
@@ -154,8 +151,7 @@ void ClientServer::pause_accepting(const std::string& reason) {
 }
 
 void ClientServer::on_closed(ClientConnection& connection, Status reason) {
-  loop_.defer([this, alive = alive_, id = connection.id(), reason = std::move(reason)] {
-    if (!*alive) return;
+  loop_.defer(lifetime_.guard([this, id = connection.id(), reason = std::move(reason)] {
     const auto found = connections_.find(id);
     if (found == connections_.end()) return;
     const std::unique_ptr<ClientConnection> closed = std::move(found->second);
@@ -165,7 +161,7 @@ void ClientServer::on_closed(ClientConnection& connection, Status reason) {
     } else if (may_log()) {
       BRAID_LOG_WARN("a client was dropped: {}", reason.message());
     }
-  });
+  }));
 }
 
 bool ClientServer::may_log() {

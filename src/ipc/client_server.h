@@ -11,6 +11,7 @@
 #include <sys/types.h>
 
 #include "base/fd.h"
+#include "base/lifetime.h"
 #include "base/status.h"
 #include "ipc/descriptor_closer.h"
 #include "ipc/unix_listener.h"
@@ -121,12 +122,11 @@ class ClientServer {
   DescriptorCloser closer_;
   uint64_t next_id_ = 1;
   uint64_t next_log_ms_ = 0;
-  std::shared_ptr<bool> alive_ =
-      std::make_shared<bool>(true);  // false once destroyed, for deferred work
   std::unordered_map<uint64_t, std::unique_ptr<ClientConnection>> connections_;
   std::unique_ptr<UnixListener> listener_;
   std::unique_ptr<Poll> listener_poll_;
   Timer resume_timer_;
+  Lifetime lifetime_;  // of what is deferred
 };
 
 inline ClientConnection* ClientServer::find(uint64_t id) {

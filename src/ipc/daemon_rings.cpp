@@ -7,23 +7,21 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
-#include "ipc/ipc_status.h"
-
 namespace braid {
 
 Result<std::unique_ptr<DaemonRings>> DaemonRings::adopt(Fd rings, Fd submit_wake,
                                                         uint32_t submit_capacity,
                                                         uint32_t done_capacity) {
   if (!is_ring_capacity(submit_capacity) || !is_ring_capacity(done_capacity)) {
-    return to_status(check_rings(nullptr, 0, submit_capacity, done_capacity).error);
+    return check_rings(nullptr, 0, submit_capacity, done_capacity).status();
   }
   const uint64_t bytes = proto::rings_bytes(submit_capacity, done_capacity);
-  auto memory = to_result(
-      Segment::adopt(std::move(rings), bytes, bytes, Segment::Access::ReadWrite, "rings' memory"));
+  auto memory =
+      Segment::adopt(std::move(rings), bytes, bytes, Segment::Access::ReadWrite, "rings' memory");
   if (!memory) return memory.status();
-  auto view = to_result(check_rings(memory->data(), bytes, submit_capacity, done_capacity));
+  auto view = check_rings(memory->data(), bytes, submit_capacity, done_capacity);
   if (!view) return view.status();
-  BRAID_RETURN_IF_ERROR(to_status(check_eventfd(submit_wake.get(), "wake-up of the submit ring")));
+  BRAID_RETURN_IF_ERROR(check_eventfd(submit_wake.get(), "wake-up of the submit ring"));
 
   std::unique_ptr<DaemonRings> result(new DaemonRings());
   result->memory_ = std::move(*memory);
@@ -33,8 +31,6 @@ Result<std::unique_ptr<DaemonRings>> DaemonRings::adopt(Fd rings, Fd submit_wake
   BRAID_RETURN_IF_ERROR(result->make_done_wake());
   return result;
 }
-
-DaemonRings::~DaemonRings() { *alive_ = false; }
 
 // Made here, and this end kept: who shares a description can make writing to it block. Nothing can
 // be sent to this end, so there is nothing in it that closing it would have to close, too.
@@ -81,10 +77,10 @@ void DaemonRings::on_wake() {
 
 void DaemonRings::serve() {
   drained_ = false;
-  const std::shared_ptr<bool> alive = alive_;
+  const Lifetime::Token life = lifetime_.token();
   const auto keep = on_submit_;  // the callback may call stop()
   keep();
-  if (*alive && poll_ != nullptr && !drained_) serve_again();
+  if (!life.is_over() && poll_ != nullptr && !drained_) serve_again();
 }
 
 // Not drained: nobody sleeps, so nobody will be woken. In the loop's next round, so that its other
@@ -100,7 +96,7 @@ Result<bool> DaemonRings::pop(proto::SubmitEntry& entry) {
   while (true) {
     switch (submit_.pop(entry)) {
       case RingState::Ready:
-        if (Status status = to_status(check_submit_entry(entry)); !status) {
+        if (Status status = check_submit_entry(entry); !status) {
           drained_ = true;
           return status;
         }

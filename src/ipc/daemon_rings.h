@@ -8,6 +8,7 @@
 #include <uv.h>
 
 #include "base/fd.h"
+#include "base/lifetime.h"
 #include "base/status.h"
 #include "ipc/rings.h"
 #include "ipc/segment.h"
@@ -22,8 +23,6 @@ namespace braid {
 // should be ended.
 class DaemonRings {
  public:
-  ~DaemonRings();
-
   // Takes the descriptors that came with OpenJob; capacities as OpenJob gave them (unchecked).
   static Result<std::unique_ptr<DaemonRings>> adopt(Fd rings, Fd submit_wake,
                                                     uint32_t submit_capacity,
@@ -65,10 +64,10 @@ class DaemonRings {
   RingConsumer<proto::SubmitEntry> submit_;
   RingProducer<proto::DoneEntry> done_;
   std::function<void()> on_submit_;
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // false once destroyed, for on_wake
   bool drained_ = false;        // pop() said false or failed since the last wake-up
   Handle<uv_idle_t> again_;     // active while there is more, and nobody who would wake us
-  std::unique_ptr<Poll> poll_;  // last: goes before the descriptor it watches
+  std::unique_ptr<Poll> poll_;  // goes before the descriptor that it watches
+  Lifetime lifetime_;
 };
 
 }  // namespace braid

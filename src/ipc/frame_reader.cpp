@@ -52,13 +52,13 @@ FrameReader::Received FrameReader::receive(int socket, uint8_t* to, size_t bytes
   } while (result < 0 && errno == EINTR);
   if (result < 0) {
     if (errno == EAGAIN || errno == EWOULDBLOCK) return Received::WouldBlock;
-    error_ = IpcError::from_errno(errno, "cannot read from the socket");
+    error_ = Status::from_errno(errno, "cannot read from the socket");
     return Received::Error;
   }
   add_fds(message, frame_.fds);
   if (frame_.fds.size() > fds_max) {
-    error_ = {EPROTO, "a message with " + std::to_string(frame_.fds.size()) +
-                          " descriptors; allowed here are " + std::to_string(fds_max)};
+    error_ = make_status(StatusCode::Protocol, "a message with {} descriptors; allowed here are {}",
+                         frame_.fds.size(), fds_max);
     return Received::Error;
   }
   if (result == 0) return Received::EndOfStream;
@@ -77,8 +77,8 @@ FrameReader::Outcome FrameReader::read(int socket, uint32_t bytes_max, uint32_t 
       if (outcome == Received::Some && received_ == kFrameHeaderBytes) {
         length_ = read_u32_le(header_);
         if (length_ == 0 || length_ > bytes_max) {
-          error_ = {EPROTO, "a message of " + std::to_string(length_) +
-                                " bytes; allowed are 1 to " + std::to_string(bytes_max)};
+          error_ = make_status(StatusCode::Protocol, "a message of {} bytes; allowed are 1 to {}",
+                               length_, bytes_max);
           return Outcome::Error;
         }
       }

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/fd.h"
-#include "ipc/ipc_error.h"
+#include "base/status.h"
 
 namespace braid {
 
@@ -35,7 +35,7 @@ class FrameReader {
   Frame take();
   // Those that came with a frame that will not be taken.
   std::vector<Fd> take_fds() { return std::exchange(frame_.fds, {}); }
-  const IpcError& error() const { return error_; }
+  const Status& error() const { return error_; }
   // Some bytes of a frame have come, but not all.
   bool is_within_frame() const { return received_ > 0; }
 
@@ -47,7 +47,7 @@ class FrameReader {
   uint64_t received_ = 0;  // of header and bytes together
   uint32_t length_ = 0;
   Frame frame_;
-  IpcError error_;
+  Status error_;
 };
 
 }  // namespace braid

@@ -40,22 +40,21 @@ ssize_t send_some(int socket, const uint8_t* bytes, size_t count, std::span<cons
 
 }  // namespace
 
-IpcError FrameWriter::push(std::span<const uint8_t> bytes, std::span<const int> fds) {
+Status FrameWriter::push(std::span<const uint8_t> bytes, std::span<const int> fds) {
   if (bytes.empty() || bytes.size() > kFrameBytesMax || fds.size() > kFrameFdsMax) {
-    return {EINVAL, "a message of " + std::to_string(bytes.size()) + " bytes and " +
-                        std::to_string(fds.size()) + " descriptors; allowed are 1 to " +
-                        std::to_string(kFrameBytesMax) + " bytes and " +
-                        std::to_string(kFrameFdsMax)};
+    return make_status(StatusCode::InvalidArgument,
+                       "a message of {} bytes and {} descriptors; allowed are 1 to {} bytes and {}",
+                       bytes.size(), fds.size(), kFrameBytesMax, kFrameFdsMax);
   }
   const uint64_t size = bytes.size() + kFrameHeaderBytes;
   if (queued_bytes_ + size > queue_bytes_max_) {
-    return {ENOSPC, "the other side does not read: " + std::to_string(queued_bytes_) +
-                        " bytes wait for it"};
+    return make_status(StatusCode::ResourceExhausted,
+                       "the other side does not read: {} bytes wait for it", queued_bytes_);
   }
   Pending pending;
   for (const int fd : fds) {
     Fd duplicate(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
-    if (!duplicate.is_valid()) return IpcError::from_errno(errno, "cannot duplicate a descriptor");
+    if (!duplicate.is_valid()) return Status::from_errno(errno, "cannot duplicate a descriptor");
     pending.fds.push_back(std::move(duplicate));
   }
   const auto length = static_cast<uint32_t>(bytes.size());
@@ -69,14 +68,14 @@ IpcError FrameWriter::push(std::span<const uint8_t> bytes, std::span<const int> 
   return {};
 }
 
-IpcError FrameWriter::flush(int socket) {
+Status FrameWriter::flush(int socket) {
   while (!queue_.empty()) {
     Pending& front = queue_.front();
     const ssize_t sent = send_some(socket, front.bytes.data() + front.sent,
                                    front.bytes.size() - front.sent, front.fds);
     if (sent < 0) {
       if (errno == EAGAIN || errno == EWOULDBLOCK) return {};
-      return IpcError::from_errno(errno, "cannot write to the socket");
+      return Status::from_errno(errno, "cannot write to the socket");
     }
     front.fds.clear();  // they went with the first byte
     front.sent += static_cast<size_t>(sent);

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/fd.h"
-#include "ipc/ipc_error.h"
+#include "base/status.h"
 
 namespace braid {
 
@@ -17,10 +17,10 @@ class FrameWriter {
   explicit FrameWriter(uint64_t queue_bytes_max) : queue_bytes_max_(queue_bytes_max) {}
 
   // Takes one frame. Descriptors are duplicated. Fails when the queue would grow beyond its limit.
-  IpcError push(std::span<const uint8_t> bytes, std::span<const int> fds);
+  Status push(std::span<const uint8_t> bytes, std::span<const int> fds);
 
   // Sends what the socket takes. EPIPE and friends come back as errors.
-  IpcError flush(int socket);
+  Status flush(int socket);
   bool is_empty() const { return queue_.empty(); }
   uint64_t queued_bytes() const { return queued_bytes_; }
 

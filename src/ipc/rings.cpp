@@ -3,6 +3,7 @@
 
 #include <bit>
 #include <cerrno>
+#include <cstddef>
 #include <new>
 
 #include <poll.h>
@@ -25,6 +26,37 @@ RingsView view_of(uint8_t* memory, uint32_t submit_capacity, uint32_t done_capac
   return view;
 }
 
+// What no field of the header has: later versions may put fields there.
+struct ByteRange {
+  size_t begin;
+  size_t end;
+};
+constexpr size_t kIndexBytes = sizeof(std::atomic<uint32_t>);
+constexpr size_t kSubmitAt = offsetof(proto::RingsHeader, submit);
+constexpr size_t kDoneAt = offsetof(proto::RingsHeader, done);
+constexpr size_t kHeadAt = offsetof(proto::RingIndices, head);
+constexpr size_t kSleepsEnd = offsetof(proto::RingIndices, consumer_sleeps) + kIndexBytes;
+constexpr ByteRange kReservedOfHeader[] = {
+    {offsetof(proto::RingsHeader, done_capacity) + sizeof(uint32_t), kSubmitAt},
+    {kSubmitAt + kIndexBytes, kSubmitAt + kHeadAt},
+    {kSubmitAt + kSleepsEnd, kDoneAt},
+    {kDoneAt + kIndexBytes, kDoneAt + kHeadAt},
+    {kDoneAt + kSleepsEnd, sizeof(proto::RingsHeader)}};
+
+Status refuse_reserved(const std::string& field, uint64_t value) {
+  return make_status(StatusCode::Protocol, "{} is reserved and must be 0, not {}", field, value);
+}
+
+Status check_reserved(const uint8_t* header) {
+  for (const ByteRange& range : kReservedOfHeader) {
+    for (size_t i = range.begin; i < range.end; ++i) {
+      if (header[i] != 0)
+        return refuse_reserved(fmt::format("byte {} of the rings' header", i), header[i]);
+    }
+  }
+  return Status::ok();
+}
+
 bool is_ready(int fd, short events) {
   pollfd poll{fd, events, 0};
   return ::poll(&poll, 1, 0) == 1 && (poll.revents & events) != 0;
@@ -45,63 +77,68 @@ RingsView create_rings(uint8_t* memory, uint32_t submit_capacity, uint32_t done_
   return view_of(memory, submit_capacity, done_capacity);
 }
 
-IpcResult<RingsView> check_rings(uint8_t* memory, uint64_t bytes, uint32_t submit_capacity,
-                                 uint32_t done_capacity) {
+Result<RingsView> check_rings(uint8_t* memory, uint64_t bytes, uint32_t submit_capacity,
+                              uint32_t done_capacity) {
   if (!is_ring_capacity(submit_capacity) || !is_ring_capacity(done_capacity)) {
-    return {
-        {},
-        {EPROTO, "ring capacities must be powers of two from 2 to " +
-                     std::to_string(proto::kRingCapacityMax) + ", not " +
-                     std::to_string(submit_capacity) + " and " + std::to_string(done_capacity)}};
+    return make_status(StatusCode::Protocol,
+                       "ring capacities must be powers of two from 2 to {}, not {} and {}",
+                       proto::kRingCapacityMax, submit_capacity, done_capacity);
   }
   if (bytes != proto::rings_bytes(submit_capacity, done_capacity)) {
-    return {{},
-            {EPROTO, "the rings' memory has " + std::to_string(bytes) +
-                         " bytes; their capacities make " +
-                         std::to_string(proto::rings_bytes(submit_capacity, done_capacity))}};
+    return make_status(StatusCode::Protocol,
+                       "the rings' memory has {} bytes; their capacities make {}", bytes,
+                       proto::rings_bytes(submit_capacity, done_capacity));
   }
   const RingsView view = view_of(memory, submit_capacity, done_capacity);
   if (view.header->magic != proto::kRingsMagic) {
-    return {{}, {EPROTO, "the rings' memory does not begin with the rings' magic number"}};
+    return Status(StatusCode::Protocol,
+                  "the rings' memory does not begin with the rings' magic number");
   }
   if (view.header->version != proto::kClientProtocolVersion) {
-    return {{},
-            {EPROTO, "the rings have version " + std::to_string(view.header->version) +
-                         ", expected was " + std::to_string(proto::kClientProtocolVersion)}};
+    return make_status(StatusCode::Protocol, "the rings have version {}, expected was {}",
+                       view.header->version, proto::kClientProtocolVersion);
   }
   if (view.header->submit_capacity != submit_capacity ||
       view.header->done_capacity != done_capacity) {
-    return {{},
-            {EPROTO, "the rings' header names other capacities than the message that brought it"}};
+    return Status(StatusCode::Protocol,
+                  "the rings' header names other capacities than the message that brought it");
   }
-  return {view, {}};
+  BRAID_RETURN_IF_ERROR(check_reserved(memory));
+  return view;
 }
 
-IpcError check_submit_entry(const proto::SubmitEntry& entry) {
+Status check_submit_entry(const proto::SubmitEntry& entry) {
   const auto refuse = [](const char* field, uint64_t value) {
-    return IpcError{EPROTO, "a submission with the impossible " + std::string(field) + " " +
-                                std::to_string(value)};
+    return make_status(StatusCode::Protocol, "a submission with the impossible {} {}", field,
+                       value);
   };
   if (entry.kind != static_cast<uint8_t>(proto::SubmitKind::Operation) &&
       entry.kind != static_cast<uint8_t>(proto::SubmitKind::Release)) {
     return refuse("kind", entry.kind);
   }
   if (entry.ticket == 0) return refuse("ticket", entry.ticket);
-  if (entry.kind == static_cast<uint8_t>(proto::SubmitKind::Release)) return {};
+  if (entry.reserved != 0) return refuse_reserved("'reserved' of a submission", entry.reserved);
+  if (entry.reserved2 != 0) return refuse_reserved("'reserved2' of a submission", entry.reserved2);
+  if (entry.kind == static_cast<uint8_t>(proto::SubmitKind::Release)) return Status::ok();
   if (entry.collective >= kCollectiveCount) return refuse("collective", entry.collective);
   if (entry.dtype >= kDataTypeCount) return refuse("dtype", entry.dtype);
   if (entry.reduction >= kReductionCount) return refuse("reduction", entry.reduction);
-  return {};
+  return Status::ok();
 }
 
-IpcError check_eventfd(int fd, const std::string& what) {
-  const std::string link = "/proc/self/fd/" + std::to_string(fd);
+Status check_done_entry(const proto::DoneEntry& entry) {
+  if (entry.reserved != 0) return refuse_reserved("'reserved' of a completion", entry.reserved);
+  return Status::ok();
+}
+
+Status check_eventfd(int fd, const std::string& what) {
+  const std::string link = fmt::format("/proc/self/fd/{}", fd);
   char target[64] = {};
   const ssize_t length = ::readlink(link.c_str(), target, sizeof(target) - 1);
-  if (length < 0) return IpcError::from_errno(errno, "cannot tell what the " + what + " is");
-  if (std::string(target) != "anon_inode:[eventfd]")
-    return {EPROTO, "the " + what + " is not an eventfd but " + target};
-  return {};
+  if (length < 0) return Status::from_errno(errno, fmt::format("cannot tell what the {} is", what));
+  if (std::string_view(target) != "anon_inode:[eventfd]")
+    return make_status(StatusCode::Protocol, "the {} is not an eventfd but {}", what, target);
+  return Status::ok();
 }
 
 void signal_eventfd(int fd) {

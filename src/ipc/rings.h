@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "ipc/ipc_error.h"
+#include "base/status.h"
 #include "proto/ring.h"
 
 namespace braid {
@@ -113,15 +113,19 @@ bool is_ring_capacity(uint32_t capacity);
 // rings_bytes(…) bytes.
 RingsView create_rings(uint8_t* memory, uint32_t submit_capacity, uint32_t done_capacity);
 
-// For the daemon: checks the header against the capacities that OpenJob named.
-IpcResult<RingsView> check_rings(uint8_t* memory, uint64_t bytes, uint32_t submit_capacity,
-                                 uint32_t done_capacity);
+// For the daemon: checks the header against the capacities that OpenJob named, and that every byte
+// between its fields is 0.
+Result<RingsView> check_rings(uint8_t* memory, uint64_t bytes, uint32_t submit_capacity,
+                              uint32_t done_capacity);
 
-// The enums of an entry are in range; everything else is for the job layer to judge.
-IpcError check_submit_entry(const proto::SubmitEntry& entry);
+// The enums of an entry are in range and what is reserved is 0; everything else is for the job
+// layer to judge.
+Status check_submit_entry(const proto::SubmitEntry& entry);
+// For the client: what is reserved is 0; everything else is for the job to judge.
+Status check_done_entry(const proto::DoneEntry& entry);
 
 // An error unless `fd` is an eventfd. Never blocks.
-IpcError check_eventfd(int fd, const std::string& what);
+Status check_eventfd(int fd, const std::string& what);
 // For the trainer's side: its count and its O_NONBLOCK belong to whoever shares it, so the daemon
 // neither reads nor writes one that it was given.
 void signal_eventfd(int fd);

@@ -64,32 +64,35 @@ uint8_t* map_aligned(int fd, uint64_t bytes, int protection) {
   return static_cast<uint8_t*>(memory);
 }
 
-IpcError seal(int fd, Segment::Access peers, const std::string& what) {
+Status seal(int fd, Segment::Access peers, const std::string& what) {
   if (peers == Segment::Access::ReadOnly && ::fcntl(fd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE) != 0 &&
       errno != EINVAL) {
-    return IpcError::from_errno(errno, "cannot seal the segment '" + what + "' against writing");
+    return Status::from_errno(errno,
+                              fmt::format("cannot seal the segment '{}' against writing", what));
   }
   if (::fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
-    return IpcError::from_errno(errno, "cannot seal the size of the segment '" + what + "'");
+    return Status::from_errno(errno, fmt::format("cannot seal the size of the segment '{}'", what));
   }
   return {};
 }
 
-IpcError check_adopted(int fd, uint64_t bytes, uint64_t bytes_max, const std::string& what) {
+Status check_adopted(int fd, uint64_t bytes, uint64_t bytes_max, const std::string& what) {
   if (bytes == 0 || bytes > bytes_max) {
-    return {EINVAL, "the " + what + " has " + std::to_string(bytes) + " bytes; allowed are 1 to " +
-                        std::to_string(bytes_max)};
+    return make_status(StatusCode::InvalidArgument, "the {} has {} bytes; allowed are 1 to {}",
+                       what, bytes, bytes_max);
   }
-  if (IpcError error = check_memfd(fd, what); !error.is_ok()) return error;
+  BRAID_RETURN_IF_ERROR(check_memfd(fd, what));
   const int seals = ::fcntl(fd, F_GET_SEALS);
   struct stat info {};
-  if (::fstat(fd, &info) != 0) return IpcError::from_errno(errno, "the " + what);
+  if (::fstat(fd, &info) != 0) return Status::from_errno(errno, "the " + what);
   if ((seals & F_SEAL_SHRINK) == 0) {
-    return {EINVAL, "the " + what + " may still shrink; it must be sealed with F_SEAL_SHRINK"};
+    return make_status(StatusCode::InvalidArgument,
+                       "the {} may still shrink; it must be sealed with F_SEAL_SHRINK", what);
   }
   if (static_cast<uint64_t>(info.st_size) != bytes) {
-    return {EINVAL, "the " + what + " was announced with " + std::to_string(bytes) +
-                        " bytes, but it has " + std::to_string(info.st_size)};
+    return make_status(StatusCode::InvalidArgument,
+                       "the {} was announced with {} bytes, but it has {}", what, bytes,
+                       info.st_size);
   }
   return {};
 }
@@ -98,15 +101,16 @@ IpcError check_adopted(int fd, uint64_t bytes, uint64_t bytes_max, const std::st
 
 // Seals first: another kind of file has none, and only then is it known that its file system
 // answers. Huge pages have seals as well, but where none is free the first touch is a SIGBUS.
-IpcError check_memfd(int fd, const std::string& what) {
+Status check_memfd(int fd, const std::string& what) {
   struct statfs system {};
   if (::fcntl(fd, F_GET_SEALS) < 0 || ::fstatfs(fd, &system) != 0) {
-    return {EINVAL, "the " + what + " is not a memfd; only memory made by memfd_create is taken"};
+    return make_status(StatusCode::InvalidArgument,
+                       "the {} is not a memfd; only memory made by memfd_create is taken", what);
   }
   if (system.f_type != TMPFS_MAGIC || static_cast<uint64_t>(system.f_bsize) != page_bytes()) {
-    return {EINVAL, "the " + what +
-                        " is a memfd of huge pages (MFD_HUGETLB); only ordinary pages "
-                        "are taken"};
+    return make_status(
+        StatusCode::InvalidArgument,
+        "the {} is a memfd of huge pages (MFD_HUGETLB); only ordinary pages are taken", what);
   }
   return {};
 }
@@ -132,53 +136,46 @@ void Segment::unmap() {
   if (data_ != nullptr) ::munmap(std::exchange(data_, nullptr), std::exchange(size_, 0));
 }
 
-IpcResult<Segment> Segment::create(const std::string& name, uint64_t bytes, Access peers) {
-  IpcResult<Segment> result;
-  Segment& segment = result.value;
-  const std::string what =
-      "a shared memory segment ('" + name + "', " + std::to_string(bytes) + " bytes)";
-  if (bytes == 0 || bytes > static_cast<uint64_t>(INT64_MAX)) {
-    result.error = {EINVAL, "cannot make " + what + ": impossible size"};
-    return result;
-  }
+Result<Segment> Segment::create(const std::string& name, uint64_t bytes, Access peers) {
+  const std::string what = fmt::format("a shared memory segment ('{}', {} bytes)", name, bytes);
+  if (bytes == 0 || bytes > static_cast<uint64_t>(INT64_MAX))
+    return make_status(StatusCode::InvalidArgument, "cannot make {}: impossible size", what);
+  Segment segment;
   segment.fd_ = Fd(::memfd_create(name.c_str(), MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  if (!segment.fd_.is_valid() || ::ftruncate(segment.fd_.get(), static_cast<off_t>(bytes)) != 0) {
-    result.error = IpcError::from_errno(errno, "cannot make " + what);
-    return result;
-  }
+  if (!segment.fd_.is_valid() || ::ftruncate(segment.fd_.get(), static_cast<off_t>(bytes)) != 0)
+    return Status::from_errno(errno, "cannot make " + what);
   // Mapped before it is sealed: the seal against writing leaves mappings that exist alone.
-  result.error = segment.map(bytes, Access::ReadWrite, what);
-  if (result.error.is_ok()) result.error = seal(segment.fd_.get(), peers, name);
-  return result;
+  BRAID_RETURN_IF_ERROR(segment.map(bytes, Access::ReadWrite, what));
+  BRAID_RETURN_IF_ERROR(seal(segment.fd_.get(), peers, name));
+  return segment;
 }
 
-IpcResult<Segment> Segment::adopt(Fd fd, uint64_t bytes, uint64_t bytes_max, Access access,
-                                  const std::string& what) {
-  IpcResult<Segment> result;
-  result.error = check_adopted(fd.get(), bytes, bytes_max, what);
-  if (!result.error.is_ok()) return result;
-  result.value.fd_ = std::move(fd);
-  result.error =
-      result.value.map(bytes, access, "the " + what + " (" + std::to_string(bytes) + " bytes)");
-  return result;
+Result<Segment> Segment::adopt(Fd fd, uint64_t bytes, uint64_t bytes_max, Access access,
+                               const std::string& what) {
+  BRAID_RETURN_IF_ERROR(check_adopted(fd.get(), bytes, bytes_max, what));
+  Segment segment;
+  segment.fd_ = std::move(fd);
+  BRAID_RETURN_IF_ERROR(segment.map(bytes, access, fmt::format("the {} ({} bytes)", what, bytes)));
+  return segment;
 }
 
-IpcError Segment::map(uint64_t bytes, Access access, const std::string& what) {
+Status Segment::map(uint64_t bytes, Access access, const std::string& what) {
   const int protection = access == Access::ReadWrite ? PROT_READ | PROT_WRITE : PROT_READ;
   uint8_t* const memory = map_aligned(fd_.get(), bytes, protection);
   if (memory == nullptr) {
     const char* hint = errno == ENOMEM ? " (does 'ulimit -v' bound the address space?)" : "";
-    return IpcError::from_errno(errno, "cannot map " + what + hint);
+    return Status::from_errno(errno, "cannot map " + what + hint);
   }
   data_ = memory;
   size_ = bytes;
   return {};
 }
 
-IpcError Segment::reserve(uint64_t offset, uint64_t bytes) {
+Status Segment::reserve(uint64_t offset, uint64_t bytes) {
   if (!range_fits(offset, bytes, size_)) {
-    return {EINVAL, "bytes " + std::to_string(offset) + " and the " + std::to_string(bytes) +
-                        " that follow are not within a segment of " + std::to_string(size_)};
+    return make_status(StatusCode::InvalidArgument,
+                       "bytes {} and the {} that follow are not within a segment of {}", offset,
+                       bytes, size_);
   }
   const uint64_t end = offset + bytes;
   make_huge(round_up(offset, kHugePageBytes), end / kHugePageBytes * kHugePageBytes);
@@ -187,8 +184,7 @@ IpcError Segment::reserve(uint64_t offset, uint64_t bytes) {
     if (::fallocate(fd_.get(), 0, static_cast<off_t>(offset), static_cast<off_t>(piece)) == 0) {
       offset += piece;
     } else if (errno != EINTR) {
-      return IpcError::from_errno(
-          errno, "cannot get " + std::to_string(bytes) + " bytes of shared memory");
+      return Status::from_errno(errno, fmt::format("cannot get {} bytes of shared memory", bytes));
     }
   }
   return {};

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "base/fd.h"
-#include "ipc/ipc_error.h"
+#include "base/status.h"
 
 namespace braid {
 
@@ -16,7 +16,7 @@ inline constexpr uint64_t kHugePageBytes = 2 << 20;
 
 // An error unless `fd` is a memfd of ordinary pages. Asks no file system, so it never blocks, and
 // what passes it can be closed at once, too.
-IpcError check_memfd(int fd, const std::string& what);
+Status check_memfd(int fd, const std::string& what);
 
 // A memfd and its mapping. Its size is fixed for life by seals, so that a mapping of it cannot be
 // cut short by the process on the other side (which would be a SIGBUS here). Sparse: address space
@@ -36,18 +36,18 @@ class Segment {
   // A new segment of `bytes` zeros, mapped read-write here. With `peers` = ReadOnly nobody else can
   // ever map or write it writably, whoever gets the descriptor (on kernels before 5.1 that is left
   // to their good manners).
-  static IpcResult<Segment> create(const std::string& name, uint64_t bytes, Access peers);
+  static Result<Segment> create(const std::string& name, uint64_t bytes, Access peers);
 
   // A segment that another process made. Refused unless it is a memfd of ordinary pages and exactly
   // `bytes` (which are at most `bytes_max`) whose size is sealed. `what` names it in errors: "input
   // arena".
-  static IpcResult<Segment> adopt(Fd fd, uint64_t bytes, uint64_t bytes_max, Access access,
-                                  const std::string& what);
+  static Result<Segment> adopt(Fd fd, uint64_t bytes, uint64_t bytes_max, Access access,
+                               const std::string& what);
 
   // Gets the memory for [offset, offset + bytes) now, so that being out of memory is an error here
   // and not a SIGBUS at the first touch. Takes up to a second for 1 GiB: not on a loop. Needs a
   // descriptor that is open for writing. Others may use the rest of the segment meanwhile.
-  IpcError reserve(uint64_t offset, uint64_t bytes);
+  Status reserve(uint64_t offset, uint64_t bytes);
 
   int fd() const { return fd_.get(); }
   uint8_t* data() { return data_; }
@@ -56,7 +56,7 @@ class Segment {
   bool is_empty() const { return data_ == nullptr; }
 
  private:
-  IpcError map(uint64_t bytes, Access access, const std::string& what);
+  Status map(uint64_t bytes, Access access, const std::string& what);
   void make_huge(uint64_t begin, uint64_t end);
   void unmap();
 

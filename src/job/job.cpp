@@ -6,28 +6,12 @@
 #include <fmt/ranges.h>
 
 #include "base/log.h"
-#include "collective/direct_limits.h"
+#include "collective/early_limits.h"
 
 namespace braid {
 namespace {
 
 constexpr uint32_t kReachAgainMax = 2;
-
-Signature signature_of(const proto::OperationReady& ready) {
-  Signature signature;
-  signature.collective = static_cast<Collective>(ready.collective());
-  signature.dtype = static_cast<DataType>(ready.dtype());
-  signature.reduction = static_cast<Reduction>(ready.reduction());
-  signature.root = ready.root();
-  signature.count = ready.count();
-  signature.bucket = ready.bucket();
-  return signature;
-}
-
-bool is_known(const proto::OperationReady& ready) {
-  return ready.collective() < kCollectiveCount && ready.dtype() < kDataTypeCount &&
-         ready.reduction() < kReductionCount;
-}
 
 }  // namespace
 
@@ -45,10 +29,13 @@ Job::Job(JobServices services, JobPlan plan, std::vector<Session*> sessions, Pee
               },
               [this](const TransferSettings& settings) { use(settings); },
               [this](uint32_t flows) { add_flows(flows); }}),
+      observer_(
+          plans_, services_.clock, [this] { return services_.engines.counters().bytes_carried; },
+          [this](const Status& status) { check(status); }),
       deadline_timer_(services.loop),
       verdict_timer_(services.loop) {
   BRAID_ASSERT(sessions_.size() == plan_.local_ranks.size(), "one session per local rank");
-  for (Session* session : sessions_) session->join(*this);
+  for (uint32_t i = 0; i < sessions_.size(); ++i) sessions_[i]->join(*this, i);
 }
 
 Job::~Job() {
@@ -72,10 +59,19 @@ void Job::begin() {
     if (*alive && !is_closed()) check(operations_->on_memory(growth));
   });
   memory_->set_charge(UserCharge(services_.quotas, user_, UserResource::ResultBytes));
-  services_.engines.begin_job(plan_.key);
+  operations_ = std::make_unique<OperationTable>(
+      plan_.name, plan_.key, plan_.ring, plan_.local_ranks, memory_,
+      OperationServices{
+          services_.engines,
+          observer_,
+          services_.counters,
+          {sessions_.begin(), sessions_.end()},
+          [this](uint32_t place, const OperationKey& key, const Signature& signature) {
+            auto message = make_operation_ready(key, signature);
+            return services_.control_plane.send(plan_.ring->members[place], message);
+          }});
+  services_.engines.begin_job(plan_.key, *operations_, [this](NodeId from) { on_overrun(from); });
   if (plan_.weight != 1) services_.engines.limit_job(plan_.key, {0, {0, 0, plan_.weight}});
-  operations_ = std::make_unique<OperationTable>(plan_.name, plan_.key, plan_.ring,
-                                                 plan_.local_ranks, memory_, *this);
   connect_neighbours();
 }
 
@@ -138,17 +134,14 @@ void Job::on_go() {
                  plan_.name, plan_.epoch, fmt::join(plan_.local_ranks, ", "), plan_.ring->self,
                  plan_.ring->nodes, plan_.ring->world_size);
   for (uint32_t i = 0; i < sessions_.size() && state_ == State::Running; ++i) {
-    if (sessions_[i] != nullptr) sessions_[i]->open(plan_.epoch, *memory_, *plan_.ring, i);
+    if (sessions_[i] != nullptr)
+      sessions_[i]->open(plan_.epoch, *memory_, *plan_.ring, *operations_);
   }
 }
 
 Status Job::on_registered(const Session& session, std::span<const Tensor> tensors) {
-  const auto local_rank = local_rank_of(session);
-  if (!local_rank) {
-    return make_status(StatusCode::Cancelled, "job '{}': this rank is in it no more", plan_.name);
-  }
   BRAID_RETURN_IF_ERROR(names_.check(tensors).with_context(
-      fmt::format("job '{}': rank {}", plan_.name, plan_.local_ranks[*local_rank])));
+      fmt::format("job '{}': rank {}", plan_.name, session.rank())));
   std::vector<PlanSet::Tensor> planned;
   uint64_t set = 0;
   for (const Tensor& tensor : tensors) {
@@ -157,7 +150,8 @@ Status Job::on_registered(const Session& session, std::span<const Tensor> tensor
     planned.push_back(
         {tensor.hash, tensor.name, tensor.dtype, tensor.count, tensor.backward_order});
   }
-  if (!planned.empty()) BRAID_RETURN_IF_ERROR(plans_.on_registered(*local_rank, set, planned));
+  if (!planned.empty())
+    BRAID_RETURN_IF_ERROR(plans_.on_registered(session.local_rank(), set, planned));
   names_.add(tensors);
   return Status::ok();
 }
@@ -172,10 +166,6 @@ void Job::on_submit(Submission submission, uint64_t plan_set) {
   }
 }
 
-void Job::on_release(Session& session, const OperationKey& key) {
-  if (const auto local_rank = local_rank_of(session)) check(operations_->release(*local_rank, key));
-}
-
 bool Job::has_member(NodeId node) const {
   const std::vector<NodeId>& members = plan_.ring->members;
   return std::find(members.begin(), members.end(), node) != members.end();
@@ -187,21 +177,13 @@ void Job::on_node_ready(const Peer& from, const proto::OperationReady& ready) {
       static_cast<uint32_t>(std::find(members.begin(), members.end(), from.id) - members.begin());
   if (operations_ == nullptr || is_closed() || place == members.size() || place == plan_.ring->self)
     return;
-  if (!is_known(ready)) {
+  const auto signature = signature_of(ready);
+  if (!signature) {
     return fail(make_status(StatusCode::Protocol,
                             "job '{}': node '{}' is ready for an operation of unknown kind",
                             plan_.name, from.name));
   }
-  check(operations_->on_node_ready(place, {plan_.key, ready.tensor(), ready.step()},
-                                   signature_of(ready)));
-}
-
-void Job::on_operation_done(const OperationKey& key) {
-  if (!plans_.is_empty()) {
-    check(plans_.on_done(key, services_.clock.now_ns(), received_bytes()));
-    if (is_closed()) return;
-  }
-  operations_->on_done(key);
+  check(operations_->on_node_ready(place, {plan_.key, ready.tensor(), ready.step()}, *signature));
 }
 
 void Job::on_plan_proposal(const proto::PlanProposal& proposal) {
@@ -216,8 +198,6 @@ void Job::on_plan_verdict(const proto::PlanVerdict& verdict) {
   let_go_of_leavers();
 }
 
-void Job::on_operation_retired(const OperationKey& key) { operations_->on_retired(key); }
-
 void Job::on_overrun(NodeId from) {
   const Peer* peer = services_.control_plane.find(from);
   fail(make_status(
@@ -225,7 +205,7 @@ void Job::on_overrun(NodeId from) {
       "job '{}': node '{}' has sent more than {} bytes of small all-reduces that nobody "
       "on node '{}' has submitted yet, which no daemon of this version does: use the "
       "same version of braidd on all nodes",
-      plan_.name, peer == nullptr ? "?" : peer->name, kDirectEarlyBytesMax,
+      plan_.name, peer == nullptr ? "?" : peer->name, kEarlyBytesMax,
       services_.control_plane.self().name));
 }
 
@@ -299,14 +279,17 @@ void Job::on_link_lost(const Peer& peer, const Status& reason) {
   }
 }
 
+void Job::forget(const Session& session) {
+  sessions_[session.local_rank()] = nullptr;
+  if (operations_ != nullptr) operations_->drop_sink(session.local_rank());
+}
+
 void Job::on_session_left(Session& session) {
-  const auto local_rank = local_rank_of(session);
   session.leave();
-  if (!local_rank || is_closed()) return;
-  sessions_[*local_rank] = nullptr;
-  leaving_.push_back({*local_rank, session.leave_reason()});
+  forget(session);
+  leaving_.push_back({session.local_rank(), session.leave_reason()});
   let_go_of_leavers();
-  auto message = make_rank_left(plan_.key, plan_.local_ranks[*local_rank]);
+  auto message = make_rank_left(plan_.key, session.rank());
   check(services_.control_plane.send(coordinator_.id, message));
 }
 
@@ -320,12 +303,9 @@ void Job::let_go_of_leavers() {
 }
 
 void Job::on_session_lost(Session& session, const Status& reason) {
-  const auto local_rank = local_rank_of(session);
-  if (!local_rank || is_closed()) return;
-  sessions_[*local_rank] = nullptr;
+  forget(session);
   fail(make_status(StatusCode::JobFailed, "job '{}': lost rank {} on node '{}': {}", plan_.name,
-                   plan_.local_ranks[*local_rank], services_.control_plane.self().name,
-                   reason.message()));
+                   session.rank(), services_.control_plane.self().name, reason.message()));
 }
 
 void Job::fail(const Status& reason) {
@@ -365,49 +345,6 @@ void Job::use(const TransferSettings& settings) {
 void Job::add_flows(uint32_t flows) {
   for (const MemberNode* node : plan_.targets())
     services_.transport.add_flows(node->peer.id, flows);
-}
-
-uint64_t Job::received_bytes() const { return services_.transport.counters().bytes_received; }
-
-Status Job::start_operation(const Operation& operation) {
-  plans_.on_start(operation.key, result_bytes(operation.collective, operation.dtype,
-                                              operation.count, plan_.ring->world_size));
-  // With one node there is nobody to wait for, and a direct one begins at once.
-  if (plan_.ring->nodes == 1 || operation.is_direct)
-    plans_.on_go(operation.key, services_.clock.now_ns(), received_bytes());
-  if (services_.engines.start(operation)) return Status::ok();
-  return make_status(StatusCode::ResourceExhausted,
-                     "job '{}': too many operations are in flight on this node", plan_.name);
-}
-
-Status Job::go(const OperationKey& key) {
-  if (!plans_.is_empty()) plans_.on_go(key, services_.clock.now_ns(), received_bytes());
-  if (services_.engines.go(key)) return Status::ok();
-  return make_status(StatusCode::ResourceExhausted,
-                     "job '{}': too many operations are in flight on this node", plan_.name);
-}
-
-Status Job::send_ready(uint32_t place, const OperationKey& key, const Signature& signature) {
-  auto message = make_operation_ready(key, signature);
-  return services_.control_plane.send(plan_.ring->members[place], message);
-}
-
-void Job::publish(uint32_t local_rank, uint64_t ticket, uint64_t result_offset,
-                  uint64_t result_bytes) {
-  if (sessions_[local_rank] != nullptr)
-    sessions_[local_rank]->publish(ticket, result_offset, result_bytes);
-}
-
-void Job::count(Collective collective, uint64_t result_bytes) {
-  ++services_.counters.operations[static_cast<size_t>(collective)];
-  services_.counters.operation_bytes += result_bytes;
-}
-
-std::optional<uint32_t> Job::local_rank_of(const Session& session) const {
-  for (uint32_t i = 0; i < sessions_.size(); ++i) {
-    if (sessions_[i] == &session) return i;
-  }
-  return std::nullopt;
 }
 
 }  // namespace braid

@@ -8,20 +8,21 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "job/control_messages.h"
-#include "job/engine_pool.h"
-#include "job/job_counters.h"
-#include "job/job_hash.h"
-#include "job/job_plan.h"
-#include "job/operation_table.h"
-#include "job/plan_book.h"
 #include "job/session.h"
 #include "job/tensor_names.h"
 #include "loop/timer.h"
 #include "loop/work_thread.h"
+#include "membership/job_plan.h"
+#include "messages/control_messages.h"
+#include "messages/job_hash.h"
 #include "metrics/status.h"
 #include "net/control_plane.h"
 #include "net/transport.h"
+#include "operation/engine_pool.h"
+#include "operation/job_counters.h"
+#include "operation/operation_table.h"
+#include "planning/plan_book.h"
+#include "planning/plan_observer.h"
 
 namespace braid {
 
@@ -49,7 +50,7 @@ struct JobServices {
 //      any     --a failure here or JobFailed--> (closed: sessions were told)
 //
 // Control loop only.
-class Job final : public OperationTableActions {
+class Job final {
  public:
   static constexpr uint32_t kDeadlineCheckPeriodMs = 100;
   // The coordinator has this long to explain a missed deadline before the node fails the job by
@@ -59,7 +60,7 @@ class Job final : public OperationTableActions {
   // `sessions`: the trainers of this node that asked for the job, ascending by rank; `start` was
   // checked (see parse_job_start).
   Job(JobServices services, JobPlan plan, std::vector<Session*> sessions, Peer coordinator);
-  ~Job() override;
+  ~Job();
 
   void begin();
   void on_go();
@@ -69,10 +70,6 @@ class Job final : public OperationTableActions {
   void on_query(const proto::OperationQuery& query);
   void on_plan_proposal(const proto::PlanProposal& proposal);
   void on_plan_verdict(const proto::PlanVerdict& verdict);
-  void on_operation_done(const OperationKey& key);
-  void on_operation_retired(const OperationKey& key);
-  // More parts of small all-reduces have come from there than an honest node can have in flight.
-  void on_overrun(NodeId from);
   void on_peer_lost(const Peer& peer, const Status& reason);
   // No data can be sent to the peer any more, although its control connection is up.
   void on_link_lost(const Peer& peer, const Status& reason);
@@ -81,13 +78,14 @@ class Job final : public OperationTableActions {
   // `plan_set`: what the tensor is planned with; 0: it is not planned.
   void on_submit(Submission submission, uint64_t plan_set);
   Status on_registered(const Session& session, std::span<const Tensor> tensors);
-  void on_release(Session& session, const OperationKey& key);
   void on_session_left(Session& session);
   // It died or broke the protocol.
   void on_session_lost(Session& session, const Status& reason);
 
   // Ends the job on all nodes.
   void fail(const Status& reason);
+  // Does so unless all is well.
+  void check(const Status& status);
 
   bool is_closed() const { return state_ == State::Closed; }
   uid_t user() const { return user_; }  // of its ranks on this node
@@ -110,22 +108,16 @@ class Job final : public OperationTableActions {
 
   void use(const TransferSettings& settings);
   void add_flows(uint32_t flows);
-  uint64_t received_bytes() const;  // from the network, of all jobs
-  Status start_operation(const Operation& operation) override;
-  Status go(const OperationKey& key) override;
-  Status send_ready(uint32_t place, const OperationKey& key, const Signature& signature) override;
-  void publish(uint32_t local_rank, uint64_t ticket, uint64_t result_offset,
-               uint64_t result_bytes) override;
-  void count(Collective collective, uint64_t result_bytes) override;
+  // More parts of small all-reduces have come from there than an honest node can have in flight.
+  void on_overrun(NodeId from);
 
   void connect_neighbours();
   void on_neighbour(const Result<Peer>& peer);
   void report_ready();
-  void check(const Status& status);
   void check_deadlines();
+  void forget(const Session& session);
   void let_go_of_leavers();
   void close(const Status& reason);
-  std::optional<uint32_t> local_rank_of(const Session& session) const;
 
   JobServices services_;
   const JobPlan plan_;
@@ -137,6 +129,7 @@ class Job final : public OperationTableActions {
   std::shared_ptr<ResultMemory> memory_;
   std::unique_ptr<OperationTable> operations_;
   PlanBook plans_;
+  PlanObserver observer_;
   struct Leaver {
     uint32_t local_rank = 0;
     std::string reason;  // its own words; may be empty

@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "job/local_host.h"
 #include "net/peer_text.h"
 
 namespace braid {
@@ -47,6 +46,10 @@ void JobManager::set_services(JobServices services) {
   };
   coordinator_ = std::make_unique<Coordinator>(loop_, services_->control_plane, options_.planning,
                                                options_.algorithms, options_.leave_timeout_ms);
+  joining_ = std::make_unique<JoiningTrainers>(
+      loop_, clock_, services_->control_plane,
+      JoiningTrainers::Options{options_.control_port, options_.listens_on_loopback, options_.cut,
+                               options_.rack});
 }
 
 void JobManager::on_client_connected(ClientConnection& connection) {
@@ -58,16 +61,16 @@ void JobManager::on_client_connected(ClientConnection& connection) {
 
 void JobManager::on_client_message(ClientConnection& connection,
                                    const proto::ClientMessage& message, std::vector<Fd> fds) {
-  const auto client = clients_.find(connection.id());
-  Session* session = client == clients_.end() ? nullptr : client->second.session.get();
+  const auto position = sessions_.find(connection.id());
+  Session* session = position == sessions_.end() ? nullptr : position->second.get();
   switch (message.body_type()) {
     case proto::ClientBody::OpenJob:
       if (session == nullptr)
         return open_job(connection, *message.body_as_OpenJob(), std::move(fds));
       break;
     case proto::ClientBody::RegisterTensors:
-      if (session != nullptr) return session->register_tensors(*message.body_as_RegisterTensors());
-      break;
+      if (session == nullptr || session->is_joining() || session->is_leaving()) break;
+      return session->register_tensors(*message.body_as_RegisterTensors());
     case proto::ClientBody::LeaveJob:
       if (session == nullptr || session->is_joining()) break;
       if (session->job() == nullptr) return session->leave();
@@ -87,7 +90,8 @@ void JobManager::on_client_message(ClientConnection& connection,
     default:
       break;
   }
-  refuse(connection, Status(StatusCode::Protocol, "a message came that makes no sense here"));
+  refuse(connection, make_status(StatusCode::Protocol, "{} came where it does not belong",
+                                 proto::EnumNameClientBody(message.body_type())));
 }
 
 void JobManager::describe_jobs(ClientConnection& asker, const std::string& job_name,
@@ -121,19 +125,16 @@ void JobManager::open_job(ClientConnection& connection, const proto::OpenJob& op
   auto session =
       Session::create(loop_, services_->worker, connection, open, std::move(fds), options_.session);
   if (!session) return refuse(connection, session.status());
-  if (const Status allowed = check_user(**session); !allowed) return refuse(connection, allowed);
-  if (const Status room = take_place(**session); !room) return refuse(connection, room);
-  Client& client = clients_[connection.id()];
-  client.session = std::move(session).value();
-  client.joining = std::make_unique<Joining>(loop_);
-  const uint64_t now_ms = clock_.now_ms();
-  client.joining->give_up_ms = now_ms + open.timeout_ms();
-  client.joining->retry_until_ms = now_ms + std::min(open.timeout_ms(), kCoordinatorRetryForMs);
+  Session& added = **session;
+  if (const Status allowed = joining_->check_user(added); !allowed)
+    return refuse(connection, allowed);
+  if (const Status room = take_place(added); !room) return refuse(connection, room);
+  sessions_[connection.id()] = std::move(session).value();
   const ClientCredentials& who = connection.credentials();
   BRAID_LOG_INFO("job '{}': rank {} of {} is here: process {}, user {}; coordinator {}",
-                 client.session->job_name(), client.session->rank(), client.session->world_size(),
-                 who.pid, who.uid, client.session->master_address());
-  find_coordinator(connection.id());
+                 added.job_name(), added.rank(), added.world_size(), who.pid, who.uid,
+                 added.master_address());
+  joining_->add(added);
 }
 
 Status JobManager::take_place(Session& session) {
@@ -151,101 +152,20 @@ Status JobManager::take_place(Session& session) {
   return Status::ok();
 }
 
-// Between nodes user numbers may differ, as containers have it; on one node they don't.
-Status JobManager::check_user(const Session& joining) const {
-  for (const auto& [id, client] : clients_) {
-    const Session& other = *client.session;
-    if (client.joining == nullptr || other.identity() != joining.identity() ||
-        other.credentials().uid == joining.credentials().uid)
-      continue;
-    return make_status(StatusCode::PermissionDenied,
-                       "job '{}': user {} cannot be rank {} of it on this node: the ranks that are "
-                       "here already run as user {}, and all of a node run as one",
-                       joining.job_name(), joining.credentials().uid, joining.rank(),
-                       other.credentials().uid);
-  }
-  return Status::ok();
-}
-
-void JobManager::find_coordinator(uint64_t client_id) {
-  const Session& session = *clients_.at(client_id).session;
-  if (is_this_node(session.master_address()))
-    return join(client_id, services_->control_plane.self());
-  services_->control_plane.connect_for(
-      session.credentials().uid, session.master_address(), options_.control_port,
-      [this, client_id, alive = is_alive_](const Result<Peer>& peer) {
-        if (*alive) join(client_id, peer);
-      });
-}
-
-void JobManager::join(uint64_t client_id, const Result<Peer>& coordinator) {
-  const auto client = clients_.find(client_id);
-  if (client == clients_.end() || client->second.joining == nullptr)
-    return;  // it has gone meanwhile
-  Session& session = *client->second.session;
-  Joining& joining = *client->second.joining;
-  const auto give_up = [this, client_id](const Status& reason) {
-    Client& failed = clients_.at(client_id);
-    BRAID_LOG_WARN("{}", reason.message());
-    failed.session->fail(reason);
-    failed.joining.reset();
-  };
-  if (!coordinator) {
-    const bool may_come_up = coordinator.status().code() == StatusCode::Unavailable;
-    if (may_come_up && clock_.now_ms() < joining.retry_until_ms) {
-      joining.timer.start_once(kCoordinatorRetryEveryMs,
-                               [this, client_id] { find_coordinator(client_id); });
-      return;
-    }
-    return give_up(coordinator.status().with_context(
-        fmt::format("job '{}': cannot reach the coordinator's braidd at MASTER_ADDR {}",
-                    session.job_name(), session.master_address())));
-  }
-  auto message =
-      make_join_job(session.job_name(), session.world_size(), session.rank(),
-                    session.credentials().pid, session.timeout_ms(), options_.cut, session.weight(),
-                    options_.rack, session.identity().owner, session.credentials().uid);
-  if (const Status sent = services_->control_plane.send(coordinator->id, message); !sent)
-    return give_up(sent);
-  joining.coordinator = coordinator->id;
-  const uint64_t now_ms = clock_.now_ms();
-  const uint64_t left_ms = joining.give_up_ms > now_ms ? joining.give_up_ms - now_ms : 0;
-  joining.timer.start_once(
-      left_ms + kJoinGraceMs, [give_up, name = session.job_name(), node = coordinator->name] {
-        give_up(make_status(StatusCode::DeadlineExceeded,
-                            "job '{}': its coordinator, node '{}', does not answer", name, node));
-      });
-}
-
-bool JobManager::is_this_node(const std::string& master_address) const {
-  if (is_loopback_host(master_address)) return !options_.listens_on_loopback;
-  return is_local_host(master_address);
-}
-
 void JobManager::on_client_closed(ClientConnection& connection, const Status& reason) {
-  const auto position = clients_.find(connection.id());
-  if (position == clients_.end()) return;
+  const auto position = sessions_.find(connection.id());
+  if (position == sessions_.end()) return;
   // The session goes with the connection that it holds on to.
-  const Client client = std::move(position->second);
-  clients_.erase(position);
-  Session& session = *client.session;
-  if (session.job() != nullptr && session.is_leaving()) {
-    session.job()->on_session_left(session);
-  } else if (session.job() != nullptr) {
-    session.job()->on_session_lost(session, reason);
-  } else if (client.joining != nullptr && client.joining->coordinator != 0) {
-    auto message =
-        make_fail_job(0, session.job_name(),
-                      make_status(StatusCode::JobFailed,
-                                  "job '{}': lost rank {} on node '{}' before the job began: {}",
-                                  session.job_name(), session.rank(),
-                                  services_->control_plane.self().name, reason.message()),
-                      session.identity().owner);
-    (void)services_->control_plane.send(client.joining->coordinator,
-                                        message);  // if it has gone, the job has failed
+  const std::unique_ptr<Session> session = std::move(position->second);
+  sessions_.erase(position);
+  joining_->remove(*session, reason);
+  if (session->job() != nullptr && session->is_leaving()) {
+    session->job()->on_session_left(*session);
+  } else if (session->job() != nullptr) {
+    session->job()->on_session_lost(*session, reason);
   }
   remove_closed_jobs();
-  if (is_draining_ && clients_.empty()) finish_drain();
+  if (is_draining_ && sessions_.empty()) finish_drain();
 }
 
 void JobManager::on_control_message(const Peer& from, const proto::ControlMessage& message) {
@@ -294,7 +214,8 @@ void JobManager::on_control_message(const Peer& from, const proto::ControlMessag
 }
 
 void JobManager::on_job_start(const Peer& from, const proto::ControlMessage& message) {
-  auto plan = parse_job_start(*message.body_as_JobStart(), services_->control_plane.self().id);
+  auto plan = parse_job_start(*message.body_as_JobStart(), services_->control_plane.self().id,
+                              options_.cut.unit_bytes);
   if (!plan) return BRAID_LOG_ERROR("node '{}': {}", from.name, plan.status().message());
   // Keys are random: one that is taken was chosen.
   if (const Job* taken = find_job(plan->key))
@@ -307,19 +228,7 @@ void JobManager::on_job_start(const Peer& from, const proto::ControlMessage& mes
   }
   const auto owner = parse_job_owner(message.body_as_JobStart()->owner());
   if (!owner) return BRAID_LOG_ERROR("node '{}': {}", from.name, owner.status().message());
-  const JobIdentity identity{plan->name, *owner};
-  std::vector<Session*> sessions;
-  for (const uint32_t rank : plan->local_ranks) {
-    for (auto& [id, client] : clients_) {
-      if (client.joining == nullptr || client.joining->coordinator != from.id ||
-          client.session->rank() != rank || client.session->identity() != identity) {
-        continue;
-      }
-      client.joining.reset();
-      sessions.push_back(client.session.get());
-      break;
-    }
-  }
+  std::vector<Session*> sessions = joining_->take(from.id, {plan->name, *owner}, plan->local_ranks);
   if (sessions.size() != plan->local_ranks.size()) {
     // A trainer has gone while this message was on its way.
     const Status reason =
@@ -354,18 +263,9 @@ void JobManager::on_job_failed(const Peer& from, const proto::ControlMessage& me
     if (Job* job = find_job_of(from, failed.job_key(), message)) job->on_failed(reason);
     return;
   }
-  const std::string name = failed.name()->str();
   const auto owner = parse_job_owner(failed.owner());
   if (!owner) return BRAID_LOG_ERROR("node '{}': {}", from.name, owner.status().message());
-  const JobIdentity identity{name, *owner};
-  for (auto& [id, client] : clients_) {
-    if (client.joining == nullptr || client.joining->coordinator != from.id ||
-        client.session->identity() != identity)
-      continue;
-    BRAID_LOG_WARN("job '{}': rank {}: {}", name, client.session->rank(), reason.message());
-    client.session->fail(reason);
-    client.joining.reset();
-  }
+  joining_->fail(from.id, {failed.name()->str(), *owner}, reason);
 }
 
 void JobManager::on_peer_lost(const Peer& peer, const Status& reason) {
@@ -375,31 +275,12 @@ void JobManager::on_peer_lost(const Peer& peer, const Status& reason) {
   coordinator_->on_peer_lost(peer, reason);
   for (auto& [key, job] : jobs_) job->on_peer_lost(peer, reason);
   services_->transport.on_peer_lost(peer.id);
-  for (auto& [id, client] : clients_) {
-    if (client.joining == nullptr || client.joining->coordinator != peer.id) continue;
-    client.session->fail(make_status(StatusCode::Unavailable,
-                                     "job '{}': lost its coordinator, node '{}': {}",
-                                     client.session->job_name(), peer.name, reason.message()));
-    client.joining.reset();
-  }
+  joining_->on_peer_lost(peer, reason);
   remove_closed_jobs();
 }
 
 void JobManager::on_link_lost(const Peer& peer, const Status& reason) {
   for (auto& [key, job] : jobs_) job->on_link_lost(peer, reason);
-  remove_closed_jobs();
-}
-
-void JobManager::on_operation_done(const OperationKey& key) {
-  if (Job* job = find_job(key.job_key)) job->on_operation_done(key);
-}
-
-void JobManager::on_operation_retired(const OperationKey& key) {
-  if (Job* job = find_job(key.job_key)) job->on_operation_retired(key);
-}
-
-void JobManager::on_overrun(uint64_t job_key, NodeId from) {
-  if (Job* job = find_job(job_key)) job->on_overrun(from);
   remove_closed_jobs();
 }
 
@@ -439,19 +320,16 @@ void JobManager::drain(std::function<void()> drained) {
   if (is_draining_) return;
   is_draining_ = true;
   on_drained_ = std::move(drained);
-  if (clients_.empty()) return finish_drain();
-  BRAID_LOG_INFO("draining: {} trainers are still here, waiting {} ms for them", clients_.size(),
+  if (sessions_.empty()) return finish_drain();
+  BRAID_LOG_INFO("draining: {} trainers are still here, waiting {} ms for them", sessions_.size(),
                  kDrainTimeoutMs);
   drain_timer_.start_once(kDrainTimeoutMs, [this] {
     const Status reason = make_status(StatusCode::JobFailed, "braidd on node '{}' is shutting down",
                                       services_->control_plane.self().name);
     for (auto& [key, job] : jobs_)
       job->fail(reason.with_context(fmt::format("job '{}'", job->name())));
-    for (auto& [id, client] : clients_) {
-      if (client.joining != nullptr) client.session->fail(reason);
-    }
-    // One more round for the news to get out.
-    drain_timer_.start_once(kCoordinatorRetryEveryMs, [this] { finish_drain(); });
+    joining_->fail_all(reason);
+    drain_timer_.start_once(kFarewellMs, [this] { finish_drain(); });
   });
 }
 

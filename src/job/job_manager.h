@@ -9,10 +9,11 @@
 
 #include "ipc/client_connection.h"
 #include "ipc/client_server.h"
-#include "job/coordinator.h"
 #include "job/job.h"
-#include "job/refused_senders.h"
+#include "job/joining_trainers.h"
 #include "job/session.h"
+#include "membership/coordinator.h"
+#include "membership/refused_senders.h"
 #include "net/control_plane.h"
 
 namespace braid {
@@ -34,13 +35,8 @@ struct JobManagerOptions {
 // trainers and coordinators together, owns sessions and jobs. Control loop only.
 class JobManager final : public ClientHandler, public ControlPlaneHandler {
  public:
-  // A coordinator's daemon that cannot be reached yet may just be starting: so long it is tried
-  // again.
-  static constexpr uint32_t kCoordinatorRetryForMs = 10'000;
-  static constexpr uint32_t kCoordinatorRetryEveryMs = 250;
-  // Past a trainer's own timeout, so that the coordinator's explanation comes first.
-  static constexpr uint32_t kJoinGraceMs = 3'000;
   static constexpr uint32_t kDrainTimeoutMs = 3'000;
+  static constexpr uint32_t kFarewellMs = 250;          // for the news of its end
   static constexpr uint64_t kIdleLinkCheckMs = 30'000;  // or more often, where links go sooner
 
   // An error ends the connection.
@@ -64,9 +60,6 @@ class JobManager final : public ClientHandler, public ControlPlaneHandler {
   // comes once.
   void drain(std::function<void()> drained);
 
-  void on_operation_done(const OperationKey& key);
-  void on_operation_retired(const OperationKey& key);
-  void on_overrun(uint64_t job_key, NodeId from);
   void on_link_lost(const Peer& peer, const Status& reason);
 
   // What `user` may see: its own jobs; root and the daemon's own user see all.
@@ -85,30 +78,13 @@ class JobManager final : public ClientHandler, public ControlPlaneHandler {
   void on_peer_lost(const Peer& peer, const Status& reason) override;
 
  private:
-  // A trainer that waits for its job to begin.
-  struct Joining {
-    explicit Joining(Loop& loop) : timer(loop) {}
-    NodeId coordinator = 0;  // once JoinJob was sent
-    uint64_t retry_until_ms = 0;
-    uint64_t give_up_ms = 0;
-    Timer timer;
-  };
-  struct Client {
-    std::unique_ptr<Session> session;
-    std::unique_ptr<Joining> joining;
-  };
-
   // Answers with a JSON array; `job_name` empty: of all jobs that the asker may see.
   void describe_jobs(ClientConnection& asker, const std::string& job_name,
                      const std::function<std::string(const Job&)>& describe);
   Status take_place(Session& session);
   void open_job(ClientConnection& connection, const proto::OpenJob& open, std::vector<Fd> fds);
-  Status check_user(const Session& joining) const;
-  void find_coordinator(uint64_t client_id);
-  void join(uint64_t client_id, const Result<Peer>& coordinator);
   void on_job_start(const Peer& from, const proto::ControlMessage& message);
   void on_job_failed(const Peer& from, const proto::ControlMessage& message);
-  bool is_this_node(const std::string& master_address) const;
   Job* find_job(uint64_t key);
   // The job, if there is one that `from` coordinates.
   Job* find_job_of(const Peer& from, uint64_t key, const proto::ControlMessage& message);
@@ -122,7 +98,8 @@ class JobManager final : public ClientHandler, public ControlPlaneHandler {
   JobManagerOptions options_;
   std::unique_ptr<JobServices> services_;
   std::unique_ptr<Coordinator> coordinator_;
-  std::unordered_map<uint64_t, Client> clients_;             // by connection
+  std::unordered_map<uint64_t, std::unique_ptr<Session>> sessions_;  // by connection
+  std::unique_ptr<JoiningTrainers> joining_;
   std::unordered_map<uint64_t, std::unique_ptr<Job>> jobs_;  // by key
   RefusedSenders refused_;
   // What a job's ranks on this node share, forming or running.

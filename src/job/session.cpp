@@ -4,10 +4,9 @@
 #include "base/checked.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "ipc/ipc_status.h"
-#include "job/coordinator.h"
 #include "job/job.h"
-#include "job/shared_segment.h"
+#include "membership/coordinator.h"
+#include "operation/shared_segment.h"
 
 namespace braid {
 namespace {
@@ -96,9 +95,8 @@ Result<std::unique_ptr<Session>> Session::create(Loop& loop, WorkThread& worker,
                        open.arena_bytes(), limits.arena_bytes_max);
   }
   BRAID_RETURN_IF_ERROR(session->arena_charge_.set(open.arena_bytes()));
-  auto arena =
-      to_result(Segment::adopt(std::move(fds[0]), open.arena_bytes(), limits.arena_bytes_max,
-                               Segment::Access::ReadOnly, "input arena"));
+  auto arena = Segment::adopt(std::move(fds[0]), open.arena_bytes(), limits.arena_bytes_max,
+                              Segment::Access::ReadOnly, "input arena");
   if (!arena) return arena.status();
   session->arena_ = share_segment(std::move(arena).value(), worker);
   auto rings = DaemonRings::adopt(std::move(fds[1]), std::move(fds[2]), open.submit_capacity(),
@@ -109,8 +107,8 @@ Result<std::unique_ptr<Session>> Session::create(Loop& loop, WorkThread& worker,
 }
 
 void Session::open(uint32_t epoch, const ResultMemory& memory, const Ring& ring,
-                   uint32_t local_rank) {
-  local_rank_ = local_rank;
+                   OperationTable& operations) {
+  operations_ = &operations;
   state_ = State::Member;
   flatbuffers::FlatBufferBuilder builder;
   const auto blocks = builder.CreateVector(ring.block_of_rank);
@@ -218,7 +216,7 @@ Status Session::take(const proto::SubmitEntry& entry) {
   }
   const OperationKey key = ticket->second;
   tickets_.erase(ticket);
-  job_->on_release(*this, key);
+  job_->check(operations_->release(local_rank_, key));
   return Status::ok();
 }
 

@@ -12,13 +12,13 @@
 #include "ipc/daemon_rings.h"
 #include "ipc/segment.h"
 #include "ipc/user_quotas.h"
-#include "job/job_owner.h"
-#include "job/operation_table.h"
-#include "job/result_memory.h"
 #include "job/tensor_table.h"
 #include "loop/loop.h"
 #include "loop/timer.h"
 #include "loop/work_thread.h"
+#include "messages/job_owner.h"
+#include "operation/operation_table.h"
+#include "operation/result_memory.h"
 
 namespace braid {
 
@@ -41,7 +41,7 @@ struct SessionLimits {
 //   Joining --opened by the job--> Member --LeaveJob, its ring is empty--> Left
 //      |                             |
 //      +------ fail ---------------> Failed
-class Session {
+class Session final : public ResultSink {
  public:
   static constexpr size_t kJobNameBytesMax = 255;
   static constexpr int kEntriesPerRound = 256;  // then other trainers have their turn
@@ -67,12 +67,18 @@ class Session {
   bool is_leaving() const { return is_leaving_; }
   const std::string& leave_reason() const { return leave_reason_; }
   Job* job() const { return job_; }
+  uint32_t local_rank() const { return local_rank_; }
 
-  void join(Job& job) { job_ = &job; }
+  // From JobStart on, until it leaves or fails. `local_rank`: its place among the node's ranks.
+  void join(Job& job, uint32_t local_rank) {
+    job_ = &job;
+    local_rank_ = local_rank;
+  }
   // The job is running: tells the trainer and begins to take operations.
-  void open(uint32_t epoch, const ResultMemory& memory, const Ring& ring, uint32_t local_rank);
+  void open(uint32_t epoch, const ResultMemory& memory, const Ring& ring,
+            OperationTable& operations);
   void register_tensors(const proto::RegisterTensors& message);
-  void publish(uint64_t ticket, uint64_t result_offset, uint64_t result_bytes);
+  void publish(uint64_t ticket, uint64_t result_offset, uint64_t result_bytes) override;
   // The trainer hears why; the session is out of its job and does nothing any more.
   void fail(const Status& reason);
   // LeaveJob: it leaves when all that it has submitted before was taken.
@@ -104,6 +110,7 @@ class Session {
   bool is_leaving_ = false;
   std::string leave_reason_;
   Job* job_ = nullptr;
+  OperationTable* operations_ = nullptr;  // the job's, while this is a member
   JobIdentity identity_;
   bool has_token_ = false;
   std::string master_address_;

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "job/job_hash.h"
+#include "messages/job_hash.h"
 #include "proto/client_generated.h"
 #include "proto/types.h"
 

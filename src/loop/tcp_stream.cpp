@@ -27,9 +27,7 @@ void allocate_read_buffer(uv_handle_t*, size_t, uv_buf_t* buffer) {
 }  // namespace
 
 TcpStream::TcpStream(Loop& loop, size_t send_queue_bytes_max)
-    : loop_(loop),
-      send_queue_bytes_max_(send_queue_bytes_max),
-      self_(std::make_shared<TcpStream*>(this)) {
+    : loop_(loop), send_queue_bytes_max_(send_queue_bytes_max) {
   BRAID_ASSERT_IN_LOOP(loop_);
   uv_tcp_init(loop_.uv(), handle_.get());
   handle_.set_initialised();
@@ -37,7 +35,6 @@ TcpStream::TcpStream(Loop& loop, size_t send_queue_bytes_max)
 }
 
 TcpStream::~TcpStream() {
-  *self_ = nullptr;
   if (is_connected_ && !has_ended_ && in_flight_ == nullptr && !pending_.empty()) {
     const uv_buf_t buffer = uv_buf_init(reinterpret_cast<char*>(pending_.data()),
                                         static_cast<unsigned>(pending_.size()));
@@ -62,10 +59,10 @@ void TcpStream::connect(const SocketAddress& address, Handler& handler) {
           self->end(Status::from_uv(status, "cannot connect"));
           return;
         }
-        const std::shared_ptr<TcpStream*> alive = self->self_;
+        const Lifetime::Token life = self->lifetime_.token();
         self->is_connected_ = true;
         self->handler_->on_connected();
-        if (*alive == nullptr) return;
+        if (life.is_over()) return;
         self->begin_reading();
         self->flush();
       });
@@ -142,11 +139,10 @@ size_t TcpStream::unacknowledged_bytes() const {
 void TcpStream::flush_later() {
   if (flush_is_due_) return;
   flush_is_due_ = true;
-  loop_.defer([self = self_] {
-    if (*self == nullptr) return;
-    (*self)->flush_is_due_ = false;
-    (*self)->flush();
-  });
+  loop_.defer(lifetime_.guard([this] {
+    flush_is_due_ = false;
+    flush();
+  }));
 }
 
 void TcpStream::flush() {
@@ -181,9 +177,7 @@ void TcpStream::flush() {
 }
 
 void TcpStream::end_later(Status reason) {
-  loop_.defer([self = self_, reason = std::move(reason)] {
-    if (*self != nullptr) (*self)->end(reason);
-  });
+  loop_.defer(lifetime_.guard([this, reason = std::move(reason)] { end(reason); }));
 }
 
 void TcpStream::end(const Status& reason) {

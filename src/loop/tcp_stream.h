@@ -2,13 +2,13 @@
 #pragma once
 
 #include <initializer_list>
-#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
 
 #include <uv.h>
 
+#include "base/lifetime.h"
 #include "loop/loop.h"
 #include "loop/socket_address.h"
 
@@ -83,7 +83,7 @@ class TcpStream {
   std::vector<uint8_t> pending_;
   WriteRequest* in_flight_ = nullptr;     // freed by its callback, which libuv always calls
   ConnectRequest* connecting_ = nullptr;  // the same
-  std::shared_ptr<TcpStream*> self_;  // what deferred tasks hold: nullptr inside once this is gone
+  Lifetime lifetime_;                     // of what is deferred
 };
 
 }  // namespace braid

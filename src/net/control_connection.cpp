@@ -146,6 +146,15 @@ void ControlConnection::take_message(std::span<const uint8_t> frame) {
     fail({StatusCode::Protocol, "it sent a message without a body"});
     return;
   }
+  const bool has_number = opened->numbers.sequence != 0;
+  const bool is_unnumbered = message.body_type() == proto::ControlBody::Heartbeat ||
+                             message.body_type() == proto::ControlBody::Goodbye;
+  if (has_number == is_unnumbered && message.body_type() <= proto::ControlBody::MAX) {
+    fail(make_status(StatusCode::Protocol, "it sent {} {} a number",
+                     proto::EnumNameControlBody(message.body_type()),
+                     has_number ? "with" : "without"));
+    return;
+  }
   owner_->on_message(*this, opened->numbers, message, bytes.size());
 }
 

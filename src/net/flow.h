@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -12,7 +11,7 @@
 
 namespace braid {
 
-class FlowDriver;
+struct IoContext;
 
 // A connection to a flow of another node: one UCX worker with one endpoint, so one socket (or one
 // queue pair).
@@ -25,19 +24,18 @@ class Flow : public UcxMessageHandler, public UcxEndpointHandler {
  public:
   enum class State : uint8_t { Opening, Open, Failed };
 
-  Flow(FlowDriver& driver, std::string description);
+  Flow(IoContext& io, std::string description);
   Flow(const Flow&) = delete;
   Flow& operator=(const Flow&) = delete;
   ~Flow() override;
 
   State state() const { return state_; }
   bool was_open() const { return was_open_; }
-  bool is_connected() const { return endpoint_ != nullptr; }
   const Status& error() const { return error_; }  // why it failed
   const std::string& description() const {
     return description_;
-  }                                                          // "flow 3 to node 'b' on rail eth0"
-  std::vector<uint8_t> address() const { return address_; }  // of our worker
+  }  // "flow 3 to node 'b' on rail eth0"
+  const std::vector<uint8_t>& address() const { return worker_->address(); }  // of our worker
 
   // An error was met. The driver tells the owner (on_failed) once no UCX call is under way.
   void fail(const Status& error);
@@ -58,31 +56,28 @@ class Flow : public UcxMessageHandler, public UcxEndpointHandler {
   void on_endpoint_error(const Status& error) override { fail(error); }
 
  protected:
-  // Makes the worker, to which only who knows `link_secret` connects; messages with `message_id`
-  // come to on_message.
-  Status open_worker(std::shared_ptr<UcxContext> context, uint64_t link_secret,
-                     std::atomic<uint64_t>& strangers, unsigned message_id);
+  // Messages with `message_id` that reach `worker` come to on_message.
+  Status take_worker(std::unique_ptr<UcxWorker> worker, unsigned message_id);
   Status open_endpoint(std::span<const uint8_t> remote_address);
   void set_open() {
     state_ = State::Open;
     was_open_ = true;
     worker_->shut();
   }
-  // Breaks the connection and destroys the worker; sends in progress end from within. For
-  // destructors of subclasses, whose memory those sends use.
+  // Breaks the connection and gives the worker away; sends in progress end from within, and nothing
+  // reads their memory any more. For destructors of subclasses, whose memory those sends use.
   void close();
   bool is_closing() const { return is_closing_; }
   UcxEndpoint* endpoint() { return endpoint_.get(); }
-  FlowDriver& driver() { return driver_; }
+
+  IoContext& io_;
 
  private:
-  FlowDriver& driver_;
   const std::string description_;
   State state_ = State::Opening;
   bool was_open_ = false;
   bool is_closing_ = false;
   Status error_;
-  std::vector<uint8_t> address_;
   std::unique_ptr<UcxWorker> worker_;
   std::unique_ptr<UcxEndpoint> endpoint_;
   std::unique_ptr<Poll> poll_;  // of the worker's event descriptor: goes before the worker

@@ -58,28 +58,33 @@ std::string FlowLink::description_of(uint16_t index) const {
                      io_.rail_name_of(index));
 }
 
-// A link opens several, and each holds up the loop: one in each of its rounds.
 void FlowLink::open_soon(size_t place) {
   if (std::exchange(places_[place].is_to_open, true)) return;
   ++to_open_;
-  io_.paced.add(this, [this, place] {
-    places_[place].is_to_open = false;
+  const auto index = static_cast<uint16_t>(place);
+  io_.make_worker(this, index, secret_, [this, index](UcxWorkerMaker::Made worker) {
+    places_[index].is_to_open = false;
     --to_open_;
-    open_flow(static_cast<uint16_t>(place));
+    open_flow(index, std::move(worker));
     if (to_open_ == 0 && !offers_.empty() && !is_closed_)
       owner_.on_flows_offered(*this, std::exchange(offers_, {}));
   });
 }
 
-void FlowLink::open_flow(uint16_t index) {
+void FlowLink::open_flow(uint16_t index, UcxWorkerMaker::Made worker) {
   Place& place = places_[index];
   if (!io_.is_usable(index)) {
     fail_flow(index, rail_is_down(index));
     return;
   }
+  if (!worker) {
+    fail_flow(index, worker.status().with_context(description_of(index)));
+    return;
+  }
   place.generation = ++io_.generations;
   const std::string& rail = io_.rail_name_of(index);
-  auto flow = OutgoingFlow::create(io_, *this, index, secret_, description_of(index));
+  auto flow =
+      OutgoingFlow::create(io_, *this, std::move(*worker), index, secret_, description_of(index));
   if (!flow) {
     fail_flow(index, flow.status());
     return;
@@ -102,10 +107,17 @@ OutgoingFlow* FlowLink::flow_of(uint16_t index, uint32_t generation) {
   return flow != nullptr && flow->state() == Flow::State::Opening ? flow : nullptr;
 }
 
-void FlowLink::on_accepted(const FlowOffer& accepted) {
-  OutgoingFlow* flow = flow_of(accepted.flow, accepted.generation);
-  if (flow == nullptr || flow->is_connected()) return;  // too late, or twice
-  if (Status status = flow->connect(accepted.worker_address); !status) flow->fail(status);
+// The answers for all flows come at once, and UCX takes a millisecond or two to connect each.
+void FlowLink::on_accepted(FlowOffer accepted) {
+  if (flow_of(accepted.flow, accepted.generation) == nullptr) return;  // too late
+  // A second answer is no answer: whoever repeats them does not fill the queue.
+  if (std::exchange(places_[accepted.flow].accepted, accepted.generation) == accepted.generation)
+    return;
+  io_.paced.add(this, [this, accepted = std::move(accepted)] {
+    OutgoingFlow* flow = flow_of(accepted.flow, accepted.generation);
+    if (flow == nullptr) return;  // it failed meanwhile
+    if (Status status = flow->connect(accepted.worker_address); !status) flow->fail(status);
+  });
 }
 
 void FlowLink::on_refused(const FlowRefusal& refusal) {
@@ -308,6 +320,7 @@ void FlowLink::pump() {
 void FlowLink::close(const Status& reason) {
   if (is_closed_) return;
   is_closed_ = true;
+  io_.workers.drop(this);
   io_.paced.drop(this);
   lost_timer_.stop();
   watch_timer_.stop();

@@ -48,7 +48,7 @@ class FlowLink final : public Link, private OutgoingFlow::Owner {
   void start();
   // Opens more until there are so many; fewer changes nothing.
   void add_flows(size_t flows);
-  void on_accepted(const FlowOffer& accepted);
+  void on_accepted(FlowOffer accepted);
   void on_refused(const FlowRefusal& refusal);
   // Somebody is about to use the link: asks on each flow whether the other side answers.
   void prove();
@@ -72,17 +72,18 @@ class FlowLink final : public Link, private OutgoingFlow::Owner {
     std::unique_ptr<OutgoingFlow> former;
     std::unique_ptr<Timer> timer;  // opening: the deadline; failed: the pause
     uint32_t generation = 0;
+    uint32_t accepted = 0;  // the last generation that the other side has answered
     uint64_t pause_ms = 0;
     uint64_t failures = 0;
     Status error;             // of the last failure
     uint64_t bytes_sent = 0;  // by former generations
     bool was_tried = false;
     bool is_leaving = false;  // gets no more chunks, and is opened again when it has none left
-    bool is_to_open = false;  // has a task in io_.paced
+    bool is_to_open = false;  // its worker is being made
   };
 
   void open_soon(size_t place);
-  void open_flow(uint16_t index);
+  void open_flow(uint16_t index, UcxWorkerMaker::Made worker);
   void fail_flow(uint16_t index, Status error);
   void retire_flow(Place& place);
   void drop_former(Place& place);

@@ -16,8 +16,7 @@ constexpr uint64_t kIdleMs = 500;
 
 IncomingFlow::IncomingFlow(IoContext& io, Owner& owner, NodeId from, uint64_t link_secret,
                            std::string description)
-    : Flow(io.driver, std::move(description)),
-      io_(io),
+    : Flow(io, std::move(description)),
       owner_(owner),
       from_(from),
       link_secret_(link_secret),
@@ -28,14 +27,14 @@ IncomingFlow::IncomingFlow(IoContext& io, Owner& owner, NodeId from, uint64_t li
   ack_.link_secret = link_secret;
 }
 
-Result<std::unique_ptr<IncomingFlow>> IncomingFlow::create(IoContext& io, Owner& owner, NodeId from,
-                                                           uint16_t index, uint64_t link_secret,
+Result<std::unique_ptr<IncomingFlow>> IncomingFlow::create(IoContext& io, Owner& owner,
+                                                           std::unique_ptr<UcxWorker> worker,
+                                                           NodeId from, uint64_t link_secret,
                                                            std::span<const uint8_t> remote_address,
                                                            std::string description) {
   std::unique_ptr<IncomingFlow> flow(
       new IncomingFlow(io, owner, from, link_secret, std::move(description)));
-  BRAID_RETURN_IF_ERROR(flow->open_worker(io.rail_of(index), link_secret, io.counters.strangers,
-                                          proto::kChunkMessage));
+  BRAID_RETURN_IF_ERROR(flow->take_worker(std::move(worker), proto::kChunkMessage));
   BRAID_RETURN_IF_ERROR(flow->open_endpoint(remote_address));
   // Longer than the sender waits: it gives up first, and says why.
   flow->open_timer_.start_once(2 * uint64_t{io.options.open_timeout_ms}, [flow = flow.get()] {
@@ -96,7 +95,7 @@ void IncomingFlow::after_progress() {
     ack_timer_.start_once(kAckDelayMs, [this] {
       if (is_closing()) return;
       acknowledge();
-      driver().mark(*this);
+      io_.driver.mark(*this);
     });
   }
 }

@@ -17,8 +17,9 @@ class IncomingFlow final : public Flow {
     virtual void on_flow_failed(IncomingFlow& flow) = 0;  // may destroy it
   };
 
-  static Result<std::unique_ptr<IncomingFlow>> create(IoContext& io, Owner& owner, NodeId from,
-                                                      uint16_t index, uint64_t link_secret,
+  static Result<std::unique_ptr<IncomingFlow>> create(IoContext& io, Owner& owner,
+                                                      std::unique_ptr<UcxWorker> worker,
+                                                      NodeId from, uint64_t link_secret,
                                                       std::span<const uint8_t> remote_address,
                                                       std::string description);
   ~IncomingFlow() override;
@@ -40,7 +41,6 @@ class IncomingFlow final : public Flow {
   void reject();
   void acknowledge();
 
-  IoContext& io_;
   Owner& owner_;
   const NodeId from_;
   const uint64_t link_secret_;

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "net/link.h"
 #include "net/transport.h"
 #include "net/ucx_context.h"
+#include "net/ucx_worker_maker.h"
 
 namespace braid {
 
@@ -43,7 +45,8 @@ struct IoContext {
   std::vector<std::shared_ptr<UcxContext>> rails;  // nullptr: it has had no carrier yet
   IoCounters& counters;
   JobLimits& limits;
-  PacedTasks& paced;  // UCX takes a millisecond to open a flow, and a third of one to close it
+  PacedTasks& paced;  // UCX's calls for one flow may take a millisecond
+  UcxWorkerMaker& workers;
   uint16_t io_loop;
   uint32_t generations =
       0;  // of flows, counted over all links: an answer that is late fits nothing newer
@@ -69,9 +72,10 @@ struct IoContext {
   const std::string& rail_name_of(uint16_t flow) const {
     return options.rails[flow % rails.size()];
   }
-  // Of a usable one.
-  const std::shared_ptr<UcxContext>& rail_of(uint16_t flow) const {
-    return rails[flow % rails.size()];
+  // On the flow's rail; see UcxWorkerMaker::make.
+  void make_worker(const void* owner, uint16_t flow, uint64_t link_secret,
+                   std::function<void(UcxWorkerMaker::Made)> take) {
+    workers.make(owner, rails[flow % rails.size()], link_secret, std::move(take));
   }
 };
 

@@ -23,8 +23,9 @@ IoTransport::IoTransport(uint16_t io_loop, IoLoop where, const TransportOptions&
   FlowDriver::Owner& owner = *this;
   driver_ = std::make_unique<FlowDriver>(loop_, owner);
   paced_ = std::make_unique<PacedTasks>(loop_);
+  workers_ = std::make_unique<UcxWorkerMaker>(loop_, *paced_, counters_.strangers);
   io_.emplace(IoContext{loop_, *driver_, *where.sink, options, rails, counters_, limits_, *paced_,
-                        io_loop, 0, std::vector<bool>(rails.size(), true)});
+                        *workers_, io_loop, 0, std::vector<bool>(rails.size(), true)});
   commands_ = std::make_unique<Door<IoCommand>>(loop_, kCommandsMax, [this](IoCommand& command) {
     std::visit([this](auto& specific) { handle(specific); }, command);
   });
@@ -86,7 +87,7 @@ void IoTransport::handle(CloseLink& command) {
 }
 
 void IoTransport::handle(ConnectFlow& command) {
-  if (FlowLink* link = link_to(command.peer)) link->on_accepted(command.accepted);
+  if (FlowLink* link = link_to(command.peer)) link->on_accepted(std::move(command.accepted));
 }
 
 void IoTransport::handle(RefuseFlow& command) {
@@ -95,8 +96,11 @@ void IoTransport::handle(RefuseFlow& command) {
 
 void IoTransport::handle(AcceptFlow& command) {
   if (to_accept_.size() >= kIncomingFlowsMax) return refuse(command, "too many requests at once");
-  to_accept_.push_back(std::move(command));
-  paced_->add(this, [this] { accept_next(); });
+  const uint64_t request = ++last_request_;
+  io_->make_worker(
+      this, command.offer.flow, command.secret,
+      [this, request](UcxWorkerMaker::Made worker) { accept(request, std::move(worker)); });
+  to_accept_.emplace(request, std::move(command));
 }
 
 void IoTransport::refuse(const AcceptFlow& command, const std::string& reason) {
@@ -106,10 +110,19 @@ void IoTransport::refuse(const AcceptFlow& command, const std::string& reason) {
       FlowRefused{command.peer.id, {offer.io_loop, offer.flow, offer.generation, reason}});
 }
 
-void IoTransport::accept_next() {
-  if (to_accept_.empty()) return;  // its peer was lost meanwhile
-  const AcceptFlow command = std::move(to_accept_.front());
-  to_accept_.pop_front();
+void IoTransport::accept(uint64_t request, UcxWorkerMaker::Made worker) {
+  const auto found = to_accept_.find(request);
+  if (found == to_accept_.end()) {  // its peer was lost meanwhile
+    if (worker) workers_->destroy(std::move(*worker));
+    return;
+  }
+  const AcceptFlow command = std::move(found->second);
+  to_accept_.erase(found);
+  if (Status opened = open_incoming(command, std::move(worker)); !opened)
+    refuse(command, opened.message());
+}
+
+Status IoTransport::open_incoming(const AcceptFlow& command, UcxWorkerMaker::Made worker) {
   const FlowOffer& offer = command.offer;
   const auto same = std::find_if(incoming_.begin(), incoming_.end(), [&](const Incoming& known) {
     return known.peer.id == command.peer.id && known.io_loop == offer.io_loop &&
@@ -117,26 +130,28 @@ void IoTransport::accept_next() {
   });
   if (same != incoming_.end()) close_incoming(static_cast<size_t>(same - incoming_.begin()));
   if (incoming_.size() >= kIncomingFlowsMax) {
-    return refuse(command, fmt::format("this I/O loop has {} incoming flows, which is the most",
-                                       kIncomingFlowsMax));
+    return make_status(StatusCode::ResourceExhausted,
+                       "this I/O loop has {} incoming flows, which is the most", kIncomingFlowsMax);
   }
   const std::string& rail = io_->rail_name_of(offer.flow);
   if (!io_->is_usable(offer.flow))
-    return refuse(command, fmt::format("rail {} is down there", rail));
-  auto flow = IncomingFlow::create(*io_, *this, command.peer.id, offer.flow, command.secret,
+    return make_status(StatusCode::Unavailable, "rail {} is down there", rail);
+  if (!worker) return worker.status();
+  auto flow = IncomingFlow::create(*io_, *this, std::move(*worker), command.peer.id, command.secret,
                                    offer.worker_address,
                                    fmt::format("flow {} from node '{}' ({}) on rail {}", offer.flow,
                                                command.peer.name, command.peer.address, rail));
-  if (!flow) return refuse(command, flow.status().message());
+  if (!flow) return flow.status();
   FlowOffer answer{offer.io_loop, offer.flow, offer.generation, rail, (*flow)->address()};
   incoming_.push_back({std::move(*flow), offer.io_loop, offer.flow, command.peer});
   reports_.send_unbounded(FlowAccepted{command.peer.id, std::move(answer)});
+  return Status::ok();
 }
 
 void IoTransport::handle(ClosePeer& command) {
   close_link(command.peer, command.reason);
   std::erase_if(to_accept_,
-                [&](const AcceptFlow& waiting) { return waiting.peer.id == command.peer; });
+                [&](const auto& waiting) { return waiting.second.peer.id == command.peer; });
   for (size_t at = incoming_.size(); at-- > 0;) {
     if (incoming_[at].peer.id == command.peer) close_incoming(at);
   }
@@ -169,18 +184,20 @@ void IoTransport::handle(ListFlows& command) {
 
 void IoTransport::handle(CloseAll&) {
   late_rails_.reset();
-  paced_->drop(this);
+  workers_->drop(this);
   to_accept_.clear();
   while (!links_.empty()) {
     close_link(links_.begin()->first, {StatusCode::Cancelled, "this node closes its transport"});
   }
   while (!incoming_.empty()) close_incoming(incoming_.size() - 1);
-  // After the flows that are freed later; and not from within a task of paced_.
-  paced_->add(this, [this] { loop_.defer([this] { finish_closing(); }); });
+  // After the flows that are freed later, and their workers; not from within a task of paced_.
+  paced_->add(
+      this, [this] { workers_->after_all([this] { loop_.defer([this] { finish_closing(); }); }); });
 }
 
 void IoTransport::finish_closing() {
   commands_.reset();
+  workers_.reset();
   paced_.reset();
   io_.reset();
   driver_.reset();

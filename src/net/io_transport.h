@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <deque>
+#include <map>
 #include <memory>
 #include <optional>
 #include <tuple>
@@ -57,7 +57,8 @@ class IoTransport final : public Links,
   void handle(ListFlows& command);
   void handle(CloseAll& command);
 
-  void accept_next();
+  void accept(uint64_t request, UcxWorkerMaker::Made worker);
+  Status open_incoming(const AcceptFlow& command, UcxWorkerMaker::Made worker);
   void finish_closing();
   void refuse(const AcceptFlow& command, const std::string& reason);
   void on_rails_changed();
@@ -79,14 +80,16 @@ class IoTransport final : public Links,
   JobLimits limits_;
   std::unique_ptr<FlowDriver> driver_;
   std::unique_ptr<PacedTasks> paced_;
+  std::unique_ptr<UcxWorkerMaker> workers_;
   std::optional<IoContext> io_;
   std::unique_ptr<Door<IoCommand>> commands_;
   std::unique_ptr<LateRails> late_rails_;  // none: all are here
   std::unordered_map<NodeId, std::unique_ptr<FlowLink>> links_;
   std::vector<Incoming> incoming_;
-  std::deque<AcceptFlow> to_accept_;  // each has a task in paced_
-  std::vector<FlowLink*> ready_;      // links with something for pump()
-  std::vector<FlowLink*> pumping_;    // of ready_, being pumped
+  std::map<uint64_t, AcceptFlow> to_accept_;  // by request; their workers are being made
+  uint64_t last_request_ = 0;                 // of to_accept_
+  std::vector<FlowLink*> ready_;              // links with something for pump()
+  std::vector<FlowLink*> pumping_;            // of ready_, being pumped
   bool is_closed_ = false;
 };
 

@@ -26,19 +26,15 @@ std::span<const uint8_t> bytes_of(const proto::ChunkHeader& header) {
 
 OutgoingFlow::OutgoingFlow(IoContext& io, Owner& owner, uint16_t index, uint64_t link_secret,
                            std::string description)
-    : Flow(io.driver, std::move(description)),
-      io_(io),
-      owner_(owner),
-      index_(index),
-      link_secret_(link_secret) {}
+    : Flow(io, std::move(description)), owner_(owner), index_(index), link_secret_(link_secret) {}
 
 Result<std::unique_ptr<OutgoingFlow>> OutgoingFlow::create(IoContext& io, Owner& owner,
+                                                           std::unique_ptr<UcxWorker> worker,
                                                            uint16_t index, uint64_t link_secret,
                                                            std::string description) {
   std::unique_ptr<OutgoingFlow> flow(
       new OutgoingFlow(io, owner, index, link_secret, std::move(description)));
-  BRAID_RETURN_IF_ERROR(
-      flow->open_worker(io.rail_of(index), link_secret, io.counters.strangers, proto::kAckMessage));
+  BRAID_RETURN_IF_ERROR(flow->take_worker(std::move(worker), proto::kAckMessage));
   return flow;
 }
 
@@ -59,7 +55,7 @@ void OutgoingFlow::send_probe() {
   is_probe_sending_ = true;
   const auto result = endpoint()->send(proto::kChunkMessage, bytes_of(probe_), {}, probe_.sequence);
   if (result != UcxEndpoint::SendResult::InProgress) is_probe_sending_ = false;
-  if (result != UcxEndpoint::SendResult::Done) driver().mark(*this);
+  if (result != UcxEndpoint::SendResult::Done) io_.driver.mark(*this);
 }
 
 void OutgoingFlow::prove() {
@@ -112,7 +108,7 @@ void OutgoingFlow::send(OutgoingChunk chunk, std::span<const uint8_t> bytes) {
       endpoint()->send(proto::kChunkMessage, bytes_of(taken.chunk.header), bytes, sequence);
   if (result != UcxEndpoint::SendResult::InProgress) taken.is_sending = false;
   // What is done leaves nothing to drive: the worker stays armed.
-  if (result != UcxEndpoint::SendResult::Done) driver().mark(*this);
+  if (result != UcxEndpoint::SendResult::Done) io_.driver.mark(*this);
 }
 
 void OutgoingFlow::on_send_done(uint64_t sequence, const Status& status) {
@@ -176,7 +172,7 @@ void OutgoingFlow::settle_acknowledged() {
 
 std::vector<OutgoingChunk> OutgoingFlow::close_and_reclaim() {
   close();
-  // The worker is gone: nothing reads the chunks' memory any more.
+  // Nothing reads the chunks' memory any more.
   for (uint64_t sequence = settled_ + 1; sequence < next_sequence_; ++sequence) {
     slot(sequence).is_sending = false;
   }

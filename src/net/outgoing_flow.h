@@ -27,8 +27,9 @@ class OutgoingFlow final : public Flow {
     virtual void on_flow_has_room() = 0;
   };
 
-  static Result<std::unique_ptr<OutgoingFlow>> create(IoContext& io, Owner& owner, uint16_t index,
-                                                      uint64_t link_secret,
+  static Result<std::unique_ptr<OutgoingFlow>> create(IoContext& io, Owner& owner,
+                                                      std::unique_ptr<UcxWorker> worker,
+                                                      uint16_t index, uint64_t link_secret,
                                                       std::string description);
   ~OutgoingFlow() override;
 
@@ -91,7 +92,6 @@ class OutgoingFlow final : public Flow {
   void settle_acknowledged();
   Slot& slot(uint64_t sequence) { return slots_[sequence % kChunksInFlightMax]; }
 
-  IoContext& io_;
   Owner& owner_;
   const uint16_t index_;
   const uint64_t link_secret_;

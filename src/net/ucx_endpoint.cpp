@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "net/ucx_endpoint.h"
 
+#include <utility>
+
 #include "base/clock.h"
 #include "base/log.h"
 #include "net/ucx_error.h"
@@ -14,8 +16,8 @@ constexpr size_t kAddressPaddingBytes = 16 << 10;
 
 // The first byte tells the versions of protocol and format; UCX asserts that it knows them.
 bool has_format_of(std::span<const uint8_t> address, const UcxWorker& worker) {
-  const auto own = worker.address();
-  return own && !own->empty() && !address.empty() && own->front() == address.front();
+  const auto& own = worker.address();
+  return !own.empty() && !address.empty() && own.front() == address.front();
 }
 
 }  // namespace
@@ -53,8 +55,10 @@ Result<std::unique_ptr<UcxEndpoint>> UcxEndpoint::create(UcxWorker& worker,
   return endpoint;
 }
 
-UcxEndpoint::~UcxEndpoint() {
-  if (handle_ == nullptr) return;
+UcxEndpoint::~UcxEndpoint() { close(); }
+
+bool UcxEndpoint::close() {
+  if (handle_ == nullptr) return true;
   const UcxSockets::Use use(worker_.sockets());
   worker_.sockets().end();
   const SystemClock clock;
@@ -62,7 +66,7 @@ UcxEndpoint::~UcxEndpoint() {
   ucp_request_param_t params{};
   params.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
   params.flags = UCP_EP_CLOSE_FLAG_FORCE;
-  ucs_status_ptr_t request = ucp_ep_close_nbx(handle_, &params);
+  ucs_status_ptr_t request = ucp_ep_close_nbx(std::exchange(handle_, nullptr), &params);
   const bool is_pending = UCS_PTR_IS_PTR(request);
   // Usually over in one or two rounds; queue pairs may take longer to flush.
   while (((is_pending && ucp_request_check_status(request) == UCS_INPROGRESS) ||
@@ -75,6 +79,7 @@ UcxEndpoint::~UcxEndpoint() {
                    worker_.context().rail());
   }
   if (is_pending) ucp_request_free(request);
+  return sends_in_progress_ == 0;
 }
 
 void UcxEndpoint::send_done(void* request, ucs_status_t status, void* endpoint) {
@@ -95,6 +100,7 @@ UcxEndpoint::SendResult UcxEndpoint::send(unsigned id, std::span<const uint8_t> 
   params.memory_type = UCS_MEMORY_TYPE_HOST;
   params.cb.send = send_done;
   params.user_data = this;
+  const UcxSockets::Use use(worker_.sockets());
   ucs_status_ptr_t request = ucp_am_send_nbx(handle_, id, header.data(), header.size(),
                                              payload.data(), payload.size(), &params);
   if (request == nullptr) return SendResult::Done;

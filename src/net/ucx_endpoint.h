@@ -32,9 +32,11 @@ class UcxEndpoint {
                                                      UcxEndpointHandler& handler);
   UcxEndpoint(const UcxEndpoint&) = delete;
   UcxEndpoint& operator=(const UcxEndpoint&) = delete;
-  // Breaks the connection. Sends that are still on their way end (their callbacks come from within
-  // this call), and the worker is progressed until they have, for kCloseTimeoutMs at most.
-  ~UcxEndpoint();
+  // Breaks the connection, for good. Sends that are still on their way end (their callbacks come
+  // from within this call), and the worker is progressed until they have, for kCloseTimeoutMs at
+  // most. False: they have not, and UCX may read their memory until the worker is destroyed.
+  bool close();
+  ~UcxEndpoint();  // closes it
 
   // Sends an eager active message. `header` and `payload` must stay until it has ended: on
   // InProgress that is when on_send_done(token) comes. Failed means that on_endpoint_error was

@@ -100,19 +100,20 @@ FlowProof flow_proof(uint64_t link_secret, FlowProofOf side, uint16_t port) {
       .digest({{reinterpret_cast<const uint8_t*>(label.data()), label.size()}, port_bytes});
 }
 
+// A connection that was begun, until both proofs have passed.
+struct UcxSockets::Begun {
+  int socket;
+  uint64_t cookie;
+  FlowProof proof;
+  FlowProof answer;
+  bool is_proof_sent = false;
+  size_t answered = 0;  // bytes of the answer that have come
+  FlowProof heard{};
+};
+
 // What is behind the five functions.
 struct UcxCalls {
-  // A connection that this thread has begun, until both proofs have passed.
-  struct Begun {
-    UcxSockets* owner;
-    int socket;
-    uint64_t cookie;
-    FlowProof proof;
-    FlowProof answer;
-    bool is_proof_sent = false;
-    size_t answered = 0;  // bytes of the answer that have come
-    FlowProof heard{};
-  };
+  using Begun = UcxSockets::Begun;
 
   struct Listener {
     UcxSockets* owner;
@@ -205,16 +206,18 @@ struct UcxCalls {
     if (!to || (result != 0 && errno != EINPROGRESS)) return result;
     const int error = errno;
     shorten_tcp_timers(socket);
-    std::erase_if(begun, [&](const Begun& other) { return other.socket == socket; });
-    begun.push_back({used, socket, cookie_of(socket),
-                     flow_proof(used->link_secret_, FlowProofOf::Connecting, to->port()),
-                     flow_proof(used->link_secret_, FlowProofOf::Listening, to->port())});
+    std::erase_if(used->begun_, [&](const Begun& other) { return other.socket == socket; });
+    used->begun_.push_back({socket, cookie_of(socket),
+                            flow_proof(used->link_secret_, FlowProofOf::Connecting, to->port()),
+                            flow_proof(used->link_secret_, FlowProofOf::Listening, to->port())});
     errno = error;
     return result;
   }
 
   // Null: `socket` is nothing special, or it is no longer.
   static Begun* find_begun(int socket) {
+    if (used == nullptr) return nullptr;
+    auto& begun = used->begun_;
     const auto found = std::find_if(begun.begin(), begun.end(), [&](const Begun& connection) {
       return connection.socket == socket;
     });
@@ -224,9 +227,10 @@ struct UcxCalls {
     return nullptr;
   }
 
+  // `connection` is one of used->begun_.
   static void forget_if_proved(const Begun& connection) {
     if (connection.is_proof_sent && connection.answered == kFlowProofBytes)
-      begun.erase(begun.begin() + (&connection - begun.data()));
+      used->begun_.erase(used->begun_.begin() + (&connection - used->begun_.data()));
   }
 
   static ssize_t send(int socket, const void* data, size_t bytes, int flags) {
@@ -236,7 +240,7 @@ struct UcxCalls {
   }
 
   static ssize_t send_after_proof(int socket, const void* data, size_t bytes, int flags) {
-    Begun* connection = begun.empty() ? nullptr : find_begun(socket);
+    Begun* connection = find_begun(socket);
     if (connection == nullptr || connection->is_proof_sent)
       return real_send(socket, data, bytes, flags);
     const FlowProof& proof = connection->proof;
@@ -253,7 +257,7 @@ struct UcxCalls {
   }
 
   static ssize_t recv(int socket, void* data, size_t bytes, int flags) {
-    Begun* connection = begun.empty() ? nullptr : find_begun(socket);
+    Begun* connection = find_begun(socket);
     if (connection == nullptr || connection->answered == kFlowProofBytes)
       return real_recv(socket, data, bytes, flags);
     const ssize_t received = real_recv(socket, connection->heard.data() + connection->answered,
@@ -267,7 +271,7 @@ struct UcxCalls {
     if (!equal_in_constant_time(connection->heard, connection->answer)) {
       connection->answered = 0;  // whatever comes next is no answer either
       BRAID_LOG_WARN("rail {}: who listens on a flow's port is not the daemon that it belongs to",
-                     connection->owner->rail_);
+                     used->rail_);
       errno = ECONNRESET;
       return -1;
     }
@@ -275,19 +279,15 @@ struct UcxCalls {
     return real_recv(socket, data, bytes, flags);
   }
 
-  static thread_local UcxSockets* used;
-  static thread_local std::vector<Begun> begun;
+  static thread_local UcxSockets* used;  // by this thread, now
 };
 
 thread_local UcxSockets* UcxCalls::used = nullptr;
-thread_local std::vector<UcxCalls::Begun> UcxCalls::begun;
 
 UcxSockets::UcxSockets(uint64_t link_secret, std::string rail, std::atomic<uint64_t>& strangers)
     : link_secret_(link_secret), rail_(std::move(rail)), strangers_(strangers) {}
 
 UcxSockets::~UcxSockets() {
-  std::erase_if(UcxCalls::begun,
-                [&](const UcxCalls::Begun& connection) { return connection.owner == this; });
   const std::lock_guard lock(UcxCalls::all().mutex);
   // A descriptor may be another worker's by now.
   std::erase_if(UcxCalls::all().by_socket,

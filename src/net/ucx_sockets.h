@@ -31,7 +31,7 @@ enum class FlowProofOf : uint8_t { Connecting, Listening };
 // What that side of a connection to `port` says first: HMAC-SHA-256 with the link's secret.
 FlowProof flow_proof(uint64_t link_secret, FlowProofOf side, uint16_t port);
 
-// The TCP sockets of one UCX worker. Made and destroyed by the thread that uses the worker.
+// The TCP sockets of one UCX worker. Used by one thread at a time, as the worker is.
 class UcxSockets {
  public:
   // `strangers` counts the connections that were refused; it outlives this object.
@@ -40,7 +40,8 @@ class UcxSockets {
   UcxSockets& operator=(const UcxSockets&) = delete;
   ~UcxSockets();  // after UCX has closed the sockets
 
-  // While it exists, `sockets` own what this thread begins to listen on and to connect.
+  // While it exists, UCX's calls on this thread are about `sockets`: they own what it begins to
+  // listen on and to connect.
   class Use {
    public:
     explicit Use(UcxSockets& sockets);
@@ -63,10 +64,12 @@ class UcxSockets {
 
  private:
   friend struct UcxCalls;
+  struct Begun;
   const uint64_t link_secret_;
   const std::string rail_;
   std::atomic<uint64_t>& strangers_;
   std::vector<int> listeners_;
+  std::vector<Begun> begun_;  // connections
   bool is_ending_ = false;
 };
 

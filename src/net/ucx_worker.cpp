@@ -4,27 +4,27 @@
 #include "net/ucx_error.h"
 
 namespace braid {
-namespace {
 
-ucs_status_t receive(void* handler, const void* header, size_t header_bytes, void* payload,
-                     size_t payload_bytes, const ucp_am_recv_param_t* param) {
+ucs_status_t UcxWorker::receive(void* worker, const void* header, size_t header_bytes,
+                                void* payload, size_t payload_bytes,
+                                const ucp_am_recv_param_t* param) {
+  UcxMessageHandler* const handler = static_cast<UcxWorker*>(worker)->handler_;
   const bool is_whole = (param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) == 0;
-  static_cast<UcxMessageHandler*>(handler)->on_message(
-      {static_cast<const uint8_t*>(header), header_bytes},
-      is_whole ? std::span(static_cast<const uint8_t*>(payload), payload_bytes)
-               : std::span<const uint8_t>(),
-      is_whole);
+  if (handler != nullptr) {
+    handler->on_message({static_cast<const uint8_t*>(header), header_bytes},
+                        is_whole ? std::span(static_cast<const uint8_t*>(payload), payload_bytes)
+                                 : std::span<const uint8_t>(),
+                        is_whole);
+  }
   return UCS_OK;  // the buffer is UCX's again; an announced (rendezvous) message is dropped by it
 }
-
-}  // namespace
 
 Result<std::unique_ptr<UcxWorker>> UcxWorker::create(std::shared_ptr<UcxContext> context,
                                                      uint64_t link_secret,
                                                      std::atomic<uint64_t>& strangers) {
   ucp_worker_params_t params{};
   params.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
-  params.thread_mode = UCS_THREAD_MODE_SINGLE;
+  params.thread_mode = UCS_THREAD_MODE_SERIALIZED;
   std::unique_ptr<UcxWorker> worker(new UcxWorker(std::move(context), link_secret, strangers));
   const UcxSockets::Use use(worker->sockets_);
   if (const auto error = ucp_worker_create(worker->context_->handle(), &params, &worker->handle_);
@@ -40,6 +40,7 @@ Result<std::unique_ptr<UcxWorker>> UcxWorker::create(std::shared_ptr<UcxContext>
   if (const auto error = ucp_worker_get_efd(worker->handle_, &worker->event_fd_); error != UCS_OK) {
     return status_from_ucx(error, "a UCX worker has no event descriptor");
   }
+  BRAID_RETURN_IF_ERROR(worker->read_address());
   return worker;
 }
 
@@ -57,23 +58,24 @@ Status UcxWorker::set_handler(unsigned id, UcxMessageHandler& handler) {
   params.id = id;
   params.flags = UCP_AM_FLAG_WHOLE_MSG;
   params.cb = receive;
-  params.arg = &handler;
+  params.arg = this;
   if (const auto error = ucp_worker_set_am_recv_handler(handle_, &params); error != UCS_OK) {
     return status_from_ucx(error, "cannot set a handler of active messages");
   }
+  handler_ = &handler;
   return Status::ok();
 }
 
-Result<std::vector<uint8_t>> UcxWorker::address() const {
+Status UcxWorker::read_address() {
   ucp_address_t* address = nullptr;
   size_t bytes = 0;
   if (const auto error = ucp_worker_get_address(handle_, &address, &bytes); error != UCS_OK) {
     return status_from_ucx(error, "a UCX worker has no address");
   }
   const auto* begin = reinterpret_cast<const uint8_t*>(address);
-  std::vector<uint8_t> copy(begin, begin + bytes);
+  address_.assign(begin, begin + bytes);
   ucp_worker_release_address(handle_, address);
-  return copy;
+  return Status::ok();
 }
 
 unsigned UcxWorker::progress() {

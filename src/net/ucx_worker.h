@@ -26,7 +26,7 @@ class UcxMessageHandler {
                           bool is_whole) = 0;
 };
 
-// A UCX worker: one set of sockets, driven by its event descriptor. Used by one thread only.
+// A UCX worker: one set of sockets, driven by its event descriptor. Used by one thread at a time.
 class UcxWorker {
  public:
   // Where `context` has TCP, the other side has to know `link_secret` to connect; `strangers`
@@ -38,9 +38,11 @@ class UcxWorker {
   UcxWorker& operator=(const UcxWorker&) = delete;
   ~UcxWorker();  // its endpoints must be closed
 
-  // Messages with `id` go to `handler`, which must outlive the worker.
+  // Messages with `id` go to `handler`, until forget_handler().
   Status set_handler(unsigned id, UcxMessageHandler& handler);
-  Result<std::vector<uint8_t>> address() const;
+  // Messages that still come are dropped.
+  void forget_handler() { handler_ = nullptr; }
+  const std::vector<uint8_t>& address() const { return address_; }
 
   // Readable when there is something to progress; meaningful once arm() has returned true.
   int event_fd() const { return event_fd_; }
@@ -61,11 +63,16 @@ class UcxWorker {
   UcxWorker(std::shared_ptr<UcxContext> context, uint64_t link_secret,
             std::atomic<uint64_t>& strangers)
       : context_(std::move(context)), sockets_(link_secret, context_->rail(), strangers) {}
+  Status read_address();
+  static ucs_status_t receive(void* worker, const void* header, size_t header_bytes, void* payload,
+                              size_t payload_bytes, const ucp_am_recv_param_t* param);
 
   const std::shared_ptr<UcxContext> context_;
   UcxSockets sockets_;
   ucp_worker_h handle_ = nullptr;
   int event_fd_ = -1;
+  std::vector<uint8_t> address_;
+  UcxMessageHandler* handler_ = nullptr;
 };
 
 }  // namespace braid

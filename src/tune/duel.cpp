@@ -46,11 +46,6 @@ void Duel::report(double seconds) {
   if (turns_ % kTurnsPerRound == 0) decide();
 }
 
-void Duel::give_up() {
-  is_done_ = true;
-  challenger_wins_ = false;
-}
-
 double Duel::gain() const { return log_ratios_.empty() ? 1 : std::exp(median_of(log_ratios_)); }
 
 void Duel::decide() {

@@ -23,7 +23,6 @@ class Duel {
   bool is_done() const { return is_done_; }
   bool is_challengers_turn() const;
   void report(double seconds);  // median of the turn's steps
-  void give_up();               // the challenger cannot be applied
   bool challenger_wins() const { return challenger_wins_; }
   double gain() const;  // defaults' seconds / challenger's, median of the pairs; 1 without any
 

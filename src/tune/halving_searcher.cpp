@@ -26,10 +26,6 @@ uint32_t turns_of(const SearchView& view, const Setting& setting) {
 class HalvingSearcher final : public Searcher {
  public:
   std::optional<Setting> propose(const SearchView& view, RandomGenerator& random) override {
-    std::erase_if(bracket_, [&](const Setting& setting) {
-      const SettingScore* score = score_of(view, setting);
-      return score != nullptr && score->turns == 0;  // refused
-    });
     if (filling_ > 0) return next_member(view, random);
     while (bracket_.size() > 1) {
       for (const Setting& setting : bracket_) {

@@ -46,19 +46,6 @@ void Scoreboard::add(const Setting& setting, bool is_anchor, std::span<const dou
   update();
 }
 
-void Scoreboard::add_refused(const Setting& setting) {
-  const auto place = place_of(setting);
-  if (!place) {
-    scores_.push_back({setting, 0, 0, 0});
-    is_settled_.push_back(true);
-    return;
-  }
-  BRAID_ASSERT(*place != 0, "the defaults can always be applied");
-  scores_[*place].turns = 0;
-  is_settled_[*place] = true;
-  if (incumbent_ == *place) incumbent_ = 0;
-}
-
 void Scoreboard::promote() {
   incumbent_ = turns_.back().place;
   is_settled_[incumbent_] = true;

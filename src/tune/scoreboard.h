@@ -21,8 +21,6 @@ class Scoreboard {
 
   // One turn; seconds are of its steps, one or more, positive.
   void add(const Setting& setting, bool is_anchor, std::span<const double> seconds);
-  // The setting could not be applied. Was it the incumbent, the defaults are that again.
-  void add_refused(const Setting& setting);
   // Makes the setting of the last turn the incumbent, and that turn an anchor.
   void promote();
 

@@ -19,7 +19,7 @@ struct SettingScore {
   Setting setting;
   double score = 0;    // ln(its seconds / the defaults' seconds), drift taken out: less is better
   double noise = 0;    // standard error of `score`
-  uint32_t turns = 0;  // how often it was measured; 0: it could not be applied
+  uint32_t turns = 0;  // how often it was measured
 };
 
 // What searchers decide by. The trials of all of them are in it.

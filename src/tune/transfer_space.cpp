@@ -11,7 +11,7 @@ constexpr uint64_t kKiB = 1 << 10;
 constexpr uint64_t kMiB = 1 << 20;
 
 // In the order of the space's parameters.
-enum Place : size_t {
+enum ParameterPlace : size_t {
   kFlows,
   kStreams,
   kUnit,

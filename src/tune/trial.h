@@ -22,8 +22,8 @@ struct Trial {
   Setting setting;
   TrialPurpose purpose = TrialPurpose::Baseline;
   std::string_view searcher;  // that proposed it; "knowledge"; "" where none did
-  double median_seconds = 0;  // 0: it could not be applied
-  uint32_t steps = 0;         // measured ones
+  double median_seconds = 0;
+  uint32_t steps = 0;  // measured ones
 };
 
 }  // namespace braid

@@ -166,32 +166,6 @@ Status Tuner::report(const Setting& setting, std::span<const double> seconds_of_
   return Status::ok();
 }
 
-Status Tuner::report_refused(const Setting& setting) {
-  BRAID_RETURN_IF_ERROR(check_reported(setting));
-  if (setting == defaults_) {
-    return make_status(StatusCode::InvalidArgument, "the defaults cannot be refused");
-  }
-  trials_.push_back({setting, turn_->purpose, turn_->searcher, 0, 0});
-  board_.add_refused(setting);
-  switch (phase_) {
-    case Phase::Check:
-      begin_search();
-      break;
-    case Phase::Search:
-      finish_refused_turn();
-      break;
-    case Phase::CheckDuel:
-    case Phase::Duel:
-      duel_->give_up();
-      end_duel();
-      break;
-    case Phase::Done:
-      BRAID_ASSERT(false, "nothing is asked for when all is done");
-  }
-  turn_.reset();
-  return Status::ok();
-}
-
 void Tuner::finish_check_turn(double seconds) {
   check_seconds_.push_back(seconds);
   if (check_seconds_.size() < kCheckTurns) return;

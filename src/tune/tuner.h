@@ -79,9 +79,6 @@ class Tuner {
   // Refused (InvalidArgument), and nothing changes: another setting, no step or too many, seconds
   // that are not finite and positive.
   Status report(const Setting& setting, std::span<const double> seconds_of_steps);
-  // The setting cannot be applied; it will not be asked for again, and loses a duel. The defaults
-  // always can: refused for them.
-  Status report_refused(const Setting& setting);
 
   bool is_done() const { return phase_ == Phase::Done; }
   // The setting to use when nothing is to be measured: defaults, what is known of the same job, or
@@ -118,7 +115,6 @@ class Tuner {
   void begin_repeat(size_t place);
   bool begin_probe();
   std::optional<size_t> challenger() const;
-  void finish_refused_turn();
   void finish_search_turn(std::span<const double> seconds);
   double reward_of(const SettingScore& score) const;
   void end_search();

@@ -123,12 +123,6 @@ bool Tuner::begin_probe() {
   return true;
 }
 
-void Tuner::finish_refused_turn() {
-  search_steps_ += turn_->steps;  // so that a space of which nothing can be applied ends too
-  if (prober_) bandit_.reward(*prober_, 0);
-  prober_.reset();
-}
-
 void Tuner::finish_search_turn(std::span<const double> seconds) {
   search_steps_ += static_cast<uint32_t>(seconds.size());
   const bool is_anchor = turn_->setting == board_.incumbent_setting();

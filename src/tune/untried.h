@@ -8,7 +8,7 @@
 // Steps that several searchers share.
 namespace braid {
 
-// Allowed and never measured, nor refused.
+// Allowed and never measured.
 bool is_untried(const SearchView& view, const Setting& setting);
 
 // `setting` with one parameter moved; nothing where the list ends.

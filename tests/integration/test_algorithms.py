@@ -65,8 +65,10 @@ def test_three_nodes_go_around_the_ring(cluster_of):
         assert open_links(cluster.nodes[0]) == {"node1"}
 
 
-def test_ranks_that_disagree_are_named_though_they_take_different_ways(cluster_of):
-    cluster = cluster_of(5, "collective.direct_bytes=0", "collective.halving_bytes=4KiB")
+# By two hops: parts of 1,000 elements and of 2,000 go out at once; above 4 KiB none goes by two hops.
+@pytest.mark.parametrize("ways", ["two_hops_bytes=1GiB", "two_hops_bytes=4KiB", "halving_bytes=4KiB"])
+def test_ranks_that_disagree_are_named_though_they_take_different_ways(cluster_of, ways):
+    cluster = cluster_of(5, "collective.direct_bytes=0", f"collective.{ways}")
     for trainer in cluster.start(DISAGREE, nodes=[0, 1, 2, 3]):
         error = trainer.error()
         assert error["error"] == "BRAID_ERROR_MISMATCH", error

@@ -106,19 +106,6 @@ TEST_F(OpenTest, ATokenThatIsTooLongIsRefusedAndNotShown) {
   ::unsetenv("BRAID_JOB_TOKEN");
 }
 
-// Compiled against a braid.h that had no token yet.
-TEST_F(OpenTest, AnOlderCallersOptionsAreShorter) {
-  start_daemon();
-  auto options = job_options();
-  options.token = "what lies behind the struct";
-  options.struct_size = offsetof(braid_job_options, token);
-  EXPECT_EQ(braid_close(open_job(options)), BRAID_OK);
-  EXPECT_EQ(daemon_->last_token(), "");
-  options.struct_size -= 1;
-  braid_job* job = nullptr;
-  EXPECT_BRAID_ERROR(braid_open(&options, &job), BRAID_ERROR_INVALID_ARGUMENT, "struct_size");
-}
-
 TEST_F(OpenTest, AWeightThatIsNoneNamesTheVariableAndWhatIsRight) {
   start_daemon();
   for (const char* given : {"0", "101", "-1", "1.5", "many", "3 ", "99999999999999999999"}) {
@@ -213,21 +200,6 @@ TEST_F(OpenTest, ArgumentsAreNamed) {
   options.socket_path = long_path.c_str();
   EXPECT_BRAID_ERROR(braid_open(&options, &job), BRAID_ERROR_INVALID_ARGUMENT, "socket's path");
   EXPECT_BRAID_ERROR(braid_close(nullptr), BRAID_ERROR_INVALID_ARGUMENT, "job");
-}
-
-TEST_F(OpenTest, ANewerCallersUnknownFieldsMustBeZero) {
-  start_daemon();
-  struct {
-    braid_job_options options;
-    uint64_t from_the_future;
-  } longer{job_options(), 0};
-  longer.options.struct_size = sizeof(longer);
-  braid_job* job = open_job(longer.options);
-  ASSERT_NE(job, nullptr);
-  EXPECT_EQ(braid_close(job), BRAID_OK);
-  longer.from_the_future = 1;
-  EXPECT_BRAID_ERROR(braid_open(&longer.options, &job), BRAID_ERROR_INVALID_ARGUMENT,
-                     "upgrade libbraid");
 }
 
 TEST_F(OpenTest, TwoJobsInOneProcess) {

@@ -82,12 +82,21 @@ void TestDaemon::die() {
   });
 }
 
-void TestDaemon::complete_unknown_ticket() {
-  call([this] {
+void TestDaemon::complete(const proto::DoneEntry& entry) {
+  call([&] {
     for (auto& [id, session] : sessions_) {
-      EXPECT_TRUE(session->rings->push_done({999'999, 0, 0, 0}).is_ok());
+      EXPECT_TRUE(session->rings->push_done(entry).is_ok());
       session->rings->wake_client();
     }
+  });
+}
+
+void TestDaemon::send_to_all(const std::function<void(flatbuffers::FlatBufferBuilder&)>& finish,
+                             std::span<const int> fds) {
+  call([&] {
+    flatbuffers::FlatBufferBuilder builder;
+    finish(builder);
+    for (auto& [id, session] : sessions_) session->connection->send(builder, fds);
   });
 }
 
@@ -177,15 +186,15 @@ void TestDaemon::open_job(Session& session, const proto::OpenJob& open, std::vec
   ASSERT_EQ(fds.size(), 3u);
   auto arena = Segment::adopt(std::move(fds[0]), open.arena_bytes(), 1ull << 46,
                               Segment::Access::ReadOnly, "arena");
-  ASSERT_TRUE(arena) << arena.error.message;
+  ASSERT_TRUE(arena) << arena.status().message();
   auto rings = DaemonRings::adopt(std::move(fds[1]), std::move(fds[2]), open.submit_capacity(),
                                   open.done_capacity());
   ASSERT_TRUE(rings.is_ok()) << rings.status().message();
   auto results = Segment::create("test-result", options_.result_bytes, Segment::Access::ReadOnly);
-  ASSERT_TRUE(results) << results.error.message;
-  session.arena = std::move(arena.value);
+  ASSERT_TRUE(results) << results.status().message();
+  session.arena = std::move(*arena);
   session.rings = std::move(*rings);
-  session.results = std::move(results.value);
+  session.results = std::move(*results);
   session.extents = ExtentAllocator(options_.result_bytes);
   session.rank = open.rank();
   session.world_size = open.world_size();

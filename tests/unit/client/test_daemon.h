@@ -47,8 +47,11 @@ class TestDaemon final : public ClientHandler {
   void fail_jobs(const std::string& text);
   // As if the process had ended: all sockets close. The object lives on.
   void die();
-  // A completion for a ticket that nobody has.
-  void complete_unknown_ticket();
+  // Whatever completion, to everybody.
+  void complete(const proto::DoneEntry& entry);
+  // Whatever message, to everybody.
+  void send_to_all(const std::function<void(flatbuffers::FlatBufferBuilder&)>& finish,
+                   std::span<const int> fds = {});
 
   size_t live_results();
   size_t connections();

@@ -170,7 +170,7 @@ TEST_F(WaitingTest, AnImpossibleCompletionEndsTheJob) {
   const auto values = iota(4);
   daemon_->hold_operations();
   const braid_ticket ticket = submit(job_, all_reduce(tensor, 0, values.data()));
-  daemon_->complete_unknown_ticket();
+  daemon_->complete({999'999, 0, 0, 0});
   EXPECT_BRAID_ERROR(braid_wait(job_, ticket, 0), BRAID_ERROR_PROTOCOL, "999999");
 }
 

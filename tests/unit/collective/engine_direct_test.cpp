@@ -62,7 +62,7 @@ TEST(DirectEngine, InputsMayLieInPieces) {
 TEST(DirectEngine, ManyAtOnceDoNotBlockEachOther) {
   for (uint64_t seed = 1; seed <= 10; ++seed) {
     EngineWorld world(direct_options({1, 1, 1}, seed), seed);
-    for (uint64_t step = 0; step < 6 * kDirectInFlight; ++step)
+    for (uint64_t step = 0; step < 6 * kEarlyInFlight; ++step)
       world.add({Collective::AllReduce, DataType::Int32, Reduction::Sum, 3, 0, 1, step, 1});
     ASSERT_TRUE(world.run()) << seed;
     world.expect_all_ended();
@@ -99,6 +99,7 @@ class DirectChunkTest : public ::testing::Test {
     header.step = operation.key.step;
     header.segment = segment;
     header.bytes = sizeof(payload_);
+    header.signature = EngineWorld::kSignature;
     return header;
   }
   EngineCounters after(NodeId from, const proto::ChunkHeader& header, size_t bytes = 16) {
@@ -125,7 +126,7 @@ TEST_F(DirectChunkTest, APartIsWhole) {
 }
 TEST_F(DirectChunkTest, APartOfAnotherSignatureIsNotTaken) {
   proto::ChunkHeader other = header(1);
-  other.unit = 77;
+  other.signature = 77;
   EXPECT_EQ(after(EngineWorld::id_of(1), other).chunks_malformed, 1u);
 }
 TEST_F(DirectChunkTest, APartComesOnce) {
@@ -149,6 +150,7 @@ TEST(DirectEngine, APartThatComesVeryLateIsNotTakenForAnEarlyOne) {
   late.tensor = key.tensor;
   late.segment = 1;
   late.bytes = 1;
+  late.signature = EngineWorld::kSignature;
   const uint8_t payload = 0;
   world.engine(0, 0).on_chunk(EngineWorld::id_of(1), late, {&payload, 1});
   EXPECT_EQ(world.counters().chunks_stale, stale + 1);

@@ -15,6 +15,7 @@ struct Shape {
   std::vector<uint32_t> ranks_of_node;
   std::function<Route(uint32_t, uint32_t)> route;  // nullptr: the ring's or, if it is, direct
   bool is_direct = false;
+  bool is_early = false;
 };
 
 // Racks, adjacent in the ring.
@@ -24,30 +25,35 @@ std::function<Route(uint32_t, uint32_t)> by_racks(uint32_t racks) {
   };
 }
 
-const std::vector<Shape> kShapes = {{"ring_2", {1, 2}, nullptr},
-                                    {"ring_4", {2, 1, 1, 3}, nullptr},
-                                    {"ring_7", {1, 2, 1, 1, 1, 1, 1}, nullptr},
-                                    {"direct_2", {1, 2}, nullptr, true},
-                                    {"direct_5", {1, 2, 1, 1, 1}, nullptr, true},
-                                    {"halving_2", {1, 2}, halving_route},
-                                    {"halving_3", {1, 1, 2}, halving_route},
-                                    {"halving_4", {2, 1, 1, 3}, halving_route},
-                                    {"halving_5", {1, 1, 1, 1, 1}, halving_route},
-                                    {"halving_7", {1, 2, 1, 1, 1, 1, 1}, halving_route},
-                                    {"halving_8", {1, 1, 1, 1, 1, 1, 1, 1}, halving_route},
-                                    {"two_hops_2", {1, 2}, two_hops_route},
-                                    {"two_hops_3", {1, 1, 2}, two_hops_route},
-                                    {"two_hops_4", {2, 1, 1, 3}, two_hops_route},
-                                    {"two_hops_7", {1, 2, 1, 1, 1, 1, 1}, two_hops_route},
-                                    {"racks_2x2", {1, 2, 1, 1}, by_racks(2)},
-                                    {"racks_2x3", {1, 1, 1, 2, 1, 1}, by_racks(2)},
-                                    {"racks_3x2", {1, 1, 2, 1, 1, 1}, by_racks(3)}};
+const std::vector<Shape> kShapes = {
+    {"ring_2", {1, 2}, nullptr},
+    {"ring_4", {2, 1, 1, 3}, nullptr},
+    {"ring_7", {1, 2, 1, 1, 1, 1, 1}, nullptr},
+    {"direct_2", {1, 2}, nullptr, true},
+    {"direct_5", {1, 2, 1, 1, 1}, nullptr, true},
+    {"halving_2", {1, 2}, halving_route},
+    {"halving_3", {1, 1, 2}, halving_route},
+    {"halving_4", {2, 1, 1, 3}, halving_route},
+    {"halving_5", {1, 1, 1, 1, 1}, halving_route},
+    {"halving_7", {1, 2, 1, 1, 1, 1, 1}, halving_route},
+    {"halving_8", {1, 1, 1, 1, 1, 1, 1, 1}, halving_route},
+    {"two_hops_2", {1, 2}, two_hops_route},
+    {"two_hops_3", {1, 1, 2}, two_hops_route},
+    {"two_hops_4", {2, 1, 1, 3}, two_hops_route},
+    {"two_hops_7", {1, 2, 1, 1, 1, 1, 1}, two_hops_route},
+    {"two_hops_2_early", {1, 2}, two_hops_route, false, true},
+    {"two_hops_4_early", {2, 1, 1, 3}, two_hops_route, false, true},
+    {"two_hops_7_early", {1, 2, 1, 1, 1, 1, 1}, two_hops_route, false, true},
+    {"racks_2x2", {1, 2, 1, 1}, by_racks(2)},
+    {"racks_2x3", {1, 1, 1, 2, 1, 1}, by_racks(2)},
+    {"racks_3x2", {1, 1, 2, 1, 1, 1}, by_racks(3)}};
 
 WorldOptions options_of(const Shape& shape, uint64_t seed) {
   WorldOptions options;
   options.ranks_of_node = shape.ranks_of_node;
   options.route = shape.route;
   options.direct_bytes = shape.is_direct ? 1 << 20 : 0;
+  if (shape.is_early) options.early_from = 1;
   options.io_loops = 1 + static_cast<uint32_t>(seed / 3 % 2);
   options.hostility.submit_pulls = seed % 3 == 0;
   return options;
@@ -120,6 +126,25 @@ TEST_P(EngineOnRoute, ManyAtOnceDoNotBlockEachOther) {
     ASSERT_TRUE(world.run()) << seed;
     world.expect_all_ended();
     if (HasFailure()) return;
+  }
+}
+
+// Whatever the route brings to a node, and however often.
+TEST_P(EngineOnRoute, CarriesAsManyBytesAsTheOperationsHave) {
+  WorldOptions options = options_of(GetParam(), 4);
+  options.hostility.keep_ghost = 0.5;
+  EngineWorld world(options, 9);
+  uint64_t bytes = 0;
+  for (const uint64_t count : {1, 63, 200, 6001}) {
+    world.add({Collective::AllReduce, DataType::Float64, Reduction::Sum, count, 0, 1, count});
+    bytes += count * sizeof(double);
+  }
+  ASSERT_TRUE(world.run());
+  for (uint32_t node = 0; node < GetParam().ranks_of_node.size(); ++node) {
+    uint64_t carried = 0;
+    for (uint32_t io_loop = 0; io_loop < options.io_loops; ++io_loop)
+      carried += world.engine(node, io_loop).counters().bytes_carried;
+    EXPECT_NEAR(static_cast<double>(carried), static_cast<double>(bytes), 8) << node;
   }
 }
 
@@ -267,6 +292,59 @@ TEST_F(RouteChunkTest, ReadFromTheInputHoldUpDone) {
   EXPECT_EQ(engine().counters().units_done, 1U);
   uv_run(world_.loop().uv(), UV_RUN_NOWAIT);
   EXPECT_FALSE(world_.any_done(1)) << "segments 1 and 3 are still on their way, out of the input";
+}
+
+// Node 0 of four, by two hops and early; four chunks of 64 bytes. The parts of segment 0 come from
+// all others.
+class EarlyChunkTest : public testing::Test {
+ protected:
+  EarlyChunkTest() : world_(options_of({"", {1, 1, 1, 1}, two_hops_route, false, true}, 1), 7) {
+    world_.add({Collective::AllReduce, DataType::Float32, Reduction::Sum, 64});
+  }
+  Engine& engine() { return world_.engine(0, 0); }
+  void start() { engine().start(world_.operation_of(0, 0)); }
+  void receive_part(uint32_t node, uint32_t signature = EngineWorld::kSignature) {
+    const Operation operation = world_.operation_of(0, 0);
+    proto::ChunkHeader header{};
+    header.phase = static_cast<uint8_t>(Phase::ReduceScatter);
+    header.job_key = operation.key.job_key;
+    header.tensor = operation.key.tensor;
+    header.step = operation.key.step;
+    header.bytes = 64;
+    header.signature = signature;
+    engine().on_chunk(EngineWorld::id_of(node), header, payload_);
+  }
+
+  EngineWorld world_;
+  const std::vector<uint8_t> payload_ = std::vector<uint8_t>(64);
+};
+
+TEST_F(EarlyChunkTest, ThatComeBeforeTheirOperationAreAddedWhenItStarts) {
+  receive_part(2);
+  receive_part(1);
+  receive_part(2);
+  EXPECT_EQ(engine().counters().bytes_reduced, 0U);
+  EXPECT_EQ(engine().counters().chunks_duplicate, 1U);
+  start();
+  EXPECT_EQ(engine().counters().bytes_reduced, 128U) << "nobody said go";
+  receive_part(3);
+  EXPECT_EQ(engine().counters().bytes_reduced, 192U);
+  EXPECT_EQ(engine().counters().chunks_stale + engine().counters().chunks_malformed, 0U);
+}
+
+TEST_F(EarlyChunkTest, OfAnotherSignatureAreNotTaken) {
+  receive_part(1, 77);
+  start();
+  EXPECT_EQ(engine().counters().chunks_malformed, 1U);
+  receive_part(1, 77);
+  receive_part(1, 0);
+  EXPECT_EQ(engine().counters().chunks_malformed, 3U);
+  EXPECT_EQ(engine().counters().bytes_reduced, 0U);
+}
+
+TEST_F(EarlyChunkTest, WithoutASignatureAreNotKept) {
+  receive_part(1, 0);
+  EXPECT_EQ(engine().counters().chunks_stale, 1U);
 }
 
 }  // namespace

@@ -42,6 +42,7 @@ class EngineUrgency : public testing::Test {
     ring->routes = basic_routes(2, 0);
     Operation operation;
     operation.is_direct = is_direct;
+    if (is_direct) operation.signature = EngineWorld::kSignature;
     operation.key = {kJob, tensor, 0};
     operation.urgency = urgency;
     operation.count = units * kUnitBytes / sizeof(float);

@@ -157,7 +157,9 @@ Operation EngineWorld::operation_of(size_t index, uint32_t node) const {
   if (operation.collective == Collective::AllReduce && nodes() > 1 && options_.route != nullptr) {
     ring->halving = std::make_shared<Route>(options_.route(nodes(), node));
     operation.route = ring->halving.get();
+    if (options_.early_from && bytes >= *options_.early_from) operation.signature = kSignature;
   }
+  if (operation.is_direct) operation.signature = kSignature;
   operation.ring = ring;
   operation.urgency = running.spec.urgency;
   operation.memory = part.memory;
@@ -175,7 +177,7 @@ void EngineWorld::submit(Running& running, uint32_t node) {
   const auto at = std::find_if(running_.begin(), running_.end(),
                                [&](const auto& r) { return r.get() == &running; });
   const Operation operation = operation_of(static_cast<size_t>(at - running_.begin()), node);
-  if (operation.is_direct) running.parts[node].was_told_go = true;  // it waits for nobody
+  if (is_early(operation)) running.parts[node].was_told_go = true;  // it waits for nobody
   for (auto& endpoint : endpoints_[node]) {
     endpoint->door.push_back(
         [engine = endpoint->engine.get(), operation] { engine->start(operation); });
@@ -342,6 +344,7 @@ EngineCounters EngineWorld::counters() const {
       const EngineCounters counters = endpoint->engine->counters();
       sum.units_done += counters.units_done;
       sum.bytes_reduced += counters.bytes_reduced;
+      sum.bytes_carried += counters.bytes_carried;
       sum.chunks_duplicate += counters.chunks_duplicate;
       sum.chunks_stale += counters.chunks_stale;
       sum.chunks_malformed += counters.chunks_malformed;

@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,8 @@ struct WorldOptions {
   uint64_t direct_bytes = 0;
   // By which the all-reduces go, from the number of nodes and the place; none: around the ring.
   std::function<Route(uint32_t, uint32_t)> route;
+  // Whether those of at least so many bytes are early.
+  std::optional<uint64_t> early_from{};
   // Done to every operation that a node starts.
   std::function<void(Operation&)> adjust;
   // May happen at any time.
@@ -76,6 +79,7 @@ class EngineWorld {
   EngineCounters counters() const;  // sums
   Loop& loop() { return *loop_; }
   static NodeId id_of(uint32_t node) { return 1000 + node; }
+  static constexpr uint32_t kSignature = 0x5163;  // of early operations
 
  private:
   struct Memory;

@@ -16,6 +16,7 @@ struct NoHost final : OperationHost {
   void on_unit_finished(const OperationRun&, bool held_stream) override {
     streams -= held_stream ? 1 : 0;
   }
+  void on_bytes_carried(uint64_t) override {}
   void on_bytes_reduced(uint64_t) override {}
   void on_progress(OperationRun&) override {}
   int streams = 0;

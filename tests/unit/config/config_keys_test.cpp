@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "collective/direct_limits.h"
+#include "collective/early_limits.h"
 
 namespace braid {
 namespace {

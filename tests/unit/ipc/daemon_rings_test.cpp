@@ -22,8 +22,8 @@ class DaemonRingsTest : public ::testing::Test {
     loop_ = Loop::create("test").value();
     const uint64_t bytes = proto::rings_bytes(kCapacity, kCapacity);
     auto memory = Segment::create("rings", bytes, Segment::Access::ReadWrite);
-    EXPECT_TRUE(memory) << memory.error.message;
-    memory_ = std::move(memory.value);
+    EXPECT_TRUE(memory) << memory.status().message();
+    memory_ = std::move(*memory);
     view_ = create_rings(memory_.data(), kCapacity, kCapacity);
     submit_ = {&view_.header->submit, view_.submit, kCapacity};
     done_ = {&view_.header->done, view_.done, kCapacity};

@@ -97,11 +97,11 @@ TEST_F(FrameTest, LargeFramesGoInPieces) {
 TEST_F(FrameTest, ImpossibleLengthsAreRefused) {
   send_raw({0, 0, 0, 0});
   EXPECT_EQ(read(), FrameReader::Outcome::Error);
-  EXPECT_EQ(reader_.error().cause, EPROTO);
+  EXPECT_EQ(reader_.error().code(), StatusCode::Protocol);
   FrameReader fresh;
   send_raw({1, 0, 0, 1});
   EXPECT_EQ(fresh.read(far_.get(), kFrameBytesMax), FrameReader::Outcome::Error);
-  EXPECT_NE(fresh.error().message.find("16777217"), std::string::npos) << fresh.error().message;
+  EXPECT_NE(fresh.error().message().find("16777217"), std::string::npos) << fresh.error().message();
 }
 
 TEST_F(FrameTest, EndOfStreamIsSeen) {
@@ -114,8 +114,8 @@ TEST_F(FrameTest, EndOfStreamIsSeen) {
 TEST_F(FrameTest, TheQueueIsBounded) {
   FrameWriter small(100);
   EXPECT_TRUE(small.push(std::vector<uint8_t>(90), {}));
-  const IpcError error = small.push(std::vector<uint8_t>(7), {});
-  EXPECT_EQ(error.cause, ENOSPC);
+  const Status error = small.push(std::vector<uint8_t>(7), {});
+  EXPECT_EQ(error.code(), StatusCode::ResourceExhausted);
   ASSERT_TRUE(small.flush(near_.get()));
   EXPECT_TRUE(small.push(std::vector<uint8_t>(7), {}));
   EXPECT_FALSE(small.push({}, {}));
@@ -124,7 +124,7 @@ TEST_F(FrameTest, TheQueueIsBounded) {
 TEST_F(FrameTest, WritingToNobodyIsAnErrorAndNoSignal) {
   far_.reset();
   ASSERT_TRUE(writer_.push(std::vector<uint8_t>{1}, {}));
-  EXPECT_EQ(writer_.flush(near_.get()).cause, EPIPE);
+  EXPECT_EQ(writer_.flush(near_.get()).cause(), EPIPE);
 }
 
 // As many as the kernel lets anybody send: what it had no room for it would close itself.
@@ -149,8 +149,8 @@ TEST_F(FrameTest, DescriptorsThatAreTooManyAreGivenBack) {
   }
   ASSERT_EQ(::sendmsg(near_.get(), &message, 0), static_cast<ssize_t>(sizeof(bytes)));
   ASSERT_EQ(read(), FrameReader::Outcome::Error);
-  EXPECT_EQ(reader_.error().cause, EPROTO);
-  EXPECT_EQ(reader_.error().message, "a message with 253 descriptors; allowed here are 4");
+  EXPECT_EQ(reader_.error().code(), StatusCode::Protocol);
+  EXPECT_EQ(reader_.error().message(), "a message with 253 descriptors; allowed here are 4");
   EXPECT_EQ(reader_.take_fds().size(), kCount);
   EXPECT_TRUE(reader_.take().fds.empty());
 }

@@ -135,20 +135,60 @@ TEST_F(RingsTest, ASleepingConsumerIsWokenOnce) {
 }
 
 TEST_F(RingsTest, HeaderIsChecked) {
-  EXPECT_TRUE(check_rings(bytes(), size(), kRingEntries, kRingEntries).error);
-  EXPECT_FALSE(check_rings(bytes(), size(), 2 * kRingEntries, kRingEntries).error);
-  EXPECT_FALSE(check_rings(bytes(), size() - 64, kRingEntries, kRingEntries).error);
-  EXPECT_FALSE(check_rings(bytes(), size(), 0, kRingEntries).error);
-  EXPECT_FALSE(check_rings(bytes(), size(), 7, kRingEntries).error);
-  EXPECT_FALSE(check_rings(bytes(), size(), kRingEntries, 2 * proto::kRingCapacityMax).error);
+  EXPECT_TRUE(check_rings(bytes(), size(), kRingEntries, kRingEntries).is_ok());
+  EXPECT_FALSE(check_rings(bytes(), size(), 2 * kRingEntries, kRingEntries).is_ok());
+  EXPECT_FALSE(check_rings(bytes(), size() - 64, kRingEntries, kRingEntries).is_ok());
+  EXPECT_FALSE(check_rings(bytes(), size(), 0, kRingEntries).is_ok());
+  EXPECT_FALSE(check_rings(bytes(), size(), 7, kRingEntries).is_ok());
+  EXPECT_FALSE(check_rings(bytes(), size(), kRingEntries, 2 * proto::kRingCapacityMax).is_ok());
   view_.header->version = proto::kClientProtocolVersion + 1;
-  EXPECT_FALSE(check_rings(bytes(), size(), kRingEntries, kRingEntries).error);
+  EXPECT_FALSE(check_rings(bytes(), size(), kRingEntries, kRingEntries).is_ok());
   view_.header->version = proto::kClientProtocolVersion;
   view_.header->magic ^= 1;
-  EXPECT_FALSE(check_rings(bytes(), size(), kRingEntries, kRingEntries).error);
+  EXPECT_FALSE(check_rings(bytes(), size(), kRingEntries, kRingEntries).is_ok());
   view_.header->magic ^= 1;
   view_.header->done_capacity = 2 * kRingEntries;
-  EXPECT_FALSE(check_rings(bytes(), size(), kRingEntries, kRingEntries).error);
+  EXPECT_FALSE(check_rings(bytes(), size(), kRingEntries, kRingEntries).is_ok());
+}
+
+TEST_F(RingsTest, WhatIsReservedInTheHeaderIsZero) {
+  const auto refusal = [&] {
+    return check_rings(bytes(), size(), kRingEntries, kRingEntries).status().message();
+  };
+  push(1);
+  view_.header->submit.consumer_sleeps = 1;
+  view_.header->done.head = 7;
+  EXPECT_EQ(refusal(), "") << "fields are not reserved";
+  // The first and the last byte of each gap of SPEC.md's table.
+  for (const size_t at : {16, 63, 68, 127, 136, 191, 196, 255, 264, 319}) {
+    bytes()[at] = 5;
+    EXPECT_EQ(refusal(), "byte " + std::to_string(at) +
+                             " of the rings' header is reserved and must be 0, not 5");
+    bytes()[at] = 0;
+  }
+}
+
+TEST(SubmitEntryTest, WhatIsReservedIsZero) {
+  for (const auto kind : {proto::SubmitKind::Operation, proto::SubmitKind::Release}) {
+    proto::SubmitEntry entry{};
+    entry.kind = static_cast<uint8_t>(kind);
+    entry.ticket = 1;
+    entry.reserved = 7;
+    EXPECT_EQ(check_submit_entry(entry).message(),
+              "'reserved' of a submission is reserved and must be 0, not 7");
+    entry.reserved = 0;
+    entry.reserved2 = 1ull << 63;
+    EXPECT_EQ(check_submit_entry(entry).message(),
+              "'reserved2' of a submission is reserved and must be 0, not 9223372036854775808");
+  }
+}
+
+TEST(DoneEntryTest, WhatIsReservedIsZero) {
+  proto::DoneEntry entry{};
+  EXPECT_TRUE(check_done_entry(entry));
+  entry.reserved = 7;
+  EXPECT_EQ(check_done_entry(entry).message(),
+            "'reserved' of a completion is reserved and must be 0, not 7");
 }
 
 TEST(SubmitEntryTest, EnumsAreChecked) {
@@ -167,7 +207,7 @@ TEST(SubmitEntryTest, EnumsAreChecked) {
   EXPECT_TRUE(is_refused([](auto& entry) { entry.collective = kCollectiveCount; }));
   EXPECT_TRUE(is_refused([](auto& entry) { entry.dtype = kDataTypeCount; }));
   EXPECT_TRUE(is_refused([](auto& entry) { entry.reduction = kReductionCount; }));
-  // A release has a ticket and nothing else.
+  // Of a release the ticket alone is read.
   EXPECT_FALSE(is_refused([](auto& entry) {
     entry.kind = static_cast<uint8_t>(proto::SubmitKind::Release);
     entry.dtype = 200;

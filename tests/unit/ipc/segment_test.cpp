@@ -20,12 +20,13 @@ constexpr uint64_t kBytes = 1 << 20;
 
 Fd duplicate(int fd) { return Fd(::fcntl(fd, F_DUPFD_CLOEXEC, 0)); }
 
-IpcError adopt_error(Fd fd, uint64_t bytes = kBytes, uint64_t bytes_max = kBytes) {
+Status adopt_error(Fd fd, uint64_t bytes = kBytes, uint64_t bytes_max = kBytes) {
   auto segment =
       Segment::adopt(std::move(fd), bytes, bytes_max, Segment::Access::ReadOnly, "input arena");
   EXPECT_FALSE(segment);
-  EXPECT_NE(segment.error.message.find("input arena"), std::string::npos) << segment.error.message;
-  return segment.error;
+  EXPECT_NE(segment.status().message().find("input arena"), std::string::npos)
+      << segment.status().message();
+  return segment.status();
 }
 
 // Of this process's mappings of the file.
@@ -43,73 +44,73 @@ uint64_t huge_bytes_of(const std::string& file) {
 
 TEST(SegmentTest, WhatOneSideWritesTheOtherReads) {
   auto made = Segment::create("test", kBytes, Segment::Access::ReadOnly);
-  ASSERT_TRUE(made) << made.error.message;
+  ASSERT_TRUE(made) << made.status().message();
   auto adopted =
-      Segment::adopt(duplicate(made.value.fd()), kBytes, kBytes, Segment::Access::ReadOnly, "test");
-  ASSERT_TRUE(adopted) << adopted.error.message;
-  std::memcpy(made.value.data() + 4096, "hello", 6);
-  EXPECT_STREQ(reinterpret_cast<const char*>(adopted.value.data() + 4096), "hello");
+      Segment::adopt(duplicate(made->fd()), kBytes, kBytes, Segment::Access::ReadOnly, "test");
+  ASSERT_TRUE(adopted) << adopted.status().message();
+  std::memcpy(made->data() + 4096, "hello", 6);
+  EXPECT_STREQ(reinterpret_cast<const char*>(adopted->data() + 4096), "hello");
 }
 
 TEST(SegmentTest, SizeIsSealed) {
   auto made = Segment::create("test", kBytes, Segment::Access::ReadWrite);
-  ASSERT_TRUE(made) << made.error.message;
-  EXPECT_EQ(::ftruncate(made.value.fd(), 4096), -1);
+  ASSERT_TRUE(made) << made.status().message();
+  EXPECT_EQ(::ftruncate(made->fd(), 4096), -1);
   EXPECT_EQ(errno, EPERM);
-  EXPECT_EQ(::ftruncate(made.value.fd(), 2 * kBytes), -1);
+  EXPECT_EQ(::ftruncate(made->fd(), 2 * kBytes), -1);
   EXPECT_EQ(errno, EPERM);
-  EXPECT_EQ(::fcntl(made.value.fd(), F_ADD_SEALS, F_SEAL_WRITE), -1);
+  EXPECT_EQ(::fcntl(made->fd(), F_ADD_SEALS, F_SEAL_WRITE), -1);
 }
 
 TEST(SegmentTest, PeersMayWriteOnlyWhereTheyShould) {
   auto made = Segment::create("test", kBytes, Segment::Access::ReadOnly);
-  ASSERT_TRUE(made) << made.error.message;
-  auto writable = Segment::adopt(duplicate(made.value.fd()), kBytes, kBytes,
-                                 Segment::Access::ReadWrite, "test");
+  ASSERT_TRUE(made) << made.status().message();
+  auto writable =
+      Segment::adopt(duplicate(made->fd()), kBytes, kBytes, Segment::Access::ReadWrite, "test");
   EXPECT_FALSE(writable);
-  EXPECT_EQ(::pwrite(made.value.fd(), "x", 1, 0), -1);
-  made.value.data()[0] = 1;  // its maker still may
+  EXPECT_EQ(::pwrite(made->fd(), "x", 1, 0), -1);
+  made->data()[0] = 1;  // its maker still may
 
   auto shared = Segment::create("test", kBytes, Segment::Access::ReadWrite);
-  ASSERT_TRUE(shared) << shared.error.message;
-  auto other = Segment::adopt(duplicate(shared.value.fd()), kBytes, kBytes,
-                              Segment::Access::ReadWrite, "test");
-  ASSERT_TRUE(other) << other.error.message;
-  other.value.data()[17] = 42;
-  EXPECT_EQ(shared.value.data()[17], 42);
+  ASSERT_TRUE(shared) << shared.status().message();
+  auto other =
+      Segment::adopt(duplicate(shared->fd()), kBytes, kBytes, Segment::Access::ReadWrite, "test");
+  ASSERT_TRUE(other) << other.status().message();
+  other->data()[17] = 42;
+  EXPECT_EQ(shared->data()[17], 42);
 }
 
 TEST(SegmentTest, ReserveGetsMemoryWithinTheSegmentOnly) {
   auto made = Segment::create("test", 64 * kBytes, Segment::Access::ReadOnly);
-  ASSERT_TRUE(made) << made.error.message;
+  ASSERT_TRUE(made) << made.status().message();
   struct stat before {};
-  ASSERT_EQ(::fstat(made.value.fd(), &before), 0);
+  ASSERT_EQ(::fstat(made->fd(), &before), 0);
   EXPECT_EQ(before.st_blocks, 0);
-  EXPECT_TRUE(made.value.reserve(kBytes, 10 * kBytes));
+  EXPECT_TRUE(made->reserve(kBytes, 10 * kBytes));
   struct stat after {};
-  ASSERT_EQ(::fstat(made.value.fd(), &after), 0);
+  ASSERT_EQ(::fstat(made->fd(), &after), 0);
   EXPECT_EQ(static_cast<uint64_t>(after.st_blocks) * 512, 10 * kBytes);
-  EXPECT_FALSE(made.value.reserve(64 * kBytes, 1));
-  EXPECT_FALSE(made.value.reserve(1, UINT64_MAX));
+  EXPECT_FALSE(made->reserve(64 * kBytes, 1));
+  EXPECT_FALSE(made->reserve(1, UINT64_MAX));
 }
 
 TEST(SegmentTest, LargeMemoryComesAsHugePages) {
   auto made = Segment::create("test-huge", 4 * kHugePageBytes + kBytes, Segment::Access::ReadOnly);
-  ASSERT_TRUE(made) << made.error.message;
-  auto adopted = Segment::adopt(duplicate(made.value.fd()), made.value.size(), made.value.size(),
+  ASSERT_TRUE(made) << made.status().message();
+  auto adopted = Segment::adopt(duplicate(made->fd()), made->size(), made->size(),
                                 Segment::Access::ReadOnly, "test");
-  ASSERT_TRUE(adopted) << adopted.error.message;
-  EXPECT_EQ(reinterpret_cast<uintptr_t>(made.value.data()) % kHugePageBytes, 0U);
-  EXPECT_EQ(reinterpret_cast<uintptr_t>(adopted.value.data()) % kHugePageBytes, 0U);
+  ASSERT_TRUE(adopted) << adopted.status().message();
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(made->data()) % kHugePageBytes, 0U);
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(adopted->data()) % kHugePageBytes, 0U);
   // Parts that do not end on a border, and the end of the segment, stay small pages.
-  ASSERT_TRUE(made.value.reserve(kBytes, 2 * kHugePageBytes).is_ok());
-  ASSERT_TRUE(made.value.reserve(3 * kHugePageBytes, kHugePageBytes + kBytes).is_ok());
-  for (uint64_t at = 0; at < made.value.size(); at += kBytes) {
-    EXPECT_EQ(made.value.data()[at], 0);
-    made.value.data()[at] = static_cast<uint8_t>(at / kBytes % 251);
+  ASSERT_TRUE(made->reserve(kBytes, 2 * kHugePageBytes).is_ok());
+  ASSERT_TRUE(made->reserve(3 * kHugePageBytes, kHugePageBytes + kBytes).is_ok());
+  for (uint64_t at = 0; at < made->size(); at += kBytes) {
+    EXPECT_EQ(made->data()[at], 0);
+    made->data()[at] = static_cast<uint8_t>(at / kBytes % 251);
   }
-  for (uint64_t at = 0; at < made.value.size(); at += kBytes)
-    ASSERT_EQ(adopted.value.data()[at], at / kBytes % 251) << at;
+  for (uint64_t at = 0; at < made->size(); at += kBytes)
+    ASSERT_EQ(adopted->data()[at], at / kBytes % 251) << at;
   const uint64_t huge = huge_bytes_of("/memfd:test-huge");
   if (huge == 0) GTEST_SKIP() << "this kernel gives shared memory no huge pages";
   EXPECT_EQ(huge, 2 * 2 * kHugePageBytes) << "two blocks, in both mappings";
@@ -122,28 +123,27 @@ TEST(SegmentTest, CreateRefusesImpossibleSizes) {
 
 TEST(SegmentTest, RefusesAnotherSizeThanAnnounced) {
   auto made = Segment::create("test", kBytes, Segment::Access::ReadOnly);
-  ASSERT_TRUE(made) << made.error.message;
-  EXPECT_NE(adopt_error(duplicate(made.value.fd()), kBytes / 2).message.find("announced"),
+  ASSERT_TRUE(made) << made.status().message();
+  EXPECT_NE(adopt_error(duplicate(made->fd()), kBytes / 2).message().find("announced"),
             std::string::npos);
-  EXPECT_NE(
-      adopt_error(duplicate(made.value.fd()), 2 * kBytes, 4 * kBytes).message.find("announced"),
-      std::string::npos);
+  EXPECT_NE(adopt_error(duplicate(made->fd()), 2 * kBytes, 4 * kBytes).message().find("announced"),
+            std::string::npos);
 }
 
 TEST(SegmentTest, RefusesMoreThanTheLimit) {
   auto made = Segment::create("test", kBytes, Segment::Access::ReadOnly);
-  ASSERT_TRUE(made) << made.error.message;
-  EXPECT_NE(adopt_error(duplicate(made.value.fd()), kBytes, kBytes - 1).message.find("allowed"),
+  ASSERT_TRUE(made) << made.status().message();
+  EXPECT_NE(adopt_error(duplicate(made->fd()), kBytes, kBytes - 1).message().find("allowed"),
             std::string::npos);
-  EXPECT_NE(adopt_error(duplicate(made.value.fd()), 0).message.find("allowed"), std::string::npos);
+  EXPECT_NE(adopt_error(duplicate(made->fd()), 0).message().find("allowed"), std::string::npos);
 }
 
 TEST(SegmentTest, RefusesAMemfdThatMayShrink) {
   Fd fd(::memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   ASSERT_EQ(::ftruncate(fd.get(), kBytes), 0);
-  EXPECT_NE(adopt_error(duplicate(fd.get())).message.find("shrink"), std::string::npos);
+  EXPECT_NE(adopt_error(duplicate(fd.get())).message().find("shrink"), std::string::npos);
   ASSERT_EQ(::fcntl(fd.get(), F_ADD_SEALS, F_SEAL_GROW), 0);
-  EXPECT_NE(adopt_error(std::move(fd)).message.find("shrink"), std::string::npos);
+  EXPECT_NE(adopt_error(std::move(fd)).message().find("shrink"), std::string::npos);
 }
 
 TEST(SegmentTest, RefusesWhatIsNoMemfd) {
@@ -156,8 +156,8 @@ TEST(SegmentTest, RefusesWhatIsNoMemfd) {
   int ends[2];
   ASSERT_EQ(::pipe(ends), 0);
   const Fd write_end(ends[1]);
-  EXPECT_NE(adopt_error(Fd(ends[0])).message.find("memfd"), std::string::npos);
-  EXPECT_NE(adopt_error(Fd(::open("/dev/zero", O_RDWR | O_CLOEXEC))).message.find("memfd"),
+  EXPECT_NE(adopt_error(Fd(ends[0])).message().find("memfd"), std::string::npos);
+  EXPECT_NE(adopt_error(Fd(::open("/dev/zero", O_RDWR | O_CLOEXEC))).message().find("memfd"),
             std::string::npos);
   EXPECT_FALSE(adopt_error(Fd()));
 }
@@ -168,17 +168,17 @@ TEST(SegmentTest, RefusesHugePages) {
   if (!fd.is_valid()) GTEST_SKIP() << "this kernel has no huge pages";
   ASSERT_EQ(::ftruncate(fd.get(), kHugePageBytes), 0);
   ASSERT_EQ(::fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW), 0);
-  const IpcError error = adopt_error(std::move(fd), kHugePageBytes, kHugePageBytes);
-  EXPECT_NE(error.message.find("MFD_HUGETLB"), std::string::npos) << error.message;
+  const Status error = adopt_error(std::move(fd), kHugePageBytes, kHugePageBytes);
+  EXPECT_NE(error.message().find("MFD_HUGETLB"), std::string::npos) << error.message();
 }
 
 TEST(SegmentTest, MovesItsMemory) {
   auto made = Segment::create("test", kBytes, Segment::Access::ReadOnly);
-  ASSERT_TRUE(made) << made.error.message;
-  uint8_t* data = made.value.data();
-  Segment moved = std::move(made.value);
+  ASSERT_TRUE(made) << made.status().message();
+  uint8_t* data = made->data();
+  Segment moved = std::move(*made);
   EXPECT_EQ(moved.data(), data);
-  EXPECT_TRUE(made.value.is_empty());
+  EXPECT_TRUE(made->is_empty());
   moved = Segment();
   EXPECT_TRUE(moved.is_empty());
   EXPECT_EQ(moved.size(), 0u);

@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "base/hash.h"
-#include "job/colliding_names.h"
 #include "job/manager_world.h"
+#include "messages/colliding_names.h"
 
 namespace braid {
 namespace {

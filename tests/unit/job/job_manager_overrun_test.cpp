@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A node that sends more small all-reduces than may wait for this node's own.
-#include "collective/direct_limits.h"
+#include "collective/early_limits.h"
 #include "job/manager_world.h"
 #include "proto/chunk.h"
 
@@ -29,6 +29,7 @@ class JobManagerOverrunTest : public testing::JobManagerTest {
     header.tensor = 1;
     header.step = step;
     header.bytes = static_cast<uint32_t>(part_.size());
+    header.signature = 1;
     engines_->io_loops()[0].sink->on_chunk(d_.id, header, part_);
   }
   template <typename Table>
@@ -37,7 +38,7 @@ class JobManagerOverrunTest : public testing::JobManagerTest {
   }
 
   static constexpr uint64_t kKey = 99;
-  static constexpr uint64_t kPartsMax = kDirectEarlyBytesMax / proto::kChunkBytesMax;
+  static constexpr uint64_t kPartsMax = kEarlyBytesMax / proto::kChunkBytesMax;
   const Peer d_{40, "d", "10.0.0.40", 7410};
   const std::vector<uint8_t> part_ = std::vector<uint8_t>(proto::kChunkBytesMax);
 };
@@ -76,10 +77,12 @@ TEST_F(JobManagerOverrunTest, WithoutACoordinatorTheTrainersAreTold) {
 }
 
 TEST_F(JobManagerOverrunTest, OfAJobThatHasEndedNothingComes) {
-  manager_->on_overrun(kKey + 1, d_.id);
+  for (uint64_t step = 0; step <= kPartsMax; ++step) hear_early_part(step);
+  hear(b_, make_job_failed(kKey, "train", Status(StatusCode::JobFailed, "rank 2 has died")));
+  wait_for([&] { return manager_->jobs() == 0; });
   settle();
   EXPECT_TRUE(sent_to_b<proto::FailJob>().empty());
-  EXPECT_EQ(manager_->jobs(), 1u);
+  EXPECT_EQ(trainers_[0]->failure.message(), "rank 2 has died");
 }
 
 }  // namespace

@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "job/manager_world.h"
-#include "job/plan_messages.h"
-#include "job/plan_testing.h"
+#include "messages/plan_messages.h"
+#include "planning/plan_testing.h"
 
 namespace braid {
 namespace {

@@ -3,7 +3,7 @@
 #include <future>
 
 #include "job/manager_world.h"
-#include "job/status_queries.h"
+#include "metrics/status_queries.h"
 
 namespace braid {
 namespace {
@@ -50,6 +50,25 @@ class JobManagerTroubleTest : public testing::JobManagerTest {
     return control_plane_.sent_to<Table>(b_.id);
   }
 };
+
+TEST_F(JobManagerTroubleTest, WhoRegistersBeforeTheJobIsOpenIsRefused) {
+  TestTrainer& trainer = add_trainer();
+  trainer.open("train", 0, 2, self_.address);
+  trainer.register_tensors({{"w", 1}});
+  wait_for([&] { return trainer.was_closed; });
+  EXPECT_EQ(trainer.failure.code(), StatusCode::Protocol);
+  EXPECT_EQ(trainer.failure.message(), "RegisterTensors came where it does not belong");
+  EXPECT_TRUE(trainer.registered.empty());
+}
+
+TEST_F(JobManagerTroubleTest, WhoRegistersAfterItHasLeftIsRefused) {
+  open_job(2);
+  trainers_[0]->leave();
+  trainers_[0]->register_tensors({{"later", 1}});
+  wait_for([&] { return trainers_[0]->was_closed; });
+  EXPECT_EQ(trainers_[0]->failure.code(), StatusCode::Protocol);
+  EXPECT_TRUE(trainers_[1]->failure.is_ok()) << trainers_[1]->failure.message();
+}
 
 TEST_F(JobManagerTroubleTest, ATrainerThatDiesIsNamed) {
   open_job(3);

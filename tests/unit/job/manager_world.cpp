@@ -23,11 +23,7 @@ JobManagerTest::JobManagerTest(uint32_t farewell_ms) {
   EngineOptions engine;
   engine.io_loops = 2;
   engine.unit_bytes = 256;
-  auto engines = EnginePool::create(
-      *loop_, engine,
-      {[this](const OperationKey& key) { manager_->on_operation_done(key); },
-       [this](const OperationKey& key) { manager_->on_operation_retired(key); },
-       [this](uint64_t job_key, NodeId from) { manager_->on_overrun(job_key, from); }});
+  auto engines = EnginePool::create(*loop_, engine);
   EXPECT_TRUE(engines.is_ok());
   engines_ = std::move(engines).value();
   engines_->set_transport(transport_);

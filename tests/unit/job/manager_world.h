@@ -11,11 +11,11 @@
 
 #include "ipc/client_server.h"
 #include "ipc/temporary_directory.h"
-#include "job/fake_control_plane.h"
-#include "job/fake_transport.h"
 #include "job/job_manager.h"
 #include "job/test_trainer.h"
 #include "loop/loop_testing.h"
+#include "net/fake_control_plane.h"
+#include "net/fake_transport.h"
 
 namespace braid::testing {
 

@@ -22,8 +22,8 @@ void finish(flatbuffers::FlatBufferBuilder& builder, flatbuffers::Offset<Table> 
 
 Segment make_segment(uint64_t bytes) {
   auto made = Segment::create("test", bytes, Segment::Access::ReadWrite);
-  EXPECT_TRUE(made.error.is_ok()) << made.error.message;
-  return std::move(made.value);
+  EXPECT_TRUE(made.is_ok()) << made.status().message();
+  return std::move(*made);
 }
 
 }  // namespace
@@ -141,8 +141,8 @@ void TestTrainer::handle(const proto::ClientMessage& message, std::vector<Fd> fd
     ASSERT_EQ(fds.size(), 2u);
     auto results = Segment::adopt(std::move(fds[0]), opened->result_bytes(), opened->result_bytes(),
                                   Segment::Access::ReadOnly, "results");
-    ASSERT_TRUE(results.error.is_ok()) << results.error.message;
-    results_ = std::move(results.value);
+    ASSERT_TRUE(results.is_ok()) << results.status().message();
+    results_ = std::move(*results);
   } else if (const auto* tensors = message.body_as_TensorsRegistered()) {
     registered.push_back(tensors->first_handle());
   } else if (const auto* refused = message.body_as_RegistrationRefused()) {

@@ -68,6 +68,33 @@ class ControlPlaneSilenceTest : public ControlPlaneTest {
   std::unique_ptr<ControlPlane> a_;
 };
 
+TEST_F(ControlPlaneSilenceTest, LosesAPeerWhoseMessageHasNoNumber) {
+  a_.reset();
+  a_ = create(options("a"), on_a_);  // one that is patient
+  SilentPeer peer;
+  const auto connection = join(peer, "b", 7410);
+  ASSERT_TRUE(run_until([&] { return peer.is_established; }));
+  auto message = job_ready(7);
+  ASSERT_TRUE(connection->send({0, 0}, {message.GetBufferPointer(), message.GetSize()}).is_ok());
+  ASSERT_TRUE(run_until([&] { return !on_a_.lost.empty(); }));
+  EXPECT_TRUE(contains(on_a_.lost[0].second, "it sent JobReady without a number"))
+      << on_a_.lost[0].second;
+  EXPECT_TRUE(on_a_.numbers.empty());
+}
+
+TEST_F(ControlPlaneSilenceTest, LosesAPeerWhoseHeartbeatHasANumber) {
+  a_.reset();
+  a_ = create(options("a"), on_a_);  // one that is patient
+  SilentPeer peer;
+  const auto connection = join(peer, "b", 7410);
+  ASSERT_TRUE(run_until([&] { return peer.is_established; }));
+  auto message = heartbeat(0);
+  ASSERT_TRUE(connection->send({1, 0}, {message.GetBufferPointer(), message.GetSize()}).is_ok());
+  ASSERT_TRUE(run_until([&] { return !on_a_.lost.empty(); }));
+  EXPECT_TRUE(contains(on_a_.lost[0].second, "it sent Heartbeat with a number"))
+      << on_a_.lost[0].second;
+}
+
 TEST_F(ControlPlaneSilenceTest, LosesASilentPeer) {
   SilentPeer silent;
   const auto connection = join(silent, "b", 7410);
@@ -128,11 +155,12 @@ TEST_F(ControlPlaneSilenceTest, ConnectToAPeerThatDoesNotHearUsIsAnsweredWhenItD
   ConnectResult result;
   a_->connect("127.0.0.2", 7410, result.callback());
   const uint64_t long_ago = silent.heard_ms;
-  const auto says = [&](const flatbuffers::FlatBufferBuilder& message) {
-    ASSERT_TRUE(connection->send({}, {message.GetBufferPointer(), message.GetSize()}).is_ok());
+  const auto says = [&](const flatbuffers::FlatBufferBuilder& message, uint64_t number = 0) {
+    ASSERT_TRUE(
+        connection->send({number, 0}, {message.GetBufferPointer(), message.GetSize()}).is_ok());
     run_rounds();
   };
-  says(job_ready(1));
+  says(job_ready(1), 1);
   says(heartbeat(0));
   says(heartbeat(1));
   EXPECT_EQ(result.calls, 0);
@@ -154,8 +182,9 @@ class ControlPlaneAgainTest : public ControlPlaneSilenceTest {
     auto message = job_ready(number);
     return a_->send(key_->id(), message);
   }
+  // JobReady, or a heartbeat where the message has no number.
   static Status send(ControlConnection& connection, const FrameNumbers& numbers, uint64_t number) {
-    const auto message = job_ready(number);
+    const auto message = numbers.sequence == 0 ? heartbeat(0) : job_ready(number);
     return connection.send(numbers, {message.GetBufferPointer(), message.GetSize()});
   }
 

@@ -194,7 +194,7 @@ TEST(Strangers, AWorkerAddressThatUcxDoesNotSurviveIsRefused) {
   std::atomic<uint64_t> strangers = 0;
   const auto worker = std::move(UcxWorker::create(context.value(), 1, strangers)).value();
   const auto remote = std::move(UcxWorker::create(context.value(), 1, strangers)).value();
-  const std::vector<uint8_t> good = remote->address().value();
+  const std::vector<uint8_t> good = remote->address();
   const auto is_taken = [&](const std::vector<uint8_t>& address) {
     return UcxEndpoint::create(*worker, address, handler).is_ok();
   };

@@ -272,7 +272,7 @@ TEST(Transport, ASenderOfLargerChunksThanTheReceiverTakesIsRefused) {
 
 TEST(Transport, RefusesImpossibleOptions) {
   auto loop = std::move(Loop::create("test")).value();
-  FakeControlPlane control(*loop, {1, "node1", "127.0.0.1", 7410});
+  DeliveringControlPlane control(*loop, {1, "node1", "127.0.0.1", 7410});
   RecordingSink sink;
   auto options = TwoNodes::default_options();
   options.rails = {"nosuch0"};

@@ -53,11 +53,11 @@ void RecordingSink::on_chunk(NodeId from, const proto::ChunkHeader& header,
   if (on_arrived) on_arrived();
 }
 
-const Peer* FakeControlPlane::find(NodeId id) const {
+const Peer* DeliveringControlPlane::find(NodeId id) const {
   return other != nullptr && other->id() == id ? &other->control.self() : nullptr;
 }
 
-Status FakeControlPlane::send(NodeId to, flatbuffers::FlatBufferBuilder& message) {
+Status DeliveringControlPlane::send(NodeId to, flatbuffers::FlatBufferBuilder& message) {
   if (find(to) == nullptr) return {StatusCode::Unavailable, "not connected"};
   sent.emplace_back(message.GetBufferPointer(), message.GetBufferPointer() + message.GetSize());
   if (is_silent) return Status::ok();

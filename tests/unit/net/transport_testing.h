@@ -56,9 +56,9 @@ class FakeNode;
 
 // Stands for the control plane between two nodes of one test: messages arrive on the next round of
 // the loop.
-class FakeControlPlane final : public ControlPlane {
+class DeliveringControlPlane final : public ControlPlane {
  public:
-  FakeControlPlane(Loop& loop, Peer self) : loop_(loop), self_(std::move(self)) {}
+  DeliveringControlPlane(Loop& loop, Peer self) : loop_(loop), self_(std::move(self)) {}
 
   const Peer& self() const override { return self_; }
   void connect_for(std::optional<uint32_t>, const std::string&, uint16_t,
@@ -89,7 +89,7 @@ class FakeNode {
   NodeId id() const { return control.self().id; }
 
   std::unique_ptr<Loop> io_loop;
-  FakeControlPlane control;
+  DeliveringControlPlane control;
   RecordingSink sink;
 
  private:

@@ -19,10 +19,11 @@ TEST(TransportThreads, EveryLoopHasItsOwnFlows) {
   struct Node {
     std::vector<std::unique_ptr<Loop>> io_loops;
     std::vector<RecordingSink> sinks = std::vector<RecordingSink>(kLoops);
-    std::unique_ptr<FakeControlPlane> control;
+    std::unique_ptr<DeliveringControlPlane> control;
     std::unique_ptr<Transport> transport;
   };
-  // FakeControlPlane speaks to a FakeNode; here it is enough to hand its messages over ourselves.
+  // DeliveringControlPlane speaks to a FakeNode; here it is enough to hand its messages over
+  // ourselves.
   std::array<Node, 2> nodes;
   struct Wire final : ControlPlane {
     Wire(Loop& on, Peer me, Peer peer) : loop(on), self_(std::move(me)), other(std::move(peer)) {}

@@ -4,6 +4,7 @@
 #include <array>
 #include <cerrno>
 #include <memory>
+#include <optional>
 #include <string_view>
 
 #include <gtest/gtest.h>
@@ -84,10 +85,12 @@ class UcxSocketsTest : public ::testing::Test {
     const UcxSockets::Use use(*listening_);
     port_ = listening_socket();
   }
-  // A connection that UCX begins for a worker with `secret`.
-  Fd begin(UcxSockets& sockets) {
-    const UcxSockets::Use use(sockets);
-    return connect_to(port_);
+  // A connection that UCX begins for the worker of `sockets`. What is said and heard from now on is
+  // in that worker's calls.
+  Fd begin(UcxSockets& sockets) { return begin(sockets, port_); }
+  Fd begin(UcxSockets& sockets, const Fd& port) {
+    use_.emplace(sockets);
+    return connect_to(port);
   }
   void expect_nobody() {
     EXPECT_FALSE(accept_from(port_).is_valid());
@@ -97,6 +100,7 @@ class UcxSocketsTest : public ::testing::Test {
   std::atomic<uint64_t> strangers_ = 0;
   std::unique_ptr<UcxSockets> listening_ = std::make_unique<UcxSockets>(kSecret, "lo", strangers_);
   UcxSockets connecting_{kSecret, "lo", strangers_};
+  std::optional<UcxSockets::Use> use_;
   Fd port_;
 };
 
@@ -170,11 +174,7 @@ TEST_F(UcxSocketsTest, StrangersDoNotStandInTheWay) {
 // Somebody else may have got the port meanwhile: UCX must not listen to him.
 TEST_F(UcxSocketsTest, WhoListensHasToProveHimselfToo) {
   const Fd imposter = listening_socket();
-  Fd outer;
-  {
-    const UcxSockets::Use use(connecting_);
-    outer = connect_to(imposter);
-  }
+  const Fd outer = begin(connecting_, imposter);
   EXPECT_EQ(say(outer, "hello"), 5);
   ASSERT_TRUE(happens(imposter, POLLIN));
   const Fd inner = accept_from(imposter);

@@ -80,13 +80,5 @@ TEST(Duel, IsFairWhileTheNetworkGetsSlower) {
   EXPECT_GT(share_of_wins(1 / 1.05, drift), 0.5);
 }
 
-TEST(Duel, IsLostByWhoCannotBeApplied) {
-  Duel duel(2, 0.05);
-  duel.report(1);
-  duel.give_up();
-  EXPECT_TRUE(duel.is_done());
-  EXPECT_FALSE(duel.challenger_wins());
-}
-
 }  // namespace
 }  // namespace braid

@@ -73,24 +73,5 @@ TEST(Scoreboard, RepeatsAreAveraged) {
   EXPECT_EQ(board.scores()[1].turns, 2u);
 }
 
-TEST(Scoreboard, RemembersWhatWasRefused) {
-  Scoreboard board(kDefaults);
-  add(board, kDefaults, true, 1);
-  board.add_refused(kOther);
-  ASSERT_TRUE(board.place_of(kOther));
-  EXPECT_EQ(board.scores()[1].turns, 0u);
-}
-
-TEST(Scoreboard, ARefusedIncumbentMakesRoomForTheDefaults) {
-  Scoreboard board(kDefaults);
-  add(board, kDefaults, true, 2);
-  add(board, kOther, false, 1);
-  board.promote();
-  board.add_refused(kOther);
-  EXPECT_EQ(board.incumbent_setting(), kDefaults);
-  EXPECT_EQ(board.scores()[1].turns, 0u);
-  EXPECT_NEAR(board.incumbent_seconds(), 2, 1e-9);
-}
-
 }  // namespace
 }  // namespace braid

@@ -41,7 +41,6 @@ class SearcherRun {
     scores_.push_back({setting, score, 0.01, 1});
     if (score < scores_[best_].score) best_ = scores_.size() - 1;
   }
-  void refuse(const Setting& setting) { scores_.push_back({setting, 0, 0, 0}); }
   const std::vector<SettingScore>& scores() const { return scores_; }
   const SettingScore& best() const { return scores_[best_]; }
 
@@ -113,20 +112,6 @@ TEST_P(EverySearcher, IsDeterministicBySeed) {
   };
   EXPECT_EQ(proposals(1), proposals(1));
   EXPECT_NE(proposals(1), proposals(2));
-}
-
-TEST_P(EverySearcher, DoesNotComeBackToWhatWasRefused) {
-  const SearchSpace space = small_space();
-  SearcherRun run(GetParam(), space, flat_surface(), 1, space.at(0));
-  for (size_t i = 1; i < allowed_settings(space); ++i) {
-    const auto setting = run.propose();
-    ASSERT_TRUE(setting);
-    const auto known = std::count_if(run.scores().begin(), run.scores().end(),
-                                     [&](const auto& s) { return s.setting == *setting; });
-    ASSERT_EQ(known, 0);
-    run.refuse(*setting);
-  }
-  EXPECT_FALSE(run.propose());
 }
 
 TEST_P(EverySearcher, FindsSomethingBetterThanPoorDefaults) {

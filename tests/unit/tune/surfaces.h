@@ -44,7 +44,7 @@ inline Setting setting_of(const SearchSpace& space, const NamedValues& values) {
 // Seconds of a step with these values of transport_space().
 using Surface = std::function<double(std::span<const uint64_t>)>;
 
-struct Network {
+struct ModelNetwork {
   double bytes = 400e6;
   double nic = 12e9;             // bytes/s in all
   double round_trip = 60e-6;     // a flow carries a window in it
@@ -59,7 +59,7 @@ struct Network {
 
 // A network with interactions: flows fill the NIC only with windows that fill the flows; small
 // chunks cost the CPU, large ones leave the pipeline empty; streams hide units' startups.
-inline Surface network_surface(const Network& n) {
+inline Surface network_surface(const ModelNetwork& n) {
   return [n](std::span<const uint64_t> v) {
     const auto flows = static_cast<double>(v[0]);
     const auto streams = static_cast<double>(v[1]);

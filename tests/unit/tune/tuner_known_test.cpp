@@ -71,16 +71,6 @@ TEST(TunerKnown, WhatGainsLessThanItDidMayStillWinADuel) {
   EXPECT_EQ(kept, 50);
 }
 
-TEST(TunerKnown, ARefusedSettingIsForgotten) {
-  const SearchSpace space = transport_space();
-  const Setting defaults = setting_of(space, {});
-  Tuner tuner = make_tuner(space, defaults, {}, Tuner::Known{good_setting(space), 2, true});
-  ASSERT_TRUE(tuner.next());
-  ASSERT_TRUE(tuner.report_refused(good_setting(space)));
-  EXPECT_EQ(tuner.winner(), defaults);
-  EXPECT_EQ(tuner.next()->purpose, TrialPurpose::Baseline);
-}
-
 TEST(TunerKnown, AnotherJobsSettingIsTheFirstProbe) {
   const SearchSpace space = transport_space();
   const Setting defaults = setting_of(space, {});

@@ -69,16 +69,16 @@ void print(const char* what, const Quality& quality) {
               quality.share_from(0.95), quality.share_from(0.9), quality.changed);
 }
 
-Network cpu_bound() {
-  Network network;
+ModelNetwork cpu_bound() {
+  ModelNetwork network;
   network.cpu_per_chunk = 20e-6;
   network.cpu_per_flow = 2e-3;
   network.startup = 1e-3;
   return network;
 }
 
-Network slow_nic() {
-  Network network;
+ModelNetwork slow_nic() {
+  ModelNetwork network;
   network.nic = 1.2e9;
   network.flow_cap = 1e9;
   network.bytes = 100e6;
@@ -190,7 +190,7 @@ TEST_F(TunerSurfaces, OnAFlatSurfaceTheDefaultsStay) {
 }
 
 TEST_F(TunerSurfaces, ThePortfolioNextToEachSearcherAlone) {
-  for (const Network& network : {Network{}, cpu_bound()}) {
+  for (const ModelNetwork& network : {ModelNetwork{}, cpu_bound()}) {
     const Surface surface = network_surface(network);
     const Quality portfolio = quality_of(space_, surface, poor_, {}, 30);
     print("portfolio", portfolio);

@@ -62,7 +62,6 @@ TEST(Tuner, RefusesReportsThatCannotBe) {
   for (const double wrong : {0.0, -1.0, std::nan(""), std::numeric_limits<double>::infinity()}) {
     EXPECT_FALSE(tuner.report(defaults, std::vector<double>{1, wrong, 1})) << wrong;
   }
-  EXPECT_FALSE(tuner.report_refused(defaults));
   EXPECT_TRUE(tuner.trials().empty());
   EXPECT_TRUE(tuner.report(defaults, good));
   EXPECT_EQ(tuner.trials().size(), 1u);
@@ -154,21 +153,14 @@ TEST(Tuner, AProbeIsRepeatedBeforeItBecomesTheIncumbent) {
   EXPECT_NE(tuner.incumbent(), setting_of(space, {}));
 }
 
-TEST(Tuner, GoesOnWhenProbesAreCutShortOrRefused) {
+TEST(Tuner, GoesOnWhenProbesAreCutShort) {
   const SearchSpace space = transport_space();
   for (uint64_t seed = 0; seed < 20; ++seed) {
     const Setting defaults = setting_of(space, {});
     Tuner tuner = make_tuner(space, defaults, {.probe_steps = 3, .seed = seed});
     FakeJob job(space, network_surface({}), {}, seed);
-    std::set<Setting> refused;
     while (const auto turn = tuner.next()) {
-      EXPECT_FALSE(refused.contains(turn->setting));
-      // All with many flows cannot be applied, all with few streams are cut short.
-      if (turn->setting.indexes[0] >= 3) {
-        ASSERT_TRUE(tuner.report_refused(turn->setting));
-        refused.insert(turn->setting);
-        continue;
-      }
+      // All with few streams.
       std::vector<double> seconds;
       for (uint32_t i = 0; i < turn->steps; ++i) seconds.push_back(job.step(turn->setting));
       if (turn->purpose == TrialPurpose::Probe && turn->setting.indexes[1] == 0) {
@@ -176,48 +168,8 @@ TEST(Tuner, GoesOnWhenProbesAreCutShortOrRefused) {
       }
       ASSERT_TRUE(tuner.report(turn->setting, seconds));
     }
-    EXPECT_FALSE(refused.contains(tuner.winner()));
     EXPECT_LT(job.true_seconds(tuner.winner()), job.true_seconds(defaults));
   }
-}
-
-TEST(Tuner, WhatIsRefusedLaterIsNotAskedForAgain) {
-  const SearchSpace space = transport_space();
-  for (uint64_t seed = 0; seed < 20; ++seed) {
-    Tuner tuner = make_tuner(space, setting_of(space, {}), {.seed = seed});
-    FakeJob job(space, network_surface({}), {}, seed);
-    std::set<Setting> refused;
-    RandomGenerator random(seed);
-    while (const auto turn = tuner.next()) {
-      EXPECT_FALSE(refused.contains(turn->setting));
-      if (turn->setting != setting_of(space, {}) && random.below(4) == 0) {
-        ASSERT_TRUE(tuner.report_refused(turn->setting));
-        refused.insert(turn->setting);
-        continue;
-      }
-      std::vector<double> seconds;
-      for (uint32_t i = 0; i < turn->steps; ++i) seconds.push_back(job.step(turn->setting));
-      ASSERT_TRUE(tuner.report(turn->setting, seconds));
-    }
-    EXPECT_FALSE(refused.contains(tuner.winner()));
-  }
-}
-
-TEST(Tuner, EndsWithTheDefaultsWhereNothingElseCanBeApplied) {
-  const SearchSpace space = transport_space();
-  const Setting defaults = setting_of(space, {});
-  Tuner tuner = make_tuner(space, defaults, {});
-  int refused = 0;
-  while (const auto turn = tuner.next()) {
-    if (turn->setting != defaults) {
-      ASSERT_TRUE(tuner.report_refused(turn->setting));
-      ASSERT_LT(++refused, 1000);
-    } else {
-      ASSERT_TRUE(tuner.report(turn->setting, std::vector<double>(turn->steps, 1.0)));
-    }
-  }
-  EXPECT_EQ(tuner.winner(), defaults);
-  EXPECT_EQ(tuner.gain(), 1);
 }
 
 TEST(Tuner, EndsEarlyWhereThereIsLittleToTry) {

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// What `braidctl plan --job` prints for people.
+#include <unordered_map>
+
+#include "braidctl/ctl_live.h"
+#include "braidctl/status_view.h"
+#include "braidctl/text_table.h"
+
+namespace braid {
+namespace {
+
+constexpr size_t kNameCharacters = 40;
+
+// Bytes that continue a character of UTF-8 do not begin one.
+bool begins_character(char byte) { return (static_cast<unsigned char>(byte) & 0xc0) != 0x80; }
+
+std::string name_for_people(const std::string& name) {
+  return abbreviated(printable(name), kNameCharacters);
+}
+
+std::string iteration_line(const LiveSet& set) {
+  const double predicted = set.predicted_iteration_seconds;
+  const double measured = set.measured_iteration_seconds;
+  std::string line = fmt::format("iteration: predicted {}, measured {}",
+                                 predicted > 0 ? format_seconds(predicted) : "nothing",
+                                 measured > 0 ? format_seconds(measured) : "nothing yet");
+  if (predicted > 0 && measured > 0)
+    line += fmt::format(" ({:.2f} times the prediction)", measured / predicted);
+  return line + fmt::format("; steps measured: {}\n", set.steps_measured);
+}
+
+std::string groups_table(const LiveSet& set) {
+  std::unordered_map<std::string_view, uint64_t> bytes_of;
+  for (const Trace::Tensor& tensor : set.trace.tensors) bytes_of[tensor.name] = tensor.bytes();
+  std::vector<std::vector<std::string>> rows = {{"GROUP", "TENSORS", "BYTES", "FROM", "TO"}};
+  for (const auto& names : set.groups) {
+    uint64_t bytes = 0;
+    for (const std::string& name : names) bytes += bytes_of[name];
+    rows.push_back({std::to_string(rows.size()), std::to_string(names.size()), format_amount(bytes),
+                    name_for_people(names.front()), name_for_people(names.back())});
+  }
+  return render_table(rows);
+}
+
+std::string set_table(const LiveSet& set) {
+  uint64_t bytes = 0;
+  for (const Trace::Tensor& tensor : set.trace.tensors) bytes += tensor.bytes();
+  std::string out = fmt::format("plan {} by {} from step {} on: {} tensors, {}, in {} groups\n",
+                                set.plan, printable(set.planner), set.from_step,
+                                set.trace.tensors.size(), format_amount(bytes), set.groups.size());
+  out += iteration_line(set) + '\n';
+  if (set.cost) out += live_cost_table(*set.cost) + '\n';
+  return out + groups_table(set);
+}
+
+}  // namespace
+
+std::string abbreviated(const std::string& name, size_t characters) {
+  std::vector<size_t> begins;
+  for (size_t i = 0; i < name.size(); ++i) {
+    if (begins_character(name[i])) begins.push_back(i);
+  }
+  if (begins.size() <= characters) return name;
+  constexpr std::string_view kLeftOut = "...";
+  const size_t kept = characters - kLeftOut.size();
+  const size_t tail = begins.size() - (kept + 1) / 2;
+  return name.substr(0, begins[kept / 2]) + std::string(kLeftOut) + name.substr(begins[tail]);
+}
+
+std::string live_cost_table(const FittedCost& cost) {
+  std::vector<std::vector<std::string>> rows = {
+      {"BAND", "FROM", "TO", "STARTUP", "PER BYTE", "GB/s", "RESIDUAL"}};
+  for (const FittedCost::Band& band : cost.bands()) {
+    const double per_byte = band.cost.seconds_per_byte;
+    rows.push_back({std::to_string(rows.size()), format_amount(band.bytes_min),
+                    format_amount(band.bytes_max), format_seconds(band.cost.startup_seconds),
+                    fmt::format("{:.3f} ns", per_byte * 1e9),
+                    per_byte > 0 ? fmt::format("{:.3f}", 1e-9 / per_byte) : "-",
+                    fmt::format("{:.1f} %", band.residual * 100)});
+  }
+  return render_table(rows);
+}
+
+std::string live_table(const LiveJob& job) {
+  std::string out;
+  for (size_t i = 0; i < job.sets.size(); ++i) {
+    if (i > 0) out += '\n';
+    out += "job " + printable(job.name);
+    if (job.sets.size() > 1) out += fmt::format(", set {}", i + 1);
+    out += '\n' + set_table(job.sets[i]);
+  }
+  return out;
+}
+
+}  // namespace braid

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// braidctl: asks the daemon of this node, and plans without one.
+#include <cstdio>
+
+#include <CLI/CLI.hpp>
+
+#include "base/version.h"
+#include "braidctl/ctl_fit.h"
+#include "braidctl/ctl_plan.h"
+#include "braidctl/ctl_simulate.h"
+#include "braidctl/ctl_trace.h"
+#include "braidctl/ctl_tune.h"
+#include "braidctl/status_view.h"
+#include "client/status_client.h"
+
+namespace {
+
+constexpr uint32_t kTimeoutMs = 5000;
+constexpr int kExitFailed = 1;
+constexpr int kExitUsage = 2;
+
+struct StatusCommand {
+  bool as_json = false;
+};
+
+CLI::App* add_status_command(CLI::App& app, StatusCommand& command) {
+  CLI::App* status = app.add_subcommand("status", "print version, rails, links and jobs");
+  status->fallthrough();
+  status->add_flag("--json", command.as_json, "print them as JSON");
+  return status;
+}
+
+braid::Result<braid::CommandOutput> run_status(const std::string& socket,
+                                               const StatusCommand& command) {
+  const auto json = braid::query_status(braid::daemon_socket_path(socket), kTimeoutMs);
+  if (!json) return json.status();
+  if (command.as_json) return braid::CommandOutput{*json + '\n', {}};
+  const auto status = braid::parse_status(*json);
+  if (!status) return status.status();
+  return braid::CommandOutput{braid::render_status(*status), {}};
+}
+
+int print(const braid::Result<braid::CommandOutput>& output) {
+  if (!output) {
+    std::fprintf(stderr, "braidctl: %s\n", output.status().message().c_str());
+    return kExitFailed;
+  }
+  for (const std::string& warning : output->warnings) {
+    std::fprintf(stderr, "braidctl: warning: %s\n", warning.c_str());
+  }
+  // A full disk or a closed pipe must not look like success.
+  if (std::fputs(output->text.c_str(), stdout) < 0 || std::fflush(stdout) != 0) {
+    std::perror("braidctl: standard output");
+    return kExitFailed;
+  }
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("braidctl: asks the braidd of this node, and plans what to merge without one");
+  app.set_version_flag("--version", std::string("braidctl ") + braid::kBraidVersion);
+  app.require_subcommand(0, 1);
+  std::string socket;
+  app.add_option("--socket", socket,
+                 "the daemon's socket (default: $BRAID_SOCKET, else /run/braid/braidd.sock)");
+  StatusCommand status;
+  braid::FitCommand fit;
+  braid::PlanCommand plan;
+  braid::SimulateCommand simulate;
+  braid::TraceCommand trace;
+  braid::TuneCommand tune;
+  add_status_command(app, status);
+  const CLI::App* fit_command = braid::add_fit_command(app, fit);
+  const CLI::App* plan_command = braid::add_plan_command(app, plan);
+  const CLI::App* simulate_command = braid::add_simulate_command(app, simulate);
+  const CLI::App* trace_command = braid::add_trace_command(app, trace);
+  const CLI::App* tune_command = braid::add_tune_command(app, tune);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : kExitUsage;
+  }
+  if (app.get_subcommands().empty()) {
+    std::fprintf(stderr, "a subcommand is required: status, fit, plan, simulate, trace or tune\n");
+    return kExitUsage;
+  }
+  if (fit_command->parsed()) return print(braid::run_fit(socket, fit));
+  if (plan_command->parsed()) return print(braid::run_plan(socket, plan));
+  if (simulate_command->parsed()) return print(braid::run_simulate(simulate));
+  if (trace_command->parsed()) return print(braid::run_trace(socket, trace));
+  if (tune_command->parsed()) return print(braid::run_tune(socket, tune));
+  return print(run_status(socket, status));
+}

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "braidctl/plan_report.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "braidctl/status_view.h"
+#include "braidctl/text_table.h"
+#include "plan/pieces.h"
+
+namespace braid {
+
+RenderedPlan RenderedPlan::make(Trace trace, Plan plan, const CostModel& cost, std::string planner,
+                                uint32_t streams) {
+  RenderedPlan report;
+  report.workload = workload_of(trace);
+  report.trace = std::move(trace);
+  report.plan = std::move(plan);
+  SimulatorOptions options;
+  options.streams = streams;
+  report.timeline = simulate(report.workload, report.plan, cost, options);
+  report.cost = &cost;
+  report.planner = std::move(planner);
+  report.streams = streams;
+  return report;
+}
+
+uint64_t RenderedPlan::group_bytes(const Plan::Group& group) const {
+  uint64_t bytes = 0;
+  for (uint32_t i = group.begin; i < group.end; ++i) bytes += workload.tensors[i].bytes;
+  return bytes;
+}
+
+uint64_t RenderedPlan::unit_bytes(const Timeline::Unit& unit) const {
+  const Plan::Group& group = plan.groups[unit.group];
+  return piece_bytes(group_bytes(group), group.pieces, unit.piece);
+}
+
+std::vector<uint64_t> RenderedPlan::message_bytes() const {
+  std::vector<uint64_t> bytes;
+  for (const Timeline::Unit& unit : timeline.units) bytes.push_back(unit_bytes(unit));
+  return bytes;
+}
+
+std::string plan_table(const RenderedPlan& report) {
+  const size_t count = report.plan.groups.size();
+  std::vector<std::pair<double, double>> spans(count, {-1, 0});  // of a group's units
+  for (const Timeline::Unit& unit : report.timeline.units) {
+    auto& [start, end] = spans[unit.group];
+    if (start < 0) start = unit.start_seconds;
+    end = std::max(end, unit.end_seconds);
+  }
+  std::string out = fmt::format(
+      "{}: {} tensors, {}; planner {}, streams: {}\n"
+      "iteration {} = forward {} + backward {} + exposed communication {}\n\n",
+      printable(report.trace.model), report.trace.tensors.size(),
+      format_amount(report.workload.bytes()), report.planner, report.streams,
+      format_seconds(report.timeline.iteration_seconds),
+      format_seconds(report.workload.forward_seconds),
+      format_seconds(report.timeline.backward_seconds),
+      format_seconds(report.timeline.exposed_seconds));
+  std::vector<std::vector<std::string>> rows = {
+      {"GROUP", "TENSORS", "FROM", "TO", "BYTES", "PIECES", "READY", "START", "END"}};
+  for (size_t i = 0; i < count; ++i) {
+    const Plan::Group& group = report.plan.groups[i];
+    rows.push_back({std::to_string(i + 1), std::to_string(group.end - group.begin),
+                    printable(report.tensor(group.begin).name),
+                    printable(report.tensor(group.end - 1).name),
+                    format_amount(report.group_bytes(group)), std::to_string(group.pieces),
+                    format_seconds(report.timeline.ready_seconds[group.end - 1]),
+                    format_seconds(spans[i].first), format_seconds(spans[i].second)});
+  }
+  return out + render_table(rows);
+}
+
+std::string plan_json(const RenderedPlan& report) {
+  nlohmann::ordered_json json;
+  json["planner"] = report.planner;
+  auto groups = nlohmann::ordered_json::array();
+  auto pieces = nlohmann::ordered_json::array();
+  for (const Plan::Group& group : report.plan.groups) {
+    auto names = nlohmann::ordered_json::array();
+    for (uint32_t i = group.begin; i < group.end; ++i) names.push_back(report.tensor(i).name);
+    groups.push_back(std::move(names));
+    pieces.push_back(group.pieces);
+  }
+  json["groups"] = std::move(groups);
+  json["iteration_seconds"] = report.timeline.iteration_seconds;
+  json["backward_seconds"] = report.timeline.backward_seconds;
+  json["exposed_seconds"] = report.timeline.exposed_seconds;
+  json["forward_seconds"] = report.workload.forward_seconds;
+  json["streams"] = report.streams;
+  json["pieces"] = std::move(pieces);
+  json["warnings"] = report.warnings;
+  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + '\n';
+}
+
+std::vector<uint32_t> unit_lanes(const Timeline& timeline) {
+  std::vector<uint32_t> lanes;
+  std::vector<double> free_at;
+  for (const Timeline::Unit& unit : timeline.units) {
+    const auto lane = std::find_if(free_at.begin(), free_at.end(),
+                                   [&](double at) { return at <= unit.start_seconds; });
+    lanes.push_back(static_cast<uint32_t>(lane - free_at.begin()));
+    if (lane == free_at.end()) {
+      free_at.push_back(unit.end_seconds);
+    } else {
+      *lane = unit.end_seconds;
+    }
+  }
+  return lanes;
+}
+
+}  // namespace braid

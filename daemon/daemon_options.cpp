@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/daemon_options.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <thread>
+
+#include <sys/resource.h>
+
+#include "base/log.h"
+#include "base/memory_limit.h"
+
+namespace braid {
+namespace {
+
+uint32_t cores() { return std::max(1u, std::thread::hardware_concurrency()); }
+
+uint32_t io_threads(const DaemonConfig& config) {
+  return config.transport.io_threads != 0 ? config.transport.io_threads : std::max(1u, cores() / 4);
+}
+
+uint32_t flows_per_link(const DaemonConfig& config) {
+  return config.transport.flows_per_link != 0 ? config.transport.flows_per_link
+                                              : std::clamp(4 * cores(), 4u, 16u);
+}
+
+// What a tuned job may come to send in one chunk; transports are set up for it. A flow has a buffer
+// of that size for each direction.
+constexpr uint32_t kTunedChunkBytesMax = 512 << 10;
+constexpr uint32_t kTunedFlowsMax = 16;
+
+TransferSettings transfer_settings(const DaemonConfig& config) {
+  TransferSettings settings;
+  settings.unit_bytes = config.collective.unit_bytes;
+  settings.chunk_bytes = config.transport.chunk_bytes;
+  settings.direct_bytes = config.collective.direct_bytes;
+  settings.halving_bytes = config.collective.halving_bytes;
+  settings.is_hierarchical = config.collective.hierarchical == kOn;
+  settings.streams = config.collective.streams;
+  settings.flows = flows_per_link(config);
+  settings.window_bytes = config.transport.window_bytes;
+  return settings;
+}
+
+// The part of what the process may have open that is for one purpose.
+size_t share_of_descriptors(rlim_t divisor, rlim_t min, rlim_t max) {
+  rlimit files{};
+  return ::getrlimit(RLIMIT_NOFILE, &files) == 0 ? std::clamp(files.rlim_cur / divisor, min, max)
+                                                 : min;
+}
+
+}  // namespace
+
+uint32_t chunk_bytes_max(const DaemonConfig& config) {
+  return std::max(config.transport.chunk_bytes, kTunedChunkBytesMax);
+}
+
+// systemd gives services a directory of theirs; there can be several, and one is enough.
+std::string state_directory(const DaemonConfig& config) {
+  if (config.tune.state_directory != kAuto) return config.tune.state_directory;
+  const char* given = std::getenv("STATE_DIRECTORY");
+  const std::string directories = given == nullptr ? "" : given;
+  return directories.substr(0, directories.find(':'));
+}
+
+TuningOptions tuning_options(const DaemonConfig& config, size_t rails) {
+  TuningOptions tuning;
+  tuning.is_on = config.tune.mode == kOn;
+  tuning.defaults = transfer_settings(config);
+  tuning.usual = transfer_settings({});
+  tuning.flows_max = kTunedFlowsMax;
+  tuning.chunk_bytes_max = chunk_bytes_max(config);
+  tuning.pinned = config.tune.pin;
+  // The order in which an element's sum is made follows from these; who keeps the first plan wants
+  // the same bits in every run.
+  if (config.plan.planner == kFirstPlan) {
+    for (const char* name : {"unit_bytes", "direct_bytes", "halving_bytes", "hierarchical"})
+      tuning.pinned.emplace_back(name);
+  }
+  tuning.steps = config.tune.steps;
+  tuning.rails = static_cast<uint32_t>(rails);
+  tuning.cores = cores();
+  return tuning;
+}
+
+JobManagerOptions job_manager_options(const DaemonConfig& config) {
+  JobManagerOptions options;
+  options.control_port = config.control.port;
+  options.jobs_max = config.client.jobs_max;
+  options.session = {config.client.arena_bytes_max, config.collective.operation_timeout_ms,
+                     config.client.job_weight_max};
+  options.leave_timeout_ms = config.collective.leave_timeout_ms;
+  options.cut = {config.collective.unit_bytes, config.transport.chunk_bytes, io_threads(config)};
+  options.rack = config.node.rack;
+  if (config.collective.direct_bytes > config.transport.chunk_bytes) {
+    BRAID_LOG_WARN(
+        "collective.direct_bytes is {}, and {} is used: transport.chunk_bytes is that much, and a "
+        "direct all-reduce travels in one chunk",
+        config.collective.direct_bytes, config.transport.chunk_bytes);
+  }
+  options.algorithms = {
+      std::min<uint64_t>(config.collective.direct_bytes, config.transport.chunk_bytes),
+      config.collective.halving_bytes, config.collective.hierarchical == kOn,
+      config.collective.two_hops_bytes};
+  options.idle_link_ms = uint64_t{config.transport.idle_link_seconds} * 1000;
+  options.planning.streams = config.collective.streams;
+  options.planning.min_gain = config.plan.min_gain;
+  if (config.plan.planner != kFirstPlan)
+    options.planning.planner = *find_planner(config.plan.planner);  // load_config has checked it
+  return options;
+}
+
+EngineOptions engine_options(const DaemonConfig& config) {
+  EngineOptions options;
+  options.io_loops = io_threads(config);
+  options.unit_bytes = config.collective.unit_bytes;
+  options.chunk_bytes = config.transport.chunk_bytes;
+  options.streams = config.collective.streams;
+  return options;
+}
+
+TransportOptions transport_options(const DaemonConfig& config, std::vector<std::string> rails) {
+  TransportOptions options;
+  options.rails = std::move(rails);
+  options.transports = config.transport.transports;
+  options.flows_per_link = flows_per_link(config);
+  options.chunk_bytes = chunk_bytes_max(config);
+  options.window_bytes = config.transport.window_bytes;
+  options.slow_flow_percent = config.transport.slow_flow_percent;
+  return options;
+}
+
+// The rest of the memory is for flows, other programs, and the trainers' own.
+UserLimits user_limits(const DaemonConfig& config) {
+  const uint64_t memory = memory_limit();
+  const auto share_unless_given = [memory](uint64_t given, uint64_t quarters) {
+    if (given != 0) return given;
+    return memory == UINT64_MAX ? memory : memory / 4 * quarters;
+  };
+  UserLimits limits;
+  limits[UserResource::Connections] = config.client.user_connections_max;
+  limits[UserResource::Jobs] = config.client.user_jobs_max;
+  limits[UserResource::ArenaBytes] = config.client.user_arena_bytes_max;
+  limits[UserResource::ResultBytes] = share_unless_given(config.client.user_result_bytes_max, 2);
+  limits[UserResource::Tensors] = config.client.user_tensors_max;
+  limits[UserResource::ReplyBytes] = config.client.user_reply_bytes_max;
+  limits.result_bytes_of_all = share_unless_given(config.collective.result_memory_max, 3);
+  return limits;
+}
+
+// All nodes of a job may connect to its coordinator at the same moment, and each takes a
+// descriptor.
+size_t strangers_max() { return share_of_descriptors(8, 64, 4096); }
+
+size_t descriptors_closing_max() {
+  return share_of_descriptors(4, 2 * DescriptorCloser::kWaitingPerOwnerMax,
+                              2 * DescriptorCloser::kWaitingMax);
+}
+
+}  // namespace braid

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "collective/engine.h"
+#include "config/config.h"
+#include "ipc/user_quotas.h"
+#include "job/job_manager.h"
+#include "net/transport.h"
+
+namespace braid {
+
+// What the configuration, and the machine where it leaves things open, say to each of the daemon's
+// parts. What one part gets from another is the daemon's to fill in.
+
+JobManagerOptions job_manager_options(const DaemonConfig& config);
+TuningOptions tuning_options(const DaemonConfig& config, size_t rails);
+EngineOptions engine_options(const DaemonConfig& config);
+TransportOptions transport_options(const DaemonConfig& config, std::vector<std::string> rails);
+UserLimits user_limits(const DaemonConfig& config);
+// That transports are set up for.
+uint32_t chunk_bytes_max(const DaemonConfig& config);
+// Where what was learned is kept; empty: nowhere.
+std::string state_directory(const DaemonConfig& config);
+// How many connections of hosts that are not known yet may be open.
+size_t strangers_max();
+// How many of the clients' descriptors may wait to be closed.
+size_t descriptors_closing_max();
+
+}  // namespace braid

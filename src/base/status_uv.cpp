@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// The part of Status that libbraid has not: it knows no libuv.
+#include <uv.h>
+
+#include "base/status.h"
+
+namespace braid {
+
+Status Status::from_uv(int error, std::string_view what) {
+  // On Unix libuv's errors are negated errno values, but for a few of its own beyond that range.
+  return {from_errno(-error, what).code(), fmt::format("{}: {}", what, uv_strerror(error)), error};
+}
+
+}  // namespace braid

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "job/joining_trainers.h"
+
+#include <algorithm>
+
+#include "base/local_host.h"
+#include "base/log.h"
+
+namespace braid {
+
+// Between nodes user numbers may differ, as containers have it; on one node they don't.
+Status JoiningTrainers::check_user(const Session& session) const {
+  for (const auto& [id, joining] : joining_) {
+    const Session& other = joining.session;
+    if (other.identity() != session.identity() ||
+        other.credentials().uid == session.credentials().uid)
+      continue;
+    return make_status(StatusCode::PermissionDenied,
+                       "job '{}': user {} cannot be rank {} of it on this node: the ranks that are "
+                       "here already run as user {}, and all of a node run as one",
+                       session.job_name(), session.credentials().uid, session.rank(),
+                       other.credentials().uid);
+  }
+  return Status::ok();
+}
+
+void JoiningTrainers::add(Session& session) {
+  Joining& joining = joining_.try_emplace(++last_id_, loop_, session).first->second;
+  const uint64_t now_ms = clock_.now_ms();
+  joining.give_up_ms = now_ms + session.timeout_ms();
+  joining.retry_until_ms = now_ms + std::min(session.timeout_ms(), kRetryForMs);
+  find_coordinator(last_id_);
+}
+
+void JoiningTrainers::find_coordinator(uint64_t id) {
+  const Session& session = joining_.at(id).session;
+  if (is_this_node(session.master_address())) return join(id, control_plane_.self());
+  control_plane_.connect_for(session.credentials().uid, session.master_address(),
+                             options_.control_port,
+                             [this, id, alive = is_alive_](const Result<Peer>& peer) {
+                               if (*alive) join(id, peer);
+                             });
+}
+
+bool JoiningTrainers::is_this_node(const std::string& master_address) const {
+  if (is_loopback_host(master_address)) return !options_.listens_on_loopback;
+  return is_local_host(master_address);
+}
+
+void JoiningTrainers::join(uint64_t id, const Result<Peer>& coordinator) {
+  const auto position = joining_.find(id);
+  if (position == joining_.end()) return;  // it has gone meanwhile
+  Joining& joining = position->second;
+  const Session& session = joining.session;
+  if (!coordinator) {
+    const bool may_come_up = coordinator.status().code() == StatusCode::Unavailable;
+    if (may_come_up && clock_.now_ms() < joining.retry_until_ms)
+      return joining.timer.start_once(kRetryEveryMs, [this, id] { find_coordinator(id); });
+    return give_up(id, coordinator.status().with_context(fmt::format(
+                           "job '{}': cannot reach the coordinator's braidd at MASTER_ADDR {}",
+                           session.job_name(), session.master_address())));
+  }
+  auto message =
+      make_join_job(session.job_name(), session.world_size(), session.rank(),
+                    session.credentials().pid, session.timeout_ms(), options_.cut, session.weight(),
+                    options_.rack, session.identity().owner, session.credentials().uid);
+  if (const Status sent = control_plane_.send(coordinator->id, message); !sent)
+    return give_up(id, sent);
+  joining.coordinator = coordinator->id;
+  const uint64_t now_ms = clock_.now_ms();
+  const uint64_t left_ms = joining.give_up_ms > now_ms ? joining.give_up_ms - now_ms : 0;
+  const Status late = make_status(StatusCode::DeadlineExceeded,
+                                  "job '{}': its coordinator, node '{}', does not answer",
+                                  session.job_name(), coordinator->name);
+  joining.timer.start_once(left_ms + kGraceMs, [this, id, late] { give_up(id, late); });
+}
+
+void JoiningTrainers::give_up(uint64_t id, const Status& reason) {
+  const auto joining = joining_.extract(id);
+  BRAID_LOG_WARN("{}", reason.message());
+  joining.mapped().session.fail(reason);
+}
+
+void JoiningTrainers::remove(const Session& session, const Status& reason) {
+  const auto position = std::find_if(joining_.begin(), joining_.end(), [&](const auto& entry) {
+    return &entry.second.session == &session;
+  });
+  if (position == joining_.end()) return;
+  const NodeId coordinator = position->second.coordinator;
+  joining_.erase(position);
+  if (coordinator == 0) return;
+  auto message = make_fail_job(
+      0, session.job_name(),
+      make_status(StatusCode::JobFailed,
+                  "job '{}': lost rank {} on node '{}' before the job began: {}",
+                  session.job_name(), session.rank(), control_plane_.self().name, reason.message()),
+      session.identity().owner);
+  // If the coordinator has gone, the job has failed.
+  (void)control_plane_.send(coordinator, message);
+}
+
+std::vector<Session*> JoiningTrainers::take(NodeId coordinator, const JobIdentity& job,
+                                            std::span<const uint32_t> ranks) {
+  std::vector<Session*> taken;
+  for (const uint32_t rank : ranks) {
+    const auto found = std::find_if(joining_.begin(), joining_.end(), [&](const auto& entry) {
+      const Joining& joining = entry.second;
+      return joining.coordinator == coordinator && joining.session.rank() == rank &&
+             joining.session.identity() == job;
+    });
+    if (found == joining_.end()) continue;
+    taken.push_back(&found->second.session);
+    joining_.erase(found);
+  }
+  return taken;
+}
+
+void JoiningTrainers::fail(NodeId coordinator, const JobIdentity& job, const Status& reason) {
+  std::erase_if(joining_, [&](const auto& entry) {
+    Session& session = entry.second.session;
+    if (entry.second.coordinator != coordinator || session.identity() != job) return false;
+    BRAID_LOG_WARN("job '{}': rank {}: {}", job.name, session.rank(), reason.message());
+    session.fail(reason);
+    return true;
+  });
+}
+
+void JoiningTrainers::fail_all(const Status& reason) {
+  for (auto& [id, joining] : joining_) joining.session.fail(reason);
+}
+
+void JoiningTrainers::on_peer_lost(const Peer& peer, const Status& reason) {
+  std::erase_if(joining_, [&](const auto& entry) {
+    if (entry.second.coordinator != peer.id) return false;
+    Session& session = entry.second.session;
+    session.fail(make_status(StatusCode::Unavailable,
+                             "job '{}': lost its coordinator, node '{}': {}", session.job_name(),
+                             peer.name, reason.message()));
+    return true;
+  });
+}
+
+}  // namespace braid

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include <flatbuffers/flatbuffers.h>
+
+#include "base/status.h"
+#include "collective/operation.h"
+#include "messages/job_owner.h"
+#include "messages/signature.h"
+#include "net/peer.h"
+
+namespace braid {
+
+// A node of a job and its ranks, as JobStart carries it.
+struct MemberNode {
+  Peer peer;
+  std::vector<uint32_t> ranks;  // ascending
+  std::string rack{};           // empty: not known
+};
+
+// Which way a job's all-reduces go: see Ring.
+struct Algorithms {
+  uint64_t direct_bytes = 0;
+  uint64_t halving_bytes = 0;
+  bool is_hierarchical = false;
+  uint64_t two_hops_bytes = 0;
+};
+
+// How a node cuts operations into units and chunks; chunks are known by their numbers, so all nodes
+// of a job must agree.
+struct CutSettings {
+  uint64_t unit_bytes = 0;
+  uint32_t chunk_bytes = 0;
+  uint32_t io_loops = 0;
+  bool operator==(const CutSettings&) const = default;
+};
+
+// Finished control messages about jobs, one function per table of proto/control.fbs.
+using ControlBuffer = flatbuffers::FlatBufferBuilder;
+
+ControlBuffer make_join_job(const std::string& name, uint32_t world_size, uint32_t rank,
+                            int64_t process_id, uint32_t timeout_ms, const CutSettings& cut = {},
+                            uint32_t weight = 1, const std::string& rack = {},
+                            const JobOwner& owner = {}, uint32_t user = 0);
+ControlBuffer make_job_start(const std::string& name, uint32_t world_size, uint32_t epoch,
+                             uint64_t job_key, std::span<const MemberNode> nodes,
+                             const Algorithms& algorithms = {}, uint32_t weight = 1,
+                             const JobOwner& owner = {});
+ControlBuffer make_job_ready(uint64_t job_key);
+ControlBuffer make_job_go(uint64_t job_key);
+// `owner` counts where the job has no key yet.
+ControlBuffer make_fail_job(uint64_t job_key, const std::string& name, const Status& reason,
+                            const JobOwner& owner = {});
+ControlBuffer make_job_failed(uint64_t job_key, const std::string& name, const Status& reason,
+                              const JobOwner& owner = {});
+ControlBuffer make_rank_left(uint64_t job_key, uint32_t rank);
+ControlBuffer make_job_ended(uint64_t job_key);
+ControlBuffer make_operation_ready(const OperationKey& key, const Signature& signature);
+ControlBuffer make_operation_query(const OperationKey& key);
+ControlBuffer make_operation_report(const OperationKey& key,
+                                    std::span<const uint32_t> missing_ranks,
+                                    const std::string& detail);
+ControlBuffer make_operation_overdue(const OperationKey& key, uint32_t timeout_ms,
+                                     const std::string& description);
+
+// Reads the two failure tables; a code out of range becomes Internal.
+Status failure_status(uint8_t code, const flatbuffers::String* reason);
+
+}  // namespace braid

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "messages/plan_messages.h"
+
+#include "messages/control_buffer.h"
+
+namespace braid {
+namespace {
+
+Status check_lengths(const proto::PlanReport& message) {
+  const size_t tensors = message.tensors()->size();
+  const bool same = tensors != 0 && message.counts()->size() == tensors &&
+                    message.dtypes()->size() == tensors && message.ready_ns()->size() == tensors;
+  if (!same) return {StatusCode::Protocol, "a plan report's lists are of different lengths"};
+  const auto length = [](const auto* list) { return list == nullptr ? 0 : list->size(); };
+  const size_t units = length(message.unit_bytes());
+  if (length(message.unit_ns()) != units || length(message.unit_operation()) != units)
+    return {StatusCode::Protocol, "a plan report's measurements are of different lengths"};
+  return Status::ok();
+}
+
+TransferSettings read_settings(const proto::TransferSettings& message) {
+  TransferSettings settings;
+  settings.unit_bytes = message.unit_bytes();
+  settings.chunk_bytes = message.chunk_bytes();
+  settings.direct_bytes = message.direct_bytes();
+  settings.halving_bytes = message.halving_bytes();
+  settings.is_hierarchical = message.hierarchical();
+  settings.streams = message.streams();
+  settings.flows = message.flows();
+  settings.window_bytes = message.window_bytes();
+  return settings;
+}
+
+}  // namespace
+
+ControlBuffer make_plan_report(const PlanReport& report) {
+  ControlBuffer builder;
+  std::vector<uint8_t> dtypes;
+  for (const DataType dtype : report.dtypes) dtypes.push_back(static_cast<uint8_t>(dtype));
+  std::vector<uint64_t> operations, bytes, nanoseconds;
+  for (const PlanReport::Unit& unit : report.units) {
+    operations.push_back(unit.operation);
+    bytes.push_back(unit.bytes);
+    nanoseconds.push_back(unit.nanoseconds);
+  }
+  const auto body = proto::CreatePlanReportDirect(
+      builder, report.job_key, report.set, report.plan, report.step, &report.tensors,
+      &report.counts, &dtypes, &report.ready_ns, report.forward_ns, report.iteration_ns,
+      &operations, &bytes, &nanoseconds);
+  return finish_control_message(std::move(builder), body);
+}
+
+ControlBuffer make_plan_proposal(const PlanProposal& proposal) {
+  ControlBuffer builder;
+  std::vector<uint32_t> sizes;
+  std::vector<uint64_t> tensors;
+  for (const auto& group : proposal.groups) {
+    sizes.push_back(static_cast<uint32_t>(group.size()));
+    tensors.insert(tensors.end(), group.begin(), group.end());
+  }
+  flatbuffers::Offset<proto::TransferSettings> settings;
+  if (const auto& own = proposal.settings) {
+    settings = proto::CreateTransferSettings(
+        builder, own->unit_bytes, own->chunk_bytes, own->direct_bytes, own->streams, own->flows,
+        own->window_bytes, own->halving_bytes, own->is_hierarchical);
+  }
+  const auto body = proto::CreatePlanProposalDirect(
+      builder, proposal.job_key, proposal.set, proposal.number, proposal.from_step, &sizes,
+      &tensors, proposal.planner.c_str(), proposal.predicted_ns, proposal.cost.c_str(), settings,
+      proposal.flows_open, proposal.reports_steps);
+  return finish_control_message(std::move(builder), body);
+}
+
+ControlBuffer make_plan_answer(const PlanProposal& proposal, bool accepted, uint64_t step) {
+  ControlBuffer builder;
+  const auto body = proto::CreatePlanAnswer(builder, proposal.job_key, proposal.set,
+                                            proposal.number, accepted, step);
+  return finish_control_message(std::move(builder), body);
+}
+
+ControlBuffer make_plan_verdict(const PlanProposal& proposal, bool holds) {
+  ControlBuffer builder;
+  const auto body =
+      proto::CreatePlanVerdict(builder, proposal.job_key, proposal.set, proposal.number, holds);
+  return finish_control_message(std::move(builder), body);
+}
+
+ControlBuffer make_set_registered(const SetSummary& summary) {
+  ControlBuffer builder;
+  const auto body = proto::CreateSetRegistered(
+      builder, summary.job_key, summary.set, summary.tensors_hash, summary.bytes, summary.tensors);
+  return finish_control_message(std::move(builder), body);
+}
+
+ControlBuffer make_step_report(const StepReport& report) {
+  ControlBuffer builder;
+  const auto body = proto::CreateStepReport(builder, report.job_key, report.set, report.plan,
+                                            report.step, report.nanoseconds);
+  return finish_control_message(std::move(builder), body);
+}
+
+SetSummary parse_set_registered(const proto::SetRegistered& message) {
+  return {message.job_key(), message.set(), message.tensors_hash(), message.bytes(),
+          message.tensors()};
+}
+
+StepReport parse_step_report(const proto::StepReport& message) {
+  return {message.job_key(), message.set(), message.plan(), message.step(), message.nanoseconds()};
+}
+
+Result<PlanReport> parse_plan_report(const proto::PlanReport& message) {
+  if (Status checked = check_lengths(message); !checked) return checked;
+  PlanReport report;
+  report.job_key = message.job_key();
+  report.set = message.set();
+  report.plan = message.plan();
+  report.step = message.step();
+  report.tensors.assign(message.tensors()->begin(), message.tensors()->end());
+  report.counts.assign(message.counts()->begin(), message.counts()->end());
+  report.ready_ns.assign(message.ready_ns()->begin(), message.ready_ns()->end());
+  for (const uint8_t dtype : *message.dtypes()) {
+    if (dtype >= kDataTypeCount)
+      return make_status(StatusCode::Protocol, "a plan report has dtype {}", dtype);
+    report.dtypes.push_back(static_cast<DataType>(dtype));
+  }
+  report.forward_ns = message.forward_ns();
+  report.iteration_ns = message.iteration_ns();
+  const uint32_t units = message.unit_bytes() == nullptr ? 0 : message.unit_bytes()->size();
+  for (uint32_t i = 0; i < units; ++i) {
+    report.units.push_back({message.unit_operation()->Get(i), message.unit_bytes()->Get(i),
+                            message.unit_ns()->Get(i)});
+  }
+  return report;
+}
+
+Result<PlanProposal> parse_plan_proposal(const proto::PlanProposal& message,
+                                         uint32_t chunk_bytes_max) {
+  PlanProposal proposal;
+  proposal.job_key = message.job_key();
+  proposal.set = message.set();
+  proposal.number = message.number();
+  proposal.from_step = message.from_step();
+  proposal.planner = message.planner()->str();
+  proposal.predicted_ns = message.predicted_ns();
+  proposal.cost = message.cost()->str();
+  uint64_t next = 0;
+  for (const uint32_t size : *message.group_sizes()) {
+    if (next + size > message.tensors()->size())
+      return Status(StatusCode::Protocol, "a proposed plan's groups are longer than its tensors");
+    auto& group = proposal.groups.emplace_back();
+    for (uint32_t i = 0; i < size; ++i) group.push_back(message.tensors()->Get(next++));
+  }
+  if (next != message.tensors()->size())
+    return Status(StatusCode::Protocol, "a proposed plan has tensors without a group");
+  if (message.settings() != nullptr) {
+    proposal.settings = read_settings(*message.settings());
+    if (const Status checked = check(*proposal.settings, chunk_bytes_max); !checked) {
+      return make_status(StatusCode::Protocol, "plan {} was proposed with {}", proposal.number,
+                         checked.message());
+    }
+  } else if (proposal.groups.empty()) {
+    return Status(StatusCode::Protocol, "a proposed plan has neither groups nor settings");
+  }
+  constexpr uint32_t kFlowsMax = 256;
+  if (message.flows_open() > kFlowsMax) {
+    return make_status(StatusCode::Protocol,
+                       "plan {} was proposed with {} flows; right are up to {}", proposal.number,
+                       message.flows_open(), kFlowsMax);
+  }
+  proposal.flows_open = message.flows_open();
+  proposal.reports_steps = message.reports_steps();
+  return proposal;
+}
+
+}  // namespace braid

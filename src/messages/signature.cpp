@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "messages/signature.h"
+
+#include <fmt/format.h>
+
+namespace braid {
+
+std::optional<Signature> signature_of(const proto::OperationReady& ready) {
+  if (ready.collective() >= kCollectiveCount || ready.dtype() >= kDataTypeCount ||
+      ready.reduction() >= kReductionCount)
+    return std::nullopt;
+  Signature signature;
+  signature.collective = static_cast<Collective>(ready.collective());
+  signature.dtype = static_cast<DataType>(ready.dtype());
+  signature.reduction = static_cast<Reduction>(ready.reduction());
+  signature.root = ready.root();
+  signature.count = ready.count();
+  signature.bucket = ready.bucket();
+  return signature;
+}
+
+uint64_t hash_of(const Signature& signature, const JobHash& job) {
+  return job.of(JobHash::Signature,
+                {static_cast<uint64_t>(signature.collective),
+                 static_cast<uint64_t>(signature.dtype), static_cast<uint64_t>(signature.reduction),
+                 signature.root, signature.count, signature.bucket});
+}
+
+std::string to_string(const Signature& signature) {
+  std::string text = to_string(signature.collective);
+  switch (signature.collective) {
+    case Collective::AllReduce:
+    case Collective::ReduceScatter:
+      text += fmt::format(" ({})", to_string(signature.reduction));
+      break;
+    case Collective::Broadcast:
+      text += fmt::format(" (root {})", signature.root);
+      break;
+    case Collective::AllGather:
+      break;
+    case Collective::Barrier:
+      return text;
+  }
+  text += fmt::format(" of {} × {}", to_string(signature.dtype), signature.count);
+  if (signature.bucket != 0) text += fmt::format(" in the bucket {:x}", signature.bucket);
+  return text;
+}
+
+}  // namespace braid

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "messages/job_hash.h"
+#include "proto/control_generated.h"
+#include "proto/types.h"
+
+namespace braid {
+
+// What all ranks must agree on about one operation; compared between neighbours on the ring before
+// any result is published.
+struct Signature {
+  Collective collective = Collective::AllReduce;
+  DataType dtype = DataType::Float32;
+  Reduction reduction = Reduction::Sum;
+  uint32_t root = 0;
+  uint64_t count = 0;
+  uint64_t bucket = 0;  // hash over the tensors of a bucket; 0: a single tensor
+
+  bool operator==(const Signature&) const = default;
+};
+
+// What another node says; nothing: of an operation of unknown kind.
+std::optional<Signature> signature_of(const proto::OperationReady& ready);
+
+// The same on all nodes of the job.
+uint64_t hash_of(const Signature& signature, const JobHash& job);
+
+// "all-reduce (sum) of float32 × 1000"
+std::string to_string(const Signature& signature);
+
+}  // namespace braid

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <thread>
+#include <unordered_map>
+#include <variant>
+#include <vector>
+
+#include "collective/engine.h"
+#include "loop/door.h"
+#include "net/transport.h"
+#include "operation/operation_engines.h"
+
+namespace braid {
+
+// The I/O loops, their threads and their engines, as the control loop sees them: one door into each
+// loop, one door back. Every operation goes to all loops (each runs its own units of it) and is
+// done when all of them are. Control loop only.
+class EnginePool final : public OperationEngines {
+ public:
+  static constexpr size_t kDoorCapacity = 1 << 18;
+
+  // `options.io_loop` is filled in for each loop.
+  static Result<std::unique_ptr<EnginePool>> create(Loop& control_loop, EngineOptions options);
+  EnginePool(const EnginePool&) = delete;
+  EnginePool& operator=(const EnginePool&) = delete;
+  ~EnginePool() override;  // stops the threads
+
+  // What the transport is made with; then set_transport, then run_threads.
+  std::vector<IoLoop> io_loops();
+  void set_transport(Transport& transport);
+  void run_threads();
+  // The threads have ended when it returns; call it after Transport::close.
+  void stop_threads();
+
+  // `events`: told of the job's operations until abort_job. `on_overrun`: see Engine::Events.
+  void begin_job(uint64_t job_key, OperationEvents& events,
+                 std::function<void(NodeId from)> on_overrun);
+  // For operations that are started from now on: see Engine.
+  void limit_job(uint64_t job_key, const JobShare& share);
+  // Of a job that has begun.
+  bool start(const Operation& operation) override;
+  bool go(const OperationKey& key) override;
+  // No event of this job comes from now on.
+  void abort_job(uint64_t job_key);
+
+  EngineCounters counters() const;
+
+ private:
+  struct BeginJob {
+    uint64_t job_key;
+  };
+  struct LimitJob {
+    uint64_t job_key;
+    JobShare share;
+  };
+  struct Start {
+    Operation operation;
+  };
+  struct Go {
+    OperationKey key;
+  };
+  struct Abort {
+    uint64_t job_key;
+  };
+  using Command = std::variant<BeginJob, LimitJob, Start, Go, Abort>;
+
+  struct Event {
+    OperationKey key;
+    bool is_retired = false;
+    NodeId overrun_from = 0;  // not 0: of the job
+  };
+  struct Worker {
+    std::unique_ptr<Loop> loop;
+    std::unique_ptr<Engine> engine;
+    std::unique_ptr<Door<Command>> door;
+    std::thread thread;
+  };
+  struct Progress {
+    size_t done = 0;
+    size_t retired = 0;
+  };
+
+  struct Job {
+    OperationEvents* events = nullptr;
+    std::function<void(NodeId)> on_overrun;
+    std::unordered_map<OperationKey, Progress, OperationKeyHash> progress;
+  };
+
+  explicit EnginePool(Loop& control_loop);
+  bool send(const Command& command);
+  void on_event(const Event& event);
+
+  Door<Event> events_door_;
+  std::vector<std::unique_ptr<Worker>> workers_;
+  std::unordered_map<uint64_t, Job> jobs_;  // by key
+};
+
+}  // namespace braid

@@ -1,0 +1,383 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operation/operation_table.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "operation/operation_way.h"
+
+namespace braid {
+namespace {
+
+// A barrier is an all-reduce of one byte that nobody looks at.
+alignas(64) constexpr uint8_t kBarrierInput[64] = {};
+
+bool is_per_rank(Collective collective) { return collective == Collective::ReduceScatter; }
+
+}  // namespace
+
+OperationTable::OperationTable(std::string job_name, uint64_t job_key,
+                               std::shared_ptr<const Ring> ring, std::vector<uint32_t> local_ranks,
+                               std::shared_ptr<ResultMemory> memory, OperationServices services)
+    : job_name_(std::move(job_name)),
+      job_key_(job_key),
+      hash_(job_key),
+      ring_(std::move(ring)),
+      local_ranks_(std::move(local_ranks)),
+      memory_(std::move(memory)),
+      services_(std::move(services)),
+      has_left_(local_ranks_.size(), false),
+      leave_reasons_(local_ranks_.size()) {}
+
+Status OperationTable::submit(const Submission& submission) {
+  OperationKey key{job_key_, submission.tensor, submission.step};
+  if (submission.group != nullptr) {
+    const OperationKey own = key;
+    key.tensor = submission.group->members.front().tensor;
+    places_.try_emplace(own, Place{key, submission.member});
+  }
+  Entry& entry = entries_[key];
+  if (entry.parts.empty()) {
+    entry.group = submission.group;
+    entry.settings = submission.settings;
+    entry.urgency = submission.urgency;
+    entry.parts.resize(local_ranks_.size() *
+                       (entry.group == nullptr ? 1 : entry.group->members.size()));
+    entry.signature = submission.signature;
+    entry.name = entry.group == nullptr ? submission.name : entry.group->members.front().name;
+    entry.first_rank = local_ranks_[submission.local_rank];
+    entry.deadline_ns = submission.deadline_ns;
+    entry.timeout_ms = submission.timeout_ms;
+    ++unfinished_;
+  }
+  BRAID_RETURN_IF_ERROR(add_part(key, entry, submission));
+  if (entry.submitted == entry.parts.size()) return place(key, entry);
+  for (uint32_t i = 0; i < has_left_.size(); ++i) {
+    if (has_left_[i] && !has_submitted(entry, i)) {
+      return make_status(StatusCode::JobFailed, "job '{}': {} without submitting {}", job_name_,
+                         describe_leaver(i), describe(entry, key));
+    }
+  }
+  return Status::ok();
+}
+
+Status OperationTable::add_part(const OperationKey& key, Entry& entry,
+                                const Submission& submission) {
+  const uint32_t rank = local_ranks_[submission.local_rank];
+  // First: only what has the entry's group has a place in it.
+  if (submission.signature != entry.signature || submission.group != entry.group) {
+    return make_status(
+        StatusCode::Mismatch,
+        "job '{}': ranks disagree about '{}' step {}: rank {} says {}, rank {} says {}", job_name_,
+        *submission.name, key.step, entry.first_rank, to_string(entry.signature), rank,
+        to_string(submission.signature));
+  }
+  BRAID_RETURN_IF_ERROR(check_member(entry, submission));
+  LocalPart& part = entry.parts[submission.local_rank * members(entry) + submission.member];
+  if (part.is_submitted) {
+    return make_status(StatusCode::InvalidArgument,
+                       "job '{}': rank {} submitted '{}' step {} twice", job_name_, rank,
+                       *submission.name, submission.step);
+  }
+  part.is_submitted = true;
+  part.ticket = submission.ticket;
+  part.input = submission.input;
+  ++entry.submitted;
+  if (submission.deadline_ns < entry.deadline_ns) {
+    entry.deadline_ns = submission.deadline_ns;
+    entry.timeout_ms = submission.timeout_ms;
+  }
+  return Status::ok();
+}
+
+// Of a group the plan says how much is read of each rank's input, not the rank that submits it.
+Status OperationTable::check_member(const Entry& entry, const Submission& submission) const {
+  if (entry.group == nullptr) return Status::ok();
+  const TensorGroup::Member& member = entry.group->members[submission.member];
+  const uint64_t bytes = member.count * element_bytes(entry.group->dtype);
+  if (member.tensor == submission.tensor && bytes == submission.input_bytes) return Status::ok();
+  return make_status(StatusCode::Mismatch,
+                     "job '{}': rank {} submitted {} bytes of '{}' step {}, the plan has '{}' of "
+                     "{} bytes in its place",
+                     job_name_, local_ranks_[submission.local_rank], submission.input_bytes,
+                     *submission.name, submission.step, *member.name, bytes);
+}
+
+bool OperationTable::has_submitted(const Entry& entry, uint32_t local_rank) const {
+  const auto first = entry.parts.begin() + static_cast<int64_t>(local_rank * members(entry));
+  return std::all_of(first, first + static_cast<int64_t>(members(entry)),
+                     [](const LocalPart& part) { return part.is_submitted; });
+}
+
+OperationInput OperationTable::input_of(const Entry& entry, uint32_t local_rank) const {
+  const LocalPart* parts = &entry.parts[local_rank * members(entry)];
+  if (entry.group == nullptr) return {parts->input};
+  OperationInput input;
+  for (size_t i = 0; i < entry.group->members.size(); ++i) {
+    const uint64_t count = entry.group->members[i].count;
+    input.append(parts[i].input, count * element_bytes(entry.group->dtype));
+  }
+  return input;
+}
+
+Status OperationTable::place(const OperationKey& key, Entry& entry) {
+  const bool is_barrier = entry.signature.collective == Collective::Barrier;
+  Operation operation;
+  operation.key = key;
+  operation.collective = is_barrier ? Collective::AllReduce : entry.signature.collective;
+  operation.dtype = is_barrier ? DataType::Uint8 : entry.signature.dtype;
+  operation.reduction = is_barrier ? Reduction::Max : entry.signature.reduction;
+  operation.count = is_barrier ? 1 : entry.signature.count;
+  operation.ring = ring_;
+  operation.urgency = entry.urgency;
+  operation.memory = memory_;
+  for (uint32_t i = 0; i < local_ranks_.size(); ++i)
+    operation.inputs.push_back(is_barrier ? OperationInput(kBarrierInput) : input_of(entry, i));
+  if (operation.collective == Collective::Broadcast) {
+    const uint32_t root_block = ring_->block_of_rank[entry.signature.root];
+    uint32_t first_block = 0;
+    while (root_block >= first_block + ring_->ranks_of_node[operation.root_node]) {
+      first_block += ring_->ranks_of_node[operation.root_node++];
+    }
+    operation.root_local_input = root_block - first_block;
+  }
+
+  entry.result_bytes =
+      result_bytes(operation.collective, operation.dtype, operation.count, ring_->world_size);
+  choose_way(operation, entry.settings.get(), hash_of(entry.signature, hash_));
+  entry.is_early = is_early(operation);
+  entry.route = operation.route;
+  if (!entry.is_early) {
+    entry.awaited = entry.route == nullptr ? std::vector{(ring_->self + 1) % ring_->nodes}
+                                           : entry.route->targets;
+  }
+  auto placed = memory_->allocate(entry.result_bytes);
+  if (!placed) {
+    return placed.status().with_context(
+        fmt::format("job '{}': no room for the result of {}", job_name_, describe(entry, key)));
+  }
+  entry.result_offset = *placed;
+  operation.result = memory_->data() + entry.result_offset;
+  entry.state = State::Placed;
+  if (placed_.empty() && memory_->has_memory(entry.result_offset, entry.result_bytes))
+    return start(entry, operation);
+  placed_.push_back(std::move(operation));
+  return Status::ok();
+}
+
+Status OperationTable::on_memory(const Status& growth) {
+  while (!placed_.empty()) {
+    Entry& entry = entries_.at(placed_.front().key);
+    if (!growth) {
+      return growth.with_context(fmt::format("job '{}': no room for the result of {}", job_name_,
+                                             describe(entry, placed_.front().key)));
+    }
+    if (!memory_->has_memory(entry.result_offset, entry.result_bytes)) break;
+    const Operation operation = std::move(placed_.front());
+    placed_.pop_front();
+    BRAID_RETURN_IF_ERROR(start(entry, operation));
+  }
+  return Status::ok();
+}
+
+Status OperationTable::start(Entry& entry, const Operation& operation) {
+  const OperationKey& key = operation.key;
+  entry.state = State::Running;
+  // The engine must know the operation before others may send for it.
+  services_.observer.on_start(key, entry.result_bytes);
+  // With one node there is nobody to wait for, and a direct one begins at once.
+  if (ring_->nodes == 1 || entry.is_early) services_.observer.on_go(key);
+  BRAID_RETURN_IF_ERROR(check_taken(services_.engines.start(operation)));
+  if (ring_->nodes == 1) return Status::ok();
+  if (!entry.is_early) BRAID_RETURN_IF_ERROR(tell_sources(entry, key));
+  if (const auto early = early_ready_.extract(key); !early.empty()) {
+    for (const NodeReady& ready : early.mapped())
+      BRAID_RETURN_IF_ERROR(take_readiness(entry, key, ready));
+  }
+  return Status::ok();
+}
+
+Status OperationTable::tell_sources(Entry& entry, const OperationKey& key) {
+  entry.is_ready_told = true;
+  if (entry.route == nullptr) {
+    const uint32_t predecessor = (ring_->self + ring_->nodes - 1) % ring_->nodes;
+    return services_.send_ready(predecessor, key, entry.signature);
+  }
+  for (const uint32_t source : entry.route->sources)
+    BRAID_RETURN_IF_ERROR(services_.send_ready(source, key, entry.signature));
+  return Status::ok();
+}
+
+// Of an operation that runs.
+Status OperationTable::take_readiness(Entry& entry, const OperationKey& key,
+                                      const NodeReady& ready) {
+  BRAID_RETURN_IF_ERROR(check_agrees(entry, key, ready));
+  if (std::erase(entry.awaited, ready.place) == 0 || !entry.awaited.empty()) return Status::ok();
+  services_.observer.on_go(key);
+  return check_taken(services_.engines.go(key));
+}
+
+Status OperationTable::check_taken(bool is_taken) const {
+  if (is_taken) return Status::ok();
+  return make_status(StatusCode::ResourceExhausted,
+                     "job '{}': too many operations are in flight on this node", job_name_);
+}
+
+Status OperationTable::tell_readiness() {
+  for (auto& [key, entry] : entries_) {
+    if (entry.state != State::Running || entry.is_ready_told) continue;
+    if (std::exchange(entry.is_seen_running, true)) BRAID_RETURN_IF_ERROR(tell_sources(entry, key));
+  }
+  return Status::ok();
+}
+
+Status OperationTable::on_node_ready(uint32_t place, const OperationKey& key,
+                                     const Signature& signature) {
+  const auto position = entries_.find(key);
+  if (position != entries_.end() && position->second.state == State::Published)
+    return Status::ok();  // said twice, or of an early one that is over here
+  if (position != entries_.end() && position->second.state == State::Running)
+    return take_readiness(position->second, key, {place, signature});
+  if (position == entries_.end() && has_ended(key)) return Status::ok();
+  for (uint32_t i = 0; i < has_left_.size(); ++i) {
+    const bool is_submitted = position != entries_.end() && has_submitted(position->second, i);
+    if (has_left_[i] && !is_submitted) {
+      return make_status(StatusCode::JobFailed,
+                         "job '{}': {}, but another node has submitted another operation: {}",
+                         job_name_, describe_leaver(i), to_string(signature));
+    }
+  }
+  if (position != entries_.end())
+    BRAID_RETURN_IF_ERROR(check_agrees(position->second, key, {place, signature}));
+  if (early_ready_.size() >= kEarlyReadyMax && !early_ready_.contains(key)) {
+    return make_status(StatusCode::Protocol,
+                       "job '{}': other nodes are ready for {} operations nobody here knows",
+                       job_name_, kEarlyReadyMax);
+  }
+  auto& ready = early_ready_[key];
+  std::erase_if(ready, [place](const NodeReady& other) { return other.place == place; });
+  ready.push_back({place, signature});
+  return Status::ok();
+}
+
+Status OperationTable::on_rank_left(uint32_t local_rank, const std::string& reason) {
+  has_left_[local_rank] = true;
+  leave_reasons_[local_rank] = reason;
+  for (auto& [key, entry] : entries_) {
+    if (has_submitted(entry, local_rank)) continue;
+    return make_status(StatusCode::JobFailed, "job '{}': {} without submitting {}", job_name_,
+                       describe_leaver(local_rank), describe(entry, key));
+  }
+  if (!early_ready_.empty()) {
+    for (const auto& [key, ready] : early_ready_) {
+      const auto position = entries_.find(key);
+      if (position != entries_.end() && has_submitted(position->second, local_rank)) continue;
+      return make_status(StatusCode::JobFailed,
+                         "job '{}': {}, but another node has submitted another operation: {}",
+                         job_name_, describe_leaver(local_rank),
+                         to_string(ready.front().signature));
+    }
+  }
+  // A rank that has left gives back all results.
+  for (auto entry = entries_.begin(); entry != entries_.end();) {
+    const auto current = entry++;
+    if (current->second.state != State::Published) continue;
+    for (uint32_t i = 0; i < members(current->second); ++i)
+      release_part(current->second, local_rank, i);
+    forget_if_over(current);
+  }
+  return Status::ok();
+}
+
+void OperationTable::on_done(const OperationKey& key) {
+  const auto position = entries_.find(key);
+  if (position == entries_.end() || position->second.state != State::Running) return;
+  services_.observer.on_done(key);
+  Entry& entry = position->second;
+  entry.state = State::Published;
+  --unfinished_;
+  ++operations_done_;
+  steps_done_ = std::max(steps_done_, key.step + 1);
+  uint64_t& last_published = last_published_[key.tensor];
+  last_published = std::max(last_published, key.step);
+  bytes_done_ += entry.result_bytes;
+  ++services_.counters.operations[static_cast<size_t>(entry.signature.collective)];
+  services_.counters.operation_bytes += entry.result_bytes;
+  for (uint32_t i = 0; i < local_ranks_.size(); ++i) {
+    if (has_left_[i]) {
+      for (uint32_t member = 0; member < members(entry); ++member) release_part(entry, i, member);
+    } else {
+      publish(entry, i);
+    }
+  }
+  forget_if_over(position);
+}
+
+void OperationTable::publish(const Entry& entry, uint32_t local_rank) {
+  ResultSink* sink = services_.sinks[local_rank];
+  if (sink == nullptr) return;
+  const LocalPart* parts = &entry.parts[local_rank * members(entry)];
+  if (entry.group != nullptr) {
+    for (size_t i = 0; i < entry.group->members.size(); ++i) {
+      const TensorGroup::Member& member = entry.group->members[i];
+      sink->publish(parts[i].ticket, entry.result_offset + member.offset,
+                    member.count * element_bytes(entry.group->dtype));
+    }
+  } else if (is_per_rank(entry.signature.collective)) {
+    const uint64_t block_bytes = entry.result_bytes / ring_->world_size;
+    const uint64_t block = ring_->block_of_rank[local_ranks_[local_rank]];
+    sink->publish(parts->ticket, entry.result_offset + block * block_bytes, block_bytes);
+  } else {
+    const bool has_data = entry.signature.collective != Collective::Barrier;
+    sink->publish(parts->ticket, entry.result_offset, has_data ? entry.result_bytes : 0);
+  }
+}
+
+void OperationTable::on_retired(const OperationKey& key) {
+  const auto position = entries_.find(key);
+  if (position == entries_.end()) return;
+  position->second.is_retired = true;
+  forget_if_over(position);
+}
+
+Status OperationTable::release(uint32_t local_rank, const OperationKey& key) {
+  const auto place = places_.find(key);
+  const bool is_member = place != places_.end();
+  const auto position = entries_.find(is_member ? place->second.entry : key);
+  if (position == entries_.end()) return Status::ok();
+  Entry& entry = position->second;
+  if (entry.state != State::Published) {
+    return make_status(StatusCode::Protocol,
+                       "job '{}': rank {} gave back the result of {} before it was done", job_name_,
+                       local_ranks_[local_rank], describe(entry, key));
+  }
+  release_part(entry, local_rank, is_member ? place->second.member : 0);
+  forget_if_over(position);
+  return Status::ok();
+}
+
+void OperationTable::release_part(Entry& entry, uint32_t local_rank, uint32_t member) {
+  LocalPart& part = entry.parts[local_rank * members(entry) + member];
+  if (!part.is_released) ++entry.released;
+  part.is_released = true;
+}
+
+void OperationTable::forget_if_over(Entries::iterator position) {
+  const Entry& entry = position->second;
+  if (entry.state != State::Published || !entry.is_retired || entry.released < entry.parts.size())
+    return;
+  memory_->free(entry.result_offset);
+  if (entry.group != nullptr) {
+    for (const TensorGroup::Member& member : entry.group->members)
+      places_.erase({job_key_, member.tensor, position->first.step});
+  }
+  entries_.erase(position);
+}
+
+// Of an operation without an entry: a tensor's steps grow.
+bool OperationTable::has_ended(const OperationKey& key) const {
+  const auto published = last_published_.find(key.tensor);
+  return published != last_published_.end() && key.step <= published->second;
+}
+
+}  // namespace braid

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "base/status.h"
+#include "collective/operation.h"
+#include "collective/transfer_settings.h"
+#include "messages/signature.h"
+#include "operation/job_counters.h"
+#include "operation/operation_engines.h"
+#include "operation/result_memory.h"
+#include "operation/tensor_group.h"
+
+namespace braid {
+
+// One local rank's word on one operation.
+struct Submission {
+  uint32_t local_rank = 0;  // place among the node's ranks of the job
+  uint64_t ticket = 0;
+  uint64_t tensor = 0;  // hash of its name
+  uint64_t step = 0;
+  Signature signature;
+  const uint8_t* input = nullptr;  // mapped
+  // That were checked to be there, of what the rank itself has registered.
+  uint64_t input_bytes = 0;
+  uint64_t deadline_ns = 0;
+  uint32_t timeout_ms = 0;
+  std::shared_ptr<const std::string> name;  // of the tensor
+  // The group that the plan has put the tensor in, and its place there; nullptr: by itself.
+  std::shared_ptr<const TensorGroup> group;
+  uint32_t member = 0;
+  // How the operation travels, the same for all of its submissions; nullptr: as the engines and the
+  // ring say.
+  std::shared_ptr<const TransferSettings> settings;
+  uint64_t urgency = kMostUrgent;  // of the operation, the same for all of its submissions
+};
+
+// Where one local rank's results go: its done ring.
+class ResultSink {
+ public:
+  virtual ~ResultSink() = default;
+  virtual void publish(uint64_t ticket, uint64_t result_offset, uint64_t result_bytes) = 0;
+};
+
+// Told what a table's operations do, from within the table's own functions.
+class OperationObserver {
+ public:
+  virtual ~OperationObserver() = default;
+  virtual void on_start(const OperationKey& key, uint64_t result_bytes) = 0;
+  // It waits for no other node any more.
+  virtual void on_go(const OperationKey& key) = 0;
+  // Before its results are published.
+  virtual void on_done(const OperationKey& key) = 0;
+};
+
+// What a table works with.
+struct OperationServices {
+  OperationEngines& engines;
+  OperationObserver& observer;
+  JobCounters& counters;
+  std::vector<ResultSink*> sinks;  // by local rank
+  // READY, to the node at `place` of the ring.
+  std::function<Status(uint32_t place, const OperationKey&, const Signature&)> send_ready;
+};
+
+// All operations of one job on this node, from the first local submission until every local rank
+// has given its result back. The operation of a group has several members, the tensors that a plan
+// has merged; all others have one.
+//
+//   gathering  --all local ranks submitted all members: result placed--> placed
+//   placed     --its memory is there: engine started, READY to the sources--> running
+//   running    --the READY of all targets: go … engine done: published--> published
+//   published  --engine retired and released by all local ranks--> (forgotten)
+//
+// Operations start in the order in which they were placed, so one whose memory still has to come
+// holds up those behind it.
+//
+// The sources are the nodes that will send to this one, the targets those that it will send to:
+// around the ring the predecessor and the successor, else as the operation's route says. What
+// another node is ready for is compared whoever it is, since nodes that disagree about the size may
+// take different ways.
+//
+// An early operation waits for no READY: the parts of all nodes say as much. If it does not end at
+// once its READY goes out all the same, for it tells the sources where ranks disagree.
+//
+// Any error that a function returns is the end of the job. Control loop only.
+class OperationTable final : public OperationEvents {
+ public:
+  // Operations that others are ready for and no local rank has submitted yet; a peer with more is
+  // broken.
+  static constexpr size_t kEarlyReadyMax = 1 << 16;
+
+  OperationTable(std::string job_name, uint64_t job_key, std::shared_ptr<const Ring> ring,
+                 std::vector<uint32_t> local_ranks, std::shared_ptr<ResultMemory> memory,
+                 OperationServices services);
+
+  Status submit(const Submission& submission);
+  Status on_node_ready(uint32_t place, const OperationKey& key, const Signature& signature);
+  // To be called now and then: sends the readiness of early operations that were running at the
+  // last call already.
+  Status tell_readiness();
+  // `reason`: what it said, if anything.
+  Status on_rank_left(uint32_t local_rank, const std::string& reason = {});
+  // Nothing is published to it any more, though what it has submitted counts.
+  void drop_sink(uint32_t local_rank) { services_.sinks[local_rank] = nullptr; }
+  // More memory has come, or none will: see ResultMemory.
+  Status on_memory(const Status& growth);
+  void on_done(const OperationKey& key) override;
+  void on_retired(const OperationKey& key) override;
+  Status release(uint32_t local_rank, const OperationKey& key);
+
+  struct Overdue {
+    OperationKey key;
+    uint32_t timeout_ms = 0;
+    std::string description;
+  };
+  // Of the operations whose deadline has passed and that were not reported before, the one with the
+  // earliest.
+  std::optional<Overdue> take_overdue(uint64_t now_ns);
+  bool has_unfinished() const { return unfinished_ > 0; }
+  // The local ranks that have not submitted the operation, or not all of its members.
+  std::vector<uint32_t> missing_ranks(const OperationKey& key) const;
+  // The first member that the rank has not submitted, of an operation that others have.
+  std::string first_missing(const OperationKey& key, uint32_t rank) const;
+
+  uint64_t operations_done() const { return operations_done_; }
+  uint64_t steps_done() const { return steps_done_; }
+  uint64_t bytes_done() const { return bytes_done_; }
+  size_t pending() const { return unfinished_; }
+
+ private:
+  enum class State : uint8_t { Gathering, Placed, Running, Published };
+  // One member of one local rank.
+  struct LocalPart {
+    bool is_submitted = false;
+    bool is_released = false;
+    uint64_t ticket = 0;
+    const uint8_t* input = nullptr;
+  };
+  struct Entry {
+    State state = State::Gathering;
+    bool is_retired = false;
+    bool is_reported_overdue = false;
+    bool is_early = false;
+    bool is_seen_running = false;  // by tell_readiness()
+    bool is_ready_told = false;
+    const Route* route = nullptr;   // the ring's; nullptr: around the ring
+    std::vector<uint32_t> awaited;  // places of the targets that are not ready yet
+    Signature signature;
+    std::shared_ptr<const std::string> name;
+    std::shared_ptr<const TensorGroup> group;  // nullptr: one tensor
+    std::shared_ptr<const TransferSettings> settings;
+    uint64_t urgency = kMostUrgent;
+    std::vector<LocalPart> parts;  // the first local rank's members, the second's, …
+    size_t submitted = 0;          // parts
+    size_t released = 0;
+    uint32_t first_rank = 0;  // whose signature it is
+    uint64_t deadline_ns = 0;
+    uint32_t timeout_ms = 0;
+    uint64_t result_offset = 0;
+    uint64_t result_bytes = 0;
+  };
+  using Entries = std::unordered_map<OperationKey, Entry, OperationKeyHash>;
+  // What a node is ready for.
+  struct NodeReady {
+    uint32_t place = 0;
+    Signature signature;
+  };
+  // Where a tensor's operation is when it is a member of a group.
+  struct Place {
+    OperationKey entry;
+    uint32_t member = 0;
+  };
+
+  Status add_part(const OperationKey& key, Entry& entry, const Submission& submission);
+  Status check_member(const Entry& entry, const Submission& submission) const;
+  Status place(const OperationKey& key, Entry& entry);
+  Status start(Entry& entry, const Operation& operation);
+  OperationInput input_of(const Entry& entry, uint32_t local_rank) const;
+  Status check_taken(bool is_taken) const;
+  void publish(const Entry& entry, uint32_t local_rank);
+  size_t members(const Entry& entry) const { return entry.parts.size() / local_ranks_.size(); }
+  bool has_submitted(const Entry& entry, uint32_t local_rank) const;
+  void release_part(Entry& entry, uint32_t local_rank, uint32_t member);
+  Status tell_sources(Entry& entry, const OperationKey& key);
+  Status take_readiness(Entry& entry, const OperationKey& key, const NodeReady& ready);
+  bool has_ended(const OperationKey& key) const;
+  Status check_agrees(const Entry& entry, const OperationKey& key, const NodeReady& ready) const;
+  void forget_if_over(Entries::iterator entry);
+  std::string describe(const Entry& entry, const OperationKey& key) const;
+  std::string describe_leaver(uint32_t local_rank) const;
+
+  const std::string job_name_;
+  const uint64_t job_key_;
+  const JobHash hash_;
+  const std::shared_ptr<const Ring> ring_;
+  const std::vector<uint32_t> local_ranks_;
+  const std::shared_ptr<ResultMemory> memory_;
+  OperationServices services_;
+  Entries entries_;
+  std::deque<Operation> placed_;  // those that wait for their memory
+  std::unordered_map<OperationKey, Place, OperationKeyHash> places_;  // of members of groups
+  std::unordered_map<OperationKey, std::vector<NodeReady>, OperationKeyHash> early_ready_;
+  std::unordered_map<uint64_t, uint64_t> last_published_;  // the highest step, by tensor
+  std::vector<bool> has_left_;                             // by local rank
+  std::vector<std::string> leave_reasons_;                 // by local rank
+  size_t unfinished_ = 0;                                  // not published yet
+  uint64_t operations_done_ = 0;
+  uint64_t steps_done_ = 0;  // the highest step that was published, plus one
+  uint64_t bytes_done_ = 0;
+};
+
+}  // namespace braid

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a table says of operations that do not end, or that ranks disagree about.
+#include <algorithm>
+
+#include "operation/operation_table.h"
+
+namespace braid {
+
+std::optional<OperationTable::Overdue> OperationTable::take_overdue(uint64_t now_ns) {
+  auto earliest = entries_.end();
+  for (auto position = entries_.begin(); position != entries_.end(); ++position) {
+    const Entry& entry = position->second;
+    if (entry.state == State::Published || entry.is_reported_overdue || now_ns < entry.deadline_ns)
+      continue;
+    if (earliest == entries_.end() || entry.deadline_ns < earliest->second.deadline_ns)
+      earliest = position;
+  }
+  if (earliest == entries_.end()) return std::nullopt;
+  auto& [key, entry] = *earliest;
+  entry.is_reported_overdue = true;
+  return Overdue{key, entry.timeout_ms,
+                 fmt::format("job '{}': {}", job_name_, describe(entry, key))};
+}
+
+std::vector<uint32_t> OperationTable::missing_ranks(const OperationKey& key) const {
+  const auto position = entries_.find(key);
+  if (position == entries_.end() && has_ended(key)) return {};
+  std::vector<uint32_t> missing;
+  for (uint32_t i = 0; i < local_ranks_.size(); ++i) {
+    if (position == entries_.end() || !has_submitted(position->second, i))
+      missing.push_back(local_ranks_[i]);
+  }
+  return missing;
+}
+
+std::string OperationTable::first_missing(const OperationKey& key, uint32_t rank) const {
+  const auto position = entries_.find(key);
+  if (position == entries_.end() || position->second.group == nullptr) return {};
+  const Entry& entry = position->second;
+  const auto local_rank = static_cast<size_t>(
+      std::find(local_ranks_.begin(), local_ranks_.end(), rank) - local_ranks_.begin());
+  for (size_t i = 0; i < members(entry); ++i) {
+    if (!entry.parts[local_rank * members(entry) + i].is_submitted)
+      return *entry.group->members[i].name;
+  }
+  return {};
+}
+
+std::string OperationTable::describe(const Entry& entry, const OperationKey& key) const {
+  const std::string others =
+      entry.group == nullptr
+          ? std::string()
+          : fmt::format(" and {} more that are merged with it", entry.group->members.size() - 1);
+  return fmt::format("'{}'{} step {}, {}", *entry.name, others, key.step,
+                     to_string(entry.signature));
+}
+
+std::string OperationTable::describe_leaver(uint32_t local_rank) const {
+  const std::string& reason = leave_reasons_[local_rank];
+  return fmt::format("rank {} left the job{}", local_ranks_[local_rank],
+                     reason.empty() ? std::string() : fmt::format(" ({})", reason));
+}
+
+Status OperationTable::check_agrees(const Entry& entry, const OperationKey& key,
+                                    const NodeReady& ready) const {
+  if (ready.signature == entry.signature) return Status::ok();
+  // The first rank of the other node speaks for it: its own ranks agree, or it would not be ready.
+  uint32_t block = 0;
+  for (uint32_t node = 0; node < ready.place; ++node) block += ring_->ranks_of_node[node];
+  const auto rank = std::find(ring_->block_of_rank.begin(), ring_->block_of_rank.end(), block) -
+                    ring_->block_of_rank.begin();
+  return make_status(
+      StatusCode::Mismatch,
+      "job '{}': ranks disagree about '{}' step {}: rank {} says {}, rank {} says {}", job_name_,
+      *entry.name, key.step, entry.first_rank, to_string(entry.signature), rank,
+      to_string(ready.signature));
+}
+
+}  // namespace braid

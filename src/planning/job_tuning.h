@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "loop/work_thread.h"
+#include "messages/plan_messages.h"
+#include "planning/knowledge_store.h"
+#include "tune/tuner.h"
+
+namespace braid {
+
+// Of all jobs that this node coordinates, since the daemon's start. Read from any thread.
+struct TuningCounters {
+  std::atomic<uint64_t> trials{0};
+  std::atomic<uint64_t> steps{0};
+  std::atomic<uint64_t> changes{0};  // plans with other settings
+  std::atomic<double> gain{0};       // of the job whose tuning has ended last; 0: none has
+};
+
+struct TuningOptions {
+  bool is_on = false;
+  TransferSettings defaults;  // what is configured, and to be beaten
+  // What is good in most places: tried first where nothing is known.
+  TransferSettings usual = {};
+  uint32_t flows_max = 16;
+  uint32_t chunk_bytes_max = 512 << 10;
+  std::vector<std::string> pinned = {};  // names of transfer_parameters()
+  uint32_t steps = 72;                   // to measure, at most; more where an earlier gain is gone
+  uint32_t ranks_per_node = 1;
+  uint32_t rails = 1;
+  uint32_t cores = 1;
+  KnowledgeStore* knowledge = nullptr;  // may be none; as the next one, it outlives the jobs
+  TuningCounters* counters = nullptr;   // may be none
+};
+
+// The tuning of one job by its coordinator: asks a Tuner what to try, says which settings the job
+// is to change to, and gives the Tuner the times of the steps, of each the slowest node's.
+//
+//   waiting    --begin()--> choosing
+//   choosing   --the tuner's answer--> changing, or measuring with the same settings
+//   changing   --on_changed(): the nodes have agreed on a step--> measuring, or over
+//   measuring  --the turn's steps are measured--> choosing
+//              --on_progress()--> changing
+//
+// Control loop only; while it is choosing, the tuner works on another thread.
+class JobTuning {
+ public:
+  static constexpr uint32_t kStepsMin = 30;    // TuningOptions::steps
+  static constexpr uint32_t kStepsMax = 3000;  //
+  // After the first change, in which flows are opened and nothing has settled.
+  static constexpr uint64_t kSettleSteps = 2;
+  // So many steps whose times do not come end it.
+  static constexpr uint64_t kStepsWithoutTimeMax = 64;
+  static constexpr size_t kOpenStepsMax = 64;  // of which not all nodes have said anything
+
+  struct Change {
+    TransferSettings settings;
+    uint32_t flows_open = 0;
+    bool reports_steps = false;
+  };
+
+  // An error: these options leave nothing that could be tuned; it says why. `worker`: where the
+  // tuner works; none: on the loop. `on_chosen`: change() has something new.
+  static Result<std::unique_ptr<JobTuning>> create(std::string job_name, size_t nodes,
+                                                   const TuningOptions& options,
+                                                   const SetSummary& set, WorkThread* worker,
+                                                   std::function<void()> on_chosen);
+  JobTuning(const JobTuning&) = delete;
+  JobTuning& operator=(const JobTuning&) = delete;
+  ~JobTuning() { *alive_ = nullptr; }
+
+  // It is known what the same job has ended with before: that should hold at once.
+  bool is_known() const { return is_known_; }
+  void begin();
+  bool is_waiting() const { return state_ == State::Waiting; }
+  bool is_over() const { return state_ == State::Over; }
+
+  // What all nodes shall change to; the same until one of the next two is called. Nothing: not now.
+  std::optional<Change> change() const;
+  void on_changed(uint64_t from_step);
+  // It cannot be done; what holds, stays.
+  void give_up(const std::string& reason);
+
+  // The time that a step took on a node; of a plan of this tuning.
+  void on_step(NodeId from, uint64_t step, uint64_t nanoseconds);
+  // A node is in this step. True: it is too long ago that a time came (there is none where a step
+  // does not reduce all tensors); change() ends the tuning.
+  bool on_progress(uint64_t step);
+
+  // For braidctl: see docs/tuning.md.
+  std::string to_json() const;
+
+ private:
+  enum class State : uint8_t { Waiting, Choosing, Changing, Measuring, Over };
+
+  JobTuning(std::string job_name, size_t nodes, const TuningOptions& options, KnowledgeKey key,
+            Tuner tuner, WorkThread* worker, std::function<void()> on_chosen);
+  // What is known of the tuner, also while it works.
+  struct Known {
+    explicit Known(const Tuner& tuner)
+        : trials(tuner.trials()),
+          winner(tuner.winner()),
+          incumbent(tuner.incumbent()),
+          gain(tuner.gain()),
+          noise(tuner.noise()) {}
+    std::vector<Trial> trials;
+    Setting winner;
+    Setting incumbent;
+    double gain;
+    double noise;
+  };
+  struct Choice {
+    std::optional<Tuner::Turn> turn;
+    Known known;
+  };
+  static Choice choose(Tuner& tuner, const std::optional<Tuner::Turn>& measured,
+                       std::span<const double> seconds);
+
+  TransferSettings settings_of(const Setting& setting) const;
+  void next_turn();
+  void on_choice(Choice& choice);
+  void finish();
+
+  const std::string job_name_;
+  const size_t nodes_;
+  const TuningOptions options_;
+  const KnowledgeKey key_;
+  std::optional<Knowledge::Found> found_;
+  bool is_known_ = false;
+  const SearchSpace space_;
+  Known tuned_;
+  const std::shared_ptr<Tuner> tuner_;  // while this is choosing: the worker's
+  WorkThread* const worker_;
+  const std::function<void()> on_chosen_;
+  State state_ = State::Waiting;
+  std::string ended_ = "";           // why, if it was given up
+  std::optional<Tuner::Turn> turn_;  // nothing: the last change, to the winner
+  std::optional<Setting> in_force_;  // while steps are reported
+  uint64_t measured_from_ = 0;       // step
+  uint64_t steps_measured_ = 0;
+  uint64_t first_step_ = 0;  // with settings of this tuning
+  uint64_t last_step_ = 0;   // that was measured
+  uint64_t seen_step_ = 0;   // that a node has reported
+  struct OpenStep {
+    std::set<NodeId> nodes;
+    uint64_t slowest_ns = 0;
+  };
+  std::map<uint64_t, OpenStep> open_steps_;
+  std::vector<double> seconds_;  // of the turn
+  std::shared_ptr<JobTuning*> alive_ = std::make_shared<JobTuning*>(this);
+};
+
+}  // namespace braid

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "planning/plan_book.h"
+
+#include <algorithm>
+
+#include "base/assert.h"
+#include "base/log.h"
+
+namespace braid {
+
+PlanBook::PlanBook(std::string job_name, uint64_t job_key, uint32_t nodes,
+                   std::vector<uint32_t> local_ranks, Actions actions)
+    : job_name_(std::move(job_name)),
+      job_key_(job_key),
+      hash_(job_key),
+      nodes_(nodes),
+      local_ranks_(std::move(local_ranks)),
+      actions_(std::move(actions)),
+      units_(nodes) {}
+
+Status PlanBook::on_registered(uint32_t local_rank, uint64_t set,
+                               const std::vector<PlanSet::Tensor>& tensors) {
+  const auto same = sets_.find(set);
+  const bool is_known = same != sets_.end();
+  const PlanSet::Tensor* other = nullptr;
+  for (const PlanSet::Tensor& tensor : tensors) {
+    const auto known = set_of_tensor_.find(tensor.hash);
+    if (known != set_of_tensor_.end() && known->second != set) other = &tensor;
+    if (other != nullptr) break;
+  }
+  // An id is a hash: it says that sets are the same only where they are.
+  if (other == nullptr && is_known && !same->second.set.is_of(tensors)) other = &tensors.front();
+  if (other != nullptr) {
+    return make_status(StatusCode::Mismatch,
+                       "job '{}': rank {} registers '{}' ({} × {}) among {} planned tensors that "
+                       "are not those of another rank on this node: count, dtype, name and order "
+                       "must be the same on all ranks",
+                       job_name_, local_ranks_[local_rank], *other->name, to_string(other->dtype),
+                       other->count, tensors.size());
+  }
+  if (sets_.size() >= kSetsMax && !is_known) {
+    return make_status(StatusCode::ResourceExhausted,
+                       "job '{}': more than {} sets of planned tensors", job_name_, kSetsMax);
+  }
+  if (is_known) return Status::ok();
+  for (const PlanSet::Tensor& tensor : tensors) set_of_tensor_[tensor.hash] = set;
+  const auto added =
+      sets_.try_emplace(set, hash_, set, tensors, static_cast<uint32_t>(local_ranks_.size()));
+  return nodes_ > 1 ? announce(added.first->second) : Status::ok();
+}
+
+Status PlanBook::announce(const Set& set) {
+  auto message =
+      make_set_registered({job_key_, set.set.id(), set.set.tensors_hash(), set.set.bytes(),
+                           static_cast<uint32_t>(set.set.tensors().size())});
+  return actions_.send(message);
+}
+
+Status PlanBook::submit(Submission submission, uint64_t set, uint64_t now_ns) {
+  const auto position = sets_.find(set);
+  const auto index =
+      position == sets_.end() ? std::nullopt : position->second.set.index_of(submission.tensor);
+  if (!index) {
+    return make_status(StatusCode::Protocol,
+                       "job '{}': rank {} submitted '{}', which is in none of its sets", job_name_,
+                       local_ranks_[submission.local_rank], *submission.name);
+  }
+  Set& planned = position->second;
+  if (submission.signature.collective != Collective::AllReduce ||
+      submission.signature.bucket != 0) {
+    return make_status(StatusCode::InvalidArgument,
+                       "job '{}': rank {}: '{}' is planned; each step submits it by itself, as an "
+                       "all-reduce",
+                       job_name_, local_ranks_[submission.local_rank], *submission.name);
+  }
+  if (planned.pending && submission.step >= planned.pending->from_step) {
+    planned.held.push_back({std::move(submission), *index, now_ns});
+    return Status::ok();
+  }
+  return pass_on(planned, std::move(submission), *index, now_ns);
+}
+
+Status PlanBook::pass_on(Set& set, Submission submission, uint32_t tensor, uint64_t now_ns) {
+  const uint64_t step = submission.step;
+  const uint32_t local_rank = submission.local_rank;
+  set.begun_step = std::max(set.begun_step.value_or(0), step);
+  const PlanSet::Place place = set.set.find(tensor, step);
+  const PlanSet::Plan& plan = set.set.plan_of(step);
+  if (plan.number > set.plan_begun) begin_plan(set, plan);
+  submission.settings = plan.settings;
+  submission.urgency = urgency_of(step, place.group == nullptr ? tensor : place.group->last_place);
+  if (place.group != nullptr) {
+    submission.signature.count = place.group->count;
+    submission.signature.bucket = place.group->hash;
+    submission.group = place.group;
+    submission.member = place.member;
+  }
+  BRAID_RETURN_IF_ERROR(actions_.submit(submission));
+  if (!set.meter.on_submit(local_rank, tensor, step, now_ns)) return Status::ok();
+  // Connections and caches settle in these.
+  if (set.meter.steps() == PlanMeter::kStepsIgnored + 1) units_.take();
+  if (plan.number != set.plan_measured) {
+    set.plan_measured = plan.number;
+    set.meter.begin_window();
+  }
+  if (set.meter.steps() < set.steps_reported + kStepsPerReport) return Status::ok();
+  return report(set);
+}
+
+void PlanBook::begin_plan(Set& set, const PlanSet::Plan& plan) {
+  const auto before = set.settings_begun;
+  set.plan_begun = plan.number;
+  set.settings_begun = plan.settings;
+  if (plan.settings == nullptr || (before != nullptr && *before == *plan.settings)) return;
+  units_.take();  // what was measured with the others says nothing
+  actions_.use(*plan.settings);
+}
+
+Status PlanBook::report(Set& set) {
+  set.steps_reported = set.meter.steps();
+  PlanReport report;
+  report.job_key = job_key_;
+  report.set = set.set.id();
+  report.plan = set.plan_measured;
+  report.step = set.begun_step.value_or(0);
+  for (const PlanSet::Tensor& tensor : set.set.tensors()) {
+    report.tensors.push_back(tensor.hash);
+    report.counts.push_back(tensor.count);
+    report.dtypes.push_back(tensor.dtype);
+  }
+  report.ready_ns = set.meter.ready_ns(kReadyQuantile);
+  report.forward_ns = set.meter.forward_ns();
+  report.iteration_ns = set.meter.iteration_ns();
+  for (const UnitMeter::Sample& sample : units_.take())
+    report.units.push_back({sample.operation, sample.bytes, sample.nanoseconds});
+  set.meter.begin_window();
+  auto message = make_plan_report(report);
+  return actions_.send(message);
+}
+
+void PlanBook::on_start(const OperationKey& key, uint64_t bytes) {
+  if (set_of_tensor_.contains(key.tensor)) units_.on_start(key, bytes);
+}
+
+void PlanBook::on_go(const OperationKey& key, uint64_t now_ns, uint64_t carried) {
+  units_.on_go(key, now_ns, carried);
+}
+
+Status PlanBook::on_done(const OperationKey& key, uint64_t now_ns, uint64_t carried) {
+  const auto set = set_of_tensor_.find(key.tensor);
+  if (set == set_of_tensor_.end()) return Status::ok();
+  units_.on_done(key, now_ns, carried);
+  const auto position = sets_.find(set->second);
+  BRAID_ASSERT(position != sets_.end(), "a tensor's set was registered with it");
+  Set& own = position->second;
+  own.meter.on_published(now_ns);
+  const PlanSet::Plan& plan = own.set.plan_of(key.step);
+  const auto step_ns = own.clock.on_done(key.step, plan.groups.size(), now_ns);
+  if (!step_ns || !plan.reports_steps) return Status::ok();
+  auto message = make_step_report({job_key_, own.set.id(), plan.number, key.step, *step_ns});
+  return actions_.send(message);
+}
+
+Status PlanBook::on_proposal(const PlanProposal& proposal) {
+  const auto position = sets_.find(proposal.set);
+  if (position == sets_.end()) {
+    auto message = make_plan_answer(proposal, false, 0);
+    return actions_.send(message);
+  }
+  Set& set = position->second;
+  if (!proposal.keeps_groups()) {
+    BRAID_RETURN_IF_ERROR(set.set.check(proposal.groups)
+                              .with_context(fmt::format("job '{}': the coordinator", job_name_)));
+  }
+  if (proposal.flows_open != 0) actions_.add_flows(proposal.flows_open);
+  const bool in_time = (!set.begun_step || *set.begun_step < proposal.from_step) &&
+                       proposal.from_step > set.set.current().from_step && !set.pending;
+  if (in_time) set.pending = proposal;
+  auto message = make_plan_answer(proposal, in_time, set.begun_step.value_or(0));
+  return actions_.send(message);
+}
+
+Status PlanBook::on_verdict(const proto::PlanVerdict& verdict) {
+  const auto position = sets_.find(verdict.set());
+  if (position == sets_.end()) return Status::ok();
+  Set& set = position->second;
+  if (!set.pending || set.pending->number != verdict.number()) return Status::ok();
+  const PlanProposal proposal = std::move(*set.pending);
+  set.pending.reset();
+  if (verdict.holds() && proposal.keeps_groups()) {
+    set.set.add(proposal.number, proposal.from_step, *proposal.settings, proposal.reports_steps);
+  } else if (verdict.holds()) {
+    set.set.add(proposal.number, proposal.from_step, proposal.groups);
+    set.planner = proposal.planner;
+    set.predicted_ns = proposal.predicted_ns;
+    set.cost = proposal.cost;
+    BRAID_LOG_INFO(
+        "job '{}': plan {} by '{}': {} tensors in {} groups from step {} on; predicted: {:.1f} ms",
+        job_name_, proposal.number, proposal.planner, set.set.tensors().size(),
+        proposal.groups.size(), proposal.from_step,
+        static_cast<double>(proposal.predicted_ns) / 1e6);
+  }
+  std::vector<Held> held = std::exchange(set.held, {});
+  for (Held& one : held)
+    BRAID_RETURN_IF_ERROR(pass_on(set, std::move(one.submission), one.tensor, one.submitted_ns));
+  return Status::ok();
+}
+
+std::shared_ptr<const TransferSettings> PlanBook::settings() const {
+  for (const auto& [id, set] : sets_) {
+    if (set.set.current().settings != nullptr) return set.set.current().settings;
+  }
+  return nullptr;
+}
+
+bool PlanBook::holds_submissions() const {
+  return std::any_of(sets_.begin(), sets_.end(),
+                     [](const auto& entry) { return !entry.second.held.empty(); });
+}
+
+bool PlanBook::holds_submissions_of(uint32_t local_rank) const {
+  return std::any_of(sets_.begin(), sets_.end(), [local_rank](const auto& entry) {
+    return std::any_of(
+        entry.second.held.begin(), entry.second.held.end(),
+        [local_rank](const Held& one) { return one.submission.local_rank == local_rank; });
+  });
+}
+
+Status PlanBook::check_deadlines(uint64_t now_ns) const {
+  for (const auto& [id, set] : sets_) {
+    // Each submission has a timeout of its own.
+    const auto late = std::find_if(set.held.begin(), set.held.end(), [now_ns](const Held& one) {
+      return one.submission.deadline_ns <= now_ns;
+    });
+    if (late == set.held.end()) continue;
+    return make_status(StatusCode::DeadlineExceeded,
+                       "job '{}': '{}' step {} waited {} ms for the coordinator to say whether "
+                       "plan {} holds",
+                       job_name_, *late->submission.name, late->submission.step,
+                       late->submission.timeout_ms, set.pending ? set.pending->number : 0);
+  }
+  return Status::ok();
+}
+
+}  // namespace braid

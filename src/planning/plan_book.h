@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "messages/plan_messages.h"
+#include "operation/operation_table.h"
+#include "planning/plan_meter.h"
+#include "planning/plan_set.h"
+#include "planning/step_clock.h"
+#include "planning/unit_meter.h"
+
+namespace braid {
+
+// The plans of one job as one node knows them: puts each submission of a planned tensor into the
+// group that its step's plan has for it, measures, reports to the coordinator, and takes new plans.
+//
+// A plan changes on all nodes at the same step, in two phases: a node that accepts a proposal keeps
+// submissions of `from_step` and later steps back until the verdict, so that no node can begin the
+// step before all know its plan; with the step far enough ahead nothing is ever kept back. Control
+// loop only.
+class PlanBook {
+ public:
+  static constexpr uint64_t kStepsPerReport = 6;
+  // Of the steps kept; the ready times that plans are made for.
+  static constexpr double kReadyQuantile = 0.75;
+  static constexpr size_t kSetsMax = 1024;
+
+  struct Actions {
+    std::function<Status(const Submission&)> submit;  // to the operation table
+    std::function<Status(ControlBuffer&)> send;       // to the coordinator
+    // The first step that goes with these settings begins.
+    std::function<void(const TransferSettings&)> use = [](const TransferSettings&) {};
+    // Links will be asked for so many flows.
+    std::function<void(uint32_t flows)> add_flows = [](uint32_t) {};
+  };
+
+  PlanBook(std::string job_name, uint64_t job_key, uint32_t nodes,
+           std::vector<uint32_t> local_ranks, Actions actions);
+
+  // A trainer has registered planned tensors, in this order. Mismatch: another trainer's set of
+  // this id, or with one of these tensors, is another one.
+  Status on_registered(uint32_t local_rank, uint64_t set,
+                       const std::vector<PlanSet::Tensor>& tensors);
+  // A planned tensor's submission, of a set that was registered.
+  Status submit(Submission submission, uint64_t set, uint64_t now_ns);
+
+  // Of all operations; those of planned tensors count. See UnitMeter.
+  void on_start(const OperationKey& key, uint64_t bytes);
+  void on_go(const OperationKey& key, uint64_t now_ns, uint64_t carried);
+  Status on_done(const OperationKey& key, uint64_t now_ns, uint64_t carried);
+
+  Status on_proposal(const PlanProposal& proposal);
+  Status on_verdict(const proto::PlanVerdict& verdict);
+
+  bool holds_submissions() const;
+  bool holds_submissions_of(uint32_t local_rank) const;
+  // An error when submissions were kept back beyond their deadline.
+  Status check_deadlines(uint64_t now_ns) const;
+
+  // Everything about the plans, for people and tools: see docs/planning.md. `streams`: what they
+  // are made for.
+  std::string to_json(uint32_t streams) const;
+  bool is_empty() const { return sets_.empty(); }
+  // Of the latest plan of the first set that has any; nullptr: as the configuration says.
+  std::shared_ptr<const TransferSettings> settings() const;
+
+ private:
+  struct Held {
+    Submission submission;
+    uint32_t tensor = 0;  // its place in the set
+    uint64_t submitted_ns = 0;
+  };
+  struct Set {
+    Set(const JobHash& job, uint64_t id, std::vector<PlanSet::Tensor> tensors, uint32_t local_ranks)
+        : set(job, id, std::move(tensors)),
+          meter(static_cast<uint32_t>(set.tensors().size()), local_ranks) {}
+    PlanSet set;
+    PlanMeter meter;
+    StepClock clock;
+    uint32_t plan_begun = 0;  // the latest of which a submission was passed on
+    std::shared_ptr<const TransferSettings> settings_begun;  // of that plan
+    std::optional<uint64_t> begun_step;  // the latest of which a submission was passed on
+    uint64_t steps_reported = 0;
+    uint32_t plan_measured = 0;  // the number of the plan that the last complete step followed
+    std::optional<PlanProposal> pending;  // accepted, without verdict
+    std::vector<Held> held;
+    std::string planner = "first";  // what made the plan that holds
+    uint64_t predicted_ns = 0;
+    std::string cost;  // JSON
+  };
+
+  Status announce(const Set& set);
+  void begin_plan(Set& set, const PlanSet::Plan& plan);
+  // `tensor`: its place in the set.
+  Status pass_on(Set& set, Submission submission, uint32_t tensor, uint64_t now_ns);
+  Status report(Set& set);
+
+  const std::string job_name_;
+  const uint64_t job_key_;
+  const JobHash hash_;
+  const uint32_t nodes_;
+  const std::vector<uint32_t> local_ranks_;
+  const Actions actions_;
+  std::map<uint64_t, Set> sets_;
+  std::unordered_map<uint64_t, uint64_t> set_of_tensor_;  // hash → set
+  UnitMeter units_;
+};
+
+}  // namespace braid

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// What `braidctl plan --job` and `braidctl trace record` are told.
+#include <algorithm>
+#include <numeric>
+
+#include <nlohmann/json.hpp>
+
+#include "planning/plan_book.h"
+
+namespace braid {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+double seconds(uint64_t nanoseconds) { return static_cast<double>(nanoseconds) / 1e9; }
+
+// The tensors' places in the order in which they become ready.
+std::vector<uint32_t> ready_order(const std::vector<uint64_t>& ready_ns) {
+  std::vector<uint32_t> order(ready_ns.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](uint32_t a, uint32_t b) { return ready_ns[a] < ready_ns[b]; });
+  return order;
+}
+
+// In the form of plan/trace.h: the first layer first.
+Json trace_of(const PlanSet& set, const PlanMeter& meter) {
+  const std::vector<uint64_t> ready_ns = meter.ready_ns(PlanBook::kReadyQuantile);
+  std::vector<uint32_t> order = ready_order(ready_ns);
+  // Traces have no empty tensors.
+  std::erase_if(order, [&set](uint32_t i) { return set.tensors()[i].count == 0; });
+  Json names = Json::array(), counts = Json::array(), dtypes = Json::array(), tb = Json::array();
+  for (size_t i = order.size(); i-- > 0;) {
+    const PlanSet::Tensor& tensor = set.tensors()[order[i]];
+    names.push_back(*tensor.name);
+    counts.push_back(tensor.count);
+    dtypes.push_back(to_string(tensor.dtype));
+    tb.push_back(seconds(ready_ns[order[i]] - (i == 0 ? 0 : ready_ns[order[i - 1]])));
+  }
+  return {{"names", std::move(names)},
+          {"numel", std::move(counts)},
+          {"tb", std::move(tb)},
+          {"dtype", std::move(dtypes)},
+          {"forward_seconds", seconds(meter.forward_ns())}};
+}
+
+// It comes from the coordinator: what is no JSON must not make the whole answer none.
+Json cost_of(const std::string& text) {
+  Json cost = text.empty() ? Json() : Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  return cost.is_discarded() ? Json() : cost;
+}
+
+}  // namespace
+
+std::string PlanBook::to_json(uint32_t streams) const {
+  Json list = Json::array();
+  for (const auto& [id, set] : sets_) {
+    Json groups = Json::array();
+    for (const auto& group : set.set.current().groups) {
+      Json names = Json::array();
+      for (const TensorGroup::Member& member : group->members) names.push_back(*member.name);
+      groups.push_back(std::move(names));
+    }
+    Json one = {{"plan", set.set.current().number},
+                {"from_step", set.set.current().from_step},
+                {"planner", set.planner},
+                {"streams", streams},
+                {"steps_measured", set.meter.steps()},
+                {"steps_ignored", PlanMeter::kStepsIgnored},
+                {"last_step", set.meter.last_step().value_or(0)},
+                {"predicted_iteration_seconds", seconds(set.predicted_ns)},
+                {"measured_iteration_seconds", seconds(set.meter.iteration_ns())},
+                {"cost", cost_of(set.cost)},
+                {"groups", std::move(groups)},
+                {"trace", trace_of(set.set, set.meter)}};
+    list.push_back(std::move(one));
+  }
+  // Names come from trainers and may be no UTF-8.
+  return Json({{"job", job_name_}, {"sets", std::move(list)}})
+      .dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+}  // namespace braid

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "loop/timer.h"
+#include "loop/work_thread.h"
+#include "messages/plan_messages.h"
+#include "plan/fit_cost.h"
+#include "plan/planner.h"
+#include "planning/job_tuning.h"
+#include "planning/plan_measurements.h"
+
+namespace braid {
+
+struct PlanningOptions {
+  const Planner* planner = nullptr;  // nullptr: every set keeps the plan it begins with
+  uint32_t streams = 4;              // groups that the engines have in flight at once
+  // A plan replaces another when it is predicted to take so much less than that one is predicted to
+  // (from the same measurements), and than that one was measured to.
+  double min_gain = 0.03;
+  uint32_t answer_timeout_ms = 5000;  // for a proposal; then it is dropped
+  TuningOptions tuning = {};          // off
+  // Where plans are made and trials are chosen, which takes tens of milliseconds; it outlives the
+  // jobs. None: on the loop.
+  WorkThread* worker = nullptr;
+};
+
+struct PlanDecision;
+
+// The coordinator's part of planning one job: merges what the nodes have measured, fits the cost,
+// plans, and has all nodes change at one step. Control loop only.
+//
+// It has the settings tuned, too, once the first plan has settled: a trial is a plan with the same
+// groups and other settings, which begins with the next step. No plan is made meanwhile, and what
+// was measured with other settings is forgotten.
+//
+// Plans are made on another thread, one at a time, from copies. What holds when the answer comes
+// must still be what it was made from, or it is dropped; the next round of reports asks again.
+//
+// Changing costs nothing, but plans that chase noise are worse than one that stays. So a new plan
+// must be worth it, by prediction and against what was measured; and each one holds for twice as
+// many reports as the one before it, unless iterations have become longer or shorter than they
+// were: then the network, or the model, is another, and what was measured before says nothing.
+class PlanDirector {
+ public:
+  // Iterations that take so much longer than right after the plan was made, or right after was so
+  // much longer than they, are not those it was made for.
+  static constexpr double kIterationChangeMin = 0.25;
+  // So much slower or faster all-reduces than when the set was last looked at are those of another
+  // network. More than for iterations, because plans differ in the sizes that they measure.
+  static constexpr double kNetworkChangeMin = 0.5;
+  static constexpr uint32_t kRoundsMax = 64;
+  // The plan changes so far ahead of the latest step that a node has reported: time for a proposal
+  // to go around, at the speed that steps have now.
+  static constexpr double kNoticeSeconds = 0.3;
+  static constexpr uint64_t kNoticeStepsMin = 2;
+  static constexpr uint64_t kNoticeStepsMax = 4096;
+  // Tuning begins when so many rounds of reports have come under a planned plan, or under the first
+  // one.
+  static constexpr uint32_t kPlannedRoundsMin = 1;
+  static constexpr uint32_t kFirstPlanRoundsMin = 2;
+  // A change of settings comes with the next step. Where steps follow each other too fast for that,
+  // the notice grows.
+  static constexpr uint64_t kTuningNoticeStepsMax = 16;
+  static constexpr uint32_t kTuningRefusalsMax = 32;  // in a row: then tuning ends
+  static constexpr size_t kSetsMax = 1024;
+
+  using Send = std::function<void(NodeId to, ControlBuffer message)>;
+
+  PlanDirector(Loop& loop, std::string job_name, uint64_t job_key, std::vector<NodeId> nodes,
+               PlanningOptions options, Send send);
+  PlanDirector(const PlanDirector&) = delete;
+  PlanDirector& operator=(const PlanDirector&) = delete;
+  ~PlanDirector() { *alive_ = nullptr; }
+
+  // Which job's director a message is for; nothing: it is about something else.
+  static std::optional<uint64_t> job_of(const proto::ControlMessage& message);
+  // One that job_of() says is for this job, from one of its nodes.
+  void on_control_message(NodeId from, const proto::ControlMessage& message);
+
+  void on_report(NodeId from, const proto::PlanReport& message);
+  void on_answer(NodeId from, const proto::PlanAnswer& answer);
+  void on_set_registered(NodeId from, const proto::SetRegistered& message);
+  void on_step_report(NodeId from, const proto::StepReport& message);
+
+  // As JSON, of the set that is tuned; "null": none is, or not yet.
+  std::string tuning_json() const;
+
+ private:
+  struct Set {
+    explicit Set(Loop& loop) : timer(loop) {}
+    std::map<NodeId, PlanReport> reports;       // since the last decision
+    std::vector<CostMeasurement> latest;        // that came with them
+    std::vector<std::vector<uint64_t>> groups;  // of the plan that holds; empty: the first one
+    uint32_t plan = 0;
+    uint32_t last_number = 0;
+    uint32_t rounds = 0;                      // of reports since the plan began
+    uint32_t rounds_to_hold = 0;              // so many before another one may replace it
+    uint64_t iteration_ns = 0;                // in the plan's first round; 0: not measured
+    double slowness = 0;                      // of all-reduces, against reference_; 0: not measured
+    uint64_t notice_steps = kNoticeStepsMin;  // grows when a proposal came too late
+    std::optional<PlanProposal> proposal;
+    std::set<NodeId> accepted;
+    bool is_another_network = false;  // and no plan was made since
+    std::optional<SetSummary> summary;
+    std::set<NodeId> registered;  // the nodes that have it
+    uint64_t latest_step = 0;     // that a node has said to have begun or ended
+    std::unique_ptr<JobTuning> tuning;
+    uint64_t tuning_notice_steps = 1;
+    uint32_t tuning_refusals = 0;  // in a row
+    Timer timer;
+  };
+
+  // Of all nodes, under one plan.
+  struct Round {
+    std::vector<PlanReport> reports;
+    std::vector<CostMeasurement> measured;  // that came with them
+    bool is_another_network = false;
+    uint32_t plan = 0;
+    uint64_t era = 0;
+  };
+
+  Set* find_or_make(uint64_t id);
+  // plan_director_tuning.cpp
+  void make_tuning(uint64_t id, Set& set);
+  void begin_tuning_if_settled(Set& set);
+  void begin_tuning(Set& set);
+  void change_settings(uint64_t id, Set& set);
+  void on_settings_concluded(uint64_t id, Set& set, bool holds, uint64_t from_step);
+  void forget_measurements(Set& set);
+
+  bool has_changed(Set& set);
+  void decide(uint64_t id, Set& set, Round round);
+  void on_decision(uint64_t id, const Round& round, Result<PlanDecision>& decision);
+  void take_decision(uint64_t id, Set& set, const Round& round, PlanDecision& decision);
+  void finish_round(Set& set, const Round& round);
+  void propose(Set& set, PlanProposal proposal);
+  void conclude(uint64_t id, Set& set, bool holds);
+
+  Loop& loop_;
+  const std::string job_name_;
+  const uint64_t job_key_;
+  const std::vector<NodeId> nodes_;
+  const PlanningOptions options_;
+  const Send send_;
+  // The network is the same for all sets, and a node's report has the all-reduces of all.
+  MeasurementJoin join_;
+  PlanMeasurements measurements_;
+  std::optional<FittedCost> cost_;       // of the last decision
+  std::optional<FittedCost> reference_;  // of the first one
+  std::map<uint64_t, std::unique_ptr<Set>> sets_;
+  Set* tuned_ = nullptr;  // the set whose steps are looked at; one of a job
+  uint32_t streams_;      // that plans are made for
+  bool is_deciding_ = false;
+  // Of what was measured: grows when it was forgotten, or comes from another network.
+  uint64_t era_ = 0;
+  std::shared_ptr<PlanDirector*> alive_ = std::make_shared<PlanDirector*>(this);
+};
+
+}  // namespace braid

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "base/status.h"
+#include "collective/transfer_settings.h"
+#include "messages/job_hash.h"
+#include "operation/tensor_group.h"
+
+namespace braid {
+
+// The gradients of one model, which are planned together (braid_register says what their trainer
+// promises), and which groups they form in which step. Control loop only.
+class PlanSet {
+ public:
+  struct Tensor {
+    uint64_t hash = 0;  // of the name, in the job
+    std::shared_ptr<const std::string> name;
+    DataType dtype = DataType::Float32;
+    uint64_t count = 0;
+    uint32_t backward_order = 0;
+    uint64_t bytes() const { return count * element_bytes(dtype); }
+    bool operator==(const Tensor& other) const;  // by content
+  };
+  // Of the plan that every set begins with: a small group first, so that the network gets something
+  // to do, then groups that are large enough for the startup of a reduction not to matter.
+  static constexpr uint64_t kFirstGroupBytes = 1 << 20;
+  static constexpr uint64_t kGroupBytes = 8 << 20;
+  // Older plans are forgotten: no step of theirs can still be submitted when so many have followed.
+  static constexpr size_t kPlansKept = 8;
+
+  struct Plan {
+    uint32_t number = 0;  // 0: the one that every set begins with
+    uint64_t from_step = 0;
+    std::vector<std::shared_ptr<const TensorGroup>> groups;  // in sending order
+    // How they travel; nullptr: as each node's configuration says.
+    std::shared_ptr<const TransferSettings> settings;
+    bool reports_steps = false;
+  };
+  struct Place {
+    std::shared_ptr<const TensorGroup> group;  // nullptr: the tensor is reduced by itself
+    uint32_t member = 0;
+  };
+
+  // `tensors` in the order of registration. The same tensors give the same set, and the same first
+  // plan, on every node of the job.
+  PlanSet(const JobHash& job, uint64_t id, std::vector<Tensor> tensors);
+
+  uint64_t id() const { return id_; }
+  // In the order in which backward is said to make them.
+  const std::vector<Tensor>& tensors() const { return tensors_; }
+  // A tensor of the set by its hash: its place in tensors(); nothing: it is not in the set.
+  std::optional<uint32_t> index_of(uint64_t hash) const;
+  // Whether it is of these tensors, in whatever order: what has its id may be something else.
+  bool is_of(std::vector<Tensor> tensors) const;
+
+  Place find(uint32_t tensor, uint64_t step) const { return version_of(step).places[tensor]; }
+  // The plan that the step's operations follow.
+  const Plan& plan_of(uint64_t step) const { return version_of(step).plan; }
+  // The latest; it may begin with a step to come.
+  const Plan& current() const { return plans_.back().plan; }
+
+  // Whether `groups` (hashes) hold every tensor once, and tensors of one dtype each.
+  Status check(std::span<const std::vector<uint64_t>> groups) const;
+  // Holds from `from_step` on; checked, and later than the plans before it. The settings of the
+  // plan before it stay.
+  void add(uint32_t number, uint64_t from_step, std::span<const std::vector<uint64_t>> groups);
+  // The groups of the plan before it, with other settings.
+  void add(uint32_t number, uint64_t from_step, const TransferSettings& settings,
+           bool reports_steps);
+  // Hash of dtypes and counts in the order of tensors(), and bytes of all. It leads to what was
+  // learned of a model's settings; the wrong ones cost time and nothing else.
+  uint64_t tensors_hash() const;
+  uint64_t bytes() const;
+
+ private:
+  struct Version {
+    Plan plan;
+    std::vector<Place> places;  // by tensor
+  };
+  const Version& version_of(uint64_t step) const;
+  void append(Version version);
+  std::vector<std::vector<uint64_t>> first_groups() const;
+
+  const JobHash job_;
+  const uint64_t id_;
+  std::vector<Tensor> tensors_;
+  std::unordered_map<uint64_t, uint32_t> index_;
+  std::deque<Version> plans_;
+};
+
+}  // namespace braid

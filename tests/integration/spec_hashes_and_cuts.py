@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A second implementation of what proto/SPEC.md says about hashes and cuts, made from its text alone."""
+
+import hashlib
+import hmac
+
+MASK = 2**64 - 1
+LINE = 64
+SMALL_CHUNK_BYTES = 16384
+CHUNKS_PER_SEGMENT = 8
+SET, GROUP, BUCKET, SIGNATURE = 2, 3, 4, 5
+DTYPES = ["float32", "float64", "float16", "bfloat16", "int32", "int64", "uint8"]
+ELEMENT_BYTES = [4, 8, 2, 2, 4, 8, 1]
+COLLECTIVES = ["all-reduce", "broadcast", "all-gather", "reduce-scatter", "barrier"]
+
+
+# --- hashes ---
+
+def rotate(x: int, bits: int) -> int:
+    return (x << bits | x >> (64 - bits)) & MASK
+
+
+def siphash24(key: tuple[int, int], text: bytes) -> int:
+    v0, v1, v2, v3 = (key[0] ^ 0x736F6D6570736575, key[1] ^ 0x646F72616E646F6D,
+                      key[0] ^ 0x6C7967656E657261, key[1] ^ 0x7465646279746573)
+
+    def rounds(count: int) -> None:
+        nonlocal v0, v1, v2, v3
+        for _ in range(count):
+            v0, v2 = (v0 + v1) & MASK, (v2 + v3) & MASK
+            v1, v3 = rotate(v1, 13) ^ v0, rotate(v3, 16) ^ v2
+            v0 = rotate(v0, 32)
+            v2, v0 = (v2 + v1) & MASK, (v0 + v3) & MASK
+            v1, v3 = rotate(v1, 17) ^ v2, rotate(v3, 21) ^ v0
+            v2 = rotate(v2, 32)
+
+    padded = text + bytes(7 - len(text) % 8) + bytes([len(text) % 256])
+    for i in range(0, len(padded), 8):
+        word = int.from_bytes(padded[i:i + 8], "little")
+        v3 ^= word
+        rounds(2)
+        v0 ^= word
+    v2 ^= 0xFF
+    rounds(4)
+    return v0 ^ v1 ^ v2 ^ v3
+
+
+def mix64(x: int) -> int:
+    x ^= x >> 30
+    x = x * 0xBF58476D1CE4E5B9 & MASK
+    x ^= x >> 27
+    x = x * 0x94D049BB133111EB & MASK
+    return x ^ x >> 31
+
+
+def key_of(job_key: int) -> tuple[int, int]:
+    digest = hmac.new(job_key.to_bytes(8, "little"), b"braid names of a job", hashlib.sha256).digest()
+    return int.from_bytes(digest[:8], "little"), int.from_bytes(digest[8:16], "little")
+
+
+def name_hash(job_key: int, name: str) -> int:
+    first, second = key_of(job_key)
+    return siphash24((first, second ^ 1), name.encode()) or 1
+
+
+def record_hash(job_key: int, kind: int, *words: int) -> int:
+    return siphash24(key_of(job_key), b"".join(word.to_bytes(8, "little") for word in (kind, *words))) or 1
+
+
+def set_hash(job_key: int, tensors: list[dict]) -> int:
+    result = 0
+    for t in tensors:
+        result = record_hash(job_key, SET, result, name_hash(job_key, t["name"]), t["count"], t["backward_order"],
+                             DTYPES.index(t["dtype"]))
+    return result
+
+
+def chain_hash(job_key: int, kind: int, tensors: list[dict]) -> int:
+    """Of a group or a bucket."""
+    result = 0
+    for t in tensors:
+        result = record_hash(job_key, kind, result, name_hash(job_key, t["name"]), t["count"])
+    return result
+
+
+def tensors_hash(tensors: list[dict]) -> int:
+    result = 0xCBF29CE484222325
+    for byte in b"tensors":
+        result = (result ^ byte) * 0x100000001B3 & MASK
+    for t in sorted(tensors, key=lambda one: one["backward_order"]):
+        result = mix64(result ^ mix64((t["count"] * 7 + DTYPES.index(t["dtype"])) & MASK))
+    return result
+
+
+def io_loop(tensor: int, step: int, unit: int, loops: int) -> int:
+    return (((mix64(tensor) + step) & MASK) % loops + unit) % loops
+
+
+# --- cuts ---
+
+def ceil(a: int, b: int) -> int:
+    return -(-a // b)
+
+
+def lines(bytes_: int) -> int:
+    return ceil(bytes_, LINE) * LINE
+
+
+def piece(begin: int, bytes_: int, length: int, index: int) -> tuple[int, int]:
+    start = min(bytes_, index * length)
+    return begin + start, min(bytes_ - start, length)
+
+
+def units_of(case: dict) -> list[list[tuple[int, int]]]:
+    """For each unit its segments, as (offset, bytes)."""
+    element = ELEMENT_BYTES[DTYPES.index(case["dtype"])]
+    block = case["count"] * element
+    world = sum(case["ranks_of_node"])
+    has_blocks = case["collective"] in ("all-gather", "reduce-scatter")
+    total = block * world if has_blocks else block
+    if total == 0:
+        return []
+    if case["direct"]:
+        return [[(0, total)]]
+    count = ceil(total, max(case["unit_bytes"] // LINE * LINE, ceil(total, 2**32 - 1)))
+    if has_blocks:
+        result = []
+        for unit in range(count):
+            begin, segments = 0, []
+            for ranks in case["ranks_of_node"]:
+                of_node = ranks * block
+                segments.append(piece(begin, of_node, lines(ceil(of_node, count)), unit))
+                begin += of_node
+            result.append(segments)
+        return result
+    length = lines(ceil(total, count))
+    result = []
+    for unit in range(ceil(total, length)):
+        begin, bytes_ = piece(0, total, length, unit)
+        if case["collective"] == "broadcast":
+            nodes = len(case["ranks_of_node"])
+            result.append([(begin, bytes_ if node == case["root_node"] else 0) for node in range(nodes)])
+        else:
+            part = lines(ceil(bytes_, case["segments"]))
+            result.append([piece(begin, bytes_, part, s) for s in range(case["segments"])])
+    return result
+
+
+def chunks_of(case: dict, segment: tuple[int, int]) -> list[tuple[int, int]]:
+    begin, bytes_ = segment
+    if bytes_ == 0:
+        return []
+    if case["direct"]:
+        return [segment]
+    most = case["chunk_bytes"] // LINE * LINE
+    wanted = lines(ceil(bytes_, CHUNKS_PER_SEGMENT))
+    wanted = min(max(wanted, min(SMALL_CHUNK_BYTES, most)), most)
+    length = lines(ceil(bytes_, ceil(bytes_, wanted)))
+    return [piece(begin, bytes_, length, i) for i in range(ceil(bytes_, length))]

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""proto/vectors.json follows from the text of proto/SPEC.md. That it follows from the daemon's code, too, is held by
+tests/unit/proto."""
+
+import json
+
+import pytest
+import spec_hashes_and_cuts as spec
+from braid_build import REPOSITORY
+
+VECTORS = json.loads((REPOSITORY / "proto" / "vectors.json").read_text())
+
+
+def number(text: str) -> int:
+    return int(text, 16)
+
+
+def test_siphash_is_the_published_one():
+    """From the appendix of the paper: key 00 01 … 0f, message 00 01 … 0e."""
+    key = (0x0706050403020100, 0x0F0E0D0C0B0A0908)
+    assert spec.siphash24(key, bytes(range(15))) == 0xA129CA6149BE45E5
+
+
+@pytest.mark.parametrize("vector", VECTORS["hashes"], ids=lambda vector: vector["of"])
+def test_hash(vector):
+    job = number(vector["job_key"])
+    tensors = vector.get("tensors", [])
+    made = {
+        "name": lambda: spec.name_hash(job, vector["name"]),
+        "set": lambda: spec.set_hash(job, tensors),
+        "group": lambda: spec.chain_hash(job, spec.GROUP, tensors),
+        "bucket": lambda: spec.chain_hash(job, spec.BUCKET, tensors),
+        "signature": lambda: spec.record_hash(job, spec.SIGNATURE, spec.COLLECTIVES.index(vector["collective"]),
+                                              spec.DTYPES.index(vector["dtype"]), vector["reduction"],
+                                              vector["root"], vector["count"], number(vector["bucket"])),
+        "model": lambda: spec.tensors_hash(tensors),
+    }[vector["of"]]()
+    assert f"{made:016x}" == vector["hash"]
+
+
+@pytest.mark.parametrize("vector", VECTORS["io_loops"], ids=lambda vector: vector["tensor"])
+def test_io_loop(vector):
+    assert [spec.io_loop(number(vector["tensor"]), number(vector["step"]), unit, vector["loops"])
+            for unit in range(len(vector["of_units"]))] == vector["of_units"]
+
+
+@pytest.mark.parametrize("vector", VECTORS["cuts"], ids=lambda vector: vector["what"])
+def test_cut(vector):
+    units = spec.units_of(vector)
+    assert len(units) == vector["units"]
+    for sample in vector["samples"]:
+        segment = units[sample["unit"]][sample["segment"]]
+        assert list(segment) == [sample["offset"], sample["bytes"]]
+        assert [list(chunk) for chunk in spec.chunks_of(vector, segment)] == sample["chunks"]

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""scripts/style-check finds two types of one name, and includes that go against the dependencies between rooms."""
+
+import shutil
+import subprocess
+
+import pytest
+from braid_build import REPOSITORY
+
+LICENCE = "// SPDX-License-Identifier: Apache-2.0\n"
+HEADER = """namespace braid {
+class Partition final {
+  struct Part { int x; };
+};
+enum class Colour : unsigned char { Red };
+}  // namespace braid
+"""
+
+
+@pytest.fixture
+def checked(tmp_path):
+    """Runs style-check over these files in a repository of its own; returns its exit status and what it says."""
+    (tmp_path / "scripts" / "check_lib").mkdir(parents=True)
+    for name in ("style-check", "check_lib/type_names.py", "check_lib/rooms.py"):
+        shutil.copy2(REPOSITORY / "scripts" / name, tmp_path / "scripts" / name)
+    subprocess.run(["git", "-C", str(tmp_path), "init", "-q"], check=True)
+
+    def run(*rooms, **files):
+        for path, text in rooms:
+            (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / path).write_text(text)
+        for name, text in files.items():
+            (tmp_path / name.replace("_", ".")).write_text(LICENCE + text)
+        result = subprocess.run(
+            [str(tmp_path / "scripts" / "style-check")], capture_output=True, text=True, check=False)
+        return result.returncode, result.stdout
+    return run
+
+
+@pytest.mark.parametrize("other, line", [
+    ("namespace braid {\nstruct Partition { int x; };\n}\n", "b.h:3: type braid::Partition is also defined in a.h:3"),
+    ("namespace braid::proto {}\nnamespace braid {\nenum Colour : int { kRed };\n}\n",
+     "b.h:4: type braid::Colour is also defined in a.h:6"),
+    ("/* { */ namespace braid {\nconst char* s = \"{\"; // {\nclass [[nodiscard]] Partition : public A<int> {};\n}\n",
+     "b.h:4: type braid::Partition is also defined in a.h:3"),
+])
+def test_two_types_of_one_name(checked, other, line):
+    code, said = checked(a_h=HEADER, b_h=other)
+    assert code == 1
+    assert line in said.splitlines()
+
+
+def test_a_file_s_own_type_with_the_name_of_a_public_one(checked):
+    code, said = checked(a_h=HEADER, b_cpp="namespace braid {\nnamespace {\nstruct Partition {};\n}\n}\n")
+    assert code == 1
+    assert "b.cpp:4: type Partition has the name of braid::Partition in a.h:3" in said.splitlines()
+
+
+@pytest.mark.parametrize("other", [
+    "namespace braid::client {\nclass Partition {};\n}\n",  # another namespace
+    "namespace braid {\nclass Partition;\nstruct Other {\n  struct Partition {};\n};\n}\n",  # declared; nested
+    "namespace braid {\nvoid f() {\n  struct Partition {} p;\n}\n}\n",  # in a function
+    "namespace braid {\ntemplate <>\nstruct Hash<Partition> {};\n// class Partition {\n}\n",  # neither is one
+    "namespace braid {\nnamespace {\nstruct Part {};\n}\n}\n",  # of a nested one
+    "namespace braid {\nPartition make() { return {}; }\nclass Partition copy(class Partition a) { return a; }\n}\n",
+])
+def test_what_is_no_second_type(checked, other):
+    code, said = checked(a_h=HEADER, b_cpp=other)
+    assert code == 0, said
+
+
+def room(name, *links):
+    return (f"src/{name}/CMakeLists.txt",
+            f"# SPDX-License-Identifier: Apache-2.0\nadd_library(braid_{name} STATIC {name}.cpp)\n"
+            f"target_link_libraries(braid_{name} PUBLIC {' '.join(f'braid_{link}' for link in links)})\n")
+
+
+def test_an_include_follows_the_dependencies_near_and_far(checked):
+    rooms = [room("base"), room("loop", "base"), room("net", "loop")]
+    far = ("src/net/net.cpp", LICENCE + '#include "base/fd.h"\n')
+    code, said = checked(*rooms, far)
+    assert code == 0, said
+
+
+def test_an_include_against_the_dependencies(checked):
+    rooms = [room("base"), room("loop", "base"), room("net", "loop")]
+    code, said = checked(*rooms, ("src/base/base.cpp", LICENCE + '#include "net/flow.h"\n'))
+    assert code == 1
+    assert "src/base/base.cpp:2: room 'base' does not depend on 'net'" in said.splitlines()
+
+
+def test_rooms_that_depend_on_each_other(checked):
+    code, said = checked(room("base", "net"), room("loop", "base"), room("net", "loop"))
+    assert code == 1
+    assert "src/net/CMakeLists.txt:1: room 'net' depends on itself, through others" in said.splitlines()

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/local_host.h"
+
+#include <array>
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+namespace braid {
+namespace {
+
+std::string own_name() {
+  std::array<char, 256> name{};
+  EXPECT_EQ(::gethostname(name.data(), name.size() - 1), 0);
+  return name.data();
+}
+
+TEST(LocalHostTest, KnowsLoopbackHosts) {
+  EXPECT_TRUE(is_loopback_host("localhost"));
+  EXPECT_TRUE(is_loopback_host("127.0.0.1"));
+  EXPECT_TRUE(is_loopback_host("127.255.3.4"));
+  EXPECT_TRUE(is_loopback_host("::1"));
+  EXPECT_FALSE(is_loopback_host("128.0.0.1"));
+  EXPECT_FALSE(is_loopback_host("localhost.example"));
+  EXPECT_FALSE(is_loopback_host(""));
+}
+
+TEST(LocalHostTest, KnowsThisHostsAddressesAndName) {
+  EXPECT_TRUE(is_local_host("127.0.0.1"));
+  EXPECT_TRUE(is_local_host(own_name()));
+  EXPECT_TRUE(is_local_host(own_name() + ".example.org"));
+}
+
+TEST(LocalHostTest, DoesNotTakeOthersForThisHost) {
+  EXPECT_FALSE(is_local_host("192.0.2.1"));  // reserved for documentation
+  EXPECT_FALSE(is_local_host("2001:db8::1"));
+  EXPECT_FALSE(is_local_host(own_name() + "x"));
+  EXPECT_FALSE(is_local_host(""));
+}
+
+}  // namespace
+}  // namespace braid

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "braidctl/ctl_tune.h"
+
+#include <gtest/gtest.h>
+
+namespace braid {
+namespace {
+
+constexpr const char* kValues =
+    R"({"flows_per_link":8,"streams":4,"unit_bytes":8388608,"chunk_bytes":131072,)"
+    R"("window_bytes":524288,"direct_bytes":1,"halving_bytes":1,"hierarchical":2})";
+
+std::string job_with(const std::string& rest) { return R"([{"job":"train",)" + rest + "}]"; }
+
+TEST(TuneTables, ShowTrialsAndWinner) {
+  const std::string values = kValues;
+  const auto text = tune_tables(job_with(
+      R"("coordinator":"node0","is_coordinator":true,"settings":null,"tuning":{"state":"over",)"
+      R"("reason":"","steps_measured":67,"gain":3.85,"known":{"is_same_job":false,)"
+      R"("distance":0.5,"gain":2.0},"incumbent":)" +
+      values + R"(,"winner":)" + values +
+      R"(,"trials":[{"purpose":"probe","searcher":"grid","steps":1,"seconds":1.5,"values":)" +
+      values + "}]}"));
+  ASSERT_TRUE(text.is_ok()) << text.status().message();
+  EXPECT_NE(text->find("tuning: over; 1 trials, 67 steps measured, gain 3.85"), std::string::npos);
+  EXPECT_NE(text->find("known before, of a job at distance 0.50: gain 2.00"), std::string::npos);
+  EXPECT_NE(text->find("probe"), std::string::npos);
+  EXPECT_NE(text->find("1.500 s"), std::string::npos);
+  EXPECT_NE(text->find("(chosen)"), std::string::npos);
+}
+
+TEST(TuneTables, OtherNodesSayWhomToAsk) {
+  const auto text = tune_tables(
+      job_with(R"("coordinator":"node0","is_coordinator":false,"tuning":null,"settings":)" +
+               std::string(kValues)));
+  ASSERT_TRUE(text.is_ok()) << text.status().message();
+  EXPECT_NE(text->find("node node0: ask there"), std::string::npos);
+  EXPECT_NE(text->find("flows_per_link 8 streams 4"), std::string::npos);
+  EXPECT_NE(text->find("direct_bytes - halving_bytes - hierarchical yes"), std::string::npos);
+}
+
+TEST(TuneTables, WithoutTuningSaySo) {
+  const auto text = tune_tables(
+      job_with(R"("coordinator":"node0","is_coordinator":true,"tuning":null,"settings":null)"));
+  ASSERT_TRUE(text.is_ok());
+  EXPECT_EQ(*text, "job train\nnothing is tuned, or not yet\n");
+  EXPECT_EQ(*tune_tables("[]"), "no job runs on this node\n");
+}
+
+TEST(TuneTables, AnAnswerOfAnotherVersionIsAnError) {
+  for (const char* answer : {"", "[1]", R"([{"job":"train"}])"}) {
+    const auto text = tune_tables(answer);
+    ASSERT_FALSE(text.is_ok()) << answer;
+    EXPECT_EQ(text.status().code(), StatusCode::Protocol);
+  }
+}
+
+}  // namespace
+}  // namespace braid

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "net/ucx_worker_maker.h"
+
+#include <optional>
+#include <utility>
+
+#include "loop_testing.h"
+
+namespace braid {
+namespace {
+
+class UcxWorkerMakerTest : public testing::LoopTest {
+ protected:
+  using Made = UcxWorkerMaker::Made;
+
+  void make(const void* owner, std::shared_ptr<UcxContext> context) {
+    maker_->make(owner, std::move(context), 1,
+                 [this](Made made) { made_.push_back(std::move(made)); });
+  }
+  // Workers hold on to their context; so does the test.
+  size_t workers() const { return static_cast<size_t>(context_.use_count()) - 1; }
+  void wait_for_all() {
+    bool is_done = false;
+    maker_->after_all([&] { is_done = true; });
+    run_until([&] { return is_done; });
+    run_rounds();  // what was made before is taken in paced tasks
+  }
+
+  const std::shared_ptr<UcxContext> context_ =
+      std::move(UcxContext::create({"lo", {"tcp"}, 128 << 10})).value();
+  std::atomic<uint64_t> strangers_ = 0;
+  std::optional<PacedTasks> paced_{*loop_};
+  std::optional<UcxWorkerMaker> maker_{std::in_place, *loop_, *paced_, strangers_};
+  std::vector<Made> made_;
+};
+
+TEST_F(UcxWorkerMakerTest, GivesTheLoopWorkersThatWork) {
+  make(this, context_);
+  make(this, context_);
+  EXPECT_TRUE(made_.empty()) << "never from within the call";
+  run_until([&] { return made_.size() == 2; });
+  for (const Made& made : made_) {
+    ASSERT_TRUE(made) << made.status().to_string();
+    EXPECT_FALSE((*made)->address().empty());
+    while ((*made)->progress() > 0) {
+    }
+    EXPECT_TRUE((*made)->arm());
+  }
+  EXPECT_NE((*made_[0])->address(), (*made_[1])->address());
+}
+
+TEST_F(UcxWorkerMakerTest, SaysWhyThereIsNone) {
+  make(this, nullptr);
+  EXPECT_TRUE(made_.empty()) << "never from within the call";
+  run_until([&] { return !made_.empty(); });
+  EXPECT_EQ(made_.front().status().code(), StatusCode::Unavailable);
+}
+
+TEST_F(UcxWorkerMakerTest, WhatIsDestroyedIsGoneWhenItSaysSo) {
+  make(this, context_);
+  make(this, context_);
+  run_until([&] { return made_.size() == 2; });
+  EXPECT_EQ(workers(), 2u);
+  for (Made& made : made_) maker_->destroy(std::move(*made));
+  wait_for_all();
+  EXPECT_EQ(workers(), 0u);
+}
+
+TEST_F(UcxWorkerMakerTest, WhoWasDroppedGetsNoWorkerAndItIsDestroyed) {
+  const int other = 0;
+  make(this, context_);
+  make(&other, context_);
+  maker_->drop(this);
+  run_until([&] { return made_.size() == 1; });
+  wait_for_all();
+  EXPECT_EQ(made_.size(), 1u);
+  EXPECT_EQ(workers(), 1u);
+}
+
+TEST_F(UcxWorkerMakerTest, LeavesNothingBehindWhenItGoesEarly) {
+  for (int i = 0; i < 5; ++i) make(this, context_);
+  maker_.reset();
+  paced_.reset();
+  EXPECT_TRUE(made_.empty());
+  EXPECT_EQ(workers(), 0u);
+}
+
+}  // namespace
+}  // namespace braid

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operation/result_memory.h"
+
+#include <algorithm>
+#include <future>
+#include <vector>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "loop/loop_testing.h"
+#include "operation/shared_segment.h"
+
+namespace braid {
+namespace {
+
+class ResultMemoryTest : public testing::LoopTest {
+ protected:
+  std::shared_ptr<ResultMemory> make(uint64_t bytes) {
+    auto memory = ResultMemory::create(worker_, "train", bytes, {});
+    EXPECT_TRUE(memory.is_ok()) << memory.status().message();
+    return std::move(memory).value();
+  }
+  void wait_for_memory(const ResultMemory& memory, uint64_t offset, uint64_t bytes) {
+    run_until([&] { return memory.has_memory(offset, bytes); });
+  }
+
+  WorkThread worker_{*loop_, "work"};
+};
+
+TEST_F(ResultMemoryTest, ExtentsDoNotOverlapAndCanBeWritten) {
+  const auto memory = make(1 << 20);
+  EXPECT_EQ(memory->size(), 1u << 20);
+  const auto first = memory->allocate(1000);
+  const auto second = memory->allocate(1000);
+  ASSERT_TRUE(first.is_ok());
+  ASSERT_TRUE(second.is_ok());
+  wait_for_memory(*memory, *second, 1000);
+  std::fill_n(memory->data() + *first, 1000, uint8_t{1});
+  std::fill_n(memory->data() + *second, 1000, uint8_t{2});
+  EXPECT_TRUE(std::all_of(memory->data() + *first, memory->data() + *first + 1000,
+                          [](uint8_t b) { return b == 1; }));
+  EXPECT_EQ(*second % 64, 0u);
+}
+
+TEST_F(ResultMemoryTest, AnEmptyResultHasAPlaceOfItsOwn) {
+  const auto memory = make(1 << 20);
+  const auto first = memory->allocate(0);
+  const auto second = memory->allocate(0);
+  ASSERT_TRUE(first.is_ok());
+  ASSERT_TRUE(second.is_ok());
+  EXPECT_NE(*first, *second);
+  memory->free(*first);
+  memory->free(*second);
+}
+
+TEST_F(ResultMemoryTest, ExhaustionSaysHowMuchIsInUseAndWhatToDo) {
+  const auto memory = make(8192);
+  const auto first = memory->allocate(4096);
+  ASSERT_TRUE(first.is_ok());
+  const auto refused = memory->allocate(8000);
+  ASSERT_FALSE(refused.is_ok());
+  EXPECT_EQ(refused.status().code(), StatusCode::ResourceExhausted);
+  EXPECT_EQ(refused.status().message(),
+            "8000 bytes do not fit: 4096 of 8192 bytes of results are in use; release results "
+            "sooner or raise "
+            "collective.result_bytes_max");
+  memory->free(*first);
+  EXPECT_TRUE(memory->allocate(8000).is_ok());
+}
+
+TEST_F(ResultMemoryTest, WhatIsFreedIsUsedAgain) {
+  const auto memory = make(1ull << 30);
+  const auto first = memory->allocate(6 << 20);
+  ASSERT_TRUE(first.is_ok());
+  memory->free(*first);
+  const auto second = memory->allocate(6 << 20);
+  ASSERT_TRUE(second.is_ok());
+  EXPECT_EQ(*second, *first);
+}
+
+TEST_F(ResultMemoryTest, ReservesUpToTheEndOfASegmentThatIsNoWholeNumberOfSteps) {
+  const auto memory = make((4 << 20) + 4096);
+  const auto all = memory->allocate(memory->size());
+  ASSERT_TRUE(all.is_ok()) << all.status().message();
+  wait_for_memory(*memory, 0, memory->size());
+  memory->data()[memory->size() - 1] = 1;
+}
+
+TEST_F(ResultMemoryTest, MemoryComesLaterInSlicesAndStays) {
+  const uint64_t bytes = ResultMemory::kReserveSliceBytes + (8 << 20);
+  const auto memory = make(bytes);
+  std::vector<bool> has_all;
+  memory->set_growth_callback([&](const Status& growth) {
+    EXPECT_TRUE(growth.is_ok()) << growth.message();
+    has_all.push_back(memory->has_memory(0, bytes));
+  });
+  const auto offset = memory->allocate(bytes);
+  ASSERT_TRUE(offset.is_ok());
+  EXPECT_FALSE(memory->has_memory(*offset, bytes));
+  EXPECT_TRUE(has_all.empty());
+  wait_for_memory(*memory, *offset, bytes);
+  EXPECT_EQ(has_all, (std::vector<bool>{false, true}));
+  memory->free(*offset);
+  const auto again = memory->allocate(bytes);
+  ASSERT_TRUE(again.is_ok());
+  EXPECT_TRUE(memory->has_memory(*again, bytes));
+}
+
+// A kernel that takes long holds up no loop.
+TEST_F(ResultMemoryTest, TheLoopGoesOnWhileMemoryIsReserved) {
+  std::promise<void> release;
+  worker_.post([&] { release.get_future().wait(); });
+  const auto memory = make(8 << 20);
+  ASSERT_TRUE(memory->allocate(8 << 20).is_ok());
+  int ticks = 0;
+  Timer ticker(*loop_);
+  ticker.start_repeating(1, [&] { ++ticks; });
+  run_until([&] { return ticks > 3; });
+  EXPECT_FALSE(memory->has_memory(0, 8 << 20));
+  release.set_value();
+  wait_for_memory(*memory, 0, 8 << 20);
+}
+
+TEST_F(ResultMemoryTest, JobsTakeTurnsBySlices) {
+  std::promise<void> release;
+  worker_.post([&] { release.get_future().wait(); });
+  const auto large = make(2 * ResultMemory::kReserveSliceBytes);
+  const auto small = make(4096);
+  bool small_came_first = false;
+  small->set_growth_callback(
+      [&](const Status&) { small_came_first = !large->has_memory(0, large->size()); });
+  ASSERT_TRUE(large->allocate(large->size()).is_ok());
+  ASSERT_TRUE(small->allocate(4096).is_ok());
+  release.set_value();
+  wait_for_memory(*large, 0, large->size());
+  EXPECT_TRUE(small_came_first);
+}
+
+TEST_F(ResultMemoryTest, ThatThereIsNoMemoryIsSaidToo) {
+  const auto memory = make(16 << 20);
+  Status growth;
+  memory->set_growth_callback([&](const Status& status) { growth = status; });
+  // What reserves memory now fails: the descriptor is only for reading.
+  const Fd reads(::open(fmt::format("/proc/self/fd/{}", memory->fd()).c_str(), O_RDONLY));
+  ASSERT_EQ(::dup3(reads.get(), memory->fd(), O_CLOEXEC), memory->fd());
+  EXPECT_TRUE(memory->allocate(16 << 20).is_ok());
+  run_until([&] { return !growth.is_ok(); });
+  EXPECT_EQ(growth.message().find("no memory for results: cannot get"), 0u) << growth.message();
+  EXPECT_FALSE(memory->has_memory(0, 16 << 20));
+  EXPECT_EQ(memory->allocate(1).status().message(), growth.message());
+}
+
+TEST_F(ResultMemoryTest, MayEndWhileMemoryIsReserved) {
+  std::promise<void> release;
+  worker_.post([&] { release.get_future().wait(); });
+  auto memory = make(8 << 20);
+  bool was_told = false;
+  memory->set_growth_callback([&](const Status&) { was_told = true; });
+  ASSERT_TRUE(memory->allocate(8 << 20).is_ok());
+  const Fd copy(::dup(memory->fd()));
+  memory.reset();
+  release.set_value();
+  bool is_over = false;
+  ASSERT_TRUE(worker_.run([] {}, [&] { is_over = true; }));
+  run_until([&] { return is_over; });
+  EXPECT_FALSE(was_told);
+}
+
+TEST_F(ResultMemoryTest, ArenasAndResultsAreUnmappedOffTheLoop) {
+  auto segment = Segment::create("test", 8192, Segment::Access::ReadOnly);
+  ASSERT_TRUE(segment);
+  std::promise<void> release;
+  auto arena = share_segment(std::move(*segment), worker_);
+  struct stat made {};
+  ASSERT_EQ(::fstat(arena->fd(), &made), 0);
+  const auto is_open = [fd = arena->fd(), &made] {
+    struct stat now {};  // of another file, once the number was used again
+    return ::fstat(fd, &now) == 0 && now.st_ino == made.st_ino && now.st_dev == made.st_dev;
+  };
+  auto memory = ResultMemory::create(worker_, "train", 8192, {arena});
+  ASSERT_TRUE(memory.is_ok());
+  worker_.post([&] { release.get_future().wait(); });
+  arena.reset();
+  *memory = nullptr;
+  EXPECT_TRUE(is_open()) << "it was closed here";
+  release.set_value();
+  bool is_over = false;
+  ASSERT_TRUE(worker_.run([] {}, [&] { is_over = true; }));
+  run_until([&] { return is_over; });
+  EXPECT_FALSE(is_open());
+}
+
+TEST_F(ResultMemoryTest, AnImpossibleSizeIsAnErrorThatNamesTheJob) {
+  const auto memory = ResultMemory::create(worker_, "train", 0, {});
+  ASSERT_FALSE(memory.is_ok());
+  EXPECT_NE(memory.status().message().find("job 'train'"), std::string::npos);
+}
+
+using ResultMemoryDeathTest = ResultMemoryTest;
+
+TEST_F(ResultMemoryDeathTest, FreeingTwiceIsABug) {
+  const auto memory = make(8192);
+  const auto extent = memory->allocate(10);
+  ASSERT_TRUE(extent.is_ok());
+  memory->free(*extent);
+  EXPECT_DEATH(memory->free(*extent), "an extent is freed once");
+}
+
+TEST_F(ResultMemoryTest, ItsUserPaysBeforeTheKernelIsAsked) {
+  UserLimits limits;
+  limits[UserResource::ResultBytes] = 8 << 20;
+  const auto quotas = std::make_shared<UserQuotas>(limits, std::set<uid_t>{});
+  const auto used = [&] { return quotas->used(1000, UserResource::ResultBytes); };
+  {
+    const auto memory = make(1ull << 30);
+    memory->set_charge(UserCharge(quotas, 1000, UserResource::ResultBytes));
+    ASSERT_TRUE(memory->allocate(6 << 20).is_ok());
+    EXPECT_EQ(used(), 8u << 20);  // in steps
+    ASSERT_TRUE(memory->allocate(1 << 20).is_ok());
+    const auto refused = memory->allocate(2 << 20);
+    ASSERT_FALSE(refused.is_ok());
+    EXPECT_EQ(refused.status().code(), StatusCode::ResourceExhausted);
+    EXPECT_NE(refused.status().message().find("client.user_result_bytes_max"), std::string::npos)
+        << refused.status().message();
+    EXPECT_EQ(used(), 8u << 20);
+    EXPECT_TRUE(memory->allocate(1 << 20).is_ok());  // what fits goes on
+    EXPECT_EQ(used(), 8u << 20);
+  }
+  EXPECT_EQ(used(), 0u);
+}
+
+}  // namespace
+}  // namespace braid

@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "planning/plan_book_testing.h"
+
+namespace braid {
+namespace {
+
+using testing::hash_of;
+using testing::planned;
+using testing::planned_tensors;
+using Names = std::vector<std::string>;
+
+class PlanBookTest : public testing::PlanBookTest {};
+
+TEST_F(PlanBookTest, ASubmissionIsPassedOnWithItsGroup) {
+  make();
+  EXPECT_TRUE(book_->is_empty());
+  ASSERT_TRUE(book_->on_registered(0, kSet, planned_tensors(3)).is_ok());
+  EXPECT_FALSE(book_->is_empty());
+  ASSERT_TRUE(submit(1, 0).is_ok());
+  ASSERT_EQ(passed.size(), 1u);
+  const Submission& one = passed[0];
+  EXPECT_EQ(one.tensor, hash_of(1));
+  EXPECT_EQ(one.member, 1u);
+  ASSERT_NE(one.group, nullptr);
+  EXPECT_EQ(one.group->members.size(), 3u);
+  EXPECT_EQ(one.signature.count, 300u);
+  EXPECT_EQ(one.signature.bucket, one.group->hash);
+}
+
+TEST_F(PlanBookTest, AnOperationIsAsUrgentAsItsMostUrgentMember) {
+  make_with(5);
+  submit_step(3, 5);
+  ASSERT_TRUE(propose(1, 5, {{3, 0}, {2}, {1, 4}}).is_ok());
+  ASSERT_TRUE(decide(1, true).is_ok());
+  submit_step(5, 5);
+  std::vector<uint64_t> urgencies;
+  for (const Submission& one : passed) urgencies.push_back(one.urgency);
+  const uint64_t before = urgency_of(3, 4);
+  const uint64_t first = urgency_of(5, 3);
+  const uint64_t single = urgency_of(5, 2);
+  const uint64_t last = urgency_of(5, 4);
+  EXPECT_EQ(urgencies, (std::vector<uint64_t>{before, before, before, before, before,  // 1 group
+                                              first, last, single, first, last}));
+}
+
+TEST_F(PlanBookTest, AGroupOfOneIsJustTheTensor) {
+  make_with(1);
+  ASSERT_TRUE(submit(0, 0).is_ok());
+  EXPECT_EQ(passed.at(0).group, nullptr);
+  EXPECT_EQ(passed[0].signature.count, 100u);
+  EXPECT_EQ(passed[0].signature.bucket, 0u);
+}
+
+TEST_F(PlanBookTest, PlannedTensorsAreReducedByThemselvesAndNothingElse) {
+  make_with(2);
+  const auto refusal = [&](const std::function<void(Submission&)>& change) {
+    Submission other = submission(1, 0);
+    change(other);
+    const Status refused = book_->submit(other, kSet, 1);
+    EXPECT_EQ(refused.code(), StatusCode::InvalidArgument);
+    return refused.message();
+  };
+  constexpr const char* kText =
+      "job 'train': rank 0: 't1' is planned; each step submits it by itself, as an all-reduce";
+  for (const Collective other : {Collective::ReduceScatter, Collective::AllGather,
+                                 Collective::Broadcast, Collective::Barrier}) {
+    EXPECT_EQ(refusal([&](Submission& s) { s.signature.collective = other; }), kText);
+  }
+  EXPECT_EQ(refusal([](Submission& s) { s.signature.bucket = 3; }), kText);
+  EXPECT_TRUE(passed.empty());
+}
+
+TEST_F(PlanBookTest, AllLocalRanksMayRegisterTheSame) {
+  make({4, 7});
+  EXPECT_TRUE(book_->on_registered(0, kSet, planned_tensors(3)).is_ok());
+  EXPECT_TRUE(book_->on_registered(1, kSet, planned_tensors(3)).is_ok());
+  EXPECT_TRUE(book_->on_registered(1, kSet + 1, {planned("another model", 1)}).is_ok());
+}
+
+TEST_F(PlanBookTest, LocalRanksThatRegisterDifferentTensorsAreNamed) {
+  make({4, 7});
+  ASSERT_TRUE(book_->on_registered(0, kSet, planned_tensors(3)).is_ok());
+  const Status refused = book_->on_registered(1, kSet + 1, planned_tensors(2));
+  EXPECT_EQ(refused.code(), StatusCode::Mismatch);
+  EXPECT_EQ(refused.message(),
+            "job 'train': rank 7 registers 't0' (float32 × 100) among 2 planned tensors that are "
+            "not those of another rank on this node: count, dtype, name and order must be the same "
+            "on all ranks");
+}
+
+// An id is a hash: two sets may have the same one.
+TEST_F(PlanBookTest, SetsOfOneIdAreComparedByContent) {
+  make({4, 7});
+  ASSERT_TRUE(book_->on_registered(0, kSet, planned_tensors(2)).is_ok());
+  const auto refused = [&](const std::vector<PlanSet::Tensor>& tensors) {
+    const Status registered = book_->on_registered(1, kSet, tensors);
+    EXPECT_TRUE(registered.is_ok() || registered.code() == StatusCode::Mismatch);
+    return !registered.is_ok();
+  };
+  EXPECT_TRUE(refused({planned("other", 1)}));
+  EXPECT_TRUE(refused(planned_tensors(1)));
+  EXPECT_TRUE(refused(planned_tensors(2, 1)));
+  std::vector<PlanSet::Tensor> tensors = planned_tensors(2);
+  tensors[1].name = std::make_shared<const std::string>("a name of the same hash");
+  EXPECT_TRUE(refused(tensors));
+  EXPECT_FALSE(refused(planned_tensors(2)));
+}
+
+TEST_F(PlanBookTest, WhatIsInNoSetIsNotTaken) {
+  make_with(2);
+  EXPECT_EQ(submit(2, 0).message(),
+            "job 'train': rank 0 submitted 't2', which is in none of its sets");
+  EXPECT_EQ(book_->submit(submission(0, 0), kSet + 1, 10).code(), StatusCode::Protocol);
+  EXPECT_TRUE(passed.empty());
+}
+
+// A refused set leaves nothing behind, also of the tensors that would have been new.
+TEST_F(PlanBookTest, ARefusedRegistrationRegistersNothing) {
+  make({4, 7});
+  ASSERT_TRUE(book_->on_registered(0, kSet, planned_tensors(1)).is_ok());
+  std::vector<PlanSet::Tensor> others = {planned("new", 1)};
+  others.push_back(planned_tensors(1)[0]);
+  ASSERT_FALSE(book_->on_registered(1, kSet + 1, others).is_ok());
+  const OperationKey key{kJob, others[0].hash, 0};
+  book_->on_start(key, 10);  // an operation of that name which is not planned
+  EXPECT_TRUE(book_->on_done(key, 20, 0).is_ok());
+  EXPECT_TRUE(book_->on_registered(1, kSet + 2, {others[0]}).is_ok());
+}
+
+TEST_F(PlanBookTest, SetsAreLimited) {
+  make();
+  for (uint64_t i = 0; i < PlanBook::kSetsMax; ++i)
+    ASSERT_TRUE(book_->on_registered(0, i + 1, {planned("x" + std::to_string(i), 1)}).is_ok());
+  const Status refused = book_->on_registered(0, 1'000'000, {planned("one more", 1)});
+  EXPECT_EQ(refused.code(), StatusCode::ResourceExhausted);
+  EXPECT_EQ(refused.message(), "job 'train': more than 1024 sets of planned tensors");
+  EXPECT_TRUE(book_->on_registered(0, 1, {planned("x0", 1)}).is_ok());  // known
+}
+
+// --- proposals ---
+
+TEST_F(PlanBookTest, AProposalForAStepToComeIsAccepted) {
+  make_with(2);
+  ASSERT_TRUE(submit(0, 4).is_ok());
+  ASSERT_TRUE(propose(1, 5, {{0}, {1}}).is_ok());
+  const auto answers = sent_as<proto::PlanAnswer>();
+  ASSERT_EQ(answers.size(), 1u);
+  EXPECT_EQ(answers[0]->job_key(), kJob);
+  EXPECT_EQ(answers[0]->set(), kSet);
+  EXPECT_EQ(answers[0]->number(), 1u);
+  EXPECT_TRUE(answers[0]->accepted());
+  EXPECT_EQ(answers[0]->step(), 4u);
+}
+
+TEST_F(PlanBookTest, AProposalForAStepThatHasBegunComesTooLate) {
+  make_with(2);
+  ASSERT_TRUE(submit(0, 5).is_ok());
+  for (const uint64_t from_step : {3, 5}) ASSERT_TRUE(propose(1, from_step, {{0}, {1}}).is_ok());
+  for (const auto* answer : sent_as<proto::PlanAnswer>()) {
+    EXPECT_FALSE(answer->accepted());
+    EXPECT_EQ(answer->step(), 5u);
+  }
+  ASSERT_TRUE(submit(0, 6).is_ok());
+  EXPECT_FALSE(book_->holds_submissions());
+  ASSERT_TRUE(decide(1, false).is_ok());
+}
+
+TEST_F(PlanBookTest, SubmissionsWaitForTheVerdictFromItsStepOn) {
+  for (const bool holds : {true, false}) {
+    passed.clear();
+    make_with(2);
+    ASSERT_TRUE(submit(0, 4).is_ok());
+    ASSERT_TRUE(propose(1, 5, {{0}, {1}}).is_ok());
+    ASSERT_TRUE(submit(0, 5).is_ok());
+    EXPECT_TRUE(book_->holds_submissions());
+    ASSERT_TRUE(submit(1, 4).is_ok());  // of an earlier step
+    ASSERT_TRUE(submit(0, 6).is_ok());
+    ASSERT_TRUE(submit(1, 5).is_ok());
+    EXPECT_EQ(passed_on(), (Names{"t0/4", "t1/4"}));
+    ASSERT_TRUE(decide(1, holds).is_ok());
+    EXPECT_EQ(passed_on(), (Names{"t0/4", "t1/4", "t0/5", "t0/6", "t1/5"}));
+    EXPECT_FALSE(book_->holds_submissions());
+    for (size_t i = 0; i < 5; ++i) EXPECT_EQ(passed[i].group == nullptr, holds && i >= 2) << i;
+    ASSERT_TRUE(submit(1, 6).is_ok());
+    EXPECT_EQ(passed.size(), 6u);
+  }
+}
+
+TEST_F(PlanBookTest, KnowsWhoseSubmissionsWait) {
+  make({4, 7});
+  ASSERT_TRUE(book_->on_registered(0, kSet, planned_tensors(2)).is_ok());
+  ASSERT_TRUE(propose(1, 5, {{0}, {1}}).is_ok());
+  ASSERT_TRUE(submit(0, 5, 1).is_ok());
+  EXPECT_FALSE(book_->holds_submissions_of(0));
+  EXPECT_TRUE(book_->holds_submissions_of(1));
+  ASSERT_TRUE(decide(1, true).is_ok());
+  EXPECT_FALSE(book_->holds_submissions_of(1));
+}
+
+TEST_F(PlanBookTest, VerdictsOfOtherProposalsChangeNothing) {
+  make_with(2);
+  ASSERT_TRUE(decide(1, true).is_ok());
+  ASSERT_TRUE(propose(2, 5, {{0}, {1}}).is_ok());
+  ASSERT_TRUE(submit(0, 5).is_ok());
+  ASSERT_TRUE(decide(1, true).is_ok());
+  ASSERT_TRUE(decide(2, true, kSet + 1).is_ok());
+  EXPECT_TRUE(book_->holds_submissions());
+  ASSERT_TRUE(decide(2, true).is_ok());
+  ASSERT_TRUE(decide(2, true).is_ok());  // said twice
+  EXPECT_EQ(passed.size(), 1u);
+}
+
+TEST_F(PlanBookTest, ASecondProposalWhileOneIsPendingIsRefused) {
+  make_with(2);
+  ASSERT_TRUE(propose(1, 5, {{0}, {1}}).is_ok());
+  ASSERT_TRUE(propose(2, 9, {{1}, {0}}).is_ok());
+  const auto answers = sent_as<proto::PlanAnswer>();
+  ASSERT_EQ(answers.size(), 2u);
+  EXPECT_TRUE(answers[0]->accepted());
+  EXPECT_FALSE(answers[1]->accepted());
+  ASSERT_TRUE(submit(0, 5).is_ok());
+  ASSERT_TRUE(decide(2, false).is_ok());  // the first one's is still to come
+  EXPECT_TRUE(book_->holds_submissions());
+  ASSERT_TRUE(decide(1, true).is_ok());
+  EXPECT_EQ(passed.size(), 1u);
+}
+
+TEST_F(PlanBookTest, PlansBeginAfterEachOther) {
+  make_with(2);
+  ASSERT_TRUE(propose(1, 50, {{0}, {1}}).is_ok());
+  ASSERT_TRUE(decide(1, true).is_ok());
+  for (const uint64_t from_step : {20, 50}) ASSERT_TRUE(propose(2, from_step, {{0, 1}}).is_ok());
+  const auto answers = sent_as<proto::PlanAnswer>();
+  ASSERT_EQ(answers.size(), 3u);
+  EXPECT_FALSE(answers[1]->accepted());
+  EXPECT_FALSE(answers[2]->accepted());
+}
+
+TEST_F(PlanBookTest, AProposalForAnUnknownSetIsRefused) {
+  make();
+  ASSERT_TRUE(propose(1, 5, {{0}, {1}}).is_ok());
+  ASSERT_EQ(sent_as<proto::PlanAnswer>().size(), 1u);
+  EXPECT_FALSE(sent_as<proto::PlanAnswer>()[0]->accepted());
+}
+
+TEST_F(PlanBookTest, ACoordinatorThatProposesNonsenseIsNamed) {
+  make_with(3);
+  const Status refused = propose(1, 5, {{0}, {1}});
+  EXPECT_EQ(refused.code(), StatusCode::Protocol);
+  EXPECT_EQ(refused.message(),
+            "job 'train': the coordinator: a plan leaves out tensors that it is for");
+  EXPECT_TRUE(sent_as<proto::PlanAnswer>().empty());
+}
+
+TEST_F(PlanBookTest, WhatTheTableRefusesEndsTheVerdict) {
+  make_with(2);
+  ASSERT_TRUE(propose(1, 5, {{0}, {1}}).is_ok());
+  ASSERT_TRUE(submit(0, 5).is_ok());
+  refuse_submit = Status(StatusCode::Mismatch, "no");
+  EXPECT_EQ(decide(1, true).message(), "no");
+}
+
+// --- deadlines ---
+
+TEST_F(PlanBookTest, WhatIsKeptBackForTooLongIsNamed) {
+  make_with(2);
+  ASSERT_TRUE(propose(3, 5, {{0}, {1}}).is_ok());
+  EXPECT_TRUE(book_->check_deadlines(UINT64_MAX).is_ok());  // nothing waits
+  ASSERT_TRUE(submit(1, 6).is_ok());
+  EXPECT_TRUE(book_->check_deadlines(999'999'999).is_ok());
+  const Status late = book_->check_deadlines(1'000'000'000);
+  EXPECT_EQ(late.code(), StatusCode::DeadlineExceeded);
+  EXPECT_EQ(late.message(),
+            "job 'train': 't1' step 6 waited 30 ms for the coordinator to say whether plan 3 "
+            "holds");
+  ASSERT_TRUE(decide(3, true).is_ok());
+  EXPECT_TRUE(book_->check_deadlines(UINT64_MAX).is_ok());
+}
+
+TEST_F(PlanBookTest, EverySubmissionHasADeadlineOfItsOwn) {
+  make_with(2);
+  ASSERT_TRUE(propose(3, 5, {{0}, {1}}).is_ok());
+  ASSERT_TRUE(submit(0, 5).is_ok());
+  Submission hurried = submission(1, 5);
+  hurried.deadline_ns = 500;
+  hurried.timeout_ms = 2;
+  ASSERT_TRUE(book_->submit(hurried, kSet, 1).is_ok());
+  const Status late = book_->check_deadlines(500);
+  EXPECT_EQ(late.message(),
+            "job 'train': 't1' step 5 waited 2 ms for the coordinator to say whether plan 3 holds");
+}
+
+}  // namespace
+}  // namespace braid

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+// What proto/SPEC.md says about hashes and cuts is what the daemon does: proto/vectors.json holds
+// examples, and tests/integration/test_spec_vectors.py makes the same from the text alone.
+#include <fstream>
+#include <numeric>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "collective/partition.h"
+#include "job/tensor_table.h"
+#include "messages/job_hash.h"
+#include "messages/signature.h"
+#include "planning/plan_set.h"
+
+namespace braid {
+namespace {
+
+using Json = nlohmann::json;
+
+Json vectors() {
+  std::ifstream file(BRAID_PROJECT_FOLDER "/proto/vectors.json");
+  return Json::parse(file);
+}
+
+uint64_t number(const Json& hex) { return std::stoull(hex.get<std::string>(), nullptr, 16); }
+
+template <typename Enum>
+Enum named(const Json& name, uint8_t count) {
+  for (uint8_t i = 0; i < count; ++i) {
+    if (name == to_string(static_cast<Enum>(i))) return static_cast<Enum>(i);
+  }
+  ADD_FAILURE() << "no such name: " << name;
+  return Enum{};
+}
+
+DataType dtype_of(const Json& vector) { return named<DataType>(vector["dtype"], kDataTypeCount); }
+
+Collective collective_of(const Json& vector) {
+  return named<Collective>(vector["collective"], kCollectiveCount);
+}
+
+// As trainers register them.
+uint64_t set_hash(const Json& vector, const JobHash& job) {
+  flatbuffers::FlatBufferBuilder builder;
+  std::vector<flatbuffers::Offset<proto::TensorDescription>> descriptions;
+  for (const Json& tensor : vector["tensors"]) {
+    descriptions.push_back(proto::CreateTensorDescriptionDirect(
+        builder, tensor["name"].get<std::string>().c_str(), static_cast<uint8_t>(dtype_of(tensor)),
+        tensor["count"], tensor["backward_order"], false, true));
+  }
+  builder.Finish(proto::CreateRegisterTensorsDirect(builder, &descriptions));
+  TensorTable table;
+  const auto first =
+      table.add(*flatbuffers::GetRoot<proto::RegisterTensors>(builder.GetBufferPointer()), job);
+  EXPECT_TRUE(first.is_ok()) << first.status().message();
+  return table.find(0)->plan_set;
+}
+
+PlanSet plan_set(const Json& vector, const JobHash& job) {
+  std::vector<PlanSet::Tensor> tensors;
+  for (const Json& tensor : vector["tensors"]) {
+    const std::string name = tensor["name"];
+    tensors.push_back({job.of_name(name), std::make_shared<const std::string>(name),
+                       dtype_of(tensor), tensor["count"], tensor["backward_order"]});
+  }
+  return {job, 1, std::move(tensors)};
+}
+
+uint64_t bucket_hash(const Json& vector, const JobHash& job) {
+  uint64_t hash = 0;
+  for (const Json& tensor : vector["tensors"]) {
+    hash = job.of(JobHash::Bucket,
+                  {hash, job.of_name(tensor["name"].get<std::string>()), tensor["count"]});
+  }
+  return hash;
+}
+
+uint64_t signature_hash(const Json& vector, const JobHash& job) {
+  Signature signature;
+  signature.collective = collective_of(vector);
+  signature.dtype = dtype_of(vector);
+  signature.reduction = static_cast<Reduction>(vector["reduction"].get<uint8_t>());
+  signature.root = vector["root"];
+  signature.count = vector["count"];
+  signature.bucket = number(vector["bucket"]);
+  return hash_of(signature, job);
+}
+
+TEST(SpecVectorsTest, Hashes) {
+  const Json all = vectors();
+  ASSERT_FALSE(all["hashes"].empty());
+  for (const Json& vector : all["hashes"]) {
+    const JobHash job(number(vector["job_key"]));
+    const std::string of = vector["of"];
+    uint64_t hash = 0;
+    if (of == "name") hash = job.of_name(vector["name"].get<std::string>());
+    if (of == "set") hash = set_hash(vector, job);
+    // The first plan makes one group of what is so small.
+    if (of == "group") hash = plan_set(vector, job).current().groups.front()->hash;
+    if (of == "bucket") hash = bucket_hash(vector, job);
+    if (of == "signature") hash = signature_hash(vector, job);
+    if (of == "model") hash = plan_set(vector, job).tensors_hash();
+    EXPECT_EQ(hash, number(vector["hash"])) << vector;
+  }
+}
+
+TEST(SpecVectorsTest, IoLoops) {
+  const Json all = vectors();
+  ASSERT_FALSE(all["io_loops"].empty());
+  for (const Json& vector : all["io_loops"]) {
+    const OperationKey key{1, number(vector["tensor"]), number(vector["step"])};
+    uint32_t unit = 0;
+    for (const uint32_t loop : vector["of_units"])
+      EXPECT_EQ(loop_of_unit(key, unit++, vector["loops"]), loop) << vector;
+  }
+}
+
+// `route`: where the operation goes by another one than around the ring; must outlive it.
+Operation operation_of(const Json& vector, Route& route) {
+  auto ring = std::make_shared<Ring>();
+  ring->ranks_of_node = vector["ranks_of_node"].get<std::vector<uint32_t>>();
+  ring->nodes = static_cast<uint32_t>(ring->ranks_of_node.size());
+  ring->world_size = std::accumulate(ring->ranks_of_node.begin(), ring->ranks_of_node.end(), 0u);
+  Operation operation;
+  operation.collective = collective_of(vector);
+  operation.dtype = dtype_of(vector);
+  operation.count = vector["count"];
+  operation.root_node = vector["root_node"];
+  operation.is_direct = vector["direct"];
+  if (!operation.is_direct && vector["segments"] != ring->nodes) {
+    route = halving_route(ring->nodes, 0);
+    operation.route = &route;
+  }
+  operation.ring = std::move(ring);
+  return operation;
+}
+
+TEST(SpecVectorsTest, Cuts) {
+  const Json all = vectors();
+  ASSERT_FALSE(all["cuts"].empty());
+  for (const Json& vector : all["cuts"]) {
+    SCOPED_TRACE(vector["what"]);
+    Route route;
+    const Operation operation = operation_of(vector, route);
+    const Partition partition(operation, vector["unit_bytes"], vector["chunk_bytes"]);
+    EXPECT_EQ(partition.segments(), vector["segments"]);
+    ASSERT_EQ(partition.units(), vector["units"]);
+    for (const Json& sample : vector["samples"]) {
+      const uint32_t unit = sample["unit"];
+      const uint32_t segment = sample["segment"];
+      EXPECT_EQ(partition.segment(unit, segment).offset, sample["offset"]);
+      EXPECT_EQ(partition.segment(unit, segment).bytes, sample["bytes"]);
+      ASSERT_EQ(partition.chunks(unit, segment), sample["chunks"].size());
+      for (uint32_t i = 0; i < sample["chunks"].size(); ++i) {
+        const Extent chunk = partition.chunk(unit, segment, i);
+        EXPECT_EQ(Json::array({chunk.offset, chunk.bytes}), sample["chunks"][i]);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace braid
