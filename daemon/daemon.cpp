@@ -69,7 +69,7 @@ Status Daemon::start() {
   node_address_ = *address;
 
   quotas_ = std::make_shared<UserQuotas>(user_limits(config_), std::set<uid_t>{0, ::geteuid()});
-  knowledge_ = std::make_unique<KnowledgeStore>(state_directory(config_));
+  knowledge_ = std::make_unique<KnowledgeStore>(state_directory(config_), planner_.get());
   JobManagerOptions options = job_manager_options(config_);
   options.listens_on_loopback = is_loopback_host(node_address_);
   options.session.quotas = quotas_;

@@ -61,7 +61,7 @@ class Daemon {
   std::shared_ptr<UserQuotas> quotas_;
   JobCounters job_counters_;
   TuningCounters tuning_counters_;
-  std::unique_ptr<KnowledgeStore> knowledge_;
+  std::unique_ptr<KnowledgeStore> knowledge_;  // before its writer, planner_
   DaemonGauges gauges_;
 
   std::unique_ptr<Loop> loop_;

@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -22,6 +23,12 @@ uint64_t read_clock_ns(clockid_t clock) {
   return static_cast<uint64_t>(t.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(t.tv_nsec);
 }
 
+uint64_t count_sleeps() {
+  rusage usage{};
+  ::getrusage(RUSAGE_THREAD, &usage);
+  return static_cast<uint64_t>(usage.ru_nvcsw);
+}
+
 uint64_t since(uint64_t before, uint64_t now) { return now > before ? now - before : 0; }
 
 }  // namespace
@@ -30,13 +37,23 @@ void LoopWatch::begin() {
   schedstat_ = Fd(::open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC));
   asked_ = ask();
   asked_at_ns_ = read_clock_ns(CLOCK_MONOTONIC);
+  asked_sleeps_at_ns_ = asked_at_ns_;
+  round_end_ns_ = asked_at_ns_;
+  slept_polls_ = 0;
   polled_ms_ = asked_at_ns_ / kNsPerMs;
   is_on_ = true;
+}
+
+void LoopWatch::on_polled(uint64_t now_ms) {
+  polled_ms_ = now_ms;
+  // A poll that lasted has slept, once. One within a millisecond may have.
+  if (now_ms * kNsPerMs > round_end_ns_ + kNsPerMs) ++slept_polls_;
 }
 
 // "computing waiting slices"; the first is as old as the last tick, so the clock is asked instead.
 LoopWatch::ThreadTimes LoopWatch::ask() const {
   ThreadTimes times;
+  times.sleeps = count_sleeps();
   times.computing_ns = read_clock_ns(CLOCK_THREAD_CPUTIME_ID);
   std::array<char, 96> text{};
   if (!schedstat_.is_valid() || ::pread(schedstat_.get(), text.data(), text.size() - 1, 0) <= 0)
@@ -52,6 +69,7 @@ uint64_t LoopWatch::own_time_ns(uint64_t round_ns, const ThreadTimes& used) {
   // for the processor, also after the poll, and computing for kAskEveryNs at most.
   const uint64_t not_waiting = since(used.waiting_ns, round_ns);
   const uint64_t computing = since(kAskEveryNs, used.computing_ns);
+  if (used.sleeps == 0) return std::min(round_ns, computing);
   return std::min(round_ns, std::max(not_waiting, computing));
 }
 
@@ -60,18 +78,28 @@ void LoopWatch::on_round_end() {
   const uint64_t now_ns = read_clock_ns(CLOCK_MONOTONIC);
   // The loop's clock has whole milliseconds.
   const uint64_t round_ns = since((polled_ms_ + 1) * kNsPerMs, now_ns);
+  round_end_ns_ = now_ns;
   if (round_ns > kLongRoundNs) return on_long_round(now_ns, round_ns);
-  if (now_ns - asked_at_ns_ < kAskEveryNs) return;
-  asked_ = ask();
-  asked_at_ns_ = now_ns;
+  if (now_ns - asked_sleeps_at_ns_ < kAskSleepsEveryNs) return;
+  if (now_ns - asked_at_ns_ < kAskEveryNs) {
+    asked_.sleeps = count_sleeps();
+  } else {
+    asked_ = ask();
+    asked_at_ns_ = now_ns;
+  }
+  asked_sleeps_at_ns_ = now_ns;
+  slept_polls_ = 0;
 }
 
 void LoopWatch::on_long_round(uint64_t now_ns, uint64_t round_ns) {
   const ThreadTimes times = ask();
   const ThreadTimes used{since(asked_.computing_ns, times.computing_ns),
-                         since(asked_.waiting_ns, times.waiting_ns)};
+                         since(asked_.waiting_ns, times.waiting_ns),
+                         since(asked_.sleeps + slept_polls_, times.sleeps)};
   asked_ = times;
   asked_at_ns_ = now_ns;
+  asked_sleeps_at_ns_ = now_ns;
+  slept_polls_ = 0;
   const uint64_t own_ns = own_time_ns(round_ns, used);
   if (own_ns <= kLongRoundNs) return;
   long_rounds_.store(long_rounds_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
@@ -80,9 +108,10 @@ void LoopWatch::on_long_round(uint64_t now_ns, uint64_t round_ns) {
   ++untold_;
   if (warned_at_ns_ != 0 && now_ns - warned_at_ns_ < kWarnEveryNs) return;
   BRAID_LOG_WARN(
-      "loop '{}' was held up for {} ms by its own callbacks, {} ms of it computing; everybody else "
-      "on it waited ({} such rounds since the last warning)",
-      loop_name_, own_ns / kNsPerMs, std::min(own_ns, used.computing_ns) / kNsPerMs, untold_);
+      "loop '{}' was held up for {} ms by its own callbacks, {} ms of it computing, and slept {} "
+      "times; everybody else on it waited ({} such rounds since the last warning)",
+      loop_name_, own_ns / kNsPerMs, std::min(own_ns, used.computing_ns) / kNsPerMs, used.sleeps,
+      untold_);
   warned_at_ns_ = now_ns;
   untold_ = 0;
 }

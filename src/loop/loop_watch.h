@@ -16,10 +16,12 @@ struct LoopCounters {
 };
 
 // Measures the rounds of a loop and warns of long ones: whoever else is on the loop waited for
-// them. What counts is the loop's own time, computing or blocked in a system call; what others took
-// of the processor meanwhile is no fault of the loop. A round costs one reading of the clock; what
-// the thread has used is asked once in a millisecond, and when a round was long. Loop thread only,
-// but for counters().
+// them. What counts is the loop's own time, computing or blocked in a system call. What others took
+// of the processor meanwhile is no fault of the loop: neither other threads nor, on a virtual
+// machine, other guests, whose share the kernel takes off the thread's computing. A thread that
+// never went to sleep was not blocked. A round costs one reading of the clock; how often the thread
+// slept is asked every 50 microseconds at most, what it has used once in a millisecond, both also
+// when a round was long. Loop thread only, but for counters().
 class LoopWatch {
  public:
   static constexpr uint64_t kLongRoundNs = 5'000'000;
@@ -29,6 +31,7 @@ class LoopWatch {
   struct ThreadTimes {
     uint64_t computing_ns = 0;
     uint64_t waiting_ns = 0;  // ready to run, while others had the processor
+    uint64_t sleeps = 0;      // how often it gave up the processor, in polls and in calls
   };
 
   explicit LoopWatch(std::string loop_name) : loop_name_(std::move(loop_name)) {}
@@ -37,17 +40,19 @@ class LoopWatch {
   void begin();
   void end() { is_on_ = false; }
   // `now_ms`: the loop's clock, which stands where the poll returned.
-  void on_polled(uint64_t now_ms) { polled_ms_ = now_ms; }
+  void on_polled(uint64_t now_ms);
   void on_round_end();
 
   LoopCounters counters() const;  // any thread
 
   // The least that a round of `round_ns` has had for itself, when the thread has used `used` since
   // it was asked the last time, which is up to kAskEveryNs of its rounds before this one.
+  // `used.sleeps`: without those that were in a poll for certain.
   static uint64_t own_time_ns(uint64_t round_ns, const ThreadTimes& used);
 
  private:
   static constexpr uint64_t kAskEveryNs = 1'000'000;
+  static constexpr uint64_t kAskSleepsEveryNs = 50'000;
 
   ThreadTimes ask() const;
   void on_long_round(uint64_t now_ns, uint64_t round_ns);
@@ -58,6 +63,9 @@ class LoopWatch {
   Fd schedstat_;  // of the loop's thread; none where the kernel does not count
   ThreadTimes asked_;
   uint64_t asked_at_ns_ = 0;
+  uint64_t asked_sleeps_at_ns_ = 0;
+  uint64_t round_end_ns_ = 0;  // of the last round
+  uint64_t slept_polls_ = 0;   // since asked_sleeps_at_ns_, as far as the clock shows it
   uint64_t warned_at_ns_ = 0;
   uint64_t untold_ = 0;  // long rounds since the last warning
   std::atomic<uint64_t> long_rounds_{0};

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 
+#include "loop/work_thread.h"
 #include "tune/knowledge.h"
 
 namespace braid {
@@ -15,8 +17,13 @@ class KnowledgeStore {
   static constexpr const char* kFileName = "tuning.json";
 
   // Reads `directory`/tuning.json; no such file: nothing is known yet. One that is no such file is
-  // kept as tuning.json.broken. An empty `directory`: nothing is kept.
-  explicit KnowledgeStore(const std::string& directory);
+  // kept as tuning.json.broken. An empty `directory`: nothing is kept. The file is written on
+  // `writer`, for a slow disk would hold up the loop; none: at once.
+  explicit KnowledgeStore(const std::string& directory, WorkThread* writer = nullptr);
+  KnowledgeStore(const KnowledgeStore&) = delete;
+  KnowledgeStore& operator=(const KnowledgeStore&) = delete;
+  // Writes what the writer did not come to. After the writer's end.
+  ~KnowledgeStore();
 
   std::optional<Knowledge::Found> find(const KnowledgeKey& key) const {
     return knowledge_.find(key);
@@ -26,11 +33,13 @@ class KnowledgeStore {
   const Knowledge& knowledge() const { return knowledge_; }
 
  private:
+  class File;
+
   void load();
 
-  std::string path_;  // empty: none
+  std::shared_ptr<File> file_;  // null: nothing is kept
+  WorkThread* const writer_;
   Knowledge knowledge_;
-  bool has_said_so_ = false;
 };
 
 }  // namespace braid

@@ -12,8 +12,11 @@ CHECK = """
 set -uo pipefail
 logs=$1
 source "$2"
+SECONDS=$5 time_up_seconds=$4 least_seconds=$((time_up_seconds / 4))
+check "first" 60 true
 run_tests "toy tests" 60 pytest toys "$3" -m pytest -q @tests@ -p no:cacheprovider --rootdir . \\
   -o junit_family=xunit1 --junitxml @junit@
+prepare "after that" 60 true
 summarize
 """
 TOY = """
@@ -36,12 +39,12 @@ def test_wrong(): assert False, "always"
 """
 
 
-def check(folder, toy: str) -> subprocess.CompletedProcess:
+def check(folder, toy: str, time_up_seconds: int = 0, seconds_before: int = 0) -> subprocess.CompletedProcess:
     (folder / "logs").mkdir()
     (folder / "toys").mkdir()
     (folder / "toys" / "test_toy.py").write_text(toy)
     return subprocess.run(
-        ["bash", "-c", CHECK, "check", "logs", str(RUNS), sys.executable],
+        ["bash", "-c", CHECK, "check", "logs", str(RUNS), sys.executable, str(time_up_seconds), str(seconds_before)],
         cwd=folder, capture_output=True, text=True, check=False,
     )  # fmt: skip
 
@@ -57,7 +60,7 @@ def test_what_passes_by_itself_is_unstable_and_no_failure(tmp_path):
     assert "UNSTABLE toy tests: test_unstable[a b/&c]" in summary
     assert "Failed: a b&c was slow" in summary
     assert "by itself it passed:" in summary and "1 passed in" in summary
-    assert summary.endswith("2 passed, 0 failed, 0 skipped\n")
+    assert summary.endswith("3 passed, 0 failed, 0 skipped\n")
 
 
 def test_what_fails_twice_has_failed(tmp_path):
@@ -65,14 +68,14 @@ def test_what_fails_twice_has_failed(tmp_path):
     assert done.returncode == 1
     summary = done.stdout.partition("== summary")[2]
     assert summary.index("FAILED toy tests: test_wrong") < summary.index("UNSTABLE toy tests: test_unstable")
-    assert summary.endswith("2 passed, 1 failed, 0 skipped\n")
+    assert summary.endswith("3 passed, 1 failed, 0 skipped\n")
 
 
 def test_more_than_three_unstable_tests_fail_the_check(tmp_path):
     done = check(tmp_path, toys("a", "b", "c", "d"))
     assert done.returncode == 1
     assert "4 tests are unstable, more than 3: they count as failed" in done.stdout
-    assert done.stdout.endswith("1 passed, 4 failed, 0 skipped\n")
+    assert done.stdout.endswith("2 passed, 4 failed, 0 skipped\n")
 
 
 @pytest.mark.parametrize("toy", ["import nothing_of_this_name\n", "import os\ndef test_dies(): os._exit(3)\n"])
@@ -80,4 +83,18 @@ def test_what_is_no_failed_test_is_not_run_again(tmp_path, toy):
     done = check(tmp_path, toy)
     assert done.returncode == 1
     assert "again" not in done.stdout
-    assert "FAILED toy tests" in done.stdout and done.stdout.endswith("0 passed, 1 failed, 0 skipped\n")
+    assert "FAILED toy tests" in done.stdout and done.stdout.endswith("1 passed, 1 failed, 0 skipped\n")
+
+
+def test_what_does_not_end_in_time_is_told_and_no_failure(tmp_path):
+    done = check(tmp_path, "import time\ndef test_long(): time.sleep(120)\n", time_up_seconds=12)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "Not run, for 0 minutes were up: toy tests (begun); after that; " in done.stdout
+    assert done.stdout.endswith("1 passed, 0 failed, 0 skipped\n")
+
+
+def test_where_time_was_up_before_anything_passed_the_check_has_failed(tmp_path):
+    done = check(tmp_path, "def test_right(): pass\n", time_up_seconds=12, seconds_before=60)
+    assert done.returncode == 1
+    assert "Not run, for 0 minutes were up: first; toy tests; after that; " in done.stdout
+    assert done.stdout.endswith("0 passed, 0 failed, 0 skipped\n")

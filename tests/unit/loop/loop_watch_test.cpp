@@ -55,6 +55,16 @@ TEST_F(LoopWatchTest, ACallThatBlocksIsCounted) {
   EXPECT_GT(loop_->counters().longest_round_ns, LoopWatch::kLongRoundNs);
 }
 
+TEST_F(LoopWatchTest, ACallThatBlocksAfterALongPollIsCounted) {
+  Timer timer(*loop_);
+  timer.start_once(20, [&] {
+    sleep_for(500 * kMs);
+    timer.start_once(0, [&] { loop_->stop(); });
+  });
+  run();
+  EXPECT_GE(loop_->counters().long_rounds, 1u);
+}
+
 TEST_F(LoopWatchTest, ATimerThatIsStartedMeanwhileHidesNothing) {
   Timer other(*loop_);
   run_call([&] {
@@ -73,21 +83,27 @@ TEST_F(LoopWatchTest, SleepingInThePollIsNoCall) {
 
 TEST(LoopWatchOwnTimeTest, WhatOthersTookIsNotTheLoops) {
   // Ready to run for all but a little of the round.
-  EXPECT_LE(LoopWatch::own_time_ns(100 * kMs, {2 * kMs, 98 * kMs}), 2 * kMs);
+  EXPECT_LE(LoopWatch::own_time_ns(100 * kMs, {2 * kMs, 98 * kMs, 1}), 2 * kMs);
   // More waiting than the round was long: some of it came before.
-  EXPECT_EQ(LoopWatch::own_time_ns(10 * kMs, {1 * kMs, 40 * kMs}), 0u);
+  EXPECT_EQ(LoopWatch::own_time_ns(10 * kMs, {1 * kMs, 40 * kMs, 1}), 0u);
 }
 
 TEST(LoopWatchOwnTimeTest, ComputingCountsHoweverLongItWaitedBefore) {
-  EXPECT_EQ(LoopWatch::own_time_ns(30 * kMs, {25 * kMs, 500 * kMs}), 24 * kMs);
+  EXPECT_EQ(LoopWatch::own_time_ns(30 * kMs, {25 * kMs, 500 * kMs, 1}), 24 * kMs);
 }
 
 TEST(LoopWatchOwnTimeTest, BlockedIsWhatIsNeitherComputingNorWaiting) {
-  EXPECT_EQ(LoopWatch::own_time_ns(1000 * kMs, {3 * kMs, 100 * kMs}), 900 * kMs);
+  EXPECT_EQ(LoopWatch::own_time_ns(1000 * kMs, {3 * kMs, 100 * kMs, 1}), 900 * kMs);
+}
+
+TEST(LoopWatchOwnTimeTest, WhoeverNeverSleptWasNotBlocked) {
+  // Another guest had the processor for 90 ms.
+  EXPECT_EQ(LoopWatch::own_time_ns(100 * kMs, {10 * kMs, 0, 0}), 9 * kMs);
+  EXPECT_EQ(LoopWatch::own_time_ns(100 * kMs, {10 * kMs, 0, 1}), 100 * kMs);
 }
 
 TEST(LoopWatchOwnTimeTest, NoMoreThanTheRound) {
-  EXPECT_EQ(LoopWatch::own_time_ns(6 * kMs, {50 * kMs, 0}), 6 * kMs);
+  EXPECT_EQ(LoopWatch::own_time_ns(6 * kMs, {50 * kMs, 0, 0}), 6 * kMs);
 }
 
 }  // namespace

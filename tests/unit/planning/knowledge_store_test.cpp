@@ -3,12 +3,14 @@
 
 #include <filesystem>
 #include <fstream>
+#include <future>
 #include <iterator>
 
 #include <gtest/gtest.h>
 
 #include "base/write_file.h"
 #include "ipc/temporary_directory.h"
+#include "loop/work_thread.h"
 
 namespace braid {
 namespace {
@@ -68,6 +70,32 @@ TEST_F(KnowledgeStoreTest, WhatCannotBeWrittenIsRememberedUntilTheEnd) {
   store.add(entry(8));
   EXPECT_TRUE(store.find(entry(7).key).has_value());
   EXPECT_EQ(store.knowledge().entries().size(), 2u);
+}
+
+TEST_F(KnowledgeStoreTest, AWriterIsWaitedForByNobody) {
+  auto loop = Loop::create("test");
+  WorkThread writer(**loop, "writer");
+  std::promise<void> disk;
+  writer.post([&, ready = disk.get_future().share()] { ready.wait(); });
+  KnowledgeStore store(directory_.path(), &writer);
+  store.add(entry(7));
+  store.add(entry(8));
+  EXPECT_FALSE(std::filesystem::exists(path_));
+  disk.set_value();
+  std::promise<void> written;
+  writer.post([&] { written.set_value(); });
+  written.get_future().wait();
+  EXPECT_EQ(KnowledgeStore(directory_.path()).knowledge().entries().size(), 2u);
+}
+
+TEST_F(KnowledgeStoreTest, WhatTheWriterDidNotComeToIsWrittenAtTheEnd) {
+  auto loop = Loop::create("test");
+  WorkThread writer(**loop, "writer");
+  std::promise<void> disk;
+  writer.post([&, ready = disk.get_future().share()] { ready.wait(); });
+  KnowledgeStore(directory_.path(), &writer).add(entry(7));
+  EXPECT_TRUE(KnowledgeStore(directory_.path()).find(entry(7).key).has_value());
+  disk.set_value();
 }
 
 TEST_F(KnowledgeStoreTest, WithoutADirectoryNothingIsKept) {
