@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 
 #include "base/descriptor_table.h"
+#include "base/heap.h"
 #include "base/log.h"
 #include "base/version.h"
 #include "config/load.h"
@@ -57,6 +58,7 @@ int main(int argc, char** argv) {
 
   ::signal(SIGPIPE, SIG_IGN);
   braid::reserve_descriptor_table();
+  braid::settle_heap();
   if (const braid::Status status = braid::init_log(loaded.config.log.level); !status) {
     std::fprintf(stderr, "braidd: %s\n", status.message().c_str());
     return kExitCannotStart;

@@ -18,21 +18,27 @@ void Flow::fail(const Status& error) {
   io_.driver.mark(*this);
 }
 
-Status Flow::take_worker(std::unique_ptr<UcxWorker> worker, unsigned message_id) {
-  BRAID_RETURN_IF_ERROR(worker->set_handler(message_id, *this));
-  auto poll = Poll::create(io_.loop, worker->event_fd());
-  if (!poll) return poll.status().with_context(description_);
-  worker_ = std::move(worker);
+void Flow::connect_worker(std::vector<uint8_t> remote_address, unsigned message_id) {
+  io_.workers.connect(this, std::move(worker_), std::move(remote_address),
+                      [this, message_id](UcxWorkerMaker::Made made) {
+                        if (!made) return fail(made.status());
+                        if (state_ == State::Failed) return io_.workers.destroy(std::move(*made));
+                        Status taken = take_connection(std::move(*made), message_id);
+                        if (!taken) return fail(taken);
+                        on_connected();
+                      });
+}
+
+Status Flow::take_connection(UcxConnection connection, unsigned message_id) {
+  worker_ = std::move(connection.worker);
+  endpoint_ = std::move(connection.endpoint);
+  endpoint_->set_handler(*this);
+  BRAID_RETURN_IF_ERROR(worker_->set_handler(message_id, *this));
+  auto poll = Poll::create(io_.loop, worker_->event_fd());
+  if (!poll) return poll.status();
   poll_ = std::move(*poll);
   poll_->start(UV_READABLE, [this](int) { io_.driver.mark(*this); });
   io_.driver.add(*this);
-  return Status::ok();
-}
-
-Status Flow::open_endpoint(std::span<const uint8_t> remote_address) {
-  auto endpoint = UcxEndpoint::create(*worker_, remote_address, *this);
-  if (!endpoint) return endpoint.status().with_context(description_);
-  endpoint_ = std::move(*endpoint);
   io_.driver.mark(*this);
   return Status::ok();
 }
@@ -41,17 +47,18 @@ void Flow::retire() {
   is_closing_ =
       true;  // what still arrives is not taken, hence not acknowledged, hence sent again elsewhere
   io_.driver.remove(*this);
+  io_.workers.drop(this);
   poll_.reset();
 }
 
 void Flow::close() {
-  if (worker_ == nullptr) return;
   retire();
+  if (worker_ == nullptr) return;
   const bool is_memory_free = endpoint_ == nullptr || endpoint_->close();
   endpoint_.reset();
   worker_->forget_handler();
   if (!is_memory_free) return worker_.reset();
-  io_.workers.destroy(std::move(worker_));
+  io_.workers.destroy({std::move(worker_), nullptr});
 }
 
 }  // namespace braid

@@ -8,6 +8,7 @@
 #include "loop/poll.h"
 #include "net/ucx_endpoint.h"
 #include "net/ucx_worker.h"
+#include "net/ucx_worker_maker.h"
 
 namespace braid {
 
@@ -35,7 +36,11 @@ class Flow : public UcxMessageHandler, public UcxEndpointHandler {
   const std::string& description() const {
     return description_;
   }  // "flow 3 to node 'b' on rail eth0"
-  const std::vector<uint8_t>& address() const { return worker_->address(); }  // of our worker
+
+  // It has an endpoint, and the driver progresses its worker.
+  bool is_connected() const { return endpoint_ != nullptr; }
+  // Of our worker; not while it is being connected.
+  const std::vector<uint8_t>& address() const { return worker_->address(); }
 
   // An error was met. The driver tells the owner (on_failed) once no UCX call is under way.
   void fail(const Status& error);
@@ -43,7 +48,7 @@ class Flow : public UcxMessageHandler, public UcxEndpointHandler {
   // Nothing is heard of it from now on; its connection and its worker go with the object.
   void retire();
 
-  // --- the driver's side ---
+  // --- the driver's side: of connected flows, but for on_failed ---
   UcxWorker& worker() { return *worker_; }
   // The worker's messages have been taken: the moment to acknowledge.
   virtual void after_progress() {}
@@ -56,9 +61,13 @@ class Flow : public UcxMessageHandler, public UcxEndpointHandler {
   void on_endpoint_error(const Status& error) override { fail(error); }
 
  protected:
-  // Messages with `message_id` that reach `worker` come to on_message.
-  Status take_worker(std::unique_ptr<UcxWorker> worker, unsigned message_id);
-  Status open_endpoint(std::span<const uint8_t> remote_address);
+  // What is said to it waits until it is connected.
+  void take_worker(std::unique_ptr<UcxWorker> worker) { worker_ = std::move(worker); }
+  // Off the loop, then take_connection() and on_connected(), or fail().
+  void connect_worker(std::vector<uint8_t> remote_address, unsigned message_id);
+  // Messages with `message_id` that reach the worker come to on_message.
+  Status take_connection(UcxConnection connection, unsigned message_id);
+  virtual void on_connected() {}
   void set_open() {
     state_ = State::Open;
     was_open_ = true;

@@ -97,7 +97,7 @@ void FlowDriver::put_back(size_t from) {
 void FlowDriver::drive_flow(Flow& flow) {
   flow.is_dirty = false;
   unsigned calls = 0;
-  bool is_drained = false;
+  bool is_drained = !flow.is_connected();
   while (calls < kProgressCallsMax && !is_over_time() && !is_drained) {
     is_drained = flow.worker().progress() == 0;
     if (!is_drained) ++calls;

@@ -62,34 +62,30 @@ void FlowLink::open_soon(size_t place) {
   if (std::exchange(places_[place].is_to_open, true)) return;
   ++to_open_;
   const auto index = static_cast<uint16_t>(place);
-  io_.make_worker(this, index, secret_, [this, index](UcxWorkerMaker::Made worker) {
+  io_.make_worker(this, index, secret_, {}, [this, index](UcxWorkerMaker::Made made) {
     places_[index].is_to_open = false;
     --to_open_;
-    open_flow(index, std::move(worker));
+    open_flow(index, std::move(made));
     if (to_open_ == 0 && !offers_.empty() && !is_closed_)
       owner_.on_flows_offered(*this, std::exchange(offers_, {}));
   });
 }
 
-void FlowLink::open_flow(uint16_t index, UcxWorkerMaker::Made worker) {
+void FlowLink::open_flow(uint16_t index, UcxWorkerMaker::Made made) {
   Place& place = places_[index];
   if (!io_.is_usable(index)) {
+    if (made) io_.workers.destroy(std::move(*made));
     fail_flow(index, rail_is_down(index));
     return;
   }
-  if (!worker) {
-    fail_flow(index, worker.status().with_context(description_of(index)));
+  if (!made) {
+    fail_flow(index, made.status().with_context(description_of(index)));
     return;
   }
   place.generation = ++io_.generations;
   const std::string& rail = io_.rail_name_of(index);
-  auto flow =
-      OutgoingFlow::create(io_, *this, std::move(*worker), index, secret_, description_of(index));
-  if (!flow) {
-    fail_flow(index, flow.status());
-    return;
-  }
-  place.flow = std::move(*flow);
+  place.flow.reset(
+      new OutgoingFlow(io_, *this, std::move(made->worker), index, secret_, description_of(index)));
   offers_.push_back({io_.io_loop, index, place.generation, rail, place.flow->address()});
   // A little less than the whole: who waits for the link gets this answer, which says more than a
   // deadline does.
@@ -107,17 +103,13 @@ OutgoingFlow* FlowLink::flow_of(uint16_t index, uint32_t generation) {
   return flow != nullptr && flow->state() == Flow::State::Opening ? flow : nullptr;
 }
 
-// The answers for all flows come at once, and UCX takes a millisecond or two to connect each.
 void FlowLink::on_accepted(FlowOffer accepted) {
-  if (flow_of(accepted.flow, accepted.generation) == nullptr) return;  // too late
-  // A second answer is no answer: whoever repeats them does not fill the queue.
+  OutgoingFlow* flow = flow_of(accepted.flow, accepted.generation);
+  if (flow == nullptr) return;  // too late
+  // A second answer is no answer.
   if (std::exchange(places_[accepted.flow].accepted, accepted.generation) == accepted.generation)
     return;
-  io_.paced.add(this, [this, accepted = std::move(accepted)] {
-    OutgoingFlow* flow = flow_of(accepted.flow, accepted.generation);
-    if (flow == nullptr) return;  // it failed meanwhile
-    if (Status status = flow->connect(accepted.worker_address); !status) flow->fail(status);
-  });
+  flow->connect(std::move(accepted.worker_address));
 }
 
 void FlowLink::on_refused(const FlowRefusal& refusal) {

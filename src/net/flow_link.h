@@ -83,7 +83,7 @@ class FlowLink final : public Link, private OutgoingFlow::Owner {
   };
 
   void open_soon(size_t place);
-  void open_flow(uint16_t index, UcxWorkerMaker::Made worker);
+  void open_flow(uint16_t index, UcxWorkerMaker::Made made);
   void fail_flow(uint16_t index, Status error);
   void retire_flow(Place& place);
   void drop_former(Place& place);

@@ -28,14 +28,13 @@ IncomingFlow::IncomingFlow(IoContext& io, Owner& owner, NodeId from, uint64_t li
 }
 
 Result<std::unique_ptr<IncomingFlow>> IncomingFlow::create(IoContext& io, Owner& owner,
-                                                           std::unique_ptr<UcxWorker> worker,
-                                                           NodeId from, uint64_t link_secret,
-                                                           std::span<const uint8_t> remote_address,
+                                                           UcxConnection connection, NodeId from,
+                                                           uint64_t link_secret,
                                                            std::string description) {
   std::unique_ptr<IncomingFlow> flow(
       new IncomingFlow(io, owner, from, link_secret, std::move(description)));
-  BRAID_RETURN_IF_ERROR(flow->take_worker(std::move(worker), proto::kChunkMessage));
-  BRAID_RETURN_IF_ERROR(flow->open_endpoint(remote_address));
+  if (Status taken = flow->take_connection(std::move(connection), proto::kChunkMessage); !taken)
+    return taken.with_context(flow->description());
   // Longer than the sender waits: it gives up first, and says why.
   flow->open_timer_.start_once(2 * uint64_t{io.options.open_timeout_ms}, [flow = flow.get()] {
     flow->fail({StatusCode::DeadlineExceeded, "the sender has sent nothing since it asked for it"});

@@ -18,9 +18,8 @@ class IncomingFlow final : public Flow {
   };
 
   static Result<std::unique_ptr<IncomingFlow>> create(IoContext& io, Owner& owner,
-                                                      std::unique_ptr<UcxWorker> worker,
-                                                      NodeId from, uint64_t link_secret,
-                                                      std::span<const uint8_t> remote_address,
+                                                      UcxConnection connection, NodeId from,
+                                                      uint64_t link_secret,
                                                       std::string description);
   ~IncomingFlow() override;
 

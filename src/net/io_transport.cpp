@@ -98,8 +98,8 @@ void IoTransport::handle(AcceptFlow& command) {
   if (to_accept_.size() >= kIncomingFlowsMax) return refuse(command, "too many requests at once");
   const uint64_t request = ++last_request_;
   io_->make_worker(
-      this, command.offer.flow, command.secret,
-      [this, request](UcxWorkerMaker::Made worker) { accept(request, std::move(worker)); });
+      this, command.offer.flow, command.secret, command.offer.worker_address,
+      [this, request](UcxWorkerMaker::Made made) { accept(request, std::move(made)); });
   to_accept_.emplace(request, std::move(command));
 }
 
@@ -110,19 +110,25 @@ void IoTransport::refuse(const AcceptFlow& command, const std::string& reason) {
       FlowRefused{command.peer.id, {offer.io_loop, offer.flow, offer.generation, reason}});
 }
 
-void IoTransport::accept(uint64_t request, UcxWorkerMaker::Made worker) {
+void IoTransport::accept(uint64_t request, UcxWorkerMaker::Made made) {
   const auto found = to_accept_.find(request);
   if (found == to_accept_.end()) {  // its peer was lost meanwhile
-    if (worker) workers_->destroy(std::move(*worker));
+    if (made) workers_->destroy(std::move(*made));
     return;
   }
   const AcceptFlow command = std::move(found->second);
   to_accept_.erase(found);
-  if (Status opened = open_incoming(command, std::move(worker)); !opened)
-    refuse(command, opened.message());
+  Status opened = prepare_incoming(command);
+  if (!opened) {
+    if (made) workers_->destroy(std::move(*made));
+  } else {
+    opened = made ? open_incoming(command, std::move(*made)) : made.status();
+  }
+  if (!opened) refuse(command, opened.message());
 }
 
-Status IoTransport::open_incoming(const AcceptFlow& command, UcxWorkerMaker::Made worker) {
+// Closes the flow that the new one is to replace.
+Status IoTransport::prepare_incoming(const AcceptFlow& command) {
   const FlowOffer& offer = command.offer;
   const auto same = std::find_if(incoming_.begin(), incoming_.end(), [&](const Incoming& known) {
     return known.peer.id == command.peer.id && known.io_loop == offer.io_loop &&
@@ -133,14 +139,20 @@ Status IoTransport::open_incoming(const AcceptFlow& command, UcxWorkerMaker::Mad
     return make_status(StatusCode::ResourceExhausted,
                        "this I/O loop has {} incoming flows, which is the most", kIncomingFlowsMax);
   }
+  if (!io_->is_usable(offer.flow)) {
+    return make_status(StatusCode::Unavailable, "rail {} is down there",
+                       io_->rail_name_of(offer.flow));
+  }
+  return Status::ok();
+}
+
+Status IoTransport::open_incoming(const AcceptFlow& command, UcxConnection connection) {
+  const FlowOffer& offer = command.offer;
   const std::string& rail = io_->rail_name_of(offer.flow);
-  if (!io_->is_usable(offer.flow))
-    return make_status(StatusCode::Unavailable, "rail {} is down there", rail);
-  if (!worker) return worker.status();
-  auto flow = IncomingFlow::create(*io_, *this, std::move(*worker), command.peer.id, command.secret,
-                                   offer.worker_address,
-                                   fmt::format("flow {} from node '{}' ({}) on rail {}", offer.flow,
-                                               command.peer.name, command.peer.address, rail));
+  auto flow =
+      IncomingFlow::create(*io_, *this, std::move(connection), command.peer.id, command.secret,
+                           fmt::format("flow {} from node '{}' ({}) on rail {}", offer.flow,
+                                       command.peer.name, command.peer.address, rail));
   if (!flow) return flow.status();
   FlowOffer answer{offer.io_loop, offer.flow, offer.generation, rail, (*flow)->address()};
   incoming_.push_back({std::move(*flow), offer.io_loop, offer.flow, command.peer});

@@ -57,8 +57,9 @@ class IoTransport final : public Links,
   void handle(ListFlows& command);
   void handle(CloseAll& command);
 
-  void accept(uint64_t request, UcxWorkerMaker::Made worker);
-  Status open_incoming(const AcceptFlow& command, UcxWorkerMaker::Made worker);
+  void accept(uint64_t request, UcxWorkerMaker::Made made);
+  Status prepare_incoming(const AcceptFlow& command);
+  Status open_incoming(const AcceptFlow& command, UcxConnection connection);
   void finish_closing();
   void refuse(const AcceptFlow& command, const std::string& reason);
   void on_rails_changed();

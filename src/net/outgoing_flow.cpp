@@ -24,30 +24,20 @@ std::span<const uint8_t> bytes_of(const proto::ChunkHeader& header) {
 
 }  // namespace
 
-OutgoingFlow::OutgoingFlow(IoContext& io, Owner& owner, uint16_t index, uint64_t link_secret,
-                           std::string description)
-    : Flow(io, std::move(description)), owner_(owner), index_(index), link_secret_(link_secret) {}
-
-Result<std::unique_ptr<OutgoingFlow>> OutgoingFlow::create(IoContext& io, Owner& owner,
-                                                           std::unique_ptr<UcxWorker> worker,
-                                                           uint16_t index, uint64_t link_secret,
-                                                           std::string description) {
-  std::unique_ptr<OutgoingFlow> flow(
-      new OutgoingFlow(io, owner, index, link_secret, std::move(description)));
-  BRAID_RETURN_IF_ERROR(flow->take_worker(std::move(worker), proto::kAckMessage));
-  return flow;
-}
-
-OutgoingFlow::~OutgoingFlow() { close(); }
-
-Status OutgoingFlow::connect(std::span<const uint8_t> remote_address) {
-  BRAID_RETURN_IF_ERROR(open_endpoint(remote_address));
+OutgoingFlow::OutgoingFlow(IoContext& io, Owner& owner, std::unique_ptr<UcxWorker> worker,
+                           uint16_t index, uint64_t link_secret, std::string description)
+    : Flow(io, std::move(description)), owner_(owner), index_(index), link_secret_(link_secret) {
   probe_.magic = proto::kChunkMagic;
   probe_.version = proto::kChunkVersion;
   probe_.phase = static_cast<uint8_t>(proto::Phase::ReduceScatter);
   probe_.link_secret = link_secret_;
-  send_probe();
-  return Status::ok();
+  take_worker(std::move(worker));
+}
+
+OutgoingFlow::~OutgoingFlow() { close(); }
+
+void OutgoingFlow::connect(std::vector<uint8_t> remote_address) {
+  connect_worker(std::move(remote_address), proto::kAckMessage);
 }
 
 void OutgoingFlow::send_probe() {

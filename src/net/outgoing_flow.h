@@ -27,14 +27,12 @@ class OutgoingFlow final : public Flow {
     virtual void on_flow_has_room() = 0;
   };
 
-  static Result<std::unique_ptr<OutgoingFlow>> create(IoContext& io, Owner& owner,
-                                                      std::unique_ptr<UcxWorker> worker,
-                                                      uint16_t index, uint64_t link_secret,
-                                                      std::string description);
+  OutgoingFlow(IoContext& io, Owner& owner, std::unique_ptr<UcxWorker> worker, uint16_t index,
+               uint64_t link_secret, std::string description);
   ~OutgoingFlow() override;
 
-  // The other side has answered with the address of its worker.
-  Status connect(std::span<const uint8_t> remote_address);
+  // The other side has answered with the address of its worker. Once.
+  void connect(std::vector<uint8_t> remote_address);
 
   uint16_t index() const { return index_; }
   // For one more chunk, when so many bytes may be unacknowledged.
@@ -82,8 +80,7 @@ class OutgoingFlow final : public Flow {
     bool is_sending = false;  // UCX may still read the memory
   };
 
-  OutgoingFlow(IoContext& io, Owner& owner, uint16_t index, uint64_t link_secret,
-               std::string description);
+  void on_connected() override { send_probe(); }
   bool has_slot() const {
     return state() == State::Open && next_sequence_ - 1 - settled_ < kChunksInFlightMax;
   }

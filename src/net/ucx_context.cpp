@@ -68,10 +68,13 @@ Result<ucp_context_h> init(const UcxContextOptions& options, const std::string& 
   set_tcp("RX_SEG_SIZE", segment, TcpKey::OnlyTcpHasIt);
   // A blocking connect to a host that does not answer would stop the loop for minutes.
   set_tcp("CONN_NB", "y", TcpKey::OnlyTcpHasIt);
+  // The rail is chosen already; UCX would look for the default route in /proc each time.
+  set_tcp("PREFER_DEFAULT", "n", TcpKey::OnlyTcpHasIt);
   // A flow has one socket: it needs one buffer each way, not eight, and no huge page around them.
+  // They come from malloc, for mmap() can hold up the loop (base/heap.h).
   set_tcp("TX_BUFS_GROW", "1", TcpKey::OthersHaveItToo);
   set_tcp("RX_BUFS_GROW", "1", TcpKey::OthersHaveItToo);
-  set_tcp("ALLOC", "mmap,heap", TcpKey::OthersHaveItToo);
+  set_tcp("ALLOC", "heap", TcpKey::OthersHaveItToo);
 
   ucp_params_t params{};
   params.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_MT_WORKERS_SHARED |

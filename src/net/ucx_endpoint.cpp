@@ -23,8 +23,7 @@ bool has_format_of(std::span<const uint8_t> address, const UcxWorker& worker) {
 }  // namespace
 
 Result<std::unique_ptr<UcxEndpoint>> UcxEndpoint::create(UcxWorker& worker,
-                                                         std::span<const uint8_t> remote_address,
-                                                         UcxEndpointHandler& handler) {
+                                                         std::span<const uint8_t> remote_address) {
   if (!has_format_of(remote_address, worker)) {
     return make_status(StatusCode::Protocol,
                        "the other node's UCX worker has an address that UCX {} does not read",
@@ -32,7 +31,7 @@ Result<std::unique_ptr<UcxEndpoint>> UcxEndpoint::create(UcxWorker& worker,
   }
   std::vector<uint8_t> padded(remote_address.begin(), remote_address.end());
   padded.resize(padded.size() + kAddressPaddingBytes);
-  std::unique_ptr<UcxEndpoint> endpoint(new UcxEndpoint(worker, handler));
+  std::unique_ptr<UcxEndpoint> endpoint(new UcxEndpoint(worker));
   ucp_ep_params_t params{};
   params.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE |
                       UCP_EP_PARAM_FIELD_ERR_HANDLER;
@@ -42,8 +41,7 @@ Result<std::unique_ptr<UcxEndpoint>> UcxEndpoint::create(UcxWorker& worker,
   params.err_mode = UCP_ERR_HANDLING_MODE_PEER;
   params.err_handler.arg = endpoint.get();
   params.err_handler.cb = [](void* self, ucp_ep_h, ucs_status_t status) {
-    static_cast<UcxEndpoint*>(self)->handler_.on_endpoint_error(
-        status_from_ucx(status, "the connection broke"));
+    static_cast<UcxEndpoint*>(self)->on_error(status_from_ucx(status, "the connection broke"));
   };
   const UcxSockets::Use use(worker.sockets());
   const ucs_status_t error = ucp_ep_create(worker.handle(), &params, &endpoint->handle_);
@@ -56,6 +54,16 @@ Result<std::unique_ptr<UcxEndpoint>> UcxEndpoint::create(UcxWorker& worker,
 }
 
 UcxEndpoint::~UcxEndpoint() { close(); }
+
+void UcxEndpoint::set_handler(UcxEndpointHandler& handler) {
+  handler_ = &handler;
+  if (!early_error_) handler.on_endpoint_error(early_error_);
+}
+
+void UcxEndpoint::on_error(const Status& error) {
+  if (handler_ != nullptr) return handler_->on_endpoint_error(error);
+  early_error_ = error;
+}
 
 bool UcxEndpoint::close() {
   if (handle_ == nullptr) return true;
@@ -87,7 +95,7 @@ void UcxEndpoint::send_done(void* request, ucs_status_t status, void* endpoint) 
   const uint64_t token = *static_cast<uint64_t*>(request);
   ucp_request_free(request);
   --self->sends_in_progress_;
-  self->handler_.on_send_done(
+  self->handler_->on_send_done(
       token, status == UCS_OK ? Status::ok() : status_from_ucx(status, "sending failed"));
 }
 
@@ -105,7 +113,7 @@ UcxEndpoint::SendResult UcxEndpoint::send(unsigned id, std::span<const uint8_t> 
                                              payload.data(), payload.size(), &params);
   if (request == nullptr) return SendResult::Done;
   if (UCS_PTR_IS_ERR(request)) {
-    handler_.on_endpoint_error(status_from_ucx(UCS_PTR_STATUS(request), "sending failed"));
+    handler_->on_endpoint_error(status_from_ucx(UCS_PTR_STATUS(request), "sending failed"));
     return SendResult::Failed;
   }
   // The context reserved this much of each request for its user; no callback comes before we are

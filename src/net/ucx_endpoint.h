@@ -22,16 +22,19 @@ class UcxEndpointHandler {
   virtual void on_send_done(uint64_t token, const Status& status) = 0;
 };
 
-// The way to one remote worker. The worker must outlive it; so must the handler.
+// The way to one remote worker. The worker must outlive it; so must the handler, if there is one.
 class UcxEndpoint {
  public:
   enum class SendResult : uint8_t { Done, InProgress, Failed };
 
+  // On the thread that uses the worker meanwhile: it takes UCX a millisecond or more.
   static Result<std::unique_ptr<UcxEndpoint>> create(UcxWorker& worker,
-                                                     std::span<const uint8_t> remote_address,
-                                                     UcxEndpointHandler& handler);
+                                                     std::span<const uint8_t> remote_address);
   UcxEndpoint(const UcxEndpoint&) = delete;
   UcxEndpoint& operator=(const UcxEndpoint&) = delete;
+  // Before the first send. An error that was met already is told from within this call.
+  void set_handler(UcxEndpointHandler& handler);
+
   // Breaks the connection, for good. Sends that are still on their way end (their callbacks come
   // from within this call), and the worker is progressed until they have, for kCloseTimeoutMs at
   // most. False: they have not, and UCX may read their memory until the worker is destroyed.
@@ -47,12 +50,13 @@ class UcxEndpoint {
  private:
   static constexpr uint64_t kCloseTimeoutMs = 200;
 
-  UcxEndpoint(UcxWorker& worker, UcxEndpointHandler& handler)
-      : worker_(worker), handler_(handler) {}
+  explicit UcxEndpoint(UcxWorker& worker) : worker_(worker) {}
+  void on_error(const Status& error);
   static void send_done(void* request, ucs_status_t status, void* endpoint);
 
   UcxWorker& worker_;
-  UcxEndpointHandler& handler_;
+  UcxEndpointHandler* handler_ = nullptr;
+  Status early_error_;  // met while there was no handler
   ucp_ep_h handle_ = nullptr;
   size_t sends_in_progress_ = 0;
 };

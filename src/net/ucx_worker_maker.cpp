@@ -4,25 +4,57 @@
 #include <utility>
 
 namespace braid {
+namespace {
+
+UcxWorkerMaker::Made connected(std::unique_ptr<UcxWorker> worker,
+                               const std::vector<uint8_t>& remote_address) {
+  auto endpoint = UcxEndpoint::create(*worker, remote_address);
+  if (!endpoint) return endpoint.status();
+  return UcxConnection{std::move(worker), std::move(*endpoint)};
+}
+
+}  // namespace
 
 UcxWorkerMaker::UcxWorkerMaker(Loop& loop, PacedTasks& paced, std::atomic<uint64_t>& strangers)
     : paced_(paced), strangers_(strangers), thread_(loop, "ucx workers") {}
 
 void UcxWorkerMaker::make(const void* owner, std::shared_ptr<UcxContext> context,
-                          uint64_t link_secret, std::function<void(Made)> take) {
+                          uint64_t link_secret, std::vector<uint8_t> remote_address,
+                          std::function<void(Made)> take) {
+  start(
+      owner,
+      [this, link_secret, context = std::move(context),
+       remote = std::move(remote_address)]() -> Made {
+        if (context == nullptr)
+          return Status(StatusCode::Unavailable, "the rail has had no carrier yet");
+        auto worker = UcxWorker::create(context, link_secret, strangers_);
+        if (!worker) return worker.status();
+        if (remote.empty()) return UcxConnection{std::move(*worker), nullptr};
+        return connected(std::move(*worker), remote);
+      },
+      std::move(take));
+}
+
+void UcxWorkerMaker::connect(const void* owner, std::unique_ptr<UcxWorker> worker,
+                             std::vector<uint8_t> remote_address, std::function<void(Made)> take) {
+  // Shared, for a function must be copyable.
+  const auto held = std::make_shared<std::unique_ptr<UcxWorker>>(std::move(worker));
+  start(
+      owner,
+      [held, remote = std::move(remote_address)] { return connected(std::move(*held), remote); },
+      std::move(take));
+}
+
+void UcxWorkerMaker::start(const void* owner, std::function<Made()> work,
+                           std::function<void(Made)> take) {
   const uint64_t request = ++last_request_;
   requests_[request] = {owner, std::move(take)};
-  const auto made =
-      std::make_shared<Made>(Status(StatusCode::Unavailable, "the rail has had no carrier yet"));
-  const auto work = [this, made, link_secret, context = std::move(context)] {
-    if (context != nullptr) *made = UcxWorker::create(context, link_secret, strangers_);
-  };
+  const auto made = std::make_shared<Made>(
+      Status(StatusCode::ResourceExhausted, "too many flows are opened at once"));
   const auto on_made = [this, request, made] {
     paced_.add(this, [this, request, made] { hand_over(request, std::move(*made)); });
   };
-  if (thread_.run(work, on_made)) return;
-  *made = Status(StatusCode::ResourceExhausted, "too many flows are opened at once");
-  on_made();
+  if (!thread_.run([made, work = std::move(work)] { *made = work(); }, on_made)) on_made();
 }
 
 UcxWorkerMaker::~UcxWorkerMaker() { paced_.drop(this); }
@@ -42,8 +74,8 @@ void UcxWorkerMaker::drop(const void* owner) {
   std::erase_if(requests_, [owner](const auto& entry) { return entry.second.owner == owner; });
 }
 
-void UcxWorkerMaker::destroy(std::unique_ptr<UcxWorker> worker) {
-  thread_.post([worker = std::shared_ptr<UcxWorker>(std::move(worker))] {});
+void UcxWorkerMaker::destroy(UcxConnection connection) {
+  thread_.post([gone = std::make_shared<UcxConnection>(std::move(connection))] {});
 }
 
 void UcxWorkerMaker::after_all(const std::function<void()>& done) {

@@ -6,19 +6,27 @@
 #include <functional>
 #include <memory>
 #include <unordered_map>
+#include <vector>
 
 #include "loop/paced_tasks.h"
 #include "loop/work_thread.h"
+#include "net/ucx_endpoint.h"
 #include "net/ucx_worker.h"
 
 namespace braid {
 
-// Makes and destroys the UCX workers of one loop on a thread of its own. UCX reads /proc and /sys
-// and asks netlink for each worker that it makes, and closes sockets for each that goes: one to ten
+// A worker and, once the address of the other side's worker is known, its endpoint.
+struct UcxConnection {
+  std::unique_ptr<UcxWorker> worker;
+  std::unique_ptr<UcxEndpoint> endpoint;  // goes before its worker
+};
+
+// Makes, connects and destroys the UCX workers of one loop on a thread of its own. For each of
+// these UCX reads /proc and /sys and opens, asks and closes dozens of sockets: one to ten
 // milliseconds, in which the loop would stand still. Made, used and destroyed on the loop's thread.
 class UcxWorkerMaker {
  public:
-  using Made = Result<std::unique_ptr<UcxWorker>>;
+  using Made = Result<UcxConnection>;
 
   // `strangers`: see UcxWorker::create.
   UcxWorkerMaker(Loop& loop, PacedTasks& paced, std::atomic<uint64_t>& strangers);
@@ -27,13 +35,17 @@ class UcxWorkerMaker {
   ~UcxWorkerMaker();  // waits for the worker that is being made or destroyed
 
   // A worker on the rail of `context`; without a context (the rail has had no carrier yet) that is
-  // the error. `take` comes on the loop, as one of its paced tasks, never from within this call.
+  // the error. It is connected to the worker of `remote_address`, unless that is empty. `take`
+  // comes on the loop, as one of its paced tasks, never from within this call.
   void make(const void* owner, std::shared_ptr<UcxContext> context, uint64_t link_secret,
-            std::function<void(Made)> take);
-  // This owner takes no worker any more.
+            std::vector<uint8_t> remote_address, std::function<void(Made)> take);
+  // Connects a worker that was made without a remote address. Where that fails it is gone.
+  void connect(const void* owner, std::unique_ptr<UcxWorker> worker,
+               std::vector<uint8_t> remote_address, std::function<void(Made)> take);
+  // This owner takes nothing any more.
   void drop(const void* owner);
-  // Its endpoint is closed, and it has no handler.
-  void destroy(std::unique_ptr<UcxWorker> worker);
+  // It has no handler, and no send is on its way.
+  void destroy(UcxConnection connection);
   // Calls `done` on the loop when all workers that were given to destroy() until now are gone.
   void after_all(const std::function<void()>& done);
 
@@ -43,6 +55,7 @@ class UcxWorkerMaker {
     std::function<void(Made)> take;
   };
 
+  void start(const void* owner, std::function<Made()> work, std::function<void(Made)> take);
   void hand_over(uint64_t request, Made made);
 
   PacedTasks& paced_;

@@ -27,7 +27,8 @@ class Stranger final : public UcxEndpointHandler {
   explicit Stranger(const WaitingFlow& flow) {
     auto context = UcxContext::create({"lo", {"tcp"}, 64 << 10});
     worker_ = std::move(UcxWorker::create(context.value(), flow.link_secret, refused_)).value();
-    endpoint_ = std::move(UcxEndpoint::create(*worker_, flow.worker_address, *this)).value();
+    endpoint_ = std::move(UcxEndpoint::create(*worker_, flow.worker_address)).value();
+    endpoint_->set_handler(*this);
   }
   ~Stranger() override {
     endpoint_.reset();
@@ -186,17 +187,13 @@ TEST(Strangers, WhoSpeaksUcxButDoesNotKnowTheSecretGetsNoConnection) {
 }
 
 TEST(Strangers, AWorkerAddressThatUcxDoesNotSurviveIsRefused) {
-  class Nobody final : public UcxEndpointHandler {
-    void on_endpoint_error(const Status&) override {}
-    void on_send_done(uint64_t, const Status&) override {}
-  } handler;
   auto context = UcxContext::create({"lo", {"tcp"}, 64 << 10});
   std::atomic<uint64_t> strangers = 0;
   const auto worker = std::move(UcxWorker::create(context.value(), 1, strangers)).value();
   const auto remote = std::move(UcxWorker::create(context.value(), 1, strangers)).value();
   const std::vector<uint8_t> good = remote->address();
   const auto is_taken = [&](const std::vector<uint8_t>& address) {
-    return UcxEndpoint::create(*worker, address, handler).is_ok();
+    return UcxEndpoint::create(*worker, address).is_ok();
   };
   for (int version = 0; version < 256; ++version) {  // asserted by UCX
     auto changed = good;

@@ -14,7 +14,7 @@ class UcxWorkerMakerTest : public testing::LoopTest {
   using Made = UcxWorkerMaker::Made;
 
   void make(const void* owner, std::shared_ptr<UcxContext> context) {
-    maker_->make(owner, std::move(context), 1,
+    maker_->make(owner, std::move(context), 1, {},
                  [this](Made made) { made_.push_back(std::move(made)); });
   }
   // Workers hold on to their context; so does the test.
@@ -41,12 +41,40 @@ TEST_F(UcxWorkerMakerTest, GivesTheLoopWorkersThatWork) {
   run_until([&] { return made_.size() == 2; });
   for (const Made& made : made_) {
     ASSERT_TRUE(made) << made.status().to_string();
-    EXPECT_FALSE((*made)->address().empty());
-    while ((*made)->progress() > 0) {
+    EXPECT_FALSE(made->worker->address().empty());
+    while (made->worker->progress() > 0) {
     }
-    EXPECT_TRUE((*made)->arm());
+    EXPECT_TRUE(made->worker->arm());
   }
-  EXPECT_NE((*made_[0])->address(), (*made_[1])->address());
+  EXPECT_NE(made_[0]->worker->address(), made_[1]->worker->address());
+}
+
+TEST_F(UcxWorkerMakerTest, ConnectsWorkers) {
+  make(this, context_);
+  run_until([&] { return made_.size() == 1; });
+  const std::vector<uint8_t> address = made_[0]->worker->address();
+  // As an incoming flow's, and as an outgoing flow's.
+  const auto take = [this](Made made) { made_.push_back(std::move(made)); };
+  maker_->make(this, context_, 1, address, take);
+  run_until([&] { return made_.size() == 2; });
+  ASSERT_TRUE(made_[1]) << made_[1].status().to_string();
+  EXPECT_NE(made_[1]->endpoint, nullptr);
+  maker_->connect(this, std::move(made_[0]->worker), made_[1]->worker->address(), take);
+  EXPECT_EQ(made_.size(), 2u) << "never from within the call";
+  run_until([&] { return made_.size() == 3; });
+  ASSERT_TRUE(made_[2]) << made_[2].status().to_string();
+  EXPECT_EQ(made_[2]->worker->address(), address);
+  EXPECT_NE(made_[2]->endpoint, nullptr);
+}
+
+TEST_F(UcxWorkerMakerTest, AWorkerThatCannotBeConnectedIsGone) {
+  make(this, context_);
+  run_until([&] { return made_.size() == 1; });
+  maker_->connect(this, std::move(made_[0]->worker), {0xff},
+                  [this](Made made) { made_.push_back(std::move(made)); });
+  run_until([&] { return made_.size() == 2; });
+  EXPECT_EQ(made_[1].status().code(), StatusCode::Protocol);
+  EXPECT_EQ(workers(), 0u);
 }
 
 TEST_F(UcxWorkerMakerTest, SaysWhyThereIsNone) {
