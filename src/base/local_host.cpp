@@ -4,11 +4,14 @@
 #include <array>
 #include <climits>
 #include <cstring>
-#include <memory>
 
 #include <arpa/inet.h>
-#include <ifaddrs.h>
+#include <linux/netlink.h>
+#include <linux/rtnetlink.h>
+#include <sys/socket.h>
 #include <unistd.h>
+
+#include "base/fd.h"
 
 namespace braid {
 namespace {
@@ -19,14 +22,33 @@ std::string own_name() {
   return name.data();
 }
 
-std::string to_text(const sockaddr* address) {
-  std::array<char, INET6_ADDRSTRLEN> text{};
-  const void* bytes =
-      address->sa_family == AF_INET
-          ? static_cast<const void*>(&reinterpret_cast<const sockaddr_in*>(address)->sin_addr)
-          : static_cast<const void*>(&reinterpret_cast<const sockaddr_in6*>(address)->sin6_addr);
-  return ::inet_ntop(address->sa_family, bytes, text.data(), text.size()) == nullptr ? std::string()
-                                                                                     : text.data();
+// Asks the kernel's routing table whether what is sent there stays on this host. A list of all
+// interfaces would tell, too, but takes a lock that whoever makes or removes network namespaces
+// holds for tens of milliseconds.
+bool is_own_address(sa_family_t family, const void* address, uint16_t bytes) {
+  struct {
+    nlmsghdr header{};
+    rtmsg route{};
+    rtattr attribute{};
+    std::array<uint8_t, sizeof(in6_addr)> address{};
+  } request;
+  request.attribute = {static_cast<uint16_t>(RTA_LENGTH(bytes)), RTA_DST};
+  std::memcpy(request.address.data(), address, bytes);
+  request.route.rtm_family = static_cast<uint8_t>(family);
+  request.route.rtm_dst_len = static_cast<uint8_t>(bytes * 8);
+  request.header.nlmsg_len = static_cast<uint32_t>(NLMSG_LENGTH(sizeof(rtmsg)) + RTA_LENGTH(bytes));
+  request.header.nlmsg_type = RTM_GETROUTE;
+  request.header.nlmsg_flags = NLM_F_REQUEST;
+
+  const Fd socket(::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_ROUTE));
+  if (::send(socket.get(), &request, request.header.nlmsg_len, 0) < 0) return false;
+  // The answer is there when send() has returned.
+  alignas(nlmsghdr) std::array<uint8_t, 4096> answer{};
+  const ssize_t received = ::recv(socket.get(), answer.data(), answer.size(), 0);
+  if (received < static_cast<ssize_t>(NLMSG_LENGTH(sizeof(rtmsg)))) return false;
+  const auto* header = reinterpret_cast<const nlmsghdr*>(answer.data());
+  if (header->nlmsg_type != RTM_NEWROUTE) return false;  // no route: an error
+  return static_cast<const rtmsg*>(NLMSG_DATA(header))->rtm_type == RTN_LOCAL;
 }
 
 }  // namespace
@@ -40,15 +62,10 @@ bool is_loopback_host(const std::string& host) {
 bool is_local_host(const std::string& host) {
   const std::string name = own_name();
   if (!name.empty() && (host == name || host.starts_with(name + "."))) return true;
-  ifaddrs* list = nullptr;
-  if (::getifaddrs(&list) != 0) return false;
-  const std::unique_ptr<ifaddrs, decltype(&::freeifaddrs)> owner(list, &::freeifaddrs);
-  for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {
-    if (entry->ifa_addr == nullptr) continue;
-    const auto family = entry->ifa_addr->sa_family;
-    if ((family == AF_INET || family == AF_INET6) && to_text(entry->ifa_addr) == host) return true;
-  }
-  return false;
+  in_addr v4{};
+  if (::inet_pton(AF_INET, host.c_str(), &v4) == 1) return is_own_address(AF_INET, &v4, sizeof(v4));
+  in6_addr v6{};
+  return ::inet_pton(AF_INET6, host.c_str(), &v6) == 1 && is_own_address(AF_INET6, &v6, sizeof(v6));
 }
 
 }  // namespace braid

@@ -211,7 +211,8 @@ std::vector<MetricInfo> make_infos() {
        {"loop"},
        {},
        "Rounds of a loop's callbacks that took it more than 5 ms, computing or blocked; what other "
-       "threads took of the processor meanwhile does not count."},
+       "threads, or other guests of a virtual machine, took of the processor meanwhile does not "
+       "count."},
       {Metric::LoopLongestRound,
        "braid_loop_longest_round_seconds",
        false,

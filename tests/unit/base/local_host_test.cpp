@@ -27,6 +27,7 @@ TEST(LocalHostTest, KnowsLoopbackHosts) {
 
 TEST(LocalHostTest, KnowsThisHostsAddressesAndName) {
   EXPECT_TRUE(is_local_host("127.0.0.1"));
+  EXPECT_TRUE(is_local_host("127.0.0.53"));
   EXPECT_TRUE(is_local_host(own_name()));
   EXPECT_TRUE(is_local_host(own_name() + ".example.org"));
 }
@@ -34,6 +35,7 @@ TEST(LocalHostTest, KnowsThisHostsAddressesAndName) {
 TEST(LocalHostTest, DoesNotTakeOthersForThisHost) {
   EXPECT_FALSE(is_local_host("192.0.2.1"));  // reserved for documentation
   EXPECT_FALSE(is_local_host("2001:db8::1"));
+  EXPECT_FALSE(is_local_host("255.255.255.255"));
   EXPECT_FALSE(is_local_host(own_name() + "x"));
   EXPECT_FALSE(is_local_host(""));
 }
