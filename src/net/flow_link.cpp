@@ -62,7 +62,7 @@ void FlowLink::open_soon(size_t place) {
   if (std::exchange(places_[place].is_to_open, true)) return;
   ++to_open_;
   const auto index = static_cast<uint16_t>(place);
-  io_.make_worker(this, index, secret_, {}, [this, index](UcxWorkerMaker::Made made) {
+  io_.make_worker(this, index, secret_, std::nullopt, [this, index](UcxWorkerMaker::Made made) {
     places_[index].is_to_open = false;
     --to_open_;
     open_flow(index, std::move(made));

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -74,7 +75,7 @@ struct IoContext {
   }
   // On the flow's rail; see UcxWorkerMaker::make.
   void make_worker(const void* owner, uint16_t flow, uint64_t link_secret,
-                   std::vector<uint8_t> remote_address,
+                   std::optional<std::vector<uint8_t>> remote_address,
                    std::function<void(UcxWorkerMaker::Made)> take) {
     workers.make(owner, rails[flow % rails.size()], link_secret, std::move(remote_address),
                  std::move(take));

@@ -19,7 +19,7 @@ UcxWorkerMaker::UcxWorkerMaker(Loop& loop, PacedTasks& paced, std::atomic<uint64
     : paced_(paced), strangers_(strangers), thread_(loop, "ucx workers") {}
 
 void UcxWorkerMaker::make(const void* owner, std::shared_ptr<UcxContext> context,
-                          uint64_t link_secret, std::vector<uint8_t> remote_address,
+                          uint64_t link_secret, std::optional<std::vector<uint8_t>> remote_address,
                           std::function<void(Made)> take) {
   start(
       owner,
@@ -29,8 +29,8 @@ void UcxWorkerMaker::make(const void* owner, std::shared_ptr<UcxContext> context
           return Status(StatusCode::Unavailable, "the rail has had no carrier yet");
         auto worker = UcxWorker::create(context, link_secret, strangers_);
         if (!worker) return worker.status();
-        if (remote.empty()) return UcxConnection{std::move(*worker), nullptr};
-        return connected(std::move(*worker), remote);
+        if (!remote) return UcxConnection{std::move(*worker), nullptr};
+        return connected(std::move(*worker), *remote);
       },
       std::move(take));
 }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -35,10 +36,10 @@ class UcxWorkerMaker {
   ~UcxWorkerMaker();  // waits for the worker that is being made or destroyed
 
   // A worker on the rail of `context`; without a context (the rail has had no carrier yet) that is
-  // the error. It is connected to the worker of `remote_address`, unless that is empty. `take`
-  // comes on the loop, as one of its paced tasks, never from within this call.
+  // the error. With `remote_address` it is connected to the worker there. `take` comes on the
+  // loop, as one of its paced tasks, never from within this call.
   void make(const void* owner, std::shared_ptr<UcxContext> context, uint64_t link_secret,
-            std::vector<uint8_t> remote_address, std::function<void(Made)> take);
+            std::optional<std::vector<uint8_t>> remote_address, std::function<void(Made)> take);
   // Connects a worker that was made without a remote address. Where that fails it is gone.
   void connect(const void* owner, std::unique_ptr<UcxWorker> worker,
                std::vector<uint8_t> remote_address, std::function<void(Made)> take);

@@ -14,7 +14,7 @@ class UcxWorkerMakerTest : public testing::LoopTest {
   using Made = UcxWorkerMaker::Made;
 
   void make(const void* owner, std::shared_ptr<UcxContext> context) {
-    maker_->make(owner, std::move(context), 1, {},
+    maker_->make(owner, std::move(context), 1, std::nullopt,
                  [this](Made made) { made_.push_back(std::move(made)); });
   }
   // Workers hold on to their context; so does the test.
@@ -74,6 +74,12 @@ TEST_F(UcxWorkerMakerTest, AWorkerThatCannotBeConnectedIsGone) {
                   [this](Made made) { made_.push_back(std::move(made)); });
   run_until([&] { return made_.size() == 2; });
   EXPECT_EQ(made_[1].status().code(), StatusCode::Protocol);
+  EXPECT_EQ(workers(), 0u);
+  // What a peer says may be anything, also nothing.
+  maker_->make(this, context_, 1, std::vector<uint8_t>(),
+               [this](Made made) { made_.push_back(std::move(made)); });
+  run_until([&] { return made_.size() == 3; });
+  EXPECT_EQ(made_[2].status().code(), StatusCode::Protocol);
   EXPECT_EQ(workers(), 0u);
 }
 
