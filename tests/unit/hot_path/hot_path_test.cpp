@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a chunk costs, besides its bytes: nothing that grows with the number of chunks.
+#include <algorithm>
 #include <array>
 #include <numeric>
 
@@ -81,7 +82,11 @@ class HotPathTest : public ::testing::Test {
     constexpr uint64_t kMany = 512;
     for (int round = 0; round < 3; ++round) allocations_of(kMany);  // queues grow to what they need
     const uint64_t few = allocations_of(kFew);
-    const uint64_t many = allocations_of(kMany);
+    // A queue that is longer than ever before grows, on a busy machine later than in those rounds.
+    // What each chunk allocates comes every time.
+    uint64_t many = allocations_of(kMany);
+    for (int round = 0; round < 9 && many > few; ++round)
+      many = std::min(many, allocations_of(kMany));
     EXPECT_LE(many, few) << kMany << " chunks allocated more than " << kFew;
     EXPECT_GT(few, 0u) << "nothing is counted";
   }
