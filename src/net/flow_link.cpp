@@ -313,7 +313,6 @@ void FlowLink::close(const Status& reason) {
   if (is_closed_) return;
   is_closed_ = true;
   io_.workers.drop(this);
-  io_.paced.drop(this);
   lost_timer_.stop();
   watch_timer_.stop();
   overdue_timer_.stop();
