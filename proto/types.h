@@ -10,11 +10,27 @@ namespace braid {
 // boundary.
 enum class DataType : uint8_t { Float32 = 0, Float64, Float16, BFloat16, Int32, Int64, Uint8 };
 enum class Reduction : uint8_t { Sum = 0, Average, Min, Max, Product };
-enum class Collective : uint8_t { AllReduce = 0, Broadcast, AllGather, ReduceScatter, Barrier };
+enum class Collective : uint8_t {
+  AllReduce = 0,
+  Broadcast,
+  AllGather,
+  ReduceScatter,
+  Barrier,
+  Gather,
+  Scatter,
+  AllToAll
+};
 
 inline constexpr uint8_t kDataTypeCount = 7;
 inline constexpr uint8_t kReductionCount = 5;
-inline constexpr uint8_t kCollectiveCount = 5;
+inline constexpr uint8_t kCollectiveCount = 8;
+
+// Those by which each rank gives every rank bytes of its own, of sizes that may differ. Nothing is
+// added up.
+constexpr bool is_exchange(Collective collective) {
+  return collective == Collective::Gather || collective == Collective::Scatter ||
+         collective == Collective::AllToAll;
+}
 
 // A job's share of a link, in proportion to those of the other jobs there: 1 to so much.
 inline constexpr uint32_t kJobWeightMax = 100;
@@ -84,6 +100,12 @@ constexpr const char* to_string(Collective collective) {
       return "reduce-scatter";
     case Collective::Barrier:
       return "barrier";
+    case Collective::Gather:
+      return "gather";
+    case Collective::Scatter:
+      return "scatter";
+    case Collective::AllToAll:
+      return "all-to-all";
   }
   return "?";
 }

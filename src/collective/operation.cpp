@@ -29,7 +29,10 @@ uint64_t input_bytes(Collective collective, DataType dtype, uint64_t count, uint
     case Collective::ReduceScatter:
       return bytes_of(count, dtype, world_size);
     case Collective::Barrier:
-      return 0;
+    case Collective::Gather:
+    case Collective::Scatter:
+    case Collective::AllToAll:
+      break;
   }
   return 0;
 }
@@ -43,7 +46,10 @@ uint64_t result_bytes(Collective collective, DataType dtype, uint64_t count, uin
     case Collective::ReduceScatter:
       return bytes_of(count, dtype, world_size);
     case Collective::Barrier:
-      return 0;
+    case Collective::Gather:
+    case Collective::Scatter:
+    case Collective::AllToAll:
+      break;
   }
   return 0;
 }
@@ -58,6 +64,10 @@ const Route& route_of(const Operation& operation) {
       return operation.is_direct ? routes.direct : routes.all_reduce;
     case Collective::ReduceScatter:
       return routes.reduce_scatter;
+    case Collective::Gather:
+    case Collective::Scatter:
+    case Collective::AllToAll:
+      return routes.exchange;
     case Collective::Broadcast:
     case Collective::AllGather:
       break;

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "collective/operation_input.h"
+#include "collective/pieces.h"
 #include "collective/route.h"
 #include "collective/urgency.h"
 #include "net/peer.h"
@@ -28,6 +28,7 @@ struct OperationKeyHash {
 };
 
 class Contribution;
+class Exchange;
 class Hop;
 class OwnerStep;
 
@@ -89,6 +90,8 @@ struct Operation {
   // all-reduce's may lie in several pieces.
   std::vector<OperationInput> inputs;
   uint8_t* result = nullptr;  // result_bytes() of it
+  // Gather, scatter, all-to-all: what goes where, in place of `count`, `inputs` and `result`.
+  std::shared_ptr<const Exchange> exchange;
   // What may differ from operation to operation, the same on all nodes; each lives as long as
   // anybody holds it.
   std::shared_ptr<Contribution> contribution;  // nullptr: `inputs`
@@ -101,7 +104,7 @@ inline bool is_early(const Operation& operation) { return operation.signature !=
 // The way that the operation goes; its ring has routes.
 const Route& route_of(const Operation& operation);
 
-// Bytes of one rank's input and of the result on a node. For reduce-scatter the result has the full
+// Bytes of one rank's input and of the result on a node, of collectives that are no exchange. For reduce-scatter the result has the full
 // input's layout (blocks in ring order); only the blocks of local ranks are final.
 uint64_t input_bytes(Collective collective, DataType dtype, uint64_t count, uint32_t world_size);
 uint64_t result_bytes(Collective collective, DataType dtype, uint64_t count, uint32_t world_size);

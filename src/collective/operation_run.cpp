@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "collective/operation_run.h"
 
+#include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "base/assert.h"
 
@@ -35,7 +37,10 @@ OperationRun::OperationRun(Operation operation, const EngineOptions& options, Op
   BRAID_ASSERT(!operation_.is_direct || is_early(), "a direct operation is early");
   const bool is_root =
       operation_.collective == Collective::Broadcast && operation_.root_node == ring.self;
-  BRAID_ASSERT(operation_.contribution != nullptr ||
+  BRAID_ASSERT((operation_.exchange != nullptr) == is_exchange(operation_.collective) &&
+                   (operation_.exchange == nullptr || operation_.hop == nullptr),
+               "an exchange says what goes where, as plain bytes");
+  BRAID_ASSERT(operation_.contribution != nullptr || operation_.exchange != nullptr ||
                    (operation_.inputs.size() == ring.ranks_of_node[ring.self] &&
                     (!is_root || operation_.root_local_input < operation_.inputs.size())),
                "every local rank has an input, and the root is one of them");
@@ -110,7 +115,24 @@ const uint8_t* OperationRun::input_to_send(Phase phase, const Place& place) cons
   if (phase != Phase::ReduceScatter || !route_.segments[place.segment].parts_from.empty() ||
       operation_.hop != nullptr)
     return nullptr;
+  if (operation_.exchange != nullptr)
+    return operation_.exchange->find(place.segment - operation_.ring->nodes, place.extent);
   return contribution_.find(place.extent);
+}
+
+void OperationRun::copy_own(const Place& place) {
+  if (operation_.exchange != nullptr) return operation_.exchange->copy_own(place.extent);
+  contribution_.copy(place.extent, result(place.extent));
+}
+
+void OperationRun::store(const Place& place, const uint8_t* bytes) {
+  if (operation_.exchange != nullptr)
+    return operation_.exchange->write(place.segment, place.extent, bytes);
+  std::memcpy(result(place.extent), bytes, place.extent.bytes);
+}
+
+void OperationRun::read_input(const Place& place, uint8_t* out) const {
+  operation_.exchange->read(place.segment - operation_.ring->nodes, place.extent, out);
 }
 
 UnitRun* OperationRun::find_unit(uint32_t unit) {
@@ -128,10 +150,12 @@ ChunkVerdict OperationRun::accept(NodeId from, const proto::ChunkHeader& header,
     return ChunkVerdict::Malformed;
   if (operation_.is_direct) return accept_direct(from, header, payload);
   UnitRun* const unit = find_unit(header.unit);
-  if (unit == nullptr || header.segment >= partition_.segments() ||
-      header.chunk >= partition_.chunks(header.unit, header.segment))
+  const auto segment = incoming_segment(from, header);
+  if (unit == nullptr || !segment || header.chunk >= partition_.chunks(header.unit, *segment))
     return ChunkVerdict::Malformed;
-  const Place place = place_of(header.unit, header.segment, header.chunk);
+  const Place place = place_of(header.unit, *segment, header.chunk);
+  // The owner of an exchange's bytes keeps them as they come.
+  if (operation_.exchange != nullptr) return unit->take_sum(from, place, payload);
   switch (phase) {
     case Phase::ReduceScatter:
       return unit->take_part(from, place, payload);
@@ -141,6 +165,20 @@ ChunkVerdict OperationRun::accept(NodeId from, const proto::ChunkHeader& header,
       break;
   }
   return ChunkVerdict::Malformed;
+}
+
+// Which segment of this node a chunk belongs to; nothing: none.
+std::optional<uint32_t> OperationRun::incoming_segment(NodeId from,
+                                                       const proto::ChunkHeader& header) const {
+  if (operation_.exchange == nullptr) {
+    return header.segment < partition_.segments() ? std::optional(header.segment) : std::nullopt;
+  }
+  const auto& members = operation_.ring->members;
+  const auto source = std::find(members.begin(), members.end(), from);
+  if (static_cast<Phase>(header.phase) != Phase::ReduceScatter ||
+      header.segment != operation_.ring->self || source == members.end())
+    return std::nullopt;
+  return static_cast<uint32_t>(source - members.begin());
 }
 
 ChunkVerdict OperationRun::accept_direct(NodeId from, const proto::ChunkHeader& header,
@@ -173,7 +211,9 @@ void OperationRun::submit(const UnitRun& unit, Phase phase, const Place& place, 
   outgoing.header.job_key = operation_.key.job_key;
   outgoing.header.tensor = operation_.key.tensor;
   outgoing.header.step = operation_.key.step;
-  outgoing.header.segment = is_whole ? route_.place : place.segment;
+  outgoing.header.segment = is_whole                         ? route_.place
+                            : operation_.exchange != nullptr ? to
+                                                             : place.segment;
   outgoing.header.chunk = place.chunk;
   outgoing.header.bytes = bytes;
   if (phase != Phase::AllGather) outgoing.header.signature = operation_.signature;
@@ -188,8 +228,7 @@ std::span<const uint8_t> OperationRun::chunk_bytes(const OutgoingChunk& chunk) {
   if (phase == Phase::Direct && !is_aborted_)
     return units_.front().bytes_to_send(phase, place_of(0, 0, 0));
   if (is_abandoned()) return {};
-  return find_unit(header.unit)
-      ->bytes_to_send(phase, place_of(header.unit, header.segment, header.chunk));
+  return find_unit(header.unit)->bytes_to_send(phase, place_of(header));
 }
 
 void OperationRun::on_chunk_settled(const OutgoingChunk& chunk, bool acknowledged) {
@@ -198,8 +237,9 @@ void OperationRun::on_chunk_settled(const OutgoingChunk& chunk, bool acknowledge
   if (is_abandoned() || !acknowledged || phase == Phase::Direct) return;
   BRAID_ASSERT(sends_left_ != 0, "a chunk was settled twice");
   --sends_left_;
-  if (input_to_send(phase, place_of(header.unit, header.segment, header.chunk)) != nullptr)
-    --input_sends_left_;
+  const Place place = place_of(header);
+  if (input_to_send(phase, place) != nullptr) --input_sends_left_;
+  find_unit(header.unit)->on_settled(place);
   if (is_done()) host_->on_progress(*this);
 }
 
@@ -217,6 +257,7 @@ bool OperationRun::is_done() const {
   // Where no result comes back around the ring, only acknowledgements say that the others have what
   // they need.
   const bool needs_acknowledgements = operation_.collective == Collective::ReduceScatter ||
+                                      operation_.exchange != nullptr ||
                                       (operation_.collective == Collective::Broadcast &&
                                        operation_.root_node == operation_.ring->self);
   return is_ready_ && units_left_ == 0 && input_sends_left_ == 0 &&

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "collective/engine.h"
+#include "collective/exchange.h"
 #include "collective/hop.h"
 #include "collective/local_inputs.h"
 #include "collective/owner_step.h"
@@ -80,6 +81,11 @@ class OperationRun final : public ChunkSource,
   const Partition& partition() const { return partition_; }
   bool is_reduced() const;  // are inputs added?
   uint8_t* result(const Extent& extent) { return operation_.result + extent.offset; }
+  // Into the result: this node's own bytes, where nothing is added, and such as have come.
+  void copy_own(const Place& place);
+  void store(const Place& place, const uint8_t* bytes);
+  // The bytes that an exchange sends, as one piece.
+  void read_input(const Place& place, uint8_t* out) const;
   OperationHost& host() { return *host_; }
   Contribution& contribution() { return contribution_; }
   const Hop* hop() const { return operation_.hop.get(); }
@@ -108,6 +114,12 @@ class OperationRun final : public ChunkSource,
   Place place_of(uint32_t unit, uint32_t segment, uint32_t chunk) const {
     return {segment, chunk, partition_.chunk(unit, segment, chunk)};
   }
+  // Of a chunk that this node sends. An exchange's go by the place that they are for.
+  Place place_of(const proto::ChunkHeader& sent) const {
+    const uint32_t first = operation_.exchange == nullptr ? 0 : operation_.ring->nodes;
+    return place_of(sent.unit, first + sent.segment, sent.chunk);
+  }
+  std::optional<uint32_t> incoming_segment(NodeId from, const proto::ChunkHeader& header) const;
   ChunkVerdict accept_direct(NodeId from, const proto::ChunkHeader& header,
                              std::span<const uint8_t> payload);
 

@@ -6,6 +6,7 @@
 #include "base/assert.h"
 #include "base/checked.h"
 #include "base/hash.h"
+#include "collective/exchange.h"
 
 namespace braid {
 namespace {
@@ -32,6 +33,7 @@ Extent part(uint64_t bytes, uint64_t length, uint64_t index) {
 
 uint32_t segments_of(const Operation& operation) {
   if (operation.is_direct) return 1;
+  if (operation.exchange != nullptr) return 2 * operation.ring->nodes;
   return operation.route == nullptr ? operation.ring->nodes
                                     : static_cast<uint32_t>(operation.route->segments.size());
 }
@@ -51,6 +53,10 @@ Partition::Partition(const Operation& operation, uint64_t unit_bytes, uint32_t c
   BRAID_ASSERT(ring.self < ring.nodes && ring.ranks_of_node.size() == ring.nodes,
                "the ring is incomplete");
   BRAID_ASSERT(root_ < ring.nodes, "the root's node is in the ring");
+  if (operation.exchange != nullptr) {
+    cut_streams(*operation.exchange, unit_bytes);
+    return;
+  }
   total_bytes_ = result_bytes(collective_, operation.dtype, operation.count, ring.world_size);
   BRAID_ASSERT(total_bytes_ <= kTotalBytesMax, "the operation cannot be mapped");
 
@@ -73,8 +79,23 @@ Partition::Partition(const Operation& operation, uint64_t unit_bytes, uint32_t c
                "the ring's nodes have as many ranks as the world");
 }
 
+void Partition::cut_streams(const Exchange& exchange, uint64_t unit_bytes) {
+  const uint32_t nodes = exchange.nodes();
+  for (uint32_t place = 0; place < nodes; ++place)
+    stream_bytes_.push_back(exchange.bytes_from(place));
+  for (uint32_t place = 0; place < nodes; ++place)
+    stream_bytes_.push_back(exchange.bytes_to(place));
+  stream_bytes_[nodes + exchange.self()] = 0;  // stays here
+  const uint64_t longest = *std::max_element(stream_bytes_.begin(), stream_bytes_.end());
+  BRAID_ASSERT(longest <= kTotalBytesMax, "the operation cannot be mapped");
+  unit_bytes_ = std::max(unit_bytes / nodes / kAlignment, uint64_t{1}) * kAlignment;
+  BRAID_ASSERT(longest / unit_bytes_ < UINT32_MAX, "an exchange has 2^32 units at most");
+  units_ = static_cast<uint32_t>(divide_up(longest, unit_bytes_));
+}
+
 Extent Partition::segment(uint32_t unit, uint32_t segment) const {
   BRAID_ASSERT(unit < units_ && segment < segments_, "no such segment");
+  if (!stream_bytes_.empty()) return part(stream_bytes_[segment], unit_bytes_, unit);
   if (!node_offsets_.empty()) {
     const uint64_t start = node_offsets_[segment];
     const uint64_t bytes = node_offsets_[segment + 1] - start;

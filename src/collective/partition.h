@@ -8,7 +8,8 @@
 
 namespace braid {
 
-// A place in an operation's result; for an all-reduce and a reduce-scatter also in each input.
+// A place in an operation's result; for an all-reduce and a reduce-scatter also in each input. Of an
+// exchange, a place in a stream.
 struct Extent {
   uint64_t offset = 0;  // bytes
   uint64_t bytes = 0;
@@ -25,6 +26,10 @@ struct Extent {
 //
 // all-gather, reduce-scatter: a segment is a range of the blocks of the node's ranks; each unit
 // takes its share of every node's blocks, so that all nodes send in every unit.
+//
+// gather, scatter, all-to-all: a segment is what comes from a node, or goes to one (see
+// exchange_route); each unit takes the next piece of every such stream. A stream is cut by its own
+// length alone, since its two nodes know only that one.
 //
 // Every cut lies a multiple of 64 bytes after the start of what is cut; so no element is ever
 // divided. What is too small for that leaves segments empty; an empty segment has no chunks, and an
@@ -50,6 +55,7 @@ class Partition {
   uint64_t chunk_bytes_max(uint32_t unit) const;
 
  private:
+  void cut_streams(const Exchange& exchange, uint64_t unit_bytes);
   uint64_t chunk_length(uint64_t segment_bytes) const;
 
   const Collective collective_;
@@ -59,9 +65,10 @@ class Partition {
   const uint32_t chunk_bytes_;
   uint32_t units_ = 0;
   uint64_t total_bytes_ = 0;
-  uint64_t unit_bytes_ = 0;  // length of a unit, all-reduce and broadcast
+  uint64_t unit_bytes_ = 0;  // length of a unit, all-reduce and broadcast; of its pieces, exchange
   // Start of each node's blocks, and the end of the last; all-gather and reduce-scatter.
   std::vector<uint64_t> node_offsets_;
+  std::vector<uint64_t> stream_bytes_;  // of each segment of an exchange
 };
 
 // The I/O loop that a unit belongs to, on every node: (mix64(tensor) + step + unit) mod io_loops.

@@ -180,16 +180,32 @@ Route hierarchical_route(uint32_t racks, uint32_t rack_nodes, uint32_t place) {
   return complete(std::move(route));
 }
 
+Route exchange_route(uint32_t nodes, uint32_t place) {
+  BRAID_ASSERT(place < nodes, "a node exchanges with the nodes of its ring");
+  Route route;
+  route.place = place;
+  // The successor first, so that not all nodes send to the same one at once.
+  route.first_segment = nodes + (place + 1) % nodes;
+  route.segments.resize(2 * size_t{nodes});
+  for (uint32_t other = 0; other < nodes; ++other) {
+    if (other == place) continue;
+    route.segments[other].sum_from = other;
+    route.segments[nodes + other].part_to = other;
+  }
+  return complete(std::move(route));
+}
+
 std::shared_ptr<const BasicRoutes> basic_routes(uint32_t nodes, uint32_t place) {
   auto routes = std::make_shared<BasicRoutes>();
   if (nodes == 1) {
     Route local;
     local.segments.resize(1);  // this node owns all
-    *routes = {local, local, local, local};
+    *routes = {local, local, local, local, exchange_route(1, 0)};
     return routes;
   }
   *routes = {ring_route(nodes, place), ring_reduce_scatter_route(nodes, place),
-             ring_gather_route(nodes, place), direct_route(nodes, place)};
+             ring_gather_route(nodes, place), direct_route(nodes, place),
+             exchange_route(nodes, place)};
   return routes;
 }
 

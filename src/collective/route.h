@@ -73,12 +73,19 @@ Route two_hops_route(uint32_t nodes, uint32_t place);
 // bytes to another rack. `rack_nodes` nodes each, adjacent in the ring; 2 racks of 2 at least.
 Route hierarchical_route(uint32_t racks, uint32_t rack_nodes, uint32_t place);
 
+// Exchange: every node sends each other one bytes of its own, straight. What comes from place s is
+// segment s here, what goes to place t is segment nodes + t; those of this node itself are not
+// sent. (All-to-all personalised exchange: Johnsson and Ho, "Optimum Broadcasting and Personalized
+// Communication in Hypercubes", IEEE Transactions on Computers 38(9), 1989.)
+Route exchange_route(uint32_t nodes, uint32_t place);
+
 // The routes that every job has; those of one node go nowhere.
 struct BasicRoutes {
   Route all_reduce;
   Route reduce_scatter;
   Route gather;
   Route direct;
+  Route exchange;
 };
 std::shared_ptr<const BasicRoutes> basic_routes(uint32_t nodes, uint32_t place);
 

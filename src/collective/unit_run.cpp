@@ -58,10 +58,14 @@ void UnitRun::begin_segment(uint32_t segment) {
   const bool starts_here = way.parts_from.empty() && !way.sum_from;
   const bool is_sent = way.is_exchange() || way.parts_from.empty();
   if (!is_touched_ && !is_sent) return;
+  // What stays here is made when it is sent, or by work(); else nobody asks for it.
+  const bool is_made_now = starts_here && !way.part_to && way.sum_to.empty() &&
+                           !way.is_exchange() && !run_->is_local();
   const uint32_t chunks = run_->partition().chunks(unit_, segment);
   for (uint32_t chunk = 0; chunk < chunks; ++chunk) {
     const Place place{segment, chunk, run_->partition().chunk(unit_, segment, chunk)};
     if (way.is_exchange()) keep_own_part(place);
+    if (is_made_now) prepare(place);
     if (way.part_to) {
       if (is_summed(place)) send_part(place);
     } else if (starts_here || bits_.test(sum_bit(place))) {
@@ -193,7 +197,7 @@ ChunkVerdict UnitRun::take_sum(NodeId from, const Place& place, std::span<const 
   if (bytes == nullptr) return ChunkVerdict::Malformed;
 
   begin_if_ready();
-  std::memcpy(run_->result(place.extent), bytes, place.extent.bytes);
+  run_->store(place, bytes);
   bits_.set(sum_bit(place));
   --sums_left_;
   run_->count_carried(place.extent.bytes);
@@ -214,7 +218,7 @@ void UnitRun::prepare(const Place& place) {
   if (bits_.test(prepared_bit(place))) return;
   bits_.set(prepared_bit(place));
   if (!run_->is_reduced()) {
-    run_->contribution().copy(place.extent, run_->result(place.extent));
+    run_->copy_own(place);
     return on_final(place);
   }
   run_->contribution().reduce(place.extent, nullptr, run_->result(place.extent), run_->store());
@@ -266,8 +270,23 @@ std::span<const uint8_t> UnitRun::bytes_to_send(Phase phase, const Place& place)
   const SegmentRoute& way = run_->way(place.segment);
   if (phase == Phase::Direct) return {aside(place, way.parts_from.size()), place.extent.bytes};
   if (const uint8_t* input = run_->input_to_send(phase, place)) return {input, place.extent.bytes};
+  if (run_->operation().exchange != nullptr) return {gathered(place), place.extent.bytes};
   if (way.parts_from.empty() && (phase == Phase::ReduceScatter || way.is_owner())) prepare(place);
   return {run_->result(place.extent), place.extent.bytes};
+}
+
+const uint8_t* UnitRun::gathered(const Place& place) {
+  if (gathered_.empty()) gathered_.resize(uint64_t{run_->partition().segments()} * chunks_max_);
+  auto& bytes = gathered_[uint64_t{place.segment} * chunks_max_ + place.chunk];
+  if (bytes == nullptr) {
+    bytes = std::make_unique_for_overwrite<uint8_t[]>(place.extent.bytes);
+    run_->read_input(place, bytes.get());
+  }
+  return bytes.get();
+}
+
+void UnitRun::on_settled(const Place& place) {
+  if (!gathered_.empty()) gathered_[uint64_t{place.segment} * chunks_max_ + place.chunk].reset();
 }
 
 // How long the chunk is that is about to be submitted. With a Hop it is encoded now, and who sends

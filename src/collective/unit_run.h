@@ -60,6 +60,8 @@ class UnitRun {
   bool work(uint64_t& bytes_left);
 
   std::span<const uint8_t> bytes_to_send(proto::Phase phase, const Place& place);
+  // Its bytes are not asked for any more.
+  void on_settled(const Place& place);
 
  private:
   uint64_t part_bit(const Place& place, size_t part) const;
@@ -80,6 +82,7 @@ class UnitRun {
   void send_sum(const Place& place);
   uint32_t bytes_on_wire(proto::Phase phase, const Place& place);
   uint8_t* encoded(proto::Phase phase, const Place& place, uint32_t*& length);
+  const uint8_t* gathered(const Place& place);
   void finish_if_complete();
 
   OperationRun* run_;
@@ -103,6 +106,9 @@ class UnitRun {
   // are added at once; a row holds a segment.
   std::unique_ptr<uint8_t[]> aside_;
   uint64_t aside_stride_ = 0;
+  // Of an exchange: chunks whose bytes lie in several pieces, from the first sending until they are
+  // settled. By segment and chunk.
+  std::vector<std::unique_ptr<uint8_t[]>> gathered_;
   // With a Hop, what was encoded: a place for each part and for each sum that is sent.
   std::unique_ptr<uint8_t[]> encoded_;
   std::vector<uint32_t> encoded_lengths_;

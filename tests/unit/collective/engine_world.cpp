@@ -38,7 +38,8 @@ EngineWorld::EngineWorld(WorldOptions options, uint64_t seed)
     for (uint32_t io_loop = 0; io_loop < options_.io_loops; ++io_loop) {
       Endpoint& endpoint = *endpoints_[node][io_loop];
       endpoint.successor = id_of(next);
-      const bool sends_to_all = options_.direct_bytes != 0 || options_.route != nullptr;
+      const bool sends_to_all =
+          options_.direct_bytes != 0 || options_.route != nullptr || options_.is_meshed;
       for (uint32_t to = 0; to < nodes(); ++to) {
         if (to != next && (to == node || !sends_to_all)) continue;
         endpoint.links[id_of(to)] = std::make_unique<FakeLink>(random_, options_.hostility,
@@ -94,16 +95,34 @@ uint32_t EngineWorld::world_size() const {
   return std::accumulate(options_.ranks_of_node.begin(), options_.ranks_of_node.end(), 0U);
 }
 
+uint32_t EngineWorld::first_rank_of(uint32_t node) const {
+  return std::accumulate(options_.ranks_of_node.begin(), options_.ranks_of_node.begin() + node, 0U);
+}
+
+Splits EngineWorld::splits_of(const OperationSpec& spec, uint32_t rank) const {
+  Splits splits;
+  for (uint32_t other = 0; other < world_size(); ++other) {
+    splits.to.push_back(elements_between(spec, rank, other));
+    splits.from.push_back(elements_between(spec, other, rank));
+  }
+  return splits;
+}
+
 void EngineWorld::add(const OperationSpec& spec) {
   auto running = std::make_unique<Running>();
   running->spec = spec;
   running->key = {spec.job_key, 0x7e45 + running_.size() * 31, spec.step};
-  const uint64_t bytes = input_bytes(spec.collective, spec.dtype, spec.count, world_size());
-  const uint64_t elements = bytes / element_bytes(spec.dtype);
+  const size_t element = element_bytes(spec.dtype);
   // The data depend on the operation alone, not on the seed: so runs can be compared bit by bit.
   Random data(spec.count * 31 + running_.size() * 7 + static_cast<uint64_t>(spec.dtype));
   std::uniform_real_distribution<double> floats(0.5, 1.5);
   for (uint32_t rank = 0; rank < world_size(); ++rank) {
+    uint64_t bytes = input_bytes(spec.collective, spec.dtype, spec.count, world_size());
+    if (is_exchange(spec.collective)) {
+      const Splits splits = splits_of(spec, rank);
+      bytes = std::accumulate(splits.to.begin(), splits.to.end(), uint64_t{0}) * element;
+    }
+    const uint64_t elements = bytes / element;
     auto& input = running->inputs.emplace_back(bytes);
     for (uint64_t i = 0; i < elements; ++i) {
       const double integer =
@@ -120,8 +139,12 @@ void EngineWorld::add(const OperationSpec& spec) {
       part.memory->inputs.push_back(
           scatter(running->inputs[first_rank++], spec.pieces, element_bytes(spec.dtype)));
     }
-    part.memory->result.assign(result_bytes(spec.collective, spec.dtype, spec.count, world_size()),
-                               0xCD);
+    uint64_t bytes = result_bytes(spec.collective, spec.dtype, spec.count, world_size());
+    for (uint32_t k = 0; is_exchange(spec.collective) && k < options_.ranks_of_node[node]; ++k) {
+      const Splits splits = splits_of(spec, first_rank_of(node) + k);
+      bytes += std::accumulate(splits.from.begin(), splits.from.end(), uint64_t{0}) * element;
+    }
+    part.memory->result.assign(bytes, 0xCD);
   }
   for (auto& node : endpoints_) {
     for (auto& endpoint : node) endpoint->engine->begin_job(spec.job_key);
@@ -138,6 +161,7 @@ Operation EngineWorld::operation_of(size_t index, uint32_t node) const {
   ring->routes = basic_routes(nodes(), node);
   ring->world_size = world_size();
   ring->ranks_of_node = options_.ranks_of_node;
+  for (uint32_t rank = 0; rank < world_size(); ++rank) ring->block_of_rank.push_back(rank);
   for (uint32_t place = 0; place < nodes(); ++place) ring->members.push_back(id_of(place));
   ring->direct_bytes = options_.direct_bytes;
   Operation operation;
@@ -163,6 +187,10 @@ Operation EngineWorld::operation_of(size_t index, uint32_t node) const {
   operation.ring = ring;
   operation.urgency = running.spec.urgency;
   operation.memory = part.memory;
+  if (is_exchange(operation.collective)) {
+    add_exchange(running.spec, operation, part);
+    return operation;
+  }
   const size_t element = element_bytes(operation.dtype);
   for (const auto& input : part.memory->inputs)
     operation.inputs.push_back(
@@ -170,6 +198,24 @@ Operation EngineWorld::operation_of(size_t index, uint32_t node) const {
   operation.result = part.memory->result.data();
   if (options_.adjust) options_.adjust(operation);
   return operation;
+}
+
+void EngineWorld::add_exchange(const OperationSpec& spec, Operation& operation,
+                               const NodePart& part) const {
+  const size_t element = element_bytes(spec.dtype);
+  std::vector<Splits> splits;
+  std::vector<Exchange::LocalRank> ranks;
+  uint8_t* result = part.memory->result.data();
+  splits.reserve(part.memory->inputs.size());
+  for (const auto& input : part.memory->inputs) {
+    const auto rank =
+        first_rank_of(operation.ring->self) + static_cast<uint32_t>(splits.size());
+    splits.push_back(splits_of(spec, rank));
+    ranks.push_back({&splits.back(), input.data(), result});
+    const auto& from = splits.back().from;
+    result += std::accumulate(from.begin(), from.end(), uint64_t{0}) * element;
+  }
+  operation.exchange = std::make_shared<Exchange>(*operation.ring, ranks, element);
 }
 
 void EngineWorld::submit(Running& running, uint32_t node) {
@@ -188,6 +234,7 @@ bool EngineWorld::may_go(const Running& running, uint32_t node) const {
   std::vector<uint32_t> targets{(node + 1) % nodes()};
   if (running.spec.collective == Collective::AllReduce && options_.route != nullptr)
     targets = options_.route(nodes(), node).targets;
+  if (is_exchange(running.spec.collective)) targets = exchange_route(nodes(), node).targets;
   return std::all_of(targets.begin(), targets.end(),
                      [&](uint32_t target) { return running.parts[target].is_submitted; });
 }

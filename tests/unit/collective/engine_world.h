@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "collective/engine.h"
+#include "collective/exchange.h"
 #include "fake_network.h"
 
 namespace braid::test {
@@ -20,6 +21,7 @@ struct WorldOptions {
   uint32_t chunk_bytes = 256;
   uint32_t streams = 2;
   uint64_t direct_bytes = 0;
+  bool is_meshed = false;  // links lead to all nodes, not to the successor alone
   // By which the all-reduces go, from the number of nodes and the place; none: around the ring.
   std::function<Route(uint32_t, uint32_t)> route;
   // Whether those of at least so many bytes are early.
@@ -41,9 +43,13 @@ struct OperationSpec {
   uint64_t step = 0;
   uint32_t pieces = 1;  // all-reduce: how many places each input lies in
   uint64_t urgency = kMostUrgent;
+  bool is_uneven = false;  // all-to-all
 };
 
 std::string to_string(const OperationSpec& spec);
+
+// Of a gather, scatter or all-to-all: how many elements rank `from` has for rank `to`.
+uint64_t elements_between(const OperationSpec& spec, uint32_t from, uint32_t to);
 
 // Some nodes with one engine per I/O loop each, joined by fake links, and the part of the job layer
 // that starts operations when the nodes have submitted them and says go when those that the node
@@ -89,12 +95,16 @@ class EngineWorld {
 
   uint32_t nodes() const { return static_cast<uint32_t>(options_.ranks_of_node.size()); }
   uint32_t world_size() const;
+  uint32_t first_rank_of(uint32_t node) const;
+  Splits splits_of(const OperationSpec& spec, uint32_t rank) const;
+  void add_exchange(const OperationSpec& spec, Operation& operation, const NodePart& part) const;
   void submit(Running& running, uint32_t node);
   void say_go(Running& running, uint32_t node);
   bool may_go(const Running& running, uint32_t node) const;
   void on_done(uint32_t node, const OperationKey& key);
   void on_retired(uint32_t node, const OperationKey& key);
   std::vector<uint8_t> final_part(const Running& running, uint32_t node) const;
+  std::vector<uint8_t> exchanged(const Running& running, uint32_t rank) const;
   void expect_right(const Running& running, const std::vector<uint8_t>& result,
                     uint32_t node) const;
   Running* find(const OperationKey& key);

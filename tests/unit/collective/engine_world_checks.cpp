@@ -10,6 +10,31 @@
 
 namespace braid::test {
 
+uint64_t elements_between(const OperationSpec& spec, uint32_t from, uint32_t to) {
+  switch (spec.collective) {
+    case Collective::Gather:
+      return to == spec.root_rank ? spec.count : 0;
+    case Collective::Scatter:
+      return from == spec.root_rank ? spec.count : 0;
+    default:
+      return spec.is_uneven ? spec.count * ((from * 5 + to * 3) % 4) / 2 : spec.count;
+  }
+}
+
+// What a rank gets, by the definition of the collective.
+std::vector<uint8_t> EngineWorld::exchanged(const Running& running, uint32_t rank) const {
+  const size_t element = element_bytes(running.spec.dtype);
+  std::vector<uint8_t> result;
+  for (uint32_t from = 0; from < world_size(); ++from) {
+    uint64_t before = 0;
+    for (uint32_t to = 0; to < rank; ++to) before += elements_between(running.spec, from, to);
+    const auto begin = running.inputs[from].begin() + static_cast<ptrdiff_t>(before * element);
+    const uint64_t elements = elements_between(running.spec, from, rank);
+    result.insert(result.end(), begin, begin + static_cast<ptrdiff_t>(elements * element));
+  }
+  return result;
+}
+
 std::vector<uint8_t> EngineWorld::final_part(const Running& running, uint32_t node) const {
   const auto& result = running.parts[node].memory->result;
   if (running.spec.collective != Collective::ReduceScatter) return result;
@@ -24,6 +49,14 @@ void EngineWorld::expect_right(const Running& running, const std::vector<uint8_t
                                uint32_t node) const {
   const OperationSpec& spec = running.spec;
   std::vector<uint8_t> expected;
+  if (is_exchange(spec.collective)) {
+    for (uint32_t k = 0; k < options_.ranks_of_node[node]; ++k) {
+      const auto one = exchanged(running, first_rank_of(node) + k);
+      expected.insert(expected.end(), one.begin(), one.end());
+    }
+    EXPECT_EQ(result, expected) << "node " << node;
+    return;
+  }
   if (spec.collective == Collective::AllGather) {
     for (const auto& input : running.inputs)
       expected.insert(expected.end(), input.begin(), input.end());
@@ -87,7 +120,7 @@ void EngineWorld::expect_all_ended() {
       EXPECT_EQ(part.retired, options_.io_loops);
       expect_right(*running, part.result, node);
       EXPECT_TRUE(running->spec.collective == Collective::ReduceScatter ||
-                  part.result == running->parts[0].result);
+                  is_exchange(running->spec.collective) || part.result == running->parts[0].result);
       EXPECT_TRUE(part.watch.expired()) << "memory is held after the end";
       if (testing::Test::HasFailure()) return;
     }
