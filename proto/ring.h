@@ -32,7 +32,7 @@ struct SubmitEntry {
   uint32_t
       more;  // entries of the same bucket that follow this one; 0 on the last and on single tensors
   uint32_t reserved;   // 0
-  uint64_t reserved2;  // 0
+  uint64_t splits;     // all-to-all: offset of the table of splits in the arena; else 0
 };
 static_assert(sizeof(SubmitEntry) == 64);
 

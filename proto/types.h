@@ -32,6 +32,11 @@ constexpr bool is_exchange(Collective collective) {
          collective == Collective::AllToAll;
 }
 
+constexpr bool has_root(Collective collective) {
+  return collective == Collective::Broadcast || collective == Collective::Gather ||
+         collective == Collective::Scatter;
+}
+
 // A job's share of a link, in proportion to those of the other jobs there: 1 to so much.
 inline constexpr uint32_t kJobWeightMax = 100;
 

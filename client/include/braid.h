@@ -73,7 +73,13 @@ typedef enum braid_collective {
       2, /**< count = elements that each rank gives; the result has world_size * count */
   BRAID_REDUCE_SCATTER =
       3,            /**< count = elements that each rank gets; the input has world_size * count */
-  BRAID_BARRIER = 4 /**< no data: dtype, count and input are ignored */
+  BRAID_BARRIER = 4, /**< no data: dtype, count and input are ignored */
+  BRAID_GATHER = 5,  /**< count = elements that each rank gives; the root's result has world_size *
+                        count, in rank order, the others' is empty. Since 0.1.1. */
+  BRAID_SCATTER = 6, /**< count = elements that each rank gets; the root's input has world_size *
+                        count, only that one is read. Since 0.1.1. */
+  BRAID_ALL_TO_ALL = 7 /**< count = elements that each rank gives to each one; input and result have
+                          world_size * count, in rank order; or see `input_splits`. Since 0.1.1. */
 } braid_collective;
 
 /** One opened job: this process's membership as one rank. */
@@ -165,12 +171,19 @@ typedef struct braid_operation {
   uint64_t
       step; /**< (tensor, step) names the operation on all ranks; the steps of one tensor grow */
   uint32_t reduction;  /**< a braid_reduction; ignored where nothing is reduced */
-  uint32_t root;       /**< rank, for BRAID_BROADCAST */
+  uint32_t root;       /**< rank, for BRAID_BROADCAST, BRAID_GATHER and BRAID_SCATTER */
   uint32_t dtype;      /**< dynamic tensors only */
   uint32_t timeout_ms; /**< 0: the job's */
   uint64_t count;      /**< dynamic tensors only; meaning depends on the collective */
   const void* input; /**< in the arena: must stay unchanged until the operation is done; else it is
                         copied first */
+  const uint64_t* input_splits;  /**< BRAID_ALL_TO_ALL with parts of different sizes: how many
+                                    elements of `input` are for rank 0, 1, … (world_size numbers,
+                                    read at once); `count` is ignored then. NULL: all parts have
+                                    `count`. Since 0.1.1. */
+  const uint64_t* output_splits; /**< likewise, how many elements of the result come from rank 0,
+                                    1, …: on both or on none. What one rank gives to another must
+                                    be what the other expects. Since 0.1.1. */
 } braid_operation;
 
 /** Hands one operation to the daemon and returns at once (it blocks, up to the timeout, only when

@@ -67,8 +67,10 @@ class Job {
   Status submit_request(Lock& lock, Request request, braid_ticket* ticket);
   Status admit(const Request& request);
   Status stage(Lock& lock, Operation& operation, uint64_t& offset);
+  Status stage_splits(Lock& lock, Operation& operation);
+  void release_staged(Operation& operation);
   void copy_input(const Request& request, uint8_t* to) const;
-  std::vector<proto::SubmitEntry> entries_of(const Request& request, braid_ticket ticket,
+  std::vector<proto::SubmitEntry> entries_of(const Operation& operation, braid_ticket ticket,
                                              uint64_t offset) const;
   void forget(braid_ticket ticket);
   Status on_done(const proto::DoneEntry& entry);

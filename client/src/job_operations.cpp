@@ -51,9 +51,10 @@ Status Job::submit_request(Lock& lock, Request request, braid_ticket* ticket) {
 
   uint64_t offset = 0;
   Status status = stage(lock, operation, offset);
+  if (status.is_ok()) status = stage_splits(lock, operation);
   if (status.is_ok()) {
     operation.state = Operation::State::InFlight;
-    status = session_.push(lock, entries_of(operation.request, number, offset),
+    status = session_.push(lock, entries_of(operation, number, offset),
                            deadline_of(operation.request.timeout_ms));
   }
   if (!status) {
@@ -116,6 +117,20 @@ Status Job::stage(Lock& lock, Operation& operation, uint64_t& offset) {
   return status;
 }
 
+// The daemon finds them in the arena, too, where nothing else changes them.
+Status Job::stage_splits(Lock& lock, Operation& operation) {
+  const std::vector<uint64_t>& splits = operation.request.splits;
+  if (splits.empty()) return {};
+  const size_t bytes = splits.size() * sizeof(uint64_t);
+  uint64_t offset = 0;
+  lock.unlock();
+  Status status = arena_.allocate(bytes, offset);
+  if (status.is_ok()) std::memcpy(arena_.at(offset), splits.data(), bytes);
+  lock.lock();
+  if (status.is_ok()) operation.splits_at = offset;
+  return status;
+}
+
 void Job::copy_input(const Request& request, uint8_t* to) const {
   const auto* from = static_cast<const uint8_t*>(request.input);
   if (request.collective != Collective::ReduceScatter || blocks_in_rank_order_) {
@@ -129,8 +144,9 @@ void Job::copy_input(const Request& request, uint8_t* to) const {
   }
 }
 
-std::vector<proto::SubmitEntry> Job::entries_of(const Request& request, braid_ticket ticket,
+std::vector<proto::SubmitEntry> Job::entries_of(const Operation& operation, braid_ticket ticket,
                                                 uint64_t offset) const {
+  const Request& request = operation.request;
   proto::SubmitEntry entry{};
   entry.kind = static_cast<uint8_t>(proto::SubmitKind::Operation);
   entry.collective = static_cast<uint8_t>(request.collective);
@@ -141,6 +157,7 @@ std::vector<proto::SubmitEntry> Job::entries_of(const Request& request, braid_ti
   entry.root = request.root;
   entry.timeout_ms = request.timeout_ms;
   entry.offset = offset;
+  entry.splits = operation.splits_at.value_or(0);
   std::vector<proto::SubmitEntry> entries;
   entries.reserve(request.tensors.size());
   const bool is_bucket = request.tensors.size() > 1;
@@ -157,8 +174,15 @@ std::vector<proto::SubmitEntry> Job::entries_of(const Request& request, braid_ti
 void Job::forget(braid_ticket ticket) {
   const auto found = operations_.find(ticket);
   if (found == operations_.end()) return;
-  if (found->second.staged_at) arena_.release(*found->second.staged_at);
+  release_staged(found->second);
   operations_.erase(found);
+}
+
+void Job::release_staged(Operation& operation) {
+  for (auto* at : {&operation.staged_at, &operation.splits_at}) {
+    if (*at) arena_.release(**at);
+    at->reset();
+  }
 }
 
 Status Job::on_done(const proto::DoneEntry& entry) {
@@ -178,10 +202,7 @@ Status Job::on_done(const proto::DoneEntry& entry) {
   }
   operation.state = Operation::State::Done;
   operation.result_offset = entry.result_offset;
-  if (operation.staged_at) {
-    arena_.release(*operation.staged_at);
-    operation.staged_at.reset();
-  }
+  release_staged(operation);
   return {};
 }
 

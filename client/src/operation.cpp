@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operation.h"
 
+#include <algorithm>
 #include <unordered_set>
 
 #include "base/checked.h"
@@ -43,6 +44,41 @@ Status parse_shape(const braid_operation& operation, const Tensor& tensor, Reque
   return {};
 }
 
+// Takes the caller's, or as many to and from every rank.
+Status parse_splits(const braid_operation& operation, const Tensor& tensor, uint32_t world_size,
+                    Request& request) {
+  const bool has_input = operation.input_splits != nullptr;
+  if (has_input != (operation.output_splits != nullptr)) {
+    return make_status(StatusCode::InvalidArgument,
+                       "the all-to-all of '{}' has {}_splits only; give both, or none where all "
+                       "parts have count elements",
+                       tensor.name, has_input ? "input" : "output");
+  }
+  request.splits.assign(2 * size_t{world_size}, request.count);
+  if (!has_input) return {};
+  std::copy_n(operation.input_splits, world_size, request.splits.begin());
+  std::copy_n(operation.output_splits, world_size, request.splits.begin() + world_size);
+  request.count = 0;
+  return {};
+}
+
+Status add_up_splits(const Tensor& tensor, uint32_t world_size, Request& request) {
+  for (const bool is_input : {true, false}) {
+    std::optional<uint64_t> elements = 0;
+    for (uint32_t rank = 0; elements && rank < world_size; ++rank)
+      elements = checked_add(*elements, request.splits[(is_input ? 0 : world_size) + rank]);
+    const auto bytes =
+        elements ? checked_multiply<uint64_t>(*elements, element_bytes(request.dtype)) : elements;
+    if (!bytes) {
+      return make_status(StatusCode::InvalidArgument,
+                         "the bytes of {}_splits of the all-to-all of '{}' do not fit into 64 bits",
+                         is_input ? "input" : "output", tensor.name);
+    }
+    (is_input ? request.input_bytes : request.result_bytes) = *bytes;
+  }
+  return {};
+}
+
 // How much of it is read and written, and whether this rank gives data at all.
 Status compute_sizes(const Tensor& tensor, Rank rank, Request& request) {
   const auto one = checked_multiply<uint64_t>(request.count, element_bytes(request.dtype));
@@ -53,14 +89,31 @@ Status compute_sizes(const Tensor& tensor, Rank rank, Request& request) {
         "count of the operation on '{}' is {}: its bytes over {} ranks do not fit into 64 bits",
         tensor.name, request.count, rank.world_size);
   }
-  const bool gathers = request.collective == Collective::AllGather;
-  const bool scatters = request.collective == Collective::ReduceScatter;
-  request.input_bytes = scatters ? *all : *one;
-  request.result_bytes = gathers ? *all : *one;
-  if (request.collective == Collective::Broadcast && request.root != rank.rank) {
-    request.input = nullptr;
-    request.input_bytes = 0;
-    return {};
+  const bool is_root = request.root == rank.rank;
+  request.input_bytes = *one;
+  request.result_bytes = *one;
+  switch (request.collective) {
+    case Collective::AllReduce:
+    case Collective::Barrier:
+      break;
+    case Collective::Broadcast:
+      if (!is_root) request.input_bytes = 0;
+      break;
+    case Collective::AllGather:
+      request.result_bytes = *all;
+      break;
+    case Collective::ReduceScatter:
+      request.input_bytes = *all;
+      break;
+    case Collective::Gather:
+      request.result_bytes = is_root ? *all : 0;
+      break;
+    case Collective::Scatter:
+      request.input_bytes = is_root ? *all : 0;
+      break;
+    case Collective::AllToAll:
+      BRAID_RETURN_IF_ERROR(add_up_splits(tensor, rank.world_size, request));
+      break;
   }
   if (request.input_bytes == 0) {
     request.input = nullptr;  // nothing is read; wherever it points, it need not be in the arena
@@ -100,10 +153,13 @@ Status parse_operation(const braid_operation* operation, const TensorTable& tens
       request.input = nullptr;
       return {};
     case Collective::Broadcast:
+    case Collective::Gather:
+    case Collective::Scatter:
       if (given.root >= rank.world_size) {
         return make_status(StatusCode::InvalidArgument,
-                           "root of the broadcast of '{}' is {}; the job has ranks 0 to {}",
-                           tensor->name, given.root, rank.world_size - 1);
+                           "root of the {} of '{}' is {}; the job has ranks 0 to {}",
+                           to_string(request.collective), tensor->name, given.root,
+                           rank.world_size - 1);
       }
       request.root = given.root;
       break;
@@ -112,9 +168,12 @@ Status parse_operation(const braid_operation* operation, const TensorTable& tens
       BRAID_RETURN_IF_ERROR(parse_reduction(given.reduction, request));
       break;
     case Collective::AllGather:
+    case Collective::AllToAll:
       break;
   }
   BRAID_RETURN_IF_ERROR(parse_shape(given, *tensor, request));
+  if (request.collective == Collective::AllToAll)
+    BRAID_RETURN_IF_ERROR(parse_splits(given, *tensor, rank.world_size, request));
   return compute_sizes(*tensor, rank, request);
 }
 

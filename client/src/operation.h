@@ -27,6 +27,8 @@ struct Request {
   uint64_t input_bytes = 0;
   uint64_t result_bytes = 0;      // of this rank's result
   std::vector<uint32_t> tensors;  // more than one: a bucket
+  // All-to-all: elements to each rank, then from each rank.
+  std::vector<uint64_t> splits;
 };
 
 struct Rank {
@@ -50,6 +52,7 @@ struct Operation {
   State state = State::Preparing;
   Request request;
   std::optional<uint64_t> staged_at;  // offset of the input's copy
+  std::optional<uint64_t> splits_at;  // offset of the table of splits
   uint64_t deadline_ns = 0;           // past the daemon's own
   uint64_t result_offset = 0;
 };

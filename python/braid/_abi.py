@@ -52,6 +52,9 @@ class Collective(enum.IntEnum):
     ALL_GATHER = 2
     REDUCE_SCATTER = 3
     BARRIER = 4
+    GATHER = 5
+    SCATTER = 6
+    ALL_TO_ALL = 7
 
 
 class JobOptions(ctypes.Structure):
@@ -92,6 +95,8 @@ class Operation(ctypes.Structure):
         ("timeout_ms", c_uint32),
         ("count", c_uint64),
         ("input", c_void_p),
+        ("input_splits", c_void_p),
+        ("output_splits", c_void_p),
     ]
 
 

@@ -161,17 +161,31 @@ class Job:
         dtype: int | None = None,
         count: int | None = None,
         timeout: float | None = None,
+        input_splits: Sequence[int] | None = None,
+        output_splits: Sequence[int] | None = None,
     ) -> int:
         """Hands one operation to the daemon and returns its ticket.
 
         `input` is Memory, an address, or any object with a contiguous buffer (array, numpy),
         from which dtype and count are then taken where the tensor is dynamic and they are not
-        given. A buffer outside the arena is copied before this returns.
+        given. A buffer outside the arena is copied before this returns. The splits are those of
+        an all-to-all whose parts differ in size: elements to, and from, each rank.
         """
         address, dtype, count = _input_of(input, collective, dtype, count, self.world_size)
         return self.submit_raw(
-            collective, tensor, step, reduction, root, dtype, milliseconds(timeout), count, address
-        )
+            collective, tensor, step, reduction, root, dtype, milliseconds(timeout), count, address,
+            self.splits(input_splits), self.splits(output_splits),
+        )  # fmt: skip
+
+    def splits(self, elements: Sequence[int] | None) -> Any:
+        """What submit_raw() takes for them."""
+        if elements is None:
+            return None
+        if len(elements) != self.world_size:
+            raise InvalidArgumentError(
+                f"splits of {len(elements)} ranks; the job has {self.world_size}"
+            )
+        return (c_uint64 * self.world_size)(*elements)
 
     def submit_raw(
         self,
@@ -184,11 +198,14 @@ class Job:
         timeout_ms: int,
         count: int,
         address: int | None,
+        input_splits: Any = None,
+        output_splits: Any = None,
     ) -> int:
         """submit() without conveniences: the fields of braid_operation in their order."""
         operation = Operation(
             _OPERATION_BYTES, collective, tensor, step, reduction, root, dtype, timeout_ms,
-            count, address,
+            count, address, ctypes.cast(input_splits, c_void_p) if input_splits else None,
+            ctypes.cast(output_splits, c_void_p) if output_splits else None,
         )  # fmt: skip
         ticket = c_uint64()
         code = self._library.braid_submit(self._open(), byref(operation), byref(ticket))
@@ -380,7 +397,7 @@ def _input_of(
             )
     if count is None:
         count = view.nbytes // DType(dtype).itemsize
-        if collective == Collective.REDUCE_SCATTER:
+        if collective in (Collective.REDUCE_SCATTER, Collective.SCATTER, Collective.ALL_TO_ALL):
             count //= world_size
     if view.readonly:
         # ctypes hands out addresses of writable buffers only; braid copies this one anyway.

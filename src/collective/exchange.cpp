@@ -21,14 +21,13 @@ std::vector<uint64_t> starts_of(const std::vector<uint64_t>& counts, uint64_t el
   return starts;
 }
 
-// The ranks of all nodes in ring order.
+}  // namespace
+
 std::vector<uint32_t> ranks_in_ring_order(const Ring& ring) {
   std::vector<uint32_t> ranks(ring.world_size);
   for (uint32_t rank = 0; rank < ring.world_size; ++rank) ranks[ring.block_of_rank[rank]] = rank;
   return ranks;
 }
-
-}  // namespace
 
 Exchange::Exchange(const Ring& ring, std::span<const LocalRank> ranks, uint64_t element_bytes)
     : self_(ring.self), to_(ring.nodes), from_(ring.nodes) {

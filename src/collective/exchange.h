@@ -19,6 +19,9 @@ struct Splits {
   std::vector<uint64_t> from;
 };
 
+// The ranks of all nodes, in the order of their blocks.
+std::vector<uint32_t> ranks_in_ring_order(const Ring& ring);
+
 // What an all-to-all, a gather or a scatter moves: between this node and each node of the ring,
 // itself among them, one stream of bytes in either direction. The stream from node a to node b
 // holds, for each rank of b (ascending), what each rank of a (ascending) has for it. Nothing is

@@ -86,16 +86,24 @@ void Partition::cut_streams(const Exchange& exchange, uint64_t unit_bytes) {
   for (uint32_t place = 0; place < nodes; ++place)
     stream_bytes_.push_back(exchange.bytes_to(place));
   stream_bytes_[nodes + exchange.self()] = 0;  // stays here
-  const uint64_t longest = *std::max_element(stream_bytes_.begin(), stream_bytes_.end());
-  BRAID_ASSERT(longest <= kTotalBytesMax, "the operation cannot be mapped");
   unit_bytes_ = std::max(unit_bytes / nodes / kAlignment, uint64_t{1}) * kAlignment;
-  BRAID_ASSERT(longest / unit_bytes_ < UINT32_MAX, "an exchange has 2^32 units at most");
-  units_ = static_cast<uint32_t>(divide_up(longest, unit_bytes_));
+  for (const uint64_t bytes : stream_bytes_) {
+    BRAID_ASSERT(bytes <= kTotalBytesMax, "the operation cannot be mapped");
+    units_ = std::max(units_, static_cast<uint32_t>(divide_up(bytes, stream_unit_bytes(bytes))));
+  }
+}
+
+// How much of a stream of so many bytes is in one unit.
+uint64_t Partition::stream_unit_bytes(uint64_t bytes) const {
+  return std::max(unit_bytes_, part_length(bytes, UINT32_MAX));
 }
 
 Extent Partition::segment(uint32_t unit, uint32_t segment) const {
   BRAID_ASSERT(unit < units_ && segment < segments_, "no such segment");
-  if (!stream_bytes_.empty()) return part(stream_bytes_[segment], unit_bytes_, unit);
+  if (!stream_bytes_.empty()) {
+    const uint64_t bytes = stream_bytes_[segment];
+    return part(bytes, stream_unit_bytes(bytes), unit);
+  }
   if (!node_offsets_.empty()) {
     const uint64_t start = node_offsets_[segment];
     const uint64_t bytes = node_offsets_[segment + 1] - start;

@@ -56,6 +56,7 @@ class Partition {
 
  private:
   void cut_streams(const Exchange& exchange, uint64_t unit_bytes);
+  uint64_t stream_unit_bytes(uint64_t bytes) const;
   uint64_t chunk_length(uint64_t segment_bytes) const;
 
   const Collective collective_;

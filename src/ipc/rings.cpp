@@ -118,7 +118,10 @@ Status check_submit_entry(const proto::SubmitEntry& entry) {
   }
   if (entry.ticket == 0) return refuse("ticket", entry.ticket);
   if (entry.reserved != 0) return refuse_reserved("'reserved' of a submission", entry.reserved);
-  if (entry.reserved2 != 0) return refuse_reserved("'reserved2' of a submission", entry.reserved2);
+  const bool has_splits = entry.kind == static_cast<uint8_t>(proto::SubmitKind::Operation) &&
+                          entry.collective == static_cast<uint8_t>(Collective::AllToAll);
+  if (!has_splits && entry.splits != 0)
+    return refuse_reserved("'splits' of a submission without splits", entry.splits);
   if (entry.kind == static_cast<uint8_t>(proto::SubmitKind::Release)) return Status::ok();
   if (entry.collective >= kCollectiveCount) return refuse("collective", entry.collective);
   if (entry.dtype >= kDataTypeCount) return refuse("dtype", entry.dtype);

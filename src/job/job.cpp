@@ -69,7 +69,8 @@ void Job::begin() {
           [this](uint32_t place, const OperationKey& key, const Signature& signature) {
             auto message = make_operation_ready(key, signature);
             return services_.control_plane.send(plan_.ring->members[place], message);
-          }});
+          },
+          [this] { return reach_all(); }});
   services_.engines.begin_job(plan_.key, *operations_, [this](NodeId from) { on_overrun(from); });
   if (plan_.weight != 1) services_.engines.limit_job(plan_.key, {0, {0, 0, plan_.weight}});
   connect_neighbours();
@@ -114,11 +115,30 @@ void Job::on_neighbour(const Result<Peer>& peer) {
   for (const MemberNode* node : targets) {
     services_.transport.open_link(
         node->peer.id, [this, alive = is_alive_, attempt = reach_attempt_](const Status& opened) {
-          if (!*alive || state_ != State::Preparing || attempt != reach_attempt_) return;
+          if (!*alive || is_closed() || attempt != reach_attempt_) return;
           if (!opened) return fail(opened.with_context(fmt::format("job '{}'", plan_.name)));
-          if (--links_pending_ == 0) report_ready();
+          if (--links_pending_ == 0) on_reached();
         });
   }
+}
+
+void Job::on_reached() {
+  if (state_ == State::Preparing) return report_ready();
+  check(operations_->on_reached());
+}
+
+// Links to nodes that no all-reduce sends to are opened for the first operation that needs them: in
+// large jobs most would never be used.
+bool Job::reach_all() {
+  if (!plan_.is_meshed) {
+    const bool is_meshed_already = plan_.targets().size() + 1 == plan_.nodes.size();
+    plan_.is_meshed = true;
+    if (!is_meshed_already) {
+      ++reach_attempt_;
+      connect_neighbours();
+    }
+  }
+  return unreached_.empty() && links_pending_ == 0;
 }
 
 void Job::report_ready() {

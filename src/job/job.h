@@ -113,6 +113,8 @@ class Job final {
 
   void connect_neighbours();
   void on_neighbour(const Result<Peer>& peer);
+  void on_reached();
+  bool reach_all();
   void report_ready();
   void check_deadlines();
   void forget(const Session& session);
@@ -120,7 +122,7 @@ class Job final {
   void close(const Status& reason);
 
   JobServices services_;
-  const JobPlan plan_;
+  JobPlan plan_;
   const JobHash hash_;
   TensorNames names_;
   const Peer coordinator_;

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "job/job.h"
+#include "job/submitted_splits.h"
 #include "membership/coordinator.h"
 #include "operation/shared_segment.h"
 
@@ -292,7 +293,24 @@ Status Session::finish_operation(const proto::SubmitEntry& entry, const Tensor& 
   submission.name = tensor.name;
   submission.timeout_ms = entry.timeout_ms != 0 ? entry.timeout_ms : operation_timeout_ms_;
 
-  Signature& signature = submission.signature;
+  BRAID_RETURN_IF_ERROR(sign(entry, tensor, submission.signature));
+  BRAID_RETURN_IF_ERROR(find_input(entry, tensor, submission));
+  if (tickets_.size() >= done_capacity_) {
+    return make_status(StatusCode::Protocol, "holds more than the {} tickets it said",
+                       done_capacity_);
+  }
+  const OperationKey key{job_->key(), submission.tensor, submission.step};
+  if (entry.ticket == 0 || !tickets_.emplace(entry.ticket, key).second) {
+    return make_status(StatusCode::Protocol, "used ticket {} twice", entry.ticket);
+  }
+  last_name_ = tensor.name;
+  last_step_ = entry.step;
+  job_->on_submit(std::move(submission), tensor.plan_set);
+  return Status::ok();
+}
+
+Status Session::sign(const proto::SubmitEntry& entry, const Tensor& tensor,
+                     Signature& signature) const {
   signature.collective = static_cast<Collective>(entry.collective);
   if (signature.collective != Collective::Barrier) {
     signature.dtype = tensor.is_dynamic ? static_cast<DataType>(entry.dtype) : tensor.dtype;
@@ -305,42 +323,47 @@ Status Session::finish_operation(const proto::SubmitEntry& entry, const Tensor& 
       signature.collective == Collective::ReduceScatter) {
     signature.reduction = static_cast<Reduction>(entry.reduction);
   }
-  if (signature.collective == Collective::Broadcast) signature.root = entry.root;
+  if (has_root(signature.collective)) signature.root = entry.root;
   if (signature.root >= world_size_) {
     return make_status(StatusCode::InvalidArgument, "'{}' step {}: root {} is no rank below {}",
                        *tensor.name, entry.step, signature.root, world_size_);
   }
-
-  const bool is_read = signature.collective != Collective::Barrier &&
-                       (signature.collective != Collective::Broadcast || signature.root == rank_);
-  submission.input = arena_->data();
   const auto bytes = checked_input_bytes(signature, world_size_);
   if (!bytes) {
     return make_status(StatusCode::InvalidArgument, "'{}' step {}: {} is too large", *tensor.name,
                        entry.step, to_string(signature));
   }
-  if (is_read) {
-    if (!range_fits(entry.offset, *bytes, arena_->size()) ||
-        entry.offset % element_bytes(signature.dtype) != 0) {
-      return make_status(StatusCode::InvalidArgument,
-                         "'{}' step {}: an input of {} bytes at {} is not inside the arena of {} "
-                         "bytes, or not aligned",
-                         *tensor.name, entry.step, *bytes, entry.offset, arena_->size());
+  if (signature.collective == Collective::AllToAll) signature.count = 0;  // the splits count
+  return Status::ok();
+}
+
+Status Session::find_input(const proto::SubmitEntry& entry, const Tensor& tensor,
+                           Submission& submission) const {
+  const Signature& signature = submission.signature;
+  uint64_t bytes = 0;
+  if (is_exchange(signature.collective)) {
+    auto splits = submitted_splits(signature, rank_, world_size_, *arena_, entry.splits);
+    if (!splits) {
+      return splits.status().with_context(
+          fmt::format("'{}' step {}", *tensor.name, entry.step));
     }
-    submission.input += entry.offset;
-    submission.input_bytes = *bytes;
+    bytes = input_bytes_of(**splits, signature.dtype);
+    submission.splits = std::move(*splits);
+  } else if (signature.collective != Collective::Barrier &&
+             (signature.collective != Collective::Broadcast || signature.root == rank_)) {
+    bytes = *checked_input_bytes(signature, world_size_);
   }
-  if (tickets_.size() >= done_capacity_) {
-    return make_status(StatusCode::Protocol, "holds more than the {} tickets it said",
-                       done_capacity_);
+  submission.input = arena_->data();
+  submission.input_bytes = bytes;
+  if (bytes == 0) return Status::ok();
+  if (!range_fits(entry.offset, bytes, arena_->size()) ||
+      entry.offset % element_bytes(signature.dtype) != 0) {
+    return make_status(StatusCode::InvalidArgument,
+                       "'{}' step {}: an input of {} bytes at {} is not inside the arena of {} "
+                       "bytes, or not aligned",
+                       *tensor.name, entry.step, bytes, entry.offset, arena_->size());
   }
-  const OperationKey key{job_->key(), submission.tensor, submission.step};
-  if (entry.ticket == 0 || !tickets_.emplace(entry.ticket, key).second) {
-    return make_status(StatusCode::Protocol, "used ticket {} twice", entry.ticket);
-  }
-  last_name_ = tensor.name;
-  last_step_ = entry.step;
-  job_->on_submit(std::move(submission), tensor.plan_set);
+  submission.input += entry.offset;
   return Status::ok();
 }
 

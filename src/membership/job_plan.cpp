@@ -19,7 +19,7 @@ class Neighbours {
   void add(uint32_t place) { is_one_[place] = true; }
   void add_targets() {
     const Ring& ring = *plan_.ring;
-    if (ring.direct_bytes != 0) is_one_.assign(is_one_.size(), true);
+    if (ring.direct_bytes != 0 || plan_.is_meshed) is_one_.assign(is_one_.size(), true);
     add((ring.self + 1) % ring.nodes);
     add_all(&Route::targets);
   }

@@ -21,6 +21,7 @@ struct JobPlan {
   std::vector<MemberNode> nodes;  // in ring order
   std::shared_ptr<const Ring> ring;
   std::vector<uint32_t> local_ranks;  // ascending
+  bool is_meshed = false;             // this node sends to all others, whatever the routes need
 
   // The nodes that this one sends data to: its successor and those of its routes; with direct
   // operations, all others.

@@ -15,7 +15,7 @@ namespace braid {
 class JobHash {
  public:
   // In front of what is hashed, so that one kind never stands for another.
-  enum Kind : uint64_t { Name = 1, Set, Group, Bucket, Signature };
+  enum Kind : uint64_t { Name = 1, Set, Group, Bucket, Signature, Splits };
 
   explicit JobHash(uint64_t job_key);
 

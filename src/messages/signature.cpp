@@ -34,10 +34,14 @@ std::string to_string(const Signature& signature) {
       text += fmt::format(" ({})", to_string(signature.reduction));
       break;
     case Collective::Broadcast:
+    case Collective::Gather:
+    case Collective::Scatter:
       text += fmt::format(" (root {})", signature.root);
       break;
     case Collective::AllGather:
       break;
+    case Collective::AllToAll:
+      return text + fmt::format(" of {}", to_string(signature.dtype));
     case Collective::Barrier:
       return text;
   }

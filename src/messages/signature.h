@@ -12,7 +12,9 @@
 namespace braid {
 
 // What all ranks must agree on about one operation; compared between neighbours on the ring before
-// any result is published.
+// any result is published. Of an all-to-all each two nodes agree about what one gives to the other:
+// `count` has those elements and `bucket` the hash of how they are split among the ranks; between
+// the ranks of a node both are 0.
 struct Signature {
   Collective collective = Collective::AllReduce;
   DataType dtype = DataType::Float32;

@@ -24,6 +24,7 @@ OperationTable::OperationTable(std::string job_name, uint64_t job_key,
       hash_(job_key),
       ring_(std::move(ring)),
       local_ranks_(std::move(local_ranks)),
+      ring_order_(ranks_in_ring_order(*ring_)),
       memory_(std::move(memory)),
       services_(std::move(services)),
       has_left_(local_ranks_.size(), false),
@@ -82,6 +83,7 @@ Status OperationTable::add_part(const OperationKey& key, Entry& entry,
   part.is_submitted = true;
   part.ticket = submission.ticket;
   part.input = submission.input;
+  part.splits = submission.splits;
   ++entry.submitted;
   if (submission.deadline_ns < entry.deadline_ns) {
     entry.deadline_ns = submission.deadline_ns;
@@ -131,6 +133,7 @@ Status OperationTable::place(const OperationKey& key, Entry& entry) {
   operation.ring = ring_;
   operation.urgency = entry.urgency;
   operation.memory = memory_;
+  if (is_exchange(operation.collective)) return place_exchange(key, entry, std::move(operation));
   for (uint32_t i = 0; i < local_ranks_.size(); ++i)
     operation.inputs.push_back(is_barrier ? OperationInput(kBarrierInput) : input_of(entry, i));
   if (operation.collective == Collective::Broadcast) {
@@ -151,18 +154,31 @@ Status OperationTable::place(const OperationKey& key, Entry& entry) {
     entry.awaited = entry.route == nullptr ? std::vector{(ring_->self + 1) % ring_->nodes}
                                            : entry.route->targets;
   }
+  BRAID_RETURN_IF_ERROR(allocate(key, entry));
+  operation.result = memory_->data() + entry.result_offset;
+  return start_in_turn(entry, std::move(operation));
+}
+
+Status OperationTable::allocate(const OperationKey& key, Entry& entry) {
   auto placed = memory_->allocate(entry.result_bytes);
   if (!placed) {
     return placed.status().with_context(
         fmt::format("job '{}': no room for the result of {}", job_name_, describe(entry, key)));
   }
   entry.result_offset = *placed;
-  operation.result = memory_->data() + entry.result_offset;
+  return Status::ok();
+}
+
+Status OperationTable::start_in_turn(Entry& entry, Operation operation) {
   entry.state = State::Placed;
-  if (placed_.empty() && memory_->has_memory(entry.result_offset, entry.result_bytes))
-    return start(entry, operation);
+  if (placed_.empty() && can_start(operation, entry)) return start(entry, operation);
   placed_.push_back(std::move(operation));
   return Status::ok();
+}
+
+bool OperationTable::can_start(const Operation& operation, const Entry& entry) const {
+  return memory_->has_memory(entry.result_offset, entry.result_bytes) &&
+         (operation.exchange == nullptr || ring_->nodes == 1 || services_.reach_all());
 }
 
 Status OperationTable::on_memory(const Status& growth) {
@@ -172,7 +188,7 @@ Status OperationTable::on_memory(const Status& growth) {
       return growth.with_context(fmt::format("job '{}': no room for the result of {}", job_name_,
                                              describe(entry, placed_.front().key)));
     }
-    if (!memory_->has_memory(entry.result_offset, entry.result_bytes)) break;
+    if (!can_start(placed_.front(), entry)) break;
     const Operation operation = std::move(placed_.front());
     placed_.pop_front();
     BRAID_RETURN_IF_ERROR(start(entry, operation));
@@ -190,6 +206,7 @@ Status OperationTable::start(Entry& entry, const Operation& operation) {
   BRAID_RETURN_IF_ERROR(check_taken(services_.engines.start(operation)));
   if (ring_->nodes == 1) return Status::ok();
   if (!entry.is_early) BRAID_RETURN_IF_ERROR(tell_sources(entry, key));
+  if (!entry.is_early && entry.awaited.empty()) BRAID_RETURN_IF_ERROR(go(key));  // it sends nothing
   if (const auto early = early_ready_.extract(key); !early.empty()) {
     for (const NodeReady& ready : early.mapped())
       BRAID_RETURN_IF_ERROR(take_readiness(entry, key, ready));
@@ -199,6 +216,7 @@ Status OperationTable::start(Entry& entry, const Operation& operation) {
 
 Status OperationTable::tell_sources(Entry& entry, const OperationKey& key) {
   entry.is_ready_told = true;
+  if (entry.exchange != nullptr) return tell_exchange_sources(entry, key);
   if (entry.route == nullptr) {
     const uint32_t predecessor = (ring_->self + ring_->nodes - 1) % ring_->nodes;
     return services_.send_ready(predecessor, key, entry.signature);
@@ -213,6 +231,10 @@ Status OperationTable::take_readiness(Entry& entry, const OperationKey& key,
                                       const NodeReady& ready) {
   BRAID_RETURN_IF_ERROR(check_agrees(entry, key, ready));
   if (std::erase(entry.awaited, ready.place) == 0 || !entry.awaited.empty()) return Status::ok();
+  return go(key);
+}
+
+Status OperationTable::go(const OperationKey& key) {
   services_.observer.on_go(key);
   return check_taken(services_.engines.go(key));
 }
@@ -323,6 +345,9 @@ void OperationTable::publish(const Entry& entry, uint32_t local_rank) {
       sink->publish(parts[i].ticket, entry.result_offset + member.offset,
                     member.count * element_bytes(entry.group->dtype));
     }
+  } else if (is_exchange(entry.signature.collective)) {
+    sink->publish(parts->ticket, entry.result_offset + parts->result_start,
+                  result_bytes_of(*parts, entry.signature.dtype));
   } else if (is_per_rank(entry.signature.collective)) {
     const uint64_t block_bytes = entry.result_bytes / ring_->world_size;
     const uint64_t block = ring_->block_of_rank[local_ranks_[local_rank]];

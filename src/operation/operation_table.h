@@ -5,11 +5,13 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "base/status.h"
+#include "collective/exchange.h"
 #include "collective/operation.h"
 #include "collective/transfer_settings.h"
 #include "messages/signature.h"
@@ -30,6 +32,8 @@ struct Submission {
   const uint8_t* input = nullptr;  // mapped
   // That were checked to be there, of what the rank itself has registered.
   uint64_t input_bytes = 0;
+  // Gather, scatter, all-to-all: how `input` is split, and what the rank gets.
+  std::shared_ptr<const Splits> splits;
   uint64_t deadline_ns = 0;
   uint32_t timeout_ms = 0;
   std::shared_ptr<const std::string> name;  // of the tensor
@@ -68,6 +72,9 @@ struct OperationServices {
   std::vector<ResultSink*> sinks;  // by local rank
   // READY, to the node at `place` of the ring.
   std::function<Status(uint32_t place, const OperationKey&, const Signature&)> send_ready;
+  // Whether this node can send to all others. Where it cannot yet, it begins to see to that, and
+  // on_reached() follows.
+  std::function<bool()> reach_all;
 };
 
 // All operations of one job on this node, from the first local submission until every local rank
@@ -79,8 +86,8 @@ struct OperationServices {
 //   running    --the READY of all targets: go … engine done: published--> published
 //   published  --engine retired and released by all local ranks--> (forgotten)
 //
-// Operations start in the order in which they were placed, so one whose memory still has to come
-// holds up those behind it.
+// Operations start in the order in which they were placed, so one whose memory or links still have
+// to come holds up those behind it.
 //
 // The sources are the nodes that will send to this one, the targets those that it will send to:
 // around the ring the predecessor and the successor, else as the operation's route says. What
@@ -112,6 +119,8 @@ class OperationTable final : public OperationEvents {
   void drop_sink(uint32_t local_rank) { services_.sinks[local_rank] = nullptr; }
   // More memory has come, or none will: see ResultMemory.
   Status on_memory(const Status& growth);
+  // reach_all() is true now.
+  Status on_reached() { return on_memory(Status::ok()); }
   void on_done(const OperationKey& key) override;
   void on_retired(const OperationKey& key) override;
   Status release(uint32_t local_rank, const OperationKey& key);
@@ -143,6 +152,8 @@ class OperationTable final : public OperationEvents {
     bool is_released = false;
     uint64_t ticket = 0;
     const uint8_t* input = nullptr;
+    std::shared_ptr<const Splits> splits;
+    uint64_t result_start = 0;  // of an exchange: where the rank's own result is in the operation's
   };
   struct Entry {
     State state = State::Gathering;
@@ -152,6 +163,7 @@ class OperationTable final : public OperationEvents {
     bool is_seen_running = false;  // by tell_readiness()
     bool is_ready_told = false;
     const Route* route = nullptr;   // the ring's; nullptr: around the ring
+    std::shared_ptr<const Exchange> exchange;
     std::vector<uint32_t> awaited;  // places of the targets that are not ready yet
     Signature signature;
     std::shared_ptr<const std::string> name;
@@ -182,8 +194,12 @@ class OperationTable final : public OperationEvents {
   Status add_part(const OperationKey& key, Entry& entry, const Submission& submission);
   Status check_member(const Entry& entry, const Submission& submission) const;
   Status place(const OperationKey& key, Entry& entry);
+  Status allocate(const OperationKey& key, Entry& entry);
+  bool can_start(const Operation& operation, const Entry& entry) const;
+  Status start_in_turn(Entry& entry, Operation operation);
   Status start(Entry& entry, const Operation& operation);
   OperationInput input_of(const Entry& entry, uint32_t local_rank) const;
+  Status go(const OperationKey& key);
   Status check_taken(bool is_taken) const;
   void publish(const Entry& entry, uint32_t local_rank);
   size_t members(const Entry& entry) const { return entry.parts.size() / local_ranks_.size(); }
@@ -194,6 +210,19 @@ class OperationTable final : public OperationEvents {
   bool has_ended(const OperationKey& key) const;
   Status check_agrees(const Entry& entry, const OperationKey& key, const NodeReady& ready) const;
   void forget_if_over(Entries::iterator entry);
+
+  // Of a gather, a scatter or an all-to-all.
+  Status place_exchange(const OperationKey& key, Entry& entry, Operation operation);
+  Status tell_exchange_sources(const Entry& entry, const OperationKey& key);
+  Status check_local_splits(const OperationKey& key, const Entry& entry) const;
+  Status check_splits(const Entry& entry, const OperationKey& key, const NodeReady& ready) const;
+  Signature expected_from(const Entry& entry, uint32_t place) const;
+  Signature given_to(const Entry& entry, uint32_t place) const;
+  void add_split(Signature& signature, uint64_t elements) const;
+  std::span<const uint32_t> ranks_at(uint32_t place) const;
+  static bool is_between(const Entry& entry, uint64_t bytes);
+  static uint64_t result_bytes_of(const LocalPart& part, DataType dtype);
+
   std::string describe(const Entry& entry, const OperationKey& key) const;
   std::string describe_leaver(uint32_t local_rank) const;
 
@@ -202,6 +231,7 @@ class OperationTable final : public OperationEvents {
   const JobHash hash_;
   const std::shared_ptr<const Ring> ring_;
   const std::vector<uint32_t> local_ranks_;
+  const std::vector<uint32_t> ring_order_;  // the ranks of all nodes, as their blocks lie
   const std::shared_ptr<ResultMemory> memory_;
   OperationServices services_;
   Entries entries_;

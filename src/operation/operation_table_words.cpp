@@ -63,6 +63,10 @@ std::string OperationTable::describe_leaver(uint32_t local_rank) const {
 
 Status OperationTable::check_agrees(const Entry& entry, const OperationKey& key,
                                     const NodeReady& ready) const {
+  if (entry.signature.collective == Collective::AllToAll &&
+      ready.signature.collective == Collective::AllToAll &&
+      ready.signature.dtype == entry.signature.dtype)
+    return check_splits(entry, key, ready);
   if (ready.signature == entry.signature) return Status::ok();
   // The first rank of the other node speaks for it: its own ranks agree, or it would not be ready.
   uint32_t block = 0;

@@ -165,6 +165,83 @@ TEST_F(OperationsTest, BroadcastReadsOnlyTheRootsInput) {
   EXPECT_BRAID_ERROR(braid_submit(job_, &operation, &second), BRAID_ERROR_INVALID_ARGUMENT, "root");
 }
 
+TEST_F(OperationsTest, OnlyTheRootOfAGatherGetsAResult) {
+  TestDaemon::Options options;
+  options.block_of_rank = {0, 1};
+  open(options, 1);
+  const uint32_t tensor = register_tensor(job_, "a", 2);
+  const auto values = iota(2);
+  auto operation = all_reduce(tensor, 0, values.data());
+  operation.collective = BRAID_GATHER;
+  operation.root = 1;
+  const braid_ticket at_root = submit(job_, operation);
+  ASSERT_EQ(braid_wait(job_, at_root, 0), BRAID_OK) << braid_error_message();
+  EXPECT_EQ(copied(at_root, 4), (std::vector<float>{0, 0, 1, 2}));
+  operation.step = 1;
+  operation.root = 0;
+  const braid_ticket elsewhere = submit(job_, operation);
+  ASSERT_EQ(braid_wait(job_, elsewhere, 0), BRAID_OK) << braid_error_message();
+  EXPECT_EQ(braid_copy_result(job_, elsewhere, nullptr, 0), BRAID_OK) << braid_error_message();
+  operation.step = 2;
+  operation.root = 2;
+  braid_ticket never = 0;
+  EXPECT_BRAID_ERROR(braid_submit(job_, &operation, &never), BRAID_ERROR_INVALID_ARGUMENT,
+                     "root of the gather of 'a' is 2; the job has ranks 0 to 1");
+}
+
+TEST_F(OperationsTest, OnlyTheRootsInputIsScattered) {
+  TestDaemon::Options options;
+  options.block_of_rank = {0, 1};
+  open(options, 1);
+  const uint32_t tensor = register_tensor(job_, "a", 2);
+  const auto values = iota(4);
+  auto operation = all_reduce(tensor, 0, values.data());
+  operation.collective = BRAID_SCATTER;
+  operation.root = 1;
+  const braid_ticket at_root = submit(job_, operation);
+  ASSERT_EQ(braid_wait(job_, at_root, 0), BRAID_OK) << braid_error_message();
+  EXPECT_EQ(copied(at_root, 2), (std::vector<float>{3, 4}));
+  operation.step = 1;
+  operation.root = 0;
+  operation.input = nullptr;
+  const braid_ticket elsewhere = submit(job_, operation);
+  EXPECT_EQ(braid_wait(job_, elsewhere, 0), BRAID_OK) << braid_error_message();
+}
+
+TEST_F(OperationsTest, AnAllToAllIsSplitAsTheCallerSays) {
+  TestDaemon::Options options;
+  options.block_of_rank = {0, 1, 2};
+  open(options, 1);
+  const uint32_t tensor = register_dynamic(job_, "stream");
+  const auto values = iota(6);
+  std::vector<uint64_t> to = {1, 2, 3};
+  std::vector<uint64_t> from = {0, 2, 5};
+  auto operation = all_reduce(tensor, 0, values.data());
+  operation.collective = BRAID_ALL_TO_ALL;
+  operation.input_splits = to.data();
+  operation.output_splits = from.data();
+  const braid_ticket ticket = submit(job_, operation);
+  to.assign(3, 99);  // they were read
+  ASSERT_EQ(braid_wait(job_, ticket, 0), BRAID_OK) << braid_error_message();
+  EXPECT_EQ(daemon_->last_splits(), (std::vector<uint64_t>{1, 2, 3, 0, 2, 5}));
+  EXPECT_EQ(copied(ticket, 7), (std::vector<float>{2, 3, 0, 0, 0, 0, 0}));
+}
+
+TEST_F(OperationsTest, SplitsThatMakeNoSenseAreRefused) {
+  const uint32_t tensor = register_dynamic(job_, "stream");
+  const auto values = iota(6);
+  const uint64_t huge = UINT64_MAX / 4 + 1;
+  auto operation = all_reduce(tensor, 0, values.data());
+  operation.collective = BRAID_ALL_TO_ALL;
+  operation.input_splits = &huge;
+  braid_ticket ticket = 0;
+  EXPECT_BRAID_ERROR(braid_submit(job_, &operation, &ticket), BRAID_ERROR_INVALID_ARGUMENT,
+                     "the all-to-all of 'stream' has input_splits only");
+  operation.output_splits = &huge;
+  EXPECT_BRAID_ERROR(braid_submit(job_, &operation, &ticket), BRAID_ERROR_INVALID_ARGUMENT,
+                     "the bytes of input_splits of the all-to-all of 'stream' do not fit");
+}
+
 TEST_F(OperationsTest, ABarrierHasNoData) {
   const uint32_t tensor = register_dynamic(job_, "stream");
   auto operation = all_reduce(tensor, 0, nullptr);

@@ -11,7 +11,7 @@ namespace {
 // program leaves there is no field. Whoever adds one adds the sizes here, and keeps these.
 static_assert(offsetof(braid_job_options, token) == 56 && sizeof(braid_job_options) == 64);
 static_assert(offsetof(braid_tensor_options, planned) == 40 && sizeof(braid_tensor_options) == 48);
-static_assert(sizeof(braid_operation) == 56);
+static_assert(offsetof(braid_operation, input_splits) == 56 && sizeof(braid_operation) == 72);
 
 class JobOptionsAgeTest : public ClientTest {};
 class StructAgesTest : public OpenJobTest {};
@@ -93,6 +93,20 @@ TEST_F(StructAgesTest, ANewerCallersTensorsAreLonger) {
   EXPECT_EQ(handles[1], 1u);
 }
 
+// Compiled against a braid.h that had no splits yet: what lies behind the struct is not read.
+TEST_F(StructAgesTest, AnOlderCallersOperationIsShorter) {
+  const uint32_t tensor = register_tensor(job_, "a", 4);
+  const auto values = iota(4);
+  auto operation = all_reduce(tensor, 1, values.data());
+  operation.collective = BRAID_ALL_TO_ALL;
+  operation.input_splits = reinterpret_cast<const uint64_t*>(1);
+  operation.struct_size = offsetof(braid_operation, input_splits);
+  const braid_ticket ticket = submit(job_, operation);
+  EXPECT_EQ(braid_wait(job_, ticket, 0), BRAID_OK) << braid_error_message();
+  EXPECT_EQ(daemon_->last_splits(), (std::vector<uint64_t>{4, 4}));
+  EXPECT_EQ(copied(ticket, 4), values);
+}
+
 TEST_F(StructAgesTest, ANewerCallersOperationIsLonger) {
   const uint32_t tensor = register_tensor(job_, "a", 4);
   const auto values = iota(4);
@@ -107,7 +121,7 @@ TEST_F(StructAgesTest, ANewerCallersOperationIsLonger) {
   ticket = submit(job_, operation.known);
   EXPECT_EQ(braid_wait(job_, ticket, 0), BRAID_OK) << braid_error_message();
   EXPECT_EQ(copied(ticket, 4), values);
-  operation.known.struct_size = sizeof(braid_operation) - 1;
+  operation.known.struct_size = offsetof(braid_operation, input_splits) - 1;
   EXPECT_BRAID_ERROR(braid_submit(job_, &operation.known, &ticket), BRAID_ERROR_INVALID_ARGUMENT,
                      "struct_size of braid_operation");
 }

@@ -2,6 +2,7 @@
 #include "test_daemon.h"
 
 #include <cstring>
+#include <numeric>
 
 #include <gtest/gtest.h>
 
@@ -141,6 +142,12 @@ std::vector<uint32_t> TestDaemon::last_bucket() {
   return result;
 }
 
+std::vector<uint64_t> TestDaemon::last_splits() {
+  std::vector<uint64_t> result;
+  call([&] { result = last_splits_; });
+  return result;
+}
+
 void TestDaemon::on_client_closed(ClientConnection& connection, const Status&) {
   sessions_.erase(connection.id());
 }
@@ -254,6 +261,7 @@ void TestDaemon::complete(Session& session, const std::vector<proto::SubmitEntry
   const uint64_t block = options_.block_of_rank[session.rank];
   const uint64_t result_bytes =
       collective == Collective::AllGather ? bytes * session.world_size : bytes;
+  if (is_exchange(collective)) return complete_exchange(session, first);
   const auto offset = session.extents.allocate(result_bytes);
   ASSERT_TRUE(offset.has_value());
   uint8_t* to =
@@ -263,6 +271,37 @@ void TestDaemon::complete(Session& session, const std::vector<proto::SubmitEntry
   if (bytes > 0) std::memcpy(to, from, bytes);
   session.offset_of_ticket[first.ticket] = *offset;
   ASSERT_TRUE(session.rings->push_done({first.ticket, *offset, result_bytes, 0}).is_ok());
+}
+
+// Every other rank gives zeros; what a rank gives itself comes back.
+void TestDaemon::complete_exchange(Session& session, const proto::SubmitEntry& entry) {
+  const auto collective = static_cast<Collective>(entry.collective);
+  const uint32_t world = session.world_size;
+  const bool is_root = entry.root == session.rank;
+  last_splits_.assign(2 * size_t{world}, 0);
+  if (collective == Collective::AllToAll) {
+    std::memcpy(last_splits_.data(), session.arena.data() + entry.splits,
+                last_splits_.size() * sizeof(uint64_t));
+  } else {
+    const bool is_gather = collective == Collective::Gather;
+    for (uint32_t rank = 0; rank < world; ++rank) {
+      last_splits_[rank] = (is_gather ? rank == entry.root : is_root) ? entry.count : 0;
+      last_splits_[world + rank] = (is_gather ? is_root : rank == entry.root) ? entry.count : 0;
+    }
+  }
+  const uint64_t element = element_bytes(static_cast<DataType>(entry.dtype));
+  const auto before = [&](uint32_t first, uint32_t count) {
+    const auto begin = last_splits_.begin() + first;
+    return std::accumulate(begin, begin + count, uint64_t{0}) * element;
+  };
+  const uint64_t result_bytes = before(world, world);
+  const auto offset = session.extents.allocate(result_bytes);
+  ASSERT_TRUE(offset.has_value());
+  std::memcpy(session.results.data() + *offset + before(world, session.rank),
+              session.arena.data() + entry.offset + before(0, session.rank),
+              last_splits_[session.rank] * element);
+  session.offset_of_ticket[entry.ticket] = *offset;
+  ASSERT_TRUE(session.rings->push_done({entry.ticket, *offset, result_bytes, 0}).is_ok());
 }
 
 }  // namespace braid

@@ -59,6 +59,8 @@ class TestDaemon final : public ClientHandler {
   std::string last_token();             // likewise
   std::string last_reason();            // of the last LeaveJob
   std::vector<uint32_t> last_bucket();  // tensors of the last operation, in their order
+  // Of the last gather, scatter or all-to-all: elements to each rank, then from each.
+  std::vector<uint64_t> last_splits();
 
  private:
   struct Session {
@@ -82,6 +84,7 @@ class TestDaemon final : public ClientHandler {
   void open_job(Session& session, const proto::OpenJob& open, std::vector<Fd> fds);
   void on_submit(Session& session);
   void complete(Session& session, const std::vector<proto::SubmitEntry>& entries);
+  void complete_exchange(Session& session, const proto::SubmitEntry& entry);
   void call(std::function<void()> task);  // on the loop; returns when it is done
 
   Options options_;
@@ -95,6 +98,7 @@ class TestDaemon final : public ClientHandler {
   std::string last_token_;
   std::string last_reason_;
   std::vector<uint32_t> last_bucket_;
+  std::vector<uint64_t> last_splits_;
   std::thread thread_;
 };
 

@@ -177,9 +177,12 @@ TEST(SubmitEntryTest, WhatIsReservedIsZero) {
     EXPECT_EQ(check_submit_entry(entry).message(),
               "'reserved' of a submission is reserved and must be 0, not 7");
     entry.reserved = 0;
-    entry.reserved2 = 1ull << 63;
+    entry.splits = 1ull << 63;
     EXPECT_EQ(check_submit_entry(entry).message(),
-              "'reserved2' of a submission is reserved and must be 0, not 9223372036854775808");
+              "'splits' of a submission without splits is reserved and must be 0, not "
+              "9223372036854775808");
+    entry.collective = static_cast<uint8_t>(Collective::AllToAll);
+    EXPECT_EQ(check_submit_entry(entry).is_ok(), kind == proto::SubmitKind::Operation);
   }
 }
 

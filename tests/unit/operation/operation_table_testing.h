@@ -46,7 +46,8 @@ struct RecordingActions final : OperationEngines, OperationObserver {
               told.push_back(place);
               ready.emplace_back(key, signature);
               return Status::ok();
-            }};
+            },
+            [this] { return is_reached; }};
   }
 
   bool start(const Operation& operation) override {
@@ -89,6 +90,7 @@ struct RecordingActions final : OperationEngines, OperationObserver {
   std::vector<std::tuple<std::string, OperationKey, uint64_t>> observed;
   JobCounters counters;
   bool refuses = false;
+  bool is_reached = true;  // links lead to all nodes
 
  private:
   std::vector<std::unique_ptr<Sink>> sinks_;
@@ -133,6 +135,7 @@ class OperationTableTest : public LoopTest {
       ring->ranks_of_node.push_back(static_cast<uint32_t>(ranks.size()));
       for (const uint32_t rank : ranks) ring->block_of_rank[rank] = block++;
     }
+    ring->routes = basic_routes(ring->nodes, self);
     auto memory = ResultMemory::create(worker_, "train", memory_bytes, {});
     ASSERT_TRUE(memory.is_ok());
     memory_ = *memory;

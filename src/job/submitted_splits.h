@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+
+#include "base/status.h"
+#include "collective/exchange.h"
+#include "ipc/segment.h"
+#include "messages/signature.h"
+
+namespace braid {
+
+// What a rank gives and gets in a gather, a scatter or an all-to-all, as its submission says. The
+// table of an all-to-all is copied out of the arena at `table`: its trainer may change it at any
+// time. InvalidArgument: no table there, or more than can be mapped.
+Result<std::shared_ptr<const Splits>> submitted_splits(const Signature& signature, uint32_t rank,
+                                                       uint32_t world_size, const Segment& arena,
+                                                       uint64_t table);
+
+// Bytes of the rank's input.
+uint64_t input_bytes_of(const Splits& splits, DataType dtype);
+
+}  // namespace braid

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a table does for a gather, a scatter and an all-to-all: where each rank's result lies, and
+// whether ranks agree about who gives how much to whom.
+#include <numeric>
+
+#include <fmt/ranges.h>
+
+#include "base/checked.h"
+#include "operation/operation_table.h"
+
+namespace braid {
+namespace {
+
+constexpr uint64_t kResultAlignment = 64;
+
+uint64_t sum(const std::vector<uint64_t>& counts) {
+  return std::accumulate(counts.begin(), counts.end(), uint64_t{0});
+}
+
+}  // namespace
+
+uint64_t OperationTable::result_bytes_of(const LocalPart& part, DataType dtype) {
+  return sum(part.splits->from) * element_bytes(dtype);
+}
+
+Status OperationTable::place_exchange(const OperationKey& key, Entry& entry, Operation operation) {
+  BRAID_RETURN_IF_ERROR(check_local_splits(key, entry));
+  const DataType dtype = entry.signature.dtype;
+  entry.result_bytes = 0;
+  for (LocalPart& part : entry.parts) {
+    part.result_start = entry.result_bytes;
+    entry.result_bytes += round_up(result_bytes_of(part, dtype), kResultAlignment);
+  }
+  BRAID_RETURN_IF_ERROR(allocate(key, entry));
+  std::vector<Exchange::LocalRank> ranks;
+  for (const LocalPart& part : entry.parts) {
+    ranks.push_back({part.splits.get(), part.input,
+                     memory_->data() + entry.result_offset + part.result_start});
+  }
+  entry.exchange = std::make_shared<const Exchange>(*ring_, ranks, element_bytes(dtype));
+  operation.exchange = entry.exchange;
+  for (const uint32_t target : ring_->routes->exchange.targets) {
+    if (is_between(entry, entry.exchange->bytes_to(target))) entry.awaited.push_back(target);
+  }
+  return start_in_turn(entry, std::move(operation));
+}
+
+// Whether two nodes have to agree before one sends so many bytes to the other. In an all-to-all
+// they always have: one of them may think that there is nothing to send, and be wrong.
+bool OperationTable::is_between(const Entry& entry, uint64_t bytes) {
+  return bytes != 0 || entry.signature.collective == Collective::AllToAll;
+}
+
+Status OperationTable::tell_exchange_sources(const Entry& entry, const OperationKey& key) {
+  for (const uint32_t source : ring_->routes->exchange.sources) {
+    if (!is_between(entry, entry.exchange->bytes_from(source))) continue;
+    BRAID_RETURN_IF_ERROR(services_.send_ready(source, key, expected_from(entry, source)));
+  }
+  return Status::ok();
+}
+
+std::span<const uint32_t> OperationTable::ranks_at(uint32_t place) const {
+  const auto& counts = ring_->ranks_of_node;
+  const auto first = std::accumulate(counts.begin(), counts.begin() + place, size_t{0});
+  return std::span(ring_order_).subspan(first, counts[place]);
+}
+
+// The order of both is that of the stream between the two nodes, see Exchange.
+Signature OperationTable::expected_from(const Entry& entry, uint32_t place) const {
+  Signature signature = entry.signature;
+  if (signature.collective != Collective::AllToAll) return signature;
+  for (const LocalPart& part : entry.parts) {
+    for (const uint32_t from : ranks_at(place)) add_split(signature, part.splits->from[from]);
+  }
+  return signature;
+}
+
+Signature OperationTable::given_to(const Entry& entry, uint32_t place) const {
+  Signature signature = entry.signature;
+  for (const uint32_t to : ranks_at(place)) {
+    for (const LocalPart& part : entry.parts) add_split(signature, part.splits->to[to]);
+  }
+  return signature;
+}
+
+void OperationTable::add_split(Signature& signature, uint64_t elements) const {
+  signature.count += elements;
+  signature.bucket = hash_.of(JobHash::Splits, {signature.bucket, elements});
+}
+
+Status OperationTable::check_local_splits(const OperationKey& key, const Entry& entry) const {
+  for (size_t giver = 0; giver < local_ranks_.size(); ++giver) {
+    for (size_t taker = 0; taker < local_ranks_.size(); ++taker) {
+      const uint64_t given = entry.parts[giver].splits->to[local_ranks_[taker]];
+      const uint64_t expected = entry.parts[taker].splits->from[local_ranks_[giver]];
+      if (given == expected) continue;
+      return make_status(
+          StatusCode::Mismatch,
+          "job '{}': ranks disagree about '{}' step {}, {}: rank {} gives {} elements to rank {}, "
+          "which expects {}",
+          job_name_, *entry.name, key.step, to_string(entry.signature), local_ranks_[giver], given,
+          local_ranks_[taker], expected);
+    }
+  }
+  return Status::ok();
+}
+
+Status OperationTable::check_splits(const Entry& entry, const OperationKey& key,
+                                    const NodeReady& ready) const {
+  if (entry.exchange == nullptr) return Status::ok();  // compared when it is placed
+  const Signature given = given_to(entry, ready.place);
+  if (given == ready.signature) return Status::ok();
+  const std::string expected = given.count == ready.signature.count
+                                   ? "them split otherwise among their ranks"
+                                   : fmt::format("{}", ready.signature.count);
+  return make_status(
+      StatusCode::Mismatch,
+      "job '{}': ranks disagree about '{}' step {}, {}: what rank {} gives to rank {} is {} "
+      "elements, and expected there are {}",
+      job_name_, *entry.name, key.step, to_string(entry.signature),
+      fmt::join(local_ranks_, " and "), fmt::join(ranks_at(ready.place), " and "), given.count,
+      expected);
+}
+
+}  // namespace braid

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+// Gather, scatter and all-to-all: who waits for whom, what each rank gets, who disagrees.
+#include "operation/operation_table_testing.h"
+
+namespace braid {
+namespace {
+
+using Counts = std::vector<uint64_t>;
+using testing::all_reduce;
+using testing::signature_of;
+
+// The first of three nodes: ranks 0 and 3 here, 1 and 2 on nodes of their own.
+class OperationTableExchangeTest : public testing::OperationTableTest {
+ protected:
+  OperationTableExchangeTest() { make({{0, 3}, {1}, {2}}, 0); }
+
+  static Signature all_to_all(DataType dtype = DataType::Float32) {
+    Signature signature = signature_of(Collective::AllToAll);
+    signature.dtype = dtype;
+    return signature;
+  }
+  Status exchange(uint32_t local_rank, uint64_t step, const Signature& signature, Counts to,
+                  Counts from) {
+    Submission one = submission(local_rank, step, signature);
+    one.splits = std::make_shared<const Splits>(Splits{std::move(to), std::move(from)});
+    return table_->submit(one);
+  }
+  // An all-to-all in which these two agree with each other.
+  void submit_both(uint64_t step) {
+    ASSERT_TRUE(exchange(0, step, all_to_all(), {1, 2, 0, 4}, {1, 5, 0, 3}).is_ok());
+    ASSERT_TRUE(exchange(1, step, all_to_all(), {3, 6, 7, 8}, {4, 0, 9, 8}).is_ok());
+  }
+  // What the node at `place` says, that expects so many from each rank here, for each of its ranks.
+  Status others_expect(uint32_t place, uint64_t step, const Counts& counts) {
+    Signature signature = all_to_all();
+    for (const uint64_t count : counts) {
+      signature.count += count;
+      signature.bucket = JobHash(kJob).of(JobHash::Splits, {signature.bucket, count});
+    }
+    return table_->on_node_ready(place, key(step), signature);
+  }
+};
+
+TEST_F(OperationTableExchangeTest, AnAllToAllWaitsForAllNodesAndIsToldToAll) {
+  submit_both(0);
+  EXPECT_EQ(actions_.told, (std::vector<uint32_t>{1, 2}));
+  EXPECT_EQ(actions_.ready[0].second.count, 5u) << "5 from rank 1 to rank 0, none to rank 3";
+  EXPECT_EQ(actions_.ready[1].second.count, 9u);
+  ASSERT_TRUE(others_expect(2, 0, {0, 7}).is_ok());
+  EXPECT_TRUE(actions_.gone.empty());
+  ASSERT_TRUE(others_expect(1, 0, {2, 6}).is_ok());
+  EXPECT_EQ(actions_.gone, std::vector{key(0)});
+}
+
+TEST_F(OperationTableExchangeTest, EveryRankGetsAResultOfItsOwnSize) {
+  submit_both(0);
+  table_->on_done(key(0));
+  ASSERT_EQ(actions_.published.size(), 2u);
+  EXPECT_EQ(actions_.published[0].bytes, 4u * (1 + 5 + 0 + 3));
+  EXPECT_EQ(actions_.published[1].bytes, 4u * (4 + 0 + 9 + 8));
+  EXPECT_EQ(actions_.published[1].offset, actions_.published[0].offset + 64);
+  table_->on_retired(key(0));
+  for (uint32_t rank = 0; rank < 2; ++rank) ASSERT_TRUE(table_->release(rank, key(0)).is_ok());
+  EXPECT_TRUE(memory_is_free());
+}
+
+TEST_F(OperationTableExchangeTest, RanksOfOneNodeThatDisagreeAreNamed) {
+  ASSERT_TRUE(exchange(0, 2, all_to_all(), {1, 2, 0, 4}, {1, 5, 0, 3}).is_ok());
+  const Status mismatch = exchange(1, 2, all_to_all(), {3, 6, 7, 8}, {5, 0, 9, 8});
+  EXPECT_EQ(mismatch.code(), StatusCode::Mismatch);
+  EXPECT_EQ(mismatch.message(),
+            "job 'train': ranks disagree about 'layer.weight' step 2, all-to-all of float32: rank "
+            "0 gives 4 elements to rank 3, which expects 5");
+  EXPECT_TRUE(actions_.log.empty());
+}
+
+TEST_F(OperationTableExchangeTest, NodesThatDisagreeAreNamed) {
+  submit_both(2);
+  const Status mismatch = others_expect(1, 2, {2, 5});
+  EXPECT_EQ(mismatch.code(), StatusCode::Mismatch);
+  EXPECT_EQ(mismatch.message(),
+            "job 'train': ranks disagree about 'layer.weight' step 2, all-to-all of float32: what "
+            "rank 0 and 3 gives to rank 1 is 8 elements, and expected there are 7");
+  const Status split = others_expect(1, 2, {3, 5});
+  EXPECT_NE(split.message().find("8 elements, and expected there are them split otherwise"),
+            std::string::npos)
+      << split.message();
+  EXPECT_FALSE(others_expect(2, 2, {}).is_ok()) << "who expects nothing says so";
+}
+
+TEST_F(OperationTableExchangeTest, WhatAnotherNodeExpectsIsComparedAlsoWhenItComesFirst) {
+  ASSERT_TRUE(others_expect(1, 0, {2, 5}).is_ok());
+  ASSERT_TRUE(exchange(0, 0, all_to_all(), {1, 2, 0, 4}, {1, 5, 0, 3}).is_ok());
+  ASSERT_TRUE(others_expect(2, 0, {0, 7}).is_ok());
+  EXPECT_EQ(exchange(1, 0, all_to_all(), {3, 6, 7, 8}, {4, 0, 9, 8}).code(),
+            StatusCode::Mismatch);
+}
+
+TEST_F(OperationTableExchangeTest, OtherCollectivesAndTypesDisagreeAsEver) {
+  submit_both(0);
+  EXPECT_EQ(table_->on_node_ready(1, key(0), all_to_all(DataType::Int32)).code(),
+            StatusCode::Mismatch);
+  EXPECT_EQ(table_->on_node_ready(1, key(0), all_reduce(10)).code(), StatusCode::Mismatch);
+}
+
+TEST_F(OperationTableExchangeTest, AGatherWaitsForTheRootAlone) {
+  const Signature gather = signature_of(Collective::Gather, 10, 2);
+  const Counts none(4, 0);
+  ASSERT_TRUE(exchange(0, 0, gather, {0, 0, 10, 0}, none).is_ok());
+  ASSERT_TRUE(exchange(1, 0, gather, {0, 0, 10, 0}, none).is_ok());
+  EXPECT_TRUE(actions_.told.empty()) << "nobody sends anything here";
+  ASSERT_TRUE(table_->on_node_ready(2, key(0), gather).is_ok());
+  EXPECT_EQ(actions_.gone, std::vector{key(0)});
+  table_->on_done(key(0));
+  for (const auto& published : actions_.published) EXPECT_EQ(published.bytes, 0u);
+}
+
+TEST_F(OperationTableExchangeTest, TheRootOfAGatherWaitsForNobody) {
+  const Signature gather = signature_of(Collective::Gather, 10, 3);
+  const Counts none(4, 0);
+  ASSERT_TRUE(exchange(0, 0, gather, {0, 0, 0, 10}, none).is_ok());
+  ASSERT_TRUE(exchange(1, 0, gather, {0, 0, 0, 10}, {10, 10, 10, 10}).is_ok());
+  EXPECT_EQ(actions_.log, (std::vector<std::string>{"start", "ready", "ready", "go"}));
+  EXPECT_EQ(actions_.ready[0].second, gather);
+}
+
+TEST_F(OperationTableExchangeTest, OfNothingNobodyIsWaitedFor) {
+  const Signature gather = signature_of(Collective::Gather, 0, 1);
+  const Counts none(4, 0);
+  for (uint32_t rank = 0; rank < 2; ++rank)
+    ASSERT_TRUE(exchange(rank, 0, gather, none, none).is_ok());
+  EXPECT_EQ(actions_.log, (std::vector<std::string>{"start", "go"}));
+}
+
+TEST_F(OperationTableExchangeTest, TheRootOfAScatterIsReadyForNobody) {
+  const Signature scatter = signature_of(Collective::Scatter, 10, 3);
+  const Counts none(4, 0);
+  ASSERT_TRUE(exchange(0, 0, scatter, none, {0, 0, 0, 10}).is_ok());
+  ASSERT_TRUE(exchange(1, 0, scatter, {10, 10, 10, 10}, {0, 0, 0, 10}).is_ok());
+  EXPECT_TRUE(actions_.told.empty());
+  ASSERT_TRUE(table_->on_node_ready(1, key(0), scatter).is_ok());
+  EXPECT_TRUE(actions_.gone.empty());
+  ASSERT_TRUE(table_->on_node_ready(2, key(0), scatter).is_ok());
+  EXPECT_EQ(actions_.gone, std::vector{key(0)});
+}
+
+TEST_F(OperationTableExchangeTest, ItStartsWhenAllNodesAreReachedAndHoldsUpWhatComesLater) {
+  actions_.is_reached = false;
+  submit_both(0);
+  for (uint32_t rank = 0; rank < 2; ++rank) ASSERT_TRUE(submit(rank, 1, all_reduce(10)).is_ok());
+  EXPECT_TRUE(actions_.started.empty());
+  ASSERT_TRUE(table_->on_memory(Status::ok()).is_ok());
+  EXPECT_TRUE(actions_.started.empty());
+  actions_.is_reached = true;
+  ASSERT_TRUE(table_->on_reached().is_ok());
+  ASSERT_EQ(actions_.started.size(), 2u);
+  EXPECT_EQ(actions_.started[0].key, key(0));
+}
+
+}  // namespace
+}  // namespace braid
