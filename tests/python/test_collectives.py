@@ -17,6 +17,12 @@ def test_every_collective_type_and_reduction_agrees_with_gloo(nodes, ranks_per_n
 
 
 @pytest.mark.parametrize(("nodes", "ranks_per_node"), SHAPES)
+def test_gather_scatter_and_all_to_all_go_over_braid(nodes, ranks_per_node):
+    results = run("exchanges.py", nodes=nodes, ranks_per_node=ranks_per_node).expect(4)
+    assert all(result["compared"] > 190 and not result["gloo"] for result in results)
+
+
+@pytest.mark.parametrize(("nodes", "ranks_per_node"), SHAPES)
 def test_objects_subgroups_meshes_and_point_to_point_work(nodes, ranks_per_node):
     results = run("groups.py", nodes=nodes, ranks_per_node=ranks_per_node).expect(4)
     parts = ["point_to_point", "objects", "subgroups", "mesh", "distributed_tensor"]

@@ -85,6 +85,12 @@ def carriage_of_copy(tensor: torch.Tensor) -> tuple[int, int]:
     return (_BYTES, tensor.nbytes) if dtype is None else (dtype, tensor.numel())
 
 
+def carriage_of_elements(torch_dtype: torch.dtype) -> tuple[int, int]:
+    """(dtype, values per element) for moving elements unchanged, likewise."""
+    dtype = _INT_DTYPES.get(torch_dtype)
+    return (_BYTES, torch_dtype.itemsize) if dtype is None else (dtype, 1)
+
+
 def dtype_of(dtype: torch.dtype) -> DType | None:
     """braid's own element type for a torch one."""
     return _DTYPES.get(dtype)

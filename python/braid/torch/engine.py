@@ -40,6 +40,9 @@ ALL_REDUCE = int(Collective.ALL_REDUCE)
 BROADCAST = int(Collective.BROADCAST)
 ALL_GATHER = int(Collective.ALL_GATHER)
 REDUCE_SCATTER = int(Collective.REDUCE_SCATTER)
+GATHER = int(Collective.GATHER)
+SCATTER = int(Collective.SCATTER)
+ALL_TO_ALL = int(Collective.ALL_TO_ALL)
 
 
 class Pending:
@@ -96,17 +99,20 @@ class Engine:
         reduction: int = 0,
         root: int = 0,
         timeout_ms: int = 0,
+        splits: tuple[Sequence[int], Sequence[int]] | None = None,
         wait: bool = False,
     ) -> None:
         """Starts one operation whose end finishes `work`.
 
         `inputs` are contiguous CPU tensors that lie one after the other in the operation's input.
+        `splits` are an all-to-all's: elements to, and from, each rank.
         With `wait` the caller's thread sees it through, which saves a change of threads.
         """
         memory = None
         try:
             memory = pack(self.arena, inputs) if inputs else None
             address = memory.address if memory else None
+            to, from_ = (self.job.splits(s) for s in splits) if splits else (None, None)
             with self._lock:
                 self._make_room()
                 parent = current_origin()
@@ -117,8 +123,9 @@ class Engine:
                     origin = parent.next_child()
                     stream, step = self._streams.place_of(origin)
                 ticket = self.job.submit_raw(
-                    collective, stream, step, reduction, root, dtype, timeout_ms, count, address
-                )
+                    collective, stream, step, reduction, root, dtype, timeout_ms, count, address,
+                    to, from_,
+                )  # fmt: skip
                 if parent is None:
                     self.sequence = step + 1
                 work.comes_from(origin, self.callbacks)

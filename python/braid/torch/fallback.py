@@ -10,13 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-from torch._C._distributed_c10d import (
-    AllreduceOptions,
-    AllToAllOptions,
-    GatherOptions,
-    ReduceOptions,
-    ScatterOptions,
-)
+from torch._C._distributed_c10d import AllreduceOptions, ReduceOptions
 from torch.distributed import Work
 
 from braid.torch.gloo import InnerGloo
@@ -33,69 +27,6 @@ class FallbackMixin:
     _rank: int
     _size: int
     _coalescing: list[Any] | None
-
-    @untraced
-    def gather(self, outputs: Any, inputs: Any, opts: Any = None, root: int | None = None) -> Work:
-        if isinstance(inputs, torch.Tensor):
-            outputs, inputs = [outputs], [inputs]
-        options = GatherOptions()
-        options.rootRank = opts.rootRank if root is None else root
-        blocks = outputs[0] if outputs else []
-        return self._by_gloo(
-            "gather", blocks, inputs, lambda group, to, given: group.gather(
-                [to] if to else [], given, options
-            ),
-        )  # fmt: skip
-
-    def gather_single(self, output: torch.Tensor, input: torch.Tensor, opts: Any = None) -> Work:
-        blocks = []
-        if opts.rootRank == self._rank:
-            blocks = [output.view(-1)[i * input.numel() :][: input.numel()].view(input.shape)
-                      for i in range(self._size)]  # fmt: skip
-        return self.gather([blocks] if blocks else [], [input], opts)
-
-    gather_into_tensor = gather_single
-
-    @untraced
-    def scatter(self, outputs: Any, inputs: Any, opts: Any = None, root: int | None = None) -> Work:
-        if isinstance(outputs, torch.Tensor):
-            outputs, inputs = [outputs], [inputs]
-        options = ScatterOptions()
-        options.rootRank = opts.rootRank if root is None else root
-        blocks = inputs[0] if inputs else []
-        return self._by_gloo(
-            "scatter", outputs, blocks, lambda group, to, given: group.scatter(
-                to, [given] if given else [], options
-            ),
-        )  # fmt: skip
-
-    @untraced
-    def all_to_all_single(
-        self, output: torch.Tensor, input: torch.Tensor, output_split_sizes: list[int],
-        input_split_sizes: list[int], opts: Any = None, timeout: Any = None,
-    ) -> Work:  # fmt: skip
-        return self._by_gloo(
-            "all_to_all", [output], [input], lambda group, to, given: group.alltoall_base(
-                to[0], given[0], output_split_sizes, input_split_sizes, AllToAllOptions()
-            ),
-        )  # fmt: skip
-
-    alltoall_base = all_to_all_single
-
-    @untraced
-    def alltoall(self, outputs: Any, inputs: Any, opts: Any = None, timeout: Any = None) -> Work:
-        """gloo knows all-to-all only for one tensor, so the lists become one and back."""
-        given = torch.cat([block.detach().reshape(-1).cpu() for block in inputs])
-        received = torch.empty(sum(block.numel() for block in outputs), dtype=given.dtype)
-        group = self._inner.group("all_to_all")
-        group.alltoall_base(
-            received, given, [block.numel() for block in outputs],
-            [block.numel() for block in inputs], AllToAllOptions(),
-        ).wait()  # fmt: skip
-        blocks = received.split([block.numel() for block in outputs])
-        for output, block in zip(outputs, blocks):
-            output.data.copy_(block.view(output.shape))
-        return handed_out(finished(list(outputs)))
 
     @untraced
     def send(self, tensors: list[torch.Tensor], dst: int, tag: int = 0) -> Work:

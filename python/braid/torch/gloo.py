@@ -25,7 +25,8 @@ _log = logging.getLogger("braid")
 
 
 class InnerGloo:
-    """A gloo group on the same ranks and store; `name` is the job's. Any thread may call."""
+    """A gloo group on the same ranks and store; `name` is the job's. `was_used`: for anything.
+    Any thread may call."""
 
     def __init__(
         self, store: Store, name: str, rank: int, size: int, timeout: timedelta
@@ -36,7 +37,7 @@ class InnerGloo:
         self._timeout = timeout
         self._pid = os.getpid()
         self._lock = threading.Lock()
-        self._told = False
+        self.was_used = False
         self._group: Any = None
         self._pairs: Pairs | None = None
         self._lazy_error: Exception | None = None
@@ -84,8 +85,8 @@ class InnerGloo:
             pairs.close()
 
     def _tell(self, what: str) -> None:
-        if not self._told:
-            self._told = True
+        if not self.was_used:
+            self.was_used = True
             _log.info("%s is not carried by braid; it goes through torch's gloo", what)
 
     def _make(self, **device_options: Any) -> Any:

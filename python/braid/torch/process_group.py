@@ -30,6 +30,7 @@ from braid.torch.arguments import (
 )
 from braid.torch.carriage import carriage_of_copy, carriage_of_reduction
 from braid.torch.engine import Engine, unpack_by_rank, unpack_whole
+from braid.torch.exchanges import ExchangeMixin
 from braid.torch.fallback import FallbackMixin
 from braid.torch.gloo import InnerGloo
 from braid.torch.monitored import MonitoredBarrier
@@ -38,7 +39,7 @@ from braid.torch.untraced import untraced
 from braid.torch.work import BraidWork, WorkList, finished, handed_out
 
 
-class BraidProcessGroup(FallbackMixin, ProcessGroup):
+class BraidProcessGroup(ExchangeMixin, FallbackMixin, ProcessGroup):
     """`job` becomes the group's own; shutdown(), abort() or the group's end close it."""
 
     supports_splitting = False
@@ -330,7 +331,7 @@ class BraidProcessGroup(FallbackMixin, ProcessGroup):
     def _run(
         self, collective: int, dtype: int, count: int, inputs: Any, outputs: Any, opts: Any,
         timeout: Any = None, *, reduction: int = 0, root: int = 0, value: Any = None,
-        name: str = "",
+        name: str = "", splits: Any = None,
     ) -> BraidWork:  # fmt: skip
         """One operation. `outputs` are tensors, or lists of them by rank for an all-gather."""
         value = outputs if value is None else value
@@ -339,7 +340,7 @@ class BraidProcessGroup(FallbackMixin, ProcessGroup):
             work = ProfiledWork(value, collective, inputs or value, name)
         else:
             work = BraidWork(value)
-        if count == 0 and collective != _engine.BARRIER:
+        if count == 0 and collective not in (_engine.BARRIER, _engine.ALL_TO_ALL):
             work.finish()
             return work
         nested = bool(outputs) and not isinstance(outputs[0], torch.Tensor)
@@ -356,7 +357,7 @@ class BraidProcessGroup(FallbackMixin, ProcessGroup):
         on_cuda = staged is not None or any(tensor.is_cuda for tensor in inputs)
         self.engine.run(
             collective, dtype, count, [packable(tensor) for tensor in inputs], unpack, work,
-            reduction=reduction, root=root, timeout_ms=timeout_ms_of(opts, timeout),
+            reduction=reduction, root=root, timeout_ms=timeout_ms_of(opts, timeout), splits=splits,
             # To the profiler an event is asynchronous if it ends in another thread.
             wait=on_cuda
             or not (getattr(opts, "asyncOp", True) or (profiled and ENDS_IN_ANY_THREAD)),

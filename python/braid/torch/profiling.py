@@ -29,6 +29,9 @@ _NAMES = {
     engine.BROADCAST: "broadcast",
     engine.ALL_GATHER: "all_gather",
     engine.REDUCE_SCATTER: "reduce_scatter",
+    engine.GATHER: "gather",
+    engine.SCATTER: "scatter",
+    engine.ALL_TO_ALL: "all_to_all",
 }
 
 

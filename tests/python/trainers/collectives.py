@@ -193,11 +193,6 @@ class Comparison:
                 self.check(ours, theirs, f"{what} against gloo")
         wholes = [self.inputs(torch.float32, size * self.size, size) for size in sizes]
         self.functional_lists(wholes)
-        blocks = [self.inputs(torch.float32, 5 + to, to) for to in range(self.size)]
-        received = [torch.zeros(5 + self.rank) for _ in range(self.size)]
-        dist.all_to_all(received, [block[self.rank] for block in blocks])
-        for rank, block in enumerate(received):
-            self.check(block, blocks[self.rank][rank], f"uneven all_to_all from {rank}")
         outputs = [torch.zeros(size) for size in sizes]
         with dist.distributed_c10d._coalescing_manager():
             for output, whole in zip(outputs, wholes):
@@ -282,22 +277,6 @@ class Comparison:
         dist.barrier(async_op=True).wait()
 
     def not_carried(self) -> None:
-        inputs = self.inputs(torch.float32, 12 * self.size)
-        mine = inputs[self.rank]
-        column = torch.cat([x.chunk(self.size)[self.rank] for x in inputs])
-        ours = torch.zeros_like(mine)
-        dist.all_to_all_single(ours, mine)
-        self.check(ours, column, "all_to_all_single")
-        blocks = [torch.zeros(12) for _ in inputs]
-        dist.all_to_all(blocks, list(mine.chunk(self.size)))
-        self.check(torch.cat(blocks), column, "all_to_all")
-        gathered = [torch.zeros_like(mine) for _ in inputs] if self.rank == 1 else None
-        dist.gather(mine, gathered, dst=1)
-        if gathered is not None:
-            self.check(torch.cat(gathered), torch.cat(inputs), "gather")
-        ours = torch.zeros(12)
-        dist.scatter(ours, list(inputs[1].chunk(self.size)) if self.rank == 1 else None, src=1)
-        self.check(ours, inputs[1].chunk(self.size)[self.rank], "scatter")
         sparse = torch.sparse_coo_tensor([[self.rank, 5]], [1.0, 2.0], (6,))
         dist.all_reduce(sparse)
         expected = torch.zeros(6)

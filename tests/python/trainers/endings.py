@@ -31,8 +31,7 @@ def main() -> None:
         assert tensor[0].item() == dist.get_world_size() ** 2
         dist.destroy_process_group()
     elif how == "with_gloo_used":
-        ones = torch.ones(dist.get_world_size())
-        dist.all_to_all_single(torch.zeros_like(ones), ones)
+        dist.all_reduce(torch.ones(4, dtype=torch.int32), op=dist.ReduceOp.BOR)
     elif how == "in_flight":
         if rank == 0:
             # The others never come to this one: it is abandoned.
