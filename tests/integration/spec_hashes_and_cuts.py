@@ -8,10 +8,11 @@ MASK = 2**64 - 1
 LINE = 64
 SMALL_CHUNK_BYTES = 16384
 CHUNKS_PER_SEGMENT = 8
-SET, GROUP, BUCKET, SIGNATURE = 2, 3, 4, 5
+SET, GROUP, BUCKET, SIGNATURE, SPLITS = 2, 3, 4, 5, 6
 DTYPES = ["float32", "float64", "float16", "bfloat16", "int32", "int64", "uint8"]
 ELEMENT_BYTES = [4, 8, 2, 2, 4, 8, 1]
-COLLECTIVES = ["all-reduce", "broadcast", "all-gather", "reduce-scatter", "barrier"]
+COLLECTIVES = ["all-reduce", "broadcast", "all-gather", "reduce-scatter", "barrier", "gather", "scatter",
+               "all-to-all"]
 
 
 # --- hashes ---
@@ -83,6 +84,13 @@ def chain_hash(job_key: int, kind: int, tensors: list[dict]) -> int:
     return result
 
 
+def splits_hash(job_key: int, elements: list[int]) -> int:
+    value = 0
+    for count in elements:
+        value = record_hash(job_key, SPLITS, value, count)
+    return value
+
+
 def tensors_hash(tensors: list[dict]) -> int:
     result = 0xCBF29CE484222325
     for byte in b"tensors":
@@ -146,11 +154,18 @@ def units_of(case: dict) -> list[list[tuple[int, int]]]:
     return result
 
 
+def stream_units(case: dict) -> list[tuple[int, int]]:
+    """Of what one node has for another in a gather, a scatter or an all-to-all."""
+    share = max(case["unit_bytes"] // case["nodes"] // LINE * LINE, LINE)
+    length = max(share, lines(ceil(case["bytes"], 2**32 - 1)))
+    return [piece(0, case["bytes"], length, unit) for unit in range(ceil(case["bytes"], length))]
+
+
 def chunks_of(case: dict, segment: tuple[int, int]) -> list[tuple[int, int]]:
     begin, bytes_ = segment
     if bytes_ == 0:
         return []
-    if case["direct"]:
+    if case.get("direct"):
         return [segment]
     most = case["chunk_bytes"] // LINE * LINE
     wanted = lines(ceil(bytes_, CHUNKS_PER_SEGMENT))

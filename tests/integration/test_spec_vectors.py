@@ -33,6 +33,7 @@ def test_hash(vector):
         "signature": lambda: spec.record_hash(job, spec.SIGNATURE, spec.COLLECTIVES.index(vector["collective"]),
                                               spec.DTYPES.index(vector["dtype"]), vector["reduction"],
                                               vector["root"], vector["count"], number(vector["bucket"])),
+        "splits": lambda: spec.splits_hash(job, vector["elements"]),
         "model": lambda: spec.tensors_hash(tensors),
     }[vector["of"]]()
     assert f"{made:016x}" == vector["hash"]
@@ -42,6 +43,16 @@ def test_hash(vector):
 def test_io_loop(vector):
     assert [spec.io_loop(number(vector["tensor"]), number(vector["step"]), unit, vector["loops"])
             for unit in range(len(vector["of_units"]))] == vector["of_units"]
+
+
+@pytest.mark.parametrize("vector", VECTORS["streams"], ids=lambda vector: vector["what"])
+def test_stream(vector):
+    units = spec.stream_units(vector)
+    assert len(units) == vector["units"]
+    for sample in vector["samples"]:
+        piece = units[sample["unit"]]
+        assert list(piece) == [sample["offset"], sample["bytes"]]
+        assert [list(chunk) for chunk in spec.chunks_of(vector, piece)] == sample["chunks"]
 
 
 @pytest.mark.parametrize("vector", VECTORS["cuts"], ids=lambda vector: vector["what"])

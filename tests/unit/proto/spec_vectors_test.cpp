@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "collective/exchange.h"
 #include "collective/partition.h"
 #include "job/tensor_table.h"
 #include "messages/job_hash.h"
@@ -76,6 +77,13 @@ uint64_t bucket_hash(const Json& vector, const JobHash& job) {
   return hash;
 }
 
+uint64_t splits_hash(const Json& vector, const JobHash& job) {
+  uint64_t hash = 0;
+  for (const uint64_t elements : vector["elements"])
+    hash = job.of(JobHash::Splits, {hash, elements});
+  return hash;
+}
+
 uint64_t signature_hash(const Json& vector, const JobHash& job) {
   Signature signature;
   signature.collective = collective_of(vector);
@@ -100,6 +108,7 @@ TEST(SpecVectorsTest, Hashes) {
     if (of == "group") hash = plan_set(vector, job).current().groups.front()->hash;
     if (of == "bucket") hash = bucket_hash(vector, job);
     if (of == "signature") hash = signature_hash(vector, job);
+    if (of == "splits") hash = splits_hash(vector, job);
     if (of == "model") hash = plan_set(vector, job).tensors_hash();
     EXPECT_EQ(hash, number(vector["hash"])) << vector;
   }
@@ -136,6 +145,17 @@ Operation operation_of(const Json& vector, Route& route) {
   return operation;
 }
 
+void expect_segment(const Partition& partition, uint32_t unit, uint32_t segment,
+                    const Json& sample) {
+  EXPECT_EQ(partition.segment(unit, segment).offset, sample["offset"]);
+  EXPECT_EQ(partition.segment(unit, segment).bytes, sample["bytes"]);
+  ASSERT_EQ(partition.chunks(unit, segment), sample["chunks"].size());
+  for (uint32_t i = 0; i < sample["chunks"].size(); ++i) {
+    const Extent chunk = partition.chunk(unit, segment, i);
+    EXPECT_EQ(Json::array({chunk.offset, chunk.bytes}), sample["chunks"][i]);
+  }
+}
+
 TEST(SpecVectorsTest, Cuts) {
   const Json all = vectors();
   ASSERT_FALSE(all["cuts"].empty());
@@ -146,17 +166,35 @@ TEST(SpecVectorsTest, Cuts) {
     const Partition partition(operation, vector["unit_bytes"], vector["chunk_bytes"]);
     EXPECT_EQ(partition.segments(), vector["segments"]);
     ASSERT_EQ(partition.units(), vector["units"]);
-    for (const Json& sample : vector["samples"]) {
-      const uint32_t unit = sample["unit"];
-      const uint32_t segment = sample["segment"];
-      EXPECT_EQ(partition.segment(unit, segment).offset, sample["offset"]);
-      EXPECT_EQ(partition.segment(unit, segment).bytes, sample["bytes"]);
-      ASSERT_EQ(partition.chunks(unit, segment), sample["chunks"].size());
-      for (uint32_t i = 0; i < sample["chunks"].size(); ++i) {
-        const Extent chunk = partition.chunk(unit, segment, i);
-        EXPECT_EQ(Json::array({chunk.offset, chunk.bytes}), sample["chunks"][i]);
-      }
-    }
+    for (const Json& sample : vector["samples"])
+      expect_segment(partition, sample["unit"], sample["segment"], sample);
+  }
+}
+
+// What the first node of a ring has for the second one.
+TEST(SpecVectorsTest, Streams) {
+  const Json all = vectors();
+  ASSERT_FALSE(all["streams"].empty());
+  for (const Json& vector : all["streams"]) {
+    SCOPED_TRACE(vector["what"]);
+    const uint32_t nodes = vector["nodes"];
+    auto ring = std::make_shared<Ring>();
+    ring->nodes = ring->world_size = nodes;
+    ring->ranks_of_node.assign(nodes, 1);
+    ring->block_of_rank.resize(nodes);
+    std::iota(ring->block_of_rank.begin(), ring->block_of_rank.end(), 0u);
+    Splits splits{std::vector<uint64_t>(nodes, 0), std::vector<uint64_t>(nodes, 0)};
+    splits.to[1] = vector["bytes"];
+    const uint8_t input = 0;  // nobody looks at it
+    const Exchange::LocalRank self{&splits, &input, nullptr};
+    Operation operation;
+    operation.collective = Collective::AllToAll;
+    operation.exchange = std::make_shared<const Exchange>(*ring, std::span(&self, 1), 1);
+    operation.ring = std::move(ring);
+    const Partition partition(operation, vector["unit_bytes"], vector["chunk_bytes"]);
+    ASSERT_EQ(partition.units(), vector["units"]);
+    for (const Json& sample : vector["samples"])
+      expect_segment(partition, sample["unit"], nodes + 1, sample);
   }
 }
 
