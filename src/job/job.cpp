@@ -39,7 +39,7 @@ Job::Job(JobServices services, JobPlan plan, std::vector<Session*> sessions, Pee
 }
 
 Job::~Job() {
-  *is_alive_ = false;
+  lifetime_.end();
   // A job that all ranks have left ended well and has nobody to tell.
   if (std::any_of(sessions_.begin(), sessions_.end(),
                   [](const Session* session) { return session != nullptr; })) {
@@ -55,9 +55,9 @@ void Job::begin() {
                                      std::move(arenas));
   if (!memory) return fail(memory.status());
   memory_ = std::move(memory).value();
-  memory_->set_growth_callback([this, alive = is_alive_](const Status& growth) {
-    if (*alive && !is_closed()) check(operations_->on_memory(growth));
-  });
+  memory_->set_growth_callback(lifetime_.guard([this](const Status& growth) {
+    if (!is_closed()) check(operations_->on_memory(growth));
+  }));
   memory_->set_charge(UserCharge(services_.quotas, user_, UserResource::ResultBytes));
   operations_ = std::make_unique<OperationTable>(
       plan_.name, plan_.key, plan_.ring, plan_.local_ranks, memory_,
@@ -89,15 +89,15 @@ void Job::connect_neighbours() {
   for (const MemberNode* node : neighbours) {
     services_.control_plane.connect(
         node->peer.address, node->peer.port,
-        [this, alive = is_alive_, node, attempt = reach_attempt_](Result<Peer> peer) {
-          if (!*alive || is_closed() || attempt != reach_attempt_) return;
+        lifetime_.guard([this, node, attempt = reach_attempt_](Result<Peer> peer) {
+          if (is_closed() || attempt != reach_attempt_) return;
           std::erase(unreached_, node->peer.id);
           if (peer && peer->id != node->peer.id) {
             peer = make_status(StatusCode::Unavailable, "node '{}' was restarted meanwhile",
                                node->peer.name);
           }
           on_neighbour(peer);
-        });
+        }));
   }
 }
 
@@ -113,11 +113,11 @@ void Job::on_neighbour(const Result<Peer>& peer) {
   links_pending_ = targets.size();
   for (const MemberNode* node : targets) {
     services_.transport.open_link(
-        node->peer.id, [this, alive = is_alive_, attempt = reach_attempt_](const Status& opened) {
-          if (!*alive || state_ != State::Preparing || attempt != reach_attempt_) return;
+        node->peer.id, lifetime_.guard([this, attempt = reach_attempt_](const Status& opened) {
+          if (state_ != State::Preparing || attempt != reach_attempt_) return;
           if (!opened) return fail(opened.with_context(fmt::format("job '{}'", plan_.name)));
           if (--links_pending_ == 0) report_ready();
-        });
+        }));
   }
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/lifetime.h"
 #include "job/session.h"
 #include "job/tensor_names.h"
 #include "loop/timer.h"
@@ -141,8 +142,7 @@ class Job final {
   size_t links_pending_ = 0;
   Timer deadline_timer_;
   Timer verdict_timer_;
-  std::shared_ptr<bool> is_alive_ =
-      std::make_shared<bool>(true);  // for callbacks that may come after the end
+  Lifetime lifetime_;  // of callbacks that may come after the end
 };
 
 }  // namespace braid

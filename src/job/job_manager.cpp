@@ -34,16 +34,14 @@ JobManager::JobManager(Loop& loop, const Clock& clock, JobManagerOptions options
       idle_link_timer_(loop) {}
 
 JobManager::~JobManager() {
-  *is_alive_ = false;
+  lifetime_.end();
   jobs_.clear();  // before the sessions that they speak to
 }
 
 void JobManager::set_services(JobServices services) {
   services_ = std::make_unique<JobServices>(std::move(services));
   // Jobs that end with this one are closed while the map lets go of them.
-  services_->on_job_closed = [this, alive = is_alive_] {
-    if (*alive) remove_closed_jobs();
-  };
+  services_->on_job_closed = lifetime_.guard([this] { remove_closed_jobs(); });
   coordinator_ = std::make_unique<Coordinator>(loop_, services_->control_plane, options_.planning,
                                                options_.algorithms, options_.leave_timeout_ms);
   joining_ = std::make_unique<JoiningTrainers>(
@@ -301,10 +299,8 @@ void JobManager::remove_closed_jobs() {
   const bool has_closed = std::any_of(jobs_.begin(), jobs_.end(),
                                       [](const auto& job) { return job.second->is_closed(); });
   if (!has_closed) return;
-  loop_.defer([this, alive = is_alive_] {
-    if (!*alive) return;
-    std::erase_if(jobs_, [](const auto& job) { return job.second->is_closed(); });
-  });
+  loop_.defer(lifetime_.guard(
+      [this] { std::erase_if(jobs_, [](const auto& job) { return job.second->is_closed(); }); }));
 }
 
 void JobManager::close_idle_links() {

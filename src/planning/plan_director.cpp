@@ -143,9 +143,9 @@ void PlanDirector::decide(uint64_t id, Set& set, Round round) {
         for (const PlanReport& report : shared->reports) reports.push_back(&report);
         return decide_plan(reports, measured, groups, options);
       },
-      [alive = alive_, id, shared](Result<PlanDecision>& decision) {
-        if (*alive != nullptr) (*alive)->on_decision(id, *shared, decision);
-      });
+      lifetime_.guard([this, id, shared](Result<PlanDecision>& decision) {
+        on_decision(id, *shared, decision);
+      }));
 }
 
 void PlanDirector::on_decision(uint64_t id, const Round& round, Result<PlanDecision>& decision) {
