@@ -38,7 +38,7 @@ static_assert(sizeof(SubmitEntry) == 64);
 
 struct DoneEntry {
   uint64_t ticket;
-  uint64_t result_offset;  // in the result segment
+  uint64_t result_offset;  // in the result memory
   uint64_t result_bytes;
   uint64_t reserved;  // 0
 };

@@ -51,7 +51,7 @@ Job::~Job() {
 }
 
 void Job::begin() {
-  std::vector<std::shared_ptr<Segment>> arenas;
+  std::vector<std::shared_ptr<SharedMemory>> arenas;
   for (const Session* session : sessions_) arenas.push_back(session->arena());
   auto memory = ResultMemory::create(services_.worker, membership_.name, services_.result_bytes_max,
                                      std::move(arenas));

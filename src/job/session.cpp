@@ -6,7 +6,7 @@
 #include "base/log.h"
 #include "job/job.h"
 #include "membership/coordinator.h"
-#include "operation/shared_segment.h"
+#include "operation/share_memory.h"
 
 namespace braid {
 namespace {
@@ -95,10 +95,10 @@ Result<std::unique_ptr<Session>> Session::create(Loop& loop, WorkThread& worker,
                        open.arena_bytes(), limits.arena_bytes_max);
   }
   BRAID_RETURN_IF_ERROR(session->arena_charge_.set(open.arena_bytes()));
-  auto arena = Segment::adopt(std::move(fds[0]), open.arena_bytes(), limits.arena_bytes_max,
-                              Segment::Access::ReadOnly, "input arena");
+  auto arena = SharedMemory::adopt(std::move(fds[0]), open.arena_bytes(), limits.arena_bytes_max,
+                                   SharedMemory::Access::ReadOnly, "input arena");
   if (!arena) return arena.status();
-  session->arena_ = share_segment(std::move(arena).value(), worker);
+  session->arena_ = share_memory(std::move(arena).value(), worker);
   auto rings = DaemonRings::adopt(std::move(fds[1]), std::move(fds[2]), open.submit_capacity(),
                                   open.done_capacity());
   if (!rings) return rings.status();
