@@ -81,7 +81,7 @@ void PlanDirector::on_report(NodeId from, const proto::PlanReport& message) {
     if (found == tuned_ && set.tuning->on_progress(report->step)) change_settings(id, set);
     return;
   }
-  const std::vector<CostMeasurement> measured = join_.add(report->units);
+  const std::vector<CostMeasurement> measured = join_.add(report->operations);
   measurements_.add(measured);
   // What was measured under an older plan says nothing about when tensors are ready under this one.
   if (set.proposal || report->plan != set.plan) return;
