@@ -182,7 +182,7 @@ void OperationRun::submit(const UnitRun& unit, Phase phase, const Place& place, 
   link->submit(std::move(outgoing));
 }
 
-std::span<const uint8_t> OperationRun::chunk_bytes(const OutgoingChunk& chunk) {
+std::span<const uint8_t> OperationRun::payload_of(const OutgoingChunk& chunk) {
   const proto::ChunkHeader& header = chunk.header;
   const auto phase = static_cast<Phase>(header.phase);
   if (phase == Phase::Direct && !is_aborted_)

@@ -68,7 +68,7 @@ class OperationRun final : public ChunkSource,
   void abandon();
   bool is_abandoned() const { return host_ == nullptr; }
 
-  std::span<const uint8_t> chunk_bytes(const OutgoingChunk& chunk) override;
+  std::span<const uint8_t> payload_of(const OutgoingChunk& chunk) override;
   void on_chunk_settled(const OutgoingChunk& chunk, bool acknowledged) override;
   void on_step_ended(uint32_t unit, uint32_t segment, uint32_t chunk) override;
 

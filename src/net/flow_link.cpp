@@ -292,7 +292,7 @@ void FlowLink::pump() {
       continue;
     }
     QueuedChunk next = queue_.pop_front(limits.weight);
-    const auto bytes = next.chunk.source->chunk_bytes(next.chunk);
+    const auto bytes = next.chunk.source->payload_of(next.chunk);
     if (bytes.empty()) {
       // Its operation is over. The source was given a promise if the bytes were out before.
       if (next.was_sent) next.chunk.source->on_chunk_settled(next.chunk, false);

@@ -129,7 +129,7 @@ void FlowLink::repeat_overdue(OutgoingFlow& flow) {
     if (other == nullptr) return;
     auto again = flow.repeat_oldest();
     if (!again) return;
-    const auto bytes = again->source->chunk_bytes(*again);
+    const auto bytes = again->source->payload_of(*again);
     if (bytes.empty()) {  // its operation is over
       again->source->on_chunk_settled(*again, false);
       continue;
