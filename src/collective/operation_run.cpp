@@ -31,7 +31,7 @@ OperationRun::OperationRun(Operation operation, const EngineOptions& options, Op
   BRAID_ASSERT(ring.nodes == 1 || ring.members.size() == ring.nodes, "the ring's nodes are known");
   BRAID_ASSERT(operation_.collective == Collective::AllReduce ||
                    (operation_.route == nullptr && !operation_.is_direct),
-               "other ways than around the ring are for all-reduces");
+               "other routes than around the ring are for all-reduces");
   BRAID_ASSERT(!operation_.is_direct || is_early(), "a direct operation is early");
   const bool is_root =
       operation_.collective == Collective::Broadcast && operation_.root_node == ring.self;
@@ -69,10 +69,10 @@ double OperationRun::carried_per_byte() const {
   uint64_t brought = 0;
   for (uint32_t unit = 0; unit < partition_.units(); ++unit) {
     for (uint32_t segment = 0; segment < partition_.segments(); ++segment) {
-      const SegmentRoute& way = route_.segments[segment];
+      const SegmentRoute& route = route_.segments[segment];
       const uint64_t bytes = partition_.segment(unit, segment).bytes;
       all += bytes;
-      brought += bytes * (way.parts_from.size() + (way.sum_from ? 1 : 0));
+      brought += bytes * (route.parts_from.size() + (route.sum_from ? 1 : 0));
     }
   }
   return brought == 0 ? 0 : static_cast<double>(all) / static_cast<double>(brought);
@@ -95,10 +95,10 @@ bool OperationRun::is_reduced() const {
 
 void OperationRun::count_sends(uint32_t unit) {
   for (uint32_t segment = 0; segment < partition_.segments(); ++segment) {
-    const SegmentRoute& way = route_.segments[segment];
+    const SegmentRoute& route = route_.segments[segment];
     const uint32_t chunks = partition_.chunks(unit, segment);
-    sends_left_ += chunks * (way.sum_to.size() + (way.part_to ? 1 : 0));
-    if (!way.part_to || !way.parts_from.empty()) continue;
+    sends_left_ += chunks * (route.sum_to.size() + (route.part_to ? 1 : 0));
+    if (!route.part_to || !route.parts_from.empty()) continue;
     for (uint32_t chunk = 0; chunk < chunks; ++chunk) {
       if (input_to_send(Phase::ReduceScatter, place_of(unit, segment, chunk)) != nullptr)
         ++input_sends_left_;

@@ -30,8 +30,9 @@ class OperationHost {
   virtual void on_progress(OperationRun& run) = 0;
 };
 
-// One operation's units on one I/O loop, whichever way they go. Chunks that it submits keep it (and
-// so the job's memory) alive until they are settled, and so does an owner's step. I/O loop only.
+// One operation's units on one I/O loop, whichever route they take. Chunks that it submits keep it
+// (and so the job's memory) alive until they are settled, and so does an owner's step. I/O loop
+// only.
 class OperationRun final : public ChunkSource,
                            public StepListener,
                            public std::enable_shared_from_this<OperationRun> {
@@ -75,7 +76,7 @@ class OperationRun final : public ChunkSource,
   // For its units.
   const Operation& operation() const { return operation_; }
   const Route& route() const { return route_; }
-  const SegmentRoute& way(uint32_t segment) const { return route_.segments[segment]; }
+  const SegmentRoute& segment_route(uint32_t segment) const { return route_.segments[segment]; }
   NodeId member(uint32_t place) const { return operation_.ring->members[place]; }
   const Partition& partition() const { return partition_; }
   bool is_reduced() const;  // are inputs added?

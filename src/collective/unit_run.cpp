@@ -18,11 +18,11 @@ UnitRun::UnitRun(OperationRun& run, uint32_t unit)
       chunks_max_(run.partition().chunks_max(unit)),
       bits_((run.route().parts + 2 * uint64_t{run.partition().segments()}) * chunks_max_) {
   for (uint32_t segment = 0; segment < run.partition().segments(); ++segment) {
-    const SegmentRoute& way = run.route().segments[segment];
+    const SegmentRoute& route = run.route().segments[segment];
     const uint64_t chunks = run.partition().chunks(unit, segment);
-    parts_left_ += chunks * way.parts_from.size();
-    if (way.is_owner()) steps_left_ += chunks;
-    if (way.sum_from) sums_left_ += chunks;
+    parts_left_ += chunks * route.parts_from.size();
+    if (route.is_owner()) steps_left_ += chunks;
+    if (route.sum_from) sums_left_ += chunks;
     aside_stride_ = std::max(aside_stride_, run.partition().segment(unit, segment).bytes);
   }
 }
@@ -54,15 +54,15 @@ void UnitRun::begin() {
 
 // Sends what starts here and what has come.
 void UnitRun::begin_segment(uint32_t segment) {
-  const SegmentRoute& way = run_->way(segment);
-  const bool starts_here = way.parts_from.empty() && !way.sum_from;
-  const bool is_sent = way.is_exchange() || way.parts_from.empty();
+  const SegmentRoute& route = run_->segment_route(segment);
+  const bool starts_here = route.parts_from.empty() && !route.sum_from;
+  const bool is_sent = route.is_exchange() || route.parts_from.empty();
   if (!is_touched_ && !is_sent) return;
   const uint32_t chunks = run_->partition().chunks(unit_, segment);
   for (uint32_t chunk = 0; chunk < chunks; ++chunk) {
     const Place place{segment, chunk, run_->partition().chunk(unit_, segment, chunk)};
-    if (way.is_exchange()) keep_own_part(place);
-    if (way.part_to) {
+    if (route.is_exchange()) keep_own_part(place);
+    if (route.part_to) {
       if (is_summed(place)) send_part(place);
     } else if (starts_here || bits_.test(sum_bit(place))) {
       send_sum(place);
@@ -71,7 +71,7 @@ void UnitRun::begin_segment(uint32_t segment) {
 }
 
 uint64_t UnitRun::part_bit(const Place& place, size_t part) const {
-  return (run_->way(place.segment).parts_before + part) * chunks_max_ + place.chunk;
+  return (run_->segment_route(place.segment).parts_before + part) * chunks_max_ + place.chunk;
 }
 
 uint64_t UnitRun::sum_bit(const Place& place) const {
@@ -84,14 +84,14 @@ uint64_t UnitRun::prepared_bit(const Place& place) const {
 
 // Parts that have come without a gap, so they are in the result.
 size_t UnitRun::parts_in_turn(const Place& place) const {
-  const size_t parts = run_->way(place.segment).parts_from.size();
+  const size_t parts = run_->segment_route(place.segment).parts_from.size();
   size_t turn = 0;
   while (turn < parts && bits_.test(part_bit(place, turn))) ++turn;
   return turn;
 }
 
 bool UnitRun::is_summed(const Place& place) const {
-  return parts_in_turn(place) == run_->way(place.segment).parts_from.size();
+  return parts_in_turn(place) == run_->segment_route(place.segment).parts_from.size();
 }
 
 void UnitRun::begin_if_ready() {
@@ -100,11 +100,11 @@ void UnitRun::begin_if_ready() {
 }
 
 ChunkVerdict UnitRun::take_part(NodeId from, const Place& place, std::span<const uint8_t> payload) {
-  const SegmentRoute& way = run_->way(place.segment);
-  const auto source = std::find_if(way.parts_from.begin(), way.parts_from.end(),
+  const SegmentRoute& route = run_->segment_route(place.segment);
+  const auto source = std::find_if(route.parts_from.begin(), route.parts_from.end(),
                                    [&](uint32_t other) { return run_->member(other) == from; });
-  if (source == way.parts_from.end()) return ChunkVerdict::Malformed;
-  const auto part = static_cast<size_t>(source - way.parts_from.begin());
+  if (source == route.parts_from.end()) return ChunkVerdict::Malformed;
+  const auto part = static_cast<size_t>(source - route.parts_from.begin());
   if (bits_.test(part_bit(place, part))) return ChunkVerdict::Duplicate;
   const uint8_t* const bytes = run_->decoded(place.extent, payload);
   if (bytes == nullptr) return ChunkVerdict::Malformed;
@@ -114,9 +114,9 @@ ChunkVerdict UnitRun::take_part(NodeId from, const Place& place, std::span<const
   bits_.set(part_bit(place, part));
   --parts_left_;
   run_->count_carried(place.extent.bytes);
-  if (way.is_exchange() && is_summed(place)) {
+  if (route.is_exchange() && is_summed(place)) {
     add_all(place, part, bytes);
-  } else if (!way.is_exchange() && part == turn) {
+  } else if (!route.is_exchange() && part == turn) {
     add_in_turn(place, turn, bytes);
   } else {
     std::memcpy(aside(place, part), bytes, place.extent.bytes);
@@ -130,7 +130,7 @@ ChunkVerdict UnitRun::take_part(NodeId from, const Place& place, std::span<const
 void UnitRun::add_in_turn(const Place& place, size_t turn, const uint8_t* bytes) {
   const Operation& operation = run_->operation();
   uint8_t* const result = run_->result(place.extent);
-  const size_t parts = run_->way(place.segment).parts_from.size();
+  const size_t parts = run_->segment_route(place.segment).parts_from.size();
   for (;;) {
     if (turn == 0) {
       run_->contribution().reduce(place.extent, bytes, result, Store::Cached);
@@ -148,7 +148,7 @@ void UnitRun::add_in_turn(const Place& place, size_t turn, const uint8_t* bytes)
 // All parts in the order of the places; of the last that came `bytes` are not put aside.
 void UnitRun::add_all(const Place& place, size_t last, const uint8_t* bytes) {
   const Operation& operation = run_->operation();
-  const auto& others = run_->way(place.segment).parts_from;
+  const auto& others = run_->segment_route(place.segment).parts_from;
   std::vector<const uint8_t*>& operands = run_->operands();
   operands.clear();
   for (size_t part = 0; part <= others.size(); ++part) {
@@ -162,7 +162,7 @@ void UnitRun::add_all(const Place& place, size_t last, const uint8_t* bytes) {
 
 // All that this node had to add is added: on goes the part or, at the owner, the sum.
 void UnitRun::on_summed(const Place& place) {
-  if (run_->way(place.segment).part_to) {
+  if (run_->segment_route(place.segment).part_to) {
     if (has_begun_) send_part(place);
     return;
   }
@@ -179,16 +179,16 @@ void UnitRun::on_final(const Place& place) {
   bits_.set(sum_bit(place));
   --steps_left_;
   // What starts here was sent before it was made.
-  if (has_begun_ && !run_->way(place.segment).parts_from.empty()) send_sum(place);
+  if (has_begun_ && !run_->segment_route(place.segment).parts_from.empty()) send_sum(place);
   finish_if_complete();
 }
 
 ChunkVerdict UnitRun::take_sum(NodeId from, const Place& place, std::span<const uint8_t> payload) {
-  const SegmentRoute& way = run_->way(place.segment);
-  if (!way.sum_from || run_->member(*way.sum_from) != from) return ChunkVerdict::Malformed;
+  const SegmentRoute& route = run_->segment_route(place.segment);
+  if (!route.sum_from || run_->member(*route.sum_from) != from) return ChunkVerdict::Malformed;
   if (bits_.test(sum_bit(place))) return ChunkVerdict::Duplicate;
   // A sum exists only after this node has given its part: what comes earlier is none.
-  if (way.part_to && !(has_begun_ && is_summed(place))) return ChunkVerdict::Malformed;
+  if (route.part_to && !(has_begun_ && is_summed(place))) return ChunkVerdict::Malformed;
   const uint8_t* const bytes = run_->decoded(place.extent, payload);
   if (bytes == nullptr) return ChunkVerdict::Malformed;
 
@@ -197,7 +197,7 @@ ChunkVerdict UnitRun::take_sum(NodeId from, const Place& place, std::span<const 
   bits_.set(sum_bit(place));
   --sums_left_;
   run_->count_carried(place.extent.bytes);
-  if (run_->hop() != nullptr && !way.sum_to.empty()) {
+  if (run_->hop() != nullptr && !route.sum_to.empty()) {
     uint32_t* length = nullptr;
     std::memcpy(encoded(Phase::AllGather, place, length), payload.data(), payload.size());
     *length = static_cast<uint32_t>(payload.size());
@@ -219,37 +219,39 @@ void UnitRun::prepare(const Place& place) {
   }
   run_->contribution().reduce(place.extent, nullptr, run_->result(place.extent), run_->store());
   run_->host().on_bytes_reduced(place.extent.bytes);
-  if (run_->way(place.segment).is_owner() && !run_->way(place.segment).is_exchange())
+  if (run_->segment_route(place.segment).is_owner() &&
+      !run_->segment_route(place.segment).is_exchange())
     on_summed(place);
 }
 
 // The result will hold the sum while others still wait for this node's part.
 void UnitRun::keep_own_part(const Place& place) {
-  const SegmentRoute& way = run_->way(place.segment);
+  const SegmentRoute& route = run_->segment_route(place.segment);
   prepare(place);
   const uint32_t bytes = bytes_on_wire(Phase::Direct, place);
-  std::memcpy(aside(place, way.parts_from.size()), run_->result(place.extent), place.extent.bytes);
-  for (const uint32_t to : way.own_part_to) run_->submit(*this, Phase::Direct, place, to, bytes);
+  std::memcpy(aside(place, route.parts_from.size()), run_->result(place.extent),
+              place.extent.bytes);
+  for (const uint32_t to : route.own_part_to) run_->submit(*this, Phase::Direct, place, to, bytes);
 }
 
 uint8_t* UnitRun::aside(const Place& place, size_t row) {
-  const SegmentRoute& way = run_->way(place.segment);
+  const SegmentRoute& route = run_->segment_route(place.segment);
   if (aside_ == nullptr) {
-    const uint64_t rows = uint64_t{run_->route().parts} + (way.is_exchange() ? 1 : 0);
+    const uint64_t rows = uint64_t{run_->route().parts} + (route.is_exchange() ? 1 : 0);
     aside_ = std::make_unique_for_overwrite<uint8_t[]>(rows * aside_stride_);
   }
   const uint64_t within =
       place.extent.offset - run_->partition().segment(unit_, place.segment).offset;
-  return aside_.get() + (way.parts_before + row) * aside_stride_ + within;
+  return aside_.get() + (route.parts_before + row) * aside_stride_ + within;
 }
 
 void UnitRun::send_part(const Place& place) {
-  run_->submit(*this, Phase::ReduceScatter, place, *run_->way(place.segment).part_to,
+  run_->submit(*this, Phase::ReduceScatter, place, *run_->segment_route(place.segment).part_to,
                bytes_on_wire(Phase::ReduceScatter, place));
 }
 
 void UnitRun::send_sum(const Place& place) {
-  const auto& receivers = run_->way(place.segment).sum_to;
+  const auto& receivers = run_->segment_route(place.segment).sum_to;
   if (receivers.empty()) return;
   const uint32_t bytes = bytes_on_wire(Phase::AllGather, place);
   for (const uint32_t to : receivers) run_->submit(*this, Phase::AllGather, place, to, bytes);
@@ -263,10 +265,11 @@ std::span<const uint8_t> UnitRun::bytes_to_send(Phase phase, const Place& place)
     const uint8_t* const bytes = encoded(phase, place, length);
     return {bytes, *length};
   }
-  const SegmentRoute& way = run_->way(place.segment);
-  if (phase == Phase::Direct) return {aside(place, way.parts_from.size()), place.extent.bytes};
+  const SegmentRoute& route = run_->segment_route(place.segment);
+  if (phase == Phase::Direct) return {aside(place, route.parts_from.size()), place.extent.bytes};
   if (const uint8_t* input = run_->input_to_send(phase, place)) return {input, place.extent.bytes};
-  if (way.parts_from.empty() && (phase == Phase::ReduceScatter || way.is_owner())) prepare(place);
+  if (route.parts_from.empty() && (phase == Phase::ReduceScatter || route.is_owner()))
+    prepare(place);
   return {run_->result(place.extent), place.extent.bytes};
 }
 
@@ -278,8 +281,8 @@ uint32_t UnitRun::bytes_on_wire(Phase phase, const Place& place) {
   uint32_t* length = nullptr;
   uint8_t* const bytes = encoded(phase, place, length);
   if (*length != 0) return *length;
-  const SegmentRoute& way = run_->way(place.segment);
-  if (way.parts_from.empty()) prepare(place);
+  const SegmentRoute& route = run_->segment_route(place.segment);
+  if (route.parts_from.empty()) prepare(place);
   const DataType dtype = run_->operation().dtype;
   const std::span plain(run_->result(place.extent), place.extent.bytes);
   *length = hop->encode(dtype, plain, bytes);

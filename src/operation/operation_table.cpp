@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "operation/operation_way.h"
+#include "operation/algorithm_choice.h"
 
 namespace braid {
 namespace {
@@ -144,7 +144,7 @@ Status OperationTable::place(const OperationKey& key, Entry& entry) {
 
   entry.result_bytes =
       result_bytes(operation.collective, operation.dtype, operation.count, ring_->world_size);
-  choose_way(operation, entry.settings.get(), hash_of(entry.signature, hash_));
+  choose_algorithm(operation, entry.settings.get(), hash_of(entry.signature, hash_));
   entry.is_early = is_early(operation);
   entry.route = operation.route;
   if (!entry.is_early) {

@@ -85,7 +85,7 @@ struct OperationServices {
 // The sources are the nodes that will send to this one, the targets those that it will send to:
 // around the ring the predecessor and the successor, else as the operation's route says. What
 // another node is ready for is compared whoever it is, since nodes that disagree about the size may
-// take different ways.
+// take different algorithms.
 //
 // An early operation waits for no READY: the parts of all nodes say as much. If it does not end at
 // once its READY goes out all the same, for it tells the sources where ranks disagree.
