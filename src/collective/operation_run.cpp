@@ -100,17 +100,17 @@ void OperationRun::count_sends(uint32_t unit) {
     sends_left_ += chunks * (route.sum_to.size() + (route.part_to ? 1 : 0));
     if (!route.part_to || !route.parts_from.empty()) continue;
     for (uint32_t chunk = 0; chunk < chunks; ++chunk) {
-      if (input_to_send(Phase::ReduceScatter, place_of(unit, segment, chunk)) != nullptr)
+      if (input_to_send(Phase::ReduceScatter, position_of(unit, segment, chunk)) != nullptr)
         ++input_sends_left_;
     }
   }
 }
 
-const uint8_t* OperationRun::input_to_send(Phase phase, const Place& place) const {
-  if (phase != Phase::ReduceScatter || !route_.segments[place.segment].parts_from.empty() ||
+const uint8_t* OperationRun::input_to_send(Phase phase, const ChunkPosition& position) const {
+  if (phase != Phase::ReduceScatter || !route_.segments[position.segment].parts_from.empty() ||
       operation_.hop != nullptr)
     return nullptr;
-  return contribution_.find(place.extent);
+  return contribution_.find(position.extent);
 }
 
 UnitRun* OperationRun::find_unit(uint32_t unit) {
@@ -131,12 +131,12 @@ ChunkVerdict OperationRun::accept(NodeId from, const proto::ChunkHeader& header,
   if (unit == nullptr || header.segment >= partition_.segments() ||
       header.chunk >= partition_.chunks(header.unit, header.segment))
     return ChunkVerdict::Malformed;
-  const Place place = place_of(header.unit, header.segment, header.chunk);
+  const ChunkPosition position = position_of(header.unit, header.segment, header.chunk);
   switch (phase) {
     case Phase::ReduceScatter:
-      return unit->take_part(from, place, payload);
+      return unit->take_part(from, position, payload);
     case Phase::AllGather:
-      return unit->take_sum(from, place, payload);
+      return unit->take_sum(from, position, payload);
     case Phase::Direct:
       break;
   }
@@ -149,7 +149,7 @@ ChunkVerdict OperationRun::accept_direct(NodeId from, const proto::ChunkHeader& 
       header.chunk != 0 || header.segment >= operation_.ring->nodes ||
       member(header.segment) != from)
     return ChunkVerdict::Malformed;
-  return units_.front().take_part(from, place_of(0, 0, 0), payload);
+  return units_.front().take_part(from, position_of(0, 0, 0), payload);
 }
 
 const uint8_t* OperationRun::decoded(const Extent& extent, std::span<const uint8_t> payload) {
@@ -159,8 +159,8 @@ const uint8_t* OperationRun::decoded(const Extent& extent, std::span<const uint8
   return operation_.hop->decode(operation_.dtype, payload, decoded_) ? decoded_.data() : nullptr;
 }
 
-void OperationRun::submit(const UnitRun& unit, Phase phase, const Place& place, uint32_t to,
-                          uint32_t bytes) {
+void OperationRun::submit(const UnitRun& unit, Phase phase, const ChunkPosition& position,
+                          uint32_t to, uint32_t bytes) {
   Link* const link = host_->find_link(member(to));
   if (link == nullptr)
     return;  // never acknowledged then: the operation stays until the job layer aborts it
@@ -173,8 +173,8 @@ void OperationRun::submit(const UnitRun& unit, Phase phase, const Place& place, 
   outgoing.header.job_key = operation_.key.job_key;
   outgoing.header.tensor = operation_.key.tensor;
   outgoing.header.step = operation_.key.step;
-  outgoing.header.segment = is_whole ? route_.place : place.segment;
-  outgoing.header.chunk = place.chunk;
+  outgoing.header.segment = is_whole ? route_.place : position.segment;
+  outgoing.header.chunk = position.chunk;
   outgoing.header.bytes = bytes;
   if (phase != Phase::AllGather) outgoing.header.signature = operation_.signature;
   outgoing.source = shared_from_this();
@@ -186,10 +186,10 @@ std::span<const uint8_t> OperationRun::payload_of(const OutgoingChunk& chunk) {
   const proto::ChunkHeader& header = chunk.header;
   const auto phase = static_cast<Phase>(header.phase);
   if (phase == Phase::Direct && !is_aborted_)
-    return units_.front().bytes_to_send(phase, place_of(0, 0, 0));
+    return units_.front().bytes_to_send(phase, position_of(0, 0, 0));
   if (is_abandoned()) return {};
   return find_unit(header.unit)
-      ->bytes_to_send(phase, place_of(header.unit, header.segment, header.chunk));
+      ->bytes_to_send(phase, position_of(header.unit, header.segment, header.chunk));
 }
 
 void OperationRun::on_chunk_settled(const OutgoingChunk& chunk, bool acknowledged) {
@@ -198,13 +198,13 @@ void OperationRun::on_chunk_settled(const OutgoingChunk& chunk, bool acknowledge
   if (is_abandoned() || !acknowledged || phase == Phase::Direct) return;
   BRAID_ASSERT(sends_left_ != 0, "a chunk was settled twice");
   --sends_left_;
-  if (input_to_send(phase, place_of(header.unit, header.segment, header.chunk)) != nullptr)
+  if (input_to_send(phase, position_of(header.unit, header.segment, header.chunk)) != nullptr)
     --input_sends_left_;
   if (is_done()) host_->on_progress(*this);
 }
 
 void OperationRun::on_step_ended(uint32_t unit, uint32_t segment, uint32_t chunk) {
-  if (!is_abandoned()) find_unit(unit)->on_final(place_of(unit, segment, chunk));
+  if (!is_abandoned()) find_unit(unit)->on_final(position_of(unit, segment, chunk));
 }
 
 void OperationRun::on_unit_finished(bool held_stream) {

@@ -91,8 +91,8 @@ class OperationRun final : public ChunkSource,
   // What was sent of these bytes, until the next call; nullptr: nothing that belongs there.
   const uint8_t* decoded(const Extent& extent, std::span<const uint8_t> payload);
   // Is the chunk sent from where the trainer put it? Then its bytes are in one piece.
-  const uint8_t* input_to_send(proto::Phase phase, const Place& place) const;
-  void submit(const UnitRun& unit, proto::Phase phase, const Place& place, uint32_t to,
+  const uint8_t* input_to_send(proto::Phase phase, const ChunkPosition& position) const;
+  void submit(const UnitRun& unit, proto::Phase phase, const ChunkPosition& position, uint32_t to,
               uint32_t bytes);
   void on_unit_finished(bool held_stream);
   // A chunk of so many bytes was taken.
@@ -106,7 +106,7 @@ class OperationRun final : public ChunkSource,
   void count_sends(uint32_t unit);
   double carried_per_byte() const;
   UnitRun* find_unit(uint32_t unit);
-  Place place_of(uint32_t unit, uint32_t segment, uint32_t chunk) const {
+  ChunkPosition position_of(uint32_t unit, uint32_t segment, uint32_t chunk) const {
     return {segment, chunk, partition_.chunk(unit, segment, chunk)};
   }
   ChunkVerdict accept_direct(NodeId from, const proto::ChunkHeader& header,

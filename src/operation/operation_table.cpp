@@ -34,7 +34,7 @@ Status OperationTable::submit(const Submission& submission) {
   if (submission.group != nullptr) {
     const OperationKey own = key;
     key.tensor = submission.group->members.front().tensor;
-    places_.try_emplace(own, Place{key, submission.member});
+    members_.try_emplace(own, EntryMember{key, submission.member});
   }
   Entry& entry = entries_[key];
   if (entry.parts.empty()) {
@@ -341,9 +341,9 @@ void OperationTable::on_retired(const OperationKey& key) {
 }
 
 Status OperationTable::release(uint32_t local_rank, const OperationKey& key) {
-  const auto place = places_.find(key);
-  const bool is_member = place != places_.end();
-  const auto position = entries_.find(is_member ? place->second.entry : key);
+  const auto member = members_.find(key);
+  const bool is_member = member != members_.end();
+  const auto position = entries_.find(is_member ? member->second.entry : key);
   if (position == entries_.end()) return Status::ok();
   Entry& entry = position->second;
   if (entry.state != State::Published) {
@@ -351,7 +351,7 @@ Status OperationTable::release(uint32_t local_rank, const OperationKey& key) {
                        "job '{}': rank {} gave back the result of {} before it was done", job_name_,
                        local_ranks_[local_rank], describe(entry, key));
   }
-  release_part(entry, local_rank, is_member ? place->second.member : 0);
+  release_part(entry, local_rank, is_member ? member->second.member : 0);
   forget_if_over(position);
   return Status::ok();
 }
@@ -369,7 +369,7 @@ void OperationTable::forget_if_over(Entries::iterator position) {
   memory_->free(entry.result_offset);
   if (entry.group != nullptr) {
     for (const TensorGroup::Member& member : entry.group->members)
-      places_.erase({job_key_, member.tensor, position->first.step});
+      members_.erase({job_key_, member.tensor, position->first.step});
   }
   entries_.erase(position);
 }

@@ -174,7 +174,7 @@ class OperationTable final : public OperationEvents {
     Signature signature;
   };
   // Where a tensor's operation is when it is a member of a group.
-  struct Place {
+  struct EntryMember {
     OperationKey entry;
     uint32_t member = 0;
   };
@@ -206,7 +206,7 @@ class OperationTable final : public OperationEvents {
   OperationServices services_;
   Entries entries_;
   std::deque<Operation> placed_;  // those that wait for their memory
-  std::unordered_map<OperationKey, Place, OperationKeyHash> places_;  // of members of groups
+  std::unordered_map<OperationKey, EntryMember, OperationKeyHash> members_;  // of members of groups
   std::unordered_map<OperationKey, std::vector<NodeReady>, OperationKeyHash> early_ready_;
   std::unordered_map<uint64_t, uint64_t> last_published_;  // the highest step, by tensor
   std::vector<bool> has_left_;                             // by local rank

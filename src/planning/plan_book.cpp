@@ -84,16 +84,16 @@ Status PlanBook::pass_on(Set& set, Submission submission, uint32_t tensor, uint6
   const uint64_t step = submission.step;
   const uint32_t local_rank = submission.local_rank;
   set.begun_step = std::max(set.begun_step.value_or(0), step);
-  const PlanSet::Place place = set.set.find(tensor, step);
-  const PlanSet::Plan& plan = set.set.plan_of(step);
+  const PlanSet::GroupMember found = set.set.find(tensor, step);
+  const PlanSet::AgreedPlan& plan = set.set.plan_of(step);
   if (plan.number > set.plan_begun) begin_plan(set, plan);
   submission.settings = plan.settings;
-  submission.urgency = urgency_of(step, place.group == nullptr ? tensor : place.group->last_place);
-  if (place.group != nullptr) {
-    submission.signature.count = place.group->count;
-    submission.signature.bucket = place.group->hash;
-    submission.group = place.group;
-    submission.member = place.member;
+  submission.urgency = urgency_of(step, found.group == nullptr ? tensor : found.group->last_place);
+  if (found.group != nullptr) {
+    submission.signature.count = found.group->count;
+    submission.signature.bucket = found.group->hash;
+    submission.group = found.group;
+    submission.member = found.member;
   }
   BRAID_RETURN_IF_ERROR(actions_.submit(submission));
   if (!set.meter.on_submit(local_rank, tensor, step, now_ns)) return Status::ok();
@@ -107,7 +107,7 @@ Status PlanBook::pass_on(Set& set, Submission submission, uint32_t tensor, uint6
   return report(set);
 }
 
-void PlanBook::begin_plan(Set& set, const PlanSet::Plan& plan) {
+void PlanBook::begin_plan(Set& set, const PlanSet::AgreedPlan& plan) {
   const auto before = set.settings_begun;
   set.plan_begun = plan.number;
   set.settings_begun = plan.settings;
@@ -154,7 +154,7 @@ Status PlanBook::on_done(const OperationKey& key, uint64_t now_ns, uint64_t carr
   BRAID_ASSERT(position != sets_.end(), "a tensor's set was registered with it");
   Set& own = position->second;
   own.meter.on_published(now_ns);
-  const PlanSet::Plan& plan = own.set.plan_of(key.step);
+  const PlanSet::AgreedPlan& plan = own.set.plan_of(key.step);
   const auto step_ns = own.clock.on_done(key.step, plan.groups.size(), now_ns);
   if (!step_ns || !plan.reports_steps) return Status::ok();
   auto message = make_step_report({job_key_, own.set.id(), plan.number, key.step, *step_ns});

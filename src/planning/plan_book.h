@@ -95,7 +95,7 @@ class PlanBook {
   };
 
   Status announce(const Set& set);
-  void begin_plan(Set& set, const PlanSet::Plan& plan);
+  void begin_plan(Set& set, const PlanSet::AgreedPlan& plan);
   // `tensor`: its place in the set.
   Status pass_on(Set& set, Submission submission, uint32_t tensor, uint64_t now_ns);
   Status report(Set& set);
