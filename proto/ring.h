@@ -31,14 +31,14 @@ struct SubmitEntry {
   uint32_t timeout_ms;
   uint32_t
       more;  // entries of the same bucket that follow this one; 0 on the last and on single tensors
-  uint32_t reserved;   // 0
-  uint64_t splits;     // all-to-all: offset of the table of splits in the arena; else 0
+  uint32_t reserved;  // 0
+  uint64_t splits;    // all-to-all: offset of the table of splits in the arena; else 0
 };
 static_assert(sizeof(SubmitEntry) == 64);
 
 struct DoneEntry {
   uint64_t ticket;
-  uint64_t result_offset;  // in the result segment
+  uint64_t result_offset;  // in the result memory
   uint64_t result_bytes;
   uint64_t reserved;  // 0
 };

@@ -5,7 +5,7 @@
 
 namespace braid::proto {
 
-// Client ↔ daemon: the socket's messages, the rings and the segments. Raised when an old peer would
+// Client ↔ daemon: the socket's messages, the rings and the memory. Raised when an old peer would
 // misread a new one.
 inline constexpr uint32_t kClientProtocolVersion = 2;
 // Daemon ↔ daemon: the control connection and the chunks.

@@ -72,7 +72,7 @@ typedef enum braid_collective {
   BRAID_ALL_GATHER =
       2, /**< count = elements that each rank gives; the result has world_size * count */
   BRAID_REDUCE_SCATTER =
-      3,            /**< count = elements that each rank gets; the input has world_size * count */
+      3,             /**< count = elements that each rank gets; the input has world_size * count */
   BRAID_BARRIER = 4, /**< no data: dtype, count and input are ignored */
   BRAID_GATHER = 5,  /**< count = elements that each rank gives; the root's result has world_size *
                         count, in rank order, the others' is empty. Since 0.1.1. */

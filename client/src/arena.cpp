@@ -12,9 +12,9 @@ constexpr uint64_t kReserveStepBytes = kHugePageBytes;
 }  // namespace
 
 Status Arena::create(uint64_t bytes) {
-  auto segment = Segment::create("braid-arena", bytes, Segment::Access::ReadOnly);
-  if (!segment) return segment.status();
-  segment_ = std::move(*segment);
+  auto memory = SharedMemory::create("braid-arena", bytes, SharedMemory::Access::ReadOnly);
+  if (!memory) return memory.status();
+  memory_ = std::move(*memory);
   extents_ = ExtentAllocator(bytes);
   return {};
 }
@@ -30,8 +30,8 @@ Status Arena::allocate(uint64_t bytes, uint64_t& offset) {
   }
   if (extents_.high_water() > reserved_) {
     const uint64_t wanted =
-        std::min(round_up(extents_.high_water(), kReserveStepBytes), segment_.size());
-    if (Status reserved = segment_.reserve(reserved_, wanted - reserved_); !reserved) {
+        std::min(round_up(extents_.high_water(), kReserveStepBytes), memory_.size());
+    if (Status reserved = memory_.reserve(reserved_, wanted - reserved_); !reserved) {
       extents_.release(*found);
       return reserved;
     }
@@ -48,9 +48,9 @@ bool Arena::release(uint64_t offset) {
 
 std::optional<uint64_t> Arena::offset_of(const void* memory, uint64_t bytes, bool& fits) const {
   const auto address = reinterpret_cast<uintptr_t>(memory);
-  const auto begin = reinterpret_cast<uintptr_t>(segment_.data());
-  if (address < begin || address - begin >= segment_.size()) return std::nullopt;
-  fits = range_fits(address - begin, bytes, segment_.size());
+  const auto begin = reinterpret_cast<uintptr_t>(memory_.data());
+  if (address < begin || address - begin >= memory_.size()) return std::nullopt;
+  fits = range_fits(address - begin, bytes, memory_.size());
   return address - begin;
 }
 

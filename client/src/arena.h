@@ -7,7 +7,7 @@
 
 #include "base/status.h"
 #include "ipc/extent_allocator.h"
-#include "ipc/segment.h"
+#include "ipc/shared_memory.h"
 
 namespace braid::client {
 
@@ -21,16 +21,16 @@ class Arena {
   Status allocate(uint64_t bytes, uint64_t& offset);
   bool release(uint64_t offset);
 
-  uint8_t* at(uint64_t offset) { return segment_.data() + offset; }
+  uint8_t* at(uint64_t offset) { return memory_.data() + offset; }
   // Does [memory, memory + bytes) begin in the arena? Then where; `fits` tells whether it also ends
   // there.
   std::optional<uint64_t> offset_of(const void* memory, uint64_t bytes, bool& fits) const;
 
-  int fd() const { return segment_.fd(); }
-  uint64_t size() const { return segment_.size(); }
+  int fd() const { return memory_.fd(); }
+  uint64_t size() const { return memory_.size(); }
 
  private:
-  Segment segment_;
+  SharedMemory memory_;
   std::mutex mutex_;
   ExtentAllocator extents_{0};
   uint64_t reserved_ = 0;  // bytes from the start for which the kernel has promised memory

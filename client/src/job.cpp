@@ -164,7 +164,7 @@ Status Job::accept_opened(Received received) {
   if (opened == nullptr) return refuse(proto::EnumNameClientBody(received.message->body_type()));
   if (received.frame.fds.size() != 2) {
     return refuse(std::to_string(received.frame.fds.size()) +
-                  " descriptors instead of the result segment's and the done ring's wake-up's");
+                  " descriptors instead of the result memory's and the done ring's wake-up's");
   }
   block_of_rank_.assign(opened->block_of_rank()->begin(), opened->block_of_rank()->end());
   std::vector<bool> seen(rank_.world_size, false);
@@ -177,8 +177,9 @@ Status Job::accept_opened(Received received) {
     seen[block] = true;
     blocks_in_rank_order_ = blocks_in_rank_order_ && block == r;
   }
-  auto results = Segment::adopt(std::move(received.frame.fds[0]), opened->result_bytes(),
-                                kResultBytesMax, Segment::Access::ReadOnly, "result segment");
+  auto results =
+      SharedMemory::adopt(std::move(received.frame.fds[0]), opened->result_bytes(), kResultBytesMax,
+                          SharedMemory::Access::ReadOnly, "result memory");
   if (!results) return results.status();
   results_ = std::move(*results);
   session_.set_done_wake(std::move(received.frame.fds[1]));

@@ -13,7 +13,7 @@
 
 #include "arena.h"
 #include "base/status.h"
-#include "ipc/segment.h"
+#include "ipc/shared_memory.h"
 #include "operation.h"
 #include "session.h"
 #include "tensor_table.h"
@@ -85,7 +85,7 @@ class Job {
   uint32_t timeout_ms_ = 0;
   uint32_t weight_ = 1;
   Arena arena_;
-  Segment results_;
+  SharedMemory results_;
   std::vector<uint32_t> block_of_rank_;
   bool blocks_in_rank_order_ = true;
 

@@ -196,7 +196,7 @@ Status Job::on_done(const proto::DoneEntry& entry) {
       !range_fits(entry.result_offset, entry.result_bytes, results_.size())) {
     return make_status(StatusCode::Protocol,
                        "braidd put the result of the {} at offset {} with {} bytes; expected were "
-                       "{} within a segment of {}",
+                       "{} within memory of {}",
                        describe(operation.request, tensors_), entry.result_offset,
                        entry.result_bytes, operation.request.result_bytes, results_.size());
   }

@@ -156,10 +156,9 @@ Status parse_operation(const braid_operation* operation, const TensorTable& tens
     case Collective::Gather:
     case Collective::Scatter:
       if (given.root >= rank.world_size) {
-        return make_status(StatusCode::InvalidArgument,
-                           "root of the {} of '{}' is {}; the job has ranks 0 to {}",
-                           to_string(request.collective), tensor->name, given.root,
-                           rank.world_size - 1);
+        return make_status(
+            StatusCode::InvalidArgument, "root of the {} of '{}' is {}; the job has ranks 0 to {}",
+            to_string(request.collective), tensor->name, given.root, rank.world_size - 1);
       }
       request.root = given.root;
       break;

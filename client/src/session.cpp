@@ -31,7 +31,7 @@ Status daemon_error(uint8_t code, const flatbuffers::String* text) {
 
 Status Session::create_rings() {
   const uint64_t bytes = proto::rings_bytes(kSubmitCapacity, kDoneCapacity);
-  auto rings = Segment::create("braid-rings", bytes, Segment::Access::ReadWrite);
+  auto rings = SharedMemory::create("braid-rings", bytes, SharedMemory::Access::ReadWrite);
   if (!rings) return rings.status();
   rings_ = std::move(*rings);
   BRAID_RETURN_IF_ERROR(rings_.reserve(0, bytes));

@@ -11,7 +11,7 @@
 #include "base/status.h"
 #include "connection.h"
 #include "ipc/rings.h"
-#include "ipc/segment.h"
+#include "ipc/shared_memory.h"
 
 namespace braid::client {
 
@@ -88,7 +88,7 @@ class Session {
   std::condition_variable changed_;  // an operation ended, a message came, the leader left
   bool has_leader_ = false;
   Connection connection_;
-  Segment rings_;
+  SharedMemory rings_;
   Fd submit_wake_;
   Fd done_wake_;
   Fd leader_wake_;  // for the other threads

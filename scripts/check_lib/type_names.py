@@ -1,14 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Finds two C++ types of one name.
 
-A type counts when it is defined in a namespace and not in a class or function. Two definitions of one name in one
+A type counts when it is defined in a namespace and not in a struct or function. Two definitions of one name in one
 namespace are a breach wherever they are: both may be linked into one program, which then takes one for the other. So is
 a definition in an anonymous namespace of a name that a header gives to a type of the namespace around it: there the
 name means two things to a reader. A namespace within another one is not that one: braid::client::Job is not
-braid::Job."""
+braid::Job.
+
+A type within a class of a room of src/ hides the type of that name of the namespace: there must be none in a header of
+its room, or of a room that its room depends on. Structs are records, whose parts are called by the record's name, too:
+DaemonStatus::Flow."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 ANONYMOUS = "(anonymous)"
@@ -27,10 +31,15 @@ class Definition(NamedTuple):
     line: int
     namespace: str
     name: str
+    inside: str = ""  # the classes around it
 
     @property
     def is_public(self) -> bool:
         return ANONYMOUS not in self.namespace and self.path.endswith(".h")
+
+    @property
+    def room(self) -> str | None:
+        return self.path.split("/")[1] if self.path.startswith("src/") else None
 
 
 def blank(match: re.Match) -> str:
@@ -40,32 +49,38 @@ def blank(match: re.Match) -> str:
 
 def definitions(path: str, text: str) -> Iterator[Definition]:
     code = NOT_CODE.sub(blank, text)
-    scopes: list[str | None] = []  # of each open brace the namespace; None: no namespace
+    scopes: list[tuple[str, str]] = []  # of each open brace: "namespace" or "class" and its name; "": something else
     for match in TOKEN.finditer(code):
         token = match[0]
         if token == "}":
             if scopes:
                 scopes.pop()
             continue
-        inside = [scope for scope in scopes if scope]
         if token == "{":
-            scopes.append(None)
+            scopes.append(("", ""))
         elif EXTERN.fullmatch(token):
-            scopes.append("")
+            scopes.append(("namespace", ""))
         elif "namespace" in token.split("{")[0].split():
-            scopes.append(match[1] or ANONYMOUS)
+            scopes.append(("namespace", match[1] or ANONYMOUS))
         else:
-            if None not in scopes:
+            around = {kind: "::".join(name for one, name in scopes if one == kind and name)
+                      for kind in ("namespace", "class")}
+            if all(kind for kind, _ in scopes):
                 line = code.count("\n", 0, match.start()) + 1
-                yield Definition(path, line, "::".join(inside), match[2])
-            scopes.append(None)
+                yield Definition(path, line, around["namespace"], match[2], around["class"])
+            scopes.append(("class", match[2]) if token.startswith("class") else ("", ""))
 
 
-def breaches(found: Iterable[Definition]) -> Iterator[tuple[Definition, str]]:
-    """(the later one, what is wrong)."""
+def breaches(
+    found: Iterable[Definition], rooms: Mapping[str, set[str]],
+) -> Iterator[tuple[Definition, str]]:
+    """(the later one, what is wrong). `rooms`: of each room those that it depends on."""
     first: dict[tuple[str, str], Definition] = {}
-    hidden = []
+    hidden, nested = [], []
     for one in sorted(found):
+        if one.inside:
+            nested.append(one)
+            continue
         if ANONYMOUS in one.namespace:
             hidden.append(one)
             continue
@@ -77,3 +92,9 @@ def breaches(found: Iterable[Definition]) -> Iterator[tuple[Definition, str]]:
         other = first.get((around, one.name))
         if other is not None and other.is_public:
             yield one, f"type {one.name} has the name of {around}::{one.name} in {other.path}:{other.line}"
+    for one in nested:
+        around = one.namespace.split("::" + ANONYMOUS)[0]
+        other = first.get((around, one.name))
+        if one.room in rooms and other is not None and other.is_public and other.room in {one.room} | rooms[one.room]:
+            yield one, (f"type {one.inside}::{one.name} hides {around}::{one.name}, which is defined in "
+                        f"{other.path}:{other.line}")

@@ -36,6 +36,7 @@
 #include <unordered_map>
 
 #include "base/assert.h"
+#include "base/lifetime.h"
 #include "collective/early_chunks.h"
 #include "collective/operation_run.h"
 #include "collective/waiting_units.h"
@@ -136,7 +137,6 @@ class EngineImpl final : public Engine, public OperationHost {
   std::vector<std::shared_ptr<OperationRun>> news_;
   std::vector<uint64_t> jobs_with_free_streams_;
   bool is_deferred_ = false;
-  const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 
   std::atomic<uint64_t> units_done_{0};
   std::atomic<uint64_t> bytes_reduced_{0};
@@ -144,6 +144,7 @@ class EngineImpl final : public Engine, public OperationHost {
   std::atomic<uint64_t> chunks_duplicate_{0};
   std::atomic<uint64_t> chunks_stale_{0};
   std::atomic<uint64_t> chunks_malformed_{0};
+  Lifetime lifetime_;  // of what is deferred
 };
 
 void EngineImpl::limit_job(uint64_t job_key, const JobShare& share) {
@@ -238,9 +239,7 @@ void EngineImpl::on_progress(OperationRun& run) {
 void EngineImpl::defer_once() {
   if (is_deferred_) return;
   is_deferred_ = true;
-  loop_.defer([this, alive = std::weak_ptr<bool>(alive_)] {
-    if (!alive.expired()) settle();
-  });
+  loop_.defer(lifetime_.guard([this] { settle(); }));
 }
 
 void EngineImpl::settle() {

@@ -74,7 +74,8 @@ struct Operation {
   // A small all-reduce: every node sends its part to every other one, which takes one hop instead
   // of 2(n − 1).
   bool is_direct = false;
-  // An all-reduce that goes this way and not around the ring, on several nodes; the ring keeps it.
+  // An all-reduce that takes this route and not the one around the ring, on several nodes; the ring
+  // keeps it.
   const Route* route = nullptr;
   // How it is cut, the same on all nodes; 0: as EngineOptions says.
   uint64_t unit_bytes = 0;
@@ -101,11 +102,12 @@ struct Operation {
 
 inline bool is_early(const Operation& operation) { return operation.signature != 0; }
 
-// The way that the operation goes; its ring has routes.
+// The route that the operation takes; its ring has routes.
 const Route& route_of(const Operation& operation);
 
-// Bytes of one rank's input and of the result on a node, of collectives that are no exchange. For reduce-scatter the result has the full
-// input's layout (blocks in ring order); only the blocks of local ranks are final.
+// Bytes of one rank's input and of the result on a node, of collectives that are no exchange. For
+// reduce-scatter the result has the full input's layout (blocks in ring order); only the blocks of
+// local ranks are final.
 uint64_t input_bytes(Collective collective, DataType dtype, uint64_t count, uint32_t world_size);
 uint64_t result_bytes(Collective collective, DataType dtype, uint64_t count, uint32_t world_size);
 

@@ -33,7 +33,7 @@ OperationRun::OperationRun(Operation operation, const EngineOptions& options, Op
   BRAID_ASSERT(ring.nodes == 1 || ring.members.size() == ring.nodes, "the ring's nodes are known");
   BRAID_ASSERT(operation_.collective == Collective::AllReduce ||
                    (operation_.route == nullptr && !operation_.is_direct),
-               "other ways than around the ring are for all-reduces");
+               "other routes than around the ring are for all-reduces");
   BRAID_ASSERT(!operation_.is_direct || is_early(), "a direct operation is early");
   const bool is_root =
       operation_.collective == Collective::Broadcast && operation_.root_node == ring.self;
@@ -74,10 +74,10 @@ double OperationRun::carried_per_byte() const {
   uint64_t brought = 0;
   for (uint32_t unit = 0; unit < partition_.units(); ++unit) {
     for (uint32_t segment = 0; segment < partition_.segments(); ++segment) {
-      const SegmentRoute& way = route_.segments[segment];
+      const SegmentRoute& route = route_.segments[segment];
       const uint64_t bytes = partition_.segment(unit, segment).bytes;
       all += bytes;
-      brought += bytes * (way.parts_from.size() + (way.sum_from ? 1 : 0));
+      brought += bytes * (route.parts_from.size() + (route.sum_from ? 1 : 0));
     }
   }
   return brought == 0 ? 0 : static_cast<double>(all) / static_cast<double>(brought);
@@ -100,39 +100,39 @@ bool OperationRun::is_reduced() const {
 
 void OperationRun::count_sends(uint32_t unit) {
   for (uint32_t segment = 0; segment < partition_.segments(); ++segment) {
-    const SegmentRoute& way = route_.segments[segment];
+    const SegmentRoute& route = route_.segments[segment];
     const uint32_t chunks = partition_.chunks(unit, segment);
-    sends_left_ += chunks * (way.sum_to.size() + (way.part_to ? 1 : 0));
-    if (!way.part_to || !way.parts_from.empty()) continue;
+    sends_left_ += chunks * (route.sum_to.size() + (route.part_to ? 1 : 0));
+    if (!route.part_to || !route.parts_from.empty()) continue;
     for (uint32_t chunk = 0; chunk < chunks; ++chunk) {
-      if (input_to_send(Phase::ReduceScatter, place_of(unit, segment, chunk)) != nullptr)
+      if (input_to_send(Phase::ReduceScatter, position_of(unit, segment, chunk)) != nullptr)
         ++input_sends_left_;
     }
   }
 }
 
-const uint8_t* OperationRun::input_to_send(Phase phase, const Place& place) const {
-  if (phase != Phase::ReduceScatter || !route_.segments[place.segment].parts_from.empty() ||
+const uint8_t* OperationRun::input_to_send(Phase phase, const ChunkPosition& position) const {
+  if (phase != Phase::ReduceScatter || !route_.segments[position.segment].parts_from.empty() ||
       operation_.hop != nullptr)
     return nullptr;
   if (operation_.exchange != nullptr)
-    return operation_.exchange->find(place.segment - operation_.ring->nodes, place.extent);
-  return contribution_.find(place.extent);
+    return operation_.exchange->find(position.segment - operation_.ring->nodes, position.extent);
+  return contribution_.find(position.extent);
 }
 
-void OperationRun::copy_own(const Place& place) {
-  if (operation_.exchange != nullptr) return operation_.exchange->copy_own(place.extent);
-  contribution_.copy(place.extent, result(place.extent));
+void OperationRun::copy_own(const ChunkPosition& position) {
+  if (operation_.exchange != nullptr) return operation_.exchange->copy_own(position.extent);
+  contribution_.copy(position.extent, result(position.extent));
 }
 
-void OperationRun::store(const Place& place, const uint8_t* bytes) {
+void OperationRun::store(const ChunkPosition& position, const uint8_t* bytes) {
   if (operation_.exchange != nullptr)
-    return operation_.exchange->write(place.segment, place.extent, bytes);
-  std::memcpy(result(place.extent), bytes, place.extent.bytes);
+    return operation_.exchange->write(position.segment, position.extent, bytes);
+  std::memcpy(result(position.extent), bytes, position.extent.bytes);
 }
 
-void OperationRun::read_input(const Place& place, uint8_t* out) const {
-  operation_.exchange->read(place.segment - operation_.ring->nodes, place.extent, out);
+void OperationRun::read_input(const ChunkPosition& position, uint8_t* out) const {
+  operation_.exchange->read(position.segment - operation_.ring->nodes, position.extent, out);
 }
 
 UnitRun* OperationRun::find_unit(uint32_t unit) {
@@ -153,14 +153,14 @@ ChunkVerdict OperationRun::accept(NodeId from, const proto::ChunkHeader& header,
   const auto segment = incoming_segment(from, header);
   if (unit == nullptr || !segment || header.chunk >= partition_.chunks(header.unit, *segment))
     return ChunkVerdict::Malformed;
-  const Place place = place_of(header.unit, *segment, header.chunk);
+  const ChunkPosition position = position_of(header.unit, *segment, header.chunk);
   // The owner of an exchange's bytes keeps them as they come.
-  if (operation_.exchange != nullptr) return unit->take_sum(from, place, payload);
+  if (operation_.exchange != nullptr) return unit->take_sum(from, position, payload);
   switch (phase) {
     case Phase::ReduceScatter:
-      return unit->take_part(from, place, payload);
+      return unit->take_part(from, position, payload);
     case Phase::AllGather:
-      return unit->take_sum(from, place, payload);
+      return unit->take_sum(from, position, payload);
     case Phase::Direct:
       break;
   }
@@ -187,7 +187,7 @@ ChunkVerdict OperationRun::accept_direct(NodeId from, const proto::ChunkHeader& 
       header.chunk != 0 || header.segment >= operation_.ring->nodes ||
       member(header.segment) != from)
     return ChunkVerdict::Malformed;
-  return units_.front().take_part(from, place_of(0, 0, 0), payload);
+  return units_.front().take_part(from, position_of(0, 0, 0), payload);
 }
 
 const uint8_t* OperationRun::decoded(const Extent& extent, std::span<const uint8_t> payload) {
@@ -197,8 +197,8 @@ const uint8_t* OperationRun::decoded(const Extent& extent, std::span<const uint8
   return operation_.hop->decode(operation_.dtype, payload, decoded_) ? decoded_.data() : nullptr;
 }
 
-void OperationRun::submit(const UnitRun& unit, Phase phase, const Place& place, uint32_t to,
-                          uint32_t bytes) {
+void OperationRun::submit(const UnitRun& unit, Phase phase, const ChunkPosition& position,
+                          uint32_t to, uint32_t bytes) {
   Link* const link = host_->find_link(member(to));
   if (link == nullptr)
     return;  // never acknowledged then: the operation stays until the job layer aborts it
@@ -213,8 +213,8 @@ void OperationRun::submit(const UnitRun& unit, Phase phase, const Place& place, 
   outgoing.header.step = operation_.key.step;
   outgoing.header.segment = is_whole                         ? route_.place
                             : operation_.exchange != nullptr ? to
-                                                             : place.segment;
-  outgoing.header.chunk = place.chunk;
+                                                             : position.segment;
+  outgoing.header.chunk = position.chunk;
   outgoing.header.bytes = bytes;
   if (phase != Phase::AllGather) outgoing.header.signature = operation_.signature;
   outgoing.source = shared_from_this();
@@ -222,13 +222,13 @@ void OperationRun::submit(const UnitRun& unit, Phase phase, const Place& place, 
   link->submit(std::move(outgoing));
 }
 
-std::span<const uint8_t> OperationRun::chunk_bytes(const OutgoingChunk& chunk) {
+std::span<const uint8_t> OperationRun::payload_of(const OutgoingChunk& chunk) {
   const proto::ChunkHeader& header = chunk.header;
   const auto phase = static_cast<Phase>(header.phase);
   if (phase == Phase::Direct && !is_aborted_)
-    return units_.front().bytes_to_send(phase, place_of(0, 0, 0));
+    return units_.front().bytes_to_send(phase, position_of(0, 0, 0));
   if (is_abandoned()) return {};
-  return find_unit(header.unit)->bytes_to_send(phase, place_of(header));
+  return find_unit(header.unit)->bytes_to_send(phase, position_of(header));
 }
 
 void OperationRun::on_chunk_settled(const OutgoingChunk& chunk, bool acknowledged) {
@@ -237,14 +237,14 @@ void OperationRun::on_chunk_settled(const OutgoingChunk& chunk, bool acknowledge
   if (is_abandoned() || !acknowledged || phase == Phase::Direct) return;
   BRAID_ASSERT(sends_left_ != 0, "a chunk was settled twice");
   --sends_left_;
-  const Place place = place_of(header);
-  if (input_to_send(phase, place) != nullptr) --input_sends_left_;
-  find_unit(header.unit)->on_settled(place);
+  const ChunkPosition position = position_of(header);
+  if (input_to_send(phase, position) != nullptr) --input_sends_left_;
+  find_unit(header.unit)->on_settled(position);
   if (is_done()) host_->on_progress(*this);
 }
 
 void OperationRun::on_step_ended(uint32_t unit, uint32_t segment, uint32_t chunk) {
-  if (!is_abandoned()) find_unit(unit)->on_final(place_of(unit, segment, chunk));
+  if (!is_abandoned()) find_unit(unit)->on_final(position_of(unit, segment, chunk));
 }
 
 void OperationRun::on_unit_finished(bool held_stream) {

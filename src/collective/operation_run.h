@@ -31,8 +31,9 @@ class OperationHost {
   virtual void on_progress(OperationRun& run) = 0;
 };
 
-// One operation's units on one I/O loop, whichever way they go. Chunks that it submits keep it (and
-// so the job's memory) alive until they are settled, and so does an owner's step. I/O loop only.
+// One operation's units on one I/O loop, whichever route they take. Chunks that it submits keep it
+// (and so the job's memory) alive until they are settled, and so does an owner's step. I/O loop
+// only.
 class OperationRun final : public ChunkSource,
                            public StepListener,
                            public std::enable_shared_from_this<OperationRun> {
@@ -69,23 +70,23 @@ class OperationRun final : public ChunkSource,
   void abandon();
   bool is_abandoned() const { return host_ == nullptr; }
 
-  std::span<const uint8_t> chunk_bytes(const OutgoingChunk& chunk) override;
+  std::span<const uint8_t> payload_of(const OutgoingChunk& chunk) override;
   void on_chunk_settled(const OutgoingChunk& chunk, bool acknowledged) override;
   void on_step_ended(uint32_t unit, uint32_t segment, uint32_t chunk) override;
 
   // For its units.
   const Operation& operation() const { return operation_; }
   const Route& route() const { return route_; }
-  const SegmentRoute& way(uint32_t segment) const { return route_.segments[segment]; }
+  const SegmentRoute& segment_route(uint32_t segment) const { return route_.segments[segment]; }
   NodeId member(uint32_t place) const { return operation_.ring->members[place]; }
   const Partition& partition() const { return partition_; }
   bool is_reduced() const;  // are inputs added?
   uint8_t* result(const Extent& extent) { return operation_.result + extent.offset; }
   // Into the result: this node's own bytes, where nothing is added, and such as have come.
-  void copy_own(const Place& place);
-  void store(const Place& place, const uint8_t* bytes);
+  void copy_own(const ChunkPosition& position);
+  void store(const ChunkPosition& position, const uint8_t* bytes);
   // The bytes that an exchange sends, as one piece.
-  void read_input(const Place& place, uint8_t* out) const;
+  void read_input(const ChunkPosition& position, uint8_t* out) const;
   OperationHost& host() { return *host_; }
   Contribution& contribution() { return contribution_; }
   const Hop* hop() const { return operation_.hop.get(); }
@@ -96,8 +97,8 @@ class OperationRun final : public ChunkSource,
   // What was sent of these bytes, until the next call; nullptr: nothing that belongs there.
   const uint8_t* decoded(const Extent& extent, std::span<const uint8_t> payload);
   // Is the chunk sent from where the trainer put it? Then its bytes are in one piece.
-  const uint8_t* input_to_send(proto::Phase phase, const Place& place) const;
-  void submit(const UnitRun& unit, proto::Phase phase, const Place& place, uint32_t to,
+  const uint8_t* input_to_send(proto::Phase phase, const ChunkPosition& position) const;
+  void submit(const UnitRun& unit, proto::Phase phase, const ChunkPosition& position, uint32_t to,
               uint32_t bytes);
   void on_unit_finished(bool held_stream);
   // A chunk of so many bytes was taken.
@@ -111,13 +112,13 @@ class OperationRun final : public ChunkSource,
   void count_sends(uint32_t unit);
   double carried_per_byte() const;
   UnitRun* find_unit(uint32_t unit);
-  Place place_of(uint32_t unit, uint32_t segment, uint32_t chunk) const {
+  ChunkPosition position_of(uint32_t unit, uint32_t segment, uint32_t chunk) const {
     return {segment, chunk, partition_.chunk(unit, segment, chunk)};
   }
   // Of a chunk that this node sends. An exchange's go by the place that they are for.
-  Place place_of(const proto::ChunkHeader& sent) const {
+  ChunkPosition position_of(const proto::ChunkHeader& sent) const {
     const uint32_t first = operation_.exchange == nullptr ? 0 : operation_.ring->nodes;
-    return place_of(sent.unit, first + sent.segment, sent.chunk);
+    return position_of(sent.unit, first + sent.segment, sent.chunk);
   }
   std::optional<uint32_t> incoming_segment(NodeId from, const proto::ChunkHeader& header) const;
   ChunkVerdict accept_direct(NodeId from, const proto::ChunkHeader& header,

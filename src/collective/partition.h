@@ -8,8 +8,8 @@
 
 namespace braid {
 
-// A place in an operation's result; for an all-reduce and a reduce-scatter also in each input. Of an
-// exchange, a place in a stream.
+// A place in an operation's result; for an all-reduce and a reduce-scatter also in each input. Of
+// an exchange, a place in a stream.
 struct Extent {
   uint64_t offset = 0;  // bytes
   uint64_t bytes = 0;

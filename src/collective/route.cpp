@@ -72,17 +72,17 @@ Route route_around(uint32_t nodes, uint32_t place, bool is_reduced, bool is_gath
   route.first_segment = is_reduced ? (place + nodes - 1) % nodes : place;
   route.begins_others = route.first_segment;
   for (uint32_t segment = 0; segment < nodes; ++segment) {
-    SegmentRoute way;
-    go_around(way, nodes, segment, place, [](uint32_t other) { return other; });
+    SegmentRoute segment_route;
+    go_around(segment_route, nodes, segment, place, [](uint32_t other) { return other; });
     if (!is_reduced) {
-      way.parts_from.clear();
-      way.part_to.reset();
+      segment_route.parts_from.clear();
+      segment_route.part_to.reset();
     }
     if (!is_gathered) {
-      way.sum_from.reset();
-      way.sum_to.clear();
+      segment_route.sum_from.reset();
+      segment_route.sum_to.clear();
     }
-    route.segments.push_back(std::move(way));
+    route.segments.push_back(std::move(segment_route));
   }
   return complete(std::move(route));
 }
@@ -101,16 +101,16 @@ Route ring_gather_route(uint32_t nodes, uint32_t place) {
 
 Route direct_route(uint32_t nodes, uint32_t place) {
   BRAID_ASSERT(nodes >= 2 && place < nodes, "an exchange takes two nodes");
-  SegmentRoute way;
+  SegmentRoute segment_route;
   for (uint32_t other = 0; other < nodes; ++other) {
-    if (other != place) way.parts_from.push_back(other);
+    if (other != place) segment_route.parts_from.push_back(other);
   }
   // The successor first, so that not all nodes send to the same one at once.
-  way.own_part_to = others_from(nodes, place);
+  segment_route.own_part_to = others_from(nodes, place);
   Route route;
   route.place = place;
   route.begins_others = 0;
-  route.segments.push_back(std::move(way));
+  route.segments.push_back(std::move(segment_route));
   return complete(std::move(route));
 }
 
@@ -121,20 +121,20 @@ Route halving_route(uint32_t nodes, uint32_t place) {
   Route route;
   route.place = place;
   if (place >= paired) {
-    SegmentRoute way;
-    way.part_to = way.sum_from = place - paired;
-    route.segments.assign(paired, way);
+    SegmentRoute segment_route;
+    segment_route.part_to = segment_route.sum_from = place - paired;
+    route.segments.assign(paired, segment_route);
     return complete(std::move(route));
   }
   // A chunk need not visit all nodes: only where no segment is empty each node hears of the unit.
   route.begins_others = paired - 1;
   for (uint32_t segment = 0; segment < paired; ++segment) {
-    SegmentRoute way = halving_segment(rounds, segment, place);
+    SegmentRoute segment_route = halving_segment(rounds, segment, place);
     if (place + paired < nodes) {
-      way.parts_from.insert(way.parts_from.begin(), place + paired);
-      way.sum_to.push_back(place + paired);
+      segment_route.parts_from.insert(segment_route.parts_from.begin(), place + paired);
+      segment_route.sum_to.push_back(place + paired);
     }
-    route.segments.push_back(std::move(way));
+    route.segments.push_back(std::move(segment_route));
   }
   return complete(std::move(route));
 }
@@ -146,13 +146,13 @@ Route two_hops_route(uint32_t nodes, uint32_t place) {
   route.first_segment = (place + 1) % nodes;  // so that not all nodes send to the same one at once
   route.begins_others = nodes - 1;            // as with halving
   for (uint32_t segment = 0; segment < nodes; ++segment) {
-    SegmentRoute way;
+    SegmentRoute segment_route;
     if (segment == place) {
-      way.parts_from = way.sum_to = others_from(nodes, place);
+      segment_route.parts_from = segment_route.sum_to = others_from(nodes, place);
     } else {
-      way.part_to = way.sum_from = segment;
+      segment_route.part_to = segment_route.sum_from = segment;
     }
-    route.segments.push_back(std::move(way));
+    route.segments.push_back(std::move(segment_route));
   }
   return complete(std::move(route));
 }
@@ -168,14 +168,14 @@ Route hierarchical_route(uint32_t racks, uint32_t rack_nodes, uint32_t place) {
   for (uint32_t segment = 0; segment < racks * rack_nodes; ++segment) {
     const uint32_t owning_rack = segment / rack_nodes;
     const uint32_t owner = segment % rack_nodes;
-    SegmentRoute way;
-    go_around(way, rack_nodes, owner, at,
+    SegmentRoute segment_route;
+    go_around(segment_route, rack_nodes, owner, at,
               [&](uint32_t other) { return rack * rack_nodes + other; });
     if (at == owner) {
-      go_around(way, racks, owning_rack, rack,
+      go_around(segment_route, racks, owning_rack, rack,
                 [&](uint32_t other) { return other * rack_nodes + at; });
     }
-    route.segments.push_back(std::move(way));
+    route.segments.push_back(std::move(segment_route));
   }
   return complete(std::move(route));
 }

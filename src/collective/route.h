@@ -27,7 +27,7 @@ struct SegmentRoute {
   uint32_t parts_before = 0;  // parts_from of the segments before this one, together
 
   bool is_owner() const { return !part_to && !sum_from; }
-  bool is_exchange() const { return !own_part_to.empty(); }
+  bool is_direct() const { return !own_part_to.empty(); }
 };
 
 // How an operation goes from node to node: one node's view. A pure function of the nodes, so all of

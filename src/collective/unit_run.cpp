@@ -18,11 +18,11 @@ UnitRun::UnitRun(OperationRun& run, uint32_t unit)
       chunks_max_(run.partition().chunks_max(unit)),
       bits_((run.route().parts + 2 * uint64_t{run.partition().segments()}) * chunks_max_) {
   for (uint32_t segment = 0; segment < run.partition().segments(); ++segment) {
-    const SegmentRoute& way = run.route().segments[segment];
+    const SegmentRoute& route = run.route().segments[segment];
     const uint64_t chunks = run.partition().chunks(unit, segment);
-    parts_left_ += chunks * way.parts_from.size();
-    if (way.is_owner()) steps_left_ += chunks;
-    if (way.sum_from) sums_left_ += chunks;
+    parts_left_ += chunks * route.parts_from.size();
+    if (route.is_owner()) steps_left_ += chunks;
+    if (route.sum_from) sums_left_ += chunks;
     aside_stride_ = std::max(aside_stride_, run.partition().segment(unit, segment).bytes);
   }
 }
@@ -54,48 +54,48 @@ void UnitRun::begin() {
 
 // Sends what starts here and what has come.
 void UnitRun::begin_segment(uint32_t segment) {
-  const SegmentRoute& way = run_->way(segment);
-  const bool starts_here = way.parts_from.empty() && !way.sum_from;
-  const bool is_sent = way.is_exchange() || way.parts_from.empty();
+  const SegmentRoute& route = run_->segment_route(segment);
+  const bool starts_here = route.parts_from.empty() && !route.sum_from;
+  const bool is_sent = route.is_direct() || route.parts_from.empty();
   if (!is_touched_ && !is_sent) return;
   // What stays here is made when it is sent, or by work(); else nobody asks for it.
-  const bool is_made_now = starts_here && !way.part_to && way.sum_to.empty() &&
-                           !way.is_exchange() && !run_->is_local();
+  const bool is_made_now = starts_here && !route.part_to && route.sum_to.empty() &&
+                           !route.is_direct() && !run_->is_local();
   const uint32_t chunks = run_->partition().chunks(unit_, segment);
   for (uint32_t chunk = 0; chunk < chunks; ++chunk) {
-    const Place place{segment, chunk, run_->partition().chunk(unit_, segment, chunk)};
-    if (way.is_exchange()) keep_own_part(place);
-    if (is_made_now) prepare(place);
-    if (way.part_to) {
-      if (is_summed(place)) send_part(place);
-    } else if (starts_here || bits_.test(sum_bit(place))) {
-      send_sum(place);
+    const ChunkPosition position{segment, chunk, run_->partition().chunk(unit_, segment, chunk)};
+    if (route.is_direct()) keep_own_part(position);
+    if (is_made_now) prepare(position);
+    if (route.part_to) {
+      if (is_summed(position)) send_part(position);
+    } else if (starts_here || bits_.test(sum_bit(position))) {
+      send_sum(position);
     }
   }
 }
 
-uint64_t UnitRun::part_bit(const Place& place, size_t part) const {
-  return (run_->way(place.segment).parts_before + part) * chunks_max_ + place.chunk;
+uint64_t UnitRun::part_bit(const ChunkPosition& position, size_t part) const {
+  return (run_->segment_route(position.segment).parts_before + part) * chunks_max_ + position.chunk;
 }
 
-uint64_t UnitRun::sum_bit(const Place& place) const {
-  return (uint64_t{run_->route().parts} + place.segment) * chunks_max_ + place.chunk;
+uint64_t UnitRun::sum_bit(const ChunkPosition& position) const {
+  return (uint64_t{run_->route().parts} + position.segment) * chunks_max_ + position.chunk;
 }
 
-uint64_t UnitRun::prepared_bit(const Place& place) const {
-  return sum_bit(place) + uint64_t{run_->partition().segments()} * chunks_max_;
+uint64_t UnitRun::prepared_bit(const ChunkPosition& position) const {
+  return sum_bit(position) + uint64_t{run_->partition().segments()} * chunks_max_;
 }
 
 // Parts that have come without a gap, so they are in the result.
-size_t UnitRun::parts_in_turn(const Place& place) const {
-  const size_t parts = run_->way(place.segment).parts_from.size();
+size_t UnitRun::parts_in_turn(const ChunkPosition& position) const {
+  const size_t parts = run_->segment_route(position.segment).parts_from.size();
   size_t turn = 0;
-  while (turn < parts && bits_.test(part_bit(place, turn))) ++turn;
+  while (turn < parts && bits_.test(part_bit(position, turn))) ++turn;
   return turn;
 }
 
-bool UnitRun::is_summed(const Place& place) const {
-  return parts_in_turn(place) == run_->way(place.segment).parts_from.size();
+bool UnitRun::is_summed(const ChunkPosition& position) const {
+  return parts_in_turn(position) == run_->segment_route(position.segment).parts_from.size();
 }
 
 void UnitRun::begin_if_ready() {
@@ -103,204 +103,216 @@ void UnitRun::begin_if_ready() {
   if (!has_begun_ && run_->is_ready()) begin();
 }
 
-ChunkVerdict UnitRun::take_part(NodeId from, const Place& place, std::span<const uint8_t> payload) {
-  const SegmentRoute& way = run_->way(place.segment);
-  const auto source = std::find_if(way.parts_from.begin(), way.parts_from.end(),
+ChunkVerdict UnitRun::take_part(NodeId from, const ChunkPosition& position,
+                                std::span<const uint8_t> payload) {
+  const SegmentRoute& route = run_->segment_route(position.segment);
+  const auto source = std::find_if(route.parts_from.begin(), route.parts_from.end(),
                                    [&](uint32_t other) { return run_->member(other) == from; });
-  if (source == way.parts_from.end()) return ChunkVerdict::Malformed;
-  const auto part = static_cast<size_t>(source - way.parts_from.begin());
-  if (bits_.test(part_bit(place, part))) return ChunkVerdict::Duplicate;
-  const uint8_t* const bytes = run_->decoded(place.extent, payload);
+  if (source == route.parts_from.end()) return ChunkVerdict::Malformed;
+  const auto part = static_cast<size_t>(source - route.parts_from.begin());
+  if (bits_.test(part_bit(position, part))) return ChunkVerdict::Duplicate;
+  const uint8_t* const bytes = run_->decoded(position.extent, payload);
   if (bytes == nullptr) return ChunkVerdict::Malformed;
 
   begin_if_ready();
-  const size_t turn = parts_in_turn(place);
-  bits_.set(part_bit(place, part));
+  const size_t turn = parts_in_turn(position);
+  bits_.set(part_bit(position, part));
   --parts_left_;
-  run_->count_carried(place.extent.bytes);
-  if (way.is_exchange() && is_summed(place)) {
-    add_all(place, part, bytes);
-  } else if (!way.is_exchange() && part == turn) {
-    add_in_turn(place, turn, bytes);
+  run_->count_carried(position.extent.bytes);
+  if (route.is_direct() && is_summed(position)) {
+    add_all(position, part, bytes);
+  } else if (!route.is_direct() && part == turn) {
+    add_in_turn(position, turn, bytes);
   } else {
-    std::memcpy(aside(place, part), bytes, place.extent.bytes);
+    std::memcpy(aside(position, part), bytes, position.extent.bytes);
   }
-  if (is_summed(place)) on_summed(place);
+  if (is_summed(position)) on_summed(position);
   finish_if_complete();
   return ChunkVerdict::Taken;
 }
 
 // The part whose turn it is, and those after it that were put aside.
-void UnitRun::add_in_turn(const Place& place, size_t turn, const uint8_t* bytes) {
+void UnitRun::add_in_turn(const ChunkPosition& position, size_t turn, const uint8_t* bytes) {
   const Operation& operation = run_->operation();
-  uint8_t* const result = run_->result(place.extent);
-  const size_t parts = run_->way(place.segment).parts_from.size();
+  uint8_t* const result = run_->result(position.extent);
+  const size_t parts = run_->segment_route(position.segment).parts_from.size();
   for (;;) {
     if (turn == 0) {
-      run_->contribution().reduce(place.extent, bytes, result, Store::Cached);
+      run_->contribution().reduce(position.extent, bytes, result, Store::Cached);
     } else {
       const std::array<const uint8_t*, 2> operands{result, bytes};
       reduce_all(operation.dtype, operation.reduction, operands,
-                 place.extent.bytes / element_bytes(operation.dtype), result);
+                 position.extent.bytes / element_bytes(operation.dtype), result);
     }
-    run_->host().on_bytes_reduced(place.extent.bytes);
-    if (++turn == parts || !bits_.test(part_bit(place, turn))) return;
-    bytes = aside(place, turn);
+    run_->host().on_bytes_reduced(position.extent.bytes);
+    if (++turn == parts || !bits_.test(part_bit(position, turn))) return;
+    bytes = aside(position, turn);
   }
 }
 
 // All parts in the order of the places; of the last that came `bytes` are not put aside.
-void UnitRun::add_all(const Place& place, size_t last, const uint8_t* bytes) {
+void UnitRun::add_all(const ChunkPosition& position, size_t last, const uint8_t* bytes) {
   const Operation& operation = run_->operation();
-  const auto& others = run_->way(place.segment).parts_from;
+  const auto& others = run_->segment_route(position.segment).parts_from;
   std::vector<const uint8_t*>& operands = run_->operands();
   operands.clear();
   for (size_t part = 0; part <= others.size(); ++part) {
     if (operands.size() == run_->route().place)
-      operands.push_back(aside(place, others.size()));  // this node's own
-    if (part < others.size()) operands.push_back(part == last ? bytes : aside(place, part));
+      operands.push_back(aside(position, others.size()));  // this node's own
+    if (part < others.size()) operands.push_back(part == last ? bytes : aside(position, part));
   }
   reduce_all(operation.dtype, operation.reduction, operands,
-             place.extent.bytes / element_bytes(operation.dtype), run_->result(place.extent));
+             position.extent.bytes / element_bytes(operation.dtype), run_->result(position.extent));
 }
 
 // All that this node had to add is added: on goes the part or, at the owner, the sum.
-void UnitRun::on_summed(const Place& place) {
-  if (run_->way(place.segment).part_to) {
-    if (has_begun_) send_part(place);
+void UnitRun::on_summed(const ChunkPosition& position) {
+  if (run_->segment_route(position.segment).part_to) {
+    if (has_begun_) send_part(position);
     return;
   }
   OwnerStep* const step = run_->step();
   if (step != nullptr &&
-      step->apply(run_->operation(), place.extent, run_->result(place.extent),
-                  {run_->listener(), unit_, place.segment, place.chunk}) == StepOutcome::Later)
+      step->apply(run_->operation(), position.extent, run_->result(position.extent),
+                  {run_->listener(), unit_, position.segment, position.chunk}) ==
+          StepOutcome::Later)
     return;
-  on_final(place);
+  on_final(position);
 }
 
-void UnitRun::on_final(const Place& place) {
-  BRAID_ASSERT(steps_left_ != 0 && !bits_.test(sum_bit(place)), "an owner's step ends once");
-  bits_.set(sum_bit(place));
+void UnitRun::on_final(const ChunkPosition& position) {
+  BRAID_ASSERT(steps_left_ != 0 && !bits_.test(sum_bit(position)), "an owner's step ends once");
+  bits_.set(sum_bit(position));
   --steps_left_;
   // What starts here was sent before it was made.
-  if (has_begun_ && !run_->way(place.segment).parts_from.empty()) send_sum(place);
+  if (has_begun_ && !run_->segment_route(position.segment).parts_from.empty()) send_sum(position);
   finish_if_complete();
 }
 
-ChunkVerdict UnitRun::take_sum(NodeId from, const Place& place, std::span<const uint8_t> payload) {
-  const SegmentRoute& way = run_->way(place.segment);
-  if (!way.sum_from || run_->member(*way.sum_from) != from) return ChunkVerdict::Malformed;
-  if (bits_.test(sum_bit(place))) return ChunkVerdict::Duplicate;
+ChunkVerdict UnitRun::take_sum(NodeId from, const ChunkPosition& position,
+                               std::span<const uint8_t> payload) {
+  const SegmentRoute& route = run_->segment_route(position.segment);
+  if (!route.sum_from || run_->member(*route.sum_from) != from) return ChunkVerdict::Malformed;
+  if (bits_.test(sum_bit(position))) return ChunkVerdict::Duplicate;
   // A sum exists only after this node has given its part: what comes earlier is none.
-  if (way.part_to && !(has_begun_ && is_summed(place))) return ChunkVerdict::Malformed;
-  const uint8_t* const bytes = run_->decoded(place.extent, payload);
+  if (route.part_to && !(has_begun_ && is_summed(position))) return ChunkVerdict::Malformed;
+  const uint8_t* const bytes = run_->decoded(position.extent, payload);
   if (bytes == nullptr) return ChunkVerdict::Malformed;
 
   begin_if_ready();
-  run_->store(place, bytes);
-  bits_.set(sum_bit(place));
+  run_->store(position, bytes);
+  bits_.set(sum_bit(position));
   --sums_left_;
-  run_->count_carried(place.extent.bytes);
-  if (run_->hop() != nullptr && !way.sum_to.empty()) {
+  run_->count_carried(position.extent.bytes);
+  if (run_->hop() != nullptr && !route.sum_to.empty()) {
     uint32_t* length = nullptr;
-    std::memcpy(encoded(Phase::AllGather, place, length), payload.data(), payload.size());
+    std::memcpy(encoded(Phase::AllGather, position, length), payload.data(), payload.size());
     *length = static_cast<uint32_t>(payload.size());
   }
-  if (has_begun_) send_sum(place);
+  if (has_begun_) send_sum(position);
   finish_if_complete();
   return ChunkVerdict::Taken;
 }
 
 // This node's own bytes of a chunk that starts here, into the result. Once only: when a chunk must
-// be sent again its place may hold the final bytes. The receiver has the partial ones then, for the
-// final ones are made from them, and drops whatever it is sent.
-void UnitRun::prepare(const Place& place) {
-  if (bits_.test(prepared_bit(place))) return;
-  bits_.set(prepared_bit(place));
+// be sent again its extent may hold the final bytes. The receiver has the partial ones then, for
+// the final ones are made from them, and drops whatever it is sent.
+void UnitRun::prepare(const ChunkPosition& position) {
+  if (bits_.test(prepared_bit(position))) return;
+  bits_.set(prepared_bit(position));
   if (!run_->is_reduced()) {
-    run_->copy_own(place);
-    return on_final(place);
+    run_->copy_own(position);
+    return on_final(position);
   }
-  run_->contribution().reduce(place.extent, nullptr, run_->result(place.extent), run_->store());
-  run_->host().on_bytes_reduced(place.extent.bytes);
-  if (run_->way(place.segment).is_owner() && !run_->way(place.segment).is_exchange())
-    on_summed(place);
+  run_->contribution().reduce(position.extent, nullptr, run_->result(position.extent),
+                              run_->store());
+  run_->host().on_bytes_reduced(position.extent.bytes);
+  if (run_->segment_route(position.segment).is_owner() &&
+      !run_->segment_route(position.segment).is_direct())
+    on_summed(position);
 }
 
 // The result will hold the sum while others still wait for this node's part.
-void UnitRun::keep_own_part(const Place& place) {
-  const SegmentRoute& way = run_->way(place.segment);
-  prepare(place);
-  const uint32_t bytes = bytes_on_wire(Phase::Direct, place);
-  std::memcpy(aside(place, way.parts_from.size()), run_->result(place.extent), place.extent.bytes);
-  for (const uint32_t to : way.own_part_to) run_->submit(*this, Phase::Direct, place, to, bytes);
+void UnitRun::keep_own_part(const ChunkPosition& position) {
+  const SegmentRoute& route = run_->segment_route(position.segment);
+  prepare(position);
+  const uint32_t bytes = bytes_on_wire(Phase::Direct, position);
+  std::memcpy(aside(position, route.parts_from.size()), run_->result(position.extent),
+              position.extent.bytes);
+  for (const uint32_t to : route.own_part_to)
+    run_->submit(*this, Phase::Direct, position, to, bytes);
 }
 
-uint8_t* UnitRun::aside(const Place& place, size_t row) {
-  const SegmentRoute& way = run_->way(place.segment);
+uint8_t* UnitRun::aside(const ChunkPosition& position, size_t row) {
+  const SegmentRoute& route = run_->segment_route(position.segment);
   if (aside_ == nullptr) {
-    const uint64_t rows = uint64_t{run_->route().parts} + (way.is_exchange() ? 1 : 0);
+    const uint64_t rows = uint64_t{run_->route().parts} + (route.is_direct() ? 1 : 0);
     aside_ = std::make_unique_for_overwrite<uint8_t[]>(rows * aside_stride_);
   }
   const uint64_t within =
-      place.extent.offset - run_->partition().segment(unit_, place.segment).offset;
-  return aside_.get() + (way.parts_before + row) * aside_stride_ + within;
+      position.extent.offset - run_->partition().segment(unit_, position.segment).offset;
+  return aside_.get() + (route.parts_before + row) * aside_stride_ + within;
 }
 
-void UnitRun::send_part(const Place& place) {
-  run_->submit(*this, Phase::ReduceScatter, place, *run_->way(place.segment).part_to,
-               bytes_on_wire(Phase::ReduceScatter, place));
+void UnitRun::send_part(const ChunkPosition& position) {
+  run_->submit(*this, Phase::ReduceScatter, position,
+               *run_->segment_route(position.segment).part_to,
+               bytes_on_wire(Phase::ReduceScatter, position));
 }
 
-void UnitRun::send_sum(const Place& place) {
-  const auto& receivers = run_->way(place.segment).sum_to;
+void UnitRun::send_sum(const ChunkPosition& position) {
+  const auto& receivers = run_->segment_route(position.segment).sum_to;
   if (receivers.empty()) return;
-  const uint32_t bytes = bytes_on_wire(Phase::AllGather, place);
-  for (const uint32_t to : receivers) run_->submit(*this, Phase::AllGather, place, to, bytes);
+  const uint32_t bytes = bytes_on_wire(Phase::AllGather, position);
+  for (const uint32_t to : receivers) run_->submit(*this, Phase::AllGather, position, to, bytes);
 }
 
 // Bytes that start here are made when a flow takes them, not earlier: then they are still in the
 // cache when they are sent.
-std::span<const uint8_t> UnitRun::bytes_to_send(Phase phase, const Place& place) {
+std::span<const uint8_t> UnitRun::bytes_to_send(Phase phase, const ChunkPosition& position) {
   if (run_->hop() != nullptr) {
     uint32_t* length = nullptr;
-    const uint8_t* const bytes = encoded(phase, place, length);
+    const uint8_t* const bytes = encoded(phase, position, length);
     return {bytes, *length};
   }
-  const SegmentRoute& way = run_->way(place.segment);
-  if (phase == Phase::Direct) return {aside(place, way.parts_from.size()), place.extent.bytes};
-  if (const uint8_t* input = run_->input_to_send(phase, place)) return {input, place.extent.bytes};
-  if (run_->operation().exchange != nullptr) return {gathered(place), place.extent.bytes};
-  if (way.parts_from.empty() && (phase == Phase::ReduceScatter || way.is_owner())) prepare(place);
-  return {run_->result(place.extent), place.extent.bytes};
+  const SegmentRoute& route = run_->segment_route(position.segment);
+  if (phase == Phase::Direct)
+    return {aside(position, route.parts_from.size()), position.extent.bytes};
+  if (const uint8_t* input = run_->input_to_send(phase, position))
+    return {input, position.extent.bytes};
+  if (run_->operation().exchange != nullptr) return {gathered(position), position.extent.bytes};
+  if (route.parts_from.empty() && (phase == Phase::ReduceScatter || route.is_owner()))
+    prepare(position);
+  return {run_->result(position.extent), position.extent.bytes};
 }
 
-const uint8_t* UnitRun::gathered(const Place& place) {
+const uint8_t* UnitRun::gathered(const ChunkPosition& position) {
   if (gathered_.empty()) gathered_.resize(uint64_t{run_->partition().segments()} * chunks_max_);
-  auto& bytes = gathered_[uint64_t{place.segment} * chunks_max_ + place.chunk];
+  auto& bytes = gathered_[uint64_t{position.segment} * chunks_max_ + position.chunk];
   if (bytes == nullptr) {
-    bytes = std::make_unique_for_overwrite<uint8_t[]>(place.extent.bytes);
-    run_->read_input(place, bytes.get());
+    bytes = std::make_unique_for_overwrite<uint8_t[]>(position.extent.bytes);
+    run_->read_input(position, bytes.get());
   }
   return bytes.get();
 }
 
-void UnitRun::on_settled(const Place& place) {
-  if (!gathered_.empty()) gathered_[uint64_t{place.segment} * chunks_max_ + place.chunk].reset();
+void UnitRun::on_settled(const ChunkPosition& position) {
+  if (!gathered_.empty())
+    gathered_[uint64_t{position.segment} * chunks_max_ + position.chunk].reset();
 }
 
 // How long the chunk is that is about to be submitted. With a Hop it is encoded now, and who sends
 // a sum, or a part that it adds itself, keeps what the others decode.
-uint32_t UnitRun::bytes_on_wire(Phase phase, const Place& place) {
+uint32_t UnitRun::bytes_on_wire(Phase phase, const ChunkPosition& position) {
   const Hop* const hop = run_->hop();
-  if (hop == nullptr) return static_cast<uint32_t>(place.extent.bytes);
+  if (hop == nullptr) return static_cast<uint32_t>(position.extent.bytes);
   uint32_t* length = nullptr;
-  uint8_t* const bytes = encoded(phase, place, length);
+  uint8_t* const bytes = encoded(phase, position, length);
   if (*length != 0) return *length;
-  const SegmentRoute& way = run_->way(place.segment);
-  if (way.parts_from.empty()) prepare(place);
+  const SegmentRoute& route = run_->segment_route(position.segment);
+  if (route.parts_from.empty()) prepare(position);
   const DataType dtype = run_->operation().dtype;
-  const std::span plain(run_->result(place.extent), place.extent.bytes);
+  const std::span plain(run_->result(position.extent), position.extent.bytes);
   *length = hop->encode(dtype, plain, bytes);
   BRAID_ASSERT(*length != 0 && *length <= encoded_stride_, "a hop encodes into its bounds");
   const bool is_kept = phase == Phase::ReduceScatter || hop->decode(dtype, {bytes, *length}, plain);
@@ -308,15 +320,15 @@ uint32_t UnitRun::bytes_on_wire(Phase phase, const Place& place) {
   return *length;
 }
 
-uint8_t* UnitRun::encoded(Phase phase, const Place& place, uint32_t*& length) {
-  const uint64_t places = uint64_t{run_->partition().segments()} * chunks_max_;
+uint8_t* UnitRun::encoded(Phase phase, const ChunkPosition& position, uint32_t*& length) {
+  const uint64_t positions = uint64_t{run_->partition().segments()} * chunks_max_;
   if (encoded_ == nullptr) {
     encoded_stride_ = run_->hop()->encoded_bytes_max(run_->partition().chunk_bytes_max(unit_));
-    encoded_ = std::make_unique_for_overwrite<uint8_t[]>(2 * places * encoded_stride_);
-    encoded_lengths_.resize(2 * places);
+    encoded_ = std::make_unique_for_overwrite<uint8_t[]>(2 * positions * encoded_stride_);
+    encoded_lengths_.resize(2 * positions);
   }
-  const uint64_t index = (phase == Phase::AllGather ? places : 0) +
-                         uint64_t{place.segment} * chunks_max_ + place.chunk;
+  const uint64_t index = (phase == Phase::AllGather ? positions : 0) +
+                         uint64_t{position.segment} * chunks_max_ + position.chunk;
   length = &encoded_lengths_[index];
   return encoded_.get() + index * encoded_stride_;
 }
@@ -325,9 +337,9 @@ bool UnitRun::work(uint64_t& bytes_left) {
   if (!has_begun_) begin();
   const uint32_t chunks = run_->partition().chunks(unit_, 0);
   for (; next_work_ < chunks && bytes_left != 0; ++next_work_) {
-    const Place place{0, next_work_, run_->partition().chunk(unit_, 0, next_work_)};
-    prepare(place);
-    bytes_left -= std::min(bytes_left, place.extent.bytes);
+    const ChunkPosition position{0, next_work_, run_->partition().chunk(unit_, 0, next_work_)};
+    prepare(position);
+    bytes_left -= std::min(bytes_left, position.extent.bytes);
   }
   return next_work_ == chunks;
 }

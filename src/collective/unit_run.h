@@ -18,7 +18,7 @@ class OperationRun;
 enum class ChunkVerdict : uint8_t { Taken, Duplicate, Malformed };
 
 // A chunk of a unit, and where it lies.
-struct Place {
+struct ChunkPosition {
   uint32_t segment = 0;
   uint32_t chunk = 0;
   Extent extent;
@@ -50,39 +50,41 @@ class UnitRun {
   bool waits_for_stream() const;
   void begin();
 
-  // `place` exists. take_part: from phase ReduceScatter, or Direct.
-  ChunkVerdict take_part(NodeId from, const Place& place, std::span<const uint8_t> payload);
-  ChunkVerdict take_sum(NodeId from, const Place& place, std::span<const uint8_t> payload);
+  // `position` exists. take_part: from phase ReduceScatter, or Direct.
+  ChunkVerdict take_part(NodeId from, const ChunkPosition& position,
+                         std::span<const uint8_t> payload);
+  ChunkVerdict take_sum(NodeId from, const ChunkPosition& position,
+                        std::span<const uint8_t> payload);
   // The owner's step has ended.
-  void on_final(const Place& place);
+  void on_final(const ChunkPosition& position);
   // One node only: makes the next chunks of up to `bytes_left` bytes and takes them off. True when
   // all are made.
   bool work(uint64_t& bytes_left);
 
-  std::span<const uint8_t> bytes_to_send(proto::Phase phase, const Place& place);
+  std::span<const uint8_t> bytes_to_send(proto::Phase phase, const ChunkPosition& position);
   // Its bytes are not asked for any more.
-  void on_settled(const Place& place);
+  void on_settled(const ChunkPosition& position);
 
  private:
-  uint64_t part_bit(const Place& place, size_t part) const;
-  uint64_t sum_bit(const Place& place) const;
-  uint64_t prepared_bit(const Place& place) const;
-  size_t parts_in_turn(const Place& place) const;
-  bool is_summed(const Place& place) const;
+  uint64_t part_bit(const ChunkPosition& position, size_t part) const;
+  uint64_t sum_bit(const ChunkPosition& position) const;
+  uint64_t prepared_bit(const ChunkPosition& position) const;
+  size_t parts_in_turn(const ChunkPosition& position) const;
+  bool is_summed(const ChunkPosition& position) const;
 
   void begin_segment(uint32_t segment);
   void begin_if_ready();
-  void add_in_turn(const Place& place, size_t turn, const uint8_t* bytes);
-  void add_all(const Place& place, size_t last, const uint8_t* bytes);
-  void on_summed(const Place& place);
-  void prepare(const Place& place);
-  void keep_own_part(const Place& place);
-  uint8_t* aside(const Place& place, size_t row);
-  void send_part(const Place& place);
-  void send_sum(const Place& place);
-  uint32_t bytes_on_wire(proto::Phase phase, const Place& place);
-  uint8_t* encoded(proto::Phase phase, const Place& place, uint32_t*& length);
-  const uint8_t* gathered(const Place& place);
+  void add_in_turn(const ChunkPosition& position, size_t turn, const uint8_t* bytes);
+  void add_all(const ChunkPosition& position, size_t last, const uint8_t* bytes);
+  void on_summed(const ChunkPosition& position);
+  void prepare(const ChunkPosition& position);
+  void keep_own_part(const ChunkPosition& position);
+  uint8_t* aside(const ChunkPosition& position, size_t row);
+  void send_part(const ChunkPosition& position);
+  void send_sum(const ChunkPosition& position);
+  uint32_t bytes_on_wire(proto::Phase phase, const ChunkPosition& position);
+  uint8_t* encoded(proto::Phase phase, const ChunkPosition& position, uint32_t*& length);
+  const uint8_t* gathered(const ChunkPosition& position);
   void finish_if_complete();
 
   OperationRun* run_;
@@ -109,7 +111,7 @@ class UnitRun {
   // Of an exchange: chunks whose bytes lie in several pieces, from the first sending until they are
   // settled. By segment and chunk.
   std::vector<std::unique_ptr<uint8_t[]>> gathered_;
-  // With a Hop, what was encoded: a place for each part and for each sum that is sent.
+  // With a Hop, what was encoded: a position for each part and for each sum that is sent.
   std::unique_ptr<uint8_t[]> encoded_;
   std::vector<uint32_t> encoded_lengths_;
   uint32_t encoded_stride_ = 0;

@@ -200,7 +200,7 @@ constexpr std::array kKeys = {
                       "An operation for which trainers give no timeout fails its job after this "
                       "time, in milliseconds.")),
     bytes("collective.result_bytes_max", BRAID_FIELD(collective.result_bytes_max), kMiB, 16 * kTiB,
-          "Size of a job's result segment on this node: address space; memory is taken as it is "
+          "Size of a job's result memory on this node: address space; memory is taken as it is "
           "used."),
     bytes("collective.result_memory_max", BRAID_FIELD(collective.result_memory_max), 0, 16 * kTiB,
           "Most memory that the results of all jobs on this node take; 0: three quarters of what "

@@ -12,7 +12,7 @@
 
 #include "base/log.h"
 #include "ipc/rings.h"
-#include "ipc/segment.h"
+#include "ipc/shared_memory.h"
 #include "proto/version.h"
 
 // Since Linux 6.5: the pidfd of exactly the process that connected.

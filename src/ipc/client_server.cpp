@@ -112,7 +112,6 @@ void ClientServer::accept_one(Fd socket) {
   std::unique_ptr<ClientConnection> connection(
       new ClientConnection(*this, id, std::move(socket), credentials));
   connection->charge_ = std::move(charge);
-  ++counters_.connections_accepted;
   if (const Status status = connection->start(); !status) {
     BRAID_LOG_WARN("process {} was dropped: {}", credentials.pid, status.message());
     return;

@@ -72,7 +72,6 @@ struct ClientServerOptions {
 
 struct ClientServerCounters {
   uint64_t connections_open = 0;
-  uint64_t connections_accepted = 0;
   uint64_t connections_refused = 0;  // too many of all or of a user, or of descriptors
   uint64_t handshakes_timed_out = 0;
   uint64_t version_mismatches = 0;

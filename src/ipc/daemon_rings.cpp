@@ -16,8 +16,8 @@ Result<std::unique_ptr<DaemonRings>> DaemonRings::adopt(Fd rings, Fd submit_wake
     return check_rings(nullptr, 0, submit_capacity, done_capacity).status();
   }
   const uint64_t bytes = proto::rings_bytes(submit_capacity, done_capacity);
-  auto memory =
-      Segment::adopt(std::move(rings), bytes, bytes, Segment::Access::ReadWrite, "rings' memory");
+  auto memory = SharedMemory::adopt(std::move(rings), bytes, bytes, SharedMemory::Access::ReadWrite,
+                                    "rings' memory");
   if (!memory) return memory.status();
   auto view = check_rings(memory->data(), bytes, submit_capacity, done_capacity);
   if (!view) return view.status();

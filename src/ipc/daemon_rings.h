@@ -11,7 +11,7 @@
 #include "base/lifetime.h"
 #include "base/status.h"
 #include "ipc/rings.h"
-#include "ipc/segment.h"
+#include "ipc/shared_memory.h"
 #include "loop/handle.h"
 #include "loop/poll.h"
 
@@ -55,7 +55,7 @@ class DaemonRings {
   void serve();
   void serve_again();
 
-  Segment memory_;
+  SharedMemory memory_;
   Fd submit_wake_;  // the trainer's eventfd, never read
   // Watches it, edge-triggered: one wake-up for each write, whatever its count is.
   Fd submit_edge_;

@@ -8,10 +8,11 @@
 
 namespace braid {
 
-// Hands out extents [offset, offset + bytes) of a segment: the client's of its input arena, the
-// daemon's of a result segment. First fit from the low end, neighbours that come back are joined:
-// what is given back is used again before fresh memory is, so a training loop stays within pages it
-// has already touched. Bookkeeping only, it never touches the memory. One thread at a time.
+// Hands out extents [offset, offset + bytes) of memory: the client's of its input arena, the
+// daemon's of a job's result memory. First fit from the low end, neighbours that come back are
+// joined: what is given back is used again before fresh memory is, so a training loop stays within
+// pages it has already touched. Bookkeeping only, it never touches the memory. One thread at a
+// time.
 class ExtentAllocator {
  public:
   static constexpr uint64_t kSmallAlignment = 64;    // a cache line

@@ -97,7 +97,7 @@ class RingConsumer {
   uint32_t head_ = 0;
 };
 
-// Where the parts of a rings segment lie. Points into the segment's memory.
+// Where the parts of the rings' memory lie. Points into it.
 struct RingsView {
   proto::RingsHeader* header = nullptr;
   proto::SubmitEntry* submit = nullptr;
@@ -109,7 +109,7 @@ struct RingsView {
 // A power of two, 2 … kRingCapacityMax.
 bool is_ring_capacity(uint32_t capacity);
 
-// For the client, which makes the segment: writes the header. `memory` is zeroed and has
+// For the client, which makes the memory: writes the header. `memory` is zeroed and has
 // rings_bytes(…) bytes.
 RingsView create_rings(uint8_t* memory, uint32_t submit_capacity, uint32_t done_capacity);
 

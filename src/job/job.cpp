@@ -15,14 +15,15 @@ constexpr uint32_t kReachAgainMax = 2;
 
 }  // namespace
 
-Job::Job(JobServices services, JobPlan plan, std::vector<Session*> sessions, Peer coordinator)
+Job::Job(JobServices services, Membership membership, std::vector<Session*> sessions,
+         Peer coordinator)
     : services_(services),
-      plan_(std::move(plan)),
-      hash_(plan_.key),
+      membership_(std::move(membership)),
+      hash_(membership_.key),
       coordinator_(std::move(coordinator)),
       sessions_(std::move(sessions)),
       user_(sessions_.empty() ? 0 : sessions_.front()->credentials().uid),
-      plans_(plan_.name, plan_.key, plan_.ring->nodes, plan_.local_ranks,
+      plans_(membership_.name, membership_.key, membership_.ring->nodes, membership_.local_ranks,
              {[this](const Submission& submission) { return operations_->submit(submission); },
               [this](ControlBuffer& message) {
                 return services_.control_plane.send(coordinator_.id, message);
@@ -34,33 +35,34 @@ Job::Job(JobServices services, JobPlan plan, std::vector<Session*> sessions, Pee
           [this](const Status& status) { check(status); }),
       deadline_timer_(services.loop),
       verdict_timer_(services.loop) {
-  BRAID_ASSERT(sessions_.size() == plan_.local_ranks.size(), "one session per local rank");
+  BRAID_ASSERT(sessions_.size() == membership_.local_ranks.size(), "one session per local rank");
   for (uint32_t i = 0; i < sessions_.size(); ++i) sessions_[i]->join(*this, i);
 }
 
 Job::~Job() {
-  *is_alive_ = false;
+  lifetime_.end();
   // A job that all ranks have left ended well and has nobody to tell.
   if (std::any_of(sessions_.begin(), sessions_.end(),
                   [](const Session* session) { return session != nullptr; })) {
-    close(make_status(StatusCode::Cancelled, "job '{}': the daemon is shutting down", plan_.name));
+    close(make_status(StatusCode::Cancelled, "job '{}': the daemon is shutting down",
+                      membership_.name));
   }
-  services_.engines.abort_job(plan_.key);
+  services_.engines.abort_job(membership_.key);
 }
 
 void Job::begin() {
-  std::vector<std::shared_ptr<Segment>> arenas;
+  std::vector<std::shared_ptr<SharedMemory>> arenas;
   for (const Session* session : sessions_) arenas.push_back(session->arena());
-  auto memory = ResultMemory::create(services_.worker, plan_.name, services_.result_bytes_max,
+  auto memory = ResultMemory::create(services_.worker, membership_.name, services_.result_bytes_max,
                                      std::move(arenas));
   if (!memory) return fail(memory.status());
   memory_ = std::move(memory).value();
-  memory_->set_growth_callback([this, alive = is_alive_](const Status& growth) {
-    if (*alive && !is_closed()) check(operations_->on_memory(growth));
-  });
+  memory_->set_growth_callback(lifetime_.guard([this](const Status& growth) {
+    if (!is_closed()) check(operations_->on_memory(growth));
+  }));
   memory_->set_charge(UserCharge(services_.quotas, user_, UserResource::ResultBytes));
   operations_ = std::make_unique<OperationTable>(
-      plan_.name, plan_.key, plan_.ring, plan_.local_ranks, memory_,
+      membership_.name, membership_.key, membership_.ring, membership_.local_ranks, memory_,
       OperationServices{
           services_.engines,
           observer_,
@@ -68,37 +70,40 @@ void Job::begin() {
           {sessions_.begin(), sessions_.end()},
           [this](uint32_t place, const OperationKey& key, const Signature& signature) {
             auto message = make_operation_ready(key, signature);
-            return services_.control_plane.send(plan_.ring->members[place], message);
+            return services_.control_plane.send(membership_.ring->members[place], message);
           },
           [this] { return reach_all(); }});
-  services_.engines.begin_job(plan_.key, *operations_, [this](NodeId from) { on_overrun(from); });
-  if (plan_.weight != 1) services_.engines.limit_job(plan_.key, {0, {0, 0, plan_.weight}});
+  services_.engines.begin_job(membership_.key, *operations_,
+                              [this](NodeId from) { on_overrun(from); });
+  if (membership_.weight != 1)
+    services_.engines.limit_job(membership_.key, {0, {0, 0, membership_.weight}});
   connect_neighbours();
 }
 
 void Job::connect_neighbours() {
-  if (plan_.ring->nodes == 1) {
+  if (membership_.ring->nodes == 1) {
     check(services_.control_plane.find(coordinator_.id) == nullptr
-              ? make_status(StatusCode::Unavailable, "job '{}': lost its coordinator", plan_.name)
+              ? make_status(StatusCode::Unavailable, "job '{}': lost its coordinator",
+                            membership_.name)
               : Status::ok());
     on_neighbour(services_.control_plane.self());
     return;
   }
-  const std::vector<const MemberNode*> neighbours = plan_.neighbours();
+  const std::vector<const MemberNode*> neighbours = membership_.neighbours();
   unreached_.clear();
   for (const MemberNode* node : neighbours) unreached_.push_back(node->peer.id);
   for (const MemberNode* node : neighbours) {
     services_.control_plane.connect(
         node->peer.address, node->peer.port,
-        [this, alive = is_alive_, node, attempt = reach_attempt_](Result<Peer> peer) {
-          if (!*alive || is_closed() || attempt != reach_attempt_) return;
+        lifetime_.guard([this, node, attempt = reach_attempt_](Result<Peer> peer) {
+          if (is_closed() || attempt != reach_attempt_) return;
           std::erase(unreached_, node->peer.id);
           if (peer && peer->id != node->peer.id) {
             peer = make_status(StatusCode::Unavailable, "node '{}' was restarted meanwhile",
                                node->peer.name);
           }
           on_neighbour(peer);
-        });
+        }));
   }
 }
 
@@ -106,19 +111,19 @@ void Job::on_neighbour(const Result<Peer>& peer) {
   if (is_closed()) return;
   if (!peer) {
     return fail(peer.status().with_context(
-        fmt::format("job '{}': node '{}'", plan_.name, services_.control_plane.self().name)));
+        fmt::format("job '{}': node '{}'", membership_.name, services_.control_plane.self().name)));
   }
   if (!unreached_.empty()) return;
-  if (plan_.ring->nodes == 1) return report_ready();
-  const std::vector<const MemberNode*> targets = plan_.targets();
+  if (membership_.ring->nodes == 1) return report_ready();
+  const std::vector<const MemberNode*> targets = membership_.targets();
   links_pending_ = targets.size();
   for (const MemberNode* node : targets) {
     services_.transport.open_link(
-        node->peer.id, [this, alive = is_alive_, attempt = reach_attempt_](const Status& opened) {
-          if (!*alive || is_closed() || attempt != reach_attempt_) return;
-          if (!opened) return fail(opened.with_context(fmt::format("job '{}'", plan_.name)));
+        node->peer.id, lifetime_.guard([this, attempt = reach_attempt_](const Status& opened) {
+          if (is_closed() || attempt != reach_attempt_) return;
+          if (!opened) return fail(opened.with_context(fmt::format("job '{}'", membership_.name)));
           if (--links_pending_ == 0) on_reached();
-        });
+        }));
   }
 }
 
@@ -130,9 +135,9 @@ void Job::on_reached() {
 // Links to nodes that no all-reduce sends to are opened for the first operation that needs them: in
 // large jobs most would never be used.
 bool Job::reach_all() {
-  if (!plan_.is_meshed) {
-    const bool is_meshed_already = plan_.targets().size() + 1 == plan_.nodes.size();
-    plan_.is_meshed = true;
+  if (!membership_.is_meshed) {
+    const bool is_meshed_already = membership_.targets().size() + 1 == membership_.nodes.size();
+    membership_.is_meshed = true;
     if (!is_meshed_already) {
       ++reach_attempt_;
       connect_neighbours();
@@ -143,7 +148,7 @@ bool Job::reach_all() {
 
 void Job::report_ready() {
   state_ = State::Waiting;
-  auto message = make_job_ready(plan_.key);
+  auto message = make_job_ready(membership_.key);
   check(services_.control_plane.send(coordinator_.id, message));
 }
 
@@ -151,17 +156,17 @@ void Job::on_go() {
   if (state_ != State::Waiting) return;
   state_ = State::Running;
   BRAID_LOG_INFO("job '{}': epoch {} runs: ranks {} here (node {} of {}), {} ranks in all",
-                 plan_.name, plan_.epoch, fmt::join(plan_.local_ranks, ", "), plan_.ring->self,
-                 plan_.ring->nodes, plan_.ring->world_size);
+                 membership_.name, membership_.epoch, fmt::join(membership_.local_ranks, ", "),
+                 membership_.ring->self, membership_.ring->nodes, membership_.ring->world_size);
   for (uint32_t i = 0; i < sessions_.size() && state_ == State::Running; ++i) {
     if (sessions_[i] != nullptr)
-      sessions_[i]->open(plan_.epoch, *memory_, *plan_.ring, *operations_);
+      sessions_[i]->open(membership_.epoch, *memory_, *membership_.ring, *operations_);
   }
 }
 
 Status Job::on_registered(const Session& session, std::span<const Tensor> tensors) {
   BRAID_RETURN_IF_ERROR(names_.check(tensors).with_context(
-      fmt::format("job '{}': rank {}", plan_.name, session.rank())));
+      fmt::format("job '{}': rank {}", membership_.name, session.rank())));
   std::vector<PlanSet::Tensor> planned;
   uint64_t set = 0;
   for (const Tensor& tensor : tensors) {
@@ -187,23 +192,25 @@ void Job::on_submit(Submission submission, uint64_t plan_set) {
 }
 
 bool Job::has_member(NodeId node) const {
-  const std::vector<NodeId>& members = plan_.ring->members;
+  const std::vector<NodeId>& members = membership_.ring->members;
   return std::find(members.begin(), members.end(), node) != members.end();
 }
 
 void Job::on_node_ready(const Peer& from, const proto::OperationReady& ready) {
-  const std::vector<NodeId>& members = plan_.ring->members;
+  const std::vector<NodeId>& members = membership_.ring->members;
   const auto place =
       static_cast<uint32_t>(std::find(members.begin(), members.end(), from.id) - members.begin());
-  if (operations_ == nullptr || is_closed() || place == members.size() || place == plan_.ring->self)
+  if (operations_ == nullptr || is_closed() || place == members.size() ||
+      place == membership_.ring->self)
     return;
   const auto signature = signature_of(ready);
   if (!signature) {
     return fail(make_status(StatusCode::Protocol,
                             "job '{}': node '{}' is ready for an operation of unknown kind",
-                            plan_.name, from.name));
+                            membership_.name, from.name));
   }
-  check(operations_->on_node_ready(place, {plan_.key, ready.tensor(), ready.step()}, *signature));
+  check(operations_->on_node_ready(place, {membership_.key, ready.tensor(), ready.step()},
+                                   *signature));
 }
 
 void Job::on_plan_proposal(const proto::PlanProposal& proposal) {
@@ -225,18 +232,19 @@ void Job::on_overrun(NodeId from) {
       "job '{}': node '{}' has sent more than {} bytes of small all-reduces that nobody "
       "on node '{}' has submitted yet, which no daemon of this version does: use the "
       "same version of braidd on all nodes",
-      plan_.name, peer == nullptr ? "?" : peer->name, kEarlyBytesMax,
+      membership_.name, peer == nullptr ? "?" : peer->name, kEarlyBytesMax,
       services_.control_plane.self().name));
 }
 
 void Job::on_query(const proto::OperationQuery& query) {
   if (operations_ == nullptr) return;
-  const OperationKey key{plan_.key, query.tensor(), query.step()};
+  const OperationKey key{membership_.key, query.tensor(), query.step()};
   std::vector<uint32_t> missing;
   std::string detail;
   for (const uint32_t rank : operations_->missing_ranks(key)) {
-    const size_t local_rank = std::find(plan_.local_ranks.begin(), plan_.local_ranks.end(), rank) -
-                              plan_.local_ranks.begin();
+    const size_t local_rank =
+        std::find(membership_.local_ranks.begin(), membership_.local_ranks.end(), rank) -
+        membership_.local_ranks.begin();
     const Session* session = sessions_[local_rank];
     missing.push_back(rank);
     if (session == nullptr || !detail.empty()) continue;
@@ -273,9 +281,9 @@ void Job::on_peer_lost(const Peer& peer, const Status& reason) {
   if (is_closed()) return;
   if (peer.id == coordinator_.id) {
     return close(make_status(StatusCode::JobFailed, "job '{}': lost its coordinator, node '{}': {}",
-                             plan_.name, peer.name, reason.message()));
+                             membership_.name, peer.name, reason.message()));
   }
-  for (const MemberNode& node : plan_.nodes) {
+  for (const MemberNode& node : membership_.nodes) {
     if (node.peer.id != peer.id) continue;
     // A connection that was as good as dead when the job began. The coordinator, whom the node has
     // just asked to join, is the one who knows that it is there.
@@ -284,18 +292,18 @@ void Job::on_peer_lost(const Peer& peer, const Status& reason) {
       ++reach_attempt_;
       return connect_neighbours();
     }
-    fail(make_status(StatusCode::JobFailed, "job '{}': lost node '{}' with rank {}: {}", plan_.name,
-                     peer.name, fmt::join(node.ranks, ", "), reason.message()));
+    fail(make_status(StatusCode::JobFailed, "job '{}': lost node '{}' with rank {}: {}",
+                     membership_.name, peer.name, fmt::join(node.ranks, ", "), reason.message()));
   }
 }
 
 void Job::on_link_lost(const Peer& peer, const Status& reason) {
-  for (const MemberNode* node : plan_.targets()) {
+  for (const MemberNode* node : membership_.targets()) {
     if (node->peer.id != peer.id || is_closed()) continue;
     fail(make_status(StatusCode::JobFailed,
-                     "job '{}': node '{}' lost its link to node '{}' with rank {}: {}", plan_.name,
-                     services_.control_plane.self().name, peer.name, fmt::join(node->ranks, ", "),
-                     reason.message()));
+                     "job '{}': node '{}' lost its link to node '{}' with rank {}: {}",
+                     membership_.name, services_.control_plane.self().name, peer.name,
+                     fmt::join(node->ranks, ", "), reason.message()));
   }
 }
 
@@ -309,7 +317,7 @@ void Job::on_session_left(Session& session) {
   forget(session);
   leaving_.push_back({session.local_rank(), session.leave_reason()});
   let_go_of_leavers();
-  auto message = make_rank_left(plan_.key, session.rank());
+  auto message = make_rank_left(membership_.key, session.rank());
   check(services_.control_plane.send(coordinator_.id, message));
 }
 
@@ -324,13 +332,14 @@ void Job::let_go_of_leavers() {
 
 void Job::on_session_lost(Session& session, const Status& reason) {
   forget(session);
-  fail(make_status(StatusCode::JobFailed, "job '{}': lost rank {} on node '{}': {}", plan_.name,
-                   session.rank(), services_.control_plane.self().name, reason.message()));
+  fail(make_status(StatusCode::JobFailed, "job '{}': lost rank {} on node '{}': {}",
+                   membership_.name, session.rank(), services_.control_plane.self().name,
+                   reason.message()));
 }
 
 void Job::fail(const Status& reason) {
   if (is_closed()) return;
-  auto message = make_fail_job(plan_.key, plan_.name, reason);
+  auto message = make_fail_job(membership_.key, membership_.name, reason);
   if (const Status sent = services_.control_plane.send(coordinator_.id, message); !sent)
     return close(reason);
   if (!verdict_timer_.is_active())
@@ -349,7 +358,7 @@ void Job::close(const Status& reason) {
   ++services_.counters.failures[static_cast<size_t>(reason.code())];
   deadline_timer_.stop();
   verdict_timer_.stop();
-  services_.engines.abort_job(plan_.key);
+  services_.engines.abort_job(membership_.key);
   for (Session*& session : sessions_) {
     if (session != nullptr) session->fail(reason);
     session = nullptr;
@@ -359,11 +368,12 @@ void Job::close(const Status& reason) {
 
 void Job::use(const TransferSettings& settings) {
   services_.engines.limit_job(
-      plan_.key, {settings.streams, {settings.flows, settings.window_bytes, plan_.weight}});
+      membership_.key,
+      {settings.streams, {settings.flows, settings.window_bytes, membership_.weight}});
 }
 
 void Job::add_flows(uint32_t flows) {
-  for (const MemberNode* node : plan_.targets())
+  for (const MemberNode* node : membership_.targets())
     services_.transport.add_flows(node->peer.id, flows);
 }
 

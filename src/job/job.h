@@ -8,11 +8,12 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/lifetime.h"
 #include "job/session.h"
 #include "job/tensor_names.h"
 #include "loop/timer.h"
 #include "loop/work_thread.h"
-#include "membership/job_plan.h"
+#include "membership/membership.h"
 #include "messages/control_messages.h"
 #include "messages/job_hash.h"
 #include "metrics/status.h"
@@ -59,7 +60,8 @@ class Job final {
 
   // `sessions`: the trainers of this node that asked for the job, ascending by rank; `start` was
   // checked (see parse_job_start).
-  Job(JobServices services, JobPlan plan, std::vector<Session*> sessions, Peer coordinator);
+  Job(JobServices services, Membership membership, std::vector<Session*> sessions,
+      Peer coordinator);
   ~Job();
 
   void begin();
@@ -89,14 +91,14 @@ class Job final {
 
   bool is_closed() const { return state_ == State::Closed; }
   uid_t user() const { return user_; }  // of its ranks on this node
-  const std::string& name() const { return plan_.name; }
-  uint64_t key() const { return plan_.key; }
+  const std::string& name() const { return membership_.name; }
+  uint64_t key() const { return membership_.key; }
   const JobHash& hash() const { return hash_; }
-  const JobPlan& plan() const { return plan_; }
+  const Membership& membership() const { return membership_; }
   // The only node whose verdicts and plans count.
   const Peer& coordinator() const { return coordinator_; }
   bool has_member(NodeId node) const;
-  uint32_t world_size() const { return plan_.ring->world_size; }
+  uint32_t world_size() const { return membership_.ring->world_size; }
   DaemonStatus::Job status() const;
   std::string plans_json(uint32_t streams) const { return plans_.to_json(streams); }
   // What its coordinator says of its tuning; nothing on the other nodes.
@@ -122,7 +124,7 @@ class Job final {
   void close(const Status& reason);
 
   JobServices services_;
-  JobPlan plan_;
+  Membership membership_;
   const JobHash hash_;
   TensorNames names_;
   const Peer coordinator_;
@@ -143,8 +145,7 @@ class Job final {
   size_t links_pending_ = 0;
   Timer deadline_timer_;
   Timer verdict_timer_;
-  std::shared_ptr<bool> is_alive_ =
-      std::make_shared<bool>(true);  // for callbacks that may come after the end
+  Lifetime lifetime_;  // of callbacks that may come after the end
 };
 
 }  // namespace braid

@@ -34,16 +34,14 @@ JobManager::JobManager(Loop& loop, const Clock& clock, JobManagerOptions options
       idle_link_timer_(loop) {}
 
 JobManager::~JobManager() {
-  *is_alive_ = false;
+  lifetime_.end();
   jobs_.clear();  // before the sessions that they speak to
 }
 
 void JobManager::set_services(JobServices services) {
   services_ = std::make_unique<JobServices>(std::move(services));
   // Jobs that end with this one are closed while the map lets go of them.
-  services_->on_job_closed = [this, alive = is_alive_] {
-    if (*alive) remove_closed_jobs();
-  };
+  services_->on_job_closed = lifetime_.guard([this] { remove_closed_jobs(); });
   coordinator_ = std::make_unique<Coordinator>(loop_, services_->control_plane, options_.planning,
                                                options_.algorithms, options_.leave_timeout_ms);
   joining_ = std::make_unique<JoiningTrainers>(
@@ -214,39 +212,43 @@ void JobManager::on_control_message(const Peer& from, const proto::ControlMessag
 }
 
 void JobManager::on_job_start(const Peer& from, const proto::ControlMessage& message) {
-  auto plan = parse_job_start(*message.body_as_JobStart(), services_->control_plane.self().id,
-                              options_.cut.unit_bytes);
-  if (!plan) return BRAID_LOG_ERROR("node '{}': {}", from.name, plan.status().message());
+  auto membership = parse_job_start(*message.body_as_JobStart(), services_->control_plane.self().id,
+                                    options_.cut.unit_bytes);
+  if (!membership)
+    return BRAID_LOG_ERROR("node '{}': {}", from.name, membership.status().message());
   // Keys are random: one that is taken was chosen.
-  if (const Job* taken = find_job(plan->key))
+  if (const Job* taken = find_job(membership->key))
     return refused_.refuse(from, message.body_type(), taken->name());
   // Its parts travel in one chunk.
-  if (plan->ring->direct_bytes > options_.cut.chunk_bytes) {
+  if (membership->ring->direct_bytes > options_.cut.chunk_bytes) {
     return BRAID_LOG_ERROR("node '{}': job '{}': direct_bytes {} is more than a chunk, {} bytes",
-                           from.name, plan->name, plan->ring->direct_bytes,
+                           from.name, membership->name, membership->ring->direct_bytes,
                            options_.cut.chunk_bytes);
   }
   const auto owner = parse_job_owner(message.body_as_JobStart()->owner());
   if (!owner) return BRAID_LOG_ERROR("node '{}': {}", from.name, owner.status().message());
-  std::vector<Session*> sessions = joining_->take(from.id, {plan->name, *owner}, plan->local_ranks);
-  if (sessions.size() != plan->local_ranks.size()) {
+  std::vector<Session*> sessions =
+      joining_->take(from.id, {membership->name, *owner}, membership->local_ranks);
+  if (sessions.size() != membership->local_ranks.size()) {
     // A trainer has gone while this message was on its way.
     const Status reason =
-        make_status(StatusCode::JobFailed, "job '{}': a rank on node '{}' has gone", plan->name,
-                    services_->control_plane.self().name);
-    auto answer = make_fail_job(plan->key, plan->name, reason);
+        make_status(StatusCode::JobFailed, "job '{}': a rank on node '{}' has gone",
+                    membership->name, services_->control_plane.self().name);
+    auto answer = make_fail_job(membership->key, membership->name, reason);
     (void)services_->control_plane.send(from.id, answer);
     for (Session* session : sessions) session->fail(reason);
     return;
   }
-  if (plan->nodes.size() > 1 && sessions.front()->rank() == 0 && !sessions.front()->has_token()) {
+  if (membership->nodes.size() > 1 && sessions.front()->rank() == 0 &&
+      !sessions.front()->has_token()) {
     BRAID_LOG_WARN(
         "job '{}' has no token and is on {} nodes: any process of user {} on any node of the "
         "cluster could have been one of its ranks; give its trainers one with BRAID_JOB_TOKEN",
-        plan->name, plan->nodes.size(), sessions.front()->credentials().uid);
+        membership->name, membership->nodes.size(), sessions.front()->credentials().uid);
   }
-  const uint64_t key = plan->key;
-  auto job = std::make_unique<Job>(*services_, std::move(plan).value(), std::move(sessions), from);
+  const uint64_t key = membership->key;
+  auto job =
+      std::make_unique<Job>(*services_, std::move(membership).value(), std::move(sessions), from);
   Job& added = *job;
   jobs_[key] = std::move(job);
   added.begin();
@@ -301,16 +303,14 @@ void JobManager::remove_closed_jobs() {
   const bool has_closed = std::any_of(jobs_.begin(), jobs_.end(),
                                       [](const auto& job) { return job.second->is_closed(); });
   if (!has_closed) return;
-  loop_.defer([this, alive = is_alive_] {
-    if (!*alive) return;
-    std::erase_if(jobs_, [](const auto& job) { return job.second->is_closed(); });
-  });
+  loop_.defer(lifetime_.guard(
+      [this] { std::erase_if(jobs_, [](const auto& job) { return job.second->is_closed(); }); }));
 }
 
 void JobManager::close_idle_links() {
   std::unordered_set<NodeId> used;
   for (const auto& [key, job] : jobs_) {
-    for (const MemberNode* node : job->plan().targets()) used.insert(node->peer.id);
+    for (const MemberNode* node : job->membership().targets()) used.insert(node->peer.id);
   }
   if (!services_->transport.close_idle_links(used, options_.idle_link_ms) && jobs_.empty())
     idle_link_timer_.stop();

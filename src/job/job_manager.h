@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/lifetime.h"
 #include "ipc/client_connection.h"
 #include "ipc/client_server.h"
 #include "job/job.h"
@@ -109,7 +110,7 @@ class JobManager final : public ClientHandler, public ControlPlaneHandler {
   Timer drain_timer_;
   Timer idle_link_timer_;  // active while there are links that no job uses
   bool is_draining_ = false;
-  std::shared_ptr<bool> is_alive_ = std::make_shared<bool>(true);
+  Lifetime lifetime_;  // of callbacks that may come after the end
 };
 
 }  // namespace braid

@@ -8,9 +8,9 @@ namespace braid {
 
 DaemonStatus::Job Job::status() const {
   DaemonStatus::Job status;
-  status.name = plan_.name;
-  status.epoch = plan_.epoch;
-  status.weight = plan_.weight;
+  status.name = membership_.name;
+  status.epoch = membership_.epoch;
+  status.weight = membership_.weight;
   switch (state_) {
     case State::Preparing:
     case State::Waiting:
@@ -23,13 +23,13 @@ DaemonStatus::Job Job::status() const {
       status.state = "closed";
       break;
   }
-  status.world_size = plan_.ring->world_size;
-  for (const MemberNode& node : plan_.nodes)
+  status.world_size = membership_.ring->world_size;
+  for (const MemberNode& node : membership_.nodes)
     status.nodes.push_back({node.peer.name, node.peer.address, node.ranks, node.rack});
   for (size_t i = 0; i < sessions_.size(); ++i) {
     if (sessions_[i] == nullptr) continue;
     const ClientCredentials& who = sessions_[i]->credentials();
-    status.local_ranks.push_back({plan_.local_ranks[i], who.pid, who.uid});
+    status.local_ranks.push_back({membership_.local_ranks[i], who.pid, who.uid});
   }
   if (operations_ == nullptr) return status;
   status.operations_done = operations_->operations_done();
@@ -50,7 +50,7 @@ std::string Job::tuning_json(const std::optional<std::string>& tuning) const {
         {"halving_bytes", own->halving_bytes}, {"hierarchical", own->is_hierarchical ? 2 : 1}};
   }
   // Names come from trainers and may be no UTF-8.
-  return Json({{"job", plan_.name},
+  return Json({{"job", membership_.name},
                {"coordinator", coordinator_.name},
                {"is_coordinator", tuning.has_value()},
                {"settings", std::move(settings)},

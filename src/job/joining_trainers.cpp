@@ -35,11 +35,9 @@ void JoiningTrainers::add(Session& session) {
 void JoiningTrainers::find_coordinator(uint64_t id) {
   const Session& session = joining_.at(id).session;
   if (is_this_node(session.master_address())) return join(id, control_plane_.self());
-  control_plane_.connect_for(session.credentials().uid, session.master_address(),
-                             options_.control_port,
-                             [this, id, alive = is_alive_](const Result<Peer>& peer) {
-                               if (*alive) join(id, peer);
-                             });
+  control_plane_.connect_for(
+      session.credentials().uid, session.master_address(), options_.control_port,
+      lifetime_.guard([this, id](const Result<Peer>& peer) { join(id, peer); }));
 }
 
 bool JoiningTrainers::is_this_node(const std::string& master_address) const {

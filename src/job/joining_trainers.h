@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/lifetime.h"
 #include "job/session.h"
 #include "loop/timer.h"
 #include "messages/control_messages.h"
@@ -36,7 +37,6 @@ class JoiningTrainers {
 
   JoiningTrainers(Loop& loop, const Clock& clock, ControlPlane& control_plane, Options options)
       : loop_(loop), clock_(clock), control_plane_(control_plane), options_(std::move(options)) {}
-  ~JoiningTrainers() { *is_alive_ = false; }
 
   // PermissionDenied: those of its job that wait here already run as another user.
   Status check_user(const Session& session) const;
@@ -71,7 +71,7 @@ class JoiningTrainers {
   const Options options_;
   std::unordered_map<uint64_t, Joining> joining_;  // numbered as they came
   uint64_t last_id_ = 0;
-  std::shared_ptr<bool> is_alive_ = std::make_shared<bool>(true);
+  Lifetime lifetime_;  // of callbacks that may come after the end
 };
 
 }  // namespace braid

@@ -7,7 +7,7 @@
 #include "job/job.h"
 #include "job/submitted_splits.h"
 #include "membership/coordinator.h"
-#include "operation/shared_segment.h"
+#include "operation/share_memory.h"
 
 namespace braid {
 namespace {
@@ -96,10 +96,10 @@ Result<std::unique_ptr<Session>> Session::create(Loop& loop, WorkThread& worker,
                        open.arena_bytes(), limits.arena_bytes_max);
   }
   BRAID_RETURN_IF_ERROR(session->arena_charge_.set(open.arena_bytes()));
-  auto arena = Segment::adopt(std::move(fds[0]), open.arena_bytes(), limits.arena_bytes_max,
-                              Segment::Access::ReadOnly, "input arena");
+  auto arena = SharedMemory::adopt(std::move(fds[0]), open.arena_bytes(), limits.arena_bytes_max,
+                                   SharedMemory::Access::ReadOnly, "input arena");
   if (!arena) return arena.status();
-  session->arena_ = share_segment(std::move(arena).value(), worker);
+  session->arena_ = share_memory(std::move(arena).value(), worker);
   auto rings = DaemonRings::adopt(std::move(fds[1]), std::move(fds[2]), open.submit_capacity(),
                                   open.done_capacity());
   if (!rings) return rings.status();
@@ -344,8 +344,7 @@ Status Session::find_input(const proto::SubmitEntry& entry, const Tensor& tensor
   if (is_exchange(signature.collective)) {
     auto splits = submitted_splits(signature, rank_, world_size_, *arena_, entry.splits);
     if (!splits) {
-      return splits.status().with_context(
-          fmt::format("'{}' step {}", *tensor.name, entry.step));
+      return splits.status().with_context(fmt::format("'{}' step {}", *tensor.name, entry.step));
     }
     bytes = input_bytes_of(**splits, signature.dtype);
     submission.splits = std::move(*splits);

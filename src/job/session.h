@@ -10,7 +10,7 @@
 #include "base/fd.h"
 #include "ipc/client_connection.h"
 #include "ipc/daemon_rings.h"
-#include "ipc/segment.h"
+#include "ipc/shared_memory.h"
 #include "ipc/user_quotas.h"
 #include "job/tensor_table.h"
 #include "loop/loop.h"
@@ -62,7 +62,7 @@ class Session final : public ResultSink {
   uint32_t timeout_ms() const { return timeout_ms_; }
   uint32_t weight() const { return weight_; }
   const ClientCredentials& credentials() const { return connection_.credentials(); }
-  const std::shared_ptr<Segment>& arena() const { return arena_; }
+  const std::shared_ptr<SharedMemory>& arena() const { return arena_; }
   bool is_joining() const { return state_ == State::Joining; }
   bool is_leaving() const { return is_leaving_; }
   const std::string& leave_reason() const { return leave_reason_; }
@@ -124,7 +124,7 @@ class Session final : public ResultSink {
   uint32_t done_capacity_ = 0;
   uint32_t operation_timeout_ms_ = 0;
   uint32_t local_rank_ = 0;
-  std::shared_ptr<Segment> arena_;
+  std::shared_ptr<SharedMemory> arena_;
   std::unique_ptr<DaemonRings> rings_;
   TensorTable tensors_;
   std::unordered_map<uint64_t, OperationKey> tickets_;  // accepted and not given back

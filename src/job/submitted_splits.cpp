@@ -21,7 +21,7 @@ bool fits(const std::vector<uint64_t>& counts, DataType dtype) {
   return true;
 }
 
-Status read_table(Splits& splits, const Segment& arena, uint64_t table) {
+Status read_table(Splits& splits, const SharedMemory& arena, uint64_t table) {
   const uint64_t bytes = splits.to.size() * sizeof(uint64_t);
   if (table % sizeof(uint64_t) != 0 || !range_fits(table, 2 * bytes, arena.size())) {
     return make_status(StatusCode::InvalidArgument,
@@ -37,8 +37,8 @@ Status read_table(Splits& splits, const Segment& arena, uint64_t table) {
 }  // namespace
 
 Result<std::shared_ptr<const Splits>> submitted_splits(const Signature& signature, uint32_t rank,
-                                                       uint32_t world_size, const Segment& arena,
-                                                       uint64_t table) {
+                                                       uint32_t world_size,
+                                                       const SharedMemory& arena, uint64_t table) {
   auto splits = std::make_shared<Splits>();
   splits->to.assign(world_size, 0);
   splits->from.assign(world_size, 0);

@@ -5,7 +5,7 @@
 
 #include "base/status.h"
 #include "collective/exchange.h"
-#include "ipc/segment.h"
+#include "ipc/shared_memory.h"
 #include "messages/signature.h"
 
 namespace braid {
@@ -14,8 +14,8 @@ namespace braid {
 // table of an all-to-all is copied out of the arena at `table`: its trainer may change it at any
 // time. InvalidArgument: no table there, or more than can be mapped.
 Result<std::shared_ptr<const Splits>> submitted_splits(const Signature& signature, uint32_t rank,
-                                                       uint32_t world_size, const Segment& arena,
-                                                       uint64_t table);
+                                                       uint32_t world_size,
+                                                       const SharedMemory& arena, uint64_t table);
 
 // Bytes of the rank's input.
 uint64_t input_bytes_of(const Splits& splits, DataType dtype);

@@ -330,9 +330,7 @@ void Coordinator::on_overdue(const proto::OperationOverdue& overdue) {
   const uint64_t job_key = job.key;
   job.investigation = std::make_unique<Investigation>(
       loop_, overdue, job.nodes, [this, job_key](const Status& reason) {
-        loop_.defer([this, alive = is_alive_, job_key, reason] {
-          if (*alive) fail_active(job_key, reason);
-        });
+        loop_.defer(lifetime_.guard([this, job_key, reason] { fail_active(job_key, reason); }));
       });
   (void)send_to_all(job.nodes, make_operation_query(job.investigation->key()));
 }

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/lifetime.h"
 #include "loop/timer.h"
 #include "membership/investigation.h"
 #include "membership/refused_senders.h"
@@ -59,7 +60,6 @@ class Coordinator {
         leave_timeout_ms_(leave_timeout_ms) {}
   Coordinator(const Coordinator&) = delete;
   Coordinator& operator=(const Coordinator&) = delete;
-  ~Coordinator() { *is_alive_ = false; }
 
   // JoinJob, JobReady, FailJob, RankLeft, OperationOverdue, OperationReport, PlanReport,
   // PlanAnswer, SetRegistered, StepReport; false for any other message.
@@ -147,7 +147,7 @@ class Coordinator {
   std::unordered_map<JobIdentity, Contradiction> contradictions_;
   std::unordered_map<std::string, uint32_t> epochs_;
   RefusedSenders refused_;
-  std::shared_ptr<bool> is_alive_ = std::make_shared<bool>(true);  // for what was deferred
+  Lifetime lifetime_;  // of what is deferred
 };
 
 }  // namespace braid

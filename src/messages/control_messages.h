@@ -22,7 +22,7 @@ struct MemberNode {
   std::string rack{};           // empty: not known
 };
 
-// Which way a job's all-reduces go: see Ring.
+// Which algorithms a job's all-reduces take: see Ring.
 struct Algorithms {
   uint64_t direct_bytes = 0;
   uint64_t halving_bytes = 0;

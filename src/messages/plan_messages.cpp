@@ -12,8 +12,8 @@ Status check_lengths(const proto::PlanReport& message) {
                     message.dtypes()->size() == tensors && message.ready_ns()->size() == tensors;
   if (!same) return {StatusCode::Protocol, "a plan report's lists are of different lengths"};
   const auto length = [](const auto* list) { return list == nullptr ? 0 : list->size(); };
-  const size_t units = length(message.unit_bytes());
-  if (length(message.unit_ns()) != units || length(message.unit_operation()) != units)
+  const size_t operations = length(message.operation_bytes());
+  if (length(message.operation_ns()) != operations || length(message.operation_id()) != operations)
     return {StatusCode::Protocol, "a plan report's measurements are of different lengths"};
   return Status::ok();
 }
@@ -37,16 +37,16 @@ ControlBuffer make_plan_report(const PlanReport& report) {
   ControlBuffer builder;
   std::vector<uint8_t> dtypes;
   for (const DataType dtype : report.dtypes) dtypes.push_back(static_cast<uint8_t>(dtype));
-  std::vector<uint64_t> operations, bytes, nanoseconds;
-  for (const PlanReport::Unit& unit : report.units) {
-    operations.push_back(unit.operation);
-    bytes.push_back(unit.bytes);
-    nanoseconds.push_back(unit.nanoseconds);
+  std::vector<uint64_t> ids, bytes, nanoseconds;
+  for (const PlanReport::MeasuredOperation& one : report.operations) {
+    ids.push_back(one.id);
+    bytes.push_back(one.bytes);
+    nanoseconds.push_back(one.nanoseconds);
   }
-  const auto body = proto::CreatePlanReportDirect(
-      builder, report.job_key, report.set, report.plan, report.step, &report.tensors,
-      &report.counts, &dtypes, &report.ready_ns, report.forward_ns, report.iteration_ns,
-      &operations, &bytes, &nanoseconds);
+  const auto body = proto::CreatePlanReportDirect(builder, report.job_key, report.set, report.plan,
+                                                  report.step, &report.tensors, &report.counts,
+                                                  &dtypes, &report.ready_ns, report.forward_ns,
+                                                  report.iteration_ns, &ids, &bytes, &nanoseconds);
   return finish_control_message(std::move(builder), body);
 }
 
@@ -125,10 +125,11 @@ Result<PlanReport> parse_plan_report(const proto::PlanReport& message) {
   }
   report.forward_ns = message.forward_ns();
   report.iteration_ns = message.iteration_ns();
-  const uint32_t units = message.unit_bytes() == nullptr ? 0 : message.unit_bytes()->size();
-  for (uint32_t i = 0; i < units; ++i) {
-    report.units.push_back({message.unit_operation()->Get(i), message.unit_bytes()->Get(i),
-                            message.unit_ns()->Get(i)});
+  const uint32_t operations =
+      message.operation_bytes() == nullptr ? 0 : message.operation_bytes()->size();
+  for (uint32_t i = 0; i < operations; ++i) {
+    report.operations.push_back({message.operation_id()->Get(i), message.operation_bytes()->Get(i),
+                                 message.operation_ns()->Get(i)});
   }
   return report;
 }

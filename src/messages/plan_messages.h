@@ -15,8 +15,8 @@ namespace braid {
 
 // What a node has measured of one set: see PlanReport. Vectors by tensor, all of one length.
 struct PlanReport {
-  struct Unit {
-    uint64_t operation = 0;  // the same on all nodes
+  struct MeasuredOperation {
+    uint64_t id = 0;  // the same on all nodes
     uint64_t bytes = 0;
     uint64_t nanoseconds = 0;
   };
@@ -30,7 +30,7 @@ struct PlanReport {
   std::vector<uint64_t> ready_ns;
   uint64_t forward_ns = 0;
   uint64_t iteration_ns = 0;
-  std::vector<Unit> units;
+  std::vector<MeasuredOperation> operations;
 };
 struct PlanProposal {
   uint64_t job_key = 0;

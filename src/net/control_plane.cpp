@@ -62,11 +62,10 @@ ControlPlaneImpl::ControlPlaneImpl(Loop& loop, const Clock& clock, ControlPlaneO
       options_(std::move(options)),
       handler_(handler),
       stranger_log_(clock),
-      heartbeat_timer_(loop),
-      alive_(std::make_shared<ControlPlaneImpl*>(this)) {}
+      heartbeat_timer_(loop) {}
 
 ControlPlaneImpl::~ControlPlaneImpl() {
-  *alive_ = nullptr;
+  lifetime_.end();
   for (auto& [id, entry] : peers_.entries()) send_goodbye(entry, "");
 }
 
@@ -106,11 +105,7 @@ Status ControlPlaneImpl::send(NodeId to, flatbuffers::FlatBufferBuilder& message
       return make_status(StatusCode::ResourceExhausted,
                          "{} bytes of messages to itself wait already", to_self_bytes_);
     }
-    if (to_self_.empty()) {
-      loop_.defer([alive = alive_] {
-        if (*alive != nullptr) (*alive)->deliver_to_self();
-      });
-    }
+    if (to_self_.empty()) loop_.defer(lifetime_.guard([this] { deliver_to_self(); }));
     to_self_bytes_ += message.GetSize();
     to_self_.push_back(message.Release());
     ++counters_.messages_sent;

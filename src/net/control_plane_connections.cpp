@@ -90,15 +90,14 @@ void ControlPlaneImpl::connect_for(std::optional<uint32_t> user, const std::stri
 
 void ControlPlaneImpl::answer_later(NodeId id, ConnectCallback callback) {
   const std::string name = describe(*find(id));
-  loop_.defer([alive = alive_, id, name, callback = std::move(callback)] {
-    if (*alive == nullptr) return;
-    const Peer* peer = (*alive)->find(id);
+  loop_.defer(lifetime_.guard([this, id, name, callback = std::move(callback)] {
+    const Peer* peer = find(id);
     if (peer != nullptr) {
       callback(Peer(*peer));
     } else {
       callback(make_status(StatusCode::Unavailable, "{} has just been lost", name));
     }
-  });
+  }));
 }
 
 void ControlPlaneImpl::answer_when_sure(PeerEntry& entry, WaitingConnect waiting) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/lifetime.h"
 #include "loop/tcp_listener.h"
 #include "loop/timer.h"
 #include "net/connect_attempt.h"
@@ -97,8 +98,7 @@ class ControlPlaneImpl final : public ControlPlane, private ControlConnectionOwn
   uint64_t ticked_at_ms_ = 0;
   std::deque<flatbuffers::DetachedBuffer> to_self_;
   size_t to_self_bytes_ = 0;
-  std::shared_ptr<ControlPlaneImpl*>
-      alive_;  // what deferred tasks hold: nullptr inside once this is gone
+  Lifetime lifetime_;  // of what is deferred
 };
 
 }  // namespace braid

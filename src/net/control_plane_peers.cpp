@@ -236,10 +236,9 @@ void ControlPlaneImpl::lose(NodeId id, const Status& reason, LostBy by) {
   }
   if (peers_.entries().empty()) heartbeat_timer_.stop();
   for (WaitingConnect& waiting : entry.waiting) {
-    loop_.defer([alive = alive_, waiting = std::move(waiting)]() mutable {
-      if (*alive == nullptr) return;
-      (*alive)->connect(waiting.host, waiting.port, std::move(waiting.callback));
-    });
+    loop_.defer(lifetime_.guard([this, waiting = std::move(waiting)]() mutable {
+      connect(waiting.host, waiting.port, std::move(waiting.callback));
+    }));
   }
   if (TcpStream::is_end_of_stream(reason)) {
     BRAID_LOG_INFO("control plane: {}", reason.message());
@@ -250,9 +249,9 @@ void ControlPlaneImpl::lose(NodeId id, const Status& reason, LostBy by) {
 }
 
 void ControlPlaneImpl::lose_later(NodeId id, Status reason) {
-  loop_.defer([alive = alive_, id, reason = std::move(reason)] {
-    if (*alive != nullptr && (*alive)->peers_.find(id) != nullptr) (*alive)->lose(id, reason);
-  });
+  loop_.defer(lifetime_.guard([this, id, reason = std::move(reason)] {
+    if (peers_.find(id) != nullptr) lose(id, reason);
+  }));
 }
 
 void ControlPlaneImpl::tick() {

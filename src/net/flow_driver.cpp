@@ -2,6 +2,7 @@
 #include "net/flow_driver.h"
 
 #include <algorithm>
+#include <utility>
 
 #include <poll.h>
 
@@ -135,7 +136,7 @@ void FlowDriver::tick() {
     unsigned found = 0;
     while (found < kProgressCallsMax && flow->worker().progress() > 0) ++found;
     if (found == 0) continue;
-    if (++wakeups_missed_ == 1) {
+    if (!std::exchange(was_wakeup_missed_, true)) {
       BRAID_LOG_DEBUG("{}: UCX announced no work, but had some; the safety tick found it",
                       flow->description());
     }

@@ -55,8 +55,8 @@ class FlowDriver {
   uint32_t quiet_ticks_ = 0;
   bool is_ticking_ = false;
   bool is_awake_ = false;
-  uint64_t wakeups_missed_ = 0;  // the safety tick found work that no descriptor had announced
-  uint64_t drive_until_ns_ = 0;  // no UCX call is begun later
+  bool was_wakeup_missed_ = false;  // the safety tick found work that no descriptor had announced
+  uint64_t drive_until_ns_ = 0;     // no UCX call is begun later
   std::vector<Flow*> flows_;
   std::vector<Flow*> dirty_;
   std::vector<Flow*> batch_;  // of dirty_, being driven; nullptr where a flow went meanwhile

@@ -65,7 +65,7 @@ class FlowLink final : public Link, private OutgoingFlow::Owner {
   bool is_ready = false;  // in the owner's list
 
  private:
-  struct Place {  // of one flow, through its generations
+  struct FlowSlot {  // of one flow, through its generations
     std::unique_ptr<OutgoingFlow> flow;
     // It was slow and is done; it stays until the new one is open, so that the other side sees no
     // failure.
@@ -82,12 +82,12 @@ class FlowLink final : public Link, private OutgoingFlow::Owner {
     bool is_to_open = false;  // its worker is being made
   };
 
-  void open_soon(size_t place);
+  void open_soon(size_t slot);
   void open_flow(uint16_t index, UcxWorkerMaker::Made made);
   void fail_flow(uint16_t index, Status error);
-  void retire_flow(Place& place);
-  void drop_former(Place& place);
-  void note_tried(Place& place);
+  void retire_flow(FlowSlot& slot);
+  void drop_former(FlowSlot& slot);
+  void note_tried(FlowSlot& slot);
   std::string description_of(uint16_t index) const;
   Status rail_is_down(uint16_t index) const;
   void start_watching();
@@ -113,12 +113,12 @@ class FlowLink final : public Link, private OutgoingFlow::Owner {
   Owner& owner_;
   const Peer peer_;
   const uint64_t secret_;
-  std::vector<Place> places_;
+  std::vector<FlowSlot> slots_;
   FairQueue queue_;
-  std::vector<FlowLoad> loads_;  // of places_, while pump() gives chunks to them
+  std::vector<FlowLoad> loads_;  // of slots_, while pump() gives chunks to them
   SlowFlows slow_flows_;
   SilentFlows silent_flows_;
-  std::vector<FlowWait> waits_;  // of places_, while watch() looks at them
+  std::vector<FlowWait> waits_;  // of slots_, while watch() looks at them
   uint32_t quiet_looks_ = 0;     // with nothing on its way
   OverdueBudget overdue_budget_;
   uint32_t idle_looks_ = 0;  // of look_for_overdue(), with nothing on its way
@@ -127,7 +127,7 @@ class FlowLink final : public Link, private OutgoingFlow::Owner {
   bool has_formers_ = false;
   size_t next_flow_ = 0;  // where to look first
   size_t untried_ = 0;
-  size_t to_open_ = 0;             // of places_
+  size_t to_open_ = 0;             // of slots_
   std::vector<FlowOffer> offers_;  // of those opened since; told when to_open_ is 0 again
   bool is_established_ = false;
   bool is_closed_ = false;

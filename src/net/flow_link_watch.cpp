@@ -40,16 +40,16 @@ void FlowLink::start_watching() {
 
 void FlowLink::prove() {
   if (is_closed_) return;
-  for (const Place& place : places_) {
-    if (place.flow != nullptr) place.flow->prove();
+  for (const FlowSlot& slot : slots_) {
+    if (slot.flow != nullptr) slot.flow->prove();
   }
   start_watching();
 }
 
 void FlowLink::watch() {
   bool is_any_waiting = false;
-  for (size_t index = 0; index < places_.size(); ++index) {
-    const OutgoingFlow* flow = places_[index].flow.get();
+  for (size_t index = 0; index < slots_.size(); ++index) {
+    const OutgoingFlow* flow = slots_[index].flow.get();
     waits_[index] = {};
     if (flow == nullptr || flow->state() != Flow::State::Open) continue;
     waits_[index] = {true, flow->waiting_since_ns(), flow->heard_at_ns(),
@@ -57,7 +57,7 @@ void FlowLink::watch() {
     is_any_waiting = is_any_waiting || waits_[index].waiting_since_ns != 0;
   }
   for (const size_t silent : silent_flows_.look(waits_, SystemClock().now_ns()))
-    give_up(*places_[silent].flow);
+    give_up(*slots_[silent].flow);
   if (silent_flows_.wants_proof()) return prove();
   quiet_looks_ = is_any_waiting ? 0 : quiet_looks_ + 1;
   if (quiet_looks_ > kQuietLooksMax) watch_timer_.stop();
@@ -80,9 +80,9 @@ void FlowLink::give_up(OutgoingFlow& flow) {
 uint64_t FlowLink::usual_wait_ns() const {
   std::array<uint64_t, kFlowsPerLinkMax> usual{};
   size_t known = 0;
-  for (const Place& place : places_) {
-    if (place.flow != nullptr && place.flow->round_trip().is_known())
-      usual[known++] = place.flow->round_trip().usual_most_ns();
+  for (const FlowSlot& slot : slots_) {
+    if (slot.flow != nullptr && slot.flow->round_trip().is_known())
+      usual[known++] = slot.flow->round_trip().usual_most_ns();
   }
   if (known == 0) return kDueNsUnknown;
   const auto median = usual.begin() + static_cast<ptrdiff_t>(known / 2);
@@ -100,8 +100,8 @@ void FlowLink::look_for_overdue() {
   bool is_any_waiting = false;
   bool is_any_overdue = false;
   bool is_any_well = false;
-  for (const Place& place : places_) {
-    OutgoingFlow* flow = place.flow.get();
+  for (const FlowSlot& slot : slots_) {
+    OutgoingFlow* flow = slot.flow.get();
     if (flow == nullptr || flow->state() != Flow::State::Open) continue;
     const uint64_t due_at_ns = flow->due_at_ns(usual_ns);
     flow->is_overdue = due_at_ns != 0 && due_at_ns < now_ns;
@@ -113,12 +113,12 @@ void FlowLink::look_for_overdue() {
   if (idle_looks_ > kIdleLooksMax) overdue_timer_.stop();
   if (!is_any_overdue) return;
   if (!is_any_well) owner_.on_link_ready(*this);  // they get chunks again
-  for (const Place& place : places_) {
-    if (place.flow == nullptr || !place.flow->is_overdue) continue;
+  for (const FlowSlot& slot : slots_) {
+    if (slot.flow == nullptr || !slot.flow->is_overdue) continue;
     if (is_any_well) {
-      repeat_overdue(*place.flow);
+      repeat_overdue(*slot.flow);
     } else {
-      place.flow->is_overdue = false;  // the other node is slow, or the path that they share
+      slot.flow->is_overdue = false;  // the other node is slow, or the path that they share
     }
   }
 }
@@ -129,7 +129,7 @@ void FlowLink::repeat_overdue(OutgoingFlow& flow) {
     if (other == nullptr) return;
     auto again = flow.repeat_oldest();
     if (!again) return;
-    const auto bytes = again->source->chunk_bytes(*again);
+    const auto bytes = again->source->payload_of(*again);
     if (bytes.empty()) {  // its operation is over
       again->source->on_chunk_settled(*again, false);
       continue;
@@ -144,9 +144,9 @@ void FlowLink::repeat_overdue(OutgoingFlow& flow) {
 OutgoingFlow* FlowLink::flow_for_second_copy() {
   const uint64_t now_ns = SystemClock().now_ns();
   OutgoingFlow* best = nullptr;
-  for (const Place& place : places_) {
-    OutgoingFlow* flow = place.flow.get();
-    if (flow == nullptr || place.is_leaving || flow->is_overdue ||
+  for (const FlowSlot& slot : slots_) {
+    OutgoingFlow* flow = slot.flow.get();
+    if (flow == nullptr || slot.is_leaving || flow->is_overdue ||
         !flow->has_room(io_.options.window_bytes))
       continue;
     const uint64_t waiting_since_ns = flow->waiting_since_ns();
@@ -165,14 +165,14 @@ Status FlowLink::rail_is_down(uint16_t index) const {
 
 void FlowLink::on_rails_changed() {
   if (is_closed_) return;
-  for (size_t at = 0; at < places_.size(); ++at) {
+  for (size_t at = 0; at < slots_.size(); ++at) {
     const auto index = static_cast<uint16_t>(at);
-    Place& place = places_[at];
+    FlowSlot& slot = slots_[at];
     if (!io_.is_usable(index)) {
-      if (place.flow != nullptr) place.flow->fail({StatusCode::Unavailable, "the rail is down"});
-    } else if (place.flow == nullptr) {
-      place.pause_ms = 0;
-      place.timer->stop();
+      if (slot.flow != nullptr) slot.flow->fail({StatusCode::Unavailable, "the rail is down"});
+    } else if (slot.flow == nullptr) {
+      slot.pause_ms = 0;
+      slot.timer->stop();
       open_soon(at);
     }
   }

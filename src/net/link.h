@@ -30,7 +30,7 @@ class ChunkSource {
   // returns its bytes, which stay valid and unchanged until on_chunk_settled. An empty span drops
   // the chunk silently (its operation is over); if its bytes were given before, to a flow that has
   // died, on_chunk_settled(false) follows.
-  virtual std::span<const uint8_t> chunk_bytes(const OutgoingChunk& chunk) = 0;
+  virtual std::span<const uint8_t> payload_of(const OutgoingChunk& chunk) = 0;
   // Exactly once per submitted chunk whose bytes were given: the peer has acknowledged it and no
   // flow reads the memory any more, or (acknowledged = false) the link is gone.
   virtual void on_chunk_settled(const OutgoingChunk& chunk, bool acknowledged) = 0;

@@ -10,22 +10,22 @@ size_t SlowFlows::look(std::span<const FlowLoad> flows, uint64_t now_ns) {
   const double slow = median_rate(flows) * slow_percent_ / 100;
   size_t chosen = kNoFlow;
   for (size_t at = 0; at < flows.size(); ++at) {
-    Place& place = places_[at];
+    History& history = histories_[at];
     const double rate = flows[at].bytes_per_second;
     if (!flows[at].is_open || rate <= 0) continue;  // nothing new is known
     if (rate >= slow) {
-      place = Place{};
+      history = History{};
       continue;
     }
-    ++place.slow_looks;
-    if (place.slow_looks < kSlowLooks || now_ns < place.not_before_ns) continue;
+    ++history.slow_looks;
+    if (history.slow_looks < kSlowLooks || now_ns < history.not_before_ns) continue;
     if (chosen == kNoFlow || rate < flows[chosen].bytes_per_second) chosen = at;
   }
   if (chosen != kNoFlow) {  // one at a time: the others carry its share meanwhile
-    Place& place = places_[chosen];
-    place.slow_looks = 0;
-    place.not_before_ns = now_ns + place.pause_ns;
-    place.pause_ns = std::min(2 * place.pause_ns, kPauseNsMax);
+    History& history = histories_[chosen];
+    history.slow_looks = 0;
+    history.not_before_ns = now_ns + history.pause_ns;
+    history.pause_ns = std::min(2 * history.pause_ns, kPauseNsMax);
   }
   return chosen;
 }

@@ -21,11 +21,11 @@ class TwiceSent final : public ChunkSource, public std::enable_shared_from_this<
   OutgoingChunk first() { return copy(kFirst); }
   OutgoingChunk second() { return copy(kSecond); }
 
-  std::span<const uint8_t> chunk_bytes(const OutgoingChunk& chunk) override {
+  std::span<const uint8_t> payload_of(const OutgoingChunk& chunk) override {
     // The first one's flow has died: the second is on its way, or in the queue. And that one needs
     // not go again when the first has come through.
     if (chunk.cookie == kFirst || was_first_acknowledged_) return {};
-    return original_.source->chunk_bytes(original_);
+    return original_.source->payload_of(original_);
   }
 
   void on_chunk_settled(const OutgoingChunk& chunk, bool acknowledged) override {

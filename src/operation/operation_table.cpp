@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "operation/operation_way.h"
+#include "operation/algorithm_choice.h"
 
 namespace braid {
 namespace {
@@ -35,7 +35,7 @@ Status OperationTable::submit(const Submission& submission) {
   if (submission.group != nullptr) {
     const OperationKey own = key;
     key.tensor = submission.group->members.front().tensor;
-    places_.try_emplace(own, Place{key, submission.member});
+    members_.try_emplace(own, EntryMember{key, submission.member});
   }
   Entry& entry = entries_[key];
   if (entry.parts.empty()) {
@@ -147,7 +147,7 @@ Status OperationTable::place(const OperationKey& key, Entry& entry) {
 
   entry.result_bytes =
       result_bytes(operation.collective, operation.dtype, operation.count, ring_->world_size);
-  choose_way(operation, entry.settings.get(), hash_of(entry.signature, hash_));
+  choose_algorithm(operation, entry.settings.get(), hash_of(entry.signature, hash_));
   entry.is_early = is_early(operation);
   entry.route = operation.route;
   if (!entry.is_early) {
@@ -366,9 +366,9 @@ void OperationTable::on_retired(const OperationKey& key) {
 }
 
 Status OperationTable::release(uint32_t local_rank, const OperationKey& key) {
-  const auto place = places_.find(key);
-  const bool is_member = place != places_.end();
-  const auto position = entries_.find(is_member ? place->second.entry : key);
+  const auto member = members_.find(key);
+  const bool is_member = member != members_.end();
+  const auto position = entries_.find(is_member ? member->second.entry : key);
   if (position == entries_.end()) return Status::ok();
   Entry& entry = position->second;
   if (entry.state != State::Published) {
@@ -376,7 +376,7 @@ Status OperationTable::release(uint32_t local_rank, const OperationKey& key) {
                        "job '{}': rank {} gave back the result of {} before it was done", job_name_,
                        local_ranks_[local_rank], describe(entry, key));
   }
-  release_part(entry, local_rank, is_member ? place->second.member : 0);
+  release_part(entry, local_rank, is_member ? member->second.member : 0);
   forget_if_over(position);
   return Status::ok();
 }
@@ -394,7 +394,7 @@ void OperationTable::forget_if_over(Entries::iterator position) {
   memory_->free(entry.result_offset);
   if (entry.group != nullptr) {
     for (const TensorGroup::Member& member : entry.group->members)
-      places_.erase({job_key_, member.tensor, position->first.step});
+      members_.erase({job_key_, member.tensor, position->first.step});
   }
   entries_.erase(position);
 }

@@ -92,7 +92,7 @@ struct OperationServices {
 // The sources are the nodes that will send to this one, the targets those that it will send to:
 // around the ring the predecessor and the successor, else as the operation's route says. What
 // another node is ready for is compared whoever it is, since nodes that disagree about the size may
-// take different ways.
+// take different algorithms.
 //
 // An early operation waits for no READY: the parts of all nodes say as much. If it does not end at
 // once its READY goes out all the same, for it tells the sources where ranks disagree.
@@ -162,7 +162,7 @@ class OperationTable final : public OperationEvents {
     bool is_early = false;
     bool is_seen_running = false;  // by tell_readiness()
     bool is_ready_told = false;
-    const Route* route = nullptr;   // the ring's; nullptr: around the ring
+    const Route* route = nullptr;  // the ring's; nullptr: around the ring
     std::shared_ptr<const Exchange> exchange;
     std::vector<uint32_t> awaited;  // places of the targets that are not ready yet
     Signature signature;
@@ -186,7 +186,7 @@ class OperationTable final : public OperationEvents {
     Signature signature;
   };
   // Where a tensor's operation is when it is a member of a group.
-  struct Place {
+  struct EntryMember {
     OperationKey entry;
     uint32_t member = 0;
   };
@@ -236,7 +236,7 @@ class OperationTable final : public OperationEvents {
   OperationServices services_;
   Entries entries_;
   std::deque<Operation> placed_;  // those that wait for their memory
-  std::unordered_map<OperationKey, Place, OperationKeyHash> places_;  // of members of groups
+  std::unordered_map<OperationKey, EntryMember, OperationKeyHash> members_;  // of members of groups
   std::unordered_map<OperationKey, std::vector<NodeReady>, OperationKeyHash> early_ready_;
   std::unordered_map<uint64_t, uint64_t> last_published_;  // the highest step, by tensor
   std::vector<bool> has_left_;                             // by local rank

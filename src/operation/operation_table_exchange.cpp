@@ -34,8 +34,8 @@ Status OperationTable::place_exchange(const OperationKey& key, Entry& entry, Ope
   BRAID_RETURN_IF_ERROR(allocate(key, entry));
   std::vector<Exchange::LocalRank> ranks;
   for (const LocalPart& part : entry.parts) {
-    ranks.push_back({part.splits.get(), part.input,
-                     memory_->data() + entry.result_offset + part.result_start});
+    ranks.push_back(
+        {part.splits.get(), part.input, memory_->data() + entry.result_offset + part.result_start});
   }
   entry.exchange = std::make_shared<const Exchange>(*ring_, ranks, element_bytes(dtype));
   operation.exchange = entry.exchange;

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "base/checked.h"
-#include "operation/shared_segment.h"
+#include "operation/share_memory.h"
 
 namespace braid {
 namespace {
@@ -16,11 +16,11 @@ constexpr uint64_t kReserveStepBytes = 2 * kHugePageBytes;
 
 Result<std::shared_ptr<ResultMemory>> ResultMemory::create(
     WorkThread& worker, const std::string& job_name, uint64_t bytes,
-    std::vector<std::shared_ptr<Segment>> arenas) {
-  auto segment = Segment::create("braid-result", bytes, Segment::Access::ReadOnly);
-  if (!segment) return segment.status().with_context("job '" + job_name + "': result segment");
-  return std::shared_ptr<ResultMemory>(new ResultMemory(
-      worker, share_segment(std::move(segment).value(), worker), std::move(arenas)));
+    std::vector<std::shared_ptr<SharedMemory>> arenas) {
+  auto memory = SharedMemory::create("braid-result", bytes, SharedMemory::Access::ReadOnly);
+  if (!memory) return memory.status().with_context("job '" + job_name + "': result memory");
+  return std::shared_ptr<ResultMemory>(
+      new ResultMemory(worker, share_memory(std::move(memory).value(), worker), std::move(arenas)));
 }
 
 Result<uint64_t> ResultMemory::allocate(uint64_t bytes) {
@@ -36,7 +36,7 @@ Result<uint64_t> ResultMemory::allocate(uint64_t bytes) {
   // A memfd has no limit of its own: who asks the kernel for too much meets the OOM killer.
   // What was refused must not count for those that come after it.
   const uint64_t end = *offset + allocator_.size_of(*offset).value();
-  const uint64_t needed = std::min(round_up(end, kReserveStepBytes), segment_->size());
+  const uint64_t needed = std::min(round_up(end, kReserveStepBytes), memory_->size());
   if (needed > charge_.amount()) {
     if (const Status room = charge_.set(needed); !room) {
       allocator_.release(*offset);
@@ -62,11 +62,11 @@ Status ResultMemory::grow() {
   const uint64_t end = std::min(needed, begin + kReserveSliceBytes);
   // What the thread found, and the loop reads after it.
   const auto reserved = std::make_shared<Status>();
-  is_growing_ = worker_.run([segment = segment_, reserved, begin,
-                             end] { *reserved = segment->reserve(begin, end - begin); },
-                            [weak = weak_from_this(), reserved, end] {
-                              if (const auto self = weak.lock()) self->on_slice(end, *reserved);
-                            });
+  is_growing_ = worker_.run(
+      [memory = memory_, reserved, begin, end] { *reserved = memory->reserve(begin, end - begin); },
+      [weak = weak_from_this(), reserved, end] {
+        if (const auto self = weak.lock()) self->on_slice(end, *reserved);
+      });
   if (is_growing_) return Status::ok();
   return {StatusCode::ResourceExhausted,
           "too many jobs of this node wait for memory for their results"};

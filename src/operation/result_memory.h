@@ -9,13 +9,13 @@
 #include "base/status.h"
 #include "collective/operation.h"
 #include "ipc/extent_allocator.h"
-#include "ipc/segment.h"
+#include "ipc/shared_memory.h"
 #include "ipc/user_quotas.h"
 #include "loop/work_thread.h"
 
 namespace braid {
 
-// The memory of one job on this node: the result segment, out of which every operation gets an
+// The result memory of one job on this node, out of which every operation gets an
 // extent, and the local trainers' input arenas, kept mapped as long as anything may read them.
 // Memory is reserved by a thread of its own, in slices, between which other jobs have their turn;
 // what is there once stays. On the control loop; the bytes anywhere.
@@ -24,9 +24,9 @@ class ResultMemory final : public JobMemory, public std::enable_shared_from_this
   static constexpr uint64_t kReserveSliceBytes = 64ull << 20;
 
   // `bytes` of address space; memory is taken as it is needed. `worker` outlives this object.
-  static Result<std::shared_ptr<ResultMemory>> create(WorkThread& worker,
-                                                      const std::string& job_name, uint64_t bytes,
-                                                      std::vector<std::shared_ptr<Segment>> arenas);
+  static Result<std::shared_ptr<ResultMemory>> create(
+      WorkThread& worker, const std::string& job_name, uint64_t bytes,
+      std::vector<std::shared_ptr<SharedMemory>> arenas);
 
   // Told each time that more memory has come, or why none comes any more; never from within a call
   // of this object's.
@@ -41,25 +41,25 @@ class ResultMemory final : public JobMemory, public std::enable_shared_from_this
     return offset + bytes <= reserved_bytes_;
   }
 
-  uint8_t* data() { return segment_->data(); }
-  int fd() const { return segment_->fd(); }
+  uint8_t* data() { return memory_->data(); }
+  int fd() const { return memory_->fd(); }
   // Counts the memory as the job's user's; without it, nobody does. Before the first extent.
   void set_charge(UserCharge charge) { charge_ = std::move(charge); }
-  uint64_t size() const { return segment_->size(); }
+  uint64_t size() const { return memory_->size(); }
 
  private:
-  ResultMemory(WorkThread& worker, std::shared_ptr<Segment> segment,
-               std::vector<std::shared_ptr<Segment>> arenas)
+  ResultMemory(WorkThread& worker, std::shared_ptr<SharedMemory> memory,
+               std::vector<std::shared_ptr<SharedMemory>> arenas)
       : worker_(worker),
-        segment_(std::move(segment)),
+        memory_(std::move(memory)),
         arenas_(std::move(arenas)),
-        allocator_(segment_->size()) {}
+        allocator_(memory_->size()) {}
   Status grow();
   void on_slice(uint64_t end, const Status& reserved);
 
   WorkThread& worker_;
-  const std::shared_ptr<Segment> segment_;
-  const std::vector<std::shared_ptr<Segment>> arenas_;
+  const std::shared_ptr<SharedMemory> memory_;
+  const std::vector<std::shared_ptr<SharedMemory>> arenas_;
   ExtentAllocator allocator_;
   GrowthCallback on_growth_;
   UserCharge charge_;            // for all that is reserved or soon will be

@@ -149,9 +149,7 @@ void JobTuning::next_turn() {
       [tuner = tuner_, measured = turn_, seconds = std::exchange(seconds_, {})] {
         return choose(*tuner, measured, seconds);
       },
-      [alive = alive_](Choice& choice) {
-        if (*alive != nullptr) (*alive)->on_choice(choice);
-      });
+      lifetime_.guard([this](Choice& choice) { on_choice(choice); }));
 }
 
 void JobTuning::on_choice(Choice& choice) {

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "base/lifetime.h"
 #include "loop/work_thread.h"
 #include "messages/plan_messages.h"
 #include "planning/knowledge_store.h"
@@ -76,7 +77,6 @@ class JobTuning {
                                                    std::function<void()> on_chosen);
   JobTuning(const JobTuning&) = delete;
   JobTuning& operator=(const JobTuning&) = delete;
-  ~JobTuning() { *alive_ = nullptr; }
 
   // It is known what the same job has ended with before: that should hold at once.
   bool is_known() const { return is_known_; }
@@ -156,7 +156,7 @@ class JobTuning {
   };
   std::map<uint64_t, OpenStep> open_steps_;
   std::vector<double> seconds_;  // of the turn
-  std::shared_ptr<JobTuning*> alive_ = std::make_shared<JobTuning*>(this);
+  Lifetime lifetime_;            // of what is asked of the plan thread
 };
 
 }  // namespace braid

@@ -16,7 +16,7 @@ PlanBook::PlanBook(std::string job_name, uint64_t job_key, uint32_t nodes,
       nodes_(nodes),
       local_ranks_(std::move(local_ranks)),
       actions_(std::move(actions)),
-      units_(nodes) {}
+      operation_meter_(nodes) {}
 
 Status PlanBook::on_registered(uint32_t local_rank, uint64_t set,
                                const std::vector<PlanSet::Tensor>& tensors) {
@@ -84,21 +84,21 @@ Status PlanBook::pass_on(Set& set, Submission submission, uint32_t tensor, uint6
   const uint64_t step = submission.step;
   const uint32_t local_rank = submission.local_rank;
   set.begun_step = std::max(set.begun_step.value_or(0), step);
-  const PlanSet::Place place = set.set.find(tensor, step);
-  const PlanSet::Plan& plan = set.set.plan_of(step);
+  const PlanSet::GroupMember found = set.set.find(tensor, step);
+  const PlanSet::AgreedPlan& plan = set.set.plan_of(step);
   if (plan.number > set.plan_begun) begin_plan(set, plan);
   submission.settings = plan.settings;
-  submission.urgency = urgency_of(step, place.group == nullptr ? tensor : place.group->last_place);
-  if (place.group != nullptr) {
-    submission.signature.count = place.group->count;
-    submission.signature.bucket = place.group->hash;
-    submission.group = place.group;
-    submission.member = place.member;
+  submission.urgency = urgency_of(step, found.group == nullptr ? tensor : found.group->last_place);
+  if (found.group != nullptr) {
+    submission.signature.count = found.group->count;
+    submission.signature.bucket = found.group->hash;
+    submission.group = found.group;
+    submission.member = found.member;
   }
   BRAID_RETURN_IF_ERROR(actions_.submit(submission));
   if (!set.meter.on_submit(local_rank, tensor, step, now_ns)) return Status::ok();
   // Connections and caches settle in these.
-  if (set.meter.steps() == PlanMeter::kStepsIgnored + 1) units_.take();
+  if (set.meter.steps() == PlanMeter::kStepsIgnored + 1) operation_meter_.take();
   if (plan.number != set.plan_measured) {
     set.plan_measured = plan.number;
     set.meter.begin_window();
@@ -107,12 +107,12 @@ Status PlanBook::pass_on(Set& set, Submission submission, uint32_t tensor, uint6
   return report(set);
 }
 
-void PlanBook::begin_plan(Set& set, const PlanSet::Plan& plan) {
+void PlanBook::begin_plan(Set& set, const PlanSet::AgreedPlan& plan) {
   const auto before = set.settings_begun;
   set.plan_begun = plan.number;
   set.settings_begun = plan.settings;
   if (plan.settings == nullptr || (before != nullptr && *before == *plan.settings)) return;
-  units_.take();  // what was measured with the others says nothing
+  operation_meter_.take();  // what was measured with the others says nothing
   actions_.use(*plan.settings);
 }
 
@@ -131,30 +131,30 @@ Status PlanBook::report(Set& set) {
   report.ready_ns = set.meter.ready_ns(kReadyQuantile);
   report.forward_ns = set.meter.forward_ns();
   report.iteration_ns = set.meter.iteration_ns();
-  for (const UnitMeter::Sample& sample : units_.take())
-    report.units.push_back({sample.operation, sample.bytes, sample.nanoseconds});
+  for (const OperationMeter::Sample& sample : operation_meter_.take())
+    report.operations.push_back({sample.id, sample.bytes, sample.nanoseconds});
   set.meter.begin_window();
   auto message = make_plan_report(report);
   return actions_.send(message);
 }
 
 void PlanBook::on_start(const OperationKey& key, uint64_t bytes) {
-  if (set_of_tensor_.contains(key.tensor)) units_.on_start(key, bytes);
+  if (set_of_tensor_.contains(key.tensor)) operation_meter_.on_start(key, bytes);
 }
 
 void PlanBook::on_go(const OperationKey& key, uint64_t now_ns, uint64_t carried) {
-  units_.on_go(key, now_ns, carried);
+  operation_meter_.on_go(key, now_ns, carried);
 }
 
 Status PlanBook::on_done(const OperationKey& key, uint64_t now_ns, uint64_t carried) {
   const auto set = set_of_tensor_.find(key.tensor);
   if (set == set_of_tensor_.end()) return Status::ok();
-  units_.on_done(key, now_ns, carried);
+  operation_meter_.on_done(key, now_ns, carried);
   const auto position = sets_.find(set->second);
   BRAID_ASSERT(position != sets_.end(), "a tensor's set was registered with it");
   Set& own = position->second;
   own.meter.on_published(now_ns);
-  const PlanSet::Plan& plan = own.set.plan_of(key.step);
+  const PlanSet::AgreedPlan& plan = own.set.plan_of(key.step);
   const auto step_ns = own.clock.on_done(key.step, plan.groups.size(), now_ns);
   if (!step_ns || !plan.reports_steps) return Status::ok();
   auto message = make_step_report({job_key_, own.set.id(), plan.number, key.step, *step_ns});

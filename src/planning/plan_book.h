@@ -9,10 +9,10 @@
 
 #include "messages/plan_messages.h"
 #include "operation/operation_table.h"
+#include "planning/operation_meter.h"
 #include "planning/plan_meter.h"
 #include "planning/plan_set.h"
 #include "planning/step_clock.h"
-#include "planning/unit_meter.h"
 
 namespace braid {
 
@@ -49,7 +49,7 @@ class PlanBook {
   // A planned tensor's submission, of a set that was registered.
   Status submit(Submission submission, uint64_t set, uint64_t now_ns);
 
-  // Of all operations; those of planned tensors count. See UnitMeter.
+  // Of all operations; those of planned tensors count. See OperationMeter.
   void on_start(const OperationKey& key, uint64_t bytes);
   void on_go(const OperationKey& key, uint64_t now_ns, uint64_t carried);
   Status on_done(const OperationKey& key, uint64_t now_ns, uint64_t carried);
@@ -95,7 +95,7 @@ class PlanBook {
   };
 
   Status announce(const Set& set);
-  void begin_plan(Set& set, const PlanSet::Plan& plan);
+  void begin_plan(Set& set, const PlanSet::AgreedPlan& plan);
   // `tensor`: its place in the set.
   Status pass_on(Set& set, Submission submission, uint32_t tensor, uint64_t now_ns);
   Status report(Set& set);
@@ -108,7 +108,7 @@ class PlanBook {
   const Actions actions_;
   std::map<uint64_t, Set> sets_;
   std::unordered_map<uint64_t, uint64_t> set_of_tensor_;  // hash → set
-  UnitMeter units_;
+  OperationMeter operation_meter_;
 };
 
 }  // namespace braid

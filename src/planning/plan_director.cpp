@@ -81,7 +81,7 @@ void PlanDirector::on_report(NodeId from, const proto::PlanReport& message) {
     if (found == tuned_ && set.tuning->on_progress(report->step)) change_settings(id, set);
     return;
   }
-  const std::vector<CostMeasurement> measured = join_.add(report->units);
+  const std::vector<CostMeasurement> measured = join_.add(report->operations);
   measurements_.add(measured);
   // What was measured under an older plan says nothing about when tensors are ready under this one.
   if (set.proposal || report->plan != set.plan) return;
@@ -143,9 +143,9 @@ void PlanDirector::decide(uint64_t id, Set& set, Round round) {
         for (const PlanReport& report : shared->reports) reports.push_back(&report);
         return decide_plan(reports, measured, groups, options);
       },
-      [alive = alive_, id, shared](Result<PlanDecision>& decision) {
-        if (*alive != nullptr) (*alive)->on_decision(id, *shared, decision);
-      });
+      lifetime_.guard([this, id, shared](Result<PlanDecision>& decision) {
+        on_decision(id, *shared, decision);
+      }));
 }
 
 void PlanDirector::on_decision(uint64_t id, const Round& round, Result<PlanDecision>& decision) {

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/lifetime.h"
 #include "loop/timer.h"
 #include "loop/work_thread.h"
 #include "messages/plan_messages.h"
@@ -78,7 +79,6 @@ class PlanDirector {
                PlanningOptions options, Send send);
   PlanDirector(const PlanDirector&) = delete;
   PlanDirector& operator=(const PlanDirector&) = delete;
-  ~PlanDirector() { *alive_ = nullptr; }
 
   // Which job's director a message is for; nothing: it is about something else.
   static std::optional<uint64_t> job_of(const proto::ControlMessage& message);
@@ -161,7 +161,7 @@ class PlanDirector {
   bool is_deciding_ = false;
   // Of what was measured: grows when it was forgotten, or comes from another network.
   uint64_t era_ = 0;
-  std::shared_ptr<PlanDirector*> alive_ = std::make_shared<PlanDirector*>(this);
+  Lifetime lifetime_;  // of what is asked of the plan thread
 };
 
 }  // namespace braid

@@ -30,16 +30,17 @@ double slowness(std::span<const CostMeasurement> measurements, const CostModel& 
   return *middle;
 }
 
-std::vector<CostMeasurement> MeasurementJoin::add(std::span<const PlanReport::Unit> units) {
+std::vector<CostMeasurement> MeasurementJoin::add(
+    std::span<const PlanReport::MeasuredOperation> operations) {
   std::vector<CostMeasurement> complete;
-  for (const PlanReport::Unit& unit : units) {
-    if (unit.bytes == 0 || unit.nanoseconds == 0) continue;  // a peer can say anything
-    Open& open = open_[unit.operation];
-    if (open.nodes == 0 || unit.nanoseconds < open.quickest.nanoseconds) open.quickest = unit;
+  for (const PlanReport::MeasuredOperation& one : operations) {
+    if (one.bytes == 0 || one.nanoseconds == 0) continue;  // a peer can say anything
+    Open& open = open_[one.id];
+    if (open.nodes == 0 || one.nanoseconds < open.quickest.nanoseconds) open.quickest = one;
     if (++open.nodes < nodes_) continue;
     complete.push_back(
         {rounded(open.quickest.bytes), static_cast<double>(open.quickest.nanoseconds) / 1e9, 1});
-    open_.erase(unit.operation);
+    open_.erase(one.id);
   }
   // Of these a node has measured nothing, and never will.
   if (open_.size() > kOpenMax) open_.clear();

@@ -26,13 +26,13 @@ class MeasurementJoin {
   explicit MeasurementJoin(size_t nodes) : nodes_(nodes) {}
 
   // Those of which now all nodes have; sizes have two significant digits, so that they repeat.
-  std::vector<CostMeasurement> add(std::span<const PlanReport::Unit> units);
+  std::vector<CostMeasurement> add(std::span<const PlanReport::MeasuredOperation> operations);
   void clear() { open_.clear(); }
 
  private:
   struct Open {
     size_t nodes = 0;
-    PlanReport::Unit quickest;
+    PlanReport::MeasuredOperation quickest;
   };
   const size_t nodes_;
   std::unordered_map<uint64_t, Open> open_;

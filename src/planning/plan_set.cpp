@@ -93,7 +93,7 @@ void PlanSet::add(uint32_t number, uint64_t from_step,
   Version version;
   version.plan.number = number;
   version.plan.from_step = from_step;
-  version.places.resize(tensors_.size());
+  version.members.resize(tensors_.size());
   if (!plans_.empty()) version.plan.settings = plans_.back().plan.settings;
   for (const std::vector<uint64_t>& hashes : groups) {
     auto group = std::make_shared<TensorGroup>();
@@ -108,7 +108,7 @@ void PlanSet::add(uint32_t number, uint64_t from_step,
       group->last_place = std::max(group->last_place, *index);
       if (hashes.size() == 1) continue;
       group->hash = job_.of(JobHash::Group, {group->hash, hash, tensor.count});
-      version.places[*index] = {group, static_cast<uint32_t>(group->members.size() - 1)};
+      version.members[*index] = {group, static_cast<uint32_t>(group->members.size() - 1)};
     }
     version.plan.groups.push_back(std::move(group));
   }

@@ -37,7 +37,7 @@ class PlanSet {
   // Older plans are forgotten: no step of theirs can still be submitted when so many have followed.
   static constexpr size_t kPlansKept = 8;
 
-  struct Plan {
+  struct AgreedPlan {
     uint32_t number = 0;  // 0: the one that every set begins with
     uint64_t from_step = 0;
     std::vector<std::shared_ptr<const TensorGroup>> groups;  // in sending order
@@ -45,7 +45,7 @@ class PlanSet {
     std::shared_ptr<const TransferSettings> settings;
     bool reports_steps = false;
   };
-  struct Place {
+  struct GroupMember {
     std::shared_ptr<const TensorGroup> group;  // nullptr: the tensor is reduced by itself
     uint32_t member = 0;
   };
@@ -62,11 +62,13 @@ class PlanSet {
   // Whether it is of these tensors, in whatever order: what has its id may be something else.
   bool is_of(std::vector<Tensor> tensors) const;
 
-  Place find(uint32_t tensor, uint64_t step) const { return version_of(step).places[tensor]; }
+  GroupMember find(uint32_t tensor, uint64_t step) const {
+    return version_of(step).members[tensor];
+  }
   // The plan that the step's operations follow.
-  const Plan& plan_of(uint64_t step) const { return version_of(step).plan; }
+  const AgreedPlan& plan_of(uint64_t step) const { return version_of(step).plan; }
   // The latest; it may begin with a step to come.
-  const Plan& current() const { return plans_.back().plan; }
+  const AgreedPlan& current() const { return plans_.back().plan; }
 
   // Whether `groups` (hashes) hold every tensor once, and tensors of one dtype each.
   Status check(std::span<const std::vector<uint64_t>> groups) const;
@@ -83,8 +85,8 @@ class PlanSet {
 
  private:
   struct Version {
-    Plan plan;
-    std::vector<Place> places;  // by tensor
+    AgreedPlan plan;
+    std::vector<GroupMember> members;  // by tensor
   };
   const Version& version_of(uint64_t step) const;
   void append(Version version);

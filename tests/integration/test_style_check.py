@@ -75,6 +75,31 @@ def room(name, *links):
             f"target_link_libraries(braid_{name} PUBLIC {' '.join(f'braid_{link}' for link in links)})\n")
 
 
+def nested(path, kind):
+    return path, f"{LICENCE}namespace braid {{\n{kind} Other {{\n  struct Partition {{}};\n}};\n}}\n"
+
+
+@pytest.mark.parametrize("path", ["src/net/other.cpp", "src/base/other.h"])
+def test_a_type_in_a_class_that_hides_one_of_a_room_it_knows(checked, path):
+    rooms = [room("base"), room("loop", "base"), room("net", "loop")]
+    code, said = checked(*rooms, ("src/base/a.h", LICENCE + HEADER), nested(path, "class"))
+    assert code == 1
+    assert f"{path}:4: type Other::Partition hides braid::Partition, which is defined in src/base/a.h:3" in (
+        said.splitlines())
+
+
+@pytest.mark.parametrize("home, path, kind", [
+    ("src/net/a.h", "src/base/other.h", "class"),  # of a room that this one does not know
+    ("src/base/a.cpp", "src/net/other.h", "class"),  # of no header
+    ("src/base/a.h", "src/net/other.h", "struct"),  # a record's part
+    ("src/base/a.h", "tests/other.cpp", "class"),
+])
+def test_a_type_in_a_class_that_hides_none(checked, home, path, kind):
+    rooms = [room("base"), room("loop", "base"), room("net", "loop")]
+    code, said = checked(*rooms, (home, LICENCE + HEADER), nested(path, kind))
+    assert code == 0, said
+
+
 def test_an_include_follows_the_dependencies_near_and_far(checked):
     rooms = [room("base"), room("loop", "base"), room("net", "loop")]
     far = ("src/net/net.cpp", LICENCE + '#include "base/fd.h"\n')

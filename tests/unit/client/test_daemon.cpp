@@ -191,13 +191,14 @@ void TestDaemon::open_job(Session& session, const proto::OpenJob& open, std::vec
     return;
   }
   ASSERT_EQ(fds.size(), 3u);
-  auto arena = Segment::adopt(std::move(fds[0]), open.arena_bytes(), 1ull << 46,
-                              Segment::Access::ReadOnly, "arena");
+  auto arena = SharedMemory::adopt(std::move(fds[0]), open.arena_bytes(), 1ull << 46,
+                                   SharedMemory::Access::ReadOnly, "arena");
   ASSERT_TRUE(arena) << arena.status().message();
   auto rings = DaemonRings::adopt(std::move(fds[1]), std::move(fds[2]), open.submit_capacity(),
                                   open.done_capacity());
   ASSERT_TRUE(rings.is_ok()) << rings.status().message();
-  auto results = Segment::create("test-result", options_.result_bytes, Segment::Access::ReadOnly);
+  auto results =
+      SharedMemory::create("test-result", options_.result_bytes, SharedMemory::Access::ReadOnly);
   ASSERT_TRUE(results) << results.status().message();
   session.arena = std::move(*arena);
   session.rings = std::move(*rings);

@@ -14,7 +14,7 @@
 #include "ipc/client_server.h"
 #include "ipc/daemon_rings.h"
 #include "ipc/extent_allocator.h"
-#include "ipc/segment.h"
+#include "ipc/shared_memory.h"
 #include "loop/door.h"
 #include "loop/loop.h"
 
@@ -65,8 +65,8 @@ class TestDaemon final : public ClientHandler {
  private:
   struct Session {
     ClientConnection* connection = nullptr;
-    Segment arena;
-    Segment results;
+    SharedMemory arena;
+    SharedMemory results;
     ExtentAllocator extents{0};
     std::unique_ptr<DaemonRings> rings;
     uint32_t rank = 0;

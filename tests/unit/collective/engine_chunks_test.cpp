@@ -122,7 +122,7 @@ TEST_F(EngineChunks, are_sent_first_from_the_input_itself) {
   ASSERT_EQ(link_.chunks.size(), 3U);  // segment 0 starts at node 1
   for (const auto& chunk : link_.chunks) {
     EXPECT_EQ(chunk.header.segment, 0U);
-    const auto bytes = chunk.source->chunk_bytes(chunk);
+    const auto bytes = chunk.source->payload_of(chunk);
     EXPECT_EQ(bytes.data(),
               reinterpret_cast<const uint8_t*>(input_.data()) + chunk.header.chunk * 64);
   }
@@ -258,7 +258,7 @@ TEST_F(EngineChunks, of_an_engine_that_is_gone_have_no_bytes) {
   engine_.reset();
   ASSERT_FALSE(link_.chunks.empty());
   for (const auto& chunk : link_.chunks) {
-    EXPECT_TRUE(chunk.source->chunk_bytes(chunk).empty());
+    EXPECT_TRUE(chunk.source->payload_of(chunk).empty());
     chunk.source->on_chunk_settled(chunk, false);
   }
 }

@@ -20,13 +20,13 @@
 namespace braid::test {
 namespace {
 
-struct Way {
+struct AlgorithmCase {
   std::string name;
   std::function<Route(uint32_t, uint32_t)> route;
   bool is_direct = false;
 };
 
-class EngineSeams : public testing::TestWithParam<Way> {
+class EngineSeams : public testing::TestWithParam<AlgorithmCase> {
  protected:
   static WorldOptions options_of(uint64_t seed) {
     WorldOptions options;
@@ -53,10 +53,11 @@ class EngineSeams : public testing::TestWithParam<Way> {
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(Ways, EngineSeams,
-                         testing::Values(Way{"ring", nullptr}, Way{"direct", nullptr, true},
-                                         Way{"halving", halving_route},
-                                         Way{"two_hops", two_hops_route}),
+INSTANTIATE_TEST_SUITE_P(Algorithms, EngineSeams,
+                         testing::Values(AlgorithmCase{"ring", nullptr},
+                                         AlgorithmCase{"direct", nullptr, true},
+                                         AlgorithmCase{"halving", halving_route},
+                                         AlgorithmCase{"two_hops", two_hops_route}),
                          [](const auto& param) { return param.param.name; });
 
 // --- hops ---

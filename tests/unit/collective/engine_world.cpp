@@ -208,8 +208,7 @@ void EngineWorld::add_exchange(const OperationSpec& spec, Operation& operation,
   uint8_t* result = part.memory->result.data();
   splits.reserve(part.memory->inputs.size());
   for (const auto& input : part.memory->inputs) {
-    const auto rank =
-        first_rank_of(operation.ring->self) + static_cast<uint32_t>(splits.size());
+    const auto rank = first_rank_of(operation.ring->self) + static_cast<uint32_t>(splits.size());
     splits.push_back(splits_of(spec, rank));
     ranks.push_back({&splits.back(), input.data(), result});
     const auto& from = splits.back().from;

@@ -100,7 +100,7 @@ class FakeLink final : public Link {
   void pull() {
     if (queue_.empty()) return;
     OutgoingChunk chunk = queue_.pop_front().chunk;
-    const auto bytes = chunk.source->chunk_bytes(chunk);
+    const auto bytes = chunk.source->payload_of(chunk);
     if (bytes.empty()) return;
     flows_[random_() % flows_.size()].push_back({std::move(chunk), {bytes.begin(), bytes.end()}});
   }

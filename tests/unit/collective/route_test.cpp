@@ -92,7 +92,7 @@ class SegmentWorld {
 
   void go_on(uint32_t place) {
     const SegmentRoute& route = routes_[place];
-    if (route.is_exchange()) return add_all(place);
+    if (route.is_direct()) return add_all(place);
     const bool was_summed = added_[place] == route.parts_from.size() && added_[place] != 0;
     while (added_[place] < route.parts_from.size()) {
       const auto part = kept_.extract({place, route.parts_from[added_[place]]});
@@ -276,10 +276,10 @@ TEST_P(RingRoute, AGatherBringsTheOwnersBytesToAll) {
   for (uint32_t place = 0; place < nodes; ++place) {
     EXPECT_EQ(routes[place].parts, 0U);
     for (uint32_t segment = 0; segment < nodes; ++segment) {
-      const SegmentRoute& way = routes[place].segments[segment];
-      EXPECT_EQ(way.is_owner(), place == segment);
-      EXPECT_FALSE(way.part_to.has_value());
-      EXPECT_EQ(way.sum_to.size(), (place + 1) % nodes == segment ? 0U : 1U);
+      const SegmentRoute& segment_route = routes[place].segments[segment];
+      EXPECT_EQ(segment_route.is_owner(), place == segment);
+      EXPECT_FALSE(segment_route.part_to.has_value());
+      EXPECT_EQ(segment_route.sum_to.size(), (place + 1) % nodes == segment ? 0U : 1U);
     }
   }
 }
@@ -366,8 +366,8 @@ TEST(HalvingRouteShape, NodesBeyondThePowerOfTwoSendAllToOne) {
 TEST(HalvingRouteShape, MostBytesGoToTheNearestPlace) {
   const Route route = halving_route(8, 3);
   std::map<uint32_t, int> parts;
-  for (const SegmentRoute& way : route.segments) {
-    if (way.part_to) ++parts[*way.part_to];
+  for (const SegmentRoute& segment_route : route.segments) {
+    if (segment_route.part_to) ++parts[*segment_route.part_to];
   }
   EXPECT_EQ(parts, (std::map<uint32_t, int>{{2, 4}, {1, 2}, {7, 1}}));
 }

@@ -70,7 +70,7 @@ class HotPathTest : public ::testing::Test {
     operation.key = {kJob, 1, step_};
     operation.count = count;
     operation.ring = rings_[self];
-    if (is_scheduled_) operation.route = operation.ring->halving.get();
+    if (is_by_halving_) operation.route = operation.ring->halving.get();
     operation.inputs = {reinterpret_cast<const uint8_t*>(trainer.input.data())};
     operation.result = reinterpret_cast<uint8_t*>(trainer.result.data());
     trainer.engine->start(operation);
@@ -124,13 +124,13 @@ class HotPathTest : public ::testing::Test {
   const std::array<std::shared_ptr<const Ring>, 2> rings_{ring_of(0), ring_of(1)};
   uint64_t step_ = 0;
   int started_ = 0;
-  bool is_scheduled_ = false;
+  bool is_by_halving_ = false;
 };
 
 TEST_F(HotPathTest, ChunksAllocateNothing) { expect_chunks_allocate_nothing(); }
 
-TEST_F(HotPathTest, ChunksOfAScheduleAllocateNothing) {
-  is_scheduled_ = true;
+TEST_F(HotPathTest, ChunksByHalvingAllocateNothing) {
+  is_by_halving_ = true;
   expect_chunks_allocate_nothing();
 }
 

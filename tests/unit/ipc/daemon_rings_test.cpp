@@ -21,7 +21,7 @@ class DaemonRingsTest : public ::testing::Test {
   DaemonRingsTest() {
     loop_ = Loop::create("test").value();
     const uint64_t bytes = proto::rings_bytes(kCapacity, kCapacity);
-    auto memory = Segment::create("rings", bytes, Segment::Access::ReadWrite);
+    auto memory = SharedMemory::create("rings", bytes, SharedMemory::Access::ReadWrite);
     EXPECT_TRUE(memory) << memory.status().message();
     memory_ = std::move(*memory);
     view_ = create_rings(memory_.data(), kCapacity, kCapacity);
@@ -53,7 +53,7 @@ class DaemonRingsTest : public ::testing::Test {
   }
 
   std::unique_ptr<Loop> loop_;
-  Segment memory_;
+  SharedMemory memory_;
   RingsView view_;
   RingProducer<proto::SubmitEntry> submit_;
   RingConsumer<proto::DoneEntry> done_;

@@ -20,8 +20,8 @@ void finish(flatbuffers::FlatBufferBuilder& builder, flatbuffers::Offset<Table> 
                                             body.Union()));
 }
 
-Segment make_segment(uint64_t bytes) {
-  auto made = Segment::create("test", bytes, Segment::Access::ReadWrite);
+SharedMemory make_memory(uint64_t bytes) {
+  auto made = SharedMemory::create("test", bytes, SharedMemory::Access::ReadWrite);
   EXPECT_TRUE(made.is_ok()) << made.status().message();
   return std::move(*made);
 }
@@ -30,8 +30,8 @@ Segment make_segment(uint64_t bytes) {
 
 TestTrainer::TestTrainer(const std::string& socket_path)
     : socket_(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)),
-      arena_(make_segment(kArenaBytes)),
-      rings_(make_segment(proto::rings_bytes(kRingCapacity, kRingCapacity))),
+      arena_(make_memory(kArenaBytes)),
+      rings_(make_memory(proto::rings_bytes(kRingCapacity, kRingCapacity))),
       submit_wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   const RingsView view = create_rings(rings_.data(), kRingCapacity, kRingCapacity);
   submit_ = {&view.header->submit, view.submit, kRingCapacity};
@@ -139,8 +139,9 @@ void TestTrainer::handle(const proto::ClientMessage& message, std::vector<Fd> fd
     epoch = opened->epoch();
     block_of_rank.assign(opened->block_of_rank()->begin(), opened->block_of_rank()->end());
     ASSERT_EQ(fds.size(), 2u);
-    auto results = Segment::adopt(std::move(fds[0]), opened->result_bytes(), opened->result_bytes(),
-                                  Segment::Access::ReadOnly, "results");
+    auto results =
+        SharedMemory::adopt(std::move(fds[0]), opened->result_bytes(), opened->result_bytes(),
+                            SharedMemory::Access::ReadOnly, "results");
     ASSERT_TRUE(results.is_ok()) << results.status().message();
     results_ = std::move(*results);
   } else if (const auto* tensors = message.body_as_TensorsRegistered()) {

@@ -11,7 +11,7 @@
 #include "base/status.h"
 #include "ipc/frame_reader.h"
 #include "ipc/rings.h"
-#include "ipc/segment.h"
+#include "ipc/shared_memory.h"
 #include "proto/client_generated.h"
 #include "proto/types.h"
 
@@ -69,9 +69,9 @@ class TestTrainer {
 
   Fd socket_;
   FrameReader reader_;
-  Segment arena_;
-  Segment rings_;
-  Segment results_;
+  SharedMemory arena_;
+  SharedMemory rings_;
+  SharedMemory results_;
   Fd submit_wake_;
   RingProducer<proto::SubmitEntry> submit_;
   RingConsumer<proto::DoneEntry> done_ring_;

@@ -93,7 +93,7 @@ TEST_F(WorkThreadTest, ItsEndWaitsForTheTaskThatRunsAndDropsTheOthers) {
   EXPECT_FALSE(was_told);
 }
 
-// A segment that a dropped task was the last to hold posts its own unmapping.
+// Memory that a dropped task was the last to hold posts its own unmapping.
 TEST_F(WorkThreadTest, WhatItsEndPostsIsDroppedToo) {
   auto worker = std::make_unique<WorkThread>(*loop_, "work");
   std::promise<void> begun;

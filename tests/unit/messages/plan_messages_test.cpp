@@ -26,7 +26,7 @@ PlanReport report() {
   result.ready_ns = {5, 1ULL << 50};
   result.forward_ns = 6;
   result.iteration_ns = 4;
-  result.units = {{7, 1000, 2000}, {8, 2, 3}};
+  result.operations = {{7, 1000, 2000}, {8, 2, 3}};
   return result;
 }
 
@@ -69,15 +69,15 @@ TEST(PlanMessagesTest, AReportArrivesAsItWasSent) {
   EXPECT_EQ(got->ready_ns, sent.ready_ns);
   EXPECT_EQ(got->forward_ns, sent.forward_ns);
   EXPECT_EQ(got->iteration_ns, sent.iteration_ns);
-  ASSERT_EQ(got->units.size(), 2u);
-  EXPECT_EQ(got->units[0].operation, 7u);
-  EXPECT_EQ(got->units[0].bytes, 1000u);
-  EXPECT_EQ(got->units[0].nanoseconds, 2000u);
-  EXPECT_EQ(got->units[1].operation, 8u);
+  ASSERT_EQ(got->operations.size(), 2u);
+  EXPECT_EQ(got->operations[0].id, 7u);
+  EXPECT_EQ(got->operations[0].bytes, 1000u);
+  EXPECT_EQ(got->operations[0].nanoseconds, 2000u);
+  EXPECT_EQ(got->operations[1].id, 8u);
 }
 
 TEST(PlanMessagesTest, AReportNeedsNoMeasurements) {
-  EXPECT_EQ(refusal([](PlanReport& r) { r.units.clear(); }), "");
+  EXPECT_EQ(refusal([](PlanReport& r) { r.operations.clear(); }), "");
   flatbuffers::FlatBufferBuilder builder;
   const std::vector<uint64_t> one = {1};
   const std::vector<uint8_t> dtype = {0};

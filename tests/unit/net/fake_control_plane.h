@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/lifetime.h"
 #include "loop/loop.h"
 #include "net/control_plane.h"
 
@@ -30,7 +31,6 @@ class FakeControlPlane final : public ControlPlane {
   };
 
   FakeControlPlane(Loop& loop, Peer self) : loop_(loop), self_(std::move(self)) {}
-  ~FakeControlPlane() override { *is_alive_ = false; }
 
   // With a handler, messages to itself reach it; without, they are kept like all others.
   void set_handler(ControlPlaneHandler& handler) { handler_ = &handler; }
@@ -61,11 +61,10 @@ class FakeControlPlane final : public ControlPlane {
     ++counters_.messages_sent;
     if (to == self_.id && handler_ != nullptr) {
       auto bytes = std::make_shared<flatbuffers::DetachedBuffer>(message.Release());
-      loop_.defer([this, alive = is_alive_, bytes] {
-        if (!*alive) return;
+      loop_.defer(lifetime_.guard([this, bytes] {
         handler_->on_control_message(self_,
                                      *flatbuffers::GetRoot<proto::ControlMessage>(bytes->data()));
-      });
+      }));
       return Status::ok();
     }
     // As the real one: the sender may send what goes to peers again.
@@ -100,7 +99,7 @@ class FakeControlPlane final : public ControlPlane {
   ControlPlaneHandler* handler_ = nullptr;
   std::map<NodeId, Peer> peers_;
   ControlPlaneCounters counters_;
-  std::shared_ptr<bool> is_alive_ = std::make_shared<bool>(true);
+  Lifetime lifetime_;
 };
 
 // A message as the control plane would hand it over.

@@ -24,7 +24,7 @@ OutgoingChunk RecordingSource::chunk(const std::shared_ptr<RecordingSource>& sou
   return made;
 }
 
-std::span<const uint8_t> RecordingSource::chunk_bytes(const OutgoingChunk& chunk) {
+std::span<const uint8_t> RecordingSource::payload_of(const OutgoingChunk& chunk) {
   if (is_over) return {};
   ++given;
   auto& bytes = bytes_[chunk.cookie];

@@ -24,7 +24,7 @@ class RecordingSource final : public ChunkSource {
     return static_cast<uint8_t>(cookie * 31 + at * 7 + (at >> 8));
   }
 
-  std::span<const uint8_t> chunk_bytes(const OutgoingChunk& chunk) override;
+  std::span<const uint8_t> payload_of(const OutgoingChunk& chunk) override;
   void on_chunk_settled(const OutgoingChunk& chunk, bool acknowledged) override;
 
   proto::Phase phase = proto::Phase::AllGather;

@@ -34,7 +34,7 @@ TEST_F(TwiceSentTest, CopiesTravelAsTheChunkItself) {
   EXPECT_EQ(first_.header.step, 7u);
   EXPECT_EQ(second_.header.step, 7u);
   EXPECT_TRUE(first_.is_repeated && !second_.is_repeated);
-  EXPECT_EQ(twice_->chunk_bytes(second_).size(), 16u);
+  EXPECT_EQ(twice_->payload_of(second_).size(), 16u);
 }
 
 TEST_F(TwiceSentTest, TheSecondCopyMayBeAcknowledgedFirst) {
@@ -58,7 +58,7 @@ TEST_F(TwiceSentTest, TheBytesAreHeldUntilTheSecondCopyLetsGo) {
 }
 
 TEST_F(TwiceSentTest, AFirstCopyWhoseFlowDiesIsNotSentAgain) {
-  EXPECT_TRUE(twice_->chunk_bytes(first_).empty());
+  EXPECT_TRUE(twice_->payload_of(first_).empty());
   settle(first_, false);
   EXPECT_TRUE(source_->settled.empty() && source_->not_settled.empty());
   settle(second_, true);
@@ -66,9 +66,9 @@ TEST_F(TwiceSentTest, AFirstCopyWhoseFlowDiesIsNotSentAgain) {
 }
 
 TEST_F(TwiceSentTest, ASecondCopyWhoseFlowDiesIsSentAgainUnlessTheFirstCameThrough) {
-  EXPECT_FALSE(twice_->chunk_bytes(second_).empty());
+  EXPECT_FALSE(twice_->payload_of(second_).empty());
   settle(first_, true);
-  EXPECT_TRUE(twice_->chunk_bytes(second_).empty());
+  EXPECT_TRUE(twice_->payload_of(second_).empty());
   settle(second_, false);
   EXPECT_EQ(source_->settled, (Times{{7, 1}}));
   EXPECT_TRUE(source_->not_settled.empty());
@@ -87,10 +87,10 @@ TEST_F(TwiceSentTest, AThirdCopyEndsItWhicheverIsAcknowledged) {
     const auto twice = std::make_shared<TwiceSent>(RecordingSource::chunk(source, 7));
     const auto again = std::make_shared<TwiceSent>(twice->second());
     const std::array copies{twice->first(), again->first(), again->second()};
-    EXPECT_FALSE(again->chunk_bytes(copies[2]).empty());
+    EXPECT_FALSE(again->payload_of(copies[2]).empty());
     settle(copies[static_cast<size_t>(acknowledged)], true);
     if (acknowledged != 2) {
-      EXPECT_TRUE(again->chunk_bytes(copies[2]).empty());
+      EXPECT_TRUE(again->payload_of(copies[2]).empty());
       settle(copies[2], false);
     }
     EXPECT_EQ(source->settled, (Times{{7, 1}})) << "copy " << acknowledged;
@@ -100,7 +100,7 @@ TEST_F(TwiceSentTest, AThirdCopyEndsItWhicheverIsAcknowledged) {
 
 TEST_F(TwiceSentTest, AnOperationThatIsOverGivesNoBytes) {
   source_->is_over = true;
-  EXPECT_TRUE(twice_->chunk_bytes(second_).empty());
+  EXPECT_TRUE(twice_->payload_of(second_).empty());
 }
 
 }  // namespace

@@ -92,8 +92,7 @@ TEST_F(OperationTableExchangeTest, WhatAnotherNodeExpectsIsComparedAlsoWhenItCom
   ASSERT_TRUE(others_expect(1, 0, {2, 5}).is_ok());
   ASSERT_TRUE(exchange(0, 0, all_to_all(), {1, 2, 0, 4}, {1, 5, 0, 3}).is_ok());
   ASSERT_TRUE(others_expect(2, 0, {0, 7}).is_ok());
-  EXPECT_EQ(exchange(1, 0, all_to_all(), {3, 6, 7, 8}, {4, 0, 9, 8}).code(),
-            StatusCode::Mismatch);
+  EXPECT_EQ(exchange(1, 0, all_to_all(), {3, 6, 7, 8}, {4, 0, 9, 8}).code(), StatusCode::Mismatch);
 }
 
 TEST_F(OperationTableExchangeTest, OtherCollectivesAndTypesDisagreeAsEver) {

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "loop/loop_testing.h"
-#include "operation/shared_segment.h"
+#include "operation/share_memory.h"
 
 namespace braid {
 namespace {
@@ -80,7 +80,7 @@ TEST_F(ResultMemoryTest, WhatIsFreedIsUsedAgain) {
   EXPECT_EQ(*second, *first);
 }
 
-TEST_F(ResultMemoryTest, ReservesUpToTheEndOfASegmentThatIsNoWholeNumberOfSteps) {
+TEST_F(ResultMemoryTest, ReservesUpToTheEndWhereThatIsNoWholeNumberOfSteps) {
   const auto memory = make((4 << 20) + 4096);
   const auto all = memory->allocate(memory->size());
   ASSERT_TRUE(all.is_ok()) << all.status().message();
@@ -169,10 +169,10 @@ TEST_F(ResultMemoryTest, MayEndWhileMemoryIsReserved) {
 }
 
 TEST_F(ResultMemoryTest, ArenasAndResultsAreUnmappedOffTheLoop) {
-  auto segment = Segment::create("test", 8192, Segment::Access::ReadOnly);
-  ASSERT_TRUE(segment);
+  auto shared = SharedMemory::create("test", 8192, SharedMemory::Access::ReadOnly);
+  ASSERT_TRUE(shared);
   std::promise<void> release;
-  auto arena = share_segment(std::move(*segment), worker_);
+  auto arena = share_memory(std::move(*shared), worker_);
   struct stat made {};
   ASSERT_EQ(::fstat(arena->fd(), &made), 0);
   const auto is_open = [fd = arena->fd(), &made] {

@@ -70,9 +70,9 @@ TEST_F(PlanBookReportTest, SaysWhatWasMeasured) {
   EXPECT_EQ(report.forward_ns, 1010u);
   EXPECT_EQ(report.iteration_ns, 1125u);
   // The last one is still running, and those of the first steps say little.
-  ASSERT_EQ(report.units.size(), PlanBook::kStepsPerReport - 1 - PlanMeter::kStepsIgnored);
-  EXPECT_EQ(report.units[0].bytes, 900u);
-  EXPECT_EQ(report.units[0].nanoseconds, 100u);
+  ASSERT_EQ(report.operations.size(), PlanBook::kStepsPerReport - 1 - PlanMeter::kStepsIgnored);
+  EXPECT_EQ(report.operations[0].bytes, 900u);
+  EXPECT_EQ(report.operations[0].nanoseconds, 100u);
 }
 
 TEST_F(PlanBookReportTest, MeasurementsAreReportedOnce) {
@@ -86,8 +86,8 @@ TEST_F(PlanBookReportTest, MeasurementsAreReportedOnce) {
     EXPECT_TRUE(book_->on_done(key, 20, 800).is_ok());
   }
   ASSERT_EQ(reports().size(), 2u);
-  EXPECT_EQ(reports()[0].units.size(), 1u);
-  EXPECT_TRUE(reports()[1].units.empty());
+  EXPECT_EQ(reports()[0].operations.size(), 1u);
+  EXPECT_TRUE(reports()[1].operations.empty());
 }
 
 // A plan begins with its step, not with the verdict: what is measured until then is of the one

@@ -21,9 +21,9 @@ TEST_F(PlanDirectorTest, IterationsThatHaveBecomeLongerEndTheHold) {
   // The network is another one.
   PlanReport slow = report(3, Early::FirstTwo);
   slow.iteration_ns = kIterationNs * 13 / 10;
-  slow.units.push_back({1, 1'000'000, 3'000'000});
-  slow.units.push_back({2, 2'000'000, 6'000'000});
-  slow.units.push_back({3, 4'000'000, 12'000'000});
+  slow.operations.push_back({1, 1'000'000, 3'000'000});
+  slow.operations.push_back({2, 2'000'000, 6'000'000});
+  slow.operations.push_back({3, 4'000'000, 12'000'000});
   slow.ready_ns = {0, 5'000'000, 10'000'000, 15'000'000};
   tell_all(slow);
   EXPECT_EQ(proposed().number, 4u);
@@ -64,7 +64,8 @@ class PlanDirectorNetworkTest : public PlanDirectorTest {
     }
     PlanReport first = report(3, Early::EvenOnes);
     add_units(first);
-    for (PlanReport::Unit& unit : first.units) unit.nanoseconds = unit.nanoseconds * slower / 10;
+    for (PlanReport::MeasuredOperation& one : first.operations)
+      one.nanoseconds = one.nanoseconds * slower / 10;
     tell_all(first);
   }
 };
@@ -76,7 +77,7 @@ TEST_F(PlanDirectorNetworkTest, AnotherNetworkIsNoticedInAPlansFirstRound) {
   // Once: this is how the network is now.
   PlanReport same = report(4, Early::EvenOnes);
   add_units(same);
-  for (PlanReport::Unit& unit : same.units) unit.nanoseconds *= 2;
+  for (PlanReport::MeasuredOperation& one : same.operations) one.nanoseconds *= 2;
   for (int round = 0; round < 20; ++round) tell_all(same);
   EXPECT_TRUE(sent_.empty());
   // And restored.

@@ -52,7 +52,7 @@ class PlanDirectorTest : public testing::LoopTest {
   // 10 ms and a nanosecond for each byte.
   static void add_units(PlanReport& report, uint64_t startup_ns = 10'000'000) {
     for (uint64_t bytes = 1000; bytes <= 10'000'000; bytes *= 10)
-      report.units.push_back({bytes, bytes, startup_ns + bytes});
+      report.operations.push_back({bytes, bytes, startup_ns + bytes});
   }
   void tell(NodeId from, const PlanReport& report) {
     auto message = make_plan_report(report);

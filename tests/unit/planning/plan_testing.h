@@ -47,7 +47,7 @@ inline std::vector<std::vector<uint64_t>> groups_of(
 }
 
 // The names that a plan merges, group after group.
-inline std::vector<std::vector<std::string>> names_of(const PlanSet::Plan& plan) {
+inline std::vector<std::vector<std::string>> names_of(const PlanSet::AgreedPlan& plan) {
   std::vector<std::vector<std::string>> names;
   for (const auto& group : plan.groups) {
     auto& list = names.emplace_back();

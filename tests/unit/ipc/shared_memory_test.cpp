@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ipc/segment.h"
+#include "ipc/shared_memory.h"
 
 #include <cerrno>
 #include <cstring>
@@ -21,12 +21,12 @@ constexpr uint64_t kBytes = 1 << 20;
 Fd duplicate(int fd) { return Fd(::fcntl(fd, F_DUPFD_CLOEXEC, 0)); }
 
 Status adopt_error(Fd fd, uint64_t bytes = kBytes, uint64_t bytes_max = kBytes) {
-  auto segment =
-      Segment::adopt(std::move(fd), bytes, bytes_max, Segment::Access::ReadOnly, "input arena");
-  EXPECT_FALSE(segment);
-  EXPECT_NE(segment.status().message().find("input arena"), std::string::npos)
-      << segment.status().message();
-  return segment.status();
+  auto memory = SharedMemory::adopt(std::move(fd), bytes, bytes_max, SharedMemory::Access::ReadOnly,
+                                    "input arena");
+  EXPECT_FALSE(memory);
+  EXPECT_NE(memory.status().message().find("input arena"), std::string::npos)
+      << memory.status().message();
+  return memory.status();
 }
 
 // Of this process's mappings of the file.
@@ -42,18 +42,18 @@ uint64_t huge_bytes_of(const std::string& file) {
   return kilobytes << 10;
 }
 
-TEST(SegmentTest, WhatOneSideWritesTheOtherReads) {
-  auto made = Segment::create("test", kBytes, Segment::Access::ReadOnly);
+TEST(SharedMemoryTest, WhatOneSideWritesTheOtherReads) {
+  auto made = SharedMemory::create("test", kBytes, SharedMemory::Access::ReadOnly);
   ASSERT_TRUE(made) << made.status().message();
-  auto adopted =
-      Segment::adopt(duplicate(made->fd()), kBytes, kBytes, Segment::Access::ReadOnly, "test");
+  auto adopted = SharedMemory::adopt(duplicate(made->fd()), kBytes, kBytes,
+                                     SharedMemory::Access::ReadOnly, "test");
   ASSERT_TRUE(adopted) << adopted.status().message();
   std::memcpy(made->data() + 4096, "hello", 6);
   EXPECT_STREQ(reinterpret_cast<const char*>(adopted->data() + 4096), "hello");
 }
 
-TEST(SegmentTest, SizeIsSealed) {
-  auto made = Segment::create("test", kBytes, Segment::Access::ReadWrite);
+TEST(SharedMemoryTest, SizeIsSealed) {
+  auto made = SharedMemory::create("test", kBytes, SharedMemory::Access::ReadWrite);
   ASSERT_TRUE(made) << made.status().message();
   EXPECT_EQ(::ftruncate(made->fd(), 4096), -1);
   EXPECT_EQ(errno, EPERM);
@@ -62,26 +62,26 @@ TEST(SegmentTest, SizeIsSealed) {
   EXPECT_EQ(::fcntl(made->fd(), F_ADD_SEALS, F_SEAL_WRITE), -1);
 }
 
-TEST(SegmentTest, PeersMayWriteOnlyWhereTheyShould) {
-  auto made = Segment::create("test", kBytes, Segment::Access::ReadOnly);
+TEST(SharedMemoryTest, PeersMayWriteOnlyWhereTheyShould) {
+  auto made = SharedMemory::create("test", kBytes, SharedMemory::Access::ReadOnly);
   ASSERT_TRUE(made) << made.status().message();
-  auto writable =
-      Segment::adopt(duplicate(made->fd()), kBytes, kBytes, Segment::Access::ReadWrite, "test");
+  auto writable = SharedMemory::adopt(duplicate(made->fd()), kBytes, kBytes,
+                                      SharedMemory::Access::ReadWrite, "test");
   EXPECT_FALSE(writable);
   EXPECT_EQ(::pwrite(made->fd(), "x", 1, 0), -1);
   made->data()[0] = 1;  // its maker still may
 
-  auto shared = Segment::create("test", kBytes, Segment::Access::ReadWrite);
+  auto shared = SharedMemory::create("test", kBytes, SharedMemory::Access::ReadWrite);
   ASSERT_TRUE(shared) << shared.status().message();
-  auto other =
-      Segment::adopt(duplicate(shared->fd()), kBytes, kBytes, Segment::Access::ReadWrite, "test");
+  auto other = SharedMemory::adopt(duplicate(shared->fd()), kBytes, kBytes,
+                                   SharedMemory::Access::ReadWrite, "test");
   ASSERT_TRUE(other) << other.status().message();
   other->data()[17] = 42;
   EXPECT_EQ(shared->data()[17], 42);
 }
 
-TEST(SegmentTest, ReserveGetsMemoryWithinTheSegmentOnly) {
-  auto made = Segment::create("test", 64 * kBytes, Segment::Access::ReadOnly);
+TEST(SharedMemoryTest, ReserveGetsMemoryWithinItsSizeOnly) {
+  auto made = SharedMemory::create("test", 64 * kBytes, SharedMemory::Access::ReadOnly);
   ASSERT_TRUE(made) << made.status().message();
   struct stat before {};
   ASSERT_EQ(::fstat(made->fd(), &before), 0);
@@ -94,15 +94,16 @@ TEST(SegmentTest, ReserveGetsMemoryWithinTheSegmentOnly) {
   EXPECT_FALSE(made->reserve(1, UINT64_MAX));
 }
 
-TEST(SegmentTest, LargeMemoryComesAsHugePages) {
-  auto made = Segment::create("test-huge", 4 * kHugePageBytes + kBytes, Segment::Access::ReadOnly);
+TEST(SharedMemoryTest, LargeMemoryComesAsHugePages) {
+  auto made = SharedMemory::create("test-huge", 4 * kHugePageBytes + kBytes,
+                                   SharedMemory::Access::ReadOnly);
   ASSERT_TRUE(made) << made.status().message();
-  auto adopted = Segment::adopt(duplicate(made->fd()), made->size(), made->size(),
-                                Segment::Access::ReadOnly, "test");
+  auto adopted = SharedMemory::adopt(duplicate(made->fd()), made->size(), made->size(),
+                                     SharedMemory::Access::ReadOnly, "test");
   ASSERT_TRUE(adopted) << adopted.status().message();
   EXPECT_EQ(reinterpret_cast<uintptr_t>(made->data()) % kHugePageBytes, 0U);
   EXPECT_EQ(reinterpret_cast<uintptr_t>(adopted->data()) % kHugePageBytes, 0U);
-  // Parts that do not end on a border, and the end of the segment, stay small pages.
+  // Parts that do not end on a border, and the end of the memory, stay small pages.
   ASSERT_TRUE(made->reserve(kBytes, 2 * kHugePageBytes).is_ok());
   ASSERT_TRUE(made->reserve(3 * kHugePageBytes, kHugePageBytes + kBytes).is_ok());
   for (uint64_t at = 0; at < made->size(); at += kBytes) {
@@ -116,13 +117,13 @@ TEST(SegmentTest, LargeMemoryComesAsHugePages) {
   EXPECT_EQ(huge, 2 * 2 * kHugePageBytes) << "two blocks, in both mappings";
 }
 
-TEST(SegmentTest, CreateRefusesImpossibleSizes) {
-  EXPECT_FALSE(Segment::create("test", 0, Segment::Access::ReadOnly));
-  EXPECT_FALSE(Segment::create("test", UINT64_MAX, Segment::Access::ReadOnly));
+TEST(SharedMemoryTest, CreateRefusesImpossibleSizes) {
+  EXPECT_FALSE(SharedMemory::create("test", 0, SharedMemory::Access::ReadOnly));
+  EXPECT_FALSE(SharedMemory::create("test", UINT64_MAX, SharedMemory::Access::ReadOnly));
 }
 
-TEST(SegmentTest, RefusesAnotherSizeThanAnnounced) {
-  auto made = Segment::create("test", kBytes, Segment::Access::ReadOnly);
+TEST(SharedMemoryTest, RefusesAnotherSizeThanAnnounced) {
+  auto made = SharedMemory::create("test", kBytes, SharedMemory::Access::ReadOnly);
   ASSERT_TRUE(made) << made.status().message();
   EXPECT_NE(adopt_error(duplicate(made->fd()), kBytes / 2).message().find("announced"),
             std::string::npos);
@@ -130,15 +131,15 @@ TEST(SegmentTest, RefusesAnotherSizeThanAnnounced) {
             std::string::npos);
 }
 
-TEST(SegmentTest, RefusesMoreThanTheLimit) {
-  auto made = Segment::create("test", kBytes, Segment::Access::ReadOnly);
+TEST(SharedMemoryTest, RefusesMoreThanTheLimit) {
+  auto made = SharedMemory::create("test", kBytes, SharedMemory::Access::ReadOnly);
   ASSERT_TRUE(made) << made.status().message();
   EXPECT_NE(adopt_error(duplicate(made->fd()), kBytes, kBytes - 1).message().find("allowed"),
             std::string::npos);
   EXPECT_NE(adopt_error(duplicate(made->fd()), 0).message().find("allowed"), std::string::npos);
 }
 
-TEST(SegmentTest, RefusesAMemfdThatMayShrink) {
+TEST(SharedMemoryTest, RefusesAMemfdThatMayShrink) {
   Fd fd(::memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   ASSERT_EQ(::ftruncate(fd.get(), kBytes), 0);
   EXPECT_NE(adopt_error(duplicate(fd.get())).message().find("shrink"), std::string::npos);
@@ -146,7 +147,7 @@ TEST(SegmentTest, RefusesAMemfdThatMayShrink) {
   EXPECT_NE(adopt_error(std::move(fd)).message().find("shrink"), std::string::npos);
 }
 
-TEST(SegmentTest, RefusesWhatIsNoMemfd) {
+TEST(SharedMemoryTest, RefusesWhatIsNoMemfd) {
   const TemporaryDirectory directory;
   Fd file(::open(directory.file("file").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   ASSERT_EQ(::ftruncate(file.get(), kBytes), 0);
@@ -163,7 +164,7 @@ TEST(SegmentTest, RefusesWhatIsNoMemfd) {
 }
 
 // Where no huge page is free the first touch of one is a SIGBUS.
-TEST(SegmentTest, RefusesHugePages) {
+TEST(SharedMemoryTest, RefusesHugePages) {
   Fd fd(::memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_HUGETLB));
   if (!fd.is_valid()) GTEST_SKIP() << "this kernel has no huge pages";
   ASSERT_EQ(::ftruncate(fd.get(), kHugePageBytes), 0);
@@ -172,14 +173,14 @@ TEST(SegmentTest, RefusesHugePages) {
   EXPECT_NE(error.message().find("MFD_HUGETLB"), std::string::npos) << error.message();
 }
 
-TEST(SegmentTest, MovesItsMemory) {
-  auto made = Segment::create("test", kBytes, Segment::Access::ReadOnly);
+TEST(SharedMemoryTest, MovesItsMemory) {
+  auto made = SharedMemory::create("test", kBytes, SharedMemory::Access::ReadOnly);
   ASSERT_TRUE(made) << made.status().message();
   uint8_t* data = made->data();
-  Segment moved = std::move(*made);
+  SharedMemory moved = std::move(*made);
   EXPECT_EQ(moved.data(), data);
   EXPECT_TRUE(made->is_empty());
-  moved = Segment();
+  moved = SharedMemory();
   EXPECT_TRUE(moved.is_empty());
   EXPECT_EQ(moved.size(), 0u);
 }

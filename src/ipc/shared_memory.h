@@ -22,31 +22,31 @@ Status check_memfd(int fd, const std::string& what);
 // cut short by the process on the other side (which would be a SIGBUS here). Sparse: address space
 // is taken at once, memory only where it is touched or reserved. Unmapped and closed with its
 // owner. Any thread, one at a time.
-class Segment {
+class SharedMemory {
  public:
   enum class Access { ReadOnly, ReadWrite };
 
-  Segment() = default;  // empty: no descriptor, no memory
-  Segment(Segment&& other) noexcept;
-  Segment& operator=(Segment&& other) noexcept;
-  Segment(const Segment&) = delete;
-  Segment& operator=(const Segment&) = delete;
-  ~Segment();
+  SharedMemory() = default;  // empty: no descriptor, no memory
+  SharedMemory(SharedMemory&& other) noexcept;
+  SharedMemory& operator=(SharedMemory&& other) noexcept;
+  SharedMemory(const SharedMemory&) = delete;
+  SharedMemory& operator=(const SharedMemory&) = delete;
+  ~SharedMemory();
 
-  // A new segment of `bytes` zeros, mapped read-write here. With `peers` = ReadOnly nobody else can
+  // New memory of `bytes` zeros, mapped read-write here. With `peers` = ReadOnly nobody else can
   // ever map or write it writably, whoever gets the descriptor (on kernels before 5.1 that is left
   // to their good manners).
-  static Result<Segment> create(const std::string& name, uint64_t bytes, Access peers);
+  static Result<SharedMemory> create(const std::string& name, uint64_t bytes, Access peers);
 
-  // A segment that another process made. Refused unless it is a memfd of ordinary pages and exactly
+  // Memory that another process made. Refused unless it is a memfd of ordinary pages and exactly
   // `bytes` (which are at most `bytes_max`) whose size is sealed. `what` names it in errors: "input
   // arena".
-  static Result<Segment> adopt(Fd fd, uint64_t bytes, uint64_t bytes_max, Access access,
-                               const std::string& what);
+  static Result<SharedMemory> adopt(Fd fd, uint64_t bytes, uint64_t bytes_max, Access access,
+                                    const std::string& what);
 
   // Gets the memory for [offset, offset + bytes) now, so that being out of memory is an error here
   // and not a SIGBUS at the first touch. Takes up to a second for 1 GiB: not on a loop. Needs a
-  // descriptor that is open for writing. Others may use the rest of the segment meanwhile.
+  // descriptor that is open for writing. Others may use the rest of the memory meanwhile.
   Status reserve(uint64_t offset, uint64_t bytes);
 
   int fd() const { return fd_.get(); }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which way an all-reduce goes, and readiness where it goes by another route.
+// Which algorithm an all-reduce takes, and readiness where it goes by another route.
 #include "collective/early_limits.h"
 #include "operation/operation_table_testing.h"
 
@@ -11,21 +11,21 @@ using testing::signature_of;
 
 // This node is at place 0 of four: by halving it has to do with places 1 and 2, by racks of two it
 // sends to 1 and 2 and hears from them. Ranks are those of the places, but for the last two nodes.
-class OperationTableScheduleTest : public testing::OperationTableTest {
+class OperationTableAlgorithmTest : public testing::OperationTableTest {
  protected:
   static constexpr uint64_t kHalvingBytes = 400;
 
-  OperationTableScheduleTest() {
+  OperationTableAlgorithmTest() {
     make({{0}, {1}, {3}, {2}}, 0);
     ring_->halving_bytes = kHalvingBytes;
     ring_->halving = std::make_shared<Route>(halving_route(4, 0));
     ring_->hierarchical = std::make_shared<Route>(hierarchical_route(2, 2, 0));
   }
-  const Route* way_of(const Signature& signature) {
+  const Route* route_of(const Signature& signature) {
     EXPECT_TRUE(submit(0, ++step_, signature).is_ok());
     return actions_.started.back().route;
   }
-  const Route* way_of(const Signature& signature, const TransferSettings& settings) {
+  const Route* route_of(const Signature& signature, const TransferSettings& settings) {
     Submission one = submission(0, ++step_, signature);
     one.settings = std::make_shared<TransferSettings>(settings);
     EXPECT_TRUE(table_->submit(one).is_ok());
@@ -38,44 +38,44 @@ class OperationTableScheduleTest : public testing::OperationTableTest {
   uint64_t step_ = 0;
 };
 
-TEST_F(OperationTableScheduleTest, SizeSaysWhichWayAnAllReduceGoes) {
-  EXPECT_EQ(way_of(all_reduce(100)), ring_->halving.get());
-  EXPECT_EQ(way_of(signature_of(Collective::Barrier)), ring_->halving.get());
-  EXPECT_EQ(way_of(all_reduce(101)), ring_->hierarchical.get());
-  EXPECT_EQ(way_of(signature_of(Collective::Broadcast, 4)), nullptr);
-  EXPECT_EQ(way_of(signature_of(Collective::AllGather, 4)), nullptr);
-  EXPECT_EQ(way_of(signature_of(Collective::ReduceScatter, 4)), nullptr);
+TEST_F(OperationTableAlgorithmTest, SizeSaysWhichAlgorithmAnAllReduceTakes) {
+  EXPECT_EQ(route_of(all_reduce(100)), ring_->halving.get());
+  EXPECT_EQ(route_of(signature_of(Collective::Barrier)), ring_->halving.get());
+  EXPECT_EQ(route_of(all_reduce(101)), ring_->hierarchical.get());
+  EXPECT_EQ(route_of(signature_of(Collective::Broadcast, 4)), nullptr);
+  EXPECT_EQ(route_of(signature_of(Collective::AllGather, 4)), nullptr);
+  EXPECT_EQ(route_of(signature_of(Collective::ReduceScatter, 4)), nullptr);
   ring_->hierarchical.reset();
-  EXPECT_EQ(way_of(all_reduce(101)), nullptr);
+  EXPECT_EQ(route_of(all_reduce(101)), nullptr);
 }
 
-TEST_F(OperationTableScheduleTest, WhatIsDirectGoesByNone) {
+TEST_F(OperationTableAlgorithmTest, WhatIsDirectGoesByNone) {
   ring_->direct_bytes = 40;
-  EXPECT_EQ(way_of(all_reduce(10)), nullptr);
+  EXPECT_EQ(route_of(all_reduce(10)), nullptr);
   EXPECT_TRUE(actions_.started.back().is_direct);
-  EXPECT_EQ(way_of(all_reduce(11)), ring_->halving.get());
+  EXPECT_EQ(route_of(all_reduce(11)), ring_->halving.get());
   EXPECT_FALSE(actions_.started.back().is_direct);
 }
 
-TEST_F(OperationTableScheduleTest, TwoHopsComeBetweenDirectAndHalves) {
+TEST_F(OperationTableAlgorithmTest, TwoHopsComeBetweenDirectAndHalves) {
   ring_->direct_bytes = 40;
   ring_->two_hops = std::make_shared<Route>(two_hops_route(4, 0));
   ring_->two_hops_bytes = 200;
-  EXPECT_TRUE(way_of(all_reduce(10)) == nullptr && actions_.started.back().is_direct);
-  EXPECT_EQ(way_of(all_reduce(11)), ring_->two_hops.get());
-  EXPECT_EQ(way_of(all_reduce(50)), ring_->two_hops.get());
-  EXPECT_EQ(way_of(all_reduce(51)), ring_->halving.get());
-  EXPECT_EQ(way_of(signature_of(Collective::Broadcast, 4)), nullptr);
+  EXPECT_TRUE(route_of(all_reduce(10)) == nullptr && actions_.started.back().is_direct);
+  EXPECT_EQ(route_of(all_reduce(11)), ring_->two_hops.get());
+  EXPECT_EQ(route_of(all_reduce(50)), ring_->two_hops.get());
+  EXPECT_EQ(route_of(all_reduce(51)), ring_->halving.get());
+  EXPECT_EQ(route_of(signature_of(Collective::Broadcast, 4)), nullptr);
 }
 
 // Among four nodes from 768 bytes to somewhat less than 4 × 455 KiB, and in one unit.
-TEST_F(OperationTableScheduleTest, ByTwoHopsPartsGoEarlyWhereTheyAlwaysHaveRoom) {
+TEST_F(OperationTableAlgorithmTest, ByTwoHopsPartsGoEarlyWhereTheyAlwaysHaveRoom) {
   make({{0}, {1}, {3}, {2}}, 0, 64 << 20);
   ring_->two_hops = std::make_shared<Route>(two_hops_route(4, 0));
   ring_->two_hops_bytes = 8 << 20;
   ring_->unit_bytes = 8 << 20;
   const auto is_early_of = [&](uint64_t count) {
-    EXPECT_EQ(way_of(all_reduce(count)), ring_->two_hops.get());
+    EXPECT_EQ(route_of(all_reduce(count)), ring_->two_hops.get());
     return is_early(actions_.started.back());
   };
   EXPECT_FALSE(is_early_of(191));
@@ -87,13 +87,13 @@ TEST_F(OperationTableScheduleTest, ByTwoHopsPartsGoEarlyWhereTheyAlwaysHaveRoom)
   EXPECT_FALSE(is_early_of(251));
   TransferSettings settings;
   settings.unit_bytes = 2000;
-  EXPECT_EQ(way_of(all_reduce(500), settings), ring_->two_hops.get());
+  EXPECT_EQ(route_of(all_reduce(500), settings), ring_->two_hops.get());
   EXPECT_TRUE(is_early(actions_.started.back()));
-  EXPECT_EQ(way_of(all_reduce(501), settings), ring_->two_hops.get());
+  EXPECT_EQ(route_of(all_reduce(501), settings), ring_->two_hops.get());
   EXPECT_FALSE(is_early(actions_.started.back()));
 }
 
-TEST_F(OperationTableScheduleTest, WhatIsEarlySaysThatItIsReadyOnlyIfItHangs) {
+TEST_F(OperationTableAlgorithmTest, WhatIsEarlySaysThatItIsReadyOnlyIfItHangs) {
   ring_->two_hops = std::make_shared<Route>(two_hops_route(4, 0));
   ring_->two_hops_bytes = ring_->unit_bytes = 8 << 20;
   ASSERT_TRUE(submit(0, 1, all_reduce(200)).is_ok());
@@ -106,20 +106,20 @@ TEST_F(OperationTableScheduleTest, WhatIsEarlySaysThatItIsReadyOnlyIfItHangs) {
   EXPECT_EQ(ready(2, all_reduce(201)).code(), StatusCode::Mismatch);
 }
 
-TEST_F(OperationTableScheduleTest, SettingsSayItWhereThereIsAWay) {
+TEST_F(OperationTableAlgorithmTest, SettingsSayItWhereThereIsARoute) {
   TransferSettings settings;
   settings.halving_bytes = 8;
   settings.is_hierarchical = false;
-  EXPECT_EQ(way_of(all_reduce(2), settings), ring_->halving.get());
-  EXPECT_EQ(way_of(all_reduce(3), settings), nullptr);
+  EXPECT_EQ(route_of(all_reduce(2), settings), ring_->halving.get());
+  EXPECT_EQ(route_of(all_reduce(3), settings), nullptr);
   settings.is_hierarchical = true;
-  EXPECT_EQ(way_of(all_reduce(3), settings), ring_->hierarchical.get());
+  EXPECT_EQ(route_of(all_reduce(3), settings), ring_->hierarchical.get());
   ring_->halving.reset();
   ring_->hierarchical.reset();
-  EXPECT_EQ(way_of(all_reduce(2), settings), nullptr);
+  EXPECT_EQ(route_of(all_reduce(2), settings), nullptr);
 }
 
-TEST_F(OperationTableScheduleTest, AllSourcesHearAndAllTargetsAreAwaited) {
+TEST_F(OperationTableAlgorithmTest, AllSourcesHearAndAllTargetsAreAwaited) {
   ASSERT_TRUE(submit(0, 1, all_reduce(10)).is_ok());
   EXPECT_EQ(actions_.told, (std::vector<uint32_t>{1, 2}));
   ASSERT_TRUE(ready(2).is_ok());
@@ -131,7 +131,7 @@ TEST_F(OperationTableScheduleTest, AllSourcesHearAndAllTargetsAreAwaited) {
   EXPECT_EQ(actions_.gone, std::vector<OperationKey>{key(1)});
 }
 
-TEST_F(OperationTableScheduleTest, ReadinessMayComeEarlyFromEach) {
+TEST_F(OperationTableAlgorithmTest, ReadinessMayComeEarlyFromEach) {
   ASSERT_TRUE(ready(1).is_ok());
   ASSERT_TRUE(ready(1).is_ok());
   ASSERT_TRUE(submit(0, 1, all_reduce(10)).is_ok());
@@ -140,8 +140,8 @@ TEST_F(OperationTableScheduleTest, ReadinessMayComeEarlyFromEach) {
   EXPECT_EQ(actions_.gone.size(), 1u);
 }
 
-// One that takes another way because of its size says so to whom it takes for its neighbour.
-TEST_F(OperationTableScheduleTest, WhoDisagreesIsNamedWhoeverItIs) {
+// One that takes another algorithm because of its size says so to whom it takes for its neighbour.
+TEST_F(OperationTableAlgorithmTest, WhoDisagreesIsNamedWhoeverItIs) {
   for (const auto& [place, rank] : {std::pair{1U, "rank 1"}, {2U, "rank 3"}, {3U, "rank 2"}}) {
     make({{0}, {1}, {3}, {2}}, 0);
     ring_->halving_bytes = kHalvingBytes;
@@ -157,7 +157,7 @@ TEST_F(OperationTableScheduleTest, WhoDisagreesIsNamedWhoeverItIs) {
   }
 }
 
-TEST_F(OperationTableScheduleTest, WhoDisagreedEarlyIsNamed) {
+TEST_F(OperationTableAlgorithmTest, WhoDisagreedEarlyIsNamed) {
   ASSERT_TRUE(ready(1).is_ok());
   ASSERT_TRUE(ready(3, all_reduce(1000)).is_ok());
   const Status submitted = submit(0, 1, all_reduce(10));

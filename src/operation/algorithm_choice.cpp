@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "operation/operation_way.h"
+#include "operation/algorithm_choice.h"
 
 #include <algorithm>
 
@@ -18,7 +18,8 @@ bool may_be_early(const Operation& operation, uint64_t bytes) {
 
 }  // namespace
 
-void choose_way(Operation& operation, const TransferSettings* settings, uint64_t signature_hash) {
+void choose_algorithm(Operation& operation, const TransferSettings* settings,
+                      uint64_t signature_hash) {
   const Ring& ring = *operation.ring;
   const uint32_t signature = std::max<uint32_t>(1, static_cast<uint32_t>(signature_hash));
   uint64_t direct_bytes = ring.direct_bytes;

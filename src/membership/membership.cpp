@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "membership/job_plan.h"
+#include "membership/membership.h"
 
 #include <algorithm>
 #include <unordered_set>
@@ -14,25 +14,26 @@ namespace {
 // The places that a node has to do with, as a list of nodes: from its successor on.
 class Neighbours {
  public:
-  explicit Neighbours(const JobPlan& plan) : plan_(plan), is_one_(plan.nodes.size(), false) {}
+  explicit Neighbours(const Membership& membership)
+      : membership_(membership), is_one_(membership.nodes.size(), false) {}
 
   void add(uint32_t place) { is_one_[place] = true; }
   void add_targets() {
-    const Ring& ring = *plan_.ring;
-    if (ring.direct_bytes != 0 || plan_.is_meshed) is_one_.assign(is_one_.size(), true);
+    const Ring& ring = *membership_.ring;
+    if (ring.direct_bytes != 0 || membership_.is_meshed) is_one_.assign(is_one_.size(), true);
     add((ring.self + 1) % ring.nodes);
     add_all(&Route::targets);
   }
   void add_sources() {
-    const Ring& ring = *plan_.ring;
+    const Ring& ring = *membership_.ring;
     add((ring.self + ring.nodes - 1) % ring.nodes);
     add_all(&Route::sources);
   }
   std::vector<const MemberNode*> list() const {
     std::vector<const MemberNode*> found;
     for (size_t distance = 1; distance < is_one_.size(); ++distance) {
-      const size_t place = (plan_.ring->self + distance) % is_one_.size();
-      if (is_one_[place]) found.push_back(&plan_.nodes[place]);
+      const size_t place = (membership_.ring->self + distance) % is_one_.size();
+      if (is_one_[place]) found.push_back(&membership_.nodes[place]);
     }
     return found;
   }
@@ -40,18 +41,18 @@ class Neighbours {
  private:
   void add_all(std::vector<uint32_t> Route::*places) {
     for (const auto& route :
-         {plan_.ring->two_hops, plan_.ring->halving, plan_.ring->hierarchical}) {
+         {membership_.ring->two_hops, membership_.ring->halving, membership_.ring->hierarchical}) {
       if (route == nullptr) continue;
       for (const uint32_t place : (*route).*places) add(place);
     }
   }
 
-  const JobPlan& plan_;
+  const Membership& membership_;
   std::vector<bool> is_one_;
 };
 
 // By which all-reduces go that are neither direct nor go around the ring.
-Status add_routes(const proto::JobStart& start, const JobPlan& plan, Ring& ring) {
+Status add_routes(const proto::JobStart& start, const Membership& membership, Ring& ring) {
   ring.two_hops_bytes = start.two_hops_bytes();
   if (ring.two_hops_bytes != 0 && ring.nodes > 1)
     ring.two_hops = std::make_shared<const Route>(two_hops_route(ring.nodes, ring.self));
@@ -59,12 +60,12 @@ Status add_routes(const proto::JobStart& start, const JobPlan& plan, Ring& ring)
   if (ring.halving_bytes != 0 && ring.nodes > 1)
     ring.halving = std::make_shared<const Route>(halving_route(ring.nodes, ring.self));
   if (!start.hierarchical()) return Status::ok();
-  const auto rack_nodes = nodes_per_rack(plan.nodes);
+  const auto rack_nodes = nodes_per_rack(membership.nodes);
   if (!rack_nodes) {
     return make_status(StatusCode::Protocol,
                        "job '{}': the coordinator says hierarchical, and its {} nodes are not in "
                        "racks of one size, 2 at least, one rack after the other",
-                       plan.name, ring.nodes);
+                       membership.name, ring.nodes);
   }
   ring.hierarchical = std::make_shared<const Route>(
       hierarchical_route(ring.nodes / *rack_nodes, *rack_nodes, ring.self));
@@ -73,34 +74,34 @@ Status add_routes(const proto::JobStart& start, const JobPlan& plan, Ring& ring)
 
 }  // namespace
 
-std::vector<const MemberNode*> JobPlan::targets() const {
+std::vector<const MemberNode*> Membership::targets() const {
   Neighbours found(*this);
   found.add_targets();
   return found.list();
 }
 
-std::vector<const MemberNode*> JobPlan::neighbours() const {
+std::vector<const MemberNode*> Membership::neighbours() const {
   Neighbours found(*this);
   found.add_targets();
   found.add_sources();
   return found.list();
 }
 
-Result<JobPlan> parse_job_start(const proto::JobStart& start, NodeId self, uint64_t unit_bytes) {
-  JobPlan plan;
-  plan.name = start.name()->str();
-  plan.key = start.job_key();
-  plan.epoch = start.epoch();
-  plan.weight = start.weight();
+Result<Membership> parse_job_start(const proto::JobStart& start, NodeId self, uint64_t unit_bytes) {
+  Membership membership;
+  membership.name = start.name()->str();
+  membership.key = start.job_key();
+  membership.epoch = start.epoch();
+  membership.weight = start.weight();
   const uint32_t world_size = start.world_size();
-  if (plan.key == 0 || world_size == 0 || world_size > Coordinator::kWorldSizeMax) {
-    return make_status(StatusCode::Protocol, "job '{}': world size {} makes no sense", plan.name,
-                       world_size);
+  if (membership.key == 0 || world_size == 0 || world_size > Coordinator::kWorldSizeMax) {
+    return make_status(StatusCode::Protocol, "job '{}': world size {} makes no sense",
+                       membership.name, world_size);
   }
-  if (plan.weight == 0 || plan.weight > kJobWeightMax) {
+  if (membership.weight == 0 || membership.weight > kJobWeightMax) {
     return make_status(StatusCode::Protocol,
-                       "job '{}': weight {} makes no sense; right are 1 to {}", plan.name,
-                       plan.weight, kJobWeightMax);
+                       "job '{}': weight {} makes no sense; right are 1 to {}", membership.name,
+                       membership.weight, kJobWeightMax);
   }
 
   constexpr uint32_t kUnassigned = UINT32_MAX;
@@ -122,39 +123,39 @@ Result<JobPlan> parse_job_start(const proto::JobStart& start, NodeId self, uint6
       if (rank >= world_size || ring->block_of_rank[rank] != kUnassigned) {
         return make_status(
             StatusCode::Protocol,
-            "job '{}': the coordinator gave rank {} of {} to node '{}', which cannot be", plan.name,
-            rank, world_size, node.peer.name);
+            "job '{}': the coordinator gave rank {} of {} to node '{}', which cannot be",
+            membership.name, rank, world_size, node.peer.name);
       }
       ring->block_of_rank[rank] = blocks++;
     }
     if (node.ranks.empty()) {
-      return make_status(StatusCode::Protocol, "job '{}': node '{}' has no rank", plan.name,
+      return make_status(StatusCode::Protocol, "job '{}': node '{}' has no rank", membership.name,
                          node.peer.name);
     }
     if (!seen.insert(node.peer.id).second ||
         !std::is_sorted(node.ranks.begin(), node.ranks.end())) {
       return make_status(StatusCode::Protocol,
                          "job '{}': node '{}' is in the ring twice, or its ranks are out of order",
-                         plan.name, node.peer.name);
+                         membership.name, node.peer.name);
     }
     if (node.peer.id == self) {
       is_member = true;
-      ring->self = static_cast<uint32_t>(plan.nodes.size());
-      plan.local_ranks = node.ranks;
+      ring->self = static_cast<uint32_t>(membership.nodes.size());
+      membership.local_ranks = node.ranks;
     }
     ring->ranks_of_node.push_back(static_cast<uint32_t>(node.ranks.size()));
     ring->members.push_back(node.peer.id);
-    plan.nodes.push_back(std::move(node));
+    membership.nodes.push_back(std::move(node));
   }
   if (!is_member || blocks != world_size) {
     return make_status(StatusCode::Protocol,
-                       "job '{}': the coordinator's list of members does not fit", plan.name);
+                       "job '{}': the coordinator's list of members does not fit", membership.name);
   }
   ring->routes = basic_routes(ring->nodes, ring->self);
   ring->direct_bytes = start.direct_bytes();
-  BRAID_RETURN_IF_ERROR(add_routes(start, plan, *ring));
-  plan.ring = std::move(ring);
-  return plan;
+  BRAID_RETURN_IF_ERROR(add_routes(start, membership, *ring));
+  membership.ring = std::move(ring);
+  return membership;
 }
 
 }  // namespace braid

@@ -12,8 +12,9 @@
 
 namespace braid {
 
-// A job as its coordinator has fixed it, seen from one node.
-struct JobPlan {
+// The nodes and ranks of a job in one epoch and their ring order, as its coordinator has fixed
+// them, seen from one node.
+struct Membership {
   std::string name;
   uint64_t key = 0;
   uint32_t epoch = 0;
@@ -32,6 +33,7 @@ struct JobPlan {
 
 // Checks a JobStart and works out this node's place. Protocol: ranks or nodes missing or twice,
 // this node not among the members, no racks to go by. `unit_bytes`: as this node is configured.
-Result<JobPlan> parse_job_start(const proto::JobStart& start, NodeId self, uint64_t unit_bytes = 0);
+Result<Membership> parse_job_start(const proto::JobStart& start, NodeId self,
+                                   uint64_t unit_bytes = 0);
 
 }  // namespace braid

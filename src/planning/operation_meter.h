@@ -12,17 +12,17 @@ namespace braid {
 // How long this node's all-reduces took, and how much the network carried meanwhile: what a cost
 // model is fitted to. Those that run side by side share the network, so each of them takes as long
 // as one of all the bytes that came in its time. Control loop only.
-class UnitMeter {
+class OperationMeter {
  public:
   static constexpr size_t kSamplesKept = 1024;
 
   struct Sample {
-    uint64_t operation = 0;  // the same on all nodes
-    uint64_t bytes = 0;      // of all-reduces, carried meanwhile; its own at least
+    uint64_t id = 0;     // the same on all nodes
+    uint64_t bytes = 0;  // of all-reduces, carried meanwhile; its own at least
     uint64_t nanoseconds = 0;
   };
 
-  explicit UnitMeter(uint32_t nodes) : nodes_(nodes) {}
+  explicit OperationMeter(uint32_t nodes) : nodes_(nodes) {}
 
   // It has all its inputs; its time begins when the next node is ready, too. `carried`:
   // EngineCounters::bytes_carried, of whatever operations.
@@ -34,7 +34,7 @@ class UnitMeter {
   std::vector<Sample> take();
 
  private:
-  struct Unit {
+  struct Running {
     uint64_t bytes = 0;
     uint64_t since_ns = 0;  // 0: not in flight yet
     uint64_t carried = 0;   // before it
@@ -43,7 +43,7 @@ class UnitMeter {
   uint64_t so_far(uint64_t carried) const { return nodes_ == 1 ? reduced_ : carried; }
 
   const uint32_t nodes_;
-  std::unordered_map<OperationKey, Unit, OperationKeyHash> running_;
+  std::unordered_map<OperationKey, Running, OperationKeyHash> running_;
   uint64_t reduced_ = 0;         // bytes of all that ended
   std::vector<Sample> samples_;  // a ring once it is full
   size_t next_ = 0;

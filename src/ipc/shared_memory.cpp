@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ipc/segment.h"
+#include "ipc/shared_memory.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -64,14 +64,15 @@ uint8_t* map_aligned(int fd, uint64_t bytes, int protection) {
   return static_cast<uint8_t*>(memory);
 }
 
-Status seal(int fd, Segment::Access peers, const std::string& what) {
-  if (peers == Segment::Access::ReadOnly && ::fcntl(fd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE) != 0 &&
-      errno != EINVAL) {
-    return Status::from_errno(errno,
-                              fmt::format("cannot seal the segment '{}' against writing", what));
+Status seal(int fd, SharedMemory::Access peers, const std::string& what) {
+  if (peers == SharedMemory::Access::ReadOnly &&
+      ::fcntl(fd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE) != 0 && errno != EINVAL) {
+    return Status::from_errno(
+        errno, fmt::format("cannot seal the shared memory '{}' against writing", what));
   }
   if (::fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
-    return Status::from_errno(errno, fmt::format("cannot seal the size of the segment '{}'", what));
+    return Status::from_errno(errno,
+                              fmt::format("cannot seal the size of the shared memory '{}'", what));
   }
   return {};
 }
@@ -115,12 +116,12 @@ Status check_memfd(int fd, const std::string& what) {
   return {};
 }
 
-Segment::Segment(Segment&& other) noexcept
+SharedMemory::SharedMemory(SharedMemory&& other) noexcept
     : fd_(std::move(other.fd_)),
       data_(std::exchange(other.data_, nullptr)),
       size_(std::exchange(other.size_, 0)) {}
 
-Segment& Segment::operator=(Segment&& other) noexcept {
+SharedMemory& SharedMemory::operator=(SharedMemory&& other) noexcept {
   if (this != &other) {
     unmap();
     fd_ = std::move(other.fd_);
@@ -130,36 +131,36 @@ Segment& Segment::operator=(Segment&& other) noexcept {
   return *this;
 }
 
-Segment::~Segment() { unmap(); }
+SharedMemory::~SharedMemory() { unmap(); }
 
-void Segment::unmap() {
+void SharedMemory::unmap() {
   if (data_ != nullptr) ::munmap(std::exchange(data_, nullptr), std::exchange(size_, 0));
 }
 
-Result<Segment> Segment::create(const std::string& name, uint64_t bytes, Access peers) {
-  const std::string what = fmt::format("a shared memory segment ('{}', {} bytes)", name, bytes);
+Result<SharedMemory> SharedMemory::create(const std::string& name, uint64_t bytes, Access peers) {
+  const std::string what = fmt::format("shared memory ('{}', {} bytes)", name, bytes);
   if (bytes == 0 || bytes > static_cast<uint64_t>(INT64_MAX))
     return make_status(StatusCode::InvalidArgument, "cannot make {}: impossible size", what);
-  Segment segment;
-  segment.fd_ = Fd(::memfd_create(name.c_str(), MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  if (!segment.fd_.is_valid() || ::ftruncate(segment.fd_.get(), static_cast<off_t>(bytes)) != 0)
+  SharedMemory made;
+  made.fd_ = Fd(::memfd_create(name.c_str(), MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (!made.fd_.is_valid() || ::ftruncate(made.fd_.get(), static_cast<off_t>(bytes)) != 0)
     return Status::from_errno(errno, "cannot make " + what);
   // Mapped before it is sealed: the seal against writing leaves mappings that exist alone.
-  BRAID_RETURN_IF_ERROR(segment.map(bytes, Access::ReadWrite, what));
-  BRAID_RETURN_IF_ERROR(seal(segment.fd_.get(), peers, name));
-  return segment;
+  BRAID_RETURN_IF_ERROR(made.map(bytes, Access::ReadWrite, what));
+  BRAID_RETURN_IF_ERROR(seal(made.fd_.get(), peers, name));
+  return made;
 }
 
-Result<Segment> Segment::adopt(Fd fd, uint64_t bytes, uint64_t bytes_max, Access access,
-                               const std::string& what) {
+Result<SharedMemory> SharedMemory::adopt(Fd fd, uint64_t bytes, uint64_t bytes_max, Access access,
+                                         const std::string& what) {
   BRAID_RETURN_IF_ERROR(check_adopted(fd.get(), bytes, bytes_max, what));
-  Segment segment;
-  segment.fd_ = std::move(fd);
-  BRAID_RETURN_IF_ERROR(segment.map(bytes, access, fmt::format("the {} ({} bytes)", what, bytes)));
-  return segment;
+  SharedMemory made;
+  made.fd_ = std::move(fd);
+  BRAID_RETURN_IF_ERROR(made.map(bytes, access, fmt::format("the {} ({} bytes)", what, bytes)));
+  return made;
 }
 
-Status Segment::map(uint64_t bytes, Access access, const std::string& what) {
+Status SharedMemory::map(uint64_t bytes, Access access, const std::string& what) {
   const int protection = access == Access::ReadWrite ? PROT_READ | PROT_WRITE : PROT_READ;
   uint8_t* const memory = map_aligned(fd_.get(), bytes, protection);
   if (memory == nullptr) {
@@ -171,11 +172,11 @@ Status Segment::map(uint64_t bytes, Access access, const std::string& what) {
   return {};
 }
 
-Status Segment::reserve(uint64_t offset, uint64_t bytes) {
+Status SharedMemory::reserve(uint64_t offset, uint64_t bytes) {
   if (!range_fits(offset, bytes, size_)) {
     return make_status(StatusCode::InvalidArgument,
-                       "bytes {} and the {} that follow are not within a segment of {}", offset,
-                       bytes, size_);
+                       "bytes {} and the {} that follow are not within memory of {}", offset, bytes,
+                       size_);
   }
   const uint64_t end = offset + bytes;
   make_huge(round_up(offset, kHugePageBytes), end / kHugePageBytes * kHugePageBytes);
@@ -193,7 +194,7 @@ Status Segment::reserve(uint64_t offset, uint64_t bytes) {
 // A page of each block, then the rest of it at once: four times faster than small pages, of which
 // each costs a fault at its first touch on either side besides. Where the kernel is older, has no
 // huge page left or was told to make none (shmem_enabled: deny), the pages stay small.
-void Segment::make_huge(uint64_t begin, uint64_t end) {
+void SharedMemory::make_huge(uint64_t begin, uint64_t end) {
   while (begin < end) {
     const uint64_t slice_end = std::min(end, begin + kHugeSliceBytes);
     for (uint64_t block = begin; block < slice_end; block += kHugePageBytes) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "planning/unit_meter.h"
+#include "planning/operation_meter.h"
 
 #include <gtest/gtest.h>
 
@@ -10,8 +10,8 @@ constexpr uint64_t kFirstNs = 5'000'000'000;
 
 OperationKey key(uint64_t tensor) { return {1, tensor, 0}; }
 
-TEST(UnitMeterTest, TimeBeginsWhenTheNextNodeIsReady) {
-  UnitMeter meter(2);
+TEST(OperationMeterTest, TimeBeginsWhenTheNextNodeIsReady) {
+  OperationMeter meter(2);
   meter.on_start(key(1), 1000);
   meter.on_go(key(1), kFirstNs, 500);
   meter.on_done(key(1), kFirstNs + 70, 1500);
@@ -22,8 +22,8 @@ TEST(UnitMeterTest, TimeBeginsWhenTheNextNodeIsReady) {
   EXPECT_TRUE(meter.take().empty());
 }
 
-TEST(UnitMeterTest, WhatTheNetworkCarriesMeanwhileCounts) {
-  UnitMeter meter(4);
+TEST(OperationMeterTest, WhatTheNetworkCarriesMeanwhileCounts) {
+  OperationMeter meter(4);
   meter.on_start(key(1), 4000);
   meter.on_start(key(2), 40);
   meter.on_go(key(1), kFirstNs, 4000);
@@ -36,16 +36,16 @@ TEST(UnitMeterTest, WhatTheNetworkCarriesMeanwhileCounts) {
   EXPECT_EQ(samples[1].bytes, 6000u);
 }
 
-TEST(UnitMeterTest, ItsOwnBytesCountAtLeast) {
-  UnitMeter meter(4);
+TEST(OperationMeterTest, ItsOwnBytesCountAtLeast) {
+  OperationMeter meter(4);
   meter.on_start(key(1), 4000);
   meter.on_go(key(1), kFirstNs, 6000);
   meter.on_done(key(1), kFirstNs + 60, 6000);  // the others were ahead of it
   EXPECT_EQ(meter.take().at(0).bytes, 4000u);
 }
 
-TEST(UnitMeterTest, OneNodeCarriesWhatItReduces) {
-  UnitMeter meter(1);
+TEST(OperationMeterTest, OneNodeCarriesWhatItReduces) {
+  OperationMeter meter(1);
   for (const uint64_t tensor : {1, 2, 3}) meter.on_start(key(tensor), 100);
   meter.on_go(key(1), kFirstNs, 0);
   meter.on_go(key(2), kFirstNs, 0);
@@ -60,22 +60,22 @@ TEST(UnitMeterTest, OneNodeCarriesWhatItReduces) {
   EXPECT_EQ(samples[2].bytes, 200u);
 }
 
-TEST(UnitMeterTest, OperationsAreNamedAlikeOnAllNodes) {
+TEST(OperationMeterTest, OperationsAreNamedAlikeOnAllNodes) {
   std::vector<uint64_t> names;
   for (const OperationKey& one : {key(1), key(2), OperationKey{1, 1, 1}, key(1)}) {
-    UnitMeter meter(2);
+    OperationMeter meter(2);
     meter.on_start(one, 8);
     meter.on_go(one, kFirstNs, 0);
     meter.on_done(one, kFirstNs + 1, 8);
-    names.push_back(meter.take().at(0).operation);
+    names.push_back(meter.take().at(0).id);
   }
   EXPECT_EQ(names[0], names[3]);
   EXPECT_NE(names[0], names[1]);
   EXPECT_NE(names[0], names[2]);
 }
 
-TEST(UnitMeterTest, WhatWasNeverStartedOrHasNotGoneIsNotMeasured) {
-  UnitMeter meter(2);
+TEST(OperationMeterTest, WhatWasNeverStartedOrHasNotGoneIsNotMeasured) {
+  OperationMeter meter(2);
   meter.on_go(key(1), kFirstNs, 0);
   meter.on_done(key(1), kFirstNs + 10, 0);
   meter.on_start(key(2), 100);
@@ -84,8 +84,8 @@ TEST(UnitMeterTest, WhatWasNeverStartedOrHasNotGoneIsNotMeasured) {
   EXPECT_TRUE(meter.take().empty());
 }
 
-TEST(UnitMeterTest, GoingTwiceIsGoingOnce) {
-  UnitMeter meter(2);
+TEST(OperationMeterTest, GoingTwiceIsGoingOnce) {
+  OperationMeter meter(2);
   meter.on_start(key(1), 100);
   meter.on_go(key(1), kFirstNs, 0);
   meter.on_go(key(1), kFirstNs + 50, 1000);
@@ -96,8 +96,8 @@ TEST(UnitMeterTest, GoingTwiceIsGoingOnce) {
   EXPECT_EQ(samples[0].bytes, 1000u);
 }
 
-TEST(UnitMeterTest, NothingInNoTimeIsNoMeasurement) {
-  UnitMeter meter(2);
+TEST(OperationMeterTest, NothingInNoTimeIsNoMeasurement) {
+  OperationMeter meter(2);
   meter.on_start(key(1), 0);
   meter.on_go(key(1), kFirstNs, 0);
   meter.on_done(key(1), kFirstNs + 10, 0);
@@ -107,17 +107,17 @@ TEST(UnitMeterTest, NothingInNoTimeIsNoMeasurement) {
   EXPECT_TRUE(meter.take().empty());
 }
 
-TEST(UnitMeterTest, OfMoreThanItKeepsTheLatestStay) {
-  UnitMeter meter(2);
-  const uint64_t more = UnitMeter::kSamplesKept + UnitMeter::kSamplesKept / 2;
+TEST(OperationMeterTest, OfMoreThanItKeepsTheLatestStay) {
+  OperationMeter meter(2);
+  const uint64_t more = OperationMeter::kSamplesKept + OperationMeter::kSamplesKept / 2;
   for (uint64_t i = 0; i < more; ++i) {
     meter.on_start(key(i), i + 1);
     meter.on_go(key(i), kFirstNs + 10 * i, 0);
     meter.on_done(key(i), kFirstNs + 10 * i + 5, 0);
   }
   const auto samples = meter.take();
-  ASSERT_EQ(samples.size(), UnitMeter::kSamplesKept);
-  for (const auto& sample : samples) EXPECT_GT(sample.bytes, more - UnitMeter::kSamplesKept);
+  ASSERT_EQ(samples.size(), OperationMeter::kSamplesKept);
+  for (const auto& sample : samples) EXPECT_GT(sample.bytes, more - OperationMeter::kSamplesKept);
 }
 
 }  // namespace

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "collective/operation.h"
+#include "collective/transfer_settings.h"
+
+namespace braid {
+
+// Fills in how the operation is cut and which algorithm it takes, from its size and its ring; what
+// the ring has no links for is not taken, whatever the settings say. `settings`: nullptr, as the
+// engines and the ring say. `signature_hash`: of what all ranks must agree on.
+void choose_algorithm(Operation& operation, const TransferSettings* settings,
+                      uint64_t signature_hash);
+
+}  // namespace braid
