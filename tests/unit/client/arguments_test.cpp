@@ -17,7 +17,7 @@ TEST_F(ArgumentsTest, ArgumentsAreNamed) {
   bad.tensor = 9;
   EXPECT_BRAID_ERROR(refused(), BRAID_ERROR_NOT_FOUND, "tensor handle 9");
   bad = good;
-  bad.collective = 5;
+  bad.collective = 8;
   EXPECT_BRAID_ERROR(refused(), BRAID_ERROR_INVALID_ARGUMENT, "collective");
   bad = good;
   bad.reduction = 5;

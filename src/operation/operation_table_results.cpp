@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a table does with results: published, given back by every local rank, forgotten.
+#include <algorithm>
+
+#include "operation/operation_table.h"
+
+namespace braid {
+namespace {
+
+bool is_per_rank(Collective collective) { return collective == Collective::ReduceScatter; }
+
+}  // namespace
+
+void OperationTable::on_done(const OperationKey& key) {
+  const auto position = entries_.find(key);
+  if (position == entries_.end() || position->second.state != State::Running) return;
+  services_.observer.on_done(key);
+  Entry& entry = position->second;
+  entry.state = State::Published;
+  --unfinished_;
+  ++operations_done_;
+  steps_done_ = std::max(steps_done_, key.step + 1);
+  uint64_t& last_published = last_published_[key.tensor];
+  last_published = std::max(last_published, key.step);
+  bytes_done_ += entry.result_bytes;
+  ++services_.counters.operations[static_cast<size_t>(entry.signature.collective)];
+  services_.counters.operation_bytes += entry.result_bytes;
+  for (uint32_t i = 0; i < local_ranks_.size(); ++i) {
+    if (has_left_[i]) {
+      for (uint32_t member = 0; member < members(entry); ++member) release_part(entry, i, member);
+    } else {
+      publish(entry, i);
+    }
+  }
+  forget_if_over(position);
+}
+
+void OperationTable::publish(const Entry& entry, uint32_t local_rank) {
+  ResultSink* sink = services_.sinks[local_rank];
+  if (sink == nullptr) return;
+  const LocalPart* parts = &entry.parts[local_rank * members(entry)];
+  if (entry.group != nullptr) {
+    for (size_t i = 0; i < entry.group->members.size(); ++i) {
+      const TensorGroup::Member& member = entry.group->members[i];
+      sink->publish(parts[i].ticket, entry.result_offset + member.offset,
+                    member.count * element_bytes(entry.group->dtype));
+    }
+  } else if (is_exchange(entry.signature.collective)) {
+    sink->publish(parts->ticket, entry.result_offset + parts->result_start,
+                  result_bytes_of(*parts, entry.signature.dtype));
+  } else if (is_per_rank(entry.signature.collective)) {
+    const uint64_t block_bytes = entry.result_bytes / ring_->world_size;
+    const uint64_t block = ring_->block_of_rank[local_ranks_[local_rank]];
+    sink->publish(parts->ticket, entry.result_offset + block * block_bytes, block_bytes);
+  } else {
+    const bool has_data = entry.signature.collective != Collective::Barrier;
+    sink->publish(parts->ticket, entry.result_offset, has_data ? entry.result_bytes : 0);
+  }
+}
+
+void OperationTable::on_retired(const OperationKey& key) {
+  const auto position = entries_.find(key);
+  if (position == entries_.end()) return;
+  position->second.is_retired = true;
+  forget_if_over(position);
+}
+
+Status OperationTable::release(uint32_t local_rank, const OperationKey& key) {
+  const auto member = members_.find(key);
+  const bool is_member = member != members_.end();
+  const auto position = entries_.find(is_member ? member->second.entry : key);
+  if (position == entries_.end()) return Status::ok();
+  Entry& entry = position->second;
+  if (entry.state != State::Published) {
+    return make_status(StatusCode::Protocol,
+                       "job '{}': rank {} gave back the result of {} before it was done", job_name_,
+                       local_ranks_[local_rank], describe(entry, key));
+  }
+  release_part(entry, local_rank, is_member ? member->second.member : 0);
+  forget_if_over(position);
+  return Status::ok();
+}
+
+void OperationTable::release_part(Entry& entry, uint32_t local_rank, uint32_t member) {
+  LocalPart& part = entry.parts[local_rank * members(entry) + member];
+  if (!part.is_released) ++entry.released;
+  part.is_released = true;
+}
+
+void OperationTable::forget_if_over(Entries::iterator position) {
+  const Entry& entry = position->second;
+  if (entry.state != State::Published || !entry.is_retired || entry.released < entry.parts.size())
+    return;
+  memory_->free(entry.result_offset);
+  if (entry.group != nullptr) {
+    for (const TensorGroup::Member& member : entry.group->members)
+      members_.erase({job_key_, member.tensor, position->first.step});
+  }
+  entries_.erase(position);
+}
+
+// Of an operation without an entry: a tensor's steps grow.
+bool OperationTable::has_ended(const OperationKey& key) const {
+  const auto published = last_published_.find(key.tensor);
+  return published != last_published_.end() && key.step <= published->second;
+}
+
+}  // namespace braid
