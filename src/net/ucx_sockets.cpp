@@ -119,7 +119,6 @@ struct UcxCalls {
     UcxSockets* owner;
     uint64_t cookie;
     uint16_t port;
-    bool is_shut = false;
   };
 
   // UCX accepts on a thread of its own.
@@ -141,7 +140,7 @@ struct UcxCalls {
     const int result = real_listen(socket, backlog);
     if (result == 0) {
       all().by_socket[socket] = {used, cookie_of(socket), address->port()};
-      used->listeners_.push_back(socket);
+      used->listeners_.push_back({socket, cookie_of(socket)});
     }
     return result;
   }
@@ -163,7 +162,7 @@ struct UcxCalls {
         return -1;
       }
       const Listener& listener = found->second;
-      if (listener.is_shut) continue;
+      if (listener.owner->is_shut_) continue;
       if (!has_proved_itself(connection.get(), listener)) {
         refuse(*listener.owner, peer);
         continue;
@@ -297,13 +296,11 @@ UcxSockets::~UcxSockets() {
 UcxSockets::Use::Use(UcxSockets& sockets) : outer_(std::exchange(UcxCalls::used, &sockets)) {}
 UcxSockets::Use::~Use() { UcxCalls::used = outer_; }
 
+// Without the lock: who accepts has it meanwhile, and this is said on a loop.
 void UcxSockets::shut() {
-  const std::lock_guard lock(UcxCalls::all().mutex);
-  for (const int socket : listeners_) {
-    const auto found = UcxCalls::all().by_socket.find(socket);
-    if (found == UcxCalls::all().by_socket.end() || found->second.owner != this) continue;
-    found->second.is_shut = true;
-    drop_all(socket);
+  is_shut_ = true;
+  for (const Listening& listening : listeners_) {
+    if (cookie_of(listening.socket) == listening.cookie) drop_all(listening.socket);
   }
 }
 

@@ -55,7 +55,7 @@ class UcxSockets {
 
   bool has_listeners() const { return !listeners_.empty(); }
   // From now on the kernel drops what arrives at the listening sockets, as if nobody listened.
-  // Connections that UCX has are not touched.
+  // Connections that UCX has are not touched. Nobody is waited for.
   void shut();
   // UCX is about to close its connections. It says so to the other side, and repeats send() for as
   // long as a socket is full, which on a silent path is until the path is well again. From now on
@@ -65,11 +65,16 @@ class UcxSockets {
  private:
   friend struct UcxCalls;
   struct Begun;
+  struct Listening {
+    int socket;
+    uint64_t cookie;
+  };
   const uint64_t link_secret_;
   const std::string rail_;
   std::atomic<uint64_t>& strangers_;
-  std::vector<int> listeners_;
+  std::vector<Listening> listeners_;
   std::vector<Begun> begun_;  // connections
+  std::atomic<bool> is_shut_ = false;  // read on UCX's thread, too
   bool is_ending_ = false;
 };
 
