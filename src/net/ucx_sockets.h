@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "net/ethtool_answers.h"
+
 namespace braid {
 
 // Every UCX worker on TCP listens on a port of its own, and UCX does what is said to it there: one
@@ -20,6 +22,8 @@ namespace braid {
 //   connect()                            the kernel reports a connection once it has bytes
 //   send(): first its proof ───────────► accept(): reads the proof, closes what has none
 //   recv(): first the answer ◄────────── and answers, before UCX gets the connection
+//
+// ioctl() does, too: see EthtoolAnswers.
 //
 // Both proofs come from the link's secret, which travels over the control connection only. They
 // differ from each other and from those for other ports, so that who hears one can use it nowhere.
@@ -74,6 +78,7 @@ class UcxSockets {
   std::atomic<uint64_t>& strangers_;
   std::vector<Listening> listeners_;
   std::vector<Begun> begun_;  // connections
+  EthtoolAnswers ethtool_;
   std::atomic<bool> is_shut_ = false;  // read on UCX's thread, too
   bool is_ending_ = false;
 };
