@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "loop/work_thread.h"
 
+#include <thread>
+
 #include <pthread.h>
 #include <signal.h>
 
@@ -8,30 +10,32 @@ namespace braid {
 
 WorkThread::WorkThread(Loop& loop, const std::string& name)
     : loop_(loop), done_(loop, kTasksMax, [](Task& done) { done(); }) {
-  thread_ = std::thread([this, name] {
+  std::thread([shared = shared_, &done = done_, name] {
     // Signals are for the loops' threads.
     sigset_t all;
     ::sigfillset(&all);
     ::pthread_sigmask(SIG_SETMASK, &all, nullptr);
     ::pthread_setname_np(::pthread_self(), name.c_str());
-    work_off();
-  });
+    work_off(*shared, done);
+  }).detach();
 }
 
 WorkThread::~WorkThread() {
+  std::deque<Item> dropped;  // ends outside the lock: what a task holds may post another one
   {
-    MutexLock lock(mutex_);
-    is_ending_ = true;
+    MutexLock lock(shared_->mutex);
+    shared_->is_ending = true;
+    dropped.swap(shared_->items);
+    while (shared_->is_working) shared_->has_paused.wait(shared_->mutex);
   }
-  has_work_.notify_one();
-  thread_.join();
+  shared_->has_work.notify_one();
 }
 
 bool WorkThread::run(Task work, Task done) {
   BRAID_ASSERT_IN_LOOP(loop_);
   {
-    MutexLock lock(mutex_);
-    if (items_.size() >= kTasksMax) return false;
+    MutexLock lock(shared_->mutex);
+    if (shared_->items.size() >= kTasksMax) return false;
   }
   push({std::move(work), std::move(done)});
   return true;
@@ -41,26 +45,31 @@ void WorkThread::post(Task work) { push({std::move(work), nullptr}); }
 
 void WorkThread::push(Item item) {
   {
-    MutexLock lock(mutex_);
-    if (is_ending_) return;  // the item ends outside the lock, for it belongs to the caller
-    items_.push_back(std::move(item));
+    MutexLock lock(shared_->mutex);
+    if (shared_->is_ending) return;  // the item ends outside the lock, for it belongs to the caller
+    shared_->items.push_back(std::move(item));
   }
-  has_work_.notify_one();
+  shared_->has_work.notify_one();
 }
 
-void WorkThread::work_off() {
-  while (true) {
-    Item item;
-    {
-      MutexLock lock(mutex_);
-      while (items_.empty() && !is_ending_) has_work_.wait(mutex_);
-      if (is_ending_) return;
-      item = std::move(items_.front());
-      items_.pop_front();
-    }
-    item.work();
-    item.work = nullptr;  // what it holds on to goes here, before anybody hears of it
-    if (item.done) done_.send_unbounded(std::move(item.done));
+// None: the object has ended.
+std::optional<WorkThread::Item> WorkThread::take_next(Shared& shared) {
+  MutexLock lock(shared.mutex);
+  shared.is_working = false;
+  if (shared.is_ending) shared.has_paused.notify_one();
+  while (shared.items.empty() && !shared.is_ending) shared.has_work.wait(shared.mutex);
+  if (shared.is_ending) return std::nullopt;
+  Item next = std::move(shared.items.front());
+  shared.items.pop_front();
+  shared.is_working = true;
+  return next;
+}
+
+void WorkThread::work_off(Shared& shared, Door<Task>& done) {
+  while (auto item = take_next(shared)) {
+    item->work();
+    item->work = nullptr;  // what it holds on to goes here, before anybody hears of it
+    if (item->done) done.send_unbounded(std::move(item->done));
   }
 }
 

@@ -4,8 +4,9 @@
 #include <condition_variable>
 #include <deque>
 #include <functional>
+#include <memory>
+#include <optional>
 #include <string>
-#include <thread>
 
 #include "base/mutex.h"
 #include "loop/door.h"
@@ -25,30 +26,38 @@ class WorkThread {
   WorkThread& operator=(const WorkThread&) = delete;
   // The task that runs now is waited for, later ones are dropped, and so is every `done` that has
   // not been called. What is posted meanwhile, by the end of what a task held, is dropped at once.
+  // The thread itself is not waited for: it touches nothing any more, but where others have the
+  // processor it takes milliseconds to end.
   ~WorkThread();
 
   // `work` on the thread, then `done` on the loop, never from within this call. Both are destroyed
   // where they run. False: too many tasks wait, and this one was not taken. Loop thread only.
-  bool run(Task work, Task done) BRAID_EXCLUDES(mutex_);
+  bool run(Task work, Task done);
   // Never refused: for work whose amount is bounded by other means. Any thread.
-  void post(Task work) BRAID_EXCLUDES(mutex_);
+  void post(Task work);
 
  private:
   struct Item {
     Task work;
     Task done;
   };
-  void push(Item item) BRAID_EXCLUDES(mutex_);
-  void work_off() BRAID_EXCLUDES(mutex_);
+  // What the thread has in common with the object, and may outlive it with.
+  struct Shared {
+    Mutex mutex;
+    std::condition_variable_any has_work;
+    std::condition_variable_any has_paused;
+    bool is_ending BRAID_GUARDED_BY(mutex) = false;
+    bool is_working BRAID_GUARDED_BY(mutex) = false;
+    std::deque<Item> items BRAID_GUARDED_BY(mutex);
+  };
+
+  void push(Item item);
+  static std::optional<Item> take_next(Shared& shared);
+  static void work_off(Shared& shared, Door<Task>& done);
 
   Loop& loop_;
-  Mutex mutex_;
-  std::condition_variable_any has_work_;
-  bool is_ending_ BRAID_GUARDED_BY(mutex_) = false;
-  // After what push() needs: tasks that are dropped may post others.
-  std::deque<Item> items_ BRAID_GUARDED_BY(mutex_);
-  Door<Task> done_;
-  std::thread thread_;
+  const std::shared_ptr<Shared> shared_ = std::make_shared<Shared>();
+  Door<Task> done_;  // the thread uses it only while it works
 };
 
 }  // namespace braid

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdarg>
 #include <cstring>
 #include <mutex>
 #include <optional>
@@ -13,8 +14,10 @@
 
 #include <dlfcn.h>
 #include <linux/filter.h>
+#include <linux/sockios.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include "base/fd.h"
@@ -58,6 +61,11 @@ ssize_t real_send(int socket, const void* data, size_t bytes, int flags) {
 ssize_t real_recv(int socket, void* data, size_t bytes, int flags) {
   static auto* const function = next<ssize_t(int, void*, size_t, int)>("recv");
   return function(socket, data, bytes, flags);
+}
+
+int real_ioctl(int descriptor, unsigned long request, void* argument) {
+  static auto* const function = next<int(int, unsigned long, ...)>("ioctl");
+  return function(descriptor, request, argument);
 }
 
 // Tells a socket from a later one that has its descriptor; 0 if the descriptor is no socket.
@@ -111,7 +119,7 @@ struct UcxSockets::Begun {
   FlowProof heard{};
 };
 
-// What is behind the five functions.
+// What is behind the functions of those names.
 struct UcxCalls {
   using Begun = UcxSockets::Begun;
 
@@ -119,7 +127,6 @@ struct UcxCalls {
     UcxSockets* owner;
     uint64_t cookie;
     uint16_t port;
-    bool is_shut = false;
   };
 
   // UCX accepts on a thread of its own.
@@ -141,7 +148,7 @@ struct UcxCalls {
     const int result = real_listen(socket, backlog);
     if (result == 0) {
       all().by_socket[socket] = {used, cookie_of(socket), address->port()};
-      used->listeners_.push_back(socket);
+      used->listeners_.push_back({socket, cookie_of(socket)});
     }
     return result;
   }
@@ -163,7 +170,7 @@ struct UcxCalls {
         return -1;
       }
       const Listener& listener = found->second;
-      if (listener.is_shut) continue;
+      if (listener.owner->is_shut_) continue;
       if (!has_proved_itself(connection.get(), listener)) {
         refuse(*listener.owner, peer);
         continue;
@@ -279,6 +286,12 @@ struct UcxCalls {
     return real_recv(socket, data, bytes, flags);
   }
 
+  static int ioctl(int descriptor, unsigned long request, void* argument) {
+    if (used == nullptr || request != SIOCETHTOOL || argument == nullptr)
+      return real_ioctl(descriptor, request, argument);
+    return used->ethtool_.answer(descriptor, *static_cast<ifreq*>(argument), real_ioctl);
+  }
+
   static thread_local UcxSockets* used;  // by this thread, now
 };
 
@@ -297,13 +310,11 @@ UcxSockets::~UcxSockets() {
 UcxSockets::Use::Use(UcxSockets& sockets) : outer_(std::exchange(UcxCalls::used, &sockets)) {}
 UcxSockets::Use::~Use() { UcxCalls::used = outer_; }
 
+// Without the lock: who accepts has it meanwhile, and this is said on a loop.
 void UcxSockets::shut() {
-  const std::lock_guard lock(UcxCalls::all().mutex);
-  for (const int socket : listeners_) {
-    const auto found = UcxCalls::all().by_socket.find(socket);
-    if (found == UcxCalls::all().by_socket.end() || found->second.owner != this) continue;
-    found->second.is_shut = true;
-    drop_all(socket);
+  is_shut_ = true;
+  for (const Listening& listening : listeners_) {
+    if (cookie_of(listening.socket) == listening.cookie) drop_all(listening.socket);
   }
 }
 
@@ -331,6 +342,14 @@ extern "C" {
 
 [[gnu::visibility("default")]] ssize_t recv(int socket, void* data, size_t bytes, int flags) {
   return braid::UcxCalls::recv(socket, data, bytes, flags);
+}
+
+[[gnu::visibility("default")]] int ioctl(int descriptor, unsigned long request, ...) noexcept {
+  va_list rest;
+  va_start(rest, request);
+  void* const argument = va_arg(rest, void*);
+  va_end(rest);
+  return braid::UcxCalls::ioctl(descriptor, request, argument);
 }
 
 }  // extern "C"

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "net/ethtool_answers.h"
+
 namespace braid {
 
 // Every UCX worker on TCP listens on a port of its own, and UCX does what is said to it there: one
@@ -20,6 +22,8 @@ namespace braid {
 //   connect()                            the kernel reports a connection once it has bytes
 //   send(): first its proof ───────────► accept(): reads the proof, closes what has none
 //   recv(): first the answer ◄────────── and answers, before UCX gets the connection
+//
+// ioctl() does, too: see EthtoolAnswers.
 //
 // Both proofs come from the link's secret, which travels over the control connection only. They
 // differ from each other and from those for other ports, so that who hears one can use it nowhere.
@@ -55,7 +59,7 @@ class UcxSockets {
 
   bool has_listeners() const { return !listeners_.empty(); }
   // From now on the kernel drops what arrives at the listening sockets, as if nobody listened.
-  // Connections that UCX has are not touched.
+  // Connections that UCX has are not touched. Nobody is waited for.
   void shut();
   // UCX is about to close its connections. It says so to the other side, and repeats send() for as
   // long as a socket is full, which on a silent path is until the path is well again. From now on
@@ -65,11 +69,17 @@ class UcxSockets {
  private:
   friend struct UcxCalls;
   struct Begun;
+  struct Listening {
+    int socket;
+    uint64_t cookie;
+  };
   const uint64_t link_secret_;
   const std::string rail_;
   std::atomic<uint64_t>& strangers_;
-  std::vector<int> listeners_;
+  std::vector<Listening> listeners_;
   std::vector<Begun> begun_;  // connections
+  EthtoolAnswers ethtool_;
+  std::atomic<bool> is_shut_ = false;  // read on UCX's thread, too
   bool is_ending_ = false;
 };
 

@@ -351,7 +351,7 @@ class Cluster:
         self.tool.terminate()
         self.tool.communicate(timeout=PATIENCE_S)
         crashes = CRASH.findall(self.said())
-        stopped = {node.log_path.name for node in getattr(self, "nodes", []) if node.was_stopped}
+        stopped = {f"{node.name}.log" for node in getattr(self, "nodes", []) if node.was_stopped}
         for log in sorted(pathlib.Path(self._logs.name).glob("*.log")):
             text = log.read_text(errors="replace")
             if report := SANITIZER_REPORT.search(text):

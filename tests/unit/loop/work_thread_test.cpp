@@ -2,7 +2,9 @@
 #include "loop/work_thread.h"
 
 #include <atomic>
+#include <filesystem>
 #include <future>
+#include <iterator>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -91,6 +93,20 @@ TEST_F(WorkThreadTest, ItsEndWaitsForTheTaskThatRunsAndDropsTheOthers) {
   EXPECT_TRUE(alive.expired());
   run_rounds();
   EXPECT_FALSE(was_told);
+}
+
+// Its end does not wait for the thread.
+TEST_F(WorkThreadTest, TheThreadEndsToo) {
+  const auto threads = [] {
+    const std::filesystem::directory_iterator all("/proc/self/task");
+    return std::distance(begin(all), end(all));
+  };
+  const auto before = threads();
+  for (int i = 0; i < 20; ++i) {
+    WorkThread worker(*loop_, "work");
+    worker.post([] {});
+  }
+  run_until([&] { return threads() <= before; });
 }
 
 // Memory that a dropped task was the last to hold posts its own unmapping.

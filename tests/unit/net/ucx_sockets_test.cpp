@@ -3,13 +3,18 @@
 
 #include <array>
 #include <cerrno>
+#include <cstring>
 #include <memory>
 #include <optional>
 #include <string_view>
 
 #include <gtest/gtest.h>
+#include <linux/ethtool.h>
+#include <linux/sockios.h>
+#include <net/if.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include "base/fd.h"
@@ -232,6 +237,23 @@ TEST_F(UcxSocketsTest, WhatIsAboutToBeClosedWaitsForNoRoom) {
   EXPECT_EQ(say(full, "closing"), -1);
   EXPECT_EQ(errno, ECONNRESET);
   EXPECT_EQ(say(silent, "closing"), 7) << "there is room";
+}
+
+// A socket that is none shows that the kernel is not asked again.
+TEST_F(UcxSocketsTest, AWorkersDeviceIsAskedOnceForItsSpeed) {
+  ethtool_cmd command{};
+  ifreq request{};
+  std::strncpy(request.ifr_name, "lo", IFNAMSIZ - 1);
+  request.ifr_data = reinterpret_cast<char*>(&command);
+  const auto ask = [&](int socket) {
+    command.cmd = ETHTOOL_GSET;
+    return ::ioctl(socket, SIOCETHTOOL, &request) == 0 ? 0 : errno;
+  };
+  EXPECT_EQ(ask(-1), EBADF);
+  const UcxSockets::Use use(connecting_);
+  const int first = ask(tcp_socket().get());
+  EXPECT_NE(first, EBADF);
+  EXPECT_EQ(ask(-1), first);
 }
 
 TEST_F(UcxSocketsTest, OthersListenAsBefore) {
