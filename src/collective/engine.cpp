@@ -45,7 +45,7 @@ namespace braid {
 namespace {
 
 constexpr uint64_t kUnitBytesMax = uint64_t{16} << 30;  // keeps chunk numbers within 32 bits
-// Of a one-node operation per loop round: about 0.1 ms.
+// Of what stays on this node per loop round: about 0.1 ms.
 constexpr uint64_t kWorkSliceBytes = 1 << 20;
 
 class EngineImpl final : public Engine, public OperationHost {
@@ -106,6 +106,7 @@ class EngineImpl final : public Engine, public OperationHost {
 
   OperationRun* find_run(const OperationKey& key) const;
   void start_local(std::shared_ptr<OperationRun> run);
+  void add_work(std::shared_ptr<OperationRun> run);
   void begin_ready(OperationRun& run);
   void begin_waiting(uint64_t job_key);
   static void begin_waiting(Lane& lane, uint32_t units_max);
@@ -171,6 +172,10 @@ void EngineImpl::start(Operation operation) {
 void EngineImpl::start_local(std::shared_ptr<OperationRun> run) {
   run->set_ready();
   if (run->is_done()) return on_progress(*run);  // it has no units
+  add_work(std::move(run));
+}
+
+void EngineImpl::add_work(std::shared_ptr<OperationRun> run) {
   if (local_work_.empty()) {
     uv_idle_start(work_idle_.get(),
                   [](uv_idle_t* idle) { static_cast<EngineImpl*>(idle->data)->work(); });
@@ -184,6 +189,7 @@ void EngineImpl::go(const OperationKey& key) {
   if (run == nullptr || run->is_ready()) return;
   run->set_ready();
   begin_ready(*run);
+  if (run->has_work() && !run->is_done()) add_work(run->shared_from_this());
 }
 
 void EngineImpl::begin_ready(OperationRun& run) {

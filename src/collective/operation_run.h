@@ -55,7 +55,9 @@ class OperationRun final : public ChunkSource,
   void set_ready() { is_ready_ = true; }
   ChunkVerdict accept(NodeId from, const proto::ChunkHeader& header,
                       std::span<const uint8_t> payload);
-  // One node only: reduces or copies about `bytes_max`. True when nothing is left to begin.
+  // Whether work() has to be called until it is done: what stays on this node is reduced or copied
+  // there, about `bytes_max` in a call. True when nothing is left to begin.
+  bool has_work() const { return is_local() || operation_.exchange != nullptr; }
   bool work(uint64_t bytes_max);
 
   // The result is final and nothing reads the inputs.

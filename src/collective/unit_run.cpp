@@ -58,14 +58,10 @@ void UnitRun::begin_segment(uint32_t segment) {
   const bool starts_here = route.parts_from.empty() && !route.sum_from;
   const bool is_sent = route.is_direct() || route.parts_from.empty();
   if (!is_touched_ && !is_sent) return;
-  // What stays here is made when it is sent, or by work(); else nobody asks for it.
-  const bool is_made_now = starts_here && !route.part_to && route.sum_to.empty() &&
-                           !route.is_direct() && !run_->is_local();
   const uint32_t chunks = run_->partition().chunks(unit_, segment);
   for (uint32_t chunk = 0; chunk < chunks; ++chunk) {
     const ChunkPosition position{segment, chunk, run_->partition().chunk(unit_, segment, chunk)};
     if (route.is_direct()) keep_own_part(position);
-    if (is_made_now) prepare(position);
     if (route.part_to) {
       if (is_summed(position)) send_part(position);
     } else if (starts_here || bits_.test(sum_bit(position))) {
@@ -335,9 +331,10 @@ uint8_t* UnitRun::encoded(Phase phase, const ChunkPosition& position, uint32_t*&
 
 bool UnitRun::work(uint64_t& bytes_left) {
   if (!has_begun_) begin();
-  const uint32_t chunks = run_->partition().chunks(unit_, 0);
+  const uint32_t own = run_->route().place;
+  const uint32_t chunks = run_->partition().chunks(unit_, own);
   for (; next_work_ < chunks && bytes_left != 0; ++next_work_) {
-    const ChunkPosition position{0, next_work_, run_->partition().chunk(unit_, 0, next_work_)};
+    const ChunkPosition position{own, next_work_, run_->partition().chunk(unit_, own, next_work_)};
     prepare(position);
     bytes_left -= std::min(bytes_left, position.extent.bytes);
   }

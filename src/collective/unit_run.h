@@ -57,8 +57,8 @@ class UnitRun {
                         std::span<const uint8_t> payload);
   // The owner's step has ended.
   void on_final(const ChunkPosition& position);
-  // One node only: makes the next chunks of up to `bytes_left` bytes and takes them off. True when
-  // all are made.
+  // Makes the next chunks that stay on this node, of up to `bytes_left` bytes, and takes them off.
+  // True when all are made.
   bool work(uint64_t& bytes_left);
 
   std::span<const uint8_t> bytes_to_send(proto::Phase phase, const ChunkPosition& position);
