@@ -36,7 +36,7 @@ struct ChunkHeader {
   uint64_t job_key;      // names the job and its epoch
   uint64_t tensor;       // hash of the tensor's name (of the first one's, for a bucket)
   uint64_t step;
-  uint32_t segment;    // owner's place in the ring
+  uint32_t segment;    // place in the ring: its owner's; direct: sender's; exchange: receiver's
   uint32_t chunk;      // index in the segment of the unit
   uint32_t bytes;      // of payload
   uint32_t signature;  // not 0: of a part that was sent before its receiver was known to be ready

@@ -46,7 +46,10 @@ typedef enum braid_error {
   BRAID_ERROR_INTERNAL = 12   /**< a bug in braid */
 } braid_error;
 
-/** Element types. 16-bit floats are added in 32 bits and rounded once per hop. */
+/** Element types. 16-bit floats are added in 32 bits. A node rounds its sum to 16 bits once for
+ * each part of another node that it adds (around the ring: once per hop), and in small all-reduces,
+ * which every node sends to every other one, once for all parts. The sum of several ranks of one
+ * node is rounded once when it is sent alone, and an average once more. */
 typedef enum braid_dtype {
   BRAID_FLOAT32 = 0,
   BRAID_FLOAT64 = 1,

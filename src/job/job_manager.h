@@ -108,7 +108,7 @@ class JobManager final : public ClientHandler, public ControlPlaneHandler {
   StatusQueryHandler on_status_query_;
   std::function<void()> on_drained_;
   Timer drain_timer_;
-  Timer idle_link_timer_;  // active while there are links that no job uses
+  Timer idle_link_timer_;  // active while there are jobs, or links that no job uses
   bool is_draining_ = false;
   Lifetime lifetime_;  // of callbacks that may come after the end
 };

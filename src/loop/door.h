@@ -43,8 +43,8 @@ class Door {
   // False when the queue is full: the message was not taken.
   bool send(Message message) BRAID_EXCLUDES(mutex_) { return push(std::move(message), capacity_); }
 
-  // Never refused: for messages whose number the sender bounds by other means (one per job, one per
-  // loop).
+  // Never refused: for messages whose number is bounded by other means (so many per job, operation,
+  // link or flow).
   void send_unbounded(Message message) BRAID_EXCLUDES(mutex_) {
     push(std::move(message), SIZE_MAX);
   }

@@ -17,9 +17,9 @@ struct TransportOptions {
   std::vector<std::string> transports;  // UCX_TLS, e.g. {"tcp"}
   uint32_t flows_per_link = 8;          // per I/O loop; flow k runs on rail k mod rails
   uint32_t chunk_bytes = 128 << 10;     // the largest that may be sent or come
-  uint32_t window_bytes = 512 << 10;    // most unacknowledged bytes per flow
+  uint32_t window_bytes = 512 << 10;    // a flow with as many unacknowledged takes no chunk
   uint32_t slow_flow_percent = 50;  // of its link's median rate; what stays below is opened again
-  uint32_t twice_sent_percent = 2;  // of chunks, at most: for those that are overdue; 0: none
+  uint32_t twice_sent_percent = 2;  // of chunks: for those that are overdue; 0: none
   uint32_t open_timeout_ms = 5000;  // opening a link
 };
 
