@@ -48,7 +48,7 @@ ALL_TO_ALL = int(Collective.ALL_TO_ALL)
 class Pending:
     """A submitted operation and what to do when it is done."""
 
-    __slots__ = ("ticket", "memory", "unpack", "work")
+    __slots__ = ("ticket", "memory", "unpack", "work", "meanwhile")
 
     def __init__(
         self,
@@ -56,11 +56,27 @@ class Pending:
         memory: Memory | None,
         unpack: Callable[[Job, int], None] | None,
         work: BraidWork,
+        meanwhile: Once | None = None,
     ) -> None:
         self.ticket = ticket
         self.memory = memory
         self.unpack = unpack
         self.work = work
+        self.meanwhile = meanwhile
+
+
+class Once:
+    """Does something when it is called first; other threads that call it meanwhile wait."""
+
+    def __init__(self, do: Callable[[], None]) -> None:
+        self._do: Callable[[], None] | None = do
+        self._lock = threading.Lock()
+
+    def __call__(self) -> None:
+        with self._lock:
+            do, self._do = self._do, None
+            if do is not None:
+                do()
 
 
 class Engine:
@@ -100,12 +116,14 @@ class Engine:
         root: int = 0,
         timeout_ms: int = 0,
         splits: tuple[Sequence[int], Sequence[int]] | None = None,
+        meanwhile: Once | None = None,
         wait: bool = False,
     ) -> None:
         """Starts one operation whose end finishes `work`.
 
         `inputs` are contiguous CPU tensors that lie one after the other in the operation's input.
-        `splits` are an all-to-all's: elements to, and from, each rank.
+        `splits` are an all-to-all's: elements to, and from, each rank. `meanwhile` is done while
+        the daemon is at work, and before `work` is finished.
         With `wait` the caller's thread sees it through, which saves a change of threads.
         """
         memory = None
@@ -129,7 +147,7 @@ class Engine:
                 if parent is None:
                     self.sequence = step + 1
                 work.comes_from(origin, self.callbacks)
-                pending = Pending(ticket, memory, unpack, work)
+                pending = Pending(ticket, memory, unpack, work, meanwhile)
                 if not wait:
                     self._leave(pending, self._completion if parent is None else self._nested)
                 self._in_flight += 1
@@ -137,6 +155,8 @@ class Engine:
             if memory is not None:
                 self.arena.give_back(memory)  # The daemon has not seen it.
             raise as_distributed(error) from error
+        if meanwhile is not None:
+            meanwhile()
         if wait:
             self._complete(pending)
 
@@ -192,6 +212,8 @@ class Engine:
         error: Exception | None = None
         try:
             self.wait(pending.ticket)
+            if pending.meanwhile is not None:
+                pending.meanwhile()
             if pending.unpack is not None:
                 pending.unpack(self.job, pending.ticket)
             self.job.release(pending.ticket)

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
 
@@ -91,10 +91,11 @@ class ExchangeMixin:
         input_split_sizes: list[int], opts: Any = None, timeout: Any = None,
     ) -> Work:  # fmt: skip
         """The splits are numbers of rows; none: as many for each rank."""
-        return self._all_to_all(
-            [output], [input], self._elements("output", output, output_split_sizes),
-            self._elements("input", input, input_split_sizes), opts, timeout,
-        )  # fmt: skip
+        to = self._elements("input", input, input_split_sizes)
+        from_ = self._elements("output", output, output_split_sizes)
+        blocks = input.detach().reshape(-1).split(to)
+        outputs = output.detach().view(-1).split(from_) if output.is_contiguous() else [output]
+        return self._all_to_all(outputs, blocks, from_, to, opts, timeout, [output])
 
     alltoall_base = all_to_all_single
 
@@ -106,21 +107,32 @@ class ExchangeMixin:
                 f"all-to-all: {len(outputs)} outputs and {len(inputs)} inputs for "
                 f"{self._size} ranks"
             )
-        return self._all_to_all(
-            outputs, inputs, [block.numel() for block in outputs],
-            [block.numel() for block in inputs], opts, timeout,
-        )  # fmt: skip
+        to, from_ = ([block.numel() for block in blocks] for blocks in (inputs, outputs))
+        return self._all_to_all(outputs, inputs, from_, to, opts, timeout, outputs)
 
     def _all_to_all(
-        self, outputs: Any, inputs: Any, output_splits: list[int], input_splits: list[int],
-        opts: Any, timeout: Any,
+        self, outputs: Sequence[torch.Tensor], inputs: Sequence[torch.Tensor], from_: list[int],
+        to: list[int], opts: Any, timeout: Any, value: list[torch.Tensor],
     ) -> Work:  # fmt: skip
+        """`inputs` are by rank, and `outputs` unless they are one tensor of all."""
+        own = self._rank
+        if to[own] != from_[own]:
+            raise ValueError(
+                f"all-to-all: rank {own} gives itself {to[own]} elements and expects {from_[own]}"
+            )
         dtype, per_element = carriage_of_elements(inputs[0].dtype)
+        copy_own = None
+        if len(outputs) == self._size and not _share_memory(outputs, inputs):
+            # What stays with this rank need not go through the daemon.
+            copy_own = _engine.Once(_copy(outputs[own], inputs[own]))
+            outputs, inputs = ([*b[:own], *b[own + 1 :]] for b in (outputs, inputs))
+            to, from_ = ([*n[:own], 0, *n[own + 1 :]] for n in (to, from_))
         # Also where all sizes are equal here: others may know only that theirs are not.
-        splits = ([n * per_element for n in input_splits], [n * per_element for n in output_splits])
+        splits = ([n * per_element for n in to], [n * per_element for n in from_])
         work = self._run(
-            _engine.ALL_TO_ALL, dtype, 0, inputs, outputs, opts, timeout, splits=splits
-        )
+            _engine.ALL_TO_ALL, dtype, 0, inputs, outputs, opts, timeout, splits=splits,
+            meanwhile=copy_own, value=value,
+        )  # fmt: skip
         return self._out([work])
 
     def _elements(self, side: str, tensor: torch.Tensor, rows: Sequence[int]) -> list[int]:
@@ -138,3 +150,14 @@ class ExchangeMixin:
             )
         per_row = prod(tensor.shape[1:])
         return [count * per_row for count in rows]
+
+
+def _copy(to: torch.Tensor, given: torch.Tensor) -> Callable[[], None]:
+    given = given.detach()
+    return lambda: to.data.copy_(given.reshape(to.shape))
+
+
+def _share_memory(outputs: Sequence[torch.Tensor], inputs: Sequence[torch.Tensor]) -> bool:
+    """Perhaps: they may lie apart in what they share."""
+    places = {tensor.untyped_storage().data_ptr() for tensor in outputs}
+    return any(tensor.untyped_storage().data_ptr() in places for tensor in inputs)

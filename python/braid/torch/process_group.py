@@ -331,7 +331,7 @@ class BraidProcessGroup(ExchangeMixin, FallbackMixin, ProcessGroup):
     def _run(
         self, collective: int, dtype: int, count: int, inputs: Any, outputs: Any, opts: Any,
         timeout: Any = None, *, reduction: int = 0, root: int = 0, value: Any = None,
-        name: str = "", splits: Any = None,
+        name: str = "", splits: Any = None, meanwhile: Any = None,
     ) -> BraidWork:  # fmt: skip
         """One operation. `outputs` are tensors, or lists of them by rank for an all-gather."""
         value = outputs if value is None else value
@@ -358,6 +358,7 @@ class BraidProcessGroup(ExchangeMixin, FallbackMixin, ProcessGroup):
         self.engine.run(
             collective, dtype, count, [packable(tensor) for tensor in inputs], unpack, work,
             reduction=reduction, root=root, timeout_ms=timeout_ms_of(opts, timeout), splits=splits,
+            meanwhile=meanwhile,
             # To the profiler an event is asynchronous if it ends in another thread.
             wait=on_cuda
             or not (getattr(opts, "asyncOp", True) or (profiled and ENDS_IN_ANY_THREAD)),

@@ -76,6 +76,13 @@ class Exchanges:
         everyone = [data(torch.float32, 2 * self.size, rank) for rank in range(self.size)]
         expected = torch.cat([one.chunk(self.size)[self.rank] for one in everyone])
         self.check(ours, expected, "all_to_all_single with and without splits")
+        # Into the memory that it comes from, and into every second element.
+        ours = mine.clone()
+        dist.all_to_all_single(ours, ours)
+        self.check(ours, expected, "all_to_all_single in place")
+        ours = torch.zeros(4 * self.size)[::2]
+        dist.all_to_all_single(ours, mine)
+        self.check(ours, expected, "all_to_all_single into a strided tensor")
         group = dist.distributed_c10d._get_default_group()
         ours = functional.all_to_all_single(mine, None, None, group)
         self.check(ours + 0, expected, "functional all_to_all_single")
