@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Submissions that make no sense end the job, and its trainers are told why.
+#include <cstring>
+
 #include "job/manager_world.h"
 
 namespace braid {
@@ -59,6 +61,39 @@ const BadSubmission kBadSubmissions[] = {
        });
      },
      StatusCode::InvalidArgument, "'w' step 0: root 1 is no rank below 1"},
+    {"SplitsOutsideTheArena",
+     [](TestTrainer& t) {
+       t.submit(1, 0, 0, 0, [](proto::SubmitEntry& entry) {
+         entry.collective = static_cast<uint8_t>(Collective::AllToAll);
+         entry.splits = TestTrainer::kArenaBytes - 8;
+       });
+     },
+     StatusCode::InvalidArgument,
+     "'w' step 0: a table of splits of 16 bytes at 1048568 is not inside the arena of 1048576 "
+     "bytes, or not aligned to 8"},
+    {"SplitsThatOverflow",
+     [](TestTrainer& t) {
+       const uint64_t splits[] = {uint64_t{1} << 62, 4};
+       std::memcpy(t.floats(64), splits, sizeof(splits));
+       t.submit(1, 0, 0, 0, [](proto::SubmitEntry& entry) {
+         entry.collective = static_cast<uint8_t>(Collective::AllToAll);
+         entry.splits = 64;
+       });
+     },
+     StatusCode::InvalidArgument,
+     "'w' step 0: all-to-all of float32 with splits of more than 72057594037927936 bytes"},
+    {"InputOfSplitsOutsideTheArena",
+     [](TestTrainer& t) {
+       const uint64_t splits[] = {4, 4};
+       std::memcpy(t.floats(64), splits, sizeof(splits));
+       t.submit(1, 0, 0, TestTrainer::kArenaBytes - 8, [](proto::SubmitEntry& entry) {
+         entry.collective = static_cast<uint8_t>(Collective::AllToAll);
+         entry.splits = 64;
+       });
+     },
+     StatusCode::InvalidArgument,
+     "'w' step 0: an input of 16 bytes at 1048568 is not inside the arena of 1048576 bytes, or not "
+     "aligned"},
     {"TicketTwice",
      [](TestTrainer& t) {
        t.submit(1, 0, 0);

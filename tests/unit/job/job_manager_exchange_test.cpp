@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// Links that no all-reduce needs are opened for the first operation that does.
+#include "job/manager_world.h"
+
+namespace braid {
+namespace {
+
+// Rank 0 of three is here and sends to b, which coordinates; d has rank 2. The job runs.
+class JobManagerExchangeTest : public testing::JobManagerTest {
+ protected:
+  void start_job(const Algorithms& algorithms = {}) {
+    control_plane_.add_peer(d_);
+    trainer_ = &add_trainer();
+    trainer_->open("train", 0, 3, b_.address);
+    wait_for([&] { return sent<proto::JoinJob>(b_) == 1; });
+    const std::vector<MemberNode> nodes = {{self_, {0}}, {b_, {1}}, {d_, {2}}};
+    hear(b_, make_job_start("train", 3, 4, kKey, nodes, algorithms));
+    wait_for([&] { return sent<proto::JobReady>(b_) == 1; });
+    hear(b_, make_job_go(kKey));
+    wait_for([&] { return trainer_->is_open; });
+    trainer_->register_tensors({{"w", 4}});
+    wait_for([&] { return !trainer_->registered.empty(); });
+    transport_.opened.clear();
+  }
+  // 4 floats from everybody to everybody.
+  void submit_all_to_all(uint64_t step) {
+    std::fill_n(reinterpret_cast<uint64_t*>(trainer_->floats(512)), 6, 4);
+    trainer_->submit(step + 1, 0, step, 0, [](proto::SubmitEntry& entry) {
+      entry.collective = static_cast<uint8_t>(Collective::AllToAll);
+      entry.splits = 512;
+    });
+  }
+  template <typename Table>
+  size_t sent(const Peer& to) const {
+    return control_plane_.sent_to<Table>(to.id).size();
+  }
+
+  static constexpr uint64_t kKey = 99;
+  const Peer d_{40, "d", "10.0.0.40", 7410};
+  testing::TestTrainer* trainer_ = nullptr;
+};
+
+TEST_F(JobManagerExchangeTest, TheFirstOneOpensTheLinksThatAreMissing) {
+  start_job();
+  transport_.holds_answers = true;
+  submit_all_to_all(0);
+  wait_for([&] { return transport_.opened.size() == 2; });
+  EXPECT_EQ(transport_.opened, (std::vector<NodeId>{b_.id, d_.id}));
+  settle();
+  EXPECT_EQ(sent<proto::OperationReady>(b_), 0u) << "nobody may send for what cannot be answered";
+  transport_.answer();
+  wait_for([&] { return sent<proto::OperationReady>(d_) == 1; });
+  EXPECT_EQ(sent<proto::OperationReady>(b_), 1u);
+  submit_all_to_all(1);
+  wait_for([&] { return sent<proto::OperationReady>(d_) == 2; });
+  EXPECT_EQ(transport_.opened.size(), 2u);
+}
+
+TEST_F(JobManagerExchangeTest, WhereLinksLeadToAllNoneIsOpened) {
+  start_job({4096});
+  submit_all_to_all(0);
+  wait_for([&] { return sent<proto::OperationReady>(d_) == 1; });
+  EXPECT_TRUE(transport_.opened.empty());
+}
+
+TEST_F(JobManagerExchangeTest, ALinkThatCannotBeOpenedFailsTheJob) {
+  start_job();
+  transport_.open_result = Status(StatusCode::DeadlineExceeded, "cannot open a link to node 'd'");
+  submit_all_to_all(0);
+  wait_for([&] { return sent<proto::FailJob>(b_) != 0; });
+  EXPECT_EQ(control_plane_.sent_to<proto::FailJob>(b_.id)[0]->reason()->str(),
+            "job 'train': cannot open a link to node 'd'");
+}
+
+TEST_F(JobManagerExchangeTest, ANodeThatCannotBeReachedFailsTheJob) {
+  start_job();
+  control_plane_.remove_peer(d_.id);
+  submit_all_to_all(0);
+  wait_for([&] { return sent<proto::FailJob>(b_) != 0; });
+  EXPECT_EQ(control_plane_.sent_to<proto::FailJob>(b_.id)[0]->reason()->str(),
+            "job 'train': node 'here': nobody listens at '10.0.0.40'");
+}
+
+TEST_F(JobManagerExchangeTest, OtherOperationsOfTheJobWaitForTheirTurn) {
+  start_job();
+  transport_.holds_answers = true;
+  submit_all_to_all(0);
+  trainer_->submit(7, 0, 1);
+  wait_for([&] { return transport_.opened.size() == 2; });
+  settle();
+  EXPECT_EQ(sent<proto::OperationReady>(d_), 0u) << "of the all-reduce, to the predecessor";
+  transport_.answer();
+  wait_for([&] { return sent<proto::OperationReady>(d_) == 2; });
+}
+
+}  // namespace
+}  // namespace braid
