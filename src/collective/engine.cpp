@@ -180,7 +180,12 @@ void EngineImpl::add_work(std::shared_ptr<OperationRun> run) {
     uv_idle_start(work_idle_.get(),
                   [](uv_idle_t* idle) { static_cast<EngineImpl*>(idle->data)->work(); });
   }
-  local_work_.push_back(std::move(run));
+  // What others wait for goes before what stays here.
+  if (run->is_local()) {
+    local_work_.push_back(std::move(run));
+  } else {
+    local_work_.push_front(std::move(run));
+  }
 }
 
 void EngineImpl::go(const OperationKey& key) {
@@ -188,8 +193,9 @@ void EngineImpl::go(const OperationKey& key) {
   OperationRun* run = find_run(key);
   if (run == nullptr || run->is_ready()) return;
   run->set_ready();
-  begin_ready(*run);
-  if (run->has_work() && !run->is_done()) add_work(run->shared_from_this());
+  if (!run->has_work()) return begin_ready(*run);
+  if (run->is_done()) return on_progress(*run);  // it has no units
+  add_work(run->shared_from_this());
 }
 
 void EngineImpl::begin_ready(OperationRun& run) {

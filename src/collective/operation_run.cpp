@@ -275,7 +275,13 @@ void OperationRun::abandon() {
 }
 
 bool OperationRun::work(uint64_t bytes_max) {
-  while (work_unit_ < units_.size() && units_[work_unit_].work(bytes_max)) ++work_unit_;
+  bool has_begun_one = false;  // whose chunks to all nodes are enough for a call
+  while (work_unit_ < units_.size() && !(has_begun_one && !is_local())) {
+    UnitRun& unit = units_[work_unit_];
+    has_begun_one = !unit.has_begun();
+    if (!unit.work(bytes_max)) return false;
+    ++work_unit_;
+  }
   return work_unit_ == units_.size();
 }
 

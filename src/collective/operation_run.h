@@ -55,9 +55,10 @@ class OperationRun final : public ChunkSource,
   void set_ready() { is_ready_ = true; }
   ChunkVerdict accept(NodeId from, const proto::ChunkHeader& header,
                       std::span<const uint8_t> payload);
-  // Whether work() has to be called until it is done: what stays on this node is reduced or copied
-  // there, about `bytes_max` in a call. True when nothing is left to begin.
+  // Whether work() has to be called, from set_ready() on, until nothing is left: it begins units,
+  // and reduces or copies what stays on this node, about `bytes_max` in a call.
   bool has_work() const { return is_local() || operation_.exchange != nullptr; }
+  // True: nothing is left.
   bool work(uint64_t bytes_max);
 
   // The result is final and nothing reads the inputs.

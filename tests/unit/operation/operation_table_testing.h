@@ -40,7 +40,10 @@ struct RecordingActions final : OperationEngines, OperationObserver {
     std::vector<ResultSink*> all;
     for (uint32_t i = 0; i < local_ranks; ++i)
       all.push_back(sinks_.emplace_back(std::make_unique<Sink>(*this, i)).get());
-    return {*this, *this, counters, all,
+    return {*this,
+            *this,
+            counters,
+            all,
             [this](uint32_t place, const OperationKey& key, const Signature& signature) {
               log.push_back("ready");
               told.push_back(place);
