@@ -22,6 +22,19 @@ ended(job, job.submit(tensor[1], 7, data.ctypes.data, collective=Collective[coll
                       dtype=DType[dtype], count=count, reduction=Reduction[reduction],
                       timeout=ARGUMENT["timeout"]))
 """
+# The last rank expects other sizes than the first one gives: ARGUMENT, to and from the last rank.
+SPLITS = """
+given, expected = ARGUMENT
+job = open_job()
+stream, last = dynamic(job), WORLD - 1
+def elements(between_them):
+    return [between_them if {RANK, other} == {0, last} else 2 for other in range(WORLD)]
+to = elements(given)
+from_ = elements(given if RANK == 0 else expected)
+data = np.zeros(sum(to), np.float32)
+ended(job, job.submit(stream, 0, data, collective=Collective.ALL_TO_ALL, input_splits=to,
+                      output_splits=from_))
+"""
 PLAIN = ("layer3.weight", "FLOAT32", 1000, "ALL_REDUCE", "SUM")
 # What is awaited in vain is given so long that all ranks that do come have come, on any machine.
 IN_VAIN_S = 5
@@ -54,6 +67,22 @@ def test_tensors_that_differ_are_refused_with_both_signatures(cluster_of, placed
         assert "'layer3.weight' step 7" in error["text"], error
         for word in [*says, f"rank {len(placed) - 1}"]:
             assert word in error["text"], error
+    cluster.expect_healthy(placed)
+
+
+# Also where one thinks that there is nothing to send.
+@PLACES
+@pytest.mark.parametrize(("given", "expected"), [(5, 7), (5, 0), (0, 5)])
+def test_splits_that_differ_are_refused_with_both_numbers(cluster_of, placed, given, expected):
+    cluster = cluster_of(3)
+    for trainer in cluster.start(SPLITS, nodes=placed, argument=[given, expected]):
+        error = trainer.error()
+        assert error["error"] == "BRAID_ERROR_MISMATCH", error
+        assert "'stream' step 0, all-to-all of float32" in error["text"], error
+        told = f"rank 0 gives( {given} elements)? to rank {len(placed) - 1}"
+        assert re.search(told, error["text"]), error
+        assert re.search(rf"\b{given} elements", error["text"]), error
+        assert re.search(rf"expect(s|ed there are) {expected}\b", error["text"]), error
     cluster.expect_healthy(placed)
 
 
