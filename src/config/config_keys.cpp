@@ -163,7 +163,7 @@ constexpr std::array kKeys = {
     bytes("transport.chunk_bytes", BRAID_FIELD(transport.chunk_bytes), 4 * kKiB,
           proto::kChunkBytesMax, "Size of one message on a flow; the same on all nodes."),
     bytes("transport.window_bytes", BRAID_FIELD(transport.window_bytes), 4 * kKiB, kGiB,
-          "Most unacknowledged bytes on one flow."),
+          "A flow with so many unacknowledged bytes takes no further chunk."),
     number("transport.slow_flow_percent", BRAID_FIELD(transport.slow_flow_percent), 0, 90,
            "A flow that stays below this share of the median rate of its link's flows is opened "
            "again, for another path through the network; 0: never."),
