@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "loop/loop.h"
 
+#include "loop/ended_threads.h"
+
 namespace braid {
 
 Result<std::unique_ptr<Loop>> Loop::create(std::string name) {
@@ -45,6 +47,7 @@ Loop::~Loop() {
   uv_run(&loop_, UV_RUN_DEFAULT);
   const int error = uv_loop_close(&loop_);
   BRAID_ASSERT(error == 0, "a handle outlived its loop");
+  join_ended_threads();
 }
 
 void Loop::run() {

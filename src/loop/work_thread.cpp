@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "loop/work_thread.h"
 
-#include <thread>
-
 #include <pthread.h>
 #include <signal.h>
+
+#include "loop/ended_threads.h"
 
 namespace braid {
 
 WorkThread::WorkThread(Loop& loop, const std::string& name)
     : loop_(loop), done_(loop, kTasksMax, [](Task& done) { done(); }) {
-  std::thread([shared = shared_, &done = done_, name] {
+  thread_ = std::thread([shared = shared_, &done = done_, name] {
     // Signals are for the loops' threads.
     sigset_t all;
     ::sigfillset(&all);
     ::pthread_sigmask(SIG_SETMASK, &all, nullptr);
     ::pthread_setname_np(::pthread_self(), name.c_str());
     work_off(*shared, done);
-  }).detach();
+  });
 }
 
 WorkThread::~WorkThread() {
@@ -29,6 +29,7 @@ WorkThread::~WorkThread() {
     while (shared_->is_working) shared_->has_paused.wait(shared_->mutex);
   }
   shared_->has_work.notify_one();
+  join_later(std::move(thread_));
 }
 
 bool WorkThread::run(Task work, Task done) {

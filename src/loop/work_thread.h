@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 
 #include "base/mutex.h"
 #include "loop/door.h"
@@ -26,8 +27,7 @@ class WorkThread {
   WorkThread& operator=(const WorkThread&) = delete;
   // The task that runs now is waited for, later ones are dropped, and so is every `done` that has
   // not been called. What is posted meanwhile, by the end of what a task held, is dropped at once.
-  // The thread itself is not waited for: it touches nothing any more, but where others have the
-  // processor it takes milliseconds to end.
+  // The thread itself touches nothing any more, and is joined later.
   ~WorkThread();
 
   // `work` on the thread, then `done` on the loop, never from within this call. Both are destroyed
@@ -58,6 +58,7 @@ class WorkThread {
   Loop& loop_;
   const std::shared_ptr<Shared> shared_ = std::make_shared<Shared>();
   Door<Task> done_;  // the thread uses it only while it works
+  std::thread thread_;
 };
 
 }  // namespace braid

@@ -109,6 +109,26 @@ TEST_F(WorkThreadTest, TheThreadEndsToo) {
   run_until([&] { return threads() <= before; });
 }
 
+// What a library keeps for a thread is gone before the process ends.
+TEST_F(WorkThreadTest, TheEndOfALoopWaitsForTheThread) {
+  static std::atomic<bool> has_ended = false;
+  struct Mark {
+    ~Mark() { has_ended = true; }
+  };
+  auto loop = std::move(Loop::create("another")).value();
+  {
+    WorkThread worker(*loop, "work");
+    std::promise<void> ran;
+    worker.post([&] {
+      thread_local const Mark mark;
+      ran.set_value();
+    });
+    ran.get_future().wait();
+  }
+  loop.reset();
+  EXPECT_TRUE(has_ended);
+}
+
 // Memory that a dropped task was the last to hold posts its own unmapping.
 TEST_F(WorkThreadTest, WhatItsEndPostsIsDroppedToo) {
   auto worker = std::make_unique<WorkThread>(*loop_, "work");
