@@ -16,6 +16,7 @@ std::optional<Signature> signature_of(const proto::OperationReady& ready) {
   signature.root = ready.root();
   signature.count = ready.count();
   signature.bucket = ready.bucket();
+  signature.given = ready.given();
   return signature;
 }
 

@@ -12,9 +12,9 @@
 namespace braid {
 
 // What all ranks must agree on about one operation; compared between neighbours on the ring before
-// any result is published. Of an all-to-all each two nodes agree about what one gives to the other:
-// `count` has those elements and `bucket` the hash of how they are split among the ranks; between
-// the ranks of a node both are 0.
+// any result is published. Of an all-to-all each two nodes agree about what they give to each
+// other: `count` is what one expects from the other, `given` what it gives, and `bucket` the hash
+// of how both are split among the ranks; between the ranks of a node all three are 0.
 struct Signature {
   Collective collective = Collective::AllReduce;
   DataType dtype = DataType::Float32;
@@ -22,6 +22,7 @@ struct Signature {
   uint32_t root = 0;
   uint64_t count = 0;
   uint64_t bucket = 0;  // hash over the tensors of a bucket; 0: a single tensor
+  uint64_t given = 0;   // all-to-all between nodes alone
 
   bool operator==(const Signature&) const = default;
 };

@@ -216,9 +216,11 @@ class OperationTable final : public OperationEvents {
   Status tell_exchange_sources(const Entry& entry, const OperationKey& key);
   Status check_local_splits(const OperationKey& key, const Entry& entry) const;
   Status check_splits(const Entry& entry, const OperationKey& key, const NodeReady& ready) const;
-  Signature expected_from(const Entry& entry, uint32_t place) const;
-  Signature given_to(const Entry& entry, uint32_t place) const;
-  void add_split(Signature& signature, uint64_t elements) const;
+  std::vector<uint64_t> splits_from(const Entry& entry, uint32_t place) const;
+  std::vector<uint64_t> splits_to(const Entry& entry, uint32_t place) const;
+  Signature with_splits(Signature signature, const std::vector<uint64_t>& expected,
+                        const std::vector<uint64_t>& given) const;
+  Signature said_to(const Entry& entry, uint32_t place) const;
   std::span<const uint32_t> ranks_at(uint32_t place) const;
   static bool is_between(const Entry& entry, uint64_t bytes);
   static uint64_t result_bytes_of(const LocalPart& part, DataType dtype);

@@ -54,7 +54,7 @@ bool OperationTable::is_between(const Entry& entry, uint64_t bytes) {
 Status OperationTable::tell_exchange_sources(const Entry& entry, const OperationKey& key) {
   for (const uint32_t source : ring_->routes->exchange.sources) {
     if (!is_between(entry, entry.exchange->bytes_from(source))) continue;
-    BRAID_RETURN_IF_ERROR(services_.send_ready(source, key, expected_from(entry, source)));
+    BRAID_RETURN_IF_ERROR(services_.send_ready(source, key, said_to(entry, source)));
   }
   return Status::ok();
 }
@@ -65,27 +65,38 @@ std::span<const uint32_t> OperationTable::ranks_at(uint32_t place) const {
   return std::span(ring_order_).subspan(first, counts[place]);
 }
 
-// The order of both is that of the stream between the two nodes, see Exchange.
-Signature OperationTable::expected_from(const Entry& entry, uint32_t place) const {
-  Signature signature = entry.signature;
-  if (signature.collective != Collective::AllToAll) return signature;
+// Elements between this node and the one at `place`, in the order of the streams, see Exchange.
+std::vector<uint64_t> OperationTable::splits_from(const Entry& entry, uint32_t place) const {
+  std::vector<uint64_t> splits;
   for (const LocalPart& part : entry.parts) {
-    for (const uint32_t from : ranks_at(place)) add_split(signature, part.splits->from[from]);
+    for (const uint32_t from : ranks_at(place)) splits.push_back(part.splits->from[from]);
   }
-  return signature;
+  return splits;
 }
 
-Signature OperationTable::given_to(const Entry& entry, uint32_t place) const {
-  Signature signature = entry.signature;
+std::vector<uint64_t> OperationTable::splits_to(const Entry& entry, uint32_t place) const {
+  std::vector<uint64_t> splits;
   for (const uint32_t to : ranks_at(place)) {
-    for (const LocalPart& part : entry.parts) add_split(signature, part.splits->to[to]);
+    for (const LocalPart& part : entry.parts) splits.push_back(part.splits->to[to]);
+  }
+  return splits;
+}
+
+// What a node says that expects and gives so many elements.
+Signature OperationTable::with_splits(Signature signature, const std::vector<uint64_t>& expected,
+                                      const std::vector<uint64_t>& given) const {
+  signature.count = sum(expected);
+  signature.given = sum(given);
+  for (const auto* splits : {&expected, &given}) {
+    for (const uint64_t elements : *splits)
+      signature.bucket = hash_.of(JobHash::Splits, {signature.bucket, elements});
   }
   return signature;
 }
 
-void OperationTable::add_split(Signature& signature, uint64_t elements) const {
-  signature.count += elements;
-  signature.bucket = hash_.of(JobHash::Splits, {signature.bucket, elements});
+Signature OperationTable::said_to(const Entry& entry, uint32_t place) const {
+  if (entry.signature.collective != Collective::AllToAll) return entry.signature;
+  return with_splits(entry.signature, splits_from(entry, place), splits_to(entry, place));
 }
 
 Status OperationTable::check_local_splits(const OperationKey& key, const Entry& entry) const {
@@ -108,18 +119,26 @@ Status OperationTable::check_local_splits(const OperationKey& key, const Entry& 
 Status OperationTable::check_splits(const Entry& entry, const OperationKey& key,
                                     const NodeReady& ready) const {
   if (entry.exchange == nullptr) return Status::ok();  // compared when it is placed
-  const Signature given = given_to(entry, ready.place);
-  if (given == ready.signature) return Status::ok();
-  const std::string expected = given.count == ready.signature.count
-                                   ? "them split otherwise among their ranks"
-                                   : fmt::format("{}", ready.signature.count);
-  return make_status(
-      StatusCode::Mismatch,
-      "job '{}': ranks disagree about '{}' step {}, {}: what rank {} gives to rank {} is {} "
-      "elements, and expected there are {}",
-      job_name_, *entry.name, key.step, to_string(entry.signature),
-      fmt::join(local_ranks_, " and "), fmt::join(ranks_at(ready.place), " and "), given.count,
-      expected);
+  const Signature right =
+      with_splits(entry.signature, splits_to(entry, ready.place), splits_from(entry, ready.place));
+  const Signature& said = ready.signature;
+  if (said == right) return Status::ok();
+  const std::string here = fmt::format("rank {}", fmt::join(local_ranks_, " and "));
+  const std::string there = fmt::format("rank {}", fmt::join(ranks_at(ready.place), " and "));
+  std::string text =
+      fmt::format("{} and {} split what they give to each other otherwise", here, there);
+  const auto differs = [](const std::string& giver, uint64_t given, const std::string& taker,
+                          uint64_t expected) {
+    return fmt::format("what {} gives to {} is {} elements, and expected there are {}", giver,
+                       taker, given, expected);
+  };
+  if (said.count != right.count) {
+    text = differs(here, right.count, there, said.count);
+  } else if (said.given != right.given) {
+    text = differs(there, said.given, here, right.given);
+  }
+  return make_status(StatusCode::Mismatch, "job '{}': ranks disagree about '{}' step {}, {}: {}",
+                     job_name_, *entry.name, key.step, to_string(entry.signature), text);
 }
 
 }  // namespace braid

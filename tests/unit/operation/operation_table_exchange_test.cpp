@@ -30,12 +30,14 @@ class OperationTableExchangeTest : public testing::OperationTableTest {
     ASSERT_TRUE(exchange(0, step, all_to_all(), {1, 2, 0, 4}, {1, 5, 0, 3}).is_ok());
     ASSERT_TRUE(exchange(1, step, all_to_all(), {3, 6, 7, 8}, {4, 0, 9, 8}).is_ok());
   }
-  // What the node at `place` says, that expects so many from each rank here, for each of its ranks.
-  Status others_expect(uint32_t place, uint64_t step, const Counts& counts) {
+  // What the node at `place` says, that expects so many from each rank here, and gives so many.
+  Status others_say(uint32_t place, uint64_t step, const Counts& expected, const Counts& given) {
     Signature signature = all_to_all();
-    for (const uint64_t count : counts) {
-      signature.count += count;
-      signature.bucket = JobHash(kJob).of(JobHash::Splits, {signature.bucket, count});
+    for (const Counts* counts : {&expected, &given}) {
+      for (const uint64_t count : *counts) {
+        (counts == &expected ? signature.count : signature.given) += count;
+        signature.bucket = JobHash(kJob).of(JobHash::Splits, {signature.bucket, count});
+      }
     }
     return table_->on_node_ready(place, key(step), signature);
   }
@@ -45,10 +47,11 @@ TEST_F(OperationTableExchangeTest, AnAllToAllWaitsForAllNodesAndIsToldToAll) {
   submit_both(0);
   EXPECT_EQ(actions_.told, (std::vector<uint32_t>{1, 2}));
   EXPECT_EQ(actions_.ready[0].second.count, 5u) << "5 from rank 1 to rank 0, none to rank 3";
+  EXPECT_EQ(actions_.ready[0].second.given, 2u + 6u);
   EXPECT_EQ(actions_.ready[1].second.count, 9u);
-  ASSERT_TRUE(others_expect(2, 0, {0, 7}).is_ok());
+  ASSERT_TRUE(others_say(2, 0, {0, 7}, {0, 9}).is_ok());
   EXPECT_TRUE(actions_.gone.empty());
-  ASSERT_TRUE(others_expect(1, 0, {2, 6}).is_ok());
+  ASSERT_TRUE(others_say(1, 0, {2, 6}, {5, 0}).is_ok());
   EXPECT_EQ(actions_.gone, std::vector{key(0)});
 }
 
@@ -76,22 +79,28 @@ TEST_F(OperationTableExchangeTest, RanksOfOneNodeThatDisagreeAreNamed) {
 
 TEST_F(OperationTableExchangeTest, NodesThatDisagreeAreNamed) {
   submit_both(2);
-  const Status mismatch = others_expect(1, 2, {2, 5});
+  const Status mismatch = others_say(1, 2, {2, 5}, {5, 0});
   EXPECT_EQ(mismatch.code(), StatusCode::Mismatch);
   EXPECT_EQ(mismatch.message(),
             "job 'train': ranks disagree about 'layer.weight' step 2, all-to-all of float32: what "
             "rank 0 and 3 gives to rank 1 is 8 elements, and expected there are 7");
-  const Status split = others_expect(1, 2, {3, 5});
-  EXPECT_NE(split.message().find("8 elements, and expected there are them split otherwise"),
+  const Status given = others_say(1, 2, {2, 6}, {5, 1});
+  EXPECT_NE(given.message().find(
+                "what rank 1 gives to rank 0 and 3 is 6 elements, and expected there are 5"),
             std::string::npos)
+      << given.message();
+  const Status split = others_say(1, 2, {3, 5}, {5, 0});
+  EXPECT_NE(
+      split.message().find("rank 0 and 3 and rank 1 split what they give to each other otherwise"),
+      std::string::npos)
       << split.message();
-  EXPECT_FALSE(others_expect(2, 2, {}).is_ok()) << "who expects nothing says so";
+  EXPECT_FALSE(others_say(2, 2, {0, 0}, {0, 9}).is_ok()) << "who expects nothing says so";
 }
 
 TEST_F(OperationTableExchangeTest, WhatAnotherNodeExpectsIsComparedAlsoWhenItComesFirst) {
-  ASSERT_TRUE(others_expect(1, 0, {2, 5}).is_ok());
+  ASSERT_TRUE(others_say(1, 0, {2, 5}, {5, 0}).is_ok());
   ASSERT_TRUE(exchange(0, 0, all_to_all(), {1, 2, 0, 4}, {1, 5, 0, 3}).is_ok());
-  ASSERT_TRUE(others_expect(2, 0, {0, 7}).is_ok());
+  ASSERT_TRUE(others_say(2, 0, {0, 7}, {0, 9}).is_ok());
   EXPECT_EQ(exchange(1, 0, all_to_all(), {3, 6, 7, 8}, {4, 0, 9, 8}).code(), StatusCode::Mismatch);
 }
 
