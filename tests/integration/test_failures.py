@@ -182,6 +182,9 @@ def test_the_coordinators_node_may_come_up_late_and_is_named_if_it_does_not(clus
     node = cluster.nodes[0]
     node.signal(signal.SIGKILL)
     until(lambda: not node.is_alive(), "the daemon is dead")
+    # Else they are told of a coordinator that is lost, not of one that is not there.
+    for other in cluster.nodes[1:]:
+        until(lambda: all(peer["name"] != node.name for peer in other.status()["peers"]), "it is missed")
     there = {"MASTER_ADDR": node.address}
     for trainer in cluster.start("open_job(timeout=1)", nodes=[1, 2], environment=there):
         text = trainer.error()["text"]
