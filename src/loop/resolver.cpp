@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "loop/resolver.h"
 
+#include <map>
 #include <optional>
 #include <system_error>
 #include <thread>
-#include <unordered_map>
 #include <utility>
 
 #include <signal.h>
@@ -20,38 +20,35 @@ class LookUps {
  public:
   Status begin(const std::string& host, std::optional<uint32_t> user) BRAID_EXCLUDES(mutex_) {
     MutexLock lock(mutex_);
-    if (user) {
-      const auto own = of_user_.find(*user);
-      if (own != of_user_.end() && own->second >= Resolver::kLookUpsPerUserMax) {
-        return make_status(
-            StatusCode::Unavailable,
-            "host name '{}' cannot be looked up now: {} look-ups of user {} wait for "
-            "this node's name servers already, which is one user's share",
-            host, own->second, *user);
-      }
+    const auto found = of_user_.find(user);
+    const size_t own = found == of_user_.end() ? 0 : found->second;
+    if (user && own >= Resolver::kLookUpsPerUserMax) {
+      return make_status(StatusCode::Unavailable,
+                         "host name '{}' cannot be looked up now: {} look-ups of user {} wait for "
+                         "this node's name servers already, which is one user's share",
+                         host, own, *user);
     }
-    if (count_ >= Resolver::kLookUpsMax) {
+    if (own > 0 && count_ >= Resolver::kLookUpsMax) {
       return make_status(StatusCode::Unavailable,
                          "host name '{}' cannot be looked up now: {} look-ups wait for this node's "
                          "name servers already",
                          host, count_);
     }
     ++count_;
-    if (user) ++of_user_[*user];
+    ++of_user_[user];
     return Status::ok();
   }
   void end(std::optional<uint32_t> user) BRAID_EXCLUDES(mutex_) {
     MutexLock lock(mutex_);
     --count_;
-    if (!user) return;
-    const auto own = of_user_.find(*user);
+    const auto own = of_user_.find(user);
     if (--own->second == 0) of_user_.erase(own);
   }
 
  private:
   Mutex mutex_;
   size_t count_ BRAID_GUARDED_BY(mutex_) = 0;
-  std::unordered_map<uint32_t, size_t> of_user_ BRAID_GUARDED_BY(mutex_);
+  std::map<std::optional<uint32_t>, size_t> of_user_ BRAID_GUARDED_BY(mutex_);
 };
 
 // Never destroyed: a look-up may outlive what the process destroys at its end.

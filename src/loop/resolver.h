@@ -23,7 +23,8 @@ class Resolver {
   // As getaddrinfo does it, which is what it is but in tests.
   using LookUp = std::function<int(const char* host, const char* service, const addrinfo* hints,
                                    addrinfo** found)>;
-  // Of the process, forgotten ones included.
+  // Of the process, forgotten ones included; whoever has none under way gets one all the same, so
+  // that others' slow names cannot shut him out.
   static constexpr size_t kLookUpsMax = 64;
   static constexpr size_t kLookUpsPerUserMax = 16;
 

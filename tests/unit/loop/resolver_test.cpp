@@ -151,6 +151,36 @@ TEST_F(ResolverTest, AUserHasHisShareAndLeavesTheOthersTheirs) {
   run_until([&] { return calls == begun; });
 }
 
+TEST_F(ResolverTest, SlowNamesOfManyUsersShutNobodyOut) {
+  const auto release = std::make_shared<std::promise<void>>();
+  const std::shared_future<void> released = release->get_future().share();
+  const auto look_up = [released](const char*, const char*, const addrinfo*, addrinfo**) {
+    released.wait();
+    return EAI_NONAME;
+  };
+  std::vector<std::unique_ptr<Resolver>> resolvers;
+  size_t begun = 0;
+  size_t calls = 0;
+  const auto resolve = [&](std::optional<uint32_t> user) {
+    resolvers.push_back(std::make_unique<Resolver>(*loop_, look_up));
+    Status status = resolvers.back()->resolve(
+        "slow.example", 1, [&](const Result<std::vector<SocketAddress>>&) { ++calls; }, user);
+    if (status) ++begun;
+    return status;
+  };
+  constexpr uint32_t kFirstUser = 2000;
+  for (size_t i = 0; i < Resolver::kLookUpsMax; ++i) {
+    const auto user = static_cast<uint32_t>(i / Resolver::kLookUpsPerUserMax);
+    ASSERT_TRUE(resolve(kFirstUser + user).is_ok());
+  }
+  EXPECT_TRUE(resolve(3000).is_ok());
+  EXPECT_EQ(resolve(3000).code(), StatusCode::Unavailable) << "one, and no more";
+  EXPECT_TRUE(resolve(std::nullopt).is_ok()) << "the daemon's own";
+  EXPECT_EQ(resolve(std::nullopt).code(), StatusCode::Unavailable);
+  release->set_value();
+  run_until([&] { return calls == begun; });
+}
+
 TEST_F(ResolverTest, MayBeUsedAgainFromItsCallback) {
   Resolver resolver(*loop_);
   int calls = 0;

@@ -259,6 +259,27 @@ TEST(Transport, ASenderWithMoreLoopsThanTheReceiverFindsOneForEach) {
   EXPECT_EQ(accept->flows()->Get(0)->io_loop(), 5);
 }
 
+TEST(Transport, AnAnswerThatComesTwiceCountsOnce) {
+  TwoNodes nodes;
+  nodes.b->control.is_silent = true;
+  std::optional<Status> outcome;
+  nodes.a->transport().open_link(nodes.b->id(), [&](const Status& status) { outcome = status; });
+  const auto is_answered = [&] {
+    return !nodes.b->control.sent.empty() &&
+           proto::GetControlMessage(nodes.b->control.sent.back().data())->body_as_FlowAccept();
+  };
+  ASSERT_TRUE(nodes.run_until(is_answered));
+  for (const auto& sent : std::vector(nodes.b->control.sent)) {
+    const auto& message = *proto::GetControlMessage(sent.data());
+    // The second one while the first one's workers are being connected on their thread.
+    for (int i = 0; i < 2; ++i)
+      nodes.a->transport().on_control_message(nodes.b->control.self(), message);
+  }
+  nodes.b->control.is_silent = false;
+  ASSERT_TRUE(nodes.run_until([&] { return outcome.has_value(); }));
+  EXPECT_TRUE(outcome->is_ok()) << outcome->to_string();
+}
+
 TEST(Transport, ASenderOfLargerChunksThanTheReceiverTakesIsRefused) {
   auto larger = TwoNodes::default_options();
   larger.chunk_bytes *= 2;
