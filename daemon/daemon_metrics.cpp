@@ -56,6 +56,8 @@ std::vector<MetricSample> daemon_samples(const DaemonGauges& gauges, const Trans
   for (const RailStatus& rail : transport.rails())
     add(Metric::RailUp, rail.is_up ? 1 : 0, {rail.name});
   add(Metric::Flows, wire.flows_open, {"open"});
+  add(Metric::Flows, wire.flows_opening, {"opening"});
+  add(Metric::Flows, wire.flows_failed, {"failed"});
   add(Metric::FlowFailures, wire.flow_failures);
   add(Metric::FlowsSilent, wire.flows_silent);
   add(Metric::FlowsReplaced, wire.flows_replaced);

@@ -140,7 +140,9 @@ std::vector<MetricInfo> make_infos() {
        false,
        {"state"},
        {"open", "opening", "failed"},
-       "Flows by state."},
+       "Flows by state: open (from and to other nodes), being opened, and those that have failed "
+       "and "
+       "wait for their next try or for their rail (from here)."},
       {Metric::FlowFailures,
        "braid_flow_failures_total",
        true,

@@ -69,6 +69,7 @@ void FlowLink::open_soon(size_t slot) {
     if (to_open_ == 0 && !offers_.empty() && !is_closed_)
       owner_.on_flows_offered(*this, std::exchange(offers_, {}));
   });
+  count_flows();
 }
 
 void FlowLink::open_flow(uint16_t index, UcxWorkerMaker::Made made) {
@@ -123,6 +124,7 @@ void FlowLink::on_flow_open(OutgoingFlow& flow) {
   slot.pause_ms = 0;
   if (slot.failures > 0) BRAID_LOG_INFO("{}: open again", flow.description());
   io_.counters.flows_open.fetch_add(1, std::memory_order_relaxed);
+  count_flows();
   is_established_ = true;
   lost_timer_.stop();
   owner_.on_link_ready(*this);
@@ -150,6 +152,7 @@ void FlowLink::fail_flow(uint16_t index, Status error) {
     BRAID_LOG_INFO("{}; failure {}, it waits for its rail", last_error_.message(), failures);
     slot.timer->stop();
   }
+  count_flows();
   if (is_established_ && flows_open() == 0 && !lost_timer_.is_active()) {
     lost_timer_.start_once(io_.options.open_timeout_ms, [this] {
       owner_.on_link_lost(
@@ -189,6 +192,24 @@ size_t FlowLink::flows_open() const {
   return static_cast<size_t>(std::count_if(slots_.begin(), slots_.end(), [](const FlowSlot& slot) {
     return slot.flow != nullptr && slot.flow->state() == Flow::State::Open;
   }));
+}
+
+// Sums modulo 2^64: what has become less is added, too.
+void FlowLink::count_flows() {
+  uint64_t opening = 0;
+  uint64_t failed = 0;
+  for (const FlowSlot& slot : slots_) {
+    if (is_closed_) break;
+    if (slot.flow == nullptr) {
+      ++(slot.is_to_open ? opening : failed);
+    } else if (slot.flow->state() == Flow::State::Opening) {
+      ++opening;
+    }
+  }
+  io_.counters.flows_opening.fetch_add(opening - std::exchange(flows_opening_, opening),
+                                       std::memory_order_relaxed);
+  io_.counters.flows_failed.fetch_add(failed - std::exchange(flows_failed_, failed),
+                                      std::memory_order_relaxed);
 }
 
 bool FlowLink::has_chunks() const {
@@ -322,6 +343,7 @@ void FlowLink::close(const Status& reason) {
     if (slot.former != nullptr) drop_former(slot);
     if (slot.flow != nullptr) retire_flow(slot);
   }
+  count_flows();
   queue_.take_back_all();
   while (!queue_.empty()) {
     const QueuedChunk next = queue_.pop_front();
@@ -338,7 +360,9 @@ void FlowLink::list_flows(std::vector<FlowStatus>& out) const {
     status.io_loop = io_.io_loop;
     status.flow = static_cast<uint16_t>(index);
     status.rail = io_.rail_name_of(static_cast<uint16_t>(index));
-    status.state = slot.flow == nullptr ? "failed" : to_string(slot.flow->state());
+    status.state = slot.flow != nullptr ? to_string(slot.flow->state())
+                   : slot.is_to_open    ? "opening"
+                                        : "failed";
     status.bytes_sent = slot.bytes_sent + (slot.flow == nullptr ? 0 : slot.flow->bytes_sent()) +
                         (slot.former == nullptr ? 0 : slot.former->bytes_sent());
     status.failures = slot.failures;

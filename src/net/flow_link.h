@@ -104,6 +104,7 @@ class FlowLink final : public Link, private OutgoingFlow::Owner {
   void replace_slow_flows();
   void drop_formers();
   size_t flows_open() const;
+  void count_flows();
 
   void on_flow_open(OutgoingFlow& flow) override;
   void on_flow_failed(OutgoingFlow& flow) override;
@@ -127,6 +128,8 @@ class FlowLink final : public Link, private OutgoingFlow::Owner {
   bool has_formers_ = false;
   size_t next_flow_ = 0;  // where to look first
   size_t untried_ = 0;
+  uint64_t flows_opening_ = 0;     // as IoCounters have them
+  uint64_t flows_failed_ = 0;      //
   size_t to_open_ = 0;             // of slots_
   std::vector<FlowOffer> offers_;  // of those opened since; told when to_open_ is 0 again
   bool is_established_ = false;

@@ -34,7 +34,9 @@ struct IoCounters {
   std::atomic<uint64_t> flow_failures = 0;
   std::atomic<uint64_t> flows_silent = 0;
   std::atomic<uint64_t> flows_replaced = 0;
-  std::atomic<uint64_t> flows_open = 0;
+  std::atomic<uint64_t> flows_open = 0;     // both ways
+  std::atomic<uint64_t> flows_opening = 0;  // outgoing
+  std::atomic<uint64_t> flows_failed = 0;   // outgoing, until they are opened again
 };
 
 // What all flows of one I/O loop share.

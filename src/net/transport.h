@@ -61,7 +61,9 @@ struct TransportCounters {  // sums over all flows since the start; read from an
   uint64_t flow_failures = 0;
   uint64_t flows_silent = 0;    // of these, given up because nothing was acknowledged any more
   uint64_t flows_replaced = 0;  // opened again because they were slow
-  uint64_t flows_open = 0;
+  uint64_t flows_open = 0;      // both ways, now
+  uint64_t flows_opening = 0;   // outgoing, now
+  uint64_t flows_failed = 0;    // outgoing, now: they wait for their next try, or for a rail
 };
 
 // The UCX half of braid: opens flows to peers on every I/O loop, re-opens those that die

@@ -338,6 +338,8 @@ TransportCounters UcxTransport::counters() const {
     sum.flows_silent += part.flows_silent.load(std::memory_order_relaxed);
     sum.flows_replaced += part.flows_replaced.load(std::memory_order_relaxed);
     sum.flows_open += part.flows_open.load(std::memory_order_relaxed);
+    sum.flows_opening += part.flows_opening.load(std::memory_order_relaxed);
+    sum.flows_failed += part.flows_failed.load(std::memory_order_relaxed);
   }
   return sum;
 }

@@ -39,6 +39,28 @@ TEST(FlowFailure, ChunksOfADeadFlowGoOverTheOthersAndItIsOpenedAgain) {
             1);
 }
 
+TEST(FlowFailure, FlowsAreCountedByTheirState) {
+  auto options = TwoNodes::default_options();
+  options.open_timeout_ms = 1000;
+  TwoNodes nodes(options);
+  ASSERT_TRUE(nodes.open_eventually());
+  const auto reach = [&](uint64_t open, uint64_t opening, uint64_t failed) {
+    return nodes.run_until([&] {
+      const TransportCounters now = nodes.a->transport().counters();
+      return now.flows_open == open && now.flows_opening == opening && now.flows_failed == failed;
+    });
+  };
+  ASSERT_TRUE(reach(4, 0, 0));
+  nodes.b->control.is_silent = true;
+  ::shutdown(connected_sockets().front(), SHUT_RDWR);
+  EXPECT_TRUE(reach(3, 0, 1)) << "it waits for its next try";
+  EXPECT_TRUE(reach(3, 1, 0)) << "and for the other side's answer";
+  nodes.b->control.is_silent = false;
+  EXPECT_TRUE(reach(4, 0, 0));
+  nodes.a->transport().on_peer_lost(nodes.b->id());
+  EXPECT_TRUE(reach(0, 0, 0));
+}
+
 TEST(FlowFailure, SurvivesTheLossOfEveryFlowAtOnceAgainAndAgain) {
   TwoNodes nodes;
   ASSERT_TRUE(nodes.open());
