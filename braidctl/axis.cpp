@@ -12,6 +12,7 @@ constexpr double kRounding = 1e-9;  // ticks must not vanish for the last bit
 
 std::vector<double> even_ticks(double low, double high, size_t count) {
   const double raw = (high - low) / static_cast<double>(count);
+  if (!std::isnormal(raw)) return {};  // no step that a double could add up
   const double power = std::pow(10, std::floor(std::log10(raw)));
   double step = 10 * power;
   for (const double factor : {1.0, 2.0, 5.0}) {

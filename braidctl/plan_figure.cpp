@@ -21,8 +21,6 @@ constexpr double kLaneHeight = 34;
 constexpr double kLanePitch = 46;
 constexpr double kFoot = 96;
 constexpr double kLabelWidthMin = 18;
-constexpr std::string_view kForwardFill = "#c9d1d9";
-constexpr std::string_view kExposedFill = "#cf222e";
 constexpr double kTensorOpacity = 0.45;
 
 class PlanFigure {
@@ -63,21 +61,21 @@ class PlanFigure {
               fmt::format("{} tensors, {}, in {} groups; streams: {}", report_.trace.tensors.size(),
                           format_amount(report_.workload.bytes()), report_.plan.groups.size(),
                           report_.streams),
-              {.size = 13, .fill = Svg::kMuted});
+              {.size = 13, .fill = kMuted});
     svg_.text(
         kLeft, 78,
         fmt::format("iteration {} = forward {} + backward {} + exposed communication {}",
                     format_seconds(report_.timeline.iteration_seconds), format_seconds(forward()),
                     format_seconds(report_.timeline.backward_seconds),
                     format_seconds(report_.timeline.exposed_seconds)),
-        {.size = 13, .fill = Svg::kMuted});
+        {.size = 13, .fill = kMuted});
   }
 
   void draw_axis() {
     const TimeUnit unit = time_unit(axis_.high);
     for (const double tick : axis_.ticks(10)) {
       const double x = axis_.pixel(tick);
-      svg_.line(x, kTop - 8, x, bottom_, {.colour = Svg::kGrid});
+      svg_.line(x, kTop - 8, x, bottom_, {.colour = kGrid});
       svg_.text(x, bottom_ + 18, format_number(tick * unit.per_second),
                 {.size = 12, .anchor = Svg::Anchor::Middle});
     }
@@ -111,7 +109,7 @@ class PlanFigure {
                    hint);
   }
   void label_block(double begin, double end, double top, const std::string& label,
-                   std::string_view fill = "#24292f") {
+                   std::string_view fill = kInk) {
     const double x = axis_.pixel(begin);
     const double width = axis_.pixel(end) - x;
     const double needed = std::max(kLabelWidthMin, 8.0 * static_cast<double>(label.size()));
@@ -157,7 +155,7 @@ class PlanFigure {
       const std::string_view colour = series_colour(unit.group);
       draw_block(begin, end, top, colour, 1, hint);
       svg_.hatch(axis_.pixel(begin), top, axis_.pixel(startup) - axis_.pixel(begin), kLaneHeight);
-      label_block(startup, end, top, name, "#ffffff");
+      label_block(startup, end, top, name, kPaper);
     }
   }
 

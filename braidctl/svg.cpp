@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "braidctl/svg.h"
 
-#include <array>
-
 #include <fmt/format.h>
 
 #include "braidctl/status_view.h"
 
 namespace braid {
 namespace {
+
+constexpr std::string_view kRootClass = "braid-figure";
 
 // XML knows no way to write most control characters: printable() takes them out first.
 std::string escape(std::string_view text) {
@@ -61,14 +61,11 @@ const char* anchor_name(Svg::Anchor anchor) {
 
 Svg::Svg(double width, double height, std::string_view title) {
   out_ = fmt::format(
-      R"svg(<svg xmlns="http://www.w3.org/2000/svg" width="{0:.0f}" height="{1:.0f}" )svg"
+      R"svg(<svg xmlns="http://www.w3.org/2000/svg" class="{3}" width="{0:.0f}" height="{1:.0f}" )svg"
       R"svg(viewBox="0 0 {0:.0f} {1:.0f}" font-family="DejaVu Sans, Helvetica, sans-serif">)svg"
       "\n<title>{2}</title>\n",
-      width, height, escape(title));
-  out_ += R"svg(<defs><pattern id="hatch" width="5" height="5" patternUnits="userSpaceOnUse" )svg"
-          R"svg(patternTransform="rotate(45)"><rect width="2.4" height="5" fill="#ffffff"/>)svg"
-          "</pattern></defs>\n";
-  rectangle(0, 0, width, height, "#ffffff");
+      width, height, escape(title), kRootClass);
+  rectangle(0, 0, width, height, kPaper);
 }
 
 void Svg::rectangle(double x, double y, double width, double height, std::string_view fill,
@@ -80,6 +77,7 @@ void Svg::rectangle(double x, double y, double width, double height, std::string
 }
 
 void Svg::hatch(double x, double y, double width, double height) {
+  is_hatched_ = true;
   // The rectangle below it keeps its hint.
   out_ += fmt::format(
       R"svg(<rect x="{:.2f}" y="{:.2f}" width="{:.2f}" height="{:.2f}" fill="url(#hatch)" )svg"
@@ -109,22 +107,27 @@ void Svg::circle(double x, double y, double radius, std::string_view fill, std::
 }
 
 void Svg::text(double x, double y, std::string_view content, const Text& style) {
+  if (content.empty()) return;
   std::string attributes = fmt::format(R"(font-size="{:.1f}" fill="{}" text-anchor="{}")",
                                        style.size, style.fill, anchor_name(style.anchor));
   if (style.is_bold) attributes += R"( font-weight="bold")";
+  if (style.has_halo) {
+    attributes += fmt::format(R"( stroke="{}" stroke-width="3" paint-order="stroke")", kPaper);
+  }
   out_ += fmt::format("<text x=\"{:.2f}\" y=\"{:.2f}\" {}>{}</text>\n", x, y, attributes,
                       escape(content));
 }
 
-std::string Svg::finish() && { return std::move(out_) + "</svg>\n"; }
-
-std::string_view series_colour(size_t i) {
-  // Okabe and Ito's palette without its yellow, which white swallows, and with two more: people
-  // who see few colours can tell them apart.
-  static constexpr std::array<std::string_view, 9> kColours = {"#0072b2", "#d55e00", "#009e73",
-                                                               "#cc79a7", "#e69f00", "#56b4e9",
-                                                               "#7b4fa3", "#8c6d31", "#5f6b73"};
-  return kColours[i % kColours.size()];
+std::string Svg::finish() && {
+  if (is_hatched_) {
+    out_ += fmt::format(
+        R"svg(<defs><pattern id="hatch" width="5" height="5" patternUnits="userSpaceOnUse" )svg"
+        R"svg(patternTransform="rotate(45)"><rect width="2.4" height="5" fill="{}"/>)svg"
+        "</pattern></defs>\n",
+        kPaper);
+  }
+  out_ += dark_style(kRootClass, out_);
+  return std::move(out_) + "</svg>\n";
 }
 
 }  // namespace braid

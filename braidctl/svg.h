@@ -6,24 +6,25 @@
 #include <utility>
 #include <vector>
 
+#include "braidctl/palette.h"
+
 namespace braid {
 
-// A drawing on a white background, as one SVG document. Coordinates are pixels from the upper left
-// corner. Texts and titles may be anything: they are escaped.
+// A drawing as one SVG document, which can also stand in a page. Coordinates are pixels from the
+// upper left corner. Colours are those of palette.h. Texts and titles may be anything: they are
+// escaped.
 class Svg {
  public:
-  static constexpr std::string_view kMuted = "#57606a";  // what explains
-  static constexpr std::string_view kGrid = "#d8dee4";
-
   enum class Anchor { Start, Middle, End };
   struct Text {
     double size = 12;
     Anchor anchor = Anchor::Start;
-    std::string_view fill = "#24292f";
+    std::string_view fill = kInk;
     bool is_bold = false;
+    bool has_halo = false;  // of paper, where it crosses lines
   };
   struct Stroke {
-    std::string_view colour = "#24292f";
+    std::string_view colour = kInk;
     double width = 1;
     std::string_view dash = {};  // "4 3"; empty: solid
   };
@@ -33,7 +34,7 @@ class Svg {
   // `hint` is shown where the pointer rests on it.
   void rectangle(double x, double y, double width, double height, std::string_view fill,
                  double opacity = 1, std::string_view hint = {});
-  // White stripes over what is there.
+  // Stripes of paper over what is there.
   void hatch(double x, double y, double width, double height);
   void line(double x1, double y1, double x2, double y2, const Stroke& stroke);
   void polyline(const std::vector<std::pair<double, double>>& points, const Stroke& stroke);
@@ -44,10 +45,7 @@ class Svg {
 
  private:
   std::string out_;
+  bool is_hatched_ = false;
 };
-
-// The colour of the i-th of many things: distinct, legible on white, again from the beginning after
-// the last.
-std::string_view series_colour(size_t i);
 
 }  // namespace braid

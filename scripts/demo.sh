@@ -89,4 +89,4 @@ grep -q "all $nodes ranks on .* joined" "$output/logs/node0.log" \
 
 say "Result"
 build/venv/bin/python scripts/demo_report.py --run gloo "$output/gloo" --run braid "$output/braid" \
-  --network "$network" "${report[@]}" --picture "$output/demo.png"
+  --network "$network" "${report[@]}" --picture "$output/demo.svg" --braidctl build/release/bin/braidctl

@@ -8,6 +8,7 @@ the parameters differ between the ranks of a run in any bit, or between the runs
 
 import argparse
 import glob
+import itertools
 import json
 import math
 import os
@@ -15,6 +16,7 @@ import statistics
 import sys
 from dataclasses import dataclass
 
+import drawing
 import torch
 
 # Of the largest value in the same tensor. The two systems add in different orders.
@@ -22,7 +24,6 @@ RELATIVE_TOLERANCE = 1e-5
 WARM_UP_STEPS = 10
 WARM_UP_COMPUTATIONS = 2
 WARM_UP_ALL_REDUCES = 2
-COLOURS = {"gloo": "#8c8c8c", "braid": "#1f77b4"}
 
 
 @dataclass
@@ -139,57 +140,46 @@ def print_equality(runs):
     return not complaints
 
 
-def draw(runs, network, nic_gbit, path):
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    figure, (steps, bandwidth, loss) = pyplot.subplots(1, 3, figsize=(14, 4.6), width_ratios=(1.1, 0.8, 1.3))
+def figure_of(runs, network, nic_gbit):
+    """What `braidctl draw` makes the picture of."""
     names = [run.name for run in runs]
-    colours = [COLOURS.get(run.name) for run in runs]
-
-    compute = [run.compute * 1e3 for run in runs]
-    communication = [run.communication * 1e3 for run in runs]
-    steps.bar(names, compute, 0.6, color="#e0c080", label="computation")
-    steps.bar(names, communication, 0.6, bottom=compute, color=colours, label="communication")
-    for i, run in enumerate(runs):
-        steps.text(i, run.compute * 5e2, f"{run.compute * 1e3:.0f} ms\ncomputation", ha="center", va="center")
-        steps.text(i, (run.compute + run.communication / 2) * 1e3, f"{run.communication * 1e3:.0f} ms\ncommunication",
-                   ha="center", va="center", color="white")
-        steps.text(i, run.step * 1e3, f"{run.step * 1e3:.0f} ms", ha="center", va="bottom", weight="bold")
-    steps.set_title("Time of a training step (median)")
-    steps.set_ylabel("milliseconds")
-    steps.margins(y=0.1)
-
-    bars = bandwidth.bar(names, [run.bus_gbit_per_second for run in runs], 0.6, color=colours)
-    bandwidth.bar_label(bars, [f"{run.bus_gbit_per_second:.2f}" for run in runs], weight="bold")
+    bandwidth = {
+        "title": "bus bandwidth (Gbit/s)",
+        "kind": "bars",
+        "groups": [f"all-reduce of {runs[0].gradient_bytes / 1e6:.0f} MB"],
+        "series": [{"name": run.name, "values": [run.bus_gbit_per_second]} for run in runs],
+    }
     if nic_gbit:
-        bandwidth.axhline(nic_gbit, color="black", linestyle="--", linewidth=1)
-        bandwidth.text(0, nic_gbit * 1.01, f"NIC: {nic_gbit:g} Gbit/s", ha="center", va="bottom")
-    bandwidth.set_title(f"Bus bandwidth, all-reduce of {runs[0].gradient_bytes / 1e6:.0f} MB")
-    bandwidth.set_ylabel("Gbit/s")
-    bandwidth.margins(y=0.12)
-
-    for run, colour in zip(runs, colours):
-        clock, now = [], 0.0
-        for seconds in run.step_seconds:
-            now += seconds
-            clock.append(now)
-        label = f"{run.name}: {len(clock)} steps in {now:.0f} s"
-        loss.plot(clock, run.losses, color=colour, linewidth=1.2, label=label)
-    loss.set_title("Training loss (mean over the ranks)")
-    loss.set_xlabel("seconds spent in training steps")
-    loss.set_ylabel("cross-entropy")
-    loss.set_xlim(left=0)
-    loss.set_ylim(bottom=0)
-    loss.legend()
-
-    for axes in (steps, bandwidth, loss):
-        axes.spines[["top", "right"]].set_visible(False)
-    figure.suptitle(f"The same script through {' and '.join(names)}: {network}")
-    figure.tight_layout()
-    figure.savefig(path, dpi=110)
+        bandwidth["limit"] = {"value": nic_gbit, "text": f"NIC: {nic_gbit:g} Gbit/s"}
+    steps = {
+        "title": "training step (ms)",
+        "note": "median",
+        "kind": "stacked_bars",
+        "groups": names,
+        "series": [
+            {"name": "computation", "values": [run.compute * 1e3 for run in runs]},
+            # The medians of a step and of its computation are not of the same step.
+            {"name": "communication", "values": [max(0.0, run.communication) * 1e3 for run in runs]},
+        ],
+    }
+    loss = {
+        "title": "training loss (cross-entropy)",
+        "note": ", ".join(f"{run.name}: {len(run.losses)} steps in {sum(run.step_seconds):.0f} s" for run in runs),
+        "kind": "lines",
+        "x_title": "seconds spent in training steps",
+        "series": [
+            {"name": run.name, "points": list(zip(itertools.accumulate(run.step_seconds), run.losses))}
+            for run in runs
+        ],
+    }
+    return {
+        "title": f"The same script through {' and '.join(names)}",
+        "notes": [network],
+        "columns": 3,
+        "panel_width": 340,
+        "panel_height": 320,
+        "panels": [bandwidth, steps, loss],
+    }
 
 
 def main():
@@ -198,7 +188,8 @@ def main():
                         help="give it twice: the reference first")
     parser.add_argument("--network", required=True, help="what the runs went over, for the titles")
     parser.add_argument("--nic-gbit", type=float, help="the NIC's rate, drawn as a line")
-    parser.add_argument("--picture", required=True, help="the PNG to write")
+    parser.add_argument("--picture", required=True, help="the SVG to write")
+    parser.add_argument("--braidctl", required=True, help="the program that draws it")
     arguments = parser.parse_args()
     if len(arguments.run) != 2:
         parser.error("--run must be given twice")
@@ -207,7 +198,13 @@ def main():
     print(f"\n{runs[0].ranks} trainers, {len(runs[0].losses)} steps, {arguments.network}\n")
     print_table(runs)
     equal = print_equality(runs)
-    draw(runs, arguments.network, arguments.nic_gbit, arguments.picture)
+    figure = figure_of(runs, arguments.network, arguments.nic_gbit)
+    try:
+        picture = drawing.svg(figure, arguments.braidctl)
+    except drawing.DrawingError as error:
+        sys.exit(f"demo_report: no picture: {error}")
+    with open(arguments.picture, "w", encoding="utf-8") as file:
+        file.write(picture)
     print(f"picture: {arguments.picture}")
     return 0 if equal else 1
 

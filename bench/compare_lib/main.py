@@ -4,11 +4,15 @@
 import argparse
 import contextlib
 import dataclasses
+import functools
 import json
+import os
 import shlex
 import signal
 import statistics
 import sys
+
+import drawing
 
 from . import figures, machine, options, page, requirements, systems, table, wire
 from .cluster import Cluster
@@ -39,8 +43,14 @@ def main(argv: list[str]) -> int:
             json.dump(report, file, indent=2)
             file.write("\n")
     if chosen.html:
+        draw = functools.partial(drawing.svg, braidctl=os.path.join(chosen.build, "bin", "braidctl"))
+        try:
+            drawn = page.of(report, draw)
+        except drawing.DrawingError as error:
+            _say(f"no page: {error}")
+            return EXIT_FAILED
         with open(chosen.html, "w", encoding="utf-8") as file:
-            file.write(page.of(report))
+            file.write(drawn)
     return EXIT_FAILED if report["errors"] else 0
 
 

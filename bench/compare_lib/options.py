@@ -111,7 +111,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
     shared_options.add(
         parser,
         "for the start of a system, and for one repeat of one size",
-        "bin/braidd and bin/braid-bench",
+        "bin/braidd and bin/braid-bench, and bin/braidctl for the page",
     )
     options = shared_options.parse(parser, argv)
     try:

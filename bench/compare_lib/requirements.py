@@ -25,7 +25,10 @@ def check(options: argparse.Namespace) -> None:
     if "gloo" in options.systems and not _has_module(VENV_PYTHON, "torch"):
         other.append("torch is not in build/venv: run scripts/setup")
     # Without braid among the systems the cluster needs no daemons.
-    for name in ("braidd", "braid-bench") if "braid" in options.systems else ():
+    programs = ["braidd", "braid-bench"] if "braid" in options.systems else []
+    if options.html:
+        programs.append("braidctl")
+    for name in programs:
         path = os.path.join(options.build, "bin", name)
         if not os.access(path, os.X_OK):
             other.append(f"{path} is missing: build the project, or give --build")

@@ -11,19 +11,11 @@ A type within a class of a room of src/ hides the type of that name of the names
 its room, or of a room that its room depends on. Structs are records, whose parts are called by the record's name, too:
 DaemonStatus::Flow."""
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-ANONYMOUS = "(anonymous)"
-NOT_CODE = re.compile(r'//[^\n]*|/\*.*?\*/|R"(\w*)\(.*?\)\1"|"(?:[^"\\\n]|\\.)*"|\'(?:[^\'\\\n]|\\.)+\'', re.DOTALL)
-NAMESPACE = re.compile(r"(?:inline\s+)?namespace(?:\s+([\w:]+))?\s*\{")
-TYPE = re.compile(
-    r"(?:enum\s+class|enum\s+struct|enum|class|struct|union)\s+"
-    r"(?:\[\[\w+\]\]\s*|alignas\s*\([^()]*\)\s*|[A-Z]\w*_[A-Z_]+(?:\([^()]*\))?\s+)*"
-    r"(\w+)\s*(?:final\s*)?(?::(?!:)[^;{}()]*)?\{")
-EXTERN = re.compile(r"extern\s+\{")  # its "C" is no code any more
-TOKEN = re.compile(rf"\b{NAMESPACE.pattern}|\b{TYPE.pattern}|\b{EXTERN.pattern}|[{{}}]")
+import cpp_scopes
+from cpp_scopes import ANONYMOUS
 
 
 class Definition(NamedTuple):
@@ -42,33 +34,14 @@ class Definition(NamedTuple):
         return self.path.split("/")[1] if self.path.startswith("src/") else None
 
 
-def blank(match: re.Match) -> str:
-    """As many lines, and no braces."""
-    return "\n" * match[0].count("\n")
-
-
 def definitions(path: str, text: str) -> Iterator[Definition]:
-    code = NOT_CODE.sub(blank, text)
-    scopes: list[tuple[str, str]] = []  # of each open brace: "namespace" or "class" and its name; "": something else
-    for match in TOKEN.finditer(code):
-        token = match[0]
-        if token == "}":
-            if scopes:
-                scopes.pop()
+    for scope in cpp_scopes.scopes(text):
+        if scope.kind not in ("class", "struct", "enum"):
             continue
-        if token == "{":
-            scopes.append(("", ""))
-        elif EXTERN.fullmatch(token):
-            scopes.append(("namespace", ""))
-        elif "namespace" in token.split("{")[0].split():
-            scopes.append(("namespace", match[1] or ANONYMOUS))
-        else:
-            around = {kind: "::".join(name for one, name in scopes if one == kind and name)
-                      for kind in ("namespace", "class")}
-            if all(kind for kind, _ in scopes):
-                line = code.count("\n", 0, match.start()) + 1
-                yield Definition(path, line, around["namespace"], match[2], around["class"])
-            scopes.append(("class", match[2]) if token.startswith("class") else ("", ""))
+        around = {kind: [one.name for one in scope.around if one.kind == kind] for kind in ("namespace", "class")}
+        if len(around["namespace"]) + len(around["class"]) == len(scope.around):
+            namespace, inside = ("::".join(filter(None, names)) for names in around.values())
+            yield Definition(path, scope.line, namespace, scope.name, inside)
 
 
 def breaches(

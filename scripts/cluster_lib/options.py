@@ -95,23 +95,8 @@ def _seconds(text: str) -> float:
     return value
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = arguments.parser(
-        "scripts/cluster",
-        _DESCRIPTION,
-        _EPILOG,
-        "%(prog)s [options] -- COMMAND [ARGUMENT...]\n"
-        "       %(prog)s --set-caps DIR [--nic-mbit X] [--flow-mbit Y[,Y...]]",
-    )
+def _add_network(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("--nodes", type=count(1, NODES_MAX), default=2, metavar="N", help="nodes (2)")
-    add(
-        "--ranks-per-node",
-        type=count(1, RANKS_PER_NODE_MAX),
-        default=1,
-        metavar="R",
-        help="how often COMMAND runs on each node (1)",
-    )
     add("--nic-mbit", type=_mbit, metavar="X", help="each node's NIC, Mbit/s; 0 = unshaped (0)")
     add(
         "--flow-mbit",
@@ -120,6 +105,10 @@ def _parser() -> argparse.ArgumentParser:
         help="cap of each TCP flow, Mbit/s; several values are dealt out by hash; 0 = no cap (0)",
     )
     delay_options.add(parser)
+
+
+def _add_daemons(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
     add(
         "--racks",
         type=count(1, NODES_MAX),
@@ -143,6 +132,27 @@ def _parser() -> argparse.ArgumentParser:
         help="the braidd to start (build/release/bin/braidd, else the newest build/*/bin/braidd)",
     )
     add("--no-daemons", action="store_true", help="start no daemons: the network and COMMAND only")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = arguments.parser(
+        "scripts/cluster",
+        _DESCRIPTION,
+        _EPILOG,
+        "%(prog)s [options] -- COMMAND [ARGUMENT...]\n"
+        "       %(prog)s --set-caps DIR [--nic-mbit X] [--flow-mbit Y[,Y...]]",
+    )
+    add = parser.add_argument
+    add("--nodes", type=count(1, NODES_MAX), default=2, metavar="N", help="nodes (2)")
+    add(
+        "--ranks-per-node",
+        type=count(1, RANKS_PER_NODE_MAX),
+        default=1,
+        metavar="R",
+        help="how often COMMAND runs on each node (1)",
+    )
+    _add_network(parser)
+    _add_daemons(parser)
     add(
         "--loopback",
         action="store_true",

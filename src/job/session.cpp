@@ -33,6 +33,55 @@ std::optional<uint64_t> checked_input_bytes(const Signature& signature, uint32_t
   return signature.collective == Collective::ReduceScatter ? all : bytes;
 }
 
+uint32_t weight_of(const proto::OpenJob& open) { return open.weight() == 0 ? 1 : open.weight(); }
+
+std::span<const uint8_t> token_of(const proto::OpenJob& open) {
+  if (open.token() == nullptr) return {};
+  return {open.token()->data(), open.token()->size()};
+}
+
+// Ok, or what in it makes no sense or is more than this node allows.
+Status check_open(const proto::OpenJob& open, const SessionLimits& limits) {
+  if (open.name()->size() == 0 || open.name()->size() > Session::kJobNameBytesMax) {
+    return make_status(StatusCode::InvalidArgument, "a job's name has 1 to {} bytes, not {}",
+                       Session::kJobNameBytesMax, open.name()->size());
+  }
+  if (open.world_size() == 0 || open.world_size() > Coordinator::kWorldSizeMax ||
+      open.rank() >= open.world_size()) {
+    return make_status(
+        StatusCode::InvalidArgument,
+        "rank {} of world size {}: the world size must be 1 to {} and the rank below it",
+        open.rank(), open.world_size(), Coordinator::kWorldSizeMax);
+  }
+  if (const size_t bytes = token_of(open).size(); bytes > kJobTokenBytesMax) {
+    return make_status(StatusCode::InvalidArgument,
+                       "a job's token has {} bytes at most (BRAID_JOB_TOKEN), not {}",
+                       kJobTokenBytesMax, bytes);
+  }
+  if (open.master_address()->size() == 0 || open.timeout_ms() == 0) {
+    return Status(StatusCode::InvalidArgument,
+                  "a job needs a master address and a timeout above 0");
+  }
+  const uint32_t weight = weight_of(open);
+  if (weight > kJobWeightMax) {
+    return make_status(StatusCode::InvalidArgument,
+                       "BRAID_JOB_WEIGHT is {}; a job's weight is 1 to {}", weight, kJobWeightMax);
+  }
+  if (weight > limits.job_weight_max) {
+    return make_status(StatusCode::ResourceExhausted,
+                       "BRAID_JOB_WEIGHT is {} and this node's client.job_weight_max allows {}: "
+                       "ask for less or raise it",
+                       weight, limits.job_weight_max);
+  }
+  if (open.arena_bytes() > limits.arena_bytes_max) {
+    return make_status(StatusCode::ResourceExhausted,
+                       "the input arena has {} bytes and this node's client.arena_bytes_max allows "
+                       "{}: ask for less (braid_job_options.arena_bytes) or raise it",
+                       open.arena_bytes(), limits.arena_bytes_max);
+  }
+  return Status::ok();
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Session>> Session::create(Loop& loop, WorkThread& worker,
@@ -46,55 +95,16 @@ Result<std::unique_ptr<Session>> Session::create(Loop& loop, WorkThread& worker,
   session->world_size_ = open.world_size();
   session->timeout_ms_ = open.timeout_ms();
   session->done_capacity_ = open.done_capacity();
-  session->weight_ = open.weight() == 0 ? 1 : open.weight();
+  session->weight_ = weight_of(open);
   session->operation_timeout_ms_ = limits.operation_timeout_ms;
   session->farewell_ms_ = limits.farewell_ms;
   const uid_t user = connection.credentials().uid;
   session->arena_charge_ = UserCharge(limits.quotas, user, UserResource::ArenaBytes);
   session->tensors_charge_ = UserCharge(limits.quotas, user, UserResource::Tensors);
-  if (session->job_name().empty() || session->job_name().size() > kJobNameBytesMax) {
-    return make_status(StatusCode::InvalidArgument, "a job's name has 1 to {} bytes, not {}",
-                       kJobNameBytesMax, session->job_name().size());
-  }
-  if (open.world_size() == 0 || open.world_size() > Coordinator::kWorldSizeMax ||
-      open.rank() >= open.world_size()) {
-    return make_status(
-        StatusCode::InvalidArgument,
-        "rank {} of world size {}: the world size must be 1 to {} and the rank below it",
-        open.rank(), open.world_size(), Coordinator::kWorldSizeMax);
-  }
-  const std::span<const uint8_t> token =
-      open.token() == nullptr ? std::span<const uint8_t>()
-                              : std::span(open.token()->data(), open.token()->size());
-  if (token.size() > kJobTokenBytesMax) {
-    return make_status(StatusCode::InvalidArgument,
-                       "a job's token has {} bytes at most (BRAID_JOB_TOKEN), not {}",
-                       kJobTokenBytesMax, token.size());
-  }
+  BRAID_RETURN_IF_ERROR(check_open(open, limits));
+  const auto token = token_of(open);
   session->has_token_ = !token.empty();
-  session->identity_.owner = job_owner(session->job_name(), token, connection.credentials().uid);
-  if (session->master_address_.empty() || open.timeout_ms() == 0) {
-    return Status(StatusCode::InvalidArgument,
-                  "a job needs a master address and a timeout above 0");
-  }
-  if (session->weight_ > kJobWeightMax) {
-    return make_status(StatusCode::InvalidArgument,
-                       "BRAID_JOB_WEIGHT is {}; a job's weight is 1 to {}", session->weight_,
-                       kJobWeightMax);
-  }
-  if (session->weight_ > limits.job_weight_max) {
-    return make_status(StatusCode::ResourceExhausted,
-                       "BRAID_JOB_WEIGHT is {} and this node's client.job_weight_max allows {}: "
-                       "ask for less or raise it",
-                       session->weight_, limits.job_weight_max);
-  }
-  if (open.arena_bytes() > limits.arena_bytes_max) {
-    return make_status(StatusCode::ResourceExhausted,
-                       "the input arena has {} bytes and this node's client.arena_bytes_max allows "
-                       "{}: ask for less "
-                       "(braid_job_options.arena_bytes) or raise it",
-                       open.arena_bytes(), limits.arena_bytes_max);
-  }
+  session->identity_.owner = job_owner(session->job_name(), token, user);
   BRAID_RETURN_IF_ERROR(session->arena_charge_.set(open.arena_bytes()));
   auto arena = SharedMemory::adopt(std::move(fds[0]), open.arena_bytes(), limits.arena_bytes_max,
                                    SharedMemory::Access::ReadOnly, "input arena");

@@ -138,37 +138,11 @@ void Coordinator::on_join(const Peer& from, const proto::JoinJob& join) {
                               kJobWeightMax));
   }
   if (const Status* reason = find_contradiction(identity, rank)) return refuse(*reason);
-  auto position = forming_.find(identity);
-  const bool is_new = position == forming_.end();
-  if (is_new) {
+  if (!forming_.contains(identity)) {
     if (const Status room = check_room(join.user()); !room) return refuse(room);
-    position = forming_.try_emplace(identity).first;
+    begin_forming(identity, join);
   }
-  FormingJob& job = position->second;
-  if (is_new) {
-    job.identity = identity;
-    job.user = join.user();
-    job.world_size = join.world_size();
-    job.timeout_ms = join.timeout_ms();
-    job.weight = join.weight();
-    job.cut = cut_of(join);
-    job.deadline = std::make_unique<Timer>(loop_);
-    job.deadline->start_once(job.timeout_ms, [this, identity] {
-      const FormingJob& late = forming_.at(identity);
-      std::vector<uint32_t> missing;
-      for (uint32_t r = 0; r < late.world_size; ++r) {
-        if (!late.members.contains(r)) missing.push_back(r);
-      }
-      fail_forming(
-          identity,
-          make_status(StatusCode::DeadlineExceeded,
-                      "job '{}': {} of {} ranks joined within {} ms; missing: rank {} (ranks "
-                      "belong together that have the same token, BRAID_JOB_TOKEN, or the same "
-                      "user and no token)",
-                      identity.name, late.members.size(), late.world_size, late.timeout_ms,
-                      describe_missing(missing)));
-    });
-  }
+  FormingJob& job = forming_.at(identity);
   if (const Status agreed = check_agreement(job, from, join); !agreed)
     return fail_contradictory(job, from, rank, agreed);
   if (const auto other = job.members.find(rank); other != job.members.end()) {
@@ -184,6 +158,31 @@ void Coordinator::on_join(const Peer& from, const proto::JoinJob& join) {
   BRAID_LOG_INFO("job '{}': rank {} on node '{}' joined ({} of {})", name, rank, from.name,
                  job.members.size(), job.world_size);
   if (job.members.size() == job.world_size) start(job);
+}
+
+void Coordinator::begin_forming(const JobIdentity& identity, const proto::JoinJob& first) {
+  FormingJob& job = forming_[identity];
+  job.identity = identity;
+  job.user = first.user();
+  job.world_size = first.world_size();
+  job.timeout_ms = first.timeout_ms();
+  job.weight = first.weight();
+  job.cut = cut_of(first);
+  job.deadline = std::make_unique<Timer>(loop_);
+  job.deadline->start_once(job.timeout_ms, [this, identity] {
+    const FormingJob& late = forming_.at(identity);
+    std::vector<uint32_t> missing;
+    for (uint32_t r = 0; r < late.world_size; ++r) {
+      if (!late.members.contains(r)) missing.push_back(r);
+    }
+    fail_forming(identity,
+                 make_status(StatusCode::DeadlineExceeded,
+                             "job '{}': {} of {} ranks joined within {} ms; missing: rank {} "
+                             "(ranks belong together that have the same token, BRAID_JOB_TOKEN, "
+                             "or the same user and no token)",
+                             identity.name, late.members.size(), late.world_size, late.timeout_ms,
+                             describe_missing(missing)));
+  });
 }
 
 Status Coordinator::check_room(uint32_t user) const {

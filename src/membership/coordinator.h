@@ -108,6 +108,8 @@ class Coordinator {
   };
 
   void on_join(const Peer& from, const proto::JoinJob& join);
+  // Its first rank has come; the others have as long as that one is willing to wait.
+  void begin_forming(const JobIdentity& identity, const proto::JoinJob& first);
   void on_ready(const Peer& from, ActiveJob& job);
   void on_fail(const Peer& from, const proto::ControlMessage& message);
   void on_rank_left(const Peer& from, const proto::ControlMessage& message);

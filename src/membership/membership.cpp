@@ -51,6 +51,54 @@ class Neighbours {
   std::vector<bool> is_one_;
 };
 
+// Who is in the ring, and which ranks each has: every rank once, each node once.
+Status add_members(const proto::JobStart& start, NodeId self, Membership& membership, Ring& ring) {
+  constexpr uint32_t kUnassigned = UINT32_MAX;
+  ring.block_of_rank.assign(ring.world_size, kUnassigned);
+  bool is_member = false;
+  uint32_t blocks = 0;
+  std::unordered_set<NodeId> seen;
+  for (const proto::MemberNode* member : *start.nodes()) {
+    MemberNode node;
+    node.peer = {member->node_id(), member->name()->str(), member->address()->str(),
+                 member->port()};
+    node.ranks.assign(member->ranks()->begin(), member->ranks()->end());
+    if (member->rack() != nullptr) node.rack = member->rack()->str();
+    for (const uint32_t rank : node.ranks) {
+      if (rank >= ring.world_size || ring.block_of_rank[rank] != kUnassigned) {
+        return make_status(
+            StatusCode::Protocol,
+            "job '{}': the coordinator gave rank {} of {} to node '{}', which cannot be",
+            membership.name, rank, ring.world_size, node.peer.name);
+      }
+      ring.block_of_rank[rank] = blocks++;
+    }
+    if (node.ranks.empty()) {
+      return make_status(StatusCode::Protocol, "job '{}': node '{}' has no rank", membership.name,
+                         node.peer.name);
+    }
+    if (!seen.insert(node.peer.id).second ||
+        !std::is_sorted(node.ranks.begin(), node.ranks.end())) {
+      return make_status(StatusCode::Protocol,
+                         "job '{}': node '{}' is in the ring twice, or its ranks are out of order",
+                         membership.name, node.peer.name);
+    }
+    if (node.peer.id == self) {
+      is_member = true;
+      ring.self = static_cast<uint32_t>(membership.nodes.size());
+      membership.local_ranks = node.ranks;
+    }
+    ring.ranks_of_node.push_back(static_cast<uint32_t>(node.ranks.size()));
+    ring.members.push_back(node.peer.id);
+    membership.nodes.push_back(std::move(node));
+  }
+  if (!is_member || blocks != ring.world_size) {
+    return make_status(StatusCode::Protocol,
+                       "job '{}': the coordinator's list of members does not fit", membership.name);
+  }
+  return Status::ok();
+}
+
 // By which all-reduces go that are neither direct nor go around the ring.
 Status add_routes(const proto::JobStart& start, const Membership& membership, Ring& ring) {
   ring.two_hops_bytes = start.two_hops_bytes();
@@ -104,53 +152,11 @@ Result<Membership> parse_job_start(const proto::JobStart& start, NodeId self, ui
                        membership.weight, kJobWeightMax);
   }
 
-  constexpr uint32_t kUnassigned = UINT32_MAX;
   auto ring = std::make_shared<Ring>();
   ring->world_size = world_size;
   ring->unit_bytes = unit_bytes;
   ring->nodes = start.nodes()->size();
-  ring->block_of_rank.assign(world_size, kUnassigned);
-  bool is_member = false;
-  uint32_t blocks = 0;
-  std::unordered_set<NodeId> seen;
-  for (const proto::MemberNode* member : *start.nodes()) {
-    MemberNode node;
-    node.peer = {member->node_id(), member->name()->str(), member->address()->str(),
-                 member->port()};
-    node.ranks.assign(member->ranks()->begin(), member->ranks()->end());
-    if (member->rack() != nullptr) node.rack = member->rack()->str();
-    for (const uint32_t rank : node.ranks) {
-      if (rank >= world_size || ring->block_of_rank[rank] != kUnassigned) {
-        return make_status(
-            StatusCode::Protocol,
-            "job '{}': the coordinator gave rank {} of {} to node '{}', which cannot be",
-            membership.name, rank, world_size, node.peer.name);
-      }
-      ring->block_of_rank[rank] = blocks++;
-    }
-    if (node.ranks.empty()) {
-      return make_status(StatusCode::Protocol, "job '{}': node '{}' has no rank", membership.name,
-                         node.peer.name);
-    }
-    if (!seen.insert(node.peer.id).second ||
-        !std::is_sorted(node.ranks.begin(), node.ranks.end())) {
-      return make_status(StatusCode::Protocol,
-                         "job '{}': node '{}' is in the ring twice, or its ranks are out of order",
-                         membership.name, node.peer.name);
-    }
-    if (node.peer.id == self) {
-      is_member = true;
-      ring->self = static_cast<uint32_t>(membership.nodes.size());
-      membership.local_ranks = node.ranks;
-    }
-    ring->ranks_of_node.push_back(static_cast<uint32_t>(node.ranks.size()));
-    ring->members.push_back(node.peer.id);
-    membership.nodes.push_back(std::move(node));
-  }
-  if (!is_member || blocks != world_size) {
-    return make_status(StatusCode::Protocol,
-                       "job '{}': the coordinator's list of members does not fit", membership.name);
-  }
+  BRAID_RETURN_IF_ERROR(add_members(start, self, membership, *ring));
   ring->routes = basic_routes(ring->nodes, ring->self);
   ring->direct_bytes = start.direct_bytes();
   BRAID_RETURN_IF_ERROR(add_routes(start, membership, *ring));

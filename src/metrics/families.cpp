@@ -30,7 +30,7 @@ std::vector<std::string_view> reason_labels() {
   return {labels.begin(), labels.end()};
 }
 
-std::vector<MetricInfo> make_infos() {
+std::vector<MetricInfo> daemon_infos() {
   return {
       {Metric::BuildInfo,
        "braid_build_info",
@@ -78,6 +78,11 @@ std::vector<MetricInfo> make_infos() {
        "What came from other daemons and was dropped: frames that were changed or put in on the "
        "way, "
        "and messages about a job that their sender may not send."},
+  };
+}
+
+std::vector<MetricInfo> operation_infos() {
+  return {
       {Metric::OperationsPending,
        "braid_operations_pending",
        false,
@@ -97,6 +102,11 @@ std::vector<MetricInfo> make_infos() {
        {},
        "Bytes of the results of those operations."},
       {Metric::Units, "braid_units_total", true, {}, {}, "Units finished on this node."},
+  };
+}
+
+std::vector<MetricInfo> chunk_infos() {
+  return {
       {Metric::WireBytes,
        "braid_wire_bytes_total",
        true,
@@ -129,6 +139,11 @@ std::vector<MetricInfo> make_infos() {
        {"duplicate", "stale", "malformed", "rejected"},
        "Chunks that arrived and were not used: came twice, for an operation that is over, with "
        "impossible numbers, or without the link's secret."},
+  };
+}
+
+std::vector<MetricInfo> flow_infos() {
+  return {
       {Metric::RailUp,
        "braid_rail_up",
        false,
@@ -163,6 +178,11 @@ std::vector<MetricInfo> make_infos() {
        {},
        "Flows that were opened again because they stayed slower than transport.slow_flow_percent "
        "of their link's median."},
+  };
+}
+
+std::vector<MetricInfo> trouble_infos() {
+  return {
       {Metric::JobFailures,
        "braid_job_failures_total",
        true,
@@ -182,6 +202,11 @@ std::vector<MetricInfo> make_infos() {
        {},
        {},
        "Descriptors that clients have sent and that are still to be closed."},
+  };
+}
+
+std::vector<MetricInfo> tuning_infos() {
+  return {
       {Metric::TuneTrials,
        "braid_tune_trials_total",
        true,
@@ -207,6 +232,11 @@ std::vector<MetricInfo> make_infos() {
        {},
        "How much longer a step took with the configured settings than with those that the tuning "
        "which ended last has chosen; 0: nothing better was found, or none has ended."},
+  };
+}
+
+std::vector<MetricInfo> loop_infos() {
+  return {
       {Metric::LoopLongRounds,
        "braid_loop_long_rounds_total",
        true,
@@ -222,6 +252,15 @@ std::vector<MetricInfo> make_infos() {
        {},
        "The longest of those rounds since the daemon started; 0: there was none."},
   };
+}
+
+std::vector<MetricInfo> make_infos() {
+  std::vector<MetricInfo> all;
+  for (const auto& infos : {daemon_infos(), operation_infos(), chunk_infos(), flow_infos(),
+                            trouble_infos(), tuning_infos(), loop_infos()}) {
+    all.insert(all.end(), infos.begin(), infos.end());
+  }
+  return all;
 }
 
 }  // namespace

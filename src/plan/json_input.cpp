@@ -13,7 +13,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int kDepthMax = 8;  // ours need 4
+constexpr int kDepthMax = 8;  // ours need 7
 
 // Sees every key before the parser forgets the first of two equal ones.
 class KeyWatch {

@@ -10,6 +10,7 @@ import xml.etree.ElementTree
 import types
 
 import pytest
+from braid_build import BUILD, IS_BUILT
 from compare_tool import COMPARE
 from compare_lib import charts, cluster, cpu, figures, main, mpi, network, options, requirements, table, wire
 from compare_lib.errors import SystemFailed
@@ -79,6 +80,15 @@ def test_what_is_not_installed_is_named_with_its_package(monkeypatch):
     ) in str(error.value)
     assert "run scripts/setup --no-torch --peer mpich" in str(error.value)
     assert "torch is not in build/venv: run scripts/setup" in str(error.value)
+
+
+def test_the_page_needs_the_program_that_draws_it(monkeypatch, tmp_path):
+    monkeypatch.setattr(requirements, "_has_module", lambda *_: False)
+    chosen = ["--systems", "openmpi", "--no-wire", "--build", str(tmp_path)]
+    for page, is_needed in (([], False), (["--html", str(tmp_path / "page.html")], True)):
+        with pytest.raises(CompareError) as error:
+            requirements.check(options.parse([*chosen, *page]))
+        assert (f"{tmp_path}/bin/braidctl is missing" in str(error.value)) == is_needed
 
 
 @pytest.mark.parametrize("missing", ["numpy", "mpi4py"])
@@ -175,14 +185,19 @@ def test_times_and_sizes_have_units():
     assert [table.bytes_text(b) for b in (1001, 10_000, 25_000_000)] == ["1001 B", "10 kB", "25 MB"]
 
 
-@pytest.mark.parametrize(("value", "text"), [(0.005, "<0.01"), (0.689, "0.69"), (46.3, "46"), (0, "0.00")])
-def test_labels_fit_their_bars(value, text):
-    assert charts.short_text(value) == text
+@pytest.mark.parametrize(("seconds", "shown"), [(12e-6, ("µs", 12)), (0.0123, ("ms", 12.3)), (1.5, ("s", 1.5))])
+def test_charts_have_units_that_fit(seconds, shown):
+    figure = charts.by_size(rows(braid=seconds), ["braid"], [1000], "median_seconds", charts.seconds_unit)
+    (panel,) = figure["panels"]
+    assert (panel["title"], panel["series"][0]["values"][0]) == (shown[0], pytest.approx(shown[1]))
 
 
-@pytest.mark.parametrize(("largest", "step"), [(1.9, 0.5), (5, 1), (0.07, 0.02), (0, 1), (100, 20)])
-def test_ticks_are_round(largest, step):
-    assert charts.nice_step(largest) == pytest.approx(step)
+def test_a_system_without_a_row_has_no_bar():
+    measured = rows(braid=1.0, gloo=4.0) + [figures.row("braid", 2000, [Sample(1.0, 1.0, 1.0)], SHAPE)]
+    (panel,) = charts.bandwidth(measured, ["braid", "gloo"], (1.75, "the wire"))["panels"]
+    assert panel["groups"] == ["1 kB", "2 kB"] and panel["limit"] == {"value": 1.75, "text": "the wire"}
+    assert [one["name"] for one in panel["series"]] == ["braid", "gloo"]
+    assert [[value is None for value in one["values"]] for one in panel["series"]] == [[False, False], [False, True]]
 
 
 class FakeSystem:
@@ -220,17 +235,19 @@ class FakeCluster:
         return None
 
 
-def compare(monkeypatch, tmp_path, *arguments, **failures) -> tuple[int, dict, str]:
+def compare(monkeypatch, tmp_path, *arguments, build=BUILD, **failures) -> tuple[int, dict, str]:
+    """Its exit code, its report and its page."""
+    if build == BUILD and not IS_BUILT:
+        pytest.skip("braidctl is not built: it draws the charts")
     monkeypatch.setattr(main, "Cluster", FakeCluster)
     monkeypatch.setattr(main.requirements, "check", lambda _: None)
     monkeypatch.setattr(main.signal, "signal", lambda *_: None)
     monkeypatch.setattr(main.wire, "measure", lambda _, n: wire.Wire(n, [1.5, 1.7]))
     monkeypatch.setattr(main.systems, "make", lambda name, *_: FakeSystem(name, failures.get(name)))
     results, html = tmp_path / "results.json", tmp_path / "page.html"
-    code = main.main(
-        ["--sizes", "1000,2000", "--repeats", "2", "--json", str(results), "--html", str(html), *arguments]
-    )
-    return code, json.loads(results.read_text()), html.read_text()
+    files = ["--build", str(build), "--json", str(results), "--html", str(html)]
+    code = main.main(["--sizes", "1000,2000", "--repeats", "2", *files, *arguments])
+    return code, json.loads(results.read_text()), html.read_text() if html.exists() else ""
 
 
 def test_a_whole_comparison(monkeypatch, tmp_path, capsys):
@@ -263,10 +280,20 @@ def test_machine_time_that_short_loops_do_not_tell_is_left_out(monkeypatch, tmp_
     _, report, html = compare(monkeypatch, tmp_path)
     told = {row["bytes"]: row["machine_seconds_per_gigabyte"] for row in report["rows"]}
     assert told == {1000: None, 2000: pytest.approx(0.4 / 4 / (2000 * 20 / 1e9))}
-    assert "machine_seconds_per_gigabyte, 2 kB" in html
-    assert "machine_seconds_per_gigabyte, 1 kB" not in html
+    chart = html.partition("The same of the whole machine")[2].partition("</svg>")[0]
+    assert ">2 kB</text>" in chart and ">1 kB</text>" not in chart
     _, _, html = compare(monkeypatch, tmp_path, "--sizes", "1000")
     assert "no loop was long enough to tell" in html
+
+
+def test_a_page_that_cannot_be_drawn_costs_no_figures(monkeypatch, tmp_path, capsys):
+    (tmp_path / "bin").mkdir()
+    program = tmp_path / "bin" / "braidctl"
+    program.write_text("#!/bin/sh\ncat > /dev/null\necho 'it cannot draw' >&2\nexit 1\n")
+    program.chmod(0o755)
+    code, report, html = compare(monkeypatch, tmp_path, build=tmp_path)
+    assert code == 1 and len(report["rows"]) == 6 and html == ""
+    assert "compare: no page: it cannot draw" in capsys.readouterr().err
 
 
 def test_delay_and_loss_are_told_everywhere(monkeypatch, tmp_path, capsys):

@@ -89,7 +89,7 @@ def test_drawings_are_xml(arguments):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ([], "subcommand is required: status, fit, plan, simulate, trace or tune"),
+        ([], "subcommand is required: status, draw, fit, plan, simulate, trace or tune"),
         (["bogus"], "bogus"),
         (["plan"], "--trace"),
         (PLAN[:5], "--startup and --per-byte, or --cost"),
@@ -115,6 +115,7 @@ def test_drawings_are_xml(arguments):
             "--workers: 12 workers do not fill groups of 8",
         ),
         ([*replaced(RING, "--alpha", "inf"), "--workers", "4"], "--alpha: 'inf' does not fit"),
+        (["draw"], "FIGURE is required"),
         (["fit"], "logs, or --job, is required"),
         (["fit", "x.log", "--from", "2kB", "--to", "1kB"], "--from: 2000 is more than --to, 1000"),
         (["fit", "x.log", "--from", "much"], "--from: 'much' is no size; right is such as 65536, 64KiB or 1MB"),

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""scripts/style-check finds two types of one name, and includes that go against the dependencies between rooms."""
+"""scripts/style-check finds two types of one name, functions and classes that are too long, and includes that go
+against the dependencies between rooms."""
 
 import shutil
 import subprocess
@@ -21,7 +22,7 @@ enum class Colour : unsigned char { Red };
 def checked(tmp_path):
     """Runs style-check over these files in a repository of its own; returns its exit status and what it says."""
     (tmp_path / "scripts" / "check_lib").mkdir(parents=True)
-    for name in ("style-check", "check_lib/type_names.py", "check_lib/rooms.py"):
+    for name in ("style-check", *(f"check_lib/{name}.py" for name in ("cpp_scopes", "rooms", "sizes", "type_names"))):
         shutil.copy2(REPOSITORY / "scripts" / name, tmp_path / "scripts" / name)
     subprocess.run(["git", "-C", str(tmp_path), "init", "-q"], check=True)
 
@@ -67,6 +68,56 @@ def test_a_file_s_own_type_with_the_name_of_a_public_one(checked):
 def test_what_is_no_second_type(checked, other):
     code, said = checked(a_h=HEADER, b_cpp=other)
     assert code == 0, said
+
+
+LINE = "  ++x;\n"
+TOO_LONG = "a function of 61 lines: find the second idea in it, 60 are the most"
+
+
+@pytest.mark.parametrize("text, line", [
+    ("void f()\n{\n@}\n", 3),  # from its brace on
+    ("namespace a {\nstruct B {\n  B() : x{0}, y(1) {\n@  }\n  int x;\n};\n}\n", 4),
+    ("class A {\n  int operator()(int x = {}) const {\n@  }\n};\n", 3),
+    ("extern \"C\" {\nvoid f(int x) {\n@}\n}\n", 3),
+    ("TEST(A, B) {\n@}\n", 2),
+])
+@pytest.mark.parametrize("inside", ["{}", "  run([&] {{\n{}  }});\n", "  /* }} */ const char c = '}}';\n{}"])
+@pytest.mark.parametrize("lines", [60, 61])
+def test_a_long_function(checked, text, line, inside, lines):
+    fill = inside.format(LINE * (lines - 2 - inside.count("\n")))  # a lambda counts with its function
+    code, said = checked(a_cpp=text.replace("@", fill))
+    assert code == (lines > 60), said
+    assert (f"a.cpp:{line}: {TOO_LONG}" in said.splitlines()) == (lines > 60)
+
+
+def test_a_long_table_is_no_function(checked):
+    code, said = checked(a_cpp="constexpr int kPrimes[] = {\n" + "    2,\n" * 100 + "};\n")
+    assert code == 0, said
+
+
+@pytest.mark.parametrize("lines", [300, 301])
+def test_a_long_class(checked, lines):
+    code, said = checked(a_h="class A final : public B {\n" + "  int f();\n" * (lines - 2) + "};\n")
+    assert code == (lines > 300), said
+    assert ("a.h:2: a class of 301 lines: find the second idea in it, 300 are the most" in said) == (lines > 300)
+
+
+@pytest.mark.parametrize("lines", [60, 61])
+@pytest.mark.parametrize("name, first", [("a.py", ""), ("a_script", "#!/usr/bin/env python3\n")])
+def test_a_long_python_function(checked, tmp_path, name, first, lines):
+    text = f"{first}# SPDX-License-Identifier: Apache-2.0\n@cached\ndef f(x):\n" + "    x += 1\n" * (lines - 1)
+    (tmp_path / name).write_text(text)
+    (tmp_path / name).chmod(0o755 if first else 0o644)
+    code, said = checked()
+    assert code == (lines > 60), said
+    assert (f"{name}:{text.count(chr(10)) - lines + 1}: {TOO_LONG}" in said.splitlines()) == (lines > 60)
+
+
+def test_what_is_not_python(checked, tmp_path):
+    (tmp_path / "a.py").write_text("# SPDX-License-Identifier: Apache-2.0\ndef f(:\n")
+    code, said = checked()
+    assert code == 1
+    assert "a.py:2: not Python: invalid syntax" in said.splitlines()
 
 
 def room(name, *links):

@@ -2,9 +2,7 @@
 """torch.distributed's process group over braid.
 
 A pure-Python subclass, so that one package serves every torch: DDP, FSDP2, DeviceMesh and scripts
-call these methods from Python and from C++. Each group is one braid job. CUDA tensors take the
-simple path here: they are copied to the CPU, the caller waits, and the result is copied back on the
-current stream before the (already ended) Work is returned.
+call these methods from Python and from C++. Each group is one braid job.
 """
 
 from __future__ import annotations
@@ -19,27 +17,19 @@ from torch.distributed import ProcessGroup, ReduceOp, Store, distributed_c10d
 
 from braid import Job
 from braid.torch import engine as _engine
-from braid.torch.arguments import (
-    carriage_of_copies,
-    listed,
-    op_of,
-    packable,
-    same_dtype_runs,
-    staging,
-    timeout_ms_of,
-)
+from braid.torch.arguments import carriage_of_copies, listed, op_of, same_dtype_runs
 from braid.torch.carriage import carriage_of_copy, carriage_of_reduction
-from braid.torch.engine import Engine, unpack_by_rank, unpack_whole
+from braid.torch.carrying import CarryingMixin
+from braid.torch.engine import Engine
 from braid.torch.exchanges import ExchangeMixin
 from braid.torch.fallback import FallbackMixin
 from braid.torch.gloo import InnerGloo
 from braid.torch.monitored import MonitoredBarrier
-from braid.torch.profiling import ENDS_IN_ANY_THREAD, ProfiledWork, is_profiling
 from braid.torch.untraced import untraced
-from braid.torch.work import BraidWork, WorkList, finished, handed_out
+from braid.torch.work import WorkList, handed_out
 
 
-class BraidProcessGroup(ExchangeMixin, FallbackMixin, ProcessGroup):
+class BraidProcessGroup(ExchangeMixin, CarryingMixin, FallbackMixin, ProcessGroup):
     """`job` becomes the group's own; shutdown(), abort() or the group's end close it."""
 
     supports_splitting = False
@@ -260,122 +250,6 @@ class BraidProcessGroup(ExchangeMixin, FallbackMixin, ProcessGroup):
 
     _start_coalescing = start_coalescing
     _end_coalescing = end_coalescing
-
-    # Below: from torch's tensors to the engine's memory.
-
-    def _reduce(
-        self, inputs: Any, outputs: Any, op: Any, opts: Any, timeout: Any = None, name: str = ""
-    ) -> BraidWork:
-        carriage = carriage_of_reduction(inputs[0].dtype, op)
-        count = sum(tensor.numel() for tensor in inputs) * carriage.per_element
-        return self._run(
-            _engine.ALL_REDUCE, carriage.dtype, count, inputs, outputs, opts, timeout,
-            reduction=carriage.reduction, value=inputs, name=name,
-        )  # fmt: skip
-
-    def _reduce_scatter(
-        self, output: torch.Tensor, blocks: list[torch.Tensor], opts: Any, timeout: Any = None
-    ) -> Any:
-        elements = sum(block.numel() for block in blocks)
-        if elements != output.numel() * self._size:
-            raise ValueError(
-                f"reduce-scatter: the input has {elements} elements, {self._size} ranks with "
-                f"{output.numel()} each need {output.numel() * self._size}"
-            )
-        op = op_of(opts)
-        carriage = carriage_of_reduction(output.dtype, op)
-        if carriage is None:
-            return self._reduce_scattered_by_gloo(output, blocks, op)
-        return self._run(
-            _engine.REDUCE_SCATTER, carriage.dtype, output.numel() * carriage.per_element,
-            blocks, [output], opts, timeout, reduction=carriage.reduction,
-        )  # fmt: skip
-
-    def _gather(
-        self, inputs: Any, by_rank: list[list[torch.Tensor]], opts: Any, timeout: Any = None
-    ) -> Any:
-        """An all-gather of `inputs`, of which rank r's go to by_rank[r]."""
-        sizes = [sum(block.nbytes for block in blocks) for blocks in by_rank]
-        own = sum(tensor.nbytes for tensor in inputs)
-        if len(by_rank) != self._size or sizes[self._rank] != own:
-            raise ValueError(
-                f"all-gather: rank {self._rank} gives {own} bytes and has room for {sizes} "
-                f"from {self._size} ranks"
-            )
-        if len(set(sizes)) > 1:
-            # Blocks of different sizes: every rank knows all of them, so each broadcasts its own.
-            works = []
-            for root, blocks in enumerate(by_rank):
-                sending = root == self._rank
-                dtype, count = carriage_of_copies(blocks)
-                works.append(
-                    self._run(
-                        _engine.BROADCAST,
-                        dtype,
-                        count,
-                        inputs if sending else [],
-                        blocks,
-                        opts,
-                        timeout,
-                        root=root,
-                    )  # fmt: skip
-                )
-            return self._out(works)
-        dtype, count = carriage_of_copies(inputs)
-        work = self._run(
-            _engine.ALL_GATHER, dtype, count, inputs, by_rank, opts, timeout,
-            value=[block for blocks in by_rank for block in blocks],
-        )  # fmt: skip
-        return self._out([work])
-
-    def _run(
-        self, collective: int, dtype: int, count: int, inputs: Any, outputs: Any, opts: Any,
-        timeout: Any = None, *, reduction: int = 0, root: int = 0, value: Any = None,
-        name: str = "", splits: Any = None, meanwhile: Any = None,
-    ) -> BraidWork:  # fmt: skip
-        """One operation. `outputs` are tensors, or lists of them by rank for an all-gather."""
-        value = outputs if value is None else value
-        profiled = is_profiling()
-        if profiled:
-            work = ProfiledWork(value, collective, inputs or value, name)
-        else:
-            work = BraidWork(value)
-        if count == 0 and collective not in (_engine.BARRIER, _engine.ALL_TO_ALL):
-            work.finish()
-            return work
-        nested = bool(outputs) and not isinstance(outputs[0], torch.Tensor)
-        flat = [t for block in outputs for t in block] if nested else outputs
-        staged = staging(flat)
-        if staged is not None:
-            replacement = iter(staged)
-            outputs = (
-                [[next(replacement) for _ in block] for block in outputs] if nested else staged
-            )
-        unpack = None
-        if outputs:
-            unpack = unpack_by_rank(outputs) if nested else unpack_whole(outputs)
-        on_cuda = staged is not None or any(tensor.is_cuda for tensor in inputs)
-        self.engine.run(
-            collective, dtype, count, [packable(tensor) for tensor in inputs], unpack, work,
-            reduction=reduction, root=root, timeout_ms=timeout_ms_of(opts, timeout), splits=splits,
-            meanwhile=meanwhile,
-            # To the profiler an event is asynchronous if it ends in another thread.
-            wait=on_cuda
-            or not (getattr(opts, "asyncOp", True) or (profiled and ENDS_IN_ANY_THREAD)),
-        )  # fmt: skip
-        if staged is not None:
-            work.wait()
-            for tensor, copy in zip(flat, staged):
-                tensor.data.copy_(copy)
-        if profiled:
-            work.call_ends()
-        return work
-
-    def _out(self, works: list[Any]) -> Any:
-        work = works[0] if len(works) == 1 else WorkList(works) if works else finished([])
-        if self._coalescing is not None:
-            self._coalescing.append(work)
-        return handed_out(work)
 
 
 def _end(engine: Engine, inner: InnerGloo) -> None:

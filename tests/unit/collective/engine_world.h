@@ -107,6 +107,7 @@ class EngineWorld {
   std::vector<uint8_t> exchanged(const Running& running, uint32_t rank) const;
   void expect_right(const Running& running, const std::vector<uint8_t>& result,
                     uint32_t node) const;
+  void expect_sum(const Running& running, const std::vector<uint8_t>& result, uint32_t node) const;
   Running* find(const OperationKey& key);
   void step();
   bool is_quiet() const;

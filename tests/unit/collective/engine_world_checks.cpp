@@ -67,13 +67,19 @@ void EngineWorld::expect_right(const Running& running, const std::vector<uint8_t
     EXPECT_EQ(result, expected) << "node " << node;
     return;
   }
+  expect_sum(running, result, node);
+}
+
+// Floats in double precision, with room for one rounding per rank; integers exactly.
+void EngineWorld::expect_sum(const Running& running, const std::vector<uint8_t>& result,
+                             uint32_t node) const {
+  const OperationSpec& spec = running.spec;
   const uint64_t first_element = spec.collective == Collective::AllReduce
                                      ? 0
                                      : std::accumulate(options_.ranks_of_node.begin(),
                                                        options_.ranks_of_node.begin() + node, 0U) *
                                            spec.count;
   const uint64_t elements = result.size() / element_bytes(spec.dtype);
-  // Floats in double precision, with room for one rounding per rank; integers exactly.
   const DataType exact = is_float(spec.dtype) ? DataType::Float64 : spec.dtype;
   const double epsilon = spec.dtype == DataType::Float64   ? 0x1p-52
                          : spec.dtype == DataType::Float32 ? 0x1p-23
@@ -95,7 +101,7 @@ void EngineWorld::expect_right(const Running& running, const std::vector<uint8_t
     }
     operands.push_back(values.data());
   }
-  expected = fold_reference(exact, spec.reduction, operands, elements);
+  std::vector<uint8_t> expected = fold_reference(exact, spec.reduction, operands, elements);
   if (spec.reduction == Reduction::Average)
     divide_reference(exact, expected.data(), elements, world_size());
   if (exact == spec.dtype) {
