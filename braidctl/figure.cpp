@@ -11,6 +11,7 @@ namespace {
 constexpr double kMargin = 20;
 constexpr double kTitleHeight = 38;
 constexpr double kNoteHeight = 20;
+constexpr double kHeadingGap = 8;  // below it
 constexpr double kLegendPitch = 24;
 constexpr double kLegendTextSize = 13;
 constexpr double kSwatch = 14;
@@ -29,8 +30,9 @@ class FigureDrawing {
       : figure_(figure),
         colours_(figure),
         width_(kMargin + figure.columns * (kPanelRoomLeft + figure.panel_width) + kMargin),
-        panels_top_((figure.title.empty() ? 0 : kTitleHeight) +
-                    kNoteHeight * static_cast<double>(figure.notes.size())),
+        notes_top_(figure.title.empty() ? 0 : kTitleHeight),
+        panels_top_(notes_top_ + kNoteHeight * static_cast<double>(figure.notes.size()) +
+                    kHeadingGap),
         rows_((figure.panels.size() + figure.columns - 1) / figure.columns),
         panels_bottom_(panels_top_ + static_cast<double>(rows_) * row_height()),
         legend_(make_legend()),
@@ -41,7 +43,7 @@ class FigureDrawing {
   std::string draw() && {
     if (!figure_.title.empty())
       svg_.text(kMargin, 30, figure_.title, {.size = 18, .is_bold = true});
-    double y = panels_top_ - kNoteHeight * static_cast<double>(figure_.notes.size()) + 14;
+    double y = notes_top_ + 14;
     for (const std::string& note : figure_.notes) {
       svg_.text(kMargin, y, note, {.size = 13, .fill = kMuted});
       y += kNoteHeight;
@@ -67,8 +69,9 @@ class FigureDrawing {
   double row_height() const { return room_top() + figure_.panel_height + room_bottom(); }
 
   PanelFrame frame(size_t panel) const {
+    const size_t row_number = panel / figure_.columns;
+    const auto row = static_cast<double>(row_number);
     const auto column = static_cast<double>(panel % figure_.columns);
-    const auto row = static_cast<double>(panel / figure_.columns);
     PanelFrame frame;
     frame.left =
         kMargin + column * (kPanelRoomLeft + figure_.panel_width) + kPanelRoomLeft - kPanelGap;
@@ -123,6 +126,7 @@ class FigureDrawing {
   const Figure& figure_;
   const SeriesColours colours_;
   const double width_;
+  const double notes_top_;
   const double panels_top_;
   const size_t rows_;
   const double panels_bottom_;

@@ -231,9 +231,11 @@ class PanelReader {
     const auto value = value_of(fields.entry("value"), "a number above 0");
     if (!value) return value.status();
     if (*value <= 0) return fields.entry("value").error("is no limit", "a number above 0");
-    panel_.limit.emplace();
-    panel_.limit->value = *value;
-    return fields.read("text", panel_.limit->text);
+    Figure::Limit limit;
+    limit.value = *value;
+    BRAID_RETURN_IF_ERROR(fields.read("text", limit.text));
+    panel_.limit = std::move(limit);
+    return Status::ok();
   }
 
   const std::string_view file_;
