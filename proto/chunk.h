@@ -7,6 +7,8 @@
 #include <optional>
 #include <span>
 
+#include "proto/types.h"
+
 namespace braid::proto {
 
 static_assert(std::endian::native == std::endian::little,
@@ -17,7 +19,7 @@ inline constexpr unsigned kChunkMessage = 1;
 inline constexpr unsigned kAckMessage = 2;
 
 inline constexpr uint16_t kChunkMagic = 0xB4A1;
-inline constexpr uint8_t kChunkVersion = 2;
+inline constexpr uint8_t kChunkVersion = 3;
 inline constexpr uint32_t kChunkBytesMax = 4u << 20;
 
 // Direct: a node's own part of a small all-reduce, whole, to every other node; `segment` is the
@@ -36,7 +38,9 @@ struct ChunkHeader {
   uint64_t job_key;      // names the job and its epoch
   uint64_t tensor;       // hash of the tensor's name (of the first one's, for a bucket)
   uint64_t step;
-  uint32_t segment;    // place in the ring: its owner's; direct: sender's; exchange: receiver's
+  uint16_t segment;    // place in the ring: its owner's; direct: sender's; exchange: receiver's
+  uint8_t codec;       // Codec of the operation: what the payload is
+  uint8_t reserved;    // 0
   uint32_t chunk;      // index in the segment of the unit
   uint32_t bytes;      // of payload
   uint32_t signature;  // not 0: of a part that was sent before its receiver was known to be ready
@@ -64,7 +68,8 @@ inline std::optional<ChunkHeader> parse_chunk_header(std::span<const uint8_t> he
   const bool phase_is_known = parsed.phase >= static_cast<uint8_t>(Phase::ReduceScatter) &&
                               parsed.phase <= static_cast<uint8_t>(Phase::Direct);
   if (parsed.magic != kChunkMagic || parsed.version != kChunkVersion || !phase_is_known ||
-      parsed.bytes != payload_bytes || parsed.bytes > kChunkBytesMax ||
+      parsed.codec >= kCodecCount || parsed.reserved != 0 || parsed.bytes != payload_bytes ||
+      parsed.bytes > kChunkBytesMax ||
       (parsed.signature != 0 && parsed.phase == static_cast<uint8_t>(Phase::AllGather))) {
     return std::nullopt;
   }

@@ -13,6 +13,7 @@ namespace braid::proto {
 
 inline constexpr uint32_t kRingsMagic = 0x42524E47;  // "GNRB" in memory
 inline constexpr uint32_t kRingCapacityMax = 1u << 16;
+inline constexpr uint32_t kArenasMax = 16;  // of one trainer
 
 enum class SubmitKind : uint8_t { Operation = 1, Release = 2 };
 
@@ -31,8 +32,8 @@ struct SubmitEntry {
   uint32_t timeout_ms;
   uint32_t
       more;  // entries of the same bucket that follow this one; 0 on the last and on single tensors
-  uint32_t reserved;  // 0
-  uint64_t splits;    // all-to-all: offset of the table of splits in the arena; else 0
+  uint32_t arena;   // where `offset` and `splits` lie: 0 is that of OpenJob
+  uint64_t splits;  // all-to-all: offset of the table of splits in the arena; else 0
 };
 static_assert(sizeof(SubmitEntry) == 64);
 

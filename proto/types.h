@@ -21,9 +21,17 @@ enum class Collective : uint8_t {
   AllToAll
 };
 
+// What an operation's chunks carry in place of its elements: said by the header of every chunk.
+enum class Codec : uint8_t { None = 0 };
+// What the owner of a segment makes of its sum before the others get it. Plain: what the reduction
+// asks for, which is an average's division.
+enum class OwnerStepKind : uint8_t { Plain = 0 };
+
 inline constexpr uint8_t kDataTypeCount = 7;
 inline constexpr uint8_t kReductionCount = 5;
 inline constexpr uint8_t kCollectiveCount = 8;
+inline constexpr uint8_t kCodecCount = 1;
+inline constexpr uint8_t kOwnerStepKindCount = 1;
 
 // Those by which each rank gives every rank bytes of its own, of sizes that may differ. Nothing is
 // added up.
@@ -111,6 +119,22 @@ constexpr const char* to_string(Collective collective) {
       return "scatter";
     case Collective::AllToAll:
       return "all-to-all";
+  }
+  return "?";
+}
+
+constexpr const char* to_string(Codec codec) {
+  switch (codec) {
+    case Codec::None:
+      return "none";
+  }
+  return "?";
+}
+
+constexpr const char* to_string(OwnerStepKind kind) {
+  switch (kind) {
+    case OwnerStepKind::Plain:
+      return "plain";
   }
   return "?";
 }

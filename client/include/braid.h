@@ -104,8 +104,8 @@ typedef struct braid_job_options {
   uint32_t world_size;        /**< 1 … 65536 */
   const char* master_address; /**< host of the job's coordinator: the trainer's own MASTER_ADDR */
   uint32_t timeout_ms;        /**< for opening, and the default for operations; 0: 300,000 */
-  uint64_t arena_bytes; /**< the most that braid_allocate may hand out; 0: 16 GiB. Address space,
-                           not memory. */
+  uint64_t arena_bytes; /**< the most that braid_allocate may hand out; 0: 16 GiB. The daemon is
+                           given memory as it is needed, in pieces, up to its own limits. */
   const char* token;    /**< the job's secret, the same on all ranks, at most 255 bytes; NULL or "":
                            $BRAID_JOB_TOKEN, else none. Since 0.1.1. */
 } braid_job_options;
@@ -162,7 +162,7 @@ typedef struct braid_tensor_options {
 BRAID_API int braid_register(braid_job* job, const braid_tensor_options* options,
                              size_t tensor_count, uint32_t* tensors);
 
-/** Memory inside the input arena, 64-byte aligned: submitting from it copies nothing. Freed by
+/** Memory inside an input arena, 64-byte aligned: submitting from it copies nothing. Freed by
  * braid_free or braid_close. */
 BRAID_API int braid_allocate(braid_job* job, size_t bytes, void** memory);
 BRAID_API int braid_free(braid_job* job, void* memory);
@@ -178,8 +178,8 @@ typedef struct braid_operation {
   uint32_t dtype;      /**< dynamic tensors only */
   uint32_t timeout_ms; /**< 0: the job's */
   uint64_t count;      /**< dynamic tensors only; meaning depends on the collective */
-  const void* input; /**< in the arena: must stay unchanged until the operation is done; else it is
-                        copied first */
+  const void* input;   /**< in an arena: must stay unchanged until the operation is done; else it is
+                          copied first */
   const uint64_t* input_splits;  /**< BRAID_ALL_TO_ALL with parts of different sizes: how many
                                     elements of `input` are for rank 0, 1, … (world_size numbers,
                                     read at once); `count` is ignored then. NULL: all parts have

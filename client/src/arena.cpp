@@ -19,15 +19,10 @@ Status Arena::create(uint64_t bytes) {
   return {};
 }
 
-Status Arena::allocate(uint64_t bytes, uint64_t& offset) {
+Status Arena::allocate(uint64_t bytes, std::optional<uint64_t>& offset) {
   const std::lock_guard lock(mutex_);
   const auto found = extents_.allocate(bytes);
-  if (!found) {
-    return make_status(StatusCode::ResourceExhausted,
-                       "the input arena has no room for {} bytes: {} of {} are in use, the largest "
-                       "gap has {}; raise braid_job_options.arena_bytes",
-                       bytes, extents_.used(), extents_.capacity(), extents_.largest_gap());
-  }
+  if (!found) return {};
   if (extents_.high_water() > reserved_) {
     const uint64_t wanted =
         std::min(round_up(extents_.high_water(), kReserveStepBytes), memory_.size());
@@ -37,8 +32,13 @@ Status Arena::allocate(uint64_t bytes, uint64_t& offset) {
     }
     reserved_ = wanted;
   }
-  offset = *found;
+  offset = found;
   return {};
+}
+
+uint64_t Arena::used() const {
+  const std::lock_guard lock(mutex_);
+  return extents_.used();
 }
 
 bool Arena::release(uint64_t offset) {

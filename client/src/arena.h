@@ -11,14 +11,14 @@
 
 namespace braid::client {
 
-// The input arena: memory that the daemon reads, for braid_allocate and for copies of inputs that
+// An input arena: memory that the daemon reads, for braid_allocate and for copies of inputs that
 // live elsewhere. Any thread.
 class Arena {
  public:
   Status create(uint64_t bytes);
 
-  // `offset` of `bytes` whose memory is there for sure.
-  Status allocate(uint64_t bytes, uint64_t& offset);
+  // `offset` of `bytes` whose memory is there for sure; nothing: there is no room for them.
+  Status allocate(uint64_t bytes, std::optional<uint64_t>& offset);
   bool release(uint64_t offset);
 
   uint8_t* at(uint64_t offset) { return memory_.data() + offset; }
@@ -28,10 +28,11 @@ class Arena {
 
   int fd() const { return memory_.fd(); }
   uint64_t size() const { return memory_.size(); }
+  uint64_t used() const;
 
  private:
   SharedMemory memory_;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   ExtentAllocator extents_{0};
   uint64_t reserved_ = 0;  // bytes from the start for which the kernel has promised memory
 };

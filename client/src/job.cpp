@@ -29,7 +29,6 @@ constexpr size_t kTokenBytesMax = 255;
 constexpr uint64_t kGraceNs = 5'000'000'000;
 constexpr uint64_t kLeaveTimeoutNs = 2'000'000'000;
 constexpr useconds_t kLockPauseUs = 1000;
-constexpr uint64_t kPageBytes = 4096;
 
 Status check_text(const char* text, const char* field) {
   const size_t length = text == nullptr ? 0 : ::strnlen(text, kNameBytesMax + 1);
@@ -121,8 +120,7 @@ Status Job::connect(const braid_job_options& options) {
   const uint64_t deadline_ns = now_ns() + timeout_ms_ * 1'000'000ull;
   // First the daemon: without one there is no need for memory.
   BRAID_RETURN_IF_ERROR(session_.connection().open(socket_path(options), deadline_ns));
-  const uint64_t arena_bytes = options.arena_bytes != 0 ? options.arena_bytes : kDefaultArenaBytes;
-  BRAID_RETURN_IF_ERROR(arena_.create(round_up(arena_bytes, kPageBytes)));
+  arenas_.set_limit(options.arena_bytes != 0 ? options.arena_bytes : kDefaultArenaBytes);
   BRAID_RETURN_IF_ERROR(session_.create_rings());
   return open_job(options, deadline_ns + kGraceNs);
 }
@@ -131,14 +129,17 @@ Status Job::open_job(const braid_job_options& options, uint64_t deadline_ns) {
   std::string_view token;
   BRAID_RETURN_IF_ERROR(read_token(options, token));
   const std::vector<uint8_t> token_bytes(token.begin(), token.end());
+  std::unique_ptr<Arena> arena;
+  BRAID_RETURN_IF_ERROR(arenas_.make(0, arena));
   flatbuffers::FlatBufferBuilder builder;
   const auto open = proto::CreateOpenJobDirect(
       builder, options.name, options.rank, options.world_size, options.master_address, timeout_ms_,
-      arena_.size(), Session::kSubmitCapacity, Session::kDoneCapacity, weight_, &token_bytes);
+      arena->size(), Session::kSubmitCapacity, Session::kDoneCapacity, weight_, &token_bytes);
   builder.Finish(proto::CreateClientMessage(builder, proto::ClientBody::OpenJob, open.Union()));
-  const int fds[] = {arena_.fd(), session_.rings_fd(), session_.submit_wake_fd()};
+  const int fds[] = {arena->fd(), session_.rings_fd(), session_.submit_wake_fd()};
   Connection& connection = session_.connection();
   const Status sent = connection.send(builder, fds);
+  arenas_.add(std::move(arena));
   Received received;
   Status answered = connection.receive_until(deadline_ns, received);
   if (!answered) {
@@ -242,22 +243,13 @@ Status Job::register_tensors(const braid_tensor_options* options, size_t count, 
       proto::CreateClientMessage(builder, proto::ClientBody::RegisterTensors, body.Union()));
   BRAID_RETURN_IF_ERROR(session_.ask(proto::ClientBody::RegisterTensors, builder));
 
-  const uint64_t deadline_ns = now_ns() + timeout_ms_ * 1'000'000ull + kGraceNs;
-  if (!session_.wait_until(lock, deadline_ns, [&] { return session_.has_registration(); })) {
-    // The reply may still come, and would be taken for another registration's.
-    session_.fail(make_status(
-        StatusCode::DeadlineExceeded,
-        "braidd at '{}' does not answer: no reply to the registration of {} tensors within {} ms",
-        session_.socket_path(), count, timeout_ms_));
-  }
-  const auto reply = session_.take_registration();
-  if (!reply) return session_.failure();
-  if (!reply->refusal) return reply->refusal;
+  uint32_t given = 0;
+  BRAID_RETURN_IF_ERROR(await_registration(lock, fmt::format("{} tensors", count), given));
   const uint32_t first = tensors_.size();
-  if (reply->first_handle != first) {
+  if (given != first) {
     session_.fail(make_status(StatusCode::Protocol,
-                              "braidd gave the tensor handles from {} on; expected was {}",
-                              reply->first_handle, first));
+                              "braidd gave the tensor handles from {} on; expected was {}", given,
+                              first));
     return session_.failure();
   }
   tensors_.add(std::move(tensors));
@@ -268,9 +260,65 @@ Status Job::register_tensors(const braid_tensor_options* options, size_t count, 
 Status Job::allocate(size_t bytes, void** memory) {
   BRAID_RETURN_IF_ERROR(check_process());
   if (memory == nullptr) return Status(StatusCode::InvalidArgument, "memory is NULL");
-  uint64_t offset = 0;
-  BRAID_RETURN_IF_ERROR(arena_.allocate(bytes, offset));
-  *memory = arena_.at(offset);
+  ArenaPlace place;
+  BRAID_RETURN_IF_ERROR(allocate_in_arenas(bytes, place));
+  *memory = arenas_.at(place);
+  return {};
+}
+
+Status Job::allocate_in_arenas(uint64_t bytes, ArenaPlace& place) {
+  std::optional<ArenaPlace> found;
+  BRAID_RETURN_IF_ERROR(arenas_.allocate(bytes, found));
+  if (!found) {
+    const std::lock_guard registration(register_mutex_);
+    // Another thread may have registered one meanwhile.
+    BRAID_RETURN_IF_ERROR(arenas_.allocate(bytes, found));
+    while (!found) {
+      BRAID_RETURN_IF_ERROR(register_arena(bytes));
+      BRAID_RETURN_IF_ERROR(arenas_.allocate(bytes, found));
+    }
+  }
+  place = *found;
+  return {};
+}
+
+Status Job::register_arena(uint64_t bytes) {
+  std::unique_ptr<Arena> arena;
+  BRAID_RETURN_IF_ERROR(arenas_.make(bytes, arena));
+  Lock lock(session_.mutex());
+  if (!session_.failure().is_ok()) return session_.failure();
+  flatbuffers::FlatBufferBuilder builder;
+  const auto body = proto::CreateRegisterMemory(builder, arena->size());
+  builder.Finish(
+      proto::CreateClientMessage(builder, proto::ClientBody::RegisterMemory, body.Union()));
+  const int fds[] = {arena->fd()};
+  BRAID_RETURN_IF_ERROR(session_.ask(proto::ClientBody::RegisterMemory, builder, fds));
+  uint32_t given = 0;
+  BRAID_RETURN_IF_ERROR(await_registration(lock, "an input arena", given));
+  if (given != arenas_.size()) {
+    session_.fail(make_status(StatusCode::Protocol,
+                              "braidd gave the input arena the number {}; expected was {}", given,
+                              arenas_.size()));
+    return session_.failure();
+  }
+  arenas_.add(std::move(arena));
+  return {};
+}
+
+// The answer to what was just asked: its number, or why it was refused.
+Status Job::await_registration(Lock& lock, const std::string& what, uint32_t& number) {
+  const uint64_t deadline_ns = now_ns() + timeout_ms_ * 1'000'000ull + kGraceNs;
+  if (!session_.wait_until(lock, deadline_ns, [&] { return session_.has_registration(); })) {
+    // The reply may still come, and would be taken for another registration's.
+    session_.fail(make_status(
+        StatusCode::DeadlineExceeded,
+        "braidd at '{}' does not answer: no reply to the registration of {} within {} ms",
+        session_.socket_path(), what, timeout_ms_));
+  }
+  const auto reply = session_.take_registration();
+  if (!reply) return session_.failure();
+  if (!reply->refusal) return reply->refusal;
+  number = reply->number;
   return {};
 }
 
@@ -278,8 +326,8 @@ Status Job::free(void* memory) {
   BRAID_RETURN_IF_ERROR(check_process());
   if (memory == nullptr) return {};
   bool fits = false;
-  const auto offset = arena_.offset_of(memory, 0, fits);
-  if (!offset || !arena_.release(*offset)) {
+  const auto place = arenas_.place_of(memory, 0, fits);
+  if (!place || !arenas_.release(*place)) {
     return make_status(StatusCode::NotFound,
                        "memory {} was not given out by braid_allocate of job '{}'", memory, name_);
   }

@@ -11,7 +11,7 @@
 #include <braid.h>
 #include <sys/types.h>
 
-#include "arena.h"
+#include "arenas.h"
 #include "base/status.h"
 #include "ipc/shared_memory.h"
 #include "operation.h"
@@ -64,14 +64,27 @@ class Job {
   Status check_process() const;
   void leave_with(Lock& lock, const char* reason, uint64_t deadline_ns);
 
+  // Where the daemon finds what an operation reads.
+  struct StagedInput {
+    ArenaPlace place;
+    uint64_t splits = 0;  // offset of their table, in the same arena
+  };
+
+  // With no mutex held: the arenas may have to grow.
+  Status allocate_in_arenas(uint64_t bytes, ArenaPlace& place);
+  Status register_arena(uint64_t bytes);
+  Status await_registration(Lock& lock, const std::string& what, uint32_t& number);
   Status submit_request(Lock& lock, Request request, braid_ticket* ticket);
   Status admit(const Request& request);
-  Status stage(Lock& lock, Operation& operation, uint64_t& offset);
-  Status stage_splits(Lock& lock, Operation& operation);
+  Status stage(Lock& lock, Operation& operation, StagedInput& input);
+  Status stage_splits_beside(const Request& request, StagedInput& input,
+                             std::optional<ArenaPlace>& staged);
+  Status stage_copies(const Request& request, StagedInput& input,
+                      std::optional<ArenaPlace>& staged);
   void release_staged(Operation& operation);
   void copy_input(const Request& request, uint8_t* to) const;
   std::vector<proto::SubmitEntry> entries_of(const Operation& operation, braid_ticket ticket,
-                                             uint64_t offset) const;
+                                             const StagedInput& input) const;
   void forget(braid_ticket ticket);
   Status on_done(const proto::DoneEntry& entry);
 
@@ -84,7 +97,7 @@ class Job {
   Rank rank_;
   uint32_t timeout_ms_ = 0;
   uint32_t weight_ = 1;
-  Arena arena_;
+  Arenas arenas_;
   SharedMemory results_;
   std::vector<uint32_t> block_of_rank_;
   bool blocks_in_rank_order_ = true;

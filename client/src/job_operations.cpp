@@ -49,12 +49,11 @@ Status Job::submit_request(Lock& lock, Request request, braid_ticket* ticket) {
   operation.request = std::move(request);
   operation.deadline_ns = deadline_of(operation.request.timeout_ms) + kDaemonGraceNs;
 
-  uint64_t offset = 0;
-  Status status = stage(lock, operation, offset);
-  if (status.is_ok()) status = stage_splits(lock, operation);
+  StagedInput input;
+  Status status = stage(lock, operation, input);
   if (status.is_ok()) {
     operation.state = Operation::State::InFlight;
-    status = session_.push(lock, entries_of(operation, number, offset),
+    status = session_.push(lock, entries_of(operation, number, input),
                            deadline_of(operation.request.timeout_ms));
   }
   if (!status) {
@@ -92,43 +91,61 @@ Status Job::admit(const Request& request) {
   return {};
 }
 
-// Where the daemon finds the input: where it is, if that is in the arena, else a copy of it.
-Status Job::stage(Lock& lock, Operation& operation, uint64_t& offset) {
+// Where the daemon finds the input: where it is, if that is in an arena, else a copy of it. A table
+// of splits is always copied, to where nothing else changes it.
+Status Job::stage(Lock& lock, Operation& operation, StagedInput& input) {
   const Request& request = operation.request;
-  if (request.input == nullptr) return {};
   const bool reorders = request.collective == Collective::ReduceScatter && !blocks_in_rank_order_;
-  bool fits = false;
-  const auto in_arena = arena_.offset_of(request.input, request.input_bytes, fits);
-  if (in_arena && !fits) {
+  bool fits = true;
+  const auto found = request.input == nullptr
+                         ? std::nullopt
+                         : arenas_.place_of(request.input, request.input_bytes, fits);
+  if (found && !fits) {
     return make_status(StatusCode::InvalidArgument,
                        "input of the {} begins in the arena, but its {} bytes end outside",
                        describe(request, tensors_), request.input_bytes);
   }
-  if (in_arena && *in_arena % element_bytes(request.dtype) == 0 && !reorders) {
-    offset = *in_arena;
-    return {};
-  }
+  const bool is_in_place = found && found->offset % element_bytes(request.dtype) == 0 && !reorders;
+  if (is_in_place) input.place = *found;
+  if (request.splits.empty() && (is_in_place || request.input == nullptr)) return {};
   // Copying may take milliseconds; the mutex is for microseconds.
+  std::optional<ArenaPlace> staged;
   lock.unlock();
-  Status status = arena_.allocate(request.input_bytes, offset);
-  if (status.is_ok()) copy_input(request, arena_.at(offset));
+  Status status;
+  if (is_in_place) status = stage_splits_beside(request, input, staged);
+  if (status.is_ok() && !staged) status = stage_copies(request, input, staged);
   lock.lock();
-  if (status.is_ok()) operation.staged_at = offset;
+  operation.staged = staged;
   return status;
 }
 
-// The daemon finds them in the arena, too, where nothing else changes them.
-Status Job::stage_splits(Lock& lock, Operation& operation) {
-  const std::vector<uint64_t>& splits = operation.request.splits;
-  if (splits.empty()) return {};
-  const size_t bytes = splits.size() * sizeof(uint64_t);
-  uint64_t offset = 0;
-  lock.unlock();
-  Status status = arena_.allocate(bytes, offset);
-  if (status.is_ok()) std::memcpy(arena_.at(offset), splits.data(), bytes);
-  lock.lock();
-  if (status.is_ok()) operation.splits_at = offset;
-  return status;
+// The table lies in the arena of the input; nothing is staged if there is no room for it.
+Status Job::stage_splits_beside(const Request& request, StagedInput& input,
+                                std::optional<ArenaPlace>& staged) {
+  const size_t bytes = request.splits.size() * sizeof(uint64_t);
+  BRAID_RETURN_IF_ERROR(arenas_.allocate_in(input.place.arena, bytes, staged));
+  if (!staged) return {};
+  std::memcpy(arenas_.at(*staged), request.splits.data(), bytes);
+  input.splits = staged->offset;
+  return {};
+}
+
+Status Job::stage_copies(const Request& request, StagedInput& input,
+                         std::optional<ArenaPlace>& staged) {
+  const uint64_t input_bytes = request.input == nullptr ? 0 : request.input_bytes;
+  const size_t splits_bytes = request.splits.size() * sizeof(uint64_t);
+  const uint64_t splits_at = round_up(input_bytes, sizeof(uint64_t));
+  ArenaPlace place;
+  BRAID_RETURN_IF_ERROR(
+      allocate_in_arenas(splits_bytes == 0 ? input_bytes : splits_at + splits_bytes, place));
+  staged = place;
+  input.place = place;
+  if (input_bytes != 0) copy_input(request, arenas_.at(place));
+  if (splits_bytes != 0) {
+    input.splits = place.offset + splits_at;
+    std::memcpy(arenas_.at(place) + splits_at, request.splits.data(), splits_bytes);
+  }
+  return {};
 }
 
 void Job::copy_input(const Request& request, uint8_t* to) const {
@@ -145,7 +162,7 @@ void Job::copy_input(const Request& request, uint8_t* to) const {
 }
 
 std::vector<proto::SubmitEntry> Job::entries_of(const Operation& operation, braid_ticket ticket,
-                                                uint64_t offset) const {
+                                                const StagedInput& input) const {
   const Request& request = operation.request;
   proto::SubmitEntry entry{};
   entry.kind = static_cast<uint8_t>(proto::SubmitKind::Operation);
@@ -156,8 +173,9 @@ std::vector<proto::SubmitEntry> Job::entries_of(const Operation& operation, brai
   entry.step = request.step;
   entry.root = request.root;
   entry.timeout_ms = request.timeout_ms;
-  entry.offset = offset;
-  entry.splits = operation.splits_at.value_or(0);
+  entry.arena = input.place.arena;
+  entry.offset = input.place.offset;
+  entry.splits = input.splits;
   std::vector<proto::SubmitEntry> entries;
   entries.reserve(request.tensors.size());
   const bool is_bucket = request.tensors.size() > 1;
@@ -179,10 +197,8 @@ void Job::forget(braid_ticket ticket) {
 }
 
 void Job::release_staged(Operation& operation) {
-  for (auto* at : {&operation.staged_at, &operation.splits_at}) {
-    if (*at) arena_.release(**at);
-    at->reset();
-  }
+  if (operation.staged) arenas_.release(*operation.staged);
+  operation.staged.reset();
 }
 
 Status Job::on_done(const proto::DoneEntry& entry) {

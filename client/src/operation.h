@@ -8,6 +8,7 @@
 
 #include <braid.h>
 
+#include "arenas.h"
 #include "base/status.h"
 #include "proto/types.h"
 #include "tensor_table.h"
@@ -51,9 +52,8 @@ struct Operation {
   enum class State { Preparing, InFlight, Done };
   State state = State::Preparing;
   Request request;
-  std::optional<uint64_t> staged_at;  // offset of the input's copy
-  std::optional<uint64_t> splits_at;  // offset of the table of splits
-  uint64_t deadline_ns = 0;           // past the daemon's own
+  std::optional<ArenaPlace> staged;  // what was copied for it: its input, its table of splits
+  uint64_t deadline_ns = 0;          // past the daemon's own
   uint64_t result_offset = 0;
 };
 

@@ -86,14 +86,17 @@ void Session::receive_messages() {
 }
 
 void Session::handle(const proto::ClientMessage& message) {
-  const auto* registered = message.body_as_TensorsRegistered();
+  const auto* tensors = message.body_as_TensorsRegistered();
+  const auto* memory = message.body_as_MemoryRegistered();
   const auto* refused = message.body_as_RegistrationRefused();
   if (const auto* failure = message.body_as_Failure()) {
     fail(daemon_error(failure->code(), failure->text()));
-  } else if (registered != nullptr && std::exchange(awaits_registration_, false)) {
-    registration_ = Registration{{}, registered->first_handle()};
-  } else if (refused != nullptr && std::exchange(awaits_registration_, false)) {
-    registration_ = Registration{daemon_error(refused->code(), refused->text()), 0};
+  } else if (tensors != nullptr && registration_asked_ == proto::ClientBody::RegisterTensors) {
+    answer_registration({{}, tensors->first_handle()});
+  } else if (memory != nullptr && registration_asked_ == proto::ClientBody::RegisterMemory) {
+    answer_registration({{}, memory->arena()});
+  } else if (refused != nullptr && registration_asked_ != proto::ClientBody::NONE) {
+    answer_registration({daemon_error(refused->code(), refused->text()), 0});
   } else if (message.body_type() == proto::ClientBody::JobLeft && awaits_leave_) {
     has_left_ = true;
   } else {
@@ -101,6 +104,11 @@ void Session::handle(const proto::ClientMessage& message) {
                      connection_.path(), proto::EnumNameClientBody(message.body_type())));
   }
   changed_.notify_all();
+}
+
+void Session::answer_registration(Registration answer) {
+  registration_asked_ = proto::ClientBody::NONE;
+  registration_ = std::move(answer);
 }
 
 void Session::poll_once() {
@@ -177,16 +185,17 @@ void Session::wake_daemon() {
   if (submit_.take_wake_duty()) signal_eventfd(submit_wake_.get());
 }
 
-Status Session::ask(proto::ClientBody question, flatbuffers::FlatBufferBuilder& message) {
+Status Session::ask(proto::ClientBody question, flatbuffers::FlatBufferBuilder& message,
+                    std::span<const int> fds) {
   // Another thread may be taking leave, and waiting without the mutex.
   if (awaits_leave_) return Status(StatusCode::Cancelled, "the job is being left");
-  awaits_registration_ = awaits_registration_ || question == proto::ClientBody::RegisterTensors;
   awaits_leave_ = question == proto::ClientBody::LeaveJob;
-  return send(message);
+  if (!awaits_leave_) registration_asked_ = question;
+  return send(message, fds);
 }
 
-Status Session::send(flatbuffers::FlatBufferBuilder& message) {
-  if (Status sent = connection_.send(message); !sent) {
+Status Session::send(flatbuffers::FlatBufferBuilder& message, std::span<const int> fds) {
+  if (Status sent = connection_.send(message, fds); !sent) {
     receive_messages();  // the daemon may have said why it went away
     return failure_.is_ok() ? sent : failure_;
   }

@@ -59,17 +59,18 @@ class Session {
               uint64_t deadline_ns);
   void wake_daemon();
   // Sends one of the messages that have an answer, which may come from then on. None after
-  // LeaveJob.
-  Status ask(proto::ClientBody question, flatbuffers::FlatBufferBuilder& message);
+  // LeaveJob. One registration (RegisterTensors, RegisterMemory) at a time.
+  Status ask(proto::ClientBody question, flatbuffers::FlatBufferBuilder& message,
+             std::span<const int> fds = {});
 
   // Once it is an error nothing goes in or out any more.
   const Status& failure() const { return failure_; }
   void fail(Status reason);
 
-  // The daemon's answer to RegisterTensors.
+  // The daemon's answer to RegisterTensors or RegisterMemory.
   struct Registration {
-    Status refusal;  // of this registration only: the job goes on
-    uint32_t first_handle = 0;
+    Status refusal;       // of this registration only: the job goes on
+    uint32_t number = 0;  // the first tensor's handle, or the arena's number
   };
   std::optional<Registration> take_registration() {
     return std::exchange(registration_, std::nullopt);
@@ -78,10 +79,11 @@ class Session {
   bool has_left() const { return has_left_; }
 
  private:
-  Status send(flatbuffers::FlatBufferBuilder& message);
+  Status send(flatbuffers::FlatBufferBuilder& message, std::span<const int> fds);
   void drain_done();
   void receive_messages();
   void handle(const proto::ClientMessage& message);
+  void answer_registration(Registration answer);
   void lead(std::unique_lock<std::mutex>& lock, int timeout_ms);
 
   std::mutex mutex_;
@@ -96,7 +98,7 @@ class Session {
   RingConsumer<proto::DoneEntry> done_;
   OnDone on_done_;
   Status failure_;
-  bool awaits_registration_ = false;
+  proto::ClientBody registration_asked_ = proto::ClientBody::NONE;  // what waits for its answer
   std::optional<Registration> registration_;
   bool awaits_leave_ = false;
   bool has_left_ = false;

@@ -49,7 +49,7 @@ class TensorSpec:
 
 
 class Memory:
-    """Bytes in the input arena: what is submitted from here is not copied."""
+    """Bytes in an input arena: what is submitted from here is not copied."""
 
     __slots__ = ("address", "nbytes")
 
@@ -141,7 +141,7 @@ class Job:
         return list(handles)
 
     def allocate(self, nbytes: int) -> Memory:
-        """Memory in the input arena."""
+        """Memory in an input arena."""
         address = c_void_p()
         self._check(self._library.braid_allocate(self._open(), nbytes, byref(address)))
         return Memory(address.value or 0, nbytes)
@@ -168,7 +168,7 @@ class Job:
 
         `input` is Memory, an address, or any object with a contiguous buffer (array, numpy),
         from which dtype and count are then taken where the tensor is dynamic and they are not
-        given. A buffer outside the arena is copied before this returns. The splits are those of
+        given. A buffer outside the arenas is copied before this returns. The splits are those of
         an all-to-all whose parts differ in size: elements to, and from, each rank.
         """
         address, dtype, count = _input_of(input, collective, dtype, count, self.world_size)

@@ -68,6 +68,7 @@ struct Operation {
   Collective collective = Collective::AllReduce;
   DataType dtype = DataType::Float32;
   Reduction reduction = Reduction::Sum;
+  Codec codec = Codec::None;      // said by every chunk: what `hop` makes of bytes
   uint64_t count = 0;             // elements, as in braid_collective
   uint32_t root_node = 0;         // broadcast: place in the ring
   uint32_t root_local_input = 0;  // broadcast on the root's node: index in `inputs`

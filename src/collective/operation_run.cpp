@@ -148,6 +148,7 @@ ChunkVerdict OperationRun::accept(NodeId from, const proto::ChunkHeader& header,
   // What belongs to something else is not taken, and the neighbours' comparison ends the job.
   if (phase != Phase::AllGather && header.signature != operation_.signature)
     return ChunkVerdict::Malformed;
+  if (header.codec != static_cast<uint8_t>(operation_.codec)) return ChunkVerdict::Malformed;
   if (operation_.is_direct) return accept_direct(from, header, payload);
   UnitRun* const unit = find_unit(header.unit);
   const auto segment = incoming_segment(from, header);
@@ -211,9 +212,11 @@ void OperationRun::submit(const UnitRun& unit, Phase phase, const ChunkPosition&
   outgoing.header.job_key = operation_.key.job_key;
   outgoing.header.tensor = operation_.key.tensor;
   outgoing.header.step = operation_.key.step;
-  outgoing.header.segment = is_whole                         ? route_.place
-                            : operation_.exchange != nullptr ? to
-                                                             : position.segment;
+  const uint32_t segment = is_whole                         ? route_.place
+                           : operation_.exchange != nullptr ? to
+                                                            : position.segment;
+  outgoing.header.segment = static_cast<uint16_t>(segment);
+  outgoing.header.codec = static_cast<uint8_t>(operation_.codec);
   outgoing.header.chunk = position.chunk;
   outgoing.header.bytes = bytes;
   if (phase != Phase::AllGather) outgoing.header.signature = operation_.signature;

@@ -131,7 +131,7 @@ constexpr std::array kKeys = {
     number("client.job_weight_max", BRAID_FIELD(client.job_weight_max), 1, 100,
            "Largest weight that a trainer may ask for with BRAID_JOB_WEIGHT."),
     bytes("client.arena_bytes_max", BRAID_FIELD(client.arena_bytes_max), kMiB, 16 * kTiB,
-          "Largest input arena that a trainer may bring."),
+          "Most that a trainer's input arenas have together: address space."),
     number("client.user_connections_max", BRAID_FIELD(client.user_connections_max), 1, 4096,
            "Most connections of one user's processes. This limit and the following ones of a user "
            "are for others than root and the user as whom the daemon runs."),

@@ -28,7 +28,18 @@ constexpr int kFramesOfTheDead = 1024;  // what a dead process may have left in 
 constexpr uint64_t kProcessEndTimeoutMs =
     100;  // a dying process closes its sockets first, and is dead a little later
 constexpr size_t kNameBytesMax = 64;
-constexpr size_t kOpenJobFds = 3;  // input arena, rings, the submit ring's wake-up
+
+// How many descriptors belong to a message.
+size_t fds_of(proto::ClientBody body) {
+  switch (body) {
+    case proto::ClientBody::OpenJob:
+      return 3;  // input arena, rings, the submit ring's wake-up
+    case proto::ClientBody::RegisterMemory:
+      return 1;  // input arena
+    default:
+      return 0;
+  }
+}
 
 // Clients choose these texts, and they end up in logs.
 std::string printable(const flatbuffers::String* text) {
@@ -139,12 +150,14 @@ void ClientConnection::on_process_died() {
 void ClientConnection::read_frames(int frames_max) {
   for (int i = 0; i < frames_max && (state_ == State::AwaitHello || state_ == State::Open); ++i) {
     const bool is_open = state_ == State::Open;
-    // Nothing can make us take descriptors from who has given too many that nobody can close.
+    // Nothing can make us take descriptors from who has given too many that nobody can close. A job
+    // that runs is not ended for what other processes of its user do, and of its own connection
+    // one wrong descriptor is the last.
     if (!has_opened_ && server_.closer_.is_full(credentials_.uid)) {
       return refuse_to_hear();
     }
     switch (reader_.read(socket_.get(), is_open ? kFrameBytesMax : kHelloFrameBytesMax,
-                         is_open && !has_opened_ ? kFrameFdsMax : 0)) {
+                         is_open ? kFrameFdsMax : 0)) {
       case FrameReader::Outcome::Frame:
         handle_frame(reader_.take());
         break;
@@ -211,14 +224,14 @@ void ClientConnection::handle_frame(Frame frame) {
 // Everything else may take for ever to close, or to be looked at.
 Status ClientConnection::check_descriptors(const proto::ClientMessage& message,
                                            const std::vector<Fd>& fds) const {
-  const bool is_open_job = message.body_type() == proto::ClientBody::OpenJob;
-  if (fds.size() != (is_open_job ? kOpenJobFds : 0)) {
+  const size_t expected = fds_of(message.body_type());
+  if (fds.size() != expected) {
     return make_status(StatusCode::Protocol, "{} came with {} descriptors instead of {}",
-                       proto::EnumNameClientBody(message.body_type()), fds.size(),
-                       is_open_job ? kOpenJobFds : 0);
+                       proto::EnumNameClientBody(message.body_type()), fds.size(), expected);
   }
-  if (!is_open_job) return Status::ok();
+  if (fds.empty()) return Status::ok();
   BRAID_RETURN_IF_ERROR(check_memfd(fds[0].get(), "input arena"));
+  if (message.body_type() == proto::ClientBody::RegisterMemory) return Status::ok();
   BRAID_RETURN_IF_ERROR(check_memfd(fds[1].get(), "rings' memory"));
   return check_eventfd(fds[2].get(), "wake-up of the submit ring");
 }

@@ -85,7 +85,7 @@ class ClientConnection {
   State state_ = State::AwaitHello;
   bool was_connected_ = false;  // on_client_connected was called
   bool can_write_ = true;       // false once the client closed its end
-  bool has_opened_ = false;     // OpenJob has come: no more descriptors may
+  bool has_opened_ = false;     // OpenJob has come
   int watched_events_ = 0;
   std::string process_name_;
   std::string library_version_;

@@ -117,7 +117,6 @@ Status check_submit_entry(const proto::SubmitEntry& entry) {
     return refuse("kind", entry.kind);
   }
   if (entry.ticket == 0) return refuse("ticket", entry.ticket);
-  if (entry.reserved != 0) return refuse_reserved("'reserved' of a submission", entry.reserved);
   const bool has_splits = entry.kind == static_cast<uint8_t>(proto::SubmitKind::Operation) &&
                           entry.collective == static_cast<uint8_t>(Collective::AllToAll);
   if (!has_splits && entry.splits != 0)

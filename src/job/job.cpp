@@ -52,7 +52,8 @@ Job::~Job() {
 
 void Job::begin() {
   std::vector<std::shared_ptr<SharedMemory>> arenas;
-  for (const Session* session : sessions_) arenas.push_back(session->arena());
+  for (const Session* session : sessions_)
+    arenas.insert(arenas.end(), session->arenas().begin(), session->arenas().end());
   auto memory = ResultMemory::create(services_.worker, membership_.name, services_.result_bytes_max,
                                      std::move(arenas));
   if (!memory) return fail(memory.status());

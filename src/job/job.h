@@ -80,6 +80,9 @@ class Job final {
   // `plan_set`: what the tensor is planned with; 0: it is not planned.
   void on_submit(Submission submission, uint64_t plan_set);
   Status on_registered(const Session& session, std::span<const Tensor> tensors);
+  void on_memory_registered(std::shared_ptr<SharedMemory> arena) {
+    memory_->hold(std::move(arena));
+  }
   void on_session_left(Session& session);
   // It died or broke the protocol.
   void on_session_lost(Session& session, const Status& reason);

@@ -69,6 +69,10 @@ void JobManager::on_client_message(ClientConnection& connection,
     case proto::ClientBody::RegisterTensors:
       if (session == nullptr || session->is_joining() || session->is_leaving()) break;
       return session->register_tensors(*message.body_as_RegisterTensors());
+    case proto::ClientBody::RegisterMemory:
+      if (session == nullptr || session->is_joining() || session->is_leaving()) break;
+      return session->register_memory(message.body_as_RegisterMemory()->bytes(),
+                                      std::move(fds.front()));
     case proto::ClientBody::LeaveJob:
       if (session == nullptr || session->is_joining()) break;
       if (session->job() == nullptr) return session->leave();

@@ -7,7 +7,6 @@
 #include "job/job.h"
 #include "job/submitted_splits.h"
 #include "membership/coordinator.h"
-#include "operation/share_memory.h"
 
 namespace braid {
 namespace {
@@ -73,12 +72,6 @@ Status check_open(const proto::OpenJob& open, const SessionLimits& limits) {
                        "ask for less or raise it",
                        weight, limits.job_weight_max);
   }
-  if (open.arena_bytes() > limits.arena_bytes_max) {
-    return make_status(StatusCode::ResourceExhausted,
-                       "the input arena has {} bytes and this node's client.arena_bytes_max allows "
-                       "{}: ask for less (braid_job_options.arena_bytes) or raise it",
-                       open.arena_bytes(), limits.arena_bytes_max);
-  }
   return Status::ok();
 }
 
@@ -88,7 +81,11 @@ Result<std::unique_ptr<Session>> Session::create(Loop& loop, WorkThread& worker,
                                                  ClientConnection& connection,
                                                  const proto::OpenJob& open, std::vector<Fd> fds,
                                                  const SessionLimits& limits) {
-  std::unique_ptr<Session> session(new Session(loop, connection));
+  const uid_t user = connection.credentials().uid;
+  std::unique_ptr<Session> session(
+      new Session(loop, connection,
+                  InputArenas(worker, limits.arena_bytes_max,
+                              UserCharge(limits.quotas, user, UserResource::ArenaBytes))));
   session->identity_.name = open.name()->str();
   session->master_address_ = open.master_address()->str();
   session->rank_ = open.rank();
@@ -98,18 +95,13 @@ Result<std::unique_ptr<Session>> Session::create(Loop& loop, WorkThread& worker,
   session->weight_ = weight_of(open);
   session->operation_timeout_ms_ = limits.operation_timeout_ms;
   session->farewell_ms_ = limits.farewell_ms;
-  const uid_t user = connection.credentials().uid;
-  session->arena_charge_ = UserCharge(limits.quotas, user, UserResource::ArenaBytes);
   session->tensors_charge_ = UserCharge(limits.quotas, user, UserResource::Tensors);
   BRAID_RETURN_IF_ERROR(check_open(open, limits));
   const auto token = token_of(open);
   session->has_token_ = !token.empty();
   session->identity_.owner = job_owner(session->job_name(), token, user);
-  BRAID_RETURN_IF_ERROR(session->arena_charge_.set(open.arena_bytes()));
-  auto arena = SharedMemory::adopt(std::move(fds[0]), open.arena_bytes(), limits.arena_bytes_max,
-                                   SharedMemory::Access::ReadOnly, "input arena");
-  if (!arena) return arena.status();
-  session->arena_ = share_memory(std::move(arena).value(), worker);
+  if (const auto arena = session->arenas_.add(std::move(fds[0]), open.arena_bytes()); !arena)
+    return arena.status();
   auto rings = DaemonRings::adopt(std::move(fds[1]), std::move(fds[2]), open.submit_capacity(),
                                   open.done_capacity());
   if (!rings) return rings.status();
@@ -148,10 +140,24 @@ void Session::register_tensors(const proto::RegisterTensors& message) {
     return;
   }
   (void)tensors_charge_.set(registered);
-  const auto text = builder.CreateString(first.status().message());
-  send_body(
-      connection_, builder,
-      proto::CreateRegistrationRefused(builder, static_cast<uint8_t>(first.status().code()), text));
+  refuse_registration(first.status());
+}
+
+void Session::register_memory(uint64_t bytes, Fd memory) {
+  if (state_ != State::Member) return;
+  const auto arena = arenas_.add(std::move(memory), bytes);
+  if (!arena) return refuse_registration(arena.status());
+  // Before the trainer can name it.
+  job_->on_memory_registered(arenas_.all()[*arena]);
+  flatbuffers::FlatBufferBuilder builder;
+  send_body(connection_, builder, proto::CreateMemoryRegistered(builder, *arena));
+}
+
+void Session::refuse_registration(const Status& reason) {
+  flatbuffers::FlatBufferBuilder builder;
+  const auto text = builder.CreateString(reason.message());
+  send_body(connection_, builder,
+            proto::CreateRegistrationRefused(builder, static_cast<uint8_t>(reason.code()), text));
 }
 
 void Session::publish(uint64_t ticket, uint64_t result_offset, uint64_t result_bytes) {
@@ -243,6 +249,12 @@ Status Session::take_operation(const proto::SubmitEntry& entry) {
                        *tensor->name, entry.step, *tensor->last_step);
   }
   tensor->last_step = entry.step;
+  if (arenas_.find(entry.arena) == nullptr) {
+    return make_status(StatusCode::NotFound,
+                       "submitted '{}' step {} in arena {}; it has registered {}, counted from 0 "
+                       "(RegisterMemory)",
+                       *tensor->name, entry.step, entry.arena, arenas_.all().size());
+  }
   if (bucket_.is_open || entry.more > 0) {
     BRAID_RETURN_IF_ERROR(take_bucket_part(entry, *tensor));
     if (bucket_.is_open) return Status::ok();
@@ -269,20 +281,21 @@ Status Session::take_bucket_part(const proto::SubmitEntry& entry, const Tensor& 
     bucket_.dtype = tensor.dtype;
   }
   const bool continues = entry.ticket == bucket_.first.ticket && entry.step == bucket_.first.step &&
-                         entry.more + 1 == bucket_.more && entry.offset == bucket_.end_offset &&
+                         entry.more + 1 == bucket_.more && entry.arena == bucket_.first.arena &&
+                         entry.offset == bucket_.end_offset &&
                          static_cast<Collective>(entry.collective) == Collective::AllReduce &&
                          tensor.dtype == bucket_.dtype && !tensor.is_dynamic;
   if (!continues) {
     return make_status(StatusCode::InvalidArgument,
                        "the bucket of '{}' step {} does not fit together at '{}': its tensors must "
                        "be registered, of one "
-                       "dtype, and lie one after the other",
+                       "dtype, and lie one after the other in one arena",
                        *tensors_.find(bucket_.first_handle)->name, bucket_.first.step,
                        *tensor.name);
   }
   const auto bytes = checked_multiply<uint64_t>(tensor.count, element_bytes(tensor.dtype));
   const auto end = bytes ? checked_add(bucket_.end_offset, *bytes) : std::nullopt;
-  if (!end || *end > arena_->size()) {
+  if (!end || *end > arenas_.find(entry.arena)->size()) {
     return make_status(StatusCode::InvalidArgument, "'{}' step {} lies outside the arena",
                        *tensor.name, entry.step);
   }
@@ -350,9 +363,10 @@ Status Session::sign(const proto::SubmitEntry& entry, const Tensor& tensor,
 Status Session::find_input(const proto::SubmitEntry& entry, const Tensor& tensor,
                            Submission& submission) const {
   const Signature& signature = submission.signature;
+  const SharedMemory& arena = *arenas_.find(entry.arena);
   uint64_t bytes = 0;
   if (is_exchange(signature.collective)) {
-    auto splits = submitted_splits(signature, rank_, world_size_, *arena_, entry.splits);
+    auto splits = submitted_splits(signature, rank_, world_size_, arena, entry.splits);
     if (!splits) {
       return splits.status().with_context(fmt::format("'{}' step {}", *tensor.name, entry.step));
     }
@@ -362,15 +376,15 @@ Status Session::find_input(const proto::SubmitEntry& entry, const Tensor& tensor
              (signature.collective != Collective::Broadcast || signature.root == rank_)) {
     bytes = *checked_input_bytes(signature, world_size_);
   }
-  submission.input = arena_->data();
+  submission.input = arena.data();
   submission.input_bytes = bytes;
   if (bytes == 0) return Status::ok();
-  if (!range_fits(entry.offset, bytes, arena_->size()) ||
+  if (!range_fits(entry.offset, bytes, arena.size()) ||
       entry.offset % element_bytes(signature.dtype) != 0) {
     return make_status(StatusCode::InvalidArgument,
                        "'{}' step {}: an input of {} bytes at {} is not inside the arena of {} "
                        "bytes, or not aligned",
-                       *tensor.name, entry.step, bytes, entry.offset, arena_->size());
+                       *tensor.name, entry.step, bytes, entry.offset, arena.size());
   }
   submission.input += entry.offset;
   return Status::ok();

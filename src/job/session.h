@@ -10,8 +10,8 @@
 #include "base/fd.h"
 #include "ipc/client_connection.h"
 #include "ipc/daemon_rings.h"
-#include "ipc/shared_memory.h"
 #include "ipc/user_quotas.h"
+#include "job/input_arenas.h"
 #include "job/tensor_table.h"
 #include "loop/loop.h"
 #include "loop/timer.h"
@@ -25,7 +25,7 @@ namespace braid {
 class Job;
 
 struct SessionLimits {
-  uint64_t arena_bytes_max = 0;
+  uint64_t arena_bytes_max = 0;       // of a trainer's arenas together
   uint32_t operation_timeout_ms = 0;  // for operations that give none
   uint32_t job_weight_max = kJobWeightMax;
   // A trainer whose job is over has this long to close its connection: one that is stopped must not
@@ -34,7 +34,7 @@ struct SessionLimits {
   std::shared_ptr<UserQuotas> quotas{};  // none: users are not told apart
 };
 
-// One trainer's membership: its connection, rings, arena and tensors. Checks everything that comes
+// One trainer's membership: its connection, rings, arenas and tensors. Checks everything that comes
 // through the rings and hands it to the job. Control loop only; owned by the JobManager, which
 // destroys it when the connection has closed.
 //
@@ -47,7 +47,7 @@ class Session final : public ResultSink {
   static constexpr int kEntriesPerRound = 256;  // then other trainers have their turn
 
   // Checks OpenJob and adopts its descriptors, three of the right kinds. `worker` outlives the
-  // arena.
+  // arenas.
   static Result<std::unique_ptr<Session>> create(Loop& loop, WorkThread& worker,
                                                  ClientConnection& connection,
                                                  const proto::OpenJob& open, std::vector<Fd> fds,
@@ -62,7 +62,7 @@ class Session final : public ResultSink {
   uint32_t timeout_ms() const { return timeout_ms_; }
   uint32_t weight() const { return weight_; }
   const ClientCredentials& credentials() const { return connection_.credentials(); }
-  const std::shared_ptr<SharedMemory>& arena() const { return arena_; }
+  const std::vector<std::shared_ptr<SharedMemory>>& arenas() const { return arenas_.all(); }
   bool is_joining() const { return state_ == State::Joining; }
   bool is_leaving() const { return is_leaving_; }
   const std::string& leave_reason() const { return leave_reason_; }
@@ -78,6 +78,8 @@ class Session final : public ResultSink {
   void open(uint32_t epoch, const ResultMemory& memory, const Ring& ring,
             OperationTable& operations);
   void register_tensors(const proto::RegisterTensors& message);
+  // One more arena: a descriptor of the right kind.
+  void register_memory(uint64_t bytes, Fd memory);
   void publish(uint64_t ticket, uint64_t result_offset, uint64_t result_bytes) override;
   // The trainer hears why; the session is out of its job and does nothing any more.
   void fail(const Status& reason);
@@ -95,8 +97,9 @@ class Session final : public ResultSink {
  private:
   enum class State : uint8_t { Joining, Member, Left, Failed };
 
-  Session(Loop& loop, ClientConnection& connection)
-      : loop_(loop), connection_(connection), farewell_(loop) {}
+  Session(Loop& loop, ClientConnection& connection, InputArenas arenas)
+      : loop_(loop), connection_(connection), arenas_(std::move(arenas)), farewell_(loop) {}
+  void refuse_registration(const Status& reason);
   void await_farewell();
   void drain();
   Status take(const proto::SubmitEntry& entry);
@@ -124,7 +127,7 @@ class Session final : public ResultSink {
   uint32_t done_capacity_ = 0;
   uint32_t operation_timeout_ms_ = 0;
   uint32_t local_rank_ = 0;
-  std::shared_ptr<SharedMemory> arena_;
+  InputArenas arenas_;
   std::unique_ptr<DaemonRings> rings_;
   TensorTable tensors_;
   std::unordered_map<uint64_t, OperationKey> tickets_;  // accepted and not given back
@@ -143,7 +146,6 @@ class Session final : public ResultSink {
   uint64_t last_step_ = 0;
   Timer farewell_;
   uint32_t farewell_ms_ = 0;
-  UserCharge arena_charge_;
   UserCharge tensors_charge_;
   std::shared_ptr<UserCharge> place_;
 };

@@ -2,14 +2,20 @@
 #include "membership/membership.h"
 
 #include <algorithm>
+#include <limits>
 #include <unordered_set>
 
 #include "membership/coordinator.h"
 #include "membership/racks.h"
+#include "proto/chunk.h"
 
 namespace braid {
 
 namespace {
+
+static_assert(Coordinator::kWorldSizeMax - 1 <=
+                  std::numeric_limits<decltype(proto::ChunkHeader::segment)>::max(),
+              "a chunk's header has room for every place in a ring");
 
 // The places that a node has to do with, as a list of nodes: from its successor on.
 class Neighbours {

@@ -93,7 +93,8 @@ ControlBuffer make_operation_ready(const OperationKey& key, const Signature& sig
   const auto body = proto::CreateOperationReady(
       builder, key.job_key, key.tensor, key.step, signature.count, signature.bucket, signature.root,
       static_cast<uint8_t>(signature.collective), static_cast<uint8_t>(signature.dtype),
-      static_cast<uint8_t>(signature.reduction), signature.given);
+      static_cast<uint8_t>(signature.reduction), signature.given,
+      static_cast<uint8_t>(signature.codec), static_cast<uint8_t>(signature.owner_step));
   return finish_control_message(std::move(builder), body);
 }
 

@@ -7,12 +7,15 @@ namespace braid {
 
 std::optional<Signature> signature_of(const proto::OperationReady& ready) {
   if (ready.collective() >= kCollectiveCount || ready.dtype() >= kDataTypeCount ||
-      ready.reduction() >= kReductionCount)
+      ready.reduction() >= kReductionCount || ready.codec() >= kCodecCount ||
+      ready.owner_step() >= kOwnerStepKindCount)
     return std::nullopt;
   Signature signature;
   signature.collective = static_cast<Collective>(ready.collective());
   signature.dtype = static_cast<DataType>(ready.dtype());
   signature.reduction = static_cast<Reduction>(ready.reduction());
+  signature.codec = static_cast<Codec>(ready.codec());
+  signature.owner_step = static_cast<OwnerStepKind>(ready.owner_step());
   signature.root = ready.root();
   signature.count = ready.count();
   signature.bucket = ready.bucket();
@@ -21,13 +24,17 @@ std::optional<Signature> signature_of(const proto::OperationReady& ready) {
 }
 
 uint64_t hash_of(const Signature& signature, const JobHash& job) {
-  return job.of(JobHash::Signature,
-                {static_cast<uint64_t>(signature.collective),
-                 static_cast<uint64_t>(signature.dtype), static_cast<uint64_t>(signature.reduction),
-                 signature.root, signature.count, signature.bucket});
+  return job.of(
+      JobHash::Signature,
+      {static_cast<uint64_t>(signature.collective), static_cast<uint64_t>(signature.dtype),
+       static_cast<uint64_t>(signature.reduction), signature.root, signature.count,
+       signature.bucket, static_cast<uint64_t>(signature.codec),
+       static_cast<uint64_t>(signature.owner_step)});
 }
 
-std::string to_string(const Signature& signature) {
+namespace {
+
+std::string describe_operation(const Signature& signature) {
   std::string text = to_string(signature.collective);
   switch (signature.collective) {
     case Collective::AllReduce:
@@ -48,6 +55,17 @@ std::string to_string(const Signature& signature) {
   }
   text += fmt::format(" of {} × {}", to_string(signature.dtype), signature.count);
   if (signature.bucket != 0) text += fmt::format(" in the bucket {:x}", signature.bucket);
+  return text;
+}
+
+}  // namespace
+
+std::string to_string(const Signature& signature) {
+  std::string text = describe_operation(signature);
+  if (signature.codec != Codec::None)
+    text += fmt::format(" with codec {}", to_string(signature.codec));
+  if (signature.owner_step != OwnerStepKind::Plain)
+    text += fmt::format(" with owner's step {}", to_string(signature.owner_step));
   return text;
 }
 

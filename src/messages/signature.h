@@ -19,6 +19,8 @@ struct Signature {
   Collective collective = Collective::AllReduce;
   DataType dtype = DataType::Float32;
   Reduction reduction = Reduction::Sum;
+  Codec codec = Codec::None;
+  OwnerStepKind owner_step = OwnerStepKind::Plain;
   uint32_t root = 0;
   uint64_t count = 0;
   uint64_t bucket = 0;  // hash over the tensors of a bucket; 0: a single tensor
@@ -33,7 +35,7 @@ std::optional<Signature> signature_of(const proto::OperationReady& ready);
 // The same on all nodes of the job.
 uint64_t hash_of(const Signature& signature, const JobHash& job);
 
-// "all-reduce (sum) of float32 × 1000"
+// "all-reduce (sum) of float32 × 1000"; a codec and an owner's step only where there is one.
 std::string to_string(const Signature& signature);
 
 }  // namespace braid

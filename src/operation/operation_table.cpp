@@ -127,6 +127,7 @@ Status OperationTable::place(const OperationKey& key, Entry& entry) {
   operation.collective = is_barrier ? Collective::AllReduce : entry.signature.collective;
   operation.dtype = is_barrier ? DataType::Uint8 : entry.signature.dtype;
   operation.reduction = is_barrier ? Reduction::Max : entry.signature.reduction;
+  operation.codec = entry.signature.codec;
   operation.count = is_barrier ? 1 : entry.signature.count;
   operation.ring = ring_;
   operation.urgency = entry.urgency;

@@ -65,7 +65,9 @@ Status OperationTable::check_agrees(const Entry& entry, const OperationKey& key,
                                     const NodeReady& ready) const {
   if (entry.signature.collective == Collective::AllToAll &&
       ready.signature.collective == Collective::AllToAll &&
-      ready.signature.dtype == entry.signature.dtype)
+      ready.signature.dtype == entry.signature.dtype &&
+      ready.signature.codec == entry.signature.codec &&
+      ready.signature.owner_step == entry.signature.owner_step)
     return check_splits(entry, key, ready);
   if (ready.signature == entry.signature) return Status::ok();
   // The first rank of the other node speaks for it: its own ranks agree, or it would not be ready.

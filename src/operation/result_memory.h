@@ -37,6 +37,8 @@ class ResultMemory final : public JobMemory, public std::enable_shared_from_this
   // out of memory is an error then, not a signal at the first touch.
   Result<uint64_t> allocate(uint64_t bytes);
   void free(uint64_t offset);
+  // One more arena that operations may read.
+  void hold(std::shared_ptr<SharedMemory> arena) { arenas_.push_back(std::move(arena)); }
   bool has_memory(uint64_t offset, uint64_t bytes) const {
     return offset + bytes <= reserved_bytes_;
   }
@@ -59,7 +61,7 @@ class ResultMemory final : public JobMemory, public std::enable_shared_from_this
 
   WorkThread& worker_;
   const std::shared_ptr<SharedMemory> memory_;
-  const std::vector<std::shared_ptr<SharedMemory>> arenas_;
+  std::vector<std::shared_ptr<SharedMemory>> arenas_;
   ExtentAllocator allocator_;
   GrowthCallback on_growth_;
   UserCharge charge_;            // for all that is reserved or soon will be

@@ -76,6 +76,29 @@ def test_an_arena_larger_than_allowed_names_limit_and_key(cluster_of):
         assert trainer.result()["good"]
 
 
+def test_a_job_that_needs_more_memory_registers_it(cluster_of):
+    """The first arena has 64 MiB: what comes after it lies in another one, until the node allows no more."""
+    source = """
+job = open_job(arena_bytes=1 << 30)
+tensor = dynamic(job)
+first, second = (np.frombuffer(job.allocate(40 << 20).view(), np.float32)[:1000] for _ in range(2))
+try:
+    job.allocate(100 << 20)
+except braid.BraidError as error:
+    assert "client.arena_bytes_max" in str(error), error
+    sums = []
+    for step, memory in enumerate((first, second, first)):
+        memory[:] = RANK + step
+        got = np.frombuffer(ended(job, job.submit(tensor, step, memory)), np.float32)
+        sums.append([float(got.min()), float(got.max())])
+    report(sums=sums)
+"""
+    cluster = cluster_of(2, "client.arena_bytes_max=200MiB")
+    for trainer in cluster.start(source):
+        assert trainer.result()["sums"] == [[1, 1], [3, 3], [5, 5]]
+    cluster.expect_healthy()
+
+
 def test_results_that_are_not_given_back_end_with_the_key_to_raise(cluster_of):
     cluster = cluster_of(2, "collective.result_bytes_max=2MiB")
     for trainer in cluster.start(KEEP_RESULTS, argument="released"):

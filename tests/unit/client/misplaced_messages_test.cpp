@@ -42,6 +42,12 @@ TEST_F(MisplacedMessagesTest, ARefusalOfNoRegistration) {
   EXPECT_BRAID_ERROR(wait(), BRAID_ERROR_PROTOCOL, "unexpected RegistrationRefused");
 }
 
+TEST_F(MisplacedMessagesTest, MemoryThatNobodyRegistered) {
+  send<proto::MemoryRegistered>(
+      [](auto& builder) { return proto::CreateMemoryRegistered(builder, 1); });
+  EXPECT_BRAID_ERROR(wait(), BRAID_ERROR_PROTOCOL, "unexpected MemoryRegistered");
+}
+
 TEST_F(MisplacedMessagesTest, AnAnswerToNoLeaveTaking) {
   send<proto::JobLeft>([](auto& builder) { return proto::CreateJobLeft(builder); });
   EXPECT_BRAID_ERROR(wait(), BRAID_ERROR_PROTOCOL, "unexpected JobLeft");

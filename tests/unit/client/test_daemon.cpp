@@ -24,6 +24,13 @@ void send_failure(ClientConnection& connection, StatusCode code, const std::stri
        proto::CreateFailureDirect(builder, static_cast<uint8_t>(code), text.c_str()));
 }
 
+void add_arena(std::vector<SharedMemory>& arenas, uint64_t bytes, Fd memory) {
+  auto arena = SharedMemory::adopt(std::move(memory), bytes, 1ull << 46,
+                                   SharedMemory::Access::ReadOnly, "arena");
+  ASSERT_TRUE(arena) << arena.status().message();
+  arenas.push_back(std::move(*arena));
+}
+
 }  // namespace
 
 TestDaemon::TestDaemon(Options options) : options_(std::move(options)) {
@@ -118,6 +125,21 @@ size_t TestDaemon::connections() {
   return count;
 }
 
+std::vector<uint64_t> TestDaemon::arenas() {
+  std::vector<uint64_t> bytes;
+  call([&] {
+    for (const SharedMemory& arena : sessions_.rbegin()->second->arenas)
+      bytes.push_back(arena.size());
+  });
+  return bytes;
+}
+
+uint32_t TestDaemon::last_arena() {
+  uint32_t arena = 0;
+  call([&] { arena = last_arena_; });
+  return arena;
+}
+
 std::string TestDaemon::last_token() {
   std::string token;
   call([&] { token = last_token_; });
@@ -173,6 +195,9 @@ void TestDaemon::on_client_message(ClientConnection& connection,
     session.tensors += registration->tensors()->size();
     send(connection, builder, proto::ClientBody::TensorsRegistered,
          proto::CreateTensorsRegistered(builder, first));
+  } else if (const auto* registered = message.body_as_RegisterMemory()) {
+    ASSERT_EQ(fds.size(), 1u);
+    register_memory(*sessions_.at(connection.id()), registered->bytes(), std::move(fds[0]));
   } else if (const auto* leave = message.body_as_LeaveJob()) {
     last_reason_ = leave->reason() == nullptr ? std::string() : leave->reason()->str();
     if (!options_.answers_leave) return;
@@ -191,16 +216,13 @@ void TestDaemon::open_job(Session& session, const proto::OpenJob& open, std::vec
     return;
   }
   ASSERT_EQ(fds.size(), 3u);
-  auto arena = SharedMemory::adopt(std::move(fds[0]), open.arena_bytes(), 1ull << 46,
-                                   SharedMemory::Access::ReadOnly, "arena");
-  ASSERT_TRUE(arena) << arena.status().message();
+  add_arena(session.arenas, open.arena_bytes(), std::move(fds[0]));
   auto rings = DaemonRings::adopt(std::move(fds[1]), std::move(fds[2]), open.submit_capacity(),
                                   open.done_capacity());
   ASSERT_TRUE(rings.is_ok()) << rings.status().message();
   auto results =
       SharedMemory::create("test-result", options_.result_bytes, SharedMemory::Access::ReadOnly);
   ASSERT_TRUE(results) << results.status().message();
-  session.arena = std::move(*arena);
   session.rings = std::move(*rings);
   session.results = std::move(*results);
   session.extents = ExtentAllocator(options_.result_bytes);
@@ -214,6 +236,20 @@ void TestDaemon::open_job(Session& session, const proto::OpenJob& open, std::vec
   send(*session.connection, builder, proto::ClientBody::JobOpened,
        proto::CreateJobOpenedDirect(builder, 1, options_.result_bytes, &options_.block_of_rank),
        sent);
+}
+
+void TestDaemon::register_memory(Session& session, uint64_t bytes, Fd memory) {
+  flatbuffers::FlatBufferBuilder builder;
+  if (!options_.refused_memory.empty()) {
+    send(*session.connection, builder, proto::ClientBody::RegistrationRefused,
+         proto::CreateRegistrationRefusedDirect(builder, static_cast<uint8_t>(StatusCode::Mismatch),
+                                                options_.refused_memory.c_str()));
+    return;
+  }
+  add_arena(session.arenas, bytes, std::move(memory));
+  const auto number = static_cast<uint32_t>(options_.arenas_skipped + session.arenas.size() - 1);
+  send(*session.connection, builder, proto::ClientBody::MemoryRegistered,
+       proto::CreateMemoryRegistered(builder, number));
 }
 
 void TestDaemon::on_submit(Session& session) {
@@ -250,11 +286,14 @@ void TestDaemon::complete(Session& session, const std::vector<proto::SubmitEntry
   last_bucket_.clear();
   const proto::SubmitEntry& first = entries.front();
   const auto collective = static_cast<Collective>(first.collective);
+  ASSERT_LT(first.arena, session.arenas.size());
+  last_arena_ = first.arena;
   uint64_t bytes = 0;
   for (const auto& entry : entries) {
     ASSERT_EQ(entry.ticket, first.ticket);
     ASSERT_EQ(entry.more, entries.size() - 1 - last_bucket_.size());
     ASSERT_EQ(entry.offset, first.offset + bytes) << "a bucket has no gaps";
+    ASSERT_EQ(entry.arena, first.arena);
     bytes += entry.count * element_bytes(static_cast<DataType>(entry.dtype));
     last_bucket_.push_back(entry.tensor);
   }
@@ -267,7 +306,7 @@ void TestDaemon::complete(Session& session, const std::vector<proto::SubmitEntry
   ASSERT_TRUE(offset.has_value());
   uint8_t* to =
       session.results.data() + *offset + (collective == Collective::AllGather ? block * bytes : 0);
-  const uint8_t* from = session.arena.data() + first.offset +
+  const uint8_t* from = session.arenas[first.arena].data() + first.offset +
                         (collective == Collective::ReduceScatter ? block * bytes : 0);
   if (bytes > 0) std::memcpy(to, from, bytes);
   session.offset_of_ticket[first.ticket] = *offset;
@@ -277,11 +316,12 @@ void TestDaemon::complete(Session& session, const std::vector<proto::SubmitEntry
 // Every other rank gives zeros; what a rank gives itself comes back.
 void TestDaemon::complete_exchange(Session& session, const proto::SubmitEntry& entry) {
   const auto collective = static_cast<Collective>(entry.collective);
+  const SharedMemory& arena = session.arenas[entry.arena];
   const uint32_t world = session.world_size;
   const bool is_root = entry.root == session.rank;
   last_splits_.assign(2 * size_t{world}, 0);
   if (collective == Collective::AllToAll) {
-    std::memcpy(last_splits_.data(), session.arena.data() + entry.splits,
+    std::memcpy(last_splits_.data(), arena.data() + entry.splits,
                 last_splits_.size() * sizeof(uint64_t));
   } else {
     const bool is_gather = collective == Collective::Gather;
@@ -299,7 +339,7 @@ void TestDaemon::complete_exchange(Session& session, const proto::SubmitEntry& e
   const auto offset = session.extents.allocate(result_bytes);
   ASSERT_TRUE(offset.has_value());
   std::memcpy(session.results.data() + *offset + before(world, session.rank),
-              session.arena.data() + entry.offset + before(0, session.rank),
+              arena.data() + entry.offset + before(0, session.rank),
               last_splits_[session.rank] * element);
   session.offset_of_ticket[entry.ticket] = *offset;
   ASSERT_TRUE(session.rings->push_done({entry.ticket, *offset, result_bytes, 0}).is_ok());

@@ -29,8 +29,10 @@ class TestDaemon final : public ClientHandler {
     std::string path;
     std::vector<uint32_t> block_of_rank = {0};
     uint64_t result_bytes = 64 << 20;
-    std::string open_failure;    // not empty: OpenJob is refused with this (MISMATCH)
-    std::string refused_tensor;  // a registration that begins with this name is refused (MISMATCH)
+    std::string open_failure;     // not empty: OpenJob is refused with this (MISMATCH)
+    std::string refused_tensor;   // a registration that begins with this name is refused (MISMATCH)
+    std::string refused_memory;   // not empty: RegisterMemory is refused with this (MISMATCH)
+    uint32_t arenas_skipped = 0;  // further ones get numbers that are too high by so many
     bool answers_open = true;
     bool answers_leave = true;
   };
@@ -55,6 +57,8 @@ class TestDaemon final : public ClientHandler {
 
   size_t live_results();
   size_t connections();
+  std::vector<uint64_t> arenas();       // bytes of each that the last job has
+  uint32_t last_arena();                // of the last operation
   uint32_t last_weight();               // of the last OpenJob
   std::string last_token();             // likewise
   std::string last_reason();            // of the last LeaveJob
@@ -65,7 +69,7 @@ class TestDaemon final : public ClientHandler {
  private:
   struct Session {
     ClientConnection* connection = nullptr;
-    SharedMemory arena;
+    std::vector<SharedMemory> arenas;
     SharedMemory results;
     ExtentAllocator extents{0};
     std::unique_ptr<DaemonRings> rings;
@@ -82,6 +86,7 @@ class TestDaemon final : public ClientHandler {
   void on_client_closed(ClientConnection& connection, const Status& reason) override;
 
   void open_job(Session& session, const proto::OpenJob& open, std::vector<Fd> fds);
+  void register_memory(Session& session, uint64_t bytes, Fd memory);
   void on_submit(Session& session);
   void complete(Session& session, const std::vector<proto::SubmitEntry>& entries);
   void complete_exchange(Session& session, const proto::SubmitEntry& entry);
@@ -99,6 +104,7 @@ class TestDaemon final : public ClientHandler {
   std::string last_reason_;
   std::vector<uint32_t> last_bucket_;
   std::vector<uint64_t> last_splits_;
+  uint32_t last_arena_ = 0;
   std::thread thread_;
 };
 

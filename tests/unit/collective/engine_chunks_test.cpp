@@ -71,7 +71,7 @@ class EngineChunks : public testing::Test {
     header.job_key = 7;
     header.tensor = 8;
     header.step = 9;
-    header.segment = segment;
+    header.segment = static_cast<uint16_t>(segment);
     header.chunk = chunk;
     header.bytes = segment == 2 ? 16 : 64;
     return header;
@@ -213,6 +213,24 @@ TEST_F(EngineChunks, with_impossible_numbers_are_counted_and_change_nothing) {
   engine_->on_chunk(kPredecessor, header(Phase::ReduceScatter, 1, 0), {});
   EXPECT_EQ(engine_->counters().chunks_malformed, 9U);
   EXPECT_EQ(result_, before);
+}
+
+TEST_F(EngineChunks, name_the_codec_of_their_operation_and_no_other_is_taken) {
+  Operation operation = make_operation();
+  operation.codec = static_cast<Codec>(7);
+  engine_->start(std::move(operation));
+  engine_->go({7, 8, 9});
+  ASSERT_FALSE(link_.chunks.empty());
+  for (const auto& sent : link_.chunks) EXPECT_EQ(sent.header.codec, 7);
+  const auto before = result_;
+  receive(header(Phase::ReduceScatter, 1, 0));
+  EXPECT_EQ(engine_->counters().chunks_malformed, 1U);
+  EXPECT_EQ(result_, before);
+  auto same = header(Phase::ReduceScatter, 1, 0);
+  same.codec = 7;
+  receive(same);
+  EXPECT_EQ(engine_->counters().chunks_malformed, 1U);
+  EXPECT_EQ(result_[48], 11.0F);
 }
 
 TEST_F(EngineChunks, of_a_phase_that_the_collective_lacks_are_malformed) {

@@ -97,7 +97,7 @@ class DirectChunkTest : public ::testing::Test {
     header.job_key = operation.key.job_key;
     header.tensor = operation.key.tensor;
     header.step = operation.key.step;
-    header.segment = segment;
+    header.segment = static_cast<uint16_t>(segment);
     header.bytes = sizeof(payload_);
     header.signature = EngineWorld::kSignature;
     return header;

@@ -208,7 +208,7 @@ class RouteChunkTest : public testing::Test {
     header.job_key = operation.key.job_key;
     header.tensor = operation.key.tensor;
     header.step = operation.key.step;
-    header.segment = segment;
+    header.segment = static_cast<uint16_t>(segment);
     header.bytes = 64;
     return header;
   }

@@ -51,7 +51,7 @@ class UnitRunTest : public testing::Test {
   ChunkVerdict hear(proto::Phase phase, uint32_t segment) {
     proto::ChunkHeader header{};
     header.phase = static_cast<uint8_t>(phase);
-    header.segment = segment;
+    header.segment = static_cast<uint16_t>(segment);
     header.bytes = 64;
     return run_->accept(kOther, header, std::vector<uint8_t>(64, 7));
   }

@@ -35,6 +35,17 @@ class ClientServerDescriptorsTest : public ClientServerTest {
   bool all_are_closed() {
     return until([&] { return server_->counters().descriptors_closing == 0; });
   }
+  // What the client is told before its connection ends.
+  std::string refusal(RawClient& client) {
+    FrameReader::Outcome outcome{};
+    EXPECT_TRUE(
+        until([&] { return (outcome = client.read()) != FrameReader::Outcome::WouldBlock; }));
+    if (outcome != FrameReader::Outcome::Frame) return "no answer";
+    const Frame frame = client.take();
+    const auto* failure = proto::GetClientMessage(frame.bytes.data())->body_as_Failure();
+    EXPECT_TRUE(until([&] { return client.is_closed(); }));
+    return failure == nullptr ? std::string("no failure") : failure->text()->str();
+  }
   // The server hears others.
   void expect_alive() { greeted(); }
 
@@ -75,14 +86,7 @@ TEST_F(ClientServerDescriptorsTest, OpenJobIsRefusedWithOthersThanItsOwn) {
   const auto refused = [&](const std::vector<int>& fds) {
     auto client = greeted();
     client->send_open_job(fds);
-    FrameReader::Outcome outcome{};
-    EXPECT_TRUE(
-        until([&] { return (outcome = client->read()) != FrameReader::Outcome::WouldBlock; }));
-    if (outcome != FrameReader::Outcome::Frame) return std::string("no answer");
-    const Frame frame = client->take();
-    const auto* failure = proto::GetClientMessage(frame.bytes.data())->body_as_Failure();
-    EXPECT_TRUE(until([&] { return client->is_closed(); }));
-    return failure == nullptr ? std::string("no failure") : failure->text()->str();
+    return refusal(*client);
   };
   const Fd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
   const int memory = memory_.get();
@@ -98,6 +102,46 @@ TEST_F(ClientServerDescriptorsTest, OpenJobIsRefusedWithOthersThanItsOwn) {
   EXPECT_NE(refused({memory, memory, socket.fd()}).find("is not an eventfd but socket:"),
             std::string::npos);
   EXPECT_TRUE(bodies_.empty());
+  EXPECT_TRUE(all_are_closed());
+}
+
+TEST_F(ClientServerDescriptorsTest, RegisterMemoryBringsOneMemfdAfterOpenJob) {
+  start();
+  const int memory = memory_.get();
+  const int event = event_.get();
+  LingeringSocket socket;
+  const auto open = [&] {
+    auto client = greeted();
+    bodies_.clear();
+    client->send_open_job(std::vector{memory, memory, event});
+    EXPECT_TRUE(until([&] { return bodies_.size() == 1; }));
+    return client;
+  };
+  {
+    auto client = open();
+    for (size_t i = 0; i < 2; ++i) {
+      client->send_memory(std::vector{memory});
+      EXPECT_TRUE(until([&] { return bodies_.size() == 2 + i; }));
+      EXPECT_EQ(bodies_.back(), proto::ClientBody::RegisterMemory);
+      EXPECT_EQ(fds_.size(), 1u);
+    }
+    client->send_query(std::vector{memory});
+    EXPECT_EQ(refusal(*client), "StatusQuery came with 1 descriptors instead of 0");
+  }
+  const auto refused = [&](const std::vector<int>& fds) {
+    auto client = open();
+    client->send_memory(fds);
+    const std::string text = refusal(*client);
+    EXPECT_EQ(bodies_.size(), 1u) << "nobody else hears of it";
+    return text;
+  };
+  EXPECT_EQ(refused({}), "RegisterMemory came with 0 descriptors instead of 1");
+  EXPECT_EQ(refused({memory, memory}), "RegisterMemory came with 2 descriptors instead of 1");
+  EXPECT_EQ(refused({socket.fd()}),
+            "the input arena is not a memfd; only memory made by memfd_create is taken");
+  EXPECT_EQ(refused({event}),
+            "the input arena is not a memfd; only memory made by memfd_create is taken");
+  fds_.clear();
   EXPECT_TRUE(all_are_closed());
 }
 

@@ -57,6 +57,11 @@ class RawClient {
     send(builder, proto::ClientBody::OpenJob,
          proto::CreateOpenJobDirect(builder, "job", 0, 1, "127.0.0.1"), fds);
   }
+  void send_memory(std::span<const int> fds) {
+    flatbuffers::FlatBufferBuilder builder;
+    send(builder, proto::ClientBody::RegisterMemory, proto::CreateRegisterMemory(builder, 4096),
+         fds);
+  }
   FrameReader::Outcome read() { return reader_.read(socket_.get(), kFrameBytesMax); }
   Frame take() { return reader_.take(); }
   bool is_closed() {

@@ -173,10 +173,6 @@ TEST(SubmitEntryTest, WhatIsReservedIsZero) {
     proto::SubmitEntry entry{};
     entry.kind = static_cast<uint8_t>(kind);
     entry.ticket = 1;
-    entry.reserved = 7;
-    EXPECT_EQ(check_submit_entry(entry).message(),
-              "'reserved' of a submission is reserved and must be 0, not 7");
-    entry.reserved = 0;
     entry.splits = 1ull << 63;
     EXPECT_EQ(check_submit_entry(entry).message(),
               "'splits' of a submission without splits is reserved and must be 0, not "

@@ -110,7 +110,23 @@ const BadSubmission kBadSubmissions[] = {
      StatusCode::InvalidArgument,
      "the bucket of 'w' step 0 does not fit together at 'v': its tensors must be registered, of "
      "one dtype, and lie one "
-     "after the other"},
+     "after the other in one arena"},
+    {"UnknownArena",
+     [](TestTrainer& t) {
+       t.submit(1, 0, 0, 0, [](proto::SubmitEntry& entry) { entry.arena = 1; });
+     },
+     StatusCode::NotFound,
+     "submitted 'w' step 0 in arena 1; it has registered 1, counted from 0 (RegisterMemory)"},
+    {"ArenaThatIsNoNumber",
+     [](TestTrainer& t) {
+       t.submit(1, 0, 0, 0, [](proto::SubmitEntry& entry) {
+         entry.collective = static_cast<uint8_t>(Collective::Barrier);
+         entry.arena = UINT32_MAX;
+       });
+     },
+     StatusCode::NotFound,
+     "submitted 'w' step 0 in arena 4294967295; it has registered 1, counted from 0 "
+     "(RegisterMemory)"},
     {"BucketOutsideTheArena",
      [](TestTrainer& t) {
        t.submit(1, 0, 0, TestTrainer::kArenaBytes - 16,

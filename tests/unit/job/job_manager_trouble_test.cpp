@@ -58,6 +58,11 @@ TEST_F(JobManagerTroubleTest, WhoRegistersBeforeTheJobIsOpenIsRefused) {
   wait_for([&] { return trainer.was_closed; });
   EXPECT_EQ(trainer.failure.code(), StatusCode::Protocol);
   EXPECT_EQ(trainer.failure.message(), "RegisterTensors came where it does not belong");
+  TestTrainer& other = add_trainer();
+  other.open("other", 0, 2, self_.address);
+  other.register_memory();
+  wait_for([&] { return other.was_closed; });
+  EXPECT_EQ(other.failure.message(), "RegisterMemory came where it does not belong");
   EXPECT_TRUE(trainer.registered.empty());
 }
 

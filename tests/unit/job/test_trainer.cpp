@@ -30,9 +30,9 @@ SharedMemory make_memory(uint64_t bytes) {
 
 TestTrainer::TestTrainer(const std::string& socket_path)
     : socket_(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)),
-      arena_(make_memory(kArenaBytes)),
       rings_(make_memory(proto::rings_bytes(kRingCapacity, kRingCapacity))),
       submit_wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  arenas_.push_back(make_memory(kArenaBytes));
   const RingsView view = create_rings(rings_.data(), kRingCapacity, kRingCapacity);
   submit_ = {&view.header->submit, view.submit, kRingCapacity};
   done_ring_ = {&view.header->done, view.done, kRingCapacity};
@@ -54,7 +54,7 @@ void TestTrainer::open(const std::string& job, uint32_t rank, uint32_t world_siz
   finish(builder, proto::CreateOpenJobDirect(builder, job.c_str(), rank, world_size, master.c_str(),
                                              timeout_ms, kArenaBytes, kRingCapacity, kRingCapacity,
                                              weight, &token_bytes));
-  const int fds[] = {arena_.fd(), rings_.fd(), submit_wake_.get()};
+  const int fds[] = {arenas_[0].fd(), rings_.fd(), submit_wake_.get()};
   send(builder, fds);
 }
 
@@ -68,6 +68,14 @@ void TestTrainer::register_tensors(const std::vector<std::pair<std::string, uint
   }
   finish(builder, proto::CreateRegisterTensorsDirect(builder, &descriptions));
   send(builder);
+}
+
+void TestTrainer::register_memory(uint64_t bytes, uint64_t said_bytes) {
+  arenas_.push_back(make_memory(bytes));
+  flatbuffers::FlatBufferBuilder builder;
+  finish(builder, proto::CreateRegisterMemory(builder, said_bytes));
+  const int fds[] = {arenas_.back().fd()};
+  send(builder, fds);
 }
 
 void TestTrainer::ask_plans(const std::string& job) {
@@ -146,6 +154,8 @@ void TestTrainer::handle(const proto::ClientMessage& message, std::vector<Fd> fd
     results_ = std::move(*results);
   } else if (const auto* tensors = message.body_as_TensorsRegistered()) {
     registered.push_back(tensors->first_handle());
+  } else if (const auto* memory = message.body_as_MemoryRegistered()) {
+    arenas.push_back(memory->arena());
   } else if (const auto* refused = message.body_as_RegistrationRefused()) {
     refusal = refused->text()->str();
   } else if (const auto* failed = message.body_as_Failure()) {

@@ -17,7 +17,7 @@
 
 namespace braid::testing {
 
-// A trainer as the daemon sees one: a socket, an arena, two rings. Unlike libbraid it says whatever
+// A trainer as the daemon sees one: a socket, arenas, two rings. Unlike libbraid it says whatever
 // the test wants, also what makes no sense. Never blocks: call poll() while the loop runs.
 class TestTrainer {
  public:
@@ -30,6 +30,8 @@ class TestTrainer {
             uint32_t timeout_ms = 60'000, uint32_t weight = 0, const std::string& token = {});
   void register_tensors(const std::vector<std::pair<std::string, uint64_t>>& tensors,
                         DataType dtype = DataType::Float32, bool planned = false);
+  // One more arena, that says of itself to have so many bytes.
+  void register_memory(uint64_t bytes = kArenaBytes, uint64_t said_bytes = kArenaBytes);
   void ask_plans(const std::string& job);
   void ask_status();
   void leave(const std::string& reason = {});
@@ -43,7 +45,9 @@ class TestTrainer {
   // Takes what has come.
   void poll();
 
-  float* floats(uint64_t offset = 0) { return reinterpret_cast<float*>(arena_.data() + offset); }
+  float* floats(uint64_t offset = 0, uint32_t arena = 0) {
+    return reinterpret_cast<float*>(arenas_[arena].data() + offset);
+  }
   const float* result(const proto::DoneEntry& entry) const {
     return reinterpret_cast<const float*>(results_.data() + entry.result_offset);
   }
@@ -56,6 +60,7 @@ class TestTrainer {
   uint32_t epoch = 0;
   std::vector<uint32_t> block_of_rank;
   std::vector<uint32_t> registered;  // first handles
+  std::vector<uint32_t> arenas;      // registered
   std::string refusal;               // of a registration
   std::string status_reply;
   uint32_t jobs_hidden = 0;
@@ -69,7 +74,7 @@ class TestTrainer {
 
   Fd socket_;
   FrameReader reader_;
-  SharedMemory arena_;
+  std::vector<SharedMemory> arenas_;
   SharedMemory rings_;
   SharedMemory results_;
   Fd submit_wake_;

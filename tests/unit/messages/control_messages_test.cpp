@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "messages/control_messages.h"
 
+#include <functional>
+
 #include <gtest/gtest.h>
 
 #include "proto/control_generated.h"
@@ -58,6 +60,8 @@ TEST(ControlMessagesTest, OperationReadyCarriesTheSignature) {
   signature.root = 2;
   signature.count = 1ull << 40;
   signature.bucket = 77;
+  signature.codec = static_cast<Codec>(3);
+  signature.owner_step = static_cast<OwnerStepKind>(4);
   auto buffer = make_operation_ready({1, 2, 3}, signature);
   const auto* ready = verified(buffer).body_as_OperationReady();
   ASSERT_NE(ready, nullptr);
@@ -70,6 +74,28 @@ TEST(ControlMessagesTest, OperationReadyCarriesTheSignature) {
   EXPECT_EQ(ready->root(), 2u);
   EXPECT_EQ(ready->count(), 1ull << 40);
   EXPECT_EQ(ready->bucket(), 77u);
+  EXPECT_EQ(ready->codec(), 3u);
+  EXPECT_EQ(ready->owner_step(), 4u);
+}
+
+TEST(ControlMessagesTest, AnOperationReadyOfUnknownKindHasNoSignature) {
+  const auto is_known = [](const std::function<void(Signature&)>& change) {
+    Signature signature;
+    signature.count = 5;
+    change(signature);
+    auto buffer = make_operation_ready({1, 2, 3}, signature);
+    const auto read = signature_of(*verified(buffer).body_as_OperationReady());
+    return read.has_value() && *read == signature;
+  };
+  EXPECT_TRUE(is_known([](Signature&) {}));
+  EXPECT_FALSE(
+      is_known([](Signature& one) { one.collective = static_cast<Collective>(kCollectiveCount); }));
+  EXPECT_FALSE(is_known([](Signature& one) { one.dtype = static_cast<DataType>(kDataTypeCount); }));
+  EXPECT_FALSE(
+      is_known([](Signature& one) { one.reduction = static_cast<Reduction>(kReductionCount); }));
+  EXPECT_FALSE(is_known([](Signature& one) { one.codec = static_cast<Codec>(kCodecCount); }));
+  EXPECT_FALSE(is_known(
+      [](Signature& one) { one.owner_step = static_cast<OwnerStepKind>(kOwnerStepKindCount); }));
 }
 
 TEST(ControlMessagesTest, AFailureComesBackAsItWas) {
@@ -113,6 +139,28 @@ TEST(SignatureTest, SaysWhatMattersForItsCollective) {
   EXPECT_EQ(to_string(signature), "all-gather of float32 × 2");
   signature.collective = Collective::Barrier;
   EXPECT_EQ(to_string(signature), "barrier");
+}
+
+TEST(SignatureTest, NamesACodecAndAnOwnersStepWhereThereIsOne) {
+  Signature signature;
+  signature.count = 1000;
+  signature.codec = static_cast<Codec>(kCodecCount);
+  EXPECT_EQ(to_string(signature), "all-reduce (sum) of float32 × 1000 with codec ?");
+  signature.owner_step = static_cast<OwnerStepKind>(kOwnerStepKindCount);
+  EXPECT_EQ(to_string(signature),
+            "all-reduce (sum) of float32 × 1000 with codec ? with owner's step ?");
+}
+
+TEST(SignatureTest, AnotherCodecOrOwnersStepIsAnotherHash) {
+  const JobHash job(7);
+  const Signature plain;
+  Signature coded;
+  coded.codec = static_cast<Codec>(1);
+  Signature stepped;
+  stepped.owner_step = static_cast<OwnerStepKind>(1);
+  EXPECT_NE(hash_of(plain, job), hash_of(coded, job));
+  EXPECT_NE(hash_of(plain, job), hash_of(stepped, job));
+  EXPECT_NE(hash_of(coded, job), hash_of(stepped, job));
 }
 
 }  // namespace

@@ -109,6 +109,11 @@ TEST_F(OperationTableExchangeTest, OtherCollectivesAndTypesDisagreeAsEver) {
   EXPECT_EQ(table_->on_node_ready(1, key(0), all_to_all(DataType::Int32)).code(),
             StatusCode::Mismatch);
   EXPECT_EQ(table_->on_node_ready(1, key(0), all_reduce(10)).code(), StatusCode::Mismatch);
+  Signature coded = all_to_all();
+  coded.codec = static_cast<Codec>(1);
+  EXPECT_EQ(table_->on_node_ready(1, key(0), coded).message(),
+            "job 'train': ranks disagree about 'layer.weight' step 0: rank 0 says all-to-all of "
+            "float32, rank 1 says all-to-all of float32 with codec ?");
 }
 
 TEST_F(OperationTableExchangeTest, AGatherWaitsForTheRootAlone) {

@@ -198,14 +198,17 @@ TEST_F(OperationTableRingTest, WhatRanksMustAgreeOnHasASignature) {
   make({{2, 5}, {0, 3}, {1, 4}}, 0, 1 << 20, 4000);
   std::set<uint32_t> signatures;
   uint64_t step = 0;
+  Signature coded = all_reduce(10);
+  coded.codec = static_cast<Codec>(1);
   for (const Signature& signature :
        {all_reduce(10), all_reduce(11), all_reduce(10, DataType::Int32),
-        all_reduce(10, DataType::Float32, Reduction::Max), all_reduce(10)}) {
+        all_reduce(10, DataType::Float32, Reduction::Max), coded, all_reduce(10)}) {
     EXPECT_TRUE(submit(0, ++step, signature).is_ok());
     EXPECT_TRUE(submit(1, step, signature).is_ok());
     signatures.insert(actions_.started.back().signature);
+    EXPECT_EQ(actions_.started.back().codec, signature.codec);
   }
-  EXPECT_EQ(signatures.size(), 4u);
+  EXPECT_EQ(signatures.size(), 5u);
 }
 
 TEST_F(OperationTableRingTest, NothingIsDirectOnOneNodeOrWhereLinksLeadToTheSuccessor) {

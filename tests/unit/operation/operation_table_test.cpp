@@ -100,13 +100,15 @@ TEST_F(OperationTableTest, LocalRanksThatDisagreeAreNamed) {
 }
 
 TEST_F(OperationTableTest, EveryPartOfASignatureMustAgree) {
-  Signature changed[5];
+  Signature changed[7];
   for (Signature& one : changed) one = all_reduce(10);
   changed[0].count = 11;
   changed[1].reduction = Reduction::Average;
   changed[2].collective = Collective::ReduceScatter;
   changed[3].bucket = 1;
   changed[4].root = 1;
+  changed[5].codec = static_cast<Codec>(1);
+  changed[6].owner_step = static_cast<OwnerStepKind>(1);
   make({{0, 1}}, 0);
   uint64_t step = 0;
   for (const Signature& one : changed) {

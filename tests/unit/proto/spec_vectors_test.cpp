@@ -89,6 +89,8 @@ uint64_t signature_hash(const Json& vector, const JobHash& job) {
   signature.collective = collective_of(vector);
   signature.dtype = dtype_of(vector);
   signature.reduction = static_cast<Reduction>(vector["reduction"].get<uint8_t>());
+  signature.codec = static_cast<Codec>(vector["codec"].get<uint8_t>());
+  signature.owner_step = static_cast<OwnerStepKind>(vector["owner_step"].get<uint8_t>());
   signature.root = vector["root"];
   signature.count = vector["count"];
   signature.bucket = number(vector["bucket"]);

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "arenas.h"
+
+#include <algorithm>
+
+#include "base/assert.h"
+#include "base/checked.h"
+
+namespace braid::client {
+namespace {
+
+constexpr uint64_t kPageBytes = 4096;
+constexpr uint64_t kFirstArenaBytes = 64ull << 20;
+
+}  // namespace
+
+Status Arenas::make(uint64_t bytes, std::unique_ptr<Arena>& arena) const {
+  const uint64_t in_use = used();
+  if (!is_allowed(bytes, in_use)) {
+    return make_status(StatusCode::ResourceExhausted,
+                       "the input arenas have no room for {} bytes: {} of {} are in use; raise "
+                       "braid_job_options.arena_bytes",
+                       bytes, in_use, bytes_max_);
+  }
+  uint64_t together = 0;
+  for (uint32_t i = 0; i < size(); ++i) together += arenas_[i]->size();
+  if (size() == proto::kArenasMax) {
+    return make_status(StatusCode::ResourceExhausted,
+                       "none of the {} input arenas, which are the most, has room for {} bytes: {} "
+                       "of {} are in use",
+                       size(), bytes, in_use, together);
+  }
+  const uint64_t left = bytes_max_ - std::min(together, bytes_max_);
+  const uint64_t natural = std::min(std::max(together, kFirstArenaBytes), left);
+  auto made = std::make_unique<Arena>();
+  BRAID_RETURN_IF_ERROR(
+      made->create(round_up(std::max({natural, bytes, uint64_t{1}}), kPageBytes)));
+  arena = std::move(made);
+  return {};
+}
+
+void Arenas::add(std::unique_ptr<Arena> arena) {
+  const uint32_t count = size();
+  BRAID_ASSERT(count < proto::kArenasMax, "make() says when there are enough");
+  arenas_[count] = std::move(arena);
+  count_.store(count + 1, std::memory_order_release);
+}
+
+uint64_t Arenas::used() const {
+  uint64_t bytes = 0;
+  for (uint32_t i = 0; i < size(); ++i) bytes += arenas_[i]->used();
+  return bytes;
+}
+
+Status Arenas::allocate(uint64_t bytes, std::optional<ArenaPlace>& place) {
+  if (!is_allowed(bytes, used())) return {};
+  for (uint32_t i = 0; i < size(); ++i) {
+    BRAID_RETURN_IF_ERROR(allocate_in(i, bytes, place));
+    if (place) break;
+  }
+  return {};
+}
+
+Status Arenas::allocate_in(uint32_t arena, uint64_t bytes, std::optional<ArenaPlace>& place) {
+  std::optional<uint64_t> offset;
+  BRAID_RETURN_IF_ERROR(arenas_[arena]->allocate(bytes, offset));
+  if (offset) place = ArenaPlace{arena, *offset};
+  return {};
+}
+
+bool Arenas::release(const ArenaPlace& place) {
+  return arenas_[place.arena]->release(place.offset);
+}
+
+std::optional<ArenaPlace> Arenas::place_of(const void* memory, uint64_t bytes, bool& fits) const {
+  for (uint32_t i = 0; i < size(); ++i) {
+    if (const auto offset = arenas_[i]->offset_of(memory, bytes, fits))
+      return ArenaPlace{i, *offset};
+  }
+  return std::nullopt;
+}
+
+}  // namespace braid::client

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "job/input_arenas.h"
+
+#include "base/checked.h"
+#include "operation/share_memory.h"
+#include "proto/ring.h"
+
+namespace braid {
+
+Result<uint32_t> InputArenas::add(Fd memory, uint64_t bytes) {
+  if (arenas_.size() >= proto::kArenasMax) {
+    return make_status(StatusCode::ResourceExhausted,
+                       "a trainer has at most {} input arenas: register fewer and larger ones",
+                       proto::kArenasMax);
+  }
+  const uint64_t before = charge_.amount();
+  const auto together = checked_add(before, bytes);
+  if (!together || *together > bytes_max_) {
+    return make_status(StatusCode::ResourceExhausted,
+                       "the input arena has {} bytes, those before it {}, and this node's "
+                       "client.arena_bytes_max allows {} together: ask for less "
+                       "(braid_job_options.arena_bytes) or raise it",
+                       bytes, before, bytes_max_);
+  }
+  BRAID_RETURN_IF_ERROR(charge_.set(*together));
+  auto arena = SharedMemory::adopt(std::move(memory), bytes, bytes_max_,
+                                   SharedMemory::Access::ReadOnly, "input arena");
+  if (!arena) {
+    (void)charge_.set(before);
+    return arena.status();
+  }
+  arenas_.push_back(share_memory(std::move(arena).value(), worker_));
+  return static_cast<uint32_t>(arenas_.size() - 1);
+}
+
+}  // namespace braid
