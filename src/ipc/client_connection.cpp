@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <utility>
 
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -56,6 +57,16 @@ Fd open_pidfd(int socket, pid_t pid) {
   if (::getsockopt(socket, SOL_SOCKET, SO_PEERPIDFD, &fd, &length) == 0) return Fd(fd);
   if (pid <= 0) return {};
   return Fd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+}
+
+// Those that the process has no more descriptors for are missing.
+std::vector<Fd> duplicates_of(const std::vector<Fd>& fds) {
+  std::vector<Fd> duplicates;
+  for (const Fd& fd : fds) {
+    if (Fd duplicate(::fcntl(fd.get(), F_DUPFD_CLOEXEC, 0)); duplicate.is_valid())
+      duplicates.push_back(std::move(duplicate));
+  }
+  return duplicates;
 }
 
 }  // namespace
@@ -212,13 +223,18 @@ void ClientConnection::handle_frame(Frame frame) {
   }
   if (message.body_type() == proto::ClientBody::Hello ||
       message.body_type() == proto::ClientBody::HelloReply) {
+    give_back(std::move(frame.fds));
     close_for_protocol_error("a second handshake");
     return;
   }
   if (const Status checked = check_descriptors(message, frame.fds); !checked)
     return refuse_descriptors(std::move(frame.fds), checked);
   has_opened_ = has_opened_ || message.body_type() == proto::ClientBody::OpenJob;
+  // Whoever closes memory last frees its pages, which are many if a stranger likes: what the
+  // handler does not keep is not closed last on the loop.
+  std::vector<Fd> again = duplicates_of(frame.fds);
   server_.handler_.on_client_message(*this, message, std::move(frame.fds));
+  give_back(std::move(again));
 }
 
 // Everything else may take for ever to close, or to be looked at.

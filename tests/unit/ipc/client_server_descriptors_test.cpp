@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Clients that send descriptors where none belong, of the wrong kinds, or such that closing them
 // takes for ever. A server that closed one of those itself would hang the test.
+#include <atomic>
 #include <future>
 
 #include <fcntl.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 
 #include "client_server_testing.h"
 #include "lingering_socket.h"
@@ -79,6 +81,40 @@ TEST_F(ClientServerDescriptorsTest, OnlyOpenJobCarriesThem) {
   EXPECT_TRUE(bodies_.empty());
   EXPECT_TRUE(all_are_closed());
   expect_alive();
+}
+
+TEST_F(ClientServerDescriptorsTest, ASecondHandshakeCarriesNone) {
+  start();
+  auto client = greeted();
+  {
+    LingeringSocket socket;
+    const int fds[] = {socket.fd()};
+    client->send_hello(proto::kClientProtocolVersion, fds);
+  }
+  EXPECT_TRUE(closed_with("a second handshake"));
+  EXPECT_TRUE(all_are_closed());
+  expect_alive();
+}
+
+TEST_F(ClientServerDescriptorsTest, WhatTheHandlerDoesNotKeepIsNotClosedLastOnTheLoop) {
+  struct stat memory {};
+  ASSERT_EQ(::fstat(memory_.get(), &memory), 0);
+  std::promise<void> let_close;
+  std::atomic<bool> closes_memory = false;
+  ClientServerOptions options;
+  options.close_descriptor = [&, may_close = let_close.get_future().share()](const Fd& fd) {
+    struct stat closed {};
+    if (::fstat(fd.get(), &closed) == 0 && closed.st_ino == memory.st_ino) closes_memory = true;
+    may_close.wait();
+  };
+  start(options);
+  auto client = greeted();
+  on_message_ = [&](ClientConnection&) { fds_.clear(); };
+  client->send_open_job(std::vector{memory_.get(), memory_.get(), event_.get()});
+  EXPECT_TRUE(until([&] { return closes_memory.load(); }));
+  EXPECT_EQ(server_->counters().descriptors_closing, 3u);
+  let_close.set_value();
+  EXPECT_TRUE(all_are_closed());
 }
 
 TEST_F(ClientServerDescriptorsTest, OpenJobIsRefusedWithOthersThanItsOwn) {

@@ -43,10 +43,10 @@ class RawClient {
     EXPECT_TRUE(writer.push({builder.GetBufferPointer(), builder.GetSize()}, fds));
     EXPECT_TRUE(writer.flush(socket_.get()));
   }
-  void send_hello(uint32_t version = proto::kClientProtocolVersion) {
+  void send_hello(uint32_t version = proto::kClientProtocolVersion, std::span<const int> fds = {}) {
     flatbuffers::FlatBufferBuilder builder;
     send(builder, proto::ClientBody::Hello,
-         proto::CreateHelloDirect(builder, version, "9.9.9", "tester"));
+         proto::CreateHelloDirect(builder, version, "9.9.9", "tester"), fds);
   }
   void send_query(std::span<const int> fds = {}) {
     flatbuffers::FlatBufferBuilder builder;
