@@ -68,10 +68,10 @@ Result<std::unique_ptr<JobTuning>> JobTuning::create(std::string job_name, size_
   const KnowledgeKey key = key_of(set, nodes, options);
   std::optional<Knowledge::Found> found;
   if (options.knowledge != nullptr) found = options.knowledge->find(key);
-  Tuner::Known known{space->nearest(named(options.usual), usual), 1, false};
+  Tuner::Known known{space->nearest(named(options.usual), usual), 1};
   if (found) {
     known = Tuner::Known{space->nearest(found->entry.values, usual), found->entry.gain,
-                         found->is_same_job};
+                         found->is_same_job ? KnownFrom::SameJob : KnownFrom::AlikeJob};
   }
   auto tuner = Tuner::create(std::move(*space), usual, tuner_options(options, key), known);
   if (!tuner) return tuner.status();
