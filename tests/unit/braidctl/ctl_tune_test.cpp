@@ -30,7 +30,7 @@ std::string job_tuned(const std::string& tunings) {
 TEST(TuneTables, ShowTrialsAndWinner) {
   const auto text = tune_tables(job_tuned(tuning_of("00c0ffee00c0ffee", "")));
   ASSERT_TRUE(text.is_ok()) << text.status().message();
-  EXPECT_NE(text->find("set 00c0ffee00c0ffee (4 tensors, 32 MiB), tuning 2: over; 1 trials, 67 "
+  EXPECT_NE(text->find("set 00c0ffee00c0ffee (4 tensors, 32.0 MiB), tuning 2: over; 1 trials, 67 "
                        "steps measured, gain 3.85"),
             std::string::npos)
       << *text;
