@@ -52,11 +52,14 @@ std::string known_line(const json& known) {
 
 std::string tuning_table(const json& tuning) {
   const std::string state = tuning.at("state").get<std::string>();
+  const std::string reason = tuning.at("reason").get<std::string>();
   std::string out = fmt::format(
-      "tuning: {}; {} trials, {} steps measured, gain {:.2f}\n", state, tuning.at("trials").size(),
-      tuning.at("steps_measured").get<uint64_t>(), tuning.at("gain").get<double>());
-  if (state == "given up")
-    out += fmt::format("because {}\n", printable(tuning.at("reason").get<std::string>()));
+      "set {} ({} tensors, {}), tuning {}: {}; {} trials, {} steps measured, gain {:.2f}\n",
+      printable(tuning.at("set").get<std::string>()), tuning.at("tensors").get<uint32_t>(),
+      format_amount(tuning.at("bytes").get<uint64_t>()), tuning.at("number").get<uint32_t>(), state,
+      tuning.at("trials").size(), tuning.at("steps_measured").get<uint64_t>(),
+      tuning.at("gain").get<double>());
+  if (!reason.empty()) out += fmt::format("because {}\n", printable(reason));
   out += known_line(tuning.at("known")) + '\n';
   std::vector<std::vector<std::string>> rows = {{"TRIAL", "BY", "STEPS", "STEP TIME"}};
   for (const Column& column : kColumns) rows.front().emplace_back(column.heading);
@@ -83,8 +86,9 @@ std::string job_table(const json& job) {
       line += fmt::format(" {} {}", column.name, value_text(settings, column.name));
     return out + line + '\n';
   }
-  if (job.at("tuning").is_null()) return out + "nothing is tuned, or not yet\n";
-  return out + tuning_table(job.at("tuning"));
+  if (job.at("tunings").empty()) return out + "nothing is tuned, or not yet\n";
+  for (const json& tuning : job.at("tunings")) out += tuning_table(tuning);
+  return out;
 }
 
 }  // namespace

@@ -70,6 +70,7 @@ TuningOptions tuning_options(const DaemonConfig& config, size_t rails) {
   tuning.usual = transfer_settings({});
   tuning.flows_max = kTunedFlowsMax;
   tuning.chunk_bytes_max = chunk_bytes_max(config);
+  if (config.tune.searcher == kGrid) tuning.searchers = {kGrid};
   tuning.pinned = config.tune.pin;
   // The order in which an element's sum is made follows from these; who keeps the first plan wants
   // the same bits in every run.

@@ -121,6 +121,11 @@ Status check_planner(const std::string& planner) {
   return found ? Status::ok() : invalid(found.status().message() + "; or first");
 }
 
+Status check_tune_searcher(const std::string& searcher) {
+  if (searcher == kGrid || searcher == kPortfolio) return Status::ok();
+  return invalid(fmt::format("'{}' is neither grid nor portfolio", searcher));
+}
+
 Status check_tune_pin(const std::string& parameter) {
   if (parameter == kNone || is_transfer_parameter(parameter)) return Status::ok();
   return invalid(fmt::format("'{}' is not tuned; use {}, or none", parameter,

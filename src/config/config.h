@@ -18,6 +18,9 @@ inline constexpr const char* kFirstPlan = "first";
 // What is one or the other.
 inline constexpr const char* kOn = "on";
 inline constexpr const char* kOff = "off";
+// What tune.searcher can be.
+inline constexpr const char* kGrid = "grid";
+inline constexpr const char* kPortfolio = "portfolio";
 // In tune.pin: nothing is pinned.
 inline constexpr const char* kNone = "none";
 
@@ -86,6 +89,7 @@ struct DaemonConfig {
   };
   struct Tune {
     std::string mode = kOn;                  // or kOff
+    std::string searcher = kGrid;            // or kPortfolio
     std::vector<std::string> pin = {kNone};  // parameters that stay
     uint32_t steps = 72;                     // to measure, at most
     std::string state_directory = kAuto;     // auto: $STATE_DIRECTORY; empty: nothing is kept

@@ -221,6 +221,9 @@ constexpr std::array kKeys = {
     text("tune.mode", BRAID_FIELD(tune.mode), check_on_off, "on or off",
          "Whether jobs of several nodes try other settings in their first steps, and keep what is "
          "faster than the configured ones."),
+    text("tune.searcher", BRAID_FIELD(tune.searcher), check_tune_searcher, "grid or portfolio",
+         "What proposes the settings that are tried: a lattice around the best ones; or five "
+         "searchers, a lattice among them, to which a bandit gives the turns."),
     list("tune.pin", BRAID_FIELD(tune.pin), check_tune_pin,
          "flows_per_link, streams, unit_bytes, chunk_bytes, window_bytes, direct_bytes, "
          "halving_bytes, hierarchical; or none",

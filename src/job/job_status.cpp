@@ -54,7 +54,7 @@ std::string Job::tuning_json(const std::optional<std::string>& tuning) const {
                {"coordinator", coordinator_.name},
                {"is_coordinator", tuning.has_value()},
                {"settings", std::move(settings)},
-               {"tuning", tuning ? Json::parse(*tuning, nullptr, false) : Json()}})
+               {"tunings", tuning ? Json::parse(*tuning, nullptr, false) : Json()}})
       .dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 

@@ -72,7 +72,7 @@ bool Coordinator::on_control_message(const Peer& from, const proto::ControlMessa
 std::optional<std::string> Coordinator::tuning_json(uint64_t job_key) const {
   const auto job = active_.find(job_key);
   if (job == active_.end()) return std::nullopt;
-  return job->second.planning == nullptr ? "null" : job->second.planning->tuning_json();
+  return job->second.planning == nullptr ? "[]" : job->second.planning->tuning_json();
 }
 
 PlanDirector& Coordinator::planning_of(uint64_t job_key, ActiveJob& active) {

@@ -26,6 +26,19 @@ NamedValues named(const TransferSettings& settings) {
           {"hierarchical", settings.is_hierarchical ? 2 : 0}};
 }
 
+// What the task's tuning has to beat, and what of it stays.
+TuningOptions options_for(TuningOptions options, const TuningTask& task) {
+  if (!task.job_settings) return options;
+  options.defaults.flows = task.job_settings->flows;
+  options.defaults.streams = task.job_settings->streams;
+  options.defaults.window_bytes = task.job_settings->window_bytes;
+  options.defaults.chunk_bytes =
+      std::min(options.defaults.chunk_bytes, options.defaults.window_bytes);
+  for (const char* name : {"flows_per_link", "streams", "window_bytes"})
+    options.pinned.emplace_back(name);
+  return options;
+}
+
 KnowledgeKey key_of(const SetSummary& set, size_t nodes, const TuningOptions& options) {
   KnowledgeKey key;
   key.tensors_hash = set.tensors_hash;
@@ -43,6 +56,7 @@ Tuner::Options tuner_options(const TuningOptions& options, const KnowledgeKey& k
   tuner.steps_per_trial = kStepsPerTrial;
   tuner.duel_rounds = kDuelRounds;
   tuner.trials = (std::max(options.steps, JobTuning::kStepsMin) - kDuelSteps) / kStepsPerTrial;
+  tuner.searchers = options.searchers;
   tuner.seed = key.tensors_hash | 1;  // the same job asks the same questions
   return tuner;
 }
@@ -55,9 +69,10 @@ uint64_t unix_seconds() {
 }  // namespace
 
 Result<std::unique_ptr<JobTuning>> JobTuning::create(std::string job_name, size_t nodes,
-                                                     const TuningOptions& options,
-                                                     const SetSummary& set, WorkThread* worker,
+                                                     const TuningOptions& given,
+                                                     const TuningTask& task, WorkThread* worker,
                                                      std::function<void()> on_chosen) {
+  const TuningOptions options = options_for(given, task);
   const NamedValues defaults = named(options.defaults);
   auto space =
       make_transfer_space({defaults, options.pinned, options.flows_max, options.chunk_bytes_max});
@@ -65,17 +80,19 @@ Result<std::unique_ptr<JobTuning>> JobTuning::create(std::string job_name, size_
   if (space->coordinates(space->at(0)).empty())
     return Status(StatusCode::InvalidArgument, "every parameter is pinned");
   const Setting usual = space->nearest(defaults, space->at(0));
-  const KnowledgeKey key = key_of(set, nodes, options);
+  const KnowledgeKey key = key_of(task.set, nodes, options);
   std::optional<Knowledge::Found> found;
-  if (options.knowledge != nullptr) found = options.knowledge->find(key);
-  Tuner::Known known{space->nearest(named(options.usual), usual), 1, false};
+  if (options.knowledge != nullptr && task.number == 1) found = options.knowledge->find(key);
+  Tuner::Known known{space->nearest(named(options.usual), usual), 1};
   if (found) {
-    known = Tuner::Known{space->nearest(found->entry.values, usual), found->entry.gain,
-                         found->is_same_job};
+    known = {space->nearest(found->entry.values, usual), found->entry.gain,
+             found->is_same_job ? KnownFrom::SameJob : KnownFrom::AlikeJob};
   }
+  const Setting holding = task.holding ? space->nearest(named(*task.holding), usual) : usual;
+  if (holding != usual) known = {holding, 1, KnownFrom::ThisRun};
   auto tuner = Tuner::create(std::move(*space), usual, tuner_options(options, key), known);
   if (!tuner) return tuner.status();
-  std::unique_ptr<JobTuning> tuning(new JobTuning(std::move(job_name), nodes, options, key,
+  std::unique_ptr<JobTuning> tuning(new JobTuning(std::move(job_name), nodes, options, task, key,
                                                   std::move(tuner).value(), worker,
                                                   std::move(on_chosen)));
   tuning->is_known_ = found && found->is_same_job;
@@ -84,13 +101,15 @@ Result<std::unique_ptr<JobTuning>> JobTuning::create(std::string job_name, size_
 }
 
 JobTuning::JobTuning(std::string job_name, size_t nodes, const TuningOptions& options,
-                     KnowledgeKey key, Tuner tuner, WorkThread* worker,
+                     const TuningTask& task, KnowledgeKey key, Tuner tuner, WorkThread* worker,
                      std::function<void()> on_chosen)
     : job_name_(std::move(job_name)),
       nodes_(nodes),
       options_(options),
+      task_(task),
       key_(key),
       space_(tuner.space()),
+      configured_(tuner.defaults()),
       tuned_(tuner),
       tuner_(std::make_shared<Tuner>(std::move(tuner))),
       worker_(worker),
@@ -203,21 +222,37 @@ bool JobTuning::on_progress(uint64_t step) {
   if (state_ != State::Measuring ||
       step < std::max(measured_from_, last_step_) + kStepsWithoutTimeMax)
     return false;
-  give_up(fmt::format("{} steps have passed that did not reduce all tensors in all ranks",
-                      kStepsWithoutTimeMax));
+  return stop(fmt::format("{} steps have passed that did not reduce all tensors in all ranks",
+                          kStepsWithoutTimeMax));
+}
+
+bool JobTuning::stop(const std::string& reason) {
+  if (state_ != State::Measuring) return false;
+  give_up(reason);
   turn_.reset();
   state_ = State::Changing;
   return true;
 }
 
+// Nothing: something faster was found.
+std::string JobTuning::reason_to_keep() const {
+  if (tuned_.winner != configured_) return "";
+  if (tuned_.trials.empty()) return "it is known that nothing is faster than what is configured";
+  if (tuned_.trials.back().purpose == TrialPurpose::Duel)
+    return "a duel did not show that anything is clearly faster than what is configured";
+  return "what is configured is as good as anything that was tried";
+}
+
 void JobTuning::finish() {
   state_ = State::Over;
-  if (!ended_.empty()) return;
+  if (is_given_up_) return;
+  reason_ = reason_to_keep();
   const NamedValues values = space_.values(tuned_.winner);
   std::string text;
   for (const auto& [name, value] : values) text += fmt::format(" {} {}", name, value);
-  BRAID_LOG_INFO("job '{}': tuned in {} trials of {} steps, until step {}, gain {:.2f}:{}",
-                 job_name_, tuned_.trials.size(), steps_measured_, last_step_, tuned_.gain, text);
+  BRAID_LOG_INFO("job '{}': tuned in {} trials of {} steps, until step {}, gain {:.2f}:{}{}{}",
+                 job_name_, tuned_.trials.size(), steps_measured_, last_step_, tuned_.gain, text,
+                 reason_.empty() ? "" : "; ", reason_);
   if (options_.counters != nullptr) options_.counters->gain = tuned_.gain;
   if (options_.knowledge == nullptr) return;
   const auto& trials = tuned_.trials;
@@ -231,7 +266,8 @@ void JobTuning::finish() {
 
 void JobTuning::give_up(const std::string& reason) {
   BRAID_LOG_WARN("job '{}': tuning ends: {}", job_name_, reason);
-  ended_ = reason;
+  is_given_up_ = true;
+  reason_ = reason;
   state_ = State::Over;
 }
 

@@ -34,8 +34,9 @@ struct TuningOptions {
   TransferSettings usual = {};
   uint32_t flows_max = 16;
   uint32_t chunk_bytes_max = 512 << 10;
-  std::vector<std::string> pinned = {};  // names of transfer_parameters()
-  uint32_t steps = 72;                   // to measure, at most; more where an earlier gain is gone
+  std::vector<std::string> searchers = {};  // names of Tuner::Options; none: the portfolio
+  std::vector<std::string> pinned = {};     // names of transfer_parameters()
+  uint32_t steps = 72;  // to measure, at most; more where an earlier gain is gone
   uint32_t ranks_per_node = 1;
   uint32_t rails = 1;
   uint32_t cores = 1;
@@ -43,8 +44,18 @@ struct TuningOptions {
   TuningCounters* counters = nullptr;   // may be none
 };
 
-// The tuning of one job by its coordinator: asks a Tuner what to try, says which settings the job
-// is to change to, and gives the Tuner the times of the steps, of each the slowest node's.
+// Which set is tuned, and what was tuned before it.
+struct TuningTask {
+  SetSummary set;
+  uint32_t number = 1;  // of the set's tunings, from 1; what was learned holds for the first alone
+  // Another set decided what holds for the whole job: flows, streams and window stay as they are.
+  std::optional<TransferSettings> job_settings = {};
+  // The set was tuned before, on another network: this holds, and the search begins there.
+  std::optional<TransferSettings> holding = {};
+};
+
+// One tuning of a job's set by the coordinator: asks a Tuner what to try, says which settings the
+// set is to change to, and gives the Tuner the times of the steps, of each the slowest node's.
 //
 //   waiting    --begin()--> choosing
 //   choosing   --the tuner's answer--> changing, or measuring with the same settings
@@ -73,7 +84,7 @@ class JobTuning {
   // tuner works; none: on the loop. `on_chosen`: change() has something new.
   static Result<std::unique_ptr<JobTuning>> create(std::string job_name, size_t nodes,
                                                    const TuningOptions& options,
-                                                   const SetSummary& set, WorkThread* worker,
+                                                   const TuningTask& task, WorkThread* worker,
                                                    std::function<void()> on_chosen);
   JobTuning(const JobTuning&) = delete;
   JobTuning& operator=(const JobTuning&) = delete;
@@ -83,12 +94,15 @@ class JobTuning {
   void begin();
   bool is_waiting() const { return state_ == State::Waiting; }
   bool is_over() const { return state_ == State::Over; }
+  bool is_given_up() const { return is_given_up_; }
 
   // What all nodes shall change to; the same until one of the next two is called. Nothing: not now.
   std::optional<Change> change() const;
   void on_changed(uint64_t from_step);
   // It cannot be done; what holds, stays.
   void give_up(const std::string& reason);
+  // Steps come no more. True: change() ends the tuning; else it is not waiting for a step just now.
+  bool stop(const std::string& reason);
 
   // The time that a step took on a node; of a plan of this tuning.
   void on_step(NodeId from, uint64_t step, uint64_t nanoseconds);
@@ -102,8 +116,9 @@ class JobTuning {
  private:
   enum class State : uint8_t { Waiting, Choosing, Changing, Measuring, Over };
 
-  JobTuning(std::string job_name, size_t nodes, const TuningOptions& options, KnowledgeKey key,
-            Tuner tuner, WorkThread* worker, std::function<void()> on_chosen);
+  JobTuning(std::string job_name, size_t nodes, const TuningOptions& options,
+            const TuningTask& task, KnowledgeKey key, Tuner tuner, WorkThread* worker,
+            std::function<void()> on_chosen);
   // What is known of the tuner, also while it works.
   struct Known {
     explicit Known(const Tuner& tuner)
@@ -128,21 +143,25 @@ class JobTuning {
   TransferSettings settings_of(const Setting& setting) const;
   void next_turn();
   void on_choice(Choice& choice);
+  std::string reason_to_keep() const;
   void finish();
 
   const std::string job_name_;
   const size_t nodes_;
   const TuningOptions options_;
+  const TuningTask task_;
   const KnowledgeKey key_;
   std::optional<Knowledge::Found> found_;
   bool is_known_ = false;
   const SearchSpace space_;
+  const Setting configured_;  // and to be beaten
   Known tuned_;
   const std::shared_ptr<Tuner> tuner_;  // while this is choosing: the worker's
   WorkThread* const worker_;
   const std::function<void()> on_chosen_;
   State state_ = State::Waiting;
-  std::string ended_ = "";           // why, if it was given up
+  bool is_given_up_ = false;
+  std::string reason_ = "";          // for its end; empty: a duel has decided, or none yet
   std::optional<Tuner::Turn> turn_;  // nothing: the last change, to the winner
   std::optional<Setting> in_force_;  // while steps are reported
   uint64_t measured_from_ = 0;       // step

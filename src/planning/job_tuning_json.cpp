@@ -25,8 +25,12 @@ std::string JobTuning::to_json() const {
              {"gain", found_->entry.gain},         {"seconds", found_->entry.seconds},
              {"values", found_->entry.values},     {"unix_seconds", found_->entry.unix_seconds}};
   }
-  return Json({{"state", ended_.empty() ? kStates[static_cast<size_t>(state_)] : "given up"},
-               {"reason", ended_},
+  return Json({{"set", fmt::format("{:016x}", task_.set.set)},
+               {"tensors", task_.set.tensors},
+               {"bytes", task_.set.bytes},
+               {"number", task_.number},
+               {"state", is_given_up_ ? "given up" : kStates[static_cast<size_t>(state_)]},
+               {"reason", reason_},
                {"first_step", first_step_},
                {"last_step", last_step_},
                {"steps_measured", steps_measured_},

@@ -10,15 +10,6 @@
 #include "planning/plan_decision.h"
 
 namespace braid {
-namespace {
-
-// By more than `share` of the smaller one. 0: not measured, as an iteration where steps do not
-// follow each other by one.
-bool differ(double a, double b, double share) {
-  return a > 0 && b > 0 && std::max(a, b) > std::min(a, b) * (1 + share);
-}
-
-}  // namespace
 
 PlanDirector::PlanDirector(Loop& loop, std::string job_name, uint64_t job_key,
                            std::vector<NodeId> nodes, PlanningOptions options, Send send)
@@ -77,10 +68,7 @@ void PlanDirector::on_report(NodeId from, const proto::PlanReport& message) {
   if (found == nullptr) return;
   Set& set = *found;
   // What is measured while settings come and go says nothing of those that will stay.
-  if (tuned_ != nullptr && !tuned_->tuning->is_waiting() && !tuned_->tuning->is_over()) {
-    if (found == tuned_ && set.tuning->on_progress(report->step)) change_settings(id, set);
-    return;
-  }
+  if (is_tuning()) return watch_tuning(id, set, report->step);
   const std::vector<CostMeasurement> measured = join_.add(report->operations);
   measurements_.add(measured);
   // What was measured under an older plan says nothing about when tensors are ready under this one.
@@ -92,6 +80,7 @@ void PlanDirector::on_report(NodeId from, const proto::PlanReport& message) {
   if (has_changed(set)) set.is_another_network = true;
   Round round;
   round.measured = std::exchange(set.latest, {});
+  watch_network(set, round.measured);
   for (auto& [node, one] : std::exchange(set.reports, {})) round.reports.push_back(std::move(one));
   const bool is_due = set.is_another_network || set.rounds >= set.rounds_to_hold;
   if (options_.planner != nullptr && is_due && !is_deciding_) {

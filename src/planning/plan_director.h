@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -40,7 +41,9 @@ struct PlanDecision;
 //
 // It has the settings tuned, too, once the first plan has settled: a trial is a plan with the same
 // groups and other settings, which begins with the next step. No plan is made meanwhile, and what
-// was measured with other settings is forgotten.
+// was measured with other settings is forgotten. Sets are tuned one after the other, for they share
+// the network. What holds for the whole job the first of them decides, the leader; the others keep
+// it. Where the leader's all-reduces show another network for some time, all are tuned again.
 //
 // Plans are made on another thread, one at a time, from copies. What holds when the answer comes
 // must still be what it was made from, or it is dropped; the next round of reports asks again.
@@ -71,6 +74,13 @@ class PlanDirector {
   // the notice grows.
   static constexpr uint64_t kTuningNoticeStepsMax = 16;
   static constexpr uint32_t kTuningRefusalsMax = 32;  // in a row: then tuning ends
+  // So many rounds of other sets' reports without a step of the one that is tuned end its tuning:
+  // planning rests meanwhile.
+  static constexpr uint32_t kRoundsOfOthersMax = 16;
+  // Another network is tuned for when it was seen in so many rounds in a row, and so many steps
+  // after the last tuning; the steps double each time. Trials cost steps.
+  static constexpr uint32_t kOtherNetworkRoundsMin = 3;
+  static constexpr uint64_t kStepsBetweenTuningsMin = 1024;
   static constexpr size_t kSetsMax = 1024;
 
   using Send = std::function<void(NodeId to, ControlBuffer message)>;
@@ -90,7 +100,7 @@ class PlanDirector {
   void on_set_registered(NodeId from, const proto::SetRegistered& message);
   void on_step_report(NodeId from, const proto::StepReport& message);
 
-  // As JSON, of the set that is tuned; "null": none is, or not yet.
+  // As JSON, a list of all sets that are, were or will be tuned, by their ids.
   std::string tuning_json() const;
 
  private:
@@ -105,6 +115,8 @@ class PlanDirector {
     uint32_t rounds_to_hold = 0;              // so many before another one may replace it
     uint64_t iteration_ns = 0;                // in the plan's first round; 0: not measured
     double slowness = 0;                      // of all-reduces, against reference_; 0: not measured
+    double slowness_tuned_for = 0;            // as soon after tuning as it was measured
+    uint32_t rounds_elsewhere = 0;            // in a row, on another network than tuned for
     uint64_t notice_steps = kNoticeStepsMin;  // grows when a proposal came too late
     std::optional<PlanProposal> proposal;
     std::set<NodeId> accepted;
@@ -113,8 +125,12 @@ class PlanDirector {
     std::set<NodeId> registered;  // the nodes that have it
     uint64_t latest_step = 0;     // that a node has said to have begun or ended
     std::unique_ptr<JobTuning> tuning;
+    uint32_t tunings = 0;                      // that have begun
+    std::optional<TransferSettings> settings;  // that the nodes have agreed on; none: configured
+    uint64_t tuned_step = 0;                   // in which the last tuning ended
     uint64_t tuning_notice_steps = 1;
-    uint32_t tuning_refusals = 0;  // in a row
+    uint32_t tuning_refusals = 0;    // in a row
+    uint64_t reports_of_others = 0;  // since the last step that was measured
     Timer timer;
   };
 
@@ -130,11 +146,17 @@ class PlanDirector {
   Set* find_or_make(uint64_t id);
   // plan_director_tuning.cpp
   void make_tuning(uint64_t id, Set& set);
+  bool is_tuning() const;
   void begin_tuning_if_settled(Set& set);
+  void begin_known_tuning();
   void begin_tuning(Set& set);
+  void end_tuning(Set& set);
+  void watch_tuning(uint64_t id, Set& set, uint64_t step);
+  void watch_network(Set& set, std::span<const CostMeasurement> measured);
+  void tune_again_on_another_network(Set& set);
   void change_settings(uint64_t id, Set& set);
   void on_settings_concluded(uint64_t id, Set& set, bool holds, uint64_t from_step);
-  void forget_measurements(Set& set);
+  void forget_measurements();
 
   bool has_changed(Set& set);
   void decide(uint64_t id, Set& set, Round round);
@@ -156,8 +178,10 @@ class PlanDirector {
   std::optional<FittedCost> cost_;       // of the last decision
   std::optional<FittedCost> reference_;  // of the first one
   std::map<uint64_t, std::unique_ptr<Set>> sets_;
-  Set* tuned_ = nullptr;  // the set whose steps are looked at; one of a job
-  uint32_t streams_;      // that plans are made for
+  Set* tuned_ = nullptr;   // the set that is tuned, or was last
+  Set* leader_ = nullptr;  // the one whose tuning has decided what holds for the whole job
+  uint64_t steps_between_tunings_ = kStepsBetweenTuningsMin;
+  uint32_t streams_;  // that plans are made for
   bool is_deciding_ = false;
   // Of what was measured: grows when it was forgotten, or comes from another network.
   uint64_t era_ = 0;

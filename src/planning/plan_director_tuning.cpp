@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/log.h"
+#include "planning/plan_book.h"
 #include "planning/plan_director.h"
 
 namespace braid {
@@ -16,35 +17,105 @@ void PlanDirector::on_set_registered(NodeId from, const proto::SetRegistered& me
   // Nodes that have registered different tensors will be told by their first operation.
   if (*set->summary != summary) return;
   set->registered.insert(from);
-  if (set->registered.size() < nodes_.size() || tuned_ != nullptr) return;
+  if (set->registered.size() < nodes_.size() || set->tuning != nullptr) return;
   make_tuning(summary.set, *set);
-  if (set->tuning == nullptr || !set->tuning->is_known()) return;
-  begin_tuning(*set);
+  begin_known_tuning();
 }
 
+// One that waits is made anew when another set's tuning has decided what holds for the whole job.
 void PlanDirector::make_tuning(uint64_t id, Set& set) {
-  auto tuning = JobTuning::create(job_name_, nodes_.size(), options_.tuning, *set.summary,
-                                  options_.worker, [this, id, &set] { change_settings(id, set); });
+  TuningTask task;
+  task.set = *set.summary;
+  task.number = set.tunings + 1;
+  if (leader_ != nullptr && leader_ != &set) task.job_settings = leader_->settings;
+  if (set.tunings > 0) task.holding = set.settings;
+  auto tuning = JobTuning::create(job_name_, nodes_.size(), options_.tuning, task, options_.worker,
+                                  [this, id, &set] { change_settings(id, set); });
   if (tuning) {
     set.tuning = std::move(tuning).value();
     return;
   }
+  set.tuning.reset();
   BRAID_LOG_INFO("job '{}': set {:016x} is not tuned: {}", job_name_, id,
                  tuning.status().message());
 }
 
+bool PlanDirector::is_tuning() const {
+  return tuned_ != nullptr && tuned_->tuning != nullptr && !tuned_->tuning->is_waiting() &&
+         !tuned_->tuning->is_over();
+}
+
 void PlanDirector::begin_tuning_if_settled(Set& set) {
-  if (tuned_ != nullptr || set.tuning == nullptr) return;
+  if (is_tuning()) return;
+  tune_again_on_another_network(set);
+  if (set.tuning == nullptr || !set.tuning->is_waiting()) return;
   const bool is_planned = set.plan != 0 || options_.planner == nullptr;
   if (set.rounds < (is_planned ? kPlannedRoundsMin : kFirstPlanRoundsMin)) return;
   begin_tuning(set);
+}
+
+// What an earlier job has found need not wait for a plan.
+void PlanDirector::begin_known_tuning() {
+  for (auto& [id, set] : sets_) {
+    if (is_tuning()) return;
+    const JobTuning* tuning = set->tuning.get();
+    if (tuning != nullptr && tuning->is_waiting() && tuning->is_known()) begin_tuning(*set);
+  }
 }
 
 // A plan that is just being made is dropped: planning rests.
 void PlanDirector::begin_tuning(Set& set) {
   ++era_;
   tuned_ = &set;
+  ++set.tunings;
+  set.reports_of_others = 0;
   set.tuning->begin();
+}
+
+void PlanDirector::end_tuning(Set& set) {
+  forget_measurements();
+  set.tuned_step = set.latest_step;
+  if (leader_ == nullptr && !set.tuning->is_given_up()) leader_ = &set;
+  for (auto& [id, other] : sets_) {
+    if (other->tuning != nullptr && other->tuning->is_waiting()) make_tuning(id, *other);
+  }
+  begin_known_tuning();
+}
+
+// Reports come also where steps are not measured.
+void PlanDirector::watch_tuning(uint64_t id, Set& set, uint64_t step) {
+  set.latest_step = std::max(set.latest_step, step);
+  if (&set == tuned_) {
+    if (set.tuning->on_progress(step)) change_settings(id, set);
+    return;
+  }
+  if (++tuned_->reports_of_others < kRoundsOfOthersMax * nodes_.size()) return;
+  const auto has_ended =
+      tuned_->tuning->stop(fmt::format("no step of the set has come while others had {} or so",
+                                       kRoundsOfOthersMax * PlanBook::kStepsPerReport));
+  if (has_ended) change_settings(tuned_->summary->set, *tuned_);
+}
+
+// The leader's sizes and plans change little once it is tuned, so its all-reduces tell. What takes
+// part of a round only, such as another job that begins, is in its median or not.
+void PlanDirector::watch_network(Set& set, std::span<const CostMeasurement> measured) {
+  if (&set != leader_ || !reference_) return;
+  const double now = slowness(measured, *reference_);
+  if (now == 0) return;
+  if (set.slowness_tuned_for == 0) set.slowness_tuned_for = now;
+  const bool is_another = differ(set.slowness_tuned_for, now, kNetworkChangeMin);
+  set.rounds_elsewhere = is_another ? set.rounds_elsewhere + 1 : 0;
+}
+
+void PlanDirector::tune_again_on_another_network(Set& set) {
+  if (set.rounds_elsewhere < kOtherNetworkRoundsMin || &set != leader_) return;
+  if (set.latest_step < set.tuned_step + steps_between_tunings_) return;
+  BRAID_LOG_INFO("job '{}': the network is another one than it was tuned for until step {}",
+                 job_name_, set.tuned_step);
+  steps_between_tunings_ *= 2;
+  for (auto& [id, other] : sets_) {
+    if (other->tuning != nullptr && other->tuning->is_over()) make_tuning(id, *other);
+  }
 }
 
 // Where a plan is just being agreed on, this waits for its end.
@@ -64,9 +135,10 @@ void PlanDirector::change_settings(uint64_t id, Set& set) {
 void PlanDirector::on_settings_concluded(uint64_t id, Set& set, bool holds, uint64_t from_step) {
   if (holds) {
     set.tuning_refusals = 0;
-    streams_ = set.tuning->change()->settings.streams;
+    set.settings = set.tuning->change()->settings;
+    streams_ = set.settings->streams;
     set.tuning->on_changed(from_step);
-    if (set.tuning->is_over()) forget_measurements(set);
+    if (set.tuning->is_over()) end_tuning(set);
     return;
   }
   // Too late for a node: the next one comes with the steps that have begun meanwhile in mind.
@@ -74,7 +146,7 @@ void PlanDirector::on_settings_concluded(uint64_t id, Set& set, bool holds, uint
   if (++set.tuning_refusals < kTuningRefusalsMax) return change_settings(id, set);
   set.tuning->give_up(
       fmt::format("the nodes have not agreed on settings for {} times", set.tuning_refusals));
-  forget_measurements(set);
+  end_tuning(set);
 }
 
 void PlanDirector::on_step_report(NodeId from, const proto::StepReport& message) {
@@ -84,29 +156,36 @@ void PlanDirector::on_step_report(NodeId from, const proto::StepReport& message)
   Set& set = *position->second;
   if (&set != tuned_ || report.plan != set.plan) return;
   set.latest_step = std::max(set.latest_step, report.step);
+  set.reports_of_others = 0;
   set.tuning->on_step(from, report.step, report.nanoseconds);
 }
 
-// With other settings reductions take other times: planning begins anew.
-void PlanDirector::forget_measurements(Set& set) {
+// With other settings reductions take other times: planning begins anew, of all sets.
+void PlanDirector::forget_measurements() {
   ++era_;
   join_.clear();
   measurements_.clear();
   cost_.reset();
   reference_.reset();
-  set.rounds = 0;
-  set.rounds_to_hold = 0;
-  set.iteration_ns = 0;
-  set.slowness = 0;
-  set.is_another_network = false;
+  for (auto& [id, set] : sets_) {
+    set->reports.clear();
+    set->latest.clear();
+    set->rounds = 0;
+    set->rounds_to_hold = 0;
+    set->iteration_ns = 0;
+    set->slowness = 0;
+    set->slowness_tuned_for = 0;
+    set->rounds_elsewhere = 0;
+    set->is_another_network = false;
+  }
 }
 
 std::string PlanDirector::tuning_json() const {
-  if (tuned_ != nullptr) return tuned_->tuning->to_json();
+  std::string list;
   for (const auto& [id, set] : sets_) {
-    if (set->tuning != nullptr) return set->tuning->to_json();
+    if (set->tuning != nullptr) list += (list.empty() ? "" : ",") + set->tuning->to_json();
   }
-  return "null";
+  return "[" + list + "]";
 }
 
 }  // namespace braid

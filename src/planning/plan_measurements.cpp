@@ -18,6 +18,10 @@ uint64_t rounded(uint64_t bytes) {
 
 }  // namespace
 
+bool differ(double a, double b, double share) {
+  return a > 0 && b > 0 && std::max(a, b) > std::min(a, b) * (1 + share);
+}
+
 double slowness(std::span<const CostMeasurement> measurements, const CostModel& cost) {
   std::vector<double> ratios;
   for (const CostMeasurement& one : measurements) {

@@ -13,6 +13,10 @@
 
 namespace braid {
 
+// By more than `share` of the smaller one. 0: not measured, as an iteration where steps do not
+// follow each other by one.
+bool differ(double a, double b, double share);
+
 // How much longer all-reduces took than `cost` says (the median); 0 without any.
 double slowness(std::span<const CostMeasurement> measurements, const CostModel& cost);
 

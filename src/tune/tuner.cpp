@@ -28,6 +28,8 @@ Status check_options(const Tuner::Options& options) {
   BRAID_RETURN_IF_ERROR(check_count("trials", options.trials, Tuner::kTrialsMax));
   BRAID_RETURN_IF_ERROR(check_count("steps_per_trial", options.steps_per_trial, Tuner::kStepsMax));
   BRAID_RETURN_IF_ERROR(check_count("probe_steps", options.probe_steps, options.steps_per_trial));
+  BRAID_RETURN_IF_ERROR(
+      check_count("patience_probes", options.patience_probes, Tuner::kPatienceMax));
   BRAID_RETURN_IF_ERROR(check_count("duel_rounds", options.duel_rounds, Tuner::kRoundsMax));
   return check_count("duel_steps", options.duel_steps, Tuner::kStepsMax);
 }
@@ -89,14 +91,23 @@ Result<Tuner> Tuner::create(SearchSpace space, const Setting& defaults, const Op
 
 void Tuner::begin_with(Known known) {
   known_ = std::move(known);
-  if (known_->is_same_job) {
-    winner_ = known_->setting;
-    gain_ = known_->gain;
-    // The search found nothing better than the defaults, and would again.
-    phase_ = winner_ == defaults_ ? Phase::Done : Phase::Check;
-  } else {
-    center_ = known_->setting;
-    known_is_probed_ = center_ == defaults_;
+  switch (known_->from) {
+    case KnownFrom::SameJob:
+      winner_ = known_->setting;
+      gain_ = known_->gain;
+      // The search found nothing better than the defaults, and would again.
+      phase_ = winner_ == defaults_ ? Phase::Done : Phase::Check;
+      return;
+    case KnownFrom::AlikeJob:
+      center_ = known_->setting;
+      if (center_ != defaults_) first_probe_ = center_;
+      return;
+    case KnownFrom::ThisRun:
+      winner_ = known_->setting;
+      center_ = known_->setting;
+      board_ = Scoreboard(known_->setting);
+      if (center_ != defaults_) first_probe_ = defaults_;
+      return;
   }
 }
 
@@ -192,8 +203,14 @@ void Tuner::end_duel() {
   } else if (phase_ == Phase::CheckDuel) {
     begin_search();
   } else {
-    phase_ = Phase::Done;
+    end_with_defaults();
   }
+}
+
+void Tuner::end_with_defaults() {
+  winner_ = defaults_;
+  gain_ = 1;
+  phase_ = Phase::Done;
 }
 
 }  // namespace braid

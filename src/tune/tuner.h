@@ -19,6 +19,12 @@
 
 namespace braid {
 
+enum class KnownFrom : uint8_t {
+  AlikeJob,  // another job, or what is good in most places
+  SameJob,   // an earlier start
+  ThisRun,   // it holds now, but the network has changed since
+};
+
 // Finds a fast setting while a job trains, by asking for some steps with this one, then with that
 // one. A portfolio of searchers proposes, and a bandit gives the turns to those whose proposals
 // pay, as in Lin et al., "AIACC-Training: Optimizing Distributed Deep Learning Training through
@@ -32,20 +38,23 @@ class Tuner {
     uint32_t trials = 24;          // the search measures trials · steps_per_trial steps,
     uint32_t steps_per_trial = 3;  // in turns of so many; their median counts
     uint32_t probe_steps = 1;      // a first look; what looks good gets a whole turn
-    uint32_t duel_rounds = 5;      // of four turns each
-    uint32_t duel_steps = 1;       // of each turn
+    // The search ends when so many probes have shown nothing better than what it began with.
+    uint32_t patience_probes = 16;
+    uint32_t duel_rounds = 5;  // of four turns each; more where the search has left steps for them
+    uint32_t duel_steps = 1;   // of each turn
     uint64_t seed = 1;
     std::vector<std::string> searchers = {};  // names; none: all of them
   };
   static constexpr uint32_t kTrialsMax = 1000;
+  static constexpr uint32_t kPatienceMax = 10000;
   static constexpr uint32_t kStepsMax = 100;  // of one turn
   static constexpr uint32_t kRoundsMax = 100;
 
-  // What an earlier job ended with.
+  // What an earlier tuning ended with.
   struct Known {
     Setting setting;
-    double gain = 1;           // its speed over that of the defaults, then
-    bool is_same_job = false;  // not only one that is alike
+    double gain = 1;  // its speed over that of the defaults, then
+    KnownFrom from = KnownFrom::AlikeJob;
   };
 
   struct Turn {
@@ -64,7 +73,8 @@ class Tuner {
   // `known` for the same job: it holds at once (winner()), and three steps, known, defaults, known,
   // only look whether half of the gain is still there; if not, a duel decides, and when the
   // defaults win it the search begins as if nothing had been known. For another job: it is the
-  // first probe, and the searchers begin around it.
+  // first probe, and the searchers begin around it. In this run: it holds meanwhile, and the search
+  // begins with it as the incumbent; the defaults are the first probe.
   static Result<Tuner> create(SearchSpace space, const Setting& defaults, const Options& options,
                               std::optional<Known> known = std::nullopt);
 
@@ -81,8 +91,8 @@ class Tuner {
   Status report(const Setting& setting, std::span<const double> seconds_of_steps);
 
   bool is_done() const { return phase_ == Phase::Done; }
-  // The setting to use when nothing is to be measured: defaults, what is known of the same job, or
-  // what won the duel.
+  // The setting to use when nothing is to be measured: defaults, what is known of the same job or
+  // holds in this run, or what won the duel.
   const Setting& winner() const { return winner_; }
   // The defaults' seconds / the winner's, as measured side by side in the end; 1: the defaults.
   double gain() const { return gain_; }
@@ -90,6 +100,7 @@ class Tuner {
   const Setting& incumbent() const { return board_.incumbent_setting(); }
   double noise() const { return board_.noise().of_step(); }  // of ln(a step's seconds)
 
+  const Setting& defaults() const { return defaults_; }
   const SearchSpace& space() const { return space_; }
   const std::vector<Trial>& trials() const { return trials_; }
 
@@ -107,6 +118,7 @@ class Tuner {
   void finish_check_turn(double seconds);
   void begin_duel(Phase phase, const Setting& challenger, uint32_t rounds);
   void end_duel();
+  void end_with_defaults();
 
   // tuner_search.cpp
   void begin_search();
@@ -119,7 +131,7 @@ class Tuner {
   double reward_of(const SettingScore& score) const;
   void end_search();
   uint32_t steps_left() const;  // of the search
-  uint32_t duel_rounds_left() const;
+  uint32_t duel_rounds() const;
 
   SearchSpace space_;
   Setting defaults_;
@@ -138,7 +150,8 @@ class Tuner {
   Setting center_;                // where searchers begin
   std::optional<size_t> prober_;  // the searcher whose probe is being measured
   uint32_t search_steps_ = 0;
-  bool known_is_probed_ = true;
+  uint32_t probes_ = 0;
+  std::optional<Setting> first_probe_;
 
   std::optional<Duel> duel_;
   Setting challenger_;  // in the duel

@@ -2,8 +2,8 @@
 // The tuner's search: which turn comes next, and what its seconds change.
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
-#include "base/checked.h"
 #include "tune/tuner.h"
 
 namespace braid {
@@ -16,6 +16,7 @@ constexpr uint32_t kFinalTurns = 3;  // of whole steps; what is only as good get
 // A lead of so many standard errors of a turn of the duel needs but so many rounds to show.
 constexpr double kClearLeadErrors = 8;
 constexpr uint32_t kClearLeadRounds = 2;
+constexpr double kGainToShow = 1.05;
 constexpr double kHopelessRatio = 3;
 constexpr double kFullRewardGain = 0.1;  // 10 % better than the incumbent: more is not more reward
 
@@ -55,11 +56,14 @@ uint32_t Tuner::steps_left() const {
   return steps - std::min(steps, search_steps_);
 }
 
-uint32_t Tuner::duel_rounds_left() const {
+// As many as show a gain that is worth having, with the steps that are left.
+uint32_t Tuner::duel_rounds() const {
   const uint32_t round = Duel::kTurnsPerRound * options_.duel_steps;
   const uint32_t trial_steps = options_.trials * options_.steps_per_trial;
-  const uint32_t borrowed = search_steps_ - std::min(search_steps_, trial_steps);
-  return options_.duel_rounds - static_cast<uint32_t>(divide_up(borrowed, round));
+  const uint32_t left = (trial_steps + options_.duel_rounds * round - search_steps_) / round;
+  const uint32_t enough =
+      Duel::rounds_to_show(kGainToShow, board_.noise().of_median(options_.duel_steps));
+  return std::min(std::max(enough, options_.duel_rounds), left);
 }
 
 void Tuner::begin_search_turn() {
@@ -70,6 +74,9 @@ void Tuner::begin_search_turn() {
     if (is_fresh || steps_left() <= options_.steps_per_trial) return begin_repeat(*promising);
     return begin_baseline();
   }
+  // Where what is configured is good, trials are steps for nothing.
+  const bool is_in_vain = board_.incumbent() == 0 && probes_ >= options_.patience_probes;
+  if (is_in_vain) return end_search();
   // A probe that nothing is left to repeat would be for nothing.
   if (steps_left() <= options_.probe_steps) return end_search();
   if (board_.turns_since_anchor() + 1 >= kTurnsPerBaseline) return begin_baseline();
@@ -102,10 +109,8 @@ std::optional<size_t> Tuner::challenger() const {
 }
 
 bool Tuner::begin_probe() {
-  if (!known_is_probed_) {
-    known_is_probed_ = true;
-    ask(known_->setting, options_.probe_steps, TrialPurpose::Probe, "knowledge");
-  }
+  if (const auto first = std::exchange(first_probe_, std::nullopt))
+    ask(*first, options_.probe_steps, TrialPurpose::Probe, "knowledge");
   while (!turn_) {
     prober_ = bandit_.choose();
     if (!prober_) return false;
@@ -131,6 +136,7 @@ void Tuner::finish_search_turn(std::span<const double> seconds) {
   const double lead = board_.scores()[board_.incumbent()].score - score.score;
   if (prober_) bandit_.reward(*prober_, reward_of(score));
   prober_.reset();
+  if (turn_->purpose == TrialPurpose::Probe) ++probes_;
   if (!is_anchor && score.turns > 1 && lead > kPromisingErrors * score.noise) board_.promote();
 }
 
@@ -148,9 +154,9 @@ double Tuner::reward_of(const SettingScore& score) const {
 
 void Tuner::end_search() {
   if (board_.incumbent_setting() == defaults_) {
-    phase_ = Phase::Done;
+    end_with_defaults();
   } else {
-    begin_duel(Phase::Duel, board_.incumbent_setting(), duel_rounds_left());
+    begin_duel(Phase::Duel, board_.incumbent_setting(), duel_rounds());
   }
 }
 

@@ -59,22 +59,23 @@ def train(cluster: Cluster, sign: pathlib.Path) -> dict:
     def is_over() -> bool:
         for trainer in trainers:
             assert trainer.process.poll() is None, f"it ended early:\n{trainer.output()}"
-        tuning = tuning_of(node)["tuning"]
-        return tuning is not None and tuning["state"] == "over"
+        tunings = tuning_of(node)["tunings"]
+        return bool(tunings) and all(tuning["state"] == "over" for tuning in tunings)
 
     until(is_over, "the tuning is over")
     job = tuning_of(node)
+    (tuning,) = job["tunings"]
     assert job["is_coordinator"] and not tuning_of(cluster.nodes[1])["is_coordinator"]
     for one in cluster.nodes:
         until(
-            lambda one=one: tuning_of(one)["settings"] == job["tuning"]["winner"],
+            lambda one=one: tuning_of(one)["settings"] == tuning["winner"],
             "all nodes have the winner's settings",
         )
     unfinished = sign.with_suffix(".unfinished")
-    unfinished.write_text(str(job["tuning"]["last_step"] + 10))
+    unfinished.write_text(str(tuning["last_step"] + 10))
     unfinished.rename(sign)
     expect_exact(trainers)
-    return job["tuning"]
+    return tuning
 
 
 def expect_exact(trainers: list[Trainer]) -> None:

@@ -12,26 +12,48 @@ constexpr const char* kValues =
 
 std::string job_with(const std::string& rest) { return R"([{"job":"train",)" + rest + "}]"; }
 
-TEST(TuneTables, ShowTrialsAndWinner) {
+std::string tuning_of(const std::string& set, const std::string& reason) {
   const std::string values = kValues;
-  const auto text = tune_tables(job_with(
-      R"("coordinator":"node0","is_coordinator":true,"settings":null,"tuning":{"state":"over",)"
-      R"("reason":"","steps_measured":67,"gain":3.85,"known":{"is_same_job":false,)"
-      R"("distance":0.5,"gain":2.0},"incumbent":)" +
-      values + R"(,"winner":)" + values +
-      R"(,"trials":[{"purpose":"probe","searcher":"grid","steps":1,"seconds":1.5,"values":)" +
-      values + "}]}"));
+  return R"({"set":")" + set + R"(","tensors":4,"bytes":33554432,"number":2,"state":"over",)" +
+         R"("reason":")" + reason + R"(","steps_measured":67,"gain":3.85,)" +
+         R"("known":{"is_same_job":false,"distance":0.5,"gain":2.0},"incumbent":)" + values +
+         R"(,"winner":)" + values +
+         R"(,"trials":[{"purpose":"probe","searcher":"grid","steps":1,"seconds":1.5,"values":)" +
+         values + "}]}";
+}
+
+std::string job_tuned(const std::string& tunings) {
+  return job_with(R"("coordinator":"node0","is_coordinator":true,"settings":null,"tunings":[)" +
+                  tunings + "]");
+}
+
+TEST(TuneTables, ShowTrialsAndWinner) {
+  const auto text = tune_tables(job_tuned(tuning_of("00c0ffee00c0ffee", "")));
   ASSERT_TRUE(text.is_ok()) << text.status().message();
-  EXPECT_NE(text->find("tuning: over; 1 trials, 67 steps measured, gain 3.85"), std::string::npos);
+  EXPECT_NE(text->find("set 00c0ffee00c0ffee (4 tensors, 32.0 MiB), tuning 2: over; 1 trials, 67 "
+                       "steps measured, gain 3.85"),
+            std::string::npos)
+      << *text;
+  EXPECT_EQ(text->find("because"), std::string::npos);
   EXPECT_NE(text->find("known before, of a job at distance 0.50: gain 2.00"), std::string::npos);
   EXPECT_NE(text->find("probe"), std::string::npos);
   EXPECT_NE(text->find("1.500 s"), std::string::npos);
   EXPECT_NE(text->find("(chosen)"), std::string::npos);
 }
 
+TEST(TuneTables, ShowEverySet) {
+  const auto text = tune_tables(
+      job_tuned(tuning_of("00000000000000aa", "") + "," + tuning_of("00000000000000bb", "why")));
+  ASSERT_TRUE(text.is_ok()) << text.status().message();
+  const size_t second = text->find("set 00000000000000bb");
+  ASSERT_NE(second, std::string::npos);
+  EXPECT_LT(text->find("set 00000000000000aa"), second);
+  EXPECT_GT(text->find("because why"), second);
+}
+
 TEST(TuneTables, OtherNodesSayWhomToAsk) {
   const auto text = tune_tables(
-      job_with(R"("coordinator":"node0","is_coordinator":false,"tuning":null,"settings":)" +
+      job_with(R"("coordinator":"node0","is_coordinator":false,"tunings":null,"settings":)" +
                std::string(kValues)));
   ASSERT_TRUE(text.is_ok()) << text.status().message();
   EXPECT_NE(text->find("node node0: ask there"), std::string::npos);
@@ -41,7 +63,7 @@ TEST(TuneTables, OtherNodesSayWhomToAsk) {
 
 TEST(TuneTables, WithoutTuningSaySo) {
   const auto text = tune_tables(
-      job_with(R"("coordinator":"node0","is_coordinator":true,"tuning":null,"settings":null)"));
+      job_with(R"("coordinator":"node0","is_coordinator":true,"tunings":[],"settings":null)"));
   ASSERT_TRUE(text.is_ok());
   EXPECT_EQ(*text, "job train\nnothing is tuned, or not yet\n");
   EXPECT_EQ(*tune_tables("[]"), "no job runs on this node\n");

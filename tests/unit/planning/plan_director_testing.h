@@ -36,7 +36,7 @@ class PlanDirectorTest : public testing::LoopTest {
   PlanReport report(uint32_t plan, Early early = Early::FirstTwo) {
     PlanReport result;
     result.job_key = 9;
-    result.set = kSet;
+    result.set = set_;
     result.plan = plan;
     result.step = step_;
     result.tensors = {100, 101, 102, 103};
@@ -63,7 +63,7 @@ class PlanDirectorTest : public testing::LoopTest {
   }
   void answer(NodeId from, uint32_t number, bool accepted) {
     PlanProposal proposal;
-    proposal.set = kSet;
+    proposal.set = set_;
     proposal.number = number;
     auto message = make_plan_answer(proposal, accepted, step_);
     director_->on_answer(from, *as_message(message).body_as_PlanAnswer());
@@ -96,12 +96,16 @@ class PlanDirectorTest : public testing::LoopTest {
     }
     return result;
   }
-  // All nodes agree with the proposal that was just sent.
+  // All nodes agree with the proposal that was just sent. What is proposed thereupon is kept.
   void accept() {
     const uint32_t number = proposed().number;
+    sent_.clear();
     for (const NodeId node : kNodes) answer(node, number, true);
     EXPECT_EQ(verdicts(), (std::vector<bool>{true, true}));
-    sent_.clear();
+    std::erase_if(sent_, [](const auto& one) {
+      return flatbuffers::GetRoot<proto::ControlMessage>(one.second.data())
+                 ->template body_as<proto::PlanVerdict>() != nullptr;
+    });
   }
   // The first plan holds, as number 1.
   void run_first() {
@@ -119,6 +123,7 @@ class PlanDirectorTest : public testing::LoopTest {
     return 0;
   }
 
+  uint64_t set_ = kSet;
   uint64_t step_ = 7;
   std::vector<std::pair<NodeId, flatbuffers::DetachedBuffer>> sent_;
   std::unique_ptr<PlanDirector> director_;

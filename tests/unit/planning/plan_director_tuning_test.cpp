@@ -1,91 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The coordinator tunes what it plans.
-#include <algorithm>
-#include <cmath>
-
-#include <nlohmann/json.hpp>
-
-#include "planning/plan_director_testing.h"
+#include "planning/plan_director_tuning_testing.h"
 
 namespace braid {
 namespace {
 
-using testing::as_message;
-
-class PlanDirectorTuningTest : public testing::PlanDirectorTest {
- protected:
-  static constexpr uint32_t kSteps = 72;
-
-  void make_tuned(bool is_planned = true) {
-    PlanningOptions options;
-    if (is_planned) options.planner = *find_planner("exact");
-    options.streams = 1;
-    options.tuning.is_on = true;
-    options.tuning.defaults = defaults();
-    options.tuning.steps = kSteps;
-    options.tuning.pinned = pinned_;
-    options.tuning.knowledge = &knowledge_;
-    options.tuning.counters = &counters_;
-    start(options);
-  }
-  static TransferSettings defaults() {
-    TransferSettings settings;
-    settings.flows = 1;
-    settings.streams = 1;
-    settings.chunk_bytes = 64 << 10;
-    return settings;
-  }
-  void register_set(NodeId from, uint64_t tensors_hash = 77) {
-    auto message = make_set_registered({9, kSet, tensors_hash, 4'000'000, 4});
-    director_->on_set_registered(from, *as_message(message).body_as_SetRegistered());
-  }
-  void register_all() {
-    for (const NodeId node : kNodes) register_set(node);
-  }
-  // How long a step takes, the slowest flow count first: a cap on each flow, and some startup.
-  static uint64_t step_ns(const TransferSettings& settings) {
-    const double flows = std::min(settings.flows, 4u);
-    return static_cast<uint64_t>(1e6 * (10 + 80 / flows + 10.0 / settings.streams));
-  }
-  void tell_step(NodeId from, uint32_t plan, uint64_t step, uint64_t nanoseconds) {
-    auto message = make_step_report({9, kSet, plan, step, nanoseconds});
-    director_->on_step_report(from, *as_message(message).body_as_StepReport());
-  }
-  // Steps until the tuning is over: nodes accept what is proposed, and say what steps take. How
-  // many steps it took.
-  uint64_t train(uint64_t steps_max = 500) {
-    uint64_t step = step_;
-    for (; step < step_ + steps_max && !is_over(); ++step) {
-      if (!sent_.empty()) adopt();
-      if (!in_force_) continue;
-      tell_step(10, plan_, step, step_ns(*in_force_) / 2);
-      tell_step(20, plan_, step, step_ns(*in_force_));
-    }
-    return step - step_;
-  }
-  void adopt() {
-    const PlanProposal proposal = proposed();
-    EXPECT_TRUE(proposal.settings.has_value());
-    EXPECT_TRUE(proposal.groups.empty());
-    plan_ = proposal.number;
-    in_force_ = proposal.settings;
-    reports_steps_ = proposal.reports_steps;
-    flows_open_ = std::max(flows_open_, proposal.flows_open);
-    EXPECT_GE(flows_open_, in_force_->flows);
-    accept();
-  }
-  bool is_over() const {
-    return nlohmann::json::parse(director_->tuning_json()).value("state", "") == "over";
-  }
-
-  KnowledgeStore knowledge_{""};
-  TuningCounters counters_;
-  std::vector<std::string> pinned_;
-  uint32_t plan_ = 0;
-  std::optional<TransferSettings> in_force_;
-  bool reports_steps_ = false;
-  uint32_t flows_open_ = 0;
-};
+using testing::PlanDirectorTuningTest;
 
 TEST_F(PlanDirectorTuningTest, BeginsWhenTheFirstPlanHasSettled) {
   make_tuned();
@@ -207,7 +127,7 @@ TEST_F(PlanDirectorTuningTest, NodesThatNeverAgreeEndIt) {
     answer(10, proposal.number, false);
   }
   EXPECT_TRUE(sent_to<proto::PlanProposal>(10).empty());
-  EXPECT_EQ(nlohmann::json::parse(director_->tuning_json())["state"], "given up");
+  EXPECT_EQ(state(), "given up");
 }
 
 // As where not every step reduces all tensors.
@@ -225,7 +145,7 @@ TEST_F(PlanDirectorTuningTest, TimesThatDoNotComeEndItWithWhatIsConfigured) {
   adopt();
   EXPECT_EQ(in_force_, defaults());
   EXPECT_FALSE(reports_steps_);
-  EXPECT_EQ(nlohmann::json::parse(director_->tuning_json())["state"], "given up");
+  EXPECT_EQ(state(), "given up");
   EXPECT_EQ(counters_.gain, 0) << "nothing was found";
 }
 
@@ -235,7 +155,7 @@ TEST_F(PlanDirectorTuningTest, WhereItIsOffNothingIsTuned) {
   run_first();
   for (uint32_t round = 0; round < 2; ++round) tell_all(report(1));
   EXPECT_TRUE(sent_to<proto::PlanProposal>(10).empty());
-  EXPECT_EQ(director_->tuning_json(), "null");
+  EXPECT_EQ(director_->tuning_json(), "[]");
 }
 
 TEST_F(PlanDirectorTuningTest, NodesThatHaveOtherTensorsAreNotTuned) {

@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/unit/tune/surfaces.h"
+#include "bench/tuner_surfaces.h"
 
 namespace braid {
 namespace {
@@ -57,6 +57,25 @@ TEST(Duel, IsOverAfterOneRoundWhereAllIsClear) {
   const Outcome loss = fight(2, {}, 1);
   EXPECT_FALSE(loss.wins);
   EXPECT_EQ(loss.turns, Duel::kTurnsPerRound);
+}
+
+TEST(Duel, SaysHowManyRoundsShowAGain) {
+  EXPECT_EQ(Duel::rounds_to_show(1.05, 0.05), 7u);
+  EXPECT_LE(Duel::rounds_to_show(1.5, 0.05), 1u);
+  EXPECT_GT(Duel::rounds_to_show(1.05, 0.15), 50u);
+  EXPECT_GT(Duel::rounds_to_show(1 + 1e-9, 0.15), 100'000u);
+  int wins = 0;
+  for (uint64_t seed = 0; seed < 400; ++seed) wins += fight(1 / 1.05, {}, seed, 7).wins;
+  EXPECT_GT(wins, 160);
+  EXPECT_LT(wins, 300);
+}
+
+TEST(Duel, IsLostAtHalfTimeByWhatIsNoBetter) {
+  Duel duel(6, 0.05);
+  uint32_t turns = 0;
+  for (; !duel.is_done(); ++turns) duel.report(1);
+  EXPECT_EQ(turns, 3 * Duel::kTurnsPerRound);
+  EXPECT_FALSE(duel.challenger_wins());
 }
 
 TEST(Duel, IsNotWonByNoise) {

@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/unit/tune/surfaces.h"
+#include "bench/tuner_surfaces.h"
 
 namespace braid {
 namespace {

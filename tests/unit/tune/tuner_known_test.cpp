@@ -25,7 +25,8 @@ TEST(TunerKnown, TheSameJobsSettingHoldsAtOnceAndIsCheckedInThreeSteps) {
   for (uint64_t seed = 0; seed < 50; ++seed) {
     FakeJob job(space, network_surface({}), {}, seed);
     const double gain = gain_of(job, defaults, good_setting(space));
-    Tuner tuner = make_tuner(space, defaults, {}, Tuner::Known{good_setting(space), gain, true});
+    Tuner tuner = make_tuner(space, defaults, {},
+                             Tuner::Known{good_setting(space), gain, KnownFrom::SameJob});
     EXPECT_EQ(tuner.winner(), good_setting(space));
     EXPECT_EQ(tuner.next()->setting, good_setting(space));
     EXPECT_EQ(tuner.next()->purpose, TrialPurpose::Check);
@@ -39,7 +40,7 @@ TEST(TunerKnown, TheSameJobsSettingHoldsAtOnceAndIsCheckedInThreeSteps) {
 TEST(TunerKnown, WhereTheDefaultsWereBestThereIsNothingToMeasure) {
   const SearchSpace space = transport_space();
   const Setting defaults = setting_of(space, {});
-  Tuner tuner = make_tuner(space, defaults, {}, Tuner::Known{defaults, 1, true});
+  Tuner tuner = make_tuner(space, defaults, {}, Tuner::Known{defaults, 1, KnownFrom::SameJob});
   EXPECT_TRUE(tuner.is_done());
   EXPECT_FALSE(tuner.next());
 }
@@ -50,9 +51,11 @@ TEST(TunerKnown, WhatDoesNotHoldAnyMoreIsSearchedAnew) {
   const Setting bad = setting_of(space, {});
   for (uint64_t seed = 0; seed < 50; ++seed) {
     FakeJob job(space, bowl_surface(space, good), {}, seed);
-    Tuner tuner = make_tuner(space, good, {.seed = seed}, Tuner::Known{bad, 1.5, true});
+    Tuner tuner =
+        make_tuner(space, good, {.seed = seed}, Tuner::Known{bad, 1.5, KnownFrom::SameJob});
     tune(tuner, job);
-    EXPECT_GT(job.steps(), 50u);
+    EXPECT_EQ(tuner.trials()[3].purpose, TrialPurpose::Duel);
+    EXPECT_GT(job.steps(), 20u);
     EXPECT_LE(job.true_seconds(tuner.winner()), job.true_seconds(good) * 1.05);
   }
 }
@@ -63,7 +66,8 @@ TEST(TunerKnown, WhatGainsLessThanItDidMayStillWinADuel) {
   int kept = 0;
   for (uint64_t seed = 0; seed < 50; ++seed) {
     FakeJob job(space, network_surface({}), {}, seed);
-    Tuner tuner = make_tuner(space, defaults, {}, Tuner::Known{good_setting(space), 1000, true});
+    Tuner tuner = make_tuner(space, defaults, {},
+                             Tuner::Known{good_setting(space), 1000, KnownFrom::SameJob});
     tune(tuner, job);
     kept += tuner.winner() == good_setting(space);
     EXPECT_EQ(tuner.trials()[3].purpose, TrialPurpose::Duel);
@@ -74,7 +78,8 @@ TEST(TunerKnown, WhatGainsLessThanItDidMayStillWinADuel) {
 TEST(TunerKnown, AnotherJobsSettingIsTheFirstProbe) {
   const SearchSpace space = transport_space();
   const Setting defaults = setting_of(space, {});
-  Tuner tuner = make_tuner(space, defaults, {}, Tuner::Known{good_setting(space), 2, false});
+  Tuner tuner =
+      make_tuner(space, defaults, {}, Tuner::Known{good_setting(space), 2, KnownFrom::AlikeJob});
   EXPECT_EQ(tuner.winner(), defaults);
   const std::vector<double> seconds = {1, 1, 1};
   ASSERT_TRUE(tuner.next());
@@ -86,11 +91,42 @@ TEST(TunerKnown, AnotherJobsSettingIsTheFirstProbe) {
   EXPECT_EQ(probe->searcher, "knowledge");
 }
 
+// After the network has changed: what holds is the incumbent, what is configured must be beaten.
+TEST(TunerKnown, WhatHoldsInThisRunIsTheIncumbentAndTheDefaultsAreProbed) {
+  const SearchSpace space = transport_space();
+  const Setting defaults = setting_of(space, {});
+  const Tuner::Known holding{good_setting(space), 1, KnownFrom::ThisRun};
+  for (uint64_t seed = 0; seed < 50; ++seed) {
+    FakeJob job(space, network_surface({}), {}, seed);
+    Tuner tuner = make_tuner(space, defaults, {.seed = seed}, holding);
+    EXPECT_EQ(tuner.winner(), good_setting(space));
+    EXPECT_EQ(tuner.next()->setting, good_setting(space));
+    EXPECT_EQ(tuner.next()->purpose, TrialPurpose::Baseline);
+    tune(tuner, job);
+    EXPECT_EQ(tuner.trials()[1].setting, defaults);
+    EXPECT_LE(job.true_seconds(tuner.winner()), job.true_seconds(good_setting(space)) * 1.1);
+  }
+}
+
+TEST(TunerKnown, WhatHoldsInThisRunGoesWhereTheDefaultsHaveBecomeBetter) {
+  const SearchSpace space = transport_space();
+  const Setting holding = setting_of(space, {});
+  const Setting defaults = good_setting(space);
+  for (uint64_t seed = 0; seed < 50; ++seed) {
+    FakeJob job(space, bowl_surface(space, defaults), {}, seed);
+    Tuner tuner =
+        make_tuner(space, defaults, {.seed = seed}, Tuner::Known{holding, 1, KnownFrom::ThisRun});
+    tune(tuner, job);
+    EXPECT_LE(job.true_seconds(tuner.winner()), job.true_seconds(defaults) * 1.05);
+  }
+}
+
 TEST(TunerKnown, AKnownSettingMustBeOne) {
   const SearchSpace space = transport_space();
   const Setting defaults = setting_of(space, {});
-  EXPECT_FALSE(Tuner::create(space, defaults, {}, Tuner::Known{Setting{{0}}, 1, true}));
-  EXPECT_FALSE(Tuner::create(space, defaults, {}, Tuner::Known{defaults, 0, true}));
+  EXPECT_FALSE(
+      Tuner::create(space, defaults, {}, Tuner::Known{Setting{{0}}, 1, KnownFrom::SameJob}));
+  EXPECT_FALSE(Tuner::create(space, defaults, {}, Tuner::Known{defaults, 0, KnownFrom::SameJob}));
 }
 
 }  // namespace

@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/unit/tune/surfaces.h"
+#include "bench/tuner_surfaces.h"
 #include "tune/tuner.h"
 
 namespace braid {

@@ -25,6 +25,7 @@ TEST(Tuner, RefusesOptionsByName) {
   EXPECT_EQ(refusal({.trials = 0}), "trials: 0; right are 1 to 1000");
   EXPECT_EQ(refusal({.steps_per_trial = 101}), "steps_per_trial: 101; right are 1 to 100");
   EXPECT_EQ(refusal({.probe_steps = 4}), "probe_steps: 4; right are 1 to 3");
+  EXPECT_EQ(refusal({.patience_probes = 0}), "patience_probes: 0; right are 1 to 10000");
   EXPECT_EQ(refusal({.duel_rounds = 0}), "duel_rounds: 0; right are 1 to 100");
   EXPECT_EQ(refusal({.duel_steps = 0}), "duel_steps: 0; right are 1 to 100");
   EXPECT_NE(refusal({.searchers = {"oracle"}}).find("'oracle'"), std::string::npos);
@@ -82,7 +83,10 @@ TEST(Tuner, MeasuresNoMoreStepsThanItSays) {
     options.seed = seed;
     std::optional<Tuner::Known> known;
     const bool is_same_job = seed % 3 == 0;
-    if (seed % 3 != 1) known = Tuner::Known{space.at(space.size() - 1), 3, is_same_job};
+    if (seed % 3 != 1) {
+      known = {space.at(space.size() - 1), 3,
+               is_same_job ? KnownFrom::SameJob : KnownFrom::AlikeJob};
+    }
     Tuner tuner = make_tuner(space, setting_of(space, {}), options, known);
     FakeJob job(space, surfaces[seed / 3 % 3], {.noise = 0.1}, seed);
     tune(tuner, job);

@@ -10,11 +10,11 @@
 #include <string>
 #include <vector>
 
-#include <gtest/gtest.h>
-
+#include "base/assert.h"
 #include "tune/random_generator.h"
 #include "tune/search_space.h"
 
+// Made-up jobs for the tuner: what a step takes with which settings, and what disturbs it.
 namespace braid {
 
 // flows, streams, unit, chunk, window: as the daemon has them. 5,880 settings, 2,660 of them
@@ -33,7 +33,7 @@ inline SearchSpace transport_space() {
                            {"chunk_bytes", doubling(64 * kKib, 6)},
                            {"window_bytes", doubling(128 * kKib, 7)}},
                           [](std::span<const uint64_t> v) { return v[3] <= v[2] && v[4] >= v[3]; });
-  EXPECT_TRUE(space) << space.status().message();
+  BRAID_ASSERT(space.is_ok(), "a space of the right form");
   return std::move(space).value();
 }
 
