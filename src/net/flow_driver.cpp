@@ -14,12 +14,10 @@ namespace braid {
 namespace {
 
 // Between two looks at the rest of the loop (doors, timers): so many rounds over the flows, so many
-// calls per flow, and no more of them after so long. Progress on a flow adds up the chunks that it
-// finds, which takes a few tens of microseconds; the clock is read before a flow's first call and
-// after so many.
+// calls per flow, and no call is begun after so long. Progress on a flow adds up the chunks that it
+// finds.
 constexpr int kRoundsMax = 4;
 constexpr unsigned kProgressCallsMax = 64;
-constexpr unsigned kCallsPerClockReading = 8;
 constexpr uint64_t kDriveNsMax = 1'000'000;
 
 // Some versions of UCX miss a wake-up: while something is on its way, every flow that has not moved
@@ -101,9 +99,9 @@ void FlowDriver::drive_flow(Flow& flow) {
   flow.is_dirty = false;
   unsigned calls = 0;
   bool is_drained = !flow.is_connected();
-  while (calls < kProgressCallsMax && !is_drained) {
+  while (calls < kProgressCallsMax && !is_over_time() && !is_drained) {
     is_drained = flow.worker().progress() == 0;
-    if (!is_drained && ++calls % kCallsPerClockReading == 0 && is_over_time()) break;
+    if (!is_drained) ++calls;
   }
   if (calls > 0) flow.has_moved_since_tick = true;
   if (flow.state() != Flow::State::Failed) flow.after_progress();

@@ -56,7 +56,7 @@ class FlowDriver {
   bool is_ticking_ = false;
   bool is_awake_ = false;
   bool was_wakeup_missed_ = false;  // the safety tick found work that no descriptor had announced
-  uint64_t drive_until_ns_ = 0;     // then the rest of the loop has its turn
+  uint64_t drive_until_ns_ = 0;     // no UCX call is begun later
   std::vector<Flow*> flows_;
   std::vector<Flow*> dirty_;
   std::vector<Flow*> batch_;  // of dirty_, being driven; nullptr where a flow went meanwhile
