@@ -100,18 +100,20 @@ TEST_F(ClientServerDescriptorsTest, WhatTheHandlerDoesNotKeepIsNotClosedLastOnTh
   struct stat memory {};
   ASSERT_EQ(::fstat(memory_.get(), &memory), 0);
   std::promise<void> let_close;
-  std::atomic<bool> closes_memory = false;
+  // The threads that close outlive the server.
+  const auto closes_memory = std::make_shared<std::atomic<bool>>(false);
   ClientServerOptions options;
-  options.close_descriptor = [&, may_close = let_close.get_future().share()](const Fd& fd) {
+  options.close_descriptor = [closes_memory, inode = memory.st_ino,
+                              may_close = let_close.get_future().share()](const Fd& fd) {
     struct stat closed {};
-    if (::fstat(fd.get(), &closed) == 0 && closed.st_ino == memory.st_ino) closes_memory = true;
+    if (::fstat(fd.get(), &closed) == 0 && closed.st_ino == inode) *closes_memory = true;
     may_close.wait();
   };
   start(options);
   auto client = greeted();
   on_message_ = [&](ClientConnection&) { fds_.clear(); };
   client->send_open_job(std::vector{memory_.get(), memory_.get(), event_.get()});
-  EXPECT_TRUE(until([&] { return closes_memory.load(); }));
+  EXPECT_TRUE(until([&] { return closes_memory->load(); }));
   EXPECT_EQ(server_->counters().descriptors_closing, 3u);
   let_close.set_value();
   EXPECT_TRUE(all_are_closed());
