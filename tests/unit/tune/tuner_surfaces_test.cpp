@@ -209,7 +209,8 @@ TEST_F(TunerSurfaces, WhereTheDefaultsAreGoodItEndsSoonAndNotWorse) {
       steps += static_cast<double>(job.steps()) * kSeedsDivisor / 200;
     }
     std::printf("defaults best, %.0f %% noise: %.1f steps\n", noise * 100, steps);
-    EXPECT_LE(worse, 2 / kSeedsDivisor) << "noise " << noise;
+    if (kSeedsDivisor != 1) continue;  // the mean of a few runs says little
+    EXPECT_LE(worse, 2u) << "noise " << noise;
     EXPECT_LT(steps, 0.75 * kStepsBudget) << "noise " << noise;
   }
 }
