@@ -58,11 +58,10 @@ class ClientServerDescriptorsTest : public ClientServerTest {
 TEST_F(ClientServerDescriptorsTest, NoneComeBeforeHello) {
   start();
   RawClient client(path_);
-  {
-    LingeringSocket socket;
-    const int fds[] = {socket.fd()};
-    send_with(client.fd(), std::string("\x20\0\0\0", 4), fds);
-  }
+  LingeringSocket socket;
+  const int fds[] = {socket.fd()};
+  send_with(client.fd(), std::string("\x20\0\0\0", 4), fds);
+  socket.let_go();
   EXPECT_TRUE(until([&] { return client.is_closed(); }));
   EXPECT_EQ(server_->counters().protocol_errors, 1u);
   EXPECT_TRUE(all_are_closed());
@@ -72,11 +71,10 @@ TEST_F(ClientServerDescriptorsTest, NoneComeBeforeHello) {
 TEST_F(ClientServerDescriptorsTest, OnlyOpenJobCarriesThem) {
   start();
   auto client = greeted();
-  {
-    LingeringSocket socket;
-    const int fds[] = {event_.get(), socket.fd()};
-    client->send_query(fds);
-  }
+  LingeringSocket socket;
+  const int fds[] = {event_.get(), socket.fd()};
+  client->send_query(fds);
+  socket.let_go();
   EXPECT_TRUE(closed_with("StatusQuery came with 2 descriptors instead of 0"));
   EXPECT_TRUE(bodies_.empty());
   EXPECT_TRUE(all_are_closed());
@@ -86,11 +84,10 @@ TEST_F(ClientServerDescriptorsTest, OnlyOpenJobCarriesThem) {
 TEST_F(ClientServerDescriptorsTest, ASecondHandshakeCarriesNone) {
   start();
   auto client = greeted();
-  {
-    LingeringSocket socket;
-    const int fds[] = {socket.fd()};
-    client->send_hello(proto::kClientProtocolVersion, fds);
-  }
+  LingeringSocket socket;
+  const int fds[] = {socket.fd()};
+  client->send_hello(proto::kClientProtocolVersion, fds);
+  socket.let_go();
   EXPECT_TRUE(closed_with("a second handshake"));
   EXPECT_TRUE(all_are_closed());
   expect_alive();
@@ -188,12 +185,11 @@ TEST_F(ClientServerDescriptorsTest, WhatNobodyReadsIsNotClosedOnTheLoop) {
   auto client = greeted();
   on_message_ = [](ClientConnection& connection) { connection.close_after_send(); };
   client->send_query();
-  {
-    // In the socket's queue when it is closed.
-    LingeringSocket socket;
-    const int fds[] = {socket.fd()};
-    send_with(client->fd(), "x", fds);
-  }
+  // In the socket's queue when it is closed.
+  LingeringSocket socket;
+  const int fds[] = {socket.fd()};
+  send_with(client->fd(), "x", fds);
+  socket.let_go();
   EXPECT_TRUE(closed_with("closed the connection"));
   EXPECT_TRUE(all_are_closed());
   expect_alive();
@@ -209,12 +205,11 @@ TEST_F(ClientServerDescriptorsTest, UrgentBytesAreBytesLikeOthers) {
     GTEST_SKIP() << "this kernel has no urgent bytes on Unix sockets";
   start();
   RawClient client(path_);
-  {
-    LingeringSocket socket;
-    const int fds[] = {socket.fd()};
-    send_with(client.fd(), "x", fds, MSG_OOB);
-    client.send_bytes("yz");
-  }
+  LingeringSocket socket;
+  const int fds[] = {socket.fd()};
+  send_with(client.fd(), "x", fds, MSG_OOB);
+  client.send_bytes("yz");
+  socket.let_go();
   EXPECT_TRUE(until([&] { return client.is_closed(); }));
   EXPECT_EQ(server_->counters().protocol_errors, 1u);
   EXPECT_TRUE(all_are_closed());
