@@ -23,6 +23,7 @@ inline SearchSpace transport_space() {
   constexpr uint64_t kKib = 1 << 10;
   const auto doubling = [](uint64_t first, int count) {
     std::vector<uint64_t> values;
+    values.reserve(static_cast<size_t>(count));
     for (int i = 0; i < count; ++i) values.push_back(first << i);
     return values;
   };

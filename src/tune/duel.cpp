@@ -59,11 +59,11 @@ void Duel::decide() {
     noise = std::max(noise, spread_about(log_ratios_, middle));
   }
   const double error = kMedianError * noise / std::sqrt(static_cast<double>(log_ratios_.size()));
-  const double round = turns_ / kTurnsPerRound;
+  const uint32_t round = turns_ / kTurnsPerRound;
   const bool is_last = turns_ == rounds_ * kTurnsPerRound;
   const bool has_looked_enough = is_last || log_ratios_.size() >= kLookPairsMin;
   // What is looked at after each round must be clearer in the first ones.
-  const double errors = kWinErrors * std::sqrt(rounds_ / round);
+  const double errors = kWinErrors * std::sqrt(static_cast<double>(rounds_) / round);
   challenger_wins_ =
       (has_looked_enough && middle > errors * error) || *low > kClearErrors * pair_noise_;
   const bool is_hopeless = has_looked_enough && middle <= 0 && 2 * round >= rounds_;
