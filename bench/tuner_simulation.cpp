@@ -30,10 +30,15 @@ struct Scenario {
 
 // What braid comes configured with, and settings as bad as can be.
 NamedValues usual_values() {
-  return {{"flows_per_link", kUsualFlows}, {"streams", 4},
-          {"unit_bytes", 8 << 20},         {"chunk_bytes", 128 << 10},
-          {"window_bytes", 512 << 10},     {"direct_bytes", 32 << 10},
-          {"halving_bytes", 256 << 10},    {"hierarchical", 0}};
+  return {{"flows_per_link", kUsualFlows},
+          {"streams", 4},
+          {"unit_bytes", 8 << 20},
+          {"chunk_bytes", 128 << 10},
+          {"window_bytes", 512 << 10},
+          {"direct_bytes", 32 << 10},
+          {"two_hops_bytes", 0},
+          {"halving_bytes", 256 << 10},
+          {"hierarchical", 0}};
 }
 
 NamedValues configured_values(const Scenario& scenario) {

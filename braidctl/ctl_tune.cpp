@@ -19,15 +19,18 @@ struct Column {
   const char* name;
   const char* heading;
 };
-constexpr Column kColumns[] = {{"flows_per_link", "FLOWS"},  {"streams", "STREAMS"},
-                               {"unit_bytes", "UNIT"},       {"chunk_bytes", "CHUNK"},
-                               {"window_bytes", "WINDOW"},   {"direct_bytes", "DIRECT"},
-                               {"halving_bytes", "HALVING"}, {"hierarchical", "BY RACKS"}};
+constexpr Column kColumns[] = {
+    {"flows_per_link", "FLOWS"},    {"streams", "STREAMS"},       {"unit_bytes", "UNIT"},
+    {"chunk_bytes", "CHUNK"},       {"window_bytes", "WINDOW"},   {"direct_bytes", "DIRECT"},
+    {"two_hops_bytes", "TWO HOPS"}, {"halving_bytes", "HALVING"}, {"hierarchical", "BY RACKS"}};
+constexpr std::string_view kMayBeOff[] = {"direct_bytes", "two_hops_bytes", "halving_bytes",
+                                          "hierarchical"};
 
 std::string value_text(const json& values, const std::string& name) {
   const uint64_t value = values.at(name).get<uint64_t>();
-  const bool is_way = name == "direct_bytes" || name == "halving_bytes" || name == "hierarchical";
-  if (is_way && value <= 1) return "-";
+  const bool may_be_off =
+      std::find(std::begin(kMayBeOff), std::end(kMayBeOff), name) != std::end(kMayBeOff);
+  if (may_be_off && value <= 1) return "-";
   if (name == "hierarchical") return "yes";
   return name.ends_with("_bytes") ? format_amount(value) : std::to_string(value);
 }

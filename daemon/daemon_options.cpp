@@ -33,8 +33,6 @@ TransferSettings transfer_settings(const DaemonConfig& config) {
   TransferSettings settings;
   settings.unit_bytes = config.collective.unit_bytes;
   settings.chunk_bytes = config.transport.chunk_bytes;
-  settings.direct_bytes = config.collective.direct_bytes;
-  settings.halving_bytes = config.collective.halving_bytes;
   settings.is_hierarchical = config.collective.hierarchical == kOn;
   settings.streams = config.collective.streams;
   settings.flows = flows_per_link(config);
@@ -75,7 +73,8 @@ TuningOptions tuning_options(const DaemonConfig& config, size_t rails) {
   // The order in which an element's sum is made follows from these; who keeps the first plan wants
   // the same bits in every run.
   if (config.plan.planner == kFirstPlan) {
-    for (const char* name : {"unit_bytes", "direct_bytes", "halving_bytes", "hierarchical"})
+    for (const char* name :
+         {"unit_bytes", "direct_bytes", "two_hops_bytes", "halving_bytes", "hierarchical"})
       tuning.pinned.emplace_back(name);
   }
   tuning.steps = config.tune.steps;
@@ -93,16 +92,15 @@ JobManagerOptions job_manager_options(const DaemonConfig& config) {
   options.leave_timeout_ms = config.collective.leave_timeout_ms;
   options.cut = {config.collective.unit_bytes, config.transport.chunk_bytes, io_threads(config)};
   options.rack = config.node.rack;
-  if (config.collective.direct_bytes > config.transport.chunk_bytes) {
+  options.algorithms = {config.collective.direct_bytes, config.collective.halving_bytes,
+                        config.collective.hierarchical == kOn, config.collective.two_hops_bytes};
+  if (options.algorithms.direct_bytes > config.transport.chunk_bytes) {
     BRAID_LOG_WARN(
         "collective.direct_bytes is {}, and {} is used: transport.chunk_bytes is that much, and a "
         "direct all-reduce travels in one chunk",
-        config.collective.direct_bytes, config.transport.chunk_bytes);
+        *options.algorithms.direct_bytes, config.transport.chunk_bytes);
+    options.algorithms.direct_bytes = config.transport.chunk_bytes;
   }
-  options.algorithms = {
-      std::min<uint64_t>(config.collective.direct_bytes, config.transport.chunk_bytes),
-      config.collective.halving_bytes, config.collective.hierarchical == kOn,
-      config.collective.two_hops_bytes};
   options.idle_link_ms = uint64_t{config.transport.idle_link_seconds} * 1000;
   options.planning.streams = config.collective.streams;
   options.planning.min_gain = config.plan.min_gain;

@@ -31,6 +31,7 @@ class Contribution;
 class Exchange;
 class Hop;
 class OwnerStep;
+struct FixedOwners;
 
 // The memory that a job's operations live in on this node; mapped as long as anybody holds it.
 struct JobMemory {
@@ -78,6 +79,9 @@ struct Operation {
   // An all-reduce that takes this route and not the one around the ring, on several nodes; the ring
   // keeps it.
   const Route* route = nullptr;
+  // An all-reduce of elements whose owners are fixed, the same on all nodes. Its route has
+  // one_owner_each(), and it is not early. nullptr: who owns what follows from the cut.
+  std::shared_ptr<const FixedOwners> fixed_owners;
   // How it is cut, the same on all nodes; 0: as EngineOptions says.
   uint64_t unit_bytes = 0;
   uint32_t chunk_bytes = 0;

@@ -35,6 +35,10 @@ OperationRun::OperationRun(Operation operation, const EngineOptions& options, Op
                    (operation_.route == nullptr && !operation_.is_direct),
                "other routes than around the ring are for all-reduces");
   BRAID_ASSERT(!operation_.is_direct || is_early(), "a direct operation is early");
+  BRAID_ASSERT(
+      operation_.fixed_owners == nullptr || (operation_.collective == Collective::AllReduce &&
+                                             !is_early() && one_owner_each(route_, ring.nodes)),
+      "fixed owners are for all-reduces that are not early, and each node is one");
   const bool is_root =
       operation_.collective == Collective::Broadcast && operation_.root_node == ring.self;
   BRAID_ASSERT((operation_.exchange != nullptr) == is_exchange(operation_.collective) &&

@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "collective/owner_step.h"
 
+#include "collective/fixed_owners.h"
 #include "collective/reduce_kernels.h"
 
 namespace braid {
+
+uint64_t first_element_of(const Operation& operation, const Extent& extent) {
+  return operation.fixed_owners->in_set(extent.offset / element_bytes(operation.dtype));
+}
 
 StepOutcome AverageStep::apply(const Operation& operation, const Extent& extent, uint8_t* bytes,
                                StepEnd /*end*/) {

@@ -36,6 +36,12 @@ enum class StepOutcome : uint8_t { Ended, Later };
 // to each chunk that this node owns, as soon as its sum is complete: chunks come in any order and
 // may overlap in time. Where a route has several owners (a direct one), it is applied at each of
 // them and must give the same bits. Called on the I/O loop.
+//
+// A step that keeps state for each element goes with Operation::fixed_owners. Then each element of
+// a set comes to the same node in every step of an epoch, once for each operation that holds it,
+// whatever plan and settings do. How the elements are divided into operations and chunks does
+// change, and so does the I/O loop that an element comes on: so the state is kept by element, and
+// first_element_of() says which elements have come.
 class OwnerStep {
  public:
   virtual ~OwnerStep() = default;
@@ -45,6 +51,10 @@ class OwnerStep {
   virtual StepOutcome apply(const Operation& operation, const Extent& extent, uint8_t* bytes,
                             StepEnd end) = 0;
 };
+
+// Of an operation whose owners are fixed: the element of the set that the extent, a chunk, begins
+// with. The following ones follow in the set, too.
+uint64_t first_element_of(const Operation& operation, const Extent& extent);
 
 // Divides by the number of ranks.
 class AverageStep final : public OwnerStep {

@@ -2,11 +2,13 @@
 #include "collective/partition.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "base/assert.h"
 #include "base/checked.h"
 #include "base/hash.h"
 #include "collective/exchange.h"
+#include "collective/fixed_owners.h"
 
 namespace braid {
 namespace {
@@ -14,6 +16,7 @@ namespace {
 constexpr uint64_t kAlignment = 64;  // a cache line, and a multiple of every element's size
 // Far more than can be mapped: sums below cannot overflow.
 constexpr uint64_t kTotalBytesMax = uint64_t{1} << 56;
+constexpr uint64_t kStripeBytesMax = uint64_t{16} << 30;  // keeps chunk numbers within 32 bits
 
 // A hop passes a chunk on as soon as it has it, so a segment of few chunks leaves flows and hops
 // idle: aim at this many, but not below the size where a message costs more than its bytes.
@@ -59,7 +62,10 @@ Partition::Partition(const Operation& operation, uint64_t unit_bytes, uint32_t c
   }
   total_bytes_ = result_bytes(collective_, operation.dtype, operation.count, ring.world_size);
   BRAID_ASSERT(total_bytes_ <= kTotalBytesMax, "the operation cannot be mapped");
-
+  if (operation.fixed_owners != nullptr) {
+    cut_at_stripes(*operation.fixed_owners, element_bytes(operation.dtype));
+    return;
+  }
   const uint64_t whole_lines = unit_bytes / kAlignment * kAlignment;
   const uint64_t units_wanted =
       divide_up(total_bytes_, std::max(whole_lines, divide_up(total_bytes_, UINT32_MAX)));
@@ -77,6 +83,42 @@ Partition::Partition(const Operation& operation, uint64_t unit_bytes, uint32_t c
     node_offsets_.push_back(node_offsets_.back() + ranks * block_bytes);
   BRAID_ASSERT(node_offsets_.back() == total_bytes_,
                "the ring's nodes have as many ranks as the world");
+}
+
+void Partition::cut_at_stripes(const FixedOwners& owners, uint64_t element_bytes) {
+  BRAID_ASSERT(
+      owners.stripe_elements != 0 && owners.stripe_elements <= kStripeBytesMax / element_bytes,
+      "a stripe has one element to 16 GiB");
+  const uint64_t unit_elements = owners.stripe_elements * segments_;
+  unit_bytes_ = unit_elements * element_bytes;
+  uint64_t units = 0;
+  uint64_t offset = 0;
+  for (const FixedOwners::Range& range : owners.ranges) {
+    BRAID_ASSERT(range.elements != 0 && range.elements <= (total_bytes_ - offset) / element_bytes,
+                 "the ranges are not empty and have the operation's elements");
+    const uint64_t bytes = range.elements * element_bytes;
+    const uint64_t before = range.first % unit_elements * element_bytes;
+    ranges_.push_back({static_cast<uint32_t>(units), offset, bytes, before});
+    units += divide_up(before + bytes, unit_bytes_);
+    BRAID_ASSERT(units <= UINT32_MAX, "the stripes are large enough for the operation");
+    offset += bytes;
+  }
+  BRAID_ASSERT(offset == total_bytes_, "the ranges have the operation's elements");
+  units_ = static_cast<uint32_t>(units);
+}
+
+// What the operation holds of one node's stripe.
+Extent Partition::part_of_stripe(uint32_t unit, uint32_t segment) const {
+  const auto next = std::upper_bound(
+      ranges_.begin(), ranges_.end(), unit,
+      [](uint32_t wanted, const Range& range) { return wanted < range.first_unit; });
+  const Range& range = *std::prev(next);
+  // Counted from the first stripe of the range's first unit.
+  const uint64_t stripe_bytes = unit_bytes_ / segments_;
+  const uint64_t stripe = (unit - range.first_unit) * unit_bytes_ + segment * stripe_bytes;
+  const uint64_t begin = std::clamp(stripe, range.before, range.before + range.bytes);
+  const uint64_t end = std::clamp(stripe + stripe_bytes, range.before, range.before + range.bytes);
+  return {range.offset + begin - range.before, end - begin};
 }
 
 void Partition::cut_streams(const Exchange& exchange, uint64_t unit_bytes) {
@@ -104,6 +146,7 @@ Extent Partition::segment(uint32_t unit, uint32_t segment) const {
     const uint64_t bytes = stream_bytes_[segment];
     return part(bytes, stream_unit_bytes(bytes), unit);
   }
+  if (!ranges_.empty()) return part_of_stripe(unit, segment);
   if (!node_offsets_.empty()) {
     const uint64_t start = node_offsets_[segment];
     const uint64_t bytes = node_offsets_[segment + 1] - start;

@@ -22,6 +22,10 @@ struct Extent {
 //
 // all-reduce: a unit is a range of the tensor, its segments are nearly equal parts of it.
 //
+// all-reduce with fixed owners: a unit is what the operation holds of one stripe of each node, in
+// one of its ranges; segment s is what it holds of node s's. So the first and the last units of a
+// range may have segments that are shorter, or empty. The size of a unit changes nothing.
+//
 // broadcast: a unit is a range of the tensor; it is the root's segment, the others are empty.
 //
 // all-gather, reduce-scatter: a segment is a range of the blocks of the node's ranks; each unit
@@ -31,9 +35,9 @@ struct Extent {
 // exchange_route); each unit takes the next piece of every such stream. A stream is cut by its own
 // length alone, since its two nodes know only that one.
 //
-// Every cut lies a multiple of 64 bytes after the start of what is cut; so no element is ever
-// divided. What is too small for that leaves segments empty; an empty segment has no chunks, and an
-// operation of no elements no units.
+// Every cut lies a multiple of 64 bytes after the start of what is cut, or between two stripes; so
+// no element is ever divided. What is too small for that leaves segments empty; an empty segment
+// has no chunks, and an operation of no elements no units.
 class Partition {
  public:
   // The operation must fit into memory and its ring must be complete. `unit_bytes` is the most that
@@ -55,6 +59,16 @@ class Partition {
   uint64_t chunk_bytes_max(uint32_t unit) const;
 
  private:
+  // Bytes of an operation with fixed owners, which follow one another in the set.
+  struct Range {
+    uint32_t first_unit = 0;
+    uint64_t offset = 0;  // in the operation
+    uint64_t bytes = 0;
+    uint64_t before = 0;  // bytes of its first unit's stripes that lie before it in the set
+  };
+
+  void cut_at_stripes(const FixedOwners& owners, uint64_t element_bytes);
+  Extent part_of_stripe(uint32_t unit, uint32_t segment) const;
   void cut_streams(const Exchange& exchange, uint64_t unit_bytes);
   uint64_t stream_unit_bytes(uint64_t bytes) const;
   uint64_t chunk_length(uint64_t segment_bytes) const;
@@ -67,6 +81,7 @@ class Partition {
   uint32_t units_ = 0;
   uint64_t total_bytes_ = 0;
   uint64_t unit_bytes_ = 0;  // length of a unit, all-reduce and broadcast; of its pieces, exchange
+  std::vector<Range> ranges_;  // all-reduce with fixed owners
   // Start of each node's blocks, and the end of the last; all-gather and reduce-scatter.
   std::vector<uint64_t> node_offsets_;
   std::vector<uint64_t> stream_bytes_;  // of each segment of an exchange

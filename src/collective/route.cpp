@@ -70,7 +70,7 @@ Route route_around(uint32_t nodes, uint32_t place, bool is_reduced, bool is_gath
   route.place = place;
   // Of both, the bytes that start at this node visit all others.
   route.first_segment = is_reduced ? (place + nodes - 1) % nodes : place;
-  route.begins_others = route.first_segment;
+  route.begins_others = {route.first_segment};
   for (uint32_t segment = 0; segment < nodes; ++segment) {
     SegmentRoute segment_route;
     go_around(segment_route, nodes, segment, place, [](uint32_t other) { return other; });
@@ -88,6 +88,14 @@ Route route_around(uint32_t nodes, uint32_t place, bool is_reduced, bool is_gath
 }
 
 }  // namespace
+
+bool one_owner_each(const Route& route, uint32_t nodes) {
+  if (route.segments.size() != nodes) return false;
+  for (uint32_t segment = 0; segment < nodes; ++segment) {
+    if (route.segments[segment].is_owner() != (segment == route.place)) return false;
+  }
+  return true;
+}
 
 Route ring_route(uint32_t nodes, uint32_t place) { return route_around(nodes, place, true, true); }
 
@@ -109,7 +117,7 @@ Route direct_route(uint32_t nodes, uint32_t place) {
   segment_route.own_part_to = others_from(nodes, place);
   Route route;
   route.place = place;
-  route.begins_others = 0;
+  route.begins_others = {0};
   route.segments.push_back(std::move(segment_route));
   return complete(std::move(route));
 }
@@ -126,9 +134,9 @@ Route halving_route(uint32_t nodes, uint32_t place) {
     route.segments.assign(paired, segment_route);
     return complete(std::move(route));
   }
-  // A chunk need not visit all nodes: only where no segment is empty each node hears of the unit.
-  route.begins_others = paired - 1;
   for (uint32_t segment = 0; segment < paired; ++segment) {
+    // A chunk need not visit all nodes: only where no segment is empty each node hears of the unit.
+    route.begins_others.push_back(segment);
     SegmentRoute segment_route = halving_segment(rounds, segment, place);
     if (place + paired < nodes) {
       segment_route.parts_from.insert(segment_route.parts_from.begin(), place + paired);
@@ -144,8 +152,8 @@ Route two_hops_route(uint32_t nodes, uint32_t place) {
   Route route;
   route.place = place;
   route.first_segment = (place + 1) % nodes;  // so that not all nodes send to the same one at once
-  route.begins_others = nodes - 1;            // as with halving
   for (uint32_t segment = 0; segment < nodes; ++segment) {
+    route.begins_others.push_back(segment);  // as with halving
     SegmentRoute segment_route;
     if (segment == place) {
       segment_route.parts_from = segment_route.sum_to = others_from(nodes, place);
@@ -164,8 +172,8 @@ Route hierarchical_route(uint32_t racks, uint32_t rack_nodes, uint32_t place) {
   const uint32_t at = place % rack_nodes;
   Route route;
   route.place = place;
-  route.begins_others = racks * rack_nodes - 1;  // as with halving
   for (uint32_t segment = 0; segment < racks * rack_nodes; ++segment) {
+    route.begins_others.push_back(segment);  // as with halving
     const uint32_t owning_rack = segment / rack_nodes;
     const uint32_t owner = segment % rack_nodes;
     SegmentRoute segment_route;

@@ -39,11 +39,14 @@ struct Route {
   uint32_t place = 0;                  // this node's
   uint32_t parts = 0;                  // parts_from of all segments, together
   uint32_t first_segment = 0;          // is sent first; then the following ones
-  // What this node sends when it begins a unit begins the unit on all others, unless this segment
-  // is empty. Only then may the unit wait for a stream here, see engine.cpp. Nothing: never, for no
-  // node sends to this one before it has sent itself.
-  std::optional<uint32_t> begins_others;
+  // What this node sends when it begins a unit begins the unit on all others, unless one of these
+  // segments is empty. Only then may the unit wait for a stream here, see engine.cpp. None: never,
+  // for no node sends to this one before it has sent itself.
+  std::vector<uint32_t> begins_others;
 };
+
+// Whether each of the nodes owns the segment of its place, and owns it alone.
+bool one_owner_each(const Route& route, uint32_t nodes);
 
 // Around the ring, 2(n − 1) hops: segment s starts at place s + 1 and is added up hop by hop until
 // place s owns the sum, which goes on around the ring as far as place s − 1 (reduce-scatter, then

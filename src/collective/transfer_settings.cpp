@@ -10,7 +10,7 @@ constexpr uint64_t kSettingMultiple = 64;  // units and chunks are cut at multip
 constexpr uint64_t kSmallestChunkBytes = 4 << 10;
 constexpr uint64_t kSettingUnitBytesMax = uint64_t{16} << 30;
 constexpr uint64_t kWindowBytesMax = uint64_t{1} << 30;
-constexpr uint64_t kHalvingBytesMax = uint64_t{1} << 30;
+constexpr uint64_t kAlgorithmBytesMax = uint64_t{1} << 30;
 constexpr uint64_t kStreamsMax = 64;
 constexpr uint64_t kFlowsMax = 256;
 
@@ -29,7 +29,9 @@ Status check(const TransferSettings& settings, uint32_t chunk_bytes_max) {
       check_setting("unit_bytes", settings.unit_bytes, settings.chunk_bytes, kSettingUnitBytesMax));
   BRAID_RETURN_IF_ERROR(check_setting("direct_bytes", settings.direct_bytes, 0, chunk_bytes_max));
   BRAID_RETURN_IF_ERROR(
-      check_setting("halving_bytes", settings.halving_bytes, 0, kHalvingBytesMax));
+      check_setting("two_hops_bytes", settings.two_hops_bytes, 0, kAlgorithmBytesMax));
+  BRAID_RETURN_IF_ERROR(
+      check_setting("halving_bytes", settings.halving_bytes, 0, kAlgorithmBytesMax));
   BRAID_RETURN_IF_ERROR(check_setting("streams", settings.streams, 1, kStreamsMax));
   BRAID_RETURN_IF_ERROR(check_setting("flows", settings.flows, 1, kFlowsMax));
   BRAID_RETURN_IF_ERROR(

@@ -15,9 +15,12 @@ struct TransferSettings {
   // What all nodes must have the same of, for one operation.
   uint64_t unit_bytes = 8 << 20;
   uint32_t chunk_bytes = 128 << 10;
-  uint64_t direct_bytes = 32 << 10;    // all-reduces of up to so much are direct, where any are
-  uint64_t halving_bytes = 256 << 10;  // larger ones of up to so much go by halves, where any do
-  bool is_hierarchical = true;         // all larger ones go by racks, where they can
+  // All-reduces of up to so much are direct, larger ones go by two hops, still larger ones by
+  // halves, where any do; all others by racks, where they can.
+  uint64_t direct_bytes = 32 << 10;
+  uint64_t two_hops_bytes = 0;
+  uint64_t halving_bytes = 256 << 10;
+  bool is_hierarchical = true;
   // What each node keeps to by itself.
   uint32_t streams = 4;               // units in flight per job and I/O loop
   uint32_t flows = 8;                 // of each link, per I/O loop

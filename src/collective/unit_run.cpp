@@ -35,8 +35,10 @@ UnitState UnitRun::state() const {
 }
 
 bool UnitRun::waits_for_stream() const {
-  const auto segment = run_->route().begins_others;
-  return segment && run_->partition().chunks(unit_, *segment) != 0;
+  const auto& segments = run_->route().begins_others;
+  return !segments.empty() && std::all_of(segments.begin(), segments.end(), [&](uint32_t segment) {
+    return run_->partition().segment(unit_, segment).bytes != 0;
+  });
 }
 
 void UnitRun::begin() {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -72,9 +73,10 @@ struct DaemonConfig {
   struct Collective {
     uint64_t unit_bytes = 8ull << 20;
     uint32_t streams = 4;
-    uint64_t direct_bytes = 32u << 10;
-    uint64_t two_hops_bytes = 0;
-    uint64_t halving_bytes = 256u << 10;
+    // Not given: auto, what the cost of hops and bytes says.
+    std::optional<uint64_t> direct_bytes = {};
+    std::optional<uint64_t> two_hops_bytes = {};
+    std::optional<uint64_t> halving_bytes = {};
     std::string hierarchical = kOn;  // or kOff
     uint32_t operation_timeout_ms = 300'000;
     uint64_t result_bytes_max = 64ull << 30;

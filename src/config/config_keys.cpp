@@ -76,6 +76,13 @@ constexpr ConfigKey bytes(std::string_view name, ConfigField (*field)(DaemonConf
           .help = help};
 }
 
+constexpr ConfigKey bytes_or_auto(std::string_view name, ConfigField (*field)(DaemonConfig&),
+                                  uint64_t max, std::string_view help) {
+  ConfigKey key = bytes(name, field, 0, max, help);
+  key.kind = ConfigKind::BytesOrAuto;
+  return key;
+}
+
 constexpr ConfigKey share(std::string_view name, ConfigField (*field)(DaemonConfig&),
                           std::string_view help) {
   return {.name = name, .kind = ConfigKind::Share, .field = field, .help = help};
@@ -176,21 +183,23 @@ constexpr std::array kKeys = {
           "nodes."),
     number("collective.streams", BRAID_FIELD(collective.streams), 1, 64,
            "Most units in flight at once, per job and I/O thread."),
-    bytes(
-        "collective.direct_bytes", BRAID_FIELD(collective.direct_bytes), 0, direct_bytes_max(2),
+    bytes_or_auto(
+        "collective.direct_bytes", BRAID_FIELD(collective.direct_bytes), direct_bytes_max(2),
         "All-reduces of up to this size, and of no more than transport.chunk_bytes, go from every "
         "node to every other one, in jobs of up to 8 nodes that this node coordinates (their "
-        "MASTER_ADDR); 0: none. Among n nodes 4MiB / (n - 1)² are the most: 4 MiB among 2, 1 MiB "
-        "among 3, 455 KiB among 4, 83 KiB among 8. Where this says more, the log tells what is "
-        "used instead."),
-    bytes("collective.two_hops_bytes", BRAID_FIELD(collective.two_hops_bytes), 0, kGiB,
-          "Larger all-reduces of up to this size go by two hops, each node's part of a segment "
-          "straight to its owner and the sum straight to all, in jobs of 3 to 32 nodes that this "
-          "node coordinates; 0: none. It pays where nodes are far from each other and TCP does not "
-          "use BBR. Tuning does not change it."),
-    bytes("collective.halving_bytes", BRAID_FIELD(collective.halving_bytes), 0, kGiB,
-          "Larger all-reduces of up to this size go by recursive halving and doubling, in jobs of "
-          "4 nodes or more that this node coordinates; 0: none."),
+        "MASTER_ADDR); 0: none; auto: those for which that takes the least time, by the distance "
+        "of the nodes. Among n nodes 4MiB / (n - 1)² are the most: 4 MiB among 2, 1 MiB among 3, "
+        "455 KiB among 4, 83 KiB among 8. Where this says more, the log tells what is used "
+        "instead."),
+    bytes_or_auto(
+        "collective.two_hops_bytes", BRAID_FIELD(collective.two_hops_bytes), kGiB,
+        "Larger all-reduces of up to this size go by two hops, each node's part of a segment "
+        "straight to its owner and the sum straight to all, in jobs of 3 to 32 nodes that this "
+        "node coordinates; 0: none; auto: as above, in jobs of up to 8 nodes."),
+    bytes_or_auto(
+        "collective.halving_bytes", BRAID_FIELD(collective.halving_bytes), kGiB,
+        "Larger all-reduces of up to this size go by recursive halving and doubling, in jobs of 4 "
+        "nodes or more that this node coordinates; 0: none; auto: as above."),
     text("collective.hierarchical", BRAID_FIELD(collective.hierarchical), check_on_off, "on or off",
          "Whether all larger ones go by racks, in jobs that this node coordinates and whose racks "
          "(node.rack) are two or more, of the same number of nodes, at least two; otherwise they "
@@ -226,9 +235,9 @@ constexpr std::array kKeys = {
          "searchers, a lattice among them, to which a bandit gives the turns."),
     list("tune.pin", BRAID_FIELD(tune.pin), check_tune_pin,
          "flows_per_link, streams, unit_bytes, chunk_bytes, window_bytes, direct_bytes, "
-         "halving_bytes, hierarchical; or none",
+         "two_hops_bytes, halving_bytes, hierarchical; or none",
          "What stays as it is configured. Where plan.planner is first, unit_bytes, direct_bytes, "
-         "halving_bytes and hierarchical stay, too."),
+         "two_hops_bytes, halving_bytes and hierarchical stay, too."),
     number("tune.steps", BRAID_FIELD(tune.steps), 30, 3000,
            "Most steps of a job that are measured for it; more where what was learned earlier does "
            "not hold any longer."),

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -13,11 +14,11 @@
 
 namespace braid {
 
-enum class ConfigKind : uint8_t { Text, Integer, Bytes, Share, Mode, List };
+enum class ConfigKind : uint8_t { Text, Integer, Bytes, BytesOrAuto, Share, Mode, List };
 
 // Where a key's value lives in a DaemonConfig.
-using ConfigField =
-    std::variant<std::string*, uint16_t*, uint32_t*, uint64_t*, double*, std::vector<std::string>*>;
+using ConfigField = std::variant<std::string*, uint16_t*, uint32_t*, uint64_t*,
+                                 std::optional<uint64_t>*, double*, std::vector<std::string>*>;
 
 // One key: parsing, checking, --set, --print-config, reloading and the documentation are all driven
 // by these entries.
@@ -25,7 +26,7 @@ struct ConfigKey {
   std::string_view name = {};  // dotted: "transport.flows_per_link"
   ConfigKind kind = ConfigKind::Text;
   ConfigField (*field)(DaemonConfig&) = nullptr;
-  uint64_t min = 0;  // Integer and Bytes
+  uint64_t min = 0;  // of numbers and sizes
   uint64_t max = 0;
   std::string_view allowed = {};                  // Text, Mode and List: what fits, in words
   Status (*check)(const std::string&) = nullptr;  // Text: the value; List: each element

@@ -97,6 +97,19 @@ Status set_config_value(const ConfigKey& key, std::string_view text, DaemonConfi
       return set_number(key, parse_integer(text, key.min, key.max), config);
     case ConfigKind::Bytes:
       return set_number(key, parse_bytes(text, key.min, key.max), config);
+    case ConfigKind::BytesOrAuto: {
+      std::optional<uint64_t>& field = *std::get<std::optional<uint64_t>*>(key.field(config));
+      if (text == kAuto) {
+        field.reset();
+        return Status::ok();
+      }
+      const auto bytes = parse_bytes(text, key.min, key.max);
+      if (!bytes) {
+        return make_status(StatusCode::InvalidArgument, "{}; or auto", bytes.status().message());
+      }
+      field = *bytes;
+      return Status::ok();
+    }
     case ConfigKind::Share: {
       const auto share = parse_share(text);
       if (!share) return share.status();
@@ -125,6 +138,10 @@ std::string format_config_value(const ConfigKey& key, const DaemonConfig& config
       return std::to_string(load_number(field));
     case ConfigKind::Bytes:
       return format_bytes(load_number(field));
+    case ConfigKind::BytesOrAuto: {
+      const std::optional<uint64_t>& bytes = *std::get<std::optional<uint64_t>*>(field);
+      return bytes ? format_bytes(*bytes) : kAuto;
+    }
     case ConfigKind::Share:
       return format_share(*std::get<double*>(field));
     case ConfigKind::Mode:
@@ -141,6 +158,8 @@ std::string format_config_range(const ConfigKey& key) {
       return fmt::format("{} to {}", key.min, key.max);
     case ConfigKind::Bytes:
       return fmt::format("{} to {}", format_bytes(key.min), format_bytes(key.max));
+    case ConfigKind::BytesOrAuto:
+      return fmt::format("{} to {}, or auto", format_bytes(key.min), format_bytes(key.max));
     case ConfigKind::Share:
       return "0 to 1";
     case ConfigKind::Text:

@@ -47,6 +47,8 @@ const char* kind_name(ConfigKind kind) {
       return "integer";
     case ConfigKind::Bytes:
       return "size";
+    case ConfigKind::BytesOrAuto:
+      return "size or auto";
     case ConfigKind::Share:
       return "share";
     case ConfigKind::Mode:

@@ -26,7 +26,7 @@ struct JobManagerOptions {
   SessionLimits session;
   CutSettings cut;                  // of this node's engines
   std::string rack;                 // that this node is in; empty: not known
-  Algorithms algorithms;            // of the jobs that this node coordinates
+  ConfiguredAlgorithms algorithms;  // of the jobs that this node coordinates
   uint64_t idle_link_ms = 600'000;  // links that no job has used for so long are closed
   PlanningOptions planning;         // of the jobs that this node coordinates
   uint32_t leave_timeout_ms = Coordinator::kLeaveTimeoutMs;  // of the jobs that it coordinates

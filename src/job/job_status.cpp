@@ -43,11 +43,15 @@ std::string Job::tuning_json(const std::optional<std::string>& tuning) const {
   using Json = nlohmann::ordered_json;
   Json settings;
   if (const auto own = plans_.settings()) {
-    settings = {
-        {"flows_per_link", own->flows},        {"streams", own->streams},
-        {"unit_bytes", own->unit_bytes},       {"chunk_bytes", own->chunk_bytes},
-        {"window_bytes", own->window_bytes},   {"direct_bytes", own->direct_bytes},
-        {"halving_bytes", own->halving_bytes}, {"hierarchical", own->is_hierarchical ? 2 : 1}};
+    settings = {{"flows_per_link", own->flows},
+                {"streams", own->streams},
+                {"unit_bytes", own->unit_bytes},
+                {"chunk_bytes", own->chunk_bytes},
+                {"window_bytes", own->window_bytes},
+                {"direct_bytes", own->direct_bytes},
+                {"two_hops_bytes", own->two_hops_bytes},
+                {"halving_bytes", own->halving_bytes},
+                {"hierarchical", own->is_hierarchical ? 2 : 1}};
   }
   // Names come from trainers and may be no UTF-8.
   return Json({{"job", membership_.name},

@@ -7,6 +7,7 @@
 #include <linux/sockios.h>
 #include <sys/ioctl.h>
 
+#include "loop/tcp_round_trip.h"
 #include "loop/tcp_timers.h"
 
 namespace braid {
@@ -134,6 +135,13 @@ size_t TcpStream::unacknowledged_bytes() const {
       ::ioctl(socket, SIOCOUTQ, &in_kernel) != 0)
     in_kernel = 0;
   return queued_bytes() + static_cast<size_t>(in_kernel);
+}
+
+std::optional<uint64_t> TcpStream::round_trip_ns() const {
+  uv_os_fd_t socket = -1;
+  if (uv_fileno(reinterpret_cast<const uv_handle_t*>(handle_.get()), &socket) != 0)
+    return std::nullopt;
+  return tcp_round_trip_ns(socket);
 }
 
 void TcpStream::flush_later() {

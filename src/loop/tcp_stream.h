@@ -48,6 +48,8 @@ class TcpStream {
   size_t queued_bytes() const;
   // Those, and what the other side's kernel has not acknowledged: on a slow path megabytes.
   size_t unacknowledged_bytes() const;
+  // See tcp_round_trip.h.
+  std::optional<uint64_t> round_trip_ns() const;
 
   // Of the connected socket; nothing if it is not connected (any more).
   std::optional<SocketAddress> local_address() const;

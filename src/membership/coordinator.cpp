@@ -9,6 +9,7 @@
 #include "base/random.h"
 #include "collective/early_limits.h"
 #include "membership/racks.h"
+#include "plan/algorithm_sizes.h"
 
 namespace braid {
 namespace {
@@ -82,10 +83,12 @@ PlanDirector& Coordinator::planning_of(uint64_t job_key, ActiveJob& active) {
     for (const MemberNode& node : job->nodes) nodes.push_back(node.peer.id);
     PlanningOptions planning = planning_;
     planning.tuning.ranks_per_node = job->world_size / static_cast<uint32_t>(nodes.size());
-    const Algorithms algorithms = algorithms_of(*job);
-    planning.tuning.defaults.direct_bytes = algorithms.direct_bytes;
-    planning.tuning.defaults.halving_bytes = algorithms.halving_bytes;
-    planning.tuning.defaults.is_hierarchical = algorithms.is_hierarchical;
+    for (TransferSettings* settings : {&planning.tuning.defaults, &planning.tuning.usual}) {
+      settings->direct_bytes = job->algorithms.direct_bytes;
+      settings->two_hops_bytes = job->algorithms.two_hops_bytes;
+      settings->halving_bytes = job->algorithms.halving_bytes;
+      settings->is_hierarchical = job->algorithms.is_hierarchical;
+    }
     job->planning =
         std::make_unique<PlanDirector>(loop_, job->name, job_key, std::move(nodes), planning,
                                        [this](NodeId to, ControlBuffer message) {
@@ -96,25 +99,42 @@ PlanDirector& Coordinator::planning_of(uint64_t job_key, ActiveJob& active) {
   return *job->planning;
 }
 
-Algorithms Coordinator::algorithms_of(const ActiveJob& job) const {
-  Algorithms algorithms = algorithms_;
-  if (job.nodes.size() > kDirectNodesMax) algorithms.direct_bytes = 0;
-  if (job.nodes.size() < kHalvingNodesMin) algorithms.halving_bytes = 0;
-  if (job.nodes.size() < kTwoHopsNodesMin || job.nodes.size() > kTwoHopsNodesMax)
-    algorithms.two_hops_bytes = 0;
-  if (!nodes_per_rack(job.nodes)) algorithms.is_hierarchical = false;
+Algorithms Coordinator::algorithms_of(const std::vector<MemberNode>& nodes,
+                                      const CutSettings& cut) const {
+  const auto count = static_cast<uint32_t>(nodes.size());
+  AlgorithmSizes sizes = algorithm_sizes(count, assumed_hop_cost(round_trip_to(nodes)));
+  sizes.direct_bytes = std::min<uint64_t>(sizes.direct_bytes, cut.chunk_bytes);
+  // Links to all nodes would be there for these alone.
+  if (count > kDirectNodesMax) sizes.two_hops_bytes = 0;
+
+  Algorithms algorithms{algorithms_.direct_bytes.value_or(sizes.direct_bytes),
+                        algorithms_.halving_bytes.value_or(sizes.halving_bytes),
+                        algorithms_.is_hierarchical,
+                        algorithms_.two_hops_bytes.value_or(sizes.two_hops_bytes)};
+  if (count > kDirectNodesMax) algorithms.direct_bytes = 0;
+  if (count < kHalvingNodesMin) algorithms.halving_bytes = 0;
+  if (count < kTwoHopsNodesMin || count > kTwoHopsNodesMax) algorithms.two_hops_bytes = 0;
+  if (!nodes_per_rack(nodes)) algorithms.is_hierarchical = false;
   return algorithms;
+}
+
+double Coordinator::round_trip_to(const std::vector<MemberNode>& nodes) const {
+  uint64_t longest_ns = 0;
+  if (planning_.planner == nullptr) return 0;
+  for (const MemberNode& node : nodes)
+    longest_ns = std::max(longest_ns, control_plane_.round_trip_ns(node.peer.id).value_or(0));
+  return static_cast<double>(longest_ns) / 1e9;
 }
 
 void Coordinator::tell_of_cut(const ActiveJob& job) const {
   const auto nodes = static_cast<uint32_t>(job.nodes.size());
-  if (nodes < 2 || nodes > kDirectNodesMax || algorithms_.direct_bytes <= direct_bytes_max(nodes))
-    return;
+  const uint64_t direct_bytes = algorithms_.direct_bytes.value_or(0);
+  if (nodes < 2 || nodes > kDirectNodesMax || direct_bytes <= direct_bytes_max(nodes)) return;
   BRAID_LOG_WARN(
       "job '{}': collective.direct_bytes is {}, and {} is used: among {} nodes larger all-reduces "
       "cannot be direct, for a node that is late has to keep what all others send (4 MiB / ({} - "
       "1)²)",
-      job.name, algorithms_.direct_bytes, direct_bytes_max(nodes), nodes, nodes);
+      job.name, direct_bytes, direct_bytes_max(nodes), nodes, nodes);
 }
 
 void Coordinator::on_join(const Peer& from, const proto::JoinJob& join) {
@@ -240,10 +260,17 @@ void Coordinator::start(FormingJob& forming) {
     job.nodes[known->second].ranks.push_back(rank);
   }
   order_by_racks(job.nodes);
+  job.algorithms = algorithms_of(job.nodes, forming.cut);
   if (epochs_.size() >= kEpochsRemembered && !epochs_.contains(job.name)) epochs_.clear();
   const uint32_t epoch = ++epochs_[job.name];
   BRAID_LOG_INFO("job '{}': all {} ranks on {} nodes joined, epoch {}", job.name, job.world_size,
                  job.nodes.size(), epoch);
+  BRAID_LOG_DEBUG(
+      "job '{}': round trips of up to {:.2f} ms; all-reduces are direct up to {} bytes, go by two "
+      "hops up to {}, by halving up to {}, and {} above",
+      job.name, round_trip_to(job.nodes) * 1e3, job.algorithms.direct_bytes,
+      job.algorithms.two_hops_bytes, job.algorithms.halving_bytes,
+      job.algorithms.is_hierarchical ? "by racks" : "around the ring");
   tell_of_cut(job);
   const uint64_t key = job.key;
   job.deadline = std::make_unique<Timer>(loop_);
@@ -262,7 +289,7 @@ void Coordinator::start(FormingJob& forming) {
   // It names all nodes: for many of them it is long, and making it for each would take long.
   const Status sent = send_to_all(
       active.nodes, make_job_start(active.name, active.world_size, epoch, key, active.nodes,
-                                   algorithms_of(active), active.weight, active.owner));
+                                   active.algorithms, active.weight, active.owner));
   if (!sent) fail_active(key, sent);
 }
 

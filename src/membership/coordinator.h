@@ -21,6 +21,15 @@
 
 namespace braid {
 
+// Which algorithms all-reduces take, as it is configured; see Ring. Nothing: by the cost of hops
+// and bytes (plan/algorithm_sizes.h), from the round trips between this node and the job's others.
+struct ConfiguredAlgorithms {
+  std::optional<uint64_t> direct_bytes = 0;
+  std::optional<uint64_t> halving_bytes = 0;
+  bool is_hierarchical = false;
+  std::optional<uint64_t> two_hops_bytes = 0;
+};
+
 // Brings the ranks of jobs together whose trainers named this node as their master: gathers JoinJob
 // until all ranks are there, fixes epoch, key and ring order (nodes by their lowest rank, those
 // of a rack together), tells everyone, and spreads failures and the end. Ranks come together whose
@@ -52,7 +61,8 @@ class Coordinator {
   static constexpr size_t kHalvingNodesMin = 4;
 
   Coordinator(Loop& loop, ControlPlane& control_plane, PlanningOptions planning = {},
-              const Algorithms& algorithms = {}, uint32_t leave_timeout_ms = kLeaveTimeoutMs)
+              const ConfiguredAlgorithms& algorithms = {},
+              uint32_t leave_timeout_ms = kLeaveTimeoutMs)
       : loop_(loop),
         control_plane_(control_plane),
         planning_(std::move(planning)),
@@ -100,6 +110,7 @@ class Coordinator {
     uint32_t world_size = 0;
     uint32_t weight = 1;
     std::vector<MemberNode> nodes;
+    Algorithms algorithms;
     std::set<NodeId> nodes_ready;
     std::set<uint32_t> ranks_left;
     std::unique_ptr<Timer> deadline;  // for becoming ready; later, for leaving as others have
@@ -113,7 +124,10 @@ class Coordinator {
   void on_ready(const Peer& from, ActiveJob& job);
   void on_fail(const Peer& from, const proto::ControlMessage& message);
   void on_rank_left(const Peer& from, const proto::ControlMessage& message);
-  Algorithms algorithms_of(const ActiveJob& job) const;
+  Algorithms algorithms_of(const std::vector<MemberNode>& nodes, const CutSettings& cut) const;
+  // The longest of those between this node and the others, in seconds; 0: not known, or not to be
+  // looked at, because all runs shall have the same bits.
+  double round_trip_to(const std::vector<MemberNode>& nodes) const;
   // Says so where a job of so many nodes cannot have the direct_bytes that are configured.
   void tell_of_cut(const ActiveJob& job) const;
   PlanDirector& planning_of(uint64_t job_key, ActiveJob& job);
@@ -142,7 +156,7 @@ class Coordinator {
   Loop& loop_;
   ControlPlane& control_plane_;
   const PlanningOptions planning_;
-  const Algorithms algorithms_;
+  const ConfiguredAlgorithms algorithms_;
   const uint32_t leave_timeout_ms_;
   std::unordered_map<JobIdentity, FormingJob> forming_;
   std::unordered_map<uint64_t, ActiveJob> active_;

@@ -23,6 +23,7 @@ TransferSettings read_settings(const proto::TransferSettings& message) {
   settings.unit_bytes = message.unit_bytes();
   settings.chunk_bytes = message.chunk_bytes();
   settings.direct_bytes = message.direct_bytes();
+  settings.two_hops_bytes = message.two_hops_bytes();
   settings.halving_bytes = message.halving_bytes();
   settings.is_hierarchical = message.hierarchical();
   settings.streams = message.streams();
@@ -62,7 +63,7 @@ ControlBuffer make_plan_proposal(const PlanProposal& proposal) {
   if (const auto& own = proposal.settings) {
     settings = proto::CreateTransferSettings(
         builder, own->unit_bytes, own->chunk_bytes, own->direct_bytes, own->streams, own->flows,
-        own->window_bytes, own->halving_bytes, own->is_hierarchical);
+        own->window_bytes, own->halving_bytes, own->is_hierarchical, own->two_hops_bytes);
   }
   const auto body = proto::CreatePlanProposalDirect(
       builder, proposal.job_key, proposal.set, proposal.number, proposal.from_step, &sizes,

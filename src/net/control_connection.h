@@ -62,6 +62,9 @@ class ControlConnection final : private TcpStream::Handler {
   const std::string& peer_braid_version() const { return peer_braid_version_; }
   const Generations& generations() const { return generations_; }
   size_t queued_bytes() const { return stream_ ? stream_->queued_bytes() : 0; }
+  std::optional<uint64_t> round_trip_ns() const {
+    return stream_ ? stream_->round_trip_ns() : std::nullopt;
+  }
   uint64_t received_bytes() const { return received_bytes_; }  // also of unfinished frames
   // Whether the peer's kernel has acknowledged more of our numbered messages than at the last call.
   // Other frames do not count: they would show movement for as long as they are sent.

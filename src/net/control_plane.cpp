@@ -90,6 +90,12 @@ const Peer* ControlPlaneImpl::find(NodeId id) const {
   return entry == nullptr ? nullptr : &entry->peer;
 }
 
+std::optional<uint64_t> ControlPlaneImpl::round_trip_ns(NodeId id) const {
+  const PeerEntry* entry = peers_.find(id);
+  if (entry == nullptr || entry->connections.empty()) return std::nullopt;
+  return entry->connections.back()->round_trip_ns();
+}
+
 std::vector<Peer> ControlPlaneImpl::peers() const {
   std::vector<Peer> result;
   for (const auto& [id, entry] : peers_.entries()) result.push_back(entry.peer);

@@ -87,6 +87,9 @@ class ControlPlane {
   // this node, which takes it. Unavailable: not connected. ResourceExhausted: the peer does not
   // take what it is sent, and is lost for it; InvalidArgument: the message is too long for a frame.
   virtual Status send(NodeId to, flatbuffers::FlatBufferBuilder& message) = 0;
+  // The shortest round trip to a connected peer that the kernel has seen lately; nothing: not
+  // known.
+  virtual std::optional<uint64_t> round_trip_ns(NodeId id) const = 0;
   virtual std::vector<Peer> peers() const = 0;
   virtual size_t peer_count() const { return peers().size(); }
   virtual const ControlPlaneCounters& counters() const = 0;

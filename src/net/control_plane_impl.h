@@ -35,6 +35,7 @@ class ControlPlaneImpl final : public ControlPlane, private ControlConnectionOwn
                    ConnectCallback callback) override;
   const Peer* find(NodeId id) const override;
   Status send(NodeId to, flatbuffers::FlatBufferBuilder& message) override;
+  std::optional<uint64_t> round_trip_ns(NodeId id) const override;
   std::vector<Peer> peers() const override;
   size_t peer_count() const override { return peers_.entries().size(); }
   const ControlPlaneCounters& counters() const override { return counters_; }

@@ -8,11 +8,13 @@
 namespace braid {
 namespace {
 
-// Whether parts by two hops may go early: one unit, of segments that all have bytes.
+// Whether parts by two hops may go early: one unit, of segments that all have bytes. Where owners
+// are fixed, neither follows from the operation's size.
 bool may_be_early(const Operation& operation, uint64_t bytes) {
   const Ring& ring = *operation.ring;
   const uint64_t unit_bytes = operation.unit_bytes == 0 ? ring.unit_bytes : operation.unit_bytes;
-  return bytes <= std::min(unit_bytes, early_two_hops_bytes_max(ring.nodes)) &&
+  return operation.fixed_owners == nullptr &&
+         bytes <= std::min(unit_bytes, early_two_hops_bytes_max(ring.nodes)) &&
          bytes >= early_two_hops_bytes_min(ring.nodes);
 }
 
@@ -23,28 +25,35 @@ void choose_algorithm(Operation& operation, const TransferSettings* settings,
   const Ring& ring = *operation.ring;
   const uint32_t signature = std::max<uint32_t>(1, static_cast<uint32_t>(signature_hash));
   uint64_t direct_bytes = ring.direct_bytes;
+  uint64_t two_hops_bytes = ring.two_hops_bytes;
   uint64_t halving_bytes = ring.halving_bytes;
   bool is_hierarchical = true;
   if (settings != nullptr) {
     operation.unit_bytes = settings->unit_bytes;
     operation.chunk_bytes = settings->chunk_bytes;
     if (direct_bytes != 0) direct_bytes = settings->direct_bytes;
+    two_hops_bytes = settings->two_hops_bytes;
     halving_bytes = settings->halving_bytes;
     is_hierarchical = settings->is_hierarchical;
   }
   if (operation.collective != Collective::AllReduce || ring.nodes == 1) return;
-  direct_bytes = std::min(direct_bytes, direct_bytes_max(ring.nodes));
+  const auto may_take = [&](const std::shared_ptr<const Route>& route) {
+    return route != nullptr &&
+           (operation.fixed_owners == nullptr || one_owner_each(*route, ring.nodes));
+  };
+  direct_bytes =
+      operation.fixed_owners != nullptr ? 0 : std::min(direct_bytes, direct_bytes_max(ring.nodes));
   const uint64_t bytes =
       result_bytes(operation.collective, operation.dtype, operation.count, ring.world_size);
   if (bytes != 0 && bytes <= direct_bytes) {
     operation.is_direct = true;
     operation.signature = signature;
-  } else if (ring.two_hops != nullptr && bytes <= ring.two_hops_bytes) {
+  } else if (may_take(ring.two_hops) && bytes <= two_hops_bytes) {
     operation.route = ring.two_hops.get();
     if (may_be_early(operation, bytes)) operation.signature = signature;
-  } else if (ring.halving != nullptr && bytes <= halving_bytes) {
+  } else if (may_take(ring.halving) && bytes <= halving_bytes) {
     operation.route = ring.halving.get();
-  } else if (is_hierarchical) {
+  } else if (is_hierarchical && may_take(ring.hierarchical)) {
     operation.route = ring.hierarchical.get();
   }
 }

@@ -6,9 +6,10 @@
 
 namespace braid {
 
-// Fills in how the operation is cut and which algorithm it takes, from its size and its ring; what
-// the ring has no links for is not taken, whatever the settings say. `settings`: nullptr, as the
-// engines and the ring say. `signature_hash`: of what all ranks must agree on.
+// Fills in how the operation is cut and which algorithm it takes, from its size and its ring.
+// Whatever the settings say, it does not take what the ring has no links for, nor what its fixed
+// owners do not allow. `settings`: nullptr, as the engines and the ring say. `signature_hash`: of
+// what all ranks must agree on.
 void choose_algorithm(Operation& operation, const TransferSettings* settings,
                       uint64_t signature_hash);
 

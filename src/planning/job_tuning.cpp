@@ -22,12 +22,18 @@ NamedValues named(const TransferSettings& settings) {
           {"chunk_bytes", settings.chunk_bytes},
           {"window_bytes", settings.window_bytes},
           {"direct_bytes", settings.direct_bytes},
+          {"two_hops_bytes", settings.two_hops_bytes},
           {"halving_bytes", settings.halving_bytes},
           {"hierarchical", settings.is_hierarchical ? 2 : 0}};
 }
 
-// What the task's tuning has to beat, and what of it stays.
+// What the task's tuning has to beat, what of it stays, and what is tried first.
 TuningOptions options_for(TuningOptions options, const TuningTask& task) {
+  if (task.sizes) {
+    options.usual.direct_bytes = task.sizes->direct_bytes;
+    options.usual.two_hops_bytes = task.sizes->two_hops_bytes;
+    options.usual.halving_bytes = task.sizes->halving_bytes;
+  }
   if (!task.job_settings) return options;
   options.defaults.flows = task.job_settings->flows;
   options.defaults.streams = task.job_settings->streams;
@@ -124,6 +130,7 @@ TransferSettings JobTuning::settings_of(const Setting& setting) const {
   settings.chunk_bytes = static_cast<uint32_t>(values.at("chunk_bytes"));
   settings.window_bytes = static_cast<uint32_t>(values.at("window_bytes"));
   settings.direct_bytes = values.at("direct_bytes");
+  settings.two_hops_bytes = values.at("two_hops_bytes");
   settings.halving_bytes = values.at("halving_bytes");
   settings.is_hierarchical = values.at("hierarchical") == 2;
   return settings;

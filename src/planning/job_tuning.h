@@ -14,6 +14,7 @@
 #include "base/lifetime.h"
 #include "loop/work_thread.h"
 #include "messages/plan_messages.h"
+#include "plan/algorithm_sizes.h"
 #include "planning/knowledge_store.h"
 #include "tune/tuner.h"
 
@@ -50,6 +51,8 @@ struct TuningTask {
   uint32_t number = 1;  // of the set's tunings, from 1; what was learned holds for the first alone
   // Another set decided what holds for the whole job: flows, streams and window stay as they are.
   std::optional<TransferSettings> job_settings = {};
+  // What the measured cost of hops and bytes asks for: tried first, where nothing is known.
+  std::optional<AlgorithmSizes> sizes = {};
   // The set was tuned before, on another network: this holds, and the search begins there.
   std::optional<TransferSettings> holding = {};
 };

@@ -22,13 +22,19 @@ void PlanDirector::on_set_registered(NodeId from, const proto::SetRegistered& me
   begin_known_tuning();
 }
 
-// One that waits is made anew when another set's tuning has decided what holds for the whole job.
+// One that waits is made anew when another set's tuning has decided what holds for the whole job,
+// and before it begins.
 void PlanDirector::make_tuning(uint64_t id, Set& set) {
   TuningTask task;
   task.set = *set.summary;
   task.number = set.tunings + 1;
   if (leader_ != nullptr && leader_ != &set) task.job_settings = leader_->settings;
   if (set.tunings > 0) task.holding = set.settings;
+  const TransferSettings& now = set.settings ? *set.settings : options_.tuning.defaults;
+  const auto nodes = static_cast<uint32_t>(nodes_.size());
+  const auto cost = fit_hop_cost(measurements_.all(), nodes,
+                                 {now.direct_bytes, now.two_hops_bytes, now.halving_bytes});
+  if (cost) task.sizes = algorithm_sizes(nodes, *cost);
   auto tuning = JobTuning::create(job_name_, nodes_.size(), options_.tuning, task, options_.worker,
                                   [this, id, &set] { change_settings(id, set); });
   if (tuning) {
@@ -51,7 +57,8 @@ void PlanDirector::begin_tuning_if_settled(Set& set) {
   if (set.tuning == nullptr || !set.tuning->is_waiting()) return;
   const bool is_planned = set.plan != 0 || options_.planner == nullptr;
   if (set.rounds < (is_planned ? kPlannedRoundsMin : kFirstPlanRoundsMin)) return;
-  begin_tuning(set);
+  make_tuning(set.summary->set, set);  // with what was measured since
+  if (set.tuning != nullptr) begin_tuning(set);
 }
 
 // What an earlier job has found need not wait for a plan.

@@ -35,7 +35,7 @@ class SearchSpace {
  public:
   static constexpr size_t kParametersMax = 16;
   static constexpr size_t kValuesMax = 64;           // of one parameter
-  static constexpr uint64_t kSettingsMax = 1 << 18;  // allowed or not
+  static constexpr uint64_t kSettingsMax = 1 << 21;  // allowed or not
 
   struct Parameter {
     std::string name;              // with its unit: "chunk_bytes"

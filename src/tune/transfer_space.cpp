@@ -18,13 +18,14 @@ enum ParameterPlace : size_t {
   kChunk,
   kWindow,
   kDirect,
+  kTwoHops,
   kHalving,
   kHierarchical,
   kPlaces
 };
 constexpr std::array<std::string_view, kPlaces> kNames = {
-    "flows_per_link", "streams",      "unit_bytes",    "chunk_bytes",
-    "window_bytes",   "direct_bytes", "halving_bytes", "hierarchical"};
+    "flows_per_link", "streams",        "unit_bytes",    "chunk_bytes", "window_bytes",
+    "direct_bytes",   "two_hops_bytes", "halving_bytes", "hierarchical"};
 
 std::vector<uint64_t> usual_values(size_t place) {
   switch (place) {
@@ -40,6 +41,8 @@ std::vector<uint64_t> usual_values(size_t place) {
       return {256 * kKiB, 512 * kKiB, 1 * kMiB, 2 * kMiB};
     case kDirect:
       return {1, 32 * kKiB, 128 * kKiB, 256 * kKiB};  // 1: nothing is direct
+    case kTwoHops:
+      return {1, 256 * kKiB, 1 * kMiB, 4 * kMiB};  // 1: nothing goes by two hops
     case kHalving:
       return {1, 256 * kKiB, 1 * kMiB};  // 1: nothing goes by halves
     default:

@@ -11,8 +11,8 @@
 namespace braid {
 
 // What a daemon's tuner may choose from, by the names of the configuration's keys: flows_per_link,
-// streams, unit_bytes, chunk_bytes, window_bytes, direct_bytes, halving_bytes. Sizes in bytes. And
-// hierarchical: 1 is no, 2 is yes.
+// streams, unit_bytes, chunk_bytes, window_bytes, direct_bytes, two_hops_bytes, halving_bytes.
+// Sizes in bytes. And hierarchical: 1 is no, 2 is yes.
 std::span<const std::string_view> transfer_parameters();
 bool is_transfer_parameter(std::string_view name);
 

@@ -8,7 +8,7 @@ namespace {
 
 constexpr const char* kValues =
     R"({"flows_per_link":8,"streams":4,"unit_bytes":8388608,"chunk_bytes":131072,)"
-    R"("window_bytes":524288,"direct_bytes":1,"halving_bytes":1,"hierarchical":2})";
+    R"("window_bytes":524288,"direct_bytes":1,"two_hops_bytes":1048576,"halving_bytes":1,"hierarchical":2})";
 
 std::string job_with(const std::string& rest) { return R"([{"job":"train",)" + rest + "}]"; }
 
@@ -58,7 +58,8 @@ TEST(TuneTables, OtherNodesSayWhomToAsk) {
   ASSERT_TRUE(text.is_ok()) << text.status().message();
   EXPECT_NE(text->find("node node0: ask there"), std::string::npos);
   EXPECT_NE(text->find("flows_per_link 8 streams 4"), std::string::npos);
-  EXPECT_NE(text->find("direct_bytes - halving_bytes - hierarchical yes"), std::string::npos);
+  EXPECT_NE(text->find("direct_bytes - two_hops_bytes 1.0 MiB halving_bytes - hierarchical yes"),
+            std::string::npos);
 }
 
 TEST(TuneTables, WithoutTuningSaySo) {

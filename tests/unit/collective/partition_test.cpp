@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "collective/partition.h"
 
+#include <algorithm>
+#include <array>
 #include <numeric>
 #include <random>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+
+#include "collective/fixed_owners.h"
 
 namespace braid {
 namespace {
@@ -149,6 +153,137 @@ TEST(Partition, holds_sizes_that_no_machine_has) {
   EXPECT_LE(last.offset + last.bytes, count * 4);
   const Extent first = partition.segment(partition.units() - 1, 0);
   EXPECT_GT(first.bytes, 0U);
+}
+
+// --- fixed owners ---
+
+// Of a set whose tensors have these elements: an all-reduce of some of its tensors, in this order.
+Operation make_fixed(DataType dtype, uint32_t nodes, uint64_t stripe_elements,
+                     const std::vector<uint64_t>& set, const std::vector<size_t>& tensors) {
+  auto owners = std::make_shared<FixedOwners>();
+  owners->stripe_elements = stripe_elements;
+  uint64_t count = 0;
+  for (const size_t tensor : tensors) {
+    owners->append(std::accumulate(set.begin(), set.begin() + static_cast<ptrdiff_t>(tensor), 0ULL),
+                   set[tensor]);
+    count += set[tensor];
+  }
+  Operation operation = make_operation(Collective::AllReduce, dtype, count,
+                                       std::vector<uint32_t>(nodes, 1), nodes - 1);
+  operation.fixed_owners = owners;
+  return operation;
+}
+
+// Each element of the set that the operation holds: with which segment its chunk comes, SIZE_MAX:
+// with none yet.
+void note_owners(const Operation& operation, uint64_t unit_bytes, uint32_t chunk_bytes,
+                 std::vector<size_t>& owners) {
+  const uint64_t element = element_bytes(operation.dtype);
+  const Partition partition(operation, unit_bytes, chunk_bytes);
+  for (uint32_t unit = 0; unit < partition.units(); ++unit) {
+    EXPECT_GT(partition.chunks_max(unit), 0U) << "no unit is empty";
+    for (uint32_t segment = 0; segment < partition.segments(); ++segment) {
+      const uint32_t chunks = partition.chunks(unit, segment);
+      EXPECT_EQ(chunks == 0, partition.segment(unit, segment).bytes == 0);
+      for (uint32_t chunk = 0; chunk < chunks; ++chunk) {
+        const Extent extent = partition.chunk(unit, segment, chunk);
+        EXPECT_LE(extent.bytes, chunk_bytes);
+        ASSERT_TRUE(extent.offset % element == 0 && extent.bytes % element == 0) << "is divided";
+        ASSERT_LE(extent.offset + extent.bytes, operation.count * element);
+        for (uint64_t i = 0; i < extent.bytes / element; ++i) {
+          const uint64_t in_set = operation.fixed_owners->in_set(extent.offset / element) + i;
+          ASSERT_EQ(in_set, operation.fixed_owners->in_set(extent.offset / element + i))
+              << "a chunk's elements follow one another in the set";
+          ASSERT_EQ(owners.at(in_set), SIZE_MAX) << "element " << in_set << " comes twice";
+          owners[in_set] = segment;
+        }
+      }
+    }
+  }
+}
+
+TEST(PartitionOfFixedOwners, changes_no_owner_with_settings_or_plan) {
+  const std::vector<uint64_t> set = {1, 37, 0, 250, 3, 1000, 64, 7, 513};
+  const uint64_t elements = std::accumulate(set.begin(), set.end(), 0ULL);
+  std::mt19937_64 random(5);
+  for (const uint32_t nodes : {1U, 2U, 3U, 5U}) {
+    for (const uint64_t stripe_elements : {1U, 5U, 16U, 100U, 5000U}) {
+      for (int plan = 0; plan < 12; ++plan) {
+        const DataType dtype = std::array{DataType::Uint8, DataType::BFloat16, DataType::Float32,
+                                          DataType::Int64}[random() % 4];
+        const uint64_t unit_bytes = std::array{64, 1000, 8 << 20}[random() % 3];
+        const uint32_t chunk_bytes = std::array{64, 130, 128 << 10}[random() % 3];
+        SCOPED_TRACE(fmt::format("{} nodes, stripes of {} × {}, units of {}, chunks of {}", nodes,
+                                 stripe_elements, to_string(dtype), unit_bytes, chunk_bytes));
+        std::vector<size_t> order(set.size());
+        std::iota(order.begin(), order.end(), 0);
+        if (plan % 2 == 1) std::shuffle(order.begin(), order.end(), random);
+        std::vector<size_t> owners(elements, SIZE_MAX);
+        for (size_t begin = 0; begin < order.size();) {
+          const size_t end =
+              plan == 0 ? order.size() : begin + 1 + random() % (order.size() - begin);
+          note_owners(make_fixed(dtype, nodes, stripe_elements, set,
+                                 {order.begin() + static_cast<ptrdiff_t>(begin),
+                                  order.begin() + static_cast<ptrdiff_t>(end)}),
+                      unit_bytes, chunk_bytes, owners);
+          begin = end;
+        }
+        for (uint64_t i = 0; i < elements; ++i)
+          ASSERT_EQ(owners[i], i / stripe_elements % nodes) << "element " << i;
+        if (testing::Test::HasFailure()) return;
+      }
+    }
+  }
+}
+
+// Elements 25 to 72 of a set, stripes of 10 among three nodes.
+TEST(PartitionOfFixedOwners, may_hold_parts_of_the_first_and_last_stripes) {
+  const Partition partition(make_fixed(DataType::Float32, 3, 10, {25, 48}, {1}), 64, 64);
+  ASSERT_EQ(partition.units(), 3U);
+  const std::vector<Extent> right = {{0, 0},    {0, 0},    {0, 20},   {20, 40}, {60, 40},
+                                     {100, 40}, {140, 40}, {180, 12}, {192, 0}};
+  for (uint32_t i = 0; i < 9; ++i)
+    EXPECT_EQ(partition.segment(i / 3, i % 3), right[i]) << "unit " << i / 3 << ", node " << i % 3;
+}
+
+TEST(PartitionOfFixedOwners, cuts_tensors_as_one_where_they_are_neighbours_in_the_set) {
+  const std::vector<uint64_t> set = {8, 8, 8, 8};
+  EXPECT_EQ(Partition(make_fixed(DataType::Int64, 2, 16, set, {0, 1, 2, 3}), 64, 64).units(), 1U);
+  const Partition apart(make_fixed(DataType::Int64, 2, 16, set, {1, 0, 3, 2}), 64, 64);
+  ASSERT_EQ(apart.units(), 4U);
+  EXPECT_EQ(apart.segment(0, 0), (Extent{0, 64}));
+  EXPECT_EQ(apart.segment(1, 0), (Extent{64, 64}));
+  EXPECT_EQ(apart.segment(2, 1), (Extent{128, 64}));
+  EXPECT_EQ(apart.segment(3, 1), (Extent{192, 64}));
+}
+
+TEST(PartitionOfFixedOwners, of_nothing_has_no_units) {
+  EXPECT_EQ(Partition(make_fixed(DataType::Float32, 3, 10, {5, 0}, {1}), 64, 64).units(), 0U);
+}
+
+TEST(PartitionOfFixedOwners, holds_sizes_that_no_machine_has) {
+  const uint64_t count = uint64_t{1} << 53;
+  const uint64_t stripe = uint64_t{1} << 31;
+  const Partition partition(make_fixed(DataType::Float64, 3, stripe, {count, count}, {1}), 64, 64);
+  EXPECT_EQ(partition.units(), (count + count % (3 * stripe) - 1) / (3 * stripe) + 1);
+  const uint32_t last = partition.units() - 1;
+  const uint32_t owner = static_cast<uint32_t>((2 * count - 1) / stripe % 3);
+  const Extent extent = partition.segment(last, owner);
+  EXPECT_EQ(extent.offset + extent.bytes, count * 8);
+  EXPECT_EQ(partition.chunks(last, owner), stripe * 8 / 64);
+}
+
+TEST(PartitionOfFixedOwnersDeathTest, needs_stripes_and_all_elements) {
+  EXPECT_DEATH(Partition(make_fixed(DataType::Float32, 3, 0, {5}, {0}), 64, 64), "a stripe has");
+  EXPECT_DEATH(Partition(make_fixed(DataType::Uint8, 2, UINT64_MAX, {5}, {0}), 64, 64),
+               "a stripe has");
+  EXPECT_DEATH(Partition(make_fixed(DataType::Uint8, 1, 1, {uint64_t{1} << 40}, {0}), 64, 64),
+               "stripes are large enough");
+  Operation operation = make_fixed(DataType::Float32, 3, 2, {5}, {0});
+  operation.count = 4;
+  EXPECT_DEATH(Partition(operation, 64, 64), "the operation's elements");
+  operation.count = 6;
+  EXPECT_DEATH(Partition(operation, 64, 64), "the operation's elements");
 }
 
 TEST(LoopOfUnit, deals_neighbouring_units_to_different_loops) {

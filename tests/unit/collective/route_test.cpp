@@ -3,6 +3,7 @@
 #include "collective/route.h"
 
 #include <algorithm>
+#include <bit>
 #include <deque>
 #include <map>
 #include <random>
@@ -174,13 +175,19 @@ std::vector<uint32_t> expect_all_reduced(const Routes& routes) {
   return sent;
 }
 
-// A unit that a node begins is begun by all: by what comes from those that have begun it, and by
-// those that begin at once. Nobody waits for a stream that way.
-void expect_all_begin(const Routes& routes) {
+// A unit that a node begins with a stream is begun by all: by what comes from those that have begun
+// it, and by those that begin at once. Nobody waits for a stream that way. `empty`: segments.
+void expect_all_begin(const Routes& routes, const std::vector<bool>& empty) {
+  const auto waits = [&](uint32_t place) {
+    const auto& segments = routes[place].begins_others;
+    return !segments.empty() && std::none_of(segments.begin(), segments.end(),
+                                             [&](uint32_t segment) { return empty[segment]; });
+  };
   for (uint32_t first = 0; first < routes.size(); ++first) {
+    if (!waits(first)) continue;
     std::vector<bool> has_begun(routes.size());
     for (uint32_t place = 0; place < routes.size(); ++place)
-      has_begun[place] = place == first || !routes[place].begins_others;
+      has_begun[place] = place == first || !waits(place);
     // By segment and place: has this node sent its part?
     std::set<std::pair<uint32_t, uint32_t>> sent;
     for (bool is_changed = true; is_changed;) {
@@ -189,6 +196,7 @@ void expect_all_begin(const Routes& routes) {
         if (!has_begun[place]) continue;
         for (uint32_t segment = 0; segment < routes[place].segments.size(); ++segment) {
           const SegmentRoute& route = routes[place].segments[segment];
+          if (empty[segment]) continue;
           for (const uint32_t to : route.own_part_to) {
             is_changed |= !has_begun[to];
             has_begun[to] = true;
@@ -205,6 +213,19 @@ void expect_all_begin(const Routes& routes) {
       }
     }
     EXPECT_EQ(std::count(has_begun.begin(), has_begun.end(), false), 0) << "begun at " << first;
+  }
+}
+
+// Whichever segments are empty.
+void expect_all_begin(const Routes& routes) {
+  const size_t segments = routes.front().segments.size();
+  expect_all_begin(routes, std::vector<bool>(segments));
+  std::mt19937_64 random(segments);
+  for (int times = 0; times < 40 && !testing::Test::HasFailure(); ++times) {
+    std::vector<bool> empty(segments);
+    for (size_t segment = 0; segment < segments; ++segment) empty[segment] = random() % 3 == 0;
+    SCOPED_TRACE(testing::PrintToString(empty));
+    expect_all_begin(routes, empty);
   }
 }
 
@@ -356,11 +377,11 @@ INSTANTIATE_TEST_SUITE_P(Nodes, HalvingRoute, testing::Range(2U, 34U));
 TEST(HalvingRouteShape, NodesBeyondThePowerOfTwoSendAllToOne) {
   const Routes routes = halving(6);
   for (const uint32_t place : {4U, 5U}) {
-    EXPECT_FALSE(routes[place].begins_others.has_value());
+    EXPECT_TRUE(routes[place].begins_others.empty());
     EXPECT_EQ(routes[place].targets, std::vector<uint32_t>{place - 4});
     EXPECT_EQ(routes[place].segments.size(), 4u);
   }
-  EXPECT_TRUE(routes[0].begins_others.has_value());
+  EXPECT_FALSE(routes[0].begins_others.empty());
 }
 
 TEST(HalvingRouteShape, MostBytesGoToTheNearestPlace) {
@@ -400,6 +421,26 @@ INSTANTIATE_TEST_SUITE_P(Racks, HierarchicalRoute,
                          testing::Values(std::pair{2U, 2U}, std::pair{2U, 3U}, std::pair{3U, 2U},
                                          std::pair{3U, 3U}, std::pair{2U, 5U}, std::pair{5U, 2U},
                                          std::pair{4U, 4U}, std::pair{4U, 8U}));
+
+TEST(RouteOwners, AreOnePerNodeWhereSegmentsAreThePlaces) {
+  for (uint32_t nodes = 2; nodes < 18; ++nodes) {
+    SCOPED_TRACE(nodes);
+    for (uint32_t place = 0; place < nodes; ++place) {
+      EXPECT_TRUE(one_owner_each(ring_route(nodes, place), nodes));
+      EXPECT_TRUE(one_owner_each(two_hops_route(nodes, place), nodes));
+      EXPECT_FALSE(one_owner_each(direct_route(nodes, place), nodes));
+      EXPECT_EQ(one_owner_each(halving_route(nodes, place), nodes), std::has_single_bit(nodes));
+      if (nodes % 3 == 0 && nodes > 3) {
+        EXPECT_TRUE(one_owner_each(hierarchical_route(3, nodes / 3, place), nodes));
+        EXPECT_TRUE(one_owner_each(hierarchical_route(nodes / 3, 3, place), nodes));
+      }
+    }
+  }
+  EXPECT_TRUE(one_owner_each(basic_routes(1, 0)->all_reduce, 1));
+  Route other = ring_route(3, 0);
+  std::swap(other.segments[0], other.segments[1]);
+  EXPECT_FALSE(one_owner_each(other, 3)) << "as many segments, but of other places";
+}
 
 }  // namespace
 }  // namespace braid::test

@@ -28,6 +28,8 @@ TEST(TransferSettings, WhatCannotBeIsNamed) {
       {[](auto& s) { s.unit_bytes = 64; }, "unit_bytes 64; right are 131072 to 17179869184"},
       {[](auto& s) { s.direct_bytes = kChunkBytesMax + 1; },
        "direct_bytes 524289; right are 0 to 524288"},
+      {[](auto& s) { s.two_hops_bytes = (1 << 30) + 1; },
+       "two_hops_bytes 1073741825; right are 0 to 1073741824"},
       {[](auto& s) { s.halving_bytes = (1 << 30) + 1; },
        "halving_bytes 1073741825; right are 0 to 1073741824"},
       {[](auto& s) { s.streams = 0; }, "streams 0; right are 1 to 64"},

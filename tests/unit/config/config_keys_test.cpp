@@ -93,6 +93,23 @@ TEST(SuggestConfigKey, ElseListsWhatThereIs) {
             "log");
 }
 
+TEST(BytesOrAuto, IsASizeOrAuto) {
+  DaemonConfig config;
+  const ConfigKey& key = *find_config_key("collective.two_hops_bytes");
+  EXPECT_EQ(format_config_value(key, config), "auto");
+  EXPECT_TRUE(set_config_value(key, "0", config));
+  EXPECT_EQ(config.collective.two_hops_bytes, 0u);
+  EXPECT_EQ(format_config_value(key, config), "0");
+  EXPECT_TRUE(set_config_value(key, "1GiB", config));
+  EXPECT_EQ(config.collective.two_hops_bytes, 1u << 30);
+  EXPECT_EQ(format_config_value(key, config), "1GiB");
+  EXPECT_EQ(set_config_value(key, "2GiB", config).message(),
+            "2GiB is out of range; use 0 to 1GiB; or auto");
+  EXPECT_EQ(config.collective.two_hops_bytes, 1u << 30);
+  EXPECT_TRUE(set_config_value(key, "auto", config));
+  EXPECT_EQ(config.collective.two_hops_bytes, std::nullopt);
+}
+
 // How much less more nodes can have is not known before there is a job.
 TEST(DirectBytes, AreAtMostWhatTwoNodesCanHave) {
   DaemonConfig config;
@@ -100,7 +117,7 @@ TEST(DirectBytes, AreAtMostWhatTwoNodesCanHave) {
   EXPECT_TRUE(set_config_value(key, "4MiB", config));
   EXPECT_EQ(config.collective.direct_bytes, direct_bytes_max(2));
   EXPECT_EQ(set_config_value(key, "4194305", config).message(),
-            "4194305 is out of range; use 0 to 4MiB");
+            "4194305 is out of range; use 0 to 4MiB; or auto");
 }
 
 }  // namespace

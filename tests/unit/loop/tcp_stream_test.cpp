@@ -78,6 +78,15 @@ TEST_F(TcpStreamTest, CarriesBytesBothWays) {
   EXPECT_EQ(client_.received, "to the client");
 }
 
+TEST_F(TcpStreamTest, KnowsItsRoundTripOnceItIsConnected) {
+  EXPECT_EQ(stream_->round_trip_ns(), std::nullopt);
+  connect();
+  ASSERT_TRUE(write_text(*stream_, "there and back").is_ok());
+  run_until([this] { return !server_.received.empty(); });
+  EXPECT_GT(stream_->round_trip_ns().value_or(0), 0u);
+  EXPECT_GT(accepted_->round_trip_ns().value_or(0), 0u);
+}
+
 TEST_F(TcpStreamTest, WhatIsWrittenBeforeItIsConnectedIsNotLost) {
   ASSERT_TRUE(write_text(*stream_, "early").is_ok());
   connect();

@@ -258,14 +258,18 @@ TEST_F(CoordinatorTest, OnlyAFewNodesAreDirect) {
 // The JobStart of a job of one rank on each of as many nodes as there are letters: their racks.
 class CoordinatorAlgorithmsTest : public CoordinatorTest {
  protected:
-  const proto::JobStart& start(const std::string& racks, const Algorithms& algorithms) {
-    Coordinator coordinator(*loop_, control_plane_, {}, algorithms);
+  static constexpr uint32_t kChunkBytes = 128 << 10;
+
+  const proto::JobStart& start(const std::string& racks, const ConfiguredAlgorithms& algorithms,
+                               const PlanningOptions& planning = {}) {
+    Coordinator coordinator(*loop_, control_plane_, planning, algorithms);
+    const CutSettings cut{8 << 20, kChunkBytes, 1};
     const auto nodes = static_cast<uint32_t>(racks.size());
     for (uint32_t rank = 0; rank < nodes; ++rank) {
       const Peer peer{1000 + rank, "n", "10.0.1." + std::to_string(rank + 1), 7410};
       if (control_plane_.find(peer.id) == nullptr) control_plane_.add_peer(peer);
       const std::string rack(racks[rank] == '-' ? 0 : 1, racks[rank]);
-      auto message = make_join_job("train", nodes, rank, 1, kLongMs, {}, 1, rack);
+      auto message = make_join_job("train", nodes, rank, 1, kLongMs, cut, 1, rack);
       EXPECT_TRUE(coordinator.on_control_message(peer, testing::as_message(message)));
     }
     return *control_plane_.sent_to<proto::JobStart>(1000).back();
@@ -295,11 +299,43 @@ TEST_F(CoordinatorAlgorithmsTest, AFewNodesDoNotGoByHalves) {
 }
 
 TEST_F(CoordinatorAlgorithmsTest, TwoHopsAreForSomeNodes) {
-  const Algorithms algorithms{0, 0, false, 4096};
+  const ConfiguredAlgorithms algorithms{0, 0, false, 4096};
   EXPECT_EQ(start("--", algorithms).two_hops_bytes(), 0u);
   EXPECT_EQ(start("---", algorithms).two_hops_bytes(), 4096u);
   EXPECT_EQ(start(std::string(32, '-'), algorithms).two_hops_bytes(), 4096u);
   EXPECT_EQ(start(std::string(33, '-'), algorithms).two_hops_bytes(), 0u);
+}
+
+TEST_F(CoordinatorAlgorithmsTest, AutoFollowsFromHowFarTheFarthestNodeIsAway) {
+  const ConfiguredAlgorithms automatic{{}, {}, false, {}};
+  PlanningOptions planning;
+  planning.planner = planners().front();
+  const auto sizes_of = [&](const std::string& nodes) {
+    const proto::JobStart& message = start(nodes, automatic, planning);
+    return AlgorithmSizes{message.direct_bytes(), message.two_hops_bytes(),
+                          message.halving_bytes()};
+  };
+  const AlgorithmSizes near = algorithm_sizes(4, assumed_hop_cost(0));
+  EXPECT_EQ(sizes_of("----"), near);
+  control_plane_.round_trips[1001] = 5'000'000;
+  control_plane_.round_trips[1002] = 100'000;
+  AlgorithmSizes far = algorithm_sizes(4, assumed_hop_cost(5e-3));
+  EXPECT_GT(far.two_hops_bytes, 1'000'000u);
+  EXPECT_GT(far.direct_bytes, kChunkBytes);
+  far.direct_bytes = kChunkBytes;  // it is not cut
+  EXPECT_EQ(sizes_of("----"), far);
+  EXPECT_EQ(sizes_of(std::string(9, '-')).two_hops_bytes, 0u);
+  EXPECT_GT(sizes_of(std::string(9, '-')).halving_bytes, 0u);
+  // Who keeps the first plan wants the same bits in every run, however far the nodes seem to be.
+  planning.planner = nullptr;
+  EXPECT_EQ(sizes_of("----"), near);
+}
+
+TEST_F(CoordinatorAlgorithmsTest, WhatIsConfiguredStaysWhereOthersAreAuto) {
+  const proto::JobStart& message = start("----", {{}, 0, false, 4096});
+  EXPECT_GT(message.direct_bytes(), 0u);
+  EXPECT_EQ(message.halving_bytes(), 0u);
+  EXPECT_EQ(message.two_hops_bytes(), 4096u);
 }
 
 TEST_F(CoordinatorAlgorithmsTest, NodesOfARackStandTogether) {

@@ -163,7 +163,7 @@ TEST(PlanMessagesTest, AProposalsGroupsAreItsTensors) {
 TEST(PlanMessagesTest, AProposalsSettingsArriveAsTheyWereSent) {
   PlanProposal sent = proposal();
   sent.groups.clear();
-  sent.settings = TransferSettings{4 << 20, 64 << 10, 1, 1 << 18, true, 3, 5, 1 << 20};
+  sent.settings = TransferSettings{4 << 20, 64 << 10, 1, 1 << 21, 1 << 18, true, 3, 5, 1 << 20};
   sent.flows_open = 16;
   sent.reports_steps = true;
   auto message = make_plan_proposal(sent);

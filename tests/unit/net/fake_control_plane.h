@@ -72,6 +72,10 @@ class FakeControlPlane final : public ControlPlane {
     sent.push_back({to, {bytes, bytes + message.GetSize()}});
     return Status::ok();
   }
+  std::optional<uint64_t> round_trip_ns(NodeId id) const override {
+    const auto found = round_trips.find(id);
+    return found == round_trips.end() ? std::nullopt : std::optional(found->second);
+  }
   std::vector<Peer> peers() const override {
     std::vector<Peer> result;
     for (const auto& [id, peer] : peers_) result.push_back(peer);
@@ -90,6 +94,7 @@ class FakeControlPlane final : public ControlPlane {
   }
 
   std::vector<Sent> sent;
+  std::map<NodeId, uint64_t> round_trips;  // nanoseconds
   std::vector<std::string> connects;
   std::vector<std::optional<uint32_t>> connected_for;
 

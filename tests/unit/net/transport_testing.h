@@ -65,6 +65,7 @@ class DeliveringControlPlane final : public ControlPlane {
                    ConnectCallback) override {}
   const Peer* find(NodeId id) const override;
   Status send(NodeId to, flatbuffers::FlatBufferBuilder& message) override;
+  std::optional<uint64_t> round_trip_ns(NodeId) const override { return std::nullopt; }
   std::vector<Peer> peers() const override { return {}; }
   const ControlPlaneCounters& counters() const override { return counters_; }
 

@@ -34,6 +34,7 @@ class Wire final : public ControlPlane {
     });
     return Status::ok();
   }
+  std::optional<uint64_t> round_trip_ns(NodeId) const override { return std::nullopt; }
   std::vector<Peer> peers() const override { return {other_}; }
   const ControlPlaneCounters& counters() const override { return counters_; }
 

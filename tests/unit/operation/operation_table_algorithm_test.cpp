@@ -87,6 +87,7 @@ TEST_F(OperationTableAlgorithmTest, ByTwoHopsPartsGoEarlyWhereTheyAlwaysHaveRoom
   EXPECT_FALSE(is_early_of(251));
   TransferSettings settings;
   settings.unit_bytes = 2000;
+  settings.two_hops_bytes = 8 << 20;
   EXPECT_EQ(route_of(all_reduce(500), settings), ring_->two_hops.get());
   EXPECT_TRUE(is_early(actions_.started.back()));
   EXPECT_EQ(route_of(all_reduce(501), settings), ring_->two_hops.get());
@@ -117,6 +118,17 @@ TEST_F(OperationTableAlgorithmTest, SettingsSayItWhereThereIsARoute) {
   ring_->halving.reset();
   ring_->hierarchical.reset();
   EXPECT_EQ(route_of(all_reduce(2), settings), nullptr);
+}
+
+TEST_F(OperationTableAlgorithmTest, SettingsSayWhatGoesByTwoHops) {
+  TransferSettings settings;
+  settings.two_hops_bytes = 8;
+  EXPECT_NE(route_of(all_reduce(2), settings), nullptr) << "by halving: no links for two hops";
+  ring_->two_hops = std::make_shared<Route>(two_hops_route(4, 0));
+  EXPECT_EQ(route_of(all_reduce(2), settings), ring_->two_hops.get());
+  EXPECT_EQ(route_of(all_reduce(3), settings), ring_->halving.get());
+  settings.two_hops_bytes = 0;
+  EXPECT_EQ(route_of(all_reduce(2), settings), ring_->halving.get());
 }
 
 TEST_F(OperationTableAlgorithmTest, AllSourcesHearAndAllTargetsAreAwaited) {

@@ -34,6 +34,7 @@ class PlanDirectorTuningTest : public PlanDirectorTest {
     settings.flows = 1;
     settings.streams = 1;
     settings.chunk_bytes = 64 << 10;
+    settings.two_hops_bytes = 256 << 10;
     return settings;
   }
   void register_set(NodeId from, uint64_t tensors_hash = 77) {

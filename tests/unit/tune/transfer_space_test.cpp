@@ -8,10 +8,11 @@ namespace {
 
 TransferSpaceOptions options() {
   TransferSpaceOptions result;
-  result.defaults = {{"flows_per_link", 1},      {"streams", 1},
-                     {"unit_bytes", 8 << 20},    {"chunk_bytes", 65'536},
-                     {"window_bytes", 524'288},  {"direct_bytes", 32'768},
-                     {"halving_bytes", 262'144}, {"hierarchical", 2}};
+  result.defaults = {{"flows_per_link", 1},       {"streams", 1},
+                     {"unit_bytes", 8 << 20},     {"chunk_bytes", 65'536},
+                     {"window_bytes", 524'288},   {"direct_bytes", 32'768},
+                     {"two_hops_bytes", 200'000}, {"halving_bytes", 262'144},
+                     {"hierarchical", 2}};
   return result;
 }
 
@@ -29,6 +30,8 @@ TEST(TransferSpace, HasTheDefaultsAmongWhatIsUsual) {
   const auto space = make_transfer_space(given);
   ASSERT_TRUE(space.is_ok()) << space.status().message();
   EXPECT_EQ(values_of(*space, "streams"), (std::vector<uint64_t>{1, 2, 3, 4, 8}));
+  EXPECT_EQ(values_of(*space, "two_hops_bytes"),
+            (std::vector<uint64_t>{1, 200'000, 256 << 10, 1 << 20, 4 << 20}));
   EXPECT_EQ(values_of(*space, "flows_per_link"), (std::vector<uint64_t>{1, 2, 4, 8, 16, 32}));
   const Setting usual = space->nearest(given.defaults, space->at(0));
   EXPECT_EQ(space->values(usual), given.defaults);
@@ -55,10 +58,12 @@ TEST(TransferSpace, WhatIsPinnedOrOffStays) {
   EXPECT_EQ(values_of(*space, "chunk_bytes"), std::vector<uint64_t>{65'536});
   EXPECT_EQ(values_of(*space, "direct_bytes"), std::vector<uint64_t>{1});
   EXPECT_EQ(values_of(*space, "hierarchical"), (std::vector<uint64_t>{1, 2}));
+  given.defaults["two_hops_bytes"] = 0;
   given.defaults["halving_bytes"] = 0;
   given.defaults["hierarchical"] = 0;
   const auto smaller = make_transfer_space(given);
   ASSERT_TRUE(smaller.is_ok());
+  EXPECT_EQ(values_of(*smaller, "two_hops_bytes"), std::vector<uint64_t>{1});
   EXPECT_EQ(values_of(*smaller, "halving_bytes"), std::vector<uint64_t>{1});
   EXPECT_EQ(values_of(*smaller, "hierarchical"), std::vector<uint64_t>{1});
 }
