@@ -11,8 +11,9 @@ from test_failures import expect_named
 pytestmark = needs_daemons
 
 TWO_HOPS = ("collective.direct_bytes=0", "collective.two_hops_bytes=1GiB")
-HALVING = ("collective.direct_bytes=0", "collective.halving_bytes=1GiB")
-BY_RACKS = ("collective.direct_bytes=0", "collective.halving_bytes=0")
+LARGER = ("collective.direct_bytes=0", "collective.two_hops_bytes=0")
+HALVING = (*LARGER, "collective.halving_bytes=1GiB")
+BY_RACKS = (*LARGER, "collective.halving_bytes=0")
 DISAGREE = """
 job = open_job()
 tensor = dynamic(job)
@@ -66,9 +67,14 @@ def test_three_nodes_go_around_the_ring(cluster_of):
 
 
 # By two hops: parts of 1,000 elements and of 2,000 go out at once; above 4 KiB none goes by two hops.
-@pytest.mark.parametrize("ways", ["two_hops_bytes=1GiB", "two_hops_bytes=4KiB", "halving_bytes=4KiB"])
-def test_ranks_that_disagree_are_named_though_they_take_different_ways(cluster_of, ways):
-    cluster = cluster_of(5, "collective.direct_bytes=0", f"collective.{ways}")
+@pytest.mark.parametrize(("two_hops", "halving"), [("1GiB", "0"), ("4KiB", "0"), ("0", "4KiB")])
+def test_ranks_that_disagree_are_named_though_they_take_different_ways(
+    cluster_of, two_hops, halving
+):
+    cluster = cluster_of(
+        5, "collective.direct_bytes=0", f"collective.two_hops_bytes={two_hops}",
+        f"collective.halving_bytes={halving}",
+    )  # fmt: skip
     for trainer in cluster.start(DISAGREE, nodes=[0, 1, 2, 3]):
         error = trainer.error()
         assert error["error"] == "BRAID_ERROR_MISMATCH", error

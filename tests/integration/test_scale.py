@@ -39,7 +39,8 @@ def test_two_points_and_their_formulas(tmp_path):
     results = tmp_path / "scale.json"
     done = subprocess.run(
         [SCALE, "--points", "2x2,4", "--set", f"transport.flows_per_link={FLOWS_PER_LINK}",
-         "--set", "collective.direct_bytes=0", "--set", "collective.halving_bytes=0",
+         "--set", "collective.direct_bytes=0", "--set", "collective.two_hops_bytes=0",
+         "--set", "collective.halving_bytes=0",
          "--json", str(results), *ARGUMENTS],
         capture_output=True, text=True, timeout=2 * PATIENCE_S, check=False,
     )  # fmt: skip
