@@ -27,7 +27,9 @@ struct Course {
 double ring_bytes(double n) { return 2 * (n - 1) / n; }
 
 Course direct(double n) { return {1, std::max((n - 1) * (1 + kCrowding * (n - 2)), kUncutBytes)}; }
-Course two_hops(double n) { return {2, ring_bytes(n) * (1 + kCrowding * (n - 2) * (n - 2))}; }
+Course two_hops(double n) {
+  return {2, ring_bytes(n) * (1 + kCrowding * std::max((n - 2) * (n - 2), 2.0))};
+}
 Course ring(double n) { return {2 * (n - 1), ring_bytes(n)}; }
 Course halving(uint32_t nodes) {
   const uint32_t halved = std::bit_floor(nodes);

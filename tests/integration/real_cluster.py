@@ -242,10 +242,12 @@ class Cluster:
     """`with Cluster(nodes=3, settings=["log.level=debug"]) as cluster: …`"""
 
     def __init__(
-        self, nodes: int, settings: tuple | list = (), daemon: str = BRAIDD, racks: int = 0
-    ):
+        self, nodes: int, settings: tuple | list = (), daemon: str = BRAIDD, racks: int = 0,
+        delay_ms: float = 0,
+    ):  # fmt: skip
         argv = [CLUSTER, "--nodes", str(nodes), "--daemon", daemon, "--timeout", "1500"]
         argv += ["--racks", str(racks)] if racks else []
+        argv += ["--delay-ms", str(delay_ms)] if delay_ms else []
         for setting in settings:
             argv += ["--set", setting]
         # Outside of the cluster's directory, which goes with the cluster.

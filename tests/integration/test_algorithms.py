@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """All-reduces that do not go around the ring: by two hops, by halving and doubling, and by racks."""
 
+import re
 import signal
 
 import pytest
 from real_cluster import SUM_FOREVER, Cluster, needs_daemons, wait_until_running
+from test_cluster_tool_delay import needs_delay_line
 from test_collectives import ALL, BITS
 from test_failures import expect_named
 
@@ -58,6 +60,17 @@ def test_two_hops_give_the_same_bits_everywhere_and_every_time(cluster_of):
     cluster = cluster_of(5, *TWO_HOPS)
     runs = [cluster.start(BITS, nodes=[0, 1, 2, 3]) for _ in range(2)]
     assert len({trainer.result()["digest"] for run in runs for trainer in run}) == 1
+
+
+@needs_delay_line
+def test_far_nodes_take_two_hops_by_themselves():
+    automatic = ("collective.two_hops_bytes=auto", "log.level=debug")
+    with Cluster(4, automatic, delay_ms=2.5) as cluster:
+        expect_exact(cluster.start(ALL))
+        [told] = re.findall(r"round trips of up to ([\d.]+) ms;.* by two hops up to (\d+)",
+                            cluster.nodes[0].log())  # fmt: skip
+        assert float(told[0]) >= 5 and int(told[1]) > 1_000_000
+        assert open_links(cluster.nodes[2]) == {"node0", "node1", "node3"}
 
 
 def test_three_nodes_go_around_the_ring(cluster_of):

@@ -114,6 +114,18 @@ TEST_F(ControlPlaneTest, ConnectsBothWaysAtOnce) {
   EXPECT_TRUE(a->peers().empty());
 }
 
+TEST_F(ControlPlaneTest, KnowsTheRoundTripToAPeer) {
+  RecordingHandler on_a;
+  RecordingHandler on_b;
+  auto a = create(options("a"), on_a);
+  auto b = create(options("b", "127.0.0.2"), on_b);
+  EXPECT_EQ(a->round_trip_ns(b->self().id), std::nullopt);
+  connect(*a, b->self());
+  ASSERT_TRUE(run_until([&] { return b->find(a->self().id) != nullptr; }));
+  EXPECT_GT(a->round_trip_ns(b->self().id).value_or(0), 0u);
+  EXPECT_GT(b->round_trip_ns(a->self().id).value_or(0), 0u);
+}
+
 TEST_F(ControlPlaneTest, SharesOneAttemptAndThenTheConnection) {
   RecordingHandler on_a;
   RecordingHandler on_b;
