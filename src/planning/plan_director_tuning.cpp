@@ -161,7 +161,7 @@ void PlanDirector::on_step_report(NodeId from, const proto::StepReport& message)
   const auto position = sets_.find(report.set);
   if (position == sets_.end()) return;
   Set& set = *position->second;
-  if (&set != tuned_ || report.plan != set.plan) return;
+  if (&set != tuned_ || set.tuning == nullptr || report.plan != set.plan) return;
   set.latest_step = std::max(set.latest_step, report.step);
   set.reports_of_others = 0;
   set.tuning->on_step(from, report.step, report.nanoseconds);
