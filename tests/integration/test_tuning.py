@@ -108,7 +108,8 @@ def test_sums_are_exact_while_settings_are_tried_and_the_next_start_knows_them(t
 
 @pytest.mark.parametrize("how", ["off", "pinned"])
 def test_what_the_operator_wants_to_stay_stays(tmp_path, how):
-    everything = "flows_per_link,streams,unit_bytes,chunk_bytes,window_bytes,direct_bytes,two_hops_bytes,halving_bytes,hierarchical"
+    sizes = "unit_bytes,chunk_bytes,window_bytes,direct_bytes,two_hops_bytes,halving_bytes"
+    everything = f"flows_per_link,streams,{sizes},hierarchical"
     setting = "tune.mode=off" if how == "off" else f"tune.pin=[{everything}]"
     with Cluster(2, [*BAD, setting]) as cluster:
         sign = tmp_path / "stop"
