@@ -126,7 +126,9 @@ Status Daemon::start_transport() {
   if (!engines) return engines.status();
   engines_ = std::move(engines).value();
   loops_ = {loop_.get()};
-  for (const IoLoop& io : engines_->io_loops()) loops_.push_back(io.loop);
+  for (const IoLoop& io : engines_->io_loops()) {
+    if (io.loop != loop_.get()) loops_.push_back(io.loop);
+  }
 
   auto transport = Transport::create(*loop_, engines_->io_loops(),
                                      transport_options(config_, rails_), *control_plane_);

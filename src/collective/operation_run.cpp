@@ -56,7 +56,7 @@ OperationRun::OperationRun(Operation operation, const EngineOptions& options, Op
   const uint64_t bytes = operation_.count * element_bytes(operation_.dtype);
   if (is_local() && step_ == nullptr && bytes >= kStreamedBytesMin / (operation_.inputs.size() + 1))
     store_ = Store::Streamed;
-  const uint32_t loop_of_first = loop_of_unit(operation_.key, 0, io_loops_);
+  const uint32_t loop_of_first = is_early() ? 0 : loop_of_unit(operation_.key, 0, io_loops_);
   first_unit_ = (options.io_loop + io_loops_ - loop_of_first) % io_loops_;
   if (first_unit_ < partition_.units())
     units_.reserve((partition_.units() - first_unit_ - 1) / io_loops_ + 1);

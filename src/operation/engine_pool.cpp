@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operation/engine_pool.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 #include <pthread.h>
 
@@ -12,51 +14,87 @@ EnginePool::EnginePool(Loop& control_loop)
 Result<std::unique_ptr<EnginePool>> EnginePool::create(Loop& control_loop, EngineOptions options) {
   std::unique_ptr<EnginePool> pool(new EnginePool(control_loop));
   for (uint32_t i = 0; i < options.io_loops; ++i) {
-    auto worker = std::make_unique<Worker>();
-    auto loop = Loop::create(fmt::format("io-{}", i));
-    if (!loop) return loop.status();
-    worker->loop = std::move(loop).value();
-
-    // Every loop reports an operation twice; the number of operations is bounded by the clients'
-    // rings.
-    Door<Event>& events_door = pool->events_door_;
-    Worker* self = worker.get();
     options.io_loop = i;
-    worker->engine = Engine::create(*worker->loop, options,
-                                    {[&events_door](const OperationKey& key) {
-                                       events_door.send_unbounded({key, false});
-                                     },
-                                     [&events_door](const OperationKey& key) {
-                                       events_door.send_unbounded({key, true});
-                                     },
-                                     [self] { self->door->drain(); },
-                                     [&events_door](uint64_t job_key, NodeId from) {
-                                       events_door.send_unbounded({{job_key, 0, 0}, false, from});
-                                     }});
-    worker->door =
-        std::make_unique<Door<Command>>(*worker->loop, kDoorCapacity, [self](Command& command) {
-          if (auto* start = std::get_if<Start>(&command)) {
-            self->engine->start(std::move(start->operation));
-          } else if (auto* go = std::get_if<Go>(&command)) {
-            self->engine->go(go->key);
-          } else if (const auto* begin = std::get_if<BeginJob>(&command)) {
-            self->engine->begin_job(begin->job_key);
-          } else if (const auto* limit = std::get_if<LimitJob>(&command)) {
-            self->engine->limit_job(limit->job_key, limit->share);
-          } else {
-            self->engine->abort_job(std::get<Abort>(command).job_key);
-          }
-        });
-    pool->workers_.push_back(std::move(worker));
+    BRAID_RETURN_IF_ERROR(pool->add_worker(control_loop, options));
   }
   return pool;
+}
+
+Status EnginePool::add_worker(Loop& control_loop, const EngineOptions& options) {
+  auto worker = std::make_unique<Worker>();
+  worker->loop = &control_loop;
+  if (options.io_loop != 0) {
+    auto loop = Loop::create(fmt::format("io-{}", options.io_loop));
+    if (!loop) return loop.status();
+    worker->own_loop = std::move(loop).value();
+    worker->loop = worker->own_loop.get();
+    worker->door = std::make_unique<Door<Command>>(
+        *worker->loop, kDoorCapacity,
+        [self = worker.get()](Command& command) { handle(*self->engine, command); });
+  }
+  worker->engine = Engine::create(*worker->loop, options, events_of(*worker));
+  workers_.push_back(std::move(worker));
+  return Status::ok();
+}
+
+Engine::Events EnginePool::events_of(Worker& worker) {
+  Engine::Events events;
+  if (worker.door == nullptr) {
+    events.on_done = [this](const OperationKey& key) { on_event({key, false}); };
+    events.on_retired = [this](const OperationKey& key) { on_event({key, true}); };
+    events.drain_door = [] {};
+  } else {
+    // Every loop reports an operation twice; the number of operations is bounded by the clients'
+    // rings.
+    events.on_done = [this](const OperationKey& key) { events_door_.send_unbounded({key, false}); };
+    events.on_retired = [this](const OperationKey& key) {
+      events_door_.send_unbounded({key, true});
+    };
+    events.drain_door = [&worker] { worker.door->drain(); };
+  }
+  // By the door from the control loop as well: the engine is in the middle of a chunk.
+  events.on_overrun = [this](uint64_t job_key, NodeId from) {
+    events_door_.send_unbounded({{job_key, 0, 0}, false, from});
+  };
+  return events;
+}
+
+void EnginePool::handle(Engine& engine, Command& command) {
+  if (auto* start = std::get_if<Start>(&command)) {
+    engine.start(std::move(start->operation));
+  } else if (auto* go = std::get_if<Go>(&command)) {
+    engine.go(go->key);
+  } else if (const auto* begin = std::get_if<BeginJob>(&command)) {
+    engine.begin_job(begin->job_key);
+  } else if (const auto* limit = std::get_if<LimitJob>(&command)) {
+    engine.limit_job(limit->job_key, limit->share);
+  } else {
+    engine.abort_job(std::get<Abort>(command).job_key);
+  }
+}
+
+bool EnginePool::give(Worker& worker, const Command& command) {
+  if (worker.door != nullptr) return worker.door->send(command);
+  Command copy = command;
+  handle(*worker.engine, copy);
+  return true;
+}
+
+void EnginePool::give_unbounded(const Command& command) {
+  for (auto& worker : workers_) {
+    if (worker->door != nullptr) {
+      worker->door->send_unbounded(command);
+    } else {
+      give(*worker, command);
+    }
+  }
 }
 
 EnginePool::~EnginePool() { stop_threads(); }
 
 std::vector<IoLoop> EnginePool::io_loops() {
   std::vector<IoLoop> loops;
-  for (auto& worker : workers_) loops.push_back({worker->loop.get(), worker->engine.get()});
+  for (auto& worker : workers_) loops.push_back({worker->loop, worker->engine.get()});
   return loops;
 }
 
@@ -66,7 +104,8 @@ void EnginePool::set_transport(Transport& transport) {
 
 void EnginePool::run_threads() {
   for (auto& worker : workers_) {
-    worker->thread = std::thread([loop = worker->loop.get()] {
+    if (worker->own_loop == nullptr) continue;
+    worker->thread = std::thread([loop = worker->loop] {
       pthread_setname_np(pthread_self(), loop->name().c_str());
       loop->run();
     });
@@ -84,30 +123,30 @@ void EnginePool::stop_threads() {
 void EnginePool::begin_job(uint64_t job_key, OperationEvents& events,
                            std::function<void(NodeId)> on_overrun) {
   jobs_[job_key] = {&events, std::move(on_overrun), {}};
-  for (auto& worker : workers_) worker->door->send_unbounded(BeginJob{job_key});
+  give_unbounded(BeginJob{job_key});
 }
 
 void EnginePool::limit_job(uint64_t job_key, const JobShare& share) {
-  for (auto& worker : workers_) worker->door->send_unbounded(LimitJob{job_key, share});
+  give_unbounded(LimitJob{job_key, share});
 }
 
 bool EnginePool::start(const Operation& operation) {
-  jobs_.at(operation.key.job_key).progress[operation.key] = {};
-  return send(Start{operation});
-}
-
-bool EnginePool::go(const OperationKey& key) { return send(Go{key}); }
-
-bool EnginePool::send(const Command& command) {
-  for (auto& worker : workers_) {
-    if (!worker->door->send(command)) return false;
+  const size_t loops = is_early(operation) ? 1 : workers_.size();
+  jobs_.at(operation.key.job_key).progress[operation.key].loops = loops;
+  for (size_t i = 0; i < loops; ++i) {
+    if (!give(*workers_[i], Start{operation})) return false;
   }
   return true;
 }
 
+bool EnginePool::go(const OperationKey& key) {
+  return std::all_of(workers_.begin(), workers_.end(),
+                     [&](auto& worker) { return give(*worker, Go{key}); });
+}
+
 void EnginePool::abort_job(uint64_t job_key) {
   jobs_.erase(job_key);
-  for (auto& worker : workers_) worker->door->send_unbounded(Abort{job_key});
+  give_unbounded(Abort{job_key});
 }
 
 void EnginePool::on_event(const Event& event) {
@@ -119,11 +158,11 @@ void EnginePool::on_event(const Event& event) {
   const auto progress = job.progress.find(event.key);
   if (progress == job.progress.end()) return;
   if (event.is_retired) {
-    if (++progress->second.retired < workers_.size()) return;
+    if (++progress->second.retired < progress->second.loops) return;
     job.progress.erase(progress);
     job.events->on_retired(event.key);
   } else {
-    if (++progress->second.done < workers_.size()) return;
+    if (++progress->second.done < progress->second.loops) return;
     job.events->on_done(event.key);
   }
 }

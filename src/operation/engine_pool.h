@@ -15,9 +15,11 @@
 
 namespace braid {
 
-// The I/O loops, their threads and their engines, as the control loop sees them: one door into each
-// loop, one door back. Every operation goes to all loops (each runs its own units of it) and is
-// done when all of them are. Control loop only.
+// The I/O loops and their engines, as the control loop sees them. The first I/O loop is the control
+// loop itself: its engine is called straight away, so a small operation wakes no other thread. Each
+// further loop has a thread, one door into it and one door back. An operation goes to all loops
+// (each runs its own units of it), an early one to the first alone, and is done when all of these
+// are. Control loop only.
 class EnginePool final : public OperationEngines {
  public:
   static constexpr size_t kDoorCapacity = 1 << 18;
@@ -32,7 +34,7 @@ class EnginePool final : public OperationEngines {
   std::vector<IoLoop> io_loops();
   void set_transport(Transport& transport);
   void run_threads();
-  // The threads have ended when it returns; call it after Transport::close.
+  // The threads of the further loops have ended when it returns; call it after Transport::close.
   void stop_threads();
 
   // `events`: told of the job's operations until abort_job. `on_overrun`: see Engine::Events.
@@ -73,12 +75,14 @@ class EnginePool final : public OperationEngines {
     NodeId overrun_from = 0;  // not 0: of the job
   };
   struct Worker {
-    std::unique_ptr<Loop> loop;
+    std::unique_ptr<Loop> own_loop;  // none: it is on the control loop
+    Loop* loop = nullptr;
     std::unique_ptr<Engine> engine;
-    std::unique_ptr<Door<Command>> door;
+    std::unique_ptr<Door<Command>> door;  // none: on the control loop
     std::thread thread;
   };
   struct Progress {
+    size_t loops = 0;  // that it was given to
     size_t done = 0;
     size_t retired = 0;
   };
@@ -90,7 +94,11 @@ class EnginePool final : public OperationEngines {
   };
 
   explicit EnginePool(Loop& control_loop);
-  bool send(const Command& command);
+  Status add_worker(Loop& control_loop, const EngineOptions& options);
+  Engine::Events events_of(Worker& worker);
+  static void handle(Engine& engine, Command& command);
+  static bool give(Worker& worker, const Command& command);
+  void give_unbounded(const Command& command);
   void on_event(const Event& event);
 
   Door<Event> events_door_;
