@@ -111,6 +111,15 @@ std::string render_peers(const DaemonStatus& status) {
 
 }  // namespace
 
+// Daemons before it was there say nothing of it.
+static std::string render_polling(const DaemonStatus& status) {
+  if (status.polling.mode.empty()) return {};
+  const double share =
+      status.uptime_seconds <= 0 ? 0 : 100 * status.polling.seconds / status.uptime_seconds;
+  return fmt::format("polling:   {}, {:.2f} % of a core since the start\n",
+                     printable(status.polling.mode), share);
+}
+
 std::string render_status(const DaemonStatus& status) {
   std::string out = fmt::format("braidd {} on {} ({}), up {}\n", printable(status.version),
                                 printable(status.node.name), printable(status.node.address),
@@ -118,6 +127,7 @@ std::string render_status(const DaemonStatus& status) {
   out += fmt::format("transport: {}\n", printable(status.transport));
   out += fmt::format("rails:     {}\n", render_rails(status));
   out += fmt::format("peers:     {}\n", render_peers(status));
+  out += render_polling(status);
   return out + "\n" + render_links(status) + "\n" + render_jobs(status) +
          hidden_line(status.jobs_hidden);
 }

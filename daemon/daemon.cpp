@@ -127,6 +127,7 @@ Status Daemon::start_transport() {
   engines_ = std::move(engines).value();
   loops_ = {loop_.get()};
   for (const IoLoop& io : engines_->io_loops()) {
+    io.loop->polling().set_mode(polling_mode(config_));
     if (io.loop != loop_.get()) loops_.push_back(io.loop);
   }
 
@@ -255,6 +256,9 @@ DaemonStatus Daemon::status(const std::vector<FlowStatus>& flows, uid_t asker) c
   status.uptime_seconds = static_cast<double>(clock_.now_ns() - started_ns_) / 1e9;
   status.transport = transport_->description();
   status.rails = rails_;
+  status.polling.mode = config_.node.polling;
+  for (const Loop* loop : loops_)
+    status.polling.seconds += static_cast<double>(loop->polling_counters().polled_ns) / 1e9;
   for (const RailStatus& rail : transport_->rails()) {
     if (!rail.is_up) status.rails_down.push_back(rail.name);
   }

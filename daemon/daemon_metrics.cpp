@@ -85,6 +85,11 @@ class Samples {
     add(Metric::LoopLongRounds, rounds.long_rounds, {loop.name()});
     add_real(Metric::LoopLongestRound, static_cast<double>(rounds.longest_round_ns) / 1e9,
              {loop.name()});
+    const PollingCounters polling = loop.polling_counters();
+    add_real(Metric::PollingSeconds, static_cast<double>(polling.polled_ns) / 1e9, {loop.name()});
+    add(Metric::Polls, polling.came, {loop.name(), "came"});
+    add(Metric::Polls, polling.not_came, {loop.name(), "not_came"});
+    add(Metric::Polls, polling.displaced, {loop.name(), "displaced"});
   }
 
   std::vector<MetricSample> take() && { return std::move(samples_); }

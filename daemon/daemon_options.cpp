@@ -49,6 +49,10 @@ size_t share_of_descriptors(rlim_t divisor, rlim_t min, rlim_t max) {
 
 }  // namespace
 
+PollingMode polling_mode(const DaemonConfig& config) {
+  return *parse_polling_mode(config.node.polling);  // load_config has checked it
+}
+
 uint32_t chunk_bytes_max(const DaemonConfig& config) {
   return std::max(config.transport.chunk_bytes, kTunedChunkBytesMax);
 }
@@ -89,6 +93,7 @@ JobManagerOptions job_manager_options(const DaemonConfig& config) {
   options.jobs_max = config.client.jobs_max;
   options.session = {config.client.arena_bytes_max, config.collective.operation_timeout_ms,
                      config.client.job_weight_max};
+  options.session.polling = polling_mode(config);
   options.leave_timeout_ms = config.collective.leave_timeout_ms;
   options.cut = {config.collective.unit_bytes, config.transport.chunk_bytes, io_threads(config)};
   options.rack = config.node.rack;

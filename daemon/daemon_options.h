@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/polling.h"
 #include "collective/engine.h"
 #include "config/config.h"
 #include "ipc/user_quotas.h"
@@ -22,6 +23,7 @@ TuningOptions tuning_options(const DaemonConfig& config, size_t rails);
 EngineOptions engine_options(const DaemonConfig& config);
 TransportOptions transport_options(const DaemonConfig& config, std::vector<std::string> rails);
 UserLimits user_limits(const DaemonConfig& config);
+PollingMode polling_mode(const DaemonConfig& config);
 // That transports are set up for.
 uint32_t chunk_bytes_max(const DaemonConfig& config);
 // Where what was learned is kept; empty: nowhere.

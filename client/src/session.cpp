@@ -126,10 +126,27 @@ bool Session::wait_until(std::unique_lock<std::mutex>& lock, uint64_t deadline_n
     if (timeout_ms == 0) return false;
     if (has_leader_) {
       changed_.wait_until(lock, time_point_of(deadline_ns));
-    } else if (done_.prepare_sleep()) {
-      lead(lock, timeout_ms);
+    } else if (!poll_done_ring(lock, deadline_ns) && done_.prepare_sleep()) {
+      lead(lock, polling_.mode() == PollingMode::Always ? 0 : timeout_ms);
     }
   }
+}
+
+// True: something has come. The others may submit meanwhile, and take what has come, too.
+bool Session::poll_done_ring(std::unique_lock<std::mutex>& lock, uint64_t deadline_ns) {
+  uint64_t now = now_ns();
+  const uint64_t window_ns = polling_.window_ns(now);
+  if (window_ns == 0) return false;
+  const RingConsumer<proto::DoneEntry> seen = done_;
+  has_leader_ = true;
+  lock.unlock();
+  const PollOutcome outcome = poll_until(std::min(deadline_ns, now + window_ns), now,
+                                         [&seen] { return seen.has_any(); });
+  lock.lock();
+  has_leader_ = false;
+  changed_.notify_all();
+  polling_.on_end(outcome, now);
+  return outcome == PollOutcome::Came;
 }
 
 void Session::lead(std::unique_lock<std::mutex>& lock, int timeout_ms) {

@@ -9,6 +9,7 @@
 #include <span>
 
 #include "base/status.h"
+#include "base/polling.h"
 #include "connection.h"
 #include "ipc/rings.h"
 #include "ipc/shared_memory.h"
@@ -20,8 +21,9 @@ namespace braid::client {
 //
 // There is no background thread. Of the threads that wait, one is the leader: it sleeps in poll(2)
 // on the socket and the done ring's wake-up, the others on a condition variable. The leader hands
-// out whatever comes, and when it has what it waited for, another one becomes leader. mutex()
-// guards everything here, and the job's own state.
+// out whatever comes, and when it has what it waited for, another one becomes leader. Before it
+// sleeps it may look at the done ring for a short time (PollingPolicy). mutex() guards everything
+// here, and the job's own state.
 class Session {
  public:
   // Entries of the rings. Every ticket that is not released yet has a place in the done ring, so it
@@ -43,6 +45,8 @@ class Session {
   Connection& connection() { return connection_; }
   const std::string& socket_path() const { return connection_.path(); }
   void begin(OnDone on_done) { on_done_ = std::move(on_done); }
+  // How threads that wait do it: the daemon says so.
+  void set_polling(PollingMode mode) { polling_ = PollingPolicy(mode); }
 
   std::mutex& mutex() { return mutex_; }
 
@@ -84,11 +88,13 @@ class Session {
   void receive_messages();
   void handle(const proto::ClientMessage& message);
   void answer_registration(Registration answer);
+  bool poll_done_ring(std::unique_lock<std::mutex>& lock, uint64_t deadline_ns);
   void lead(std::unique_lock<std::mutex>& lock, int timeout_ms);
 
   std::mutex mutex_;
   std::condition_variable changed_;  // an operation ended, a message came, the leader left
   bool has_leader_ = false;
+  PollingPolicy polling_;
   Connection connection_;
   SharedMemory rings_;
   Fd submit_wake_;

@@ -8,6 +8,7 @@
 #include <sys/un.h>
 
 #include "base/log.h"
+#include "base/polling.h"
 #include "config/value.h"
 #include "plan/planner.h"
 #include "tune/transfer_space.h"
@@ -51,6 +52,11 @@ Status check_rack(const std::string& rack) {
   if (rack.size() <= kNameBytesMax && !has_blank_or_control(rack)) return Status::ok();
   return invalid(fmt::format("'{}' is not a rack's name; use up to {} characters without blanks",
                              rack, kNameBytesMax));
+}
+
+Status check_polling(const std::string& mode) {
+  if (parse_polling_mode(mode)) return Status::ok();
+  return invalid(fmt::format("'{}' is none of off, adaptive, always", mode));
 }
 
 Status check_on_off(const std::string& value) {

@@ -33,6 +33,7 @@ struct DaemonConfig {
     std::string name = kAuto;     // auto: the host name
     std::string address = kAuto;  // auto: the IPv4 address of the first rail
     std::string rack;             // empty: not known
+    std::string polling = "adaptive";
     bool operator==(const Node&) const = default;
   };
   struct Control {

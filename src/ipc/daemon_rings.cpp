@@ -59,11 +59,14 @@ Status DaemonRings::start(Loop& loop, std::function<void()> on_submit) {
   on_submit_ = std::move(on_submit);
   poll_ = std::move(*poll);
   poll_->start(UV_READABLE, [this](int) { on_wake(); });
+  loop_ = &loop;
+  loop_->polling().add(*this);
   serve_again();  // the client may have submitted before anybody listened
   return Status::ok();
 }
 
 void DaemonRings::stop() {
+  if (loop_ != nullptr) std::exchange(loop_, nullptr)->polling().remove(*this);
   poll_.reset();
   again_.close();
   on_submit_ = nullptr;
@@ -77,6 +80,7 @@ void DaemonRings::on_wake() {
 
 void DaemonRings::serve() {
   drained_ = false;
+  loop_->polling().note_work();
   const Lifetime::Token life = lifetime_.token();
   const auto keep = on_submit_;  // the callback may call stop()
   keep();
@@ -92,12 +96,19 @@ void DaemonRings::serve_again() {
   });
 }
 
+void DaemonRings::begin_polling() { submit_.cancel_sleep(); }
+
+void DaemonRings::end_polling() {
+  if (!is_broken_ && !submit_.prepare_sleep()) serve_again();
+}
+
 Result<bool> DaemonRings::pop(proto::SubmitEntry& entry) {
   while (true) {
     switch (submit_.pop(entry)) {
       case RingState::Ready:
         if (Status status = check_submit_entry(entry); !status) {
           drained_ = true;
+          is_broken_ = true;
           return status;
         }
         return true;
@@ -110,6 +121,7 @@ Result<bool> DaemonRings::pop(proto::SubmitEntry& entry) {
         break;
     }
     drained_ = true;
+    is_broken_ = true;
     return make_status(StatusCode::Protocol, "the submit ring's indices are corrupt");
   }
 }

@@ -13,6 +13,7 @@
 #include "ipc/rings.h"
 #include "ipc/shared_memory.h"
 #include "loop/handle.h"
+#include "loop/loop_polling.h"
 #include "loop/poll.h"
 
 namespace braid {
@@ -21,8 +22,10 @@ namespace braid {
 // owned by the trainer's session. Trusts nothing in the shared memory: an entry is copied out
 // before it is looked at, and an index that cannot be is a PROTOCOL error, after which the session
 // should be ended.
-class DaemonRings {
+class DaemonRings final : private Pollable {
  public:
+  ~DaemonRings() override { stop(); }
+
   // Takes the descriptors that came with OpenJob; capacities as OpenJob gave them (unchecked).
   static Result<std::unique_ptr<DaemonRings>> adopt(Fd rings, Fd submit_wake,
                                                     uint32_t submit_capacity,
@@ -55,6 +58,11 @@ class DaemonRings {
   void serve();
   void serve_again();
 
+  void begin_polling() override;
+  bool has_something() const override { return !is_broken_ && submit_.has_any(); }
+  void end_polling() override;
+
+  Loop* loop_ = nullptr;  // from start() to stop()
   SharedMemory memory_;
   Fd submit_wake_;  // the trainer's eventfd, never read
   // Watches it, edge-triggered: one wake-up for each write, whatever its count is.
@@ -65,6 +73,7 @@ class DaemonRings {
   RingProducer<proto::DoneEntry> done_;
   std::function<void()> on_submit_;
   bool drained_ = false;        // pop() said false or failed since the last wake-up
+  bool is_broken_ = false;      // pop() has failed
   Handle<uv_idle_t> again_;     // active while there is more, and nobody who would wake us
   std::unique_ptr<Poll> poll_;  // goes before the descriptor that it watches
   Lifetime lifetime_;

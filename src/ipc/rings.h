@@ -78,6 +78,9 @@ class RingConsumer {
     return RingState::Ready;
   }
 
+  // Something was published since the last pop(), or the index is wrong.
+  bool has_any() const { return indices_->tail.load(std::memory_order_acquire) != head_; }
+
   // True: the ring is empty, and the producer will send a wake-up after its next entry. False:
   // pop again.
   bool prepare_sleep() {

@@ -95,6 +95,7 @@ Result<std::unique_ptr<Session>> Session::create(Loop& loop, WorkThread& worker,
   session->weight_ = weight_of(open);
   session->operation_timeout_ms_ = limits.operation_timeout_ms;
   session->farewell_ms_ = limits.farewell_ms;
+  session->polling_ = limits.polling;
   session->tensors_charge_ = UserCharge(limits.quotas, user, UserResource::Tensors);
   BRAID_RETURN_IF_ERROR(check_open(open, limits));
   const auto token = token_of(open);
@@ -115,7 +116,8 @@ void Session::open(uint32_t epoch, const ResultMemory& memory, const Ring& ring,
   state_ = State::Member;
   flatbuffers::FlatBufferBuilder builder;
   const auto blocks = builder.CreateVector(ring.block_of_rank);
-  const auto body = proto::CreateJobOpened(builder, epoch, memory.size(), blocks);
+  const auto body = proto::CreateJobOpened(builder, epoch, memory.size(), blocks,
+                                            static_cast<uint8_t>(polling_));
   const Fd done_wake = rings_->take_done_wake();
   const int fds[] = {memory.fd(), done_wake.get()};
   send_body(connection_, builder, body, fds);

@@ -32,6 +32,7 @@ struct SessionLimits {
   // keep memory and a place for ever.
   uint32_t farewell_ms = 10'000;
   std::shared_ptr<UserQuotas> quotas{};  // none: users are not told apart
+  PollingMode polling = PollingMode::Off;  // how the trainer's threads wait
 };
 
 // One trainer's membership: its connection, rings, arenas and tensors. Checks everything that comes
@@ -146,6 +147,7 @@ class Session final : public ResultSink {
   uint64_t last_step_ = 0;
   Timer farewell_;
   uint32_t farewell_ms_ = 0;
+  PollingMode polling_ = PollingMode::Off;
   UserCharge tensors_charge_;
   std::shared_ptr<UserCharge> place_;
 };

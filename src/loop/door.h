@@ -27,7 +27,7 @@ class Door {
   static constexpr uint64_t kHandleNsMax = 1'000'000;  // no message is begun later in a round
 
   Door(Loop& loop, size_t capacity, std::function<void(Message&)> handler)
-      : capacity_(capacity), handler_(std::move(handler)) {
+      : loop_(loop), capacity_(capacity), handler_(std::move(handler)) {
     BRAID_ASSERT(wake_->is_valid() && uv_poll_init(loop.uv(), poll_.get(), wake_->get()) == 0,
                  "an eventfd fails only without descriptors at start-up");
     poll_.set_initialised();
@@ -78,6 +78,7 @@ class Door {
   void on_wake() {
     uint64_t times = 0;
     [[maybe_unused]] const auto taken = ::read(wake_->get(), &times, sizeof(times));
+    loop_.polling().note_work();
     if (!taken_.empty()) return;  // the idle handle is about to
     had_turn_ = true;
     handle_some();
@@ -121,6 +122,7 @@ class Door {
     next_ = 0;
   }
 
+  Loop& loop_;
   const size_t capacity_;
   const std::function<void(Message&)> handler_;
   // Not uv_async_t: its receiver spins until the sender, whose processor it may have taken, is back

@@ -31,6 +31,7 @@ Result<std::unique_ptr<Loop>> Loop::create(std::string name) {
     auto* self = static_cast<Loop*>(prepare->data);
     self->run_deferred();
     self->watch_.on_round_end();
+    self->polling_.before_sleep(&self->loop_);
   });
   uv_idle_init(&loop->loop_, loop->deferred_idle_.get());
   loop->deferred_idle_.set_initialised();

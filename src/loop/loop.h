@@ -11,6 +11,7 @@
 
 #include "base/status.h"
 #include "loop/handle.h"
+#include "loop/loop_polling.h"
 #include "loop/loop_watch.h"
 
 namespace braid {
@@ -37,8 +38,10 @@ class Loop {
   // True on the loop's thread, and on any thread while the loop isn't running.
   bool is_in_loop() const;
   uv_loop_t* uv() { return &loop_; }
+  LoopPolling& polling() { return polling_; }
   const std::string& name() const { return name_; }
-  LoopCounters counters() const { return watch_.counters(); }  // any thread
+  LoopCounters counters() const { return watch_.counters(); }               // any thread
+  PollingCounters polling_counters() const { return polling_.counters(); }  // any thread
 
  private:
   explicit Loop(std::string name) : name_(std::move(name)), watch_(name_) {}
@@ -55,6 +58,7 @@ class Loop {
       deferred_idle_;  // active only while something is deferred: keeps the loop from sleeping
   std::vector<std::function<void()>> deferred_;
   LoopWatch watch_;
+  LoopPolling polling_;
 };
 
 }  // namespace braid

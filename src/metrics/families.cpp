@@ -251,6 +251,20 @@ std::vector<MetricInfo> loop_infos() {
        {"loop"},
        {},
        "The longest of those rounds since the daemon started; 0: there was none."},
+      {Metric::PollingSeconds,
+       "braid_polling_seconds_total",
+       true,
+       {"loop"},
+       {},
+       "What a loop has spent looking whether something comes before it sleeps (node.polling). It "
+       "yields the processor meanwhile."},
+      {Metric::Polls,
+       "braid_polls_total",
+       true,
+       {"loop", "outcome"},
+       {},
+       "How often it did: something came; not_came within the time; displaced: others needed the "
+       "processor."},
   };
 }
 

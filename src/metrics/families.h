@@ -46,6 +46,8 @@ enum class Metric : uint8_t {
   TuneGain,
   LoopLongRounds,
   LoopLongestRound,
+  PollingSeconds,
+  Polls,
 };
 
 struct MetricInfo {

@@ -15,8 +15,9 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(DaemonStatus::Job, name, epoch, 
                                                 weight, nodes, local_ranks, operations_done,
                                                 steps_done, operations_pending, bytes)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(DaemonStatus::Peer, name, address, port)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(DaemonStatus::Polling, mode, seconds)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(DaemonStatus, version, node, uptime_seconds,
-                                                transport, rails, rails_down, flows, jobs,
+                                                polling, transport, rails, rails_down, flows, jobs,
                                                 jobs_hidden, peers, counters)
 
 std::string to_json(const DaemonStatus& status) {

@@ -62,9 +62,15 @@ struct DaemonStatus {
     uint16_t port = 0;
   };
 
+  struct Polling {
+    std::string mode;    // node.polling
+    double seconds = 0;  // that the loops have spent on it
+  };
+
   std::string version;
   Node node;
   double uptime_seconds = 0;
+  Polling polling;
   std::string transport;  // "UCX 1.13.1, tcp on eth0, 8 flows per link"
   std::vector<std::string> rails;
   std::vector<std::string> rails_down;  // of these

@@ -65,6 +65,7 @@ void FlowDriver::wake() {
 
 void FlowDriver::drive() {
   if (!is_awake_) return;
+  loop_.polling().note_work();
   drive_until_ns_ = SystemClock().now_ns() + kDriveNsMax;
   for (int round = 0; round < kRoundsMax; ++round) {
     owner_.before_round();
