@@ -189,10 +189,10 @@ std::optional<uint32_t> OperationRun::incoming_segment(NodeId from,
 ChunkVerdict OperationRun::accept_direct(NodeId from, const proto::ChunkHeader& header,
                                          std::span<const uint8_t> payload) {
   if (header.phase != static_cast<uint8_t>(Phase::Direct) || units_.empty() || header.unit != 0 ||
-      header.chunk != 0 || header.segment >= operation_.ring->nodes ||
+      header.chunk >= partition_.chunks(0, 0) || header.segment >= operation_.ring->nodes ||
       member(header.segment) != from)
     return ChunkVerdict::Malformed;
-  return units_.front().take_part(from, position_of(0, 0, 0), payload);
+  return units_.front().take_part(from, position_of(0, 0, header.chunk), payload);
 }
 
 const uint8_t* OperationRun::decoded(const Extent& extent, std::span<const uint8_t> payload) {
@@ -233,7 +233,7 @@ std::span<const uint8_t> OperationRun::payload_of(const OutgoingChunk& chunk) {
   const proto::ChunkHeader& header = chunk.header;
   const auto phase = static_cast<Phase>(header.phase);
   if (phase == Phase::Direct && !is_aborted_)
-    return units_.front().bytes_to_send(phase, position_of(0, 0, 0));
+    return units_.front().bytes_to_send(phase, position_of(0, 0, header.chunk));
   if (is_abandoned()) return {};
   return find_unit(header.unit)->bytes_to_send(phase, position_of(header));
 }

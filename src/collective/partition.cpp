@@ -22,6 +22,8 @@ constexpr uint64_t kStripeBytesMax = uint64_t{16} << 30;  // keeps chunk numbers
 // idle: aim at this many, but not below the size where a message costs more than its bytes.
 constexpr uint64_t kChunksPerSegment = 8;
 constexpr uint64_t kSmallChunkBytes = 16 << 10;
+// One hop is all that such a chunk makes: to send two instead brings less than it costs.
+constexpr uint64_t kSmallDirectChunkBytes = 32 << 10;
 
 // Length of each of `parts` parts (the last ones may be shorter or empty) of `bytes`.
 uint64_t part_length(uint64_t bytes, uint64_t parts) {
@@ -45,7 +47,7 @@ uint32_t segments_of(const Operation& operation) {
 
 Partition::Partition(const Operation& operation, uint64_t unit_bytes, uint32_t chunk_bytes)
     : collective_(operation.collective),
-      is_whole_(operation.is_direct),
+      is_direct_(operation.is_direct),
       segments_(segments_of(operation)),
       root_(operation.root_node),
       chunk_bytes_(static_cast<uint32_t>(chunk_bytes / kAlignment * kAlignment)) {
@@ -70,7 +72,7 @@ Partition::Partition(const Operation& operation, uint64_t unit_bytes, uint32_t c
   const uint64_t units_wanted =
       divide_up(total_bytes_, std::max(whole_lines, divide_up(total_bytes_, UINT32_MAX)));
   if (total_bytes_ == 0) return;
-  units_ = is_whole_ ? 1 : static_cast<uint32_t>(units_wanted);
+  units_ = is_direct_ ? 1 : static_cast<uint32_t>(units_wanted);
   if (collective_ == Collective::AllReduce || collective_ == Collective::Broadcast) {
     unit_bytes_ = part_length(total_bytes_, units_);
     units_ = static_cast<uint32_t>(divide_up(total_bytes_, unit_bytes_));
@@ -162,9 +164,9 @@ Extent Partition::segment(uint32_t unit, uint32_t segment) const {
 }
 
 uint64_t Partition::chunk_length(uint64_t segment_bytes) const {
-  if (is_whole_) return round_up(segment_bytes, kAlignment);
   const uint64_t small =
-      std::min<uint64_t>(kSmallChunkBytes, chunk_bytes_) / kAlignment * kAlignment;
+      std::min<uint64_t>(is_direct_ ? kSmallDirectChunkBytes : kSmallChunkBytes, chunk_bytes_) /
+      kAlignment * kAlignment;
   const uint64_t wanted =
       std::clamp<uint64_t>(part_length(segment_bytes, kChunksPerSegment), small, chunk_bytes_);
   return part_length(segment_bytes,

@@ -18,7 +18,8 @@ struct Extent {
 
 // How an operation is cut: into units, each unit into one segment per node of the ring (segment s
 // is owned by node s) or as many as its route has, each segment into chunks. Arithmetic alone, and
-// the same on all nodes: from the operation, the ring and the two sizes. What is direct is not cut.
+// the same on all nodes: from the operation, the ring and the two sizes. What is direct is one unit
+// of one segment.
 //
 // all-reduce: a unit is a range of the tensor, its segments are nearly equal parts of it.
 //
@@ -74,7 +75,7 @@ class Partition {
   uint64_t chunk_length(uint64_t segment_bytes) const;
 
   const Collective collective_;
-  const bool is_whole_;
+  const bool is_direct_;
   const uint32_t segments_;
   const uint32_t root_;
   const uint32_t chunk_bytes_;

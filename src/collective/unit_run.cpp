@@ -233,10 +233,16 @@ void UnitRun::prepare(const ChunkPosition& position) {
 // The result will hold the sum while others still wait for this node's part.
 void UnitRun::keep_own_part(const ChunkPosition& position) {
   const SegmentRoute& route = run_->segment_route(position.segment);
-  prepare(position);
-  const uint32_t bytes = bytes_on_wire(Phase::Direct, position);
-  std::memcpy(aside(position, route.parts_from.size()), run_->result(position.extent),
-              position.extent.bytes);
+  uint8_t* const kept = aside(position, route.parts_from.size());
+  uint32_t bytes = static_cast<uint32_t>(position.extent.bytes);
+  if (run_->hop() == nullptr) {
+    run_->contribution().reduce(position.extent, nullptr, kept, Store::Cached);
+    run_->host().on_bytes_reduced(position.extent.bytes);
+  } else {
+    prepare(position);
+    bytes = bytes_on_wire(Phase::Direct, position);
+    std::memcpy(kept, run_->result(position.extent), position.extent.bytes);
+  }
   for (const uint32_t to : route.own_part_to)
     run_->submit(*this, Phase::Direct, position, to, bytes);
 }

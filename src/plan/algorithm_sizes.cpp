@@ -13,7 +13,8 @@ constexpr double kAssumedSecondsPerByte = 4e-9;
 constexpr uint32_t kDistanceClassMax = 12;  // a round trip of two seconds
 constexpr double kCrowding = 0.2;
 constexpr double kHalvingSlowness = 1.4;
-constexpr double kUncutBytes = 3;
+constexpr double kDirectBytesOfTwo = 1.5;
+constexpr double kDirectBytesMin = 3;  // of more
 constexpr double kBytesMax = 1 << 30;
 // A fit needs sizes that differ so much: startups and bytes then weigh differently.
 constexpr double kSizeRatioMin = 4;
@@ -26,7 +27,10 @@ struct Course {
 
 double ring_bytes(double n) { return 2 * (n - 1) / n; }
 
-Course direct(double n) { return {1, std::max((n - 1) * (1 + kCrowding * (n - 2)), kUncutBytes)}; }
+Course direct(double n) {
+  if (n == 2) return {1, kDirectBytesOfTwo};
+  return {1, std::max((n - 1) * (1 + kCrowding * (n - 2)), kDirectBytesMin)};
+}
 Course two_hops(double n) {
   return {2, ring_bytes(n) * (1 + kCrowding * std::max((n - 2) * (n - 2), 2.0))};
 }

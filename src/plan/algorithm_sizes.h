@@ -35,7 +35,7 @@ HopCost assumed_hop_cost(double round_trip_seconds);
 // Up to which sizes each algorithm takes less time than those after it; 1 GiB at most. Hops and
 // bytes of n nodes:
 //
-//   direct     1               (n − 1)·(1 + 0.2·(n − 2)), 3 at least: what is direct is not cut,
+//   direct     1               (n − 1)·(1 + 0.2·(n − 2)), 3 at least; 1.5 where n = 2: few chunks,
 //                              and one connection carries less than a network card
 //   two hops   2               2(n − 1)/n·(1 + 0.2·(n − 2)²), and 1.4 instead of 1.2 where n = 3
 //   halving    2·log2 n        2(n − 1)/n·1.4

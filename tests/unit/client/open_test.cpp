@@ -137,6 +137,16 @@ TEST_F(OpenTest, PermissionDeniedNamesTheGroup) {
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
 }
 
+TEST_F(OpenTest, AWayOfWaitingThatNobodyKnowsIsRefused) {
+  TestDaemon::Options options;
+  options.polling = 3;
+  start_daemon(std::move(options));
+  const auto given = job_options();
+  braid_job* job = nullptr;
+  EXPECT_BRAID_ERROR(braid_open(&given, &job), BRAID_ERROR_PROTOCOL, "polling 3");
+  EXPECT_EQ(job, nullptr);
+}
+
 TEST_F(OpenTest, RefusalCarriesTheDaemonsText) {
   TestDaemon::Options options;
   options.open_failure = "rank 0 of job 'job' is taken by process 77 on node 'b'";

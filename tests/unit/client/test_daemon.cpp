@@ -234,7 +234,8 @@ void TestDaemon::open_job(Session& session, const proto::OpenJob& open, std::vec
   const Fd done_wake = session.rings->take_done_wake();
   const int sent[] = {session.results.fd(), done_wake.get()};
   send(*session.connection, builder, proto::ClientBody::JobOpened,
-       proto::CreateJobOpenedDirect(builder, 1, options_.result_bytes, &options_.block_of_rank),
+       proto::CreateJobOpenedDirect(builder, 1, options_.result_bytes, &options_.block_of_rank,
+                                    options_.polling),
        sent);
 }
 

@@ -35,6 +35,7 @@ class TestDaemon final : public ClientHandler {
     uint32_t arenas_skipped = 0;  // further ones get numbers that are too high by so many
     bool answers_open = true;
     bool answers_leave = true;
+    uint8_t polling = 0;  // PollingMode, or what is none
   };
 
   explicit TestDaemon(Options options);

@@ -31,6 +31,35 @@ TEST_F(WaitingTest, TestNeverBlocks) {
   EXPECT_EQ(braid_release(job_, ticket), BRAID_OK);
 }
 
+// However a thread waits, it gets the result, its own timeout and the daemon's bad news.
+class WaitingModesTest : public OpenJobTest, public ::testing::WithParamInterface<uint8_t> {
+ protected:
+  void SetUp() override {
+    TestDaemon::Options options;
+    options.polling = GetParam();
+    open(std::move(options));
+  }
+};
+
+TEST_P(WaitingModesTest, ResultsTimeoutsAndFailuresComeInEach) {
+  const uint32_t tensor = register_tensor(job_, "a", 4);
+  const auto values = iota(4);
+  for (uint64_t step = 1; step <= 50; ++step) {
+    const braid_ticket ticket = submit(job_, all_reduce(tensor, step, values.data()));
+    ASSERT_EQ(braid_wait(job_, ticket, 0), BRAID_OK) << braid_error_message();
+    EXPECT_EQ(copied(ticket, 4), values);
+    EXPECT_EQ(braid_release(job_, ticket), BRAID_OK);
+  }
+  daemon_->hold_operations();
+  const braid_ticket held = submit(job_, all_reduce(tensor, 51, values.data()));
+  EXPECT_BRAID_ERROR(braid_wait(job_, held, 20), BRAID_ERROR_DEADLINE_EXCEEDED, "still in flight");
+  std::thread other([this] { daemon_->fail_jobs("rank 3 has died"); });
+  EXPECT_BRAID_ERROR(braid_wait(job_, held, 0), BRAID_ERROR_JOB_FAILED, "rank 3 has died");
+  other.join();
+}
+
+INSTANTIATE_TEST_SUITE_P(Modes, WaitingModesTest, ::testing::Values(0, 1, 2));
+
 TEST_F(WaitingTest, WaitEndsAtItsTimeout) {
   const uint32_t tensor = register_tensor(job_, "layer.weight", 4);
   const auto values = iota(4);

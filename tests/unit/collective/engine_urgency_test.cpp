@@ -108,7 +108,8 @@ TEST_F(EngineUrgency, chunks_are_as_urgent_as_their_operation) {
   submit(2, 6, 1, true);
   std::vector<uint64_t> urgencies;
   for (const OutgoingChunk& sent : link_.chunks) urgencies.push_back(sent.urgency);
-  EXPECT_EQ(urgencies, (std::vector<uint64_t>{5, 5, 6})) << "both phases, and what is direct";
+  EXPECT_EQ(urgencies, (std::vector<uint64_t>{5, 5, 6, 6}))
+      << "both phases, and what is direct, in two chunks";
   engine_->abort_job(kJob);
 }
 

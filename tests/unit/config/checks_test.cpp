@@ -45,6 +45,8 @@ TEST(CheckNames, RefuseBlanksAndNothing) {
 }
 
 TEST(CheckRack, IsANameOrNothing) {
+  EXPECT_TRUE(check_polling("always").is_ok());
+  EXPECT_EQ(check_polling("often").message(), "'often' is none of off, adaptive, always");
   EXPECT_TRUE(check_rack("").is_ok());
   EXPECT_TRUE(check_rack("row-3/rack-17").is_ok());
   EXPECT_TRUE(check_rack(std::string(255, 'a')).is_ok());

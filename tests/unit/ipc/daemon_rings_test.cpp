@@ -9,6 +9,7 @@
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 
+#include "loop/timer.h"
 #include "loop_runner.h"
 
 namespace braid {
@@ -84,6 +85,64 @@ TEST_F(DaemonRingsTest, SubmissionsArriveOnTheLoop) {
   const int calls_so_far = calls;
   run_rounds(*loop_);
   EXPECT_EQ(calls, calls_so_far) << "an idle ring must not keep the loop busy";
+}
+
+TEST_F(DaemonRingsTest, APollingLoopNeedsNoWakeUp) {
+  loop_->polling().set_mode(PollingMode::Always);
+  auto rings = adopt();
+  ASSERT_TRUE(rings.is_ok()) << rings.status().message();
+  std::vector<uint64_t> tickets;
+  bool wakes = false;
+  ASSERT_TRUE((*rings)
+                  ->start(*loop_,
+                          [&] {
+                            proto::SubmitEntry entry{};
+                            for (auto more = (*rings)->pop(entry); *more;
+                                 more = (*rings)->pop(entry)) {
+                              tickets.push_back(entry.ticket);
+                            }
+                          })
+                  .is_ok());
+  // From a callback, which runs between two polls: the ring sleeps then.
+  Timer publish(*loop_);
+  uint64_t next = 1;
+  publish.start_repeating(1, [&] {
+    if (next > 3) return;
+    wakes = wakes || is_readable(submit_wake_);
+    proto::SubmitEntry entry{};
+    entry.kind = static_cast<uint8_t>(proto::SubmitKind::Operation);
+    entry.ticket = next++;
+    submit_.write(entry);
+    submit_.publish();
+  });
+  EXPECT_TRUE(run_until(*loop_, [&] { return tickets == std::vector<uint64_t>{1, 2, 3}; }));
+  EXPECT_FALSE(wakes);
+  (*rings)->stop();
+  loop_->polling().set_mode(PollingMode::Off);
+  EXPECT_TRUE(view_.header->submit.consumer_sleeps.load() != 0) << "it must be woken from now on";
+}
+
+TEST_F(DaemonRingsTest, AfterAnErrorAPollingLoopDoesNotComeBackToTheRing) {
+  loop_->polling().set_mode(PollingMode::Always);
+  auto rings = adopt();
+  ASSERT_TRUE(rings.is_ok()) << rings.status().message();
+  int errors = 0;
+  ASSERT_TRUE((*rings)
+                  ->start(*loop_,
+                          [&] {
+                            proto::SubmitEntry entry{};
+                            if (!(*rings)->pop(entry)) ++errors;
+                          })
+                  .is_ok());
+  Timer tick(*loop_);  // ends polls
+  int ticks = 0;
+  tick.start_repeating(1, [&] { ++ticks; });
+  view_.header->submit.tail.store(kCapacity + 1);
+  EXPECT_TRUE(run_until(*loop_, [&] { return errors > 0; }));
+  const int so_far = ticks;
+  EXPECT_TRUE(run_until(*loop_, [&] { return ticks >= so_far + 5; }));
+  EXPECT_EQ(errors, 1);
+  (*rings)->stop();
 }
 
 TEST_F(DaemonRingsTest, WhatTheCallbackLeavesComesAgain) {

@@ -12,6 +12,7 @@ DaemonStatus sample() {
   status.version = "0.1.0";
   status.node = {"node-a", "00000000000000ff", "192.0.2.1"};
   status.uptime_seconds = 12.5;
+  status.polling = {"adaptive", 0.25};
   status.transport = "UCX 1.13.1, tcp on eth0";
   status.rails = {"eth0"};
   status.rails_down = {"eth0"};
@@ -39,6 +40,7 @@ TEST(DaemonStatus, HasTheDocumentedShape) {
     "version": "0.1.0",
     "node": {"name": "node-a", "id": "00000000000000ff", "address": "192.0.2.1"},
     "uptime_seconds": 12.5,
+    "polling": {"mode": "adaptive", "seconds": 0.25},
     "transport": "UCX 1.13.1, tcp on eth0",
     "rails": ["eth0"],
     "rails_down": ["eth0"],

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "loop/loop_polling.h"
+
+#include <thread>
+
+#include "loop/door.h"
+#include "loop_testing.h"
+
+namespace braid {
+namespace {
+
+class Ring final : public Pollable {
+ public:
+  void begin_polling() override { ++begun; }
+  bool has_something() const override { return is_filled; }
+  void end_polling() override { ++ended; }
+
+  bool is_filled = false;
+  int begun = 0;
+  int ended = 0;
+};
+
+class LoopPollingTest : public testing::LoopTest {
+ protected:
+  LoopPollingTest() { run_rounds(1); }  // libuv itself has something to do in a loop's first round
+  LoopPolling& polling() { return loop_->polling(); }
+  void work_once() {
+    polling().note_work();
+    run_rounds(1);
+  }
+};
+
+TEST_F(LoopPollingTest, APollFollowsARoundWithWork) {
+  Ring ring;
+  polling().set_mode(PollingMode::Adaptive);
+  polling().add(ring);
+  run_rounds(1);
+  EXPECT_EQ(ring.begun, 0) << "nothing was done";
+  work_once();
+  EXPECT_EQ(ring.begun, 1);
+  EXPECT_EQ(ring.ended, 1);
+  run_rounds(1);
+  EXPECT_EQ(ring.begun, 1) << "once for each such round";
+  polling().remove(ring);
+  const PollingCounters counters = polling().counters();
+  EXPECT_EQ(counters.came, 0u);
+  EXPECT_EQ(counters.not_came + counters.displaced, 1u);
+}
+
+TEST_F(LoopPollingTest, WhatIsThereEndsIt) {
+  Ring ring;
+  ring.is_filled = true;
+  polling().set_mode(PollingMode::Adaptive);
+  polling().add(ring);
+  for (int i = 0; i < 100; ++i) work_once();
+  EXPECT_EQ(polling().counters().came, 100u) << "and it is tried again each time";
+  polling().remove(ring);
+}
+
+TEST_F(LoopPollingTest, SwitchedOffNothingIsLookedAt) {
+  Ring ring;
+  polling().add(ring);
+  work_once();
+  EXPECT_EQ(ring.begun, 0);
+  EXPECT_EQ(polling().counters().polled_ns, 0u);
+  polling().remove(ring);
+}
+
+TEST_F(LoopPollingTest, TooManyRingsWakeTheLoopAsIfItSlept) {
+  std::vector<Ring> rings(LoopPolling::kPollablesMax + 1);
+  polling().set_mode(PollingMode::Adaptive);
+  for (Ring& ring : rings) polling().add(ring);
+  work_once();
+  EXPECT_EQ(rings.front().begun, 0);
+  EXPECT_EQ(polling().counters().not_came + polling().counters().displaced, 1u)
+      << "what the kernel announces is looked for all the same";
+  polling().remove(rings.back());
+  // Whether two polls in vain make a pause is not what is asked here.
+  polling().set_mode(PollingMode::Adaptive);
+  work_once();
+  EXPECT_EQ(rings.front().begun, 1);
+  for (Ring& ring : rings) polling().remove(ring);
+}
+
+TEST_F(LoopPollingTest, WorkThatIsStillToBeDoneGoesFirst) {
+  Ring ring;
+  polling().set_mode(PollingMode::Adaptive);
+  polling().add(ring);
+  bool was_run = false;
+  loop_->defer([&] {
+    was_run = true;
+    EXPECT_EQ(ring.begun, 0);
+  });
+  work_once();
+  EXPECT_TRUE(was_run);
+  polling().remove(ring);
+}
+
+TEST_F(LoopPollingTest, AlwaysAnswersToOtherThreadsAndToTimers) {
+  Ring ring;
+  polling().set_mode(PollingMode::Always);
+  polling().add(ring);
+  int got = 0;
+  Door<int> door(*loop_, 10, [&](int&) { ++got; });
+  std::thread other([&] {
+    for (int i = 0; i < 10; ++i) door.send(i);
+  });
+  run_until([&] { return got == 10; });  // looks by a timer
+  other.join();
+  EXPECT_GT(ring.begun, 0);
+  EXPECT_EQ(ring.begun, ring.ended);
+  polling().remove(ring);
+  run_rounds(1);  // it may sleep again, and this round ends
+}
+
+}  // namespace
+}  // namespace braid
