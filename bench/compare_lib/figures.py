@@ -58,9 +58,9 @@ def rows(samples: dict[tuple[str, Case], list[Sample]], shape: Shape) -> list[di
     """The table, without what was never measured."""
     made = [row(system, case, some, shape) for (system, case), some in samples.items() if some]
     for field, other in (("to_gloo", "gloo"), ("to_before", BEFORE)):
-        seconds = {_case_of(one): one["median_seconds"] for one in made if one["system"] == other}
+        seconds = {case_of(one): one["median_seconds"] for one in made if one["system"] == other}
         for one in made:
-            one[field] = _fraction(one["median_seconds"], seconds.get(_case_of(one)))
+            one[field] = _fraction(one["median_seconds"], seconds.get(case_of(one)))
     return made
 
 
@@ -94,7 +94,7 @@ def _fraction(part: float, whole: float | None) -> float | None:
     return part / whole if whole else None
 
 
-def _case_of(one: dict) -> Case:
+def case_of(one: dict) -> Case:
     return Case(one["bytes"], one["collective"], one["dtype"])
 
 
@@ -102,8 +102,8 @@ def comparisons(rows: list[dict]) -> list[dict]:
     """Per case the time of braid over that of the fastest peer, and over that of the braid before, as far as they
     were measured."""
     found = []
-    for case in dict.fromkeys(map(_case_of, rows)):
-        seconds = {one["system"]: one["median_seconds"] for one in rows if _case_of(one) == case}
+    for case in dict.fromkeys(map(case_of, rows)):
+        seconds = {one["system"]: one["median_seconds"] for one in rows if case_of(one) == case}
         own, before = seconds.pop(BRAID, None), seconds.pop(BEFORE, None)
         if own is None or not (seconds or before):
             continue

@@ -4,7 +4,7 @@
 from collections.abc import Callable
 from html import escape
 
-from . import charts, table
+from . import charts, figures, table
 
 Draw = Callable[[dict], str]  # makes SVG of a figure
 
@@ -82,7 +82,8 @@ def _charts(rows: list[dict], systems: list[str], wire: float | None, draw: Draw
 
 def _charts_through_torch(rows: list[dict], systems: list[str], _: float | None, draw: Draw) -> list[str]:
     def by_collective(key: str, unit: charts.Unit) -> str:
-        told = [row for row in rows if row[key] is not None]
+        untold = {figures.case_of(row) for row in rows if row[key] is None}
+        told = [row for row in rows if figures.case_of(row) not in untold]
         return draw(charts.by_collective(told, systems, key, unit)) if told else _UNTOLD
 
     return [

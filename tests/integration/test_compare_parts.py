@@ -349,6 +349,16 @@ def test_machine_time_that_short_loops_do_not_tell_is_left_out(monkeypatch, tmp_
     assert "no loop was long enough to tell" in html
 
 
+def test_through_torch_what_is_told_of_one_system_only_has_no_bars(monkeypatch, tmp_path):
+    samples = {"braid": 0.4, "gloo": None}
+    monkeypatch.setattr(
+        FakeSystem, "measure", lambda self, case: Sample(1, 1, 1, samples.get(self.name) if case.bytes == 1000 else 1)
+    )
+    _, _, html = compare(monkeypatch, tmp_path, "--through", "torch", "--collectives", "gather")
+    chart = html.partition("The same of the whole machine")[2].partition("</svg>")[0]
+    assert "float32, 2 kB: s/GB" in chart and "float32, 1 kB: s/GB" not in chart
+
+
 def test_a_page_that_cannot_be_drawn_costs_no_figures(monkeypatch, tmp_path, capsys):
     (tmp_path / "bin").mkdir()
     program = tmp_path / "bin" / "braidctl"
