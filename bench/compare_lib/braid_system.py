@@ -4,12 +4,13 @@
 import argparse
 import itertools
 import json
-import os
 import subprocess
 
 from . import cpu, figures
+from .cases import Case
 from .cluster import Cluster
 from .errors import Deadline, SystemFailed
+from .paths import Installation
 from .programs import Program, last_words, stop_all
 
 _TINY_BYTES = 4
@@ -17,13 +18,12 @@ _VERSION_TIMEOUT_S = 10
 
 
 class Braid:
-    name = "braid"
-
-    def __init__(self, cluster: Cluster, options: argparse.Namespace):
+    def __init__(self, name: str, cluster: Cluster, options: argparse.Namespace, braid: Installation):
+        self.name = name
         self.versions: dict[str, str] = {}
         self.flows = 0  # from a node to the next one
         self._cluster, self._options = cluster, options
-        self._bench = os.path.join(options.build, "bin", "braid-bench")
+        self._bench = braid.program("braid-bench")
         self._numbers = itertools.count(1)
         self._programs: list[Program] = []
 
@@ -33,7 +33,7 @@ class Braid:
         if "checking_cpu_seconds" not in first:
             raise SystemFailed("this braid-bench does not tell checking_cpu_seconds: build it again")
         self.flows = first["flows"]
-        self.versions = {"braid": self._version()}
+        self.versions = {self.name: self._version()}
         transport = first["transport"].partition(",")[0].split()
         if len(transport) == 2:
             self.versions[transport[0]] = transport[1]
@@ -48,11 +48,11 @@ class Braid:
             return "unknown"
         return done.stdout.strip().rpartition(" ")[2]
 
-    def measure(self, size: int) -> figures.Sample:
-        # The tiny size opens the job; from its line to that of `size` the daemons do nothing but
-        # the warm-up and the iterations of `size`, and the machine that and the checking.
+    def measure(self, case: Case) -> figures.Sample:
+        # The tiny size opens the job; from its line to that of `case` the daemons do nothing but
+        # the warm-up and the iterations of `case`, and the machine that and the checking.
         iterations = self._options.iterations
-        [_, (measured, daemons, machine)] = self._run([_TINY_BYTES, size], iterations)
+        [_, (measured, daemons, machine)] = self._run([_TINY_BYTES, case.bytes], iterations)
         measured_part = iterations / (iterations + self._options.warmup)
         if machine is not None:
             machine = max(0.0, machine - measured["checking_cpu_seconds"]) * measured_part

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The emulated cluster that all systems share: one run of scripts/cluster."""
+"""The emulated cluster that the systems share: one run of scripts/cluster. An earlier braid has one of its own."""
 
 import argparse
 import os
@@ -11,7 +11,7 @@ from cluster_lib import delay_options, processes, ranks, state
 
 from .cpu import MARKER
 from .errors import CompareError, Deadline
-from .paths import ROOT
+from .paths import ROOT, Installation
 from .programs import Program
 
 _START_S = 60.0
@@ -23,7 +23,8 @@ _HOLD = (
 )
 
 
-def command(options: argparse.Namespace) -> list[str]:
+def command(options: argparse.Namespace, braid: Installation | None = None) -> list[str]:
+    """With the daemons of that braid, if any."""
     line = [os.path.join(ROOT, "scripts", "cluster"), "--nodes", str(options.nodes)]
     if options.nic_mbit:
         line += ["--nic-mbit", options.nic_mbit]
@@ -31,8 +32,8 @@ def command(options: argparse.Namespace) -> list[str]:
         line += ["--flow-mbit", options.flow_mbit]
     if options.delay.is_wanted():
         line += delay_options.arguments(options.delay)
-    if "braid" in options.systems:
-        line += ["--daemon", os.path.join(options.build, "bin", "braidd")]
+    if braid is not None:
+        line += ["--daemon", braid.program("braidd")]
         line += [part for setting in options.settings for part in ("--set", setting)]
     else:
         line.append("--no-daemons")
@@ -42,11 +43,11 @@ def command(options: argparse.Namespace) -> list[str]:
 class Cluster:
     """Up from construction until end(). Main thread only."""
 
-    def __init__(self, options: argparse.Namespace):
+    def __init__(self, options: argparse.Namespace, braid: Installation | None = None):
         self.ranks_per_node = options.ranks_per_node
         self._said = tempfile.TemporaryFile("w+", errors="replace")
         self._tool = processes.spawn(
-            command(options),
+            command(options, braid),
             env=dict(os.environ),
             death_signal=signal.SIGTERM,
             stdout=subprocess.PIPE,
@@ -96,9 +97,9 @@ class Cluster:
         """A process of a system on a node."""
         env = ranks.environment(self.state, node, local_rank, self.ranks_per_node)
         env.pop("BRAID_ENABLE", None)  # it would turn gloo into braid
+        env["PYTHONPATH"] = os.path.join(ROOT, "bench")
         env.update(variables)
         env[MARKER] = system
-        env["PYTHONPATH"] = os.path.join(ROOT, "bench")
         env["PYTHONDONTWRITEBYTECODE"] = "1"
         return Program(node.enter(argv), env)
 

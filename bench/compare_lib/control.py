@@ -2,7 +2,7 @@
 """Workers of a peer, told what to do over a Unix socket in the run directory.
 
 Lines of JSON. A worker says {"rank": r, "versions": {...}} when its system works. Then, per
-measurement: {"bytes": b, "warmup": w, "iterations": i} to all; each says {"warm": true}; all are told
+measurement: {"case": {"bytes": b, ...}, "warmup": w, "iterations": i} to all; each says {"warm": true}; all are told
 {"go": true}; each answers {"seconds": [...]}. A worker whose connection is closed ends.
 The network of the nodes is not touched by this, and a worker that waits uses no processor.
 """

@@ -5,10 +5,13 @@ import dataclasses
 import math
 import statistics
 
+from .cases import Case
+from .paths import BEFORE, BRAID
+
 
 @dataclasses.dataclass(frozen=True)
 class Sample:
-    """One repeat of one size with one system."""
+    """One repeat of one case with one system."""
 
     median_seconds: float
     p99_seconds: float
@@ -47,25 +50,35 @@ def slowest(by_rank: list[list[float]]) -> list[float]:
     return [max(times) for times in zip(*by_rank, strict=True)]
 
 
-def bus_gbit_per_second(size: int, ranks: int, seconds: float) -> float:
-    return 2 * (ranks - 1) / ranks * size * 8 / seconds / 1e9 if seconds > 0 else 0.0
+def bus_gbit_per_second(case: Case, ranks: int, seconds: float) -> float:
+    return case.bus_share(ranks) * case.bytes * 8 / seconds / 1e9 if seconds > 0 else 0.0
 
 
-def row(system: str, size: int, samples: list[Sample], shape: Shape) -> dict:
+def rows(samples: dict[tuple[str, Case], list[Sample]], shape: Shape) -> list[dict]:
+    """The table, without what was never measured."""
+    made = [row(system, case, some, shape) for (system, case), some in samples.items() if some]
+    for field, other in (("to_gloo", "gloo"), ("to_before", BEFORE)):
+        seconds = {case_of(one): one["median_seconds"] for one in made if one["system"] == other}
+        for one in made:
+            one[field] = _fraction(one["median_seconds"], seconds.get(case_of(one)))
+    return made
+
+
+def row(system: str, case: Case, samples: list[Sample], shape: Shape) -> dict:
     """One line of the table; `samples` are its repeats, one at least."""
     seconds = median([sample.median_seconds for sample in samples])
-    bus = bus_gbit_per_second(size, shape.ranks, seconds)
-    reduced_gigabytes = size * shape.iterations / 1e9
+    bus = bus_gbit_per_second(case, shape.ranks, seconds)
+    gigabytes = case.bytes * shape.iterations / 1e9
     cpu_seconds = median([sample.cpu_seconds for sample in samples])
     machine = [s.machine_seconds for s in samples if s.machine_seconds is not None]
-    per_gigabyte = 1 / shape.nodes / reduced_gigabytes
+    per_gigabyte = 1 / shape.nodes / gigabytes
     return {
         "system": system,
         "nodes": shape.nodes,
         "ranks_per_node": shape.ranks_per_node,
         "delay_ms": shape.delay_ms,
         "loss_percent": shape.loss_percent,
-        "bytes": size,
+        **dataclasses.asdict(case),
         "median_seconds": seconds,
         "p99_seconds": median([sample.p99_seconds for sample in samples]),
         "bus_gbit_per_second": bus,
@@ -81,15 +94,26 @@ def _fraction(part: float, whole: float | None) -> float | None:
     return part / whole if whole else None
 
 
+def case_of(one: dict) -> Case:
+    return Case(one["bytes"], one["collective"], one["dtype"])
+
+
 def comparisons(rows: list[dict]) -> list[dict]:
-    """Per size the time of braid over that of the fastest peer; sizes that lack either are left out."""
+    """Per case the time of braid over that of the fastest peer, and over that of the braid before, as far as they
+    were measured."""
     found = []
-    for size in dict.fromkeys(one["bytes"] for one in rows):
-        seconds = {one["system"]: one["median_seconds"] for one in rows if one["bytes"] == size}
-        own = seconds.pop("braid", None)
-        if own is None or not seconds:
+    for case in dict.fromkeys(map(case_of, rows)):
+        seconds = {one["system"]: one["median_seconds"] for one in rows if case_of(one) == case}
+        own, before = seconds.pop(BRAID, None), seconds.pop(BEFORE, None)
+        if own is None or not (seconds or before):
             continue
-        best = min(seconds, key=seconds.get)
-        ratio = own / seconds[best]
-        found.append({"bytes": size, "best_peer": best, "braid_to_best_peer": ratio})
+        best = min(seconds, key=seconds.get, default=None)
+        found.append(
+            {
+                **dataclasses.asdict(case),
+                "best_peer": best,
+                "braid_to_best_peer": _fraction(own, seconds.get(best)),
+                "braid_to_before": _fraction(own, before),
+            }
+        )
     return found

@@ -15,8 +15,10 @@ import sys
 import drawing
 
 from . import figures, machine, options, page, requirements, systems, table, wire
+from .cases import Case
 from .cluster import Cluster
 from .errors import EXIT_FAILED, EXIT_USAGE, CompareError, SystemFailed
+from .paths import BEFORE, BRAID
 
 
 def main(argv: list[str]) -> int:
@@ -59,25 +61,31 @@ class _Comparison:
         self.errors: dict[str, str] = {}
         self._chosen = chosen
         self._wires: list[wire.Wire] = []
-        self._samples = {(name, size): [] for size in chosen.sizes for name in chosen.systems}
+        self._samples = {(name, case): [] for case in chosen.cases for name in chosen.systems}
         self._versions: dict[str, str] = {}
         self._load = [machine.load()]
 
     def run(self) -> None:
         with contextlib.ExitStack() as stack:
-            cluster = Cluster(self._chosen)
+            braids = self._chosen.installations
+            cluster = Cluster(self._chosen, braids.get(BRAID))
             stack.callback(self._end, cluster)
+            before = None
+            if BEFORE in braids:  # its daemons cannot be on the same nodes
+                before = Cluster(self._chosen, braids[BEFORE])
+                stack.callback(self._end, before)
             working = []
             for name in self._chosen.systems:
-                system = systems.make(name, cluster, self._chosen)
+                system = systems.make(name, before if name == BEFORE else cluster, self._chosen)
                 stack.callback(system.close)
                 if self._attempt(system, system.start):
                     working.append(system)
                     self._versions.update(system.versions)
-            connections = next((s.flows for s in working if s.name == "braid"), 0)
+            connections = next((s.flows for s in working if s.name == BRAID), 0)
             for repeat in range(self._chosen.repeats):
                 _say(f"repeat {repeat + 1} of {self._chosen.repeats}")
-                cluster.check()
+                for one in filter(None, (cluster, before)):
+                    one.check()
                 if requirements.wants_wire(self._chosen):
                     self._measure_wire(cluster, connections or wire.CONNECTIONS_WITHOUT_BRAID)
                 self._one_repeat(working, repeat)
@@ -93,15 +101,15 @@ class _Comparison:
             _say(f"the wire was not measured: {failure}")
 
     def _one_repeat(self, working: list, repeat: int) -> None:
-        for size in self._chosen.sizes:
+        for case in self._chosen.cases:
             # Each is the first one in some repeats.
             turn = repeat % max(1, len(working))
             for system in working[turn:] + working[:turn]:
                 if system.name not in self.errors:
-                    self._attempt(system, lambda s=system, b=size: self._measure(s, b))
+                    self._attempt(system, lambda s=system, c=case: self._measure(s, c))
 
-    def _measure(self, system, size: int) -> None:
-        self._samples[system.name, size].append(system.measure(size))
+    def _measure(self, system, case: Case) -> None:
+        self._samples[system.name, case].append(system.measure(case))
 
     def _attempt(self, system, action) -> bool:
         """A system that has failed is left out from then on."""
@@ -133,13 +141,10 @@ class _Comparison:
             chosen.delay.delay_ms,
             chosen.delay.loss_percent,
         )
-        rows = [
-            figures.row(name, size, samples, shape)
-            for (name, size), samples in self._samples.items()
-            if samples
-        ]
+        rows = figures.rows(self._samples, shape)
         return {
             "command": shlex.join(command),
+            "through": chosen.through,
             "nodes": chosen.nodes,
             "ranks_per_node": chosen.ranks_per_node,
             "nic_mbit": float(chosen.nic_mbit or 0),

@@ -8,6 +8,7 @@ from collections.abc import Callable
 import numpy
 from mpi4py import MPI
 
+from .cases import Case
 from .worker import Peer, expected_sum, serve
 
 
@@ -19,8 +20,8 @@ class Mpi(Peer):
         version = re.search(r"\d[\d.]*\w*", MPI.Get_library_version())
         self.versions = {name: version[0] if version else "?"}
 
-    def prepare(self, count: int) -> Callable[[], None]:
-        values = numpy.full(count, self.rank + 1, dtype=numpy.float32)
+    def prepare(self, case: Case) -> Callable[[], object]:
+        values = numpy.full(case.elements(1), self.rank + 1, dtype=numpy.float32)
         self._world.Allreduce(MPI.IN_PLACE, values)
         if not (values == expected_sum(self.size)).all():
             print("a sum is wrong", file=sys.stderr, flush=True)

@@ -5,6 +5,7 @@ import subprocess
 
 from cluster_lib import state
 
+from .cases import Case
 from .errors import SystemFailed
 
 # Counters are read a little before and after the operations.
@@ -24,12 +25,12 @@ def _sent_by(node: state.Node) -> int:
     return int(done.stdout)
 
 
-def expect_used(nodes: list[state.Node], size: int, iterations: int, sent: int) -> None:
-    """Any all-reduce of `size` bytes over n nodes sends 2(n-1) times that in sum: each node's input must leave it,
-    added to others' or not, and the result must reach each node (Patarasuk and Yuan, JPDC 2009, section 3)."""
-    least = 2 * (len(nodes) - 1) * size * iterations
+def expect_used(
+    nodes: list[state.Node], ranks_per_node: int, case: Case, iterations: int, sent: int
+) -> None:
+    least = round(case.least_bytes_sent(len(nodes), ranks_per_node) * iterations)
     if sent < _TOLERANCE * least:
         raise SystemFailed(
-            f"the nodes sent {sent} bytes in {iterations} all-reduces of {size} bytes, which need {least}: it does not "
-            "use the network"
+            f"the nodes sent {sent} bytes in {iterations} times {case.collective} of {case.bytes} bytes, which need "
+            f"{least}: it does not use the network"
         )

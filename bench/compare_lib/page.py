@@ -4,9 +4,13 @@
 from collections.abc import Callable
 from html import escape
 
-from . import charts, table
+from . import charts, figures, table
 
 Draw = Callable[[dict], str]  # makes SVG of a figure
+
+_UNTOLD = '<p class="soft">no loop was long enough to tell</p>'
+_PROCESSOR = "Processor seconds per node and gigabyte"
+_MACHINE = "The same of the whole machine, with what no process is charged for"
 
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1c2126; --soft: #5b6670; --rule: #d9dee3; --paper: #fff;
@@ -31,22 +35,23 @@ code, pre { font: 13px/1.4 ui-monospace, monospace; } pre { white-space: pre-wra
 def of(report: dict, draw: Draw) -> str:
     rows = report["rows"]
     systems = list(dict.fromkeys(row["system"] for row in rows))
-    body = [f"<h1>All-reduce: {escape(', '.join(systems))}</h1>"]
+    what = "Collectives through torch" if report["through"] else "All-reduce"
+    body = [f"<h1>{what}: {escape(', '.join(systems))}</h1>"]
     body.append(f'<p class="soft">{escape(table.heading(report))}</p>')
-    for one in report["comparisons"]:
-        size = table.bytes_text(one["bytes"])
-        text = f"{size}: time of {table.comparison_text(one)} (below 1 is better)"
+    for one in table.listed_comparisons(report):
+        text = f"{table.bytes_text(one['bytes'])}: time of {table.comparison_text(one)} (below 1 is better)"
         body.append(f"<p>{escape(text)}</p>")
     for name, text in report["errors"].items():
         body.append(f'<p class="failed">{escape(name)} failed:</p><pre>{escape(text)}</pre>')
     if rows:
-        body += _charts(rows, systems, report["wire_gbit_per_second"], draw)
+        chosen = _charts_through_torch if report["through"] else _charts
+        body += chosen(rows, systems, report["wire_gbit_per_second"], draw)
         body.append("<h2>All figures</h2>" + _table(report))
     body.append("<h2>How it was measured</h2>" + _origin(report))
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"/>'
         '<meta name="viewport" content="width=device-width, initial-scale=1"/>'
-        f"<title>All-reduce: braid and its peers</title><style>{_STYLE}</style></head>\n<body>"
+        f"<title>{what}: braid and its peers</title><style>{_STYLE}</style></head>\n<body>"
         + "\n".join(body)
         + "</body></html>\n"
     )
@@ -60,7 +65,7 @@ def _charts(rows: list[dict], systems: list[str], wire: float | None, draw: Draw
         untold = {row["bytes"] for row in rows if row[key] is None}
         told = [size for size in sizes if size not in untold]
         if not told:
-            return '<p class="soft">no loop was long enough to tell</p>'
+            return _UNTOLD
         return draw(charts.by_size(rows, systems, told, key, unit))
 
     return [
@@ -68,10 +73,26 @@ def _charts(rows: list[dict], systems: list[str], wire: float | None, draw: Draw
         draw(charts.bandwidth(rows, systems, limit)),
         "<h2>Time of one all-reduce, median</h2>",
         by_size("median_seconds", charts.seconds_unit),
-        "<h2>Processor seconds per node and gigabyte</h2>",
-        by_size("cpu_seconds_per_gigabyte", lambda _: ("s/GB", 1.0)),
-        "<h2>The same of the whole machine, with what no process is charged for</h2>",
-        by_size("machine_seconds_per_gigabyte", lambda _: ("s/GB", 1.0)),
+        f"<h2>{_PROCESSOR}</h2>",
+        by_size("cpu_seconds_per_gigabyte", charts.per_gigabyte),
+        f"<h2>{_MACHINE}</h2>",
+        by_size("machine_seconds_per_gigabyte", charts.per_gigabyte),
+    ]
+
+
+def _charts_through_torch(rows: list[dict], systems: list[str], _: float | None, draw: Draw) -> list[str]:
+    def by_collective(key: str, unit: charts.Unit) -> str:
+        untold = {figures.case_of(row) for row in rows if row[key] is None}
+        told = [row for row in rows if figures.case_of(row) not in untold]
+        return draw(charts.by_collective(told, systems, key, unit)) if told else _UNTOLD
+
+    return [
+        "<h2>Time of one operation, median</h2>",
+        by_collective("median_seconds", charts.seconds_unit),
+        f"<h2>{_PROCESSOR}</h2>",
+        by_collective("cpu_seconds_per_gigabyte", charts.per_gigabyte),
+        f"<h2>{_MACHINE}</h2>",
+        by_collective("machine_seconds_per_gigabyte", charts.per_gigabyte),
     ]
 
 

@@ -8,10 +8,11 @@ import subprocess
 
 from . import mpi
 from .errors import CompareError
-from .paths import ROOT
+from .paths import ROOT, Installation
 
 VENV_PYTHON = os.path.join(ROOT, "build", "venv", "bin", "python")
 _PROBE_TIMEOUT_S = 60
+_WHAT_TO_DO = "build the project, or give --build (or another --before)"
 
 
 def check(options: argparse.Namespace) -> None:
@@ -22,21 +23,27 @@ def check(options: argparse.Namespace) -> None:
     for system in options.systems:
         if (library := mpi.LIBRARIES.get(system)) and (missing := _missing_of(library)):
             other.append(f"{system} needs {', '.join(missing)}: run {library.install}")
-    if "gloo" in options.systems and not _has_module(VENV_PYTHON, "torch"):
+    if ("gloo" in options.systems or options.through == "torch") and not _has_module(VENV_PYTHON, "torch"):
         other.append("torch is not in build/venv: run scripts/setup")
     # Without braid among the systems the cluster needs no daemons.
-    programs = ["braidd", "braid-bench"] if "braid" in options.systems else []
+    needed = [path for braid in options.installations.values() for path in _files_of(braid, options.through)]
     if options.html:
-        programs.append("braidctl")
-    for name in programs:
-        path = os.path.join(options.build, "bin", name)
-        if not os.access(path, os.X_OK):
-            other.append(f"{path} is missing: build the project, or give --build")
+        needed.append(os.path.join(options.build, "bin", "braidctl"))
+    for path in needed:
+        if not os.access(path, os.R_OK):
+            other.append(f"{path} is missing: {_WHAT_TO_DO}")
     if packages:
         names = " ".join(packages)
         other.append(f"not installed: {names}; run: apt-get install {names}")
     if other:
         raise CompareError("; ".join(other))
+
+
+def _files_of(braid: Installation, through: str | None) -> list[str]:
+    files = [braid.program("braidd"), braid.program("braid-bench")]
+    if through == "torch":
+        files += [braid.library, os.path.join(braid.python, "braid", "torch", "__init__.py")]
+    return files
 
 
 def wants_wire(options: argparse.Namespace) -> bool:

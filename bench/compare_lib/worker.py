@@ -8,7 +8,10 @@ import socket
 import time
 from collections.abc import Callable
 
+from .cases import Case
+
 SOCKET_VARIABLE = "BRAID_COMPARE_CONTROL"
+PYTHON_VARIABLE = "BRAID_COMPARE_PYTHON"  # the folder that braid's Python package must come from
 
 
 class Peer:
@@ -18,9 +21,8 @@ class Peer:
     size = 1
     versions: dict[str, str] = {}
 
-    def prepare(self, count: int) -> Callable[[], None]:
-        """Makes a float32 buffer of `count` elements, sums one to see that the sum is right, and
-        returns what sums it over all ranks, in place."""
+    def prepare(self, case: Case) -> Callable[[], object]:
+        """Makes the buffers, does it once to see that the result is right, and returns what does it again."""
         raise NotImplementedError
 
     def barrier(self) -> None:
@@ -43,18 +45,18 @@ def serve(peer: Peer) -> None:
         say({"rank": peer.rank, "versions": peer.versions})
         for line in lines:
             task = json.loads(line)
-            all_reduce = peer.prepare(task["bytes"] // 4)
-            _loop(peer, all_reduce, task["warmup"])
+            run = peer.prepare(Case(**task["case"]))
+            _loop(peer, run, task["warmup"])
             say({"warm": True})
             lines.readline()
-            say({"seconds": _loop(peer, all_reduce, task["iterations"])})
+            say({"seconds": _loop(peer, run, task["iterations"])})
 
 
-def _loop(peer: Peer, all_reduce: Callable[[], None], iterations: int) -> list[float]:
+def _loop(peer: Peer, run: Callable[[], object], iterations: int) -> list[float]:
     seconds = []
     for _ in range(iterations):
         peer.barrier()
         start = time.perf_counter()
-        all_reduce()
+        run()
         seconds.append(time.perf_counter() - start)
     return seconds

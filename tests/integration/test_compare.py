@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""bench/compare on a real cluster: braid and gloo, in turns."""
+"""bench/compare on a real cluster: braid and gloo, in turns, also through torch."""
 
 import json
 import shutil
@@ -19,23 +19,38 @@ ARGUMENTS = [
     "--nodes", "2", "--nic-mbit", "2000", "--sizes", "1000,1000000", "--systems", "braid,gloo",
     "--repeats", "1", "--iterations", "200", "--warmup", "1", "--build", str(BUILD),
 ]  # fmt: skip
+THROUGH_TORCH = [
+    "--through", "torch", "--nodes", "2", "--ranks-per-node", "2", "--nic-mbit", "2000", "--flow-mbit", "500",
+    "--delay-ms", "0.1", "--sizes", "100000", "--repeats", "2", "--iterations", "3", "--warmup", "1", "--no-wire",
+    "--build", str(BUILD),
+]  # fmt: skip
+COLLECTIVES = ["all_reduce", "reduce_scatter", "all_gather", "broadcast", "all_to_all", "gather", "scatter"]
+
+
+def skip_unless_it_can_run(arguments):
+    try:
+        requirements.check(options.parse(arguments))
+    except CompareError as error:
+        pytest.skip(str(error))
+
+
+def compare(tmp_path, arguments, exit_code=0):
+    """What it printed, its report and the file of its page."""
+    results, page = tmp_path / "results.json", tmp_path / "page.html"
+    done = subprocess.run(
+        [COMPARE, *arguments, "--json", str(results), "--html", str(page)],
+        capture_output=True, text=True, timeout=2 * PATIENCE_S, check=False,
+    )  # fmt: skip
+    assert done.returncode == exit_code, done.stdout + done.stderr
+    return done.stdout, json.loads(results.read_text()), page
 
 
 def test_two_systems_on_one_cluster(tmp_path):
     arguments = list(ARGUMENTS)
     if shutil.which("iperf3") is None:
         arguments.append("--no-wire")
-    try:
-        requirements.check(options.parse(arguments))
-    except CompareError as error:
-        pytest.skip(str(error))
-    results, page = tmp_path / "results.json", tmp_path / "page.html"
-    done = subprocess.run(
-        [COMPARE, *arguments, "--json", str(results), "--html", str(page)],
-        capture_output=True, text=True, timeout=2 * PATIENCE_S, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stdout + done.stderr
-    report = json.loads(results.read_text())
+    skip_unless_it_can_run(arguments)
+    printed, report, page = compare(tmp_path, arguments)
     assert report["errors"] == {} and report["nic_mbit"] == 2000
     assert {"braid", "UCX", "torch", "kernel", "cores"} <= set(report["versions"])
     assert [(row["bytes"], row["system"]) for row in report["rows"]] == [
@@ -51,5 +66,48 @@ def test_two_systems_on_one_cluster(tmp_path):
             assert row["machine_seconds_per_gigabyte"] > 0.9 * row["cpu_seconds_per_gigabyte"]
         assert (row["line_fraction"] is None) == ("--no-wire" in arguments)
     assert [one["best_peer"] for one in report["comparisons"]] == ["gloo", "gloo"]
-    assert "1 MB: braid ÷ gloo" in done.stdout
+    assert "1 MB: braid ÷ gloo" in printed
     xml.etree.ElementTree.parse(page)
+
+
+def test_every_collective_through_torch_over_both(tmp_path):
+    skip_unless_it_can_run(THROUGH_TORCH)
+    printed, report, page = compare(tmp_path, THROUGH_TORCH)
+    assert report["errors"] == {} and report["through"] == "torch" and report["delay_ms"] == 0.1
+    assert {"braid", "UCX", "torch", "kernel", "cores"} <= set(report["versions"])
+    assert [(row["collective"], row["dtype"], row["system"]) for row in report["rows"]] == [
+        (collective, dtype, system)
+        for collective in COLLECTIVES
+        for dtype in ("float32", "bfloat16")
+        for system in ("braid", "gloo")
+    ]
+    for row in report["rows"]:
+        assert (row["bytes"], row["nodes"], row["ranks_per_node"], len(row["repeats"])) == (100_000, 2, 2, 2)
+        assert 0 < row["median_seconds"] <= row["p99_seconds"]
+        assert row["cpu_seconds_per_gigabyte"] > 0 and row["to_gloo"] > 0 and row["to_before"] is None
+    lines = printed.splitlines()
+    assert lines[0].startswith("# through torch, nodes: 2, ranks per node: 2, NIC 2000 Mbit/s, flows 500 Mbit/s")
+    assert [line.split()[:3] for line in lines[2:]] == [
+        [row["collective"], row["system"], row["dtype"]] for row in report["rows"]
+    ]
+    xml.etree.ElementTree.parse(page)
+
+
+def test_a_braid_that_does_not_start_through_torch_is_told_and_gloo_is_measured(tmp_path):
+    # The folder has a braid package that does not work.
+    package = tmp_path / "python" / "braid" / "torch"
+    package.mkdir(parents=True)
+    (package.parent / "__init__.py").write_text("raise ImportError('this braid is broken')\n")
+    (package / "__init__.py").touch()
+    (tmp_path / "build").mkdir()
+    (tmp_path / "build" / "release").symlink_to(BUILD)
+    arguments = [
+        "--through", "torch", "--nodes", "2", "--sizes", "1000", "--collectives", "gather", "--dtypes", "float32",
+        "--systems", "gloo", "--repeats", "1", "--iterations", "1", "--warmup", "1", "--no-wire",
+        "--build", str(BUILD), "--before", str(tmp_path),
+    ]  # fmt: skip
+    skip_unless_it_can_run(arguments)
+    printed, report, _ = compare(tmp_path, arguments, exit_code=1)
+    assert list(report["errors"]) == ["braid-before"]
+    assert "this braid is broken" in report["errors"]["braid-before"]
+    assert [row["system"] for row in report["rows"]] == ["gloo"] and "braid-before FAILED:" in printed

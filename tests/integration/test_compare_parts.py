@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The parts of bench/compare that need no cluster: arguments, figures, table, page, workers."""
+"""The parts of bench/compare that need no cluster: arguments, figures, table, page."""
 
 import json
-import os
 import subprocess
-import sys
 import time
 import xml.etree.ElementTree
 import types
@@ -13,28 +11,12 @@ import pytest
 from braid_build import BUILD, IS_BUILT
 from compare_tool import COMPARE
 from compare_lib import charts, cluster, cpu, figures, main, mpi, network, options, requirements, table, wire
-from compare_lib.errors import SystemFailed
-from compare_lib.control import Group
-from compare_lib.errors import CompareError, Deadline, SystemFailed
+from compare_lib.cases import Case
+from compare_lib.errors import CompareError, SystemFailed
 from compare_lib.figures import Sample
-from compare_lib.programs import Program
 
 SHAPE = figures.Shape(4, 2, iterations=10, nic_gbit_per_second=2.0, wire_gbit_per_second=1.75)
 PATIENCE_S = 30
-# A peer whose all-reduce takes as many milliseconds as its rank, and breaks at the size 8.
-WORKER = """
-import os, sys, time
-from compare_lib.worker import Peer, serve
-class Fake(Peer):
-    rank = int(os.environ["RANK"])
-    versions = {"fake": "1"}
-    def prepare(self, count):
-        if count == 2:
-            sys.exit("cannot do that")
-        return lambda: time.sleep(self.rank / 1e3)
-    def barrier(self): pass
-serve(Fake())
-"""
 
 
 @pytest.mark.parametrize(
@@ -59,6 +41,14 @@ def test_sizes_are_read_as_braid_bench_reads_them(text, size):
         (["--loss-percent", "100"], "give 0 to 99"),
         (["--json", "/no/such/folder/file"], "no such folder"),
         (["--systems", "gloo", "--set", "a=b"], "braid is not among the systems"),
+        (["--through", "jax"], "invalid choice: 'jax'"),
+        (["--collectives", "gather"], "--collectives: only with --through torch"),
+        (["--dtypes", "bfloat16"], "--dtypes: only with --through torch"),
+        (["--through", "torch", "--collectives", "gather,reduce"], "'reduce' is none of all_reduce, reduce_scatter"),
+        (["--through", "torch", "--dtypes", "float8"], "'float8' is none of float32, bfloat16"),
+        (["--through", "torch", "--systems", "braid,mpich"], "only braid, gloo can be measured, not mpich"),
+        (["--through", "torch", "--nodes", "64", "--ranks-per-node", "5"], "320 ranks are more than the 256"),
+        (["--before", "/no/such/checkout"], "there is no folder /no/such/checkout"),
     ],
 )
 def test_bad_arguments_are_told_before_anything_starts(arguments, complaint, capsys):
@@ -82,6 +72,29 @@ def test_what_is_not_installed_is_named_with_its_package(monkeypatch):
     assert "torch is not in build/venv: run scripts/setup" in str(error.value)
 
 
+def test_through_torch_braid_needs_its_library_and_its_package_also_the_one_before(monkeypatch, tmp_path):
+    monkeypatch.setattr(requirements, "_has_module", lambda *_: False)
+    chosen = options.parse(["--through", "torch", "--no-wire", "--before", str(tmp_path)])
+    with pytest.raises(CompareError) as error:
+        requirements.check(chosen)
+    assert "torch is not in build/venv: run scripts/setup" in str(error.value)
+    for name in ("build/release/bin/braidd", "build/release/lib/libbraid.so.0", "python/braid/torch/__init__.py"):
+        assert f"{tmp_path}/{name} is missing" in str(error.value)
+
+
+def test_through_torch_other_things_are_measured_unless_they_are_given():
+    chosen = options.parse(["--through", "torch"])
+    assert chosen.systems == ["braid", "gloo"] and chosen.iterations == 10
+    assert len(chosen.cases) == 14 and {case.bytes for case in chosen.cases} == {24_000_000}
+    given = ["--sizes", "4,8", "--collectives", "gather", "--dtypes", "float64", "--iterations", "3"]
+    chosen = options.parse(["--through", "torch", *given, "--systems", "gloo", "--before", "/tmp"])
+    assert chosen.cases == [Case(4, "gather", "float64"), Case(8, "gather", "float64")]
+    assert chosen.systems == ["gloo", "braid-before"] and chosen.iterations == 3
+    chosen = options.parse([])
+    assert chosen.cases == [Case(10_000), Case(1_000_000), Case(25_000_000)] and chosen.iterations == 20
+    assert chosen.systems == ["braid", "gloo", "openmpi"]
+
+
 def test_the_page_needs_the_program_that_draws_it(monkeypatch, tmp_path):
     monkeypatch.setattr(requirements, "_has_module", lambda *_: False)
     chosen = ["--systems", "openmpi", "--no-wire", "--build", str(tmp_path)]
@@ -102,10 +115,28 @@ def test_the_module_that_is_missing_is_blamed(monkeypatch, missing):
 
 def test_a_system_that_finds_another_way_than_the_network_has_failed():
     nodes = [object()] * 4  # only how many they are counts
-    network.expect_used(nodes, size=1000, iterations=10, sent=61_000)
-    network.expect_used(nodes[:1], size=1000, iterations=10, sent=0)  # one node sends nothing
-    with pytest.raises(SystemFailed, match="sent 40000 bytes in 10 all-reduces of 1000 bytes, which need 60000"):
-        network.expect_used(nodes, size=1000, iterations=10, sent=40_000)
+    network.expect_used(nodes, 1, Case(1000), iterations=10, sent=61_000)
+    network.expect_used(nodes[:1], 1, Case(1000), iterations=10, sent=0)  # one node sends nothing
+    complaint = "sent 40000 bytes in 10 times all_reduce of 1000 bytes, which need 60000"
+    with pytest.raises(SystemFailed, match=complaint):
+        network.expect_used(nodes, 1, Case(1000), iterations=10, sent=40_000)
+
+
+@pytest.mark.parametrize(
+    ("collective", "one_rank_per_node", "two"),
+    [
+        ("all_reduce", 6000, 6000), ("reduce_scatter", 3000, 3000), ("all_gather", 3000, 3000),
+        ("broadcast", 3000, 3000), ("all_to_all", 3000, 6000), ("gather", 750, 750), ("scatter", 750, 750),
+    ],
+)  # fmt: skip
+def test_what_must_cross_the_network(collective, one_rank_per_node, two):
+    case = Case(1000, collective)
+    assert [case.least_bytes_sent(4, ranks) for ranks in (1, 2)] == [one_rank_per_node, two]
+
+
+def test_ranks_share_the_elements_of_a_case_equally():
+    assert Case(1000).elements(4) == 252 and Case(24_000_000, dtype="bfloat16").elements(4) == 12_000_000
+    assert Case(4, dtype="float64").elements(8) == 8
 
 
 def test_every_mpi_library_gets_the_nodes_and_the_way_to_them():
@@ -129,9 +160,11 @@ def test_figures_follow_their_definitions():
     assert figures.slowest([[1, 5, 2], [3, 4, 1]]) == [3, 5, 2]
     assert figures.p99([5, 1, 3]) == 5
     assert figures.p99(list(range(1, 101))) == 99
-    assert figures.bus_gbit_per_second(1_000_000_000, 2, 8) == 1
-    assert figures.bus_gbit_per_second(1_000_000_000, 1, 8) == 0
-    row = figures.row("gloo", 1_000_000, [Sample(0.5, 1, 4), Sample(0.1, 2, 8, 12), Sample(0.2, 3, 2)], SHAPE)
+    assert figures.bus_gbit_per_second(Case(1_000_000_000), 2, 8) == 1
+    assert figures.bus_gbit_per_second(Case(1_000_000_000), 1, 8) == 0
+    assert figures.bus_gbit_per_second(Case(1_000_000_000, "gather"), 2, 8) == 0.5
+    assert figures.bus_gbit_per_second(Case(1_000_000_000, "broadcast"), 2, 8) == 1
+    row = figures.row("gloo", Case(1_000_000), [Sample(0.5, 1, 4), Sample(0.1, 2, 8, 12), Sample(0.2, 3, 2)], SHAPE)
     assert (row["median_seconds"], row["p99_seconds"]) == (0.2, 2)
     assert row["bus_gbit_per_second"] == pytest.approx(2 * 7 / 8 * 8e6 / 0.2 / 1e9)
     assert row["line_fraction"] == pytest.approx(row["bus_gbit_per_second"] / 1.75)
@@ -145,7 +178,7 @@ def test_figures_follow_their_definitions():
 
 
 def test_without_a_wire_there_is_no_fraction_of_it():
-    row = figures.row("gloo", 1000, [Sample(1, 1, 1)], figures.Shape(1, 2, iterations=1))
+    row = figures.row("gloo", Case(1000), [Sample(1, 1, 1)], figures.Shape(1, 2, iterations=1))
     assert row["line_fraction"] is None and row["nic_fraction"] is None
 
 
@@ -160,15 +193,26 @@ def test_the_machine_is_busy_when_a_process_is():
 
 
 def rows(**seconds: float) -> list[dict]:
-    return [figures.row(name, 1000, [Sample(s, s, s)], SHAPE) for name, s in seconds.items()]
+    return [figures.row(name, Case(1000), [Sample(s, s, s)], SHAPE) for name, s in seconds.items()]
 
 
 def test_braid_is_compared_with_the_fastest_peer():
+    case = {"bytes": 1000, "collective": "all_reduce", "dtype": "float32"}
     assert figures.comparisons(rows(braid=1.0, gloo=4.0, openmpi=2.0)) == [
-        {"bytes": 1000, "best_peer": "openmpi", "braid_to_best_peer": 0.5}
+        {**case, "best_peer": "openmpi", "braid_to_best_peer": 0.5, "braid_to_before": None}
     ]
+    before = figures.comparisons(rows(**{"braid": 1.0, "braid-before": 0.8}))
+    assert before == [{**case, "best_peer": None, "braid_to_best_peer": None, "braid_to_before": 1.25}]
     assert figures.comparisons(rows(gloo=4.0, openmpi=2.0)) == []
     assert figures.comparisons(rows(braid=4.0)) == []
+
+
+def test_every_row_is_compared_with_gloo_and_with_the_braid_before():
+    case, other = Case(1000, "gather", "bfloat16"), Case(1000, "gather")
+    samples = {("braid", case): 1.0, ("gloo", case): 4.0, ("braid-before", case): 2.0, ("braid", other): 3.0}
+    made = figures.rows({key: [Sample(s, s, s)] for key, s in samples.items()} | {("gloo", other): []}, SHAPE)
+    assert [(row["to_gloo"], row["to_before"]) for row in made] == [(0.25, 0.5), (1, 2), (0.5, 1), (None, None)]
+    assert (made[0]["collective"], made[0]["dtype"], made[0]["bytes"]) == ("gather", "bfloat16", 1000)
 
 
 @pytest.mark.parametrize(
@@ -193,7 +237,7 @@ def test_charts_have_units_that_fit(seconds, shown):
 
 
 def test_a_system_without_a_row_has_no_bar():
-    measured = rows(braid=1.0, gloo=4.0) + [figures.row("braid", 2000, [Sample(1.0, 1.0, 1.0)], SHAPE)]
+    measured = rows(braid=1.0, gloo=4.0) + [figures.row("braid", Case(2000), [Sample(1.0, 1.0, 1.0)], SHAPE)]
     (panel,) = charts.bandwidth(measured, ["braid", "gloo"], (1.75, "the wire"))["panels"]
     assert panel["groups"] == ["1 kB", "2 kB"] and panel["limit"] == {"value": 1.75, "text": "the wire"}
     assert [one["name"] for one in panel["series"]] == ["braid", "gloo"]
@@ -212,9 +256,9 @@ class FakeSystem:
     def start(self):
         self._fail("start")
 
-    def measure(self, size):
-        self._fail(size)
-        return Sample(0.1, 0.2, 0.3, 0.4 if size == 2000 else None)
+    def measure(self, case):
+        self._fail(case.bytes)
+        return Sample(0.1, 0.2, 0.3, 0.4 if case.bytes == 2000 else None)
 
     def close(self):
         pass
@@ -225,7 +269,7 @@ class FakeSystem:
 
 
 class FakeCluster:
-    def __init__(self, _):
+    def __init__(self, *_):
         pass
 
     def check(self):
@@ -259,6 +303,24 @@ def test_a_whole_comparison(monkeypatch, tmp_path, capsys):
     assert "1 kB" in printed and "1 kB: braid ÷ gloo, the fastest peer: 1.00" in printed
 
 
+def test_a_whole_comparison_through_torch_with_the_braid_before(monkeypatch, tmp_path, capsys):
+    code, report, html = compare(monkeypatch, tmp_path, "--through", "torch", "--before", str(tmp_path))
+    assert code == 0 and report["errors"] == {} and report["through"] == "torch"
+    assert len(report["rows"]) == 2 * 7 * 2 * 3 and len(report["comparisons"]) == 2 * 7 * 2
+    heading, columns, *lines = capsys.readouterr().out.splitlines()
+    assert heading.startswith("# through torch, nodes: 4") and len(lines) == len(report["rows"])
+    assert columns.split()[:3] == ["collective", "system", "dtype"]
+    assert columns.endswith("÷ gloo  ÷ before")
+    assert {"braid", "gloo", "braid-before"} == {line.split()[1] for line in lines}
+    assert "<h1>Collectives through torch: braid, gloo, braid-before</h1>" in html
+    assert html.count("bfloat16, 2 kB: ms") == 1 and ">reduce_scatter</text>" in html
+
+
+def test_a_system_that_takes_no_part_has_no_column(monkeypatch, tmp_path, capsys):
+    compare(monkeypatch, tmp_path, "--through", "torch", "--systems", "braid")
+    assert "÷" not in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(("fails_at", "rows_left"), [("start", 4), (2000, 5)])
 def test_the_error_of_one_system_leaves_the_others_their_rows(monkeypatch, tmp_path, capsys, fails_at, rows_left):
     code, report, html = compare(monkeypatch, tmp_path, gloo=fails_at)
@@ -268,9 +330,10 @@ def test_the_error_of_one_system_leaves_the_others_their_rows(monkeypatch, tmp_p
     assert "it said &lt;nothing&gt; &amp; ended" in html
 
 
+@pytest.mark.parametrize("through", [[], ["--through", "torch"]])
 @pytest.mark.parametrize("failures", [{}, {"braid": "start", "gloo": "start", "openmpi": "start"}])
-def test_the_page_is_well_formed_and_stands_alone(monkeypatch, tmp_path, failures):
-    _, _, html = compare(monkeypatch, tmp_path, **failures)
+def test_the_page_is_well_formed_and_stands_alone(monkeypatch, tmp_path, failures, through):
+    _, _, html = compare(monkeypatch, tmp_path, *through, **failures)
     root = xml.etree.ElementTree.fromstring(html)
     assert root.tag == "html"
     assert not any(name in html for name in ("<script", "<link", "src=", "@import", "url("))
@@ -284,6 +347,16 @@ def test_machine_time_that_short_loops_do_not_tell_is_left_out(monkeypatch, tmp_
     assert ">2 kB</text>" in chart and ">1 kB</text>" not in chart
     _, _, html = compare(monkeypatch, tmp_path, "--sizes", "1000")
     assert "no loop was long enough to tell" in html
+
+
+def test_through_torch_what_is_told_of_one_system_only_has_no_bars(monkeypatch, tmp_path):
+    samples = {"braid": 0.4, "gloo": None}
+    monkeypatch.setattr(
+        FakeSystem, "measure", lambda self, case: Sample(1, 1, 1, samples.get(self.name) if case.bytes == 1000 else 1)
+    )
+    _, _, html = compare(monkeypatch, tmp_path, "--through", "torch", "--collectives", "gather")
+    chart = html.partition("The same of the whole machine")[2].partition("</svg>")[0]
+    assert "float32, 2 kB: s/GB" in chart and "float32, 1 kB: s/GB" not in chart
 
 
 def test_a_page_that_cannot_be_drawn_costs_no_figures(monkeypatch, tmp_path, capsys):
@@ -316,36 +389,3 @@ def test_what_iperf3_says_is_understood():
     assert wire.parse('{"end": {"sum_received": {"bits_per_second": 2e9}}}') == 2.0
     with pytest.raises(ValueError, match="refused"):
         wire.parse('{"error": "refused"}')
-
-
-@pytest.fixture
-def group(tmp_path):
-    path = str(tmp_path / "control")
-    made = Group(path)
-    env = {**os.environ, "BRAID_COMPARE_CONTROL": path, "PYTHONPATH": os.path.dirname(COMPARE)}
-    programs = [Program([sys.executable, "-c", WORKER], {**env, "RANK": str(rank)}) for rank in (0, 3)]
-    said = made.gather(programs, 2, Deadline(PATIENCE_S))
-    assert {one["rank"] for one in said} == {0, 3} and said[0]["versions"] == {"fake": "1"}
-    yield made
-    made.close()
-
-
-def test_workers_measure_what_they_are_told(group):
-    for size in (4, 1000):
-        task = {"bytes": size, "warmup": 1, "iterations": 3}
-        assert group.ask(task, Deadline(PATIENCE_S)) == [{"warm": True}] * 2
-        answers = group.ask({"go": True}, Deadline(PATIENCE_S))
-        slowest = figures.slowest([answer["seconds"] for answer in answers])
-        assert len(slowest) == 3 and min(slowest) >= 0.003
-
-
-def test_the_last_words_of_a_worker_are_told(group):
-    with pytest.raises(SystemFailed, match="cannot do that"):
-        group.ask({"bytes": 8, "warmup": 1, "iterations": 3}, Deadline(PATIENCE_S))
-
-
-def test_a_worker_that_does_not_answer_is_not_waited_for(group):
-    with pytest.raises(SystemFailed, match="waited 0.3 s"):
-        group.ask({"bytes": 4, "warmup": 10**9, "iterations": 1}, Deadline(0.3))
-    for program in group._programs:  # they would count to a thousand million
-        program.stop(grace_s=0)
