@@ -184,7 +184,8 @@ Status Job::accept_opened(Received received) {
   if (!results) return results.status();
   results_ = std::move(*results);
   if (opened->polling() > static_cast<uint8_t>(PollingMode::Always))
-    return refuse("a way of waiting (polling " + std::to_string(opened->polling()) + ") unknown here");
+    return refuse("a way of waiting (polling " + std::to_string(opened->polling()) +
+                  ") unknown here");
   session_.set_polling(static_cast<PollingMode>(opened->polling()));
   session_.set_done_wake(std::move(received.frame.fds[1]));
   session_.begin([this](const proto::DoneEntry& entry) { return on_done(entry); });

@@ -140,8 +140,8 @@ bool Session::poll_done_ring(std::unique_lock<std::mutex>& lock, uint64_t deadli
   const RingConsumer<proto::DoneEntry> seen = done_;
   has_leader_ = true;
   lock.unlock();
-  const PollOutcome outcome = poll_until(std::min(deadline_ns, now + window_ns), now,
-                                         [&seen] { return seen.has_any(); });
+  const PollOutcome outcome =
+      poll_until(std::min(deadline_ns, now + window_ns), now, [&seen] { return seen.has_any(); });
   lock.lock();
   has_leader_ = false;
   changed_.notify_all();

@@ -8,8 +8,8 @@
 #include <optional>
 #include <span>
 
-#include "base/status.h"
 #include "base/polling.h"
+#include "base/status.h"
 #include "connection.h"
 #include "ipc/rings.h"
 #include "ipc/shared_memory.h"

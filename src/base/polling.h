@@ -53,8 +53,8 @@ class PollingPolicy {
   void pause(uint64_t now_ns, uint64_t min_ns, uint64_t max_ns);
 
   PollingMode mode_;
-  uint32_t misses_ = 0;      // running
-  uint64_t pause_ns_ = 0;    // the last one
+  uint32_t misses_ = 0;    // running
+  uint64_t pause_ns_ = 0;  // the last one
   uint64_t paused_until_ns_ = 0;
 };
 

@@ -19,11 +19,13 @@ constexpr uint64_t kTotalBytesMax = uint64_t{1} << 56;
 constexpr uint64_t kStripeBytesMax = uint64_t{16} << 30;  // keeps chunk numbers within 32 bits
 
 // A hop passes a chunk on as soon as it has it, so a segment of few chunks leaves flows and hops
-// idle: aim at this many, but not below the size where a message costs more than its bytes.
-constexpr uint64_t kChunksPerSegment = 8;
-constexpr uint64_t kSmallChunkBytes = 16 << 10;
-// One hop is all that such a chunk makes: to send two instead brings less than it costs.
-constexpr uint64_t kSmallDirectChunkBytes = 32 << 10;
+// idle; and each chunk costs both nodes a message and its acknowledgement, as much as some 30 KiB
+// of bytes cost. So a segment has 4 chunks, which fill a network card that carries as much as four
+// flows, and up to 8 where these are of 64 KiB or more. Measured in docs/benchmarks.md.
+constexpr uint64_t kChunksMin = 4;
+constexpr uint64_t kChunksMax = 8;
+constexpr uint64_t kSmallChunkBytes = 32 << 10;
+constexpr uint64_t kUsualChunkBytes = 64 << 10;
 
 // Length of each of `parts` parts (the last ones may be shorter or empty) of `bytes`.
 uint64_t part_length(uint64_t bytes, uint64_t parts) {
@@ -165,10 +167,11 @@ Extent Partition::segment(uint32_t unit, uint32_t segment) const {
 
 uint64_t Partition::chunk_length(uint64_t segment_bytes) const {
   const uint64_t small =
-      std::min<uint64_t>(is_direct_ ? kSmallDirectChunkBytes : kSmallChunkBytes, chunk_bytes_) /
-      kAlignment * kAlignment;
-  const uint64_t wanted =
-      std::clamp<uint64_t>(part_length(segment_bytes, kChunksPerSegment), small, chunk_bytes_);
+      std::min<uint64_t>(kSmallChunkBytes, chunk_bytes_) / kAlignment * kAlignment;
+  const uint64_t natural =
+      std::max(part_length(segment_bytes, kChunksMax),
+               std::min(part_length(segment_bytes, kChunksMin), kUsualChunkBytes));
+  const uint64_t wanted = std::clamp<uint64_t>(natural, small, chunk_bytes_);
   return part_length(segment_bytes,
                      divide_up(segment_bytes, wanted));  // as many, but of equal size
 }

@@ -107,11 +107,13 @@ constexpr std::array kKeys = {
     text("node.rack", BRAID_FIELD(node.rack), check_rack, "a name, or empty",
          "The rack that this node is in; the same name on all nodes there. Where every node of a "
          "job has one, the ring crosses each rack's border once each way. Empty: not known."),
-    text("node.polling", BRAID_FIELD(node.polling), check_polling, "off, adaptive or always",
-         "Whether braidd's loops and the trainers' waiting threads look again and again for a short "
-         "time before they sleep: an all-reduce of 1 kB between two nodes then takes half as long. "
-         "adaptive: up to 0.1 ms at a time, not where that brings nothing, and not while others need "
-         "the processor. always: for cores that nobody else uses; as long as a job is open."),
+    text(
+        "node.polling", BRAID_FIELD(node.polling), check_polling, "off, adaptive or always",
+        "Whether braidd's loops and the trainers' waiting threads look again and again for a short "
+        "time before they sleep: an all-reduce of 1 kB between two nodes then takes half as long. "
+        "adaptive: up to 0.1 ms at a time, not where that brings nothing, and not while others "
+        "need "
+        "the processor. always: for cores that nobody else uses; as long as a job is open."),
 
     number("control.port", BRAID_FIELD(control.port), 1, 65535,
            "TCP port of the connections between daemons; the same on all nodes."),

@@ -116,8 +116,8 @@ void Session::open(uint32_t epoch, const ResultMemory& memory, const Ring& ring,
   state_ = State::Member;
   flatbuffers::FlatBufferBuilder builder;
   const auto blocks = builder.CreateVector(ring.block_of_rank);
-  const auto body = proto::CreateJobOpened(builder, epoch, memory.size(), blocks,
-                                            static_cast<uint8_t>(polling_));
+  const auto body =
+      proto::CreateJobOpened(builder, epoch, memory.size(), blocks, static_cast<uint8_t>(polling_));
   const Fd done_wake = rings_->take_done_wake();
   const int fds[] = {memory.fd(), done_wake.get()};
   send_body(connection_, builder, body, fds);

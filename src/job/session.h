@@ -31,7 +31,7 @@ struct SessionLimits {
   // A trainer whose job is over has this long to close its connection: one that is stopped must not
   // keep memory and a place for ever.
   uint32_t farewell_ms = 10'000;
-  std::shared_ptr<UserQuotas> quotas{};  // none: users are not told apart
+  std::shared_ptr<UserQuotas> quotas{};    // none: users are not told apart
   PollingMode polling = PollingMode::Off;  // how the trainer's threads wait
 };
 

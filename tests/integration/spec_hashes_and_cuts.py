@@ -6,9 +6,9 @@ import hmac
 
 MASK = 2**64 - 1
 LINE = 64
-SMALL_CHUNK_BYTES = 16384
-SMALL_DIRECT_CHUNK_BYTES = 32768
-CHUNKS_PER_SEGMENT = 8
+SMALL_CHUNK_BYTES = 32768
+USUAL_CHUNK_BYTES = 65536
+CHUNKS_MIN, CHUNKS_MAX = 4, 8  # of a segment that has enough bytes
 SET, GROUP, BUCKET, SIGNATURE, SPLITS = 2, 3, 4, 5, 6
 DTYPES = ["float32", "float64", "float16", "bfloat16", "int32", "int64", "uint8"]
 ELEMENT_BYTES = [4, 8, 2, 2, 4, 8, 1]
@@ -166,9 +166,8 @@ def chunks_of(case: dict, segment: tuple[int, int]) -> list[tuple[int, int]]:
     begin, bytes_ = segment
     if bytes_ == 0:
         return []
-    small = SMALL_DIRECT_CHUNK_BYTES if case.get("direct") else SMALL_CHUNK_BYTES
     most = case["chunk_bytes"] // LINE * LINE
-    wanted = lines(ceil(bytes_, CHUNKS_PER_SEGMENT))
-    wanted = min(max(wanted, min(small, most)), most)
+    wanted = max(lines(ceil(bytes_, CHUNKS_MAX)), min(lines(ceil(bytes_, CHUNKS_MIN)), USUAL_CHUNK_BYTES))
+    wanted = min(max(wanted, SMALL_CHUNK_BYTES), most)
     length = lines(ceil(bytes_, ceil(bytes_, wanted)))
     return [piece(begin, bytes_, length, i) for i in range(ceil(bytes_, length))]

@@ -92,7 +92,7 @@ def test_plans_are_made_beside_the_loops(cluster_of):
 
 
 def test_every_loop_says_how_often_it_was_held_up(cluster_of):
-    node = cluster_of(2).nodes[0]
+    node = cluster_of(2, "transport.io_threads=2").nodes[0]
     counters = node.status()["counters"]
-    for loop in ("control", "io-0"):
+    for loop in ("control", "io-1"):
         assert counters[f"braid_loop_long_rounds_total.{loop}"] >= 0

@@ -138,11 +138,15 @@ TEST(Partition, of_a_broadcast_gives_all_to_the_root) {
 }
 
 TEST(Partition, splits_a_middling_segment_into_several_chunks) {
-  // 1 MiB on four nodes: a flow for each chunk, and hops that overlap.
-  const Partition partition(
-      make_operation(Collective::AllReduce, DataType::Float32, 1 << 18, {1, 1, 1, 1}, 0), 8 << 20,
-      128 << 10);
-  EXPECT_EQ(partition.chunks(0, 0), 8U);
+  // On four nodes: several flows carry chunks, and hops overlap, but messages stay few.
+  const std::vector<std::pair<uint64_t, uint32_t>> chunks_of_mebibyte_quarters = {
+      {1, 2}, {2, 4}, {4, 4}, {6, 6}, {8, 8}, {16, 8}, {32, 16}};
+  for (const auto& [quarters, chunks] : chunks_of_mebibyte_quarters) {
+    const Partition partition(
+        make_operation(Collective::AllReduce, DataType::Float32, quarters << 16, {1, 1, 1, 1}, 0),
+        8 << 20, 128 << 10);
+    EXPECT_EQ(partition.chunks(0, 0), chunks) << quarters;
+  }
 }
 
 TEST(Partition, holds_sizes_that_no_machine_has) {

@@ -9,7 +9,7 @@
 namespace braid {
 namespace {
 
-class Ring final : public Pollable {
+class FakeRing final : public Pollable {
  public:
   void begin_polling() override { ++begun; }
   bool has_something() const override { return is_filled; }
@@ -31,7 +31,7 @@ class LoopPollingTest : public testing::LoopTest {
 };
 
 TEST_F(LoopPollingTest, APollFollowsARoundWithWork) {
-  Ring ring;
+  FakeRing ring;
   polling().set_mode(PollingMode::Adaptive);
   polling().add(ring);
   run_rounds(1);
@@ -48,7 +48,7 @@ TEST_F(LoopPollingTest, APollFollowsARoundWithWork) {
 }
 
 TEST_F(LoopPollingTest, WhatIsThereEndsIt) {
-  Ring ring;
+  FakeRing ring;
   ring.is_filled = true;
   polling().set_mode(PollingMode::Adaptive);
   polling().add(ring);
@@ -58,7 +58,7 @@ TEST_F(LoopPollingTest, WhatIsThereEndsIt) {
 }
 
 TEST_F(LoopPollingTest, SwitchedOffNothingIsLookedAt) {
-  Ring ring;
+  FakeRing ring;
   polling().add(ring);
   work_once();
   EXPECT_EQ(ring.begun, 0);
@@ -67,9 +67,9 @@ TEST_F(LoopPollingTest, SwitchedOffNothingIsLookedAt) {
 }
 
 TEST_F(LoopPollingTest, TooManyRingsWakeTheLoopAsIfItSlept) {
-  std::vector<Ring> rings(LoopPolling::kPollablesMax + 1);
+  std::vector<FakeRing> rings(LoopPolling::kPollablesMax + 1);
   polling().set_mode(PollingMode::Adaptive);
-  for (Ring& ring : rings) polling().add(ring);
+  for (FakeRing& ring : rings) polling().add(ring);
   work_once();
   EXPECT_EQ(rings.front().begun, 0);
   EXPECT_EQ(polling().counters().not_came + polling().counters().displaced, 1u)
@@ -79,11 +79,11 @@ TEST_F(LoopPollingTest, TooManyRingsWakeTheLoopAsIfItSlept) {
   polling().set_mode(PollingMode::Adaptive);
   work_once();
   EXPECT_EQ(rings.front().begun, 1);
-  for (Ring& ring : rings) polling().remove(ring);
+  for (FakeRing& ring : rings) polling().remove(ring);
 }
 
 TEST_F(LoopPollingTest, WorkThatIsStillToBeDoneGoesFirst) {
-  Ring ring;
+  FakeRing ring;
   polling().set_mode(PollingMode::Adaptive);
   polling().add(ring);
   bool was_run = false;
@@ -97,7 +97,7 @@ TEST_F(LoopPollingTest, WorkThatIsStillToBeDoneGoesFirst) {
 }
 
 TEST_F(LoopPollingTest, AlwaysAnswersToOtherThreadsAndToTimers) {
-  Ring ring;
+  FakeRing ring;
   polling().set_mode(PollingMode::Always);
   polling().add(ring);
   int got = 0;
