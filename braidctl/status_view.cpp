@@ -69,8 +69,12 @@ std::string render_members(const DaemonStatus::Job& job) {
                        format_ranks(node.ranks));
   }
   for (const DaemonStatus::LocalRank& rank : job.local_ranks) {
-    out += fmt::format("  rank {} is process {} of user {}\n", rank.rank, rank.pid, rank.uid);
+    out += fmt::format("  rank {} is process {} of user {}: {} in input arenas\n", rank.rank,
+                       rank.pid, rank.uid, format_amount(rank.arena_memory_bytes));
   }
+  out +=
+      fmt::format("  memory for results: {}, {} in use\n", format_amount(job.result_memory_bytes),
+                  format_amount(job.result_memory_used_bytes));
   return out;
 }
 

@@ -303,6 +303,7 @@ void Daemon::publish_gauges() {
                                         clients.version_mismatches + clients.protocol_errors);
   }
   store(gauges_.operation_bytes, job_counters_.operation_bytes);
+  store(gauges_.result_memory_bytes, quotas_->result_bytes());
   for (size_t i = 0; i < job_counters_.operations.size(); ++i)
     store(gauges_.operations[i], job_counters_.operations[i]);
   for (size_t i = 0; i < job_counters_.failures.size(); ++i)

@@ -33,6 +33,7 @@ class Samples {
     add(Metric::ControlRejected, gauges.control_messages_rejected, {"message"});
     add(Metric::OperationsPending, gauges.operations_pending);
     add(Metric::OperationBytes, gauges.operation_bytes);
+    add(Metric::ResultMemory, gauges.result_memory_bytes);
     add(Metric::RejectedConnections, gauges.rejected_clients, {"client"});
     add(Metric::RejectedConnections, gauges.rejected_peers, {"control"});
     add(Metric::DescriptorsClosing, gauges.descriptors_closing);

@@ -7,19 +7,29 @@
 
 #include "base/status.h"
 #include "ipc/extent_allocator.h"
+#include "ipc/memory_blocks.h"
 #include "ipc/shared_memory.h"
 
 namespace braid::client {
 
 // An input arena: memory that the daemon reads, for braid_allocate and for copies of inputs that
-// live elsewhere. Any thread.
+// live elsewhere. What nobody has used for some rounds goes back to the kernel (see MemoryBlocks).
+// Any thread.
 class Arena {
  public:
-  Status create(uint64_t bytes);
+  // `kept_bytes` of it do not go back, however idle.
+  Status create(uint64_t bytes, uint64_t kept_bytes);
 
   // `offset` of `bytes` whose memory is there for sure; nothing: there is no room for them.
   Status allocate(uint64_t bytes, std::optional<uint64_t>& offset);
+  // The same, and nothing as well where the kernel would have to be asked for memory.
+  void allocate_present(uint64_t bytes, std::optional<uint64_t>& offset);
   bool release(uint64_t offset);
+
+  void pass_round();
+  // Gives back at most so much of what is idle for long enough (`at_once`: of what is idle). False:
+  // there is nothing more.
+  bool give_back(uint64_t bytes_max, bool at_once);
 
   uint8_t* at(uint64_t offset) { return memory_.data() + offset; }
   // Does [memory, memory + bytes) begin in the arena? Then where; `fits` tells whether it also ends
@@ -34,7 +44,7 @@ class Arena {
   SharedMemory memory_;
   mutable std::mutex mutex_;
   ExtentAllocator extents_{0};
-  uint64_t reserved_ = 0;  // bytes from the start for which the kernel has promised memory
+  MemoryBlocks blocks_{0, kHugePageBytes, 0};
 };
 
 }  // namespace braid::client

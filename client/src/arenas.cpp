@@ -11,10 +11,15 @@ namespace {
 
 constexpr uint64_t kPageBytes = 4096;
 constexpr uint64_t kFirstArenaBytes = 64ull << 20;
+// Of the first arena; the others may go altogether.
+constexpr uint64_t kKeptBytes = 16ull << 20;
+constexpr uint64_t kRoundNs = 5'000'000'000;
+// Small pages take half a millisecond, and the trainer waits.
+constexpr uint64_t kPieceBytes = 4ull << 20;
 
 }  // namespace
 
-Status Arenas::make(uint64_t bytes, std::unique_ptr<Arena>& arena) const {
+Status Arenas::make(uint64_t bytes, std::unique_ptr<Arena>& arena) {
   const uint64_t in_use = used();
   if (!is_allowed(bytes, in_use)) {
     return make_status(StatusCode::ResourceExhausted,
@@ -32,9 +37,10 @@ Status Arenas::make(uint64_t bytes, std::unique_ptr<Arena>& arena) const {
   }
   const uint64_t left = bytes_max_ - std::min(together, bytes_max_);
   const uint64_t natural = std::min(std::max(together, kFirstArenaBytes), left);
+  give_back_all();
   auto made = std::make_unique<Arena>();
-  BRAID_RETURN_IF_ERROR(
-      made->create(round_up(std::max({natural, bytes, uint64_t{1}}), kPageBytes)));
+  BRAID_RETURN_IF_ERROR(made->create(round_up(std::max({natural, bytes, uint64_t{1}}), kPageBytes),
+                                     size() == 0 ? kKeptBytes : 0));
   arena = std::move(made);
   return {};
 }
@@ -55,6 +61,14 @@ uint64_t Arenas::used() const {
 Status Arenas::allocate(uint64_t bytes, std::optional<ArenaPlace>& place) {
   if (!is_allowed(bytes, used())) return {};
   for (uint32_t i = 0; i < size(); ++i) {
+    std::optional<uint64_t> offset;
+    arenas_[i]->allocate_present(bytes, offset);
+    if (offset) {
+      place = ArenaPlace{i, *offset};
+      return {};
+    }
+  }
+  for (uint32_t i = 0; i < size(); ++i) {
     BRAID_RETURN_IF_ERROR(allocate_in(i, bytes, place));
     if (place) break;
   }
@@ -70,6 +84,28 @@ Status Arenas::allocate_in(uint32_t arena, uint64_t bytes, std::optional<ArenaPl
 
 bool Arenas::release(const ArenaPlace& place) {
   return arenas_[place.arena]->release(place.offset);
+}
+
+void Arenas::give_back_idle(uint64_t now_ns) {
+  uint64_t round_end_ns = round_end_ns_.load(std::memory_order_relaxed);
+  if (now_ns >= round_end_ns &&
+      round_end_ns_.compare_exchange_strong(round_end_ns, now_ns + kRoundNs)) {
+    for (uint32_t i = 0; i < size(); ++i) arenas_[i]->pass_round();
+    is_giving_back_ = true;
+  }
+  if (!is_giving_back_.load(std::memory_order_relaxed)) return;
+  for (uint32_t i = 0; i < size(); ++i) {
+    if (arenas_[i]->give_back(kPieceBytes, false)) return;
+  }
+  is_giving_back_ = false;
+}
+
+// As often as there are arenas, at most, so no loop takes again what went back in each step.
+void Arenas::give_back_all() {
+  for (uint32_t i = 0; i < size(); ++i) {
+    while (arenas_[i]->give_back(arenas_[i]->size(), true)) {
+    }
+  }
 }
 
 std::optional<ArenaPlace> Arenas::place_of(const void* memory, uint64_t bytes, bool& fits) const {

@@ -375,7 +375,11 @@ Status Job::release(braid_ticket ticket) {
   proto::SubmitEntry entry{};
   entry.kind = static_cast<uint8_t>(proto::SubmitKind::Release);
   entry.ticket = ticket;
-  return session_.push(lock, {&entry, 1}, deadline_of(timeout_ms));
+  const uint64_t now = now_ns();
+  BRAID_RETURN_IF_ERROR(session_.push(lock, {&entry, 1}, now + timeout_ms * 1'000'000ull));
+  lock.unlock();
+  arenas_.give_back_idle(now);
+  return {};
 }
 
 }  // namespace braid::client

@@ -30,7 +30,7 @@ class ExtentAllocator {
 
   uint64_t capacity() const { return capacity_; }
   uint64_t used() const { return used_; }  // rounded up to alignment
-  // Everything from here on was never handed out: the caller reserves memory when this grows.
+  // Everything from here on was never handed out.
   uint64_t high_water() const { return high_water_; }
   uint64_t largest_gap() const;
   size_t extents() const { return used_extents_.size(); }

@@ -64,12 +64,13 @@ uint8_t* map_aligned(int fd, uint64_t bytes, int protection) {
   return static_cast<uint8_t*>(memory);
 }
 
-Status seal(int fd, SharedMemory::Access peers, const std::string& what) {
-  if (peers == SharedMemory::Access::ReadOnly &&
-      ::fcntl(fd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE) != 0 && errno != EINVAL) {
-    return Status::from_errno(
-        errno, fmt::format("cannot seal the shared memory '{}' against writing", what));
-  }
+// The same file, only for reading. Nobody but its owner, or root, can open it again for writing.
+Fd open_read_only(int fd) {
+  if (::fchmod(fd, S_IRUSR) != 0) return {};
+  return Fd(::open(fmt::format("/proc/self/fd/{}", fd).c_str(), O_RDONLY | O_CLOEXEC));
+}
+
+Status seal_size(int fd, const std::string& what) {
   if (::fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
     return Status::from_errno(errno,
                               fmt::format("cannot seal the size of the shared memory '{}'", what));
@@ -118,6 +119,7 @@ Status check_memfd(int fd, const std::string& what) {
 
 SharedMemory::SharedMemory(SharedMemory&& other) noexcept
     : fd_(std::move(other.fd_)),
+      peers_fd_(std::move(other.peers_fd_)),
       data_(std::exchange(other.data_, nullptr)),
       size_(std::exchange(other.size_, 0)) {}
 
@@ -125,6 +127,7 @@ SharedMemory& SharedMemory::operator=(SharedMemory&& other) noexcept {
   if (this != &other) {
     unmap();
     fd_ = std::move(other.fd_);
+    peers_fd_ = std::move(other.peers_fd_);
     data_ = std::exchange(other.data_, nullptr);
     size_ = std::exchange(other.size_, 0);
   }
@@ -147,8 +150,18 @@ Result<SharedMemory> SharedMemory::create(const std::string& name, uint64_t byte
     return Status::from_errno(errno, "cannot make " + what);
   // Mapped before it is sealed: the seal against writing leaves mappings that exist alone.
   BRAID_RETURN_IF_ERROR(made.map(bytes, Access::ReadWrite, what));
-  BRAID_RETURN_IF_ERROR(seal(made.fd_.get(), peers, name));
+  if (peers == Access::ReadOnly) BRAID_RETURN_IF_ERROR(made.restrict_peers(name));
+  BRAID_RETURN_IF_ERROR(seal_size(made.fd_.get(), name));
   return made;
+}
+
+// The seal against writing would do, but the kernel makes no holes in memory that has it.
+Status SharedMemory::restrict_peers(const std::string& what) {
+  peers_fd_ = open_read_only(fd_.get());
+  if (peers_fd_.is_valid()) return {};
+  if (::fcntl(fd_.get(), F_ADD_SEALS, F_SEAL_FUTURE_WRITE) == 0 || errno == EINVAL) return {};
+  return Status::from_errno(
+      errno, fmt::format("cannot seal the shared memory '{}' against writing", what));
 }
 
 Result<SharedMemory> SharedMemory::adopt(Fd fd, uint64_t bytes, uint64_t bytes_max, Access access,
@@ -189,6 +202,26 @@ Status SharedMemory::reserve(uint64_t offset, uint64_t bytes) {
     }
   }
   return {};
+}
+
+Status SharedMemory::give_back(uint64_t offset, uint64_t bytes) {
+  if (!range_fits(offset, bytes, size_)) {
+    return make_status(StatusCode::InvalidArgument,
+                       "bytes {} and the {} that follow are not within memory of {}", offset, bytes,
+                       size_);
+  }
+  while (::fallocate(fd_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                     static_cast<off_t>(offset), static_cast<off_t>(bytes)) != 0) {
+    if (errno != EINTR)
+      return Status::from_errno(errno,
+                                fmt::format("cannot give back {} bytes of shared memory", bytes));
+  }
+  return {};
+}
+
+uint64_t SharedMemory::memory_bytes() const {
+  struct stat info {};
+  return ::fstat(fd_.get(), &info) == 0 ? static_cast<uint64_t>(info.st_blocks) * 512 : 0;
 }
 
 // A page of each block, then the rest of it at once: four times faster than small pages, of which

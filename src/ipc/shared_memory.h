@@ -33,9 +33,10 @@ class SharedMemory {
   SharedMemory& operator=(const SharedMemory&) = delete;
   ~SharedMemory();
 
-  // New memory of `bytes` zeros, mapped read-write here. With `peers` = ReadOnly nobody else can
-  // ever map or write it writably, whoever gets the descriptor (on kernels before 5.1 that is left
-  // to their good manners).
+  // New memory of `bytes` zeros, mapped read-write here. With `peers` = ReadOnly fd() is only for
+  // reading, and another user who gets it cannot make more of it. Where /proc is not there the
+  // memory is sealed against writing instead, and cannot be given back (on kernels before 5.1
+  // nothing but good manners keeps peers from writing then).
   static Result<SharedMemory> create(const std::string& name, uint64_t bytes, Access peers);
 
   // Memory that another process made. Refused unless it is a memfd of ordinary pages and exactly
@@ -49,7 +50,15 @@ class SharedMemory {
   // descriptor that is open for writing. Others may use the rest of the memory meanwhile.
   Status reserve(uint64_t offset, uint64_t bytes);
 
-  int fd() const { return fd_.get(); }
+  // Gives the memory of [offset, offset + bytes) back to the kernel: whole huge pages, where it has
+  // those. It reads as zeros afterwards, and must be reserved again before it is used. Takes up to
+  // a tenth of a second for 512 MiB of small pages: not on a loop. Only for memory made here.
+  Status give_back(uint64_t offset, uint64_t bytes);
+  // Bytes of pages that there are, whoever had them made. 0 if the kernel does not say.
+  uint64_t memory_bytes() const;
+
+  // For peers: what they may do with it follows from create().
+  int fd() const { return peers_fd_.is_valid() ? peers_fd_.get() : fd_.get(); }
   uint8_t* data() { return data_; }
   const uint8_t* data() const { return data_; }
   uint64_t size() const { return size_; }
@@ -57,10 +66,12 @@ class SharedMemory {
 
  private:
   Status map(uint64_t bytes, Access access, const std::string& what);
+  Status restrict_peers(const std::string& what);
   void make_huge(uint64_t begin, uint64_t end);
   void unmap();
 
   Fd fd_;
+  Fd peers_fd_;  // none: fd_ is for peers, too
   uint8_t* data_ = nullptr;
   uint64_t size_ = 0;
 };

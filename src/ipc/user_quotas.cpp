@@ -74,6 +74,11 @@ uint64_t UserQuotas::used(uid_t user, UserResource resource) const {
   return position == uses_.end() ? 0 : position->second[static_cast<size_t>(resource)];
 }
 
+uint64_t UserQuotas::result_bytes() const {
+  const std::lock_guard lock(mutex_);
+  return result_bytes_;
+}
+
 Status UserCharge::set(uint64_t amount) {
   if (quotas_ != nullptr) {
     if (amount > amount_) {

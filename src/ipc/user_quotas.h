@@ -45,6 +45,7 @@ class UserQuotas {
   Status take(uid_t user, UserResource resource, uint64_t amount);
   void give_back(uid_t user, UserResource resource, uint64_t amount);
   uint64_t used(uid_t user, UserResource resource) const;
+  uint64_t result_bytes() const;  // of all users
 
  private:
   using Use = std::array<uint64_t, kUserResources>;

@@ -34,7 +34,8 @@ Job::Job(JobServices services, Membership membership, std::vector<Session*> sess
           plans_, services_.clock, [this] { return services_.engines.counters().bytes_carried; },
           [this](const Status& status) { check(status); }),
       deadline_timer_(services.loop),
-      verdict_timer_(services.loop) {
+      verdict_timer_(services.loop),
+      memory_timer_(services.loop) {
   BRAID_ASSERT(sessions_.size() == membership_.local_ranks.size(), "one session per local rank");
   for (uint32_t i = 0; i < sessions_.size(); ++i) sessions_[i]->join(*this, i);
 }
@@ -189,6 +190,11 @@ void Job::on_submit(Submission submission, uint64_t plan_set) {
                       : plans_.submit(std::move(submission), plan_set, now_ns));
   if (!is_closed() && !deadline_timer_.is_active()) {
     deadline_timer_.start_repeating(kDeadlineCheckPeriodMs, [this] { check_deadlines(); });
+  }
+  if (!is_closed() && !memory_timer_.is_active() && memory_->may_give_back()) {
+    memory_timer_.start_repeating(kMemoryRoundMs, [this] {
+      if (!memory_->pass_round()) memory_timer_.stop();
+    });
   }
 }
 
@@ -359,6 +365,7 @@ void Job::close(const Status& reason) {
   ++services_.counters.failures[static_cast<size_t>(reason.code())];
   deadline_timer_.stop();
   verdict_timer_.stop();
+  memory_timer_.stop();
   services_.engines.abort_job(membership_.key);
   for (Session*& session : sessions_) {
     if (session != nullptr) session->fail(reason);

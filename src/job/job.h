@@ -57,6 +57,8 @@ class Job final {
   // The coordinator has this long to explain a missed deadline before the node fails the job by
   // itself.
   static constexpr uint32_t kVerdictTimeoutMs = 3000;
+  // Of a round after which memory for results may go back, see MemoryBlocks.
+  static constexpr uint32_t kMemoryRoundMs = 5000;
 
   // `sessions`: the trainers of this node that asked for the job, ascending by rank; `start` was
   // checked (see parse_job_start).
@@ -148,7 +150,8 @@ class Job final {
   size_t links_pending_ = 0;
   Timer deadline_timer_;
   Timer verdict_timer_;
-  Lifetime lifetime_;  // of callbacks that may come after the end
+  Timer memory_timer_;  // of memory for results that nobody uses any more
+  Lifetime lifetime_;   // of callbacks that may come after the end
 };
 
 }  // namespace braid

@@ -29,13 +29,18 @@ DaemonStatus::Job Job::status() const {
   for (size_t i = 0; i < sessions_.size(); ++i) {
     if (sessions_[i] == nullptr) continue;
     const ClientCredentials& who = sessions_[i]->credentials();
-    status.local_ranks.push_back({membership_.local_ranks[i], who.pid, who.uid});
+    uint64_t bytes = 0;
+    for (const auto& arena : sessions_[i]->arenas()) bytes += arena->memory_bytes();
+    status.local_ranks.push_back({membership_.local_ranks[i], who.pid, who.uid, bytes});
+    status.arena_memory_bytes += bytes;
   }
   if (operations_ == nullptr) return status;
   status.operations_done = operations_->operations_done();
   status.steps_done = operations_->steps_done();
   status.operations_pending = operations_->pending();
   status.bytes = operations_->bytes_done();
+  status.result_memory_bytes = memory_->reserved_bytes();
+  status.result_memory_used_bytes = memory_->used_bytes();
   return status;
 }
 

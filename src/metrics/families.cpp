@@ -101,6 +101,12 @@ std::vector<MetricInfo> operation_infos() {
        {},
        {},
        "Bytes of the results of those operations."},
+      {Metric::ResultMemory,
+       "braid_result_memory_bytes",
+       false,
+       {},
+       {},
+       "Memory that is reserved for results of all jobs."},
       {Metric::Units, "braid_units_total", true, {}, {}, "Units finished on this node."},
   };
 }

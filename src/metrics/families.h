@@ -26,6 +26,7 @@ enum class Metric : uint8_t {
   OperationsPending,
   Operations,
   OperationBytes,
+  ResultMemory,
   Units,
   WireBytes,
   Chunks,

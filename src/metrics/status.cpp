@@ -10,10 +10,13 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(DaemonStatus::Flow, peer, direct
                                                 rail, state, bytes_sent, bytes_received, failures,
                                                 error, round_trip_ms)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(DaemonStatus::JobNode, name, address, ranks, rack)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(DaemonStatus::LocalRank, rank, pid, uid)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(DaemonStatus::LocalRank, rank, pid, uid,
+                                                arena_memory_bytes)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(DaemonStatus::Job, name, epoch, state, world_size,
                                                 weight, nodes, local_ranks, operations_done,
-                                                steps_done, operations_pending, bytes)
+                                                steps_done, operations_pending, bytes,
+                                                arena_memory_bytes, result_memory_bytes,
+                                                result_memory_used_bytes)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(DaemonStatus::Peer, name, address, port)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(DaemonStatus::Polling, mode, seconds)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(DaemonStatus, version, node, uptime_seconds,

@@ -42,6 +42,7 @@ struct DaemonStatus {
     uint32_t rank = 0;
     int64_t pid = 0;
     uint32_t uid = 0;
+    uint64_t arena_memory_bytes = 0;  // that its input arenas hold
   };
   struct Job {
     std::string name;
@@ -55,6 +56,9 @@ struct DaemonStatus {
     uint64_t steps_done = 0;
     uint64_t operations_pending = 0;
     uint64_t bytes = 0;
+    uint64_t arena_memory_bytes = 0;        // of all local ranks
+    uint64_t result_memory_bytes = 0;       // reserved for results
+    uint64_t result_memory_used_bytes = 0;  // of it, what holds results now
   };
   struct Peer {
     std::string name;

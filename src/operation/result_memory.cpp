@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operation/result_memory.h"
 
-#include <algorithm>
+#include <utility>
 
-#include "base/checked.h"
 #include "operation/share_memory.h"
 
 namespace braid {
@@ -23,6 +22,14 @@ Result<std::shared_ptr<ResultMemory>> ResultMemory::create(
       new ResultMemory(worker, share_memory(std::move(memory).value(), worker), std::move(arenas)));
 }
 
+ResultMemory::ResultMemory(WorkThread& worker, std::shared_ptr<SharedMemory> memory,
+                           std::vector<std::shared_ptr<SharedMemory>> arenas)
+    : worker_(worker),
+      memory_(std::move(memory)),
+      arenas_(std::move(arenas)),
+      allocator_(memory_->size()),
+      blocks_(memory_->size(), kReserveStepBytes, kKeptBytes) {}
+
 Result<uint64_t> ResultMemory::allocate(uint64_t bytes) {
   if (!failure_) return failure_;
   const auto offset = allocator_.allocate(bytes);
@@ -35,52 +42,89 @@ Result<uint64_t> ResultMemory::allocate(uint64_t bytes) {
   }
   // A memfd has no limit of its own: who asks the kernel for too much meets the OOM killer.
   // What was refused must not count for those that come after it.
-  const uint64_t end = *offset + allocator_.size_of(*offset).value();
-  const uint64_t needed = std::min(round_up(end, kReserveStepBytes), memory_->size());
-  if (needed > charge_.amount()) {
-    if (const Status room = charge_.set(needed); !room) {
+  const MemoryRange extent{*offset, allocator_.size_of(*offset).value()};
+  if (const uint64_t missing = blocks_.missing_bytes(extent); missing > 0) {
+    if (const Status room = charge_.set(blocks_.taken_bytes() + missing); !room) {
       allocator_.release(*offset);
       return room;
     }
   }
+  blocks_.use(extent);
   if (const Status growing = grow(); !growing) {
-    allocator_.release(*offset);
+    let_go(*offset);
     return growing;
   }
   return *offset;
 }
 
 void ResultMemory::free(uint64_t offset) {
-  BRAID_ASSERT(allocator_.release(offset), "an extent is freed once");
+  BRAID_ASSERT(allocator_.size_of(offset).has_value(), "an extent is freed once");
+  let_go(offset);
+}
+
+void ResultMemory::let_go(uint64_t offset) {
+  blocks_.stop_using({offset, allocator_.size_of(offset).value()});
+  allocator_.release(offset);
 }
 
 // The one place where a job takes memory: the next slice of what its user pays for.
 Status ResultMemory::grow() {
-  const uint64_t needed = charge_.amount();
-  if (is_growing_ || needed <= reserved_bytes_) return Status::ok();
-  const uint64_t begin = reserved_bytes_;
-  const uint64_t end = std::min(needed, begin + kReserveSliceBytes);
+  if (is_growing_ || !blocks_.has_wanted()) return Status::ok();
+  const MemoryRange slice = blocks_.next_wanted(kReserveSliceBytes).value();
   // What the thread found, and the loop reads after it.
   const auto reserved = std::make_shared<Status>();
-  is_growing_ = worker_.run(
-      [memory = memory_, reserved, begin, end] { *reserved = memory->reserve(begin, end - begin); },
-      [weak = weak_from_this(), reserved, end] {
-        if (const auto self = weak.lock()) self->on_slice(end, *reserved);
-      });
+  is_growing_ = worker_.run([memory = memory_, reserved,
+                             slice] { *reserved = memory->reserve(slice.offset, slice.bytes); },
+                            [weak = weak_from_this(), reserved, slice] {
+                              if (const auto self = weak.lock()) self->on_slice(slice, *reserved);
+                            });
   if (is_growing_) return Status::ok();
   return {StatusCode::ResourceExhausted,
           "too many jobs of this node wait for memory for their results"};
 }
 
-void ResultMemory::on_slice(uint64_t end, const Status& reserved) {
+void ResultMemory::on_slice(const MemoryRange& slice, const Status& reserved) {
   is_growing_ = false;
   if (reserved.is_ok()) {
-    reserved_bytes_ = end;
+    blocks_.on_reserved(slice);
     failure_ = grow();
   } else {
     failure_ = reserved.with_context("no memory for results");
   }
   if (on_growth_) on_growth_(failure_);
+}
+
+bool ResultMemory::pass_round() {
+  blocks_.pass_round();
+  give_back();
+  return may_give_back();
+}
+
+// The thread takes tasks in order, so what is used again meanwhile is reserved after this.
+void ResultMemory::give_back() {
+  if (is_giving_back_ || !can_give_back_) return;
+  const auto slice = blocks_.next_idle(kReserveSliceBytes);
+  if (!slice) return;
+  const auto given = std::make_shared<Status>();
+  is_giving_back_ =
+      worker_.run([memory = memory_, given,
+                   slice = *slice] { *given = memory->give_back(slice.offset, slice.bytes); },
+                  [weak = weak_from_this(), given, slice = *slice] {
+                    if (const auto self = weak.lock()) self->on_given_back(slice, *given);
+                  });
+  if (!is_giving_back_) blocks_.on_kept(*slice);
+}
+
+void ResultMemory::on_given_back(const MemoryRange& slice, const Status& given) {
+  is_giving_back_ = false;
+  if (given.is_ok()) {
+    blocks_.on_given_back(slice);
+    (void)charge_.set(blocks_.taken_bytes());
+    give_back();
+  } else {
+    can_give_back_ = false;
+    blocks_.on_kept(slice);
+  }
 }
 
 }  // namespace braid

@@ -9,6 +9,7 @@
 #include "base/status.h"
 #include "collective/operation.h"
 #include "ipc/extent_allocator.h"
+#include "ipc/memory_blocks.h"
 #include "ipc/shared_memory.h"
 #include "ipc/user_quotas.h"
 #include "loop/work_thread.h"
@@ -17,11 +18,14 @@ namespace braid {
 
 // The result memory of one job on this node, out of which every operation gets an
 // extent, and the local trainers' input arenas, kept mapped as long as anything may read them.
-// Memory is reserved by a thread of its own, in slices, between which other jobs have their turn;
-// what is there once stays. On the control loop; the bytes anywhere.
+// Memory is reserved by a thread of its own, in slices, between which other jobs have their turn.
+// What nobody has used for some rounds goes back to the kernel, by the same thread, and is reserved
+// again before it is used again. On the control loop; the bytes anywhere.
 class ResultMemory final : public JobMemory, public std::enable_shared_from_this<ResultMemory> {
  public:
   static constexpr uint64_t kReserveSliceBytes = 64ull << 20;
+  // Stays with the job, however long nobody uses it.
+  static constexpr uint64_t kKeptBytes = 16ull << 20;
 
   // `bytes` of address space; memory is taken as it is needed. `worker` outlives this object.
   static Result<std::shared_ptr<ResultMemory>> create(
@@ -40,34 +44,42 @@ class ResultMemory final : public JobMemory, public std::enable_shared_from_this
   // One more arena that operations may read.
   void hold(std::shared_ptr<SharedMemory> arena) { arenas_.push_back(std::move(arena)); }
   bool has_memory(uint64_t offset, uint64_t bytes) const {
-    return offset + bytes <= reserved_bytes_;
+    return blocks_.has_memory({offset, bytes});
   }
+
+  // To be called every few seconds, while it says that it has something to give back, or may have.
+  bool pass_round();
+  bool may_give_back() const { return can_give_back_ && blocks_.may_give_back(); }
 
   uint8_t* data() { return memory_->data(); }
   int fd() const { return memory_->fd(); }
   // Counts the memory as the job's user's; without it, nobody does. Before the first extent.
   void set_charge(UserCharge charge) { charge_ = std::move(charge); }
   uint64_t size() const { return memory_->size(); }
+  // Reserved, or soon will be.
+  uint64_t reserved_bytes() const { return blocks_.taken_bytes(); }
+  uint64_t used_bytes() const { return allocator_.used(); }
 
  private:
   ResultMemory(WorkThread& worker, std::shared_ptr<SharedMemory> memory,
-               std::vector<std::shared_ptr<SharedMemory>> arenas)
-      : worker_(worker),
-        memory_(std::move(memory)),
-        arenas_(std::move(arenas)),
-        allocator_(memory_->size()) {}
+               std::vector<std::shared_ptr<SharedMemory>> arenas);
+  void let_go(uint64_t offset);
   Status grow();
-  void on_slice(uint64_t end, const Status& reserved);
+  void on_slice(const MemoryRange& slice, const Status& reserved);
+  void give_back();
+  void on_given_back(const MemoryRange& slice, const Status& given);
 
   WorkThread& worker_;
   const std::shared_ptr<SharedMemory> memory_;
   std::vector<std::shared_ptr<SharedMemory>> arenas_;
   ExtentAllocator allocator_;
+  MemoryBlocks blocks_;
   GrowthCallback on_growth_;
-  UserCharge charge_;            // for all that is reserved or soon will be
-  uint64_t reserved_bytes_ = 0;  // [0, reserved_bytes_) has memory
-  bool is_growing_ = false;      // a slice is being reserved
-  Status failure_;               // of the slice that could not be
+  UserCharge charge_;        // for all that is reserved or soon will be
+  bool is_growing_ = false;  // a slice is being reserved
+  Status failure_;           // of the slice that could not be
+  bool is_giving_back_ = false;
+  bool can_give_back_ = true;
 };
 
 }  // namespace braid

@@ -26,11 +26,14 @@ DaemonStatus busy_node() {
                   3,
                   4,
                   {{"node-a", "192.0.2.1", {0, 1}}, {"node-b", "192.0.2.2", {2}, "r7"}},
-                  {{0, 4711, 1000}, {1, 4712, 1000}},
+                  {{0, 4711, 1000, 3 << 20}, {1, 4712, 1000, 2048}},
                   10,
                   5,
                   1,
-                  1536}};
+                  1536,
+                  (3 << 20) + 2048,
+                  8 << 20,
+                  1024}};
   return status;
 }
 
@@ -53,8 +56,9 @@ TEST(RenderStatus, ShowsABusyNode) {
             "ranks of train:\n"
             "  node-a (192.0.2.1): 0-1\n"
             "  node-b (192.0.2.2, rack r7): 2\n"
-            "  rank 0 is process 4711 of user 1000\n"
-            "  rank 1 is process 4712 of user 1000\n");
+            "  rank 0 is process 4711 of user 1000: 3.0 MiB in input arenas\n"
+            "  rank 1 is process 4712 of user 1000: 2.0 KiB in input arenas\n"
+            "  memory for results: 8.0 MiB, 1.0 KiB in use\n");
 }
 
 TEST(RenderStatus, ShowsAnIdleNode) {

@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "temporary_directory.h"
@@ -92,6 +93,50 @@ TEST(SharedMemoryTest, ReserveGetsMemoryWithinItsSizeOnly) {
   EXPECT_EQ(static_cast<uint64_t>(after.st_blocks) * 512, 10 * kBytes);
   EXPECT_FALSE(made->reserve(64 * kBytes, 1));
   EXPECT_FALSE(made->reserve(1, UINT64_MAX));
+}
+
+TEST(SharedMemoryTest, WhatIsGivenBackCanBeReservedAgain) {
+  auto made = SharedMemory::create("test", 8 * kHugePageBytes, SharedMemory::Access::ReadOnly);
+  ASSERT_TRUE(made) << made.status().message();
+  auto adopted = SharedMemory::adopt(duplicate(made->fd()), made->size(), made->size(),
+                                     SharedMemory::Access::ReadOnly, "test");
+  ASSERT_TRUE(adopted) << adopted.status().message();
+  ASSERT_TRUE(made->reserve(0, 4 * kHugePageBytes));
+  EXPECT_EQ(made->memory_bytes(), 4 * kHugePageBytes);
+  std::memset(made->data(), 1, 4 * kHugePageBytes);
+  ASSERT_TRUE(made->give_back(kHugePageBytes, 2 * kHugePageBytes));
+  EXPECT_EQ(made->memory_bytes(), 2 * kHugePageBytes);
+  EXPECT_EQ(adopted->memory_bytes(), 2 * kHugePageBytes);
+  EXPECT_EQ(adopted->data()[kHugePageBytes - 1], 1);
+  EXPECT_EQ(adopted->data()[3 * kHugePageBytes], 1);
+  ASSERT_TRUE(made->reserve(kHugePageBytes, 2 * kHugePageBytes));
+  EXPECT_EQ(made->memory_bytes(), 4 * kHugePageBytes);
+  EXPECT_EQ(adopted->data()[kHugePageBytes], 0);
+  made->data()[kHugePageBytes] = 2;
+  EXPECT_EQ(adopted->data()[kHugePageBytes], 2) << "both map the new pages";
+  EXPECT_FALSE(made->give_back(made->size(), 1));
+}
+
+TEST(SharedMemoryTest, PeersCannotGiveItBack) {
+  auto made = SharedMemory::create("test", kBytes, SharedMemory::Access::ReadOnly);
+  ASSERT_TRUE(made) << made.status().message();
+  auto adopted = SharedMemory::adopt(duplicate(made->fd()), kBytes, kBytes,
+                                     SharedMemory::Access::ReadOnly, "test");
+  ASSERT_TRUE(adopted) << adopted.status().message();
+  ASSERT_TRUE(made->reserve(0, kBytes));
+  EXPECT_FALSE(adopted->give_back(0, kBytes));
+  EXPECT_EQ(made->memory_bytes(), kBytes);
+  EXPECT_NE(::mprotect(adopted->data(), kBytes, PROT_READ | PROT_WRITE), 0);
+}
+
+// Another user who has the descriptor cannot open its file again for writing.
+TEST(SharedMemoryTest, OnlyItsOwnerOpensItAgain) {
+  auto made = SharedMemory::create("test", kBytes, SharedMemory::Access::ReadOnly);
+  ASSERT_TRUE(made) << made.status().message();
+  struct stat info {};
+  ASSERT_EQ(::fstat(made->fd(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777, 0400U);
+  EXPECT_EQ(::fcntl(made->fd(), F_GETFL) & O_ACCMODE, O_RDONLY);
 }
 
 TEST(SharedMemoryTest, LargeMemoryComesAsHugePages) {

@@ -23,11 +23,14 @@ DaemonStatus sample() {
                   4,
                   2,
                   {{"node-a", "192.0.2.1", {0, 1}, "r7"}},
-                  {{0, 4711, 1000}},
+                  {{0, 4711, 1000, 64}},
                   10,
                   5,
                   1,
-                  UINT64_MAX}};
+                  UINT64_MAX,
+                  64,
+                  4096,
+                  1000}};
   status.jobs_hidden = 3;
   status.peers = {{"node-b", "192.0.2.2", 7410}};
   status.counters = {{"chunks_sent", 42}};
@@ -49,9 +52,11 @@ TEST(DaemonStatus, HasTheDocumentedShape) {
                "error": "silent", "round_trip_ms": 0.5}],
     "jobs": [{"name": "train", "epoch": 3, "state": "running", "world_size": 4, "weight": 2,
               "nodes": [{"name": "node-a", "address": "192.0.2.1", "ranks": [0, 1], "rack": "r7"}],
-              "local_ranks": [{"rank": 0, "pid": 4711, "uid": 1000}],
+              "local_ranks": [{"rank": 0, "pid": 4711, "uid": 1000,
+                               "arena_memory_bytes": 64}],
               "operations_done": 10, "steps_done": 5, "operations_pending": 1,
-              "bytes": 18446744073709551615}],
+              "bytes": 18446744073709551615, "arena_memory_bytes": 64,
+              "result_memory_bytes": 4096, "result_memory_used_bytes": 1000}],
     "jobs_hidden": 3,
     "peers": [{"name": "node-b", "address": "192.0.2.2", "port": 7410}],
     "counters": {"chunks_sent": 42}})"));

@@ -15,6 +15,33 @@
 namespace braid {
 namespace {
 
+constexpr uint64_t kMiB = 1 << 20;
+
+// This process's descriptors of the same file.
+std::vector<int> descriptors_of(int fd) {
+  struct stat file {};
+  EXPECT_EQ(::fstat(fd, &file), 0);
+  std::vector<int> found;
+  for (int other = 0; other < 1024; ++other) {
+    struct stat info {};
+    if (::fstat(other, &info) == 0 && info.st_ino == file.st_ino && info.st_dev == file.st_dev)
+      found.push_back(other);
+  }
+  return found;
+}
+
+// No descriptor of it is for writing any more: it can be neither reserved nor given back.
+void read_only(const ResultMemory& memory) {
+  for (const int fd : descriptors_of(memory.fd()))
+    EXPECT_TRUE(fd == memory.fd() || ::dup3(memory.fd(), fd, O_CLOEXEC) == fd);
+}
+
+uint64_t pages_of(const ResultMemory& memory) {
+  struct stat info {};
+  EXPECT_EQ(::fstat(memory.fd(), &info), 0);
+  return static_cast<uint64_t>(info.st_blocks) * 512;
+}
+
 class ResultMemoryTest : public testing::LoopTest {
  protected:
   std::shared_ptr<ResultMemory> make(uint64_t bytes) {
@@ -24,6 +51,28 @@ class ResultMemoryTest : public testing::LoopTest {
   }
   void wait_for_memory(const ResultMemory& memory, uint64_t offset, uint64_t bytes) {
     run_until([&] { return memory.has_memory(offset, bytes); });
+  }
+
+  // An extent whose memory is there.
+  uint64_t take(ResultMemory& memory, uint64_t bytes) {
+    const auto offset = memory.allocate(bytes);
+    EXPECT_TRUE(offset.is_ok()) << offset.status().message();
+    wait_for_memory(memory, *offset, bytes);
+    return *offset;
+  }
+  // What the thread and the loop have to do until now.
+  void settle() {
+    for (int i = 0; i < 3; ++i) {
+      bool is_over = false;
+      EXPECT_TRUE(worker_.run([] {}, [&] { is_over = true; }));
+      run_until([&] { return is_over; });
+    }
+  }
+  void pass_rounds(ResultMemory& memory, uint32_t rounds) {
+    for (uint32_t i = 0; i < rounds; ++i) {
+      memory.pass_round();
+      settle();
+    }
   }
 
   WorkThread worker_{*loop_, "work"};
@@ -88,7 +137,7 @@ TEST_F(ResultMemoryTest, ReservesUpToTheEndWhereThatIsNoWholeNumberOfSteps) {
   memory->data()[memory->size() - 1] = 1;
 }
 
-TEST_F(ResultMemoryTest, MemoryComesLaterInSlicesAndStays) {
+TEST_F(ResultMemoryTest, MemoryComesLaterInSlices) {
   const uint64_t bytes = ResultMemory::kReserveSliceBytes + (8 << 20);
   const auto memory = make(bytes);
   std::vector<bool> has_all;
@@ -142,9 +191,7 @@ TEST_F(ResultMemoryTest, ThatThereIsNoMemoryIsSaidToo) {
   const auto memory = make(16 << 20);
   Status growth;
   memory->set_growth_callback([&](const Status& status) { growth = status; });
-  // What reserves memory now fails: the descriptor is only for reading.
-  const Fd reads(::open(fmt::format("/proc/self/fd/{}", memory->fd()).c_str(), O_RDONLY));
-  ASSERT_EQ(::dup3(reads.get(), memory->fd(), O_CLOEXEC), memory->fd());
+  read_only(*memory);
   EXPECT_TRUE(memory->allocate(16 << 20).is_ok());
   run_until([&] { return !growth.is_ok(); });
   EXPECT_EQ(growth.message().find("no memory for results: cannot get"), 0u) << growth.message();
@@ -229,6 +276,116 @@ TEST_F(ResultMemoryTest, ItsUserPaysBeforeTheKernelIsAsked) {
     EXPECT_EQ(used(), 8u << 20);
   }
   EXPECT_EQ(used(), 0u);
+}
+
+constexpr uint32_t kPatience = MemoryBlocks::kFirstPatienceRounds;
+
+TEST_F(ResultMemoryTest, WhatNobodyHasUsedForSomeRoundsGoesBackToTheKernel) {
+  const auto memory = make(1ull << 30);
+  const uint64_t offset = take(*memory, 200 * kMiB);
+  EXPECT_EQ(pages_of(*memory), 200 * kMiB);
+  pass_rounds(*memory, 2 * kPatience);
+  EXPECT_EQ(pages_of(*memory), 200 * kMiB) << "it is in use";
+  memory->free(offset);
+  pass_rounds(*memory, kPatience - 1);
+  EXPECT_EQ(pages_of(*memory), 200 * kMiB);
+  EXPECT_TRUE(memory->may_give_back());
+  memory->pass_round();
+  run_until([&] { return pages_of(*memory) == ResultMemory::kKeptBytes; });
+  settle();
+  EXPECT_EQ(memory->reserved_bytes(), ResultMemory::kKeptBytes);
+  EXPECT_FALSE(memory->pass_round()) << "the rest stays";
+}
+
+TEST_F(ResultMemoryTest, WhatWentBackIsReservedAgainBeforeItIsUsed) {
+  const auto memory = make(1ull << 30);
+  memory->free(take(*memory, 100 * kMiB));
+  pass_rounds(*memory, kPatience);
+  EXPECT_EQ(memory->reserved_bytes(), ResultMemory::kKeptBytes);
+  const auto again = memory->allocate(100 * kMiB);
+  ASSERT_TRUE(again.is_ok());
+  EXPECT_FALSE(memory->has_memory(*again, 100 * kMiB));
+  wait_for_memory(*memory, *again, 100 * kMiB);
+  EXPECT_EQ(pages_of(*memory), 100 * kMiB);
+}
+
+TEST_F(ResultMemoryTest, WhatIsUsedWhileItGoesIsReservedAfterwards) {
+  const auto memory = make(1ull << 30);
+  memory->free(take(*memory, 60 * kMiB));
+  pass_rounds(*memory, kPatience - 1);
+  std::promise<void> release;
+  worker_.post([&] { release.get_future().wait(); });
+  memory->pass_round();
+  const auto again = memory->allocate(60 * kMiB);
+  ASSERT_TRUE(again.is_ok());
+  EXPECT_FALSE(memory->has_memory(*again, 60 * kMiB));
+  EXPECT_EQ(memory->reserved_bytes(), 60 * kMiB);
+  release.set_value();
+  wait_for_memory(*memory, *again, 60 * kMiB);
+  EXPECT_EQ(pages_of(*memory), 60 * kMiB);
+  settle();
+  EXPECT_EQ(memory->reserved_bytes(), 60 * kMiB);
+}
+
+TEST_F(ResultMemoryTest, WhatASteadyLoopUsesStays) {
+  const auto memory = make(1ull << 30);
+  memory->free(take(*memory, 200 * kMiB));  // a broadcast before it
+  for (int step = 0; step < 20; ++step) {
+    const uint64_t first = take(*memory, 30 * kMiB);
+    const uint64_t second = take(*memory, 10 * kMiB);
+    memory->free(first);
+    memory->free(second);
+    pass_rounds(*memory, 1);
+    EXPECT_GE(pages_of(*memory), 40 * kMiB);
+    if (step <= 2 * static_cast<int>(kPatience)) continue;
+    EXPECT_EQ(pages_of(*memory), 40 * kMiB);
+    EXPECT_TRUE(memory->has_memory(0, 40 * kMiB));
+  }
+}
+
+TEST_F(ResultMemoryTest, TheUserPaysForWhatIsThere) {
+  UserLimits limits;
+  limits[UserResource::ResultBytes] = 100 * kMiB;
+  const auto quotas = std::make_shared<UserQuotas>(limits, std::set<uid_t>{});
+  const auto used = [&] { return quotas->used(1000, UserResource::ResultBytes); };
+  const auto memory = make(1ull << 30);
+  memory->set_charge(UserCharge(quotas, 1000, UserResource::ResultBytes));
+  memory->free(take(*memory, 100 * kMiB));
+  EXPECT_EQ(used(), 100 * kMiB);
+  pass_rounds(*memory, kPatience);
+  EXPECT_EQ(used(), ResultMemory::kKeptBytes);
+  EXPECT_EQ(quotas->result_bytes(), ResultMemory::kKeptBytes);
+  const auto other = make(1ull << 30);
+  other->set_charge(UserCharge(quotas, 1000, UserResource::ResultBytes));
+  ASSERT_TRUE(other->allocate(80 * kMiB).is_ok());
+  const auto refused = memory->allocate(40 * kMiB);
+  ASSERT_FALSE(refused.is_ok());
+  EXPECT_EQ(refused.status().code(), StatusCode::ResourceExhausted);
+  EXPECT_EQ(used(), 80 * kMiB + ResultMemory::kKeptBytes);
+  EXPECT_TRUE(memory->allocate(ResultMemory::kKeptBytes).is_ok());
+}
+
+TEST_F(ResultMemoryTest, MayEndWhileMemoryGoesBack) {
+  auto memory = make(1ull << 30);
+  memory->free(take(*memory, 60 * kMiB));
+  pass_rounds(*memory, kPatience - 1);
+  std::promise<void> release;
+  worker_.post([&] { release.get_future().wait(); });
+  memory->pass_round();
+  memory.reset();
+  release.set_value();
+  settle();
+}
+
+TEST_F(ResultMemoryTest, WhatTheKernelDoesNotTakeBackStays) {
+  const auto memory = make(1ull << 30);
+  const uint64_t offset = take(*memory, 60 * kMiB);
+  memory->free(offset);
+  read_only(*memory);
+  pass_rounds(*memory, kPatience);
+  EXPECT_TRUE(memory->has_memory(offset, 60 * kMiB));
+  EXPECT_EQ(memory->reserved_bytes(), 60 * kMiB);
+  EXPECT_FALSE(memory->may_give_back());
 }
 
 }  // namespace
