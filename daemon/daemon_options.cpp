@@ -101,8 +101,8 @@ JobManagerOptions job_manager_options(const DaemonConfig& config) {
                         config.collective.hierarchical == kOn, config.collective.two_hops_bytes};
   if (options.algorithms.direct_bytes > config.transport.chunk_bytes) {
     BRAID_LOG_WARN(
-        "collective.direct_bytes is {}, and {} is used: transport.chunk_bytes is that much, and a "
-        "direct all-reduce travels in one chunk",
+        "collective.direct_bytes is {}, and {} is used: transport.chunk_bytes, which is the most "
+        "for it",
         *options.algorithms.direct_bytes, config.transport.chunk_bytes);
     options.algorithms.direct_bytes = config.transport.chunk_bytes;
   }

@@ -223,7 +223,7 @@ void JobManager::on_job_start(const Peer& from, const proto::ControlMessage& mes
   // Keys are random: one that is taken was chosen.
   if (const Job* taken = find_job(membership->key))
     return refused_.refuse(from, message.body_type(), taken->name());
-  // Its parts travel in one chunk.
+  // No daemon of this version asks for more.
   if (membership->ring->direct_bytes > options_.cut.chunk_bytes) {
     return BRAID_LOG_ERROR("node '{}': job '{}': direct_bytes {} is more than a chunk, {} bytes",
                            from.name, membership->name, membership->ring->direct_bytes,

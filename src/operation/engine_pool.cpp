@@ -73,10 +73,9 @@ void EnginePool::handle(Engine& engine, Command& command) {
   }
 }
 
-bool EnginePool::give(Worker& worker, const Command& command) {
-  if (worker.door != nullptr) return worker.door->send(command);
-  Command copy = command;
-  handle(*worker.engine, copy);
+bool EnginePool::give(Worker& worker, Command command) {
+  if (worker.door != nullptr) return worker.door->send(std::move(command));
+  handle(*worker.engine, command);
   return true;
 }
 

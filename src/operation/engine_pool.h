@@ -97,7 +97,7 @@ class EnginePool final : public OperationEngines {
   Status add_worker(Loop& control_loop, const EngineOptions& options);
   Engine::Events events_of(Worker& worker);
   static void handle(Engine& engine, Command& command);
-  static bool give(Worker& worker, const Command& command);
+  static bool give(Worker& worker, Command command);
   void give_unbounded(const Command& command);
   void on_event(const Event& event);
 
