@@ -12,6 +12,7 @@ from cluster_lib.state import Delay
 from compare_lib.cluster import Cluster
 from compare_lib.control import Group
 from compare_lib.errors import CompareError, Deadline, SystemFailed
+from compare_lib.paths import ROOT, installation_of
 from compare_lib.worker import SOCKET_VARIABLE
 
 from . import figures, probe
@@ -30,11 +31,9 @@ def measure(point: Point, options: argparse.Namespace) -> dict:
         nic_mbit=options.nic_mbit,
         flow_mbit=None,
         delay=Delay(),
-        systems=["braid"],
         settings=[_WITHOUT_TUNING, *options.settings],
-        build=options.build,
     )
-    cluster = Cluster(shape)
+    cluster = Cluster(shape, installation_of(ROOT, options.build))
     try:
         found = _Measurement(point, options, cluster).run()
     except SystemFailed as failure:
@@ -49,7 +48,7 @@ def measure(point: Point, options: argparse.Namespace) -> dict:
 class _Measurement:
     def __init__(self, point: Point, options: argparse.Namespace, cluster: Cluster):
         self._point, self._options, self._cluster = point, options, cluster
-        self._braidctl = os.path.join(options.build, "bin", "braidctl")
+        self._braid = installation_of(ROOT, options.build)
         self._tensors = tensors_of(options.trace, options.divide)
 
     def run(self) -> dict:
@@ -81,8 +80,7 @@ class _Measurement:
 
     def _start(self, path: str) -> list:
         argv = [sys.executable, "-m", "scale_lib.worker"]
-        library = os.path.join(self._options.build, "lib", "libbraid.so.0")
-        variables = {SOCKET_VARIABLE: path, "BRAID_LIBRARY": library}
+        variables = {SOCKET_VARIABLE: path, "BRAID_LIBRARY": self._braid.library}
         return [
             program
             for job in range(self._point.jobs)
@@ -92,7 +90,7 @@ class _Measurement:
         ]
 
     def _look(self) -> list[probe.Snapshot]:
-        return [probe.take(node, self._braidctl) for node in self._cluster.nodes]
+        return [probe.take(node, self._braid.program("braidctl")) for node in self._cluster.nodes]
 
     def _ask(self, trainers: Group, what: str, **task) -> float:
         """Seconds from the first trainer's beginning to the last one's end."""
