@@ -50,7 +50,8 @@ void LoopPolling::before_sleep(uv_loop_t* loop) {
   const uint64_t begin_ns = SystemClock().now_ns();
   if (policy_.window_ns(begin_ns) == 0) return;
   const int timeout_ms = uv_backend_timeout(loop);  // of the next timer; less than 0: none
-  uint64_t until_ns = timeout_ms < 0 ? UINT64_MAX : begin_ns + uint64_t(timeout_ms) * kMillisecondNs;
+  uint64_t until_ns =
+      timeout_ms < 0 ? UINT64_MAX : begin_ns + uint64_t(timeout_ms) * kMillisecondNs;
   if (policy_.mode() == PollingMode::Adaptive)
     until_ns = std::min(until_ns, begin_ns + policy_.window_ns(begin_ns));
   std::span<Pollable* const> pollables;
