@@ -19,12 +19,24 @@ inline constexpr unsigned kChunkMessage = 1;
 inline constexpr unsigned kAckMessage = 2;
 
 inline constexpr uint16_t kChunkMagic = 0xB4A1;
-inline constexpr uint8_t kChunkVersion = 3;
+inline constexpr uint8_t kChunkVersion = 4;
 inline constexpr uint32_t kChunkBytesMax = 4u << 20;
 
 // Direct: a node's own part of a small all-reduce, whole, to every other node; `segment` is the
 // sender's place in the ring.
 enum class Phase : uint8_t { ReduceScatter = 1, AllGather = 2, Direct = 3 };
+
+// How long the acknowledgement of a chunk may wait. One is for all that has come on the flow, so
+// those that wait are one.
+enum class AckTime : uint8_t { AtOnce = 0, Soon = 1, Late = 2 };
+
+inline constexpr uint64_t kAckSoonMs = 4;
+inline constexpr uint64_t kAckLateMs = 20;
+
+constexpr uint64_t ack_wait_ms(AckTime time) {
+  if (time == AckTime::AtOnce) return 0;
+  return time == AckTime::Soon ? kAckSoonMs : kAckLateMs;
+}
 
 // The header of every chunk: says by itself what the bytes belong to, so nodes need not agree on an
 // order. (job_key, tensor, step, unit, phase, segment, chunk) and the sender are a chunk's
@@ -40,7 +52,7 @@ struct ChunkHeader {
   uint64_t step;
   uint16_t segment;    // place in the ring: its owner's; direct: sender's; exchange: receiver's
   uint8_t codec;       // Codec of the operation: what the payload is
-  uint8_t reserved;    // 0
+  uint8_t ack_time;    // AckTime
   uint32_t chunk;      // index in the segment of the unit
   uint32_t bytes;      // of payload
   uint32_t signature;  // not 0: of a part that was sent before its receiver was known to be ready
@@ -68,8 +80,8 @@ inline std::optional<ChunkHeader> parse_chunk_header(std::span<const uint8_t> he
   const bool phase_is_known = parsed.phase >= static_cast<uint8_t>(Phase::ReduceScatter) &&
                               parsed.phase <= static_cast<uint8_t>(Phase::Direct);
   if (parsed.magic != kChunkMagic || parsed.version != kChunkVersion || !phase_is_known ||
-      parsed.codec >= kCodecCount || parsed.reserved != 0 || parsed.bytes != payload_bytes ||
-      parsed.bytes > kChunkBytesMax ||
+      parsed.codec >= kCodecCount || parsed.ack_time > static_cast<uint8_t>(AckTime::Late) ||
+      parsed.bytes != payload_bytes || parsed.bytes > kChunkBytesMax ||
       (parsed.signature != 0 && parsed.phase == static_cast<uint8_t>(Phase::AllGather))) {
     return std::nullopt;
   }

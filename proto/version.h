@@ -9,6 +9,6 @@ namespace braid::proto {
 // misread a new one.
 inline constexpr uint32_t kClientProtocolVersion = 3;
 // Daemon ↔ daemon: the control connection and the chunks.
-inline constexpr uint32_t kControlProtocolVersion = 8;
+inline constexpr uint32_t kControlProtocolVersion = 9;
 
 }  // namespace braid::proto

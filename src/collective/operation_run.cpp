@@ -107,12 +107,16 @@ void OperationRun::count_sends(uint32_t unit) {
     const SegmentRoute& route = route_.segments[segment];
     const uint32_t chunks = partition_.chunks(unit, segment);
     sends_left_ += chunks * (route.sum_to.size() + (route.part_to ? 1 : 0));
-    if (!route.part_to || !route.parts_from.empty()) continue;
-    for (uint32_t chunk = 0; chunk < chunks; ++chunk) {
-      if (input_to_send(Phase::ReduceScatter, position_of(unit, segment, chunk)) != nullptr)
-        ++input_sends_left_;
-    }
   }
+}
+
+// Where no result comes back around the ring, only acknowledgements say that the others have what
+// they need. A sum that comes says that this node's part is in it: whoever still sends that part,
+// or sends it again, may find other bytes in the input, and its receiver drops them.
+bool OperationRun::needs_acknowledgements() const {
+  return operation_.collective == Collective::ReduceScatter || operation_.exchange != nullptr ||
+         (operation_.collective == Collective::Broadcast &&
+          operation_.root_node == operation_.ring->self);
 }
 
 const uint8_t* OperationRun::input_to_send(Phase phase, const ChunkPosition& position) const {
@@ -221,12 +225,19 @@ void OperationRun::submit(const UnitRun& unit, Phase phase, const ChunkPosition&
                                                             : position.segment;
   outgoing.header.segment = static_cast<uint16_t>(segment);
   outgoing.header.codec = static_cast<uint8_t>(operation_.codec);
+  outgoing.header.ack_time = static_cast<uint8_t>(ack_time(phase));
   outgoing.header.chunk = position.chunk;
   outgoing.header.bytes = bytes;
   if (phase != Phase::AllGather) outgoing.header.signature = operation_.signature;
   outgoing.source = shared_from_this();
   outgoing.urgency = operation_.urgency;
   link->submit(std::move(outgoing));
+}
+
+// Where is_done() needs none, they only say that memory is free; a direct operation's is its own.
+proto::AckTime OperationRun::ack_time(Phase phase) const {
+  if (phase == Phase::Direct) return proto::AckTime::Late;
+  return needs_acknowledgements() ? proto::AckTime::AtOnce : proto::AckTime::Soon;
 }
 
 std::span<const uint8_t> OperationRun::payload_of(const OutgoingChunk& chunk) {
@@ -245,7 +256,6 @@ void OperationRun::on_chunk_settled(const OutgoingChunk& chunk, bool acknowledge
   BRAID_ASSERT(sends_left_ != 0, "a chunk was settled twice");
   --sends_left_;
   const ChunkPosition position = position_of(header);
-  if (input_to_send(phase, position) != nullptr) --input_sends_left_;
   find_unit(header.unit)->on_settled(position);
   if (is_done()) host_->on_progress(*this);
 }
@@ -261,14 +271,7 @@ void OperationRun::on_unit_finished(bool held_stream) {
 }
 
 bool OperationRun::is_done() const {
-  // Where no result comes back around the ring, only acknowledgements say that the others have what
-  // they need.
-  const bool needs_acknowledgements = operation_.collective == Collective::ReduceScatter ||
-                                      operation_.exchange != nullptr ||
-                                      (operation_.collective == Collective::Broadcast &&
-                                       operation_.root_node == operation_.ring->self);
-  return is_ready_ && units_left_ == 0 && input_sends_left_ == 0 &&
-         (!needs_acknowledgements || sends_left_ == 0);
+  return is_ready_ && units_left_ == 0 && (!needs_acknowledgements() || sends_left_ == 0);
 }
 
 void OperationRun::retire() {

@@ -113,6 +113,8 @@ class OperationRun final : public ChunkSource,
 
  private:
   void count_sends(uint32_t unit);
+  bool needs_acknowledgements() const;
+  proto::AckTime ack_time(proto::Phase phase) const;
   double carried_per_byte() const;
   UnitRun* find_unit(uint32_t unit);
   ChunkPosition position_of(uint32_t unit, uint32_t segment, uint32_t chunk) const {
@@ -146,11 +148,10 @@ class OperationRun final : public ChunkSource,
   bool is_aborted_ = false;
   double carried_per_byte_ = 0;  // see EngineCounters
   uint64_t bytes_taken_ = 0;
-  uint64_t units_left_ = 0;        // that are not finished
-  uint64_t sends_left_ = 0;        // chunks from the result that are not yet acknowledged; never 0
-                                   // again once a link was lost
-  uint64_t input_sends_left_ = 0;  // those of them whose bytes are an input's
-  size_t work_unit_ = 0;           // one node: how far the work has come
+  uint64_t units_left_ = 0;  // that are not finished
+  uint64_t sends_left_ = 0;  // chunks from the result or from inputs that are not yet acknowledged;
+                             // never 0 again once a link was lost
+  size_t work_unit_ = 0;     // one node: how far the work has come
 };
 
 }  // namespace braid

@@ -321,7 +321,7 @@ void FlowLink::pump() {
     }
     if (next.was_sent) io_.counters.chunks_resent.fetch_add(1, std::memory_order_relaxed);
     OutgoingFlow& flow = *slots_[chosen].flow;
-    flow.send(std::move(next.chunk), bytes);
+    flow.send(std::move(next.chunk), bytes, limits.window_bytes / 2);
     overdue_budget_.on_sent();
     start_watching();
     loads_[chosen].has_room = flow.has_room(limits.window_bytes);

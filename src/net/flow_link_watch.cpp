@@ -103,9 +103,9 @@ void FlowLink::look_for_overdue() {
   for (const FlowSlot& slot : slots_) {
     OutgoingFlow* flow = slot.flow.get();
     if (flow == nullptr || flow->state() != Flow::State::Open) continue;
-    const uint64_t due_at_ns = flow->due_at_ns(usual_ns);
-    flow->is_overdue = due_at_ns != 0 && due_at_ns < now_ns;
-    is_any_waiting = is_any_waiting || due_at_ns != 0;
+    const bool is_waiting = flow->has_unacknowledged();
+    flow->is_overdue = is_waiting && flow->waited_ns(now_ns) > usual_ns;
+    is_any_waiting = is_any_waiting || is_waiting;
     is_any_overdue = is_any_overdue || flow->is_overdue;
     is_any_well = is_any_well || !flow->is_overdue;
   }
@@ -136,7 +136,7 @@ void FlowLink::repeat_overdue(OutgoingFlow& flow) {
     }
     overdue_budget_.take();
     io_.counters.chunks_sent_twice.fetch_add(1, std::memory_order_relaxed);
-    other->send(std::move(*again), bytes);
+    other->send(std::move(*again), bytes, 0);
   }
 }
 
@@ -149,9 +149,8 @@ OutgoingFlow* FlowLink::flow_for_second_copy() {
     if (flow == nullptr || slot.is_leaving || flow->is_overdue ||
         !flow->has_room(io_.options.window_bytes))
       continue;
-    const uint64_t waiting_since_ns = flow->waiting_since_ns();
-    if (waiting_since_ns != 0 && flow->round_trip().is_known() &&
-        static_cast<double>(now_ns - waiting_since_ns) >
+    if (flow->round_trip().is_known() &&
+        static_cast<double>(flow->waited_ns(now_ns)) >
             kWellShare * static_cast<double>(flow->round_trip().mean_ns()))
       continue;
     if (best == nullptr || flow->unacknowledged_bytes() < best->unacknowledged_bytes()) best = flow;

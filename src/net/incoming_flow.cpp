@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "net/incoming_flow.h"
 
+#include <algorithm>
+
 #include "base/log.h"
 #include "net/flow_driver.h"
 
 namespace braid {
 namespace {
 
-// Of direct parts. Small beside any window: a sender never waits for the time to pass.
-constexpr uint64_t kAckDelayMs = 20;
-constexpr uint64_t kUnacknowledgedMax = 64 << 10;  // bytes
 constexpr uint64_t kIdleMs = 500;
 
 }  // namespace
@@ -58,8 +57,9 @@ void IncomingFlow::on_message(std::span<const uint8_t> header, std::span<const u
     io_.counters.flows_open.fetch_add(1, std::memory_order_relaxed);
   }
   last_message_ms_ = uv_now(io_.loop.uv());
-  is_ack_due_ = true;
-  if (parsed->phase != static_cast<uint8_t>(proto::Phase::Direct)) is_ack_urgent_ = true;
+  ack_due_ms_ =
+      std::min(ack_due_ms_, last_message_ms_ +
+                                proto::ack_wait_ms(static_cast<proto::AckTime>(parsed->ack_time)));
   if (parsed->sequence == 0) return;  // a probe
   if (!received_.accept(parsed->sequence)) {
     reject();
@@ -85,27 +85,23 @@ void IncomingFlow::reject() {
 // One acknowledgement for all that was taken, and one at a time: while it waits for the socket, the
 // next one gathers.
 void IncomingFlow::after_progress() {
-  if (!is_ack_due_) return;
-  const bool is_much = bytes_received_ - acknowledged_bytes_ >= kUnacknowledgedMax ||
-                       received_.contiguous() - ack_.sequence >= kChunksInFlightMax / 4;
-  if (is_ack_urgent_ || is_much) {
+  if (ack_due_ms_ == kNever) return;
+  const uint64_t now_ms = uv_now(io_.loop.uv());
+  if (ack_due_ms_ <= now_ms) return acknowledge();
+  if (ack_timer_.is_active() && ack_timer_due_ms_ <= ack_due_ms_) return;
+  ack_timer_due_ms_ = ack_due_ms_;
+  ack_timer_.start_once(ack_due_ms_ - now_ms, [this] {
+    if (is_closing()) return;
     acknowledge();
-  } else if (!ack_timer_.is_active()) {
-    ack_timer_.start_once(kAckDelayMs, [this] {
-      if (is_closing()) return;
-      acknowledge();
-      io_.driver.mark(*this);
-    });
-  }
+    io_.driver.mark(*this);
+  });
 }
 
 void IncomingFlow::acknowledge() {
   ack_timer_.stop();
-  if (!is_ack_due_ || is_ack_sending_ || state() == State::Failed) return;
-  is_ack_due_ = false;
-  is_ack_urgent_ = false;
+  if (ack_due_ms_ == kNever || is_ack_sending_ || state() == State::Failed) return;
+  ack_due_ms_ = kNever;
   ack_.sequence = received_.contiguous();
-  acknowledged_bytes_ = bytes_received_;
   const auto result = endpoint()->send(
       proto::kAckMessage, {reinterpret_cast<const uint8_t*>(&ack_), sizeof(ack_)}, {}, 0);
   is_ack_sending_ = result == UcxEndpoint::SendResult::InProgress;

@@ -8,8 +8,8 @@
 
 namespace braid {
 
-// A flow that another node sends data on: hands chunks to the loop's sink and acknowledges them: at
-// once, but for direct parts, for whose acknowledgement nobody waits. A few of them share one.
+// A flow that another node sends data on: hands chunks to the loop's sink and acknowledges them
+// when their sender needs it (proto::AckTime).
 class IncomingFlow final : public Flow {
  public:
   struct Owner {
@@ -35,6 +35,8 @@ class IncomingFlow final : public Flow {
   void on_failed() override { owner_.on_flow_failed(*this); }
 
  private:
+  static constexpr uint64_t kNever = UINT64_MAX;
+
   IncomingFlow(IoContext& io, Owner& owner, NodeId from, uint64_t link_secret,
                std::string description);
   void reject();
@@ -44,14 +46,14 @@ class IncomingFlow final : public Flow {
   const NodeId from_;
   const uint64_t link_secret_;
   Timer open_timer_;
-  Timer ack_timer_;  // the next acknowledgement may wait for so long
+  Timer ack_timer_;  // of ack_due_ms_
   ReceivedWindow received_;
   uint64_t bytes_received_ = 0;
   uint64_t last_message_ms_ = 0;
-  proto::AckHeader ack_{};           // the one that is on its way, or the last one
-  uint64_t acknowledged_bytes_ = 0;  // of bytes_received_
-  bool is_ack_due_ = false;
-  bool is_ack_urgent_ = false;
+  proto::AckHeader ack_{};  // the one that is on its way, or the last one
+  // By uv_now(): when the next acknowledgement has to go, and when the timer looks.
+  uint64_t ack_due_ms_ = kNever;
+  uint64_t ack_timer_due_ms_ = kNever;
   bool is_ack_sending_ = false;
 };
 

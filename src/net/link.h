@@ -27,7 +27,8 @@ class ChunkSource {
  public:
   virtual ~ChunkSource() = default;
   // Called when a flow is about to send the chunk (again, if the flow it went out on has died):
-  // returns its bytes, which stay valid and unchanged until on_chunk_settled. An empty span drops
+  // returns its bytes, which stay valid until on_chunk_settled, and unchanged until the peer has
+  // them: what is sent again after that may be anything. An empty span drops
   // the chunk silently (its operation is over); if its bytes were given before, to a flow that has
   // died, on_chunk_settled(false) follows.
   virtual std::span<const uint8_t> payload_of(const OutgoingChunk& chunk) = 0;

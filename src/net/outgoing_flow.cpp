@@ -10,8 +10,15 @@
 namespace braid {
 namespace {
 
-// Acknowledgements of direct parts may wait for 20 ms on the other side.
-constexpr uint64_t kDirectAckDelayNs = 25'000'000;
+// Rates and round trips come from acknowledgements that the other side does not hold back, so there
+// is one now and then.
+constexpr uint64_t kAskEveryNs = 20'000'000;
+constexpr uint64_t kChunksWaitingMax = kChunksInFlightMax / 4;
+constexpr uint64_t kAckTimerLateMs = 2;  // the other side's timer comes no later than that
+
+proto::AckTime ack_time_of(const proto::ChunkHeader& header) {
+  return static_cast<proto::AckTime>(header.ack_time);
+}
 
 // What a chunk takes of the window: also those without bytes take something.
 uint64_t window_cost(const OutgoingChunk& chunk) {
@@ -52,11 +59,15 @@ void OutgoingFlow::prove() {
   if (state() == State::Open && waiting_since_ns() == 0 && !is_probe_sending_) send_probe();
 }
 
-uint64_t OutgoingFlow::due_at_ns(uint64_t usual_ns) const {
-  if (acknowledged_ + 1 == next_sequence_) return 0;
+uint64_t OutgoingFlow::waited_ns(uint64_t now_ns) const {
+  const uint64_t since_ns = waiting_since_ns();
+  if (since_ns == 0) return 0;
   const Slot& oldest = slots_[(acknowledged_ + 1) % kChunksInFlightMax];
-  const bool is_direct = oldest.chunk.header.phase == static_cast<uint8_t>(proto::Phase::Direct);
-  return waiting_since_ns() + usual_ns + (is_direct ? kDirectAckDelayNs : 0);
+  const proto::AckTime time =
+      has_unacknowledged() ? ack_time_of(oldest.chunk.header) : proto::AckTime::AtOnce;
+  const uint64_t held_back_ms =
+      time == proto::AckTime::AtOnce ? 0 : proto::ack_wait_ms(time) + kAckTimerLateMs;
+  return now_ns - std::min(now_ns, since_ns + held_back_ms * 1'000'000);
 }
 
 std::optional<OutgoingChunk> OutgoingFlow::repeat_oldest() {
@@ -71,15 +82,20 @@ std::optional<OutgoingChunk> OutgoingFlow::repeat_oldest() {
 }
 
 uint64_t OutgoingFlow::waiting_since_ns() const {
-  const bool has_chunk = acknowledged_ + 1 < next_sequence_;
-  if (!has_chunk && probe_sent_at_ns_ == 0) return 0;
-  const uint64_t sent_at_ns = has_chunk
+  if (!has_unacknowledged() && probe_sent_at_ns_ == 0) return 0;
+  const uint64_t sent_at_ns = has_unacknowledged()
                                   ? slots_[(acknowledged_ + 1) % kChunksInFlightMax].mark.sent_at_ns
                                   : probe_sent_at_ns_;
   return std::max(sent_at_ns, heard_at_ns_);
 }
 
-void OutgoingFlow::send(OutgoingChunk chunk, std::span<const uint8_t> bytes) {
+bool OutgoingFlow::needs_ack_at_once(uint64_t now_ns, uint64_t late_bytes_max) const {
+  return unacknowledged_bytes_ >= late_bytes_max ||
+         next_sequence_ - acknowledged_ > kChunksWaitingMax || now_ns - asked_at_ns_ >= kAskEveryNs;
+}
+
+void OutgoingFlow::send(OutgoingChunk chunk, std::span<const uint8_t> bytes,
+                        uint64_t late_bytes_max) {
   BRAID_ASSERT(has_slot(), "a flow was given a chunk that it has no room for");
   BRAID_ASSERT(bytes.size() == chunk.header.bytes, "a chunk's header and its bytes disagree");
   BRAID_ASSERT(bytes.size() <= io_.options.chunk_bytes, "larger than the receiver has set up for");
@@ -88,8 +104,12 @@ void OutgoingFlow::send(OutgoingChunk chunk, std::span<const uint8_t> bytes) {
   taken.chunk = std::move(chunk);
   taken.chunk.header.link_secret = link_secret_;
   taken.chunk.header.sequence = sequence;
-  taken.mark = rate_.on_sent(clock_.now_ns(), unacknowledged_bytes_ == 0);
+  const uint64_t now_ns = clock_.now_ns();
+  taken.mark = rate_.on_sent(now_ns, unacknowledged_bytes_ == 0);
   unacknowledged_bytes_ += window_cost(taken.chunk);
+  if (needs_ack_at_once(now_ns, late_bytes_max))
+    taken.chunk.header.ack_time = static_cast<uint8_t>(proto::AckTime::AtOnce);
+  if (ack_time_of(taken.chunk.header) == proto::AckTime::AtOnce) asked_at_ns_ = now_ns;
   bytes_sent_ += bytes.size();
   io_.counters.chunks_sent.fetch_add(1, std::memory_order_relaxed);
   io_.counters.bytes_sent.fetch_add(bytes.size(), std::memory_order_relaxed);
@@ -140,10 +160,9 @@ void OutgoingFlow::acknowledge(uint64_t sequence) {
   while (acknowledged_ < sequence) {
     unacknowledged_bytes_ -= window_cost(slot(++acknowledged_).chunk);
   }
-  // The acknowledgements of direct parts come when it suits the other side: they tell no rate
-  // and no round trip.
+  // Those that the other side held back tell no rate and no round trip.
   const Slot& last = slot(sequence);
-  if (last.chunk.header.phase != static_cast<uint8_t>(proto::Phase::Direct)) {
+  if (ack_time_of(last.chunk.header) == proto::AckTime::AtOnce) {
     rate_.on_delivered(before - unacknowledged_bytes_, last.mark, heard_at_ns_);
     // One that was stuck until TCP's timer is no usual one.
     if (!last.chunk.is_repeated) round_trip_.add(heard_at_ns_ - last.mark.sent_at_ns);

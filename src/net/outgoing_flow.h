@@ -49,18 +49,19 @@ class OutgoingFlow final : public Flow {
   // Since when something has been on its way and nothing was acknowledged; 0: nothing is on its
   // way.
   uint64_t waiting_since_ns() const;
+  // How much of that the other side does not explain by acknowledging later.
+  uint64_t waited_ns(uint64_t now_ns) const;
 
-  // has_room() must hold, for the window of the chunk's job. `bytes` are those of `chunk`.
-  void send(OutgoingChunk chunk, std::span<const uint8_t> bytes);
+  // has_room() must hold, for the window of the chunk's job. `bytes` are those of `chunk`. Once
+  // `late_bytes_max` bytes are unacknowledged, no acknowledgement may wait.
+  void send(OutgoingChunk chunk, std::span<const uint8_t> bytes, uint64_t late_bytes_max);
   // The oldest chunk on its way that UCX has let go of and that was not repeated yet becomes the
   // first copy of a TwiceSent; the second copy is returned.
   std::optional<OutgoingChunk> repeat_oldest();
   // Nothing was acknowledged for longer than the link's round trips explain (see
   // FlowLink::look_for_overdue); over with the next acknowledgement.
   bool is_overdue = false;
-  // By then an acknowledgement should have come, if chunks take `usual_ns`; 0: nothing is on its
-  // way.
-  uint64_t due_at_ns(uint64_t usual_ns) const;
+  bool has_unacknowledged() const { return acknowledged_ + 1 != next_sequence_; }
   // Asks the other side for an acknowledgement, unless something is on its way anyway.
   void prove();
   // For the last time: breaks the connection, settles what was acknowledged and hands back the
@@ -85,6 +86,7 @@ class OutgoingFlow final : public Flow {
     return state() == State::Open && next_sequence_ - 1 - settled_ < kChunksInFlightMax;
   }
   void send_probe();
+  bool needs_ack_at_once(uint64_t now_ns, uint64_t late_bytes_max) const;
   void acknowledge(uint64_t sequence);
   void settle_acknowledged();
   Slot& slot(uint64_t sequence) { return slots_[sequence % kChunksInFlightMax]; }
@@ -104,6 +106,7 @@ class OutgoingFlow final : public Flow {
   SystemClock clock_;
   DeliveryRate rate_;
   RoundTrip round_trip_;
+  uint64_t asked_at_ns_ = 0;  // for the last acknowledgement at once
   uint64_t heard_at_ns_ = 0;
   std::array<Slot, kChunksInFlightMax> slots_;
 };

@@ -283,17 +283,6 @@ TEST_F(RouteChunkTest, ThatComeBeforeTheirTurnWaitForIt) {
   EXPECT_EQ(malformed(), 0U);
 }
 
-TEST_F(RouteChunkTest, ReadFromTheInputHoldUpDone) {
-  go();
-  for (const uint32_t segment : {0U, 2U}) receive(1, header(Phase::ReduceScatter, segment));
-  receive(2, header(Phase::ReduceScatter, 0));
-  for (const uint32_t segment : {1U, 3U}) receive(1, header(Phase::AllGather, segment));
-  receive(2, header(Phase::AllGather, 2));
-  EXPECT_EQ(engine().counters().units_done, 1U);
-  uv_run(world_.loop().uv(), UV_RUN_NOWAIT);
-  EXPECT_FALSE(world_.any_done(1)) << "segments 1 and 3 are still on their way, out of the input";
-}
-
 // Node 0 of four, by two hops and early; four chunks of 64 bytes. The parts of segment 0 come from
 // all others.
 class EarlyChunkTest : public testing::Test {

@@ -47,14 +47,16 @@ TEST(Transport, DeliversAndSettlesEveryChunkOfABurstOnceOverAllFlows) {
 }
 
 // Their acknowledgements may wait for each other, but not for a window that is full.
-TEST(Transport, SettlesDirectPartsAloneAndInBursts) {
+class TransportAckTimes : public ::testing::TestWithParam<proto::AckTime> {};
+
+TEST_P(TransportAckTimes, SettlesChunksAloneAndInBursts) {
   TwoNodes nodes;
   ASSERT_TRUE(nodes.open());
   for (const size_t bytes : {size_t{16}, size_t{16 << 10}, size_t{64 << 10}}) {
     for (const uint64_t chunks : {1, 2, 1500}) {
       nodes.b->sink.arrived.clear();
       const auto source = std::make_shared<RecordingSource>(bytes);
-      source->phase = proto::Phase::Direct;
+      source->ack_time = GetParam();
       nodes.submit(source, 0, chunks);
       ASSERT_TRUE(nodes.run_until([&] { return source->settled.size() == chunks; }));
       EXPECT_TRUE(each_exactly(source->settled, chunks, 1));
@@ -62,6 +64,29 @@ TEST(Transport, SettlesDirectPartsAloneAndInBursts) {
     }
   }
   EXPECT_EQ(nodes.b->sink.corrupt, 0u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Each, TransportAckTimes,
+                         ::testing::Values(proto::AckTime::AtOnce, proto::AckTime::Soon,
+                                           proto::AckTime::Late));
+
+TEST(Transport, LetsNoAcknowledgementWaitOnceHalfOfTheWindowIsOnItsWay) {
+  auto options = TwoNodes::default_options();
+  options.flows_per_link = 1;
+  options.window_bytes = 8 * (32 << 10);
+  TwoNodes nodes(options);
+  ASSERT_TRUE(nodes.open());
+  nodes.b_stands_still = true;
+  const auto source = std::make_shared<RecordingSource>(32 << 10);
+  source->ack_time = proto::AckTime::Late;
+  nodes.submit(source, 0, 8);
+  ASSERT_TRUE(nodes.run_until([&] { return source->given == 8; }));
+  nodes.b_stands_still = false;
+  ASSERT_TRUE(nodes.run_until([&] { return source->settled.size() == 8; }));
+  for (uint64_t chunk = 3; chunk < 8; ++chunk) {
+    EXPECT_EQ(nodes.b->sink.ack_times[chunk], static_cast<uint8_t>(proto::AckTime::AtOnce))
+        << "chunk " << chunk;
+  }
 }
 
 class TransportSizes : public ::testing::TestWithParam<size_t> {};

@@ -16,7 +16,8 @@ OutgoingChunk RecordingSource::chunk(const std::shared_ptr<RecordingSource>& sou
   OutgoingChunk made;
   made.header.magic = proto::kChunkMagic;
   made.header.version = proto::kChunkVersion;
-  made.header.phase = static_cast<uint8_t>(source->phase);
+  made.header.phase = static_cast<uint8_t>(proto::Phase::AllGather);
+  made.header.ack_time = static_cast<uint8_t>(source->ack_time);
   made.header.step = cookie;
   made.header.bytes = static_cast<uint32_t>(source->chunk_bytes_);
   made.source = source;
@@ -44,6 +45,7 @@ void RecordingSink::on_chunk(NodeId from, const proto::ChunkHeader& header,
   if (forward_to != nullptr) return forward_to->on_chunk(from, header, payload);
   last_from = from;
   ++arrived[header.step];
+  ack_times[header.step] = header.ack_time;
   for (size_t i = 0; i < payload.size(); ++i) {
     if (payload[i] != RecordingSource::byte_of(header.step, i)) {
       ++corrupt;

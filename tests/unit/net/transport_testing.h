@@ -27,7 +27,7 @@ class RecordingSource final : public ChunkSource {
   std::span<const uint8_t> payload_of(const OutgoingChunk& chunk) override;
   void on_chunk_settled(const OutgoingChunk& chunk, bool acknowledged) override;
 
-  proto::Phase phase = proto::Phase::AllGather;
+  proto::AckTime ack_time = proto::AckTime::AtOnce;
   bool is_over = false;                 // gives no more bytes
   uint64_t given = 0;                   // calls of chunk_bytes
   std::map<uint64_t, int> settled;      // cookie → times acknowledged
@@ -45,8 +45,9 @@ class RecordingSink final : public ChunkSink {
   void on_chunk(NodeId from, const proto::ChunkHeader& header,
                 std::span<const uint8_t> payload) override;
 
-  ChunkSink* forward_to = nullptr;  // gets the chunks instead
-  std::map<uint64_t, int> arrived;  // cookie → times
+  ChunkSink* forward_to = nullptr;        // gets the chunks instead
+  std::map<uint64_t, int> arrived;        // cookie → times
+  std::map<uint64_t, uint8_t> ack_times;  // cookie → AckTime that it came with
   uint64_t corrupt = 0;
   NodeId last_from = 0;
   std::function<void()> on_arrived;
