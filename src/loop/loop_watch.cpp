@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/fd.h"
 #include "base/log.h"
 
 namespace braid {
@@ -23,20 +24,48 @@ uint64_t read_clock_ns(clockid_t clock) {
   return static_cast<uint64_t>(t.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(t.tv_nsec);
 }
 
-uint64_t count_sleeps() {
-  rusage usage{};
-  ::getrusage(RUSAGE_THREAD, &usage);
-  return static_cast<uint64_t>(usage.ru_nvcsw);
-}
-
 uint64_t since(uint64_t before, uint64_t now) { return now > before ? now - before : 0; }
+
+class SystemTimes final : public LoopWatch::Times {
+ public:
+  void begin() override {
+    schedstat_ = Fd(::open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC));
+  }
+  uint64_t now_ns() const override { return read_clock_ns(CLOCK_MONOTONIC); }
+  uint64_t sleeps() const override {
+    rusage usage{};
+    ::getrusage(RUSAGE_THREAD, &usage);
+    return static_cast<uint64_t>(usage.ru_nvcsw);
+  }
+  // "computing waiting slices"; the first is as old as the last tick, so the clock is asked
+  // instead.
+  LoopWatch::ThreadTimes used() const override {
+    LoopWatch::ThreadTimes times;
+    times.sleeps = sleeps();
+    times.computing_ns = read_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    std::array<char, 96> text{};
+    if (!schedstat_.is_valid() || ::pread(schedstat_.get(), text.data(), text.size() - 1, 0) <= 0)
+      return times;
+    char* end = nullptr;
+    (void)std::strtoull(text.data(), &end, 10);
+    times.waiting_ns = std::strtoull(end, nullptr, 10);
+    return times;
+  }
+
+ private:
+  Fd schedstat_;  // of the loop's thread; none where the kernel does not count
+};
 
 }  // namespace
 
+std::unique_ptr<LoopWatch::Times> LoopWatch::system_times() {
+  return std::make_unique<SystemTimes>();
+}
+
 void LoopWatch::begin() {
-  schedstat_ = Fd(::open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC));
-  asked_ = ask();
-  asked_at_ns_ = read_clock_ns(CLOCK_MONOTONIC);
+  times_->begin();
+  asked_ = times_->used();
+  asked_at_ns_ = times_->now_ns();
   asked_sleeps_at_ns_ = asked_at_ns_;
   round_end_ns_ = asked_at_ns_;
   slept_polls_ = 0;
@@ -50,20 +79,6 @@ void LoopWatch::on_polled(uint64_t now_ms) {
   if (now_ms * kNsPerMs > round_end_ns_ + kNsPerMs) ++slept_polls_;
 }
 
-// "computing waiting slices"; the first is as old as the last tick, so the clock is asked instead.
-LoopWatch::ThreadTimes LoopWatch::ask() const {
-  ThreadTimes times;
-  times.sleeps = count_sleeps();
-  times.computing_ns = read_clock_ns(CLOCK_THREAD_CPUTIME_ID);
-  std::array<char, 96> text{};
-  if (!schedstat_.is_valid() || ::pread(schedstat_.get(), text.data(), text.size() - 1, 0) <= 0)
-    return times;
-  char* end = nullptr;
-  (void)std::strtoull(text.data(), &end, 10);
-  times.waiting_ns = std::strtoull(end, nullptr, 10);
-  return times;
-}
-
 uint64_t LoopWatch::own_time_ns(uint64_t round_ns, const ThreadTimes& used) {
   // Of what was used before the round began nothing is known but that it is little: some waiting
   // for the processor, also after the poll, and computing for kAskEveryNs at most.
@@ -75,16 +90,16 @@ uint64_t LoopWatch::own_time_ns(uint64_t round_ns, const ThreadTimes& used) {
 
 void LoopWatch::on_round_end() {
   if (!is_on_) return;
-  const uint64_t now_ns = read_clock_ns(CLOCK_MONOTONIC);
+  const uint64_t now_ns = times_->now_ns();
   // The loop's clock has whole milliseconds.
   const uint64_t round_ns = since((polled_ms_ + 1) * kNsPerMs, now_ns);
   round_end_ns_ = now_ns;
   if (round_ns > kLongRoundNs) return on_long_round(now_ns, round_ns);
   if (now_ns - asked_sleeps_at_ns_ < kAskSleepsEveryNs) return;
   if (now_ns - asked_at_ns_ < kAskEveryNs) {
-    asked_.sleeps = count_sleeps();
+    asked_.sleeps = times_->sleeps();
   } else {
-    asked_ = ask();
+    asked_ = times_->used();
     asked_at_ns_ = now_ns;
   }
   asked_sleeps_at_ns_ = now_ns;
@@ -92,7 +107,7 @@ void LoopWatch::on_round_end() {
 }
 
 void LoopWatch::on_long_round(uint64_t now_ns, uint64_t round_ns) {
-  const ThreadTimes times = ask();
+  const ThreadTimes times = times_->used();
   const ThreadTimes used{since(asked_.computing_ns, times.computing_ns),
                          since(asked_.waiting_ns, times.waiting_ns),
                          since(asked_.sleeps + slept_polls_, times.sleeps)};

@@ -3,9 +3,8 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <string>
-
-#include "base/fd.h"
 
 namespace braid {
 
@@ -34,7 +33,22 @@ class LoopWatch {
     uint64_t sleeps = 0;      // how often it gave up the processor, in polls and in calls
   };
 
-  explicit LoopWatch(std::string loop_name) : loop_name_(std::move(loop_name)) {}
+  // Where it reads the time and what its thread has used; tests have their own.
+  class Times {
+   public:
+    Times() = default;
+    Times(const Times&) = delete;
+    Times& operator=(const Times&) = delete;
+    virtual ~Times() = default;
+    virtual void begin() {}  // on the thread that is asked about
+    virtual uint64_t now_ns() const = 0;
+    virtual uint64_t sleeps() const = 0;  // as in ThreadTimes, which costs more to ask for
+    virtual ThreadTimes used() const = 0;
+  };
+  static std::unique_ptr<Times> system_times();
+
+  explicit LoopWatch(std::string loop_name, std::unique_ptr<Times> times = system_times())
+      : loop_name_(std::move(loop_name)), times_(std::move(times)) {}
 
   // On the thread that runs the loop from now on.
   void begin();
@@ -54,13 +68,12 @@ class LoopWatch {
   static constexpr uint64_t kAskEveryNs = 1'000'000;
   static constexpr uint64_t kAskSleepsEveryNs = 50'000;
 
-  ThreadTimes ask() const;
   void on_long_round(uint64_t now_ns, uint64_t round_ns);
 
   const std::string loop_name_;
+  const std::unique_ptr<Times> times_;
   bool is_on_ = false;
   uint64_t polled_ms_ = 0;
-  Fd schedstat_;  // of the loop's thread; none where the kernel does not count
   ThreadTimes asked_;
   uint64_t asked_at_ns_ = 0;
   uint64_t asked_sleeps_at_ns_ = 0;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "loop/resolver.h"
 
-#include <map>
 #include <optional>
 #include <system_error>
 #include <thread>
@@ -14,48 +13,6 @@
 
 namespace braid {
 namespace {
-
-// The look-ups of the process that have not ended.
-class LookUps {
- public:
-  Status begin(const std::string& host, std::optional<uint32_t> user) BRAID_EXCLUDES(mutex_) {
-    MutexLock lock(mutex_);
-    const auto found = of_user_.find(user);
-    const size_t own = found == of_user_.end() ? 0 : found->second;
-    if (user && own >= Resolver::kLookUpsPerUserMax) {
-      return make_status(StatusCode::Unavailable,
-                         "host name '{}' cannot be looked up now: {} look-ups of user {} wait for "
-                         "this node's name servers already, which is one user's share",
-                         host, own, *user);
-    }
-    if (own > 0 && count_ >= Resolver::kLookUpsMax) {
-      return make_status(StatusCode::Unavailable,
-                         "host name '{}' cannot be looked up now: {} look-ups wait for this node's "
-                         "name servers already",
-                         host, count_);
-    }
-    ++count_;
-    ++of_user_[user];
-    return Status::ok();
-  }
-  void end(std::optional<uint32_t> user) BRAID_EXCLUDES(mutex_) {
-    MutexLock lock(mutex_);
-    --count_;
-    const auto own = of_user_.find(user);
-    if (--own->second == 0) of_user_.erase(own);
-  }
-
- private:
-  Mutex mutex_;
-  size_t count_ BRAID_GUARDED_BY(mutex_) = 0;
-  std::map<std::optional<uint32_t>, size_t> of_user_ BRAID_GUARDED_BY(mutex_);
-};
-
-// Never destroyed: a look-up may outlive what the process destroys at its end.
-LookUps& look_ups() {
-  static auto* const all = new LookUps();
-  return *all;
-}
 
 Status resolve_error(const std::string& host, int error) {
   // A name that is unknown now may be known later only if the server said that it could not tell.
@@ -111,7 +68,8 @@ struct Resolver::Request {
   std::unique_ptr<Door<Told>> door BRAID_GUARDED_BY(mutex);  // made and destroyed on the loop
 };
 
-Resolver::Resolver(Loop& loop, LookUp look_up) : loop_(loop), look_up_(std::move(look_up)) {}
+Resolver::Resolver(Loop& loop, LookUp look_up, std::shared_ptr<LookUps> under_way)
+    : loop_(loop), look_up_(std::move(look_up)), under_way_(std::move(under_way)) {}
 
 Resolver::~Resolver() {
   if (request_ != nullptr) request_->forget();
@@ -121,7 +79,7 @@ Status Resolver::resolve(const std::string& host, uint16_t port, Callback callba
                          std::optional<uint32_t> user) {
   BRAID_ASSERT_IN_LOOP(loop_);
   BRAID_ASSERT(request_ == nullptr, "one look-up at a time");
-  BRAID_RETURN_IF_ERROR(look_ups().begin(host, user));
+  BRAID_RETURN_IF_ERROR(under_way_->begin(host, user));
   auto request = std::make_shared<Request>(loop_, host, [this] {
     // The door must not go within its handler, and the callback may destroy this resolver.
     loop_.defer([this, weak = std::weak_ptr<Request>(request_)] {
@@ -130,16 +88,16 @@ Status Resolver::resolve(const std::string& host, uint16_t port, Callback callba
     });
   });
   try {
-    std::thread([request, port, user, look_up = look_up_] {
+    std::thread([request, port, user, look_up = look_up_, under_way = under_way_] {
       sigset_t all;
       ::sigfillset(&all);  // signals are for the loops' threads
       ::pthread_sigmask(SIG_SETMASK, &all, nullptr);
       request->answer = look_up_host(look_up, request->host, port);
-      look_ups().end(user);
+      under_way->end(user);
       request->tell();
     }).detach();
   } catch (const std::system_error& error) {
-    look_ups().end(user);
+    under_way_->end(user);
     return {StatusCode::Unavailable,
             fmt::format("host name '{}' cannot be looked up now: no thread for it: {}", host,
                         error.what())};

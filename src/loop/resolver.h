@@ -9,6 +9,7 @@
 
 #include <netdb.h>
 
+#include "loop/look_ups.h"
 #include "loop/loop.h"
 #include "loop/socket_address.h"
 
@@ -23,12 +24,10 @@ class Resolver {
   // As getaddrinfo does it, which is what it is but in tests.
   using LookUp = std::function<int(const char* host, const char* service, const addrinfo* hints,
                                    addrinfo** found)>;
-  // Of the process, forgotten ones included; whoever has none under way gets one all the same, so
-  // that others' slow names cannot shut him out.
-  static constexpr size_t kLookUpsMax = 64;
-  static constexpr size_t kLookUpsPerUserMax = 16;
 
-  explicit Resolver(Loop& loop, LookUp look_up = ::getaddrinfo);
+  // `under_way` bounds how many there are; other ones than the process's are for tests.
+  explicit Resolver(Loop& loop, LookUp look_up = ::getaddrinfo,
+                    std::shared_ptr<LookUps> under_way = LookUps::of_process());
   Resolver(const Resolver&) = delete;
   Resolver& operator=(const Resolver&) = delete;
   ~Resolver();
@@ -44,6 +43,7 @@ class Resolver {
 
   Loop& loop_;
   const LookUp look_up_;
+  const std::shared_ptr<LookUps> under_way_;
   Callback callback_;
   std::shared_ptr<Request> request_;  // the thread's, too
 };

@@ -9,6 +9,21 @@ from cluster_tool import REFUSED
 from real_cluster import Cluster, Trainer, told_of_trainers
 
 
+# These take longest. Those that run beside each other end together if these begin first.
+LONG_FILES = [
+    f"test_{name}.py"
+    for name in (
+        "live_planning", "algorithms", "failures", "disagreements", "polling", "collectives", "check_runs", "compare",
+        "strangers", "shares", "users", "silent_paths", "tuning", "live_network",
+    )
+]  # fmt: skip
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    rank = {name: number for number, name in enumerate(LONG_FILES)}
+    items.sort(key=lambda item: rank.get(item.path.name, len(rank)))
+
+
 @pytest.fixture(scope="module")
 def _clusters() -> Iterator[dict[tuple, Cluster]]:
     made: dict[tuple, Cluster] = {}

@@ -2,6 +2,7 @@
 """The parts of bench/compare that need no cluster: arguments, figures, table, page."""
 
 import json
+import os
 import subprocess
 import time
 import xml.etree.ElementTree
@@ -182,14 +183,23 @@ def test_without_a_wire_there_is_no_fraction_of_it():
     assert row["line_fraction"] is None and row["nic_fraction"] is None
 
 
-def test_the_machine_is_busy_when_a_process_is():
+def test_the_machine_is_busy_as_far_as_no_processor_is_unused(monkeypatch):
+    now, unused = [100.0], [3000.0]
+    monkeypatch.setattr(cpu, "time", types.SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr(cpu, "_unused_seconds", lambda: unused[0])
+    monkeypatch.setattr(cpu.os, "cpu_count", lambda: 4)
     machine = cpu.Machine()
+    now[0] += 0.4
     assert machine.busy_seconds() is None  # too early
-    spent = time.process_time() + 0.6
-    while time.process_time() < spent:
-        pass
-    busy = machine.busy_seconds()
-    assert busy is not None and busy > 0.5
+    now[0] += 1.6
+    unused[0] += 5
+    assert machine.busy_seconds() == pytest.approx(4 * 2 - 5)
+    unused[0] += 10  # the kernel counts in hundredths of a second
+    assert machine.busy_seconds() == 0
+
+
+def test_the_kernel_tells_how_long_processors_were_unused():
+    assert 0 <= cpu._unused_seconds() <= (os.cpu_count() or 1) * time.clock_gettime(time.CLOCK_BOOTTIME) + 1
 
 
 def rows(**seconds: float) -> list[dict]:

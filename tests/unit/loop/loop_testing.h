@@ -15,7 +15,7 @@ namespace braid::testing {
 class LoopTest : public ::testing::Test {
  protected:
   // For waits that should never be that long.
-  static constexpr uint64_t kTimeoutMs = 20'000;
+  static constexpr uint64_t kTimeoutMs = 120'000;
 
   LoopTest() : loop_(std::move(Loop::create("test")).value()) {}
 

@@ -10,7 +10,97 @@ namespace {
 
 constexpr uint64_t kMs = 1'000'000;
 
-class LoopWatchTest : public testing::LoopTest {
+// What a thread does, told instead of done.
+class ToldTimes final : public LoopWatch::Times {
+ public:
+  uint64_t now_ns() const override { return now_ns_; }
+  uint64_t sleeps() const override { return used_.sleeps; }
+  LoopWatch::ThreadTimes used() const override { return used_; }
+
+  void compute(uint64_t ns) {
+    now_ns_ += ns;
+    used_.computing_ns += ns;
+  }
+  void sleep(uint64_t ns) {
+    now_ns_ += ns;
+    ++used_.sleeps;
+  }
+  void wait_for_processor(uint64_t ns) {
+    now_ns_ += ns;
+    used_.waiting_ns += ns;
+  }
+
+ private:
+  uint64_t now_ns_ = 3'600'000 * kMs;
+  LoopWatch::ThreadTimes used_;
+};
+
+class LoopWatchTest : public ::testing::Test {
+ protected:
+  LoopWatchTest() { watch_.begin(); }
+
+  // A round of the loop: its poll sleeps, its calls do something.
+  void round(uint64_t poll_ns, const std::function<void()>& calls) {
+    if (poll_ns > 0) times_.sleep(poll_ns);
+    watch_.on_polled(times_.now_ns() / kMs);
+    calls();
+    watch_.on_round_end();
+  }
+  uint64_t long_rounds() const { return watch_.counters().long_rounds; }
+  uint64_t longest_ms() const { return watch_.counters().longest_round_ns / kMs; }
+
+  ToldTimes& times_ = *new ToldTimes();
+  LoopWatch watch_{"test", std::unique_ptr<LoopWatch::Times>(&times_)};
+};
+
+TEST_F(LoopWatchTest, ACallThatComputesForLongIsCounted) {
+  round(0, [&] { times_.compute(20 * kMs); });
+  EXPECT_EQ(long_rounds(), 1u);
+  EXPECT_GE(longest_ms(), 18u) << "all but what may have come before, and the clock's millisecond";
+  EXPECT_LE(longest_ms(), 20u);
+}
+
+TEST_F(LoopWatchTest, ACallThatBlocksIsCounted) {
+  round(0, [&] { times_.sleep(20 * kMs); });
+  EXPECT_EQ(long_rounds(), 1u);
+  EXPECT_EQ(longest_ms(), 19u);
+}
+
+TEST_F(LoopWatchTest, ACallThatBlocksAfterALongPollIsCounted) {
+  round(20 * kMs, [&] { times_.sleep(20 * kMs); });
+  EXPECT_EQ(long_rounds(), 1u);
+}
+
+TEST_F(LoopWatchTest, WhatOthersTakeMeanwhileIsNotCounted) {
+  round(20 * kMs, [&] {
+    times_.compute(kMs);
+    times_.wait_for_processor(100 * kMs);
+  });
+  EXPECT_EQ(long_rounds(), 0u);
+}
+
+TEST_F(LoopWatchTest, SleepingInThePollIsNoCall) {
+  for (int i = 0; i < 3; ++i) round(50 * kMs, [&] { times_.compute(kMs); });
+  EXPECT_EQ(long_rounds(), 0u);
+  EXPECT_EQ(longest_ms(), 0u);
+}
+
+TEST_F(LoopWatchTest, TheLongestIsKept) {
+  round(0, [&] { times_.sleep(20 * kMs); });
+  round(0, [&] { times_.sleep(40 * kMs); });
+  round(0, [&] { times_.sleep(10 * kMs); });
+  EXPECT_EQ(long_rounds(), 3u);
+  EXPECT_EQ(longest_ms(), 39u);
+}
+
+TEST_F(LoopWatchTest, SwitchedOffNothingIsCounted) {
+  watch_.end();
+  round(0, [&] { times_.sleep(20 * kMs); });
+  EXPECT_EQ(long_rounds(), 0u);
+}
+
+// With the times of the system, and in a loop's own rounds.
+class WatchedLoopTest : public testing::LoopTest {
  protected:
   // In one call on the loop.
   void run_call(const std::function<void()>& call) {
@@ -24,61 +114,30 @@ class LoopWatchTest : public testing::LoopTest {
   }
 };
 
-void compute_for(uint64_t ns) {
+// However long that takes.
+void compute_more_than_a_round_may() {
   const auto used = [] {
     timespec t{};
     ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
     return static_cast<uint64_t>(t.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(t.tv_nsec);
   };
   const uint64_t begin = used();
-  while (used() - begin < ns) {
+  while (used() - begin < 4 * LoopWatch::kLongRoundNs) {
   }
 }
 
-void sleep_for(uint64_t ns) {
-  const timespec time{static_cast<time_t>(ns / 1'000'000'000),
-                      static_cast<long>(ns % 1'000'000'000)};
-  ::nanosleep(&time, nullptr);
-}
-
-TEST_F(LoopWatchTest, ACallThatComputesForLongIsCounted) {
-  run_call([] { compute_for(20 * kMs); });
-  const LoopCounters counters = loop_->counters();
-  EXPECT_GE(counters.long_rounds, 1u);
-  EXPECT_GE(counters.longest_round_ns, 18 * kMs);
-}
-
-TEST_F(LoopWatchTest, ACallThatBlocksIsCounted) {
-  // Long, for a busy machine may keep the thread waiting, too, and that does not count.
-  run_call([] { sleep_for(500 * kMs); });
-  EXPECT_GE(loop_->counters().long_rounds, 1u);
-  EXPECT_GT(loop_->counters().longest_round_ns, LoopWatch::kLongRoundNs);
-}
-
-TEST_F(LoopWatchTest, ACallThatBlocksAfterALongPollIsCounted) {
-  Timer timer(*loop_);
-  timer.start_once(20, [&] {
-    sleep_for(500 * kMs);
-    timer.start_once(0, [&] { loop_->stop(); });
-  });
-  run();
+TEST_F(WatchedLoopTest, ItsLongRoundsAreCounted) {
+  run_call(compute_more_than_a_round_may);
   EXPECT_GE(loop_->counters().long_rounds, 1u);
 }
 
-TEST_F(LoopWatchTest, ATimerThatIsStartedMeanwhileHidesNothing) {
+TEST_F(WatchedLoopTest, ATimerThatIsStartedMeanwhileHidesNothing) {
   Timer other(*loop_);
   run_call([&] {
-    compute_for(20 * kMs);
+    compute_more_than_a_round_may();
     other.start_once(1000, [] {});
   });
-  EXPECT_GE(loop_->counters().longest_round_ns, 18 * kMs);
-}
-
-TEST_F(LoopWatchTest, SleepingInThePollIsNoCall) {
-  Timer timer(*loop_);
-  timer.start_once(50, [&] { loop_->stop(); });
-  run();
-  EXPECT_EQ(loop_->counters().longest_round_ns, 0u);
+  EXPECT_GE(loop_->counters().long_rounds, 1u);
 }
 
 TEST(LoopWatchOwnTimeTest, WhatOthersTookIsNotTheLoops) {

@@ -12,7 +12,11 @@
 namespace braid {
 namespace {
 
-class ResolverTest : public testing::LoopTest {};
+class ResolverTest : public testing::LoopTest {
+ protected:
+  // Not the process's: look-ups that an earlier test has forgotten may still be under way.
+  const std::shared_ptr<LookUps> under_way_ = std::make_shared<LookUps>();
+};
 
 TEST_F(ResolverTest, FindsANumericHostWithoutANameServer) {
   Resolver resolver(*loop_);
@@ -72,7 +76,7 @@ TEST_F(ResolverTest, SlowNamesHoldUpNobodyElse) {
   std::vector<std::unique_ptr<Resolver>> slow;
   int slow_calls = 0;
   for (int i = 0; i < 8; ++i) {
-    slow.push_back(std::make_unique<Resolver>(*loop_, slow_look_up));
+    slow.push_back(std::make_unique<Resolver>(*loop_, slow_look_up, under_way_));
     ASSERT_TRUE(slow.back()
                     ->resolve("slow.example", 1,
                               [&](const Result<std::vector<SocketAddress>>& found) {
@@ -108,8 +112,8 @@ TEST_F(ResolverTest, TooManyAtOnceAreRefused) {
   std::vector<std::unique_ptr<Resolver>> resolvers;
   size_t calls = 0;
   Status refused;
-  while (refused.is_ok() && resolvers.size() <= Resolver::kLookUpsMax) {
-    resolvers.push_back(std::make_unique<Resolver>(*loop_, look_up));
+  while (refused.is_ok() && resolvers.size() <= LookUps::kMax) {
+    resolvers.push_back(std::make_unique<Resolver>(*loop_, look_up, under_way_));
     refused = resolvers.back()->resolve(
         "slow.example", 1, [&](const Result<std::vector<SocketAddress>>&) { ++calls; });
   }
@@ -130,13 +134,13 @@ TEST_F(ResolverTest, AUserHasHisShareAndLeavesTheOthersTheirs) {
   size_t begun = 0;
   size_t calls = 0;
   const auto resolve = [&](std::optional<uint32_t> user) {
-    resolvers.push_back(std::make_unique<Resolver>(*loop_, look_up));
+    resolvers.push_back(std::make_unique<Resolver>(*loop_, look_up, under_way_));
     Status status = resolvers.back()->resolve(
         "slow.example", 1, [&](const Result<std::vector<SocketAddress>>&) { ++calls; }, user);
     if (status) ++begun;
     return status;
   };
-  for (size_t i = 0; i < Resolver::kLookUpsPerUserMax; ++i) ASSERT_TRUE(resolve(1001).is_ok());
+  for (size_t i = 0; i < LookUps::kPerUserMax; ++i) ASSERT_TRUE(resolve(1001).is_ok());
   const Status refused = resolve(1001);
   EXPECT_EQ(refused.code(), StatusCode::Unavailable) << "it may be tried again";
   EXPECT_NE(refused.message().find("'slow.example' cannot be looked up now: 16 look-ups of user "
@@ -162,15 +166,15 @@ TEST_F(ResolverTest, SlowNamesOfManyUsersShutNobodyOut) {
   size_t begun = 0;
   size_t calls = 0;
   const auto resolve = [&](std::optional<uint32_t> user) {
-    resolvers.push_back(std::make_unique<Resolver>(*loop_, look_up));
+    resolvers.push_back(std::make_unique<Resolver>(*loop_, look_up, under_way_));
     Status status = resolvers.back()->resolve(
         "slow.example", 1, [&](const Result<std::vector<SocketAddress>>&) { ++calls; }, user);
     if (status) ++begun;
     return status;
   };
   constexpr uint32_t kFirstUser = 2000;
-  for (size_t i = 0; i < Resolver::kLookUpsMax; ++i) {
-    const auto user = static_cast<uint32_t>(i / Resolver::kLookUpsPerUserMax);
+  for (size_t i = 0; i < LookUps::kMax; ++i) {
+    const auto user = static_cast<uint32_t>(i / LookUps::kPerUserMax);
     ASSERT_TRUE(resolve(kFirstUser + user).is_ok());
   }
   EXPECT_TRUE(resolve(3000).is_ok());

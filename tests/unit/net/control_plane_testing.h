@@ -89,7 +89,7 @@ class ControlPlaneTest : public ::testing::Test {
   bool run_until(const std::function<bool()>& condition) {
     bool is_over = false;
     Timer limit(*loop_);
-    limit.start_once(20'000, [&] { is_over = true; });
+    limit.start_once(120'000, [&] { is_over = true; });
     Timer tick(*loop_);
     tick.start_repeating(2, [] {});
     while (!condition() && !is_over) uv_run(loop_->uv(), UV_RUN_ONCE);

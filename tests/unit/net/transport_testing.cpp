@@ -114,7 +114,7 @@ void TwoNodes::step() {
 
 bool TwoNodes::run_until(const std::function<bool()>& condition) {
   const SystemClock clock;
-  const uint64_t deadline_ms = clock.now_ms() + 30'000;
+  const uint64_t deadline_ms = clock.now_ms() + 120'000;
   while (!condition()) {
     if (clock.now_ms() > deadline_ms) return false;
     step();
