@@ -11,9 +11,9 @@ set(CMAKE_ARCHIVE_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib)
 
 # Line tables are what profiles and backtraces need; full debugging information is what the debug preset is for.
 set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O2 -g1 -DNDEBUG")
-# Sanitized builds are for the tests alone: half the time to compile. Their presets, and the preset "joined", also join
-# sources to few large ones (CMAKE_UNITY_BUILD), so two files of a target cannot give the same name to different things, not
-# even in anonymous namespaces; SKIP_UNITY_BUILD_INCLUSION keeps a file by itself. The other presets keep includes honest.
+# Sanitized builds are for the tests alone: half the time to compile. Their presets also join sources to few large ones
+# (CMAKE_UNITY_BUILD), so two files of a target cannot give the same name to different things, not even in anonymous
+# namespaces; SKIP_UNITY_BUILD_INCLUSION keeps a file by itself. The other presets keep includes honest.
 set(CMAKE_CXX_FLAGS_SANITIZE "-O1 -g1")
 
 find_program(CCACHE_PROGRAM ccache)

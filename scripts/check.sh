@@ -9,11 +9,11 @@ usage: scripts/check.sh [--fast] [--minutes N]
 
 Installs what is missing, then runs: layout and style; the unit, integration and PyTorch tests on a release build whose
 warnings are errors; unit and integration tests again under ASan+UBSan and under TSan; the network's tests on a newer
-UCX, the PyTorch tests on the oldest supported torch; each source file by itself; clang-tidy.
+UCX, the PyTorch tests on the oldest supported torch; clang-tidy.
 A test that fails is run once more, by itself. If it passes then, it is unstable: the end lists it, and up to three of
 them are no failure. Logs and JUnit files are left in build/check/. Exits with 1 if anything failed.
 
-  --fast        without clang-tidy, each file by itself, the oldest supported torch, and the sanitizers
+  --fast        without clang-tidy, the oldest supported torch, and the sanitizers
   --minutes N   what has not ended after N minutes is left out, and the end says what that is; 0: nothing is (80)
 TEXT
 }
@@ -72,7 +72,7 @@ newer_ucx() { # VERSION
     record "$name" 0 0 1 $((SECONDS - start))
     return
   fi
-  run_tests "$name" 300 gtest '*' scripts/with-ucx "$1" build/joined/bin/net_test --gtest_filter=@tests@ \
+  run_tests "$name" 300 gtest '*' scripts/with-ucx "$1" build/release/bin/net_test --gtest_filter=@tests@ \
     --gtest_output=xml:@junit@
 }
 
@@ -81,11 +81,10 @@ pytest_run() { # NAME SECONDS PYTHON FOLDER [PYTEST OPTION...]
     --durations 5 -p no:cacheprovider --rootdir "$root" -o junit_family=xunit1 --junitxml @junit@
 }
 
-# These wait about as much as they compute. A file's tests share clusters, so they stay together; conftest.py lets the
-# long files begin first.
+# These wait more than they compute. A file's tests share clusters, so they stay together; conftest.py lets the long
+# files begin first.
 integration_run() { # NAME SECONDS [PYTEST OPTION...]
-  pytest_run "$1" "$2" "$python" tests/integration -n 3 --dist loadfile \
-    --no-loadscope-reorder "${@:3}"
+  pytest_run "$1" "$2" "$python" tests/integration -n 2 --dist loadfile --no-loadscope-reorder "${@:3}"
 }
 
 # GCC 12's sanitizers need the usual address layout: newer kernels randomize more bits than they can take.
@@ -103,7 +102,7 @@ sanitize() { # PRESET
     unit_tests "$1" 1200
     # Without those of scripts, of command lines and of documents: Python, and code that the unit tests run through.
     local left_out_tests=() name
-    for name in check cluster_tool compare drawing install plan scale_parts spec_vectors style_check with_ucx; do
+    for name in check cluster_tool compare drawing plan scale_parts spec_vectors style_check with_ucx; do
       left_out_tests+=("--ignore-glob=*/test_$name*")
     done
     BRAID_BUILD=$root/build/$1 integration_run "integration $1" 1800 "${left_out_tests[@]}"
@@ -118,14 +117,11 @@ setup=(scripts/setup)
 prepare "setup" 3000 "${setup[@]}"
 check "layout" 300 bash -c layout
 check "style" 60 scripts/style-check
-# The release build with warnings as errors, and several files compiled as one, which takes half as long. That each file
-# compiles by itself, as it does where users build it, is seen at the end.
 is_built=0
-if build joined; then
+if build release -DBRAID_WERROR=ON; then
   is_built=1
-  export BRAID_BUILD=$root/build/joined
-  unit_tests joined 600
-  integration_run "integration joined" 1200
+  unit_tests release 600
+  integration_run "integration release" 1200
   pytest_run "python newest torch" 1200 "$python" tests/python
 fi
 if ((!fast)); then
@@ -136,10 +132,6 @@ if ((is_built)); then
   newer_ucx "$ucx_newest"
   ((fast)) || pytest_run "python torch $torch_oldest" 1200 "build/venv-torch-$torch_oldest/bin/python" tests/python \
     -m "not once"
-fi
-if ((!fast)) && prepare "configure release" 300 cmake --preset release &&
-  prepare "generate release" 300 cmake --build --preset release --target braid_proto_headers; then
-  check "alone" 1200 scripts/check_lib/alone.py build/release
-  check "tidy" 2400 scripts/tidy build/release
+  ((fast)) || check "tidy" 2400 scripts/tidy build/release
 fi
 summarize
