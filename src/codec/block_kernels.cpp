@@ -8,6 +8,7 @@
 
 #include "base/checked.h"
 #include "codec/euclidean_norm.h"
+#include "codec/rows.h"
 
 // The order matters: Highway's first header compiles all that follows once per target.
 // clang-format off
@@ -313,7 +314,7 @@ HWY_EXPORT(encode_all_blocks);
 HWY_EXPORT(decode_all_blocks);
 
 uint64_t block_code_bytes(BlockCode code, uint64_t count) {
-  return code == BlockCode::Int4 ? divide_up(count, 16) * 8 : count;
+  return code == BlockCode::Int4 ? divide_up(count, kRowElements) * 8 : count;
 }
 
 void encode_blocks(const BlockFormat& format, const Dither& dither, const float* in, uint64_t count,

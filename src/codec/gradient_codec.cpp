@@ -6,15 +6,9 @@
 #include "base/assert.h"
 #include "base/checked.h"
 #include "codec/add_kernels.h"
+#include "codec/rows.h"
 
 namespace braid {
-namespace {
-
-// Gradient, memory and the encoded bytes of a slice fit the second-level cache together.
-constexpr uint64_t kSliceElements = 8192;
-
-}  // namespace
-
 Result<uint64_t> GradientCodec::encode(std::span<const float> gradient, std::span<float> memory,
                                        const EncodePlace& place, std::span<uint8_t> encoded) const {
   const char* const name = codec_name(spec_.kind);

@@ -5,6 +5,7 @@
 
 #include "base/assert.h"
 #include "codec/gradient_codec.h"
+#include "codec/rows.h"
 
 namespace braid {
 namespace {
@@ -28,7 +29,6 @@ void count_signs(const uint8_t* signs, std::span<int8_t> counts) {
 }
 
 void count_ternary(const uint8_t* encoded, std::span<int8_t> counts) {
-  constexpr uint64_t kRowElements = 16;
   constexpr uint64_t kRowBytes = 4;
   for (uint64_t i = 0; i < counts.size(); ++i) {
     const uint8_t* const row = encoded + i / kRowElements * kRowBytes;

@@ -16,6 +16,7 @@
 #include "base/half_float-inl.h"
 #include "codec/dither.h"
 #include "codec/into.h"
+#include "codec/rows.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace braid {
@@ -23,7 +24,7 @@ namespace HWY_NAMESPACE {
 
 using VI32 = hn::Vec<I32>;
 
-constexpr size_t kRow = 16;  // elements
+constexpr size_t kRow = kRowElements;
 constexpr size_t kLanes = hn::MaxLanes(F32());
 constexpr size_t kRowVectors = kRow / kLanes;
 static_assert(kLanes <= kRow && kRow % kLanes == 0);

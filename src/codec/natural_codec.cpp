@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "codec/all_codecs.h"
 #include "codec/natural_kernels.h"
+#include "codec/rows.h"
 
 namespace braid {
 namespace {
-
-constexpr uint64_t kRowElements = 16;
 
 CodecTraits natural_traits() {
   CodecTraits traits;

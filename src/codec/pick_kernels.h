@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "codec/rows.h"
+
 namespace braid {
 
 // An element and its magnitude, as bits: NaN is larger than infinity, which is larger than all
@@ -17,7 +19,7 @@ constexpr uint32_t kMagnitudeMask = 0x7fffffffu;
 // Appends the elements of at least this magnitude to the `found` ones in `picked`, in their order;
 // `first_index` is the first one's. Returns how many there are then: more than `most`, and it has
 // stopped. `picked` has room for `most` and kPickedSpare.
-inline constexpr uint64_t kPickedSpare = 16;
+inline constexpr uint64_t kPickedSpare = kRowElements;
 uint64_t pick_from(const float* values, uint64_t count, uint32_t first_index, uint32_t magnitude,
                    uint64_t found, uint64_t most, PickedElement* picked);
 

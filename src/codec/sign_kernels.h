@@ -3,13 +3,15 @@
 
 #include <cstdint>
 
+#include "base/checked.h"
 #include "codec/into.h"
+#include "codec/rows.h"
 
 namespace braid {
 
 // Signs are two bytes for each row of 16 elements, element i's in bit i: 1 is negative (its sign
 // bit is set: −0 is negative). Bits past the last element are 0, and nobody looks at them.
-constexpr uint64_t sign_bytes(uint64_t count) { return (count + 15) / 16 * 2; }
+constexpr uint64_t sign_bytes(uint64_t count) { return divide_up(count, kRowElements) * 2; }
 
 // The magnitudes of the elements without and of those with a sign bit, added up. Not finite if one
 // of them is not, or where 64 of them leave float32's range.

@@ -3,15 +3,17 @@
 
 #include <cstdint>
 
+#include "base/checked.h"
 #include "codec/dither.h"
 #include "codec/into.h"
+#include "codec/rows.h"
 
 namespace braid {
 
 // Codes of −1, 0 and +1: four bytes for each row of 16 elements. Bit i of the first two is 1 where
 // element i is +1, bit i of the others where it is −1; both: it is not finite, and decodes to NaN.
 // Bits past the last element are 0, and nobody looks at them.
-constexpr uint64_t ternary_bytes(uint64_t count) { return (count + 15) / 16 * 4; }
+constexpr uint64_t ternary_bytes(uint64_t count) { return divide_up(count, kRowElements) * 4; }
 
 // +1 from `threshold` on, −1 from −threshold on.
 void encode_by_threshold(const float* in, uint64_t count, float threshold, uint8_t* out);

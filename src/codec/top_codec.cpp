@@ -5,12 +5,12 @@
 
 #include "codec/add_kernels.h"
 #include "codec/all_codecs.h"
+#include "codec/rows.h"
 #include "codec/top_elements.h"
 
 namespace braid {
 namespace {
 
-constexpr uint64_t kSliceElements = 8192;
 constexpr uint64_t kPairBytes = sizeof(uint32_t) + sizeof(float);
 
 uint32_t magnitude_of(float value) {

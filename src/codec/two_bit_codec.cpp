@@ -3,12 +3,11 @@
 
 #include "codec/all_codecs.h"
 #include "codec/integer_counts.h"
+#include "codec/rows.h"
 #include "codec/ternary_kernels.h"
 
 namespace braid {
 namespace {
-
-constexpr uint64_t kRowElements = 16;
 
 CodecTraits two_bit_traits() {
   CodecTraits traits;
