@@ -17,7 +17,8 @@ struct CodecsOptions {
   bool as_json = false;
 };
 
-// Seconds of one pass over CodecsOptions::bytes, the fastest of all repeats.
+// Seconds of the thread's own time for one pass over CodecsOptions::bytes, the fastest of all
+// repeats.
 struct CodecTimes {
   std::string codec;
   uint64_t bytes = 0;
