@@ -10,7 +10,7 @@ namespace braid::test {
 namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+constexpr float kQuietNan = std::numeric_limits<float>::quiet_NaN();
 constexpr uint64_t kPartCount = 200;
 constexpr uint64_t kAt = 100;
 
@@ -33,7 +33,7 @@ std::pair<uint64_t, uint64_t> spoilt_range(const GradientCodec& codec) {
 TEST(NotFiniteValues, are_seen_as_far_as_the_traits_say) {
   for (const char* spec : all_specs()) {
     const auto codec = codec_of(spec);
-    for (const float bad : {kNan, -kNan, kInfinity, -kInfinity}) {
+    for (const float bad : {kQuietNan, -kQuietNan, kInfinity, -kInfinity}) {
       if (codec->spec().kind == CodecKind::SignVote && std::isinf(bad)) continue;  // has a sign
       auto values = gradient_of(kPartCount, 3);
       values[kAt] = bad;
@@ -70,7 +70,7 @@ TEST(NotFiniteValues, do_not_stay_in_the_memory) {
   for (const char* spec : all_specs()) {
     const auto codec = codec_of(spec);
     std::vector<float> memory(kPartCount * codec->traits().memory_floats);
-    encoded_by(*codec, std::vector<float>(kPartCount, kNan), memory);
+    encoded_by(*codec, std::vector<float>(kPartCount, kQuietNan), memory);
     for (const float one : memory) ASSERT_TRUE(std::isfinite(one)) << spec;
     const auto next =
         decoded_by(*codec, encoded_by(*codec, gradient_of(kPartCount, 1), memory), kPartCount);

@@ -4,93 +4,12 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <cstring>
-#include <limits>
-#include <random>
-
-#include <gtest/gtest.h>
 
 #include "codec/dither.h"
+#include "reference_formats.h"
 
 namespace braid::test {
 namespace {
-
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
-
-class Writer {
- public:
-  template <typename T>
-  void put(T value) {
-    const auto* const from = reinterpret_cast<const uint8_t*>(&value);
-    bytes_.insert(bytes_.end(), from, from + sizeof(T));
-  }
-  std::vector<uint8_t> take() { return std::move(bytes_); }
-
- private:
-  std::vector<uint8_t> bytes_;
-};
-
-class Reader {
- public:
-  explicit Reader(std::span<const uint8_t> bytes) : bytes_(bytes) {}
-  template <typename T>
-  T get() {
-    T value;
-    EXPECT_LE(at_ + sizeof(T), bytes_.size());
-    std::memcpy(&value, bytes_.data() + at_, sizeof(T));
-    at_ += sizeof(T);
-    return value;
-  }
-
- private:
-  std::span<const uint8_t> bytes_;
-  size_t at_ = 0;
-};
-
-// A number format with `mantissa` bits whose normal numbers begin at 2^least.
-struct SmallFloat {
-  int mantissa;
-  int least;
-  uint32_t largest_code;
-  uint32_t infinity_code;  // what is above becomes this; of fp8 the largest code
-
-  double step_at(double magnitude) const {
-    const int exponent = magnitude == 0 ? least : std::max(std::ilogb(magnitude), least);
-    return std::ldexp(1.0, exponent - mantissa);
-  }
-  double value(uint32_t code) const {
-    const uint32_t exponent = code >> mantissa;
-    const auto rest = static_cast<double>(code & ((1u << mantissa) - 1));
-    if (exponent == 0) return std::ldexp(rest, least - mantissa);
-    return std::ldexp(rest + std::ldexp(1.0, mantissa),
-                      least - mantissa + static_cast<int>(exponent) - 1);
-  }
-  uint32_t code(double magnitude) const {  // of a value that has one
-    for (uint32_t low = 0, high = largest_code;;) {
-      if (low == high) return value(low) < magnitude ? infinity_code : low;
-      const uint32_t middle = (low + high) / 2;
-      if (value(middle) < magnitude) {
-        low = middle + 1;
-      } else {
-        high = middle;
-      }
-    }
-  }
-  uint32_t nearest(double magnitude) const {
-    const double step = step_at(magnitude);
-    return code(std::nearbyint(magnitude / step) * step);
-  }
-  uint32_t dithered(double magnitude, double unit) const {
-    const double step = step_at(magnitude);
-    const double below = std::floor(magnitude / step);
-    return code((below + (unit < magnitude / step - below ? 1 : 0)) * step);
-  }
-};
-
-constexpr SmallFloat kBf16 = {7, -126, 0x7f7f, 0x7f80};
-constexpr SmallFloat kFp16 = {10, -14, 0x7bff, 0x7c00};
-constexpr SmallFloat kE4M3 = {3, -6, 0x7e, 0x7e};
-constexpr SmallFloat kE5M2 = {2, -14, 0x7b, 0x7b};
 
 uint32_t sign_of(float value) { return std::signbit(value) ? 1 : 0; }
 
@@ -180,7 +99,7 @@ int block_code_of(const CodecSpec& spec, float scaled, uint32_t random) {
 }
 
 void encode_block(const CodecSpec& spec, std::span<const float> block, const Dither& dither,
-                  uint64_t first, Writer& out) {
+                  uint64_t first, ByteWriter& out) {
   const float largest = largest_of(block);
   const float most =
       spec.kind == CodecKind::Qsgd && !std::isnan(largest) ? norm_of(block) : largest;
@@ -202,7 +121,7 @@ void encode_block(const CodecSpec& spec, std::span<const float> block, const Dit
   }
 }
 
-void decode_block(const CodecSpec& spec, Reader& in, std::span<float> block) {
+void decode_block(const CodecSpec& spec, ByteReader& in, std::span<float> block) {
   const auto scale = in.get<float>();
   uint8_t packed[8] = {};
   for (size_t i = 0; i < block.size(); ++i) {
@@ -247,7 +166,7 @@ float mean_of(double sum, size_t count) {
   return std::isfinite(mean) ? mean : kNan;
 }
 
-void put_signs(std::span<const float> block, Writer& out) {
+void put_signs(std::span<const float> block, ByteWriter& out) {
   for (size_t at = 0; at < block.size(); at += 16) {
     uint32_t bits = 0;
     for (size_t i = at; i < std::min(block.size(), at + 16); ++i) {
@@ -257,7 +176,7 @@ void put_signs(std::span<const float> block, Writer& out) {
   }
 }
 
-void encode_sign_block(const CodecSpec& spec, std::span<const float> block, Writer& out) {
+void encode_sign_block(const CodecSpec& spec, std::span<const float> block, ByteWriter& out) {
   if (spec.kind == CodecKind::SignVote) {
     out.put(std::any_of(block.begin(), block.end(), [](float v) { return std::isnan(v); }) ? kNan
                                                                                            : 1.0f);
@@ -276,7 +195,7 @@ void encode_sign_block(const CodecSpec& spec, std::span<const float> block, Writ
   put_signs(block, out);
 }
 
-void decode_sign_block(const CodecSpec& spec, Reader& in, std::span<float> block) {
+void decode_sign_block(const CodecSpec& spec, ByteReader& in, std::span<float> block) {
   const auto plus = in.get<float>();
   const float minus = spec.kind == CodecKind::OneBit ? in.get<float>() : -plus;
   uint16_t bits = 0;
@@ -287,7 +206,7 @@ void decode_sign_block(const CodecSpec& spec, Reader& in, std::span<float> block
 }
 
 void encode_ternary_block(const CodecSpec& spec, std::span<const float> block, const Dither& dither,
-                          uint64_t first, Writer& out) {
+                          uint64_t first, ByteWriter& out) {
   const float scale = largest_of(block);
   if (spec.kind == CodecKind::TernGrad) out.put(scale);
   for (size_t at = 0; at < block.size(); at += 16) {
@@ -310,7 +229,7 @@ void encode_ternary_block(const CodecSpec& spec, std::span<const float> block, c
   }
 }
 
-void decode_ternary_block(const CodecSpec& spec, Reader& in, std::span<float> block) {
+void decode_ternary_block(const CodecSpec& spec, ByteReader& in, std::span<float> block) {
   const float scale = spec.kind == CodecKind::TernGrad ? in.get<float>() : spec.threshold;
   uint32_t bits = 0;
   for (size_t i = 0; i < block.size(); ++i) {
@@ -323,7 +242,7 @@ void decode_ternary_block(const CodecSpec& spec, Reader& in, std::span<float> bl
 }
 
 void encode_natural_row(std::span<const float> row, const Dither& dither, uint64_t first,
-                        Writer& out) {
+                        ByteWriter& out) {
   for (size_t i = 0; i < 16; ++i) {
     uint32_t exponent = 0;
     if (i < row.size() && !std::isfinite(row[i])) {
@@ -342,7 +261,7 @@ void encode_natural_row(std::span<const float> row, const Dither& dither, uint64
   put_signs(row, out);
 }
 
-void decode_natural_row(Reader& in, std::span<float> row) {
+void decode_natural_row(ByteReader& in, std::span<float> row) {
   uint8_t exponents[16];
   for (auto& one : exponents) one = in.get<uint8_t>();
   const auto signs = in.get<uint16_t>();
@@ -358,7 +277,7 @@ uint64_t kept_of(const CodecSpec& spec, uint64_t count) {
   return std::clamp<uint64_t>(kept, 1, count);
 }
 
-void encode_top(const CodecSpec& spec, std::span<const float> values, Writer& out) {
+void encode_top(const CodecSpec& spec, std::span<const float> values, ByteWriter& out) {
   std::vector<uint32_t> order(values.size());
   for (uint32_t i = 0; i < order.size(); ++i) order[i] = i;
   std::stable_sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
@@ -371,7 +290,7 @@ void encode_top(const CodecSpec& spec, std::span<const float> values, Writer& ou
   for (const uint32_t index : order) out.put(values[index]);
 }
 
-void decode_top(const CodecSpec& spec, Reader& in, std::span<float> out) {
+void decode_top(const CodecSpec& spec, ByteReader& in, std::span<float> out) {
   std::vector<uint32_t> order(kept_of(spec, out.size()));
   for (auto& index : order) index = in.get<uint32_t>();
   for (const uint32_t index : order) out[index] = in.get<float>();
@@ -382,9 +301,9 @@ bool is_zero_block(std::span<const float> block) {
                      [](float v) { return std::bit_cast<uint32_t>(v) == 0; });
 }
 
-void encode_sparse(const CodecSpec& spec, std::span<const float> values, Writer& out) {
+void encode_sparse(const CodecSpec& spec, std::span<const float> values, ByteWriter& out) {
   std::vector<uint8_t> bitmap(((values.size() + spec.block - 1) / spec.block + 7) / 8);
-  Writer blocks;
+  ByteWriter blocks;
   for (size_t at = 0, i = 0; at < values.size(); at += spec.block, ++i) {
     const auto block = values.subspan(at, std::min<size_t>(spec.block, values.size() - at));
     if (is_zero_block(block)) continue;
@@ -395,7 +314,7 @@ void encode_sparse(const CodecSpec& spec, std::span<const float> values, Writer&
   for (const uint8_t byte : blocks.take()) out.put(byte);
 }
 
-void decode_sparse(const CodecSpec& spec, Reader& in, std::span<float> out) {
+void decode_sparse(const CodecSpec& spec, ByteReader& in, std::span<float> out) {
   std::vector<uint8_t> bitmap(((out.size() + spec.block - 1) / spec.block + 7) / 8);
   for (auto& byte : bitmap) byte = in.get<uint8_t>();
   for (size_t i = 0; i < out.size(); ++i) {
@@ -415,7 +334,7 @@ size_t step_of(const CodecSpec& spec, size_t count) {
 std::vector<uint8_t> reference_encode(const CodecSpec& spec, std::span<const float> values,
                                       const EncodePlace& place) {
   const auto dither = Dither::make(spec.seed, place.stream, place.step, place.first_element);
-  Writer out;
+  ByteWriter out;
   if (values.empty()) return {};
   if (spec.kind == CodecKind::BlockSparse) {
     encode_sparse(spec, values, out);
@@ -466,7 +385,7 @@ std::vector<uint8_t> reference_encode(const CodecSpec& spec, std::span<const flo
 
 std::vector<float> reference_decode(const CodecSpec& spec, std::span<const uint8_t> encoded,
                                     uint64_t count) {
-  Reader in(encoded);
+  ByteReader in(encoded);
   std::vector<float> out(count);
   const std::span<float> all(out);
   const size_t step =
