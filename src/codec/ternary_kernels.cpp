@@ -40,6 +40,40 @@ void encode_with_threshold(const float* in, uint64_t count, float threshold, uin
   });
 }
 
+void encode_threshold_error(const float* gradient, uint64_t count, float threshold, float* memory,
+                            uint8_t* out) {
+  const F32 d;
+  const auto least = hn::Set(d, threshold);
+  const auto sign = hn::Set(d, -0.0f);
+  uint64_t i = 0;
+  const auto take = [&](const float* from, float* row) HWY_ATTR {
+    uint32_t plus = 0;
+    uint32_t minus = 0;
+    uint32_t finite = 0;
+    for (size_t v = 0; v < kRowVectors; ++v) {
+      const auto value = hn::Add(hn::LoadU(d, from + v * kLanes), hn::LoadU(d, row + v * kLanes));
+      const auto is_sent = hn::Ge(hn::Abs(value), least);
+      const uint32_t sent = mask_bits(is_sent) << (v * kLanes);
+      const uint32_t negative = mask_bits(hn::Lt(value, hn::Zero(d))) << (v * kLanes);
+      plus |= sent & ~negative;
+      minus |= sent & negative;
+      const auto taken = hn::IfThenElseZero(is_sent, hn::Or(least, hn::And(sign, value)));
+      const auto left = hn::Sub(value, taken);
+      const auto is_finite = hn::Eq(hn::Sub(left, left), hn::Zero(d));
+      finite |= mask_bits(is_finite) << (v * kLanes);
+      hn::StoreU(hn::IfThenElseZero(is_finite, left), d, row + v * kLanes);
+    }
+    const uint32_t others = finite ^ 0xffffu;
+    store_ternary(plus | others, minus | others, out + i / 4);
+  };
+  for (; count - i >= kRow; i += kRow) take(gradient + i, memory + i);
+  if (i == count) return;
+  const PaddedRow last_gradient(gradient + i, count - i);
+  PaddedRow last_memory(memory + i, count - i);
+  take(last_gradient.elements, last_memory.elements);
+  std::memcpy(memory + i, last_memory.elements, (count - i) * sizeof(float));
+}
+
 void encode_with_chance(const float* in, uint64_t count, float scale, const Dither& dither,
                         uint8_t* out) {
   const F32 d;
@@ -96,12 +130,18 @@ HWY_AFTER_NAMESPACE();
 namespace braid {
 
 HWY_EXPORT(encode_with_threshold);
+HWY_EXPORT(encode_threshold_error);
 HWY_EXPORT(encode_with_chance);
 HWY_EXPORT(decode_all_ternary);
 HWY_EXPORT(largest_magnitude_of_all);
 
 void encode_by_threshold(const float* in, uint64_t count, float threshold, uint8_t* out) {
   HWY_DYNAMIC_DISPATCH(encode_with_threshold)(in, count, threshold, out);
+}
+
+void encode_by_threshold(const float* gradient, uint64_t count, float threshold, float* memory,
+                         uint8_t* out) {
+  HWY_DYNAMIC_DISPATCH(encode_threshold_error)(gradient, count, threshold, memory, out);
 }
 
 void encode_by_chance(const float* in, uint64_t count, float scale, const Dither& dither,

@@ -17,6 +17,9 @@ constexpr uint64_t ternary_bytes(uint64_t count) { return divide_up(count, kRowE
 
 // +1 from `threshold` on, −1 from −threshold on.
 void encode_by_threshold(const float* in, uint64_t count, float threshold, uint8_t* out);
+// The same of gradient + memory, which becomes the new memory without what is sent: one pass.
+void encode_by_threshold(const float* gradient, uint64_t count, float threshold, float* memory,
+                         uint8_t* out);
 // The sign, with the probability |element| / scale, or 0. All elements are finite, none exceeds
 // the scale.
 void encode_by_chance(const float* in, uint64_t count, float scale, const Dither& dither,

@@ -37,6 +37,12 @@ class TwoBitCodec final : public GradientCodec, private IntegerSums {
     return ternary_bytes(values.size());
   }
 
+  uint64_t encode_with_memory(std::span<const float> gradient, std::span<float> memory,
+                              const EncodePlace&, uint8_t* encoded) const override {
+    encode_by_threshold(gradient.data(), gradient.size(), spec().threshold, memory.data(), encoded);
+    return ternary_bytes(gradient.size());
+  }
+
   Status decode_part(std::span<const uint8_t> encoded, Into into,
                      std::span<float> elements) const override {
     BRAID_RETURN_IF_ERROR(check_length(encoded, elements.size()));
