@@ -92,7 +92,7 @@ class GradientCodec {
                           const EncodePlace& place, std::span<uint8_t> encoded) const;
 
   // `encoded` comes from a peer and may be anything; its length is that of the part. PROTOCOL:
-  // encode() makes no such bytes of a part of this size. Then the elements may have been changed.
+  // encode() makes no such bytes of a part of this size, and nothing has been written.
   Status decode(std::span<const uint8_t> encoded, std::span<float> out) const;
   Status decode_and_add(std::span<const uint8_t> encoded, std::span<float> sum) const;
 

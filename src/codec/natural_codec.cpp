@@ -13,8 +13,8 @@ CodecTraits natural_traits() {
   return traits;
 }
 
-// Natural compression (Horváth et al., "Natural Compression for Distributed Deep Learning", 2019,
-// section 2): a sign and a power of two, nine bits.
+// Natural compression (Horváth et al., "Natural Compression for Distributed Deep Learning", 2019):
+// a sign and a power of two, nine bits.
 class NaturalCodec final : public GradientCodec {
  public:
   explicit NaturalCodec(const CodecSpec& spec) : GradientCodec(spec, natural_traits()) {}

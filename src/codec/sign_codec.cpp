@@ -26,12 +26,12 @@ float mean(double sum, uint64_t count) {
 
 // A block is one or two levels (float32) and the signs.
 //
-// ef-sign: (‖p‖₁/d)·sign(p), one level (Karimireddy et al., ICML 2019, example 4); by blocks as in
-// Zheng et al., "Communication-Efficient Distributed Blockwise Momentum SGD with Error-Feedback",
-// NeurIPS 2019. −δ = 1 − ‖p‖₁²/(d‖p‖²) of ‖p‖² is what is lost.
+// ef-sign: (‖p‖₁/d)·sign(p), one level (Karimireddy et al., ICML 2019, algorithm 1); by blocks as
+// in Zheng et al., "Communication-Efficient Distributed Blockwise Momentum SGD with
+// Error-Feedback", NeurIPS 2019. What is lost is 1 − ‖p‖₁²/(d‖p‖²) of ‖p‖².
 //
 // 1bit: the means of the elements with and of those without a sign bit (Seide et al., "1-Bit
-// Stochastic Gradient Descent", Interspeech 2014, section 3.2), of each block in place of each
+// Stochastic Gradient Descent", Interspeech 2014), of each block in place of each
 // column.
 class SignCodec final : public GradientCodec {
  public:
@@ -53,6 +53,24 @@ class SignCodec final : public GradientCodec {
       encoded += header_bytes() + sign_bytes(count);
     }
     return encoded_bytes_max(values.size());
+  }
+
+  uint64_t encode_with_memory(std::span<const float> gradient, std::span<float> memory,
+                              const EncodePlace& place, uint8_t* encoded) const override {
+    if (has_two_levels()) {
+      return GradientCodec::encode_with_memory(gradient, memory, place, encoded);
+    }
+    const uint64_t block = block_of(gradient.size());
+    for (uint64_t at = 0; at < gradient.size(); at += block) {
+      const uint64_t count = std::min(block, gradient.size() - at);
+      float* const p = memory.data() + at;
+      uint8_t* const signs = encoded + header_bytes();
+      const float level = mean(add_signs_and_sum(gradient.data() + at, count, p, signs), count);
+      std::memcpy(encoded, &level, sizeof(level));
+      decode_signs(signs, count, level, -level, Into::Error, p);
+      encoded = signs + sign_bytes(count);
+    }
+    return encoded_bytes_max(gradient.size());
   }
 
   Status decode_part(std::span<const uint8_t> encoded, Into into,

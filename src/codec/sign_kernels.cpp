@@ -85,6 +85,34 @@ double encode_signs_with_sum(const float* in, uint64_t count, uint8_t* signs) {
   return sums.total();
 }
 
+double add_signs_with_sum(const float* gradient, uint64_t count, float* memory, uint8_t* signs) {
+  const F32 d;
+  PlaceSums sums;
+  for (uint64_t at = 0; at < count; at += kPieceElements) {
+    const uint64_t end = HWY_MIN(count, at + kPieceElements);
+    VF32 magnitudes[kRowVectors];
+    for (auto& one : magnitudes) one = hn::Zero(d);
+    const auto take = [&](const float* from, float* row, uint64_t i) HWY_ATTR {
+      for (size_t v = 0; v < kRowVectors; ++v) {
+        const auto sum = hn::Add(hn::LoadU(d, from + v * kLanes), hn::LoadU(d, row + v * kLanes));
+        hn::StoreU(sum, d, row + v * kLanes);
+        magnitudes[v] = hn::Add(magnitudes[v], hn::Abs(sum));
+      }
+      store_u16(sign_bits(row), signs + i / 8);
+    };
+    uint64_t i = at;
+    for (; end - i >= kRow; i += kRow) take(gradient + i, memory + i, i);
+    if (i < end) {
+      const PaddedRow last_gradient(gradient + i, end - i);
+      PaddedRow last_memory(memory + i, end - i);
+      take(last_gradient.elements, last_memory.elements, i);
+      std::memcpy(memory + i, last_memory.elements, (end - i) * sizeof(float));
+    }
+    sums.add(magnitudes);
+  }
+  return sums.total();
+}
+
 bool encode_only_signs(const float* in, uint64_t count, uint8_t* signs) {
   uint32_t nans = 0;
   for_rows(in, count, [&](const float* row, uint64_t i) HWY_ATTR {
@@ -131,6 +159,7 @@ namespace braid {
 
 HWY_EXPORT(encode_signs_by_sign);
 HWY_EXPORT(encode_signs_with_sum);
+HWY_EXPORT(add_signs_with_sum);
 HWY_EXPORT(encode_only_signs);
 HWY_EXPORT(decode_all_signs);
 
@@ -140,6 +169,10 @@ SignSums encode_signs(const float* in, uint64_t count, uint8_t* signs) {
 
 double encode_signs_and_sum(const float* in, uint64_t count, uint8_t* signs) {
   return HWY_DYNAMIC_DISPATCH(encode_signs_with_sum)(in, count, signs);
+}
+
+double add_signs_and_sum(const float* gradient, uint64_t count, float* memory, uint8_t* signs) {
+  return HWY_DYNAMIC_DISPATCH(add_signs_with_sum)(gradient, count, memory, signs);
 }
 
 bool encode_signs_alone(const float* in, uint64_t count, uint8_t* signs) {

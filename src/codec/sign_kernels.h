@@ -29,6 +29,8 @@ SignSums encode_signs(const float* in, uint64_t count, uint8_t* signs);
 bool encode_signs_alone(const float* in, uint64_t count, uint8_t* signs);
 // The sum of all magnitudes alone: half of the additions.
 double encode_signs_and_sum(const float* in, uint64_t count, uint8_t* signs);
+// memory = gradient + memory, and the same of that: one pass.
+double add_signs_and_sum(const float* gradient, uint64_t count, float* memory, uint8_t* signs);
 
 void decode_signs(const uint8_t* signs, uint64_t count, float positive, float negative, Into into,
                   float* out);

@@ -40,9 +40,9 @@ CodecTraits top_traits(const CodecSpec& spec) {
 // topk: Stich et al., "Sparsified SGD with Memory", NeurIPS 2018; the error memory is p without
 // what was sent.
 //
-// dgc: Lin et al., "Deep Gradient Compression", ICLR 2018, algorithm 4 (momentum correction, factor
-// masking). The memory is the velocity of each element, then what each has accumulated. Clipping,
-// and the warm-up of the ratio, are left to the caller.
+// dgc: Lin et al., "Deep Gradient Compression", ICLR 2018, sections 3.2 and 3.3 (momentum
+// correction, factor masking). The memory is the velocity of each element, then what each has
+// accumulated. Clipping, and the warm-up of the ratio, are left to the caller.
 class TopCodec final : public GradientCodec {
  public:
   explicit TopCodec(const CodecSpec& spec) : GradientCodec(spec, top_traits(spec)) {}

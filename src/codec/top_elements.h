@@ -13,8 +13,8 @@ namespace braid {
 // The k elements of the largest magnitude, exactly: NaN before infinity before all numbers, and of
 // equal ones the first. In the order of their indices.
 //
-// A sample says which magnitude a few more than k elements have (after DGC, section 3.4 of Lin et
-// al., ICLR 2018); those are picked while the values are made, slice by slice, and the k largest of
+// A sample says which magnitude a few more than k elements have (as in DGC, Lin et al., ICLR
+// 2018); those are picked while the values are made, slice by slice, and the k largest of
 // them are chosen. Where the sample was wrong, a histogram finds the k-th magnitude.
 class TopElements {
  public:

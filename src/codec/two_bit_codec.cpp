@@ -17,7 +17,7 @@ CodecTraits two_bit_traits() {
   return traits;
 }
 
-// MXNet's 2-bit compression ("Gradient Compression", MXNet documentation), also that of CD-SGD (Xu
+// MXNet's 2-bit compression ("Gradient Compression", MXNet documentation), also that of CD-SGD (Yu
 // et al., "CD-SGD: Distributed Stochastic Gradient Descent with Compression and Delay
 // Compensation", ICPP 2021): ±threshold, or 0. The threshold is meant for sums over a batch; for
 // means divide it by the batch's size. MXNet packs two bits side by side; here they lie in two

@@ -127,7 +127,7 @@ TEST_P(CodecReference, error_memory_is_what_was_not_sent) {
   }
 }
 
-// Algorithm 4 of the paper, element by element.
+// The paper's formulas, element by element.
 TEST_P(CodecReference, dgc_corrects_its_momentum) {
   const auto codec = codec_of("dgc:ratio=0.05,momentum=0.5");
   constexpr uint64_t kCount = 20'011;
