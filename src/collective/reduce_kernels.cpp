@@ -12,7 +12,7 @@
 #include "hwy/cache_control.h"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
-#include "collective/half_float-inl.h"
+#include "base/half_float-inl.h"
 // clang-format on
 
 HWY_BEFORE_NAMESPACE();

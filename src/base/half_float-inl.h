@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // float16 and bfloat16 from and to float32, rounded to nearest even, with the same bits on all
 // targets. Highway 1.0 truncates bfloat16, and without conversion instructions it loses float16's
-// infinities and NaNs; so these are written out here. Included once per target by
-// reduce_kernels.cpp: hence Highway's toggle as the guard.
+// infinities and NaNs; so these are written out here. Included once per target by the files of
+// kernels, which have Highway: hence its toggle as the guard.
 #if defined(BRAID_HALF_FLOAT_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef BRAID_HALF_FLOAT_INL_H_
 #undef BRAID_HALF_FLOAT_INL_H_
