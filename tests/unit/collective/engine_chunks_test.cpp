@@ -269,8 +269,14 @@ TEST_F(EngineChunks, hold_up_an_all_reduce_that_is_done_only_from_being_retired)
 TEST_F(EngineChunks, of_a_reduce_scatter_are_acknowledged_at_once_and_hold_it_up) {
   engine_->start(make_operation(Collective::ReduceScatter));
   engine_->go({7, 8, 9});
-  for (uint32_t chunk = 0; chunk < 3; ++chunk) receive(header(Phase::ReduceScatter, 1, chunk));
-  receive(header(Phase::ReduceScatter, 2, 0));
+  for (const uint32_t segment : {1U, 2U}) {
+    for (uint32_t chunk = 0; chunk < 7; ++chunk) {  // of 400 bytes, each segment
+      proto::ChunkHeader part = header(Phase::ReduceScatter, segment, chunk);
+      part.bytes = chunk == 6 ? 16 : 64;
+      receive(part);
+    }
+  }
+  EXPECT_EQ(engine_->counters().units_done, 1U);
   settle();
   const auto sent = std::exchange(link_.chunks, {});
   ASSERT_FALSE(sent.empty());
