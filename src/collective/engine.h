@@ -39,7 +39,7 @@ class Engine : public ChunkSink {
  public:
   // Told on the I/O loop, from within the loop's callbacks.
   struct Events {
-    // Every byte of the result that belongs to this loop's units is final, and nothing reads the
+    // Every byte of the result that belongs to this loop's units is final, and nobody needs the
     // inputs any more: publish.
     std::function<void(const OperationKey&)> on_done;
     // Moreover every chunk sent from the result was acknowledged: its memory may be used for

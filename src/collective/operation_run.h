@@ -61,7 +61,7 @@ class OperationRun final : public ChunkSource,
   // True: nothing is left.
   bool work(uint64_t bytes_max);
 
-  // The result is final and nothing reads the inputs.
+  // The result is final and nobody needs the inputs.
   bool is_done() const;
   // Moreover every chunk that was sent from the result is acknowledged.
   bool is_retired() const { return is_done() && sends_left_ == 0; }

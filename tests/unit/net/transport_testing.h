@@ -108,7 +108,7 @@ class TwoNodes {
   ~TwoNodes();
   static TransportOptions default_options();
 
-  // Steps the loops until `condition` holds; false after half a minute.
+  // Steps the loops until `condition` holds; false after two minutes.
   bool run_until(const std::function<bool()>& condition);
   void step();
   // Opens the link from a to b.
