@@ -19,7 +19,7 @@ inline constexpr unsigned kChunkMessage = 1;
 inline constexpr unsigned kAckMessage = 2;
 
 inline constexpr uint16_t kChunkMagic = 0xB4A1;
-inline constexpr uint8_t kChunkVersion = 4;
+inline constexpr uint8_t kChunkVersion = 5;
 inline constexpr uint32_t kChunkBytesMax = 4u << 20;
 
 // Direct: a node's own part of a small all-reduce, whole, to every other node; `segment` is the
@@ -51,7 +51,7 @@ struct ChunkHeader {
   uint64_t tensor;       // hash of the tensor's name (of the first one's, for a bucket)
   uint64_t step;
   uint16_t segment;    // place in the ring: its owner's; direct: sender's; exchange: receiver's
-  uint8_t codec;       // Codec of the operation: what the payload is
+  uint8_t encoding;    // Encoding: what the payload is
   uint8_t ack_time;    // AckTime
   uint32_t chunk;      // index in the segment of the unit
   uint32_t bytes;      // of payload
@@ -80,7 +80,7 @@ inline std::optional<ChunkHeader> parse_chunk_header(std::span<const uint8_t> he
   const bool phase_is_known = parsed.phase >= static_cast<uint8_t>(Phase::ReduceScatter) &&
                               parsed.phase <= static_cast<uint8_t>(Phase::Direct);
   if (parsed.magic != kChunkMagic || parsed.version != kChunkVersion || !phase_is_known ||
-      parsed.codec >= kCodecCount || parsed.ack_time > static_cast<uint8_t>(AckTime::Late) ||
+      parsed.encoding >= kEncodingCount || parsed.ack_time > static_cast<uint8_t>(AckTime::Late) ||
       parsed.bytes != payload_bytes || parsed.bytes > kChunkBytesMax ||
       (parsed.signature != 0 && parsed.phase == static_cast<uint8_t>(Phase::AllGather))) {
     return std::nullopt;

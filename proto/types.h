@@ -21,8 +21,9 @@ enum class Collective : uint8_t {
   AllToAll
 };
 
-// What an operation's chunks carry in place of its elements: said by the header of every chunk.
-enum class Codec : uint8_t { None = 0 };
+// What a chunk carries: said by its header. Plain: elements. Else what a codec has made of a part,
+// which is what one node gives, or of the sum of several parts.
+enum class Encoding : uint8_t { Plain = 0, Part, Sum };
 // What the owner of a segment makes of its sum before the others get it. Plain: what the reduction
 // asks for, which is an average's division.
 enum class OwnerStepKind : uint8_t { Plain = 0 };
@@ -30,7 +31,7 @@ enum class OwnerStepKind : uint8_t { Plain = 0 };
 inline constexpr uint8_t kDataTypeCount = 7;
 inline constexpr uint8_t kReductionCount = 5;
 inline constexpr uint8_t kCollectiveCount = 8;
-inline constexpr uint8_t kCodecCount = 1;
+inline constexpr uint8_t kEncodingCount = 3;
 inline constexpr uint8_t kOwnerStepKindCount = 1;
 
 // Those by which each rank gives every rank bytes of its own, of sizes that may differ. Nothing is
@@ -119,14 +120,6 @@ constexpr const char* to_string(Collective collective) {
       return "scatter";
     case Collective::AllToAll:
       return "all-to-all";
-  }
-  return "?";
-}
-
-constexpr const char* to_string(Codec codec) {
-  switch (codec) {
-    case Codec::None:
-      return "none";
   }
   return "?";
 }

@@ -144,10 +144,14 @@ typedef struct braid_tensor_options {
   uint32_t dtype;          /**< a braid_dtype */
   uint64_t count;          /**< elements; 0 is possible */
   uint32_t backward_order; /**< 0 = its gradient is ready first; BRAID_NO_ORDER: unknown */
-  uint32_t dynamic; /**< 1: dtype and count are given by each operation instead (an ordered stream
-                       of collectives) */
-  uint32_t planned; /**< 1: one of a model's gradients, see braid_register. Not in the first
-                       version. */
+  uint32_t dynamic;  /**< 1: dtype and count are given by each operation instead (an ordered stream
+                        of collectives) */
+  uint32_t planned;  /**< 1: one of a model's gradients, see braid_register. Not in the first
+                        version. */
+  const char* codec; /**< How it travels between nodes: a codec as docs/compression.md writes it,
+                        "int8" or "topk:ratio=0.01"; NULL or "none": as it is. The same on all
+                        ranks; of planned float32 tensors, which are summed or averaged. Since
+                        0.1.1. */
 } braid_tensor_options;
 
 /**

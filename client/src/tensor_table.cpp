@@ -12,6 +12,7 @@ namespace {
 
 constexpr size_t kTensorNameBytesMax = 1023;
 constexpr size_t kTensorsMax = 1u << 20;
+constexpr size_t kCodecBytesMax = 256;  // longer ones are no codec's, and the daemon says so
 
 Status parse_one(const braid_tensor_options& options, size_t index, Tensor& tensor) {
   const size_t length =
@@ -25,6 +26,8 @@ Status parse_one(const braid_tensor_options& options, size_t index, Tensor& tens
   tensor.backward_order = options.backward_order;
   tensor.dynamic = options.dynamic != 0;
   tensor.planned = options.planned != 0;
+  if (options.codec != nullptr)
+    tensor.codec.assign(options.codec, ::strnlen(options.codec, kCodecBytesMax));
   if (tensor.dynamic && tensor.planned) {
     return make_status(StatusCode::InvalidArgument,
                        "tensor '{}' is both dynamic and planned; a plan needs registered counts",

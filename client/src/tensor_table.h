@@ -21,6 +21,7 @@ struct Tensor {
   uint32_t backward_order = BRAID_NO_ORDER;
   bool dynamic = false;
   bool planned = false;
+  std::string codec;                  // the daemon knows what is one
   std::optional<uint64_t> last_step;  // that was submitted
 };
 

@@ -80,6 +80,7 @@ class TensorOptions(ctypes.Structure):
         ("backward_order", c_uint32),
         ("dynamic", c_uint32),
         ("planned", c_uint32),
+        ("codec", c_char_p),
     ]
 
 

@@ -22,10 +22,13 @@ std::unique_ptr<GradientCodec> sign_codec(const CodecSpec& spec);
 std::unique_ptr<GradientCodec> vote_codec(const CodecSpec& spec);
 // 2bit.
 std::unique_ptr<GradientCodec> two_bit_codec(const CodecSpec& spec);
+// What the sum of 2bit's parts of so many nodes is encoded with: exact multiples of the spec's
+// threshold. 1 to kIntegerSumPartsMax parts.
+std::unique_ptr<GradientCodec> counts_codec(const CodecSpec& spec, uint32_t parts);
 // terngrad.
 std::unique_ptr<GradientCodec> terngrad_codec(const CodecSpec& spec);
-// topk, dgc.
-std::unique_ptr<GradientCodec> top_codec(const CodecSpec& spec);
+// topk, dgc. `parts`: it keeps so many times as many elements, of the sum of so many parts all.
+std::unique_ptr<GradientCodec> top_codec(const CodecSpec& spec, uint32_t parts = 1);
 // natural.
 std::unique_ptr<GradientCodec> natural_codec(const CodecSpec& spec);
 // block-sparse.

@@ -221,10 +221,11 @@ void encode_format(const BlockFormat& format, const Dither& dither, const float*
   for (uint64_t at = 0; at < count; at += format.block) {
     const uint64_t length = std::min<uint64_t>(format.block, count - at);
     const uint64_t bytes = Packing::bytes(length);
-    const float most = measure_block(in + at, length, format.scale);
+    float most = measure_block(in + at, length, format.scale);
+    if (format.step != 0 && !std::isnan(most)) most = format.step * largest_code;
     const bool is_sent = most >= kBlockSmallest;  // not NaN either
     // Rounded up it may be so large that the largest code leaves float32's range.
-    float scale = most / largest_code;
+    float scale = format.step != 0 && !std::isnan(most) ? format.step : most / largest_code;
     if (scale * largest_code > std::numeric_limits<float>::max()) {
       scale = std::nextafter(scale, 0.0f);
     }

@@ -23,6 +23,7 @@ struct BlockFormat {
   Rounding rounding = Rounding::Nearest;
   uint32_t levels = 127;  // int8, int4: the largest code
   uint32_t block = 256;   // elements, a multiple of 16
+  float step = 0;         // int8, int4: what code 1 stands for in all blocks; 0: as `scale` says
 };
 
 // Blocks with nothing above this are sent as zeros: 1/scale would leave float32's range.

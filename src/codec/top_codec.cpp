@@ -23,9 +23,10 @@ void forget_what_is_not_finite(std::span<float> memory) {
   for (float& one : memory) one = std::isfinite(one) ? one : 0;
 }
 
-CodecTraits top_traits(const CodecSpec& spec) {
+CodecTraits top_traits(const CodecSpec& spec, uint32_t parts) {
   CodecTraits traits;
   traits.granule = 0;
+  if (parts > 1) return traits;
   traits.wants_memory = true;
   if (spec.kind == CodecKind::Dgc) {
     traits.memory_floats = 2;
@@ -35,7 +36,7 @@ CodecTraits top_traits(const CodecSpec& spec) {
 }
 
 // k = ratio · count elements, rounded, 1 at least: first their indices (ascending), then their
-// values.
+// values. Of the sum of several parts as many times k: all that are not zero.
 //
 // topk: Stich et al., "Sparsified SGD with Memory", NeurIPS 2018; the error memory is p without
 // what was sent.
@@ -45,7 +46,8 @@ CodecTraits top_traits(const CodecSpec& spec) {
 // accumulated. Clipping, and the warm-up of the ratio, are left to the caller.
 class TopCodec final : public GradientCodec {
  public:
-  explicit TopCodec(const CodecSpec& spec) : GradientCodec(spec, top_traits(spec)) {}
+  TopCodec(const CodecSpec& spec, uint32_t parts)
+      : GradientCodec(spec, top_traits(spec, parts)), parts_(parts) {}
 
   uint64_t encoded_bytes_max(uint64_t count) const override { return kept(count) * kPairBytes; }
 
@@ -122,7 +124,7 @@ class TopCodec final : public GradientCodec {
  private:
   uint64_t kept(uint64_t count) const {
     const double share = std::floor(spec().ratio * static_cast<double>(count) + 0.5);
-    return std::min(count, std::max<uint64_t>(1, static_cast<uint64_t>(share)));
+    return std::min(count, parts_ * std::max<uint64_t>(1, static_cast<uint64_t>(share)));
   }
 
   template <typename T>
@@ -144,12 +146,14 @@ class TopCodec final : public GradientCodec {
     }
     return is_finite;
   }
+
+  const uint64_t parts_;
 };
 
 }  // namespace
 
-std::unique_ptr<GradientCodec> top_codec(const CodecSpec& spec) {
-  return std::make_unique<TopCodec>(spec);
+std::unique_ptr<GradientCodec> top_codec(const CodecSpec& spec, uint32_t parts) {
+  return std::make_unique<TopCodec>(spec, parts);
 }
 
 }  // namespace braid

@@ -4,30 +4,47 @@
 #include <cstdint>
 #include <span>
 
+#include "collective/partition.h"
 #include "proto/types.h"
 
 namespace braid {
 
-// What travels instead of an operation's bytes: how a chunk is encoded for each hop, and decoded
-// before it is added or stored. The same one on all nodes. An operation without one sends its bytes
-// as they are.
+// What travels instead of the elements of an all-reduce (sum or average of float32): how a chunk is
+// encoded for its way, and decoded where it is added or stored. The same one on all nodes. An
+// operation without one sends its elements as they are.
 //
-// encode() and decode() are pure functions, may be called on any I/O loop, and lose as much as they
-// like: a chunk is encoded once, resends and what is passed on of a sum are those bytes again, and
-// the node that encodes a sum keeps what the others decode. So all ranks get the same bits.
+// A chunk's bytes are a Part, what the ranks of one node give, or a Sum of several nodes' parts.
+// Each chunk is encoded once: resends and what is passed on of a sum are those bytes again, and the
+// node that encodes a sum keeps what the others decode. So all ranks get the same bits. Of an
+// average, parts are divided by the number of ranks before they are encoded.
+//
+// Calls for different extents may come on different I/O loops.
 class Hop {
  public:
   virtual ~Hop() = default;
-  // The most that encode() makes of so many bytes. Grows with `bytes`; of a whole chunk
-  // proto::kChunkBytesMax at most.
-  virtual uint32_t encoded_bytes_max(uint64_t bytes) const = 0;
-  // Encodes one chunk's elements; returns the length, 1 to encoded_bytes_max() bytes.
-  virtual uint32_t encode(DataType dtype, std::span<const uint8_t> plain,
-                          uint8_t* encoded) const = 0;
-  // Fills `plain`, which has the chunk's length. False: encode() makes no such thing of a chunk of
-  // this length. `encoded` comes from a peer and may be anything.
-  virtual bool decode(DataType dtype, std::span<const uint8_t> encoded,
-                      std::span<uint8_t> plain) const = 0;
+  // The most bytes that encode() makes of so many elements; grows with `elements`.
+  virtual uint64_t encoded_bytes_max(Encoding encoding, uint64_t elements) const = 0;
+  // Whether encode() makes exactly so many.
+  virtual bool has_exact_size() const = 0;
+  // Whether a node adds its own part as others decode it, too.
+  virtual bool encodes_own_part() const = 0;
+  // Of one chunk, `extent` of the operation. Returns the length, 1 at least. Once for each extent:
+  // what it loses may go into a memory, from which the next step's chunk gets it.
+  virtual uint32_t encode(Encoding encoding, const Extent& extent, std::span<const float> values,
+                          std::span<uint8_t> encoded) = 0;
+  // False: encode() makes no such thing of so many elements, and nothing was written. `encoded`
+  // comes from a peer and may be anything.
+  virtual bool decode(Encoding encoding, std::span<const uint8_t> encoded,
+                      std::span<float> out) const = 0;
+  virtual bool decode_and_add(Encoding encoding, std::span<const uint8_t> encoded,
+                              std::span<float> sum) const = 0;
 };
+
+// Of either encoding.
+inline uint64_t encoded_bytes_max(const Hop& hop, uint64_t elements) {
+  const uint64_t part = hop.encoded_bytes_max(Encoding::Part, elements);
+  const uint64_t sum = hop.encoded_bytes_max(Encoding::Sum, elements);
+  return part > sum ? part : sum;
+}
 
 }  // namespace braid

@@ -69,7 +69,6 @@ struct Operation {
   Collective collective = Collective::AllReduce;
   DataType dtype = DataType::Float32;
   Reduction reduction = Reduction::Sum;
-  Codec codec = Codec::None;      // said by every chunk: what `hop` makes of bytes
   uint64_t count = 0;             // elements, as in braid_collective
   uint32_t root_node = 0;         // broadcast: place in the ring
   uint32_t root_local_input = 0;  // broadcast on the root's node: index in `inputs`
@@ -101,7 +100,7 @@ struct Operation {
   // What may differ from operation to operation, the same on all nodes; each lives as long as
   // anybody holds it.
   std::shared_ptr<Contribution> contribution;  // nullptr: `inputs`
-  std::shared_ptr<const Hop> hop;              // nullptr: bytes travel as they are
+  std::shared_ptr<Hop> hop;                    // nullptr: bytes travel as they are
   std::shared_ptr<OwnerStep> owner_step;       // nullptr: the average's division, or none
 };
 

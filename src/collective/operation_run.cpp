@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "base/assert.h"
+#include "base/checked.h"
 
 namespace braid {
 namespace {
@@ -41,16 +42,20 @@ OperationRun::OperationRun(Operation operation, const EngineOptions& options, Op
       "fixed owners are for all-reduces that are not early, and each node is one");
   const bool is_root =
       operation_.collective == Collective::Broadcast && operation_.root_node == ring.self;
-  BRAID_ASSERT((operation_.exchange != nullptr) == is_exchange(operation_.collective) &&
-                   (operation_.exchange == nullptr || operation_.hop == nullptr),
-               "an exchange says what goes where, as plain bytes");
+  BRAID_ASSERT((operation_.exchange != nullptr) == is_exchange(operation_.collective),
+               "an exchange says what goes where");
+  BRAID_ASSERT(operation_.hop == nullptr || (operation_.collective == Collective::AllReduce &&
+                                             !is_local() && operation_.dtype == DataType::Float32 &&
+                                             (operation_.reduction == Reduction::Sum ||
+                                              operation_.reduction == Reduction::Average)),
+               "what travels between nodes as something else are sums of float32");
   BRAID_ASSERT(operation_.contribution != nullptr || operation_.exchange != nullptr ||
                    (operation_.inputs.size() == ring.ranks_of_node[ring.self] &&
                     (!is_root || operation_.root_local_input < operation_.inputs.size())),
                "every local rank has an input, and the root is one of them");
   if (operation_.owner_step != nullptr) {
     step_ = operation_.owner_step.get();
-  } else if (operation_.reduction == Reduction::Average) {
+  } else if (operation_.reduction == Reduction::Average && operation_.hop == nullptr) {
     step_ = &average_;
   }
   const uint64_t bytes = operation_.count * element_bytes(operation_.dtype);
@@ -156,7 +161,8 @@ ChunkVerdict OperationRun::accept(NodeId from, const proto::ChunkHeader& header,
   // What belongs to something else is not taken, and the neighbours' comparison ends the job.
   if (phase != Phase::AllGather && header.signature != operation_.signature)
     return ChunkVerdict::Malformed;
-  if (header.codec != static_cast<uint8_t>(operation_.codec)) return ChunkVerdict::Malformed;
+  const auto encoding = static_cast<Encoding>(header.encoding);
+  if ((encoding == Encoding::Plain) != (operation_.hop == nullptr)) return ChunkVerdict::Malformed;
   if (operation_.is_direct) return accept_direct(from, header, payload);
   UnitRun* const unit = find_unit(header.unit);
   const auto segment = incoming_segment(from, header);
@@ -167,8 +173,9 @@ ChunkVerdict OperationRun::accept(NodeId from, const proto::ChunkHeader& header,
   if (operation_.exchange != nullptr) return unit->take_sum(from, position, payload);
   switch (phase) {
     case Phase::ReduceScatter:
-      return unit->take_part(from, position, payload);
+      return unit->take_part(from, position, encoding, payload);
     case Phase::AllGather:
+      if (encoding == Encoding::Part) break;
       return unit->take_sum(from, position, payload);
     case Phase::Direct:
       break;
@@ -196,18 +203,18 @@ ChunkVerdict OperationRun::accept_direct(NodeId from, const proto::ChunkHeader& 
       header.chunk >= partition_.chunks(0, 0) || header.segment >= operation_.ring->nodes ||
       member(header.segment) != from)
     return ChunkVerdict::Malformed;
-  return units_.front().take_part(from, position_of(0, 0, header.chunk), payload);
+  const auto encoding = static_cast<Encoding>(header.encoding);
+  if (encoding == Encoding::Sum) return ChunkVerdict::Malformed;
+  return units_.front().take_part(from, position_of(0, 0, header.chunk), encoding, payload);
 }
 
-const uint8_t* OperationRun::decoded(const Extent& extent, std::span<const uint8_t> payload) {
-  if (operation_.hop == nullptr) return payload.size() == extent.bytes ? payload.data() : nullptr;
-  if (payload.size() > operation_.hop->encoded_bytes_max(extent.bytes)) return nullptr;
-  decoded_.resize(extent.bytes);
-  return operation_.hop->decode(operation_.dtype, payload, decoded_) ? decoded_.data() : nullptr;
+std::span<uint8_t> OperationRun::scratch(uint64_t bytes) {
+  scratch_.resize(std::max<uint64_t>(scratch_.size(), divide_up(bytes, sizeof(float))));
+  return {reinterpret_cast<uint8_t*>(scratch_.data()), bytes};
 }
 
-void OperationRun::submit(const UnitRun& unit, Phase phase, const ChunkPosition& position,
-                          uint32_t to, uint32_t bytes) {
+void OperationRun::submit(const UnitRun& unit, Phase phase, Encoding encoding,
+                          const ChunkPosition& position, uint32_t to, uint32_t bytes) {
   Link* const link = host_->find_link(member(to));
   if (link == nullptr)
     return;  // never acknowledged then: the operation stays until the job layer aborts it
@@ -224,7 +231,7 @@ void OperationRun::submit(const UnitRun& unit, Phase phase, const ChunkPosition&
                            : operation_.exchange != nullptr ? to
                                                             : position.segment;
   outgoing.header.segment = static_cast<uint16_t>(segment);
-  outgoing.header.codec = static_cast<uint8_t>(operation_.codec);
+  outgoing.header.encoding = static_cast<uint8_t>(encoding);
   outgoing.header.ack_time = static_cast<uint8_t>(ack_time(phase));
   outgoing.header.chunk = position.chunk;
   outgoing.header.bytes = bytes;

@@ -92,17 +92,17 @@ class OperationRun final : public ChunkSource,
   void read_input(const ChunkPosition& position, uint8_t* out) const;
   OperationHost& host() { return *host_; }
   Contribution& contribution() { return contribution_; }
-  const Hop* hop() const { return operation_.hop.get(); }
+  Hop* hop() const { return operation_.hop.get(); }
   OwnerStep* step() { return step_; }  // nullptr: a sum is final as it is
   std::shared_ptr<StepListener> listener() { return shared_from_this(); }
   Store store() const { return store_; }  // for the local inputs alone
   std::vector<const uint8_t*>& operands() { return operands_; }
-  // What was sent of these bytes, until the next call; nullptr: nothing that belongs there.
-  const uint8_t* decoded(const Extent& extent, std::span<const uint8_t> payload);
+  // With a Hop: room for so many bytes, until the next call.
+  std::span<uint8_t> scratch(uint64_t bytes);
   // Is the chunk sent from where the trainer put it? Then its bytes are in one piece.
   const uint8_t* input_to_send(proto::Phase phase, const ChunkPosition& position) const;
-  void submit(const UnitRun& unit, proto::Phase phase, const ChunkPosition& position, uint32_t to,
-              uint32_t bytes);
+  void submit(const UnitRun& unit, proto::Phase phase, Encoding encoding,
+              const ChunkPosition& position, uint32_t to, uint32_t bytes);
   void on_unit_finished(bool held_stream);
   // A chunk of so many bytes was taken.
   void count_carried(uint64_t bytes);
@@ -140,7 +140,7 @@ class OperationRun final : public ChunkSource,
   OwnerStep* step_ = nullptr;
   Store store_ = Store::Cached;
   std::vector<const uint8_t*> operands_;  // kept, so that a chunk allocates nothing
-  std::vector<uint8_t> decoded_;          // with a Hop; kept for the same reason
+  std::vector<float> scratch_;            // with a Hop; kept for the same reason
   std::vector<UnitRun> units_;
   uint32_t first_unit_ = 0;  // of this loop; the others follow at distances of io_loops
 

@@ -9,6 +9,7 @@
 #include "base/hash.h"
 #include "collective/exchange.h"
 #include "collective/fixed_owners.h"
+#include "collective/hop.h"
 
 namespace braid {
 namespace {
@@ -38,6 +39,24 @@ Extent part(uint64_t bytes, uint64_t length, uint64_t index) {
   return {start, std::min(bytes - start, length)};
 }
 
+// What is encoded at once stays in a core's cache.
+constexpr uint64_t kEncodedChunkBytesMax = 1 << 20;
+
+// The most bytes of elements, a multiple of 64, that go into a chunk of so many.
+uint64_t decoded_bytes_max(const Hop* hop, uint32_t chunk_bytes) {
+  if (hop == nullptr) return chunk_bytes;
+  uint64_t least = 1;
+  uint64_t most = kEncodedChunkBytesMax / kAlignment;
+  while (least < most) {
+    const uint64_t middle = (least + most + 1) / 2;
+    const bool fits = encoded_bytes_max(*hop, middle * kAlignment / sizeof(float)) <= chunk_bytes;
+    (fits ? least : most) = fits ? middle : middle - 1;
+  }
+  BRAID_ASSERT(encoded_bytes_max(*hop, least * kAlignment / sizeof(float)) <= chunk_bytes,
+               "a chunk has room for the elements of a cache line");
+  return least * kAlignment;
+}
+
 uint32_t segments_of(const Operation& operation) {
   if (operation.is_direct) return 1;
   if (operation.exchange != nullptr) return 2 * operation.ring->nodes;
@@ -52,9 +71,10 @@ Partition::Partition(const Operation& operation, uint64_t unit_bytes, uint32_t c
       is_direct_(operation.is_direct),
       segments_(segments_of(operation)),
       root_(operation.root_node),
-      chunk_bytes_(static_cast<uint32_t>(chunk_bytes / kAlignment * kAlignment)) {
+      wire_chunk_bytes_(static_cast<uint32_t>(chunk_bytes / kAlignment * kAlignment)),
+      chunk_bytes_(decoded_bytes_max(operation.hop.get(), wire_chunk_bytes_)) {
   BRAID_ASSERT(collective_ != Collective::Barrier, "a barrier is run as an all-reduce of one byte");
-  BRAID_ASSERT(chunk_bytes_ >= kAlignment && unit_bytes >= kAlignment,
+  BRAID_ASSERT(wire_chunk_bytes_ >= kAlignment && unit_bytes >= kAlignment,
                "units and chunks have at least 64 bytes");
   const Ring& ring = *operation.ring;
   BRAID_ASSERT(ring.self < ring.nodes && ring.ranks_of_node.size() == ring.nodes,
@@ -70,7 +90,8 @@ Partition::Partition(const Operation& operation, uint64_t unit_bytes, uint32_t c
     cut_at_stripes(*operation.fixed_owners, element_bytes(operation.dtype));
     return;
   }
-  const uint64_t whole_lines = unit_bytes / kAlignment * kAlignment;
+  const uint64_t whole_lines =
+      std::max(before_the_wire(unit_bytes) / kAlignment, uint64_t{1}) * kAlignment;
   const uint64_t units_wanted =
       divide_up(total_bytes_, std::max(whole_lines, divide_up(total_bytes_, UINT32_MAX)));
   if (total_bytes_ == 0) return;
@@ -165,12 +186,20 @@ Extent Partition::segment(uint32_t unit, uint32_t segment) const {
   return {whole.offset + share.offset, share.bytes};
 }
 
+uint64_t Partition::before_the_wire(uint64_t bytes) const {
+  if (chunk_bytes_ == wire_chunk_bytes_) return bytes;
+  return bytes / wire_chunk_bytes_ * chunk_bytes_ +
+         bytes % wire_chunk_bytes_ * chunk_bytes_ / wire_chunk_bytes_;
+}
+
 uint64_t Partition::chunk_length(uint64_t segment_bytes) const {
   const uint64_t small =
-      std::min<uint64_t>(kSmallChunkBytes, chunk_bytes_) / kAlignment * kAlignment;
+      std::max(std::min(before_the_wire(kSmallChunkBytes), chunk_bytes_) / kAlignment,
+               uint64_t{1}) *
+      kAlignment;
   const uint64_t natural =
       std::max(part_length(segment_bytes, kChunksMax),
-               std::min(part_length(segment_bytes, kChunksMin), kUsualChunkBytes));
+               std::min(part_length(segment_bytes, kChunksMin), before_the_wire(kUsualChunkBytes)));
   const uint64_t wanted = std::clamp<uint64_t>(natural, small, chunk_bytes_);
   return part_length(segment_bytes,
                      divide_up(segment_bytes, wanted));  // as many, but of equal size

@@ -43,7 +43,7 @@ class Partition {
  public:
   // The operation must fit into memory and its ring must be complete. `unit_bytes` is the most that
   // a unit of an all-reduce or broadcast holds, and about the most otherwise; `chunk_bytes` the
-  // most that a chunk holds. Both at least 64.
+  // most that a chunk holds. Both at least 64. With a Hop both are meant as bytes on the wire.
   Partition(const Operation& operation, uint64_t unit_bytes, uint32_t chunk_bytes);
 
   uint32_t segments() const { return segments_; }  // of each unit
@@ -73,12 +73,14 @@ class Partition {
   void cut_streams(const Exchange& exchange, uint64_t unit_bytes);
   uint64_t stream_unit_bytes(uint64_t bytes) const;
   uint64_t chunk_length(uint64_t segment_bytes) const;
+  uint64_t before_the_wire(uint64_t bytes) const;
 
   const Collective collective_;
   const bool is_direct_;
   const uint32_t segments_;
   const uint32_t root_;
-  const uint32_t chunk_bytes_;
+  const uint32_t wire_chunk_bytes_;
+  const uint64_t chunk_bytes_;  // what they are decoded
   uint32_t units_ = 0;
   uint64_t total_bytes_ = 0;
   uint64_t unit_bytes_ = 0;  // length of a unit, all-reduce and broadcast; of its pieces, exchange

@@ -208,12 +208,15 @@ std::shared_ptr<const BasicRoutes> basic_routes(uint32_t nodes, uint32_t place) 
   if (nodes == 1) {
     Route local;
     local.segments.resize(1);  // this node owns all
-    *routes = {local, local, local, local, exchange_route(1, 0)};
+    *routes = {local, local, local, local, exchange_route(1, 0), {}};
     return routes;
   }
-  *routes = {ring_route(nodes, place), ring_reduce_scatter_route(nodes, place),
-             ring_gather_route(nodes, place), direct_route(nodes, place),
-             exchange_route(nodes, place)};
+  *routes = {ring_route(nodes, place),
+             ring_reduce_scatter_route(nodes, place),
+             ring_gather_route(nodes, place),
+             direct_route(nodes, place),
+             exchange_route(nodes, place),
+             nodes <= kTwoHopsNodesMax ? two_hops_route(nodes, place) : Route()};
   return routes;
 }
 

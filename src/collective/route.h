@@ -70,6 +70,8 @@ Route halving_route(uint32_t nodes, uint32_t place);
 // order of the ring from itself on, and sends the sum straight to all. As many bytes as around the
 // ring, and as many connections as direct. 2 nodes at least.
 Route two_hops_route(uint32_t nodes, uint32_t place);
+// Among more nodes nobody has as many connections as that takes.
+inline constexpr uint32_t kTwoHopsNodesMax = 32;
 
 // Around the ring of each rack to the owners there, around the ring of those of the same place in
 // all racks, and around the racks again: of n nodes in R racks, a node sends only 2(R − 1)/n of the
@@ -89,6 +91,7 @@ struct BasicRoutes {
   Route gather;
   Route direct;
   Route exchange;
+  Route two_hops;  // of 2 to kTwoHopsNodesMax nodes, else empty
 };
 std::shared_ptr<const BasicRoutes> basic_routes(uint32_t nodes, uint32_t place);
 

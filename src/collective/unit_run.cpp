@@ -101,7 +101,7 @@ void UnitRun::begin_if_ready() {
   if (!has_begun_ && run_->is_ready()) begin();
 }
 
-ChunkVerdict UnitRun::take_part(NodeId from, const ChunkPosition& position,
+ChunkVerdict UnitRun::take_part(NodeId from, const ChunkPosition& position, Encoding encoding,
                                 std::span<const uint8_t> payload) {
   const SegmentRoute& route = run_->segment_route(position.segment);
   const auto source = std::find_if(route.parts_from.begin(), route.parts_from.end(),
@@ -109,24 +109,60 @@ ChunkVerdict UnitRun::take_part(NodeId from, const ChunkPosition& position,
   if (source == route.parts_from.end()) return ChunkVerdict::Malformed;
   const auto part = static_cast<size_t>(source - route.parts_from.begin());
   if (bits_.test(part_bit(position, part))) return ChunkVerdict::Duplicate;
-  const uint8_t* const bytes = run_->decoded(position.extent, payload);
-  if (bytes == nullptr) return ChunkVerdict::Malformed;
-
-  begin_if_ready();
-  const size_t turn = parts_in_turn(position);
-  bits_.set(part_bit(position, part));
-  --parts_left_;
-  run_->count_carried(position.extent.bytes);
-  if (route.is_direct() && is_summed(position)) {
-    add_all(position, part, bytes);
-  } else if (!route.is_direct() && part == turn) {
-    add_in_turn(position, turn, bytes);
-  } else {
-    std::memcpy(aside(position, part), bytes, position.extent.bytes);
-  }
+  const bool is_taken = run_->hop() == nullptr ? add_plain(position, part, payload)
+                                               : add_decoded(position, part, encoding, payload);
+  if (!is_taken) return ChunkVerdict::Malformed;
   if (is_summed(position)) on_summed(position);
   finish_if_complete();
   return ChunkVerdict::Taken;
+}
+
+bool UnitRun::add_plain(const ChunkPosition& position, size_t part,
+                        std::span<const uint8_t> payload) {
+  const SegmentRoute& route = run_->segment_route(position.segment);
+  if (payload.size() != position.extent.bytes) return false;
+  begin_if_ready();
+  const size_t turn = parts_in_turn(position);
+  note_part(position, part);
+  if (route.is_direct() && is_summed(position)) {
+    add_all(position, part, payload.data());
+  } else if (!route.is_direct() && part == turn) {
+    add_in_turn(position, turn, payload.data());
+  } else {
+    std::memcpy(aside(position, part), payload.data(), position.extent.bytes);
+  }
+  return true;
+}
+
+// What comes before its turn is put aside decoded: by then it is known to be a part.
+bool UnitRun::add_decoded(const ChunkPosition& position, size_t part, Encoding encoding,
+                          std::span<const uint8_t> payload) {
+  const bool is_direct = run_->segment_route(position.segment).is_direct();
+  const size_t turn = parts_in_turn(position);
+  if (is_direct || part != turn) {
+    uint8_t* const row = aside(position, part);
+    if (!run_->hop()->decode(encoding, payload, elements(row, position))) return false;
+    begin_if_ready();
+    note_part(position, part);
+    if (is_direct && is_summed(position)) add_all(position, part, row);
+    return true;
+  }
+  uint8_t* const result = run_->result(position.extent);
+  if (turn == 0) prepare(position);
+  if (!run_->hop()->decode_and_add(encoding, payload, elements(result, position))) return false;
+  run_->host().on_bytes_reduced(position.extent.bytes);
+  begin_if_ready();
+  note_part(position, part);
+  const size_t parts = run_->segment_route(position.segment).parts_from.size();
+  if (turn + 1 < parts && bits_.test(part_bit(position, turn + 1)))
+    add_in_turn(position, turn + 1, aside(position, turn + 1));
+  return true;
+}
+
+void UnitRun::note_part(const ChunkPosition& position, size_t part) {
+  bits_.set(part_bit(position, part));
+  --parts_left_;
+  run_->count_carried(position.extent.bytes);
 }
 
 // The part whose turn it is, and those after it that were put aside.
@@ -194,11 +230,19 @@ ChunkVerdict UnitRun::take_sum(NodeId from, const ChunkPosition& position,
   if (bits_.test(sum_bit(position))) return ChunkVerdict::Duplicate;
   // A sum exists only after this node has given its part: what comes earlier is none.
   if (route.part_to && !(has_begun_ && is_summed(position))) return ChunkVerdict::Malformed;
-  const uint8_t* const bytes = run_->decoded(position.extent, payload);
-  if (bytes == nullptr) return ChunkVerdict::Malformed;
-
-  begin_if_ready();
-  run_->store(position, bytes);
+  if (Hop* const hop = run_->hop(); hop != nullptr) {
+    // A sum exists only after this node's part was encoded.
+    uint32_t* length = nullptr;
+    if (route.part_to) encoded(Phase::ReduceScatter, position, length);
+    if (length != nullptr && *length == 0) return ChunkVerdict::Malformed;
+    const auto out = elements(run_->result(position.extent), position);
+    if (!hop->decode(Encoding::Sum, payload, out)) return ChunkVerdict::Malformed;
+    begin_if_ready();
+  } else {
+    if (payload.size() != position.extent.bytes) return ChunkVerdict::Malformed;
+    begin_if_ready();
+    run_->store(position, payload.data());
+  }
   bits_.set(sum_bit(position));
   --sums_left_;
   run_->count_carried(position.extent.bytes);
@@ -222,12 +266,33 @@ void UnitRun::prepare(const ChunkPosition& position) {
     run_->copy_own(position);
     return on_final(position);
   }
+  if (run_->hop() != nullptr) return read_own_part(position, run_->result(position.extent));
   run_->contribution().reduce(position.extent, nullptr, run_->result(position.extent),
                               run_->store());
   run_->host().on_bytes_reduced(position.extent.bytes);
   if (run_->segment_route(position.segment).is_owner() &&
       !run_->segment_route(position.segment).is_direct())
     on_summed(position);
+}
+
+// With a Hop: what this node gives, as it is added here.
+void UnitRun::read_own_part(const ChunkPosition& position, uint8_t* out) {
+  run_->contribution().reduce(position.extent, nullptr, out, Store::Cached);
+  run_->host().on_bytes_reduced(position.extent.bytes);
+  const auto own = elements(out, position);
+  if (run_->operation().reduction == Reduction::Average)
+    divide_all(DataType::Float32, out, own.size(), run_->operation().ring->world_size);
+  const SegmentRoute& route = run_->segment_route(position.segment);
+  if (route.parts_from.empty() || route.is_direct() || !run_->hop()->encodes_own_part()) return;
+  // Nobody gets these bytes.
+  const auto bytes = run_->scratch(run_->hop()->encoded_bytes_max(Encoding::Part, own.size()));
+  const uint32_t length = run_->hop()->encode(Encoding::Part, position.extent, own, bytes);
+  const bool is_decoded = run_->hop()->decode(Encoding::Part, bytes.first(length), own);
+  BRAID_ASSERT(is_decoded, "a hop decodes what it has encoded");
+}
+
+std::span<float> UnitRun::elements(uint8_t* bytes, const ChunkPosition& position) const {
+  return {reinterpret_cast<float*>(bytes), position.extent.bytes / sizeof(float)};
 }
 
 // The result will hold the sum while others still wait for this node's part.
@@ -239,12 +304,12 @@ void UnitRun::keep_own_part(const ChunkPosition& position) {
     run_->contribution().reduce(position.extent, nullptr, kept, Store::Cached);
     run_->host().on_bytes_reduced(position.extent.bytes);
   } else {
-    prepare(position);
+    read_own_part(position, kept);
+    encode(Phase::Direct, position);
     bytes = bytes_on_wire(Phase::Direct, position);
-    std::memcpy(kept, run_->result(position.extent), position.extent.bytes);
   }
   for (const uint32_t to : route.own_part_to)
-    run_->submit(*this, Phase::Direct, position, to, bytes);
+    run_->submit(*this, Phase::Direct, encoding_of(Phase::Direct, position), position, to, bytes);
 }
 
 uint8_t* UnitRun::aside(const ChunkPosition& position, size_t row) {
@@ -259,7 +324,7 @@ uint8_t* UnitRun::aside(const ChunkPosition& position, size_t row) {
 }
 
 void UnitRun::send_part(const ChunkPosition& position) {
-  run_->submit(*this, Phase::ReduceScatter, position,
+  run_->submit(*this, Phase::ReduceScatter, encoding_of(Phase::ReduceScatter, position), position,
                *run_->segment_route(position.segment).part_to,
                bytes_on_wire(Phase::ReduceScatter, position));
 }
@@ -268,7 +333,9 @@ void UnitRun::send_sum(const ChunkPosition& position) {
   const auto& receivers = run_->segment_route(position.segment).sum_to;
   if (receivers.empty()) return;
   const uint32_t bytes = bytes_on_wire(Phase::AllGather, position);
-  for (const uint32_t to : receivers) run_->submit(*this, Phase::AllGather, position, to, bytes);
+  const Encoding encoding = encoding_of(Phase::AllGather, position);
+  for (const uint32_t to : receivers)
+    run_->submit(*this, Phase::AllGather, encoding, position, to, bytes);
 }
 
 // Bytes that start here are made when a flow takes them, not earlier: then they are still in the
@@ -277,6 +344,7 @@ std::span<const uint8_t> UnitRun::bytes_to_send(Phase phase, const ChunkPosition
   if (run_->hop() != nullptr) {
     uint32_t* length = nullptr;
     const uint8_t* const bytes = encoded(phase, position, length);
+    if (*length == 0) encode(phase, position);
     return {bytes, *length};
   }
   const SegmentRoute& route = run_->segment_route(position.segment);
@@ -305,29 +373,56 @@ void UnitRun::on_settled(const ChunkPosition& position) {
     gathered_[uint64_t{position.segment} * chunks_max_ + position.chunk].reset();
 }
 
-// How long the chunk is that is about to be submitted. With a Hop it is encoded now, and who sends
-// a sum, or a part that it adds itself, keeps what the others decode.
+// How long the chunk is that is about to be submitted. With a Hop it is encoded now, unless it
+// starts here and its length is known: then when a flow takes it.
 uint32_t UnitRun::bytes_on_wire(Phase phase, const ChunkPosition& position) {
   const Hop* const hop = run_->hop();
   if (hop == nullptr) return static_cast<uint32_t>(position.extent.bytes);
   uint32_t* length = nullptr;
-  uint8_t* const bytes = encoded(phase, position, length);
+  encoded(phase, position, length);
   if (*length != 0) return *length;
-  const SegmentRoute& route = run_->segment_route(position.segment);
-  if (route.parts_from.empty()) prepare(position);
-  const DataType dtype = run_->operation().dtype;
-  const std::span plain(run_->result(position.extent), position.extent.bytes);
-  *length = hop->encode(dtype, plain, bytes);
-  BRAID_ASSERT(*length != 0 && *length <= encoded_stride_, "a hop encodes into its bounds");
-  const bool is_kept = phase == Phase::ReduceScatter || hop->decode(dtype, {bytes, *length}, plain);
-  BRAID_ASSERT(is_kept, "a hop decodes what it has encoded");
+  if (encoding_of(phase, position) == Encoding::Part && hop->has_exact_size())
+    return static_cast<uint32_t>(
+        hop->encoded_bytes_max(Encoding::Part, position.extent.bytes / sizeof(float)));
+  encode(phase, position);
   return *length;
+}
+
+Encoding UnitRun::encoding_of(Phase phase, const ChunkPosition& position) const {
+  if (run_->hop() == nullptr) return Encoding::Plain;
+  const bool is_part =
+      phase == Phase::Direct ||
+      (phase == Phase::ReduceScatter && run_->segment_route(position.segment).parts_from.empty());
+  return is_part ? Encoding::Part : Encoding::Sum;
+}
+
+// Who sends a sum, or a direct part, keeps what the others decode.
+void UnitRun::encode(Phase phase, const ChunkPosition& position) {
+  Hop& hop = *run_->hop();
+  uint32_t* length = nullptr;
+  uint8_t* const bytes = encoded(phase, position, length);
+  const Encoding encoding = encoding_of(phase, position);
+  const SegmentRoute& route = run_->segment_route(position.segment);
+  uint8_t* plain = run_->result(position.extent);
+  if (phase == Phase::Direct) {
+    plain = aside(position, route.parts_from.size());
+  } else if (encoding == Encoding::Part) {
+    plain = run_->scratch(position.extent.bytes).data();
+    read_own_part(position, plain);
+  }
+  const auto values = elements(plain, position);
+  *length = hop.encode(encoding, position.extent, values, {bytes, encoded_stride_});
+  BRAID_ASSERT(*length != 0 && *length <= encoded_stride_, "a hop encodes into its bounds");
+  if (phase == Phase::ReduceScatter) return;
+  const bool is_decoded = hop.decode(encoding, {bytes, *length}, values);
+  BRAID_ASSERT(is_decoded, "a hop decodes what it has encoded");
 }
 
 uint8_t* UnitRun::encoded(Phase phase, const ChunkPosition& position, uint32_t*& length) {
   const uint64_t positions = uint64_t{run_->partition().segments()} * chunks_max_;
   if (encoded_ == nullptr) {
-    encoded_stride_ = run_->hop()->encoded_bytes_max(run_->partition().chunk_bytes_max(unit_));
+    encoded_stride_ = static_cast<uint32_t>(
+        encoded_bytes_max(*run_->hop(), run_->partition().chunk_bytes_max(unit_) / sizeof(float)));
     encoded_ = std::make_unique_for_overwrite<uint8_t[]>(2 * positions * encoded_stride_);
     encoded_lengths_.resize(2 * positions);
   }

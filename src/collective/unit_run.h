@@ -50,8 +50,9 @@ class UnitRun {
   bool waits_for_stream() const;
   void begin();
 
-  // `position` exists. take_part: from phase ReduceScatter, or Direct.
-  ChunkVerdict take_part(NodeId from, const ChunkPosition& position,
+  // `position` exists. take_part: from phase ReduceScatter, or Direct. `encoding` is Plain exactly
+  // where there is no Hop; a sum's is Sum then.
+  ChunkVerdict take_part(NodeId from, const ChunkPosition& position, Encoding encoding,
                          std::span<const uint8_t> payload);
   ChunkVerdict take_sum(NodeId from, const ChunkPosition& position,
                         std::span<const uint8_t> payload);
@@ -74,6 +75,10 @@ class UnitRun {
 
   void begin_segment(uint32_t segment);
   void begin_if_ready();
+  bool add_plain(const ChunkPosition& position, size_t part, std::span<const uint8_t> payload);
+  bool add_decoded(const ChunkPosition& position, size_t part, Encoding encoding,
+                   std::span<const uint8_t> payload);
+  void note_part(const ChunkPosition& position, size_t part);
   void add_in_turn(const ChunkPosition& position, size_t turn, const uint8_t* bytes);
   void add_all(const ChunkPosition& position, size_t last, const uint8_t* bytes);
   void on_summed(const ChunkPosition& position);
@@ -83,6 +88,10 @@ class UnitRun {
   void send_part(const ChunkPosition& position);
   void send_sum(const ChunkPosition& position);
   uint32_t bytes_on_wire(proto::Phase phase, const ChunkPosition& position);
+  Encoding encoding_of(proto::Phase phase, const ChunkPosition& position) const;
+  void encode(proto::Phase phase, const ChunkPosition& position);
+  void read_own_part(const ChunkPosition& position, uint8_t* out);
+  std::span<float> elements(uint8_t* bytes, const ChunkPosition& position) const;
   uint8_t* encoded(proto::Phase phase, const ChunkPosition& position, uint32_t*& length);
   const uint8_t* gathered(const ChunkPosition& position);
   void finish_if_complete();

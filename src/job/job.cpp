@@ -5,6 +5,7 @@
 
 #include <fmt/ranges.h>
 
+#include "base/checked.h"
 #include "base/log.h"
 #include "collective/early_limits.h"
 
@@ -29,7 +30,8 @@ Job::Job(JobServices services, Membership membership, std::vector<Session*> sess
                 return services_.control_plane.send(coordinator_.id, message);
               },
               [this](const TransferSettings& settings) { use(settings); },
-              [this](uint32_t flows) { add_flows(flows); }}),
+              [this](uint32_t flows) { add_flows(flows); },
+              [this](const CodecSpec& spec, uint64_t elements) { return code(spec, elements); }}),
       observer_(
           plans_, services_.clock, [this] { return services_.engines.counters().bytes_carried; },
           [this](const Status& status) { check(status); }),
@@ -63,6 +65,7 @@ void Job::begin() {
     if (!is_closed()) check(operations_->on_memory(growth));
   }));
   memory_->set_charge(UserCharge(services_.quotas, user_, UserResource::ResultBytes));
+  error_memory_charge_ = UserCharge(services_.quotas, user_, UserResource::ResultBytes);
   operations_ = std::make_unique<OperationTable>(
       membership_.name, membership_.key, membership_.ring, membership_.local_ranks, memory_,
       OperationServices{
@@ -74,7 +77,8 @@ void Job::begin() {
             auto message = make_operation_ready(key, signature);
             return services_.control_plane.send(membership_.ring->members[place], message);
           },
-          [this] { return reach_all(); }});
+          [this] { return reach_all(); },
+          [this](const Status& status) { check(status); }});
   services_.engines.begin_job(membership_.key, *operations_,
                               [this](NodeId from) { on_overrun(from); });
   if (membership_.weight != 1)
@@ -174,13 +178,36 @@ Status Job::on_registered(const Session& session, std::span<const Tensor> tensor
   for (const Tensor& tensor : tensors) {
     if (tensor.plan_set == 0) continue;
     set = tensor.plan_set;
-    planned.push_back(
-        {tensor.hash, tensor.name, tensor.dtype, tensor.count, tensor.backward_order});
+    planned.push_back({tensor.hash, tensor.name, tensor.dtype, tensor.count, tensor.backward_order,
+                       tensor.codec});
   }
   if (!planned.empty())
     BRAID_RETURN_IF_ERROR(plans_.on_registered(session.local_rank(), set, planned));
   names_.add(tensors);
   return Status::ok();
+}
+
+// Planned tensors of so many elements are to travel with a codec.
+Result<std::shared_ptr<const CodedTensors>> Job::code(const CodecSpec& spec, uint64_t elements) {
+  const Ring& ring = *membership_.ring;
+  auto sum = make_coded_sum(spec, ring.nodes, 1);
+  auto average = make_coded_sum(spec, ring.nodes, ring.world_size);
+  if (!sum) return sum.status();
+  if (!average) return average.status();
+  auto coded = std::make_shared<CodedTensors>();
+  coded->sum = std::move(*sum);
+  coded->average = std::move(*average);
+  if (const uint32_t planes = coded->sum.memory_floats; planes != 0) {
+    const auto bytes = checked_multiply<uint64_t>(elements, planes * sizeof(float));
+    const auto all = bytes ? checked_add(error_memory_charge_.amount(), *bytes) : std::nullopt;
+    if (!all) return Status(StatusCode::ResourceExhausted, "no machine has memory for so much");
+    BRAID_RETURN_IF_ERROR(error_memory_charge_.set(*all).with_context(fmt::format(
+        "what the codec {} loses of {} elements is kept on each node", to_string(spec), elements)));
+    auto memory = ErrorMemory::create(elements, planes);
+    if (!memory) return memory.status();
+    coded->memory = std::move(*memory);
+  }
+  return std::shared_ptr<const CodedTensors>(std::move(coded));
 }
 
 void Job::on_submit(Submission submission, uint64_t plan_set) {

@@ -122,6 +122,7 @@ class Job final {
   void on_neighbour(const Result<Peer>& peer);
   void on_reached();
   bool reach_all();
+  Result<std::shared_ptr<const CodedTensors>> code(const CodecSpec& spec, uint64_t elements);
   void report_ready();
   void check_deadlines();
   void forget(const Session& session);
@@ -136,6 +137,7 @@ class Job final {
   std::vector<Session*> sessions_;  // by local rank; nullptr once it has gone
   const uid_t user_;
   std::shared_ptr<ResultMemory> memory_;
+  UserCharge error_memory_charge_;  // of all sets
   std::unique_ptr<OperationTable> operations_;
   PlanBook plans_;
   PlanObserver observer_;

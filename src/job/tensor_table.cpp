@@ -1,7 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "job/tensor_table.h"
 
+#include "base/hash.h"
+
 namespace braid {
+namespace {
+
+// A codec knows sums of float32, and what it loses is kept for the tensors of a set.
+Status read_codec(const proto::TensorDescription& description, Tensor& tensor) {
+  if (description.codec() == nullptr) return Status::ok();
+  const auto codec = parse_codec_spec(description.codec()->string_view());
+  if (!codec) return codec.status().with_context(fmt::format("tensor '{}'", *tensor.name));
+  tensor.codec = *codec;
+  if (tensor.codec.kind == CodecKind::None) return Status::ok();
+  if (!description.planned()) {
+    return make_status(StatusCode::InvalidArgument,
+                       "tensor '{}' has the codec {} and is not planned; only planned tensors, a "
+                       "model's gradients, can have one",
+                       *tensor.name, to_string(tensor.codec));
+  }
+  if (tensor.dtype != DataType::Float32) {
+    return make_status(StatusCode::InvalidArgument,
+                       "tensor '{}' has the codec {} and is of {}; codecs are for float32",
+                       *tensor.name, to_string(tensor.codec), to_string(tensor.dtype));
+  }
+  return Status::ok();
+}
+
+}  // namespace
 
 Result<uint32_t> TensorTable::add(const proto::RegisterTensors& message, const JobHash& job) {
   std::vector<Tensor> added;
@@ -33,10 +59,13 @@ Result<uint32_t> TensorTable::add(const proto::RegisterTensors& message, const J
                          "tensor '{}' is both dynamic and planned; a plan needs registered counts",
                          *tensor.name);
     }
+    BRAID_RETURN_IF_ERROR(read_codec(*description, tensor));
     if (description->planned()) {
       tensor.plan_set = 1;  // until all are known
       set = job.of(JobHash::Set,
                    {set, tensor.hash, tensor.count, tensor.backward_order, description->dtype()});
+      if (tensor.codec.kind != CodecKind::None)
+        set = job.of(JobHash::Set, {set, fnv1a64(to_string(tensor.codec))});
     }
     const auto handle = static_cast<uint32_t>(tensors_.size() + added.size());
     const Tensor* same = find_hash(tensor.hash);

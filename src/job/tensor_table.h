@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "codec/codec_spec.h"
 #include "messages/job_hash.h"
 #include "proto/client_generated.h"
 #include "proto/types.h"
@@ -24,6 +25,7 @@ struct Tensor {
   uint32_t backward_order = UINT32_MAX;
   bool is_dynamic = false;  // each operation brings its own dtype and count
   uint64_t plan_set = 0;    // names the tensors that are planned together; 0: not planned
+  CodecSpec codec;          // how it travels between nodes
   std::optional<uint64_t> last_step;
 };
 

@@ -55,7 +55,6 @@ class Coordinator {
   // By two hops each node sends to every other one: below, that saves no hop around the ring, and
   // above, the connections are too many.
   static constexpr size_t kTwoHopsNodesMin = 3;
-  static constexpr size_t kTwoHopsNodesMax = 32;
 
   // Below, going by halves saves no hop.
   static constexpr size_t kHalvingNodesMin = 4;

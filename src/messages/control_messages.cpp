@@ -90,11 +90,14 @@ ControlBuffer make_job_ended(uint64_t job_key) {
 
 ControlBuffer make_operation_ready(const OperationKey& key, const Signature& signature) {
   ControlBuffer builder;
+  flatbuffers::Offset<flatbuffers::String> codec;
+  if (signature.codec.kind != CodecKind::None)
+    codec = builder.CreateString(to_string(signature.codec));
   const auto body = proto::CreateOperationReady(
       builder, key.job_key, key.tensor, key.step, signature.count, signature.bucket, signature.root,
       static_cast<uint8_t>(signature.collective), static_cast<uint8_t>(signature.dtype),
       static_cast<uint8_t>(signature.reduction), signature.given,
-      static_cast<uint8_t>(signature.codec), static_cast<uint8_t>(signature.owner_step));
+      static_cast<uint8_t>(signature.owner_step), codec);
   return finish_control_message(std::move(builder), body);
 }
 

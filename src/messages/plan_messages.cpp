@@ -44,10 +44,10 @@ ControlBuffer make_plan_report(const PlanReport& report) {
     bytes.push_back(one.bytes);
     nanoseconds.push_back(one.nanoseconds);
   }
-  const auto body = proto::CreatePlanReportDirect(builder, report.job_key, report.set, report.plan,
-                                                  report.step, &report.tensors, &report.counts,
-                                                  &dtypes, &report.ready_ns, report.forward_ns,
-                                                  report.iteration_ns, &ids, &bytes, &nanoseconds);
+  const auto body = proto::CreatePlanReportDirect(
+      builder, report.job_key, report.set, report.plan, report.step, &report.tensors,
+      &report.counts, &dtypes, &report.ready_ns, report.forward_ns, report.iteration_ns, &ids,
+      &bytes, &nanoseconds, &report.codecs);
   return finish_control_message(std::move(builder), body);
 }
 
@@ -123,6 +123,12 @@ Result<PlanReport> parse_plan_report(const proto::PlanReport& message) {
     if (dtype >= kDataTypeCount)
       return make_status(StatusCode::Protocol, "a plan report has dtype {}", dtype);
     report.dtypes.push_back(static_cast<DataType>(dtype));
+  }
+  report.codecs.resize(report.tensors.size());
+  if (message.codecs() != nullptr && message.codecs()->size() != 0) {
+    if (message.codecs()->size() != report.codecs.size())
+      return Status(StatusCode::Protocol, "a plan report's tensors and codecs are not as many");
+    std::copy(message.codecs()->begin(), message.codecs()->end(), report.codecs.begin());
   }
   report.forward_ns = message.forward_ns();
   report.iteration_ns = message.iteration_ns();

@@ -27,6 +27,7 @@ struct PlanReport {
   std::vector<uint64_t> tensors;
   std::vector<uint64_t> counts;
   std::vector<DataType> dtypes;
+  std::vector<uint64_t> codecs;  // hashes, 0: none; of a report that was read, one for each tensor
   std::vector<uint64_t> ready_ns;
   uint64_t forward_ns = 0;
   uint64_t iteration_ns = 0;

@@ -3,18 +3,23 @@
 
 #include <fmt/format.h>
 
+#include "base/hash.h"
+
 namespace braid {
 
 std::optional<Signature> signature_of(const proto::OperationReady& ready) {
   if (ready.collective() >= kCollectiveCount || ready.dtype() >= kDataTypeCount ||
-      ready.reduction() >= kReductionCount || ready.codec() >= kCodecCount ||
-      ready.owner_step() >= kOwnerStepKindCount)
+      ready.reduction() >= kReductionCount || ready.owner_step() >= kOwnerStepKindCount)
     return std::nullopt;
   Signature signature;
   signature.collective = static_cast<Collective>(ready.collective());
   signature.dtype = static_cast<DataType>(ready.dtype());
   signature.reduction = static_cast<Reduction>(ready.reduction());
-  signature.codec = static_cast<Codec>(ready.codec());
+  if (ready.codec() != nullptr) {
+    const auto codec = parse_codec_spec(ready.codec()->string_view());
+    if (!codec) return std::nullopt;
+    signature.codec = *codec;
+  }
   signature.owner_step = static_cast<OwnerStepKind>(ready.owner_step());
   signature.root = ready.root();
   signature.count = ready.count();
@@ -23,13 +28,20 @@ std::optional<Signature> signature_of(const proto::OperationReady& ready) {
   return signature;
 }
 
+namespace {
+
+uint64_t hash_of_codec(const CodecSpec& codec) {
+  return codec.kind == CodecKind::None ? 0 : fnv1a64(to_string(codec));
+}
+
+}  // namespace
+
 uint64_t hash_of(const Signature& signature, const JobHash& job) {
-  return job.of(
-      JobHash::Signature,
-      {static_cast<uint64_t>(signature.collective), static_cast<uint64_t>(signature.dtype),
-       static_cast<uint64_t>(signature.reduction), signature.root, signature.count,
-       signature.bucket, static_cast<uint64_t>(signature.codec),
-       static_cast<uint64_t>(signature.owner_step)});
+  return job.of(JobHash::Signature,
+                {static_cast<uint64_t>(signature.collective),
+                 static_cast<uint64_t>(signature.dtype), static_cast<uint64_t>(signature.reduction),
+                 signature.root, signature.count, signature.bucket, hash_of_codec(signature.codec),
+                 static_cast<uint64_t>(signature.owner_step)});
 }
 
 namespace {
@@ -62,7 +74,7 @@ std::string describe_operation(const Signature& signature) {
 
 std::string to_string(const Signature& signature) {
   std::string text = describe_operation(signature);
-  if (signature.codec != Codec::None)
+  if (signature.codec.kind != CodecKind::None)
     text += fmt::format(" with codec {}", to_string(signature.codec));
   if (signature.owner_step != OwnerStepKind::Plain)
     text += fmt::format(" with owner's step {}", to_string(signature.owner_step));

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "codec/codec_spec.h"
 #include "messages/job_hash.h"
 #include "proto/control_generated.h"
 #include "proto/types.h"
@@ -19,7 +20,7 @@ struct Signature {
   Collective collective = Collective::AllReduce;
   DataType dtype = DataType::Float32;
   Reduction reduction = Reduction::Sum;
-  Codec codec = Codec::None;
+  CodecSpec codec;  // how it travels between nodes
   OwnerStepKind owner_step = OwnerStepKind::Plain;
   uint32_t root = 0;
   uint64_t count = 0;
@@ -29,7 +30,7 @@ struct Signature {
   bool operator==(const Signature&) const = default;
 };
 
-// What another node says; nothing: of an operation of unknown kind.
+// What another node says; nothing: of an operation, or with a codec, of unknown kind.
 std::optional<Signature> signature_of(const proto::OperationReady& ready);
 
 // The same on all nodes of the job.

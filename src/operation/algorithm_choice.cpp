@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "collective/early_limits.h"
+#include "collective/hop.h"
 
 namespace braid {
 namespace {
@@ -16,6 +17,13 @@ bool may_be_early(const Operation& operation, uint64_t bytes) {
   return operation.fixed_owners == nullptr &&
          bytes <= std::min(unit_bytes, early_two_hops_bytes_max(ring.nodes)) &&
          bytes >= early_two_hops_bytes_min(ring.nodes);
+}
+
+// Whether so many bytes are not more when they travel: then they have room where those of early
+// operations are kept.
+bool is_shortened(const Operation& operation, uint64_t bytes) {
+  return operation.hop == nullptr ||
+         encoded_bytes_max(*operation.hop, bytes / sizeof(float)) <= bytes;
 }
 
 }  // namespace
@@ -45,9 +53,14 @@ void choose_algorithm(Operation& operation, const TransferSettings* settings,
       operation.fixed_owners != nullptr ? 0 : std::min(direct_bytes, direct_bytes_max(ring.nodes));
   const uint64_t bytes =
       result_bytes(operation.collective, operation.dtype, operation.count, ring.world_size);
-  if (bytes != 0 && bytes <= direct_bytes) {
+  if (bytes != 0 && bytes <= direct_bytes && is_shortened(operation, bytes)) {
     operation.is_direct = true;
     operation.signature = signature;
+  } else if (operation.hop != nullptr && !ring.routes->two_hops.segments.empty()) {
+    // Straight to the owner: what is added on the way would be encoded once more at each node.
+    operation.route = &ring.routes->two_hops;
+    if (may_be_early(operation, bytes) && is_shortened(operation, bytes))
+      operation.signature = signature;
   } else if (may_take(ring.two_hops) && bytes <= two_hops_bytes) {
     operation.route = ring.two_hops.get();
     if (may_be_early(operation, bytes)) operation.signature = signature;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/hash.h"
 #include "operation/algorithm_choice.h"
 
 namespace braid {
@@ -40,6 +41,8 @@ Status OperationTable::submit(const Submission& submission) {
     entry.group = submission.group;
     entry.settings = submission.settings;
     entry.urgency = submission.urgency;
+    entry.first_element = submission.first_element;
+    if (ring_->nodes > 1) entry.coded = submission.coded;
     entry.parts.resize(local_ranks_.size() *
                        (entry.group == nullptr ? 1 : entry.group->members.size()));
     entry.signature = submission.signature;
@@ -127,7 +130,6 @@ Status OperationTable::place(const OperationKey& key, Entry& entry) {
   operation.collective = is_barrier ? Collective::AllReduce : entry.signature.collective;
   operation.dtype = is_barrier ? DataType::Uint8 : entry.signature.dtype;
   operation.reduction = is_barrier ? Reduction::Max : entry.signature.reduction;
-  operation.codec = entry.signature.codec;
   operation.count = is_barrier ? 1 : entry.signature.count;
   operation.ring = ring_;
   operation.urgency = entry.urgency;
@@ -146,6 +148,7 @@ Status OperationTable::place(const OperationKey& key, Entry& entry) {
 
   entry.result_bytes =
       result_bytes(operation.collective, operation.dtype, operation.count, ring_->world_size);
+  operation.hop = hop_of(key, entry);
   choose_algorithm(operation, entry.settings.get(), hash_of(entry.signature, hash_));
   entry.is_early = is_early(operation);
   entry.route = operation.route;
@@ -177,7 +180,26 @@ Status OperationTable::start_in_turn(Entry& entry, Operation operation) {
 
 bool OperationTable::can_start(const Operation& operation, const Entry& entry) const {
   return memory_->has_memory(entry.result_offset, entry.result_bytes) &&
-         (operation.exchange == nullptr || ring_->nodes == 1 || services_.reach_all());
+         (entry.coded == nullptr || entry.coded->memory == nullptr ||
+          entry.coded->memory->may_begin(operation.key.step)) &&
+         ((operation.exchange == nullptr &&
+           (entry.coded == nullptr || operation.route != &ring_->routes->two_hops)) ||
+          ring_->nodes == 1 || services_.reach_all());
+}
+
+std::shared_ptr<Hop> OperationTable::hop_of(const OperationKey& key, const Entry& entry) const {
+  if (entry.coded == nullptr) return nullptr;
+  ElementRanges elements;
+  if (entry.group == nullptr) {
+    elements.append(entry.first_element, entry.signature.count);
+  } else {
+    for (const TensorGroup::Member& member : entry.group->members)
+      elements.append(member.first_element, member.count);
+  }
+  const CodedSum& sum =
+      entry.signature.reduction == Reduction::Average ? entry.coded->average : entry.coded->sum;
+  return std::make_shared<CodecHop>(sum, entry.coded->memory, std::move(elements),
+                                    mix64(key.tensor) + ring_->self, key.step);
 }
 
 Status OperationTable::on_memory(const Status& growth) {
@@ -198,6 +220,8 @@ Status OperationTable::on_memory(const Status& growth) {
 Status OperationTable::start(Entry& entry, const Operation& operation) {
   const OperationKey& key = operation.key;
   entry.state = State::Running;
+  if (entry.coded != nullptr && entry.coded->memory != nullptr)
+    entry.coded->memory->begin(key.step);
   // The engine must know the operation before others may send for it.
   services_.observer.on_start(key, entry.result_bytes);
   // With one node there is nobody to wait for, and a direct one begins at once.

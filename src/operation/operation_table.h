@@ -15,6 +15,7 @@
 #include "collective/operation.h"
 #include "collective/transfer_settings.h"
 #include "messages/signature.h"
+#include "operation/codec_hop.h"
 #include "operation/job_counters.h"
 #include "operation/operation_engines.h"
 #include "operation/result_memory.h"
@@ -44,6 +45,10 @@ struct Submission {
   // ring say.
   std::shared_ptr<const TransferSettings> settings;
   uint64_t urgency = kMostUrgent;  // of the operation, the same for all of its submissions
+  // The tensors that have the signature's codec, and where the submitted one begins among their
+  // elements; nullptr: it has none.
+  std::shared_ptr<const CodedTensors> coded;
+  uint64_t first_element = 0;
 };
 
 // Where one local rank's results go: its done ring.
@@ -75,6 +80,8 @@ struct OperationServices {
   // Whether this node can send to all others. Where it cannot yet, it begins to see to that, and
   // on_reached() follows.
   std::function<bool()> reach_all;
+  // An operation that waited for another one's end could not start: the job ends.
+  std::function<void(const Status&)> fail = [](const Status&) {};
 };
 
 // All operations of one job on this node, from the first local submission until every local rank
@@ -87,7 +94,8 @@ struct OperationServices {
 //   published  --engine retired and released by all local ranks--> (forgotten)
 //
 // Operations start in the order in which they were placed, so one whose memory or links still have
-// to come holds up those behind it.
+// to come holds up those behind it. So does one with error memory that an operation of another step
+// still works with.
 //
 // The sources are the nodes that will send to this one, the targets those that it will send to:
 // around the ring the predecessor and the successor, else as the operation's route says. What
@@ -170,6 +178,8 @@ class OperationTable final : public OperationEvents {
     std::shared_ptr<const TensorGroup> group;  // nullptr: one tensor
     std::shared_ptr<const TransferSettings> settings;
     uint64_t urgency = kMostUrgent;
+    std::shared_ptr<const CodedTensors> coded;  // nullptr: the elements travel as they are
+    uint64_t first_element = 0;
     std::vector<LocalPart> parts;  // the first local rank's members, the second's, …
     size_t submitted = 0;          // parts
     size_t released = 0;
@@ -195,6 +205,7 @@ class OperationTable final : public OperationEvents {
   Status check_member(const Entry& entry, const Submission& submission) const;
   Status place(const OperationKey& key, Entry& entry);
   Status allocate(const OperationKey& key, Entry& entry);
+  std::shared_ptr<Hop> hop_of(const OperationKey& key, const Entry& entry) const;
   bool can_start(const Operation& operation, const Entry& entry) const;
   Status start_in_turn(Entry& entry, Operation operation);
   Status start(Entry& entry, const Operation& operation);

@@ -17,7 +17,8 @@ struct TensorGroup {
     uint64_t tensor = 0;  // hash of its name
     std::shared_ptr<const std::string> name;
     uint64_t count = 0;
-    uint64_t offset = 0;  // bytes, in the operation
+    uint64_t offset = 0;         // bytes, in the operation
+    uint64_t first_element = 0;  // among those of the set with the same codec
   };
   std::vector<Member> members;
   DataType dtype = DataType::Float32;

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/assert.h"
+#include "base/hash.h"
 #include "base/log.h"
 
 namespace braid {
@@ -31,22 +32,36 @@ Status PlanBook::on_registered(uint32_t local_rank, uint64_t set,
   // An id is a hash: it says that sets are the same only where they are.
   if (other == nullptr && is_known && !same->second.set.is_of(tensors)) other = &tensors.front();
   if (other != nullptr) {
-    return make_status(StatusCode::Mismatch,
-                       "job '{}': rank {} registers '{}' ({} × {}) among {} planned tensors that "
-                       "are not those of another rank on this node: count, dtype, name and order "
-                       "must be the same on all ranks",
-                       job_name_, local_ranks_[local_rank], *other->name, to_string(other->dtype),
-                       other->count, tensors.size());
+    return make_status(
+        StatusCode::Mismatch,
+        "job '{}': rank {} registers '{}' ({} × {}) among {} planned tensors that "
+        "are not those of another rank on this node: count, dtype, codec, name and order "
+        "must be the same on all ranks",
+        job_name_, local_ranks_[local_rank], *other->name, to_string(other->dtype), other->count,
+        tensors.size());
   }
   if (sets_.size() >= kSetsMax && !is_known) {
     return make_status(StatusCode::ResourceExhausted,
                        "job '{}': more than {} sets of planned tensors", job_name_, kSetsMax);
   }
   if (is_known) return Status::ok();
-  for (const PlanSet::Tensor& tensor : tensors) set_of_tensor_[tensor.hash] = set;
+  return add_set(set, tensors);
+}
+
+Status PlanBook::add_set(uint64_t id, const std::vector<PlanSet::Tensor>& tensors) {
   const auto added =
-      sets_.try_emplace(set, hash_, set, tensors, static_cast<uint32_t>(local_ranks_.size()));
-  return nodes_ > 1 ? announce(added.first->second) : Status::ok();
+      sets_.try_emplace(id, hash_, id, tensors, static_cast<uint32_t>(local_ranks_.size())).first;
+  Set& set = added->second;
+  for (uint32_t i = 0; nodes_ > 1 && i < set.set.codecs().size(); ++i) {
+    auto coded = actions_.code(set.set.codecs()[i], set.set.coded_elements(i));
+    if (!coded) {
+      sets_.erase(added);
+      return coded.status();
+    }
+    set.coded.push_back(std::move(*coded));
+  }
+  for (const PlanSet::Tensor& tensor : tensors) set_of_tensor_[tensor.hash] = id;
+  return nodes_ > 1 ? announce(set) : Status::ok();
 }
 
 Status PlanBook::announce(const Set& set) {
@@ -73,6 +88,16 @@ Status PlanBook::submit(Submission submission, uint64_t set, uint64_t now_ns) {
                        "all-reduce",
                        job_name_, local_ranks_[submission.local_rank], *submission.name);
   }
+  const Reduction reduction = submission.signature.reduction;
+  const CodecSpec& codec = planned.set.tensors()[*index].codec;
+  if (codec.kind != CodecKind::None && reduction != Reduction::Sum &&
+      reduction != Reduction::Average) {
+    return make_status(StatusCode::InvalidArgument,
+                       "job '{}': rank {}: '{}' has the codec {}, with which there are sums and "
+                       "averages, and no {}",
+                       job_name_, local_ranks_[submission.local_rank], *submission.name,
+                       to_string(codec), to_string(reduction));
+  }
   if (planned.pending && submission.step >= planned.pending->from_step) {
     planned.held.push_back({std::move(submission), *index, now_ns});
     return Status::ok();
@@ -88,6 +113,11 @@ Status PlanBook::pass_on(Set& set, Submission submission, uint32_t tensor, uint6
   const PlanSet::AgreedPlan& plan = set.set.plan_of(step);
   if (plan.number > set.plan_begun) begin_plan(set, plan);
   submission.settings = plan.settings;
+  submission.signature.codec = set.set.tensors()[tensor].codec;
+  if (const auto coded = set.set.coded(tensor); coded && !set.coded.empty()) {
+    submission.coded = set.coded[coded->codec];
+    submission.first_element = coded->first_element;
+  }
   submission.urgency = urgency_of(step, found.group == nullptr ? tensor : found.group->last_place);
   if (found.group != nullptr) {
     submission.signature.count = found.group->count;
@@ -127,6 +157,8 @@ Status PlanBook::report(Set& set) {
     report.tensors.push_back(tensor.hash);
     report.counts.push_back(tensor.count);
     report.dtypes.push_back(tensor.dtype);
+    report.codecs.push_back(
+        tensor.codec.kind == CodecKind::None ? 0 : fnv1a64(to_string(tensor.codec)));
   }
   report.ready_ns = set.meter.ready_ns(kReadyQuantile);
   report.forward_ns = set.meter.forward_ns();

@@ -37,6 +37,9 @@ class PlanBook {
     std::function<void(const TransferSettings&)> use = [](const TransferSettings&) {};
     // Links will be asked for so many flows.
     std::function<void(uint32_t flows)> add_flows = [](uint32_t) {};
+    // Tensors of so many elements together, among several nodes, are to travel with this codec.
+    std::function<Result<std::shared_ptr<const CodedTensors>>(const CodecSpec&, uint64_t elements)>
+        code = [](const CodecSpec&, uint64_t) { return std::make_shared<const CodedTensors>(); };
   };
 
   PlanBook(std::string job_name, uint64_t job_key, uint32_t nodes,
@@ -80,6 +83,7 @@ class PlanBook {
         : set(job, id, std::move(tensors)),
           meter(static_cast<uint32_t>(set.tensors().size()), local_ranks) {}
     PlanSet set;
+    std::vector<std::shared_ptr<const CodedTensors>> coded;  // by set.codecs(); one node: none
     PlanMeter meter;
     StepClock clock;
     uint32_t plan_begun = 0;  // the latest of which a submission was passed on
@@ -95,6 +99,7 @@ class PlanBook {
   };
 
   Status announce(const Set& set);
+  Status add_set(uint64_t id, const std::vector<PlanSet::Tensor>& tensors);
   void begin_plan(Set& set, const PlanSet::AgreedPlan& plan);
   // `tensor`: its place in the set.
   Status pass_on(Set& set, Submission submission, uint32_t tensor, uint64_t now_ns);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <numeric>
 #include <unordered_map>
 
@@ -56,7 +57,7 @@ Result<MergedReport> merge(std::span<const PlanReport* const> reports) {
   merged.ready_ns = reports.front()->ready_ns;
   for (const PlanReport* report : reports) {
     if (report->tensors != merged.first->tensors || report->counts != merged.first->counts ||
-        report->dtypes != merged.first->dtypes)
+        report->dtypes != merged.first->dtypes || report->codecs != merged.first->codecs)
       return Status(StatusCode::Protocol, "nodes report different tensors for one set");
     for (size_t i = 0; i < merged.ready_ns.size(); ++i)
       merged.ready_ns[i] = std::max(merged.ready_ns[i], report->ready_ns[i]);
@@ -79,37 +80,47 @@ Workload workload_of(const MergedReport& merged) {
   return workload;
 }
 
-// A reduction has one dtype: groups are parted where it changes.
-Plan one_dtype_each(const Plan& plan, const MergedReport& merged) {
-  Plan parted;
+using Kind = std::pair<DataType, uint64_t>;  // and the codec
+Kind kind_of(const PlanReport& report, uint32_t tensor) {
+  return {report.dtypes[tensor], report.codecs.empty() ? 0 : report.codecs[tensor]};
+}
+
+// A reduction has one dtype and one codec: groups are parted into as many as they have of both.
+std::vector<std::vector<uint32_t>> one_kind_each(const Plan& plan, const MergedReport& merged) {
+  const PlanReport& report = *merged.first;
+  std::vector<std::vector<uint32_t>> groups;
   for (const Plan::Group& group : plan.groups) {
-    uint32_t begin = group.begin;
-    for (uint32_t i = group.begin + 1; i <= group.end; ++i) {
-      if (i < group.end &&
-          merged.first->dtypes[merged.order[i]] == merged.first->dtypes[merged.order[begin]])
-        continue;
-      parted.groups.push_back({begin, i, 1});
-      begin = i;
+    const size_t first = groups.size();
+    for (uint32_t i = group.begin; i < group.end; ++i) {
+      const uint32_t tensor = merged.order[i];
+      auto own = std::find_if(groups.begin() + static_cast<int64_t>(first), groups.end(),
+                              [&](const auto& tensors) {
+                                return kind_of(report, tensors.front()) == kind_of(report, tensor);
+                              });
+      if (own == groups.end()) own = groups.emplace(own);
+      own->push_back(tensor);
     }
   }
-  return parted;
+  return groups;
 }
 
 // The groups that hold now, as a plan over the order of readiness: a group's tensors may have
-// changed places since it was made, so a border stands wherever the group changes.
+// changed places since it was made, so a border stands wherever the group changes. Groups of
+// several kinds that take turns count as one: so they were planned.
 Plan plan_of(std::span<const std::vector<uint64_t>> groups, const MergedReport& merged) {
   std::unordered_map<uint64_t, size_t> group_of;
   for (size_t i = 0; i < groups.size(); ++i) {
     for (const uint64_t hash : groups[i]) group_of[hash] = i;
   }
   Plan plan;
-  size_t last = SIZE_MAX;
+  std::map<Kind, size_t> last;
   for (uint32_t i = 0; i < merged.order.size(); ++i) {
     const auto found = group_of.find(merged.first->tensors[merged.order[i]]);
     const size_t group = found == group_of.end() ? SIZE_MAX - 1 - i : found->second;
-    if (group != last) plan.groups.push_back({i, i, 1});
+    const auto before = last.try_emplace(kind_of(*merged.first, merged.order[i]), group).first;
+    if (i == 0 || before->second != group) plan.groups.push_back({i, i, 1});
     plan.groups.back().end = i + 1;
-    last = group;
+    before->second = group;
   }
   return plan;
 }
@@ -133,18 +144,16 @@ Result<PlanDecision> decide_plan(std::span<const PlanReport* const> reports,
   planner_options.piece_bytes_min = UINT64_MAX;  // the engine cuts what is large by itself
   SimulatorOptions simulator_options;
   simulator_options.streams = options.streams;
-  const Plan plan =
-      one_dtype_each(options.planner->plan(workload, occupying, planner_options), *merged);
+  const Plan plan = options.planner->plan(workload, occupying, planner_options);
 
   PlanDecision decision{{}, 0, 0, *cost};
   decision.predicted_seconds =
       simulate(workload, plan, occupying, simulator_options).iteration_seconds;
   decision.current_seconds =
       simulate(workload, plan_of(current, *merged), occupying, simulator_options).iteration_seconds;
-  for (const Plan::Group& group : plan.groups) {
+  for (const auto& group : one_kind_each(plan, *merged)) {
     auto& hashes = decision.groups.emplace_back();
-    for (uint32_t i = group.begin; i < group.end; ++i)
-      hashes.push_back(merged->first->tensors[merged->order[i]]);
+    for (const uint32_t tensor : group) hashes.push_back(merged->first->tensors[tensor]);
   }
   return decision;
 }

@@ -22,27 +22,60 @@ std::vector<PlanSet::Tensor> in_order_of_backward(std::vector<PlanSet::Tensor> t
 
 bool PlanSet::Tensor::operator==(const Tensor& other) const {
   return hash == other.hash && *name == *other.name && dtype == other.dtype &&
-         count == other.count && backward_order == other.backward_order;
+         count == other.count && backward_order == other.backward_order && codec == other.codec;
 }
 
 PlanSet::PlanSet(const JobHash& job, uint64_t id, std::vector<Tensor> tensors)
     : job_(job), id_(id), tensors_(in_order_of_backward(std::move(tensors))) {
   BRAID_ASSERT(!tensors_.empty(), "a set has tensors");
   for (uint32_t i = 0; i < tensors_.size(); ++i) index_[tensors_[i].hash] = i;
+  find_codecs();
   add(0, 0, first_groups());
 }
 
+void PlanSet::find_codecs() {
+  coded_.resize(tensors_.size());
+  for (uint32_t i = 0; i < tensors_.size(); ++i) {
+    const Tensor& tensor = tensors_[i];
+    if (tensor.codec.kind == CodecKind::None) continue;
+    const auto known = std::find(codecs_.begin(), codecs_.end(), tensor.codec);
+    const auto codec = static_cast<uint32_t>(known - codecs_.begin());
+    if (known == codecs_.end()) {
+      codecs_.push_back(tensor.codec);
+      coded_elements_.push_back(0);
+    }
+    coded_[i] = {codec, coded_elements_[codec]};
+    coded_elements_[codec] += tensor.count;
+  }
+}
+
+// A reduction has one dtype and one codec.
+bool PlanSet::go_together(uint32_t tensor, uint32_t other) const {
+  return tensors_[tensor].dtype == tensors_[other].dtype &&
+         tensors_[tensor].codec == tensors_[other].codec;
+}
+
 std::vector<std::vector<uint64_t>> PlanSet::first_groups() const {
+  // Of each kind of tensors one group has room at a time, so kinds that take turns are merged, too.
+  struct Open {
+    uint32_t tensor = 0;  // of its kind
+    size_t group = 0;
+    uint64_t room = 0;
+  };
   std::vector<std::vector<uint64_t>> groups;
-  uint64_t room = 0;
-  for (size_t i = 0; i < tensors_.size(); ++i) {
+  std::vector<Open> open;
+  for (uint32_t i = 0; i < tensors_.size(); ++i) {
     const uint64_t bytes = tensors_[i].bytes();
-    if (i == 0 || bytes > room || tensors_[i].dtype != tensors_[i - 1].dtype) {
-      room = groups.empty() ? kFirstGroupBytes : kGroupBytes;
+    auto own = std::find_if(open.begin(), open.end(),
+                            [&](const Open& one) { return go_together(one.tensor, i); });
+    if (own == open.end()) own = open.insert(own, {i, 0, 0});
+    if (own->tensor == i || bytes > own->room) {
+      own->group = groups.size();
+      own->room = groups.empty() ? kFirstGroupBytes : kGroupBytes;
       groups.emplace_back();
     }
-    groups.back().push_back(tensors_[i].hash);
-    room -= std::min(room, bytes);
+    groups[own->group].push_back(tensors_[i].hash);
+    own->room -= std::min(own->room, bytes);
   }
   return groups;
 }
@@ -69,16 +102,16 @@ Status PlanSet::check(std::span<const std::vector<uint64_t>> groups) const {
   size_t tensors = 0;
   for (const std::vector<uint64_t>& group : groups) {
     if (group.empty()) return {StatusCode::Protocol, "a plan has a group without tensors"};
-    std::optional<DataType> dtype;
+    std::optional<uint32_t> first;
     for (const uint64_t hash : group) {
       const auto index = index_of(hash);
       if (!index || seen[*index])
         return {StatusCode::Protocol, "a plan names a tensor twice or one that it is not for"};
       seen[*index] = true;
       ++tensors;
-      if (dtype.value_or(tensors_[*index].dtype) != tensors_[*index].dtype)
-        return {StatusCode::Protocol, "a plan merges tensors of different dtypes"};
-      dtype = tensors_[*index].dtype;
+      if (!go_together(first.value_or(*index), *index))
+        return {StatusCode::Protocol, "a plan merges tensors of different dtypes or codecs"};
+      first = *index;
     }
   }
   if (tensors != tensors_.size())
@@ -103,7 +136,8 @@ void PlanSet::add(uint32_t number, uint64_t from_step,
       const Tensor& tensor = tensors_[*index];
       const uint64_t offset = group->count * element_bytes(tensor.dtype);
       group->dtype = tensor.dtype;
-      group->members.push_back({hash, tensor.name, tensor.count, offset});
+      const uint64_t first_element = coded_[*index] ? coded_[*index]->first_element : 0;
+      group->members.push_back({hash, tensor.name, tensor.count, offset, first_element});
       group->count += tensor.count;
       group->last_place = std::max(group->last_place, *index);
       if (hashes.size() == 1) continue;

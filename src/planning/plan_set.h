@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "codec/codec_spec.h"
 #include "collective/transfer_settings.h"
 #include "messages/job_hash.h"
 #include "operation/tensor_group.h"
@@ -27,6 +28,7 @@ class PlanSet {
     DataType dtype = DataType::Float32;
     uint64_t count = 0;
     uint32_t backward_order = 0;
+    CodecSpec codec{};  // how it travels between nodes
     uint64_t bytes() const { return count * element_bytes(dtype); }
     bool operator==(const Tensor& other) const;  // by content
   };
@@ -59,6 +61,16 @@ class PlanSet {
   const std::vector<Tensor>& tensors() const { return tensors_; }
   // A tensor of the set by its hash: its place in tensors(); nothing: it is not in the set.
   std::optional<uint32_t> index_of(uint64_t hash) const;
+  // Those that tensors have, each once; not `none`.
+  const std::vector<CodecSpec>& codecs() const { return codecs_; }
+  // Of a tensor with a codec: which one, and where the tensor begins among the elements of all that
+  // have it.
+  struct CodedTensor {
+    uint32_t codec = 0;  // in codecs()
+    uint64_t first_element = 0;
+  };
+  std::optional<CodedTensor> coded(uint32_t tensor) const { return coded_[tensor]; }
+  uint64_t coded_elements(uint32_t codec) const { return coded_elements_[codec]; }
   // Whether it is of these tensors, in whatever order: what has its id may be something else.
   bool is_of(std::vector<Tensor> tensors) const;
 
@@ -70,7 +82,7 @@ class PlanSet {
   // The latest; it may begin with a step to come.
   const AgreedPlan& current() const { return plans_.back().plan; }
 
-  // Whether `groups` (hashes) hold every tensor once, and tensors of one dtype each.
+  // Whether `groups` (hashes) hold every tensor once, and tensors of one dtype and codec each.
   Status check(std::span<const std::vector<uint64_t>> groups) const;
   // Holds from `from_step` on; checked, and later than the plans before it. The settings of the
   // plan before it stay.
@@ -90,12 +102,17 @@ class PlanSet {
   };
   const Version& version_of(uint64_t step) const;
   void append(Version version);
+  void find_codecs();
+  bool go_together(uint32_t tensor, uint32_t other) const;
   std::vector<std::vector<uint64_t>> first_groups() const;
 
   const JobHash job_;
   const uint64_t id_;
   std::vector<Tensor> tensors_;
   std::unordered_map<uint64_t, uint32_t> index_;
+  std::vector<CodecSpec> codecs_;
+  std::vector<uint64_t> coded_elements_;           // by codec
+  std::vector<std::optional<CodedTensor>> coded_;  // by tensor
   std::deque<Version> plans_;
 };
 

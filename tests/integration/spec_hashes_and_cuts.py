@@ -69,6 +69,16 @@ def record_hash(job_key: int, kind: int, *words: int) -> int:
     return siphash24(key_of(job_key), b"".join(word.to_bytes(8, "little") for word in (kind, *words))) or 1
 
 
+def codec_hash(codec: str) -> int:
+    """FNV-1a of its text; 0: none."""
+    if codec == "none":
+        return 0
+    hash_ = 0xCBF29CE484222325
+    for byte in codec.encode():
+        hash_ = (hash_ ^ byte) * 0x100000001B3 % 2**64
+    return hash_
+
+
 def set_hash(job_key: int, tensors: list[dict]) -> int:
     result = 0
     for t in tensors:

@@ -33,7 +33,7 @@ def test_hash(vector):
         "signature": lambda: spec.record_hash(job, spec.SIGNATURE, spec.COLLECTIVES.index(vector["collective"]),
                                               spec.DTYPES.index(vector["dtype"]), vector["reduction"],
                                               vector["root"], vector["count"], number(vector["bucket"]),
-                                              vector["codec"], vector["owner_step"]),
+                                              spec.codec_hash(vector["codec"]), vector["owner_step"]),
         "splits": lambda: spec.splits_hash(job, vector["elements"]),
         "model": lambda: spec.tensors_hash(tensors),
     }[vector["of"]]()

@@ -20,6 +20,7 @@ _HOMES = {
     "ddp_hook": "hook",
     "enable": "substitution",
     "register": "registration",
+    "set_codec": "codecs",
 }
 
 __all__ = sorted(_HOMES)

@@ -41,11 +41,12 @@ _LARGE_BYTES = 1 << 16
 
 
 class Member(NamedTuple):
-    """One gradient to be: the parameter that it belongs to, and its name on all ranks."""
+    """One gradient to be: the parameter that it belongs to, its name on all ranks, its codec."""
 
     name: str
     parameter: torch.Tensor
     dtype: torch.dtype
+    codec: str = ""
 
 
 class Gradient:
@@ -91,7 +92,7 @@ class GradientSet:
         handles = self._job.register(
             [
                 TensorSpec(member.name, _braid_dtype(member), member.parameter.numel(), place,
-                           planned=True)
+                           planned=True, codec=member.codec)
                 for place, member in enumerate(members)
             ]
         )  # fmt: skip

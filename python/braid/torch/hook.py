@@ -26,6 +26,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from braid import BraidError
 from braid.torch.carriage import dtype_of
+from braid.torch.codecs import codec_of
 from braid.torch.failures import as_distributed
 from braid.torch.futures import mapped
 from braid.torch.gradients import GRADIENTS_MAX, GradientSet, Member
@@ -56,6 +57,7 @@ class DDPHookState:
         self._prefix = group.next_prefix()
         named = list(module.named_parameters())
         self._names = {id(parameter): name for name, parameter in named}
+        self._module = weakref.ref(module)
         self._parameters = [parameter for _, parameter in named]  # Keeps their ids theirs.
         self._seen: list[tuple[torch.Tensor, torch.dtype]] = []
         self._gradients: Optional[GradientSet] = None
@@ -122,7 +124,9 @@ class DDPHookState:
             _tell_whole(self._prefix, self._whole_because)
         elif seen:
             members = [
-                Member(self._name_of(parameter, place), parameter, dtype)
+                Member(
+                    self._name_of(parameter, place), parameter, dtype, self._codec_of(parameter, dtype)
+                )
                 for place, (parameter, dtype) in enumerate(seen)
             ]
             try:
@@ -133,6 +137,10 @@ class DDPHookState:
     def _name_of(self, parameter: torch.Tensor, place: int) -> str:
         name = f"{self._prefix}/{self._names.get(id(parameter), f'#{place}')}"
         return name if len(name.encode()) <= _NAME_BYTES_MAX else f"{self._prefix}/#{place}"
+
+    def _codec_of(self, parameter: torch.Tensor, dtype: torch.dtype) -> str:
+        module, name = self._module(), self._names.get(id(parameter))
+        return "" if module is None or name is None else codec_of(module, name, dtype)
 
     def _give_up(self, reason: str) -> None:
         """From here on buckets go as they are. Gradients are planned all or none."""

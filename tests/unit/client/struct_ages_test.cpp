@@ -10,7 +10,8 @@ namespace {
 // A field that is added begins behind the struct as it was, its padding included: what an older
 // program leaves there is no field. Whoever adds one adds the sizes here, and keeps these.
 static_assert(offsetof(braid_job_options, token) == 56 && sizeof(braid_job_options) == 64);
-static_assert(offsetof(braid_tensor_options, planned) == 40 && sizeof(braid_tensor_options) == 48);
+static_assert(offsetof(braid_tensor_options, planned) == 40);
+static_assert(offsetof(braid_tensor_options, codec) == 48 && sizeof(braid_tensor_options) == 56);
 static_assert(offsetof(braid_operation, input_splits) == 56 && sizeof(braid_operation) == 72);
 
 class JobOptionsAgeTest : public ClientTest {};

@@ -215,20 +215,18 @@ TEST_F(EngineChunks, with_impossible_numbers_are_counted_and_change_nothing) {
   EXPECT_EQ(result_, before);
 }
 
-TEST_F(EngineChunks, name_the_codec_of_their_operation_and_no_other_is_taken) {
-  Operation operation = make_operation();
-  operation.codec = static_cast<Codec>(7);
-  engine_->start(std::move(operation));
+TEST_F(EngineChunks, are_elements_where_no_hop_encodes_them) {
+  engine_->start(make_operation());
   engine_->go({7, 8, 9});
   ASSERT_FALSE(link_.chunks.empty());
-  for (const auto& sent : link_.chunks) EXPECT_EQ(sent.header.codec, 7);
+  for (const auto& sent : link_.chunks) EXPECT_EQ(sent.header.encoding, 0);
   const auto before = result_;
-  receive(header(Phase::ReduceScatter, 1, 0));
+  auto encoded = header(Phase::ReduceScatter, 1, 0);
+  encoded.encoding = static_cast<uint8_t>(Encoding::Part);
+  receive(encoded);
   EXPECT_EQ(engine_->counters().chunks_malformed, 1U);
   EXPECT_EQ(result_, before);
-  auto same = header(Phase::ReduceScatter, 1, 0);
-  same.codec = 7;
-  receive(same);
+  receive(header(Phase::ReduceScatter, 1, 0));
   EXPECT_EQ(engine_->counters().chunks_malformed, 1U);
   EXPECT_EQ(result_[48], 11.0F);
 }

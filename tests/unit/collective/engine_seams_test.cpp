@@ -62,56 +62,101 @@ INSTANTIATE_TEST_SUITE_P(Algorithms, EngineSeams,
 
 // --- hops ---
 
-// Loses nothing; what it sends is of another length than what it was given, and not always of the
-// same.
-class PaddingHop final : public Hop {
+std::span<const uint8_t> bytes_of(std::span<const float> values) {
+  return {reinterpret_cast<const uint8_t*>(values.data()), values.size_bytes()};
+}
+
+// What the seam asks of every hop; encodes() and decodes() are the format.
+class TestHop : public Hop {
  public:
-  uint32_t encoded_bytes_max(uint64_t bytes) const override {
-    return static_cast<uint32_t>(bytes) + 1 + kPaddingMax;
-  }
-  uint32_t encode(DataType, std::span<const uint8_t> plain, uint8_t* encoded) const override {
-    const uint8_t padding = plain[0] % (kPaddingMax + 1);
-    encoded[0] = padding;
-    for (size_t i = 0; i < plain.size(); ++i) encoded[1 + i] = plain[i] ^ 0x5A;
-    std::fill_n(encoded + 1 + plain.size(), padding, uint8_t{0xA5});
-    return static_cast<uint32_t>(1 + plain.size() + padding);
-  }
-  bool decode(DataType, std::span<const uint8_t> encoded, std::span<uint8_t> plain) const override {
-    if (encoded.empty() || encoded.size() != 1 + plain.size() + encoded[0]) return false;
-    for (size_t i = 0; i < plain.size(); ++i) plain[i] = encoded[1 + i] ^ 0x5A;
+  explicit TestHop(bool encodes_own_part) : encodes_own_part_(encodes_own_part) {}
+  bool has_exact_size() const override { return false; }
+  bool encodes_own_part() const override { return encodes_own_part_; }
+  bool decode_and_add(Encoding encoding, std::span<const uint8_t> encoded,
+                      std::span<float> sum) const override {
+    std::vector<float> values(sum.size());
+    if (!decode(encoding, encoded, values)) return false;
+    for (size_t i = 0; i < sum.size(); ++i) sum[i] += values[i];
     return true;
   }
 
  private:
+  const bool encodes_own_part_;
+};
+
+// Loses nothing; what it sends is of another length than what it was given, and not always of the
+// same. It tells parts from sums.
+class PaddingHop final : public TestHop {
+ public:
+  using TestHop::TestHop;
+  uint64_t encoded_bytes_max(Encoding, uint64_t elements) const override {
+    return elements * sizeof(float) + kHeadBytes + kPaddingMax;
+  }
+  uint32_t encode(Encoding encoding, const Extent&, std::span<const float> values,
+                  std::span<uint8_t> encoded) override {
+    const auto plain = bytes_of(values);
+    const uint8_t padding = plain[0] % (kPaddingMax + 1);
+    encoded[0] = padding;
+    encoded[1] = static_cast<uint8_t>(encoding);
+    for (size_t i = 0; i < plain.size(); ++i) encoded[kHeadBytes + i] = plain[i] ^ 0x5A;
+    std::fill_n(encoded.data() + kHeadBytes + plain.size(), padding, uint8_t{0xA5});
+    return static_cast<uint32_t>(kHeadBytes + plain.size() + padding);
+  }
+  bool decode(Encoding encoding, std::span<const uint8_t> encoded,
+              std::span<float> out) const override {
+    if (encoded.size() < kHeadBytes ||
+        encoded.size() != kHeadBytes + out.size_bytes() + encoded[0] ||
+        encoded[1] != static_cast<uint8_t>(encoding))
+      return false;
+    auto* const plain = reinterpret_cast<uint8_t*>(out.data());
+    for (size_t i = 0; i < out.size_bytes(); ++i) plain[i] = encoded[kHeadBytes + i] ^ 0x5A;
+    return true;
+  }
+
+ private:
+  static constexpr uint64_t kHeadBytes = 2;
   static constexpr uint8_t kPaddingMax = 6;
 };
 
-// The upper halves of 32-bit floats.
-class HalvingHop final : public Hop {
+// The upper halves of floats.
+class HalvingHop final : public TestHop {
  public:
-  uint32_t encoded_bytes_max(uint64_t bytes) const override {
-    return static_cast<uint32_t>(bytes / 2);
+  using TestHop::TestHop;
+  bool has_exact_size() const override { return true; }
+  uint64_t encoded_bytes_max(Encoding, uint64_t elements) const override { return elements * 2; }
+  uint32_t encode(Encoding, const Extent&, std::span<const float> values,
+                  std::span<uint8_t> encoded) override {
+    const auto plain = bytes_of(values);
+    for (size_t i = 0; i < values.size(); ++i)
+      std::memcpy(encoded.data() + 2 * i, plain.data() + 4 * i + 2, 2);
+    return static_cast<uint32_t>(values.size() * 2);
   }
-  uint32_t encode(DataType, std::span<const uint8_t> plain, uint8_t* encoded) const override {
-    for (size_t i = 0; i < plain.size() / 4; ++i)
-      std::memcpy(encoded + 2 * i, plain.data() + 4 * i + 2, 2);
-    return static_cast<uint32_t>(plain.size() / 2);
-  }
-  bool decode(DataType, std::span<const uint8_t> encoded, std::span<uint8_t> plain) const override {
-    if (encoded.size() * 2 != plain.size()) return false;
-    std::fill(plain.begin(), plain.end(), uint8_t{0});
-    for (size_t i = 0; i < plain.size() / 4; ++i)
-      std::memcpy(plain.data() + 4 * i + 2, encoded.data() + 2 * i, 2);
+  bool decode(Encoding, std::span<const uint8_t> encoded, std::span<float> out) const override {
+    if (encoded.size() != out.size() * 2) return false;
+    std::fill(out.begin(), out.end(), 0.0F);
+    auto* const plain = reinterpret_cast<uint8_t*>(out.data());
+    for (size_t i = 0; i < out.size(); ++i)
+      std::memcpy(plain + 4 * i + 2, encoded.data() + 2 * i, 2);
     return true;
   }
 };
 
+void add_sums(EngineWorld& world) {
+  uint64_t step = 0;
+  for (const uint64_t count : {0, 1, 3, 65, 1000, 5003}) {
+    const auto pieces = static_cast<uint32_t>(1 + step % 3);
+    world.add(
+        {Collective::AllReduce, DataType::Float32, Reduction::Sum, count, 0, 1, step++, pieces});
+  }
+}
+
 TEST_P(EngineSeams, AHopCarriesOtherBytesToTheSameResult) {
   for (uint64_t seed = 1; seed <= 8; ++seed) {
     WorldOptions options = options_of(seed);
-    options.adjust = [hop = std::make_shared<PaddingHop>()](Operation& one) { one.hop = hop; };
+    const auto hop = std::make_shared<PaddingHop>(seed % 2 == 0);
+    options.adjust = [hop](Operation& one) { one.hop = hop; };
     EngineWorld world(options, seed);
-    add_all(world, seed % 2 == 0 ? Reduction::Average : Reduction::Sum);
+    add_sums(world);
     ASSERT_TRUE(world.run()) << seed;
     world.expect_all_ended();
     EXPECT_EQ(world.counters().chunks_malformed, 0U);
@@ -121,10 +166,12 @@ TEST_P(EngineSeams, AHopCarriesOtherBytesToTheSameResult) {
 
 // Although the owner has more digits of the sum than it sends, and nobody decodes what it has.
 TEST_P(EngineSeams, AHopThatLosesDigitsGivesAllRanksTheSameBits) {
-  std::vector<uint8_t> first;
-  for (uint64_t seed = 1; seed <= 8; ++seed) {
+  std::vector<uint8_t> first_of[2];
+  for (uint64_t seed = 1; seed <= 12; ++seed) {
     WorldOptions options = options_of(seed);
-    options.adjust = [hop = std::make_shared<HalvingHop>()](Operation& one) { one.hop = hop; };
+    const auto hop = std::make_shared<HalvingHop>(seed % 2 == 0);
+    options.adjust = [hop](Operation& one) { one.hop = hop; };
+    std::vector<uint8_t>& first = first_of[seed % 2];
     EngineWorld world(options, seed);
     world.add({Collective::AllReduce, DataType::Float32, Reduction::Average, 3001});
     ASSERT_TRUE(world.run()) << seed;
@@ -138,34 +185,43 @@ TEST_P(EngineSeams, AHopThatLosesDigitsGivesAllRanksTheSameBits) {
 
 TEST(EngineHop, WhatItCannotDecodeIsNotTaken) {
   WorldOptions options;
-  options.adjust = [hop = std::make_shared<PaddingHop>()](Operation& one) { one.hop = hop; };
+  options.adjust = [hop = std::make_shared<PaddingHop>(false)](Operation& one) { one.hop = hop; };
   EngineWorld world(options, 1);
-  world.add({Collective::AllReduce, DataType::Uint8, Reduction::Sum, 128});
+  world.add({Collective::AllReduce, DataType::Float32, Reduction::Sum, 32});
   const Operation operation = world.operation_of(0, 0);
   Engine& engine = world.engine(0, 0);
   engine.start(operation);
   engine.go(operation.key);
   proto::ChunkHeader header{};
   header.phase = static_cast<uint8_t>(proto::Phase::ReduceScatter);
+  header.encoding = static_cast<uint8_t>(Encoding::Part);
   header.job_key = operation.key.job_key;
   header.tensor = operation.key.tensor;
   header.step = operation.key.step;
-  const std::vector<uint8_t> before(operation.result, operation.result + 128);
+  const std::vector<uint8_t> others(operation.result + 64, operation.result + 128);
   // A wrong length for its padding, nothing, and more than any chunk can have.
-  std::vector<uint8_t> payload(65);
+  std::vector<uint8_t> payload(66);
+  payload[1] = header.encoding;
   uint64_t malformed = 0;
-  for (const size_t bytes : {64, 0, 200}) {
+  for (const size_t bytes : {65, 0, 200}) {
     payload.resize(bytes);
     header.bytes = static_cast<uint32_t>(bytes);
     engine.on_chunk(EngineWorld::id_of(1), header, payload);
     EXPECT_EQ(engine.counters().chunks_malformed, ++malformed) << bytes;
   }
-  EXPECT_EQ(std::vector<uint8_t>(operation.result, operation.result + 128), before);
-  payload.assign(65, 0);
-  header.bytes = 65;
+  // Of another encoding than its header says, and elements.
+  payload.assign(66, 0);
+  payload[1] = static_cast<uint8_t>(Encoding::Sum);
+  header.bytes = 66;
+  engine.on_chunk(EngineWorld::id_of(1), header, payload);
+  EXPECT_EQ(engine.counters().chunks_malformed, ++malformed);
+  payload[1] = header.encoding = static_cast<uint8_t>(Encoding::Plain);
+  engine.on_chunk(EngineWorld::id_of(1), header, payload);
+  EXPECT_EQ(engine.counters().chunks_malformed, ++malformed);
+  EXPECT_EQ(std::vector<uint8_t>(operation.result + 64, operation.result + 128), others);
+  payload[1] = header.encoding = static_cast<uint8_t>(Encoding::Part);
   engine.on_chunk(EngineWorld::id_of(1), header, payload);
   EXPECT_EQ(engine.counters().chunks_malformed, malformed);
-  EXPECT_NE(std::vector<uint8_t>(operation.result, operation.result + 128), before);
 }
 
 // --- owner's steps ---
@@ -252,12 +308,13 @@ TEST_P(EngineSeams, HopAndOwnersStepGoTogether) {
   for (uint64_t seed = 1; seed <= 6; ++seed) {
     auto step = std::make_shared<LateStep>(seed);
     WorldOptions options = with_step(options_of(seed), step);
-    options.adjust = [step, hop = std::make_shared<PaddingHop>()](Operation& one) {
-      one.owner_step = step;
+    options.adjust = [step, hop = std::make_shared<PaddingHop>(false)](Operation& one) {
+      one.owner_step = step;  // which divides
       one.hop = hop;
+      one.reduction = Reduction::Sum;
     };
     EngineWorld world(options, seed);
-    add_all(world, Reduction::Average);
+    world.add({Collective::AllReduce, DataType::Float32, Reduction::Average, 5003});
     ASSERT_TRUE(world.run()) << seed;
     world.expect_all_ended();
     if (HasFailure()) return;

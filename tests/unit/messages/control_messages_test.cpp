@@ -60,7 +60,7 @@ TEST(ControlMessagesTest, OperationReadyCarriesTheSignature) {
   signature.root = 2;
   signature.count = 1ull << 40;
   signature.bucket = 77;
-  signature.codec = static_cast<Codec>(3);
+  signature.codec = *parse_codec_spec("topk:ratio=0.125");
   signature.owner_step = static_cast<OwnerStepKind>(4);
   auto buffer = make_operation_ready({1, 2, 3}, signature);
   const auto* ready = verified(buffer).body_as_OperationReady();
@@ -74,7 +74,7 @@ TEST(ControlMessagesTest, OperationReadyCarriesTheSignature) {
   EXPECT_EQ(ready->root(), 2u);
   EXPECT_EQ(ready->count(), 1ull << 40);
   EXPECT_EQ(ready->bucket(), 77u);
-  EXPECT_EQ(ready->codec(), 3u);
+  EXPECT_EQ(ready->codec()->str(), "topk:ratio=0.125");
   EXPECT_EQ(ready->owner_step(), 4u);
 }
 
@@ -93,7 +93,9 @@ TEST(ControlMessagesTest, AnOperationReadyOfUnknownKindHasNoSignature) {
   EXPECT_FALSE(is_known([](Signature& one) { one.dtype = static_cast<DataType>(kDataTypeCount); }));
   EXPECT_FALSE(
       is_known([](Signature& one) { one.reduction = static_cast<Reduction>(kReductionCount); }));
-  EXPECT_FALSE(is_known([](Signature& one) { one.codec = static_cast<Codec>(kCodecCount); }));
+  EXPECT_TRUE(is_known([](Signature& one) { one.codec.kind = CodecKind::Float16; }));
+  EXPECT_FALSE(is_known([](Signature& one) { one.codec.kind = CodecKind::Dgc; }))
+      << "without a ratio it is none";
   EXPECT_FALSE(is_known(
       [](Signature& one) { one.owner_step = static_cast<OwnerStepKind>(kOwnerStepKindCount); }));
 }
@@ -144,18 +146,18 @@ TEST(SignatureTest, SaysWhatMattersForItsCollective) {
 TEST(SignatureTest, NamesACodecAndAnOwnersStepWhereThereIsOne) {
   Signature signature;
   signature.count = 1000;
-  signature.codec = static_cast<Codec>(kCodecCount);
-  EXPECT_EQ(to_string(signature), "all-reduce (sum) of float32 × 1000 with codec ?");
+  signature.codec = *parse_codec_spec("int8:block=64");
+  EXPECT_EQ(to_string(signature), "all-reduce (sum) of float32 × 1000 with codec int8:block=64");
   signature.owner_step = static_cast<OwnerStepKind>(kOwnerStepKindCount);
   EXPECT_EQ(to_string(signature),
-            "all-reduce (sum) of float32 × 1000 with codec ? with owner's step ?");
+            "all-reduce (sum) of float32 × 1000 with codec int8:block=64 with owner's step ?");
 }
 
 TEST(SignatureTest, AnotherCodecOrOwnersStepIsAnotherHash) {
   const JobHash job(7);
   const Signature plain;
   Signature coded;
-  coded.codec = static_cast<Codec>(1);
+  coded.codec.kind = CodecKind::BFloat16;
   Signature stepped;
   stepped.owner_step = static_cast<OwnerStepKind>(1);
   EXPECT_NE(hash_of(plain, job), hash_of(coded, job));

@@ -110,10 +110,10 @@ TEST_F(OperationTableExchangeTest, OtherCollectivesAndTypesDisagreeAsEver) {
             StatusCode::Mismatch);
   EXPECT_EQ(table_->on_node_ready(1, key(0), all_reduce(10)).code(), StatusCode::Mismatch);
   Signature coded = all_to_all();
-  coded.codec = static_cast<Codec>(1);
+  coded.codec = default_codec_spec(CodecKind::BFloat16);
   EXPECT_EQ(table_->on_node_ready(1, key(0), coded).message(),
             "job 'train': ranks disagree about 'layer.weight' step 0: rank 0 says all-to-all of "
-            "float32, rank 1 says all-to-all of float32 with codec ?");
+            "float32, rank 1 says all-to-all of float32 with codec bf16");
 }
 
 TEST_F(OperationTableExchangeTest, AGatherWaitsForTheRootAlone) {

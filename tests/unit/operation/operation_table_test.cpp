@@ -107,7 +107,7 @@ TEST_F(OperationTableTest, EveryPartOfASignatureMustAgree) {
   changed[2].collective = Collective::ReduceScatter;
   changed[3].bucket = 1;
   changed[4].root = 1;
-  changed[5].codec = static_cast<Codec>(1);
+  changed[5].codec = default_codec_spec(CodecKind::BFloat16);
   changed[6].owner_step = static_cast<OwnerStepKind>(1);
   make({{0, 1}}, 0);
   uint64_t step = 0;

@@ -82,10 +82,12 @@ TEST_F(PlanBookTest, LocalRanksThatRegisterDifferentTensorsAreNamed) {
   ASSERT_TRUE(book_->on_registered(0, kSet, planned_tensors(3)).is_ok());
   const Status refused = book_->on_registered(1, kSet + 1, planned_tensors(2));
   EXPECT_EQ(refused.code(), StatusCode::Mismatch);
-  EXPECT_EQ(refused.message(),
-            "job 'train': rank 7 registers 't0' (float32 × 100) among 2 planned tensors that are "
-            "not those of another rank on this node: count, dtype, name and order must be the same "
-            "on all ranks");
+  EXPECT_EQ(
+      refused.message(),
+      "job 'train': rank 7 registers 't0' (float32 × 100) among 2 planned tensors that are "
+      "not those of another rank on this node: count, dtype, codec, name and order must be the "
+      "same "
+      "on all ranks");
 }
 
 // An id is a hash: two sets may have the same one.

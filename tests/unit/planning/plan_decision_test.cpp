@@ -83,13 +83,17 @@ TEST_F(PlanDecisionTest, GroupsFollowReadinessAndNotRegistration) {
   EXPECT_EQ(decision->groups, (Groups{{103, 102, 101, 100}}));
 }
 
-TEST_F(PlanDecisionTest, GroupsArePartedWhereTheDtypeChanges) {
+TEST_F(PlanDecisionTest, GroupsArePartedByDtypeAndCodec) {
   PlanReport mixed = report({0, 1, 2, 3, 4});
   mixed.dtypes = {DataType::Float32, DataType::Float32, DataType::Float16, DataType::Float16,
                   DataType::Float32};
   const auto decision = decide({mixed}, 1e-3, {}, "single");
   ASSERT_TRUE(decision.is_ok());
-  EXPECT_EQ(decision->groups, (Groups{{100, 101}, {102, 103}, {104}}));
+  EXPECT_EQ(decision->groups, (Groups{{100, 101, 104}, {102, 103}}));
+  mixed.codecs = {7, 0, 0, 0, 7};
+  const auto coded = decide({mixed}, 1e-3, {}, "single");
+  ASSERT_TRUE(coded.is_ok());
+  EXPECT_EQ(coded->groups, (Groups{{100, 104}, {101}, {102, 103}}));
 }
 
 TEST_F(PlanDecisionTest, ThePlanThatHoldsIsPredictedFromTheSameMeasurements) {

@@ -76,12 +76,31 @@ TEST(PlanSetTest, KnowsItsTensorsByContent) {
   EXPECT_FALSE(set.is_of({tensors[0], tensors[2], tensors[1]}));
 }
 
-TEST(PlanSetTest, AGroupHasOneDtype) {
+TEST(PlanSetTest, AGroupHasOneDtypeAndOneCodec) {
   PlanSet set(test_job(), 1,
               {planned("a", 10), planned("b", 10), planned("c", 10, DataType::Float16),
                planned("d", 10), planned("e", 10, DataType::Float64)});
-  EXPECT_EQ(names_of(set.current()), (GroupNames{{"a", "b"}, {"c"}, {"d"}, {"e"}}));
+  EXPECT_EQ(names_of(set.current()), (GroupNames{{"a", "b", "d"}, {"c"}, {"e"}}));
   EXPECT_EQ(set.current().groups[1]->dtype, DataType::Float16);
+  const auto coded = [](const char* name, uint64_t count, const char* codec) {
+    PlanSet::Tensor tensor = planned(name, count);
+    tensor.codec = *parse_codec_spec(codec);
+    return tensor;
+  };
+  PlanSet mixed(test_job(), 1,
+                {coded("a", 10, "int8"), planned("b", 20), coded("c", 30, "int8"),
+                 coded("d", 40, "int8:block=64"), coded("e", 50, "int8")});
+  EXPECT_EQ(names_of(mixed.current()), (GroupNames{{"a", "c", "e"}, {"b"}, {"d"}}));
+  ASSERT_EQ(mixed.codecs().size(), 2u);
+  EXPECT_EQ(mixed.coded_elements(0), 90u);
+  EXPECT_EQ(mixed.coded_elements(1), 40u);
+  EXPECT_FALSE(mixed.coded(1).has_value());
+  EXPECT_EQ(mixed.coded(4)->first_element, 40u);
+  EXPECT_EQ(mixed.current().groups[0]->members[1].first_element, 10u);
+  EXPECT_FALSE(mixed.check({{{mixed.tensors()[0].hash, mixed.tensors()[1].hash},
+                             {mixed.tensors()[2].hash},
+                             {mixed.tensors()[3].hash},
+                             {mixed.tensors()[4].hash}}}));
 }
 
 TEST(PlanSetTest, ATensorThatIsLargerThanAGroupStandsAlone) {
@@ -173,7 +192,7 @@ TEST(PlanSetTest, APlanHoldsEveryTensorOnce) {
   EXPECT_EQ(refused({{0, 1, 2}, {3}, {4}}), kTwice);
   EXPECT_EQ(refused({{0, 2}, {3}}), "a plan leaves out tensors that it is for");
   EXPECT_EQ(refused({}), "a plan leaves out tensors that it is for");
-  EXPECT_EQ(refused({{0, 1, 2, 3}}), "a plan merges tensors of different dtypes");
+  EXPECT_EQ(refused({{0, 1, 2, 3}}), "a plan merges tensors of different dtypes or codecs");
   EXPECT_EQ(refused({{0, 1, 2}, {}, {3}}), "a plan has a group without tensors");
 }
 

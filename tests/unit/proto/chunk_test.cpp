@@ -42,7 +42,7 @@ TEST(ChunkHeaderTest, FieldsAreChecked) {
   EXPECT_TRUE(is_refused([](ChunkHeader& header) { ++header.version; }));
   EXPECT_TRUE(is_refused([](ChunkHeader& header) { header.phase = 0; }));
   EXPECT_TRUE(is_refused([](ChunkHeader& header) { header.phase = 4; }));
-  EXPECT_TRUE(is_refused([](ChunkHeader& header) { header.codec = kCodecCount; }));
+  EXPECT_TRUE(is_refused([](ChunkHeader& header) { header.encoding = kEncodingCount; }));
   EXPECT_TRUE(is_refused([](ChunkHeader& header) { header.ack_time = 3; }));
   EXPECT_TRUE(is_refused([](ChunkHeader& header) { header.bytes = kChunkBytesMax + 1; }));
   EXPECT_TRUE(is_refused([](ChunkHeader& header) {

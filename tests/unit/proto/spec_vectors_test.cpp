@@ -62,8 +62,12 @@ PlanSet plan_set(const Json& vector, const JobHash& job) {
   std::vector<PlanSet::Tensor> tensors;
   for (const Json& tensor : vector["tensors"]) {
     const std::string name = tensor["name"];
-    tensors.push_back({job.of_name(name), std::make_shared<const std::string>(name),
-                       dtype_of(tensor), tensor["count"], tensor["backward_order"]});
+    tensors.push_back({job.of_name(name),
+                       std::make_shared<const std::string>(name),
+                       dtype_of(tensor),
+                       tensor["count"],
+                       tensor["backward_order"],
+                       {}});
   }
   return {job, 1, std::move(tensors)};
 }
@@ -89,7 +93,9 @@ uint64_t signature_hash(const Json& vector, const JobHash& job) {
   signature.collective = collective_of(vector);
   signature.dtype = dtype_of(vector);
   signature.reduction = static_cast<Reduction>(vector["reduction"].get<uint8_t>());
-  signature.codec = static_cast<Codec>(vector["codec"].get<uint8_t>());
+  const auto codec = parse_codec_spec(vector["codec"].get<std::string>());
+  EXPECT_TRUE(codec.is_ok()) << vector["codec"];
+  signature.codec = *codec;
   signature.owner_step = static_cast<OwnerStepKind>(vector["owner_step"].get<uint8_t>());
   signature.root = vector["root"];
   signature.count = vector["count"];

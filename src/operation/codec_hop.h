@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "codec/coded_sum.h"
+#include "collective/element_ranges.h"
+#include "collective/hop.h"
+#include "operation/error_memory.h"
+
+namespace braid {
+
+// Tensors of one set that travel with one codec.
+struct CodedTensors {
+  CodedSum sum;
+  CodedSum average;                     // the same codec
+  std::shared_ptr<ErrorMemory> memory;  // of all their elements; nullptr: the codec needs none
+};
+
+// One operation's codec: each chunk is a part of its own. `elements` says which elements of the
+// memory the operation holds, in its order.
+class CodecHop final : public Hop {
+ public:
+  // `stream` tells operations and nodes apart where rounding is random.
+  CodecHop(CodedSum coded, std::shared_ptr<ErrorMemory> memory, ElementRanges elements,
+           uint64_t stream, uint64_t step);
+
+  uint64_t encoded_bytes_max(Encoding encoding, uint64_t elements) const override;
+  bool has_exact_size() const override;
+  bool encodes_own_part() const override;
+  uint32_t encode(Encoding encoding, const Extent& extent, std::span<const float> values,
+                  std::span<uint8_t> encoded) override;
+  bool decode(Encoding encoding, std::span<const uint8_t> encoded,
+              std::span<float> out) const override;
+  bool decode_and_add(Encoding encoding, std::span<const uint8_t> encoded,
+                      std::span<float> sum) const override;
+
+ private:
+  const GradientCodec& codec(Encoding encoding) const;
+
+  const CodedSum coded_;
+  const std::shared_ptr<ErrorMemory> memory_;
+  const ElementRanges elements_;
+  const uint64_t stream_;
+  const uint64_t step_;
+};
+
+}  // namespace braid

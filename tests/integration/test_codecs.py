@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Gradients that travel encoded, through real daemons: close to the exact mean, the same bits on all ranks."""
+
+import pytest
+from planned_training import ANY_GAIN
+from real_cluster import needs_daemons
+
+pytestmark = needs_daemons
+
+# Plans change while codecs keep what they have lost.
+EXACT = ("plan.planner=exact", ANY_GAIN)
+
+# ARGUMENT: the codec; whether each third tensor goes without one. The gradient of each rank stays the same, so the
+# mean over the steps of what comes back nears the exact mean, also where single steps are far from it.
+TRAIN = """
+settings = {"steps": 30, "mixed": False, "reduction": "AVERAGE", **ARGUMENT}
+job = open_job()
+reduction = Reduction[settings["reduction"]]
+counts = [1 + (i * 7919) % 3000 for i in range(24)]
+counts[12] = 300_000
+codecs = ["" if settings["mixed"] and i % 3 == 0 else settings["codec"] for i in range(len(counts))]
+handles = job.register(
+    [TensorSpec(f"layer{i}", DType.FLOAT32, c, backward_order=i, planned=True, codec=k)
+     for i, (c, k) in enumerate(zip(counts, codecs))])
+
+def gradient(rank, i):
+    values = np.random.default_rng(1000 * rank + i).standard_normal(counts[i]).astype(np.float32)
+    values[values.size // 3 : values.size // 2] = 0  # for blocks that are not sent
+    return values
+
+def mean(i):
+    total = sum(gradient(rank, i).astype(np.float64) for rank in range(WORLD))
+    return total / WORLD if reduction == Reduction.AVERAGE else total
+
+exact = np.concatenate([mean(i) for i in range(len(counts))])
+plain = np.concatenate([np.full(c, not k) for c, k in zip(counts, codecs)])
+mine = [gradient(RANK, i) for i in range(len(counts))]
+sha = hashlib.sha256()
+got = np.zeros(exact.size)
+first_error = plain_error = 0.0
+for step in range(settings["steps"]):
+    tickets = [job.submit(h, step, m, reduction=reduction) for h, m in zip(handles, mine)]
+    results = [ended(job, ticket) for ticket in tickets]
+    sha.update(b"".join(results))
+    result = np.concatenate([np.frombuffer(r, np.float32) for r in results]).astype(np.float64)
+    got += result
+    plain_error = max(plain_error, float(np.abs(result - exact)[plain].max(initial=0)))
+    if step == 0:
+        first_error = float(np.linalg.norm(result - exact) / np.linalg.norm(exact))
+job.close()
+mean_error = float(np.linalg.norm(got / settings["steps"] - exact) / np.linalg.norm(exact))
+report(first_error=first_error, mean_error=mean_error, plain_error=plain_error, digest=sha.hexdigest())
+"""
+
+# The most that the first step, and the mean of all, may be away from the exact mean, relative to it.
+CODECS = {
+    "none": (1e-6, 1e-6),
+    "bf16": (0.01, 0.01),
+    "fp16": (1e-3, 1e-3),
+    "int8": (0.02, 0.02),
+    "int8:rounding=stochastic": (0.04, 0.02),
+    "int4": (0.35, 0.35),
+    "fp8-e4m3": (0.1, 0.1),
+    "fp8-e5m2": (0.2, 0.2),
+    "qsgd": (0.5, 0.2),
+    "terngrad": (10, 2),
+    "natural": (0.5, 0.2),
+    "block-sparse": (1e-6, 1e-6),
+    "ef-sign": (2, 0.2),
+    "1bit": (2, 0.2),
+    "2bit:threshold=4": (2, 0.2),
+    "topk:ratio=0.1": (1, 0.5),
+}
+
+
+def expect_close(trainers, first: float, mean: float) -> None:
+    results = [trainer.result() for trainer in trainers]
+    assert len({result["digest"] for result in results}) == 1
+    assert results[0]["first_error"] <= first
+    assert results[0]["mean_error"] <= mean
+    assert results[0]["plain_error"] <= 1e-5
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_all_ranks_get_the_same_close_mean(cluster_of, codec):
+    trainers = cluster_of(4, *EXACT).start(TRAIN, nodes=[0, 1, 2, 3], argument={"codec": codec})
+    expect_close(trainers, *CODECS[codec])
+
+
+@pytest.mark.parametrize("codec", ["sign-vote", "dgc:ratio=0.01"])
+def test_all_ranks_get_the_same_bits_of_what_is_no_mean(cluster_of, codec):
+    trainers = cluster_of(4, *EXACT).start(TRAIN, nodes=[0, 1, 2, 3], argument={"codec": codec})
+    assert len({trainer.result()["digest"] for trainer in trainers}) == 1
+
+
+@pytest.mark.parametrize("placed", [[0, 0, 1, 1, 2], [0, 1], [0, 0]], ids=str)
+@pytest.mark.parametrize("codec", ["int8", "2bit:threshold=4"])
+def test_nodes_may_have_several_ranks_and_one_node_sends_nothing(cluster_of, codec, placed):
+    trainers = cluster_of(3, *EXACT).start(TRAIN, nodes=placed, argument={"codec": codec, "mixed": True})
+    expect_close(trainers, *((1e-5, 1e-5) if set(placed) == {0} else CODECS[codec]))
+
+
+def test_sums_have_codecs_as_averages_do(cluster_of):
+    argument = {"codec": "int8", "reduction": "SUM", "mixed": True}
+    expect_close(cluster_of(3, *EXACT).start(TRAIN, nodes=[0, 1, 2], argument=argument), *CODECS["int8"])
+
+
+# --- what goes wrong ---
+
+REGISTER = """
+spec = {"dtype": "FLOAT32", "planned": True, "codecs": ["int8", "int8"], "reduction": "AVERAGE", **ARGUMENT}
+job = open_job()
+tensor = job.register([TensorSpec("weights", DType[spec["dtype"]], 100, planned=spec["planned"],
+                                  codec=spec["codecs"][RANK])])[0]
+ended(job, job.submit(tensor, 0, np.ones(100, np.float32), reduction=Reduction[spec["reduction"]]))
+job.close()
+report()
+"""
+
+
+@pytest.mark.parametrize(
+    ("argument", "text"),
+    [
+        ({"codecs": ["int9", "int9"]}, "tensor 'weights': no codec is named 'int9'; there are none, bf16,"),
+        ({"codecs": ["int8:block=3"] * 2}, "tensor 'weights': codec int8: block=3: right is a multiple of 16"),
+        ({"dtype": "FLOAT64"}, "'weights' has the codec int8 and is of float64; codecs are for float32"),
+        ({"planned": False}, "'weights' has the codec int8 and is not planned"),
+        ({"reduction": "MAX"}, "with which there are sums and averages, and no max"),
+        ({"codecs": ["int8", "int4"]}, "ranks disagree about 'weights' step 0"),
+    ],
+    ids=lambda value: "" if isinstance(value, str) else str(value),
+)
+def test_what_cannot_be_is_named(cluster_of, argument, text):
+    trainers = cluster_of(2).start(REGISTER, nodes=[0, 1], argument=argument)
+    texts = [trainer.error()["text"] for trainer in trainers]
+    assert all(text in each for each in texts), texts
+    if "ranks disagree" in text:
+        assert all("with codec int8" in each and "with codec int4" in each for each in texts), texts
