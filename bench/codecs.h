@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "advise/measure_codec.h"
 #include "base/status.h"
 
 namespace braid::bench {
@@ -17,19 +18,8 @@ struct CodecsOptions {
   bool as_json = false;
 };
 
-// Seconds of the thread's own time for one pass over CodecsOptions::bytes, the fastest of all
-// repeats.
-struct CodecTimes {
-  std::string codec;
-  uint64_t bytes = 0;
-  uint64_t encoded_bytes = 0;
-  double encode = 0;              // without error feedback; 0: it has none without
-  double encode_with_memory = 0;  // with it
-  double decode = 0;
-  double decode_and_add = 0;
-};
-
-// What memory allows: the same number of bytes copied, and added by the reduction kernel.
+// What memory allows, in seconds: the same number of bytes copied, and added by the reduction
+// kernel.
 struct MemoryTimes {
   double copy = 0;
   double add = 0;

@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 
 #include "base/version.h"
+#include "braidctl/ctl_advise.h"
 #include "braidctl/ctl_draw.h"
 #include "braidctl/ctl_fit.h"
 #include "braidctl/ctl_plan.h"
@@ -67,6 +68,7 @@ int main(int argc, char** argv) {
   app.add_option("--socket", socket,
                  "the daemon's socket (default: $BRAID_SOCKET, else /run/braid/braidd.sock)");
   StatusCommand status;
+  braid::AdviseCommand advise;
   braid::DrawCommand draw;
   braid::FitCommand fit;
   braid::PlanCommand plan;
@@ -74,6 +76,7 @@ int main(int argc, char** argv) {
   braid::TraceCommand trace;
   braid::TuneCommand tune;
   add_status_command(app, status);
+  const CLI::App* advise_command = braid::add_advise_command(app, advise);
   const CLI::App* draw_command = braid::add_draw_command(app, draw);
   const CLI::App* fit_command = braid::add_fit_command(app, fit);
   const CLI::App* plan_command = braid::add_plan_command(app, plan);
@@ -86,10 +89,12 @@ int main(int argc, char** argv) {
     return app.exit(error) == 0 ? 0 : kExitUsage;
   }
   if (app.get_subcommands().empty()) {
-    std::fprintf(stderr,
-                 "a subcommand is required: status, draw, fit, plan, simulate, trace or tune\n");
+    std::fprintf(
+        stderr,
+        "a subcommand is required: status, advise, draw, fit, plan, simulate, trace or tune\n");
     return kExitUsage;
   }
+  if (advise_command->parsed()) return print(braid::run_advise(advise));
   if (draw_command->parsed()) return print(braid::run_draw(draw));
   if (fit_command->parsed()) return print(braid::run_fit(socket, fit));
   if (plan_command->parsed()) return print(braid::run_plan(socket, plan));

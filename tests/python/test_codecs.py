@@ -7,9 +7,10 @@ from functools import cache
 from typing import Any
 
 import pytest
-from cluster_runs import run
+from cluster_runs import once, run
 
 torch = pytest.importorskip("torch")
+pytestmark = once
 
 
 @cache

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "advise/advice.h"
+#include "advise/bandwidth_sweep.h"
+#include "plan/trace.h"
+
+namespace braid {
+
+// What `braidctl advise` prints.
+struct RenderedAdvice {
+  Trace trace;
+  Advice advice;
+  BandwidthSweep sweep;
+  AdviceOptions options;
+  std::string planner;
+  std::string rates;              // where they come from
+  double measured_bandwidth = 0;  // bits in a second
+  std::vector<std::string> warnings;
+
+  const AdviceRow& plain() const { return advice.rows.front(); }
+  const Trace::Tensor& tensor(uint32_t place) const {  // as plans count: the last layer is 0
+    return trace.tensors[trace.tensors.size() - 1 - place];
+  }
+};
+
+// Why it recommends what it does: one sentence.
+std::string advice_reason(const RenderedAdvice& report);
+// That one, and what else is worth knowing.
+std::vector<std::string> advice_sentences(const RenderedAdvice& report);
+
+// The steps by codec, the groups, then the sentences.
+std::string advice_table(const RenderedAdvice& report);
+// {"recommended", "reason", "rows": [{"codec", "step_seconds", "communication_seconds",
+// "encode_seconds", "exposed_seconds", "wire_bytes", …}], "groups", …}: docs/compression.md.
+std::string advice_json(const RenderedAdvice& report);
+// The step over bandwidth, a line per codec.
+std::string advice_svg(const RenderedAdvice& report);
+
+// "4.8 Gbit/s"
+std::string format_bandwidth(double bits_per_second);
+
+}  // namespace braid

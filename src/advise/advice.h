@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "advise/codec_profile.h"
+#include "advise/coded_cost.h"
+#include "plan/plan.h"
+#include "plan/planner.h"
+#include "plan/workload.h"
+
+namespace braid {
+
+struct AdviceOptions {
+  CodedCost::Options cost;
+  uint32_t streams = 1;
+  // A codec pays if it saves this share of the step without one; one that loses more than another
+  // one is preferred only if it saves so much more.
+  double margin = 0.03;
+};
+
+// What one codec makes of the step, planned with its own cost.
+struct AdviceRow {
+  std::string codec;
+  double step_seconds = 0;
+  double step_after_backward_seconds = 0;  // all communication after backward: nothing overlaps
+  double communication_seconds = 0;        // of all units, one after the other
+  double encode_seconds = 0;  // encoding and decoding of one node, on all threads that encode
+  double exposed_seconds = 0;
+  double wire_bytes = 0;  // that one node sends
+};
+
+// One group of the plan that is made without a codec.
+struct AdviceGroup {
+  uint32_t begin = 0;  // tensors: places in Workload::tensors
+  uint32_t end = 0;
+  uint64_t bytes = 0;
+  double exposed_seconds = 0;   // of its communication, what backward does not hide
+  std::vector<double> seconds;  // of its communication, by row
+  // The row that is recommended for its communication, among those that lose no more than the one
+  // that is recommended for the step.
+  size_t codec = 0;
+};
+
+struct Advice {
+  std::vector<AdviceRow> rows;  // [0]: no codec
+  size_t recommended = 0;       // a row
+  std::vector<AdviceGroup> groups;
+  // The step of that plan if each group has its own recommendation.
+  double step_by_group_seconds = 0;
+};
+
+// `wire` consists of lines. `codecs` without "none"; rows keep their order. Each row's groups are
+// planned with its own cost.
+Advice advise(const Workload& workload, const CostModel& wire, std::span<const CodecProfile> codecs,
+              const Planner& planner, const AdviceOptions& options);
+
+// Which one to take. [0] is no codec; after it lossless ones come first, then those that leave the
+// most bytes, so lose the least. One after the other, each is taken if it takes `margin_seconds`
+// less than the one that was taken before.
+size_t choose_codec(std::span<const double> seconds, std::span<const CodecProfile> codecs,
+                    double margin_seconds);
+
+// The step with one codec; what bandwidth_sweep.h asks many times.
+AdviceRow advise_codec(const Workload& workload, const CostModel& wire, const CodecProfile& codec,
+                       const Planner& planner, const AdviceOptions& options);
+
+}  // namespace braid

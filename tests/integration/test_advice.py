@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: Apache-2.0
+"""braidctl advise as users call it: what it prints, and what it says about mistakes."""
+
+import json
+import os
+import pathlib
+import subprocess
+import xml.etree.ElementTree
+
+import pytest
+from braid_build import BENCH, BRAIDCTL, PATIENCE_S, REPOSITORY
+
+pytestmark = pytest.mark.skipif(not os.path.exists(BRAIDCTL), reason="braidctl is not built")
+
+GOOGLENET = str(REPOSITORY / "traces" / "googlenet_k80_b64.json")
+FIELDS = ["codec", "step_seconds", "communication_seconds", "encode_seconds", "exposed_seconds", "wire_bytes"]
+SHARED = pathlib.Path(os.environ.get("BRAID_SHARED", REPOSITORY.parent / "shared"))
+LONG_LOG = SHARED / "data" / "allreduce_logs" / "allreduce4.log"
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess:
+    return subprocess.run(
+        [BRAIDCTL, "advise", *arguments],
+        capture_output=True, text=True, timeout=PATIENCE_S, check=False, stdin=subprocess.DEVNULL,
+    )  # fmt: skip
+
+
+def output(*arguments: str) -> str:
+    done = run(*arguments)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def rates(codec: str, bytes_: int, gb_per_second: float) -> str:
+    line = {"codec": codec, "bytes": bytes_, "encoded_bytes": bytes_ // 4}
+    line |= dict.fromkeys(
+        ("encode", "encode_with_memory", "decode", "decode_and_add"), {"gb_per_second": gb_per_second}
+    )
+    return json.dumps(line) + "\n"
+
+
+@pytest.fixture
+def files(tmp_path: pathlib.Path) -> list[str]:
+    """Options: GoogLeNet at 2 Gbit/s; the rates of three codecs."""
+    cost = tmp_path / "cost.json"
+    band = {"bytes_min": 100, "bytes_max": 100_000_000, "startup_seconds": 4e-4, "seconds_per_byte": 6e-9}
+    cost.write_text(json.dumps({"bands": [band]}))
+    path = tmp_path / "rates.json"
+    path.write_text(rates("bf16", 1 << 20, 5) + rates("int8", 1 << 20, 5) + rates("int4", 1 << 20, 0.1))
+    codecs = ["--rates", str(path), "--codecs", "bf16,int8,int4"]
+    return ["--trace", GOOGLENET, "--cost", str(cost), "--nodes", "4", *codecs]
+
+
+def replaced(arguments: list[str], option: str, value: str) -> list[str]:
+    place = arguments.index(option) + 1
+    return [*arguments[:place], value, *arguments[place + 1 :]]
+
+
+def test_the_advice_as_json(files):
+    advice = json.loads(output(*files, "--format", "json"))
+    assert list(advice)[:3] == ["recommended", "reason", "rows"]
+    assert all(list(row)[:6] == FIELDS for row in advice["rows"])
+    by = {row["codec"]: row for row in advice["rows"]}
+    assert list(by) == ["none", "bf16", "int8", "int4"]
+    assert advice["recommended"] == "bf16", "all of its communication is hidden; int8 loses more for nothing"
+    assert advice["reason"].startswith("bf16 would save 11")
+    assert by["int4"]["step_seconds"] > by["none"]["step_seconds"]
+    assert by["bf16"]["wire_bytes"] == pytest.approx(by["none"]["wire_bytes"] / 2)
+    names = [name for group in advice["groups"] for name in group["tensors"]]
+    assert sorted(names) == sorted(json.loads(pathlib.Path(GOOGLENET).read_text())["names"])
+
+
+def test_the_advice_for_people(files):
+    table = output(*files)
+    assert "googlenet" in table and "4 nodes" in table and "PAYS UP TO" in table
+    assert "\nbf16 would save 11" in table
+    assert "\nint4 loses " in table
+    assert "\nNothing pays above " in table
+
+
+def test_the_advice_is_drawn(files):
+    root = xml.etree.ElementTree.fromstring(output(*files, "--format", "svg"))
+    assert root.tag == "{http://www.w3.org/2000/svg}svg"
+
+
+def test_without_forward_and_backward_to_hide_behind_less_is_more(files, tmp_path):
+    trace = tmp_path / "t.json"
+    trace.write_text(json.dumps({"names": ["a"], "numel": [1_000_000], "tb": [1e-6]}))
+    advice = json.loads(output(*replaced(files, "--trace", str(trace)), "--format", "json"))
+    assert advice["recommended"] == "int8"
+    slow = json.loads(output(*replaced(files, "--trace", str(trace)), "--forward", "10", "--format", "json"))
+    assert slow["recommended"] == "none"
+
+
+def test_rates_are_measured_where_no_file_has_them(files):
+    place = files.index("--rates")
+    measured = [*files[:place], *files[place + 2 :]]
+    assert "rates measured here" in output(*replaced(measured, "--codecs", "bf16"))
+
+
+@pytest.mark.skipif(not os.path.exists(BENCH), reason="braid-bench is not built")
+def test_rates_of_braid_bench(files, tmp_path):
+    path = tmp_path / "bench.json"
+    text = ""
+    for size in ("64KiB", "1MiB"):
+        text += subprocess.run(
+            [BENCH, "codecs", "--json", "--bytes", size, "--repeats", "1"],
+            capture_output=True, text=True, timeout=PATIENCE_S, check=True,
+        ).stdout  # fmt: skip
+    path.write_text(text)
+    place = files.index("--codecs")
+    arguments = replaced(files[:place], "--rates", str(path))
+    advice = json.loads(output(*arguments, "--format", "json"))
+    assert [row["codec"] for row in advice["rows"]] == [
+        "none", "bf16", "fp16", "int8", "int4", "fp8-e4m3", "ef-sign", "1bit", "2bit", "topk"
+    ]  # fmt: skip
+    many = run(*replaced(arguments, "--nodes", "128"), "--format", "json")
+    assert "2bit" not in [row["codec"] for row in json.loads(many.stdout)["rows"]]
+    assert "128 nodes are too many; right are up to 127" in many.stderr
+
+
+@pytest.mark.skipif(not LONG_LOG.exists(), reason=f"{LONG_LOG} is absent; BRAID_SHARED may say where")
+def test_a_cost_fitted_to_a_log(files, tmp_path):
+    cost = tmp_path / "fitted.json"
+    fitted = subprocess.run(
+        [BRAIDCTL, "fit", str(LONG_LOG), "--json"], capture_output=True, text=True, timeout=PATIENCE_S, check=True
+    )
+    cost.write_text(fitted.stdout)
+    advice = json.loads(output(*replaced(files, "--cost", str(cost)), "--format", "json"))
+    assert advice["rows"][0]["step_seconds"] > 0
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "said"),
+    [
+        ("--nodes", "1", "right is an integer from 2 to"),
+        ("--planner", "best", "there are wfbp, single"),
+        ("--format", "png", "right is table, json or svg"),
+        ("--margin", "-1", "right is a number from 0 to"),
+        ("--encode-threads", "0", "right is an integer from 1 to"),
+    ],
+)
+def test_a_wrong_command_line_says_what_would_be_right(files, option, value, said):
+    done = run(*files, option, value) if option not in files else run(*replaced(files, option, value))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert option in done.stderr and said in done.stderr
+
+
+def test_a_wrong_file_is_named(files, tmp_path):
+    def refused(option: str, value: str) -> str:
+        done = run(*replaced(files, option, value))
+        assert (done.returncode, done.stdout) == (1, "")
+        return done.stderr
+
+    bad = tmp_path / "bad.json"
+    assert str(bad) in refused("--rates", str(bad))
+    bad.write_text(rates("bf16", 1 << 20, 0))
+    assert f"{bad}:1: encode.gb_per_second: 0" in refused("--rates", str(bad))
+    assert "--codecs: " in refused("--codecs", "int9")
+    assert "has no rates of 1bit; right is" in refused("--codecs", "1bit")
+    bad.write_text(json.dumps({"names": ["a"], "numel": [1], "tb": [1], "dtype": "bfloat16"}))
+    assert "names[0] 'a' is bfloat16; codecs encode float32 alone" in refused("--trace", str(bad))
+    band = {"bytes_min": 1, "bytes_max": 9, "startup_seconds": 1, "seconds_per_byte": 0}
+    bad.write_text(json.dumps({"bands": [band]}))
+    assert "bands[0].seconds_per_byte: 0 is no bandwidth" in refused("--cost", str(bad))

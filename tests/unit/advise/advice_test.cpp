@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "advise/advice.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/unit/advise/profiles.h"
+
+namespace braid {
+namespace {
+
+const Planner& planner(std::string_view name = "wfbp") { return **find_planner(name); }
+
+AdviceOptions two_nodes() {
+  AdviceOptions options;
+  options.cost = {.nodes = 2, .encode_threads = 1, .chunk_bytes = 1};
+  return options;
+}
+
+// Two gradients of 100 bytes; a byte takes a second, so communication is what counts.
+Workload two_tensors() { return {{{10, 100}, {20, 100}}, 5}; }
+
+TEST(Advice, RowsSayWhatAStepTakes) {
+  const LinearCostModel wire({3, 1});
+  const std::vector<CodecProfile> codecs = {profile("half", 0.5, 0.25)};
+  const Advice advice = advise(two_tensors(), wire, codecs, planner(), two_nodes());
+  ASSERT_EQ(advice.rows.size(), 2u);
+  const AdviceRow& plain = advice.rows[0];
+  EXPECT_EQ(plain.codec, "none");
+  EXPECT_DOUBLE_EQ(plain.step_seconds, 5 + 10 + 2 * 103);
+  EXPECT_DOUBLE_EQ(plain.step_after_backward_seconds, 5 + 20 + 2 * 103);
+  EXPECT_DOUBLE_EQ(plain.communication_seconds, 206);
+  EXPECT_DOUBLE_EQ(plain.exposed_seconds, 196);
+  EXPECT_EQ(plain.encode_seconds, 0);
+  EXPECT_DOUBLE_EQ(plain.wire_bytes, 200);
+  const AdviceRow& half = advice.rows[1];
+  EXPECT_DOUBLE_EQ(half.step_seconds, 5 + 10 + 2 * (3 + 50 + 0.25));
+  EXPECT_DOUBLE_EQ(half.encode_seconds, 50);
+  EXPECT_DOUBLE_EQ(half.wire_bytes, 100);
+  EXPECT_EQ(advice.recommended, 1u);
+}
+
+TEST(Advice, GroupsAreThoseOfThePlainPlan) {
+  const LinearCostModel wire({3, 1});
+  const std::vector<CodecProfile> codecs = {profile("half", 0.5, 0.25),
+                                            profile("tiny", 0.49, 0.25)};
+  const Workload workload = {{{10, 100}, {100, 0}, {100, 100}}, 5};
+  const Advice advice = advise(workload, wire, codecs, planner(), two_nodes());
+  ASSERT_EQ(advice.groups.size(), 3u);
+  EXPECT_EQ(advice.recommended, 1u);
+  EXPECT_EQ(advice.groups[0].bytes, 100u);
+  EXPECT_DOUBLE_EQ(advice.groups[0].exposed_seconds, 13) << "it ends at 113";
+  EXPECT_EQ(advice.groups[0].codec, 1u);
+  EXPECT_EQ(advice.groups[0].seconds, (std::vector<double>{103, 53.25, 52.25}));
+  EXPECT_EQ(advice.groups[1].codec, 0u) << "of nothing there is nothing to save";
+  EXPECT_EQ(advice.groups[1].exposed_seconds, 3);
+  EXPECT_EQ(advice.groups[2].exposed_seconds, 103);
+  EXPECT_DOUBLE_EQ(advice.step_by_group_seconds, 5 + 100 + 3 + 53.25);
+}
+
+TEST(Advice, GroupsTakeNothingThatLosesMoreThanTheStepsCodec) {
+  const LinearCostModel wire({3, 1});
+  const std::vector<CodecProfile> codecs = {profile("half", 0.5, 0), profile("tiny", 0.1, 0)};
+  const Workload workload = {{{100, 100}, {1000, 10}}, 5};
+  const Advice advice = advise(workload, wire, codecs, planner(), two_nodes());
+  ASSERT_EQ(advice.recommended, 0u) << "backward hides it, but for some seconds";
+  for (const AdviceGroup& group : advice.groups) EXPECT_EQ(group.codec, 0u);
+}
+
+TEST(Advice, WhereComputingIsAllNoCodecIsRecommended) {
+  const LinearCostModel wire({0.001, 1e-6});
+  const std::vector<CodecProfile> codecs = {profile("bf16", 0.5, 0), profile("1bit", 0.03, 0)};
+  const Workload workload = {{{10, 100}, {20, 100}}, 5};
+  EXPECT_EQ(advise(workload, wire, codecs, planner("exact"), two_nodes()).recommended, 0u);
+}
+
+TEST(Advice, NothingToSendTakesForwardAndBackward) {
+  const LinearCostModel wire({3, 1});
+  const Advice advice = advise({{}, 5}, wire, {}, planner(), two_nodes());
+  EXPECT_EQ(advice.rows.front().step_seconds, 5);
+  EXPECT_TRUE(advice.groups.empty());
+}
+
+TEST(ChooseCodec, PrefersWhatLosesLess) {
+  const std::vector<CodecProfile> codecs = {profile("1bit", 0.03, 0), profile("bf16", 0.5, 0)};
+  const auto choose = [&codecs](double none, double one_bit, double half) {
+    return choose_codec(std::vector{none, one_bit, half}, codecs, 3);
+  };
+  EXPECT_EQ(choose(100, 98, 98), 0u) << "less than the margin";
+  EXPECT_EQ(choose(100, 88, 90), 2u) << "1bit is not that much better than bf16";
+  EXPECT_EQ(choose(100, 87, 90), 1u);
+  EXPECT_EQ(choose(100, 97, 98), 1u) << "bf16 does not pay";
+  EXPECT_EQ(choose(100, 100, 110), 0u);
+}
+
+TEST(ChooseCodec, LosslessOnesComeFirst) {
+  std::vector<CodecProfile> codecs = {profile("bf16", 0.5, 0), profile("block-sparse", 0.4, 0)};
+  codecs[1].is_lossless = true;
+  EXPECT_EQ(choose_codec(std::vector<double>{100, 90, 90}, codecs, 3), 2u);
+}
+
+}  // namespace
+}  // namespace braid
