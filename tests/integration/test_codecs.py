@@ -66,8 +66,8 @@ CODECS = {
     "terngrad": (10, 2),
     "natural": (0.5, 0.2),
     "block-sparse": (1e-6, 1e-6),
-    "ef-sign": (2, 0.2),
-    "1bit": (2, 0.2),
+    "ef-sign": (2, 0.4),
+    "1bit": (2, 0.4),
     "2bit:threshold=4": (2, 0.2),
     "topk:ratio=0.1": (1, 0.5),
 }
