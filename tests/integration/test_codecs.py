@@ -105,6 +105,28 @@ def test_sums_have_codecs_as_averages_do(cluster_of):
     expect_close(cluster_of(3, *EXACT).start(TRAIN, nodes=[0, 1, 2], argument=argument), *CODECS["int8"])
 
 
+# Four steps are submitted before the first one is waited for: with error memory each begins after the one before it.
+AHEAD = """
+job = open_job()
+handles = job.register([TensorSpec(f"layer{i}", DType.FLOAT32, 50_000 + i, backward_order=i, planned=True,
+                                   codec="2bit:threshold=1") for i in range(8)])
+mine = [np.random.default_rng(9 * RANK + i).standard_normal(50_000 + i).astype(np.float32) for i in range(8)]
+got = []
+for first in range(0, 24, ARGUMENT):
+    tickets = [job.submit(h, first + ahead, m, reduction=Reduction.AVERAGE)
+               for ahead in range(ARGUMENT) for h, m in zip(handles, mine)]
+    got += [ended(job, ticket) for ticket in tickets]
+job.close()
+report(digest=digest(*got))
+"""
+
+
+def test_steps_that_are_submitted_ahead_keep_their_order(cluster_of):
+    cluster = cluster_of(3, "plan.planner=first")
+    runs = [cluster.start(AHEAD, nodes=[0, 1, 2], argument=ahead) for ahead in (1, 4)]
+    assert len({trainer.result()["digest"] for trainers in runs for trainer in trainers}) == 1
+
+
 # --- what goes wrong ---
 
 REGISTER = """
