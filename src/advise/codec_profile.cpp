@@ -20,6 +20,11 @@ double part_share_of(const GradientCodec& codec, const CodecTimes& times) {
          (kShareElements * kElementBytes);
 }
 
+// With each k-th step in full.
+double over_steps(const CodecSpec& spec, double share) {
+  return spec.full_every == 0 ? share : share + (1 - share) / spec.full_every;
+}
+
 double sum_share_of(CodecKind kind, double part_share, uint32_t nodes) {
   switch (kind) {
     case CodecKind::TwoBit:  // packed counts
@@ -81,7 +86,8 @@ Result<CodecProfile> profile_of(const CodecSpec& spec, std::span<const CodecTime
   profile.name = to_string(spec);
   profile.is_lossless = traits.is_lossless;
   profile.part_share = part_share_of(**codec, sorted.back());
-  profile.sum_share = sum_share_of(spec.kind, profile.part_share, nodes);
+  profile.sum_share = over_steps(spec, sum_share_of(spec.kind, profile.part_share, nodes));
+  profile.part_share = over_steps(spec, profile.part_share);
   const double others = (nodes - 1.0) / nodes;
   double longest = 0;
   for (const CodecTimes& one : sorted) {

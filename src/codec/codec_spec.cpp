@@ -11,7 +11,7 @@ namespace braid {
 namespace {
 
 // Which parameters a codec has.
-enum Parameters : uint8_t {
+enum Parameters : uint16_t {
   kNothing = 0,
   kBlock = 1,       // of codes: not too large, or the scale fits few of them
   kWholeBlock = 2,  // of signs: any size, or the part
@@ -21,19 +21,21 @@ enum Parameters : uint8_t {
   kRounding = 32,
   kSeed = 64,
   kMomentum = 128,
+  kFullEvery = 256,
 };
 
 constexpr uint32_t kBlockStep = 16;
 constexpr uint32_t kBlockMax = 65'536;
 constexpr uint32_t kWholeBlockMax = 1 << 20;
 constexpr uint32_t kLevelsMax = 127;
+constexpr uint32_t kFullEveryMax = 1'000'000;
 // A threshold stays a normal number, and so do its multiples.
 constexpr float kThresholdMin = 1e-30f;
 constexpr float kThresholdMax = 1e30f;
 
 struct Row {
   const char* name;
-  uint8_t parameters;
+  uint16_t parameters;
   CodecSpec defaults;
 };
 
@@ -71,11 +73,11 @@ constexpr std::array<Row, kCodecKindCount> kRows = {{
     {"int4", kBlock | kRounding | kSeed, with_block(CodecKind::Int4, 64)},
     {"fp8-e4m3", kBlock | kRounding | kSeed, with_block(CodecKind::Fp8E4M3, 256)},
     {"fp8-e5m2", kBlock | kRounding | kSeed, with_block(CodecKind::Fp8E5M2, 256)},
-    {"ef-sign", kWholeBlock, with_block(CodecKind::EfSign, 4096)},
+    {"ef-sign", kWholeBlock | kFullEvery, with_block(CodecKind::EfSign, 4096)},
     {"sign-vote", kNothing, with_block(CodecKind::SignVote, 0)},
-    {"1bit", kWholeBlock, with_block(CodecKind::OneBit, 4096)},
-    {"2bit", kThreshold, two_bit_defaults()},
-    {"topk", kRatio, sparse_defaults(CodecKind::TopK, 0.01, 0)},
+    {"1bit", kWholeBlock | kFullEvery, with_block(CodecKind::OneBit, 4096)},
+    {"2bit", kThreshold | kFullEvery, two_bit_defaults()},
+    {"topk", kRatio | kFullEvery, sparse_defaults(CodecKind::TopK, 0.01, 0)},
     {"dgc", kRatio | kMomentum, sparse_defaults(CodecKind::Dgc, 0.001, 0.9f)},
     {"qsgd", kBlock | kLevels | kSeed, stochastic(with_block(CodecKind::Qsgd, 512), 127)},
     {"terngrad", kBlock | kSeed, stochastic(with_block(CodecKind::TernGrad, 512))},
@@ -85,15 +87,16 @@ constexpr std::array<Row, kCodecKindCount> kRows = {{
 
 struct ParameterName {
   const char* name;
-  uint8_t bits;
+  uint16_t bits;
 };
-constexpr std::array<ParameterName, 7> kParameterNames = {{{"block", kBlock | kWholeBlock},
+constexpr std::array<ParameterName, 8> kParameterNames = {{{"block", kBlock | kWholeBlock},
                                                            {"threshold", kThreshold},
                                                            {"ratio", kRatio},
                                                            {"levels", kLevels},
                                                            {"rounding", kRounding},
                                                            {"seed", kSeed},
-                                                           {"momentum", kMomentum}}};
+                                                           {"momentum", kMomentum},
+                                                           {"full-every", kFullEvery}}};
 
 const Row& row_of(CodecKind kind) { return kRows[static_cast<size_t>(kind)]; }
 
@@ -142,6 +145,9 @@ std::string right_threshold() {
   return fmt::format("a number from {} to {}", kThresholdMin, kThresholdMax);
 }
 std::string right_levels() { return fmt::format("a whole number from 1 to {}", kLevelsMax); }
+std::string right_full_every() {
+  return fmt::format("a whole number of steps from 2 to {}, or 0 for never", kFullEveryMax);
+}
 constexpr const char* kRightRatio = "a number above 0, up to 1";
 constexpr const char* kRightMomentum = "a number from 0 to below 1";
 constexpr const char* kRightSeed = "a whole number from 0 to 18446744073709551615";
@@ -153,6 +159,9 @@ Status set_parameter(const Row& row, std::string_view name, std::string_view val
   if (name == "ratio") return set_number(row, name, value, kRightRatio, spec.ratio);
   if (name == "levels") return set_number(row, name, value, right_levels(), spec.levels);
   if (name == "seed") return set_number(row, name, value, kRightSeed, spec.seed);
+  if (name == "full-every") {
+    return set_number(row, name, value, right_full_every(), spec.full_every);
+  }
   if (name == "momentum") return set_number(row, name, value, kRightMomentum, spec.momentum);
   if (value == "nearest") {
     spec.rounding = Rounding::Nearest;
@@ -164,7 +173,7 @@ Status set_parameter(const Row& row, std::string_view name, std::string_view val
   return Status::ok();
 }
 
-Status parse_parameter(const Row& row, std::string_view text, uint8_t& given, CodecSpec& spec) {
+Status parse_parameter(const Row& row, std::string_view text, uint16_t& given, CodecSpec& spec) {
   const size_t equals = text.find('=');
   if (equals == std::string_view::npos) {
     return make_status(StatusCode::InvalidArgument, "codec {}: '{}': right is parameter=value",
@@ -185,7 +194,7 @@ Status parse_parameter(const Row& row, std::string_view text, uint8_t& given, Co
 }
 
 Status check_ranges(const Row& row, const CodecSpec& spec) {
-  const uint8_t has = row.parameters;
+  const uint16_t has = row.parameters;
   const bool is_whole = (has & kWholeBlock) != 0 && spec.block == 0;
   if ((has & (kBlock | kWholeBlock)) != 0 && !is_whole &&
       (spec.block == 0 || spec.block % kBlockStep != 0 ||
@@ -204,6 +213,9 @@ Status check_ranges(const Row& row, const CodecSpec& spec) {
   }
   if ((has & kMomentum) != 0 && !(spec.momentum >= 0 && spec.momentum < 1)) {
     return wrong(row, "momentum", fmt::format("{}", spec.momentum), kRightMomentum);
+  }
+  if ((has & kFullEvery) != 0 && (spec.full_every == 1 || spec.full_every > kFullEveryMax)) {
+    return wrong(row, "full-every", fmt::format("{}", spec.full_every), right_full_every());
   }
   return Status::ok();
 }
@@ -232,7 +244,7 @@ Result<CodecSpec> parse_codec_spec(std::string_view text) {
                        codec_names());
   }
   CodecSpec spec = row->defaults;
-  uint8_t given = 0;
+  uint16_t given = 0;
   size_t at = colon;
   while (at != std::string_view::npos) {
     const size_t comma = text.find(',', at + 1);
@@ -262,6 +274,7 @@ std::string to_string(const CodecSpec& spec) {
   }
   if (spec.seed != usual.seed) add("seed", spec.seed);
   if (spec.momentum != usual.momentum) add("momentum", spec.momentum);
+  if (spec.full_every != usual.full_every) add("full-every", spec.full_every);
   return text;
 }
 

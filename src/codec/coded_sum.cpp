@@ -14,6 +14,12 @@ std::shared_ptr<const GradientCodec> sum_codec(const CodecSpec& spec, uint32_t n
 
 }  // namespace
 
+CodedSum CodedSum::of_step(uint64_t step) const {
+  CodedSum coded = *this;
+  if (full != nullptr && (step + 1) % part->spec().full_every == 0) coded.part = coded.sum = full;
+  return coded;
+}
+
 Result<CodedSum> make_coded_sum(const CodecSpec& spec, uint32_t nodes, uint32_t divisor) {
   CodecSpec own = spec;
   if (own.kind == CodecKind::TwoBit) own.threshold /= static_cast<float>(divisor);
@@ -23,6 +29,7 @@ Result<CodedSum> make_coded_sum(const CodecSpec& spec, uint32_t nodes, uint32_t 
   coded.part = std::move(*part);
   const CodecTraits& traits = coded.part->traits();
   if (traits.needs_memory || traits.wants_memory) coded.memory_floats = traits.memory_floats;
+  if (own.full_every != 0) coded.full = plain_codec(default_codec_spec(CodecKind::None));
   switch (own.kind) {
     case CodecKind::TwoBit:
     case CodecKind::TopK:

@@ -18,6 +18,10 @@ namespace braid {
 //   topk, dgc           the elements of all parts, exact
 //   sign-vote           the majority's sign
 //   block-sparse, none  exact
+//
+// With full_every = k, steps k−1, 2k−1, … go as float32, and with them all that the memory holds:
+// the k-step correction of Yu et al. ("CD-SGD: Distributed Stochastic Gradient Descent with
+// Compression and Delay Compensation", ICPP 2021), here without loss.
 struct CodedSum {
   std::shared_ptr<const GradientCodec> part;
   std::shared_ptr<const GradientCodec> sum;
@@ -28,6 +32,10 @@ struct CodedSum {
   // encoded once in a step by each node, as a part or as a sum, so one memory serves both.
   uint32_t memory_floats = 0;
   bool sum_has_memory = false;
+  std::shared_ptr<const GradientCodec> full;  // of each k-th step; nullptr: there is none
+
+  // What the step's parts and sums are encoded with.
+  CodedSum of_step(uint64_t step) const;
 };
 
 // `nodes`: that have parts. `divisor`: of an average, the number of ranks; parts are divided by it

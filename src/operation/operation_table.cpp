@@ -198,7 +198,7 @@ std::shared_ptr<Hop> OperationTable::hop_of(const OperationKey& key, const Entry
   }
   const CodedSum& sum =
       entry.signature.reduction == Reduction::Average ? entry.coded->average : entry.coded->sum;
-  return std::make_shared<CodecHop>(sum, entry.coded->memory, std::move(elements),
+  return std::make_shared<CodecHop>(sum.of_step(key.step), entry.coded->memory, std::move(elements),
                                     mix64(key.tensor) + ring_->self, key.step);
 }
 

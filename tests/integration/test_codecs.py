@@ -69,6 +69,7 @@ CODECS = {
     "ef-sign": (2, 0.4),
     "1bit": (2, 0.4),
     "2bit:threshold=4": (2, 0.2),
+    "2bit:threshold=4,full-every=5": (2, 1e-5),  # the last step is one in full
     "topk:ratio=0.1": (1, 0.5),
 }
 

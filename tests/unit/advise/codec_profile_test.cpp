@@ -46,6 +46,8 @@ TEST(CodecProfileTest, SharesOfPartsAndSums) {
   EXPECT_NEAR(made("topk:ratio=0.01", 4).part_share, 0.02, 1e-5);
   EXPECT_NEAR(made("topk:ratio=0.01", 4).sum_share, 0.08, 1e-5) << "those of all nodes";
   EXPECT_EQ(made("topk:ratio=0.01", 1000).sum_share, 1) << "everything is the most";
+  EXPECT_DOUBLE_EQ(made("2bit:full-every=4", 4).part_share, (3 / 16.0 + 1) / 4);
+  EXPECT_DOUBLE_EQ(made("2bit:full-every=4", 4).sum_share, (3 / 8.0 + 1) / 4);
   EXPECT_NEAR(made("sign-vote", 4).sum_share, 1 / 32.0, 1e-5);
   EXPECT_EQ(made("block-sparse", 4).part_share, 0.5) << "as measured: its size is not exact";
 }

@@ -41,6 +41,7 @@ TEST(CodecSpec, parameters_are_read) {
   EXPECT_EQ(parse_codec_spec("dgc:momentum=0.5")->momentum, 0.5f);
   EXPECT_EQ(parse_codec_spec("qsgd:levels=3")->levels, 3u);
   EXPECT_EQ(parse_codec_spec("ef-sign:block=0")->block, 0u);
+  EXPECT_EQ(parse_codec_spec("2bit:threshold=1,full-every=5")->full_every, 5u);
 }
 
 TEST(CodecSpec, what_is_printed_is_read_again_as_the_same) {
@@ -66,7 +67,7 @@ TEST(CodecSpec, an_error_names_the_parameter_and_what_would_be_right) {
   EXPECT_EQ(error_of("ef-sign:block=7"),
             "codec ef-sign: block=7: right is a multiple of 16 up to 1048576, or 0 for the whole "
             "part");
-  EXPECT_EQ(error_of("topk:block=64"), "codec topk has no parameter 'block'; it has ratio");
+  EXPECT_EQ(error_of("topk:block=64"), "codec topk has no parameter 'block'; it has ratio, full-every");
   EXPECT_EQ(error_of("none:seed=1"), "codec none has no parameter 'seed'; it has none at all");
   EXPECT_EQ(error_of("topk:ratio=0"), "codec topk: ratio=0: right is a number above 0, up to 1");
   EXPECT_EQ(error_of("topk:ratio=nan"),
@@ -81,6 +82,11 @@ TEST(CodecSpec, an_error_names_the_parameter_and_what_would_be_right) {
             "codec qsgd: levels=128: right is a whole number from 1 to 127");
   EXPECT_EQ(error_of("dgc:momentum=1"),
             "codec dgc: momentum=1: right is a number from 0 to below 1");
+  for (const char* const steps : {"1", "1000001", "-1"}) {
+    EXPECT_EQ(error_of(std::string("ef-sign:full-every=") + steps),
+              std::string("codec ef-sign: full-every=") + steps +
+                  ": right is a whole number of steps from 2 to 1000000, or 0 for never");
+  }
   EXPECT_EQ(error_of("2bit:threshold=-1"),
             "codec 2bit: threshold=-1: right is a number from 1e-30 to 1e+30");
   EXPECT_EQ(error_of("natural:seed=-1"),

@@ -33,6 +33,7 @@ const std::vector<const char*>& all_specs() {
       "1bit:block=0",
       "2bit",
       "2bit:threshold=0.125",
+      "2bit:threshold=0.25,full-every=3",
       "topk",
       "topk:ratio=0.3",
       "dgc:ratio=0.05",

@@ -14,6 +14,7 @@ namespace {
 
 constexpr uint64_t kElements = 3001;
 constexpr uint32_t kNodes = 4;
+constexpr uint64_t kSteps = 4;
 
 struct CodedRoute {
   std::string name;
@@ -38,7 +39,7 @@ class EngineCodecs : public testing::TestWithParam<std::tuple<CodedRoute, const 
 
   std::shared_ptr<Hop> hop_of(const Operation& one) {
     const uint32_t divisor = one.reduction == Reduction::Average ? one.ring->world_size : 1;
-    const CodedSum coded = *make_coded_sum(spec_, kNodes, divisor);
+    const CodedSum coded = make_coded_sum(spec_, kNodes, divisor)->of_step(one.key.step);
     auto& memory = memory_[one.ring->self];
     if (memory == nullptr && coded.memory_floats != 0)
       memory = *ErrorMemory::create(kElements, coded.memory_floats);
@@ -54,7 +55,7 @@ class EngineCodecs : public testing::TestWithParam<std::tuple<CodedRoute, const 
     Steps steps;
     steps.came_out.resize(kElements);
     steps.went_in.resize(kElements);
-    for (uint64_t step = 0; step < 4; ++step) {
+    for (uint64_t step = 0; step < kSteps; ++step) {
       WorldOptions options;
       options.ranks_of_node = {2, 1, 1, 1};
       options.route = route.route;
@@ -115,7 +116,8 @@ INSTANTIATE_TEST_SUITE_P(
                         CodedRoute{"two_hops", two_hops_route}, CodedRoute{"racks", by_racks}),
         testing::Values("none", "bf16", "fp16", "int8", "int4:block=32", "fp8-e4m3", "ef-sign",
                         "sign-vote", "1bit:block=64", "2bit:threshold=2", "topk:ratio=0.05", "dgc",
-                        "qsgd", "terngrad", "natural", "block-sparse:block=16")),
+                        "qsgd", "terngrad", "natural", "block-sparse:block=16",
+                        "2bit:threshold=2,full-every=2", "ef-sign:full-every=4")),
     [](const auto& param) {
       std::string name = std::get<0>(param.param).name + "_" + std::get<1>(param.param);
       for (char& one : name) one = std::isalnum(one) != 0 ? one : '_';
@@ -139,6 +141,13 @@ TEST_P(EngineCodecs, KeepWhatHasNotComeOut) {
   const std::vector<double> left = kept();
   for (uint64_t i = 0; i < kElements; ++i)
     ASSERT_NEAR(steps.came_out[i] + left[i], steps.went_in[i], 1e-4) << i;
+}
+
+TEST_P(EngineCodecs, KeepNothingAfterAStepInFull) {
+  if (spec_.full_every == 0) return;
+  ASSERT_EQ(kSteps % spec_.full_every, 0U);
+  run(6, Reduction::Sum);
+  EXPECT_EQ(kept(), std::vector<double>(kElements));
 }
 
 TEST_P(EngineCodecs, ThatLoseNothingGiveTheSum) {
