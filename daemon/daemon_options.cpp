@@ -53,6 +53,15 @@ PollingMode polling_mode(const DaemonConfig& config) {
   return *parse_polling_mode(config.node.polling);  // load_config has checked it
 }
 
+CodecKinds allowed_codecs(const std::vector<std::string>& names) {
+  CodecKinds kinds;
+  for (const std::string& name : names) {  // load_config has checked them
+    if (name == kAll) return kinds.set();
+    kinds.set(static_cast<size_t>(parse_codec_spec(name)->kind));
+  }
+  return kinds;
+}
+
 uint32_t chunk_bytes_max(const DaemonConfig& config) {
   return std::max(config.transport.chunk_bytes, kTunedChunkBytesMax);
 }
@@ -94,6 +103,7 @@ JobManagerOptions job_manager_options(const DaemonConfig& config) {
   options.session = {config.client.arena_bytes_max, config.collective.operation_timeout_ms,
                      config.client.job_weight_max};
   options.session.polling = polling_mode(config);
+  options.session.codecs = allowed_codecs(config.client.codecs);
   options.leave_timeout_ms = config.collective.leave_timeout_ms;
   options.cut = {config.collective.unit_bytes, config.transport.chunk_bytes, io_threads(config)};
   options.rack = config.node.rack;

@@ -224,9 +224,13 @@ Status check_ranges(const Row& row, const CodecSpec& spec) {
 
 const char* codec_name(CodecKind kind) { return row_of(kind).name; }
 
-std::string codec_names() {
+std::string codec_names() { return codec_names(CodecKinds().set()); }
+
+std::string codec_names(const CodecKinds& kinds) {
   std::string names;
-  for (const Row& row : kRows) names += (names.empty() ? "" : ", ") + std::string(row.name);
+  for (size_t kind = 0; kind < kRows.size(); ++kind) {
+    if (kinds.test(kind)) names += (names.empty() ? "" : ", ") + std::string(kRows[kind].name);
+  }
   return names;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <bitset>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -30,6 +31,7 @@ enum class CodecKind : uint8_t {
   BlockSparse,
 };
 inline constexpr uint8_t kCodecKindCount = 17;
+using CodecKinds = std::bitset<kCodecKindCount>;  // by number
 
 enum class Rounding : uint8_t { Nearest, Stochastic };  // nearest: ties to even
 
@@ -50,6 +52,7 @@ struct CodecSpec {
 
 const char* codec_name(CodecKind kind);
 std::string codec_names();  // "none, bf16, …"
+std::string codec_names(const CodecKinds& kinds);
 CodecSpec default_codec_spec(CodecKind kind);
 
 // "name" or "name:parameter=value,…". INVALID_ARGUMENT names the parameter and what would be right.

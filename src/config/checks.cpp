@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "base/polling.h"
+#include "codec/codec_spec.h"
 #include "config/value.h"
 #include "plan/planner.h"
 #include "tune/transfer_space.h"
@@ -130,6 +131,12 @@ Status check_planner(const std::string& planner) {
 Status check_tune_searcher(const std::string& searcher) {
   if (searcher == kGrid || searcher == kPortfolio) return Status::ok();
   return invalid(fmt::format("'{}' is neither grid nor portfolio", searcher));
+}
+
+Status check_codec(const std::string& name) {
+  const auto codec = parse_codec_spec(name);
+  if (name == kAll || (codec && name == codec_name(codec->kind))) return Status::ok();
+  return invalid(fmt::format("'{}' is the name of no codec; use {}, or all", name, codec_names()));
 }
 
 Status check_tune_pin(const std::string& parameter) {

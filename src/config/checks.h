@@ -25,6 +25,7 @@ Status check_rail(const std::string& rail);
 Status check_transport(const std::string& transport);
 Status check_planner(const std::string& planner);  // see plan/planner.h; "first" is none
 Status check_tune_searcher(const std::string& searcher);
+Status check_codec(const std::string& name);
 Status check_tune_pin(const std::string& parameter);
 Status check_state_directory(const std::string& path);
 Status check_level(const std::string& level);

@@ -24,6 +24,7 @@ inline constexpr const char* kGrid = "grid";
 inline constexpr const char* kPortfolio = "portfolio";
 // In tune.pin: nothing is pinned.
 inline constexpr const char* kNone = "none";
+inline constexpr const char* kAll = "all";
 
 // Everything that a user may set. The defaults are these initializers; what each key means, its
 // limits and whether a running daemon can take a new value stand in the table of config_keys.cpp,
@@ -58,6 +59,7 @@ struct DaemonConfig {
     uint64_t user_result_bytes_max = 0;  // 0: half of the memory there is
     uint32_t user_tensors_max = 1u << 20;
     uint64_t user_reply_bytes_max = 256ull << 20;
+    std::vector<std::string> codecs = {kAll};  // that tensors may have
     bool operator==(const Client&) const = default;
   };
   struct Transport {

@@ -162,6 +162,9 @@ constexpr std::array kKeys = {
     bytes("client.user_reply_bytes_max", BRAID_FIELD(client.user_reply_bytes_max), kMiB, kTiB,
           "Most bytes of messages that one user's processes have not read; a connection that goes "
           "beyond it is closed."),
+    list("client.codecs", BRAID_FIELD(client.codecs), check_codec, "names of codecs, none, or all",
+         "What gradients may travel as between nodes where a trainer asks for it, whatever the "
+         "parameters; a tensor with another codec is refused. none: only as they are."),
 
     list(
         "transport.rails", BRAID_FIELD(transport.rails), check_rail, "network devices, or auto",

@@ -96,6 +96,7 @@ Result<std::unique_ptr<Session>> Session::create(Loop& loop, WorkThread& worker,
   session->operation_timeout_ms_ = limits.operation_timeout_ms;
   session->farewell_ms_ = limits.farewell_ms;
   session->polling_ = limits.polling;
+  session->tensors_ = TensorTable(limits.codecs);
   session->tensors_charge_ = UserCharge(limits.quotas, user, UserResource::Tensors);
   BRAID_RETURN_IF_ERROR(check_open(open, limits));
   const auto token = token_of(open);

@@ -33,6 +33,7 @@ struct SessionLimits {
   uint32_t farewell_ms = 10'000;
   std::shared_ptr<UserQuotas> quotas{};    // none: users are not told apart
   PollingMode polling = PollingMode::Off;  // how the trainer's threads wait
+  CodecKinds codecs = CodecKinds().set();  // that tensors may have
 };
 
 // One trainer's membership: its connection, rings, arenas and tensors. Checks everything that comes

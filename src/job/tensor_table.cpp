@@ -7,12 +7,19 @@ namespace braid {
 namespace {
 
 // A codec knows sums of float32, and what it loses is kept for the tensors of a set.
-Status read_codec(const proto::TensorDescription& description, Tensor& tensor) {
+Status read_codec(const proto::TensorDescription& description, const CodecKinds& allowed,
+                  Tensor& tensor) {
   if (description.codec() == nullptr) return Status::ok();
   const auto codec = parse_codec_spec(description.codec()->string_view());
   if (!codec) return codec.status().with_context(fmt::format("tensor '{}'", *tensor.name));
   tensor.codec = *codec;
   if (tensor.codec.kind == CodecKind::None) return Status::ok();
+  if (!allowed.test(static_cast<size_t>(tensor.codec.kind))) {
+    return make_status(StatusCode::PermissionDenied,
+                       "tensor '{}' has the codec {}, which this node does not allow; client.codecs "
+                       "allows {}",
+                       *tensor.name, to_string(tensor.codec), codec_names(allowed));
+  }
   if (!description.planned()) {
     return make_status(StatusCode::InvalidArgument,
                        "tensor '{}' has the codec {} and is not planned; only planned tensors, a "
@@ -59,7 +66,7 @@ Result<uint32_t> TensorTable::add(const proto::RegisterTensors& message, const J
                          "tensor '{}' is both dynamic and planned; a plan needs registered counts",
                          *tensor.name);
     }
-    BRAID_RETURN_IF_ERROR(read_codec(*description, tensor));
+    BRAID_RETURN_IF_ERROR(read_codec(*description, codecs_, tensor));
     if (description->planned()) {
       tensor.plan_set = 1;  // until all are known
       set = job.of(JobHash::Set,

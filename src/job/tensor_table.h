@@ -35,6 +35,11 @@ class TensorTable {
   static constexpr size_t kTensorsMax = 1 << 20;
   static constexpr size_t kNameBytesMax = 1023;
 
+  // `codecs`: that tensors may have; none they always may.
+  explicit TensorTable(const CodecKinds& codecs = CodecKinds().set()) : codecs_(codecs) {
+    codecs_.set(static_cast<size_t>(CodecKind::None));
+  }
+
   // All or none. Returns the first handle. The planned ones are a set from then on, named by all of
   // them: so it has the same name on all ranks that register the same.
   Result<uint32_t> add(const proto::RegisterTensors& message, const JobHash& job);
@@ -45,6 +50,7 @@ class TensorTable {
   std::span<const Tensor> from(uint32_t first) const { return std::span(tensors_).subspan(first); }
 
  private:
+  CodecKinds codecs_;
   std::vector<Tensor> tensors_;
   std::unordered_map<uint64_t, uint32_t> by_hash_;
 };

@@ -16,6 +16,7 @@ pytestmark = once
 @cache
 def trained(*patterns: str, codec: str = "") -> list[Any]:
     done = run("coded_training.py", *patterns, nodes=2, ranks_per_node=1, environment={"BRAID_CODEC": codec})
+    assert "was not used" not in done.output
     return done.expect(2)
 
 
@@ -42,6 +43,13 @@ def test_a_codec_that_there_is_not_is_named():
     done = run("coded_training.py", nodes=2, ranks_per_node=1, environment={"BRAID_CODEC": "int9"})
     assert done.exit_code != 0
     assert "no codec is named 'int9'; there are none, bf16" in done.output
+
+
+def test_a_codec_that_nothing_uses_is_told():
+    environment = {"BRAID_CODEC": "int8", "BRAID_KEEP_BUCKETS": "1"}
+    done = run("coded_training.py", nodes=2, ranks_per_node=1, environment=environment)
+    done.expect(2)
+    assert done.output.count("BRAID_CODEC=int8 was not used: it is for float32 gradients") == 1
 
 
 def test_a_pattern_that_fits_nothing_is_refused():

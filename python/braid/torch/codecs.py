@@ -22,6 +22,7 @@ NONE = "none"
 # What set_codec() was told, by the module without DDP around it: patterns, the latest first.
 _chosen: weakref.WeakKeyDictionary[torch.nn.Module, list[tuple[str, str]]]
 _chosen = weakref.WeakKeyDictionary()
+_is_used = False
 
 
 def set_codec(model: torch.nn.Module, codec: str | Mapping[str, str]) -> None:
@@ -60,7 +61,20 @@ def codec_of(model: torch.nn.Module, name: str, dtype: torch.dtype) -> str:
         _log.warning("the gradient of %s is %s and travels as it is: %s is for float32", name,
                      dtype, chosen)  # fmt: skip
         return ""
+    global _is_used
+    _is_used = True
     return chosen
+
+
+def warn_if_unused() -> None:
+    """At the end of a process group: whoever set BRAID_CODEC should know if it did nothing."""
+    chosen = os.environ.get("BRAID_CODEC", NONE) or NONE
+    if chosen != NONE and not _is_used:
+        _log.warning(
+            "BRAID_CODEC=%s was not used: it is for float32 gradients of DistributedDataParallel, "
+            "from the third iteration on, that braid's hook reduces (BRAID_ENABLE=1 registers it)",
+            chosen,
+        )
 
 
 def _without_ddp(model: Any) -> torch.nn.Module:

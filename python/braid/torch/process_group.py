@@ -20,6 +20,7 @@ from braid.torch import engine as _engine
 from braid.torch.arguments import carriage_of_copies, listed, op_of, same_dtype_runs
 from braid.torch.carriage import carriage_of_copy, carriage_of_reduction
 from braid.torch.carrying import CarryingMixin
+from braid.torch.codecs import warn_if_unused
 from braid.torch.engine import Engine
 from braid.torch.exchanges import ExchangeMixin
 from braid.torch.fallback import FallbackMixin
@@ -108,6 +109,8 @@ class BraidProcessGroup(ExchangeMixin, CarryingMixin, FallbackMixin, ProcessGrou
         return f"ddp{self._prefixes}"
 
     def shutdown(self) -> None:
+        if self is distributed_c10d.GroupMember.WORLD and self._rank == 0:
+            warn_if_unused()
         self._end()
 
     abort = shutdown

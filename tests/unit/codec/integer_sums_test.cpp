@@ -45,7 +45,7 @@ TEST(IntegerSums, are_what_the_traits_promise) {
         codec->traits().addition == Addition::AfterCast,
         codec->spec().kind == CodecKind::BFloat16 || codec->spec().kind == CodecKind::Float16);
   }
-  EXPECT_EQ(found, 3);
+  EXPECT_EQ(found, 4);
 }
 
 // Around the ring from any node on, in any order, and along a tree.

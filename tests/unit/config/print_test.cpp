@@ -16,6 +16,7 @@ DaemonConfig changed_everywhere() {
   config.node = {"yes", "192.0.2.1", "r#1:"};  // YAML has opinions about this word
   config.control = {7000, "192.0.2.2", "/etc/braid/a#b: c.key", 100, 1000, 2000};
   config.client = {"/tmp/s", "users", 0600, 3, 7, 5ull << 20};
+  config.client.codecs = {"bf16", "int8"};
   config.transport = {{"eth0", "eth1"}, {"rc", "tcp"}, 3, 2, 64u << 10, 1u << 20};
   config.collective = {1ull << 20, 2, 4096, 6000, 8192, kOff, 1234, 3ull << 30};
   config.tune = {kOff, kPortfolio, {"streams"}, 100, "/var/tmp/tune"};

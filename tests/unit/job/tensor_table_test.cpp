@@ -15,6 +15,7 @@ struct Description {
   bool dynamic = false;
   bool planned = false;
   uint32_t backward_order = 3;
+  const char* codec = nullptr;
 };
 
 Result<uint32_t> add(TensorTable& table, const std::vector<Description>& descriptions,
@@ -24,7 +25,7 @@ Result<uint32_t> add(TensorTable& table, const std::vector<Description>& descrip
   for (const Description& one : descriptions) {
     offsets.push_back(proto::CreateTensorDescriptionDirect(builder, one.name.c_str(), one.dtype,
                                                            one.count, one.backward_order,
-                                                           one.dynamic, one.planned));
+                                                           one.dynamic, one.planned, one.codec));
   }
   builder.Finish(proto::CreateRegisterTensorsDirect(builder, &offsets));
   return table.add(*flatbuffers::GetRoot<proto::RegisterTensors>(builder.GetBufferPointer()), job);
@@ -54,6 +55,24 @@ TEST(TensorTableTest, FindsTensorsByTheHashOfTheirName) {
   ASSERT_NE(table.find_hash(kJob.of_name("b")), nullptr);
   EXPECT_EQ(*table.find_hash(kJob.of_name("b"))->name, "b");
   EXPECT_EQ(table.find_hash(kJob.of_name("c")), nullptr);
+}
+
+TEST(TensorTableTest, HasTheCodecsThatAreAllowed) {
+  CodecKinds allowed;
+  allowed.set(static_cast<size_t>(CodecKind::Int8));
+  TensorTable table(allowed);
+  const auto with_codec = [&](const char* name, const char* codec) {
+    return add(table, {{name, 0, 10, false, true, 3, codec}});
+  };
+  EXPECT_TRUE(with_codec("a", "int8:block=64"));
+  EXPECT_TRUE(with_codec("b", "none"));
+  const auto refused = with_codec("c", "int4");
+  EXPECT_EQ(refused.status().code(), StatusCode::PermissionDenied);
+  EXPECT_EQ(refused.status().message(),
+            "tensor 'c' has the codec int4, which this node does not allow; client.codecs allows "
+            "none, int8");
+  TensorTable everything;
+  EXPECT_TRUE(add(everything, {{"c", 0, 10, false, true, 3, "int4"}}));
 }
 
 TEST(TensorTableTest, RegistersAllOrNone) {
