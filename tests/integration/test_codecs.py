@@ -3,7 +3,8 @@
 
 import pytest
 from planned_training import ANY_GAIN
-from real_cluster import needs_daemons
+from real_cluster import PEERS_WAIT, needs_daemons
+from test_operations import metrics
 
 pytestmark = needs_daemons
 
@@ -126,6 +127,54 @@ def test_steps_that_are_submitted_ahead_keep_their_order(cluster_of):
     cluster = cluster_of(3, "plan.planner=first")
     runs = [cluster.start(AHEAD, nodes=[0, 1, 2], argument=ahead) for ahead in (1, 4)]
     assert len({trainer.result()["digest"] for trainers in runs for trainer in trainers}) == 1
+
+
+# --- bytes on the wire ---
+
+STEPS, ELEMENTS = 3, 3_000_000
+SUMS = f"""
+job = open_job()
+tensor = job.register([TensorSpec("weights", DType.FLOAT32, {ELEMENTS}, planned=True, codec=ARGUMENT)])[0]
+mine = np.random.default_rng(RANK).standard_normal({ELEMENTS}).astype(np.float32)
+for step in range({STEPS}):
+    ended(job, job.submit(tensor, step, mine, reduction=Reduction.AVERAGE))
+job.close()
+report()
+"""
+# Bits that are sent for each element of a part, and of a sum: the table of docs/compression.md.
+BITS = {
+    "none": (32, 32),
+    "bf16": (16, 16),
+    "fp16": (16, 16),
+    "int8": (8 + 32 / 256,) * 2,
+    "int4": (4 + 32 / 64,) * 2,
+    "fp8-e4m3": (8 + 32 / 256,) * 2,
+    "ef-sign": (1 + 32 / 4096,) * 2,
+    "sign-vote": (1, 1),
+    "1bit": (1 + 64 / 4096,) * 2,
+    "2bit:threshold=4": (2, 4 + 32 / 4096),
+    "2bit:threshold=4,full-every=3": ((2 * 2 + 32) / 3, (2 * (4 + 32 / 4096) + 32) / 3),
+    "topk:ratio=0.01": (0.64, 4 * 0.64),
+    "qsgd": (8 + 32 / 512,) * 2,
+    "terngrad": (2 + 32 / 512,) * 2,
+    "natural": (9, 9),
+}
+
+
+@pytest.mark.parametrize("codec", BITS)
+def test_as_many_bytes_are_sent_as_the_table_says(cluster_of, codec):
+    # With one flow no chunk is sent over another one, too, because it is overdue.
+    cluster = cluster_of(4, "plan.planner=first", "transport.flows_per_link=1", PEERS_WAIT)
+
+    def sent() -> float:
+        return sum(metrics(node)['braid_wire_bytes_total{direction="sent"}'] for node in cluster.nodes)
+
+    before = sent()
+    for trainer in cluster.start(SUMS, nodes=[0, 1, 2, 3], argument=codec):
+        trainer.result()
+    # Each element's part leaves the nodes that do not own it, and its sum goes to as many.
+    part, total = BITS[codec]
+    assert sent() - before == pytest.approx(STEPS * ELEMENTS * 3 * (part + total) / 8, rel=0.01)
 
 
 # --- what goes wrong ---
