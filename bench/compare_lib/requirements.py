@@ -23,7 +23,7 @@ def check(options: argparse.Namespace) -> None:
     for system in options.systems:
         if (library := mpi.LIBRARIES.get(system)) and (missing := _missing_of(library)):
             other.append(f"{system} needs {', '.join(missing)}: run {library.install}")
-    if ("gloo" in options.systems or options.through == "torch") and not _has_module(VENV_PYTHON, "torch"):
+    if ("gloo" in options.systems or options.through == "torch") and not has_module(VENV_PYTHON, "torch"):
         other.append("torch is not in build/venv: run scripts/setup")
     # Without braid among the systems the cluster needs no daemons.
     needed = [path for braid in options.installations.values() for path in _files_of(braid, options.through)]
@@ -52,11 +52,11 @@ def wants_wire(options: argparse.Namespace) -> bool:
 
 def _missing_of(library: mpi.Library) -> list[str]:
     missing = [] if shutil.which(library.mpirun) else [library.mpirun]
-    modules = [name for name in ("numpy", "mpi4py") if not _has_module(library.python, name)]
+    modules = [name for name in ("numpy", "mpi4py") if not has_module(library.python, name)]
     return missing + [f"{library.python} with {name}" for name in modules]
 
 
-def _has_module(python: str, name: str) -> bool:
+def has_module(python: str, name: str) -> bool:
     question = f"import importlib.util, sys; sys.exit(importlib.util.find_spec('{name}') is None)"
     try:
         done = subprocess.run(

@@ -8,9 +8,20 @@ from cluster_lib.arguments import count, directory, mbit, output_file, setting
 from .paths import RELEASE
 
 
-def add(parser: argparse.ArgumentParser, timeout_help: str, build_help: str) -> None:
+def add(
+    parser: argparse.ArgumentParser,
+    timeout_help: str,
+    build_help: str,
+    timeout_s: int = 120,
+    nic_mbit: str | None = None,
+) -> None:
+    """The last two are defaults."""
     parser.add_argument(
-        "--nic-mbit", type=mbit, metavar="X", help="each node's NIC, Mbit/s (unshaped)"
+        "--nic-mbit",
+        type=mbit,
+        default=nic_mbit,
+        metavar="X",
+        help=f"each node's NIC, Mbit/s ({nic_mbit or 'unshaped'})",
     )
     parser.add_argument(
         "--set",
@@ -25,9 +36,9 @@ def add(parser: argparse.ArgumentParser, timeout_help: str, build_help: str) -> 
     parser.add_argument(
         "--timeout",
         type=count(1, 3600),
-        default=120,
+        default=timeout_s,
         metavar="SECONDS",
-        help=f"{timeout_help} (120)",
+        help=f"{timeout_help} ({timeout_s})",
     )
     parser.add_argument(
         "--build",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes the parts of bench/compare and bench/scale importable."""
+"""Makes the parts of bench/compare, bench/scale and bench/train importable."""
 
 import sys
 
@@ -7,6 +7,7 @@ from braid_build import REPOSITORY
 
 COMPARE = str(REPOSITORY / "bench" / "compare")
 SCALE = str(REPOSITORY / "bench" / "scale")
+TRAIN = str(REPOSITORY / "bench" / "train")
 
 for folder in ("scripts", "bench"):
     path = str(REPOSITORY / folder)

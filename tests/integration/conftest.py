@@ -14,7 +14,7 @@ LONG_FILES = [
     f"test_{name}.py"
     for name in (
         "live_planning", "algorithms", "failures", "disagreements", "polling", "collectives", "check_runs", "compare",
-        "strangers", "shares", "users", "silent_paths", "tuning", "live_network",
+        "training_bench", "strangers", "shares", "users", "silent_paths", "tuning", "live_network",
     )
 ]  # fmt: skip
 

@@ -60,7 +60,7 @@ def test_bad_arguments_are_told_before_anything_starts(arguments, complaint, cap
 
 def test_what_is_not_installed_is_named_with_its_package(monkeypatch):
     monkeypatch.setattr(requirements.shutil, "which", lambda _: None)
-    monkeypatch.setattr(requirements, "_has_module", lambda *_: False)
+    monkeypatch.setattr(requirements, "has_module", lambda *_: False)
     chosen = options.parse(["--systems", "gloo,openmpi,mpich"])
     with pytest.raises(CompareError) as error:
         requirements.check(chosen)
@@ -74,7 +74,7 @@ def test_what_is_not_installed_is_named_with_its_package(monkeypatch):
 
 
 def test_through_torch_braid_needs_its_library_and_its_package_also_the_one_before(monkeypatch, tmp_path):
-    monkeypatch.setattr(requirements, "_has_module", lambda *_: False)
+    monkeypatch.setattr(requirements, "has_module", lambda *_: False)
     chosen = options.parse(["--through", "torch", "--no-wire", "--before", str(tmp_path)])
     with pytest.raises(CompareError) as error:
         requirements.check(chosen)
@@ -97,7 +97,7 @@ def test_through_torch_other_things_are_measured_unless_they_are_given():
 
 
 def test_the_page_needs_the_program_that_draws_it(monkeypatch, tmp_path):
-    monkeypatch.setattr(requirements, "_has_module", lambda *_: False)
+    monkeypatch.setattr(requirements, "has_module", lambda *_: False)
     chosen = ["--systems", "openmpi", "--no-wire", "--build", str(tmp_path)]
     for page, is_needed in (([], False), (["--html", str(tmp_path / "page.html")], True)):
         with pytest.raises(CompareError) as error:
@@ -108,7 +108,7 @@ def test_the_page_needs_the_program_that_draws_it(monkeypatch, tmp_path):
 @pytest.mark.parametrize("missing", ["numpy", "mpi4py"])
 def test_the_module_that_is_missing_is_blamed(monkeypatch, missing):
     monkeypatch.setattr(requirements.shutil, "which", lambda name: name)
-    monkeypatch.setattr(requirements, "_has_module", lambda _, name: name != missing)
+    monkeypatch.setattr(requirements, "has_module", lambda _, name: name != missing)
     with pytest.raises(CompareError) as error:
         requirements.check(options.parse(["--systems", "openmpi", "--no-wire"]))
     assert str(error.value).startswith(f"openmpi needs /usr/bin/python3 with {missing}: run ")
