@@ -15,8 +15,9 @@ std::shared_ptr<const GradientCodec> sum_codec(const CodecSpec& spec, uint32_t n
 }  // namespace
 
 CodedSum CodedSum::of_step(uint64_t step) const {
-  CodedSum coded = *this;
-  if (full != nullptr && (step + 1) % part->spec().full_every == 0) coded.part = coded.sum = full;
+  if (full == nullptr || (step + 1) % part->spec().full_every != 0) return *this;
+  CodedSum coded;
+  coded.part = coded.sum = full;
   return coded;
 }
 

@@ -19,9 +19,9 @@ namespace braid {
 //   sign-vote           the majority's sign
 //   block-sparse, none  exact
 //
-// With full_every = k, steps k−1, 2k−1, … go as float32, and with them all that the memory holds:
-// the k-step correction of Yu et al. ("CD-SGD: Distributed Stochastic Gradient Descent with
-// Compression and Delay Compensation", ICPP 2021), here without loss.
+// With full_every = k, steps k−1, 2k−1, … go as float32, and the memory stays as it is: the k-step
+// correction of Yu et al. ("CD-SGD: Distributed Stochastic Gradient Descent with Compression and
+// Delay Compensation", ICPP 2021).
 struct CodedSum {
   std::shared_ptr<const GradientCodec> part;
   std::shared_ptr<const GradientCodec> sum;

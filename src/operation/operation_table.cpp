@@ -198,7 +198,9 @@ std::shared_ptr<Hop> OperationTable::hop_of(const OperationKey& key, const Entry
   }
   const CodedSum& sum =
       entry.signature.reduction == Reduction::Average ? entry.coded->average : entry.coded->sum;
-  return std::make_shared<CodecHop>(sum.of_step(key.step), entry.coded->memory, std::move(elements),
+  CodedSum coded = sum.of_step(key.step);
+  auto memory = coded.memory_floats != 0 ? entry.coded->memory : nullptr;
+  return std::make_shared<CodecHop>(std::move(coded), std::move(memory), std::move(elements),
                                     mix64(key.tensor) + ring_->self, key.step);
 }
 

@@ -70,7 +70,7 @@ CODECS = {
     "ef-sign": (2, 0.4),
     "1bit": (2, 0.4),
     "2bit:threshold=4": (2, 0.2),
-    "2bit:threshold=4,full-every=5": (2, 1e-5),  # the last step is one in full
+    "2bit:threshold=4,full-every=5": (2, 0.2),
     "topk:ratio=0.1": (1, 0.5),
 }
 
