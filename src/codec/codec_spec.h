@@ -46,7 +46,7 @@ struct CodecSpec {
   Rounding rounding = Rounding::Nearest;
   uint64_t seed = 0;   // of what is random
   float momentum = 0;  // dgc
-  uint32_t full_every = 0;  // each so-manieth step goes without loss; 0: none does
+  uint32_t full_every = 0;  // steps, the last of which goes as float32; 0: none does
   bool operator==(const CodecSpec&) const = default;
 };
 
