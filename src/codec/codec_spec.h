@@ -44,8 +44,8 @@ struct CodecSpec {
   double ratio = 0;     // topk, dgc: the elements that are sent, of all
   uint32_t levels = 0;  // qsgd: steps from 0 to the norm
   Rounding rounding = Rounding::Nearest;
-  uint64_t seed = 0;   // of what is random
-  float momentum = 0;  // dgc
+  uint64_t seed = 0;        // of what is random
+  float momentum = 0;       // dgc
   uint32_t full_every = 0;  // steps, the last of which goes as float32; 0: none does
   bool operator==(const CodecSpec&) const = default;
 };

@@ -67,7 +67,8 @@ TEST(CodecSpec, an_error_names_the_parameter_and_what_would_be_right) {
   EXPECT_EQ(error_of("ef-sign:block=7"),
             "codec ef-sign: block=7: right is a multiple of 16 up to 1048576, or 0 for the whole "
             "part");
-  EXPECT_EQ(error_of("topk:block=64"), "codec topk has no parameter 'block'; it has ratio, full-every");
+  EXPECT_EQ(error_of("topk:block=64"),
+            "codec topk has no parameter 'block'; it has ratio, full-every");
   EXPECT_EQ(error_of("none:seed=1"), "codec none has no parameter 'seed'; it has none at all");
   EXPECT_EQ(error_of("topk:ratio=0"), "codec topk: ratio=0: right is a number above 0, up to 1");
   EXPECT_EQ(error_of("topk:ratio=nan"),
