@@ -33,7 +33,7 @@ class CodecsBench {
     const MemoryTimes memory = measure_memory();
     if (!options_.as_json) print(codecs_heading(options_.bytes, memory));
     for (const CodecSpec& spec : specs) {
-      const auto times = measure_codec(spec, gradient_, sums_, timer_);
+      const auto times = measure_codec(spec, gradient_, sums_, timer_, options_.nodes);
       if (!times) return times.status();
       print(options_.as_json ? codecs_json(*times, memory) : codecs_row(*times));
     }

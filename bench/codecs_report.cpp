@@ -39,16 +39,18 @@ std::string codecs_json(const CodecTimes& times, const MemoryTimes& memory) {
                           {"of_memcpy", share(memory.copy, seconds)},
                           {"of_add", share(memory.add, seconds)}};
   };
-  return nlohmann::json{{"codec", times.codec},
-                        {"bytes", times.bytes},
-                        {"encoded_bytes", times.encoded_bytes},
-                        {"memcpy_gb_per_second", gigabytes_per_second(times.bytes, memory.copy)},
-                        {"add_gb_per_second", gigabytes_per_second(times.bytes, memory.add)},
-                        {"encode", figures(times.encode)},
-                        {"encode_with_memory", figures(times.encode_with_memory)},
-                        {"decode", figures(times.decode)},
-                        {"decode_and_add", figures(times.decode_and_add)}}
-      .dump();
+  nlohmann::json json = {{"codec", times.codec},
+                         {"bytes", times.bytes},
+                         {"encoded_bytes", times.encoded_bytes},
+                         {"memcpy_gb_per_second", gigabytes_per_second(times.bytes, memory.copy)},
+                         {"add_gb_per_second", gigabytes_per_second(times.bytes, memory.add)},
+                         {"encode", figures(times.encode)},
+                         {"encode_with_memory", figures(times.encode_with_memory)},
+                         {"decode", figures(times.decode)},
+                         {"decode_and_add", figures(times.decode_and_add)}};
+  if (times.encode_sum != 0) json["encode_sum"] = figures(times.encode_sum);
+  if (times.decode_sum != 0) json["decode_sum"] = figures(times.decode_sum);
+  return json.dump();
 }
 
 }  // namespace braid::bench

@@ -27,21 +27,30 @@ class Gradients {
 
   // An error where a dtype does not hold the exact sums of so many ranks.
   static Result<Gradients> create(const Trace& trace, uint32_t rank, uint32_t world_size);
+  // Of values like those of gradients, whose sums nothing is known of. An error unless all are
+  // float32.
+  static Result<Gradients> create_normal(const Trace& trace, uint32_t rank);
 
   const std::vector<Tensor>& tensors() const { return tensors_; }
   uint64_t bytes() const { return bytes_; }  // the gaps included
 
+  bool has_known_sums() const { return !patterns_.empty(); }
+
   // This rank's, of one step.
   void fill(uint64_t step, uint8_t* memory) const;
-  // Tensor `i`'s sum; nothing if it is right.
+  // Tensor `i`'s sum, where sums are known; nothing if it is right.
   std::optional<Pattern::Mismatch> verify(size_t i, uint64_t step, const void* sum) const;
 
  private:
   Gradients() = default;
 
+  void add(const Trace::Tensor& tensor);
+  void fill_normal(uint64_t step, uint8_t* memory) const;
+
   std::vector<Tensor> tensors_;
   uint64_t bytes_ = 0;
   std::map<DataType, Pattern> patterns_;
+  std::vector<float> normal_;  // repeated; each tensor and step begins somewhere else in them
 };
 
 // One reduction has one dtype, and the engine cuts by itself: groups are parted where the dtype

@@ -33,6 +33,10 @@ CLI::App* add_codecs_command(CLI::App& app, braid::bench::CodecsOptions& options
   sub->add_option("--repeats", options.repeats, "measured passes, of which the fastest counts")
       ->capture_default_str()
       ->check(CLI::Range(1u, 1'000'000u));
+  sub->add_option("--nodes", options.nodes,
+                  "rates of the sums of so many nodes' parts, too, where they are encoded by "
+                  "themselves")
+      ->check(CLI::Range(1u, 127u));
   sub->add_option("--vectors", options.vectors, "widest, avx2 or baseline")->capture_default_str();
   sub->add_flag("--json", options.as_json, "one JSON object per codec");
   return sub;

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bench/player.h"
 
+#include <algorithm>
 #include <cstdio>
+#include <cstring>
 #include <span>
 
 #include "bench/sleep.h"
@@ -9,7 +11,19 @@
 namespace braid::bench {
 namespace {
 
+constexpr uint64_t kDigestFactor = 0x9e3779b97f4a7c15;
+constexpr uint32_t kDigestDropped = 12;  // bits; a double holds the others
+
 uint64_t nanoseconds(double seconds) { return static_cast<uint64_t>(seconds * 1e9); }
+
+uint64_t digest(uint64_t before, std::span<const uint8_t> bytes) {
+  for (size_t i = 0; i < bytes.size(); i += sizeof(uint64_t)) {
+    uint64_t word = 0;
+    std::memcpy(&word, &bytes[i], std::min(sizeof(word), bytes.size() - i));
+    before = (before ^ word) * kDigestFactor;
+  }
+  return before;
+}
 
 }  // namespace
 
@@ -24,13 +38,16 @@ Result<Player> Player::create(Trainer& trainer, Ranks& ranks, Workload workload,
 Status Player::play(const Schedule& schedule, uint64_t step, double& seconds) {
   gradients_.fill(step, static_cast<uint8_t*>(memory_.get()));
   BRAID_RETURN_IF_ERROR(ranks_->barrier());
-  const uint64_t begin_ns = clock_.now_ns();
-  BRAID_RETURN_IF_ERROR(submit_all(schedule, step, begin_ns));
+  began_ns_ = clock_.now_ns();
+  BRAID_RETURN_IF_ERROR(submit_all(schedule, step, began_ns_));
   for (const braid_ticket ticket : tickets_) BRAID_RETURN_IF_ERROR(trainer_->wait(ticket));
   Verdict verdict;
-  verdict.seconds = static_cast<double>(clock_.now_ns() - begin_ns) / 1e9;
+  verdict.seconds = static_cast<double>(clock_.now_ns() - began_ns_) / 1e9;
+  digest_ = 0;
   for (size_t i = 0; i < tickets_.size(); ++i)
     BRAID_RETURN_IF_ERROR(check(schedule.plan.groups[i], step, tickets_[i], verdict));
+  verdict.digest = static_cast<double>(digest_ >> kDigestDropped);
+  verdict.negative_digest = -verdict.digest;
   BRAID_RETURN_IF_ERROR(ranks_->agree(verdict));
   seconds = verdict.seconds;
   return Status::ok();
@@ -58,7 +75,10 @@ Status Player::check(const Plan::Group& group, uint64_t step, braid_ticket ticke
   const uint64_t end = tensors[group.end - 1].offset + tensors[group.end - 1].bytes();
   const auto result = trainer_->result(ticket, end - begin);
   if (!result) return result.status();
-  for (uint32_t i = group.begin; i < group.end && verdict.is_wrong == 0; ++i) {
+  if (!gradients_.has_known_sums())
+    digest_ = digest(digest_, {static_cast<const uint8_t*>(*result), end - begin});
+  for (uint32_t i = group.begin;
+       i < group.end && verdict.is_wrong == 0 && gradients_.has_known_sums(); ++i) {
     const auto* sum = static_cast<const uint8_t*>(*result) + tensors[i].offset - begin;
     const auto mismatch = gradients_.verify(i, step, sum);
     if (!mismatch) continue;

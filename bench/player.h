@@ -18,7 +18,8 @@ struct Schedule {
 };
 
 // Plays training steps: sleeps where a trainer computes, submits what would be ready, waits for all
-// results and checks them. One thread.
+// results and checks them: against the exact sums, or, where sums are not known, that all ranks
+// have the same bits. One thread.
 class Player {
  public:
   static Result<Player> create(Trainer& trainer, Ranks& ranks, Workload workload,
@@ -28,6 +29,7 @@ class Player {
   // forward pass until the last result was there, on the slowest rank.
   Status play(const Schedule& schedule, uint64_t step, double& seconds);
 
+  uint64_t began_ns() const { return began_ns_; }  // the last step
   const Gradients& gradients() const { return gradients_; }
   const uint8_t* memory() const { return static_cast<const uint8_t*>(memory_.get()); }
 
@@ -53,6 +55,8 @@ class Player {
   Trainer::ArenaMemory memory_;
   SystemClock clock_;
   std::vector<braid_ticket> tickets_;
+  uint64_t began_ns_ = 0;
+  uint64_t digest_ = 0;  // of a step's results, where their sums are not known
 };
 
 }  // namespace braid::bench

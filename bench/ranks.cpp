@@ -33,6 +33,8 @@ Status Ranks::agree(Verdict& verdict) {
   BRAID_RETURN_IF_ERROR(reduce(verdict_, verdicts_++, BRAID_MAX, &verdict, sizeof(verdict)));
   if (verdict.is_wrong != 0)
     return {StatusCode::Internal, "a result was wrong on one rank or more"};
+  if (verdict.digest + verdict.negative_digest != 0)
+    return {StatusCode::Internal, "ranks have results that differ"};
   return Status::ok();
 }
 

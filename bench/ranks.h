@@ -11,6 +11,10 @@ namespace braid::bench {
 struct Verdict {
   double seconds = 0;
   double is_wrong = 0;  // 1: a result of this rank was
+  // Of the results, where they have no known sum: a whole number below 2^52, and its negative.
+  // Their greatest ones add up to 0 where all ranks have the same.
+  double digest = 0;
+  double negative_digest = 0;
 };
 
 // Keeps the ranks of a benchmark together. One thread.
@@ -20,7 +24,8 @@ class Ranks {
 
   // Returns when all ranks have called it.
   Status barrier() { return trainer_->barrier(barrier_, barriers_++); }
-  // Replaces this rank's verdict by that of all; an error where one of them is wrong.
+  // Replaces this rank's verdict by that of all; an error where one of them is wrong, or digests
+  // differ.
   Status agree(Verdict& verdict);
   // Replaces the value by the sum of all ranks' values.
   Status sum(double& value);

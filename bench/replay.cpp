@@ -11,6 +11,7 @@
 #include "bench/replay_report.h"
 #include "client/status_client.h"
 #include "plan/live_plan.h"
+#include "plan/occupying_cost.h"
 #include "plan/planner.h"
 #include "plan/simulator.h"
 
@@ -53,7 +54,9 @@ class ReplayBench {
     bool is_live() const { return result.planner == kLivePlanner; }
   };
 
+  // What plain all-reduces cost says nothing of encoded ones.
   Status prepare_cost() {
+    if (!options_.codec.empty()) return Status::ok();
     if (!options_.cost_path.empty()) {
       auto loaded = load_cost(options_.cost_path);
       if (!loaded) return loaded.status();
@@ -80,8 +83,8 @@ class ReplayBench {
     std::vector<Trainer::Tensor> tensors;
     for (const Gradients::Tensor& one : player_.gradients().tensors()) {
       const std::string name = is_planned ? one.name : "bench.replay/" + one.name;
-      tensors.push_back(
-          {name, static_cast<uint32_t>(one.dtype), one.count, /*is_dynamic=*/false, is_planned});
+      tensors.push_back({name, static_cast<uint32_t>(one.dtype), one.count, /*is_dynamic=*/false,
+                         is_planned, options_.codec});
     }
     return trainer_.register_tensors(tensors);
   }
@@ -111,11 +114,8 @@ class ReplayBench {
     if (!one.is_live() && environment_.rank == 0) {
       const auto planner = find_planner(one.result.planner);
       if (!planner) return planner.status();
-      PlannerOptions planning;
-      planning.streams = options_.streams;
-      planning.fewest_groups = false;         // as daemons plan: what was measured is never exact
-      planning.piece_bytes_min = UINT64_MAX;  // the engine cuts what is large
-      const Plan plan = (*planner)->plan(workload_, *cost_, planning);
+      const Plan plan =
+          (*planner)->plan(workload_, *cost_, daemon_planner_options(options_.streams));
       begins = encode(executable(plan, player_.gradients()), tensors);
     }
     BRAID_RETURN_IF_ERROR(ranks_.broadcast(begins.data(), begins.size()));
@@ -141,8 +141,13 @@ class ReplayBench {
     for (uint32_t done = 0; done < options_.steps; done += kTurnSteps) {
       const uint32_t steps = std::min(kTurnSteps, options_.steps - done);
       for (Contender& one : contenders_) {
-        for (uint32_t i = 0; i < steps; ++i)
+        for (uint32_t i = 0; i < steps; ++i) {
+          const uint64_t before_ns = player_.began_ns();
           BRAID_RETURN_IF_ERROR(play(one, one.result.seconds.emplace_back()));
+          if (i == 0) continue;  // another one's step was before it
+          one.result.iterations.push_back(static_cast<double>(player_.began_ns() - before_ns) /
+                                          1e9);
+        }
       }
     }
     return Status::ok();
@@ -172,11 +177,13 @@ class ReplayBench {
     std::vector<ReplayResult> results;
     for (Contender& one : contenders_) {
       if (one.is_live()) BRAID_RETURN_IF_ERROR(ask_for_plan(one));
-      SimulatorOptions simulator;
-      simulator.streams = options_.streams;
-      const Timeline timeline = simulate(workload_, one.schedule.plan, *cost_, simulator);
       one.result.groups = one.schedule.plan.groups.size();
-      one.result.predicted_seconds = timeline.iteration_seconds;
+      if (cost_) {
+        SimulatorOptions simulator;
+        simulator.streams = options_.streams;
+        one.result.predicted_seconds =
+            simulate(workload_, one.schedule.plan, *cost_, simulator).iteration_seconds;
+      }
       results.push_back(std::move(one.result));
     }
     if (options_.as_json) {
@@ -220,7 +227,9 @@ Status run_replay(const ReplayOptions& options) {
   if (!trace) return trace.status();
   const auto environment = read_environment();
   if (!environment) return environment.status();
-  auto gradients = Gradients::create(*trace, environment->rank, environment->world_size);
+  auto gradients = options.codec.empty()
+                       ? Gradients::create(*trace, environment->rank, environment->world_size)
+                       : Gradients::create_normal(*trace, environment->rank);
   if (!gradients) return gradients.status();
   const uint64_t arena_bytes = gradients->bytes() + kReplaySlackBytes;
   const auto trainer = Trainer::open(*environment, daemon_socket_path(options.socket_path),

@@ -20,8 +20,9 @@ struct ReplayOptions {
   uint32_t steps = 0;                     // measured ones, of each planner
   std::optional<double> forward_seconds;  // instead of the trace's
   double time_scale = 1;                  // of all times of the trace
-  std::string cost_path;                  // instead of a sweep
-  std::string save_cost_path;             // where the fitted cost goes; nowhere if empty
+  std::string codec;           // of the gradients; empty: none. kLivePlanner alone has any
+  std::string cost_path;       // instead of a sweep
+  std::string save_cost_path;  // where the fitted cost goes; nowhere if empty
   uint32_t timeout_ms = 60'000;
   std::string socket_path;
   bool as_json = false;

@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "codec/codec_spec.h"
 #include "plan/planner.h"
 
 namespace braid::bench {
@@ -76,9 +77,20 @@ CLI::App* add_replay_command(CLI::App& app, ReplayOptions& options) {
   CLI::Option* cost =
       sub->add_option("--cost", options.cost_path,
                       "a model made by braidctl fit --json, instead of one measured in this run");
+  CLI::Option* codec =
+      sub->add_option("--codec", options.codec,
+                      "of the gradients, such as int8 (docs/compression.md); with --planner live")
+          ->check(CLI::Validator(
+              [](const std::string& text) {
+                const auto spec = parse_codec_spec(text);
+                return spec ? std::string() : spec.status().message();
+              },
+              "CODEC"))
+          ->excludes(cost);
   sub->add_option("--save-cost", options.save_cost_path,
                   "where the model goes that was measured in this run")
-      ->excludes(cost);
+      ->excludes(cost)
+      ->excludes(codec);
   sub->add_option_function<uint32_t>(
          "--timeout", [&options](uint32_t seconds) { options.timeout_ms = seconds * 1000; },
          "seconds until an operation, or opening the job, has failed")
@@ -93,6 +105,9 @@ CLI::App* add_replay_command(CLI::App& app, ReplayOptions& options) {
     const auto twice = std::adjacent_find(names.begin(), names.end());
     if (twice != names.end())
       throw CLI::ValidationError("--planner", fmt::format("'{}' stands twice", *twice));
+    const auto is_live = [](const std::string& name) { return name == kLivePlanner; };
+    if (!options.codec.empty() && !std::ranges::all_of(names, is_live))
+      throw CLI::ValidationError("--codec", "only the gradients of --planner live have one");
   });
   return sub;
 }

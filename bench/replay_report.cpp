@@ -40,8 +40,11 @@ std::string to_json(const ReplayResult& result, const ReplayResult& base, bool h
   json["groups"] = result.groups;
   json["measured_seconds"] = measured;
   json["p99_seconds"] = p99(result.seconds);
-  json["predicted_seconds"] = result.predicted_seconds;
-  json["ratio"] = measured / result.predicted_seconds;
+  if (!result.iterations.empty()) json["iteration_seconds"] = median(result.iterations);
+  if (result.predicted_seconds != 0) {
+    json["predicted_seconds"] = result.predicted_seconds;
+    json["ratio"] = measured / result.predicted_seconds;
+  }
   if (result.plan) {
     json["plan"] = *result.plan;
     json["settled"] = result.is_settled;
@@ -64,10 +67,12 @@ std::string replay_table(std::span<const ReplayResult> results) {
         results.size() > 1
             ? fmt::format("{:.3f}", paired_ratio(one.seconds, results.front().seconds))
             : "";
+    const bool is_predicted = one.predicted_seconds != 0;
     out += fmt::format(
-        "{:<10} {:>7} {:>7} {:>6} {:>12} {:>12} {:>12} {:>7.3f} {:>10}\n", one.planner, one.streams,
+        "{:<10} {:>7} {:>7} {:>6} {:>12} {:>12} {:>12} {:>7} {:>10}\n", one.planner, one.streams,
         one.seconds.size(), one.groups, format_seconds(measured), format_seconds(p99(one.seconds)),
-        format_seconds(one.predicted_seconds), measured / one.predicted_seconds, paired);
+        is_predicted ? format_seconds(one.predicted_seconds) : "-",
+        is_predicted ? fmt::format("{:.3f}", measured / one.predicted_seconds) : "-", paired);
   }
   for (const ReplayResult& one : results) {
     if (!one.plan) continue;

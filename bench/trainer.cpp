@@ -48,6 +48,7 @@ Result<std::vector<uint32_t>> Trainer::register_tensors(std::span<const Tensor> 
         tensors.size() == 1 ? BRAID_NO_ORDER : static_cast<uint32_t>(list.size() - 1);
     options.dynamic = tensor.is_dynamic ? 1 : 0;
     options.planned = tensor.is_planned ? 1 : 0;
+    options.codec = tensor.codec.empty() ? nullptr : tensor.codec.c_str();
   }
   std::vector<uint32_t> handles(list.size());
   BRAID_RETURN_IF_ERROR(check(braid_register(job_, list.data(), list.size(), handles.data())));

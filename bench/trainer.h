@@ -37,6 +37,7 @@ class Trainer {
     uint64_t count = 0;
     bool is_dynamic = false;
     bool is_planned = false;
+    std::string codec = {};  // of planned ones; empty: none
   };
   Result<uint32_t> register_tensor(const Tensor& tensor);
   // In the order of backward; the handles in the same order.

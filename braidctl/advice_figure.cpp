@@ -48,8 +48,8 @@ std::string advice_svg(const RenderedAdvice& report) {
   Figure figure;
   figure.title = report.trace.model + " with codecs, over bandwidth";
   figure.notes = {fmt::format("{} nodes, planner {}, streams: {}, threads that encode: {}",
-                              report.options.cost.nodes, report.planner, report.options.streams,
-                              report.options.cost.encode_threads),
+                              report.options.cost.nodes, report.planner,
+                              report.options.planning.streams, report.options.cost.encode_threads),
                   fmt::format("measured: {}, startups as there; {}",
                               format_bandwidth(report.measured_bandwidth), advice_reason(report))};
   figure.panel_width = kAdvicePanelWidth;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "braidctl/advice_report.h"
 
+#include <cmath>
+
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -86,7 +88,20 @@ ordered_json json_of_row(const RenderedAdvice& report, size_t i) {
   return entry;
 }
 
+// A step is predicted within a few percent where the network is what takes its time.
+constexpr double kMispredictionMin = 0.15;
+
 }  // namespace
+
+std::optional<std::string> misprediction_warning(const RenderedAdvice& report) {
+  const double predicted = report.plain().step_seconds;
+  if (report.measured_seconds == 0) return std::nullopt;
+  if (std::abs(predicted / report.measured_seconds - 1) < kMispredictionMin) return std::nullopt;
+  return fmt::format(
+      "without a codec a step takes {}, and {} is what it would take by prediction: something else "
+      "than the backward pass and the network takes time, and the advice does not know it",
+      format_seconds(report.measured_seconds), format_seconds(predicted));
+}
 
 std::string advice_table(const RenderedAdvice& report) {
   std::string out = fmt::format(
@@ -94,8 +109,14 @@ std::string advice_table(const RenderedAdvice& report) {
       "wire: {}; rates {}; threads that encode: {}\n\n",
       printable(report.trace.model), report.options.cost.nodes,
       format_seconds(report.trace.forward_seconds), format_seconds(report.trace.backward_seconds()),
-      report.planner, report.options.streams, format_bandwidth(report.measured_bandwidth),
+      report.planner, report.options.planning.streams, format_bandwidth(report.measured_bandwidth),
       printable(report.rates), report.options.cost.encode_threads);
+  if (report.measured_seconds != 0) {
+    out.insert(out.size() - 1,
+               fmt::format("without a codec a step takes {} by prediction, {} as measured\n",
+                           format_seconds(report.plain().step_seconds),
+                           format_seconds(report.measured_seconds)));
+  }
   out += rows_table(report) + '\n' + groups_table(report) + '\n';
   for (const std::string& sentence : advice_sentences(report)) out += sentence + '\n';
   return out;
@@ -116,6 +137,7 @@ std::string advice_json(const RenderedAdvice& report) {
   json["step_by_group_seconds"] = report.advice.step_by_group_seconds;
   json["sentences"] = advice_sentences(report);
   json["nodes"] = report.options.cost.nodes;
+  if (report.measured_seconds != 0) json["measured_step_seconds"] = report.measured_seconds;
   json["wire_bits_per_second"] = report.measured_bandwidth;
   json["warnings"] = report.warnings;
   return json.dump() + '\n';

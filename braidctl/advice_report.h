@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,7 @@ struct RenderedAdvice {
   std::string planner;
   std::string rates;              // where they come from
   double measured_bandwidth = 0;  // bits in a second
+  double measured_seconds = 0;    // of a step without a codec; 0: not measured
   std::vector<std::string> warnings;
 
   const AdviceRow& plain() const { return advice.rows.front(); }
@@ -26,6 +28,9 @@ struct RenderedAdvice {
     return trace.tensors[trace.tensors.size() - 1 - place];
   }
 };
+
+// A measured step that is far from the predicted one: then nor are codecs predicted well.
+std::optional<std::string> misprediction_warning(const RenderedAdvice& report);
 
 // Why it recommends what it does: one sentence.
 std::string advice_reason(const RenderedAdvice& report);

@@ -6,26 +6,50 @@
 #include <vector>
 
 #include "braidctl/command.h"
+#include "braidctl/ctl_live.h"
+#include "plan/planner.h"
 
 namespace braid {
 
-// `braidctl advise`: what codecs would bring to the step of a trace.
+// `braidctl advise`: what codecs would bring to the step of a trace, or of a job that runs.
 struct AdviseCommand {
-  std::string trace_path;
-  std::string cost_path;
+  std::string trace_path;  // empty: the job is asked
+  LiveOptions live;
+  std::string cost_path;            // empty: what the job's daemons have fitted
   std::string rates_path;           // empty: they are measured
   std::vector<std::string> codecs;  // words of --codecs; empty: those that the advice looks at
-  std::string planner = "exact";
-  uint32_t nodes = 0;
-  uint32_t encode_threads = 1;
-  uint32_t streams = 1;
+  // Nothing: what the job has; without a job there are nodes, and for the others a default.
+  std::optional<std::string> planner;
+  std::optional<uint32_t> nodes;
+  std::optional<double> encode_threads;
+  std::optional<uint32_t> streams;
   double margin_percent = 3;
   std::optional<double> forward_seconds;
   OutputFormat format = OutputFormat::Table;
 };
 
 CLI::App* add_advise_command(CLI::App& app, AdviseCommand& command);
-Result<CommandOutput> run_advise(const AdviseCommand& command);
+// `socket`: of the daemon that --job asks; empty: the usual one.
+Result<CommandOutput> run_advise(const std::string& socket, const AdviseCommand& command);
+
+// What advice is given of.
+struct AdviseSubject {
+  Trace trace;
+  FittedCost cost;
+  std::string cost_source = {};  // for warnings: "cost.json"
+  uint32_t nodes = 0;
+  std::string planner = "exact";
+  PlannerOptions planning = {};
+  double encode_threads = 1;
+  double carry_seconds_per_byte = 0;  // CodedCost::Options
+  // Of a job: an iteration without a codec. 0: of no job, or not measured.
+  double measured_seconds = 0;
+};
+// Of a job's tensors. Errors: nothing is measured, there is one node, no cost is there, or it is
+// not that of plain all-reduces, for the tensors travel with a codec already. `cost`: instead of
+// the daemons'.
+Result<AdviseSubject> advise_subject_of(LiveSet set, const std::string& job,
+                                        std::optional<FittedCost> cost);
 
 // A comma separates codecs and also the parameters of one: a word without a name of its own, such
 // as "seed=1", belongs to the codec before it.

@@ -94,7 +94,7 @@ int main(int argc, char** argv) {
         "a subcommand is required: status, advise, draw, fit, plan, simulate, trace or tune\n");
     return kExitUsage;
   }
-  if (advise_command->parsed()) return print(braid::run_advise(advise));
+  if (advise_command->parsed()) return print(braid::run_advise(socket, advise));
   if (draw_command->parsed()) return print(braid::run_draw(draw));
   if (fit_command->parsed()) return print(braid::run_fit(socket, fit));
   if (plan_command->parsed()) return print(braid::run_plan(socket, plan));

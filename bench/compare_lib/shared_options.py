@@ -14,15 +14,17 @@ def add(
     build_help: str,
     timeout_s: int = 120,
     nic_mbit: str | None = None,
+    has_nic: bool = True,
 ) -> None:
-    """The last two are defaults."""
-    parser.add_argument(
-        "--nic-mbit",
-        type=mbit,
-        default=nic_mbit,
-        metavar="X",
-        help=f"each node's NIC, Mbit/s ({nic_mbit or 'unshaped'})",
-    )
+    """timeout_s and nic_mbit are defaults. has_nic: there is --nic-mbit."""
+    if has_nic:
+        parser.add_argument(
+            "--nic-mbit",
+            type=mbit,
+            default=nic_mbit,
+            metavar="X",
+            help=f"each node's NIC, Mbit/s ({nic_mbit or 'unshaped'})",
+        )
     parser.add_argument(
         "--set",
         type=setting,

@@ -13,15 +13,13 @@ namespace {
 
 Plan plan_with(const Workload& workload, const CostModel& cost, const Planner& planner,
                const AdviceOptions& options) {
-  PlannerOptions planner_options;
-  planner_options.streams = options.streams;
-  return planner.plan(workload, cost, planner_options);
+  return planner.plan(workload, cost, options.planning);
 }
 
 Timeline play(const Workload& workload, const Plan& plan, const CostModel& cost,
               const AdviceOptions& options) {
   SimulatorOptions simulator;
-  simulator.streams = options.streams;
+  simulator.streams = options.planning.streams;
   return simulate(workload, plan, cost, simulator);
 }
 
@@ -57,7 +55,7 @@ class CostByGroup final : public CostModel {
       seconds.push_back(may_take(i) ? costs_[i].seconds(bytes)
                                     : std::numeric_limits<double>::infinity());
     }
-    return choose_codec(seconds, codecs_, margin_ * seconds.front());
+    return choose_codec(seconds, codecs_, margin_);
   }
   Phases phases(uint64_t bytes) const override { return costs_[codec_for(bytes)].phases(bytes); }
   double slowdown(uint32_t transfers) const override {
@@ -97,17 +95,17 @@ AdviceGroup advise_group(const Workload& workload, const Plan::Group& group,
 }  // namespace
 
 size_t choose_codec(std::span<const double> seconds, std::span<const CodecProfile> codecs,
-                    double margin_seconds) {
+                    double margin) {
+  const double shortest = std::ranges::min(seconds);
+  const auto is_beaten = [&](size_t row) {
+    return shortest < seconds[row] && shortest <= seconds[row] * (1 - margin);
+  };
+  if (!is_beaten(0)) return 0;
   std::vector<size_t> order(codecs.size());
-  std::iota(order.begin(), order.end(), size_t{0});
+  std::iota(order.begin(), order.end(), size_t{1});
   std::ranges::stable_sort(
-      order, [&codecs](size_t a, size_t b) { return loses_less(codecs[a], codecs[b]); });
-  size_t taken = 0;
-  for (const size_t i : order) {
-    const double saved = seconds[taken] - seconds[i + 1];
-    if (saved > 0 && saved >= margin_seconds) taken = i + 1;
-  }
-  return taken;
+      order, [&codecs](size_t a, size_t b) { return loses_less(codecs[a - 1], codecs[b - 1]); });
+  return *std::ranges::find_if_not(order, is_beaten);
 }
 
 AdviceRow advise_codec(const Workload& workload, const CostModel& wire, const CodecProfile& codec,
@@ -148,7 +146,7 @@ Advice advise(const Workload& workload, const CostModel& wire, std::span<const C
   };
   add(CodecProfile());
   for (const CodecProfile& codec : codecs) add(codec);
-  advice.recommended = choose_codec(steps, codecs, options.margin * steps.front());
+  advice.recommended = choose_codec(steps, codecs, options.margin);
 
   const CostByGroup by_group(costs, codecs, advice.recommended, options.margin);
   const Plan plan = plan_with(workload, costs.front(), planner, options);

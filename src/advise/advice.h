@@ -17,9 +17,9 @@ namespace braid {
 
 struct AdviceOptions {
   CodedCost::Options cost;
-  uint32_t streams = 1;
+  PlannerOptions planning = {};
   // A codec pays if it saves this share of the step without one; one that loses more than another
-  // one is preferred only if it saves so much more.
+  // one is preferred only if the shortest step saves so much of that one's.
   double margin = 0.03;
 };
 
@@ -59,11 +59,11 @@ struct Advice {
 Advice advise(const Workload& workload, const CostModel& wire, std::span<const CodecProfile> codecs,
               const Planner& planner, const AdviceOptions& options);
 
-// Which one to take. [0] is no codec; after it lossless ones come first, then those that leave the
-// most bytes, so lose the least. One after the other, each is taken if it takes `margin_seconds`
-// less than the one that was taken before.
+// Which one to take: the one that loses least among those of which the shortest one saves less than
+// the share `margin`. [0] is no codec, which loses nothing; after it come lossless ones, then
+// those that leave the most bytes.
 size_t choose_codec(std::span<const double> seconds, std::span<const CodecProfile> codecs,
-                    double margin_seconds);
+                    double margin);
 
 // The step with one codec; what bandwidth_sweep.h asks many times.
 AdviceRow advise_codec(const Workload& workload, const CostModel& wire, const CodecProfile& codec,

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "codec/coded_sum.h"
 #include "codec/gradient_codec.h"
 
 namespace braid {
@@ -88,13 +89,18 @@ Result<CodecProfile> profile_of(const CodecSpec& spec, std::span<const CodecTime
   profile.part_share = part_share_of(**codec, sorted.back());
   profile.sum_share = over_steps(spec, sum_share_of(spec.kind, profile.part_share, nodes));
   profile.part_share = over_steps(spec, profile.part_share);
-  const double others = (nodes - 1.0) / nodes;
+  const auto coded = make_coded_sum(spec, nodes, 1);
+  if (!coded) return coded.status();
+  const double parts = coded->encodes_own_part ? 1 : (nodes - 1.0) / nodes;
   double longest = 0;
   for (const CodecTimes& one : sorted) {
     const bool with_memory = traits.needs_memory || traits.wants_memory;
     const double encode = with_memory ? one.encode_with_memory : one.encode;
+    const double encode_sum = one.encode_sum == 0 ? encode : one.encode_sum;
+    const double decode_sum = one.decode_sum == 0 ? one.decode : one.decode_sum;
     // A larger group never takes less, whatever was measured.
-    longest = std::max(longest, encode + others * one.decode_and_add + one.decode);
+    longest =
+        std::max(longest, parts * (encode + one.decode_and_add) + encode_sum / nodes + decode_sum);
     if (!profile.coding.empty() && profile.coding.back().bytes == one.bytes) {
       profile.coding.back().seconds = longest;
     } else {

@@ -36,10 +36,10 @@ struct CodecProfile {
 // INVALID_ARGUMENT: more nodes than encoded parts can be added up as integers.
 Status check_nodes(const CodecSpec& spec, uint32_t nodes);
 
-// `times`: of this codec, of one size or several, in any order; at least one. Each node encodes the
-// (n−1)/n of a group's elements that others own and, once, the sum of its own ones; it decodes and
-// adds n−1 parts of E/n elements, and decodes the sums of all. So for E elements it encodes E,
-// decodes and adds E·(n−1)/n and decodes E. Codecs that training suffers from without error memory
+// `times`: of this codec, of one size or several, in any order; at least one. Of E elements each
+// node encodes the E·(n−1)/n that others own, and decodes and adds as many: n−1 parts of the E/n
+// that it owns. Where it encodes its own part, too (CodedSum), both are E. It encodes the sum of
+// its E/n, and decodes the sums of all E. Codecs that training suffers from without error memory
 // are taken with it.
 Result<CodecProfile> profile_of(const CodecSpec& spec, std::span<const CodecTimes> times,
                                 uint32_t nodes);

@@ -2,6 +2,7 @@
 #include "advise/codec_times_json.h"
 
 #include <algorithm>
+#include <utility>
 
 #include <nlohmann/json.hpp>
 
@@ -74,6 +75,11 @@ Result<CodecTimes> parse_codec_line(std::string_view text, std::string_view file
   BRAID_RETURN_IF_ERROR(read_seconds(*object, file, "decode", false, times.bytes, times.decode));
   BRAID_RETURN_IF_ERROR(
       read_seconds(*object, file, "decode_and_add", false, times.bytes, times.decode_and_add));
+  for (const auto& [key, seconds] :
+       {std::pair{"encode_sum", &times.encode_sum}, std::pair{"decode_sum", &times.decode_sum}}) {
+    if (!object->contains(key)) continue;
+    BRAID_RETURN_IF_ERROR(read_seconds(*object, file, key, false, times.bytes, *seconds));
+  }
   return times;
 }
 

@@ -39,8 +39,8 @@ class LineMaker {
     for (const double high : cuts()) {
       const double middle = low + (high - low) / 2;
       std::vector<double> ends;
-      const Straight all[] = {transfer(middle), coding(middle), chunk_transfer(middle),
-                              chunk_coding(middle)};
+      const Straight all[] = {transfer(middle), work(middle), chunk_transfer(middle),
+                              chunk_work(middle)};
       add_crossing(all[0], all[1], low, high, ends);
       add_crossing(all[2], all[3], low, high, ends);
       ends.push_back(high);
@@ -65,6 +65,13 @@ class LineMaker {
     const CostModel::Line& line = wire_line(bytes);
     return {line.transfer_seconds * options_.transfer_factor,
             line.seconds_per_byte * options_.transfer_factor * codec_.wire_share()};
+  }
+  Straight work(double bytes) const {
+    // Plain transfers are as measured, with what threads do for them; faster ones are not.
+    if (codec_.coding.empty() && options_.transfer_factor >= 1) return {};
+    Straight both = coding(bytes);
+    both.slope += options_.carry_seconds_per_byte * codec_.wire_share() / options_.encode_threads;
+    return both;
   }
   Straight coding(double bytes) const {
     if (codec_.coding.empty()) return {};
@@ -92,7 +99,7 @@ class LineMaker {
     return {straight.at_zero, straight.slope / options_.nodes};
   }
   Straight chunk_transfer(double bytes) const { return of_chunk(bytes, &LineMaker::transfer); }
-  Straight chunk_coding(double bytes) const { return of_chunk(bytes, &LineMaker::coding); }
+  Straight chunk_work(double bytes) const { return of_chunk(bytes, &LineMaker::work); }
 
   // Sizes at which something in T(M) may bend or jump, ascending.
   std::vector<double> cuts() const {
@@ -117,8 +124,8 @@ class LineMaker {
   void append(double low, double high) {
     const double middle = low + (high - low) / 2;
     const double startup = wire_line(middle).startup_seconds;
-    const Straight longer = larger(transfer(middle), coding(middle), middle, true);
-    const Straight chunk = larger(chunk_transfer(middle), chunk_coding(middle), middle, false);
+    const Straight longer = larger(transfer(middle), work(middle), middle, true);
+    const Straight chunk = larger(chunk_transfer(middle), chunk_work(middle), middle, false);
     const Straight total = {startup + longer.at_zero + chunk.at_zero, longer.slope + chunk.slope};
     double flat_until = low;
     if (total.at(low) < floor_) {
@@ -151,9 +158,10 @@ CodedCost::CodedCost(const CostModel& wire, const CodecProfile& codec, const Opt
     : wire_(wire), lines_(LineMaker(wire, codec, options).make()) {
   if (codec.coding.empty()) return;
   const CodingPoint& last = codec.coding.back();
-  const double coding = last.seconds / static_cast<double>(last.bytes) / options.encode_threads;
+  const double coding = last.seconds / static_cast<double>(last.bytes);
+  const double carrying = options.carry_seconds_per_byte * codec.wire_share();
   const double transfer = wire.lines().back().seconds_per_byte * options.transfer_factor;
-  is_coding_slower_ = coding > transfer * codec.wire_share();
+  is_coding_slower_ = (coding + carrying) / options.encode_threads > transfer * codec.wire_share();
 }
 
 CostModel::Phases CodedCost::phases(uint64_t bytes) const {

@@ -10,21 +10,25 @@
 namespace braid {
 
 // The cost of an all-reduce whose parts and sums travel encoded, over a group's plain bytes M. With
-// W the wire's transfer of what is left of M, C the coding of M on the threads that encode, and c a
+// W the wire's transfer of what is left of M, C what the threads that encode do for M, and c a
 // chunk of M, at most a node's part:
 //
 //   T(M) = startup + max(W(M), C(M)) + min(W(c), C(c))
 //
-// Chunks are coded while others travel, so the slower of the two counts; and one chunk's worth of
-// the other, before the first chunk can go and after the last one has come. Without coding it is
-// the wire's own cost. After Agarwal et al. ("On the Utility of Gradient Compression in Distributed
+// C is the coding, and the sending and receiving of what is left: the same threads do both. Chunks
+// are coded while others travel, so the slower of the two counts; and one chunk's worth of the
+// other, before the first chunk can go and after the last one has come. Without coding it is the
+// wire's own cost. After Agarwal et al. ("On the Utility of Gradient Compression in Distributed
 // Training Systems", MLSys 2022), who add coding and transfer up; here they overlap. Immutable; any
 // thread.
 class CodedCost final : public CostModel {
  public:
   struct Options {
     uint32_t nodes = 2;
-    uint32_t encode_threads = 1;
+    double encode_threads = 1;  // less than 1: nodes share a core
+    // Of these threads together, for each byte of a plain all-reduce: what sending and receiving
+    // costs them. 0: not known.
+    double carry_seconds_per_byte = 0;
     uint64_t chunk_bytes = 128 << 10;
     double transfer_factor = 1;  // the wire's transfers take so many times as long as measured
   };

@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "base/hash.h"
+#include "codec/coded_sum.h"
 #include "codec/gradient_codec.h"
 
 namespace braid {
@@ -45,8 +46,46 @@ std::vector<float> make_gradient(uint64_t count) {
   return gradient;
 }
 
+namespace {
+
+// Adds up what the nodes' parts decode to: each node has the same gradient, turned a little.
+Status add_parts(const GradientCodec& part, std::span<const float> gradient, uint32_t nodes,
+                 std::span<float> sums) {
+  const size_t turn = gradient.size() / nodes;
+  std::vector<float> turned(gradient.begin(), gradient.end());
+  std::vector<float> memory(gradient.size() * part.traits().memory_floats);
+  std::vector<uint8_t> encoded(part.encoded_bytes_max(gradient.size()));
+  std::ranges::fill(sums, 0.0f);
+  for (uint32_t node = 0; node < nodes; ++node) {
+    std::ranges::fill(memory, 0.0f);
+    const auto length = part.encode(turned, memory, {}, encoded);
+    if (!length) return length.status();
+    BRAID_RETURN_IF_ERROR(part.decode_and_add(std::span(encoded).first(*length), sums));
+    std::ranges::rotate(turned, turned.begin() + static_cast<std::ptrdiff_t>(turn));
+  }
+  return Status::ok();
+}
+
+// Where sums are encoded by another codec than parts.
+Status measure_sum(const CodedSum& coded, std::span<const float> gradient, std::span<float> sums,
+                   const PassTimer& timer, uint32_t nodes, CodecTimes& times) {
+  if (coded.sum == coded.part) return Status::ok();
+  BRAID_RETURN_IF_ERROR(add_parts(*coded.part, gradient, nodes, sums));
+  std::vector<uint8_t> encoded(coded.sum->encoded_bytes_max(sums.size()));
+  Result<uint64_t> length = uint64_t{0};
+  times.encode_sum =
+      timer.fastest_seconds([&] { length = coded.sum->encode(sums, {}, {}, encoded); });
+  if (!length) return length.status();
+  encoded.resize(*length);
+  Status status;
+  times.decode_sum = timer.fastest_seconds([&] { status = coded.sum->decode(encoded, sums); });
+  return status;
+}
+
+}  // namespace
+
 Result<CodecTimes> measure_codec(const CodecSpec& spec, std::span<const float> gradient,
-                                 std::span<float> sums, const PassTimer& timer) {
+                                 std::span<float> sums, const PassTimer& timer, uint32_t nodes) {
   const auto codec = make_codec(spec);
   if (!codec) return codec.status();
   const GradientCodec& it = **codec;
@@ -75,6 +114,11 @@ Result<CodecTimes> measure_codec(const CodecSpec& spec, std::span<const float> g
   times.decode = timer.fastest_seconds([&] { note(it.decode(encoded, sums)); });
   times.decode_and_add = timer.fastest_seconds([&] { note(it.decode_and_add(encoded, sums)); });
   if (!status) return status;
+  if (nodes == 0 || spec.kind == CodecKind::None) return times;
+  const uint32_t parts = std::min(nodes, kSumPartsMax);
+  const auto coded = make_coded_sum(spec, parts, 1);
+  if (!coded) return coded.status();
+  BRAID_RETURN_IF_ERROR(measure_sum(*coded, gradient, sums, timer, parts, times));
   return times;
 }
 

@@ -22,6 +22,10 @@ struct CodecTimes {
   double encode_with_memory = 0;  // with it
   double decode = 0;
   double decode_and_add = 0;
+  // Of what an owner has added up (CodedSum), with error memory where sums have it. 0: not measured
+  // by themselves, or encoded as parts are.
+  double encode_sum = 0;
+  double decode_sum = 0;
 };
 
 // How often a pass is repeated: the fastest one counts, so what others take of the memory meanwhile
@@ -41,8 +45,10 @@ double thread_cpu_clock();
 // Like gradients: normal, the sum of what is uniform (Irwin and Hall), around 0.
 std::vector<float> make_gradient(uint64_t count);
 
-// `sums` has as many elements as `gradient`, and is written to.
+// `sums` has as many elements as `gradient`, and is written to. `nodes`: whose parts a sum has in
+// it; 0: sums are not measured by themselves. Of more than kSumPartsMax nodes it has so many.
+inline constexpr uint32_t kSumPartsMax = 16;
 Result<CodecTimes> measure_codec(const CodecSpec& spec, std::span<const float> gradient,
-                                 std::span<float> sums, const PassTimer& timer);
+                                 std::span<float> sums, const PassTimer& timer, uint32_t nodes = 0);
 
 }  // namespace braid

@@ -31,7 +31,11 @@ Job::Job(JobServices services, Membership membership, std::vector<Session*> sess
               },
               [this](const TransferSettings& settings) { use(settings); },
               [this](uint32_t flows) { add_flows(flows); },
-              [this](const CodecSpec& spec, uint64_t elements) { return code(spec, elements); }}),
+              [this](const CodecSpec& spec, uint64_t elements) { return code(spec, elements); },
+              [this] {
+                return CarriedWork{services_.engines.processor_ns(),
+                                   services_.engines.counters().bytes_carried};
+              }}),
       observer_(
           plans_, services_.clock, [this] { return services_.engines.counters().bytes_carried; },
           [this](const Status& status) { check(status); }),

@@ -83,8 +83,9 @@ void JobManager::on_client_message(ClientConnection& connection,
       return;
     case proto::ClientBody::PlanQuery:
       return describe_jobs(
-          connection, message.body_as_PlanQuery()->job()->str(),
-          [this](const Job& job) { return job.plans_json(options_.planning.streams); });
+          connection, message.body_as_PlanQuery()->job()->str(), [this](const Job& job) {
+            return job.plans_json({options_.planning.streams, options_.cut.io_loops});
+          });
     case proto::ClientBody::TuneQuery:
       return describe_jobs(
           connection, message.body_as_TuneQuery()->job()->str(),

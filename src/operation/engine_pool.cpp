@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 #include <pthread.h>
+#include <time.h>
 
 namespace braid {
 
@@ -164,6 +165,16 @@ void EnginePool::on_event(const Event& event) {
     if (++progress->second.done < progress->second.loops) return;
     job.events->on_done(event.key);
   }
+}
+
+uint64_t EnginePool::processor_ns() const {
+  timespec used{};
+  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+  uint64_t ns =
+      static_cast<uint64_t>(used.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(used.tv_nsec);
+  for (const auto& worker : workers_)
+    ns -= std::min(ns, worker->loop->polling_counters().polled_ns);
+  return ns;
 }
 
 EngineCounters EnginePool::counters() const {

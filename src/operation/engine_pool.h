@@ -49,6 +49,8 @@ class EnginePool final : public OperationEngines {
   void abort_job(uint64_t job_key);
 
   EngineCounters counters() const;
+  // Processor time of all the daemon's threads, without what these loops have polled.
+  uint64_t processor_ns() const;
 
  private:
   struct BeginJob {

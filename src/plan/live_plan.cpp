@@ -45,6 +45,15 @@ Result<LiveSet> read_set(const json& set) {
   read_number(set, "plan", live.plan);
   read_number(set, "from_step", live.from_step);
   read_number(set, "streams", live.streams);
+  read_number(set, "nodes", live.nodes);
+  read_number(set, "io_threads", live.io_threads);
+  read_number(set, "carry_seconds_per_byte", live.carry_seconds_per_byte);
+  const auto codecs = set.find("codecs");
+  if (codecs != set.end() && codecs->is_array()) {
+    for (const json& codec : *codecs) {
+      if (codec.is_string()) live.codecs.push_back(codec.get<std::string>());
+    }
+  }
   read_number(set, "steps_measured", live.steps_measured);
   read_number(set, "steps_ignored", live.steps_ignored);
   read_number(set, "predicted_iteration_seconds", live.predicted_iteration_seconds);

@@ -20,6 +20,10 @@ struct LiveSet {
   uint64_t from_step = 0;  // it holds since
   std::string planner;     // what made it; "first": no planner did
   uint32_t streams = 1;
+  uint32_t nodes = 0;                            // of the job; 0: not told
+  uint32_t io_threads = 1;                       // of this node
+  double carry_seconds_per_byte = 0;             // processor time of this daemon; 0: not measured
+  std::vector<std::string> codecs;               // that its tensors travel with, each once
   uint64_t steps_measured = 0;                   // complete steps, the ignored ones included
   uint64_t steps_ignored = 0;                    // nothing is kept of the first ones
   double predicted_iteration_seconds = 0;        // 0: nothing was predicted

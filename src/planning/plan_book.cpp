@@ -148,6 +148,7 @@ void PlanBook::begin_plan(Set& set, const PlanSet::AgreedPlan& plan) {
 
 Status PlanBook::report(Set& set) {
   set.steps_reported = set.meter.steps();
+  carry_meter_.note(actions_.work());
   PlanReport report;
   report.job_key = job_key_;
   report.set = set.set.id();

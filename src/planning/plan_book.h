@@ -9,6 +9,7 @@
 
 #include "messages/plan_messages.h"
 #include "operation/operation_table.h"
+#include "planning/carry_meter.h"
 #include "planning/operation_meter.h"
 #include "planning/plan_meter.h"
 #include "planning/plan_set.h"
@@ -40,6 +41,8 @@ class PlanBook {
     // Tensors of so many elements together, among several nodes, are to travel with this codec.
     std::function<Result<std::shared_ptr<const CodedTensors>>(const CodecSpec&, uint64_t elements)>
         code = [](const CodecSpec&, uint64_t) { return std::make_shared<const CodedTensors>(); };
+    // What this node has done so far, for all jobs.
+    std::function<CarriedWork()> work = [] { return CarriedWork(); };
   };
 
   PlanBook(std::string job_name, uint64_t job_key, uint32_t nodes,
@@ -65,9 +68,13 @@ class PlanBook {
   // An error when submissions were kept back beyond their deadline.
   Status check_deadlines(uint64_t now_ns) const;
 
-  // Everything about the plans, for people and tools: see docs/planning.md. `streams`: what they
-  // are made for.
-  std::string to_json(uint32_t streams) const;
+  // What the plans are made for.
+  struct Circumstances {
+    uint32_t streams = 1;
+    uint32_t io_threads = 1;  // of this node: what encodes
+  };
+  // Everything about the plans, for people and tools: see docs/planning.md.
+  std::string to_json(const Circumstances& circumstances) const;
   bool is_empty() const { return sets_.empty(); }
   // Of the latest plan of the first set that has any; nullptr: as the configuration says.
   std::shared_ptr<const TransferSettings> settings() const;
@@ -114,6 +121,7 @@ class PlanBook {
   std::map<uint64_t, Set> sets_;
   std::unordered_map<uint64_t, uint64_t> set_of_tensor_;  // hash → set
   OperationMeter operation_meter_;
+  CarryMeter carry_meter_;
 };
 
 }  // namespace braid

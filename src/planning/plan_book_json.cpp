@@ -44,6 +44,12 @@ Json trace_of(const PlanSet& set, const PlanMeter& meter) {
           {"forward_seconds", seconds(meter.forward_ns())}};
 }
 
+Json codecs_of(const PlanSet& set) {
+  Json codecs = Json::array();
+  for (const CodecSpec& codec : set.codecs()) codecs.push_back(to_string(codec));
+  return codecs;
+}
+
 // It comes from the coordinator: what is no JSON must not make the whole answer none.
 Json cost_of(const std::string& text) {
   Json cost = text.empty() ? Json() : Json::parse(text, nullptr, /*allow_exceptions=*/false);
@@ -52,7 +58,7 @@ Json cost_of(const std::string& text) {
 
 }  // namespace
 
-std::string PlanBook::to_json(uint32_t streams) const {
+std::string PlanBook::to_json(const Circumstances& circumstances) const {
   Json list = Json::array();
   for (const auto& [id, set] : sets_) {
     Json groups = Json::array();
@@ -64,7 +70,11 @@ std::string PlanBook::to_json(uint32_t streams) const {
     Json one = {{"plan", set.set.current().number},
                 {"from_step", set.set.current().from_step},
                 {"planner", set.planner},
-                {"streams", streams},
+                {"streams", circumstances.streams},
+                {"nodes", nodes_},
+                {"io_threads", circumstances.io_threads},
+                {"carry_seconds_per_byte", carry_meter_.seconds_per_byte()},
+                {"codecs", codecs_of(set.set)},
                 {"steps_measured", set.meter.steps()},
                 {"steps_ignored", PlanMeter::kStepsIgnored},
                 {"last_step", set.meter.last_step().value_or(0)},

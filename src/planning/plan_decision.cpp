@@ -7,42 +7,13 @@
 #include <numeric>
 #include <unordered_map>
 
+#include "plan/occupying_cost.h"
 #include "plan/simulator.h"
 
 namespace braid {
 namespace {
 
 double to_seconds(uint64_t nanoseconds) { return static_cast<double>(nanoseconds) / 1e9; }
-
-// The fitted cost, of which the beginning of every startup is work of the nodes' own processors:
-// that of units side by side does not overlap, as their waiting for the network does.
-class OccupyingCost final : public CostModel {
- public:
-  static constexpr double kOccupiedSeconds = 2e-4;  // at most; measured on two slow cores per node
-
-  explicit OccupyingCost(const FittedCost& cost) : cost_(cost) {}
-  Phases phases(uint64_t bytes) const override {
-    const Phases fitted = cost_.phases(bytes);
-    const double occupied = occupied_of(fitted.startup_seconds);
-    return {fitted.startup_seconds - occupied, fitted.transfer_seconds + occupied};
-  }
-  double slowdown(uint32_t transfers) const override { return cost_.slowdown(transfers); }
-  std::vector<Line> lines() const override {
-    std::vector<Line> lines = cost_.lines();
-    for (Line& line : lines) {
-      const double occupied = occupied_of(line.startup_seconds);
-      line.startup_seconds -= occupied;
-      line.transfer_seconds += occupied;
-    }
-    return lines;
-  }
-
- private:
-  static double occupied_of(double startup_seconds) {
-    return std::min(startup_seconds, kOccupiedSeconds);
-  }
-  const FittedCost& cost_;
-};
 
 struct MergedReport {
   const PlanReport* first = nullptr;
@@ -138,10 +109,7 @@ Result<PlanDecision> decide_plan(std::span<const PlanReport* const> reports,
   const Workload workload = workload_of(*merged);
   const OccupyingCost occupying(*cost);
 
-  PlannerOptions planner_options;
-  planner_options.streams = options.streams;
-  planner_options.fewest_groups = false;         // what was measured is never exact
-  planner_options.piece_bytes_min = UINT64_MAX;  // the engine cuts what is large by itself
+  const PlannerOptions planner_options = daemon_planner_options(options.streams);
   SimulatorOptions simulator_options;
   simulator_options.streams = options.streams;
   const Plan plan = options.planner->plan(workload, occupying, planner_options);

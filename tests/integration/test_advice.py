@@ -137,7 +137,7 @@ def test_a_cost_fitted_to_a_log(files, tmp_path):
         ("--planner", "best", "there are wfbp, single"),
         ("--format", "png", "right is table, json or svg"),
         ("--margin", "-1", "right is a number from 0 to"),
-        ("--encode-threads", "0", "right is an integer from 1 to"),
+        ("--encode-threads", "0", "right is a number from 0.01 to"),
     ],
 )
 def test_a_wrong_command_line_says_what_would_be_right(files, option, value, said):

@@ -116,6 +116,25 @@ def test_a_plan_is_drawn_and_its_cost_is_printed(training):
     assert json.loads(ask(training, "fit", "--job", "long", "--json"))["bands"]
 
 
+def test_a_running_job_is_advised(training):
+    codecs = ["--codecs", "bf16,topk:ratio=0.1"]
+    advice = json.loads(ask(training, "advise", "--job", "long", *codecs, "--format", "json"))
+    assert [row["codec"] for row in advice["rows"]] == ["none", "bf16", "topk:ratio=0.1"]
+    assert advice["nodes"] == 2 and advice["measured_step_seconds"] > 0 and advice["wire_bits_per_second"] > 0
+    names = [name for group in advice["groups"] for name in group["tensors"]]
+    assert sorted(names) == sorted(TENSORS)
+    table = ask(training, "advise", "--job", "long", *codecs, "--encode-threads", "0.5", "--planner", "ddp")
+    assert "long on 2 nodes" in table and "planner ddp, streams: 4" in table and "threads that encode: 0.5" in table
+    assert re.search(r"without a codec a step takes .* by prediction, .* as measured", table)
+
+
+def test_what_cannot_be_advised_says_why(training):
+    assert "nothing is measured yet: 1 steps are complete" in refused(training, "advise", "--job", "begun")
+    assert "has 2 sets of planned tensors" in refused(training, "advise", "--job", "twice")
+    assert "no cost is fitted yet: 4 steps" in refused(training, "advise", "--job", "twice", "--set", "1")
+    assert "no job 'lost' runs on this node" in refused(training, "advise", "--job", "lost")
+
+
 def test_a_recorded_trace_is_planned_and_simulated(training, tmp_path):
     path = tmp_path / "long.json"
     assert "12 tensors" in ask(training, "trace", "record", "--job", "long", "-o", str(path))
@@ -224,6 +243,17 @@ def test_a_replay_with_a_given_cost_on_nodes_with_several_ranks(tmp_path):
     assert "base" not in one and list(one) == KEYS
 
 
+def test_a_replay_with_a_codec(tmp_path):
+    lines = replay("--trace", TRACE, "--planner", "live", "--codec", "int8", "--steps", "5", "--json")
+    (result,) = [json.loads(line.partition("] ")[2]) for line in lines.splitlines() if "measured_seconds" in line]
+    assert result["planner"] == "live" and result["steps"] == 5
+    assert "predicted_seconds" not in result, "a plain cost says nothing of it"
+    mixed = tmp_path / "t.json"
+    mixed.write_text(json.dumps({"names": ["a"], "numel": [9], "tb": [0.1], "dtype": "bfloat16"}))
+    said = replay("--trace", str(mixed), "--planner", "live", "--codec", "int8", "--steps", "5", nodes=1, ends=1)
+    assert "'a' is bfloat16; codecs encode float32 alone" in said
+
+
 def test_a_replay_of_mixed_types_for_people(tmp_path):
     trace = tmp_path / "mixed.json"
     trace.write_text(json.dumps({
@@ -273,6 +303,9 @@ def test_a_running_replay_is_a_job_like_any_other(cluster_of, tmp_path):
         (["--forward", "-1"], "--forward: '-1' does not fit; right is a number from 0"),
         (["--cost", "c", "--save-cost", "d"], "--cost excludes --save-cost"),
         (["--timeout", "0"], "--timeout"),
+        (["--codec", "int8"], "--codec: only the gradients of --planner live have one"),
+        (["--codec", "int9"], "int9"),
+        (["--codec", "int8", "--cost", "c"], "--codec excludes --cost"),
     ],
 )
 def test_mistakes_of_a_replay_name_the_option(arguments, said):

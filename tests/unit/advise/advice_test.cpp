@@ -83,19 +83,20 @@ TEST(Advice, NothingToSendTakesForwardAndBackward) {
 TEST(ChooseCodec, PrefersWhatLosesLess) {
   const std::vector<CodecProfile> codecs = {profile("1bit", 0.03, 0), profile("bf16", 0.5, 0)};
   const auto choose = [&codecs](double none, double one_bit, double half) {
-    return choose_codec(std::vector{none, one_bit, half}, codecs, 3);
+    return choose_codec(std::vector{none, one_bit, half}, codecs, 0.04);
   };
-  EXPECT_EQ(choose(100, 98, 98), 0u) << "less than the margin";
-  EXPECT_EQ(choose(100, 88, 90), 2u) << "1bit is not that much better than bf16";
-  EXPECT_EQ(choose(100, 87, 90), 1u);
-  EXPECT_EQ(choose(100, 97, 98), 1u) << "bf16 does not pay";
+  EXPECT_EQ(choose(100, 97, 97), 0u) << "less than the margin";
+  EXPECT_EQ(choose(100, 49, 50), 2u) << "1bit is not that much better than bf16";
+  EXPECT_EQ(choose(100, 48, 50), 1u) << "it saves 4 % of bf16's step";
+  EXPECT_EQ(choose(100, 96, 98), 2u) << "none does not do, and bf16 is no 4 % longer than 1bit";
   EXPECT_EQ(choose(100, 100, 110), 0u);
+  EXPECT_EQ(choose_codec(std::vector<double>{100, 100, 99}, codecs, 0), 2u);
 }
 
 TEST(ChooseCodec, LosslessOnesComeFirst) {
   std::vector<CodecProfile> codecs = {profile("bf16", 0.5, 0), profile("block-sparse", 0.4, 0)};
   codecs[1].is_lossless = true;
-  EXPECT_EQ(choose_codec(std::vector<double>{100, 90, 90}, codecs, 3), 2u);
+  EXPECT_EQ(choose_codec(std::vector<double>{100, 90, 90}, codecs, 0.03), 2u);
 }
 
 }  // namespace

@@ -34,6 +34,18 @@ TEST(CodecProfileTest, CodingIsWhatOneNodeDoes) {
   EXPECT_EQ(CodecProfile().coding_seconds(1000), 0);
 }
 
+TEST(CodecProfileTest, ANodeThatEncodesItsOwnPartAddsIt) {
+  EXPECT_DOUBLE_EQ(made("sign-vote", 4).coding_seconds(1000), 8 + 4 + 8 / 4.0 + 2);
+}
+
+TEST(CodecProfileTest, SumsHaveTimesOfTheirOwn) {
+  CodecTimes measured = times(1000, 1);
+  measured.encode_sum = 400;
+  measured.decode_sum = 50;
+  const auto profile = profile_of(parse_codec_spec("2bit").value(), {&measured, 1}, 4);
+  EXPECT_DOUBLE_EQ(profile->coding_seconds(1000), 16 + 4 + 400 / 4.0 + 50);
+}
+
 TEST(CodecProfileTest, ErrorMemoryIsTakenWhereTrainingSuffersWithoutIt) {
   EXPECT_DOUBLE_EQ(made("ef-sign", 2).coding_seconds(1000), 16 + 0.5 * 4 + 2);
 }

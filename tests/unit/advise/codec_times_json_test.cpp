@@ -27,6 +27,17 @@ TEST(CodecTimesJson, ReadsALineForEachCodecAndSize) {
   EXPECT_DOUBLE_EQ((*all)[0].decode_and_add, 0.2e-3);
 }
 
+TEST(CodecTimesJson, SumsMayHaveRatesOfTheirOwn) {
+  EXPECT_EQ(parse_codec_times(kInt8, "r")->front().encode_sum, 0);
+  const std::string sums = replaced(
+      kInt8, "}}", R"(}, "encode_sum": {"gb_per_second": 1}, "decode_sum": {"gb_per_second": 2}})");
+  const auto all = parse_codec_times(sums, "r");
+  ASSERT_TRUE(all) << all.status().message();
+  EXPECT_DOUBLE_EQ(all->front().encode_sum, 1e-3);
+  EXPECT_DOUBLE_EQ(all->front().decode_sum, 0.5e-3);
+  EXPECT_FALSE(parse_codec_times(replaced(sums, "second\": 2}}", "second\": 0}}"), "r"));
+}
+
 TEST(CodecTimesJson, ErrorsNameTheLineAndTheEntry) {
   const auto error = [](const std::string& line) {
     const auto all = parse_codec_times(kInt8 + "\n" + line, "r");

@@ -47,6 +47,22 @@ TEST(CodedCostTest, ThreadsShareTheCoding) {
   EXPECT_DOUBLE_EQ(cost.seconds(1000), 3 + 500 + 25);
 }
 
+TEST(CodedCostTest, ThreadsThatEncodeAlsoSendAndReceiveWhatIsLeft) {
+  const LinearCostModel wire({3, 0.5});
+  CodedCost::Options options = kTwoNodes;
+  options.encode_threads = 0.5;
+  options.carry_seconds_per_byte = 0.3;
+  // W(M) = M / 4; C(M) = 2 (M / 8 + 0.15 M).
+  const CodedCost cost(wire, profile("half", 0.5, 0.125), options);
+  EXPECT_DOUBLE_EQ(cost.seconds(1000), 3 + 550 + 25);
+  EXPECT_EQ(cost.slowdown(2), 2);
+  EXPECT_DOUBLE_EQ(CodedCost(wire, CodecProfile(), options).seconds(1000), 3 + 500)
+      << "as measured";
+  options.transfer_factor = 0.1;
+  EXPECT_DOUBLE_EQ(CodedCost(wire, CodecProfile(), options).seconds(1000), 3 + 600 + 5)
+      << "on a faster wire threads are what takes longest";
+}
+
 TEST(CodedCostTest, TransfersScaleAndStartupsDoNot) {
   const LinearCostModel wire({3, 0.5});
   CodedCost::Options options = kTwoNodes;

@@ -41,5 +41,22 @@ TEST(MeasureCodec, SaysSizesAndTimes) {
   EXPECT_EQ(dgc->encode_with_memory, 1);
 }
 
+TEST(MeasureCodec, SumsAreMeasuredWhereTheyAreEncodedByThemselves) {
+  const std::vector<float> gradient = make_gradient(1024);
+  std::vector<float> sums(gradient.size());
+  double now = 0;
+  const PassTimer timer{.clock = [&now] { return now += 1; }};
+  const auto measured = [&](std::string_view codec, uint32_t nodes) {
+    const auto times = measure_codec(parse_codec_spec(codec).value(), gradient, sums, timer, nodes);
+    EXPECT_TRUE(times) << times.status().message();
+    return *times;
+  };
+  EXPECT_EQ(measured("topk:ratio=0.1", 4).encode_sum, 1);
+  EXPECT_EQ(measured("topk:ratio=0.1", 60'000).decode_sum, 1);
+  EXPECT_EQ(measured("2bit", 4).decode_sum, 1);
+  EXPECT_EQ(measured("2bit", 0).decode_sum, 0);
+  EXPECT_EQ(measured("int8", 4).encode_sum, 0) << "as parts are";
+}
+
 }  // namespace
 }  // namespace braid

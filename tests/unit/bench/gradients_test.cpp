@@ -47,6 +47,26 @@ TEST(Gradients, RefuseSumsThatTheirDtypeDoesNotHold) {
   EXPECT_FALSE(Gradients::create(trace, 0, 300).is_ok());
 }
 
+TEST(Gradients, OfACodecHaveNoKnownSums) {
+  Trace trace = mixed();
+  EXPECT_NE(Gradients::create_normal(trace, 0).status().message().find(
+                "'third' is float16; codecs encode float32 alone"),
+            std::string::npos);
+  trace.tensors.pop_back();
+  const auto one = Gradients::create_normal(trace, 0);
+  const auto other = Gradients::create_normal(trace, 1);
+  ASSERT_TRUE(one.is_ok() && other.is_ok());
+  EXPECT_FALSE(one->has_known_sums());
+  const auto filled = [](const Gradients& gradients, uint64_t step) {
+    std::vector<uint8_t> memory(gradients.bytes());
+    gradients.fill(step, memory.data());
+    return memory;
+  };
+  EXPECT_EQ(filled(*one, 3), filled(*one, 3));
+  EXPECT_NE(filled(*one, 3), filled(*one, 4));
+  EXPECT_NE(filled(*one, 3), filled(*other, 3));
+}
+
 TEST(Executable, PartsGroupsWhereTheDtypeChanges) {
   const auto gradients = Gradients::create(mixed(), 0, 2);
   EXPECT_EQ(executable({{{0, 3, 4}}}, *gradients), (Plan{{{0, 1, 1}, {1, 3, 1}}}));

@@ -35,6 +35,15 @@ TEST(ReplayJson, HasTheKeysInOrder) {
             R"("p99_seconds":0.6,"predicted_seconds":0.5,"ratio":1.2})");
 }
 
+TEST(ReplayJson, HasNoPredictionWhereNothingWasPredicted) {
+  auto one = result_of("live", 0.6);
+  one.predicted_seconds = 0;
+  const auto json = nlohmann::json::parse(to_json(one, one, false));
+  EXPECT_FALSE(json.contains("predicted_seconds"));
+  EXPECT_FALSE(json.contains("ratio"));
+  EXPECT_NE(replay_table({&one, 1}).find(" - "), std::string::npos);
+}
+
 TEST(ReplayJson, NamesPlanAndBase) {
   auto live = result_of("live", 0.6);
   live.plan = 7;

@@ -55,6 +55,21 @@ TEST(AdviceReport, SentencesSayWhatPays) {
   EXPECT_TRUE(has_sentence(report, "int8 for 1 of 1"));
 }
 
+TEST(AdviceReport, WarnsWhereTheStepWasMeasuredToBeAnother) {
+  RenderedAdvice report = advised_report(kCodecs, 0.01);
+  EXPECT_FALSE(misprediction_warning(report));
+  report.measured_seconds = 0.112;
+  EXPECT_FALSE(misprediction_warning(report));
+  EXPECT_NE(
+      advice_table(report).find(
+          "without a codec a step takes 110.100 ms by prediction, 112.000 ms as measured\n\n"),
+      std::string::npos);
+  EXPECT_EQ(nlohmann::json::parse(advice_json(report))["measured_step_seconds"], 0.112);
+  report.measured_seconds = 0.3;
+  EXPECT_NE(misprediction_warning(report)->find("a step takes 300.000 ms, and 110.100 ms is what"),
+            std::string::npos);
+}
+
 TEST(AdviceReport, SentencesSayWhyNothingPays) {
   const RenderedAdvice report = advised_report(kCodecs, 100);
   EXPECT_EQ(report.advice.recommended, 0u);

@@ -128,12 +128,12 @@ TEST_F(PlanBookReportTest, WaitingForAVerdictIsNoPartOfReadiness) {
 
 TEST_F(PlanBookReportTest, JsonOfAJobWithoutPlans) {
   make();
-  EXPECT_EQ(Json::parse(book_->to_json(4)), (Json{{"job", "train"}, {"sets", Json::array()}}));
+  EXPECT_EQ(Json::parse(book_->to_json({4, 1})), (Json{{"job", "train"}, {"sets", Json::array()}}));
 }
 
 TEST_F(PlanBookReportTest, JsonHoldsThePlan) {
   make_with(3);
-  Json set = Json::parse(book_->to_json(4))["sets"][0];
+  Json set = Json::parse(book_->to_json({4, 1}))["sets"][0];
   EXPECT_EQ(set["plan"], 0);
   EXPECT_EQ(set["planner"], "first");
   EXPECT_TRUE(set["cost"].is_null());
@@ -141,7 +141,7 @@ TEST_F(PlanBookReportTest, JsonHoldsThePlan) {
   for (uint64_t step = 0; step < 4; ++step) submit_step(step, 3);
   ASSERT_TRUE(propose(2, 9, {{2}, {0, 1}}).is_ok());
   ASSERT_TRUE(decide(2, true).is_ok());
-  set = Json::parse(book_->to_json(4))["sets"][0];
+  set = Json::parse(book_->to_json({4, 1}))["sets"][0];
   EXPECT_EQ(set["plan"], 2);
   EXPECT_EQ(set["from_step"], 9);
   EXPECT_EQ(set["planner"], "streams");
@@ -165,7 +165,7 @@ TEST_F(PlanBookReportTest, TheTraceIsOneThatPlannersTake) {
     }
     now_ns_ += 10'000;
   }
-  const Json set = Json::parse(book_->to_json(4))["sets"][0];
+  const Json set = Json::parse(book_->to_json({4, 1}))["sets"][0];
   const Json& trace = set["trace"];
   // The first layer's gradient is ready last.
   EXPECT_EQ(trace["names"], (Json{"a", "c", "b"}));
@@ -188,7 +188,7 @@ TEST_F(PlanBookReportTest, JsonTakesAnyBytes) {
   strange.cost = "{";
   ASSERT_TRUE(book_->on_proposal(strange).is_ok());
   ASSERT_TRUE(decide(1, true).is_ok());
-  const Json parsed = Json::parse(book_->to_json(4), nullptr, false);
+  const Json parsed = Json::parse(book_->to_json({4, 1}), nullptr, false);
   ASSERT_FALSE(parsed.is_discarded());
   EXPECT_TRUE(parsed["sets"][0]["cost"].is_null());
   EXPECT_EQ(parsed["sets"][0]["groups"][1][0], "\xEF\xBF\xBD\"\n");
