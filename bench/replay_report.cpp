@@ -40,11 +40,11 @@ std::string to_json(const ReplayResult& result, const ReplayResult& base, bool h
   json["groups"] = result.groups;
   json["measured_seconds"] = measured;
   json["p99_seconds"] = p99(result.seconds);
-  if (!result.iterations.empty()) json["iteration_seconds"] = median(result.iterations);
   if (result.predicted_seconds != 0) {
     json["predicted_seconds"] = result.predicted_seconds;
     json["ratio"] = measured / result.predicted_seconds;
   }
+  if (!result.iterations.empty()) json["iteration_seconds"] = median(result.iterations);
   if (result.plan) {
     json["plan"] = *result.plan;
     json["settled"] = result.is_settled;

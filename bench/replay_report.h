@@ -29,10 +29,9 @@ inline constexpr uint32_t kTurnSteps = 5;
 double paired_ratio(const std::vector<double>& seconds, const std::vector<double>& base);
 
 // One object: "planner", "streams", "steps", "groups", "measured_seconds", "p99_seconds",
-// "iteration_seconds" where one step follows another,
-// "predicted_seconds" and "ratio" (measured to predicted) where there is a prediction, "plan" and
-// "settled" of live ones, and if there are several "base", the first planner, and "paired_ratio" to
-// it.
+// "predicted_seconds" and "ratio" (measured to predicted) where there is a prediction,
+// "iteration_seconds" where one step follows another, "plan" and "settled" of live ones, and if
+// there are several "base", the first planner, and "paired_ratio" to it.
 std::string to_json(const ReplayResult& result, const ReplayResult& base, bool has_several);
 std::string replay_table(std::span<const ReplayResult> results);
 

@@ -78,6 +78,7 @@ ordered_json json_of_row(const RenderedAdvice& report, size_t i) {
   entry["encode_seconds"] = row.encode_seconds;
   entry["exposed_seconds"] = row.exposed_seconds;
   entry["wire_bytes"] = row.wire_bytes;
+  entry["cautious_step_seconds"] = row.cautious_step_seconds;
   entry["step_after_backward_seconds"] = row.step_after_backward_seconds;
   const auto& end = report.sweep.pays_up_to[i];
   if (i == 0 || (end && *end == kSweepBandwidthMin)) {

@@ -94,26 +94,39 @@ class Point:
         programs = self._start(PLAIN, _ENDLESS_STEPS, cluster)
         try:
             deadline = Deadline(self._options.timeout)
-            while self._steps(cluster) < 2 * self._options.steps:
+            advice = None
+            while advice is None:
                 if deadline.is_over():
                     raise CompareError(f"job {self._job()} is too slow: --timeout is not enough")
+                for program in programs:
+                    if program.has_ended():
+                        raise SystemFailed(f"replay: {program.last_words()}")
                 time.sleep(_ASKED_AGAIN_S)
-            said = self._braidctl(
-                cluster,
-                *("advise", "--job", self._job(), "--format", "json", "--rates", self._rates),
-                *("--codecs", ",".join(self._options.codecs)),
-                *("--encode-threads", str(self._options.encode_threads)),
-            )
-            if said.returncode != 0:
-                raise CompareError(said.stderr.strip())
-            return json.loads(said.stdout)
+                if self._steps(cluster) >= 2 * self._options.steps:
+                    advice = self._advice(cluster)
+            return advice
         finally:
             for program in programs:
                 program.stop(0)
 
+    def _advice(self, cluster: Cluster) -> dict | None:
+        """None as long as the daemons have no cost to advise from."""
+        said = self._braidctl(
+            cluster,
+            *("advise", "--job", self._job(), "--format", "json", "--rates", self._rates),
+            *("--codecs", ",".join(self._options.codecs)),
+            *("--encode-threads", str(self._options.encode_threads)),
+        )
+        if said.returncode == 0:
+            return json.loads(said.stdout)
+        if "no cost is fitted yet" in said.stderr:
+            return None
+        raise CompareError(said.stderr.strip())
+
     def _steps(self, cluster: Cluster) -> int:
         said = self._braidctl(cluster, "plan", "--job", self._job(), "--format", "json")
-        return json.loads(said.stdout)["sets"][0]["steps_measured"] if said.returncode == 0 else 0
+        sets = json.loads(said.stdout)["sets"] if said.returncode == 0 else []
+        return sets[0]["steps_measured"] if sets else 0
 
     def _braidctl(self, cluster: Cluster, *arguments: str) -> subprocess.CompletedProcess:
         socket = cluster.nodes[0].socket

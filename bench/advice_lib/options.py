@@ -96,9 +96,9 @@ def parse(argv: list[str]) -> argparse.Namespace:
     add(
         "--traces",
         type=distinct(_trace),
-        default="resnet50_b4@0.3,densenet121_b4@0.05,googlenet_k80_b64",
+        default="resnet50_b4@0.1,densenet121_b4@0.02,googlenet_k80_b64@0.5",
         metavar="NAME[@SCALE],...",
-        help="of traces/, their times multiplied (resnet50_b4@0.3,densenet121_b4@0.05,googlenet_k80_b64)",
+        help="of traces/, their times multiplied (resnet50_b4@0.1,densenet121_b4@0.02,googlenet_k80_b64@0.5)",
     )
     add(
         "--nic-mbit",
@@ -110,7 +110,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
     add("--codecs", type=_codecs, default="bf16,int8,int4,2bit,topk:ratio=0.01", metavar="CODEC,...",
         help="(bf16,int8,int4,2bit,topk:ratio=0.01)")  # fmt: skip
     add("--nodes", type=count(2, 64), default=4, metavar="N", help="nodes, with a rank each (4)")
-    add("--steps", type=count(5, 10**5), default=15, metavar="S", help="of each codec (15)")
+    add("--steps", type=count(5, 10**5), default=20, metavar="S", help="of each codec (20)")
     cores = len(os.sched_getaffinity(0))
     add("--encode-threads", type=number(0.01, 1024), metavar="T",
         help=f"cores of a node that encode (the {cores} of this machine, over the nodes, at most 1)")  # fmt: skip

@@ -55,7 +55,7 @@ class CostByGroup final : public CostModel {
       seconds.push_back(may_take(i) ? costs_[i].seconds(bytes)
                                     : std::numeric_limits<double>::infinity());
     }
-    return choose_codec(seconds, codecs_, margin_);
+    return choose_codec(seconds, seconds, codecs_, margin_);
   }
   Phases phases(uint64_t bytes) const override { return costs_[codec_for(bytes)].phases(bytes); }
   double slowdown(uint32_t transfers) const override {
@@ -94,18 +94,20 @@ AdviceGroup advise_group(const Workload& workload, const Plan::Group& group,
 
 }  // namespace
 
-size_t choose_codec(std::span<const double> seconds, std::span<const CodecProfile> codecs,
-                    double margin) {
-  const double shortest = std::ranges::min(seconds);
-  const auto is_beaten = [&](size_t row) {
-    return shortest < seconds[row] && shortest <= seconds[row] * (1 - margin);
+size_t choose_codec(std::span<const double> seconds, std::span<const double> cautious_seconds,
+                    std::span<const CodecProfile> codecs, double margin) {
+  const auto is_beaten = [margin](std::span<const double> all, size_t row) {
+    const double shortest = std::ranges::min(all);
+    return shortest < all[row] && shortest <= all[row] * (1 - margin);
   };
-  if (!is_beaten(0)) return 0;
+  if (!is_beaten(seconds, 0)) return 0;
   std::vector<size_t> order(codecs.size());
   std::iota(order.begin(), order.end(), size_t{1});
   std::ranges::stable_sort(
       order, [&codecs](size_t a, size_t b) { return loses_less(codecs[a - 1], codecs[b - 1]); });
-  return *std::ranges::find_if_not(order, is_beaten);
+  const auto with_codec = cautious_seconds.subspan(1);
+  return *std::ranges::find_if_not(order,
+                                   [&](size_t row) { return is_beaten(with_codec, row - 1); });
 }
 
 AdviceRow advise_codec(const Workload& workload, const CostModel& wire, const CodecProfile& codec,
@@ -117,6 +119,11 @@ AdviceRow advise_codec(const Workload& workload, const CostModel& wire, const Co
   row.codec = codec.name;
   row.step_seconds = timeline.iteration_seconds;
   row.exposed_seconds = timeline.exposed_seconds;
+  CodedCost::Options cautious = options.cost;
+  cautious.transfer_factor *= kCaution;
+  cautious.encode_threads /= kCaution;
+  row.cautious_step_seconds =
+      play(workload, plan, CodedCost(wire, codec, cautious), options).iteration_seconds;
   const Workload late = after_backward(workload);
   row.step_after_backward_seconds =
       play(late, plan_with(late, cost, planner, options), cost, options).iteration_seconds;
@@ -138,15 +145,16 @@ Advice advise(const Workload& workload, const CostModel& wire, std::span<const C
               const Planner& planner, const AdviceOptions& options) {
   Advice advice;
   std::vector<CodedCost> costs;
-  std::vector<double> steps;
+  std::vector<double> steps, cautious_steps;
   const auto add = [&](const CodecProfile& codec) {
     advice.rows.push_back(advise_codec(workload, wire, codec, planner, options));
     costs.emplace_back(wire, codec, options.cost);
     steps.push_back(advice.rows.back().step_seconds);
+    cautious_steps.push_back(advice.rows.back().cautious_step_seconds);
   };
   add(CodecProfile());
   for (const CodecProfile& codec : codecs) add(codec);
-  advice.recommended = choose_codec(steps, codecs, options.margin);
+  advice.recommended = choose_codec(steps, cautious_steps, codecs, options.margin);
 
   const CostByGroup by_group(costs, codecs, advice.recommended, options.margin);
   const Plan plan = plan_with(workload, costs.front(), planner, options);

@@ -23,10 +23,15 @@ struct AdviceOptions {
   double margin = 0.03;
 };
 
+// Communication takes so much longer than predicted now and then. A codec whose communication just
+// fits behind the backward pass may then not; one that leaves fewer bytes does.
+inline constexpr double kCaution = 1.25;
+
 // What one codec makes of the step, planned with its own cost.
 struct AdviceRow {
   std::string codec;
   double step_seconds = 0;
+  double cautious_step_seconds = 0;        // the same groups, if all communication takes kCaution
   double step_after_backward_seconds = 0;  // all communication after backward: nothing overlaps
   double communication_seconds = 0;        // of all units, one after the other
   double encode_seconds = 0;  // encoding and decoding of one node, on all threads that encode
@@ -59,11 +64,11 @@ struct Advice {
 Advice advise(const Workload& workload, const CostModel& wire, std::span<const CodecProfile> codecs,
               const Planner& planner, const AdviceOptions& options);
 
-// Which one to take: the one that loses least among those of which the shortest one saves less than
-// the share `margin`. [0] is no codec, which loses nothing; after it come lossless ones, then
-// those that leave the most bytes.
-size_t choose_codec(std::span<const double> seconds, std::span<const CodecProfile> codecs,
-                    double margin);
+// Which one to take. [0] is no codec: where the shortest step saves less than the share `margin` of
+// that one, it is taken. Else the codec that loses least among those of whose cautious step the
+// shortest one saves less than that: lossless ones first, then those that leave the most bytes.
+size_t choose_codec(std::span<const double> seconds, std::span<const double> cautious_seconds,
+                    std::span<const CodecProfile> codecs, double margin);
 
 // The step with one codec; what bandwidth_sweep.h asks many times.
 AdviceRow advise_codec(const Workload& workload, const CostModel& wire, const CodecProfile& codec,

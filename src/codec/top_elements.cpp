@@ -16,6 +16,7 @@ constexpr uint64_t kSampleMin = 1024;
 constexpr uint64_t kSampleMax = 16'384;
 constexpr uint64_t kSampleShare = 16;  // one of so many elements
 constexpr uint64_t kPickedSlack = 1024;
+constexpr uint32_t kNotZero = 1;  // the smallest magnitude that there is but 0
 
 uint32_t magnitude_at(const float* values, uint64_t index) {
   uint32_t bits;
@@ -74,7 +75,7 @@ TopElements::TopElements(uint64_t count, uint64_t k,
     : count_(count),
       k_(k),
       picked_max_(std::min(count, 3 * k + kPickedSlack)),
-      magnitude_(estimate(count, k, sample)),
+      magnitude_(std::max(kNotZero, estimate(count, k, sample))),
       picked_(std::make_unique_for_overwrite<PickedElement[]>(picked_max_ + kPickedSpare)) {}
 
 void TopElements::look_at(const float* values, uint64_t count) {
@@ -86,7 +87,21 @@ void TopElements::look_at(const float* values, uint64_t count) {
 }
 
 std::vector<uint32_t> TopElements::choose(const float* values) const {
-  return found_ > picked_max_ || found_ < k_ ? choose_of_all(values) : choose_of_picked();
+  if (found_ > picked_max_) return choose_of_all(values);
+  if (found_ >= k_) return choose_of_picked();
+  return magnitude_ == kNotZero ? picked_and_zeros() : choose_of_all(values);
+}
+
+std::vector<uint32_t> TopElements::picked_and_zeros() const {
+  std::vector<uint32_t> chosen;
+  chosen.reserve(k_);
+  uint64_t next = 0;  // in picked_
+  for (uint32_t i = 0; chosen.size() + (found_ - next) < k_; ++i) {
+    chosen.push_back(i);
+    if (next < found_ && picked_[next].index == i) ++next;
+  }
+  for (; next < found_; ++next) chosen.push_back(picked_[next].index);
+  return chosen;
 }
 
 std::vector<uint32_t> TopElements::choose_of_picked() const {

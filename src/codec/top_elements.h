@@ -15,7 +15,9 @@ namespace braid {
 //
 // A sample says which magnitude a few more than k elements have (as in DGC, Lin et al., ICLR
 // 2018); those are picked while the values are made, slice by slice, and the k largest of
-// them are chosen. Where the sample was wrong, a histogram finds the k-th magnitude.
+// them are chosen. Zeros are never picked: where fewer than k elements are others, as in a sum of few
+// parts, the first zeros come to them. Where the sample was wrong, a histogram finds the k-th
+// magnitude.
 class TopElements {
  public:
   // `sample(index)`: about the magnitude bits that the element will have. Decides how long it
@@ -29,6 +31,7 @@ class TopElements {
 
  private:
   std::vector<uint32_t> choose_of_picked() const;
+  std::vector<uint32_t> picked_and_zeros() const;
   std::vector<uint32_t> choose_of_all(const float* values) const;
 
   const uint64_t count_;

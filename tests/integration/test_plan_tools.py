@@ -240,13 +240,14 @@ def test_a_replay_with_a_given_cost_on_nodes_with_several_ranks(tmp_path):
     # One message of 13 MB after the whole backward pass.
     assert one["predicted_seconds"] == pytest.approx(0.25 + backward + 1e-3 + 12_988_200e-9, rel=1e-3)
     assert one["measured_seconds"] > 0.25 + backward
-    assert "base" not in one and list(one) == KEYS
+    assert "base" not in one and list(one) == [*KEYS, "iteration_seconds"]
 
 
 def test_a_replay_with_a_codec(tmp_path):
     lines = replay("--trace", TRACE, "--planner", "live", "--codec", "int8", "--steps", "5", "--json")
     (result,) = [json.loads(line.partition("] ")[2]) for line in lines.splitlines() if "measured_seconds" in line]
     assert result["planner"] == "live" and result["steps"] == 5
+    assert result["iteration_seconds"] > 0
     assert "predicted_seconds" not in result, "a plain cost says nothing of it"
     mixed = tmp_path / "t.json"
     mixed.write_text(json.dumps({"names": ["a"], "numel": [9], "tb": [0.1], "dtype": "bfloat16"}))
@@ -305,7 +306,7 @@ def test_a_running_replay_is_a_job_like_any_other(cluster_of, tmp_path):
         (["--timeout", "0"], "--timeout"),
         (["--codec", "int8"], "--codec: only the gradients of --planner live have one"),
         (["--codec", "int9"], "int9"),
-        (["--codec", "int8", "--cost", "c"], "--codec excludes --cost"),
+        (["--codec", "int8", "--cost", "c"], "--cost excludes --codec"),
     ],
 )
 def test_mistakes_of_a_replay_name_the_option(arguments, said):

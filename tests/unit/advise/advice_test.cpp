@@ -83,20 +83,44 @@ TEST(Advice, NothingToSendTakesForwardAndBackward) {
 TEST(ChooseCodec, PrefersWhatLosesLess) {
   const std::vector<CodecProfile> codecs = {profile("1bit", 0.03, 0), profile("bf16", 0.5, 0)};
   const auto choose = [&codecs](double none, double one_bit, double half) {
-    return choose_codec(std::vector{none, one_bit, half}, codecs, 0.04);
+    const std::vector steps = {none, one_bit, half};
+    return choose_codec(steps, steps, codecs, 0.04);
   };
   EXPECT_EQ(choose(100, 97, 97), 0u) << "less than the margin";
   EXPECT_EQ(choose(100, 49, 50), 2u) << "1bit is not that much better than bf16";
   EXPECT_EQ(choose(100, 48, 50), 1u) << "it saves 4 % of bf16's step";
   EXPECT_EQ(choose(100, 96, 98), 2u) << "none does not do, and bf16 is no 4 % longer than 1bit";
   EXPECT_EQ(choose(100, 100, 110), 0u);
-  EXPECT_EQ(choose_codec(std::vector<double>{100, 100, 99}, codecs, 0), 2u);
+  const std::vector<double> close = {100, 100, 99};
+  EXPECT_EQ(choose_codec(close, close, codecs, 0), 2u);
+}
+
+TEST(ChooseCodec, LeavesOutWhatOnlyJustFits) {
+  const std::vector<CodecProfile> codecs = {profile("bf16", 0.5, 0), profile("int8", 0.25, 0)};
+  const std::vector<double> steps = {100, 60, 60};
+  EXPECT_EQ(choose_codec(steps, std::vector<double>{110, 61, 60}, codecs, 0.03), 1u);
+  EXPECT_EQ(choose_codec(steps, std::vector<double>{110, 70, 60}, codecs, 0.03), 2u);
+  EXPECT_EQ(
+      choose_codec(std::vector<double>{61, 60, 60}, std::vector<double>{90, 60, 60}, codecs, 0.03),
+      0u)
+      << "a codec must pay as predicted";
+}
+
+TEST(Advice, CautiousStepsAreOfSlowerCommunication) {
+  const LinearCostModel wire({1, 1});
+  const Workload workload = {{{10, 100}}, 5};
+  const std::vector<CodecProfile> codecs = {profile("half", 0.5, 0.001)};
+  const Advice advice = braid::advise(workload, wire, codecs, planner(), two_nodes());
+  EXPECT_DOUBLE_EQ(advice.rows[0].step_seconds, 5 + 10 + 1 + 100);
+  EXPECT_DOUBLE_EQ(advice.rows[0].cautious_step_seconds, 5 + 10 + 1 + 125);
+  EXPECT_GT(advice.rows[1].cautious_step_seconds, advice.rows[1].step_seconds);
 }
 
 TEST(ChooseCodec, LosslessOnesComeFirst) {
   std::vector<CodecProfile> codecs = {profile("bf16", 0.5, 0), profile("block-sparse", 0.4, 0)};
   codecs[1].is_lossless = true;
-  EXPECT_EQ(choose_codec(std::vector<double>{100, 90, 90}, codecs, 0.03), 2u);
+  const std::vector<double> steps = {100, 90, 90};
+  EXPECT_EQ(choose_codec(steps, steps, codecs, 0.03), 2u);
 }
 
 }  // namespace

@@ -65,6 +65,9 @@ TEST(TopElements, are_the_largest_of_any_distribution) {
   expect_top(values, "descending");
   for (size_t i = 0; i < kManyElements; ++i) values[i] = i % 64 == 0 ? 5.0f : 1e-20f;
   expect_top(values, "periodic");
+  for (size_t i = 0; i < kManyElements; ++i)
+    values[i] = i % 64 == 5 ? static_cast<float>(i % 3) - 1 : -0.0f;
+  expect_top(values, "few that are not zero");
   values = gradient_of(kManyElements, 3);
   for (size_t i = 0; i < 3000; ++i) values[i * 17] = std::nanf("1");
   for (size_t i = 0; i < 3000; ++i) values[i * 13 + 5] = -HUGE_VALF;
