@@ -31,7 +31,8 @@ Job::Job(JobServices services, Membership membership, std::vector<Session*> sess
               },
               [this](const TransferSettings& settings) { use(settings); },
               [this](uint32_t flows) { add_flows(flows); },
-              [this](const CodecSpec& spec, uint64_t elements) { return code(spec, elements); }}),
+              [this](const CodecSpec& spec, uint64_t elements) { return code(spec, elements); }},
+             membership_.sample_every_steps),
       observer_(
           plans_, services_.clock, [this] { return services_.engines.counters().bytes_carried; },
           [this](const Status& status) { check(status); }),

@@ -82,9 +82,11 @@ void JobManager::on_client_message(ClientConnection& connection,
       if (const Status taken = on_status_query_(connection); !taken) refuse(connection, taken);
       return;
     case proto::ClientBody::PlanQuery:
-      return describe_jobs(
-          connection, message.body_as_PlanQuery()->job()->str(),
-          [this](const Job& job) { return job.plans_json(options_.planning.streams); });
+      return describe_jobs(connection, message.body_as_PlanQuery()->job()->str(),
+                           [this](const Job& job) {
+                             return job.plans_json(options_.planning.streams,
+                                                   coordinator_->guard_readings(job.key()));
+                           });
     case proto::ClientBody::TuneQuery:
       return describe_jobs(
           connection, message.body_as_TuneQuery()->job()->str(),

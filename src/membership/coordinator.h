@@ -76,6 +76,8 @@ class Coordinator {
   void on_peer_lost(const Peer& peer, const Status& reason);
   // Of a job that this node coordinates; nothing for any other.
   std::optional<std::string> tuning_json(uint64_t job_key) const;
+  // What its guard has last read of its codecs; nothing: as above.
+  std::optional<std::vector<GuardReading>> guard_readings(uint64_t job_key) const;
   uint64_t messages_refused() const { return refused_.count(); }
 
  private:
