@@ -2,7 +2,9 @@
 #include "planning/codec_guard.h"
 
 #include <algorithm>
+#include <cmath>
 
+#include "base/log.h"
 #include "net/peer_text.h"
 
 namespace braid {
@@ -39,6 +41,12 @@ std::optional<PlainGroup> CodecGuard::add(NodeId from, const CodecSample& sample
   const CodecLoss& loss = all.loss;
   GuardReading reading{all.set,         all.plan,      all.step,          all.tensors,    all.codec,
                        loss.residual(), loss.cosine(), loss.saturation(), loss.not_finite};
+  BRAID_LOG_DEBUG(
+      "job '{}': {} tensors from {:016x} on, step {}, {}: residual {:.4g}, cosine {:.4f}, "
+      "saturation {:.4f}, {} elements not finite",
+      job_name_, reading.tensors.size(), first, reading.step, to_string(reading.codec),
+      reading.residual.value_or(NAN), reading.cosine.value_or(NAN), reading.saturation,
+      reading.not_finite);
   const auto plain = judge(reading);
   keep(std::move(reading));
   return plain;
