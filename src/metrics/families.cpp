@@ -255,20 +255,21 @@ std::vector<MetricInfo> guard_infos() {
        false,
        {"job", "codec"},
        {},
-       "Norm of what error feedback holds back, in norms of the gradient: of the worst group's "
-       "latest measurement, in jobs that this node coordinates."},
+       "Norm of what error feedback holds back, in norms of the gradient, where it is largest: of "
+       "all groups' latest measurements, in jobs that this node coordinates."},
       {Metric::CodecCosine,
        "braid_codec_cosine",
        false,
        {"job", "codec"},
        {},
-       "Cosine between the sum that all ranks get and the exact one, an estimate: likewise."},
+       "Cosine between the sum that all ranks get and the exact one, an estimate, where it is "
+       "smallest: of the same groups."},
       {Metric::CodecSaturation,
        "braid_codec_saturation_ratio",
        false,
        {"job", "codec"},
        {},
-       "Share of elements that the codec cannot send, large as they are: likewise."},
+       "Share of elements that the codec cannot send, where it is largest: of the same groups."},
   };
 }
 
