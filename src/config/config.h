@@ -105,7 +105,7 @@ struct DaemonConfig {
     // Limits; 0: there is none.
     uint32_t residual_max = 0;
     double cosine_min = 0;
-    double saturation_max = 0;
+    double saturation_max = 0.75;
     bool operator==(const Guard&) const = default;
   };
   struct Metrics {

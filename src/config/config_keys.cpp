@@ -272,7 +272,8 @@ constexpr std::array kKeys = {
           "Smallest cosine between the sum that all ranks get and the exact one; 0: no limit."),
     share("guard.saturation_max", BRAID_FIELD(guard.saturation_max),
           "Largest share of elements that the codec cannot send: of 2bit those that still hold a "
-          "whole threshold back, of fp16 those that became infinite; 0: no limit."),
+          "whole threshold back, of fp16 those that became infinite; not for codecs with "
+          "full-every; 0: no limit."),
 
     text("metrics.address", BRAID_FIELD(metrics.address), check_address, "an IPv4 address",
          "The address /metrics is served on."),

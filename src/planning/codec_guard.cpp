@@ -76,7 +76,9 @@ std::optional<PlainGroup> CodecGuard::passed_limit(const GuardReading& reading) 
     return PlainGroup{{}, GuardLimit::Residual, *reading.residual, limits.residual_max};
   if (limits.cosine_min > 0 && reading.cosine && *reading.cosine < limits.cosine_min)
     return PlainGroup{{}, GuardLimit::Cosine, *reading.cosine, limits.cosine_min};
-  if (limits.saturation_max > 0 && reading.saturation > limits.saturation_max)
+  // With steps in full training goes on whatever saturates between them.
+  if (limits.saturation_max > 0 && reading.codec.full_every == 0 &&
+      reading.saturation > limits.saturation_max)
     return PlainGroup{{}, GuardLimit::Saturation, reading.saturation, limits.saturation_max};
   return std::nullopt;
 }

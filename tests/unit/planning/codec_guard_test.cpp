@@ -143,6 +143,15 @@ TEST_F(CodecGuardTest, TheCosineHasALeastValueAndSaturationALargest) {
   EXPECT_EQ(plain->allowed, 0.5);
 }
 
+TEST_F(CodecGuardTest, BetweenStepsInFullSaturationDoesNotCount) {
+  make(limits(100, 0, 0.5));
+  for (uint64_t step = 1; step <= 5; ++step) {
+    CodecSample full = sample(step, 0, {1}, 0.95);
+    full.codec = *parse_codec_spec("2bit:threshold=0.25,full-every=5");
+    EXPECT_EQ(read(full), std::nullopt);
+  }
+}
+
 TEST_F(CodecGuardTest, GradientsThatAreNotFiniteNeitherCountNorBeginAnew) {
   make(limits(10));
   read_residual(11);
