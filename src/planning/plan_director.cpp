@@ -21,7 +21,8 @@ PlanDirector::PlanDirector(Loop& loop, std::string job_name, uint64_t job_key,
       send_(std::move(send)),
       join_(nodes_.size()),
       streams_(options_.streams),
-      guard_(job_name_, nodes_.size(), options_.guard) {}
+      guard_(job_name_, nodes_.size(), options_.guard),
+      board_timer_(loop) {}
 
 std::optional<uint64_t> PlanDirector::job_of(const proto::ControlMessage& message) {
   switch (message.body_type()) {

@@ -88,6 +88,8 @@ class PlanDirector {
   static constexpr uint32_t kOtherNetworkRoundsMin = 3;
   static constexpr uint64_t kStepsBetweenTuningsMin = 1024;
   static constexpr size_t kSetsMax = 1024;
+  // Readings of many groups come together, and metrics are looked at much more seldom.
+  static constexpr uint32_t kBoardDelayMs = 100;
 
   using Send = std::function<void(NodeId to, ControlBuffer message)>;
 
@@ -175,6 +177,7 @@ class PlanDirector {
 
   // plan_director_guard.cpp
   bool propose_plain(uint64_t id, Set& set);
+  void show_readings();
   void on_plain_concluded(Set& set, const PlanProposal& proposal, bool holds);
 
   bool has_changed(Set& set);
@@ -205,6 +208,7 @@ class PlanDirector {
   // Of what was measured: grows when it was forgotten, or comes from another network.
   uint64_t era_ = 0;
   CodecGuard guard_;
+  Timer board_timer_;  // active while the board has not all readings
   Lifetime lifetime_;  // of what is asked of the plan thread
 };
 

@@ -25,7 +25,13 @@ void PlanDirector::on_codec_sample(NodeId from, const proto::CodecSample& messag
     set.leaving.push_back(std::move(*plain));
     propose_plain(sample->set, set);
   }
-  if (options_.guard.board != nullptr) options_.guard.board->set(job_key_, guard_.worst());
+  show_readings();
+}
+
+void PlanDirector::show_readings() {
+  if (options_.guard.board == nullptr || board_timer_.is_active()) return;
+  board_timer_.start_once(kBoardDelayMs,
+                          [this] { options_.guard.board->set(job_key_, guard_.worst()); });
 }
 
 // False: there is nothing to propose, or another proposal is on its way; its end comes back here.

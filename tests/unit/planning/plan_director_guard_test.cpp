@@ -219,6 +219,7 @@ TEST_F(PlanDirectorGuardTest, ShowsTheWorstAndForgetsItWithTheJob) {
   make_guarded();
   read(0.25, {100, 101});
   read(0.5, {102});
+  run_until([this] { return !board_.entries().empty(); });
   const auto entries = board_.entries();
   ASSERT_EQ(entries.size(), 1u);
   EXPECT_EQ(entries[0].job, "train");
