@@ -50,9 +50,9 @@ double inner(const CodecLoss::Sketch& a, const CodecLoss::Sketch& b) {
 
 void measure_loss(const EncodedElements& encoded, CodecLoss& loss) {
   const size_t count = encoded.given.size();
-  BRAID_ASSERT(encoded.decoded.size() == count &&
-                   (encoded.kept.empty() || encoded.kept.size() == count),
-               "all of them are of the same elements");
+  BRAID_ASSERT(
+      encoded.decoded.size() == count && (encoded.kept.empty() || encoded.kept.size() == count),
+      "all of them are of the same elements");
   if (encoded.is_part) {
     loss.not_finite += static_cast<uint64_t>(std::count_if(
         encoded.given.begin(), encoded.given.end(), [](float one) { return !std::isfinite(one); }));

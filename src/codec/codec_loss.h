@@ -51,14 +51,14 @@ struct CodecLoss {
 // What becomes of some elements that follow one another in their set, in one encoding. All but
 // `kept`, which may be empty, are as many.
 struct EncodedElements {
-  uint64_t first_element = 0;          // in the set
-  std::span<const float> given;        // to the codec
-  std::span<const float> kept;         // in the memory, after encoding
-  std::span<const float> decoded;      // of what was encoded
-  bool is_part = true;                 // else a sum
-  bool is_exact = false;               // it travels without loss
-  bool is_final = false;               // decoded elements are, or add up to, the result
-  std::optional<float> threshold = {}; // 2bit: what it sends at most of an element in one step
+  uint64_t first_element = 0;           // in the set
+  std::span<const float> given;         // to the codec
+  std::span<const float> kept;          // in the memory, after encoding
+  std::span<const float> decoded;       // of what was encoded
+  bool is_part = true;                  // else a sum
+  bool is_exact = false;                // it travels without loss
+  bool is_final = false;                // decoded elements are, or add up to, the result
+  std::optional<float> threshold = {};  // 2bit: what it sends at most of an element in one step
 };
 void measure_loss(const EncodedElements& encoded, CodecLoss& loss);
 

@@ -184,8 +184,8 @@ class OperationTable final : public OperationEvents {
     std::shared_ptr<const CodedTensors> coded;  // nullptr: the elements travel as they are
     uint64_t first_element = 0;
     std::shared_ptr<CodecGauge> gauge;  // nullptr: the operation is not sampled
-    std::vector<LocalPart> parts;  // the first local rank's members, the second's, …
-    size_t submitted = 0;          // parts
+    std::vector<LocalPart> parts;       // the first local rank's members, the second's, …
+    size_t submitted = 0;               // parts
     size_t released = 0;
     uint32_t first_rank = 0;  // whose signature it is
     uint64_t deadline_ns = 0;
