@@ -117,6 +117,16 @@ Status check_trace(const Trace& trace, const std::string& path) {
   return Status::ok();
 }
 
+// That its groups travel with, each once.
+std::vector<std::string> codecs_of(const LiveSet& set) {
+  std::vector<std::string> codecs;
+  for (const LiveSet::Codec& codec : set.codecs) {
+    if (codec.name != "none" && std::ranges::count(codecs, codec.name) == 0)
+      codecs.push_back(codec.name);
+  }
+  return codecs;
+}
+
 std::string render_advice(const RenderedAdvice& report, OutputFormat format) {
   switch (format) {
     case OutputFormat::Table:
@@ -187,11 +197,12 @@ Result<AdviseSubject> advise_subject_of(LiveSet set, const std::string& job,
     return make_status(StatusCode::NotFound,
                        "job '{}' runs on one node: nothing travels, so no codec has a use", job);
   }
-  if (!cost && !set.codecs.empty()) {
+  const std::vector<std::string> codecs = codecs_of(set);
+  if (!cost && !codecs.empty()) {
     return make_status(StatusCode::NotFound,
                        "job '{}': its gradients travel with {} already, so it is not measured what "
                        "they cost without; ask before a codec is chosen, or give --cost",
-                       job, fmt::join(set.codecs, ", "));
+                       job, fmt::join(codecs, ", "));
   }
   if (!cost && !set.cost) {
     return make_status(StatusCode::NotFound,
@@ -199,7 +210,7 @@ Result<AdviseSubject> advise_subject_of(LiveSet set, const std::string& job,
                        "made without one; ask again later, or give --cost",
                        job, set.steps_measured, set.plan);
   }
-  const bool is_plain = set.codecs.empty();
+  const bool is_plain = codecs.empty();
   AdviseSubject subject{std::move(set.trace), cost ? *std::move(cost) : *std::move(set.cost)};
   subject.cost_source = fmt::format("job '{}'", job);
   subject.nodes = set.nodes;

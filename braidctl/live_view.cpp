@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What `braidctl plan --job` prints for people.
+#include <algorithm>
 #include <unordered_map>
 
 #include "braidctl/ctl_live.h"
@@ -29,15 +30,56 @@ std::string iteration_line(const LiveSet& set) {
   return line + fmt::format("; steps measured: {}\n", set.steps_measured);
 }
 
+std::string share_text(const std::optional<double>& value) {
+  return value ? fmt::format("{:.3g}", *value) : "-";
+}
+
+bool has_codecs(const LiveSet& set) {
+  return std::any_of(set.codecs.begin(), set.codecs.end(),
+                     [](const LiveSet::Codec& codec) { return codec.name != "none"; });
+}
+
+// What a row of the groups says of its codec.
+void append_codec(const LiveSet::Codec& codec, std::vector<std::string>& row) {
+  for (const std::string& cell : {printable(codec.name), share_text(codec.residual),
+                                  share_text(codec.cosine), share_text(codec.saturation)})
+    row.push_back(cell);
+}
+
+std::string guard_lines(const LiveSet& set) {
+  std::string out;
+  for (const LiveSet::Plain& plain : set.plain) {
+    const size_t count = plain.tensors.size();
+    out += fmt::format("plain from step {} on: {} {} of {}, '{}' first: {} {:.4g}, limit {:.4g}\n",
+                       plain.from_step, count, count == 1 ? "tensor" : "tensors",
+                       printable(plain.codec), name_for_people(plain.tensors.front()),
+                       printable(plain.limit), plain.measured, plain.allowed);
+  }
+  if (!has_codecs(set)) return out;
+  if (set.sampled_every_steps == 0) return out + "what codecs lose is not measured\n";
+  if (!set.is_coordinator) {
+    return out + fmt::format("what codecs lose is known to node '{}', which coordinates the job\n",
+                             printable(set.coordinator));
+  }
+  return out +
+         fmt::format("what codecs lose is measured every {} steps\n", set.sampled_every_steps);
+}
+
 std::string groups_table(const LiveSet& set) {
   std::unordered_map<std::string_view, uint64_t> bytes_of;
   for (const Trace::Tensor& tensor : set.trace.tensors) bytes_of[tensor.name] = tensor.bytes();
   std::vector<std::vector<std::string>> rows = {{"GROUP", "TENSORS", "BYTES", "FROM", "TO"}};
+  const bool is_coded = has_codecs(set);
+  if (is_coded) {
+    for (const char* heading : {"CODEC", "RESIDUAL", "COSINE", "SATURATION"})
+      rows.front().emplace_back(heading);
+  }
   for (const auto& names : set.groups) {
     uint64_t bytes = 0;
     for (const std::string& name : names) bytes += bytes_of[name];
     rows.push_back({std::to_string(rows.size()), std::to_string(names.size()), format_amount(bytes),
                     name_for_people(names.front()), name_for_people(names.back())});
+    if (is_coded) append_codec(set.codecs[rows.size() - 2], rows.back());
   }
   return render_table(rows);
 }
@@ -50,7 +92,8 @@ std::string set_table(const LiveSet& set) {
                                 set.trace.tensors.size(), format_amount(bytes), set.groups.size());
   out += iteration_line(set) + '\n';
   if (set.cost) out += live_cost_table(*set.cost) + '\n';
-  return out + groups_table(set);
+  const std::string guard = guard_lines(set);
+  return out + groups_table(set) + (guard.empty() ? "" : "\n" + guard);
 }
 
 }  // namespace

@@ -77,6 +77,7 @@ Status Daemon::start() {
   options.planning.tuning = tuning_options(config_, rails_.size());
   options.planning.tuning.knowledge = knowledge_.get();
   options.planning.tuning.counters = &tuning_counters_;
+  options.planning.guard.board = &guard_board_;
   jobs_ = std::make_unique<JobManager>(*loop_, clock_, options);
   BRAID_RETURN_IF_ERROR(start_control_plane());
   BRAID_RETURN_IF_ERROR(start_transport());
@@ -181,13 +182,14 @@ Status Daemon::start_metrics() {
       transport.substr(transport.find(' ') + 1, transport.find(',') - transport.find(' ') - 1);
   const double started =
       std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-  auto server = MetricsServer::create(
-      config_.metrics.address, config_.metrics.port, {[this, ucx, started] {
-        auto samples = daemon_samples(gauges_, *transport_, *engines_, tuning_counters_, loops_);
-        samples.push_back({Metric::BuildInfo, {kBraidVersion, ucx}, 1});
-        samples.push_back({Metric::StartTime, {}, started});
-        return samples;
-      }});
+  auto server =
+      MetricsServer::create(config_.metrics.address, config_.metrics.port, {[this, ucx, started] {
+                              auto samples = daemon_samples(gauges_, *transport_, *engines_,
+                                                            tuning_counters_, guard_board_, loops_);
+                              samples.push_back({Metric::BuildInfo, {kBraidVersion, ucx}, 1});
+                              samples.push_back({Metric::StartTime, {}, started});
+                              return samples;
+                            }});
   if (!server) return server.status();
   metrics_ = std::move(server).value();
   return Status::ok();
@@ -273,7 +275,9 @@ DaemonStatus Daemon::status(const std::vector<FlowStatus>& flows, uid_t asker) c
   for (const Peer& peer : control_plane_->peers())
     status.peers.push_back({peer.name, peer.address, peer.port});
   for (const MetricSample& sample :
-       daemon_samples(gauges_, *transport_, *engines_, tuning_counters_, loops_)) {
+       daemon_samples(gauges_, *transport_, *engines_, tuning_counters_, guard_board_, loops_)) {
+    // Of other users' jobs, too: `braidctl plan` has those of one's own.
+    if (metric_info(sample.metric).is_of_job()) continue;
     std::string name(metric_info(sample.metric).name);
     for (const std::string& label : sample.label_values) name += "." + label;
     status.counters[name] += static_cast<uint64_t>(sample.value);

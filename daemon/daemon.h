@@ -61,6 +61,7 @@ class Daemon {
   std::shared_ptr<UserQuotas> quotas_;
   JobCounters job_counters_;
   TuningCounters tuning_counters_;
+  GuardBoard guard_board_;
   std::unique_ptr<KnowledgeStore> knowledge_;  // before its writer, planner_
   DaemonGauges gauges_;
 

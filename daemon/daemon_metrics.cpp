@@ -7,6 +7,7 @@
 #include "loop/loop.h"
 #include "net/transport.h"
 #include "operation/engine_pool.h"
+#include "planning/guard_board.h"
 #include "planning/job_tuning.h"
 
 namespace braid {
@@ -51,6 +52,16 @@ class Samples {
     add(Metric::TuneSteps, tuning.steps);
     add(Metric::TuneChanges, tuning.changes);
     add(Metric::TuneGain, static_cast<uint64_t>(std::lround(std::max(0.0, tuning.gain - 1) * 100)));
+  }
+
+  void add_guard(const GuardBoard& guard) {
+    add(Metric::GuardPlainGroups, guard.plain_groups());
+    for (const GuardBoard::Entry& entry : guard.entries()) {
+      const std::vector<std::string> labels = {entry.job, entry.codec};
+      if (entry.residual) add_real(Metric::CodecResidual, *entry.residual, labels);
+      if (entry.cosine) add_real(Metric::CodecCosine, *entry.cosine, labels);
+      add_real(Metric::CodecSaturation, entry.saturation, labels);
+    }
   }
 
   void add_wire(const Transport& transport) {
@@ -103,10 +114,12 @@ class Samples {
 
 std::vector<MetricSample> daemon_samples(const DaemonGauges& gauges, const Transport& transport,
                                          const EnginePool& engines, const TuningCounters& tuning,
+                                         const GuardBoard& guard,
                                          std::span<const Loop* const> loops) {
   Samples samples;
   samples.add_gauges(gauges);
   samples.add_tuning(tuning);
+  samples.add_guard(guard);
   samples.add_wire(transport);
   samples.add_engines(engines);
   for (const Loop* loop : loops) samples.add_rounds(*loop);

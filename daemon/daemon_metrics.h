@@ -15,6 +15,7 @@
 namespace braid {
 
 class EnginePool;
+class GuardBoard;
 class Loop;
 struct TuningCounters;
 class Transport;
@@ -43,6 +44,7 @@ struct DaemonGauges {
 // Everything that /metrics shows. Any thread.
 std::vector<MetricSample> daemon_samples(const DaemonGauges& gauges, const Transport& transport,
                                          const EnginePool& engines, const TuningCounters& tuning,
+                                         const GuardBoard& guard,
                                          std::span<const Loop* const> loops);
 
 }  // namespace braid

@@ -119,6 +119,10 @@ JobManagerOptions job_manager_options(const DaemonConfig& config) {
   options.idle_link_ms = uint64_t{config.transport.idle_link_seconds} * 1000;
   options.planning.streams = config.collective.streams;
   options.planning.min_gain = config.plan.min_gain;
+  options.planning.guard.every_steps = config.guard.every_steps;
+  options.planning.guard.residual_max = config.guard.residual_max;
+  options.planning.guard.cosine_min = config.guard.cosine_min;
+  options.planning.guard.saturation_max = config.guard.saturation_max;
   if (config.plan.planner != kFirstPlan)
     options.planning.planner = *find_planner(config.plan.planner);  // load_config has checked it
   return options;

@@ -100,6 +100,14 @@ struct DaemonConfig {
     std::string state_directory = kAuto;     // auto: $STATE_DIRECTORY; empty: nothing is kept
     bool operator==(const Tune&) const = default;
   };
+  struct Guard {
+    uint32_t every_steps = 64;  // 0: never
+    // Limits; 0: there is none.
+    uint32_t residual_max = 0;
+    double cosine_min = 0;
+    double saturation_max = 0.75;
+    bool operator==(const Guard&) const = default;
+  };
   struct Metrics {
     std::string address = "127.0.0.1";
     uint16_t port = 9431;  // 0: off
@@ -117,6 +125,7 @@ struct DaemonConfig {
   Collective collective;
   Plan plan;
   Tune tune;
+  Guard guard;
   Metrics metrics;
   Log log;
   bool operator==(const DaemonConfig&) const = default;

@@ -16,7 +16,7 @@ constexpr uint64_t kGiB = 1ull << 30;
 constexpr uint64_t kTiB = 1ull << 40;
 constexpr uint64_t kDayMs = 86'400'000;
 
-constexpr std::array<ConfigSection, 9> kSections = {{
+constexpr std::array<ConfigSection, 10> kSections = {{
     {"node", "Who this node is."},
     {"control", "The connections between daemons."},
     {"client", "The Unix socket through which trainers come."},
@@ -27,6 +27,9 @@ constexpr std::array<ConfigSection, 9> kSections = {{
      "How gradients travel, found out while jobs train: of the jobs that this node coordinates. "
      "See "
      "tuning.md."},
+    {"guard",
+     "How much codecs lose, and when that is too much: of the jobs that this node coordinates. See "
+     "compression.md."},
     {"metrics", "The /metrics page for Prometheus."},
     {"log", "What is logged, to stderr (under systemd: to the journal)."},
 }};
@@ -257,6 +260,20 @@ constexpr std::array kKeys = {
          "job or one that is alike; auto: $STATE_DIRECTORY, which systemd sets (/var/lib/braid), "
          "and "
          "without it nowhere; empty: nowhere."),
+
+    number(
+        "guard.every_steps", BRAID_FIELD(guard.every_steps), 0, 1'000'000'000,
+        "What codecs lose is measured in one of so many steps; 0: never. Three measurements in a "
+        "row beyond one of the following limits send a group of tensors back to plain elements."),
+    number(
+        "guard.residual_max", BRAID_FIELD(guard.residual_max), 0, 1'000'000'000,
+        "Largest norm of what error feedback holds back, in norms of the gradient; 0: no limit."),
+    share("guard.cosine_min", BRAID_FIELD(guard.cosine_min),
+          "Smallest cosine between the sum that all ranks get and the exact one; 0: no limit."),
+    share("guard.saturation_max", BRAID_FIELD(guard.saturation_max),
+          "Largest share of elements that the codec cannot send: of 2bit those that still hold a "
+          "whole threshold back, of fp16 those that became infinite; not for codecs with "
+          "full-every; 0: no limit."),
 
     text("metrics.address", BRAID_FIELD(metrics.address), check_address, "an IPv4 address",
          "The address /metrics is served on."),

@@ -35,7 +35,8 @@ Job::Job(JobServices services, Membership membership, std::vector<Session*> sess
               [this] {
                 return CarriedWork{services_.engines.processor_ns(),
                                    services_.engines.counters().bytes_carried};
-              }}),
+              }},
+             membership_.sample_every_steps),
       observer_(
           plans_, services_.clock, [this] { return services_.engines.counters().bytes_carried; },
           [this](const Status& status) { check(status); }),

@@ -105,9 +105,9 @@ class Job final {
   bool has_member(NodeId node) const;
   uint32_t world_size() const { return membership_.ring->world_size; }
   DaemonStatus::Job status() const;
-  std::string plans_json(const PlanBook::Circumstances& circumstances) const {
-    return plans_.to_json(circumstances);
-  }
+  // `readings`: what its coordinator says of its codecs; nothing on the other nodes.
+  std::string plans_json(const PlanBook::Circumstances& circumstances,
+                         std::optional<std::vector<GuardReading>> readings) const;
   // What its coordinator says of its tuning; nothing on the other nodes.
   std::string tuning_json(const std::optional<std::string>& tuning) const;
   size_t operations_pending() const { return operations_ == nullptr ? 0 : operations_->pending(); }

@@ -84,7 +84,8 @@ void JobManager::on_client_message(ClientConnection& connection,
     case proto::ClientBody::PlanQuery:
       return describe_jobs(
           connection, message.body_as_PlanQuery()->job()->str(), [this](const Job& job) {
-            return job.plans_json({options_.planning.streams, options_.cut.io_loops});
+            return job.plans_json({options_.planning.streams, options_.cut.io_loops},
+                                  coordinator_->guard_readings(job.key()));
           });
     case proto::ClientBody::TuneQuery:
       return describe_jobs(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `braidctl status` and `braidctl tune` are told of a job.
+// What `braidctl status`, `braidctl plan` and `braidctl tune` are told of a job.
 #include <nlohmann/json.hpp>
 
 #include "job/job.h"
@@ -42,6 +42,12 @@ DaemonStatus::Job Job::status() const {
   status.result_memory_bytes = memory_->reserved_bytes();
   status.result_memory_used_bytes = memory_->used_bytes();
   return status;
+}
+
+std::string Job::plans_json(const PlanBook::Circumstances& circumstances,
+                            std::optional<std::vector<GuardReading>> readings) const {
+  return plans_.to_json(circumstances,
+                        {membership_.sample_every_steps, coordinator_.name, std::move(readings)});
 }
 
 std::string Job::tuning_json(const std::optional<std::string>& tuning) const {

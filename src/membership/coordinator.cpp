@@ -76,6 +76,13 @@ std::optional<std::string> Coordinator::tuning_json(uint64_t job_key) const {
   return job->second.planning == nullptr ? "[]" : job->second.planning->tuning_json();
 }
 
+std::optional<std::vector<GuardReading>> Coordinator::guard_readings(uint64_t job_key) const {
+  const auto job = active_.find(job_key);
+  if (job == active_.end()) return std::nullopt;
+  if (job->second.planning == nullptr) return std::vector<GuardReading>{};
+  return job->second.planning->guard().readings();
+}
+
 PlanDirector& Coordinator::planning_of(uint64_t job_key, ActiveJob& active) {
   ActiveJob* job = &active;
   if (job->planning == nullptr) {
@@ -287,9 +294,10 @@ void Coordinator::start(FormingJob& forming) {
   forming_.erase(JobIdentity(forming.identity));  // `forming` is gone from here on
   const auto& active = active_.emplace(key, std::move(job)).first->second;
   // It names all nodes: for many of them it is long, and making it for each would take long.
-  const Status sent = send_to_all(
-      active.nodes, make_job_start(active.name, active.world_size, epoch, key, active.nodes,
-                                   active.algorithms, active.weight, active.owner));
+  const Status sent =
+      send_to_all(active.nodes, make_job_start(active.name, active.world_size, epoch, key,
+                                               active.nodes, active.algorithms, active.weight,
+                                               active.owner, planning_.guard.every_steps));
   if (!sent) fail_active(key, sent);
 }
 

@@ -147,6 +147,7 @@ Result<Membership> parse_job_start(const proto::JobStart& start, NodeId self, ui
   membership.key = start.job_key();
   membership.epoch = start.epoch();
   membership.weight = start.weight();
+  membership.sample_every_steps = start.sample_every_steps();
   const uint32_t world_size = start.world_size();
   if (membership.key == 0 || world_size == 0 || world_size > Coordinator::kWorldSizeMax) {
     return make_status(StatusCode::Protocol, "job '{}': world size {} makes no sense",

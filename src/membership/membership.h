@@ -22,6 +22,7 @@ struct Membership {
   std::vector<MemberNode> nodes;  // in ring order
   std::shared_ptr<const Ring> ring;
   std::vector<uint32_t> local_ranks;  // ascending
+  uint32_t sample_every_steps = 0;    // what codecs lose is measured; 0: never
   bool is_meshed = false;             // this node sends to all others, whatever the routes need
 
   // The nodes that this one sends data to: its successor and those of its routes; with direct

@@ -21,7 +21,8 @@ ControlBuffer make_join_job(const std::string& name, uint32_t world_size, uint32
 
 ControlBuffer make_job_start(const std::string& name, uint32_t world_size, uint32_t epoch,
                              uint64_t job_key, std::span<const MemberNode> nodes,
-                             const Algorithms& algorithms, uint32_t weight, const JobOwner& owner) {
+                             const Algorithms& algorithms, uint32_t weight, const JobOwner& owner,
+                             uint32_t sample_every_steps) {
   ControlBuffer builder;
   std::vector<flatbuffers::Offset<proto::MemberNode>> members;
   members.reserve(nodes.size());
@@ -36,9 +37,10 @@ ControlBuffer make_job_start(const std::string& name, uint32_t world_size, uint3
   const auto text = builder.CreateString(name);
   const auto vector = builder.CreateVector(members);
   const auto owner_bytes = builder.CreateVector(owner.data(), owner.size());
-  const auto body = proto::CreateJobStart(
-      builder, text, world_size, epoch, job_key, vector, algorithms.direct_bytes, weight,
-      algorithms.halving_bytes, algorithms.is_hierarchical, owner_bytes, algorithms.two_hops_bytes);
+  const auto body = proto::CreateJobStart(builder, text, world_size, epoch, job_key, vector,
+                                          algorithms.direct_bytes, weight, algorithms.halving_bytes,
+                                          algorithms.is_hierarchical, owner_bytes,
+                                          algorithms.two_hops_bytes, sample_every_steps);
   return finish_control_message(std::move(builder), body);
 }
 

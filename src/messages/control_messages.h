@@ -49,7 +49,7 @@ ControlBuffer make_join_job(const std::string& name, uint32_t world_size, uint32
 ControlBuffer make_job_start(const std::string& name, uint32_t world_size, uint32_t epoch,
                              uint64_t job_key, std::span<const MemberNode> nodes,
                              const Algorithms& algorithms = {}, uint32_t weight = 1,
-                             const JobOwner& owner = {});
+                             const JobOwner& owner = {}, uint32_t sample_every_steps = 0);
 ControlBuffer make_job_ready(uint64_t job_key);
 ControlBuffer make_job_go(uint64_t job_key);
 // `owner` counts where the job has no key yet.

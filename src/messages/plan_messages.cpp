@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "messages/plan_messages.h"
 
+#include <cmath>
+
 #include "messages/control_buffer.h"
 
 namespace braid {
@@ -32,7 +34,34 @@ TransferSettings read_settings(const proto::TransferSettings& message) {
   return settings;
 }
 
+Result<std::vector<PlainGroup>> read_plain(const proto::PlanProposal& message) {
+  std::vector<PlainGroup> groups;
+  if (message.plain() == nullptr) return groups;
+  for (const proto::PlainGroup* one : *message.plain()) {
+    const auto limit = static_cast<GuardLimit>(one->limit());
+    const bool is_known = limit >= GuardLimit::Residual && limit <= GuardLimit::Saturation;
+    if (!is_known || one->tensors()->size() == 0 || !std::isfinite(one->measured()) ||
+        !std::isfinite(one->allowed()))
+      return Status(StatusCode::Protocol, "a proposed plan does not say which codecs end, or why");
+    groups.push_back(
+        {{one->tensors()->begin(), one->tensors()->end()}, limit, one->measured(), one->allowed()});
+  }
+  return groups;
+}
+
 }  // namespace
+
+const char* to_string(GuardLimit limit) {
+  switch (limit) {
+    case GuardLimit::Residual:
+      return "residual";
+    case GuardLimit::Cosine:
+      return "cosine";
+    case GuardLimit::Saturation:
+      return "saturation";
+  }
+  return "?";
+}
 
 ControlBuffer make_plan_report(const PlanReport& report) {
   ControlBuffer builder;
@@ -65,10 +94,15 @@ ControlBuffer make_plan_proposal(const PlanProposal& proposal) {
         builder, own->unit_bytes, own->chunk_bytes, own->direct_bytes, own->streams, own->flows,
         own->window_bytes, own->halving_bytes, own->is_hierarchical, own->two_hops_bytes);
   }
+  std::vector<flatbuffers::Offset<proto::PlainGroup>> plain;
+  for (const PlainGroup& group : proposal.plain) {
+    plain.push_back(proto::CreatePlainGroupDirect(
+        builder, &group.tensors, static_cast<uint8_t>(group.limit), group.measured, group.allowed));
+  }
   const auto body = proto::CreatePlanProposalDirect(
       builder, proposal.job_key, proposal.set, proposal.number, proposal.from_step, &sizes,
       &tensors, proposal.planner.c_str(), proposal.predicted_ns, proposal.cost.c_str(), settings,
-      proposal.flows_open, proposal.reports_steps);
+      proposal.flows_open, proposal.reports_steps, plain.empty() ? nullptr : &plain);
   return finish_control_message(std::move(builder), body);
 }
 
@@ -160,7 +194,13 @@ Result<PlanProposal> parse_plan_proposal(const proto::PlanProposal& message,
   }
   if (next != message.tensors()->size())
     return Status(StatusCode::Protocol, "a proposed plan has tensors without a group");
-  if (message.settings() != nullptr) {
+  auto plain = read_plain(message);
+  if (!plain) return plain.status();
+  proposal.plain = std::move(*plain);
+  if (proposal.is_plain()) {
+    if (message.settings() != nullptr || !proposal.groups.empty())
+      return Status(StatusCode::Protocol, "a proposed plan ends codecs and changes more than that");
+  } else if (message.settings() != nullptr) {
     proposal.settings = read_settings(*message.settings());
     if (const Status checked = check(*proposal.settings, chunk_bytes_max); !checked) {
       return make_status(StatusCode::Protocol, "plan {} was proposed with {}", proposal.number,

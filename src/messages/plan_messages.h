@@ -33,6 +33,16 @@ struct PlanReport {
   uint64_t iteration_ns = 0;
   std::vector<MeasuredOperation> operations;
 };
+// What a guard may watch. The numbers are those of PlainGroup.
+enum class GuardLimit : uint8_t { Residual = 1, Cosine = 2, Saturation = 3 };
+const char* to_string(GuardLimit limit);
+// Tensors that are to travel without their codec, and why: see PlainGroup.
+struct PlainGroup {
+  std::vector<uint64_t> tensors;  // hashes
+  GuardLimit limit = GuardLimit::Residual;
+  double measured = 0;
+  double allowed = 0;
+};
 struct PlanProposal {
   uint64_t job_key = 0;
   uint64_t set = 0;
@@ -45,7 +55,10 @@ struct PlanProposal {
   std::optional<TransferSettings> settings;  // nothing: they stay
   uint32_t flows_open = 0;
   bool reports_steps = false;
+  std::vector<PlainGroup> plain;  // if any: neither groups nor settings
 
+  // These tensors lose their codec, and nothing else changes.
+  bool is_plain() const { return !plain.empty(); }
   // The settings alone change.
   bool keeps_groups() const { return settings.has_value() && groups.empty(); }
 };

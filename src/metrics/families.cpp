@@ -241,6 +241,38 @@ std::vector<MetricInfo> tuning_infos() {
   };
 }
 
+std::vector<MetricInfo> guard_infos() {
+  return {
+      {Metric::GuardPlainGroups,
+       "braid_guard_plain_groups_total",
+       true,
+       {},
+       {},
+       "Groups of tensors that were sent back to plain elements because their codec lost too much, "
+       "in jobs that this node coordinates."},
+      {Metric::CodecResidual,
+       "braid_codec_residual_ratio",
+       false,
+       {"job", "codec"},
+       {},
+       "Norm of what error feedback holds back, in norms of the gradient, where it is largest: of "
+       "all groups' latest measurements, in jobs that this node coordinates."},
+      {Metric::CodecCosine,
+       "braid_codec_cosine",
+       false,
+       {"job", "codec"},
+       {},
+       "Cosine between the sum that all ranks get and the exact one, an estimate, where it is "
+       "smallest: of the same groups."},
+      {Metric::CodecSaturation,
+       "braid_codec_saturation_ratio",
+       false,
+       {"job", "codec"},
+       {},
+       "Share of elements that the codec cannot send, where it is largest: of the same groups."},
+  };
+}
+
 std::vector<MetricInfo> loop_infos() {
   return {
       {Metric::LoopLongRounds,
@@ -277,7 +309,7 @@ std::vector<MetricInfo> loop_infos() {
 std::vector<MetricInfo> make_infos() {
   std::vector<MetricInfo> all;
   for (const auto& infos : {daemon_infos(), operation_infos(), chunk_infos(), flow_infos(),
-                            trouble_infos(), tuning_infos(), loop_infos()}) {
+                            trouble_infos(), tuning_infos(), guard_infos(), loop_infos()}) {
     all.insert(all.end(), infos.begin(), infos.end());
   }
   return all;

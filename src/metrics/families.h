@@ -45,6 +45,10 @@ enum class Metric : uint8_t {
   TuneSteps,
   TuneChanges,
   TuneGain,
+  GuardPlainGroups,
+  CodecResidual,
+  CodecCosine,
+  CodecSaturation,
   LoopLongRounds,
   LoopLongestRound,
   PollingSeconds,
@@ -60,6 +64,9 @@ struct MetricInfo {
   // them: rate() would miss the first event otherwise.
   std::vector<std::string_view> label_values;
   std::string_view help;
+
+  // Its samples name jobs, and may be negative or parts of 1.
+  bool is_of_job() const { return !labels.empty() && labels.front() == "job"; }
 };
 
 std::span<const MetricInfo> metric_infos();  // in the order of the enum

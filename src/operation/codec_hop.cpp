@@ -2,6 +2,7 @@
 #include "operation/codec_hop.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "base/assert.h"
 #include "base/hash.h"
@@ -12,8 +13,10 @@ namespace {
 // The memory of a chunk as codecs want it: its planes one after the other, each in one piece.
 class ChunkMemory {
  public:
-  ChunkMemory(ErrorMemory& memory, std::vector<ElementRanges::Range> pieces, uint64_t elements)
-      : memory_(memory), pieces_(std::move(pieces)) {
+  // `pieces` outlives it.
+  ChunkMemory(ErrorMemory& memory, const std::vector<ElementRanges::Range>& pieces,
+              uint64_t elements)
+      : memory_(memory), pieces_(pieces) {
     if (pieces_.size() == 1 && memory.planes() == 1) {
       floats_ = memory.elements(0, pieces_.front().first, elements);
       return;
@@ -43,7 +46,7 @@ class ChunkMemory {
   }
 
   ErrorMemory& memory_;
-  const std::vector<ElementRanges::Range> pieces_;
+  const std::vector<ElementRanges::Range>& pieces_;
   std::span<float> floats_;
   std::vector<float> copy_;
 };
@@ -51,12 +54,13 @@ class ChunkMemory {
 }  // namespace
 
 CodecHop::CodecHop(CodedSum coded, std::shared_ptr<ErrorMemory> memory, ElementRanges elements,
-                   uint64_t stream, uint64_t step)
+                   uint64_t stream, uint64_t step, std::shared_ptr<CodecGauge> gauge)
     : coded_(std::move(coded)),
       memory_(std::move(memory)),
       elements_(std::move(elements)),
       stream_(stream),
-      step_(step) {}
+      step_(step),
+      gauge_(std::move(gauge)) {}
 
 const GradientCodec& CodecHop::codec(Encoding encoding) const {
   BRAID_ASSERT(encoding != Encoding::Plain, "with a codec nothing travels plain");
@@ -73,21 +77,47 @@ bool CodecHop::encodes_own_part() const { return coded_.encodes_own_part; }
 
 uint32_t CodecHop::encode(Encoding encoding, const Extent& extent, std::span<const float> values,
                           std::span<uint8_t> encoded) {
-  auto pieces = elements_.of(extent.offset / sizeof(float), values.size());
+  const auto pieces = elements_.of(extent.offset / sizeof(float), values.size());
   const EncodePlace place = {mix64(stream_ ^ static_cast<uint64_t>(encoding)), step_,
                              pieces.front().first};
   const bool has_memory =
       memory_ != nullptr && (encoding == Encoding::Part || coded_.sum_has_memory);
-  Result<uint64_t> length = uint64_t{0};
-  if (has_memory) {
-    ChunkMemory memory(*memory_, std::move(pieces), values.size());
-    length = codec(encoding).encode(values, memory.floats(), place, encoded);
-    memory.keep();
-  } else {
-    length = codec(encoding).encode(values, {}, place, encoded);
-  }
+  std::optional<ChunkMemory> memory;
+  if (has_memory) memory.emplace(*memory_, pieces, values.size());
+  const std::span<float> kept = memory ? memory->floats() : std::span<float>{};
+  const Result<uint64_t> length = codec(encoding).encode(values, kept, place, encoded);
+  if (memory) memory->keep();
   BRAID_ASSERT(length.is_ok(), "the sizes fit each other");
+  if (gauge_ != nullptr) measure(encoding, pieces, values, kept, encoded.first(*length));
   return static_cast<uint32_t>(*length);
+}
+
+void CodecHop::measure(Encoding encoding, std::span<const ElementRanges::Range> pieces,
+                       std::span<const float> values, std::span<const float> kept,
+                       std::span<const uint8_t> encoded) {
+  std::vector<float> decoded(values.size());
+  const bool is_decoded = decode(encoding, encoded, decoded);
+  BRAID_ASSERT(is_decoded, "a hop decodes what it has encoded");
+  const CodecSpec& spec = coded_.part->spec();
+  EncodedElements chunk;
+  chunk.is_part = encoding == Encoding::Part;
+  // Of what is encoded here sums of other codecs' parts are exact.
+  chunk.is_exact = !chunk.is_part && coded_.sum != coded_.part;
+  chunk.is_final = gauge_->is_final(encoding);
+  if (spec.kind == CodecKind::TwoBit) chunk.threshold = spec.threshold;
+  // The last plane holds what was not sent; the one before it, if any, is momentum.
+  if (!kept.empty()) kept = kept.last(values.size());
+  CodecLoss loss;
+  uint64_t at = 0;
+  for (const ElementRanges::Range& piece : pieces) {
+    chunk.first_element = piece.first;
+    chunk.given = values.subspan(at, piece.elements);
+    if (!kept.empty()) chunk.kept = kept.subspan(at, piece.elements);
+    chunk.decoded = std::span<const float>(decoded).subspan(at, piece.elements);
+    measure_loss(chunk, loss);
+    at += piece.elements;
+  }
+  gauge_->add(loss);
 }
 
 bool CodecHop::decode(Encoding encoding, std::span<const uint8_t> encoded,

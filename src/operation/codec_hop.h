@@ -7,6 +7,7 @@
 #include "codec/coded_sum.h"
 #include "collective/element_ranges.h"
 #include "collective/hop.h"
+#include "operation/codec_gauge.h"
 #include "operation/error_memory.h"
 
 namespace braid {
@@ -22,9 +23,10 @@ struct CodedTensors {
 // memory the operation holds, in its order.
 class CodecHop final : public Hop {
  public:
-  // `stream` tells operations and nodes apart where rounding is random.
+  // `stream` tells operations and nodes apart where rounding is random. `gauge`: of a step that is
+  // sampled; nullptr: nothing is measured.
   CodecHop(CodedSum coded, std::shared_ptr<ErrorMemory> memory, ElementRanges elements,
-           uint64_t stream, uint64_t step);
+           uint64_t stream, uint64_t step, std::shared_ptr<CodecGauge> gauge = nullptr);
 
   uint64_t encoded_bytes_max(Encoding encoding, uint64_t elements) const override;
   bool has_exact_size() const override;
@@ -38,12 +40,16 @@ class CodecHop final : public Hop {
 
  private:
   const GradientCodec& codec(Encoding encoding) const;
+  void measure(Encoding encoding, std::span<const ElementRanges::Range> pieces,
+               std::span<const float> values, std::span<const float> kept,
+               std::span<const uint8_t> encoded);
 
   const CodedSum coded_;
   const std::shared_ptr<ErrorMemory> memory_;
   const ElementRanges elements_;
   const uint64_t stream_;
   const uint64_t step_;
+  const std::shared_ptr<CodecGauge> gauge_;
 };
 
 }  // namespace braid

@@ -43,6 +43,8 @@ Status OperationTable::submit(const Submission& submission) {
     entry.urgency = submission.urgency;
     entry.first_element = submission.first_element;
     if (ring_->nodes > 1) entry.coded = submission.coded;
+    if (entry.coded != nullptr && submission.is_sampled)
+      entry.gauge = std::make_shared<CodecGauge>();
     entry.parts.resize(local_ranks_.size() *
                        (entry.group == nullptr ? 1 : entry.group->members.size()));
     entry.signature = submission.signature;
@@ -150,6 +152,7 @@ Status OperationTable::place(const OperationKey& key, Entry& entry) {
       result_bytes(operation.collective, operation.dtype, operation.count, ring_->world_size);
   operation.hop = hop_of(key, entry);
   choose_algorithm(operation, entry.settings.get(), hash_of(entry.signature, hash_));
+  if (entry.gauge != nullptr) say_what_is_final(operation, *entry.gauge);
   entry.is_early = is_early(operation);
   entry.route = operation.route;
   if (!entry.is_early) {
@@ -201,7 +204,13 @@ std::shared_ptr<Hop> OperationTable::hop_of(const OperationKey& key, const Entry
   CodedSum coded = sum.of_step(key.step);
   auto memory = coded.memory_floats != 0 ? entry.coded->memory : nullptr;
   return std::make_shared<CodecHop>(std::move(coded), std::move(memory), std::move(elements),
-                                    mix64(key.tensor) + ring_->self, key.step);
+                                    mix64(key.tensor) + ring_->self, key.step, entry.gauge);
+}
+
+// Around the ring each node encodes a sum.
+void OperationTable::say_what_is_final(const Operation& operation, CodecGauge& gauge) const {
+  if (operation.is_direct) gauge.set_final(Encoding::Part);
+  if (operation.route == &ring_->routes->two_hops) gauge.set_final(Encoding::Sum);
 }
 
 Status OperationTable::on_memory(const Status& growth) {

@@ -49,6 +49,7 @@ struct Submission {
   // elements; nullptr: it has none.
   std::shared_ptr<const CodedTensors> coded;
   uint64_t first_element = 0;
+  bool is_sampled = false;  // what its codec loses is measured
 };
 
 // Where one local rank's results go: its done ring.
@@ -67,6 +68,8 @@ class OperationObserver {
   virtual void on_go(const OperationKey& key) = 0;
   // Before its results are published.
   virtual void on_done(const OperationKey& key) = 0;
+  // Of one that was sampled, and is done: what its codec has lost on this node.
+  virtual void on_loss(const OperationKey& /*key*/, const CodecLoss& /*loss*/) {}
 };
 
 // What a table works with.
@@ -180,8 +183,9 @@ class OperationTable final : public OperationEvents {
     uint64_t urgency = kMostUrgent;
     std::shared_ptr<const CodedTensors> coded;  // nullptr: the elements travel as they are
     uint64_t first_element = 0;
-    std::vector<LocalPart> parts;  // the first local rank's members, the second's, …
-    size_t submitted = 0;          // parts
+    std::shared_ptr<CodecGauge> gauge;  // nullptr: the operation is not sampled
+    std::vector<LocalPart> parts;       // the first local rank's members, the second's, …
+    size_t submitted = 0;               // parts
     size_t released = 0;
     uint32_t first_rank = 0;  // whose signature it is
     uint64_t deadline_ns = 0;
@@ -206,6 +210,8 @@ class OperationTable final : public OperationEvents {
   Status place(const OperationKey& key, Entry& entry);
   Status allocate(const OperationKey& key, Entry& entry);
   std::shared_ptr<Hop> hop_of(const OperationKey& key, const Entry& entry) const;
+  void say_what_is_final(const Operation& operation, CodecGauge& gauge) const;
+  void finish_coded(const OperationKey& key, const Entry& entry);
   bool can_start(const Operation& operation, const Entry& entry) const;
   Status start_in_turn(Entry& entry, Operation operation);
   Status start(Entry& entry, const Operation& operation);

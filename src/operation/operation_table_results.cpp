@@ -17,7 +17,7 @@ void OperationTable::on_done(const OperationKey& key) {
   services_.observer.on_done(key);
   Entry& entry = position->second;
   entry.state = State::Published;
-  if (entry.coded != nullptr && entry.coded->memory != nullptr) entry.coded->memory->end();
+  if (entry.coded != nullptr) finish_coded(key, entry);
   --unfinished_;
   ++operations_done_;
   steps_done_ = std::max(steps_done_, key.step + 1);
@@ -36,6 +36,11 @@ void OperationTable::on_done(const OperationKey& key) {
   forget_if_over(position);
   if (placed_.empty()) return;
   if (const Status started = on_memory(Status::ok()); !started) services_.fail(started);
+}
+
+void OperationTable::finish_coded(const OperationKey& key, const Entry& entry) {
+  if (entry.coded->memory != nullptr) entry.coded->memory->end();
+  if (entry.gauge != nullptr) services_.observer.on_loss(key, entry.gauge->loss());
 }
 
 void OperationTable::publish(const Entry& entry, uint32_t local_rank) {

@@ -39,6 +39,63 @@ Result<std::vector<std::vector<std::string>>> read_groups(const json& set) {
   return groups;
 }
 
+std::string read_text(const json& object, const char* key) {
+  const auto found = object.find(key);
+  return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
+}
+
+void read_optional(const json& object, const char* key, std::optional<double>& value) {
+  const auto found = object.find(key);
+  if (found != object.end() && found->is_number()) value = found->get<double>();
+}
+
+// Older daemons say nothing of codecs.
+Status read_codecs(const json& set, LiveSet& live) {
+  if (const auto guard = set.find("guard"); guard != set.end() && guard->is_object()) {
+    read_number(*guard, "every_steps", live.sampled_every_steps);
+    live.coordinator = read_text(*guard, "coordinator");
+    const auto is_here = guard->find("is_coordinator");
+    live.is_coordinator = is_here != guard->end() && *is_here == true;
+  }
+  const auto codecs = set.find("codecs");
+  if (codecs == set.end()) return Status::ok();
+  if (!codecs->is_array() || codecs->size() != live.groups.size())
+    return wrong("a set's groups and codecs are not as many");
+  for (const json& one : *codecs) {
+    if (!one.is_object()) return wrong("a group has no codec");
+    LiveSet::Codec& codec = live.codecs.emplace_back();
+    codec.name = read_text(one, "codec");
+    const auto reading = one.find("reading");
+    codec.is_read = reading != one.end() && reading->is_object();
+    if (!codec.is_read) continue;
+    read_optional(*reading, "residual", codec.residual);
+    read_optional(*reading, "cosine", codec.cosine);
+    read_optional(*reading, "saturation", codec.saturation);
+  }
+  return Status::ok();
+}
+
+Status read_plain(const json& set, LiveSet& live) {
+  const auto found = set.find("plain");
+  if (found == set.end()) return Status::ok();
+  for (const json& one : *found) {
+    const auto tensors = one.is_object() ? one.find("tensors") : one.end();
+    if (tensors == one.end() || !tensors->is_array() || tensors->empty())
+      return wrong("what goes plain has no tensors");
+    LiveSet::Plain& plain = live.plain.emplace_back();
+    for (const json& name : *tensors) {
+      if (!name.is_string()) return wrong("what goes plain has a name that is no text");
+      plain.tensors.push_back(name.get<std::string>());
+    }
+    plain.codec = read_text(one, "codec");
+    plain.limit = read_text(one, "limit");
+    read_number(one, "from_step", plain.from_step);
+    read_number(one, "measured", plain.measured);
+    read_number(one, "allowed", plain.allowed);
+  }
+  return Status::ok();
+}
+
 Result<LiveSet> read_set(const json& set) {
   if (!set.is_object() || !set.contains("trace")) return wrong("a set has no trace");
   LiveSet live;
@@ -48,12 +105,6 @@ Result<LiveSet> read_set(const json& set) {
   read_number(set, "nodes", live.nodes);
   read_number(set, "io_threads", live.io_threads);
   read_number(set, "carry_seconds_per_byte", live.carry_seconds_per_byte);
-  const auto codecs = set.find("codecs");
-  if (codecs != set.end() && codecs->is_array()) {
-    for (const json& codec : *codecs) {
-      if (codec.is_string()) live.codecs.push_back(codec.get<std::string>());
-    }
-  }
   read_number(set, "steps_measured", live.steps_measured);
   read_number(set, "steps_ignored", live.steps_ignored);
   read_number(set, "predicted_iteration_seconds", live.predicted_iteration_seconds);
@@ -63,6 +114,8 @@ Result<LiveSet> read_set(const json& set) {
   auto groups = read_groups(set);
   if (!groups) return groups.status();
   live.groups = std::move(groups).value();
+  BRAID_RETURN_IF_ERROR(read_codecs(set, live));
+  BRAID_RETURN_IF_ERROR(read_plain(set, live));
   auto trace = parse_trace(set["trace"].dump(), kWho);
   if (!trace) return trace.status();
   live.trace = std::move(trace).value();

@@ -10,13 +10,14 @@
 namespace braid {
 
 PlanBook::PlanBook(std::string job_name, uint64_t job_key, uint32_t nodes,
-                   std::vector<uint32_t> local_ranks, Actions actions)
+                   std::vector<uint32_t> local_ranks, Actions actions, uint32_t sample_every_steps)
     : job_name_(std::move(job_name)),
       job_key_(job_key),
       hash_(job_key),
       nodes_(nodes),
       local_ranks_(std::move(local_ranks)),
       actions_(std::move(actions)),
+      sample_every_steps_(sample_every_steps),
       operation_meter_(nodes) {}
 
 Status PlanBook::on_registered(uint32_t local_rank, uint64_t set,
@@ -113,10 +114,13 @@ Status PlanBook::pass_on(Set& set, Submission submission, uint32_t tensor, uint6
   const PlanSet::AgreedPlan& plan = set.set.plan_of(step);
   if (plan.number > set.plan_begun) begin_plan(set, plan);
   submission.settings = plan.settings;
-  submission.signature.codec = set.set.tensors()[tensor].codec;
-  if (const auto coded = set.set.coded(tensor); coded && !set.coded.empty()) {
-    submission.coded = set.coded[coded->codec];
-    submission.first_element = coded->first_element;
+  const CodecSpec& codec = set.set.codec_of(tensor, step);
+  submission.signature.codec = codec;
+  if (codec.kind != CodecKind::None && !set.coded.empty()) {
+    const PlanSet::CodedTensor coded = *set.set.coded(tensor);
+    submission.coded = set.coded[coded.codec];
+    submission.first_element = coded.first_element;
+    submission.is_sampled = is_sampled_step(step, sample_every_steps_, codec.full_every);
   }
   submission.urgency = urgency_of(step, found.group == nullptr ? tensor : found.group->last_place);
   if (found.group != nullptr) {
@@ -154,12 +158,13 @@ Status PlanBook::report(Set& set) {
   report.set = set.set.id();
   report.plan = set.plan_measured;
   report.step = set.begun_step.value_or(0);
-  for (const PlanSet::Tensor& tensor : set.set.tensors()) {
+  for (uint32_t i = 0; i < set.set.tensors().size(); ++i) {
+    const PlanSet::Tensor& tensor = set.set.tensors()[i];
+    const CodecSpec& codec = set.set.current_codec(i);
     report.tensors.push_back(tensor.hash);
     report.counts.push_back(tensor.count);
     report.dtypes.push_back(tensor.dtype);
-    report.codecs.push_back(
-        tensor.codec.kind == CodecKind::None ? 0 : fnv1a64(to_string(tensor.codec)));
+    report.codecs.push_back(codec.kind == CodecKind::None ? 0 : fnv1a64(to_string(codec)));
   }
   report.ready_ns = set.meter.ready_ns(kReadyQuantile);
   report.forward_ns = set.meter.forward_ns();
@@ -201,7 +206,9 @@ Status PlanBook::on_proposal(const PlanProposal& proposal) {
     return actions_.send(message);
   }
   Set& set = position->second;
-  if (!proposal.keeps_groups()) {
+  if (proposal.is_plain()) {
+    BRAID_RETURN_IF_ERROR(check_plain(set, proposal));
+  } else if (!proposal.keeps_groups()) {
     BRAID_RETURN_IF_ERROR(set.set.check(proposal.groups)
                               .with_context(fmt::format("job '{}': the coordinator", job_name_)));
   }
@@ -220,7 +227,9 @@ Status PlanBook::on_verdict(const proto::PlanVerdict& verdict) {
   if (!set.pending || set.pending->number != verdict.number()) return Status::ok();
   const PlanProposal proposal = std::move(*set.pending);
   set.pending.reset();
-  if (verdict.holds() && proposal.keeps_groups()) {
+  if (verdict.holds() && proposal.is_plain()) {
+    end_codecs(set, proposal);
+  } else if (verdict.holds() && proposal.keeps_groups()) {
     set.set.add(proposal.number, proposal.from_step, *proposal.settings, proposal.reports_steps);
   } else if (verdict.holds()) {
     set.set.add(proposal.number, proposal.from_step, proposal.groups);

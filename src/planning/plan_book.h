@@ -10,12 +10,20 @@
 #include "messages/plan_messages.h"
 #include "operation/operation_table.h"
 #include "planning/carry_meter.h"
+#include "planning/codec_guard.h"
 #include "planning/operation_meter.h"
 #include "planning/plan_meter.h"
 #include "planning/plan_set.h"
 #include "planning/step_clock.h"
 
 namespace braid {
+
+// What the job's guard says, and where.
+struct GuardNews {
+  uint32_t every_steps = 0;                           // 0: nothing is sampled
+  std::string coordinator;                            // the node that has the readings
+  std::optional<std::vector<GuardReading>> readings;  // nothing: this is another node
+};
 
 // The plans of one job as one node knows them: puts each submission of a planned tensor into the
 // group that its step's plan has for it, measures, reports to the coordinator, and takes new plans.
@@ -45,8 +53,9 @@ class PlanBook {
     std::function<CarriedWork()> work = [] { return CarriedWork(); };
   };
 
+  // `sample_every_steps`: see JobStart.
   PlanBook(std::string job_name, uint64_t job_key, uint32_t nodes,
-           std::vector<uint32_t> local_ranks, Actions actions);
+           std::vector<uint32_t> local_ranks, Actions actions, uint32_t sample_every_steps = 0);
 
   // A trainer has registered planned tensors, in this order. Mismatch: another trainer's set of
   // this id, or with one of these tensors, is another one.
@@ -59,6 +68,8 @@ class PlanBook {
   void on_start(const OperationKey& key, uint64_t bytes);
   void on_go(const OperationKey& key, uint64_t now_ns, uint64_t carried);
   Status on_done(const OperationKey& key, uint64_t now_ns, uint64_t carried);
+  // Of a planned operation that was sampled.
+  Status on_loss(const OperationKey& key, const CodecLoss& loss);
 
   Status on_proposal(const PlanProposal& proposal);
   Status on_verdict(const proto::PlanVerdict& verdict);
@@ -74,7 +85,7 @@ class PlanBook {
     uint32_t io_threads = 1;  // of this node: what encodes
   };
   // Everything about the plans, for people and tools: see docs/planning.md.
-  std::string to_json(const Circumstances& circumstances) const;
+  std::string to_json(const Circumstances& circumstances, const GuardNews& guard = {}) const;
   bool is_empty() const { return sets_.empty(); }
   // Of the latest plan of the first set that has any; nullptr: as the configuration says.
   std::shared_ptr<const TransferSettings> settings() const;
@@ -103,6 +114,8 @@ class PlanBook {
     std::string planner = "first";  // what made the plan that holds
     uint64_t predicted_ns = 0;
     std::string cost;  // JSON
+    // Whose codec has ended, and from which step on.
+    std::vector<std::pair<uint64_t, PlainGroup>> plain;
   };
 
   Status announce(const Set& set);
@@ -111,6 +124,9 @@ class PlanBook {
   // `tensor`: its place in the set.
   Status pass_on(Set& set, Submission submission, uint32_t tensor, uint64_t now_ns);
   Status report(Set& set);
+  // plan_book_guard.cpp
+  Status check_plain(const Set& set, const PlanProposal& proposal) const;
+  void end_codecs(Set& set, const PlanProposal& proposal);
 
   const std::string job_name_;
   const uint64_t job_key_;
@@ -118,6 +134,7 @@ class PlanBook {
   const uint32_t nodes_;
   const std::vector<uint32_t> local_ranks_;
   const Actions actions_;
+  const uint32_t sample_every_steps_;
   std::map<uint64_t, Set> sets_;
   std::unordered_map<uint64_t, uint64_t> set_of_tensor_;  // hash → set
   OperationMeter operation_meter_;

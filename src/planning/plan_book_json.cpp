@@ -44,25 +44,53 @@ Json trace_of(const PlanSet& set, const PlanMeter& meter) {
           {"forward_seconds", seconds(meter.forward_ns())}};
 }
 
-Json codecs_of(const PlanSet& set) {
-  Json codecs = Json::array();
-  for (const CodecSpec& codec : set.codecs()) codecs.push_back(to_string(codec));
-  return codecs;
-}
-
 // It comes from the coordinator: what is no JSON must not make the whole answer none.
 Json cost_of(const std::string& text) {
   Json cost = text.empty() ? Json() : Json::parse(text, nullptr, /*allow_exceptions=*/false);
   return cost.is_discarded() ? Json() : cost;
 }
 
+Json number_or_null(const std::optional<double>& number) { return number ? Json(*number) : Json(); }
+
+// Of a group whose codec holds; its reading is null as long as there is none.
+Json codec_of(const TensorGroup& group, const PlanSet& set, const GuardNews& guard) {
+  const CodecSpec& codec = set.current_codec(*set.index_of(group.members.front().tensor));
+  Json one = {{"codec", to_string(codec)}, {"reading", Json()}};
+  if (!guard.readings) return one;
+  for (const GuardReading& reading : *guard.readings) {
+    const bool is_of_group = reading.set == set.id() && reading.codec == codec &&
+                             reading.tensors.front() == group.members.front().tensor &&
+                             reading.tensors.size() == group.members.size();
+    if (!is_of_group) continue;
+    one["reading"] = {{"step", reading.step},
+                      {"residual", number_or_null(reading.residual)},
+                      {"cosine", number_or_null(reading.cosine)},
+                      {"saturation", reading.saturation},
+                      {"not_finite", reading.not_finite}};
+  }
+  return one;
+}
+
+Json plain_of(uint64_t from_step, const PlainGroup& group, const PlanSet& set) {
+  Json names = Json::array();
+  for (const uint64_t hash : group.tensors)
+    names.push_back(*set.tensors()[*set.index_of(hash)].name);
+  const PlanSet::Tensor& first = set.tensors()[*set.index_of(group.tensors.front())];
+  return {{"tensors", std::move(names)}, {"codec", to_string(first.codec)},
+          {"from_step", from_step},      {"limit", to_string(group.limit)},
+          {"measured", group.measured},  {"allowed", group.allowed}};
+}
+
 }  // namespace
 
-std::string PlanBook::to_json(const Circumstances& circumstances) const {
+std::string PlanBook::to_json(const Circumstances& circumstances, const GuardNews& guard) const {
   Json list = Json::array();
   for (const auto& [id, set] : sets_) {
-    Json groups = Json::array();
+    Json groups = Json::array(), codecs = Json::array(), plain = Json::array();
+    for (const auto& [from_step, group] : set.plain)
+      plain.push_back(plain_of(from_step, group, set.set));
     for (const auto& group : set.set.current().groups) {
+      codecs.push_back(codec_of(*group, set.set, guard));
       Json names = Json::array();
       for (const TensorGroup::Member& member : group->members) names.push_back(*member.name);
       groups.push_back(std::move(names));
@@ -74,7 +102,6 @@ std::string PlanBook::to_json(const Circumstances& circumstances) const {
                 {"nodes", nodes_},
                 {"io_threads", circumstances.io_threads},
                 {"carry_seconds_per_byte", carry_meter_.seconds_per_byte()},
-                {"codecs", codecs_of(set.set)},
                 {"steps_measured", set.meter.steps()},
                 {"steps_ignored", PlanMeter::kStepsIgnored},
                 {"last_step", set.meter.last_step().value_or(0)},
@@ -82,6 +109,12 @@ std::string PlanBook::to_json(const Circumstances& circumstances) const {
                 {"measured_iteration_seconds", seconds(set.meter.iteration_ns())},
                 {"cost", cost_of(set.cost)},
                 {"groups", std::move(groups)},
+                {"codecs", std::move(codecs)},
+                {"plain", std::move(plain)},
+                {"guard",
+                 {{"every_steps", guard.every_steps},
+                  {"coordinator", guard.coordinator},
+                  {"is_coordinator", guard.readings.has_value()}}},
                 {"trace", trace_of(set.set, set.meter)}};
     list.push_back(std::move(one));
   }

@@ -20,7 +20,9 @@ PlanDirector::PlanDirector(Loop& loop, std::string job_name, uint64_t job_key,
       options_(std::move(options)),
       send_(std::move(send)),
       join_(nodes_.size()),
-      streams_(options_.streams) {}
+      streams_(options_.streams),
+      guard_(job_name_, nodes_.size(), options_.guard),
+      board_timer_(loop) {}
 
 std::optional<uint64_t> PlanDirector::job_of(const proto::ControlMessage& message) {
   switch (message.body_type()) {
@@ -32,6 +34,8 @@ std::optional<uint64_t> PlanDirector::job_of(const proto::ControlMessage& messag
       return message.body_as_SetRegistered()->job_key();
     case proto::ControlBody::StepReport:
       return message.body_as_StepReport()->job_key();
+    case proto::ControlBody::CodecSample:
+      return message.body_as_CodecSample()->job_key();
     default:
       return std::nullopt;
   }
@@ -47,6 +51,8 @@ void PlanDirector::on_control_message(NodeId from, const proto::ControlMessage& 
       return on_set_registered(from, *message.body_as_SetRegistered());
     case proto::ControlBody::StepReport:
       return on_step_report(from, *message.body_as_StepReport());
+    case proto::ControlBody::CodecSample:
+      return on_codec_sample(from, *message.body_as_CodecSample());
     default:
       return;
   }
@@ -209,7 +215,7 @@ void PlanDirector::on_answer(NodeId from, const proto::PlanAnswer& answer) {
   set.latest_step = std::max(set.latest_step, answer.step());
   if (!answer.accepted()) {
     // Next time with more notice.
-    if (!set.proposal->keeps_groups())
+    if (!set.proposal->keeps_groups() && !set.proposal->is_plain())
       set.notice_steps = std::min(set.notice_steps * 2, kNoticeStepsMax);
     BRAID_LOG_DEBUG("job '{}': plan {} came too late for a node that is in step {} already",
                     job_name_, answer.number(), answer.step());
@@ -227,19 +233,23 @@ void PlanDirector::conclude(uint64_t id, Set& set, bool holds) {
   set.latest.clear();
   if (holds) {
     set.plan = proposal.number;
+    set.plan_from_step = proposal.from_step;
+    if (!proposal.is_plain()) set.settings_plan = proposal.number;
   }
-  if (holds && !proposal.keeps_groups()) {
+  if (holds && !proposal.keeps_groups() && !proposal.is_plain()) {
     set.rounds = 0;
     set.rounds_to_hold = std::clamp(set.rounds_to_hold * 2, 2U, kRoundsMax);
     set.groups = proposal.groups;
     set.is_another_network = false;
   }
   for (const NodeId node : nodes_) send_(node, make_plan_verdict(proposal, holds));
+  if (proposal.is_plain()) on_plain_concluded(set, proposal, holds);
   if (proposal.keeps_groups()) {
     on_settings_concluded(id, set, holds, proposal.from_step);
   } else if (tuned_ == &set) {
     change_settings(id, set);
   }
+  propose_plain(id, set);
 }
 
 }  // namespace braid

@@ -16,6 +16,7 @@
 #include "messages/plan_messages.h"
 #include "plan/fit_cost.h"
 #include "plan/planner.h"
+#include "planning/codec_guard.h"
 #include "planning/job_tuning.h"
 #include "planning/plan_measurements.h"
 
@@ -29,6 +30,7 @@ struct PlanningOptions {
   double min_gain = 0.03;
   uint32_t answer_timeout_ms = 5000;  // for a proposal; then it is dropped
   TuningOptions tuning = {};          // off
+  GuardOptions guard = {};            // off
   // Where plans are made and trials are chosen, which takes tens of milliseconds; it outlives the
   // jobs. None: on the loop.
   WorkThread* worker = nullptr;
@@ -44,6 +46,10 @@ struct PlanDecision;
 // was measured with other settings is forgotten. Sets are tuned one after the other, for they share
 // the network. What holds for the whole job the first of them decides, the leader; the others keep
 // it. Where the leader's all-reduces show another network for some time, all are tuned again.
+//
+// It guards the job's codecs as well, whether plans are made or not: what loses too much goes
+// plain, by a plan that changes nothing else. That plan comes before all others, and again until it
+// holds.
 //
 // Plans are made on another thread, one at a time, from copies. What holds when the answer comes
 // must still be what it was made from, or it is dropped; the next round of reports asks again.
@@ -82,11 +88,14 @@ class PlanDirector {
   static constexpr uint32_t kOtherNetworkRoundsMin = 3;
   static constexpr uint64_t kStepsBetweenTuningsMin = 1024;
   static constexpr size_t kSetsMax = 1024;
+  // Readings of many groups come together, and metrics are looked at much more seldom.
+  static constexpr uint32_t kBoardDelayMs = 100;
 
   using Send = std::function<void(NodeId to, ControlBuffer message)>;
 
   PlanDirector(Loop& loop, std::string job_name, uint64_t job_key, std::vector<NodeId> nodes,
                PlanningOptions options, Send send);
+  ~PlanDirector();
   PlanDirector(const PlanDirector&) = delete;
   PlanDirector& operator=(const PlanDirector&) = delete;
 
@@ -99,7 +108,10 @@ class PlanDirector {
   void on_answer(NodeId from, const proto::PlanAnswer& answer);
   void on_set_registered(NodeId from, const proto::SetRegistered& message);
   void on_step_report(NodeId from, const proto::StepReport& message);
+  void on_codec_sample(NodeId from, const proto::CodecSample& message);
 
+  // What the nodes have last said of the job's codecs.
+  const CodecGuard& guard() const { return guard_; }
   // As JSON, a list of all sets that are, were or will be tuned, by their ids.
   std::string tuning_json() const;
 
@@ -129,8 +141,13 @@ class PlanDirector {
     std::optional<TransferSettings> settings;  // that the nodes have agreed on; none: configured
     uint64_t tuned_step = 0;                   // in which the last tuning ended
     uint64_t tuning_notice_steps = 1;
-    uint32_t tuning_refusals = 0;    // in a row
-    uint64_t reports_of_others = 0;  // since the last step that was measured
+    uint32_t tuning_refusals = 0;     // in a row
+    uint64_t reports_of_others = 0;   // since the last step that was measured
+    uint32_t settings_plan = 0;       // with which the settings that hold began, or the groups
+    uint64_t plan_from_step = 0;      // from which the latest plan holds
+    std::vector<PlainGroup> leaving;  // whose codec is to end
+    std::set<uint64_t> plain;         // tensors whose codec has ended
+    uint64_t plain_notice_steps = kNoticeStepsMin;
     Timer timer;
   };
 
@@ -157,6 +174,11 @@ class PlanDirector {
   void change_settings(uint64_t id, Set& set);
   void on_settings_concluded(uint64_t id, Set& set, bool holds, uint64_t from_step);
   void forget_measurements();
+
+  // plan_director_guard.cpp
+  bool propose_plain(uint64_t id, Set& set);
+  void show_readings();
+  void on_plain_concluded(Set& set, const PlanProposal& proposal, bool holds);
 
   bool has_changed(Set& set);
   void decide(uint64_t id, Set& set, Round round);
@@ -185,6 +207,8 @@ class PlanDirector {
   bool is_deciding_ = false;
   // Of what was measured: grows when it was forgotten, or comes from another network.
   uint64_t era_ = 0;
+  CodecGuard guard_;
+  Timer board_timer_;  // active while the board has not all readings
   Lifetime lifetime_;  // of what is asked of the plan thread
 };
 

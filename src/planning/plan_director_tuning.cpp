@@ -127,6 +127,7 @@ void PlanDirector::tune_again_on_another_network(Set& set) {
 
 // Where a plan is just being agreed on, this waits for its end.
 void PlanDirector::change_settings(uint64_t id, Set& set) {
+  if (propose_plain(id, set)) return;
   const auto change = set.tuning->change();
   if (!change || set.proposal) return;
   PlanProposal proposal;
@@ -161,7 +162,9 @@ void PlanDirector::on_step_report(NodeId from, const proto::StepReport& message)
   const auto position = sets_.find(report.set);
   if (position == sets_.end()) return;
   Set& set = *position->second;
-  if (&set != tuned_ || set.tuning == nullptr || report.plan != set.plan) return;
+  // A codec's end is a plan as well, but not one with other settings.
+  const bool is_of_these_settings = report.plan >= set.settings_plan && report.plan <= set.plan;
+  if (&set != tuned_ || set.tuning == nullptr || !is_of_these_settings) return;
   set.latest_step = std::max(set.latest_step, report.step);
   set.reports_of_others = 0;
   set.tuning->on_step(from, report.step, report.nanoseconds);

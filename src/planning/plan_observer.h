@@ -29,6 +29,9 @@ class PlanObserver final : public OperationObserver {
   void on_done(const OperationKey& key) override {
     if (!plans_.is_empty()) check_(plans_.on_done(key, clock_.now_ns(), carried_()));
   }
+  void on_loss(const OperationKey& key, const CodecLoss& loss) override {
+    check_(plans_.on_loss(key, loss));
+  }
 
  private:
   PlanBook& plans_;

@@ -18,7 +18,23 @@ std::vector<PlanSet::Tensor> in_order_of_backward(std::vector<PlanSet::Tensor> t
   return tensors;
 }
 
+const CodecSpec kPlainElements;
+
 }  // namespace
+
+std::vector<std::vector<uint64_t>> part_groups(
+    std::span<const std::vector<uint64_t>> groups,
+    const std::function<bool(uint64_t tensor)>& is_plain) {
+  std::vector<std::vector<uint64_t>> parted;
+  for (const std::vector<uint64_t>& group : groups) {
+    std::vector<uint64_t> same, others;
+    for (const uint64_t tensor : group)
+      (is_plain(tensor) == is_plain(group.front()) ? same : others).push_back(tensor);
+    parted.push_back(std::move(same));
+    if (!others.empty()) parted.push_back(std::move(others));
+  }
+  return parted;
+}
 
 bool PlanSet::Tensor::operator==(const Tensor& other) const {
   return hash == other.hash && *name == *other.name && dtype == other.dtype &&
@@ -49,10 +65,16 @@ void PlanSet::find_codecs() {
   }
 }
 
-// A reduction has one dtype and one codec.
+const CodecSpec& PlanSet::codec_in(const Version& version, uint32_t tensor) const {
+  return version.is_plain[tensor] ? kPlainElements : tensors_[tensor].codec;
+}
+
+// A reduction has one dtype and one codec. Before there is a plan tensors have their own.
 bool PlanSet::go_together(uint32_t tensor, uint32_t other) const {
-  return tensors_[tensor].dtype == tensors_[other].dtype &&
-         tensors_[tensor].codec == tensors_[other].codec;
+  const auto codec = [this](uint32_t i) -> const CodecSpec& {
+    return plans_.empty() ? tensors_[i].codec : current_codec(i);
+  };
+  return tensors_[tensor].dtype == tensors_[other].dtype && codec(tensor) == codec(other);
 }
 
 std::vector<std::vector<uint64_t>> PlanSet::first_groups() const {
@@ -119,6 +141,15 @@ Status PlanSet::check(std::span<const std::vector<uint64_t>> groups) const {
   return Status::ok();
 }
 
+Status PlanSet::check_plain(std::span<const uint64_t> tensors) const {
+  for (const uint64_t hash : tensors) {
+    const auto index = index_of(hash);
+    if (!index || !coded_[*index])
+      return {StatusCode::Protocol, "a plan ends the codec of a tensor that has none"};
+  }
+  return Status::ok();
+}
+
 void PlanSet::add(uint32_t number, uint64_t from_step,
                   std::span<const std::vector<uint64_t>> groups) {
   BRAID_ASSERT(plans_.empty() || from_step > plans_.back().plan.from_step,
@@ -126,8 +157,18 @@ void PlanSet::add(uint32_t number, uint64_t from_step,
   Version version;
   version.plan.number = number;
   version.plan.from_step = from_step;
-  version.members.resize(tensors_.size());
-  if (!plans_.empty()) version.plan.settings = plans_.back().plan.settings;
+  version.is_plain.resize(tensors_.size());
+  if (!plans_.empty()) {
+    version.plan.settings = plans_.back().plan.settings;
+    version.is_plain = plans_.back().is_plain;
+  }
+  make_groups(version, groups);
+  append(std::move(version));
+}
+
+void PlanSet::make_groups(Version& version, std::span<const std::vector<uint64_t>> groups) const {
+  version.plan.groups.clear();
+  version.members.assign(tensors_.size(), {});
   for (const std::vector<uint64_t>& hashes : groups) {
     auto group = std::make_shared<TensorGroup>();
     for (const uint64_t hash : hashes) {
@@ -146,7 +187,6 @@ void PlanSet::add(uint32_t number, uint64_t from_step,
     }
     version.plan.groups.push_back(std::move(group));
   }
-  append(std::move(version));
 }
 
 void PlanSet::add(uint32_t number, uint64_t from_step, const TransferSettings& settings,
@@ -157,6 +197,23 @@ void PlanSet::add(uint32_t number, uint64_t from_step, const TransferSettings& s
   version.plan.from_step = from_step;
   version.plan.settings = std::make_shared<const TransferSettings>(settings);
   version.plan.reports_steps = reports_steps;
+  append(std::move(version));
+}
+
+void PlanSet::add_plain(uint32_t number, uint64_t from_step, std::span<const uint64_t> tensors) {
+  BRAID_ASSERT(from_step > plans_.back().plan.from_step, "plans follow each other");
+  Version version = plans_.back();
+  version.plan.number = number;
+  version.plan.from_step = from_step;
+  for (const uint64_t hash : tensors) version.is_plain[index_.at(hash)] = true;
+  std::vector<std::vector<uint64_t>> groups;
+  for (const auto& group : version.plan.groups) {
+    auto& hashes = groups.emplace_back();
+    for (const TensorGroup::Member& member : group->members) hashes.push_back(member.tensor);
+  }
+  make_groups(version, part_groups(groups, [&](uint64_t hash) {
+                return static_cast<bool>(version.is_plain[index_.at(hash)]);
+              }));
   append(std::move(version));
 }
 

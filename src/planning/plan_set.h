@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -18,6 +19,12 @@
 
 namespace braid {
 
+// Groups (hashes), each of which is parted into its tensors that `is_plain` names and the others,
+// the part with the group's first tensor first.
+std::vector<std::vector<uint64_t>> part_groups(
+    std::span<const std::vector<uint64_t>> groups,
+    const std::function<bool(uint64_t tensor)>& is_plain);
+
 // The gradients of one model, which are planned together (braid_register says what their trainer
 // promises), and which groups they form in which step. Control loop only.
 class PlanSet {
@@ -28,7 +35,7 @@ class PlanSet {
     DataType dtype = DataType::Float32;
     uint64_t count = 0;
     uint32_t backward_order = 0;
-    CodecSpec codec{};  // how it travels between nodes
+    CodecSpec codec{};  // how it travels between nodes, as long as no plan says plain
     uint64_t bytes() const { return count * element_bytes(dtype); }
     bool operator==(const Tensor& other) const;  // by content
   };
@@ -81,15 +88,27 @@ class PlanSet {
   const AgreedPlan& plan_of(uint64_t step) const { return version_of(step).plan; }
   // The latest; it may begin with a step to come.
   const AgreedPlan& current() const { return plans_.back().plan; }
+  // The tensor's codec in this step: its own, or none where a plan says plain.
+  const CodecSpec& codec_of(uint32_t tensor, uint64_t step) const {
+    return codec_in(version_of(step), tensor);
+  }
+  // As of the latest plan.
+  const CodecSpec& current_codec(uint32_t tensor) const { return codec_in(plans_.back(), tensor); }
 
-  // Whether `groups` (hashes) hold every tensor once, and tensors of one dtype and codec each.
+  // Whether `groups` (hashes) hold every tensor once, and tensors of one dtype and codec each, as
+  // of the latest plan.
   Status check(std::span<const std::vector<uint64_t>> groups) const;
+  // Whether all of them (hashes) are tensors of the set that have a codec.
+  Status check_plain(std::span<const uint64_t> tensors) const;
   // Holds from `from_step` on; checked, and later than the plans before it. The settings of the
   // plan before it stay.
   void add(uint32_t number, uint64_t from_step, std::span<const std::vector<uint64_t>> groups);
   // The groups of the plan before it, with other settings.
   void add(uint32_t number, uint64_t from_step, const TransferSettings& settings,
            bool reports_steps);
+  // These tensors (hashes; checked) have no codec in this plan and those that follow it. Groups and
+  // settings of the plan before it stay, but groups that hold some of them are parted.
+  void add_plain(uint32_t number, uint64_t from_step, std::span<const uint64_t> tensors);
   // Hash of dtypes and counts in the order of tensors(), and bytes of all. It leads to what was
   // learned of a model's settings; the wrong ones cost time and nothing else.
   uint64_t tensors_hash() const;
@@ -99,8 +118,11 @@ class PlanSet {
   struct Version {
     AgreedPlan plan;
     std::vector<GroupMember> members;  // by tensor
+    std::vector<bool> is_plain;        // by tensor: its codec has ended
   };
   const Version& version_of(uint64_t step) const;
+  const CodecSpec& codec_in(const Version& version, uint32_t tensor) const;
+  void make_groups(Version& version, std::span<const std::vector<uint64_t>> groups) const;
   void append(Version version);
   void find_codecs();
   bool go_together(uint32_t tensor, uint32_t other) const;

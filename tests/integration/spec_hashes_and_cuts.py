@@ -111,6 +111,13 @@ def tensors_hash(tensors: list[dict]) -> int:
     return result
 
 
+def sketch_place(element: int) -> tuple[int, int]:
+    """The bucket in which an element of a set is added (1) or subtracted (-1)."""
+    number = mix64((element // 16 + 0x9E3779B97F4A7C15) & MASK)
+    bucket = number // 2**16 % 16 * 16 + (element % 16 ^ number // 2**32 % 16)
+    return bucket, -1 if number // 2 ** (element % 16) % 2 else 1
+
+
 def io_loop(tensor: int, step: int, unit: int, loops: int) -> int:
     return (((mix64(tensor) + step) & MASK) % loops + unit) % loops
 

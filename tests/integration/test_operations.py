@@ -228,7 +228,8 @@ def test_metrics_has_every_documented_family_and_its_numbers_grow(cluster_of):
     wait_until_running(trainers)
     first = metrics(node)
     families = {name.partition("{")[0] for name in first if name.startswith("braid_")}
-    assert families == documented_metrics()
+    # Those of codecs are there while a job has some.
+    assert families == {name for name in documented_metrics() if not name.startswith("braid_codec_")}
     assert first["braid_jobs"] == 1 and first["braid_control_peers"] == 1
     grows = [
         'braid_operations_total{collective="all-reduce"}', "braid_operation_bytes_total",

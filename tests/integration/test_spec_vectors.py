@@ -46,6 +46,11 @@ def test_io_loop(vector):
             for unit in range(len(vector["of_units"]))] == vector["of_units"]
 
 
+@pytest.mark.parametrize("vector", VECTORS["sketches"], ids=lambda vector: str(vector["element"]))
+def test_sketch(vector):
+    assert spec.sketch_place(vector["element"]) == (vector["bucket"], vector["sign"])
+
+
 @pytest.mark.parametrize("vector", VECTORS["streams"], ids=lambda vector: vector["what"])
 def test_stream(vector):
     units = spec.stream_units(vector)

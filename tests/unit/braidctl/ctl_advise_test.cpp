@@ -57,7 +57,7 @@ TEST(AdviseSubject, NeedsThePlainCost) {
   EXPECT_NE(error_of(set).find("no cost is fitted yet: 48 steps are complete"), std::string::npos);
   EXPECT_EQ(advise_subject_of(set, "j", cost_of(9e-9))->cost, cost_of(9e-9));
   set = asked_set();
-  set.codecs = {"int8", "bf16"};
+  set.codecs = {{"none"}, {"int8"}, {"bf16"}, {"int8"}};
   EXPECT_NE(error_of(set).find("its gradients travel with int8, bf16 already"), std::string::npos);
   const auto given = advise_subject_of(set, "j", cost_of(9e-9));
   ASSERT_TRUE(given.is_ok());

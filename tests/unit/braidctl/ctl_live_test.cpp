@@ -72,6 +72,44 @@ TEST(LiveTable, ShowsPlanCostAndGroups) {
             "2      1        1.0 KiB  first  first\n");
 }
 
+// Two groups, of which the second one has lost its codec.
+LiveSet coded_set() {
+  LiveSet set = measured_set();
+  set.cost.reset();
+  set.codecs = {{"2bit:threshold=0.5", true, 2.25, std::nullopt, 0.125}, {"none"}};
+  set.plain = {{{"first"}, "int8", 36, "cosine", 0.31234, 0.5}};
+  set.sampled_every_steps = 64;
+  set.coordinator = "node-a";
+  return set;
+}
+
+std::string after_iteration(const LiveSet& set) {
+  const std::string table = live_table({"train", {set}});
+  return table.substr(table.find("GROUP"));
+}
+
+TEST(LiveTable, ShowsWhatCodecsLose) {
+  LiveSet set = coded_set();
+  set.is_coordinator = true;
+  EXPECT_EQ(after_iteration(set),
+            "GROUP  TENSORS  BYTES    FROM   TO      CODEC               RESIDUAL  COSINE  "
+            "SATURATION\n"
+            "1      2        2.0 KiB  third  second  2bit:threshold=0.5  2.25      -       0.125\n"
+            "2      1        1.0 KiB  first  first   none                -         -       -\n"
+            "\n"
+            "plain from step 36 on: 1 tensor of int8, 'first' first: cosine 0.3123, limit 0.5\n"
+            "what codecs lose is measured every 64 steps\n");
+}
+
+TEST(LiveTable, NamesTheNodeThatKnowsWhatCodecsLose) {
+  LiveSet set = coded_set();
+  EXPECT_NE(after_iteration(set).find(
+                "what codecs lose is known to node 'node-a', which coordinates the job\n"),
+            std::string::npos);
+  set.sampled_every_steps = 0;
+  EXPECT_NE(after_iteration(set).find("what codecs lose is not measured\n"), std::string::npos);
+}
+
 TEST(LiveTable, DoesWithoutCostAndTimes) {
   LiveSet set = measured_set();
   set.cost.reset();

@@ -50,6 +50,17 @@ TEST(MembershipTest, FindsThisNodesPlace) {
   EXPECT_EQ(membership->targets()[0]->peer.address, "10.0.0.9");
 }
 
+TEST(MembershipTest, KnowsWhichStepsAreSampled) {
+  const std::vector<MemberNode> nodes = {node(7, {0})};
+  for (const uint32_t every : {0u, 64u}) {
+    auto buffer = make_job_start("train", 1, 3, 5, nodes, {}, 1, {}, every);
+    const auto membership = parse_job_start(
+        *proto::GetControlMessage(buffer.GetBufferPointer())->body_as_JobStart(), 7);
+    ASSERT_TRUE(membership.is_ok()) << membership.status().message();
+    EXPECT_EQ(membership->sample_every_steps, every);
+  }
+}
+
 TEST(MembershipTest, HasTheJobsWeight) {
   const auto membership = parse({node(7, {0})}, 1, 7, 5, {}, 42);
   ASSERT_TRUE(membership.is_ok()) << membership.status().message();

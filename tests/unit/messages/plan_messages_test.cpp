@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "messages/plan_messages.h"
 
+#include <cmath>
 #include <functional>
 #include <string>
 #include <vector>
@@ -196,6 +197,51 @@ TEST(PlanMessagesTest, AProposalsSettingsMustBePossibleHere) {
               one.settings.reset();
             }),
             "a proposed plan has neither groups nor settings");
+}
+
+PlanProposal plain_proposal() {
+  PlanProposal result = proposal();
+  result.groups.clear();
+  result.plain = {{{11, 12}, GuardLimit::Saturation, 0.9, 0.5},
+                  {{13}, GuardLimit::Residual, 1000, 10}};
+  return result;
+}
+
+TEST(PlanMessagesTest, AProposalsPlainTensorsArriveAsTheyWereSent) {
+  auto message = make_plan_proposal(plain_proposal());
+  const auto got = parse_plan_proposal(*as_message(message).body_as_PlanProposal());
+  ASSERT_TRUE(got.is_ok()) << got.status().message();
+  EXPECT_TRUE(got->is_plain());
+  EXPECT_FALSE(got->keeps_groups());
+  ASSERT_EQ(got->plain.size(), 2u);
+  EXPECT_EQ(got->plain[0].tensors, (std::vector<uint64_t>{11, 12}));
+  EXPECT_EQ(got->plain[0].limit, GuardLimit::Saturation);
+  EXPECT_EQ(got->plain[0].measured, 0.9);
+  EXPECT_EQ(got->plain[0].allowed, 0.5);
+  EXPECT_EQ(got->plain[1].limit, GuardLimit::Residual);
+}
+
+TEST(PlanMessagesTest, AProposalSaysWhyCodecsEndAndChangesNothingElse) {
+  const auto refused = [](const std::function<void(PlanProposal&)>& change) {
+    PlanProposal changed = plain_proposal();
+    change(changed);
+    auto message = make_plan_proposal(changed);
+    const auto parsed = parse_plan_proposal(*as_message(message).body_as_PlanProposal());
+    return parsed ? std::string() : parsed.status().message();
+  };
+  const std::string unsaid = "a proposed plan does not say which codecs end, or why";
+  EXPECT_EQ(refused([](PlanProposal&) {}), "");
+  EXPECT_EQ(refused([](PlanProposal& one) { one.plain[1].tensors.clear(); }), unsaid);
+  for (const uint8_t limit : {0, 4, 255}) {
+    EXPECT_EQ(
+        refused([&](PlanProposal& one) { one.plain[0].limit = static_cast<GuardLimit>(limit); }),
+        unsaid);
+  }
+  EXPECT_EQ(refused([](PlanProposal& one) { one.plain[0].measured = NAN; }), unsaid);
+  EXPECT_EQ(refused([](PlanProposal& one) { one.plain[0].allowed = INFINITY; }), unsaid);
+  const std::string more = "a proposed plan ends codecs and changes more than that";
+  EXPECT_EQ(refused([](PlanProposal& one) { one.groups = {{11}}; }), more);
+  EXPECT_EQ(refused([](PlanProposal& one) { one.settings = TransferSettings{}; }), more);
 }
 
 TEST(PlanMessagesTest, AnswersAndVerdictsNameTheProposal) {

@@ -9,7 +9,7 @@ namespace {
 constexpr const char* kAnswer = R"([{"job": "train", "sets": [{
   "plan": 3, "from_step": 40, "planner": "streams", "streams": 4, "nodes": 3, "io_threads": 2,
   "carry_seconds_per_byte": 3e-9,
-  "codecs": ["int8", 1], "steps_measured": 48,
+  "steps_measured": 48,
   "steps_ignored": 2, "last_step": 47, "predicted_iteration_seconds": 0.5,
   "measured_iteration_seconds": 0.6,
   "cost": {"bands": [{"bytes_min": 1, "bytes_max": 9, "startup_seconds": 0.001,
@@ -31,7 +31,6 @@ TEST(ParseLivePlans, ReadsWhatTheDaemonSays) {
   EXPECT_EQ(set.nodes, 3u);
   EXPECT_EQ(set.io_threads, 2u);
   EXPECT_EQ(set.carry_seconds_per_byte, 3e-9);
-  EXPECT_EQ(set.codecs, std::vector<std::string>{"int8"});
   EXPECT_TRUE(set.is_measured());
   EXPECT_EQ(set.predicted_iteration_seconds, 0.5);
   EXPECT_EQ(set.measured_iteration_seconds, 0.6);

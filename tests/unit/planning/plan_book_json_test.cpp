@@ -39,19 +39,9 @@ TEST(PlanBookJson, IsWhatToolsRead) {
   EXPECT_EQ(set.streams, kStreams);
   EXPECT_EQ(set.nodes, 2u);
   EXPECT_EQ(set.io_threads, 2u);
-  EXPECT_TRUE(set.codecs.empty());
   EXPECT_FALSE(set.is_measured());
   EXPECT_EQ(set.trace.tensors.at(0).name, "first");
   EXPECT_EQ(set.groups, (std::vector<std::vector<std::string>>{{"last", "first"}}));
-}
-
-TEST(PlanBookJson, NamesTheCodecsThatTensorsTravelWith) {
-  std::vector<PlanSet::Tensor> tensors = {tensor("a", 10), tensor("b", 20), tensor("c", 30)};
-  tensors[0].codec = *parse_codec_spec("int8");
-  tensors[2].codec = *parse_codec_spec("topk:ratio=0.1");
-  const auto jobs = answer_of(book_of(tensors));
-  ASSERT_EQ(jobs.size(), 1u);
-  EXPECT_EQ(jobs[0].sets.at(0).codecs, (std::vector<std::string>{"int8", "topk:ratio=0.1"}));
 }
 
 TEST(PlanBookJson, LeavesEmptyTensorsOutOfTheTrace) {

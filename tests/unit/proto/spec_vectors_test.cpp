@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "codec/codec_loss.h"
 #include "collective/exchange.h"
 #include "collective/partition.h"
 #include "job/tensor_table.h"
@@ -203,6 +204,17 @@ TEST(SpecVectorsTest, Streams) {
     ASSERT_EQ(partition.units(), vector["units"]);
     for (const Json& sample : vector["samples"])
       expect_segment(partition, sample["unit"], nodes + 1, sample);
+  }
+}
+
+TEST(SpecVectorsTest, Sketches) {
+  const Json all = vectors();
+  ASSERT_FALSE(all["sketches"].empty());
+  for (const Json& vector : all["sketches"]) {
+    for_sketch_buckets(vector["element"], 1, [&](uint64_t, uint64_t bucket, double sign) {
+      EXPECT_EQ(bucket, vector["bucket"]) << vector;
+      EXPECT_EQ(sign, vector["sign"]) << vector;
+    });
   }
 }
 
