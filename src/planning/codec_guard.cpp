@@ -119,6 +119,7 @@ std::vector<GuardBoard::Entry> CodecGuard::worst() const {
     take_worse(worst.try_emplace(codec, entry).first->second, entry);
   }
   std::vector<GuardBoard::Entry> list;
+  list.reserve(worst.size());
   for (auto& [codec, entry] : worst) list.push_back(std::move(entry));
   return list;
 }
