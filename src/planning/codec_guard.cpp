@@ -47,7 +47,7 @@ std::optional<PlainGroup> CodecGuard::add(NodeId from, const CodecSample& sample
       job_name_, reading.tensors.size(), first, reading.step, to_string(reading.codec),
       reading.residual.value_or(NAN), reading.cosine.value_or(NAN), reading.saturation,
       reading.not_finite);
-  const auto plain = judge(reading);
+  auto plain = judge(reading);
   keep(std::move(reading));
   return plain;
 }
@@ -104,6 +104,7 @@ void CodecGuard::set_plain(uint64_t set, const std::vector<uint64_t>& tensors) {
 
 std::vector<GuardReading> CodecGuard::readings() const {
   std::vector<GuardReading> list;
+  list.reserve(readings_.size());
   for (const auto& [key, reading] : readings_) list.push_back(reading);
   return list;
 }
@@ -118,6 +119,7 @@ std::vector<GuardBoard::Entry> CodecGuard::worst() const {
     take_worse(worst.try_emplace(codec, entry).first->second, entry);
   }
   std::vector<GuardBoard::Entry> list;
+  list.reserve(worst.size());
   for (auto& [codec, entry] : worst) list.push_back(std::move(entry));
   return list;
 }

@@ -37,6 +37,7 @@ std::vector<GuardBoard::Entry> GuardBoard::entries() const {
       take_worse(merged.try_emplace({entry.job, entry.codec}, entry).first->second, entry);
   }
   std::vector<Entry> list;
+  list.reserve(merged.size());
   for (auto& [name, entry] : merged) list.push_back(std::move(entry));
   return list;
 }
