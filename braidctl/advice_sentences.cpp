@@ -40,6 +40,20 @@ size_t fastest_codec(const Advice& advice) {
   return best;
 }
 
+// The codec that sends most among those whose step is as good as the recommended one's, and that
+// was not taken because it only just fits; 0: there is none.
+size_t just_fitting_codec(const RenderedAdvice& report) {
+  const auto& rows = report.advice.rows;
+  const AdviceRow& taken = rows[report.advice.recommended];
+  size_t found = 0;
+  for (size_t i = 1; i < rows.size() && report.advice.recommended != 0; ++i) {
+    const bool is_as_good = rows[i].wire_bytes > taken.wire_bytes &&
+                            taken.step_seconds > rows[i].step_seconds * (1 - report.options.margin);
+    if (is_as_good && (found == 0 || rows[i].wire_bytes > rows[found].wire_bytes)) found = i;
+  }
+  return found;
+}
+
 std::string margin_text(const RenderedAdvice& report) {
   return fmt::format("{:.3g} %", report.options.margin * 100);
 }
@@ -137,6 +151,14 @@ std::vector<std::string> advice_sentences(const RenderedAdvice& report) {
   const Advice& advice = report.advice;
   const Milliseconds ms(report.plain().step_seconds);
   std::vector<std::string> sentences = {advice_reason(report)};
+  if (const size_t tight = just_fitting_codec(report); tight != 0) {
+    const AdviceRow& row = advice.rows[tight];
+    sentences.push_back(
+        fmt::format("{} only just fits: if communication takes a quarter longer, its step is {}, "
+                    "that of {} {}.",
+                    row.codec, ms(row.cautious_step_seconds), advice.rows[advice.recommended].codec,
+                    ms(advice.rows[advice.recommended].cautious_step_seconds)));
+  }
   const size_t best = fastest_codec(advice);
   if (advice.recommended != 0 && best != advice.recommended) {
     sentences.push_back(

@@ -15,8 +15,8 @@ namespace braid {
 //
 // A sample says which magnitude a few more than k elements have (as in DGC, Lin et al., ICLR
 // 2018); those are picked while the values are made, slice by slice, and the k largest of
-// them are chosen. Zeros are never picked: where fewer than k elements are others, as in a sum of few
-// parts, the first zeros come to them. Where the sample was wrong, a histogram finds the k-th
+// them are chosen. Zeros are never picked: where fewer than k elements are others, as in a sum of
+// few parts, the first zeros come to them. Where the sample was wrong, a histogram finds the k-th
 // magnitude.
 class TopElements {
  public:

@@ -51,6 +51,41 @@ class ChunkMemory {
   std::vector<float> copy_;
 };
 
+constexpr uint64_t kMeasuredMax = 1 << 18;  // about so many elements of an operation
+constexpr uint64_t kSliceElements = 4096;
+
+// Elements that are measured: from number `at` of the chunk on, and from `first` of the set on.
+struct MeasuredPiece {
+  uint64_t first = 0;
+  uint64_t at = 0;
+  uint64_t elements = 0;
+};
+
+// Of the set's slices one in `stride`. Their places alone decide which, so all nodes measure the
+// same elements, as parts and as sums.
+std::vector<MeasuredPiece> measured_pieces(std::span<const ElementRanges::Range> pieces,
+                                           uint64_t stride) {
+  std::vector<MeasuredPiece> measured;
+  uint64_t at = 0;
+  for (const ElementRanges::Range& piece : pieces) {
+    const uint64_t end = piece.first + piece.elements;
+    for (uint64_t first = piece.first; first < end;) {
+      const uint64_t slice = first / kSliceElements;
+      const uint64_t elements = std::min(end, (slice + 1) * kSliceElements) - first;
+      if (mix64(slice) % stride == 0) measured.push_back({first, at, elements});
+      first += elements;
+      at += elements;
+    }
+  }
+  return measured;
+}
+
+uint64_t stride_of(const ElementRanges& elements) {
+  uint64_t count = 0;
+  for (const ElementRanges::Range& range : elements.ranges) count += range.elements;
+  return std::max<uint64_t>(1, count / kMeasuredMax);
+}
+
 }  // namespace
 
 CodecHop::CodecHop(CodedSum coded, std::shared_ptr<ErrorMemory> memory, ElementRanges elements,
@@ -60,7 +95,8 @@ CodecHop::CodecHop(CodedSum coded, std::shared_ptr<ErrorMemory> memory, ElementR
       elements_(std::move(elements)),
       stream_(stream),
       step_(step),
-      gauge_(std::move(gauge)) {}
+      gauge_(std::move(gauge)),
+      measured_stride_(gauge_ == nullptr ? 1 : stride_of(elements_)) {}
 
 const GradientCodec& CodecHop::codec(Encoding encoding) const {
   BRAID_ASSERT(encoding != Encoding::Plain, "with a codec nothing travels plain");
@@ -95,6 +131,8 @@ uint32_t CodecHop::encode(Encoding encoding, const Extent& extent, std::span<con
 void CodecHop::measure(Encoding encoding, std::span<const ElementRanges::Range> pieces,
                        std::span<const float> values, std::span<const float> kept,
                        std::span<const uint8_t> encoded) {
+  const std::vector<MeasuredPiece> measured = measured_pieces(pieces, measured_stride_);
+  if (measured.empty()) return;
   std::vector<float> decoded(values.size());
   const bool is_decoded = decode(encoding, encoded, decoded);
   BRAID_ASSERT(is_decoded, "a hop decodes what it has encoded");
@@ -108,14 +146,12 @@ void CodecHop::measure(Encoding encoding, std::span<const ElementRanges::Range> 
   // The last plane holds what was not sent; the one before it, if any, is momentum.
   if (!kept.empty()) kept = kept.last(values.size());
   CodecLoss loss;
-  uint64_t at = 0;
-  for (const ElementRanges::Range& piece : pieces) {
+  for (const MeasuredPiece& piece : measured) {
     chunk.first_element = piece.first;
-    chunk.given = values.subspan(at, piece.elements);
-    if (!kept.empty()) chunk.kept = kept.subspan(at, piece.elements);
-    chunk.decoded = std::span<const float>(decoded).subspan(at, piece.elements);
+    chunk.given = values.subspan(piece.at, piece.elements);
+    if (!kept.empty()) chunk.kept = kept.subspan(piece.at, piece.elements);
+    chunk.decoded = std::span<const float>(decoded).subspan(piece.at, piece.elements);
     measure_loss(chunk, loss);
-    at += piece.elements;
   }
   gauge_->add(loss);
 }

@@ -50,6 +50,7 @@ class CodecHop final : public Hop {
   const uint64_t stream_;
   const uint64_t step_;
   const std::shared_ptr<CodecGauge> gauge_;
+  const uint64_t measured_stride_;
 };
 
 }  // namespace braid

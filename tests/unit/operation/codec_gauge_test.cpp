@@ -32,15 +32,15 @@ class CodecGaugeTest : public ::testing::Test {
     for (uint32_t node = 0; node < kNodes; ++node) {
       memories_.push_back(coded_.memory_floats == 0
                               ? nullptr
-                              : *ErrorMemory::create(kElements + 100, coded_.memory_floats));
+                              : *ErrorMemory::create(elements_ + 100, coded_.memory_floats));
     }
   }
 
   std::vector<float> gradient(uint32_t node, uint64_t step) const {
     std::mt19937 random(static_cast<uint32_t>(100 * step + node));
     std::normal_distribution<float> normal(0, 1);
-    std::vector<float> values(kElements);
-    for (uint64_t i = 0; i < kElements; ++i)
+    std::vector<float> values(elements_);
+    for (uint64_t i = 0; i < elements_; ++i)
       values[i] = (std::sin(static_cast<float>(i)) + normal(random)) / kNodes;
     return values;
   }
@@ -51,8 +51,8 @@ class CodecGaugeTest : public ::testing::Test {
     gauge->set_final(final);
     gauges_.push_back(gauge);
     ElementRanges elements;
-    elements.append(30'100, 10'000);
-    elements.append(7, 30'000);
+    elements.append(elements_ / 4 * 3 + 100, elements_ / 4);
+    elements.append(7, elements_ / 4 * 3);
     return std::make_unique<CodecHop>(coded_, memories_[node], elements, node, step, gauge);
   }
 
@@ -68,7 +68,7 @@ class CodecGaugeTest : public ::testing::Test {
     begin(step);
     std::vector<std::unique_ptr<CodecHop>> hops;
     for (uint32_t node = 0; node < kNodes; ++node) hops.push_back(hop(node, step, Encoding::Sum));
-    const uint64_t length = kElements / kNodes;
+    const uint64_t length = elements_ / kNodes;
     for (uint32_t owner = 0; owner < kNodes; ++owner) {
       const uint64_t first = owner * length;
       std::vector<float> sum(length);
@@ -99,11 +99,11 @@ class CodecGaugeTest : public ::testing::Test {
   void begin(uint64_t step) {
     gauges_.clear();
     gradients_.clear();
-    exact_.assign(kElements, 0);
-    decoded_.assign(kElements, 0);
+    exact_.assign(elements_, 0);
+    decoded_.assign(elements_, 0);
     for (uint32_t node = 0; node < kNodes; ++node) {
       gradients_.push_back(gradient(node, step));
-      for (uint64_t i = 0; i < kElements; ++i) exact_[i] += gradients_.back()[i];
+      for (uint64_t i = 0; i < elements_; ++i) exact_[i] += gradients_.back()[i];
     }
   }
 
@@ -121,6 +121,7 @@ class CodecGaugeTest : public ::testing::Test {
     EXPECT_NEAR(*estimate, right, 4 * (1 - right * right) / 16 + 1e-6) << what;
   }
 
+  uint64_t elements_ = kElements;
   CodedSum coded_;
   std::vector<std::shared_ptr<ErrorMemory>> memories_;
   std::vector<std::shared_ptr<CodecGauge>> gauges_;
@@ -158,6 +159,17 @@ TEST_F(CodecGaugeTest, TheResidualIsThatOfTheMemories) {
   }
   EXPECT_NEAR(loss().residual().value(), std::sqrt(memory / given), 1e-9);
   EXPECT_EQ(loss().elements, kNodes * kElements);
+}
+
+TEST_F(CodecGaugeTest, OfALargeOperationSomeSlicesAreMeasured) {
+  elements_ = 1 << 20;
+  make("ef-sign");
+  run_two_hops(0);
+  expect_right_cosine("of one slice in four");
+  const CodecLoss measured = loss();
+  const auto all = static_cast<double>(kNodes * elements_);  // each is a part or a sum on each node
+  EXPECT_GT(static_cast<double>(measured.elements), all / 16);
+  EXPECT_LT(static_cast<double>(measured.elements), all / 2);
 }
 
 // In each step a threshold is sent of elements that grow by much more.
