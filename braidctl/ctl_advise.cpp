@@ -231,7 +231,7 @@ Result<AdviseSubject> subject_of(const std::string& socket, const AdviseCommand&
     if (!loaded) return loaded.status();
     cost = std::move(loaded).value();
   }
-  if (command.trace_path.empty()) {
+  if (!command.live.job.empty()) {
     auto set = ask_for_set(socket, command.live);
     if (!set) return set.status();
     return advise_subject_of(std::move(set).value(), command.live.job, std::move(cost));
@@ -254,7 +254,7 @@ Result<AdviseSubject> prepare(const std::string& socket, const AdviseCommand& co
   if (command.encode_threads) subject->encode_threads = *command.encode_threads;
   if (command.forward_seconds) subject->trace.forward_seconds = *command.forward_seconds;
   BRAID_RETURN_IF_ERROR(check_trace(
-      subject->trace, command.trace_path.empty() ? subject->cost_source : command.trace_path));
+      subject->trace, command.live.job.empty() ? command.trace_path : subject->cost_source));
   return subject;
 }
 
@@ -285,9 +285,9 @@ Result<CommandOutput> run_advise(const std::string& socket, const AdviseCommand&
   report.rates = command.rates_path.empty() ? "measured here" : "of " + command.rates_path;
   report.measured_seconds = subject->measured_seconds;
   const Workload workload = workload_of(subject->trace);
-  const bool is_live = command.trace_path.empty();
-  const OccupyingCost occupying(subject->cost);
-  const CostModel& wire = is_live ? static_cast<const CostModel&>(occupying) : subject->cost;
+  const OccupyingCost occupying(subject->cost);  // as the job's daemons plan
+  const CostModel& wire =
+      command.live.job.empty() ? static_cast<const CostModel&>(subject->cost) : occupying;
   report.advice = advise(workload, wire, *codecs, **planner, report.options);
   report.sweep = sweep_bandwidths(workload, wire, *codecs, **planner, report.options);
   std::vector<uint64_t> sizes;

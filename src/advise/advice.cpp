@@ -117,6 +117,7 @@ AdviceRow advise_codec(const Workload& workload, const CostModel& wire, const Co
   const Timeline timeline = play(workload, plan, cost, options);
   AdviceRow row;
   row.codec = codec.name;
+  row.slows_training = codec.slows_training;
   row.step_seconds = timeline.iteration_seconds;
   row.exposed_seconds = timeline.exposed_seconds;
   CodedCost::Options cautious = options.cost;

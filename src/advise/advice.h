@@ -30,6 +30,7 @@ inline constexpr double kCaution = 1.25;
 // What one codec makes of the step, planned with its own cost.
 struct AdviceRow {
   std::string codec;
+  bool slows_training = false;  // CodecProfile
   double step_seconds = 0;
   double cautious_step_seconds = 0;        // the same groups, if all communication takes kCaution
   double step_after_backward_seconds = 0;  // all communication after backward: nothing overlaps

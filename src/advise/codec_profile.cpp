@@ -86,6 +86,8 @@ Result<CodecProfile> profile_of(const CodecSpec& spec, std::span<const CodecTime
   CodecProfile profile;
   profile.name = to_string(spec);
   profile.is_lossless = traits.is_lossless;
+  profile.slows_training =
+      traits.needs_memory || traits.wants_memory || spec.kind == CodecKind::SignVote;
   profile.part_share = part_share_of(**codec, sorted.back());
   profile.sum_share = over_steps(spec, sum_share_of(spec.kind, profile.part_share, nodes));
   profile.part_share = over_steps(spec, profile.part_share);

@@ -22,8 +22,9 @@ struct CodingPoint {
 struct CodecProfile {
   std::string name = "none";
   bool is_lossless = true;
-  double part_share = 1;  // encoded bytes of a part for each of its plain ones
-  double sum_share = 1;   // the same of an owner's sum
+  bool slows_training = false;  // it is known to need more steps: signs, or few elements
+  double part_share = 1;        // encoded bytes of a part for each of its plain ones
+  double sum_share = 1;         // the same of an owner's sum
   // By size, neither bytes nor seconds ever less than before. Between two points the time is on a
   // straight line, as below the first one, from nothing; beyond the last one the rate stays.
   std::vector<CodingPoint> coding;

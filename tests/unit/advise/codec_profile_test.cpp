@@ -50,6 +50,13 @@ TEST(CodecProfileTest, ErrorMemoryIsTakenWhereTrainingSuffersWithoutIt) {
   EXPECT_DOUBLE_EQ(made("ef-sign", 2).coding_seconds(1000), 16 + 0.5 * 4 + 2);
 }
 
+TEST(CodecProfileTest, KnowsWhatSlowsTraining) {
+  for (const char* codec : {"ef-sign", "1bit", "2bit", "topk", "sign-vote"})
+    EXPECT_TRUE(made(codec, 4).slows_training) << codec;
+  for (const char* codec : {"bf16", "int8", "int4", "qsgd", "block-sparse"})
+    EXPECT_FALSE(made(codec, 4).slows_training) << codec;
+}
+
 TEST(CodecProfileTest, SharesOfPartsAndSums) {
   EXPECT_DOUBLE_EQ(made("bf16", 4).wire_share(), 0.5);
   EXPECT_DOUBLE_EQ(made("2bit", 7).part_share, 1 / 16.0);

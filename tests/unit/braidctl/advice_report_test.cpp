@@ -55,6 +55,18 @@ TEST(AdviceReport, SentencesSayWhatPays) {
   EXPECT_TRUE(has_sentence(report, "int8 for 1 of 1"));
 }
 
+TEST(AdviceReport, SaysThatFewerBytesMayMeanMoreSteps) {
+  std::vector<CodecProfile> codecs = kCodecs;
+  codecs.push_back(advised("1bit", 0.03, 0));
+  codecs.back().slows_training = true;
+  EXPECT_TRUE(has_sentence(advised_report(codecs, 0.01),
+                           "With 1bit training needs more steps; int8, with which it hardly ever "
+                           "does, saves 75.0 ms."));
+  EXPECT_TRUE(
+      has_sentence(advised_report({codecs.back()}, 0.01), "With 1bit training needs more steps."));
+  EXPECT_FALSE(has_sentence(advised_report(kCodecs, 0.01), "more steps"));
+}
+
 TEST(AdviceReport, WarnsWhereTheStepWasMeasuredToBeAnother) {
   RenderedAdvice report = advised_report(kCodecs, 0.01);
   EXPECT_FALSE(misprediction_warning(report));
