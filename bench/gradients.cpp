@@ -41,7 +41,8 @@ Result<Gradients> Gradients::create_normal(const Trace& trace, uint32_t rank) {
     gradients.add(*tensor);
   }
   gradients.normal_ = make_gradient(kNormalElements);
-  std::ranges::rotate(gradients.normal_, gradients.normal_.begin() + rank % kNormalElements);
+  std::rotate(gradients.normal_.begin(), gradients.normal_.begin() + rank % kNormalElements,
+              gradients.normal_.end());
   return gradients;
 }
 

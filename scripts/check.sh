@@ -8,8 +8,8 @@ usage() {
 usage: scripts/check.sh [--fast] [--minutes N]
 
 Installs what is missing, then runs: layout and style; the unit, integration and PyTorch tests on a release build whose
-warnings are errors; unit and integration tests again under ASan+UBSan and under TSan; the network's tests on a newer
-UCX, the PyTorch tests on the oldest supported torch; clang-tidy.
+warnings are errors; clang-tidy; unit and integration tests again under ASan+UBSan and under TSan; the network's tests
+on a newer UCX, the PyTorch tests on the oldest supported torch.
 A test that fails is run once more, by itself. If it passes then, it is unstable: the end lists it, and up to three of
 them are no failure. Logs and JUnit files are left in build/check/. Exits with 1 if anything failed.
 
@@ -123,6 +123,7 @@ if build release -DBRAID_WERROR=ON; then
   unit_tests release 600
   integration_run "integration release" 1200
   pytest_run "python newest torch" 1200 "$python" tests/python
+  ((fast)) || check "tidy" 2400 scripts/tidy build/release
 fi
 if ((!fast)); then
   sanitize asan
@@ -132,6 +133,5 @@ if ((is_built)); then
   newer_ucx "$ucx_newest"
   ((fast)) || pytest_run "python torch $torch_oldest" 1200 "build/venv-torch-$torch_oldest/bin/python" tests/python \
     -m "not once"
-  ((fast)) || check "tidy" 2400 scripts/tidy build/release
 fi
 summarize

@@ -61,7 +61,7 @@ Status add_parts(const GradientCodec& part, std::span<const float> gradient, uin
     const auto length = part.encode(turned, memory, {}, encoded);
     if (!length) return length.status();
     BRAID_RETURN_IF_ERROR(part.decode_and_add(std::span(encoded).first(*length), sums));
-    std::ranges::rotate(turned, turned.begin() + static_cast<std::ptrdiff_t>(turn));
+    std::rotate(turned.begin(), turned.begin() + static_cast<std::ptrdiff_t>(turn), turned.end());
   }
   return Status::ok();
 }
