@@ -16,6 +16,8 @@ from typing import Any
 
 import torch
 
+from braid.torch.power_sgd import rank_of
+
 _log = logging.getLogger("braid")
 NONE = "none"
 
@@ -30,6 +32,7 @@ def set_codec(model: torch.nn.Module, codec: str | Mapping[str, str]) -> None:
 
         set_codec(model, "int8")
         set_codec(model, {"*": "int8", "*.bias": "none", "embedding.*": "topk:ratio=0.01"})
+        set_codec(model, "powersgd:rank=4")
 
     A pattern is for names as `model.named_parameters()` gives them, as in a shell. Of several that
     fit, the last one counts; a parameter that none fits keeps what it had. To be called before the
@@ -40,6 +43,7 @@ def set_codec(model: torch.nn.Module, codec: str | Mapping[str, str]) -> None:
     for pattern, text in patterns.items():
         if not isinstance(pattern, str) or not isinstance(text, str):
             raise TypeError(f"a codec is a text for a pattern, not {text!r} for {pattern!r}")
+        rank_of(text)  # Of PowerSGD says what is wrong. Other codecs the daemon knows.
     module = _without_ddp(model)
     names = [name for name, _ in module.named_parameters()]
     for pattern in patterns:

@@ -13,9 +13,9 @@ import ctypes
 import math
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from ctypes import memmove
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 
@@ -25,12 +25,16 @@ from braid.torch.carriage import dtype_of
 from braid.torch.engine import Engine
 from braid.torch.failures import as_distributed
 from braid.torch.futures import Failure, Source, devices_of, future_of
+from braid.torch.power_sgd import LowRank, SecondSums, Shape
 
 AVERAGE = int(Reduction.AVERAGE)
 SUM = int(Reduction.SUM)
 
 # libbraid keeps at most 4096 tickets per job, and the group's collectives need some of them.
 GRADIENTS_MAX = 3000
+
+# Follows a gradient's name in that of its second all-reduce.
+SECOND = "#Q"
 
 # While gradients are still being submitted nobody waits for a result, and handling each one at once
 # would take the interpreter from the thread that trains, again and again. So small ones are handled
@@ -41,25 +45,36 @@ _LARGE_BYTES = 1 << 16
 
 
 class Member(NamedTuple):
-    """One gradient to be: the parameter that it belongs to, its name on all ranks, its codec."""
+    """One gradient to be: the parameter that it belongs to, its name on all ranks, its codec.
+
+    With a shape it travels as two matrices, both of float32 (see power_sgd.py).
+    """
 
     name: str
     parameter: torch.Tensor
     dtype: torch.dtype
     codec: str = ""
+    shape: Shape | None = None
+
+    @property
+    def travels(self) -> int:
+        """Elements in the arena: those of the gradient, or of its P."""
+        return self.shape.rows * self.shape.rank if self.shape else self.parameter.numel()
 
 
 class Gradient:
-    """One gradient: where it lies in the arena, and its operation."""
+    """One gradient: its size in a bucket, where it or its P lies in the arena, its operation."""
 
-    __slots__ = ("address", "dtype", "nbytes", "numel", "operation", "step", "view")
+    __slots__ = ("address", "dtype", "low_rank", "nbytes", "numel", "operation", "step", "view")
 
     def __init__(self, member: Member, offset: int, block: Memory, bytes_of: torch.Tensor) -> None:
         self.dtype = member.dtype
         self.numel = member.parameter.numel()
         self.nbytes = self.numel * member.dtype.itemsize
         self.address = block.address + offset
-        self.view = bytes_of[offset : offset + self.nbytes].view(member.dtype)
+        end = offset + member.travels * member.dtype.itemsize
+        self.view = bytes_of[offset:end].view(member.dtype)
+        self.low_rank: LowRank | None = None
         self.step = -1
 
 
@@ -91,12 +106,16 @@ class GradientSet:
         self._batch_end = 0.0
         handles = self._job.register(
             [
-                TensorSpec(member.name, _braid_dtype(member), member.parameter.numel(), place,
+                TensorSpec(member.name, _braid_dtype(member), member.travels, place,
                            planned=True, codec=member.codec)
                 for place, member in enumerate(members)
             ]
         )  # fmt: skip
         self._gradients = self._lay_out(members, handles)
+        self._second = self._prepare_low_ranks(members)
+        # Gradients whose first all-reduce has ended in this step, and buckets that wait for Qs.
+        self._firsts_ended = 0
+        self._halfway: list[_Bucket] = []
         self._by_id = {id(p): g for p, g in zip(self._parameters, self._gradients)}
         engine.gradients.start()
 
@@ -106,17 +125,26 @@ class GradientSet:
             itemsize = member.dtype.itemsize
             offset = -(-end // itemsize) * itemsize
             offsets.append(offset)
-            end = offset + member.parameter.numel() * itemsize
+            end = offset + member.travels * itemsize
         self._block = block = self._job.allocate(max(1, end))
         raw = (ctypes.c_ubyte * block.nbytes).from_address(block.address)
         bytes_of = torch.frombuffer(raw, dtype=torch.uint8)
         gradients = []
         for member, offset, handle in zip(members, offsets, handles):
             gradient = Gradient(member, offset, block, bytes_of)
-            place = Memory(gradient.address, gradient.nbytes)
+            place = Memory(gradient.address, gradient.view.nbytes)
             gradient.operation = self._job.repeated(handle, place, self._reduction)
             gradients.append(gradient)
         return gradients
+
+    def _prepare_low_ranks(self, members: Sequence[Member]) -> SecondSums | None:
+        names = []
+        for place, (member, gradient) in enumerate(zip(members, self._gradients)):
+            if member.shape is not None:
+                gradient.low_rank = LowRank(member.shape, member.parameter.device, seed=place)
+                names.append(member.name + SECOND)
+        low_ranks = [gradient.low_rank for gradient in self._gradients if gradient.low_rank]
+        return SecondSums(self._engine, names, low_ranks) if names else None
 
     def begin(self, step: int, active_ranks: int | None = None) -> None:
         """Before a step's first bucket.
@@ -129,6 +157,7 @@ class GradientSet:
         self._wait_for_all()
         self._step = step
         self._submitted = 0
+        self._firsts_ended = 0
         self._all_submitted.clear()
         reduction = AVERAGE if self._averages and active_ranks is None else SUM
         self._factor = 1.0 / (active_ranks or self._size)
@@ -171,7 +200,7 @@ class GradientSet:
             for gradient in missing:
                 gradient.view.fill_(math.nan if gradient.dtype.is_floating_point else 0)
                 gradient.step = self._step
-                bucket.tickets.append((gradient.operation.submit(self._step), 0, 0))
+                bucket.tickets.append((gradient.operation.submit(self._step), 0, gradient))
                 self._submitted += 1
         except BraidError as error:
             raise as_distributed(error) from error
@@ -194,18 +223,19 @@ class GradientSet:
         address, offset = buffer.data_ptr(), 0
         for gradient in gradients:
             nbytes = gradient.nbytes
-            if plain:
+            if gradient.low_rank is not None:
+                gradient.low_rank.project(_part_of(buffer, offset, gradient), gradient.view)
+            elif plain:
                 memmove(gradient.address, address + offset, nbytes)
             else:
                 self._stage(gradient, buffer, offset)
             gradient.step = step
-            tickets.append((gradient.operation.submit(step), offset, nbytes))
+            tickets.append((gradient.operation.submit(step), offset, gradient))
             offset += nbytes
             self._submitted += 1
 
     def _stage(self, gradient: Gradient, buffer: torch.Tensor, offset: int) -> None:
-        first = offset // gradient.dtype.itemsize
-        values = buffer.detach().view(-1)[first : first + gradient.numel]
+        values = _part_of(buffer, offset, gradient)
         if self._reduction == AVERAGE:
             gradient.view.copy_(values)
         elif buffer.is_cuda:
@@ -231,25 +261,51 @@ class GradientSet:
     # In the completion thread.
 
     def finish(self, bucket: _Bucket) -> None:
-        """Sees a bucket's operations to their end."""
-        error: Exception | None = None
+        """Sees a bucket's operations to their end, or to where only sums of Qs are missing."""
         if not self._all_submitted.is_set():
             self._pause(bucket)
-        for ticket, offset, nbytes in bucket.tickets:
-            try:
-                self._engine.wait(ticket)
-                if nbytes and error is None:
-                    self._copy_result(ticket, bucket.buffer, offset, nbytes)
-            except Exception as cause:
-                error = error or _as_distributed(cause)
-            try:
-                self._job.release(ticket)
-            except BraidError as cause:
-                error = error or _as_distributed(cause)
+        for ticket, offset, gradient in bucket.tickets:
+            if gradient.low_rank is None:
+                self._take(bucket, ticket, self._copy_result, bucket.buffer, offset, gradient)
+            else:
+                # First, for the other ranks wait for this rank's Q even if what follows fails.
+                self._second.write_nothing(gradient.low_rank)
+                self._take(bucket, ticket, self._project_back, bucket.buffer, gradient)
+                self._submit_second(bucket, offset, gradient)
+        self._firsts_ended += len(bucket.tickets)
+        if bucket.second_tickets:
+            self._halfway.append(bucket)
+        else:
+            self._end(bucket)
+        if self._firsts_ended == len(self._gradients):
+            halfway, self._halfway = self._halfway, []
+            for bucket in halfway:
+                for ticket, offset, gradient in bucket.second_tickets:
+                    self._take(bucket, ticket, self._expand, bucket.buffer, offset, gradient)
+                self._end(bucket)
+
+    def _take(self, bucket: _Bucket, ticket: int, use: Callable[..., None], *arguments: Any) -> None:
+        """Waits for an operation, lets `use` have its result, and gives it back.
+
+        The bucket keeps the first error, and no result is used after one.
+        """
+        try:
+            self._engine.wait(ticket)
+            if bucket.buffer is not None and bucket.error is None:
+                use(ticket, *arguments)
+        except Exception as cause:
+            bucket.error = bucket.error or _as_distributed(cause)
+        try:
+            self._job.release(ticket)
+        except BraidError as cause:
+            bucket.error = bucket.error or _as_distributed(cause)
+
+    def _end(self, bucket: _Bucket) -> None:
         with self._one_ended:
             self._ended += 1
             self._one_ended.notify_all()
         if bucket.promise is not None:
+            error = bucket.error
             bucket.promise.set_result(bucket.buffer if error is None else Failure(error))
 
     def _pause(self, bucket: _Bucket) -> None:
@@ -258,33 +314,69 @@ class GradientSet:
             self._all_submitted.wait(_PAUSE_SECONDS)
             self._batch_end = time.monotonic() + _BATCH_SECONDS
 
-    def _copy_result(self, ticket: int, buffer: torch.Tensor, offset: int, nbytes: int) -> None:
+    def _copy_result(
+        self, ticket: int, buffer: torch.Tensor, offset: int, gradient: Gradient
+    ) -> None:
         if not buffer.is_cuda:
-            self._job.copy_result(ticket, buffer.data_ptr() + offset, nbytes)
+            self._job.copy_result(ticket, buffer.data_ptr() + offset, gradient.nbytes)
             return
-        address, _ = self._job.result_address(ticket)
-        raw = (ctypes.c_ubyte * nbytes).from_address(address)
-        first, numel = offset // buffer.itemsize, nbytes // buffer.itemsize
-        result = torch.frombuffer(raw, dtype=buffer.dtype, count=numel)
         # On this thread's current stream, of which the promise then takes an event.
-        buffer.detach().view(-1)[first : first + numel].copy_(result)
+        result = self._result(ticket, buffer.dtype)
+        _part_of(buffer, offset, gradient).copy_(result)
+
+    def _project_back(self, ticket: int, buffer: torch.Tensor, gradient: Gradient) -> None:
+        self._second.write(gradient.low_rank, self._result(ticket, gradient.dtype), self._factor)
+
+    def _submit_second(self, bucket: _Bucket, offset: int, gradient: Gradient) -> None:
+        try:
+            ticket = self._second.submit(gradient.low_rank, self._step)
+        except BraidError as cause:
+            bucket.error = bucket.error or _as_distributed(cause)
+        else:
+            bucket.second_tickets.append((ticket, offset, gradient))
+
+    def _expand(self, ticket: int, buffer: torch.Tensor, offset: int, gradient: Gradient) -> None:
+        average = _part_of(buffer, offset, gradient)
+        gradient.low_rank.expand(self._result(ticket, gradient.dtype), average)
+
+    def _result(self, ticket: int, dtype: torch.dtype) -> torch.Tensor:
+        """In the daemon's memory: to be read, until the ticket is released."""
+        address, nbytes = self._job.result_address(ticket)
+        raw = (ctypes.c_ubyte * nbytes).from_address(address)
+        return torch.frombuffer(raw, dtype=dtype)
 
 
 class _Bucket:
     """A bucket of DDP in flight: its tickets, each with its place in the buffer in bytes."""
 
-    __slots__ = ("buffer", "future", "gradients", "promise", "tickets")
+    __slots__ = (
+        "buffer",
+        "error",
+        "future",
+        "gradients",
+        "promise",
+        "second_tickets",
+        "tickets",
+    )
 
     def __init__(self, gradients: GradientSet, buffer: torch.Tensor | None) -> None:
         self.gradients = gradients
         self.buffer = buffer
-        self.tickets: list[tuple[int, int, int]] = []
+        self.tickets: list[tuple[int, int, Gradient]] = []
+        self.second_tickets: list[tuple[int, int, Gradient]] = []
+        self.error: Exception | None = None
         self.promise = None
         if buffer is not None:
             self.promise = torch.futures.Future(devices=devices_of(buffer) or None)
 
     def complete(self) -> None:
         self.gradients.finish(self)
+
+
+def _part_of(buffer: torch.Tensor, offset: int, gradient: Gradient) -> torch.Tensor:
+    """A gradient's elements in a bucket, as a vector."""
+    first = offset // gradient.dtype.itemsize
+    return buffer.detach().view(-1)[first : first + gradient.numel]
 
 
 def _braid_dtype(member: Member) -> DType:

@@ -29,12 +29,13 @@ from braid.torch.carriage import dtype_of
 from braid.torch.codecs import codec_of
 from braid.torch.failures import as_distributed
 from braid.torch.futures import mapped
-from braid.torch.gradients import GRADIENTS_MAX, GradientSet, Member
+from braid.torch.gradients import GRADIENTS_MAX, SECOND, GradientSet, Member
+from braid.torch.power_sgd import rank_of, shape_of
 from braid.torch.process_group import BraidProcessGroup
 
 _log = logging.getLogger("braid")
 _STEPS_TO_LOOK = 2
-_NAME_BYTES_MAX = 1023
+_NAME_BYTES_MAX = 1023 - len(SECOND)
 
 
 class DDPHookState:
@@ -124,15 +125,20 @@ class DDPHookState:
             _tell_whole(self._prefix, self._whole_because)
         elif seen:
             members = [
-                Member(
-                    self._name_of(parameter, place), parameter, dtype, self._codec_of(parameter, dtype)
-                )
+                self._member(place, parameter, dtype)
                 for place, (parameter, dtype) in enumerate(seen)
             ]
             try:
                 self._gradients = GradientSet(self.group.engine, self._prefix, members)
             except BraidError as error:
                 raise as_distributed(error) from error
+
+    def _member(self, place: int, parameter: torch.Tensor, dtype: torch.dtype) -> Member:
+        name, codec = self._name_of(parameter, place), self._codec_of(parameter, dtype)
+        rank = rank_of(codec)
+        if rank is None:
+            return Member(name, parameter, dtype, codec)
+        return Member(name, parameter, dtype, shape=shape_of(parameter, rank))
 
     def _name_of(self, parameter: torch.Tensor, place: int) -> str:
         name = f"{self._prefix}/{self._names.get(id(parameter), f'#{place}')}"
