@@ -196,7 +196,7 @@ def test_a_step_that_is_not_finite_is_over_when_it_is(nodes, ranks_per_node):
 @pytest.mark.parametrize(("nodes", "ranks_per_node"), SHAPES)
 def test_a_backward_pass_may_be_abandoned(nodes, ranks_per_node):
     for result in of("abandoned", nodes, ranks_per_node):
-        assert all(math.isfinite(loss) for loss in result["losses"])
+        assert sum(result["losses"][-5:]) < 0.7 * sum(result["losses"][:5])
 
 
 def test_a_script_is_told_by_its_environment():
