@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The course of a run: system after system, and seed after seed of each."""
+"""The course of a run: the systems in turns, one seed of each."""
 
 import argparse
 import json
@@ -49,13 +49,16 @@ class _Trainings:
         self._seeds: dict[System, list[dict]] = {system: [] for system in chosen.systems}
         self._versions = machine.versions()
         self._load = [machine.load()]
+        self._started = 0
 
     def run(self) -> None:
         cluster = Cluster(self._chosen, self._chosen.braid)
         try:
-            for number, system in enumerate(self._chosen.systems, 1):
-                cluster.check()
-                self._train(number, system, cluster)
+            for seed in range(1, self._chosen.seeds + 1):
+                for system in self._chosen.systems:
+                    cluster.check()
+                    if system.text not in self.errors:
+                        self._train(system, seed, cluster)
         finally:
             complaint = cluster.end()
             if complaint:
@@ -63,17 +66,17 @@ class _Trainings:
                 _say(complaint)
         self._load.append(machine.load())
 
-    def _train(self, number: int, system: System, cluster: Cluster) -> None:
+    def _train(self, system: System, seed: int, cluster: Cluster) -> None:
         """A system that fails keeps the seeds that it has trained."""
-        runner = Runner(number, system, cluster, self._chosen)
+        self._started += 1
+        runner = Runner(self._started, system, cluster, self._chosen)
         try:
             runner.start()
             self._versions |= runner.versions
-            for seed in range(1, self._chosen.seeds + 1):
-                ranks = runner.train(seed)
-                done = figures.of_seed(seed, ranks, cluster.ranks_per_node, self._chosen.target)
-                self._seeds[system].append(done)
-                _say(f"{system.text}: seed {seed} of {self._chosen.seeds}: {done['accuracy']:.2f} %")
+            ranks = runner.train(seed)
+            done = figures.of_seed(seed, ranks, cluster.ranks_per_node, self._chosen.target)
+            self._seeds[system].append(done)
+            _say(f"{system.text}: seed {seed} of {self._chosen.seeds}: {done['accuracy']:.2f} %")
         except SystemFailed as failure:
             self.errors[system.text] = str(failure)
             _say(f"{system.text} failed: {failure}")

@@ -18,8 +18,8 @@ TIMEOUT_S = 600
 _DESCRIPTION = """\
 Trains the same model on the same data with DistributedDataParallel, once per system and seed, on one
 emulated cluster (scripts/cluster): does training survive what a system loses of the gradients, and
-what does it bring? A system's processes train all seeds, one after the other; then the next
-system's begin.
+what does it bring? The systems train in turns, one seed each, by new processes every time: what
+comes and goes on the machine meets all of them.
 """
 
 _EPILOG = f"""\

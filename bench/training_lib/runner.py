@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The processes of one system: one per rank, which train one seed after the other."""
+"""The processes of one system, one per rank, for as many trainings as are asked for."""
 
 import argparse
 import os

@@ -6,6 +6,7 @@ import dataclasses
 import re
 
 BRAID, GLOO = "braid", "gloo"
+POWER_SGD = "powersgd"
 # torch's own communication hooks for DDP; hooks.py registers them.
 HOOKS = ("fp16", "bf16", "powersgd", "batched-powersgd", "quantize-per-tensor", "quantize-per-channel")
 _OWN_SETTINGS = {"learning-rate": (1e-9, 1e3), "momentum": (0.0, 0.999999), "bucket-mib": (0.001, 1e4)}
