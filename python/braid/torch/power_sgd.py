@@ -16,12 +16,12 @@ from __future__ import annotations
 
 import ctypes
 import math
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import torch
 
-from braid import BraidError, DType, Memory, TensorSpec
+from braid import DType, Memory, TensorSpec
 from braid.torch.engine import Engine
 
 NAME = "powersgd"
@@ -125,8 +125,7 @@ class SecondSums:
 
     def __init__(self, engine: Engine, names: Sequence[str], low_ranks: Sequence[LowRank]) -> None:
         """`names` are the same on all ranks."""
-        self._engine = engine
-        self._job = job = engine.job
+        job = engine.job
         counts = [low_rank.shape.columns * low_rank.shape.rank for low_rank in low_ranks]
         handles = job.register(
             [
@@ -134,7 +133,7 @@ class SecondSums:
                 for place, (name, count) in enumerate(zip(names, counts))
             ]
         )
-        self._block = block = job.allocate(4 * sum(counts))
+        block = job.allocate(torch.float32.itemsize * sum(counts))
         raw = (ctypes.c_ubyte * block.nbytes).from_address(block.address)
         views = torch.frombuffer(raw, dtype=torch.float32).split(counts)
         self._views = dict(zip(low_ranks, views))
