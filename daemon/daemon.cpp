@@ -82,8 +82,8 @@ Status Daemon::start() {
   BRAID_RETURN_IF_ERROR(start_control_plane());
   BRAID_RETURN_IF_ERROR(start_transport());
   jobs_->set_services({*loop_, clock_, *control_plane_, *transport_, *engines_, job_counters_,
-                       *worker_, config_.collective.result_bytes_max, chunk_bytes_max(config_),
-                       quotas_});
+                       job_board_, *worker_, config_.collective.result_bytes_max,
+                       chunk_bytes_max(config_), quotas_});
   BRAID_RETURN_IF_ERROR(start_client_server());
   BRAID_RETURN_IF_ERROR(start_metrics());
 
@@ -176,20 +176,9 @@ Status Daemon::start_metrics() {
   });
   if (config_.metrics.port == 0) return Status::ok();
 
-  // "UCX 1.13.1, tcp on eth0, …" → "1.13.1"
-  const std::string transport = transport_->description();
-  const std::string ucx =
-      transport.substr(transport.find(' ') + 1, transport.find(',') - transport.find(' ') - 1);
-  const double started =
-      std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-  auto server =
-      MetricsServer::create(config_.metrics.address, config_.metrics.port, {[this, ucx, started] {
-                              auto samples = daemon_samples(gauges_, *transport_, *engines_,
-                                                            tuning_counters_, guard_board_, loops_);
-                              samples.push_back({Metric::BuildInfo, {kBraidVersion, ucx}, 1});
-                              samples.push_back({Metric::StartTime, {}, started});
-                              return samples;
-                            }});
+  auto server = MetricsServer::create(config_.metrics.address, config_.metrics.port,
+                                      {[this] { return daemon_samples(sources()); },
+                                       [samples = constant_samples()] { return samples; }});
   if (!server) return server.status();
   metrics_ = std::move(server).value();
   return Status::ok();
@@ -274,8 +263,7 @@ DaemonStatus Daemon::status(const std::vector<FlowStatus>& flows, uid_t asker) c
   status.jobs_hidden = jobs_->jobs_hidden_from(asker);
   for (const Peer& peer : control_plane_->peers())
     status.peers.push_back({peer.name, peer.address, peer.port});
-  for (const MetricSample& sample :
-       daemon_samples(gauges_, *transport_, *engines_, tuning_counters_, guard_board_, loops_)) {
+  for (const MetricSample& sample : daemon_samples(sources())) {
     // Of other users' jobs, too: `braidctl plan` has those of one's own.
     if (metric_info(sample.metric).is_of_job()) continue;
     std::string name(metric_info(sample.metric).name);
@@ -283,6 +271,29 @@ DaemonStatus Daemon::status(const std::vector<FlowStatus>& flows, uid_t asker) c
     status.counters[name] += static_cast<uint64_t>(sample.value);
   }
   return status;
+}
+
+// What stays the same as long as the daemon runs.
+std::vector<MetricSample> Daemon::constant_samples() const {
+  // "UCX 1.13.1, tcp on eth0, …" → "1.13.1"
+  const std::string transport = transport_->description();
+  const std::string ucx =
+      transport.substr(transport.find(' ') + 1, transport.find(',') - transport.find(' ') - 1);
+  const double started =
+      std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+  std::vector<MetricSample> samples = {
+      {Metric::BuildInfo, {kBraidVersion, ucx}, 1},
+      {Metric::StartTime, {}, started},
+      {Metric::JobsMax, {}, static_cast<double>(config_.client.jobs_max)},
+      {Metric::DescriptorsClosingMax, {}, static_cast<double>(descriptors_closing_max())}};
+  // Where nobody knows how much memory there is, there is no bound.
+  if (const uint64_t bytes = user_limits(config_).result_bytes_of_all; bytes != UINT64_MAX)
+    samples.push_back({Metric::ResultMemoryMax, {}, static_cast<double>(bytes)});
+  return samples;
+}
+
+DaemonSources Daemon::sources() const {
+  return {gauges_, *transport_, *engines_, tuning_counters_, guard_board_, job_board_, loops_};
 }
 
 void Daemon::publish_gauges() {

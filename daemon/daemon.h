@@ -18,6 +18,7 @@
 #include "net/control_plane.h"
 #include "net/transport.h"
 #include "operation/engine_pool.h"
+#include "operation/job_board.h"
 #include "planning/knowledge_store.h"
 
 namespace braid {
@@ -50,6 +51,8 @@ class Daemon {
   void answer_status(ClientConnection& connection, const std::vector<FlowStatus>& flows);
   DaemonStatus status(const std::vector<FlowStatus>& flows, uid_t asker) const;
   void publish_gauges();
+  DaemonSources sources() const;
+  std::vector<MetricSample> constant_samples() const;
 
   const DaemonInvocation invocation_;
   DaemonConfig config_;
@@ -60,6 +63,7 @@ class Daemon {
   std::vector<std::string> rails_;
   std::shared_ptr<UserQuotas> quotas_;
   JobCounters job_counters_;
+  JobBoard job_board_;
   TuningCounters tuning_counters_;
   GuardBoard guard_board_;
   std::unique_ptr<KnowledgeStore> knowledge_;  // before its writer, planner_

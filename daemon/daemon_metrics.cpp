@@ -7,6 +7,7 @@
 #include "loop/loop.h"
 #include "net/transport.h"
 #include "operation/engine_pool.h"
+#include "operation/job_board.h"
 #include "planning/guard_board.h"
 #include "planning/job_tuning.h"
 
@@ -21,6 +22,10 @@ class Samples {
   }
   void add_real(Metric metric, double value, std::vector<std::string> labels) {
     samples_.push_back({metric, std::move(labels), value});
+  }
+
+  void add_seconds(Metric metric, uint64_t nanoseconds, std::vector<std::string> labels) {
+    add_real(metric, static_cast<double>(nanoseconds) / 1e9, std::move(labels));
   }
 
   void add_gauges(const DaemonGauges& gauges) {
@@ -84,6 +89,57 @@ class Samples {
     add(Metric::FlowsReplaced, wire.flows_replaced);
   }
 
+  void add_link(const LinkStatus& link) {
+    add(Metric::LinkQueued, link.queued_bytes, {link.peer});
+    for (const LinkStatus::Rail& rail : link.rails) {
+      const std::vector<std::string> labels = {link.peer, rail.name};
+      add(Metric::LinkBytes, rail.bytes_sent, {link.peer, rail.name, "sent"});
+      add(Metric::LinkBytes, rail.bytes_received, {link.peer, rail.name, "received"});
+      if (!rail.is_sent_on()) continue;
+      add(Metric::LinkFlows, rail.flows_open, {link.peer, rail.name, "open"});
+      add(Metric::LinkFlows, rail.flows_opening, {link.peer, rail.name, "opening"});
+      add(Metric::LinkFlows, rail.flows_failed, {link.peer, rail.name, "failed"});
+      add(Metric::LinkFlowFailures, rail.flow_failures, labels);
+      add(Metric::LinkFlowReplacements, rail.flow_replacements, labels);
+      add(Metric::LinkChunksReturned, rail.chunks_returned, labels);
+      add(Metric::LinkChunksOverdue, rail.chunks_overdue, labels);
+      add(Metric::LinkUnacknowledged, rail.unacknowledged_bytes, labels);
+      add_seconds(Metric::LinkOldest, rail.oldest_ns, labels);
+      if (rail.flow_rates.empty()) continue;
+      add_real(Metric::LinkSlowestFlow, rail.flow_rates.front(), labels);
+      add_real(Metric::LinkMedianFlow, rail.flow_rates[rail.flow_rates.size() / 2], labels);
+    }
+  }
+
+  void add_job(const JobTotals& job) {
+    const std::vector<std::string> labels = {job.name};
+    add(Metric::JobOperations, job.operations, labels);
+    add(Metric::JobOperationBytes, job.operation_bytes, labels);
+    add(Metric::JobOperationsPending, job.operations_pending, labels);
+    add(Metric::JobResultMemory, job.result_memory_bytes, labels);
+    add(Metric::JobArenaMemory, job.arena_memory_bytes, labels);
+    if (!job.plan && job.steps == 0) return;
+    add(Metric::JobSteps, job.steps, labels);
+    add_seconds(Metric::JobStepSeconds, job.step_ns, labels);
+    add_seconds(Metric::JobExposedSeconds, job.exposed_ns, labels);
+    for (const auto& [rank, times] : job.ranks) {
+      const std::vector<std::string> own = {job.name, std::to_string(rank)};
+      add_seconds(Metric::JobRankLateSeconds, times.late_ns, own);
+      add_seconds(Metric::JobRankWaitSeconds, times.wait_ns, own);
+    }
+    if (job.plan) add_plan(*job.plan, labels);
+  }
+
+  void add_plan(const JobTotals::Plan& plan, const std::vector<std::string>& labels) {
+    add(Metric::JobPlan, plan.number, labels);
+    add(Metric::JobPlanGroups, plan.groups, labels);
+    add(Metric::JobTuning, plan.is_tuning ? 1 : 0, labels);
+    if (plan.predicted_ns != 0)
+      add_seconds(Metric::JobIterationPredicted, plan.predicted_ns, labels);
+    if (plan.iteration_ns != 0)
+      add_seconds(Metric::JobIterationMeasured, plan.iteration_ns, labels);
+  }
+
   void add_engines(const EnginePool& engines) {
     const EngineCounters engine = engines.counters();
     add(Metric::Units, engine.units_done);
@@ -95,10 +151,9 @@ class Samples {
   void add_rounds(const Loop& loop) {
     const LoopCounters rounds = loop.counters();
     add(Metric::LoopLongRounds, rounds.long_rounds, {loop.name()});
-    add_real(Metric::LoopLongestRound, static_cast<double>(rounds.longest_round_ns) / 1e9,
-             {loop.name()});
+    add_seconds(Metric::LoopLongestRound, rounds.longest_round_ns, {loop.name()});
     const PollingCounters polling = loop.polling_counters();
-    add_real(Metric::PollingSeconds, static_cast<double>(polling.polled_ns) / 1e9, {loop.name()});
+    add_seconds(Metric::PollingSeconds, polling.polled_ns, {loop.name()});
     add(Metric::Polls, polling.came, {loop.name(), "came"});
     add(Metric::Polls, polling.not_came, {loop.name(), "not_came"});
     add(Metric::Polls, polling.displaced, {loop.name(), "displaced"});
@@ -112,17 +167,16 @@ class Samples {
 
 }  // namespace
 
-std::vector<MetricSample> daemon_samples(const DaemonGauges& gauges, const Transport& transport,
-                                         const EnginePool& engines, const TuningCounters& tuning,
-                                         const GuardBoard& guard,
-                                         std::span<const Loop* const> loops) {
+std::vector<MetricSample> daemon_samples(const DaemonSources& sources) {
   Samples samples;
-  samples.add_gauges(gauges);
-  samples.add_tuning(tuning);
-  samples.add_guard(guard);
-  samples.add_wire(transport);
-  samples.add_engines(engines);
-  for (const Loop* loop : loops) samples.add_rounds(*loop);
+  samples.add_gauges(sources.gauges);
+  samples.add_tuning(sources.tuning);
+  samples.add_guard(sources.guard);
+  samples.add_wire(sources.transport);
+  for (const LinkStatus& link : sources.transport.link_statuses()) samples.add_link(link);
+  for (const JobTotals& job : sources.jobs.totals()) samples.add_job(job);
+  samples.add_engines(sources.engines);
+  for (const Loop* loop : sources.loops) samples.add_rounds(*loop);
   return std::move(samples).take();
 }
 

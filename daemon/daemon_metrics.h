@@ -16,6 +16,7 @@ namespace braid {
 
 class EnginePool;
 class GuardBoard;
+class JobBoard;
 class Loop;
 struct TuningCounters;
 class Transport;
@@ -41,10 +42,18 @@ struct DaemonGauges {
   std::array<std::atomic<uint64_t>, kStatusCodeMax + 1> job_failures{};
 };
 
+// Who has the numbers.
+struct DaemonSources {
+  const DaemonGauges& gauges;
+  const Transport& transport;
+  const EnginePool& engines;
+  const TuningCounters& tuning;
+  const GuardBoard& guard;
+  const JobBoard& jobs;
+  std::span<const Loop* const> loops;
+};
+
 // Everything that /metrics shows. Any thread.
-std::vector<MetricSample> daemon_samples(const DaemonGauges& gauges, const Transport& transport,
-                                         const EnginePool& engines, const TuningCounters& tuning,
-                                         const GuardBoard& guard,
-                                         std::span<const Loop* const> loops);
+std::vector<MetricSample> daemon_samples(const DaemonSources& sources);
 
 }  // namespace braid

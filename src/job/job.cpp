@@ -24,6 +24,7 @@ Job::Job(JobServices services, Membership membership, std::vector<Session*> sess
       coordinator_(std::move(coordinator)),
       sessions_(std::move(sessions)),
       user_(sessions_.empty() ? 0 : sessions_.front()->credentials().uid),
+      numbers_(services_.board.add(membership_.name, membership_.local_ranks)),
       plans_(membership_.name, membership_.key, membership_.ring->nodes, membership_.local_ranks,
              {[this](const Submission& submission) { return operations_->submit(submission); },
               [this](ControlBuffer& message) {
@@ -36,7 +37,7 @@ Job::Job(JobServices services, Membership membership, std::vector<Session*> sess
                 return CarriedWork{services_.engines.processor_ns(),
                                    services_.engines.counters().bytes_carried};
               }},
-             membership_.sample_every_steps),
+             membership_.sample_every_steps, numbers_),
       observer_(
           plans_, services_.clock, [this] { return services_.engines.counters().bytes_carried; },
           [this](const Status& status) { check(status); }),
@@ -56,6 +57,7 @@ Job::~Job() {
                       membership_.name));
   }
   services_.engines.abort_job(membership_.key);
+  services_.board.remove(*numbers_);
 }
 
 void Job::begin() {
@@ -83,7 +85,8 @@ void Job::begin() {
             return services_.control_plane.send(membership_.ring->members[place], message);
           },
           [this] { return reach_all(); },
-          [this](const Status& status) { check(status); }});
+          [this](const Status& status) { check(status); },
+          numbers_});
   services_.engines.begin_job(membership_.key, *operations_,
                               [this](NodeId from) { on_overrun(from); });
   if (membership_.weight != 1)
@@ -226,6 +229,7 @@ void Job::on_submit(Submission submission, uint64_t plan_set) {
   if (!is_closed() && !memory_timer_.is_active() && memory_->may_give_back()) {
     memory_timer_.start_repeating(kMemoryRoundMs, [this] {
       if (!memory_->pass_round()) memory_timer_.stop();
+      show_memory();
     });
   }
 }
@@ -300,7 +304,10 @@ void Job::on_query(const proto::OperationQuery& query) {
 }
 
 void Job::check_deadlines() {
-  if (!operations_->has_unfinished() && !plans_.holds_submissions()) return deadline_timer_.stop();
+  const bool is_idle = !operations_->has_unfinished() && !plans_.holds_submissions();
+  if (is_idle || deadline_checks_ == 0) show_memory();
+  deadline_checks_ = is_idle ? 0 : (deadline_checks_ + 1) % kDeadlineChecksPerLook;
+  if (is_idle) return deadline_timer_.stop();
   check(plans_.check_deadlines(services_.clock.now_ns()));
   if (is_closed()) return;
   check(operations_->tell_readiness());

@@ -20,6 +20,7 @@
 #include "net/control_plane.h"
 #include "net/transport.h"
 #include "operation/engine_pool.h"
+#include "operation/job_board.h"
 #include "operation/job_counters.h"
 #include "operation/operation_table.h"
 #include "planning/plan_book.h"
@@ -35,6 +36,7 @@ struct JobServices {
   Transport& transport;
   EnginePool& engines;
   JobCounters& counters;
+  JobBoard& board;
   WorkThread& worker;
   uint64_t result_bytes_max = 0;
   uint32_t chunk_bytes_max = proto::kChunkBytesMax;  // that the transport is set up for
@@ -54,6 +56,9 @@ struct JobServices {
 class Job final {
  public:
   static constexpr uint32_t kDeadlineCheckPeriodMs = 100;
+  // While operations are under way its metrics learn so often, and at the end, what memory it has:
+  // to ask takes a system call for each arena.
+  static constexpr uint32_t kDeadlineChecksPerLook = 10;
   // The coordinator has this long to explain a missed deadline before the node fails the job by
   // itself.
   static constexpr uint32_t kVerdictTimeoutMs = 3000;
@@ -126,6 +131,7 @@ class Job final {
   bool reach_all();
   Result<std::shared_ptr<const CodedTensors>> code(const CodecSpec& spec, uint64_t elements);
   void report_ready();
+  void show_memory();
   void check_deadlines();
   void forget(const Session& session);
   void let_go_of_leavers();
@@ -138,6 +144,7 @@ class Job final {
   const Peer coordinator_;
   std::vector<Session*> sessions_;  // by local rank; nullptr once it has gone
   const uid_t user_;
+  const std::shared_ptr<JobNumbers> numbers_;
   std::shared_ptr<ResultMemory> memory_;
   UserCharge error_memory_charge_;  // of all sets
   std::unique_ptr<OperationTable> operations_;
@@ -153,6 +160,7 @@ class Job final {
   std::vector<NodeId> unreached_;  // neighbours that the control plane has not answered for yet
   size_t links_pending_ = 0;
   Timer deadline_timer_;
+  uint32_t deadline_checks_ = 0;
   Timer verdict_timer_;
   Timer memory_timer_;  // of memory for results that nobody uses any more
   Lifetime lifetime_;   // of callbacks that may come after the end

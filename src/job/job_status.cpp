@@ -1,10 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `braidctl status`, `braidctl plan` and `braidctl tune` are told of a job.
+// What `braidctl status`, `braidctl plan`, `braidctl tune` and metrics are told of a job.
 #include <nlohmann/json.hpp>
 
 #include "job/job.h"
 
 namespace braid {
+namespace {
+
+uint64_t arena_memory_bytes(const Session& session) {
+  uint64_t bytes = 0;
+  for (const auto& arena : session.arenas()) bytes += arena->memory_bytes();
+  return bytes;
+}
+
+}  // namespace
 
 DaemonStatus::Job Job::status() const {
   DaemonStatus::Job status;
@@ -29,8 +38,7 @@ DaemonStatus::Job Job::status() const {
   for (size_t i = 0; i < sessions_.size(); ++i) {
     if (sessions_[i] == nullptr) continue;
     const ClientCredentials& who = sessions_[i]->credentials();
-    uint64_t bytes = 0;
-    for (const auto& arena : sessions_[i]->arenas()) bytes += arena->memory_bytes();
+    const uint64_t bytes = arena_memory_bytes(*sessions_[i]);
     status.local_ranks.push_back({membership_.local_ranks[i], who.pid, who.uid, bytes});
     status.arena_memory_bytes += bytes;
   }
@@ -42,6 +50,14 @@ DaemonStatus::Job Job::status() const {
   status.result_memory_bytes = memory_->reserved_bytes();
   status.result_memory_used_bytes = memory_->used_bytes();
   return status;
+}
+
+void Job::show_memory() {
+  uint64_t arena_bytes = 0;
+  for (const Session* session : sessions_)
+    arena_bytes += session == nullptr ? 0 : arena_memory_bytes(*session);
+  numbers_->arena_memory_bytes.set(arena_bytes);
+  numbers_->result_memory_bytes.set(memory_->reserved_bytes());
 }
 
 std::string Job::plans_json(const PlanBook::Circumstances& circumstances,

@@ -6,6 +6,7 @@
 
 #include <fmt/ranges.h>
 
+#include "metrics/all_families.h"
 #include "proto/types.h"
 
 namespace braid {
@@ -45,6 +46,7 @@ std::vector<MetricInfo> daemon_infos() {
        {},
        "When the daemon started, in seconds since 1970."},
       {Metric::Jobs, "braid_jobs", false, {}, {}, "Jobs with ranks on this node."},
+      {Metric::JobsMax, "braid_jobs_max", false, {}, {}, "How many there may be: client.jobs_max."},
       {Metric::ClientConnections,
        "braid_client_connections",
        false,
@@ -107,6 +109,12 @@ std::vector<MetricInfo> operation_infos() {
        {},
        {},
        "Memory that is reserved for results of all jobs."},
+      {Metric::ResultMemoryMax,
+       "braid_result_memory_max_bytes",
+       false,
+       {},
+       {},
+       "How much it may become: collective.result_memory_max, or what the machine allows."},
       {Metric::Units, "braid_units_total", true, {}, {}, "Units finished on this node."},
   };
 }
@@ -208,6 +216,12 @@ std::vector<MetricInfo> trouble_infos() {
        {},
        {},
        "Descriptors that clients have sent and that are still to be closed."},
+      {Metric::DescriptorsClosingMax,
+       "braid_descriptors_closing_max",
+       false,
+       {},
+       {},
+       "With so many, no further client is let in."},
   };
 }
 
@@ -308,8 +322,9 @@ std::vector<MetricInfo> loop_infos() {
 
 std::vector<MetricInfo> make_infos() {
   std::vector<MetricInfo> all;
-  for (const auto& infos : {daemon_infos(), operation_infos(), chunk_infos(), flow_infos(),
-                            trouble_infos(), tuning_infos(), guard_infos(), loop_infos()}) {
+  for (const auto& infos :
+       {daemon_infos(), operation_infos(), chunk_infos(), flow_infos(), link_infos(), job_infos(),
+        trouble_infos(), tuning_infos(), guard_infos(), loop_infos()}) {
     all.insert(all.end(), infos.begin(), infos.end());
   }
   return all;

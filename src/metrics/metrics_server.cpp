@@ -14,6 +14,7 @@
 #include <sys/socket.h>
 
 #include "base/fd.h"
+#include "metrics/label_text.h"
 
 namespace braid {
 namespace {
@@ -24,6 +25,13 @@ constexpr const char* kServerThreads = "8";
 constexpr const char* kRequestTimeoutMs = "2000";
 
 using Series = std::map<std::vector<std::string>, double>;
+
+std::vector<std::string> label_texts(const std::vector<std::string>& values) {
+  std::vector<std::string> texts;
+  texts.reserve(values.size());
+  for (const std::string& value : values) texts.push_back(label_text(value));
+  return texts;
+}
 
 prometheus::ClientMetric make_metric(const MetricInfo& info, const std::vector<std::string>& values,
                                      double number) {
@@ -62,7 +70,8 @@ class SourcesCollectable final : public prometheus::Collectable {
       for (const MetricSample& sample : source()) {
         BRAID_ASSERT(sample.label_values.size() == metric_info(sample.metric).labels.size(),
                      "a sample needs a value for each label of its metric");
-        series[static_cast<size_t>(sample.metric)][sample.label_values] += sample.value;
+        series[static_cast<size_t>(sample.metric)][label_texts(sample.label_values)] +=
+            sample.value;
       }
     }
     std::vector<prometheus::MetricFamily> families;

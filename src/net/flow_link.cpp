@@ -19,6 +19,7 @@ FlowLink::FlowLink(IoContext& io, Owner& owner, Peer peer, uint64_t secret)
       owner_(owner),
       peer_(std::move(peer)),
       secret_(secret),
+      numbers_(io.board.of(peer_.name)),
       slots_(io.options.flows_per_link),
       loads_(slots_.size()),
       slow_flows_(slots_.size(), io.options.slow_flow_percent),
@@ -141,6 +142,7 @@ void FlowLink::fail_flow(uint16_t index, Status error) {
   FlowSlot& slot = slots_[index];
   const uint64_t failures = ++slot.failures;
   io_.counters.flow_failures.fetch_add(1, std::memory_order_relaxed);
+  numbers_of(index).flow_failures.add(1);
   last_error_ = slot.error = std::move(error);
   if (slot.flow != nullptr) retire_flow(slot);
   slot.pause_ms = std::clamp(slot.pause_ms * 2, kPauseMsMin, kPauseMsMax);
@@ -170,6 +172,7 @@ void FlowLink::retire_flow(FlowSlot& slot) {
   slot.is_leaving = false;
   if (!slot.flow->has_chunks_in_flight()) return io_.free_later(std::move(slot.flow));
   auto unacknowledged = slot.flow->close_and_reclaim();
+  if (!is_closed_) numbers_of(slot.flow->index()).chunks_returned.add(unacknowledged.size());
   for (auto chunk = unacknowledged.rbegin(); chunk != unacknowledged.rend(); ++chunk) {
     queue_.push_front({std::move(*chunk), true});
   }
@@ -196,15 +199,27 @@ size_t FlowLink::flows_open() const {
 
 // Sums modulo 2^64: what has become less is added, too.
 void FlowLink::count_flows() {
+  std::vector<LinkStatus::Rail> rails(numbers_->rails().size());
+  for (size_t index = 0; index < slots_.size() && !is_closed_; ++index) {
+    const FlowSlot& slot = slots_[index];
+    LinkStatus::Rail& rail = rails[index % rails.size()];
+    if (slot.flow == nullptr) {
+      ++(slot.is_to_open ? rail.flows_opening : rail.flows_failed);
+    } else if (slot.flow->state() == Flow::State::Open) {
+      ++rail.flows_open;
+    } else {
+      ++(slot.flow->state() == Flow::State::Opening ? rail.flows_opening : rail.flows_failed);
+    }
+  }
   uint64_t opening = 0;
   uint64_t failed = 0;
-  for (const FlowSlot& slot : slots_) {
-    if (is_closed_) break;
-    if (slot.flow == nullptr) {
-      ++(slot.is_to_open ? opening : failed);
-    } else if (slot.flow->state() == Flow::State::Opening) {
-      ++opening;
-    }
+  for (size_t i = 0; i < rails.size(); ++i) {
+    opening += rails[i].flows_opening;
+    failed += rails[i].flows_failed;
+    RailNumbers& numbers = numbers_of(i);
+    numbers.flows_open.set(rails[i].flows_open);
+    numbers.flows_opening.set(rails[i].flows_opening);
+    numbers.flows_failed.set(rails[i].flows_failed);
   }
   io_.counters.flows_opening.fetch_add(opening - std::exchange(flows_opening_, opening),
                                        std::memory_order_relaxed);
@@ -270,6 +285,7 @@ void FlowLink::replace_slow_flows() {
     if (!slot.is_leaving || slot.flow->has_chunks_in_flight()) continue;
     loads_[index] = FlowLoad{};
     io_.counters.flows_replaced.fetch_add(1, std::memory_order_relaxed);
+    numbers_of(index).flow_replacements.add(1);
     slot.is_leaving = false;
     if (slot.former != nullptr) drop_former(slot);
     slot.former = std::move(slot.flow);
@@ -321,6 +337,7 @@ void FlowLink::pump() {
     }
     if (next.was_sent) io_.counters.chunks_resent.fetch_add(1, std::memory_order_relaxed);
     OutgoingFlow& flow = *slots_[chosen].flow;
+    numbers_of(chosen).bytes_sent.add(bytes.size());
     flow.send(std::move(next.chunk), bytes, limits.window_bytes / 2);
     overdue_budget_.on_sent();
     start_watching();
@@ -349,6 +366,7 @@ void FlowLink::close(const Status& reason) {
     const QueuedChunk next = queue_.pop_front();
     next.chunk.source->on_chunk_settled(next.chunk, false);
   }
+  show_traffic(true);
 }
 
 void FlowLink::list_flows(std::vector<FlowStatus>& out) const {

@@ -105,6 +105,8 @@ class FlowLink final : public Link, private OutgoingFlow::Owner {
   void drop_formers();
   size_t flows_open() const;
   void count_flows();
+  RailNumbers& numbers_of(size_t index) { return numbers_->rail_of(static_cast<uint16_t>(index)); }
+  void show_traffic(bool is_quiet);
 
   void on_flow_open(OutgoingFlow& flow) override;
   void on_flow_failed(OutgoingFlow& flow) override;
@@ -114,6 +116,7 @@ class FlowLink final : public Link, private OutgoingFlow::Owner {
   Owner& owner_;
   const Peer peer_;
   const uint64_t secret_;
+  const std::shared_ptr<LinkNumbers> numbers_;
   std::vector<FlowSlot> slots_;
   FairQueue queue_;
   std::vector<FlowLoad> loads_;  // of slots_, while pump() gives chunks to them

@@ -58,9 +58,36 @@ void FlowLink::watch() {
   }
   for (const size_t silent : silent_flows_.look(waits_, SystemClock().now_ns()))
     give_up(*slots_[silent].flow);
+  show_traffic(false);
   if (silent_flows_.wants_proof()) return prove();
   quiet_looks_ = is_any_waiting ? 0 : quiet_looks_ + 1;
-  if (quiet_looks_ > kQuietLooksMax) watch_timer_.stop();
+  if (quiet_looks_ <= kQuietLooksMax) return;
+  watch_timer_.stop();
+  show_traffic(true);
+}
+
+// For metrics. `is_quiet`: nothing has been on its way for some time, and what was measured is not
+// so any more.
+void FlowLink::show_traffic(bool is_quiet) {
+  const uint64_t now_ns = SystemClock().now_ns();
+  std::vector<LinkStatus::Rail> rails(numbers_->rails().size());
+  std::vector<LinkNumbers::FlowRate> rates;
+  for (size_t index = 0; index < slots_.size() && !is_quiet; ++index) {
+    const OutgoingFlow* flow = slots_[index].flow.get();
+    if (flow == nullptr || flow->state() != Flow::State::Open) continue;
+    LinkStatus::Rail& rail = rails[index % rails.size()];
+    rail.unacknowledged_bytes += flow->unacknowledged_bytes();
+    if (const uint64_t sent_at_ns = flow->oldest_sent_at_ns(); sent_at_ns != 0)
+      rail.oldest_ns = std::max(rail.oldest_ns, now_ns - sent_at_ns);
+    if (const double rate = flow->bytes_per_second(); rate > 0)
+      rates.push_back({index % rails.size(), rate});
+  }
+  for (size_t i = 0; i < rails.size(); ++i) {
+    numbers_of(i).unacknowledged_bytes.set(rails[i].unacknowledged_bytes);
+    numbers_of(i).oldest_ns.set(rails[i].oldest_ns);
+  }
+  numbers_->show_rates(std::move(rates));
+  numbers_->queued_bytes.set(queue_.bytes());
 }
 
 // Like one whose connection broke: it fails once no UCX call is under way.
@@ -136,6 +163,8 @@ void FlowLink::repeat_overdue(OutgoingFlow& flow) {
     }
     overdue_budget_.take();
     io_.counters.chunks_sent_twice.fetch_add(1, std::memory_order_relaxed);
+    numbers_of(flow.index()).chunks_overdue.add(1);
+    numbers_of(other->index()).bytes_sent.add(bytes.size());
     other->send(std::move(*again), bytes, 0);
   }
 }

@@ -14,11 +14,12 @@ constexpr uint64_t kIdleMs = 500;
 }  // namespace
 
 IncomingFlow::IncomingFlow(IoContext& io, Owner& owner, NodeId from, uint64_t link_secret,
-                           std::string description)
+                           std::string description, std::shared_ptr<RailNumbers> numbers)
     : Flow(io, std::move(description)),
       owner_(owner),
       from_(from),
       link_secret_(link_secret),
+      numbers_(std::move(numbers)),
       open_timer_(io.loop),
       ack_timer_(io.loop) {
   ack_.magic = proto::kChunkMagic;
@@ -29,9 +30,10 @@ IncomingFlow::IncomingFlow(IoContext& io, Owner& owner, NodeId from, uint64_t li
 Result<std::unique_ptr<IncomingFlow>> IncomingFlow::create(IoContext& io, Owner& owner,
                                                            UcxConnection connection, NodeId from,
                                                            uint64_t link_secret,
-                                                           std::string description) {
+                                                           std::string description,
+                                                           std::shared_ptr<RailNumbers> numbers) {
   std::unique_ptr<IncomingFlow> flow(
-      new IncomingFlow(io, owner, from, link_secret, std::move(description)));
+      new IncomingFlow(io, owner, from, link_secret, std::move(description), std::move(numbers)));
   if (Status taken = flow->take_connection(std::move(connection), proto::kChunkMessage); !taken)
     return taken.with_context(flow->description());
   // Longer than the sender waits: it gives up first, and says why.
@@ -66,6 +68,7 @@ void IncomingFlow::on_message(std::span<const uint8_t> header, std::span<const u
     return;
   }
   bytes_received_ += payload.size();
+  numbers_->bytes_received.add(payload.size());
   io_.counters.chunks_received.fetch_add(1, std::memory_order_relaxed);
   io_.counters.bytes_received.fetch_add(payload.size(), std::memory_order_relaxed);
   io_.sink.on_chunk(from_, *parsed, payload);

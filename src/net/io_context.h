@@ -13,6 +13,7 @@
 #include "net/flow.h"
 #include "net/job_limits.h"
 #include "net/link.h"
+#include "net/link_board.h"
 #include "net/transport.h"
 #include "net/ucx_context.h"
 #include "net/ucx_worker_maker.h"
@@ -47,6 +48,7 @@ struct IoContext {
   const TransportOptions& options;
   std::vector<std::shared_ptr<UcxContext>> rails;  // nullptr: it has had no carrier yet
   IoCounters& counters;
+  LinkBoard& board;
   JobLimits& limits;
   PacedTasks& paced;  // UCX's calls for one flow may take a millisecond
   UcxWorkerMaker& workers;

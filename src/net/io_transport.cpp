@@ -18,14 +18,16 @@ IoTransport::IoTransport(uint16_t io_loop, IoLoop where, const TransportOptions&
                          Door<IoReport>& reports)
     : loop_(*where.loop),
       reports_(reports),
+      link_board_(rails.size()),
       limits_({options.flows_per_link, options.window_bytes}) {
   BRAID_ASSERT_IN_LOOP(loop_);
   FlowDriver::Owner& owner = *this;
   driver_ = std::make_unique<FlowDriver>(loop_, owner);
   paced_ = std::make_unique<PacedTasks>(loop_);
   workers_ = std::make_unique<UcxWorkerMaker>(loop_, *paced_, counters_.strangers);
-  io_.emplace(IoContext{loop_, *driver_, *where.sink, options, rails, counters_, limits_, *paced_,
-                        *workers_, io_loop, 0, std::vector<bool>(rails.size(), true)});
+  io_.emplace(IoContext{loop_, *driver_, *where.sink, options, rails, counters_, link_board_,
+                        limits_, *paced_, *workers_, io_loop, 0,
+                        std::vector<bool>(rails.size(), true)});
   commands_ = std::make_unique<Door<IoCommand>>(loop_, kCommandsMax, [this](IoCommand& command) {
     std::visit([this](auto& specific) { handle(specific); }, command);
   });
@@ -152,7 +154,8 @@ Status IoTransport::open_incoming(const AcceptFlow& command, UcxConnection conne
   auto flow =
       IncomingFlow::create(*io_, *this, std::move(connection), command.peer.id, command.secret,
                            fmt::format("flow {} from node '{}' ({}) on rail {}", offer.flow,
-                                       command.peer.name, command.peer.address, rail));
+                                       command.peer.name, command.peer.address, rail),
+                           io_->board.rail_of(command.peer.name, offer.flow));
   if (!flow) return flow.status();
   FlowOffer answer{offer.io_loop, offer.flow, offer.generation, rail, (*flow)->address()};
   incoming_.push_back({std::move(*flow), offer.io_loop, offer.flow, command.peer});

@@ -14,6 +14,7 @@
 #include "net/flow_link.h"
 #include "net/incoming_flow.h"
 #include "net/io_messages.h"
+#include "net/link_board.h"
 #include "net/rail_contexts.h"
 
 namespace braid {
@@ -32,6 +33,7 @@ class IoTransport final : public Links,
   // Any thread, until CloseAll was sent.
   Door<IoCommand>& commands() { return *commands_; }
   const IoCounters& counters() const { return counters_; }
+  const LinkBoard& link_board() const { return link_board_; }
 
   Link* find(NodeId peer) override;
   void limit(uint64_t job_key, const LinkLimits& limits) override;
@@ -78,6 +80,7 @@ class IoTransport final : public Links,
   Loop& loop_;
   Door<IoReport>& reports_;
   IoCounters counters_;
+  LinkBoard link_board_;
   JobLimits limits_;
   std::unique_ptr<FlowDriver> driver_;
   std::unique_ptr<PacedTasks> paced_;

@@ -49,6 +49,11 @@ class OutgoingFlow final : public Flow {
   // Since when something has been on its way and nothing was acknowledged; 0: nothing is on its
   // way.
   uint64_t waiting_since_ns() const;
+  // When the oldest chunk that is not acknowledged was sent; 0: there is none.
+  uint64_t oldest_sent_at_ns() const {
+    return has_unacknowledged() ? slots_[(acknowledged_ + 1) % kChunksInFlightMax].mark.sent_at_ns
+                                : 0;
+  }
   // How much of that the other side does not explain by acknowledging later.
   uint64_t waited_ns(uint64_t now_ns) const;
 

@@ -49,6 +49,34 @@ struct RailStatus {
   bool is_up = true;  // it is switched on and has a carrier, or is no network device
 };
 
+// All flows between this node and another one, both ways, over all I/O loops.
+struct LinkStatus {
+  struct Rail {
+    std::string name;
+    // These grow as long as the link, or a flow from the other node, is there.
+    uint64_t bytes_sent = 0;
+    uint64_t bytes_received = 0;
+    uint64_t chunks_returned = 0;  // not acknowledged when their flow died: they go over others
+    uint64_t chunks_overdue = 0;   // not acknowledged in time, and sent over another flow, too
+    // Of the flows that this node sends on, as all below.
+    uint64_t flow_failures = 0;
+    uint64_t flow_replacements = 0;  // opened again because they were slow
+    uint64_t flows_open = 0;
+    uint64_t flows_opening = 0;
+    uint64_t flows_failed = 0;  // they wait for their next try, or for the rail
+    // Of the last look, no longer than a tenth of a second ago while anything is on its way.
+    uint64_t unacknowledged_bytes = 0;
+    uint64_t oldest_ns = 0;          // how long ago the oldest chunk on its way was sent
+    std::vector<double> flow_rates;  // bytes per second, ascending; of flows that are known to
+
+    bool is_sent_on() const { return flows_open + flows_opening + flows_failed != 0; }
+  };
+
+  std::string peer;  // node name
+  std::vector<Rail> rails;
+  uint64_t queued_bytes = 0;  // chunks that wait for a flow with room, at the last look
+};
+
 struct TransportCounters {  // sums over all flows since the start; read from any thread
   uint64_t bytes_sent = 0;
   uint64_t bytes_received = 0;
@@ -114,6 +142,7 @@ class Transport {
   virtual std::string description() const = 0;  // e.g. "UCX 1.13.1, tcp on eth0, 8 flows per link"
   virtual std::vector<RailStatus> rails() const = 0;  // any thread
   virtual TransportCounters counters() const = 0;
+  virtual std::vector<LinkStatus> link_statuses() const = 0;  // any thread
   // Asks the I/O loops; `callback` comes on the control loop.
   virtual void query_flows(std::function<void(std::vector<FlowStatus>)> callback) = 0;
 };

@@ -344,6 +344,15 @@ TransportCounters UcxTransport::counters() const {
   return sum;
 }
 
+std::vector<LinkStatus> UcxTransport::link_statuses() const {
+  std::vector<std::shared_ptr<const LinkNumbers>> loops;
+  for (const auto& io : io_transports_) {
+    const auto own = io->link_board().all();
+    loops.insert(loops.end(), own.begin(), own.end());
+  }
+  return join_links(loops, options_.rails);
+}
+
 void UcxTransport::query_flows(std::function<void(std::vector<FlowStatus>)> callback) {
   BRAID_ASSERT_IN_LOOP(control_loop_);
   if (is_closing_) {

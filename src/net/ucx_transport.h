@@ -37,6 +37,7 @@ class UcxTransport final : public Transport {
   std::string description() const override;
   std::vector<RailStatus> rails() const override;
   TransportCounters counters() const override;
+  std::vector<LinkStatus> link_statuses() const override;
   void query_flows(std::function<void(std::vector<FlowStatus>)> callback) override;
 
  private:

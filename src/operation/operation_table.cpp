@@ -52,7 +52,7 @@ Status OperationTable::submit(const Submission& submission) {
     entry.first_rank = local_ranks_[submission.local_rank];
     entry.deadline_ns = submission.deadline_ns;
     entry.timeout_ms = submission.timeout_ms;
-    ++unfinished_;
+    set_unfinished(unfinished_ + 1);
   }
   BRAID_RETURN_IF_ERROR(add_part(key, entry, submission));
   if (entry.submitted == entry.parts.size()) return place(key, entry);

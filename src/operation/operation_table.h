@@ -17,6 +17,7 @@
 #include "messages/signature.h"
 #include "operation/codec_hop.h"
 #include "operation/job_counters.h"
+#include "operation/job_numbers.h"
 #include "operation/operation_engines.h"
 #include "operation/result_memory.h"
 #include "operation/tensor_group.h"
@@ -85,6 +86,8 @@ struct OperationServices {
   std::function<bool()> reach_all;
   // An operation that waited for another one's end could not start: the job ends.
   std::function<void(const Status&)> fail = [](const Status&) {};
+  // Gets what the operations come to.
+  std::shared_ptr<JobNumbers> numbers = std::make_shared<JobNumbers>();
 };
 
 // All operations of one job on this node, from the first local submission until every local rank
@@ -150,9 +153,9 @@ class OperationTable final : public OperationEvents {
   // The first member that the rank has not submitted, of an operation that others have.
   std::string first_missing(const OperationKey& key, uint32_t rank) const;
 
-  uint64_t operations_done() const { return operations_done_; }
+  uint64_t operations_done() const { return services_.numbers->operations.get(); }
   uint64_t steps_done() const { return steps_done_; }
-  uint64_t bytes_done() const { return bytes_done_; }
+  uint64_t bytes_done() const { return services_.numbers->operation_bytes.get(); }
   size_t pending() const { return unfinished_; }
 
  private:
@@ -227,6 +230,7 @@ class OperationTable final : public OperationEvents {
   bool has_ended(const OperationKey& key) const;
   Status check_agrees(const Entry& entry, const OperationKey& key, const NodeReady& ready) const;
   void forget_if_over(Entries::iterator entry);
+  void set_unfinished(size_t unfinished);
 
   // Of a gather, a scatter or an all-to-all.
   Status place_exchange(const OperationKey& key, Entry& entry, Operation operation);
@@ -261,9 +265,7 @@ class OperationTable final : public OperationEvents {
   std::vector<bool> has_left_;                             // by local rank
   std::vector<std::string> leave_reasons_;                 // by local rank
   size_t unfinished_ = 0;                                  // not published yet
-  uint64_t operations_done_ = 0;
   uint64_t steps_done_ = 0;  // the highest step that was published, plus one
-  uint64_t bytes_done_ = 0;
 };
 
 }  // namespace braid

@@ -18,12 +18,12 @@ void OperationTable::on_done(const OperationKey& key) {
   Entry& entry = position->second;
   entry.state = State::Published;
   if (entry.coded != nullptr) finish_coded(key, entry);
-  --unfinished_;
-  ++operations_done_;
+  set_unfinished(unfinished_ - 1);
+  services_.numbers->operations.add(1);
+  services_.numbers->operation_bytes.add(entry.result_bytes);
   steps_done_ = std::max(steps_done_, key.step + 1);
   uint64_t& last_published = last_published_[key.tensor];
   last_published = std::max(last_published, key.step);
-  bytes_done_ += entry.result_bytes;
   ++services_.counters.operations[static_cast<size_t>(entry.signature.collective)];
   services_.counters.operation_bytes += entry.result_bytes;
   for (uint32_t i = 0; i < local_ranks_.size(); ++i) {
@@ -36,6 +36,11 @@ void OperationTable::on_done(const OperationKey& key) {
   forget_if_over(position);
   if (placed_.empty()) return;
   if (const Status started = on_memory(Status::ok()); !started) services_.fail(started);
+}
+
+void OperationTable::set_unfinished(size_t unfinished) {
+  unfinished_ = unfinished;
+  services_.numbers->operations_pending.set(unfinished);
 }
 
 void OperationTable::finish_coded(const OperationKey& key, const Entry& entry) {

@@ -10,7 +10,8 @@
 namespace braid {
 
 PlanBook::PlanBook(std::string job_name, uint64_t job_key, uint32_t nodes,
-                   std::vector<uint32_t> local_ranks, Actions actions, uint32_t sample_every_steps)
+                   std::vector<uint32_t> local_ranks, Actions actions, uint32_t sample_every_steps,
+                   std::shared_ptr<JobNumbers> numbers)
     : job_name_(std::move(job_name)),
       job_key_(job_key),
       hash_(job_key),
@@ -18,6 +19,8 @@ PlanBook::PlanBook(std::string job_name, uint64_t job_key, uint32_t nodes,
       local_ranks_(std::move(local_ranks)),
       actions_(std::move(actions)),
       sample_every_steps_(sample_every_steps),
+      numbers_(numbers == nullptr ? std::make_shared<JobNumbers>(job_name_, local_ranks_)
+                                  : std::move(numbers)),
       operation_meter_(nodes) {}
 
 Status PlanBook::on_registered(uint32_t local_rank, uint64_t set,
@@ -62,6 +65,7 @@ Status PlanBook::add_set(uint64_t id, const std::vector<PlanSet::Tensor>& tensor
     set.coded.push_back(std::move(*coded));
   }
   for (const PlanSet::Tensor& tensor : tensors) set_of_tensor_[tensor.hash] = id;
+  show_plan(set, set.set.current());
   return nodes_ > 1 ? announce(set) : Status::ok();
 }
 
@@ -129,6 +133,7 @@ Status PlanBook::pass_on(Set& set, Submission submission, uint32_t tensor, uint6
     submission.group = found.group;
     submission.member = found.member;
   }
+  set.times.on_submit(local_rank, step, now_ns);
   BRAID_RETURN_IF_ERROR(actions_.submit(submission));
   if (!set.meter.on_submit(local_rank, tensor, step, now_ns)) return Status::ok();
   // Connections and caches settle in these.
@@ -193,10 +198,37 @@ Status PlanBook::on_done(const OperationKey& key, uint64_t now_ns, uint64_t carr
   Set& own = position->second;
   own.meter.on_published(now_ns);
   const PlanSet::AgreedPlan& plan = own.set.plan_of(key.step);
-  const auto step_ns = own.clock.on_done(key.step, plan.groups.size(), now_ns);
-  if (!step_ns || !plan.reports_steps) return Status::ok();
-  auto message = make_step_report({job_key_, own.set.id(), plan.number, key.step, *step_ns});
+  const auto end = own.clock.on_done(key.step, plan.groups.size(), now_ns);
+  if (!end) return Status::ok();
+  note_end(own, key.step, now_ns);
+  show_plan(own, plan);
+  if (!end->step_ns || !plan.reports_steps) return Status::ok();
+  auto message = make_step_report({job_key_, own.set.id(), plan.number, key.step, *end->step_ns});
   return actions_.send(message);
+}
+
+void PlanBook::note_end(Set& set, uint64_t step, uint64_t now_ns) {
+  const auto times = set.times.on_end(step, now_ns);
+  if (!times) return;
+  numbers_->steps.add(1);
+  numbers_->step_ns.add(times->step_ns);
+  numbers_->exposed_ns.add(times->exposed_ns);
+  for (size_t i = 0; i < numbers_->ranks.size(); ++i) {
+    numbers_->ranks[i].wait_ns.add(times->wait_ns[i]);
+    numbers_->ranks[i].late_ns.add(times->late_ns[i]);
+  }
+}
+
+// Of the largest set. `plan`: the one that it follows now.
+void PlanBook::show_plan(const Set& set, const PlanSet::AgreedPlan& plan) {
+  if (largest_ == nullptr || set.bytes > largest_->bytes) largest_ = &set;
+  if (largest_ != &set) return;
+  numbers_->planned_bytes.set(set.bytes);
+  numbers_->plan.set(plan.number);
+  numbers_->plan_groups.set(plan.groups.size());
+  numbers_->predicted_ns.set(set.predicted_ns);
+  numbers_->iteration_ns.set(set.meter.iteration_ns());
+  numbers_->is_tuning.set(plan.reports_steps ? 1 : 0);
 }
 
 Status PlanBook::on_proposal(const PlanProposal& proposal) {

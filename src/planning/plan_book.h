@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "messages/plan_messages.h"
+#include "operation/job_numbers.h"
 #include "operation/operation_table.h"
 #include "planning/carry_meter.h"
 #include "planning/codec_guard.h"
@@ -15,6 +16,7 @@
 #include "planning/plan_meter.h"
 #include "planning/plan_set.h"
 #include "planning/step_clock.h"
+#include "planning/step_times.h"
 
 namespace braid {
 
@@ -53,9 +55,10 @@ class PlanBook {
     std::function<CarriedWork()> work = [] { return CarriedWork(); };
   };
 
-  // `sample_every_steps`: see JobStart.
+  // `sample_every_steps`: see JobStart. `numbers`: of a job with these ranks.
   PlanBook(std::string job_name, uint64_t job_key, uint32_t nodes,
-           std::vector<uint32_t> local_ranks, Actions actions, uint32_t sample_every_steps = 0);
+           std::vector<uint32_t> local_ranks, Actions actions, uint32_t sample_every_steps = 0,
+           std::shared_ptr<JobNumbers> numbers = nullptr);
 
   // A trainer has registered planned tensors, in this order. Mismatch: another trainer's set of
   // this id, or with one of these tensors, is another one.
@@ -99,11 +102,15 @@ class PlanBook {
   struct Set {
     Set(const JobHash& job, uint64_t id, std::vector<PlanSet::Tensor> tensors, uint32_t local_ranks)
         : set(job, id, std::move(tensors)),
-          meter(static_cast<uint32_t>(set.tensors().size()), local_ranks) {}
+          bytes(set.bytes()),
+          meter(static_cast<uint32_t>(set.tensors().size()), local_ranks),
+          times(local_ranks) {}
     PlanSet set;
+    const uint64_t bytes;
     std::vector<std::shared_ptr<const CodedTensors>> coded;  // by set.codecs(); one node: none
     PlanMeter meter;
     StepClock clock;
+    StepTimes times;
     uint32_t plan_begun = 0;  // the latest of which a submission was passed on
     std::shared_ptr<const TransferSettings> settings_begun;  // of that plan
     std::optional<uint64_t> begun_step;  // the latest of which a submission was passed on
@@ -124,6 +131,8 @@ class PlanBook {
   // `tensor`: its place in the set.
   Status pass_on(Set& set, Submission submission, uint32_t tensor, uint64_t now_ns);
   Status report(Set& set);
+  void note_end(Set& set, uint64_t step, uint64_t now_ns);
+  void show_plan(const Set& set, const PlanSet::AgreedPlan& plan);
   // plan_book_guard.cpp
   Status check_plain(const Set& set, const PlanProposal& proposal) const;
   void end_codecs(Set& set, const PlanProposal& proposal);
@@ -135,7 +144,9 @@ class PlanBook {
   const std::vector<uint32_t> local_ranks_;
   const Actions actions_;
   const uint32_t sample_every_steps_;
+  const std::shared_ptr<JobNumbers> numbers_;
   std::map<uint64_t, Set> sets_;
+  const Set* largest_ = nullptr;
   std::unordered_map<uint64_t, uint64_t> set_of_tensor_;  // hash → set
   OperationMeter operation_meter_;
   CarryMeter carry_meter_;

@@ -15,19 +15,22 @@ class StepClock {
  public:
   static constexpr size_t kStepsOpenMax = 16;  // the oldest is given up
 
-  // One of the `operations` of a step has ended. The step's time, if it was the last one and the
-  // step before has ended, too.
-  std::optional<uint64_t> on_done(uint64_t step, size_t operations, uint64_t now_ns) {
+  struct End {
+    std::optional<uint64_t> step_ns;  // nothing: the step before has not ended
+  };
+
+  // One of the `operations` of a step has ended. Nothing, as long as it was not the last one.
+  std::optional<End> on_done(uint64_t step, size_t operations, uint64_t now_ns) {
     if (++done_[step] < operations) {
       if (done_.size() > kStepsOpenMax) done_.erase(done_.begin());
       return std::nullopt;
     }
     done_.erase(step);
     const bool follows = last_step_ && *last_step_ + 1 == step;
-    const uint64_t time_ns = now_ns - last_end_ns_;
+    const uint64_t step_ns = now_ns - last_end_ns_;
     last_step_ = step;
     last_end_ns_ = now_ns;
-    return follows ? std::optional(time_ns) : std::nullopt;
+    return End{follows ? std::optional(step_ns) : std::nullopt};
   }
 
  private:

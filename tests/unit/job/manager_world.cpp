@@ -29,7 +29,7 @@ JobManagerTest::JobManagerTest(uint32_t farewell_ms) {
   engines_->set_transport(transport_);
   engines_->run_threads();
   manager_->set_services(
-      {*loop_, clock_, control_plane_, transport_, *engines_, counters_, worker_, 1 << 20});
+      {*loop_, clock_, control_plane_, transport_, *engines_, counters_, board_, worker_, 1 << 20});
 
   ClientServerOptions server;
   server.path = directory_.file("braidd.sock");

@@ -63,6 +63,7 @@ class JobManagerTest : public LoopTest {
   std::shared_ptr<UserQuotas> quotas_;  // this process's user is exempt
   SystemClock clock_;
   JobCounters counters_;
+  JobBoard board_;
   FakeControlPlane control_plane_{*loop_, self_};
   FakeTransport transport_{*loop_};
   WorkThread worker_{*loop_, "work"};

@@ -3,7 +3,9 @@
 
 #include <array>
 #include <atomic>
+#include <sstream>
 #include <thread>
+#include <unordered_set>
 
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
@@ -102,6 +104,51 @@ TEST(MetricsServer, CountersBeginAtZeroAndGaugesOnlyWhenKnown) {
     for (const std::string_view value : info.label_values) {
       expect_line(answer, fmt::format("{}{{{}=\"{}\"}} 0", info.name, info.labels[0], value));
     }
+  }
+}
+
+TEST(MetricsServer, NamesOfJobsMayBeAnything) {
+  const std::string long_name(255, 'x');
+  const auto server = serve({[&] {
+    return std::vector<MetricSample>{
+        {Metric::JobSteps, {"say \"hi\" \\ bye"}, 1}, {Metric::JobSteps, {"two\nlines"}, 2},
+        {Metric::JobSteps, {"two\rlines"}, 3},        {Metric::JobSteps, {"caf\xe9"}, 4},
+        {Metric::JobSteps, {long_name}, 5},           {Metric::JobSteps, {"{job=\"x\"} 9"}, 6}};
+  }});
+  const std::string answer = get(server->port(), "/metrics");
+  expect_line(answer, R"(braid_job_steps_total{job="say \"hi\" \\ bye"} 1)");
+  expect_line(answer, R"(braid_job_steps_total{job="two?lines"} 5)");
+  expect_line(answer, R"(braid_job_steps_total{job="caf?"} 4)");
+  expect_line(answer, "braid_job_steps_total{job=\"" + long_name + "\"} 5");
+  expect_line(answer, R"(braid_job_steps_total{job="{job=\"x\"} 9"} 6)");
+}
+
+// Each has all series that a job may have, with two ranks.
+TEST(MetricsServer, HasRoomForAThousandJobs) {
+  constexpr size_t kJobs = 1000;
+  const auto server = serve({[] {
+    std::vector<MetricSample> samples;
+    for (size_t job = 0; job < kJobs; ++job) {
+      for (const MetricInfo& info : metric_infos()) {
+        if (!info.is_of_job()) continue;
+        for (size_t second = 0; second < info.labels.size(); ++second) {
+          std::vector<std::string> labels = {fmt::format("job-{}", job)};
+          if (info.labels.size() > 1) labels.push_back(std::to_string(second));
+          samples.push_back({info.metric, labels, static_cast<double>(job) + 0.5});
+        }
+      }
+    }
+    return samples;
+  }});
+  std::istringstream answer(get(server->port(), "/metrics"));
+  std::unordered_set<std::string> lines;
+  for (std::string line; std::getline(answer, line);) lines.insert(line);
+  for (size_t job = 0; job < kJobs; ++job) {
+    const std::string steps = fmt::format("braid_job_steps_total{{job=\"job-{}\"}} {}.5", job, job);
+    ASSERT_TRUE(lines.contains(steps)) << steps;
+    const std::string wait = fmt::format(
+        "braid_job_rank_wait_seconds_total{{job=\"job-{}\",rank=\"1\"}} {}.5", job, job);
+    ASSERT_TRUE(lines.contains(wait)) << wait;
   }
 }
 

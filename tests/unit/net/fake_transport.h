@@ -40,6 +40,7 @@ class FakeTransport final : public Transport {
   std::string description() const override { return "no transport"; }
   std::vector<RailStatus> rails() const override { return {}; }
   TransportCounters counters() const override { return {}; }
+  std::vector<LinkStatus> link_statuses() const override { return {}; }
   void query_flows(std::function<void(std::vector<FlowStatus>)> callback) override {
     loop_.defer([callback = std::move(callback)] { callback({}); });
   }

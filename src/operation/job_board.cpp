@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operation/job_board.h"
+
+#include "base/assert.h"
+
+namespace braid {
+namespace {
+
+// What stays when the job has ended.
+void add_done(JobTotals& totals, const JobNumbers& job) {
+  totals.operations += job.operations.get();
+  totals.operation_bytes += job.operation_bytes.get();
+  totals.steps += job.steps.get();
+  totals.step_ns += job.step_ns.get();
+  totals.exposed_ns += job.exposed_ns.get();
+  for (const JobNumbers::Rank& rank : job.ranks) {
+    JobTotals::Rank& own = totals.ranks[rank.rank];
+    own.late_ns += rank.late_ns.get();
+    own.wait_ns += rank.wait_ns.get();
+  }
+}
+
+void add_present(JobTotals& totals, const JobNumbers& job) {
+  totals.operations_pending += job.operations_pending.get();
+  totals.result_memory_bytes += job.result_memory_bytes.get();
+  totals.arena_memory_bytes += job.arena_memory_bytes.get();
+  const uint64_t set_bytes = job.planned_bytes.get();
+  if (set_bytes == 0 || (totals.plan && totals.plan->set_bytes >= set_bytes)) return;
+  totals.plan = {set_bytes,
+                 job.plan.get(),
+                 job.plan_groups.get(),
+                 job.predicted_ns.get(),
+                 job.iteration_ns.get(),
+                 job.is_tuning.get() != 0};
+}
+
+}  // namespace
+
+std::shared_ptr<JobNumbers> JobBoard::add(const std::string& name,
+                                          const std::vector<uint32_t>& ranks) {
+  auto numbers = std::make_shared<JobNumbers>(name, ranks);
+  const std::lock_guard lock(mutex_);
+  Jobs& same = jobs_[name];
+  same.ended.name = name;
+  same.running.push_back(numbers);
+  return numbers;
+}
+
+void JobBoard::remove(const JobNumbers& numbers) {
+  const std::lock_guard lock(mutex_);
+  const auto same = jobs_.find(numbers.name);
+  BRAID_ASSERT(same != jobs_.end(), "a job is removed once");
+  std::erase_if(same->second.running, [&](const auto& one) { return one.get() == &numbers; });
+  if (same->second.running.empty()) {
+    jobs_.erase(same);
+  } else {
+    add_done(same->second.ended, numbers);
+  }
+}
+
+std::vector<JobTotals> JobBoard::totals() const {
+  std::vector<JobTotals> all;
+  const std::lock_guard lock(mutex_);
+  all.reserve(jobs_.size());
+  for (const auto& [name, same] : jobs_) {
+    JobTotals& totals = all.emplace_back(same.ended);
+    for (const auto& job : same.running) {
+      add_done(totals, *job);
+      add_present(totals, *job);
+    }
+  }
+  return all;
+}
+
+}  // namespace braid

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/shared_number.h"
+
+namespace braid {
+
+// What one job does on this node, for its metrics: each part of the job writes what it knows, on
+// the control loop; any thread reads. What ends in _ns are nanoseconds.
+struct JobNumbers {
+  // One of the node's ranks, over all steps that have ended.
+  struct Rank {
+    uint32_t rank = 0;
+    SharedNumber late_ns;  // of its last gradient, after that of the node's first rank
+    SharedNumber wait_ns;  // from its last gradient to the step's last result
+  };
+
+  // `local_ranks`: ascending.
+  explicit JobNumbers(std::string job_name = {}, const std::vector<uint32_t>& local_ranks = {})
+      : name(std::move(job_name)), ranks(local_ranks.size()) {
+    for (size_t i = 0; i < ranks.size(); ++i) ranks[i].rank = local_ranks[i];
+  }
+
+  const std::string name;
+
+  // They only grow.
+  SharedNumber operations;  // that ended well
+  SharedNumber operation_bytes;
+  SharedNumber steps;  // of all sets of planned tensors
+  SharedNumber step_ns;
+  SharedNumber exposed_ns;
+  std::vector<Rank> ranks;  // by local rank
+
+  SharedNumber operations_pending;
+  SharedNumber result_memory_bytes;
+  SharedNumber arena_memory_bytes;
+
+  // Of the largest set of planned tensors.
+  SharedNumber planned_bytes;  // 0: there is none
+  SharedNumber plan;           // its number
+  SharedNumber plan_groups;
+  SharedNumber predicted_ns;  // 0: not known, as the next one
+  SharedNumber iteration_ns;
+  SharedNumber is_tuning;  // 1: the times of its steps are measured for the tuner
+};
+
+}  // namespace braid

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "planning/step_times.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace braid {
+
+StepTimes::OpenStep& StepTimes::open(uint64_t step, uint64_t now_ns) {
+  for (OpenStep& one : open_) {
+    if (one.step == step) return one;
+  }
+  if (open_.size() >= kStepsOpenMax) open_.pop_front();
+  return open_.emplace_back(OpenStep{step, now_ns, std::vector<uint64_t>(local_ranks_, now_ns)});
+}
+
+void StepTimes::on_submit(uint32_t local_rank, uint64_t step, uint64_t now_ns) {
+  open(step, now_ns).last_ns[local_rank] = now_ns;
+}
+
+std::optional<StepTimes::Ended> StepTimes::on_end(uint64_t step, uint64_t now_ns) {
+  const auto found = std::find_if(open_.begin(), open_.end(),
+                                  [step](const OpenStep& one) { return one.step == step; });
+  if (found == open_.end()) return std::nullopt;
+  const OpenStep ended = std::move(*found);
+  open_.erase(found);
+  const auto [first, last] = std::minmax_element(ended.last_ns.begin(), ended.last_ns.end());
+  Ended times;
+  times.step_ns = now_ns - last_end_ns_.value_or(ended.first_ns);
+  times.exposed_ns = now_ns - *last;
+  for (const uint64_t own_ns : ended.last_ns) {
+    times.wait_ns.push_back(now_ns - own_ns);
+    times.late_ns.push_back(own_ns - *first);
+  }
+  last_end_ns_ = now_ns;
+  return times;
+}
+
+}  // namespace braid
