@@ -29,13 +29,26 @@ def _digits() -> tuple[TensorDataset, TensorDataset]:
     return TensorDataset(pixels[~is_test], labels[~is_test]), TensorDataset(pixels[is_test], labels[is_test])
 
 
-def make_model(name: str, hidden: int) -> nn.Module:
-    """Smooth layers only, as fashion_mnist.make_model() explains."""
+class _Residual(nn.Module):
+    """A layer that adds to what it is given: so deep models learn from the first step on."""
+
+    def __init__(self, width: int):
+        super().__init__()
+        self.layer = nn.Linear(width, width)
+
+    def forward(self, values: torch.Tensor) -> torch.Tensor:
+        return values + nn.functional.gelu(self.layer(values))
+
+
+def make_model(name: str, hidden: int, layers: int) -> nn.Module:
+    """Smooth layers only, as fashion_mnist.make_model() explains. `layers`: hidden ones, of digits."""
     if name == "fashion-mnist":
         return fashion_mnist.make_model(hidden)
     return nn.Sequential(
-        nn.Linear(64, hidden), nn.GELU(), nn.Linear(hidden, hidden), nn.GELU(), nn.Linear(hidden, 10)
-    )
+        nn.Linear(64, hidden), nn.GELU(), nn.Linear(hidden, hidden), nn.GELU(),
+        *(_Residual(hidden) for _ in range(layers - 2)),
+        nn.Linear(hidden, 10),
+    )  # fmt: skip
 
 
 def batches(count: int, size: int, rank: int, world_size: int, seed: int) -> Iterator[torch.Tensor]:

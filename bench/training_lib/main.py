@@ -88,8 +88,8 @@ class _Trainings:
         rows = [figures.row(system, seeds) for system, seeds in self._seeds.items()]
         plain = {system.text for system in chosen.systems if system.is_plain}
         figures.judge(rows, plain, self.errors, chosen.margin)
-        names = ("dataset", "seeds", "steps", "batch_size", "learning_rate", "momentum", "hidden", "target")
-        names += ("evaluate_every", "margin", "nodes", "ranks_per_node", "nic_mbit", "flow_mbit", "settings")
+        names = ("dataset", "seeds", "steps", "batch_size", "learning_rate", "momentum", "hidden", "layers")
+        names += ("target", "evaluate_every", "margin", "nodes", "ranks_per_node", "nic_mbit", "flow_mbit", "settings")
         return {
             "command": shlex.join(command),
             **{name: getattr(chosen, name) for name in names},

@@ -14,6 +14,7 @@ from .systems import BRAID, HOOKS, number, parse_list
 # Percent of the test set, of --target.
 DATASETS = {"digits": 95.0, "fashion-mnist": 80.0}
 TIMEOUT_S = 600
+_LAYERS = 2
 
 _DESCRIPTION = """\
 Trains the same model on the same data with DistributedDataParallel, once per system and seed, on one
@@ -37,7 +38,8 @@ systems
   that there is one bucket: with several they wait for each other in gloo's threads
 
 data
-  digits         1797 pictures of 8x8, every fifth one for the test (scripts/setup --digits); two hidden layers
+  digits         1797 pictures of 8x8, every fifth one for the test (scripts/setup --digits); a network of
+                 --layers hidden layers, each after the second adds to what comes in
   fashion-mnist  70000 pictures of 28x28, as examples/fashion_mnist.py has them, and its model
 
 figures (± is the standard deviation over the seeds)
@@ -83,6 +85,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
     add("--learning-rate", type=number(1e-9, 1e3), default=0.05, metavar="X", help="of SGD (0.05)")
     add("--momentum", type=number(0, 0.999999), default=0.9, metavar="X", help="of SGD (0.9)")
     add("--hidden", type=count(1, 10**5), default=512, metavar="N", help="width of the hidden layers (512)")
+    add("--layers", type=count(_LAYERS, 1000), default=_LAYERS, metavar="N", help="hidden ones, of digits (2)")
     wanted = ", ".join(f"{percent:g} for {name}" for name, percent in DATASETS.items())
     add("--target", type=number(0, 100), metavar="PERCENT", help=f"of the test pictures ({wanted})")
     add("--evaluate-every", type=count(1, 10**6), default=20, metavar="STEPS", help="(20)")
@@ -108,4 +111,6 @@ def _finish(parser: argparse.ArgumentParser, options: argparse.Namespace) -> arg
     options.braid = installation_of(ROOT, options.build) if uses_braid else None
     if options.settings and not uses_braid:
         parser.error("--set is for braid's daemons, and braid is not among the systems")
+    if options.layers != _LAYERS and options.dataset != "digits":
+        parser.error("--layers is for the dataset digits")
     return options

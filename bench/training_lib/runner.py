@@ -57,6 +57,7 @@ class Runner:
             "steps": chosen.steps,
             "batch_size": chosen.batch_size,
             "hidden": chosen.hidden,
+            "layers": chosen.layers,
             "learning_rate": _first(system.learning_rate, chosen.learning_rate),
             "momentum": _first(system.momentum, chosen.momentum),
             "bucket_mib": system.bucket_mib,

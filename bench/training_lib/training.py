@@ -18,7 +18,9 @@ class Training:
     def __init__(self, task: dict, training: torch.utils.data.TensorDataset, hook: str):
         torch.manual_seed(task["seed"])
         self._model = DistributedDataParallel(
-            data.make_model(task["dataset"], task["hidden"]), bucket_cap_mb=task["bucket_mib"]
+            data.make_model(task["dataset"], task["hidden"], task["layers"]),
+            bucket_cap_mb=task["bucket_mib"],
+            gradient_as_bucket_view=True,
         )
         if hook:
             hooks.register(self._model, hook)

@@ -27,6 +27,8 @@ PATIENCE_S = 30
         (["--learning-rate", "nan"], "'nan' is not a number from"),
         (["--target", "101"], "'101' is not a number from 0 to 100"),
         (["--steps", "9"], "not a number from 10"),
+        (["--layers", "1"], "not a number from 2"),
+        (["--dataset", "fashion-mnist", "--layers", "3"], "--layers is for the dataset digits"),
         (["--json", "/no/such/folder/file"], "no such folder"),
     ],
 )
@@ -47,6 +49,10 @@ def test_data_that_are_missing_are_named(monkeypatch):
     monkeypatch.setitem(requirements._DATA, "digits", ("/no/digits", "run scripts/setup --digits"))
     with pytest.raises(requirements.CompareError, match="/no/digits is missing: run scripts/setup --digits"):
         requirements.check(options.parse(["--systems", "gloo"]))
+
+
+def test_a_codec_that_trainers_make_is_not_asked_of_braid():
+    assert requirements._objection("/no/such/braid-bench", systems.parse("braid:powersgd:rank=2")) == ""
 
 
 def test_a_codec_keeps_its_commas():
