@@ -19,10 +19,11 @@ def of(report: dict) -> str:
 
 
 def heading(report: dict) -> str:
+    layers = f" of {report['layers']} hidden layers" if report["dataset"] == "digits" else ""
     return ", ".join(
         [
             f"{report['dataset']}: {report['steps']} steps of {report['batch_size']} pictures per rank",
-            f"{report['seeds']} seeds, width {report['hidden']}, hidden layers: {report['layers']}",
+            f"{report['seeds']} seeds, width {report['hidden']}{layers}",
             f"learning rate {report['learning_rate']:g}, momentum {report['momentum']:g}",
             f"nodes: {report['nodes']}, ranks per node: {report['ranks_per_node']}",
             f"NIC {report['nic_mbit']} Mbit/s, flows {report['flow_mbit']} Mbit/s",
