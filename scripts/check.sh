@@ -112,7 +112,7 @@ sanitize() { # PRESET
 }
 
 # What finds most comes first: a slow machine leaves out the end.
-setup=(scripts/setup)
+setup=(scripts/setup --prometheus)
 ((fast)) || setup+=(--torch "$torch_oldest")
 prepare "setup" 3000 "${setup[@]}"
 check "layout" 300 bash -c layout

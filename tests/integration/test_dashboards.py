@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Alerts and dashboards: the distribution's Prometheus understands them, and real daemons have what they ask for."""
+
+import json
+import re
+import subprocess
+
+import pytest
+from braid_build import IS_SANITIZED, PATIENCE_S, REPOSITORY
+from real_cluster import Cluster, Node, end_running, needs_daemons, until, wait_until_running
+from test_metrics import ONE_IS_LATE
+
+PROGRAMS = REPOSITORY / "build" / "prometheus"
+RULES = REPOSITORY / "packaging" / "prometheus"
+DASHBOARDS = sorted((REPOSITORY / "packaging" / "grafana").glob("*.json"))
+DOCUMENT = (REPOSITORY / "docs" / "operations.md").read_text(encoding="utf-8")
+
+pytestmark = pytest.mark.skipif(IS_SANITIZED, reason="of the daemon it sees only its metrics, as test_metrics.py does")
+needs_prometheus = pytest.mark.skipif(
+    not (PROGRAMS / "promtool").exists(), reason="there is no build/prometheus: run scripts/setup --prometheus"
+)
+
+# Nothing has these but in situations that are rare, or need more than this test's job: large operations, a second
+# plan, a codec. Nor has an expression that only lets through what is bad.
+RARE = re.compile(r"_flow_bytes_per_second|_iteration_predicted_seconds|braid_codec_|[<>=]=? ?[\d.]+$|_duration")
+
+
+def panels() -> list[tuple[str, str]]:
+    """Title and expression of all panels' targets."""
+    found = []
+    for path in DASHBOARDS:
+        board = json.loads(path.read_text(encoding="utf-8"))
+        found += [(f"{path.stem}: {p['title']}", t["expr"]) for p in board["panels"] for t in p["targets"]]
+    return found
+
+
+def rules() -> dict[str, str]:
+    """Expressions by the name of the alert, or of the series that is recorded."""
+    text = (RULES / "braid.rules.yml").read_text(encoding="utf-8")
+    found = {}
+    for rule in re.split(r"^      - (?=record|alert)", text, flags=re.M)[1:]:
+        name = re.match(r"(?:record|alert): (\S+)", rule)[1]
+        expression = re.search(r"^        expr: (?:\|\n)?((?:.|\n(?=          ))*)", rule, re.M)[1]
+        found[name] = " ".join(expression.split())
+    return found
+
+
+def test_what_they_name_is_there():
+    known = set(re.findall(r"^\| `(braid_\w+)` \|", DOCUMENT, re.M))
+    assert len(known) > 50
+    recorded = {name for name in rules() if ":" in name}
+    for where, expression in [*panels(), *rules().items()]:
+        named = set(re.findall(r"\b(?:[\w]+:)*braid_\w+(?::\w+)*", expression))
+        assert named - recorded <= known, where
+        assert named or where == "BraidDaemonDown", where
+
+
+def test_the_document_has_all_alerts_and_no_others():
+    table = set(re.findall(r"^\| `(Braid\w+)` \|", DOCUMENT, re.M))
+    assert table == {name for name in rules() if ":" not in name}
+
+
+def test_dashboards_are_whole():
+    assert [path.stem for path in DASHBOARDS] == ["fleet", "job", "node"]
+    uids = set()
+    for path in DASHBOARDS:
+        board = json.loads(path.read_text(encoding="utf-8"))
+        assert board["id"] is None
+        uids.add(board["uid"])
+        assert len({panel["id"] for panel in board["panels"]}) == len(board["panels"])
+        places = set()
+        for panel in board["panels"]:
+            assert panel["datasource"]["uid"] == "${datasource}" and panel["fieldConfig"]["defaults"]["unit"]
+            at = panel["gridPos"]
+            cells = {(x, y) for x in range(at["x"], at["x"] + at["w"]) for y in range(at["y"], at["y"] + at["h"])}
+            assert not cells & places and max(x for x, _ in cells) < 24, panel["title"]
+            places |= cells
+        variables = {one["name"] for one in board["templating"]["list"]}
+        used = set(re.findall(r"\$\{?(\w+)", json.dumps(board["panels"]))) - {"__rate_interval"}
+        assert used <= variables, path
+    linked = {link["url"] for path in DASHBOARDS for link in json.loads(path.read_text())["links"]}
+    assert linked == {f"/d/{uid}" for uid in uids}
+
+
+def promtool(*arguments: str) -> None:
+    done = subprocess.run(
+        [PROGRAMS / "promtool", *arguments], cwd=RULES, capture_output=True, text=True, timeout=PATIENCE_S, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@needs_prometheus
+def test_prometheus_reads_them_and_alerts_fire_when_they_should():
+    promtool("check", "config", "prometheus.yml")
+    promtool("check", "rules", "braid.rules.yml")
+    promtool("test", "rules", "braid.rules.test.yml")
+    tested = (RULES / "braid.rules.test.yml").read_text(encoding="utf-8")
+    fired = set(re.findall(r"alertname: (\w+)\n +exp_alerts:", tested))
+    assert fired == {name for name in rules() if ":" not in name}, "each alert fires in a test"
+
+
+class Prometheus:
+    """On the first node, and it reads all of them, twice a second."""
+
+    def __init__(self, cluster: Cluster, folder):
+        self._node: Node = cluster.nodes[0]
+        targets = ", ".join(f"{node.address}:9431" for node in cluster.nodes)
+        text = (RULES / "prometheus.yml").read_text(encoding="utf-8")
+        text = text.replace("braid.rules.yml", str(RULES / "braid.rules.yml")).replace("15s", "500ms")
+        text, replaced = re.subn(r"targets: \[.*\]", f"targets: [{targets}]", text)
+        assert replaced == 1
+        config = folder / "prometheus.yml"
+        config.write_text("global: {evaluation_interval: 1s}\n" + text, encoding="utf-8")
+        self._address = f"{self._node.address}:9090"
+        self._log = open(folder / "prometheus.log", "w+", encoding="utf-8")
+        argv = [str(PROGRAMS / "prometheus"), f"--config.file={config}", f"--storage.tsdb.path={folder / 'data'}"]
+        argv += [f"--web.listen-address={self._address}", "--log.level=warn"]
+        self._process = subprocess.Popen(
+            self._node.enter(argv), stdin=subprocess.DEVNULL, stdout=self._log, stderr=subprocess.STDOUT
+        )
+
+    def __enter__(self):
+        until(self._is_ready, "Prometheus is ready")
+        return self
+
+    def _is_ready(self) -> bool:
+        assert self._process.poll() is None, self.said()
+        ask = self._node.enter(["curl", "-sf", f"http://{self._address}/-/ready"])
+        return subprocess.run(ask, capture_output=True, timeout=PATIENCE_S, check=False).returncode == 0
+
+    def said(self) -> str:
+        self._log.seek(0)
+        return self._log.read()
+
+    def ask(self, expression: str) -> list[dict]:
+        """What the expression has now."""
+        url = f"http://{self._address}/api/v1/query"
+        answer = json.loads(self._node.run("curl", "-sG", "--data-urlencode", f"query={expression}", url))
+        assert answer["status"] == "success", (expression, answer)
+        return answer["data"]["result"]
+
+    def rules(self) -> list[dict]:
+        answer = json.loads(self._node.run("curl", "-sf", f"http://{self._address}/api/v1/rules"))
+        return [rule for group in answer["data"]["groups"] for rule in group["rules"]]
+
+    def __exit__(self, *_):
+        self._process.terminate()
+        self._process.wait(PATIENCE_S)
+        self._log.close()
+
+
+@needs_daemons
+@needs_prometheus
+def test_real_daemons_have_what_they_ask_for(cluster_of, tmp_path):
+    cluster = cluster_of(2, "plan.planner=first", "tune.mode=off")
+    flags = tmp_path / "flags"
+    flags.mkdir()
+    trainers = cluster.start(ONE_IS_LATE, nodes=[0, 0, 1, 1], argument=str(flags), job="watched")
+    wait_until_running(trainers)
+    with Prometheus(cluster, tmp_path) as prometheus:
+        for where, expression in panels():
+            chosen = expression.replace("$__rate_interval", "30s").replace("$job", "watched").replace("$instance", ".*")
+            if RARE.search(expression):
+                prometheus.ask(chosen)
+            else:
+                until(lambda chosen=chosen: prometheus.ask(chosen), f"{where}: {chosen} has data")
+        for expression in rules().values():
+            prometheus.ask(expression)
+
+        def is_blamed() -> bool:
+            found = prometheus.ask("job_rank:braid_late:ratio5m")
+            late = {one["metric"]["rank"]: float(one["value"][1]) for one in found}
+            return len(late) == 4 and late["1"] > 0.3 and late["1"] == max(late.values())
+
+        until(is_blamed, "rank 1 is the late one")
+        until(lambda: all(rule["health"] == "ok" for rule in prometheus.rules()), "all rules work")
+        assert len(prometheus.rules()) == len(rules())
+    end_running(trainers)
