@@ -18,6 +18,7 @@ _HOMES = {
     "BraidProcessGroup": "process_group",
     "DDPHookState": "hook",
     "ddp_hook": "hook",
+    "dump_flight_record": "flight_record",
     "enable": "substitution",
     "register": "registration",
     "set_codec": "codecs",

@@ -13,9 +13,11 @@ import torch
 
 from braid.torch import engine as _engine
 from braid.torch.arguments import carriage_of_copies, op_of, packable, staging, timeout_ms_of
+from braid.torch.callbacks import current_origin
 from braid.torch.carriage import carriage_of_reduction
 from braid.torch.engine import Engine, unpack_by_rank, unpack_whole
-from braid.torch.profiling import ENDS_IN_ANY_THREAD, ProfiledWork, is_profiling
+from braid.torch.flight_record import Entry
+from braid.torch.profiling import ENDS_IN_ANY_THREAD, NAMES, ProfiledWork, is_profiling
 from braid.torch.work import BraidWork, WorkList, finished, handed_out
 
 
@@ -107,6 +109,9 @@ class CarryingMixin:
         if count == 0 and collective not in (_engine.BARRIER, _engine.ALL_TO_ALL):
             work.finish()
             return work
+        entry = self._recorded(name or NAMES[collective], inputs, outputs, value)
+        if entry is not None:
+            work.is_recorded_by(entry)
         nested = bool(outputs) and not isinstance(outputs[0], torch.Tensor)
         flat = [t for block in outputs for t in block] if nested else outputs
         staged = staging(flat)
@@ -119,14 +124,19 @@ class CarryingMixin:
         if outputs:
             unpack = unpack_by_rank(outputs) if nested else unpack_whole(outputs)
         on_cuda = staged is not None or any(tensor.is_cuda for tensor in inputs)
-        self.engine.run(
-            collective, dtype, count, [packable(tensor) for tensor in inputs], unpack, work,
-            reduction=reduction, root=root, timeout_ms=timeout_ms_of(opts, timeout), splits=splits,
-            meanwhile=meanwhile,
-            # To the profiler an event is asynchronous if it ends in another thread.
-            wait=on_cuda
-            or not (getattr(opts, "asyncOp", True) or (profiled and ENDS_IN_ANY_THREAD)),
-        )  # fmt: skip
+        try:
+            self.engine.run(
+                collective, dtype, count, [packable(tensor) for tensor in inputs], unpack, work,
+                reduction=reduction, root=root, timeout_ms=timeout_ms_of(opts, timeout),
+                splits=splits, meanwhile=meanwhile,
+                # To the profiler an event is asynchronous if it ends in another thread.
+                wait=on_cuda
+                or not (getattr(opts, "asyncOp", True) or (profiled and ENDS_IN_ANY_THREAD)),
+            )  # fmt: skip
+        except Exception as error:
+            if entry is not None:
+                entry.end(error)
+            raise
         if staged is not None:
             work.wait()
             for tensor, copy in zip(flat, staged):
@@ -134,6 +144,16 @@ class CarryingMixin:
         if profiled:
             work.call_ends()
         return work
+
+    def _recorded(self, name: str, inputs: Any, outputs: Any, value: Any) -> Entry | None:
+        """In the flight record, as torch's own backends describe it."""
+        if current_origin() is not None:
+            return None  # Callbacks come in another order on other ranks.
+        if name in ("all_reduce", "reduce", "broadcast"):
+            inputs = outputs = value  # In place on all ranks, whoever gives or gets something.
+        elif name == "all_gather":
+            outputs = value
+        return self.engine.record.add(name, inputs, outputs)
 
     def _out(self, works: list[Any]) -> Any:
         work = works[0] if len(works) == 1 else WorkList(works) if works else finished([])

@@ -23,6 +23,7 @@ from braid.torch.arena import Arena
 from braid.torch.callbacks import CallbackThreads, Origin, current_origin
 from braid.torch.completion import AnyOrderThread, CompletionThread
 from braid.torch.failures import as_distributed
+from braid.torch.flight_record import GroupRecord
 from braid.torch.streams import Streams
 from braid.torch.work import BraidWork
 
@@ -82,8 +83,9 @@ class Once:
 class Engine:
     """Submits and completes operations. Any thread may call; close() ends it and its job."""
 
-    def __init__(self, job: Job, timeout_seconds: float) -> None:
+    def __init__(self, job: Job, timeout_seconds: float, record: GroupRecord) -> None:
         self.job = job
+        self.record = record
         self._timeout_seconds = timeout_seconds
         self.arena = Arena(job)
         self.sequence = 0

@@ -24,6 +24,7 @@ from braid.torch.callbacks import Origin
 from braid.torch.carriage import dtype_of
 from braid.torch.engine import Engine
 from braid.torch.failures import as_distributed
+from braid.torch.flight_record import Entry
 from braid.torch.futures import Failure, Source, devices_of, future_of
 from braid.torch.power_sgd import LowRank, SecondSums, Shape
 
@@ -175,6 +176,8 @@ class GradientSet:
         if not self._fits(gradients, buffer):
             return None
         bucket = _Bucket(self, buffer)
+        tensors = [buffer]
+        bucket.entry = self._engine.record.add("all_reduce", tensors, tensors)
         origin = Origin(self._name, self._averaged)
         self._averaged += 1
         source = Source(origin, self._engine.callbacks, devices_of(buffer))
@@ -182,7 +185,11 @@ class GradientSet:
         try:
             self._submit(gradients, buffer, bucket.tickets)
         except BraidError as error:
-            raise as_distributed(error) from error
+            bucket.error = as_distributed(error)
+            raise bucket.error from error
+        except Exception as error:
+            bucket.error = error
+            raise
         finally:
             # Also after an error: tickets that were given must be waited for.
             self._hand_over(bucket)
@@ -301,6 +308,8 @@ class GradientSet:
             bucket.error = bucket.error or _as_distributed(cause)
 
     def _end(self, bucket: _Bucket) -> None:
+        if bucket.entry is not None:
+            bucket.entry.end(bucket.error)
         with self._one_ended:
             self._ended += 1
             self._one_ended.notify_all()
@@ -351,6 +360,7 @@ class _Bucket:
 
     __slots__ = (
         "buffer",
+        "entry",
         "error",
         "future",
         "gradients",
@@ -365,6 +375,7 @@ class _Bucket:
         self.tickets: list[tuple[int, int, Gradient]] = []
         self.second_tickets: list[tuple[int, int, Gradient]] = []
         self.error: Exception | None = None
+        self.entry: Entry | None = None
         self.promise = None
         if buffer is not None:
             self.promise = torch.futures.Future(devices=devices_of(buffer) or None)

@@ -24,6 +24,7 @@ from braid.torch.codecs import warn_if_unused
 from braid.torch.engine import Engine
 from braid.torch.exchanges import ExchangeMixin
 from braid.torch.fallback import FallbackMixin
+from braid.torch.flight_record import GroupRecord
 from braid.torch.gloo import InnerGloo
 from braid.torch.monitored import MonitoredBarrier
 from braid.torch.untraced import untraced
@@ -44,7 +45,8 @@ class BraidProcessGroup(ExchangeMixin, CarryingMixin, FallbackMixin, ProcessGrou
         self._timeout = timeout
         self._names = ["", "undefined"]
         self._coalescing: list[Any] | None = None
-        self.engine = Engine(job, timeout.total_seconds())
+        record = GroupRecord(self, self._names, size)
+        self.engine = Engine(job, timeout.total_seconds(), record)
         self._inner = InnerGloo(store, job.name, rank, size, timeout)
         self._monitored = MonitoredBarrier(store, rank, size)
         self._prefixes = 0

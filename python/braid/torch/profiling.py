@@ -23,7 +23,7 @@ is_profiling = torch.autograd._profiler_enabled
 ENDS_IN_ANY_THREAD = tuple(int(n) for n in torch.__version__.split(".")[:2]) >= (2, 15)
 
 # The words of torch's own backends, which tools look for.
-_NAMES = {
+NAMES = {
     engine.BARRIER: "barrier",
     engine.ALL_REDUCE: "all_reduce",
     engine.BROADCAST: "broadcast",
@@ -42,7 +42,7 @@ class ProfiledWork(BraidWork):
         self, value: Any, collective: int, tensors: Sequence[torch.Tensor], name: str = ""
     ) -> None:
         super().__init__(value)
-        self._event = _RecordFunctionFast(f"braid:{name or _NAMES[collective]}", list(tensors))
+        self._event = _RecordFunctionFast(f"braid:{name or NAMES[collective]}", list(tensors))
         self._event.__enter__()
 
     def finish(self, error: Exception | None = None) -> None:

@@ -23,6 +23,7 @@ from torch._C._distributed_c10d import _create_work_from_future
 from torch.distributed import DistBackendError, Reducer, Work
 
 from braid.torch.callbacks import CallbackThreads, Origin
+from braid.torch.flight_record import Entry
 from braid.torch.futures import Failure, Source, devices_of, future_of, mapped
 
 _CPP_KEEPS_PYTHON_WORK = tuple(int(n) for n in torch.__version__.split(".")[:2]) >= (2, 9)
@@ -42,6 +43,7 @@ class BraidWork(Work):
         self._promise: torch.futures.Future | None = None
         self._origin: Origin | None = None
         self._threads: CallbackThreads | None = None
+        self._entry: Entry | None = None
         # Held until the end: a bare lock is the cheapest thing that wakes a waiter.
         self._gate = threading.Lock()
         self._gate.acquire()
@@ -52,8 +54,14 @@ class BraidWork(Work):
         self._origin = origin
         self._threads = threads
 
+    def is_recorded_by(self, entry: Entry) -> None:
+        """In the flight record. Before the operation begins."""
+        self._entry = entry
+
     def finish(self, error: Exception | None = None) -> None:
         """Ends the operation, well or with `error`."""
+        if self._entry is not None:
+            self._entry.end(error)
         with self._state:
             self._error = error
             self._ended = True
