@@ -120,7 +120,11 @@ class Prometheus:
         )
 
     def __enter__(self):
-        until(self._is_ready, "Prometheus is ready")
+        try:
+            until(self._is_ready, "Prometheus is ready")
+        except BaseException:
+            self._end()
+            raise
         return self
 
     def _is_ready(self) -> bool:
@@ -144,8 +148,15 @@ class Prometheus:
         return [rule for group in answer["data"]["groups"] for rule in group["rules"]]
 
     def __exit__(self, *_):
+        self._end()
+
+    def _end(self) -> None:
         self._process.terminate()
-        self._process.wait(PATIENCE_S)
+        try:
+            self._process.wait(PATIENCE_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
         self._log.close()
 
 
