@@ -7,6 +7,7 @@
 #include "base/version.h"
 #include "braidctl/ctl_advise.h"
 #include "braidctl/ctl_draw.h"
+#include "braidctl/ctl_explain.h"
 #include "braidctl/ctl_fit.h"
 #include "braidctl/ctl_plan.h"
 #include "braidctl/ctl_simulate.h"
@@ -70,6 +71,7 @@ int main(int argc, char** argv) {
   StatusCommand status;
   braid::AdviseCommand advise;
   braid::DrawCommand draw;
+  braid::ExplainCommand explain;
   braid::FitCommand fit;
   braid::PlanCommand plan;
   braid::SimulateCommand simulate;
@@ -78,6 +80,7 @@ int main(int argc, char** argv) {
   add_status_command(app, status);
   const CLI::App* advise_command = braid::add_advise_command(app, advise);
   const CLI::App* draw_command = braid::add_draw_command(app, draw);
+  const CLI::App* explain_command = braid::add_explain_command(app, explain);
   const CLI::App* fit_command = braid::add_fit_command(app, fit);
   const CLI::App* plan_command = braid::add_plan_command(app, plan);
   const CLI::App* simulate_command = braid::add_simulate_command(app, simulate);
@@ -91,11 +94,13 @@ int main(int argc, char** argv) {
   if (app.get_subcommands().empty()) {
     std::fprintf(
         stderr,
-        "a subcommand is required: status, advise, draw, fit, plan, simulate, trace or tune\n");
+        "a subcommand is required: status, advise, draw, explain, fit, plan, simulate, trace or "
+        "tune\n");
     return kExitUsage;
   }
   if (advise_command->parsed()) return print(braid::run_advise(socket, advise));
   if (draw_command->parsed()) return print(braid::run_draw(draw));
+  if (explain_command->parsed()) return print(braid::run_explain(socket, explain));
   if (fit_command->parsed()) return print(braid::run_fit(socket, fit));
   if (plan_command->parsed()) return print(braid::run_plan(socket, plan));
   if (simulate_command->parsed()) return print(braid::run_simulate(simulate));

@@ -59,6 +59,14 @@ Result<JobsReply> query_plans(const std::string& socket_path, const std::string&
                });
 }
 
+Result<JobsReply> query_facts(const std::string& socket_path, const std::string& job_name,
+                              uint32_t timeout_ms) {
+  return query(socket_path, timeout_ms, proto::ClientBody::ExplainQuery,
+               [&job_name](flatbuffers::FlatBufferBuilder& builder) {
+                 return proto::CreateExplainQueryDirect(builder, job_name.c_str()).Union();
+               });
+}
+
 Result<JobsReply> query_tuning(const std::string& socket_path, const std::string& job_name,
                                uint32_t timeout_ms) {
   return query(socket_path, timeout_ms, proto::ClientBody::TuneQuery,

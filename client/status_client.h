@@ -24,6 +24,10 @@ Result<std::string> query_status(const std::string& socket_path, uint32_t timeou
 // (plan/live_plan.h).
 Result<JobsReply> query_plans(const std::string& socket_path, const std::string& job_name,
                               uint32_t timeout_ms);
+// The same for what all of their nodes know of their steps (explain/node_facts.h): takes up to
+// three seconds where a node does not answer.
+Result<JobsReply> query_facts(const std::string& socket_path, const std::string& job_name,
+                              uint32_t timeout_ms);
 // The same for their tuning: see docs/tuning.md.
 Result<JobsReply> query_tuning(const std::string& socket_path, const std::string& job_name,
                                uint32_t timeout_ms);

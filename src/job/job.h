@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/lifetime.h"
+#include "explain/node_facts.h"
 #include "job/session.h"
 #include "job/tensor_names.h"
 #include "loop/timer.h"
@@ -115,6 +116,11 @@ class Job final {
                          std::optional<std::vector<GuardReading>> readings) const;
   // What its coordinator says of its tuning; nothing on the other nodes.
   std::string tuning_json(const std::optional<std::string>& tuning) const;
+  // What braidctl explain is told of this node and its steps; the node itself is left out.
+  NodeFacts facts(uint64_t now_ns) const;
+  uint64_t result_bytes() const { return numbers_->operation_bytes.get(); }
+  // One of its trainers is one of the other job's, too.
+  bool shares_process_with(const Job& other) const;
   size_t operations_pending() const { return operations_ == nullptr ? 0 : operations_->pending(); }
 
  private:

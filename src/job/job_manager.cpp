@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <utility>
 
-#include <unistd.h>
-
 #include "base/log.h"
 #include "net/peer_text.h"
 
@@ -13,11 +11,6 @@ namespace braid {
 namespace {
 
 constexpr size_t kLeaveReasonBytesMax = 160;
-
-// Names and processes of a job are nobody else's business.
-bool may_see(uid_t user, const Job& job) {
-  return user == 0 || user == ::geteuid() || user == job.user();
-}
 
 // A trainer's own words, for messages and logs.
 std::string text_of(const flatbuffers::String* text) {
@@ -44,6 +37,9 @@ void JobManager::set_services(JobServices services) {
   services_->on_job_closed = lifetime_.guard([this] { remove_closed_jobs(); });
   coordinator_ = std::make_unique<Coordinator>(loop_, services_->control_plane, options_.planning,
                                                options_.algorithms, options_.leave_timeout_ms);
+  facts_ = std::make_unique<FactsQueries>(
+      loop_, services_->control_plane,
+      [this](uint64_t job_key, FactsQueries::Told told) { tell_facts(job_key, std::move(told)); });
   joining_ = std::make_unique<JoiningTrainers>(
       loop_, clock_, services_->control_plane,
       JoiningTrainers::Options{options_.control_port, options_.listens_on_loopback, options_.cut,
@@ -51,6 +47,7 @@ void JobManager::set_services(JobServices services) {
 }
 
 void JobManager::on_client_connected(ClientConnection& connection) {
+  clients_[connection.id()] = &connection;
   const ClientCredentials& who = connection.credentials();
   BRAID_LOG_DEBUG("client {} ('{}'): process {}, user {}, group {}, library {}", connection.id(),
                   connection.process_name(), who.pid, who.uid, who.gid,
@@ -91,27 +88,13 @@ void JobManager::on_client_message(ClientConnection& connection,
       return describe_jobs(
           connection, message.body_as_TuneQuery()->job()->str(),
           [this](const Job& job) { return job.tuning_json(coordinator_->tuning_json(job.key())); });
+    case proto::ClientBody::ExplainQuery:
+      return gather_facts(connection, message.body_as_ExplainQuery()->job()->str());
     default:
       break;
   }
   refuse(connection, make_status(StatusCode::Protocol, "{} came where it does not belong",
                                  proto::EnumNameClientBody(message.body_type())));
-}
-
-void JobManager::describe_jobs(ClientConnection& asker, const std::string& job_name,
-                               const std::function<std::string(const Job&)>& describe) {
-  const uid_t user = asker.credentials().uid;
-  std::string json = "[";
-  for (const auto& [key, job] : jobs_) {
-    if ((!job_name.empty() && job->name() != job_name) || !may_see(user, *job)) continue;
-    if (json.size() > 1) json += ',';
-    json += describe(*job);
-  }
-  flatbuffers::FlatBufferBuilder builder;
-  const auto text = builder.CreateString(json + ']');
-  const auto body = proto::CreateStatusReply(builder, text, jobs_hidden_from(user));
-  builder.Finish(proto::CreateClientMessage(builder, proto::ClientBody::StatusReply, body.Union()));
-  asker.send(builder);
 }
 
 void JobManager::open_job(ClientConnection& connection, const proto::OpenJob& open,
@@ -157,6 +140,7 @@ Status JobManager::take_place(Session& session) {
 }
 
 void JobManager::on_client_closed(ClientConnection& connection, const Status& reason) {
+  clients_.erase(connection.id());
   const auto position = sessions_.find(connection.id());
   if (position == sessions_.end()) return;
   // The session goes with the connection that it holds on to.
@@ -209,6 +193,12 @@ void JobManager::on_control_message(const Peer& from, const proto::ControlMessag
     case proto::ControlBody::OperationQuery:
       if (Job* job = find_job_of(from, message.body_as_OperationQuery()->job_key(), message))
         job->on_query(*message.body_as_OperationQuery());
+      break;
+    case proto::ControlBody::FactsQuery:
+      on_facts_query(from, message);
+      break;
+    case proto::ControlBody::FactsReply:
+      facts_->on_reply(from, *message.body_as_FactsReply());
       break;
     default:
       BRAID_LOG_WARN("node '{}' sent a control message of an unknown kind ({})", from.name,

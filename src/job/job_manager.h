@@ -10,6 +10,7 @@
 #include "base/lifetime.h"
 #include "ipc/client_connection.h"
 #include "ipc/client_server.h"
+#include "job/facts_queries.h"
 #include "job/job.h"
 #include "job/joining_trainers.h"
 #include "job/session.h"
@@ -79,9 +80,17 @@ class JobManager final : public ClientHandler, public ControlPlaneHandler {
   void on_peer_lost(const Peer& peer, const Status& reason) override;
 
  private:
+  // Names and processes of a job are nobody else's business.
+  static bool may_see(uid_t user, const Job& job);
   // Answers with a JSON array; `job_name` empty: of all jobs that the asker may see.
   void describe_jobs(ClientConnection& asker, const std::string& job_name,
                      const std::function<std::string(const Job&)>& describe);
+  // Answers with what all nodes of these jobs know of them (job_facts.cpp).
+  void gather_facts(ClientConnection& asker, const std::string& job_name);
+  void tell_facts(uint64_t job_key, FactsQueries::Told told_facts);
+  NodeFacts facts_of(const Job& job, const std::vector<FlowStatus>& flows) const;
+  void on_facts_query(const Peer& from, const proto::ControlMessage& message);
+  void answer(ClientConnection& asker, const std::string& json);
   Status take_place(Session& session);
   void open_job(ClientConnection& connection, const proto::OpenJob& open, std::vector<Fd> fds);
   void on_job_start(const Peer& from, const proto::ControlMessage& message);
@@ -99,9 +108,11 @@ class JobManager final : public ClientHandler, public ControlPlaneHandler {
   JobManagerOptions options_;
   std::unique_ptr<JobServices> services_;
   std::unique_ptr<Coordinator> coordinator_;
+  std::unordered_map<uint64_t, ClientConnection*> clients_;          // by id
   std::unordered_map<uint64_t, std::unique_ptr<Session>> sessions_;  // by connection
   std::unique_ptr<JoiningTrainers> joining_;
   std::unordered_map<uint64_t, std::unique_ptr<Job>> jobs_;  // by key
+  std::unique_ptr<FactsQueries> facts_;
   RefusedSenders refused_;
   // What a job's ranks on this node share, forming or running.
   std::unordered_map<JobIdentity, std::weak_ptr<UserCharge>> places_;

@@ -129,6 +129,19 @@ ControlBuffer make_operation_overdue(const OperationKey& key, uint32_t timeout_m
   return finish_control_message(std::move(builder), body);
 }
 
+ControlBuffer make_facts_query(uint64_t job_key, uint64_t question, bool of_all_nodes) {
+  ControlBuffer builder;
+  const auto body = proto::CreateFactsQuery(builder, job_key, question, of_all_nodes);
+  return finish_control_message(std::move(builder), body);
+}
+
+ControlBuffer make_facts_reply(uint64_t job_key, uint64_t question, const std::string& json) {
+  ControlBuffer builder;
+  const auto text = builder.CreateString(json);
+  const auto body = proto::CreateFactsReply(builder, job_key, question, text);
+  return finish_control_message(std::move(builder), body);
+}
+
 Status failure_status(uint8_t code, const flatbuffers::String* reason) {
   const bool is_known = code > 0 && code <= kStatusCodeMax;
   return {is_known ? static_cast<StatusCode>(code) : StatusCode::Internal,

@@ -67,6 +67,9 @@ ControlBuffer make_operation_report(const OperationKey& key,
 ControlBuffer make_operation_overdue(const OperationKey& key, uint32_t timeout_ms,
                                      const std::string& description);
 
+ControlBuffer make_facts_query(uint64_t job_key, uint64_t question, bool of_all_nodes);
+ControlBuffer make_facts_reply(uint64_t job_key, uint64_t question, const std::string& json);
+
 // Reads the two failure tables; a code out of range becomes Internal.
 Status failure_status(uint8_t code, const flatbuffers::String* reason);
 

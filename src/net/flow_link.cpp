@@ -141,6 +141,7 @@ void FlowLink::on_flow_failed(OutgoingFlow& flow) {
 void FlowLink::fail_flow(uint16_t index, Status error) {
   FlowSlot& slot = slots_[index];
   const uint64_t failures = ++slot.failures;
+  slot.failed_at_ns = SystemClock().now_ns();
   io_.counters.flow_failures.fetch_add(1, std::memory_order_relaxed);
   numbers_of(index).flow_failures.add(1);
   last_error_ = slot.error = std::move(error);
@@ -287,6 +288,7 @@ void FlowLink::replace_slow_flows() {
     io_.counters.flows_replaced.fetch_add(1, std::memory_order_relaxed);
     numbers_of(index).flow_replacements.add(1);
     slot.is_leaving = false;
+    slot.replaced_at_ns = now_ns;
     if (slot.former != nullptr) drop_former(slot);
     slot.former = std::move(slot.flow);
     has_formers_ = true;
@@ -370,6 +372,11 @@ void FlowLink::close(const Status& reason) {
 }
 
 void FlowLink::list_flows(std::vector<FlowStatus>& out) const {
+  const uint64_t now_ns = SystemClock().now_ns();
+  // 0 is "never".
+  const auto ago = [now_ns](uint64_t at_ns) {
+    return at_ns == 0 ? 0 : std::max<uint64_t>(now_ns - at_ns, 1);
+  };
   for (size_t index = 0; index < slots_.size(); ++index) {
     const FlowSlot& slot = slots_[index];
     FlowStatus status;
@@ -385,7 +392,12 @@ void FlowLink::list_flows(std::vector<FlowStatus>& out) const {
                         (slot.former == nullptr ? 0 : slot.former->bytes_sent());
     status.failures = slot.failures;
     if (slot.failures > 0) status.error = slot.error.message();
-    if (slot.flow != nullptr) status.round_trip_ns = slot.flow->round_trip().mean_ns();
+    status.failed_ago_ns = ago(slot.failed_at_ns);
+    status.replaced_ago_ns = ago(slot.replaced_at_ns);
+    if (slot.flow != nullptr) {
+      status.round_trip_ns = slot.flow->round_trip().mean_ns();
+      status.bytes_per_second = slot.flow->bytes_per_second();
+    }
     out.push_back(std::move(status));
   }
 }

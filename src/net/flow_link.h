@@ -75,8 +75,10 @@ class FlowLink final : public Link, private OutgoingFlow::Owner {
     uint32_t accepted = 0;  // the last generation that the other side has answered
     uint64_t pause_ms = 0;
     uint64_t failures = 0;
-    Status error;             // of the last failure
-    uint64_t bytes_sent = 0;  // by former generations
+    Status error;                 // of the last failure
+    uint64_t failed_at_ns = 0;    // 0: never, as the next one
+    uint64_t replaced_at_ns = 0;  // because it was slow
+    uint64_t bytes_sent = 0;      // by former generations
     bool was_tried = false;
     bool is_leaving = false;  // gets no more chunks, and is opened again when it has none left
     bool is_to_open = false;  // its worker is being made

@@ -40,8 +40,12 @@ struct FlowStatus {
   uint64_t bytes_sent = 0;
   uint64_t bytes_received = 0;
   uint64_t failures = 0;
-  std::string error;           // of the last failure, of a flow that we send on
-  uint64_t round_trip_ns = 0;  // from sending a chunk to its acknowledgement; 0: not known
+  std::string error;            // of the last failure, of a flow that we send on
+  uint64_t round_trip_ns = 0;   // from sending a chunk to its acknowledgement; 0: not known
+  double bytes_per_second = 0;  // what it delivers, of a flow that we send on; 0: not known
+  // How long ago it has failed last, and was opened again because it was slow; 0: never.
+  uint64_t failed_ago_ns = 0;
+  uint64_t replaced_ago_ns = 0;
 };
 
 struct RailStatus {

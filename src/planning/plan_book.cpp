@@ -21,6 +21,7 @@ PlanBook::PlanBook(std::string job_name, uint64_t job_key, uint32_t nodes,
       sample_every_steps_(sample_every_steps),
       numbers_(numbers == nullptr ? std::make_shared<JobNumbers>(job_name_, local_ranks_)
                                   : std::move(numbers)),
+      not_finite_(local_ranks_.size()),
       operation_meter_(nodes) {}
 
 Status PlanBook::on_registered(uint32_t local_rank, uint64_t set,
@@ -132,6 +133,10 @@ Status PlanBook::pass_on(Set& set, Submission submission, uint32_t tensor, uint6
     submission.signature.bucket = found.group->hash;
     submission.group = found.group;
     submission.member = found.member;
+  }
+  if (submission.input != nullptr &&
+      !looks_finite(submission.input, submission.input_bytes, submission.signature.dtype)) {
+    not_finite_[local_rank].add(step, *submission.name);
   }
   set.times.on_submit(local_rank, step, now_ns);
   BRAID_RETURN_IF_ERROR(actions_.submit(submission));

@@ -12,6 +12,7 @@
 #include "operation/operation_table.h"
 #include "planning/carry_meter.h"
 #include "planning/codec_guard.h"
+#include "planning/finite_look.h"
 #include "planning/operation_meter.h"
 #include "planning/plan_meter.h"
 #include "planning/plan_set.h"
@@ -92,6 +93,10 @@ class PlanBook {
   bool is_empty() const { return sets_.empty(); }
   // Of the latest plan of the first set that has any; nullptr: as the configuration says.
   std::shared_ptr<const TransferSettings> settings() const;
+  // What the latest steps of the largest set have cost; nullptr: there is none.
+  const StepTimes* step_times() const { return largest_ == nullptr ? nullptr : &largest_->times; }
+  // By local rank: planned gradients that it gave and that were seen not to be finite.
+  const std::vector<NotFiniteSteps>& not_finite() const { return not_finite_; }
 
  private:
   struct Held {
@@ -147,6 +152,7 @@ class PlanBook {
   const std::shared_ptr<JobNumbers> numbers_;
   std::map<uint64_t, Set> sets_;
   const Set* largest_ = nullptr;
+  std::vector<NotFiniteSteps> not_finite_;                // by local rank
   std::unordered_map<uint64_t, uint64_t> set_of_tensor_;  // hash → set
   OperationMeter operation_meter_;
   CarryMeter carry_meter_;

@@ -84,6 +84,12 @@ void TestTrainer::ask_plans(const std::string& job) {
   send(builder);
 }
 
+void TestTrainer::ask_facts(const std::string& job) {
+  flatbuffers::FlatBufferBuilder builder;
+  finish(builder, proto::CreateExplainQueryDirect(builder, job.c_str()));
+  send(builder);
+}
+
 void TestTrainer::ask_status() {
   flatbuffers::FlatBufferBuilder builder;
   finish(builder, proto::CreateStatusQuery(builder));

@@ -33,6 +33,7 @@ class TestTrainer {
   // One more arena, that says of itself to have so many bytes.
   void register_memory(uint64_t bytes = kArenaBytes, uint64_t said_bytes = kArenaBytes);
   void ask_plans(const std::string& job);
+  void ask_facts(const std::string& job);
   void ask_status();
   void leave(const std::string& reason = {});
   void hang_up() { socket_.reset(); }

@@ -39,6 +39,35 @@ TEST(StepTimes, ARankIsLateAfterTheFirstOneAndWaitsTheLess) {
   EXPECT_EQ(ended->exposed_ns, 300u) << "none of what a rank waits for another one of its node";
 }
 
+TEST(StepTimes, TellsWhatPassesBeforeTheFirstGradientFromBackward) {
+  StepTimes times(2);
+  for (uint32_t rank = 0; rank < 2; ++rank) times.on_submit(rank, 0, 100);
+  EXPECT_EQ(times.on_end(0, 200)->before_ns, (Times{0, 0})) << "there was no step before";
+  times.on_submit(0, 1, 250);
+  times.on_submit(1, 1, 300);
+  times.on_submit(0, 1, 400);
+  times.on_submit(1, 1, 900);
+  const auto ended = times.on_end(1, 1000);
+  EXPECT_EQ(ended->step, 1u);
+  EXPECT_EQ(ended->before_ns, (Times{50, 100}));
+  EXPECT_EQ(ended->backward_ns, (Times{150, 600}));
+}
+
+TEST(StepTimes, KeepsTheLatestWithoutTheFirst) {
+  StepTimes times(1);
+  for (uint64_t step = 0; step < 100; ++step) {
+    times.on_submit(0, step, 10 * step + 1);
+    times.on_end(step, 10 * step + 5);
+    if (step == 0) {
+      EXPECT_TRUE(times.kept().empty());
+    }
+  }
+  ASSERT_EQ(times.kept().size(), StepTimes::kStepsKept);
+  EXPECT_EQ(times.kept().front().step, 36u);
+  EXPECT_EQ(times.kept().back().step, 99u);
+  EXPECT_EQ(times.last_end_ns(), 995u);
+}
+
 TEST(StepTimes, StepsMayOverlap) {
   StepTimes times(1);
   times.on_submit(0, 0, 100);

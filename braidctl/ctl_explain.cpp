@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "braidctl/ctl_explain.h"
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+#include <CLI/CLI.hpp>
+#include <fmt/ranges.h>
+
+#include "braidctl/status_view.h"
+#include "client/status_client.h"
+#include "explain/job_view.h"
+#include "plan/live_plan.h"
+
+namespace braid {
+namespace {
+
+constexpr uint32_t kTimeoutMs = 6000;  // nodes that do not answer take up to three seconds
+constexpr double kSecondsMin = 0.1;
+constexpr double kSecondsMax = 60;
+
+uint64_t bytes_of(const LiveSet& set) {
+  uint64_t bytes = 0;
+  for (const Trace::Tensor& tensor : set.trace.tensors) bytes += tensor.bytes();
+  return bytes;
+}
+
+Result<JobFacts> ask(const std::string& path, const std::string& job) {
+  const auto answer = query_facts(path, job, kTimeoutMs);
+  if (!answer) return answer.status();
+  auto jobs = parse_job_facts(answer->json);
+  if (!jobs) return jobs.status();
+  auto found = find_job_facts(std::move(jobs).value(), job);
+  if (found || answer->jobs_hidden == 0) return found;
+  return Status(found.status().code(), found.status().message() + hidden_note(answer->jobs_hidden));
+}
+
+// The largest set's plan; nothing where the daemon knows none.
+Result<std::optional<LiveSet>> ask_for_plan(const std::string& path, const std::string& job) {
+  const auto answer = query_plans(path, job, kTimeoutMs);
+  if (!answer) return answer.status();
+  auto jobs = parse_live_plans(answer->json);
+  if (!jobs) return jobs.status();
+  std::optional<LiveSet> largest;
+  for (LiveJob& one : *jobs) {
+    for (LiveSet& set : one.sets) {
+      if (!largest || bytes_of(set) > bytes_of(*largest)) largest = std::move(set);
+    }
+  }
+  return largest;
+}
+
+std::string finding_text(const Finding& finding, size_t number) {
+  std::string text = fmt::format("{}. {}.\n", number, printable(finding.text));
+  if (finding.seconds_per_step > 0 && finding.cause != Cause::Stalled) {
+    text +=
+        fmt::format("   It costs up to {} of each step.\n", format_time(finding.seconds_per_step));
+  }
+  if (!finding.advice.empty())
+    text += fmt::format("   What helps: {}.\n", printable(finding.advice));
+  return text;
+}
+
+}  // namespace
+
+CLI::App* add_explain_command(CLI::App& app, ExplainCommand& command) {
+  CLI::App* explain = app.add_subcommand("explain", "say why a job's steps take what they take");
+  explain->fallthrough();
+  explain->add_option("--job", command.job,
+                      "a job that runs on this node (default: the only one); all of its nodes are "
+                      "asked");
+  explain
+      ->add_option("--seconds", command.seconds,
+                   "how long to look: rates, other jobs and processors are compared over this "
+                   "time; of steps the latest ones count")
+      ->check(is_number(kSecondsMin, kSecondsMax))
+      ->capture_default_str();
+  explain->add_flag("--json", command.as_json, "print it as JSON");
+  return explain;
+}
+
+Result<JobFacts> find_job_facts(std::vector<JobFacts> jobs, const std::string& name) {
+  if (name.empty() && jobs.size() == 1) return std::move(jobs.front());
+  std::vector<std::string> names;
+  for (JobFacts& job : jobs) {
+    if (!name.empty() && job.job == name) return std::move(job);
+    names.push_back(fmt::format("'{}'", printable(job.job)));
+  }
+  std::sort(names.begin(), names.end());
+  if (name.empty() && !names.empty()) {
+    return make_status(StatusCode::InvalidArgument,
+                       "{} jobs run on this node: say which one with "
+                       "--job: {}",
+                       names.size(), fmt::join(names, ", "));
+  }
+  if (name.empty()) return Status(StatusCode::NotFound, "no job runs on this node");
+  return make_status(StatusCode::NotFound,
+                     "no job '{}' runs on this node; braidctl status lists those that do", name);
+}
+
+Result<CommandOutput> run_explain(const std::string& socket, const ExplainCommand& command) {
+  const std::string path = daemon_socket_path(socket);
+  const auto before = ask(path, command.job);
+  if (!before) return before.status();
+  std::this_thread::sleep_for(std::chrono::duration<double>(command.seconds));
+  const auto after = ask(path, before->job);
+  if (!after) return after.status();
+  const auto plan = ask_for_plan(path, before->job);
+  if (!plan) return plan.status();
+  const auto explanation = explain(*before, *after, *plan);
+  if (!explanation) return explanation.status();
+  CommandOutput output{
+      command.as_json ? to_json(*explanation) + '\n' : explanation_text(*explanation), {}};
+  if (!explanation->missing.empty()) {
+    output.warnings.push_back(
+        fmt::format("no answer from {}: what follows is about the other nodes",
+                    printable(fmt::format("{}", fmt::join(explanation->missing, ", ")))));
+  }
+  return output;
+}
+
+std::string explanation_text(const Explanation& explanation) {
+  const double share = explanation.exposed_seconds / explanation.step_seconds;
+  std::string text = fmt::format(
+      "job '{}': {} ranks on {} nodes; a step takes {}, of which its last rank waits {} ({:.0f} %) "
+      "for the network (median of {} steps)\n\n",
+      printable(explanation.job), explanation.world_size, explanation.nodes,
+      format_time(explanation.step_seconds), format_time(explanation.exposed_seconds), share * 100,
+      explanation.steps);
+  for (size_t i = 0; i < explanation.findings.size(); ++i)
+    text += finding_text(explanation.findings[i], i + 1);
+  return text;
+}
+
+}  // namespace braid

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "braidctl/command.h"
+#include "explain/explanation.h"
+
+namespace braid {
+
+struct ExplainCommand {
+  std::string job;  // empty: the only one
+  double seconds = 2;
+  bool as_json = false;
+};
+CLI::App* add_explain_command(CLI::App& app, ExplainCommand& command);
+
+// Asks the daemon behind `socket` twice, `seconds` apart.
+Result<CommandOutput> run_explain(const std::string& socket, const ExplainCommand& command);
+
+// For people: what holds, then what bounds the step and what would help, the costliest first.
+std::string explanation_text(const Explanation& explanation);
+// The job of this name, or the only one where it is empty, among those that were asked about.
+Result<JobFacts> find_job_facts(std::vector<JobFacts> jobs, const std::string& name);
+
+}  // namespace braid

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "explain/explanation.h"
+
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+
+#include "explain/findings.h"
+
+namespace braid {
+namespace {
+
+// Fewer say nothing: the first ones settle, and one may be an accident.
+constexpr size_t kStepsMin = 8;
+
+constexpr std::array<std::string_view, kCauseCount> kNames = {
+    "stalled",        "not_finite", "late_rank",       "lost_flow",      "rail_down",
+    "slow_flow",      "slow_rail",  "competing_jobs",  "starved_daemon", "plan",
+    "small_messages", "network",    "before_backward", "compute"};
+
+uint64_t steps_known(const JobFacts& facts) {
+  uint64_t most = 0;
+  for (const NodeFacts& node : facts.nodes) most = std::max<uint64_t>(most, node.steps.size());
+  return most;
+}
+
+Status why_nothing(const JobFacts& facts) {
+  const bool has_set = std::ranges::any_of(
+      facts.nodes, [](const NodeFacts& node) { return node.planned_bytes != 0; });
+  if (!has_set) {
+    return make_status(StatusCode::NotFound,
+                       "job '{}' has no planned tensors, so it has no steps that could be looked "
+                       "at; with PyTorch, DDP on a braid group has",
+                       facts.job);
+  }
+  return make_status(StatusCode::NotFound,
+                     "job '{}': {} steps have ended so far; {} that all of its nodes know are "
+                     "needed",
+                     facts.job, steps_known(facts), kStepsMin);
+}
+
+void find_all(const Evidence& evidence, Findings& findings) {
+  find_stall(evidence, findings);
+  find_not_finite(evidence, findings);
+  find_late_ranks(evidence, findings);
+  find_lost_flows(evidence, findings);
+  find_rails_down(evidence, findings);
+  find_slow_rail(evidence, findings);
+  find_competing_jobs(evidence, findings);
+  find_starved_daemons(evidence, findings);
+  find_slow_flows(evidence, findings);
+  find_better_plan(evidence, findings);
+  find_small_messages(evidence, findings);
+  find_time_before_backward(evidence, findings);
+  find_network(evidence, findings);
+}
+
+Finding compute_bound(const Evidence& evidence) {
+  Finding finding;
+  finding.text = fmt::format(
+      "Compute bounds the step: communication is hidden, of {} the trainers wait {} for the "
+      "network",
+      format_time(evidence.step_seconds), format_time(evidence.exposed_seconds));
+  return finding;
+}
+
+}  // namespace
+
+std::string_view to_string(Cause cause) { return kNames[static_cast<size_t>(cause)]; }
+
+Result<Explanation> explain(const JobFacts& before, const JobFacts& after,
+                            const std::optional<LiveSet>& plan) {
+  const JobView view = view_job(after);
+  if (view.steps.size() < kStepsMin || view.ranks.empty()) return why_nothing(after);
+  const Evidence evidence{before, after, view, plan, view.step(), view.exposed()};
+  Explanation explanation;
+  explanation.job = after.job;
+  explanation.nodes = after.nodes.size();
+  explanation.missing = after.missing;
+  explanation.world_size = after.nodes.front().world_size;
+  explanation.steps = view.steps.size();
+  explanation.step_seconds = evidence.step_seconds;
+  explanation.exposed_seconds = evidence.exposed_seconds;
+  find_all(evidence, explanation.findings);
+  // What ends training comes before what slows it; of what costs the same, what was looked for
+  // first.
+  std::ranges::stable_sort(explanation.findings, [](const Finding& one, const Finding& other) {
+    const bool is_fatal = one.cause <= Cause::NotFinite, is_other = other.cause <= Cause::NotFinite;
+    return is_fatal != is_other ? is_fatal : one.seconds_per_step > other.seconds_per_step;
+  });
+  const bool costs_something = std::ranges::any_of(
+      explanation.findings, [](const Finding& finding) { return finding.seconds_per_step > 0; });
+  if (!costs_something) explanation.findings.push_back(compute_bound(evidence));
+  return explanation;
+}
+
+}  // namespace braid

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "explain/node_facts.h"
+#include "plan/live_plan.h"
+
+namespace braid {
+
+// What may bound a step.
+enum class Cause : uint8_t {
+  Stalled,         // no step ends any more
+  NotFinite,       // gradients of a rank are not finite
+  LateRank,        // a rank gives its gradients later than the others
+  LostFlow,        // a flow has failed
+  RailDown,        // a rail has no carrier
+  SlowFlow,        // a flow delivers much less than its siblings
+  SlowRail,        // a node's rail delivers much less than the other nodes'
+  CompetingJobs,   // other jobs send over the same rails
+  StarvedDaemon,   // a daemon waits for processors
+  Plan,            // another plan would hide more
+  SmallMessages,   // operations are so small that their startup is what they take
+  Network,         // the rails carry what they can
+  BeforeBackward,  // input, forward pass or optimizer take most of the step
+  Compute          // communication is hidden
+};
+std::string_view to_string(Cause cause);  // "late_rank"
+inline constexpr size_t kCauseCount = 14;
+
+struct Finding {
+  Cause cause = Cause::Compute;
+  std::string text;    // a sentence: what is so
+  std::string advice;  // one more: what would help; may be empty
+  // What it costs of each step; 0: nothing, or nobody knows.
+  double seconds_per_step = 0;
+  std::string node = {};              // that it is about; empty: none
+  std::optional<uint32_t> rank = {};  // the same
+};
+
+struct Explanation {
+  std::string job;
+  size_t nodes = 0;  // that have answered
+  std::vector<std::string> missing;
+  uint32_t world_size = 0;
+  size_t steps = 0;            // that were looked at: the latest ones that all of these nodes know
+  double step_seconds = 0;     // the median of these, as the next one
+  double exposed_seconds = 0;  // what the rank that comes last waits for the network
+  std::vector<Finding> findings;  // what costs most comes first
+};
+
+// Why the steps of a job take what they take. `before` and `after`: the same job's facts, a few
+// seconds apart. `plan`: the set of planned tensors that is the largest one, where a daemon knows
+// it. NotFound, if there is nothing to explain yet: it says what is missing.
+Result<Explanation> explain(const JobFacts& before, const JobFacts& after,
+                            const std::optional<LiveSet>& plan);
+
+std::string to_json(const Explanation& explanation);
+
+}  // namespace braid

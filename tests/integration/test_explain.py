@@ -1,0 +1,256 @@
+# SPDX-License-Identifier: Apache-2.0
+"""braidctl explain names the true cause of slow steps: each test stages one on real daemons."""
+
+import contextlib
+import itertools
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Callable, Iterator
+
+import pytest
+from braid_build import IS_SANITIZED, braidctl
+from cluster_tool import CLUSTER
+from real_cluster import Cluster, Node, Trainer, end_running, needs_daemons, until, wait_until_running
+from silent_network import connection_rules, dropped, skip_without_packet_filter
+from test_flows import data_connections
+
+pytestmark = [
+    needs_daemons,
+    pytest.mark.skipif(IS_SANITIZED, reason="what bounds the steps would be the sanitizer"),
+]
+
+_job_numbers = itertools.count(1)
+
+# Steps for ever, of which backward and what comes before it are waiting: nodes share this machine's processors. What
+# is a list has one value for each rank.
+TRAIN = """
+import itertools
+
+def own(name, default=0):
+    value = ARGUMENT.get(name, default)
+    return value[RANK] if isinstance(value, list) else value
+
+job = open_job()
+counts = ARGUMENT["counts"]
+handles = job.register([TensorSpec(f"layer{i}", DType.FLOAT32, c, backward_order=i, planned=True)
+                        for i, c in enumerate(counts)])
+inputs = [np.ones(c, np.float32) for c in counts]
+for step in itertools.count():
+    time.sleep(own("before"))
+    if step == own("not_finite_from", -1):
+        inputs[-1][:] = np.nan
+    tickets = []
+    for handle, mine in zip(handles, inputs):
+        time.sleep(own("backward") / len(handles))
+        tickets.append(job.submit(handle, step, mine))
+    for ticket in tickets:
+        ended(job, ticket)
+    if step == 12:
+        say("RUNNING")
+"""
+SMALL = [1000, 1000, 1000, 1000]
+# 8 MB: 160 ms and more of a network of 400 Mbit/s.
+LARGE = [500_000, 500_000, 500_000, 500_000]
+QUIET = {"counts": SMALL, "before": 0.08, "backward": 0.12}
+QUIET_DAEMONS = ("tune.mode=off",)
+NIC_MBIT = 400
+# What a test waits for with: explain looks for as long.
+LOOK_S = 0.5
+
+
+def explain(node: Node, job: str, *options: str) -> dict:
+    done = braidctl(node.socket, "explain", "--job", job, "--seconds", str(LOOK_S), "--json", *options)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def causes(explanation: dict) -> list[str]:
+    return [finding["cause"] for finding in explanation["findings"]]
+
+
+class Staged:
+    """A job that trains until the end of its `with`."""
+
+    def __init__(self, cluster: Cluster, argument: dict, job: str | None = None):
+        self.name = job or f"explained-{next(_job_numbers)}"
+        self.cluster = cluster
+        self.trainers: list[Trainer] = cluster.start(TRAIN, argument=argument, job=self.name)
+
+    def __enter__(self):
+        wait_until_running(self.trainers)
+        return self
+
+    def __exit__(self, *_):
+        end_running(self.trainers)
+
+    def explain(self, node: int = 0) -> dict:
+        return explain(self.cluster.nodes[node], self.name)
+
+    def until_first(self, cause: str, is_right: Callable[[dict], bool] = lambda finding: True) -> dict:
+        """Until the first finding is this cause, which is_right says to be the one that was staged."""
+        seen: list[dict] = []
+
+        def is_found() -> bool:
+            seen.append(self.explain(len(seen) % len(self.cluster.nodes)))
+            first = seen[-1]["findings"][0]
+            return first["cause"] == cause and is_right(first)
+
+        try:
+            until(is_found, f"{cause} comes first")
+        except AssertionError:
+            raise AssertionError(f"{cause} was staged, but this was found: {seen[-1]}") from None
+        return seen[-1]["findings"][0]
+
+
+def set_nic(cluster: Cluster, mbit: int) -> None:
+    subprocess.run([CLUSTER, "--set-caps", cluster.directory, "--nic-mbit", str(mbit)], check=True)
+
+
+@pytest.fixture(scope="module")
+def slow_network() -> Iterator[Cluster]:
+    with Cluster(3, QUIET_DAEMONS) as cluster:
+        set_nic(cluster, NIC_MBIT)
+        yield cluster
+
+
+def test_compute_bound(cluster_of):
+    with Staged(cluster_of(3, *QUIET_DAEMONS), QUIET) as job:
+        finding = job.until_first("compute")
+        assert "communication is hidden" in finding["text"]
+
+
+def test_a_slow_rank_is_named_on_every_node(cluster_of):
+    with Staged(cluster_of(3, *QUIET_DAEMONS), {**QUIET, "backward": [0.12, 0.12, 0.36]}) as job:
+        for node in range(3):
+            finding = job.until_first("late_rank")
+            assert finding["rank"] == 2 and finding["node"] == job.cluster.nodes[2].name, (node, finding)
+        assert "its backward pass takes" in finding["text"]
+
+
+def test_a_rank_that_begins_late_is_named(cluster_of):
+    with Staged(cluster_of(3, *QUIET_DAEMONS), {**QUIET, "before": [0.08, 0.4, 0.08]}) as job:
+        finding = job.until_first("late_rank")
+        assert finding["rank"] == 1 and "its first gradient comes" in finding["text"]
+
+
+def test_trainers_that_wait_for_their_input(cluster_of):
+    with Staged(cluster_of(3, *QUIET_DAEMONS), {**QUIET, "before": 0.4, "backward": 0.05}) as job:
+        assert "wait for their input" in job.until_first("before_backward")["text"]
+
+
+def test_a_rank_whose_gradients_are_not_finite(cluster_of):
+    with Staged(cluster_of(3, *QUIET_DAEMONS), {**QUIET, "not_finite_from": [-1, 5, -1]}) as job:
+        finding = job.until_first("not_finite")
+        assert finding["rank"] == 1
+        assert "'layer3' in step 5" in finding["text"]
+
+
+def test_a_network_that_is_full(slow_network):
+    with Staged(slow_network, {"counts": LARGE, "before": 0.02, "backward": 0.02}) as job:
+        text = job.until_first("network", lambda finding: "sends" in finding["text"])["text"]
+        assert "Gbit/s that its flows deliver" in text
+
+
+def test_a_rail_that_is_slower_than_those_of_other_nodes(slow_network):
+    node = slow_network.nodes[1]
+    try:
+        # As scripts/cluster shapes the NIC.
+        shaper = f"tc class change dev {node.interface} parent 1: classid 1:1 htb rate 80mbit burst 30000 cburst 30000"
+        node.run(*shaper.split())
+        with Staged(slow_network, {"counts": LARGE, "before": 0.02, "backward": 0.02}) as job:
+            finding = job.until_first("slow_rail")
+            assert finding["node"] == node.name
+    finally:
+        set_nic(slow_network, NIC_MBIT)
+
+
+def test_jobs_that_compete(slow_network):
+    argument = {"counts": LARGE, "before": 0.02, "backward": 0.02}
+    with Staged(slow_network, argument) as job, Staged(slow_network, argument):
+        assert "share the rails of" in job.until_first("competing_jobs")["text"]
+
+
+def test_a_flow_that_gives_no_answer(cluster_of):
+    cluster = cluster_of(3, *QUIET_DAEMONS, "transport.flows_per_link=4")
+    node = cluster.nodes[1]
+    skip_without_packet_filter(node)
+    with Staged(cluster, {"counts": LARGE, "before": 0.08, "backward": 0.1}) as job:
+        with dropped(node, *connection_rules(data_connections(node)[1], "both")):
+            until(lambda: "lost_flow" in causes(job.explain()), "the flow is given up, and named")
+        found = [one for one in job.explain()["findings"] if one["cause"] == "lost_flow"]
+        assert any("nothing acknowledged for" in one["text"] for one in found), found
+
+
+def test_small_messages():
+    """Nodes far apart, and next to nothing to send."""
+    with Cluster(3, QUIET_DAEMONS, delay_ms=15) as cluster:
+        with Staged(cluster, {"counts": [500], "before": 0.02, "backward": 0.02}) as job:
+            assert "round trips, not bytes" in job.until_first("small_messages")["text"]
+
+
+def test_a_plan_that_is_fixed_and_hides_little():
+    """The plan that every set begins with keeps three of four layers together, and nothing may replace it."""
+    with Cluster(3, [*QUIET_DAEMONS, "plan.planner=first"]) as cluster:
+        set_nic(cluster, NIC_MBIT)
+        with Staged(cluster, {"counts": LARGE, "before": 0.02, "backward": 0.24}) as job:
+            finding = job.until_first("plan")
+            assert "Plan 0 (planner first, 2 groups)" in finding["text"]
+            assert "plan.planner to streams" in finding["advice"]
+
+
+@contextlib.contextmanager
+def starved(node: Node, hogs: int = 6) -> Iterator[None]:
+    """The node's daemon has a processor that it shares with others which never sleep."""
+    pid = str(node.daemon_pid)
+    processor = min(os.sched_getaffinity(0))
+    everywhere = ",".join(str(one) for one in sorted(os.sched_getaffinity(0)))
+    running = [
+        subprocess.Popen(["taskset", "-c", str(processor), "nice", "-n", "-5", "sh", "-c", "while :; do :; done"])
+        for _ in range(hogs)
+    ]
+    subprocess.run(["taskset", "-a", "-p", "-c", str(processor), pid], check=True, stdout=subprocess.DEVNULL)
+    try:
+        yield
+    finally:
+        for one in running:
+            one.send_signal(signal.SIGKILL)
+            one.wait()
+        subprocess.run(["taskset", "-a", "-p", "-c", everywhere, pid], check=True, stdout=subprocess.DEVNULL)
+
+
+def test_a_daemon_that_gets_no_processor(cluster_of):
+    cluster = cluster_of(3, *QUIET_DAEMONS)
+    node = cluster.nodes[2]
+    with Staged(cluster, {"counts": LARGE, "before": 0.02, "backward": 0.02}) as job, starved(node):
+        # What competes with one daemon takes a processor from the others as well: there are few here.
+        job.until_first("starved_daemon")
+        until(lambda: any(node.name in one["text"] for one in job.explain()["findings"]), "it is among those named")
+
+
+def test_nobody_is_blamed_for_nothing(cluster_of):
+    """Steps are long here, so that what else the machine does is not worth to be spoken of."""
+    with Staged(cluster_of(3, *QUIET_DAEMONS), {"counts": SMALL, "before": 0.3, "backward": 0.3}) as job:
+        for node in itertools.islice(itertools.cycle(range(3)), 6):
+            assert causes(job.explain(node)) == ["compute"]
+
+
+def test_a_node_that_does_not_answer_is_named(cluster_of):
+    cluster = cluster_of(3, *QUIET_DAEMONS, "control.peer_timeout_ms=60000")
+    with Staged(cluster, QUIET) as job:
+        with cluster.nodes[2].stopped():
+            done = braidctl(cluster.nodes[0].socket, "explain", "--job", job.name, "--seconds", "0.1")
+        assert f"no answer from {cluster.nodes[2].name}" in done.stderr, done.stderr
+        assert done.returncode == 0 and "3 ranks on 2 nodes" in done.stdout, done.stdout
+        until(lambda: not job.explain()["missing"], "it answers again")
+
+
+def test_errors_say_what_would_be_right(cluster_of):
+    node = cluster_of(3, *QUIET_DAEMONS).nodes[0]
+    done = braidctl(node.socket, "explain")
+    assert done.returncode == 1 and done.stderr == "braidctl: no job runs on this node\n"
+    done = braidctl(node.socket, "explain", "--job", "nobody's")
+    assert done.returncode == 1
+    assert "no job 'nobody's' runs on this node; braidctl status lists those that do" in done.stderr
+    assert braidctl(node.socket, "explain", "--seconds", "0").returncode == 2

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "explain/explained_job.h"
+
+namespace braid::testing {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr double kRate = 50e6;  // bytes per second
+
+TEST(ExplainNetwork, WhereTheRailsAreFullTheNetworkBoundsTheStep) {
+  ExplainedJob job;
+  job.expose_ms(100);
+  job.add_flows(4, kRate);
+  for (size_t i = 0; i < 3; ++i) {
+    // 2 s are ten steps of 200 ms.
+    for (NodeFacts::Flow& flow : job.node(i).flows) flow.bytes_sent += 75'000'000;
+  }
+  EXPECT_THAT(job.causes(), ElementsAre(Cause::Network));
+  const Finding network = job.find(Cause::Network);
+  EXPECT_NEAR(network.seconds_per_step, 0.1005, 1e-9);
+  EXPECT_THAT(network.text, HasSubstr("of 200 ms the trainers wait 100 ms for it; a sends 30 MB "
+                                      "a step, which fills the 1.6 Gbit/s that its flows deliver"));
+  EXPECT_THAT(network.advice, HasSubstr("braidctl advise --job train"));
+}
+
+TEST(ExplainNetwork, ANodeWhoseRailIsSlowSetsThePace) {
+  ExplainedJob job(4);
+  job.expose_ms(100);
+  job.add_flows(4, kRate);
+  job.change_both(2, [](NodeFacts& node) {
+    for (NodeFacts::Flow& flow : node.flows) flow.bytes_per_second /= 4;
+  });
+  EXPECT_THAT(job.causes(), ElementsAre(Cause::SlowRail));
+  const Finding slow = job.find(Cause::SlowRail);
+  EXPECT_EQ(slow.node, "c");
+  EXPECT_THAT(slow.text, HasSubstr("The rails of c (eth0) deliver 0.4 Gbit/s, those of the other "
+                                   "nodes 1.6 Gbit/s"));
+}
+
+TEST(ExplainNetwork, ARailThatIsSlowOnceIsNotBlamed) {
+  ExplainedJob job(4);
+  job.expose_ms(100);
+  job.add_flows(4, kRate);
+  for (NodeFacts::Flow& flow : job.node(2).flows) flow.bytes_per_second /= 4;
+  EXPECT_THAT(job.causes(), ElementsAre(Cause::Network));
+}
+
+TEST(ExplainNetwork, AFlowThatIsSlowerThanItsSiblingsIsNamed) {
+  ExplainedJob job;
+  job.expose_ms(50);
+  job.add_flows(8, kRate);
+  job.change_both(1, [](NodeFacts& node) { node.flows[5].bytes_per_second /= 3; });
+  const Finding slow = job.find(Cause::SlowFlow);
+  EXPECT_EQ(slow.node, "b");
+  EXPECT_EQ(slow.text,
+            "Flow 5 of I/O loop 0 from b to c over eth0 delivers 0.133 Gbit/s, most of its "
+            "siblings 0.4 Gbit/s");
+  EXPECT_EQ(job.causes().front(), Cause::SlowFlow);
+}
+
+TEST(ExplainNetwork, OfSeveralSlowFlowsTheSlowestIsNamed) {
+  ExplainedJob job;
+  job.expose_ms(50);
+  job.add_flows(8, kRate);
+  job.change_both(0, [](NodeFacts& node) { node.flows[2].bytes_per_second /= 3; });
+  job.change_both(1, [](NodeFacts& node) { node.flows[5].bytes_per_second /= 4; });
+  const Finding slow = job.find(Cause::SlowFlow);
+  EXPECT_EQ(slow.node, "b");
+  EXPECT_THAT(slow.text, HasSubstr("0.4 Gbit/s; 1 more flows of the job are slow"));
+}
+
+TEST(ExplainNetwork, ASlowFlowThatCostsNothingIsNotSpokenOf) {
+  ExplainedJob job;
+  job.add_flows(8, kRate);
+  job.change_both(1, [](NodeFacts& node) { node.flows[5].bytes_per_second /= 3; });
+  EXPECT_THAT(job.causes(), ElementsAre(Cause::Compute));
+}
+
+TEST(ExplainNetwork, FlowsThatFailedLatelyAreNamedWithTheirError) {
+  ExplainedJob job;
+  job.add_flows(4, kRate);
+  NodeFacts::Flow& first = job.node(0).flows[0];
+  first.failed_ago_ns = 40'000 * kMs;
+  first.error = "an older one";
+  NodeFacts::Flow& second = job.node(0).flows[1];
+  second.failed_ago_ns = 12'000 * kMs;
+  second.state = "failed";
+  second.error = "nothing acknowledged for 1.0 s";
+  EXPECT_THAT(job.causes(), ElementsAre(Cause::LostFlow, Cause::Compute));
+  EXPECT_EQ(job.find(Cause::LostFlow).text,
+            "2 of the flows from a to b over eth0 failed, and some are not open again, within the "
+            "last minute, the last one 12 s ago: nothing acknowledged for 1.0 s");
+}
+
+TEST(ExplainNetwork, FlowsThatFailedLongAgoAreForgotten) {
+  ExplainedJob job;
+  job.add_flows(4, kRate);
+  job.node(0).flows[0].failed_ago_ns = 100'000 * kMs;
+  EXPECT_THAT(job.causes(), ElementsAre(Cause::Compute));
+}
+
+TEST(ExplainNetwork, ARailThatIsDownExplainsItsFlows) {
+  ExplainedJob job;
+  job.add_flows(4, kRate, "eth1");
+  job.node(1).rails = {"eth0", "eth1"};
+  job.node(1).rails_down = {"eth1"};
+  for (NodeFacts::Flow& flow : job.node(1).flows) flow.state = "failed";
+  EXPECT_THAT(job.causes(), ElementsAre(Cause::RailDown, Cause::Compute));
+  const Finding down = job.find(Cause::RailDown);
+  EXPECT_EQ(down.node, "b");
+  EXPECT_THAT(down.text, HasSubstr("Rail eth1 of b is down (1 of 2 rails)"));
+}
+
+TEST(ExplainNetwork, JobsThatShareTheRailsAreNamed) {
+  ExplainedJob job;
+  job.expose_ms(100);
+  job.node(1).job_bytes = 500'000'000;
+  job.node(1).other_jobs_bytes = 700'000'000;
+  EXPECT_THAT(job.causes(), ElementsAre(Cause::CompetingJobs));
+  EXPECT_THAT(
+      job.find(Cause::CompetingJobs).text,
+      HasSubstr("share the rails of b: while this one reduced 500 MB, they reduced 700 MB"));
+}
+
+TEST(ExplainNetwork, AJobThatSendsLittleDoesNotCompete) {
+  ExplainedJob job;
+  job.expose_ms(100);
+  job.node(1).job_bytes = 500'000'000;
+  job.node(1).other_jobs_bytes = 7'000'000;
+  EXPECT_THAT(job.causes(), Not(Contains(Cause::CompetingJobs)));
+}
+
+TEST(ExplainNetwork, ADaemonThatWaitsForProcessorsIsNamed) {
+  ExplainedJob job;
+  job.expose_ms(100);
+  job.node(2).processor_ns = 300 * kMs;
+  job.node(2).processor_wait_ns = 900 * kMs;
+  EXPECT_THAT(job.causes(), ElementsAre(Cause::StarvedDaemon));
+  const Finding starved = job.find(Cause::StarvedDaemon);
+  EXPECT_EQ(starved.node, "c");
+  EXPECT_THAT(starved.text,
+              HasSubstr("of 2.00 s its threads ran for 300 ms and waited for 900 ms"));
+}
+
+TEST(ExplainNetwork, OfSeveralDaemonsTheOneThatWaitsMostComesFirst) {
+  ExplainedJob job;
+  job.expose_ms(100);
+  job.add_flows(8, kRate);
+  job.change_both(1, [](NodeFacts& node) { node.flows[5].bytes_per_second /= 3; });
+  for (size_t i = 0; i < 3; ++i) {
+    job.node(i).processor_ns = 300 * kMs;
+    job.node(i).processor_wait_ns = (700 + 100 * i) * kMs;
+  }
+  EXPECT_THAT(job.causes(), ElementsAre(Cause::StarvedDaemon)) << "and no flow is blamed";
+  EXPECT_THAT(
+      job.find(Cause::StarvedDaemon).text,
+      HasSubstr("braidd on c waits for a processor: of 2.00 s its threads ran for 300 ms and "
+                "waited for 900 ms; so do those on b, a"));
+}
+
+TEST(ExplainNetwork, ADaemonThatWaitsForWhatIsNoMatterIsNot) {
+  ExplainedJob job;
+  job.expose_ms(100);
+  job.node(2).processor_ns = 10 * kMs;
+  job.node(2).processor_wait_ns = 30 * kMs;
+  EXPECT_THAT(job.causes(), ElementsAre(Cause::Network));
+}
+
+TEST(ExplainNetwork, NodesThatDidNotAnswerAreNamed) {
+  ExplainedJob job;
+  job.after().missing = {"d"};
+  EXPECT_THAT(job.explain()->missing, ElementsAre("d"));
+}
+
+}  // namespace
+}  // namespace braid::testing

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a node tells of a job's steps, whom it asks about the other nodes, and whom it answers.
+#include <algorithm>
+#include <limits>
+
+#include "explain/node_facts.h"
+#include "job/manager_world.h"
+
+namespace braid {
+namespace {
+
+class JobManagerFactsTest : public testing::JobManagerTest {
+ protected:
+  static constexpr uint64_t kKey = 99;
+
+  // Two ranks are on this node, the third is on `other`; b is the coordinator.
+  void open_job_of_b(const Peer& other) {
+    for (uint32_t rank = 0; rank < 2; ++rank) add_trainer().open("train", rank, 3, b_.address);
+    wait_for([&] { return control_plane_.sent_to<proto::JoinJob>(b_.id).size() == 2; });
+    const std::vector<MemberNode> nodes = {{self_, {0, 1}}, {other, {2}}};
+    hear(b_, make_job_start("train", 3, 4, kKey, nodes));
+    wait_for([&] { return !control_plane_.sent_to<proto::JobReady>(b_.id).empty(); });
+    hear(b_, make_job_go(kKey));
+    wait_for([&] { return trainers_[0]->is_open && trainers_[1]->is_open; });
+  }
+  void register_planned() {
+    const size_t before = trainers_[0]->registered.size();
+    for (auto& trainer : trainers_)
+      trainer->register_tensors({{"t0", 10}}, DataType::Float32, true);
+    wait_for([&] {
+      return std::ranges::all_of(trainers_, [before](const auto& trainer) {
+        return trainer->registered.size() == before + 1;
+      });
+    });
+  }
+  void finish_steps(uint64_t begin, uint64_t end) {
+    const uint32_t handle = trainers_[0]->registered.back();
+    for (uint64_t step = begin; step < end; ++step) {
+      for (auto& trainer : trainers_) {
+        trainer->done.clear();
+        trainer->submit(step + 100, handle, step);
+      }
+      wait_for([&] { return trainers_[0]->done.size() == 1 && trainers_[1]->done.size() == 1; });
+      for (auto& trainer : trainers_) trainer->release(step + 100);
+    }
+  }
+  std::vector<JobFacts> answer_to(const std::string& job) {
+    trainers_[0]->status_reply.clear();
+    trainers_[0]->ask_facts(job);
+    wait_for([&] { return !trainers_[0]->status_reply.empty(); });
+    auto jobs = parse_job_facts(trainers_[0]->status_reply);
+    EXPECT_TRUE(jobs) << jobs.status().message() << trainers_[0]->status_reply;
+    return jobs ? *jobs : std::vector<JobFacts>{};
+  }
+};
+
+TEST_F(JobManagerFactsTest, ANodeTellsOfTheLatestSteps) {
+  open_job(2);
+  register_planned();
+  finish_steps(0, 5);
+  const auto jobs = answer_to("train");
+  ASSERT_EQ(jobs.size(), 1u);
+  EXPECT_EQ(jobs[0].job, "train");
+  EXPECT_TRUE(jobs[0].missing.empty());
+  ASSERT_EQ(jobs[0].nodes.size(), 1u);
+  const NodeFacts& node = jobs[0].nodes[0];
+  EXPECT_EQ(node.node, "here");
+  EXPECT_EQ(node.ranks, (std::vector<uint32_t>{0, 1}));
+  EXPECT_EQ(node.world_size, 2u);
+  EXPECT_EQ(node.planned_bytes, 40u);
+  EXPECT_EQ(node.planner, "first") << "no planner is configured";
+  ASSERT_EQ(node.steps.size(), 4u) << "of the first one nobody knows when it began";
+  EXPECT_EQ(node.steps.front().step, 1u);
+  EXPECT_GT(node.steps.back().step_ns, 0u);
+  EXPECT_EQ(node.job_bytes, 5 * 40u);
+  EXPECT_EQ(node.other_jobs_bytes, 0u);
+  EXPECT_GT(node.processor_ns, 0u);
+}
+
+TEST_F(JobManagerFactsTest, OfAJobThatIsNotThereNothingIsTold) {
+  open_job(2);
+  EXPECT_TRUE(answer_to("another").empty());
+  EXPECT_EQ(answer_to("").size(), 1u) << "all jobs";
+}
+
+TEST_F(JobManagerFactsTest, GradientsThatAreNotFiniteAreToldWithTheirRank) {
+  open_job(2);
+  register_planned();
+  finish_steps(0, 3);
+  trainers_[1]->floats()[3] = std::numeric_limits<float>::quiet_NaN();
+  finish_steps(3, 6);
+  const auto jobs = answer_to("train");
+  const auto& not_finite = jobs.at(0).nodes.at(0).not_finite;
+  ASSERT_EQ(not_finite.size(), 1u);
+  EXPECT_EQ(not_finite[0].rank, 1u);
+  EXPECT_EQ(not_finite[0].first_tensor, "t0");
+  EXPECT_EQ(not_finite[0].first_step, 3u);
+  EXPECT_EQ(not_finite[0].steps, 3u);
+}
+
+TEST_F(JobManagerFactsTest, TheCoordinatorIsAskedForAllNodes) {
+  open_job_of_b(b_);
+  trainers_[0]->ask_facts("train");
+  wait_for([&] { return !control_plane_.sent_to<proto::FactsQuery>(b_.id).empty(); });
+  const proto::FactsQuery& query = *control_plane_.sent_to<proto::FactsQuery>(b_.id).front();
+  EXPECT_TRUE(query.of_all_nodes());
+  EXPECT_EQ(query.job_key(), kKey);
+  const std::string all = R"({"job":"train","nodes":[{"node":"x"},{"node":"y"}],"missing":["z"]})";
+  hear(b_, make_facts_reply(kKey, query.question() + 1, all));  // nobody has asked that
+  hear(b_, make_facts_reply(kKey + 1, query.question(), all));
+  settle();
+  trainers_[0]->poll();
+  EXPECT_EQ(trainers_[0]->status_reply, "");
+  hear(b_, make_facts_reply(kKey, query.question(), all));
+  wait_for([&] { return !trainers_[0]->status_reply.empty(); });
+  EXPECT_EQ(trainers_[0]->status_reply, '[' + all + ']');
+}
+
+TEST_F(JobManagerFactsTest, WhereTheCoordinatorHasNoRanksNodesAskEachOther) {
+  const Peer c{30, "c", "10.0.0.30", 7410};
+  control_plane_.add_peer(c);
+  open_job_of_b(c);
+  trainers_[0]->ask_facts("train");
+  wait_for([&] { return !control_plane_.sent_to<proto::FactsQuery>(c.id).empty(); });
+  const proto::FactsQuery& query = *control_plane_.sent_to<proto::FactsQuery>(c.id).front();
+  EXPECT_FALSE(query.of_all_nodes());
+  EXPECT_TRUE(control_plane_.sent_to<proto::FactsQuery>(b_.id).empty());
+  hear(c, make_facts_reply(kKey, query.question(), R"({"node":"c"})"));
+  wait_for([&] { return !trainers_[0]->status_reply.empty(); });
+  const auto jobs = parse_job_facts(trainers_[0]->status_reply);
+  ASSERT_TRUE(jobs) << jobs.status().message();
+  ASSERT_EQ(jobs->front().nodes.size(), 2u);
+  EXPECT_EQ(jobs->front().nodes[1].node, "c");
+}
+
+TEST_F(JobManagerFactsTest, WhatIsNoJsonIsNoAnswer) {
+  const Peer c{30, "c", "10.0.0.30", 7410};
+  control_plane_.add_peer(c);
+  open_job_of_b(c);
+  trainers_[0]->ask_facts("train");
+  wait_for([&] { return !control_plane_.sent_to<proto::FactsQuery>(c.id).empty(); });
+  const uint64_t question = control_plane_.sent_to<proto::FactsQuery>(c.id).front()->question();
+  hear(c, make_facts_reply(kKey, question, R"({"node":)"));
+  wait_for([&] { return !trainers_[0]->status_reply.empty(); });
+  const auto jobs = parse_job_facts(trainers_[0]->status_reply);
+  ASSERT_TRUE(jobs) << jobs.status().message();
+  EXPECT_EQ(jobs->front().missing, (std::vector<std::string>{"c"}));
+}
+
+TEST_F(JobManagerFactsTest, WithoutAnAnswerOfTheCoordinatorANodeTellsItsOwn) {
+  open_job_of_b(b_);
+  const auto jobs = answer_to("train");
+  ASSERT_EQ(jobs.size(), 1u);
+  ASSERT_EQ(jobs[0].nodes.size(), 1u);
+  EXPECT_EQ(jobs[0].nodes[0].node, "here");
+  EXPECT_EQ(jobs[0].missing, (std::vector<std::string>{"b"}));
+  EXPECT_EQ(jobs[0].nodes[0].planner, "") << "it does not coordinate the job";
+}
+
+TEST_F(JobManagerFactsTest, TheCoordinatorGetsAnAnswerAndNobodyElse) {
+  open_job_of_b(b_);
+  hear(b_, make_facts_query(kKey, 7, false));
+  wait_for([&] { return !control_plane_.sent_to<proto::FactsReply>(b_.id).empty(); });
+  const proto::FactsReply& reply = *control_plane_.sent_to<proto::FactsReply>(b_.id).front();
+  EXPECT_EQ(reply.question(), 7u);
+  EXPECT_TRUE(parse_job_facts(R"([{"nodes":[)" + reply.json()->str() + "]}]"));
+
+  const Peer stranger{30, "stranger", "10.0.0.30", 7410};
+  control_plane_.add_peer(stranger);
+  hear(stranger, make_facts_query(kKey, 8, false));
+  hear(stranger, make_facts_query(kKey, 9, true));
+  hear(b_, make_facts_query(kKey, 10, true));  // b coordinates the job: it asks itself
+  settle();
+  EXPECT_TRUE(control_plane_.sent_to<proto::FactsReply>(stranger.id).empty());
+  EXPECT_EQ(manager_->messages_refused(), 3u);
+}
+
+TEST_F(JobManagerFactsTest, WhoHasGoneNeedsNoAnswer) {
+  open_job_of_b(b_);
+  testing::TestTrainer asker(directory_.file("braidd.sock"));
+  asker.ask_facts("train");
+  wait_for([&] { return !control_plane_.sent_to<proto::FactsQuery>(b_.id).empty(); });
+  asker.hang_up();
+  settle();
+  hear(b_, make_facts_reply(
+               kKey, control_plane_.sent_to<proto::FactsQuery>(b_.id).front()->question(), "{}"));
+  settle();
+}
+
+}  // namespace
+}  // namespace braid
