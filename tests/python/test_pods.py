@@ -20,7 +20,7 @@ def is_refused() -> bool:
         return True
 
 
-pytestmark = [once, pytest.mark.skipif(is_refused(), reason="networks of one's own (unshare --net) are not allowed here")]
+pytestmark = [once, pytest.mark.skipif(is_refused(), reason="unshare --net, a network of one's own, is refused here")]
 
 
 def train(variables: str):
