@@ -61,6 +61,15 @@ def test_it_is_built_from_the_packages_that_the_project_is_built_from():
     ).stdout.split()  # fmt: skip
     assert {"g++", "cmake", "ninja-build", "libucx-dev", "libssl-dev"} <= set(listed)
     assert not {"clang-tidy", "iproute2"} & set(listed)
+    # All that is installed is built before.
+    (compile_step,) = [rest for _, name, rest in build["steps"] if name == "RUN" and "cmake --install" in rest]
+    installed = set()
+    for file in subprocess.run(["git", "ls-files", "*CMakeLists.txt"], cwd=REPOSITORY, capture_output=True, text=True,
+                               check=True).stdout.split():  # fmt: skip
+        text = (REPOSITORY / file).read_text(encoding="utf-8")
+        for names in re.findall(r"^install\(TARGETS ((?:[\w-]+ )+?)[A-Z]+ ", text, re.M):
+            installed |= set(names.split())
+    assert "braidd" in installed and installed <= set(re.search(r"--target (.*?)&&", compile_step)[1].split())
 
 
 @pytest.mark.skipif(not IS_BUILT, reason="braidd is not built (BRAID_BUILD)")
