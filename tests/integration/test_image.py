@@ -155,7 +155,7 @@ def test_the_last_stage_runs(tmp_path):
     inside = ["chroot", f"--userspec={start['user']}", tree]
     daemon = subprocess.Popen(
         [*inside, *start["entrypoint"], "--set=metrics.port=0", "--set=transport.rails=lo"],
-        env=start["environment"], stderr=subprocess.PIPE, text=True,
+        env={"PATH": os.environ["PATH"], **start["environment"]}, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
 
     def is_healthy() -> bool:
