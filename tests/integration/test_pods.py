@@ -4,6 +4,7 @@
 The daemon runs as the image's user, without capabilities, on a root that it cannot write to. Trainers see the folder of
 its socket alone, read-only. Linux's own namespaces stand in for a container runtime."""
 
+import contextlib
 import json
 import os
 import pathlib
@@ -25,7 +26,7 @@ from test_image import user_of_the_image
 DAEMON_UID, DAEMON_GID = user_of_the_image()
 TRAINER_UID = 1000
 HARMLESS = ["--no-new-privs", "--bounding-set=-all", "--inh-caps=-all"]
-APART = ["unshare", "--mount", "--pid", "--net", "--fork", "--kill-child"]
+APART = ["unshare", "--mount", "--pid", "--net", "--fork"]
 SUM = "with open_job('pods', int(ARGUMENT), 2) as job: report(sum=sum_of(job, 1000))"
 # The kernel says from 6.5 on which process has connected, also to who cannot see that process.
 IS_TOLD_OF_PROCESSES = tuple(map(int, re.findall(r"\d+", os.uname().release)[:2])) >= (6, 5)
@@ -74,9 +75,13 @@ class Pod:
         return json.loads(found[-1])
 
     def stop(self) -> None:
-        if self.process.poll() is None:
-            self.process.kill()  # and with it what it has forked
-            self.process.wait()
+        # The first process of the namespace, with which all others in it end. unshare, which waits for it, ends then.
+        # Its --kill-child is undone by the change of the user.
+        while self.process.poll() is None:
+            with contextlib.suppress(OSError, IndexError):  # not yet forked, or just gone
+                os.kill(self.inner_pid(), signal.SIGKILL)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.process.wait(0.1)
 
 
 class Node:
