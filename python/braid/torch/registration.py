@@ -65,8 +65,8 @@ def _agree_on_job(store: Store, rank: int) -> tuple[str, str, str]:
 
 
 def _master_address(store: Store) -> str:
-    """Where the job's coordinator is: the trainer's own master."""
-    address = os.environ.get("MASTER_ADDR")
+    """Where the job's coordinator is: the trainer's own master, or the node of one that has a network of its own."""
+    address = os.environ.get("BRAID_MASTER_ADDR") or os.environ.get("MASTER_ADDR")
     if address:
         return address
     while isinstance(store, PrefixStore):
