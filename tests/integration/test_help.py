@@ -177,3 +177,9 @@ def test_jobs_are_offered(completions, cluster_of):
 def test_no_daemon_no_jobs(completions, tmp_path):
     ask = ("braidctl", "--socket", str(tmp_path / "none"), "plan", "--job", "")
     assert offered(completions, *ask, program=BRAIDCTL) == set()
+
+
+def test_braid_run_says_that_torch_is_missing():
+    done = run(sys.executable, "-S", "-P", LAUNCHER, "train.py")
+    assert done.returncode == 1
+    assert done.stderr.startswith("braid-run: ") and "has no torch" in done.stderr and done.stderr.count("\n") == 1
