@@ -17,7 +17,7 @@ NODES = {"a": "10.99.0.1", "b": "10.99.0.2"}
 SOURCES = ("/etc/apt/sources.list", "/etc/apt/sources.list.d/debian.sources")
 # Packages come over the network.
 DOWNLOAD_S = 400
-_SMALL = ["path-exclude=/usr/share/locale/*", "path-exclude=/usr/share/man/*", "force-unsafe-io"]
+_SMALL = [f"path-exclude=/usr/share/{folder}/*" for folder in ("locale", "man", "doc")] + ["force-unsafe-io"]
 
 # $1 is the tree, which becomes the root of a mount namespace of its own. What a path is called there, any process of it
 # sees in the same way, also in /proc/PID/exe.
@@ -32,7 +32,6 @@ mount --bind "$2" packages
 pivot_root . old
 umount -l /old
 rmdir /old
-exec 3>&1
 mkdir -p /run/netns
 mount -t tmpfs tmpfs /run/netns
 for node in a b; do ip netns add $node; done
@@ -101,6 +100,7 @@ class BareTree:
         command = ["mmdebstrap", "--variant=minbase", "--mode=root", "--format=directory", "--include=iproute2"]
         command += [f"--dpkgopt={option}" for option in _SMALL]
         command += ["--aptopt=APT::Install-Recommends false", "--aptopt=Acquire::Retries 3"]
+        command += ['--aptopt=Acquire::Languages "none"']
         command += ["--skip=cleanup/apt/lists", "bookworm", str(self.root), str(_sources())]
         done = subprocess.run(
             command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=DOWNLOAD_S, check=False
