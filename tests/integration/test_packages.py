@@ -159,7 +159,8 @@ class Installed:
         return (self._logs / name).read_text(errors="replace")
 
     def train(self, *argv: str, says: str) -> None:
-        """Rank 0 on one node, rank 1 on the other; `RANK` in argv stands for its number."""
+        """Rank 0 on one node, rank 1 on the other; `RANK` in argv stands for its number. Both must
+        succeed, and rank 0 say something."""
         ranks = []
         for rank, node in enumerate(NODES):
             name = f"rank{rank}"
@@ -168,9 +169,9 @@ class Installed:
                 world = {"RANK": str(rank), "WORLD_SIZE": "2", "MASTER_ADDR": NODES["a"]}
                 world["BRAID_SOCKET"] = f"/run/braid/{node}.sock"
                 ranks.append(self.tree.start(*own, node=node, user="alice", log=log, **world))
-        for rank, process in enumerate(ranks):
-            code = process.wait(PATIENCE_S)
-            assert code == 0 and says in self.log(f"rank{rank}"), "\n".join(map(self.log, ("rank0", "rank1", "a", "b")))
+        for process in ranks:
+            assert process.wait(PATIENCE_S) == 0, "\n".join(map(self.log, ("rank0", "rank1", "a", "b")))
+        assert says in self.log("rank0"), self.log("rank0")
 
     def train_both_ways(self) -> None:
         # It checks every sum.
