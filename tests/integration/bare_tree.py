@@ -7,6 +7,7 @@ processes, mounts and network namespaces. The host sees none of the mounts.
 
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 
@@ -97,13 +98,14 @@ class BareTree:
             shutil.rmtree(self.root)
 
     def _make(self) -> None:
-        command = ["mmdebstrap", "--variant=minbase", "--mode=root", "--format=directory", "--include=iproute2"]
+        command = ["timeout", "--kill-after=30", str(DOWNLOAD_S)]  # it ends what it has started
+        command += ["mmdebstrap", "--variant=minbase", "--mode=root", "--format=directory", "--include=iproute2"]
         command += [f"--dpkgopt={option}" for option in _SMALL]
         command += ["--aptopt=APT::Install-Recommends false", "--aptopt=Acquire::Retries 3"]
         command += ['--aptopt=Acquire::Languages "none"']
         command += ["--skip=cleanup/apt/lists", "bookworm", str(self.root), str(_sources())]
         done = subprocess.run(
-            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=DOWNLOAD_S, check=False
+            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=2 * DOWNLOAD_S, check=False
         )
         if done.returncode != 0:
             pytest.skip(f"no bare Debian can be made here: {' | '.join(done.stderr.strip().splitlines()[-4:])}")
@@ -136,12 +138,15 @@ class BareTree:
         path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
         return {**kept, "PATH": path, "LC_ALL": "C.UTF-8", "DEBIAN_FRONTEND": "noninteractive", **more}
 
-    def run(self, *argv: str, timeout: float = PATIENCE_S, **where) -> str:
-        """What it said. It must succeed."""
-        done = subprocess.run(
+    def _run(self, *argv: str, timeout: float = PATIENCE_S, **where) -> subprocess.CompletedProcess:
+        return subprocess.run(
             self.command(list(argv), **where), env=self.environment(), stdin=subprocess.DEVNULL, timeout=timeout,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False,
         )  # fmt: skip
+
+    def run(self, *argv: str, **where) -> str:
+        """What it said. It must succeed."""
+        done = self._run(*argv, **where)
         assert done.returncode == 0, f"{' '.join(argv)} ended with {done.returncode}:\n{done.stdout}"
         return done.stdout
 
@@ -152,11 +157,16 @@ class BareTree:
         )  # fmt: skip
 
     def apt(self, *argv: str) -> str:
-        return self.run("apt-get", "-y", "-o", "Dpkg::Use-Pty=0", *argv, timeout=DOWNLOAD_S)
+        done = self._run("apt-get", "-y", "-o", "Dpkg::Use-Pty=0", *argv, timeout=DOWNLOAD_S)
+        if done.returncode != 0 and (why := re.search(r"^E: (?:Failed|Unable) to fetch.*", done.stdout, re.M)):
+            pytest.skip(f"the distribution cannot be reached: {why[0]}")
+        assert done.returncode == 0, f"apt-get {' '.join(argv)} ended with {done.returncode}:\n{done.stdout}"
+        return done.stdout
 
     def write(self, path: str, text: str, mode: int = 0o644) -> None:
         file = self.root / path.lstrip("/")
         file.parent.mkdir(parents=True, exist_ok=True)
+        file.unlink(missing_ok=True)
         file.write_text(text, encoding="utf-8")
         file.chmod(mode)
 

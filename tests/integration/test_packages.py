@@ -223,6 +223,8 @@ def upgrade_leaves_the_daemons_alone(installed: Installed) -> None:
     said, asked = upgrade(installed)
     assert SUFFIX in installed.tree.run("dpkg-query", "-W", "braidd")
     assert "is still running" in said and "systemctl restart braidd" in said, said
+    # Which does nothing where one runs.
+    assert re.search(r"\bstart braidd\.service$", asked, re.M), asked
     assert "restart" not in asked and "stop" not in asked, asked
     assert installed.pids() == before and len(before) == 2
     # The old daemons serve the new programs.
@@ -274,7 +276,7 @@ def test_from_installing_to_purging(packages, tmp_path):
         installed.train_both_ways()
         # From here on the tree looks as if systemd ran in it.
         (installed.tree.root / "run/systemd/system").mkdir(parents=True, exist_ok=True)
-        installed.tree.write("/usr/local/bin/systemctl", SYSTEMCTL, mode=0o755)
+        installed.tree.write("/bin/systemctl", SYSTEMCTL, mode=0o755)
         upgrade_leaves_the_daemons_alone(installed)
         upgrade_restarts_where_that_is_wanted(installed)
         remove_and_purge(installed)
