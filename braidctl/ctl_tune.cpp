@@ -101,9 +101,14 @@ CLI::App* add_tune_command(CLI::App& app, TuneCommand& command) {
       "tune", "how the settings of the jobs on this node are tuned; ask a job's coordinator");
   sub->fallthrough();
   sub->add_option("--job", command.job, "this job only");
-  sub->add_option("--format", command.format, "table or json")
-      ->transform(CLI::CheckedTransformer(std::map<std::string, OutputFormat>{
-          {"table", OutputFormat::Table}, {"json", OutputFormat::Json}}));
+  sub->add_option_function<std::string>(
+         "--format",
+         [&command](const std::string& name) {
+           command.format = name == "json" ? OutputFormat::Json : OutputFormat::Table;
+         },
+         "table or json")
+      ->default_str("table")
+      ->check(CLI::IsMember({"table", "json"}));
   return sub;
 }
 

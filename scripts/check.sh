@@ -100,10 +100,11 @@ sanitize() { # PRESET
   fi
   if build "$1"; then
     unit_tests "$1" 1200
-    # Without those of scripts, of command lines and of documents: Python, and code that the unit tests run through.
+    # Without those of scripts, of command lines, of packages and of documents: Python, and code that the unit tests run
+    # through.
     local left_out_tests=() name
-    for name in check cluster_tool compare drawing image kubernetes plan pods scale_parts slurm spec_vectors \
-      style_check with_ucx; do
+    for name in check cluster_tool compare drawing help image kubernetes packages plan pods scale_parts slurm \
+      spec_vectors style_check with_ucx; do
       left_out_tests+=("--ignore-glob=*/test_$name*")
     done
     BRAID_BUILD=$root/build/$1 integration_run "integration $1" 1800 "${left_out_tests[@]}"

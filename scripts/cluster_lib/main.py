@@ -22,8 +22,6 @@ from .reaper import Reaper
 from .signals import Signals
 from .supervise import Supervisor
 
-_REPOSITORY = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-
 
 def main(argv: list[str]) -> int:
     chosen = options.parse(argv)
@@ -60,9 +58,9 @@ class _Run:
     def run(self) -> int:
         program = self._chosen.daemon
         if program is None and not self._chosen.no_daemons:
-            program = built.find(_REPOSITORY, "braidd", "give --daemon PATH, or --no-daemons")
+            program = built.find(built.REPOSITORY, "braidd", "give --daemon PATH, or --no-daemons")
         if self._chosen.delay.is_wanted():
-            line = built.find_beside(program, _REPOSITORY, DELAY_LINE, "leave out delay and loss")
+            line = built.find_beside(program, built.REPOSITORY, DELAY_LINE, "leave out delay and loss")
             self._delay_line = DelayLine(line, self._chosen.delay)
         self._signals = Signals()
         self._supervisor = Supervisor(self._signals, say)

@@ -7,7 +7,7 @@ import os
 import shutil
 import sys
 
-from . import arguments, delay_line, delay_options, shaping
+from . import arguments, built, delay_line, delay_options, shaping
 from .arguments import count, executable, existing_file, setting
 from .errors import ClusterError
 from .network import INTERFACE, NODES_MAX
@@ -74,6 +74,13 @@ examples
 """
 
 
+_NAME = "braid-cluster" if built.IS_INSTALLED else "scripts/cluster"
+_DAEMON = "build/release/bin/braidd, else the newest build/*/bin/braidd"
+if built.IS_INSTALLED:
+    _DAEMON = "the one in PATH"
+    _EPILOG = _EPILOG.replace("scripts/cluster", _NAME).replace("build/release/bin/", "")
+
+
 def _mbit(text: str) -> float:
     try:
         return float(text)
@@ -129,14 +136,14 @@ def _add_daemons(parser: argparse.ArgumentParser) -> None:
         "--daemon",
         type=executable,
         metavar="PATH",
-        help="the braidd to start (build/release/bin/braidd, else the newest build/*/bin/braidd)",
+        help=f"the braidd to start ({_DAEMON})",
     )
     add("--no-daemons", action="store_true", help="start no daemons: the network and COMMAND only")
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = arguments.parser(
-        "scripts/cluster",
+        _NAME,
         _DESCRIPTION,
         _EPILOG,
         "%(prog)s [options] -- COMMAND [ARGUMENT...]\n"
@@ -191,7 +198,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
         if options.nic_mbit is None and options.flow_mbit is None:
             parser.error("--set-caps needs --nic-mbit or --flow-mbit, or both")
     elif not command:
-        parser.error("COMMAND is missing: put it after `--`, as in: scripts/cluster -- hostname")
+        parser.error(f"COMMAND is missing: put it after `--`, as in: {_NAME} -- hostname")
     elif shutil.which(command[0]) is None:
         parser.error(f"COMMAND {command[0]} is neither an executable file nor found in PATH")
     for_daemons = (options.daemon, options.daemon_config, options.settings, options.racks)

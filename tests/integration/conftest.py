@@ -13,8 +13,8 @@ from real_cluster import Cluster, Trainer, told_of_trainers
 LONG_FILES = [
     f"test_{name}.py"
     for name in (
-        "live_planning", "algorithms", "failures", "disagreements", "polling", "collectives", "check_runs", "compare",
-        "training_bench", "strangers", "shares", "users", "silent_paths", "tuning", "live_network",
+        "live_planning", "packages", "algorithms", "failures", "disagreements", "polling", "collectives", "check_runs",
+        "compare", "training_bench", "strangers", "shares", "users", "silent_paths", "tuning", "live_network",
     )
 ]  # fmt: skip
 

@@ -6,7 +6,7 @@ import re
 import subprocess
 
 import pytest
-from braid_build import BUILD, IS_BUILT
+from braid_build import BUILD, IS_BUILT, IS_SANITIZED
 
 pytestmark = pytest.mark.skipif(not IS_BUILT, reason="braidd is not built (BRAID_BUILD)")
 
@@ -41,3 +41,35 @@ def test_a_configuration_that_is_there_stays(tmp_path):
     own.write_text("log:\n  level: debug\n")
     install(tmp_path, "/usr")
     assert own.read_text() == "log:\n  level: debug\n"
+
+
+CONSUMER = """\
+cmake_minimum_required(VERSION 3.25)
+project(consumer LANGUAGES C)
+find_package(braid 0.1 REQUIRED)
+add_executable(consumer consumer.c)
+target_link_libraries(consumer braid::braid)
+"""
+CONSUMER_SOURCE = """\
+#include <braid.h>
+#include <stdio.h>
+int main(void) { return puts(braid_version()) < 0; }
+"""
+
+
+@pytest.mark.skipif(IS_SANITIZED, reason="a plain program cannot load a sanitized library")
+def test_cmake_and_pkg_config_find_the_library(tmp_path):
+    install(tmp_path, "/opt/braid")
+    prefix = tmp_path / "opt" / "braid"
+    (description,) = prefix.rglob("braid.pc")
+    assert "prefix=/opt/braid\n" in description.read_text()
+    own = tmp_path / "consumer"
+    own.mkdir()
+    (own / "CMakeLists.txt").write_text(CONSUMER)
+    (own / "consumer.c").write_text(CONSUMER_SOURCE)
+    configure = ["cmake", "-S", own, "-B", own / "build", f"-DCMAKE_PREFIX_PATH={prefix}"]
+    for command in (configure, ["cmake", "--build", own / "build"]):
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+    said = subprocess.run([own / "build" / "consumer"], capture_output=True, text=True, check=True).stdout
+    assert said.startswith("0.")

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import os
 import runpy
 import sys
@@ -27,6 +28,11 @@ The daemon's socket is $BRAID_SOCKET (default /run/braid/braidd.sock).
 
 def main(arguments: list[str] | None = None) -> None:
     options = _parser().parse_args(arguments)
+    if importlib.util.find_spec("torch") is None:
+        sys.exit(
+            f"braid-run: {sys.executable} has no torch: install torch 2.5 or later for it, or install "
+            "braid into the environment that has torch"
+        )
     if options.nproc_per_node is not None:
         _start_ranks(options)
     # Children that the script starts, and `import torch` itself, read this.

@@ -1,0 +1,319 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The packages in a bare Debian 12: installed, two nodes train through them, upgraded, removed, purged."""
+
+import contextlib
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+from bare_tree import NODES, BareTree, needs_bare_tree
+from braid_build import BUILD, IS_BUILT, IS_SANITIZED, PATIENCE_S, REPOSITORY
+from cluster_tool import REFUSED
+from real_cluster import until
+
+pytestmark = pytest.mark.skipif(
+    not IS_BUILT or IS_SANITIZED, reason="packages are made of a plain build (BRAID_BUILD)"
+)
+
+BUILDER = str(REPOSITORY / "packaging" / "deb" / "build")
+NAMES = {"braidd", "libbraid0", "libbraid-dev", "python3-braid", "braid-tools", "braid-dashboards"}
+BUILD_S = 400
+SUFFIX = "+later"
+
+CONFIGURATION = """\
+control:
+  cluster_key_file: /etc/braid/cluster.key
+transport:
+  rails: [eth0]
+"""
+
+# systemd itself does not run inside. What maintainer scripts ask of it is written down.
+SYSTEMCTL = """\
+#!/bin/sh
+echo "$*" >>/var/log/systemctl.asked
+case "$*" in *is-enabled*) echo enabled ;; esac
+"""
+
+# Sums of both ranks' numbers, through the package python3-braid.
+TRAINER = """\
+import array, os, sys
+import braid
+rank = int(sys.argv[1])
+with braid.Job("packaged", rank, 2, master_address=os.environ["MASTER_ADDR"], timeout=60) as job:
+    (tensor,) = job.register([braid.TensorSpec("g", braid.DType.FLOAT32, 1000)])
+    for step in range(20):
+        ticket = job.submit(tensor, step, array.array("f", [rank + step] * 1000))
+        job.wait(ticket)
+        assert set(job.result(ticket).cast("B").cast("f")) == {1.0 + 2 * step}
+        job.release(ticket)
+print("right")
+"""
+
+
+def builder(*arguments: str, program: str = BUILDER) -> subprocess.CompletedProcess:
+    return subprocess.run(
+        [program, *arguments],
+        capture_output=True, text=True, timeout=BUILD_S, check=False, stdin=subprocess.DEVNULL,
+    )  # fmt: skip
+
+
+def missing_tools() -> list[str]:
+    return [name for name in ("dpkg-buildpackage", "dh", "dh_python3") if shutil.which(name) is None]
+
+
+@pytest.fixture(scope="module")
+def packages(tmp_path_factory) -> pathlib.Path:
+    """The folder of the packages, made once for all tests."""
+    if missing_tools():
+        pytest.skip(f"not installed (scripts/setup): {', '.join(missing_tools())}")
+    folder = tmp_path_factory.mktemp("packages")
+    done = builder("--from", str(BUILD), "--output", str(folder))
+    if "was built with another UCX" in done.stderr:
+        pytest.skip(done.stderr.strip())
+    assert done.returncode == 0, done.stderr
+    assert {path.name.split("_")[0] for path in folder.glob("*.deb")} == NAMES
+    return folder
+
+
+def make_upgrade(packages: pathlib.Path, scratch: pathlib.Path) -> None:
+    """The same packages with a higher version, in the folder `upgrade` beside them."""
+    (packages / "upgrade").mkdir()
+    scratch.mkdir()
+    for package in packages.glob("*.deb"):
+        tree = scratch / package.stem
+        subprocess.run(["dpkg-deb", "-R", package, tree], check=True, timeout=PATIENCE_S)
+        control = tree / "DEBIAN" / "control"
+        text = control.read_text(encoding="utf-8")
+        (version,) = re.findall(r"^Version: (\S+)$", text, re.M)
+        # Its own version, and those of its siblings that it asks for.
+        text = re.sub(rf"(^Version: |(?:braid\S*|braidd) \((?:=|>=|<<) ){re.escape(version)}", rf"\g<0>{SUFFIX}", text,
+                      flags=re.M)  # fmt: skip
+        control.write_text(text, encoding="utf-8")
+        subprocess.run(
+            ["dpkg-deb", "-Zgzip", "--root-owner-group", "-b", tree, packages / "upgrade"],
+            check=True, capture_output=True, timeout=PATIENCE_S,
+        )  # fmt: skip
+
+
+@pytest.mark.skipif(shutil.which("lintian") is None, reason="lintian is not installed (scripts/setup)")
+def test_lintian_finds_neither_errors_nor_warnings(packages):
+    (changes,) = packages.glob("*.changes")
+    done = subprocess.run(
+        ["lintian", "--fail-on", "error,warning", "--tag-display-limit", "0", str(changes)],
+        capture_output=True, text=True, timeout=BUILD_S, check=False, stdin=subprocess.DEVNULL,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments, says",
+    [
+        (["--from", "/nowhere"], "there is no folder '/nowhere'"),
+        (["--from", str(REPOSITORY / "docs")], "is no build folder"),
+        (["--from"], "--from needs a value"),
+        (["--version-suffix", "1"], "right is + or ~"),
+        (["--form", "x"], "unknown argument '--form'"),
+    ],
+)
+def test_the_builder_refuses(arguments, says):
+    done = builder(*arguments)
+    assert done.returncode == 2 and says in done.stderr
+
+
+class Installed:
+    """The tree with the packages in it, and a braidd on each of its two nodes."""
+
+    def __init__(self, tree: BareTree, logs: pathlib.Path):
+        self.tree, self._logs = tree, logs
+        self.daemons: dict[str, subprocess.Popen] = {}
+
+    def configure(self) -> None:
+        tree = self.tree
+        tree.write("/etc/braid/braidd.yaml", CONFIGURATION)
+        tree.write("/etc/braid/cluster.key", "0123456789abcdef" * 4 + "\n", mode=0o600)
+        tree.run("chown", "braid:", "/etc/braid/cluster.key")
+        tree.run("useradd", "--groups", "braid", "alice")
+        tree.write("/srv/trainer.py", TRAINER)
+        # As StateDirectory= of the unit does it.
+        tree.run("install", "-d", "-o", "braid", "-g", "braid", "/var/lib/braid")
+        assert "good" in tree.run("braidd", "--check-config", user="braid")
+
+    def start_daemons(self) -> None:
+        for node, address in NODES.items():
+            own = (f"node.name={node}", f"node.address={address}", f"client.socket=/run/braid/{node}.sock")
+            settings = [word for setting in own for word in ("--set", setting)]
+            with open(self._logs / node, "ab") as log:
+                self.daemons[node] = self.tree.start(
+                    "/usr/bin/braidd", *settings, node=node, user="braid", log=log, STATE_DIRECTORY="/var/lib/braid"
+                )
+        for node, daemon in self.daemons.items():
+            until(lambda: "is ready" in self.log(node) or daemon.poll() is not None, f"braidd on {node}")
+            assert daemon.poll() is None, self.log(node)
+
+    def log(self, name: str) -> str:
+        return (self._logs / name).read_text(errors="replace")
+
+    def train(self, *argv: str, says: str) -> None:
+        """Rank 0 on one node, rank 1 on the other; `RANK` in argv stands for its number. Both must
+        succeed, and rank 0 say something."""
+        ranks = []
+        for rank, node in enumerate(NODES):
+            name = f"rank{rank}"
+            with open(self._logs / name, "wb") as log:
+                own = (word.replace("RANK", str(rank)) for word in argv)
+                world = {"RANK": str(rank), "WORLD_SIZE": "2", "MASTER_ADDR": NODES["a"]}
+                world["BRAID_SOCKET"] = f"/run/braid/{node}.sock"
+                ranks.append(self.tree.start(*own, node=node, user="alice", log=log, **world))
+        for process in ranks:
+            assert process.wait(PATIENCE_S) == 0, "\n".join(map(self.log, ("rank0", "rank1", "a", "b")))
+        assert says in self.log("rank0"), self.log("rank0")
+
+    def train_both_ways(self) -> None:
+        # It checks every sum.
+        self.train("braid-bench", "allreduce", "--sizes", "1000,1000000", "--iterations", "5", says="1000000")
+        self.train("python3", "/srv/trainer.py", "RANK", says="right")
+
+    def capabilities_of_daemons(self) -> set[str]:
+        status = "for pid in $(pidof braidd); do cat /proc/$pid/status; done"
+        return set(re.findall(r"^Cap(?:Prm|Eff|Bnd):\s*(\w+)$", self.tree.run("sh", "-c", status), re.M))
+
+    def pids(self) -> set[str]:
+        return set(self.tree.run("sh", "-c", "pidof braidd || true").split())
+
+    def asked_of_systemd(self) -> str:
+        file = self.tree.root / "var/log/systemctl.asked"
+        asked = file.read_text() if file.exists() else ""
+        file.unlink(missing_ok=True)
+        return asked
+
+
+@contextlib.contextmanager
+def installed_in(tmp_path: pathlib.Path, packages: pathlib.Path) -> Iterator[Installed]:
+    with BareTree(tmp_path, packages) as tree:
+        tree.apt("install", *(f"/packages/{path.name}" for path in packages.glob("*.deb")))
+        yield Installed(tree, tmp_path)
+
+
+def look_at_what_is_installed(installed: Installed) -> None:
+    tree = installed.tree
+    for program in ("braidd", "braidctl", "braid-bench"):
+        assert program in tree.run(program, "--version")
+    for program in ("braid-cluster", "braid-run"):
+        assert f"usage: {program}" in tree.run(program, "--help")
+    assert tree.run("stat", "-c", "%U %G %a", "/run/braid") == "braid braid 755\n"
+    # Inert: nothing of it is loaded by a program that does not ask for it.
+    assert tree.run("python3", "-c", "import sys; print('braid' in sys.modules)") == "False\n"
+    assert not tree.exists("/var/log/systemctl.asked")
+
+
+def upgrade(installed: Installed, *options: str) -> tuple[str, str]:
+    """What the upgrade said, and what it asked of systemd."""
+    folder = installed.tree.root.parent / "packages-of-this-test" / "upgrade"
+    said = installed.tree.apt("install", *options, *(f"/packages/upgrade/{path.name}" for path in folder.glob("*.deb")))
+    return said, installed.asked_of_systemd()
+
+
+def upgrade_leaves_the_daemons_alone(installed: Installed) -> None:
+    before = installed.pids()
+    said, asked = upgrade(installed)
+    assert SUFFIX in installed.tree.run("dpkg-query", "-W", "braidd")
+    assert "is still running" in said and "systemctl restart braidd" in said, said
+    # Which does nothing where one runs.
+    assert re.search(r"\bstart braidd\.service$", asked, re.M), asked
+    assert "restart" not in asked and "stop" not in asked, asked
+    assert installed.pids() == before and len(before) == 2
+    # The old daemons serve the new programs.
+    installed.train_both_ways()
+    assert installed.tree.exists("/etc/braid/cluster.key")
+    assert (installed.tree.root / "etc/braid/braidd.yaml").read_text() == CONFIGURATION
+
+
+def upgrade_restarts_where_that_is_wanted(installed: Installed) -> None:
+    installed.tree.write("/etc/default/braidd", "RESTART_ON_UPGRADE=yes\n")
+    said, asked = upgrade(installed, "--reinstall")
+    assert "restarting the daemon" in said, said
+    assert re.search(r"\brestart braidd\.service$", asked, re.M), asked
+    installed.tree.write("/etc/default/braidd", "RESTART_ON_UPGRADE=maybe\n")
+    said, asked = upgrade(installed, "--reinstall")
+    assert "RESTART_ON_UPGRADE is 'maybe'" in said and "is still running" in said, said
+    assert "restart" not in asked, asked
+
+
+def remove_and_purge(installed: Installed) -> None:
+    tree = installed.tree
+    tree.apt("remove", *NAMES)
+    assert re.search(r"\bstop braidd\.service$", installed.asked_of_systemd(), re.M)
+    assert not tree.exists("/usr/bin/braidd") and not tree.exists("/usr/share/braid-tools")
+    assert tree.exists("/etc/braid/braidd.yaml") and tree.exists("/var/lib/braid")
+    # The systemd that is not there would have ended them.
+    tree.run("sh", "-c", "kill $(pidof braidd)")
+    for node, daemon in installed.daemons.items():
+        assert daemon.wait(PATIENCE_S) == 0, installed.log(node)
+    tree.apt("purge", "braidd")  # the others have no configuration
+    left = tree.run("find", "/", "-xdev", "-path", "/packages", "-prune", "-o", "-iname", "*braid*", "-print")
+    # What the administrator has put there stays, and the user to whom it belongs.
+    assert left.split() == ["/etc/braid"], left
+    assert os.listdir(tree.root / "etc/braid") == ["cluster.key"]
+    assert "braid" in tree.run("id", "braid")
+
+
+@needs_bare_tree
+@pytest.mark.skipif(REFUSED is not None, reason=str(REFUSED))
+def test_from_installing_to_purging(packages, tmp_path):
+    own = tmp_path / "packages-of-this-test"
+    shutil.copytree(packages, own)
+    make_upgrade(own, tmp_path / "repacked")
+    with installed_in(tmp_path, own) as installed:
+        look_at_what_is_installed(installed)
+        installed.configure()
+        installed.start_daemons()
+        assert installed.capabilities_of_daemons() == {"0" * 16}
+        installed.train_both_ways()
+        # From here on the tree looks as if systemd ran in it.
+        (installed.tree.root / "run/systemd/system").mkdir(parents=True, exist_ok=True)
+        installed.tree.write("/bin/systemctl", SYSTEMCTL, mode=0o755)
+        upgrade_leaves_the_daemons_alone(installed)
+        upgrade_restarts_where_that_is_wanted(installed)
+        remove_and_purge(installed)
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd-analyze is not installed")
+def test_the_unit_has_few_rights():
+    unit = REPOSITORY / "systemd" / "braidd.service"
+    done = subprocess.run(
+        ["systemd-analyze", "security", "--offline=true", "--no-pager", str(unit)],
+        capture_output=True, text=True, timeout=PATIENCE_S, check=False,
+    )  # fmt: skip
+    if "Unknown" in done.stderr or "unrecognized" in done.stderr:
+        pytest.skip(f"this systemd-analyze cannot do that: {done.stderr.strip()}")
+    (exposure,) = re.findall(r"Overall exposure level for braidd\.service: ([\d.]+)", done.stdout)
+    assert float(exposure) <= 2.0, done.stdout
+
+
+def test_the_wheel_goes_into_an_environment_without_a_network(tmp_path):
+    program = str(REPOSITORY / "packaging" / "wheel" / "build")
+    done = builder("--output", str(tmp_path), "--python", sys.executable, program=program)
+    if "has no" in done.stderr:
+        pytest.skip(done.stderr.strip())
+    assert done.returncode == 0, done.stderr
+    (wheel,) = tmp_path.glob("*.whl")
+    assert done.stdout.strip() == str(wheel) and wheel.name.endswith("-py3-none-any.whl")
+    environment = tmp_path / "environment"
+    subprocess.run([sys.executable, "-m", "venv", environment], check=True, timeout=BUILD_S)
+    pip = [environment / "bin" / "python", "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", wheel]
+    subprocess.run(pip, check=True, timeout=BUILD_S)
+    look = "import braid, braid._library as l; print(braid.__file__, l.library().braid_version().decode())"
+    said = subprocess.run(
+        [environment / "bin" / "python", "-c", look], cwd=tmp_path, capture_output=True, text=True, check=True,
+        env={"PATH": os.environ["PATH"], "BRAID_LIBRARY": str(BUILD / "lib" / "libbraid.so.0")}, timeout=PATIENCE_S,
+    ).stdout.split()  # fmt: skip
+    assert said[0].startswith(str(environment)) and said[1].startswith("0.")
+    helped = subprocess.run(
+        [environment / "bin" / "braid-run", "--help"], capture_output=True, text=True, check=True, timeout=PATIENCE_S
+    )
+    assert "usage: braid-run" in helped.stdout
