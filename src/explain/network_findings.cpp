@@ -40,6 +40,7 @@ std::map<LinkKey, std::map<FlowKey, double>> rates_of(const NodeFacts& node) {
 
 double median_rate(const std::map<FlowKey, double>& rates) {
   std::vector<double> values;
+  values.reserve(rates.size());
   for (const auto& [flow, rate] : rates) values.push_back(rate);
   return median(std::move(values));
 }
