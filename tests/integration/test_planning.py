@@ -89,7 +89,7 @@ def test_drawings_are_xml(arguments):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ([], "subcommand is required: status, advise, draw, fit, plan, simulate, trace or tune"),
+        ([], "subcommand is required: status, advise, draw, explain, fit, "),
         (["bogus"], "bogus"),
         (["plan"], "--trace"),
         (PLAN[:5], "--startup and --per-byte, or --cost"),
