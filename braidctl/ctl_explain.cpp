@@ -42,13 +42,7 @@ Result<std::optional<LiveSet>> ask_for_plan(const std::string& path, const std::
   if (!answer) return answer.status();
   auto jobs = parse_live_plans(answer->json);
   if (!jobs) return jobs.status();
-  std::optional<LiveSet> largest;
-  for (LiveJob& one : *jobs) {
-    for (LiveSet& set : one.sets) {
-      if (!largest || bytes_of(set) > bytes_of(*largest)) largest = std::move(set);
-    }
-  }
-  return largest;
+  return jobs->empty() ? std::nullopt : largest_set(std::move(jobs->front()));
 }
 
 std::string finding_text(const Finding& finding, size_t number) {
@@ -78,6 +72,12 @@ CLI::App* add_explain_command(CLI::App& app, ExplainCommand& command) {
       ->capture_default_str();
   explain->add_flag("--json", command.as_json, "print it as JSON");
   return explain;
+}
+
+std::optional<LiveSet> largest_set(LiveJob job) {
+  const auto largest = std::ranges::max_element(job.sets, {}, bytes_of);
+  if (largest == job.sets.end()) return std::nullopt;
+  return std::move(*largest);
 }
 
 Result<JobFacts> find_job_facts(std::vector<JobFacts> jobs, const std::string& name) {

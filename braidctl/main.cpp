@@ -9,6 +9,8 @@
 #include "braidctl/ctl_draw.h"
 #include "braidctl/ctl_explain.h"
 #include "braidctl/ctl_fit.h"
+#include "braidctl/ctl_flows.h"
+#include "braidctl/ctl_jobs.h"
 #include "braidctl/ctl_plan.h"
 #include "braidctl/ctl_simulate.h"
 #include "braidctl/ctl_trace.h"
@@ -73,8 +75,11 @@ int main(int argc, char** argv) {
   braid::DrawCommand draw;
   braid::ExplainCommand explain;
   braid::FitCommand fit;
+  braid::FlowsCommand flows;
+  braid::JobsCommand jobs;
   braid::PlanCommand plan;
   braid::SimulateCommand simulate;
+  braid::TopCommand top;
   braid::TraceCommand trace;
   braid::TuneCommand tune;
   add_status_command(app, status);
@@ -82,8 +87,11 @@ int main(int argc, char** argv) {
   const CLI::App* draw_command = braid::add_draw_command(app, draw);
   const CLI::App* explain_command = braid::add_explain_command(app, explain);
   const CLI::App* fit_command = braid::add_fit_command(app, fit);
+  const CLI::App* flows_command = braid::add_flows_command(app, flows);
+  const CLI::App* jobs_command = braid::add_jobs_command(app, jobs);
   const CLI::App* plan_command = braid::add_plan_command(app, plan);
   const CLI::App* simulate_command = braid::add_simulate_command(app, simulate);
+  const CLI::App* top_command = braid::add_top_command(app, top);
   const CLI::App* trace_command = braid::add_trace_command(app, trace);
   const CLI::App* tune_command = braid::add_tune_command(app, tune);
   try {
@@ -92,18 +100,20 @@ int main(int argc, char** argv) {
     return app.exit(error) == 0 ? 0 : kExitUsage;
   }
   if (app.get_subcommands().empty()) {
-    std::fprintf(
-        stderr,
-        "a subcommand is required: status, advise, draw, explain, fit, plan, simulate, trace or "
-        "tune\n");
+    std::fprintf(stderr,
+                 "a subcommand is required: status, advise, draw, explain, fit, flows, jobs, plan, "
+                 "simulate, top, trace or tune\n");
     return kExitUsage;
   }
   if (advise_command->parsed()) return print(braid::run_advise(socket, advise));
   if (draw_command->parsed()) return print(braid::run_draw(draw));
   if (explain_command->parsed()) return print(braid::run_explain(socket, explain));
   if (fit_command->parsed()) return print(braid::run_fit(socket, fit));
+  if (flows_command->parsed()) return print(braid::run_flows(socket, flows));
+  if (jobs_command->parsed()) return print(braid::run_jobs(socket, jobs));
   if (plan_command->parsed()) return print(braid::run_plan(socket, plan));
   if (simulate_command->parsed()) return print(braid::run_simulate(simulate));
+  if (top_command->parsed()) return print(braid::run_top(socket, top));
   if (trace_command->parsed()) return print(braid::run_trace(socket, trace));
   if (tune_command->parsed()) return print(braid::run_tune(socket, tune));
   return print(run_status(socket, status));

@@ -257,7 +257,7 @@ DaemonStatus Daemon::status(const std::vector<FlowStatus>& flows, uid_t asker) c
     status.flows.push_back({flow.peer, flow.outgoing ? "out" : "in", flow.io_loop, flow.flow,
                             flow.rail, flow.state, flow.bytes_sent, flow.bytes_received,
                             flow.failures, flow.error,
-                            static_cast<double>(flow.round_trip_ns) * 1e-6});
+                            static_cast<double>(flow.round_trip_ns) * 1e-6, flow.bytes_per_second});
   }
   status.jobs = jobs_->job_statuses(asker);
   status.jobs_hidden = jobs_->jobs_hidden_from(asker);

@@ -8,7 +8,7 @@ namespace braid {
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(DaemonStatus::Node, name, id, address)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(DaemonStatus::Flow, peer, direction, io_loop, flow,
                                                 rail, state, bytes_sent, bytes_received, failures,
-                                                error, round_trip_ms)
+                                                error, round_trip_ms, bytes_per_second)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(DaemonStatus::JobNode, name, address, ranks, rack)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(DaemonStatus::LocalRank, rank, pid, uid,
                                                 arena_memory_bytes)
@@ -26,6 +26,10 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(DaemonStatus, version, node, upt
 std::string to_json(const DaemonStatus& status) {
   // Names come from users and may be no UTF-8; a status must not fail for that.
   return nlohmann::json(status).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+std::string flows_json(const std::vector<DaemonStatus::Flow>& flows) {
+  return nlohmann::json(flows).dump(2, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 Result<DaemonStatus> parse_status(std::string_view json) {

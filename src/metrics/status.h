@@ -29,8 +29,9 @@ struct DaemonStatus {
     uint64_t bytes_sent = 0;
     uint64_t bytes_received = 0;
     uint64_t failures = 0;
-    std::string error{};       // of the last failure; empty: there was none, or the flow is "in"
-    double round_trip_ms = 0;  // from sending a chunk to its acknowledgement; 0: not known
+    std::string error{};          // of the last failure; empty: there was none, or the flow is "in"
+    double round_trip_ms = 0;     // from sending a chunk to its acknowledgement; 0: not known
+    double bytes_per_second = 0;  // that it delivers, of a flow that is "out"; 0: not known
   };
   struct JobNode {
     std::string name;
@@ -86,6 +87,8 @@ struct DaemonStatus {
 };
 
 std::string to_json(const DaemonStatus& status);
+// A list of flows alone, as they stand in it.
+std::string flows_json(const std::vector<DaemonStatus::Flow>& flows);
 // Unknown fields are ignored and missing ones left at their defaults, so that tools and daemons of
 // different versions meet.
 Result<DaemonStatus> parse_status(std::string_view json);

@@ -254,3 +254,25 @@ def test_errors_say_what_would_be_right(cluster_of):
     assert done.returncode == 1
     assert "no job 'nobody's' runs on this node; braidctl status lists those that do" in done.stderr
     assert braidctl(node.socket, "explain", "--seconds", "0").returncode == 2
+
+
+def test_jobs_and_flows_are_listed(cluster_of):
+    cluster = cluster_of(3, *QUIET_DAEMONS)
+    node, peer = cluster.nodes[0], cluster.nodes[1].name
+    assert braidctl(node.socket, "jobs", "--seconds", "0.1").stdout == "no jobs\n"
+    with Staged(cluster, {**QUIET, "backward": [0.12, 0.12, 0.36]}) as job:
+        until(
+            lambda: "late rank: rank 2 on" in braidctl(node.socket, "jobs", "--seconds", "0.2").stdout,
+            "the list says what bounds the job",
+        )
+        (listed,) = json.loads(braidctl(node.socket, "jobs", "--seconds", "0.2", "--json").stdout)
+        assert listed["job"] == job.name and listed["world_size"] == 3 and listed["findings"]
+        shown = braidctl(node.socket, "top", "--seconds", "0.2", "--count", "2")
+        assert shown.returncode == 0, shown.stderr
+        assert shown.stdout.count("BOUND BY") == 2 and "\x1b" not in shown.stdout
+        flows = json.loads(braidctl(node.socket, "flows", "--json").stdout)
+        assert {flow["state"] for flow in flows} == {"open"}
+        to_peer = braidctl(node.socket, "flows", "--peer", peer)
+        assert to_peer.returncode == 0 and peer in to_peer.stdout and cluster.nodes[2].name not in to_peer.stdout
+    refused = braidctl(node.socket, "flows", "--peer", "nowhere")
+    assert refused.returncode == 1 and "no flows to or from 'nowhere'; there are some to" in refused.stderr

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "braidctl/ctl_jobs.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <thread>
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+#include <unistd.h>
+
+#include "braidctl/ctl_explain.h"
+#include "braidctl/status_view.h"
+#include "braidctl/text_table.h"
+#include "client/status_client.h"
+#include "explain/job_view.h"
+
+namespace braid {
+namespace {
+
+constexpr uint32_t kTimeoutMs = 6000;  // nodes that do not answer take up to three seconds
+constexpr double kSecondsMin = 0.1;
+constexpr double kSecondsMax = 60;
+constexpr uint32_t kCountMax = 1'000'000;
+constexpr const char* kClearTerminal = "\x1b[H\x1b[2J\x1b[3J";
+
+struct Asked {
+  std::vector<JobFacts> jobs;
+  uint32_t hidden = 0;
+};
+
+Result<Asked> ask(const std::string& path) {
+  const auto answer = query_facts(path, "", kTimeoutMs);
+  if (!answer) return answer.status();
+  auto jobs = parse_job_facts(answer->json);
+  if (!jobs) return jobs.status();
+  std::ranges::stable_sort(*jobs, {}, &JobFacts::job);
+  return Asked{std::move(jobs).value(), answer->jobs_hidden};
+}
+
+Result<std::vector<LiveJob>> ask_for_plans(const std::string& path) {
+  const auto answer = query_plans(path, "", kTimeoutMs);
+  if (!answer) return answer.status();
+  return parse_live_plans(answer->json);
+}
+
+Result<std::vector<JobLine>> look(const std::string& path, const Asked& before,
+                                  const Asked& after) {
+  auto plans = ask_for_plans(path);
+  if (!plans) return plans.status();
+  return job_lines(before.jobs, after.jobs, std::move(plans).value());
+}
+
+void pause_for(double seconds) {
+  std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+}
+
+// What comes first, and whom it is about.
+std::string bound_by(const Finding& finding) {
+  std::string text(to_string(finding.cause));
+  std::ranges::replace(text, '_', ' ');
+  if (finding.rank) text += fmt::format(": rank {}", *finding.rank);
+  if (!finding.node.empty()) text += (finding.rank ? " on " : ": ") + printable(finding.node);
+  return text;
+}
+
+CLI::Option* add_seconds_option(CLI::App& command, double& seconds) {
+  return command
+      .add_option("--seconds", seconds, "the time between two looks at the daemons' numbers")
+      ->check(is_number(kSecondsMin, kSecondsMax))
+      ->capture_default_str();
+}
+
+std::string lines_json(const std::vector<JobLine>& lines) {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const JobLine& line : lines) {
+    list.push_back(line.explanation
+                       ? nlohmann::ordered_json::parse(to_json(*line.explanation))
+                       : nlohmann::ordered_json{{"job", printable(line.job)},
+                                                {"error", line.explanation.status().message()}});
+  }
+  return list.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + '\n';
+}
+
+}  // namespace
+
+CLI::App* add_jobs_command(CLI::App& app, JobsCommand& command) {
+  CLI::App* jobs = app.add_subcommand("jobs", "list the jobs on this node, and what bounds each");
+  jobs->fallthrough();
+  add_seconds_option(*jobs, command.seconds);
+  jobs->add_flag("--json", command.as_json, "print what explain says of each, as JSON");
+  return jobs;
+}
+
+CLI::App* add_top_command(CLI::App& app, TopCommand& command) {
+  CLI::App* top = app.add_subcommand("top", "show the jobs on this node again and again");
+  top->fallthrough();
+  add_seconds_option(*top, command.seconds);
+  top->add_option("--count", command.count, "end after so many tables (default: never)")
+      ->check(is_integer(1, kCountMax));
+  return top;
+}
+
+std::vector<JobLine> job_lines(const std::vector<JobFacts>& before,
+                               const std::vector<JobFacts>& after, std::vector<LiveJob> plans) {
+  std::vector<JobLine> lines;
+  for (const JobFacts& job : after) {
+    JobLine line;
+    line.job = job.job;
+    line.nodes = job.nodes.size() + job.missing.size();
+    for (const NodeFacts& node : job.nodes) {
+      line.ranks = node.world_size;
+      for (const NodeFacts::Step& step : node.steps)
+        line.latest_step = std::max(line.latest_step, step.step);
+    }
+    std::optional<LiveSet> plan;
+    const auto planned = std::ranges::find(plans, job.job, &LiveJob::name);
+    if (planned != plans.end()) plan = largest_set(std::move(*planned));
+    const auto earlier = std::ranges::find(before, job.job, &JobFacts::job);
+    // Of one that has just begun nothing can be compared.
+    line.explanation = explain(earlier == before.end() ? job : *earlier, job, plan);
+    lines.push_back(std::move(line));
+  }
+  return lines;
+}
+
+std::string jobs_table(const std::vector<JobLine>& lines) {
+  if (lines.empty()) return "no jobs\n";
+  std::vector<std::vector<std::string>> rows = {
+      {"JOB", "RANKS", "NODES", "STEP", "TAKES", "NETWORK", "BOUND BY"}};
+  for (const JobLine& line : lines) {
+    std::vector<std::string> row = {printable(line.job), std::to_string(line.ranks),
+                                    std::to_string(line.nodes)};
+    if (line.explanation) {
+      const Explanation& what = *line.explanation;
+      row.push_back(std::to_string(line.latest_step));
+      row.push_back(format_time(what.step_seconds));
+      row.push_back(fmt::format("{} ({:.0f} %)", format_time(what.exposed_seconds),
+                                what.exposed_seconds / what.step_seconds * 100));
+      row.push_back(bound_by(what.findings.front()));
+    } else {
+      row.insert(row.end(), {"-", "-", "-", "not known yet: braidctl explain says why"});
+    }
+    rows.push_back(std::move(row));
+  }
+  return render_table(rows);
+}
+
+Result<CommandOutput> run_jobs(const std::string& socket, const JobsCommand& command) {
+  const std::string path = daemon_socket_path(socket);
+  const auto before = ask(path);
+  if (!before) return before.status();
+  pause_for(command.seconds);
+  const auto after = ask(path);
+  if (!after) return after.status();
+  const auto lines = look(path, *before, *after);
+  if (!lines) return lines.status();
+  if (command.as_json) return CommandOutput{lines_json(*lines), {}};
+  return CommandOutput{jobs_table(*lines) + hidden_line(after->hidden), {}};
+}
+
+Result<CommandOutput> run_top(const std::string& socket, const TopCommand& command) {
+  const std::string path = daemon_socket_path(socket);
+  const bool is_terminal = ::isatty(STDOUT_FILENO) != 0;
+  auto before = ask(path);
+  if (!before) return before.status();
+  for (uint32_t shown = 0; command.count == 0 || shown < command.count; ++shown) {
+    pause_for(command.seconds);
+    auto after = ask(path);
+    if (!after) return after.status();
+    const auto lines = look(path, *before, *after);
+    if (!lines) return lines.status();
+    const std::string table = jobs_table(*lines) + hidden_line(after->hidden);
+    // Nobody reads it any more: that is its end.
+    if (std::fputs(((is_terminal ? kClearTerminal : "") + table + '\n').c_str(), stdout) < 0 ||
+        std::fflush(stdout) != 0) {
+      break;
+    }
+    before = std::move(after);
+  }
+  return CommandOutput{};
+}
+
+}  // namespace braid
