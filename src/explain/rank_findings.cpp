@@ -21,15 +21,29 @@ constexpr double kLongBefore = 2.5;       // times backward
 constexpr double kLongBeforeShare = 0.4;  // of the step
 constexpr uint64_t kRecentSteps = 64;
 
-// By step: how much later than most others the rank came.
-std::vector<double> lateness(const JobView& view, size_t rank) {
+// By step: what all ranks waited, in order.
+std::vector<std::vector<double>> sorted_waits(const JobView& view) {
+  std::vector<std::vector<double>> sorted(view.steps.size());
+  for (size_t step = 0; step < sorted.size(); ++step) {
+    sorted[step].reserve(view.ranks.size());
+    for (const RankView& rank : view.ranks) sorted[step].push_back(rank.wait[step]);
+    std::ranges::sort(sorted[step]);
+  }
+  return sorted;
+}
+
+// By step: how much later than most others the rank came. `sorted`: of the same view, which has
+// two ranks at least.
+std::vector<double> lateness(const RankView& rank, const std::vector<std::vector<double>>& sorted) {
   std::vector<double> late;
-  for (size_t step = 0; step < view.steps.size(); ++step) {
-    std::vector<double> others;
-    for (size_t i = 0; i < view.ranks.size(); ++i) {
-      if (i != rank) others.push_back(view.ranks[i].wait[step]);
-    }
-    late.push_back(median(std::move(others)) - view.ranks[rank].wait[step]);
+  late.reserve(sorted.size());
+  for (size_t step = 0; step < sorted.size(); ++step) {
+    const std::vector<double>& waits = sorted[step];
+    const double own = rank.wait[step];
+    const size_t place = static_cast<size_t>(std::ranges::lower_bound(waits, own) - waits.begin());
+    // The median of the others: as if it were not among them.
+    const size_t middle = (waits.size() - 2) / 2;
+    late.push_back(waits[middle < place ? middle : middle + 1] - own);
   }
   return late;
 }
@@ -134,8 +148,9 @@ void find_late_ranks(const Evidence& evidence, Findings& findings) {
   const JobView& view = evidence.view;
   if (view.ranks.size() < 2) return;
   Findings late_ranks;
+  const auto sorted = sorted_waits(view);
   for (size_t i = 0; i < view.ranks.size(); ++i) {
-    const std::vector<double> late = lateness(view, i);
+    const std::vector<double> late = lateness(view.ranks[i], sorted);
     const double usual = median(late);
     // Once is an accident; who is late is so in most steps.
     if (!is_worth(usual, evidence.step_seconds) || quantile(late, 0.25) < usual / 2) continue;

@@ -51,6 +51,19 @@ TEST(ExplainRanks, OfTwoRanksTheLateOneIsBlamed) {
   EXPECT_EQ(job.find(Cause::LateRank).rank, 0u);
 }
 
+TEST(ExplainRanks, OfManyRanksTheFewLateOnesAreNamedTheLatestFirst) {
+  ExplainedJob job(4, 8);
+  job.delay_ms(2, 3, 25);
+  for (NodeFacts::Step& step : job.node(2).steps)
+    for (size_t i = 0; i < 3; ++i) step.wait_ns[i] -= (10 + 5 * i) * kMs;
+  const auto explanation = job.explain();
+  ASSERT_TRUE(explanation);
+  ASSERT_EQ(explanation->findings.size(), 3u) << "no more than three are";
+  EXPECT_EQ(explanation->findings[0].rank, 19u);
+  EXPECT_NEAR(explanation->findings[0].seconds_per_step, 0.025, 1e-9);
+  EXPECT_EQ(explanation->findings[1].rank, 18u);
+}
+
 TEST(ExplainRanks, RanksThatAreLateNowAndThenAreNotBlamed) {
   ExplainedJob job;
   // Each in a third of the steps.
