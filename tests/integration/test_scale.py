@@ -89,6 +89,8 @@ def test_an_interrupt_leaves_nothing_behind():
     tool = subprocess.Popen(
         [SCALE, "--points", "2", "--idle-seconds", "600", *ARGUMENTS[:4], "--build", str(BUILD)],
         stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+        # A shell in which the tests run in the background ignores it, and what it starts would, too.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )  # fmt: skip
     end = time.monotonic() + PATIENCE_S
     while len(namespaces_of(clusters := children_of(tool.pid))) < 3:
