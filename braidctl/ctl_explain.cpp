@@ -16,18 +16,14 @@
 namespace braid {
 namespace {
 
-constexpr uint32_t kTimeoutMs = 6000;  // nodes that do not answer take up to three seconds
-constexpr double kSecondsMin = 0.1;
-constexpr double kSecondsMax = 60;
-
 uint64_t bytes_of(const LiveSet& set) {
   uint64_t bytes = 0;
   for (const Trace::Tensor& tensor : set.trace.tensors) bytes += tensor.bytes();
   return bytes;
 }
 
-Result<JobFacts> ask(const std::string& path, const std::string& job) {
-  const auto answer = query_facts(path, job, kTimeoutMs);
+Result<JobFacts> ask_about(const std::string& path, const std::string& job) {
+  const auto answer = query_facts(path, job, kFactsTimeoutMs);
   if (!answer) return answer.status();
   auto jobs = parse_job_facts(answer->json);
   if (!jobs) return jobs.status();
@@ -38,7 +34,7 @@ Result<JobFacts> ask(const std::string& path, const std::string& job) {
 
 // The largest set's plan; nothing where the daemon knows none.
 Result<std::optional<LiveSet>> ask_for_plan(const std::string& path, const std::string& job) {
-  const auto answer = query_plans(path, job, kTimeoutMs);
+  const auto answer = query_plans(path, job, kFactsTimeoutMs);
   if (!answer) return answer.status();
   auto jobs = parse_live_plans(answer->json);
   if (!jobs) return jobs.status();
@@ -68,7 +64,7 @@ CLI::App* add_explain_command(CLI::App& app, ExplainCommand& command) {
       ->add_option("--seconds", command.seconds,
                    "how long to look: rates, other jobs and processors are compared over this "
                    "time; of steps the latest ones count")
-      ->check(is_number(kSecondsMin, kSecondsMax))
+      ->check(is_number(kLookSecondsMin, kLookSecondsMax))
       ->capture_default_str();
   explain->add_flag("--json", command.as_json, "print it as JSON");
   return explain;
@@ -101,10 +97,10 @@ Result<JobFacts> find_job_facts(std::vector<JobFacts> jobs, const std::string& n
 
 Result<CommandOutput> run_explain(const std::string& socket, const ExplainCommand& command) {
   const std::string path = daemon_socket_path(socket);
-  const auto before = ask(path, command.job);
+  const auto before = ask_about(path, command.job);
   if (!before) return before.status();
   std::this_thread::sleep_for(std::chrono::duration<double>(command.seconds));
-  const auto after = ask(path, before->job);
+  const auto after = ask_about(path, before->job);
   if (!after) return after.status();
   const auto plan = ask_for_plan(path, before->job);
   if (!plan) return plan.status();

@@ -8,6 +8,12 @@
 
 namespace braid {
 
+// Nodes that do not answer take up to three seconds.
+inline constexpr uint32_t kFactsTimeoutMs = 6000;
+// Between two looks at the daemons' numbers.
+inline constexpr double kLookSecondsMin = 0.1;
+inline constexpr double kLookSecondsMax = 60;
+
 struct ExplainCommand {
   std::string job;  // empty: the only one
   double seconds = 2;

@@ -15,7 +15,7 @@
 namespace braid {
 namespace {
 
-constexpr uint32_t kTimeoutMs = 5000;
+constexpr uint32_t kFlowsTimeoutMs = 5000;
 
 bool is_before(const DaemonStatus::Flow& one, const DaemonStatus::Flow& other) {
   const auto key = [](const DaemonStatus::Flow& flow) {
@@ -64,7 +64,7 @@ std::string flows_table(std::vector<DaemonStatus::Flow> flows) {
 }
 
 Result<CommandOutput> run_flows(const std::string& socket, const FlowsCommand& command) {
-  const auto json = query_status(daemon_socket_path(socket), kTimeoutMs);
+  const auto json = query_status(daemon_socket_path(socket), kFlowsTimeoutMs);
   if (!json) return json.status();
   auto status = parse_status(*json);
   if (!status) return status.status();

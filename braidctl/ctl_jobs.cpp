@@ -19,10 +19,7 @@
 namespace braid {
 namespace {
 
-constexpr uint32_t kTimeoutMs = 6000;  // nodes that do not answer take up to three seconds
-constexpr double kSecondsMin = 0.1;
-constexpr double kSecondsMax = 60;
-constexpr uint32_t kCountMax = 1'000'000;
+constexpr uint32_t kTablesMax = 1'000'000;
 constexpr const char* kClearTerminal = "\x1b[H\x1b[2J\x1b[3J";
 
 struct Asked {
@@ -30,8 +27,8 @@ struct Asked {
   uint32_t hidden = 0;
 };
 
-Result<Asked> ask(const std::string& path) {
-  const auto answer = query_facts(path, "", kTimeoutMs);
+Result<Asked> ask_about_all(const std::string& path) {
+  const auto answer = query_facts(path, "", kFactsTimeoutMs);
   if (!answer) return answer.status();
   auto jobs = parse_job_facts(answer->json);
   if (!jobs) return jobs.status();
@@ -40,7 +37,7 @@ Result<Asked> ask(const std::string& path) {
 }
 
 Result<std::vector<LiveJob>> ask_for_plans(const std::string& path) {
-  const auto answer = query_plans(path, "", kTimeoutMs);
+  const auto answer = query_plans(path, "", kFactsTimeoutMs);
   if (!answer) return answer.status();
   return parse_live_plans(answer->json);
 }
@@ -68,7 +65,7 @@ std::string bound_by(const Finding& finding) {
 CLI::Option* add_seconds_option(CLI::App& command, double& seconds) {
   return command
       .add_option("--seconds", seconds, "the time between two looks at the daemons' numbers")
-      ->check(is_number(kSecondsMin, kSecondsMax))
+      ->check(is_number(kLookSecondsMin, kLookSecondsMax))
       ->capture_default_str();
 }
 
@@ -98,7 +95,7 @@ CLI::App* add_top_command(CLI::App& app, TopCommand& command) {
   top->fallthrough();
   add_seconds_option(*top, command.seconds);
   top->add_option("--count", command.count, "end after so many tables (default: never)")
-      ->check(is_integer(1, kCountMax));
+      ->check(is_integer(1, kTablesMax));
   return top;
 }
 
@@ -149,10 +146,10 @@ std::string jobs_table(const std::vector<JobLine>& lines) {
 
 Result<CommandOutput> run_jobs(const std::string& socket, const JobsCommand& command) {
   const std::string path = daemon_socket_path(socket);
-  const auto before = ask(path);
+  const auto before = ask_about_all(path);
   if (!before) return before.status();
   pause_for(command.seconds);
-  const auto after = ask(path);
+  const auto after = ask_about_all(path);
   if (!after) return after.status();
   const auto lines = look(path, *before, *after);
   if (!lines) return lines.status();
@@ -163,11 +160,11 @@ Result<CommandOutput> run_jobs(const std::string& socket, const JobsCommand& com
 Result<CommandOutput> run_top(const std::string& socket, const TopCommand& command) {
   const std::string path = daemon_socket_path(socket);
   const bool is_terminal = ::isatty(STDOUT_FILENO) != 0;
-  auto before = ask(path);
+  auto before = ask_about_all(path);
   if (!before) return before.status();
   for (uint32_t shown = 0; command.count == 0 || shown < command.count; ++shown) {
     pause_for(command.seconds);
-    auto after = ask(path);
+    auto after = ask_about_all(path);
     if (!after) return after.status();
     const auto lines = look(path, *before, *after);
     if (!lines) return lines.status();

@@ -10,8 +10,6 @@
 namespace braid {
 namespace {
 
-double seconds(uint64_t nanoseconds) { return static_cast<double>(nanoseconds) / 1e9; }
-
 using Steps = std::map<uint64_t, const NodeFacts::Step*>;
 
 Steps steps_of(const NodeFacts& node) {
@@ -33,6 +31,8 @@ std::vector<uint64_t> common_steps(const std::vector<Steps>& nodes) {
 }
 
 }  // namespace
+
+double to_seconds(uint64_t nanoseconds) { return static_cast<double>(nanoseconds) / 1e9; }
 
 double quantile(std::vector<double> values, double q) {
   if (values.empty()) return 0;
@@ -57,16 +57,16 @@ JobView view_job(const JobFacts& facts) {
       RankView rank{facts.nodes[i].ranks[place], facts.nodes[i].node, {}, {}, {}};
       for (size_t s = 0; s < view.steps.size(); ++s) {
         const NodeFacts::Step& step = *nodes[i][view.steps[s]];
-        rank.before.push_back(seconds(step.before_ns[place]));
-        rank.backward.push_back(seconds(step.backward_ns[place]));
-        rank.wait.push_back(seconds(step.wait_ns[place]));
+        rank.before.push_back(to_seconds(step.before_ns[place]));
+        rank.backward.push_back(to_seconds(step.backward_ns[place]));
+        rank.wait.push_back(to_seconds(step.wait_ns[place]));
         view.network[s] = std::min(view.network[s], rank.wait.back());
       }
       view.ranks.push_back(std::move(rank));
     }
   }
   for (const uint64_t number : view.steps)
-    view.step_seconds.push_back(seconds(nodes.front()[number]->step_ns));
+    view.step_seconds.push_back(to_seconds(nodes.front()[number]->step_ns));
   std::ranges::sort(view.ranks, {}, &RankView::rank);
   return view;
 }

@@ -34,6 +34,8 @@ struct JobView {
 // Nothing of a node without steps, or whose steps the others do not know.
 JobView view_job(const JobFacts& facts);
 
+double to_seconds(uint64_t nanoseconds);
+
 // The lower middle one; 0 of none.
 double median(std::vector<double> values);
 double quantile(std::vector<double> values, double q);

@@ -23,8 +23,6 @@ constexpr double kCompetingShare = 0.2;
 constexpr double kStarvedShare = 0.5;
 constexpr double kStarvedOfExposed = 0.25;
 
-double seconds(uint64_t nanoseconds) { return static_cast<double>(nanoseconds) / 1e9; }
-
 using FlowKey = std::pair<uint32_t, uint32_t>;        // I/O loop, flow
 using LinkKey = std::pair<std::string, std::string>;  // peer, rail
 
@@ -129,7 +127,7 @@ void find_lost_flows(const Evidence& evidence, Findings& findings) {
     std::map<LinkKey, LostFlows> lost;
     for (const NodeFacts::Flow& flow : node.flows) {
       const bool is_recent =
-          flow.failed_ago_ns != 0 && seconds(flow.failed_ago_ns) < kRecentSeconds;
+          flow.failed_ago_ns != 0 && to_seconds(flow.failed_ago_ns) < kRecentSeconds;
       if ((is_recent || flow.state == "failed") && !down.contains(flow.rail)) add_lost(lost, flow);
     }
     for (const auto& [link, what] : lost) {
@@ -140,7 +138,7 @@ void find_lost_flows(const Evidence& evidence, Findings& findings) {
           what.flows, node.node, link.first, link.second,
           what.is_down_now ? "failed, and some are not open again,"
                            : "failed and were opened again",
-          format_time(seconds(what.latest->failed_ago_ns)),
+          format_time(to_seconds(what.latest->failed_ago_ns)),
           what.latest->error.empty() ? "" : ": " + what.latest->error);
       finding.advice =
           "the other flows carry its chunks meanwhile; look for losses, a full table of a firewall "
@@ -248,9 +246,9 @@ void find_starved_daemons(const Evidence& evidence, Findings& findings) {
   for (const NodeFacts& node : evidence.after.nodes) {
     const NodeFacts* earlier = evidence.earlier(node);
     if (earlier == nullptr || node.at_ns <= earlier->at_ns) continue;
-    const double window = seconds(node.at_ns - earlier->at_ns);
-    const double ran = seconds(node.processor_ns - earlier->processor_ns);
-    const double waited = seconds(node.processor_wait_ns - earlier->processor_wait_ns);
+    const double window = to_seconds(node.at_ns - earlier->at_ns);
+    const double ran = to_seconds(node.processor_ns - earlier->processor_ns);
+    const double waited = to_seconds(node.processor_wait_ns - earlier->processor_wait_ns);
     const double exposed = evidence.exposed_seconds / evidence.step_seconds * window;
     if (waited < kStarvedShare * (ran + waited) || waited < kStarvedOfExposed * exposed) continue;
     starved.push_back({node.node, window, ran, waited});

@@ -70,8 +70,7 @@ double fill_seconds(const Evidence& evidence, const NodeFacts& node, double& byt
   uint64_t now = 0, then = 0;
   for (const NodeFacts::Flow& flow : node.flows) now += flow.bytes_sent;
   for (const NodeFacts::Flow& flow : earlier->flows) then += flow.bytes_sent;
-  const double steps =
-      static_cast<double>(node.at_ns - earlier->at_ns) / 1e9 / evidence.step_seconds;
+  const double steps = to_seconds(node.at_ns - earlier->at_ns) / evidence.step_seconds;
   bytes_per_step = now <= then || steps == 0 ? 0 : static_cast<double>(now - then) / steps;
   const double capacity = rail_capacity(node);
   return capacity == 0 ? 0 : bytes_per_step / capacity;

@@ -79,7 +79,7 @@ void find_stall(const Evidence& evidence, Findings& findings) {
   double ago = HUGE_VAL;
   uint64_t pending = 0;
   for (const NodeFacts& node : evidence.after.nodes) {
-    ago = std::min(ago, static_cast<double>(node.last_step_ago_ns) / 1e9);
+    ago = std::min(ago, to_seconds(node.last_step_ago_ns));
     pending += node.operations_pending;
   }
   if (ago < kStalledSeconds || ago < kStalledSteps * evidence.step_seconds) return;
