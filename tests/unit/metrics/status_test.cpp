@@ -16,7 +16,7 @@ DaemonStatus sample() {
   status.transport = "UCX 1.13.1, tcp on eth0";
   status.rails = {"eth0"};
   status.rails_down = {"eth0"};
-  status.flows = {{"node-b", "out", 0, 1, "eth0", "open", 100, 7, 2, "silent", 0.5}};
+  status.flows = {{"node-b", "out", 0, 1, "eth0", "open", 100, 7, 2, "silent", 0.5, 0.25}};
   status.jobs = {{"train",
                   3,
                   "running",
@@ -49,7 +49,7 @@ TEST(DaemonStatus, HasTheDocumentedShape) {
     "rails_down": ["eth0"],
     "flows": [{"peer": "node-b", "direction": "out", "io_loop": 0, "flow": 1, "rail": "eth0",
                "state": "open", "bytes_sent": 100, "bytes_received": 7, "failures": 2,
-               "error": "silent", "round_trip_ms": 0.5}],
+               "error": "silent", "round_trip_ms": 0.5, "bytes_per_second": 0.25}],
     "jobs": [{"name": "train", "epoch": 3, "state": "running", "world_size": 4, "weight": 2,
               "nodes": [{"name": "node-a", "address": "192.0.2.1", "ranks": [0, 1], "rack": "r7"}],
               "local_ranks": [{"rank": 0, "pid": 4711, "uid": 1000,
