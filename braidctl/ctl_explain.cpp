@@ -10,17 +10,10 @@
 
 #include "braidctl/status_view.h"
 #include "client/status_client.h"
-#include "explain/job_view.h"
 #include "plan/live_plan.h"
 
 namespace braid {
 namespace {
-
-uint64_t bytes_of(const LiveSet& set) {
-  uint64_t bytes = 0;
-  for (const Trace::Tensor& tensor : set.trace.tensors) bytes += tensor.bytes();
-  return bytes;
-}
 
 Result<JobFacts> ask_about(const std::string& path, const std::string& job) {
   const auto answer = query_facts(path, job, kFactsTimeoutMs);
@@ -41,17 +34,6 @@ Result<std::optional<LiveSet>> ask_for_plan(const std::string& path, const std::
   return jobs->empty() ? std::nullopt : largest_set(std::move(jobs->front()));
 }
 
-std::string finding_text(const Finding& finding, size_t number) {
-  std::string text = fmt::format("{}. {}.\n", number, printable(finding.text));
-  if (finding.seconds_per_step > 0 && finding.cause != Cause::Stalled) {
-    text +=
-        fmt::format("   It costs up to {} of each step.\n", format_time(finding.seconds_per_step));
-  }
-  if (!finding.advice.empty())
-    text += fmt::format("   What helps: {}.\n", printable(finding.advice));
-  return text;
-}
-
 }  // namespace
 
 CLI::App* add_explain_command(CLI::App& app, ExplainCommand& command) {
@@ -68,12 +50,6 @@ CLI::App* add_explain_command(CLI::App& app, ExplainCommand& command) {
       ->capture_default_str();
   explain->add_flag("--json", command.as_json, "print it as JSON");
   return explain;
-}
-
-std::optional<LiveSet> largest_set(LiveJob job) {
-  const auto largest = std::ranges::max_element(job.sets, {}, bytes_of);
-  if (largest == job.sets.end()) return std::nullopt;
-  return std::move(*largest);
 }
 
 Result<JobFacts> find_job_facts(std::vector<JobFacts> jobs, const std::string& name) {
@@ -114,19 +90,6 @@ Result<CommandOutput> run_explain(const std::string& socket, const ExplainComman
                     printable(fmt::format("{}", fmt::join(explanation->missing, ", ")))));
   }
   return output;
-}
-
-std::string explanation_text(const Explanation& explanation) {
-  const double share = explanation.exposed_seconds / explanation.step_seconds;
-  std::string text = fmt::format(
-      "job '{}': {} ranks on {} nodes; a step takes {}, of which its last rank waits {} ({:.0f} %) "
-      "for the network (median of {} steps)\n\n",
-      printable(explanation.job), explanation.world_size, explanation.nodes,
-      format_time(explanation.step_seconds), format_time(explanation.exposed_seconds), share * 100,
-      explanation.steps);
-  for (size_t i = 0; i < explanation.findings.size(); ++i)
-    text += finding_text(explanation.findings[i], i + 1);
-  return text;
 }
 
 }  // namespace braid

@@ -24,10 +24,6 @@ CLI::App* add_explain_command(CLI::App& app, ExplainCommand& command);
 // Asks the daemon behind `socket` twice, `seconds` apart.
 Result<CommandOutput> run_explain(const std::string& socket, const ExplainCommand& command);
 
-// For people: what holds, then what bounds the step and what would help, the costliest first.
-std::string explanation_text(const Explanation& explanation);
-// What is explained of a job's plans; nothing where it has none.
-std::optional<LiveSet> largest_set(LiveJob job);
 // The job of this name, or the only one where it is empty, among those that were asked about.
 Result<JobFacts> find_job_facts(std::vector<JobFacts> jobs, const std::string& name);
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/printable.h"
 #include "metrics/status.h"
 
 namespace braid {
@@ -22,7 +23,5 @@ std::string format_ranks(std::vector<uint32_t> ranks);
 std::string format_duration(double seconds);
 // "1.5 GiB"
 std::string format_amount(uint64_t bytes);
-// Names come from users: no control character of theirs reaches the terminal.
-std::string printable(std::string text);
 
 }  // namespace braid

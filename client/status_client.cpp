@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/status_client.h"
 
-#include <cstdlib>
-
 #include "connection.h"
 
 namespace braid {
 namespace {
-
-constexpr const char* kDefaultSocketPath = "/run/braid/braidd.sock";
 
 // Sends what `make_body` builds and returns the StatusReply to it.
 template <typename MakeBody>
@@ -37,9 +33,7 @@ Result<JobsReply> query(const std::string& socket_path, uint32_t timeout_ms, pro
 }  // namespace
 
 std::string daemon_socket_path(const std::string& given) {
-  if (!given.empty()) return given;
-  const char* path = std::getenv("BRAID_SOCKET");
-  return path != nullptr && *path != '\0' ? path : kDefaultSocketPath;
+  return client::socket_path_of(given.empty() ? nullptr : given.c_str());
 }
 
 Result<std::string> query_status(const std::string& socket_path, uint32_t timeout_ms) {

@@ -78,6 +78,8 @@ Status Daemon::start() {
   options.planning.tuning.knowledge = knowledge_.get();
   options.planning.tuning.counters = &tuning_counters_;
   options.planning.guard.board = &guard_board_;
+  if (config_.metrics.port != 0 && config_.metrics.explain_seconds != 0)
+    options.findings = &findings_board_;
   jobs_ = std::make_unique<JobManager>(*loop_, clock_, options);
   BRAID_RETURN_IF_ERROR(start_control_plane());
   BRAID_RETURN_IF_ERROR(start_transport());
@@ -293,7 +295,8 @@ std::vector<MetricSample> Daemon::constant_samples() const {
 }
 
 DaemonSources Daemon::sources() const {
-  return {gauges_, *transport_, *engines_, tuning_counters_, guard_board_, job_board_, loops_};
+  return {gauges_,      *transport_, *engines_,       tuning_counters_,
+          guard_board_, job_board_,  findings_board_, loops_};
 }
 
 void Daemon::publish_gauges() {

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "config/config.h"
 #include "daemon/daemon_metrics.h"
+#include "explain/findings_board.h"
 #include "ipc/client_server.h"
 #include "job/job_manager.h"
 #include "loop/signal.h"
@@ -66,6 +67,7 @@ class Daemon {
   JobBoard job_board_;
   TuningCounters tuning_counters_;
   GuardBoard guard_board_;
+  FindingsBoard findings_board_;
   std::unique_ptr<KnowledgeStore> knowledge_;  // before its writer, planner_
   DaemonGauges gauges_;
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "explain/findings_board.h"
 #include "loop/loop.h"
 #include "net/transport.h"
 #include "operation/engine_pool.h"
@@ -67,6 +68,11 @@ class Samples {
       if (entry.cosine) add_real(Metric::CodecCosine, *entry.cosine, labels);
       add_real(Metric::CodecSaturation, entry.saturation, labels);
     }
+  }
+
+  void add_findings(const FindingsBoard& findings) {
+    for (const FindingsBoard::Entry& entry : findings.entries())
+      add_real(Metric::JobFinding, entry.ratio, {entry.job, entry.cause, entry.node, entry.rank});
   }
 
   void add_wire(const Transport& transport) {
@@ -175,6 +181,7 @@ std::vector<MetricSample> daemon_samples(const DaemonSources& sources) {
   samples.add_wire(sources.transport);
   for (const LinkStatus& link : sources.transport.link_statuses()) samples.add_link(link);
   for (const JobTotals& job : sources.jobs.totals()) samples.add_job(job);
+  samples.add_findings(sources.findings);
   samples.add_engines(sources.engines);
   for (const Loop* loop : sources.loops) samples.add_rounds(*loop);
   return std::move(samples).take();

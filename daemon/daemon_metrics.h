@@ -15,6 +15,7 @@
 namespace braid {
 
 class EnginePool;
+class FindingsBoard;
 class GuardBoard;
 class JobBoard;
 class Loop;
@@ -50,6 +51,7 @@ struct DaemonSources {
   const TuningCounters& tuning;
   const GuardBoard& guard;
   const JobBoard& jobs;
+  const FindingsBoard& findings;
   std::span<const Loop* const> loops;
 };
 

@@ -116,6 +116,7 @@ JobManagerOptions job_manager_options(const DaemonConfig& config) {
         *options.algorithms.direct_bytes, config.transport.chunk_bytes);
     options.algorithms.direct_bytes = config.transport.chunk_bytes;
   }
+  options.explain_every_ms = uint64_t{config.metrics.explain_seconds} * 1000;
   options.idle_link_ms = uint64_t{config.transport.idle_link_seconds} * 1000;
   options.planning.streams = config.collective.streams;
   options.planning.min_gain = config.plan.min_gain;

@@ -7,6 +7,7 @@
 #include <braid.h>
 
 #include "error.h"
+#include "explanation.h"
 #include "job.h"
 #include "open_jobs.h"
 
@@ -120,6 +121,12 @@ int braid_copy_result(braid_job* job, braid_ticket ticket, void* out, size_t byt
 
 int braid_release(braid_job* job, braid_ticket ticket) {
   return with_job(job, [&](Job& self) { return self.release(ticket); });
+}
+
+int braid_explain(const char* socket_path, const char* job_name, uint32_t timeout_ms, char* text,
+                  size_t bytes) {
+  return guarded(
+      [&] { return braid::client::explain(socket_path, job_name, timeout_ms, text, bytes); });
 }
 
 const char* braid_error_message(void) { return braid::client::last_message(); }

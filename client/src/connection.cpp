@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <utility>
 #include <vector>
@@ -22,6 +23,7 @@
 namespace braid::client {
 namespace {
 
+constexpr const char* kDefaultSocketPath = "/run/braid/braidd.sock";
 constexpr uint64_t kHandshakeTimeoutNs = 10'000'000'000;
 constexpr useconds_t kBacklogPauseUs = 10'000;
 
@@ -45,6 +47,13 @@ std::string group_of(const std::string& path) {
 }
 
 }  // namespace
+
+std::string socket_path_of(const char* given) {
+  if (given != nullptr) return given;
+  const char* from_environment = std::getenv("BRAID_SOCKET");
+  return from_environment != nullptr && *from_environment != '\0' ? from_environment
+                                                                  : kDefaultSocketPath;
+}
 
 uint64_t now_ns() { return SystemClock().now_ns(); }
 

@@ -18,6 +18,9 @@ uint64_t now_ns();
 // For poll(2): whole milliseconds until then, rounded up; 0 when it is over.
 int milliseconds_until(uint64_t deadline_ns);
 
+// `given`, else $BRAID_SOCKET, else where the packages put it. NULL: not given.
+std::string socket_path_of(const char* given);
+
 // A message of the daemon, checked by FlatBuffers.
 struct Received {
   Frame frame;

@@ -16,7 +16,6 @@
 namespace braid::client {
 namespace {
 
-constexpr const char* kDefaultSocket = "/run/braid/braidd.sock";
 constexpr uint32_t kDefaultTimeoutMs = 300'000;
 constexpr uint64_t kDefaultArenaBytes = 16ull << 30;
 constexpr uint64_t kArenaBytesMax = 1ull << 46;
@@ -56,13 +55,6 @@ Status check(const braid_job_options& options) {
                        options.arena_bytes, kArenaBytesMax);
   }
   return {};
-}
-
-std::string socket_path(const braid_job_options& options) {
-  if (options.socket_path != nullptr) return options.socket_path;
-  const char* from_environment = std::getenv("BRAID_SOCKET");
-  return from_environment != nullptr && *from_environment != '\0' ? from_environment
-                                                                  : kDefaultSocket;
 }
 
 Status read_weight(uint32_t& weight) {
@@ -119,7 +111,8 @@ Status Job::connect(const braid_job_options& options) {
   timeout_ms_ = options.timeout_ms != 0 ? options.timeout_ms : kDefaultTimeoutMs;
   const uint64_t deadline_ns = now_ns() + timeout_ms_ * 1'000'000ull;
   // First the daemon: without one there is no need for memory.
-  BRAID_RETURN_IF_ERROR(session_.connection().open(socket_path(options), deadline_ns));
+  BRAID_RETURN_IF_ERROR(
+      session_.connection().open(socket_path_of(options.socket_path), deadline_ns));
   arenas_.set_limit(options.arena_bytes != 0 ? options.arena_bytes : kDefaultArenaBytes);
   BRAID_RETURN_IF_ERROR(session_.create_rings());
   return open_job(options, deadline_ns + kGraceNs);

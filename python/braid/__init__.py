@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from braid._abi import Collective, DType, Reduction
 from braid.errors import BraidError
+from braid.explanation import explain
 from braid.job import Job, Memory, TensorSpec
 
 __version__ = "0.1.0"
@@ -21,4 +22,5 @@ __all__ = [
     "Memory",
     "Reduction",
     "TensorSpec",
+    "explain",
 ]

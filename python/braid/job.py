@@ -93,6 +93,7 @@ class Job:
         self._handle: int | None = None
         self._library = library()
         self.name = name
+        self.socket_path = socket_path
         self.rank = rank
         self.world_size = world_size
         options = _abi.JobOptions(
@@ -110,6 +111,10 @@ class Job:
         self._check(self._library.braid_open(byref(options), byref(handle)))
         self._handle = handle.value
         add_open_job(handle.value, self._library)
+
+    @property
+    def is_open(self) -> bool:
+        return self._handle is not None
 
     def __enter__(self) -> Job:
         return self

@@ -110,7 +110,8 @@ struct DaemonConfig {
   };
   struct Metrics {
     std::string address = "127.0.0.1";
-    uint16_t port = 9431;  // 0: off
+    uint16_t port = 9431;           // 0: off
+    uint32_t explain_seconds = 60;  // 0: never
     bool operator==(const Metrics&) const = default;
   };
   struct Log {

@@ -279,6 +279,9 @@ constexpr std::array kKeys = {
          "The address /metrics is served on."),
     number("metrics.port", BRAID_FIELD(metrics.port), 0, 65535,
            "The TCP port /metrics is served on; 0: not at all."),
+    number("metrics.explain_seconds", BRAID_FIELD(metrics.explain_seconds), 0, 86'400,
+           "How often each job whose first rank is on this node is explained for "
+           "braid_job_finding_ratio, where /metrics is served; 0: never."),
 
     reloadable(text("log.level", BRAID_FIELD(log.level), check_level,
                     "trace, debug, info, warn or error", "The least important lines to log.")),

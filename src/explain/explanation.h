@@ -61,5 +61,7 @@ Result<Explanation> explain(const JobFacts& before, const JobFacts& after,
                             const std::optional<LiveSet>& plan);
 
 std::string to_json(const Explanation& explanation);
+// For people: what holds, then what bounds the step and what would help, the costliest first.
+std::string explanation_text(const Explanation& explanation);
 
 }  // namespace braid

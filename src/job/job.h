@@ -118,6 +118,7 @@ class Job final {
   std::string tuning_json(const std::optional<std::string>& tuning) const;
   // What braidctl explain is told of this node and its steps; the node itself is left out.
   NodeFacts facts(uint64_t now_ns) const;
+  uint64_t planned_bytes() const { return numbers_->planned_bytes.get(); }  // of the largest set
   uint64_t result_bytes() const { return numbers_->operation_bytes.get(); }
   // One of its trainers is one of the other job's, too.
   bool shares_process_with(const Job& other) const;

@@ -40,6 +40,11 @@ void JobManager::set_services(JobServices services) {
   facts_ = std::make_unique<FactsQueries>(
       loop_, services_->control_plane,
       [this](uint64_t job_key, FactsQueries::Told told) { tell_facts(job_key, std::move(told)); });
+  explainer_ = std::make_unique<Explainer>(loop_, options_.planning.worker, explainer_sources());
+  if (options_.findings != nullptr) {
+    watch_ = std::make_unique<JobWatch>(loop_, clock_, *explainer_, *options_.findings,
+                                        options_.explain_every_ms);
+  }
   joining_ = std::make_unique<JoiningTrainers>(
       loop_, clock_, services_->control_plane,
       JoiningTrainers::Options{options_.control_port, options_.listens_on_loopback, options_.cut,
@@ -79,17 +84,16 @@ void JobManager::on_client_message(ClientConnection& connection,
       if (const Status taken = on_status_query_(connection); !taken) refuse(connection, taken);
       return;
     case proto::ClientBody::PlanQuery:
-      return describe_jobs(
-          connection, message.body_as_PlanQuery()->job()->str(), [this](const Job& job) {
-            return job.plans_json({options_.planning.streams, options_.cut.io_loops},
-                                  coordinator_->guard_readings(job.key()));
-          });
+      return describe_jobs(connection, message.body_as_PlanQuery()->job()->str(),
+                           [this](const Job& job) { return plans_of(job); });
     case proto::ClientBody::TuneQuery:
       return describe_jobs(
           connection, message.body_as_TuneQuery()->job()->str(),
           [this](const Job& job) { return job.tuning_json(coordinator_->tuning_json(job.key())); });
     case proto::ClientBody::ExplainQuery:
       return gather_facts(connection, message.body_as_ExplainQuery()->job()->str());
+    case proto::ClientBody::ExplanationQuery:
+      return answer_explanation(connection, message.body_as_ExplanationQuery()->job()->str());
     default:
       break;
   }
@@ -172,7 +176,7 @@ void JobManager::on_control_message(const Peer& from, const proto::ControlMessag
       break;
     case proto::ControlBody::JobEnded:
       if (Job* job = find_job_of(from, message.body_as_JobEnded()->job_key(), message))
-        jobs_.erase(job->key());
+        forget_job(job->key());
       break;
     case proto::ControlBody::OperationReady:
       if (Job* job = find_job(message.body_as_OperationReady()->job_key())) {
@@ -248,6 +252,9 @@ void JobManager::on_job_start(const Peer& from, const proto::ControlMessage& mes
   Job& added = *job;
   jobs_[key] = std::move(job);
   added.begin();
+  const bool looks_after_it =
+      added.membership().nodes.front().peer.id == services_->control_plane.self().id;
+  if (watch_ != nullptr && looks_after_it) watch_->add(key);
   if (!idle_link_timer_.is_active()) {
     const auto period_ms = std::clamp<uint64_t>(options_.idle_link_ms / 4, 1, kIdleLinkCheckMs);
     idle_link_timer_.start_repeating(period_ms, [this] { close_idle_links(); });
@@ -299,8 +306,18 @@ void JobManager::remove_closed_jobs() {
   const bool has_closed = std::any_of(jobs_.begin(), jobs_.end(),
                                       [](const auto& job) { return job.second->is_closed(); });
   if (!has_closed) return;
-  loop_.defer(lifetime_.guard(
-      [this] { std::erase_if(jobs_, [](const auto& job) { return job.second->is_closed(); }); }));
+  loop_.defer(lifetime_.guard([this] {
+    std::vector<uint64_t> closed;
+    for (const auto& [key, job] : jobs_) {
+      if (job->is_closed()) closed.push_back(key);
+    }
+    for (const uint64_t key : closed) forget_job(key);
+  }));
+}
+
+void JobManager::forget_job(uint64_t key) {
+  jobs_.erase(key);
+  if (watch_ != nullptr) watch_->remove(key);
 }
 
 void JobManager::close_idle_links() {

@@ -10,8 +10,10 @@
 #include "base/lifetime.h"
 #include "ipc/client_connection.h"
 #include "ipc/client_server.h"
+#include "job/explainer.h"
 #include "job/facts_queries.h"
 #include "job/job.h"
+#include "job/job_watch.h"
 #include "job/joining_trainers.h"
 #include "job/session.h"
 #include "membership/coordinator.h"
@@ -31,6 +33,9 @@ struct JobManagerOptions {
   uint64_t idle_link_ms = 600'000;  // links that no job has used for so long are closed
   PlanningOptions planning;         // of the jobs that this node coordinates
   uint32_t leave_timeout_ms = Coordinator::kLeaveTimeoutMs;  // of the jobs that it coordinates
+  // What bounds the jobs whose first rank is on this node, every so often; it outlives the manager.
+  FindingsBoard* findings = nullptr;  // none: nobody wants to know
+  uint64_t explain_every_ms = 60'000;
 };
 
 // Where the outside meets the jobs of this node: dispatches what clients and peers say, brings
@@ -64,6 +69,10 @@ class JobManager final : public ClientHandler, public ControlPlaneHandler {
 
   void on_link_lost(const Peer& peer, const Status& reason);
 
+  // Why the steps of the job of this name take what they take; where `user` may see several, it is
+  // the one with the most planned bytes. `explained` comes once, later. NotFound: there is none.
+  Status explain_job(const std::string& name, uid_t user, Explainer::Explained explained);
+
   // What `user` may see: its own jobs; root and the daemon's own user see all.
   std::vector<DaemonStatus::Job> job_statuses(uid_t user = 0) const;
   uint32_t jobs_hidden_from(uid_t user) const;
@@ -89,6 +98,9 @@ class JobManager final : public ClientHandler, public ControlPlaneHandler {
   void gather_facts(ClientConnection& asker, const std::string& job_name);
   void tell_facts(uint64_t job_key, FactsQueries::Told told_facts);
   NodeFacts facts_of(const Job& job, const std::vector<FlowStatus>& flows) const;
+  Explainer::Sources explainer_sources();
+  std::string plans_of(const Job& job) const;
+  void answer_explanation(ClientConnection& asker, const std::string& job_name);
   void on_facts_query(const Peer& from, const proto::ControlMessage& message);
   void answer(ClientConnection& asker, const std::string& json);
   Status take_place(Session& session);
@@ -99,6 +111,7 @@ class JobManager final : public ClientHandler, public ControlPlaneHandler {
   // The job, if there is one that `from` coordinates.
   Job* find_job_of(const Peer& from, uint64_t key, const proto::ControlMessage& message);
   void remove_closed_jobs();
+  void forget_job(uint64_t key);
   void close_idle_links();
   void finish_drain();
   void refuse(ClientConnection& connection, const Status& reason);
@@ -113,6 +126,8 @@ class JobManager final : public ClientHandler, public ControlPlaneHandler {
   std::unique_ptr<JoiningTrainers> joining_;
   std::unordered_map<uint64_t, std::unique_ptr<Job>> jobs_;  // by key
   std::unique_ptr<FactsQueries> facts_;
+  std::unique_ptr<Explainer> explainer_;
+  std::unique_ptr<JobWatch> watch_;  // none: nobody wants to know
   RefusedSenders refused_;
   // What a job's ranks on this node share, forming or running.
   std::unordered_map<JobIdentity, std::weak_ptr<UserCharge>> places_;

@@ -115,6 +115,57 @@ void JobManager::gather_facts(ClientConnection& asker, const std::string& job_na
   }
 }
 
+std::string JobManager::plans_of(const Job& job) const {
+  return job.plans_json({options_.planning.streams, options_.cut.io_loops},
+                        coordinator_->guard_readings(job.key()));
+}
+
+Explainer::Sources JobManager::explainer_sources() {
+  return {[this](uint64_t job_key, std::function<void(std::string)> gathered) {
+            const Job* job = find_job(job_key);
+            if (job == nullptr) return Status(StatusCode::NotFound, "the job is over");
+            return facts_->gather(*job, std::move(gathered));
+          },
+          [this](uint64_t job_key) -> std::optional<std::string> {
+            const Job* job = find_job(job_key);
+            if (job == nullptr) return std::nullopt;
+            return plans_of(*job);
+          }};
+}
+
+Status JobManager::explain_job(const std::string& name, uid_t user,
+                               Explainer::Explained explained) {
+  const Job* largest = nullptr;
+  for (const auto& [key, job] : jobs_) {
+    if (job->name() != name || !may_see(user, *job)) continue;
+    if (largest == nullptr || job->planned_bytes() > largest->planned_bytes()) largest = job.get();
+  }
+  if (largest == nullptr)
+    return make_status(StatusCode::NotFound, "no job '{}' of yours runs on this node", name);
+  return explainer_->explain(largest->key(), std::move(explained));
+}
+
+void JobManager::answer_explanation(ClientConnection& asker, const std::string& job_name) {
+  const auto answer_to = [](ClientConnection& connection, const Result<Explanation>& explanation) {
+    flatbuffers::FlatBufferBuilder builder;
+    const std::string text = explanation ? explanation_text(*explanation) : "";
+    const std::string json = explanation ? to_json(*explanation) : "";
+    const std::string error = explanation ? "" : explanation.status().message();
+    const auto body =
+        proto::CreateExplanationReplyDirect(builder, text.c_str(), json.c_str(), error.c_str());
+    builder.Finish(
+        proto::CreateClientMessage(builder, proto::ClientBody::ExplanationReply, body.Union()));
+    connection.send(builder);
+  };
+  const Status asked =
+      explain_job(job_name, asker.credentials().uid,
+                  [this, client = asker.id(), answer_to](const Result<Explanation>& explanation) {
+                    const auto connection = clients_.find(client);
+                    if (connection != clients_.end()) answer_to(*connection->second, explanation);
+                  });
+  if (!asked) answer_to(asker, asked);
+}
+
 // All nodes of a job may ask each other; for all of them only its coordinator is asked.
 void JobManager::on_facts_query(const Peer& from, const proto::ControlMessage& message) {
   const proto::FactsQuery& query = *message.body_as_FactsQuery();

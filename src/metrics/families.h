@@ -64,6 +64,7 @@ enum class Metric : uint8_t {
   JobIterationPredicted,
   JobIterationMeasured,
   JobTuning,
+  JobFinding,
   JobResultMemory,
   JobArenaMemory,
   JobFailures,

@@ -94,6 +94,15 @@ std::vector<MetricInfo> job_plan_infos() {
        {"job"},
        {},
        "1: the step that ended last was measured for the tuner; 0: its settings hold."},
+      {Metric::JobFinding,
+       "braid_job_finding_ratio",
+       false,
+       {"job", "cause", "node", "rank"},
+       {},
+       "What bounds the steps of the job by braidctl explain, and which share of a step it costs "
+       "at "
+       "most; node and rank: of whom it speaks, where it does. On the node of the job's first "
+       "rank."},
   };
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plan/live_plan.h"
 
+#include <algorithm>
 #include <unordered_map>
 
 #include <nlohmann/json.hpp>
@@ -148,6 +149,17 @@ Result<std::vector<LiveJob>> parse_live_plans(std::string_view text) {
     }
   }
   return jobs;
+}
+
+std::optional<LiveSet> largest_set(LiveJob job) {
+  const auto bytes_of = [](const LiveSet& set) {
+    uint64_t bytes = 0;
+    for (const Trace::Tensor& tensor : set.trace.tensors) bytes += tensor.bytes();
+    return bytes;
+  };
+  const auto largest = std::ranges::max_element(job.sets, {}, bytes_of);
+  if (largest == job.sets.end()) return std::nullopt;
+  return std::move(*largest);
 }
 
 Result<Plan> plan_of_groups(const std::vector<std::vector<std::string>>& groups,

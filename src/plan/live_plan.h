@@ -64,6 +64,9 @@ struct LiveJob {
 // The answer to PlanQuery. Errors name the entry.
 Result<std::vector<LiveJob>> parse_live_plans(std::string_view text);
 
+// The set that has most bytes; nothing of a job without planned tensors.
+std::optional<LiveSet> largest_set(LiveJob job);
+
 // `groups` as a plan of `trace`'s tensors. What the trace's order of backward has apart, because
 // tensors have changed places since the plan was made, becomes groups of its own.
 Result<Plan> plan_of_groups(const std::vector<std::vector<std::string>>& groups,

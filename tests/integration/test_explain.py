@@ -7,14 +7,17 @@ import json
 import os
 import signal
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 
 import pytest
-from braid_build import IS_SANITIZED, braidctl
+from braid_build import IS_SANITIZED, braidctl, trainer_environment
 from cluster_tool import CLUSTER
 from real_cluster import Cluster, Node, Trainer, end_running, needs_daemons, until, wait_until_running
+from second_rail import two_rail_cluster
 from silent_network import connection_rules, dropped, skip_without_packet_filter
 from test_flows import data_connections
+from test_operations import metrics
 
 pytestmark = [
     needs_daemons,
@@ -90,18 +93,26 @@ class Staged:
 
     def until_first(self, cause: str, is_right: Callable[[dict], bool] = lambda finding: True) -> dict:
         """Until the first finding is this cause, which is_right says to be the one that was staged."""
+        return self._until(cause, is_right, lambda findings: findings[:1])
+
+    def until_found(self, cause: str, is_right: Callable[[dict], bool] = lambda finding: True) -> dict:
+        """The same where something else may cost more."""
+        return self._until(cause, is_right, lambda findings: findings)
+
+    def _until(self, cause: str, is_right: Callable[[dict], bool], those: Callable[[list], list]) -> dict:
         seen: list[dict] = []
+        found: list[dict] = []
 
         def is_found() -> bool:
             seen.append(self.explain(len(seen) % len(self.cluster.nodes)))
-            first = seen[-1]["findings"][0]
-            return first["cause"] == cause and is_right(first)
+            found[:] = [one for one in those(seen[-1]["findings"]) if one["cause"] == cause and is_right(one)]
+            return bool(found)
 
         try:
-            until(is_found, f"{cause} comes first")
+            until(is_found, f"{cause} is found")
         except AssertionError:
             raise AssertionError(f"{cause} was staged, but this was found: {seen[-1]}") from None
-        return seen[-1]["findings"][0]
+        return found[0]
 
 
 def set_nic(cluster: Cluster, mbit: int) -> None:
@@ -166,6 +177,28 @@ def test_a_rail_that_is_slower_than_those_of_other_nodes(slow_network):
         set_nic(slow_network, NIC_MBIT)
 
 
+def test_a_flow_that_is_slow():
+    """By the hash of its ports each flow is one of the slow ones, or not."""
+    with Cluster(3, [*QUIET_DAEMONS, "transport.flows_per_link=12", "transport.slow_flow_percent=0"]) as cluster:
+        caps = [CLUSTER, "--set-caps", cluster.directory, "--flow-mbit", "40,40,40,40,40,40,40,4"]
+        subprocess.run(caps, check=True)
+        with Staged(cluster, {"counts": LARGE, "before": 0.02, "backward": 0.02}) as job:
+            finding = job.until_found("slow_flow")
+            assert "most of its siblings" in finding["text"]
+
+
+def test_a_rail_that_is_down():
+    with two_rail_cluster(*QUIET_DAEMONS) as cluster:
+        first, second = cluster.nodes
+        with Staged(cluster, {"counts": LARGE, "before": 0.08, "backward": 0.1}) as job:
+            first.run("ip", "link", "set", "eth1", "down")
+            for node in (first, second):  # Its peer has no carrier either.
+                finding = job.until_found("rail_down", lambda one, node=node: one["node"] == node.name)
+                assert "Rail eth1 of" in finding["text"] and "1 of 2 rails" in finding["text"]
+            first.run("ip", "link", "set", "eth1", "up")
+            until(lambda: "rail_down" not in causes(job.explain()), "it is there again")
+
+
 def test_jobs_that_compete(slow_network):
     argument = {"counts": LARGE, "before": 0.02, "backward": 0.02}
     with Staged(slow_network, argument) as job, Staged(slow_network, argument):
@@ -228,6 +261,27 @@ def test_a_daemon_that_gets_no_processor(cluster_of):
         # What competes with one daemon takes a processor from the others as well: there are few here.
         job.until_first("starved_daemon")
         until(lambda: any(node.name in one["text"] for one in job.explain()["findings"]), "it is among those named")
+
+
+def test_metrics_and_trainers_are_told_as_well():
+    with Cluster(3, [*QUIET_DAEMONS, "metrics.explain_seconds=1"]) as cluster:
+        first, second, third = cluster.nodes
+
+        def shown(node: Node) -> list[str]:
+            return [series for series in metrics(node) if series.startswith("braid_job_finding_ratio{")]
+
+        with Staged(cluster, {**QUIET, "backward": [0.12, 0.12, 0.36]}) as job:
+            late = f'cause="late_rank",node="{third.name}",rank="2"}}'
+            until(lambda: any(series.endswith(late) for series in shown(first)), "the node of the first rank shows it")
+            asked = subprocess.run(
+                [sys.executable, "-c", "import braid, sys; print(braid.explain(sys.argv[1]))", job.name],
+                env={**os.environ, **trainer_environment(), "BRAID_SOCKET": second.socket},
+                capture_output=True, text=True, timeout=60, check=False,
+            )  # fmt: skip
+            assert asked.returncode == 0, asked.stderr
+            assert "Rank 2 on " in asked.stdout, asked.stdout
+            assert not shown(second)
+        until(lambda: not shown(first), "it goes with the job")
 
 
 def test_nobody_is_blamed_for_nothing(cluster_of):

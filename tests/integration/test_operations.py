@@ -222,7 +222,9 @@ def metrics(node) -> dict[str, float]:
 
 
 # Of codecs, of planned tensors, and of links that carry much.
-NOT_OF_EACH_JOB = re.compile("braid_(codec|job_(step|exposed|rank|plan|iteration|tuning)|link_(slowest|median))")
+NOT_OF_EACH_JOB = re.compile(
+    "braid_(codec|job_(step|exposed|rank|finding|plan|iteration|tuning)|link_(slowest|median))"
+)
 
 
 def test_metrics_has_every_documented_family_and_its_numbers_grow(cluster_of):

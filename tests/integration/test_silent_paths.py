@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 from real_cluster import Cluster, expect_to_go_on, needs_daemons, until, wait_until_running
+from second_rail import two_rail_cluster
 from silent_network import (
     all_flows_rules,
     connection_rules,
@@ -88,27 +89,7 @@ def test_the_next_job_uses_no_flow_that_went_silent_under_the_last_one(cluster_o
 
 @pytest.fixture(scope="module")
 def two_rails() -> Iterator[Cluster]:
-    """Two nodes with a second cable between them."""
-    with Cluster(2, [*SETTINGS, "control.peer_timeout_ms=10000"]) as cluster:
-        first, second = cluster.nodes
-        first.run(
-            "ip", "link", "add", "eth1", "type", "veth", "peer", "eth1", "netns", second.namespace
-        )
-        for number, node in enumerate(cluster.nodes, 1):
-            node.run("ip", "addr", "add", f"10.78.77.{number}/24", "dev", "eth1")
-            node.run("ip", "link", "set", "eth1", "up")
-        for node in cluster.nodes:  # UCX knows devices with a carrier only
-            until(
-                lambda node=node: "UP" in node.run("ip", "-br", "link", "show", "eth1").split(),
-                "the cable is in",
-            )
-            node.daemon_command = [
-                "transport.rails=[eth0,eth1]" if word.startswith("transport.rails=") else word
-                for word in node.daemon_command
-            ]
-            node.signal(signal.SIGKILL)
-            cluster.wait_until_gone(node)
-            node.restart()
+    with two_rail_cluster(*SETTINGS, "control.peer_timeout_ms=10000") as cluster:
         yield cluster
 
 

@@ -23,6 +23,7 @@ from braid import BraidError, DType, Memory, Reduction, TensorSpec
 from braid.torch.callbacks import Origin
 from braid.torch.carriage import dtype_of
 from braid.torch.engine import Engine
+from braid.torch.explaining import explain_once
 from braid.torch.failures import as_distributed
 from braid.torch.flight_record import Entry
 from braid.torch.futures import Failure, Source, devices_of, future_of
@@ -119,6 +120,7 @@ class GradientSet:
         self._halfway: list[_Bucket] = []
         self._by_id = {id(p): g for p, g in zip(self._parameters, self._gradients)}
         engine.gradients.start()
+        explain_once(self._job)
 
     def _lay_out(self, members: Sequence[Member], handles: Sequence[int]) -> list[Gradient]:
         offsets, end = [], 0

@@ -9,6 +9,8 @@
 namespace braid {
 namespace {
 
+using testing::TestTrainer;
+
 class JobManagerFactsTest : public testing::JobManagerTest {
  protected:
   static constexpr uint64_t kKey = 99;
@@ -173,6 +175,27 @@ TEST_F(JobManagerFactsTest, TheCoordinatorGetsAnAnswerAndNobodyElse) {
   settle();
   EXPECT_TRUE(control_plane_.sent_to<proto::FactsReply>(stranger.id).empty());
   EXPECT_EQ(manager_->messages_refused(), 3u);
+}
+
+TEST_F(JobManagerFactsTest, AnExplanationIsMadeHere) {
+  open_job(2);
+  register_planned();
+  TestTrainer& asker = add_trainer();
+  asker.ask_explanation("another");
+  wait_for([&] { return !asker.explanation.empty(); });
+  EXPECT_EQ(asker.explanation, "no job 'another' of yours runs on this node");
+  asker.explanation.clear();
+  asker.ask_explanation("train");
+  wait_for([&] { return !asker.explanation.empty(); });
+  EXPECT_EQ(asker.explanation,
+            "job 'train': 0 steps have ended so far; 8 that all of its nodes know are needed");
+  asker.explanation.clear();
+  trainers_.pop_back();  // finish_steps() submits for all
+  finish_steps(0, 12);
+  trainers_[0]->ask_explanation("train");
+  wait_for([&] { return !trainers_[0]->explanation.empty(); });
+  EXPECT_EQ(trainers_[0]->explanation.find("job 'train': 2 ranks on 1 nodes; a step takes"), 0u)
+      << trainers_[0]->explanation;
 }
 
 TEST_F(JobManagerFactsTest, WhoHasGoneNeedsNoAnswer) {

@@ -90,6 +90,12 @@ void TestTrainer::ask_facts(const std::string& job) {
   send(builder);
 }
 
+void TestTrainer::ask_explanation(const std::string& job) {
+  flatbuffers::FlatBufferBuilder builder;
+  finish(builder, proto::CreateExplanationQueryDirect(builder, job.c_str()));
+  send(builder);
+}
+
 void TestTrainer::ask_status() {
   flatbuffers::FlatBufferBuilder builder;
   finish(builder, proto::CreateStatusQuery(builder));
@@ -166,6 +172,8 @@ void TestTrainer::handle(const proto::ClientMessage& message, std::vector<Fd> fd
     refusal = refused->text()->str();
   } else if (const auto* failed = message.body_as_Failure()) {
     failure = Status(static_cast<StatusCode>(failed->code()), failed->text()->str());
+  } else if (const auto* explained = message.body_as_ExplanationReply()) {
+    explanation = explained->text()->str() + explained->error()->str();
   } else if (const auto* reply = message.body_as_StatusReply()) {
     status_reply = reply->json()->str();
     jobs_hidden = reply->jobs_hidden();

@@ -133,7 +133,7 @@ TEST(MetricsServer, HasRoomForAThousandJobs) {
         if (!info.is_of_job()) continue;
         for (size_t second = 0; second < info.labels.size(); ++second) {
           std::vector<std::string> labels = {fmt::format("job-{}", job)};
-          if (info.labels.size() > 1) labels.push_back(std::to_string(second));
+          labels.resize(info.labels.size(), std::to_string(second));
           samples.push_back({info.metric, labels, static_cast<double>(job) + 0.5});
         }
       }

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/printable.h"
+#include "explain/explanation.h"
+#include "explain/job_view.h"
+
+namespace braid {
+namespace {
+
+constexpr size_t kFindingsShown = 20;
+
+std::string finding_text(const Finding& finding, size_t number) {
+  std::string text = fmt::format("{}. {}.\n", number, printable(finding.text));
+  if (finding.seconds_per_step > 0 && finding.cause != Cause::Stalled) {
+    text +=
+        fmt::format("   It costs up to {} of each step.\n", format_time(finding.seconds_per_step));
+  }
+  if (!finding.advice.empty())
+    text += fmt::format("   What helps: {}.\n", printable(finding.advice));
+  return text;
+}
+
+}  // namespace
+
+std::string explanation_text(const Explanation& explanation) {
+  const double share = explanation.exposed_seconds / explanation.step_seconds;
+  std::string text = fmt::format(
+      "job '{}': {} ranks on {} nodes; a step takes {}, of which its last rank waits {} ({:.0f} %) "
+      "for the network (median of {} steps)\n\n",
+      printable(explanation.job), explanation.world_size, explanation.nodes,
+      format_time(explanation.step_seconds), format_time(explanation.exposed_seconds), share * 100,
+      explanation.steps);
+  const size_t count = explanation.findings.size();
+  for (size_t i = 0; i < std::min(count, kFindingsShown); ++i)
+    text += finding_text(explanation.findings[i], i + 1);
+  if (count > kFindingsShown) {
+    text += fmt::format("{} more causes cost less: braidctl explain --json has them.\n",
+                        count - kFindingsShown);
+  }
+  return text;
+}
+
+}  // namespace braid

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "job/explainer.h"
+
+#include <utility>
+
+namespace braid {
+namespace {
+
+Result<JobFacts> facts_in(const std::string& json) {
+  auto jobs = parse_job_facts('[' + json + ']');
+  if (!jobs) return jobs.status();
+  return std::move(jobs->front());
+}
+
+Result<Explanation> explain_texts(const std::string& before, const std::string& after,
+                                  const std::string& plans) {
+  const auto earlier = facts_in(before);
+  if (!earlier) return earlier.status();
+  const auto later = facts_in(after);
+  if (!later) return later.status();
+  auto jobs = parse_live_plans('[' + plans + ']');
+  if (!jobs) return jobs.status();
+  return explain(*earlier, *later, largest_set(std::move(jobs->front())));
+}
+
+}  // namespace
+
+Status Explainer::explain(uint64_t job_key, Explained explained) {
+  if (const auto found = looks_.find(job_key); found != looks_.end()) {
+    if (found->second->askers.size() >= kAskersMax) {
+      return make_status(StatusCode::ResourceExhausted,
+                         "{} askers wait for this job's explanation already: ask again later",
+                         kAskersMax);
+    }
+    found->second->askers.push_back(std::move(explained));
+    return Status::ok();
+  }
+  if (looks_.size() >= kJobsMax) {
+    return make_status(StatusCode::ResourceExhausted,
+                       "{} jobs are being explained already: ask again later", kJobsMax);
+  }
+  BRAID_RETURN_IF_ERROR(
+      sources_.gather(job_key, lifetime_.guard([this, job_key](std::string before) {
+        Look& look = *looks_.at(job_key);
+        look.before = std::move(before);
+        look.pause.start_once(look_ms_, [this, job_key] { look_again(job_key); });
+      })));
+  Look& look = *(looks_[job_key] = std::make_unique<Look>(loop_));
+  look.askers.push_back(std::move(explained));
+  return Status::ok();
+}
+
+void Explainer::look_again(uint64_t job_key) {
+  const Status asked = sources_.gather(
+      job_key,
+      lifetime_.guard([this, job_key](const std::string& after) { compare(job_key, after); }));
+  if (!asked) conclude(job_key, asked);
+}
+
+void Explainer::compare(uint64_t job_key, const std::string& after) {
+  const std::optional<std::string> plans = sources_.plans(job_key);
+  if (!plans) return conclude(job_key, Status(StatusCode::NotFound, "the job is over"));
+  if (worker_ == nullptr)
+    return conclude(job_key, explain_texts(looks_.at(job_key)->before, after, *plans));
+  auto answer = std::make_shared<std::optional<Result<Explanation>>>();
+  const bool is_taken =
+      worker_->run([before = looks_.at(job_key)->before, after, plans = *plans,
+                    answer] { *answer = explain_texts(before, after, plans); },
+                   lifetime_.guard([this, job_key, answer] { conclude(job_key, **answer); }));
+  if (!is_taken) {
+    conclude(job_key, Status(StatusCode::ResourceExhausted,
+                             "the daemon has too much to do to explain the job: ask again later"));
+  }
+}
+
+void Explainer::conclude(uint64_t job_key, const Result<Explanation>& explanation) {
+  // An asker may ask again.
+  const auto look = std::move(looks_.extract(job_key).mapped());
+  for (const Explained& explained : look->askers) explained(explanation);
+}
+
+}  // namespace braid
