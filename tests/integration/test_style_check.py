@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""scripts/style-check finds two types of one name, functions and classes that are too long, and includes that go
-against the dependencies between rooms."""
+"""scripts/style-check finds two types of one name, names that two files of a room have for themselves, functions and
+classes that are too long, and includes that go against the dependencies between rooms."""
 
 import shutil
 import subprocess
@@ -9,6 +9,7 @@ import pytest
 from braid_build import REPOSITORY
 
 LICENCE = "// SPDX-License-Identifier: Apache-2.0\n"
+CHECKS = ("cpp_scopes", "own_names", "rooms", "sizes", "type_names")
 HEADER = """namespace braid {
 class Partition final {
   struct Part { int x; };
@@ -22,7 +23,7 @@ enum class Colour : unsigned char { Red };
 def checked(tmp_path):
     """Runs style-check over these files in a repository of its own; returns its exit status and what it says."""
     (tmp_path / "scripts" / "check_lib").mkdir(parents=True)
-    for name in ("style-check", *(f"check_lib/{name}.py" for name in ("cpp_scopes", "rooms", "sizes", "type_names"))):
+    for name in ("style-check", *(f"check_lib/{name}.py" for name in CHECKS)):
         shutil.copy2(REPOSITORY / "scripts" / name, tmp_path / "scripts" / name)
     subprocess.run(["git", "-C", str(tmp_path), "init", "-q"], check=True)
 
@@ -148,6 +149,54 @@ def test_a_type_in_a_class_that_hides_one_of_a_room_it_knows(checked, path):
 def test_a_type_in_a_class_that_hides_none(checked, home, path, kind):
     rooms = [room("base"), room("loop", "base"), room("net", "loop")]
     code, said = checked(*rooms, (home, LICENCE + HEADER), nested(path, kind))
+    assert code == 0, said
+
+
+OWN = """namespace braid {
+namespace {
+constexpr uint64_t kTimeoutMs = uint64_t{16} << 30;  // kOther = 1;
+template <typename T>
+double seconds(const T& value, size_t count = 1) {
+  return f(value) + count;
+}
+}  // namespace
+}  // namespace braid
+"""
+
+
+def own(declaration):
+    return LICENCE + f"namespace braid {{\nnamespace {{\n{declaration}\n}}\n}}\n"
+
+
+@pytest.mark.parametrize("declaration, name", [
+    ("const char* const kTimeoutMs[] = {\n    \"a\",\n};", "kTimeoutMs"),
+    ("class kTimeoutMs final : public A {\n};", "kTimeoutMs"),
+    ("using kTimeoutMs = int;", "kTimeoutMs"),
+    ("double seconds(const T& other,\n               size_t) {\n}", "seconds"),
+])
+def test_a_name_that_two_files_of_a_room_have_for_themselves(checked, declaration, name):
+    line = 4 if name == "kTimeoutMs" else 5
+    code, said = checked(("src/a/one.cpp", LICENCE + OWN), ("src/a/two.cpp", own(declaration)))
+    assert code == 1
+    assert f"src/a/two.cpp:4: '{name}' is also a name of its own in src/a/one.cpp:{line}:" in said
+
+
+@pytest.mark.parametrize("path, declaration", [
+    ("src/b/two.cpp", "constexpr int kTimeoutMs = 1;"),  # another room
+    ("src/a/main.cpp", "constexpr int kTimeoutMs = 1;"),  # a target of its own
+    ("src/a/two.cpp", "double seconds(uint64_t nanoseconds) {\n}"),  # an overload
+    ("src/a/two.cpp", "void f() {\n  int kTimeoutMs = 1;\n}\nusing b::kTimeoutMs;"),
+    ("src/a/two.cpp", "}\nint kTimeoutMs() {\n}\nnamespace {"),  # not of its own
+])
+def test_names_that_do_not_meet(checked, path, declaration):
+    code, said = checked(("src/a/one.cpp", LICENCE + OWN), (path, own(declaration)))
+    assert code == 0, said
+
+
+def test_a_file_that_is_compiled_apart(checked):
+    apart = "set_source_files_properties(two.cpp PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)\n"
+    files = {"one.cpp": LICENCE + OWN, "two.cpp": own("int kTimeoutMs = 1;"), "CMakeLists.txt": LICENCE + apart}
+    code, said = checked(*((f"src/a/{name}", text) for name, text in files.items()))
     assert code == 0, said
 
 
