@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include <sys/resource.h>
+
 #include "explain/findings_board.h"
 #include "loop/loop.h"
 #include "net/transport.h"
@@ -156,6 +158,7 @@ class Samples {
 
   void add_rounds(const Loop& loop) {
     const LoopCounters rounds = loop.counters();
+    add(Metric::LoopRounds, rounds.rounds, {loop.name()});
     add(Metric::LoopLongRounds, rounds.long_rounds, {loop.name()});
     add_seconds(Metric::LoopLongestRound, rounds.longest_round_ns, {loop.name()});
     const PollingCounters polling = loop.polling_counters();
@@ -163,6 +166,15 @@ class Samples {
     add(Metric::Polls, polling.came, {loop.name(), "came"});
     add(Metric::Polls, polling.not_came, {loop.name(), "not_came"});
     add(Metric::Polls, polling.displaced, {loop.name(), "displaced"});
+  }
+
+  void add_processor() {
+    rusage used{};
+    ::getrusage(RUSAGE_SELF, &used);
+    const auto seconds = [](const timeval& time) {
+      return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6;
+    };
+    add_real(Metric::ProcessorSeconds, seconds(used.ru_utime) + seconds(used.ru_stime), {});
   }
 
   std::vector<MetricSample> take() && { return std::move(samples_); }
@@ -183,6 +195,7 @@ std::vector<MetricSample> daemon_samples(const DaemonSources& sources) {
   for (const JobTotals& job : sources.jobs.totals()) samples.add_job(job);
   samples.add_findings(sources.findings);
   samples.add_engines(sources.engines);
+  samples.add_processor();
   for (const Loop* loop : sources.loops) samples.add_rounds(*loop);
   return std::move(samples).take();
 }

@@ -90,6 +90,7 @@ uint64_t LoopWatch::own_time_ns(uint64_t round_ns, const ThreadTimes& used) {
 
 void LoopWatch::on_round_end() {
   if (!is_on_) return;
+  rounds_.add(1);
   const uint64_t now_ns = times_->now_ns();
   // The loop's clock has whole milliseconds.
   const uint64_t round_ns = since((polled_ms_ + 1) * kNsPerMs, now_ns);
@@ -132,7 +133,7 @@ void LoopWatch::on_long_round(uint64_t now_ns, uint64_t round_ns) {
 }
 
 LoopCounters LoopWatch::counters() const {
-  return {long_rounds_.load(std::memory_order_relaxed),
+  return {rounds_.get(), long_rounds_.load(std::memory_order_relaxed),
           longest_round_ns_.load(std::memory_order_relaxed)};
 }
 

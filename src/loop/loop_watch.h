@@ -6,10 +6,13 @@
 #include <memory>
 #include <string>
 
+#include "base/shared_number.h"
+
 namespace braid {
 
 // What a loop knows of its own rounds: all the callbacks from one poll's return to the next poll.
 struct LoopCounters {
+  uint64_t rounds = 0;
   uint64_t long_rounds = 0;       // took more than LoopWatch::kLongRoundNs
   uint64_t longest_round_ns = 0;  // of those
 };
@@ -81,6 +84,7 @@ class LoopWatch {
   uint64_t slept_polls_ = 0;   // since asked_sleeps_at_ns_, as far as the clock shows it
   uint64_t warned_at_ns_ = 0;
   uint64_t untold_ = 0;  // long rounds since the last warning
+  SharedNumber rounds_;
   std::atomic<uint64_t> long_rounds_{0};
   std::atomic<uint64_t> longest_round_ns_{0};
 };

@@ -289,6 +289,19 @@ std::vector<MetricInfo> guard_infos() {
 
 std::vector<MetricInfo> loop_infos() {
   return {
+      {Metric::ProcessorSeconds,
+       "braid_processor_seconds_total",
+       true,
+       {},
+       {},
+       "Processor time of braidd, all of its threads, in user space and in the kernel."},
+      {Metric::LoopRounds,
+       "braid_loop_rounds_total",
+       true,
+       {"loop"},
+       {},
+       "Rounds of a loop's callbacks: each time that the loop slept and was woken, or found "
+       "something when it looked (braid_polls_total)."},
       {Metric::LoopLongRounds,
        "braid_loop_long_rounds_total",
        true,

@@ -79,6 +79,8 @@ enum class Metric : uint8_t {
   CodecResidual,
   CodecCosine,
   CodecSaturation,
+  ProcessorSeconds,
+  LoopRounds,
   LoopLongRounds,
   LoopLongestRound,
   PollingSeconds,
