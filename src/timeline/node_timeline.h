@@ -22,7 +22,7 @@ namespace braid {
 //    "ranks": [0, 1], "origin_ns": 1234567, "told": 900, "overwritten": 0, "dropped": 0,
 //    "tensors": ["layer0"], "peers": ["b"], "rails": ["eth0"],
 //    "submits":    [[rank, tensor, step, at, is_planned], …],
-//    "operations": [[tensor, step, begin, go, end, bytes, tensors, is_planned], …],
+//    "operations": [[tensor, step, begin, go, end, bytes, tensors, plan], …],
 //    "units":      [[io_loop, stream, tensor, step, unit, begin, end, bytes], …],
 //    "reduces":    [[io_loop, tensor, step, unit, begin, end, bytes], …],
 //    "chunks":     [[io_loop, flow, peer, rail, tensor, step, unit, begin, end, bytes, is_sum,
@@ -30,6 +30,7 @@ namespace braid {
 struct NodeTimeline {
   static constexpr uint32_t kFormat = 1;
   static constexpr int32_t kNoStream = -1;
+  static constexpr int32_t kNoPlan = -1;
 
   // A rank has given a tensor: its gradient, or its input of another collective.
   struct Submit {
@@ -49,7 +50,7 @@ struct NodeTimeline {
     uint64_t end = 0;
     uint64_t bytes = 0;    // of its result
     uint32_t tensors = 1;  // of its group
-    bool is_planned = false;
+    int32_t plan = kNoPlan;
   };
   // From its first chunk to the last one that this node waits for.
   struct Unit {
@@ -108,11 +109,31 @@ struct NodeTimeline {
   std::vector<Chunk> chunks;
 };
 
-// At most about `bytes_max`: then chunks are left out first, next reduces, units, submits and
-// operations, of each the oldest; `dropped` counts them.
-std::string to_json(NodeTimeline timeline, size_t bytes_max);
+// So that its JSON takes at most `bytes_max`: names are shortened, then chunks are left out first,
+// next reduces, units, submits and operations, of each the oldest; `dropped` counts them.
+void drop_to_fit(NodeTimeline& timeline, size_t bytes_max);
+std::string to_json(const NodeTimeline& timeline);
 // Unknown fields are ignored, missing ones left at their defaults. Errors name what is wrong: a
-// list's row of another length, a number without a name.
+// list's row of another length, a number without a name, a span that ends before it begins.
 Result<NodeTimeline> parse_node_timeline(std::string_view json);
+
+// What all nodes tell of one job, on one clock.
+struct JobTimeline {
+  struct Node {
+    // That this node's clock is ahead of the clock of the node that asked all others, and how far
+    // that may be wrong.
+    int64_t offset_ns = 0;
+    uint64_t error_ns = 0;
+    NodeTimeline timeline;
+  };
+  std::string job;
+  uint64_t first_step = 0;           // of training, that was asked for; those before may be cut
+  std::vector<Node> nodes;           // in ring order
+  std::vector<std::string> missing;  // nodes that did not answer
+};
+
+// {"job": …, "first_step": …, "missing": […], "nodes": [{"offset_ns": …, "error_ns": …,
+//  "timeline": {…}}, …]}, as parse_node_timeline.
+Result<JobTimeline> parse_job_timeline(std::string_view json);
 
 }  // namespace braid
