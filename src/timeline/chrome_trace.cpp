@@ -125,9 +125,22 @@ class NodeTrace {
       if (operation->go > operation->begin)
         write_span(track, R"("waits for other nodes")", operation->begin, operation->go, {});
     }
+    Lanes unfinished(writer_, process_, next_track_, "unfinished operations");
+    for (const auto* operation : by_begin(node_.unfinished)) {
+      const uint64_t end = std::max(operation->begin, node_.told);
+      const bool has_gone = operation->go != NodeTimeline::Unfinished::kNotGone;
+      const char* state = has_gone                  ? "travels"
+                          : operation->missing == 0 ? "waits for other nodes, or memory"
+                                                    : "waits for local ranks";
+      write_span(unfinished.track_for(operation->begin, end), operation_name(*operation),
+                 operation->begin, end,
+                 fmt::format(R"("step":{},"tensors":{},"state":"{}","submissions missing":{})",
+                             operation->step, operation->tensors, state, operation->missing));
+    }
   }
 
-  std::string operation_name(const NodeTimeline::Operation& operation) const {
+  template <typename Operation>
+  std::string operation_name(const Operation& operation) const {
     const std::string& first = tensors_[operation.tensor];
     if (operation.tensors <= 1) return first;
     // Inside the quotes.
@@ -209,8 +222,10 @@ std::string metadata_of(const JobTimeline& job) {
   }
   for (const std::string& node : job.missing)
     missing += (missing.empty() ? "" : ",") + to_json_text(node);
-  return fmt::format(R"("job":{},"first_step":{},"nodes":[{}],"missing":[{}])",
-                     to_json_text(job.job), job.first_step, nodes, missing);
+  const std::string failure =
+      job.failure.empty() ? "" : fmt::format(R"("failure":{},)", to_json_text(job.failure));
+  return fmt::format(R"("job":{},{}"first_step":{},"nodes":[{}],"missing":[{}])",
+                     to_json_text(job.job), failure, job.first_step, nodes, missing);
 }
 
 }  // namespace

@@ -29,6 +29,19 @@ class EventRing {
   uint64_t written() const { return written_; }
   uint64_t overwritten() const { return written_ > events_.size() ? written_ - events_.size() : 0; }
 
+  // When the `count`-th latest span of this kind and job began, or the oldest that there is; 0:
+  // there is none.
+  uint64_t begin_of_latest(uint64_t job_key, SpanKind kind, size_t count) const {
+    uint64_t begin_ns = 0;
+    for (uint64_t i = written_; i > overwritten() && count > 0; --i) {
+      const TimelineEvent& event = events_[(i - 1) & (events_.size() - 1)];
+      if (event.job_key != job_key || event.kind != kind) continue;
+      begin_ns = event.begin_ns;
+      --count;
+    }
+    return begin_ns;
+  }
+
   // Copies what is wanted of the next `count` events from the `from`-th one ever written on, before
   // the `end`-th, and says where to go on: `end` when all were looked at. Those that were
   // overwritten meanwhile are passed over, without being counted.

@@ -5,18 +5,19 @@
 
 namespace braid {
 
-// What one I/O loop notes of its jobs: the latest spans, chunks in a ring of their own, since they
-// are many. Plain stores into memory that was allocated once. Of that loop only.
+// What one I/O loop notes of its jobs: the latest spans. Those of single chunks, which are many,
+// have a ring of their own. Plain stores into memory that was allocated once. Of that loop only.
 class LoopTimeline {
  public:
   // How many spans one call of copy() looks at: about 0.2 ms.
   static constexpr size_t kLookedAtMax = 4096;
 
-  // Half of them chunks. 64 bytes each.
+  // Half of them of single chunks. 64 bytes each.
   explicit LoopTimeline(size_t events) : spans_(events - events / 2), chunks_(events / 2) {}
 
   void record(const TimelineEvent& event) {
-    (event.kind == SpanKind::Chunk ? chunks_ : spans_).record(event);
+    const bool is_of_chunk = event.kind == SpanKind::Chunk || event.kind == SpanKind::Reduce;
+    (is_of_chunk ? chunks_ : spans_).record(event);
   }
 
   // How far a copy has come.
@@ -38,6 +39,11 @@ class LoopTimeline {
     } else {
       cursor.chunk = chunks_.copy(wanted, cursor.chunk, cursor.chunks_end, kLookedAtMax, out);
     }
+  }
+  // Of the control loop: when the `count`-th latest operation of the job began, or the oldest that
+  // there is; 0: there is none.
+  uint64_t begin_of_operations(uint64_t job_key, size_t count) const {
+    return spans_.begin_of_latest(job_key, SpanKind::Operation, count);
   }
   uint64_t overwritten() const { return spans_.overwritten() + chunks_.overwritten(); }
 

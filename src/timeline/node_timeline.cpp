@@ -129,8 +129,9 @@ Status check_names(const NodeTimeline& timeline) {
     return chunk.peer < timeline.peers.size() && chunk.rail < timeline.rails.size();
   });
   if (chunks_are_named && are_named(timeline.submits, timeline) &&
-      are_named(timeline.operations, timeline) && are_named(timeline.units, timeline) &&
-      are_named(timeline.reduces, timeline) && are_named(timeline.chunks, timeline)) {
+      are_named(timeline.operations, timeline) && are_named(timeline.unfinished, timeline) &&
+      are_named(timeline.units, timeline) && are_named(timeline.reduces, timeline) &&
+      are_named(timeline.chunks, timeline)) {
     return Status::ok();
   }
   return make_status(StatusCode::Protocol,
@@ -159,6 +160,7 @@ Result<NodeTimeline> parse_one(const nlohmann::json& json) {
   timeline.rails = json.value("rails", std::vector<std::string>());
   BRAID_RETURN_IF_ERROR(parse_rows(json, "submits", timeline.submits));
   BRAID_RETURN_IF_ERROR(parse_rows(json, "operations", timeline.operations));
+  BRAID_RETURN_IF_ERROR(parse_rows(json, "unfinished", timeline.unfinished));
   BRAID_RETURN_IF_ERROR(parse_rows(json, "units", timeline.units));
   BRAID_RETURN_IF_ERROR(parse_rows(json, "reduces", timeline.reduces));
   BRAID_RETURN_IF_ERROR(parse_rows(json, "chunks", timeline.chunks));
@@ -200,6 +202,7 @@ void drop_to_fit(NodeTimeline& timeline, size_t bytes_max) {
                        timeline.ranks.size() * 11 + bytes_of(timeline.tensors) +
                        bytes_of(timeline.peers) + bytes_of(timeline.rails);
   size_t bytes_left = bytes_max > taken ? bytes_max - taken : 0;
+  timeline.dropped += keep_newest(timeline.unfinished, bytes_left);
   timeline.dropped += keep_newest(timeline.operations, bytes_left);
   timeline.dropped += keep_newest(timeline.submits, bytes_left);
   timeline.dropped += keep_newest(timeline.units, bytes_left);
@@ -219,6 +222,7 @@ std::string to_json(const NodeTimeline& timeline) {
       to_text(timeline.tensors), to_text(timeline.peers), to_text(timeline.rails));
   append_rows(out, "submits", timeline.submits);
   append_rows(out, "operations", timeline.operations);
+  append_rows(out, "unfinished", timeline.unfinished);
   append_rows(out, "units", timeline.units);
   append_rows(out, "reduces", timeline.reduces);
   append_rows(out, "chunks", timeline.chunks);

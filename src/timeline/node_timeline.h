@@ -23,6 +23,7 @@ namespace braid {
 //    "tensors": ["layer0"], "peers": ["b"], "rails": ["eth0"],
 //    "submits":    [[rank, tensor, step, at, is_planned], …],
 //    "operations": [[tensor, step, begin, go, end, bytes, tensors, plan], …],
+//    "unfinished": [[tensor, step, begin, go, missing, tensors, plan], …],
 //    "units":      [[io_loop, stream, tensor, step, unit, begin, end, bytes], …],
 //    "reduces":    [[io_loop, tensor, step, unit, begin, end, bytes], …],
 //    "chunks":     [[io_loop, flow, peer, rail, tensor, step, unit, begin, end, bytes, is_sum,
@@ -50,6 +51,18 @@ struct NodeTimeline {
     uint64_t end = 0;
     uint64_t bytes = 0;    // of its result
     uint32_t tensors = 1;  // of its group
+    int32_t plan = kNoPlan;
+  };
+  // An operation that some local rank has begun and that had not ended when this was told.
+  struct Unfinished {
+    static constexpr int64_t kNotGone = -1;
+
+    uint32_t tensor = 0;
+    uint64_t step = 0;
+    uint64_t begin = 0;     // its latest submission
+    int64_t go = kNotGone;  // kNotGone: it waits for submissions, memory or other nodes
+    uint64_t missing = 0;   // submissions of local ranks, one for each of its tensors
+    uint32_t tensors = 1;
     int32_t plan = kNoPlan;
   };
   // From its first chunk to the last one that this node waits for.
@@ -104,13 +117,15 @@ struct NodeTimeline {
   std::vector<std::string> rails;
   std::vector<Submit> submits;
   std::vector<Operation> operations;
+  std::vector<Unfinished> unfinished;
   std::vector<Unit> units;
   std::vector<Reduce> reduces;
   std::vector<Chunk> chunks;
 };
 
 // So that its JSON takes at most `bytes_max`: names are shortened, then chunks are left out first,
-// next reduces, units, submits and operations, of each the oldest; `dropped` counts them.
+// next reduces, units, submits, operations and unfinished ones, of each the oldest; `dropped`
+// counts them.
 void drop_to_fit(NodeTimeline& timeline, size_t bytes_max);
 std::string to_json(const NodeTimeline& timeline);
 // Unknown fields are ignored, missing ones left at their defaults. Errors name what is wrong: a
@@ -128,6 +143,7 @@ struct JobTimeline {
   };
   std::string job;
   uint64_t first_step = 0;           // of training, that was asked for; those before may be cut
+  std::string failure;               // why it has failed; empty: it runs
   std::vector<Node> nodes;           // in ring order
   std::vector<std::string> missing;  // nodes that did not answer
 };

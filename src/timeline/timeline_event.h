@@ -11,6 +11,7 @@ enum class SpanKind : uint8_t { Submit, Operation, Unit, Reduce, Chunk };
 // cache line.
 struct TimelineEvent {
   static constexpr uint16_t kNoSlot = UINT16_MAX;
+  static constexpr uint32_t kSlotMax = kNoSlot - 1;  // stands for larger ones, too
 
   uint64_t job_key = 0;
   uint64_t tensor = 0;  // hash; of the operation, but for a Submit

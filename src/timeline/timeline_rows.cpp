@@ -38,6 +38,11 @@ OperationRow row_of(const NodeTimeline::Operation& span) {
           number(span.end), number(span.bytes), span.tensors,       span.plan};
 }
 
+UnfinishedRow row_of(const NodeTimeline::Unfinished& span) {
+  return {span.tensor,          number(span.step), number(span.begin), span.go,
+          number(span.missing), span.tensors,      span.plan};
+}
+
 UnitRow row_of(const NodeTimeline::Unit& span) {
   return {span.io_loop, span.stream,        span.tensor,      number(span.step),
           span.unit,    number(span.begin), number(span.end), number(span.bytes)};
@@ -62,6 +67,11 @@ bool take_row(const OperationRow& row, NodeTimeline::Operation& span) {
   return take_all(row, span.tensor, span.step, span.begin, span.go, span.end, span.bytes,
                   span.tensors, span.plan) &&
          span.begin <= span.go && span.go <= span.end;
+}
+
+bool take_row(const UnfinishedRow& row, NodeTimeline::Unfinished& span) {
+  return take_all(row, span.tensor, span.step, span.begin, span.go, span.missing, span.tensors,
+                  span.plan);
 }
 
 bool take_row(const UnitRow& row, NodeTimeline::Unit& span) {

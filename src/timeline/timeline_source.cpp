@@ -42,10 +42,13 @@ class TimelineMaker {
       for (const TimelineEvent& event : piece.events)
         timeline_.origin_ns = std::min(timeline_.origin_ns, event.begin_ns);
     }
+    for (const TimelineEvent& event : source_.unfinished)
+      timeline_.origin_ns = std::min(timeline_.origin_ns, event.begin_ns);
     timeline_.told = after(source_.told_ns);
     for (const auto& piece : source_.pieces) {
       for (const TimelineEvent& event : piece.events) add(event, piece.io_loop);
     }
+    for (const TimelineEvent& event : source_.unfinished) add_unfinished(event);
     sort(timeline_.operations);
     sort(timeline_.units);
     sort(timeline_.reduces);
@@ -56,8 +59,8 @@ class TimelineMaker {
 
  private:
   std::string tensor_name(uint64_t hash) const {
-    const auto known = source_.tensors.find(hash);
-    return known == source_.tensors.end() ? fmt::format("tensor {:016x}", hash) : *known->second;
+    const auto known = source_.name_of_tensor ? source_.name_of_tensor(hash) : nullptr;
+    return known == nullptr ? fmt::format("tensor {:016x}", hash) : *known;
   }
   std::string peer_name(uint64_t id) const {
     const auto known = source_.peers.find(id);
@@ -101,6 +104,14 @@ class TimelineMaker {
                                     event.is_sum, event.is_resent});
         return;
     }
+  }
+
+  void add_unfinished(const TimelineEvent& event) {
+    const auto go = static_cast<int64_t>(after(event.go_or_peer));
+    timeline_.unfinished.push_back(
+        {tensors_.of(event.tensor), event.step, after(event.begin_ns),
+         event.go_or_peer == 0 ? NodeTimeline::Unfinished::kNotGone : go, event.bytes, event.number,
+         event.slot == TimelineEvent::kNoSlot ? NodeTimeline::kNoPlan : event.slot});
   }
 
   TimelineSource source_;

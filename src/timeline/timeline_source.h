@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -22,8 +23,11 @@ struct TimelineSource {
   NodeTimeline head;  // without spans, origin and names of tensors and peers
   uint64_t told_ns = 0;
   std::vector<Piece> pieces;
-  std::unordered_map<uint64_t, std::shared_ptr<const std::string>> tensors;  // by hash
-  std::unordered_map<uint64_t, std::string> peers;                           // by node id
+  // Their end is not known; `bytes`: the submissions that are missing; go_or_peer: 0: not gone.
+  std::vector<TimelineEvent> unfinished;
+  // Called on the thread that makes the timeline; nullptr: it has no name.
+  std::function<std::shared_ptr<const std::string>(uint64_t hash)> name_of_tensor;
+  std::unordered_map<uint64_t, std::string> peers;  // by node id
 };
 
 // Spans are in the order of their ends. Tensors and nodes without a name get their number as one.
