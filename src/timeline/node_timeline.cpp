@@ -182,6 +182,16 @@ Result<JobTimeline> parse_job(const nlohmann::json& json) {
   return job;
 }
 
+Result<std::vector<JobTimeline>> parse_jobs(const nlohmann::json& json) {
+  std::vector<JobTimeline> jobs;
+  for (const nlohmann::json& told : json) {
+    auto job = parse_job(told);
+    if (!job) return job.status();
+    jobs.push_back(std::move(*job));
+  }
+  return jobs;
+}
+
 // nlohmann's exceptions stay in this room.
 template <typename Value>
 Result<Value> parse(std::string_view text, Result<Value> (*read)(const nlohmann::json&)) {
@@ -232,6 +242,8 @@ std::string to_json(const NodeTimeline& timeline) {
 
 Result<NodeTimeline> parse_node_timeline(std::string_view json) { return parse(json, parse_one); }
 
-Result<JobTimeline> parse_job_timeline(std::string_view json) { return parse(json, parse_job); }
+Result<std::vector<JobTimeline>> parse_job_timelines(std::string_view json) {
+  return parse(json, parse_jobs);
+}
 
 }  // namespace braid

@@ -149,7 +149,7 @@ struct JobTimeline {
 };
 
 // {"job": …, "first_step": …, "missing": […], "nodes": [{"offset_ns": …, "error_ns": …,
-//  "timeline": {…}}, …]}, as parse_node_timeline.
-Result<JobTimeline> parse_job_timeline(std::string_view json);
+//  "timeline": {…}}, …]} of each job, in an array; as parse_node_timeline.
+Result<std::vector<JobTimeline>> parse_job_timelines(std::string_view json);
 
 }  // namespace braid
