@@ -88,10 +88,10 @@ TEST(SuggestConfigKey, FindsTheNearest) {
 TEST(SuggestConfigKey, ElseListsWhatThereIs) {
   EXPECT_EQ(suggest_config_key("metrics.prometheus_endpoint"),
             "the keys of 'metrics' are address, port");
-  EXPECT_EQ(
-      suggest_config_key("zookeeper"),
-      "the sections are node, control, client, transport, collective, plan, tune, guard, metrics, "
-      "log");
+  EXPECT_EQ(suggest_config_key("zookeeper"),
+            "the sections are node, control, client, transport, collective, plan, tune, guard, "
+            "timeline, metrics, "
+            "log");
 }
 
 TEST(BytesOrAuto, IsASizeOrAuto) {

@@ -71,9 +71,9 @@ TEST(NodeTimeline, HostileNamesKeepTheBound) {
   NodeTimeline timeline = two_steps();
   timeline.tensors = {std::string(1000, '\x01'), std::string(1000, '"') + "\xff\xfe"};
   drop_to_fit(timeline, 2000);
-  const std::string json = to_json(timeline);
-  EXPECT_LE(json.size(), 2000u);
-  const auto parsed = parse_node_timeline(json);
+  const std::string text = to_json(timeline);
+  EXPECT_LE(text.size(), 2000u);
+  const auto parsed = parse_node_timeline(text);
   ASSERT_TRUE(parsed) << parsed.status().message();
   EXPECT_TRUE(parsed->tensors[1].ends_with("??")) << "the end of a name is kept";
 }
@@ -93,8 +93,8 @@ TEST(NodeTimeline, AShortenedNameEndsNoCharacter) {
 }
 
 TEST(NodeTimeline, ErrorsNameWhatIsWrong) {
-  const auto error_of = [](const std::string& json) {
-    const auto parsed = parse_node_timeline(json);
+  const auto error_of = [](const std::string& text) {
+    const auto parsed = parse_node_timeline(text);
     return parsed ? std::string("none") : parsed.status().message();
   };
   EXPECT_THAT(error_of("nonsense"), HasSubstr("this is no timeline"));
@@ -112,10 +112,10 @@ TEST(NodeTimeline, ErrorsNameWhatIsWrong) {
 }
 
 TEST(NodeTimeline, JobsAreParsedWithTheirClocks) {
-  const std::string json = R"([{"job":"train","first_step":7,"missing":["c"],"nodes":[)"
+  const std::string text = R"([{"job":"train","first_step":7,"missing":["c"],"nodes":[)"
                            R"({"offset_ns":-5,"error_ns":2,"timeline":)" +
                            to_json(two_steps()) + "}]}]";
-  const auto jobs = parse_job_timelines(json);
+  const auto jobs = parse_job_timelines(text);
   ASSERT_TRUE(jobs) << jobs.status().message();
   ASSERT_EQ(jobs->size(), 1u);
   EXPECT_EQ(jobs->front().nodes.front().offset_ns, -5);

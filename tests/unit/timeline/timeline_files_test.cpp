@@ -63,7 +63,7 @@ class TimelineFilesTest : public ::testing::Test {
     return names;
   }
 
-  testing::TemporaryDirectory directory_;
+  TemporaryDirectory directory_;
   const std::string path_ = directory_.file("made/when/needed");
   const TimelineFiles files_{path_};
 };
