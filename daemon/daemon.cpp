@@ -125,7 +125,7 @@ Status Daemon::start_control_plane() {
 }
 
 Status Daemon::start_transport() {
-  auto engines = EnginePool::create(*loop_, engine_options(config_));
+  auto engines = EnginePool::create(*loop_, engine_options(config_), config_.timeline.events);
   if (!engines) return engines.status();
   engines_ = std::move(engines).value();
   loops_ = {loop_.get()};

@@ -124,6 +124,9 @@ class Samples {
     add(Metric::JobOperations, job.operations, labels);
     add(Metric::JobOperationBytes, job.operation_bytes, labels);
     add(Metric::JobOperationsPending, job.operations_pending, labels);
+    add_seconds(Metric::JobOperationSeconds, job.submit_ns, {job.name, "submit"});
+    add_seconds(Metric::JobOperationSeconds, job.ready_ns, {job.name, "ready"});
+    add_seconds(Metric::JobOperationSeconds, job.run_ns, {job.name, "run"});
     add(Metric::JobResultMemory, job.result_memory_bytes, labels);
     add(Metric::JobArenaMemory, job.arena_memory_bytes, labels);
     if (!job.plan && job.steps == 0) return;

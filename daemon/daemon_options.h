@@ -28,6 +28,8 @@ PollingMode polling_mode(const DaemonConfig& config);
 uint32_t chunk_bytes_max(const DaemonConfig& config);
 // Where what was learned is kept; empty: nowhere.
 std::string state_directory(const DaemonConfig& config);
+// Where the timelines of jobs that failed go; empty: nowhere.
+std::string timeline_directory(const DaemonConfig& config);
 // How many connections of hosts that are not known yet may be open.
 size_t strangers_max();
 // How many of the clients' descriptors may wait to be closed.

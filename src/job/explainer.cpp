@@ -39,8 +39,8 @@ Status Explainer::explain(uint64_t job_key, Explained explained) {
     return make_status(StatusCode::ResourceExhausted,
                        "{} jobs are being explained already: ask again later", kJobsMax);
   }
-  BRAID_RETURN_IF_ERROR(
-      sources_.gather(job_key, lifetime_.guard([this, job_key](std::string before) {
+  BRAID_RETURN_IF_ERROR(sources_.gather(
+      job_key, lifetime_.guard([this, job_key](std::shared_ptr<const std::string> before) {
         Look& look = *looks_.at(job_key);
         look.before = std::move(before);
         look.pause.start_once(look_ms_, [this, job_key] { look_again(job_key); });
@@ -52,21 +52,20 @@ Status Explainer::explain(uint64_t job_key, Explained explained) {
 
 void Explainer::look_again(uint64_t job_key) {
   const Status asked = sources_.gather(
-      job_key,
-      lifetime_.guard([this, job_key](const std::string& after) { compare(job_key, after); }));
+      job_key, lifetime_.guard([this, job_key](std::shared_ptr<const std::string> after) {
+        compare(job_key, std::move(after));
+      }));
   if (!asked) conclude(job_key, asked);
 }
 
-void Explainer::compare(uint64_t job_key, const std::string& after) {
+void Explainer::compare(uint64_t job_key, std::shared_ptr<const std::string> after) {
   const std::optional<std::string> plans = sources_.plans(job_key);
   if (!plans) return conclude(job_key, Status(StatusCode::NotFound, "the job is over"));
-  if (worker_ == nullptr)
-    return conclude(job_key, explain_texts(looks_.at(job_key)->before, after, *plans));
   auto answer = std::make_shared<std::optional<Result<Explanation>>>();
   const bool is_taken =
-      worker_->run([before = looks_.at(job_key)->before, after, plans = *plans,
-                    answer] { *answer = explain_texts(before, after, plans); },
-                   lifetime_.guard([this, job_key, answer] { conclude(job_key, **answer); }));
+      worker_.run([before = looks_.at(job_key)->before, after, plans = *plans,
+                   answer] { *answer = explain_texts(*before, *after, plans); },
+                  lifetime_.guard([this, job_key, answer] { conclude(job_key, **answer); }));
   if (!is_taken) {
     conclude(job_key, Status(StatusCode::ResourceExhausted,
                              "the daemon has too much to do to explain the job: ask again later"));

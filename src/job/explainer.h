@@ -25,18 +25,19 @@ class Explainer {
   static constexpr size_t kJobsMax = 32;    // that are looked at at one time
   static constexpr size_t kAskersMax = 64;  // of one job
 
+  using Gathered = std::function<void(std::shared_ptr<const std::string>)>;
   using Explained = std::function<void(const Result<Explanation>&)>;
   // Where it looks.
   struct Sources {
     // What all nodes of the job tell, as parse_job_facts() reads one object of its list; calls back
     // once, later, after some seconds at the latest. An error: it cannot be asked now.
-    std::function<Status(uint64_t job_key, std::function<void(std::string)>)> gather;
+    std::function<Status(uint64_t job_key, Gathered)> gather;
     // The job's plans as parse_live_plans() reads one object of its list; nothing: it is over.
     std::function<std::optional<std::string>(uint64_t job_key)> plans;
   };
 
-  // `worker`: outlives this object; none: explain() runs on the loop. `look_ms`: between the looks.
-  Explainer(Loop& loop, WorkThread* worker, Sources sources, uint32_t look_ms = kLookMs)
+  // `worker`: compares; it outlives this object. `look_ms`: between the looks.
+  Explainer(Loop& loop, WorkThread& worker, Sources sources, uint32_t look_ms = kLookMs)
       : loop_(loop), worker_(worker), look_ms_(look_ms), sources_(std::move(sources)) {}
   ~Explainer() { lifetime_.end(); }
 
@@ -47,17 +48,17 @@ class Explainer {
  private:
   struct Look {
     explicit Look(Loop& loop) : pause(loop) {}
-    std::string before;  // what was gathered first
+    std::shared_ptr<const std::string> before;  // what was gathered first
     Timer pause;
     std::vector<Explained> askers;
   };
 
   void look_again(uint64_t job_key);
-  void compare(uint64_t job_key, const std::string& after);
+  void compare(uint64_t job_key, std::shared_ptr<const std::string> after);
   void conclude(uint64_t job_key, const Result<Explanation>& explanation);
 
   Loop& loop_;
-  WorkThread* const worker_;
+  WorkThread& worker_;
   const uint32_t look_ms_;
   const Sources sources_;
   std::map<uint64_t, std::unique_ptr<Look>> looks_;  // by job

@@ -11,10 +11,11 @@
 #include "ipc/client_connection.h"
 #include "ipc/client_server.h"
 #include "job/explainer.h"
-#include "job/facts_queries.h"
 #include "job/job.h"
+#include "job/job_timelines.h"
 #include "job/job_watch.h"
 #include "job/joining_trainers.h"
+#include "job/node_queries.h"
 #include "job/session.h"
 #include "membership/coordinator.h"
 #include "membership/refused_senders.h"
@@ -36,6 +37,7 @@ struct JobManagerOptions {
   // What bounds the jobs whose first rank is on this node, every so often; it outlives the manager.
   FindingsBoard* findings = nullptr;  // none: nobody wants to know
   uint64_t explain_every_ms = 60'000;
+  std::string timeline_directory;  // of the timelines of jobs that failed; empty: none is written
 };
 
 // Where the outside meets the jobs of this node: dispatches what clients and peers say, brings
@@ -78,6 +80,10 @@ class JobManager final : public ClientHandler, public ControlPlaneHandler {
   uint32_t jobs_hidden_from(uid_t user) const;
   size_t jobs() const { return jobs_.size(); }
   size_t operations_pending() const;
+  // Of one job of this name: this node's NodeTimeline of its latest steps, 1 to
+  // NodeQueries::kStepsMax, as JSON. Nothing: there is no such job, or timelines are off, or too
+  // many are asked for. Comes once, later.
+  void job_timeline(const std::string& job_name, uint32_t steps, NodeQueries::Told told);
   // That were dropped because of who sent them.
   uint64_t messages_refused() const;
 
@@ -94,15 +100,19 @@ class JobManager final : public ClientHandler, public ControlPlaneHandler {
   // Answers with a JSON array; `job_name` empty: of all jobs that the asker may see.
   void describe_jobs(ClientConnection& asker, const std::string& job_name,
                      const std::function<std::string(const Job&)>& describe);
-  // Answers with what all nodes of these jobs know of them (job_facts.cpp).
-  void gather_facts(ClientConnection& asker, const std::string& job_name);
-  void tell_facts(uint64_t job_key, FactsQueries::Told told_facts);
+  // Answers with what all nodes of these jobs know of them.
+  void gather(ClientConnection& asker, const std::string& job_name, NodeQueries::Question question);
+  void tell_facts(uint64_t job_key, NodeQueries::Told told_facts);
+  void make_queries();
   NodeFacts facts_of(const Job& job, const std::vector<FlowStatus>& flows) const;
   Explainer::Sources explainer_sources();
   std::string plans_of(const Job& job) const;
   void answer_explanation(ClientConnection& asker, const std::string& job_name);
   void on_facts_query(const Peer& from, const proto::ControlMessage& message);
-  void answer(ClientConnection& asker, const std::string& json);
+  void on_clock_query(const Peer& from, const proto::ControlMessage& message);
+  static bool is_of(const Peer& node, const Job& job);
+  void answer(ClientConnection& asker, std::string_view json, bool has_more = false);
+  void answer_in_parts(uint64_t client, std::string json);
   Status take_place(Session& session);
   void open_job(ClientConnection& connection, const proto::OpenJob& open, std::vector<Fd> fds);
   void on_job_start(const Peer& from, const proto::ControlMessage& message);
@@ -125,9 +135,11 @@ class JobManager final : public ClientHandler, public ControlPlaneHandler {
   std::unordered_map<uint64_t, std::unique_ptr<Session>> sessions_;  // by connection
   std::unique_ptr<JoiningTrainers> joining_;
   std::unordered_map<uint64_t, std::unique_ptr<Job>> jobs_;  // by key
-  std::unique_ptr<FactsQueries> facts_;
   std::unique_ptr<Explainer> explainer_;
   std::unique_ptr<JobWatch> watch_;  // none: nobody wants to know
+  std::unique_ptr<JobTimelines> timelines_;
+  std::unique_ptr<NodeQueries> queries_;
+  std::unique_ptr<PartedAnswers> answers_;
   RefusedSenders refused_;
   // What a job's ranks on this node share, forming or running.
   std::unordered_map<JobIdentity, std::weak_ptr<UserCharge>> places_;

@@ -54,6 +54,7 @@ enum class Metric : uint8_t {
   JobOperations,
   JobOperationBytes,
   JobOperationsPending,
+  JobOperationSeconds,
   JobSteps,
   JobStepSeconds,
   JobExposedSeconds,

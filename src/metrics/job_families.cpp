@@ -24,6 +24,14 @@ std::vector<MetricInfo> job_operation_infos() {
        {"job"},
        {},
        "Operations of the job that a local rank has submitted and that have not ended."},
+      {Metric::JobOperationSeconds,
+       "braid_job_operation_seconds_total",
+       true,
+       {"job", "phase"},
+       {},
+       "What its operations that ended well took, those at the same time each for itself: submit, "
+       "until the last rank of this node had submitted it; ready, until the nodes that it is sent "
+       "to were ready; run, until its result was there."},
   };
 }
 

@@ -10,6 +10,9 @@ namespace {
 void add_done(JobTotals& totals, const JobNumbers& job) {
   totals.operations += job.operations.get();
   totals.operation_bytes += job.operation_bytes.get();
+  totals.submit_ns += job.submit_ns.get();
+  totals.ready_ns += job.ready_ns.get();
+  totals.run_ns += job.run_ns.get();
   totals.steps += job.steps.get();
   totals.step_ns += job.step_ns.get();
   totals.exposed_ns += job.exposed_ns.get();

@@ -31,6 +31,9 @@ struct JobTotals {
   std::string name;
   uint64_t operations = 0;
   uint64_t operation_bytes = 0;
+  uint64_t submit_ns = 0;
+  uint64_t ready_ns = 0;
+  uint64_t run_ns = 0;
   uint64_t steps = 0;
   uint64_t step_ns = 0;
   uint64_t exposed_ns = 0;

@@ -31,7 +31,10 @@ struct JobNumbers {
   // They only grow.
   SharedNumber operations;  // that ended well
   SharedNumber operation_bytes;
-  SharedNumber steps;  // of all sets of planned tensors
+  SharedNumber submit_ns;  // of these operations, from the first local rank's submission to the last
+  SharedNumber ready_ns;   // from there until the nodes that they are sent to were ready
+  SharedNumber run_ns;     // from there until their results were there
+  SharedNumber steps;      // of all sets of planned tensors
   SharedNumber step_ns;
   SharedNumber exposed_ns;
   std::vector<Rank> ranks;  // by local rank

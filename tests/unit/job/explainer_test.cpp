@@ -28,9 +28,11 @@ class ExplainerTest : public testing::LoopTest {
   static constexpr uint64_t kKey = 7;
 
   ExplainerTest() {
-    gather_ = [this](std::function<void(std::string)> gathered) {
+    gather_ = [this](Explainer::Gathered gathered) {
       ++gatherings_;
-      loop_->defer([gathered = std::move(gathered)] { gathered(facts_json()); });
+      loop_->defer([gathered = std::move(gathered)] {
+        gathered(std::make_shared<const std::string>(facts_json()));
+      });
       return Status::ok();
     };
   }
@@ -42,12 +44,12 @@ class ExplainerTest : public testing::LoopTest {
   WorkThread worker_{*loop_, "plan"};
   int gatherings_ = 0;
   bool has_job_ = true;
-  std::function<Status(std::function<void(std::string)>)> gather_;
+  std::function<Status(Explainer::Gathered)> gather_;
   std::vector<Result<Explanation>> explained_;
   FindingsBoard board_;
   Explainer explainer_{*loop_,
-                       &worker_,
-                       {[this](uint64_t job_key, std::function<void(std::string)> gathered) {
+                       worker_,
+                       {[this](uint64_t job_key, Explainer::Gathered gathered) {
                           EXPECT_EQ(job_key, kKey);
                           return gather_(std::move(gathered));
                         },
@@ -92,8 +94,9 @@ TEST_F(ExplainerTest, WhatCannotBeAskedIsSaidAtOnceOrLater) {
 }
 
 TEST_F(ExplainerTest, TextThatIsNoAnswerIsAnError) {
-  gather_ = [this](std::function<void(std::string)> gathered) {
-    loop_->defer([gathered = std::move(gathered)] { gathered("{"); });
+  gather_ = [this](Explainer::Gathered gathered) {
+    loop_->defer(
+        [gathered = std::move(gathered)] { gathered(std::make_shared<const std::string>("{")); });
     return Status::ok();
   };
   ASSERT_TRUE(explainer_.explain(kKey, keep()));

@@ -35,6 +35,7 @@ class TestTrainer {
   void ask_plans(const std::string& job);
   void ask_facts(const std::string& job);
   void ask_explanation(const std::string& job);
+  void ask_timeline(const std::string& job, uint32_t steps);
   void ask_status();
   void leave(const std::string& reason = {});
   void hang_up() { socket_.reset(); }
@@ -65,7 +66,8 @@ class TestTrainer {
   std::vector<uint32_t> arenas;      // registered
   std::string refusal;               // of a registration
   std::string status_reply;
-  std::string explanation;  // or why there is none
+  std::string explanation;     // or why there is none
+  bool reply_goes_on = false;  // status_reply is not whole
   uint32_t jobs_hidden = 0;
   Status failure;
   std::vector<proto::DoneEntry> done;
