@@ -131,8 +131,10 @@ void NodeQueries::ask_self(Gathering& gathering, const Job& job) {
 
 // Who cannot be asked is missing.
 void NodeQueries::ask_other(Gathering& gathering, Node& node) {
-  if (gathering.question.is_timeline() && !gathering.is_asked_of_coordinator)
-    return ask_clock(gathering, node);
+  if (gathering.question.is_timeline() && !gathering.is_asked_of_coordinator) {
+    node.is_awaited = ask_clock(gathering, node);
+    return;
+  }
   std::optional<TimelineSpan> timeline;
   if (gathering.question.is_timeline()) timeline = {gathering.question.timeline_steps};
   auto message = make_facts_query(gathering.job_key, gathering.number,
@@ -140,11 +142,11 @@ void NodeQueries::ask_other(Gathering& gathering, Node& node) {
   node.is_awaited = control_plane_.send(node.peer.id, message).is_ok();
 }
 
-void NodeQueries::ask_clock(Gathering& gathering, Node& node) {
+bool NodeQueries::ask_clock(Gathering& gathering, Node& node) {
   ++node.rounds_asked;
   node.asked_ns = clock_.now_ns();
   auto message = make_clock_query(gathering.job_key, gathering.number, node.asked_ns);
-  node.is_awaited = control_plane_.send(node.peer.id, message).is_ok();
+  return control_plane_.send(node.peer.id, message).is_ok();
 }
 
 void NodeQueries::on_clock_query(const Peer& from, const proto::ClockQuery& query) {
@@ -162,22 +164,18 @@ void NodeQueries::on_clock_reply(const Peer& from, const proto::ClockReply& repl
   if (node == nullptr || node->asked_ns == 0 || node->asked_ns != reply.asked_ns()) return;
   node->clock.add(node->asked_ns, reply.received_ns(), reply.answered_ns(), got_ns);
   node->asked_ns = 0;
-  if (node->rounds_asked < ClockOffset::kRounds) {
-    ask_clock(*gathering, *node);
-  } else if (node->clock.rounds() != 0) {
-    ask_timeline(*gathering, *node);
-  } else {
-    node->is_awaited = false;
-  }
-  if (!node->is_awaited) drop(*gathering, *node);
+  const bool is_asked = node->rounds_asked < ClockOffset::kRounds
+                            ? ask_clock(*gathering, *node)
+                            : node->clock.rounds() != 0 && ask_timeline(*gathering, *node);
+  if (!is_asked) drop(*gathering, *node);
 }
 
-void NodeQueries::ask_timeline(Gathering& gathering, Node& node) {
+bool NodeQueries::ask_timeline(Gathering& gathering, Node& node) {
   const auto there = [&node](uint64_t ns) { return ns == 0 ? 0 : node.clock.there(ns); };
   const TimelineSpan span{0, there(gathering.window.begin_ns), there(gathering.window.end_ns),
                           gathering.bytes_max};
   auto message = make_facts_query(gathering.job_key, gathering.number, false, span);
-  node.is_awaited = control_plane_.send(node.peer.id, message).is_ok();
+  return control_plane_.send(node.peer.id, message).is_ok();
 }
 
 void NodeQueries::on_query(const Peer& from, const Job& job, const proto::FactsQuery& query) {
@@ -260,10 +258,9 @@ void NodeQueries::drop(Gathering& gathering, Node& node) {
 void NodeQueries::on_answer(uint64_t question, NodeId from, std::optional<std::string> json) {
   const auto found = gatherings_.find(question);
   if (found == gatherings_.end()) return;
-  for (Node& node : found->second->nodes) {
-    if (node.peer.id != from) continue;
-    node.is_awaited = false;
-    node.told = std::move(json);
+  if (Node* node = find_awaited(*found->second, from); node != nullptr) {
+    node->is_awaited = false;
+    node->told = std::move(json);
   }
   if (std::ranges::none_of(found->second->nodes, &Node::is_awaited)) conclude(question);
 }

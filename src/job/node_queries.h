@@ -110,8 +110,9 @@ class NodeQueries {
   static Node* find_awaited(Gathering& gathering, NodeId node);
   void ask(Gathering& gathering, const Job& job);
   void ask_other(Gathering& gathering, Node& node);
-  void ask_clock(Gathering& gathering, Node& node);
-  void ask_timeline(Gathering& gathering, Node& node);
+  // False: it cannot be asked.
+  bool ask_clock(Gathering& gathering, Node& node);
+  bool ask_timeline(Gathering& gathering, Node& node);
   void ask_self(Gathering& gathering, const Job& job);
   void drop(Gathering& gathering, Node& node);
   void on_answer(uint64_t question, NodeId from, std::optional<std::string> json);

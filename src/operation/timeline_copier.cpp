@@ -45,9 +45,9 @@ void TimelineCopier::on_told(Told& told) {
     return asks_[told.source]->send_unbounded({told.copy, copy.wanted, told.cursor});
   copy.overwritten += told.overwritten;
   if (--copy.sources_left != 0) return;
-  const Copy done = std::move(copy);
+  Copy done = std::move(copy);
   copies_.erase(found);
-  done.copied(done.pieces, done.overwritten);
+  done.copied(std::move(done.pieces), done.overwritten);
 }
 
 }  // namespace braid

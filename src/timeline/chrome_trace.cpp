@@ -49,6 +49,7 @@ class Lanes {
 template <typename Span>
 std::vector<const Span*> by_begin(const std::vector<Span>& spans) {
   std::vector<const Span*> sorted;
+  sorted.reserve(spans.size());
   for (const Span& span : spans) sorted.push_back(&span);
   std::ranges::stable_sort(sorted, {}, [](const Span* span) { return span->begin; });
   return sorted;

@@ -40,7 +40,7 @@ std::string safe(const std::string& name) {
 std::string time_in(std::string name) {
   if (name.ends_with(kUnfinished)) name.resize(name.size() - std::string_view(kUnfinished).size());
   if (name.size() < kEndOfNames.size()) return {};
-  const std::string end = name.substr(name.size() - kEndOfNames.size());
+  std::string end = name.substr(name.size() - kEndOfNames.size());
   for (size_t i = 0; i < end.size(); ++i) {
     const bool is_digit = end[i] >= '0' && end[i] <= '9';
     if (kEndOfNames[i] == '0' ? !is_digit : end[i] != kEndOfNames[i]) return {};
@@ -60,7 +60,7 @@ Status write_new(const std::string& path, const std::string& content) {
     const ssize_t written = ::write(file.get(), content.data() + done, content.size() - done);
     if (written < 0 && errno == EINTR) continue;
     if (written < 0) {
-      const Status failure = failed_to("written", path);
+      Status failure = failed_to("written", path);
       ::unlink(path.c_str());
       return failure;
     }
@@ -100,7 +100,7 @@ Result<std::string> TimelineFiles::write(const std::string& name,
   const std::string unfinished = path + kUnfinished;
   BRAID_RETURN_IF_ERROR(write_new(unfinished, content));
   if (std::rename(unfinished.c_str(), path.c_str()) != 0) {
-    const Status failure = failed_to("written", path);
+    Status failure = failed_to("written", path);
     ::unlink(unfinished.c_str());
     return failure;
   }
