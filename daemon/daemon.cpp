@@ -24,6 +24,7 @@ Daemon::Daemon(DaemonInvocation invocation, DaemonConfig config, std::unique_ptr
       config_(std::move(config)),
       started_ns_(clock_.now_ns()),
       loop_(std::move(loop)),
+      held_lines_(*loop_),
       worker_(std::make_unique<WorkThread>(*loop_, "work")),
       planner_(std::make_unique<WorkThread>(*loop_, "plan")) {}
 
@@ -213,8 +214,8 @@ void Daemon::stop() {
 void Daemon::reload() {
   const LoadedConfig loaded = load_config(invocation_.config_file, invocation_.settings);
   if (!loaded.is_ok()) {
-    BRAID_LOG_ERROR("SIGHUP: nothing was changed, the new configuration is wrong: {}",
-                    loaded.error_text());
+    for (const std::string& error : loaded.errors)
+      BRAID_LOG_ERROR("SIGHUP: nothing was changed, the new configuration is wrong: {}", error);
     return;
   }
   const auto changes = diff_config(config_, loaded.config);

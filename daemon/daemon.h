@@ -11,6 +11,7 @@
 #include "daemon/daemon_metrics.h"
 #include "ipc/client_server.h"
 #include "job/job_manager.h"
+#include "loop/held_lines.h"
 #include "loop/signal.h"
 #include "loop/work_thread.h"
 #include "metrics/metrics_server.h"
@@ -70,6 +71,7 @@ class Daemon {
   DaemonGauges gauges_;
 
   std::unique_ptr<Loop> loop_;
+  HeldLines held_lines_;
   std::vector<const Loop*> loops_;  // this one and the engines'
   std::unique_ptr<WorkThread> worker_;
   std::unique_ptr<WorkThread> planner_;  // another one: operations wait for memory

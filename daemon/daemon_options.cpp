@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "base/memory_limit.h"
+#include "config/rails.h"
 
 namespace braid {
 namespace {
@@ -94,6 +95,12 @@ TuningOptions tuning_options(const DaemonConfig& config, size_t rails) {
   tuning.rails = static_cast<uint32_t>(rails);
   tuning.cores = cores();
   return tuning;
+}
+
+LogOptions log_options(const DaemonConfig& config) {
+  const auto name = resolve_node_name(config);
+  return {config.log.level, parse_log_format(config.log.format).value_or(LogFormat::Auto),
+          name ? *name : std::string()};
 }
 
 JobManagerOptions job_manager_options(const DaemonConfig& config) {

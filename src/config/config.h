@@ -115,6 +115,7 @@ struct DaemonConfig {
   };
   struct Log {
     std::string level = "info";
+    std::string format = kAuto;  // auto, text or json
     bool operator==(const Log&) const = default;
   };
 

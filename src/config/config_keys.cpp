@@ -282,6 +282,10 @@ constexpr std::array kKeys = {
 
     reloadable(text("log.level", BRAID_FIELD(log.level), check_level,
                     "trace, debug, info, warn or error", "The least important lines to log.")),
+    text("log.format", BRAID_FIELD(log.format), check_log_format, "auto, text or json",
+         "How lines are written to stderr. auto: where systemd has connected it with the journal, "
+         "to that, with fields for job, rank, peer, rail and flow; else as text. json: one object "
+         "a line."),
 };
 
 #undef BRAID_FIELD

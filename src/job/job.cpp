@@ -169,7 +169,8 @@ void Job::report_ready() {
 void Job::on_go() {
   if (state_ != State::Waiting) return;
   state_ = State::Running;
-  BRAID_LOG_INFO("job '{}': epoch {} runs: ranks {} here (node {} of {}), {} ranks in all",
+  BRAID_LOG_INFO(LogFields{.job = membership_.name},
+                 "job '{}': epoch {} runs: ranks {} here (node {} of {}), {} ranks in all",
                  membership_.name, membership_.epoch, fmt::join(membership_.local_ranks, ", "),
                  membership_.ring->self, membership_.ring->nodes, membership_.ring->world_size);
   for (uint32_t i = 0; i < sessions_.size() && state_ == State::Running; ++i) {

@@ -75,8 +75,10 @@ void JoiningTrainers::join(uint64_t id, const Result<Peer>& coordinator) {
 
 void JoiningTrainers::give_up(uint64_t id, const Status& reason) {
   const auto joining = joining_.extract(id);
-  BRAID_LOG_WARN("{}", reason.message());
-  joining.mapped().session.fail(reason);
+  Session& session = joining.mapped().session;
+  BRAID_LOG_WARN(LogFields{.job = session.job_name(), .rank = session.rank()}, "{}",
+                 reason.message());
+  session.fail(reason);
 }
 
 void JoiningTrainers::remove(const Session& session, const Status& reason) {
@@ -117,7 +119,8 @@ void JoiningTrainers::fail(NodeId coordinator, const JobIdentity& job, const Sta
   std::erase_if(joining_, [&](const auto& entry) {
     Session& session = entry.second.session;
     if (entry.second.coordinator != coordinator || session.identity() != job) return false;
-    BRAID_LOG_WARN("job '{}': rank {}: {}", job.name, session.rank(), reason.message());
+    BRAID_LOG_WARN(LogFields{.job = job.name, .rank = session.rank()}, "job '{}': rank {}: {}",
+                   job.name, session.rank(), reason.message());
     session.fail(reason);
     return true;
   });

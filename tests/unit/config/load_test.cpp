@@ -139,7 +139,7 @@ TEST(LoadConfig, BadSettingsAreExplained) {
             Strings({"--set log.level: is no setting; use --set KEY=VALUE, such as log.level=debug",
                      "--set =x: is no setting; use --set KEY=VALUE, such as log.level=debug",
                      "--set log.levl: unknown key; did you mean 'log.level'?",
-                     "--set log: unknown key; the keys of 'log' are level"}));
+                     "--set log: unknown key; the keys of 'log' are level, format"}));
 }
 
 TEST(LoadConfig, ConflictsBlameWhatTheUserWrote) {
