@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "config/config.h"
 #include "daemon/daemon_metrics.h"
+#include "daemon/service_status.h"
 #include "ipc/client_server.h"
 #include "job/job_manager.h"
 #include "loop/held_lines.h"
@@ -52,6 +53,7 @@ class Daemon {
   void answer_status(ClientConnection& connection, const std::vector<FlowStatus>& flows);
   DaemonStatus status(const std::vector<FlowStatus>& flows, uid_t asker) const;
   void publish_gauges();
+  ServiceStatus::Numbers service_numbers() const;
   DaemonSources sources() const;
   std::vector<MetricSample> constant_samples() const;
 
@@ -84,6 +86,7 @@ class Daemon {
   std::unique_ptr<MetricsServer> metrics_;
   std::vector<std::unique_ptr<Signal>> signals_;
   std::unique_ptr<Timer> watchdog_;
+  ServiceStatus service_status_;
   std::unique_ptr<Handle<uv_prepare_t>> before_sleep_;
   bool is_stopping_ = false;
 };

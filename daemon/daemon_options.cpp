@@ -114,6 +114,7 @@ JobManagerOptions job_manager_options(const DaemonConfig& config) {
   options.leave_timeout_ms = config.collective.leave_timeout_ms;
   options.cut = {config.collective.unit_bytes, config.transport.chunk_bytes, io_threads(config)};
   options.rack = config.node.rack;
+  options.progress_seconds = config.log.progress_seconds;
   options.algorithms = {config.collective.direct_bytes, config.collective.halving_bytes,
                         config.collective.hierarchical == kOn, config.collective.two_hops_bytes};
   if (options.algorithms.direct_bytes > config.transport.chunk_bytes) {

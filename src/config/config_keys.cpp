@@ -286,6 +286,11 @@ constexpr std::array kKeys = {
          "How lines are written to stderr. auto: where systemd has connected it with the journal, "
          "to that, with fields for job, rank, peer, rail and flow; else as text. json: one object "
          "a line."),
+    reloadable(
+        number("log.progress_seconds", BRAID_FIELD(log.progress_seconds), 0, kDayMs / 1000,
+               "A line tells how a job fares at most so often, in seconds, on the node of its "
+               "rank 0, if steps or operations have ended meanwhile; 0: never, and not at "
+               "its end either.")),
 };
 
 #undef BRAID_FIELD

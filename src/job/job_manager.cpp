@@ -33,6 +33,7 @@ JobManager::~JobManager() {
 
 void JobManager::set_services(JobServices services) {
   services_ = std::make_unique<JobServices>(std::move(services));
+  services_->progress_seconds = &options_.progress_seconds;
   // Jobs that end with this one are closed while the map lets go of them.
   services_->on_job_closed = lifetime_.guard([this] { remove_closed_jobs(); });
   coordinator_ = std::make_unique<Coordinator>(loop_, services_->control_plane, options_.planning,
@@ -173,7 +174,7 @@ void JobManager::on_control_message(const Peer& from, const proto::ControlMessag
       break;
     case proto::ControlBody::JobEnded:
       if (Job* job = find_job_of(from, message.body_as_JobEnded()->job_key(), message))
-        jobs_.erase(job->key());
+        end_job(*job);
       break;
     case proto::ControlBody::OperationReady:
       if (Job* job = find_job(message.body_as_OperationReady()->job_key())) {
@@ -313,6 +314,11 @@ void JobManager::remove_closed_jobs() {
       [this] { std::erase_if(jobs_, [](const auto& job) { return job.second->is_closed(); }); }));
 }
 
+void JobManager::end_job(Job& job) {
+  job.on_ended();
+  jobs_.erase(job.key());
+}
+
 void JobManager::close_idle_links() {
   std::unordered_set<NodeId> used;
   for (const auto& [key, job] : jobs_) {
@@ -343,6 +349,17 @@ void JobManager::finish_drain() {
   if (!on_drained_) return;
   drain_timer_.stop();
   loop_.defer(std::exchange(on_drained_, nullptr));
+}
+
+size_t JobManager::jobs_running() const {
+  return static_cast<size_t>(
+      std::ranges::count_if(jobs_, [](const auto& job) { return job.second->is_running(); }));
+}
+
+size_t JobManager::jobs_forming() const {
+  const auto starting =
+      std::ranges::count_if(jobs_, [](const auto& job) { return job.second->is_starting(); });
+  return static_cast<size_t>(starting) + (joining_ == nullptr ? 0 : joining_->jobs());
 }
 
 size_t JobManager::operations_pending() const {

@@ -2,6 +2,7 @@
 #include "job/joining_trainers.h"
 
 #include <algorithm>
+#include <unordered_set>
 
 #include "base/local_host.h"
 #include "base/log.h"
@@ -139,6 +140,12 @@ void JoiningTrainers::on_peer_lost(const Peer& peer, const Status& reason) {
                              peer.name, reason.message()));
     return true;
   });
+}
+
+size_t JoiningTrainers::jobs() const {
+  std::unordered_set<JobIdentity> jobs;
+  for (const auto& [id, joining] : joining_) jobs.insert(joining.session.identity());
+  return jobs.size();
 }
 
 }  // namespace braid

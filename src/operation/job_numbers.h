@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "base/shared_number.h"
+#include "proto/types.h"
 
 namespace braid {
 
@@ -31,6 +33,11 @@ struct JobNumbers {
   // They only grow.
   SharedNumber operations;  // that ended well
   SharedNumber operation_bytes;
+  std::array<SharedNumber, kCollectiveCount> collectives;  // the operations, by Collective
+  SharedNumber all_reduce_bytes;                           // of the results of all-reduces
+  // In which at least one all-reduce was on its way: no other node was awaited any more, and its
+  // result was not there yet.
+  SharedNumber all_reduce_ns;
   SharedNumber steps;  // of all sets of planned tensors
   SharedNumber step_ns;
   SharedNumber exposed_ns;

@@ -236,11 +236,12 @@ Status OperationTable::start(Entry& entry, const Operation& operation) {
   // The engine must know the operation before others may send for it.
   services_.observer.on_start(key, entry.result_bytes);
   // With one node there is nobody to wait for, and a direct one begins at once.
-  if (ring_->nodes == 1 || entry.is_early) services_.observer.on_go(key);
+  if (ring_->nodes == 1 || entry.is_early) note_go(key, entry);
   BRAID_RETURN_IF_ERROR(check_taken(services_.engines.start(operation)));
   if (ring_->nodes == 1) return Status::ok();
   if (!entry.is_early) BRAID_RETURN_IF_ERROR(tell_sources(entry, key));
-  if (!entry.is_early && entry.awaited.empty()) BRAID_RETURN_IF_ERROR(go(key));  // it sends nothing
+  if (!entry.is_early && entry.awaited.empty())
+    BRAID_RETURN_IF_ERROR(go(key, entry));  // it sends nothing
   if (const auto early = early_ready_.extract(key); !early.empty()) {
     for (const NodeReady& ready : early.mapped())
       BRAID_RETURN_IF_ERROR(take_readiness(entry, key, ready));
@@ -265,11 +266,18 @@ Status OperationTable::take_readiness(Entry& entry, const OperationKey& key,
                                       const NodeReady& ready) {
   BRAID_RETURN_IF_ERROR(check_agrees(entry, key, ready));
   if (std::erase(entry.awaited, ready.place) == 0 || !entry.awaited.empty()) return Status::ok();
-  return go(key);
+  return go(key, entry);
 }
 
-Status OperationTable::go(const OperationKey& key) {
+void OperationTable::note_go(const OperationKey& key, Entry& entry) {
   services_.observer.on_go(key);
+  if (entry.signature.collective != Collective::AllReduce || entry.is_timed) return;
+  entry.is_timed = true;
+  if (all_reduces_going_++ == 0) going_since_ns_ = services_.now_ns();
+}
+
+Status OperationTable::go(const OperationKey& key, Entry& entry) {
+  note_go(key, entry);
   return check_taken(services_.engines.go(key));
 }
 

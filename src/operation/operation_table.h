@@ -10,6 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/status.h"
 #include "collective/exchange.h"
 #include "collective/operation.h"
@@ -88,6 +89,7 @@ struct OperationServices {
   std::function<void(const Status&)> fail = [](const Status&) {};
   // Gets what the operations come to.
   std::shared_ptr<JobNumbers> numbers = std::make_shared<JobNumbers>();
+  std::function<uint64_t()> now_ns = [] { return SystemClock().now_ns(); };
 };
 
 // All operations of one job on this node, from the first local submission until every local rank
@@ -176,6 +178,7 @@ class OperationTable final : public OperationEvents {
     bool is_early = false;
     bool is_seen_running = false;  // by tell_readiness()
     bool is_ready_told = false;
+    bool is_timed = false;         // an all-reduce on its way: all_reduces_going_ counts it
     const Route* route = nullptr;  // the ring's; nullptr: around the ring
     std::shared_ptr<const Exchange> exchange;
     std::vector<uint32_t> awaited;  // places of the targets that are not ready yet
@@ -219,7 +222,9 @@ class OperationTable final : public OperationEvents {
   Status start_in_turn(Entry& entry, Operation operation);
   Status start(Entry& entry, const Operation& operation);
   OperationInput input_of(const Entry& entry, uint32_t local_rank) const;
-  Status go(const OperationKey& key);
+  Status go(const OperationKey& key, Entry& entry);
+  void note_go(const OperationKey& key, Entry& entry);
+  void note_end(const Entry& entry);
   Status check_taken(bool is_taken) const;
   void publish(const Entry& entry, uint32_t local_rank);
   size_t members(const Entry& entry) const { return entry.parts.size() / local_ranks_.size(); }
@@ -265,7 +270,9 @@ class OperationTable final : public OperationEvents {
   std::vector<bool> has_left_;                             // by local rank
   std::vector<std::string> leave_reasons_;                 // by local rank
   size_t unfinished_ = 0;                                  // not published yet
-  uint64_t steps_done_ = 0;  // the highest step that was published, plus one
+  size_t all_reduces_going_ = 0;
+  uint64_t going_since_ns_ = 0;  // at least one of them
+  uint64_t steps_done_ = 0;      // the highest step that was published, plus one
 };
 
 }  // namespace braid

@@ -19,8 +19,7 @@ void OperationTable::on_done(const OperationKey& key) {
   entry.state = State::Published;
   if (entry.coded != nullptr) finish_coded(key, entry);
   set_unfinished(unfinished_ - 1);
-  services_.numbers->operations.add(1);
-  services_.numbers->operation_bytes.add(entry.result_bytes);
+  note_end(entry);
   steps_done_ = std::max(steps_done_, key.step + 1);
   uint64_t& last_published = last_published_[key.tensor];
   last_published = std::max(last_published, key.step);
@@ -36,6 +35,16 @@ void OperationTable::on_done(const OperationKey& key) {
   forget_if_over(position);
   if (placed_.empty()) return;
   if (const Status started = on_memory(Status::ok()); !started) services_.fail(started);
+}
+
+void OperationTable::note_end(const Entry& entry) {
+  JobNumbers& numbers = *services_.numbers;
+  numbers.operations.add(1);
+  numbers.operation_bytes.add(entry.result_bytes);
+  numbers.collectives[static_cast<size_t>(entry.signature.collective)].add(1);
+  if (!entry.is_timed) return;
+  numbers.all_reduce_bytes.add(entry.result_bytes);
+  if (--all_reduces_going_ == 0) numbers.all_reduce_ns.add(services_.now_ns() - going_since_ns_);
 }
 
 void OperationTable::set_unfinished(size_t unfinished) {

@@ -43,8 +43,8 @@ class SingleDaemon:
         port = free_port()
         argv = [*(prefix or []), BRAIDD, "--config", "/dev/null"]
         for setting in (
-    """`with SingleDaemon("log.format=json") as daemon: …`; what it says is kept (stdout: unless `out` is given)."""
-            f"control.port={port}", "metrics.port=0", "transport.flows_per_link=1", *settings,
+            "node.name=alone", "node.address=127.0.0.1", "transport.rails=lo", f"control.port={port}",
+            f"client.socket={self.socket}", "client.group=", "metrics.port=0", "transport.flows_per_link=1", *settings,
         ):  # fmt: skip
             argv += ["--set", setting]
         self.process = subprocess.Popen(

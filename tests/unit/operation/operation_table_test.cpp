@@ -73,6 +73,39 @@ TEST_F(OperationTableTest, ItsObserverHearsOfAnOperationBeforeTheTrainersDo) {
                                    {"start", key(3), 40}, {"go", key(3), 0}, {"done", key(3), 0}}));
 }
 
+TEST_F(OperationTableTest, CountsTheTimeInWhichAllReducesAreOnTheirWay) {
+  make({{0}}, 0);
+  actions_.now_ns = 10;
+  ASSERT_TRUE(submit(0, 0, all_reduce(10)).is_ok());
+  actions_.now_ns = 20;
+  ASSERT_TRUE(submit(0, 1, all_reduce(20)).is_ok());
+  ASSERT_TRUE(submit(0, 2, signature_of(Collective::Barrier)).is_ok());
+  actions_.now_ns = 30;
+  table_->on_done(key(0));
+  EXPECT_EQ(actions_.numbers->all_reduce_ns.get(), 0u) << "the other one is still on its way";
+  actions_.now_ns = 50;
+  table_->on_done(key(1));
+  EXPECT_EQ(actions_.numbers->all_reduce_ns.get(), 40u) << "side by side counts once";
+  actions_.now_ns = 1000;
+  table_->on_done(key(2));
+  EXPECT_EQ(actions_.numbers->all_reduce_ns.get(), 40u);
+  EXPECT_EQ(actions_.numbers->all_reduce_bytes.get(), 120u);
+  const auto& collectives = actions_.numbers->collectives;
+  EXPECT_EQ(collectives[static_cast<size_t>(Collective::AllReduce)].get(), 2u);
+  EXPECT_EQ(collectives[static_cast<size_t>(Collective::Barrier)].get(), 1u);
+}
+
+TEST_F(OperationTableTest, AnAllReduceThatWaitsForANodeIsNotOnItsWay) {
+  make({{0}, {1}}, 0);
+  actions_.now_ns = 10;
+  ASSERT_TRUE(submit(0, 0, all_reduce(10)).is_ok());
+  actions_.now_ns = 500;
+  ASSERT_TRUE(table_->on_node_ready(1, key(0), all_reduce(10)).is_ok());
+  actions_.now_ns = 507;
+  table_->on_done(key(0));
+  EXPECT_EQ(actions_.numbers->all_reduce_ns.get(), 7u);
+}
+
 TEST_F(OperationTableTest, CountsWhatWasDone) {
   make({{0}}, 0);
   publish(0, all_reduce(10), 1);
