@@ -28,6 +28,8 @@ Result<CommandOutput> run_explain(const std::string& socket, const ExplainComman
 std::string explanation_text(const Explanation& explanation);
 // What is explained of a job's plans; nothing where it has none.
 std::optional<LiveSet> largest_set(LiveJob job);
+// What all nodes tell of the job of this name now, or of the only one where it is empty.
+Result<JobFacts> ask_about(const std::string& path, const std::string& job);
 // The job of this name, or the only one where it is empty, among those that were asked about.
 Result<JobFacts> find_job_facts(std::vector<JobFacts> jobs, const std::string& name);
 

@@ -271,6 +271,7 @@ Status OperationTable::take_readiness(Entry& entry, const OperationKey& key,
 
 void OperationTable::note_go(const OperationKey& key, Entry& entry) {
   services_.observer.on_go(key);
+  entry.is_going = true;
   if (entry.signature.collective != Collective::AllReduce || entry.is_timed) return;
   entry.is_timed = true;
   if (all_reduces_going_++ == 0) going_since_ns_ = services_.now_ns();

@@ -150,6 +150,26 @@ class OperationTable final : public OperationEvents {
   // earliest.
   std::optional<Overdue> take_overdue(uint64_t now_ns);
   bool has_unfinished() const { return unfinished_ > 0; }
+  // An operation that has not ended here, and what of it a local rank has submitted.
+  struct Pending {
+    std::string tensor;  // the first one of a group
+    uint64_t step = 0;
+    Collective collective = Collective::AllReduce;
+    size_t tensors = 1;           // that are merged in it
+    uint64_t bytes = 0;           // that one rank gives
+    uint64_t submitted_ns = 0;    // by the first local rank
+    bool is_on_its_way = false;   // no other node is awaited any more
+    std::vector<uint32_t> ranks;  // of this node, that have submitted all of it
+  };
+  // Those that were submitted first.
+  std::vector<Pending> oldest_pending(size_t most) const;
+  // What has ended on this node may still be pending on others.
+  struct Ended {
+    std::shared_ptr<const std::string> tensor;  // as Pending::tensor
+    uint64_t step = 0;
+  };
+  static constexpr size_t kEndedKept = 512;
+  std::vector<Ended> latest_ended(size_t most) const;
   // The local ranks that have not submitted the operation, or not all of its members.
   std::vector<uint32_t> missing_ranks(const OperationKey& key) const;
   // The first member that the rank has not submitted, of an operation that others have.
@@ -178,6 +198,7 @@ class OperationTable final : public OperationEvents {
     bool is_early = false;
     bool is_seen_running = false;  // by tell_readiness()
     bool is_ready_told = false;
+    bool is_going = false;         // note_go() was called
     bool is_timed = false;         // an all-reduce on its way: all_reduces_going_ counts it
     const Route* route = nullptr;  // the ring's; nullptr: around the ring
     std::shared_ptr<const Exchange> exchange;
@@ -224,7 +245,8 @@ class OperationTable final : public OperationEvents {
   OperationInput input_of(const Entry& entry, uint32_t local_rank) const;
   Status go(const OperationKey& key, Entry& entry);
   void note_go(const OperationKey& key, Entry& entry);
-  void note_end(const Entry& entry);
+  void note_end(const OperationKey& key, const Entry& entry);
+  static const std::shared_ptr<const std::string>& first_name(const Entry& entry);
   Status check_taken(bool is_taken) const;
   void publish(const Entry& entry, uint32_t local_rank);
   size_t members(const Entry& entry) const { return entry.parts.size() / local_ranks_.size(); }
@@ -270,6 +292,8 @@ class OperationTable final : public OperationEvents {
   std::vector<bool> has_left_;                             // by local rank
   std::vector<std::string> leave_reasons_;                 // by local rank
   size_t unfinished_ = 0;                                  // not published yet
+  std::vector<Ended> ended_;                               // the latest; of a job on several nodes
+  size_t ended_next_ = 0;                                  // place in it
   size_t all_reduces_going_ = 0;
   uint64_t going_since_ns_ = 0;  // at least one of them
   uint64_t steps_done_ = 0;      // the highest step that was published, plus one

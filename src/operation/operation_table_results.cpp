@@ -19,7 +19,7 @@ void OperationTable::on_done(const OperationKey& key) {
   entry.state = State::Published;
   if (entry.coded != nullptr) finish_coded(key, entry);
   set_unfinished(unfinished_ - 1);
-  note_end(entry);
+  note_end(key, entry);
   steps_done_ = std::max(steps_done_, key.step + 1);
   uint64_t& last_published = last_published_[key.tensor];
   last_published = std::max(last_published, key.step);
@@ -37,7 +37,12 @@ void OperationTable::on_done(const OperationKey& key) {
   if (const Status started = on_memory(Status::ok()); !started) services_.fail(started);
 }
 
-void OperationTable::note_end(const Entry& entry) {
+void OperationTable::note_end(const OperationKey& key, const Entry& entry) {
+  if (ring_->nodes > 1) {
+    if (ended_.empty()) ended_.resize(kEndedKept);
+    ended_[ended_next_] = {first_name(entry), key.step};
+    ended_next_ = (ended_next_ + 1) % kEndedKept;
+  }
   JobNumbers& numbers = *services_.numbers;
   numbers.operations.add(1);
   numbers.operation_bytes.add(entry.result_bytes);

@@ -40,9 +40,10 @@ TEST_F(JobProgressTest, TellsOfTheStepsSinceTheLastLine) {
             "of it exposed (10 %); all-reduces run at 6 Gbit/s bus bandwidth");
   make_steps(1055);
   EXPECT_EQ(line(119), std::nullopt);
-  EXPECT_EQ(line(150),
-            "(4 ranks on 2 nodes): 1,200 steps, 1,055 of them in the last 1m 30s; 400 ms a step, 40 "
-            "ms of it exposed (10 %); all-reduces run at 6 Gbit/s bus bandwidth");
+  EXPECT_EQ(
+      line(150),
+      "(4 ranks on 2 nodes): 1,200 steps, 1,055 of them in the last 1m 30s; 400 ms a step, 40 "
+      "ms of it exposed (10 %); all-reduces run at 6 Gbit/s bus bandwidth");
 }
 
 TEST_F(JobProgressTest, SaysNothingWhereNothingHasEnded) {
@@ -60,8 +61,7 @@ TEST_F(JobProgressTest, CountsOperationsWhereThereAreNoSteps) {
             "(4 ranks on 2 nodes): 5,210 operations, 5,210 of them in the last 1m 0s; all-reduces "
             "run at 6 Gbit/s bus bandwidth");
   numbers_.operations.add(1);
-  EXPECT_EQ(line(120),
-            "(4 ranks on 2 nodes): 5,211 operations, 1 of them in the last 1m 0s")
+  EXPECT_EQ(line(120), "(4 ranks on 2 nodes): 5,211 operations, 1 of them in the last 1m 0s")
       << "no all-reduce has ended";
 }
 
