@@ -15,16 +15,6 @@
 namespace braid {
 namespace {
 
-Result<JobFacts> ask_about(const std::string& path, const std::string& job) {
-  const auto answer = query_facts(path, job, kFactsTimeoutMs);
-  if (!answer) return answer.status();
-  auto jobs = parse_job_facts(answer->json);
-  if (!jobs) return jobs.status();
-  auto found = find_job_facts(std::move(jobs).value(), job);
-  if (found || answer->jobs_hidden == 0) return found;
-  return Status(found.status().code(), found.status().message() + hidden_note(answer->jobs_hidden));
-}
-
 // The largest set's plan; nothing where the daemon knows none.
 Result<std::optional<LiveSet>> ask_for_plan(const std::string& path, const std::string& job) {
   const auto answer = query_plans(path, job, kFactsTimeoutMs);
@@ -50,6 +40,16 @@ CLI::App* add_explain_command(CLI::App& app, ExplainCommand& command) {
       ->capture_default_str();
   explain->add_flag("--json", command.as_json, "print it as JSON");
   return explain;
+}
+
+Result<JobFacts> ask_about(const std::string& path, const std::string& job) {
+  const auto answer = query_facts(path, job, kFactsTimeoutMs);
+  if (!answer) return answer.status();
+  auto jobs = parse_job_facts(answer->json);
+  if (!jobs) return jobs.status();
+  auto found = find_job_facts(std::move(jobs).value(), job);
+  if (found || answer->jobs_hidden == 0) return found;
+  return Status(found.status().code(), found.status().message() + hidden_note(answer->jobs_hidden));
 }
 
 Result<JobFacts> find_job_facts(std::vector<JobFacts> jobs, const std::string& name) {

@@ -24,6 +24,8 @@ CLI::App* add_explain_command(CLI::App& app, ExplainCommand& command);
 // Asks the daemon behind `socket` twice, `seconds` apart.
 Result<CommandOutput> run_explain(const std::string& socket, const ExplainCommand& command);
 
+// What all nodes tell of the job of this name now, or of the only one where it is empty.
+Result<JobFacts> ask_about(const std::string& path, const std::string& job);
 // The job of this name, or the only one where it is empty, among those that were asked about.
 Result<JobFacts> find_job_facts(std::vector<JobFacts> jobs, const std::string& name);
 

@@ -11,7 +11,9 @@
 #include "braidctl/ctl_fit.h"
 #include "braidctl/ctl_flows.h"
 #include "braidctl/ctl_jobs.h"
+#include "braidctl/ctl_pending.h"
 #include "braidctl/ctl_plan.h"
+#include "braidctl/ctl_ras.h"
 #include "braidctl/ctl_simulate.h"
 #include "braidctl/ctl_trace.h"
 #include "braidctl/ctl_tune.h"
@@ -26,17 +28,24 @@ constexpr int kExitUsage = 2;
 
 struct StatusCommand {
   bool as_json = false;
+  bool as_ras = false;
 };
 
 CLI::App* add_status_command(CLI::App& app, StatusCommand& command) {
   CLI::App* status = app.add_subcommand("status", "print version, rails, links and jobs");
   status->fallthrough();
-  status->add_flag("--json", command.as_json, "print them as JSON");
+  CLI::Option* json = status->add_flag("--json", command.as_json, "print them as JSON");
+  status
+      ->add_flag("--ras", command.as_ras,
+                 "print what all nodes tell of the jobs here as JSON, for tools that read the "
+                 "status of NCCL's RAS")
+      ->excludes(json);
   return status;
 }
 
 braid::Result<braid::CommandOutput> run_status(const std::string& socket,
                                                const StatusCommand& command) {
+  if (command.as_ras) return braid::run_ras_status(socket);
   const auto json = braid::query_status(braid::daemon_socket_path(socket), kTimeoutMs);
   if (!json) return json.status();
   if (command.as_json) return braid::CommandOutput{*json + '\n', {}};
@@ -77,6 +86,7 @@ int main(int argc, char** argv) {
   braid::FitCommand fit;
   braid::FlowsCommand flows;
   braid::JobsCommand jobs;
+  braid::PendingCommand pending;
   braid::PlanCommand plan;
   braid::SimulateCommand simulate;
   braid::TopCommand top;
@@ -89,6 +99,7 @@ int main(int argc, char** argv) {
   const CLI::App* fit_command = braid::add_fit_command(app, fit);
   const CLI::App* flows_command = braid::add_flows_command(app, flows);
   const CLI::App* jobs_command = braid::add_jobs_command(app, jobs);
+  const CLI::App* pending_command = braid::add_pending_command(app, pending);
   const CLI::App* plan_command = braid::add_plan_command(app, plan);
   const CLI::App* simulate_command = braid::add_simulate_command(app, simulate);
   const CLI::App* top_command = braid::add_top_command(app, top);
@@ -100,9 +111,10 @@ int main(int argc, char** argv) {
     return app.exit(error) == 0 ? 0 : kExitUsage;
   }
   if (app.get_subcommands().empty()) {
-    std::fprintf(stderr,
-                 "a subcommand is required: status, advise, draw, explain, fit, flows, jobs, plan, "
-                 "simulate, top, trace or tune\n");
+    std::fprintf(
+        stderr,
+        "a subcommand is required: status, advise, draw, explain, fit, flows, jobs, pending, "
+        "plan, simulate, top, trace or tune\n");
     return kExitUsage;
   }
   if (advise_command->parsed()) return print(braid::run_advise(socket, advise));
@@ -111,6 +123,7 @@ int main(int argc, char** argv) {
   if (fit_command->parsed()) return print(braid::run_fit(socket, fit));
   if (flows_command->parsed()) return print(braid::run_flows(socket, flows));
   if (jobs_command->parsed()) return print(braid::run_jobs(socket, jobs));
+  if (pending_command->parsed()) return print(braid::run_pending(socket, pending));
   if (plan_command->parsed()) return print(braid::run_plan(socket, plan));
   if (simulate_command->parsed()) return print(braid::run_simulate(simulate));
   if (top_command->parsed()) return print(braid::run_top(socket, top));

@@ -9,6 +9,7 @@
 #include <fmt/ranges.h>
 
 #include "braidctl/text_table.h"
+#include "explain/job_view.h"
 
 namespace braid {
 namespace {
@@ -159,20 +160,6 @@ std::string format_ranks(std::vector<uint32_t> ranks) {
     first = last + 1;
   }
   return parts.empty() ? "none" : fmt::format("{}", fmt::join(parts, ", "));
-}
-
-std::string format_duration(double seconds) {
-  constexpr std::array<std::pair<const char*, uint64_t>, 4> kUnits = {
-      {{"d", 86'400}, {"h", 3'600}, {"m", 60}, {"s", 1}}};
-  // A number from elsewhere: bounded before it becomes an integer.
-  uint64_t left = seconds > 0 ? static_cast<uint64_t>(std::min(seconds, 1e12)) : 0;
-  Row parts;
-  for (const auto& [name, length] : kUnits) {
-    if (parts.size() == 2 || (parts.empty() && left < length && length > 1)) continue;
-    parts.push_back(fmt::format("{}{}", left / length, name));
-    left %= length;
-  }
-  return fmt::format("{}", fmt::join(parts, " "));
 }
 
 std::string format_amount(uint64_t bytes) {

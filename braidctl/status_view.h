@@ -19,8 +19,6 @@ std::string hidden_note(uint32_t jobs);
 
 // "0-3, 7"; the ranks are sorted first.
 std::string format_ranks(std::vector<uint32_t> ranks);
-// "3d 4h", "5m 2s": the two largest units.
-std::string format_duration(double seconds);
 // "1.5 GiB"
 std::string format_amount(uint64_t bytes);
 

@@ -24,8 +24,10 @@ Daemon::Daemon(DaemonInvocation invocation, DaemonConfig config, std::unique_ptr
       config_(std::move(config)),
       started_ns_(clock_.now_ns()),
       loop_(std::move(loop)),
+      held_lines_(*loop_),
       worker_(std::make_unique<WorkThread>(*loop_, "work")),
-      planner_(std::make_unique<WorkThread>(*loop_, "plan")) {}
+      planner_(std::make_unique<WorkThread>(*loop_, "plan")),
+      service_status_(*loop_, clock_, [this] { return service_numbers(); }) {}
 
 Result<std::unique_ptr<Daemon>> Daemon::create(DaemonInvocation invocation, DaemonConfig config) {
   auto loop = Loop::create("control");
@@ -174,7 +176,9 @@ Status Daemon::start_metrics() {
   before_sleep_->set_initialised();
   before_sleep_->get()->data = this;
   uv_prepare_start(before_sleep_->get(), [](uv_prepare_t* prepare) {
-    static_cast<Daemon*>(prepare->data)->publish_gauges();
+    Daemon& daemon = *static_cast<Daemon*>(prepare->data);
+    daemon.publish_gauges();
+    daemon.service_status_.note();
   });
   if (config_.metrics.port == 0) return Status::ok();
 
@@ -194,14 +198,14 @@ void Daemon::run() {
                  metrics_ == nullptr ? std::string(", no metrics")
                                      : fmt::format(", metrics at {}:{}", config_.metrics.address,
                                                    config_.metrics.port));
-  ::sd_notify(0, "READY=1");
+  service_status_.tell_ready();
   loop_->run();
 }
 
 void Daemon::stop() {
   if (is_stopping_) return;
   is_stopping_ = true;
-  ::sd_notify(0, "STOPPING=1");
+  service_status_.tell_stopping(JobManager::kDrainTimeoutMs);
   if (client_server_ != nullptr) client_server_->stop_accepting();
   const auto close_transport = [this] {
     if (transport_ == nullptr) return loop_->stop();
@@ -215,8 +219,8 @@ void Daemon::stop() {
 void Daemon::reload() {
   const LoadedConfig loaded = load_config(invocation_.config_file, invocation_.settings);
   if (!loaded.is_ok()) {
-    BRAID_LOG_ERROR("SIGHUP: nothing was changed, the new configuration is wrong: {}",
-                    loaded.error_text());
+    for (const std::string& error : loaded.errors)
+      BRAID_LOG_ERROR("SIGHUP: nothing was changed, the new configuration is wrong: {}", error);
     return;
   }
   const auto changes = diff_config(config_, loaded.config);
@@ -232,6 +236,7 @@ void Daemon::reload() {
   config_ = merge_reloadable(config_, loaded.config);
   (void)set_log_level(config_.log.level);  // load_config has checked it
   jobs_->set_operation_timeout_ms(config_.collective.operation_timeout_ms);
+  jobs_->set_progress_seconds(config_.log.progress_seconds);
 }
 
 void Daemon::answer_status(ClientConnection& connection, const std::vector<FlowStatus>& flows) {
@@ -292,6 +297,13 @@ std::vector<MetricSample> Daemon::constant_samples() const {
   if (const uint64_t bytes = user_limits(config_).result_bytes_of_all; bytes != UINT64_MAX)
     samples.push_back({Metric::ResultMemoryMax, {}, static_cast<double>(bytes)});
   return samples;
+}
+
+ServiceStatus::Numbers Daemon::service_numbers() const {
+  if (transport_ == nullptr || jobs_ == nullptr) return {};
+  const TransportCounters wire = transport_->counters();
+  return {jobs_->jobs_running(), jobs_->jobs_forming(), wire.flows_open, wire.flows_failed,
+          wire.bytes_sent};
 }
 
 DaemonSources Daemon::sources() const {

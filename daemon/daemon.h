@@ -9,9 +9,11 @@
 #include "base/clock.h"
 #include "config/config.h"
 #include "daemon/daemon_metrics.h"
+#include "daemon/service_status.h"
 #include "explain/findings_board.h"
 #include "ipc/client_server.h"
 #include "job/job_manager.h"
+#include "loop/held_lines.h"
 #include "loop/signal.h"
 #include "loop/work_thread.h"
 #include "metrics/metrics_server.h"
@@ -52,6 +54,7 @@ class Daemon {
   void answer_status(ClientConnection& connection, const std::vector<FlowStatus>& flows);
   DaemonStatus status(const std::vector<FlowStatus>& flows, uid_t asker) const;
   void publish_gauges();
+  ServiceStatus::Numbers service_numbers() const;
   DaemonSources sources() const;
   std::vector<MetricSample> constant_samples() const;
 
@@ -72,6 +75,7 @@ class Daemon {
   DaemonGauges gauges_;
 
   std::unique_ptr<Loop> loop_;
+  HeldLines held_lines_;
   std::vector<const Loop*> loops_;  // this one and the engines'
   std::unique_ptr<WorkThread> worker_;
   std::unique_ptr<WorkThread> planner_;  // another one: operations wait for memory
@@ -84,6 +88,7 @@ class Daemon {
   std::unique_ptr<MetricsServer> metrics_;
   std::vector<std::unique_ptr<Signal>> signals_;
   std::unique_ptr<Timer> watchdog_;
+  ServiceStatus service_status_;
   std::unique_ptr<Handle<uv_prepare_t>> before_sleep_;
   bool is_stopping_ = false;
 };

@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "base/memory_limit.h"
+#include "config/rails.h"
 
 namespace braid {
 namespace {
@@ -102,6 +103,12 @@ TuningOptions tuning_options(const DaemonConfig& config, size_t rails) {
   return tuning;
 }
 
+LogOptions log_options(const DaemonConfig& config) {
+  const auto name = resolve_node_name(config);
+  return {config.log.level, parse_log_format(config.log.format).value_or(LogFormat::Auto),
+          name ? *name : std::string()};
+}
+
 JobManagerOptions job_manager_options(const DaemonConfig& config) {
   JobManagerOptions options;
   options.control_port = config.control.port;
@@ -114,6 +121,7 @@ JobManagerOptions job_manager_options(const DaemonConfig& config) {
   options.cut = {config.collective.unit_bytes, config.transport.chunk_bytes, io_threads(config)};
   options.rack = config.node.rack;
   options.timeline_directory = timeline_directory(config);
+  options.progress_seconds = config.log.progress_seconds;
   options.algorithms = {config.collective.direct_bytes, config.collective.halving_bytes,
                         config.collective.hierarchical == kOn, config.collective.two_hops_bytes};
   if (options.algorithms.direct_bytes > config.transport.chunk_bytes) {

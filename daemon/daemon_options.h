@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/log.h"
 #include "base/polling.h"
 #include "collective/engine.h"
 #include "config/config.h"
@@ -18,6 +19,8 @@ namespace braid {
 // What the configuration, and the machine where it leaves things open, say to each of the daemon's
 // parts. What one part gets from another is the daemon's to fill in.
 
+// Before there is a log: errors are told when the daemon starts.
+LogOptions log_options(const DaemonConfig& config);
 JobManagerOptions job_manager_options(const DaemonConfig& config);
 TuningOptions tuning_options(const DaemonConfig& config, size_t rails);
 EngineOptions engine_options(const DaemonConfig& config);

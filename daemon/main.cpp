@@ -12,6 +12,7 @@
 #include "config/load.h"
 #include "config/print.h"
 #include "daemon/daemon.h"
+#include "daemon/daemon_options.h"
 
 namespace {
 
@@ -59,7 +60,7 @@ int main(int argc, char** argv) {
   ::signal(SIGPIPE, SIG_IGN);
   braid::reserve_descriptor_table();
   braid::settle_heap();
-  if (const braid::Status status = braid::init_log(loaded.config.log.level); !status) {
+  if (const braid::Status status = braid::init_log(braid::log_options(loaded.config)); !status) {
     std::fprintf(stderr, "braidd: %s\n", status.message().c_str());
     return kExitCannotStart;
   }

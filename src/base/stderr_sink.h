@@ -3,13 +3,23 @@
 
 #include <cstdint>
 #include <mutex>
+#include <string>
 
 #include <fmt/format.h>
 #include <poll.h>
 #include <spdlog/sinks/base_sink.h>
 #include <unistd.h>
 
+#include "base/line_fields.h"
+
 namespace braid {
+
+inline constexpr size_t kLogLineBytesMax = 4096;  // with its end; longer ones are cut
+
+// "3 lines were lost here: nobody read them in time"
+inline std::string lost_lines_text(uint64_t lines) {
+  return fmt::format("{} lines were lost here: nobody read them in time", lines);
+}
 
 // Writes lines to a descriptor, as a rule stderr, and never waits for whoever reads them: a pipe or
 // a journal that is not read any more would stop every loop that has something to say. Lines for
@@ -20,32 +30,35 @@ class StderrSink final : public spdlog::sinks::base_sink<std::mutex> {
 
  private:
   void sink_it_(const spdlog::details::log_msg& message) override {
-    if (!has_room()) {
-      ++lost_;
-      return;
-    }
-    spdlog::memory_buf_t line;
-    if (lost_ > 0) {
-      fmt::format_to(fmt::appender(line), "{} lines were lost here: nobody read them in time\n",
-                     lost_);
+    if (lost_ > 0 && has_room()) {
+      const LogFields none;
+      const LineFields of_no_one(none);
+      const std::string text = lost_lines_text(lost_);
+      write({message.logger_name, spdlog::level::warn, text});
       lost_ = 0;
     }
+    if (has_room())
+      write(message);
+    else
+      ++lost_;
+  }
+  void flush_() override {}
+
+  void write(const spdlog::details::log_msg& message) {
+    spdlog::memory_buf_t line;
     formatter_->format(message, line);
-    if (line.size() > kLineBytesMax) {
-      line.resize(kLineBytesMax);
-      line[kLineBytesMax - 1] = '\n';
+    if (line.size() > kLogLineBytesMax) {
+      line.resize(kLogLineBytesMax);
+      line[kLogLineBytesMax - 1] = '\n';
     }
     (void)!::write(fd_, line.data(), line.size());
   }
-  void flush_() override {}
 
   // For so many bytes: a pipe is ready to be written when it has a page left.
   bool has_room() const {
     pollfd entry{fd_, POLLOUT, 0};
     return ::poll(&entry, 1, 0) > 0 && (entry.revents & POLLOUT) != 0;
   }
-
-  static constexpr size_t kLineBytesMax = 4096;  // longer ones are cut
 
   const int fd_;
   uint64_t lost_ = 0;

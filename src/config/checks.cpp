@@ -157,6 +157,11 @@ Status check_level(const std::string& level) {
   return invalid(fmt::format("'{}' is no log level; use trace, debug, info, warn or error", level));
 }
 
+Status check_log_format(const std::string& format) {
+  if (parse_log_format(format)) return Status::ok();
+  return invalid(fmt::format("'{}' is no log format; use auto, text or json", format));
+}
+
 std::vector<ConfigConflict> find_conflicts(const DaemonConfig& config) {
   std::vector<ConfigConflict> conflicts;
   const auto& control = config.control;

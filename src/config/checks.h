@@ -29,6 +29,7 @@ Status check_codec(const std::string& name);
 Status check_tune_pin(const std::string& parameter);
 Status check_state_directory(const std::string& path);
 Status check_level(const std::string& level);
+Status check_log_format(const std::string& format);
 
 struct ConfigConflict {
   std::string_view key;    // the key to blame…

@@ -121,6 +121,8 @@ struct DaemonConfig {
   };
   struct Log {
     std::string level = "info";
+    std::string format = kAuto;      // auto, text or json
+    uint32_t progress_seconds = 60;  // 0: never
     bool operator==(const Log&) const = default;
   };
 

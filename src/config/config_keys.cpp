@@ -297,6 +297,15 @@ constexpr std::array kKeys = {
 
     reloadable(text("log.level", BRAID_FIELD(log.level), check_level,
                     "trace, debug, info, warn or error", "The least important lines to log.")),
+    text("log.format", BRAID_FIELD(log.format), check_log_format, "auto, text or json",
+         "How lines are written to stderr. auto: where systemd has connected it with the journal, "
+         "to that, with fields for job, rank, peer, rail and flow; else as text. json: one object "
+         "a line."),
+    reloadable(
+        number("log.progress_seconds", BRAID_FIELD(log.progress_seconds), 0, kDayMs / 1000,
+               "A line tells how a job fares at most so often, in seconds, on the node of its "
+               "rank 0, if steps or operations have ended meanwhile; 0: never, and not at "
+               "its end either.")),
 };
 
 #undef BRAID_FIELD

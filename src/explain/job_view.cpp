@@ -2,10 +2,11 @@
 #include "explain/job_view.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 namespace braid {
 namespace {
@@ -90,6 +91,20 @@ std::string format_bytes(double bytes) {
   if (bytes >= 1e9) return fmt::format("{:.3g} GB", bytes / 1e9);
   if (bytes >= 1e6) return fmt::format("{:.3g} MB", bytes / 1e6);
   return bytes >= 1e3 ? fmt::format("{:.3g} kB", bytes / 1e3) : fmt::format("{:.0f} bytes", bytes);
+}
+
+std::string format_duration(double seconds) {
+  constexpr std::array<std::pair<const char*, uint64_t>, 4> kUnits = {
+      {{"d", 86'400}, {"h", 3'600}, {"m", 60}, {"s", 1}}};
+  // A number from elsewhere: bounded before it becomes an integer.
+  uint64_t left = seconds > 0 ? static_cast<uint64_t>(std::min(seconds, 1e12)) : 0;
+  std::vector<std::string> parts;
+  for (const auto& [name, length] : kUnits) {
+    if (parts.size() == 2 || (parts.empty() && left < length && length > 1)) continue;
+    parts.push_back(fmt::format("{}{}", left / length, name));
+    left %= length;
+  }
+  return fmt::format("{}", fmt::join(parts, " "));
 }
 
 }  // namespace braid

@@ -48,6 +48,8 @@ bool is_worth(double seconds, double step_seconds);
 
 // "41 ms", "0.6 ms", "1.25 s"
 std::string format_time(double seconds);
+// "3d 4h", "5m 2s": the two largest units.
+std::string format_duration(double seconds);
 // "1.93 Gbit/s"
 std::string format_rate(double bytes_per_second);
 // "12.5 MB"

@@ -9,14 +9,18 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(NodeFacts::Step, step, step_ns, 
                                                 before_ns, backward_ns, wait_ns)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(NodeFacts::NotFinite, rank, steps, first_step,
                                                 last_step, first_tensor)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(NodeFacts::Pending, tensor, step, collective,
+                                                tensors, bytes, since_ns, is_on_its_way, submitted)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(NodeFacts::Ended, tensor, step)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(NodeFacts::Flow, peer, io_loop, flow, rail, state,
                                                 bytes_sent, bytes_per_second, failures, error,
                                                 failed_ago_ns, replaced_ago_ns)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(NodeFacts, node, at_ns, world_size, ranks,
-                                                planned_bytes, planner, last_step_ago_ns, steps,
-                                                not_finite, operations, operations_pending,
-                                                job_bytes, other_jobs_bytes, rails, rails_down,
-                                                flows, processor_ns, processor_wait_ns)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(NodeFacts, node, at_ns, world_size, epoch, address,
+                                                ranks, pids, planned_bytes, planner,
+                                                last_step_ago_ns, steps, not_finite, operations,
+                                                operations_pending, pending, ended, held,
+                                                collectives, job_bytes, other_jobs_bytes, rails,
+                                                rails_down, flows, processor_ns, processor_wait_ns)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(JobFacts, job, nodes, missing)
 
 namespace {

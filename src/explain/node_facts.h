@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,6 +32,23 @@ struct NodeFacts {
     uint64_t last_step = 0;
     std::string first_tensor;
   };
+  // An operation of the job that has not ended on this node. It is one of another node's, too, if
+  // tensor, step, collective and tensors are the same.
+  struct Pending {
+    std::string tensor;  // of a group, the first one
+    uint64_t step = 0;
+    std::string collective;           // "all-reduce"
+    uint64_t tensors = 1;             // that are merged in it
+    uint64_t bytes = 0;               // that one rank gives
+    uint64_t since_ns = 0;            // that the first of this node's ranks has submitted it
+    bool is_on_its_way = false;       // this node waits for no other one to be ready
+    std::vector<uint32_t> submitted;  // ranks of this node that have submitted all of it
+  };
+  // One that has ended on this node.
+  struct Ended {
+    std::string tensor;
+    uint64_t step = 0;
+  };
   // That this node sends on, to nodes of any job.
   struct Flow {
     std::string peer;
@@ -49,8 +67,12 @@ struct NodeFacts {
   std::string node;
   uint64_t at_ns = 0;  // when all of this was so
   uint32_t world_size = 0;
+  uint32_t epoch = 0;
+  std::string address;          // of the node
   std::vector<uint32_t> ranks;  // of this node, ascending
-  uint64_t planned_bytes = 0;   // of the set; 0: there is none
+  std::vector<int64_t>
+      pids;  // by `ranks`; 0: in a PID namespace that the daemon does not see; -1: it has left
+  uint64_t planned_bytes = 0;  // of the set; 0: there is none
   std::string
       planner;  // of the jobs that this node coordinates; "first": none; empty: this is not one
   uint64_t last_step_ago_ns = 0;
@@ -58,9 +80,13 @@ struct NodeFacts {
   std::vector<NotFinite> not_finite;
   uint64_t operations = 0;  // of the job, that have ended well
   uint64_t operations_pending = 0;
-  uint64_t job_bytes = 0;          // of their results
-  uint64_t other_jobs_bytes = 0;   // of jobs of other processes
-  std::vector<std::string> rails;  // that the daemon is configured for
+  std::vector<Pending> pending;  // the oldest of them
+  std::vector<Ended> ended;      // the latest
+  std::vector<uint32_t> held;    // ranks with submissions that wait until all nodes have a plan
+  std::map<std::string, uint64_t> collectives;  // operations that have ended well, by collective
+  uint64_t job_bytes = 0;                       // of their results
+  uint64_t other_jobs_bytes = 0;                // of jobs of other processes
+  std::vector<std::string> rails;               // that the daemon is configured for
   std::vector<std::string> rails_down;
   std::vector<Flow> flows;
   // What all threads of the daemon have run, and have waited for a processor that was not free.

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "explain/findings.h"
+#include "explain/pending.h"
 
 namespace braid {
 namespace {
@@ -73,6 +74,22 @@ std::string why_late(const JobView& view, size_t rank, double late) {
       format_time(before));
 }
 
+// Of a job of which something waits.
+std::string pending_text(const JobFacts& facts, uint64_t pending) {
+  const std::vector<PendingOperation> operations = pending_operations(facts);
+  if (operations.empty()) {
+    return fmt::format("{} operations wait, so some rank has not submitted what the others have",
+                       pending);
+  }
+  const PendingOperation& oldest = operations.front();
+  const std::string what = fmt::format("the {} has waited for {}, ", describe_operation(oldest),
+                                       format_time(to_seconds(oldest.since_ns)));
+  if (!oldest.missing.empty())
+    return what +
+           fmt::format("because {} not submitted it", describe_missing_ranks(oldest.missing));
+  return what + "and all ranks have submitted it: look at the flows and nodes";
+}
+
 }  // namespace
 
 void find_stall(const Evidence& evidence, Findings& findings) {
@@ -91,10 +108,9 @@ void find_stall(const Evidence& evidence, Findings& findings) {
         format_time(ago), format_time(evidence.step_seconds));
     finding.advice = "py-spy dump --pid shows what a trainer does";
   } else {
-    finding.text = fmt::format(
-        "No step has ended for {}, where one took {} before: {} operations wait, so some rank has "
-        "not submitted what the others have",
-        format_time(ago), format_time(evidence.step_seconds), pending);
+    finding.text =
+        fmt::format("No step has ended for {}, where one took {} before: {}", format_time(ago),
+                    format_time(evidence.step_seconds), pending_text(evidence.after, pending));
     finding.advice =
         "the job ends with the names of the missing ranks when the operation's deadline has "
         "passed (collective.operation_timeout_ms)";

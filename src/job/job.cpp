@@ -87,7 +87,8 @@ void Job::begin() {
           [this] { return reach_all(); },
           [this](const Status& status) { check(status); },
           numbers_,
-          services_.engines.timeline()});
+          services_.engines.timeline(),
+          [this] { return services_.clock.now_ns(); }});
   services_.engines.begin_job(membership_.key, *operations_,
                               [this](NodeId from) { on_overrun(from); });
   if (membership_.weight != 1)
@@ -170,9 +171,12 @@ void Job::report_ready() {
 void Job::on_go() {
   if (state_ != State::Waiting) return;
   state_ = State::Running;
-  BRAID_LOG_INFO("job '{}': epoch {} runs: ranks {} here (node {} of {}), {} ranks in all",
+  BRAID_LOG_INFO(LogFields{.job = membership_.name},
+                 "job '{}': epoch {} runs: ranks {} here (node {} of {}), {} ranks in all",
                  membership_.name, membership_.epoch, fmt::join(membership_.local_ranks, ", "),
                  membership_.ring->self, membership_.ring->nodes, membership_.ring->world_size);
+  if (membership_.local_ranks.front() == 0)
+    progress_.emplace(*numbers_, world_size(), membership_.ring->nodes, services_.clock.now_ns());
   for (uint32_t i = 0; i < sessions_.size() && state_ == State::Running; ++i) {
     if (sessions_[i] != nullptr)
       sessions_[i]->open(membership_.epoch, *memory_, *membership_.ring, *operations_);
@@ -321,6 +325,7 @@ void Job::on_query(const proto::OperationQuery& query) {
 }
 
 void Job::check_deadlines() {
+  tell_progress();
   const bool is_idle = !operations_->has_unfinished() && !plans_.holds_submissions();
   if (is_idle || deadline_checks_ == 0) show_memory();
   deadline_checks_ = is_idle ? 0 : (deadline_checks_ + 1) % kDeadlineChecksPerLook;
@@ -411,12 +416,15 @@ void Job::fail(const Status& reason) {
 
 void Job::on_failed(const Status& reason) { close(reason); }
 
+void Job::on_ended() { tell_end("is over"); }
+
 void Job::check(const Status& status) {
   if (!status) fail(status);
 }
 
 void Job::close(const Status& reason) {
   if (is_closed()) return;
+  tell_end("has failed");
   state_ = State::Closed;
   ++services_.counters.failures[static_cast<size_t>(reason.code())];
   deadline_timer_.stop();

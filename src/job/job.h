@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/lifetime.h"
 #include "explain/node_facts.h"
+#include "job/job_progress.h"
 #include "job/session.h"
 #include "job/tensor_names.h"
 #include "loop/timer.h"
@@ -47,6 +48,7 @@ struct JobServices {
   std::shared_ptr<UserQuotas> quotas{};              // none: users are not told apart
   std::function<void()> on_job_closed{};             // may come from within a call into the job
   std::function<void(const Job&, const Status& reason)> on_job_failed{};  // as well, before that
+  const uint32_t* progress_seconds = nullptr;        // see JobProgress; nullptr: never, as is 0
 };
 
 // A job's membership on this node, from JobStart on: its local trainers, its place in the ring, its
@@ -80,6 +82,8 @@ class Job final {
   void on_go();
   // The coordinator's verdict. The sessions hear of it; the job is closed then.
   void on_failed(const Status& reason);
+  // All ranks have left: it is destroyed next.
+  void on_ended();
   void on_node_ready(const Peer& from, const proto::OperationReady& ready);
   void on_query(const proto::OperationQuery& query);
   void on_plan_proposal(const proto::PlanProposal& proposal);
@@ -104,6 +108,8 @@ class Job final {
   // Does so unless all is well.
   void check(const Status& status);
 
+  bool is_running() const { return state_ == State::Running; }
+  bool is_starting() const { return state_ == State::Preparing || state_ == State::Waiting; }
   bool is_closed() const { return state_ == State::Closed; }
   uid_t user() const { return user_; }  // of its ranks on this node
   const std::string& name() const { return membership_.name; }
@@ -148,6 +154,8 @@ class Job final {
   void report_ready();
   void show_memory();
   void check_deadlines();
+  void tell_progress();
+  void tell_end(std::string_view how);
   void forget(const Session& session);
   void let_go_of_leavers();
   void close(const Status& reason);
@@ -165,6 +173,7 @@ class Job final {
   std::unique_ptr<OperationTable> operations_;
   PlanBook plans_;
   PlanObserver observer_;
+  std::optional<JobProgress> progress_;  // once it runs, on the node of rank 0
   struct Leaver {
     uint32_t local_rank = 0;
     std::string reason;  // its own words; may be empty

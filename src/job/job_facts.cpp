@@ -11,6 +11,10 @@ namespace {
 // Of a large job less steps are told: all nodes together tell this many, about.
 constexpr size_t kStepsOfAllNodes = 4096;
 constexpr size_t kStepsMin = 16;
+constexpr size_t kPendingTold = 64;
+constexpr size_t kEndedOfAllNodes = 4096;
+constexpr size_t kEndedMin = 64;
+constexpr size_t kEndedNameBytes = 32 << 10;  // of all of them
 
 std::vector<NodeFacts::Step> latest_steps(const StepTimes& times, size_t nodes) {
   const size_t count = std::min(times.kept().size(), std::max(kStepsMin, kStepsOfAllNodes / nodes));
@@ -21,6 +25,28 @@ std::vector<NodeFacts::Step> latest_steps(const StepTimes& times, size_t nodes) 
         {step.step, step.step_ns, step.exposed_ns, step.before_ns, step.backward_ns, step.wait_ns});
   }
   return steps;
+}
+
+std::vector<NodeFacts::Pending> pending_facts(const OperationTable& operations, uint64_t now_ns) {
+  std::vector<NodeFacts::Pending> facts;
+  for (OperationTable::Pending& one : operations.oldest_pending(kPendingTold)) {
+    facts.push_back({std::move(one.tensor), one.step, to_string(one.collective), one.tensors,
+                     one.bytes, now_ns - std::min(now_ns, one.submitted_ns), one.is_on_its_way,
+                     std::move(one.ranks)});
+  }
+  return facts;
+}
+
+std::vector<NodeFacts::Ended> ended_facts(const OperationTable& operations, size_t nodes) {
+  const size_t most = std::max(kEndedMin, kEndedOfAllNodes / nodes);
+  std::vector<NodeFacts::Ended> facts;
+  size_t bytes = 0;
+  for (const OperationTable::Ended& one : operations.latest_ended(most)) {
+    bytes += one.tensor->size();
+    if (bytes > kEndedNameBytes) break;
+    facts.push_back({*one.tensor, one.step});
+  }
+  return facts;
 }
 
 }  // namespace
@@ -43,6 +69,17 @@ NodeFacts Job::facts(uint64_t now_ns) const {
   }
   facts.operations = numbers_->operations.get();
   facts.operations_pending = operations_pending();
+  if (operations_ != nullptr) {
+    facts.pending = pending_facts(*operations_, now_ns);
+    facts.ended = ended_facts(*operations_, membership_.nodes.size());
+  }
+  facts.epoch = membership_.epoch;
+  for (uint32_t i = 0; i < facts.ranks.size(); ++i) {
+    if (plans_.holds_submissions_of(i)) facts.held.push_back(facts.ranks[i]);
+    facts.pids.push_back(sessions_[i] == nullptr ? -1 : sessions_[i]->credentials().pid);
+  }
+  for (uint8_t i = 0; i < kCollectiveCount; ++i)
+    facts.collectives[to_string(static_cast<Collective>(i))] = numbers_->collectives[i].get();
   facts.job_bytes = result_bytes();
   return facts;
 }

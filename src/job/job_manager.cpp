@@ -33,6 +33,7 @@ JobManager::~JobManager() {
 
 void JobManager::set_services(JobServices services) {
   services_ = std::make_unique<JobServices>(std::move(services));
+  services_->progress_seconds = &options_.progress_seconds;
   // Jobs that end with this one are closed while the map lets go of them.
   services_->on_job_closed = lifetime_.guard([this] { remove_closed_jobs(); });
   coordinator_ = std::make_unique<Coordinator>(loop_, services_->control_plane, options_.planning,
@@ -122,7 +123,8 @@ void JobManager::open_job(ClientConnection& connection, const proto::OpenJob& op
   if (const Status room = take_place(added); !room) return refuse(connection, room);
   sessions_[connection.id()] = std::move(session).value();
   const ClientCredentials& who = connection.credentials();
-  BRAID_LOG_INFO("job '{}': rank {} of {} is here: process {}, user {}; coordinator {}",
+  BRAID_LOG_INFO(LogFields{.job = added.job_name(), .rank = added.rank()},
+                 "job '{}': rank {} of {} is here: process {}, user {}; coordinator {}",
                  added.job_name(), added.rank(), added.world_size(), who.pid, who.uid,
                  added.master_address());
   joining_->add(added);
@@ -176,7 +178,7 @@ void JobManager::on_control_message(const Peer& from, const proto::ControlMessag
       break;
     case proto::ControlBody::JobEnded:
       if (Job* job = find_job_of(from, message.body_as_JobEnded()->job_key(), message))
-        forget_job(job->key());
+        end_job(*job);
       break;
     case proto::ControlBody::OperationReady:
       if (Job* job = find_job(message.body_as_OperationReady()->job_key())) {
@@ -211,7 +213,8 @@ void JobManager::on_control_message(const Peer& from, const proto::ControlMessag
       queries_->on_clock_reply(from, *message.body_as_ClockReply());
       break;
     default:
-      BRAID_LOG_WARN("node '{}' sent a control message of an unknown kind ({})", from.name,
+      BRAID_LOG_WARN(LogFields{.peer = from.name},
+                     "node '{}' sent a control message of an unknown kind ({})", from.name,
                      static_cast<int>(message.body_type()));
   }
   remove_closed_jobs();
@@ -221,18 +224,22 @@ void JobManager::on_job_start(const Peer& from, const proto::ControlMessage& mes
   auto membership = parse_job_start(*message.body_as_JobStart(), services_->control_plane.self().id,
                                     options_.cut.unit_bytes);
   if (!membership)
-    return BRAID_LOG_ERROR("node '{}': {}", from.name, membership.status().message());
+    return BRAID_LOG_ERROR(LogFields{.peer = from.name}, "node '{}': {}", from.name,
+                           membership.status().message());
   // Keys are random: one that is taken was chosen.
   if (const Job* taken = find_job(membership->key))
     return refused_.refuse(from, message.body_type(), taken->name());
   // No daemon of this version asks for more.
   if (membership->ring->direct_bytes > options_.cut.chunk_bytes) {
-    return BRAID_LOG_ERROR("node '{}': job '{}': direct_bytes {} is more than a chunk, {} bytes",
+    return BRAID_LOG_ERROR(LogFields{.job = membership->name, .peer = from.name},
+                           "node '{}': job '{}': direct_bytes {} is more than a chunk, {} bytes",
                            from.name, membership->name, membership->ring->direct_bytes,
                            options_.cut.chunk_bytes);
   }
   const auto owner = parse_job_owner(message.body_as_JobStart()->owner());
-  if (!owner) return BRAID_LOG_ERROR("node '{}': {}", from.name, owner.status().message());
+  if (!owner)
+    return BRAID_LOG_ERROR(LogFields{.peer = from.name}, "node '{}': {}", from.name,
+                           owner.status().message());
   std::vector<Session*> sessions =
       joining_->take(from.id, {membership->name, *owner}, membership->local_ranks);
   if (sessions.size() != membership->local_ranks.size()) {
@@ -248,6 +255,7 @@ void JobManager::on_job_start(const Peer& from, const proto::ControlMessage& mes
   if (membership->nodes.size() > 1 && sessions.front()->rank() == 0 &&
       !sessions.front()->has_token()) {
     BRAID_LOG_WARN(
+        LogFields{.job = membership->name},
         "job '{}' has no token and is on {} nodes: any process of user {} on any node of the "
         "cluster could have been one of its ranks; give its trainers one with BRAID_JOB_TOKEN",
         membership->name, membership->nodes.size(), sessions.front()->credentials().uid);
@@ -275,12 +283,15 @@ void JobManager::on_job_failed(const Peer& from, const proto::ControlMessage& me
     return;
   }
   const auto owner = parse_job_owner(failed.owner());
-  if (!owner) return BRAID_LOG_ERROR("node '{}': {}", from.name, owner.status().message());
+  if (!owner)
+    return BRAID_LOG_ERROR(LogFields{.peer = from.name}, "node '{}': {}", from.name,
+                           owner.status().message());
   joining_->fail(from.id, {failed.name()->str(), *owner}, reason);
 }
 
 void JobManager::on_peer_lost(const Peer& peer, const Status& reason) {
-  BRAID_LOG_WARN("lost node '{}' ({}): {}", peer.name, peer.address, reason.message());
+  BRAID_LOG_WARN(LogFields{.peer = peer.name}, "lost node '{}' ({}): {}", peer.name, peer.address,
+                 reason.message());
   // As a coordinator first: its verdict reaches the jobs here through the loop, with the same words
   // for all nodes. The links last: a job that begins must not take their end for its own.
   coordinator_->on_peer_lost(peer, reason);
@@ -326,6 +337,11 @@ void JobManager::forget_job(uint64_t key) {
   if (watch_ != nullptr) watch_->remove(key);
 }
 
+void JobManager::end_job(Job& job) {
+  job.on_ended();
+  forget_job(job.key());
+}
+
 void JobManager::close_idle_links() {
   std::unordered_set<NodeId> used;
   for (const auto& [key, job] : jobs_) {
@@ -356,6 +372,17 @@ void JobManager::finish_drain() {
   if (!on_drained_) return;
   drain_timer_.stop();
   loop_.defer(std::exchange(on_drained_, nullptr));
+}
+
+size_t JobManager::jobs_running() const {
+  return static_cast<size_t>(
+      std::ranges::count_if(jobs_, [](const auto& job) { return job.second->is_running(); }));
+}
+
+size_t JobManager::jobs_forming() const {
+  const auto starting =
+      std::ranges::count_if(jobs_, [](const auto& job) { return job.second->is_starting(); });
+  return static_cast<size_t>(starting) + (joining_ == nullptr ? 0 : joining_->jobs());
 }
 
 size_t JobManager::operations_pending() const {

@@ -31,6 +31,7 @@ struct JobManagerOptions {
   CutSettings cut;                  // of this node's engines
   std::string rack;                 // that this node is in; empty: not known
   ConfiguredAlgorithms algorithms;  // of the jobs that this node coordinates
+  uint32_t progress_seconds = 60;   // see JobProgress; 0: never
   uint64_t idle_link_ms = 600'000;  // links that no job has used for so long are closed
   PlanningOptions planning;         // of the jobs that this node coordinates
   uint32_t leave_timeout_ms = Coordinator::kLeaveTimeoutMs;  // of the jobs that it coordinates
@@ -65,6 +66,8 @@ class JobManager final : public ClientHandler, public ControlPlaneHandler {
     options_.session.operation_timeout_ms = timeout_ms;
   }
 
+  void set_progress_seconds(uint32_t seconds) { options_.progress_seconds = seconds; }  // as well
+
   // Takes no new trainers, waits a while for those that are there, then fails their jobs. `drained`
   // comes once.
   void drain(std::function<void()> drained);
@@ -79,6 +82,8 @@ class JobManager final : public ClientHandler, public ControlPlaneHandler {
   std::vector<DaemonStatus::Job> job_statuses(uid_t user = 0) const;
   uint32_t jobs_hidden_from(uid_t user) const;
   size_t jobs() const { return jobs_.size(); }
+  size_t jobs_running() const;
+  size_t jobs_forming() const;  // that have ranks on this node and do not run yet
   size_t operations_pending() const;
   // Of one job of this name: this node's NodeTimeline of its latest steps, 1 to
   // NodeQueries::kStepsMax, as JSON. Nothing: there is no such job, or timelines are off, or too
@@ -120,6 +125,7 @@ class JobManager final : public ClientHandler, public ControlPlaneHandler {
   Job* find_job(uint64_t key);
   // The job, if there is one that `from` coordinates.
   Job* find_job_of(const Peer& from, uint64_t key, const proto::ControlMessage& message);
+  void end_job(Job& job);
   void remove_closed_jobs();
   void forget_job(uint64_t key);
   void close_idle_links();

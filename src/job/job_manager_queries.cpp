@@ -112,6 +112,7 @@ void JobManager::tell_facts(uint64_t job_key, NodeQueries::Told told_facts) {
 NodeFacts JobManager::facts_of(const Job& job, const std::vector<FlowStatus>& flows) const {
   NodeFacts facts = job.facts(clock_.now_ns());
   facts.node = services_->control_plane.self().name;
+  facts.address = services_->control_plane.self().address;
   if (job.coordinator().id == services_->control_plane.self().id) {
     const Planner* planner = options_.planning.planner;
     facts.planner = planner == nullptr ? "first" : planner->name();

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `braidctl status`, `braidctl plan`, `braidctl tune` and metrics are told of a job.
+// What `braidctl status`, `braidctl plan`, `braidctl tune`, metrics and the log are told of a job.
 #include <nlohmann/json.hpp>
 
+#include "base/log.h"
 #include "job/job.h"
 
 namespace braid {
@@ -87,6 +88,22 @@ std::string Job::tuning_json(const std::optional<std::string>& tuning) const {
                {"settings", std::move(settings)},
                {"tunings", tuning ? Json::parse(*tuning, nullptr, false) : Json()}})
       .dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+void Job::tell_progress() {
+  if (!progress_ || services_.progress_seconds == nullptr || *services_.progress_seconds == 0)
+    return;
+  const auto line = progress_->take_line(uint64_t{*services_.progress_seconds} * 1'000'000'000,
+                                         services_.clock.now_ns());
+  if (line) BRAID_LOG_INFO(LogFields{.job = name()}, "job '{}' {}", name(), *line);
+}
+
+// Of a job that has run.
+void Job::tell_end(std::string_view how) {
+  if (!progress_ || services_.progress_seconds == nullptr || *services_.progress_seconds == 0)
+    return;
+  const std::string line = progress_->summary(how, services_.clock.now_ns());
+  BRAID_LOG_INFO(LogFields{.job = name()}, "job '{}' {}", name(), line);
 }
 
 }  // namespace braid

@@ -2,6 +2,7 @@
 #include "job/joining_trainers.h"
 
 #include <algorithm>
+#include <unordered_set>
 
 #include "base/local_host.h"
 #include "base/log.h"
@@ -75,8 +76,10 @@ void JoiningTrainers::join(uint64_t id, const Result<Peer>& coordinator) {
 
 void JoiningTrainers::give_up(uint64_t id, const Status& reason) {
   const auto joining = joining_.extract(id);
-  BRAID_LOG_WARN("{}", reason.message());
-  joining.mapped().session.fail(reason);
+  Session& session = joining.mapped().session;
+  BRAID_LOG_WARN(LogFields{.job = session.job_name(), .rank = session.rank()}, "{}",
+                 reason.message());
+  session.fail(reason);
 }
 
 void JoiningTrainers::remove(const Session& session, const Status& reason) {
@@ -117,7 +120,8 @@ void JoiningTrainers::fail(NodeId coordinator, const JobIdentity& job, const Sta
   std::erase_if(joining_, [&](const auto& entry) {
     Session& session = entry.second.session;
     if (entry.second.coordinator != coordinator || session.identity() != job) return false;
-    BRAID_LOG_WARN("job '{}': rank {}: {}", job.name, session.rank(), reason.message());
+    BRAID_LOG_WARN(LogFields{.job = job.name, .rank = session.rank()}, "job '{}': rank {}: {}",
+                   job.name, session.rank(), reason.message());
     session.fail(reason);
     return true;
   });
@@ -136,6 +140,12 @@ void JoiningTrainers::on_peer_lost(const Peer& peer, const Status& reason) {
                              peer.name, reason.message()));
     return true;
   });
+}
+
+size_t JoiningTrainers::jobs() const {
+  std::unordered_set<JobIdentity> jobs;
+  for (const auto& [id, joining] : joining_) jobs.insert(joining.session.identity());
+  return jobs.size();
 }
 
 }  // namespace braid

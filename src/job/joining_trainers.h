@@ -49,6 +49,7 @@ class JoiningTrainers {
   void fail(NodeId coordinator, const JobIdentity& job, const Status& reason);
   void fail_all(const Status& reason);
   void on_peer_lost(const Peer& peer, const Status& reason);
+  size_t jobs() const;  // that trainers wait for
 
  private:
   struct Joining {

@@ -138,6 +138,7 @@ void Coordinator::tell_of_cut(const ActiveJob& job) const {
   const uint64_t direct_bytes = algorithms_.direct_bytes.value_or(0);
   if (nodes < 2 || nodes > kDirectNodesMax || direct_bytes <= direct_bytes_max(nodes)) return;
   BRAID_LOG_WARN(
+      LogFields{.job = job.name},
       "job '{}': collective.direct_bytes is {}, and {} is used: among {} nodes larger all-reduces "
       "cannot be direct, for a node that is late has to keep what all others send (4 MiB / ({} - "
       "1)²)",
@@ -149,7 +150,8 @@ void Coordinator::on_join(const Peer& from, const proto::JoinJob& join) {
   const uint32_t rank = join.rank();
   const auto owner = parse_job_owner(join.owner());
   auto refuse = [&](const Status& reason) {
-    BRAID_LOG_WARN("job '{}': rank {} on node '{}' refused: {}", name, rank, from.name,
+    BRAID_LOG_WARN(LogFields{.job = name, .rank = rank, .peer = from.name},
+                   "job '{}': rank {} on node '{}' refused: {}", name, rank, from.name,
                    reason.message());
     send(from, make_job_failed(0, name, reason, owner ? *owner : JobOwner{}));
   };
@@ -182,7 +184,8 @@ void Coordinator::on_join(const Peer& from, const proto::JoinJob& join) {
   }
   const std::string rack = join.rack() == nullptr ? std::string() : join.rack()->str();
   job.members[rank] = {from, join.process_id(), rack};
-  BRAID_LOG_INFO("job '{}': rank {} on node '{}' joined ({} of {})", name, rank, from.name,
+  BRAID_LOG_INFO(LogFields{.job = name, .rank = rank, .peer = from.name},
+                 "job '{}': rank {} on node '{}' joined ({} of {})", name, rank, from.name,
                  job.members.size(), job.world_size);
   if (job.members.size() == job.world_size) start(job);
 }
@@ -270,8 +273,8 @@ void Coordinator::start(FormingJob& forming) {
   job.algorithms = algorithms_of(job.nodes, forming.cut);
   if (epochs_.size() >= kEpochsRemembered && !epochs_.contains(job.name)) epochs_.clear();
   const uint32_t epoch = ++epochs_[job.name];
-  BRAID_LOG_INFO("job '{}': all {} ranks on {} nodes joined, epoch {}", job.name, job.world_size,
-                 job.nodes.size(), epoch);
+  BRAID_LOG_INFO(LogFields{.job = job.name}, "job '{}': all {} ranks on {} nodes joined, epoch {}",
+                 job.name, job.world_size, job.nodes.size(), epoch);
   BRAID_LOG_DEBUG(
       "job '{}': round trips of up to {:.2f} ms; all-reduces are direct up to {} bytes, go by two "
       "hops up to {}, by halving up to {}, and {} above",
@@ -337,7 +340,7 @@ void Coordinator::on_rank_left(const Peer& from, const proto::ControlMessage& me
     return refused_.refuse(from, message.body_type(), job->name);
   job->ranks_left.insert(left.rank());
   if (job->ranks_left.size() < job->world_size) return await_leavers(*job);
-  BRAID_LOG_INFO("job '{}': all ranks have left", job->name);
+  BRAID_LOG_INFO(LogFields{.job = job->name}, "job '{}': all ranks have left", job->name);
   (void)send_to_all(job->nodes, make_job_ended(job->key));
   active_.erase(left.job_key());
 }
@@ -401,7 +404,7 @@ void Coordinator::on_peer_lost(const Peer& peer, const Status& reason) {
 void Coordinator::fail_forming(const JobIdentity& identity, const Status& reason) {
   const auto job = forming_.find(identity);
   if (job == forming_.end()) return;
-  BRAID_LOG_WARN("{}", reason.message());
+  BRAID_LOG_WARN(LogFields{.job = identity.name}, "{}", reason.message());
   std::set<NodeId> told;
   for (const auto& [rank, member] : job->second.members) {
     if (told.insert(member.peer.id).second)
@@ -441,7 +444,7 @@ void Coordinator::fail_active(uint64_t job_key, const Status& reason) {
   // Out of the map first: a message that cannot be sent must not find it again.
   const ActiveJob job = std::move(position->second);
   active_.erase(position);
-  BRAID_LOG_WARN("job '{}' failed: {}", job.name, reason.message());
+  BRAID_LOG_WARN(LogFields{.job = job.name}, "job '{}' failed: {}", job.name, reason.message());
   (void)send_to_all(job.nodes, make_job_failed(job_key, job.name, reason));
 }
 
@@ -462,7 +465,7 @@ Status Coordinator::send(const Peer& to, ControlBuffer& message) {
   Status sent = control_plane_.send(to.id, message);
   if (sent || sent.code() == StatusCode::InvalidArgument) return sent;
   // The control plane reports the peer as lost, and its jobs end with it.
-  BRAID_LOG_WARN("cannot tell node '{}': {}", to.name, sent.message());
+  BRAID_LOG_WARN(LogFields{.peer = to.name}, "cannot tell node '{}': {}", to.name, sent.message());
   return Status::ok();
 }
 

@@ -9,6 +9,7 @@ void RefusedSenders::refuse(const Peer& from, proto::ControlBody message, const 
   ++count_;
   if (logged_.size() >= kNodesMax || !logged_.insert(from.id).second) return;
   BRAID_LOG_WARN(
+      LogFields{.job = job, .peer = from.name},
       "node '{}' ({}) sent {} about job '{}', which is not its to say: dropped, as all others like "
       "it will be",
       from.name, from.address, proto::EnumNameControlBody(message), job);

@@ -46,13 +46,14 @@ Status ControlPlaneImpl::add_peer(std::unique_ptr<ControlConnection> connection)
   }
   const bool was_silent = known != nullptr && known->is_reconnecting();
   if (was_silent) {
-    BRAID_LOG_INFO("control plane: connected with {} again, {}", describe(peer),
-                   describe_silence(*known));
+    BRAID_LOG_INFO(LogFields{.peer = peer.name}, "control plane: connected with {} again, {}",
+                   describe(peer), describe_silence(*known));
     ++counters_.reconnects;
     known->reconnect->stop();
   }
   if (known == nullptr)
-    BRAID_LOG_INFO("control plane: connected with {}, braid {}", describe(peer), version);
+    BRAID_LOG_INFO(LogFields{.peer = peer.name}, "control plane: connected with {}, braid {}",
+                   describe(peer), version);
   connection->set_owner(*this);
   if (auto surplus = peers_.add(std::move(connection), clock_.now_ms())) {
     surplus->close();
@@ -142,7 +143,8 @@ void ControlPlaneImpl::on_peer_broken(ControlConnection& connection, const Statu
   }
   if (reason.code() == StatusCode::PermissionDenied) {
     ++counters_.frames_refused;
-    BRAID_LOG_WARN("control plane: closed a connection with {}: {}", who, reason.message());
+    BRAID_LOG_WARN(LogFields{.peer = entry->peer.name},
+                   "control plane: closed a connection with {}: {}", who, reason.message());
   }
   if (!entry->connections.empty()) {
     if (was_sending) send_kept(*entry);
@@ -158,8 +160,8 @@ void ControlPlaneImpl::on_peer_broken(ControlConnection& connection, const Statu
 void ControlPlaneImpl::begin_reconnect(PeerEntry& entry) {
   if (!entry.reach || entry.is_reconnecting()) return;
   const NodeId id = entry.peer.id;
-  BRAID_LOG_INFO("control plane: connecting with {} again, {}", describe(entry.peer),
-                 describe_silence(entry));
+  BRAID_LOG_INFO(LogFields{.peer = entry.peer.name}, "control plane: connecting with {} again, {}",
+                 describe(entry.peer), describe_silence(entry));
   const uint32_t every_ms =
       std::max(options_.heartbeat_interval_ms / kReconnectsPerHeartbeat, kReconnectEveryMsMin);
   if (entry.reconnect == nullptr) {
@@ -241,9 +243,9 @@ void ControlPlaneImpl::lose(NodeId id, const Status& reason, LostBy by) {
     }));
   }
   if (TcpStream::is_end_of_stream(reason)) {
-    BRAID_LOG_INFO("control plane: {}", reason.message());
+    BRAID_LOG_INFO(LogFields{.peer = entry.peer.name}, "control plane: {}", reason.message());
   } else {
-    BRAID_LOG_WARN("control plane: {}", reason.message());
+    BRAID_LOG_WARN(LogFields{.peer = entry.peer.name}, "control plane: {}", reason.message());
   }
   handler_.on_peer_lost(entry.peer, reason);
 }

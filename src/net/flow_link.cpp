@@ -59,6 +59,10 @@ std::string FlowLink::description_of(uint16_t index) const {
                      io_.rail_name_of(index));
 }
 
+LogFields FlowLink::fields_of(uint16_t index) const {
+  return {.peer = peer_.name, .rail = io_.rail_name_of(index), .flow = index};
+}
+
 void FlowLink::open_soon(size_t slot) {
   if (std::exchange(slots_[slot].is_to_open, true)) return;
   ++to_open_;
@@ -123,7 +127,8 @@ void FlowLink::on_flow_open(OutgoingFlow& flow) {
   FlowSlot& slot = slots_[flow.index()];
   slot.timer->stop();
   slot.pause_ms = 0;
-  if (slot.failures > 0) BRAID_LOG_INFO("{}: open again", flow.description());
+  if (slot.failures > 0)
+    BRAID_LOG_INFO(fields_of(flow.index()), "{}: open again", flow.description());
   io_.counters.flows_open.fetch_add(1, std::memory_order_relaxed);
   count_flows();
   is_established_ = true;
@@ -148,11 +153,12 @@ void FlowLink::fail_flow(uint16_t index, Status error) {
   if (slot.flow != nullptr) retire_flow(slot);
   slot.pause_ms = std::clamp(slot.pause_ms * 2, kPauseMsMin, kPauseMsMax);
   if (io_.is_usable(index)) {
-    BRAID_LOG_INFO("{}; failure {}, next try in {} ms", last_error_.message(), failures,
-                   slot.pause_ms);
+    BRAID_LOG_INFO(fields_of(index), "{}; failure {}, next try in {} ms", last_error_.message(),
+                   failures, slot.pause_ms);
     slot.timer->start_once(slot.pause_ms, [this, index] { open_soon(index); });
   } else {
-    BRAID_LOG_INFO("{}; failure {}, it waits for its rail", last_error_.message(), failures);
+    BRAID_LOG_INFO(fields_of(index), "{}; failure {}, it waits for its rail", last_error_.message(),
+                   failures);
     slot.timer->stop();
   }
   count_flows();
@@ -276,7 +282,8 @@ void FlowLink::replace_slow_flows() {
   if (slow_flows_.is_due(now_ns)) {
     if (const size_t slow = slow_flows_.look(loads_, now_ns); slow != kNoFlow) {
       slots_[slow].is_leaving = true;
-      BRAID_LOG_INFO("{}: {:.0f} Mbit/s, most flows of its link {:.0f}; it is opened again",
+      BRAID_LOG_INFO(fields_of(static_cast<uint16_t>(slow)),
+                     "{}: {:.0f} Mbit/s, most flows of its link {:.0f}; it is opened again",
                      slots_[slow].flow->description(), loads_[slow].bytes_per_second * 8e-6,
                      median_rate(loads_) * 8e-6);
     }

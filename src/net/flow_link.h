@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "base/log.h"
 #include "loop/timer.h"
 #include "net/fair_queue.h"
 #include "net/flow_choice.h"
@@ -91,6 +92,7 @@ class FlowLink final : public Link, private OutgoingFlow::Owner {
   void drop_former(FlowSlot& slot);
   void note_tried(FlowSlot& slot);
   std::string description_of(uint16_t index) const;
+  LogFields fields_of(uint16_t index) const;
   Status rail_is_down(uint16_t index) const;
   void start_watching();
   void watch();

@@ -38,7 +38,8 @@ IoTransport::IoTransport(uint16_t io_loop, IoLoop where, const TransportOptions&
   if (late.empty()) return;
   late_rails_ = std::make_unique<LateRails>(
       loop_, options, std::move(late), [this](size_t rail, std::shared_ptr<UcxContext> context) {
-        BRAID_LOG_INFO("rail {} is here", io_->options.rails[rail]);
+        BRAID_LOG_INFO(LogFields{.rail = io_->options.rails[rail]}, "rail {} is here",
+                       io_->options.rails[rail]);
         io_->rails[rail] = std::move(context);
         on_rails_changed();
       });
@@ -107,7 +108,8 @@ void IoTransport::handle(AcceptFlow& command) {
 
 void IoTransport::refuse(const AcceptFlow& command, const std::string& reason) {
   const FlowOffer& offer = command.offer;
-  BRAID_LOG_INFO("refused flow {} from node '{}': {}", offer.flow, command.peer.name, reason);
+  BRAID_LOG_INFO(LogFields{.peer = command.peer.name, .flow = offer.flow},
+                 "refused flow {} from node '{}': {}", offer.flow, command.peer.name, reason);
   reports_.send_unbounded(
       FlowRefused{command.peer.id, {offer.io_loop, offer.flow, offer.generation, reason}});
 }

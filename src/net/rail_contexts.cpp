@@ -57,6 +57,7 @@ Result<std::vector<std::shared_ptr<UcxContext>>> open_rails(const TransportOptio
   for (size_t rail = 0; rail < rails.size(); ++rail) {
     if (rails[rail] != nullptr) continue;
     BRAID_LOG_WARN(
+        LogFields{.rail = options.rails[rail]},
         "rail {} is down or has no carrier: this node starts without it, and uses it as soon as it "
         "has one",
         options.rails[rail]);
@@ -94,7 +95,8 @@ void LateRails::take(size_t rail, const Result<std::shared_ptr<UcxContext>>& ope
     rails_.erase(rail);
     ready_(rail, *opened);
   } else if (told_.insert(rail).second) {  // its address may come later than its carrier
-    BRAID_LOG_WARN("rail {} has a carrier and cannot be used yet: {}", options_.rails[rail],
+    BRAID_LOG_WARN(LogFields{.rail = options_.rails[rail]},
+                   "rail {} has a carrier and cannot be used yet: {}", options_.rails[rail],
                    opened.status().message());
   }
 }

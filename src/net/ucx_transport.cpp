@@ -34,7 +34,8 @@ UcxTransport::UcxTransport(Loop& control_loop, const std::vector<IoLoop>& io_loo
 void UcxTransport::watch_rails() {
   auto watch = RailWatch::create(control_loop_, options_.rails, [this](size_t rail, bool is_up) {
     rails_up_[rail].store(is_up, std::memory_order_relaxed);
-    BRAID_LOG_WARN("rail {} is {}", options_.rails[rail], is_up ? "up again" : "down");
+    BRAID_LOG_WARN(LogFields{.rail = options_.rails[rail]}, "rail {} is {}", options_.rails[rail],
+                   is_up ? "up again" : "down");
     if (is_closing_) return;
     for (auto& io : io_transports_) io->commands().send_unbounded(RailChanged{rail, is_up});
   });
@@ -96,7 +97,8 @@ void UcxTransport::add_flows(NodeId peer, uint32_t flows) {
   OpeningOrOpen& link = found->second;
   const uint32_t wanted = std::min<uint32_t>(flows, kFlowsPerLinkMax);
   if (wanted <= link.flows) return;
-  BRAID_LOG_INFO("link to node '{}' gets {} flows per I/O loop, and had {}", link.peer.name, wanted,
+  BRAID_LOG_INFO(LogFields{.peer = link.peer.name},
+                 "link to node '{}' gets {} flows per I/O loop, and had {}", link.peer.name, wanted,
                  link.flows);
   link.flows = wanted;
   for (auto& io : io_transports_)
@@ -118,7 +120,8 @@ bool UcxTransport::close_idle_links(const std::unordered_set<NodeId>& used, uint
     }
   }
   for (const NodeId peer : idle) {
-    BRAID_LOG_INFO("link to node '{}' is closed: no job has used it for {} s",
+    BRAID_LOG_INFO(LogFields{.peer = links_.at(peer).peer.name},
+                   "link to node '{}' is closed: no job has used it for {} s",
                    links_.at(peer).peer.name, idle_ms / 1000);
     drop_link(peer, {StatusCode::Cancelled, "no job uses it"});
   }
@@ -191,7 +194,8 @@ void UcxTransport::handle(LinkTried& report) {
     return;
   }
   if (!report.error.is_ok()) {
-    BRAID_LOG_WARN("link to node '{}': only {} of {} flows are open on I/O loop {}: {}",
+    BRAID_LOG_WARN(LogFields{.peer = link->peer.name},
+                   "link to node '{}': only {} of {} flows are open on I/O loop {}: {}",
                    link->peer.name, report.flows_open, options_.flows_per_link, report.io_loop,
                    report.error.message());
   }
@@ -201,7 +205,8 @@ void UcxTransport::handle(LinkTried& report) {
   }
   link->is_open = true;
   link->deadline.reset();
-  BRAID_LOG_INFO("link to node '{}' is open ({})", link->peer.name, description());
+  BRAID_LOG_INFO(LogFields{.peer = link->peer.name}, "link to node '{}' is open ({})",
+                 link->peer.name, description());
   finish_waiting(*link, Status::ok());
 }
 
@@ -209,7 +214,7 @@ void UcxTransport::handle(LinkLost& report) {
   OpeningOrOpen* link = find(report.peer, report.secret);
   if (link == nullptr) return;
   const Peer peer = link->peer;
-  BRAID_LOG_WARN("link lost: {}", report.reason.message());
+  BRAID_LOG_WARN(LogFields{.peer = peer.name}, "link lost: {}", report.reason.message());
   drop_link(report.peer, report.reason);
   if (link_lost_) link_lost_(peer, report.reason);
 }
@@ -256,7 +261,8 @@ void UcxTransport::on_flow_open(const Peer& from, const proto::FlowOpen& message
   if (is_closing_) return;
   auto offers = read_flow_open(message);
   if (!offers) {
-    BRAID_LOG_WARN("node '{}' asks for impossible flows: {}", from.name, offers.status().message());
+    BRAID_LOG_WARN(LogFields{.peer = from.name}, "node '{}' asks for impossible flows: {}",
+                   from.name, offers.status().message());
     return;
   }
   const bool fits = message.chunk_bytes() != 0 && message.chunk_bytes() <= options_.chunk_bytes;
@@ -280,7 +286,8 @@ void UcxTransport::on_flow_accept(const Peer& from, const proto::FlowAccept& mes
   if (is_closing_) return;
   auto offers = read_flow_accept(message);
   if (!offers) {
-    BRAID_LOG_WARN("node '{}' accepts impossible flows: {}", from.name, offers.status().message());
+    BRAID_LOG_WARN(LogFields{.peer = from.name}, "node '{}' accepts impossible flows: {}",
+                   from.name, offers.status().message());
     return;
   }
   for (auto& offer : *offers) {

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "base/shared_number.h"
+#include "proto/types.h"
 
 namespace braid {
 
@@ -34,7 +36,12 @@ struct JobNumbers {
   SharedNumber submit_ns;  // of these operations, from the first local rank's submission to the last
   SharedNumber ready_ns;   // from there until the nodes that they are sent to were ready
   SharedNumber run_ns;     // from there until their results were there
-  SharedNumber steps;      // of all sets of planned tensors
+  std::array<SharedNumber, kCollectiveCount> collectives;  // the operations, by Collective
+  SharedNumber all_reduce_bytes;                           // of the results of all-reduces
+  // In which at least one all-reduce was on its way: no other node was awaited any more, and its
+  // result was not there yet.
+  SharedNumber all_reduce_ns;
+  SharedNumber steps;  // of all sets of planned tensors
   SharedNumber step_ns;
   SharedNumber exposed_ns;
   std::vector<Rank> ranks;  // by local rank

@@ -240,7 +240,7 @@ Status OperationTable::start(Entry& entry, const Operation& operation) {
   // The engine must know the operation before others may send for it.
   services_.observer.on_start(key, entry.result_bytes);
   // With one node there is nobody to wait for, and a direct one begins at once.
-  if (ring_->nodes == 1 || entry.is_early) tell_go(key, entry);
+  if (ring_->nodes == 1 || entry.is_early) note_go(key, entry);
   BRAID_RETURN_IF_ERROR(check_taken(services_.engines.start(operation)));
   if (ring_->nodes == 1) return Status::ok();
   if (!entry.is_early) BRAID_RETURN_IF_ERROR(tell_sources(entry, key));
@@ -273,13 +273,17 @@ Status OperationTable::take_readiness(Entry& entry, const OperationKey& key,
   return go(key, entry);
 }
 
-void OperationTable::tell_go(const OperationKey& key, Entry& entry) {
-  entry.went_ns = SystemClock().now_ns();
+void OperationTable::note_go(const OperationKey& key, Entry& entry) {
   services_.observer.on_go(key);
+  entry.is_going = true;
+  entry.went_ns = services_.now_ns();
+  if (entry.signature.collective != Collective::AllReduce || entry.is_timed) return;
+  entry.is_timed = true;
+  if (all_reduces_going_++ == 0) going_since_ns_ = entry.went_ns;
 }
 
 Status OperationTable::go(const OperationKey& key, Entry& entry) {
-  tell_go(key, entry);
+  note_go(key, entry);
   return check_taken(services_.engines.go(key));
 }
 

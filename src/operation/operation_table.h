@@ -10,6 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/status.h"
 #include "collective/exchange.h"
 #include "collective/operation.h"
@@ -92,6 +93,7 @@ struct OperationServices {
   // Gets what the operations come to.
   std::shared_ptr<JobNumbers> numbers = std::make_shared<JobNumbers>();
   LoopTimeline* timeline = nullptr;  // of the control loop; nullptr: nothing is noted
+  std::function<uint64_t()> now_ns = [] { return SystemClock().now_ns(); };
 };
 
 // All operations of one job on this node, from the first local submission until every local rank
@@ -152,6 +154,26 @@ class OperationTable final : public OperationEvents {
   // earliest.
   std::optional<Overdue> take_overdue(uint64_t now_ns);
   bool has_unfinished() const { return unfinished_ > 0; }
+  // An operation that has not ended here, and what of it a local rank has submitted.
+  struct Pending {
+    std::string tensor;  // the first one of a group
+    uint64_t step = 0;
+    Collective collective = Collective::AllReduce;
+    size_t tensors = 1;           // that are merged in it
+    uint64_t bytes = 0;           // that one rank gives
+    uint64_t submitted_ns = 0;    // by the first local rank
+    bool is_on_its_way = false;   // no other node is awaited any more
+    std::vector<uint32_t> ranks;  // of this node, that have submitted all of it
+  };
+  // Those that were submitted first.
+  std::vector<Pending> oldest_pending(size_t most) const;
+  // What has ended on this node may still be pending on others.
+  struct Ended {
+    std::shared_ptr<const std::string> tensor;  // as Pending::tensor
+    uint64_t step = 0;
+  };
+  static constexpr size_t kEndedKept = 512;
+  std::vector<Ended> latest_ended(size_t most) const;
   // The local ranks that have not submitted the operation, or not all of its members.
   std::vector<uint32_t> missing_ranks(const OperationKey& key) const;
   // The first member that the rank has not submitted, of an operation that others have.
@@ -182,6 +204,8 @@ class OperationTable final : public OperationEvents {
     bool is_early = false;
     bool is_seen_running = false;  // by tell_readiness()
     bool is_ready_told = false;
+    bool is_going = false;         // note_go() was called
+    bool is_timed = false;         // an all-reduce on its way: all_reduces_going_ counts it
     const Route* route = nullptr;  // the ring's; nullptr: around the ring
     std::shared_ptr<const Exchange> exchange;
     std::vector<uint32_t> awaited;  // places of the targets that are not ready yet
@@ -230,6 +254,9 @@ class OperationTable final : public OperationEvents {
   Status start(Entry& entry, const Operation& operation);
   OperationInput input_of(const Entry& entry, uint32_t local_rank) const;
   Status go(const OperationKey& key, Entry& entry);
+  void note_go(const OperationKey& key, Entry& entry);
+  void note_end(const OperationKey& key, const Entry& entry);
+  static const std::shared_ptr<const std::string>& first_name(const Entry& entry);
   Status check_taken(bool is_taken) const;
   void publish(const Entry& entry, uint32_t local_rank);
   size_t members(const Entry& entry) const { return entry.parts.size() / local_ranks_.size(); }
@@ -241,8 +268,6 @@ class OperationTable final : public OperationEvents {
   Status check_agrees(const Entry& entry, const OperationKey& key, const NodeReady& ready) const;
   void forget_if_over(Entries::iterator entry);
   void set_unfinished(size_t unfinished);
-  void tell_go(const OperationKey& key, Entry& entry);
-  void note_end(const OperationKey& key, const Entry& entry);
   TimelineEvent span_of(const OperationKey& key, const Entry& entry) const;
 
   // Of a gather, a scatter or an all-to-all.
@@ -278,7 +303,11 @@ class OperationTable final : public OperationEvents {
   std::vector<bool> has_left_;                             // by local rank
   std::vector<std::string> leave_reasons_;                 // by local rank
   size_t unfinished_ = 0;                                  // not published yet
-  uint64_t steps_done_ = 0;  // the highest step that was published, plus one
+  std::vector<Ended> ended_;                               // the latest; of a job on several nodes
+  size_t ended_next_ = 0;                                  // place in it
+  size_t all_reduces_going_ = 0;
+  uint64_t going_since_ns_ = 0;  // at least one of them
+  uint64_t steps_done_ = 0;      // the highest step that was published, plus one
 };
 
 }  // namespace braid

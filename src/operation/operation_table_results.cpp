@@ -21,8 +21,6 @@ void OperationTable::on_done(const OperationKey& key) {
   entry.state = State::Published;
   if (entry.coded != nullptr) finish_coded(key, entry);
   set_unfinished(unfinished_ - 1);
-  services_.numbers->operations.add(1);
-  services_.numbers->operation_bytes.add(entry.result_bytes);
   steps_done_ = std::max(steps_done_, key.step + 1);
   uint64_t& last_published = last_published_[key.tensor];
   last_published = std::max(last_published, key.step);
@@ -41,13 +39,27 @@ void OperationTable::on_done(const OperationKey& key) {
 }
 
 void OperationTable::note_end(const OperationKey& key, const Entry& entry) {
-  TimelineEvent span = span_of(key, entry);
-  span.end_ns = SystemClock().now_ns();
-  if (services_.timeline != nullptr) services_.timeline->record(span);
+  const uint64_t end_ns = services_.now_ns();
+  if (services_.timeline != nullptr) {
+    TimelineEvent span = span_of(key, entry);
+    span.end_ns = end_ns;
+    services_.timeline->record(span);
+  }
+  if (ring_->nodes > 1) {
+    if (ended_.empty()) ended_.resize(kEndedKept);
+    ended_[ended_next_] = {first_name(entry), key.step};
+    ended_next_ = (ended_next_ + 1) % kEndedKept;
+  }
   JobNumbers& numbers = *services_.numbers;
+  numbers.operations.add(1);
+  numbers.operation_bytes.add(entry.result_bytes);
   numbers.submit_ns.add(entry.submitted_ns - entry.first_submitted_ns);
   numbers.ready_ns.add(entry.went_ns - entry.submitted_ns);
-  numbers.run_ns.add(span.end_ns - entry.went_ns);
+  numbers.run_ns.add(end_ns - entry.went_ns);
+  numbers.collectives[static_cast<size_t>(entry.signature.collective)].add(1);
+  if (!entry.is_timed) return;
+  numbers.all_reduce_bytes.add(entry.result_bytes);
+  if (--all_reduces_going_ == 0) numbers.all_reduce_ns.add(end_ns - going_since_ns_);
 }
 
 TimelineEvent OperationTable::span_of(const OperationKey& key, const Entry& entry) const {

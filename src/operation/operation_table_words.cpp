@@ -46,6 +46,52 @@ std::string OperationTable::first_missing(const OperationKey& key, uint32_t rank
   return {};
 }
 
+const std::shared_ptr<const std::string>& OperationTable::first_name(const Entry& entry) {
+  return entry.group == nullptr ? entry.name : entry.group->members.front().name;
+}
+
+std::vector<OperationTable::Pending> OperationTable::oldest_pending(size_t most) const {
+  using Submitted = std::pair<uint64_t, Entries::const_iterator>;
+  std::vector<Submitted> oldest;
+  for (auto position = entries_.begin(); position != entries_.end(); ++position) {
+    const Entry& entry = position->second;
+    if (entry.state != State::Published)
+      oldest.emplace_back(entry.deadline_ns - uint64_t{entry.timeout_ms} * 1'000'000, position);
+  }
+  const size_t count = std::min(most, oldest.size());
+  std::ranges::partial_sort(oldest, oldest.begin() + static_cast<ptrdiff_t>(count), {},
+                            &Submitted::first);
+  oldest.resize(count);
+  std::vector<Pending> pending;
+  for (const auto& [submitted_ns, position] : oldest) {
+    const auto& [key, entry] = *position;
+    Pending one{*first_name(entry),
+                key.step,
+                entry.signature.collective,
+                1,
+                entry.signature.count * element_bytes(entry.signature.dtype),
+                submitted_ns,
+                entry.is_going,
+                {}};
+    if (entry.group != nullptr) one.tensors = entry.group->members.size();
+    for (uint32_t i = 0; i < local_ranks_.size(); ++i) {
+      if (has_submitted(entry, i)) one.ranks.push_back(local_ranks_[i]);
+    }
+    pending.push_back(std::move(one));
+  }
+  return pending;
+}
+
+std::vector<OperationTable::Ended> OperationTable::latest_ended(size_t most) const {
+  std::vector<Ended> latest;
+  for (size_t ago = 1; ago <= std::min(most, ended_.size()); ++ago) {
+    const Ended& one = ended_[(ended_next_ + kEndedKept - ago) % kEndedKept];
+    if (one.tensor == nullptr) break;
+    latest.push_back(one);
+  }
+  return latest;
+}
+
 std::string OperationTable::describe(const Entry& entry, const OperationKey& key) const {
   const std::string others =
       entry.group == nullptr

@@ -257,7 +257,8 @@ void JobTuning::finish() {
   const NamedValues values = space_.values(tuned_.winner);
   std::string text;
   for (const auto& [name, value] : values) text += fmt::format(" {} {}", name, value);
-  BRAID_LOG_INFO("job '{}': tuned in {} trials of {} steps, until step {}, gain {:.2f}:{}{}{}",
+  BRAID_LOG_INFO(LogFields{.job = job_name_},
+                 "job '{}': tuned in {} trials of {} steps, until step {}, gain {:.2f}:{}{}{}",
                  job_name_, tuned_.trials.size(), steps_measured_, last_step_, tuned_.gain, text,
                  reason_.empty() ? "" : "; ", reason_);
   if (options_.counters != nullptr) options_.counters->gain = tuned_.gain;
@@ -272,7 +273,7 @@ void JobTuning::finish() {
 }
 
 void JobTuning::give_up(const std::string& reason) {
-  BRAID_LOG_WARN("job '{}': tuning ends: {}", job_name_, reason);
+  BRAID_LOG_WARN(LogFields{.job = job_name_}, "job '{}': tuning ends: {}", job_name_, reason);
   is_given_up_ = true;
   reason_ = reason;
   state_ = State::Over;

@@ -275,6 +275,7 @@ Status PlanBook::on_verdict(const proto::PlanVerdict& verdict) {
     set.predicted_ns = proposal.predicted_ns;
     set.cost = proposal.cost;
     BRAID_LOG_INFO(
+        LogFields{.job = job_name_},
         "job '{}': plan {} by '{}': {} tensors in {} groups from step {} on; predicted: {:.1f} ms",
         job_name_, proposal.number, proposal.planner, set.set.tensors().size(),
         proposal.groups.size(), proposal.from_step,

@@ -52,13 +52,14 @@ void PlanBook::end_codecs(Set& set, const PlanProposal& proposal) {
   for (const PlainGroup& group : proposal.plain) {
     tensors.insert(tensors.end(), group.tensors.begin(), group.tensors.end());
     const uint32_t first = *set.set.index_of(group.tensors.front());
-    BRAID_LOG_WARN(
-        "job '{}': {} {} without the codec {} from step {} on: its {} is {:.4g}, and "
-        "guard.{}_{} on the coordinator is {:.4g}",
-        job_name_, describe_group(set.set, group), group.tensors.size() == 1 ? "goes" : "go",
-        to_string(set.set.tensors()[first].codec), proposal.from_step, to_string(group.limit),
-        group.measured, to_string(group.limit), group.limit == GuardLimit::Cosine ? "min" : "max",
-        group.allowed);
+    BRAID_LOG_WARN(LogFields{.job = job_name_},
+                   "job '{}': {} {} without the codec {} from step {} on: its {} is {:.4g}, and "
+                   "guard.{}_{} on the coordinator is {:.4g}",
+                   job_name_, describe_group(set.set, group),
+                   group.tensors.size() == 1 ? "goes" : "go",
+                   to_string(set.set.tensors()[first].codec), proposal.from_step,
+                   to_string(group.limit), group.measured, to_string(group.limit),
+                   group.limit == GuardLimit::Cosine ? "min" : "max", group.allowed);
     set.plain.emplace_back(proposal.from_step, group);
   }
   set.set.add_plain(proposal.number, proposal.from_step, tensors);

@@ -68,7 +68,9 @@ PlanDirector::Set* PlanDirector::find_or_make(uint64_t id) {
 void PlanDirector::on_report(NodeId from, const proto::PlanReport& message) {
   if (options_.planner == nullptr && !options_.tuning.is_on) return;
   auto report = parse_plan_report(message);
-  if (!report) return BRAID_LOG_WARN("job '{}': {}", job_name_, report.status().message());
+  if (!report)
+    return BRAID_LOG_WARN(LogFields{.job = job_name_}, "job '{}': {}", job_name_,
+                          report.status().message());
   const uint64_t id = report->set;
   Set* found = find_or_make(id);
   if (found == nullptr) return;
@@ -200,7 +202,8 @@ void PlanDirector::propose(Set& set, PlanProposal proposal) {
   set.proposal = std::move(proposal);
   for (const NodeId node : nodes_) send_(node, make_plan_proposal(*set.proposal));
   set.timer.start_once(options_.answer_timeout_ms, [this, &set] {
-    BRAID_LOG_WARN("job '{}': {} of {} nodes answered to plan {} within {} ms: dropped", job_name_,
+    BRAID_LOG_WARN(LogFields{.job = job_name_},
+                   "job '{}': {} of {} nodes answered to plan {} within {} ms: dropped", job_name_,
                    set.accepted.size(), nodes_.size(), set.proposal->number,
                    options_.answer_timeout_ms);
     conclude(set.proposal->set, set, false);

@@ -14,7 +14,9 @@ PlanDirector::~PlanDirector() {
 
 void PlanDirector::on_codec_sample(NodeId from, const proto::CodecSample& message) {
   const auto sample = parse_codec_sample(message);
-  if (!sample) return BRAID_LOG_WARN("job '{}': {}", job_name_, sample.status().message());
+  if (!sample)
+    return BRAID_LOG_WARN(LogFields{.job = job_name_}, "job '{}': {}", job_name_,
+                          sample.status().message());
   Set* found = find_or_make(sample->set);
   if (found == nullptr) return;
   Set& set = *found;

@@ -42,8 +42,8 @@ void PlanDirector::make_tuning(uint64_t id, Set& set) {
     return;
   }
   set.tuning.reset();
-  BRAID_LOG_INFO("job '{}': set {:016x} is not tuned: {}", job_name_, id,
-                 tuning.status().message());
+  BRAID_LOG_INFO(LogFields{.job = job_name_}, "job '{}': set {:016x} is not tuned: {}", job_name_,
+                 id, tuning.status().message());
 }
 
 bool PlanDirector::is_tuning() const {
@@ -117,7 +117,8 @@ void PlanDirector::watch_network(Set& set, std::span<const CostMeasurement> meas
 void PlanDirector::tune_again_on_another_network(Set& set) {
   if (set.rounds_elsewhere < kOtherNetworkRoundsMin || &set != leader_) return;
   if (set.latest_step < set.tuned_step + steps_between_tunings_) return;
-  BRAID_LOG_INFO("job '{}': the network is another one than it was tuned for until step {}",
+  BRAID_LOG_INFO(LogFields{.job = job_name_},
+                 "job '{}': the network is another one than it was tuned for until step {}",
                  job_name_, set.tuned_step);
   steps_between_tunings_ *= 2;
   for (auto& [id, other] : sets_) {

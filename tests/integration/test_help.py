@@ -155,7 +155,7 @@ def test_values_are_offered(completions, tmp_path):
     assert "mgwfbp" in offered(completions, "braidctl", "plan", "--planner", "m")
     assert offered(completions, "braidctl", "draw", "", **files) == {"trace.json"}
     assert "--format" in offered(completions, "braidctl", "plan", "--trace", "trace.json", "--f")
-    assert offered(completions, "braidd", "--set", "log.") == {"log.level="}
+    assert offered(completions, "braidd", "--set", "log.l") == {"log.level="}
     assert offered(completions, "braidd", "--set", "log.level", "=") == set()
     assert "--set" in offered(completions, "braidd", "--set", "log.level", "=", "info", "--")
     assert offered(completions, "braid-bench", "allreduce", "--dtype", "b") == {"bfloat16"}

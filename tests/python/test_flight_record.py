@@ -72,8 +72,13 @@ def test_a_rank_that_is_missing_is_named(tmp_path):
     failed = record_of(tmp_path, 0)["entries"][-1]
     assert failed["state"] == "scheduled" and failed["input_sizes"] == [[4]]
     assert "rank 1" in failed["error"]
+    (missing,) = record_of(tmp_path, 0)["braid"]["missing"]
+    assert missing["ranks"] == [1] and [ranks for ranks in missing["nodes"].values()] == [[1]]
+    assert missing["record_id"] == failed["record_id"]
+    assert missing["collective_seq_id"] == failed["collective_seq_id"]
 
 
 def test_nothing_is_recorded_where_nobody_wants_it(tmp_path):
     fly(tmp_path, "all", TORCH_FR_BUFFER_SIZE="0")
     assert record_of(tmp_path, 0)["entries"] == []
+    assert record_of(tmp_path, 0)["braid"] == {"missing": []}

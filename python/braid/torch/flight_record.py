@@ -4,7 +4,8 @@
 The latest 2000 (TORCH_FR_BUFFER_SIZE) are kept, of all groups: those that the script starts, and the
 buckets of DDP's gradients. Where TORCH_FR_DUMP_TEMP_FILE has a prefix, the first operation that
 fails has the record written to <prefix><rank>; `dump_flight_record()` does it at any time. The
-format is version 2.10 of that of c10d's FlightRecorder (torch/csrc/distributed/c10d).
+format is version 2.10 of that of c10d's FlightRecorder (torch/csrc/distributed/c10d), with one key more,
+"braid": which ranks the daemons have named as missing from which operations.
 
 What callbacks of futures start is not in it: it comes in another order on other ranks.
 """
@@ -15,6 +16,7 @@ import itertools
 import logging
 import os
 import pickle
+import re
 import sys
 import threading
 import time
@@ -37,6 +39,9 @@ _HERE = os.path.dirname(__file__)
 # The older names are those that torch still takes.
 _SIZE_VARIABLES = ("TORCH_FR_BUFFER_SIZE", "TORCH_NCCL_TRACE_BUFFER_SIZE")
 _PREFIX_VARIABLES = ("TORCH_FR_DUMP_TEMP_FILE", "TORCH_NCCL_DEBUG_INFO_TEMP_FILE")
+
+# How a daemon names them (src/membership/investigation.cpp).
+_NOT_SUBMITTED = re.compile(r"not submitted by rank (\d+(?:, \d+)*) on node '([^']*)'")
 
 # Shape and element type of each tensor.
 Tensors = list[tuple[torch.Size, torch.dtype]]
@@ -122,6 +127,8 @@ def dump_flight_record(path: str | None = None) -> str:
         "version": _VERSION,
         "pg_config": {entry.group.names[0]: entry.group.config() for entry in entries},
         "entries": [_described(entry) for entry in entries],
+        # torch's own tools look at nothing else than the keys above.
+        "braid": {"missing": _missing(entries)},
     }
     # Beside its place, so that nobody reads half of it.
     unfinished = f"{path}.{os.getpid()}.{threading.get_ident()}.part"
@@ -175,6 +182,26 @@ def _rank_of_world() -> int:
     if dist.is_initialized():
         return dist.get_rank()
     return int(os.environ.get("RANK", "0"))
+
+
+def _missing(entries: Sequence[Entry]) -> list[dict[str, Any]]:
+    """Of the operations that failed because ranks had not submitted them: which ranks, by node."""
+    missing = []
+    for entry in entries:
+        named = _NOT_SUBMITTED.findall(entry.error)
+        if not named:
+            continue
+        nodes = {node: [int(rank) for rank in ranks.split(", ")] for ranks, node in named}
+        # Ranks are those of the group's job, as in the error.
+        missing.append({
+            "record_id": entry.number,
+            "process_group": (entry.group.names[0], entry.group.names[1]),
+            "collective_seq_id": entry.sequence,
+            "profiling_name": f"braid:{entry.name}",
+            "ranks": sorted(rank for ranks in nodes.values() for rank in ranks),
+            "nodes": nodes,
+        })  # fmt: skip
+    return missing
 
 
 def _described(entry: Entry) -> dict[str, Any]:

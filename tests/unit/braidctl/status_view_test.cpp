@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "explain/job_view.h"
+
 namespace braid {
 namespace {
 

@@ -73,6 +73,12 @@ TEST(CheckLevel, NamesTheLevels) {
             "'loud' is no log level; use trace, debug, info, warn or error");
 }
 
+TEST(CheckLogFormat, NamesTheFormats) {
+  for (const char* format : {"auto", "text", "json"})
+    EXPECT_TRUE(check_log_format(format).is_ok()) << format;
+  EXPECT_EQ(check_log_format("xml").message(), "'xml' is no log format; use auto, text or json");
+}
+
 TEST(Conflicts, DefaultsHaveNone) { EXPECT_TRUE(find_conflicts(DaemonConfig{}).empty()); }
 
 // Each case: a change of the defaults, and the key that is blamed for it.

@@ -135,11 +135,12 @@ TEST(LoadConfig, GarbageNeverCrashesOrPasses) {
 }
 
 TEST(LoadConfig, BadSettingsAreExplained) {
-  EXPECT_EQ(errors_of("", {"log.level", "=x", "log.levl=info", "log=info"}),
-            Strings({"--set log.level: is no setting; use --set KEY=VALUE, such as log.level=debug",
-                     "--set =x: is no setting; use --set KEY=VALUE, such as log.level=debug",
-                     "--set log.levl: unknown key; did you mean 'log.level'?",
-                     "--set log: unknown key; the keys of 'log' are level"}));
+  EXPECT_EQ(
+      errors_of("", {"log.level", "=x", "log.levl=info", "log=info"}),
+      Strings({"--set log.level: is no setting; use --set KEY=VALUE, such as log.level=debug",
+               "--set =x: is no setting; use --set KEY=VALUE, such as log.level=debug",
+               "--set log.levl: unknown key; did you mean 'log.level'?",
+               "--set log: unknown key; the keys of 'log' are level, format, progress_seconds"}));
 }
 
 TEST(LoadConfig, ConflictsBlameWhatTheUserWrote) {

@@ -148,6 +148,24 @@ TEST(ExplainRanks, AJobThatStandsStillSaysSoFirst) {
               HasSubstr("No step has ended for 35 s, where one took 130 ms before: 2 operations"));
 }
 
+TEST(ExplainRanks, AStallNamesTheOperationAndWhoIsMissing) {
+  ExplainedJob job;
+  for (size_t i = 0; i < 3; ++i) {
+    job.node(i).last_step_ago_ns = 35'000 * kMs;
+    job.node(i).world_size = 3;
+  }
+  for (const size_t i : {0, 2}) {
+    job.node(i).operations_pending = 1;
+    job.node(i).pending = {
+        {"layer4", 12, "all-reduce", 3, 25'000'000, 34'000 * kMs, false, job.node(i).ranks}};
+  }
+  EXPECT_THAT(job.find(Cause::Stalled).text,
+              HasSubstr("the all-reduce of 'layer4' and 2 more, step 12 (25 MB) has waited for 34 "
+                        "s, because rank 1 on b has not submitted it"));
+  job.node(1).ended = {{"layer4", 12}};
+  EXPECT_THAT(job.find(Cause::Stalled).text, HasSubstr("all ranks have submitted it"));
+}
+
 TEST(ExplainRanks, WithoutPlannedTensorsThereIsNothingToExplain) {
   ExplainedJob job;
   for (size_t i = 0; i < 3; ++i) {

@@ -73,6 +73,75 @@ TEST_F(OperationTableTest, ItsObserverHearsOfAnOperationBeforeTheTrainersDo) {
                                    {"start", key(3), 40}, {"go", key(3), 0}, {"done", key(3), 0}}));
 }
 
+TEST_F(OperationTableTest, CountsTheTimeInWhichAllReducesAreOnTheirWay) {
+  make({{0}}, 0);
+  actions_.now_ns = 10;
+  ASSERT_TRUE(submit(0, 0, all_reduce(10)).is_ok());
+  actions_.now_ns = 20;
+  ASSERT_TRUE(submit(0, 1, all_reduce(20)).is_ok());
+  ASSERT_TRUE(submit(0, 2, signature_of(Collective::Barrier)).is_ok());
+  actions_.now_ns = 30;
+  table_->on_done(key(0));
+  EXPECT_EQ(actions_.numbers->all_reduce_ns.get(), 0u) << "the other one is still on its way";
+  actions_.now_ns = 50;
+  table_->on_done(key(1));
+  EXPECT_EQ(actions_.numbers->all_reduce_ns.get(), 40u) << "side by side counts once";
+  actions_.now_ns = 1000;
+  table_->on_done(key(2));
+  EXPECT_EQ(actions_.numbers->all_reduce_ns.get(), 40u);
+  EXPECT_EQ(actions_.numbers->all_reduce_bytes.get(), 120u);
+  const auto& collectives = actions_.numbers->collectives;
+  EXPECT_EQ(collectives[static_cast<size_t>(Collective::AllReduce)].get(), 2u);
+  EXPECT_EQ(collectives[static_cast<size_t>(Collective::Barrier)].get(), 1u);
+}
+
+TEST_F(OperationTableTest, AnAllReduceThatWaitsForANodeIsNotOnItsWay) {
+  make({{0}, {1}}, 0);
+  actions_.now_ns = 10;
+  ASSERT_TRUE(submit(0, 0, all_reduce(10)).is_ok());
+  actions_.now_ns = 500;
+  ASSERT_TRUE(table_->on_node_ready(1, key(0), all_reduce(10)).is_ok());
+  actions_.now_ns = 507;
+  table_->on_done(key(0));
+  EXPECT_EQ(actions_.numbers->all_reduce_ns.get(), 7u);
+}
+
+TEST_F(OperationTableTest, TellsWhatIsPendingAndForWhom) {
+  make({{0, 1}, {2}}, 0);
+  ASSERT_TRUE(submit(1, 4, all_reduce(10)).is_ok());
+  for (uint32_t rank = 0; rank < 2; ++rank)
+    ASSERT_TRUE(submit(rank, 5, signature_of(Collective::Broadcast, 7)).is_ok());
+  auto pending = table_->oldest_pending(10);
+  ASSERT_EQ(pending.size(), 2u);
+  std::ranges::sort(pending, {}, &OperationTable::Pending::step);
+  EXPECT_EQ(pending[0].step, 4u);
+  EXPECT_EQ(pending[0].collective, Collective::AllReduce);
+  EXPECT_EQ(pending[0].bytes, 40u);
+  EXPECT_EQ(pending[0].ranks, std::vector<uint32_t>{1});
+  EXPECT_EQ(pending[1].ranks, (std::vector<uint32_t>{0, 1}));
+  EXPECT_EQ(pending[1].collective, Collective::Broadcast);
+  EXPECT_EQ(table_->oldest_pending(1).size(), 1u);
+  EXPECT_TRUE(table_->latest_ended(10).empty());
+}
+
+TEST_F(OperationTableTest, KeepsTheLatestThatHaveEnded) {
+  make({{0}, {1}}, 0);
+  constexpr uint64_t kSteps = OperationTable::kEndedKept + 10;
+  for (uint64_t step = 0; step < kSteps; ++step) {
+    ASSERT_TRUE(submit(0, step, all_reduce(1)).is_ok());
+    ASSERT_TRUE(table_->on_node_ready(1, key(step), all_reduce(1)).is_ok());
+    table_->on_done(key(step));
+    table_->on_retired(key(step));
+    ASSERT_TRUE(table_->release(0, key(step)).is_ok());
+  }
+  EXPECT_TRUE(table_->oldest_pending(10).empty());
+  const auto ended = table_->latest_ended(10'000);
+  ASSERT_EQ(ended.size(), OperationTable::kEndedKept);
+  EXPECT_EQ(ended.front().step, kSteps - 1);
+  EXPECT_EQ(ended.back().step, 10u);
+  EXPECT_EQ(table_->latest_ended(3).size(), 3u);
+}
+
 TEST_F(OperationTableTest, CountsWhatWasDone) {
   make({{0}}, 0);
   publish(0, all_reduce(10), 1);

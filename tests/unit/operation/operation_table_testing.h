@@ -50,7 +50,10 @@ struct RecordingActions final : OperationEngines, OperationObserver {
               ready.emplace_back(key, signature);
               return Status::ok();
             },
-            [this] { return is_reached; }};
+            [this] { return is_reached; },
+            [](const Status&) {},
+            numbers,
+            [this] { return now_ns; }};
   }
 
   bool start(const Operation& operation) override {
@@ -92,6 +95,8 @@ struct RecordingActions final : OperationEngines, OperationObserver {
   // results were published before.
   std::vector<std::tuple<std::string, OperationKey, uint64_t>> observed;
   JobCounters counters;
+  std::shared_ptr<JobNumbers> numbers = std::make_shared<JobNumbers>();
+  uint64_t now_ns = 0;
   bool refuses = false;
   bool is_reached = true;  // links lead to all nodes
 

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/repeated_lines.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/log_text.h"
+
+namespace braid {
+
+bool RepeatedLines::admit(uint64_t kind, int level, std::string_view line, uint64_t now_ns) {
+  Window& window = windows_[kind];
+  // One with lines that nobody has told of yet stays until take_ended().
+  if (now_ns >= window.ends_ns && window.held.lines == 0)
+    window = {now_ns + kWindowSeconds * 1'000'000'000, 0, {}};
+  if (window.written < kLinesPerWindow && window.held.lines == 0) {
+    ++window.written;
+    return true;
+  }
+  if (window.held.lines++ == 0) {
+    first_end_ns_ = holding_ == 0 ? window.ends_ns : std::min(first_end_ns_, window.ends_ns);
+    ++holding_;
+  }
+  window.held.last = cut_text(line, kLastBytesMax);
+  window.held.level = std::max(window.held.level, level);
+  return false;
+}
+
+std::vector<RepeatedLines::Held> RepeatedLines::take_ended(uint64_t now_ns) {
+  std::vector<Held> ended;
+  if (!has_ended(now_ns)) return ended;
+  uint64_t next_ns = UINT64_MAX;
+  for (auto& [kind, window] : windows_) {
+    if (window.held.lines == 0) continue;
+    if (now_ns < window.ends_ns) {
+      next_ns = std::min(next_ns, window.ends_ns);
+      continue;
+    }
+    ended.push_back(std::move(window.held));
+    window = {};
+    --holding_;
+  }
+  first_end_ns_ = next_ns;
+  return ended;
+}
+
+std::optional<uint64_t> RepeatedLines::next_end_ns() const {
+  if (holding_ == 0) return std::nullopt;
+  return first_end_ns_;
+}
+
+bool RepeatedLines::has_ended(uint64_t now_ns) const {
+  return holding_ != 0 && now_ns >= first_end_ns_;
+}
+
+std::string held_text(const RepeatedLines::Held& held) {
+  return fmt::format("and {} more lines like this in {} s; the last: {}", grouped(held.lines),
+                     RepeatedLines::kWindowSeconds, held.last);
+}
+
+}  // namespace braid

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+namespace braid {
+
+// Which lines of a log are written, and which are only counted: of those of one kind (their place
+// in the code), kLinesPerWindow in each window. A window begins with the first line that comes when
+// none is open. Not thread-safe; `now_ns` is a clock that never goes back.
+class RepeatedLines {
+ public:
+  static constexpr uint32_t kLinesPerWindow = 20;
+  static constexpr uint64_t kWindowSeconds = 10;
+  static constexpr size_t kLastBytesMax = 512;
+
+  // What is to be told of a window that is over.
+  struct Held {
+    uint64_t lines = 0;
+    std::string last;  // the text of the last one, at most kLastBytesMax
+    int level = 0;     // the highest
+  };
+
+  // Whether the line may be written; else it is counted. `level`: higher ones matter more.
+  bool admit(uint64_t kind, int level, std::string_view line, uint64_t now_ns);
+  // Of all windows that have ended by now, and in which lines were held back; they are closed.
+  std::vector<Held> take_ended(uint64_t now_ns);
+  // When the first window ends in which lines were held back; nothing: there is none.
+  std::optional<uint64_t> next_end_ns() const;
+  bool has_ended(uint64_t now_ns) const;  // take_ended() would give something
+
+ private:
+  struct Window {
+    uint64_t ends_ns = 0;
+    uint32_t written = 0;
+    Held held;
+  };
+  // By kind. There are as many as places in the code that log.
+  std::unordered_map<uint64_t, Window> windows_;
+  size_t holding_ = 0;         // windows in which lines were held back
+  uint64_t first_end_ns_ = 0;  // not later than the first of these ends
+};
+
+// "and 1,234 more lines like this in 10 s; the last: …"
+std::string held_text(const RepeatedLines::Held& held);
+
+}  // namespace braid

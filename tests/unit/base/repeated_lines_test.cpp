@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/repeated_lines.h"
+
+#include <gtest/gtest.h>
+
+namespace braid {
+namespace {
+
+constexpr uint64_t kSecond = 1'000'000'000;
+constexpr uint64_t kWindow = RepeatedLines::kWindowSeconds * kSecond;
+
+class RepeatedLinesTest : public ::testing::Test {
+ protected:
+  // How many of `count` lines are written.
+  size_t say(uint64_t kind, size_t count, uint64_t now_ns, int level = 2) {
+    size_t written = 0;
+    for (size_t i = 0; i < count; ++i)
+      written += lines_.admit(kind, level, "line " + std::to_string(i), now_ns) ? 1 : 0;
+    return written;
+  }
+  RepeatedLines lines_;
+};
+
+TEST_F(RepeatedLinesTest, WritesTheFirstOnesOfAWindowAndCountsTheOthers) {
+  EXPECT_EQ(say(1, 1254, kSecond), RepeatedLines::kLinesPerWindow);
+  EXPECT_EQ(lines_.next_end_ns(), kSecond + kWindow);
+  EXPECT_TRUE(lines_.take_ended(kWindow).empty()) << "the window is open";
+  const auto ended = lines_.take_ended(kSecond + kWindow);
+  ASSERT_EQ(ended.size(), 1u);
+  EXPECT_EQ(held_text(ended[0]), "and 1,234 more lines like this in 10 s; the last: line 1253");
+  EXPECT_EQ(lines_.next_end_ns(), std::nullopt);
+  EXPECT_TRUE(lines_.take_ended(kSecond + 5 * kWindow).empty()) << "told once";
+}
+
+TEST_F(RepeatedLinesTest, KindsDoNotCountForEachOther) {
+  EXPECT_EQ(say(1, 100, 0), 20u);
+  EXPECT_EQ(say(2, 20, 0), 20u);
+  EXPECT_EQ(say(3, 21, kSecond), 20u);
+  EXPECT_EQ(lines_.take_ended(kWindow).size(), 1u);
+  EXPECT_EQ(lines_.next_end_ns(), kSecond + kWindow);
+  EXPECT_EQ(lines_.take_ended(kSecond + kWindow).size(), 1u);
+}
+
+TEST_F(RepeatedLinesTest, ANewWindowWritesAgain) {
+  EXPECT_EQ(say(1, 20, 0), 20u);
+  EXPECT_EQ(say(1, 5, kWindow), 5u) << "nothing was held back in the first one";
+  EXPECT_EQ(say(1, 30, kWindow), 15u);
+  EXPECT_EQ(say(1, 1, 3 * kWindow), 0u) << "what was held back is to be told first";
+  ASSERT_EQ(lines_.take_ended(3 * kWindow).size(), 1u);
+  EXPECT_EQ(say(1, 30, 3 * kWindow), 20u);
+}
+
+TEST_F(RepeatedLinesTest, TellsOfTheHighestLevelAndCutsTheLastLine) {
+  say(1, 20, 0);
+  lines_.admit(1, 4, "error", 0);
+  lines_.admit(1, 3, std::string(10'000, 'x'), 0);
+  const auto ended = lines_.take_ended(kWindow);
+  ASSERT_EQ(ended.size(), 1u);
+  EXPECT_EQ(ended[0].level, 4);
+  EXPECT_EQ(ended[0].lines, 2u);
+  EXPECT_EQ(ended[0].last, std::string(RepeatedLines::kLastBytesMax, 'x'));
+}
+
+TEST_F(RepeatedLinesTest, AFloodFromManyPlacesIsHeldBackFromEach) {
+  for (uint64_t kind = 0; kind < 100; ++kind) EXPECT_EQ(say(kind, 1000, kind), 20u);
+  uint64_t held = 0;
+  for (const auto& one : lines_.take_ended(UINT64_MAX)) held += one.lines;
+  EXPECT_EQ(held, 98'000u);
+}
+
+}  // namespace
+}  // namespace braid
