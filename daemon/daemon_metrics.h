@@ -10,11 +10,13 @@
 
 #include "base/status.h"
 #include "metrics/families.h"
+#include "metrics/status.h"
 #include "proto/types.h"
 
 namespace braid {
 
 class EnginePool;
+struct FlowStatus;
 class GuardBoard;
 class JobBoard;
 class Loop;
@@ -55,5 +57,9 @@ struct DaemonSources {
 
 // Everything that /metrics shows. Any thread.
 std::vector<MetricSample> daemon_samples(const DaemonSources& sources);
+
+// Adds to a status what any thread may find out: flows as they were told, counters, processor time.
+void add_numbers(DaemonStatus& status, const std::vector<FlowStatus>& flows,
+                 const DaemonSources& sources);
 
 }  // namespace braid

@@ -22,6 +22,9 @@ inline constexpr const char* kOff = "off";
 // What tune.searcher can be.
 inline constexpr const char* kGrid = "grid";
 inline constexpr const char* kPortfolio = "portfolio";
+// What page.access can be, besides kOff.
+inline constexpr const char* kLoopbackAccess = "loopback";
+inline constexpr const char* kTokenAccess = "token";
 // In tune.pin: nothing is pinned.
 inline constexpr const char* kNone = "none";
 inline constexpr const char* kAll = "all";
@@ -113,6 +116,11 @@ struct DaemonConfig {
     uint16_t port = 9431;  // 0: off
     bool operator==(const Metrics&) const = default;
   };
+  struct Page {
+    std::string access = kLoopbackAccess;  // or kOff, kTokenAccess
+    std::string token_file;                // of kTokenAccess
+    bool operator==(const Page&) const = default;
+  };
   struct Log {
     std::string level = "info";
     bool operator==(const Log&) const = default;
@@ -127,6 +135,7 @@ struct DaemonConfig {
   Tune tune;
   Guard guard;
   Metrics metrics;
+  Page page;
   Log log;
   bool operator==(const DaemonConfig&) const = default;
 };

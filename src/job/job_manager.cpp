@@ -79,17 +79,16 @@ void JobManager::on_client_message(ClientConnection& connection,
       if (const Status taken = on_status_query_(connection); !taken) refuse(connection, taken);
       return;
     case proto::ClientBody::PlanQuery:
-      return describe_jobs(
-          connection, message.body_as_PlanQuery()->job()->str(), [this](const Job& job) {
-            return job.plans_json({options_.planning.streams, options_.cut.io_loops},
-                                  coordinator_->guard_readings(job.key()));
-          });
+      return answer(connection, plans_json(message.body_as_PlanQuery()->job()->str(),
+                                           connection.credentials().uid));
     case proto::ClientBody::TuneQuery:
-      return describe_jobs(
-          connection, message.body_as_TuneQuery()->job()->str(),
-          [this](const Job& job) { return job.tuning_json(coordinator_->tuning_json(job.key())); });
+      return answer(connection,
+                    describe_jobs(message.body_as_TuneQuery()->job()->str(),
+                                  connection.credentials().uid, [this](const Job& job) {
+                                    return job.tuning_json(coordinator_->tuning_json(job.key()));
+                                  }));
     case proto::ClientBody::ExplainQuery:
-      return gather_facts(connection, message.body_as_ExplainQuery()->job()->str());
+      return answer_facts(connection, message.body_as_ExplainQuery()->job()->str());
     default:
       break;
   }

@@ -67,6 +67,12 @@ class JobManager final : public ClientHandler, public ControlPlaneHandler {
   // What `user` may see: its own jobs; root and the daemon's own user see all.
   std::vector<DaemonStatus::Job> job_statuses(uid_t user = 0) const;
   uint32_t jobs_hidden_from(uid_t user) const;
+  // JSON arrays, of all jobs of the name that `user` may see; `job_name` empty: of all of them.
+  std::string plans_json(const std::string& job_name, uid_t user) const;
+  // What all nodes of these jobs know of their steps (parse_job_facts reads it). `gathered` comes
+  // once, maybe at once. ResourceExhausted: too many have asked.
+  Status gather_facts(const std::string& job_name, uid_t user,
+                      const std::function<void(std::string json)>& gathered);
   size_t jobs() const { return jobs_.size(); }
   size_t operations_pending() const;
   // That were dropped because of who sent them.
@@ -82,11 +88,10 @@ class JobManager final : public ClientHandler, public ControlPlaneHandler {
  private:
   // Names and processes of a job are nobody else's business.
   static bool may_see(uid_t user, const Job& job);
-  // Answers with a JSON array; `job_name` empty: of all jobs that the asker may see.
-  void describe_jobs(ClientConnection& asker, const std::string& job_name,
-                     const std::function<std::string(const Job&)>& describe);
-  // Answers with what all nodes of these jobs know of them (job_facts.cpp).
-  void gather_facts(ClientConnection& asker, const std::string& job_name);
+  // A JSON array; `job_name` empty: of all jobs that `user` may see.
+  std::string describe_jobs(const std::string& job_name, uid_t user,
+                            const std::function<std::string(const Job&)>& describe) const;
+  void answer_facts(ClientConnection& asker, const std::string& job_name);
   void tell_facts(uint64_t job_key, FactsQueries::Told told_facts);
   NodeFacts facts_of(const Job& job, const std::vector<FlowStatus>& flows) const;
   void on_facts_query(const Peer& from, const proto::ControlMessage& message);

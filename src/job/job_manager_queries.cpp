@@ -30,16 +30,23 @@ bool JobManager::may_see(uid_t user, const Job& job) {
   return user == 0 || user == ::geteuid() || user == job.user();
 }
 
-void JobManager::describe_jobs(ClientConnection& asker, const std::string& job_name,
-                               const std::function<std::string(const Job&)>& describe) {
-  const uid_t user = asker.credentials().uid;
+std::string JobManager::describe_jobs(
+    const std::string& job_name, uid_t user,
+    const std::function<std::string(const Job&)>& describe) const {
   std::string json = "[";
   for (const auto& [key, job] : jobs_) {
     if ((!job_name.empty() && job->name() != job_name) || !may_see(user, *job)) continue;
     if (json.size() > 1) json += ',';
     json += describe(*job);
   }
-  answer(asker, json + ']');
+  return json + ']';
+}
+
+std::string JobManager::plans_json(const std::string& job_name, uid_t user) const {
+  return describe_jobs(job_name, user, [this](const Job& job) {
+    return job.plans_json({options_.planning.streams, options_.cut.io_loops},
+                          coordinator_->guard_readings(job.key()));
+  });
 }
 
 void JobManager::answer(ClientConnection& asker, const std::string& json) {
@@ -85,34 +92,43 @@ NodeFacts JobManager::facts_of(const Job& job, const std::vector<FlowStatus>& fl
   return facts;
 }
 
-// Of all jobs of the name that the asker may see, as soon as the nodes of each have told.
-void JobManager::gather_facts(ClientConnection& asker, const std::string& job_name) {
+void JobManager::answer_facts(ClientConnection& asker, const std::string& job_name) {
+  const uint64_t client = asker.id();
+  const Status is_asked =
+      gather_facts(job_name, asker.credentials().uid, [this, client](const std::string& json) {
+        const auto connection = clients_.find(client);
+        if (connection != clients_.end()) answer(*connection->second, json);
+      });
+  if (!is_asked) refuse(asker, is_asked);
+}
+
+// As soon as the nodes of each job have told.
+Status JobManager::gather_facts(const std::string& job_name, uid_t user,
+                                const std::function<void(std::string json)>& gathered) {
   struct Answer {
     std::string json;
     size_t awaited = 0;
   };
-  const uid_t user = asker.credentials().uid;
   std::vector<const Job*> asked;
   for (const auto& [key, job] : jobs_) {
     if ((job_name.empty() || job->name() == job_name) && may_see(user, *job))
       asked.push_back(job.get());
   }
-  if (asked.empty()) return answer(asker, "[]");
+  if (asked.empty()) {
+    gathered("[]");
+    return Status::ok();
+  }
   auto answer_so_far = std::make_shared<Answer>();
-  const uint64_t client = asker.id();
   for (const Job* job : asked) {
     ++answer_so_far->awaited;
-    const Status is_asked =
-        facts_->gather(*job, [this, answer_so_far, client](const std::string& json) {
-          answer_so_far->json += (answer_so_far->json.empty() ? "" : ",") + json;
-          if (--answer_so_far->awaited != 0) return;
-          const auto connection = clients_.find(client);
-          if (connection != clients_.end())
-            answer(*connection->second, '[' + answer_so_far->json + ']');
-        });
-    // What was gathered for it so far is dropped: it is never the last one that is awaited.
-    if (!is_asked) return refuse(asker, is_asked);
+    // What was gathered for one that is refused is dropped: it is never the last one that is
+    // awaited.
+    BRAID_RETURN_IF_ERROR(facts_->gather(*job, [answer_so_far, gathered](const std::string& json) {
+      answer_so_far->json += (answer_so_far->json.empty() ? "" : ",") + json;
+      if (--answer_so_far->awaited == 0) gathered('[' + answer_so_far->json + ']');
+    }));
   }
+  return Status::ok();
 }
 
 // All nodes of a job may ask each other; for all of them only its coordinator is asked.

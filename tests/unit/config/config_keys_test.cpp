@@ -25,7 +25,7 @@ TEST(ConfigKeys, EveryKeyIsCompleteAndUnique) {
     const void* field = std::visit([](auto* one) -> const void* { return one; }, key.field(config));
     EXPECT_TRUE(fields.insert(field).second) << key.name << " has another key's field";
   }
-  EXPECT_EQ(names.size(), 55u);
+  EXPECT_EQ(names.size(), 57u);
 }
 
 TEST(ConfigKeys, EveryKeyBelongsToASection) {
@@ -91,7 +91,7 @@ TEST(SuggestConfigKey, ElseListsWhatThereIs) {
   EXPECT_EQ(
       suggest_config_key("zookeeper"),
       "the sections are node, control, client, transport, collective, plan, tune, guard, metrics, "
-      "log");
+      "page, log");
 }
 
 TEST(BytesOrAuto, IsASizeOrAuto) {

@@ -22,6 +22,7 @@ DaemonConfig changed_everywhere() {
   config.tune = {kOff, kPortfolio, {"streams"}, 100, "/var/tmp/tune"};
   config.guard = {7, 100, 0.125, 0.5};
   config.metrics = {"192.0.2.1", 0};
+  config.page = {kTokenAccess, "/etc/braid/page.token"};
   config.log = {"trace"};
   return config;
 }
