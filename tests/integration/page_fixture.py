@@ -54,13 +54,14 @@ class MadeUp:
     def job(self, number: int, name: str) -> dict:
         steps = int(self.uptime / STEP_S) + number
         nodes = [
-            {"name": f"node-{i}", "address": f"192.0.2.{i + 1}", "ranks": [i], "rack": ""} for i in range(min(self.ranks, 8))
+            {"name": f"node-{i}", "address": f"192.0.2.{i + 1}", "ranks": [i], "rack": ""}
+            for i in range(min(self.ranks, 8))
         ]
         here = {"rank": 0, "pid": 1000 + number, "uid": 1000, "arena_memory_bytes": 104857600}
         return {
-            "name": name, "epoch": 1, "state": "running" if number % 9 else "starting", "world_size": self.ranks,
-            "weight": 1, "nodes": nodes, "local_ranks": [here], "operations_done": steps * 8, "steps_done": steps,
-            "operations_pending": 1, "bytes": steps * 102_400_000, "arena_memory_bytes": 104857600,
+            "name": name, "epoch": 1, "state": "running" if number % 9 else "starting",
+            "world_size": self.ranks, "weight": 1, "nodes": nodes, "local_ranks": [here],
+            "operations_done": steps * 8, "steps_done": steps, "operations_pending": 1, "bytes": steps * 102_400_000, "arena_memory_bytes": 104857600,
             "result_memory_bytes": 209715200, "result_memory_used_bytes": 1000, "planned_steps": steps,
             "step_seconds": steps * STEP_S * (1 + number % 7), "exposed_seconds": steps * 0.01,
         }  # fmt: skip
