@@ -7,18 +7,22 @@
 
 namespace braid {
 CLI::App* add_trace_command(CLI::App& app, TraceCommand& command) {
-  CLI::App* trace = app.add_subcommand("trace", "traces of jobs that run here");
-  trace->require_subcommand(1);
+  CLI::App* trace = app.add_subcommand(
+      "trace", "when a job's nodes did what, as JSON for Perfetto; or record a trace for planning");
+  trace->require_subcommand(0, 1);
   trace->fallthrough();
+  add_timeline_options(*trace, command.timeline);
   CLI::App* record = trace->add_subcommand(
       "record", "what a job measured of its backward pass, for plan and simulate");
   record->fallthrough();
   add_live_options(*record, command.live)->required();
   record->add_option("-o,--output", command.output_path, "a file instead of standard output");
+  record->final_callback([&command] { command.is_recorded = true; });
   return trace;
 }
 
 Result<CommandOutput> run_trace(const std::string& socket, const TraceCommand& command) {
+  if (!command.is_recorded) return run_timeline(socket, command.timeline);
   const auto set = ask_for_set(socket, command.live);
   if (!set) return set.status();
   BRAID_RETURN_IF_ERROR(check_measured(*set, command.live.job));

@@ -4,11 +4,15 @@
 #include <string>
 
 #include "braidctl/ctl_live.h"
+#include "braidctl/ctl_timeline.h"
 
 namespace braid {
 
-// `braidctl trace record`: what a running job measured, as a trace.
+// `braidctl trace`: the timeline of a running job. `braidctl trace record`: what it measured, as a
+// trace.
 struct TraceCommand {
+  TimelineCommand timeline;
+  bool is_recorded = false;  // else the timeline
   LiveOptions live;
   std::string output_path;  // standard output if empty
 };

@@ -14,6 +14,7 @@ constexpr const char* kDefaultSocketPath = "/run/braid/braidd.sock";
 template <typename MakeBody>
 Result<JobsReply> query(const std::string& socket_path, uint32_t timeout_ms, proto::ClientBody type,
                         MakeBody make_body) {
+  JobsReply whole;
   const uint64_t deadline_ns = client::now_ns() + timeout_ms * 1'000'000ull;
   client::Connection connection;
   BRAID_RETURN_IF_ERROR(connection.open(socket_path, deadline_ns));
@@ -23,15 +24,20 @@ Result<JobsReply> query(const std::string& socket_path, uint32_t timeout_ms, pro
   builder.Finish(proto::CreateClientMessage(builder, type, body));
   BRAID_RETURN_IF_ERROR(connection.send(builder));
 
-  client::Received received;
-  BRAID_RETURN_IF_ERROR(connection.receive_until(deadline_ns, received));
-  const proto::StatusReply* reply = received.message->body_as_StatusReply();
-  if (reply == nullptr) {
-    return make_status(StatusCode::Protocol, "braidd at '{}' answered {} with {}", socket_path,
-                       proto::EnumNameClientBody(type),
-                       proto::EnumNameClientBody(received.message->body_type()));
+  for (bool has_more = true; has_more;) {
+    client::Received received;
+    BRAID_RETURN_IF_ERROR(connection.receive_until(deadline_ns, received));
+    const proto::StatusReply* reply = received.message->body_as_StatusReply();
+    if (reply == nullptr) {
+      return make_status(StatusCode::Protocol, "braidd at '{}' answered {} with {}", socket_path,
+                         proto::EnumNameClientBody(type),
+                         proto::EnumNameClientBody(received.message->body_type()));
+    }
+    whole.json += reply->json()->string_view();
+    whole.jobs_hidden = reply->jobs_hidden();
+    has_more = reply->more();
   }
-  return JobsReply{reply->json()->str(), reply->jobs_hidden()};
+  return whole;
 }
 
 }  // namespace
@@ -64,6 +70,14 @@ Result<JobsReply> query_facts(const std::string& socket_path, const std::string&
   return query(socket_path, timeout_ms, proto::ClientBody::ExplainQuery,
                [&job_name](flatbuffers::FlatBufferBuilder& builder) {
                  return proto::CreateExplainQueryDirect(builder, job_name.c_str()).Union();
+               });
+}
+
+Result<JobsReply> query_timelines(const std::string& socket_path, const std::string& job_name,
+                                  uint32_t steps, uint32_t timeout_ms) {
+  return query(socket_path, timeout_ms, proto::ClientBody::TimelineQuery,
+               [&](flatbuffers::FlatBufferBuilder& builder) {
+                 return proto::CreateTimelineQueryDirect(builder, job_name.c_str(), steps).Union();
                });
 }
 

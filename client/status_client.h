@@ -28,6 +28,10 @@ Result<JobsReply> query_plans(const std::string& socket_path, const std::string&
 // three seconds where a node does not answer.
 Result<JobsReply> query_facts(const std::string& socket_path, const std::string& job_name,
                               uint32_t timeout_ms);
+// The same for the timelines of their latest steps (timeline/node_timeline.h): a JSON array of
+// JobTimelines.
+Result<JobsReply> query_timelines(const std::string& socket_path, const std::string& job_name,
+                                  uint32_t steps, uint32_t timeout_ms);
 // The same for their tuning: see docs/tuning.md.
 Result<JobsReply> query_tuning(const std::string& socket_path, const std::string& job_name,
                                uint32_t timeout_ms);

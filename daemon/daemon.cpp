@@ -123,7 +123,7 @@ Status Daemon::start_control_plane() {
 }
 
 Status Daemon::start_transport() {
-  auto engines = EnginePool::create(*loop_, engine_options(config_));
+  auto engines = EnginePool::create(*loop_, engine_options(config_), config_.timeline.events);
   if (!engines) return engines.status();
   engines_ = std::move(engines).value();
   loops_ = {loop_.get()};
@@ -191,14 +191,22 @@ DaemonPageSources Daemon::page_sources() {
       told({loop_status(user), std::move(flows)});
     });
   };
+  using Asked = PageJobQuestion::Asked;
+  using Told = PageJobQuestion::Told;
   page.jobs = {{"/api/jobs/NAME/steps",
-                [this](const std::string& job, uid_t user, const PageJobQuestion::Told& told) {
-                  const Status asked = jobs_->gather_facts(job, user, told);
-                  if (!asked) told(asked);
+                [this](const Asked& asked, const Told& told) {
+                  const Status is_asked = jobs_->gather_facts(asked.job, asked.user, told);
+                  if (!is_asked) told(is_asked);
                 }},
                {"/api/jobs/NAME/plan",
-                [this](const std::string& job, uid_t user, const PageJobQuestion::Told& told) {
-                  told(jobs_->plans_json(job, user));
+                [this](const Asked& asked, const Told& told) {
+                  told(jobs_->plans_json(asked.job, asked.user));
+                }},
+               {"/api/jobs/NAME/timeline", [this](const Asked& asked, const Told& told) {
+                  jobs_->job_timeline(asked.job, asked.user, asked.steps,
+                                      [told](std::optional<std::string> json) {
+                                        told('[' + std::move(json).value_or("") + ']');
+                                      });
                 }}};
   page.status_json = [this](LoopStatus loop_status) {
     add_numbers(loop_status.status, loop_status.flows, sources());

@@ -75,6 +75,12 @@ std::string state_directory(const DaemonConfig& config) {
   return directories.substr(0, directories.find(':'));
 }
 
+std::string timeline_directory(const DaemonConfig& config) {
+  if (config.timeline.directory != kAuto) return config.timeline.directory;
+  const std::string state = state_directory(config);
+  return state.empty() ? state : state + "/timelines";
+}
+
 TuningOptions tuning_options(const DaemonConfig& config, size_t rails) {
   TuningOptions tuning;
   tuning.is_on = config.tune.mode == kOn;
@@ -108,6 +114,7 @@ JobManagerOptions job_manager_options(const DaemonConfig& config) {
   options.leave_timeout_ms = config.collective.leave_timeout_ms;
   options.cut = {config.collective.unit_bytes, config.transport.chunk_bytes, io_threads(config)};
   options.rack = config.node.rack;
+  options.timeline_directory = timeline_directory(config);
   options.algorithms = {config.collective.direct_bytes, config.collective.halving_bytes,
                         config.collective.hierarchical == kOn, config.collective.two_hops_bytes};
   if (options.algorithms.direct_bytes > config.transport.chunk_bytes) {

@@ -31,6 +31,8 @@ uint32_t chunk_bytes_max(const DaemonConfig& config);
 Result<DaemonPageOptions> page_options(const DaemonConfig& config, const std::string& node_name);
 // Where what was learned is kept; empty: nowhere.
 std::string state_directory(const DaemonConfig& config);
+// Where the timelines of jobs that failed go; empty: nowhere.
+std::string timeline_directory(const DaemonConfig& config);
 // How many connections of hosts that are not known yet may be open.
 size_t strangers_max();
 // How many of the clients' descriptors may wait to be closed.

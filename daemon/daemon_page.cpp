@@ -3,6 +3,7 @@
 
 #include "metrics/metrics_text.h"
 #include "web/page_files.h"
+#include "web/web_path.h"
 
 namespace braid {
 namespace {
@@ -117,18 +118,21 @@ WebReply DaemonPage::status(uid_t user) {
 }
 
 WebReply DaemonPage::answer_about(const PageJobQuestion& question, const WebRequest& request) {
+  PageJobQuestion::Asked asked{request.names.front(), request.user};
+  asked.steps = query_number(request.query, "steps", PageJobQuestion::kStepsUsual, 1,
+                             PageJobQuestion::kStepsMax);
   // The name comes last: whatever it is, no two questions have the same key.
   return data_answers_.ask(
-      fmt::format("{} {} {}", question.path, request.user, request.names.front()),
-      [&] { return ask_about(question, request); });
+      fmt::format("{} {} {} {}", question.path, asked.user, asked.steps, asked.job),
+      [&] { return ask_about(question, asked); });
 }
 
-WebReply DaemonPage::ask_about(const PageJobQuestion& question, const WebRequest& request) {
+WebReply DaemonPage::ask_about(const PageJobQuestion& question,
+                               const PageJobQuestion::Asked& asked) {
   // The question may be asked when this thread has given up.
   auto told = questions_.ask<Result<std::string>>(
-      [&question, job = request.names.front(),
-       user = request.user](LoopQuestions::Reply<Result<std::string>> reply) {
-        question.ask(job, user, std::move(reply));
+      [&question, asked](LoopQuestions::Reply<Result<std::string>> reply) {
+        question.ask(asked, std::move(reply));
       },
       kDataTimeoutMs);
   if (!told) return error_reply(told.status());

@@ -30,9 +30,18 @@ struct LoopStatus {
 struct PageJobQuestion {
   using Told = std::function<void(Result<std::string>)>;
 
+  static constexpr uint32_t kStepsUsual = 3, kStepsMax = 20;
+
+  // Who asks for what.
+  struct Asked {
+    std::string job;
+    uid_t user = 0;
+    uint32_t steps = kStepsUsual;  // ?steps=N
+  };
+
   std::string_view path;  // "/api/jobs/NAME/…"
   // Called on the control loop; calls back once, there.
-  std::function<void(const std::string& job, uid_t user, Told told)> ask;
+  std::function<void(const Asked& asked, Told told)> ask;
 };
 
 struct DaemonPageSources {
@@ -78,7 +87,7 @@ class DaemonPage {
   WebReply readiness();
   WebReply status(uid_t user);
   WebReply answer_about(const PageJobQuestion& question, const WebRequest& request);
-  WebReply ask_about(const PageJobQuestion& question, const WebRequest& request);
+  WebReply ask_about(const PageJobQuestion& question, const PageJobQuestion::Asked& asked);
 
   const DaemonPageSources sources_;
   LoopQuestions questions_;

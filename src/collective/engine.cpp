@@ -39,6 +39,7 @@
 #include "base/lifetime.h"
 #include "collective/early_chunks.h"
 #include "collective/operation_run.h"
+#include "collective/stream_slots.h"
 #include "collective/waiting_units.h"
 
 namespace braid {
@@ -81,7 +82,7 @@ class EngineImpl final : public Engine, public OperationHost {
  private:
   // Units of a job that are in flight, so many at a time, and those that wait.
   struct Lane {
-    uint32_t taken = 0;
+    StreamSlots slots;
     WaitingUnits waiting;
   };
   struct Job {
@@ -98,8 +99,9 @@ class EngineImpl final : public Engine, public OperationHost {
     Job& job = jobs_[run.key().job_key];
     return run.is_early() ? job.early : job.streams;
   }
-  void on_stream_taken(const OperationRun& run) override { ++lane_of(run).taken; }
-  void on_unit_finished(const OperationRun& run, bool held_stream) override;
+  uint32_t take_stream(const OperationRun& run) override { return lane_of(run).slots.take(); }
+  void on_unit_finished(const OperationRun& run, std::optional<uint32_t> stream) override;
+  LoopTimeline* timeline() override { return options_.timeline; }
   void on_bytes_reduced(uint64_t bytes) override { add(bytes_reduced_, bytes); }
   void on_bytes_carried(uint64_t bytes) override { add(bytes_carried_, bytes); }
   void on_progress(OperationRun& run) override;
@@ -224,19 +226,17 @@ void EngineImpl::begin_waiting(uint64_t job_key) {
 }
 
 void EngineImpl::begin_waiting(Lane& lane, uint32_t units_max) {
-  while (lane.taken < units_max) {
+  while (lane.slots.taken() < units_max) {
     const auto next = lane.waiting.take();
     if (!next) return;
     next->run->units()[next->index].begin();
   }
 }
 
-void EngineImpl::on_unit_finished(const OperationRun& run, bool held_stream) {
+void EngineImpl::on_unit_finished(const OperationRun& run, std::optional<uint32_t> stream) {
   add(units_done_, 1);
-  if (!held_stream) return;
-  Lane& lane = lane_of(run);
-  BRAID_ASSERT(lane.taken != 0, "a unit gave back a stream that it had not taken");
-  --lane.taken;
+  if (!stream) return;
+  lane_of(run).slots.give_back(*stream);
   jobs_with_free_streams_.push_back(run.key().job_key);
   defer_once();
 }

@@ -8,6 +8,7 @@
 #include "collective/transfer_settings.h"
 #include "loop/loop.h"
 #include "net/link.h"
+#include "timeline/loop_timeline.h"
 
 namespace braid {
 
@@ -19,6 +20,7 @@ struct EngineOptions {
   uint32_t chunk_bytes = 128 << 10;
   uint32_t streams =
       4;  // units in flight per job on this loop; the others wait, the most urgent goes first
+  LoopTimeline* timeline = nullptr;  // of this loop; nullptr: nothing is noted
 };
 
 struct EngineCounters {

@@ -271,9 +271,9 @@ void OperationRun::on_step_ended(uint32_t unit, uint32_t segment, uint32_t chunk
   if (!is_abandoned()) find_unit(unit)->on_final(position_of(unit, segment, chunk));
 }
 
-void OperationRun::on_unit_finished(bool held_stream) {
+void OperationRun::on_unit_finished(std::optional<uint32_t> stream) {
   --units_left_;
-  host_->on_unit_finished(*this, held_stream);
+  host_->on_unit_finished(*this, stream);
   if (is_done()) host_->on_progress(*this);
 }
 

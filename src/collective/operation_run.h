@@ -13,6 +13,7 @@
 #include "collective/owner_step.h"
 #include "collective/unit_run.h"
 #include "net/link.h"
+#include "timeline/loop_timeline.h"
 
 namespace braid {
 
@@ -23,12 +24,15 @@ class OperationHost {
  public:
   virtual ~OperationHost() = default;
   virtual Link* find_link(NodeId peer) = 0;
-  virtual void on_stream_taken(const OperationRun& run) = 0;
-  virtual void on_unit_finished(const OperationRun& run, bool held_stream) = 0;
+  // Its number, among those of the operation's job.
+  virtual uint32_t take_stream(const OperationRun& run) = 0;
+  // `stream`: that it gives back; nothing: it had none.
+  virtual void on_unit_finished(const OperationRun& run, std::optional<uint32_t> stream) = 0;
   virtual void on_bytes_reduced(uint64_t bytes) = 0;
   virtual void on_bytes_carried(uint64_t bytes) = 0;
   // is_done() or is_retired() may have become true.
   virtual void on_progress(OperationRun& run) = 0;
+  virtual LoopTimeline* timeline() { return nullptr; }  // nullptr: nothing is noted
 };
 
 // One operation's units on one I/O loop, whichever route they take. Chunks that it submits keep it
@@ -103,7 +107,7 @@ class OperationRun final : public ChunkSource,
   const uint8_t* input_to_send(proto::Phase phase, const ChunkPosition& position) const;
   void submit(const UnitRun& unit, proto::Phase phase, Encoding encoding,
               const ChunkPosition& position, uint32_t to, uint32_t bytes);
-  void on_unit_finished(bool held_stream);
+  void on_unit_finished(std::optional<uint32_t> stream);
   // A chunk of so many bytes was taken.
   void count_carried(uint64_t bytes);
 

@@ -6,9 +6,16 @@
 #include <cstring>
 
 #include "base/assert.h"
+#include "base/clock.h"
 #include "collective/operation_run.h"
 
 namespace braid {
+namespace {
+
+// Shorter passes are not noted: two looks at the clock are 1 % of what these take.
+constexpr uint64_t kNotedReduceBytes = 64 << 10;
+
+}  // namespace
 
 using proto::Phase;
 
@@ -44,10 +51,9 @@ bool UnitRun::waits_for_stream() const {
 void UnitRun::begin() {
   BRAID_ASSERT(run_->is_ready() && !has_begun_, "a unit begins once, when the others are ready");
   has_begun_ = true;
-  if (waits_for_stream() && state() != UnitState::Finished) {
-    holds_stream_ = true;
-    run_->host().on_stream_taken(*run_);
-  }
+  if (run_->host().timeline() != nullptr) begun_ns_ = SystemClock().now_ns();
+  if (waits_for_stream() && state() != UnitState::Finished)
+    stream_ = run_->host().take_stream(*run_);
   const uint32_t segments = run_->partition().segments();
   for (uint32_t i = 0; i < segments; ++i)
     begin_segment((run_->route().first_segment + i) % segments);
@@ -267,8 +273,12 @@ void UnitRun::prepare(const ChunkPosition& position) {
     return on_final(position);
   }
   if (run_->hop() != nullptr) return read_own_part(position, run_->result(position.extent));
+  const bool is_noted =
+      run_->host().timeline() != nullptr && position.extent.bytes >= kNotedReduceBytes;
+  const uint64_t begin_ns = is_noted ? SystemClock().now_ns() : 0;
   run_->contribution().reduce(position.extent, nullptr, run_->result(position.extent),
                               run_->store());
+  if (is_noted) note_reduce(position, begin_ns);
   run_->host().on_bytes_reduced(position.extent.bytes);
   if (run_->segment_route(position.segment).is_owner() &&
       !run_->segment_route(position.segment).is_direct())
@@ -448,7 +458,38 @@ void UnitRun::finish_if_complete() {
   if (is_finished_ || state() != UnitState::Finished) return;
   is_finished_ = true;
   if (!run_->operation().is_direct) aside_.reset();
-  run_->on_unit_finished(holds_stream_);
+  if (run_->host().timeline() != nullptr) note_unit();
+  run_->on_unit_finished(stream_);
+}
+
+void UnitRun::note_unit() const {
+  const OperationKey& key = run_->key();
+  TimelineEvent event;
+  event.kind = SpanKind::Unit;
+  event.job_key = key.job_key;
+  event.tensor = key.tensor;
+  event.step = key.step;
+  event.number = unit_;
+  event.begin_ns = begun_ns_;
+  event.end_ns = SystemClock().now_ns();
+  if (stream_) event.slot = static_cast<uint16_t>(std::min(*stream_, TimelineEvent::kSlotMax));
+  for (uint32_t segment = 0; segment < run_->partition().segments(); ++segment)
+    event.bytes += run_->partition().segment(unit_, segment).bytes;
+  run_->host().timeline()->record(event);
+}
+
+void UnitRun::note_reduce(const ChunkPosition& position, uint64_t begin_ns) const {
+  const OperationKey& key = run_->key();
+  TimelineEvent event;
+  event.kind = SpanKind::Reduce;
+  event.job_key = key.job_key;
+  event.tensor = key.tensor;
+  event.step = key.step;
+  event.number = unit_;
+  event.begin_ns = begin_ns;
+  event.end_ns = SystemClock().now_ns();
+  event.bytes = position.extent.bytes;
+  run_->host().timeline()->record(event);
 }
 
 }  // namespace braid

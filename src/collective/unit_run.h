@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -95,14 +96,17 @@ class UnitRun {
   uint8_t* encoded(proto::Phase phase, const ChunkPosition& position, uint32_t*& length);
   const uint8_t* gathered(const ChunkPosition& position);
   void finish_if_complete();
+  void note_unit() const;
+  void note_reduce(const ChunkPosition& position, uint64_t begin_ns) const;
 
   OperationRun* run_;
   uint32_t unit_;  // its number in the operation
   bool is_touched_ = false;
   bool has_begun_ = false;
-  bool holds_stream_ = false;
+  std::optional<uint32_t> stream_;  // that it holds
   bool is_finished_ = false;
-  uint32_t chunks_max_;  // of any segment
+  uint64_t begun_ns_ = 0;  // for the timeline
+  uint32_t chunks_max_;    // of any segment
   uint32_t next_work_ = 0;
   // Chunks that must still come, or be made, until the result is final here: one for each part and
   // chunk, for each chunk that this node owns, and for each that others own.

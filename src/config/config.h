@@ -111,6 +111,11 @@ struct DaemonConfig {
     double saturation_max = 0.75;
     bool operator==(const Guard&) const = default;
   };
+  struct Timeline {
+    uint32_t events = 65536;        // of each I/O loop; 0: nothing is noted
+    std::string directory = kAuto;  // auto: timelines/ in the state directory; empty: no files
+    bool operator==(const Timeline&) const = default;
+  };
   struct Metrics {
     std::string address = "127.0.0.1";
     uint16_t port = 9431;  // 0: off
@@ -134,6 +139,7 @@ struct DaemonConfig {
   Plan plan;
   Tune tune;
   Guard guard;
+  Timeline timeline;
   Metrics metrics;
   Page page;
   Log log;

@@ -16,7 +16,7 @@ constexpr uint64_t kGiB = 1ull << 30;
 constexpr uint64_t kTiB = 1ull << 40;
 constexpr uint64_t kDayMs = 86'400'000;
 
-constexpr std::array<ConfigSection, 11> kSections = {{
+constexpr std::array<ConfigSection, 12> kSections = {{
     {"node", "Who this node is."},
     {"control", "The connections between daemons."},
     {"client", "The Unix socket through which trainers come."},
@@ -30,6 +30,7 @@ constexpr std::array<ConfigSection, 11> kSections = {{
     {"guard",
      "How much codecs lose, and when that is too much: of the jobs that this node coordinates. See "
      "compression.md."},
+    {"timeline", "What was done when, for braidctl trace. See timeline.md."},
     {"metrics", "The HTTP port, with /metrics for Prometheus, /healthz and /readyz."},
     {"page", "The daemon's own page, on the same port. See page.md."},
     {"log", "What is logged, to stderr (under systemd: to the journal)."},
@@ -275,6 +276,17 @@ constexpr std::array kKeys = {
           "Largest share of elements that the codec cannot send: of 2bit those that still hold a "
           "whole threshold back, of fp16 those that became infinite; not for codecs with "
           "full-every; 0: no limit."),
+
+    number(
+        "timeline.events", BRAID_FIELD(timeline.events), 0, 1 << 20,
+        "How many of its latest spans each I/O loop keeps for braidctl trace and for the files of "
+        "jobs that fail, at 64 bytes each: half of them operations, units and submissions, half "
+        "of them chunks; 0: none."),
+    text("timeline.directory", BRAID_FIELD(timeline.directory), check_state_directory,
+         "an absolute path, auto, or empty",
+         "Where the timeline of a job that fails is written on each of its nodes, the latest 32 of "
+         "them; auto: timelines in the directory of tune.state_directory, nowhere if "
+         "that is nowhere; empty: nowhere."),
 
     text("metrics.address", BRAID_FIELD(metrics.address), check_address, "an IPv4 address",
          "The address /metrics and the page are served on."),

@@ -86,7 +86,8 @@ void Job::begin() {
           },
           [this] { return reach_all(); },
           [this](const Status& status) { check(status); },
-          numbers_});
+          numbers_,
+          services_.engines.timeline()});
   services_.engines.begin_job(membership_.key, *operations_,
                               [this](NodeId from) { on_overrun(from); });
   if (membership_.weight != 1)
@@ -179,7 +180,7 @@ void Job::on_go() {
 }
 
 Status Job::on_registered(const Session& session, std::span<const Tensor> tensors) {
-  BRAID_RETURN_IF_ERROR(names_.check(tensors).with_context(
+  BRAID_RETURN_IF_ERROR(names_->check(tensors).with_context(
       fmt::format("job '{}': rank {}", membership_.name, session.rank())));
   std::vector<PlanSet::Tensor> planned;
   uint64_t set = 0;
@@ -191,7 +192,7 @@ Status Job::on_registered(const Session& session, std::span<const Tensor> tensor
   }
   if (!planned.empty())
     BRAID_RETURN_IF_ERROR(plans_.on_registered(session.local_rank(), set, planned));
-  names_.add(tensors);
+  names_->add(tensors);
   return Status::ok();
 }
 
@@ -218,9 +219,25 @@ Result<std::shared_ptr<const CodedTensors>> Job::code(const CodecSpec& spec, uin
   return std::shared_ptr<const CodedTensors>(std::move(coded));
 }
 
+TimelineEvent Job::submit_span(const Submission& submission, bool is_planned) const {
+  TimelineEvent event;
+  event.kind = SpanKind::Submit;
+  event.job_key = membership_.key;
+  event.tensor = submission.tensor;
+  event.step = submission.step;
+  event.number = membership_.local_ranks[submission.local_rank];
+  event.begin_ns = event.end_ns = submission.submitted_ns;
+  event.bytes = submission.input_bytes;
+  event.is_planned = is_planned;
+  return event;
+}
+
 void Job::on_submit(Submission submission, uint64_t plan_set) {
   const uint64_t now_ns = services_.clock.now_ns();
+  submission.submitted_ns = now_ns;
   submission.deadline_ns = now_ns + uint64_t{submission.timeout_ms} * 1'000'000;
+  if (LoopTimeline* const timeline = services_.engines.timeline(); timeline != nullptr)
+    timeline->record(submit_span(submission, plan_set != 0));
   check(plan_set == 0 ? operations_->submit(submission)
                       : plans_.submit(std::move(submission), plan_set, now_ns));
   if (!is_closed() && !deadline_timer_.is_active()) {
@@ -405,6 +422,9 @@ void Job::close(const Status& reason) {
   deadline_timer_.stop();
   verdict_timer_.stop();
   memory_timer_.stop();
+  // Before its operations are given up. What the daemon's end does to it tells nobody anything.
+  if (services_.on_job_failed && reason.code() != StatusCode::Cancelled)
+    services_.on_job_failed(*this, reason);
   services_.engines.abort_job(membership_.key);
   for (Session*& session : sessions_) {
     if (session != nullptr) session->fail(reason);

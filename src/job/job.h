@@ -26,8 +26,11 @@
 #include "operation/operation_table.h"
 #include "planning/plan_book.h"
 #include "planning/plan_observer.h"
+#include "timeline/timeline_source.h"
 
 namespace braid {
+
+class Job;
 
 // What jobs use of the daemon; outlives them all.
 struct JobServices {
@@ -43,6 +46,7 @@ struct JobServices {
   uint32_t chunk_bytes_max = proto::kChunkBytesMax;  // that the transport is set up for
   std::shared_ptr<UserQuotas> quotas{};              // none: users are not told apart
   std::function<void()> on_job_closed{};             // may come from within a call into the job
+  std::function<void(const Job&, const Status& reason)> on_job_failed{};  // as well, before that
 };
 
 // A job's membership on this node, from JobStart on: its local trainers, its place in the ring, its
@@ -118,6 +122,9 @@ class Job final {
   std::string tuning_json(const std::optional<std::string>& tuning) const;
   // What braidctl explain is told of this node and its steps; the node itself is left out.
   NodeFacts facts(uint64_t now_ns) const;
+  // What is told of it beside what the loops have noted; without node and rails.
+  TimelineSource timeline_source(uint64_t now_ns) const;
+  const StepTimes* step_times() const { return plans_.step_times(); }
   uint64_t result_bytes() const { return numbers_->operation_bytes.get(); }
   // One of its trainers is one of the other job's, too.
   bool shares_process_with(const Job& other) const;
@@ -126,6 +133,7 @@ class Job final {
  private:
   enum class State : uint8_t { Preparing, Waiting, Running, Closed };
 
+  TimelineEvent submit_span(const Submission& submission, bool is_planned) const;
   void use(const TransferSettings& settings);
   void add_flows(uint32_t flows);
   // More parts of small all-reduces have come from there than an honest node can have in flight.
@@ -146,7 +154,7 @@ class Job final {
   JobServices services_;
   Membership membership_;
   const JobHash hash_;
-  TensorNames names_;
+  const std::shared_ptr<TensorNames> names_ = std::make_shared<TensorNames>();
   const Peer coordinator_;
   std::vector<Session*> sessions_;  // by local rank; nullptr once it has gone
   const uid_t user_;

@@ -2,6 +2,7 @@
 // What a node tells of a job when somebody asks why its steps take what they take.
 #include <algorithm>
 
+#include "base/version.h"
 #include "job/job.h"
 
 namespace braid {
@@ -44,6 +45,20 @@ NodeFacts Job::facts(uint64_t now_ns) const {
   facts.operations_pending = operations_pending();
   facts.job_bytes = result_bytes();
   return facts;
+}
+
+TimelineSource Job::timeline_source(uint64_t now_ns) const {
+  TimelineSource source;
+  source.told_ns = now_ns;
+  source.head.version = kBraidVersion;
+  source.head.job = membership_.name;
+  source.head.epoch = membership_.epoch;
+  source.head.world_size = world_size();
+  source.head.ranks = membership_.local_ranks;
+  for (const MemberNode& node : membership_.nodes) source.peers[node.peer.id] = node.peer.name;
+  source.name_of_tensor = [names = names_](uint64_t hash) { return names->find(hash); };
+  if (operations_ != nullptr) source.unfinished = operations_->unfinished_spans();
+  return source;
 }
 
 bool Job::shares_process_with(const Job& other) const {

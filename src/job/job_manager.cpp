@@ -37,9 +37,9 @@ void JobManager::set_services(JobServices services) {
   services_->on_job_closed = lifetime_.guard([this] { remove_closed_jobs(); });
   coordinator_ = std::make_unique<Coordinator>(loop_, services_->control_plane, options_.planning,
                                                options_.algorithms, options_.leave_timeout_ms);
-  facts_ = std::make_unique<FactsQueries>(
-      loop_, services_->control_plane,
-      [this](uint64_t job_key, FactsQueries::Told told) { tell_facts(job_key, std::move(told)); });
+  services_->on_job_failed = lifetime_.guard(
+      [this](const Job& job, const Status& reason) { timelines_->write_failed(job, reason); });
+  make_queries();
   joining_ = std::make_unique<JoiningTrainers>(
       loop_, clock_, services_->control_plane,
       JoiningTrainers::Options{options_.control_port, options_.listens_on_loopback, options_.cut,
@@ -88,7 +88,12 @@ void JobManager::on_client_message(ClientConnection& connection,
                                     return job.tuning_json(coordinator_->tuning_json(job.key()));
                                   }));
     case proto::ClientBody::ExplainQuery:
-      return answer_facts(connection, message.body_as_ExplainQuery()->job()->str());
+      return answer_gathered(connection, message.body_as_ExplainQuery()->job()->str(), {});
+    case proto::ClientBody::TimelineQuery: {
+      const proto::TimelineQuery& query = *message.body_as_TimelineQuery();
+      return answer_gathered(connection, query.job()->str(),
+                             {std::clamp(query.steps(), 1U, NodeQueries::kStepsMax)});
+    }
     default:
       break;
   }
@@ -197,7 +202,13 @@ void JobManager::on_control_message(const Peer& from, const proto::ControlMessag
       on_facts_query(from, message);
       break;
     case proto::ControlBody::FactsReply:
-      facts_->on_reply(from, *message.body_as_FactsReply());
+      queries_->on_reply(from, *message.body_as_FactsReply());
+      break;
+    case proto::ControlBody::ClockQuery:
+      on_clock_query(from, message);
+      break;
+    case proto::ControlBody::ClockReply:
+      queries_->on_clock_reply(from, *message.body_as_ClockReply());
       break;
     default:
       BRAID_LOG_WARN("node '{}' sent a control message of an unknown kind ({})", from.name,

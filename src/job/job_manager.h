@@ -10,9 +10,10 @@
 #include "base/lifetime.h"
 #include "ipc/client_connection.h"
 #include "ipc/client_server.h"
-#include "job/facts_queries.h"
 #include "job/job.h"
+#include "job/job_timelines.h"
 #include "job/joining_trainers.h"
+#include "job/node_queries.h"
 #include "job/session.h"
 #include "membership/coordinator.h"
 #include "membership/refused_senders.h"
@@ -31,6 +32,7 @@ struct JobManagerOptions {
   uint64_t idle_link_ms = 600'000;  // links that no job has used for so long are closed
   PlanningOptions planning;         // of the jobs that this node coordinates
   uint32_t leave_timeout_ms = Coordinator::kLeaveTimeoutMs;  // of the jobs that it coordinates
+  std::string timeline_directory;  // of the timelines of jobs that failed; empty: none is written
 };
 
 // Where the outside meets the jobs of this node: dispatches what clients and peers say, brings
@@ -75,6 +77,11 @@ class JobManager final : public ClientHandler, public ControlPlaneHandler {
                       const std::function<void(std::string json)>& gathered);
   size_t jobs() const { return jobs_.size(); }
   size_t operations_pending() const;
+  // Of one job of this name that `user` may see: this node's NodeTimeline of its latest steps, 1 to
+  // NodeQueries::kStepsMax, as JSON. Nothing: there is no such job, or timelines are off, or too
+  // many are asked for. Comes once, later.
+  void job_timeline(const std::string& job_name, uid_t user, uint32_t steps,
+                    NodeQueries::Told told);
   // That were dropped because of who sent them.
   uint64_t messages_refused() const;
 
@@ -91,11 +98,20 @@ class JobManager final : public ClientHandler, public ControlPlaneHandler {
   // A JSON array; `job_name` empty: of all jobs that `user` may see.
   std::string describe_jobs(const std::string& job_name, uid_t user,
                             const std::function<std::string(const Job&)>& describe) const;
-  void answer_facts(ClientConnection& asker, const std::string& job_name);
-  void tell_facts(uint64_t job_key, FactsQueries::Told told_facts);
+  // `gathered` gets a JSON array with what all nodes of these jobs know of them; once, maybe at
+  // once.
+  Status gather(const std::string& job_name, uid_t user, NodeQueries::Question question,
+                const std::function<void(std::string json)>& gathered);
+  void answer_gathered(ClientConnection& asker, const std::string& job_name,
+                       NodeQueries::Question question);
+  void tell_facts(uint64_t job_key, NodeQueries::Told told_facts);
+  void make_queries();
   NodeFacts facts_of(const Job& job, const std::vector<FlowStatus>& flows) const;
   void on_facts_query(const Peer& from, const proto::ControlMessage& message);
-  void answer(ClientConnection& asker, const std::string& json);
+  void on_clock_query(const Peer& from, const proto::ControlMessage& message);
+  static bool is_of(const Peer& node, const Job& job);
+  void answer(ClientConnection& asker, std::string_view json, bool has_more = false);
+  void answer_in_parts(uint64_t client, std::string json);
   Status take_place(Session& session);
   void open_job(ClientConnection& connection, const proto::OpenJob& open, std::vector<Fd> fds);
   void on_job_start(const Peer& from, const proto::ControlMessage& message);
@@ -117,7 +133,9 @@ class JobManager final : public ClientHandler, public ControlPlaneHandler {
   std::unordered_map<uint64_t, std::unique_ptr<Session>> sessions_;  // by connection
   std::unique_ptr<JoiningTrainers> joining_;
   std::unordered_map<uint64_t, std::unique_ptr<Job>> jobs_;  // by key
-  std::unique_ptr<FactsQueries> facts_;
+  std::unique_ptr<JobTimelines> timelines_;
+  std::unique_ptr<NodeQueries> queries_;
+  std::unique_ptr<PartedAnswers> answers_;
   RefusedSenders refused_;
   // What a job's ranks on this node share, forming or running.
   std::unordered_map<JobIdentity, std::weak_ptr<UserCharge>> places_;

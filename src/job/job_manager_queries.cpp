@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a node's jobs tell tools: to whom, and of which jobs.
+#include <algorithm>
+
 #include <unistd.h>
 
 #include "base/processor_time.h"
@@ -49,16 +51,61 @@ std::string JobManager::plans_json(const std::string& job_name, uid_t user) cons
   });
 }
 
-void JobManager::answer(ClientConnection& asker, const std::string& json) {
-  flatbuffers::FlatBufferBuilder builder;
+void JobManager::answer(ClientConnection& asker, std::string_view json, bool has_more) {
+  flatbuffers::FlatBufferBuilder builder(json.size() + 128);
   const auto text = builder.CreateString(json);
   const auto body =
-      proto::CreateStatusReply(builder, text, jobs_hidden_from(asker.credentials().uid));
+      proto::CreateStatusReply(builder, text, jobs_hidden_from(asker.credentials().uid), has_more);
   builder.Finish(proto::CreateClientMessage(builder, proto::ClientBody::StatusReply, body.Union()));
   asker.send(builder);
 }
 
-void JobManager::tell_facts(uint64_t job_key, FactsQueries::Told told_facts) {
+void JobManager::answer_in_parts(uint64_t client, std::string json) {
+  answers_->send(std::make_shared<const std::string>(std::move(json)),
+                 [this, client](const PartedAnswers::Part& part) {
+                   const auto connection = clients_.find(client);
+                   if (connection == clients_.end()) return false;
+                   answer(*connection->second, part.text, !part.is_last());
+                   return true;
+                 });
+}
+
+// What would hold up the loop is done where plans are made.
+void JobManager::make_queries() {
+  WorkThread& maker =
+      options_.planning.worker != nullptr ? *options_.planning.worker : services_->worker;
+  answers_ = std::make_unique<PartedAnswers>(loop_);
+  timelines_ = std::make_unique<JobTimelines>(*services_, maker, options_.timeline_directory);
+  NodeQueries::Sources sources;
+  sources.facts = [this](const Job& job, NodeQueries::Told told) {
+    tell_facts(job.key(), std::move(told));
+  };
+  sources.timeline = [this](const Job& job, const TimelineSpan& span, NodeQueries::Told told) {
+    timelines_->tell(job, span, std::move(told));
+  };
+  sources.window = [this](const Job& job, uint32_t steps) {
+    return timelines_->window(job, steps);
+  };
+  queries_ = std::make_unique<NodeQueries>(loop_, clock_, services_->control_plane, maker,
+                                           std::move(sources));
+}
+
+void JobManager::job_timeline(const std::string& job_name, uid_t user, uint32_t steps,
+                              NodeQueries::Told told) {
+  const auto found = std::ranges::find_if(jobs_, [&job_name, user](const auto& job) {
+    return job.second->name() == job_name && may_see(user, *job.second);
+  });
+  if (found == jobs_.end()) {
+    loop_.defer([told = std::move(told)]() mutable { told(std::nullopt); });
+    return;
+  }
+  const Job& job = *found->second;
+  const auto window = timelines_->window(job, std::clamp(steps, 1U, NodeQueries::kStepsMax));
+  timelines_->tell(job, {0, window.begin_ns, window.end_ns, NodeQueries::kTimelineBytesMax},
+                   std::move(told));
+}
+
+void JobManager::tell_facts(uint64_t job_key, NodeQueries::Told told_facts) {
   services_->transport.query_flows(lifetime_.guard(
       [this, job_key, told_facts = std::move(told_facts)](const std::vector<FlowStatus>& flows) {
         const Job* job = find_job(job_key);
@@ -92,19 +139,23 @@ NodeFacts JobManager::facts_of(const Job& job, const std::vector<FlowStatus>& fl
   return facts;
 }
 
-void JobManager::answer_facts(ClientConnection& asker, const std::string& job_name) {
+void JobManager::answer_gathered(ClientConnection& asker, const std::string& job_name,
+                                 NodeQueries::Question question) {
   const uint64_t client = asker.id();
   const Status is_asked =
-      gather_facts(job_name, asker.credentials().uid, [this, client](const std::string& json) {
-        const auto connection = clients_.find(client);
-        if (connection != clients_.end()) answer(*connection->second, json);
-      });
+      gather(job_name, asker.credentials().uid, question,
+             [this, client](std::string json) { answer_in_parts(client, std::move(json)); });
   if (!is_asked) refuse(asker, is_asked);
 }
 
-// As soon as the nodes of each job have told.
 Status JobManager::gather_facts(const std::string& job_name, uid_t user,
                                 const std::function<void(std::string json)>& gathered) {
+  return gather(job_name, user, {}, gathered);
+}
+
+// As soon as the nodes of each job have told.
+Status JobManager::gather(const std::string& job_name, uid_t user, NodeQueries::Question question,
+                          const std::function<void(std::string json)>& gathered) {
   struct Answer {
     std::string json;
     size_t awaited = 0;
@@ -123,12 +174,18 @@ Status JobManager::gather_facts(const std::string& job_name, uid_t user,
     ++answer_so_far->awaited;
     // What was gathered for one that is refused is dropped: it is never the last one that is
     // awaited.
-    BRAID_RETURN_IF_ERROR(facts_->gather(*job, [answer_so_far, gathered](const std::string& json) {
-      answer_so_far->json += (answer_so_far->json.empty() ? "" : ",") + json;
-      if (--answer_so_far->awaited == 0) gathered('[' + answer_so_far->json + ']');
-    }));
+    BRAID_RETURN_IF_ERROR(queries_->gather(
+        *job, question, [answer_so_far, gathered](const std::shared_ptr<const std::string>& json) {
+          answer_so_far->json += answer_so_far->json.empty() ? '[' : ',';
+          answer_so_far->json += *json;
+          if (--answer_so_far->awaited == 0) gathered(std::move(answer_so_far->json) + ']');
+        }));
   }
   return Status::ok();
+}
+
+bool JobManager::is_of(const Peer& node, const Job& job) {
+  return job.has_member(node.id) || job.coordinator().id == node.id;
 }
 
 // All nodes of a job may ask each other; for all of them only its coordinator is asked.
@@ -137,10 +194,17 @@ void JobManager::on_facts_query(const Peer& from, const proto::ControlMessage& m
   const Job* job = find_job(query.job_key());
   if (job == nullptr) return;
   const bool is_coordinated_here = job->coordinator().id == services_->control_plane.self().id;
-  const bool may_ask = (job->has_member(from.id) || job->coordinator().id == from.id) &&
-                       (is_coordinated_here || !query.of_all_nodes());
+  const bool may_ask = is_of(from, *job) && (is_coordinated_here || !query.of_all_nodes());
   if (!may_ask) return refused_.refuse(from, message.body_type(), job->name());
-  facts_->on_query(from, *job, query);
+  queries_->on_query(from, *job, query);
+}
+
+void JobManager::on_clock_query(const Peer& from, const proto::ControlMessage& message) {
+  const proto::ClockQuery& query = *message.body_as_ClockQuery();
+  const Job* job = find_job(query.job_key());
+  if (job == nullptr) return;
+  if (!is_of(from, *job)) return refused_.refuse(from, message.body_type(), job->name());
+  queries_->on_clock_query(from, query);
 }
 
 }  // namespace braid

@@ -4,6 +4,7 @@
 namespace braid {
 
 Status TensorNames::check(std::span<const Tensor> tensors) const {
+  const MutexLock lock(mutex_);
   for (const Tensor& tensor : tensors) {
     const auto known = names_.find(tensor.hash);
     if (known == names_.end() || *known->second == *tensor.name) continue;
@@ -16,7 +17,14 @@ Status TensorNames::check(std::span<const Tensor> tensors) const {
 }
 
 void TensorNames::add(std::span<const Tensor> tensors) {
+  const MutexLock lock(mutex_);
   for (const Tensor& tensor : tensors) names_.try_emplace(tensor.hash, tensor.name);
+}
+
+std::shared_ptr<const std::string> TensorNames::find(uint64_t hash) const {
+  const MutexLock lock(mutex_);
+  const auto found = names_.find(hash);
+  return found == names_.end() ? nullptr : found->second;
 }
 
 }  // namespace braid

@@ -6,22 +6,26 @@
 #include <string>
 #include <unordered_map>
 
+#include "base/mutex.h"
 #include "base/status.h"
 #include "job/tensor_table.h"
 
 namespace braid {
 
 // The names that the trainers of one job on this node have registered, by hash. Operations go by
-// the hash, so no two names may have the same one. Control loop only.
+// the hash, so no two names may have the same one. Names are added on the control loop.
 class TensorNames {
  public:
   // Mismatch: one of them has the hash of another name; says both.
-  Status check(std::span<const Tensor> tensors) const;
+  Status check(std::span<const Tensor> tensors) const BRAID_EXCLUDES(mutex_);
   // Checked.
-  void add(std::span<const Tensor> tensors);
+  void add(std::span<const Tensor> tensors) BRAID_EXCLUDES(mutex_);
+  // Any thread; nullptr: nobody has registered it.
+  std::shared_ptr<const std::string> find(uint64_t hash) const BRAID_EXCLUDES(mutex_);
 
  private:
-  std::unordered_map<uint64_t, std::shared_ptr<const std::string>> names_;
+  mutable Mutex mutex_;
+  std::unordered_map<uint64_t, std::shared_ptr<const std::string>> names_ BRAID_GUARDED_BY(mutex_);
 };
 
 }  // namespace braid

@@ -129,16 +129,43 @@ ControlBuffer make_operation_overdue(const OperationKey& key, uint32_t timeout_m
   return finish_control_message(std::move(builder), body);
 }
 
-ControlBuffer make_facts_query(uint64_t job_key, uint64_t question, bool of_all_nodes) {
+ControlBuffer make_facts_query(uint64_t job_key, uint64_t question, bool of_all_nodes,
+                               const std::optional<TimelineSpan>& timeline) {
   ControlBuffer builder;
-  const auto body = proto::CreateFactsQuery(builder, job_key, question, of_all_nodes);
+  flatbuffers::Offset<proto::TimelineSpan> span;
+  if (timeline) {
+    span = proto::CreateTimelineSpan(builder, timeline->steps, timeline->begin_ns, timeline->end_ns,
+                                     timeline->bytes_max);
+  }
+  const auto body = proto::CreateFactsQuery(builder, job_key, question, of_all_nodes, span);
   return finish_control_message(std::move(builder), body);
 }
 
-ControlBuffer make_facts_reply(uint64_t job_key, uint64_t question, const std::string& json) {
-  ControlBuffer builder;
+std::optional<TimelineSpan> timeline_of(const proto::FactsQuery& query) {
+  const proto::TimelineSpan* span = query.timeline();
+  if (span == nullptr) return std::nullopt;
+  return TimelineSpan{span->steps(), span->begin_ns(), span->end_ns(), span->bytes_max()};
+}
+
+ControlBuffer make_facts_reply(uint64_t job_key, uint64_t question, std::string_view json,
+                               uint32_t part, uint32_t parts) {
+  ControlBuffer builder(json.size() + 128);
   const auto text = builder.CreateString(json);
-  const auto body = proto::CreateFactsReply(builder, job_key, question, text);
+  const auto body = proto::CreateFactsReply(builder, job_key, question, text, part, parts);
+  return finish_control_message(std::move(builder), body);
+}
+
+ControlBuffer make_clock_query(uint64_t job_key, uint64_t question, uint64_t asked_ns) {
+  ControlBuffer builder;
+  const auto body = proto::CreateClockQuery(builder, job_key, question, asked_ns);
+  return finish_control_message(std::move(builder), body);
+}
+
+ControlBuffer make_clock_reply(const proto::ClockQuery& query, uint64_t received_ns,
+                               uint64_t answered_ns) {
+  ControlBuffer builder;
+  const auto body = proto::CreateClockReply(builder, query.job_key(), query.question(),
+                                            query.asked_ns(), received_ns, answered_ns);
   return finish_control_message(std::move(builder), body);
 }
 

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <flatbuffers/flatbuffers.h>
@@ -67,8 +69,22 @@ ControlBuffer make_operation_report(const OperationKey& key,
 ControlBuffer make_operation_overdue(const OperationKey& key, uint32_t timeout_ms,
                                      const std::string& description);
 
-ControlBuffer make_facts_query(uint64_t job_key, uint64_t question, bool of_all_nodes);
-ControlBuffer make_facts_reply(uint64_t job_key, uint64_t question, const std::string& json);
+// What a timeline is asked for: see TimelineSpan.
+struct TimelineSpan {
+  uint32_t steps = 0;
+  uint64_t begin_ns = 0;
+  uint64_t end_ns = 0;
+  uint64_t bytes_max = 0;
+};
+// `timeline`: nothing: facts.
+ControlBuffer make_facts_query(uint64_t job_key, uint64_t question, bool of_all_nodes,
+                               const std::optional<TimelineSpan>& timeline = {});
+std::optional<TimelineSpan> timeline_of(const proto::FactsQuery& query);
+ControlBuffer make_facts_reply(uint64_t job_key, uint64_t question, std::string_view json,
+                               uint32_t part = 0, uint32_t parts = 1);
+ControlBuffer make_clock_query(uint64_t job_key, uint64_t question, uint64_t asked_ns);
+ControlBuffer make_clock_reply(const proto::ClockQuery& query, uint64_t received_ns,
+                               uint64_t answered_ns);
 
 // Reads the two failure tables; a code out of range becomes Internal.
 Status failure_status(uint8_t code, const flatbuffers::String* reason);

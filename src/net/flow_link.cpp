@@ -86,8 +86,8 @@ void FlowLink::open_flow(uint16_t index, UcxWorkerMaker::Made made) {
   }
   slot.generation = ++io_.generations;
   const std::string& rail = io_.rail_name_of(index);
-  slot.flow.reset(
-      new OutgoingFlow(io_, *this, std::move(made->worker), index, secret_, description_of(index)));
+  slot.flow.reset(new OutgoingFlow(io_, *this, std::move(made->worker), {peer_.id, index, secret_},
+                                   description_of(index)));
   offers_.push_back({io_.io_loop, index, slot.generation, rail, slot.flow->address()});
   // A little less than the whole: who waits for the link gets this answer, which says more than a
   // deadline does.
@@ -337,7 +337,10 @@ void FlowLink::pump() {
       if (next.was_sent) next.chunk.source->on_chunk_settled(next.chunk, false);
       continue;
     }
-    if (next.was_sent) io_.counters.chunks_resent.fetch_add(1, std::memory_order_relaxed);
+    if (next.was_sent) {
+      next.chunk.is_resent = true;
+      io_.counters.chunks_resent.fetch_add(1, std::memory_order_relaxed);
+    }
     OutgoingFlow& flow = *slots_[chosen].flow;
     numbers_of(chosen).bytes_sent.add(bytes.size());
     flow.send(std::move(next.chunk), bytes, limits.window_bytes / 2);

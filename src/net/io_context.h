@@ -52,6 +52,7 @@ struct IoContext {
   JobLimits& limits;
   PacedTasks& paced;  // UCX's calls for one flow may take a millisecond
   UcxWorkerMaker& workers;
+  LoopTimeline* timeline;  // nullptr: nothing is noted
   uint16_t io_loop;
   uint32_t generations =
       0;  // of flows, counted over all links: an answer that is late fits nothing newer

@@ -26,7 +26,7 @@ IoTransport::IoTransport(uint16_t io_loop, IoLoop where, const TransportOptions&
   paced_ = std::make_unique<PacedTasks>(loop_);
   workers_ = std::make_unique<UcxWorkerMaker>(loop_, *paced_, counters_.strangers);
   io_.emplace(IoContext{loop_, *driver_, *where.sink, options, rails, counters_, link_board_,
-                        limits_, *paced_, *workers_, io_loop, 0,
+                        limits_, *paced_, *workers_, where.timeline, io_loop, 0,
                         std::vector<bool>(rails.size(), true)});
   commands_ = std::make_unique<Door<IoCommand>>(loop_, kCommandsMax, [this](IoCommand& command) {
     std::visit([this](auto& specific) { handle(specific); }, command);

@@ -32,8 +32,12 @@ std::span<const uint8_t> bytes_of(const proto::ChunkHeader& header) {
 }  // namespace
 
 OutgoingFlow::OutgoingFlow(IoContext& io, Owner& owner, std::unique_ptr<UcxWorker> worker,
-                           uint16_t index, uint64_t link_secret, std::string description)
-    : Flow(io, std::move(description)), owner_(owner), index_(index), link_secret_(link_secret) {
+                           Identity identity, std::string description)
+    : Flow(io, std::move(description)),
+      owner_(owner),
+      peer_(identity.peer),
+      index_(identity.index),
+      link_secret_(identity.link_secret) {
   probe_.magic = proto::kChunkMagic;
   probe_.version = proto::kChunkVersion;
   probe_.phase = static_cast<uint8_t>(proto::Phase::ReduceScatter);
@@ -158,7 +162,9 @@ void OutgoingFlow::acknowledge(uint64_t sequence) {
   if (sequence <= acknowledged_) return;
   const uint64_t before = unacknowledged_bytes_;
   while (acknowledged_ < sequence) {
-    unacknowledged_bytes_ -= window_cost(slot(++acknowledged_).chunk);
+    const Slot& next = slot(++acknowledged_);
+    unacknowledged_bytes_ -= window_cost(next.chunk);
+    if (io_.timeline != nullptr) note_chunk(next);
   }
   // Those that the other side held back tell no rate and no round trip.
   const Slot& last = slot(sequence);
@@ -169,6 +175,24 @@ void OutgoingFlow::acknowledge(uint64_t sequence) {
   }
   settle_acknowledged();
   owner_.on_flow_has_room();
+}
+
+void OutgoingFlow::note_chunk(const Slot& slot) const {
+  const proto::ChunkHeader& header = slot.chunk.header;
+  TimelineEvent event;
+  event.kind = SpanKind::Chunk;
+  event.job_key = header.job_key;
+  event.tensor = header.tensor;
+  event.step = header.step;
+  event.number = header.unit;
+  event.slot = index_;
+  event.begin_ns = slot.mark.sent_at_ns;
+  event.end_ns = heard_at_ns_;
+  event.bytes = header.bytes;
+  event.go_or_peer = peer_;
+  event.is_sum = header.phase == static_cast<uint8_t>(proto::Phase::AllGather);
+  event.is_resent = slot.chunk.is_resent;
+  io_.timeline->record(event);
 }
 
 void OutgoingFlow::settle_acknowledged() {

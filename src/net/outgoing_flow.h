@@ -27,8 +27,13 @@ class OutgoingFlow final : public Flow {
     virtual void on_flow_has_room() = 0;
   };
 
-  OutgoingFlow(IoContext& io, Owner& owner, std::unique_ptr<UcxWorker> worker, uint16_t index,
-               uint64_t link_secret, std::string description);
+  struct Identity {
+    NodeId peer;
+    uint16_t index;
+    uint64_t link_secret;
+  };
+  OutgoingFlow(IoContext& io, Owner& owner, std::unique_ptr<UcxWorker> worker, Identity identity,
+               std::string description);
   ~OutgoingFlow() override;
 
   // The other side has answered with the address of its worker. Once.
@@ -93,10 +98,12 @@ class OutgoingFlow final : public Flow {
   void send_probe();
   bool needs_ack_at_once(uint64_t now_ns, uint64_t late_bytes_max) const;
   void acknowledge(uint64_t sequence);
+  void note_chunk(const Slot& slot) const;
   void settle_acknowledged();
   Slot& slot(uint64_t sequence) { return slots_[sequence % kChunksInFlightMax]; }
 
   Owner& owner_;
+  const NodeId peer_;
   const uint16_t index_;
   const uint64_t link_secret_;
   proto::ChunkHeader probe_{};

@@ -9,6 +9,7 @@
 
 #include "net/control_plane.h"
 #include "net/link.h"
+#include "timeline/loop_timeline.h"
 
 namespace braid {
 
@@ -28,6 +29,7 @@ struct TransportOptions {
 struct IoLoop {
   Loop* loop = nullptr;
   ChunkSink* sink = nullptr;
+  LoopTimeline* timeline = nullptr;  // chunks are noted there; nullptr: nowhere
 };
 
 struct FlowStatus {

@@ -47,6 +47,7 @@ class TwiceSent final : public ChunkSource, public std::enable_shared_from_this<
     copy.source = shared_from_this();
     copy.cookie = number;
     copy.is_repeated = number == kFirst;
+    copy.is_resent = copy.is_resent || number == kSecond;
     return copy;
   }
 

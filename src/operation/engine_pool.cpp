@@ -12,16 +12,22 @@ namespace braid {
 EnginePool::EnginePool(Loop& control_loop)
     : events_door_(control_loop, kDoorCapacity, [this](Event& event) { on_event(event); }) {}
 
-Result<std::unique_ptr<EnginePool>> EnginePool::create(Loop& control_loop, EngineOptions options) {
+Result<std::unique_ptr<EnginePool>> EnginePool::create(Loop& control_loop, EngineOptions options,
+                                                       size_t timeline_events) {
   std::unique_ptr<EnginePool> pool(new EnginePool(control_loop));
   for (uint32_t i = 0; i < options.io_loops; ++i) {
     options.io_loop = i;
-    BRAID_RETURN_IF_ERROR(pool->add_worker(control_loop, options));
+    BRAID_RETURN_IF_ERROR(pool->add_worker(control_loop, options, timeline_events));
   }
+  if (timeline_events == 0) return pool;
+  std::vector<TimelineCopier::Source> sources;
+  for (const auto& worker : pool->workers_)
+    sources.push_back({worker->loop, worker->timeline.get()});
+  pool->timeline_copier_ = std::make_unique<TimelineCopier>(control_loop, sources);
   return pool;
 }
 
-Status EnginePool::add_worker(Loop& control_loop, const EngineOptions& options) {
+Status EnginePool::add_worker(Loop& control_loop, EngineOptions options, size_t timeline_events) {
   auto worker = std::make_unique<Worker>();
   worker->loop = &control_loop;
   if (options.io_loop != 0) {
@@ -33,6 +39,8 @@ Status EnginePool::add_worker(Loop& control_loop, const EngineOptions& options) 
         *worker->loop, kDoorCapacity,
         [self = worker.get()](Command& command) { handle(*self->engine, command); });
   }
+  if (timeline_events != 0) worker->timeline = std::make_unique<LoopTimeline>(timeline_events);
+  options.timeline = worker->timeline.get();
   worker->engine = Engine::create(*worker->loop, options, events_of(*worker));
   workers_.push_back(std::move(worker));
   return Status::ok();
@@ -94,7 +102,8 @@ EnginePool::~EnginePool() { stop_threads(); }
 
 std::vector<IoLoop> EnginePool::io_loops() {
   std::vector<IoLoop> loops;
-  for (auto& worker : workers_) loops.push_back({worker->loop, worker->engine.get()});
+  for (auto& worker : workers_)
+    loops.push_back({worker->loop, worker->engine.get(), worker->timeline.get()});
   return loops;
 }
 

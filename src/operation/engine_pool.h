@@ -12,6 +12,7 @@
 #include "loop/door.h"
 #include "net/transport.h"
 #include "operation/operation_engines.h"
+#include "operation/timeline_copier.h"
 
 namespace braid {
 
@@ -24,8 +25,10 @@ class EnginePool final : public OperationEngines {
  public:
   static constexpr size_t kDoorCapacity = 1 << 18;
 
-  // `options.io_loop` is filled in for each loop.
-  static Result<std::unique_ptr<EnginePool>> create(Loop& control_loop, EngineOptions options);
+  // `options.io_loop` and `timeline` are filled in for each loop. `timeline_events`: that each loop
+  // keeps; 0: nothing is noted.
+  static Result<std::unique_ptr<EnginePool>> create(Loop& control_loop, EngineOptions options,
+                                                    size_t timeline_events = 0);
   EnginePool(const EnginePool&) = delete;
   EnginePool& operator=(const EnginePool&) = delete;
   ~EnginePool() override;  // stops the threads
@@ -47,6 +50,11 @@ class EnginePool final : public OperationEngines {
   bool go(const OperationKey& key) override;
   // No event of this job comes from now on.
   void abort_job(uint64_t job_key);
+
+  // What the control loop notes; nullptr: nothing.
+  LoopTimeline* timeline() { return workers_.front()->timeline.get(); }
+  // What all loops have noted; nullptr: nothing.
+  TimelineCopier* timeline_copier() { return timeline_copier_.get(); }
 
   EngineCounters counters() const;
   // Processor time of all the daemon's threads, without what these loops have polled.
@@ -79,6 +87,7 @@ class EnginePool final : public OperationEngines {
   struct Worker {
     std::unique_ptr<Loop> own_loop;  // none: it is on the control loop
     Loop* loop = nullptr;
+    std::unique_ptr<LoopTimeline> timeline;
     std::unique_ptr<Engine> engine;
     std::unique_ptr<Door<Command>> door;  // none: on the control loop
     std::thread thread;
@@ -96,7 +105,7 @@ class EnginePool final : public OperationEngines {
   };
 
   explicit EnginePool(Loop& control_loop);
-  Status add_worker(Loop& control_loop, const EngineOptions& options);
+  Status add_worker(Loop& control_loop, EngineOptions options, size_t timeline_events);
   Engine::Events events_of(Worker& worker);
   static void handle(Engine& engine, Command& command);
   static bool give(Worker& worker, Command command);
@@ -105,6 +114,7 @@ class EnginePool final : public OperationEngines {
 
   Door<Event> events_door_;
   std::vector<std::unique_ptr<Worker>> workers_;
+  std::unique_ptr<TimelineCopier> timeline_copier_;
   std::unordered_map<uint64_t, Job> jobs_;  // by key
 };
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/hash.h"
 #include "operation/algorithm_choice.h"
 
@@ -52,6 +53,7 @@ Status OperationTable::submit(const Submission& submission) {
     entry.first_rank = local_ranks_[submission.local_rank];
     entry.deadline_ns = submission.deadline_ns;
     entry.timeout_ms = submission.timeout_ms;
+    entry.plan = submission.plan;
     set_unfinished(unfinished_ + 1);
   }
   BRAID_RETURN_IF_ERROR(add_part(key, entry, submission));
@@ -88,6 +90,7 @@ Status OperationTable::add_part(const OperationKey& key, Entry& entry,
   part.input = submission.input;
   part.splits = submission.splits;
   ++entry.submitted;
+  entry.submitted_ns = std::max(entry.submitted_ns, submission.submitted_ns);
   if (submission.deadline_ns < entry.deadline_ns) {
     entry.deadline_ns = submission.deadline_ns;
     entry.timeout_ms = submission.timeout_ms;
@@ -236,11 +239,12 @@ Status OperationTable::start(Entry& entry, const Operation& operation) {
   // The engine must know the operation before others may send for it.
   services_.observer.on_start(key, entry.result_bytes);
   // With one node there is nobody to wait for, and a direct one begins at once.
-  if (ring_->nodes == 1 || entry.is_early) services_.observer.on_go(key);
+  if (ring_->nodes == 1 || entry.is_early) tell_go(key, entry);
   BRAID_RETURN_IF_ERROR(check_taken(services_.engines.start(operation)));
   if (ring_->nodes == 1) return Status::ok();
   if (!entry.is_early) BRAID_RETURN_IF_ERROR(tell_sources(entry, key));
-  if (!entry.is_early && entry.awaited.empty()) BRAID_RETURN_IF_ERROR(go(key));  // it sends nothing
+  if (!entry.is_early && entry.awaited.empty())
+    BRAID_RETURN_IF_ERROR(go(key, entry));  // it sends nothing
   if (const auto early = early_ready_.extract(key); !early.empty()) {
     for (const NodeReady& ready : early.mapped())
       BRAID_RETURN_IF_ERROR(take_readiness(entry, key, ready));
@@ -265,11 +269,16 @@ Status OperationTable::take_readiness(Entry& entry, const OperationKey& key,
                                       const NodeReady& ready) {
   BRAID_RETURN_IF_ERROR(check_agrees(entry, key, ready));
   if (std::erase(entry.awaited, ready.place) == 0 || !entry.awaited.empty()) return Status::ok();
-  return go(key);
+  return go(key, entry);
 }
 
-Status OperationTable::go(const OperationKey& key) {
+void OperationTable::tell_go(const OperationKey& key, Entry& entry) {
+  if (services_.timeline != nullptr) entry.went_ns = SystemClock().now_ns();
   services_.observer.on_go(key);
+}
+
+Status OperationTable::go(const OperationKey& key, Entry& entry) {
+  tell_go(key, entry);
   return check_taken(services_.engines.go(key));
 }
 

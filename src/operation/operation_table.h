@@ -21,6 +21,7 @@
 #include "operation/operation_engines.h"
 #include "operation/result_memory.h"
 #include "operation/tensor_group.h"
+#include "timeline/loop_timeline.h"
 
 namespace braid {
 
@@ -36,9 +37,11 @@ struct Submission {
   uint64_t input_bytes = 0;
   // Gather, scatter, all-to-all: how `input` is split, and what the rank gets.
   std::shared_ptr<const Splits> splits;
+  uint64_t submitted_ns = 0;
   uint64_t deadline_ns = 0;
   uint32_t timeout_ms = 0;
   std::shared_ptr<const std::string> name;  // of the tensor
+  std::optional<uint32_t> plan;  // that it follows, by number; nothing: it is not planned
   // The group that the plan has put the tensor in, and its place there; nullptr: by itself.
   std::shared_ptr<const TensorGroup> group;
   uint32_t member = 0;
@@ -88,6 +91,7 @@ struct OperationServices {
   std::function<void(const Status&)> fail = [](const Status&) {};
   // Gets what the operations come to.
   std::shared_ptr<JobNumbers> numbers = std::make_shared<JobNumbers>();
+  LoopTimeline* timeline = nullptr;  // of the control loop; nullptr: nothing is noted
 };
 
 // All operations of one job on this node, from the first local submission until every local rank
@@ -157,6 +161,8 @@ class OperationTable final : public OperationEvents {
   uint64_t steps_done() const { return steps_done_; }
   uint64_t bytes_done() const { return services_.numbers->operation_bytes.get(); }
   size_t pending() const { return unfinished_; }
+  // Operations that have not ended, for the timeline: see TimelineSource.
+  std::vector<TimelineEvent> unfinished_spans() const;
 
  private:
   enum class State : uint8_t { Gathering, Placed, Running, Published };
@@ -195,6 +201,10 @@ class OperationTable final : public OperationEvents {
     uint32_t timeout_ms = 0;
     uint64_t result_offset = 0;
     uint64_t result_bytes = 0;
+    std::optional<uint32_t> plan;
+    // For the timeline.
+    uint64_t submitted_ns = 0;  // the last part
+    uint64_t went_ns = 0;
   };
   using Entries = std::unordered_map<OperationKey, Entry, OperationKeyHash>;
   // What a node is ready for.
@@ -219,7 +229,7 @@ class OperationTable final : public OperationEvents {
   Status start_in_turn(Entry& entry, Operation operation);
   Status start(Entry& entry, const Operation& operation);
   OperationInput input_of(const Entry& entry, uint32_t local_rank) const;
-  Status go(const OperationKey& key);
+  Status go(const OperationKey& key, Entry& entry);
   Status check_taken(bool is_taken) const;
   void publish(const Entry& entry, uint32_t local_rank);
   size_t members(const Entry& entry) const { return entry.parts.size() / local_ranks_.size(); }
@@ -231,6 +241,8 @@ class OperationTable final : public OperationEvents {
   Status check_agrees(const Entry& entry, const OperationKey& key, const NodeReady& ready) const;
   void forget_if_over(Entries::iterator entry);
   void set_unfinished(size_t unfinished);
+  void tell_go(const OperationKey& key, Entry& entry);
+  TimelineEvent span_of(const OperationKey& key, const Entry& entry) const;
 
   // Of a gather, a scatter or an all-to-all.
   Status place_exchange(const OperationKey& key, Entry& entry, Operation operation);

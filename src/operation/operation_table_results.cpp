@@ -2,6 +2,7 @@
 // What a table does with results: published, given back by every local rank, forgotten.
 #include <algorithm>
 
+#include "base/clock.h"
 #include "operation/operation_table.h"
 
 namespace braid {
@@ -16,6 +17,11 @@ void OperationTable::on_done(const OperationKey& key) {
   if (position == entries_.end() || position->second.state != State::Running) return;
   services_.observer.on_done(key);
   Entry& entry = position->second;
+  if (services_.timeline != nullptr) {
+    TimelineEvent span = span_of(key, entry);
+    span.end_ns = SystemClock().now_ns();
+    services_.timeline->record(span);
+  }
   entry.state = State::Published;
   if (entry.coded != nullptr) finish_coded(key, entry);
   set_unfinished(unfinished_ - 1);
@@ -36,6 +42,31 @@ void OperationTable::on_done(const OperationKey& key) {
   forget_if_over(position);
   if (placed_.empty()) return;
   if (const Status started = on_memory(Status::ok()); !started) services_.fail(started);
+}
+
+TimelineEvent OperationTable::span_of(const OperationKey& key, const Entry& entry) const {
+  TimelineEvent event;
+  event.kind = SpanKind::Operation;
+  event.job_key = job_key_;
+  event.tensor = key.tensor;
+  event.step = key.step;
+  event.number = static_cast<uint32_t>(members(entry));
+  if (entry.plan)
+    event.slot = static_cast<uint16_t>(std::min(*entry.plan, TimelineEvent::kSlotMax));
+  event.begin_ns = entry.submitted_ns;
+  event.go_or_peer = entry.went_ns;
+  event.bytes = entry.result_bytes;
+  return event;
+}
+
+std::vector<TimelineEvent> OperationTable::unfinished_spans() const {
+  std::vector<TimelineEvent> spans;
+  for (const auto& [key, entry] : entries_) {
+    if (entry.state == State::Published) continue;
+    spans.push_back(span_of(key, entry));
+    spans.back().bytes = entry.parts.size() - entry.submitted;
+  }
+  return spans;
 }
 
 void OperationTable::set_unfinished(size_t unfinished) {

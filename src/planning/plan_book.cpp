@@ -118,6 +118,7 @@ Status PlanBook::pass_on(Set& set, Submission submission, uint32_t tensor, uint6
   const PlanSet::GroupMember found = set.set.find(tensor, step);
   const PlanSet::AgreedPlan& plan = set.set.plan_of(step);
   if (plan.number > set.plan_begun) begin_plan(set, plan);
+  submission.plan = plan.number;
   submission.settings = plan.settings;
   const CodecSpec& codec = set.set.codec_of(tensor, step);
   submission.signature.codec = codec;

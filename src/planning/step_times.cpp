@@ -30,6 +30,7 @@ std::optional<StepTimes::Ended> StepTimes::on_end(uint64_t step, uint64_t now_ns
   const auto [first, last] = std::minmax_element(ended.last_ns.begin(), ended.last_ns.end());
   Ended times;
   times.step = step;
+  times.ended_ns = now_ns;
   times.step_ns = now_ns - last_end_ns_.value_or(ended.opened_ns);
   times.exposed_ns = now_ns - *last;
   for (size_t rank = 0; rank < local_ranks_; ++rank) {

@@ -20,6 +20,7 @@ class StepTimes {
 
   struct Ended {
     uint64_t step = 0;
+    uint64_t ended_ns = 0;
     // From the end of the step that ended before; of the first one, from its first submission.
     uint64_t step_ns = 0;
     // From the last submission of this node to the last result.

@@ -19,6 +19,7 @@ struct WebRequest {
   uint16_t port = 0;               // of this server
   std::string host;                // as the browser calls this server; empty: it does not say
   std::string authorization;       // the header, whole; empty: there is none
+  std::string query;               // what stands behind the path's ?, as it came
   std::vector<std::string> names;  // what stands in the path where the route's has NAME, decoded
   uid_t user = 0;                  // as whom the asker sees; 0: all
 };

@@ -62,6 +62,21 @@ std::optional<std::vector<std::string>> match_path(std::string_view pattern,
   return names;
 }
 
+uint32_t query_number(std::string_view query, std::string_view name, uint32_t usual, uint32_t min,
+                      uint32_t max) {
+  while (!query.empty()) {
+    const std::string_view pair = query.substr(0, query.find('&'));
+    query.remove_prefix(std::min(query.size(), pair.size() + 1));
+    const size_t equals = pair.find('=');
+    if (equals == std::string_view::npos || pair.substr(0, equals) != name) continue;
+    const std::string_view digits = pair.substr(equals + 1);
+    uint32_t number = 0;
+    const auto parsed = std::from_chars(digits.begin(), digits.end(), number);
+    if (parsed.ec == std::errc() && parsed.ptr == digits.end()) return std::clamp(number, min, max);
+  }
+  return usual;
+}
+
 std::string host_name(std::string_view header) {
   if (header.starts_with('[')) {
     header = header.substr(1, header.find(']') - 1);

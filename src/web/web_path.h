@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -16,6 +17,11 @@ std::optional<std::vector<std::string>> split_path(std::string_view path);
 // What `path` has where `pattern` ("/api/jobs/NAME/steps") has NAME; nothing: it does not fit.
 std::optional<std::vector<std::string>> match_path(std::string_view pattern,
                                                    const std::vector<std::string>& path);
+
+// The number that `query` ("a=1&steps=5") gives for `name`, within these limits; `usual` where it
+// gives none.
+uint32_t query_number(std::string_view query, std::string_view name, uint32_t usual, uint32_t min,
+                      uint32_t max);
 
 // The name or address in a Host header, without port and in small letters: "Node1:9431" → "node1",
 // "[::1]:9431" → "::1".

@@ -159,6 +159,7 @@ WebReply WebServer::State::reply_to(const mg_connection* connection, const mg_re
     request.port = static_cast<uint16_t>(info.server_port);
     request.host = header_of(connection, "Host");
     request.authorization = header_of(connection, "Authorization");
+    request.query = info.query_string == nullptr ? "" : info.query_string;
     request.names = std::move(*names);
     if (auto refusal = access.refuse(route.access, request)) return std::move(*refusal);
     return route.answer(request);

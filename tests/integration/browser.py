@@ -28,7 +28,8 @@ KEYS = {"Tab": 9, "Enter": 13, "ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39,
 
 
 class Browser:
-    """One tab. What the page logs as an error, and what it throws, is in `errors`."""
+    """One tab. `errors`: what the page logs as an error, throws, or may not do by its policy; `refused`: answers that
+    were errors, which are no mistake of the page."""
 
     def __init__(self, width: int = 1200, height: int = 900, *, dark: bool = False, prefix: tuple[str, ...] = ()):
         self._folder = tempfile.TemporaryDirectory()
@@ -44,6 +45,7 @@ class Browser:
         self._number, self._rest = 0, b""
         self._session: str | None = None
         self.errors: list[str] = []
+        self.refused: list[str] = []
         targets = self.call("Target.getTargets")["targetInfos"]
         (tab,) = [one["targetId"] for one in targets if one["type"] == "page"]
         self._session = self.call("Target.attachToTarget", targetId=tab, flatten=True)["sessionId"]
@@ -94,7 +96,9 @@ class Browser:
                 said = [str(one.get("value", one.get("description"))) for one in parameters["args"]]
                 self.errors.append(" ".join(said))
             case "Log.entryAdded" if parameters["entry"]["level"] == "error":
-                self.errors.append(f"{parameters['entry']['text']} {parameters['entry'].get('url', '')}")
+                entry = parameters["entry"]
+                list_of = self.refused if entry["source"] == "network" else self.errors
+                list_of.append(f"{entry['text']} {entry.get('url', '')}")
 
     def open(self, url: str) -> None:
         self.call("Page.navigate", url=url)

@@ -47,9 +47,11 @@ class MadeUp:
         if direction == "out" and number % 32 == 9:
             state, failures, error, rate = "failed", 3, "nothing acknowledged for 1.2 s", 0
         sent, received = (self.uptime * 11e6, 4e6) if direction == "out" else (4e6, self.uptime * 10e6)
-        return {"peer": peer, "direction": direction, "io_loop": 0, "flow": number, "rail": f"eth{number % 2}",
-                "state": state, "bytes_sent": int(sent), "bytes_received": int(received), "failures": failures,
-                "error": error, "round_trip_ms": 0.41, "bytes_per_second": rate if direction == "out" else 0}  # fmt: skip
+        return {
+            "peer": peer, "direction": direction, "io_loop": 0, "flow": number, "rail": f"eth{number % 2}",
+            "state": state, "bytes_sent": int(sent), "bytes_received": int(received), "failures": failures,
+            "error": error, "round_trip_ms": 0.41, "bytes_per_second": rate if direction == "out" else 0,
+        }  # fmt: skip
 
     def job(self, number: int, name: str) -> dict:
         steps = int(self.uptime / STEP_S) + number
@@ -61,7 +63,8 @@ class MadeUp:
         return {
             "name": name, "epoch": 1, "state": "running" if number % 9 else "starting",
             "world_size": self.ranks, "weight": 1, "nodes": nodes, "local_ranks": [here],
-            "operations_done": steps * 8, "steps_done": steps, "operations_pending": 1, "bytes": steps * 102_400_000, "arena_memory_bytes": 104857600,
+            "operations_done": steps * 8, "steps_done": steps, "operations_pending": 1,
+            "bytes": steps * 102_400_000, "arena_memory_bytes": 104857600,
             "result_memory_bytes": 209715200, "result_memory_used_bytes": 1000, "planned_steps": steps,
             "step_seconds": steps * STEP_S * (1 + number % 7), "exposed_seconds": steps * 0.01,
         }  # fmt: skip

@@ -3,12 +3,14 @@
 import { askJson, jobPath } from "./ask.js";
 import { byId, bytes, count, el, facts, median, seconds, setText } from "./dom.js";
 import { Groups } from "./groups.js";
+import { drawNodeTimeline } from "./node_timeline.js";
 import { describeCell, key, latest, Timeline, viewJob } from "./timeline.js";
 
 const RANKS_SHOWN = 32;
+const SPANS_STEPS_MAX = 20;
 const STEPS = [1, 3, 5, 10, 20, 64];
 // Each question about steps goes to all nodes of the job: large ones are asked less often.
-const STEPS_PERIOD_MS = 1900, STEPS_PERIOD_MS_OF_NODE = 50, PLAN_PERIOD_MS = 10000, SENTENCES_PERIOD_MS = 4000, ABSENT_PERIOD_MS = 60000;
+const STEPS_PERIOD_MS = 1900, STEPS_PERIOD_MS_OF_NODE = 50, PLAN_PERIOD_MS = 10000, SENTENCES_PERIOD_MS = 4000, SPANS_PERIOD_MS = 4000, ABSENT_PERIOD_MS = 60000;
 
 export class JobView {
   constructor() {
@@ -16,6 +18,12 @@ export class JobView {
     this.timeline = new Timeline();
     this.makeSteps();
     this.reset(null);
+    const askAtOnce = () => {
+      this.next.timeline = 0;
+      this.askForSpans().catch(() => {});  // the next turn asks again, and says why it gets nothing
+    };
+    byId("spans-open").addEventListener("toggle", askAtOnce);
+    this.steps.addEventListener("change", askAtOnce);
     new ResizeObserver(() => this.drawSteps()).observe(byId("steps"));
   }
 
@@ -49,10 +57,11 @@ export class JobView {
     this.name = name;
     this.first = 0;
     this.told = null;
-    this.next = { steps: 0, plan: 0, explain: 0 };
+    this.next = { steps: 0, plan: 0, explain: 0, timeline: 0 };
     this.groups.clear();
     this.timeline.focus = null;
-    byId("sentences-section").hidden = true;
+    byId("sentences-section").hidden = byId("spans-section").hidden = true;
+    byId("spans").replaceChildren();
     if (name !== null) this.drawSteps();
   }
 
@@ -67,25 +76,38 @@ export class JobView {
       this.askWhenDue("steps", Math.max(STEPS_PERIOD_MS, nodes * STEPS_PERIOD_MS_OF_NODE), (told) => { this.told = told; }),
       this.askWhenDue("plan", PLAN_PERIOD_MS, (told) => this.groups.update(told.flatMap((job) => job.sets))),
       this.askWhenDue("explain", SENTENCES_PERIOD_MS, (told) => this.showSentences(told)),
+      this.askForSpans(),
     ]);
     if (name !== this.name) return;  // another one was chosen meanwhile
     this.drawSteps();
     this.showFacts(jobs);
   }
 
-  async askWhenDue(what, period, show) {
+  // Only while they are to be seen.
+  async askForSpans() {
+    const section = byId("spans-section");
+    if (this.name === null || (!byId("spans-open").open && !section.hidden)) return;
+    const steps = Math.min(SPANS_STEPS_MAX, Number(this.steps.value));
+    await this.askWhenDue("timeline", SPANS_PERIOD_MS, (told) => {
+      section.hidden = false;
+      if (byId("spans-open").open) drawNodeTimeline(byId("spans"), told[0], Math.max(300, byId("steps").clientWidth));
+    }, `?steps=${byId("spans-open").open ? steps : 1}`);
+  }
+
+  async askWhenDue(what, period, show, more = "") {
     const now = Date.now(), name = this.name;
     if (now < this.next[what]) return;
     this.next[what] = now + period;
     try {
-      const told = await askJson(jobPath(name, what));
+      const told = await askJson(jobPath(name, what) + more);
       if (name === this.name) show(told);
     } catch (refused) {
       if (refused.status !== 404) throw refused;
-      // This daemon does not explain, or the job is over: what was shown of it stays.
-      if (what === "explain") {
+      // This daemon does not tell such things, or the job is over: what was shown of it stays.
+      const section = { explain: "sentences-section", timeline: "spans-section" }[what];
+      if (section) {
         this.next[what] = now + ABSENT_PERIOD_MS;
-        byId("sentences-section").hidden = true;
+        byId(section).hidden = true;
       }
     }
   }

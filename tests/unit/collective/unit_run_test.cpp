@@ -12,9 +12,9 @@ constexpr NodeId kOther = 2;
 
 struct NoHost final : OperationHost {
   Link* find_link(NodeId) override { return nullptr; }
-  void on_stream_taken(const OperationRun&) override { ++streams; }
-  void on_unit_finished(const OperationRun&, bool held_stream) override {
-    streams -= held_stream ? 1 : 0;
+  uint32_t take_stream(const OperationRun&) override { return static_cast<uint32_t>(streams++); }
+  void on_unit_finished(const OperationRun&, std::optional<uint32_t> stream) override {
+    streams -= stream ? 1 : 0;
   }
   void on_bytes_carried(uint64_t) override {}
   void on_bytes_reduced(uint64_t) override {}

@@ -25,7 +25,7 @@ TEST(ConfigKeys, EveryKeyIsCompleteAndUnique) {
     const void* field = std::visit([](auto* one) -> const void* { return one; }, key.field(config));
     EXPECT_TRUE(fields.insert(field).second) << key.name << " has another key's field";
   }
-  EXPECT_EQ(names.size(), 57u);
+  EXPECT_EQ(names.size(), 59u);
 }
 
 TEST(ConfigKeys, EveryKeyBelongsToASection) {
@@ -88,10 +88,9 @@ TEST(SuggestConfigKey, FindsTheNearest) {
 TEST(SuggestConfigKey, ElseListsWhatThereIs) {
   EXPECT_EQ(suggest_config_key("metrics.prometheus_endpoint"),
             "the keys of 'metrics' are address, port");
-  EXPECT_EQ(
-      suggest_config_key("zookeeper"),
-      "the sections are node, control, client, transport, collective, plan, tune, guard, metrics, "
-      "page, log");
+  EXPECT_EQ(suggest_config_key("zookeeper"),
+            "the sections are node, control, client, transport, collective, plan, tune, guard, "
+            "timeline, metrics, page, log");
 }
 
 TEST(BytesOrAuto, IsASizeOrAuto) {

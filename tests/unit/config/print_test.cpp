@@ -21,6 +21,7 @@ DaemonConfig changed_everywhere() {
   config.collective = {1ull << 20, 2, 4096, 6000, 8192, kOff, 1234, 3ull << 30};
   config.tune = {kOff, kPortfolio, {"streams"}, 100, "/var/tmp/tune"};
   config.guard = {7, 100, 0.125, 0.5};
+  config.timeline = {1000, "/var/tmp/timelines"};
   config.metrics = {"192.0.2.1", 0};
   config.page = {kTokenAccess, "/etc/braid/page.token"};
   config.log = {"trace"};

@@ -26,11 +26,11 @@ class DaemonPageTest : public testing::LoopTest {
       told(std::move(status));
     };
     sources.status_json = [](const LoopStatus& status) { return to_json(status.status); };
-    sources.jobs = {{"/api/jobs/NAME/steps",
-                     [this](const std::string& job, uid_t, const PageJobQuestion::Told& told) {
-                       asked_ = job;
-                       if (job == "over") return told(Result<std::string>("[]"));
-                       if (job == "many")
+    sources.jobs = {{"/api/jobs/NAME/steps", [this](const PageJobQuestion::Asked& asked,
+                                                    const PageJobQuestion::Told& told) {
+                       asked_ = fmt::format("{} {}", asked.job, asked.steps);
+                       if (asked.job == "over") return told(Result<std::string>("[]"));
+                       if (asked.job == "many")
                          return told(Status(StatusCode::ResourceExhausted, "too many"));
                        told(Result<std::string>("[1]"));
                      }}};
@@ -100,7 +100,9 @@ TEST_F(DaemonPageTest, TellsWhatTheAskerMaySee) {
   ASSERT_TRUE(status.is_ok()) << status.status().message();
   EXPECT_EQ(status->version, std::to_string(::getuid()));
   EXPECT_EQ(body_of(ask("/api/jobs/a%2Fb/steps")), "[1]");
-  EXPECT_EQ(asked_, "a/b");
+  EXPECT_EQ(asked_, "a/b 3");
+  EXPECT_EQ(status_of(ask("/api/jobs/a%2Fb/steps?steps=100")), 200);
+  EXPECT_EQ(asked_, "a/b 20");
   EXPECT_EQ(status_of(ask("/api/jobs/over/steps")), 404);
   const std::string refused = ask("/api/jobs/many/steps");
   EXPECT_EQ(status_of(refused), 503);

@@ -38,6 +38,16 @@ TEST(MatchPath, TakesTheWholePathAlone) {
   EXPECT_EQ(match_path("/api/jobs/NAME/steps", {"api", "jobs", "", "steps"}), std::nullopt);
 }
 
+TEST(QueryNumber, IsTheOneOfTheName) {
+  EXPECT_EQ(query_number("steps=5", "steps", 3, 1, 20), 5u);
+  EXPECT_EQ(query_number("a=1&steps=7&b", "steps", 3, 1, 20), 7u);
+  EXPECT_EQ(query_number("steps=99", "steps", 3, 1, 20), 20u);
+  EXPECT_EQ(query_number("steps=0", "steps", 3, 1, 20), 1u);
+  for (const char* none : {"", "&", "steps", "steps=", "steps=x", "steps=-1", "steps=4294967296",
+                           "steps=5 ", "Steps=5", "=5", "&&&"})
+    EXPECT_EQ(query_number(none, "steps", 3, 1, 20), 3u) << none;
+}
+
 TEST(HostName, IsWithoutPortAndInSmallLetters) {
   EXPECT_EQ(host_name("LocalHost:9431"), "localhost");
   EXPECT_EQ(host_name("node-7.example"), "node-7.example");
