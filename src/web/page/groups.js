@@ -5,6 +5,7 @@ import { numberColumn, Table, textColumn } from "./table.js";
 
 const HEIGHT = 22, LEAST = 2;
 const NAMES_SHOWN = 200;
+const PLAIN = "none";  // without a codec
 
 function bytesOf(dtype) {
   const bits = /(\d+)/.exec(dtype);
@@ -17,7 +18,7 @@ function groupsOf(set) {
     number: i + 1,
     names,
     bytes: names.reduce((all, name) => all + (sizes.get(name) ?? 0), 0),
-    codec: set.codecs[i]?.codec ?? "plain",
+    codec: set.codecs[i]?.codec ?? PLAIN,
   }));
 }
 
@@ -27,7 +28,7 @@ function strip(groups, width) {
   let x = 0;
   const shapes = groups.map((group) => {
     const own = LEAST + group.bytes * Math.max(0, scale);
-    const look = group.codec === "plain" ? (group.number % 2 ? "group odd" : "group") : "group coded";
+    const look = group.codec === PLAIN ? (group.number % 2 ? "group odd" : "group") : "group coded";
     const shape = svg("rect", { class: look, x, y: 0, width: own, height: HEIGHT },
       svg("title", {}, `group ${group.number}: ${bytes(group.bytes)} in ${group.names.length} tensors`));
     x += own;
@@ -74,7 +75,7 @@ export class Groups {
       numberColumn("Group", (group) => group.number, count),
       numberColumn("Size", (group) => group.bytes, bytes),
       numberColumn("Tensors", (group) => group.names.length, count),
-      textColumn("Travels", (group) => group.codec),
+      textColumn("Travels", (group) => (group.codec === PLAIN ? "plain" : group.codec)),
       textColumn("First tensor", (group) => group.names[0] ?? "", { name: true }),
     ], { key: (group) => String(group.number), rows: 10, empty: "No groups.", more: listNames, moreName: "Tensors" });
     return { element: el("div", {}, words, drawing, list), words, drawing, table };

@@ -134,7 +134,7 @@ class Drawing {
     this.title("Chunks on each flow, from sending to acknowledgement; thick ones were sent again");
     const flows = [...grouped(this.lists.chunks, (one) => `${this.told.peers[one.peer] ?? "?"} ${one.loop}/${one.flow}`)];
     for (const [name, own] of flows.slice(0, FLOWS_MAX)) {
-      this.label(name, THIN);
+      this.label(name, THIN + 5);
       // One element a row, however many chunks there are.
       const lines = (list) => list.map((one) => `M${this.x(one.begin).toFixed(1)} ${this.y + THIN / 2}H${Math.max(this.x(one.end), this.x(one.begin) + 0.7).toFixed(1)}`).join("");
       const again = own.filter((one) => one.resent);
@@ -142,7 +142,7 @@ class Drawing {
         `${bytes(own.reduce((all, one) => all + one.bytes, 0))}${again.length ? `, ${again.length} sent again` : ""}`;
       this.parts.push(svg("path", { class: "chunk", d: lines(own) }, svg("title", {}, text)));
       if (again.length) this.parts.push(svg("path", { class: "chunk again", d: lines(again) }));
-      this.y += THIN + 5;
+      this.y += THIN + 7;
     }
     if (flows.length > FLOWS_MAX) this.title(`and ${flows.length - FLOWS_MAX} flows more`);
   }
