@@ -107,7 +107,8 @@ class MadeUp:
         plan = {
             "plan": 3, "from_step": 96, "planner": "streams", "streams": 4, "groups": groups, "plain": [],
             "predicted_iteration_seconds": 0.241, "measured_iteration_seconds": 0.249,
-            "codecs": [{"codec": "int8" if i == 2 else "none", "reading": None} for i in range(len(groups))], "trace": {**trace, "tb": [0.001] * 161},
+            "codecs": [{"codec": "int8" if i == 2 else "none", "reading": None} for i in range(len(groups))],
+            "trace": {**trace, "tb": [0.001] * 161},
         }  # fmt: skip
         return [{"job": name, "sets": [plan]}]
 

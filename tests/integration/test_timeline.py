@@ -225,7 +225,9 @@ def test_collectives_without_steps(cluster_of):
 
 def expect_aligned_sums(timeline: Timeline, nodes: list[str]) -> None:
     errors = timeline.errors_us()
-    first, second = ({s["args"]["step"]: s for s in timeline.of(node, "operations") if "step" in s["args"]} for node in nodes)
+    first, second = (
+        {s["args"]["step"]: s for s in timeline.of(node, "operations") if "step" in s["args"]} for node in nodes
+    )
     common = set(first) & set(second)
     assert common
     slack = sum(errors.values()) + ROUNDING_US

@@ -11,6 +11,7 @@ JobManagerTest::JobManagerTest(uint32_t farewell_ms) {
   options.jobs_max = 2;
   options.cut = {1 << 20, 4096, 1};
   options.idle_link_ms = 40;
+  options.timeline_directory = timelines_;
   UserLimits limits;
   limits[UserResource::Jobs] = 3;
   limits[UserResource::Tensors] = 4;
@@ -23,7 +24,7 @@ JobManagerTest::JobManagerTest(uint32_t farewell_ms) {
   EngineOptions engine;
   engine.io_loops = 2;
   engine.unit_bytes = 256;
-  auto engines = EnginePool::create(*loop_, engine);
+  auto engines = EnginePool::create(*loop_, engine, 1024);
   EXPECT_TRUE(engines.is_ok());
   engines_ = std::move(engines).value();
   engines_->set_transport(transport_);

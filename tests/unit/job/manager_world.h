@@ -60,7 +60,8 @@ class JobManagerTest : public LoopTest {
   const Peer self_{1, "here", "10.0.0.1", 7410};
   const Peer b_{20, "b", "10.0.0.20", 7410};
   const TemporaryDirectory directory_;
-  std::shared_ptr<UserQuotas> quotas_;  // this process's user is exempt
+  const std::string timelines_ = directory_.file("timelines");  // of jobs that failed
+  std::shared_ptr<UserQuotas> quotas_;                          // this process's user is exempt
   SystemClock clock_;
   JobCounters counters_;
   JobBoard board_;

@@ -90,6 +90,12 @@ void TestTrainer::ask_facts(const std::string& job) {
   send(builder);
 }
 
+void TestTrainer::ask_timeline(const std::string& job, uint32_t steps) {
+  flatbuffers::FlatBufferBuilder builder;
+  finish(builder, proto::CreateTimelineQueryDirect(builder, job.c_str(), steps));
+  send(builder);
+}
+
 void TestTrainer::ask_status() {
   flatbuffers::FlatBufferBuilder builder;
   finish(builder, proto::CreateStatusQuery(builder));
@@ -167,7 +173,8 @@ void TestTrainer::handle(const proto::ClientMessage& message, std::vector<Fd> fd
   } else if (const auto* failed = message.body_as_Failure()) {
     failure = Status(static_cast<StatusCode>(failed->code()), failed->text()->str());
   } else if (const auto* reply = message.body_as_StatusReply()) {
-    status_reply = reply->json()->str();
+    status_reply = (reply_goes_on ? status_reply : std::string()) + reply->json()->str();
+    reply_goes_on = reply->more();
     jobs_hidden = reply->jobs_hidden();
   } else if (message.body_type() == proto::ClientBody::JobLeft) {
     has_left = true;

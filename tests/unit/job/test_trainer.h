@@ -34,6 +34,7 @@ class TestTrainer {
   void register_memory(uint64_t bytes = kArenaBytes, uint64_t said_bytes = kArenaBytes);
   void ask_plans(const std::string& job);
   void ask_facts(const std::string& job);
+  void ask_timeline(const std::string& job, uint32_t steps);
   void ask_status();
   void leave(const std::string& reason = {});
   void hang_up() { socket_.reset(); }
@@ -64,6 +65,7 @@ class TestTrainer {
   std::vector<uint32_t> arenas;      // registered
   std::string refusal;               // of a registration
   std::string status_reply;
+  bool reply_goes_on = false;  // status_reply is not whole
   uint32_t jobs_hidden = 0;
   Status failure;
   std::vector<proto::DoneEntry> done;

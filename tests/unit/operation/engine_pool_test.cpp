@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operation/engine_pool.h"
 
+#include <algorithm>
 #include <memory>
+#include <numeric>
+#include <optional>
+#include <set>
 #include <vector>
 
 #include "loop/loop_testing.h"
@@ -12,11 +16,11 @@ namespace {
 
 class EnginePoolTest : public testing::LoopTest, public OperationEvents {
  protected:
-  EnginePoolTest() {
+  explicit EnginePoolTest(size_t timeline_events = 0) {
     EngineOptions options;
     options.io_loops = 3;
     options.unit_bytes = 256;
-    auto pool = EnginePool::create(*loop_, options);
+    auto pool = EnginePool::create(*loop_, options, timeline_events);
     EXPECT_TRUE(pool.is_ok());
     pool_ = std::move(pool).value();
     pool_->set_transport(transport_);
@@ -98,6 +102,52 @@ TEST_F(EnginePoolTest, TakesNoMoreThanItsDoorsHold) {
   pool_->abort_job(1);  // there is always room for this
   pool_->run_threads();
   run_until([this] { return pool_->go({1, 1, 0}); });
+}
+
+struct EnginePoolTimelineTest : EnginePoolTest {
+  EnginePoolTimelineTest() : EnginePoolTest(256) {}
+
+  std::vector<TimelineSource::Piece> copy(const TimelineFilter& wanted) {
+    std::optional<std::vector<TimelineSource::Piece>> copied;
+    pool_->timeline_copier()->copy(wanted, [&copied](std::vector<TimelineSource::Piece> pieces,
+                                                     uint64_t) { copied = std::move(pieces); });
+    EXPECT_FALSE(copied) << "it comes later";
+    run_until([&copied] { return copied.has_value(); });
+    return *copied;
+  }
+};
+
+TEST_F(EnginePoolTimelineTest, UnitsOfAllLoopsAreNoted) {
+  pool_->run_threads();
+  ASSERT_TRUE(pool_->start(operation(1, 5)));
+  ASSERT_TRUE(pool_->start(operation(2, 6)));
+  run_until([this] { return retired_.size() == 2; });
+  std::vector<uint32_t> units;
+  std::set<uint32_t> loops;
+  for (const auto& piece : copy({1})) {
+    loops.insert(piece.io_loop);
+    for (const TimelineEvent& event : piece.events) {
+      EXPECT_EQ(event.kind, SpanKind::Unit);
+      EXPECT_EQ(event.step, 5u);
+      EXPECT_LE(event.begin_ns, event.end_ns);
+      EXPECT_NE(event.begin_ns, 0u);
+      EXPECT_EQ(event.slot, TimelineEvent::kNoSlot) << "on one node nothing is sent";
+      units.push_back(event.number);
+    }
+  }
+  std::ranges::sort(units);
+  std::vector<uint32_t> expected(16);
+  std::iota(expected.begin(), expected.end(), 0);
+  EXPECT_EQ(units, expected);
+  EXPECT_EQ(loops.size(), 3u);
+  EXPECT_TRUE(copy({3}).empty());
+  EXPECT_TRUE(copy({1, 0, 1}).empty()) << "that was before";
+}
+
+TEST_F(EnginePoolTest, WithoutEventsNothingIsNoted) {
+  EXPECT_EQ(pool_->timeline(), nullptr);
+  EXPECT_EQ(pool_->timeline_copier(), nullptr);
+  for (const IoLoop& loop : pool_->io_loops()) EXPECT_EQ(loop.timeline, nullptr);
 }
 
 }  // namespace
