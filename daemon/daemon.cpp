@@ -19,6 +19,13 @@
 #include "daemon/daemon_options.h"
 
 namespace braid {
+namespace {
+
+// Two looks at all nodes, which take up to 2.5 s each, and what lies between them.
+constexpr uint32_t kExplanationTimeoutMs = 8000;
+
+}  // namespace
+
 Daemon::Daemon(DaemonInvocation invocation, DaemonConfig config, std::unique_ptr<Loop> loop)
     : invocation_(std::move(invocation)),
       config_(std::move(config)),
@@ -48,7 +55,7 @@ Daemon::~Daemon() {
   before_sleep_.reset();
   watchdog_.reset();
   signals_.clear();
-  metrics_.reset();
+  page_.reset();
   if (engines_ != nullptr) engines_->stop_threads();
   jobs_.reset();  // what is still open tells its trainers, through the server's connections
   client_server_.reset();
@@ -89,7 +96,7 @@ Status Daemon::start() {
                        job_board_, *worker_, config_.collective.result_bytes_max,
                        chunk_bytes_max(config_), quotas_});
   BRAID_RETURN_IF_ERROR(start_client_server());
-  BRAID_RETURN_IF_ERROR(start_metrics());
+  BRAID_RETURN_IF_ERROR(start_page());
 
   signals_.push_back(std::make_unique<Signal>(*loop_, SIGTERM, [this] { stop(); }));
   signals_.push_back(std::make_unique<Signal>(*loop_, SIGINT, [this] { stop(); }));
@@ -170,7 +177,7 @@ Status Daemon::start_client_server() {
   return Status::ok();
 }
 
-Status Daemon::start_metrics() {
+Status Daemon::start_page() {
   before_sleep_ = std::make_unique<Handle<uv_prepare_t>>();
   uv_prepare_init(loop_->uv(), before_sleep_->get());
   before_sleep_->set_initialised();
@@ -182,12 +189,55 @@ Status Daemon::start_metrics() {
   });
   if (config_.metrics.port == 0) return Status::ok();
 
-  auto server = MetricsServer::create(config_.metrics.address, config_.metrics.port,
-                                      {[this] { return daemon_samples(sources()); },
-                                       [samples = constant_samples()] { return samples; }});
-  if (!server) return server.status();
-  metrics_ = std::move(server).value();
+  auto options = page_options(config_, node_name_);
+  if (!options) return options.status();
+  auto page = DaemonPage::create(*loop_, clock_, std::move(options).value(), page_sources());
+  if (!page) return page.status();
+  page_ = std::move(page).value();
   return Status::ok();
+}
+
+DaemonPageSources Daemon::page_sources() {
+  DaemonPageSources page;
+  page.status = [this](uid_t user, std::function<void(LoopStatus)> told) {
+    transport_->query_flows([this, user, told = std::move(told)](std::vector<FlowStatus> flows) {
+      told({loop_status(user), std::move(flows)});
+    });
+  };
+  using Asked = PageJobQuestion::Asked;
+  using Told = PageJobQuestion::Told;
+  page.jobs = {{"/api/jobs/NAME/steps",
+                [this](const Asked& asked, const Told& told) {
+                  const Status is_asked = jobs_->gather_facts(asked.job, asked.user, told);
+                  if (!is_asked) told(is_asked);
+                }},
+               {"/api/jobs/NAME/plan",
+                [this](const Asked& asked, const Told& told) {
+                  told(jobs_->plans_json(asked.job, asked.user));
+                }},
+               {"/api/jobs/NAME/explain",
+                [this](const Asked& asked, const Told& told) {
+                  const Status is_asked = jobs_->explain_job(
+                      asked.job, asked.user, [told](const Result<Explanation>& explanation) {
+                        told(explanation ? Result<std::string>('[' + to_json(*explanation) + ']')
+                                         : explanation.status());
+                      });
+                  if (!is_asked) told(is_asked);
+                },
+                kExplanationTimeoutMs},
+               {"/api/jobs/NAME/timeline", [this](const Asked& asked, const Told& told) {
+                  jobs_->job_timeline(asked.job, asked.user, asked.steps,
+                                      [told](std::optional<std::string> json) {
+                                        told('[' + std::move(json).value_or("") + ']');
+                                      });
+                }}};
+  page.status_json = [this](LoopStatus loop_status) {
+    add_numbers(loop_status.status, loop_status.flows, sources());
+    return to_json(loop_status.status);
+  };
+  page.metrics = {[this] { return daemon_samples(sources()); },
+                  [samples = constant_samples()] { return samples; }};
+  return page;
 }
 
 void Daemon::run() {
@@ -195,9 +245,10 @@ void Daemon::run() {
   BRAID_LOG_INFO("braidd {} on node '{}' is ready: {}; clients at {}, peers at {}:{}{}",
                  kBraidVersion, node_name_, transport_->description(), config_.client.socket,
                  resolve_listen(config_, node_address_), control_plane_->self().port,
-                 metrics_ == nullptr ? std::string(", no metrics")
-                                     : fmt::format(", metrics at {}:{}", config_.metrics.address,
-                                                   config_.metrics.port));
+                 page_ == nullptr ? std::string(", no metrics")
+                                  : fmt::format(", metrics at {}:{}", config_.metrics.address,
+                                                config_.metrics.port));
+  if (page_ != nullptr) page_->set_phase(DaemonPhase::Serving);
   service_status_.tell_ready();
   loop_->run();
 }
@@ -206,6 +257,7 @@ void Daemon::stop() {
   if (is_stopping_) return;
   is_stopping_ = true;
   service_status_.tell_stopping(JobManager::kDrainTimeoutMs);
+  if (page_ != nullptr) page_->set_phase(DaemonPhase::Stopping);
   if (client_server_ != nullptr) client_server_->stop_accepting();
   const auto close_transport = [this] {
     if (transport_ == nullptr) return loop_->stop();
@@ -241,13 +293,15 @@ void Daemon::reload() {
 
 void Daemon::answer_status(ClientConnection& connection, const std::vector<FlowStatus>& flows) {
   flatbuffers::FlatBufferBuilder builder;
-  const auto json = builder.CreateString(to_json(status(flows, connection.credentials().uid)));
+  DaemonStatus status = loop_status(connection.credentials().uid);
+  add_numbers(status, flows, sources());
+  const auto json = builder.CreateString(to_json(status));
   const auto body = proto::CreateStatusReply(builder, json);
   builder.Finish(proto::CreateClientMessage(builder, proto::ClientBody::StatusReply, body.Union()));
   connection.send(builder);
 }
 
-DaemonStatus Daemon::status(const std::vector<FlowStatus>& flows, uid_t asker) const {
+DaemonStatus Daemon::loop_status(uid_t asker) const {
   DaemonStatus status;
   status.version = kBraidVersion;
   status.node = {node_name_, fmt::format("{:016x}", control_plane_->self().id), node_address_};
@@ -260,23 +314,10 @@ DaemonStatus Daemon::status(const std::vector<FlowStatus>& flows, uid_t asker) c
   for (const RailStatus& rail : transport_->rails()) {
     if (!rail.is_up) status.rails_down.push_back(rail.name);
   }
-  for (const FlowStatus& flow : flows) {
-    status.flows.push_back({flow.peer, flow.outgoing ? "out" : "in", flow.io_loop, flow.flow,
-                            flow.rail, flow.state, flow.bytes_sent, flow.bytes_received,
-                            flow.failures, flow.error,
-                            static_cast<double>(flow.round_trip_ns) * 1e-6, flow.bytes_per_second});
-  }
   status.jobs = jobs_->job_statuses(asker);
   status.jobs_hidden = jobs_->jobs_hidden_from(asker);
   for (const Peer& peer : control_plane_->peers())
     status.peers.push_back({peer.name, peer.address, peer.port});
-  for (const MetricSample& sample : daemon_samples(sources())) {
-    // Of other users' jobs, too: `braidctl plan` has those of one's own.
-    if (metric_info(sample.metric).is_of_job()) continue;
-    std::string name(metric_info(sample.metric).name);
-    for (const std::string& label : sample.label_values) name += "." + label;
-    status.counters[name] += static_cast<uint64_t>(sample.value);
-  }
   return status;
 }
 

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "config/config.h"
 #include "daemon/daemon_metrics.h"
+#include "daemon/daemon_page.h"
 #include "daemon/service_status.h"
 #include "explain/findings_board.h"
 #include "ipc/client_server.h"
@@ -16,7 +17,6 @@
 #include "loop/held_lines.h"
 #include "loop/signal.h"
 #include "loop/work_thread.h"
-#include "metrics/metrics_server.h"
 #include "metrics/status_queries.h"
 #include "net/control_plane.h"
 #include "net/transport.h"
@@ -48,11 +48,12 @@ class Daemon {
   Status start_control_plane();
   Status start_transport();
   Status start_client_server();
-  Status start_metrics();
+  Status start_page();
+  DaemonPageSources page_sources();
   void reload();
   void stop();
   void answer_status(ClientConnection& connection, const std::vector<FlowStatus>& flows);
-  DaemonStatus status(const std::vector<FlowStatus>& flows, uid_t asker) const;
+  DaemonStatus loop_status(uid_t asker) const;  // add_numbers() makes it whole
   void publish_gauges();
   ServiceStatus::Numbers service_numbers() const;
   DaemonSources sources() const;
@@ -85,7 +86,7 @@ class Daemon {
   std::unique_ptr<Transport> transport_;
   std::unique_ptr<StatusQueries> status_queries_;
   std::unique_ptr<ClientServer> client_server_;
-  std::unique_ptr<MetricsServer> metrics_;
+  std::unique_ptr<DaemonPage> page_;
   std::vector<std::unique_ptr<Signal>> signals_;
   std::unique_ptr<Timer> watchdog_;
   ServiceStatus service_status_;

@@ -6,6 +6,7 @@
 
 #include <sys/resource.h>
 
+#include "base/processor_time.h"
 #include "explain/findings_board.h"
 #include "loop/loop.h"
 #include "net/transport.h"
@@ -201,6 +202,26 @@ std::vector<MetricSample> daemon_samples(const DaemonSources& sources) {
   samples.add_processor();
   for (const Loop* loop : sources.loops) samples.add_rounds(*loop);
   return std::move(samples).take();
+}
+
+void add_numbers(DaemonStatus& status, const std::vector<FlowStatus>& flows,
+                 const DaemonSources& sources) {
+  const ProcessorTime time = processor_time();
+  status.processor = {static_cast<double>(time.ran_ns) / 1e9,
+                      static_cast<double>(time.waited_ns) / 1e9};
+  for (const FlowStatus& flow : flows) {
+    status.flows.push_back({flow.peer, flow.outgoing ? "out" : "in", flow.io_loop, flow.flow,
+                            flow.rail, flow.state, flow.bytes_sent, flow.bytes_received,
+                            flow.failures, flow.error,
+                            static_cast<double>(flow.round_trip_ns) * 1e-6, flow.bytes_per_second});
+  }
+  for (const MetricSample& sample : daemon_samples(sources)) {
+    // Of other users' jobs, too: `braidctl plan` has those of one's own.
+    if (metric_info(sample.metric).is_of_job()) continue;
+    std::string name(metric_info(sample.metric).name);
+    for (const std::string& label : sample.label_values) name += "." + label;
+    status.counters[name] += static_cast<uint64_t>(sample.value);
+  }
 }
 
 }  // namespace braid

@@ -10,12 +10,14 @@
 
 #include "base/status.h"
 #include "metrics/families.h"
+#include "metrics/status.h"
 #include "proto/types.h"
 
 namespace braid {
 
 class EnginePool;
 class FindingsBoard;
+struct FlowStatus;
 class GuardBoard;
 class JobBoard;
 class Loop;
@@ -57,5 +59,9 @@ struct DaemonSources {
 
 // Everything that /metrics shows. Any thread.
 std::vector<MetricSample> daemon_samples(const DaemonSources& sources);
+
+// Adds to a status what any thread may find out: flows as they were told, counters, processor time.
+void add_numbers(DaemonStatus& status, const std::vector<FlowStatus>& flows,
+                 const DaemonSources& sources);
 
 }  // namespace braid

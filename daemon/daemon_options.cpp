@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/memory_limit.h"
 #include "config/rails.h"
+#include "config/secret_file.h"
 
 namespace braid {
 namespace {
@@ -180,6 +181,22 @@ UserLimits user_limits(const DaemonConfig& config) {
   limits[UserResource::ReplyBytes] = config.client.user_reply_bytes_max;
   limits.result_bytes_of_all = share_unless_given(config.collective.result_memory_max, 3);
   return limits;
+}
+
+Result<DaemonPageOptions> page_options(const DaemonConfig& config, const std::string& node_name) {
+  DaemonPageOptions options;
+  options.address = config.metrics.address;
+  options.port = config.metrics.port;
+  options.access.node_name = node_name;
+  options.access.listen_address = config.metrics.address;
+  options.access.mode = config.page.access == kOff ? PageMode::Off : PageMode::Loopback;
+  if (config.page.access == kTokenAccess) {
+    auto token = load_page_token(config.page.token_file);
+    if (!token) return token.status();
+    options.access.mode = PageMode::Token;
+    options.access.token = std::move(token).value();
+  }
+  return options;
 }
 
 // All nodes of a job may connect to its coordinator at the same moment, and each takes a

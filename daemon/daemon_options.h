@@ -10,6 +10,7 @@
 #include "base/polling.h"
 #include "collective/engine.h"
 #include "config/config.h"
+#include "daemon/daemon_page.h"
 #include "ipc/user_quotas.h"
 #include "job/job_manager.h"
 #include "net/transport.h"
@@ -29,6 +30,8 @@ UserLimits user_limits(const DaemonConfig& config);
 PollingMode polling_mode(const DaemonConfig& config);
 // That transports are set up for.
 uint32_t chunk_bytes_max(const DaemonConfig& config);
+// Reads the token's file.
+Result<DaemonPageOptions> page_options(const DaemonConfig& config, const std::string& node_name);
 // Where what was learned is kept; empty: nowhere.
 std::string state_directory(const DaemonConfig& config);
 // Where the timelines of jobs that failed go; empty: nowhere.

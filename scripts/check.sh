@@ -114,7 +114,7 @@ sanitize() { # PRESET
 }
 
 # What finds most comes first: a slow machine leaves out the end.
-setup=(scripts/setup --prometheus)
+setup=(scripts/setup --prometheus --browser)
 ((fast)) || setup+=(--torch "$torch_oldest")
 prepare "setup" 3000 "${setup[@]}"
 check "layout" 300 bash -c layout

@@ -84,6 +84,17 @@ Status check_cluster_key_file(const std::string& path) {
       fmt::format("'{}' is not an absolute path; use one such as /etc/braid/cluster.key", path));
 }
 
+Status check_page_access(const std::string& access) {
+  if (access == kOff || access == kLoopbackAccess || access == kTokenAccess) return Status::ok();
+  return invalid(fmt::format("'{}' is none of off, loopback, token", access));
+}
+
+Status check_page_token_file(const std::string& path) {
+  if (path.empty() || is_file_path(path)) return Status::ok();
+  return invalid(
+      fmt::format("'{}' is not an absolute path; use one such as /etc/braid/page.token", path));
+}
+
 Status check_socket_path(const std::string& path) {
   if (!is_file_path(path)) {
     return invalid(fmt::format(
@@ -213,6 +224,10 @@ std::vector<ConfigConflict> find_conflicts(const DaemonConfig& config) {
         {"metrics.port", "control.port",
          fmt::format("{} is control.port too; use another port, or 0 for no metrics",
                      config.metrics.port)});
+  }
+  if (config.page.access == kTokenAccess && config.page.token_file.empty()) {
+    conflicts.push_back({"page.access", "page.token_file",
+                         "is token, and there is none; set page.token_file, or use loopback"});
   }
   return conflicts;
 }

@@ -28,6 +28,8 @@ Status check_tune_searcher(const std::string& searcher);
 Status check_codec(const std::string& name);
 Status check_tune_pin(const std::string& parameter);
 Status check_state_directory(const std::string& path);
+Status check_page_access(const std::string& access);
+Status check_page_token_file(const std::string& path);  // absolute, or empty
 Status check_level(const std::string& level);
 Status check_log_format(const std::string& format);
 

@@ -9,9 +9,6 @@
 
 namespace braid {
 
-inline constexpr size_t kClusterKeyBytesMin = 16;
-inline constexpr size_t kClusterKeyBytesMax = 4096;
-
 // The secret in the file of control.cluster_key_file: its bytes without blanks and line ends around
 // them. The file must be closed to group and others. An empty path gives an empty key.
 Result<std::vector<uint8_t>> load_cluster_key(const std::string& path);

@@ -22,6 +22,9 @@ inline constexpr const char* kOff = "off";
 // What tune.searcher can be.
 inline constexpr const char* kGrid = "grid";
 inline constexpr const char* kPortfolio = "portfolio";
+// What page.access can be, besides kOff.
+inline constexpr const char* kLoopbackAccess = "loopback";
+inline constexpr const char* kTokenAccess = "token";
 // In tune.pin: nothing is pinned.
 inline constexpr const char* kNone = "none";
 inline constexpr const char* kAll = "all";
@@ -119,6 +122,11 @@ struct DaemonConfig {
     uint32_t explain_seconds = 60;  // 0: never
     bool operator==(const Metrics&) const = default;
   };
+  struct Page {
+    std::string access = kLoopbackAccess;  // or kOff, kTokenAccess
+    std::string token_file;                // of kTokenAccess
+    bool operator==(const Page&) const = default;
+  };
   struct Log {
     std::string level = "info";
     std::string format = kAuto;      // auto, text or json
@@ -136,6 +144,7 @@ struct DaemonConfig {
   Guard guard;
   Timeline timeline;
   Metrics metrics;
+  Page page;
   Log log;
   bool operator==(const DaemonConfig&) const = default;
 };

@@ -16,7 +16,7 @@ constexpr uint64_t kGiB = 1ull << 30;
 constexpr uint64_t kTiB = 1ull << 40;
 constexpr uint64_t kDayMs = 86'400'000;
 
-constexpr std::array<ConfigSection, 11> kSections = {{
+constexpr std::array<ConfigSection, 12> kSections = {{
     {"node", "Who this node is."},
     {"control", "The connections between daemons."},
     {"client", "The Unix socket through which trainers come."},
@@ -31,7 +31,8 @@ constexpr std::array<ConfigSection, 11> kSections = {{
      "How much codecs lose, and when that is too much: of the jobs that this node coordinates. See "
      "compression.md."},
     {"timeline", "What was done when, for braidctl trace. See timeline.md."},
-    {"metrics", "The /metrics page for Prometheus."},
+    {"metrics", "The HTTP port, with /metrics for Prometheus, /healthz and /readyz."},
+    {"page", "The daemon's own page, on the same port. See page.md."},
     {"log", "What is logged, to stderr (under systemd: to the journal)."},
 }};
 
@@ -288,12 +289,22 @@ constexpr std::array kKeys = {
          "that is nowhere; empty: nowhere."),
 
     text("metrics.address", BRAID_FIELD(metrics.address), check_address, "an IPv4 address",
-         "The address /metrics is served on."),
+         "The address /metrics and the page are served on."),
     number("metrics.port", BRAID_FIELD(metrics.port), 0, 65535,
-           "The TCP port /metrics is served on; 0: not at all."),
+           "The TCP port /metrics and the page are served on; 0: not at all."),
     number("metrics.explain_seconds", BRAID_FIELD(metrics.explain_seconds), 0, 86'400,
            "How often each job whose first rank is on this node is explained for "
            "braid_job_finding_ratio, where /metrics is served; 0: never."),
+
+    text(
+        "page.access", BRAID_FIELD(page.access), check_page_access, "off, loopback or token",
+        "Who may read the page. loopback: users of this node, from this node, each of them his own "
+        "jobs, root and the daemon's user all. token: whoever gives the token, from anywhere, and "
+        "sees all jobs."),
+    text("page.token_file", BRAID_FIELD(page.token_file), check_page_token_file,
+         "an absolute path, or empty",
+         "File with the token of page.access: token, of 16 bytes or more; closed to group and "
+         "others."),
 
     reloadable(text("log.level", BRAID_FIELD(log.level), check_level,
                     "trace, debug, info, warn or error", "The least important lines to log.")),

@@ -48,7 +48,7 @@ struct JobServices {
   std::shared_ptr<UserQuotas> quotas{};              // none: users are not told apart
   std::function<void()> on_job_closed{};             // may come from within a call into the job
   std::function<void(const Job&, const Status& reason)> on_job_failed{};  // as well, before that
-  const uint32_t* progress_seconds = nullptr;        // see JobProgress; nullptr: never, as is 0
+  const uint32_t* progress_seconds = nullptr;  // see JobProgress; nullptr: never, as is 0
 };
 
 // A job's membership on this node, from JobStart on: its local trainers, its place in the ring, its

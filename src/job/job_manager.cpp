@@ -80,18 +80,20 @@ void JobManager::on_client_message(ClientConnection& connection,
       if (const Status taken = on_status_query_(connection); !taken) refuse(connection, taken);
       return;
     case proto::ClientBody::PlanQuery:
-      return describe_jobs(connection, message.body_as_PlanQuery()->job()->str(),
-                           [this](const Job& job) { return plans_of(job); });
+      return answer(connection, plans_json(message.body_as_PlanQuery()->job()->str(),
+                                           connection.credentials().uid));
     case proto::ClientBody::TuneQuery:
-      return describe_jobs(
-          connection, message.body_as_TuneQuery()->job()->str(),
-          [this](const Job& job) { return job.tuning_json(coordinator_->tuning_json(job.key())); });
+      return answer(connection,
+                    describe_jobs(message.body_as_TuneQuery()->job()->str(),
+                                  connection.credentials().uid, [this](const Job& job) {
+                                    return job.tuning_json(coordinator_->tuning_json(job.key()));
+                                  }));
     case proto::ClientBody::ExplainQuery:
-      return gather(connection, message.body_as_ExplainQuery()->job()->str(), {});
+      return answer_gathered(connection, message.body_as_ExplainQuery()->job()->str(), {});
     case proto::ClientBody::TimelineQuery: {
       const proto::TimelineQuery& query = *message.body_as_TimelineQuery();
-      return gather(connection, query.job()->str(),
-                    {std::clamp(query.steps(), 1U, NodeQueries::kStepsMax)});
+      return answer_gathered(connection, query.job()->str(),
+                             {std::clamp(query.steps(), 1U, NodeQueries::kStepsMax)});
     }
     case proto::ClientBody::ExplanationQuery:
       return answer_explanation(connection, message.body_as_ExplanationQuery()->job()->str());

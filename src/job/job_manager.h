@@ -81,14 +81,21 @@ class JobManager final : public ClientHandler, public ControlPlaneHandler {
   // What `user` may see: its own jobs; root and the daemon's own user see all.
   std::vector<DaemonStatus::Job> job_statuses(uid_t user = 0) const;
   uint32_t jobs_hidden_from(uid_t user) const;
+  // JSON arrays, of all jobs of the name that `user` may see; `job_name` empty: of all of them.
+  std::string plans_json(const std::string& job_name, uid_t user) const;
+  // What all nodes of these jobs know of their steps (parse_job_facts reads it). `gathered` comes
+  // once, maybe at once. ResourceExhausted: too many have asked.
+  Status gather_facts(const std::string& job_name, uid_t user,
+                      const std::function<void(std::string json)>& gathered);
   size_t jobs() const { return jobs_.size(); }
   size_t jobs_running() const;
   size_t jobs_forming() const;  // that have ranks on this node and do not run yet
   size_t operations_pending() const;
-  // Of one job of this name: this node's NodeTimeline of its latest steps, 1 to
+  // Of one job of this name that `user` may see: this node's NodeTimeline of its latest steps, 1 to
   // NodeQueries::kStepsMax, as JSON. Nothing: there is no such job, or timelines are off, or too
   // many are asked for. Comes once, later.
-  void job_timeline(const std::string& job_name, uint32_t steps, NodeQueries::Told told);
+  void job_timeline(const std::string& job_name, uid_t user, uint32_t steps,
+                    NodeQueries::Told told);
   // That were dropped because of who sent them.
   uint64_t messages_refused() const;
 
@@ -102,11 +109,15 @@ class JobManager final : public ClientHandler, public ControlPlaneHandler {
  private:
   // Names and processes of a job are nobody else's business.
   static bool may_see(uid_t user, const Job& job);
-  // Answers with a JSON array; `job_name` empty: of all jobs that the asker may see.
-  void describe_jobs(ClientConnection& asker, const std::string& job_name,
-                     const std::function<std::string(const Job&)>& describe);
-  // Answers with what all nodes of these jobs know of them.
-  void gather(ClientConnection& asker, const std::string& job_name, NodeQueries::Question question);
+  // A JSON array; `job_name` empty: of all jobs that `user` may see.
+  std::string describe_jobs(const std::string& job_name, uid_t user,
+                            const std::function<std::string(const Job&)>& describe) const;
+  // `gathered` gets a JSON array with what all nodes of these jobs know of them; once, maybe at
+  // once.
+  Status gather(const std::string& job_name, uid_t user, NodeQueries::Question question,
+                const std::function<void(std::string json)>& gathered);
+  void answer_gathered(ClientConnection& asker, const std::string& job_name,
+                       NodeQueries::Question question);
   void tell_facts(uint64_t job_key, NodeQueries::Told told_facts);
   void make_queries();
   NodeFacts facts_of(const Job& job, const std::vector<FlowStatus>& flows) const;

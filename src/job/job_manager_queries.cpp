@@ -32,16 +32,20 @@ bool JobManager::may_see(uid_t user, const Job& job) {
   return user == 0 || user == ::geteuid() || user == job.user();
 }
 
-void JobManager::describe_jobs(ClientConnection& asker, const std::string& job_name,
-                               const std::function<std::string(const Job&)>& describe) {
-  const uid_t user = asker.credentials().uid;
+std::string JobManager::describe_jobs(
+    const std::string& job_name, uid_t user,
+    const std::function<std::string(const Job&)>& describe) const {
   std::string json = "[";
   for (const auto& [key, job] : jobs_) {
     if ((!job_name.empty() && job->name() != job_name) || !may_see(user, *job)) continue;
     if (json.size() > 1) json += ',';
     json += describe(*job);
   }
-  answer(asker, json + ']');
+  return json + ']';
+}
+
+std::string JobManager::plans_json(const std::string& job_name, uid_t user) const {
+  return describe_jobs(job_name, user, [this](const Job& job) { return plans_of(job); });
 }
 
 void JobManager::answer(ClientConnection& asker, std::string_view json, bool has_more) {
@@ -87,9 +91,11 @@ void JobManager::make_queries() {
                                       options_.explain_every_ms);
 }
 
-void JobManager::job_timeline(const std::string& job_name, uint32_t steps, NodeQueries::Told told) {
-  const auto found = std::ranges::find_if(
-      jobs_, [&job_name](const auto& job) { return job.second->name() == job_name; });
+void JobManager::job_timeline(const std::string& job_name, uid_t user, uint32_t steps,
+                              NodeQueries::Told told) {
+  const auto found = std::ranges::find_if(jobs_, [&job_name, user](const auto& job) {
+    return job.second->name() == job_name && may_see(user, *job.second);
+  });
   if (found == jobs_.end()) {
     loop_.defer([told = std::move(told)]() mutable { told(std::nullopt); });
     return;
@@ -135,35 +141,49 @@ NodeFacts JobManager::facts_of(const Job& job, const std::vector<FlowStatus>& fl
   return facts;
 }
 
-// Of all jobs of the name that the asker may see, as soon as the nodes of each have told.
-void JobManager::gather(ClientConnection& asker, const std::string& job_name,
-                        NodeQueries::Question question) {
+void JobManager::answer_gathered(ClientConnection& asker, const std::string& job_name,
+                                 NodeQueries::Question question) {
+  const uint64_t client = asker.id();
+  const Status is_asked =
+      gather(job_name, asker.credentials().uid, question,
+             [this, client](std::string json) { answer_in_parts(client, std::move(json)); });
+  if (!is_asked) refuse(asker, is_asked);
+}
+
+Status JobManager::gather_facts(const std::string& job_name, uid_t user,
+                                const std::function<void(std::string json)>& gathered) {
+  return gather(job_name, user, {}, gathered);
+}
+
+// As soon as the nodes of each job have told.
+Status JobManager::gather(const std::string& job_name, uid_t user, NodeQueries::Question question,
+                          const std::function<void(std::string json)>& gathered) {
   struct Answer {
     std::string json;
     size_t awaited = 0;
   };
-  const uid_t user = asker.credentials().uid;
   std::vector<const Job*> asked;
   for (const auto& [key, job] : jobs_) {
     if ((job_name.empty() || job->name() == job_name) && may_see(user, *job))
       asked.push_back(job.get());
   }
-  if (asked.empty()) return answer(asker, "[]");
+  if (asked.empty()) {
+    gathered("[]");
+    return Status::ok();
+  }
   auto answer_so_far = std::make_shared<Answer>();
-  const uint64_t client = asker.id();
   for (const Job* job : asked) {
     ++answer_so_far->awaited;
-    const Status is_asked = queries_->gather(
-        *job, question,
-        [this, answer_so_far, client](const std::shared_ptr<const std::string>& json) {
+    // What was gathered for one that is refused is dropped: it is never the last one that is
+    // awaited.
+    BRAID_RETURN_IF_ERROR(queries_->gather(
+        *job, question, [answer_so_far, gathered](const std::shared_ptr<const std::string>& json) {
           answer_so_far->json += answer_so_far->json.empty() ? '[' : ',';
           answer_so_far->json += *json;
-          if (--answer_so_far->awaited != 0) return;
-          answer_in_parts(client, std::move(answer_so_far->json) + ']');
-        });
-    // What was gathered for it so far is dropped: it is never the last one that is awaited.
-    if (!is_asked) return refuse(asker, is_asked);
+          if (--answer_so_far->awaited == 0) gathered(std::move(answer_so_far->json) + ']');
+        }));
   }
+  return Status::ok();
 }
 
 std::string JobManager::plans_of(const Job& job) const {

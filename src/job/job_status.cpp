@@ -50,6 +50,9 @@ DaemonStatus::Job Job::status() const {
   status.bytes = operations_->bytes_done();
   status.result_memory_bytes = memory_->reserved_bytes();
   status.result_memory_used_bytes = memory_->used_bytes();
+  status.planned_steps = numbers_->steps.get();
+  status.step_seconds = static_cast<double>(numbers_->step_ns.get()) * 1e-9;
+  status.exposed_seconds = static_cast<double>(numbers_->exposed_ns.get()) * 1e-9;
   return status;
 }
 

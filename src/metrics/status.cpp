@@ -16,12 +16,14 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(DaemonStatus::Job, name, epoch, 
                                                 weight, nodes, local_ranks, operations_done,
                                                 steps_done, operations_pending, bytes,
                                                 arena_memory_bytes, result_memory_bytes,
-                                                result_memory_used_bytes)
+                                                result_memory_used_bytes, planned_steps,
+                                                step_seconds, exposed_seconds)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(DaemonStatus::Peer, name, address, port)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(DaemonStatus::Polling, mode, seconds)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(DaemonStatus::Processor, seconds, wait_seconds)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(DaemonStatus, version, node, uptime_seconds,
-                                                polling, transport, rails, rails_down, flows, jobs,
-                                                jobs_hidden, peers, counters)
+                                                polling, processor, transport, rails, rails_down,
+                                                flows, jobs, jobs_hidden, peers, counters)
 
 std::string to_json(const DaemonStatus& status) {
   // Names come from users and may be no UTF-8; a status must not fail for that.

@@ -60,6 +60,10 @@ struct DaemonStatus {
     uint64_t arena_memory_bytes = 0;        // of all local ranks
     uint64_t result_memory_bytes = 0;       // reserved for results
     uint64_t result_memory_used_bytes = 0;  // of it, what holds results now
+    // Of all sets of planned tensors, since the job began here.
+    uint64_t planned_steps = 0;
+    double step_seconds = 0;     // that these steps took, together
+    double exposed_seconds = 0;  // of it, what trainers waited
   };
   struct Peer {
     std::string name;
@@ -72,10 +76,16 @@ struct DaemonStatus {
     double seconds = 0;  // that the loops have spent on it
   };
 
+  struct Processor {
+    double seconds = 0;       // that the daemon's threads have run
+    double wait_seconds = 0;  // that they waited for a processor that was not free
+  };
+
   std::string version;
   Node node;
   double uptime_seconds = 0;
   Polling polling;
+  Processor processor;
   std::string transport;  // "UCX 1.13.1, tcp on eth0, 8 flows per link"
   std::vector<std::string> rails;
   std::vector<std::string> rails_down;  // of these

@@ -121,7 +121,9 @@ INSTANTIATE_TEST_SUITE_P(
             [](DaemonConfig& c) { c.collective.unit_bytes = c.transport.chunk_bytes - 64; },
             "collective.unit_bytes"},
         ConflictCase{"SamePorts", [](DaemonConfig& c) { c.metrics.port = c.control.port; },
-                     "metrics.port"}),
+                     "metrics.port"},
+        ConflictCase{"TokenWithoutFile", [](DaemonConfig& c) { c.page.access = kTokenAccess; },
+                     "page.access"}),
     [](const auto& test) { return test.param.name; });
 
 TEST(Conflicts, AKeyOrLoopbackMakesListeningRight) {

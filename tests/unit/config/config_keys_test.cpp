@@ -25,7 +25,7 @@ TEST(ConfigKeys, EveryKeyIsCompleteAndUnique) {
     const void* field = std::visit([](auto* one) -> const void* { return one; }, key.field(config));
     EXPECT_TRUE(fields.insert(field).second) << key.name << " has another key's field";
   }
-  EXPECT_EQ(names.size(), 60u);
+  EXPECT_EQ(names.size(), 62u);
 }
 
 TEST(ConfigKeys, EveryKeyBelongsToASection) {
@@ -90,8 +90,7 @@ TEST(SuggestConfigKey, ElseListsWhatThereIs) {
             "the keys of 'metrics' are address, port, explain_seconds");
   EXPECT_EQ(suggest_config_key("zookeeper"),
             "the sections are node, control, client, transport, collective, plan, tune, guard, "
-            "timeline, metrics, "
-            "log");
+            "timeline, metrics, page, log");
 }
 
 TEST(BytesOrAuto, IsASizeOrAuto) {

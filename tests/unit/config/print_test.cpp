@@ -23,6 +23,7 @@ DaemonConfig changed_everywhere() {
   config.guard = {7, 100, 0.125, 0.5};
   config.timeline = {1000, "/var/tmp/timelines"};
   config.metrics = {"192.0.2.1", 0, 7};
+  config.page = {kTokenAccess, "/etc/braid/page.token"};
   config.log = {"trace", "json", 5};
   return config;
 }

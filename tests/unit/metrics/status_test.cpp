@@ -13,6 +13,7 @@ DaemonStatus sample() {
   status.node = {"node-a", "00000000000000ff", "192.0.2.1"};
   status.uptime_seconds = 12.5;
   status.polling = {"adaptive", 0.25};
+  status.processor = {7.5, 0.5};
   status.transport = "UCX 1.13.1, tcp on eth0";
   status.rails = {"eth0"};
   status.rails_down = {"eth0"};
@@ -30,7 +31,10 @@ DaemonStatus sample() {
                   UINT64_MAX,
                   64,
                   4096,
-                  1000}};
+                  1000,
+                  5,
+                  2.5,
+                  0.75}};
   status.jobs_hidden = 3;
   status.peers = {{"node-b", "192.0.2.2", 7410}};
   status.counters = {{"chunks_sent", 42}};
@@ -44,6 +48,7 @@ TEST(DaemonStatus, HasTheDocumentedShape) {
     "node": {"name": "node-a", "id": "00000000000000ff", "address": "192.0.2.1"},
     "uptime_seconds": 12.5,
     "polling": {"mode": "adaptive", "seconds": 0.25},
+    "processor": {"seconds": 7.5, "wait_seconds": 0.5},
     "transport": "UCX 1.13.1, tcp on eth0",
     "rails": ["eth0"],
     "rails_down": ["eth0"],
@@ -56,7 +61,8 @@ TEST(DaemonStatus, HasTheDocumentedShape) {
                                "arena_memory_bytes": 64}],
               "operations_done": 10, "steps_done": 5, "operations_pending": 1,
               "bytes": 18446744073709551615, "arena_memory_bytes": 64,
-              "result_memory_bytes": 4096, "result_memory_used_bytes": 1000}],
+              "result_memory_bytes": 4096, "result_memory_used_bytes": 1000,
+              "planned_steps": 5, "step_seconds": 2.5, "exposed_seconds": 0.75}],
     "jobs_hidden": 3,
     "peers": [{"name": "node-b", "address": "192.0.2.2", "port": 7410}],
     "counters": {"chunks_sent": 42}})"));

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "web/page_access.h"
+
+#include <span>
+
+#include <fmt/format.h>
+#include <openssl/crypto.h>
+#include <poll.h>
+
+#include "web/local_user.h"
+#include "web/web_path.h"
+
+namespace braid {
+namespace {
+
+constexpr std::string_view kBearer = "Bearer ";
+constexpr const char* kEverywhere = "0.0.0.0";
+
+bool is_loopback_address(std::string_view address) { return address.starts_with("127."); }
+
+// In a time that depends on the sizes alone.
+bool is_token(std::string_view given, std::span<const uint8_t> token) {
+  return given.size() == token.size() &&
+         CRYPTO_memcmp(given.data(), token.data(), token.size()) == 0;
+}
+
+}  // namespace
+
+std::optional<WebReply> PageAccess::refuse(WebAccess access, WebRequest& request) {
+  if (access == WebAccess::Open) return std::nullopt;
+  if (options_.mode == PageMode::Loopback) return refuse_stranger(request);
+  return access == WebAccess::Page ? std::nullopt : refuse_token(request);
+}
+
+std::optional<WebReply> PageAccess::refuse_stranger(WebRequest& request) const {
+  const bool is_of_host =
+      is_loopback_address(request.peer_address) || request.peer_address == options_.listen_address;
+  if (!is_of_host) {
+    return text_reply(
+        403, fmt::format("This page is shown to users of node '{0}' alone. Open it there, or "
+                         "through ssh -L {1}:127.0.0.1:{1} {0}. The operator can show it to "
+                         "others: page.access: token.",
+                         options_.node_name, request.port));
+  }
+  // A site on the internet may give its name this address, and its scripts would then read what the
+  // browser gets here.
+  if (!is_own_name(host_name(request.host))) {
+    return text_reply(403, fmt::format("This page does not go by the name that was asked for. Use "
+                                       "http://localhost:{}/.",
+                                       request.port));
+  }
+  const auto user = user_of(request);
+  if (!user) {
+    return text_reply(403,
+                      "The kernel does not say whose connection this is, so it cannot be said "
+                      "which jobs may be shown.");
+  }
+  request.user = *user;
+  return std::nullopt;
+}
+
+bool PageAccess::is_own_name(const std::string& host) const {
+  // Numbers are nobody's to give away.
+  return host == "localhost" || host == host_name(options_.node_name) || is_numeric_address(host);
+}
+
+// The other end of a connection within this host has the address of either end, or the one that is
+// listened on.
+std::optional<uid_t> PageAccess::user_of(const WebRequest& request) const {
+  const TcpEnd own{request.peer_address, request.peer_port};
+  for (const std::string& address :
+       {options_.listen_address, host_name(request.host), request.peer_address}) {
+    if (address == kEverywhere) continue;
+    if (const auto user = user_of_connection(own, {address, request.port})) return user;
+  }
+  return std::nullopt;
+}
+
+std::optional<WebReply> PageAccess::refuse_token(const WebRequest& request) {
+  const std::string_view given = request.authorization;
+  if (given.starts_with(kBearer) && is_token(given.substr(kBearer.size()), options_.token))
+    return std::nullopt;
+  WebReply refusal = text_reply(
+      401, given.empty() ? "This needs the token of page.token_file: Authorization: Bearer TOKEN."
+                         : "This token is not the one of page.token_file.");
+  refusal.headers.emplace_back("WWW-Authenticate", "Bearer");
+  if (given.empty()) return refusal;
+  // Who guesses waits; so many wait that the others still have threads.
+  if (delayed_.fetch_add(1) < kDelayedMax) {
+    ::poll(nullptr, 0, kWrongTokenDelayMs);
+  } else {
+    refusal = text_reply(429, "Too many wrong tokens come at once. Try again in a second.");
+    refusal.headers.emplace_back("Retry-After", "1");
+  }
+  delayed_.fetch_sub(1);
+  return refusal;
+}
+
+}  // namespace braid

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "web/web_messages.h"
+
+namespace braid {
+
+// Who may read a route.
+enum class WebAccess : uint8_t {
+  Open,  // whoever reaches the port: it tells no secrets
+  Page,  // what the page is made of: the same everywhere, but it asks for data
+  Data,  // names and processes of jobs
+};
+
+// page.access.
+enum class PageMode : uint8_t { Off, Loopback, Token };
+
+struct PageAccessOptions {
+  PageMode mode = PageMode::Loopback;
+  std::vector<uint8_t> token;
+  std::string node_name;
+  std::string listen_address;  // metrics.address
+};
+
+// The rules by which the page and its data are shown. Any thread.
+class PageAccess {
+ public:
+  static constexpr uint32_t kWrongTokenDelayMs = 200;
+  static constexpr uint32_t kDelayedMax = 2;  // requests with a wrong token that wait so long
+
+  explicit PageAccess(PageAccessOptions options) : options_(std::move(options)) {}
+
+  // Sets request.user. A reply: it is refused. May take kWrongTokenDelayMs.
+  std::optional<WebReply> refuse(WebAccess access, WebRequest& request);
+
+ private:
+  std::optional<WebReply> refuse_stranger(WebRequest& request) const;
+  std::optional<WebReply> refuse_token(const WebRequest& request);
+  bool is_own_name(const std::string& host) const;
+  std::optional<uid_t> user_of(const WebRequest& request) const;
+
+  const PageAccessOptions options_;
+  std::atomic<uint32_t> delayed_{0};
+};
+
+}  // namespace braid
