@@ -70,8 +70,9 @@ struct NodeFacts {
   uint32_t epoch = 0;
   std::string address;          // of the node
   std::vector<uint32_t> ranks;  // of this node, ascending
-  std::vector<int64_t> pids;    // by `ranks`; 0: in a PID namespace that the daemon does not see; -1: it has left
-  uint64_t planned_bytes = 0;   // of the set; 0: there is none
+  std::vector<int64_t>
+      pids;  // by `ranks`; 0: in a PID namespace that the daemon does not see; -1: it has left
+  uint64_t planned_bytes = 0;  // of the set; 0: there is none
   std::string
       planner;  // of the jobs that this node coordinates; "first": none; empty: this is not one
   uint64_t last_step_ago_ns = 0;
