@@ -110,7 +110,7 @@ TEST_F(JobManagerTimelineTest, OfAJobThatIsNotThereNothingIsTold) {
   trainers_[0]->ask_timeline("another", 5);
   EXPECT_TRUE(told().empty());
   bool has_answer = false;
-  manager_->job_timeline("another", 5, [&](const std::optional<std::string>& json) {
+  manager_->job_timeline("another", 0, 5, [&](const std::optional<std::string>& json) {
     has_answer = true;
     EXPECT_FALSE(json);
   });
@@ -122,7 +122,7 @@ TEST_F(JobManagerTimelineTest, ThePageGetsThisNodesPart) {
   open_job(1);
   finish_steps(4);
   std::optional<std::string> told;
-  manager_->job_timeline("train", 2, [&](std::optional<std::string> json) { told = json; });
+  manager_->job_timeline("train", 0, 2, [&](std::optional<std::string> json) { told = json; });
   run_until([&] { return told.has_value(); });
   const auto node = parse_node_timeline(*told);
   ASSERT_TRUE(node) << node.status().message();
