@@ -226,6 +226,9 @@ def test_all_nodes_tell_of_a_jobs_steps(cluster_of):
                 assert [len(step[name]) for name in ("before_ns", "backward_ns", "wait_ns")] == [1, 1, 1]
     (plan,) = json.loads(curl(cluster.nodes[0], job_path("told", "plan"))[1])
     assert sorted(name for group in plan["sets"][0]["groups"] for name in group) == ["layer0", "layer1", "layer2"]
+    until(lambda: curl(cluster.nodes[0], job_path("told", "explain"))[0] == 200, "it is explained")
+    (explained,) = json.loads(curl(cluster.nodes[0], job_path("told", "explain"))[1])
+    assert explained["job"] == "told" and explained["nodes"] == 3 and explained["findings"]
     until(lambda: jobs_on(cluster.nodes[0]).get("told", {}).get("planned_steps"), "the status tells of steps")
     listed = jobs_on(cluster.nodes[0])["told"]
     assert listed["step_seconds"] > listed["exposed_seconds"] > 0
