@@ -43,6 +43,21 @@ TEST_F(OperationTableTest, AnOperationIsAsUrgentAsItsSubmissions) {
   EXPECT_EQ(actions_.started.at(1).urgency, kMostUrgent) << "what is not planned";
 }
 
+TEST_F(OperationTableTest, WhatAnOperationTakesIsCountedByPhase) {
+  make({{0, 1}}, 0);
+  for (uint32_t rank = 0; rank < 2; ++rank) {
+    Submission one = submission(rank, 0, all_reduce(10));
+    one.submitted_ns = 100 + 20 * rank;
+    actions_.now_ns = 150;
+    ASSERT_TRUE(table_->submit(one).is_ok());
+  }
+  actions_.now_ns = 500;
+  table_->on_done(key(0));
+  EXPECT_EQ(actions_.numbers->submit_ns.get(), 20u);
+  EXPECT_EQ(actions_.numbers->ready_ns.get(), 30u);
+  EXPECT_EQ(actions_.numbers->run_ns.get(), 350u);
+}
+
 TEST_F(OperationTableTest, EveryLocalRankIsToldItsOwnTicket) {
   make({{0, 1}}, 0);
   publish(3, all_reduce(10), 2);

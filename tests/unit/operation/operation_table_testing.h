@@ -53,6 +53,7 @@ struct RecordingActions final : OperationEngines, OperationObserver {
             [this] { return is_reached; },
             [](const Status&) {},
             numbers,
+            nullptr,
             [this] { return now_ns; }};
   }
 
