@@ -33,9 +33,10 @@ struct JobNumbers {
   // They only grow.
   SharedNumber operations;  // that ended well
   SharedNumber operation_bytes;
-  SharedNumber submit_ns;  // of these operations, from the first local rank's submission to the last
-  SharedNumber ready_ns;   // from there until the nodes that they are sent to were ready
-  SharedNumber run_ns;     // from there until their results were there
+  SharedNumber
+      submit_ns;          // of these operations, from the first local rank's submission to the last
+  SharedNumber ready_ns;  // from there until the nodes that they are sent to were ready
+  SharedNumber run_ns;    // from there until their results were there
   std::array<SharedNumber, kCollectiveCount> collectives;  // the operations, by Collective
   SharedNumber all_reduce_bytes;                           // of the results of all-reduces
   // In which at least one all-reduce was on its way: no other node was awaited any more, and its

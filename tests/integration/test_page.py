@@ -77,7 +77,7 @@ def test_every_path_answers(alone):
     for path in paths:
         if "NAME" in path:
             status, text, _ = ask(alone, path.replace("NAME", "nobody"))
-            assert (status, text) == (404, "No job of this name runs on this node, or none that you may see.\n")
+            assert status == 404 and "runs on this node" in text, (path, text)
         else:
             assert ask(alone, path)[0] == 200, path
     assert ask(alone, "/healthz")[1] == "ok\n" and ask(alone, "/readyz")[1] == "ready\n"
