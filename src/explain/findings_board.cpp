@@ -35,8 +35,10 @@ std::vector<FindingsBoard::Entry> FindingsBoard::entries() const {
   std::ranges::sort(all, [&](const Entry& one, const Entry& other) {
     return std::tuple(labels(one), -one.ratio) < std::tuple(labels(other), -other.ratio);
   });
-  const auto repeated = std::ranges::unique(all, {}, labels);
-  all.erase(repeated.begin(), repeated.end());
+  const auto is_repeated = [&](const Entry& one, const Entry& other) {
+    return labels(one) == labels(other);
+  };
+  all.erase(std::unique(all.begin(), all.end(), is_repeated), all.end());
   return all;
 }
 

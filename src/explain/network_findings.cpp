@@ -62,9 +62,17 @@ struct SlowFlow {
   LinkKey link;
   FlowKey flow;
   double rate = 0;
-  double usual = 0;  // of its siblings
+  double usual = 0;              // of its siblings
+  uint64_t replaced_ago_ns = 0;  // 0: it was never opened again for that
   double share() const { return rate / usual; }
 };
+
+uint64_t replaced_ago_ns(const NodeFacts& node, const LinkKey& link, const FlowKey& flow) {
+  const auto found = std::ranges::find_if(node.flows, [&](const NodeFacts::Flow& one) {
+    return LinkKey{one.peer, one.rail} == link && FlowKey{one.io_loop, one.flow} == flow;
+  });
+  return found == node.flows.end() ? 0 : found->replaced_ago_ns;
+}
 
 // Slow at both looks.
 void add_slow_flows(const NodeFacts& node, const NodeFacts& earlier, std::vector<SlowFlow>& slow) {
@@ -77,7 +85,7 @@ void add_slow_flows(const NodeFacts& node, const NodeFacts& earlier, std::vector
       const auto then = known->second.find(flow);
       if (rate < kSlowShare * usual && then != known->second.end() &&
           then->second < kSlowShare * usual_before) {
-        slow.push_back({node.node, link, flow, rate, usual});
+        slow.push_back({node.node, link, flow, rate, usual, replaced_ago_ns(node, link, flow)});
       }
     }
   }
@@ -176,9 +184,12 @@ void find_slow_flows(const Evidence& evidence, Findings& findings) {
   const SlowFlow& worst = *std::ranges::min_element(slow, {}, &SlowFlow::share);
   Finding finding{Cause::SlowFlow, {}, {}, evidence.exposed_seconds, worst.node, {}};
   finding.text = fmt::format(
-      "Flow {} of I/O loop {} from {} to {} over {} delivers {}, most of its siblings {}{}",
+      "Flow {} of I/O loop {} from {} to {} over {} delivers {}, most of its siblings {}{}{}",
       worst.flow.second, worst.flow.first, worst.node, worst.link.first, worst.link.second,
       format_rate(worst.rate), format_rate(worst.usual),
+      worst.replaced_ago_ns == 0 ? ""
+                                 : fmt::format("; it was opened again {} ago, on another port",
+                                               format_time(to_seconds(worst.replaced_ago_ns))),
       slow.size() == 1 ? "" : fmt::format("; {} more flows of the job are slow", slow.size() - 1));
   finding.advice =
       "it gets fewer chunks than the others, and is opened again on another port if it stays slow "

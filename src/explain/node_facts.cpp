@@ -5,8 +5,8 @@
 
 namespace braid {
 
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(NodeFacts::Step, step, step_ns, exposed_ns,
-                                                before_ns, backward_ns, wait_ns)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(NodeFacts::Step, step, step_ns, before_ns,
+                                                backward_ns, wait_ns)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(NodeFacts::NotFinite, rank, steps, first_step,
                                                 last_step, first_tensor)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(NodeFacts::Pending, tensor, step, collective,
@@ -17,7 +17,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(NodeFacts::Flow, peer, io_loop, 
                                                 failed_ago_ns, replaced_ago_ns)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(NodeFacts, node, at_ns, world_size, epoch, address,
                                                 ranks, pids, planned_bytes, planner,
-                                                last_step_ago_ns, steps, not_finite, operations,
+                                                last_step_ago_ns, steps, not_finite,
                                                 operations_pending, pending, ended, held,
                                                 collectives, job_bytes, other_jobs_bytes, rails,
                                                 rails_down, flows, processor_ns, processor_wait_ns)

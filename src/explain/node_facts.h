@@ -19,7 +19,6 @@ struct NodeFacts {
   struct Step {
     uint64_t step = 0;
     uint64_t step_ns = 0;
-    uint64_t exposed_ns = 0;
     std::vector<uint64_t> before_ns;
     std::vector<uint64_t> backward_ns;
     std::vector<uint64_t> wait_ns;
@@ -78,7 +77,6 @@ struct NodeFacts {
   uint64_t last_step_ago_ns = 0;
   std::vector<Step> steps;  // the latest
   std::vector<NotFinite> not_finite;
-  uint64_t operations = 0;  // of the job, that have ended well
   uint64_t operations_pending = 0;
   std::vector<Pending> pending;  // the oldest of them
   std::vector<Ended> ended;      // the latest

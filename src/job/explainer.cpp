@@ -52,13 +52,13 @@ Status Explainer::explain(uint64_t job_key, Explained explained) {
 
 void Explainer::look_again(uint64_t job_key) {
   const Status asked = sources_.gather(
-      job_key, lifetime_.guard([this, job_key](std::shared_ptr<const std::string> after) {
-        compare(job_key, std::move(after));
+      job_key, lifetime_.guard([this, job_key](const std::shared_ptr<const std::string>& after) {
+        compare(job_key, after);
       }));
   if (!asked) conclude(job_key, asked);
 }
 
-void Explainer::compare(uint64_t job_key, std::shared_ptr<const std::string> after) {
+void Explainer::compare(uint64_t job_key, const std::shared_ptr<const std::string>& after) {
   const std::optional<std::string> plans = sources_.plans(job_key);
   if (!plans) return conclude(job_key, Status(StatusCode::NotFound, "the job is over"));
   auto answer = std::make_shared<std::optional<Result<Explanation>>>();

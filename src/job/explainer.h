@@ -54,7 +54,7 @@ class Explainer {
   };
 
   void look_again(uint64_t job_key);
-  void compare(uint64_t job_key, std::shared_ptr<const std::string> after);
+  void compare(uint64_t job_key, const std::shared_ptr<const std::string>& after);
   void conclude(uint64_t job_key, const Result<Explanation>& explanation);
 
   Loop& loop_;

@@ -21,8 +21,7 @@ std::vector<NodeFacts::Step> latest_steps(const StepTimes& times, size_t nodes) 
   std::vector<NodeFacts::Step> steps;
   for (size_t i = times.kept().size() - count; i < times.kept().size(); ++i) {
     const StepTimes::Ended& step = times.kept()[i];
-    steps.push_back(
-        {step.step, step.step_ns, step.exposed_ns, step.before_ns, step.backward_ns, step.wait_ns});
+    steps.push_back({step.step, step.step_ns, step.before_ns, step.backward_ns, step.wait_ns});
   }
   return steps;
 }
@@ -67,7 +66,6 @@ NodeFacts Job::facts(uint64_t now_ns) const {
     facts.not_finite.push_back(
         {facts.ranks[i], seen.steps, seen.first_step, seen.last_step, seen.first_tensor});
   }
-  facts.operations = numbers_->operations.get();
   facts.operations_pending = operations_pending();
   if (operations_ != nullptr) {
     facts.pending = pending_facts(*operations_, now_ns);

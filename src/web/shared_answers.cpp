@@ -2,6 +2,7 @@
 #include "web/shared_answers.h"
 
 #include <chrono>
+#include <new>
 #include <utility>
 
 namespace braid {
@@ -38,12 +39,17 @@ WebReply SharedAnswers::ask(const std::string& key, const std::function<WebReply
   if (entries_.size() >= kAnswersMax) return busy_reply();
   const auto entry = entries_[key] = std::make_shared<Entry>();
   lock.unlock();
-  WebReply reply = make();
+  std::optional<WebReply> reply;
+  try {
+    reply = make();
+  } catch (const std::bad_alloc&) {  // else all who ask for it later would wait for nobody
+    reply = text_reply(503, "The daemon is out of memory.");
+  }
   lock.lock();
   entry->reply = reply;
   entry->made_ns = clock_.now_ns();
   made_.notify_all();
-  return reply;
+  return *reply;
 }
 
 WebReply SharedAnswers::wait_for(std::unique_lock<std::mutex>& lock,

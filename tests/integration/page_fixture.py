@@ -95,7 +95,7 @@ class MadeUp:
                 before, backward = 0.08 + chance.uniform(0, 0.01), 0.1 + late + chance.uniform(0, 0.01)
                 wait = 0.03 if late else 0.28 - before - backward
                 times = {"before_ns": before, "backward_ns": backward, "wait_ns": wait}
-                steps.append({"step": number, "step_ns": 250_000_000, "exposed_ns": 30_000_000,
+                steps.append({"step": number, "step_ns": 250_000_000,
                               **{name: [int(value * 1e9)] for name, value in times.items()}})  # fmt: skip
             nodes.append({"node": f"node-{i}", "ranks": [i], "steps": steps})
         return [{"job": name, "nodes": nodes, "missing": []}]

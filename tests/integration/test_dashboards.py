@@ -4,6 +4,7 @@
 import json
 import re
 import subprocess
+import time
 
 import pytest
 from braid_build import IS_SANITIZED, PATIENCE_S, REPOSITORY
@@ -140,6 +141,15 @@ class Prometheus:
         """What the expression has now."""
         url = f"http://{self._address}/api/v1/query"
         answer = json.loads(self._node.run("curl", "-sG", "--data-urlencode", f"query={expression}", url))
+        assert answer["status"] == "success", (expression, answer)
+        return answer["data"]["result"]
+
+    def ask_range(self, expression: str, seconds: int, step: float) -> list[dict]:
+        """What it had in the last so many seconds."""
+        url, now = f"http://{self._address}/api/v1/query_range", time.time()
+        span = [f"start={now - seconds}", f"end={now}", f"step={step}", f"query={expression}"]
+        options = [word for one in span for word in ("--data-urlencode", one)]
+        answer = json.loads(self._node.run("curl", "-sG", *options, url))
         assert answer["status"] == "success", (expression, answer)
         return answer["data"]["result"]
 

@@ -188,7 +188,7 @@ def test_the_socket_may_follow_the_subcommand(training):
         (["plan", "--set", "1"], "--set requires --job"),
         (["plan", "--job", "a", "--set", "0"], "--set: '0' does not fit"),
         (["fit", "--job", "a", "x.log"], "logs excludes --job"),
-        (["trace"], "subcommand is required"),
+        (["trace", "--steps", "65"], "--steps"),
         (["trace", "record"], "--job is required"),
     ],
 )

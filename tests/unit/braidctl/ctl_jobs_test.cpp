@@ -24,7 +24,6 @@ JobFacts stepping(const std::string& name, std::vector<uint64_t> waits_ms, uint6
     for (uint64_t step = 1; step <= steps; ++step) {
       node.steps.push_back({step,
                             100 * kMillisecond,
-                            0,
                             {30 * kMillisecond},
                             {40 * kMillisecond},
                             {waits_ms[rank] * kMillisecond}});

@@ -76,6 +76,18 @@ TEST(ExplainNetwork, OfSeveralSlowFlowsTheSlowestIsNamed) {
   EXPECT_THAT(slow.text, HasSubstr("0.4 Gbit/s; 1 more flows of the job are slow"));
 }
 
+TEST(ExplainNetwork, ASlowFlowThatWasOpenedAgainIsSaidToBe) {
+  ExplainedJob job;
+  job.expose_ms(50);
+  job.add_flows(8, kRate);
+  job.change_both(1, [](NodeFacts& node) {
+    node.flows[5].bytes_per_second /= 3;
+    node.flows[5].replaced_ago_ns = 12'000 * testing::kMs;
+  });
+  EXPECT_THAT(job.find(Cause::SlowFlow).text,
+              HasSubstr("0.4 Gbit/s; it was opened again 12 s ago, on another port"));
+}
+
 TEST(ExplainNetwork, ASlowFlowThatCostsNothingIsNotSpokenOf) {
   ExplainedJob job;
   job.add_flows(8, kRate);

@@ -22,7 +22,6 @@ NodeFacts quiet_node(size_t index, size_t ranks, size_t nodes) {
     step.before_ns.assign(ranks, 30 * kMs);
     step.backward_ns.assign(ranks, 60 * kMs);
     step.wait_ns.assign(ranks, kMs / 2);
-    step.exposed_ns = kMs / 2;
     node.steps.push_back(std::move(step));
   }
   return node;
@@ -41,7 +40,6 @@ void ExplainedJob::expose_ms(uint64_t ms) {
   for (NodeFacts& node : after_.nodes) {
     for (NodeFacts::Step& step : node.steps) {
       for (uint64_t& wait : step.wait_ns) wait += ms * kMs;
-      step.exposed_ns += ms * kMs;
       step.step_ns += ms * kMs;
     }
   }

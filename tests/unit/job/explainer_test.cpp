@@ -19,7 +19,7 @@ std::string facts_json() {
   node.ranks = {0};
   node.planned_bytes = 4;
   for (uint64_t step = 1; step <= 10; ++step)
-    node.steps.push_back({step, 100'000'000, 0, {30'000'000}, {60'000'000}, {1'000'000}});
+    node.steps.push_back({step, 100'000'000, {30'000'000}, {60'000'000}, {1'000'000}});
   return R"({"job":"train","nodes":[)" + to_json(node) + R"(],"missing":[]})";
 }
 
