@@ -132,14 +132,14 @@ def test_keys_reach_everything():
 
 def test_late_ranks_are_named_and_the_table_says_the_same():
     made_up = MadeUp(jobs=1)
-    made_up.sentences = [{"job": "train-0", "findings": [{"text": "Rank 1 is late.", "advice": "Look at it."}]}]
+    made_up.sentences = [{"job": "train-0", "findings": [{"text": "Rank 1 is late", "advice": "look at it"}]}]
     with served(made_up) as url, Browser() as browser:
         browser.open(url + "/#job=train-0")
         browser.until(f"{CELLS} === 4 * 5 && document.querySelectorAll('#groups tbody tr').length === 7")
         assert "▲ Late, so that the others wait for it: rank 1 on node-1 (" in browser.text()
         (marked,) = [text for text in browser.run(TEXTS) if text.startswith("▲")]
         assert marked.startswith("▲ rank 1 node-1") and "late, the others wait" in marked
-        assert "Rank 1 is late." in browser.text() and "Look at it." in browser.text()
+        assert "Rank 1 is late." in browser.text() and "What helps: look at it." in browser.text()
         browser.run("document.querySelector('#steps-table summary').click()")
         browser.until("document.querySelectorAll('#steps-table tbody tr').length === 4 * 5")
         assert "late" in browser.run("document.querySelector('#steps-table tbody').innerText")

@@ -188,6 +188,7 @@ export class JobView {
     const findings = (Array.isArray(told) ? told : [told]).flatMap((one) => one.findings ?? []);
     byId("sentences-section").hidden = findings.length === 0;
     byId("sentences").replaceChildren(...findings.map((finding) => el("div", { class: "sentence" },
-      el("p", {}, finding.text), ...(finding.advice ? [el("p", { class: "advice" }, finding.advice)] : []))));
+      el("p", {}, `${finding.text}.`),
+      ...(finding.advice ? [el("p", { class: "advice" }, `What helps: ${finding.advice}.`)] : []))));
   }
 }

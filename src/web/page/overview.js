@@ -6,7 +6,9 @@ import { numberColumn, Table, textColumn } from "./table.js";
 
 const WINDOW_S = 20;  // of a job's step time
 
-const nothing = (format) => (value) => (value > 0 ? format(value) : "–");
+const UNKNOWN = "–";  // rates need two looks
+
+const nothing = (format) => (value) => (value > 0 ? format(value) : UNKNOWN);
 
 function showName(job, cell) {
   let link = cell.firstChild;
@@ -99,21 +101,21 @@ export class Overview {
 
   showTiles(status, before) {
     const elapsed = before ? status.uptime_seconds - before.uptime_seconds : 0;
-    const growth = (name) => (before ? Math.max(0, (status.counters[name] ?? 0) - (before.counters[name] ?? 0)) / elapsed : 0);
+    const growth = (name) => Math.max(0, (status.counters[name] ?? 0) - (before.counters[name] ?? 0)) / elapsed;
+    const wire = (direction) => (before ? rate(growth(`braid_wire_bytes_total.${direction}`)) : UNKNOWN);
     const failed = status.flows.filter((flow) => flow.state === "failed").length;
     const running = status.jobs.filter((job) => job.state === "running").length;
-    const used = before ? (status.processor.seconds - before.processor.seconds) / elapsed : 0;
-    const waited = before ? (status.processor.wait_seconds - before.processor.wait_seconds) / elapsed : 0;
+    const cores = (name) => (before ? ((status.processor[name] - before.processor[name]) / elapsed).toFixed(2) : UNKNOWN);
     const down = status.rails_down.length;
     const hidden = status.jobs_hidden > 0 ? `${running} running; ${status.jobs_hidden} of other users not shown` : `${running} running`;
     facts(byId("tiles"), [
-      ["Sends", [rate(growth("braid_wire_bytes_total.sent")), "chunks to other nodes"]],
-      ["Receives", [rate(growth("braid_wire_bytes_total.received")), "chunks from other nodes"]],
+      ["Sends", [wire("sent"), "chunks to other nodes"]],
+      ["Receives", [wire("received"), "chunks from other nodes"]],
       ["Jobs", [count(status.jobs.length), hidden]],
       ["Operations", [count(status.counters.braid_operations_pending ?? 0), "under way"]],
       ["Failed flows", [failed === 0 ? "none" : `✕ ${count(failed)}`, `of ${count(status.flows.length)}`], failed && "bad"],
       ["Rails", [down === 0 ? "all up" : `✕ ${down} down`, status.rails.join(", ")], down && "bad"],
-      ["Processor", [`${used.toFixed(2)} cores`, `${waited.toFixed(2)} waited for`]],
+      ["Processor", [`${cores("seconds")} cores`, `${cores("wait_seconds")} waited for`]],
     ].map(([name, value, look]) => [name, value, look || ""]));
   }
 }
