@@ -119,7 +119,9 @@ struct EnginePoolTimelineTest : EnginePoolTest {
 
 TEST_F(EnginePoolTimelineTest, UnitsOfAllLoopsAreNoted) {
   pool_->run_threads();
+  // One after the other: they have one result.
   ASSERT_TRUE(pool_->start(operation(1, 5)));
+  run_until([this] { return retired_.size() == 1; });
   ASSERT_TRUE(pool_->start(operation(2, 6)));
   run_until([this] { return retired_.size() == 2; });
   std::vector<uint32_t> units;
