@@ -136,7 +136,8 @@ def test_the_journal_gets_fields(tmp_path):
     assert daemon.said() == "", "all goes to the journal"
     assert {entry["SYSLOG_IDENTIFIER"] for entry in entries} == {b"braidd"}
     assert {entry["BRAID_NODE"] for entry in entries} == {b"alone"}
-    assert {entry["PRIORITY"] for entry in entries} == {b"6"}
+    # A busy machine may make it warn of a loop that was held up.
+    assert {entry["PRIORITY"] for entry in entries if b"was held up" not in entry["MESSAGE"]} == {b"6"}
     joined = [entry for entry in entries if b" is here: process" in entry["MESSAGE"]]
     assert [(one["BRAID_JOB"], one["BRAID_RANK"]) for one in joined] == [(b"train", b"0"), (HOSTILE, b"0")]
     assert not any(b"\n" in entry["MESSAGE"] for entry in entries)
