@@ -62,7 +62,8 @@ def test_a_hostile_name_stays_within_its_line(log_format):
     if log_format == "json":
         jobs = {one.get("job") for one in objects(daemon)} - {None}
         assert jobs == {HOSTILE.decode(errors="replace")}
-        assert {one["level"] for one in objects(daemon)} == {"info"}
+        # A busy machine may make it warn of a loop that was held up.
+        assert {one["level"] for one in objects(daemon) if "was held up" not in one["message"]} == {"info"}
     else:
         for line in daemon.lines():
             assert re.match(rb"\d{4}-\d\d-\d\d [\d:]{8}\.\d{3} (info|warn|error) ", line), line
