@@ -462,16 +462,21 @@ void UnitRun::finish_if_complete() {
   run_->on_unit_finished(stream_);
 }
 
-void UnitRun::note_unit() const {
+TimelineEvent UnitRun::span_until_now(SpanKind kind, uint64_t begin_ns) const {
   const OperationKey& key = run_->key();
   TimelineEvent event;
-  event.kind = SpanKind::Unit;
+  event.kind = kind;
   event.job_key = key.job_key;
   event.tensor = key.tensor;
   event.step = key.step;
   event.number = unit_;
-  event.begin_ns = begun_ns_;
+  event.begin_ns = begin_ns;
   event.end_ns = SystemClock().now_ns();
+  return event;
+}
+
+void UnitRun::note_unit() const {
+  TimelineEvent event = span_until_now(SpanKind::Unit, begun_ns_);
   if (stream_) event.slot = static_cast<uint16_t>(std::min(*stream_, TimelineEvent::kSlotMax));
   for (uint32_t segment = 0; segment < run_->partition().segments(); ++segment)
     event.bytes += run_->partition().segment(unit_, segment).bytes;
@@ -479,15 +484,7 @@ void UnitRun::note_unit() const {
 }
 
 void UnitRun::note_reduce(const ChunkPosition& position, uint64_t begin_ns) const {
-  const OperationKey& key = run_->key();
-  TimelineEvent event;
-  event.kind = SpanKind::Reduce;
-  event.job_key = key.job_key;
-  event.tensor = key.tensor;
-  event.step = key.step;
-  event.number = unit_;
-  event.begin_ns = begin_ns;
-  event.end_ns = SystemClock().now_ns();
+  TimelineEvent event = span_until_now(SpanKind::Reduce, begin_ns);
   event.bytes = position.extent.bytes;
   run_->host().timeline()->record(event);
 }

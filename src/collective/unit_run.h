@@ -11,6 +11,7 @@
 #include "collective/partition.h"
 #include "net/peer.h"
 #include "proto/chunk.h"
+#include "timeline/timeline_event.h"
 
 namespace braid {
 
@@ -96,6 +97,7 @@ class UnitRun {
   uint8_t* encoded(proto::Phase phase, const ChunkPosition& position, uint32_t*& length);
   const uint8_t* gathered(const ChunkPosition& position);
   void finish_if_complete();
+  TimelineEvent span_until_now(SpanKind kind, uint64_t begin_ns) const;
   void note_unit() const;
   void note_reduce(const ChunkPosition& position, uint64_t begin_ns) const;
 
