@@ -152,6 +152,10 @@ typedef struct braid_tensor_options {
                         "int8" or "topk:ratio=0.01"; NULL or "none": as it is. The same on all
                         ranks; of planned float32 tensors, which are summed or averaged. Since
                         0.1.1. */
+  uint32_t state_slots; /**< 1 to 3: these are weights that the daemons update, and the owner of an
+                           element keeps so many values for it: the weight, the momentum, Adam's
+                           second moment. Of planned tensors of floats, and the same for all of a
+                           registration. See braid_update. 0: plain gradients. Since 0.1.1. */
 } braid_tensor_options;
 
 /**
@@ -170,6 +174,62 @@ BRAID_API int braid_register(braid_job* job, const braid_tensor_options* options
  * braid_free or braid_close. */
 BRAID_API int braid_allocate(braid_job* job, size_t bytes, void** memory);
 BRAID_API int braid_free(braid_job* job, void* memory);
+
+/** What an all-reduce of a tensor with state_slots does. */
+typedef enum braid_update_action {
+  BRAID_UPDATE_APPLY = 0, /**< the input is a gradient: it is reduced (sum or average), its owner
+                             takes the optimizer's step, and the result are the new weights */
+  BRAID_UPDATE_PUSH = 1,  /**< the same, and the result is empty: half the bytes on the wire */
+  BRAID_UPDATE_LOAD = 2,  /**< the input are values of a slot, the same on all ranks; each owner
+                             takes those of its own node, and the result are all owners' */
+  BRAID_UPDATE_FETCH = 3  /**< no input; the result are the values of a slot */
+} braid_update_action;
+
+typedef enum braid_optimizer {
+  BRAID_SGD = 0,  /**< with momentum, dampening, Nesterov's momentum, as torch.optim.SGD */
+  BRAID_ADAM = 1, /**< as torch.optim.Adam; with BRAID_DECOUPLED_DECAY as torch.optim.AdamW */
+  BRAID_LION = 2  /**< Chen et al., "Symbolic Discovery of Optimization Algorithms", NeurIPS 2023;
+                     with BRAID_DECOUPLED_DECAY only */
+} braid_optimizer;
+
+typedef enum braid_state_slot {
+  BRAID_WEIGHTS = 0,
+  BRAID_FIRST_MOMENT = 1, /**< SGD's and Lion's momentum, Adam's first moment */
+  BRAID_SECOND_MOMENT = 2 /**< Adam */
+} braid_state_slot;
+
+typedef enum braid_state_bits {
+  BRAID_ROUNDED = 0,   /**< values in the tensor's type */
+  BRAID_HIGH_BITS = 1, /**< of 16-bit tensors, whose state is float32: the upper 16 bits of it */
+  BRAID_LOW_BITS = 2   /**< the lower 16 bits */
+} braid_state_bits;
+
+#define BRAID_NESTEROV 1u        /**< SGD */
+#define BRAID_DECOUPLED_DECAY 2u /**< weight decay beside the gradient, not in it */
+#define BRAID_PULL_BFLOAT16                                                         \
+  4u /**< APPLY, float32: new weights travel rounded to bfloat16; the owner's state \
+        stays exact */
+
+/** One update of one tensor. All ranks must give the same numbers, or the job fails with
+ * BRAID_ERROR_MISMATCH and both of them. The weights must be loaded (BRAID_UPDATE_LOAD) before
+ * anything else. All tensors of a registration are submitted with one action in a step; what a step
+ * pushes is in the weights that any later step gets. Since 0.1.1. */
+typedef struct braid_update {
+  size_t struct_size;
+  uint32_t action;        /**< a braid_update_action */
+  uint32_t optimizer;     /**< a braid_optimizer; APPLY and PUSH */
+  uint32_t slot;          /**< a braid_state_slot; LOAD and FETCH */
+  uint32_t bits;          /**< a braid_state_bits; LOAD and FETCH */
+  uint32_t flags;         /**< BRAID_NESTEROV | … */
+  uint64_t count;         /**< updates of this tensor, this one included: 1, 2, … (Adam's bias
+                             correction; SGD's momentum begins with the gradient at 1) */
+  double learning_rate;   /**< finite, 0 or more, as all that follow */
+  double momentum;        /**< below 1; Adam and Lion: beta1 */
+  double dampening;       /**< SGD, at most 1 */
+  double second_momentum; /**< below 1; Adam and Lion: beta2 */
+  double epsilon;         /**< Adam */
+  double weight_decay;
+} braid_update;
 
 typedef struct braid_operation {
   size_t struct_size;
@@ -191,6 +251,8 @@ typedef struct braid_operation {
   const uint64_t* output_splits; /**< likewise, how many elements of the result come from rank 0,
                                     1, …: on both or on none. What one rank gives to another must
                                     be what the other expects. Since 0.1.1. */
+  const braid_update* update;    /**< of tensors with state_slots, read at once; NULL: none. Since
+                                    0.1.1. */
 } braid_operation;
 
 /** Hands one operation to the daemon and returns at once (it blocks, up to the timeout, only when
