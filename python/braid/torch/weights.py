@@ -251,6 +251,11 @@ class WeightSet:
     def weight_of(self, parameter: torch.Tensor) -> Weight:
         return self._by_id[id(parameter)]
 
+    @property
+    def rounds(self) -> int:
+        """How many have been submitted."""
+        return self._step + 1
+
     def load(
         self, slot: int, values: Callable[[Weight], torch.Tensor | None], bits: int = ROUNDED
     ) -> Round:
