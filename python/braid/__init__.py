@@ -7,7 +7,17 @@ Importing this package loads no library: libbraid.so.0 is found and opened by th
 
 from __future__ import annotations
 
-from braid._abi import Collective, DType, Reduction
+from braid._abi import (
+    Collective,
+    DType,
+    Optimizer,
+    Reduction,
+    StateBits,
+    StateSlot,
+    Update,
+    UpdateAction,
+    UpdateFlag,
+)
 from braid.errors import BraidError
 from braid.explanation import explain
 from braid.job import Job, Memory, TensorSpec
@@ -20,7 +30,13 @@ __all__ = [
     "DType",
     "Job",
     "Memory",
+    "Optimizer",
     "Reduction",
+    "StateBits",
+    "StateSlot",
     "TensorSpec",
+    "Update",
+    "UpdateAction",
+    "UpdateFlag",
     "explain",
 ]

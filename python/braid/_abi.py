@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import ctypes
 import enum
-from ctypes import POINTER, c_char_p, c_int, c_size_t, c_uint32, c_uint64, c_void_p
+from ctypes import POINTER, c_char_p, c_double, c_int, c_size_t, c_uint32, c_uint64, c_void_p
 
 NO_ORDER = 0xFFFFFFFF
 OK = 0
@@ -57,6 +57,71 @@ class Collective(enum.IntEnum):
     ALL_TO_ALL = 7
 
 
+class UpdateAction(enum.IntEnum):
+    """What one all-reduce of a tensor with `state_slots` does. braid.h has the whole of it."""
+
+    APPLY = 0
+    PUSH = 1
+    LOAD = 2
+    FETCH = 3
+
+
+class Optimizer(enum.IntEnum):
+    """Whose step the owner of an element takes."""
+
+    SGD = 0
+    ADAM = 1
+    LION = 2
+
+
+class StateSlot(enum.IntEnum):
+    """What the owner keeps for an element. FIRST_MOMENT is also SGD's and Lion's momentum."""
+
+    WEIGHTS = 0
+    FIRST_MOMENT = 1
+    SECOND_MOMENT = 2
+
+
+class StateBits(enum.IntEnum):
+    """Of 16-bit tensors, whose state is float32, HIGH and LOW move the two halves of it."""
+
+    ROUNDED = 0
+    HIGH = 1
+    LOW = 2
+
+
+class UpdateFlag(enum.IntFlag):
+    NESTEROV = 1
+    DECOUPLED_DECAY = 2
+    PULL_BFLOAT16 = 4
+
+
+class Update(ctypes.Structure):
+    """braid_update: what one operation does to weights that the daemons keep. By its field names.
+
+    All ranks give the same numbers. `count` is this tensor's number of updates, this one included.
+    """
+
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("action", c_uint32),
+        ("optimizer", c_uint32),
+        ("slot", c_uint32),
+        ("bits", c_uint32),
+        ("flags", c_uint32),
+        ("count", c_uint64),
+        ("learning_rate", c_double),
+        ("momentum", c_double),
+        ("dampening", c_double),
+        ("second_momentum", c_double),
+        ("epsilon", c_double),
+        ("weight_decay", c_double),
+    ]
+
+    def __init__(self, **fields: float) -> None:
+        super().__init__(struct_size=ctypes.sizeof(Update), **fields)
+
+
 class JobOptions(ctypes.Structure):
     _fields_ = [
         ("struct_size", c_size_t),
@@ -81,6 +146,7 @@ class TensorOptions(ctypes.Structure):
         ("dynamic", c_uint32),
         ("planned", c_uint32),
         ("codec", c_char_p),
+        ("state_slots", c_uint32),
     ]
 
 
@@ -98,6 +164,7 @@ class Operation(ctypes.Structure):
         ("input", c_void_p),
         ("input_splits", c_void_p),
         ("output_splits", c_void_p),
+        ("update", c_void_p),
     ]
 
 

@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from braid import _abi
-from braid._abi import Collective, DType, Operation, Reduction
-from braid._library import library, quick_library
+from braid._abi import Collective, DType, Operation, Reduction, Update
+from braid._library import library
 from braid._open_jobs import add_open_job, reason_of_end, remove_open_job
 from braid.errors import DeadlineExceededError, InvalidArgumentError, error_of
+from braid.repeated import RepeatedOperation, RepeatedUpdate
 
 # A wait is cut into pieces so that Ctrl-C and close() are noticed while it lasts.
 _WAIT_PIECE_MS = 200
@@ -39,6 +40,10 @@ class TensorSpec:
     `planned` tensors of one registration are a model's gradients, which the daemon may merge: each
     step submits all of them, each on its own, before it waits for any. `codec` says how a planned
     float32 tensor travels between nodes: "int8", "topk:ratio=0.01"; empty: as it is.
+
+    With `state_slots` (1 to 3, the same for all of a registration) the planned tensors are weights
+    that the daemons update: what is submitted are gradients, and what comes back are new weights.
+    Each operation then has an Update, and all of a step have one action.
     """
 
     name: str
@@ -48,6 +53,7 @@ class TensorSpec:
     dynamic: bool = False
     planned: bool = False
     codec: str = ""
+    state_slots: int = 0
 
 
 class Memory:
@@ -144,6 +150,7 @@ class Job:
             option.dynamic = tensor.dynamic
             option.planned = tensor.planned
             option.codec = tensor.codec.encode() or None
+            option.state_slots = tensor.state_slots
         handles = (c_uint32 * len(tensors))()
         self._check(self._library.braid_register(self._open(), options, len(tensors), handles))
         return list(handles)
@@ -171,18 +178,20 @@ class Job:
         timeout: float | None = None,
         input_splits: Sequence[int] | None = None,
         output_splits: Sequence[int] | None = None,
+        update: Update | None = None,
     ) -> int:
         """Hands one operation to the daemon and returns its ticket.
 
         `input` is Memory, an address, or any object with a contiguous buffer (array, numpy),
         from which dtype and count are then taken where the tensor is dynamic and they are not
         given. A buffer outside the arenas is copied before this returns. The splits are those of
-        an all-to-all whose parts differ in size: elements to, and from, each rank.
+        an all-to-all whose parts differ in size: elements to, and from, each rank. `update` goes
+        with every operation of a tensor with state_slots, and with no other.
         """
         address, dtype, count = _input_of(input, collective, dtype, count, self.world_size)
         return self.submit_raw(
             collective, tensor, step, reduction, root, dtype, milliseconds(timeout), count, address,
-            self.splits(input_splits), self.splits(output_splits),
+            self.splits(input_splits), self.splits(output_splits), update,
         )  # fmt: skip
 
     def splits(self, elements: Sequence[int] | None) -> Any:
@@ -208,12 +217,14 @@ class Job:
         address: int | None,
         input_splits: Any = None,
         output_splits: Any = None,
+        update: Update | None = None,
     ) -> int:
         """submit() without conveniences: the fields of braid_operation in their order."""
         operation = Operation(
             _OPERATION_BYTES, collective, tensor, step, reduction, root, dtype, timeout_ms,
             count, address, ctypes.cast(input_splits, c_void_p) if input_splits else None,
             ctypes.cast(output_splits, c_void_p) if output_splits else None,
+            ctypes.addressof(update) if update is not None else None,
         )  # fmt: skip
         ticket = c_uint64()
         code = self._library.braid_submit(self._open(), byref(operation), byref(ticket))
@@ -224,6 +235,12 @@ class Job:
     def repeated(self, tensor: int, memory: Memory, reduction: int = 0) -> RepeatedOperation:
         """The all-reduce of a registered tensor from one place in the arena, step after step."""
         return RepeatedOperation(self, tensor, memory.address, reduction)
+
+    def repeated_update(
+        self, tensor: int, memory: Memory, reduction: int = Reduction.AVERAGE
+    ) -> RepeatedUpdate:
+        """The same of a tensor with state_slots; its `update` is changed in place."""
+        return RepeatedUpdate(self, tensor, memory.address, reduction)
 
     def submit_bucket(
         self,
@@ -331,49 +348,6 @@ class Job:
     def _check(self, code: int) -> None:
         if code:
             raise error_of(code, self._message())
-
-
-class RepeatedOperation:
-    """An all-reduce that is submitted in every step: all but the step is made ready once.
-
-    Of one thread at a time.
-    """
-
-    __slots__ = (
-        "_job",
-        "_operation",
-        "_operation_pointer",
-        "_submit",
-        "_ticket",
-        "_ticket_pointer",
-    )
-
-    def __init__(self, job: Job, tensor: int, address: int, reduction: int) -> None:
-        self._job = job
-        self._submit = quick_library().braid_submit
-        self._operation = Operation(
-            struct_size=_OPERATION_BYTES,
-            collective=Collective.ALL_REDUCE,
-            tensor=tensor,
-            reduction=reduction,
-            input=address,
-        )
-        self._operation_pointer = byref(self._operation)
-        self._ticket = c_uint64()
-        self._ticket_pointer = byref(self._ticket)
-
-    def set_reduction(self, reduction: int) -> None:
-        self._operation.reduction = reduction
-
-    def submit(self, step: int) -> int:
-        """Submits the tensor, whose values lie in place, and returns the ticket."""
-        job = self._job
-        self._operation.step = step
-        handle = job._handle or job._open()
-        code = self._submit(handle, self._operation_pointer, self._ticket_pointer)
-        if code:
-            job._check(code)
-        return self._ticket.value
 
 
 def milliseconds(seconds: float | None) -> int:

@@ -15,6 +15,7 @@ import torch.distributed as dist
 from torch.distributed import distributed_c10d
 from torch.nn.parallel import DistributedDataParallel
 
+from braid.torch.claims import note_builtin_hook, watch_ddp
 from braid.torch.process_group import BraidProcessGroup
 from braid.torch.replacing import replace_everywhere
 
@@ -24,6 +25,7 @@ def open_to_braid() -> None:
     original = distributed_c10d.monitored_barrier
     if getattr(original, "_braid", False):
         return
+    watch_ddp()
     replace_everywhere("monitored_barrier", original, _wrap_monitored_barrier(original))
     DistributedDataParallel._register_builtin_comm_hook = _wrap_builtin_hooks(
         DistributedDataParallel._register_builtin_comm_hook
@@ -57,6 +59,7 @@ def _wrap_builtin_hooks(original: Any) -> Any:
 
     @functools.wraps(original)
     def _register_builtin_comm_hook(self: Any, comm_hook_type: Any) -> None:
+        note_builtin_hook(self)
         if not isinstance(self.process_group, BraidProcessGroup):
             return original(self, comm_hook_type)
         from torch.distributed.algorithms.ddp_comm_hooks import default_hooks

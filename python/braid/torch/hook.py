@@ -26,6 +26,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from braid import BraidError
 from braid.torch.carriage import dtype_of
+from braid.torch.claims import ended, has_claims, is_claimed, locals_of
 from braid.torch.codecs import codec_of
 from braid.torch.failures import as_distributed
 from braid.torch.futures import mapped
@@ -77,22 +78,45 @@ class DDPHookState:
         if bucket.index() == 0:
             # DDP starts its buckets in order, each parameter in one of them: one step an iteration.
             self._begin()
-        buffer = bucket.buffer()
+        buffer, parameters = bucket.buffer(), bucket.parameters()
+        if has_claims():
+            claimed = [is_claimed(parameter) for parameter in parameters]
+            if all(claimed):
+                return ended(buffer)
+            if any(claimed):
+                return self._average_around(bucket)
         if self._gradients is not None:
-            parameters = bucket.parameters()
             future = self._gradients.average(parameters, buffer)
             if future is not None:
                 return future
             if dtype_of(parameters[0].dtype) is not None:
                 self._give_up("its buckets hold other parameters than before")
         elif self.step < _STEPS_TO_LOOK:
-            self._look(bucket.parameters(), buffer)
+            self._look(parameters, buffer)
+        return self._average_whole(buffer)
+
+    def _average_whole(self, buffer: torch.Tensor) -> torch.futures.Future[torch.Tensor]:
         # Scaled before the sum, as DDP itself does it.
         buffer.mul_(self._factor)
         return mapped(self.group.future_sum(buffer), _first)
 
+    def _average_around(self, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:
+        """A bucket of which an optimizer of braid reduces some gradients itself."""
+        self._whole_because = "an optimizer of braid reduces some gradients of its buckets"
+        put_back, averaged = locals_of(bucket), self._average_whole(bucket.buffer())
+
+        def restore(future: torch.futures.Future[torch.Tensor]) -> torch.Tensor:
+            put_back()
+            return future.value()
+
+        return mapped(averaged, restore)
+
     def _begin(self) -> None:
         self.step += 1
+        if self._gradients is not None and self._gradients.any_claimed():
+            # Before this step's first bucket: those of the last step have all ended.
+            self._gradients = None
+            _tell_whole(self._prefix, "an optimizer of braid has come to reduce some of them")
         active_ranks = self._count_active_ranks()
         self._factor = 1.0 / (active_ranks or self.group.size())
         if self.step == _STEPS_TO_LOOK:

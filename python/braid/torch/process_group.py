@@ -105,10 +105,10 @@ class BraidProcessGroup(ExchangeMixin, CarryingMixin, FallbackMixin, ProcessGrou
     def _get_sequence_number_for_group(self) -> int:
         return self.engine.sequence
 
-    def next_prefix(self) -> str:
+    def next_prefix(self, kind: str = "ddp") -> str:
         """A name for a set of registered tensors, the same on all ranks."""
         self._prefixes += 1
-        return f"ddp{self._prefixes}"
+        return f"{kind}{self._prefixes}"
 
     def shutdown(self) -> None:
         if self is distributed_c10d.GroupMember.WORLD and self._rank == 0:

@@ -23,6 +23,7 @@ from torch.distributed import distributed_c10d
 from torch.nn.parallel import DistributedDataParallel
 
 from braid.torch import own_buckets
+from braid.torch.claims import refuse_hook
 from braid.torch.hook import DDPHookState, ddp_hook
 from braid.torch.process_group import BraidProcessGroup
 from braid.torch.untraced import untraced
@@ -48,6 +49,11 @@ _attached: weakref.WeakKeyDictionary[Any, DDPHookState] = weakref.WeakKeyDiction
 def keeps_buckets() -> bool:
     """BRAID_KEEP_BUCKETS=1: the script's buckets, and no hook."""
     return os.environ.get("BRAID_KEEP_BUCKETS", "").lower() not in _OFF
+
+
+def is_hooked(model: Any) -> bool:
+    """Whether braid's hook is under this model, or will be before its first forward pass."""
+    return model in _waiting or model in _attached
 
 
 def wrap_ddp() -> None:
@@ -111,6 +117,7 @@ def _wrap_register(original: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(original)
     def register_comm_hook(self: Any, state: object, hook: Callable[..., Any]) -> None:
+        refuse_hook(self)
         ours = _attached.get(self)
         if ours is None:
             if hook is not ddp_hook:

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Operations that are submitted in every step: all but what changes is made ready once."""
+
+from __future__ import annotations
+
+import ctypes
+from ctypes import byref, c_uint64
+from typing import TYPE_CHECKING
+
+from braid._abi import Collective, Operation, Update, UpdateAction
+from braid._library import quick_library
+
+if TYPE_CHECKING:
+    from braid.job import Job
+
+_OPERATION_BYTES = ctypes.sizeof(Operation)
+
+
+class RepeatedOperation:
+    """An all-reduce that is submitted in every step. Of one thread at a time."""
+
+    __slots__ = (
+        "_job",
+        "_operation",
+        "_operation_pointer",
+        "_submit",
+        "_ticket",
+        "_ticket_pointer",
+    )
+
+    def __init__(self, job: Job, tensor: int, address: int, reduction: int) -> None:
+        self._job = job
+        self._submit = quick_library().braid_submit
+        self._operation = Operation(
+            struct_size=_OPERATION_BYTES,
+            collective=Collective.ALL_REDUCE,
+            tensor=tensor,
+            reduction=reduction,
+            input=address,
+        )
+        self._operation_pointer = byref(self._operation)
+        self._ticket = c_uint64()
+        self._ticket_pointer = byref(self._ticket)
+
+    def set_reduction(self, reduction: int) -> None:
+        self._operation.reduction = reduction
+
+    def submit(self, step: int) -> int:
+        """Submits the tensor, whose values lie in place, and returns the ticket."""
+        job = self._job
+        self._operation.step = step
+        handle = job._handle or job._open()
+        code = self._submit(handle, self._operation_pointer, self._ticket_pointer)
+        if code:
+            job._check(code)
+        return self._ticket.value
+
+
+class RepeatedUpdate(RepeatedOperation):
+    """The same of weights that the daemons update.
+
+    `update` is read by each submit(): its action, learning rate and count are changed in place.
+    Where the action is FETCH there is no input.
+    """
+
+    __slots__ = ("_address", "update")
+
+    def __init__(self, job: Job, tensor: int, address: int, reduction: int) -> None:
+        super().__init__(job, tensor, address, reduction)
+        self._address = address
+        self.update = Update()
+        self._operation.update = ctypes.addressof(self.update)
+
+    def submit(self, step: int) -> int:
+        is_fetch = self.update.action == UpdateAction.FETCH
+        self._operation.input = None if is_fetch else self._address
+        return super().submit(step)

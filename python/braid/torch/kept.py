@@ -1,0 +1,298 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The parameters of one optimizer, kept by the daemons: who is among them, what is loaded when.
+
+A parameter is registered when a gradient of it is first seen on any rank; until then it rests, as
+torch's optimizers pass over parameters without gradients. From then on it is updated in every step
+of all ranks, and a rank that has no gradient of it in some step gives zeros.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import torch
+import torch.distributed as dist
+from torch.distributed import ReduceOp
+
+from braid.torch.process_group import BraidProcessGroup
+from braid.torch.weights import (
+    WEIGHTS,
+    Round,
+    Settings,
+    Weight,
+    WeightSet,
+    WeightSpec,
+    write_to_parameter,
+)
+
+_BROADCAST_BYTES = 64 << 20
+_NAME_BYTES_MAX = 1023
+Use = Callable[[Weight, torch.Tensor], None]
+
+
+class State(NamedTuple):
+    """What owners keep for one parameter: updates so far, and values by slot."""
+
+    count: int
+    slots: Mapping[int, torch.Tensor]
+
+
+class Rounds:
+    """One round of each of an optimizer's sets."""
+
+    def __init__(self, rounds: Sequence[Round]) -> None:
+        self._rounds = rounds
+
+    @property
+    def is_over(self) -> bool:
+        return all(round.is_over for round in self._rounds)
+
+    def done(self) -> bool:
+        """Whether all results are here, or an error is. Never blocks."""
+        return all(round.done() for round in self._rounds)
+
+    def wait(self) -> None:
+        for round in self._rounds:
+            round.wait()
+
+    def take(self, parameter: torch.Tensor, use: Use) -> None:
+        """Waits for one result, if it is still to be taken, and hands it to `use`."""
+        for round in self._rounds:
+            if round.has(parameter):
+                round.take(parameter, use)
+
+    def take_all(self, use: Use | None = None) -> None:
+        """All that are left; raises the first error when it has seen to all of them."""
+        error = None
+        for round in self._rounds:
+            try:
+                round.take_all(use)
+            except Exception as cause:
+                error = error or cause
+        if error is not None:
+            raise error
+
+
+class KeptWeights:
+    """Of the thread that trains. Every method is called on all ranks of the group alike."""
+
+    def __init__(
+        self,
+        group: BraidProcessGroup,
+        names: Mapping[torch.Tensor, str],
+        *,
+        codec: str = "",
+        pull_bf16: bool = False,
+    ) -> None:
+        """`names` of all parameters, in the model's order, the same on all ranks."""
+        self.group = group
+        self.sets: list[WeightSet] = []
+        self._names = names
+        self._codec = codec
+        self._pull_bf16 = pull_bf16
+        # What is to be loaded into slots before the next update, by parameter.
+        self._pending: dict[int, State] = {}
+        self._versions: dict[int, int] = {}
+
+    def prepare(self, slots: int) -> None:
+        """Before an update: registers parameters that have a gradient now, loads what is to be."""
+        awake = self._newly_awake()
+        if awake:
+            self._register(awake, slots)
+        for weights in self.sets:
+            self._reload(weights)
+
+    def apply(
+        self,
+        settings: Callable[[torch.Tensor], Settings],
+        gradient: Callable[[torch.Tensor], torch.Tensor | None],
+        *,
+        pull: bool = True,
+    ) -> Rounds:
+        return Rounds([each.apply(settings, gradient, pull=pull) for each in self.sets])
+
+    def write(self, weight: Weight, result: torch.Tensor) -> None:
+        """What results are for, mostly: the new value of the parameter."""
+        write_to_parameter(weight, result)
+
+    def state_of(self, slots: Iterable[int]) -> dict[torch.Tensor, State]:
+        """What owners keep, from all of them, in CPU memory; before that what is to be loaded."""
+        states = {p: self._pending[id(p)] for p in self._names if id(p) in self._pending}
+        slots = list(slots)
+        for weights in self.sets:
+            self._load_pending(weights)
+            for parameter in (weight.parameter for weight in weights):
+                states[parameter] = State(weights.weight_of(parameter).count, {})
+            for slot in slots:
+                if slot < weights.slots:
+                    for parameter, values in weights.fetch_exactly(slot).items():
+                        states[parameter].slots[slot] = values
+        return states
+
+    def load_state(self, states: Mapping[torch.Tensor, State]) -> None:
+        """Before the next update. Parameters that are not among them begin anew."""
+        self._pending = {id(p): states.get(p, State(0, {})) for p in self._names}
+
+    def fetch_weights(self, use: Use) -> None:
+        """The owners' weights, rounded to the parameters' types."""
+        for weights in self.sets:
+            weights.fetch(WEIGHTS).take_all(use)
+
+    def keeps_exactly(self, parameter: torch.Tensor) -> bool:
+        """Whether a parameter is what its owners keep, and not rounded."""
+        narrow = parameter.dtype in (torch.float16, torch.bfloat16)
+        return not narrow and not (self._pull_bf16 and parameter.dtype == torch.float32)
+
+    def note_versions(self, weights: Iterable[Weight]) -> None:
+        """What is in the parameters now is what the owners have."""
+        for weight in weights:
+            self._versions[id(weight.parameter)] = weight.parameter._version
+
+    def reload(self) -> None:
+        """Parameters were changed in a way that torch does not count: load all of them."""
+        self._versions.clear()
+
+    def _newly_awake(self) -> list[torch.Tensor]:
+        """Those at rest of which some rank has a gradient now."""
+        resting = [
+            parameter
+            for parameter in self._names
+            if parameter.requires_grad and not any(parameter in each for each in self.sets)
+        ]
+        if not resting:
+            return []
+        seen = torch.tensor([p.grad is not None for p in resting], dtype=torch.uint8)
+        self.group.allreduce([seen], ReduceOp.MAX).wait()
+        return [parameter for parameter, is_awake in zip(resting, seen.tolist()) if is_awake]
+
+    def _register(self, parameters: Sequence[torch.Tensor], slots: int) -> None:
+        by_dtype = itertools.groupby(
+            sorted(parameters, key=lambda p: str(p.dtype)), key=lambda p: p.dtype
+        )
+        order = {id(parameter): place for place, parameter in enumerate(self._names)}
+        for dtype, of_dtype in by_dtype:
+            prefix = self.group.next_prefix("weights")
+            specs = [
+                WeightSpec(
+                    self._name_of(prefix, parameter, order[id(parameter)]),
+                    parameter,
+                    self._codec if dtype == torch.float32 else "",
+                )
+                for parameter in sorted(of_dtype, key=lambda p: order[id(p)])
+            ]
+            self.sets.append(WeightSet(self.group.engine, prefix, specs, slots))
+
+    def _name_of(self, prefix: str, parameter: torch.Tensor, place: int) -> str:
+        name = f"{prefix}/{self._names[parameter]}"
+        return name if len(name.encode()) <= _NAME_BYTES_MAX else f"{prefix}/#{place}"
+
+    def _reload(self, weights: WeightSet) -> None:
+        parameters = [weight.parameter for weight in weights]
+        if any(self._versions.get(id(p)) != p._version for p in parameters):
+            broadcast_from_first(self.group, parameters)
+            self._load_weights(weights)
+            self.note_versions(weights)
+        self._load_pending(weights)
+
+    def _load_weights(self, weights: WeightSet) -> None:
+        """Elements whose rounded value is what the parameter has keep their exact one."""
+        parameters = [weight.parameter for weight in weights]
+        if all(self.keeps_exactly(parameter) for parameter in parameters):
+            weights.load(WEIGHTS, lambda w: w.parameter).take_all(self.write)
+            return
+        exact = self._exact_weights(weights)
+        values = {
+            id(p): torch.where(self._rounded(exact[p], p) == p.cpu(), exact[p], p.cpu().float())
+            for p in parameters
+            if p in exact
+        }
+
+        def value_of(weight: Weight) -> torch.Tensor:
+            return values.get(id(weight.parameter), weight.parameter.detach())
+
+        if weights.dtype == torch.float32:
+            # What comes back are the owners' exact weights; parameters stay rounded.
+            weights.load(WEIGHTS, value_of).take_all()
+        else:
+            weights.load_exactly(WEIGHTS, value_of)
+
+    def _exact_weights(self, weights: WeightSet) -> dict[torch.Tensor, torch.Tensor]:
+        """By parameter: what is to be loaded, else what the owners have."""
+        loaded = {
+            weight.parameter: self._pending[id(weight.parameter)].slots[WEIGHTS]
+            .cpu().float().view(weight.parameter.shape)
+            for weight in weights
+            if WEIGHTS in self._pending.get(id(weight.parameter), State(0, {})).slots
+        }  # fmt: skip
+        kept = weights.fetch_exactly(WEIGHTS) if self._has_been_loaded(weights) else {}
+        return {**kept, **loaded}
+
+    def _has_been_loaded(self, weights: WeightSet) -> bool:
+        return weights.rounds > 0
+
+    def _rounded(self, exact: torch.Tensor, parameter: torch.Tensor) -> torch.Tensor:
+        narrow = torch.bfloat16 if parameter.dtype == torch.float32 else parameter.dtype
+        return exact.to(narrow).to(parameter.dtype)
+
+    def _load_pending(self, weights: WeightSet) -> None:
+        """What load_state() was given for the parameters of one set."""
+        states = {w: self._pending.pop(id(w.parameter), None) for w in weights}
+        if not any(state is not None for state in states.values()):
+            return
+        for weight, state in states.items():
+            weight.count = state.count if state is not None else weight.count
+        for slot in range(WEIGHTS + 1, weights.slots):
+
+            def value_of(weight: Weight, slot: int = slot) -> torch.Tensor | None:
+                state = states[weight]
+                return state.slots.get(slot) if state is not None else None
+
+            if weights.dtype in (torch.float16, torch.bfloat16):
+                weights.load_exactly(slot, value_of)
+            else:
+                weights.load(slot, value_of).take_all()
+
+
+def braid_group(process_group: Any, who: str) -> BraidProcessGroup:
+    """The group given, or the default one. TypeError says what would be right."""
+    group = process_group
+    if group is None:
+        if not dist.is_initialized():
+            raise RuntimeError(f'{who}: call torch.distributed.init_process_group("braid") first')
+        group = dist.distributed_c10d._get_default_group()
+    if not isinstance(group, BraidProcessGroup):
+        raise TypeError(
+            f"{who} needs a process group of the backend braid, this one is "
+            f'{type(group).__name__}: call init_process_group("braid"), or set BRAID_ENABLE=1'
+        )
+    return group
+
+
+def names_of(
+    groups: Sequence[Mapping[str, Any]], model: torch.nn.Module | None
+) -> dict[torch.Tensor, str]:
+    """A name for each parameter of an optimizer: the model's, the group's, or its place."""
+    parameters = [parameter for group in groups for parameter in group["params"]]
+    given = [name for group in groups for name in group.get("param_names", ())]
+    names = dict(zip(map(id, parameters), given)) if len(given) == len(parameters) else {}
+    if model is not None:
+        is_ddp = isinstance(model, torch.nn.parallel.DistributedDataParallel)
+        module = model.module if is_ddp else model
+        names = {**names, **{id(p): name for name, p in module.named_parameters()}}
+    return {p: names.get(id(p), f"#{place}") for place, p in enumerate(parameters)}
+
+
+def broadcast_from_first(group: BraidProcessGroup, tensors: Sequence[torch.Tensor]) -> None:
+    """Gives all ranks the values of the group's first one, as DDP does at its beginning."""
+    batch: list[torch.Tensor] = []
+    nbytes = 0
+    for tensor in tensors:
+        if batch and nbytes + tensor.nbytes > _BROADCAST_BYTES:
+            group.broadcast(batch, root=0).wait()
+            batch, nbytes = [], 0
+        batch.append(tensor.detach())
+        nbytes += tensor.nbytes
+    if nbytes:
+        group.broadcast(batch, root=0).wait()

@@ -1,0 +1,407 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Parameters as weights that the daemons keep and update: planned tensors with state slots.
+
+A trainer submits a gradient for each of them, and what comes back are new weights, of which each
+node has updated a part. That part of the optimizer's state is nowhere else. Every round submits
+all tensors with one action, each on its own, and waits for none before the last one is there.
+Inputs lie one after the other in backward order, so that the daemon merges them without a copy.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Iterable, Sequence
+from ctypes import memmove
+from typing import NamedTuple
+
+import torch
+
+from braid import (
+    BraidError,
+    DType,
+    Memory,
+    Reduction,
+    StateBits,
+    StateSlot,
+    TensorSpec,
+    UpdateAction,
+)
+from braid.torch.carriage import dtype_of
+from braid.torch.engine import Engine
+from braid.torch.explaining import explain_once
+from braid.torch.failures import as_distributed
+from braid.torch.flight_record import Entry
+from braid.torch.gradients import GRADIENTS_MAX
+
+AVERAGE = int(Reduction.AVERAGE)
+WEIGHTS = int(StateSlot.WEIGHTS)
+FIRST_MOMENT = int(StateSlot.FIRST_MOMENT)
+SECOND_MOMENT = int(StateSlot.SECOND_MOMENT)
+ROUNDED = int(StateBits.ROUNDED)
+HIGH_BITS = int(StateBits.HIGH)
+LOW_BITS = int(StateBits.LOW)
+
+_APPLY = int(UpdateAction.APPLY)
+_PUSH = int(UpdateAction.PUSH)
+_LOAD = int(UpdateAction.LOAD)
+_FETCH = int(UpdateAction.FETCH)
+
+# Types that braid updates, all of one registration alike.
+DTYPES = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
+_LOW_BITS_MASK = 0xFFFF
+
+
+class WeightSpec(NamedTuple):
+    """A parameter, its name on all ranks, and how its gradient travels between nodes."""
+
+    name: str
+    parameter: torch.Tensor
+    codec: str = ""
+
+
+class Settings(NamedTuple):
+    """What an update does, as braid_update has it. The same on all ranks."""
+
+    optimizer: int
+    learning_rate: float
+    momentum: float = 0.0
+    dampening: float = 0.0
+    second_momentum: float = 0.0
+    epsilon: float = 0.0
+    weight_decay: float = 0.0
+    flags: int = 0
+
+
+class Weight:
+    """One parameter: where its input lies in the arena, its operation, its updates so far."""
+
+    __slots__ = ("count", "name", "numel", "operation", "parameter", "settings", "view")
+
+    def __init__(self, spec: WeightSpec, view: torch.Tensor) -> None:
+        self.name = spec.name
+        self.parameter = spec.parameter
+        self.numel = spec.parameter.numel()
+        self.view = view
+        self.count = 0
+        self.settings: Settings | None = None
+
+    def set(self, settings: Settings) -> None:
+        """For the updates from here on."""
+        if settings == self.settings:
+            return
+        self.settings = settings
+        for field, value in settings._asdict().items():
+            setattr(self.operation.update, field, value)
+
+    def give(self, values: torch.Tensor | None) -> None:
+        """Puts an operation's input in its place; None: zeros."""
+        if values is None:
+            self.view.zero_()
+        elif values.is_contiguous() and values.dtype == self.view.dtype and not values.is_cuda:
+            memmove(self.view.data_ptr(), values.data_ptr(), self.view.nbytes)
+        else:
+            # From CUDA this waits for the copy, and so for what makes the values.
+            self.view.view(values.shape).copy_(values.detach())
+
+
+class Round:
+    """One operation of each tensor of a set, in flight. Of one thread at a time.
+
+    Every result is taken once, in any order. After a failure each take() raises the first error.
+    """
+
+    def __init__(self, engine: Engine, name: str, entry: Entry | None) -> None:
+        self._engine = engine
+        self._entry = entry
+        self._tickets: dict[int, tuple[int, Weight]] = {}
+        self.name = name
+        self.error: Exception | None = None
+
+    def add(self, ticket: int, weight: Weight) -> None:
+        self._tickets[id(weight.parameter)] = ticket, weight
+
+    @property
+    def is_over(self) -> bool:
+        return not self._tickets
+
+    def has(self, parameter: torch.Tensor) -> bool:
+        """Whether its result is still to be taken."""
+        return id(parameter) in self._tickets
+
+    def done(self) -> bool:
+        """Whether all results are here, or an error is. Never blocks."""
+        try:
+            return self.error is not None or all(
+                self._engine.job.test(ticket) for ticket, _ in self._tickets.values()
+            )
+        except BraidError:
+            return True
+
+    def wait(self) -> None:
+        """Waits for all results and takes none. Raises the round's error."""
+        for ticket, _ in self._tickets.values():
+            self._wait_for(ticket)
+        self._raise()
+
+    def take(
+        self, parameter: torch.Tensor, use: Callable[[Weight, torch.Tensor], None] | None
+    ) -> None:
+        """Waits for one result, hands it to `use` as a vector in the daemon's memory, gives it back.
+
+        A round that pushed has results of no elements.
+        """
+        ticket, weight = self._tickets.pop(id(parameter))
+        try:
+            self._wait_for(ticket)
+            if use is not None and self.error is None:
+                use(weight, _result_of(self._engine, ticket, weight))
+        except Exception as cause:
+            self._fail(cause)
+            raise
+        finally:
+            self._release(ticket)
+            if not self._tickets and self._entry is not None:
+                self._entry.end(self.error)
+        self._raise()
+
+    def take_all(self, use: Callable[[Weight, torch.Tensor], None] | None = None) -> None:
+        """The same for all that are left, also after an error; raises the first one at the end."""
+        for _, weight in list(self._tickets.values()):
+            try:
+                self.take(weight.parameter, use)
+            except Exception as cause:
+                self._fail(cause)
+        self._raise()
+
+    def fail(self, cause: Exception) -> None:
+        """Could not be submitted as a whole: what was is given up, for it may never end."""
+        self._fail(cause)
+        for ticket, _ in self._tickets.values():
+            self._release(ticket)
+        self._tickets.clear()
+        if self._entry is not None:
+            self._entry.end(self.error)
+
+    def _wait_for(self, ticket: int) -> None:
+        if self.error is not None:
+            return
+        try:
+            self._engine.wait(ticket)
+        except BraidError as cause:
+            self._fail(as_distributed(cause))
+        except Exception as cause:
+            self._fail(cause)
+
+    def _release(self, ticket: int) -> None:
+        try:
+            self._engine.job.release(ticket)
+        except BraidError as cause:
+            self._fail(as_distributed(cause))
+
+    def _fail(self, cause: Exception) -> None:
+        self.error = self.error or cause
+
+    def _raise(self) -> None:
+        if self.error is not None:
+            raise self.error
+
+
+class WeightSet:
+    """Parameters of one type, kept and updated by the daemons. Of one thread at a time.
+
+    One round at a time: the one before must be over. What failed once stays failed.
+    """
+
+    def __init__(self, engine: Engine, name: str, specs: Sequence[WeightSpec], slots: int) -> None:
+        """`specs` in the order of the model, `slots` of values that the owner keeps for an element.
+
+        `name` is the same on all ranks, and of no other set of this engine.
+        """
+        if len(specs) > GRADIENTS_MAX:
+            raise ValueError(
+                f"{len(specs)} parameters are to be updated by the daemons, {GRADIENTS_MAX} are "
+                "the most: merge small ones, or divide them between several optimizers"
+            )
+        self.name = f"{engine.job.name} {name}"
+        self.slots = slots
+        self.dtype = specs[0].parameter.dtype
+        self._engine = engine
+        self._step = -1
+        self._round: Round | None = None
+        specs = list(reversed(specs))
+        try:
+            handles = engine.job.register([
+                TensorSpec(spec.name, _braid_dtype(spec.parameter), spec.parameter.numel(), place,
+                           planned=True, codec=spec.codec, state_slots=slots)
+                for place, spec in enumerate(specs)
+            ])  # fmt: skip
+            self._weights = self._lay_out(specs, handles)
+        except BraidError as error:
+            raise as_distributed(error) from error
+        self._by_id = {id(weight.parameter): weight for weight in self._weights}
+        explain_once(engine.job)
+
+    def __iter__(self) -> Iterable[Weight]:
+        """In backward order."""
+        return iter(self._weights)
+
+    def __contains__(self, parameter: torch.Tensor) -> bool:
+        return id(parameter) in self._by_id
+
+    def weight_of(self, parameter: torch.Tensor) -> Weight:
+        return self._by_id[id(parameter)]
+
+    @property
+    def rounds(self) -> int:
+        """How many have been submitted."""
+        return self._step + 1
+
+    def load(
+        self, slot: int, values: Callable[[Weight], torch.Tensor | None], bits: int = ROUNDED
+    ) -> Round:
+        """Sets the owners' values of a slot; None stands for zeros. The same on all ranks: each
+        owner takes those of its own node, and the round's results are what the owners took."""
+
+        def prepare(weight: Weight) -> None:
+            weight.give(values(weight))
+            _ask(weight, _LOAD, slot, bits)
+
+        return self._submit(prepare)
+
+    def fetch(self, slot: int, bits: int = ROUNDED) -> Round:
+        """The owners' values of a slot are the round's results."""
+        return self._submit(lambda weight: _ask(weight, _FETCH, slot, bits))
+
+    def apply(
+        self,
+        settings: Callable[[torch.Tensor], Settings],
+        gradient: Callable[[torch.Tensor], torch.Tensor | None],
+        *,
+        pull: bool = True,
+    ) -> Round:
+        """Averages gradients over all ranks and updates the weights, which are the round's results.
+
+        `gradient` of None stands for zeros. Without `pull` the weights stay with their owners.
+        """
+        action = _APPLY if pull else _PUSH
+
+        def prepare(weight: Weight) -> None:
+            weight.set(settings(weight.parameter))
+            weight.give(gradient(weight.parameter))
+            weight.count += 1
+            update = weight.operation.update
+            update.action, update.slot, update.bits = action, WEIGHTS, ROUNDED
+            update.count = weight.count
+
+        return self._submit(prepare)
+
+    def load_exactly(self, slot: int, values: Callable[[Weight], torch.Tensor | None]) -> None:
+        """load() of float32 values into the state of a 16-bit set, whole rounds."""
+        halves = {HIGH_BITS: 16, LOW_BITS: 0}
+        for bits, shift in halves.items():
+            self.load(slot, lambda w, s=shift: _half(w, values(w), s), bits).take_all()
+
+    def fetch_exactly(self, slot: int) -> dict[torch.Tensor, torch.Tensor]:
+        """The owners' values of a slot by parameter, in the type in which owners keep them."""
+        if self.dtype not in (torch.float16, torch.bfloat16):
+            got: dict[torch.Tensor, torch.Tensor] = {}
+            self.fetch(slot).take_all(lambda w, r: got.update({w.parameter: _shaped(w, r.clone())}))
+            return got
+        halves: list[dict[torch.Tensor, torch.Tensor]] = []
+        for bits in (HIGH_BITS, LOW_BITS):
+            half: dict[torch.Tensor, torch.Tensor] = {}
+            self.fetch(slot, bits).take_all(
+                lambda w, r, half=half: half.update({w.parameter: r.view(torch.int16).int()})
+            )
+            halves.append(half)
+        return {
+            weight.parameter: _shaped(
+                weight,
+                (halves[0][weight.parameter] << 16
+                 | halves[1][weight.parameter] & _LOW_BITS_MASK).view(torch.float32),
+            )
+            for weight in self._weights
+        }  # fmt: skip
+
+    def _lay_out(self, specs: Sequence[WeightSpec], handles: Sequence[int]) -> list[Weight]:
+        job, itemsize = self._engine.job, self.dtype.itemsize
+        self._block = job.allocate(max(1, sum(s.parameter.numel() for s in specs) * itemsize))
+        raw = (ctypes.c_ubyte * self._block.nbytes).from_address(self._block.address)
+        bytes_of = torch.frombuffer(raw, dtype=torch.uint8)
+        weights, offset = [], 0
+        for spec, handle in zip(specs, handles):
+            end = offset + spec.parameter.numel() * itemsize
+            weight = Weight(spec, bytes_of[offset:end].view(self.dtype))
+            place = Memory(self._block.address + offset, end - offset)
+            weight.operation = job.repeated_update(handle, place, AVERAGE)
+            weights.append(weight)
+            offset = end
+        return weights
+
+    def _submit(self, prepare: Callable[[Weight], None]) -> Round:
+        """Submits every tensor, each with what `prepare` makes ready."""
+        before = self._round
+        if before is not None:
+            if not before.is_over:
+                raise RuntimeError(f"a round of {self.name} begins before the last one is over")
+            if before.error is not None:
+                raise before.error
+        parameters = [weight.parameter for weight in self._weights]
+        entry = self._engine.record.add("all_reduce", parameters, parameters)
+        self._round = round = Round(self._engine, self.name, entry)
+        self._step += 1
+        try:
+            for weight in self._weights:
+                prepare(weight)
+                round.add(weight.operation.submit(self._step), weight)
+        except BraidError as cause:
+            error = as_distributed(cause)
+            round.fail(error)
+            raise error from cause
+        except BaseException as cause:
+            round.fail(RuntimeError(f"a round of {self.name} was abandoned: {cause}"))
+            raise
+        return round
+
+
+def write_to_parameter(weight: Weight, result: torch.Tensor) -> None:
+    """What rounds give is the parameter's new value. Autograd does not see it."""
+    data = weight.parameter.data
+    if data.is_contiguous() and not data.is_cuda:
+        memmove(data.data_ptr(), result.data_ptr(), result.nbytes)
+    else:
+        data.copy_(result.view(data.shape))
+
+
+def _shaped(weight: Weight, values: torch.Tensor) -> torch.Tensor:
+    return values.view(weight.parameter.shape)
+
+
+def _half(weight: Weight, values: torch.Tensor | None, shift: int) -> torch.Tensor | None:
+    """The upper or lower 16 bits of float32 values, as a 16-bit set takes them."""
+    if values is None:
+        return None
+    bits = values.detach().cpu().float().contiguous().view(torch.int32)
+    return (bits >> shift).to(torch.int16).view(weight.view.dtype)
+
+
+def _ask(weight: Weight, action: int, slot: int, bits: int) -> None:
+    """LOAD and FETCH."""
+    update = weight.operation.update
+    update.action, update.slot, update.bits = action, slot, bits
+    update.count = max(1, weight.count)
+
+
+def _result_of(engine: Engine, ticket: int, weight: Weight) -> torch.Tensor:
+    """In the daemon's memory: to be read, until the ticket is released."""
+    address, nbytes = engine.job.result_address(ticket)
+    if nbytes == 0:
+        return torch.empty(0, dtype=weight.view.dtype)
+    raw = (ctypes.c_ubyte * nbytes).from_address(address)
+    return torch.frombuffer(raw, dtype=weight.view.dtype)
+
+
+def _braid_dtype(parameter: torch.Tensor) -> DType:
+    dtype = dtype_of(parameter.dtype)
+    assert dtype is not None, parameter.dtype
+    return dtype
