@@ -82,42 +82,43 @@ class LongRun {
       : rounds_(rounds), compute_seconds_(compute_seconds), network_(slowdown) {}
 
   struct Means {
-    double iteration_seconds = 0;
+    double exposed_seconds = 0;
     double communication_seconds = 0;
   };
   Means run(uint32_t periods_max) {
-    std::vector<Mark> marks = {{0, 0}};
+    std::vector<Mark> marks(1);
     uint32_t repeats = 0;
     while (marks.size() <= periods_max && repeats < kRepeatsMin) {
       std::vector<double> times = run_period();
       repeats = is_same(times, last_times_) ? repeats + 1 : 0;
       last_times_ = std::move(times);
-      marks.push_back({now_, network_.busy_seconds(now_)});
+      marks.push_back({waited_seconds_, network_.busy_seconds(now_)});
     }
     const size_t last = marks.size() - 1;
     const size_t first = repeats == kRepeatsMin ? last - 1 : last / 2;
     const auto steps = static_cast<double>((last - first) * rounds_.kind_of_step.size());
-    return {(marks[last].seconds - marks[first].seconds) / steps,
+    return {(marks[last].waited_seconds - marks[first].waited_seconds) / steps,
             (marks[last].busy_seconds - marks[first].busy_seconds) / steps};
   }
 
  private:
   struct Mark {
-    double seconds = 0;
+    double waited_seconds = 0;
     double busy_seconds = 0;
   };
 
-  // Returns what its steps took, and what the rounds took that they waited for.
+  // Returns how long its steps waited, and what the rounds took that they waited for.
   std::vector<double> run_period() {
     std::vector<double> times;
     for (const std::optional<uint32_t>& kind : rounds_.kind_of_step) {
-      double end = now_ + compute_seconds_;
-      if (rounds_.waits_first) end = std::max(end, end_of_due_round(times));
+      const double made = now_ + compute_seconds_;
+      now_ = made;
+      if (rounds_.waits_first) now_ = std::max(now_, end_of_due_round(times));
       round_of_step_.emplace_back();
-      if (kind) round_of_step_.back() = network_.begin(rounds_.kinds[*kind], end);
-      if (!rounds_.waits_first) end = std::max(end, end_of_due_round(times));
-      times.push_back(end - now_);
-      now_ = end;
+      if (kind) round_of_step_.back() = network_.begin(rounds_.kinds[*kind], now_);
+      if (!rounds_.waits_first) now_ = std::max(now_, end_of_due_round(times));
+      times.push_back(now_ - made);
+      waited_seconds_ += now_ - made;
     }
     return times;
   }
@@ -143,6 +144,7 @@ class LongRun {
   const double compute_seconds_;
   RoundPlayer network_;
   double now_ = 0;
+  double waited_seconds_ = 0;                         // by all steps so far
   std::vector<std::optional<size_t>> round_of_step_;  // of each step so far
   std::vector<double> last_times_;
 };
@@ -207,9 +209,9 @@ Result<UpdateTimes> simulate_rounds(const Workload& workload, const CostModel& c
   UpdateTimes times;
   times.compute_seconds = workload.forward_seconds + (ready.empty() ? 0 : ready.back());
   const auto means = LongRun(*rounds, times.compute_seconds, slowdown).run(periods);
-  times.iteration_seconds = means.iteration_seconds;
+  times.iteration_seconds = times.compute_seconds + means.exposed_seconds;
   times.communication_seconds = means.communication_seconds;
-  times.exposed_seconds = std::max(means.iteration_seconds - times.compute_seconds, 0.0);
+  times.exposed_seconds = means.exposed_seconds;
   times.wire_share = wire_share_of(*rounds, workload);
   times.groups = rounds->groups;
   return times;
