@@ -106,7 +106,7 @@ std::string updates_table(const Trace& trace, const SweepOptions& options,
          format_seconds(times.communication_seconds), format_seconds(times.exposed_seconds),
          fmt::format("{:.1f} %", times.hidden_share() * 100),
          format_amount(static_cast<uint64_t>(std::llround(row.update->wire_bytes))),
-         fmt::format("{:.1f} %", times.wire_share * 100),
+         fmt::format("{:.4g} %", times.wire_share * 100),
          fmt::format("{:.2f}", row.update->speedup_over_sync)});
   }
   return out + render_table(cells);

@@ -143,9 +143,9 @@ TEST(SweepUpdates, TheTableComparesMethods) {
        {"WORKERS  PLANNER  UPDATE  ITERATION  COMPUTE  COMMUNICATION  EXPOSED   HIDDEN   WIRE   OF "
         "SYNC  OVER SYNC\n",
         "2        wfbp     sync    24.000 s   8.000 s  18.000 s       16.000 s  25.0 %   128 B  "
-        "100.0 %  1.00\n",
+        "100 %    1.00\n",
         "2        wfbp     od-sgd  18.000 s   8.000 s  18.000 s       10.000 s  100.0 %  128 B  "
-        "100.0 %  1.33\n"}) {
+        "100 %    1.33\n"}) {
     EXPECT_NE(table.find(line), std::string::npos) << table;
   }
 }

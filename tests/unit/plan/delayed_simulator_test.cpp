@@ -198,6 +198,15 @@ TEST(DelayedSimulatorTest, StreamsOverlapRounds) {
   EXPECT_NEAR(quick.communication_seconds, 1.5, 1e-9);
 }
 
+// What an exchange sends is known when the one before it has been merged.
+TEST(DelayedSimulatorTest, StreamsDoNotOverlapExchangesOfTheSameParameters) {
+  SimulatorOptions two;
+  two.streams = 2;
+  const UpdateTimes times =
+      times_of_method({{{1, 10}}, 1}, LinearCostModel({4, 1}), "diloco:1,overlap=1", "wfbp", two);
+  EXPECT_DOUBLE_EQ(times.iteration_seconds, 14);
+}
+
 TEST(DelayedSimulatorTest, NothingToSendTakesTheForwardPass) {
   Workload workload;
   workload.forward_seconds = 5;
@@ -223,14 +232,14 @@ TEST(DelayedSimulatorTest, TheSlowestWorkerPacesEveryStep) {
 }
 
 TEST(DelayedSimulatorTest, ASaturatedNetworkIsFoundAlsoWhereItsQueueGrowsSlowly) {
-  // Each step of 6 s begins an exchange of 6.3 s, which the end of the 40th step after it waits
-  // for. Until then the queue gets longer by 0.3 s a step: nothing waits for 800 steps.
+  // Each step of 6 s begins an exchange of 6.09 s, which the end of the 5th step after it waits
+  // for. Until then the queue gets longer by 0.09 s a step: nothing waits for 333 steps.
   Workload workload;
-  workload.tensors.assign(40, {4, 1});
+  workload.tensors.assign(5, {4, 1});
   workload.forward_seconds = 2;
   EXPECT_NEAR(
-      seconds_of_step(workload, LinearCostModel({6.3, 0}), "diloco:40,overlap=40,fragments=40"),
-      6.3, 1e-9);
+      seconds_of_step(workload, LinearCostModel({6.09, 0}), "diloco:5,overlap=5,fragments=5"), 6.09,
+      1e-9);
 }
 
 }  // namespace

@@ -127,6 +127,20 @@ TEST_F(UpdatePropertiesTest, MethodsMeetWhereTheyAreTheSame) {
   }
 }
 
+TEST_F(UpdatePropertiesTest, AnExchangeTakesWhatOneSimulatedStepTakesOnAnyNumberOfStreams) {
+  for (int i = 0; i < kInstances; ++i) {
+    draw();
+    Workload late = workload_;
+    for (Workload::Tensor& tensor : late.tensors) tensor.ready_seconds = late.backward_seconds();
+    for (const uint32_t streams : {1u, 2u, 4u}) {
+      const double once = iteration_seconds(late, plan(), LinearCostModel(cost_, 1.5), streams);
+      ASSERT_NEAR(times("diloco:1", cost_, streams).iteration_seconds, once, once * 1e-9);
+      const double twice = once + compute();
+      ASSERT_NEAR(2 * times("diloco:2", cost_, streams).iteration_seconds, twice, twice * 1e-9);
+    }
+  }
+}
+
 TEST_F(UpdatePropertiesTest, LessTrafficNeverTakesLonger) {
   for (int i = 0; i < kInstances; ++i) {
     draw();
