@@ -16,6 +16,7 @@ from typing import Any
 
 _HOMES = {
     "BraidProcessGroup": "process_group",
+    "ShardedOptimizer": "sharded",
     "DDPHookState": "hook",
     "ddp_hook": "hook",
     "dump_flight_record": "flight_record",

@@ -122,7 +122,7 @@ class KeptWeights:
         states = {p: self._pending[id(p)] for p in self._names if id(p) in self._pending}
         slots = list(slots)
         for weights in self.sets:
-            self._load_pending(weights)
+            self._reload(weights)
             for parameter in (weight.parameter for weight in weights):
                 states[parameter] = State(weights.weight_of(parameter).count, {})
             for slot in slots:
@@ -190,7 +190,8 @@ class KeptWeights:
 
     def _reload(self, weights: WeightSet) -> None:
         parameters = [weight.parameter for weight in weights]
-        if any(self._versions.get(id(p)) != p._version for p in parameters):
+        is_changed = any(self._versions.get(id(p)) != p._version for p in parameters)
+        if is_changed or any(self._has_pending_weights(p) for p in parameters):
             broadcast_from_first(self.group, parameters)
             self._load_weights(weights)
             self.note_versions(weights)
@@ -224,13 +225,13 @@ class KeptWeights:
             weight.parameter: self._pending[id(weight.parameter)].slots[WEIGHTS]
             .cpu().float().view(weight.parameter.shape)
             for weight in weights
-            if WEIGHTS in self._pending.get(id(weight.parameter), State(0, {})).slots
+            if self._has_pending_weights(weight.parameter)
         }  # fmt: skip
-        kept = weights.fetch_exactly(WEIGHTS) if self._has_been_loaded(weights) else {}
+        kept = weights.fetch_exactly(WEIGHTS) if weights.rounds else {}
         return {**kept, **loaded}
 
-    def _has_been_loaded(self, weights: WeightSet) -> bool:
-        return weights.rounds > 0
+    def _has_pending_weights(self, parameter: torch.Tensor) -> bool:
+        return WEIGHTS in self._pending.get(id(parameter), State(0, {})).slots
 
     def _rounded(self, exact: torch.Tensor, parameter: torch.Tensor) -> torch.Tensor:
         narrow = torch.bfloat16 if parameter.dtype == torch.float32 else parameter.dtype
