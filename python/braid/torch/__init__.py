@@ -16,6 +16,7 @@ from typing import Any
 
 _HOMES = {
     "BraidProcessGroup": "process_group",
+    "DelayedOptimizer": "delayed",
     "ShardedOptimizer": "sharded",
     "DDPHookState": "hook",
     "ddp_hook": "hook",

@@ -33,10 +33,15 @@ Use = Callable[[Weight, torch.Tensor], None]
 
 
 class State(NamedTuple):
-    """What owners keep for one parameter: updates so far, and values by slot."""
+    """What owners keep for one parameter: updates so far, and values by slot.
+
+    WEIGHTS among the slots are those whose rounded values the parameter has. With `has_weights`
+    they are the weights, whatever the parameter is.
+    """
 
     count: int
     slots: Mapping[int, torch.Tensor]
+    has_weights: bool = False
 
 
 class Rounds:
@@ -145,10 +150,27 @@ class KeptWeights:
         narrow = parameter.dtype in (torch.float16, torch.bfloat16)
         return not narrow and not (self._pull_bf16 and parameter.dtype == torch.float32)
 
-    def note_versions(self, weights: Iterable[Weight]) -> None:
-        """What is in the parameters now is what the owners have."""
-        for weight in weights:
-            self._versions[id(weight.parameter)] = weight.parameter._version
+    def is_changed(self) -> bool:
+        """Whether somebody else has changed parameters: all rounds must be over before prepare()."""
+        return any(self._is_changed(weights) for weights in self.sets)
+
+    def renew(self, codec: str) -> None:
+        """Registers all parameters again, to travel by another codec, with what owners keep."""
+        slots = max((weights.slots for weights in self.sets), default=1)
+        states = self.state_of(range(slots))
+        parameters = [weight.parameter for weights in self.sets for weight in weights]
+        self._codec, self.sets = codec, []
+        self._pending.update(
+            (id(p), State(states[p].count, states[p].slots, has_weights=True)) for p in parameters
+        )
+        self._register(parameters, slots)
+        self.keep_versions(parameters)
+        for weights in self.sets:
+            self._reload(weights)
+
+    def keep_versions(self, parameters: Iterable[torch.Tensor]) -> None:
+        """Parameters are as they are to be: what is to be loaded does not depend on them."""
+        self._versions.update((id(p), p._version) for p in parameters)
 
     def reload(self) -> None:
         """Parameters were changed in a way that torch does not count: load all of them."""
@@ -188,13 +210,18 @@ class KeptWeights:
         name = f"{prefix}/{self._names[parameter]}"
         return name if len(name.encode()) <= _NAME_BYTES_MAX else f"{prefix}/#{place}"
 
+    def _is_changed(self, weights: WeightSet) -> bool:
+        return any(self._versions.get(id(w.parameter)) != w.parameter._version for w in weights)
+
     def _reload(self, weights: WeightSet) -> None:
-        parameters = [weight.parameter for weight in weights]
-        is_changed = any(self._versions.get(id(p)) != p._version for p in parameters)
-        if is_changed or any(self._has_pending_weights(p) for p in parameters):
-            broadcast_from_first(self.group, parameters)
+        states = [self._pending.get(id(w.parameter)) for w in weights]
+        is_changed = self._is_changed(weights)
+        if not is_changed and all(state is not None and state.has_weights for state in states):
+            self._load_slot(weights, WEIGHTS)
+        elif is_changed or any(self._has_pending_weights(w.parameter) for w in weights):
+            broadcast_from_first(self.group, [weight.parameter for weight in weights])
             self._load_weights(weights)
-            self.note_versions(weights)
+            self.keep_versions(weight.parameter for weight in weights)
         self._load_pending(weights)
 
     def _load_weights(self, weights: WeightSet) -> None:
@@ -245,15 +272,24 @@ class KeptWeights:
         for weight, state in states.items():
             weight.count = state.count if state is not None else weight.count
         for slot in range(WEIGHTS + 1, weights.slots):
+            self._load_slot(weights, slot, states)
 
-            def value_of(weight: Weight, slot: int = slot) -> torch.Tensor | None:
-                state = states[weight]
-                return state.slots.get(slot) if state is not None else None
+    def _load_slot(
+        self,
+        weights: WeightSet,
+        slot: int,
+        states: Mapping[Weight, State | None] | None = None,
+    ) -> None:
+        states = states or {w: self._pending.get(id(w.parameter)) for w in weights}
 
-            if weights.dtype in (torch.float16, torch.bfloat16):
-                weights.load_exactly(slot, value_of)
-            else:
-                weights.load(slot, value_of).take_all()
+        def value_of(weight: Weight) -> torch.Tensor | None:
+            state = states[weight]
+            return state.slots.get(slot) if state is not None else None
+
+        if weights.dtype in (torch.float16, torch.bfloat16):
+            weights.load_exactly(slot, value_of)
+        else:
+            weights.load(slot, value_of).take_all()
 
 
 def braid_group(process_group: Any, who: str) -> BraidProcessGroup:

@@ -91,6 +91,10 @@ class BraidProcessGroup(ExchangeMixin, CarryingMixin, FallbackMixin, ProcessGrou
         cuda = [torch.device("cuda")] if torch.cuda.is_available() else []
         return [torch.device("cpu"), *cuda]
 
+    @property
+    def operation_timeout(self) -> timedelta:
+        return self._timeout
+
     def get_group_store(self) -> Store:
         return self._store
 
