@@ -25,14 +25,14 @@ enum class Collective : uint8_t {
 // which is what one node gives, or of the sum of several parts.
 enum class Encoding : uint8_t { Plain = 0, Part, Sum };
 // What the owner of a segment makes of its sum before the others get it. Plain: what the reduction
-// asks for, which is an average's division.
-enum class OwnerStepKind : uint8_t { Plain = 0 };
+// asks for, which is an average's division. Optimizer: what update.h says.
+enum class OwnerStepKind : uint8_t { Plain = 0, Optimizer };
 
 inline constexpr uint8_t kDataTypeCount = 7;
 inline constexpr uint8_t kReductionCount = 5;
 inline constexpr uint8_t kCollectiveCount = 8;
 inline constexpr uint8_t kEncodingCount = 3;
-inline constexpr uint8_t kOwnerStepKindCount = 1;
+inline constexpr uint8_t kOwnerStepKindCount = 2;
 
 // Those by which each rank gives every rank bytes of its own, of sizes that may differ. Nothing is
 // added up.
@@ -48,6 +48,11 @@ constexpr bool has_root(Collective collective) {
 
 // A job's share of a link, in proportion to those of the other jobs there: 1 to so much.
 inline constexpr uint32_t kJobWeightMax = 100;
+
+constexpr bool is_float(DataType dtype) {
+  return dtype == DataType::Float32 || dtype == DataType::Float64 || dtype == DataType::Float16 ||
+         dtype == DataType::BFloat16;
+}
 
 constexpr size_t element_bytes(DataType dtype) {
   switch (dtype) {
@@ -128,6 +133,8 @@ constexpr const char* to_string(OwnerStepKind kind) {
   switch (kind) {
     case OwnerStepKind::Plain:
       return "plain";
+    case OwnerStepKind::Optimizer:
+      return "optimizer";
   }
   return "?";
 }

@@ -234,7 +234,8 @@ Status Job::register_tensors(const braid_tensor_options* options, size_t count, 
     descriptions.push_back(proto::CreateTensorDescriptionDirect(
         builder, tensor.name.c_str(), static_cast<uint8_t>(tensor.dtype), tensor.count,
         tensor.backward_order, tensor.dynamic, tensor.planned,
-        tensor.codec.empty() ? nullptr : tensor.codec.c_str()));
+        tensor.codec.empty() ? nullptr : tensor.codec.c_str(),
+        static_cast<uint8_t>(tensor.state_slots)));
   }
   const auto body = proto::CreateRegisterTensorsDirect(builder, &descriptions);
   builder.Finish(

@@ -67,7 +67,7 @@ class Job {
   // Where the daemon finds what an operation reads.
   struct StagedInput {
     ArenaPlace place;
-    uint64_t splits = 0;  // offset of their table, in the same arena
+    uint64_t table = 0;  // offset of the request's, in the same arena
   };
 
   // With no mutex held: the arenas may have to grow.
@@ -77,8 +77,8 @@ class Job {
   Status submit_request(Lock& lock, Request request, braid_ticket* ticket);
   Status admit(const Request& request);
   Status stage(Lock& lock, Operation& operation, StagedInput& input);
-  Status stage_splits_beside(const Request& request, StagedInput& input,
-                             std::optional<ArenaPlace>& staged);
+  Status stage_table_beside(const Request& request, StagedInput& input,
+                            std::optional<ArenaPlace>& staged);
   Status stage_copies(const Request& request, StagedInput& input,
                       std::optional<ArenaPlace>& staged);
   void release_staged(Operation& operation);

@@ -91,8 +91,8 @@ Status Job::admit(const Request& request) {
   return {};
 }
 
-// Where the daemon finds the input: where it is, if that is in an arena, else a copy of it. A table
-// of splits is always copied, to where nothing else changes it.
+// Where the daemon finds the input: where it is, if that is in an arena, else a copy of it. The
+// table is always copied, to where nothing else changes it.
 Status Job::stage(Lock& lock, Operation& operation, StagedInput& input) {
   const Request& request = operation.request;
   const bool reorders = request.collective == Collective::ReduceScatter && !blocks_in_rank_order_;
@@ -107,12 +107,12 @@ Status Job::stage(Lock& lock, Operation& operation, StagedInput& input) {
   }
   const bool is_in_place = found && found->offset % element_bytes(request.dtype) == 0 && !reorders;
   if (is_in_place) input.place = *found;
-  if (request.splits.empty() && (is_in_place || request.input == nullptr)) return {};
+  if (request.table.empty() && (is_in_place || request.input == nullptr)) return {};
   // Copying may take milliseconds; the mutex is for microseconds.
   std::optional<ArenaPlace> staged;
   lock.unlock();
   Status status;
-  if (is_in_place) status = stage_splits_beside(request, input, staged);
+  if (is_in_place) status = stage_table_beside(request, input, staged);
   if (status.is_ok() && !staged) status = stage_copies(request, input, staged);
   lock.lock();
   operation.staged = staged;
@@ -120,30 +120,30 @@ Status Job::stage(Lock& lock, Operation& operation, StagedInput& input) {
 }
 
 // The table lies in the arena of the input; nothing is staged if there is no room for it.
-Status Job::stage_splits_beside(const Request& request, StagedInput& input,
-                                std::optional<ArenaPlace>& staged) {
-  const size_t bytes = request.splits.size() * sizeof(uint64_t);
+Status Job::stage_table_beside(const Request& request, StagedInput& input,
+                               std::optional<ArenaPlace>& staged) {
+  const size_t bytes = request.table.size() * sizeof(uint64_t);
   BRAID_RETURN_IF_ERROR(arenas_.allocate_in(input.place.arena, bytes, staged));
   if (!staged) return {};
-  std::memcpy(arenas_.at(*staged), request.splits.data(), bytes);
-  input.splits = staged->offset;
+  std::memcpy(arenas_.at(*staged), request.table.data(), bytes);
+  input.table = staged->offset;
   return {};
 }
 
 Status Job::stage_copies(const Request& request, StagedInput& input,
                          std::optional<ArenaPlace>& staged) {
   const uint64_t input_bytes = request.input == nullptr ? 0 : request.input_bytes;
-  const size_t splits_bytes = request.splits.size() * sizeof(uint64_t);
-  const uint64_t splits_at = round_up(input_bytes, sizeof(uint64_t));
+  const size_t table_bytes = request.table.size() * sizeof(uint64_t);
+  const uint64_t table_at = round_up(input_bytes, sizeof(uint64_t));
   ArenaPlace place;
   BRAID_RETURN_IF_ERROR(
-      allocate_in_arenas(splits_bytes == 0 ? input_bytes : splits_at + splits_bytes, place));
+      allocate_in_arenas(table_bytes == 0 ? input_bytes : table_at + table_bytes, place));
   staged = place;
   input.place = place;
   if (input_bytes != 0) copy_input(request, arenas_.at(place));
-  if (splits_bytes != 0) {
-    input.splits = place.offset + splits_at;
-    std::memcpy(arenas_.at(place) + splits_at, request.splits.data(), splits_bytes);
+  if (table_bytes != 0) {
+    input.table = place.offset + table_at;
+    std::memcpy(arenas_.at(place) + table_at, request.table.data(), table_bytes);
   }
   return {};
 }
@@ -175,7 +175,7 @@ std::vector<proto::SubmitEntry> Job::entries_of(const Operation& operation, brai
   entry.timeout_ms = request.timeout_ms;
   entry.arena = input.place.arena;
   entry.offset = input.place.offset;
-  entry.splits = input.splits;
+  entry.table = input.table;
   std::vector<proto::SubmitEntry> entries;
   entries.reserve(request.tensors.size());
   const bool is_bucket = request.tensors.size() > 1;

@@ -2,10 +2,12 @@
 #include "operation.h"
 
 #include <algorithm>
+#include <cstring>
 #include <unordered_set>
 
 #include "base/checked.h"
 #include "options.h"
+#include "update/update_step.h"
 
 namespace braid::client {
 namespace {
@@ -54,10 +56,10 @@ Status parse_splits(const braid_operation& operation, const Tensor& tensor, uint
                        "parts have count elements",
                        tensor.name, has_input ? "input" : "output");
   }
-  request.splits.assign(2 * size_t{world_size}, request.count);
+  request.table.assign(2 * size_t{world_size}, request.count);
   if (!has_input) return {};
-  std::copy_n(operation.input_splits, world_size, request.splits.begin());
-  std::copy_n(operation.output_splits, world_size, request.splits.begin() + world_size);
+  std::copy_n(operation.input_splits, world_size, request.table.begin());
+  std::copy_n(operation.output_splits, world_size, request.table.begin() + world_size);
   request.count = 0;
   return {};
 }
@@ -66,7 +68,7 @@ Status add_up_splits(const Tensor& tensor, uint32_t world_size, Request& request
   for (const bool is_input : {true, false}) {
     std::optional<uint64_t> elements = 0;
     for (uint32_t rank = 0; elements && rank < world_size; ++rank)
-      elements = checked_add(*elements, request.splits[(is_input ? 0 : world_size) + rank]);
+      elements = checked_add(*elements, request.table[(is_input ? 0 : world_size) + rank]);
     const auto bytes =
         elements ? checked_multiply<uint64_t>(*elements, element_bytes(request.dtype)) : elements;
     if (!bytes) {
@@ -126,6 +128,75 @@ Status compute_sizes(const Tensor& tensor, Rank rank, Request& request) {
   return {};
 }
 
+Status parse_update_of(const braid_operation& operation, const Tensor& tensor, Request& request,
+                       UpdateStep& step) {
+  braid_update given{};
+  BRAID_RETURN_IF_ERROR(read_options(operation.update, "braid_update", given));
+  const auto narrow = [](uint32_t value) {
+    return static_cast<uint8_t>(std::min<uint32_t>(value, UINT8_MAX));
+  };
+  const proto::UpdateEntry entry = {narrow(given.action), narrow(given.optimizer),
+                                    narrow(given.slot),   narrow(given.bits),
+                                    given.flags,          given.count,
+                                    given.learning_rate,  given.momentum,
+                                    given.dampening,      given.second_momentum,
+                                    given.epsilon,        given.weight_decay};
+  auto parsed = parse_update(entry, request.dtype);
+  if (parsed && parsed->slots() > tensor.state_slots) {
+    parsed = make_status(StatusCode::InvalidArgument,
+                         "{} needs {} state slots; the tensor was registered with {}",
+                         to_string(*parsed), parsed->slots(), tensor.state_slots);
+  }
+  if (!parsed) {
+    return parsed.status().with_context(
+        fmt::format("update of '{}', step {}", tensor.name, request.step));
+  }
+  step = *parsed;
+  request.table.resize(sizeof(entry) / sizeof(uint64_t));
+  std::memcpy(request.table.data(), &entry, sizeof(entry));
+  return {};
+}
+
+// Who pushes gets nothing, who fetches gives nothing.
+Status compute_update_sizes(const braid_operation& operation, const Tensor& tensor, Rank rank,
+                            Request& request) {
+  UpdateStep step;
+  BRAID_RETURN_IF_ERROR(parse_update_of(operation, tensor, request, step));
+  if (step.action == UpdateAction::Fetch) request.input = &step;  // any: nothing is read
+  BRAID_RETURN_IF_ERROR(compute_sizes(tensor, rank, request));
+  if (step.action == UpdateAction::Push) request.result_bytes = 0;
+  if (step.action == UpdateAction::Fetch) {
+    request.input = nullptr;
+    request.input_bytes = 0;
+  }
+  return {};
+}
+
+// Tensors with state are updated, others are not.
+Status check_update(const braid_operation& operation, const Tensor& tensor,
+                    const Request& request) {
+  const bool has_update = operation.update != nullptr;
+  if (has_update && tensor.state_slots == 0) {
+    return make_status(StatusCode::InvalidArgument,
+                       "update of '{}' is given; the tensor was registered without state_slots",
+                       tensor.name);
+  }
+  if (!has_update && tensor.state_slots != 0) {
+    return make_status(StatusCode::InvalidArgument,
+                       "update of '{}' is NULL; the tensor was registered with state_slots, and "
+                       "each of its operations says what to do",
+                       tensor.name);
+  }
+  if (!has_update ||
+      (request.collective == Collective::AllReduce &&
+       (request.reduction == Reduction::Sum || request.reduction == Reduction::Average)))
+    return {};
+  return make_status(StatusCode::InvalidArgument,
+                     "'{}' has state_slots; its operations are all-reduces with BRAID_SUM or "
+                     "BRAID_AVERAGE",
+                     tensor.name);
+}
+
 void parse_common(const braid_operation& operation, uint32_t timeout_ms, Request& request) {
   request.step = operation.step;
   request.timeout_ms = operation.timeout_ms != 0 ? operation.timeout_ms : timeout_ms;
@@ -171,6 +242,8 @@ Status parse_operation(const braid_operation* operation, const TensorTable& tens
       break;
   }
   BRAID_RETURN_IF_ERROR(parse_shape(given, *tensor, request));
+  BRAID_RETURN_IF_ERROR(check_update(given, *tensor, request));
+  if (given.update != nullptr) return compute_update_sizes(given, *tensor, rank, request);
   if (request.collective == Collective::AllToAll)
     BRAID_RETURN_IF_ERROR(parse_splits(given, *tensor, rank.world_size, request));
   return compute_sizes(*tensor, rank, request);

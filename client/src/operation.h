@@ -28,8 +28,9 @@ struct Request {
   uint64_t input_bytes = 0;
   uint64_t result_bytes = 0;      // of this rank's result
   std::vector<uint32_t> tensors;  // more than one: a bucket
-  // All-to-all: elements to each rank, then from each rank.
-  std::vector<uint64_t> splits;
+  // What the daemon reads beside the input. All-to-all: elements to each rank, then from each rank.
+  // Of a tensor with state: the UpdateEntry.
+  std::vector<uint64_t> table;
 };
 
 struct Rank {
@@ -52,7 +53,7 @@ struct Operation {
   enum class State { Preparing, InFlight, Done };
   State state = State::Preparing;
   Request request;
-  std::optional<ArenaPlace> staged;  // what was copied for it: its input, its table of splits
+  std::optional<ArenaPlace> staged;  // what was copied for it: its input, its table
   uint64_t deadline_ns = 0;          // past the daemon's own
   uint64_t result_offset = 0;
 };

@@ -22,6 +22,8 @@ inline constexpr size_t kFirstBytes<braid_tensor_options> = offsetof(braid_tenso
 template <>
 inline constexpr size_t kFirstBytes<braid_operation> = offsetof(braid_operation, input) +
                                                        sizeof(braid_operation::input);
+template <>
+inline constexpr size_t kFirstBytes<braid_update> = sizeof(braid_update);
 
 // Reads an options struct that was compiled against a braid.h of another age: a shorter one lacks
 // fields, and in a longer one everything that this library doesn't know must be left at 0.

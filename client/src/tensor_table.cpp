@@ -6,6 +6,7 @@
 
 #include "base/checked.h"
 #include "options.h"
+#include "proto/update.h"
 
 namespace braid::client {
 namespace {
@@ -28,6 +29,12 @@ Status parse_one(const braid_tensor_options& options, size_t index, Tensor& tens
   tensor.planned = options.planned != 0;
   if (options.codec != nullptr)
     tensor.codec.assign(options.codec, ::strnlen(options.codec, kCodecBytesMax));
+  if (options.state_slots > kStateSlotCount) {
+    return make_status(StatusCode::InvalidArgument,
+                       "state_slots of tensor '{}' is {}; 0 to {} are possible", tensor.name,
+                       options.state_slots, kStateSlotCount);
+  }
+  tensor.state_slots = options.state_slots;
   if (tensor.dynamic && tensor.planned) {
     return make_status(StatusCode::InvalidArgument,
                        "tensor '{}' is both dynamic and planned; a plan needs registered counts",

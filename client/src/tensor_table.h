@@ -22,6 +22,7 @@ struct Tensor {
   bool dynamic = false;
   bool planned = false;
   std::string codec;                  // the daemon knows what is one
+  uint32_t state_slots = 0;           // 0: no weight that the daemons update
   std::optional<uint64_t> last_step;  // that was submitted
 };
 

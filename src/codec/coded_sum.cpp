@@ -21,6 +21,19 @@ CodedSum CodedSum::of_step(uint64_t step) const {
   return coded;
 }
 
+CodedSum with_weights(const CodedSum* parts, bool is_rounded) {
+  static const std::shared_ptr<const GradientCodec> plain =
+      plain_codec(default_codec_spec(CodecKind::None));
+  static const std::shared_ptr<const GradientCodec> rounded =
+      make_codec(default_codec_spec(CodecKind::BFloat16)).value();
+  CodedSum coded;
+  coded.part = plain;
+  if (parts != nullptr) coded = *parts;
+  coded.sum = is_rounded ? rounded : plain;
+  coded.sum_has_memory = false;
+  return coded;
+}
+
 Result<CodedSum> make_coded_sum(const CodecSpec& spec, uint32_t nodes, uint32_t divisor) {
   CodecSpec own = spec;
   if (own.kind == CodecKind::TwoBit) own.threshold /= static_cast<float>(divisor);

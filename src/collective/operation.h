@@ -62,6 +62,10 @@ struct Ring {
   std::shared_ptr<const Route> hierarchical;
 };
 
+// Which halves of an all-reduce with fixed owners an operation has. ReduceScatter: the sums stay
+// with their owners. Gather: nothing is added, the owners' bytes go out.
+enum class Halves : uint8_t { Both = 0, ReduceScatter, Gather };
+
 // One collective as this node's engine runs it: all local ranks have submitted it, and the result
 // has a place.
 struct Operation {
@@ -81,6 +85,7 @@ struct Operation {
   // An all-reduce of elements whose owners are fixed, the same on all nodes. Its route has
   // one_owner_each(), and it is not early. nullptr: who owns what follows from the cut.
   std::shared_ptr<const FixedOwners> fixed_owners;
+  Halves halves = Halves::Both;
   // How it is cut, the same on all nodes; 0: as EngineOptions says.
   uint64_t unit_bytes = 0;
   uint32_t chunk_bytes = 0;

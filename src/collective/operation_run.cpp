@@ -119,9 +119,8 @@ void OperationRun::count_sends(uint32_t unit) {
 // they need. A sum that comes says that this node's part is in it: whoever still sends that part,
 // or sends it again, may find other bytes in the input, and its receiver drops them.
 bool OperationRun::needs_acknowledgements() const {
-  return operation_.collective == Collective::ReduceScatter || operation_.exchange != nullptr ||
-         (operation_.collective == Collective::Broadcast &&
-          operation_.root_node == operation_.ring->self);
+  return !route_.returns_sums || (operation_.collective == Collective::Broadcast &&
+                                  operation_.root_node == operation_.ring->self);
 }
 
 const uint8_t* OperationRun::input_to_send(Phase phase, const ChunkPosition& position) const {

@@ -22,6 +22,7 @@ Route complete(Route route) {
     add(route.targets, segment.own_part_to);
     if (segment.sum_from) route.sources.push_back(*segment.sum_from);
     if (segment.part_to) route.targets.push_back(*segment.part_to);
+    if (segment.part_to && !segment.sum_from) route.returns_sums = false;
   }
   for (auto* places : {&route.sources, &route.targets}) {
     std::sort(places->begin(), places->end());
@@ -64,29 +65,6 @@ void go_around(SegmentRoute& route, uint32_t size, uint32_t owner, uint32_t at, 
   route.sum_from = place_of(previous);
 }
 
-Route route_around(uint32_t nodes, uint32_t place, bool is_reduced, bool is_gathered) {
-  BRAID_ASSERT(nodes >= 2 && place < nodes, "a ring takes two nodes");
-  Route route;
-  route.place = place;
-  // Of both, the bytes that start at this node visit all others.
-  route.first_segment = is_reduced ? (place + nodes - 1) % nodes : place;
-  route.begins_others = {route.first_segment};
-  for (uint32_t segment = 0; segment < nodes; ++segment) {
-    SegmentRoute segment_route;
-    go_around(segment_route, nodes, segment, place, [](uint32_t other) { return other; });
-    if (!is_reduced) {
-      segment_route.parts_from.clear();
-      segment_route.part_to.reset();
-    }
-    if (!is_gathered) {
-      segment_route.sum_from.reset();
-      segment_route.sum_to.clear();
-    }
-    route.segments.push_back(std::move(segment_route));
-  }
-  return complete(std::move(route));
-}
-
 }  // namespace
 
 bool one_owner_each(const Route& route, uint32_t nodes) {
@@ -97,14 +75,52 @@ bool one_owner_each(const Route& route, uint32_t nodes) {
   return true;
 }
 
-Route ring_route(uint32_t nodes, uint32_t place) { return route_around(nodes, place, true, true); }
+Route reduce_scatter_of(const Route& route) {
+  Route half;
+  half.place = route.place;
+  half.first_segment = route.first_segment;
+  half.begins_others = route.begins_others;
+  for (SegmentRoute segment : route.segments) {
+    segment.sum_from.reset();
+    segment.sum_to.clear();
+    half.segments.push_back(std::move(segment));
+  }
+  return complete(std::move(half));
+}
+
+Route gather_of(const Route& route) {
+  Route half;
+  half.place = half.first_segment = route.place;
+  half.begins_others = {route.place};
+  for (SegmentRoute segment : route.segments) {
+    segment.parts_from.clear();
+    segment.part_to.reset();
+    half.segments.push_back(std::move(segment));
+  }
+  return complete(std::move(half));
+}
+
+Route ring_route(uint32_t nodes, uint32_t place) {
+  BRAID_ASSERT(nodes >= 2 && place < nodes, "a ring takes two nodes");
+  Route route;
+  route.place = place;
+  // The bytes that start at this node visit all others.
+  route.first_segment = (place + nodes - 1) % nodes;
+  route.begins_others = {route.first_segment};
+  for (uint32_t segment = 0; segment < nodes; ++segment) {
+    SegmentRoute segment_route;
+    go_around(segment_route, nodes, segment, place, [](uint32_t other) { return other; });
+    route.segments.push_back(std::move(segment_route));
+  }
+  return complete(std::move(route));
+}
 
 Route ring_reduce_scatter_route(uint32_t nodes, uint32_t place) {
-  return route_around(nodes, place, true, false);
+  return reduce_scatter_of(ring_route(nodes, place));
 }
 
 Route ring_gather_route(uint32_t nodes, uint32_t place) {
-  return route_around(nodes, place, false, true);
+  return gather_of(ring_route(nodes, place));
 }
 
 Route direct_route(uint32_t nodes, uint32_t place) {
@@ -208,15 +224,14 @@ std::shared_ptr<const BasicRoutes> basic_routes(uint32_t nodes, uint32_t place) 
   if (nodes == 1) {
     Route local;
     local.segments.resize(1);  // this node owns all
-    *routes = {local, local, local, local, exchange_route(1, 0), {}};
+    *routes = {local, local, local, local, exchange_route(1, 0), {}, {}, {}};
     return routes;
   }
-  *routes = {ring_route(nodes, place),
-             ring_reduce_scatter_route(nodes, place),
-             ring_gather_route(nodes, place),
-             direct_route(nodes, place),
-             exchange_route(nodes, place),
-             nodes <= kTwoHopsNodesMax ? two_hops_route(nodes, place) : Route()};
+  const Route two_hops = nodes <= kTwoHopsNodesMax ? two_hops_route(nodes, place) : Route();
+  *routes = {ring_route(nodes, place),        ring_reduce_scatter_route(nodes, place),
+             ring_gather_route(nodes, place), direct_route(nodes, place),
+             exchange_route(nodes, place),    two_hops,
+             reduce_scatter_of(two_hops),     gather_of(two_hops)};
   return routes;
 }
 

@@ -39,6 +39,8 @@ struct Route {
   uint32_t place = 0;                  // this node's
   uint32_t parts = 0;                  // parts_from of all segments, together
   uint32_t first_segment = 0;          // is sent first; then the following ones
+  // Whether whoever gives a part of a segment gets the segment's sum.
+  bool returns_sums = true;
   // What this node sends when it begins a unit begins the unit on all others, unless one of these
   // segments is empty. Only then may the unit wait for a stream here, see engine.cpp. None: never,
   // for no node sends to this one before it has sent itself.
@@ -47,6 +49,11 @@ struct Route {
 
 // Whether each of the nodes owns the segment of its place, and owns it alone.
 bool one_owner_each(const Route& route, uint32_t nodes);
+
+// One half of a route by which each node owns one segment: sums stay with their owners, or the
+// owners' own bytes go out and nothing is added.
+Route reduce_scatter_of(const Route& route);
+Route gather_of(const Route& route);
 
 // Around the ring, 2(n − 1) hops: segment s starts at place s + 1 and is added up hop by hop until
 // place s owns the sum, which goes on around the ring as far as place s − 1 (reduce-scatter, then
@@ -91,7 +98,10 @@ struct BasicRoutes {
   Route gather;
   Route direct;
   Route exchange;
-  Route two_hops;  // of 2 to kTwoHopsNodesMax nodes, else empty
+  // Of 2 to kTwoHopsNodesMax nodes, else empty; and its halves.
+  Route two_hops;
+  Route two_hops_reduce_scatter;
+  Route two_hops_gather;
 };
 std::shared_ptr<const BasicRoutes> basic_routes(uint32_t nodes, uint32_t place);
 

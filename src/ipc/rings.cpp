@@ -117,10 +117,11 @@ Status check_submit_entry(const proto::SubmitEntry& entry) {
     return refuse("kind", entry.kind);
   }
   if (entry.ticket == 0) return refuse("ticket", entry.ticket);
-  const bool has_splits = entry.kind == static_cast<uint8_t>(proto::SubmitKind::Operation) &&
-                          entry.collective == static_cast<uint8_t>(Collective::AllToAll);
-  if (!has_splits && entry.splits != 0)
-    return refuse_reserved("'splits' of a submission without splits", entry.splits);
+  const bool may_have_table = entry.kind == static_cast<uint8_t>(proto::SubmitKind::Operation) &&
+                              (entry.collective == static_cast<uint8_t>(Collective::AllToAll) ||
+                               entry.collective == static_cast<uint8_t>(Collective::AllReduce));
+  if (!may_have_table && entry.table != 0)
+    return refuse_reserved("'table' of a submission without a table", entry.table);
   if (entry.kind == static_cast<uint8_t>(proto::SubmitKind::Release)) return Status::ok();
   if (entry.collective >= kCollectiveCount) return refuse("collective", entry.collective);
   if (entry.dtype >= kDataTypeCount) return refuse("dtype", entry.dtype);

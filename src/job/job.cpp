@@ -33,6 +33,9 @@ Job::Job(JobServices services, Membership membership, std::vector<Session*> sess
               [this](const TransferSettings& settings) { use(settings); },
               [this](uint32_t flows) { add_flows(flows); },
               [this](const CodecSpec& spec, uint64_t elements) { return code(spec, elements); },
+              [this](uint64_t elements, uint32_t slots, DataType dtype) {
+                return keep(elements, slots, dtype);
+              },
               [this] {
                 return CarriedWork{services_.engines.processor_ns(),
                                    services_.engines.counters().bytes_carried};
@@ -72,7 +75,7 @@ void Job::begin() {
     if (!is_closed()) check(operations_->on_memory(growth));
   }));
   memory_->set_charge(UserCharge(services_.quotas, user_, UserResource::ResultBytes));
-  error_memory_charge_ = UserCharge(services_.quotas, user_, UserResource::ResultBytes);
+  kept_charge_ = UserCharge(services_.quotas, user_, UserResource::ResultBytes);
   operations_ = std::make_unique<OperationTable>(
       membership_.name, membership_.key, membership_.ring, membership_.local_ranks, memory_,
       OperationServices{
@@ -192,7 +195,7 @@ Status Job::on_registered(const Session& session, std::span<const Tensor> tensor
     if (tensor.plan_set == 0) continue;
     set = tensor.plan_set;
     planned.push_back({tensor.hash, tensor.name, tensor.dtype, tensor.count, tensor.backward_order,
-                       tensor.codec});
+                       tensor.codec, tensor.state_slots});
   }
   if (!planned.empty())
     BRAID_RETURN_IF_ERROR(plans_.on_registered(session.local_rank(), set, planned));
@@ -211,16 +214,36 @@ Result<std::shared_ptr<const CodedTensors>> Job::code(const CodecSpec& spec, uin
   coded->sum = std::move(*sum);
   coded->average = std::move(*average);
   if (const uint32_t planes = coded->sum.memory_floats; planes != 0) {
-    const auto bytes = checked_multiply<uint64_t>(elements, planes * sizeof(float));
-    const auto all = bytes ? checked_add(error_memory_charge_.amount(), *bytes) : std::nullopt;
-    if (!all) return Status(StatusCode::ResourceExhausted, "no machine has memory for so much");
-    BRAID_RETURN_IF_ERROR(error_memory_charge_.set(*all).with_context(fmt::format(
-        "what the codec {} loses of {} elements is kept on each node", to_string(spec), elements)));
+    BRAID_RETURN_IF_ERROR(
+        charge_kept(checked_multiply<uint64_t>(elements, planes * sizeof(float)))
+            .with_context(fmt::format("what the codec {} loses of {} elements is kept on each node",
+                                      to_string(spec), elements)));
     auto memory = ErrorMemory::create(elements, planes);
     if (!memory) return memory.status();
     coded->memory = std::move(*memory);
   }
   return std::shared_ptr<const CodedTensors>(std::move(coded));
+}
+
+// Weights of so many elements are to be updated by their owners.
+Result<std::shared_ptr<ShardState>> Job::keep(uint64_t elements, uint32_t slots, DataType dtype) {
+  const Ring& ring = *membership_.ring;
+  const ShardLayout layout = {elements, stripe_elements_of(elements, ring.nodes), ring.nodes,
+                              ring.self};
+  const bool is_sane = checked_multiply<uint64_t>(elements, slots * sizeof(double)).has_value();
+  BRAID_RETURN_IF_ERROR(
+      charge_kept(is_sane ? std::optional(ShardState::bytes_of(layout, slots, dtype))
+                          : std::nullopt)
+          .with_context(fmt::format("{} values for each of this node's {} of {} weights are kept",
+                                    slots, is_sane ? layout.owned_elements() : 0, elements)));
+  return ShardState::create(layout, slots, dtype);
+}
+
+// So many bytes more.
+Status Job::charge_kept(std::optional<uint64_t> bytes) {
+  const auto all = bytes ? checked_add(kept_charge_.amount(), *bytes) : std::nullopt;
+  if (!all) return {StatusCode::ResourceExhausted, "no machine has memory for so much"};
+  return kept_charge_.set(*all);
 }
 
 TimelineEvent Job::submit_span(const Submission& submission, bool is_planned) const {

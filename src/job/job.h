@@ -151,6 +151,8 @@ class Job final {
   void on_reached();
   bool reach_all();
   Result<std::shared_ptr<const CodedTensors>> code(const CodecSpec& spec, uint64_t elements);
+  Result<std::shared_ptr<ShardState>> keep(uint64_t elements, uint32_t slots, DataType dtype);
+  Status charge_kept(std::optional<uint64_t> bytes);
   void report_ready();
   void show_memory();
   void check_deadlines();
@@ -169,7 +171,7 @@ class Job final {
   const uid_t user_;
   const std::shared_ptr<JobNumbers> numbers_;
   std::shared_ptr<ResultMemory> memory_;
-  UserCharge error_memory_charge_;  // of all sets
+  UserCharge kept_charge_;  // what codecs have lost and owners keep, of all sets
   std::unique_ptr<OperationTable> operations_;
   PlanBook plans_;
   PlanObserver observer_;

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "job/job.h"
 #include "job/submitted_splits.h"
+#include "job/submitted_update.h"
 #include "membership/coordinator.h"
 
 namespace braid {
@@ -320,6 +321,7 @@ Status Session::finish_operation(const proto::SubmitEntry& entry, const Tensor& 
   submission.timeout_ms = entry.timeout_ms != 0 ? entry.timeout_ms : operation_timeout_ms_;
 
   BRAID_RETURN_IF_ERROR(sign(entry, tensor, submission.signature));
+  BRAID_RETURN_IF_ERROR(find_update(entry, tensor, submission));
   BRAID_RETURN_IF_ERROR(find_input(entry, tensor, submission));
   if (tickets_.size() >= done_capacity_) {
     return make_status(StatusCode::Protocol, "holds more than the {} tickets it said",
@@ -363,20 +365,40 @@ Status Session::sign(const proto::SubmitEntry& entry, const Tensor& tensor,
   return Status::ok();
 }
 
+Status Session::find_update(const proto::SubmitEntry& entry, const Tensor& tensor,
+                            Submission& submission) const {
+  Signature& signature = submission.signature;
+  if (tensor.state_slots == 0) {
+    if (signature.collective == Collective::AllToAll || entry.table == 0) return Status::ok();
+    return make_status(StatusCode::InvalidArgument,
+                       "'{}' step {} asks for an update; the tensor was registered without state "
+                       "slots",
+                       *tensor.name, entry.step);
+  }
+  auto update = submitted_update(tensor, signature, *arenas_.find(entry.arena), entry.table);
+  if (!update) {
+    return update.status().with_context(fmt::format("'{}' step {}", *tensor.name, entry.step));
+  }
+  submission.update = *update;
+  signature.owner_step = OwnerStepKind::Optimizer;
+  return Status::ok();
+}
+
 Status Session::find_input(const proto::SubmitEntry& entry, const Tensor& tensor,
                            Submission& submission) const {
   const Signature& signature = submission.signature;
   const SharedMemory& arena = *arenas_.find(entry.arena);
   uint64_t bytes = 0;
   if (is_exchange(signature.collective)) {
-    auto splits = submitted_splits(signature, rank_, world_size_, arena, entry.splits);
+    auto splits = submitted_splits(signature, rank_, world_size_, arena, entry.table);
     if (!splits) {
       return splits.status().with_context(fmt::format("'{}' step {}", *tensor.name, entry.step));
     }
     bytes = input_bytes_of(**splits, signature.dtype);
     submission.splits = std::move(*splits);
   } else if (signature.collective != Collective::Barrier &&
-             (signature.collective != Collective::Broadcast || signature.root == rank_)) {
+             (signature.collective != Collective::Broadcast || signature.root == rank_) &&
+             submission.update.action != UpdateAction::Fetch) {
     bytes = *checked_input_bytes(signature, world_size_);
   }
   submission.input = arena.data();

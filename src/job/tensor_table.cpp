@@ -2,6 +2,7 @@
 #include "job/tensor_table.h"
 
 #include "base/hash.h"
+#include "proto/update.h"
 
 namespace braid {
 namespace {
@@ -31,6 +32,49 @@ Status read_codec(const proto::TensorDescription& description, const CodecKinds&
     return make_status(StatusCode::InvalidArgument,
                        "tensor '{}' has the codec {} and is of {}; codecs are for float32",
                        *tensor.name, to_string(tensor.codec), to_string(tensor.dtype));
+  }
+  return Status::ok();
+}
+
+// Owners keep state for the floats of a set.
+Status read_state(const proto::TensorDescription& description, Tensor& tensor) {
+  tensor.state_slots = description.state_slots();
+  if (tensor.state_slots == 0) return Status::ok();
+  if (tensor.state_slots > kStateSlotCount) {
+    return make_status(StatusCode::InvalidArgument,
+                       "tensor '{}' has {} state slots; 0 to {} are possible", *tensor.name,
+                       tensor.state_slots, kStateSlotCount);
+  }
+  if (!description.planned()) {
+    return make_status(StatusCode::InvalidArgument,
+                       "tensor '{}' has state slots and is not planned; only planned tensors, a "
+                       "model's weights, can have them",
+                       *tensor.name);
+  }
+  if (!is_float(tensor.dtype)) {
+    return make_status(StatusCode::InvalidArgument,
+                       "tensor '{}' has state slots and is of {}; optimizers are for floats",
+                       *tensor.name, to_string(tensor.dtype));
+  }
+  return Status::ok();
+}
+
+// Of tensors that are planned together all have the same state, or none.
+Status check_same_state(const std::vector<Tensor>& added) {
+  const Tensor* first = nullptr;
+  for (const Tensor& tensor : added) {
+    if (tensor.plan_set == 0) continue;
+    if (first == nullptr) first = &tensor;
+    const bool is_same = tensor.state_slots == first->state_slots &&
+                         (tensor.state_slots == 0 || (tensor.dtype == DataType::Float64) ==
+                                                         (first->dtype == DataType::Float64));
+    if (is_same) continue;
+    return make_status(StatusCode::InvalidArgument,
+                       "tensor '{}' ({}, {} state slots) is registered with '{}' ({}, {}): planned "
+                       "tensors of one registration have as many slots, and float64 has state of "
+                       "its own; register them apart",
+                       *tensor.name, to_string(tensor.dtype), tensor.state_slots, *first->name,
+                       to_string(first->dtype), first->state_slots);
   }
   return Status::ok();
 }
@@ -68,12 +112,14 @@ Result<uint32_t> TensorTable::add(const proto::RegisterTensors& message, const J
                          *tensor.name);
     }
     BRAID_RETURN_IF_ERROR(read_codec(*description, codecs_, tensor));
+    BRAID_RETURN_IF_ERROR(read_state(*description, tensor));
     if (description->planned()) {
       tensor.plan_set = 1;  // until all are known
       set = job.of(JobHash::Set,
                    {set, tensor.hash, tensor.count, tensor.backward_order, description->dtype()});
       if (tensor.codec.kind != CodecKind::None)
         set = job.of(JobHash::Set, {set, fnv1a64(to_string(tensor.codec))});
+      if (tensor.state_slots != 0) set = job.of(JobHash::Set, {set, tensor.state_slots});
     }
     const auto handle = static_cast<uint32_t>(tensors_.size() + added.size());
     const Tensor* same = find_hash(tensor.hash);
@@ -89,6 +135,7 @@ Result<uint32_t> TensorTable::add(const proto::RegisterTensors& message, const J
     hashes.emplace(tensor.hash, handle);
     added.push_back(std::move(tensor));
   }
+  BRAID_RETURN_IF_ERROR(check_same_state(added));
   const auto first = static_cast<uint32_t>(tensors_.size());
   for (Tensor& tensor : added) {
     if (tensor.plan_set != 0) tensor.plan_set = set;

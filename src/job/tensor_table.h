@@ -23,9 +23,10 @@ struct Tensor {
   DataType dtype = DataType::Float32;
   uint64_t count = 0;
   uint32_t backward_order = UINT32_MAX;
-  bool is_dynamic = false;  // each operation brings its own dtype and count
-  uint64_t plan_set = 0;    // names the tensors that are planned together; 0: not planned
-  CodecSpec codec;          // how it travels between nodes
+  bool is_dynamic = false;   // each operation brings its own dtype and count
+  uint64_t plan_set = 0;     // names the tensors that are planned together; 0: not planned
+  CodecSpec codec;           // how it travels between nodes
+  uint32_t state_slots = 0;  // what its owners keep for each element; 0: it is no weight
   std::optional<uint64_t> last_step;
 };
 

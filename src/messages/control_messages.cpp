@@ -95,11 +95,16 @@ ControlBuffer make_operation_ready(const OperationKey& key, const Signature& sig
   flatbuffers::Offset<flatbuffers::String> codec;
   if (signature.codec.kind != CodecKind::None)
     codec = builder.CreateString(to_string(signature.codec));
+  flatbuffers::Offset<flatbuffers::Vector<uint8_t>> update;
+  if (signature.owner_step == OwnerStepKind::Optimizer) {
+    const proto::UpdateEntry entry = to_entry(signature.update);
+    update = builder.CreateVector(reinterpret_cast<const uint8_t*>(&entry), sizeof(entry));
+  }
   const auto body = proto::CreateOperationReady(
       builder, key.job_key, key.tensor, key.step, signature.count, signature.bucket, signature.root,
       static_cast<uint8_t>(signature.collective), static_cast<uint8_t>(signature.dtype),
       static_cast<uint8_t>(signature.reduction), signature.given,
-      static_cast<uint8_t>(signature.owner_step), codec);
+      static_cast<uint8_t>(signature.owner_step), codec, update, signature.updates);
   return finish_control_message(std::move(builder), body);
 }
 

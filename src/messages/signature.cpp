@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "messages/signature.h"
 
+#include <cstring>
+
 #include <fmt/format.h>
 
 #include "base/hash.h"
@@ -21,6 +23,15 @@ std::optional<Signature> signature_of(const proto::OperationReady& ready) {
     signature.codec = *codec;
   }
   signature.owner_step = static_cast<OwnerStepKind>(ready.owner_step());
+  if (signature.owner_step == OwnerStepKind::Optimizer) {
+    proto::UpdateEntry entry;
+    if (ready.update() == nullptr || ready.update()->size() != sizeof(entry)) return std::nullopt;
+    std::memcpy(&entry, ready.update()->data(), sizeof(entry));
+    const auto update = parse_update(entry, signature.dtype);
+    if (!update) return std::nullopt;
+    signature.update = *update;
+    signature.updates = ready.updates();
+  }
   signature.root = ready.root();
   signature.count = ready.count();
   signature.bucket = ready.bucket();
@@ -41,7 +52,7 @@ uint64_t hash_of(const Signature& signature, const JobHash& job) {
                 {static_cast<uint64_t>(signature.collective),
                  static_cast<uint64_t>(signature.dtype), static_cast<uint64_t>(signature.reduction),
                  signature.root, signature.count, signature.bucket, hash_of_codec(signature.codec),
-                 static_cast<uint64_t>(signature.owner_step)});
+                 static_cast<uint64_t>(signature.owner_step), signature.updates});
 }
 
 namespace {
@@ -76,8 +87,9 @@ std::string to_string(const Signature& signature) {
   std::string text = describe_operation(signature);
   if (signature.codec.kind != CodecKind::None)
     text += fmt::format(" with codec {}", to_string(signature.codec));
-  if (signature.owner_step != OwnerStepKind::Plain)
-    text += fmt::format(" with owner's step {}", to_string(signature.owner_step));
+  if (signature.owner_step == OwnerStepKind::Optimizer && signature.updates != 0)
+    text += fmt::format(", {} (of all its tensors: {:x})", to_string(signature.update),
+                        signature.updates);
   return text;
 }
 

@@ -9,6 +9,7 @@
 #include "messages/job_hash.h"
 #include "proto/control_generated.h"
 #include "proto/types.h"
+#include "update/update_step.h"
 
 namespace braid {
 
@@ -26,6 +27,10 @@ struct Signature {
   uint64_t count = 0;
   uint64_t bucket = 0;  // hash over the tensors of a bucket; 0: a single tensor
   uint64_t given = 0;   // all-to-all between nodes alone
+  // Where the owner's step is an optimizer's: what the first tensor asks for, and the hash of what
+  // all of them do.
+  UpdateStep update;
+  uint64_t updates = 0;
 
   bool operator==(const Signature&) const = default;
 };

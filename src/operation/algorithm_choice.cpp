@@ -26,6 +26,17 @@ bool is_shortened(const Operation& operation, uint64_t bytes) {
          encoded_bytes_max(*operation.hop, bytes / sizeof(float)) <= bytes;
 }
 
+// Of an operation that is half an all-reduce. Straight where links lead to all and it is small
+// enough, or encoded: what is added on the way would be encoded once more at each node.
+const Route* half_route(const Operation& operation, uint64_t bytes, uint64_t two_hops_bytes) {
+  const Ring& ring = *operation.ring;
+  const bool is_encoded = operation.hop != nullptr && !ring.routes->two_hops.segments.empty();
+  const bool is_straight = is_encoded || (ring.two_hops != nullptr && bytes <= two_hops_bytes);
+  if (operation.halves == Halves::Gather)
+    return is_straight ? &ring.routes->two_hops_gather : &ring.routes->gather;
+  return is_straight ? &ring.routes->two_hops_reduce_scatter : &ring.routes->reduce_scatter;
+}
+
 }  // namespace
 
 void choose_algorithm(Operation& operation, const TransferSettings* settings,
@@ -53,7 +64,9 @@ void choose_algorithm(Operation& operation, const TransferSettings* settings,
       operation.fixed_owners != nullptr ? 0 : std::min(direct_bytes, direct_bytes_max(ring.nodes));
   const uint64_t bytes =
       result_bytes(operation.collective, operation.dtype, operation.count, ring.world_size);
-  if (bytes != 0 && bytes <= direct_bytes && is_shortened(operation, bytes)) {
+  if (operation.halves != Halves::Both) {
+    operation.route = half_route(operation, bytes, two_hops_bytes);
+  } else if (bytes != 0 && bytes <= direct_bytes && is_shortened(operation, bytes)) {
     operation.is_direct = true;
     operation.signature = signature;
   } else if (operation.hop != nullptr && !ring.routes->two_hops.segments.empty()) {

@@ -48,6 +48,9 @@ Status OperationTable::submit(const Submission& submission) {
       entry.gauge = std::make_shared<CodecGauge>();
     entry.parts.resize(local_ranks_.size() *
                        (entry.group == nullptr ? 1 : entry.group->members.size()));
+    entry.shard = submission.shard;
+    entry.first_in_set = submission.first_in_set;
+    if (entry.shard != nullptr) entry.updates.resize(members(entry));
     entry.signature = submission.signature;
     entry.name = entry.group == nullptr ? submission.name : entry.group->members.front().name;
     entry.first_rank = local_ranks_[submission.local_rank];
@@ -86,6 +89,7 @@ Status OperationTable::add_part(const OperationKey& key, Entry& entry,
                        "job '{}': rank {} submitted '{}' step {} twice", job_name_, rank,
                        *submission.name, submission.step);
   }
+  if (entry.shard != nullptr) BRAID_RETURN_IF_ERROR(check_update(key, entry, submission));
   part.is_submitted = true;
   part.ticket = submission.ticket;
   part.input = submission.input;
@@ -103,7 +107,8 @@ Status OperationTable::add_part(const OperationKey& key, Entry& entry,
 Status OperationTable::check_member(const Entry& entry, const Submission& submission) const {
   if (entry.group == nullptr) return Status::ok();
   const TensorGroup::Member& member = entry.group->members[submission.member];
-  const uint64_t bytes = member.count * element_bytes(entry.group->dtype);
+  const bool has_input = submission.update.action != UpdateAction::Fetch;
+  const uint64_t bytes = has_input ? member.count * element_bytes(entry.group->dtype) : 0;
   if (member.tensor == submission.tensor && bytes == submission.input_bytes) return Status::ok();
   return make_status(StatusCode::Mismatch,
                      "job '{}': rank {} submitted {} bytes of '{}' step {}, the plan has '{}' of "
@@ -154,6 +159,7 @@ Status OperationTable::place(const OperationKey& key, Entry& entry) {
 
   entry.result_bytes =
       result_bytes(operation.collective, operation.dtype, operation.count, ring_->world_size);
+  if (entry.shard != nullptr) prepare_update(entry, operation);
   operation.hop = hop_of(key, entry);
   choose_algorithm(operation, entry.settings.get(), hash_of(entry.signature, hash_));
   if (entry.gauge != nullptr) say_what_is_final(operation, *entry.gauge);
@@ -189,26 +195,39 @@ bool OperationTable::can_start(const Operation& operation, const Entry& entry) c
   return memory_->has_memory(entry.result_offset, entry.result_bytes) &&
          (entry.coded == nullptr || entry.coded->memory == nullptr ||
           entry.coded->memory->may_begin(operation.key.step)) &&
+         (entry.shard == nullptr || entry.shard->may_begin(operation.key.step)) &&
          ((operation.exchange == nullptr &&
-           (entry.coded == nullptr || operation.route != &ring_->routes->two_hops)) ||
+           (operation.hop == nullptr ||
+            (operation.route != &ring_->routes->two_hops &&
+             operation.route != &ring_->routes->two_hops_reduce_scatter))) ||
           ring_->nodes == 1 || services_.reach_all());
 }
 
 std::shared_ptr<Hop> OperationTable::hop_of(const OperationKey& key, const Entry& entry) const {
-  if (entry.coded == nullptr) return nullptr;
-  ElementRanges elements;
-  if (entry.group == nullptr) {
-    elements.append(entry.first_element, entry.signature.count);
-  } else {
-    for (const TensorGroup::Member& member : entry.group->members)
-      elements.append(member.first_element, member.count);
+  if (!has_hop(entry)) return nullptr;
+  CodedSum coded;
+  if (entry.coded != nullptr) {
+    const bool is_average = entry.signature.reduction == Reduction::Average;
+    coded = (is_average ? entry.coded->average : entry.coded->sum).of_step(key.step);
   }
-  const CodedSum& sum =
-      entry.signature.reduction == Reduction::Average ? entry.coded->average : entry.coded->sum;
-  CodedSum coded = sum.of_step(key.step);
   auto memory = coded.memory_floats != 0 ? entry.coded->memory : nullptr;
+  if (entry.shard != nullptr)
+    coded = with_weights(entry.coded == nullptr ? nullptr : &coded, pulls_rounded(entry));
+  auto elements = elements_of(entry, entry.first_element, &TensorGroup::Member::first_element);
   return std::make_shared<CodecHop>(std::move(coded), std::move(memory), std::move(elements),
                                     mix64(key.tensor) + ring_->self, key.step, entry.gauge);
+}
+
+ElementRanges OperationTable::elements_of(const Entry& entry, uint64_t first,
+                                          uint64_t TensorGroup::Member::*first_of_member) {
+  ElementRanges elements;
+  if (entry.group == nullptr) {
+    elements.append(first, entry.signature.count);
+  } else {
+    for (const TensorGroup::Member& member : entry.group->members)
+      elements.append(member.*first_of_member, member.count);
+  }
+  return elements;
 }
 
 // Around the ring each node encodes a sum.
@@ -237,8 +256,10 @@ Status OperationTable::start(Entry& entry, const Operation& operation) {
   entry.state = State::Running;
   if (entry.coded != nullptr && entry.coded->memory != nullptr)
     entry.coded->memory->begin(key.step);
+  if (entry.shard != nullptr) entry.shard->begin(key.step);
   // The engine must know the operation before others may send for it.
-  services_.observer.on_start(key, entry.result_bytes);
+  // What halves take says nothing of all-reduces.
+  if (operation.halves == Halves::Both) services_.observer.on_start(key, entry.result_bytes);
   // With one node there is nobody to wait for, and a direct one begins at once.
   if (ring_->nodes == 1 || entry.is_early) note_go(key, entry);
   BRAID_RETURN_IF_ERROR(check_taken(services_.engines.start(operation)));

@@ -23,6 +23,7 @@
 #include "operation/result_memory.h"
 #include "operation/tensor_group.h"
 #include "timeline/loop_timeline.h"
+#include "update/shard_state.h"
 
 namespace braid {
 
@@ -55,6 +56,11 @@ struct Submission {
   std::shared_ptr<const CodedTensors> coded;
   uint64_t first_element = 0;
   bool is_sampled = false;  // what its codec loses is measured
+  // What this node keeps of the set, where the tensor begins among the set's elements, and what its
+  // owners are to do; nullptr: nothing is kept.
+  std::shared_ptr<ShardState> shard;
+  uint64_t first_in_set = 0;
+  UpdateStep update;
 };
 
 // Where one local rank's results go: its done ring.
@@ -217,8 +223,11 @@ class OperationTable final : public OperationEvents {
     std::shared_ptr<const CodedTensors> coded;  // nullptr: the elements travel as they are
     uint64_t first_element = 0;
     std::shared_ptr<CodecGauge> gauge;  // nullptr: the operation is not sampled
-    std::vector<LocalPart> parts;       // the first local rank's members, the second's, …
-    size_t submitted = 0;               // parts
+    std::shared_ptr<ShardState> shard;  // nullptr: its owners keep nothing
+    uint64_t first_in_set = 0;
+    std::vector<std::optional<UpdateStep>> updates;  // by member; of an operation with state
+    std::vector<LocalPart> parts;  // the first local rank's members, the second's, …
+    size_t submitted = 0;          // parts
     size_t released = 0;
     uint32_t first_rank = 0;  // whose signature it is
     uint64_t deadline_ns = 0;
@@ -246,6 +255,12 @@ class OperationTable final : public OperationEvents {
   Status check_member(const Entry& entry, const Submission& submission) const;
   Status place(const OperationKey& key, Entry& entry);
   Status allocate(const OperationKey& key, Entry& entry);
+  // operation_table_updates.cpp
+  Status check_update(const OperationKey& key, Entry& entry, const Submission& submission) const;
+  void prepare_update(Entry& entry, Operation& operation) const;
+  static bool pulls_rounded(const Entry& entry);
+  bool has_hop(const Entry& entry) const;
+
   std::shared_ptr<Hop> hop_of(const OperationKey& key, const Entry& entry) const;
   void say_what_is_final(const Operation& operation, CodecGauge& gauge) const;
   void finish_coded(const OperationKey& key, const Entry& entry);
@@ -259,6 +274,8 @@ class OperationTable final : public OperationEvents {
   static const std::shared_ptr<const std::string>& first_name(const Entry& entry);
   Status check_taken(bool is_taken) const;
   void publish(const Entry& entry, uint32_t local_rank);
+  static ElementRanges elements_of(const Entry& entry, uint64_t first,
+                                   uint64_t TensorGroup::Member::*first_of_member);
   size_t members(const Entry& entry) const { return entry.parts.size() / local_ranks_.size(); }
   bool has_submitted(const Entry& entry, uint32_t local_rank) const;
   void release_part(Entry& entry, uint32_t local_rank, uint32_t member);

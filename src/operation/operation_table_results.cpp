@@ -20,6 +20,7 @@ void OperationTable::on_done(const OperationKey& key) {
   note_end(key, entry);
   entry.state = State::Published;
   if (entry.coded != nullptr) finish_coded(key, entry);
+  if (entry.shard != nullptr) entry.shard->end();
   set_unfinished(unfinished_ - 1);
   steps_done_ = std::max(steps_done_, key.step + 1);
   uint64_t& last_published = last_published_[key.tensor];
@@ -101,7 +102,12 @@ void OperationTable::publish(const Entry& entry, uint32_t local_rank) {
   ResultSink* sink = services_.sinks[local_rank];
   if (sink == nullptr) return;
   const LocalPart* parts = &entry.parts[local_rank * members(entry)];
-  if (entry.group != nullptr) {
+  const bool is_pushed =
+      entry.shard != nullptr && entry.signature.update.action == UpdateAction::Push;
+  if (is_pushed) {
+    for (size_t i = 0; i < members(entry); ++i)
+      sink->publish(parts[i].ticket, entry.result_offset, 0);
+  } else if (entry.group != nullptr) {
     for (size_t i = 0; i < entry.group->members.size(); ++i) {
       const TensorGroup::Member& member = entry.group->members[i];
       sink->publish(parts[i].ticket, entry.result_offset + member.offset,

@@ -19,6 +19,7 @@ struct TensorGroup {
     uint64_t count = 0;
     uint64_t offset = 0;         // bytes, in the operation
     uint64_t first_element = 0;  // among those of the set with the same codec
+    uint64_t first_in_set = 0;
   };
   std::vector<Member> members;
   DataType dtype = DataType::Float32;

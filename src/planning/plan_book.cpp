@@ -40,7 +40,8 @@ Status PlanBook::on_registered(uint32_t local_rank, uint64_t set,
     return make_status(
         StatusCode::Mismatch,
         "job '{}': rank {} registers '{}' ({} × {}) among {} planned tensors that "
-        "are not those of another rank on this node: count, dtype, codec, name and order "
+        "are not those of another rank on this node: count, dtype, codec, state slots, name and "
+        "order "
         "must be the same on all ranks",
         job_name_, local_ranks_[local_rank], *other->name, to_string(other->dtype), other->count,
         tensors.size());
@@ -57,17 +58,29 @@ Status PlanBook::add_set(uint64_t id, const std::vector<PlanSet::Tensor>& tensor
   const auto added =
       sets_.try_emplace(id, hash_, id, tensors, static_cast<uint32_t>(local_ranks_.size())).first;
   Set& set = added->second;
-  for (uint32_t i = 0; nodes_ > 1 && i < set.set.codecs().size(); ++i) {
-    auto coded = actions_.code(set.set.codecs()[i], set.set.coded_elements(i));
-    if (!coded) {
-      sets_.erase(added);
-      return coded.status();
-    }
-    set.coded.push_back(std::move(*coded));
+  if (const Status room = make_room(set); !room) {
+    sets_.erase(added);
+    return room;
   }
   for (const PlanSet::Tensor& tensor : tensors) set_of_tensor_[tensor.hash] = id;
   show_plan(set, set.set.current());
   return nodes_ > 1 ? announce(set) : Status::ok();
+}
+
+// For what codecs lose, and for what owners keep.
+Status PlanBook::make_room(Set& set) {
+  for (uint32_t i = 0; nodes_ > 1 && i < set.set.codecs().size(); ++i) {
+    auto coded = actions_.code(set.set.codecs()[i], set.set.coded_elements(i));
+    if (!coded) return coded.status();
+    set.coded.push_back(std::move(*coded));
+  }
+  const PlanSet::Tensor& first = set.set.tensors().front();
+  if (first.state_slots == 0) return Status::ok();
+  auto state = actions_.keep(set.set.elements(), first.state_slots, first.dtype);
+  if (!state) return state.status();
+  set.shard = std::move(*state);
+  set.is_loaded.resize(set.set.tensors().size());
+  return Status::ok();
 }
 
 Status PlanBook::announce(const Set& set) {
@@ -120,14 +133,12 @@ Status PlanBook::pass_on(Set& set, Submission submission, uint32_t tensor, uint6
   if (plan.number > set.plan_begun) begin_plan(set, plan);
   submission.plan = plan.number;
   submission.settings = plan.settings;
-  const CodecSpec& codec = set.set.codec_of(tensor, step);
-  submission.signature.codec = codec;
-  if (codec.kind != CodecKind::None && !set.coded.empty()) {
-    const PlanSet::CodedTensor coded = *set.set.coded(tensor);
-    submission.coded = set.coded[coded.codec];
-    submission.first_element = coded.first_element;
-    submission.is_sampled = is_sampled_step(step, sample_every_steps_, codec.full_every);
+  if (set.shard != nullptr) {
+    BRAID_RETURN_IF_ERROR(check_loaded(set, tensor, submission));
+    submission.shard = set.shard;
+    submission.first_in_set = set.set.first_element(tensor);
   }
+  find_codec(set, tensor, submission);
   submission.urgency = urgency_of(step, found.group == nullptr ? tensor : found.group->last_place);
   if (found.group != nullptr) {
     submission.signature.count = found.group->count;
@@ -150,6 +161,32 @@ Status PlanBook::pass_on(Set& set, Submission submission, uint32_t tensor, uint6
   }
   if (set.meter.steps() < set.steps_reported + kStepsPerReport) return Status::ok();
   return report(set);
+}
+
+// A gradient's; weights that are loaded or fetched travel as they are. What codecs lose is not
+// sampled where weights come back, for these would be taken for sums.
+void PlanBook::find_codec(const Set& set, uint32_t tensor, Submission& submission) const {
+  if (set.shard != nullptr && !submission.update.changes_weights()) return;
+  const CodecSpec& codec = set.set.codec_of(tensor, submission.step);
+  submission.signature.codec = codec;
+  if (codec.kind == CodecKind::None || set.coded.empty()) return;
+  const PlanSet::CodedTensor coded = *set.set.coded(tensor);
+  submission.coded = set.coded[coded.codec];
+  submission.first_element = coded.first_element;
+  submission.is_sampled = set.shard == nullptr &&
+                          is_sampled_step(submission.step, sample_every_steps_, codec.full_every);
+}
+
+Status PlanBook::check_loaded(Set& set, uint32_t tensor, const Submission& submission) const {
+  const UpdateStep& update = submission.update;
+  if (update.action == UpdateAction::Load && update.slot == StateSlot::Weights)
+    set.is_loaded[tensor] = true;
+  if (set.is_loaded[tensor]) return Status::ok();
+  return make_status(StatusCode::InvalidArgument,
+                     "job '{}': rank {} asks for {} of '{}' step {}, whose weights were never "
+                     "loaded; the first update of a tensor loads them",
+                     job_name_, local_ranks_[submission.local_rank], to_string(update),
+                     *submission.name, submission.step);
 }
 
 void PlanBook::begin_plan(Set& set, const PlanSet::AgreedPlan& plan) {

@@ -52,6 +52,9 @@ class PlanBook {
     // Tensors of so many elements together, among several nodes, are to travel with this codec.
     std::function<Result<std::shared_ptr<const CodedTensors>>(const CodecSpec&, uint64_t elements)>
         code = [](const CodecSpec&, uint64_t) { return std::make_shared<const CodedTensors>(); };
+    // What this node is to keep of tensors of so many elements, whose owners update them.
+    std::function<Result<std::shared_ptr<ShardState>>(uint64_t elements, uint32_t slots, DataType)>
+        keep = [](uint64_t, uint32_t, DataType) { return std::shared_ptr<ShardState>(); };
     // What this node has done so far, for all jobs.
     std::function<CarriedWork()> work = [] { return CarriedWork(); };
   };
@@ -113,6 +116,8 @@ class PlanBook {
     PlanSet set;
     const uint64_t bytes;
     std::vector<std::shared_ptr<const CodedTensors>> coded;  // by set.codecs(); one node: none
+    std::shared_ptr<ShardState> shard;                       // nullptr: its owners keep nothing
+    std::vector<bool> is_loaded;                             // by tensor: it has weights
     PlanMeter meter;
     StepClock clock;
     StepTimes times;
@@ -131,6 +136,9 @@ class PlanBook {
   };
 
   Status announce(const Set& set);
+  Status make_room(Set& set);
+  Status check_loaded(Set& set, uint32_t tensor, const Submission& submission) const;
+  void find_codec(const Set& set, uint32_t tensor, Submission& submission) const;
   Status add_set(uint64_t id, const std::vector<PlanSet::Tensor>& tensors);
   void begin_plan(Set& set, const PlanSet::AgreedPlan& plan);
   // `tensor`: its place in the set.

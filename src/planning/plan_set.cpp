@@ -38,13 +38,18 @@ std::vector<std::vector<uint64_t>> part_groups(
 
 bool PlanSet::Tensor::operator==(const Tensor& other) const {
   return hash == other.hash && *name == *other.name && dtype == other.dtype &&
-         count == other.count && backward_order == other.backward_order && codec == other.codec;
+         count == other.count && backward_order == other.backward_order && codec == other.codec &&
+         state_slots == other.state_slots;
 }
 
 PlanSet::PlanSet(const JobHash& job, uint64_t id, std::vector<Tensor> tensors)
     : job_(job), id_(id), tensors_(in_order_of_backward(std::move(tensors))) {
   BRAID_ASSERT(!tensors_.empty(), "a set has tensors");
-  for (uint32_t i = 0; i < tensors_.size(); ++i) index_[tensors_[i].hash] = i;
+  for (uint32_t i = 0; i < tensors_.size(); ++i) {
+    index_[tensors_[i].hash] = i;
+    first_elements_.push_back(elements_);
+    elements_ += tensors_[i].count;
+  }
   find_codecs();
   add(0, 0, first_groups());
 }
@@ -178,7 +183,8 @@ void PlanSet::make_groups(Version& version, std::span<const std::vector<uint64_t
       const uint64_t offset = group->count * element_bytes(tensor.dtype);
       group->dtype = tensor.dtype;
       const uint64_t first_element = coded_[*index] ? coded_[*index]->first_element : 0;
-      group->members.push_back({hash, tensor.name, tensor.count, offset, first_element});
+      group->members.push_back(
+          {hash, tensor.name, tensor.count, offset, first_element, first_elements_[*index]});
       group->count += tensor.count;
       group->last_place = std::max(group->last_place, *index);
       if (hashes.size() == 1) continue;

@@ -35,7 +35,8 @@ class PlanSet {
     DataType dtype = DataType::Float32;
     uint64_t count = 0;
     uint32_t backward_order = 0;
-    CodecSpec codec{};  // how it travels between nodes, as long as no plan says plain
+    CodecSpec codec{};         // how it travels between nodes, as long as no plan says plain
+    uint32_t state_slots = 0;  // what its owners keep for each element; the same for all of a set
     uint64_t bytes() const { return count * element_bytes(dtype); }
     bool operator==(const Tensor& other) const;  // by content
   };
@@ -78,6 +79,10 @@ class PlanSet {
   };
   std::optional<CodedTensor> coded(uint32_t tensor) const { return coded_[tensor]; }
   uint64_t coded_elements(uint32_t codec) const { return coded_elements_[codec]; }
+  // Where a tensor begins among the elements of all, in the order of tensors(), and how many there
+  // are.
+  uint64_t first_element(uint32_t tensor) const { return first_elements_[tensor]; }
+  uint64_t elements() const { return elements_; }
   // Whether it is of these tensors, in whatever order: what has its id may be something else.
   bool is_of(std::vector<Tensor> tensors) const;
 
@@ -135,6 +140,8 @@ class PlanSet {
   std::vector<CodecSpec> codecs_;
   std::vector<uint64_t> coded_elements_;           // by codec
   std::vector<std::optional<CodedTensor>> coded_;  // by tensor
+  std::vector<uint64_t> first_elements_;           // by tensor
+  uint64_t elements_ = 0;
   std::deque<Version> plans_;
 };
 

@@ -48,7 +48,7 @@ class StateContribution final : public Contribution {
   const uint8_t* find(const Extent& /*extent*/) const override { return nullptr; }
 
  private:
-  const OperationInput input_;
+  const OperationInput input_{};
   const bool has_input_ = false;
 };
 

@@ -11,8 +11,12 @@ namespace {
 // program leaves there is no field. Whoever adds one adds the sizes here, and keeps these.
 static_assert(offsetof(braid_job_options, token) == 56 && sizeof(braid_job_options) == 64);
 static_assert(offsetof(braid_tensor_options, planned) == 40);
-static_assert(offsetof(braid_tensor_options, codec) == 48 && sizeof(braid_tensor_options) == 56);
-static_assert(offsetof(braid_operation, input_splits) == 56 && sizeof(braid_operation) == 72);
+static_assert(offsetof(braid_tensor_options, codec) == 48);
+static_assert(offsetof(braid_tensor_options, state_slots) == 56 &&
+              sizeof(braid_tensor_options) == 64);
+static_assert(offsetof(braid_operation, input_splits) == 56);
+static_assert(offsetof(braid_operation, update) == 72 && sizeof(braid_operation) == 80);
+static_assert(sizeof(braid_update) == 88);
 
 class JobOptionsAgeTest : public ClientTest {};
 class StructAgesTest : public OpenJobTest {};

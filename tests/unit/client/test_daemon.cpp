@@ -322,7 +322,7 @@ void TestDaemon::complete_exchange(Session& session, const proto::SubmitEntry& e
   const bool is_root = entry.root == session.rank;
   last_splits_.assign(2 * size_t{world}, 0);
   if (collective == Collective::AllToAll) {
-    std::memcpy(last_splits_.data(), arena.data() + entry.splits,
+    std::memcpy(last_splits_.data(), arena.data() + entry.table,
                 last_splits_.size() * sizeof(uint64_t));
   } else {
     const bool is_gather = collective == Collective::Gather;

@@ -173,7 +173,7 @@ TEST(SubmitEntryTest, WhatIsReservedIsZero) {
     proto::SubmitEntry entry{};
     entry.kind = static_cast<uint8_t>(kind);
     entry.ticket = 1;
-    entry.splits = 1ull << 63;
+    entry.table = 1ull << 63;
     EXPECT_EQ(check_submit_entry(entry).message(),
               "'splits' of a submission without splits is reserved and must be 0, not "
               "9223372036854775808");

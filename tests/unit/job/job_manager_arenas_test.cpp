@@ -92,7 +92,7 @@ TEST_F(JobManagerArenasTest, SplitsLieInTheArenaOfTheInput) {
     trainers_[0]->submit(step + 1, 0, step, 64, [&](proto::SubmitEntry& entry) {
       entry.collective = static_cast<uint8_t>(Collective::AllToAll);
       entry.arena = 1;
-      entry.splits = splits;
+      entry.table = splits;
     });
   };
   std::fill_n(trainers_[0]->floats(64, 1), 3, 5.0f);

@@ -27,7 +27,7 @@ class JobManagerExchangeTest : public testing::JobManagerTest {
     std::fill_n(reinterpret_cast<uint64_t*>(trainer_->floats(512)), 6, 4);
     trainer_->submit(step + 1, 0, step, 0, [](proto::SubmitEntry& entry) {
       entry.collective = static_cast<uint8_t>(Collective::AllToAll);
-      entry.splits = 512;
+      entry.table = 512;
     });
   }
   template <typename Table>

@@ -65,7 +65,7 @@ const BadSubmission kBadSubmissions[] = {
      [](TestTrainer& t) {
        t.submit(1, 0, 0, 0, [](proto::SubmitEntry& entry) {
          entry.collective = static_cast<uint8_t>(Collective::AllToAll);
-         entry.splits = TestTrainer::kArenaBytes - 8;
+         entry.table = TestTrainer::kArenaBytes - 8;
        });
      },
      StatusCode::InvalidArgument,
@@ -77,7 +77,7 @@ const BadSubmission kBadSubmissions[] = {
        std::memcpy(t.floats(64), splits, sizeof(splits));
        t.submit(1, 0, 0, 0, [](proto::SubmitEntry& entry) {
          entry.collective = static_cast<uint8_t>(Collective::AllToAll);
-         entry.splits = 64;
+         entry.table = 64;
        });
      },
      StatusCode::InvalidArgument,
@@ -88,7 +88,7 @@ const BadSubmission kBadSubmissions[] = {
        std::memcpy(t.floats(64), splits, sizeof(splits));
        t.submit(1, 0, 0, TestTrainer::kArenaBytes - 8, [](proto::SubmitEntry& entry) {
          entry.collective = static_cast<uint8_t>(Collective::AllToAll);
-         entry.splits = 64;
+         entry.table = 64;
        });
      },
      StatusCode::InvalidArgument,

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a table does for an operation whose owners keep state: all ranks ask for the same updates,
+// and the engine gets the step that makes them.
+#include "base/assert.h"
+#include "base/hash.h"
+#include "collective/fixed_owners.h"
+#include "operation/operation_table.h"
+#include "update/optimizer_step.h"
+
+namespace braid {
+namespace {
+
+Halves halves_of(UpdateAction action) {
+  switch (action) {
+    case UpdateAction::Apply:
+      return Halves::Both;
+    case UpdateAction::Push:
+      return Halves::ReduceScatter;
+    case UpdateAction::Load:
+    case UpdateAction::Fetch:
+      return Halves::Gather;
+  }
+  return Halves::Both;
+}
+
+bool is_one_round(const UpdateStep& one, const UpdateStep& other) {
+  return one.action == other.action && one.slot == other.slot && one.bits == other.bits &&
+         one.has(kUpdatePullBFloat16) == other.has(kUpdatePullBFloat16);
+}
+
+}  // namespace
+
+bool OperationTable::pulls_rounded(const Entry& entry) {
+  return entry.shard != nullptr && entry.signature.update.has(kUpdatePullBFloat16);
+}
+
+bool OperationTable::has_hop(const Entry& entry) const {
+  return entry.coded != nullptr || (pulls_rounded(entry) && ring_->nodes > 1);
+}
+
+// Hyper-parameters may differ from tensor to tensor, and not from rank to rank.
+Status OperationTable::check_update(const OperationKey& key, Entry& entry,
+                                    const Submission& submission) const {
+  std::optional<UpdateStep>& known = entry.updates[submission.member];
+  const uint32_t rank = local_ranks_[submission.local_rank];
+  if (known && *known != submission.update) {
+    return make_status(
+        StatusCode::Mismatch,
+        "job '{}': ranks disagree about '{}' step {}: rank {} says {}, another rank of its node "
+        "says {}",
+        job_name_, *submission.name, key.step, rank, to_string(submission.update),
+        to_string(*known));
+  }
+  known = submission.update;
+  for (const std::optional<UpdateStep>& other : entry.updates) {
+    if (!other || is_one_round(*other, *known)) continue;
+    return make_status(StatusCode::InvalidArgument,
+                       "job '{}': rank {} asks for {} of '{}' step {}, and for {} of a tensor that "
+                       "is merged with it; all weights of a registration have one action in a step",
+                       job_name_, rank, to_string(*known), *submission.name, key.step,
+                       to_string(*other));
+  }
+  return Status::ok();
+}
+
+// Of one that all local ranks have submitted.
+void OperationTable::prepare_update(Entry& entry, Operation& operation) const {
+  std::vector<OptimizerStep::Member> steps;
+  uint64_t hash = 0;
+  for (size_t i = 0; i < entry.updates.size(); ++i) {
+    BRAID_ASSERT(entry.updates[i].has_value(), "every member was submitted");
+    const UpdateStep& update = *entry.updates[i];
+    hash = mix64(hash ^ hash_of(update));
+    steps.push_back(
+        {entry.group == nullptr ? entry.signature.count : entry.group->members[i].count, update});
+  }
+  entry.signature.update = steps.front().update;
+  entry.signature.updates = hash == 0 ? 1 : hash;
+  const UpdateAction action = entry.signature.update.action;
+  operation.halves = halves_of(action);
+  auto owners = std::make_shared<FixedOwners>();
+  static_cast<ElementRanges&>(*owners) =
+      elements_of(entry, entry.first_in_set, &TensorGroup::Member::first_in_set);
+  owners->stripe_elements = entry.shard->layout().stripe_elements;
+  operation.fixed_owners = std::move(owners);
+  // With a codec nodes divide their parts.
+  const bool divides = entry.signature.reduction == Reduction::Average && !has_hop(entry);
+  operation.owner_step = std::make_shared<OptimizerStep>(entry.shard, std::move(steps),
+                                                         divides ? ring_->world_size : 1);
+  if (action == UpdateAction::Load)
+    operation.contribution = std::make_shared<StateContribution>(operation.inputs.front());
+  if (action == UpdateAction::Fetch) operation.contribution = std::make_shared<StateContribution>();
+}
+
+}  // namespace braid
