@@ -52,6 +52,16 @@ def is_claimed(parameter: torch.Tensor) -> bool:
     return optimizer is not None and optimizer.owns_gradients()
 
 
+def ddp_groups(parameters: Iterable[torch.Tensor]) -> list[Any]:
+    """The process groups of every DDP that has one of these parameters."""
+    wanted = {id(parameter) for parameter in parameters}
+    return [
+        model.process_group
+        for model in list(_models)
+        if any(id(parameter) in wanted for parameter in model.parameters())
+    ]
+
+
 def has_claims() -> bool:
     return bool(_claims)
 

@@ -90,8 +90,11 @@ class DelayedSteps:
         return GlobalState(self._rounds)
 
     def step(self) -> None:
-        for parameter in self._parameters():
+        for place, parameter in enumerate(self._parameters()):
             refuse_gradient(parameter, self._who)
+            if id(parameter) not in self._state:
+                self._state[id(parameter)] = {}
+                self._kept.add(parameter, f"#{place}")
         if self._kept.is_changed():
             self._begin_anew()
         self._kept.prepare(self._rule.slots(self._groups()))

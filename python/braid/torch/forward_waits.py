@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -42,26 +43,50 @@ class ForwardWaits:
                 f"{missing} of {len(parameters)} parameters are not the model's: no module of it "
                 "would wait for them"
             )
-        self._wait_for = wait_for
-        self._wait_for_all = wait_for_all
+        self.wait_for = wait_for
+        self.wait_for_all = wait_for_all
         mine = {id(parameter) for parameter in parameters}
         for module in model.modules():
             used = [p for p in _used_by(module) if id(p) in mine]
             if used:
-                module.register_forward_pre_hook(self._hook_of(used))
-            module.register_state_dict_pre_hook(self._before_state_dict)
+                module.register_forward_pre_hook(_ForwardHook(self, used))
+            module.register_state_dict_pre_hook(_StateDictHook(self))
 
-    def _hook_of(self, parameters: Sequence[torch.Tensor]) -> Callable[..., None]:
-        @untraced
-        @torch.no_grad()
-        def wait(module: torch.nn.Module, inputs: Any) -> None:
-            for parameter in parameters:
-                self._wait_for(parameter)
 
-        return wait
+class _Hook:
+    """Does nothing when its optimizer is gone, nor in a copy of the model."""
 
-    def _before_state_dict(self, *_: Any) -> None:
-        self._wait_for_all()
+    def __init__(self, waits: ForwardWaits | None) -> None:
+        self._waits = weakref.ref(waits) if waits is not None else lambda: None
+
+    def __reduce__(self) -> Any:
+        return _Hook, (None,)
+
+    def __call__(self, *_: Any) -> None:
+        pass
+
+
+class _ForwardHook(_Hook):
+    def __init__(self, waits: ForwardWaits, parameters: Sequence[torch.Tensor]) -> None:
+        super().__init__(waits)
+        self._parameters = parameters
+
+    @untraced
+    @torch.no_grad()
+    def __call__(self, *_: Any) -> None:
+        waits = self._waits()
+        if waits is not None:
+            for parameter in self._parameters:
+                waits.wait_for(parameter)
+
+
+class _StateDictHook(_Hook):
+    @untraced
+    @torch.no_grad()
+    def __call__(self, *_: Any) -> None:
+        waits = self._waits()
+        if waits is not None:
+            waits.wait_for_all()
 
 
 def _used_by(module: torch.nn.Module) -> list[torch.Tensor]:

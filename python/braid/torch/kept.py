@@ -94,12 +94,16 @@ class KeptWeights:
         """`names` of all parameters, in the model's order, the same on all ranks."""
         self.group = group
         self.sets: list[WeightSet] = []
-        self._names = names
+        self._names = dict(names)
         self._codec = codec
         self._pull_bf16 = pull_bf16
         # What is to be loaded into slots before the next update, by parameter.
         self._pending: dict[int, State] = {}
         self._versions: dict[int, int] = {}
+
+    def add(self, parameter: torch.Tensor, name: str) -> None:
+        """One more, which rests until it has a gradient."""
+        self._names[parameter] = name
 
     def prepare(self, slots: int) -> None:
         """Before an update: registers parameters that have a gradient now, loads what is to be."""

@@ -117,6 +117,7 @@ class BraidProcessGroup(ExchangeMixin, CarryingMixin, FallbackMixin, ProcessGrou
     def shutdown(self) -> None:
         if self is distributed_c10d.GroupMember.WORLD and self._rank == 0:
             warn_if_unused()
+            _warn_of_update()
         self._end()
 
     abort = shutdown
@@ -264,3 +265,9 @@ class BraidProcessGroup(ExchangeMixin, CarryingMixin, FallbackMixin, ProcessGrou
 def _end(engine: Engine, inner: InnerGloo) -> None:
     inner.close()
     engine.close()
+
+
+def _warn_of_update() -> None:
+    from braid.torch.delayed_scripts import warn_if_unused
+
+    warn_if_unused()

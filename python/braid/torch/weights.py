@@ -72,6 +72,9 @@ class Settings(NamedTuple):
     flags: int = 0
 
 
+_NO_SETTINGS = Settings(optimizer=0, learning_rate=0.0)
+
+
 class Weight:
     """One parameter: where its input lies in the arena, its operation, its updates so far."""
 
@@ -150,28 +153,30 @@ class Round:
 
         A round that pushed has results of no elements.
         """
-        ticket, weight = self._tickets.pop(id(parameter))
-        try:
-            self._wait_for(ticket)
-            if use is not None and self.error is None:
-                use(weight, _result_of(self._engine, ticket, weight))
-        except Exception as cause:
-            self._fail(cause)
-            raise
-        finally:
-            self._release(ticket)
-            if not self._tickets and self._entry is not None:
-                self._entry.end(self.error)
+        self._take(parameter, use)
         self._raise()
 
     def take_all(self, use: Callable[[Weight, torch.Tensor], None] | None = None) -> None:
         """The same for all that are left, also after an error; raises the first one at the end."""
         for _, weight in list(self._tickets.values()):
-            try:
-                self.take(weight.parameter, use)
-            except Exception as cause:
-                self._fail(cause)
+            self._take(weight.parameter, use)
         self._raise()
+
+    def _take(
+        self, parameter: torch.Tensor, use: Callable[[Weight, torch.Tensor], None] | None
+    ) -> None:
+        ticket, weight = self._tickets.pop(id(parameter))
+        try:
+            self._wait_for(ticket)
+            if use is not None and self.error is None:
+                use(weight, _result_of(self._engine, ticket, weight))
+        except BraidError as cause:
+            self._fail(as_distributed(cause))
+        except Exception as cause:
+            self._fail(cause)
+        self._release(ticket)
+        if not self._tickets and self._entry is not None:
+            self._entry.end(self.error)
 
     def fail(self, cause: Exception) -> None:
         """Could not be submitted as a whole: what was is given up, for it may never end."""
@@ -183,14 +188,13 @@ class Round:
             self._entry.end(self.error)
 
     def _wait_for(self, ticket: int) -> None:
-        if self.error is not None:
-            return
-        try:
-            self._engine.wait(ticket)
-        except BraidError as cause:
-            self._fail(as_distributed(cause))
-        except Exception as cause:
-            self._fail(cause)
+        if self.error is None:
+            try:
+                self._engine.wait(ticket)
+            except BraidError as cause:
+                self._fail(as_distributed(cause))
+            except Exception as cause:
+                self._fail(cause)
 
     def _release(self, ticket: int) -> None:
         try:
@@ -203,7 +207,8 @@ class Round:
 
     def _raise(self) -> None:
         if self.error is not None:
-            raise self.error
+            # Told again and again, and each time from here.
+            raise self.error.with_traceback(None)
 
 
 class WeightSet:
@@ -386,10 +391,10 @@ def _half(weight: Weight, values: torch.Tensor | None, shift: int) -> torch.Tens
 
 
 def _ask(weight: Weight, action: int, slot: int, bits: int) -> None:
-    """LOAD and FETCH."""
+    """LOAD and FETCH, which have no settings."""
+    weight.set(_NO_SETTINGS)
     update = weight.operation.update
-    update.action, update.slot, update.bits = action, slot, bits
-    update.count = max(1, weight.count)
+    update.action, update.slot, update.bits, update.count = action, slot, bits, 0
 
 
 def _result_of(engine: Engine, ticket: int, weight: Weight) -> torch.Tensor:
