@@ -17,6 +17,8 @@ from typing import Any
 _HOMES = {
     "BraidProcessGroup": "process_group",
     "DelayedOptimizer": "delayed",
+    "DiLoCo": "local_steps",
+    "PostLocalSGD": "local_steps",
     "ShardedOptimizer": "sharded",
     "DDPHookState": "hook",
     "ddp_hook": "hook",

@@ -15,7 +15,7 @@ from braid.torch.kept import braid_group, broadcast_from_first, names_of
 from braid.torch.rules import refuse_options
 
 
-class DelayedOptimizer(torch.optim.Optimizer):
+class DelayedOptimizer(torch.optim.Optimizer, claims.Claimant):
     """SGD whose step() does not wait for other nodes: OD-SGD, SSD-SGD and CD-SGD.
 
         optimizer = braid.torch.DelayedOptimizer(model.parameters(), "od-sgd", lr=0.1, momentum=0.9)
@@ -103,10 +103,6 @@ class DelayedOptimizer(torch.optim.Optimizer):
         super().__init__(template.param_groups, template.defaults)
         claims.claim(self, self._parameters())
         broadcast_from_first(self._group, self._parameters())
-
-    def owns_gradients(self) -> bool:
-        """Whether it reduces them itself, so that a DistributedDataParallel does not."""
-        return True
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Before the first step only: then the parameters are dealt out to their owners."""

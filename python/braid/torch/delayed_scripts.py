@@ -68,7 +68,7 @@ def settle_all() -> None:
         script.settle()
 
 
-class _Script:
+class _Script(claims.Claimant):
     """One torch.optim.SGD of a script. Holds it weakly."""
 
     def __init__(self, optimizer: torch.optim.SGD, delay: Delay) -> None:
@@ -80,10 +80,16 @@ class _Script:
         self.claim_all(optimizer)
 
     def owns_gradients(self) -> bool:
-        """Whether it is delayed: decided once, and on all ranks alike."""
+        """Whether it is delayed: decided once."""
         if self._is_delayed is None:
             self._decide()
         return bool(self._is_delayed)
+
+    def meets_hook(self, text: str) -> None:
+        if self._steps is not None:
+            raise RuntimeError(text)
+        self._is_delayed = False
+        _tell("a torch.optim.SGD is not delayed: a DistributedDataParallel has a hook of the script's")
 
     def claim_all(self, optimizer: torch.optim.SGD) -> None:
         """Also those that were added since the last step."""

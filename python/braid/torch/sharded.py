@@ -32,7 +32,7 @@ from braid.torch.weights import WEIGHTS, Settings
 _PULLS = ("full", "bf16")
 
 
-class ShardedOptimizer(torch.optim.Optimizer):
+class ShardedOptimizer(torch.optim.Optimizer, claims.Claimant):
     """torch.optim.SGD, Adam, AdamW or Lion, with its step and its state at the daemons.
 
         optimizer = braid.torch.ShardedOptimizer(model.parameters(), torch.optim.AdamW, lr=1e-3)
@@ -107,10 +107,6 @@ class ShardedOptimizer(torch.optim.Optimizer):
         broadcast_from_first(self._group, self._parameters())
         if overlap_forward:
             self._waits = ForwardWaits(model, self._parameters(), self._wait_for, self.synchronize)
-
-    def owns_gradients(self) -> bool:
-        """Whether it reduces them itself, so that a DistributedDataParallel does not."""
-        return True
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Before the first step only: then the parameters are dealt out to their owners."""
