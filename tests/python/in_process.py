@@ -18,11 +18,11 @@ import torch
 import torch.distributed as dist
 
 import braid
-from braid import Collective, Optimizer, StateBits, StateSlot, Update, UpdateAction, UpdateFlag
+from braid import Collective, Optimizer, StateBits, Update, UpdateAction, UpdateFlag
 from braid.errors import JobFailedError
 
 DEADLINE_S = 120
-_TYPES = {0: torch.float32, 1: torch.float64, 2: torch.float16, 3: torch.bfloat16, 4: torch.int32, 5: torch.int64, 6: torch.uint8}
+_TYPES = [torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int32, torch.int64, torch.uint8]
 
 
 class World:
@@ -315,6 +315,3 @@ def _at(address: int, count: int, dtype: torch.dtype) -> torch.Tensor:
     if not nbytes:
         return torch.empty(0, dtype=dtype)
     return torch.frombuffer((ctypes.c_ubyte * nbytes).from_address(address), dtype=dtype)
-
-
-assert StateSlot.WEIGHTS == 0

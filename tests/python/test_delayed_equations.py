@@ -7,6 +7,7 @@ import copy
 from typing import Any
 
 import pytest
+import quadratics
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.once
@@ -14,7 +15,7 @@ pytestmark = pytest.mark.once
 from in_process import run_ranks  # noqa: E402
 
 STEPS = 24
-LR = 0.1
+LR = quadratics.LR
 
 
 torch.manual_seed(3)
@@ -116,12 +117,15 @@ def test_glu_without_its_two_terms_is_sgd():
     assert_apart(delayed(3, local="glu", **options), expected)
 
 
-def on_quadratics(steps: int, **kwargs: Any) -> list[list[tuple[float, ...]]]:
-    """f_j(x) = (x - c_j)²/2, of which the gradient at x is x - c_j. By rank: x after each step, and W at the end."""
+CENTRES = (1.0, -3.0)
+
+
+def on_quadratics(steps: int, **kwargs: Any) -> list[tuple[list[float], float]]:
+    """Of each rank: x after each step, and W after all."""
     from braid.torch import DelayedOptimizer
 
-    def work(group: Any, _: Any) -> list[float]:
-        x = torch.nn.Parameter(torch.tensor([4.0], dtype=torch.float64))
+    def work(group: Any, _: Any) -> tuple[list[float], float]:
+        x = torch.nn.Parameter(torch.tensor([quadratics.START], dtype=torch.float64))
         optimizer = DelayedOptimizer([x], lr=LR, warmup_steps=0, worker="rank", process_group=group, **kwargs)
         seen = []
         for _ in range(steps):
@@ -129,59 +133,30 @@ def on_quadratics(steps: int, **kwargs: Any) -> list[list[tuple[float, ...]]]:
             optimizer.step()
             seen.append(x.item())
         optimizer.finish()
-        return [*seen, x.item()]
+        return seen, x.item()
 
     return run_ranks(2, work)
-
-
-CENTRES = (1.0, -3.0)
-
-
-def recurrence(steps: int, momentum: float, decay: float, pull_every: int, glu: tuple[float, float] | None,
-               dc: str | None) -> list[list[float]]:  # fmt: skip
-    """The same in plain numbers."""
-    w, v, xs = 4.0, 0.0, [4.0, 4.0]
-    previous = [4.0, 4.0]
-    seen: list[list[float]] = [[], []]
-    for step in range(steps):
-        gradients = [x - c for x, c in zip(xs, CENTRES)]
-        for j, g in enumerate(gradients):
-            is_first = step % pull_every == 0
-            h = w if is_first else xs[j]
-            u = g + decay * h
-            if dc == "dc":
-                u += 0.04 * g * g * (h - previous[j])
-            elif dc == "adc":
-                u += 2 / (g * g + 1e-7) ** 0.5 * g * g * (h - previous[j])
-            elif glu is not None:
-                s = ((1 - LR * decay) * previous[j] - h) / (pull_every * LR)
-                u = glu[0] * g + decay * h + glu[1] * s
-            if is_first:
-                previous[j] = h
-            xs[j] = h - LR * u
-            seen[j].append(xs[j])
-        mean = sum(gradients) / 2 + decay * w
-        v = momentum * v + mean
-        w -= LR * v
-    return [[*each, w] for each in seen]
 
 
 @pytest.mark.parametrize("momentum", [0.0, 0.9])
 @pytest.mark.parametrize("decay", [0.0, 0.02])
 @pytest.mark.parametrize(
-    ("method", "expected"),
+    "method",
     [
-        ({"method": "od-sgd"}, {}),
-        ({"method": "od-sgd", "local": "dc"}, {"dc": "dc"}),
-        ({"method": "od-sgd", "local": "adc"}, {"dc": "adc"}),
-        ({"method": "ssd-sgd", "local": "sgd", "pull_every": 4}, {"pull_every": 4}),
-        ({"method": "ssd-sgd", "pull_every": 1}, {"glu": (2.0, 0.5)}),
-        ({"method": "ssd-sgd", "pull_every": 5}, {"pull_every": 5, "glu": (2.0, 0.5)}),
+        {"method": "od-sgd"},
+        {"method": "od-sgd", "local": "dc"},
+        {"method": "od-sgd", "local": "adc"},
+        {"method": "ssd-sgd", "local": "sgd", "pull_every": 4},
+        {"method": "ssd-sgd", "local": "glu", "pull_every": 1},
+        {"method": "ssd-sgd", "local": "glu", "pull_every": 5},
     ],
     ids=str,
 )
-def test_two_workers_on_quadratics_follow_the_recurrence(method, expected, momentum, decay):
-    values = {"pull_every": 1, "glu": None, "dc": None, **expected}
-    golden = recurrence(23, momentum, decay, **values)
-    for mine, other in zip(on_quadratics(23, momentum=momentum, weight_decay=decay, **method), golden):
-        assert mine == pytest.approx(other, rel=1e-12, abs=1e-12)
+def test_two_workers_on_quadratics_follow_the_recurrence(method, momentum, decay):
+    local, pull_every = method.get("local", "sgd"), method.get("pull_every", 1)
+    xs, w = quadratics.recurrence(
+        CENTRES, 23, local=local, pull_every=pull_every, momentum=momentum, decay=decay
+    )
+    for (seen, end), expected in zip(on_quadratics(23, momentum=momentum, weight_decay=decay, **method), xs):
+        assert seen == pytest.approx(expected, rel=1e-12, abs=1e-12)
+        assert end == pytest.approx(w, rel=1e-12, abs=1e-12)

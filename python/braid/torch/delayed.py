@@ -11,8 +11,8 @@ import torch
 from braid.torch import claims
 from braid.torch.delay import Delay
 from braid.torch.delayed_steps import DelayedSteps, GlobalState
-from braid.torch.kept import braid_group, broadcast_from_first, names_of
 from braid.torch.rules import refuse_options
+from braid.torch.training_group import braid_group, broadcast_from_first, names_of
 
 
 class DelayedOptimizer(torch.optim.Optimizer, claims.Claimant):

@@ -28,10 +28,10 @@ from torch.distributed import distributed_c10d
 from braid.torch import claims
 from braid.torch.delay import Delay, parse_delay
 from braid.torch.delayed_steps import DelayedSteps
-from braid.torch.kept import names_of
 from braid.torch.process_group import BraidProcessGroup
 from braid.torch.replacing import replace_everywhere
 from braid.torch.rules import refuse_options
+from braid.torch.training_group import names_of
 
 _log = logging.getLogger("braid")
 VARIABLE = "BRAID_UPDATE"

@@ -21,10 +21,11 @@ from torch.distributed import ReduceOp
 
 from braid import UpdateFlag
 from braid.torch.delay import Delay
-from braid.torch.kept import KeptWeights, Rounds, State
+from braid.torch.kept import KeptWeights, State
 from braid.torch.local_updates import PREVIOUS, keeps_previous, local_update
 from braid.torch.nodes import node_group
 from braid.torch.process_group import BraidProcessGroup
+from braid.torch.rounds import Rounds
 from braid.torch.rules import Rule, Sgd, refuse_gradient
 from braid.torch.weights import FIRST_MOMENT, WEIGHTS, Settings, Weight, write_to_parameter
 

@@ -14,8 +14,9 @@ from typing import Any, NamedTuple
 import torch
 
 from braid import Optimizer, UpdateFlag
-from braid.torch.kept import Rounds, broadcast_from_first
 from braid.torch.process_group import BraidProcessGroup
+from braid.torch.rounds import Rounds
+from braid.torch.training_group import broadcast_from_first
 from braid.torch.weights import (
     FIRST_MOMENT,
     WEIGHTS,

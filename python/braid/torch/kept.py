@@ -10,16 +10,16 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
-import torch.distributed as dist
 from torch.distributed import ReduceOp
 
 from braid.torch.process_group import BraidProcessGroup
+from braid.torch.rounds import Rounds, Use
+from braid.torch.training_group import broadcast_from_first
 from braid.torch.weights import (
     WEIGHTS,
-    Round,
     Settings,
     Weight,
     WeightSet,
@@ -27,9 +27,7 @@ from braid.torch.weights import (
     write_to_parameter,
 )
 
-_BROADCAST_BYTES = 64 << 20
 _NAME_BYTES_MAX = 1023
-Use = Callable[[Weight, torch.Tensor], None]
 
 
 class State(NamedTuple):
@@ -42,42 +40,6 @@ class State(NamedTuple):
     count: int
     slots: Mapping[int, torch.Tensor]
     has_weights: bool = False
-
-
-class Rounds:
-    """One round of each of an optimizer's sets."""
-
-    def __init__(self, rounds: Sequence[Round]) -> None:
-        self._rounds = rounds
-
-    @property
-    def is_over(self) -> bool:
-        return all(round.is_over for round in self._rounds)
-
-    def done(self) -> bool:
-        """Whether all results are here, or an error is. Never blocks."""
-        return all(round.done() for round in self._rounds)
-
-    def wait(self) -> None:
-        for round in self._rounds:
-            round.wait()
-
-    def take(self, parameter: torch.Tensor, use: Use) -> None:
-        """Waits for one result, if it is still to be taken, and hands it to `use`."""
-        for round in self._rounds:
-            if round.has(parameter):
-                round.take(parameter, use)
-
-    def take_all(self, use: Use | None = None) -> None:
-        """All that are left; raises the first error when it has seen to all of them."""
-        error = None
-        for round in self._rounds:
-            try:
-                round.take_all(use)
-            except Exception as cause:
-                error = error or cause
-        if error is not None:
-            raise error
 
 
 class KeptWeights:
@@ -294,46 +256,3 @@ class KeptWeights:
             weights.load_exactly(slot, value_of)
         else:
             weights.load(slot, value_of).take_all()
-
-
-def braid_group(process_group: Any, who: str) -> BraidProcessGroup:
-    """The group given, or the default one. TypeError says what would be right."""
-    group = process_group
-    if group is None:
-        if not dist.is_initialized():
-            raise RuntimeError(f'{who}: call torch.distributed.init_process_group("braid") first')
-        group = dist.distributed_c10d._get_default_group()
-    if not isinstance(group, BraidProcessGroup):
-        raise TypeError(
-            f"{who} needs a process group of the backend braid, this one is "
-            f'{type(group).__name__}: call init_process_group("braid"), or set BRAID_ENABLE=1'
-        )
-    return group
-
-
-def names_of(
-    groups: Sequence[Mapping[str, Any]], model: torch.nn.Module | None
-) -> dict[torch.Tensor, str]:
-    """A name for each parameter of an optimizer: the model's, the group's, or its place."""
-    parameters = [parameter for group in groups for parameter in group["params"]]
-    given = [name for group in groups for name in group.get("param_names", ())]
-    names = dict(zip(map(id, parameters), given)) if len(given) == len(parameters) else {}
-    if model is not None:
-        is_ddp = isinstance(model, torch.nn.parallel.DistributedDataParallel)
-        module = model.module if is_ddp else model
-        names = {**names, **{id(p): name for name, p in module.named_parameters()}}
-    return {p: names.get(id(p), f"#{place}") for place, p in enumerate(parameters)}
-
-
-def broadcast_from_first(group: BraidProcessGroup, tensors: Sequence[torch.Tensor]) -> None:
-    """Gives all ranks the values of the group's first one, as DDP does at its beginning."""
-    batch: list[torch.Tensor] = []
-    nbytes = 0
-    for tensor in tensors:
-        if batch and nbytes + tensor.nbytes > _BROADCAST_BYTES:
-            group.broadcast(batch, root=0).wait()
-            batch, nbytes = [], 0
-        batch.append(tensor.detach())
-        nbytes += tensor.nbytes
-    if nbytes:
-        group.broadcast(batch, root=0).wait()

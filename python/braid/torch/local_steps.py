@@ -16,8 +16,8 @@ from torch.distributed import ReduceOp
 
 from braid.torch import claims
 from braid.torch.fragments import Fragment, Outer
-from braid.torch.kept import braid_group, names_of
 from braid.torch.rules import refuse_options
+from braid.torch.training_group import braid_group, names_of
 
 
 class DiLoCo(claims.Claimant):

@@ -18,15 +18,10 @@ from torch.distributed import ReduceOp
 from braid import UpdateFlag
 from braid.torch import claims
 from braid.torch.forward_waits import ForwardWaits
-from braid.torch.kept import (
-    KeptWeights,
-    Rounds,
-    State,
-    braid_group,
-    broadcast_from_first,
-    names_of,
-)
+from braid.torch.kept import KeptWeights, State
+from braid.torch.rounds import Rounds
 from braid.torch.rules import EXACT_WEIGHTS, refuse_gradient, refuse_options, rule_of
+from braid.torch.training_group import braid_group, broadcast_from_first, names_of
 from braid.torch.weights import WEIGHTS, Settings
 
 _PULLS = ("full", "bf16")
