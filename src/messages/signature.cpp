@@ -41,6 +41,12 @@ std::optional<Signature> signature_of(const proto::OperationReady& ready) {
 
 namespace {
 
+// What its owners do, and with which numbers: one word of the record.
+uint64_t hash_of_step(const Signature& signature) {
+  if (signature.owner_step == OwnerStepKind::Plain) return 0;
+  return static_cast<uint64_t>(signature.owner_step) ^ mix64(signature.updates);
+}
+
 uint64_t hash_of_codec(const CodecSpec& codec) {
   return codec.kind == CodecKind::None ? 0 : fnv1a64(to_string(codec));
 }
@@ -48,11 +54,11 @@ uint64_t hash_of_codec(const CodecSpec& codec) {
 }  // namespace
 
 uint64_t hash_of(const Signature& signature, const JobHash& job) {
-  return job.of(JobHash::Signature,
-                {static_cast<uint64_t>(signature.collective),
-                 static_cast<uint64_t>(signature.dtype), static_cast<uint64_t>(signature.reduction),
-                 signature.root, signature.count, signature.bucket, hash_of_codec(signature.codec),
-                 static_cast<uint64_t>(signature.owner_step), signature.updates});
+  return job.of(
+      JobHash::Signature,
+      {static_cast<uint64_t>(signature.collective), static_cast<uint64_t>(signature.dtype),
+       static_cast<uint64_t>(signature.reduction), signature.root, signature.count,
+       signature.bucket, hash_of_codec(signature.codec), hash_of_step(signature)});
 }
 
 namespace {

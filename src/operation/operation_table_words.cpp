@@ -115,7 +115,13 @@ Status OperationTable::check_agrees(const Entry& entry, const OperationKey& key,
       ready.signature.codec == entry.signature.codec &&
       ready.signature.owner_step == entry.signature.owner_step)
     return check_splits(entry, key, ready);
-  if (ready.signature == entry.signature) return Status::ok();
+  Signature said = ready.signature;
+  // What the node's own ranks ask for is known once all of them have.
+  if (entry.signature.updates == 0) {
+    said.update = entry.signature.update;
+    said.updates = entry.signature.updates;
+  }
+  if (said == entry.signature) return Status::ok();
   // The first rank of the other node speaks for it: its own ranks agree, or it would not be ready.
   uint32_t block = 0;
   for (uint32_t node = 0; node < ready.place; ++node) block += ring_->ranks_of_node[node];

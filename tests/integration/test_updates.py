@@ -2,7 +2,7 @@
 """Weights that the daemons update: the optimizer's trajectory, the same bits on all ranks, and what goes wrong."""
 
 import pytest
-from planned_training import ANY_GAIN, changes_of
+from planned_training import ANY_GAIN, expect_changes, stop_after_a_change
 from real_cluster import PEERS_WAIT, needs_daemons
 from test_operations import metrics
 
@@ -65,7 +65,9 @@ handles = job.register([TensorSpec(f"layer{i}", dtype, c, backward_order=i, plan
 
 
 def numbers(seed, i):
-    return np.random.default_rng([seed, i]).standard_normal(counts[i]).astype(NUMPY[dtype])
+    # Multiples of 2^-6, of which all types add a few exactly.
+    values = np.round(np.random.default_rng([seed, i]).uniform(-2, 2, counts[i]) * 64) / 64
+    return values.astype(NUMPY[dtype])
 
 
 class Reference:
@@ -104,12 +106,12 @@ for step in range(1, settings["steps"] + 1):
         gradients = [numbers(1000 * step + rank, i).astype(np.float64) for rank in range(WORLD)]
         reference.step(sum(gradients) / WORLD, step)
         got = np.frombuffer(result, NUMPY[dtype]).astype(np.float64)
-        worst = max(worst, float(np.abs(got - reference.w).max() / np.abs(reference.w).max()))
+        worst = max(worst, float(np.abs(got - reference.w).max() / max(1, np.abs(reference.w).max())))
 fetched = all_ended(job, fetch(job, handles, settings["steps"] + 1))
 job.close()
 report(worst=worst, digest=sha.hexdigest(), fetches=fetched == results)
 """
-TOLERANCES = {"FLOAT32": 2e-6, "FLOAT64": 1e-14, "FLOAT16": 1e-3}
+TOLERANCES = {"FLOAT32": 2e-6, "FLOAT64": 1e-13, "FLOAT16": 1e-3}
 
 
 def expect_trajectory(trainers, tolerance: float) -> None:
@@ -135,7 +137,7 @@ def test_other_types_have_weights_too(cluster_of, optimizer, dtype):
 
 @pytest.mark.parametrize("placed", [[0, 0, 1, 1, 2], [0, 1], [0, 0], [0]], ids=str)
 def test_nodes_may_have_several_ranks_and_a_job_one_node(cluster_of, placed):
-    trainers = cluster_of(3, *EXACT).start(TRAIN, nodes=placed)
+    trainers = cluster_of(3, *EXACT).start(TRAIN, nodes=placed, argument={})
     expect_trajectory(trainers, TOLERANCES["FLOAT32"])
 
 
@@ -181,15 +183,11 @@ report(steps=step)
 
 
 def test_a_new_plan_moves_no_state(cluster_of, tmp_path):
-    from planned_training import expect_changes, stop_after_a_change
-
-    cluster = cluster_of(3, *EXACT)
-    trainers = cluster.start(REPLAN, nodes=[0, 1, 2], argument=str(tmp_path / "stop"))
-    job = trainers[0].job
+    cluster, job = cluster_of(3, *EXACT), "weights-replanned"
+    trainers = cluster.start(REPLAN, nodes=[0, 1, 2], argument=str(tmp_path / "stop"), job=job)
     stop_after_a_change(trainers, job, tmp_path / "stop")
     steps = [trainer.result()["steps"] for trainer in trainers]
     expect_changes(cluster, [0, 1, 2], job, steps[0])
-    assert changes_of(cluster.nodes[0], job)
 
 
 # --- halves ---
@@ -245,7 +243,7 @@ for slot in StateSlot:
     state = random.standard_normal(count).astype(np.float32)
     halves = state.view(np.uint16).reshape(-1, 2)
     for bits, half in ((StateBits.HIGH, 1), (StateBits.LOW, 0)):
-        all_ended(job, load(job, handles, step, [np.ascontiguousarray(halves[:, half])], slot, bits))
+        all_ended(job, load(job, handles, step, [np.ascontiguousarray(halves[:, half]).view(np.uint8)], slot, bits))
         step += 1
     for bits, half in ((StateBits.HIGH, 1), (StateBits.LOW, 0)):
         got = all_ended(job, fetch(job, handles, step, slot, bits))[0]
@@ -273,7 +271,8 @@ CODED = WEIGHTS + """
 job = open_job()
 count = 100_003
 handles = job.register([TensorSpec("weights", DType.FLOAT32, count, planned=True, state_slots=1, codec=ARGUMENT["codec"])])
-all_ended(job, load(job, handles, 0, [np.zeros(count, np.float32)]))
+first = np.full(count, 1 / 3, np.float32)
+all_ended(job, load(job, handles, 0, [first]))
 pushed = np.zeros(count)
 sha = hashlib.sha256()
 for step in range(1, 121):
@@ -288,7 +287,7 @@ exact = ended(job, fetch(job, handles, 121)[0])
 weights = np.frombuffer(exact, np.float32).astype(np.float64)
 job.close()
 rounded = np.frombuffer(result, np.float32)
-report(left=float(np.abs(weights + pushed).max()), digest=sha.hexdigest(), pulls_exactly=result == exact,
+report(left=float(np.abs(weights - first + pushed).max()), digest=sha.hexdigest(), pulls_exactly=result == exact,
        pulls=float(np.abs(rounded - weights).max() / np.abs(weights).max()))
 """
 
@@ -386,11 +385,10 @@ report()
     [
         ({"rates": [0.1, 0.1, 0.2]}, ["ranks disagree about 'weights' step 1", "lr 0.1", "lr 0.2"]),
         ({"rates": [0.1, 0.2, 0.1]}, ["ranks disagree about 'weights' step 1", "lr 0.1", "lr 0.2"]),
-        ({"actions": [0, 0, 1]}, ["ranks disagree about 'weights' step 1", "push"]),
+        ({"actions": [0, 0, 1]}, ["ranks disagree about 'weights' step 1", "not pulled"]),
         ({"load": False}, ["'weights' step 1, whose weights were never loaded; the first update of a tensor loads them"]),
         ({"slots": [1, 1, 1], "momentum": 0.9}, ["needs 2 state slots; the tensor was registered with 1"]),
         ({"slots": [4, 4, 4]}, ["state_slots of tensor 'weights' is 4; 0 to 3 are possible"]),
-        ({"slots": [2, 2, 3]}, ["state slots"]),
         ({"dtype": "INT32"}, ["'weights' has state slots and is of int32; optimizers are for floats"]),
         ({"reduction": "MAX"}, ["'weights' has state_slots; its operations are all-reduces with BRAID_SUM or"]),
         ({"none": True}, ["update of 'weights' is NULL; the tensor was registered with state_slots"]),
