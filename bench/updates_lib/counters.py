@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the daemon of this node counts, and costs. A process of a node has the daemon's /metrics at 127.0.0.1."""
+
+import os
+import re
+import urllib.request
+
+_URL = "http://127.0.0.1:9431/metrics"
+_TIMEOUT_S = 30
+
+
+def wire_bytes_sent() -> int:
+    """Payload of chunks on all flows since the daemon began."""
+    with urllib.request.urlopen(_URL, timeout=_TIMEOUT_S) as response:
+        text = response.read().decode()
+    found = re.search(r'^braid_wire_bytes_total\{direction="sent"\} (\S+)$', text, re.MULTILINE)
+    if found is None:
+        raise RuntimeError(f"{_URL} has no braid_wire_bytes_total")
+    return int(float(found.group(1)))
+
+
+def cpu_seconds_of(pid: int) -> float:
+    """Processor time of all threads of a process, those included that have ended."""
+    with open(f"/proc/{pid}/stat", encoding="ascii") as file:
+        fields = file.read().rpartition(")")[2].split()
+    user, system = int(fields[11]), int(fields[12])
+    return (user + system) / os.sysconf("SC_CLK_TCK")
