@@ -1,21 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the daemon of this node counts, and costs. A process of a node has the daemon's /metrics at 127.0.0.1."""
+"""What the daemon of this node counts, and costs. scripts/cluster has /metrics at the node's address."""
 
 import os
 import re
 import urllib.request
 
-_URL = "http://127.0.0.1:9431/metrics"
+_PORT = 9431
 _TIMEOUT_S = 30
 
 
-def wire_bytes_sent() -> int:
+def wire_bytes_sent(address: str) -> int:
     """Payload of chunks on all flows since the daemon began."""
-    with urllib.request.urlopen(_URL, timeout=_TIMEOUT_S) as response:
+    url = f"http://{address}:{_PORT}/metrics"
+    with urllib.request.urlopen(url, timeout=_TIMEOUT_S) as response:
         text = response.read().decode()
     found = re.search(r'^braid_wire_bytes_total\{direction="sent"\} (\S+)$', text, re.MULTILINE)
     if found is None:
-        raise RuntimeError(f"{_URL} has no braid_wire_bytes_total")
+        raise RuntimeError(f"{url} has no braid_wire_bytes_total")
     return int(float(found.group(1)))
 
 

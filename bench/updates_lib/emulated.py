@@ -42,11 +42,13 @@ class _Waiting(torch.autograd.Function):
 
 
 class _Layer(nn.Module):
-    def __init__(self, numel: int, clock: Clock, forward_seconds: float, backward_seconds: float, gradient: torch.Tensor):
+    def __init__(
+        self, gradient: torch.Tensor, clock: Clock, forward_seconds: float, backward_seconds: float
+    ):
         super().__init__()
-        self.weight = nn.Parameter(torch.zeros(numel))
-        self.clock, self.forward_seconds, self.backward_seconds = clock, forward_seconds, backward_seconds
-        self.gradient = gradient
+        self.weight = nn.Parameter(torch.zeros_like(gradient))
+        self.gradient, self.clock = gradient, clock
+        self.forward_seconds, self.backward_seconds = forward_seconds, backward_seconds
 
     def forward(self, values: torch.Tensor) -> torch.Tensor:
         return _Waiting.apply(values, self.weight, self)
@@ -62,8 +64,8 @@ def make_model(
     gradients = torch.randn(sum(numels), generator=generator).mul_(1e-3).split(list(numels))
     share = forward_seconds * scale / len(numels)
     layers = [
-        _Layer(numel, clock, share, seconds * scale, gradient)
-        for numel, seconds, gradient in zip(numels, backward, gradients, strict=True)
+        _Layer(gradient, clock, share, seconds * scale)
+        for gradient, seconds in zip(gradients, backward, strict=True)
     ]
     return nn.Sequential(*layers)
 

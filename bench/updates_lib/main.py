@@ -153,7 +153,7 @@ class _Steps(_Run):
             "trace": self._chosen.trace,
             "steps": max(self._chosen.steps, system.cycle_steps),
             "settling_steps": self._chosen.settling_steps,
-            "daemon_pids": cluster.daemon_pids(),
+            "daemons": [[node.address, node.daemon_pid] for node in cluster.nodes],
         }
         try:
             turn = figures.of_turn(runner.ask(task))

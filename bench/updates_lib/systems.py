@@ -99,5 +99,6 @@ def objection(system: System, momentum: float, steps_between: int | None = None)
             return f"{system.text}: {str(error).replace('force=True', 'the option force')}"
     is_local = system.kind in (DILOCO, LOCAL)
     if is_local and steps_between is not None and steps_between % system.sync_every:
-        return f"{system.text}: nodes have the same weights each {system.sync_every} steps, and --evaluate-every is no multiple"
+        every = system.sync_every
+        return f"{system.text}: nodes have the same weights each {every} steps, and --evaluate-every is no multiple"
     return ""
