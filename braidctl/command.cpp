@@ -114,6 +114,16 @@ void name_after_file(Trace& trace, const std::string& path) {
   if (trace.model.empty()) trace.model = std::filesystem::path(path).stem().string();
 }
 
+Status check_codecs_fit(const Trace& trace, const std::string& source) {
+  for (size_t i = 0; i < trace.tensors.size(); ++i) {
+    if (trace.tensors[i].dtype == DataType::Float32) continue;
+    return make_status(StatusCode::InvalidArgument,
+                       "{}: names[{}] '{}' is {}; codecs encode float32 alone", source, i,
+                       trace.tensors[i].name, to_string(trace.tensors[i].dtype));
+  }
+  return Status::ok();
+}
+
 std::optional<std::string> extrapolation_warning(const FittedCost& cost,
                                                  std::span<const uint64_t> message_bytes,
                                                  const std::string& what) {

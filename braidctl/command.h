@@ -49,6 +49,9 @@ std::string planner_names();  // "wfbp, single, …"
 // A trace that does not name its model is called like its file, in headings.
 void name_after_file(Trace& trace, const std::string& path);
 
+// INVALID_ARGUMENT, naming `source` and the tensor: codecs encode float32 alone.
+Status check_codecs_fit(const Trace& trace, const std::string& source);
+
 // "3 of 5 messages …": messages that lie outside the sizes that `cost` was measured at, nothing if
 // none does. `what`: where the model comes from.
 std::optional<std::string> extrapolation_warning(const FittedCost& cost,

@@ -107,16 +107,6 @@ Result<std::vector<CodecProfile>> profiles_of(const std::vector<CodecSpec>& spec
   return profiles;
 }
 
-Status check_trace(const Trace& trace, const std::string& path) {
-  for (size_t i = 0; i < trace.tensors.size(); ++i) {
-    if (trace.tensors[i].dtype == DataType::Float32) continue;
-    return make_status(StatusCode::InvalidArgument,
-                       "{}: names[{}] '{}' is {}; codecs encode float32 alone", path, i,
-                       trace.tensors[i].name, to_string(trace.tensors[i].dtype));
-  }
-  return Status::ok();
-}
-
 // That its groups travel with, each once.
 std::vector<std::string> codecs_of(const LiveSet& set) {
   std::vector<std::string> codecs;
@@ -253,7 +243,7 @@ Result<AdviseSubject> prepare(const std::string& socket, const AdviseCommand& co
   if (command.streams) subject->planning.streams = *command.streams;
   if (command.encode_threads) subject->encode_threads = *command.encode_threads;
   if (command.forward_seconds) subject->trace.forward_seconds = *command.forward_seconds;
-  BRAID_RETURN_IF_ERROR(check_trace(
+  BRAID_RETURN_IF_ERROR(check_codecs_fit(
       subject->trace, command.live.job.empty() ? command.trace_path : subject->cost_source));
   return subject;
 }

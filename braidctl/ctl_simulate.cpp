@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "braidctl/ctl_simulate.h"
 
+#include <algorithm>
 #include <limits>
 
 #include <CLI/CLI.hpp>
@@ -66,11 +67,30 @@ void add_noise_options(CLI::App& sub, SimulatorOptions& simulator) {
       ->check(is_integer(0, std::numeric_limits<uint64_t>::max()));
 }
 
+void add_update_option(CLI::App& sub, std::vector<std::string>& updates) {
+  sub.add_option("--update", updates,
+                 "how gradients become parameters, separated by commas (default: sync, alone): " +
+                     update_method_forms())
+      ->allow_extra_args(false)
+      ->check(CLI::Validator(
+          [](const std::string& text) {
+            const auto methods = parse_update_methods(text);
+            return methods ? std::string() : methods.status().message();
+          },
+          "METHODS"));
+}
+
 // What only the options together tell.
 void finish(SimulateCommand& command, bool has_inside) {
   auto workers = parse_workers(command.workers);
   if (!workers) throw CLI::ValidationError("--workers", workers.status().message());
   command.sweep.workers = std::move(workers).value();
+  if (!command.updates.empty()) {
+    // Together they are one list, in which each method stands once.
+    auto updates = parse_update_methods(fmt::format("{}", fmt::join(command.updates, ",")));
+    if (!updates) throw CLI::ValidationError("--update", updates.status().message());
+    command.sweep.updates = std::move(updates).value();
+  }
   if (has_inside) {
     command.sweep.algorithm_options.inside = {command.inside_alpha, command.inside_beta,
                                               command.sweep.link.reduce_seconds_per_byte};
@@ -85,7 +105,8 @@ void finish(SimulateCommand& command, bool has_inside) {
 }  // namespace
 
 CLI::App* add_simulate_command(CLI::App& app, SimulateCommand& command) {
-  CLI::App* sub = app.add_subcommand("simulate", "planners over numbers of workers");
+  CLI::App* sub =
+      app.add_subcommand("simulate", "planners and update methods over numbers of workers");
   sub->add_option("--trace", command.trace_path, "the trace, as JSON (docs/planning.md)")
       ->required();
   add_cost_options(*sub, command);
@@ -94,6 +115,7 @@ CLI::App* add_simulate_command(CLI::App& app, SimulateCommand& command) {
                   "separated by commas (default: all): " + planner_names())
       ->delimiter(',')
       ->check(is_planner());
+  add_update_option(*sub, command.updates);
   add_streams_option(*sub, command.sweep.simulator.streams);
   sub->add_option("--forward", command.forward_seconds,
                   "seconds of the forward pass, instead of the trace's")
@@ -118,8 +140,11 @@ Result<CommandOutput> run_simulate(const SimulateCommand& command) {
     options.planners.push_back(*planner);
   }
   if (options.planners.empty()) options.planners.assign(planners().begin(), planners().end());
+  if (std::ranges::count(options.updates, UpdateKind::CdSgd, &UpdateMethod::kind) > 0) {
+    BRAID_RETURN_IF_ERROR(check_codecs_fit(*trace, command.trace_path));
+  }
   const auto rows = run_sweep(*trace, options);
-  if (!rows) return rows.status();
+  if (!rows) return rows.status().with_context(command.trace_path);
   switch (command.format) {
     case OutputFormat::Table:
       return CommandOutput{sweep_table(*trace, options, *rows), {}};

@@ -10,15 +10,16 @@
 
 namespace braid {
 
-// `braidctl simulate`: planners against each other over numbers of workers.
+// `braidctl simulate`: planners, and update methods, against each other over numbers of workers.
 struct SimulateCommand {
   std::string trace_path;
   std::string workers;                // "4,8,…,2048"
   std::vector<std::string> planners;  // all of them if empty
+  std::vector<std::string> updates;   // lists of methods
   std::optional<double> forward_seconds;
   double inside_alpha = 0;
   double inside_beta = 0;
-  SweepOptions sweep;  // its workers and planners come from the texts above
+  SweepOptions sweep;  // its workers, planners and updates come from the texts above
   OutputFormat format = OutputFormat::Table;
 };
 

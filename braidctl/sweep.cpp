@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "braidctl/status_view.h"
+#include "braidctl/sweep_updates.h"
 #include "braidctl/text_table.h"
 
 namespace braid {
@@ -34,6 +34,17 @@ bool append_doubling(std::vector<uint32_t>& workers, uint32_t end) {
   if (workers.empty()) return false;
   while (workers.back() < end) workers.push_back(workers.back() * 2);
   return workers.back() == end;
+}
+
+void add_update(const SweepUpdate& update, nlohmann::ordered_json& entry) {
+  entry["update"] = to_string(update.method);
+  entry["compute_seconds"] = update.times.compute_seconds;
+  entry["communication_seconds"] = update.times.communication_seconds;
+  entry["exposed_seconds"] = update.times.exposed_seconds;
+  entry["hidden_share"] = update.times.hidden_share();
+  entry["wire_bytes"] = update.wire_bytes;
+  entry["wire_share"] = update.times.wire_share;
+  entry["speedup_over_sync"] = update.speedup_over_sync;
 }
 
 }  // namespace
@@ -68,21 +79,24 @@ Result<std::vector<uint32_t>> parse_workers(std::string_view text) {
 
 Result<std::vector<SweepRow>> run_sweep(const Trace& trace, const SweepOptions& options) {
   const Workload workload = workload_of(trace);
-  const double alone = workload.forward_seconds + workload.backward_seconds();
-  PlannerOptions planner_options;
-  planner_options.streams = options.simulator.streams;
   std::vector<SweepRow> rows;
   for (const uint32_t workers : options.workers) {
     const auto linear =
         algorithm_cost(options.algorithm, workers, options.link, options.algorithm_options);
     if (!linear) return linear.status();
     const LinearCostModel cost(*linear, options.slowdown_of_two);
+    if (!options.updates.empty()) {
+      BRAID_RETURN_IF_ERROR(add_update_rows(workload, options, workers, cost, rows));
+      continue;
+    }
+    PlannerOptions planner_options;
+    planner_options.streams = options.simulator.streams;
     SimulatorOptions simulator = options.simulator;
     simulator.workers = workers;
     for (const Planner* planner : options.planners) {
       const Plan plan = planner->plan(workload, cost, planner_options);
       const double seconds = simulate(workload, plan, cost, simulator).iteration_seconds;
-      const double speedup = seconds > 0 ? workers * alone / seconds : workers;
+      const double speedup = speedup_over_one(workload, workers, seconds);
       rows.push_back({workers, planner->name(), seconds, speedup, plan.groups.size()});
     }
   }
@@ -103,6 +117,7 @@ std::string describe(const SweepOptions& options) {
 
 std::string sweep_table(const Trace& trace, const SweepOptions& options,
                         const std::vector<SweepRow>& rows) {
+  if (!options.updates.empty()) return updates_table(trace, options, rows);
   const double alone = trace.forward_seconds + trace.backward_seconds();
   std::string out =
       fmt::format("{}; one worker: {}\nspeed-up: workers · iteration of one worker / iteration\n\n",
@@ -126,6 +141,7 @@ std::string sweep_json(const std::vector<SweepRow>& rows) {
     entry["iteration_seconds"] = row.iteration_seconds;
     entry["speedup"] = row.speedup;
     entry["groups"] = row.groups;
+    if (row.update) add_update(*row.update, entry);
     json.push_back(std::move(entry));
   }
   return json.dump() + '\n';

@@ -2,12 +2,14 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/status.h"
 #include "plan/algorithm_cost.h"
+#include "plan/delayed_simulator.h"
 #include "plan/planner.h"
 #include "plan/simulator.h"
 #include "plan/trace.h"
@@ -21,7 +23,8 @@ inline constexpr size_t kSweepSizesMax = 64;
 // Errors say what would be right.
 Result<std::vector<uint32_t>> parse_workers(std::string_view text);
 
-// Iteration times over numbers of workers and planners: what `braidctl simulate` prints.
+// Iteration times over numbers of workers, planners and update methods: what `braidctl simulate`
+// prints.
 struct SweepOptions {
   std::string algorithm;
   LinkCost link;
@@ -29,7 +32,16 @@ struct SweepOptions {
   double slowdown_of_two = 2;
   std::vector<uint32_t> workers;
   std::vector<const Planner*> planners;
-  SimulatorOptions simulator;  // its workers are those of the sweep
+  std::vector<UpdateMethod> updates;  // none: Sync, and rows say nothing of updates
+  SimulatorOptions simulator;         // its workers are those of the sweep
+};
+
+// What an update method makes of a step.
+struct SweepUpdate {
+  UpdateMethod method;
+  UpdateTimes times;
+  double wire_bytes = 0;         // that a node sends in a step, as the algorithm's model counts
+  double speedup_over_sync = 1;  // iteration with Sync, the same planner and workers / iteration
 };
 
 struct SweepRow {
@@ -39,18 +51,22 @@ struct SweepRow {
   // workers · (iteration of one worker, which does not communicate) / iteration_seconds
   double speedup = 0;
   size_t groups = 0;
+  std::optional<SweepUpdate> update = {};  // where the sweep has update methods
 };
 
 // Plans are made for the trace's times; jitter and stragglers come in the simulation. Rows by
-// workers, then in the planners' order.
+// workers, then in the planners' order, then in that of the methods. CdSgd wants a trace of float32
+// alone (check_codecs_fit). Errors: those of algorithm_cost() and simulate_update().
 Result<std::vector<SweepRow>> run_sweep(const Trace& trace, const SweepOptions& options);
 
 // Of a sweep over `trace`.
 std::string sweep_table(const Trace& trace, const SweepOptions& options,
                         const std::vector<SweepRow>& rows);
-// [{"workers", "planner", "iteration_seconds", "speedup", "groups"}, …]
+// [{"workers", "planner", "iteration_seconds", "speedup", "groups"}, …]; of update methods also
+// "update", "compute_seconds", "communication_seconds", "exposed_seconds", "hidden_share",
+// "wire_bytes", "wire_share", "speedup_over_sync".
 std::string sweep_json(const std::vector<SweepRow>& rows);
-// Iteration time and speed-up over workers, a line per planner.
+// Iteration time and speed-up over workers, a line per planner and method.
 std::string sweep_svg(const Trace& trace, const SweepOptions& options,
                       const std::vector<SweepRow>& rows);
 

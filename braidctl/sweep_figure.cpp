@@ -27,6 +27,12 @@ bool spans_much(const Figure::Panel& panel) {
   return *low > 0 && *high / *low > kLogarithmicFrom;
 }
 
+std::string line_name(const SweepOptions& options, const SweepRow& row) {
+  if (!row.update) return std::string(row.planner);
+  const std::string method = to_string(row.update->method);
+  return options.planners.size() == 1 ? method : fmt::format("{}, {}", row.planner, method);
+}
+
 // `reference`: may have no name, and then there is none.
 Figure::Panel panel_of(const SweepOptions& options, const std::vector<SweepRow>& rows,
                        std::string title, const Value& value, Figure::Series reference) {
@@ -39,14 +45,16 @@ Figure::Panel panel_of(const SweepOptions& options, const std::vector<SweepRow>&
   for (size_t i = 0; i < options.workers.size(); i += every)
     panel.x_ticks.push_back(options.workers[i]);
   if (!reference.name.empty()) panel.series.push_back(std::move(reference));
-  for (const Planner* planner : options.planners) {
+  // Each number of workers has as many rows, in the same order: one for each line.
+  const size_t lines = rows.size() / options.workers.size();
+  for (size_t line = 0; line < lines; ++line) {
     Figure::Series& series = panel.series.emplace_back();
-    series.name = planner->name();
-    for (const SweepRow& row : rows) {
-      if (row.planner != planner->name()) continue;
+    series.name = line_name(options, rows[line]);
+    for (size_t i = line; i < rows.size(); i += lines) {
+      const SweepRow& row = rows[i];
       series.points.push_back(
           {static_cast<double>(row.workers), value(row),
-           fmt::format("{}, {} workers: {:.6g} s, speed-up {:.4g}, {} groups", row.planner,
+           fmt::format("{}, {} workers: {:.6g} s, speed-up {:.4g}, {} groups", series.name,
                        row.workers, row.iteration_seconds, row.speedup, row.groups)});
     }
   }

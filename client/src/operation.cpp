@@ -141,12 +141,7 @@ Status parse_update_of(const braid_operation& operation, const Tensor& tensor, R
                                     given.learning_rate,  given.momentum,
                                     given.dampening,      given.second_momentum,
                                     given.epsilon,        given.weight_decay};
-  auto parsed = parse_update(entry, request.dtype);
-  if (parsed && parsed->slots() > tensor.state_slots) {
-    parsed = make_status(StatusCode::InvalidArgument,
-                         "{} needs {} state slots; the tensor was registered with {}",
-                         to_string(*parsed), parsed->slots(), tensor.state_slots);
-  }
+  const auto parsed = parse_update(entry, request.dtype, tensor.state_slots);
   if (!parsed) {
     return parsed.status().with_context(
         fmt::format("update of '{}', step {}", tensor.name, request.step));

@@ -23,14 +23,7 @@ Result<UpdateStep> submitted_update(const Tensor& tensor, const Signature& signa
                        sizeof(entry), table, arena.size(), alignof(proto::UpdateEntry));
   }
   std::memcpy(&entry, arena.data() + table, sizeof(entry));
-  auto update = parse_update(entry, tensor.dtype);
-  if (!update) return update;
-  if (update->slots() > tensor.state_slots) {
-    return make_status(StatusCode::InvalidArgument,
-                       "{} needs {} state slots; the tensor was registered with {}",
-                       to_string(*update), update->slots(), tensor.state_slots);
-  }
-  return update;
+  return parse_update(entry, tensor.dtype, tensor.state_slots);
 }
 
 }  // namespace braid

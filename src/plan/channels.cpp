@@ -9,9 +9,8 @@ namespace braid {
 double Channels::start(uint32_t unit, double ready_seconds, CostModel::Phases phases,
                        std::vector<End>& ends) {
   if (slowdown_.size() == 1) return start_alone(unit, ready_seconds, phases, ends);
-  while (busy() == slowdown_.size()) step(std::numeric_limits<double>::infinity(), ends);
-  while (busy() > 0 && step(ready_seconds, ends)) {
-  }
+  free_seconds(ends);
+  run_until(ready_seconds, ends);
   move_to(std::max(now_, ready_seconds));
   starting_.push_back({now_ + phases.startup_seconds, phases.transfer_seconds, unit});
   std::push_heap(starting_.begin(), starting_.end(), Later());
@@ -26,8 +25,24 @@ double Channels::start_alone(uint32_t unit, double ready_seconds, CostModel::Pha
   return start_seconds;
 }
 
+double Channels::free_seconds(std::vector<End>& ends) {
+  if (slowdown_.size() == 1) return last_end_;
+  while (busy() == slowdown_.size()) go_on(ends);
+  return now_;
+}
+
+void Channels::run_until(double seconds, std::vector<End>& ends) {
+  while (busy() > 0 && step(seconds, ends)) {
+  }
+}
+
+bool Channels::go_on(std::vector<End>& ends) {
+  return busy() > 0 && step(std::numeric_limits<double>::infinity(), ends);
+}
+
 double Channels::finish(std::vector<End>& ends) {
-  while (busy() > 0) step(std::numeric_limits<double>::infinity(), ends);
+  while (go_on(ends)) {
+  }
   return last_end_;
 }
 

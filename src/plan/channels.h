@@ -34,8 +34,16 @@ class Channels {
   // returns that time. Whoever ended before is put into `ends`.
   double start(uint32_t unit, double ready_seconds, CostModel::Phases phases,
                std::vector<End>& ends);
+  // When the next unit can start, if it is ready by then: a channel is free from then on.
+  double free_seconds(std::vector<End>& ends);
+  // Goes on up to `seconds`; no unit may start before that any more.
+  void run_until(double seconds, std::vector<End>& ends);
+  // Goes on to the next end of a startup or of a transfer. False: nothing runs.
+  bool go_on(std::vector<End>& ends);
   // Until nothing runs any more. Returns when the last of all units ended, 0 if there was none.
   double finish(std::vector<End>& ends);
+  // Of the units that have ended so far; 0 if there was none.
+  double last_end_seconds() const { return last_end_; }
   // Units that have started and not ended when the last one started.
   size_t busy() const { return starting_.size() + running_.size(); }
 

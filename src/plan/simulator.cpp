@@ -33,25 +33,6 @@ std::vector<double> ready_alike(const Workload& workload) {
   return ready;
 }
 
-// Of each tensor, when the slowest worker has made it.
-std::vector<double> ready_seconds(const Workload& workload, const SimulatorOptions& options) {
-  if (options.straggle == 0 && options.jitter == 0) return ready_alike(workload);
-  std::vector<double> slowest(workload.tensors.size());
-  SplitMix random(options.seed);
-  for (uint32_t worker = 0; worker < std::max(options.workers, 1u); ++worker) {
-    const double pace = random.uniform(1, 1 + options.straggle);
-    double previous = 0;
-    double ready = 0;
-    for (size_t i = 0; i < slowest.size(); ++i) {
-      const double tensor = workload.tensors[i].ready_seconds;
-      ready += (tensor - previous) * pace * random.uniform(1 - options.jitter, 1 + options.jitter);
-      previous = tensor;
-      slowest[i] = std::max(slowest[i], ready);
-    }
-  }
-  return slowest;
-}
-
 // Returns when the last unit ended.
 double run_units(const Workload& workload, const Plan& plan, const CostModel& cost,
                  uint32_t streams, Timeline& timeline) {
@@ -79,12 +60,31 @@ double run_units(const Workload& workload, const Plan& plan, const CostModel& co
 
 }  // namespace
 
+std::vector<double> slowest_ready_seconds(const Workload& workload,
+                                          const SimulatorOptions& options) {
+  if (options.straggle == 0 && options.jitter == 0) return ready_alike(workload);
+  std::vector<double> slowest(workload.tensors.size());
+  SplitMix random(options.seed);
+  for (uint32_t worker = 0; worker < std::max(options.workers, 1u); ++worker) {
+    const double pace = random.uniform(1, 1 + options.straggle);
+    double previous = 0;
+    double ready = 0;
+    for (size_t i = 0; i < slowest.size(); ++i) {
+      const double tensor = workload.tensors[i].ready_seconds;
+      ready += (tensor - previous) * pace * random.uniform(1 - options.jitter, 1 + options.jitter);
+      previous = tensor;
+      slowest[i] = std::max(slowest[i], ready);
+    }
+  }
+  return slowest;
+}
+
 Timeline simulate(const Workload& workload, const Plan& plan, const CostModel& cost,
                   const SimulatorOptions& options) {
   BRAID_ASSERT(check_plan(plan, workload.tensors.size()).is_ok(),
                "a simulated plan covers its workload");
   Timeline timeline;
-  timeline.ready_seconds = ready_seconds(workload, options);
+  timeline.ready_seconds = slowest_ready_seconds(workload, options);
   if (!timeline.ready_seconds.empty()) timeline.backward_seconds = timeline.ready_seconds.back();
   const double end = run_units(workload, plan, cost, options.streams, timeline);
   const double last = std::max(end, timeline.backward_seconds);

@@ -36,6 +36,10 @@ struct Timeline {
   double exposed_seconds = 0;    // communication that backward did not hide
 };
 
+// Of each tensor of the workload, when the slowest worker has made it.
+std::vector<double> slowest_ready_seconds(const Workload& workload,
+                                          const SimulatorOptions& options);
+
 // Runs one step event by event. A group's units become ready with its last tensor and start in the
 // plan's order as soon as one of `streams` channels is free. A unit goes through its startup, then
 // its transfer; transfers that run side by side all slow down by CostModel::slowdown. With one

@@ -19,6 +19,8 @@ constexpr uint64_t kStripeElementsMin = 256;
 constexpr uint64_t kStripeElementsMax = 65'536;
 constexpr uint64_t kStripeStep = 16;  // of elements: a cache line of float32, a kernel's row
 
+constexpr uint64_t kBytesMax = PTRDIFF_MAX;  // of one piece of memory
+
 uint64_t value_bytes_of(DataType tensors) {
   return tensors == DataType::Float64 ? sizeof(double) : sizeof(float);
 }
@@ -57,9 +59,10 @@ Result<std::shared_ptr<ShardState>> ShardState::create(const ShardLayout& layout
   BRAID_ASSERT(layout.stripe_elements != 0 && layout.place < layout.nodes,
                "stripes have elements, and this node a place");
   const uint64_t bytes = bytes_of(layout, slots, tensors);
-  // One byte more than none: no pointer would look like no memory.
-  std::unique_ptr<uint8_t, Free> memory(
-      static_cast<uint8_t*>(std::calloc(std::max<uint64_t>(bytes, 1), 1)));
+  std::unique_ptr<uint8_t, Free> memory;
+  if (bytes <= kBytesMax) {  // one more than none: no pointer would look like no memory
+    memory.reset(static_cast<uint8_t*>(std::calloc(std::max<uint64_t>(bytes, 1), 1)));
+  }
   if (memory == nullptr) {
     return make_status(StatusCode::ResourceExhausted,
                        "no memory for the optimizer's state: {} bytes, {} for each of {} elements",

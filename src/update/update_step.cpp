@@ -226,7 +226,8 @@ uint32_t UpdateStep::slots() const {
   return kStateSlotCount;
 }
 
-Result<UpdateStep> parse_update(const proto::UpdateEntry& entry, DataType dtype) {
+Result<UpdateStep> parse_update(const proto::UpdateEntry& entry, DataType dtype,
+                                uint32_t state_slots) {
   if (dtype > DataType::BFloat16) {
     return make_status(StatusCode::InvalidArgument,
                        "update: the tensor is {}: right is float32, float64, float16 or bfloat16",
@@ -245,7 +246,10 @@ Result<UpdateStep> parse_update(const proto::UpdateEntry& entry, DataType dtype)
   const Status taken =
       step.changes_weights() ? take_change(entry, dtype, step) : take_move(entry, dtype, step);
   if (!taken) return taken;
-  return step;
+  if (step.slots() <= state_slots) return step;
+  return make_status(StatusCode::InvalidArgument,
+                     "{} needs {} state slots; the tensor was registered with {}", to_string(step),
+                     step.slots(), state_slots);
 }
 
 proto::UpdateEntry to_entry(const UpdateStep& step) {

@@ -34,9 +34,11 @@ struct UpdateStep {
   uint32_t slots() const;
 };
 
-// `entry` comes from a trainer's arena and may be anything. `dtype`: of the tensor.
-// INVALID_ARGUMENT names the field, its value, and what would be right.
-Result<UpdateStep> parse_update(const proto::UpdateEntry& entry, DataType dtype);
+// `entry` comes from a trainer's arena and may be anything. `dtype`: of the tensor; `state_slots`:
+// what it was registered with. INVALID_ARGUMENT names the field, its value, and what would be
+// right.
+Result<UpdateStep> parse_update(const proto::UpdateEntry& entry, DataType dtype,
+                                uint32_t state_slots = kStateSlotCount);
 proto::UpdateEntry to_entry(const UpdateStep& step);
 
 // Of all its fields.

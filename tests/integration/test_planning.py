@@ -3,6 +3,7 @@
 
 import json
 import os
+import pathlib
 import subprocess
 import xml.etree.ElementTree
 
@@ -62,6 +63,51 @@ def test_the_published_figure():
     assert by[64, "exact"]["groups"] == 5
 
 
+def test_update_methods_are_compared():
+    methods = ["sync", "sharded", "od-sgd", "ssd-sgd:4", "cd-sgd:5", "diloco:50,overlap=5,fragments=2"]
+    asked = [*RING, "--workers", "64,1024", "--planners", "wfbp", "--update", ",".join(methods[:4])]
+    asked += ["--update", ",".join(methods[4:])]
+    rows = json.loads(output(*asked, "--format", "json"))
+    assert [(row["workers"], row["update"]) for row in rows] == [(n, name) for n in (64, 1024) for name in methods]
+    by = {row["update"]: row for row in rows if row["workers"] == 64}
+    for row in rows:
+        assert row["iteration_seconds"] == pytest.approx(row["compute_seconds"] + row["exposed_seconds"])
+        assert 0 <= row["hidden_share"] <= 1
+    sync = by["sync"]["iteration_seconds"]
+    assert by["sharded"]["iteration_seconds"] < sync
+    od = by["od-sgd"]
+    assert od["iteration_seconds"] == pytest.approx(max(od["compute_seconds"], od["communication_seconds"]))
+    assert od["speedup_over_sync"] == pytest.approx(sync / od["iteration_seconds"])
+    shares = [by[name]["wire_share"] for name in methods]
+    assert shares == pytest.approx([1, 1, 1, 5 / 8, (4 * (1 + 1 / 16) / 2 + 1) / 5, 1 / 50], rel=1e-5)
+    elements = sum(json.loads(pathlib.Path(GOOGLENET).read_text())["numel"])
+    assert by["sync"]["wire_bytes"] == pytest.approx(2 * 63 / 64 * 4 * elements)
+    table = output(*asked)
+    assert "WORKERS  PLANNER  UPDATE" in table and "diloco:50,overlap=5,fragments=2" in table
+
+
+def test_without_update_methods_nothing_is_said_of_them():
+    asked = [*RING, "--workers", "64", "--planners", "exact"]
+    (row,) = json.loads(output(*asked, "--format", "json"))
+    assert list(row) == ["workers", "planner", "iteration_seconds", "speedup", "groups"]
+    (with_sync,) = json.loads(output(*asked, "--update", "sync", "--format", "json"))
+    assert {key: with_sync[key] for key in row} == row
+
+
+def test_update_methods_that_a_trace_does_not_allow_end_with_1(tmp_path):
+    path = tmp_path / "trace.json"
+    path.write_text(json.dumps({"names": ["a", "b"], "numel": [64, 64], "tb": [1, 1], "dtype": "bfloat16"}))
+    asked = [*replaced(RING, "--trace", str(path)), "--workers", "4", "--update"]
+    assert json.loads(output(*asked, "od-sgd", "--format", "json"))
+    for method, said in [
+        ("cd-sgd:2", "names[0] 'a' is bfloat16; codecs encode float32 alone"),
+        ("diloco:4,fragments=3", "'diloco:4,fragments=3': 2 tensors do not make 3 fragments; right are as many as"),
+    ]:
+        done = run(*asked, method)
+        assert (done.returncode, done.stdout) == (1, "")
+        assert done.stderr.startswith(f"braidctl: {path}: ") and said in done.stderr
+
+
 def test_a_fit_is_a_cost(tmp_path):
     log = tmp_path / "bench.log"
     lines = [{"bytes": 1 << i, "median_seconds": 1e-4 + 1e-9 * (1 << i), "ranks": 4} for i in range(10, 24)]
@@ -80,7 +126,11 @@ def test_a_fit_is_a_cost(tmp_path):
     assert "lie outside the sizes" in json.loads(outside.stdout)["warnings"][0]
 
 
-@pytest.mark.parametrize("arguments", [PLAN, [*RING, "--workers", "4,8"]], ids=["plan", "simulate"])
+@pytest.mark.parametrize(
+    "arguments",
+    [PLAN, [*RING, "--workers", "4,8"], [*RING, "--workers", "4,8", "--update", "sync,od-sgd"]],
+    ids=["plan", "simulate", "update"],
+)
 def test_drawings_are_xml(arguments):
     root = xml.etree.ElementTree.fromstring(output(*arguments, "--format", "svg"))
     assert root.tag == "{http://www.w3.org/2000/svg}svg"
@@ -104,6 +154,12 @@ def test_drawings_are_xml(arguments):
         (RING, "--workers"),
         ([*RING, "--workers", "8,4"], "--workers: '4' does not grow; right is a list such as 4,8,16"),
         ([*RING, "--workers", "4", "--planners", "wfbp,best"], "--planners: no planner is named 'best'"),
+        ([*RING, "--workers", "4", "--update", "ssd-sgd:0"], "--update: update method 'ssd-sgd:0': '0' is no number"),
+        ([*RING, "--workers", "4", "--update", "diloco"], "'diloco': the number of steps is missing; right are "),
+        ([*RING, "--workers", "4", "--update", "sync,sgd"], "'sgd': no method has this name; right are sync, "),
+        ([*RING, "--workers", "4", "--update", "cd-sgd:4x"], "'cd-sgd:4x': '4x' is no number of steps; right are"),
+        ([*RING, "--workers", "4", "--update", "sync", "--update", "sync"], "'sync' stands twice"),
+        ([*RING, "--workers", "4", "--update", ""], "--update: update method '': no method has this name"),
         ([*RING, "--workers", "4", "--jitter", "1"], "--jitter: '1' does not fit; right is a number from 0 to 0.999"),
         ([*RING, "--workers", "4", "--seed", "-1"], "--seed: '-1' does not fit"),
         (

@@ -73,10 +73,6 @@ def has_claims() -> bool:
     return bool(_claims)
 
 
-def any_claimed(parameters: Iterable[torch.Tensor]) -> bool:
-    return bool(_claims) and any(is_claimed(parameter) for parameter in parameters)
-
-
 def watch_ddp() -> None:
     """From here on, every DDP that is made is known. A second call does nothing."""
     original = DistributedDataParallel.__init__

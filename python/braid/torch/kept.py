@@ -62,6 +62,7 @@ class KeptWeights:
         # What is to be loaded into slots before the next update, by parameter.
         self._pending: dict[int, State] = {}
         self._versions: dict[int, int] = {}
+        self._registered: set[int] = set()
 
     def add(self, parameter: torch.Tensor, name: str) -> None:
         """One more, which rests until it has a gradient."""
@@ -147,7 +148,7 @@ class KeptWeights:
         resting = [
             parameter
             for parameter in self._names
-            if parameter.requires_grad and not any(parameter in each for each in self.sets)
+            if id(parameter) not in self._registered and parameter.requires_grad
         ]
         if not resting:
             return []
@@ -171,6 +172,7 @@ class KeptWeights:
                 for parameter in sorted(of_dtype, key=lambda p: order[id(p)])
             ]
             self.sets.append(WeightSet(self.group.engine, prefix, specs, slots))
+            self._registered.update(id(spec.parameter) for spec in specs)
 
     def _name_of(self, prefix: str, parameter: torch.Tensor, place: int) -> str:
         name = f"{prefix}/{self._names[parameter]}"

@@ -54,9 +54,7 @@ class ShardedOptimizer(torch.optim.Optimizer, claims.Claimant):
 
     # Then a scaler of losses leaves it to step() whether a step is left out: all ranks must agree.
     _step_supports_amp_scaling = True
-    # Set by a scaler before step(), and deleted by it afterwards.
-    found_inf: torch.Tensor | None = None
-    grad_scale: torch.Tensor | None = None
+    # A scaler sets `found_inf` and `grad_scale` before step(), and deletes them afterwards.
 
     def __init__(
         self,
@@ -220,15 +218,17 @@ class ShardedOptimizer(torch.optim.Optimizer, claims.Claimant):
 
     def _gradient_of(self, parameter: torch.Tensor) -> torch.Tensor | None:
         gradient = parameter.grad
-        if gradient is None or self.grad_scale is None:
+        scale = getattr(self, "grad_scale", None)
+        if gradient is None or scale is None:
             return gradient
-        return gradient / self.grad_scale.to(gradient.device)
+        return gradient / scale.to(gradient.device)
 
     def _is_to_be_left_out(self) -> bool:
         """Whether a scaler of losses has found an infinity on any rank."""
-        if self.found_inf is None:
+        found_here = getattr(self, "found_inf", None)
+        if found_here is None:
             return False
-        found = torch.tensor([float(self.found_inf.item())])
+        found = torch.tensor([float(found_here.item())])
         self._group.allreduce([found], ReduceOp.MAX).wait()
         return bool(found.item())
 

@@ -15,11 +15,31 @@ from torch.nn.parallel import DistributedDataParallel
 import braid.torch
 
 STEPS = 100
+
+
+class Lion(torch.optim.Optimizer):
+    """As its paper has it, algorithm 2."""
+
+    def __init__(self, params: Any, lr: float, betas: tuple[float, float], weight_decay: float) -> None:
+        super().__init__(params, {"lr": lr, "betas": betas, "weight_decay": weight_decay})
+
+    @torch.no_grad()
+    def step(self, closure: None = None) -> None:
+        for group in self.param_groups:
+            beta1, beta2 = group["betas"]
+            for parameter in group["params"]:
+                momentum = self.state[parameter].setdefault("exp_avg", torch.zeros_like(parameter))
+                direction = (beta1 * momentum + (1 - beta1) * parameter.grad).sign()
+                parameter.sub_(group["lr"] * (direction + group["weight_decay"] * parameter))
+                momentum.copy_(beta2 * momentum + (1 - beta2) * parameter.grad)
+
+
 OPTIMIZERS: dict[str, tuple[Any, dict[str, Any]]] = {
     "sgd": (torch.optim.SGD, {"lr": 0.05}),
     "momentum": (torch.optim.SGD, {"lr": 0.02, "momentum": 0.9, "dampening": 0.1, "weight_decay": 0.01}),
     "nesterov": (torch.optim.SGD, {"lr": 0.02, "momentum": 0.9, "nesterov": True}),
     "adam": (torch.optim.Adam, {"lr": 0.01, "weight_decay": 0.1}),
+    "lion": (Lion, {"lr": 0.003, "betas": (0.9, 0.98), "weight_decay": 0.02}),
     "adamw": (torch.optim.AdamW, {"lr": 0.01, "betas": (0.8, 0.99), "eps": 1e-6}),
 }
 SHAPE = (20, 33, 5)
@@ -75,7 +95,7 @@ class Sharded:
                 self.module[0].weight.add_(1)  # The first rank's count.
         self.model = DistributedDataParallel(self.module) if wrap else self.module
         self.optimizer = braid.torch.ShardedOptimizer(
-            self.model.parameters(), kind, model=self.model, **options, **more
+            self.model.parameters(), "lion" if kind is Lion else kind, model=self.model, **options, **more
         )
 
     def train(self, first: int, last: int) -> None:
@@ -106,23 +126,29 @@ def compared(kind: Any, options: dict[str, Any], dtype: torch.dtype = torch.floa
     }
 
 
-def handed_over(kind: Any, options: dict[str, Any]) -> dict[str, Any]:
+def dtype_of(name: str) -> torch.dtype:
+    """Lion takes signs: of what is nearly 0, rounding decides."""
+    return torch.float64 if name == "lion" else torch.float32
+
+
+def handed_over(name: str) -> dict[str, Any]:
     """Half a training, whose state goes to torch's optimizer, from there back, and to another one of ours."""
-    whole, first = Sharded(kind, options, torch.float32), Sharded(kind, options, torch.float32)
+    (kind, options), dtype = OPTIMIZERS[name], dtype_of(name)
+    whole, first = Sharded(kind, options, dtype), Sharded(kind, options, dtype)
     whole.train(0, STEPS)
     first.train(0, STEPS // 2)
     saved = copy.deepcopy(first.optimizer.state_dict())
-    reference = Reference(kind, options, torch.float32)
+    reference = Reference(kind, options, dtype)
     reference.model.load_state_dict(first.module.state_dict())
-    reference.optimizer.load_state_dict(saved)
-    again = Sharded(kind, options, torch.float32)
+    reference.optimizer.load_state_dict(copy.deepcopy(saved))
+    again = Sharded(kind, options, dtype)
     again.model.load_state_dict(first.module.state_dict())
     again.optimizer.load_state_dict(copy.deepcopy(reference.optimizer.state_dict()))
     # One that has stepped already.
-    used = Sharded(kind, options, torch.float32)
+    used = Sharded(kind, options, dtype)
     used.train(0, 3)
     used.model.load_state_dict(first.module.state_dict())
-    used.optimizer.load_state_dict(saved)
+    used.optimizer.load_state_dict(copy.deepcopy(saved))
     for training in (reference, again, used, first):
         training.train(STEPS // 2, STEPS)
     digests = [digest(each.module.parameters()) for each in (whole, first, again, used)]
@@ -145,7 +171,7 @@ def handed_over_in_16_bits(dtype: torch.dtype) -> list[str]:
 def main() -> None:
     braid.torch.enable()
     dist.init_process_group("braid")
-    ways: dict[str, Any] = {name: compared(*chosen) for name, chosen in OPTIMIZERS.items()}
+    ways: dict[str, Any] = {name: compared(*chosen, dtype_of(name)) for name, chosen in OPTIMIZERS.items()}
     adamw = OPTIMIZERS["adamw"]
     ways["float64"] = compared(*adamw, dtype=torch.float64)
     ways["bfloat16"] = compared(*adamw, dtype=torch.bfloat16)
@@ -155,7 +181,7 @@ def main() -> None:
     ways["ddp"] = compared(*adamw, wrap=True)
     ways["ddp overlapped"] = compared(*adamw, wrap=True, overlap_forward=True)
     ways["int8"] = compared(*adamw, codec="int8")
-    handed = {name: handed_over(*OPTIMIZERS[name]) for name in ("momentum", "adamw")}
+    handed = {name: handed_over(name) for name in ("momentum", "adamw", "lion")}
     narrow = {str(dtype): handed_over_in_16_bits(dtype) for dtype in (torch.bfloat16, torch.float16)}
     report(ways=ways, handed=handed, narrow=narrow)
     dist.destroy_process_group()

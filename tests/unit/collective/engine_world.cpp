@@ -340,7 +340,8 @@ void EngineWorld::on_done(uint32_t node, const OperationKey& key) {
   ASSERT_TRUE(part.was_told_go || nodes() == 1);
   ASSERT_LE(++part.done, options_.io_loops) << "done twice";
   if (part.done < options_.io_loops) return;
-  if (running->spec.collective == Collective::AllReduce && nodes() > 1 && running->spec.count > 0) {
+  if (running->spec.collective == Collective::AllReduce && running->spec.is_added && nodes() > 1 &&
+      running->spec.count > 0) {
     for (const NodePart& other : running->parts)
       ASSERT_TRUE(other.is_submitted) << "a sum without the inputs of all";
   }

@@ -44,6 +44,7 @@ struct OperationSpec {
   uint32_t pieces = 1;  // all-reduce: how many places each input lies in
   uint64_t urgency = kMostUrgent;
   bool is_uneven = false;  // all-to-all
+  bool is_added = true;    // all-reduce; false: it goes by a route on which nothing is added
 };
 
 std::string to_string(const OperationSpec& spec);

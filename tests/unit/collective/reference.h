@@ -33,6 +33,5 @@ inline constexpr DataType kAllDataTypes[] = {
     DataType::Int32,   DataType::Int64,   DataType::Uint8};
 inline constexpr Reduction kAllReductions[] = {Reduction::Sum, Reduction::Average, Reduction::Min,
                                                Reduction::Max, Reduction::Product};
-constexpr bool is_float(DataType dtype) { return dtype <= DataType::BFloat16; }
 
 }  // namespace braid::test

@@ -305,6 +305,31 @@ TEST_P(RingRoute, AGatherBringsTheOwnersBytesToAll) {
   }
 }
 
+TEST_P(RingRoute, HalvesOfTwoHopsAreOneHopEach) {
+  const uint32_t nodes = GetParam();
+  const Routes whole = all_places(nodes, two_hops_route);
+  Routes sums, gathers;
+  for (const Route& route : whole) {
+    sums.push_back(reduce_scatter_of(route));
+    gathers.push_back(gather_of(route));
+  }
+  expect_all_begin(sums);
+  expect_neighbours_match(sums);
+  expect_neighbours_match(gathers);
+  for (uint32_t place = 0; place < nodes; ++place) {
+    EXPECT_TRUE(whole[place].returns_sums);
+    EXPECT_FALSE(sums[place].returns_sums);
+    EXPECT_TRUE(gathers[place].returns_sums);
+    EXPECT_TRUE(one_owner_each(sums[place], nodes) && one_owner_each(gathers[place], nodes));
+    EXPECT_EQ(sums[place].parts, nodes - 1);
+    EXPECT_EQ(gathers[place].parts, 0U);
+    EXPECT_EQ(gathers[place].segments[place].sum_to.size(), nodes - 1);
+    SegmentWorld world(sums, place, 1);
+    world.run();
+    expect_complete(world.sum_at(place), nodes);
+  }
+}
+
 TEST_P(RingRoute, DirectAllAddAllInTheOrderOfThePlaces) {
   const uint32_t nodes = GetParam();
   const Routes routes = all_places(nodes, direct_route);

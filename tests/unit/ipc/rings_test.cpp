@@ -173,12 +173,15 @@ TEST(SubmitEntryTest, WhatIsReservedIsZero) {
     proto::SubmitEntry entry{};
     entry.kind = static_cast<uint8_t>(kind);
     entry.ticket = 1;
+    entry.collective = static_cast<uint8_t>(Collective::Broadcast);
     entry.table = 1ull << 63;
     EXPECT_EQ(check_submit_entry(entry).message(),
-              "'splits' of a submission without splits is reserved and must be 0, not "
+              "'table' of a submission without a table is reserved and must be 0, not "
               "9223372036854775808");
-    entry.collective = static_cast<uint8_t>(Collective::AllToAll);
-    EXPECT_EQ(check_submit_entry(entry).is_ok(), kind == proto::SubmitKind::Operation);
+    for (const Collective with_table : {Collective::AllToAll, Collective::AllReduce}) {
+      entry.collective = static_cast<uint8_t>(with_table);
+      EXPECT_EQ(check_submit_entry(entry).is_ok(), kind == proto::SubmitKind::Operation);
+    }
   }
 }
 

@@ -16,6 +16,7 @@ struct Description {
   bool planned = false;
   uint32_t backward_order = 3;
   const char* codec = nullptr;
+  uint8_t state_slots = 0;
 };
 
 Result<uint32_t> add(TensorTable& table, const std::vector<Description>& descriptions,
@@ -23,9 +24,9 @@ Result<uint32_t> add(TensorTable& table, const std::vector<Description>& descrip
   flatbuffers::FlatBufferBuilder builder;
   std::vector<flatbuffers::Offset<proto::TensorDescription>> offsets;
   for (const Description& one : descriptions) {
-    offsets.push_back(proto::CreateTensorDescriptionDirect(builder, one.name.c_str(), one.dtype,
-                                                           one.count, one.backward_order,
-                                                           one.dynamic, one.planned, one.codec));
+    offsets.push_back(proto::CreateTensorDescriptionDirect(
+        builder, one.name.c_str(), one.dtype, one.count, one.backward_order, one.dynamic,
+        one.planned, one.codec, one.state_slots));
   }
   builder.Finish(proto::CreateRegisterTensorsDirect(builder, &offsets));
   return table.add(*flatbuffers::GetRoot<proto::RegisterTensors>(builder.GetBufferPointer()), job);
@@ -73,6 +74,46 @@ TEST(TensorTableTest, HasTheCodecsThatAreAllowed) {
             "none, int8");
   TensorTable everything;
   EXPECT_TRUE(add(everything, {{"c", 0, 10, false, true, 3, "int4"}}));
+}
+
+TEST(TensorTableTest, WeightsHaveSlots) {
+  TensorTable table;
+  ASSERT_TRUE(add(table, {{"a", 0, 10, false, true, 3, nullptr, 2},
+                          {"b", 3, 10, false, true, 3, nullptr, 2},
+                          {"c", 5, 10}}));
+  EXPECT_EQ(table.find(0)->state_slots, 2u);
+  EXPECT_EQ(table.find(2)->state_slots, 0u);
+  TensorTable other;
+  ASSERT_TRUE(add(other, {{"a", 0, 10, false, true, 3, nullptr, 3},
+                          {"b", 3, 10, false, true, 3, nullptr, 3},
+                          {"c", 5, 10}}));
+  EXPECT_NE(other.find(0)->plan_set, table.find(0)->plan_set) << "it is another set";
+}
+
+TEST(TensorTableTest, SlotsThatCannotBeAreNamed) {
+  const auto refused = [](const std::vector<Description>& descriptions) {
+    TensorTable table;
+    const auto added = add(table, descriptions);
+    EXPECT_EQ(added.status().code(), StatusCode::InvalidArgument);
+    EXPECT_EQ(table.find(0), nullptr);
+    return added.status().message();
+  };
+  EXPECT_EQ(refused({{"w", 0, 10, false, true, 3, nullptr, 4}}),
+            "tensor 'w' has 4 state slots; 0 to 3 are possible");
+  EXPECT_EQ(refused({{"w", 0, 10, false, false, 3, nullptr, 1}}),
+            "tensor 'w' has state slots and is not planned; only planned tensors, a model's "
+            "weights, can have them");
+  EXPECT_EQ(refused({{"w", 4, 10, false, true, 3, nullptr, 1}}),
+            "tensor 'w' has state slots and is of int32; optimizers are for floats");
+  EXPECT_EQ(
+      refused({{"v", 0, 10, false, true, 3, nullptr, 2}, {"w", 0, 10, false, true, 3, nullptr, 1}}),
+      "tensor 'w' (float32, 1 state slots) is registered with 'v' (float32, 2): planned "
+      "tensors of one registration have as many slots, and float64 has state of its own; "
+      "register them apart");
+  EXPECT_NE(
+      refused({{"v", 0, 10, false, true, 3, nullptr, 2}, {"w", 1, 10, false, true, 3, nullptr, 2}})
+          .find("'w' (float64, 2 state slots)"),
+      std::string::npos);
 }
 
 TEST(TensorTableTest, RegistersAllOrNone) {

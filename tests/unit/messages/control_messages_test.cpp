@@ -148,9 +148,58 @@ TEST(SignatureTest, NamesACodecAndAnOwnersStepWhereThereIsOne) {
   signature.count = 1000;
   signature.codec = *parse_codec_spec("int8:block=64");
   EXPECT_EQ(to_string(signature), "all-reduce (sum) of float32 × 1000 with codec int8:block=64");
-  signature.owner_step = static_cast<OwnerStepKind>(kOwnerStepKindCount);
+  signature.owner_step = OwnerStepKind::Optimizer;
+  EXPECT_EQ(to_string(signature), "all-reduce (sum) of float32 × 1000 with codec int8:block=64")
+      << "as long as not all local ranks have said which";
+  signature.update.learning_rate = 0.5;
+  signature.updates = 0xab;
   EXPECT_EQ(to_string(signature),
-            "all-reduce (sum) of float32 × 1000 with codec int8:block=64 with owner's step ?");
+            "all-reduce (sum) of float32 × 1000 with codec int8:block=64, sgd (lr 0.5), update 1 "
+            "(of all its tensors: ab)");
+}
+
+TEST(SignatureTest, UpdatesTravelWithTheReadiness) {
+  Signature signature;
+  signature.count = 5;
+  signature.owner_step = OwnerStepKind::Optimizer;
+  signature.update.optimizer = Optimizer::Adam;
+  signature.update.learning_rate = 0.25;
+  signature.update.momentum = 0.9;
+  signature.update.count = 7;
+  signature.updates = 99;
+  auto buffer = make_operation_ready({1, 2, 3}, signature);
+  const auto* ready = verified(buffer).body_as_OperationReady();
+  const auto read = signature_of(*ready);
+  ASSERT_TRUE(read.has_value());
+  EXPECT_EQ(*read, signature);
+  Signature other = signature;
+  other.updates = 100;
+  EXPECT_NE(hash_of(other, JobHash(7)), hash_of(signature, JobHash(7)));
+}
+
+TEST(SignatureTest, UpdatesThatMakeNoSenseAreNone) {
+  const auto read_with = [](const std::vector<uint8_t>& update) {
+    ControlBuffer builder;
+    const auto bytes = builder.CreateVector(update);
+    const auto body =
+        proto::CreateOperationReady(builder, 1, 2, 3, 5, 0, 0, 0, 0, 0, 0,
+                                    static_cast<uint8_t>(OwnerStepKind::Optimizer), 0, bytes, 1);
+    builder.Finish(proto::CreateControlMessage(
+        builder, proto::ControlBodyTraits<proto::OperationReady>::enum_value, body.Union()));
+    return signature_of(*verified(builder).body_as_OperationReady()).has_value();
+  };
+  UpdateStep step;
+  step.learning_rate = 0.5;
+  const auto bytes_of = [](const proto::UpdateEntry& entry) {
+    const auto* first = reinterpret_cast<const uint8_t*>(&entry);
+    return std::vector<uint8_t>(first, first + sizeof(entry));
+  };
+  proto::UpdateEntry entry = to_entry(step);
+  EXPECT_TRUE(read_with(bytes_of(entry)));
+  entry.action = kUpdateActionCount;
+  EXPECT_FALSE(read_with(bytes_of(entry)));
+  EXPECT_FALSE(read_with(std::vector<uint8_t>(63)));
+  EXPECT_FALSE(read_with({}));
 }
 
 TEST(SignatureTest, AnotherCodecOrOwnersStepIsAnotherHash) {

@@ -17,13 +17,15 @@ class AlgorithmOfFixedOwners : public testing::Test {
     ring_->unit_bytes = 8 << 20;
     ring_->routes = basic_routes(nodes, 0);
   }
-  Operation chosen(uint64_t count, const TransferSettings* settings = nullptr) {
+  Operation chosen(uint64_t count, const TransferSettings* settings = nullptr,
+                   Halves halves = Halves::Both) {
     auto owners = std::make_shared<FixedOwners>();
     owners->append(7, count);
     Operation operation;
     operation.count = count;
     operation.ring = ring_;
     operation.fixed_owners = std::move(owners);
+    operation.halves = halves;
     choose_algorithm(operation, settings, 99);
     EXPECT_FALSE(operation.is_direct || is_early(operation));
     EXPECT_TRUE(one_owner_each(braid::route_of(operation), ring_->nodes));
@@ -59,6 +61,22 @@ TEST_F(AlgorithmOfFixedOwners, FollowsFromTheSizeOtherwise) {
   EXPECT_EQ(route_of(2001), ring_->hierarchical.get());
   ring_->hierarchical.reset();
   EXPECT_EQ(route_of(2001), nullptr);
+}
+
+TEST_F(AlgorithmOfFixedOwners, OfHalvesGoesStraightOrAroundTheRing) {
+  const auto half = [&](uint64_t count, Halves halves) {
+    return chosen(count, nullptr, halves).route;
+  };
+  EXPECT_EQ(half(1000, Halves::ReduceScatter), &ring_->routes->reduce_scatter);
+  EXPECT_EQ(half(1000, Halves::Gather), &ring_->routes->gather);
+  ring_->two_hops = std::make_shared<Route>(two_hops_route(4, 0));
+  ring_->two_hops_bytes = 4000;
+  ring_->halving = std::make_shared<Route>(halving_route(4, 0));
+  ring_->halving_bytes = 8000;
+  EXPECT_EQ(half(1000, Halves::ReduceScatter), &ring_->routes->two_hops_reduce_scatter);
+  EXPECT_EQ(half(1000, Halves::Gather), &ring_->routes->two_hops_gather);
+  EXPECT_EQ(half(1001, Halves::ReduceScatter), &ring_->routes->reduce_scatter);
+  EXPECT_EQ(half(1001, Halves::Gather), &ring_->routes->gather);
 }
 
 TEST_F(AlgorithmOfFixedOwners, OfOneNodeGoesNowhere) {

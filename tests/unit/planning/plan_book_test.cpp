@@ -85,9 +85,8 @@ TEST_F(PlanBookTest, LocalRanksThatRegisterDifferentTensorsAreNamed) {
   EXPECT_EQ(
       refused.message(),
       "job 'train': rank 7 registers 't0' (float32 × 100) among 2 planned tensors that are "
-      "not those of another rank on this node: count, dtype, codec, name and order must be the "
-      "same "
-      "on all ranks");
+      "not those of another rank on this node: count, dtype, codec, state slots, name and order "
+      "must be the same on all ranks");
 }
 
 // An id is a hash: two sets may have the same one.

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operations whose owners keep state.
+#include "collective/fixed_owners.h"
+#include "operation/operation_table_testing.h"
+
+namespace braid {
+namespace {
+
+using testing::all_reduce;
+
+// 'w', 100 elements of float32, from element 40 of its set on.
+class OperationTableUpdatesTest : public testing::OperationTableTest {
+ protected:
+  static constexpr uint64_t kCount = 100;
+
+  OperationTableUpdatesTest() {
+    auto created = ShardState::create({1000, 16, 2, 0}, 2, DataType::Float32);
+    EXPECT_TRUE(created.is_ok());
+    shard_ = *created;
+  }
+  static Signature signature() {
+    Signature result = all_reduce(kCount, DataType::Float32, Reduction::Average);
+    result.owner_step = OwnerStepKind::Optimizer;
+    return result;
+  }
+  static UpdateStep step_of(UpdateAction action = UpdateAction::Apply, double rate = 0.5) {
+    UpdateStep step;
+    step.action = action;
+    step.learning_rate = rate;
+    return step;
+  }
+  Status update(uint32_t local_rank, uint64_t step, const UpdateStep& update) {
+    Submission one = submission(local_rank, step, signature());
+    one.shard = shard_;
+    one.first_in_set = 40;
+    one.update = update;
+    return table_->submit(one);
+  }
+  // As its neighbour says it.
+  static Signature said(const UpdateStep& update, uint64_t updates) {
+    Signature result = signature();
+    result.update = update;
+    result.updates = updates;
+    return result;
+  }
+
+  std::shared_ptr<ShardState> shard_;
+};
+
+TEST_F(OperationTableUpdatesTest, TheEngineGetsOwnersAStepAndHalves) {
+  make({{0}, {1}}, 0);
+  uint64_t step = 0;
+  for (const auto& [action, halves] : {std::pair{UpdateAction::Load, Halves::Gather},
+                                       {UpdateAction::Apply, Halves::Both},
+                                       {UpdateAction::Push, Halves::ReduceScatter},
+                                       {UpdateAction::Fetch, Halves::Gather}}) {
+    ASSERT_TRUE(update(0, step, step_of(action)));
+    const Operation& operation = actions_.started.back();
+    ASSERT_NE(operation.fixed_owners, nullptr);
+    EXPECT_EQ(operation.fixed_owners->stripe_elements, 16u);
+    EXPECT_EQ(operation.fixed_owners->in_set(3), 43u);
+    EXPECT_NE(operation.owner_step, nullptr);
+    EXPECT_EQ(operation.halves, halves);
+    EXPECT_EQ(operation.contribution != nullptr, halves == Halves::Gather);
+    EXPECT_EQ(operation.route == nullptr, halves == Halves::Both) << "around the ring";
+    table_->on_done(key(step));
+    EXPECT_EQ(actions_.published.back().bytes, action == UpdateAction::Push ? 0 : 4 * kCount);
+    ++step;
+  }
+}
+
+TEST_F(OperationTableUpdatesTest, OnlyWholeAllReducesAreMeasured) {
+  make({{0}, {1}}, 0);
+  ASSERT_TRUE(update(0, 0, step_of(UpdateAction::Load)));
+  EXPECT_TRUE(actions_.observed.empty());
+  table_->on_done(key(0));
+  ASSERT_TRUE(update(0, 1, step_of()));
+  EXPECT_EQ(std::get<0>(actions_.observed.back()), "start");
+}
+
+// Elements are in one operation of a step each; those of another step wait.
+TEST_F(OperationTableUpdatesTest, TheNextStepsOperationWaitsForTheOneBefore) {
+  make({{0}, {1}}, 0);
+  ASSERT_TRUE(update(0, 0, step_of(UpdateAction::Load)));
+  ASSERT_TRUE(update(0, 1, step_of()));
+  EXPECT_EQ(actions_.started.size(), 1u);
+  table_->on_done(key(0));
+  EXPECT_EQ(actions_.started.size(), 2u);
+}
+
+TEST_F(OperationTableUpdatesTest, RanksOfANodeThatDisagreeAreNamed) {
+  make({{3, 5}, {1}}, 0);
+  ASSERT_TRUE(update(0, 0, step_of(UpdateAction::Apply, 0.5)));
+  const Status refused = update(1, 0, step_of(UpdateAction::Apply, 0.25));
+  EXPECT_EQ(refused.code(), StatusCode::Mismatch);
+  EXPECT_EQ(refused.message(),
+            "job 'train': ranks disagree about 'w' step 0: rank 5 says sgd (lr 0.25), update 1, "
+            "another rank of its node says sgd (lr 0.5), update 1");
+}
+
+TEST_F(OperationTableUpdatesTest, NodesThatDisagreeAreNamed) {
+  make({{0}, {1}}, 0);
+  ASSERT_TRUE(update(0, 0, step_of(UpdateAction::Apply, 0.5)));
+  ASSERT_EQ(actions_.ready.size(), 1u);
+  const Signature own = actions_.ready.front().second;
+  EXPECT_EQ(own.update, step_of(UpdateAction::Apply, 0.5));
+  EXPECT_NE(own.updates, 0u);
+  const Status refused =
+      on_successor_ready(key(0), said(step_of(UpdateAction::Apply, 0.25), own.updates + 1));
+  EXPECT_EQ(refused.code(), StatusCode::Mismatch);
+  EXPECT_NE(refused.message().find("sgd (lr 0.5), update 1"), std::string::npos);
+  EXPECT_NE(refused.message().find("sgd (lr 0.25), update 1"), std::string::npos);
+}
+
+// What this node's ranks ask for is not known before all of them have said so.
+TEST_F(OperationTableUpdatesTest, AReadinessThatComesEarlyIsComparedLater) {
+  make({{0, 1}, {2}}, 0);
+  ASSERT_TRUE(update(0, 0, step_of()));
+  EXPECT_TRUE(on_successor_ready(key(0), said(step_of(UpdateAction::Apply, 0.25), 77)));
+  const Status refused = update(1, 0, step_of());
+  EXPECT_EQ(refused.code(), StatusCode::Mismatch);
+}
+
+TEST_F(OperationTableUpdatesTest, MergedTensorsHaveOneAction) {
+  make({{0}, {1}}, 0);
+  auto group = std::make_shared<TensorGroup>();
+  for (uint64_t i = 0; i < 2; ++i) {
+    group->members.push_back({kTensor + i, name_, 10, 40 * i, 0, 40 + 10 * i});
+    group->count += 10;
+  }
+  group->hash = 7;
+  const auto member = [&](uint32_t i, const UpdateStep& step) {
+    Submission one = submission(0, 0, signature());
+    one.signature.count = 20;
+    one.signature.bucket = 7;
+    one.tensor = kTensor + i;
+    one.ticket = 1 + i;
+    one.input_bytes = 40;
+    one.group = group;
+    one.member = i;
+    one.shard = shard_;
+    one.update = step;
+    return table_->submit(one);
+  };
+  ASSERT_TRUE(member(0, step_of(UpdateAction::Apply, 0.5)));
+  const Status refused = member(1, step_of(UpdateAction::Push, 0.5));
+  EXPECT_EQ(refused.code(), StatusCode::InvalidArgument);
+  EXPECT_NE(refused.message().find("all weights of a registration have one action in a step"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace braid

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// Weights that their owners update, as the plans of one node see them.
+#include "planning/plan_book_testing.h"
+
+namespace braid {
+namespace {
+
+using testing::planned_tensors;
+
+class PlanBookUpdatesTest : public testing::PlanBookTest {
+ protected:
+  // 't0', 't1', … with two slots, `codec` on each.
+  void make_weights(uint32_t tensors, const CodecSpec& codec = {}) {
+    book_ = std::make_unique<PlanBook>(
+        "train", kJob, 2, std::vector<uint32_t>{4},
+        PlanBook::Actions{.submit =
+                              [this](const Submission& submission) {
+                                passed.push_back(submission);
+                                return Status::ok();
+                              },
+                          .send = [](ControlBuffer&) { return Status::ok(); },
+                          .keep = [this](uint64_t elements, uint32_t slots,
+                                         DataType dtype) -> Result<std::shared_ptr<ShardState>> {
+                            if (!room) return room;
+                            return ShardState::create({elements, 16, 2, 0}, slots, dtype);
+                          }},
+        1);
+    weights_ = planned_tensors(tensors);
+    for (PlanSet::Tensor& tensor : weights_) {
+      tensor.state_slots = 2;
+      tensor.codec = codec;
+    }
+  }
+  Status update(uint32_t tensor, uint64_t step, UpdateAction action) {
+    Submission one = submission(tensor, step);
+    one.update.action = action;
+    one.signature.owner_step = OwnerStepKind::Optimizer;
+    return book_->submit(std::move(one), kSet, now_ns_ += 10);
+  }
+
+  std::vector<PlanSet::Tensor> weights_;
+  Status room;
+};
+
+TEST_F(PlanBookUpdatesTest, EachTensorHasItsPlaceInOneState) {
+  make_weights(3);
+  ASSERT_TRUE(book_->on_registered(0, kSet, weights_));
+  for (uint32_t i = 0; i < 3; ++i) ASSERT_TRUE(update(i, 0, UpdateAction::Load));
+  ASSERT_EQ(passed.size(), 3u);
+  ASSERT_NE(passed[0].shard, nullptr);
+  EXPECT_EQ(passed[0].shard->layout().elements, 300u);
+  EXPECT_EQ(passed[0].shard->slots(), 2u);
+  for (uint32_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(passed[i].shard, passed[0].shard);
+    EXPECT_EQ(passed[i].first_in_set, 100u * i);
+  }
+  ASSERT_NE(passed[1].group, nullptr);
+  EXPECT_EQ(passed[1].group->members[2].first_in_set, 200u);
+}
+
+TEST_F(PlanBookUpdatesTest, WeightsThatWereNeverLoadedAreNamed) {
+  make_weights(2);
+  ASSERT_TRUE(book_->on_registered(0, kSet, weights_));
+  ASSERT_TRUE(update(0, 0, UpdateAction::Load));
+  EXPECT_TRUE(update(0, 1, UpdateAction::Apply));
+  const Status refused = update(1, 1, UpdateAction::Fetch);
+  EXPECT_EQ(refused.code(), StatusCode::InvalidArgument);
+  EXPECT_EQ(
+      refused.message(),
+      "job 'train': rank 4 asks for fetch of weights of 't1' step 1, whose weights were never "
+      "loaded; the first update of a tensor loads them");
+}
+
+TEST_F(PlanBookUpdatesTest, OnlyWhatChangesWeightsIsEncodedAndNothingIsSampled) {
+  make_weights(1, *parse_codec_spec("int8"));
+  ASSERT_TRUE(book_->on_registered(0, kSet, weights_));
+  uint64_t step = 0;
+  for (const UpdateAction action :
+       {UpdateAction::Load, UpdateAction::Apply, UpdateAction::Push, UpdateAction::Fetch}) {
+    ASSERT_TRUE(update(0, step++, action));
+    const bool is_encoded = action == UpdateAction::Apply || action == UpdateAction::Push;
+    EXPECT_EQ(passed.back().signature.codec.kind == CodecKind::Int8, is_encoded);
+    EXPECT_EQ(passed.back().coded != nullptr, is_encoded);
+    EXPECT_FALSE(passed.back().is_sampled);
+  }
+}
+
+TEST_F(PlanBookUpdatesTest, ARegistrationWithoutRoomIsRefusedAndMayComeAgain) {
+  make_weights(1);
+  room = Status(StatusCode::ResourceExhausted, "no memory");
+  EXPECT_EQ(book_->on_registered(0, kSet, weights_).code(), StatusCode::ResourceExhausted);
+  room = Status::ok();
+  EXPECT_TRUE(book_->on_registered(0, kSet, weights_));
+}
+
+}  // namespace
+}  // namespace braid
