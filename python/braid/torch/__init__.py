@@ -16,6 +16,10 @@ from typing import Any
 
 _HOMES = {
     "BraidProcessGroup": "process_group",
+    "DelayedOptimizer": "delayed",
+    "DiLoCo": "local_steps",
+    "PostLocalSGD": "local_steps",
+    "ShardedOptimizer": "sharded",
     "DDPHookState": "hook",
     "ddp_hook": "hook",
     "dump_flight_record": "flight_record",

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 import weakref
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
@@ -18,14 +18,13 @@ import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.weak import WeakIdKeyDictionary
 
-# By parameter: whether its claim holds at this moment. Weak, so that a claim ends with its optimizer.
+# By parameter, a weak reference to its claimant.
 _claims: Any = WeakIdKeyDictionary()
 # Every DDP of this process that was made since the first group of braid was.
 _models: weakref.WeakSet[Any] = weakref.WeakSet()
 # Those that got a hook here, and those that have one of torch's in C++, which leaves no other trace.
 _hooked: weakref.WeakSet[Any] = weakref.WeakSet()
 _with_builtin_hook: weakref.WeakSet[Any] = weakref.WeakSet()
-
 
 _TWICE = (
     "this DistributedDataParallel has a communication hook of its own, which reduces gradients that "
@@ -34,12 +33,21 @@ _TWICE = (
 )
 
 
-def claim(optimizer: Any, parameters: Sequence[torch.Tensor]) -> None:
-    """`optimizer.owns_gradients()` is asked whenever it matters; a claim ends with the optimizer.
+class Claimant:
+    """Whoever reduces gradients itself, all the time or from some moment on."""
 
-    Every DDP around the parameters gets what it needs. Raises where it has a hook of the script's.
-    """
-    owner = weakref.ref(optimizer)
+    def owns_gradients(self) -> bool:
+        """Whether it does so in this step; the same on all ranks."""
+        return True
+
+    def meets_hook(self, text: str) -> None:
+        """A DistributedDataParallel around its parameters has a hook of the script's."""
+        raise RuntimeError(text)
+
+
+def claim(claimant: Claimant, parameters: Iterable[torch.Tensor]) -> None:
+    """Every DDP around the parameters gets what it needs. A claim ends with the claimant."""
+    owner = weakref.ref(claimant)
     for parameter in parameters:
         _claims[parameter] = owner
     for model in list(_models):
@@ -47,17 +55,22 @@ def claim(optimizer: Any, parameters: Sequence[torch.Tensor]) -> None:
 
 
 def is_claimed(parameter: torch.Tensor) -> bool:
-    owner = _claims.get(parameter)
-    optimizer = owner() if owner is not None else None
-    return optimizer is not None and optimizer.owns_gradients()
+    claimant = _claimant_of(parameter)
+    return claimant is not None and claimant.owns_gradients()
+
+
+def ddp_groups(parameters: Iterable[torch.Tensor]) -> list[Any]:
+    """The process groups of every DDP that has one of these parameters."""
+    wanted = {id(parameter) for parameter in parameters}
+    return [
+        model.process_group
+        for model in list(_models)
+        if any(id(parameter) in wanted for parameter in model.parameters())
+    ]
 
 
 def has_claims() -> bool:
     return bool(_claims)
-
-
-def any_claimed(parameters: Iterable[torch.Tensor]) -> bool:
-    return bool(_claims) and any(is_claimed(parameter) for parameter in parameters)
 
 
 def watch_ddp() -> None:
@@ -70,8 +83,7 @@ def watch_ddp() -> None:
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
         original(self, *args, **kwargs)
         _models.add(self)
-        if any_claimed(self.parameters()):
-            _prepare(self)
+        _prepare(self)
 
     __init__._braid_watched = True  # type: ignore[attr-defined]
     DistributedDataParallel.__init__ = __init__
@@ -84,19 +96,27 @@ def note_builtin_hook(model: Any) -> None:
 
 
 def refuse_hook(model: Any) -> None:
-    """Raises where a hook of the script's would reduce claimed gradients."""
-    if any_claimed(model.parameters()):
-        raise RuntimeError(_TWICE)
+    """A hook of the script's is about to be put under a DDP."""
+    for claimant in _claimants_of(model.parameters()):
+        claimant.meets_hook(_TWICE)
 
 
-def keep_local(state: Any, bucket: Any) -> torch.futures.Future[torch.Tensor]:
-    """A communication hook that reduces nothing, for a DDP all of whose parameters are claimed."""
-    if not all(is_claimed(parameter) for parameter in bucket.parameters()):
-        raise RuntimeError(
-            "the optimizer of braid that reduced the gradients of a DistributedDataParallel is "
-            "gone: wrap the model in a new one for another optimizer"
-        )
-    return ended(bucket.buffer())
+def keep_local(group: Any, bucket: Any) -> torch.futures.Future[torch.Tensor]:
+    """A communication hook for a DDP on a group that is not braid's. It reduces what DDP would."""
+    from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
+
+    if all(is_claimed(parameter) for parameter in bucket.parameters()):
+        return ended(bucket.buffer())
+    put_back = locals_of(bucket)
+    averaged = default_hooks.allreduce_hook(group, bucket)
+    if put_back is None:
+        return averaged
+
+    def restore(future: torch.futures.Future[torch.Tensor]) -> torch.Tensor:
+        put_back()
+        return future.value()
+
+    return averaged.then(restore)
 
 
 def ended(buffer: torch.Tensor) -> torch.futures.Future[torch.Tensor]:
@@ -127,29 +147,34 @@ def locals_of(bucket: Any) -> Callable[[], None] | None:
     return put_back
 
 
+def _claimant_of(parameter: torch.Tensor) -> Claimant | None:
+    owner = _claims.get(parameter)
+    return owner() if owner is not None else None
+
+
+def _claimants_of(parameters: Iterable[torch.Tensor]) -> list[Claimant]:
+    found = {id(c): c for p in parameters if (c := _claimant_of(p)) is not None}
+    return list(found.values())
+
+
 def _prepare(model: Any) -> None:
     """Sees to it that a DDP leaves claimed gradients alone."""
     from braid.torch import small_buckets
     from braid.torch.hook import DDPHookState, ddp_hook
     from braid.torch.process_group import BraidProcessGroup
 
-    parameters = [p for p in model.parameters() if p.requires_grad]
-    if not any_claimed(parameters):
+    claimants = _claimants_of(model.parameters()) if has_claims() else []
+    if not claimants or model in _hooked:
         return
     if model._comm_hooks or model in _with_builtin_hook:
-        raise RuntimeError(_TWICE)
-    if model in _hooked or small_buckets.is_hooked(model):
+        for claimant in claimants:
+            claimant.meets_hook(_TWICE)
         return
-    if isinstance(model.process_group, BraidProcessGroup):
-        state, hook = DDPHookState(model), ddp_hook
-    elif all(is_claimed(parameter) for parameter in parameters):
-        state, hook = None, keep_local
-    else:
-        raise RuntimeError(
-            "an optimizer of braid has some of the parameters of a DistributedDataParallel on a "
-            f"group of {type(model.process_group).__name__}, and not all: give it all, or wrap "
-            "the model on a group of the backend braid"
-        )
+    if small_buckets.is_hooked(model):
+        return
     # Not through the model's method, which would keep the hook in what is pickled of the model.
-    dist._register_comm_hook(model.reducer, state, hook)
+    if isinstance(model.process_group, BraidProcessGroup):
+        dist._register_comm_hook(model.reducer, DDPHookState(model), ddp_hook)
+    else:
+        dist._register_comm_hook(model.reducer, model.process_group, keep_local)
     _hooked.add(model)

@@ -22,7 +22,7 @@ import torch
 from braid import BraidError, DType, Memory, Reduction, TensorSpec
 from braid.torch.callbacks import Origin
 from braid.torch.carriage import dtype_of
-from braid.torch.claims import any_claimed
+from braid.torch.claims import has_claims, is_claimed
 from braid.torch.engine import Engine
 from braid.torch.explaining import explain_once
 from braid.torch.failures import as_distributed
@@ -150,9 +150,10 @@ class GradientSet:
         low_ranks = [gradient.low_rank for gradient in self._gradients if gradient.low_rank]
         return SecondSums(self._engine, names, low_ranks) if names else None
 
-    def any_claimed(self) -> bool:
-        """Whether an optimizer of braid reduces one of these gradients now."""
-        return any_claimed(self._parameters)
+    def claimed(self) -> tuple[bool, bool]:
+        """Whether optimizers of braid reduce any of these gradients now, and all."""
+        claims = [is_claimed(parameter) for parameter in self._parameters] if has_claims() else [False]
+        return any(claims), all(claims)
 
     def begin(self, step: int, active_ranks: int | None = None) -> None:
         """Before a step's first bucket.

@@ -113,10 +113,7 @@ class DDPHookState:
 
     def _begin(self) -> None:
         self.step += 1
-        if self._gradients is not None and self._gradients.any_claimed():
-            # Before this step's first bucket: those of the last step have all ended.
-            self._gradients = None
-            _tell_whole(self._prefix, "an optimizer of braid has come to reduce some of them")
+        self._leave_claimed()
         active_ranks = self._count_active_ranks()
         self._factor = 1.0 / (active_ranks or self.group.size())
         if self.step == _STEPS_TO_LOOK:
@@ -125,6 +122,16 @@ class DDPHookState:
             self._gradients.begin(self.step, active_ranks)
         elif self.step < _STEPS_TO_LOOK:
             self._seen.clear()
+
+    def _leave_claimed(self) -> None:
+        """Before a step's first bucket: those of the last step have all ended."""
+        if self._gradients is None:
+            return
+        any_claimed, all_claimed = self._gradients.claimed()
+        if any_claimed:
+            self._gradients = None
+        if any_claimed and not all_claimed:
+            _tell_whole(self._prefix, "an optimizer of braid has come to reduce some of them")
 
     def _look(self, parameters: list[torch.Tensor], buffer: torch.Tensor) -> None:
         if dtype_of(parameters[0].dtype) is None:

@@ -10,16 +10,16 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
-import torch.distributed as dist
 from torch.distributed import ReduceOp
 
 from braid.torch.process_group import BraidProcessGroup
+from braid.torch.rounds import Rounds, Use
+from braid.torch.training_group import broadcast_from_first
 from braid.torch.weights import (
     WEIGHTS,
-    Round,
     Settings,
     Weight,
     WeightSet,
@@ -27,52 +27,19 @@ from braid.torch.weights import (
     write_to_parameter,
 )
 
-_BROADCAST_BYTES = 64 << 20
 _NAME_BYTES_MAX = 1023
-Use = Callable[[Weight, torch.Tensor], None]
 
 
 class State(NamedTuple):
-    """What owners keep for one parameter: updates so far, and values by slot."""
+    """What owners keep for one parameter: updates so far, and values by slot.
+
+    WEIGHTS among the slots are those whose rounded values the parameter has. With `has_weights`
+    they are the weights, whatever the parameter is.
+    """
 
     count: int
     slots: Mapping[int, torch.Tensor]
-
-
-class Rounds:
-    """One round of each of an optimizer's sets."""
-
-    def __init__(self, rounds: Sequence[Round]) -> None:
-        self._rounds = rounds
-
-    @property
-    def is_over(self) -> bool:
-        return all(round.is_over for round in self._rounds)
-
-    def done(self) -> bool:
-        """Whether all results are here, or an error is. Never blocks."""
-        return all(round.done() for round in self._rounds)
-
-    def wait(self) -> None:
-        for round in self._rounds:
-            round.wait()
-
-    def take(self, parameter: torch.Tensor, use: Use) -> None:
-        """Waits for one result, if it is still to be taken, and hands it to `use`."""
-        for round in self._rounds:
-            if round.has(parameter):
-                round.take(parameter, use)
-
-    def take_all(self, use: Use | None = None) -> None:
-        """All that are left; raises the first error when it has seen to all of them."""
-        error = None
-        for round in self._rounds:
-            try:
-                round.take_all(use)
-            except Exception as cause:
-                error = error or cause
-        if error is not None:
-            raise error
+    has_weights: bool = False
 
 
 class KeptWeights:
@@ -89,12 +56,17 @@ class KeptWeights:
         """`names` of all parameters, in the model's order, the same on all ranks."""
         self.group = group
         self.sets: list[WeightSet] = []
-        self._names = names
+        self._names = dict(names)
         self._codec = codec
         self._pull_bf16 = pull_bf16
         # What is to be loaded into slots before the next update, by parameter.
         self._pending: dict[int, State] = {}
         self._versions: dict[int, int] = {}
+        self._registered: set[int] = set()
+
+    def add(self, parameter: torch.Tensor, name: str) -> None:
+        """One more, which rests until it has a gradient."""
+        self._names[parameter] = name
 
     def prepare(self, slots: int) -> None:
         """Before an update: registers parameters that have a gradient now, loads what is to be."""
@@ -122,7 +94,7 @@ class KeptWeights:
         states = {p: self._pending[id(p)] for p in self._names if id(p) in self._pending}
         slots = list(slots)
         for weights in self.sets:
-            self._load_pending(weights)
+            self._reload(weights)
             for parameter in (weight.parameter for weight in weights):
                 states[parameter] = State(weights.weight_of(parameter).count, {})
             for slot in slots:
@@ -145,10 +117,27 @@ class KeptWeights:
         narrow = parameter.dtype in (torch.float16, torch.bfloat16)
         return not narrow and not (self._pull_bf16 and parameter.dtype == torch.float32)
 
-    def note_versions(self, weights: Iterable[Weight]) -> None:
-        """What is in the parameters now is what the owners have."""
-        for weight in weights:
-            self._versions[id(weight.parameter)] = weight.parameter._version
+    def is_changed(self) -> bool:
+        """Whether somebody else has changed parameters: all rounds must be over before prepare()."""
+        return any(self._is_changed(weights) for weights in self.sets)
+
+    def renew(self, codec: str) -> None:
+        """Registers all parameters again, to travel by another codec, with what owners keep."""
+        slots = max((weights.slots for weights in self.sets), default=1)
+        states = self.state_of(range(slots))
+        parameters = [weight.parameter for weights in self.sets for weight in weights]
+        self._codec, self.sets = codec, []
+        self._pending.update(
+            (id(p), State(states[p].count, states[p].slots, has_weights=True)) for p in parameters
+        )
+        self._register(parameters, slots)
+        self.keep_versions(parameters)
+        for weights in self.sets:
+            self._reload(weights)
+
+    def keep_versions(self, parameters: Iterable[torch.Tensor]) -> None:
+        """Parameters are as they are to be: what is to be loaded does not depend on them."""
+        self._versions.update((id(p), p._version) for p in parameters)
 
     def reload(self) -> None:
         """Parameters were changed in a way that torch does not count: load all of them."""
@@ -159,7 +148,7 @@ class KeptWeights:
         resting = [
             parameter
             for parameter in self._names
-            if parameter.requires_grad and not any(parameter in each for each in self.sets)
+            if id(parameter) not in self._registered and parameter.requires_grad
         ]
         if not resting:
             return []
@@ -183,17 +172,24 @@ class KeptWeights:
                 for parameter in sorted(of_dtype, key=lambda p: order[id(p)])
             ]
             self.sets.append(WeightSet(self.group.engine, prefix, specs, slots))
+            self._registered.update(id(spec.parameter) for spec in specs)
 
     def _name_of(self, prefix: str, parameter: torch.Tensor, place: int) -> str:
         name = f"{prefix}/{self._names[parameter]}"
         return name if len(name.encode()) <= _NAME_BYTES_MAX else f"{prefix}/#{place}"
 
+    def _is_changed(self, weights: WeightSet) -> bool:
+        return any(self._versions.get(id(w.parameter)) != w.parameter._version for w in weights)
+
     def _reload(self, weights: WeightSet) -> None:
-        parameters = [weight.parameter for weight in weights]
-        if any(self._versions.get(id(p)) != p._version for p in parameters):
-            broadcast_from_first(self.group, parameters)
+        states = [self._pending.get(id(w.parameter)) for w in weights]
+        is_changed = self._is_changed(weights)
+        if not is_changed and all(state is not None and state.has_weights for state in states):
+            self._load_slot(weights, WEIGHTS)
+        elif is_changed or any(self._has_pending_weights(w.parameter) for w in weights):
+            broadcast_from_first(self.group, [weight.parameter for weight in weights])
             self._load_weights(weights)
-            self.note_versions(weights)
+            self.keep_versions(weight.parameter for weight in weights)
         self._load_pending(weights)
 
     def _load_weights(self, weights: WeightSet) -> None:
@@ -224,13 +220,13 @@ class KeptWeights:
             weight.parameter: self._pending[id(weight.parameter)].slots[WEIGHTS]
             .cpu().float().view(weight.parameter.shape)
             for weight in weights
-            if WEIGHTS in self._pending.get(id(weight.parameter), State(0, {})).slots
+            if self._has_pending_weights(weight.parameter)
         }  # fmt: skip
-        kept = weights.fetch_exactly(WEIGHTS) if self._has_been_loaded(weights) else {}
+        kept = weights.fetch_exactly(WEIGHTS) if weights.rounds else {}
         return {**kept, **loaded}
 
-    def _has_been_loaded(self, weights: WeightSet) -> bool:
-        return weights.rounds > 0
+    def _has_pending_weights(self, parameter: torch.Tensor) -> bool:
+        return WEIGHTS in self._pending.get(id(parameter), State(0, {})).slots
 
     def _rounded(self, exact: torch.Tensor, parameter: torch.Tensor) -> torch.Tensor:
         narrow = torch.bfloat16 if parameter.dtype == torch.float32 else parameter.dtype
@@ -244,55 +240,21 @@ class KeptWeights:
         for weight, state in states.items():
             weight.count = state.count if state is not None else weight.count
         for slot in range(WEIGHTS + 1, weights.slots):
+            self._load_slot(weights, slot, states)
 
-            def value_of(weight: Weight, slot: int = slot) -> torch.Tensor | None:
-                state = states[weight]
-                return state.slots.get(slot) if state is not None else None
+    def _load_slot(
+        self,
+        weights: WeightSet,
+        slot: int,
+        states: Mapping[Weight, State | None] | None = None,
+    ) -> None:
+        states = states or {w: self._pending.get(id(w.parameter)) for w in weights}
 
-            if weights.dtype in (torch.float16, torch.bfloat16):
-                weights.load_exactly(slot, value_of)
-            else:
-                weights.load(slot, value_of).take_all()
+        def value_of(weight: Weight) -> torch.Tensor | None:
+            state = states[weight]
+            return state.slots.get(slot) if state is not None else None
 
-
-def braid_group(process_group: Any, who: str) -> BraidProcessGroup:
-    """The group given, or the default one. TypeError says what would be right."""
-    group = process_group
-    if group is None:
-        if not dist.is_initialized():
-            raise RuntimeError(f'{who}: call torch.distributed.init_process_group("braid") first')
-        group = dist.distributed_c10d._get_default_group()
-    if not isinstance(group, BraidProcessGroup):
-        raise TypeError(
-            f"{who} needs a process group of the backend braid, this one is "
-            f'{type(group).__name__}: call init_process_group("braid"), or set BRAID_ENABLE=1'
-        )
-    return group
-
-
-def names_of(
-    groups: Sequence[Mapping[str, Any]], model: torch.nn.Module | None
-) -> dict[torch.Tensor, str]:
-    """A name for each parameter of an optimizer: the model's, the group's, or its place."""
-    parameters = [parameter for group in groups for parameter in group["params"]]
-    given = [name for group in groups for name in group.get("param_names", ())]
-    names = dict(zip(map(id, parameters), given)) if len(given) == len(parameters) else {}
-    if model is not None:
-        is_ddp = isinstance(model, torch.nn.parallel.DistributedDataParallel)
-        module = model.module if is_ddp else model
-        names = {**names, **{id(p): name for name, p in module.named_parameters()}}
-    return {p: names.get(id(p), f"#{place}") for place, p in enumerate(parameters)}
-
-
-def broadcast_from_first(group: BraidProcessGroup, tensors: Sequence[torch.Tensor]) -> None:
-    """Gives all ranks the values of the group's first one, as DDP does at its beginning."""
-    batch: list[torch.Tensor] = []
-    nbytes = 0
-    for tensor in tensors:
-        if batch and nbytes + tensor.nbytes > _BROADCAST_BYTES:
-            group.broadcast(batch, root=0).wait()
-            batch, nbytes = [], 0
-        batch.append(tensor.detach())
-        nbytes += tensor.nbytes
-    if nbytes:
-        group.broadcast(batch, root=0).wait()
+        if weights.dtype in (torch.float16, torch.bfloat16):
+            weights.load_exactly(slot, value_of)
+        else:
+            weights.load(slot, value_of).take_all()

@@ -91,6 +91,10 @@ class BraidProcessGroup(ExchangeMixin, CarryingMixin, FallbackMixin, ProcessGrou
         cuda = [torch.device("cuda")] if torch.cuda.is_available() else []
         return [torch.device("cpu"), *cuda]
 
+    @property
+    def operation_timeout(self) -> timedelta:
+        return self._timeout
+
     def get_group_store(self) -> Store:
         return self._store
 
@@ -113,6 +117,7 @@ class BraidProcessGroup(ExchangeMixin, CarryingMixin, FallbackMixin, ProcessGrou
     def shutdown(self) -> None:
         if self is distributed_c10d.GroupMember.WORLD and self._rank == 0:
             warn_if_unused()
+            _warn_of_update()
         self._end()
 
     abort = shutdown
@@ -260,3 +265,9 @@ class BraidProcessGroup(ExchangeMixin, CarryingMixin, FallbackMixin, ProcessGrou
 def _end(engine: Engine, inner: InnerGloo) -> None:
     inner.close()
     engine.close()
+
+
+def _warn_of_update() -> None:
+    from braid.torch.delayed_scripts import warn_if_unused
+
+    warn_if_unused()

@@ -11,6 +11,7 @@ from typing import Any
 
 from torch.distributed import distributed_c10d
 
+from braid.torch.delayed_scripts import wrap_optimizers
 from braid.torch.registration import register
 from braid.torch.replacing import replace_everywhere
 from braid.torch.small_buckets import wrap_ddp
@@ -32,6 +33,7 @@ def enable() -> None:
         original = getattr(distributed_c10d, name)
         # For the default group no backend means "choose"; for others, "as the default group".
         replace_everywhere(name, original, _wrap(original, default=name == _WRAPPED[0]))
+    wrap_optimizers()
     try:
         wrap_ddp()
     except Exception as error:

@@ -30,8 +30,8 @@ from braid.torch.carriage import dtype_of
 from braid.torch.engine import Engine
 from braid.torch.explaining import explain_once
 from braid.torch.failures import as_distributed
-from braid.torch.flight_record import Entry
 from braid.torch.gradients import GRADIENTS_MAX
+from braid.torch.rounds import Round
 
 AVERAGE = int(Reduction.AVERAGE)
 WEIGHTS = int(StateSlot.WEIGHTS)
@@ -72,6 +72,9 @@ class Settings(NamedTuple):
     flags: int = 0
 
 
+_NO_SETTINGS = Settings(optimizer=0, learning_rate=0.0)
+
+
 class Weight:
     """One parameter: where its input lies in the arena, its operation, its updates so far."""
 
@@ -102,108 +105,6 @@ class Weight:
         else:
             # From CUDA this waits for the copy, and so for what makes the values.
             self.view.view(values.shape).copy_(values.detach())
-
-
-class Round:
-    """One operation of each tensor of a set, in flight. Of one thread at a time.
-
-    Every result is taken once, in any order. After a failure each take() raises the first error.
-    """
-
-    def __init__(self, engine: Engine, name: str, entry: Entry | None) -> None:
-        self._engine = engine
-        self._entry = entry
-        self._tickets: dict[int, tuple[int, Weight]] = {}
-        self.name = name
-        self.error: Exception | None = None
-
-    def add(self, ticket: int, weight: Weight) -> None:
-        self._tickets[id(weight.parameter)] = ticket, weight
-
-    @property
-    def is_over(self) -> bool:
-        return not self._tickets
-
-    def has(self, parameter: torch.Tensor) -> bool:
-        """Whether its result is still to be taken."""
-        return id(parameter) in self._tickets
-
-    def done(self) -> bool:
-        """Whether all results are here, or an error is. Never blocks."""
-        try:
-            return self.error is not None or all(
-                self._engine.job.test(ticket) for ticket, _ in self._tickets.values()
-            )
-        except BraidError:
-            return True
-
-    def wait(self) -> None:
-        """Waits for all results and takes none. Raises the round's error."""
-        for ticket, _ in self._tickets.values():
-            self._wait_for(ticket)
-        self._raise()
-
-    def take(
-        self, parameter: torch.Tensor, use: Callable[[Weight, torch.Tensor], None] | None
-    ) -> None:
-        """Waits for one result, hands it to `use` as a vector in the daemon's memory, gives it back.
-
-        A round that pushed has results of no elements.
-        """
-        ticket, weight = self._tickets.pop(id(parameter))
-        try:
-            self._wait_for(ticket)
-            if use is not None and self.error is None:
-                use(weight, _result_of(self._engine, ticket, weight))
-        except Exception as cause:
-            self._fail(cause)
-            raise
-        finally:
-            self._release(ticket)
-            if not self._tickets and self._entry is not None:
-                self._entry.end(self.error)
-        self._raise()
-
-    def take_all(self, use: Callable[[Weight, torch.Tensor], None] | None = None) -> None:
-        """The same for all that are left, also after an error; raises the first one at the end."""
-        for _, weight in list(self._tickets.values()):
-            try:
-                self.take(weight.parameter, use)
-            except Exception as cause:
-                self._fail(cause)
-        self._raise()
-
-    def fail(self, cause: Exception) -> None:
-        """Could not be submitted as a whole: what was is given up, for it may never end."""
-        self._fail(cause)
-        for ticket, _ in self._tickets.values():
-            self._release(ticket)
-        self._tickets.clear()
-        if self._entry is not None:
-            self._entry.end(self.error)
-
-    def _wait_for(self, ticket: int) -> None:
-        if self.error is not None:
-            return
-        try:
-            self._engine.wait(ticket)
-        except BraidError as cause:
-            self._fail(as_distributed(cause))
-        except Exception as cause:
-            self._fail(cause)
-
-    def _release(self, ticket: int) -> None:
-        try:
-            self._engine.job.release(ticket)
-        except BraidError as cause:
-            self._fail(as_distributed(cause))
-
-    def _fail(self, cause: Exception) -> None:
-        self.error = self.error or cause
-
-    def _raise(self) -> None:
-        if self.error is not None:
-            raise self.error
 
 
 class WeightSet:
@@ -386,19 +287,10 @@ def _half(weight: Weight, values: torch.Tensor | None, shift: int) -> torch.Tens
 
 
 def _ask(weight: Weight, action: int, slot: int, bits: int) -> None:
-    """LOAD and FETCH."""
+    """LOAD and FETCH, which have no settings."""
+    weight.set(_NO_SETTINGS)
     update = weight.operation.update
-    update.action, update.slot, update.bits = action, slot, bits
-    update.count = max(1, weight.count)
-
-
-def _result_of(engine: Engine, ticket: int, weight: Weight) -> torch.Tensor:
-    """In the daemon's memory: to be read, until the ticket is released."""
-    address, nbytes = engine.job.result_address(ticket)
-    if nbytes == 0:
-        return torch.empty(0, dtype=weight.view.dtype)
-    raw = (ctypes.c_ubyte * nbytes).from_address(address)
-    return torch.frombuffer(raw, dtype=weight.view.dtype)
+    update.action, update.slot, update.bits, update.count = action, slot, bits, 0
 
 
 def _braid_dtype(parameter: torch.Tensor) -> DType:

@@ -8,6 +8,7 @@ import signal
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -37,6 +38,26 @@ class Ddp:
         self.model(torch.ones(4, 100)).sum().backward()
 
 
+class Updated:
+    """Weights that the daemons update."""
+
+    def __init__(self, make: Any) -> None:
+        self.model = torch.nn.Linear(100, 100)
+        self.optimizer = make(self.model.parameters())
+
+    def __call__(self, step: int) -> None:
+        self.model(torch.ones(4, 100)).sum().backward()
+        self.optimizer.step()
+
+
+def sharded() -> Updated:
+    return Updated(lambda p: braid.torch.ShardedOptimizer(p, torch.optim.AdamW))
+
+
+def delayed() -> Updated:
+    return Updated(lambda p: braid.torch.DelayedOptimizer(p, lr=0.1, warmup_steps=0))
+
+
 def stay_for_the_others(rank: int) -> None:
     """A sibling that leaves early may have its own departure named to those who fail later."""
     folder = Path(os.environ["BRAID_CLUSTER_DIR"])
@@ -50,7 +71,13 @@ def main() -> None:
     braid.torch.register()
     dist.init_process_group("braid")
     rank = dist.get_rank()
-    work = {"plain": lambda: plain, "asynchronous": lambda: asynchronous, "ddp": Ddp}[sys.argv[1]]()
+    work = {
+        "plain": lambda: plain,
+        "asynchronous": lambda: asynchronous,
+        "ddp": Ddp,
+        "sharded": sharded,
+        "delayed": delayed,
+    }[sys.argv[1]]()
     work(0)
     try:
         for step in range(1, 1000):

@@ -8,7 +8,17 @@ from array import array
 
 from report import report
 
-from braid import Collective, DType, Job, Reduction, TensorSpec
+from braid import (
+    Collective,
+    DType,
+    Job,
+    Optimizer,
+    Reduction,
+    StateSlot,
+    TensorSpec,
+    Update,
+    UpdateAction,
+)
 from braid.errors import AlreadyExistsError, BraidError, InvalidArgumentError
 
 
@@ -65,11 +75,43 @@ def dynamic(job: Job) -> None:
     job.release(ticket)
 
 
+def updated(job: Job) -> None:
+    """SGD on weights that the daemons keep."""
+    weights = job.register([TensorSpec("kept", DType.FLOAT32, 3, 0, planned=True, state_slots=1)])[0]
+
+    def ask(step: int, values: array | None, update: Update) -> list[float]:
+        ticket = job.submit(weights, step, values, reduction=Reduction.AVERAGE, update=update)
+        job.wait(ticket)
+        result = floats(job.result(ticket))
+        job.release(ticket)
+        return result
+
+    assert ask(0, array("f", [1, 2, 3]), Update(action=UpdateAction.LOAD)) == [1, 2, 3]
+    sgd = {"optimizer": Optimizer.SGD, "learning_rate": 0.5}
+    gradient = array("f", [2 * job.rank / (job.world_size - 1)] * 3)
+    assert ask(1, gradient, Update(action=UpdateAction.APPLY, count=1, **sgd)) == [0.5, 1.5, 2.5]
+    assert ask(2, gradient, Update(action=UpdateAction.PUSH, count=2, **sgd)) == []
+    assert ask(3, None, Update(action=UpdateAction.FETCH, slot=StateSlot.WEIGHTS)) == [0, 1, 2]
+    memory = job.allocate(12)
+    repeated = job.repeated_update(weights, memory)
+    repeated.update.learning_rate = 0.25
+    for step in (4, 5):
+        for i in range(3):
+            memory.view().cast("f")[i] = 4
+        repeated.update.count = step - 1
+        ticket = repeated.submit(step)
+        job.wait(ticket)
+        assert floats(job.result(ticket)) == [i - (step - 3) for i in range(3)]
+        job.release(ticket)
+    job.free(memory)
+
+
 def wrong(job: Job) -> None:
     for call, kind in (
         (lambda: job.register([TensorSpec("stream", dynamic=True)]), AlreadyExistsError),
         (lambda: job.wait(987654321), BraidError),
         (lambda: job.submit(0, 100, memoryview(b"12345678")[::2]), InvalidArgumentError),
+        (lambda: job.submit(0, 100, array("f", [1] * 4), update=Update()), InvalidArgumentError),
     ):
         try:
             call()
@@ -90,6 +132,7 @@ def main() -> None:
     with job:
         registered(job)
         dynamic(job)
+        updated(job)
         wrong(job)
     job.close()
     try:

@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rounds of weights that the daemons update: one operation of each tensor, submitted and to be waited for."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import torch
+
+from braid import BraidError
+from braid.torch.engine import Engine
+from braid.torch.failures import as_distributed
+from braid.torch.flight_record import Entry
+
+if TYPE_CHECKING:
+    from braid.torch.weights import Weight
+
+Use = Callable[["Weight", torch.Tensor], None]
+
+
+class Round:
+    """One operation of each tensor of a set, in flight. Of one thread at a time.
+
+    Every result is taken once, in any order. After a failure each take() raises the first error.
+    """
+
+    def __init__(self, engine: Engine, name: str, entry: Entry | None) -> None:
+        self._engine = engine
+        self._entry = entry
+        self._tickets: dict[int, tuple[int, Weight]] = {}
+        self.name = name
+        self.error: Exception | None = None
+
+    def add(self, ticket: int, weight: Weight) -> None:
+        self._tickets[id(weight.parameter)] = ticket, weight
+
+    @property
+    def is_over(self) -> bool:
+        return not self._tickets
+
+    def has(self, parameter: torch.Tensor) -> bool:
+        """Whether its result is still to be taken."""
+        return id(parameter) in self._tickets
+
+    def done(self) -> bool:
+        """Whether all results are here, or an error is. Never blocks."""
+        try:
+            return self.error is not None or all(
+                self._engine.job.test(ticket) for ticket, _ in self._tickets.values()
+            )
+        except BraidError:
+            return True
+
+    def wait(self) -> None:
+        """Waits for all results and takes none. Raises the round's error."""
+        for ticket, _ in self._tickets.values():
+            self._wait_for(ticket)
+        self._raise()
+
+    def take(
+        self, parameter: torch.Tensor, use: Use | None
+    ) -> None:
+        """Waits for one result, hands it to `use` as a vector in the daemon's memory, gives it back.
+
+        A round that pushed has results of no elements.
+        """
+        self._take(parameter, use)
+        self._raise()
+
+    def take_all(self, use: Use | None = None) -> None:
+        """The same for all that are left, also after an error; raises the first one at the end."""
+        for _, weight in list(self._tickets.values()):
+            self._take(weight.parameter, use)
+        self._raise()
+
+    def _take(
+        self, parameter: torch.Tensor, use: Use | None
+    ) -> None:
+        ticket, weight = self._tickets.pop(id(parameter))
+        try:
+            self._wait_for(ticket)
+            if use is not None and self.error is None:
+                use(weight, _result_of(self._engine, ticket, weight))
+        except BraidError as cause:
+            self._fail(as_distributed(cause))
+        except Exception as cause:
+            self._fail(cause)
+        self._release(ticket)
+        if not self._tickets and self._entry is not None:
+            self._entry.end(self.error)
+
+    def fail(self, cause: Exception) -> None:
+        """Could not be submitted as a whole: what was is given up, for it may never end."""
+        self._fail(cause)
+        for ticket, _ in self._tickets.values():
+            self._release(ticket)
+        self._tickets.clear()
+        if self._entry is not None:
+            self._entry.end(self.error)
+
+    def _wait_for(self, ticket: int) -> None:
+        if self.error is None:
+            try:
+                self._engine.wait(ticket)
+            except BraidError as cause:
+                self._fail(as_distributed(cause))
+            except Exception as cause:
+                self._fail(cause)
+
+    def _release(self, ticket: int) -> None:
+        try:
+            self._engine.job.release(ticket)
+        except BraidError as cause:
+            self._fail(as_distributed(cause))
+
+    def _fail(self, cause: Exception) -> None:
+        self.error = self.error or cause
+
+    def _raise(self) -> None:
+        if self.error is not None:
+            # Told again and again, and each time from here.
+            raise self.error.with_traceback(None)
+
+
+class Rounds:
+    """One round of each of an optimizer's sets."""
+
+    def __init__(self, rounds: Sequence[Round]) -> None:
+        self._rounds = rounds
+
+    @property
+    def is_over(self) -> bool:
+        return all(round.is_over for round in self._rounds)
+
+    def done(self) -> bool:
+        """Whether all results are here, or an error is. Never blocks."""
+        return all(round.done() for round in self._rounds)
+
+    def wait(self) -> None:
+        for round in self._rounds:
+            round.wait()
+
+    def take(self, parameter: torch.Tensor, use: Use) -> None:
+        """Waits for one result, if it is still to be taken, and hands it to `use`."""
+        for round in self._rounds:
+            if round.has(parameter):
+                round.take(parameter, use)
+
+    def take_all(self, use: Use | None = None) -> None:
+        """All that are left; raises the first error when it has seen to all of them."""
+        error = None
+        for round in self._rounds:
+            try:
+                round.take_all(use)
+            except Exception as cause:
+                error = error or cause
+        if error is not None:
+            raise error
+
+
+def _result_of(engine: Engine, ticket: int, weight: Weight) -> torch.Tensor:
+    """In the daemon's memory: to be read, until the ticket is released."""
+    address, nbytes = engine.job.result_address(ticket)
+    if nbytes == 0:
+        return torch.empty(0, dtype=weight.view.dtype)
+    raw = (ctypes.c_ubyte * nbytes).from_address(address)
+    return torch.frombuffer(raw, dtype=weight.view.dtype)

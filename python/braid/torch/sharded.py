@@ -1,0 +1,241 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An optimizer whose state is divided between the nodes, and whose step the daemons take.
+
+ZeRO stage 1 (Rajbhandari et al., "ZeRO: Memory Optimizations Toward Training Trillion Parameter
+Models", SC 2020): gradients are reduced to the owner of each element, the owner updates it, and the
+new weights are gathered. That is what an all-reduce moves, and momentum and moments are kept once
+in the job instead of once on each rank, outside of the trainers' memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.distributed import ReduceOp
+
+from braid import UpdateFlag
+from braid.torch import claims
+from braid.torch.forward_waits import ForwardWaits
+from braid.torch.kept import KeptWeights, State
+from braid.torch.rounds import Rounds
+from braid.torch.rules import EXACT_WEIGHTS, refuse_gradient, refuse_options, rule_of
+from braid.torch.training_group import braid_group, broadcast_from_first, names_of
+from braid.torch.weights import WEIGHTS, Settings
+
+_PULLS = ("full", "bf16")
+
+
+class ShardedOptimizer(torch.optim.Optimizer, claims.Claimant):
+    """torch.optim.SGD, Adam, AdamW or Lion, with its step and its state at the daemons.
+
+        optimizer = braid.torch.ShardedOptimizer(model.parameters(), torch.optim.AdamW, lr=1e-3)
+
+    Made, stepped, and asked for its state on all ranks of the group alike, with the same settings.
+    Learning-rate schedulers, param groups, closures and gradient clipping (of this rank's own
+    gradients) work as with the optimizer of torch. All ranks have the same bits after each step.
+
+    Gradients are averaged over the ranks by step() itself. A DistributedDataParallel around the
+    model leaves them alone, from the moment when both exist; without one the result is the same.
+
+    When it is made it gives all ranks the first one's parameters. So does a step() before which
+    parameters were changed in place, as by load_state_dict() of the model; after a change through
+    `parameter.data`, which torch does not count, call reload().
+
+    A parameter without a gradient (None) on this rank counts as one with a gradient of zeros: its
+    weight decay and momentum go on. Only one that has never had a gradient on any rank is passed
+    over. With a torch.amp.GradScaler a step is left out on all ranks if any has found an infinity.
+
+    state_dict() has torch's own format, with the state of all owners: the wrapped optimizer of
+    torch loads it, and so does a job of another size. It is a collective: call it on all ranks, and
+    save it on one. The state of 16-bit parameters is float32, and has the exact weights beside it.
+    """
+
+    # Then a scaler of losses leaves it to step() whether a step is left out: all ranks must agree.
+    _step_supports_amp_scaling = True
+    # A scaler sets `found_inf` and `grad_scale` before step(), and deletes them afterwards.
+
+    def __init__(
+        self,
+        params: Any,
+        optimizer_class: Any,
+        *,
+        process_group: Any = None,
+        model: torch.nn.Module | None = None,
+        overlap_forward: bool = False,
+        codec: str = "",
+        pull: str = "full",
+        **kwargs: Any,
+    ) -> None:
+        """`optimizer_class` is torch.optim.SGD, Adam, AdamW or "lion"; `kwargs` are its arguments.
+
+        With `overlap_forward` step() returns when the gradients are on their way, and each module
+        of `model` waits for its own parameters just before its forward(). Modules that use
+        parameters of others, not through their forward(), must not be in such a model; those of
+        torch.nn may.
+
+        `codec` encodes float32 gradients between nodes, "int8" for one. With `pull` of "bf16"
+        weights of float32 come back rounded to bfloat16, and the owners keep the exact ones.
+        """
+        self._is_prepared = False
+        checked, self._rule = rule_of(optimizer_class)
+        self.name = f"ShardedOptimizer of {checked.__name__}"
+        template = checked(params, **kwargs)
+        for group in template.param_groups:
+            refuse_options(group, self.name)
+        if pull not in _PULLS:
+            raise ValueError(f"pull is one of {', '.join(_PULLS)}, not '{pull}'")
+        if overlap_forward and model is None:
+            raise ValueError("overlap_forward needs the model whose modules are to wait: model=…")
+        self._group = braid_group(process_group, self.name)
+        self._pull_flags = int(UpdateFlag.PULL_BFLOAT16) if pull == "bf16" else 0
+        super().__init__(template.param_groups, template.defaults)
+        self._model = model
+        self._codec = codec
+        self._kept: KeptWeights | None = None
+        self._rounds = Rounds([])
+        self._waits = None
+        claims.claim(self, self._parameters())
+        broadcast_from_first(self._group, self._parameters())
+        if overlap_forward:
+            self._waits = ForwardWaits(model, self._parameters(), self._wait_for, self.synchronize)
+
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        """Before the first step only: then the parameters are dealt out to their owners."""
+        if self._is_prepared:
+            raise RuntimeError(
+                f"{self.name}: parameters are dealt out to their owners by the first step(); add "
+                "groups before it, or make another optimizer for the new parameters"
+            )
+        super().add_param_group(param_group)
+        refuse_options(self.param_groups[-1], getattr(self, "name", type(self).__name__))
+        if hasattr(self, "_kept"):
+            claims.claim(self, self.param_groups[-1]["params"])
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Takes one step on all ranks. Raises DistBackendError, which names what has failed."""
+        loss = None
+        if closure is not None:
+            with torch.enable_grad():
+                loss = closure()
+        self.synchronize()
+        for parameter in self._parameters():
+            refuse_gradient(parameter, self.name)
+        if not self._is_to_be_left_out():
+            kept = self._prepared()
+            kept.prepare(self._rule.slots(self.param_groups))
+            settings = self._settings()
+            self._refuse_late_momentum(settings)
+            self._rounds = kept.apply(
+                lambda parameter: settings[id(parameter)], self._gradient_of
+            )
+        if self._waits is None:
+            self.synchronize()
+        return loss
+
+    def synchronize(self) -> None:
+        """Waits for the new weights of the last step, where step() did not."""
+        if self._kept is not None and not self._rounds.is_over:
+            self._rounds.take_all(self._kept.write)
+
+    def reload(self) -> None:
+        """The next step() gives the owners the parameters as they are then on the first rank."""
+        if self._kept is not None:
+            self.synchronize()
+            self._kept.reload()
+
+    def state_dict(self) -> dict[str, Any]:
+        """As the wrapped optimizer of torch has it, with the state of all owners, in CPU memory."""
+        self.synchronize()
+        kept = self._kept
+        if kept is not None:
+            slots = range(0 if self._has_exact_weights() else 1, 3)
+            for parameter, state in kept.state_of(slots).items():
+                values = dict(state.slots)
+                exact = values.pop(WEIGHTS, None)
+                if state.count or values:
+                    self.state[parameter] = self._rule.to_torch(state.count, values)
+                if exact is not None and not kept.keeps_exactly(parameter):
+                    self.state[parameter][EXACT_WEIGHTS] = exact
+        try:
+            return super().state_dict()
+        finally:
+            self.state.clear()
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Of this optimizer or of the wrapped one of torch. What it has goes to the owners with the
+        next step()."""
+        self.synchronize()
+        places = [place for group in state_dict["param_groups"] for place in group["params"]]
+        groups = [dict(group) for group in state_dict["param_groups"]]
+        # Without the state, whose values torch would cast to the parameters' types.
+        super().load_state_dict({**state_dict, "state": {}, "param_groups": groups})
+        for group in self.param_groups:
+            refuse_options(group, self.name)
+        by_place = dict(zip(places, self._parameters()))
+        states = {}
+        for place, entry in state_dict["state"].items():
+            count, slots = self._rule.from_torch(entry)
+            if EXACT_WEIGHTS in entry:
+                slots[WEIGHTS] = entry[EXACT_WEIGHTS]
+            states[by_place[place]] = State(count, slots)
+        self._prepared().load_state(states)
+
+    def __getstate__(self) -> dict[str, Any]:
+        raise TypeError(f"{self.name} cannot be copied or pickled; its state_dict() can")
+
+    def _parameters(self) -> list[torch.Tensor]:
+        return [parameter for group in self.param_groups for parameter in group["params"]]
+
+    def _prepared(self) -> KeptWeights:
+        if self._kept is None:
+            names = names_of(self.param_groups, self._model)
+            bf16 = self._pull_flags != 0
+            self._kept = KeptWeights(self._group, names, codec=self._codec, pull_bf16=bf16)
+        self._is_prepared = True
+        return self._kept
+
+    def _settings(self) -> dict[int, Settings]:
+        """By the parameter's id, of all groups as they are now."""
+        settings = {}
+        for group in self.param_groups:
+            of_group = self._rule.settings(group)
+            wide = of_group._replace(flags=of_group.flags | self._pull_flags)
+            for parameter in group["params"]:
+                is_wide = parameter.dtype == torch.float32
+                settings[id(parameter)] = wide if is_wide else of_group
+        return settings
+
+    def _refuse_late_momentum(self, settings: dict[int, Settings]) -> None:
+        for weights in self._kept.sets if self._kept is not None else ():
+            if weights.slots == 1 and any(settings[id(w.parameter)].momentum for w in weights):
+                raise RuntimeError(
+                    f"{self.name}: it began without momentum, so its owners keep none; give a "
+                    "momentum from the first step on, or make another optimizer"
+                )
+
+    def _gradient_of(self, parameter: torch.Tensor) -> torch.Tensor | None:
+        gradient = parameter.grad
+        scale = getattr(self, "grad_scale", None)
+        if gradient is None or scale is None:
+            return gradient
+        return gradient / scale.to(gradient.device)
+
+    def _is_to_be_left_out(self) -> bool:
+        """Whether a scaler of losses has found an infinity on any rank."""
+        found_here = getattr(self, "found_inf", None)
+        if found_here is None:
+            return False
+        found = torch.tensor([float(found_here.item())])
+        self._group.allreduce([found], ReduceOp.MAX).wait()
+        return bool(found.item())
+
+    def _has_exact_weights(self) -> bool:
+        kept = self._kept
+        return kept is not None and not all(kept.keeps_exactly(p) for p in self._parameters())
+
+    def _wait_for(self, parameter: torch.Tensor) -> None:
+        if self._kept is not None:
+            self._rounds.take(parameter, self._kept.write)

@@ -1,0 +1,317 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ranks that are threads of one process, and a job among them that updates weights with torch's own optimizers.
+
+An independent reference for what daemons do with tensors that have state slots: one owner keeps everything, in
+torch.optim, and knows nothing of shards, chunks or codecs. What is tested against it are the trainers' equations.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+import threading
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+import braid
+from braid import Collective, Optimizer, StateBits, Update, UpdateAction, UpdateFlag
+from braid.errors import JobFailedError
+
+DEADLINE_S = 120
+_TYPES = [torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int32, torch.int64, torch.uint8]
+
+
+class World:
+    """What the ranks of a job have in common."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.changed = threading.Condition()
+        self.operations: dict[tuple[str, int], Operation] = {}
+        self.owners: dict[str, Owner] = {}
+        self.failure = ""
+        self.is_held = False
+        # What was asked of owners: action by name and step.
+        self.actions: list[UpdateAction] = []
+
+    def hold(self, is_held: bool) -> None:
+        """While it is held no update ends, as where the network is blocked."""
+        with self.changed:
+            self.is_held = is_held
+            if not is_held:
+                for operation in list(self.operations.values()):
+                    self.end_if_complete(operation)
+            self.changed.notify_all()
+
+    def fail(self, text: str) -> None:
+        with self.changed:
+            self.failure = self.failure or text
+            self.changed.notify_all()
+
+    def end_if_complete(self, operation: Operation) -> None:
+        if operation.results is None and len(operation.inputs) == self.size:
+            if not (self.is_held and operation.updates):
+                operation.end(self)
+                self.changed.notify_all()
+
+
+class Operation:
+    """One collective; all ranks' inputs are copies, and all results as well."""
+
+    def __init__(self, name: str, collective: int, reduction: int, root: int) -> None:
+        self.name = name
+        self.collective, self.reduction, self.root = collective, reduction, root
+        self.inputs: dict[int, torch.Tensor] = {}
+        self.updates: dict[int, Update] = {}
+        self.results: list[torch.Tensor] | None = None
+
+    def end(self, world: World) -> None:
+        inputs = [self.inputs[rank] for rank in range(world.size)]
+        if self.updates:
+            first = bytes(self.updates[0])
+            if any(bytes(update) != first for update in self.updates.values()):
+                world.failure = f"MISMATCH: ranks disagree about the update of {self.name}"
+                return
+            result = world.owners[self.name].act(self.updates[0], inputs, self.reduction)
+            world.actions.append(UpdateAction(self.updates[0].action))
+        elif self.collective == Collective.BROADCAST:
+            result = inputs[self.root]
+        elif self.collective == Collective.ALL_GATHER:
+            result = torch.cat(inputs)
+        elif self.collective == Collective.BARRIER:
+            result = torch.empty(0)
+        else:
+            result = _reduced(inputs, self.reduction)
+        self.results = [result.clone() for _ in inputs]
+
+
+class Owner:
+    """Of one tensor, all of it."""
+
+    def __init__(self, count: int, dtype: torch.dtype, slots: int) -> None:
+        self.dtype = dtype
+        wide = torch.float64 if dtype == torch.float64 else torch.float32
+        self.slots = [torch.zeros(count, dtype=wide) for _ in range(slots)]
+
+    def act(self, update: Update, inputs: list[torch.Tensor], reduction: int) -> torch.Tensor:
+        if update.action == UpdateAction.LOAD:
+            self._load(update, inputs[0])
+        elif update.action != UpdateAction.FETCH:
+            self._apply(update, _reduced([each.to(self.slots[0].dtype) for each in inputs], reduction))
+            if update.action == UpdateAction.PUSH:
+                return torch.empty(0, dtype=self.dtype)
+            weights = self.slots[0]
+            if update.flags & UpdateFlag.PULL_BFLOAT16:
+                weights = weights.to(torch.bfloat16)
+            return weights.to(self.dtype)
+        return self._values(update)
+
+    def _load(self, update: Update, values: torch.Tensor) -> None:
+        slot = self.slots[update.slot]
+        if update.bits == StateBits.ROUNDED:
+            slot.copy_(values)
+            return
+        bits = slot.view(torch.int32)
+        given = values.view(torch.int16).int()
+        if update.bits == StateBits.HIGH:
+            bits.copy_(given << 16 | bits & 0xFFFF)
+        else:
+            bits.copy_(bits & ~0xFFFF | given & 0xFFFF)
+
+    def _values(self, update: Update) -> torch.Tensor:
+        slot = self.slots[update.slot]
+        if update.bits == StateBits.ROUNDED:
+            return slot.to(self.dtype)
+        shift = 16 if update.bits == StateBits.HIGH else 0
+        return (slot.view(torch.int32) >> shift).to(torch.int16).view(self.dtype)
+
+    def _apply(self, update: Update, gradient: torch.Tensor) -> None:
+        weights = self.slots[0]
+        weights.requires_grad_(False)
+        parameter = torch.nn.Parameter(weights)
+        parameter.grad = gradient
+        betas = update.momentum, update.second_momentum
+        decoupled = bool(update.flags & UpdateFlag.DECOUPLED_DECAY)
+        common = {"lr": update.learning_rate, "weight_decay": update.weight_decay}
+        if update.optimizer == Optimizer.LION:
+            assert decoupled
+            self._lion(update, gradient)
+            return
+        if update.optimizer == Optimizer.SGD:
+            optimizer: Any = torch.optim.SGD(
+                [parameter], momentum=update.momentum, dampening=update.dampening,
+                nesterov=bool(update.flags & UpdateFlag.NESTEROV), foreach=False, **common,
+            )  # fmt: skip
+            if update.count > 1 and update.momentum:
+                optimizer.state[parameter]["momentum_buffer"] = self.slots[1]
+        else:
+            kind = torch.optim.AdamW if decoupled else torch.optim.Adam
+            optimizer = kind([parameter], betas=betas, eps=update.epsilon, foreach=False, **common)
+            optimizer.state[parameter] = {
+                "step": torch.tensor(float(update.count - 1)), "exp_avg": self.slots[1], "exp_avg_sq": self.slots[2],
+            }  # fmt: skip
+        optimizer.step()
+        buffer = optimizer.state[parameter].get("momentum_buffer")
+        if buffer is not None:
+            self.slots[1].copy_(buffer)
+
+    def _lion(self, update: Update, gradient: torch.Tensor) -> None:
+        weights, momentum = self.slots
+        weights.mul_(1 - update.learning_rate * update.weight_decay)
+        weights.sub_(update.learning_rate * torch.sign(momentum.lerp(gradient, 1 - update.momentum)))
+        momentum.lerp_(gradient, 1 - update.second_momentum)
+
+
+class ThreadJob:
+    """braid.Job, as far as process groups and optimizers use it."""
+
+    socket_path = None
+    is_open = True
+
+    def __init__(self, world: World, rank: int, name: str) -> None:
+        self.world, self.rank, self.name, self.world_size = world, rank, name, world.size
+        self._tensors: dict[int, braid.TensorSpec] = {}
+        self._buffers: dict[int, Any] = {}
+        self._tickets: dict[int, Operation] = {}
+        self._next = itertools.count(1)
+
+    def close(self) -> None:
+        pass
+
+    def register(self, specs: list[braid.TensorSpec]) -> list[int]:
+        handles = []
+        for spec in specs:
+            handle = next(self._next)
+            self._tensors[handle] = spec
+            handles.append(handle)
+            if spec.state_slots:
+                with self.world.changed:
+                    owner = Owner(spec.count, _TYPES[spec.dtype], spec.state_slots)
+                    self.world.owners.setdefault(spec.name, owner)
+        return handles
+
+    def allocate(self, nbytes: int) -> braid.Memory:
+        buffer = (ctypes.c_ubyte * max(1, nbytes))()
+        address = ctypes.addressof(buffer)
+        self._buffers[address] = buffer
+        return braid.Memory(address, nbytes)
+
+    def free(self, memory: braid.Memory) -> None:
+        del self._buffers[memory.address]
+
+    def splits(self, _: Any) -> None:
+        return None
+
+    def repeated_update(self, tensor: int, memory: braid.Memory, reduction: int = 1) -> RepeatedThreadUpdate:
+        return RepeatedThreadUpdate(self, tensor, memory.address, reduction)
+
+    def submit_raw(
+        self, collective: int, tensor: int, step: int, reduction: int, root: int, dtype: int, timeout_ms: int,
+        count: int, address: int | None, to: Any = None, from_: Any = None, update: Update | None = None,
+    ) -> int:  # fmt: skip
+        spec = self._tensors[tensor]
+        if not spec.dynamic:
+            dtype, count = int(spec.dtype), spec.count
+        is_read = address is not None and (collective != Collective.BROADCAST or root == self.rank)
+        values = _at(address, count, _TYPES[dtype]).clone() if is_read else torch.empty(0)
+        with self.world.changed:
+            key = spec.name, step
+            operation = self.world.operations.get(key)
+            if operation is None:
+                operation = self.world.operations[key] = Operation(spec.name, collective, reduction, root)
+            operation.inputs[self.rank] = values
+            if update is not None:
+                operation.updates[self.rank] = Update.from_buffer_copy(update)
+            ticket = next(self._next)
+            self._tickets[ticket] = operation
+            self.world.end_if_complete(operation)
+        return ticket
+
+    def wait_briefly(self, ticket: int, timeout_ms: int) -> bool:
+        operation = self._tickets[ticket]
+        with self.world.changed:
+            self.world.changed.wait_for(
+                lambda: operation.results is not None or self.world.failure, timeout_ms / 1000
+            )
+            if operation.results is None and self.world.failure:
+                raise JobFailedError(self.world.failure)
+            return operation.results is not None
+
+    def test(self, ticket: int) -> bool:
+        return self.wait_briefly(ticket, 0)
+
+    def result_address(self, ticket: int) -> tuple[int, int]:
+        result = self._tickets[ticket].results[self.rank]
+        return result.data_ptr(), result.nbytes
+
+    def result_address_of_rank(self, ticket: int, rank: int) -> tuple[int, int]:
+        address, nbytes = self.result_address(ticket)
+        return address + rank * (nbytes // self.world_size), nbytes // self.world_size
+
+    def copy_result(self, ticket: int, address: int, nbytes: int) -> None:
+        ctypes.memmove(address, self.result_address(ticket)[0], nbytes)
+
+    def release(self, ticket: int) -> None:
+        del self._tickets[ticket]
+
+
+class RepeatedThreadUpdate:
+    def __init__(self, job: ThreadJob, tensor: int, address: int, reduction: int) -> None:
+        self.update = Update()
+        self._job, self._tensor, self._address, self._reduction = job, tensor, address, reduction
+
+    def submit(self, step: int) -> int:
+        address = None if self.update.action == UpdateAction.FETCH else self._address
+        return self._job.submit_raw(
+            Collective.ALL_REDUCE, self._tensor, step, self._reduction, 0, 0, 0, 0, address, update=self.update
+        )
+
+
+def run_ranks(size: int, work: Callable[[Any, World], Any]) -> list[Any]:
+    """`work(group, world)` on so many ranks at once; what each returned. Raises the first error."""
+    from braid.torch.process_group import BraidProcessGroup
+
+    world, store = World(size), dist.HashStore()
+    results: list[Any] = [None] * size
+    errors: list[BaseException | None] = [None] * size
+
+    def run(rank: int) -> None:
+        job = ThreadJob(world, rank, "threads")
+        group = BraidProcessGroup(store, rank, size, timedelta(seconds=DEADLINE_S), job)
+        try:
+            results[rank] = work(group, world)
+        except BaseException as error:
+            errors[rank] = error
+            world.fail(f"rank {rank} has failed: {error}")
+        finally:
+            group.shutdown()
+
+    threads = [threading.Thread(target=run, args=(rank,), daemon=True) for rank in range(size)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(DEADLINE_S)
+        assert not thread.is_alive(), "a rank hangs"
+    # What follows from another rank's failure tells less.
+    for error in sorted(filter(None, errors), key=lambda error: "has failed" in str(error)):
+        raise error
+    return results
+
+
+def _reduced(inputs: list[torch.Tensor], reduction: int) -> torch.Tensor:
+    stacked = torch.stack(inputs)
+    if reduction == braid.Reduction.MAX:
+        return stacked.amax(0)
+    total = stacked.sum(0, dtype=stacked.dtype)
+    return total / len(inputs) if reduction == braid.Reduction.AVERAGE else total
+
+
+def _at(address: int, count: int, dtype: torch.dtype) -> torch.Tensor:
+    nbytes = count * dtype.itemsize
+    if not nbytes:
+        return torch.empty(0, dtype=dtype)
+    return torch.frombuffer((ctypes.c_ubyte * nbytes).from_address(address), dtype=dtype)

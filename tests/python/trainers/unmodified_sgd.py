@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A script that has never heard of braid, with an optimizer of torch; afterwards it looks at what was done to it."""
+
+from __future__ import annotations
+
+import copy
+import sys
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from report import digest, report
+from torch.nn.parallel import DistributedDataParallel
+
+STEPS = 41
+
+
+def main() -> None:
+    how = sys.argv[1]
+    dist.init_process_group("gloo")
+    rank = dist.get_rank()
+    torch.manual_seed(7)
+    module = torch.nn.Sequential(torch.nn.Linear(20, 64), torch.nn.Tanh(), torch.nn.Linear(64, 5))
+    target = torch.randn(20, 5) / 4
+    model: Any = module if how == "plain" else DistributedDataParallel(module)
+    if how == "hook":
+        from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
+
+        model.register_comm_hook(None, default_hooks.allreduce_hook)
+    if how == "adamw":
+        optimizer: Any = torch.optim.AdamW(model.parameters(), lr=0.01)
+    else:
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.2, momentum=0.5)
+    schedule = torch.optim.lr_scheduler.StepLR(optimizer, 20, gamma=0.5)
+    torch.manual_seed(100 + rank)
+    losses, best = [], None
+    for step in range(STEPS):
+        model.train()
+        inputs = torch.randn(32, 20)
+        loss = torch.nn.functional.mse_loss(model(inputs), inputs @ target)
+        optimizer.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 10.0)
+        optimizer.step()
+        schedule.step()
+        losses.append(loss.item())
+        if step % 10 == 7 and rank == 0:
+            # On one rank, as scripts do.
+            model.eval()
+            best = copy.deepcopy((module.state_dict(), optimizer.state_dict()))
+    apart = digest(module.parameters())
+    saved = digest(module.state_dict().values())
+    report(losses=losses, apart=apart, saved=saved, kept=best is not None)
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main()
