@@ -11,7 +11,7 @@ from compare_lib.requirements import VENV_PYTHON, has_module
 from .paths import DIGITS, FASHION_MNIST
 from .systems import POWER_SGD, System
 
-_DATA = {
+DATA = {
     "digits": (DIGITS, "run scripts/setup --digits"),
     "fashion-mnist": (
         os.path.join(FASHION_MNIST, "train-images-idx3-ubyte.gz"),
@@ -26,7 +26,7 @@ def check(options: argparse.Namespace) -> None:
     wrong = []
     if not has_module(VENV_PYTHON, "torch"):
         wrong.append("torch is not in build/venv: run scripts/setup")
-    path, advice = _DATA[options.dataset]
+    path, advice = DATA[options.dataset]
     if not os.access(path, os.R_OK):
         wrong.append(f"{path} is missing: {advice}")
     if options.braid is not None:

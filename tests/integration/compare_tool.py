@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes the parts of bench/advice, bench/compare, bench/scale and bench/train importable."""
+"""Makes the parts of bench/advice, bench/compare, bench/scale, bench/train and bench/updates importable."""
 
 import sys
 
@@ -9,8 +9,9 @@ ADVICE = str(REPOSITORY / "bench" / "advice")
 COMPARE = str(REPOSITORY / "bench" / "compare")
 SCALE = str(REPOSITORY / "bench" / "scale")
 TRAIN = str(REPOSITORY / "bench" / "train")
+UPDATES = str(REPOSITORY / "bench" / "updates")
 
-for folder in ("scripts", "bench"):
+for folder in ("scripts", "bench", "python"):
     path = str(REPOSITORY / folder)
     if path not in sys.path:
         sys.path.append(path)

@@ -46,7 +46,7 @@ def test_a_build_that_is_missing_is_named(tmp_path):
 
 
 def test_data_that_are_missing_are_named(monkeypatch):
-    monkeypatch.setitem(requirements._DATA, "digits", ("/no/digits", "run scripts/setup --digits"))
+    monkeypatch.setitem(requirements.DATA, "digits", ("/no/digits", "run scripts/setup --digits"))
     with pytest.raises(requirements.CompareError, match="/no/digits is missing: run scripts/setup --digits"):
         requirements.check(options.parse(["--systems", "gloo"]))
 

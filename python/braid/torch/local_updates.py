@@ -51,21 +51,36 @@ def local_update(
     is_first: bool,
 ) -> None:
     """Updates h in place. `is_first`: h is the global state, pulled just now. 16-bit values are
-    computed in float32."""
+    computed in float32.
+
+    Each pass over the values counts: no other node's gradient hides this.
+    """
     wide = torch.float32 if h.dtype in (torch.float16, torch.bfloat16) else h.dtype
     g, x = gradient.to(wide), h.to(wide)
-    step = g + weight_decay * x if weight_decay else g.clone()
-    previous = state[PREVIOUS].to(wide) if keeps_previous(delay) else None
-    if delay.local == "dc":
-        step += _DC_LAMBDA * g * g * (x - previous)
-    elif delay.local == "adc":
-        square = g * g
-        step += _ADC_LAMBDA / (square + _ADC_EPSILON).sqrt() * square * (x - previous)
+    rate_of_g, correction, rate_of_correction = rate, None, 0.0
+    if delay.local in ("dc", "adc"):
+        correction = _compensation(delay.local, g, x - state[PREVIOUS].to(wide))
+        rate_of_correction = rate * (_DC_LAMBDA if delay.local == "dc" else _ADC_LAMBDA)
     elif delay.local == "glu":
-        step += (delay.alpha - 1) * g
+        rate_of_g = rate * delay.alpha
         if rate:
-            pulled = (1 - rate * weight_decay) * previous - x
-            step += delay.beta / (delay.pull_every * rate) * pulled
-    if previous is not None and is_first:
+            correction = state[PREVIOUS].to(wide) * (1 - rate * weight_decay)
+            correction -= x
+            rate_of_correction = delay.beta / delay.pull_every
+    if keeps_previous(delay) and is_first:
         state[PREVIOUS].copy_(h)
-    h.copy_(x - rate * step)
+    if weight_decay:
+        x.mul_(1 - rate * weight_decay)
+    x.add_(g, alpha=-rate_of_g)
+    if correction is not None:
+        x.add_(correction, alpha=-rate_of_correction)
+    if x is not h:
+        h.copy_(x)
+
+
+def _compensation(local: str, g: torch.Tensor, delay: torch.Tensor) -> torch.Tensor:
+    """g² (W - W') without its factor; of adc over √(g² + ε). In the memory of `delay`."""
+    delay.mul_(g).mul_(g)
+    if local == "adc":
+        delay.div_((g * g).add_(_ADC_EPSILON).sqrt_())
+    return delay

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""bench/updates on a real cluster of two nodes."""
+
+import json
+import subprocess
+
+import pytest
+from braid_build import BUILD, IS_SANITIZED, PATIENCE_S
+from compare_tool import UPDATES
+from compare_lib.errors import CompareError
+from real_cluster import needs_daemons
+from updates_lib import options, requirements
+
+pytestmark = [
+    needs_daemons,
+    pytest.mark.skipif(IS_SANITIZED, reason="torch's processes do not load a sanitizer"),
+]
+
+ARGUMENTS = ["--nodes", "2", "--build", str(BUILD), "--timeout", str(2 * PATIENCE_S)]
+# All that the model emulates: some small parameters, a large one.
+TRACE = {"numel": [500, 300_000, 700], "tb": [0.001, 0.002, 0.001], "forward_seconds": 0.002}
+
+
+def bench(tmp_path, command, *arguments, exit_code=0):
+    """What it printed, and its report."""
+    results = tmp_path / "results.json"
+    line = [command, *ARGUMENTS, *arguments]
+    try:
+        requirements.check(options.parse(line))
+    except CompareError as error:
+        pytest.skip(str(error))
+    done = subprocess.run(
+        [UPDATES, *line, "--json", str(results)],
+        capture_output=True, text=True, timeout=6 * PATIENCE_S, check=False,
+    )  # fmt: skip
+    assert done.returncode == exit_code, done.stdout + done.stderr
+    return done.stdout, json.loads(results.read_text())
+
+
+def test_all_kinds_train(tmp_path):
+    wanted = "sync,sharded,od-sgd,ssd-sgd:pull_every=2,cd-sgd:threshold=0.03,diloco:5,local-sgd:2"
+    printed, report = bench(
+        tmp_path, "accuracy", "--systems", wanted, "--dataset", "fashion-mnist", "--seeds", "1", "--steps", "20",
+        "--warmup-steps", "10", "--hidden", "16", "--learning-rate", "0.02", "--evaluate-every", "10",
+        "--margin", "100",
+    )  # fmt: skip
+    assert report["errors"] == {} and {"torch", "kernel", "cores"} <= set(report["versions"])
+    rows = {row["system"]: row for row in report["rows"]}
+    assert ",".join(rows) == wanted
+    for row in rows.values():
+        (seed,) = row["seeds"]
+        assert row["outcome"] in ("trains", "diverged") and seed["ranks_agree"] and row["system"] in printed
+        assert [one["steps"] for one in seed["evaluations"]] == [10, 20] and len(seed["losses"]) == 20
+    # The same parameters, the same batches, and the same sums in the warm-up.
+    sync = rows["sync"]["seeds"][0]["losses"]
+    for name in ("sharded", "od-sgd", "ssd-sgd:pull_every=2", "cd-sgd:threshold=0.03"):
+        assert rows[name]["seeds"][0]["losses"][:10] == pytest.approx(sync[:10], rel=1e-3)
+    assert rows["sharded"]["seeds"][0]["losses"] == pytest.approx(sync, rel=1e-3)
+    assert rows["od-sgd"]["seeds"][0]["losses"][-1] != pytest.approx(sync[-1], rel=1e-6)
+
+
+def test_steps_send_what_the_formula_says(tmp_path):
+    trace = tmp_path / "trace.json"
+    trace.write_text(json.dumps(TRACE))
+    wanted = "sync,sharded:pull=bf16,od-sgd,ssd-sgd:pull_every=2,cd-sgd:threshold=0.001,correction_every=2,diloco:4"
+    printed, report = bench(
+        tmp_path, "steps", "--systems", wanted, "--trace", str(trace), "--communication", "1", "--rounds", "1",
+        "--steps", "4",
+    )  # fmt: skip
+    assert report["errors"] == {} and report["communication_seconds"] > 0
+    (part,) = report["parts"]
+    assert ",".join(row["system"] for row in part["rows"]) == wanted
+    for row in part["rows"]:
+        assert row["step_seconds"] > 0 and row["parameters"] == sum(TRACE["numel"]) and row["system"] in printed
+        # Barriers and what is sent again are in it as well.
+        assert row["to_formula"] == pytest.approx(1, abs=0.02), row["system"]
+    assert part["compute_seconds"] == report["communication_seconds"]
+
+
+def test_what_a_script_could_not_do_is_told_before_anything_starts(tmp_path):
+    results = tmp_path / "results.json"
+    done = subprocess.run(
+        [UPDATES, "accuracy", *ARGUMENTS, "--systems", "sync,ssd-sgd:pull_every=20", "--json", str(results)],
+        capture_output=True, text=True, timeout=PATIENCE_S, check=False,
+    )  # fmt: skip
+    assert done.returncode == 2 and "pull_every=20 and momentum 0.9 diverges" in done.stderr
+    assert done.stdout == "" and not results.exists()

@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The parts of bench/updates that need no cluster: arguments, formulas, figures, the tables."""
+
+import json
+import subprocess
+
+import pytest
+from compare_tool import UPDATES
+from updates_lib import figures, formulas, options, systems, table
+from updates_lib.main import main
+
+PATIENCE_S = 30
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        ([], "the following arguments are required: COMMAND"),
+        (["accuracy", "--systems", "mpi"], "'mpi' is none of sync, sharded, od-sgd"),
+        (["accuracy", "--systems", "diloco"], "'diloco' is none of"),
+        (["accuracy", "--systems", "sync,sync"], "twice"),
+        (["accuracy", "--systems", "od-sgd:pull_every=2"], "pull_every belongs to ssd-sgd"),
+        (["accuracy", "--systems", "cd-sgd"], "cd-sgd needs a threshold above 0"),
+        (["accuracy", "--systems", "sharded:pull=int8"], "'pull=int8' is none of pull=full, pull=bf16"),
+        (["accuracy", "--systems", "ssd-sgd:pull_every=5,local=sgd"], "diverges: pull every 4 steps or more often"),
+        (["accuracy", "--systems", "diloco:30"], "--evaluate-every is no multiple"),
+        (["accuracy", "--dataset", "cifar"], "invalid choice"),
+        (["accuracy", "--learning-rate", "nan"], "not a number from"),
+        (["steps", "--systems", "od-sgd,sync"], "the first system of steps is sync"),
+        (["steps", "--communication", "0"], "'0' is not a number from"),
+        (["steps", "--communication", "1,1"], "twice"),
+        (["steps", "--trace", "/no/such/file"], "there is no file"),
+        (["together", "/no/such/file", "/no/other"], "there is no file"),
+    ],
+)
+def test_bad_arguments_are_told_before_anything_starts(arguments, complaint, capsys):
+    with pytest.raises(SystemExit) as end:
+        options.parse(arguments)
+    assert end.value.code == 2 and complaint in capsys.readouterr().err
+
+
+def test_a_build_that_is_missing_is_named(tmp_path):
+    done = subprocess.run(
+        [UPDATES, "steps", "--build", str(tmp_path)], capture_output=True, text=True, timeout=PATIENCE_S, check=False
+    )
+    assert done.returncode == 2 and f"{tmp_path}/bin/braidd is missing" in done.stderr
+
+
+def test_a_system_keeps_its_commas():
+    text = "sync,ssd-sgd:pull_every=5,local=sgd,force,sharded:pull=bf16,overlap_forward,cd-sgd:threshold=0.1,diloco:8"
+    sync, ssd, sharded, cd, diloco = systems.parse_list(text)
+    assert sync.kind == "sync" and not sync.is_forced
+    assert (ssd.delay.pull_every, ssd.delay.local, ssd.is_forced) == (5, "sgd", True)
+    assert (sharded.pull, sharded.overlaps_forward) == ("bf16", True)
+    assert (cd.delay.threshold, cd.delay.warmup_steps, cd.cycle_steps) == (0.1, None, 5)
+    assert (diloco.sync_every, diloco.cycle_steps) == (8, 8)
+    assert systems.parse("od-sgd:warmup_steps=7").delay.warmup_steps == 7
+
+
+def test_forced_divergence_is_no_objection_and_neither_is_training_without_momentum():
+    forced = systems.parse("ssd-sgd:pull_every=20,force")
+    assert systems.objection(forced, 0.9) == ""
+    unforced = systems.parse("ssd-sgd:pull_every=20")
+    assert systems.objection(unforced, 0.0) == "" and "diverges" in systems.objection(unforced, 0.9)
+
+
+@pytest.mark.parametrize(
+    ("text", "bytes_of_an_element"),
+    [
+        ("sync", 8), ("sharded", 8), ("sharded:pull=bf16", 6), ("od-sgd", 8), ("od-sgd:pull=bf16", 6),
+        ("ssd-sgd:pull_every=5", 4.8), ("cd-sgd:threshold=1", 5), ("cd-sgd:threshold=1,pull=bf16", 3),
+        ("cd-sgd:threshold=1,correction_every=1", 8), ("diloco:20", 0.4), ("local-sgd:4", 2),
+    ],
+)  # fmt: skip
+def test_bytes_by_formula(text, bytes_of_an_element):
+    sent = formulas.bytes_per_step(systems.parse(text), parameters=1000, nodes=4)
+    assert sent == pytest.approx(750 * bytes_of_an_element)
+
+
+def rank(losses, right, digest="same"):
+    return {
+        "losses": losses,
+        "step_seconds": [1.0] * len(losses),
+        "right": right,
+        "test_pictures": 10,
+        "digest": digest,
+    }
+
+
+def trained(losses=(2.0, 1.0), right=(3, 4), digests=("same", "same")):
+    ranks = [rank(list(losses), [[1, 2], [2, right[i]]], digests[i]) for i in range(2)]
+    return figures.of_training(1, ranks)
+
+
+def outcome(*trainings, errors=()):
+    row = figures.training_rows(
+        {systems.parse("sync"): [trained()], systems.parse("od-sgd"): list(trainings)},
+        dict.fromkeys(errors, "it broke"),
+        2.0,
+    )[1]
+    return row["outcome"]
+
+
+def test_ranks_add_up():
+    one = trained()
+    assert one["accuracy"] == 70 and one["losses"] == [2, 1] and one["ranks_agree"]
+    assert one["evaluations"] == [{"steps": 1, "accuracy": 40}, {"steps": 2, "accuracy": 70}]
+
+
+def test_outcomes():
+    assert outcome(trained()) == "trains"
+    assert outcome(trained(), trained(right=(3, 3))) == "worse"
+    assert outcome(trained(losses=(1.0, float("inf")))) == "diverged"
+    assert outcome(trained(), trained(losses=(1.0, 2.0))) == "diverged"
+    assert outcome(trained(digests=("one", "other"))) == "ranks differ"
+    assert outcome(trained(), errors=["od-sgd"]) == outcome() == "failed"
+
+
+def turn(step_seconds, bytes_per_step):
+    return figures.of_turn(
+        [
+            {
+                "step_seconds": seconds, "pass_seconds": 0.1, "trainer_cpu_seconds": 0.1, "daemon_cpu_seconds": 0.3,
+                "bytes_per_step": bytes_per_step, "parameters": 1000,
+            }
+            for seconds in (step_seconds / 2, step_seconds)
+        ]
+    )  # fmt: skip
+
+
+def rows_of_steps(compute_seconds=1.0):
+    turns = {
+        systems.parse("sync"): [turn(2.0, 6000)] * 3,
+        systems.parse("od-sgd"): [turn(1.1, 6000)] * 2 + [turn(9.0, 6000)],
+        systems.parse("cd-sgd:threshold=1"): [turn(1.0, 3750)],
+        systems.parse("sharded"): [],
+    }
+    return figures.step_rows(turns, compute_seconds, communication_seconds=1.0, nodes=4)
+
+
+def test_a_step_is_compared_with_that_of_sync_and_with_what_could_be_hidden():
+    sync, delayed, narrow = rows_of_steps()
+    assert (sync["to_sync"], sync["hidden"], sync["to_formula"]) == (1, 0, 1)
+    assert delayed["step_seconds"] == 1.1 and delayed["to_sync"] == pytest.approx(0.55)
+    assert delayed["hidden"] == pytest.approx(0.9) and delayed["to_longest"] == pytest.approx(1.1)
+    # Its communication is shorter by as much as it sends less.
+    assert narrow["hidden"] == pytest.approx(1) and narrow["to_longest"] == 1 and narrow["to_formula"] == 1
+
+
+def test_of_real_computing_nobody_knows_what_could_be_hidden():
+    rows = rows_of_steps(compute_seconds=None)
+    assert [(row["hidden"], row["to_longest"]) for row in rows] == [(None, None)] * 3
+
+
+def test_accuracy_between_evaluations_is_on_a_straight_line():
+    evaluations = [{"steps": 10, "accuracy": 50}, {"steps": 20, "accuracy": 60}, {"steps": 30, "accuracy": 90}]
+    after = [figures.accuracy_after(evaluations, steps) for steps in (9, 10, 15, 28, 30, 31)]
+    assert after == [None, 50, 55, 84, 90, None]
+
+
+def test_the_tables_have_what_was_measured(tmp_path, capsys):
+    row = figures.training_rows({systems.parse("sync"): [trained()], systems.parse("od-sgd"): []}, {}, 2.0)
+    lines = table.accuracy_cells(row)
+    assert lines[1] == ["sync", "70.00", "1.5000", "1.000 s", "0 of 1", "trains"]
+    assert lines[2] == ["od-sgd", "-", "-", "-", "0 of 0", "failed"]
+    parts = {"parts": [{"communication": 1.0, "rows": rows_of_steps()}]}
+    accuracy, steps = tmp_path / "accuracy.json", tmp_path / "steps.json"
+    accuracy.write_text(json.dumps({"rows": row[:1]}))
+    steps.write_text(json.dumps(parts))
+    assert main(["together", str(accuracy), str(steps), "--sync-steps", "2"]) == 0
+    printed = capsys.readouterr().out.splitlines()
+    assert printed[-1].split() == ["sync", "70.0", "(2)"] and len(printed) == 3
