@@ -228,9 +228,7 @@ class Engine:
             error = self._failed(pending, cause)
         except Exception as cause:
             error = cause
-        with self._lock:
-            self._in_flight -= 1
-            self._one_ended.notify_all()
+        self.leave()
         pending.work.finish(error)
 
     def wait(self, ticket: int) -> None:
@@ -241,6 +239,19 @@ class Engine:
                     f"the process group was destroyed while an operation of job "
                     f"{self.job.name} was in flight"
                 )
+
+    def attend(self) -> None:
+        """A caller is about to wait and to look at results itself; leave() comes afterwards. Until
+        then close() does not close the job."""
+        with self._lock:
+            if self.closing:
+                raise DistBackendError("the process group was destroyed")
+            self._in_flight += 1
+
+    def leave(self) -> None:
+        with self._lock:
+            self._in_flight -= 1
+            self._one_ended.notify_all()
 
     def _failed(self, pending: Pending, cause: BraidError) -> DistBackendError:
         # The input is not reused: the daemon may still be reading it.
