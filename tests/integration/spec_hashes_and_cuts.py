@@ -100,7 +100,7 @@ def updates_hash(entries: list[bytes]) -> int:
 
 
 def stripe(elements: int, nodes: int) -> int:
-    return min(max(ceil(ceil(elements, 32 * nodes), 16) * 16, 256), 65_536)
+    return min(max(ceil(ceil(elements, 16 * nodes), 16) * 16, 256), 262_144)
 
 
 def chain_hash(job_key: int, kind: int, tensors: list[dict]) -> int:
