@@ -66,7 +66,7 @@ TEST(Stripes, are_multiples_of_16_elements_within_bounds) {
   }
 }
 
-TEST(Stripes, are_a_thirty_second_of_a_nodes_part) {
+TEST(Stripes, are_a_sixteenth_of_a_nodes_part) {
   EXPECT_EQ(stripe_elements_of(16 * 4 * 1024, 4), 1024U);
   EXPECT_EQ(stripe_elements_of(16 * 4 * 1024 + 1, 4), 1040U);
   EXPECT_EQ(stripe_elements_of(1000, 4), 256U);
