@@ -4,8 +4,7 @@
 #include <cstdio>
 #include <cstring>
 
-#include <hwy/targets.h>
-
+#include "bench/vectors.h"
 #include "codec/codec_spec.h"
 #include "collective/reduce_kernels.h"
 
@@ -63,20 +62,6 @@ class CodecsBench {
   std::vector<float> sums_;
   const PassTimer timer_;
 };
-
-Status choose_vectors(const std::string& vectors) {
-#if HWY_ARCH_X86
-  if (vectors == "avx2") {
-    hwy::DisableTargets(HWY_AVX3 | HWY_AVX3_DL);
-  } else if (vectors == "baseline") {
-    hwy::DisableTargets(HWY_AVX3 | HWY_AVX3_DL | HWY_AVX2 | HWY_SSE4 | HWY_SSSE3);
-  }
-#endif
-  hwy::GetChosenTarget().Update(hwy::SupportedTargets());
-  if (vectors == "widest" || vectors == "avx2" || vectors == "baseline") return Status::ok();
-  return make_status(StatusCode::InvalidArgument,
-                     "--vectors: '{}': right is widest, avx2 or baseline", vectors);
-}
 
 }  // namespace
 

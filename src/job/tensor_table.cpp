@@ -79,6 +79,16 @@ Status check_same_state(const std::vector<Tensor>& added) {
   return Status::ok();
 }
 
+// The name of the tensors before, and this one.
+uint64_t set_with(uint64_t set, const Tensor& tensor, const JobHash& job) {
+  set = job.of(JobHash::Set, {set, tensor.hash, tensor.count, tensor.backward_order,
+                              static_cast<uint64_t>(tensor.dtype)});
+  if (tensor.codec.kind != CodecKind::None)
+    set = job.of(JobHash::Set, {set, fnv1a64(to_string(tensor.codec))});
+  if (tensor.state_slots != 0) set = job.of(JobHash::Set, {set, tensor.state_slots});
+  return set;
+}
+
 }  // namespace
 
 Result<uint32_t> TensorTable::add(const proto::RegisterTensors& message, const JobHash& job) {
@@ -115,11 +125,7 @@ Result<uint32_t> TensorTable::add(const proto::RegisterTensors& message, const J
     BRAID_RETURN_IF_ERROR(read_state(*description, tensor));
     if (description->planned()) {
       tensor.plan_set = 1;  // until all are known
-      set = job.of(JobHash::Set,
-                   {set, tensor.hash, tensor.count, tensor.backward_order, description->dtype()});
-      if (tensor.codec.kind != CodecKind::None)
-        set = job.of(JobHash::Set, {set, fnv1a64(to_string(tensor.codec))});
-      if (tensor.state_slots != 0) set = job.of(JobHash::Set, {set, tensor.state_slots});
+      set = set_with(set, tensor, job);
     }
     const auto handle = static_cast<uint32_t>(tensors_.size() + added.size());
     const Tensor* same = find_hash(tensor.hash);

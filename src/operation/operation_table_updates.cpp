@@ -2,7 +2,6 @@
 // What a table does for an operation whose owners keep state: all ranks ask for the same updates,
 // and the engine gets the step that makes them.
 #include "base/assert.h"
-#include "base/hash.h"
 #include "collective/fixed_owners.h"
 #include "operation/operation_table.h"
 #include "update/optimizer_step.h"
@@ -66,16 +65,16 @@ Status OperationTable::check_update(const OperationKey& key, Entry& entry,
 // Of one that all local ranks have submitted.
 void OperationTable::prepare_update(Entry& entry, Operation& operation) const {
   std::vector<OptimizerStep::Member> steps;
-  uint64_t hash = 0;
+  std::vector<UpdateStep> updates;
   for (size_t i = 0; i < entry.updates.size(); ++i) {
     BRAID_ASSERT(entry.updates[i].has_value(), "every member was submitted");
     const UpdateStep& update = *entry.updates[i];
-    hash = mix64(hash ^ hash_of(update));
+    updates.push_back(update);
     steps.push_back(
         {entry.group == nullptr ? entry.signature.count : entry.group->members[i].count, update});
   }
-  entry.signature.update = steps.front().update;
-  entry.signature.updates = hash == 0 ? 1 : hash;
+  entry.signature.update = updates.front();
+  entry.signature.updates = hash_of(updates);
   const UpdateAction action = entry.signature.update.action;
   operation.halves = halves_of(action);
   auto owners = std::make_shared<FixedOwners>();

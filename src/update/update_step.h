@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 
 #include "base/status.h"
@@ -41,8 +42,8 @@ Result<UpdateStep> parse_update(const proto::UpdateEntry& entry, DataType dtype,
                                 uint32_t state_slots = kStateSlotCount);
 proto::UpdateEntry to_entry(const UpdateStep& step);
 
-// Of all its fields.
-uint64_t hash_of(const UpdateStep& step);
+// Of what is asked of several tensors, in this order; never 0.
+uint64_t hash_of(std::span<const UpdateStep> steps);
 
 // "adam (lr 0.001, betas 0.9 and 0.999, eps 1e-08, decoupled decay 0.01), update 7"; of Load and
 // Fetch "load of weights", "fetch of first moments (upper bits)".

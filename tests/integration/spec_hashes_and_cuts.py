@@ -71,12 +71,14 @@ def record_hash(job_key: int, kind: int, *words: int) -> int:
 
 def codec_hash(codec: str) -> int:
     """FNV-1a of its text; 0: none."""
-    if codec == "none":
-        return 0
-    hash_ = 0xCBF29CE484222325
-    for byte in codec.encode():
-        hash_ = (hash_ ^ byte) * 0x100000001B3 % 2**64
-    return hash_
+    return 0 if codec == "none" else fnv1a64(codec.encode())
+
+
+def fnv1a64(text: bytes) -> int:
+    result = 0xCBF29CE484222325
+    for byte in text:
+        result = (result ^ byte) * 0x100000001B3 & MASK
+    return result
 
 
 def set_hash(job_key: int, tensors: list[dict]) -> int:
@@ -84,7 +86,21 @@ def set_hash(job_key: int, tensors: list[dict]) -> int:
     for t in tensors:
         result = record_hash(job_key, SET, result, name_hash(job_key, t["name"]), t["count"], t["backward_order"],
                              DTYPES.index(t["dtype"]))
+        if t.get("state_slots"):
+            result = record_hash(job_key, SET, result, t["state_slots"])
     return result
+
+
+def updates_hash(entries: list[bytes]) -> int:
+    """Of what is asked of the owners of a group's tensors."""
+    result = 0
+    for entry in entries:
+        result = mix64(result ^ fnv1a64(entry))
+    return result or 1
+
+
+def stripe(elements: int, nodes: int) -> int:
+    return min(max(ceil(ceil(elements, 16 * nodes), 16) * 16, 256), 262_144)
 
 
 def chain_hash(job_key: int, kind: int, tensors: list[dict]) -> int:
@@ -103,9 +119,7 @@ def splits_hash(job_key: int, elements: list[int]) -> int:
 
 
 def tensors_hash(tensors: list[dict]) -> int:
-    result = 0xCBF29CE484222325
-    for byte in b"tensors":
-        result = (result ^ byte) * 0x100000001B3 & MASK
+    result = fnv1a64(b"tensors")
     for t in sorted(tensors, key=lambda one: one["backward_order"]):
         result = mix64(result ^ mix64((t["count"] * 7 + DTYPES.index(t["dtype"])) & MASK))
     return result

@@ -15,6 +15,16 @@ def number(text: str) -> int:
     return int(text, 16)
 
 
+def step_word(vector: dict) -> int:
+    """Of a signature: what stands for its owner's step."""
+    return vector["owner_step"] and vector["owner_step"] ^ spec.mix64(number(vector["updates"]))
+
+
+@pytest.mark.parametrize("vector", VECTORS["stripes"], ids=lambda vector: f"{vector['elements']} of {vector['nodes']}")
+def test_stripe(vector):
+    assert spec.stripe(vector["elements"], vector["nodes"]) == vector["stripe"]
+
+
 def test_siphash_is_the_published_one():
     """From the appendix of the paper: key 00 01 … 0f, message 00 01 … 0e."""
     key = (0x0706050403020100, 0x0F0E0D0C0B0A0908)
@@ -33,7 +43,8 @@ def test_hash(vector):
         "signature": lambda: spec.record_hash(job, spec.SIGNATURE, spec.COLLECTIVES.index(vector["collective"]),
                                               spec.DTYPES.index(vector["dtype"]), vector["reduction"],
                                               vector["root"], vector["count"], number(vector["bucket"]),
-                                              spec.codec_hash(vector["codec"]), vector["owner_step"]),
+                                              spec.codec_hash(vector["codec"]), step_word(vector)),
+        "updates": lambda: spec.updates_hash([bytes.fromhex(entry) for entry in vector["entries"]]),
         "splits": lambda: spec.splits_hash(job, vector["elements"]),
         "model": lambda: spec.tensors_hash(tensors),
     }[vector["of"]]()

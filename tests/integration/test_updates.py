@@ -141,8 +141,14 @@ def test_nodes_may_have_several_ranks_and_a_job_one_node(cluster_of, placed):
     expect_trajectory(trainers, TOLERANCES["FLOAT32"])
 
 
-@pytest.mark.parametrize("settings", [("collective.two_hops_bytes=0",), ("collective.halving_bytes=0",
-                                      "collective.two_hops_bytes=0"), ("collective.two_hops_bytes=1GiB",)], ids=str)
+WAYS_BETWEEN_NODES = [
+    ("collective.two_hops_bytes=0",),
+    ("collective.halving_bytes=0", "collective.two_hops_bytes=0"),
+    ("collective.two_hops_bytes=1GiB",),
+]
+
+
+@pytest.mark.parametrize("settings", WAYS_BETWEEN_NODES, ids=str)
 def test_every_way_between_nodes_leads_there(cluster_of, settings):
     trainers = cluster_of(4, "plan.planner=first", *settings).start(TRAIN, nodes=[0, 1, 2, 3], argument={"steps": 5})
     expect_trajectory(trainers, TOLERANCES["FLOAT32"])
@@ -270,7 +276,8 @@ def test_state_of_16_bit_tensors_moves_without_a_loss(cluster_of, dtype):
 CODED = WEIGHTS + """
 job = open_job()
 count = 100_003
-handles = job.register([TensorSpec("weights", DType.FLOAT32, count, planned=True, state_slots=1, codec=ARGUMENT["codec"])])
+handles = job.register([TensorSpec("weights", DType.FLOAT32, count, planned=True, state_slots=1,
+                                   codec=ARGUMENT["codec"])])
 first = np.full(count, 1 / 3, np.float32)
 all_ended(job, load(job, handles, 0, [first]))
 pushed = np.zeros(count)
@@ -365,8 +372,8 @@ def test_as_many_bytes_are_sent_as_the_formula_says(cluster_of, tmp_path, way):
 # --- what goes wrong ---
 
 WRONG = WEIGHTS + """
-spec = {"slots": [2, 2, 2], "dtype": "FLOAT32", "rates": [0.1, 0.1, 0.1], "actions": [0, 0, 0], "load": True, "reduction": "SUM",
-        "momentum": 0.0, "codec": "", **ARGUMENT}
+spec = {"slots": [2, 2, 2], "dtype": "FLOAT32", "rates": [0.1, 0.1, 0.1], "actions": [0, 0, 0], "load": True,
+        "reduction": "SUM", "momentum": 0.0, **ARGUMENT}
 job = open_job()
 dtype = DType[spec["dtype"]]
 values = np.ones(100, np.uint8).repeat(dtype.itemsize)
@@ -374,7 +381,8 @@ handle = job.register([TensorSpec("weights", dtype, 100, planned=True, state_slo
 if spec["load"]:
     ended(job, load(job, [handle], 0, [values])[0])
 update = Update(action=spec["actions"][RANK], count=1, learning_rate=spec["rates"][RANK], momentum=spec["momentum"])
-ended(job, job.submit(handle, 1, values, reduction=Reduction[spec["reduction"]], update=None if spec.get("none") else update))
+ended(job, job.submit(handle, 1, values, reduction=Reduction[spec["reduction"]],
+                      update=None if spec.get("none") else update))
 job.close()
 report()
 """
@@ -386,7 +394,7 @@ report()
         ({"rates": [0.1, 0.1, 0.2]}, ["ranks disagree about 'weights' step 1", "lr 0.1", "lr 0.2"]),
         ({"rates": [0.1, 0.2, 0.1]}, ["ranks disagree about 'weights' step 1", "lr 0.1", "lr 0.2"]),
         ({"actions": [0, 0, 1]}, ["ranks disagree about 'weights' step 1", "not pulled"]),
-        ({"load": False}, ["'weights' step 1, whose weights were never loaded; the first update of a tensor loads them"]),
+        ({"load": False}, ["'weights' step 1, whose weights were never loaded; the first update of a tensor loads"]),
         ({"slots": [1, 1, 1], "momentum": 0.9}, ["needs 2 state slots; the tensor was registered with 1"]),
         ({"slots": [4, 4, 4]}, ["state_slots of tensor 'weights' is 4; 0 to 3 are possible"]),
         ({"dtype": "INT32"}, ["'weights' has state slots and is of int32; optimizers are for floats"]),

@@ -55,14 +55,5 @@ def same_dtype_runs(tensors: list[torch.Tensor]) -> list[list[torch.Tensor]]:
 
 
 def packable(tensor: torch.Tensor) -> torch.Tensor:
-    """The tensor's elements in order, in CPU memory."""
-    if tensor.is_cuda:
-        tensor = tensor.detach().cpu()
+    """The tensor's elements in order, where it is."""
     return tensor if tensor.is_contiguous() else tensor.detach().contiguous()
-
-
-def staging(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor] | None:
-    """CPU tensors to receive into when the outputs lie on a GPU."""
-    if not any(tensor.is_cuda for tensor in tensors):
-        return None
-    return [torch.empty(tensor.shape, dtype=tensor.dtype, device="cpu") for tensor in tensors]

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """From torch's tensors to the engine's memory and back.
 
-CUDA tensors take the simple path here: they are copied to the CPU, the caller waits, and the result
-is copied back on the current stream before the (already ended) Work is returned.
+CUDA tensors take the simple path here: they are copied into the arena, the caller waits, and the
+result is in them before the (already ended) Work is returned. So nobody has to wait for a stream:
+neither who waits for the Work on another stream, nor who has its future.
 """
 
 from __future__ import annotations
@@ -12,9 +13,10 @@ from typing import Any
 import torch
 
 from braid.torch import engine as _engine
-from braid.torch.arguments import carriage_of_copies, op_of, packable, staging, timeout_ms_of
+from braid.torch.arguments import carriage_of_copies, op_of, packable, timeout_ms_of
 from braid.torch.callbacks import current_origin
 from braid.torch.carriage import carriage_of_reduction
+from braid.torch.device_copies import devices_of
 from braid.torch.engine import Engine, unpack_by_rank, unpack_whole
 from braid.torch.flight_record import Entry
 from braid.torch.profiling import ENDS_IN_ANY_THREAD, NAMES, ProfiledWork, is_profiling
@@ -114,33 +116,26 @@ class CarryingMixin:
             work.is_recorded_by(entry)
         nested = bool(outputs) and not isinstance(outputs[0], torch.Tensor)
         flat = [t for block in outputs for t in block] if nested else outputs
-        staged = staging(flat)
-        if staged is not None:
-            replacement = iter(staged)
-            outputs = (
-                [[next(replacement) for _ in block] for block in outputs] if nested else staged
-            )
+        devices = devices_of([*flat, *inputs])
+        if devices and collective == _engine.ALL_GATHER and not nested:
+            # Results lie by node. Only libbraid's copies, which are for CPU memory, are by rank.
+            outputs, nested = [[b] for b in outputs[0].view(-1).chunk(self._size)], True
         unpack = None
         if outputs:
             unpack = unpack_by_rank(outputs) if nested else unpack_whole(outputs)
-        on_cuda = staged is not None or any(tensor.is_cuda for tensor in inputs)
         try:
             self.engine.run(
                 collective, dtype, count, [packable(tensor) for tensor in inputs], unpack, work,
                 reduction=reduction, root=root, timeout_ms=timeout_ms_of(opts, timeout),
                 splits=splits, meanwhile=meanwhile,
                 # To the profiler an event is asynchronous if it ends in another thread.
-                wait=on_cuda
+                wait=bool(devices)
                 or not (getattr(opts, "asyncOp", True) or (profiled and ENDS_IN_ANY_THREAD)),
             )  # fmt: skip
         except Exception as error:
             if entry is not None:
                 entry.end(error)
             raise
-        if staged is not None:
-            work.wait()
-            for tensor, copy in zip(flat, staged):
-                tensor.data.copy_(copy)
         if profiled:
             work.call_ends()
         return work

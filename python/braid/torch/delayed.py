@@ -76,7 +76,8 @@ class DelayedOptimizer(torch.optim.Optimizer, claims.Claimant):
 
         `local` is the local update: "sgd", and with od-sgd and cd-sgd "dc" or "adc"; with ssd-sgd
         "glu" (which is what it does if nothing is said) with its `alpha` and `beta`. It has the
-        learning rate `local_lr`, else that of the owners as it is in each step.
+        learning rate `local_lr` (a group may have one of its own), else the owners' as it is in each
+        step.
         The first `warmup_steps` (200) are synchronous. `pull_every` is ssd-sgd's (4);
         `correction_every` (5) and `threshold`, about the largest usual magnitude of an element of a
         node's gradient, are cd-sgd's.

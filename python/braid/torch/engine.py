@@ -22,6 +22,7 @@ from braid import BraidError, Collective, Job, Memory
 from braid.torch.arena import Arena
 from braid.torch.callbacks import CallbackThreads, Origin, current_origin
 from braid.torch.completion import AnyOrderThread, CompletionThread
+from braid.torch.device_copies import devices_of, memory_as, wait_for_streams
 from braid.torch.failures import as_distributed
 from braid.torch.flight_record import GroupRecord
 from braid.torch.streams import Streams
@@ -123,7 +124,8 @@ class Engine:
     ) -> None:
         """Starts one operation whose end finishes `work`.
 
-        `inputs` are contiguous CPU tensors that lie one after the other in the operation's input.
+        `inputs` are contiguous tensors that lie one after the other in the operation's input. Where
+        tensors are on a GPU the caller has to wait: its current stream gets the result.
         `splits` are an all-to-all's: elements to, and from, each rank. `meanwhile` is done while
         the daemon is at work, and before `work` is finished.
         With `wait` the caller's thread sees it through, which saves a change of threads.
@@ -177,6 +179,7 @@ class Engine:
             idle = self._one_ended.wait_for(lambda: self._in_flight == 0, _JOIN_SECONDS)
             if not (idle and all(ended)):
                 return  # Somebody is stuck inside the library: closing under it would be worse.
+        self.arena.close()
         try:
             self.job.close()
         except BraidError:
@@ -225,9 +228,7 @@ class Engine:
             error = self._failed(pending, cause)
         except Exception as cause:
             error = cause
-        with self._lock:
-            self._in_flight -= 1
-            self._one_ended.notify_all()
+        self.leave()
         pending.work.finish(error)
 
     def wait(self, ticket: int) -> None:
@@ -238,6 +239,19 @@ class Engine:
                     f"the process group was destroyed while an operation of job "
                     f"{self.job.name} was in flight"
                 )
+
+    def attend(self) -> None:
+        """A caller is about to wait and to look at results itself; leave() comes afterwards. Until
+        then close() does not close the job."""
+        with self._lock:
+            if self.closing:
+                raise DistBackendError("the process group was destroyed")
+            self._in_flight += 1
+
+    def leave(self) -> None:
+        with self._lock:
+            self._in_flight -= 1
+            self._one_ended.notify_all()
 
     def _failed(self, pending: Pending, cause: BraidError) -> DistBackendError:
         # The input is not reused: the daemon may still be reading it.
@@ -253,19 +267,29 @@ def _complete_itself(item: Any) -> None:
 
 
 def pack(arena: Arena, tensors: Sequence[torch.Tensor]) -> Memory:
-    """Copies contiguous CPU tensors one after the other into arena memory."""
-    memory = arena.take(max(1, sum(tensor.nbytes for tensor in tensors)))
+    """Copies contiguous tensors one after the other into arena memory."""
+    devices = devices_of(tensors)
+    nbytes = max(1, sum(tensor.nbytes for tensor in tensors))
+    memory = arena.take(nbytes, devices[0] if devices else None)
     address = memory.address
-    for tensor in tensors:
-        nbytes = tensor.nbytes
-        memmove(address, tensor.data_ptr(), nbytes)
-        address += nbytes
+    try:
+        for tensor in tensors:
+            nbytes = tensor.nbytes
+            if not tensor.is_cuda:
+                memmove(address, tensor.data_ptr(), nbytes)
+            elif nbytes:
+                memory_as(address, tensor).copy_(tensor.detach(), non_blocking=True)
+            address += nbytes
+        wait_for_streams(devices)
+    except BaseException:
+        arena.give_back(memory)
+        raise
     return memory
 
 
 def unpack_whole(outputs: Outputs) -> Callable[[Job, int], None]:
     """Copies a result that holds `outputs` one after the other."""
-    if len(outputs) == 1 and outputs[0].is_contiguous():
+    if len(outputs) == 1 and outputs[0].is_contiguous() and not outputs[0].is_cuda:
         tensor = outputs[0]
         return lambda job, ticket: job.copy_result(ticket, tensor.data_ptr(), tensor.nbytes)
     return lambda job, ticket: scatter_to(job.result_address(ticket)[0], outputs)
@@ -276,7 +300,8 @@ def unpack_by_rank(outputs: Sequence[Outputs]) -> Callable[[Job, int], None]:
 
     def unpack(job: Job, ticket: int) -> None:
         for rank, tensors in enumerate(outputs):
-            scatter_to(job.result_address_of_rank(ticket, rank)[0], tensors)
+            _scatter_to(job.result_address_of_rank(ticket, rank)[0], tensors)
+        wait_for_streams(devices_of(tensor for tensors in outputs for tensor in tensors))
 
     return unpack
 
@@ -284,11 +309,23 @@ def unpack_by_rank(outputs: Sequence[Outputs]) -> Callable[[Job, int], None]:
 def scatter_to(address: int, tensors: Outputs) -> None:
     """Copies memory to tensors, one after the other, as if written by another process.
 
-    Through raw addresses: autograd must not see it as an in-place operation, as with gloo.
+    Not seen by autograd: it must not be an in-place operation for it, as with gloo. CUDA tensors are
+    there on return, whichever stream or thread looks at them then.
     """
+    _scatter_to(address, tensors)
+    # Also for the memory, which is about to be given back. A tensor that is not contiguous has a
+    # kernel behind the copy.
+    wait_for_streams(devices_of(tensors))
+
+
+def _scatter_to(address: int, tensors: Outputs) -> None:
+    """The same, but what copies to GPUs may still be on its way."""
     for tensor in tensors:
         nbytes = tensor.nbytes
-        if tensor.is_contiguous():
+        if tensor.is_cuda:
+            if nbytes:
+                tensor.data.copy_(memory_as(address, tensor), non_blocking=True)
+        elif tensor.is_contiguous():
             memmove(tensor.data_ptr(), address, nbytes)
         else:
             packed = torch.empty_like(tensor, memory_format=torch.contiguous_format)

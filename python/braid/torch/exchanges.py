@@ -13,6 +13,7 @@ from torch.distributed import Work
 from braid.torch import engine as _engine
 from braid.torch.arguments import carriage_of_copies, listed
 from braid.torch.carriage import carriage_of_elements
+from braid.torch.device_copies import devices_of, wait_for_streams
 from braid.torch.untraced import untraced
 
 
@@ -154,7 +155,12 @@ class ExchangeMixin:
 
 def _copy(to: torch.Tensor, given: torch.Tensor) -> Callable[[], None]:
     given = given.detach()
-    return lambda: to.data.copy_(given.reshape(to.shape))
+
+    def copy() -> None:
+        to.data.copy_(given.reshape(to.shape))
+        wait_for_streams(devices_of(to))
+
+    return copy
 
 
 def _share_memory(outputs: Sequence[torch.Tensor], inputs: Sequence[torch.Tensor]) -> bool:

@@ -13,6 +13,7 @@ import torch
 from torch._C._distributed_c10d import AllreduceOptions, ReduceOptions
 from torch.distributed import Work
 
+from braid.torch.device_copies import devices_of, wait_for_streams
 from braid.torch.gloo import InnerGloo
 from braid.torch.untraced import untraced
 from braid.torch.work import CopyBackWork, finished, handed_out
@@ -75,6 +76,7 @@ class FallbackMixin:
         group.allreduce([whole], options).wait()
         mine = whole[self._rank * output.numel() :][: output.numel()]
         output.data.copy_(mine.view(output.shape))
+        wait_for_streams(devices_of(output))
         return finished([output])
 
     def _by_gloo(
@@ -92,6 +94,7 @@ class FallbackMixin:
         start(group, received, given).wait()
         for tensor, copy in zip(outputs, received):
             tensor.data.copy_(copy)
+        wait_for_streams(devices_of(outputs))  # Whoever waits may do so on another stream.
         return handed_out(finished(outputs))
 
     def _received(
@@ -100,12 +103,7 @@ class FallbackMixin:
         if not any(tensor.is_cuda for tensor in tensors):
             return self._coalesced(start(tensors))
         copies = [torch.empty_like(tensor, device="cpu") for tensor in tensors]
-
-        def copy_back() -> None:
-            for tensor, copy in zip(tensors, copies):
-                tensor.data.copy_(copy)
-
-        return self._coalesced(CopyBackWork(start(copies), copy_back))
+        return self._coalesced(CopyBackWork(start(copies), tensors, copies))
 
     def _coalesced(self, work: Work) -> Work:
         if self._coalescing is not None:

@@ -66,11 +66,6 @@ def mapped(
     return result
 
 
-def devices_of(value: Any) -> list[torch.device]:
-    tensors = [value] if isinstance(value, torch.Tensor) else value
-    return sorted({t.device for t in tensors if t.is_cuda}, key=lambda device: device.index)
-
-
 def _value_or_raise(promise: torch.futures.Future) -> Any:
     value = promise.value()
     if isinstance(value, Failure):

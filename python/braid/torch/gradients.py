@@ -23,11 +23,12 @@ from braid import BraidError, DType, Memory, Reduction, TensorSpec
 from braid.torch.callbacks import Origin
 from braid.torch.carriage import dtype_of
 from braid.torch.claims import has_claims, is_claimed
+from braid.torch.device_copies import SideStreams, devices_of, wait_for_streams
 from braid.torch.engine import Engine
 from braid.torch.explaining import explain_once
 from braid.torch.failures import as_distributed
 from braid.torch.flight_record import Entry
-from braid.torch.futures import Failure, Source, devices_of, future_of
+from braid.torch.futures import Failure, Source, future_of
 from braid.torch.power_sgd import LowRank, SecondSums, Shape
 
 AVERAGE = int(Reduction.AVERAGE)
@@ -107,6 +108,7 @@ class GradientSet:
         self._one_ended = threading.Condition()
         self._all_submitted = threading.Event()
         self._batch_end = 0.0
+        self._side_streams = SideStreams()
         handles = self._job.register(
             [
                 TensorSpec(member.name, _braid_dtype(member), member.travels, place,
@@ -130,7 +132,10 @@ class GradientSet:
             offset = -(-end // itemsize) * itemsize
             offsets.append(offset)
             end = offset + member.travels * itemsize
+        # Until the job is closed.
         self._block = block = self._job.allocate(max(1, end))
+        for device in devices_of(self._parameters)[:1]:
+            self._engine.arena.pinned.add(block, device)
         raw = (ctypes.c_ubyte * block.nbytes).from_address(block.address)
         bytes_of = torch.frombuffer(raw, dtype=torch.uint8)
         gradients = []
@@ -233,30 +238,37 @@ class GradientSet:
         return nbytes == buffer.nbytes
 
     def _submit(self, gradients: Sequence[Gradient], buffer: torch.Tensor, tickets: list) -> None:
-        step = self._step
-        plain = self._reduction == AVERAGE and not buffer.is_cuda
+        step, on_gpu = self._step, buffer.is_cuda
+        plain = self._reduction == AVERAGE
+        if on_gpu:
+            self._stage_all(gradients, buffer)
         address, offset = buffer.data_ptr(), 0
         for gradient in gradients:
             nbytes = gradient.nbytes
             if gradient.low_rank is not None:
                 gradient.low_rank.project(_part_of(buffer, offset, gradient), gradient.view)
+            elif on_gpu:
+                pass
             elif plain:
                 memmove(gradient.address, address + offset, nbytes)
             else:
-                self._stage(gradient, buffer, offset)
+                torch.mul(_part_of(buffer, offset, gradient), self._factor, out=gradient.view)
             gradient.step = step
             tickets.append((gradient.operation.submit(step), offset, gradient))
             offset += nbytes
             self._submitted += 1
 
-    def _stage(self, gradient: Gradient, buffer: torch.Tensor, offset: int) -> None:
-        values = _part_of(buffer, offset, gradient)
-        if self._reduction == AVERAGE:
-            gradient.view.copy_(values)
-        elif buffer.is_cuda:
-            gradient.view.copy_(values * self._factor)
-        else:
-            torch.mul(values, self._factor, out=gradient.view)
+    def _stage_all(self, gradients: Sequence[Gradient], buffer: torch.Tensor) -> None:
+        """Into the arena from a GPU, for which this waits once."""
+        offset = 0
+        for gradient in gradients:
+            if gradient.low_rank is None:
+                values = _part_of(buffer, offset, gradient)
+                if self._reduction != AVERAGE:
+                    values = values * self._factor
+                gradient.view.copy_(values, non_blocking=True)
+            offset += gradient.nbytes
+        wait_for_streams(devices_of(buffer))
 
     def _hand_over(self, bucket: _Bucket) -> None:
         self._begun += 1
@@ -337,9 +349,8 @@ class GradientSet:
         if not buffer.is_cuda:
             self._job.copy_result(ticket, buffer.data_ptr() + offset, gradient.nbytes)
             return
-        # On this thread's current stream, of which the promise then takes an event.
         result = self._result(ticket, buffer.dtype)
-        _part_of(buffer, offset, gradient).copy_(result)
+        self._side_streams.copy(_part_of(buffer, offset, gradient), result)
 
     def _project_back(self, ticket: int, buffer: torch.Tensor, gradient: Gradient) -> None:
         self._second.write(gradient.low_rank, self._result(ticket, gradient.dtype), self._factor)

@@ -9,6 +9,7 @@ of all ranks, and a rank that has no gradient of it in some step gives zeros.
 from __future__ import annotations
 
 import itertools
+import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -27,6 +28,7 @@ from braid.torch.weights import (
     write_to_parameter,
 )
 
+_log = logging.getLogger("braid")
 _NAME_BYTES_MAX = 1023
 
 
@@ -162,6 +164,9 @@ class KeptWeights:
         )
         order = {id(parameter): place for place, parameter in enumerate(self._names)}
         for dtype, of_dtype in by_dtype:
+            if self._codec and dtype != torch.float32:
+                _log.warning("gradients of %s travel as they are: %s is for float32", dtype,
+                             self._codec)  # fmt: skip
             prefix = self.group.next_prefix("weights")
             specs = [
                 WeightSpec(

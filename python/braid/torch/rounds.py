@@ -55,8 +55,15 @@ class Round:
 
     def wait(self) -> None:
         """Waits for all results and takes none. Raises the round's error."""
-        for ticket, _ in self._tickets.values():
-            self._wait_for(ticket)
+        try:
+            self._engine.attend()
+            try:
+                for ticket, _ in self._tickets.values():
+                    self._wait_for(ticket)
+            finally:
+                self._engine.leave()
+        except Exception as cause:
+            self._fail(cause)
         self._raise()
 
     def take(
@@ -80,14 +87,18 @@ class Round:
     ) -> None:
         ticket, weight = self._tickets.pop(id(parameter))
         try:
-            self._wait_for(ticket)
-            if use is not None and self.error is None:
-                use(weight, _result_of(self._engine, ticket, weight))
+            self._engine.attend()
+            try:
+                self._wait_for(ticket)
+                if use is not None and self.error is None:
+                    use(weight, _result_of(self._engine, ticket, weight))
+                self._engine.job.release(ticket)
+            finally:
+                self._engine.leave()
         except BraidError as cause:
             self._fail(as_distributed(cause))
         except Exception as cause:
             self._fail(cause)
-        self._release(ticket)
         if not self._tickets and self._entry is not None:
             self._entry.end(self.error)
 
@@ -95,7 +106,10 @@ class Round:
         """Could not be submitted as a whole: what was is given up, for it may never end."""
         self._fail(cause)
         for ticket, _ in self._tickets.values():
-            self._release(ticket)
+            try:
+                self._engine.job.release(ticket)
+            except BraidError:
+                pass  # The first error is the one to tell.
         self._tickets.clear()
         if self._entry is not None:
             self._entry.end(self.error)
@@ -108,12 +122,6 @@ class Round:
                 self._fail(as_distributed(cause))
             except Exception as cause:
                 self._fail(cause)
-
-    def _release(self, ticket: int) -> None:
-        try:
-            self._engine.job.release(ticket)
-        except BraidError as cause:
-            self._fail(as_distributed(cause))
 
     def _fail(self, cause: Exception) -> None:
         self.error = self.error or cause

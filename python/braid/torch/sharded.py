@@ -73,7 +73,8 @@ class ShardedOptimizer(torch.optim.Optimizer, claims.Claimant):
         With `overlap_forward` step() returns when the gradients are on their way, and each module
         of `model` waits for its own parameters just before its forward(). Modules that use
         parameters of others, not through their forward(), must not be in such a model; those of
-        torch.nn may.
+        torch.nn may. Who reads parameters elsewhere (an average of weights, say) calls
+        synchronize() first; the model's state_dict() does.
 
         `codec` encodes float32 gradients between nodes, "int8" for one. With `pull` of "bf16"
         weights of float32 come back rounded to bfloat16, and the owners keep the exact ones.

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
 from types import FrameType
 from typing import Any
@@ -23,8 +23,9 @@ from torch._C._distributed_c10d import _create_work_from_future
 from torch.distributed import DistBackendError, Reducer, Work
 
 from braid.torch.callbacks import CallbackThreads, Origin
+from braid.torch.device_copies import StreamMarks, devices_of, wait_for_streams
 from braid.torch.flight_record import Entry
-from braid.torch.futures import Failure, Source, devices_of, future_of, mapped
+from braid.torch.futures import Failure, Source, future_of, mapped
 
 _CPP_KEEPS_PYTHON_WORK = tuple(int(n) for n in torch.__version__.split(".")[:2]) >= (2, 9)
 _ZERO = timedelta(0)
@@ -94,7 +95,7 @@ class BraidWork(Work):
         self.wait()
 
     def block_current_stream(self) -> None:
-        """CUDA results are on the current stream before the Work exists, so this only waits."""
+        """CUDA results are there before the Work exists, so this only waits."""
         self.wait()
 
     def result(self) -> Any:
@@ -158,16 +159,25 @@ class WorkList(Work):
 class CopyBackWork(Work):
     """A receive of the inner group into CPU memory, copied to its own device by wait()."""
 
-    def __init__(self, work: Work, copy_back: Callable[[], None]) -> None:
+    def __init__(
+        self, work: Work, tensors: Sequence[torch.Tensor], copies: Sequence[torch.Tensor]
+    ) -> None:
+        """`copies` are what `work` receives, `tensors` where it belongs."""
         super().__init__()
         self._work = work
-        self._copy_back: Callable[[], None] | None = copy_back
+        self._pairs = list(zip(tensors, copies))
+        # The copy may be on another stream than what the tensors were used for until now.
+        self._before = StreamMarks(devices_of(tensors))
 
     def wait(self, timeout: timedelta | None = None) -> bool:
         self._work.wait() if timeout is None else self._work.wait(timeout)
-        copy_back, self._copy_back = self._copy_back, None
-        if copy_back is not None:
-            copy_back()
+        pairs, self._pairs = self._pairs, []
+        if pairs:
+            self._before.let_current_streams_wait()
+            for tensor, copy in pairs:
+                tensor.data.copy_(copy)
+            # A second wait() may be on another stream.
+            wait_for_streams(devices_of(tensor for tensor, _ in pairs))
         return True
 
     def is_completed(self) -> bool:

@@ -8,7 +8,7 @@
 namespace braid {
 namespace {
 
-class SubmittedUpdateTest : public testing::Test {
+class SubmittedUpdateTest : public ::testing::Test {
  protected:
   static constexpr uint64_t kArenaBytes = 4096;
 

@@ -8,7 +8,7 @@ namespace {
 
 using testing::all_reduce;
 
-// 'w', 100 elements of float32, from element 40 of its set on.
+// 'layer.weight', 100 elements of float32, from element 40 of its set on.
 class OperationTableUpdatesTest : public testing::OperationTableTest {
  protected:
   static constexpr uint64_t kCount = 100;
@@ -94,7 +94,8 @@ TEST_F(OperationTableUpdatesTest, RanksOfANodeThatDisagreeAreNamed) {
   const Status refused = update(1, 0, step_of(UpdateAction::Apply, 0.25));
   EXPECT_EQ(refused.code(), StatusCode::Mismatch);
   EXPECT_EQ(refused.message(),
-            "job 'train': ranks disagree about 'w' step 0: rank 5 says sgd (lr 0.25), update 1, "
+            "job 'train': ranks disagree about 'layer.weight' step 0: rank 5 says sgd (lr 0.25), "
+            "update 1, "
             "another rank of its node says sgd (lr 0.5), update 1");
 }
 

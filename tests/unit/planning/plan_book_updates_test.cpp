@@ -85,6 +85,23 @@ TEST_F(PlanBookUpdatesTest, OnlyWhatChangesWeightsIsEncodedAndNothingIsSampled) 
   }
 }
 
+TEST_F(PlanBookUpdatesTest, OnlyGradientsAreLookedAtForWhatIsNotFinite) {
+  make_weights(1);
+  ASSERT_TRUE(book_->on_registered(0, kSet, weights_));
+  const std::vector<uint8_t> all_ones(400, 0xff);  // NaNs
+  const auto give = [&](uint64_t step, UpdateAction action) {
+    Submission one = submission(0, step);
+    one.update.action = action;
+    one.input = all_ones.data();
+    one.input_bytes = all_ones.size();
+    ASSERT_TRUE(book_->submit(std::move(one), kSet, now_ns_ += 10));
+  };
+  give(0, UpdateAction::Load);
+  EXPECT_EQ(book_->not_finite().front().steps, 0u) << "upper or lower bits may be any";
+  give(1, UpdateAction::Apply);
+  EXPECT_EQ(book_->not_finite().front().steps, 1u);
+}
+
 TEST_F(PlanBookUpdatesTest, ARegistrationWithoutRoomIsRefusedAndMayComeAgain) {
   make_weights(1);
   room = Status(StatusCode::ResourceExhausted, "no memory");

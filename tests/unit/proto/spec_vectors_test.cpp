@@ -14,6 +14,8 @@
 #include "messages/job_hash.h"
 #include "messages/signature.h"
 #include "planning/plan_set.h"
+#include "update/shard_state.h"
+#include "update/update_step.h"
 
 namespace braid {
 namespace {
@@ -49,7 +51,8 @@ uint64_t set_hash(const Json& vector, const JobHash& job) {
   for (const Json& tensor : vector["tensors"]) {
     descriptions.push_back(proto::CreateTensorDescriptionDirect(
         builder, tensor["name"].get<std::string>().c_str(), static_cast<uint8_t>(dtype_of(tensor)),
-        tensor["count"], tensor["backward_order"], false, true));
+        tensor["count"], tensor["backward_order"], false, true, nullptr,
+        tensor.value("state_slots", uint8_t{0})));
   }
   builder.Finish(proto::CreateRegisterTensorsDirect(builder, &descriptions));
   TensorTable table;
@@ -98,10 +101,35 @@ uint64_t signature_hash(const Json& vector, const JobHash& job) {
   EXPECT_TRUE(codec.is_ok()) << vector["codec"];
   signature.codec = *codec;
   signature.owner_step = static_cast<OwnerStepKind>(vector["owner_step"].get<uint8_t>());
+  if (vector.contains("updates")) signature.updates = number(vector["updates"]);
   signature.root = vector["root"];
   signature.count = vector["count"];
   signature.bucket = number(vector["bucket"]);
   return hash_of(signature, job);
+}
+
+// Of the entries in this order, as they lie in an arena.
+uint64_t updates_hash(const Json& vector) {
+  std::vector<UpdateStep> updates;
+  for (const Json& hex : vector["entries"]) {
+    const std::string text = hex;
+    proto::UpdateEntry entry;
+    EXPECT_EQ(text.size(), 2 * sizeof(entry));
+    for (size_t i = 0; i < sizeof(entry); ++i)
+      reinterpret_cast<uint8_t*>(&entry)[i] =
+          static_cast<uint8_t>(std::stoul(text.substr(2 * i, 2), nullptr, 16));
+    const auto update = parse_update(entry, DataType::Float32);
+    EXPECT_TRUE(update.is_ok()) << update.status().message();
+    updates.push_back(*update);
+  }
+  return hash_of(updates);
+}
+
+TEST(SpecVectorsTest, Stripes) {
+  const Json all = vectors();
+  ASSERT_FALSE(all["stripes"].empty());
+  for (const Json& vector : all["stripes"])
+    EXPECT_EQ(stripe_elements_of(vector["elements"], vector["nodes"]), vector["stripe"]) << vector;
 }
 
 TEST(SpecVectorsTest, Hashes) {
@@ -117,6 +145,7 @@ TEST(SpecVectorsTest, Hashes) {
     if (of == "group") hash = plan_set(vector, job).current().groups.front()->hash;
     if (of == "bucket") hash = bucket_hash(vector, job);
     if (of == "signature") hash = signature_hash(vector, job);
+    if (of == "updates") hash = updates_hash(vector);
     if (of == "splits") hash = splits_hash(vector, job);
     if (of == "model") hash = plan_set(vector, job).tensors_hash();
     EXPECT_EQ(hash, number(vector["hash"])) << vector;

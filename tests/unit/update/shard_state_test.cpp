@@ -61,16 +61,16 @@ TEST(Stripes, are_multiples_of_16_elements_within_bounds) {
       const uint64_t stripe = stripe_elements_of(elements, nodes);
       EXPECT_EQ(stripe % 16, 0U);
       EXPECT_GE(stripe, 256U);
-      EXPECT_LE(stripe, 65'536U);
+      EXPECT_LE(stripe, 262'144U);
     }
   }
 }
 
 TEST(Stripes, are_a_thirty_second_of_a_nodes_part) {
-  EXPECT_EQ(stripe_elements_of(32 * 4 * 1024, 4), 1024U);
-  EXPECT_EQ(stripe_elements_of(32 * 4 * 1024 + 1, 4), 1040U);
+  EXPECT_EQ(stripe_elements_of(16 * 4 * 1024, 4), 1024U);
+  EXPECT_EQ(stripe_elements_of(16 * 4 * 1024 + 1, 4), 1040U);
   EXPECT_EQ(stripe_elements_of(1000, 4), 256U);
-  EXPECT_EQ(stripe_elements_of(1'000'000'000, 4), 65'536U);
+  EXPECT_EQ(stripe_elements_of(1'000'000'000, 4), 262'144U);
 }
 
 TEST(ShardState, begins_with_zeros_and_keeps_what_is_written) {

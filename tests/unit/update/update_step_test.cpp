@@ -13,6 +13,8 @@
 namespace braid::test {
 namespace {
 
+uint64_t hash_of_one(const UpdateStep& step) { return hash_of({&step, 1}); }
+
 using proto::UpdateEntry;
 
 UpdateEntry move_entry(UpdateAction action, StateSlot slot = StateSlot::Weights,
@@ -54,7 +56,7 @@ TEST(ParseUpdate, makes_minus_zero_zero) {
   const auto parsed = parse_update(entry, DataType::Float32);
   ASSERT_TRUE(parsed.status());
   EXPECT_FALSE(std::signbit(parsed->weight_decay));
-  EXPECT_EQ(hash_of(*parsed), hash_of(sgd(0.1)));
+  EXPECT_EQ(hash_of_one(*parsed), hash_of_one(sgd(0.1)));
 }
 
 struct WrongUpdate {
@@ -261,11 +263,11 @@ TEST(UpdateHash, is_of_every_field) {
       [](UpdateStep& u) { u.second_momentum = 0.2; },
       [](UpdateStep& u) { u.epsilon = 0.2; },
       [](UpdateStep& u) { u.weight_decay = 0.2; }};
-  EXPECT_EQ(hash_of(update), hash_of(adam(0.1, 0.1, kUpdateDecoupledDecay)));
+  EXPECT_EQ(hash_of_one(update), hash_of_one(adam(0.1, 0.1, kUpdateDecoupledDecay)));
   for (size_t i = 0; i < changes.size(); ++i) {
     UpdateStep changed = update;
     changes[i](changed);
-    EXPECT_NE(hash_of(changed), hash_of(update)) << "change " << i;
+    EXPECT_NE(hash_of_one(changed), hash_of_one(update)) << "change " << i;
   }
 }
 
