@@ -26,3 +26,10 @@ def cpu_seconds_of(pid: int) -> float:
         fields = file.read().rpartition(")")[2].split()
     user, system = int(fields[11]), int(fields[12])
     return (user + system) / os.sysconf("SC_CLK_TCK")
+
+
+def machine_cpu_seconds() -> float:
+    """Of all processors, for whatever, interrupts included: what they have not idled."""
+    with open("/proc/stat", encoding="ascii") as file:
+        user, nice, system, _idle, _iowait, *interrupts = map(int, file.readline().split()[1:9])
+    return (user + nice + system + sum(interrupts)) / os.sysconf("SC_CLK_TCK")

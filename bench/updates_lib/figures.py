@@ -71,10 +71,13 @@ def _has_diverged(seed: dict) -> bool:
 def of_turn(ranks: list[dict]) -> dict:
     """Some steps of one system, from what its ranks answered: the slowest one's times, means of the others."""
     slowest_of = {name: max(rank[name] for rank in ranks) for name in ("step_seconds", "pass_seconds")}
-    means = ("trainer_cpu_seconds", "daemon_cpu_seconds", "bytes_per_step")
+    means = ("trainer_cpu_seconds", "daemon_cpu_seconds", "bytes_per_step", "machine_cpu_seconds")
+    made = {name: statistics.fmean(rank[name] for rank in ranks) for name in means}
+    own = len(ranks) * (made["trainer_cpu_seconds"] + made["daemon_cpu_seconds"])
     return {
         **slowest_of,
-        **{name: statistics.fmean(rank[name] for rank in ranks) for name in means},
+        **made,
+        "others": (made["machine_cpu_seconds"] - own) / slowest_of["step_seconds"],
         "parameters": ranks[0]["parameters"],
     }
 

@@ -77,7 +77,9 @@ figures (medians of the rounds; the slowest rank's)
   to_longest            step / the longer one of computing and that communication
   bytes_per_step        payload that a node's daemon has sent, by its counter; mean of the nodes
   to_formula            that / what the method has to send
-  cpu_seconds           processor time per step and node: trainer, daemon
+  trainer, daemon       processor time per step and node
+  others                processors that were busy meanwhile with something else: interrupts that nobody is charged
+                        for, and what else runs on the machine. Where it is large, measure again
 
 example
   bench/updates steps --communication 1,5 --rounds 3 --json steps.json

@@ -12,7 +12,7 @@ from torch import nn
 from training_lib import data
 
 from . import emulated
-from .counters import cpu_seconds_of, wire_bytes_sent
+from .counters import cpu_seconds_of, machine_cpu_seconds, wire_bytes_sent
 from .optimizers import Trained
 from .systems import System, parse
 
@@ -36,10 +36,10 @@ def run(task: dict) -> dict:
     sent = wire_bytes_sent(address)
     lead = 0 if system.sync_every > 1 else system.cycle_steps
     one.take(lead)
-    begun = time.perf_counter(), time.process_time(), cpu_seconds_of(daemon)
+    begun = _clocks(daemon)
     waited = one.take(counted)
-    ended = time.perf_counter(), time.process_time(), cpu_seconds_of(daemon)
-    seconds, own_cpu, daemon_cpu = (after - before for before, after in zip(begun, ended, strict=True))
+    ended = _clocks(daemon)
+    seconds, own_cpu, daemon_cpu, machine_cpu = (b - a for a, b in zip(begun, ended, strict=True))
     trained.wait()
     dist.barrier()
     sent = wire_bytes_sent(address) - sent
@@ -48,9 +48,14 @@ def run(task: dict) -> dict:
         "pass_seconds": waited / counted,
         "trainer_cpu_seconds": own_cpu / counted,
         "daemon_cpu_seconds": daemon_cpu / counted,
+        "machine_cpu_seconds": machine_cpu / counted,
         "bytes_per_step": sent / (lead + counted),
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
     }
+
+
+def _clocks(daemon: int) -> tuple[float, float, float, float]:
+    return time.perf_counter(), time.process_time(), cpu_seconds_of(daemon), machine_cpu_seconds()
 
 
 class _Steps:

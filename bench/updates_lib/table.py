@@ -6,7 +6,8 @@ from compare_lib.table import seconds_text
 from .options import ACCURACY, REAL
 
 _ACCURACY_COLUMNS = ["system", "accuracy, %", "loss", "step", "diverged", "outcome"]
-_STEPS_COLUMNS = ["system", "step", "to sync", "hidden", "to longest", "MB sent", "to formula", "trainer", "daemon"]
+_STEPS_COLUMNS = ["system", "step", "to sync", "hidden", "to longest", "MB sent", "to formula"]
+_STEPS_COLUMNS += ["trainer", "daemon", "others"]
 
 
 def of(report: dict) -> str:
@@ -82,6 +83,7 @@ def step_cells(rows: list[dict]) -> list[list[str]]:
                 f"{row['to_formula']:.3f}",
                 seconds_text(row["trainer_cpu_seconds"]),
                 seconds_text(row["daemon_cpu_seconds"]),
+                f"{row['others']:.2f}",
             ]
         )
     return made

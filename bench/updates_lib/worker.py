@@ -2,6 +2,7 @@
 """A rank, for one task after the other over a Unix socket (compare_lib/control.py), each in a job of its own."""
 
 import datetime
+import gc
 import json
 import os
 import socket
@@ -39,6 +40,7 @@ def _serve(control: socket.socket) -> None:
         rank = dist.get_rank()
         dist.barrier()
         dist.destroy_process_group()
+        gc.collect()  # Models and optimizers know each other, and are large.
         say({"rank": rank, **answer})
 
 

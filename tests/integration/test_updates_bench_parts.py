@@ -121,7 +121,7 @@ def turn(step_seconds, bytes_per_step):
         [
             {
                 "step_seconds": seconds, "pass_seconds": 0.1, "trainer_cpu_seconds": 0.1, "daemon_cpu_seconds": 0.3,
-                "bytes_per_step": bytes_per_step, "parameters": 1000,
+                "bytes_per_step": bytes_per_step, "machine_cpu_seconds": 2.0, "parameters": 1000,
             }
             for seconds in (step_seconds / 2, step_seconds)
         ]
@@ -141,6 +141,7 @@ def rows_of_steps(compute_seconds=1.0):
 def test_a_step_is_compared_with_that_of_sync_and_with_what_could_be_hidden():
     sync, delayed, narrow = rows_of_steps()
     assert (sync["to_sync"], sync["hidden"], sync["to_formula"]) == (1, 0, 1)
+    assert sync["others"] == pytest.approx((2.0 - 2 * 0.4) / 2.0)
     assert delayed["step_seconds"] == 1.1 and delayed["to_sync"] == pytest.approx(0.55)
     assert delayed["hidden"] == pytest.approx(0.9) and delayed["to_longest"] == pytest.approx(1.1)
     # Its communication is shorter by as much as it sends less.
