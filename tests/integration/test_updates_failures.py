@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Weights that are updated one step late, while something dies: the trajectory stays exact, or the job ends with a name."""
+
+import random
+import re
+import signal
+import time
+
+import pytest
+from real_cluster import end_running, expect_to_go_on, needs_daemons, until, wait_until_running
+from test_flows import SETTINGS, data_connections, kill_connection, open_flows
+
+pytestmark = needs_daemons
+
+# Each step is waited for when the next gradients are ready, as a delayed optimizer does. All numbers are whole, and
+# come back to where they were after each second step: so the weights are exact for ever.
+UPDATE_FOREVER = """
+from braid import Update, UpdateAction
+
+job = open_job()
+counts = [300_000, 7, 40_000]
+handles = job.register([TensorSpec(f"layer{i}", DType.FLOAT32, c, backward_order=i, planned=True, state_slots=1)
+                        for i, c in enumerate(counts)])
+weights = [np.arange(c, dtype=np.float32) % 1000 for c in counts]
+own = [(np.arange(c, dtype=np.float32) % 7) + RANK for c in counts]
+total = [WORLD * (np.arange(c, dtype=np.float32) % 7) + WORLD * (WORLD - 1) // 2 for c in counts]
+for ticket in [job.submit(h, 0, w, update=Update(action=UpdateAction.LOAD)) for h, w in zip(handles, weights)]:
+    ended(job, ticket)
+step, late = 0, []
+end = time.monotonic() + 600
+while time.monotonic() < end:
+    step += 1
+    sign = 1 if step % 2 else -1
+    gradients = [sign * g for g in own]
+    for ticket, expected in late:
+        if not np.array_equal(np.frombuffer(ended(job, ticket), np.float32), expected):
+            report(wrong=step)
+            sys.exit(4)
+    late = [(job.submit(h, step, g, update=Update(count=step, learning_rate=1)), w - t if sign > 0 else w)
+            for h, g, w, t in zip(handles, gradients, weights, total)]
+    if step == 2:
+        say("RUNNING")
+"""
+
+
+def test_late_updates_survive_the_death_of_flows(cluster_of):
+    cluster = cluster_of(3, *SETTINGS)
+    trainers = cluster.start(UPDATE_FOREVER)
+    wait_until_running(trainers)
+    node = cluster.nodes[1]
+    full = open_flows(node)
+    if not kill_connection(node, data_connections(node)[0]):
+        pytest.skip("this kernel cannot destroy connections (CONFIG_INET_DIAG_DESTROY)")
+    for _ in range(4):
+        until(lambda: open_flows(node) >= full, "the flow is open again")
+        kill_connection(node, data_connections(node)[-1])
+        expect_to_go_on(trainers)
+    assert cluster.total("braid_flow_failures_total") >= 4
+    end_running(trainers)
+
+
+@pytest.mark.parametrize("placed", [[0, 1, 2], [0, 0, 1]], ids=str)
+def test_a_killed_trainer_is_named_and_nothing_is_kept(cluster_of, placed):
+    cluster = cluster_of(3)
+    cluster.expect_healthy(placed)  # opens the links of this shape, which stay
+    before = cluster.settled_footprints()
+    for victim in (0, len(placed) - 1):
+        trainers = cluster.start(UPDATE_FOREVER, nodes=placed)
+        wait_until_running(trainers)
+        time.sleep(random.uniform(0, 0.2))
+        trainers[victim].kill()
+        for trainer in trainers:
+            if trainer.rank == victim:
+                continue
+            error = trainer.error()
+            assert re.search(rf"\brank {victim}\b", error["text"]), error
+            assert f"node 'node{placed[victim]}'" in error["text"], error
+            assert error["error"] == "BRAID_ERROR_JOB_FAILED", error
+    cluster.expect_healthy(placed)
+    cluster.expect_footprints(before)
+
+
+def test_a_killed_daemon_is_named(cluster_of):
+    cluster = cluster_of(3)
+    trainers = cluster.start(UPDATE_FOREVER)
+    wait_until_running(trainers)
+    node = cluster.nodes[1]
+    node.signal(signal.SIGKILL)
+    for trainer in trainers:
+        error = trainer.error()
+        if trainer.rank == 1:
+            assert error["error"] == "BRAID_ERROR_UNAVAILABLE" and node.socket in error["text"], error
+        else:
+            assert f"node '{node.name}'" in error["text"], error
+    node.restart()
+    cluster.expect_healthy()
