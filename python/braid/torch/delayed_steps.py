@@ -4,7 +4,7 @@
 Step i has the gradient g of this worker at its own weights x:
 
     wait until the global state W of the last step is here      (the delay is one step, never more)
-    submit g, of which the owners make the next global state
+    submit g, of which the owners make the next global state    (before W is copied: the network waits)
     x ← local update of W, or between pulls of x, with g; go on
 
 The owners' step is SGD with momentum as torch has it: v ← m v + g + λ W; W ← W - η v. (The papers'
@@ -123,7 +123,7 @@ class DelayedSteps:
         if self._is_global:
             return
         if self._is_pull:
-            self._arrive()
+            self._arrive(self._rounds, is_pull=True)
             self._at_global_state()
         else:
             for parameter in self._registered():
@@ -193,26 +193,28 @@ class DelayedSteps:
             if self.delay.codec:
                 self._kept.renew(self.delay.codec)
         self._make_ready()
-        self._arrive()
+        last, is_pull = self._rounds, self._is_pull
+        last.wait()
         self._apply(pull=(self._drift + 1) % self.delay.pull_every == 0)
+        self._arrive(last, is_pull=is_pull)
         self._average_within_node()
         self._update_locally()
         self._is_global = False
         self._drift = (self._drift + 1) % self.delay.pull_every
 
-    def _arrive(self) -> None:
-        """Waits for the last step's round. After a pull the parameters are the global state."""
+    def _arrive(self, rounds: Rounds, *, is_pull: bool) -> None:
+        """Takes what a step's round has brought. After a pull the parameters are the global state."""
         if self._arrived:
             arrived, self._arrived = self._arrived, {}
             for parameter in self._registered():
                 if id(parameter) in arrived:
                     parameter.data.copy_(arrived[id(parameter)])
             self._is_global = True
-        elif self._is_pull and not self._rounds.is_over:
-            self._rounds.take_all(write_to_parameter)
+        elif is_pull and not rounds.is_over:
+            rounds.take_all(write_to_parameter)
             self._is_global = True
         else:
-            self._rounds.take_all()
+            rounds.take_all()
 
     def _apply(self, *, pull: bool) -> None:
         flags = int(UpdateFlag.PULL_BFLOAT16) if pull and self.delay.pull == "bf16" else 0

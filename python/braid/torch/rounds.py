@@ -30,6 +30,7 @@ class Round:
         self._engine = engine
         self._entry = entry
         self._tickets: dict[int, tuple[int, Weight]] = {}
+        self._has_arrived = False
         self.name = name
         self.error: Exception | None = None
 
@@ -53,8 +54,15 @@ class Round:
         except BraidError:
             return True
 
+    @property
+    def has_arrived(self) -> bool:
+        """Whether wait() has seen all results: the next round may begin before they are taken."""
+        return self.is_over or self._has_arrived
+
     def wait(self) -> None:
         """Waits for all results and takes none. Raises the round's error."""
+        if self._has_arrived:
+            return
         try:
             self._engine.attend()
             try:
@@ -65,6 +73,7 @@ class Round:
         except Exception as cause:
             self._fail(cause)
         self._raise()
+        self._has_arrived = True
 
     def take(
         self, parameter: torch.Tensor, use: Use | None

@@ -110,7 +110,7 @@ class Weight:
 class WeightSet:
     """Parameters of one type, kept and updated by the daemons. Of one thread at a time.
 
-    One round at a time: the one before must be over. What failed once stays failed.
+    One round at a time: of the one before all results must be here. What failed once stays failed.
     """
 
     def __init__(self, engine: Engine, name: str, specs: Sequence[WeightSpec], slots: int) -> None:
@@ -243,8 +243,8 @@ class WeightSet:
         """Submits every tensor, each with what `prepare` makes ready."""
         before = self._round
         if before is not None:
-            if not before.is_over:
-                raise RuntimeError(f"a round of {self.name} begins before the last one is over")
+            if not before.has_arrived:
+                raise RuntimeError(f"a round of {self.name} begins before the last one has ended")
             if before.error is not None:
                 raise before.error
         parameters = [weight.parameter for weight in self._weights]
