@@ -89,12 +89,12 @@ TEST_F(OperationTableUpdatesTest, TheNextStepsOperationWaitsForTheOneBefore) {
 }
 
 TEST_F(OperationTableUpdatesTest, RanksOfANodeThatDisagreeAreNamed) {
-  make({{3, 5}, {1}}, 0);
+  make({{0, 2}, {1}}, 0);
   ASSERT_TRUE(update(0, 0, step_of(UpdateAction::Apply, 0.5)));
   const Status refused = update(1, 0, step_of(UpdateAction::Apply, 0.25));
   EXPECT_EQ(refused.code(), StatusCode::Mismatch);
   EXPECT_EQ(refused.message(),
-            "job 'train': ranks disagree about 'layer.weight' step 0: rank 5 says sgd (lr 0.25), "
+            "job 'train': ranks disagree about 'layer.weight' step 0: rank 2 says sgd (lr 0.25), "
             "update 1, "
             "another rank of its node says sgd (lr 0.5), update 1");
 }

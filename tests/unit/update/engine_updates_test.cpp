@@ -318,7 +318,11 @@ void fetch_all(ShardedSet<T>& set, const ReferenceState<T>& reference, uint64_t&
 class EngineUpdates : public testing::TestWithParam<UpdatesShape> {
  protected:
   static constexpr uint64_t kUpdates = 5;
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  static constexpr uint64_t kSeeds = 1;  // a shape takes a sanitizer seconds
+#else
   static constexpr uint64_t kSeeds = 5;
+#endif
 
   // Each tensor learns at a rate of its own.
   template <typename T>
