@@ -58,7 +58,7 @@ Status PlanBook::add_set(uint64_t id, const std::vector<PlanSet::Tensor>& tensor
   const auto added =
       sets_.try_emplace(id, hash_, id, tensors, static_cast<uint32_t>(local_ranks_.size())).first;
   Set& set = added->second;
-  if (const Status room = make_room(set); !room) {
+  if (Status room = make_room(set); !room) {
     sets_.erase(added);
     return room;
   }
