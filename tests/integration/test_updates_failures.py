@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Weights that are updated one step late, while something dies: the trajectory stays exact, or the job ends with a name."""
+"""Weights that are updated one step late, while something dies: they stay exact, or the job ends with a name."""
 
 import random
 import re
