@@ -196,9 +196,12 @@ class DelayedSteps:
         last, is_pull = self._rounds, self._is_pull
         last.wait()
         self._apply(pull=(self._drift + 1) % self.delay.pull_every == 0)
-        self._arrive(last, is_pull=is_pull)
         self._average_within_node()
-        self._update_locally()
+        if is_pull and not last.is_over and not self._arrived:
+            self._update_from(last)
+        else:
+            self._arrive(last, is_pull=is_pull)
+            self._update_locally()
         self._is_global = False
         self._drift = (self._drift + 1) % self.delay.pull_every
 
@@ -250,23 +253,49 @@ class DelayedSteps:
         for gradients in by_dtype.values():
             self._node.allreduce(gradients, ReduceOp.AVG).wait()
 
+    def _update_from(self, pulled: Rounds) -> None:
+        """The local update of the global weights that a round has brought."""
+        groups = self._group_of_each()
+
+        def update(weight: Weight, result: torch.Tensor) -> None:
+            parameter = weight.parameter
+            if parameter.is_cuda:
+                write_to_parameter(weight, result)
+                arrived = None
+            else:
+                arrived = result.view(parameter.shape)
+            self._update(parameter, groups[id(parameter)], arrived, is_first=True)
+
+        pulled.take_all(update)
+
     def _update_locally(self) -> None:
-        registered = {id(parameter) for parameter in self._registered()}
-        for group in self._groups():
-            local_lr = group.get("local_lr", self.delay.local_lr)
-            for parameter in group["params"]:
-                if id(parameter) not in registered:
-                    continue
-                gradient = parameter.grad
-                local_update(
-                    self.delay,
-                    parameter.data,
-                    torch.zeros_like(parameter) if gradient is None else gradient,
-                    self._state[id(parameter)],
-                    rate=float(group["lr"] if local_lr is None else local_lr),
-                    weight_decay=float(group["weight_decay"]),
-                    is_first=self._is_global,
-                )
+        groups = self._group_of_each()
+        for parameter in self._registered():
+            self._update(parameter, groups[id(parameter)], None, is_first=self._is_global)
+
+    def _update(
+        self,
+        parameter: torch.Tensor,
+        group: Mapping[str, Any],
+        arrived: torch.Tensor | None,
+        *,
+        is_first: bool,
+    ) -> None:
+        local_lr = group.get("local_lr", self.delay.local_lr)
+        gradient = parameter.grad
+        local_update(
+            self.delay,
+            parameter.data,
+            torch.zeros_like(parameter) if gradient is None else gradient,
+            self._state[id(parameter)],
+            rate=float(group["lr"] if local_lr is None else local_lr),
+            weight_decay=float(group["weight_decay"]),
+            arrived=arrived,
+            is_first=is_first,
+        )
+
+    def _group_of_each(self) -> dict[int, Mapping[str, Any]]:
+        return {id(p): group for group in self._groups() for p in group["params"]}
 
     def _make_ready(self) -> None:
         """Before the first delayed step, and where parameters have come since the last one."""

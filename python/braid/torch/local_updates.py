@@ -48,15 +48,19 @@ def local_update(
     *,
     rate: float,
     weight_decay: float,
+    arrived: torch.Tensor | None = None,
     is_first: bool,
 ) -> None:
-    """Updates h in place. `is_first`: h is the global state, pulled just now. 16-bit values are
-    computed in float32.
+    """Updates h, the parameter. `arrived` are the global weights, if h is to go on from them, and
+    are only read. `is_first`: h, or `arrived`, is the global state. 16-bit values are computed in
+    float32.
 
-    Each pass over the values counts: no other node's gradient hides this.
+    Each pass over the values counts: no other node's gradient hides this. Hence h is not made
+    equal to the global weights first.
     """
+    begin = h if arrived is None else arrived
     wide = torch.float32 if h.dtype in (torch.float16, torch.bfloat16) else h.dtype
-    g, x = gradient.to(wide), h.to(wide)
+    g, x = gradient.to(wide), begin.to(wide)
     rate_of_g, correction, rate_of_correction = rate, None, 0.0
     if delay.local in ("dc", "adc"):
         correction = _compensation(delay.local, g, x - state[PREVIOUS].to(wide))
@@ -68,14 +72,16 @@ def local_update(
             correction -= x
             rate_of_correction = delay.beta / delay.pull_every
     if keeps_previous(delay) and is_first:
-        state[PREVIOUS].copy_(h)
+        state[PREVIOUS].copy_(begin)
+    # Where values are converted, x is a copy already.
+    into = h if h.dtype == wide else x
     if weight_decay:
-        x.mul_(1 - rate * weight_decay)
-    x.add_(g, alpha=-rate_of_g)
+        x = torch.mul(x, 1 - rate * weight_decay, out=into)
+    torch.add(x, g, alpha=-rate_of_g, out=into)
     if correction is not None:
-        x.add_(correction, alpha=-rate_of_correction)
-    if x is not h:
-        h.copy_(x)
+        into.add_(correction, alpha=-rate_of_correction)
+    if into is not h:
+        h.copy_(into)
 
 
 def _compensation(local: str, g: torch.Tensor, delay: torch.Tensor) -> torch.Tensor:
