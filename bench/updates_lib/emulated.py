@@ -12,18 +12,23 @@ import torch
 from torch import nn
 
 
+# What comes between two layers and takes no longer is the interpreter's work: no network is waited for in it.
+_BETWEEN_LAYERS_SECONDS = 2e-3
+
+
 class Clock:
-    """Sleeps add up to what was asked for: one that was too long shortens the next ones."""
+    """Layers that follow each other end when they would on a device that computes them one after the other: what the
+    interpreter takes between them, and what a sleep was too long, does not add up."""
 
     def __init__(self) -> None:
-        self._owed = 0.0
+        self._end = 0.0
 
     def wait(self, seconds: float) -> None:
-        self._owed += seconds
-        if self._owed > 0:
-            start = time.perf_counter()
-            time.sleep(self._owed)
-            self._owed -= time.perf_counter() - start
+        now = time.perf_counter()
+        follows = now - self._end < _BETWEEN_LAYERS_SECONDS
+        self._end = (self._end if follows else now) + seconds
+        if self._end > now:
+            time.sleep(self._end - now)
 
 
 class _Waiting(torch.autograd.Function):

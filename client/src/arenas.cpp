@@ -13,6 +13,9 @@ constexpr uint64_t kPageBytes = 4096;
 constexpr uint64_t kFirstArenaBytes = 64ull << 20;
 // Of the first arena; the others may go altogether.
 constexpr uint64_t kKeptBytes = 16ull << 20;
+// For the tables of operations whose input fills the rest. Such a table lies in the input's arena:
+// if there were no room for it, the input would have to be copied to where there is.
+constexpr uint64_t kTablesBytes = 1ull << 20;
 constexpr uint64_t kRoundNs = 5'000'000'000;
 // Small pages take half a millisecond, and the trainer waits.
 constexpr uint64_t kPieceBytes = 4ull << 20;
@@ -36,7 +39,8 @@ Status Arenas::make(uint64_t bytes, std::unique_ptr<Arena>& arena) {
                        size(), bytes, in_use, together);
   }
   const uint64_t left = bytes_max_ - std::min(together, bytes_max_);
-  const uint64_t natural = std::min(std::max(together, kFirstArenaBytes), left);
+  const uint64_t natural =
+      std::min(std::max({together, kFirstArenaBytes, bytes + kTablesBytes}), left);
   give_back_all();
   auto made = std::make_unique<Arena>();
   BRAID_RETURN_IF_ERROR(made->create(round_up(std::max({natural, bytes, uint64_t{1}}), kPageBytes),

@@ -69,9 +69,15 @@ TEST_F(ArenasTest, CopiesOfInputsGoWhereThereIsRoom) {
   EXPECT_EQ(daemon_->last_arena(), 1u);
 }
 
-TEST_F(ArenasTest, AnArenaIsAsLargeAsWhatItIsFor) {
+TEST_F(ArenasTest, AnArenaIsAsLargeAsWhatItIsForAndItsTables) {
   allocate(65 * kMiB + 1);
-  EXPECT_EQ(daemon_->arenas(), (std::vector<uint64_t>{64 * kMiB, 65 * kMiB + 4096}));
+  EXPECT_EQ(daemon_->arenas(), (std::vector<uint64_t>{64 * kMiB, 66 * kMiB + 4096}));
+}
+
+TEST_F(ArenasTest, AnArenaHasNoRoomForTablesWhereTheOptionsAllowNone) {
+  reopen({}, 64 * kMiB);
+  allocate(64 * kMiB);
+  EXPECT_EQ(daemon_->arenas(), (std::vector<uint64_t>{64 * kMiB}));
 }
 
 TEST_F(ArenasTest, AllTogetherHaveNoMoreInUseThanTheOptionsSay) {
@@ -137,6 +143,11 @@ TEST_F(ArenasTest, SplitsLieInTheArenaOfTheirInput) {
   std::vector<float> elsewhere(10);
   EXPECT_EQ(exchanged(3, elsewhere.data()), from(3));
   EXPECT_EQ(daemon_->last_arena(), 1u);
+  // An arena that was made for one block has room for tables beside it.
+  float* const large = allocate(200 * kMiB);
+  EXPECT_EQ(exchanged(4, large), from(4));
+  EXPECT_EQ(daemon_->last_arena(), 2u);
+  EXPECT_EQ(daemon_->arenas().size(), 3u);
 }
 
 TEST_F(ArenasTest, ThreadsThatNeedOneTogetherRegisterOne) {
