@@ -65,8 +65,8 @@ _STEPS_EPILOG = """\
 what happens
   1. the communication of sync is measured: its forward and backward pass with nothing to compute
   2. for each --communication X, computing is set to communication / X, and the systems take steps in turns, --rounds
-     times, each time in a job of its own; before those that count come --settling-steps (whole cycles), then one cycle;
-     but none of diloco and local-sgd
+     times, each time in a job of its own; before those that count come --settling-steps (whole cycles), a barrier, and as
+     many again; but none of diloco and local-sgd
   real: a real model of 25.3 million parameters computes, on processors that all nodes share
 
 figures (medians of the rounds; the slowest rank's)
@@ -135,7 +135,7 @@ def _add_steps(parser: argparse.ArgumentParser) -> None:
         help="times computing, or real: a real model computes (0.5,1,1.5,5)")  # fmt: skip
     add("--rounds", type=count(1, 1000), default=3, metavar="N", help="turns of each system (3)")
     add("--steps", type=count(1, 10**5), default=5, metavar="N", help="of a turn (5)")
-    add("--settling-steps", type=count(1, 10**5), default=3, metavar="N", help="before them (3)")
+    add("--settling-steps", type=count(1, 10**5), default=5, metavar="N", help="before them, twice (5)")
     trace = os.path.join(ROOT, "traces", "resnet50_b4.json")
     add("--trace", type=existing_file, default=trace, metavar="FILE",
         help="whose parameters and times, scaled, the model has (traces/resnet50_b4.json)")  # fmt: skip
