@@ -24,7 +24,7 @@ pytestmark = [
 NODES = 3
 CENTRES = (1.0, -3.0, 2.5)
 OPTIONS = {"lr": quadratics.LR, "momentum": 0.8, "weight_decay": 0.02}
-BLOCKED_AT, STEPS = 4, 12
+ROUNDS, FREE_STEPS, BLOCKED_STEPS = 3, 4, 2
 BLOCKED, UNBLOCKED = "the network is blocked", "the network is not blocked any more"
 START_S = 300  # torch takes long to import on a busy machine
 # So often a trainer is looked at that is to wait, and so long apart.
@@ -54,21 +54,20 @@ braid.torch.register()
 dist.init_process_group("braid")
 x = torch.nn.Parameter(torch.full((100_000,), ARGUMENT["start"], dtype=torch.float64))
 optimizer = braid.torch.DelayedOptimizer([x], "od-sgd", warmup_steps=0, **ARGUMENT["options"])
-seen = []
-for _ in range(ARGUMENT["blocked_at"]):
+seen, known = [], []
+for number in range(ARGUMENT["rounds"]):
+    for _ in range(ARGUMENT["free_steps"]):
+        step()
+    optimizer.global_state.wait()
+    note(f"has the global state {number}")
+    while f"{ARGUMENT['blocked']} {number}" not in open(events).read():
+        time.sleep(0.02)
     step()
-optimizer.global_state.wait()
-note("has the global state")
-while ARGUMENT["blocked"] not in open(events).read():
-    time.sleep(0.02)
-step()
-note("has its next weights")
-known = optimizer.global_state.done()
-note("takes one more step")
-step()
-note("has the weights after them")
-while len(seen) < ARGUMENT["steps"]:
+    note(f"has its next weights {number}")
+    known.append(optimizer.global_state.done())
+    note(f"takes one more step {number}")
     step()
+    note(f"has the weights after them {number}")
 optimizer.finish()
 report(seen=seen, end=[x.min().item(), x.max().item()], known=known)
 dist.destroy_process_group()
@@ -113,8 +112,18 @@ def stays_asleep(trainer: Trainer) -> bool:
     return True
 
 
+def expect_order(lines: list[str]) -> None:
+    for number in range(ROUNDS):
+        blocked, unblocked = lines.index(f"{BLOCKED} {number}"), lines.index(f"{UNBLOCKED} {number}")
+        for rank in range(NODES):
+            went_on = lines.index(f"rank {rank}: has its next weights {number}")
+            went_further = lines.index(f"rank {rank}: has the weights after them {number}")
+            assert blocked < went_on < unblocked < went_further, lines
+
+
 def expect_recurrence(results: list[dict]) -> None:
-    xs, w = quadratics.recurrence(CENTRES, STEPS, momentum=OPTIONS["momentum"], decay=OPTIONS["weight_decay"])
+    steps = ROUNDS * (FREE_STEPS + BLOCKED_STEPS)
+    xs, w = quadratics.recurrence(CENTRES, steps, momentum=OPTIONS["momentum"], decay=OPTIONS["weight_decay"])
     for result, x in zip(results, xs, strict=True):
         assert [least for least, _ in result["seen"]] == pytest.approx(x, rel=1e-12)
         assert [most for _, most in result["seen"]] == pytest.approx(x, rel=1e-12)
@@ -127,27 +136,25 @@ def test_the_next_weights_come_while_the_network_is_blocked_and_those_after_do_n
     skip_without_packet_filter(cluster.nodes[0])
     events = Events(tmp_path / "events")
     argument = {
-        "centres": CENTRES, "start": quadratics.START, "options": OPTIONS, "blocked_at": BLOCKED_AT, "steps": STEPS,
+        "centres": CENTRES, "start": quadratics.START, "options": OPTIONS, "rounds": ROUNDS, "free_steps": FREE_STEPS,
         "events": str(events.path), "blocked": BLOCKED,
     }  # fmt: skip
     environment = {"MASTER_PORT": "29500", "GLOO_SOCKET_IFNAME": cluster.nodes[0].interface}
     trainers = cluster.start(TRAIN, argument=argument, environment=environment)
-    # The sums of all steps so far have come everywhere.
-    events.wait_for("has the global state", trainers)
-    with contextlib.ExitStack() as block:
-        for node in (cluster.nodes[place] for place in cut_off):
-            block.enter_context(dropped(node, f"INPUT -i {node.interface}", f"OUTPUT -o {node.interface}"))
-        events.note(BLOCKED)
-        events.wait_for("takes one more step", trainers)
-        for trainer in trainers:
-            until(lambda trainer=trainer: stays_asleep(trainer), f"rank {trainer.rank} waits")
-        assert all(node.status()["jobs"][0]["operations_pending"] > 0 for node in cluster.nodes)
-        events.note(UNBLOCKED)
+    for number in range(ROUNDS):
+        # The sums of all steps so far have come everywhere.
+        events.wait_for(f"has the global state {number}", trainers)
+        with contextlib.ExitStack() as block:
+            for node in (cluster.nodes[place] for place in cut_off):
+                block.enter_context(dropped(node, f"INPUT -i {node.interface}", f"OUTPUT -o {node.interface}"))
+            events.note(f"{BLOCKED} {number}")
+            events.wait_for(f"takes one more step {number}", trainers)
+            for trainer in trainers:
+                until(lambda trainer=trainer: stays_asleep(trainer), f"rank {trainer.rank} waits")
+            assert all(node.status()["jobs"][0]["operations_pending"] > 0 for node in cluster.nodes)
+            events.note(f"{UNBLOCKED} {number}")
     results = [trainer.result() for trainer in trainers]
-    lines = events.lines()
-    for rank in range(NODES):
-        went_on = lines.index(f"rank {rank}: has its next weights")
-        went_further = lines.index(f"rank {rank}: has the weights after them")
-        assert lines.index(BLOCKED) < went_on < lines.index(UNBLOCKED) < went_further, lines
-    assert not any(result["known"] for result in results)
+    expect_order(events.lines())
+    for result in results:
+        assert result["known"] == [False] * ROUNDS
     expect_recurrence(results)
