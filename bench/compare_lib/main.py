@@ -5,91 +5,52 @@ import argparse
 import contextlib
 import dataclasses
 import functools
-import json
 import os
-import shlex
-import signal
 import statistics
-import sys
 
 import drawing
 
-from . import figures, machine, options, page, requirements, systems, table, wire
+from . import course, figures, options, page, requirements, systems, table, wire
 from .cases import Case
 from .cluster import Cluster
-from .errors import EXIT_FAILED, EXIT_USAGE, CompareError, SystemFailed
+from .errors import CompareError, SystemFailed
 from .paths import BEFORE, BRAID
 
 
 def main(argv: list[str]) -> int:
-    chosen = options.parse(argv)
-    try:
-        requirements.check(chosen)
-    except CompareError as error:
-        _say(str(error))
-        return EXIT_USAGE
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
-    comparison = _Comparison(chosen)
-    try:
-        comparison.run()
-    except CompareError as error:
-        comparison.errors["cluster"] = str(error)
-        _say(str(error))
-    except KeyboardInterrupt:
-        _say("interrupted")
-        return 128 + signal.SIGINT
-    report = comparison.report(["bench/compare", *argv])
-    print(table.of(report), flush=True)
-    if chosen.json:
-        with open(chosen.json, "w", encoding="utf-8") as file:
-            json.dump(report, file, indent=2)
-            file.write("\n")
-    if chosen.html:
-        draw = functools.partial(drawing.svg, braidctl=os.path.join(chosen.build, "bin", "braidctl"))
-        try:
-            drawn = page.of(report, draw)
-        except drawing.DrawingError as error:
-            _say(f"no page: {error}")
-            return EXIT_FAILED
-        with open(chosen.html, "w", encoding="utf-8") as file:
-            file.write(drawn)
-    return EXIT_FAILED if report["errors"] else 0
+    return _Comparison(options.parse(argv)).run(argv, requirements.check, table.of)
 
 
-class _Comparison:
+class _Comparison(course.Run):
     def __init__(self, chosen: argparse.Namespace):
-        self.errors: dict[str, str] = {}
-        self._chosen = chosen
+        super().__init__("bench/compare", chosen)
         self._wires: list[wire.Wire] = []
         self._samples = {(name, case): [] for case in chosen.cases for name in chosen.systems}
-        self._versions: dict[str, str] = {}
-        self._load = [machine.load()]
 
-    def run(self) -> None:
+    def measure(self) -> None:
         with contextlib.ExitStack() as stack:
             braids = self._chosen.installations
             cluster = Cluster(self._chosen, braids.get(BRAID))
-            stack.callback(self._end, cluster)
+            stack.callback(self.end, cluster)
             before = None
             if BEFORE in braids:  # its daemons cannot be on the same nodes
                 before = Cluster(self._chosen, braids[BEFORE])
-                stack.callback(self._end, before)
+                stack.callback(self.end, before)
             working = []
             for name in self._chosen.systems:
                 system = systems.make(name, before if name == BEFORE else cluster, self._chosen)
                 stack.callback(system.close)
                 if self._attempt(system, system.start):
                     working.append(system)
-                    self._versions.update(system.versions)
+                    self.versions |= system.versions
             connections = next((s.flows for s in working if s.name == BRAID), 0)
             for repeat in range(self._chosen.repeats):
-                _say(f"repeat {repeat + 1} of {self._chosen.repeats}")
+                self.say(f"repeat {repeat + 1} of {self._chosen.repeats}")
                 for one in filter(None, (cluster, before)):
                     one.check()
                 if requirements.wants_wire(self._chosen):
                     self._measure_wire(cluster, connections or wire.CONNECTIONS_WITHOUT_BRAID)
                 self._one_repeat(working, repeat)
-        self._load.append(machine.load())
 
     def _measure_wire(self, cluster: Cluster, connections: int) -> None:
         if "wire" in self.errors:
@@ -98,7 +59,7 @@ class _Comparison:
             self._wires.append(wire.measure(cluster, connections))
         except SystemFailed as failure:
             self.errors["wire"] = str(failure)
-            _say(f"the wire was not measured: {failure}")
+            self.say(f"the wire was not measured: {failure}")
 
     def _one_repeat(self, working: list, repeat: int) -> None:
         for case in self._chosen.cases:
@@ -116,19 +77,12 @@ class _Comparison:
         try:
             action()
         except SystemFailed as failure:
-            self.errors[system.name] = str(failure)
-            _say(f"{system.name} failed: {failure}")
+            self.fail(system.name, failure)
             system.close()
             return False
         return True
 
-    def _end(self, cluster: Cluster) -> None:
-        complaint = cluster.end()
-        if complaint:
-            self.errors.setdefault("cluster", complaint)
-            _say(complaint)
-
-    def report(self, command: list[str]) -> dict:
+    def report(self) -> dict:
         chosen = self._chosen
         wire_speed = statistics.median(w.mean for w in self._wires) if self._wires else None
         nic = float(chosen.nic_mbit) / 1e3 if chosen.nic_mbit else 0.0
@@ -143,7 +97,6 @@ class _Comparison:
         )
         rows = figures.rows(self._samples, shape)
         return {
-            "command": shlex.join(command),
             "through": chosen.through,
             "nodes": chosen.nodes,
             "ranks_per_node": chosen.ranks_per_node,
@@ -156,13 +109,18 @@ class _Comparison:
             "wire_gbit_per_second": wire_speed,
             "wire_connections": self._wires[0].connections if self._wires else None,
             "wire_repeats": [one.gbit_per_second for one in self._wires],
-            "versions": {**self._versions, **machine.versions()},
-            "load_average": self._load,
             "rows": rows,
             "comparisons": figures.comparisons(rows),
-            "errors": self.errors,
         }
 
-
-def _say(text: str) -> None:
-    print(f"compare: {text}", file=sys.stderr, flush=True)
+    def publish(self, report: dict) -> None:
+        """The page with its charts."""
+        if not self._chosen.html:
+            return
+        braidctl = os.path.join(self._chosen.build, "bin", "braidctl")
+        try:
+            drawn = page.of(report, functools.partial(drawing.svg, braidctl=braidctl))
+        except drawing.DrawingError as error:
+            raise CompareError(f"no page: {error}") from None
+        with open(self._chosen.html, "w", encoding="utf-8") as file:
+            file.write(drawn)

@@ -3,13 +3,10 @@
 
 import argparse
 import json
-import shlex
-import signal
-import sys
 
-from compare_lib import machine
+from compare_lib import course
 from compare_lib.cluster import Cluster
-from compare_lib.errors import EXIT_FAILED, EXIT_USAGE, CompareError, SystemFailed
+from compare_lib.errors import CompareError, SystemFailed
 
 from . import figures, options, requirements, table
 from .runner import Runner
@@ -20,70 +17,32 @@ def main(argv: list[str]) -> int:
     chosen = options.parse(argv)
     if chosen.command == options.TOGETHER:
         return _put_together(chosen)
-    try:
-        requirements.check(chosen)
-    except CompareError as error:
-        _say(str(error))
-        return EXIT_USAGE
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     run = _Accuracy(chosen) if chosen.command == options.ACCURACY else _Steps(chosen)
-    try:
-        run.run()
-    except CompareError as error:
-        run.errors["cluster"] = str(error)
-        _say(str(error))
-    except KeyboardInterrupt:
-        _say("interrupted")
-        return 128 + signal.SIGINT
-    report = {"command": shlex.join(["bench/updates", *argv]), **run.report()}
-    print(table.of(report), flush=True)
-    if chosen.json:
-        with open(chosen.json, "w", encoding="utf-8") as file:
-            json.dump(report, file, indent=2, allow_nan=False)
-            file.write("\n")
-    return EXIT_FAILED if report["errors"] else 0
+    return run.run(argv, requirements.check, table.of)
 
 
-class _Run:
+class _Run(course.Run):
     """What both commands have in common: a cluster, and processes that are asked for one thing after the other."""
 
     def __init__(self, chosen: argparse.Namespace):
-        self.errors: dict[str, str] = {}
-        self._chosen = chosen
-        self._versions = machine.versions()
-        self._load = [machine.load()]
+        super().__init__("bench/updates", chosen)
 
-    def run(self) -> None:
+    def measure(self) -> None:
         cluster = Cluster(self._chosen, self._chosen.braid)
         runner = Runner(cluster, self._chosen)
         try:
             self._measure(cluster, runner)
         finally:
-            self._versions |= runner.versions
+            self.versions |= runner.versions
             runner.close()
-            complaint = cluster.end()
-            if complaint:
-                self.errors["cluster"] = complaint
-                _say(complaint)
-        self._load.append(machine.load())
+            self.end(cluster)
 
     def _measure(self, cluster: Cluster, runner: Runner) -> None:
         raise NotImplementedError
 
-    def _fail(self, system: System, failure: SystemFailed) -> None:
-        """The others go on."""
-        self.errors[system.text] = str(failure)
-        _say(f"{system.text} failed: {failure}")
-
     def _common(self, *names: str) -> dict:
         wanted = (*names, "nodes", "nic_mbit", "flow_mbit", "settings")
-        return {
-            "kind": self._chosen.command,
-            **{name: getattr(self._chosen, name) for name in wanted},
-            "versions": self._versions,
-            "load_average": self._load,
-            "errors": self.errors,
-        }
+        return {"kind": self._chosen.command, **{name: getattr(self._chosen, name) for name in wanted}}
 
 
 class _Accuracy(_Run):
@@ -104,11 +63,11 @@ class _Accuracy(_Run):
         try:
             ranks = runner.ask({"kind": "train", "system": system.text, "seed": seed, **task})
         except SystemFailed as failure:
-            self._fail(system, failure)
+            self.fail(system.text, failure)
             return
         done = figures.of_training(seed, ranks)
         self._trained[system].append(done)
-        _say(f"{system.text}: seed {seed} of {self._chosen.seeds}: {done['accuracy']:.2f} %")
+        self.say(f"{system.text}: seed {seed} of {self._chosen.seeds}: {done['accuracy']:.2f} %")
 
     def report(self) -> dict:
         names = ("dataset", "seeds", "steps", "warmup_steps", "batch_size", "learning_rate", "momentum", "hidden")
@@ -129,7 +88,7 @@ class _Steps(_Run):
             raise CompareError("without sync there is nothing to compare with")
         seconds = figures.median_of(turns, "pass_seconds")
         self._communication_seconds = seconds
-        _say(f"communication of sync: {1e3 * seconds:.0f} ms")
+        self.say(f"communication of sync: {1e3 * seconds:.0f} ms")
         for ratio in self._chosen.communication:
             compute = None if ratio == options.REAL else seconds / ratio
             turns = self._turns(compute, cluster, runner)
@@ -158,9 +117,9 @@ class _Steps(_Run):
         try:
             turn = figures.of_turn(runner.ask(task))
         except SystemFailed as failure:
-            self._fail(system, failure)
+            self.fail(system.text, failure)
             return None
-        _say(f"{system.text}: {1e3 * turn['step_seconds']:.0f} ms a step")
+        self.say(f"{system.text}: {1e3 * turn['step_seconds']:.0f} ms a step")
         return turn
 
     def report(self) -> dict:
@@ -182,7 +141,3 @@ def _put_together(chosen: argparse.Namespace) -> int:
     found = [(part["communication"], figures.together(accuracy, part, chosen.sync_steps)) for part in parts]
     print(table.of_together(found, chosen.sync_steps), flush=True)
     return 0
-
-
-def _say(text: str) -> None:
-    print(f"updates: {text}", file=sys.stderr, flush=True)

@@ -38,7 +38,7 @@ systems
   sharded[:OPTION,...]  ShardedOptimizer with torch.optim.SGD; options: pull=bf16, overlap_forward
   od-sgd, ssd-sgd, cd-sgd[:OPTION,...]
                         DelayedOptimizer with the options of BRAID_UPDATE (docs/updates.md), and force: also where
-                        training is known to diverge
+                        training is known to get worse, or to diverge
   diloco:H              DiLoCo around torch.optim.SGD, H steps between synchronizations
   local-sgd:H           PostLocalSGD around torch.optim.SGD
 

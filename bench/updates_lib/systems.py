@@ -20,7 +20,7 @@ class System:
     text: str
     kind: str
     delay: Delay = Delay()
-    is_forced: bool = False  # Although it is known to diverge.
+    is_forced: bool = False  # Although it is known to train worse, or to diverge.
     pull: str = "full"  # of sharded
     overlaps_forward: bool = False
     sync_every: int = 1  # of diloco and local-sgd

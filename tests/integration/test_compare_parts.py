@@ -295,7 +295,7 @@ def compare(monkeypatch, tmp_path, *arguments, build=BUILD, **failures) -> tuple
         pytest.skip("braidctl is not built: it draws the charts")
     monkeypatch.setattr(main, "Cluster", FakeCluster)
     monkeypatch.setattr(main.requirements, "check", lambda _: None)
-    monkeypatch.setattr(main.signal, "signal", lambda *_: None)
+    monkeypatch.setattr(main.course.signal, "signal", lambda *_: None)
     monkeypatch.setattr(main.wire, "measure", lambda _, n: wire.Wire(n, [1.5, 1.7]))
     monkeypatch.setattr(main.systems, "make", lambda name, *_: FakeSystem(name, failures.get(name)))
     results, html = tmp_path / "results.json", tmp_path / "page.html"

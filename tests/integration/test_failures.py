@@ -7,12 +7,7 @@ import signal
 import time
 
 import pytest
-from real_cluster import (
-    SUM_FOREVER,
-    needs_daemons,
-    until,
-    wait_until_running,
-)
+from real_cluster import SUM_FOREVER, Cluster, needs_daemons, until, wait_until_running
 
 pytestmark = needs_daemons
 
@@ -48,13 +43,12 @@ def expect_named(error: dict, rank: int, node: str) -> None:
     assert error["error"] == "BRAID_ERROR_JOB_FAILED", error
 
 
-@pytest.mark.parametrize("placed", [[0, 1, 2], [0, 0, 0], [0, 0, 1, 1]], ids=str)
-def test_a_killed_trainer_is_named_to_all_others(cluster_of, placed):
-    cluster = cluster_of(3)
+def kill_trainers_of(cluster: Cluster, source: str, placed: list[int]) -> None:
+    """Of two jobs that run these lines one is killed each; the others are told, and nothing stays."""
     cluster.expect_healthy(placed)  # opens the links of this shape, which stay
     before = cluster.settled_footprints()
     for victim in (0, len(placed) - 1):
-        trainers = cluster.start(SUM_FOREVER, nodes=placed)
+        trainers = cluster.start(source, nodes=placed)
         wait_until_running(trainers)
         time.sleep(random.uniform(0, 0.2))
         trainers[victim].kill()
@@ -63,6 +57,27 @@ def test_a_killed_trainer_is_named_to_all_others(cluster_of, placed):
                 expect_named(trainer.error(), victim, f"node{placed[victim]}")
     cluster.expect_healthy(placed)
     cluster.expect_footprints(before)
+
+
+def kill_a_daemon_of(cluster: Cluster, source: str, victim: int) -> None:
+    """All ranks of a job that runs these lines are told, and the daemon can come back."""
+    trainers = cluster.start(source)
+    wait_until_running(trainers)
+    node = cluster.nodes[victim]
+    node.signal(signal.SIGKILL)
+    for trainer in trainers:
+        error = trainer.error()
+        if trainer.rank == victim:
+            assert error["error"] == "BRAID_ERROR_UNAVAILABLE" and node.socket in error["text"], error
+        else:
+            assert f"node '{node.name}'" in error["text"], error
+    node.restart()
+    cluster.expect_healthy()
+
+
+@pytest.mark.parametrize("placed", [[0, 1, 2], [0, 0, 0], [0, 0, 1, 1]], ids=str)
+def test_a_killed_trainer_is_named_to_all_others(cluster_of, placed):
+    kill_trainers_of(cluster_of(3), SUM_FOREVER, placed)
 
 
 def test_a_trainer_killed_at_any_moment_of_its_start(cluster_of):
@@ -118,19 +133,7 @@ def test_a_rank_that_leaves_early_is_named(cluster_of, placed):
 
 @pytest.mark.parametrize("victim", [0, 1], ids=["the coordinator", "another node"])
 def test_a_killed_daemon_is_named_and_can_come_back(cluster_of, victim):
-    cluster = cluster_of(3)
-    trainers = cluster.start(SUM_FOREVER)
-    wait_until_running(trainers)
-    node = cluster.nodes[victim]
-    node.signal(signal.SIGKILL)
-    for trainer in trainers:
-        error = trainer.error()
-        if trainer.rank == victim:
-            assert error["error"] == "BRAID_ERROR_UNAVAILABLE" and node.socket in error["text"]
-        else:
-            assert f"node '{node.name}'" in error["text"], error
-    node.restart()
-    cluster.expect_healthy()
+    kill_a_daemon_of(cluster_of(3), SUM_FOREVER, victim)
 
 
 def test_a_stopped_daemon_is_lost_after_the_peer_timeout(cluster_of):

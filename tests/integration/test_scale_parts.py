@@ -149,7 +149,7 @@ def test_a_whole_run(monkeypatch, tmp_path, capsys):
 
     monkeypatch.setattr(main, "measure", fake)
     monkeypatch.setattr(main, "check", lambda _: None)
-    monkeypatch.setattr(main.signal, "signal", lambda *_: None)
+    monkeypatch.setattr(main.course.signal, "signal", lambda *_: None)
     results = tmp_path / "scale.json"
     assert main.main(["--points", "2,3,4", "--json", str(results)]) == 1
     report = json.loads(results.read_text())

@@ -22,7 +22,7 @@ PATIENCE_S = 30
         (["accuracy", "--systems", "od-sgd:pull_every=2"], "pull_every belongs to ssd-sgd"),
         (["accuracy", "--systems", "cd-sgd"], "cd-sgd needs a threshold above 0"),
         (["accuracy", "--systems", "sharded:pull=int8"], "'pull=int8' is none of pull=full, pull=bf16"),
-        (["accuracy", "--systems", "ssd-sgd:pull_every=5,local=sgd"], "diverges: pull every 4 steps or more often"),
+        (["accuracy", "--systems", "ssd-sgd:pull_every=3,local=sgd"], "diverges: pull every 2 steps or more often"),
         (["accuracy", "--systems", "diloco:30"], "--evaluate-every is no multiple"),
         (["accuracy", "--dataset", "cifar"], "invalid choice"),
         (["accuracy", "--learning-rate", "nan"], "not a number from"),

@@ -1,13 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Weights that are updated one step late, while something dies: they stay exact, or the job ends with a name."""
 
-import random
-import re
-import signal
-import time
-
 import pytest
 from real_cluster import end_running, expect_to_go_on, needs_daemons, until, wait_until_running
+from test_failures import kill_a_daemon_of, kill_trainers_of
 from test_flows import SETTINGS, data_connections, kill_connection, open_flows
 
 pytestmark = needs_daemons
@@ -61,36 +57,8 @@ def test_late_updates_survive_the_death_of_flows(cluster_of):
 
 @pytest.mark.parametrize("placed", [[0, 1, 2], [0, 0, 1]], ids=str)
 def test_a_killed_trainer_is_named_and_nothing_is_kept(cluster_of, placed):
-    cluster = cluster_of(3)
-    cluster.expect_healthy(placed)  # opens the links of this shape, which stay
-    before = cluster.settled_footprints()
-    for victim in (0, len(placed) - 1):
-        trainers = cluster.start(UPDATE_FOREVER, nodes=placed)
-        wait_until_running(trainers)
-        time.sleep(random.uniform(0, 0.2))
-        trainers[victim].kill()
-        for trainer in trainers:
-            if trainer.rank == victim:
-                continue
-            error = trainer.error()
-            assert re.search(rf"\brank {victim}\b", error["text"]), error
-            assert f"node 'node{placed[victim]}'" in error["text"], error
-            assert error["error"] == "BRAID_ERROR_JOB_FAILED", error
-    cluster.expect_healthy(placed)
-    cluster.expect_footprints(before)
+    kill_trainers_of(cluster_of(3), UPDATE_FOREVER, placed)
 
 
 def test_a_killed_daemon_is_named(cluster_of):
-    cluster = cluster_of(3)
-    trainers = cluster.start(UPDATE_FOREVER)
-    wait_until_running(trainers)
-    node = cluster.nodes[1]
-    node.signal(signal.SIGKILL)
-    for trainer in trainers:
-        error = trainer.error()
-        if trainer.rank == 1:
-            assert error["error"] == "BRAID_ERROR_UNAVAILABLE" and node.socket in error["text"], error
-        else:
-            assert f"node '{node.name}'" in error["text"], error
-    node.restart()
-    cluster.expect_healthy()
+    kill_a_daemon_of(cluster_of(3), UPDATE_FOREVER, victim=1)

@@ -111,7 +111,7 @@ def test_cd_that_corrects_each_step_is_od():
 
 
 def test_glu_without_its_two_terms_is_sgd():
-    options = {"method": "ssd-sgd", "pull_every": 3, **MOMENTUM}
+    options = {"method": "ssd-sgd", "pull_every": 3, "force": True, **MOMENTUM}
     expected = delayed(3, local="sgd", **options)[0]
     assert_close(delayed(3, local="glu", alpha=1.0, beta=0.0, **options), expected)
     assert_apart(delayed(3, local="glu", **options), expected)
@@ -146,7 +146,7 @@ def on_quadratics(steps: int, **kwargs: Any) -> list[tuple[list[float], float]]:
         {"method": "od-sgd"},
         {"method": "od-sgd", "local": "dc"},
         {"method": "od-sgd", "local": "adc"},
-        {"method": "ssd-sgd", "local": "sgd", "pull_every": 4},
+        {"method": "ssd-sgd", "local": "sgd", "pull_every": 4, "force": True},
         {"method": "ssd-sgd", "local": "glu", "pull_every": 1},
         {"method": "ssd-sgd", "local": "glu", "pull_every": 5},
     ],

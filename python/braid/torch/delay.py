@@ -16,12 +16,12 @@ PULLS = ("full", "bf16")
 WORKERS = ("node", "rank")
 
 _WARMUP_STEPS_DEFAULT = 200
-_PULL_EVERY_DEFAULT = 4
+_PULL_EVERY_DEFAULT = {"sgd": 2, "glu": 4}
 _CORRECTION_EVERY_DEFAULT = 5
-# With momentum at the owners. Measured with four workers (learning rate 0.1, momentum 0.9): plain
-# local steps reach 96.7 % of 98.2 % with 4, and diverge from 5 on; GLU reaches 98.5 % with 10, and
-# diverges with 20.
-_PULL_EVERY_MAX = {"sgd": 4, "glu": 10}
+# With momentum at the owners. Measured on four nodes (docs/updates.md; learning rate 0.1, momentum
+# 0.9): plain local steps train with 2, lose four points with 3, and diverge with 10; GLU trains
+# with 10, and not with 20.
+_PULL_EVERY_MAX = {"sgd": 2, "glu": 10}
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Delay:
         self._belongs("threshold", "cd-sgd")
         pull_every = 1
         if self.method == "ssd-sgd":
-            pull_every = self.pull_every or _PULL_EVERY_DEFAULT
+            pull_every = self.pull_every or _PULL_EVERY_DEFAULT[local]
         correction_every = self.correction_every or _CORRECTION_EVERY_DEFAULT
         warmup_steps = self.warmup_steps
         if warmup_steps is None:
@@ -83,7 +83,8 @@ class Delay:
         return f"2bit:threshold={self.threshold:g},full-every={self.correction_every}"
 
     def refuse_divergence(self, momentum: float, force: bool) -> None:
-        """ValueError where training is known to diverge; with `force` a warning. Of checked()."""
+        """ValueError where training is known to get worse, or to diverge; with `force` a warning.
+        Of checked()."""
         most = _PULL_EVERY_MAX.get(self.local or "")
         if self.method != "ssd-sgd" or not momentum or most is None or self.pull_every <= most:
             return
@@ -92,7 +93,7 @@ class Delay:
             right += ", use local=\"glu\""
         text = (
             f"ssd-sgd with local=\"{self.local}\", pull_every={self.pull_every} and momentum "
-            f"{momentum:g} diverges: {right}, or train without momentum"
+            f"{momentum:g} trains worse or diverges: {right}, or train without momentum"
         )
         if not force:
             raise ValueError(f"{text}; force=True tries it anyway")

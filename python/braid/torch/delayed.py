@@ -78,14 +78,14 @@ class DelayedOptimizer(torch.optim.Optimizer, claims.Claimant):
         "glu" (which is what it does if nothing is said) with its `alpha` and `beta`. It has the
         learning rate `local_lr` (a group may have one of its own), else the owners' as it is in each
         step.
-        The first `warmup_steps` (200) are synchronous. `pull_every` is ssd-sgd's (4);
+        The first `warmup_steps` (200) are synchronous. `pull_every` is ssd-sgd's (4; with "sgd" 2);
         `correction_every` (5) and `threshold`, about the largest usual magnitude of an element of a
         node's gradient, are cd-sgd's.
         With `pull` of "bf16" float32 weights come back rounded, and owners keep exact ones.
         With `worker` of "node" the gradients of a node's ranks are averaged before the local
         update, and the ranks of a node have the same weights; with "rank" each has its own.
-        Settings that are known to diverge are refused, or with `force` warned of. `model` gives
-        parameters their names in messages.
+        Settings that are known to train worse or to diverge are refused, or with `force` warned of.
+        `model` gives parameters their names in messages.
         """
         self.name = f"DelayedOptimizer with {method}"
         self._steps: DelayedSteps | None = None

@@ -26,7 +26,7 @@ METHODS: dict[str, dict[str, Any]] = {
     "od": {"method": "od-sgd"},
     "od dc": {"method": "od-sgd", "local": "dc"},
     "od adc": {"method": "od-sgd", "local": "adc"},
-    "ssd": {"method": "ssd-sgd", "local": "sgd", "pull_every": 3},
+    "ssd": {"method": "ssd-sgd", "local": "sgd", "pull_every": 3, "force": True},
     "ssd glu": {"method": "ssd-sgd", "local": "glu", "pull_every": 5},
 }
 
