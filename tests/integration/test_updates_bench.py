@@ -83,5 +83,5 @@ def test_what_a_script_could_not_do_is_told_before_anything_starts(tmp_path):
         [UPDATES, "accuracy", *ARGUMENTS, "--systems", "sync,ssd-sgd:pull_every=20", "--json", str(results)],
         capture_output=True, text=True, timeout=PATIENCE_S, check=False,
     )  # fmt: skip
-    assert done.returncode == 2 and "pull_every=20 and momentum 0.9 diverges" in done.stderr
+    assert done.returncode == 2 and "pull_every=20 and momentum 0.9 trains worse" in done.stderr
     assert done.stdout == "" and not results.exists()
