@@ -7,13 +7,14 @@ import shlex
 import signal
 import sys
 
+import drawing
 from compare_lib import machine
 from compare_lib.cluster import Cluster
 from compare_lib.errors import EXIT_FAILED, EXIT_USAGE, CompareError, SystemFailed
 
-from . import figures, options, requirements, table
+from . import drawn, figures, options, requirements, table
 from .runner import Runner
-from .systems import System
+from .systems import SYNC, System
 
 
 def main(argv: list[str]) -> int:
@@ -26,7 +27,7 @@ def main(argv: list[str]) -> int:
         _say(str(error))
         return EXIT_USAGE
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
-    run = _Accuracy(chosen) if chosen.command == options.ACCURACY else _Steps(chosen)
+    run = _RUNS[chosen.command](chosen)
     try:
         run.run()
     except CompareError as error:
@@ -36,6 +37,12 @@ def main(argv: list[str]) -> int:
         _say("interrupted")
         return 128 + signal.SIGINT
     report = {"command": shlex.join(["bench/updates", *argv]), **run.report()}
+    if chosen.command == options.TIMELINE and report["parts"]:
+        try:
+            _draw(report, chosen)
+        except (drawing.DrawingError, OSError) as error:
+            report["errors"]["picture"] = str(error)
+            _say(str(error))
     print(table.of(report), flush=True)
     if chosen.json:
         with open(chosen.json, "w", encoding="utf-8") as file:
@@ -170,6 +177,49 @@ class _Steps(_Run):
             "communication_seconds": self._communication_seconds,
             "parts": self._parts,
         }
+
+
+class _Timeline(_Run):
+    def __init__(self, chosen: argparse.Namespace):
+        super().__init__(chosen)
+        self._communication_seconds: float | None = None
+        self._parts: list[dict] = []
+
+    def _measure(self, cluster: Cluster, runner: Runner) -> None:
+        daemons = [[node.address, node.daemon_pid] for node in cluster.nodes]
+        alone = {"kind": "steps", "system": SYNC, "compute_seconds": 0.0, "daemons": daemons}
+        seconds = figures.of_turn(runner.ask({**alone, **self._steps()}))["pass_seconds"]
+        self._communication_seconds = seconds
+        task = {"kind": "timeline", "braidctl": self._chosen.braid.program("braidctl"), **self._steps()}
+        for system in self._chosen.systems:
+            cluster.check()
+            try:
+                computing = seconds / self._chosen.communication
+                ranks = runner.ask({**task, "system": system.text, "compute_seconds": computing})
+            except SystemFailed as failure:
+                self._fail(system, failure)
+                continue
+            self._parts.append({"system": system.text, **ranks[0]})
+
+    def _steps(self) -> dict:
+        return {name: getattr(self._chosen, name) for name in ("trace", "steps", "settling_steps")}
+
+    def report(self) -> dict:
+        names = ("communication", "steps", "settling_steps", "trace", "picture")
+        return {
+            **self._common(*names),
+            "communication_seconds": self._communication_seconds,
+            "parts": self._parts,
+        }
+
+
+_RUNS = {options.ACCURACY: _Accuracy, options.STEPS: _Steps, options.TIMELINE: _Timeline}
+
+
+def _draw(report: dict, chosen: argparse.Namespace) -> None:
+    figure = drawn.figure_of(report["parts"], table.heading(report))
+    with open(chosen.picture, "w", encoding="utf-8") as file:
+        file.write(drawing.svg(figure, chosen.braid.program("braidctl")))
 
 
 def _put_together(chosen: argparse.Namespace) -> int:
