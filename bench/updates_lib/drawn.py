@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The picture of bench/updates timeline, for braidctl draw (docs/figures.md). Pure functions."""
 
-LANES = ["trainer", "gradients handed to the daemon", "gradients that are reduced, and come back"]
+LANES = ["trainer", "gradients handed to the daemon", "groups of gradients, until their result is here"]
 _TRAINER, _GRADIENTS, _OPERATIONS = range(len(LANES))
-_GRADIENT, _OPERATION = "a gradient is handed over", "a group of gradients, until its result is here"
-_WIDTH, _HEIGHT = 900, 190
+_GRADIENT, _OPERATION = "gradient", "group"
+_WIDTH, _HEIGHT = 900, 210
 # Of the time axis: a moment that is to be seen.
 _MOMENT_SHARE = 1 / 600
 

@@ -30,7 +30,7 @@ def run(task: dict) -> dict:
     one = _Steps(trained, loss_of)
     counted = task["steps"]
     address, daemon = task["daemons"][dist.get_rank()]
-    one.take(settling(task["settling_steps"], system))
+    one.take(_settling(task["settling_steps"], system))
     trained.settle()
     dist.barrier()
     sent = wire_bytes_sent(address)
@@ -88,7 +88,7 @@ def make(task: dict) -> tuple[nn.Module, Callable[[nn.Module], torch.Tensor]]:
     return data.make_model(*_REAL), lambda model: nn.functional.cross_entropy(model(images), labels)
 
 
-def settling(steps: int, system: System) -> int:
+def _settling(steps: int, system: System) -> int:
     """In whole cycles. None of systems that synchronize seldom: they have prepared that when they were made."""
     if system.sync_every > 1:
         return 0

@@ -25,10 +25,9 @@ _TIMEOUT_S = 60
 def run(task: dict) -> dict:
     """`computing`: of each of the last steps, name, begin and end. Of rank 0 also `gradients`, moments in which one was
     handed to the daemon, and `operations`: begin, end and bytes."""
-    system = parse(task["system"])
     model, loss_of = steps.make(task)
-    trained = Trained(model, system, 0, steps.LEARNING_RATE, steps.MOMENTUM)
-    count = steps.settling(task["settling_steps"], system) + task["steps"]
+    trained = Trained(model, parse(task["system"]), 0, steps.LEARNING_RATE, steps.MOMENTUM)
+    count = task["settling_steps"] + task["steps"]
     taken = [_take(trained, loss_of) for _ in range(count)]
     trained.wait()
     dist.barrier()
