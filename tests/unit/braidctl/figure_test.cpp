@@ -113,14 +113,14 @@ TEST(FigureSvg, SpansThatOverlapHaveRowsOfTheirOwn) {
 
 TEST(FigureSvg, ManyRowsStayWithinThePanel) {
   Figure figure = span_figure();
-  for (int i = 0; i < 500; ++i) figure.panels[0].series[1].spans.push_back({1, 60, 61.0 + i});
+  for (int i = 0; i < 500; ++i) figure.panels[0].series[1].spans.push_back({1, 60, 61 + 0.05 * i});
   const std::string svg = figure_svg(figure);
   const auto number_of = [&svg](const char* hint, const char* name) {
     const size_t element = svg.rfind("<rect", svg.find(hint));
     return std::stod(svg.substr(svg.find(name, element) + std::string_view(name).size()));
   };
   // Below the title there are 340 pixels for the lanes.
-  EXPECT_LT(number_of("gradient: 60 to 560", " y=\""), 8 + 34 + figure.panels.size() * 340);
+  EXPECT_LT(number_of("gradient: 60 to 85.95", " y=\""), 8 + 34 + figure.panels.size() * 340);
   EXPECT_EQ(times(svg, ">step 1</text>"), 1u) << "the lane of one row is as high as before";
 }
 
