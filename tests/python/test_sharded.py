@@ -59,6 +59,12 @@ def test_gradients_that_go_during_the_backward_pass_change_no_bit(nodes, ranks_p
         assert result["backward"][way] == result["ways"][way.split()[-1]]["digest"]
 
 
+@pytest.mark.parametrize(("nodes", "ranks_per_node"), SHAPES)
+def test_parameters_may_be_used_in_some_passes_only(nodes, ranks_per_node):
+    digests = [set(result["in_turn"].values()) for result in trained(nodes, ranks_per_node)]
+    assert len(set.union(*digests)) == 1
+
+
 @pytest.mark.parametrize("name", ["momentum", "adamw", "lion"])
 @pytest.mark.parametrize(("nodes", "ranks_per_node"), SHAPES)
 def test_its_state_goes_on_where_it_is_loaded(nodes, ranks_per_node, name):

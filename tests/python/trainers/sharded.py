@@ -186,6 +186,26 @@ def overlapped_backward() -> dict[str, str]:
     return digests
 
 
+def used_in_turn(**more: Any) -> str:
+    """A layer for each rank and step, none of them in every pass; the third one comes late, on one rank first."""
+    model = make_model(torch.float64)
+    optimizer = braid.torch.ShardedOptimizer(model.parameters(), torch.optim.AdamW, lr=0.01, model=model, **more)
+    rank = dist.get_rank()
+    for step in range(STEPS):
+        values, targets = batch(step, rank, torch.float64)
+        optimizer.zero_grad()
+        plain = values[:, :1].expand(-1, SHAPE[1])
+        hidden = model[1](model[0](values)) if (step + rank) % 3 else plain
+        if step > STEPS // 2 or (step > STEPS // 4 and rank == 1):
+            hidden = model[3](model[2](hidden))
+        loss = hidden.square().mean() if (step + rank) % 5 == 1 else (model[4](hidden) - targets).square().mean()
+        if loss.requires_grad:
+            loss.backward()
+        optimizer.step()
+    optimizer.synchronize()
+    return digest(model.parameters())
+
+
 def main() -> None:
     braid.torch.enable()
     dist.init_process_group("braid")
@@ -201,7 +221,9 @@ def main() -> None:
     ways["int8"] = compared(*adamw, codec="int8")
     handed = {name: handed_over(name) for name in ("momentum", "adamw", "lion")}
     narrow = {str(dtype): handed_over_in_16_bits(dtype) for dtype in (torch.bfloat16, torch.float16)}
-    report(ways=ways, backward=overlapped_backward(), handed=handed, narrow=narrow)
+    overlaps = {"backward": {"overlap_backward": True}, "both": {"overlap_backward": True, "overlap_forward": True}}
+    in_turn = {name: used_in_turn(**more) for name, more in {"none": {}, **overlaps}.items()}
+    report(ways=ways, backward=overlapped_backward(), in_turn=in_turn, handed=handed, narrow=narrow)
     dist.destroy_process_group()
 
 
