@@ -14,7 +14,8 @@ constexpr size_t kFigureBytesMax = size_t{16} << 20;
 }  // namespace
 
 CLI::App* add_draw_command(CLI::App& app, DrawCommand& command) {
-  CLI::App* sub = app.add_subcommand("draw", "a chart as SVG: bars or lines that a file describes");
+  CLI::App* sub =
+      app.add_subcommand("draw", "a chart as SVG: bars, lines or spans that a file describes");
   sub->add_option("FIGURE", command.figure_path, "the figure, as JSON (docs/figures.md)")
       ->required();
   return sub;

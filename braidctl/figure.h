@@ -8,18 +8,25 @@
 
 namespace braid {
 
-// A chart: panels of bars or lines in rows, and one legend for all. What has one name has one
-// colour in all panels.
+// A chart: panels of bars, lines or spans in rows, and one legend for all. What has one name has
+// one colour in all panels.
 struct Figure {
-  enum class Kind : uint8_t { Bars, StackedBars, Lines };
+  enum class Kind : uint8_t { Bars, StackedBars, Lines, Spans };
   struct Point {
     double x = 0;  // of a bar: the place of its group
     double y = 0;
     std::string hint = {};  // empty: name and values
   };
+  struct Span {  // from `begin` to `end` on the axis to the right
+    size_t lane = 0;
+    double begin = 0;
+    double end = 0;
+    std::string text = {};  // within it where there is room
+  };
   struct Series {
     std::string name;
     std::vector<Point> points;
+    std::vector<Span> spans = {};
     bool is_reference = false;  // what the others are held against: dotted, without points
   };
   struct Limit {  // a line across
@@ -30,9 +37,10 @@ struct Figure {
     std::string title;  // what is drawn upwards, and its unit
     std::string note;   // below the title
     Kind kind = Kind::Bars;
-    std::vector<std::string> groups;  // of bars: their names, below them
+    std::vector<std::string> groups;  // of bars: their names, below them; of spans: the lanes'
     std::string x_title;
     std::vector<double> x_ticks;  // of lines; none: round values
+    double x_end = 0;             // of spans: their axis goes so far at least
     bool x_is_logarithmic = false;
     bool y_is_logarithmic = false;
     std::vector<Series> series;

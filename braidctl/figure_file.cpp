@@ -21,14 +21,17 @@ constexpr size_t kPanelsMax = 256;
 constexpr size_t kGroupsMax = 256;
 constexpr size_t kSeriesMax = 64;
 constexpr size_t kPointsMax = 1'000'000;  // of a line
+constexpr size_t kSpansMax = 100'000;     // of one name
 constexpr double kValueMax = 1e100;       // what is made of several stays finite
 
 constexpr const char* kRightText = "a text that is not empty";
-constexpr const char* kRightKind = "bars, stacked_bars or lines";
-constexpr std::array<std::pair<std::string_view, Figure::Kind>, 3> kKinds = {
+constexpr const char* kRightEnd = "a number from 0";
+constexpr const char* kRightKind = "bars, stacked_bars, lines or spans";
+constexpr std::array<std::pair<std::string_view, Figure::Kind>, 4> kKinds = {
     {{"bars", Figure::Kind::Bars},
      {"stacked_bars", Figure::Kind::StackedBars},
-     {"lines", Figure::Kind::Lines}}};
+     {"lines", Figure::Kind::Lines},
+     {"spans", Figure::Kind::Spans}}};
 
 // An object of the document. What is read of it says what is wrong, and where.
 class Fields {
@@ -122,7 +125,7 @@ class PanelReader {
   Result<Figure::Panel> read() {
     BRAID_RETURN_IF_ERROR(
         fields_.check({"title", "note", "kind", "groups", "x_title", "x_is_logarithmic",
-                       "y_is_logarithmic", "series", "limit"}));
+                       "y_is_logarithmic", "x_end", "series", "limit"}));
     BRAID_RETURN_IF_ERROR(fields_.require("title", kRightText));
     BRAID_RETURN_IF_ERROR(fields_.read("title", panel_.title));
     BRAID_RETURN_IF_ERROR(fields_.read("note", panel_.note));
@@ -138,7 +141,8 @@ class PanelReader {
   }
 
  private:
-  bool has_bars() const { return panel_.kind != Figure::Kind::Lines; }
+  bool has_lines() const { return panel_.kind == Figure::Kind::Lines; }
+  bool has_spans() const { return panel_.kind == Figure::Kind::Spans; }
 
   Status read_kind() {
     BRAID_RETURN_IF_ERROR(fields_.require("kind", kRightKind));
@@ -148,21 +152,23 @@ class PanelReader {
                                    [&](const auto& one) { return one.first == *name; });
     if (kind == kKinds.end()) return fields_.entry("kind").error("is not known", kRightKind);
     panel_.kind = kind->second;
-    if (has_bars()) {
-      BRAID_RETURN_IF_ERROR(fields_.require("groups", "the names below the bars"));
+    if (has_lines()) {
+      if (fields_.has("groups")) return fields_.entry("groups").error("is not for lines", "none");
+    } else {
+      BRAID_RETURN_IF_ERROR(fields_.require(
+          "groups", has_spans() ? "the names of the lanes" : "the names below the bars"));
       for (const char* key : {"x_is_logarithmic", "y_is_logarithmic"}) {
         if (fields_.has(key)) return fields_.entry(key).error("is for lines only", "none");
       }
-    } else if (fields_.has("groups")) {
-      return fields_.entry("groups").error("is for bars only", "none");
     }
+    BRAID_RETURN_IF_ERROR(read_end());
     return fields_.read("groups", panel_.groups, kGroupsMax);
   }
 
   Status read_series(size_t i) {
     const JsonEntry entry = fields_.entry("series", i);
     const Fields fields(entry.value, file_, entry.where);
-    const char* points = has_bars() ? "values" : "points";
+    const char* points = has_lines() ? "points" : has_spans() ? "spans" : "values";
     BRAID_RETURN_IF_ERROR(fields.check({"name", points}));
     Figure::Series series;
     BRAID_RETURN_IF_ERROR(fields.require("name", kRightText));
@@ -171,7 +177,9 @@ class PanelReader {
       if (other.name == series.name)
         return fields.entry("name").error("stands twice", "a name that no other series has");
     }
-    BRAID_RETURN_IF_ERROR(has_bars() ? read_values(fields, series) : read_points(fields, series));
+    BRAID_RETURN_IF_ERROR(has_lines()   ? read_points(fields, series)
+                          : has_spans() ? read_spans(fields, series)
+                                        : read_values(fields, series));
     panel_.series.push_back(std::move(series));
     return Status::ok();
   }
@@ -193,6 +201,46 @@ class PanelReader {
       if (*value < 0) return entry.error("is negative", kRightValue);
       series.points.push_back({static_cast<double>(i), *value});
     }
+    return Status::ok();
+  }
+
+  Status read_spans(const Fields& fields, Figure::Series& series) const {
+    const auto count = fields.length("spans", kSpansMax);
+    if (!count) return count.status();
+    for (size_t i = 0; i < *count; ++i) {
+      const JsonEntry entry = fields.entry("spans", i);
+      const Fields span(entry.value, file_, entry.where);
+      BRAID_RETURN_IF_ERROR(span.check({"lane", "begin", "end", "text"}));
+      Figure::Span read;
+      const std::string right_lane =
+          fmt::format("0 to {}, one of groups", panel_.groups.size() - 1);
+      BRAID_RETURN_IF_ERROR(span.require("lane", right_lane));
+      const auto lane = span.entry("lane").integer(0, panel_.groups.size() - 1, right_lane);
+      if (!lane) return lane.status();
+      read.lane = *lane;
+      for (const auto& [key, into] : {std::pair{"begin", &read.begin}, {"end", &read.end}}) {
+        BRAID_RETURN_IF_ERROR(span.require(key, kRightEnd));
+        const auto value = value_of(span.entry(key), kRightEnd);
+        if (!value) return value.status();
+        if (*value < 0) return span.entry(key).error("is negative", kRightEnd);
+        *into = *value;
+      }
+      if (read.end < read.begin)
+        return span.entry("end").error("is before the begin", "the begin or later");
+      BRAID_RETURN_IF_ERROR(span.read("text", read.text));
+      series.spans.push_back(std::move(read));
+    }
+    return Status::ok();
+  }
+
+  Status read_end() {
+    if (!fields_.has("x_end")) return Status::ok();
+    const JsonEntry entry = fields_.entry("x_end");
+    if (!has_spans()) return entry.error("is for spans only", "none");
+    const auto value = value_of(entry, kRightEnd);
+    if (!value) return value.status();
+    if (*value < 0) return entry.error("is negative", kRightEnd);
+    panel_.x_end = *value;
     return Status::ok();
   }
 
@@ -224,6 +272,7 @@ class PanelReader {
   Status read_limit() {
     if (!fields_.has("limit")) return Status::ok();
     const JsonEntry entry = fields_.entry("limit");
+    if (has_spans()) return entry.error("is not for spans", "none");
     const Fields fields(entry.value, file_, entry.where);
     BRAID_RETURN_IF_ERROR(fields.check({"value", "text"}));
     BRAID_RETURN_IF_ERROR(fields.require("value", "a number above 0"));

@@ -47,12 +47,15 @@ Axis value_axis(const Figure::Panel& panel, const PanelFrame& frame) {
   return axis;
 }
 
-void draw_grid(Svg& svg, const Figure::Panel& panel, const PanelFrame& frame, const Axis& y) {
+void draw_grid(Svg& svg, const PanelFrame& frame, const Axis& y) {
   for (const double tick : y.ticks(kRoundValues)) {
     const double pixel = y.pixel(tick);
     svg.line(frame.left, pixel, frame.right, pixel, {.colour = kGrid});
     svg.text(frame.left - 8, pixel + 4, format_number(tick), {.anchor = Svg::Anchor::End});
   }
+}
+
+void draw_titles(Svg& svg, const Figure::Panel& panel, const PanelFrame& frame) {
   const double title = frame.left - kPanelRoomLeft + kPanelGap;
   svg.text(title, frame.title, panel.title, {.size = 13, .is_bold = true});
   svg.text(title, frame.title + kPanelNoteHeight, panel.note, {.fill = kMuted});
@@ -79,8 +82,13 @@ std::string_view SeriesColours::operator[](std::string_view name) const {
 
 void draw_panel(Svg& svg, const Figure::Panel& panel, const PanelFrame& frame,
                 const SeriesColours& colours) {
+  draw_titles(svg, panel, frame);
+  if (panel.kind == Figure::Kind::Spans) {
+    draw_spans(svg, panel, frame, colours);
+    return;
+  }
   const Axis y = value_axis(panel, frame);
-  draw_grid(svg, panel, frame, y);
+  draw_grid(svg, frame, y);
   if (panel.kind == Figure::Kind::Lines) {
     draw_lines(svg, panel, frame, colours, y);
   } else {

@@ -48,6 +48,8 @@ void draw_bars(Svg& svg, const Figure::Panel& panel, const PanelFrame& frame,
                const SeriesColours& colours, const Axis& y);
 void draw_lines(Svg& svg, const Figure::Panel& panel, const PanelFrame& frame,
                 const SeriesColours& colours, const Axis& y);
+void draw_spans(Svg& svg, const Figure::Panel& panel, const PanelFrame& frame,
+                const SeriesColours& colours);
 
 void draw_limit(Svg& svg, const Figure::Panel& panel, const PanelFrame& frame, const Axis& y);
 

@@ -4,25 +4,25 @@
 import argparse
 import json
 
+import drawing
 from compare_lib import course
 from compare_lib.cluster import Cluster
 from compare_lib.errors import CompareError, SystemFailed
 
-from . import figures, options, requirements, table
+from . import drawn, figures, options, requirements, table
 from .runner import Runner
-from .systems import System
+from .systems import SYNC, System
 
 
 def main(argv: list[str]) -> int:
     chosen = options.parse(argv)
     if chosen.command == options.TOGETHER:
         return _put_together(chosen)
-    run = _Accuracy(chosen) if chosen.command == options.ACCURACY else _Steps(chosen)
-    return run.run(argv, requirements.check, table.of)
+    return _RUNS[chosen.command](chosen).run(argv, requirements.check, table.of)
 
 
 class _Run(course.Run):
-    """What both commands have in common: a cluster, and processes that are asked for one thing after the other."""
+    """What all commands have in common: a cluster, and processes that are asked for one thing after the other."""
 
     def __init__(self, chosen: argparse.Namespace):
         super().__init__("bench/updates", chosen)
@@ -129,6 +129,53 @@ class _Steps(_Run):
             "communication_seconds": self._communication_seconds,
             "parts": self._parts,
         }
+
+
+class _Timeline(_Run):
+    def __init__(self, chosen: argparse.Namespace):
+        super().__init__(chosen)
+        self._communication_seconds: float | None = None
+        self._parts: list[dict] = []
+
+    def _measure(self, cluster: Cluster, runner: Runner) -> None:
+        daemons = [[node.address, node.daemon_pid] for node in cluster.nodes]
+        alone = {"kind": "steps", "system": SYNC, "compute_seconds": 0.0, "daemons": daemons}
+        seconds = figures.of_turn(runner.ask({**alone, **self._steps()}))["pass_seconds"]
+        self._communication_seconds = seconds
+        task = {"kind": "timeline", "braidctl": self._chosen.braid.program("braidctl"), **self._steps()}
+        for system in self._chosen.systems:
+            cluster.check()
+            try:
+                computing = seconds / self._chosen.communication
+                ranks = runner.ask({**task, "system": system.text, "compute_seconds": computing})
+            except SystemFailed as failure:
+                self.fail(system.text, failure)
+                continue
+            self._parts.append({"system": system.text, **ranks[0]})
+
+    def _steps(self) -> dict:
+        return {name: getattr(self._chosen, name) for name in ("trace", "steps", "settling_steps")}
+
+    def report(self) -> dict:
+        names = ("communication", "steps", "settling_steps", "trace", "picture")
+        return {
+            **self._common(*names),
+            "communication_seconds": self._communication_seconds,
+            "parts": self._parts,
+        }
+
+    def publish(self, report: dict) -> None:
+        if not self._parts:
+            return
+        try:
+            figure = drawn.figure_of(self._parts, table.heading(report))
+            with open(self._chosen.picture, "w", encoding="utf-8") as file:
+                file.write(drawing.svg(figure, self._chosen.braid.program("braidctl")))
+        except (drawing.DrawingError, OSError) as error:
+            raise CompareError(f"no picture: {error}") from None
+
+
+_RUNS = {options.ACCURACY: _Accuracy, options.STEPS: _Steps, options.TIMELINE: _Timeline}
 
 
 def _put_together(chosen: argparse.Namespace) -> int:

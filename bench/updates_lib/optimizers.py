@@ -26,7 +26,7 @@ class Trained:
         elif system.kind == systems.SHARDED:
             self.optimizer = braid.torch.ShardedOptimizer(
                 parameters, torch.optim.SGD, lr=lr, momentum=momentum, model=model, pull=system.pull,
-                overlap_forward=system.overlaps_forward,
+                overlap_forward=system.overlaps_forward, overlap_backward=system.overlaps_backward,
             )  # fmt: skip
         else:
             self.optimizer = torch.optim.SGD(parameters, lr, momentum=momentum)

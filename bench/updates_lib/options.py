@@ -5,7 +5,7 @@ import argparse
 import os
 
 from cluster_lib import arguments
-from cluster_lib.arguments import count, existing_file, mbit
+from cluster_lib.arguments import count, existing_file, mbit, output_file
 from cluster_lib.delay_options import Delay
 from compare_lib import shared_options
 from compare_lib.paths import ROOT, installation_of
@@ -13,14 +13,16 @@ from training_lib.systems import number
 
 from .systems import objection, parse_list
 
-ACCURACY, STEPS, TOGETHER = "accuracy", "steps", "together"
+ACCURACY, STEPS, TIMELINE, TOGETHER = "accuracy", "steps", "timeline", "together"
 REAL = "real"
 TIMEOUT_S = 600
 # Each codec's threshold fits its gradients: digits' are larger than the emulated ones.
 _ACCURACY_SYSTEMS = "sync,sharded,od-sgd,ssd-sgd:pull_every=5,cd-sgd:threshold=0.03,diloco:20"
 _STEPS_SYSTEMS = (
-    "sync,sharded,od-sgd,ssd-sgd:pull_every=5,cd-sgd:threshold=0.03,cd-sgd:threshold=0.03,pull=bf16,diloco:20"
+    "sync,sharded,sharded:overlap_backward,overlap_forward,od-sgd,ssd-sgd:pull_every=5,cd-sgd:threshold=0.03,"
+    "cd-sgd:threshold=0.03,pull=bf16,diloco:20"
 )
+_TIMELINE_SYSTEMS = "sync,sharded,sharded:overlap_backward,overlap_forward"
 # What a tuner tries would be measured, too.
 _WITHOUT_TUNING = "tune.mode=off"
 
@@ -29,13 +31,14 @@ Trains with the weights updated in several ways, on one emulated cluster (script
 
   accuracy   the same model on the same data, once per system and seed: does training survive?
   steps      what a step takes, with a model of 25.6 million parameters whose computing is waited through
-  together   what the two say together: accuracy after equal time
+  timeline   a picture of some of these steps: when they compute, and when their gradients travel
+  together   what accuracy and steps say together: accuracy after equal time
 """
 
 _EPILOG = """\
 systems
   sync                  DistributedDataParallel over braid, torch.optim.SGD
-  sharded[:OPTION,...]  ShardedOptimizer with torch.optim.SGD; options: pull=bf16, overlap_forward
+  sharded[:OPTION,...]  ShardedOptimizer with torch.optim.SGD; options: pull=bf16, overlap_forward, overlap_backward
   od-sgd, ssd-sgd, cd-sgd[:OPTION,...]
                         DelayedOptimizer with the options of BRAID_UPDATE (docs/updates.md), and force: also where
                         training is known to get worse, or to diverge
@@ -85,6 +88,17 @@ example
   bench/updates steps --communication 1,5 --rounds 3 --json steps.json
 """
 
+_TIMELINE_EPILOG = """\
+what is drawn, of rank 0, for each system
+  trainer      its forward pass, backward pass and step(), by its own clock
+  gradients    the moments in which the daemon was given them
+  groups       the gradients that the plan has merged: from the last one of them to the result, as the daemon has noted
+               both (docs/timeline.md). Of sharded the results are new weights
+
+example
+  bench/updates timeline --communication 1 --picture timeline.svg
+"""
+
 _TOGETHER_EPILOG = """\
 For each communication of steps.json: how many steps each system takes in the time in which sync takes --sync-steps,
 and its accuracy after so many, from the evaluations of accuracy.json (on a straight line between two of them).
@@ -95,7 +109,11 @@ Systems that both files have.
 def parse(argv: list[str]) -> argparse.Namespace:
     parser = arguments.parser("bench/updates", _DESCRIPTION, _EPILOG)
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    adders = {ACCURACY: (_add_accuracy, _ACCURACY_EPILOG), STEPS: (_add_steps, _STEPS_EPILOG)}
+    adders = {
+        ACCURACY: (_add_accuracy, _ACCURACY_EPILOG),
+        STEPS: (_add_steps, _STEPS_EPILOG),
+        TIMELINE: (_add_timeline, _TIMELINE_EPILOG),
+    }
     for name, (add, epilog) in adders.items():
         add(_command(commands, name, epilog))
     _add_together(_command(commands, TOGETHER, _TOGETHER_EPILOG))
@@ -136,10 +154,27 @@ def _add_steps(parser: argparse.ArgumentParser) -> None:
     add("--rounds", type=count(1, 1000), default=3, metavar="N", help="turns of each system (3)")
     add("--steps", type=count(1, 10**5), default=5, metavar="N", help="of a turn (5)")
     add("--settling-steps", type=count(1, 10**5), default=5, metavar="N", help="before them, twice (5)")
-    trace = os.path.join(ROOT, "traces", "resnet50_b4.json")
-    add("--trace", type=existing_file, default=trace, metavar="FILE",
-        help="whose parameters and times, scaled, the model has (traces/resnet50_b4.json)")  # fmt: skip
+    _add_trace(parser)
     _add_cluster(parser)
+
+
+def _add_timeline(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    _add_systems(parser, _TIMELINE_SYSTEMS)
+    add("--communication", type=number(1e-3, 1e3), default=1.0, metavar="X", help="times computing (1)")
+    add("--steps", type=count(1, 20), default=3, metavar="N", help="that are drawn (3)")
+    add("--settling-steps", type=count(1, 40), default=8, metavar="N", help="before them (8)")
+    add("--picture", type=output_file, required=True, metavar="FILE.svg", help="where the picture goes")
+    _add_trace(parser)
+    _add_cluster(parser)
+
+
+def _add_trace(parser: argparse.ArgumentParser) -> None:
+    trace = os.path.join(ROOT, "traces", "resnet50_b4.json")
+    parser.add_argument(
+        "--trace", type=existing_file, default=trace, metavar="FILE",
+        help="whose parameters and times, scaled, the model has (traces/resnet50_b4.json)",
+    )  # fmt: skip
 
 
 def _add_together(parser: argparse.ArgumentParser) -> None:
@@ -174,10 +209,10 @@ def _finish(parser: argparse.ArgumentParser, options: argparse.Namespace) -> Non
     options.build = options.build or os.path.join(ROOT, "build", "release")
     options.braid = installation_of(ROOT, options.build)
     options.delay, options.ranks_per_node = Delay(), 1
-    if options.command == STEPS:
+    if options.command in (STEPS, TIMELINE):
         options.settings = [_WITHOUT_TUNING, *options.settings]
-        if options.systems[0].text != "sync":
-            parser.error("the first system of steps is sync: others are compared with it")
+    if options.command == STEPS and options.systems[0].text != "sync":
+        parser.error("the first system of steps is sync: others are compared with it")
     momentum = options.momentum if options.command == ACCURACY else 0.9
     between = options.evaluate_every if options.command == ACCURACY else None
     refused = [objection(system, momentum, between) for system in options.systems]

@@ -8,7 +8,7 @@ from compare_lib.errors import CompareError
 from compare_lib.requirements import VENV_PYTHON, has_module
 from training_lib.requirements import DATA
 
-from .options import ACCURACY
+from .options import ACCURACY, TIMELINE
 
 
 def check(options: argparse.Namespace) -> None:
@@ -20,7 +20,10 @@ def check(options: argparse.Namespace) -> None:
         path, advice = DATA[options.dataset]
         if not os.access(path, os.R_OK):
             wrong.append(f"{path} is missing: {advice}")
-    for path in (options.braid.program("braidd"), options.braid.library):
+    needed = [options.braid.program("braidd"), options.braid.library]
+    if options.command == TIMELINE:
+        needed.append(options.braid.program("braidctl"))
+    for path in needed:
         if not os.access(path, os.R_OK):
             wrong.append(f"{path} is missing: build the project, or give --build")
     if wrong:

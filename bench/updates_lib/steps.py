@@ -16,7 +16,7 @@ from .counters import cpu_seconds_of, machine_cpu_seconds, wire_bytes_sent
 from .optimizers import Trained
 from .systems import System, parse
 
-_LEARNING_RATE, _MOMENTUM = 1e-3, 0.9
+LEARNING_RATE, MOMENTUM = 1e-3, 0.9
 # A model of as many parameters as resnet50, with real layers.
 _REAL = ("digits", 2048, 7)
 _REAL_BATCH = 16
@@ -25,8 +25,8 @@ _REAL_BATCH = 16
 def run(task: dict) -> dict:
     """`compute_seconds` of None: a real model computes."""
     system = parse(task["system"])
-    model, loss_of = _make(task)
-    trained = Trained(model, system, 0, _LEARNING_RATE, _MOMENTUM)
+    model, loss_of = make(task)
+    trained = Trained(model, system, 0, LEARNING_RATE, MOMENTUM)
     one = _Steps(trained, loss_of)
     counted = task["steps"]
     address, daemon = task["daemons"][dist.get_rank()]
@@ -76,7 +76,8 @@ class _Steps:
         return seconds
 
 
-def _make(task: dict) -> tuple[nn.Module, Callable[[nn.Module], torch.Tensor]]:
+def make(task: dict) -> tuple[nn.Module, Callable[[nn.Module], torch.Tensor]]:
+    """A model, and what makes a loss of it."""
     if task["compute_seconds"] is not None:
         with open(task["trace"], encoding="utf-8") as file:
             trace = json.load(file)

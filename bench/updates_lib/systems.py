@@ -10,7 +10,8 @@ from braid.torch.delay import METHODS, PULLS, Delay, parse_delay
 SYNC, SHARDED, DILOCO, LOCAL = "sync", "sharded", "diloco", "local-sgd"
 KINDS = (SYNC, SHARDED, *METHODS, f"{DILOCO}:STEPS", f"{LOCAL}:STEPS")
 _FORCE = "force"
-_OVERLAP = "overlap_forward"
+_FORWARD, _BACKWARD = "overlap_forward", "overlap_backward"
+_OVERLAPS = (_FORWARD, _BACKWARD)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -23,6 +24,7 @@ class System:
     is_forced: bool = False  # Although it is known to train worse, or to diverge.
     pull: str = "full"  # of sharded
     overlaps_forward: bool = False
+    overlaps_backward: bool = False
     sync_every: int = 1  # of diloco and local-sgd
 
     @property
@@ -70,17 +72,20 @@ def _sharded(text: str, rest: str) -> System:
     options = [part for part in rest.split(",") if part]
     known = {f"pull={pull}": pull for pull in PULLS}
     for option in options:
-        if option not in known and option != _OVERLAP:
-            raise ValueError(f"'{option}' is none of {', '.join([*known, _OVERLAP])}")
+        if option not in known and option not in _OVERLAPS:
+            raise ValueError(f"'{option}' is none of {', '.join([*known, *_OVERLAPS])}")
     pulls = [known[option] for option in options if option in known]
-    return System(text, SHARDED, pull=(pulls or ["full"])[-1], overlaps_forward=_OVERLAP in options)
+    return System(
+        text, SHARDED, pull=(pulls or ["full"])[-1], overlaps_forward=_FORWARD in options,
+        overlaps_backward=_BACKWARD in options,
+    )  # fmt: skip
 
 
 def parse_list(text: str) -> list[System]:
     """Options have commas as well: a part NAME=VALUE, and a word that is an option, belong to the part before."""
     texts: list[str] = []
     for part in text.split(","):
-        if texts and (re.match(r"[a-z_]+=", part) or part in (_FORCE, _OVERLAP)):
+        if texts and (re.match(r"[a-z_]+=", part) or part in (_FORCE, *_OVERLAPS)):
             texts[-1] += f",{part}"
         else:
             texts.append(part)

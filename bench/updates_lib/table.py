@@ -3,7 +3,7 @@
 
 from compare_lib.table import seconds_text
 
-from .options import ACCURACY, REAL
+from .options import ACCURACY, REAL, TIMELINE
 
 _ACCURACY_COLUMNS = ["system", "accuracy, %", "loss", "step", "diverged", "outcome"]
 _STEPS_COLUMNS = ["system", "step", "to sync", "hidden", "to longest", "MB sent", "to formula"]
@@ -14,6 +14,8 @@ def of(report: dict) -> str:
     lines = [f"# {heading(report)}"]
     if report["kind"] == ACCURACY:
         lines += aligned(accuracy_cells(report["rows"]))
+    elif report["kind"] == TIMELINE:
+        lines += [f"the picture is {report['picture']}"] if report["parts"] else []
     else:
         for part in report["parts"]:
             lines += ["", f"# {part_heading(part)}", *aligned(step_cells(part["rows"]))]
@@ -44,6 +46,9 @@ def heading(report: dict) -> str:
         )
     communication = report["communication_seconds"]
     measured = "not measured" if communication is None else seconds_text(communication)
+    if report["kind"] == TIMELINE:
+        ratio = report["communication"]
+        return f"{where}; communication of sync {measured}, {ratio:g} times computing; {report['steps']} steps"
     return f"communication of sync {measured}, {report['rounds']} rounds of {report['steps']} steps, {where}"
 
 

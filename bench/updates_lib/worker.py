@@ -13,10 +13,10 @@ import torch
 import torch.distributed as dist
 from compare_lib.worker import SOCKET_VARIABLE
 
-from . import steps, training
+from . import steps, timeline, training
 
 _TIMEOUT = datetime.timedelta(seconds=120)
-_TASKS = {"train": training.run, "steps": steps.run}
+_TASKS = {"train": training.run, "steps": steps.run, "timeline": timeline.run}
 
 
 def main() -> None:

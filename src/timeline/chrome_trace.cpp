@@ -211,7 +211,7 @@ uint64_t corrected_origin(const JobTimeline::Node& node) {
   return node.timeline.origin_ns - static_cast<uint64_t>(node.offset_ns);
 }
 
-std::string metadata_of(const JobTimeline& job) {
+std::string metadata_of(const JobTimeline& job, uint64_t first_ns) {
   std::string nodes, missing;
   for (const JobTimeline::Node& node : job.nodes) {
     const NodeTimeline& told = node.timeline;
@@ -225,17 +225,18 @@ std::string metadata_of(const JobTimeline& job) {
     missing += (missing.empty() ? "" : ",") + to_json_text(node);
   const std::string failure =
       job.failure.empty() ? "" : fmt::format(R"("failure":{},)", to_json_text(job.failure));
-  return fmt::format(R"("job":{},{}"first_step":{},"nodes":[{}],"missing":[{}])",
-                     to_json_text(job.job), failure, job.first_step, nodes, missing);
+  return fmt::format(R"("job":{},{}"first_step":{},"begin_ns":{},"nodes":[{}],"missing":[{}])",
+                     to_json_text(job.job), failure, job.first_step, first_ns, nodes, missing);
 }
 
 }  // namespace
 
 std::string to_chrome_trace(const JobTimeline& job) {
   TraceWriter writer;
+  uint64_t first_ns = 0;
   if (!job.nodes.empty()) {
     // Signed: clocks may begin anywhere.
-    uint64_t first_ns = corrected_origin(job.nodes.front());
+    first_ns = corrected_origin(job.nodes.front());
     for (const JobTimeline::Node& node : job.nodes) {
       if (static_cast<int64_t>(corrected_origin(node) - first_ns) < 0)
         first_ns = corrected_origin(node);
@@ -247,7 +248,7 @@ std::string to_chrome_trace(const JobTimeline& job) {
           .write();
     }
   }
-  return writer.finish(metadata_of(job));
+  return writer.finish(metadata_of(job, first_ns));
 }
 
 }  // namespace braid

@@ -85,3 +85,31 @@ def test_what_a_script_could_not_do_is_told_before_anything_starts(tmp_path):
     )  # fmt: skip
     assert done.returncode == 2 and "pull_every=20 and momentum 0.9 trains worse" in done.stderr
     assert done.stdout == "" and not results.exists()
+
+
+def test_a_timeline_is_drawn_of_each_system(tmp_path):
+    trace, picture = tmp_path / "trace.json", tmp_path / "timeline.svg"
+    trace.write_text(json.dumps(TRACE))
+    wanted = ["sync", "sharded", "sharded:overlap_backward,overlap_forward"]
+    printed, report = bench(
+        tmp_path, "timeline", "--systems", ",".join(wanted), "--trace", str(trace), "--steps", "2",
+        "--picture", str(picture),
+    )  # fmt: skip
+    assert report["errors"] == {} and [part["system"] for part in report["parts"]] == wanted and str(picture) in printed
+    gradients = len(TRACE["numel"])
+    for part in report["parts"]:
+        first, second = part["computing"]
+        assert [name for name, _, _ in first] == ["forward", "backward", "step()"]
+        begin, second_backward, end = first[0][1], second[1][1], second[-1][2]
+        # One clock: what a step has given to the daemon is noted before its results are there.
+        assert len(within(part, begin, second_backward)) >= gradients, part["system"]
+        if "overlap" not in part["system"]:
+            assert len(within(part, begin, end)) == 2 * gradients, part["system"]
+    for _, (_, begin, end), _ in report["parts"][1]["computing"]:
+        assert not within(report["parts"][1], begin, end), "sharded hands gradients over in step()"
+    drawn = picture.read_text()
+    assert all(system in drawn for system in wanted) and "gradients handed to the daemon" in drawn
+
+
+def within(part, begin, end):
+    return [moment for moment in part["gradients"] if begin < moment < end]

@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 from compare_tool import UPDATES
-from updates_lib import figures, formulas, options, systems, table
+from updates_lib import drawn, figures, formulas, options, systems, table, traced
 from updates_lib.main import main
 
 PATIENCE_S = 30
@@ -22,6 +22,7 @@ PATIENCE_S = 30
         (["accuracy", "--systems", "od-sgd:pull_every=2"], "pull_every belongs to ssd-sgd"),
         (["accuracy", "--systems", "cd-sgd"], "cd-sgd needs a threshold above 0"),
         (["accuracy", "--systems", "sharded:pull=int8"], "'pull=int8' is none of pull=full, pull=bf16"),
+        (["accuracy", "--systems", "sharded:overlap"], "pull=bf16, overlap_forward, overlap_backward"),
         (["accuracy", "--systems", "ssd-sgd:pull_every=3,local=sgd"], "diverges: pull every 2 steps or more often"),
         (["accuracy", "--systems", "diloco:30"], "--evaluate-every is no multiple"),
         (["accuracy", "--dataset", "cifar"], "invalid choice"),
@@ -30,6 +31,8 @@ PATIENCE_S = 30
         (["steps", "--communication", "0"], "'0' is not a number from"),
         (["steps", "--communication", "1,1"], "twice"),
         (["steps", "--trace", "/no/such/file"], "there is no file"),
+        (["timeline"], "the following arguments are required: --picture"),
+        (["timeline", "--picture", "p.svg", "--communication", "real"], "'real' is not a number from"),
         (["together", "/no/such/file", "/no/other"], "there is no file"),
     ],
 )
@@ -55,6 +58,15 @@ def test_a_system_keeps_its_commas():
     assert (cd.delay.threshold, cd.delay.warmup_steps, cd.cycle_steps) == (0.1, None, 5)
     assert (diloco.sync_every, diloco.cycle_steps) == (8, 8)
     assert systems.parse("od-sgd:warmup_steps=7").delay.warmup_steps == 7
+
+
+def test_what_sharded_overlaps_is_an_option_of_its_own():
+    both = "sharded:overlap_backward,overlap_forward"
+    parsed = systems.parse_list(f"sharded,sharded:overlap_forward,{both},sharded:overlap_backward")
+    overlaps = [(one.overlaps_forward, one.overlaps_backward) for one in parsed]
+    assert overlaps == [(False, False), (True, False), (True, True), (False, True)]
+    chosen = options.parse(["steps"]).systems
+    assert [one.text for one in chosen[:3]] == ["sync", "sharded", both]
 
 
 def test_forced_divergence_is_no_objection_and_neither_is_training_without_momentum():
@@ -171,3 +183,54 @@ def test_the_tables_have_what_was_measured(tmp_path, capsys):
     assert main(["together", str(accuracy), str(steps), "--sync-steps", "2"]) == 0
     printed = capsys.readouterr().out.splitlines()
     assert printed[-1].split() == ["sync", "70.0", "(2)"] and len(printed) == 3
+
+
+def event(track, name, begin, end=None, **arguments):
+    """Of the node's process, in microseconds."""
+    times = {"ph": "i", "ts": begin} if end is None else {"ph": "X", "ts": begin, "dur": end - begin}
+    return {"pid": 2, "tid": track, "name": name, "args": arguments, **times}
+
+
+TRACKS = {1: "rank 0: trainer", 2: "operations", 3: "operations (2)", 4: "stream 0, I/O loop 0"}
+EVENTS = [
+    event(1, "step 7: backward", 0, 9), event(1, "layer1", 1.5), event(1, "layer0", 9),
+    event(2, "layer1", 2, 30, bytes=8), event(2, "waits for other nodes", 2, 4), event(2, "barrier", 50, 51, bytes=0),
+    event(3, "layer0", 9, 40.25, bytes=16), event(4, "layer1", 3, 30, bytes=8),
+    {**event(2, "of another node", 1, 2, bytes=8), "pid": 1},
+]  # fmt: skip
+
+
+def traced_document():
+    names = [(2, track, name) for track, name in TRACKS.items()] + [(1, 1, "rank 1: trainer"), (1, 2, "operations")]
+    meta = [
+        {"ph": "M", "name": "thread_name", "pid": process, "tid": track, "args": {"name": name}}
+        for process, track, name in names
+    ]
+    return {"traceEvents": [*meta, *EVENTS], "otherData": {"begin_ns": 1000}}
+
+
+def test_of_a_trace_that_is_read_which_is_of_rank_0s_gradients():
+    seen = traced.read(traced_document())
+    assert seen["gradients"] == [2500, 10_000]
+    assert seen["operations"] == [[3000, 31_000, 8], [10_000, 41_250, 16]]
+
+
+def test_the_picture_begins_with_the_first_step_and_ends_with_the_last():
+    ms = 10**6
+    steps = [
+        [["forward", at, at + 2 * ms], ["backward", at + 2 * ms, at + 5 * ms], ["step()", at + 5 * ms, at + 10 * ms]]
+        for at in (100 * ms, 110 * ms)
+    ]
+    part = {
+        "system": "sharded",
+        "computing": steps,
+        "gradients": [99 * ms, 103 * ms, 103 * ms + 1, 121 * ms],
+        "operations": [[90 * ms, 99 * ms, 1], [95 * ms, 101 * ms, 1], [104 * ms, 109 * ms, 1], [119 * ms, 130 * ms, 1]],
+    }
+    figure = drawn.figure_of([part, {**part, "computing": steps[:1]}], "four nodes")
+    both, first = figure["panels"]
+    assert both["x_end"] == first["x_end"] == 20 and figure["notes"] == ["four nodes"]
+    spans = {series["name"]: [(one["begin"], one["end"]) for one in series["spans"]] for series in both["series"]}
+    assert spans["forward"] == [(0, 2), (10, 12)] and spans["step()"] == [(5, 10), (15, 20)]
+    assert [begin for begin, _ in spans["gradient"]] == [3]
+    assert spans["group"] == [(0, 1), (4, 9), (19, 20)]

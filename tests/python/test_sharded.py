@@ -20,6 +20,11 @@ def trained(nodes: int, ranks_per_node: int) -> list[Any]:
     return run("sharded.py", nodes=nodes, ranks_per_node=ranks_per_node, options=options).expect(4)
 
 
+BACKWARD = tuple(
+    f"{how}{name}"
+    for how in ("", "forward ", "ddp ", "ddp views ", "ddp forward ", "ddp views forward ", "ddp unused ")
+    for name in ("momentum", "adamw")
+)
 EXACT = ("sgd", "momentum", "nesterov", "adamw", "lion", "overlapped", "ddp", "ddp overlapped")
 
 
@@ -45,6 +50,19 @@ def test_all_ranks_have_the_same_bits(nodes, ranks_per_node):
     results = trained(nodes, ranks_per_node)
     for way in results[0]["ways"]:
         assert len({result["ways"][way]["digest"] for result in results}) == 1, way
+
+
+@pytest.mark.parametrize("way", BACKWARD)
+@pytest.mark.parametrize(("nodes", "ranks_per_node"), SHAPES)
+def test_gradients_that_go_during_the_backward_pass_change_no_bit(nodes, ranks_per_node, way):
+    for result in trained(nodes, ranks_per_node):
+        assert result["backward"][way] == result["ways"][way.split()[-1]]["digest"]
+
+
+@pytest.mark.parametrize(("nodes", "ranks_per_node"), SHAPES)
+def test_parameters_may_be_used_in_some_passes_only(nodes, ranks_per_node):
+    digests = [set(result["in_turn"].values()) for result in trained(nodes, ranks_per_node)]
+    assert len(set.union(*digests)) == 1
 
 
 @pytest.mark.parametrize("name", ["momentum", "adamw", "lion"])

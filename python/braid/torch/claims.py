@@ -59,6 +59,20 @@ def is_claimed(parameter: torch.Tensor) -> bool:
     return claimant is not None and claimant.owns_gradients()
 
 
+def is_claimed_by(parameter: torch.Tensor, claimant: Claimant) -> bool:
+    return _claimant_of(parameter) is claimant
+
+
+def has_ddp() -> bool:
+    """Whether there is any DistributedDataParallel in this process."""
+    return bool(_models)
+
+
+def ids_in_ddp() -> set[int]:
+    """The ids of all parameters that a DistributedDataParallel has."""
+    return {id(parameter) for model in list(_models) for parameter in model.parameters()}
+
+
 def ddp_groups(parameters: Iterable[torch.Tensor]) -> list[Any]:
     """The process groups of every DDP that has one of these parameters."""
     wanted = {id(parameter) for parameter in parameters}

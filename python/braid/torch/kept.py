@@ -72,11 +72,19 @@ class KeptWeights:
 
     def prepare(self, slots: int) -> None:
         """Before an update: registers parameters that have a gradient now, loads what is to be."""
-        awake = self._newly_awake()
-        if awake:
-            self._register(awake, slots)
+        self._register(self._newly_awake(), slots)
         for weights in self.sets:
             self._reload(weights)
+
+    def wake(self, slots: int) -> list[WeightSet]:
+        """The same for parameters that were not registered yet; the sets that they make. Of the
+        others a round may be in flight, all of it submitted."""
+        known = len(self.sets)
+        self._register(self._newly_awake(), slots)
+        new = self.sets[known:]
+        for weights in new:
+            self._reload(weights)
+        return new
 
     def apply(
         self,
@@ -122,6 +130,24 @@ class KeptWeights:
     def is_changed(self) -> bool:
         """Whether somebody else has changed parameters: all rounds must be over before prepare()."""
         return any(self._is_changed(weights) for weights in self.sets)
+
+    def is_to_be_loaded(self) -> bool:
+        """Whether prepare() has something to load for the parameters that are registered."""
+        return self.is_changed() or any(
+            id(weight.parameter) in self._pending for weights in self.sets for weight in weights
+        )
+
+    def changed_names(self) -> list[str]:
+        """The parameters that somebody else has changed."""
+        return [
+            self.name_of(weight.parameter)
+            for weights in self.sets
+            for weight in weights
+            if self._is_parameter_changed(weight.parameter)
+        ]
+
+    def name_of(self, parameter: torch.Tensor) -> str:
+        return self._names[parameter]
 
     def renew(self, codec: str) -> None:
         """Registers all parameters again, to travel by another codec, with what owners keep."""
@@ -184,7 +210,10 @@ class KeptWeights:
         return name if len(name.encode()) <= _NAME_BYTES_MAX else f"{prefix}/#{place}"
 
     def _is_changed(self, weights: WeightSet) -> bool:
-        return any(self._versions.get(id(w.parameter)) != w.parameter._version for w in weights)
+        return any(self._is_parameter_changed(weight.parameter) for weight in weights)
+
+    def _is_parameter_changed(self, parameter: torch.Tensor) -> bool:
+        return self._versions.get(id(parameter)) != parameter._version
 
     def _reload(self, weights: WeightSet) -> None:
         states = [self._pending.get(id(w.parameter)) for w in weights]

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import torch
@@ -23,7 +23,8 @@ Use = Callable[["Weight", torch.Tensor], None]
 class Round:
     """One operation of each tensor of a set, in flight. Of one thread at a time.
 
-    Every result is taken once, in any order. After a failure each take() raises the first error.
+    Every result is taken once, in any order, when all operations are submitted. After a failure
+    each take() raises the first error.
     """
 
     def __init__(self, engine: Engine, name: str, entry: Entry | None) -> None:
@@ -31,15 +32,20 @@ class Round:
         self._entry = entry
         self._tickets: dict[int, tuple[int, Weight]] = {}
         self._has_arrived = False
+        self._is_open = True
         self.name = name
         self.error: Exception | None = None
 
     def add(self, ticket: int, weight: Weight) -> None:
         self._tickets[id(weight.parameter)] = ticket, weight
 
+    def close(self) -> None:
+        """All operations are submitted."""
+        self._is_open = False
+
     @property
     def is_over(self) -> bool:
-        return not self._tickets
+        return not self._is_open and not self._tickets
 
     def has(self, parameter: torch.Tensor) -> bool:
         """Whether its result is still to be taken."""
@@ -114,6 +120,7 @@ class Round:
     def fail(self, cause: Exception) -> None:
         """Could not be submitted as a whole: what was is given up, for it may never end."""
         self._fail(cause)
+        self.close()
         for ticket, _ in self._tickets.values():
             try:
                 self._engine.job.release(ticket)
@@ -139,6 +146,50 @@ class Round:
         if self.error is not None:
             # Told again and again, and each time from here.
             raise self.error.with_traceback(None)
+
+
+class OpenRound:
+    """A round that is being submitted, one tensor after the other, in any order. Of one thread at a
+    time, which may be another one each time.
+
+    The ranks need not have the same order. Nothing may be waited for before close().
+    """
+
+    def __init__(self, round: Round, weights: Iterable[Weight], step: int) -> None:
+        """`weights` are all of the set, in the order in which close() submits what is missing."""
+        self._round = round
+        self._step = step
+        self._missing = {id(weight.parameter): weight for weight in weights}
+
+    def missing(self, parameter: torch.Tensor) -> Weight | None:
+        """What is still to be submitted of a parameter. None: nothing, or it is another set's."""
+        return self._missing.get(id(parameter))
+
+    def add(self, weight: Weight, prepare: Callable[[Weight], None]) -> None:
+        """Submits one tensor with what `prepare` makes ready. An error gives up the whole round."""
+        try:
+            prepare(weight)
+            self._round.add(weight.operation.submit(self._step), weight)
+        except BraidError as cause:
+            error = as_distributed(cause)
+            self.fail(error)
+            raise error from cause
+        except BaseException as cause:
+            self.fail(RuntimeError(f"a round of {self._round.name} was abandoned: {cause}"))
+            raise
+        del self._missing[id(weight.parameter)]
+
+    def close(self, prepare: Callable[[Weight], None]) -> Round:
+        """Submits all that is missing. From here on results may be waited for."""
+        for weight in list(self._missing.values()):
+            self.add(weight, prepare)
+        self._round.close()
+        return self._round
+
+    def fail(self, cause: Exception) -> None:
+        """Gives the round up. Every later round of the set raises `cause`."""
+        self._missing.clear()
+        self._round.fail(cause)
 
 
 class Rounds:

@@ -17,8 +17,10 @@ from torch.distributed import ReduceOp
 
 from braid import UpdateFlag
 from braid.torch import claims
+from braid.torch.backward_submissions import BackwardSubmissions
 from braid.torch.forward_waits import ForwardWaits
 from braid.torch.kept import KeptWeights, State
+from braid.torch.open_updates import OpenUpdate
 from braid.torch.rounds import Rounds
 from braid.torch.rules import EXACT_WEIGHTS, refuse_gradient, refuse_options, rule_of
 from braid.torch.training_group import braid_group, broadcast_from_first, names_of
@@ -47,6 +49,18 @@ class ShardedOptimizer(torch.optim.Optimizer, claims.Claimant):
     weight decay and momentum go on. Only one that has never had a gradient on any rank is passed
     over. With a torch.amp.GradScaler a step is left out on all ranks if any has found an infinity.
 
+    With `overlap_backward` each gradient goes to the daemons as soon as the backward pass has
+    it, so that late layers are updated while early ones are still computed. The first step
+    submits all of them in step(), and so does one before which parameters were changed or a
+    state was loaded. For the others it holds that
+    - each parameter gets one gradient before step(): no accumulation over several passes;
+    - gradients stay as they are until step(): no clipping, and no GradScaler;
+    - learning rates and other settings are those at the beginning of the backward pass;
+    - a backward pass that raises an error is the last one of this optimizer.
+    Whatever is against this and can be seen, by torch's count of changes, is a RuntimeError,
+    and so are all steps that follow. A hook of the script's that changes a gradient works if
+    it was registered before the first step().
+
     state_dict() has torch's own format, with the state of all owners: the wrapped optimizer of
     torch loads it, and so does a job of another size. It is a collective: call it on all ranks, and
     save it on one. The state of 16-bit parameters is float32, and has the exact weights beside it.
@@ -64,6 +78,7 @@ class ShardedOptimizer(torch.optim.Optimizer, claims.Claimant):
         process_group: Any = None,
         model: torch.nn.Module | None = None,
         overlap_forward: bool = False,
+        overlap_backward: bool = False,
         codec: str = "",
         pull: str = "full",
         **kwargs: Any,
@@ -75,6 +90,8 @@ class ShardedOptimizer(torch.optim.Optimizer, claims.Claimant):
         parameters of others, not through their forward(), must not be in such a model; those of
         torch.nn may. Who reads parameters elsewhere (an average of weights, say) calls
         synchronize() first; the model's state_dict() does.
+
+        `overlap_backward` is described above.
 
         `codec` encodes float32 gradients between nodes, "int8" for one. With `pull` of "bf16"
         weights of float32 come back rounded to bfloat16, and the owners keep the exact ones.
@@ -97,10 +114,13 @@ class ShardedOptimizer(torch.optim.Optimizer, claims.Claimant):
         self._kept: KeptWeights | None = None
         self._rounds = Rounds([])
         self._waits = None
+        self._submissions: BackwardSubmissions | None = None
         claims.claim(self, self._parameters())
         broadcast_from_first(self._group, self._parameters())
         if overlap_forward:
             self._waits = ForwardWaits(model, self._parameters(), self._wait_for, self.synchronize)
+        if overlap_backward:
+            self._submissions = BackwardSubmissions(self, self.name, self._begin_update)
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Before the first step only: then the parameters are dealt out to their owners."""
@@ -121,17 +141,16 @@ class ShardedOptimizer(torch.optim.Optimizer, claims.Claimant):
         if closure is not None:
             with torch.enable_grad():
                 loss = closure()
-        self.synchronize()
+        if self._submissions is not None and getattr(self, "found_inf", None) is not None:
+            self._submissions.refuse_scaler()
         for parameter in self._parameters():
             refuse_gradient(parameter, self.name)
-        if not self._is_to_be_left_out():
-            kept = self._prepared()
-            kept.prepare(self._rule.slots(self.param_groups))
-            settings = self._settings()
-            self._refuse_late_momentum(settings)
-            self._rounds = kept.apply(
-                lambda parameter: settings[id(parameter)], self._gradient_of
-            )
+        if self._submissions is None or self._submissions.open() is None:
+            self._submit_all()
+        else:
+            self._submit_rest(self._submissions)
+        if self._submissions is not None and self._kept is not None:
+            self._submissions.watch(self._kept)
         if self._waits is None:
             self.synchronize()
         return loss
@@ -143,12 +162,14 @@ class ShardedOptimizer(torch.optim.Optimizer, claims.Claimant):
 
     def reload(self) -> None:
         """The next step() gives the owners the parameters as they are then on the first rank."""
+        self._refuse_before_step("reload()")
         if self._kept is not None:
             self.synchronize()
             self._kept.reload()
 
     def state_dict(self) -> dict[str, Any]:
         """As the wrapped optimizer of torch has it, with the state of all owners, in CPU memory."""
+        self._refuse_before_step("state_dict()")
         self.synchronize()
         kept = self._kept
         if kept is not None:
@@ -168,6 +189,7 @@ class ShardedOptimizer(torch.optim.Optimizer, claims.Claimant):
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Of this optimizer or of the wrapped one of torch. What it has goes to the owners with the
         next step()."""
+        self._refuse_before_step("load_state_dict()")
         self.synchronize()
         places = [place for group in state_dict["param_groups"] for place in group["params"]]
         groups = [dict(group) for group in state_dict["param_groups"]]
@@ -197,6 +219,44 @@ class ShardedOptimizer(torch.optim.Optimizer, claims.Claimant):
             self._kept = KeptWeights(self._group, names, codec=self._codec, pull_bf16=bf16)
         self._is_prepared = True
         return self._kept
+
+    def _refuse_before_step(self, what: str) -> None:
+        if self._submissions is not None:
+            self._submissions.refuse(what)
+
+    def _submit_all(self) -> None:
+        self.synchronize()
+        if self._is_to_be_left_out():
+            return
+        kept = self._prepared()
+        kept.prepare(self._rule.slots(self.param_groups))
+        settings = self._settings()
+        self._refuse_late_momentum(settings)
+        self._rounds = kept.apply(lambda parameter: settings[id(parameter)], self._gradient_of)
+
+    def _begin_update(self) -> OpenUpdate | None:
+        """At the first gradient of a backward pass, in whichever thread; else in step()."""
+        kept = self._kept
+        if kept is None or not kept.sets:
+            return None
+        # Of modules that this forward pass has not used.
+        self.synchronize()
+        if kept.is_to_be_loaded():
+            return None
+        settings = self._settings()
+        self._refuse_late_momentum(settings)
+        return OpenUpdate(kept.sets, lambda parameter: settings[id(parameter)])
+
+    def _submit_rest(self, submissions: BackwardSubmissions) -> None:
+        """What the backward pass has not: mostly zeros; and parameters that have a first gradient."""
+        kept = self._prepared()
+        rounds = submissions.close(kept, self._gradient_of)
+        self._rounds = Rounds(rounds)
+        # A matter of all ranks, which comes before any of them waits for results of these rounds.
+        settings = self._settings()
+        for weights in kept.wake(self._rule.slots(self.param_groups)):
+            rounds.append(weights.apply(lambda p: settings[id(p)], self._gradient_of))
+            self._rounds = Rounds(rounds)
 
     def _settings(self) -> dict[int, Settings]:
         """By the parameter's id, of all groups as they are now."""

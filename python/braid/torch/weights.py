@@ -31,7 +31,7 @@ from braid.torch.engine import Engine
 from braid.torch.explaining import explain_once
 from braid.torch.failures import as_distributed
 from braid.torch.gradients import GRADIENTS_MAX
-from braid.torch.rounds import Round
+from braid.torch.rounds import OpenRound, Round
 
 AVERAGE = int(Reduction.AVERAGE)
 WEIGHTS = int(StateSlot.WEIGHTS)
@@ -157,6 +157,20 @@ class WeightSet:
         """How many have been submitted."""
         return self._step + 1
 
+    def begin(self) -> OpenRound:
+        """Opens a round, to be submitted tensor by tensor. All of them get one action."""
+        before = self._round
+        if before is not None:
+            if before.error is not None:
+                raise before.error
+            if not before.has_arrived:
+                raise RuntimeError(f"a round of {self.name} begins before the last one has ended")
+        parameters = [weight.parameter for weight in self._weights]
+        entry = self._engine.record.add("all_reduce", parameters, parameters)
+        self._round = Round(self._engine, self.name, entry)
+        self._step += 1
+        return OpenRound(self._round, self._weights, self._step)
+
     def load(
         self, slot: int, values: Callable[[Weight], torch.Tensor | None], bits: int = ROUNDED
     ) -> Round:
@@ -184,15 +198,10 @@ class WeightSet:
 
         `gradient` of None stands for zeros. Without `pull` the weights stay with their owners.
         """
-        action = _APPLY if pull else _PUSH
 
         def prepare(weight: Weight) -> None:
-            weight.set(settings(weight.parameter))
-            weight.give(gradient(weight.parameter))
-            weight.count += 1
-            update = weight.operation.update
-            update.action, update.slot, update.bits = action, WEIGHTS, ROUNDED
-            update.count = weight.count
+            parameter = weight.parameter
+            ask_for_update(weight, settings(parameter), gradient(parameter), pull=pull)
 
         return self._submit(prepare)
 
@@ -241,28 +250,19 @@ class WeightSet:
 
     def _submit(self, prepare: Callable[[Weight], None]) -> Round:
         """Submits every tensor, each with what `prepare` makes ready."""
-        before = self._round
-        if before is not None:
-            if not before.has_arrived:
-                raise RuntimeError(f"a round of {self.name} begins before the last one has ended")
-            if before.error is not None:
-                raise before.error
-        parameters = [weight.parameter for weight in self._weights]
-        entry = self._engine.record.add("all_reduce", parameters, parameters)
-        self._round = round = Round(self._engine, self.name, entry)
-        self._step += 1
-        try:
-            for weight in self._weights:
-                prepare(weight)
-                round.add(weight.operation.submit(self._step), weight)
-        except BraidError as cause:
-            error = as_distributed(cause)
-            round.fail(error)
-            raise error from cause
-        except BaseException as cause:
-            round.fail(RuntimeError(f"a round of {self.name} was abandoned: {cause}"))
-            raise
-        return round
+        return self.begin().close(prepare)
+
+
+def ask_for_update(
+    weight: Weight, settings: Settings, gradient: torch.Tensor | None, *, pull: bool = True
+) -> None:
+    """Makes an operation ready: the average of a gradient (None: zeros) updates the weight."""
+    weight.set(settings)
+    weight.give(gradient)
+    weight.count += 1
+    update = weight.operation.update
+    update.action, update.slot, update.bits = _APPLY if pull else _PUSH, WEIGHTS, ROUNDED
+    update.count = weight.count
 
 
 def write_to_parameter(weight: Weight, result: torch.Tensor) -> None:

@@ -17,7 +17,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 import braid.torch
 
-VICTIM = 1
+VICTIM, LAST_STEP = 1, 5
 
 
 def plain(step: int) -> None:
@@ -54,8 +54,33 @@ def sharded() -> Updated:
     return Updated(lambda p: braid.torch.ShardedOptimizer(p, torch.optim.AdamW))
 
 
+class HalfSubmitted:
+    """Gradients go to the daemons during the backward pass, in the middle of which the victim ends."""
+
+    def __init__(self) -> None:
+        self.layers = torch.nn.ModuleList(torch.nn.Linear(100, 100) for _ in range(3))
+        self.optimizer = braid.torch.ShardedOptimizer(
+            self.layers.parameters(), torch.optim.AdamW, overlap_backward=True
+        )
+
+    def __call__(self, step: int) -> None:
+        first, second, third = self.layers
+        values = first(torch.ones(4, 100))
+        if step == LAST_STEP:
+            values.register_hook(end_victim)
+        third(second(values)).sum().backward()
+        self.optimizer.step()
+
+
 def delayed() -> Updated:
     return Updated(lambda p: braid.torch.DelayedOptimizer(p, lr=0.1, warmup_steps=0))
+
+
+def end_victim(*_: Any) -> None:
+    if dist.get_rank() == VICTIM:
+        if sys.argv[2:] == ["raise"]:
+            raise KeyError("of the script")
+        os.kill(os.getpid(), signal.SIGKILL)
 
 
 def stay_for_the_others(rank: int) -> None:
@@ -76,15 +101,14 @@ def main() -> None:
         "asynchronous": lambda: asynchronous,
         "ddp": Ddp,
         "sharded": sharded,
+        "half submitted": HalfSubmitted,
         "delayed": delayed,
     }[sys.argv[1]]()
     work(0)
     try:
         for step in range(1, 1000):
-            if rank == VICTIM and step == 5:
-                if sys.argv[2:] == ["raise"]:
-                    raise KeyError("of the script")
-                os.kill(os.getpid(), signal.SIGKILL)
+            if step == LAST_STEP and sys.argv[1] != "half submitted":
+                end_victim()
             work(step)
     except RuntimeError as error:
         kinds = [kind.__name__ for kind in type(error).__mro__]

@@ -87,13 +87,14 @@ class Reference:
 
 class Sharded:
     def __init__(
-        self, kind: Any, options: dict[str, Any], dtype: torch.dtype, *, wrap: bool = False, **more: Any
+        self, kind: Any, options: dict[str, Any], dtype: torch.dtype, *, wrap: dict[str, Any] | None = None, **more: Any
     ) -> None:
+        """`wrap`: the arguments of a DistributedDataParallel around it."""
         self.module, self.dtype = make_model(dtype), dtype
         if dist.get_rank() != 0:
             with torch.no_grad():
                 self.module[0].weight.add_(1)  # The first rank's count.
-        self.model = DistributedDataParallel(self.module) if wrap else self.module
+        self.model = DistributedDataParallel(self.module, **wrap) if wrap is not None else self.module
         self.optimizer = braid.torch.ShardedOptimizer(
             self.model.parameters(), "lion" if kind is Lion else kind, model=self.model, **options, **more
         )
@@ -168,6 +169,43 @@ def handed_over_in_16_bits(dtype: torch.dtype) -> list[str]:
     return [digest([p.view(torch.uint8) for p in each.module.parameters()]) for each in (whole, first, again)]
 
 
+def overlapped_backward() -> dict[str, str]:
+    """The digests of what the same trainings end with, by how they differ from them; the last word is the optimizer."""
+    views, unused = {"gradient_as_bucket_view": True}, {"find_unused_parameters": True}
+    both = {"overlap_forward": True}
+    hows: dict[str, dict[str, Any]] = {
+        "": {}, "forward": both, "ddp": {"wrap": {}}, "ddp views": {"wrap": views}, "ddp forward": {"wrap": {}, **both},
+        "ddp views forward": {"wrap": views, **both}, "ddp unused": {"wrap": unused},
+    }  # fmt: skip
+    digests = {}
+    for how, more in hows.items():
+        for name in ("momentum", "adamw"):
+            training = Sharded(*OPTIMIZERS[name], torch.float32, overlap_backward=True, **more)
+            training.train(0, STEPS)
+            digests[f"{how} {name}".strip()] = digest([p.view(torch.uint8) for p in training.module.parameters()])
+    return digests
+
+
+def used_in_turn(**more: Any) -> str:
+    """A layer for each rank and step, none of them in every pass; the third one comes late, on one rank first."""
+    model = make_model(torch.float64)
+    optimizer = braid.torch.ShardedOptimizer(model.parameters(), torch.optim.AdamW, lr=0.01, model=model, **more)
+    rank = dist.get_rank()
+    for step in range(STEPS):
+        values, targets = batch(step, rank, torch.float64)
+        optimizer.zero_grad()
+        plain = values[:, :1].expand(-1, SHAPE[1])
+        hidden = model[1](model[0](values)) if (step + rank) % 3 else plain
+        if step > STEPS // 2 or (step > STEPS // 4 and rank == 1):
+            hidden = model[3](model[2](hidden))
+        loss = hidden.square().mean() if (step + rank) % 5 == 1 else (model[4](hidden) - targets).square().mean()
+        if loss.requires_grad:
+            loss.backward()
+        optimizer.step()
+    optimizer.synchronize()
+    return digest(model.parameters())
+
+
 def main() -> None:
     braid.torch.enable()
     dist.init_process_group("braid")
@@ -178,12 +216,14 @@ def main() -> None:
     ways["float16"] = compared(*OPTIMIZERS["momentum"], dtype=torch.float16)
     ways["pull bf16"] = compared(*adamw, pull="bf16")
     ways["overlapped"] = compared(*adamw, overlap_forward=True)
-    ways["ddp"] = compared(*adamw, wrap=True)
-    ways["ddp overlapped"] = compared(*adamw, wrap=True, overlap_forward=True)
+    ways["ddp"] = compared(*adamw, wrap={})
+    ways["ddp overlapped"] = compared(*adamw, wrap={}, overlap_forward=True)
     ways["int8"] = compared(*adamw, codec="int8")
     handed = {name: handed_over(name) for name in ("momentum", "adamw", "lion")}
     narrow = {str(dtype): handed_over_in_16_bits(dtype) for dtype in (torch.bfloat16, torch.float16)}
-    report(ways=ways, handed=handed, narrow=narrow)
+    overlaps = {"backward": {"overlap_backward": True}, "both": {"overlap_backward": True, "overlap_forward": True}}
+    in_turn = {name: used_in_turn(**more) for name, more in {"none": {}, **overlaps}.items()}
+    report(ways=ways, backward=overlapped_backward(), in_turn=in_turn, handed=handed, narrow=narrow)
     dist.destroy_process_group()
 
 

@@ -76,6 +76,66 @@ TEST(FigureSvg, DrawsLinesWithMarksUnlessTheyWouldHideThem) {
   EXPECT_EQ(times(dense, "<circle"), 0u);
 }
 
+Figure span_figure() {
+  Figure figure;
+  Figure::Panel panel;
+  panel.title = "one rank";
+  panel.kind = Figure::Kind::Spans;
+  panel.x_title = "ms";
+  panel.groups = {"computing", "network"};
+  panel.series = {
+      {.name = "forward", .points = {}, .spans = {{0, 0, 40, "step 1"}, {0, 40, 41, "short"}}},
+      {.name = "gradient", .points = {}, .spans = {{1, 10, 30}, {1, 20, 50}, {1, 30, 45}}}};
+  figure.panels = {panel};
+  return figure;
+}
+
+TEST(FigureSvg, DrawsSpansInLanesAndTextsWhereTheyFit) {
+  const std::string svg = figure_svg(span_figure());
+  for (const char* part : {">computing</text>", ">network</text>", ">ms</text>", ">step 1</text>",
+                           "<title>forward, step 1: 0 to 40</title>",
+                           "<title>gradient: 20 to 50</title>", ">gradient</text>"}) {
+    EXPECT_EQ(times(svg, part), 1u) << part;
+  }
+  EXPECT_EQ(times(svg, ">short</text>"), 0u);
+  EXPECT_EQ(times(svg, "<title>forward, short: 40 to 41</title>"), 1u);
+}
+
+TEST(FigureSvg, SpansThatOverlapHaveRowsOfTheirOwn) {
+  const std::string svg = figure_svg(span_figure());
+  const auto top_of = [&svg](const char* hint) {
+    const size_t element = svg.rfind("<rect", svg.find(hint));
+    return std::stod(svg.substr(svg.find(" y=\"", element) + 4));
+  };
+  EXPECT_LT(top_of("gradient: 10 to 30"), top_of("gradient: 20 to 50"));
+  EXPECT_EQ(top_of("gradient: 10 to 30"), top_of("gradient: 30 to 45")) << "the row is free again";
+}
+
+TEST(FigureSvg, ManyRowsStayWithinThePanel) {
+  Figure figure = span_figure();
+  for (int i = 0; i < 500; ++i) figure.panels[0].series[1].spans.push_back({1, 60, 61 + 0.05 * i});
+  const std::string svg = figure_svg(figure);
+  const auto number_of = [&svg](const char* hint, const char* name) {
+    const size_t element = svg.rfind("<rect", svg.find(hint));
+    return std::stod(svg.substr(svg.find(name, element) + std::string_view(name).size()));
+  };
+  // Below the title there are 340 pixels for the lanes.
+  EXPECT_LT(number_of("gradient: 60 to 85.95", " y=\""), 8 + 34 + figure.panels.size() * 340);
+  EXPECT_EQ(times(svg, ">step 1</text>"), 1u) << "the lane of one row is as high as before";
+}
+
+TEST(FigureSvg, AnAxisOfSpansGoesAsFarAsItIsTold) {
+  Figure figure = span_figure();
+  EXPECT_EQ(times(figure_svg(figure), ">90</text>"), 0u);
+  figure.panels[0].x_end = 100;
+  EXPECT_EQ(times(figure_svg(figure), ">90</text>"), 1u);
+  figure.panels[0].x_end = 0;
+  for (Figure::Series& series : figure.panels[0].series) series.spans.clear();
+  const std::string empty = figure_svg(figure);
+  EXPECT_EQ(empty.find("nan"), std::string::npos);
+  EXPECT_EQ(empty.find("inf"), std::string::npos);
+}
+
 TEST(FigureSvg, GivesANameOneColourInAllPanels) {
   Figure figure = bar_figure();
   figure.panels.push_back(line_figure().panels[0]);

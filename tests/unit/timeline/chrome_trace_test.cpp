@@ -80,6 +80,7 @@ TEST(ChromeTrace, NodesAreOnOneClock) {
   EXPECT_DOUBLE_EQ(first.at(1), 0.25);
   EXPECT_DOUBLE_EQ(first.at(2), 0);
   EXPECT_EQ(document["otherData"]["nodes"][1]["clock_error_ns"], 40);
+  EXPECT_EQ(document["otherData"]["begin_ns"], 1'000'000 - 250) << "by the clock of the first one";
 }
 
 TEST(ChromeTrace, NeighboursOnATrackDoNotOverlap) {
