@@ -54,6 +54,10 @@ def sharded() -> Updated:
     return Updated(lambda p: braid.torch.ShardedOptimizer(p, torch.optim.AdamW))
 
 
+def acco() -> Updated:
+    return Updated(lambda p: braid.torch.Acco(p, torch.optim.AdamW))
+
+
 def delayed() -> Updated:
     return Updated(lambda p: braid.torch.DelayedOptimizer(p, lr=0.1, warmup_steps=0))
 
@@ -76,6 +80,7 @@ def main() -> None:
         "asynchronous": lambda: asynchronous,
         "ddp": Ddp,
         "sharded": sharded,
+        "acco": acco,
         "delayed": delayed,
     }[sys.argv[1]]()
     work(0)
