@@ -11,8 +11,9 @@ namespace braid {
 
 // Apply: sum, the optimizer's step at the owner, and all ranks get the new weights. Push: the same,
 // and nobody gets them. Load: each owner takes a slot's values from its own node's input, and all
-// ranks get what the owners took. Fetch: all ranks get a slot's values.
-enum class UpdateAction : uint8_t { Apply = 0, Push, Load, Fetch };
+// ranks get what the owners took. Fetch: all ranks get a slot's values. Estimate: all ranks get the
+// weights that Apply would make, and what is kept stays as it is.
+enum class UpdateAction : uint8_t { Apply = 0, Push, Load, Fetch, Estimate };
 enum class Optimizer : uint8_t { Sgd = 0, Adam, Lion };
 // What the owner keeps for each element: the weight, the momentum (Adam: the first moment), the
 // second moment.
@@ -21,14 +22,14 @@ enum class StateSlot : uint8_t { Weights = 0, First, Second };
 // of tensors of 16 bits, whose state is float32, its upper and its lower half.
 enum class StateBits : uint8_t { Rounded = 0, High, Low };
 
-inline constexpr uint8_t kUpdateActionCount = 4;
+inline constexpr uint8_t kUpdateActionCount = 5;
 inline constexpr uint8_t kOptimizerCount = 3;
 inline constexpr uint8_t kStateSlotCount = 3;
 inline constexpr uint8_t kStateBitsCount = 3;
 
 inline constexpr uint32_t kUpdateNesterov = 1;        // SGD
 inline constexpr uint32_t kUpdateDecoupledDecay = 2;  // weight decay beside the gradient, as AdamW
-inline constexpr uint32_t kUpdatePullBFloat16 = 4;    // Apply: weights travel rounded to bfloat16
+inline constexpr uint32_t kUpdatePullBFloat16 = 4;    // weights that all get travel so
 inline constexpr uint32_t kUpdateFlags = 7;           // all of them
 
 namespace proto {

@@ -7,8 +7,8 @@ namespace braid::proto {
 
 // Client ↔ daemon: the socket's messages, the rings and the memory. Raised when an old peer would
 // misread a new one.
-inline constexpr uint32_t kClientProtocolVersion = 5;
+inline constexpr uint32_t kClientProtocolVersion = 6;
 // Daemon ↔ daemon: the control connection and the chunks.
-inline constexpr uint32_t kControlProtocolVersion = 13;
+inline constexpr uint32_t kControlProtocolVersion = 14;
 
 }  // namespace braid::proto

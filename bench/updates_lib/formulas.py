@@ -17,6 +17,6 @@ def bytes_per_step(system: System, parameters: int, nodes: int) -> float:
         if delay.codec:
             width = ((delay.correction_every - 1) * _TWO_BITS + _FULL) / delay.correction_every
         back = _HALF if delay.pull == "bf16" else _FULL
-    elif system.kind == systems.SHARDED and system.pull == "bf16":
+    elif system.pull == "bf16":
         back = _HALF
     return parameters * (nodes - 1) / nodes * (push * width + pull * back)

@@ -28,6 +28,10 @@ class Trained:
                 parameters, torch.optim.SGD, lr=lr, momentum=momentum, model=model, pull=system.pull,
                 overlap_forward=system.overlaps_forward, overlap_backward=system.overlaps_backward,
             )  # fmt: skip
+        elif system.kind == systems.ACCO:
+            self.optimizer = braid.torch.Acco(
+                parameters, torch.optim.SGD, lr=lr, momentum=momentum, model=model, pull=system.pull
+            )
         else:
             self.optimizer = torch.optim.SGD(parameters, lr, momentum=momentum)
             self._wrap()
@@ -44,7 +48,7 @@ class Trained:
     def settle(self) -> None:
         """Makes the parameters what a script evaluates: the same on all ranks. diloco and local-sgd: at the end of a
         cycle only, where they are."""
-        if self._system.is_delayed:
+        if self._system.is_delayed or self._system.kind == systems.ACCO:
             self.optimizer.finish()
         elif self._system.kind == systems.SHARDED:
             self.optimizer.synchronize()
@@ -53,7 +57,7 @@ class Trained:
         """Until nothing is on its way between nodes any more; parameters stay as they are."""
         if self._system.is_delayed:
             self.optimizer.global_state.wait()
-        elif self._system.kind == systems.SHARDED:
+        elif self._system.kind in (systems.SHARDED, systems.ACCO):
             self.optimizer.synchronize()
 
 

@@ -17,9 +17,9 @@ ACCURACY, STEPS, TIMELINE, TOGETHER = "accuracy", "steps", "timeline", "together
 REAL = "real"
 TIMEOUT_S = 600
 # Each codec's threshold fits its gradients: digits' are larger than the emulated ones.
-_ACCURACY_SYSTEMS = "sync,sharded,od-sgd,ssd-sgd:pull_every=5,cd-sgd:threshold=0.03,diloco:20"
+_ACCURACY_SYSTEMS = "sync,sharded,acco,od-sgd,ssd-sgd:pull_every=5,cd-sgd:threshold=0.03,diloco:20"
 _STEPS_SYSTEMS = (
-    "sync,sharded,sharded:overlap_backward,overlap_forward,od-sgd,ssd-sgd:pull_every=5,cd-sgd:threshold=0.03,"
+    "sync,sharded,sharded:overlap_backward,overlap_forward,acco,od-sgd,ssd-sgd:pull_every=5,cd-sgd:threshold=0.03,"
     "cd-sgd:threshold=0.03,pull=bf16,diloco:20"
 )
 _TIMELINE_SYSTEMS = "sync,sharded,sharded:overlap_backward,overlap_forward"
@@ -39,6 +39,7 @@ _EPILOG = """\
 systems
   sync                  DistributedDataParallel over braid, torch.optim.SGD
   sharded[:OPTION,...]  ShardedOptimizer with torch.optim.SGD; options: pull=bf16, overlap_forward, overlap_backward
+  acco[:pull=bf16]      Acco with torch.optim.SGD: a step is half of a round, and two make one update
   od-sgd, ssd-sgd, cd-sgd[:OPTION,...]
                         DelayedOptimizer with the options of BRAID_UPDATE (docs/updates.md), and force: also where
                         training is known to get worse, or to diverge

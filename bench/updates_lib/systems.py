@@ -7,8 +7,8 @@ import re
 
 from braid.torch.delay import METHODS, PULLS, Delay, parse_delay
 
-SYNC, SHARDED, DILOCO, LOCAL = "sync", "sharded", "diloco", "local-sgd"
-KINDS = (SYNC, SHARDED, *METHODS, f"{DILOCO}:STEPS", f"{LOCAL}:STEPS")
+SYNC, SHARDED, ACCO, DILOCO, LOCAL = "sync", "sharded", "acco", "diloco", "local-sgd"
+KINDS = (SYNC, SHARDED, ACCO, *METHODS, f"{DILOCO}:STEPS", f"{LOCAL}:STEPS")
 _FORCE = "force"
 _FORWARD, _BACKWARD = "overlap_forward", "overlap_backward"
 _OVERLAPS = (_FORWARD, _BACKWARD)
@@ -22,7 +22,7 @@ class System:
     kind: str
     delay: Delay = Delay()
     is_forced: bool = False  # Although it is known to train worse, or to diverge.
-    pull: str = "full"  # of sharded
+    pull: str = "full"  # of sharded and acco
     overlaps_forward: bool = False
     overlaps_backward: bool = False
     sync_every: int = 1  # of diloco and local-sgd
@@ -38,6 +38,8 @@ class System:
             return self.delay.pull_every
         if self.kind == "cd-sgd":
             return self.delay.correction_every or 1
+        if self.kind == ACCO:
+            return 2  # a half batch each
         return self.sync_every
 
 
@@ -46,8 +48,8 @@ def parse(text: str) -> System:
     try:
         if kind in METHODS:
             return _delayed(text)
-        if kind == SHARDED:
-            return _sharded(text, rest)
+        if kind in (SHARDED, ACCO):
+            return _sharded(text, kind, rest)
     except ValueError as error:
         raise argparse.ArgumentTypeError(f"'{text}': {error}") from None
     if kind in (DILOCO, LOCAL) and re.fullmatch(r"[1-9]\d{0,5}", rest):
@@ -68,15 +70,17 @@ def _delayed(text: str) -> System:
     return System(text, method, delay, is_forced=_FORCE in options)
 
 
-def _sharded(text: str, rest: str) -> System:
+def _sharded(text: str, kind: str, rest: str) -> System:
+    """acco has the same options, but for what there is to overlap."""
     options = [part for part in rest.split(",") if part]
     known = {f"pull={pull}": pull for pull in PULLS}
+    others = _OVERLAPS if kind == SHARDED else ()
     for option in options:
-        if option not in known and option not in _OVERLAPS:
-            raise ValueError(f"'{option}' is none of {', '.join([*known, *_OVERLAPS])}")
+        if option not in known and option not in others:
+            raise ValueError(f"'{option}' is none of {', '.join([*known, *others])}")
     pulls = [known[option] for option in options if option in known]
     return System(
-        text, SHARDED, pull=(pulls or ["full"])[-1], overlaps_forward=_FORWARD in options,
+        text, kind, pull=(pulls or ["full"])[-1], overlaps_forward=_FORWARD in options,
         overlaps_backward=_BACKWARD in options,
     )  # fmt: skip
 

@@ -177,12 +177,14 @@ BRAID_API int braid_free(braid_job* job, void* memory);
 
 /** What an all-reduce of a tensor with state_slots does. */
 typedef enum braid_update_action {
-  BRAID_UPDATE_APPLY = 0, /**< the input is a gradient: it is reduced (sum or average), its owner
-                             takes the optimizer's step, and the result are the new weights */
-  BRAID_UPDATE_PUSH = 1,  /**< the same, and the result is empty: half the bytes on the wire */
-  BRAID_UPDATE_LOAD = 2,  /**< the input are values of a slot, the same on all ranks; each owner
-                             takes those of its own node, and the result are all owners' */
-  BRAID_UPDATE_FETCH = 3  /**< no input; the result are the values of a slot */
+  BRAID_UPDATE_APPLY = 0,   /**< the input is a gradient: it is reduced (sum or average), its owner
+                               takes the optimizer's step, and the result are the new weights */
+  BRAID_UPDATE_PUSH = 1,    /**< the same, and the result is empty: half the bytes on the wire */
+  BRAID_UPDATE_LOAD = 2,    /**< the input are values of a slot, the same on all ranks; each owner
+                               takes those of its own node, and the result are all owners' */
+  BRAID_UPDATE_FETCH = 3,   /**< no input; the result are the values of a slot */
+  BRAID_UPDATE_ESTIMATE = 4 /**< as APPLY, with the same result; owners keep the weights and the
+                               state that they have */
 } braid_update_action;
 
 typedef enum braid_optimizer {
@@ -206,8 +208,8 @@ typedef enum braid_state_bits {
 
 #define BRAID_NESTEROV 1u        /**< SGD */
 #define BRAID_DECOUPLED_DECAY 2u /**< weight decay beside the gradient, not in it */
-#define BRAID_PULL_BFLOAT16                                                         \
-  4u /**< APPLY, float32: new weights travel rounded to bfloat16; the owner's state \
+#define BRAID_PULL_BFLOAT16                                                                   \
+  4u /**< APPLY, ESTIMATE, float32: new weights travel rounded to bfloat16; the owner's state \
         stays exact */
 
 /** One update of one tensor. All ranks must give the same numbers, or the job fails with
@@ -217,7 +219,7 @@ typedef enum braid_state_bits {
 typedef struct braid_update {
   size_t struct_size;
   uint32_t action;        /**< a braid_update_action */
-  uint32_t optimizer;     /**< a braid_optimizer; APPLY and PUSH */
+  uint32_t optimizer;     /**< a braid_optimizer; APPLY, PUSH and ESTIMATE */
   uint32_t slot;          /**< a braid_state_slot; LOAD and FETCH */
   uint32_t bits;          /**< a braid_state_bits; LOAD and FETCH */
   uint32_t flags;         /**< BRAID_NESTEROV | … */

@@ -64,6 +64,7 @@ class UpdateAction(enum.IntEnum):
     PUSH = 1
     LOAD = 2
     FETCH = 3
+    ESTIMATE = 4
 
 
 class Optimizer(enum.IntEnum):

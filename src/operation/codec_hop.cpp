@@ -10,14 +10,15 @@
 namespace braid {
 namespace {
 
-// The memory of a chunk as codecs want it: its planes one after the other, each in one piece.
+// The memory of a chunk as codecs want it: its planes one after the other, each in one piece. What
+// is only read is always a copy.
 class ChunkMemory {
  public:
   // `pieces` outlives it.
   ChunkMemory(ErrorMemory& memory, const std::vector<ElementRanges::Range>& pieces,
-              uint64_t elements)
-      : memory_(memory), pieces_(pieces) {
-    if (pieces_.size() == 1 && memory.planes() == 1) {
+              uint64_t elements, ErrorUse use)
+      : memory_(memory), pieces_(pieces), use_(use) {
+    if (pieces_.size() == 1 && memory.planes() == 1 && use == ErrorUse::Renew) {
       floats_ = memory.elements(0, pieces_.front().first, elements);
       return;
     }
@@ -27,7 +28,7 @@ class ChunkMemory {
   }
   std::span<float> floats() { return floats_; }
   void keep() {
-    if (copy_.empty()) return;
+    if (copy_.empty() || use_ == ErrorUse::Read) return;
     for_pieces([](std::span<float> kept, float* copied) {
       std::copy_n(copied, kept.size(), kept.data());
     });
@@ -47,6 +48,7 @@ class ChunkMemory {
 
   ErrorMemory& memory_;
   const std::vector<ElementRanges::Range>& pieces_;
+  const ErrorUse use_;
   std::span<float> floats_;
   std::vector<float> copy_;
 };
@@ -89,13 +91,14 @@ uint64_t stride_of(const ElementRanges& elements) {
 }  // namespace
 
 CodecHop::CodecHop(CodedSum coded, std::shared_ptr<ErrorMemory> memory, ElementRanges elements,
-                   uint64_t stream, uint64_t step, std::shared_ptr<CodecGauge> gauge)
+                   uint64_t stream, uint64_t step, std::shared_ptr<CodecGauge> gauge, ErrorUse use)
     : coded_(std::move(coded)),
       memory_(std::move(memory)),
       elements_(std::move(elements)),
       stream_(stream),
       step_(step),
       gauge_(std::move(gauge)),
+      use_(use),
       measured_stride_(gauge_ == nullptr ? 1 : stride_of(elements_)) {}
 
 const GradientCodec& CodecHop::codec(Encoding encoding) const {
@@ -119,7 +122,7 @@ uint32_t CodecHop::encode(Encoding encoding, const Extent& extent, std::span<con
   const bool has_memory =
       memory_ != nullptr && (encoding == Encoding::Part || coded_.sum_has_memory);
   std::optional<ChunkMemory> memory;
-  if (has_memory) memory.emplace(*memory_, pieces, values.size());
+  if (has_memory) memory.emplace(*memory_, pieces, values.size(), use_);
   const std::span<float> kept = memory ? memory->floats() : std::span<float>{};
   const Result<uint64_t> length = codec(encoding).encode(values, kept, place, encoded);
   if (memory) memory->keep();

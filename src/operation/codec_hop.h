@@ -19,6 +19,9 @@ struct CodedTensors {
   std::shared_ptr<ErrorMemory> memory;  // of all their elements; nullptr: the codec needs none
 };
 
+// Whether what an operation loses replaces what was lost before it, or is forgotten.
+enum class ErrorUse : uint8_t { Renew, Read };
+
 // One operation's codec: each chunk is a part of its own. `elements` says which elements of the
 // memory the operation holds, in its order.
 class CodecHop final : public Hop {
@@ -26,7 +29,8 @@ class CodecHop final : public Hop {
   // `stream` tells operations and nodes apart where rounding is random. `gauge`: of a step that is
   // sampled; nullptr: nothing is measured.
   CodecHop(CodedSum coded, std::shared_ptr<ErrorMemory> memory, ElementRanges elements,
-           uint64_t stream, uint64_t step, std::shared_ptr<CodecGauge> gauge = nullptr);
+           uint64_t stream, uint64_t step, std::shared_ptr<CodecGauge> gauge = nullptr,
+           ErrorUse use = ErrorUse::Renew);
 
   uint64_t encoded_bytes_max(Encoding encoding, uint64_t elements) const override;
   bool has_exact_size() const override;
@@ -50,6 +54,7 @@ class CodecHop final : public Hop {
   const uint64_t stream_;
   const uint64_t step_;
   const std::shared_ptr<CodecGauge> gauge_;
+  const ErrorUse use_;
   const uint64_t measured_stride_;
 };
 

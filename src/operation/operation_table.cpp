@@ -213,9 +213,13 @@ std::shared_ptr<Hop> OperationTable::hop_of(const OperationKey& key, const Entry
   auto memory = coded.memory_floats != 0 ? entry.coded->memory : nullptr;
   if (entry.shard != nullptr)
     coded = with_weights(entry.coded == nullptr ? nullptr : &coded, pulls_rounded(entry));
+  // What an estimate loses is nobody's loss: its gradient comes again in the step that is kept.
+  const bool is_estimate =
+      entry.shard != nullptr && entry.signature.update.action == UpdateAction::Estimate;
+  const auto use = is_estimate ? ErrorUse::Read : ErrorUse::Renew;
   auto elements = elements_of(entry, entry.first_element, &TensorGroup::Member::first_element);
   return std::make_shared<CodecHop>(std::move(coded), std::move(memory), std::move(elements),
-                                    mix64(key.tensor) + ring_->self, key.step, entry.gauge);
+                                    mix64(key.tensor) + ring_->self, key.step, entry.gauge, use);
 }
 
 ElementRanges OperationTable::elements_of(const Entry& entry, uint64_t first,

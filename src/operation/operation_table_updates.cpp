@@ -12,6 +12,7 @@ namespace {
 Halves halves_of(UpdateAction action) {
   switch (action) {
     case UpdateAction::Apply:
+    case UpdateAction::Estimate:
       return Halves::Both;
     case UpdateAction::Push:
       return Halves::ReduceScatter;

@@ -240,6 +240,7 @@ Result<UpdateTimes> simulate_update(const Workload& workload, const CostModel& c
     case UpdateKind::OdSgd:
     case UpdateKind::SsdSgd:
     case UpdateKind::CdSgd:
+    case UpdateKind::Acco:
     case UpdateKind::DiLoCo:
       break;
   }

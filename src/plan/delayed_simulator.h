@@ -29,8 +29,9 @@ struct UpdateTimes {
 //   others   A step's gradients, or the parameters, are ready together at the end of backward: the
 //            local update and the clipping of gradients need all of them. What is sent then travels
 //            behind later steps' compute (UpdateRounds). The end of the step that is `delay` later
-//            waits for it, and the step after that begins. So with OdSgd, SsdSgd and CdSgd no node
-//            is ever more than one round ahead of the network.
+//            waits for it, and the step after that begins. So with OdSgd, SsdSgd, CdSgd and Acco no
+//            node is ever more than one round ahead of the network. A step of Acco is half a round
+//            of its paper: an update of the optimizer takes two.
 //
 // Units of an earlier round start before those of a later one. Local updates, owners' updates and
 // encoding take no time. The steps at the beginning of a run do not count: steps are simulated

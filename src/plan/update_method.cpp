@@ -15,12 +15,13 @@ struct MethodName {
   std::string_view form;  // as users write it
   bool has_period;
 };
-constexpr std::array<MethodName, 6> kMethods = {{
+constexpr std::array<MethodName, 7> kMethods = {{
     {UpdateKind::Sync, "sync", "sync", false},
     {UpdateKind::Sharded, "sharded", "sharded", false},
     {UpdateKind::OdSgd, "od-sgd", "od-sgd", false},
     {UpdateKind::SsdSgd, "ssd-sgd", "ssd-sgd:K", true},
     {UpdateKind::CdSgd, "cd-sgd", "cd-sgd:K", true},
+    {UpdateKind::Acco, "acco", "acco", false},
     {UpdateKind::DiLoCo, "diloco", "diloco:H[,overlap=T][,fragments=F]", true},
 }};
 

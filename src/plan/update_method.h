@@ -22,10 +22,13 @@ namespace braid {
 //            Xu et al., arXiv 2012.05396)
 //   CdSgd    as OdSgd; gradients are pushed as 2bit, in every K-th step in full (CD-SGD: Yu et al.,
 //            ICPP 2021)
+//   Acco     a step has half of a batch; its gradients, and the weights that they make, travel
+//            behind the next half: an estimate after the first one, an update after the second one
+//            (ACCO: Nabli et al., arXiv 2406.02613)
 //   DiLoCo   H local steps, then one exchange of all parameters (Douillard et al., arXiv
 //            2311.08105); by fragments, and behind further steps (Streaming DiLoCo, arXiv
 //            2501.18512)
-enum class UpdateKind : uint8_t { Sync, Sharded, OdSgd, SsdSgd, CdSgd, DiLoCo };
+enum class UpdateKind : uint8_t { Sync, Sharded, OdSgd, SsdSgd, CdSgd, Acco, DiLoCo };
 
 struct UpdateMethod {
   UpdateKind kind = UpdateKind::Sync;

@@ -117,6 +117,7 @@ Traffic usual_traffic(UpdateKind kind) {
     case UpdateKind::Sync:
     case UpdateKind::Sharded:
     case UpdateKind::OdSgd:
+    case UpdateKind::Acco:
     case UpdateKind::DiLoCo:
       return Traffic::PushAndPull;
   }
@@ -147,6 +148,8 @@ Result<UpdateRounds> make_update_rounds(const Workload& workload, const CostMode
   UpdateRounds rounds;
   rounds.groups = plan.groups.size();
   rounds.delay = 1;
+  // An estimate is made of the weights of the update before it, and an update follows its estimate.
+  rounds.waits_first = method.kind == UpdateKind::Acco;
   rounds.kinds = {maker.make(together, plan, usual_traffic(method.kind)),
                   maker.make(together, plan, Traffic::PushAndPull)};
   rounds.kind_of_step.assign(method.period, 0);

@@ -147,7 +147,7 @@ Status PlanBook::pass_on(Set& set, Submission submission, uint32_t tensor, uint6
     submission.member = found.member;
   }
   // What is loaded are an optimizer's values, and may be halves of them.
-  if (submission.input != nullptr && submission.update.changes_weights() &&
+  if (submission.input != nullptr && submission.update.takes_gradient() &&
       !looks_finite(submission.input, submission.input_bytes, submission.signature.dtype)) {
     not_finite_[local_rank].add(step, *submission.name);
   }
@@ -167,7 +167,7 @@ Status PlanBook::pass_on(Set& set, Submission submission, uint32_t tensor, uint6
 // A gradient's; weights that are loaded or fetched travel as they are. What codecs lose is not
 // sampled where weights come back, for these would be taken for sums.
 void PlanBook::find_codec(const Set& set, uint32_t tensor, Submission& submission) const {
-  if (set.shard != nullptr && !submission.update.changes_weights()) return;
+  if (set.shard != nullptr && !submission.update.takes_gradient()) return;
   const CodecSpec& codec = set.set.codec_of(tensor, submission.step);
   submission.signature.codec = codec;
   if (codec.kind == CodecKind::None || set.coded.empty()) return;

@@ -2,6 +2,7 @@
 #include "update/optimizer_step.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "base/assert.h"
@@ -26,6 +27,50 @@ uint8_t* slot_of(ShardState& state, StateSlot slot, uint64_t element) {
   return reinterpret_cast<uint8_t*>(state.values<float>(slot, element));
 }
 
+void take_step(const UpdateStep& update, uint32_t divisor, DataType dtype, uint64_t count,
+               const ShardValues<float>& state, uint8_t* sums) {
+  update_floats(dtype, update, divisor, count, state, sums);
+}
+
+void take_step(const UpdateStep& update, uint32_t divisor, DataType /*dtype*/, uint64_t count,
+               const ShardValues<double>& state, uint8_t* sums) {
+  update_doubles(update, divisor, count, state, sums);
+}
+
+// So many elements are estimated at a time: their copies stay in the nearest cache.
+constexpr uint64_t kEstimatedAtATime = 1024;
+
+// The step on a copy of the state, which then goes away: weights have the bits of a step that is
+// kept, for no element's arithmetic depends on its neighbours.
+template <class Value>
+void estimate_step(const UpdateStep& update, uint32_t divisor, DataType dtype, uint64_t count,
+                   const ShardValues<Value>& state, uint8_t* sums) {
+  std::array<std::array<Value, kEstimatedAtATime>, kStateSlotCount> copies;
+  for (uint64_t at = 0; at < count; at += kEstimatedAtATime) {
+    const uint64_t taken = std::min(kEstimatedAtATime, count - at);
+    const auto copied = [&](const Value* values, size_t slot) -> Value* {
+      if (values == nullptr) return nullptr;
+      std::copy_n(values + at, taken, copies[slot].begin());
+      return copies[slot].data();
+    };
+    take_step(update, divisor, dtype, taken,
+              ShardValues<Value>{copied(state.weights, 0), copied(state.first, 1),
+                                 copied(state.second, 2)},
+              sums + at * element_bytes(dtype));
+  }
+}
+
+template <class Value>
+void update_values(ShardState& state, const UpdateStep& update, uint32_t divisor, DataType dtype,
+                   const ElementRanges::Range& range, uint8_t* bytes) {
+  const ShardValues<Value> values = values_of<Value>(state, update, range.first);
+  if (update.action == UpdateAction::Estimate) {
+    estimate_step(update, divisor, dtype, range.elements, values, bytes);
+  } else {
+    take_step(update, divisor, dtype, range.elements, values, bytes);
+  }
+}
+
 // Elements that follow one another in the set, of one tensor; `bytes` has their sums.
 void apply_to(ShardState& state, const UpdateStep& update, uint32_t divisor, DataType dtype,
               const ElementRanges::Range& range, uint8_t* bytes) {
@@ -36,12 +81,11 @@ void apply_to(ShardState& state, const UpdateStep& update, uint32_t divisor, Dat
   switch (update.action) {
     case UpdateAction::Apply:
     case UpdateAction::Push:
+    case UpdateAction::Estimate:
       if (state.is_float64()) {
-        update_doubles(update, divisor, range.elements,
-                       values_of<double>(state, update, range.first), bytes);
+        update_values<double>(state, update, divisor, dtype, range, bytes);
       } else {
-        update_floats(dtype, update, divisor, range.elements,
-                      values_of<float>(state, update, range.first), bytes);
+        update_values<float>(state, update, divisor, dtype, range, bytes);
       }
       return;
     case UpdateAction::Load:  // what goes out is what has come

@@ -16,8 +16,8 @@ namespace braid {
 // The owner's step of a sharded optimizer (ZeRO stage 1: Rajbhandari et al., "ZeRO: Memory
 // Optimizations Toward Training Trillion Parameter Models", SC 2020): of a chunk's sum it makes the
 // new weights of the elements, which it keeps, and these go out. It belongs to one operation, whose
-// owners are fixed. Load: what the chunk holds goes into a slot. Fetch: the chunk gets what is in
-// the slot.
+// owners are fixed. Estimate: the same weights go out, and the owner keeps what it has. Load: what
+// the chunk holds goes into a slot. Fetch: the chunk gets what is in the slot.
 class OptimizerStep final : public OwnerStep {
  public:
   // One tensor of the operation: as many elements, and what is to be done with them.

@@ -27,7 +27,7 @@ struct ShardValues {
 // same bits, except that which NaN a NaN is may differ. Formulas and the order of operations are
 // those of torch.optim for single tensors (SGD, Adam, AdamW), where numbers like 1 − β2^count are
 // made in double, and those of Lion's authors (Chen et al., "Symbolic Discovery of Optimization
-// Algorithms", NeurIPS 2023, program 1). `update` is an Apply or a Push; `dtype` is one of floats.
+// Algorithms", NeurIPS 2023, program 1). `update` takes a gradient; `dtype` is one of floats.
 void update_floats(DataType dtype, const UpdateStep& update, uint32_t divisor, uint64_t count,
                    const ShardValues<float>& state, uint8_t* sums);
 // Of float64.

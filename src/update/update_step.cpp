@@ -126,7 +126,7 @@ Status check_flags(const UpdateStep& step, DataType dtype) {
       return wrong_field("dampening", step.dampening, "0 with Nesterov momentum");
     }
   }
-  if (step.has(kUpdatePullBFloat16) && step.action != UpdateAction::Apply) {
+  if (step.has(kUpdatePullBFloat16) && step.action == UpdateAction::Push) {
     return wrong_field("flags", step.flags, "no pull as bfloat16 (4) where nothing is pulled");
   }
   if (step.has(kUpdatePullBFloat16) && dtype != DataType::Float32) {
@@ -137,8 +137,8 @@ Status check_flags(const UpdateStep& step, DataType dtype) {
   return Status::ok();
 }
 
-// Apply and Push.
-Status take_change(const proto::UpdateEntry& entry, DataType dtype, UpdateStep& step) {
+// Apply, Push and Estimate.
+Status take_step(const proto::UpdateEntry& entry, DataType dtype, UpdateStep& step) {
   constexpr auto kWhose = "where weights are updated";
   BRAID_RETURN_IF_ERROR(check_zero("slot", entry.slot, kWhose));
   BRAID_RETURN_IF_ERROR(check_zero("bits", entry.bits, kWhose));
@@ -195,12 +195,13 @@ std::string numbers_of(const UpdateStep& step) {
   return "?";
 }
 
-std::string describe_change(const UpdateStep& step) {
+std::string describe_step(const UpdateStep& step) {
+  const char* estimate = step.action == UpdateAction::Estimate ? "estimate of " : "";
   const char* pulled = "";
   if (step.action == UpdateAction::Push) pulled = ", not pulled";
   if (step.has(kUpdatePullBFloat16)) pulled = ", pulled as bfloat16";
-  return fmt::format("{} (lr {}{}{}), update {}{}", name_of(step.optimizer), step.learning_rate,
-                     numbers_of(step), decay_of(step), step.count, pulled);
+  return fmt::format("{}{} (lr {}{}{}), update {}{}", estimate, name_of(step.optimizer),
+                     step.learning_rate, numbers_of(step), decay_of(step), step.count, pulled);
 }
 
 std::string describe_move(const UpdateStep& step) {
@@ -214,7 +215,7 @@ std::string describe_move(const UpdateStep& step) {
 }  // namespace
 
 uint32_t UpdateStep::slots() const {
-  if (!changes_weights()) return static_cast<uint32_t>(slot) + 1;
+  if (!takes_gradient()) return static_cast<uint32_t>(slot) + 1;
   switch (optimizer) {
     case Optimizer::Sgd:
       return momentum == 0 ? 1 : 2;
@@ -235,7 +236,8 @@ Result<UpdateStep> parse_update(const proto::UpdateEntry& entry, DataType dtype,
   }
   UpdateStep step;
   BRAID_RETURN_IF_ERROR(check_name("action", entry.action, kUpdateActionCount,
-                                   "0 (apply), 1 (push), 2 (load) or 3 (fetch)", step.action));
+                                   "0 (apply), 1 (push), 2 (load), 3 (fetch) or 4 (estimate)",
+                                   step.action));
   BRAID_RETURN_IF_ERROR(check_name("optimizer", entry.optimizer, kOptimizerCount,
                                    "0 (sgd), 1 (adam) or 2 (lion)", step.optimizer));
   BRAID_RETURN_IF_ERROR(check_name("slot", entry.slot, kStateSlotCount,
@@ -244,7 +246,7 @@ Result<UpdateStep> parse_update(const proto::UpdateEntry& entry, DataType dtype,
   BRAID_RETURN_IF_ERROR(check_name("bits", entry.bits, kStateBitsCount,
                                    "0 (rounded), 1 (upper) or 2 (lower)", step.bits));
   const Status taken =
-      step.changes_weights() ? take_change(entry, dtype, step) : take_move(entry, dtype, step);
+      step.takes_gradient() ? take_step(entry, dtype, step) : take_move(entry, dtype, step);
   if (!taken) return taken;
   if (step.slots() <= state_slots) return step;
   return make_status(StatusCode::InvalidArgument,
@@ -276,7 +278,7 @@ uint64_t hash_of(std::span<const UpdateStep> steps) {
 }
 
 std::string to_string(const UpdateStep& step) {
-  return step.changes_weights() ? describe_change(step) : describe_move(step);
+  return step.takes_gradient() ? describe_step(step) : describe_move(step);
 }
 
 }  // namespace braid

@@ -28,8 +28,9 @@ struct UpdateStep {
 
   bool operator==(const UpdateStep&) const = default;
   bool has(uint32_t flag) const { return (flags & flag) != 0; }
-  bool changes_weights() const {
-    return action == UpdateAction::Apply || action == UpdateAction::Push;
+  // Apply, Push and Estimate: its input is a gradient, and the owner takes an optimizer's step.
+  bool takes_gradient() const {
+    return action != UpdateAction::Load && action != UpdateAction::Fetch;
   }
   // Slots that the owner must keep for it: 1 (weights) to 3.
   uint32_t slots() const;
@@ -45,8 +46,8 @@ proto::UpdateEntry to_entry(const UpdateStep& step);
 // Of what is asked of several tensors, in this order; never 0.
 uint64_t hash_of(std::span<const UpdateStep> steps);
 
-// "adam (lr 0.001, betas 0.9 and 0.999, eps 1e-08, decoupled decay 0.01), update 7"; of Load and
-// Fetch "load of weights", "fetch of first moments (upper bits)".
+// "adam (lr 0.001, betas 0.9 and 0.999, eps 1e-08, decoupled decay 0.01), update 7"; of Estimate
+// "estimate of adam …"; of Load and Fetch "load of weights", "fetch of first moments (upper bits)".
 std::string to_string(const UpdateStep& step);
 
 }  // namespace braid

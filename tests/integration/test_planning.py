@@ -64,7 +64,7 @@ def test_the_published_figure():
 
 
 def test_update_methods_are_compared():
-    methods = ["sync", "sharded", "od-sgd", "ssd-sgd:4", "cd-sgd:5", "diloco:50,overlap=5,fragments=2"]
+    methods = ["sync", "sharded", "od-sgd", "ssd-sgd:4", "cd-sgd:5", "acco", "diloco:50,overlap=5,fragments=2"]
     asked = [*RING, "--workers", "64,1024", "--planners", "wfbp", "--update", ",".join(methods[:4])]
     asked += ["--update", ",".join(methods[4:])]
     rows = json.loads(output(*asked, "--format", "json"))
@@ -79,7 +79,8 @@ def test_update_methods_are_compared():
     assert od["iteration_seconds"] == pytest.approx(max(od["compute_seconds"], od["communication_seconds"]))
     assert od["speedup_over_sync"] == pytest.approx(sync / od["iteration_seconds"])
     shares = [by[name]["wire_share"] for name in methods]
-    assert shares == pytest.approx([1, 1, 1, 5 / 8, (4 * (1 + 1 / 16) / 2 + 1) / 5, 1 / 50], rel=1e-5)
+    assert shares == pytest.approx([1, 1, 1, 5 / 8, (4 * (1 + 1 / 16) / 2 + 1) / 5, 1, 1 / 50], rel=1e-5)
+    assert by["acco"]["iteration_seconds"] == pytest.approx(od["iteration_seconds"])
     elements = sum(json.loads(pathlib.Path(GOOGLENET).read_text())["numel"])
     assert by["sync"]["wire_bytes"] == pytest.approx(2 * 63 / 64 * 4 * elements)
     table = output(*asked)

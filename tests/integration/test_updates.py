@@ -235,6 +235,54 @@ def test_what_is_pushed_is_in_the_weights_that_are_fetched_later(cluster_of, pla
     assert len({result["digest"] for result in results}) == 1
 
 
+# --- estimates ---
+
+# Before each update its estimate, of the same gradients.
+ESTIMATES = WEIGHTS + """
+slots, fields = OPTIMIZERS[ARGUMENT["optimizer"]]
+dtype = DType[ARGUMENT["dtype"]]
+job = open_job()
+counts = [70_000, 5, 300_001]
+handles = job.register([TensorSpec(f"layer{i}", dtype, c, backward_order=i, planned=True, state_slots=slots,
+                                   codec=ARGUMENT["codec"]) for i, c in enumerate(counts)])
+
+
+def numbers(*seed):
+    return [np.random.default_rng([*seed, i]).standard_normal(c).astype(NUMPY[dtype]) for i, c in enumerate(counts)]
+
+
+all_ended(job, load(job, handles, 0, numbers(99)))
+seen = {"same": True, "kept": True, "moved": True}
+step, sha = 0, hashlib.sha256()
+for count in range(1, 6):
+    gradients = numbers(count, RANK)
+    before = [all_ended(job, fetch(job, handles, step + 1 + slot, StateSlot(slot))) for slot in range(slots)]
+    step += slots + 1
+    estimated = all_ended(job, send(job, handles, step, gradients, count, UpdateAction.ESTIMATE, **fields))
+    after = [all_ended(job, fetch(job, handles, step + 1 + slot, StateSlot(slot))) for slot in range(slots)]
+    step += slots + 1
+    applied = all_ended(job, send(job, handles, step, gradients, count, **fields))
+    seen["kept"] = seen["kept"] and before == after
+    seen["same"] = seen["same"] and estimated == applied
+    seen["moved"] = seen["moved"] and applied[2] != before[0][2]
+    sha.update(b"".join(estimated))
+job.close()
+report(digest=sha.hexdigest(), **seen)
+"""
+ESTIMATED = [("momentum", "FLOAT32", ""), ("adamw", "FLOAT32", ""), ("lion", "FLOAT64", ""), ("adam", "FLOAT16", ""),
+             ("momentum", "FLOAT32", "2bit:threshold=0.5")]  # fmt: skip
+
+
+@pytest.mark.parametrize(("optimizer", "dtype", "codec"), ESTIMATED)
+def test_an_estimate_is_what_an_update_would_give_and_changes_nothing(cluster_of, optimizer, dtype, codec):
+    # One plan: what is added in another order may have other bits.
+    cluster = cluster_of(3, "plan.planner=first")
+    argument = {"optimizer": optimizer, "dtype": dtype, "codec": codec}
+    results = [trainer.result() for trainer in cluster.start(ESTIMATES, nodes=[0, 1, 1, 2], argument=argument)]
+    assert all(result["same"] and result["kept"] and result["moved"] for result in results), results
+    assert len({result["digest"] for result in results}) == 1
+
+
 # --- bits of state ---
 
 STATE_BITS = WEIGHTS + """
@@ -332,7 +380,10 @@ while not os.path.exists(ARGUMENT["go"]):
 mine = np.random.default_rng(RANK).standard_normal({ELEMENTS}).astype(np.float32)
 for step in range(1, {STEPS} + 1):
     pulls = step % ARGUMENT["pull_every"] == 0
-    update = Update(action=UpdateAction.APPLY if pulls else UpdateAction.PUSH, count=step, learning_rate=0.1,
+    action = UpdateAction.APPLY if pulls else UpdateAction.PUSH
+    if ARGUMENT["estimates"] and step % 2:
+        action = UpdateAction.ESTIMATE
+    update = Update(action=action, count=step, learning_rate=0.1,
                     flags=ARGUMENT["flags"] if pulls else 0)
     ended(job, job.submit(handles[0], step, mine, reduction=Reduction.AVERAGE, update=update))
 job.close()
@@ -341,6 +392,8 @@ report()
 # Bits that leave a node for each element of a part, and of a weight, in the mean of the steps.
 WAYS = {
     "sharded": ({}, 32, 32),
+    "acco": ({"estimates": True}, 32, 32),
+    "acco, weights as bfloat16": ({"estimates": True, "flags": 4}, 32, 16),
     "ssd, pulls every second step": ({"pull_every": 2}, 32, 16),
     "ssd, pulls every fourth step": ({"pull_every": 4}, 32, 8),
     "cd, without corrections": ({"codec": "2bit:threshold=4"}, 2, 32),
@@ -354,7 +407,7 @@ def test_as_many_bytes_are_sent_as_the_formula_says(cluster_of, tmp_path, way):
     # With one flow no chunk is sent over another one, too, because it is overdue.
     cluster = cluster_of(4, "plan.planner=first", "transport.flows_per_link=1", PEERS_WAIT)
     argument, part, weight = WAYS[way]
-    argument = {"codec": "", "pull_every": 1, "flags": 0, "go": str(tmp_path / "go"), **argument}
+    argument = {"codec": "", "pull_every": 1, "flags": 0, "estimates": False, "go": str(tmp_path / "go"), **argument}
 
     def sent() -> float:
         return sum(metrics(node)['braid_wire_bytes_total{direction="sent"}'] for node in cluster.nodes)
@@ -394,6 +447,8 @@ report()
         ({"rates": [0.1, 0.1, 0.2]}, ["ranks disagree about 'weights' step 1", "lr 0.1", "lr 0.2"]),
         ({"rates": [0.1, 0.2, 0.1]}, ["ranks disagree about 'weights' step 1", "lr 0.1", "lr 0.2"]),
         ({"actions": [0, 0, 1]}, ["ranks disagree about 'weights' step 1", "not pulled"]),
+        ({"actions": [4, 4, 0]}, ["ranks disagree about 'weights' step 1", "estimate of sgd"]),
+        ({"load": False, "actions": [4, 4, 4]}, ["estimate of sgd", "whose weights were never loaded"]),
         ({"load": False}, ["'weights' step 1, whose weights were never loaded; the first update of a tensor loads"]),
         ({"slots": [1, 1, 1], "momentum": 0.9}, ["needs 2 state slots; the tensor was registered with 1"]),
         ({"slots": [4, 4, 4]}, ["state_slots of tensor 'weights' is 4; 0 to 3 are possible"]),

@@ -38,7 +38,7 @@ def bench(tmp_path, command, *arguments, exit_code=0):
 
 
 def test_all_kinds_train(tmp_path):
-    wanted = "sync,sharded,od-sgd,ssd-sgd:pull_every=2,cd-sgd:threshold=0.03,diloco:5,local-sgd:2"
+    wanted = "sync,sharded,acco,od-sgd,ssd-sgd:pull_every=2,cd-sgd:threshold=0.03,diloco:5,local-sgd:2"
     printed, report = bench(
         tmp_path, "accuracy", "--systems", wanted, "--dataset", "fashion-mnist", "--seeds", "1", "--steps", "20",
         "--warmup-steps", "10", "--hidden", "16", "--learning-rate", "0.02", "--evaluate-every", "10",
@@ -56,13 +56,29 @@ def test_all_kinds_train(tmp_path):
     for name in ("sharded", "od-sgd", "ssd-sgd:pull_every=2", "cd-sgd:threshold=0.03"):
         assert rows[name]["seeds"][0]["losses"][:10] == pytest.approx(sync[:10], rel=1e-3)
     assert rows["sharded"]["seeds"][0]["losses"] == pytest.approx(sync, rel=1e-3)
+    # Both halves of the first round are computed with the weights of the beginning.
+    acco = rows["acco"]["seeds"][0]["losses"]
+    assert acco[0] == pytest.approx(sync[0], rel=1e-3) and acco[1:] != pytest.approx(sync[1:], rel=1e-3)
     assert rows["od-sgd"]["seeds"][0]["losses"][-1] != pytest.approx(sync[-1], rel=1e-6)
+
+
+def test_acco_ends_where_sync_does(tmp_path):
+    printed, report = bench(
+        tmp_path, "accuracy", "--systems", "sync,acco", "--seeds", "1", "--steps", "300", "--margin", "2",
+    )  # fmt: skip
+    assert report["errors"] == {}
+    # Not worse, by more than the margin of two points.
+    assert [row["outcome"] for row in report["rows"]] == ["trains", "trains"], printed
+    assert all(seed["ranks_agree"] for row in report["rows"] for seed in row["seeds"])
 
 
 def test_steps_send_what_the_formula_says(tmp_path):
     trace = tmp_path / "trace.json"
     trace.write_text(json.dumps(TRACE))
-    wanted = "sync,sharded:pull=bf16,od-sgd,ssd-sgd:pull_every=2,cd-sgd:threshold=0.001,correction_every=2,diloco:4"
+    wanted = (
+        "sync,sharded:pull=bf16,acco,acco:pull=bf16,od-sgd,ssd-sgd:pull_every=2,"
+        "cd-sgd:threshold=0.001,correction_every=2,diloco:4"
+    )
     printed, report = bench(
         tmp_path, "steps", "--systems", wanted, "--trace", str(trace), "--communication", "1", "--rounds", "1",
         "--steps", "4",

@@ -16,13 +16,15 @@ PATIENCE_S = 30
     ("arguments", "complaint"),
     [
         ([], "the following arguments are required: COMMAND"),
-        (["accuracy", "--systems", "mpi"], "'mpi' is none of sync, sharded, od-sgd"),
+        (["accuracy", "--systems", "mpi"], "'mpi' is none of sync, sharded, acco, od-sgd"),
         (["accuracy", "--systems", "diloco"], "'diloco' is none of"),
         (["accuracy", "--systems", "sync,sync"], "twice"),
         (["accuracy", "--systems", "od-sgd:pull_every=2"], "pull_every belongs to ssd-sgd"),
         (["accuracy", "--systems", "cd-sgd"], "cd-sgd needs a threshold above 0"),
         (["accuracy", "--systems", "sharded:pull=int8"], "'pull=int8' is none of pull=full, pull=bf16"),
         (["accuracy", "--systems", "sharded:overlap"], "pull=bf16, overlap_forward, overlap_backward"),
+        (["accuracy", "--systems", "acco:pull=int8"], "'pull=int8' is none of pull=full, pull=bf16"),
+        (["accuracy", "--systems", "acco:overlap_forward"], "'overlap_forward' is none of pull=full, pull=bf16"),
         (["accuracy", "--systems", "ssd-sgd:pull_every=3,local=sgd"], "diverges: pull every 2 steps or more often"),
         (["accuracy", "--systems", "diloco:30"], "--evaluate-every is no multiple"),
         (["accuracy", "--dataset", "cifar"], "invalid choice"),
@@ -57,6 +59,8 @@ def test_a_system_keeps_its_commas():
     assert (sharded.pull, sharded.overlaps_forward) == ("bf16", True)
     assert (cd.delay.threshold, cd.delay.warmup_steps, cd.cycle_steps) == (0.1, None, 5)
     assert (diloco.sync_every, diloco.cycle_steps) == (8, 8)
+    acco = systems.parse("acco:pull=bf16")
+    assert (acco.kind, acco.pull, acco.cycle_steps, acco.is_delayed) == ("acco", "bf16", 2, False)
     assert systems.parse("od-sgd:warmup_steps=7").delay.warmup_steps == 7
 
 
@@ -80,6 +84,7 @@ def test_forced_divergence_is_no_objection_and_neither_is_training_without_momen
     ("text", "bytes_of_an_element"),
     [
         ("sync", 8), ("sharded", 8), ("sharded:pull=bf16", 6), ("od-sgd", 8), ("od-sgd:pull=bf16", 6),
+        ("acco", 8), ("acco:pull=bf16", 6),
         ("ssd-sgd:pull_every=5", 4.8), ("cd-sgd:threshold=1", 5), ("cd-sgd:threshold=1,pull=bf16", 3),
         ("cd-sgd:threshold=1,correction_every=1", 8), ("diloco:20", 0.4), ("local-sgd:4", 2),
     ],

@@ -9,10 +9,12 @@ from test_flows import SETTINGS, data_connections, kill_connection, open_flows
 pytestmark = needs_daemons
 
 # Each step is waited for when the next gradients are ready, as a delayed optimizer does. All numbers are whole, and
-# come back to where they were after each second step: so the weights are exact for ever.
+# come back to where they were after each second update: so the weights are exact for ever. With estimates there is one
+# before each update, of the same gradients.
 UPDATE_FOREVER = """
 from braid import Update, UpdateAction
 
+estimates = ARGUMENT == "estimates"
 job = open_job()
 counts = [300_000, 7, 40_000]
 handles = job.register([TensorSpec(f"layer{i}", DType.FLOAT32, c, backward_order=i, planned=True, state_slots=1)
@@ -26,22 +28,26 @@ step, late = 0, []
 end = time.monotonic() + 600
 while time.monotonic() < end:
     step += 1
-    sign = 1 if step % 2 else -1
+    count = (step + 1) // 2 if estimates else step
+    sign = 1 if count % 2 else -1
+    action = UpdateAction.ESTIMATE if estimates and step % 2 else UpdateAction.APPLY
     gradients = [sign * g for g in own]
     for ticket, expected in late:
         if not np.array_equal(np.frombuffer(ended(job, ticket), np.float32), expected):
             report(wrong=step)
             sys.exit(4)
-    late = [(job.submit(h, step, g, update=Update(count=step, learning_rate=1)), w - t if sign > 0 else w)
+    update = Update(action=action, count=count, learning_rate=1)
+    late = [(job.submit(h, step, g, update=update), w - t if sign > 0 else w)
             for h, g, w, t in zip(handles, gradients, weights, total)]
     if step == 2:
         say("RUNNING")
 """
 
 
-def test_late_updates_survive_the_death_of_flows(cluster_of):
+@pytest.mark.parametrize("way", ["updates", "estimates"])
+def test_late_updates_survive_the_death_of_flows(cluster_of, way):
     cluster = cluster_of(3, *SETTINGS)
-    trainers = cluster.start(UPDATE_FOREVER)
+    trainers = cluster.start(UPDATE_FOREVER, argument=way)
     wait_until_running(trainers)
     node = cluster.nodes[1]
     full = open_flows(node)
@@ -60,5 +66,6 @@ def test_a_killed_trainer_is_named_and_nothing_is_kept(cluster_of, placed):
     kill_trainers_of(cluster_of(3), UPDATE_FOREVER, placed)
 
 
-def test_a_killed_daemon_is_named(cluster_of):
-    kill_a_daemon_of(cluster_of(3), UPDATE_FOREVER, victim=1)
+@pytest.mark.parametrize("way", ["updates", "estimates"])
+def test_a_killed_daemon_is_named(cluster_of, way):
+    kill_a_daemon_of(cluster_of(3), UPDATE_FOREVER, victim=1, argument=way)

@@ -101,10 +101,13 @@ class Owner:
         if update.action == UpdateAction.LOAD:
             self._load(update, inputs[0])
         elif update.action != UpdateAction.FETCH:
+            kept = [slot.clone() for slot in self.slots] if update.action == UpdateAction.ESTIMATE else None
             self._apply(update, _reduced([each.to(self.slots[0].dtype) for each in inputs], reduction))
             if update.action == UpdateAction.PUSH:
                 return torch.empty(0, dtype=self.dtype)
             weights = self.slots[0]
+            if kept is not None:
+                self.slots = kept
             if update.flags & UpdateFlag.PULL_BFLOAT16:
                 weights = weights.to(torch.bfloat16)
             return weights.to(self.dtype)

@@ -48,3 +48,28 @@ def recurrence(
         v = momentum * v + sum(gradients) / len(gradients) + decay * w
         w -= LR * v
     return seen, w
+
+
+def acco(
+    centres: Sequence[float], calls: int, *, momentum: float = 0.0, decay: float = 0.0
+) -> tuple[list[float], float]:
+    """Acco with SGD: the parameter, which all ranks have alike, after each step(), and W after finish()."""
+    w, v, x, half, estimate = START, 0.0, START, 0.0, START
+    seen: list[float] = []
+
+    def step(gradient: float) -> tuple[float, float]:
+        velocity = momentum * v + gradient + decay * w
+        return w - LR * velocity, velocity
+
+    for call in range(calls):
+        gradient = sum(x - centre for centre in centres) / len(centres)
+        if call % 2 == 0:
+            half = gradient
+            x, estimate = w, step(half)[0]
+        else:
+            x = estimate
+            w, v = step((half + gradient) / 2)
+        seen.append(x)
+    if calls % 2:
+        w, v = step(half)
+    return seen, w

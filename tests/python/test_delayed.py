@@ -206,6 +206,31 @@ def test_the_state_is_that_of_sgd():
         assert all(torch.allclose(a, b, rtol=1e-12) for a, b in zip(ours, theirs))
 
 
+def test_the_state_of_sgd_is_loaded_by_one_that_has_not_stepped_yet():
+    theirs = copy.deepcopy(MODEL)
+    sgd = torch.optim.SGD(theirs.parameters(), lr=0.1, momentum=0.9)
+
+    def train(first: int, last: int) -> list[Any]:
+        for step in range(first, last):
+            for parameter in theirs.parameters():
+                parameter.grad = sum(gradient(step, rank, parameter) for rank in range(2)) / 2
+            sgd.step()
+        return [parameter.detach().clone() for parameter in theirs.parameters()]
+
+    values, state = train(0, 5), copy.deepcopy(sgd.state_dict())
+
+    def work(group: Any, _: Any) -> list[Any]:
+        ours = Training(group, warmup_steps=100)
+        for parameter, saved in zip(ours.parameters, values):
+            parameter.data.copy_(saved)
+        ours.optimizer.load_state_dict(copy.deepcopy(state))
+        return ours.train(5, 9).values()
+
+    expected = train(5, 9)
+    for ours in run_ranks(2, work):
+        assert all(torch.allclose(a, b, rtol=1e-12) for a, b in zip(ours, expected))
+
+
 @pytest.mark.parametrize("options", [{"method": "od-sgd"}, {"method": "ssd-sgd", "pull_every": 3}], ids=str)
 def test_training_goes_on_after_finish(options):
     def work(group: Any, _: Any) -> list[list[Any]]:

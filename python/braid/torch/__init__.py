@@ -15,6 +15,7 @@ import importlib
 from typing import Any
 
 _HOMES = {
+    "Acco": "acco",
     "BraidProcessGroup": "process_group",
     "DelayedOptimizer": "delayed",
     "DiLoCo": "local_steps",

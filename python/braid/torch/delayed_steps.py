@@ -179,7 +179,8 @@ class DelayedSteps:
             self._kept.renew(self.delay.codec)
             self._has_codec = True
         self._kept.load_state(states)
-        self._kept.keep_versions(states)
+        # Weights that are not among them are the parameters, which the next step loads.
+        self._kept.keep_versions(p for p, state in states.items() if state.has_weights)
 
     def _synchronous_step(self) -> None:
         self._apply(pull=True)

@@ -95,6 +95,20 @@ class KeptWeights:
     ) -> Rounds:
         return Rounds([each.apply(settings, gradient, pull=pull) for each in self.sets])
 
+    def estimate(
+        self,
+        settings: Callable[[torch.Tensor], Settings],
+        gradient: Callable[[torch.Tensor], torch.Tensor | None],
+    ) -> Rounds:
+        return Rounds([each.estimate(settings, gradient) for each in self.sets])
+
+    def apply_halves(
+        self,
+        settings: Callable[[torch.Tensor], Settings],
+        second: Callable[[torch.Tensor], torch.Tensor | None] | None,
+    ) -> Rounds:
+        return Rounds([each.apply_halves(settings, second) for each in self.sets])
+
     def write(self, weight: Weight, result: torch.Tensor) -> None:
         """What results are for, mostly: the new value of the parameter."""
         write_to_parameter(weight, result)
@@ -114,7 +128,8 @@ class KeptWeights:
         return states
 
     def load_state(self, states: Mapping[torch.Tensor, State]) -> None:
-        """Before the next update. Parameters that are not among them begin anew."""
+        """Before the next update. Parameters that are not among them begin anew. Those whose states
+        have weights are registered then, whoever has a gradient."""
         self._pending = {id(p): states.get(p, State(0, {})) for p in self._names}
 
     def fetch_weights(self, use: Use) -> None:
@@ -127,6 +142,13 @@ class KeptWeights:
         narrow = parameter.dtype in (torch.float16, torch.bfloat16)
         return not narrow and not (self._pull_bf16 and parameter.dtype == torch.float32)
 
+    def rounded(self, exact: torch.Tensor, parameter: torch.Tensor) -> torch.Tensor:
+        """What comes back of the owners' exact weights."""
+        if self.keeps_exactly(parameter):
+            return exact
+        narrow = torch.bfloat16 if parameter.dtype == torch.float32 else parameter.dtype
+        return exact.to(narrow).to(parameter.dtype)
+
     def is_changed(self) -> bool:
         """Whether somebody else has changed parameters: all rounds must be over before prepare()."""
         return any(self._is_changed(weights) for weights in self.sets)
@@ -138,12 +160,16 @@ class KeptWeights:
         )
 
     def changed_names(self) -> list[str]:
-        """The parameters that somebody else has changed."""
+        """Those of the known() parameters that somebody else has changed."""
+        return [self.name_of(p) for p in self.known() if self._is_parameter_changed(p)]
+
+    def known(self) -> list[torch.Tensor]:
+        """The parameters whose weights owners have, or are to get from load_state()."""
         return [
-            self.name_of(weight.parameter)
-            for weights in self.sets
-            for weight in weights
-            if self._is_parameter_changed(weight.parameter)
+            parameter
+            for parameter in self._names
+            if id(parameter) in self._registered
+            or ((state := self._pending.get(id(parameter))) is not None and state.has_weights)
         ]
 
     def name_of(self, parameter: torch.Tensor) -> str:
@@ -172,7 +198,7 @@ class KeptWeights:
         self._versions.clear()
 
     def _newly_awake(self) -> list[torch.Tensor]:
-        """Those at rest of which some rank has a gradient now."""
+        """Those at rest of which some rank has a gradient now, or whose weights are to be loaded."""
         resting = [
             parameter
             for parameter in self._names
@@ -180,7 +206,9 @@ class KeptWeights:
         ]
         if not resting:
             return []
-        seen = torch.tensor([p.grad is not None for p in resting], dtype=torch.uint8)
+        seen = torch.tensor(
+            [p.grad is not None or self._has_loaded_weights(p) for p in resting], dtype=torch.uint8
+        )
         self.group.allreduce([seen], ReduceOp.MAX).wait()
         return [parameter for parameter, is_awake in zip(resting, seen.tolist()) if is_awake]
 
@@ -216,15 +244,40 @@ class KeptWeights:
         return self._versions.get(id(parameter)) != parameter._version
 
     def _reload(self, weights: WeightSet) -> None:
-        states = [self._pending.get(id(w.parameter)) for w in weights]
         is_changed = self._is_changed(weights)
-        if not is_changed and all(state is not None and state.has_weights for state in states):
-            self._load_slot(weights, WEIGHTS)
+        if any(self._has_loaded_weights(weight.parameter) for weight in weights):
+            self._load_weights_of_state(weights)
         elif is_changed or any(self._has_pending_weights(w.parameter) for w in weights):
             broadcast_from_first(self.group, [weight.parameter for weight in weights])
             self._load_weights(weights)
             self.keep_versions(weight.parameter for weight in weights)
         self._load_pending(weights)
+
+    def _has_loaded_weights(self, parameter: torch.Tensor) -> bool:
+        """Whether load_state() has given weights that count, whatever the parameter is, unless
+        somebody has changed it since."""
+        state = self._pending.get(id(parameter))
+        has_weights = state is not None and state.has_weights
+        return has_weights and not self._is_parameter_changed(parameter)
+
+    def _load_weights_of_state(self, weights: WeightSet) -> None:
+        """Where some have them: of the others the parameters count."""
+        others = [w.parameter for w in weights if not self._has_loaded_weights(w.parameter)]
+        broadcast_from_first(self.group, others)
+        exact = {
+            weight: self._pending[id(weight.parameter)].slots[WEIGHTS]
+            for weight in weights
+            if self._has_loaded_weights(weight.parameter)
+        }
+
+        def value_of(weight: Weight) -> torch.Tensor:
+            return exact[weight] if weight in exact else weight.parameter.detach()
+
+        if weights.dtype in (torch.float16, torch.bfloat16):
+            weights.load_exactly(WEIGHTS, value_of)
+        else:
+            weights.load(WEIGHTS, value_of).take_all()
+        self.keep_versions(others)
 
     def _load_weights(self, weights: WeightSet) -> None:
         """Elements whose rounded value is what the parameter has keep their exact one."""
@@ -234,7 +287,7 @@ class KeptWeights:
             return
         exact = self._exact_weights(weights)
         values = {
-            id(p): torch.where(self._rounded(exact[p], p) == p.cpu(), exact[p], p.cpu().float())
+            id(p): torch.where(self.rounded(exact[p], p) == p.cpu(), exact[p], p.cpu().float())
             for p in parameters
             if p in exact
         }
@@ -262,10 +315,6 @@ class KeptWeights:
     def _has_pending_weights(self, parameter: torch.Tensor) -> bool:
         return WEIGHTS in self._pending.get(id(parameter), State(0, {})).slots
 
-    def _rounded(self, exact: torch.Tensor, parameter: torch.Tensor) -> torch.Tensor:
-        narrow = torch.bfloat16 if parameter.dtype == torch.float32 else parameter.dtype
-        return exact.to(narrow).to(parameter.dtype)
-
     def _load_pending(self, weights: WeightSet) -> None:
         """What load_state() was given for the parameters of one set."""
         states = {w: self._pending.pop(id(w.parameter), None) for w in weights}
@@ -277,13 +326,8 @@ class KeptWeights:
             self._load_slot(weights, slot, states)
 
     def _load_slot(
-        self,
-        weights: WeightSet,
-        slot: int,
-        states: Mapping[Weight, State | None] | None = None,
+        self, weights: WeightSet, slot: int, states: Mapping[Weight, State | None]
     ) -> None:
-        states = states or {w: self._pending.get(id(w.parameter)) for w in weights}
-
         def value_of(weight: Weight) -> torch.Tensor | None:
             state = states[weight]
             return state.slots.get(slot) if state is not None else None

@@ -98,7 +98,7 @@ class ShardedOptimizer(torch.optim.Optimizer, claims.Claimant):
         """
         self._is_prepared = False
         checked, self._rule = rule_of(optimizer_class)
-        self.name = f"ShardedOptimizer of {checked.__name__}"
+        self.name = f"{type(self).__name__} of {checked.__name__}"
         template = checked(params, **kwargs)
         for group in template.param_groups:
             refuse_options(group, self.name)
@@ -179,7 +179,7 @@ class ShardedOptimizer(torch.optim.Optimizer, claims.Claimant):
                 exact = values.pop(WEIGHTS, None)
                 if state.count or values:
                     self.state[parameter] = self._rule.to_torch(state.count, values)
-                if exact is not None and not kept.keeps_exactly(parameter):
+                if exact is not None and self._saves_weights(parameter):
                     self.state[parameter][EXACT_WEIGHTS] = exact
         try:
             return super().state_dict()
@@ -200,11 +200,15 @@ class ShardedOptimizer(torch.optim.Optimizer, claims.Claimant):
         by_place = dict(zip(places, self._parameters()))
         states = {}
         for place, entry in state_dict["state"].items():
-            count, slots = self._rule.from_torch(entry)
-            if EXACT_WEIGHTS in entry:
-                slots[WEIGHTS] = entry[EXACT_WEIGHTS]
-            states[by_place[place]] = State(count, slots)
+            states[by_place[place]] = self._state_of(by_place[place], entry)
         self._prepared().load_state(states)
+
+    def _state_of(self, parameter: torch.Tensor, entry: dict[str, Any]) -> State:
+        """Of a parameter, from its entry in a state_dict()."""
+        count, slots = self._rule.from_torch(entry)
+        if EXACT_WEIGHTS in entry:
+            slots[WEIGHTS] = entry[EXACT_WEIGHTS]
+        return State(count, slots)
 
     def __getstate__(self) -> dict[str, Any]:
         raise TypeError(f"{self.name} cannot be copied or pickled; its state_dict() can")
@@ -294,8 +298,11 @@ class ShardedOptimizer(torch.optim.Optimizer, claims.Claimant):
         return bool(found.item())
 
     def _has_exact_weights(self) -> bool:
-        kept = self._kept
-        return kept is not None and not all(kept.keeps_exactly(p) for p in self._parameters())
+        return any(self._saves_weights(parameter) for parameter in self._parameters())
+
+    def _saves_weights(self, parameter: torch.Tensor) -> bool:
+        """Whether the owners' weights are more than what the parameter says."""
+        return self._kept is not None and not self._kept.keeps_exactly(parameter)
 
     def _wait_for(self, parameter: torch.Tensor) -> None:
         if self._kept is not None:

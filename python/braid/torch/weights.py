@@ -45,6 +45,7 @@ _APPLY = int(UpdateAction.APPLY)
 _PUSH = int(UpdateAction.PUSH)
 _LOAD = int(UpdateAction.LOAD)
 _FETCH = int(UpdateAction.FETCH)
+_ESTIMATE = int(UpdateAction.ESTIMATE)
 
 # Types that braid updates, all of one registration alike.
 DTYPES = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
@@ -78,7 +79,9 @@ _NO_SETTINGS = Settings(optimizer=0, learning_rate=0.0)
 class Weight:
     """One parameter: where its input lies in the arena, its operation, its updates so far."""
 
-    __slots__ = ("count", "name", "numel", "operation", "parameter", "settings", "view")
+    __slots__ = (
+        "count", "holds_half", "name", "numel", "operation", "parameter", "settings", "view",
+    )  # fmt: skip
 
     def __init__(self, spec: WeightSpec, view: torch.Tensor) -> None:
         self.name = spec.name
@@ -86,6 +89,8 @@ class Weight:
         self.numel = spec.parameter.numel()
         self.view = view
         self.count = 0
+        # Whether the input is the gradient of a half batch, to which that of another half is added.
+        self.holds_half = False
         self.settings: Settings | None = None
 
     def set(self, settings: Settings) -> None:
@@ -98,6 +103,7 @@ class Weight:
 
     def give(self, values: torch.Tensor | None) -> None:
         """Puts an operation's input in its place; None: zeros."""
+        self.holds_half = False
         if values is None:
             self.view.zero_()
         elif values.is_contiguous() and values.dtype == self.view.dtype and not values.is_cuda:
@@ -105,6 +111,21 @@ class Weight:
         else:
             # From CUDA this waits for the copy, and so for what makes the values.
             self.view.view(values.shape).copy_(values.detach())
+
+    def give_first_half(self, values: torch.Tensor | None) -> None:
+        self.give(values)
+        self.holds_half = True
+
+    def give_second_half(self, values: torch.Tensor | None) -> None:
+        """Makes the input the mean of both halves, in one pass; a half that is not there is zeros."""
+        if values is None or not self.holds_half:
+            if not self.holds_half:
+                self.give(values)
+            self.view.mul_(0.5)
+        else:
+            here = values.detach().to(self.view.device, self.view.dtype)
+            self.view.view(here.shape).lerp_(here, 0.5)
+        self.holds_half = False
 
 
 class WeightSet:
@@ -202,6 +223,45 @@ class WeightSet:
         def prepare(weight: Weight) -> None:
             parameter = weight.parameter
             ask_for_update(weight, settings(parameter), gradient(parameter), pull=pull)
+
+        return self._submit(prepare)
+
+    def estimate(
+        self,
+        settings: Callable[[torch.Tensor], Settings],
+        gradient: Callable[[torch.Tensor], torch.Tensor | None],
+    ) -> Round:
+        """What apply() would give now, with the same bits: the owners keep what they have, and
+        parameters their counts. The gradients stay where they are, as first halves."""
+
+        def prepare(weight: Weight) -> None:
+            weight.set(settings(weight.parameter))
+            weight.give_first_half(gradient(weight.parameter))
+            update = weight.operation.update
+            update.action, update.slot, update.bits = _ESTIMATE, WEIGHTS, ROUNDED
+            update.count = weight.count + 1
+
+        return self._submit(prepare)
+
+    def apply_halves(
+        self,
+        settings: Callable[[torch.Tensor], Settings],
+        second: Callable[[torch.Tensor], torch.Tensor | None] | None,
+    ) -> Round:
+        """apply() with the means of the first halves and of `second`; None: with first halves alone.
+        A first half that is not there counts as zeros."""
+
+        def prepare(weight: Weight) -> None:
+            weight.set(settings(weight.parameter))
+            if second is not None:
+                weight.give_second_half(second(weight.parameter))
+            elif not weight.holds_half:
+                weight.give(None)
+            weight.holds_half = False
+            weight.count += 1
+            update = weight.operation.update
+            update.action, update.slot, update.bits = _APPLY, WEIGHTS, ROUNDED
+            update.count = weight.count
 
         return self._submit(prepare)
 

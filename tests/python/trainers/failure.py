@@ -72,6 +72,10 @@ class HalfSubmitted:
         self.optimizer.step()
 
 
+def acco() -> Updated:
+    return Updated(lambda p: braid.torch.Acco(p, torch.optim.AdamW))
+
+
 def delayed() -> Updated:
     return Updated(lambda p: braid.torch.DelayedOptimizer(p, lr=0.1, warmup_steps=0))
 
@@ -102,6 +106,7 @@ def main() -> None:
         "ddp": Ddp,
         "sharded": sharded,
         "half submitted": HalfSubmitted,
+        "acco": acco,
         "delayed": delayed,
     }[sys.argv[1]]()
     work(0)

@@ -90,18 +90,19 @@ def updated(job: Job) -> None:
     sgd = {"optimizer": Optimizer.SGD, "learning_rate": 0.5}
     gradient = array("f", [2 * job.rank / (job.world_size - 1)] * 3)
     assert ask(1, gradient, Update(action=UpdateAction.APPLY, count=1, **sgd)) == [0.5, 1.5, 2.5]
-    assert ask(2, gradient, Update(action=UpdateAction.PUSH, count=2, **sgd)) == []
-    assert ask(3, None, Update(action=UpdateAction.FETCH, slot=StateSlot.WEIGHTS)) == [0, 1, 2]
+    assert ask(2, gradient, Update(action=UpdateAction.ESTIMATE, count=2, **sgd)) == [0, 1, 2]
+    assert ask(3, gradient, Update(action=UpdateAction.PUSH, count=2, **sgd)) == []
+    assert ask(4, None, Update(action=UpdateAction.FETCH, slot=StateSlot.WEIGHTS)) == [0, 1, 2]
     memory = job.allocate(12)
     repeated = job.repeated_update(weights, memory)
     repeated.update.learning_rate = 0.25
-    for step in (4, 5):
+    for step in (5, 6):
         for i in range(3):
             memory.view().cast("f")[i] = 4
-        repeated.update.count = step - 1
+        repeated.update.count = step - 2
         ticket = repeated.submit(step)
         job.wait(ticket)
-        assert floats(job.result(ticket)) == [i - (step - 3) for i in range(3)]
+        assert floats(job.result(ticket)) == [i - (step - 4) for i in range(3)]
         job.release(ticket)
     job.free(memory)
 

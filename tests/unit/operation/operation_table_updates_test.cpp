@@ -53,7 +53,8 @@ TEST_F(OperationTableUpdatesTest, TheEngineGetsOwnersAStepAndHalves) {
   for (const auto& [action, halves] : {std::pair{UpdateAction::Load, Halves::Gather},
                                        {UpdateAction::Apply, Halves::Both},
                                        {UpdateAction::Push, Halves::ReduceScatter},
-                                       {UpdateAction::Fetch, Halves::Gather}}) {
+                                       {UpdateAction::Fetch, Halves::Gather},
+                                       {UpdateAction::Estimate, Halves::Both}}) {
     ASSERT_TRUE(update(0, step, step_of(action)));
     const Operation& operation = actions_.started.back();
     ASSERT_NE(operation.fixed_owners, nullptr);
@@ -113,6 +114,25 @@ TEST_F(OperationTableUpdatesTest, NodesThatDisagreeAreNamed) {
   EXPECT_NE(refused.message().find("sgd (lr 0.25), update 1"), std::string::npos);
 }
 
+TEST_F(OperationTableUpdatesTest, RanksOfWhichOneEstimatesAreNamed) {
+  make({{0, 2}, {1}}, 0);
+  ASSERT_TRUE(update(0, 0, step_of(UpdateAction::Apply)));
+  const Status refused = update(1, 0, step_of(UpdateAction::Estimate));
+  EXPECT_EQ(refused.code(), StatusCode::Mismatch);
+  EXPECT_EQ(refused.message(),
+            "job 'train': ranks disagree about 'layer.weight' step 0: rank 2 says estimate of sgd "
+            "(lr 0.5), update 1, another rank of its node says sgd (lr 0.5), update 1");
+}
+
+TEST_F(OperationTableUpdatesTest, NodesOfWhichOneEstimatesAreNamed) {
+  make({{0}, {1}}, 0);
+  ASSERT_TRUE(update(0, 0, step_of(UpdateAction::Estimate)));
+  const Signature own = actions_.ready.front().second;
+  const Status refused = on_successor_ready(key(0), said(step_of(), own.updates + 1));
+  EXPECT_EQ(refused.code(), StatusCode::Mismatch);
+  EXPECT_NE(refused.message().find("estimate of sgd (lr 0.5), update 1"), std::string::npos);
+}
+
 // What this node's ranks ask for is not known before all of them have said so.
 TEST_F(OperationTableUpdatesTest, AReadinessThatComesEarlyIsComparedLater) {
   make({{0, 1}, {2}}, 0);
@@ -144,10 +164,12 @@ TEST_F(OperationTableUpdatesTest, MergedTensorsHaveOneAction) {
     return table_->submit(one);
   };
   ASSERT_TRUE(member(0, step_of(UpdateAction::Apply, 0.5)));
-  const Status refused = member(1, step_of(UpdateAction::Push, 0.5));
-  EXPECT_EQ(refused.code(), StatusCode::InvalidArgument);
-  EXPECT_NE(refused.message().find("all weights of a registration have one action in a step"),
-            std::string::npos);
+  for (const UpdateAction other : {UpdateAction::Push, UpdateAction::Estimate}) {
+    const Status refused = member(1, step_of(other, 0.5));
+    EXPECT_EQ(refused.code(), StatusCode::InvalidArgument);
+    EXPECT_NE(refused.message().find("all weights of a registration have one action in a step"),
+              std::string::npos);
+  }
 }
 
 }  // namespace

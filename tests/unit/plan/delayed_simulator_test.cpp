@@ -68,6 +68,28 @@ TEST(DelayedSimulatorTest, OdSgdIsBoundByTheSlowerOfComputeAndNetwork) {
   EXPECT_DOUBLE_EQ(fast.exposed_seconds, 0);
 }
 
+// A step is a half batch: each sends gradients, and gets weights.
+TEST(DelayedSimulatorTest, AccoIsBoundByTheSlowerOfComputeAndNetwork) {
+  const UpdateTimes slow = times_of_method(two_tensors(), kSlow, "acco");
+  EXPECT_DOUBLE_EQ(slow.iteration_seconds, 26);
+  EXPECT_DOUBLE_EQ(slow.communication_seconds, 26);
+  EXPECT_DOUBLE_EQ(slow.exposed_seconds, 20);
+  EXPECT_EQ(slow.wire_share, 1);
+  const UpdateTimes fast = times_of_method(two_tensors(), LinearCostModel({1, 0.125}), "acco");
+  EXPECT_DOUBLE_EQ(fast.iteration_seconds, 6);
+  EXPECT_DOUBLE_EQ(fast.exposed_seconds, 0);
+}
+
+// What the next round is made of are the weights of this one.
+TEST(DelayedSimulatorTest, StreamsDoNotOverlapRoundsOfAcco) {
+  SimulatorOptions two;
+  two.streams = 2;
+  const Workload workload{{{1, 10}}, 1};
+  const LinearCostModel cost({4, 1});
+  EXPECT_DOUBLE_EQ(times_of_method(workload, cost, "acco", "wfbp", two).iteration_seconds, 14);
+  EXPECT_LT(times_of_method(workload, cost, "od-sgd", "wfbp", two).iteration_seconds, 14);
+}
+
 TEST(DelayedSimulatorTest, SsdSgdPullsInEachKthStep) {
   // Pushes take half of 26 s, and each is waited for as a round with a pull is.
   const UpdateTimes times = times_of_method(two_tensors(), kSlow, "ssd-sgd:4");
@@ -210,7 +232,8 @@ TEST(DelayedSimulatorTest, StreamsDoNotOverlapExchangesOfTheSameParameters) {
 TEST(DelayedSimulatorTest, NothingToSendTakesTheForwardPass) {
   Workload workload;
   workload.forward_seconds = 5;
-  for (const char* method : {"sync", "sharded", "od-sgd", "ssd-sgd:2", "cd-sgd:2", "diloco:2"}) {
+  for (const char* method :
+       {"sync", "sharded", "od-sgd", "ssd-sgd:2", "cd-sgd:2", "acco", "diloco:2"}) {
     const UpdateTimes times = times_of_method(workload, kSlow, method);
     EXPECT_EQ(times.iteration_seconds, 5) << method;
     EXPECT_EQ(times.communication_seconds, 0) << method;

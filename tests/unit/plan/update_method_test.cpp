@@ -26,6 +26,7 @@ TEST(ParseUpdateMethods, ReadsEachMethod) {
   EXPECT_EQ(methods_of("od-sgd"), (Methods{{UpdateKind::OdSgd}}));
   EXPECT_EQ(methods_of("ssd-sgd:4"), (Methods{{UpdateKind::SsdSgd, 4}}));
   EXPECT_EQ(methods_of("cd-sgd:10000"), (Methods{{UpdateKind::CdSgd, 10'000}}));
+  EXPECT_EQ(methods_of("acco"), (Methods{{UpdateKind::Acco}}));
   EXPECT_EQ(methods_of("diloco:1"), (Methods{{UpdateKind::DiLoCo, 1}}));
   EXPECT_EQ(methods_of("diloco:8,overlap=8"), (Methods{{UpdateKind::DiLoCo, 8, 8, 1}}));
   EXPECT_EQ(methods_of("diloco:8,fragments=4,overlap=2"), (Methods{{UpdateKind::DiLoCo, 8, 2, 4}}));
@@ -38,8 +39,8 @@ TEST(ParseUpdateMethods, GivesParametersToTheMethodBeforeThem) {
 }
 
 TEST(ParseUpdateMethods, ReadsWhatToStringWrites) {
-  for (const char* text : {"sync", "sharded", "od-sgd", "ssd-sgd:1", "cd-sgd:5", "diloco:500",
-                           "diloco:9,overlap=9", "diloco:9,overlap=2,fragments=3"}) {
+  for (const char* text : {"sync", "sharded", "od-sgd", "ssd-sgd:1", "cd-sgd:5", "acco",
+                           "diloco:500", "diloco:9,overlap=9", "diloco:9,overlap=2,fragments=3"}) {
     EXPECT_EQ(to_string(methods_of(text).front()), text);
   }
   EXPECT_EQ(to_string(methods_of("diloco:9,fragments=1,overlap=0").front()), "diloco:9");
@@ -56,6 +57,8 @@ TEST(ParseUpdateMethods, ErrorsListWhatIsRight) {
                            "sync:1",
                            "sharded:2",
                            "od-sgd:1",
+                           "acco:2",
+                           "acco,overlap=1",
                            "ssd-sgd",
                            "ssd-sgd:",
                            "ssd-sgd:0",
@@ -82,11 +85,11 @@ TEST(ParseUpdateMethods, ErrorsListWhatIsRight) {
                            "diloco:4,overlap=1,overlap=1",
                            "overlap=1",
                            "sync,fragments=1"}) {
-    EXPECT_NE(
-        method_error_of(text).find("right are sync, sharded, od-sgd, ssd-sgd:K, cd-sgd:K, "
-                                   "diloco:H[,overlap=T][,fragments=F], with K and H from 1 to "
-                                   "10000"),
-        std::string::npos)
+    EXPECT_NE(method_error_of(text).find(
+                  "right are sync, sharded, od-sgd, ssd-sgd:K, cd-sgd:K, "
+                  "acco, diloco:H[,overlap=T][,fragments=F], with K and H from 1 to "
+                  "10000"),
+              std::string::npos)
         << method_error_of(text);
   }
 }

@@ -12,8 +12,8 @@ namespace {
 constexpr int kInstances = 200;
 constexpr double kRounding = 1 + 1e-9;
 const std::vector<std::string> kAllMethods = {
-    "sync",     "sharded",  "od-sgd",   "ssd-sgd:1",          "ssd-sgd:3",         "cd-sgd:1",
-    "cd-sgd:4", "diloco:1", "diloco:4", "diloco:4,overlap=2", "diloco:5,overlap=5"};
+    "sync",     "sharded",  "od-sgd",   "ssd-sgd:1",          "ssd-sgd:3",          "cd-sgd:1",
+    "cd-sgd:4", "diloco:1", "diloco:4", "diloco:4,overlap=2", "diloco:5,overlap=5", "acco"};
 
 class UpdatePropertiesTest : public testing::Test {
  protected:
@@ -114,6 +114,7 @@ TEST_F(UpdatePropertiesTest, MethodsMeetWhereTheyAreTheSame) {
     const double od = step("od-sgd");
     ASSERT_EQ(step("ssd-sgd:1"), od);
     ASSERT_EQ(step("cd-sgd:1"), od);
+    ASSERT_NEAR(step("acco"), od, od * 1e-9);
     ASSERT_NEAR(step("diloco:1,overlap=1"), od, od * 1e-9);
     const double alone = step("diloco:1");
     ASSERT_NEAR(alone, compute() + communication(), alone * 1e-9);

@@ -63,6 +63,7 @@ TEST_F(PlanBookUpdatesTest, WeightsThatWereNeverLoadedAreNamed) {
   ASSERT_TRUE(book_->on_registered(0, kSet, weights_));
   ASSERT_TRUE(update(0, 0, UpdateAction::Load));
   EXPECT_TRUE(update(0, 1, UpdateAction::Apply));
+  EXPECT_EQ(update(1, 1, UpdateAction::Estimate).code(), StatusCode::InvalidArgument);
   const Status refused = update(1, 1, UpdateAction::Fetch);
   EXPECT_EQ(refused.code(), StatusCode::InvalidArgument);
   EXPECT_EQ(
@@ -71,14 +72,14 @@ TEST_F(PlanBookUpdatesTest, WeightsThatWereNeverLoadedAreNamed) {
       "loaded; the first update of a tensor loads them");
 }
 
-TEST_F(PlanBookUpdatesTest, OnlyWhatChangesWeightsIsEncodedAndNothingIsSampled) {
+TEST_F(PlanBookUpdatesTest, OnlyGradientsAreEncodedAndNothingIsSampled) {
   make_weights(1, *parse_codec_spec("int8"));
   ASSERT_TRUE(book_->on_registered(0, kSet, weights_));
   uint64_t step = 0;
-  for (const UpdateAction action :
-       {UpdateAction::Load, UpdateAction::Apply, UpdateAction::Push, UpdateAction::Fetch}) {
+  for (const UpdateAction action : {UpdateAction::Load, UpdateAction::Apply, UpdateAction::Push,
+                                    UpdateAction::Fetch, UpdateAction::Estimate}) {
     ASSERT_TRUE(update(0, step++, action));
-    const bool is_encoded = action == UpdateAction::Apply || action == UpdateAction::Push;
+    const bool is_encoded = action != UpdateAction::Load && action != UpdateAction::Fetch;
     EXPECT_EQ(passed.back().signature.codec.kind == CodecKind::Int8, is_encoded);
     EXPECT_EQ(passed.back().coded != nullptr, is_encoded);
     EXPECT_FALSE(passed.back().is_sampled);
@@ -100,6 +101,8 @@ TEST_F(PlanBookUpdatesTest, OnlyGradientsAreLookedAtForWhatIsNotFinite) {
   EXPECT_EQ(book_->not_finite().front().steps, 0u) << "upper or lower bits may be any";
   give(1, UpdateAction::Apply);
   EXPECT_EQ(book_->not_finite().front().steps, 1u);
+  give(2, UpdateAction::Estimate);
+  EXPECT_EQ(book_->not_finite().front().steps, 2u);
 }
 
 TEST_F(PlanBookUpdatesTest, ARegistrationWithoutRoomIsRefusedAndMayComeAgain) {

@@ -136,6 +136,93 @@ TEST(OptimizerStep, keeps_doubles_of_doubles) {
   EXPECT_EQ(*state->values<double>(StateSlot::Second, 64), reference.second[0]);
 }
 
+// Long enough for several pieces of a copy, and for a piece that is no whole vector.
+constexpr uint64_t kLong = 2500;
+
+std::vector<uint8_t> gradients_of(DataType dtype, uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::normal_distribution<double> normal(0, 1);
+  std::vector<uint8_t> bytes(kLong * element_bytes(dtype));
+  for (uint64_t i = 0; i < kLong; ++i) store_double(dtype, normal(random), bytes.data(), i);
+  return bytes;
+}
+
+// All slots of all elements.
+template <typename T>
+std::vector<T> kept_by(ShardState& state) {
+  std::vector<T> kept;
+  for (const StateSlot slot : {StateSlot::Weights, StateSlot::First, StateSlot::Second}) {
+    const T* const values = state.values<T>(slot, 0);
+    kept.insert(kept.end(), values, values + kLong);
+  }
+  return kept;
+}
+
+// An owner of everything, on which one step is taken before: it keeps what is not zero.
+template <typename T>
+void expect_estimate_of(DataType dtype, UpdateStep update) {
+  SCOPED_TRACE(std::string(to_string(dtype)) + ": " + to_string(update));
+  auto ring = std::make_shared<Ring>();
+  ring->nodes = 1;
+  auto owners = std::make_shared<FixedOwners>();
+  owners->stripe_elements = kLong;
+  owners->append(0, kLong);
+  Operation operation;
+  operation.dtype = dtype;
+  operation.count = kLong;
+  operation.ring = ring;
+  operation.fixed_owners = owners;
+  const auto state = *ShardState::create({kLong, kLong, 1, 0}, 3, dtype);
+  const auto take = [&](UpdateAction action, std::vector<uint8_t> sums) {
+    update.action = action;
+    // Two tensors and two chunks, of which one has elements of both tensors.
+    OptimizerStep step(state, {{1300, update}, {kLong - 1300, update}}, 4);
+    const uint64_t cut = 1100;
+    step.apply(operation, elements(0, cut, dtype), sums.data(), {});
+    step.apply(operation, elements(cut, kLong - cut, dtype),
+               sums.data() + cut * element_bytes(dtype), {});
+    return sums;
+  };
+  take(UpdateAction::Apply, gradients_of(dtype, 1));
+  ++update.count;
+  const std::vector<T> before = kept_by<T>(*state);
+  const auto estimated = take(UpdateAction::Estimate, gradients_of(dtype, 2));
+  EXPECT_EQ(kept_by<T>(*state), before) << "an estimate changes nothing";
+  EXPECT_EQ(take(UpdateAction::Estimate, gradients_of(dtype, 2)), estimated);
+  EXPECT_EQ(take(UpdateAction::Apply, gradients_of(dtype, 2)), estimated);
+  EXPECT_NE(kept_by<T>(*state), before);
+}
+
+TEST(OptimizerStep, estimates_the_bits_that_it_would_make_and_keeps_what_it_has) {
+  for (const UpdateStep& update : all_updates()) {
+    for (const DataType dtype : {DataType::Float32, DataType::Float16, DataType::BFloat16}) {
+      expect_estimate_of<float>(dtype, update);
+    }
+    expect_estimate_of<double>(DataType::Float64, update);
+  }
+}
+
+TEST(OptimizerStep, estimates_weights_that_travel_as_bfloat16) {
+  UpdateStep update = adam(0.1);
+  update.flags |= kUpdatePullBFloat16;
+  expect_estimate_of<float>(DataType::Float32, update);
+}
+
+// SGD's momentum begins with the first gradient: it is not read, whatever lies there.
+TEST(OptimizerStep, estimates_the_first_update_of_all) {
+  const Operation operation = operation_of({{0, 1000}});
+  const auto state = *ShardState::create(kLayout, 2, DataType::Float32);
+  *state->values<float>(StateSlot::First, 64) = 77;
+  UpdateStep update = sgd(0.5, 0.9);
+  update.action = UpdateAction::Estimate;
+  OptimizerStep step(state, {{1000, update}}, 2);
+  std::vector<float> sums(3, 4.0f);
+  apply(step, operation, elements(64, 3), sums);
+  EXPECT_EQ(sums, std::vector<float>(3, -1.0f));
+  EXPECT_EQ(*state->values<float>(StateSlot::First, 64), 77.0f);
+  EXPECT_EQ(*state->values<float>(StateSlot::Weights, 64), 0.0f);
+}
+
 TEST(OptimizerStepDeathTest, does_not_take_what_others_own) {
   const Operation operation = operation_of({{0, 1000}});
   const auto state = *ShardState::create(kLayout, 1, DataType::Float32);

@@ -28,7 +28,8 @@ UpdateEntry move_entry(UpdateAction action, StateSlot slot = StateSlot::Weights,
 
 TEST(ParseUpdate, takes_every_update_that_is_right) {
   for (const UpdateStep& update : all_updates()) {
-    for (const UpdateAction action : {UpdateAction::Apply, UpdateAction::Push}) {
+    for (const UpdateAction action :
+         {UpdateAction::Apply, UpdateAction::Push, UpdateAction::Estimate}) {
       UpdateStep given = update;
       given.action = action;
       const auto parsed = parse_update(to_entry(given), DataType::Float16);
@@ -72,11 +73,17 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr auto kF32 = DataType::Float32;
 constexpr auto kBf16 = DataType::BFloat16;
 
+UpdateEntry estimate_entry(UpdateStep update) {
+  update.action = UpdateAction::Estimate;
+  return to_entry(update);
+}
+
 std::vector<WrongUpdate> wrong_names() {
   const UpdateEntry right = to_entry(sgd(0.1));
+  const UpdateEntry estimate = estimate_entry(sgd(0.1));
   return {
-      {"action", right, kF32, [](auto& e) { e.action = 4; },
-       "update: action=4: right is 0 (apply), 1 (push), 2 (load) or 3 (fetch)"},
+      {"action", right, kF32, [](auto& e) { e.action = 5; },
+       "update: action=5: right is 0 (apply), 1 (push), 2 (load), 3 (fetch) or 4 (estimate)"},
       {"optimizer", right, kF32, [](auto& e) { e.optimizer = 3; },
        "update: optimizer=3: right is 0 (sgd), 1 (adam) or 2 (lion)"},
       {"slot", move_entry(UpdateAction::Load), kF32, [](auto& e) { e.slot = 3; },
@@ -86,6 +93,8 @@ std::vector<WrongUpdate> wrong_names() {
       {"flags", right, kF32, [](auto& e) { e.flags = 8; },
        "update: flags=8: right is a sum of 1, 2 and 4, up to 7"},
       {"slot_of_apply", right, kF32, [](auto& e) { e.slot = 1; },
+       "update: slot=1: right is 0 where weights are updated"},
+      {"slot_of_estimate", estimate, kF32, [](auto& e) { e.slot = 1; },
        "update: slot=1: right is 0 where weights are updated"},
       {"bits_of_apply", right, kBf16, [](auto& e) { e.bits = 1; },
        "update: bits=1: right is 0 where weights are updated"},
@@ -104,6 +113,10 @@ std::vector<WrongUpdate> wrong_numbers() {
   const UpdateEntry right_lion = to_entry(lion(0.1));
   return {
       {"count", right, kF32, [](auto& e) { e.count = 0; }, "update: count=0: right is 1 or more"},
+      {"count_of_estimate", estimate_entry(lion(0.1)), kF32, [](auto& e) { e.count = 0; },
+       "update: count=0: right is 1 or more"},
+      {"rate_of_estimate", estimate_entry(adam(0.1)), kF32, [](auto& e) { e.learning_rate = -0.5; },
+       "update: learning_rate=-0.5: right is a number from 0 to 3.4028234663852886e+38"},
       {"negative_rate", right, kF32, [](auto& e) { e.learning_rate = -0.5; },
        "update: learning_rate=-0.5: right is a number from 0 to 3.4028234663852886e+38"},
       {"nan_rate", right, kF32, [](auto& e) { e.learning_rate = kNan; },
@@ -169,6 +182,8 @@ std::vector<WrongUpdate> wrong_combinations() {
        "update: weight_decay=0.1: right is 0 for lion without decoupled decay (flag 2)"},
       {"pull_of_push", push, kF32, pull,
        "update: flags=4: right is no pull as bfloat16 (4) where nothing is pulled"},
+      {"pull_of_estimated_float64", estimate_entry(sgd(0.1)), DataType::Float64, pull,
+       "update: flags=4: right is a pull as bfloat16 (4) of float32 only, and this is float64"},
       {"pull_of_float64", right, DataType::Float64, pull,
        "update: flags=4: right is a pull as bfloat16 (4) of float32 only, and this is float64"},
       {"pull_of_bfloat16", right, kBf16, pull,
@@ -252,6 +267,7 @@ TEST(UpdateHash, is_of_every_field) {
   const UpdateStep update = adam(0.1, 0.1, kUpdateDecoupledDecay);
   const std::vector<std::function<void(UpdateStep&)>> changes = {
       [](UpdateStep& u) { u.action = UpdateAction::Push; },
+      [](UpdateStep& u) { u.action = UpdateAction::Estimate; },
       [](UpdateStep& u) { u.optimizer = Optimizer::Lion; },
       [](UpdateStep& u) { u.slot = StateSlot::First; },
       [](UpdateStep& u) { u.bits = StateBits::Low; },
@@ -276,6 +292,12 @@ TEST(UpdateSlots, are_what_the_optimizer_needs) {
   EXPECT_EQ(sgd(0.1, 0.9).slots(), 2U);
   EXPECT_EQ(lion(0.1).slots(), 2U);
   EXPECT_EQ(adam(0.1).slots(), 3U);
+  EXPECT_EQ(parse_update(estimate_entry(adam(0.1)), kF32)->slots(), 3U);
+  const auto refused = parse_update(estimate_entry(adam(0.1)), kF32, 2);
+  EXPECT_NE(refused.status().message().find("estimate of adam"), std::string::npos);
+  EXPECT_NE(
+      refused.status().message().find("needs 3 state slots; the tensor was registered with 2"),
+      std::string::npos);
   EXPECT_EQ(parse_update(move_entry(UpdateAction::Load), kF32)->slots(), 1U);
   EXPECT_EQ(parse_update(move_entry(UpdateAction::Fetch, StateSlot::Second), kF32)->slots(), 3U);
 }
@@ -296,6 +318,10 @@ TEST(UpdateText, says_what_an_update_does) {
   update.weight_decay = 1e-4;
   EXPECT_EQ(to_string(update),
             "sgd (lr 0.1, momentum 0.9, Nesterov, decay 0.0001), update 1, pulled as bfloat16");
+  update.action = UpdateAction::Estimate;
+  EXPECT_EQ(to_string(update),
+            "estimate of sgd (lr 0.1, momentum 0.9, Nesterov, decay 0.0001), update 1, pulled as "
+            "bfloat16");
   update = sgd(0.1, 0.9);
   update.dampening = 0.1;
   EXPECT_EQ(to_string(update), "sgd (lr 0.1, momentum 0.9, dampening 0.1), update 1");
