@@ -27,8 +27,8 @@ OPTIONS = {"lr": quadratics.LR, "momentum": 0.8, "weight_decay": 0.02}
 ROUNDS, FREE_STEPS, BLOCKED_STEPS = 3, 4, 2
 BLOCKED, UNBLOCKED = "the network is blocked", "the network is not blocked any more"
 START_S = 300  # torch takes long to import on a busy machine
-# So often a trainer is looked at that is to wait, and so long apart.
-LOOKS, PAUSE_S = 25, 0.02
+# So often a trainer is looked at that is to wait, and so long apart. Daemons give up a link that has no flow for 5 s.
+LOOKS, PAUSE_S = 10, 0.02
 
 # Every node owns some of the elements, and they are all alike. All ranks and the test write events into one file.
 TRAIN = """
