@@ -120,7 +120,7 @@ TEST(FigureSvg, ManyRowsStayWithinThePanel) {
     return std::stod(svg.substr(svg.find(name, element) + std::string_view(name).size()));
   };
   // Below the title there are 340 pixels for the lanes.
-  EXPECT_LT(number_of("gradient: 60 to 85.95", " y=\""), 8 + 34 + figure.panels.size() * 340);
+  EXPECT_LT(number_of("gradient: 60 to 85.95", " y=\""), 8 + 34 + figure.panel_height);
   EXPECT_EQ(times(svg, ">step 1</text>"), 1u) << "the lane of one row is as high as before";
 }
 
