@@ -43,6 +43,33 @@ class OperationTableUpdatesTest : public testing::OperationTableTest {
     result.updates = updates;
     return result;
   }
+  // A group of two tensors, of which the first one is applied.
+  void expect_refused_in_one_group(UpdateAction other) {
+    auto group = std::make_shared<TensorGroup>();
+    for (uint64_t i = 0; i < 2; ++i) {
+      group->members.push_back({kTensor + i, name_, 10, 40 * i, 0, 40 + 10 * i});
+      group->count += 10;
+    }
+    group->hash = 7;
+    const auto member = [&](uint32_t i, const UpdateStep& step) {
+      Submission one = submission(0, 0, signature());
+      one.signature.count = 20;
+      one.signature.bucket = 7;
+      one.tensor = kTensor + i;
+      one.ticket = 1 + i;
+      one.input_bytes = 40;
+      one.group = group;
+      one.member = i;
+      one.shard = shard_;
+      one.update = step;
+      return table_->submit(one);
+    };
+    ASSERT_TRUE(member(0, step_of(UpdateAction::Apply, 0.5)));
+    const Status refused = member(1, step_of(other, 0.5));
+    EXPECT_EQ(refused.code(), StatusCode::InvalidArgument);
+    EXPECT_NE(refused.message().find("all weights of a registration have one action in a step"),
+              std::string::npos);
+  }
 
   std::shared_ptr<ShardState> shard_;
 };
@@ -144,32 +171,12 @@ TEST_F(OperationTableUpdatesTest, AReadinessThatComesEarlyIsComparedLater) {
 
 TEST_F(OperationTableUpdatesTest, MergedTensorsHaveOneAction) {
   make({{0}, {1}}, 0);
-  auto group = std::make_shared<TensorGroup>();
-  for (uint64_t i = 0; i < 2; ++i) {
-    group->members.push_back({kTensor + i, name_, 10, 40 * i, 0, 40 + 10 * i});
-    group->count += 10;
-  }
-  group->hash = 7;
-  const auto member = [&](uint32_t i, const UpdateStep& step) {
-    Submission one = submission(0, 0, signature());
-    one.signature.count = 20;
-    one.signature.bucket = 7;
-    one.tensor = kTensor + i;
-    one.ticket = 1 + i;
-    one.input_bytes = 40;
-    one.group = group;
-    one.member = i;
-    one.shard = shard_;
-    one.update = step;
-    return table_->submit(one);
-  };
-  ASSERT_TRUE(member(0, step_of(UpdateAction::Apply, 0.5)));
-  for (const UpdateAction other : {UpdateAction::Push, UpdateAction::Estimate}) {
-    const Status refused = member(1, step_of(other, 0.5));
-    EXPECT_EQ(refused.code(), StatusCode::InvalidArgument);
-    EXPECT_NE(refused.message().find("all weights of a registration have one action in a step"),
-              std::string::npos);
-  }
+  expect_refused_in_one_group(UpdateAction::Push);
+}
+
+TEST_F(OperationTableUpdatesTest, OfMergedTensorsNoneIsEstimatedAlone) {
+  make({{0}, {1}}, 0);
+  expect_refused_in_one_group(UpdateAction::Estimate);
 }
 
 }  // namespace
