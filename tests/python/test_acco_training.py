@@ -38,7 +38,7 @@ def test_ranks_on_quadratics_follow_the_recurrence(nodes, ranks_per_node, calls)
     ("way", "most"),
     [
         *((way, 1e-6) for way in ("momentum", "nesterov", "adamw", "lion", "ddp")),
-        ("float64", 1e-13), ("bfloat16", 0.1), ("float16", 0.02), ("pull bf16", 0.01), ("int8", 0.1), ("2bit", 0.2),
+        ("float64", 1e-13), ("bfloat16", 0.1), ("float16", 0.02), ("pull bf16", 0.01), ("int8", 0.1),
     ],
 )  # fmt: skip
 @pytest.mark.parametrize(("nodes", "ranks_per_node"), SHAPES)
