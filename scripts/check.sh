@@ -123,8 +123,8 @@ is_built=0
 if build release -DBRAID_WERROR=ON; then
   is_built=1
   unit_tests release 600
-  integration_run "integration release" 1200
-  pytest_run "python newest torch" 1200 "$python" tests/python
+  integration_run "integration release" 1800
+  pytest_run "python newest torch" 1800 "$python" tests/python
   ((fast)) || check "tidy" 2400 scripts/tidy build/release
 fi
 if ((!fast)); then
@@ -133,7 +133,7 @@ if ((!fast)); then
 fi
 if ((is_built)); then
   newer_ucx "$ucx_newest"
-  ((fast)) || pytest_run "python torch $torch_oldest" 1200 "build/venv-torch-$torch_oldest/bin/python" tests/python \
+  ((fast)) || pytest_run "python torch $torch_oldest" 1800 "build/venv-torch-$torch_oldest/bin/python" tests/python \
     -m "not once"
 fi
 summarize

@@ -69,8 +69,8 @@ _STEPS_EPILOG = """\
 what happens
   1. the communication of sync is measured: its forward and backward pass with nothing to compute
   2. for each --communication X, computing is set to communication / X, and the systems take steps in turns, --rounds
-     times, each time in a job of its own; before those that count come --settling-steps (whole cycles), a barrier, and as
-     many again; but none of diloco and local-sgd
+     times, each time in a job of its own; before those that count come --settling-steps (whole cycles), a barrier, and
+     as many again; but none of diloco and local-sgd
   real: a real model of 25.3 million parameters computes, on processors that all nodes share
 
 figures (medians of the rounds; the slowest rank's)
