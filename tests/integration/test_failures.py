@@ -59,9 +59,9 @@ def kill_trainers_of(cluster: Cluster, source: str, placed: list[int]) -> None:
     cluster.expect_footprints(before)
 
 
-def kill_a_daemon_of(cluster: Cluster, source: str, victim: int, argument: object = None) -> None:
+def kill_a_daemon_of(cluster: Cluster, source: str, victim: int) -> None:
     """All ranks of a job that runs these lines are told, and the daemon can come back."""
-    trainers = cluster.start(source, argument=argument)
+    trainers = cluster.start(source)
     wait_until_running(trainers)
     node = cluster.nodes[victim]
     node.signal(signal.SIGKILL)

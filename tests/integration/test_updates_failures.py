@@ -66,6 +66,5 @@ def test_a_killed_trainer_is_named_and_nothing_is_kept(cluster_of, placed):
     kill_trainers_of(cluster_of(3), UPDATE_FOREVER, placed)
 
 
-@pytest.mark.parametrize("way", ["updates", "estimates"])
-def test_a_killed_daemon_is_named(cluster_of, way):
-    kill_a_daemon_of(cluster_of(3), UPDATE_FOREVER, victim=1, argument=way)
+def test_a_killed_daemon_is_named(cluster_of):
+    kill_a_daemon_of(cluster_of(3), UPDATE_FOREVER, victim=1)
