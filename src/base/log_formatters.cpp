@@ -70,6 +70,19 @@ class PriorityFlag final : public spdlog::custom_flag_formatter {
   }
 };
 
+// "warn": the names that log.level takes.
+class LevelFlag final : public spdlog::custom_flag_formatter {
+ public:
+  void format(const spdlog::details::log_msg& message, const std::tm&,
+              spdlog::memory_buf_t& out) override {
+    const std::string_view name = level_name(message.level);
+    out.append(name.data(), name.data() + name.size());
+  }
+  std::unique_ptr<custom_flag_formatter> clone() const override {
+    return std::make_unique<LevelFlag>();
+  }
+};
+
 }  // namespace
 
 int syslog_priority(spdlog::level::level_enum level) {
@@ -78,13 +91,12 @@ int syslog_priority(spdlog::level::level_enum level) {
 }
 
 TextFormatter::TextFormatter(bool for_journal) : for_journal_(for_journal) {
-  if (for_journal) {
-    auto pattern = std::make_unique<spdlog::pattern_formatter>();
+  auto pattern = std::make_unique<spdlog::pattern_formatter>();
+  if (for_journal)
     pattern->add_flag<PriorityFlag>('*').set_pattern("%*%v");
-    pattern_ = std::move(pattern);
-  } else {
-    pattern_ = std::make_unique<spdlog::pattern_formatter>("%Y-%m-%d %H:%M:%S.%e %l %v");
-  }
+  else
+    pattern->add_flag<LevelFlag>('*').set_pattern("%Y-%m-%d %H:%M:%S.%e %* %v");
+  pattern_ = std::move(pattern);
 }
 
 void TextFormatter::format(const spdlog::details::log_msg& message, spdlog::memory_buf_t& line) {

@@ -54,7 +54,7 @@ report(steps=step, exact_from=exact_from, plain_wrong=plain_wrong, digest=sha.he
 CODED = sum(i % 3 != 2 for i in range(TENSORS))
 
 ENDED = re.compile(
-    r"warning job '(?P<job>[^']+)': '(?P<first>[^']+)'(?: and (?P<more>\d+) more tensors?)? goe?s? without the codec "
+    r"warn job '(?P<job>[^']+)': '(?P<first>[^']+)'(?: and (?P<more>\d+) more tensors?)? goe?s? without the codec "
     r"(?P<codec>\S+) from step (?P<step>\d+) on: its (?P<what>\w+) is (?P<measured>\S+), and guard\.(?P<limit>\w+) on "
     r"the coordinator is (?P<allowed>\S+)"
 )

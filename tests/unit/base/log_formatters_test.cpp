@@ -92,6 +92,13 @@ TEST(TextFormatter, HasTimeAndLevel) {
               MatchesRegex("[0-9-]{10} [0-9:]{8}\\.[0-9]{3} info hello\n"));
 }
 
+TEST(TextFormatter, NamesLevelsAsTheConfigurationDoes) {
+  TextFormatter formatter(false);
+  EXPECT_THAT(format(formatter, "x", {}, spdlog::level::debug), HasSubstr(" debug x"));
+  EXPECT_THAT(format(formatter, "x", {}, spdlog::level::warn), HasSubstr(" warn x"));
+  EXPECT_THAT(format(formatter, "x", {}, spdlog::level::err), HasSubstr(" error x"));
+}
+
 TEST(TextFormatter, HasAPriorityForTheJournal) {
   TextFormatter formatter(true);
   EXPECT_EQ(format(formatter, "x", {}, spdlog::level::err), "<3>x\n");
