@@ -162,6 +162,10 @@ TransportOptions transport_options(const DaemonConfig& config, std::vector<std::
   options.chunk_bytes = chunk_bytes_max(config);
   options.window_bytes = config.transport.window_bytes;
   options.slow_flow_percent = config.transport.slow_flow_percent;
+  // More patience with a peer is more with the links to it; less would fail jobs for flows that
+  // only have to be opened again.
+  options.open_timeout_ms = std::max(options.open_timeout_ms, config.control.connect_timeout_ms);
+  options.lost_timeout_ms = std::max(options.lost_timeout_ms, config.control.peer_timeout_ms);
   return options;
 }
 

@@ -163,10 +163,10 @@ void FlowLink::fail_flow(uint16_t index, Status error) {
   }
   count_flows();
   if (is_established_ && flows_open() == 0 && !lost_timer_.is_active()) {
-    lost_timer_.start_once(io_.options.open_timeout_ms, [this] {
+    lost_timer_.start_once(io_.options.lost_timeout_ms, [this] {
       owner_.on_link_lost(
           *this, last_error_.with_context(fmt::format("no flow to node '{}' for {} ms", peer_.name,
-                                                      io_.options.open_timeout_ms)));
+                                                      io_.options.lost_timeout_ms)));
     });
   }
   owner_.on_link_ready(*this);

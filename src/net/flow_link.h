@@ -23,7 +23,7 @@ namespace braid {
 // dies gives its unacknowledged chunks back to the front of the queue and is opened again after a
 // pause that doubles each time; so does one that has gone silent (see SilentFlows). One that stays
 // much slower than the others is opened again once it has nothing on its way. When no flow is left
-// for open_timeout_ms, the link is lost.
+// for lost_timeout_ms, the link is lost.
 class FlowLink final : public Link, private OutgoingFlow::Owner {
  public:
   struct Owner {

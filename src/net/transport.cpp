@@ -26,8 +26,9 @@ Status check(const std::vector<IoLoop>& io_loops, const TransportOptions& option
     return make_status(StatusCode::InvalidArgument, "chunks of {} bytes; use 1 to {}",
                        options.chunk_bytes, proto::kChunkBytesMax);
   }
-  if (options.window_bytes == 0 || options.open_timeout_ms == 0) {
-    return {StatusCode::InvalidArgument, "the window and the time to open a link cannot be zero"};
+  if (options.window_bytes == 0 || options.open_timeout_ms == 0 || options.lost_timeout_ms == 0) {
+    return {StatusCode::InvalidArgument,
+            "the window, the time to open a link, and the time until it is lost cannot be zero"};
   }
   return Status::ok();
 }

@@ -22,6 +22,7 @@ struct TransportOptions {
   uint32_t slow_flow_percent = 50;  // of its link's median rate; what stays below is opened again
   uint32_t twice_sent_percent = 2;  // of chunks: for those that are overdue; 0: none
   uint32_t open_timeout_ms = 5000;  // opening a link
+  uint32_t lost_timeout_ms = 5000;  // a link without an open flow for so long is lost
 };
 
 // An I/O loop: its thread runs `loop`; chunks that arrive on it go to `sink`, which must outlive
@@ -137,8 +138,8 @@ class Transport {
   // be given it.
   virtual Links& links(size_t io_loop) = 0;
 
-  // Called on the control loop when a link has lost its last flow and could not be re-opened within
-  // open_timeout_ms.
+  // Called on the control loop when a link has lost its last flow and none was opened again within
+  // lost_timeout_ms.
   virtual void set_link_lost_callback(std::function<void(const Peer&, const Status&)> callback) = 0;
 
   // Closes everything on all loops; `closed` comes on the control loop. The I/O loops must still be

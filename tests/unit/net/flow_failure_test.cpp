@@ -111,7 +111,7 @@ TEST(FlowFailure, AChunkThatWasOutIsSettledEvenIfItsOperationIsOverByThen) {
 
 TEST(FlowFailure, ALinkThatCannotBeOpenedAgainIsLost) {
   auto options = TwoNodes::default_options();
-  options.open_timeout_ms = 400;
+  options.open_timeout_ms = options.lost_timeout_ms = 400;
   TwoNodes nodes(options);
   ASSERT_TRUE(nodes.open_eventually());
   std::string lost;
@@ -134,6 +134,32 @@ TEST(FlowFailure, ALinkThatCannotBeOpenedAgainIsLost) {
   nodes.b_stands_still = false;
   nodes.b->control.is_silent = false;
   EXPECT_TRUE(nodes.open_eventually());
+}
+
+TEST(FlowFailure, ALinkWithoutFlowsIsKeptForAsLongAsItsPeerMayBeSilent) {
+  auto options = TwoNodes::default_options();
+  options.open_timeout_ms = 200;
+  options.lost_timeout_ms = 600'000;
+  TwoNodes nodes(options);
+  ASSERT_TRUE(nodes.open_eventually());
+  bool is_lost = false;
+  nodes.a->transport().set_link_lost_callback([&](const Peer&, const Status&) { is_lost = true; });
+  nodes.b_stands_still = true;
+  const auto source = std::make_shared<RecordingSource>(1024);
+  nodes.submit(source, 0, 8);
+  ASSERT_TRUE(nodes.run_until([&] { return source->given == 8; }));
+  nodes.b->control.is_silent = true;
+  for (const int socket : connected_sockets()) ::shutdown(socket, SHUT_RDWR);
+  // Each of the flows was tried in vain three times: longer than a link may take to open.
+  const uint64_t before = nodes.a->transport().counters().flow_failures;
+  ASSERT_TRUE(nodes.run_until(
+      [&] { return nodes.a->transport().counters().flow_failures >= before + 4 * 4; }));
+  EXPECT_EQ(open_flows(nodes), 0u);
+  nodes.b_stands_still = false;
+  nodes.b->control.is_silent = false;
+  ASSERT_TRUE(nodes.run_until([&] { return source->settled.size() == 8; }));
+  EXPECT_TRUE(each_exactly(source->settled, 8, 1));
+  EXPECT_FALSE(is_lost);
 }
 
 TEST(FlowFailure, AnIncomingFlowThatNobodyUsesIsGivenUp) {
