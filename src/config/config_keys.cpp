@@ -132,12 +132,14 @@ constexpr std::array kKeys = {
          "Empty: jobs of this node only."),
     number("control.heartbeat_interval_ms", BRAID_FIELD(control.heartbeat_interval_ms), 10, 60'000,
            "Time between two signs of life to each peer, in milliseconds."),
-    number("control.peer_timeout_ms", BRAID_FIELD(control.peer_timeout_ms), 100, 600'000,
-           "A peer that is silent for so long, in milliseconds, is lost, and its jobs fail. So is a "
-           "link on which no flow is open for so long, but not before 5 s."),
-    number("control.connect_timeout_ms", BRAID_FIELD(control.connect_timeout_ms), 100, 600'000,
-           "Most time for connecting to a peer and shaking hands, in milliseconds. Opening a link's "
-           "flows may take as long, or 5 s if that is more."),
+    number(
+        "control.peer_timeout_ms", BRAID_FIELD(control.peer_timeout_ms), 100, 600'000,
+        "A peer that is silent for so long, in milliseconds, is lost, and its jobs fail. So is a "
+        "link on which no flow is open for so long, but not before 5 s."),
+    number(
+        "control.connect_timeout_ms", BRAID_FIELD(control.connect_timeout_ms), 100, 600'000,
+        "Most time for connecting to a peer and shaking hands, in milliseconds. Opening a link's "
+        "flows may take as long, or 5 s if that is more."),
 
     text("client.socket", BRAID_FIELD(client.socket), check_socket_path,
          "an absolute path of at most 107 bytes",
