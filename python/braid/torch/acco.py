@@ -10,6 +10,7 @@ import torch
 from torch.distributed import ReduceOp
 
 from braid.torch.kept import KeptWeights, State
+from braid.torch.owners_optimizer import loss_of
 from braid.torch.rounds import Rounds
 from braid.torch.rules import refuse_gradient
 from braid.torch.sharded import ShardedOptimizer
@@ -98,10 +99,7 @@ class Acco(ShardedOptimizer):
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Takes half a step on all ranks; the parameters are then what the next half is to use."""
-        loss = None
-        if closure is not None:
-            with torch.enable_grad():
-                loss = closure()
+        loss = loss_of(closure)
         for parameter in self._parameters():
             refuse_gradient(parameter, self.name)
         self._rounds.wait()

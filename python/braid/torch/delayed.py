@@ -8,14 +8,13 @@ from typing import Any
 
 import torch
 
-from braid.torch import claims
 from braid.torch.delay import Delay
 from braid.torch.delayed_steps import DelayedSteps, GlobalState
-from braid.torch.rules import refuse_options
-from braid.torch.training_group import braid_group, broadcast_from_first, names_of
+from braid.torch.owners_optimizer import OwnersOptimizer, loss_of
+from braid.torch.training_group import names_of
 
 
-class DelayedOptimizer(torch.optim.Optimizer, claims.Claimant):
+class DelayedOptimizer(OwnersOptimizer):
     """SGD whose step() does not wait for other nodes: OD-SGD, SSD-SGD and CD-SGD.
 
         optimizer = braid.torch.DelayedOptimizer(model.parameters(), "od-sgd", lr=0.1, momentum=0.9)
@@ -87,7 +86,6 @@ class DelayedOptimizer(torch.optim.Optimizer, claims.Claimant):
         Settings that are known to train worse or to diverge are refused, or with `force` warned of.
         `model` gives parameters their names in messages.
         """
-        self.name = f"DelayedOptimizer with {method}"
         self._steps: DelayedSteps | None = None
         self._delay = Delay(
             method, local, local_lr, warmup_steps, pull_every, correction_every, alpha, beta,
@@ -99,30 +97,12 @@ class DelayedOptimizer(torch.optim.Optimizer, claims.Claimant):
         )  # fmt: skip
         most = max(float(group["momentum"]) for group in template.param_groups)
         self._delay.refuse_divergence(most, force)
-        self._group = braid_group(process_group, self.name)
-        self._model = model
-        super().__init__(template.param_groups, template.defaults)
-        claims.claim(self, self._parameters())
-        broadcast_from_first(self._group, self._parameters())
-
-    def add_param_group(self, param_group: dict[str, Any]) -> None:
-        """Before the first step only: then the parameters are dealt out to their owners."""
-        if self._steps is not None:
-            raise RuntimeError(
-                f"{self.name}: parameters are dealt out to their owners by the first step(); add "
-                "groups before it, or make another optimizer for the new parameters"
-            )
-        super().add_param_group(param_group)
-        refuse_options(self.param_groups[-1], self.name)
-        claims.claim(self, self.param_groups[-1]["params"])
+        super().__init__(template, f"DelayedOptimizer with {method}", process_group, model)
 
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Takes one step; the parameters are then what the next forward pass is to use."""
-        loss = None
-        if closure is not None:
-            with torch.enable_grad():
-                loss = closure()
+        loss = loss_of(closure)
         self._delayed().step()
         return loss
 
@@ -144,17 +124,8 @@ class DelayedOptimizer(torch.optim.Optimizer, claims.Claimant):
     @torch.no_grad()
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Of this optimizer or of a torch.optim.SGD, after the model has its parameters."""
-        groups = [dict(group) for group in state_dict["param_groups"]]
-        super().load_state_dict({**state_dict, "state": {}, "param_groups": groups})
-        for group in self.param_groups:
-            refuse_options(group, self.name)
+        self._load_groups(state_dict)
         self._delayed().load_state_dict(state_dict)
-
-    def __getstate__(self) -> dict[str, Any]:
-        raise TypeError(f"{self.name} cannot be copied or pickled; its state_dict() can")
-
-    def _parameters(self) -> list[torch.Tensor]:
-        return [parameter for group in self.param_groups for parameter in group["params"]]
 
     def _delayed(self) -> DelayedSteps:
         if self._steps is None:
@@ -162,4 +133,5 @@ class DelayedOptimizer(torch.optim.Optimizer, claims.Claimant):
             self._steps = DelayedSteps(
                 lambda: self.param_groups, self._delay, self._group, names, self.name
             )
+            self._is_dealt_out = True
         return self._steps

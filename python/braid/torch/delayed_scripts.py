@@ -28,6 +28,7 @@ from torch.distributed import distributed_c10d
 from braid.torch import claims
 from braid.torch.delay import Delay, parse_delay
 from braid.torch.delayed_steps import DelayedSteps
+from braid.torch.owners_optimizer import loss_of
 from braid.torch.process_group import BraidProcessGroup
 from braid.torch.replacing import replace_everywhere
 from braid.torch.rules import refuse_options
@@ -181,10 +182,7 @@ def _wrap_step(original: Callable[..., Any]) -> Callable[..., Any]:
         script = _scripts.get(self)
         if script is None or not script.owns_gradients():
             return original(self, closure)
-        loss = None
-        if closure is not None:
-            with torch.enable_grad():
-                loss = closure()
+        loss = loss_of(closure)
         script.step()
         return loss
 

@@ -16,20 +16,20 @@ import torch
 from torch.distributed import ReduceOp
 
 from braid import UpdateFlag
-from braid.torch import claims
 from braid.torch.backward_submissions import BackwardSubmissions
 from braid.torch.forward_waits import ForwardWaits
 from braid.torch.kept import KeptWeights, State
 from braid.torch.open_updates import OpenUpdate
+from braid.torch.owners_optimizer import OwnersOptimizer, loss_of
 from braid.torch.rounds import Rounds
-from braid.torch.rules import EXACT_WEIGHTS, refuse_gradient, refuse_options, rule_of
-from braid.torch.training_group import braid_group, broadcast_from_first, names_of
+from braid.torch.rules import EXACT_WEIGHTS, refuse_gradient, rule_of
+from braid.torch.training_group import names_of
 from braid.torch.weights import WEIGHTS, Settings
 
 _PULLS = ("full", "bf16")
 
 
-class ShardedOptimizer(torch.optim.Optimizer, claims.Claimant):
+class ShardedOptimizer(OwnersOptimizer):
     """torch.optim.SGD, Adam, AdamW or Lion, with its step and its state at the daemons.
 
         optimizer = braid.torch.ShardedOptimizer(model.parameters(), torch.optim.AdamW, lr=1e-3)
@@ -96,51 +96,29 @@ class ShardedOptimizer(torch.optim.Optimizer, claims.Claimant):
         `codec` encodes float32 gradients between nodes, "int8" for one. With `pull` of "bf16"
         weights of float32 come back rounded to bfloat16, and the owners keep the exact ones.
         """
-        self._is_prepared = False
         checked, self._rule = rule_of(optimizer_class)
-        self.name = f"{type(self).__name__} of {checked.__name__}"
-        template = checked(params, **kwargs)
-        for group in template.param_groups:
-            refuse_options(group, self.name)
         if pull not in _PULLS:
             raise ValueError(f"pull is one of {', '.join(_PULLS)}, not '{pull}'")
         if overlap_forward and model is None:
             raise ValueError("overlap_forward needs the model whose modules are to wait: model=…")
-        self._group = braid_group(process_group, self.name)
+        template = checked(params, **kwargs)
+        name = f"{type(self).__name__} of {checked.__name__}"
+        super().__init__(template, name, process_group, model)
         self._pull_flags = int(UpdateFlag.PULL_BFLOAT16) if pull == "bf16" else 0
-        super().__init__(template.param_groups, template.defaults)
-        self._model = model
         self._codec = codec
         self._kept: KeptWeights | None = None
         self._rounds = Rounds([])
         self._waits = None
         self._submissions: BackwardSubmissions | None = None
-        claims.claim(self, self._parameters())
-        broadcast_from_first(self._group, self._parameters())
         if overlap_forward:
             self._waits = ForwardWaits(model, self._parameters(), self._wait_for, self.synchronize)
         if overlap_backward:
             self._submissions = BackwardSubmissions(self, self.name, self._begin_update)
 
-    def add_param_group(self, param_group: dict[str, Any]) -> None:
-        """Before the first step only: then the parameters are dealt out to their owners."""
-        if self._is_prepared:
-            raise RuntimeError(
-                f"{self.name}: parameters are dealt out to their owners by the first step(); add "
-                "groups before it, or make another optimizer for the new parameters"
-            )
-        super().add_param_group(param_group)
-        refuse_options(self.param_groups[-1], getattr(self, "name", type(self).__name__))
-        if hasattr(self, "_kept"):
-            claims.claim(self, self.param_groups[-1]["params"])
-
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Takes one step on all ranks. Raises DistBackendError, which names what has failed."""
-        loss = None
-        if closure is not None:
-            with torch.enable_grad():
-                loss = closure()
+        loss = loss_of(closure)
         if self._submissions is not None and getattr(self, "found_inf", None) is not None:
             self._submissions.refuse_scaler()
         for parameter in self._parameters():
@@ -192,11 +170,7 @@ class ShardedOptimizer(torch.optim.Optimizer, claims.Claimant):
         self._refuse_before_step("load_state_dict()")
         self.synchronize()
         places = [place for group in state_dict["param_groups"] for place in group["params"]]
-        groups = [dict(group) for group in state_dict["param_groups"]]
-        # Without the state, whose values torch would cast to the parameters' types.
-        super().load_state_dict({**state_dict, "state": {}, "param_groups": groups})
-        for group in self.param_groups:
-            refuse_options(group, self.name)
+        self._load_groups(state_dict)
         by_place = dict(zip(places, self._parameters()))
         states = {}
         for place, entry in state_dict["state"].items():
@@ -210,18 +184,12 @@ class ShardedOptimizer(torch.optim.Optimizer, claims.Claimant):
             slots[WEIGHTS] = entry[EXACT_WEIGHTS]
         return State(count, slots)
 
-    def __getstate__(self) -> dict[str, Any]:
-        raise TypeError(f"{self.name} cannot be copied or pickled; its state_dict() can")
-
-    def _parameters(self) -> list[torch.Tensor]:
-        return [parameter for group in self.param_groups for parameter in group["params"]]
-
     def _prepared(self) -> KeptWeights:
         if self._kept is None:
             names = names_of(self.param_groups, self._model)
             bf16 = self._pull_flags != 0
             self._kept = KeptWeights(self._group, names, codec=self._codec, pull_bf16=bf16)
-        self._is_prepared = True
+        self._is_dealt_out = True
         return self._kept
 
     def _refuse_before_step(self, what: str) -> None:
