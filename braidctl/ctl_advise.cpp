@@ -200,6 +200,13 @@ Result<AdviseSubject> advise_subject_of(LiveSet set, const std::string& job,
                        "made without one; ask again later, or give --cost",
                        job, set.steps_measured, set.plan);
   }
+  if (!cost && !std::isfinite(wire_bandwidth(*set.cost, set.nodes))) {
+    return make_status(StatusCode::NotFound,
+                       "job '{}': by the cost that is fitted now more bytes take no more time, so "
+                       "fewer would save none: what disturbs the machine has probably hidden what "
+                       "bytes cost; ask again later, or give --cost",
+                       job);
+  }
   const bool is_plain = codecs.empty();
   AdviseSubject subject{std::move(set.trace), cost ? *std::move(cost) : *std::move(set.cost)};
   subject.cost_source = fmt::format("job '{}'", job);

@@ -36,8 +36,9 @@ class Acco(ShardedOptimizer):
         optimizer.finish()           # before evaluating or saving the model
 
     Nabli et al., "ACCO: Accumulate While You Communicate for Communication-Overlapped Sharded LLM
-    Training", NeurIPS 2025 (arXiv 2406.02613). The owners keep weights W and the optimizer's state,
-    as for ShardedOptimizer. Two calls of step() are one round, and one step of the optimizer f:
+    Training", NeurIPS 2025 (arXiv 2406.02613); the order of updates is that of the authors' code.
+    The owners keep weights W and the optimizer's state, as for ShardedOptimizer. Two calls of
+    step() are one round, and one step of the optimizer f:
 
         first   has g', the gradient at V, an estimate of W. Waits until W is here, asks the owners
                 for V' = f(W, g'), of which they keep nothing, and goes on at W.

@@ -57,6 +57,11 @@ TEST(AdviseSubject, NeedsThePlainCost) {
   EXPECT_NE(error_of(set).find("no cost is fitted yet: 48 steps are complete"), std::string::npos);
   EXPECT_EQ(advise_subject_of(set, "j", cost_of(9e-9))->cost, cost_of(9e-9));
   set = asked_set();
+  set.cost = cost_of(0);
+  EXPECT_NE(error_of(set).find("job 'j': by the cost that is fitted now more bytes take no more"),
+            std::string::npos);
+  EXPECT_EQ(advise_subject_of(set, "j", cost_of(9e-9))->cost, cost_of(9e-9));
+  set = asked_set();
   set.codecs = {{"none"}, {"int8"}, {"bf16"}, {"int8"}};
   EXPECT_NE(error_of(set).find("its gradients travel with int8, bf16 already"), std::string::npos);
   const auto given = advise_subject_of(set, "j", cost_of(9e-9));
