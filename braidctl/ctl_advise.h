@@ -45,9 +45,9 @@ struct AdviseSubject {
   // Of a job: an iteration without a codec. 0: of no job, or not measured.
   double measured_seconds = 0;
 };
-// Of a job's tensors. Errors: nothing is measured, there is one node, no cost is there, it says that
-// bytes cost nothing, or it is not that of plain all-reduces, for the tensors travel with a codec
-// already. `cost`: instead of the daemons'.
+// Of a job's tensors. Errors: nothing is measured, there is one node, no cost is there, it says
+// that bytes cost nothing, or it is not that of plain all-reduces, for the tensors travel with a
+// codec already. `cost`: instead of the daemons'.
 Result<AdviseSubject> advise_subject_of(LiveSet set, const std::string& job,
                                         std::optional<FittedCost> cost);
 
