@@ -11,7 +11,7 @@ from braid._abi import Collective, Operation, Update, UpdateAction
 from braid._library import quick_library
 
 if TYPE_CHECKING:
-    from braid.job import Job
+    from braid.job import Job, Memory
 
 _OPERATION_BYTES = ctypes.sizeof(Operation)
 
@@ -70,6 +70,10 @@ class RepeatedUpdate(RepeatedOperation):
         self._address = address
         self.update = Update()
         self._operation.update = ctypes.addressof(self.update)
+
+    def move(self, memory: Memory) -> None:
+        """From here on the input lies there."""
+        self._address = memory.address
 
     def submit(self, step: int) -> int:
         is_fetch = self.update.action == UpdateAction.FETCH

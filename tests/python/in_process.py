@@ -19,7 +19,7 @@ import torch.distributed as dist
 
 import braid
 from braid import Collective, Optimizer, StateBits, Update, UpdateAction, UpdateFlag
-from braid.errors import JobFailedError
+from braid.errors import JobFailedError, ResourceExhaustedError
 
 DEADLINE_S = 120
 _TYPES = [torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int32, torch.int64, torch.uint8]
@@ -60,7 +60,7 @@ class World:
 
 
 class Operation:
-    """One collective; all ranks' inputs are copies, and all results as well."""
+    """One collective. Inputs are read where they lie, when it ends, as a daemon may; results are copies."""
 
     def __init__(self, name: str, collective: int, reduction: int, root: int) -> None:
         self.name = name
@@ -87,6 +87,7 @@ class Operation:
         else:
             result = _reduced(inputs, self.reduction)
         self.results = [result.clone() for _ in inputs]
+        self.inputs = {}
 
 
 class Owner:
@@ -174,6 +175,7 @@ class ThreadJob:
 
     socket_path = None
     is_open = True
+    arena_is_full = False
 
     def __init__(self, world: World, rank: int, name: str) -> None:
         self.world, self.rank, self.name, self.world_size = world, rank, name, world.size
@@ -198,6 +200,8 @@ class ThreadJob:
         return handles
 
     def allocate(self, nbytes: int) -> braid.Memory:
+        if self.arena_is_full:
+            raise ResourceExhaustedError(f"RESOURCE_EXHAUSTED: no room for {nbytes} bytes")
         buffer = (ctypes.c_ubyte * max(1, nbytes))()
         address = ctypes.addressof(buffer)
         self._buffers[address] = buffer
@@ -205,6 +209,10 @@ class ThreadJob:
 
     def free(self, memory: braid.Memory) -> None:
         del self._buffers[memory.address]
+
+    def blocks(self) -> int:
+        """Of memory that is allocated."""
+        return len(self._buffers)
 
     def splits(self, _: Any) -> None:
         return None
@@ -220,7 +228,7 @@ class ThreadJob:
         if not spec.dynamic:
             dtype, count = int(spec.dtype), spec.count
         is_read = address is not None and (collective != Collective.BROADCAST or root == self.rank)
-        values = _at(address, count, _TYPES[dtype]).clone() if is_read else torch.empty(0)
+        values = _at(address, count, _TYPES[dtype]) if is_read else torch.empty(0)
         with self.world.changed:
             key = spec.name, step
             operation = self.world.operations.get(key)
@@ -266,6 +274,9 @@ class RepeatedThreadUpdate:
     def __init__(self, job: ThreadJob, tensor: int, address: int, reduction: int) -> None:
         self.update = Update()
         self._job, self._tensor, self._address, self._reduction = job, tensor, address, reduction
+
+    def move(self, memory: braid.Memory) -> None:
+        self._address = memory.address
 
     def submit(self, step: int) -> int:
         address = None if self.update.action == UpdateAction.FETCH else self._address

@@ -195,8 +195,12 @@ class DelayedSteps:
                 self._kept.renew(self.delay.codec)
         self._make_ready()
         last, is_pull = self._rounds, self._is_pull
-        last.wait()
-        self._apply(pull=(self._drift + 1) % self.delay.pull_every == 0)
+        # Where the network is the limit it has the next gradients before the last ones are through,
+        # and does not stand still while this rank awakes and copies.
+        ahead = not last.done() and self._kept.make_room_ahead()
+        if not ahead:
+            last.wait()
+        self._apply(pull=(self._drift + 1) % self.delay.pull_every == 0, ahead=ahead)
         self._average_within_node()
         if is_pull and not last.is_over and not self._arrived:
             self._update_from(last)
@@ -220,7 +224,7 @@ class DelayedSteps:
         else:
             rounds.take_all()
 
-    def _apply(self, *, pull: bool) -> None:
+    def _apply(self, *, pull: bool, ahead: bool = False) -> None:
         flags = int(UpdateFlag.PULL_BFLOAT16) if pull and self.delay.pull == "bf16" else 0
         settings = {}
         for group in self._groups():
@@ -230,7 +234,10 @@ class DelayedSteps:
                 settings[id(parameter)] = wide if parameter.dtype == torch.float32 else narrow
         self._refuse_late_momentum(settings)
         self._rounds = self._kept.apply(
-            lambda parameter: settings[id(parameter)], lambda parameter: parameter.grad, pull=pull
+            lambda parameter: settings[id(parameter)],
+            lambda parameter: parameter.grad,
+            pull=pull,
+            ahead=ahead,
         )
         self._is_pull = pull
 

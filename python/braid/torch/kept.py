@@ -16,6 +16,7 @@ from typing import NamedTuple
 import torch
 from torch.distributed import ReduceOp
 
+from braid.torch.gradients import GRADIENTS_MAX
 from braid.torch.process_group import BraidProcessGroup
 from braid.torch.rounds import Rounds, Use
 from braid.torch.training_group import broadcast_from_first
@@ -92,8 +93,16 @@ class KeptWeights:
         gradient: Callable[[torch.Tensor], torch.Tensor | None],
         *,
         pull: bool = True,
+        ahead: bool = False,
     ) -> Rounds:
-        return Rounds([each.apply(settings, gradient, pull=pull) for each in self.sets])
+        """With `ahead` the round before may be on its way: make_room_ahead() must have been True."""
+        return Rounds([each.apply(settings, gradient, pull=pull, ahead=ahead) for each in self.sets])
+
+    def make_room_ahead(self) -> bool:
+        """Whether a second round can be submitted while one is on its way. It needs as much memory
+        again for gradients, which this call takes, and a ticket for each of them."""
+        tickets = sum(len(list(weights)) for weights in self.sets)
+        return 2 * tickets <= GRADIENTS_MAX and all(each.make_room_ahead() for each in self.sets)
 
     def estimate(
         self,
@@ -180,6 +189,8 @@ class KeptWeights:
         slots = max((weights.slots for weights in self.sets), default=1)
         states = self.state_of(range(slots))
         parameters = [weight.parameter for weights in self.sets for weight in weights]
+        for weights in self.sets:
+            weights.free_inputs()
         self._codec, self.sets = codec, []
         self._pending.update(
             (id(p), State(states[p].count, states[p].slots, has_weights=True)) for p in parameters

@@ -4,12 +4,11 @@
 A trainer submits a gradient for each of them, and what comes back are new weights, of which each
 node has updated a part. That part of the optimizer's state is nowhere else. Every round submits
 all tensors with one action, each on its own, and waits for none before the last one is there.
-Inputs lie one after the other in backward order, so that the daemon merges them without a copy.
+Inputs lie one after the other in backward order (`round_inputs`).
 """
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Callable, Iterable, Sequence
 from ctypes import memmove
 from typing import NamedTuple
@@ -19,18 +18,19 @@ import torch
 from braid import (
     BraidError,
     DType,
-    Memory,
     Reduction,
     StateBits,
     StateSlot,
     TensorSpec,
     UpdateAction,
 )
+from braid.repeated import RepeatedUpdate
 from braid.torch.carriage import dtype_of
 from braid.torch.engine import Engine
 from braid.torch.explaining import explain_once
 from braid.torch.failures import as_distributed
 from braid.torch.gradients import GRADIENTS_MAX
+from braid.torch.round_inputs import InputPlace, RoundInputs
 from braid.torch.rounds import OpenRound, Round
 
 AVERAGE = int(Reduction.AVERAGE)
@@ -83,15 +83,21 @@ class Weight:
         "count", "holds_half", "name", "numel", "operation", "parameter", "settings", "view",
     )  # fmt: skip
 
-    def __init__(self, spec: WeightSpec, view: torch.Tensor) -> None:
+    def __init__(self, spec: WeightSpec, place: InputPlace, operation: RepeatedUpdate) -> None:
         self.name = spec.name
         self.parameter = spec.parameter
         self.numel = spec.parameter.numel()
-        self.view = view
+        self.operation = operation
+        self.move(place)
         self.count = 0
         # Whether the input is the gradient of a half batch, to which that of another half is added.
         self.holds_half = False
         self.settings: Settings | None = None
+
+    def move(self, place: InputPlace) -> None:
+        """The inputs of the operations from here on lie there."""
+        self.view = place.view
+        self.operation.move(place.memory)
 
     def set(self, settings: Settings) -> None:
         """For the updates from here on."""
@@ -131,7 +137,9 @@ class Weight:
 class WeightSet:
     """Parameters of one type, kept and updated by the daemons. Of one thread at a time.
 
-    One round at a time: of the one before all results must be here. What failed once stays failed.
+    One round at a time: of the one before all results must be here. Only an apply() that goes
+    `ahead` may begin earlier; then one round waits at the daemons for the end of the other. What
+    failed once stays failed.
     """
 
     def __init__(self, engine: Engine, name: str, specs: Sequence[WeightSpec], slots: int) -> None:
@@ -149,7 +157,9 @@ class WeightSet:
         self.dtype = specs[0].parameter.dtype
         self._engine = engine
         self._step = -1
+        # The last two; what is on its way reads each one's own inputs.
         self._round: Round | None = None
+        self._former: Round | None = None
         specs = list(reversed(specs))
         try:
             handles = engine.job.register([
@@ -157,9 +167,15 @@ class WeightSet:
                            planned=True, codec=spec.codec, state_slots=slots)
                 for place, spec in enumerate(specs)
             ])  # fmt: skip
-            self._weights = self._lay_out(specs, handles)
+            numels = [spec.parameter.numel() for spec in specs]
+            self._inputs = RoundInputs(engine.job, numels, self.dtype)
         except BraidError as error:
             raise as_distributed(error) from error
+        self._other_inputs: RoundInputs | None = None
+        self._weights = [
+            Weight(spec, place, engine.job.repeated_update(handle, place.memory, AVERAGE))
+            for spec, place, handle in zip(specs, self._inputs.places, handles)
+        ]
         self._by_id = {id(weight.parameter): weight for weight in self._weights}
         explain_once(engine.job)
 
@@ -178,19 +194,36 @@ class WeightSet:
         """How many have been submitted."""
         return self._step + 1
 
-    def begin(self) -> OpenRound:
-        """Opens a round, to be submitted tensor by tensor. All of them get one action."""
+    def begin(self, *, ahead: bool = False) -> OpenRound:
+        """Opens a round, to be submitted tensor by tensor. All of them get one action. With `ahead`
+        the round before may be on its way; make_room_ahead() must have been True."""
         before = self._round
         if before is not None:
             if before.error is not None:
                 raise before.error
             if not before.has_arrived:
-                raise RuntimeError(f"a round of {self.name} begins before the last one has ended")
+                self._turn_inputs(ahead)
         parameters = [weight.parameter for weight in self._weights]
         entry = self._engine.record.add("all_reduce", parameters, parameters)
-        self._round = Round(self._engine, self.name, entry)
+        self._former, self._round = before, Round(self._engine, self.name, entry)
         self._step += 1
         return OpenRound(self._round, self._weights, self._step)
+
+    def make_room_ahead(self) -> bool:
+        """Memory for the input of a second round. False: the job's arenas may not grow by so much."""
+        if self._other_inputs is None:
+            numels = [weight.numel for weight in self._weights]
+            try:
+                self._other_inputs = RoundInputs(self._engine.job, numels, self.dtype)
+            except BraidError:
+                return False
+        return True
+
+    def free_inputs(self) -> None:
+        """After the last round: the set is not used any more."""
+        for inputs in (self._inputs, self._other_inputs):
+            if inputs is not None:
+                inputs.free()
 
     def load(
         self, slot: int, values: Callable[[Weight], torch.Tensor | None], bits: int = ROUNDED
@@ -214,17 +247,19 @@ class WeightSet:
         gradient: Callable[[torch.Tensor], torch.Tensor | None],
         *,
         pull: bool = True,
+        ahead: bool = False,
     ) -> Round:
         """Averages gradients over all ranks and updates the weights, which are the round's results.
 
         `gradient` of None stands for zeros. Without `pull` the weights stay with their owners.
+        `ahead` is begin()'s.
         """
 
         def prepare(weight: Weight) -> None:
             parameter = weight.parameter
             ask_for_update(weight, settings(parameter), gradient(parameter), pull=pull)
 
-        return self._submit(prepare)
+        return self.begin(ahead=ahead).close(prepare)
 
     def estimate(
         self,
@@ -293,20 +328,14 @@ class WeightSet:
             for weight in self._weights
         }  # fmt: skip
 
-    def _lay_out(self, specs: Sequence[WeightSpec], handles: Sequence[int]) -> list[Weight]:
-        job, itemsize = self._engine.job, self.dtype.itemsize
-        self._block = job.allocate(max(1, sum(s.parameter.numel() for s in specs) * itemsize))
-        raw = (ctypes.c_ubyte * self._block.nbytes).from_address(self._block.address)
-        bytes_of = torch.frombuffer(raw, dtype=torch.uint8)
-        weights, offset = [], 0
-        for spec, handle in zip(specs, handles):
-            end = offset + spec.parameter.numel() * itemsize
-            weight = Weight(spec, bytes_of[offset:end].view(self.dtype))
-            place = Memory(self._block.address + offset, end - offset)
-            weight.operation = job.repeated_update(handle, place, AVERAGE)
-            weights.append(weight)
-            offset = end
-        return weights
+    def _turn_inputs(self, ahead: bool) -> None:
+        """The next round's input lies where the one on its way does not read."""
+        is_free = self._former is None or self._former.has_arrived
+        if not ahead or not is_free or self._other_inputs is None:
+            raise RuntimeError(f"a round of {self.name} begins before the last one has ended")
+        self._inputs, self._other_inputs = self._other_inputs, self._inputs
+        for weight, place in zip(self._weights, self._inputs.places):
+            weight.move(place)
 
     def _submit(self, prepare: Callable[[Weight], None]) -> Round:
         """Submits every tensor, each with what `prepare` makes ready."""
