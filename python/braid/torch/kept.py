@@ -99,10 +99,9 @@ class KeptWeights:
         return Rounds([each.apply(settings, gradient, pull=pull, ahead=ahead) for each in self.sets])
 
     def make_room_ahead(self) -> bool:
-        """Whether a second round can be submitted while one is on its way. It needs as much memory
-        again for gradients, which this call takes, and a ticket for each of them."""
-        tickets = sum(len(list(weights)) for weights in self.sets)
-        return 2 * tickets <= GRADIENTS_MAX and all(each.make_room_ahead() for each in self.sets)
+        """Memory and tickets for a round while another one is on its way. False: there are none."""
+        tickets = 2 * sum(len(weights) for weights in self.sets)
+        return tickets <= GRADIENTS_MAX and all(each.make_room_ahead() for each in self.sets)
 
     def estimate(
         self,
@@ -235,7 +234,7 @@ class KeptWeights:
             prefix = self.group.next_prefix("weights")
             specs = [
                 WeightSpec(
-                    self._name_of(prefix, parameter, order[id(parameter)]),
+                    _name_of(prefix, self._names[parameter], order[id(parameter)]),
                     parameter,
                     self._codec if dtype == torch.float32 else "",
                 )
@@ -243,10 +242,6 @@ class KeptWeights:
             ]
             self.sets.append(WeightSet(self.group.engine, prefix, specs, slots))
             self._registered.update(id(spec.parameter) for spec in specs)
-
-    def _name_of(self, prefix: str, parameter: torch.Tensor, place: int) -> str:
-        name = f"{prefix}/{self._names[parameter]}"
-        return name if len(name.encode()) <= _NAME_BYTES_MAX else f"{prefix}/#{place}"
 
     def _is_changed(self, weights: WeightSet) -> bool:
         return any(self._is_parameter_changed(weight.parameter) for weight in weights)
@@ -347,3 +342,8 @@ class KeptWeights:
             weights.load_exactly(slot, value_of)
         else:
             weights.load(slot, value_of).take_all()
+
+
+def _name_of(prefix: str, name: str, place: int) -> str:
+    whole = f"{prefix}/{name}"
+    return whole if len(whole.encode()) <= _NAME_BYTES_MAX else f"{prefix}/#{place}"

@@ -183,6 +183,9 @@ class WeightSet:
         """In backward order."""
         return iter(self._weights)
 
+    def __len__(self) -> int:
+        return len(self._weights)
+
     def __contains__(self, parameter: torch.Tensor) -> bool:
         return id(parameter) in self._by_id
 
