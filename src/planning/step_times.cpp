@@ -32,13 +32,16 @@ std::optional<StepTimes::Ended> StepTimes::on_end(uint64_t step, uint64_t now_ns
   times.step = step;
   times.ended_ns = now_ns;
   times.step_ns = now_ns - last_end_ns_.value_or(ended.opened_ns);
-  times.exposed_ns = now_ns - *last;
+  // Steps may overlap: what is over when the step before ends was that one's.
+  const auto waited_since = [&](uint64_t at_ns) {
+    return now_ns - std::max(at_ns, last_end_ns_.value_or(0));
+  };
+  times.exposed_ns = waited_since(*last);
   for (size_t rank = 0; rank < local_ranks_; ++rank) {
     const uint64_t own_first_ns = ended.first_ns[rank], own_last_ns = ended.last_ns[rank];
-    times.wait_ns.push_back(now_ns - own_last_ns);
+    times.wait_ns.push_back(waited_since(own_last_ns));
     times.late_ns.push_back(own_last_ns - *first);
     times.backward_ns.push_back(own_first_ns == 0 ? 0 : own_last_ns - own_first_ns);
-    // Steps may overlap: then nothing has passed.
     const uint64_t before_ns = last_end_ns_.value_or(own_first_ns);
     times.before_ns.push_back(own_first_ns > before_ns ? own_first_ns - before_ns : 0);
   }

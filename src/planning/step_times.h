@@ -23,7 +23,8 @@ class StepTimes {
     uint64_t ended_ns = 0;
     // From the end of the step that ended before; of the first one, from its first submission.
     uint64_t step_ns = 0;
-    // From the last submission of this node to the last result.
+    // From the last submission of this node to the last result; where steps overlap, from the end
+    // of the one before. wait_ns likewise.
     uint64_t exposed_ns = 0;
     // By local rank, from its own last submission: to the last result, and how much later it came
     // than that of the first rank.
