@@ -56,7 +56,8 @@ std::vector<MetricInfo> job_step_infos() {
        {"job"},
        {},
        "Of that, from the last gradient of this node to the last result, and not before the step "
-       "before has ended: what its trainers wait for the network, and for ranks of other nodes that "
+       "before has ended: what its trainers wait for the network, and for ranks of other nodes "
+       "that "
        "are late."},
       {Metric::JobRankLateSeconds,
        "braid_job_rank_late_seconds_total",
