@@ -55,10 +55,9 @@ std::vector<MetricInfo> job_step_infos() {
        true,
        {"job"},
        {},
-       "Of that, from the last gradient of this node to the last result, and not before the step "
-       "before has ended: what its trainers wait for the network, and for ranks of other nodes "
-       "that "
-       "are late."},
+       "Of that, from the last gradient of this node, or from the end of the step before if that "
+       "is later, to the last result: what its trainers wait for the network, and for ranks of "
+       "other nodes that are late."},
       {Metric::JobRankLateSeconds,
        "braid_job_rank_late_seconds_total",
        true,
