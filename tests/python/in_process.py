@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import itertools
 import threading
+import time
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -22,6 +23,7 @@ from braid import Collective, Optimizer, StateBits, Update, UpdateAction, Update
 from braid.errors import JobFailedError, ResourceExhaustedError
 
 DEADLINE_S = 120
+_LOOK_S = 0.3  # Nobody comes within this time who is not to come.
 _TYPES = [torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int32, torch.int64, torch.uint8]
 
 
@@ -283,6 +285,39 @@ class RepeatedThreadUpdate:
         return self._job.submit_raw(
             Collective.ALL_REDUCE, self._tensor, step, self._reduction, 0, 0, 0, 0, address, update=self.update
         )
+
+
+class Blocked:
+    """A training whose last round does not end, and whose next step has begun on a thread; on all ranks."""
+
+    def __init__(self, group: Any, training: Any, world: World, number: int) -> None:
+        """`training.step(number)` does not wait for its own round, and the next one waits for that."""
+        self._group, self._world, self._tensors = group, world, len(training.parameters)
+        group.barrier().wait()
+        world.hold(True)
+        training.step(number)
+        self._thread = threading.Thread(target=training.step, args=(number + 1,), daemon=True)
+        self._thread.start()
+        self._thread.join(_LOOK_S)
+        assert self._thread.is_alive()
+        group.barrier().wait()
+
+    def rounds(self) -> int:
+        """That are on their way: all ranks have submitted them."""
+        with self._world.changed:
+            operations = self._world.operations.values()
+            return sum(bool(o.updates) and len(o.inputs) == self._world.size for o in operations) // self._tensors
+
+    def wait_for_rounds(self, count: int) -> None:
+        deadline = time.monotonic() + DEADLINE_S
+        while self.rounds() < count and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert self.rounds() == count
+
+    def end(self) -> None:
+        self._group.barrier().wait()
+        self._world.hold(False)
+        self._thread.join()
 
 
 def run_ranks(size: int, work: Callable[[Any, World], Any]) -> list[Any]:

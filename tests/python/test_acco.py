@@ -24,7 +24,7 @@ from acco_runs import (  # noqa: E402
     gradient,
     values_of,
 )
-from in_process import run_ranks  # noqa: E402
+from in_process import Blocked, run_ranks  # noqa: E402
 
 LOOK_S = 0.3  # Nobody comes within this time who is not to come.
 
@@ -257,6 +257,22 @@ def test_the_next_weights_come_while_the_network_is_blocked_and_those_after_do_n
         return seen
 
     assert run_ranks(2, work) == [[True] * 6] * 2
+
+
+@pytest.mark.parametrize("first", [3, 4])
+@pytest.mark.parametrize("kind", [torch.optim.SGD, torch.optim.AdamW])
+def test_gradients_go_out_before_the_last_round_is_through(kind, first):
+    def work(group: Any, world: Any) -> bool:
+        free, training = Training(group, kind).train(0, first + 5), Training(group, kind).train(0, first)
+        for call in (first, first + 2):
+            training.optimizer.synchronize()
+            blocked = Blocked(group, training, world, call)
+            blocked.wait_for_rounds(2)
+            blocked.end()
+        training.step(first + 4)
+        return equal(free.finished(), training.finished())
+
+    assert run_ranks(2, work) == [True, True]
 
 
 @pytest.mark.parametrize("calls", [3, 4])

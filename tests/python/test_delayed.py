@@ -6,7 +6,6 @@ from __future__ import annotations
 import copy
 import logging
 import threading
-import time
 from typing import Any
 
 import pytest
@@ -15,7 +14,7 @@ import quadratics
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.once
 
-from in_process import DEADLINE_S, run_ranks  # noqa: E402
+from in_process import Blocked, run_ranks  # noqa: E402
 
 MODEL = torch.nn.Linear(4, 3).double()
 LOOK_S = 0.3  # Nobody comes within this time who is not to come.
@@ -139,31 +138,6 @@ def test_the_next_weights_come_while_the_network_is_blocked_and_those_after_do_n
     assert run_ranks(2, work) == [[True, False, True, True, True, False]] * 2
 
 
-class Blocked:
-    """A training whose last round does not end, and whose next step has begun on a thread."""
-
-    def __init__(self, training: Training, world: Any, number: int) -> None:
-        self._group, self._world = training.optimizer._group, world
-        self._group.barrier().wait()
-        world.hold(True)
-        training.step(number)
-        self._thread = threading.Thread(target=training.step, args=(number + 1,), daemon=True)
-        self._thread.start()
-        self._thread.join(LOOK_S)
-        assert self._thread.is_alive()
-        self._group.barrier().wait()
-
-    def rounds_on_their_way(self) -> int:
-        """That all ranks have submitted."""
-        on_their_way = [o for o in self._world.operations.values() if o.updates and len(o.inputs) == self._world.size]
-        return len(on_their_way) // len(list(MODEL.parameters()))
-
-    def end(self) -> None:
-        self._group.barrier().wait()
-        self._world.hold(False)
-        self._thread.join()
-
-
 METHODS = [{}, {"method": "ssd-sgd", "pull_every": 3}, {"pull": "bf16"}]
 
 
@@ -173,11 +147,8 @@ def test_gradients_go_out_before_the_last_ones_are_through(options):
         free, training = Training(group, **options).train(0, 9), Training(group, **options).train(0, 3)
         for number in (3, 5):
             training.optimizer.global_state.wait()
-            blocked = Blocked(training, world, number)
-            deadline = time.monotonic() + DEADLINE_S
-            while blocked.rounds_on_their_way() < 2 and time.monotonic() < deadline:
-                time.sleep(0.01)
-            assert blocked.rounds_on_their_way() == 2
+            blocked = Blocked(group, training, world, number)
+            blocked.wait_for_rounds(2)
             blocked.end()
         training.train(7, 9)
         return equal(free.values(), training.values())
@@ -191,8 +162,8 @@ def test_without_memory_for_more_gradients_they_wait_for_the_last_ones():
         training.optimizer.global_state.wait()
         job = group.engine.job
         job.arena_is_full = True
-        blocked = Blocked(training, world, 3)
-        assert blocked.rounds_on_their_way() == 1
+        blocked = Blocked(group, training, world, 3)
+        assert blocked.rounds() == 1
         blocked.end()
         job.arena_is_full = False
         training.train(5, 6)

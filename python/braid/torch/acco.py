@@ -103,9 +103,12 @@ class Acco(ShardedOptimizer):
         loss = loss_of(closure)
         for parameter in self._parameters():
             refuse_gradient(parameter, self.name)
-        self._rounds.wait()
+        # Where the network is the limit it has the next gradients before the last round is through.
+        ahead = not self._rounds.done() and self._prepared().make_room_ahead()
+        if not ahead:
+            self._rounds.wait()
         if not self._is_to_be_left_out():
-            self._submit_half()
+            self._submit_half(ahead)
         return loss
 
     @torch.no_grad()
@@ -170,14 +173,17 @@ class Acco(ShardedOptimizer):
         self._is_second = self._is_under_way = False
         super().load_state_dict(state_dict)
 
-    def _submit_half(self) -> None:
+    def _submit_half(self, ahead: bool) -> None:
         kept = self._prepared()
         self._refuse_changes(kept)
         kept.prepare(self._rule.slots(self.param_groups))
         if self._is_second:
-            rounds = self._apply_halves(kept, self._gradient_of)
+            rounds = self._apply_halves(kept, self._gradient_of, ahead=ahead)
         else:
-            rounds = kept.estimate(self._checked_settings(), self._gradient_of)
+            settings = self._checked_settings()
+            rounds = Rounds(
+                [each.estimate(settings, self._gradient_of, ahead=ahead) for each in kept.sets]
+            )
         # Only now: the network has its work meanwhile.
         self._arrive(kept)
         self._rounds = rounds
@@ -185,12 +191,17 @@ class Acco(ShardedOptimizer):
         self._is_under_way = True
 
     def _apply_halves(
-        self, kept: KeptWeights, second: Callable[[torch.Tensor], torch.Tensor | None] | None
+        self,
+        kept: KeptWeights,
+        second: Callable[[torch.Tensor], torch.Tensor | None] | None,
+        *,
+        ahead: bool = False,
     ) -> Rounds:
         if self._first_halves:
             for weight in (weight for weights in kept.sets for weight in weights):
                 weight.give_first_half(self._first_halves.get(id(weight.parameter)))
-        rounds = kept.apply_halves(self._checked_settings(), second)
+        settings = self._checked_settings()
+        rounds = Rounds([each.apply_halves(settings, second, ahead=ahead) for each in kept.sets])
         self._first_halves = {}
         return rounds
 
@@ -222,7 +233,8 @@ class Acco(ShardedOptimizer):
         halves: dict[int, torch.Tensor] = {}
         for weights in kept.sets:
             wide = torch.float64 if weights.dtype == torch.float64 else torch.float32
-            of_set = [weight.view.to(wide, copy=True) for weight in weights]
+            # Each has its half: the state is asked for in the middle of a round.
+            of_set = [weight.first_half.to(wide, copy=True) for weight in weights]
             self._group.allreduce(of_set, ReduceOp.AVG).wait()
             for weight, half in zip(weights, of_set):
                 halves[id(weight.parameter)] = half.view(weight.parameter.shape)

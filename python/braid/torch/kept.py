@@ -103,20 +103,6 @@ class KeptWeights:
         tickets = 2 * sum(len(weights) for weights in self.sets)
         return tickets <= GRADIENTS_MAX and all(each.make_room_ahead() for each in self.sets)
 
-    def estimate(
-        self,
-        settings: Callable[[torch.Tensor], Settings],
-        gradient: Callable[[torch.Tensor], torch.Tensor | None],
-    ) -> Rounds:
-        return Rounds([each.estimate(settings, gradient) for each in self.sets])
-
-    def apply_halves(
-        self,
-        settings: Callable[[torch.Tensor], Settings],
-        second: Callable[[torch.Tensor], torch.Tensor | None] | None,
-    ) -> Rounds:
-        return Rounds([each.apply_halves(settings, second) for each in self.sets])
-
     def write(self, weight: Weight, result: torch.Tensor) -> None:
         """What results are for, mostly: the new value of the parameter."""
         write_to_parameter(weight, result)

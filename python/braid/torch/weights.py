@@ -80,7 +80,7 @@ class Weight:
     """One parameter: where its input lies in the arena, its operation, its updates so far."""
 
     __slots__ = (
-        "count", "holds_half", "name", "numel", "operation", "parameter", "settings", "view",
+        "count", "first_half", "name", "numel", "operation", "parameter", "settings", "view",
     )  # fmt: skip
 
     def __init__(self, spec: WeightSpec, place: InputPlace, operation: RepeatedUpdate) -> None:
@@ -90,8 +90,9 @@ class Weight:
         self.operation = operation
         self.move(place)
         self.count = 0
-        # Whether the input is the gradient of a half batch, to which that of another half is added.
-        self.holds_half = False
+        # The input of the last operation, if it was the gradient of a half batch, whose mean with that
+        # of another half is to be the next input.
+        self.first_half: torch.Tensor | None = None
         self.settings: Settings | None = None
 
     def move(self, place: InputPlace) -> None:
@@ -109,7 +110,7 @@ class Weight:
 
     def give(self, values: torch.Tensor | None) -> None:
         """Puts an operation's input in its place; None: zeros."""
-        self.holds_half = False
+        self.first_half = None
         if values is None:
             self.view.zero_()
         elif values.is_contiguous() and values.dtype == self.view.dtype and not values.is_cuda:
@@ -120,26 +121,36 @@ class Weight:
 
     def give_first_half(self, values: torch.Tensor | None) -> None:
         self.give(values)
-        self.holds_half = True
+        self.first_half = self.view
 
     def give_second_half(self, values: torch.Tensor | None) -> None:
         """Makes the input the mean of both halves, in one pass; a half that is not there is zeros."""
-        if values is None or not self.holds_half:
-            if not self.holds_half:
-                self.give(values)
+        first, self.first_half = self.first_half, None
+        if first is None:
+            self.give(values)
             self.view.mul_(0.5)
+        elif values is None:
+            torch.mul(first, 0.5, out=self.view)
         else:
             here = values.detach().to(self.view.device, self.view.dtype)
-            self.view.view(here.shape).lerp_(here, 0.5)
-        self.holds_half = False
+            torch.lerp(first.view(here.shape), here, 0.5, out=self.view.view(here.shape))
+
+    def give_only_half(self) -> None:
+        """Makes the input the first half alone; one that is not there is zeros."""
+        first = self.first_half
+        if first is None:
+            self.give(None)
+        elif first is not self.view:
+            self.view.copy_(first)
+        self.first_half = None
 
 
 class WeightSet:
     """Parameters of one type, kept and updated by the daemons. Of one thread at a time.
 
-    One round at a time: of the one before all results must be here. Only an apply() that goes
-    `ahead` may begin earlier; then one round waits at the daemons for the end of the other. What
-    failed once stays failed.
+    One round at a time: of the one before all results must be here. Only what goes `ahead` may begin
+    earlier; then one round waits at the daemons for the end of the other. What failed once stays
+    failed.
     """
 
     def __init__(self, engine: Engine, name: str, specs: Sequence[WeightSpec], slots: int) -> None:
@@ -268,9 +279,12 @@ class WeightSet:
         self,
         settings: Callable[[torch.Tensor], Settings],
         gradient: Callable[[torch.Tensor], torch.Tensor | None],
+        *,
+        ahead: bool = False,
     ) -> Round:
         """What apply() would give now, with the same bits: the owners keep what they have, and
-        parameters their counts. The gradients stay where they are, as first halves."""
+        parameters their counts. The gradients stay where they are, as first halves. `ahead` is
+        begin()'s."""
 
         def prepare(weight: Weight) -> None:
             weight.set(settings(weight.parameter))
@@ -279,29 +293,30 @@ class WeightSet:
             update.action, update.slot, update.bits = _ESTIMATE, WEIGHTS, ROUNDED
             update.count = weight.count + 1
 
-        return self._submit(prepare)
+        return self.begin(ahead=ahead).close(prepare)
 
     def apply_halves(
         self,
         settings: Callable[[torch.Tensor], Settings],
         second: Callable[[torch.Tensor], torch.Tensor | None] | None,
+        *,
+        ahead: bool = False,
     ) -> Round:
         """apply() with the means of the first halves and of `second`; None: with first halves alone.
-        A first half that is not there counts as zeros."""
+        A first half that is not there counts as zeros. `ahead` is begin()'s."""
 
         def prepare(weight: Weight) -> None:
             weight.set(settings(weight.parameter))
             if second is not None:
                 weight.give_second_half(second(weight.parameter))
-            elif not weight.holds_half:
-                weight.give(None)
-            weight.holds_half = False
+            else:
+                weight.give_only_half()
             weight.count += 1
             update = weight.operation.update
             update.action, update.slot, update.bits = _APPLY, WEIGHTS, ROUNDED
             update.count = weight.count
 
-        return self._submit(prepare)
+        return self.begin(ahead=ahead).close(prepare)
 
     def load_exactly(self, slot: int, values: Callable[[Weight], torch.Tensor | None]) -> None:
         """load() of float32 values into the state of a 16-bit set, whole rounds."""
