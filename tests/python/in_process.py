@@ -62,7 +62,7 @@ class World:
 
 
 class Operation:
-    """One collective. Inputs are read where they lie, when it ends, as a daemon may; results are copies."""
+    """One collective. Inputs are read where they lie, when it ends, and not later; results are copies."""
 
     def __init__(self, name: str, collective: int, reduction: int, root: int) -> None:
         self.name = name
@@ -89,7 +89,6 @@ class Operation:
         else:
             result = _reduced(inputs, self.reduction)
         self.results = [result.clone() for _ in inputs]
-        self.inputs = {}
 
 
 class Owner:
@@ -306,7 +305,8 @@ class Blocked:
         """That are on their way: all ranks have submitted them."""
         with self._world.changed:
             operations = self._world.operations.values()
-            return sum(bool(o.updates) and len(o.inputs) == self._world.size for o in operations) // self._tensors
+            on_their_way = [o for o in operations if o.updates and o.results is None]
+            return sum(len(o.inputs) == self._world.size for o in on_their_way) // self._tensors
 
     def wait_for_rounds(self, count: int) -> None:
         deadline = time.monotonic() + DEADLINE_S
