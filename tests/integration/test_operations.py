@@ -234,7 +234,9 @@ def test_metrics_has_every_documented_family_and_its_numbers_grow(cluster_of):
     wait_until_running(trainers)
     first = metrics(node)
     families = {name.partition("{")[0] for name in first if name.startswith("braid_")}
-    assert families == {name for name in documented_metrics() if not NOT_OF_EACH_JOB.match(name)}
+    documented = documented_metrics()
+    # A slow machine's flows may have carried enough to have a rate.
+    assert {name for name in documented if not NOT_OF_EACH_JOB.match(name)} <= families <= documented
     assert first["braid_jobs"] == 1 and first["braid_control_peers"] == 1
     grows = [
         'braid_operations_total{collective="all-reduce"}', "braid_operation_bytes_total",
