@@ -48,7 +48,9 @@ class Acco(ShardedOptimizer):
     V of the first round is W. So a round travels while the next half is computed, never longer; no
     gradient is older than the half before it, there is no warm-up, and any optimizer will do. As
     many bytes travel for each half as ShardedOptimizer sends for each step. The gradient of the
-    first half waits in the memory from which it was sent, so trainers need no more of it either.
+    first half waits in the memory from which it was sent. Where a round takes longer than computing,
+    the next one is asked for before it is through, and waits at the daemons: its gradients take as
+    much memory again.
 
     The optimizer steps once in two calls: an update counts for both. What it does is what the param
     groups say at the second call, and for the estimate at the first one. A scheduler that is to go

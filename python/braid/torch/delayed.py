@@ -26,7 +26,8 @@ class DelayedOptimizer(OwnersOptimizer):
     The daemons keep the global state: weights, and the momentum of torch's SGD. step() hands them
     this rank's gradient, takes the global state that lacks exactly this one step, applies the
     gradient of its own node to it, and returns. The sum goes through the network during the next
-    forward and backward pass. `local_updates` has the equations.
+    forward and backward pass. `local_updates` has the equations. Where that takes longer than
+    computing, the next gradient waits at the daemons meanwhile, in as much memory again.
 
     method "od-sgd": one step late. "ssd-sgd": the same, and the weights come back only every
     `pull_every` steps: (1 + 1 / pull_every) / 2 of the bytes. "cd-sgd": one step late, and gradients
