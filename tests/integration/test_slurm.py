@@ -202,14 +202,71 @@ def test_epilog_kills_a_rank_that_goes_by_another_name(slurm, cluster_of):
     until(lambda: not is_running(trainer.pid), "the trainer has ended")
 
 
-def test_epilog_drains_the_node_where_the_job_stays(slurm, cluster_of):
-    # By its name it is this job's; but no process of this job, so nothing that may be killed.
-    (trainer,) = cluster_of(2).start(SUM_FOREVER, nodes=[0], job="slurm-42-abc")
+def test_epilog_drains_the_node_where_a_process_stays(slurm, cluster_of):
+    (trainer,) = cluster_of(2).start(SUM_FOREVER, nodes=[0], job="mine", environment={"SLURM_JOB_ID": "42"})
     wait_until_running([trainer])
-    done = slurm.run("epilog")
-    assert done.returncode == 1 and "still in braidd after 0 s: 0 slurm-42-abc" in done.stderr
     assert slurm.run("epilog", SLURM_JOB_UID="12345").returncode == 0  # is none of that user's
     assert trainer.process.poll() is None
+    done = slurm.run("epilog")  # which waits for no end
+    assert done.returncode == 1 and f"still in braidd after 0 s: {trainer.pid} mine" in done.stderr
+
+
+def test_epilog_does_not_believe_a_jobs_name(slurm, cluster_of):
+    # Of another allocation, or of none: users call their jobs what they like.
+    trainers = [
+        *cluster_of(2).start(SUM_FOREVER, nodes=[0], job="slurm-42-abc"),
+        *cluster_of(2).start(SUM_FOREVER, nodes=[0], job="slurm-42", environment={"SLURM_JOB_ID": "43"}),
+    ]
+    wait_until_running(trainers)
+    done = slurm.run("epilog")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert all(trainer.process.poll() is None for trainer in trainers)
+
+
+GROUPS = pathlib.Path("/sys/fs/cgroup")
+
+
+@pytest.fixture
+def slurm_group():
+    """Makes a control group as Slurm does for a job, and puts a process into it."""
+    hierarchy = GROUPS if (GROUPS / "cgroup.controllers").exists() else GROUPS / "freezer"
+    made = []
+
+    def put(job: int, pid: int) -> None:
+        group = hierarchy / f"braid-test-{os.getpid()}" / f"job_{job}" / "step_0"
+        try:
+            group.mkdir(parents=True)
+            (group / "cgroup.procs").write_text(str(pid))
+        except OSError as error:
+            pytest.skip(f"control groups cannot be made here: {error}")
+        made.append((group, pid))
+
+    yield put
+    for group, pid in made:
+        until(lambda pid=pid: not is_running(pid), f"process {pid} has ended")
+        for folder in (group, group.parent):
+            folder.rmdir()
+    for folder in hierarchy.glob(f"braid-test-{os.getpid()}"):
+        folder.rmdir()
+
+
+def test_epilog_goes_by_the_control_group_where_there_is_one(slurm, cluster_of, slurm_group):
+    # The environment is the process's own: the first one says that it is of another job, the second one of this.
+    of_this, of_another = (
+        cluster_of(2).start(SUM_FOREVER, nodes=[0], job=f"job {said}", environment={"SLURM_JOB_ID": said})[0]
+        for said in ("43", "42")
+    )
+    wait_until_running([of_this, of_another])
+    slurm_group(42, of_this.pid)
+    slurm_group(421, of_another.pid)
+    slurm.set(wait_seconds="60")
+    done = slurm.run("epilog")
+    try:
+        assert done.returncode == 0 and f"process {of_this.pid} is still a rank of job 43: killed" in done.stderr
+        assert of_another.process.poll() is None
+    finally:
+        for trainer in (of_this, of_another):
+            trainer.kill()
 
 
 def test_epilog_without_a_daemon_has_nothing_to_do(slurm, tmp_path):
