@@ -6,7 +6,7 @@ import re
 import subprocess
 
 import pytest
-from braid_build import BUILD, IS_BUILT, IS_SANITIZED
+from braid_build import BUILD, IS_BUILT, IS_SANITIZED, REPOSITORY
 
 pytestmark = pytest.mark.skipif(not IS_BUILT, reason="braidd is not built (BRAID_BUILD)")
 
@@ -41,6 +41,23 @@ def test_a_configuration_that_is_there_stays(tmp_path):
     own.write_text("log:\n  level: debug\n")
     install(tmp_path, "/usr")
     assert own.read_text() == "log:\n  level: debug\n"
+
+
+def settings_of_the_unit() -> dict[str, str]:
+    lines = (REPOSITORY / "systemd" / "braidd.service").read_text().splitlines()
+    return dict(line.split("=", 1) for line in lines if "=" in line and not line.startswith("#"))
+
+
+def test_the_unit_is_started_again_however_often_it_failed():
+    unit = settings_of_the_unit()
+    assert unit["Restart"] == "on-failure" and float(unit["RestartSec"]) > 0
+    assert unit["StartLimitIntervalSec"] == "0"
+
+
+def test_the_unit_leaves_no_core_and_is_not_the_first_to_lack_memory():
+    unit = settings_of_the_unit()
+    assert unit["LimitCORE"] == "0"
+    assert -1000 < int(unit["OOMScoreAdjust"]) < 0
 
 
 CONSUMER = """\
