@@ -19,6 +19,12 @@ LONG_FILES = [
 ]  # fmt: skip
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line(
+        "markers", "sanitized: memory or threads can go wrong here; a usual check runs it under the sanitizers, too"
+    )
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     rank = {name: number for number, name in enumerate(LONG_FILES)}
     items.sort(key=lambda item: rank.get(item.path.name, len(rank)))

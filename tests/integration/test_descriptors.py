@@ -13,7 +13,7 @@ from real_cluster import (
     wait_until_running,
 )
 
-pytestmark = needs_daemons
+pytestmark = [needs_daemons, pytest.mark.sanitized]
 
 SOCKETS = 8
 DROPPED = "braid_rejected_connections_total.client"

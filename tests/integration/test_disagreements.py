@@ -8,7 +8,7 @@ import pytest
 from braid_build import IS_SANITIZED
 from real_cluster import Cluster, needs_daemons
 
-pytestmark = needs_daemons
+pytestmark = [needs_daemons, pytest.mark.sanitized]
 
 OPEN = "open_job(timeout=ARGUMENT)"
 # ARGUMENT: for each rank the tensor's name, dtype, count, collective and reduction; seconds.

@@ -4,7 +4,7 @@
 import pytest
 from real_cluster import needs_daemons, wait_until_running
 
-pytestmark = needs_daemons
+pytestmark = [needs_daemons, pytest.mark.sanitized]
 
 # Rank 1 ends as ARGUMENT[0] says, while the others need it no more; they stay until the test has
 # seen its end, ask the daemon whether the job is well, and end without closing it, too.

@@ -18,7 +18,7 @@ from real_cluster import (
     wait_until_running,
 )
 
-pytestmark = needs_daemons
+pytestmark = [needs_daemons, pytest.mark.sanitized]
 
 FLOWS = 6
 CONTROL_PORT = 7410

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Jobs side by side on the same daemons: isolated from each other, whatever one of them does."""
 
+import pytest
 from real_cluster import SUM_FOREVER, needs_daemons, wait_until_running
 
-pytestmark = needs_daemons
+pytestmark = [needs_daemons, pytest.mark.sanitized]
 
 MANY_SUMS = """
 with open_job() as job:

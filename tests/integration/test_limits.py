@@ -10,7 +10,7 @@ from braid_build import BENCH, BRAIDCTL, PATIENCE_S
 from real_cluster import SHORT_JOB, SUM_FOREVER, needs_daemons, wait_until_running
 from second_user import NOBODY, needs_nobody, way_opened
 
-pytestmark = needs_daemons
+pytestmark = [needs_daemons, pytest.mark.sanitized]
 
 OPEN = "open_job(timeout=5).close()"
 # A few times what /dev/shm is given below.

@@ -3,10 +3,11 @@
 
 import pathlib
 
+import pytest
 from planned_training import ANY_GAIN
 from real_cluster import SUM_FOREVER, end_running, needs_daemons, until, wait_until_running
 
-pytestmark = needs_daemons
+pytestmark = [needs_daemons, pytest.mark.sanitized]
 
 MEBIBYTES = 128
 LARGE = """

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Trainers that do to their daemon, and to other users' trainers on it, what they can."""
 
+import pytest
 from real_cluster import SUM_FOREVER, end_running, needs_daemons, wait_until_running
 
-pytestmark = needs_daemons
+pytestmark = [needs_daemons, pytest.mark.sanitized]
 
 # Ids of sets as they follow from names and counts alone, and a count for the id that is wanted.
 CRAFT = """

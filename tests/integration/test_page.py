@@ -17,7 +17,7 @@ from real_cluster import SUM_FOREVER, Node, end_running, needs_daemons, until, w
 from second_user import GROUP_SETTING, NOBODY, needs_nobody, start_neighbour, way_opened
 from test_operations import Alone
 
-pytestmark = needs_daemons
+pytestmark = [needs_daemons, pytest.mark.sanitized]
 
 THREADS = 8  # WebServer::kThreads
 TOKEN = "0123456789abcdef-page-token"

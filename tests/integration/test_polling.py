@@ -6,7 +6,7 @@ from real_cluster import SUM_FOREVER, end_running, needs_daemons, wait_until_run
 from test_algorithms import expect_exact
 from test_collectives import ALL
 
-pytestmark = needs_daemons
+pytestmark = [needs_daemons, pytest.mark.sanitized]
 
 
 def polls(node) -> dict[str, int]:

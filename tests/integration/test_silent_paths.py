@@ -15,7 +15,7 @@ from silent_network import (
 )
 from test_flows import data_connections, open_flows
 
-pytestmark = needs_daemons
+pytestmark = [needs_daemons, pytest.mark.sanitized]
 
 # A job that stalls fails, long before the test's own patience ends.
 SETTINGS = (

@@ -9,7 +9,7 @@ import pytest
 from braid_build import IS_SANITIZED, PATIENCE_S
 from real_cluster import SUM_FOREVER, Cluster, needs_daemons, until, wait_until_running
 
-pytestmark = needs_daemons
+pytestmark = [needs_daemons, pytest.mark.sanitized]
 
 FOLDER = pathlib.Path(__file__).resolve().parent
 STRANGERS = str(FOLDER / "strangers.py")

@@ -13,7 +13,7 @@ import pytest
 from braid_build import braidctl
 from real_cluster import PEERS_WAIT, Cluster, Node, Trainer, end_running, needs_daemons, until, wait_until_running
 
-pytestmark = needs_daemons
+pytestmark = [needs_daemons, pytest.mark.sanitized]
 
 _job_numbers = itertools.count(1)
 # Steps as they are configured, around the ring, so that bytes can be counted.

@@ -6,7 +6,7 @@ from real_cluster import end_running, expect_to_go_on, needs_daemons, until, wai
 from test_failures import kill_a_daemon_of, kill_trainers_of
 from test_flows import SETTINGS, data_connections, kill_connection, open_flows
 
-pytestmark = needs_daemons
+pytestmark = [needs_daemons, pytest.mark.sanitized]
 
 # Each step is waited for when the next gradients are ready, as a delayed optimizer does. All numbers are whole, and
 # come back to where they were after each second update: so the weights are exact for ever. With estimates there is one

@@ -10,7 +10,7 @@ from braid_build import BRAIDCTL, PATIENCE_S
 from real_cluster import SHORT_JOB, SUM_FOREVER, needs_daemons, until, wait_until_running
 from second_user import GROUP_SETTING, NOBODY, NOBODY_UID, needs_nobody, start_neighbour, way_opened
 
-pytestmark = [needs_daemons, needs_nobody]
+pytestmark = [needs_daemons, needs_nobody, pytest.mark.sanitized]
 
 LISTEN = """
 import socket, sys
