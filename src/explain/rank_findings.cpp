@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "explain/findings.h"
 #include "explain/pending.h"
@@ -11,6 +13,12 @@ namespace braid {
 namespace {
 
 constexpr size_t kLateRanksMax = 3;
+// A rank that is late now and then: by this share of a step, and in this share of the steps (all
+// ranks together, where each is late another time).
+constexpr double kLateShare = 0.25;
+constexpr double kSometimes = 0.2;
+constexpr double kInTurns = 1.0 / 3;
+constexpr size_t kLateStepsMin = 3;
 // A rank's delay that comes from one of its parts: at least this share of it.
 constexpr double kMostOfIt = 0.5;
 // A job stands still when no step has ended for so many steps, and so long.
@@ -49,29 +57,124 @@ std::vector<double> lateness(const RankView& rank, const std::vector<std::vector
   return late;
 }
 
-double median_of_others(const JobView& view, size_t rank, std::vector<double> RankView::*part) {
+// The places of the steps in which it is late by much of a step.
+std::vector<size_t> late_steps(const std::vector<double>& late, double step_seconds) {
+  std::vector<size_t> steps;
+  for (size_t i = 0; i < late.size(); ++i) {
+    if (late[i] >= kWorthSeconds && late[i] >= kLateShare * step_seconds) steps.push_back(i);
+  }
+  return steps;
+}
+
+bool is_often(size_t late, double share, size_t steps) {
+  return late >= kLateStepsMin && static_cast<double>(late) >= share * static_cast<double>(steps);
+}
+
+std::vector<size_t> all_places(size_t count) {
+  std::vector<size_t> places(count);
+  std::iota(places.begin(), places.end(), size_t{0});
+  return places;
+}
+
+double median_at(const std::vector<double>& values, const std::vector<size_t>& places) {
+  std::vector<double> chosen;
+  for (const size_t place : places) chosen.push_back(values[place]);
+  return median(std::move(chosen));
+}
+
+double sum_at(const std::vector<double>& values, const std::vector<size_t>& places) {
+  double sum = 0;
+  for (const size_t place : places) sum += values[place];
+  return sum;
+}
+
+double median_of_others(const JobView& view, size_t rank, std::vector<double> RankView::*part,
+                        const std::vector<size_t>& steps) {
   std::vector<double> medians;
   for (size_t i = 0; i < view.ranks.size(); ++i) {
-    if (i != rank) medians.push_back(median(view.ranks[i].*part));
+    if (i != rank) medians.push_back(median_at(view.ranks[i].*part, steps));
   }
   return median(std::move(medians));
 }
 
-std::string why_late(const JobView& view, size_t rank, double late) {
-  const double backward = median(view.ranks[rank].backward);
-  const double others_backward = median_of_others(view, rank, &RankView::backward);
+// `steps`: in which it is late, by `late`.
+std::string why_late(const JobView& view, size_t rank, double late,
+                     const std::vector<size_t>& steps) {
+  const double backward = median_at(view.ranks[rank].backward, steps);
+  const double others_backward = median_of_others(view, rank, &RankView::backward, steps);
   if (backward - others_backward >= kMostOfIt * late && others_backward > 0) {
     return fmt::format(": its backward pass takes {:.2g} times the others' ({}, theirs {})",
                        backward / others_backward, format_time(backward),
                        format_time(others_backward));
   }
-  const double before =
-      median(view.ranks[rank].before) - median_of_others(view, rank, &RankView::before);
+  const double before = median_at(view.ranks[rank].before, steps) -
+                        median_of_others(view, rank, &RankView::before, steps);
   if (before < kMostOfIt * late) return {};
   return fmt::format(
       ": its first gradient comes {} after theirs, so its input, its forward pass or its "
       "optimizer takes longer",
       format_time(before));
+}
+
+Finding usually_late(const JobView& view, size_t place, double usual) {
+  const RankView& rank = view.ranks[place];
+  Finding finding{Cause::LateRank, {}, {}, usual, rank.node, rank.rank};
+  finding.text =
+      fmt::format("Rank {} on {} is {} late in most steps{}", rank.rank, rank.node,
+                  format_time(usual), why_late(view, place, usual, all_places(view.steps.size())));
+  finding.advice = fmt::format(
+      "look at what else runs on {}, at its GPU's clock and temperature, and at this rank's input",
+      rank.node);
+  return finding;
+}
+
+Finding sometimes_late(const JobView& view, size_t place, const std::vector<double>& late,
+                       const std::vector<size_t>& steps) {
+  const RankView& rank = view.ranks[place];
+  const double usual = median_at(late, steps);
+  const double cost = sum_at(late, steps) / static_cast<double>(late.size());
+  Finding finding{Cause::LateRank, {}, {}, cost, rank.node, rank.rank};
+  finding.text = fmt::format("Rank {} on {} is {} late in {} of {} steps{}", rank.rank, rank.node,
+                             format_time(usual), steps.size(), late.size(),
+                             why_late(view, place, usual, steps));
+  finding.advice = fmt::format(
+      "look at what this rank does only now and then (a log, a checkpoint, files that its data "
+      "loader waits for), and at what else runs on {}",
+      rank.node);
+  return finding;
+}
+
+// `late_steps_of`: by rank.
+void add_late_in_turns(const Evidence& evidence,
+                       const std::vector<std::vector<double>>& lateness_of,
+                       const std::vector<std::vector<size_t>>& late_steps_of, Findings& findings) {
+  const JobView& view = evidence.view;
+  const size_t steps = view.steps.size();
+  std::vector<double> worst(steps, 0);
+  std::vector<std::pair<size_t, uint32_t>> ranks;  // in how many steps, which
+  for (size_t i = 0; i < view.ranks.size(); ++i) {
+    for (const size_t step : late_steps_of[i])
+      worst[step] = std::max(worst[step], lateness_of[i][step]);
+    if (!late_steps_of[i].empty()) ranks.push_back({late_steps_of[i].size(), view.ranks[i].rank});
+  }
+  const std::vector<size_t> late = late_steps(worst, evidence.step_seconds);
+  if (!is_often(late.size(), kInTurns, steps)) return;
+  std::ranges::stable_sort(ranks, std::ranges::greater(), &std::pair<size_t, uint32_t>::first);
+  std::vector<std::string> named;
+  for (const auto& [times, rank] : ranks) {
+    if (named.size() == kLateRanksMax) break;
+    named.push_back(fmt::format("rank {} in {}", rank, times));
+  }
+  Finding finding{
+      Cause::LateRank, {}, {}, sum_at(worst, late) / static_cast<double>(steps), {}, {}};
+  finding.text =
+      fmt::format("Ranks are late in turns: in {} of {} steps one of them is, by {} ({}{})",
+                  late.size(), steps, format_time(median_at(worst, late)), fmt::join(named, ", "),
+                  ranks.size() > named.size() ? ", …" : "");
+  finding.advice =
+      "what takes a rank longer now and then: inputs of different lengths, a data loader that "
+      "falls behind, garbage collection";
+  findings.push_back(std::move(finding));
 }
 
 // Of a job of which something waits.
@@ -163,23 +266,26 @@ void find_not_finite(const Evidence& evidence, Findings& findings) {
 void find_late_ranks(const Evidence& evidence, Findings& findings) {
   const JobView& view = evidence.view;
   if (view.ranks.size() < 2) return;
-  Findings late_ranks;
+  Findings late_ranks, sometimes;
+  std::vector<std::vector<double>> lateness_of;
+  std::vector<std::vector<size_t>> late_steps_of;
   const auto sorted = sorted_waits(view);
   for (size_t i = 0; i < view.ranks.size(); ++i) {
-    const std::vector<double> late = lateness(view.ranks[i], sorted);
+    const std::vector<double>& late = lateness_of.emplace_back(lateness(view.ranks[i], sorted));
+    const std::vector<size_t>& steps =
+        late_steps_of.emplace_back(late_steps(late, evidence.step_seconds));
     const double usual = median(late);
-    // Once is an accident; who is late is so in most steps.
-    if (!is_worth(usual, evidence.step_seconds) || quantile(late, 0.25) < usual / 2) continue;
-    const RankView& rank = view.ranks[i];
-    Finding finding{Cause::LateRank, {}, {}, usual, rank.node, rank.rank};
-    finding.text = fmt::format("Rank {} on {} is {} late in most steps{}", rank.rank, rank.node,
-                               format_time(usual), why_late(view, i, usual));
-    finding.advice = fmt::format(
-        "look at what else runs on {}, at its GPU's clock and temperature, and at this rank's "
-        "input",
-        rank.node);
-    late_ranks.push_back(std::move(finding));
+    // Once is an accident.
+    if (is_worth(usual, evidence.step_seconds) && quantile(late, 0.25) >= usual / 2) {
+      late_ranks.push_back(usually_late(view, i, usual));
+    } else if (is_often(steps.size(), kSometimes, late.size())) {
+      sometimes.push_back(sometimes_late(view, i, late, steps));
+    }
   }
+  // Where most ranks are, none of them is to blame.
+  if (2 * sometimes.size() <= view.ranks.size())
+    late_ranks.insert(late_ranks.end(), sometimes.begin(), sometimes.end());
+  if (late_ranks.empty()) add_late_in_turns(evidence, lateness_of, late_steps_of, late_ranks);
   std::ranges::stable_sort(late_ranks, std::ranges::greater(), &Finding::seconds_per_step);
   if (late_ranks.size() > kLateRanksMax) late_ranks.resize(kLateRanksMax);
   findings.insert(findings.end(), late_ranks.begin(), late_ranks.end());
