@@ -76,6 +76,7 @@ Status Daemon::start() {
   auto address = resolve_address(config_, rails_.front(), *network);
   if (!address) return address.status();
   node_address_ = *address;
+  BRAID_LOG_INFO("{}", describe_choice(config_, rails_, node_address_, *network));
 
   quotas_ = std::make_shared<UserQuotas>(user_limits(config_), std::set<uid_t>{0, ::geteuid()});
   knowledge_ = std::make_unique<KnowledgeStore>(state_directory(config_), planner_.get());

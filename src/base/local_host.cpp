@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include <arpa/inet.h>
+#include <ifaddrs.h>
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
 #include <sys/socket.h>
@@ -66,6 +67,38 @@ bool is_local_host(const std::string& host) {
   if (::inet_pton(AF_INET, host.c_str(), &v4) == 1) return is_own_address(AF_INET, &v4, sizeof(v4));
   in6_addr v6{};
   return ::inet_pton(AF_INET6, host.c_str(), &v6) == 1 && is_own_address(AF_INET6, &v6, sizeof(v6));
+}
+
+std::string own_interface_of(const std::string& address) {
+  in_addr wanted{};
+  ifaddrs* list = nullptr;
+  if (::inet_pton(AF_INET, address.c_str(), &wanted) != 1 || ::getifaddrs(&list) != 0) return {};
+  std::string name;
+  for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {
+    if (entry->ifa_addr == nullptr || entry->ifa_addr->sa_family != AF_INET) continue;
+    const auto* own = reinterpret_cast<const sockaddr_in*>(entry->ifa_addr);
+    if (own->sin_addr.s_addr == wanted.s_addr) name = entry->ifa_name;
+  }
+  ::freeifaddrs(list);
+  return name;
+}
+
+std::string own_end_towards(const std::string& address) {
+  sockaddr_in remote{};
+  remote.sin_family = AF_INET;
+  remote.sin_port = htons(9);  // any: nothing is sent
+  sockaddr_in own{};
+  socklen_t bytes = sizeof(own);
+  const Fd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  std::array<char, INET_ADDRSTRLEN> text{};
+  if (::inet_pton(AF_INET, address.c_str(), &remote.sin_addr) != 1 ||
+      ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&remote), sizeof(remote)) != 0 ||
+      ::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&own), &bytes) != 0 ||
+      own.sin_addr.s_addr == remote.sin_addr.s_addr || (ntohl(own.sin_addr.s_addr) >> 24) == 127 ||
+      ::inet_ntop(AF_INET, &own.sin_addr, text.data(), text.size()) == nullptr)
+    return {};
+  const std::string interface = own_interface_of(text.data());
+  return text.data() + (interface.empty() ? "" : " (" + interface + ")");
 }
 
 }  // namespace braid

@@ -5,6 +5,13 @@
 
 namespace braid {
 
+// The interface that has this IPv4 address; empty: none.
+std::string own_interface_of(const std::string& address);
+
+// This host's end of the way to an IPv4 address: "10.0.0.2 (eth0)"; empty: there is no way, or it
+// does not leave the host.
+std::string own_end_towards(const std::string& address);
+
 // "localhost", or an address in 127.0.0.0/8 or ::1.
 bool is_loopback_host(const std::string& host);
 

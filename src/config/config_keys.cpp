@@ -177,9 +177,10 @@ constexpr std::array kKeys = {
 
     list(
         "transport.rails", BRAID_FIELD(transport.rails), check_rail, "network devices, or auto",
-        "Network devices that carry flows; auto: the interface of the default route, else the "
-        "first one that is up and is not lo, else lo. Of several, one needs a link when the daemon "
-        "starts; the others are used as soon as they have one."),
+        "Network devices that carry flows; auto: the interface of the default route, else the one "
+        "that has node.address, else the first that has a link and is no bridge (docker0), else a "
+        "bridge, else lo. Of several, one needs a link when the daemon starts; the others are used "
+        "as soon as they have one."),
     list("transport.transports", BRAID_FIELD(transport.transports), check_transport,
          "names of UCX transports", "What UCX may use on the rails (UCX_TLS)."),
     number("transport.flows_per_link", BRAID_FIELD(transport.flows_per_link), 0, 128,

@@ -4,14 +4,20 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstring>
 #include <memory>
 #include <sstream>
 
 #include <arpa/inet.h>
 #include <ifaddrs.h>
+#include <linux/ethtool.h>
+#include <linux/sockios.h>
 #include <net/if.h>
 #include <net/route.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
 
+#include "base/fd.h"
 #include "base/read_file.h"
 
 namespace braid {
@@ -29,6 +35,19 @@ std::string numeric_address(const sockaddr* address) {
   const auto* ipv4 = reinterpret_cast<const sockaddr_in*>(address);
   return ::inet_ntop(AF_INET, &ipv4->sin_addr, text.data(), text.size()) != nullptr ? text.data()
                                                                                     : "";
+}
+
+bool is_internal(const std::string& name) {
+  ethtool_drvinfo info{};
+  info.cmd = ETHTOOL_GDRVINFO;
+  ifreq request{};
+  if (name.size() >= sizeof(request.ifr_name)) return false;
+  std::memcpy(request.ifr_name, name.data(), name.size());
+  request.ifr_data = reinterpret_cast<char*>(&info);
+  const Fd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  if (!socket.is_valid() || ::ioctl(socket.get(), SIOCETHTOOL, &request) != 0) return false;
+  const std::string_view driver(info.driver, ::strnlen(info.driver, sizeof(info.driver)));
+  return driver == "bridge" || driver == "dummy";
 }
 
 // getifaddrs has one entry per address, and one without an IP address for each interface.
@@ -81,6 +100,7 @@ Result<Network> list_network() {
   for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {
     merge(*entry, network.interfaces);
   }
+  for (NetworkInterface& one : network.interfaces) one.is_internal = is_internal(one.name);
   // Without the file (a kernel without IPv4 routes) there is no default route; auto has other
   // choices then.
   if (const auto routes = read_file(kRouteFile, kRouteFileBytesMax)) {

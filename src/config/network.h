@@ -16,6 +16,9 @@ struct NetworkInterface {
   bool is_loopback = false;
   bool has_carrier = true;
   std::string address;  // IPv4, numeric; empty: it has none
+  // A bridge or a dummy, as docker0 and virbr0 are: mostly a network of this host's own containers,
+  // and often with the same address on every node.
+  bool is_internal = false;
 };
 
 // What the host has to offer; `list_network` finds it out, tests make it up.

@@ -23,27 +23,56 @@ const NetworkInterface* find(const Network& network, const std::string& name) {
   return found == network.interfaces.end() ? nullptr : &*found;
 }
 
-// "eth0 (192.0.2.2), ib0 (down), lo (127.0.0.1)"
-std::string describe(const Network& network) {
+// "eth0 (192.0.2.2)", "docker0 (172.17.0.1, bridge)"
+std::string describe(const NetworkInterface& one) {
+  const std::string state = !one.is_up            ? "down"
+                            : !one.has_carrier    ? "no carrier"
+                            : one.address.empty() ? "no IPv4 address"
+                                                  : one.address;
+  return fmt::format("{} ({}{})", one.name, state, one.is_internal ? ", bridge" : "");
+}
+
+// All but `except`, in the kernel's order.
+std::string describe(const Network& network, const std::vector<std::string>& except = {}) {
   std::vector<std::string> lines;
   for (const NetworkInterface& one : network.interfaces) {
-    const std::string state = !one.is_up            ? "down"
-                              : !one.has_carrier    ? "no carrier"
-                              : one.address.empty() ? "no IPv4 address"
-                                                    : one.address;
-    lines.push_back(fmt::format("{} ({})", one.name, state));
+    if (std::find(except.begin(), except.end(), one.name) == except.end())
+      lines.push_back(describe(one));
   }
   return lines.empty() ? "none" : fmt::format("{}", fmt::join(lines, ", "));
 }
 
-Result<std::string> choose_rail(const Network& network) {
+// Without a default route: what probably leads to other nodes comes first. A bridge without a
+// carrier has not even a container, and comes behind lo.
+enum class Likelihood : uint8_t { Linked, Internal, Unlinked, Loopback, Nothing };
+
+Likelihood likelihood_of(const NetworkInterface& one) {
+  if (one.is_loopback) return Likelihood::Loopback;
+  if (one.is_internal) return one.has_carrier ? Likelihood::Internal : Likelihood::Nothing;
+  return one.has_carrier ? Likelihood::Linked : Likelihood::Unlinked;
+}
+
+const NetworkInterface* find_default_route(const Network& network) {
   const NetworkInterface* route = find(network, network.default_route);
-  if (route != nullptr && is_usable(*route)) return route->name;
-  for (const bool loopback : {false, true}) {
-    for (const NetworkInterface& one : network.interfaces) {
-      if (one.is_loopback == loopback && is_usable(one)) return one.name;
-    }
+  return route != nullptr && is_usable(*route) ? route : nullptr;
+}
+
+const NetworkInterface* find_address(const Network& network, const std::string& address) {
+  const auto found = std::find_if(
+      network.interfaces.begin(), network.interfaces.end(),
+      [&](const NetworkInterface& one) { return is_usable(one) && one.address == address; });
+  return found == network.interfaces.end() ? nullptr : &*found;
+}
+
+Result<std::string> choose_rail(const DaemonConfig& config, const Network& network) {
+  if (const NetworkInterface* route = find_default_route(network)) return route->name;
+  if (const NetworkInterface* own = find_address(network, config.node.address)) return own->name;
+  const NetworkInterface* best = nullptr;
+  for (const NetworkInterface& one : network.interfaces) {
+    if (!is_usable(one)) continue;
+    if (best == nullptr || likelihood_of(one) < likelihood_of(*best)) best = &one;
   }
+  if (best != nullptr) return best->name;
   return make_status(StatusCode::NotFound,
                      "transport.rails: auto finds no interface that is up with an IPv4 address; "
                      "the interfaces are: {}",
@@ -89,7 +118,7 @@ Status check_interface(const std::string& rail, const Network& network) {
 Result<std::vector<std::string>> resolve_rails(const DaemonConfig& config, const Network& network) {
   const auto& rails = config.transport.rails;
   if (rails.size() == 1 && rails.front() == kAuto) {
-    auto chosen = choose_rail(network);
+    auto chosen = choose_rail(config, network);
     if (!chosen) return chosen.status();
     return std::vector<std::string>{*chosen};
   }
@@ -107,6 +136,26 @@ Result<std::vector<std::string>> resolve_rails(const DaemonConfig& config, const
   }
   if (!is_any_here) return none;
   return rails;
+}
+
+std::string describe_choice(const DaemonConfig& config, const std::vector<std::string>& rails,
+                            const std::string& node_address, const Network& network) {
+  std::string why;
+  if (config.transport.rails != std::vector<std::string>{kAuto}) {
+    why = "transport.rails names it";
+    if (rails.size() > 1) why = "transport.rails names them";
+  } else if (const NetworkInterface* route = find_default_route(network)) {
+    why = "the default route goes over it";
+    if (route->name != rails.front()) why.clear();
+  } else if (find_address(network, config.node.address) != nullptr) {
+    why = "it has node.address";
+  } else {
+    why =
+        "there is no default route, and it comes first of those that are no bridges; if other "
+        "nodes are elsewhere, set transport.rails";
+  }
+  return fmt::format("rail {} ({}); other nodes reach this one at {}; the other interfaces are: {}",
+                     fmt::join(rails, ", "), why, node_address, describe(network, rails));
 }
 
 Result<std::string> resolve_address(const DaemonConfig& config, const std::string& first_rail,

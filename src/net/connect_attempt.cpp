@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "base/local_host.h"
+
 namespace braid {
 namespace {
 
@@ -13,10 +15,10 @@ constexpr uint64_t kAddressTimeMinMs = 1;
 Status explain(const Status& reason) {
   switch (reason.cause()) {
     case UV_ECONNREFUSED:
-      return {
-          StatusCode::Unavailable,
-          "connection refused: is braidd running there, and is control.port the same on all nodes?",
-          reason.cause()};
+      return {StatusCode::Unavailable,
+              "connection refused: is braidd running there, does it listen on that address, and is "
+              "control.port the same on all nodes?",
+              reason.cause()};
     case UV_EOF:
     case UV_ECONNRESET:
       return {StatusCode::Unavailable,
@@ -136,8 +138,9 @@ void ConnectAttempt::note_failure(const SocketAddress& address, const Status& re
 }
 
 void ConnectAttempt::fail() {
-  Status status =
-      first_failure_.with_context(fmt::format("cannot connect to the daemon at {}", target()));
+  const std::string own = addresses_.empty() ? "" : own_end_towards(addresses_.front().host());
+  Status status = first_failure_.with_context(fmt::format(
+      "cannot connect to the daemon at {}{}", target(), own.empty() ? "" : " from " + own));
   if (failures_ > 1) {
     status = Status(status.code(),
                     fmt::format("{} (and {} more addresses)", status.message(), failures_ - 1),

@@ -97,9 +97,11 @@ void FlowLink::open_flow(uint16_t index, UcxWorkerMaker::Made made) {
   // deadline does.
   slot.timer->start_once(uint64_t{io_.options.open_timeout_ms} * 4 / 5, [this, index] {
     slots_[index].flow->fail(
-        {StatusCode::DeadlineExceeded, fmt::format("no answer within {} ms: is the node reachable "
-                                                   "from this rail, and are UCX's ports open?",
-                                                   uint64_t{io_.options.open_timeout_ms} * 4 / 5)});
+        {StatusCode::DeadlineExceeded,
+         fmt::format("no answer within {} ms: is the node ({}) "
+                     "reachable from this rail, and are UCX's ports "
+                     "open?",
+                     uint64_t{io_.options.open_timeout_ms} * 4 / 5, peer_.address)});
   });
 }
 

@@ -32,6 +32,17 @@ TEST(LocalHostTest, KnowsThisHostsAddressesAndName) {
   EXPECT_TRUE(is_local_host(own_name() + ".example.org"));
 }
 
+TEST(LocalHostTest, NamesTheInterfaceOfAnAddress) {
+  EXPECT_EQ(own_interface_of("127.0.0.1"), "lo");
+  EXPECT_EQ(own_interface_of("192.0.2.1"), "");
+  EXPECT_EQ(own_interface_of("localhost"), "");
+}
+
+TEST(LocalHostTest, KnowsNoWayOutToItself) {
+  EXPECT_EQ(own_end_towards("127.0.0.1"), "");
+  EXPECT_EQ(own_end_towards("localhost"), "");
+}
+
 TEST(LocalHostTest, DoesNotTakeOthersForThisHost) {
   EXPECT_FALSE(is_local_host("192.0.2.1"));  // reserved for documentation
   EXPECT_FALSE(is_local_host("2001:db8::1"));

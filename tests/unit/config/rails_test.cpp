@@ -36,6 +36,63 @@ TEST(ResolveRails, AutoTakesTheFirstUsableWithoutARoute) {
   EXPECT_EQ(resolve_rails(DaemonConfig{}, network).value(), Strings({"eth0"}));
 }
 
+NetworkInterface bridge(const std::string& name, const std::string& address, bool has_carrier) {
+  NetworkInterface interface = make(name, address);
+  interface.is_internal = true;
+  interface.has_carrier = has_carrier;
+  return interface;
+}
+
+TEST(ResolveRails, AutoTakesABridgeOnlyIfThereIsNothingElse) {
+  Network network{
+      {make("lo", "127.0.0.1"), bridge("docker0", "172.17.0.1", true), make("eth0", "192.0.2.2")},
+      ""};
+  EXPECT_EQ(resolve_rails(DaemonConfig{}, network).value(), Strings({"eth0"}));
+  network.interfaces[2].is_up = false;
+  EXPECT_EQ(resolve_rails(DaemonConfig{}, network).value(), Strings({"docker0"}));
+  network.interfaces[1].has_carrier = false;
+  EXPECT_EQ(resolve_rails(DaemonConfig{}, network).value(), Strings({"lo"}));
+}
+
+TEST(ResolveRails, AutoTakesABridgeWithTheDefaultRoute) {
+  const Network network{{make("eth0", "192.0.2.2"), bridge("br0", "198.51.100.2", true)}, "br0"};
+  EXPECT_EQ(resolve_rails(DaemonConfig{}, network).value(), Strings({"br0"}));
+}
+
+TEST(ResolveRails, AutoPrefersWhatHasACarrier) {
+  Network network = host();
+  network.default_route.clear();
+  network.interfaces[2].has_carrier = false;  // eth0
+  EXPECT_EQ(resolve_rails(DaemonConfig{}, network).value(), Strings({"eth1"}));
+}
+
+TEST(ResolveRails, AutoWithoutARouteTakesTheOneWithTheNodesAddress) {
+  DaemonConfig config;
+  config.node.address = "198.51.100.2";
+  Network network = host();
+  network.default_route.clear();
+  EXPECT_EQ(resolve_rails(config, network).value(), Strings({"eth1"}));
+}
+
+TEST(DescribeChoice, NamesTheRailTheReasonAndTheOthers) {
+  Network network{
+      {make("lo", "127.0.0.1"), bridge("docker0", "172.17.0.1", true), make("eth0", "192.0.2.2")},
+      "eth0"};
+  EXPECT_EQ(describe_choice(DaemonConfig{}, {"eth0"}, "192.0.2.2", network),
+            "rail eth0 (the default route goes over it); other nodes reach this one at 192.0.2.2; "
+            "the other interfaces are: lo (127.0.0.1), docker0 (172.17.0.1, bridge)");
+  EXPECT_EQ(
+      describe_choice(with_rails({"eth0", "docker0"}), {"eth0", "docker0"}, "192.0.2.2", network),
+      "rail eth0, docker0 (transport.rails names them); other nodes reach this one at "
+      "192.0.2.2; the other interfaces are: lo (127.0.0.1)");
+  network.default_route.clear();
+  EXPECT_EQ(describe_choice(DaemonConfig{}, {"eth0"}, "192.0.2.2", network),
+            "rail eth0 (there is no default route, and it comes first of those that are no "
+            "bridges; if other nodes are elsewhere, set transport.rails); other nodes reach this "
+            "one at 192.0.2.2; the other interfaces are: lo (127.0.0.1), docker0 (172.17.0.1, "
+            "bridge)");
+}
+
 TEST(ResolveRails, AutoTakesLoopbackLast) {
   const Network network{{make("lo", "127.0.0.1"), make("eth0", "192.0.2.2", false)}, "eth0"};
   EXPECT_EQ(resolve_rails(DaemonConfig{}, network).value(), Strings({"lo"}));
