@@ -82,6 +82,7 @@ Status Daemon::start() {
   knowledge_ = std::make_unique<KnowledgeStore>(state_directory(config_), planner_.get());
   JobManagerOptions options = job_manager_options(config_);
   options.listens_on_loopback = is_loopback_host(node_address_);
+  options.serves_own_host_only = is_loopback_host(resolve_listen(config_, node_address_));
   options.session.quotas = quotas_;
   options.planning.worker = planner_.get();
   options.planning.tuning = tuning_options(config_, rails_.size());
@@ -164,6 +165,9 @@ Status Daemon::start_client_server() {
   options.descriptors_closing_max = descriptors_closing_max();
   options.node_name = node_name_;
   options.daemon_version = kBraidVersion;
+  const std::string listens_at = resolve_listen(config_, node_address_);
+  options.address = is_loopback_host(listens_at) ? listens_at : node_address_;
+  options.node = control_plane_->self().id;
   auto server = ClientServer::create(*loop_, std::move(options), *jobs_);
   if (!server) return server.status();
   client_server_ = std::move(server).value();

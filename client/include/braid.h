@@ -108,7 +108,18 @@ typedef struct braid_job_options {
                            given memory as it is needed, in pieces, up to its own limits. */
   const char* token;    /**< the job's secret, the same on all ranks, at most 255 bytes; NULL or "":
                            $BRAID_JOB_TOKEN, else none. Since 0.1.1. */
+  uint64_t master_node; /**< as braid_master() gives it on rank 0: the job fails where another
+                           daemon is found at master_address; 0: any will do. Since 0.1.1. */
 } braid_job_options;
+
+/** Where the daemons of other nodes reach this node's daemon, and its number: what rank 0 gives to
+ * all ranks, its own included, as master_address and master_node, in the way that they learn the
+ * job's name. So nothing depends on what a launcher takes for rank 0's address. A loopback address:
+ * the daemon serves its own host only. `address` is for `bytes` bytes; 256 always do.
+ * `socket_path`: as in braid_job_options; timeout_ms 0: 10,000. BRAID_ERROR_NOT_FOUND: the daemon
+ * is older than this call. Since 0.1.1. */
+BRAID_API int braid_master(const char* socket_path, uint32_t timeout_ms, char* address,
+                           size_t bytes, uint64_t* node);
 
 /** Joins the job and waits until all its ranks have. On success `*job` must be closed with
  * braid_close.

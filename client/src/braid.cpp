@@ -9,6 +9,7 @@
 #include "error.h"
 #include "explanation.h"
 #include "job.h"
+#include "master.h"
 #include "open_jobs.h"
 
 using braid::Status;
@@ -52,6 +53,12 @@ int braid_open(const braid_job_options* options, braid_job** job) {
     *job = opened.release();
     return {};
   });
+}
+
+int braid_master(const char* socket_path, uint32_t timeout_ms, char* address, size_t bytes,
+                 uint64_t* node) {
+  return guarded(
+      [&] { return braid::client::find_master(socket_path, timeout_ms, address, bytes, node); });
 }
 
 int braid_leave(braid_job* job, const char* reason) {

@@ -163,6 +163,8 @@ Status Connection::shake_hands(uint64_t deadline_ns) {
     return Status(StatusCode::Unavailable, reply->error()->str());
   }
   frame_bytes_max_ = kFrameBytesMax;
+  if (reply->address() != nullptr) daemon_address_ = reply->address()->str();
+  daemon_node_ = reply->node();
   return {};
 }
 

@@ -46,6 +46,9 @@ class Connection {
 
   int fd() const { return socket_.get(); }
   const std::string& path() const { return path_; }
+  // Where other nodes reach the daemon, and its number; empty: it is too old to say so.
+  const std::string& daemon_address() const { return daemon_address_; }
+  uint64_t daemon_node() const { return daemon_node_; }
 
  private:
   Status connect(uint64_t deadline_ns);
@@ -54,6 +57,8 @@ class Connection {
   Status gone(const std::string& how) const;
 
   std::string path_;
+  std::string daemon_address_;
+  uint64_t daemon_node_ = 0;
   Fd socket_;
   uint32_t frame_bytes_max_ = kHelloFrameBytesMax;
   FrameReader reader_;

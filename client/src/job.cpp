@@ -127,7 +127,8 @@ Status Job::open_job(const braid_job_options& options, uint64_t deadline_ns) {
   flatbuffers::FlatBufferBuilder builder;
   const auto open = proto::CreateOpenJobDirect(
       builder, options.name, options.rank, options.world_size, options.master_address, timeout_ms_,
-      arena->size(), Session::kSubmitCapacity, Session::kDoneCapacity, weight_, &token_bytes);
+      arena->size(), Session::kSubmitCapacity, Session::kDoneCapacity, weight_, &token_bytes,
+      options.master_node);
   builder.Finish(proto::CreateClientMessage(builder, proto::ClientBody::OpenJob, open.Union()));
   const int fds[] = {arena->fd(), session_.rings_fd(), session_.submit_wake_fd()};
   Connection& connection = session_.connection();

@@ -18,6 +18,7 @@ from braid._abi import (
     UpdateAction,
     UpdateFlag,
 )
+from braid._master import Master, master
 from braid.errors import BraidError
 from braid.explanation import explain
 from braid.job import Job, Memory, TensorSpec
@@ -29,6 +30,7 @@ __all__ = [
     "Collective",
     "DType",
     "Job",
+    "Master",
     "Memory",
     "Optimizer",
     "Reduction",
@@ -39,4 +41,5 @@ __all__ = [
     "UpdateAction",
     "UpdateFlag",
     "explain",
+    "master",
 ]

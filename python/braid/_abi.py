@@ -134,6 +134,7 @@ class JobOptions(ctypes.Structure):
         ("timeout_ms", c_uint32),
         ("arena_bytes", c_uint64),
         ("token", c_char_p),
+        ("master_node", c_uint64),
     ]
 
 
@@ -172,6 +173,7 @@ class Operation(ctypes.Structure):
 # A braid_job* is a void* here; tickets and handles are plain integers.
 SIGNATURES = {
     "braid_open": (c_int, [POINTER(JobOptions), POINTER(c_void_p)]),
+    "braid_master": (c_int, [c_char_p, c_uint32, c_char_p, c_size_t, POINTER(c_uint64)]),
     "braid_close": (c_int, [c_void_p]),
     "braid_leave": (c_int, [c_void_p, c_char_p]),
     "braid_rank": (c_uint32, [c_void_p]),

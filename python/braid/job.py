@@ -82,6 +82,9 @@ class Job:
     `token` is the job's secret, the same on all ranks (without it BRAID_JOB_TOKEN): who gives
     another one joins another job, even under the same name. Without any, ranks that run as the
     same user belong together.
+
+    `master_address` and `master_node` are where the ranks meet: rank 0's daemon, as `master()` says
+    it there. Without `master_node`, whichever daemon is found at the address.
     """
 
     def __init__(
@@ -95,10 +98,12 @@ class Job:
         timeout: float | None = None,
         arena_bytes: int = 0,
         token: str | None = None,
+        master_node: int = 0,
     ) -> None:
         self._handle: int | None = None
         self._library = library()
         self.name = name
+        self.master_address = master_address
         self.socket_path = socket_path
         self.rank = rank
         self.world_size = world_size
@@ -112,6 +117,7 @@ class Job:
             timeout_ms=milliseconds(timeout),
             arena_bytes=arena_bytes,
             token=token.encode() if token else None,
+            master_node=master_node,
         )
         handle = c_void_p()
         self._check(self._library.braid_open(byref(options), byref(handle)))

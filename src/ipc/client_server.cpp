@@ -181,7 +181,8 @@ void ClientServer::build_hello_reply(flatbuffers::FlatBufferBuilder& builder,
                                      const ClientServerOptions& options, const std::string& error) {
   const auto reply = proto::CreateHelloReplyDirect(
       builder, proto::kClientProtocolVersion, options.daemon_version.c_str(),
-      options.node_name.c_str(), error.empty() ? nullptr : error.c_str());
+      options.node_name.c_str(), error.empty() ? nullptr : error.c_str(), options.address.c_str(),
+      options.node);
   builder.Finish(proto::CreateClientMessage(builder, proto::ClientBody::HelloReply, reply.Union()));
 }
 

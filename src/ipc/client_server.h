@@ -54,11 +54,14 @@ class ClientHandler {
 };
 
 struct ClientServerOptions {
-  std::string path;       // client.socket
-  std::string group;      // client.group; empty: the daemon's own
-  uint32_t mode = 0660;   // client.mode
-  std::string node_name;  // told to clients in the handshake
+  std::string path;      // client.socket
+  std::string group;     // client.group; empty: the daemon's own
+  uint32_t mode = 0660;  // client.mode
+  // Told to clients in the handshake.
+  std::string node_name;
   std::string daemon_version;
+  std::string address;  // where other nodes reach this daemon
+  uint64_t node = 0;    // its NodeId
   uint32_t connections_max = 4096;
   uint32_t hello_timeout_ms = 5000;             // from accept to a whole Hello
   uint32_t linger_timeout_ms = 5000;            // from close_after_send to the close

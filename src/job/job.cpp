@@ -6,6 +6,7 @@
 #include <fmt/ranges.h>
 
 #include "base/checked.h"
+#include "base/local_host.h"
 #include "base/log.h"
 #include "collective/early_limits.h"
 
@@ -13,6 +14,20 @@ namespace braid {
 namespace {
 
 constexpr uint32_t kReachAgainMax = 2;
+
+// `found` is at the address where `sought` should be.
+Status why_another(const Peer& self, const Peer& found, const Peer& sought) {
+  if (found.id != self.id) {
+    return make_status(StatusCode::Unavailable, "node '{}' was restarted meanwhile", sought.name);
+  }
+  const std::string interface = own_interface_of(sought.address);
+  return make_status(StatusCode::Unavailable,
+                     "node '{}' says that it is at {}, but that is also an address of this "
+                     "node{}: set node.address and transport.rails of both nodes to a network that "
+                     "they share",
+                     sought.name, sought.address,
+                     interface.empty() ? "" : ", on its interface " + interface);
+}
 
 }  // namespace
 
@@ -117,10 +132,8 @@ void Job::connect_neighbours() {
         lifetime_.guard([this, node, attempt = reach_attempt_](Result<Peer> peer) {
           if (is_closed() || attempt != reach_attempt_) return;
           std::erase(unreached_, node->peer.id);
-          if (peer && peer->id != node->peer.id) {
-            peer = make_status(StatusCode::Unavailable, "node '{}' was restarted meanwhile",
-                               node->peer.name);
-          }
+          if (peer && peer->id != node->peer.id)
+            peer = why_another(services_.control_plane.self(), *peer, node->peer);
           on_neighbour(peer);
         }));
   }

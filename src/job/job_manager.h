@@ -25,7 +25,8 @@ namespace braid {
 
 struct JobManagerOptions {
   uint16_t control_port = 7410;      // of every coordinator
-  bool listens_on_loopback = false;  // this daemon's control plane
+  bool listens_on_loopback = false;  // this node's address is a loopback address
+  bool serves_own_host_only = false;
   uint32_t jobs_max = 64;
   SessionLimits session;
   CutSettings cut;                  // of this node's engines

@@ -55,10 +55,13 @@ void JoiningTrainers::join(uint64_t id, const Result<Peer>& coordinator) {
     const bool may_come_up = coordinator.status().code() == StatusCode::Unavailable;
     if (may_come_up && clock_.now_ms() < joining.retry_until_ms)
       return joining.timer.start_once(kRetryEveryMs, [this, id] { find_coordinator(id); });
-    return give_up(id, coordinator.status().with_context(fmt::format(
-                           "job '{}': cannot reach the coordinator's braidd at MASTER_ADDR {}",
-                           session.job_name(), session.master_address())));
+    const char* name = session.master_node() == 0 ? "MASTER_ADDR " : "";
+    return give_up(id, coordinator.status().with_context(
+                           fmt::format("job '{}': cannot reach the coordinator's braidd at {}{}",
+                                       session.job_name(), name, session.master_address())));
   }
+  if (const Status right = check_coordinator(session, *coordinator); !right)
+    return give_up(id, right);
   auto message =
       make_join_job(session.job_name(), session.world_size(), session.rank(),
                     session.credentials().pid, session.timeout_ms(), options_.cut, session.weight(),
@@ -72,6 +75,50 @@ void JoiningTrainers::join(uint64_t id, const Result<Peer>& coordinator) {
                                   "job '{}': its coordinator, node '{}', does not answer",
                                   session.job_name(), coordinator->name);
   joining.timer.start_once(left_ms + kGraceMs, [this, id, late] { give_up(id, late); });
+}
+
+// An address that several nodes have leads each of them to itself.
+Status JoiningTrainers::check_coordinator(const Session& session, const Peer& found) const {
+  if (session.master_node() == 0 || session.master_node() == found.id) return Status::ok();
+  const std::string& master = session.master_address();
+  const bool is_self = found.id == control_plane_.self().id;
+  if (is_self && is_loopback_host(master)) {
+    return make_status(
+        StatusCode::Unavailable,
+        "job '{}': the braidd of rank 0 is on another node than this one ('{}') and serves its own "
+        "host only: set control.cluster_key_file on all nodes, and a control.listen that other "
+        "nodes reach (auto is one)",
+        session.job_name(), found.name);
+  }
+  if (is_self) {
+    const std::string interface = own_interface_of(master);
+    return make_status(StatusCode::Unavailable,
+                       "job '{}': the braidd of rank 0 is to be reached at {}, but that is also an "
+                       "address of this node ('{}'){}: set node.address and transport.rails of "
+                       "both nodes to a network that they share",
+                       session.job_name(), master, found.name,
+                       interface.empty() ? "" : ", on its interface " + interface);
+  }
+  return make_status(
+      StatusCode::Unavailable,
+      "job '{}': at {} is node '{}', which is not the braidd that rank 0 found on "
+      "its node: that one was restarted meanwhile, or several nodes have the address",
+      session.job_name(), master, found.name);
+}
+
+// Each node takes a loopback address for itself, so ranks of several nodes never meet.
+std::string JoiningTrainers::why_ranks_are_missing(const Session& session) const {
+  if (!is_loopback_host(session.master_address())) return {};
+  if (options_.serves_own_host_only) {
+    return fmt::format(
+        "; the braidd of node '{}' serves its own host only, for it listens on a loopback address: "
+        "if the missing ranks are on other nodes, set control.cluster_key_file on all nodes",
+        control_plane_.self().name);
+  }
+  return fmt::format(
+      "; their master is {}, which is another node to each node: if the missing ranks are on other "
+      "nodes, give all ranks the address of rank 0's node",
+      session.master_address());
 }
 
 void JoiningTrainers::give_up(uint64_t id, const Status& reason) {
@@ -120,9 +167,12 @@ void JoiningTrainers::fail(NodeId coordinator, const JobIdentity& job, const Sta
   std::erase_if(joining_, [&](const auto& entry) {
     Session& session = entry.second.session;
     if (entry.second.coordinator != coordinator || session.identity() != job) return false;
+    Status told = reason;
+    if (reason.code() == StatusCode::DeadlineExceeded)
+      told = {reason.code(), reason.message() + why_ranks_are_missing(session), reason.cause()};
     BRAID_LOG_WARN(LogFields{.job = job.name, .rank = session.rank()}, "job '{}': rank {}: {}",
-                   job.name, session.rank(), reason.message());
-    session.fail(reason);
+                   job.name, session.rank(), told.message());
+    session.fail(told);
     return true;
   });
 }

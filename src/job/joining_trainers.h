@@ -30,8 +30,9 @@ class JoiningTrainers {
 
   struct Options {
     uint16_t control_port = 0;         // of every coordinator
-    bool listens_on_loopback = false;  // this daemon's control plane
-    CutSettings cut;                   // of this node's engines
+    bool listens_on_loopback = false;  // this node's address is a loopback address
+    bool serves_own_host_only = false;
+    CutSettings cut;  // of this node's engines
     std::string rack;
   };
 
@@ -65,6 +66,8 @@ class JoiningTrainers {
   void join(uint64_t id, const Result<Peer>& coordinator);
   void give_up(uint64_t id, const Status& reason);
   bool is_this_node(const std::string& master_address) const;
+  Status check_coordinator(const Session& session, const Peer& found) const;
+  std::string why_ranks_are_missing(const Session& session) const;
 
   Loop& loop_;
   const Clock& clock_;

@@ -89,6 +89,7 @@ Result<std::unique_ptr<Session>> Session::create(Loop& loop, WorkThread& worker,
                               UserCharge(limits.quotas, user, UserResource::ArenaBytes))));
   session->identity_.name = open.name()->str();
   session->master_address_ = open.master_address()->str();
+  session->master_node_ = open.master_node();
   session->rank_ = open.rank();
   session->world_size_ = open.world_size();
   session->timeout_ms_ = open.timeout_ms();

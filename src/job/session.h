@@ -59,6 +59,7 @@ class Session final : public ResultSink {
   const JobIdentity& identity() const { return identity_; }
   bool has_token() const { return has_token_; }
   const std::string& master_address() const { return master_address_; }
+  NodeId master_node() const { return master_node_; }  // 0: any
   uint32_t rank() const { return rank_; }
   uint32_t world_size() const { return world_size_; }
   uint32_t timeout_ms() const { return timeout_ms_; }
@@ -124,6 +125,7 @@ class Session final : public ResultSink {
   JobIdentity identity_;
   bool has_token_ = false;
   std::string master_address_;
+  NodeId master_node_ = 0;
   uint32_t rank_ = 0;
   uint32_t world_size_ = 0;
   uint32_t timeout_ms_ = 0;

@@ -270,9 +270,9 @@ def test_the_trainer_meets_the_daemon():
     assert pod["subdomain"] == service["metadata"]["name"] and service["spec"]["clusterIP"] == "None"
     assert service["spec"]["selector"].items() <= job["spec"]["template"]["metadata"]["labels"].items()
     assert int(given["WORLD_SIZE"]) == job["spec"]["completions"] == job["spec"]["parallelism"]
-    # The daemon listens at its node.address, and that is what the trainer calls its master.
+    # The daemon says itself where it is: at the node's address.
     (daemon,) = daemon_pod()["containers"]
-    assert given["BRAID_MASTER_ADDR"] == environment_of(daemon)["NODE_ADDRESS"]
+    assert "BRAID_MASTER_ADDR" not in given
     assert "--set=node.address=$(NODE_ADDRESS)" in daemon["args"]
 
 

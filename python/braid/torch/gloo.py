@@ -10,28 +10,32 @@ Before, making a group connects everybody to everybody, so it is made by the fir
 from __future__ import annotations
 
 import ctypes
+import ipaddress
 import logging
 import os
 import socket
 import threading
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 from torch.distributed import PrefixStore, ProcessGroupGloo, Store
 
+from braid import Job
 from braid.torch.pairs import Pairs
 
 _log = logging.getLogger("braid")
 
 
 class InnerGloo:
-    """A gloo group on the same ranks and store; `name` is the job's. `was_used`: for anything.
+    """A gloo group on the job's ranks, over the same store. `was_used`: for anything.
     Any thread may call."""
 
     def __init__(
-        self, store: Store, name: str, rank: int, size: int, timeout: timedelta
+        self, store: Store, job: Job, rank: int, size: int, timeout: timedelta
     ) -> None:
         self._store = PrefixStore("braid/gloo", store)
+        self._make_gloo = partial(make_gloo, job.master_address)
         self._rank = rank
         self._size = size
         self._timeout = timeout
@@ -45,7 +49,7 @@ class InnerGloo:
             self._group = self._make(lazy_init=True)
         except TypeError:
             # This torch cannot; ranks run the same torch, so all of them come here.
-            self._pairs = Pairs(store, name, rank, make_gloo, timeout)
+            self._pairs = Pairs(store, job.name, rank, self._make_gloo, timeout)
         except RuntimeError as error:
             # No usable interface, for one. Nobody needs to care until gloo is needed.
             self._lazy_error = error
@@ -90,13 +94,15 @@ class InnerGloo:
             _log.info("%s is not carried by braid; it goes through torch's gloo", what)
 
     def _make(self, **device_options: Any) -> Any:
-        return make_gloo(self._store, self._rank, self._size, self._timeout, **device_options)
+        return self._make_gloo(
+            self._store, self._rank, self._size, self._timeout, **device_options
+        )
 
 
 def make_gloo(
-    store: Store, rank: int, size: int, timeout: timedelta, **device_options: Any
+    master: str, store: Store, rank: int, size: int, timeout: timedelta, **device_options: Any
 ) -> ProcessGroupGloo:
-    """A gloo group on the address from which this node reaches the job's master."""
+    """A gloo group on the address from which this node reaches the trainers' or the job's master."""
     options = ProcessGroupGloo._Options()
     options._timeout = timeout
     options._threads = 2
@@ -105,17 +111,21 @@ def make_gloo(
         where = {"interface": interface.split(",")[0]}
     else:
         # gloo's own choice is the address of the host name, which need not be reachable.
-        where = {"hostname": local_address(os.environ.get("MASTER_ADDR", "127.0.0.1"))}
+        where = {"hostname": local_address(os.environ.get("MASTER_ADDR"), master)}
     options._devices = [ProcessGroupGloo.create_device(**where, **device_options)]
     return ProcessGroupGloo(store, rank, size, options)
 
 
-def local_address(peer: str) -> str:
-    """This node's address on the way to `peer`. Sends nothing."""
-    try:
-        family, _, _, _, target = socket.getaddrinfo(peer, 9, type=socket.SOCK_DGRAM)[0]
-        with socket.socket(family, socket.SOCK_DGRAM) as probe:
-            probe.connect(target)
-            return probe.getsockname()[0]
-    except OSError:
-        return "127.0.0.1"
+def local_address(*peers: str | None) -> str:
+    """This node's address on the way to the first of `peers` that is not this host alone."""
+    for peer in filter(None, peers):
+        try:
+            family, _, _, _, target = socket.getaddrinfo(peer, 9, type=socket.SOCK_DGRAM)[0]
+            with socket.socket(family, socket.SOCK_DGRAM) as probe:
+                probe.connect(target)  # Sends nothing.
+                address = probe.getsockname()[0]
+        except OSError:
+            continue
+        if not ipaddress.ip_address(address.partition("%")[0]).is_loopback:
+            return address
+    return "127.0.0.1"

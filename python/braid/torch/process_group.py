@@ -47,7 +47,7 @@ class BraidProcessGroup(ExchangeMixin, CarryingMixin, FallbackMixin, ProcessGrou
         self._coalescing: list[Any] | None = None
         record = GroupRecord(self, self._names, size)
         self.engine = Engine(job, timeout.total_seconds(), record)
-        self._inner = InnerGloo(store, job.name, rank, size, timeout)
+        self._inner = InnerGloo(store, job, rank, size, timeout)
         self._monitored = MonitoredBarrier(store, rank, size)
         self._prefixes = 0
         # Also runs at exit: a script may end without destroy_process_group.

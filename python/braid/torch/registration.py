@@ -12,7 +12,7 @@ from datetime import timedelta
 import torch.distributed as dist
 from torch.distributed import DistBackendError, PrefixStore, Store
 
-from braid import BraidError, Job
+from braid import BraidError, Job, Master, master
 from braid.torch.gloo_only import open_to_braid
 from braid.torch.process_group import BraidProcessGroup
 
@@ -28,10 +28,13 @@ def register() -> None:
 
 def create_group(store: Store, rank: int, size: int, timeout: timedelta) -> BraidProcessGroup:
     """What torch calls for each group, on all ranks of it and with ranks 0 … size - 1."""
-    name, master, token = _agree_on_job(store, rank)
+    name, where, token = _agree_on_job(store, rank)
     seconds = timeout.total_seconds()
     try:
-        job = Job(name, rank, size, master_address=master, timeout=seconds, token=token)
+        job = Job(
+            name, rank, size, master_address=where.address, master_node=where.node,
+            timeout=seconds, token=token,
+        )  # fmt: skip
     except BraidError as error:
         raise DistBackendError(
             f"braid: rank {rank} of {size} could not join job {name}: {error}"
@@ -44,11 +47,11 @@ def create_group(store: Store, rank: int, size: int, timeout: timedelta) -> Brai
         job.close()
         raise
     if rank == 0:
-        _log.info("braid carries a process group of %d ranks: job %s at %s", size, name, master)
+        _log.info("braid carries a process group of %d ranks: job %s at %s", size, name, where.address)
     return group
 
 
-def _agree_on_job(store: Store, rank: int) -> tuple[str, str, str]:
+def _agree_on_job(store: Store, rank: int) -> tuple[str, Master, str]:
     """The job's name, its master and its token.
 
     Rank 0 chooses; the name is new each time, so runs and groups never meet by accident, and the
@@ -59,17 +62,19 @@ def _agree_on_job(store: Store, rank: int) -> tuple[str, str, str]:
     key = f"braid/job/{store.add(f'braid/arrivals/{rank}', 1)}"
     if rank == 0:
         name = f"{os.environ.get('BRAID_JOB', 'torch')[:200]}-{uuid.uuid4().hex[:12]}"
-        store.set(key, f"{name}\n{_master_address(store)}\n{secrets.token_hex(32)}")
-    name, master, token = store.get(key).decode().split("\n")
-    return name, master, token
+        where = _choose_master()
+        store.set(key, f"{name}\n{where.address}\n{where.node}\n{secrets.token_hex(32)}")
+    name, address, node, token = store.get(key).decode().split("\n")
+    return name, Master(address, int(node)), token
 
 
-def _master_address(store: Store) -> str:
-    """Where the job's coordinator is: the trainer's own master, or the node of one that has a network of its own."""
-    address = os.environ.get("BRAID_MASTER_ADDR") or os.environ.get("MASTER_ADDR")
-    if address:
-        return address
-    while isinstance(store, PrefixStore):
-        store = store.underlying_store
-    # A script may have named its master in a tcp:// URL or made the store itself.
-    return getattr(store, "host", "127.0.0.1")
+def _choose_master() -> Master:
+    """Rank 0's daemon, as it says itself. MASTER_ADDR may be "localhost" on rank 0, a pod where no
+    daemon is, left over from another run, or not set (file://)."""
+    if address := os.environ.get("BRAID_MASTER_ADDR"):
+        return Master(address, 0)
+    try:
+        return master()
+    except BraidError:
+        # Without a daemon the job says so, and the others are not left waiting for this key.
+        return Master(os.environ.get("MASTER_ADDR") or "127.0.0.1", 0)

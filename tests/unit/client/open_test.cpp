@@ -71,6 +71,35 @@ TEST_F(OpenTest, TheWeightComesFromTheEnvironment) {
   EXPECT_EQ(daemon_->last_weight(), 1u);
 }
 
+TEST_F(OpenTest, TheDaemonSaysWhereOtherNodesReachIt) {
+  start_daemon();
+  char address[256];
+  uint64_t node = 0;
+  ASSERT_EQ(braid_master(path_.c_str(), 0, address, sizeof(address), &node), BRAID_OK);
+  EXPECT_STREQ(address, "10.0.0.1");
+  EXPECT_EQ(node, TestDaemon::kNode);
+  EXPECT_BRAID_ERROR(braid_master(path_.c_str(), 0, address, 8, &node),
+                     BRAID_ERROR_INVALID_ARGUMENT, "'10.0.0.1' takes 9");
+}
+
+TEST_F(OpenTest, ADaemonThatDoesNotSayWhereItIsReachedIsTooOld) {
+  TestDaemon::Options options;
+  options.address.clear();
+  start_daemon(options);
+  char address[256];
+  uint64_t node = 0;
+  EXPECT_BRAID_ERROR(braid_master(path_.c_str(), 0, address, sizeof(address), &node),
+                     BRAID_ERROR_NOT_FOUND, "too old");
+}
+
+TEST_F(OpenTest, TheMastersNumberGoesToTheDaemon) {
+  start_daemon();
+  auto options = job_options();
+  options.master_node = 99;
+  EXPECT_EQ(braid_close(open_job(options)), BRAID_OK);
+  EXPECT_EQ(daemon_->last_master_node(), 99u);
+}
+
 TEST_F(OpenTest, TheTokenComesFromTheOptionsElseFromTheEnvironment) {
   start_daemon();
   const auto token_with = [&](const char* given) {

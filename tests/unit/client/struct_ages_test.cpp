@@ -9,7 +9,8 @@ namespace {
 
 // A field that is added begins behind the struct as it was, its padding included: what an older
 // program leaves there is no field. Whoever adds one adds the sizes here, and keeps these.
-static_assert(offsetof(braid_job_options, token) == 56 && sizeof(braid_job_options) == 64);
+static_assert(offsetof(braid_job_options, token) == 56);
+static_assert(offsetof(braid_job_options, master_node) == 64 && sizeof(braid_job_options) == 72);
 static_assert(offsetof(braid_tensor_options, planned) == 40);
 static_assert(offsetof(braid_tensor_options, codec) == 48);
 static_assert(offsetof(braid_tensor_options, state_slots) == 56 &&

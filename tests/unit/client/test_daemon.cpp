@@ -43,6 +43,8 @@ TestDaemon::TestDaemon(Options options) : options_(std::move(options)) {
   server_options.path = options_.path;
   server_options.node_name = "test-node";
   server_options.daemon_version = "0.0.1";
+  server_options.address = options_.address;
+  server_options.node = kNode;
   auto server = ClientServer::create(*loop_, server_options, *this);
   EXPECT_TRUE(server.is_ok()) << server.status().message();
   if (server) server_ = std::move(*server);
@@ -140,6 +142,12 @@ uint32_t TestDaemon::last_arena() {
   return arena;
 }
 
+uint64_t TestDaemon::last_master_node() {
+  uint64_t node = 0;
+  call([&] { node = last_master_node_; });
+  return node;
+}
+
 std::string TestDaemon::last_token() {
   std::string token;
   call([&] { token = last_token_; });
@@ -208,6 +216,7 @@ void TestDaemon::on_client_message(ClientConnection& connection,
 
 void TestDaemon::open_job(Session& session, const proto::OpenJob& open, std::vector<Fd> fds) {
   last_weight_ = open.weight();
+  last_master_node_ = open.master_node();
   last_token_.assign(open.token()->begin(), open.token()->end());
   if (!options_.answers_open) return;
   if (!options_.open_failure.empty()) {

@@ -27,6 +27,7 @@ class TestDaemon final : public ClientHandler {
  public:
   struct Options {
     std::string path;
+    std::string address = "10.0.0.1";
     std::vector<uint32_t> block_of_rank = {0};
     uint64_t result_bytes = 64 << 20;
     std::string open_failure;     // not empty: OpenJob is refused with this (MISMATCH)
@@ -37,6 +38,8 @@ class TestDaemon final : public ClientHandler {
     bool answers_leave = true;
     uint8_t polling = 0;  // PollingMode, or what is none
   };
+
+  static constexpr uint64_t kNode = 0x1234;
 
   explicit TestDaemon(Options options);
   ~TestDaemon() override;
@@ -62,6 +65,7 @@ class TestDaemon final : public ClientHandler {
   uint32_t last_arena();                // of the last operation
   uint32_t last_weight();               // of the last OpenJob
   std::string last_token();             // likewise
+  uint64_t last_master_node();          // likewise
   std::string last_reason();            // of the last LeaveJob
   std::vector<uint32_t> last_bucket();  // tensors of the last operation, in their order
   // Of the last gather, scatter or all-to-all: elements to each rank, then from each.
@@ -102,6 +106,7 @@ class TestDaemon final : public ClientHandler {
   std::map<uint64_t, std::unique_ptr<Session>> sessions_;
   uint32_t last_weight_ = 0;
   std::string last_token_;
+  uint64_t last_master_node_ = 0;
   std::string last_reason_;
   std::vector<uint32_t> last_bucket_;
   std::vector<uint64_t> last_splits_;

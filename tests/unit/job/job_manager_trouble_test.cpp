@@ -233,6 +233,45 @@ TEST_F(JobManagerTroubleTest, ACoordinatorThatCannotBeReachedIsNamed) {
                  "nobody listens at '10.9.9.9'");
 }
 
+TEST_F(JobManagerTroubleTest, TheCoordinatorThatRankZeroNamedIsAskedToJoin) {
+  add_trainer().open("train", 1, 2, b_.address, 60'000, 0, {}, b_.id);
+  wait_for([&] { return sent_to_b<proto::JoinJob>().size() == 1; });
+}
+
+TEST_F(JobManagerTroubleTest, AMasterThatServesItsOwnHostOnlyIsNotTakenForThisNode) {
+  add_trainer().open("train", 1, 2, kThisNode, 60'000, 0, {}, b_.id);
+  expect_failure(StatusCode::Unavailable,
+                 "job 'train': the braidd of rank 0 is on another node than this one ('here') and "
+                 "serves its own host only: set control.cluster_key_file on all nodes, and a "
+                 "control.listen that other nodes reach (auto is one)");
+}
+
+TEST_F(JobManagerTroubleTest, AMastersAddressThatIsThisNodesTooIsNamed) {
+  add_trainer().open("train", 1, 2, self_.address, 60'000, 0, {}, b_.id);
+  expect_failure(StatusCode::Unavailable,
+                 "job 'train': the braidd of rank 0 is to be reached at 10.0.0.1, but that is also "
+                 "an address of this node ('here'): set node.address and transport.rails of both "
+                 "nodes to a network that they share");
+}
+
+TEST_F(JobManagerTroubleTest, AnotherDaemonAtTheMastersAddressIsNamed) {
+  add_trainer().open("train", 1, 2, b_.address, 60'000, 0, {}, b_.id + 1);
+  expect_failure(StatusCode::Unavailable,
+                 "job 'train': at 10.0.0.20 is node 'b', which is not the braidd that rank 0 found "
+                 "on its node: that one was restarted meanwhile, or several nodes have the "
+                 "address");
+}
+
+TEST_F(JobManagerTroubleTest, RanksThatWaitAtALoopbackMasterAreToldWhatItIs) {
+  add_trainer().open("train", 0, 2, kThisNode, 20);
+  wait_for_failures();
+  EXPECT_EQ(trainers_[0]->failure.code(), StatusCode::DeadlineExceeded);
+  const std::string hint =
+      "; their master is 127.0.0.1, which is another node to each node: if the missing ranks are "
+      "on other nodes, give all ranks the address of rank 0's node";
+  EXPECT_TRUE(trainers_[0]->failure.message().ends_with(hint)) << trainers_[0]->failure.message();
+}
+
 TEST_F(JobManagerTroubleTest, ACoordinatorThatIsLostWhileTheJobFormsIsNamed) {
   add_trainer().open("train", 0, 2, b_.address);
   wait_for([&] { return sent_to_b<proto::JoinJob>().size() == 1; });

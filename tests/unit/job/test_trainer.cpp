@@ -48,12 +48,12 @@ TestTrainer::TestTrainer(const std::string& socket_path)
 
 void TestTrainer::open(const std::string& job, uint32_t rank, uint32_t world_size,
                        const std::string& master, uint32_t timeout_ms, uint32_t weight,
-                       const std::string& token) {
+                       const std::string& token, uint64_t master_node) {
   const std::vector<uint8_t> token_bytes(token.begin(), token.end());
   flatbuffers::FlatBufferBuilder builder;
   finish(builder, proto::CreateOpenJobDirect(builder, job.c_str(), rank, world_size, master.c_str(),
                                              timeout_ms, kArenaBytes, kRingCapacity, kRingCapacity,
-                                             weight, &token_bytes));
+                                             weight, &token_bytes, master_node));
   const int fds[] = {arenas_[0].fd(), rings_.fd(), submit_wake_.get()};
   send(builder, fds);
 }

@@ -27,7 +27,8 @@ class TestTrainer {
   explicit TestTrainer(const std::string& socket_path);
 
   void open(const std::string& job, uint32_t rank, uint32_t world_size, const std::string& master,
-            uint32_t timeout_ms = 60'000, uint32_t weight = 0, const std::string& token = {});
+            uint32_t timeout_ms = 60'000, uint32_t weight = 0, const std::string& token = {},
+            uint64_t master_node = 0);
   void register_tensors(const std::vector<std::pair<std::string, uint64_t>>& tensors,
                         DataType dtype = DataType::Float32, bool planned = false);
   // One more arena, that says of itself to have so many bytes.

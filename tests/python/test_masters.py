@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The ranks of a job meet at rank 0's daemon, whatever their launcher takes for rank 0's address."""
+
+import os
+
+import pytest
+from cluster_runs import run
+
+pytest.importorskip("torch")
+ON_LOOPBACK = os.geteuid() != 0 or "--loopback" in os.environ.get("BRAID_TEST_CLUSTER_OPTIONS", "")
+
+
+# As launchers have it: rank 0 is told that it is "localhost", and the others where it is.
+@pytest.mark.parametrize("way", ["localhost", "file", "stale"])
+def test_ranks_of_two_nodes_meet(way, tmp_path):
+    results = run("met.py", way, str(tmp_path / "store"), nodes=2, ranks_per_node=1).expect(2)
+    for result in results:
+        assert result["total"] == 2
+        assert result["heard"] == 1 - result["rank"]  # by gloo, which connects ranks on its own
+
+
+@pytest.mark.skipif(ON_LOOPBACK, reason="needs nodes with networks of their own")
+def test_without_a_cluster_key_the_other_node_is_told_so(tmp_path):
+    alone = ("--set", "control.cluster_key_file=", "--set", "control.listen=auto")
+    done = run("met.py", "localhost", str(tmp_path / "store"), nodes=2, ranks_per_node=1, options=alone)
+    assert done.exit_code != 0
+    assert "the braidd of rank 0 is on another node than this one" in done.output
+    assert "set control.cluster_key_file on all nodes" in done.output

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sums over ranks that find each other in one of several ways, and sends from rank to rank."""
+
+import os
+import signal
+import sys
+from datetime import timedelta
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+from report import report
+
+
+def main() -> None:
+    way, file = sys.argv[1:]
+    os.environ.pop("GLOO_SOCKET_IFNAME", None)  # gloo finds its way, too
+    rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    more = {"rank": rank, "world_size": size, "timeout": timedelta(seconds=120)}
+    if way == "localhost":
+        if rank == 0:
+            os.environ["MASTER_ADDR"] = "localhost"
+            Path(file).write_text(str(os.getpid()))
+        try:
+            dist.init_process_group("braid", **more)
+        except dist.DistBackendError:
+            os.kill(int(Path(file).read_text()), signal.SIGKILL)  # it would wait until its time is over
+            raise
+    elif way == "file":
+        del os.environ["MASTER_ADDR"]
+        dist.init_process_group("braid", init_method=f"file://{file}", **more)
+    else:
+        where = f"tcp://{os.environ['MASTER_ADDR']}:{os.environ['MASTER_PORT']}"
+        os.environ["MASTER_ADDR"] = "127.0.0.1"  # of a run before
+        dist.init_process_group("braid", init_method=where, **more)
+    total = torch.ones(1000)
+    dist.all_reduce(total)
+    heard = torch.empty(1)
+    exchanged = [dist.isend(torch.full((1,), float(rank)), 1 - rank), dist.irecv(heard, 1 - rank)]
+    for one in exchanged:
+        one.wait()
+    report(total=total[0].item(), heard=heard.item())
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main()
