@@ -29,17 +29,20 @@ def test_braid_run_puts_braid_under_an_unmodified_script(way):
     assert all(result["arguments"] == [way, "--flag"] for result in results)
 
 
-@pytest.mark.parametrize("way", ["default", "option", "environment"])
-def test_braid_run_makes_ddp_hand_over_every_parameter_unless_told_not_to(way):
+@pytest.mark.parametrize("way", ["default", "single", "option", "environment"])
+def test_braid_run_makes_ddp_hand_over_its_gradients_unless_told_not_to(way):
     launcher = (sys.executable, "-m", "braid.torch.launcher")
+    environment = {"environment": {"BRAID_KEEP_BUCKETS": "1"}, "single": {"BRAID_SMALLEST_TENSOR": "0"}}
     results = run(
         "unmodified_ddp.py",
         launcher=(*launcher, "--keep-buckets") if way == "option" else launcher,
-        environment={"BRAID_KEEP_BUCKETS": "1"} if way == "environment" else {},
+        environment=environment.get(way, {}),
     ).expect(2)
     for result in results:
-        assert result["planned"] == (4 if way == "default" else None)
-        assert (result["buckets"] == 4) == (way == "default")
+        assert result["planned"] == (4 if way in ("default", "single") else None)
+        # Four small gradients are one tensor, and one bucket.
+        assert result["tensors"] == {"default": 1, "single": 4}.get(way)
+        assert result["buckets"] == (4 if way == "single" else 1)
         assert result["bucket_bytes_cap"] == 25 << 20  # As the script sees it.
 
 

@@ -78,11 +78,14 @@ def test_two_runs_give_the_same_bits(nodes, ranks_per_node, hook):
 
 @pytest.mark.parametrize(("nodes", "ranks_per_node"), [(2, 1), pytest.param(1, 2, marks=once)])
 @pytest.mark.parametrize("start", ["hook", "unmodified"])
-def test_ddp_in_every_way_trains_as_with_gloo(start, nodes, ranks_per_node):
+# Each gradient by itself, or all of these small models' as one tensor.
+@pytest.mark.parametrize("smallest", ["0", pytest.param("", marks=once)])
+def test_ddp_in_every_way_trains_as_with_gloo(smallest, start, nodes, ranks_per_node):
     launcher = (sys.executable, *(("-m", "braid.torch.launcher") if start == "unmodified" else ()))
     results = run(
-        "ddp_ways.py", start, launcher=launcher, nodes=nodes, ranks_per_node=ranks_per_node
-    ).expect(2)
+        "ddp_ways.py", start, launcher=launcher, nodes=nodes, ranks_per_node=ranks_per_node,
+        environment={"BRAID_SMALLEST_TENSOR": smallest},
+    ).expect(2)  # fmt: skip
     assert all(len(result["done"]) > 20 for result in results)
 
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A model's gradients as planned tensors of a job, submitted one by one.
+"""A model's gradients as planned tensors of a job, submitted as they become ready.
 
 The daemon may merge neighbours into one reduction, by a plan that it makes from what it sees: when
-each gradient is ready, step after step. For that, every gradient is a tensor of its own with one
-number per step, all of them are submitted in every step, and none is waited for before the last one
-is there. Inputs lie one after the other in backward order, so that merging them copies nothing.
+each tensor is ready, step after step. For that, every tensor has one number per step, all of them
+are submitted in every step, and none is waited for before the last one is there. Inputs lie one
+after the other in backward order, so that merging them copies nothing.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from ctypes import memmove
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 
@@ -29,57 +29,24 @@ from braid.torch.explaining import explain_once
 from braid.torch.failures import as_distributed
 from braid.torch.flight_record import Entry
 from braid.torch.futures import Failure, Source, future_of
-from braid.torch.power_sgd import LowRank, SecondSums, Shape
+from braid.torch.planned_tensors import Layout, Layouts, Member, Part, PlannedTensor
+from braid.torch.power_sgd import LowRank, SecondSums
 
 AVERAGE = int(Reduction.AVERAGE)
 SUM = int(Reduction.SUM)
 
 # libbraid keeps at most 4096 tickets per job, and the group's collectives need some of them.
-GRADIENTS_MAX = 3000
+TENSORS_MAX = 3000
 
-# Follows a gradient's name in that of its second all-reduce.
+# Follows a tensor's name in that of its second all-reduce.
 SECOND = "#Q"
 
-# While gradients are still being submitted nobody waits for a result, and handling each one at once
+# While tensors are still being submitted nobody waits for a result, and handling each one at once
 # would take the interpreter from the thread that trains, again and again. So small ones are handled
 # in batches: a pause, then as many as have come. Large ones are copied beside the backward pass.
 _PAUSE_SECONDS = 0.002
 _BATCH_SECONDS = 0.0005
 _LARGE_BYTES = 1 << 16
-
-
-class Member(NamedTuple):
-    """One gradient to be: the parameter that it belongs to, its name on all ranks, its codec.
-
-    With a shape it travels as two matrices, both of float32 (see power_sgd.py).
-    """
-
-    name: str
-    parameter: torch.Tensor
-    dtype: torch.dtype
-    codec: str = ""
-    shape: Shape | None = None
-
-    @property
-    def travels(self) -> int:
-        """Elements in the arena: those of the gradient, or of its P."""
-        return self.shape.rows * self.shape.rank if self.shape else self.parameter.numel()
-
-
-class Gradient:
-    """One gradient: its size in a bucket, where it or its P lies in the arena, its operation."""
-
-    __slots__ = ("address", "dtype", "low_rank", "nbytes", "numel", "operation", "step", "view")
-
-    def __init__(self, member: Member, offset: int, block: Memory, bytes_of: torch.Tensor) -> None:
-        self.dtype = member.dtype
-        self.numel = member.parameter.numel()
-        self.nbytes = self.numel * member.dtype.itemsize
-        self.address = block.address + offset
-        end = offset + member.travels * member.dtype.itemsize
-        self.view = bytes_of[offset:end].view(member.dtype)
-        self.low_rank: LowRank | None = None
-        self.step = -1
 
 
 class GradientSet:
@@ -95,7 +62,7 @@ class GradientSet:
         self._name = f"{engine.job.name} {name}"
         self._job = engine.job
         self._size = engine.job.world_size
-        self._parameters = [member.parameter for member in members]  # Keeps their ids theirs.
+        self._parameters = [g.parameter for member in members for g in member.gradients]
         self._averages = all(member.dtype != torch.float16 for member in members)
         self._reduction = AVERAGE if self._averages else SUM
         self._factor = 1.0 / self._size
@@ -116,16 +83,16 @@ class GradientSet:
                 for place, member in enumerate(members)
             ]
         )  # fmt: skip
-        self._gradients = self._lay_out(members, handles)
+        self._tensors = self._lay_out(members, handles)
+        self._layouts = Layouts(self._tensors)
         self._second = self._prepare_low_ranks(members)
-        # Gradients whose first all-reduce has ended in this step, and buckets that wait for Qs.
+        # Tensors whose first all-reduce has ended in this step, and buckets that wait for Qs.
         self._firsts_ended = 0
         self._halfway: list[_Bucket] = []
-        self._by_id = {id(p): g for p, g in zip(self._parameters, self._gradients)}
         engine.gradients.start()
         explain_once(self._job)
 
-    def _lay_out(self, members: Sequence[Member], handles: Sequence[int]) -> list[Gradient]:
+    def _lay_out(self, members: Sequence[Member], handles: Sequence[int]) -> list[PlannedTensor]:
         offsets, end = [], 0
         for member in members:
             itemsize = member.dtype.itemsize
@@ -138,22 +105,31 @@ class GradientSet:
             self._engine.arena.pinned.add(block, device)
         raw = (ctypes.c_ubyte * block.nbytes).from_address(block.address)
         bytes_of = torch.frombuffer(raw, dtype=torch.uint8)
-        gradients = []
+        tensors = []
         for member, offset, handle in zip(members, offsets, handles):
-            gradient = Gradient(member, offset, block, bytes_of)
-            place = Memory(gradient.address, gradient.view.nbytes)
-            gradient.operation = self._job.repeated(handle, place, self._reduction)
-            gradients.append(gradient)
-        return gradients
+            tensor = PlannedTensor(member, offset, block, bytes_of)
+            place = Memory(tensor.address, tensor.view.nbytes)
+            tensor.operation = self._job.repeated(handle, place, self._reduction)
+            tensors.append(tensor)
+        return tensors
 
     def _prepare_low_ranks(self, members: Sequence[Member]) -> SecondSums | None:
         names = []
-        for place, (member, gradient) in enumerate(zip(members, self._gradients)):
+        for place, (member, tensor) in enumerate(zip(members, self._tensors)):
             if member.shape is not None:
-                gradient.low_rank = LowRank(member.shape, member.parameter.device, seed=place)
+                device = tensor.parameters[0].device
+                tensor.low_rank = LowRank(member.shape, device, seed=place)
                 names.append(member.name + SECOND)
-        low_ranks = [gradient.low_rank for gradient in self._gradients if gradient.low_rank]
+        low_ranks = [tensor.low_rank for tensor in self._tensors if tensor.low_rank]
         return SecondSums(self._engine, names, low_ranks) if names else None
+
+    @property
+    def parameter_count(self) -> int:
+        return len(self._parameters)
+
+    @property
+    def tensor_count(self) -> int:
+        return len(self._tensors)
 
     def claimed(self) -> tuple[bool, bool]:
         """Whether optimizers of braid reduce any of these gradients now, and all."""
@@ -165,7 +141,7 @@ class GradientSet:
 
         With `active_ranks` gradients are divided by that, instead of by the number of all ranks.
         """
-        if self._submitted not in (0, len(self._gradients)):
+        if self._submitted not in (0, len(self._tensors)):
             # The last backward pass was abandoned in the middle, and nobody reads its results.
             self.fill_up()
         self._wait_for_all()
@@ -177,16 +153,15 @@ class GradientSet:
         self._factor = 1.0 / (active_ranks or self._size)
         if reduction != self._reduction:
             self._reduction = reduction
-            for gradient in self._gradients:
-                gradient.operation.set_reduction(reduction)
+            for tensor in self._tensors:
+                tensor.operation.set_reduction(reduction)
 
     def average(
-        self, parameters: Sequence[torch.Tensor], buffer: torch.Tensor
+        self, parameters: list[torch.Tensor], buffer: torch.Tensor
     ) -> torch.futures.Future[torch.Tensor] | None:
-        """Averages a bucket in place. None: it does not consist of gradients of this step."""
-        by_id = self._by_id
-        gradients = [by_id.get(id(parameter)) for parameter in parameters]
-        if not self._fits(gradients, buffer):
+        """Averages a bucket in place. None: it does not consist of tensors of this step."""
+        layout = self._layouts.of(parameters)
+        if layout is None or not self._fits(layout, buffer):
             return None
         bucket = _Bucket(self, buffer)
         tensors = [buffer]
@@ -196,7 +171,7 @@ class GradientSet:
         source = Source(origin, self._engine.callbacks, devices_of(buffer))
         bucket.future = future_of(bucket.promise, source)
         try:
-            self._submit(gradients, buffer, bucket.tickets)
+            self._submit(layout.parts, buffer, bucket.tickets)
         except BraidError as error:
             bucket.error = as_distributed(error)
             raise bucket.error from error
@@ -214,66 +189,62 @@ class GradientSet:
         With values that nobody can take for gradients, should another rank not have abandoned the
         step as this one did.
         """
-        missing = [gradient for gradient in self._gradients if gradient.step != self._step]
+        missing = [tensor for tensor in self._tensors if tensor.step != self._step]
         bucket = _Bucket(self, None)
         try:
-            for gradient in missing:
-                gradient.view.fill_(math.nan if gradient.dtype.is_floating_point else 0)
-                gradient.step = self._step
-                bucket.tickets.append((gradient.operation.submit(self._step), 0, gradient))
+            for tensor in missing:
+                tensor.view.fill_(math.nan if tensor.dtype.is_floating_point else 0)
+                tensor.step = self._step
+                bucket.tickets.append((tensor.operation.submit(self._step), Part(tensor, [])))
                 self._submitted += 1
         except BraidError as error:
             raise as_distributed(error) from error
         finally:
             self._hand_over(bucket)
 
-    def _fits(self, gradients: Sequence[Gradient | None], buffer: torch.Tensor) -> bool:
-        if None in gradients or buffer.is_sparse or not buffer.is_contiguous():
+    def _fits(self, layout: Layout, buffer: torch.Tensor) -> bool:
+        if buffer.is_sparse or not buffer.is_contiguous():
             return False
-        step, dtype, nbytes = self._step, buffer.dtype, 0
-        for gradient in gradients:
-            if gradient.step == step or gradient.dtype != dtype:
-                return False
-            nbytes += gradient.nbytes
-        return nbytes == buffer.nbytes
+        if layout.dtype != buffer.dtype or layout.nbytes != buffer.nbytes:
+            return False
+        return all(part.tensor.step != self._step for part in layout.parts)
 
-    def _submit(self, gradients: Sequence[Gradient], buffer: torch.Tensor, tickets: list) -> None:
+    def _submit(self, parts: Sequence[Part], buffer: torch.Tensor, tickets: list) -> None:
         step, on_gpu = self._step, buffer.is_cuda
-        plain = self._reduction == AVERAGE
         if on_gpu:
-            self._stage_all(gradients, buffer)
-        address, offset = buffer.data_ptr(), 0
-        for gradient in gradients:
-            nbytes = gradient.nbytes
-            if gradient.low_rank is not None:
-                gradient.low_rank.project(_part_of(buffer, offset, gradient), gradient.view)
+            self._stage_all(parts, buffer)
+        address = buffer.data_ptr()
+        for part in parts:
+            tensor = part.tensor
+            if tensor.low_rank is not None:
+                tensor.low_rank.project(_low_rank_of(buffer, part), tensor.view)
             elif on_gpu:
                 pass
-            elif plain:
-                memmove(gradient.address, address + offset, nbytes)
+            elif self._reduction == AVERAGE:
+                for piece in part.pieces:
+                    memmove(tensor.address + piece.in_tensor, address + piece.in_bucket, piece.nbytes)
             else:
-                torch.mul(_part_of(buffer, offset, gradient), self._factor, out=gradient.view)
-            gradient.step = step
-            tickets.append((gradient.operation.submit(step), offset, gradient))
-            offset += nbytes
+                for values, place in _pairs_of(buffer, part):
+                    torch.mul(values, self._factor, out=place)
+            tensor.step = step
+            tickets.append((tensor.operation.submit(step), part))
             self._submitted += 1
 
-    def _stage_all(self, gradients: Sequence[Gradient], buffer: torch.Tensor) -> None:
+    def _stage_all(self, parts: Sequence[Part], buffer: torch.Tensor) -> None:
         """Into the arena from a GPU, for which this waits once."""
-        offset = 0
-        for gradient in gradients:
-            if gradient.low_rank is None:
-                values = _part_of(buffer, offset, gradient)
+        for part in parts:
+            if part.tensor.low_rank is not None:
+                continue
+            for values, place in _pairs_of(buffer, part):
                 if self._reduction != AVERAGE:
                     values = values * self._factor
-                gradient.view.copy_(values, non_blocking=True)
-            offset += gradient.nbytes
+                place.copy_(values, non_blocking=True)
         wait_for_streams(devices_of(buffer))
 
     def _hand_over(self, bucket: _Bucket) -> None:
         self._begun += 1
         self._engine.gradients.put(bucket)
-        if self._submitted == len(self._gradients):
+        if self._submitted == len(self._tensors):
             self._all_submitted.set()
 
     def _wait_for_all(self) -> None:
@@ -291,24 +262,25 @@ class GradientSet:
         """Sees a bucket's operations to their end, or to where only sums of Qs are missing."""
         if not self._all_submitted.is_set():
             self._pause(bucket)
-        for ticket, offset, gradient in bucket.tickets:
-            if gradient.low_rank is None:
-                self._take(bucket, ticket, self._copy_result, bucket.buffer, offset, gradient)
+        for ticket, part in bucket.tickets:
+            low_rank = part.tensor.low_rank
+            if low_rank is None:
+                self._take(bucket, ticket, self._copy_result, bucket.buffer, part)
             else:
                 # First, for the other ranks wait for this rank's Q even if what follows fails.
-                self._second.write_nothing(gradient.low_rank)
-                self._take(bucket, ticket, self._project_back, bucket.buffer, gradient)
-                self._submit_second(bucket, offset, gradient)
+                self._second.write_nothing(low_rank)
+                self._take(bucket, ticket, self._project_back, low_rank)
+                self._submit_second(bucket, part)
         self._firsts_ended += len(bucket.tickets)
         if bucket.second_tickets:
             self._halfway.append(bucket)
         else:
             self._end(bucket)
-        if self._firsts_ended == len(self._gradients):
+        if self._firsts_ended == len(self._tensors):
             halfway, self._halfway = self._halfway, []
             for bucket in halfway:
-                for ticket, offset, gradient in bucket.second_tickets:
-                    self._take(bucket, ticket, self._expand, bucket.buffer, offset, gradient)
+                for ticket, part in bucket.second_tickets:
+                    self._take(bucket, ticket, self._expand, bucket.buffer, part)
                 self._end(bucket)
 
     def _take(self, bucket: _Bucket, ticket: int, use: Callable[..., None], *arguments: Any) -> None:
@@ -343,29 +315,33 @@ class GradientSet:
             self._all_submitted.wait(_PAUSE_SECONDS)
             self._batch_end = time.monotonic() + _BATCH_SECONDS
 
-    def _copy_result(
-        self, ticket: int, buffer: torch.Tensor, offset: int, gradient: Gradient
-    ) -> None:
-        if not buffer.is_cuda:
-            self._job.copy_result(ticket, buffer.data_ptr() + offset, gradient.nbytes)
-            return
-        result = self._result(ticket, buffer.dtype)
-        self._side_streams.copy(_part_of(buffer, offset, gradient), result)
+    def _copy_result(self, ticket: int, buffer: torch.Tensor, part: Part) -> None:
+        if buffer.is_cuda:
+            result = self._result(ticket, buffer.dtype)
+            for values, place in _pairs_of(buffer, part, result):
+                self._side_streams.copy(values, place)
+        elif len(part.pieces) == 1:
+            piece = part.pieces[0]
+            self._job.copy_result(ticket, buffer.data_ptr() + piece.in_bucket, piece.nbytes)
+        else:
+            address, _ = self._job.result_address(ticket)
+            for piece in part.pieces:
+                memmove(buffer.data_ptr() + piece.in_bucket, address + piece.in_tensor, piece.nbytes)
 
-    def _project_back(self, ticket: int, buffer: torch.Tensor, gradient: Gradient) -> None:
-        self._second.write(gradient.low_rank, self._result(ticket, gradient.dtype), self._factor)
+    def _project_back(self, ticket: int, low_rank: LowRank) -> None:
+        self._second.write(low_rank, self._result(ticket, torch.float32), self._factor)
 
-    def _submit_second(self, bucket: _Bucket, offset: int, gradient: Gradient) -> None:
+    def _submit_second(self, bucket: _Bucket, part: Part) -> None:
         try:
-            ticket = self._second.submit(gradient.low_rank, self._step)
+            ticket = self._second.submit(part.tensor.low_rank, self._step)
         except BraidError as cause:
             bucket.error = bucket.error or _as_distributed(cause)
         else:
-            bucket.second_tickets.append((ticket, offset, gradient))
+            bucket.second_tickets.append((ticket, part))
 
-    def _expand(self, ticket: int, buffer: torch.Tensor, offset: int, gradient: Gradient) -> None:
-        average = _part_of(buffer, offset, gradient)
-        gradient.low_rank.expand(self._result(ticket, gradient.dtype), average)
+    def _expand(self, ticket: int, buffer: torch.Tensor, part: Part) -> None:
+        result = self._result(ticket, part.tensor.dtype)
+        part.tensor.low_rank.expand(result, _low_rank_of(buffer, part))
 
     def _result(self, ticket: int, dtype: torch.dtype) -> torch.Tensor:
         """In the daemon's memory: to be read, until the ticket is released."""
@@ -375,7 +351,7 @@ class GradientSet:
 
 
 class _Bucket:
-    """A bucket of DDP in flight: its tickets, each with its place in the buffer in bytes."""
+    """A bucket of DDP in flight: its tickets, each with its part of the buffer."""
 
     __slots__ = (
         "buffer",
@@ -391,8 +367,8 @@ class _Bucket:
     def __init__(self, gradients: GradientSet, buffer: torch.Tensor | None) -> None:
         self.gradients = gradients
         self.buffer = buffer
-        self.tickets: list[tuple[int, int, Gradient]] = []
-        self.second_tickets: list[tuple[int, int, Gradient]] = []
+        self.tickets: list[tuple[int, Part]] = []
+        self.second_tickets: list[tuple[int, Part]] = []
         self.error: Exception | None = None
         self.entry: Entry | None = None
         self.promise = None
@@ -403,10 +379,27 @@ class _Bucket:
         self.gradients.finish(self)
 
 
-def _part_of(buffer: torch.Tensor, offset: int, gradient: Gradient) -> torch.Tensor:
-    """A gradient's elements in a bucket, as a vector."""
-    first = offset // gradient.dtype.itemsize
-    return buffer.detach().view(-1)[first : first + gradient.numel]
+def _pairs_of(
+    buffer: torch.Tensor, part: Part, memory: torch.Tensor | None = None
+) -> list[tuple[torch.Tensor, torch.Tensor]]:
+    """Each piece as vectors: in the bucket, and in the tensor or in other memory that is laid out
+    like it."""
+    itemsize = buffer.dtype.itemsize
+    of_bucket = buffer.detach().view(-1)
+    of_tensor = part.tensor.view if memory is None else memory
+    return [
+        (
+            of_bucket[piece.in_bucket // itemsize :][: piece.nbytes // itemsize],
+            of_tensor[piece.in_tensor // itemsize :][: piece.nbytes // itemsize],
+        )
+        for piece in part.pieces
+    ]
+
+
+def _low_rank_of(buffer: torch.Tensor, part: Part) -> torch.Tensor:
+    """A gradient's elements in a bucket, as a vector: such a tensor has one gradient."""
+    first = part.pieces[0].in_bucket // part.tensor.dtype.itemsize
+    return buffer.detach().view(-1)[first : first + part.tensor.numel]
 
 
 def _braid_dtype(member: Member) -> DType:

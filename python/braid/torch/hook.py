@@ -1,23 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""DDP communication hook: the daemon sees single parameters instead of DDP's buckets.
+"""DDP communication hook: the daemon sees a model's gradients, and plans how to merge them.
 
     state = braid.torch.DDPHookState(model)
     model.register_comm_hook(state, braid.torch.ddp_hook)
 
 DDP rebuilds its buckets after the first iteration, so a bucket is no name to agree on; a parameter
-is. Knowing parameters and when they are ready, the daemon may merge and order them as its plan
+is. Knowing gradients and when they are ready, the daemon may merge and order them as its plan
 says.
 
 The first two iterations are looked at: their buckets go as they are, and say which parameters DDP
-reduces and in which order they become ready (the second one's are DDP's rebuilt ones). These are
-then registered, and from the third iteration on submitted one by one.
+reduces and in which order they become ready (the second one's are DDP's rebuilt ones). Neighbours
+make up tensors that are large enough to be planned by themselves (see tensor_sizes.py). These are
+then registered, and from the third iteration on submitted.
 
 (No postponed annotations in this file: DDP inspects those of the hook.)
 """
 
 import logging
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Optional
 
 import torch
@@ -30,13 +31,15 @@ from braid.torch.claims import ended, has_claims, is_claimed, locals_of
 from braid.torch.codecs import codec_of
 from braid.torch.failures import as_distributed
 from braid.torch.futures import mapped
-from braid.torch.gradients import GRADIENTS_MAX, SECOND, GradientSet, Member
+from braid.torch.gradients import SECOND, TENSORS_MAX, GradientSet
+from braid.torch.planned_tensors import Gradient, members_of
 from braid.torch.power_sgd import rank_of, shape_of
 from braid.torch.process_group import BraidProcessGroup
+from braid.torch.tensor_sizes import smallest_tensor_bytes
 
 _log = logging.getLogger("braid")
 _STEPS_TO_LOOK = 2
-_NAME_BYTES_MAX = 1023 - len(SECOND)
+_NAME_BYTES_MAX = 1023 - len(SECOND) - len(" and 1000000 more")
 
 
 class DDPHookState:
@@ -61,7 +64,10 @@ class DDPHookState:
         self._names = {id(parameter): name for name, parameter in named}
         self._module = weakref.ref(module)
         self._parameters = [parameter for _, parameter in named]  # Keeps their ids theirs.
-        self._seen: list[tuple[torch.Tensor, torch.dtype]] = []
+        # By bucket.
+        self._seen: list[tuple[list[torch.Tensor], torch.dtype]] = []
+        trained = [parameter for parameter in self._parameters if parameter.requires_grad]
+        self._bytes_min = smallest_tensor_bytes(group, trained)
         self._gradients: Optional[GradientSet] = None
         self._whole_because = ""
         self._factor = 1.0 / group.size()
@@ -141,35 +147,45 @@ class DDPHookState:
         elif sum(parameter.numel() for parameter in parameters) != buffer.numel():
             self._whole_because = "its buckets have gaps"
         else:
-            self._seen.extend((parameter, buffer.dtype) for parameter in parameters)
+            self._seen.append((parameters, buffer.dtype))
 
     def _register(self) -> None:
         """All ranks have seen the same buckets, so they decide alike."""
         seen, self._seen = self._seen, []
         if getattr(self._model(), "skip_all_reduce_unused_params", False):
             self._whole_because = "it leaves out buckets of unused parameters"
-        elif len(seen) > GRADIENTS_MAX:
-            self._whole_because = f"it has {len(seen)} parameters, {GRADIENTS_MAX} are the most"
-        elif len({id(parameter) for parameter, _ in seen}) != len(seen):
+        elif _have_one_twice(parameters for parameters, _ in seen):
             self._whole_because = "its buckets hold a parameter twice"
+        buckets = [] if self._whole_because else self._gradients_of(seen)
+        members = [m for bucket in buckets for m in members_of(bucket, self._bytes_min)]
+        if len(members) > TENSORS_MAX:
+            self._whole_because = f"it has {len(members)} tensors, {TENSORS_MAX} are the most"
         if self._whole_because:
             _tell_whole(self._prefix, self._whole_because)
-        elif seen:
-            members = [
-                self._member(place, parameter, dtype)
-                for place, (parameter, dtype) in enumerate(seen)
-            ]
+        elif members:
             try:
                 self._gradients = GradientSet(self.group.engine, self._prefix, members)
             except BraidError as error:
                 raise as_distributed(error) from error
 
-    def _member(self, place: int, parameter: torch.Tensor, dtype: torch.dtype) -> Member:
+    def _gradients_of(
+        self, seen: list[tuple[list[torch.Tensor], torch.dtype]]
+    ) -> list[list[Gradient]]:
+        buckets, place = [], 0
+        for parameters, dtype in seen:
+            bucket = []
+            for parameter in parameters:
+                bucket.append(self._gradient(place, parameter, dtype))
+                place += 1
+            buckets.append(bucket)
+        return buckets
+
+    def _gradient(self, place: int, parameter: torch.Tensor, dtype: torch.dtype) -> Gradient:
         name, codec = self._name_of(parameter, place), self._codec_of(parameter, dtype)
         rank = rank_of(codec)
         if rank is None:
-            return Member(name, parameter, dtype, codec)
-        return Member(name, parameter, dtype, shape=shape_of(parameter, rank))
+            return Gradient(name, parameter, dtype, codec)
+        return Gradient(name, parameter, dtype, shape=shape_of(parameter, rank))
 
     def _name_of(self, parameter: torch.Tensor, place: int) -> str:
         name = f"{self._prefix}/{self._names.get(id(parameter), f'#{place}')}"
@@ -202,6 +218,11 @@ class DDPHookState:
 def ddp_hook(state: DDPHookState, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:
     """Averages one bucket of DDP."""
     return state.average(bucket)
+
+
+def _have_one_twice(buckets: Iterable[list[torch.Tensor]]) -> bool:
+    ids = [id(parameter) for parameters in buckets for parameter in parameters]
+    return len(set(ids)) != len(ids)
 
 
 def _tell_whole(prefix: str, reason: str) -> None:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import torch
 from torch.distributed import ReduceOp
 
-from braid.torch.gradients import GRADIENTS_MAX
+from braid.torch.gradients import TENSORS_MAX
 from braid.torch.process_group import BraidProcessGroup
 from braid.torch.rounds import Rounds, Use
 from braid.torch.training_group import broadcast_from_first
@@ -101,7 +101,7 @@ class KeptWeights:
     def make_room_ahead(self) -> bool:
         """Memory and tickets for a round while another one is on its way. False: there are none."""
         tickets = 2 * sum(len(weights) for weights in self.sets)
-        return tickets <= GRADIENTS_MAX and all(each.make_room_ahead() for each in self.sets)
+        return tickets <= TENSORS_MAX and all(each.make_room_ahead() for each in self.sets)
 
     def write(self, weight: Weight, result: torch.Tensor) -> None:
         """What results are for, mostly: the new value of the parameter."""

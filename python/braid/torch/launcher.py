@@ -100,7 +100,7 @@ def _parser() -> argparse.ArgumentParser:
         "--keep-buckets",
         action="store_true",
         help="reduce the buckets of DistributedDataParallel as they are, instead of handing the "
-        "daemon every parameter on its own (the same as BRAID_KEEP_BUCKETS=1)",
+        "daemon gradients to plan (the same as BRAID_KEEP_BUCKETS=1)",
     )
     parser.add_argument("script", metavar="SCRIPT", help="the file (or module) to run")
     parser.add_argument(

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Puts the DDP hook under every DistributedDataParallel of a script that has never heard of braid.
 
-DDP on a braid group gets buckets of one parameter each, so that what is merged is the daemon's
-plan, and the hook just before its first forward pass, or before join() shadows one. What the script
+DDP on a braid group gets buckets as small as pays (see tensor_sizes.py), so that what is merged is
+the daemon's plan, and the hook just before its first forward pass, or before join() shadows one. What the script
 does itself comes first: a hook of its own stays and gets the script's buckets back (see
 own_buckets.py), and DDP keeps its buckets where it needs them for something else. Nothing here may
 break a script: what does not work is logged once, and leaves DDP as it is.
@@ -26,13 +26,13 @@ from braid.torch import own_buckets
 from braid.torch.claims import refuse_hook
 from braid.torch.hook import DDPHookState, ddp_hook
 from braid.torch.process_group import BraidProcessGroup
+from braid.torch.tensor_sizes import smallest_tensor_bytes
 from braid.torch.untraced import untraced
 
 _log = logging.getLogger("braid")
 _OFF = ("", "0", "false", "no", "off")
 
-# One byte: a bucket is full with its first parameter.
-_BUCKET_CAP_MB = 2.0**-20
+_MEBIBYTE = 1 << 20
 # With one of these, DDP hooks itself up, uses its bucket sizes for something else, or does not
 # reduce every bucket in every step.
 _LEAVES_ALONE = (
@@ -158,10 +158,14 @@ def _with_small_buckets(
     given = bound.arguments
     if keeps_buckets() or any(given.get(name) for name in _LEAVES_ALONE):
         return None
-    if not isinstance(_group_of(given), BraidProcessGroup):
+    group = _group_of(given)
+    if not isinstance(group, BraidProcessGroup):
         return None
+    trained = [p for p in given["module"].parameters() if p.requires_grad]
+    # A bucket is full with the parameter that brings it up to this: one byte, and it holds one.
+    bytes_min = max(1, smallest_tensor_bytes(group, trained))
     chosen = given.get("bucket_cap_mb"), given.pop("bucket_cap_mb_list", None)
-    given["bucket_cap_mb"] = _BUCKET_CAP_MB
+    given["bucket_cap_mb"] = bytes_min / _MEBIBYTE
     return bound, chosen
 
 

@@ -22,7 +22,7 @@ _WRAPPED = ("init_process_group", "new_group", "new_subgroups", "new_subgroups_b
 
 
 def enable() -> None:
-    """From here on, process groups of this process are braid's, and DDP's gradients single.
+    """From here on, process groups of this process are braid's, and DDP's gradients planned.
 
     A second call does nothing.
     """

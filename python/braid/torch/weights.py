@@ -29,7 +29,7 @@ from braid.torch.carriage import dtype_of
 from braid.torch.engine import Engine
 from braid.torch.explaining import explain_once
 from braid.torch.failures import as_distributed
-from braid.torch.gradients import GRADIENTS_MAX
+from braid.torch.gradients import TENSORS_MAX
 from braid.torch.round_inputs import InputPlace, RoundInputs
 from braid.torch.rounds import OpenRound, Round
 
@@ -158,9 +158,9 @@ class WeightSet:
 
         `name` is the same on all ranks, and of no other set of this engine.
         """
-        if len(specs) > GRADIENTS_MAX:
+        if len(specs) > TENSORS_MAX:
             raise ValueError(
-                f"{len(specs)} parameters are to be updated by the daemons, {GRADIENTS_MAX} are "
+                f"{len(specs)} parameters are to be updated by the daemons, {TENSORS_MAX} are "
                 "the most: merge small ones, or divide them between several optimizers"
             )
         self.name = f"{engine.job.name} {name}"

@@ -50,7 +50,7 @@ def reduced_in_a_compiled_function(backend: str) -> None:
 
 def planned(model: DistributedDataParallel) -> int:
     attached: Any = sys.modules["braid.torch.small_buckets"]._attached.get(model)
-    return len(attached._gradients._gradients) if attached is not None else 0
+    return attached._gradients.parameter_count if attached is not None else 0
 
 
 def main() -> None:

@@ -81,7 +81,7 @@ def train(
 
 def planned(model: DistributedDataParallel) -> int:
     """How many gradients of the model are planned; through the hook's insides."""
-    return len(STATES[model]._gradients._gradients) if model in STATES else 0
+    return STATES[model]._gradients.parameter_count if model in STATES else 0
 
 
 STATES: weakref.WeakKeyDictionary[Any, DDPHookState] = weakref.WeakKeyDictionary()

@@ -16,8 +16,10 @@ def main() -> None:
     for _ in range(4):
         model(torch.ones(2, 8)).sum().backward()
     attached = sys.modules["braid.torch.small_buckets"]._attached.get(model)
+    gradients = attached._gradients if attached is not None else None
     report(
-        planned=len(attached._gradients._gradients) if attached is not None else None,
+        planned=gradients.parameter_count if gradients is not None else None,
+        tensors=gradients.tensor_count if gradients is not None else None,
         buckets=len(model.reducer._get_zeros_like_grad_buckets()),
         bucket_bytes_cap=model.bucket_bytes_cap,
     )
