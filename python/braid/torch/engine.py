@@ -25,6 +25,7 @@ from braid.torch.completion import AnyOrderThread, CompletionThread
 from braid.torch.device_copies import devices_of, memory_as, wait_for_streams
 from braid.torch.failures import as_distributed
 from braid.torch.flight_record import GroupRecord
+from braid.torch.lent_memory import LentMemory
 from braid.torch.streams import Streams
 from braid.torch.work import BraidWork
 
@@ -103,6 +104,7 @@ class Engine:
         # A thread of their own: gradients that are planned together end together, and a collective
         # in between (of a SyncBatchNorm, say) must not queue behind the first of them.
         self.gradients = CompletionThread("braid-gradients", _complete_itself)
+        self.lent = LentMemory(job, self.arena.pinned, self.gradients.put)
         self.closing = False
         self._pid = os.getpid()
 

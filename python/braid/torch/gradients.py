@@ -19,7 +19,7 @@ from typing import Any
 
 import torch
 
-from braid import BraidError, DType, Memory, Reduction, TensorSpec
+from braid import BraidError, DType, Memory, Reduction
 from braid.torch.callbacks import Origin
 from braid.torch.carriage import dtype_of
 from braid.torch.claims import has_claims, is_claimed
@@ -29,8 +29,9 @@ from braid.torch.explaining import explain_once
 from braid.torch.failures import as_distributed
 from braid.torch.flight_record import Entry
 from braid.torch.futures import Failure, Source, future_of
-from braid.torch.planned_tensors import Layout, Layouts, Member, Part, PlannedTensor
+from braid.torch.planned_tensors import Layout, Layouts, Member, Part, Piece, PlannedTensor
 from braid.torch.power_sgd import LowRank, SecondSums
+from braid.torch.registrations import Place
 
 AVERAGE = int(Reduction.AVERAGE)
 SUM = int(Reduction.SUM)
@@ -56,10 +57,9 @@ class GradientSet:
     With 16-bit floats of little range among them, gradients are scaled before, as DDP does it.
     """
 
-    def __init__(self, engine: Engine, name: str, members: Sequence[Member]) -> None:
-        """`name` is the same on all ranks, and of no other set of this engine."""
+    def __init__(self, engine: Engine, place: Place, members: Sequence[Member]) -> None:
+        """`place` is this model's, which it has until this ends."""
         self._engine = engine
-        self._name = f"{engine.job.name} {name}"
         self._job = engine.job
         self._size = engine.job.world_size
         self._parameters = [g.parameter for member in members for g in member.gradients]
@@ -76,16 +76,13 @@ class GradientSet:
         self._all_submitted = threading.Event()
         self._batch_end = 0.0
         self._side_streams = SideStreams()
-        handles = self._job.register(
-            [
-                TensorSpec(member.name, _braid_dtype(member), member.travels, place,
-                           planned=True, codec=member.codec)
-                for place, member in enumerate(members)
-            ]
-        )  # fmt: skip
-        self._tensors = self._lay_out(members, handles)
+        dtypes = [_braid_dtype(member) for member in members]
+        self._registration = place.registration_of(self, engine, members, dtypes)
+        self._first_step = self._registration.next_step
+        self._name = f"{engine.job.name} {place.prefix}"
+        self._tensors = self._lay_out(members, self._registration.handles)
         self._layouts = Layouts(self._tensors)
-        self._second = self._prepare_low_ranks(members)
+        self._second = self._prepare_low_ranks(place.prefix, members)
         # Tensors whose first all-reduce has ended in this step, and buckets that wait for Qs.
         self._firsts_ended = 0
         self._halfway: list[_Bucket] = []
@@ -99,10 +96,8 @@ class GradientSet:
             offset = -(-end // itemsize) * itemsize
             offsets.append(offset)
             end = offset + member.travels * itemsize
-        # Until the job is closed.
-        self._block = block = self._job.allocate(max(1, end))
-        for device in devices_of(self._parameters)[:1]:
-            self._engine.arena.pinned.add(block, device)
+        devices = devices_of(self._parameters)
+        block = self._engine.lent.take(self, end, devices[0] if devices else None)
         raw = (ctypes.c_ubyte * block.nbytes).from_address(block.address)
         bytes_of = torch.frombuffer(raw, dtype=torch.uint8)
         tensors = []
@@ -113,15 +108,15 @@ class GradientSet:
             tensors.append(tensor)
         return tensors
 
-    def _prepare_low_ranks(self, members: Sequence[Member]) -> SecondSums | None:
+    def _prepare_low_ranks(self, prefix: str, members: Sequence[Member]) -> SecondSums | None:
         names = []
         for place, (member, tensor) in enumerate(zip(members, self._tensors)):
             if member.shape is not None:
                 device = tensor.parameters[0].device
                 tensor.low_rank = LowRank(member.shape, device, seed=place)
-                names.append(member.name + SECOND)
+                names.append(f"{prefix}/{member.name}{SECOND}")
         low_ranks = [tensor.low_rank for tensor in self._tensors if tensor.low_rank]
-        return SecondSums(self._engine, names, low_ranks) if names else None
+        return SecondSums(self, self._engine, names, low_ranks) if names else None
 
     @property
     def parameter_count(self) -> int:
@@ -145,7 +140,8 @@ class GradientSet:
             # The last backward pass was abandoned in the middle, and nobody reads its results.
             self.fill_up()
         self._wait_for_all()
-        self._step = step
+        self._step = self._first_step + step
+        self._registration.next_step = self._step + 1
         self._submitted = 0
         self._firsts_ended = 0
         self._all_submitted.clear()
@@ -169,7 +165,7 @@ class GradientSet:
         origin = Origin(self._name, self._averaged)
         self._averaged += 1
         source = Source(origin, self._engine.callbacks, devices_of(buffer))
-        bucket.future = future_of(bucket.promise, source)
+        bucket.future = future = future_of(bucket.promise, source)
         try:
             self._submit(layout.parts, buffer, bucket.tickets)
         except BraidError as error:
@@ -181,7 +177,7 @@ class GradientSet:
         finally:
             # Also after an error: tickets that were given must be waited for.
             self._hand_over(bucket)
-        return bucket.future
+        return future
 
     def fill_up(self) -> None:
         """Submits what is missing in this step, so that what is there can end.
@@ -222,7 +218,7 @@ class GradientSet:
                 pass
             elif self._reduction == AVERAGE:
                 for piece in part.pieces:
-                    memmove(tensor.address + piece.in_tensor, address + piece.in_bucket, piece.nbytes)
+                    _copy(address + piece.in_bucket, tensor.address + piece.in_tensor, piece)
             else:
                 for values, place in _pairs_of(buffer, part):
                     torch.mul(values, self._factor, out=place)
@@ -308,6 +304,7 @@ class GradientSet:
         if bucket.promise is not None:
             error = bucket.error
             bucket.promise.set_result(bucket.buffer if error is None else Failure(error))
+        bucket.let_go()
 
     def _pause(self, bucket: _Bucket) -> None:
         large = bucket.buffer is not None and bucket.buffer.nbytes >= _LARGE_BYTES
@@ -326,7 +323,7 @@ class GradientSet:
         else:
             address, _ = self._job.result_address(ticket)
             for piece in part.pieces:
-                memmove(buffer.data_ptr() + piece.in_bucket, address + piece.in_tensor, piece.nbytes)
+                _copy(address + piece.in_tensor, buffer.data_ptr() + piece.in_bucket, piece)
 
     def _project_back(self, ticket: int, low_rank: LowRank) -> None:
         self._second.write(low_rank, self._result(ticket, torch.float32), self._factor)
@@ -377,6 +374,15 @@ class _Bucket:
 
     def complete(self) -> None:
         self.gradients.finish(self)
+
+    def let_go(self) -> None:
+        """The completion thread keeps its last bucket, which shall not keep a model."""
+        self.gradients = self.buffer = self.promise = self.future = None
+        self.tickets = self.second_tickets = []
+
+
+def _copy(from_address: int, to_address: int, piece: Piece) -> None:
+    memmove(to_address, from_address, piece.nbytes)
 
 
 def _pairs_of(

@@ -31,15 +31,17 @@ from braid.torch.claims import ended, has_claims, is_claimed, locals_of
 from braid.torch.codecs import codec_of
 from braid.torch.failures import as_distributed
 from braid.torch.futures import mapped
-from braid.torch.gradients import SECOND, TENSORS_MAX, GradientSet
+from braid.torch.gradients import TENSORS_MAX, GradientSet
 from braid.torch.planned_tensors import Gradient, members_of
 from braid.torch.power_sgd import rank_of, shape_of
 from braid.torch.process_group import BraidProcessGroup
+from braid.torch.registrations import place_for
 from braid.torch.tensor_sizes import smallest_tensor_bytes
 
 _log = logging.getLogger("braid")
 _STEPS_TO_LOOK = 2
-_NAME_BYTES_MAX = 1023 - len(SECOND) - len(" and 1000000 more")
+# What is left of a tensor's name for that of a parameter.
+_NAME_BYTES_MAX = 1023 - 64
 
 
 class DDPHookState:
@@ -59,7 +61,7 @@ class DDPHookState:
         self.group = group
         self.step = -1
         self._ddp = weakref.ref(model) if is_ddp else None
-        self._prefix = group.next_prefix()
+        self._place = place_for(self, group)
         named = list(module.named_parameters())
         self._names = {id(parameter): name for name, parameter in named}
         self._module = weakref.ref(module)
@@ -137,7 +139,7 @@ class DDPHookState:
         if any_claimed:
             self._gradients = None
         if any_claimed and not all_claimed:
-            _tell_whole(self._prefix, "an optimizer of braid has come to reduce some of them")
+            _tell_whole(self._place.prefix, "an optimizer of braid has come to reduce some of them")
 
     def _look(self, parameters: list[torch.Tensor], buffer: torch.Tensor) -> None:
         if dtype_of(parameters[0].dtype) is None:
@@ -161,10 +163,10 @@ class DDPHookState:
         if len(members) > TENSORS_MAX:
             self._whole_because = f"it has {len(members)} tensors, {TENSORS_MAX} are the most"
         if self._whole_because:
-            _tell_whole(self._prefix, self._whole_because)
+            _tell_whole(self._place.prefix, self._whole_because)
         elif members:
             try:
-                self._gradients = GradientSet(self.group.engine, self._prefix, members)
+                self._gradients = GradientSet(self.group.engine, self._place, members)
             except BraidError as error:
                 raise as_distributed(error) from error
 
@@ -188,8 +190,8 @@ class DDPHookState:
         return Gradient(name, parameter, dtype, shape=shape_of(parameter, rank))
 
     def _name_of(self, parameter: torch.Tensor, place: int) -> str:
-        name = f"{self._prefix}/{self._names.get(id(parameter), f'#{place}')}"
-        return name if len(name.encode()) <= _NAME_BYTES_MAX else f"{self._prefix}/#{place}"
+        name = self._names.get(id(parameter), f"#{place}")
+        return name if len(name.encode()) <= _NAME_BYTES_MAX else f"#{place}"
 
     def _codec_of(self, parameter: torch.Tensor, dtype: torch.dtype) -> str:
         module, name = self._module(), self._names.get(id(parameter))
@@ -198,7 +200,7 @@ class DDPHookState:
     def _give_up(self, reason: str) -> None:
         """From here on buckets go as they are. Gradients are planned all or none."""
         gradients, self._gradients = self._gradients, None
-        _tell_whole(self._prefix, reason)
+        _tell_whole(self._place.prefix, reason)
         gradients.fill_up()
 
     def _count_active_ranks(self) -> Optional[int]:

@@ -2,8 +2,8 @@
 """Arena memory that is registered with CUDA: GPUs copy to it by themselves, several times as fast.
 
 A GPU keeps the pages that were there when memory was registered, whatever becomes of the mapping. So
-only memory is registered that stays in use until the job is closed: libbraid gives back to the
-kernel, and unmaps, nothing of that. Results are not registered: the daemon gives back pages of its
+only memory is registered that stays in use until remove() or the job's end: libbraid gives back to
+the kernel, and unmaps, nothing of that. Results are not registered: the daemon gives back pages of its
 result memory that no operation uses, trainers do not learn of it, and a GPU would read the old ones.
 """
 
@@ -34,7 +34,7 @@ class PinnedMemory:
         self.is_refused = False
 
     def add(self, memory: Memory, device: torch.device) -> bool:
-        """Registers memory that is not freed before close(). False: it is as it was."""
+        """Registers memory that is not freed before remove() or close(). False: it is as it was."""
         if memory.nbytes <= WHOLE_PAGES_ABOVE_BYTES:
             return False
         with self._lock:
@@ -51,6 +51,14 @@ class PinnedMemory:
                 _take_error(device)
         _log.info("CUDA does not register %d bytes: error %d", memory.nbytes, code)
         return False
+
+    def remove(self, memory: Memory) -> None:
+        """After the last copy, and before the memory is freed."""
+        with self._lock:
+            if memory.address not in self._addresses:
+                return
+            self._addresses.remove(memory.address)
+        torch.cuda.cudart().cudaHostUnregister(memory.address)
 
     def close(self) -> None:
         """Before the arenas are unmapped, and after the last copy has ended."""

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a model's planned tensors are made of: neighbouring gradients, as few as pay for a call.
 
-A bucket of DDP has gradients that are ready together. Of those with one codec neighbours make up one tensor until it
-is large enough; what travels as two matrices is a tensor of its own. In the bucket the gradients of a tensor may lie
-apart, in the arena they lie one after the other.
+A bucket of DDP has gradients that are ready together. Of those with one codec neighbours make up
+one tensor until it is large enough; what travels as two matrices is a tensor of its own. In the
+bucket the gradients of a tensor may lie apart, in the arena they lie one after the other.
 """
 
 from __future__ import annotations
@@ -84,8 +84,8 @@ def members_of(bucket: Sequence[Gradient], bytes_min: int) -> list[Member]:
 class PlannedTensor:
     """One planned tensor: where it or its P lies in the arena, its operation, its parameters."""
 
-    __slots__ = ("address", "dtype", "low_rank", "nbytes", "numel", "operation", "parameters", "step",
-                 "view")  # fmt: skip
+    __slots__ = ("address", "dtype", "low_rank", "nbytes", "numel", "operation", "parameters",
+                 "step", "view")  # fmt: skip
 
     def __init__(self, member: Member, offset: int, block: Memory, bytes_of: torch.Tensor) -> None:
         self.dtype = member.dtype

@@ -123,8 +123,10 @@ class SecondSums:
     the daemon may merge them. Of the set's completion thread.
     """
 
-    def __init__(self, engine: Engine, names: Sequence[str], low_ranks: Sequence[LowRank]) -> None:
-        """`names` are the same on all ranks."""
+    def __init__(
+        self, owner: object, engine: Engine, names: Sequence[str], low_ranks: Sequence[LowRank]
+    ) -> None:
+        """`names` are the same on all ranks. The memory for all Qs goes when `owner` does."""
         job = engine.job
         counts = [low_rank.shape.columns * low_rank.shape.rank for low_rank in low_ranks]
         handles = job.register(
@@ -133,7 +135,7 @@ class SecondSums:
                 for place, (name, count) in enumerate(zip(names, counts))
             ]
         )
-        block = job.allocate(torch.float32.itemsize * sum(counts))
+        block = engine.lent.take(owner, torch.float32.itemsize * sum(counts))
         raw = (ctypes.c_ubyte * block.nbytes).from_address(block.address)
         views = torch.frombuffer(raw, dtype=torch.float32).split(counts)
         self._views = dict(zip(low_ranks, views))

@@ -2,8 +2,8 @@
 """Puts the DDP hook under every DistributedDataParallel of a script that has never heard of braid.
 
 DDP on a braid group gets buckets as small as pays (see tensor_sizes.py), so that what is merged is
-the daemon's plan, and the hook just before its first forward pass, or before join() shadows one. What the script
-does itself comes first: a hook of its own stays and gets the script's buckets back (see
+the daemon's plan, and the hook just before its first forward pass, or before join() shadows one.
+What the script does itself comes first: a hook of its own stays and gets the script's buckets back (see
 own_buckets.py), and DDP keeps its buckets where it needs them for something else. Nothing here may
 break a script: what does not work is logged once, and leaves DDP as it is.
 """

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """How large the smallest planned tensor is, which takes neighbouring small gradients.
 
-Each planned tensor costs the trainer a call, whatever its size. So it is as large as it must be to pay for that: a
-hundredth of the model, and no less than what travels in the time that a call takes here, which is measured once for
-each process group. To wait for the neighbours costs no more than the call would: a hundredth of the model delays the
-last reduction by a hundredth of what all gradients take.
+Each planned tensor costs the trainer a call, whatever its size. So it is as large as it must be to
+pay for that: a hundredth of the model, and no less than what travels in the time that a call takes
+here, which is measured once for each process group. To wait for the neighbours costs no more than
+the call would, and a hundredth of the model delays the last reduction by a hundredth of what all
+gradients take.
 """
 
 from __future__ import annotations

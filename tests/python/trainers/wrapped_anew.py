@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Models that are wrapped in DDP anew, as for cross-validation, and what the arenas of this process hold after each.
+
+same: all of one form. growing: each one has a layer more than the one before. apart: rank 1 keeps two earlier models.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from report import report
+from torch.nn.parallel import DistributedDataParallel
+
+import braid.torch
+
+WRAPS, LAYERS, WIDTH = 10, 16, 512  # 16 MB
+STEPS = 4
+
+
+def held(kind: str) -> int:
+    """Bytes of the pages of this process's memory of that kind."""
+    files = {}
+    for fd in os.listdir("/proc/self/fd"):
+        try:
+            if os.readlink(f"/proc/self/fd/{fd}").startswith(f"/memfd:braid-{kind}"):
+                info = os.fstat(int(fd))
+                files[info.st_ino] = info.st_blocks * 512
+        except OSError:
+            pass  # Closed meanwhile: that of the folder itself.
+    return sum(files.values())
+
+
+def registered(model: Any) -> list[int]:
+    """The handles of a model's tensors."""
+    return list(sys.modules["braid.torch.small_buckets"]._attached[model]._gradients._registration.handles)
+
+
+def make(layers: int) -> Any:
+    torch.manual_seed(0)
+    return torch.nn.Sequential(*(torch.nn.Linear(WIDTH, WIDTH, bias=False) for _ in range(layers)))
+
+
+def train(model: Any) -> bool:
+    """Whether gradients are the mean of those of all ranks, whose inputs are 1, 2, …"""
+    for _ in range(STEPS):
+        model.zero_grad()
+        model(torch.full((1, WIDTH), 1.0 + dist.get_rank())).sum().backward()
+    mean = (1 + dist.get_world_size()) / 2
+    alone = make(len(model.module))
+    alone(torch.full((1, WIDTH), mean)).sum().backward()
+    return all(
+        torch.allclose(a.grad, b.grad, rtol=1e-4, atol=1e-6) for a, b in zip(model.parameters(), alone.parameters())
+    )
+
+
+def main() -> None:
+    braid.torch.enable()
+    dist.init_process_group("gloo")
+    way = sys.argv[1]
+    kept: list[Any] = []
+    rows = []
+    for wrap in range(WRAPS):
+        model = DistributedDataParallel(make(LAYERS + wrap if way == "growing" else LAYERS))
+        if way == "apart" and dist.get_rank() == 1:
+            kept = [*kept[-1:], model]
+        right = train(model)
+        dist.barrier()
+        rows.append({"right": right, "arenas": held("arena"), "handles": registered(model)})
+    report(rows=rows)
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main()
