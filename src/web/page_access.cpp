@@ -7,7 +7,6 @@
 #include <openssl/crypto.h>
 #include <poll.h>
 
-#include "web/local_user.h"
 #include "web/web_path.h"
 
 namespace braid {
@@ -33,9 +32,9 @@ std::optional<WebReply> PageAccess::refuse(WebAccess access, WebRequest& request
 }
 
 std::optional<WebReply> PageAccess::refuse_stranger(WebRequest& request) const {
-  const bool is_of_host =
-      is_loopback_address(request.peer_address) || request.peer_address == options_.listen_address;
-  if (!is_of_host) {
+  const TcpEnd peer{request.peer_address, request.peer_port};
+  const auto own_address = own_address_for(peer, request.port);
+  if (!is_loopback_address(peer.address) && own_address != peer.address) {
     return text_reply(
         403, fmt::format("This page is shown to users of node '{0}' alone. Open it there, or "
                          "through ssh -L {1}:127.0.0.1:{1} {0}. The operator can show it to "
@@ -49,7 +48,8 @@ std::optional<WebReply> PageAccess::refuse_stranger(WebRequest& request) const {
                                        "http://localhost:{}/.",
                                        request.port));
   }
-  const auto user = user_of(request);
+  const auto user =
+      own_address ? user_of_connection(peer, {*own_address, request.port}) : std::nullopt;
   if (!user) {
     return text_reply(403,
                       "The kernel does not say whose connection this is, so it cannot be said "
@@ -59,21 +59,15 @@ std::optional<WebReply> PageAccess::refuse_stranger(WebRequest& request) const {
   return std::nullopt;
 }
 
+// The kernel is asked, not the request: its Host header is what the asker likes.
+std::optional<std::string> PageAccess::own_address_for(const TcpEnd& peer, uint16_t port) const {
+  if (options_.listen_address != kEverywhere) return options_.listen_address;
+  return own_address_of(peer, port);
+}
+
 bool PageAccess::is_own_name(const std::string& host) const {
   // Numbers are nobody's to give away.
   return host == "localhost" || host == host_name(options_.node_name) || is_numeric_address(host);
-}
-
-// The other end of a connection within this host has the address of either end, or the one that is
-// listened on.
-std::optional<uid_t> PageAccess::user_of(const WebRequest& request) const {
-  const TcpEnd own{request.peer_address, request.peer_port};
-  for (const std::string& address :
-       {options_.listen_address, host_name(request.host), request.peer_address}) {
-    if (address == kEverywhere) continue;
-    if (const auto user = user_of_connection(own, {address, request.port})) return user;
-  }
-  return std::nullopt;
 }
 
 std::optional<WebReply> PageAccess::refuse_token(const WebRequest& request) {

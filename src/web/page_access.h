@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "web/local_user.h"
 #include "web/web_messages.h"
 
 namespace braid {
@@ -42,7 +43,7 @@ class PageAccess {
   std::optional<WebReply> refuse_stranger(WebRequest& request) const;
   std::optional<WebReply> refuse_token(const WebRequest& request);
   bool is_own_name(const std::string& host) const;
-  std::optional<uid_t> user_of(const WebRequest& request) const;
+  std::optional<std::string> own_address_for(const TcpEnd& peer, uint16_t port) const;
 
   const PageAccessOptions options_;
   std::atomic<uint32_t> delayed_{0};

@@ -282,6 +282,45 @@ def test_each_user_sees_his_own_jobs(cluster_of):
         end_running(ours)
 
 
+# Asks from an end that was connected to another address of the node before, and names that address.
+# What is left of the first connection belongs to no process, and the kernel shows it as root's.
+POSER = """
+import socket, sys
+def connect(own, to):
+    one = socket.socket()
+    one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    one.settimeout(60)
+    one.bind(own)
+    one.connect((to, 9431))
+    return one
+first = connect(("127.0.0.1", 0), "127.0.0.2")
+own = first.getsockname()
+first.sendall(b"GET /healthz HTTP/1.1\\r\\nHost: localhost\\r\\nConnection: keep-alive\\r\\n\\r\\n")
+first.shutdown(socket.SHUT_WR)  # first, so that the waiting end is this one
+while first.recv(65536):
+    pass
+first.close()
+second = connect(own, "127.0.0.1")
+second.sendall(b"GET /api/status HTTP/1.1\\r\\nHost: 127.0.0.2\\r\\n\\r\\n")
+while piece := second.recv(65536):
+    sys.stdout.buffer.write(piece)
+"""
+
+
+@needs_nobody
+def test_who_names_another_connection_gets_no_other_users_jobs(cluster_of):
+    cluster = cluster_of(1, "metrics.address=0.0.0.0")
+    node = cluster.nodes[0]
+    ours = cluster.start(SUM_FOREVER, job="ours")
+    wait_until_running(ours)
+    until(lambda: jobs_on(node).keys() == {"ours"}, "root sees the job")
+    head, _, body = node.run(*NOBODY, "/usr/bin/python3", "-c", POSER).partition("\n\n")
+    assert head.startswith("HTTP/1.1 200"), head
+    seen = json.loads(body)
+    assert seen["jobs"] == [] and seen["jobs_hidden"] == 1
+    end_running(ours)
+
+
 def test_it_is_not_ready_while_it_drains(cluster_of):
     cluster = cluster_of(2)
     trainers = cluster.start(SUM_FOREVER)
