@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -78,6 +79,19 @@ Status seal_size(int fd, const std::string& what) {
   return {};
 }
 
+// Beyond the limit the kernel ends a process with SIGXFSZ, unless it ignores that.
+Status check_file_limit(uint64_t bytes, const std::string& what) {
+  rlimit files{};
+  if (::getrlimit(RLIMIT_FSIZE, &files) != 0 || files.rlim_cur == RLIM_INFINITY ||
+      bytes <= files.rlim_cur)
+    return {};
+  return make_status(StatusCode::ResourceExhausted,
+                     "cannot make {}: process '{}' may only make files of {} bytes (RLIMIT_FSIZE), "
+                     "and that goes for shared memory as well; start it after 'ulimit -f "
+                     "unlimited' (in a unit of systemd: LimitFSIZE=infinity)",
+                     what, program_invocation_short_name, files.rlim_cur);
+}
+
 Status check_adopted(int fd, uint64_t bytes, uint64_t bytes_max, const std::string& what) {
   if (bytes == 0 || bytes > bytes_max) {
     return make_status(StatusCode::InvalidArgument, "the {} has {} bytes; allowed are 1 to {}",
@@ -144,6 +158,7 @@ Result<SharedMemory> SharedMemory::create(const std::string& name, uint64_t byte
   const std::string what = fmt::format("shared memory ('{}', {} bytes)", name, bytes);
   if (bytes == 0 || bytes > static_cast<uint64_t>(INT64_MAX))
     return make_status(StatusCode::InvalidArgument, "cannot make {}: impossible size", what);
+  BRAID_RETURN_IF_ERROR(check_file_limit(bytes, what));
   SharedMemory made;
   made.fd_ = Fd(::memfd_create(name.c_str(), MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!made.fd_.is_valid() || ::ftruncate(made.fd_.get(), static_cast<off_t>(bytes)) != 0)

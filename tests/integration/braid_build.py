@@ -13,6 +13,7 @@ BUILD = pathlib.Path(os.environ.get("BRAID_BUILD") or REPOSITORY / "build" / "re
 BRAIDD = str(BUILD / "bin" / "braidd")
 BRAIDCTL = str(BUILD / "bin" / "braidctl")
 BENCH = str(BUILD / "bin" / "braid-bench")
+EXAMPLE_TRAINER = str(BUILD / "bin" / "braid-example-trainer")
 LIBRARY = str(BUILD / "lib" / "libbraid.so.0")
 IS_BUILT = all(os.path.exists(path) for path in (BRAIDD, BRAIDCTL, BENCH, LIBRARY))
 

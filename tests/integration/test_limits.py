@@ -6,9 +6,10 @@ import socket
 import subprocess
 
 import pytest
-from braid_build import BENCH, BRAIDCTL, PATIENCE_S
+from braid_build import BENCH, BRAIDCTL, EXAMPLE_TRAINER, PATIENCE_S
 from real_cluster import SHORT_JOB, SUM_FOREVER, needs_daemons, wait_until_running
 from second_user import NOBODY, needs_nobody, way_opened
+from test_operations import Alone
 
 pytestmark = [needs_daemons, pytest.mark.sanitized]
 
@@ -48,6 +49,35 @@ def test_without_a_daemon_the_error_names_the_socket(cluster_of, tmp_path):
     error = trainer.error()
     assert error["error"] == "BRAID_ERROR_UNAVAILABLE", error
     assert f"there is no socket '{path}'" in error["text"], error
+
+
+# Memory of a trainer's and of a daemon's is more than this.
+FILE_BYTES = 1 << 20
+BOUND = ["prlimit", f"--fsize={FILE_BYTES}"]
+
+
+def test_a_limit_on_the_trainers_files_is_named(cluster_of):
+    node = cluster_of(1).nodes[0]
+    # In C: Python's interpreter ignores the signal that the kernel sends.
+    done = subprocess.run(
+        node.enter([*BOUND, EXAMPLE_TRAINER]), capture_output=True, text=True,
+        timeout=PATIENCE_S, check=False, env={**os.environ, "BRAID_SOCKET": node.socket},
+    )  # fmt: skip
+    assert done.returncode == 1, done
+    assert f"process 'braid-example-trainer' may only make files of {FILE_BYTES} bytes" in done.stderr, done
+    assert "ulimit -f unlimited" in done.stderr, done
+
+
+def test_a_limit_on_the_daemons_files_is_named_to_trainers(tmp_path):
+    with Alone(tmp_path, launcher=BOUND) as daemon:
+        for _ in range(2):  # It goes on.
+            done = subprocess.run(
+                [EXAMPLE_TRAINER], capture_output=True, text=True,
+                timeout=PATIENCE_S, check=False, env={**os.environ, "BRAID_SOCKET": daemon.socket},
+            )  # fmt: skip
+            assert done.returncode == 1, done
+            assert f"process 'braidd' may only make files of {FILE_BYTES} bytes" in done.stderr, done
+        assert daemon.process.poll() is None
 
 
 def test_a_socket_of_a_dead_daemon_says_that_nobody_listens(cluster_of, tmp_path):

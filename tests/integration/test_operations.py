@@ -6,6 +6,7 @@ import re
 import signal
 import socket
 import subprocess
+from collections.abc import Sequence
 
 from braid_build import BRAIDCTL, BRAIDD, PATIENCE_S, REPOSITORY, braidctl
 from real_cluster import SUM_FOREVER, needs_daemons, until, wait_until_running
@@ -29,7 +30,8 @@ def free_port() -> int:
 class Alone:
     """One daemon on the host's loopback, with a configuration file of its own."""
 
-    def __init__(self, folder, log_level: str = "info"):
+    def __init__(self, folder, log_level: str = "info", launcher: Sequence[str] = ()):
+        self._launcher = launcher
         self.socket, self.config = str(folder / "braidd.sock"), folder / "braidd.yaml"
         self.log_path, self._folder = folder / "log", folder
         self.ports = (free_port(), free_port())
@@ -46,7 +48,7 @@ class Alone:
     def start(self) -> None:
         with open(self.log_path, "ab") as log:
             self.process = subprocess.Popen(
-                [BRAIDD, "--config", str(self.config)], stdin=subprocess.DEVNULL, stderr=log
+                [*self._launcher, BRAIDD, "--config", str(self.config)], stdin=subprocess.DEVNULL, stderr=log
             )
         until(lambda: "ready" in self.log() or self.process.poll() is not None, "it is ready")
 

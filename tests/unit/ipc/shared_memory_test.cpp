@@ -8,8 +8,11 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "temporary_directory.h"
@@ -51,6 +54,28 @@ TEST(SharedMemoryTest, WhatOneSideWritesTheOtherReads) {
   ASSERT_TRUE(adopted) << adopted.status().message();
   std::memcpy(made->data() + 4096, "hello", 6);
   EXPECT_STREQ(reinterpret_cast<const char*>(adopted->data() + 4096), "hello");
+}
+
+// In a child: the limit stays with a process.
+TEST(SharedMemoryTest, BeyondTheLimitOfFilesItNamesTheLimit) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const rlimit files{kBytes, kBytes};
+    ::signal(SIGXFSZ, SIG_DFL);
+    if (::setrlimit(RLIMIT_FSIZE, &files) != 0) ::_exit(2);
+    const auto fits = SharedMemory::create("test", kBytes, SharedMemory::Access::ReadOnly);
+    const auto larger = SharedMemory::create("test", kBytes + 1, SharedMemory::Access::ReadOnly);
+    const std::string text = larger.status().message();
+    const bool is_right = fits && larger.status().code() == StatusCode::ResourceExhausted &&
+                          text.find("files of 1048576 bytes") != std::string::npos &&
+                          text.find("'ipc_test'") != std::string::npos &&
+                          text.find("'ulimit -f unlimited'") != std::string::npos;
+    ::_exit(is_right ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status)) << "signal " << WTERMSIG(status);
+  EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
 TEST(SharedMemoryTest, SizeIsSealed) {
