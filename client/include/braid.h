@@ -134,6 +134,14 @@ BRAID_API int braid_master(const char* socket_path, uint32_t timeout_ms, char* a
  * it has in common with other jobs on the network; without it, 1. */
 BRAID_API int braid_open(const braid_job_options* options, braid_job** job);
 
+/** braid_open in two parts, for a caller that has to look after something else while it waits (a
+ * signal, another thread that says stop): braid_open_start returns at once, then braid_open_wait is
+ * called until it sets `*done` to 1. It waits `timeout_ms` at most, and the first error ends the
+ * attempt. Until the job is open, and after an error, braid_close is the only other function for
+ * it: it gives the attempt up. One thread at a time. Since 0.1.1. */
+BRAID_API int braid_open_start(const braid_job_options* options, braid_job** job);
+BRAID_API int braid_open_wait(braid_job* job, uint32_t timeout_ms, int* done);
+
 /** Leaves the job. Operations in flight end with BRAID_ERROR_CANCELLED; results become invalid;
  * `job` is freed. */
 BRAID_API int braid_close(braid_job* job);

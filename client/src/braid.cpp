@@ -37,20 +37,51 @@ template <typename Function>
 int with_job(const braid_job* job, Function&& function) noexcept {
   return guarded([&]() -> Status {
     if (job == nullptr) return Status(StatusCode::InvalidArgument, "job is NULL");
+    BRAID_RETURN_IF_ERROR(job->job->check_open());
     return function(*job->job);
   });
+}
+
+// A job that is being opened; nothing where there is an error.
+Status start(const braid_job_options* options, braid_job** job,
+             std::unique_ptr<braid_job>& started) {
+  if (job == nullptr) return Status(StatusCode::InvalidArgument, "job is NULL");
+  *job = nullptr;
+  started = std::make_unique<braid_job>();
+  return Job::start(options, started->job);
 }
 
 }  // namespace
 
 int braid_open(const braid_job_options* options, braid_job** job) {
   return guarded([&]() -> Status {
+    std::unique_ptr<braid_job> started;
+    BRAID_RETURN_IF_ERROR(start(options, job, started));
+    BRAID_RETURN_IF_ERROR(started->job->open());
+    braid::client::add_open_job(*started->job);
+    *job = started.release();
+    return {};
+  });
+}
+
+int braid_open_start(const braid_job_options* options, braid_job** job) {
+  return guarded([&]() -> Status {
+    std::unique_ptr<braid_job> started;
+    BRAID_RETURN_IF_ERROR(start(options, job, started));
+    *job = started.release();
+    return {};
+  });
+}
+
+int braid_open_wait(braid_job* job, uint32_t timeout_ms, int* done) {
+  return guarded([&]() -> Status {
     if (job == nullptr) return Status(StatusCode::InvalidArgument, "job is NULL");
-    *job = nullptr;
-    auto opened = std::make_unique<braid_job>();
-    BRAID_RETURN_IF_ERROR(Job::open(options, opened->job));
-    braid::client::add_open_job(*opened->job);
-    *job = opened.release();
+    if (done == nullptr) return Status(StatusCode::InvalidArgument, "done is NULL");
+    bool is_new = false;
+    *done = 0;
+    BRAID_RETURN_IF_ERROR(job->job->open_within(timeout_ms, is_new));
+    if (is_new) braid::client::add_open_job(*job->job);
+    *done = job->job->check_open().is_ok() ? 1 : 0;
     return {};
   });
 }
@@ -66,9 +97,10 @@ int braid_leave(braid_job* job, const char* reason) {
 }
 
 int braid_close(braid_job* job) {
-  const int code = with_job(job, [](Job& self) {
-    braid::client::remove_open_job(self);
-    return self.leave(nullptr);
+  const int code = guarded([job]() -> Status {
+    if (job == nullptr) return Status(StatusCode::InvalidArgument, "job is NULL");
+    braid::client::remove_open_job(*job->job);
+    return job->job->leave(nullptr);
   });
   // In a forked child nothing is freed: the memory is the parent's as well.
   if (code == BRAID_OK) delete job;

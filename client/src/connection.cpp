@@ -65,32 +65,54 @@ int milliseconds_until(uint64_t deadline_ns) {
 }
 
 Status Connection::open(const std::string& path, uint64_t deadline_ns) {
-  path_ = path;
-  deadline_ns = std::min(deadline_ns, now_ns() + kHandshakeTimeoutNs);
-  BRAID_RETURN_IF_ERROR(connect(deadline_ns));
-  BRAID_RETURN_IF_ERROR(check_daemon_user(socket_.get(), path_));
-  return shake_hands(deadline_ns);
+  BRAID_RETURN_IF_ERROR(begin(path, deadline_ns));
+  bool is_open = false;
+  return advance(open_deadline_ns_, is_open);
 }
 
-Status Connection::connect(uint64_t deadline_ns) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  if (path_.empty() || path_.size() >= sizeof(address.sun_path)) {
+Status Connection::begin(const std::string& path, uint64_t deadline_ns) {
+  path_ = path;
+  open_deadline_ns_ = std::min(deadline_ns, now_ns() + kHandshakeTimeoutNs);
+  if (path_.empty() || path_.size() >= sizeof(sockaddr_un::sun_path)) {
     return make_status(StatusCode::InvalidArgument,
                        "the socket's path '{}' has {} bytes; 1 to {} are possible", path_,
-                       path_.size(), sizeof(address.sun_path) - 1);
+                       path_.size(), sizeof(sockaddr_un::sun_path) - 1);
   }
-  std::memcpy(address.sun_path, path_.c_str(), path_.size() + 1);
   socket_ = Fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!socket_.is_valid()) return Status::from_errno(errno, "cannot make a socket");
+  return {};
+}
+
+Status Connection::advance(uint64_t until_ns, bool& is_open) {
+  is_open = false;
+  if (stage_ == Stage::Connecting) {
+    bool is_connected = false;
+    BRAID_RETURN_IF_ERROR(connect(until_ns, is_connected));
+    if (!is_connected) return {};
+    BRAID_RETURN_IF_ERROR(check_daemon_user(socket_.get(), path_));
+    greet();
+  }
+  if (stage_ == Stage::Greeted) BRAID_RETURN_IF_ERROR(await_reply(until_ns));
+  is_open = stage_ == Stage::Open;
+  return {};
+}
+
+Status Connection::connect(uint64_t until_ns, bool& is_connected) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::memcpy(address.sun_path, path_.c_str(), path_.size() + 1);
   while (::connect(socket_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) !=
          0) {
     // EAGAIN: many are connecting, the daemon has not come round to us. Unix sockets give no event
     // for that.
-    if ((errno != EAGAIN && errno != EINTR) || now_ns() >= deadline_ns)
-      return explain_connect_error(errno);
+    const int error = errno;
+    const uint64_t now = now_ns();
+    if ((error != EAGAIN && error != EINTR) || now >= open_deadline_ns_)
+      return explain_connect_error(error);
+    if (now >= until_ns) return {};
     ::usleep(kBacklogPauseUs);
   }
+  is_connected = true;
   return {};
 }
 
@@ -132,23 +154,35 @@ Status Connection::explain_connect_error(int error) const {
   }
 }
 
-Status Connection::shake_hands(uint64_t deadline_ns) {
+void Connection::greet() {
   flatbuffers::FlatBufferBuilder builder;
   const auto hello = proto::CreateHelloDirect(builder, proto::kClientProtocolVersion, BRAID_VERSION,
                                               process_name().c_str());
   builder.Finish(proto::CreateClientMessage(builder, proto::ClientBody::Hello, hello.Union()));
-  Status sent = send(builder);  // a daemon that refuses us may have said why before it closed
+  greeted_ = send(builder);
+  stage_ = Stage::Greeted;
+}
+
+Status Connection::await_reply(uint64_t until_ns) {
   Received received;
-  Status answered = receive_until(deadline_ns, received);
+  Status answered = receive_until(std::min(until_ns, open_deadline_ns_), received);
   if (answered.code() == StatusCode::DeadlineExceeded) {
+    if (now_ns() < open_deadline_ns_) return {};
     return make_status(answered.code(), "braidd at '{}' does not answer: no reply to Hello in time",
                        path_);
   }
-  if (!answered) return sent.is_ok() ? answered : sent;
-  const proto::HelloReply* reply = received.message->body_as_HelloReply();
+  if (!answered) return greeted_.is_ok() ? answered : greeted_;
+  BRAID_RETURN_IF_ERROR(take_reply(*received.message));
+  frame_bytes_max_ = kFrameBytesMax;
+  stage_ = Stage::Open;
+  return {};
+}
+
+Status Connection::take_reply(const proto::ClientMessage& message) {
+  const proto::HelloReply* reply = message.body_as_HelloReply();
   if (reply == nullptr) {
     return make_status(StatusCode::Protocol, "whoever listens on '{}' answered Hello with {}",
-                       path_, proto::EnumNameClientBody(received.message->body_type()));
+                       path_, proto::EnumNameClientBody(message.body_type()));
   }
   if (reply->protocol_version() != proto::kClientProtocolVersion) {
     const bool daemon_is_older = reply->protocol_version() < proto::kClientProtocolVersion;
@@ -162,7 +196,6 @@ Status Connection::shake_hands(uint64_t deadline_ns) {
   if (reply->error() != nullptr && reply->error()->size() > 0) {
     return Status(StatusCode::Unavailable, reply->error()->str());
   }
-  frame_bytes_max_ = kFrameBytesMax;
   if (reply->address() != nullptr) daemon_address_ = reply->address()->str();
   daemon_node_ = reply->node();
   return {};

@@ -33,6 +33,10 @@ class Connection {
  public:
   // Connects and shakes hands.
   Status open(const std::string& path, uint64_t deadline_ns);
+  // The same in pieces: begin(), then advance() until it sets `is_open`. Nothing of it yet by
+  // `until_ns` is no error, but nothing by the deadline is.
+  Status begin(const std::string& path, uint64_t deadline_ns);
+  Status advance(uint64_t until_ns, bool& is_open);
 
   // Queues a message and sends what goes at once; flush() sends the rest when the socket has room.
   Status send(flatbuffers::FlatBufferBuilder& message, std::span<const int> fds = {});
@@ -51,14 +55,21 @@ class Connection {
   uint64_t daemon_node() const { return daemon_node_; }
 
  private:
-  Status connect(uint64_t deadline_ns);
-  Status shake_hands(uint64_t deadline_ns);
+  enum class Stage : uint8_t { Connecting, Greeted, Open };
+
+  Status connect(uint64_t until_ns, bool& is_connected);
+  void greet();
+  Status await_reply(uint64_t until_ns);
+  Status take_reply(const proto::ClientMessage& message);
   Status explain_connect_error(int error) const;
   Status gone(const std::string& how) const;
 
   std::string path_;
   std::string daemon_address_;
   uint64_t daemon_node_ = 0;
+  Stage stage_ = Stage::Connecting;
+  uint64_t open_deadline_ns_ = 0;
+  Status greeted_;  // a daemon that refuses us may have said why before it closed
   Fd socket_;
   uint32_t frame_bytes_max_ = kHelloFrameBytesMax;
   FrameReader reader_;

@@ -71,10 +71,10 @@ Status read_weight(uint32_t& weight) {
 }
 
 // The job's secret: as given, else from the environment; empty: none.
-Status read_token(const braid_job_options& options, std::string_view& token) {
+Status read_token(const braid_job_options& options, std::string& token) {
   const bool is_given = options.token != nullptr && *options.token != '\0';
   const char* text = is_given ? options.token : std::getenv("BRAID_JOB_TOKEN");
-  token = text == nullptr ? "" : std::string_view(text, ::strnlen(text, kTokenBytesMax + 1));
+  token = text == nullptr ? "" : std::string(text, ::strnlen(text, kTokenBytesMax + 1));
   if (token.size() <= kTokenBytesMax) return {};
   // The token itself is nobody's to read, in no log.
   return make_status(StatusCode::InvalidArgument,
@@ -93,58 +93,95 @@ std::unique_lock<std::mutex> lock_until(std::mutex& mutex, uint64_t deadline_ns)
   return lock;
 }
 
-Status Job::open(const braid_job_options* options, std::unique_ptr<Job>& job) {
+Status Job::start(const braid_job_options* options, std::unique_ptr<Job>& job) {
   braid_job_options given{};
   BRAID_RETURN_IF_ERROR(read_options(options, "braid_job_options", given));
   BRAID_RETURN_IF_ERROR(check(given));
-  std::unique_ptr<Job> opened(new Job());
-  BRAID_RETURN_IF_ERROR(opened->connect(given));
-  job = std::move(opened);
+  std::unique_ptr<Job> started(new Job());
+  BRAID_RETURN_IF_ERROR(started->begin(given));
+  job = std::move(started);
   return {};
 }
 
-Status Job::connect(const braid_job_options& options) {
+Status Job::begin(const braid_job_options& options) {
   BRAID_RETURN_IF_ERROR(read_weight(weight_));
+  BRAID_RETURN_IF_ERROR(read_token(options, token_));
   process_ = ::getpid();
   name_ = options.name;
   rank_ = {options.rank, options.world_size};
+  master_address_ = options.master_address;
+  master_node_ = options.master_node;
   timeout_ms_ = options.timeout_ms != 0 ? options.timeout_ms : kDefaultTimeoutMs;
-  const uint64_t deadline_ns = now_ns() + timeout_ms_ * 1'000'000ull;
-  // First the daemon: without one there is no need for memory.
-  BRAID_RETURN_IF_ERROR(
-      session_.connection().open(socket_path_of(options.socket_path), deadline_ns));
   arenas_.set_limit(options.arena_bytes != 0 ? options.arena_bytes : kDefaultArenaBytes);
-  BRAID_RETURN_IF_ERROR(session_.create_rings());
-  return open_job(options, deadline_ns + kGraceNs);
+  const uint64_t deadline_ns = now_ns() + timeout_ms_ * 1'000'000ull;
+  open_deadline_ns_ = deadline_ns + kGraceNs;
+  return session_.connection().begin(socket_path_of(options.socket_path), deadline_ns);
 }
 
-Status Job::open_job(const braid_job_options& options, uint64_t deadline_ns) {
-  std::string_view token;
-  BRAID_RETURN_IF_ERROR(read_token(options, token));
-  const std::vector<uint8_t> token_bytes(token.begin(), token.end());
+Status Job::open() {
+  bool is_new = false;
+  // Within that time it is open, or there is an error.
+  return open_within(UINT32_MAX, is_new);
+}
+
+Status Job::open_within(uint32_t timeout_ms, bool& is_new) {
+  BRAID_RETURN_IF_ERROR(check_process());
+  is_new = false;
+  if (stage_ == Stage::Open) return {};
+  if (open_error_.is_ok()) open_error_ = advance(now_ns() + timeout_ms * 1'000'000ull);
+  is_new = open_error_.is_ok() && stage_ == Stage::Open;
+  return open_error_;
+}
+
+Status Job::check_open() const {
+  if (stage_ == Stage::Open) return {};
+  return make_status(StatusCode::InvalidArgument,
+                     "job '{}' is not open; call braid_open_wait until it is done", name_);
+}
+
+Status Job::advance(uint64_t until_ns) {
+  if (stage_ == Stage::Connecting) {
+    // First the daemon: without one there is no need for memory.
+    bool is_connected = false;
+    BRAID_RETURN_IF_ERROR(session_.connection().advance(until_ns, is_connected));
+    if (!is_connected) return {};
+    BRAID_RETURN_IF_ERROR(session_.create_rings());
+    BRAID_RETURN_IF_ERROR(ask_to_open());
+    stage_ = Stage::Asked;
+  }
+  return await_opened(until_ns);
+}
+
+Status Job::ask_to_open() {
+  const std::vector<uint8_t> token_bytes(token_.begin(), token_.end());
   std::unique_ptr<Arena> arena;
   BRAID_RETURN_IF_ERROR(arenas_.make(0, arena));
   flatbuffers::FlatBufferBuilder builder;
-  const auto open = proto::CreateOpenJobDirect(
-      builder, options.name, options.rank, options.world_size, options.master_address, timeout_ms_,
-      arena->size(), Session::kSubmitCapacity, Session::kDoneCapacity, weight_, &token_bytes,
-      options.master_node);
+  const auto open = proto::CreateOpenJobDirect(builder, name_.c_str(), rank_.rank, rank_.world_size,
+                                               master_address_.c_str(), timeout_ms_, arena->size(),
+                                               Session::kSubmitCapacity, Session::kDoneCapacity,
+                                               weight_, &token_bytes, master_node_);
   builder.Finish(proto::CreateClientMessage(builder, proto::ClientBody::OpenJob, open.Union()));
   const int fds[] = {arena->fd(), session_.rings_fd(), session_.submit_wake_fd()};
-  Connection& connection = session_.connection();
-  const Status sent = connection.send(builder, fds);
+  asked_ = session_.connection().send(builder, fds);
   arenas_.add(std::move(arena));
+  return {};
+}
+
+// The daemon's answer, or nothing by `until_ns`.
+Status Job::await_opened(uint64_t until_ns) {
   Received received;
-  Status answered = connection.receive_until(deadline_ns, received);
-  if (!answered) {
-    if (answered.code() == StatusCode::DeadlineExceeded) {
-      return make_status(answered.code(),
-                         "{}: job '{}' was neither opened nor refused within {} ms",
-                         answered.message(), name_, timeout_ms_);
-    }
-    return sent.is_ok() ? answered : sent;
+  Status answered =
+      session_.connection().receive_until(std::min(until_ns, open_deadline_ns_), received);
+  if (answered.code() == StatusCode::DeadlineExceeded) {
+    if (now_ns() < open_deadline_ns_) return {};
+    return make_status(answered.code(), "{}: job '{}' was neither opened nor refused within {} ms",
+                       answered.message(), name_, timeout_ms_);
   }
-  return accept_opened(std::move(received));
+  if (!answered) return asked_.is_ok() ? answered : asked_;
+  BRAID_RETURN_IF_ERROR(accept_opened(std::move(received)));
+  stage_ = Stage::Open;
+  return {};
 }
 
 Status Job::accept_opened(Received received) {
@@ -196,6 +233,7 @@ Status Job::check_process() const {
 
 Status Job::leave(const char* reason) {
   BRAID_RETURN_IF_ERROR(check_process());
+  if (stage_ != Stage::Open) return {};  // Its socket says it, when that is closed.
   Lock lock(session_.mutex());
   leave_with(lock, reason, now_ns() + kLeaveTimeoutNs);
   return {};

@@ -27,9 +27,16 @@ std::unique_lock<std::mutex> lock_until(std::mutex& mutex, uint64_t deadline_ns)
 // braid.h.
 class Job {
  public:
-  static Status open(const braid_job_options* options, std::unique_ptr<Job>& job);
+  // A job that is yet to be opened: by open(), or by open_within() again and again.
+  static Status start(const braid_job_options* options, std::unique_ptr<Job>& job);
   Job(const Job&) = delete;
   Job& operator=(const Job&) = delete;
+
+  // Waits until all ranks are there. The first error ends the attempt.
+  Status open();
+  // Waits so long at most. `is_new`: it is open now, and was not before.
+  Status open_within(uint32_t timeout_ms, bool& is_new);
+  Status check_open() const;
 
   // Takes leave of the daemon; destroying the job then frees everything. Does nothing a second
   // time.
@@ -57,9 +64,14 @@ class Job {
  private:
   using Lock = std::unique_lock<std::mutex>;
 
+  // How far opening has come.
+  enum class Stage : uint8_t { Connecting, Asked, Open };
+
   Job() = default;
-  Status connect(const braid_job_options& options);
-  Status open_job(const braid_job_options& options, uint64_t deadline_ns);
+  Status begin(const braid_job_options& options);
+  Status advance(uint64_t until_ns);
+  Status ask_to_open();
+  Status await_opened(uint64_t until_ns);
   Status accept_opened(Received received);
   Status check_process() const;
   void leave_with(Lock& lock, const char* reason, uint64_t deadline_ns);
@@ -93,6 +105,13 @@ class Job {
   Status overdue(const Operation& operation, uint32_t timeout_ms) const;
 
   pid_t process_ = 0;
+  Stage stage_ = Stage::Connecting;
+  Status open_error_;  // what ended the attempt
+  uint64_t open_deadline_ns_ = 0;
+  std::string master_address_;
+  uint64_t master_node_ = 0;
+  std::string token_;
+  Status asked_;  // how sending the question went: the daemon may have said why it does not listen
   std::string name_;
   Rank rank_;
   uint32_t timeout_ms_ = 0;

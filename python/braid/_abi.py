@@ -174,6 +174,8 @@ class Operation(ctypes.Structure):
 SIGNATURES = {
     "braid_open": (c_int, [POINTER(JobOptions), POINTER(c_void_p)]),
     "braid_master": (c_int, [c_char_p, c_uint32, c_char_p, c_size_t, POINTER(c_uint64)]),
+    "braid_open_start": (c_int, [POINTER(JobOptions), POINTER(c_void_p)]),
+    "braid_open_wait": (c_int, [c_void_p, c_uint32, POINTER(c_int)]),
     "braid_close": (c_int, [c_void_p]),
     "braid_leave": (c_int, [c_void_p, c_char_p]),
     "braid_rank": (c_uint32, [c_void_p]),

@@ -7,7 +7,7 @@ import ctypes
 from typing import NamedTuple
 
 from braid._library import library
-from braid.errors import error_of
+from braid._question import wait_for_answer
 from braid.job import milliseconds
 
 _ADDRESS_BYTES = 256  # Always enough: see braid.h.
@@ -30,9 +30,9 @@ def master(*, socket_path: str | None = None, timeout: float | None = None) -> M
     node = ctypes.c_uint64()
     path = socket_path.encode() if socket_path else None
     called = library()
-    code = called.braid_master(
-        path, milliseconds(timeout), address, len(address), ctypes.byref(node)
+    wait_for_answer(
+        lambda: called.braid_master(
+            path, milliseconds(timeout), address, len(address), ctypes.byref(node)
+        )
     )
-    if code:
-        raise error_of(code, called.braid_error_message().decode(errors="replace"))
     return Master(address.value.decode(), node.value)

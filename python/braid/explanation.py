@@ -6,7 +6,7 @@ from __future__ import annotations
 import ctypes
 
 from braid._library import library
-from braid.errors import error_of
+from braid._question import wait_for_answer
 from braid.job import milliseconds
 
 _EXPLANATION_BYTES = 64 << 10  # Always enough: see braid.h.
@@ -21,7 +21,7 @@ def explain(name: str, *, socket_path: str | None = None, timeout: float | None 
     text = ctypes.create_string_buffer(_EXPLANATION_BYTES)
     path = socket_path.encode() if socket_path else None
     called = library()
-    code = called.braid_explain(path, name.encode(), milliseconds(timeout), text, len(text))
-    if code:
-        raise error_of(code, called.braid_error_message().decode(errors="replace"))
+    wait_for_answer(
+        lambda: called.braid_explain(path, name.encode(), milliseconds(timeout), text, len(text))
+    )
     return text.value.decode(errors="replace")

@@ -17,7 +17,8 @@ from braid._open_jobs import add_open_job, reason_of_end, remove_open_job
 from braid.errors import DeadlineExceededError, InvalidArgumentError, error_of
 from braid.repeated import RepeatedOperation, RepeatedUpdate
 
-# A wait is cut into pieces so that Ctrl-C and close() are noticed while it lasts.
+# A wait is cut into pieces: handlers of signals run when the main thread is back in Python, and
+# close() is noticed.
 _WAIT_PIECE_MS = 200
 _OPERATION_BYTES = ctypes.sizeof(Operation)
 
@@ -120,9 +121,19 @@ class Job:
             master_node=master_node,
         )
         handle = c_void_p()
-        self._check(self._library.braid_open(byref(options), byref(handle)))
+        self._check(self._library.braid_open_start(byref(options), byref(handle)))
+        try:
+            self._wait_until_open(handle)
+        except BaseException:  # Also what a signal's handler raises.
+            self._library.braid_close(handle)
+            raise
         self._handle = handle.value
         add_open_job(handle.value, self._library)
+
+    def _wait_until_open(self, handle: c_void_p) -> None:
+        done = c_int()
+        while not done.value:
+            self._check(self._library.braid_open_wait(handle, _WAIT_PIECE_MS, byref(done)))
 
     @property
     def is_open(self) -> bool:

@@ -230,6 +230,9 @@ class Engine:
             error = self._failed(pending, cause)
         except Exception as cause:
             error = cause
+        except BaseException:
+            self.leave()  # What a signal's handler raised. Nobody waits for this operation any more.
+            raise
         self.leave()
         pending.work.finish(error)
 

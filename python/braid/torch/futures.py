@@ -5,12 +5,14 @@ torch runs a future's callback on the thread that ends the future, or at once on
 gives it if the future has ended already. Both are wrong for a callback that starts collectives (see
 callbacks.py), and a future of torch cannot be told otherwise: it is made in C++, which returns its
 base class from `then`, and only `then` can make one that ends with an error. So the two methods that
-take callbacks are replaced in that class; futures that are not ours are left to the originals.
+take callbacks are replaced in that class, and so is wait(), in which handlers of signals would not
+run; futures that are not ours are left to the originals.
 """
 
 from __future__ import annotations
 
 import logging
+import threading
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -23,6 +25,7 @@ _log = logging.getLogger("braid")
 _Future = torch._C.Future
 _then = _Future.then
 _add_done_callback = _Future.add_done_callback
+_wait = _Future.wait
 
 
 class Source(NamedTuple):
@@ -109,6 +112,16 @@ def _add_done_callback_elsewhere(self: Any, callback: Callable[[Any], None]) -> 
     _add_done_callback(self, lambda _: source.threads.run(source.origin, run))
 
 
+def _wait_in_python(self: Any) -> Any:
+    """The main thread waits where handlers of signals run: the original is a wait in C++."""
+    if self in _sources and not self.done():
+        if threading.current_thread() is threading.main_thread():
+            ended = threading.Event()
+            _add_done_callback(self, lambda _: ended.set())
+            ended.wait()
+    return _wait(self)
+
+
 def _synchronize(future: Any, source: Source) -> None:
     """Lets this thread's CUDA streams wait for the values, as torch does it for callbacks."""
     if source.devices:
@@ -119,4 +132,5 @@ def _synchronize(future: Any, source: Source) -> None:
 
 
 _Future.then = _then_elsewhere
+_Future.wait = _wait_in_python
 _Future.add_done_callback = _add_done_callback_elsewhere

@@ -13,8 +13,8 @@ from datetime import timedelta
 
 from torch.distributed import Store
 
-_POLL_SECONDS_MIN = 0.001
-_POLL_SECONDS_MAX = 0.05
+from braid.torch.stores import key_comes
+
 _PASSED = "passed"
 
 
@@ -48,7 +48,7 @@ class MonitoredBarrier:
         end = time.monotonic() + timeout.total_seconds()
         missing = []
         for rank in range(1, self._size):
-            if not self._comes(f"{prefix}/{rank}", end):
+            if not key_comes(self._store, f"{prefix}/{rank}", end):
                 missing.append(rank)
                 if not wait_all_ranks:
                     break
@@ -59,7 +59,7 @@ class MonitoredBarrier:
             f"Rank {self._rank} successfully reached monitoredBarrier, but received errors while "
             "waiting for send/recv from rank 0"
         )
-        if not self._comes(key, time.monotonic() + timeout.total_seconds()):
+        if not key_comes(self._store, key, time.monotonic() + timeout.total_seconds()):
             raise RuntimeError(
                 f"{came}: it has said nothing for {_milliseconds(timeout)} ms. "
                 "Please check rank 0 logs for faulty rank."
@@ -75,20 +75,6 @@ class MonitoredBarrier:
             f"[Rank 0]: {names} failed to pass monitoredBarrier in {milliseconds} ms. "
             f"Rank 0 timed out in monitoredBarrier after {milliseconds} ms."
         )
-
-    def _comes(self, key: str, end: float) -> bool:
-        """False if the key is not there by `end`.
-
-        In small steps: a store that waits serves nobody else.
-        """
-        pause = _POLL_SECONDS_MIN
-        while not self._store.check([key]):
-            left = end - time.monotonic()
-            if left <= 0:
-                return False
-            time.sleep(min(pause, left))
-            pause = min(pause * 2, _POLL_SECONDS_MAX)
-        return True
 
 
 def _milliseconds(timeout: timedelta) -> int:

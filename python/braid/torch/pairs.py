@@ -16,6 +16,8 @@ from typing import Any
 import torch
 from torch.distributed import DistBackendError, PrefixStore, Store, TCPStore, Work
 
+from braid.torch.stores import underlying
+
 _POLL_SECONDS_MIN = 0.001
 _POLL_SECONDS_MAX = 0.05
 
@@ -148,8 +150,7 @@ class _Pair:
 
 
 def _own_connection(store: Store, timeout: timedelta) -> Store:
-    while isinstance(store, PrefixStore):
-        store = store.underlying_store
+    store = underlying(store)
     if not isinstance(store, TCPStore):
         return store  # The others hold nothing while they wait.
     return TCPStore(store.host, store.port, None, False, timeout, wait_for_workers=False)

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <chrono>
 #include <cstddef>
 #include <thread>
 
@@ -22,6 +23,70 @@ TEST_F(OpenTest, OpensAndClosesAJob) {
   ASSERT_NE(job, nullptr);
   EXPECT_EQ(braid_rank(job), 0u);
   EXPECT_EQ(braid_world_size(job), 1u);
+  EXPECT_EQ(braid_close(job), BRAID_OK);
+}
+
+braid_job* start_job(const braid_job_options& options) {
+  braid_job* job = nullptr;
+  EXPECT_EQ(braid_open_start(&options, &job), BRAID_OK) << braid_error_message();
+  return job;
+}
+
+TEST_F(OpenTest, OpensAJobInPieces) {
+  start_daemon();
+  braid_job* job = start_job(job_options());
+  int done = 0;
+  while (done == 0) ASSERT_EQ(braid_open_wait(job, 1, &done), BRAID_OK) << braid_error_message();
+  register_tensor(job, "tensor", 4);
+  done = 0;
+  EXPECT_EQ(braid_open_wait(job, 1, &done), BRAID_OK);
+  EXPECT_EQ(done, 1);
+  EXPECT_EQ(braid_close(job), BRAID_OK);
+}
+
+TEST_F(OpenTest, AJobThatIsNotOpenYetCanOnlyBeGivenUp) {
+  TestDaemon::Options options;
+  options.answers_open = false;
+  start_daemon(std::move(options));
+  braid_job* job = start_job(job_options());
+  int done = 1;
+  for (int i = 0; i < 20; ++i) {
+    ASSERT_EQ(braid_open_wait(job, 1, &done), BRAID_OK) << braid_error_message();
+    EXPECT_EQ(done, 0);
+  }
+  void* memory = nullptr;
+  EXPECT_BRAID_ERROR(braid_allocate(job, 16, &memory), BRAID_ERROR_INVALID_ARGUMENT,
+                     "is not open; call braid_open_wait");
+  EXPECT_BRAID_ERROR(braid_leave(job, nullptr), BRAID_ERROR_INVALID_ARGUMENT, "is not open");
+  EXPECT_EQ(braid_close(job), BRAID_OK);
+  const auto until = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+  while (daemon_->connections() != 0 && std::chrono::steady_clock::now() < until) ::usleep(1000);
+  EXPECT_EQ(daemon_->connections(), 0u);
+}
+
+TEST_F(OpenTest, TheFirstErrorEndsAnAttemptInPieces) {
+  TestDaemon::Options options;
+  options.open_failure = "no place";
+  start_daemon(std::move(options));
+  braid_job* job = start_job(job_options());
+  int code = BRAID_OK, done = 0;
+  while (code == BRAID_OK) code = braid_open_wait(job, 1000, &done);
+  for (int i = 0; i < 2; ++i)
+    EXPECT_BRAID_ERROR(braid_open_wait(job, 1, &done), BRAID_ERROR_MISMATCH, "no place");
+  EXPECT_EQ(done, 0);
+  EXPECT_EQ(braid_close(job), BRAID_OK);
+}
+
+TEST_F(OpenTest, InPiecesItHasTheSameDeadline) {
+  TestDaemon::Options options;
+  options.answers_open = false;
+  start_daemon(std::move(options));
+  auto given = job_options();
+  given.timeout_ms = 1;
+  braid_job* job = start_job(given);
+  int code = BRAID_OK, done = 0;
+  while (code == BRAID_OK) code = braid_open_wait(job, 100, &done);
+  EXPECT_EQ(code, BRAID_ERROR_DEADLINE_EXCEEDED) << braid_error_message();
   EXPECT_EQ(braid_close(job), BRAID_OK);
 }
 
