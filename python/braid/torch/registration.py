@@ -3,20 +3,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import secrets
+import time
 import uuid
 from datetime import timedelta
 
 import torch.distributed as dist
-from torch.distributed import DistBackendError, PrefixStore, Store
+from torch.distributed import DistBackendError, FileStore, PrefixStore, Store
 
 from braid import BraidError, Job, Master, master
 from braid.torch.gloo_only import open_to_braid
 from braid.torch.process_group import BraidProcessGroup
+from braid.torch.stores import key_comes, underlying
 
 _log = logging.getLogger("braid")
+_GIVEN_UP = "given up\n"
 
 
 def register() -> None:
@@ -28,44 +32,96 @@ def register() -> None:
 
 def create_group(store: Store, rank: int, size: int, timeout: timedelta) -> BraidProcessGroup:
     """What torch calls for each group, on all ranks of it and with ranks 0 … size - 1."""
-    name, where, token = _agree_on_job(store, rank)
-    seconds = timeout.total_seconds()
+    proposal = _Proposal(store, rank, size, timeout)
     try:
-        job = Job(
-            name, rank, size, master_address=where.address, master_node=where.node,
-            timeout=seconds, token=token,
-        )  # fmt: skip
+        job = proposal.join()
     except BraidError as error:
         raise DistBackendError(
-            f"braid: rank {rank} of {size} could not join job {name}: {error}"
+            f"braid: rank {rank} of {size} could not join job {proposal.job}: {error}"
         ) from error
     try:
         # The job's name sets this group's keys apart from those of a group before it.
-        own_store = PrefixStore(name, store)
+        own_store = PrefixStore(job.name, store)
         group = BraidProcessGroup(own_store, rank, size, timeout, job)
     except BaseException:
         job.close()
         raise
     if rank == 0:
-        _log.info("braid carries a process group of %d ranks: job %s at %s", size, name, where.address)
+        _log.info("braid carries a process group of %d ranks: job %s at %s",
+                  size, job.name, job.master_address)  # fmt: skip
     return group
 
 
-def _agree_on_job(store: Store, rank: int) -> tuple[str, Master, str]:
-    """The job's name, its master and its token.
+class _Proposal:
+    """The job's name, its master and its token, which rank 0 chooses and says through the store.
 
-    Rank 0 chooses; the name is new each time, so runs and groups never meet by accident, and the
-    token is random, so nobody joins who does not have the store.
+    The name is new each time, so runs and groups never meet by accident, and the token is random, so
+    nobody joins who did not have the store while the group was made: it does not stay there.
     """
-    # A store may outlive a group: a script that destroys its group and makes it again finds what
-    # it wrote before. Every rank comes as often as the others, so the count tells the times apart.
-    key = f"braid/job/{store.add(f'braid/arrivals/{rank}', 1)}"
-    if rank == 0:
+
+    def __init__(self, store: Store, rank: int, size: int, timeout: timedelta) -> None:
+        self._store = store
+        self._rank = rank
+        self._size = size
+        self._seconds = timeout.total_seconds()
+        # A store may outlive a group: a script that destroys its group and makes it again finds what
+        # it wrote before. Every rank comes as often as the others, so the count tells the times apart.
+        self._key = f"braid/job/{store.add(f'braid/arrivals/{rank}', 1)}"
+        self.job = ""
+        self._where = Master("", 0)
+        self._token = ""
+
+    def join(self) -> Job:
+        """Opens the job. On rank 0 the token then leaves the store: all ranks have read it, or it is
+        of no use any more."""
+        try:
+            if self._rank == 0:
+                self._choose()
+            self._read()
+            job = Job(
+                self.job, self._rank, self._size, master_address=self._where.address,
+                master_node=self._where.node, timeout=self._seconds, token=self._token,
+            )  # fmt: skip
+        except BaseException as error:
+            if self._rank == 0:
+                with contextlib.suppress(Exception):  # The first error is the one to tell.
+                    self._store.set(self._key, f"{_GIVEN_UP}{type(error).__name__}")
+            raise
+        if self._rank == 0:
+            self._store.delete_key(self._key)
+        return job
+
+    def _choose(self) -> None:
         name = f"{os.environ.get('BRAID_JOB', 'torch')[:200]}-{uuid.uuid4().hex[:12]}"
+        _close_to_others(self._store)
         where = _choose_master()
-        store.set(key, f"{name}\n{where.address}\n{where.node}\n{secrets.token_hex(32)}")
-    name, address, node, token = store.get(key).decode().split("\n")
-    return name, Master(address, int(node)), token
+        lines = (name, where.address, str(where.node), secrets.token_hex(32))
+        self._store.set(self._key, "\n".join(lines))
+
+    def _read(self) -> None:
+        if not key_comes(self._store, self._key, time.monotonic() + self._seconds):
+            raise DistBackendError(
+                f"braid: rank {self._rank} of {self._size} waited {self._seconds:g} s for rank 0 to "
+                "name the group's job in torch's store: rank 0 has not come, or not to braid"
+            )
+        said = self._store.get(self._key).decode()
+        if said.startswith(_GIVEN_UP):
+            raise DistBackendError(
+                f"braid: rank 0 could not make the group that rank {self._rank} of {self._size} "
+                f"wants to join ({said.removeprefix(_GIVEN_UP)}); its log says why"
+            )
+        self.job, address, node, self._token = said.split("\n")
+        self._where = Master(address, int(node))
+
+
+def _close_to_others(store: Store) -> None:
+    """What a file store forgets stays in its file."""
+    store = underlying(store)
+    if isinstance(store, FileStore):
+        try:
+            os.chmod(store.path, 0o600)
+        except OSError as error:
+            _log.warning("the file of torch's store stays open to other users: %s", error)
 
 
 def _choose_master() -> Master:
