@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "loop/tcp_listener.h"
 
+#include "loop/tcp_segments.h"
+
 namespace braid {
 namespace {
 
@@ -28,6 +30,9 @@ Status TcpListener::listen() {
   if (const int error = uv_tcp_bind(handle_.get(), address_.get(), 0); error != 0) {
     return Status::from_uv(error, "bind");
   }
+  uv_os_fd_t descriptor = -1;
+  if (uv_fileno(reinterpret_cast<uv_handle_t*>(handle_.get()), &descriptor) == 0)
+    limit_tcp_segments(descriptor, kControlSegmentBytes);
   const int error = uv_listen(reinterpret_cast<uv_stream_t*>(handle_.get()), kBacklog,
                               [](uv_stream_t* uv, int status) {
                                 static_cast<TcpListener*>(uv->data)->on_connection(status);

@@ -6,8 +6,11 @@
 
 #include <linux/sockios.h>
 #include <sys/ioctl.h>
+#include <sys/socket.h>
 
+#include "base/fd.h"
 #include "loop/tcp_round_trip.h"
+#include "loop/tcp_segments.h"
 #include "loop/tcp_timers.h"
 
 namespace braid {
@@ -48,6 +51,10 @@ TcpStream::~TcpStream() {
 void TcpStream::connect(const SocketAddress& address, Handler& handler) {
   BRAID_ASSERT(handler_ == nullptr, "a stream is connected once");
   handler_ = &handler;
+  // libuv would make the socket too late for its options.
+  Fd socket(::socket(address.get()->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  limit_tcp_segments(socket.get(), kControlSegmentBytes);
+  if (uv_tcp_open(handle_.get(), socket.get()) == 0) (void)socket.release();
   auto* request = new ConnectRequest{{}, this};
   request->uv.data = request;
   const int error =

@@ -24,6 +24,7 @@ FlowLink::FlowLink(IoContext& io, Owner& owner, Peer peer, uint64_t secret)
       loads_(slots_.size()),
       slow_flows_(slots_.size(), io.options.slow_flow_percent),
       silent_flows_(slots_.size()),
+      full_size_losses_(io.rails.size()),
       waits_(slots_.size()),
       overdue_budget_(io.options.twice_sent_percent),
       overdue_timer_(io.loop),
@@ -67,13 +68,15 @@ void FlowLink::open_soon(size_t slot) {
   if (std::exchange(slots_[slot].is_to_open, true)) return;
   ++to_open_;
   const auto index = static_cast<uint16_t>(slot);
-  io_.make_worker(this, index, secret_, std::nullopt, [this, index](UcxWorkerMaker::Made made) {
+  const auto take = [this, index](UcxWorkerMaker::Made made) {
     slots_[index].is_to_open = false;
     --to_open_;
     open_flow(index, std::move(made));
     if (to_open_ == 0 && !offers_.empty() && !is_closed_)
       owner_.on_flows_offered(*this, std::exchange(offers_, {}));
-  });
+  };
+  io_.make_worker(this, index, secret_, std::nullopt, take,
+                  full_size_loss_of(index).segment_bytes());
   count_flows();
 }
 
@@ -133,6 +136,7 @@ void FlowLink::on_flow_open(OutgoingFlow& flow) {
     BRAID_LOG_INFO(fields_of(flow.index()), "{}: open again", flow.description());
   io_.counters.flows_open.fetch_add(1, std::memory_order_relaxed);
   count_flows();
+  full_size_loss_of(flow.index()).on_flow_open();
   is_established_ = true;
   lost_timer_.stop();
   owner_.on_link_ready(*this);

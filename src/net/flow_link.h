@@ -9,6 +9,7 @@
 #include "loop/timer.h"
 #include "net/fair_queue.h"
 #include "net/flow_choice.h"
+#include "net/full_size_loss.h"
 #include "net/io_context.h"
 #include "net/io_messages.h"
 #include "net/link.h"
@@ -97,6 +98,10 @@ class FlowLink final : public Link, private OutgoingFlow::Owner {
   void start_watching();
   void watch();
   void give_up(OutgoingFlow& flow);
+  FullSizeLoss& full_size_loss_of(size_t index) {
+    return full_size_losses_[index % full_size_losses_.size()];
+  }
+  std::string describe_full_size_loss(uint16_t index);
   void look_for_overdue();
   void repeat_overdue(OutgoingFlow& flow);
   uint64_t usual_wait_ns() const;
@@ -126,8 +131,9 @@ class FlowLink final : public Link, private OutgoingFlow::Owner {
   std::vector<FlowLoad> loads_;  // of slots_, while pump() gives chunks to them
   SlowFlows slow_flows_;
   SilentFlows silent_flows_;
-  std::vector<FlowWait> waits_;  // of slots_, while watch() looks at them
-  uint32_t quiet_looks_ = 0;     // with nothing on its way
+  std::vector<FullSizeLoss> full_size_losses_;  // by rail
+  std::vector<FlowWait> waits_;                 // of slots_, while watch() looks at them
+  uint32_t quiet_looks_ = 0;                    // with nothing on its way
   OverdueBudget overdue_budget_;
   uint32_t idle_looks_ = 0;  // of look_for_overdue(), with nothing on its way
   Timer overdue_timer_;

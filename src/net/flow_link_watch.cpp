@@ -3,7 +3,13 @@
 // What a link does about flows that have gone silent, and about rails that come and go.
 #include <algorithm>
 #include <array>
+#include <cstring>
 
+#include <net/if.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+
+#include "base/fd.h"
 #include "base/log.h"
 #include "net/flow_link.h"
 #include "net/flow_messages.h"
@@ -24,6 +30,15 @@ constexpr uint64_t kDueNsUnknown = 25'000'000;
 constexpr double kWellShare = 0.7;
 
 double seconds(uint64_t ns) { return static_cast<double>(ns) * 1e-9; }
+
+// 0: it is no network device.
+int mtu_of(const std::string& rail) {
+  ifreq request{};
+  if (rail.size() >= sizeof(request.ifr_name)) return 0;
+  std::memcpy(request.ifr_name, rail.data(), rail.size());
+  const Fd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  return ::ioctl(socket.get(), SIOCGIFMTU, &request) == 0 ? request.ifr_mtu : 0;
+}
 
 }  // namespace
 
@@ -49,9 +64,10 @@ void FlowLink::prove() {
 void FlowLink::watch() {
   bool is_any_waiting = false;
   for (size_t index = 0; index < slots_.size(); ++index) {
-    const OutgoingFlow* flow = slots_[index].flow.get();
+    OutgoingFlow* flow = slots_[index].flow.get();
     waits_[index] = {};
     if (flow == nullptr || flow->state() != Flow::State::Open) continue;
+    full_size_loss_of(index).on_acknowledged(flow->take_largest_acknowledged());
     waits_[index] = {true, flow->waiting_since_ns(), flow->heard_at_ns(),
                      flow->round_trip().usual_most_ns()};
     is_any_waiting = is_any_waiting || waits_[index].waiting_since_ns != 0;
@@ -95,11 +111,38 @@ void FlowLink::give_up(OutgoingFlow& flow) {
   io_.counters.flows_silent.fetch_add(1, std::memory_order_relaxed);
   const uint64_t silent_ns = SystemClock().now_ns() - flow.waiting_since_ns();
   const RoundTrip& round_trip = flow.round_trip();
-  flow.fail({StatusCode::Unavailable,
-             fmt::format("nothing acknowledged for {:.1f} s ({})", seconds(silent_ns),
-                         round_trip.is_known() ? fmt::format("round trip {:.1f} ms",
-                                                             seconds(round_trip.mean_ns()) * 1e3)
-                                               : "round trip not known")});
+  std::string why =
+      fmt::format("nothing acknowledged for {:.1f} s ({})", seconds(silent_ns),
+                  round_trip.is_known()
+                      ? fmt::format("round trip {:.1f} ms", seconds(round_trip.mean_ns()) * 1e3)
+                      : "round trip not known");
+  if (!full_size_loss_of(flow.index()).on_given_up(flow.largest_unacknowledged()))
+    return flow.fail({StatusCode::Unavailable, why});
+  const Status reason(StatusCode::Unavailable, why + "; " + describe_full_size_loss(flow.index()));
+  BRAID_LOG_WARN(fields_of(flow.index()), "{}: {}", flow.description(), reason.message());
+  // The others of the rail have the same before them.
+  for (size_t index = flow.index() % full_size_losses_.size(); index < slots_.size();
+       index += full_size_losses_.size()) {
+    OutgoingFlow* other = slots_[index].flow.get();
+    if (other != nullptr && other->state() == Flow::State::Open && other->has_unacknowledged())
+      other->fail(reason);
+  }
+}
+
+std::string FlowLink::describe_full_size_loss(uint16_t index) {
+  const FullSizeLoss& loss = full_size_loss_of(index);
+  const std::string& rail = io_.rail_name_of(index);
+  const int mtu = mtu_of(rail);
+  const std::string next =
+      loss.is_hopeless()
+          ? fmt::format("segments of {} bytes are lost, too", FullSizeLoss::kSegmentBytesLeast)
+          : fmt::format("the next connections use segments of {} bytes", loss.segment_bytes());
+  return fmt::format(
+      "packets of full size are lost on the path from this node to node '{}' ({}), and small ones "
+      "pass{}, and some hop takes less and does not say so: set the MTU of both nodes' rails to "
+      "what the path takes; {}",
+      peer_.name, peer_.address,
+      mtu == 0 ? std::string() : fmt::format(": the MTU of rail {} is {} here", rail, mtu), next);
 }
 
 // What most flows' chunks take at most. A flow that has been stuck knows only long round trips of

@@ -81,9 +81,9 @@ struct IoContext {
   // On the flow's rail; see UcxWorkerMaker::make.
   void make_worker(const void* owner, uint16_t flow, uint64_t link_secret,
                    std::optional<std::vector<uint8_t>> remote_address,
-                   std::function<void(UcxWorkerMaker::Made)> take) {
+                   std::function<void(UcxWorkerMaker::Made)> take, int segment_bytes = 0) {
     workers.make(owner, rails[flow % rails.size()], link_secret, std::move(remote_address),
-                 std::move(take));
+                 std::move(take), segment_bytes);
   }
 };
 

@@ -93,6 +93,13 @@ uint64_t OutgoingFlow::waiting_since_ns() const {
   return std::max(sent_at_ns, heard_at_ns_);
 }
 
+uint32_t OutgoingFlow::largest_unacknowledged() const {
+  uint32_t largest = 0;
+  for (uint64_t sequence = acknowledged_ + 1; sequence < next_sequence_; ++sequence)
+    largest = std::max(largest, slots_[sequence % kChunksInFlightMax].chunk.header.bytes);
+  return largest;
+}
+
 bool OutgoingFlow::needs_ack_at_once(uint64_t now_ns, uint64_t late_bytes_max) const {
   return unacknowledged_bytes_ >= late_bytes_max ||
          next_sequence_ - acknowledged_ > kChunksWaitingMax || now_ns - asked_at_ns_ >= kAskEveryNs;
@@ -164,6 +171,7 @@ void OutgoingFlow::acknowledge(uint64_t sequence) {
   while (acknowledged_ < sequence) {
     const Slot& next = slot(++acknowledged_);
     unacknowledged_bytes_ -= window_cost(next.chunk);
+    largest_acknowledged_ = std::max(largest_acknowledged_, next.chunk.header.bytes);
     if (io_.timeline != nullptr) note_chunk(next);
   }
   // Those that the other side held back tell no rate and no round trip.

@@ -4,6 +4,7 @@
 #include <array>
 #include <atomic>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -72,6 +73,10 @@ class OutgoingFlow final : public Flow {
   // FlowLink::look_for_overdue); over with the next acknowledgement.
   bool is_overdue = false;
   bool has_unacknowledged() const { return acknowledged_ + 1 != next_sequence_; }
+  // Bytes of the largest chunk on its way; 0: there is none.
+  uint32_t largest_unacknowledged() const;
+  // Likewise, of those that were acknowledged since the last call.
+  uint32_t take_largest_acknowledged() { return std::exchange(largest_acknowledged_, 0); }
   // Asks the other side for an acknowledgement, unless something is on its way anyway.
   void prove();
   // For the last time: breaks the connection, settles what was acknowledged and hands back the
@@ -115,6 +120,7 @@ class OutgoingFlow final : public Flow {
   uint64_t settled_ = 0;
   uint64_t unacknowledged_bytes_ = 0;
   uint64_t bytes_sent_ = 0;
+  uint32_t largest_acknowledged_ = 0;
   SystemClock clock_;
   DeliveryRate rate_;
   RoundTrip round_trip_;

@@ -23,6 +23,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "loop/socket_address.h"
+#include "loop/tcp_segments.h"
 #include "loop/tcp_timers.h"
 #include "net/hmac.h"
 
@@ -144,6 +145,7 @@ struct UcxCalls {
     if (!address) return real_listen(socket, backlog);
     ::setsockopt(socket, IPPROTO_TCP, TCP_DEFER_ACCEPT, &kSilentConnectionSeconds,
                  sizeof(kSilentConnectionSeconds));
+    limit_tcp_segments(socket, used->segment_bytes_);
     const std::lock_guard lock(all().mutex);  // accept() waits for it
     const int result = real_listen(socket, backlog);
     if (result == 0) {
@@ -209,6 +211,7 @@ struct UcxCalls {
 
   static int connect(int socket, const sockaddr* address, socklen_t bytes) {
     const auto to = used == nullptr ? std::nullopt : SocketAddress::from(address);
+    if (to) limit_tcp_segments(socket, used->segment_bytes_);
     const int result = real_connect(socket, address, bytes);
     if (!to || (result != 0 && errno != EINPROGRESS)) return result;
     const int error = errno;
@@ -297,8 +300,12 @@ struct UcxCalls {
 
 thread_local UcxSockets* UcxCalls::used = nullptr;
 
-UcxSockets::UcxSockets(uint64_t link_secret, std::string rail, std::atomic<uint64_t>& strangers)
-    : link_secret_(link_secret), rail_(std::move(rail)), strangers_(strangers) {}
+UcxSockets::UcxSockets(uint64_t link_secret, std::string rail, std::atomic<uint64_t>& strangers,
+                       int segment_bytes)
+    : link_secret_(link_secret),
+      rail_(std::move(rail)),
+      strangers_(strangers),
+      segment_bytes_(segment_bytes) {}
 
 UcxSockets::~UcxSockets() {
   const std::lock_guard lock(UcxCalls::all().mutex);

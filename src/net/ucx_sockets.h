@@ -38,8 +38,10 @@ FlowProof flow_proof(uint64_t link_secret, FlowProofOf side, uint16_t port);
 // The TCP sockets of one UCX worker. Used by one thread at a time, as the worker is.
 class UcxSockets {
  public:
-  // `strangers` counts the connections that were refused; it outlives this object.
-  UcxSockets(uint64_t link_secret, std::string rail, std::atomic<uint64_t>& strangers);
+  // `strangers` counts the connections that were refused; it outlives this object. For
+  // `segment_bytes` see limit_tcp_segments().
+  UcxSockets(uint64_t link_secret, std::string rail, std::atomic<uint64_t>& strangers,
+             int segment_bytes = 0);
   UcxSockets(const UcxSockets&) = delete;
   UcxSockets& operator=(const UcxSockets&) = delete;
   ~UcxSockets();  // after UCX has closed the sockets
@@ -76,6 +78,7 @@ class UcxSockets {
   const uint64_t link_secret_;
   const std::string rail_;
   std::atomic<uint64_t>& strangers_;
+  const int segment_bytes_;
   std::vector<Listening> listeners_;
   std::vector<Begun> begun_;  // connections
   EthtoolAnswers ethtool_;

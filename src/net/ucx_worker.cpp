@@ -21,11 +21,13 @@ ucs_status_t UcxWorker::receive(void* worker, const void* header, size_t header_
 
 Result<std::unique_ptr<UcxWorker>> UcxWorker::create(std::shared_ptr<UcxContext> context,
                                                      uint64_t link_secret,
-                                                     std::atomic<uint64_t>& strangers) {
+                                                     std::atomic<uint64_t>& strangers,
+                                                     int segment_bytes) {
   ucp_worker_params_t params{};
   params.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
   params.thread_mode = UCS_THREAD_MODE_SERIALIZED;
-  std::unique_ptr<UcxWorker> worker(new UcxWorker(std::move(context), link_secret, strangers));
+  std::unique_ptr<UcxWorker> worker(
+      new UcxWorker(std::move(context), link_secret, strangers, segment_bytes));
   const UcxSockets::Use use(worker->sockets_);
   if (const auto error = ucp_worker_create(worker->context_->handle(), &params, &worker->handle_);
       error != UCS_OK) {

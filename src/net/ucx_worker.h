@@ -30,10 +30,11 @@ class UcxMessageHandler {
 class UcxWorker {
  public:
   // Where `context` has TCP, the other side has to know `link_secret` to connect; `strangers`
-  // counts those that did not, and outlives the worker.
+  // counts those that did not, and outlives the worker. `segment_bytes`: see UcxSockets.
   static Result<std::unique_ptr<UcxWorker>> create(std::shared_ptr<UcxContext> context,
                                                    uint64_t link_secret,
-                                                   std::atomic<uint64_t>& strangers);
+                                                   std::atomic<uint64_t>& strangers,
+                                                   int segment_bytes = 0);
   UcxWorker(const UcxWorker&) = delete;
   UcxWorker& operator=(const UcxWorker&) = delete;
   ~UcxWorker();  // its endpoints must be closed
@@ -61,8 +62,9 @@ class UcxWorker {
 
  private:
   UcxWorker(std::shared_ptr<UcxContext> context, uint64_t link_secret,
-            std::atomic<uint64_t>& strangers)
-      : context_(std::move(context)), sockets_(link_secret, context_->rail(), strangers) {}
+            std::atomic<uint64_t>& strangers, int segment_bytes)
+      : context_(std::move(context)),
+        sockets_(link_secret, context_->rail(), strangers, segment_bytes) {}
   Status read_address();
   static ucs_status_t receive(void* worker, const void* header, size_t header_bytes, void* payload,
                               size_t payload_bytes, const ucp_am_recv_param_t* param);

@@ -20,14 +20,14 @@ UcxWorkerMaker::UcxWorkerMaker(Loop& loop, PacedTasks& paced, std::atomic<uint64
 
 void UcxWorkerMaker::make(const void* owner, std::shared_ptr<UcxContext> context,
                           uint64_t link_secret, std::optional<std::vector<uint8_t>> remote_address,
-                          std::function<void(Made)> take) {
+                          std::function<void(Made)> take, int segment_bytes) {
   start(
       owner,
-      [this, link_secret, context = std::move(context),
+      [this, link_secret, segment_bytes, context = std::move(context),
        remote = std::move(remote_address)]() -> Made {
         if (context == nullptr)
           return Status(StatusCode::Unavailable, "the rail has had no carrier yet");
-        auto worker = UcxWorker::create(context, link_secret, strangers_);
+        auto worker = UcxWorker::create(context, link_secret, strangers_, segment_bytes);
         if (!worker) return worker.status();
         if (!remote) return UcxConnection{std::move(*worker), nullptr};
         return connected(std::move(*worker), *remote);
