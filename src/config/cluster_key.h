@@ -10,7 +10,7 @@
 namespace braid {
 
 // The secret in the file of control.cluster_key_file: its bytes without blanks and line ends around
-// them. The file must be closed to group and others. An empty path gives an empty key.
+// them: see load_secret_file. An empty path gives an empty key.
 Result<std::vector<uint8_t>> load_cluster_key(const std::string& path);
 
 }  // namespace braid

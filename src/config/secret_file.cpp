@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include <unistd.h>
+
 #include "base/read_file.h"
 #include "config/value.h"
 
@@ -36,6 +38,12 @@ Result<std::vector<uint8_t>> load_secret_file(std::string_view key, const std::s
   if (!content) return explain(content.status(), key, path, where);
   if (!S_ISREG(info.st_mode)) {
     return make_status(StatusCode::InvalidArgument, "{}: {}: is not a regular file", key, path);
+  }
+  if (info.st_uid != 0 && info.st_uid != ::geteuid()) {
+    return make_status(StatusCode::PermissionDenied,
+                       "{0}: {1}: belongs to user {2}, who can read and change it; it must belong "
+                       "to user {3}, as which braidd runs, or to root; run: chown {3} {1}",
+                       key, path, info.st_uid, ::geteuid());
   }
   if ((info.st_mode & 077) != 0) {
     return make_status(StatusCode::PermissionDenied,

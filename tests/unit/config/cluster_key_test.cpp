@@ -2,6 +2,7 @@
 #include "config/cluster_key.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "temporary_file.h"
 
@@ -39,6 +40,19 @@ TEST(ClusterKey, AnOpenFileIsRefusedWithTheCommandThatClosesIt) {
     EXPECT_EQ(status.code(), StatusCode::PermissionDenied);
     EXPECT_NE(status.message().find("run: chmod 600 " + file.path()), std::string::npos);
   }
+}
+
+TEST(ClusterKey, AFileOfAnotherUserIsRefusedWithTheCommandThatMakesItRight) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can give files away";
+  const TemporaryFile file("0123456789abcdef");
+  ASSERT_EQ(::chown(file.path().c_str(), 65534, 0), 0);
+  const Status status = load_cluster_key(file.path()).status();
+  EXPECT_EQ(status.code(), StatusCode::PermissionDenied);
+  EXPECT_EQ(status.message(),
+            "control.cluster_key_file: " + file.path() +
+                ": belongs to user 65534, who can read and change it; it must belong to user 0, "
+                "as which braidd runs, or to root; run: chown 0 " +
+                file.path());
 }
 
 TEST(ClusterKey, AShortKeyIsRefused) {

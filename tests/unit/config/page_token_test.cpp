@@ -22,6 +22,13 @@ TEST(PageToken, MustGoIntoAHeader) {
   }
 }
 
+TEST(PageToken, AFileOfAnotherUserIsRefused) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can give files away";
+  const TemporaryFile file("0123456789abcdef");
+  ASSERT_EQ(::chown(file.path().c_str(), 65534, 65534), 0);
+  EXPECT_EQ(load_page_token(file.path()).status().code(), StatusCode::PermissionDenied);
+}
+
 TEST(PageToken, AFileThatIsNoSecretIsRefused) {
   const TemporaryFile open_file("0123456789abcdef", 0640);
   EXPECT_EQ(load_page_token(open_file.path()).status().code(), StatusCode::PermissionDenied);
