@@ -51,9 +51,8 @@ class KnowledgeStore::File {
 // that moment may lose it: it is not synchronised, for what it holds can be learned again.
 void KnowledgeStore::File::replace(const std::string& text) {
   const std::string next = path_ + ".next";
-  std::error_code ignored;  // writing will tell
-  std::filesystem::create_directories(std::filesystem::path(path_).parent_path(), ignored);
-  Status written = write_file(next, text);
+  make_private_folder(std::filesystem::path(path_).parent_path().string());
+  Status written = write_file(next, text, FileReaders::Owner);
   if (written && std::rename(next.c_str(), path_.c_str()) != 0)
     written = Status::from_errno(errno, fmt::format("{}: cannot be replaced", path_));
   if (written || has_said_so_) return;

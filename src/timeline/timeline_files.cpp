@@ -14,12 +14,13 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/write_file.h"
 
 namespace braid {
 namespace {
 
 constexpr size_t kNamePartBytesMax = 64;
-constexpr mode_t kFileMode = 0640;
+constexpr mode_t kFileMode = 0600;
 // "-20260131T235959.123Z.json", digits as '0'.
 constexpr std::string_view kEndOfNames = "-00000000T000000.000Z.json";
 constexpr const char* kUnfinished = ".part";
@@ -94,8 +95,7 @@ std::string timeline_file_name(const std::string& job, uint32_t epoch, const std
 
 Result<std::string> TimelineFiles::write(const std::string& name,
                                          const std::string& content) const {
-  std::error_code ignored;  // writing will tell
-  std::filesystem::create_directories(directory_, ignored);
+  make_private_folder(directory_);
   const std::string path = (std::filesystem::path(directory_) / name).string();
   const std::string unfinished = path + kUnfinished;
   BRAID_RETURN_IF_ERROR(write_new(unfinished, content));

@@ -60,6 +60,11 @@ def test_the_unit_leaves_no_core_and_is_not_the_first_to_lack_memory():
     assert -1000 < int(unit["OOMScoreAdjust"]) < 0
 
 
+def test_what_the_unit_writes_is_for_its_user_alone():
+    unit = settings_of_the_unit()
+    assert unit["StateDirectoryMode"] == "0700" and unit["UMask"] == "0077"
+
+
 CONSUMER = """\
 cmake_minimum_required(VERSION 3.25)
 project(consumer LANGUAGES C)

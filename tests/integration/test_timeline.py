@@ -322,7 +322,7 @@ def test_a_job_that_fails_leaves_a_file_on_each_node(tmp_path):
         until(lambda: len(files_in(directory)) == 2, "both nodes have written theirs")
         for node, path in zip(cluster.nodes, files_in(directory), strict=True):
             assert path.name.startswith(f"_.._hostile_name-1-{node.name}-"), path
-            assert stat.S_IMODE(path.stat().st_mode) & 0o137 == 0
+            assert stat.S_IMODE(path.stat().st_mode) & 0o177 == 0
             until(lambda node=node, path=path: str(path) in node.log(), "the log names it")
             timeline = Timeline(json.loads(path.read_text()))
             told = timeline.document["otherData"]

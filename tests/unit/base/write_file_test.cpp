@@ -2,6 +2,7 @@
 #include "base/write_file.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include "base/read_file.h"
 
@@ -13,6 +14,21 @@ TEST(WriteFile, ReplacesWhatWasThere) {
   ASSERT_TRUE(write_file(path, "something long"));
   ASSERT_TRUE(write_file(path, std::string("a\0b", 3)));
   EXPECT_EQ(*read_file(path, 100), std::string("a\0b", 3));
+  std::remove(path.c_str());
+}
+
+TEST(WriteFile, OthersReadItWhereTheyShould) {
+  const std::string path = testing::TempDir() + "braid-write-file";
+  const auto mode = [&path] {
+    struct stat info {};
+    return ::stat(path.c_str(), &info) == 0 ? info.st_mode & 0777u : 0;
+  };
+  const mode_t before = ::umask(022);
+  ASSERT_TRUE(write_file(path, "for all"));
+  EXPECT_EQ(mode(), 0644u);
+  ASSERT_TRUE(write_file(path, "for me", FileReaders::Owner));
+  EXPECT_EQ(mode(), 0600u);
+  ::umask(before);
   std::remove(path.c_str());
 }
 

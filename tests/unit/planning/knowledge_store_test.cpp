@@ -52,6 +52,21 @@ TEST_F(KnowledgeStoreTest, MakesItsDirectory) {
   EXPECT_TRUE(std::filesystem::exists(directory_.file("a/b/tuning.json")));
 }
 
+TEST_F(KnowledgeStoreTest, ItsFileIsForItsOwnerAlone) {
+  using std::filesystem::perms;
+  const auto mode_of = [](const std::string& path) {
+    return std::filesystem::status(path).permissions();
+  };
+  KnowledgeStore(directory_.file("a/b")).add(entry(7));
+  EXPECT_EQ(mode_of(directory_.file("a/b/tuning.json")), perms::owner_read | perms::owner_write);
+  EXPECT_EQ(mode_of(directory_.file("a/b")), perms::owner_all);
+  // One of an earlier version is not.
+  std::filesystem::permissions(directory_.file("a/b/tuning.json"), perms::all);
+  ASSERT_TRUE(write_file(directory_.file("a/b/tuning.json.next"), "left behind").is_ok());
+  KnowledgeStore(directory_.file("a/b")).add(entry(8));
+  EXPECT_EQ(mode_of(directory_.file("a/b/tuning.json")), perms::owner_read | perms::owner_write);
+}
+
 TEST_F(KnowledgeStoreTest, ABrokenFileIsSetAside) {
   ASSERT_TRUE(write_file(path_, "{\"version\": 1, \"entr").is_ok());
   KnowledgeStore store(directory_.path());

@@ -77,7 +77,9 @@ TEST_F(TimelineFilesTest, AppearWhole) {
   EXPECT_EQ(all().size(), 1u);
   struct stat info {};
   ASSERT_EQ(::stat(path->c_str(), &info), 0);
-  EXPECT_EQ(info.st_mode & 0137, 0u) << "for its owner and group";
+  EXPECT_EQ(info.st_mode & 0777, 0600u) << "for the daemon's user alone";
+  ASSERT_EQ(::stat(path_.c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777, 0700u);
 }
 
 TEST_F(TimelineFilesTest, TheOldestGoAndOthersFilesStay) {
