@@ -59,6 +59,7 @@ int main(int argc, char** argv) {
 
   ::signal(SIGPIPE, SIG_IGN);
   ::signal(SIGXFSZ, SIG_IGN);  // a file at its limit (ulimit -f) is an error, as a full disk is
+  braid::raise_descriptor_limit();
   braid::reserve_descriptor_table();
   braid::settle_heap();
   if (const braid::Status status = braid::init_log(braid::log_options(loaded.config)); !status) {

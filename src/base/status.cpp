@@ -4,6 +4,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/descriptor_table.h"
+
 namespace braid {
 namespace {
 
@@ -39,6 +41,16 @@ StatusCode code_of_errno(int error) {
     default:
       return StatusCode::Internal;
   }
+}
+
+// What the number alone does not tell: which limit was met, and where it is set.
+std::string advice_on(int error) {
+  if (error == EMFILE) {
+    return fmt::format(": this process has no file descriptors left (limit {})",
+                       descriptor_limit_text());
+  }
+  if (error == ENFILE) return ": this machine has no file descriptors left (sysctl fs.file-max)";
+  return {};
 }
 
 }  // namespace
@@ -78,8 +90,10 @@ const char* status_code_name(StatusCode code) {
 Status Status::from_errno(int error, std::string_view what) {
   // Not strerror(): libbraid is called by threads of other people's programs.
   char buffer[128];
-  return {code_of_errno(error),
-          fmt::format("{}: {}", what, ::strerror_r(error, buffer, sizeof(buffer))), error};
+  return {
+      code_of_errno(error),
+      fmt::format("{}: {}{}", what, ::strerror_r(error, buffer, sizeof(buffer)), advice_on(error)),
+      error};
 }
 
 std::string Status::to_string() const {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "loop/resolver.h"
 
+#include <cerrno>
 #include <optional>
 #include <system_error>
 #include <thread>
@@ -8,11 +9,14 @@
 
 #include <signal.h>
 
+#include "base/descriptor_table.h"
 #include "base/mutex.h"
 #include "loop/door.h"
 
 namespace braid {
 namespace {
+
+constexpr uint32_t kDescriptorsSpare = 16;
 
 Status resolve_error(const std::string& host, int error) {
   // A name that is unknown now may be known later only if the server said that it could not tell.
@@ -79,6 +83,9 @@ Status Resolver::resolve(const std::string& host, uint16_t port, Callback callba
                          std::optional<uint32_t> user) {
   BRAID_ASSERT_IN_LOOP(loop_);
   BRAID_ASSERT(request_ == nullptr, "one look-up at a time");
+  // A door has no error for it. Other threads open descriptors, too, but not that many at once.
+  if (!has_descriptors(kDescriptorsSpare))
+    return Status::from_errno(EMFILE, fmt::format("host name '{}' cannot be looked up now", host));
   BRAID_RETURN_IF_ERROR(under_way_->begin(host, user));
   auto request = std::make_shared<Request>(loop_, host, [this] {
     // The door must not go within its handler, and the callback may destroy this resolver.

@@ -7,8 +7,11 @@
 #include <fstream>
 #include <string>
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+
+#include "base/fd.h"
 
 namespace braid {
 namespace {
@@ -40,6 +43,23 @@ TEST(DescriptorTable, LeavesNoDescriptorOpen) {
   const auto before = count();
   reserve_descriptor_table();
   EXPECT_EQ(count(), before);
+}
+
+TEST(DescriptorTable, KnowsWhetherSomeAreLeftAndRaisesTheLimit) {
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const int next_free = Fd(::open("/dev/null", O_RDONLY)).get();
+  rlimit few = before;
+  few.rlim_cur = static_cast<rlim_t>(next_free) + 4;
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
+  EXPECT_TRUE(has_descriptors(4));
+  EXPECT_FALSE(has_descriptors(5));
+  raise_descriptor_limit();
+  rlimit raised{};
+  EXPECT_EQ(::getrlimit(RLIMIT_NOFILE, &raised), 0);
+  EXPECT_EQ(raised.rlim_cur, before.rlim_max);
+  EXPECT_TRUE(has_descriptors(5));
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 
 }  // namespace

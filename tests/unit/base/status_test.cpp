@@ -7,6 +7,7 @@
 #include <string>
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <uv.h>
 
 namespace braid {
@@ -47,6 +48,22 @@ TEST(StatusTest, TakesTheCodeThatFitsAnErrno) {
   EXPECT_EQ(Status::from_errno(ETIMEDOUT, "").code(), StatusCode::DeadlineExceeded);
   EXPECT_EQ(Status::from_errno(EADDRINUSE, "").code(), StatusCode::AlreadyExists);
   EXPECT_EQ(Status::from_errno(EXDEV, "").code(), StatusCode::Internal);
+}
+
+TEST(StatusTest, ALimitOfDescriptorsIsNamedWithItsKnob) {
+  rlimit files{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &files), 0);
+  const std::string advice =
+      fmt::format("no file descriptors left (limit {}; ulimit -n, or LimitNOFILE", files.rlim_cur);
+  const Status of_errno = Status::from_errno(EMFILE, "cannot make a socket");
+  EXPECT_TRUE(of_errno.message().starts_with("cannot make a socket: Too many open files: "));
+  EXPECT_NE(of_errno.message().find(advice), std::string::npos) << of_errno.message();
+  const Status of_uv = Status::from_uv(UV_EMFILE, "cannot make a loop");
+  EXPECT_NE(of_uv.message().find(advice), std::string::npos) << of_uv.message();
+  EXPECT_EQ(of_uv.code(), StatusCode::ResourceExhausted);
+  EXPECT_EQ(of_uv.cause(), UV_EMFILE);
+  const Status of_machine = Status::from_errno(ENFILE, "cannot make a socket");
+  EXPECT_NE(of_machine.message().find("fs.file-max"), std::string::npos) << of_machine.message();
 }
 
 TEST(StatusTest, TakesTheCodeThatFitsALibuvError) {

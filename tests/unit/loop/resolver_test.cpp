@@ -7,6 +7,10 @@
 #include <string>
 #include <vector>
 
+#include <fcntl.h>
+#include <sys/resource.h>
+
+#include "base/fd.h"
 #include "loop_testing.h"
 
 namespace braid {
@@ -194,6 +198,24 @@ TEST_F(ResolverTest, MayBeUsedAgainFromItsCallback) {
   };
   ASSERT_TRUE(resolver.resolve("127.0.0.1", 1, again).is_ok());
   run_until([&] { return calls == 2; });
+}
+
+TEST_F(ResolverTest, WithoutDescriptorsTheNameIsNotLookedUpAndTheDaemonLives) {
+  Resolver resolver(*loop_, ::getaddrinfo, under_way_);
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  rlimit none = before;
+  none.rlim_cur = static_cast<rlim_t>(Fd(::open("/dev/null", O_RDONLY)).get());
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  const Status refused =
+      resolver.resolve("127.0.0.1", 1, [](const Result<std::vector<SocketAddress>>&) { FAIL(); });
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_EQ(refused.code(), StatusCode::ResourceExhausted);
+  EXPECT_NE(refused.message().find("no file descriptors left"), std::string::npos);
+  int calls = 0;
+  ASSERT_TRUE(resolver.resolve("127.0.0.1", 1,
+                               [&](const Result<std::vector<SocketAddress>>&) { ++calls; }));
+  run_until([&] { return calls == 1; });
 }
 
 }  // namespace
