@@ -14,6 +14,7 @@
 #include "base/hash.h"
 #include "base/journal.h"
 #include "base/line_fields.h"
+#include "base/line_subject.h"
 #include "base/log_formatters.h"
 #include "base/repeated_lines.h"
 #include "base/stderr_sink.h"
@@ -77,8 +78,16 @@ std::optional<uint64_t> tell_held_until(uint64_t now_ns) {
   return next_ns;
 }
 
+// Whom a line is about, for RepeatedLines. A user may have any number of jobs.
+uint64_t subject_of(const LogFields& fields) {
+  if (const auto user = LineSubject::user()) return fnv1a64(fmt::format("user {}", *user));
+  if (!fields.job.empty()) return fnv1a64(fields.job);
+  return fields.peer.empty() ? 0 : fnv1a64(fields.peer);
+}
+
 // Whether the line may be written; else it is held back.
-bool admit(spdlog::level::level_enum level, fmt::string_view format, std::string_view line) {
+bool admit(spdlog::level::level_enum level, const LogFields& fields, fmt::string_view format,
+           std::string_view line) {
   // Whoever asks for these wants all of them.
   if (level < spdlog::level::info) return true;
   const uint64_t now_ns = SystemClock().now_ns();
@@ -87,7 +96,7 @@ bool admit(spdlog::level::level_enum level, fmt::string_view format, std::string
   const std::lock_guard lock(held.mutex);
   const bool held_none = !held.lines.next_end_ns();
   const uint64_t kind = fnv1a64({format.data(), format.size()});
-  if (held.lines.admit(kind, level, line, now_ns)) return true;
+  if (held.lines.admit(kind, subject_of(fields), level, line, now_ns)) return true;
   if (held_none && held.on_first) held.on_first();
   return false;
 }
@@ -155,7 +164,8 @@ void write_log(LogLevel level, const LogFields& fields, fmt::string_view format,
   fmt::memory_buffer line;
   fmt::vformat_to(fmt::appender(line), format, arguments);
   const std::string_view text(line.data(), line.size());
-  if (admit(spdlog_level(level), format, text)) write_line(spdlog_level(level), fields, text);
+  if (admit(spdlog_level(level), fields, format, text))
+    write_line(spdlog_level(level), fields, text);
 }
 
 }  // namespace braid

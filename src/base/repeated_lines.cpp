@@ -8,9 +8,26 @@
 #include "base/log_text.h"
 
 namespace braid {
+namespace {
 
-bool RepeatedLines::admit(uint64_t kind, int level, std::string_view line, uint64_t now_ns) {
-  Window& window = windows_[kind];
+constexpr uint64_t kOtherSubjects = UINT64_MAX;
+
+}  // namespace
+
+RepeatedLines::Window& RepeatedLines::window_of(Windows& windows, uint64_t subject,
+                                                uint64_t now_ns) {
+  if (windows.size() >= kSubjectsMax && !windows.contains(subject)) {
+    std::erase_if(windows, [now_ns](const auto& one) {
+      return now_ns >= one.second.ends_ns && one.second.held.lines == 0;
+    });
+    if (windows.size() >= kSubjectsMax) subject = kOtherSubjects;
+  }
+  return windows[subject];
+}
+
+bool RepeatedLines::admit(uint64_t kind, uint64_t subject, int level, std::string_view line,
+                          uint64_t now_ns) {
+  Window& window = window_of(windows_[kind], subject, now_ns);
   // One with lines that nobody has told of yet stays until take_ended().
   if (now_ns >= window.ends_ns && window.held.lines == 0)
     window = {now_ns + kWindowSeconds * 1'000'000'000, 0, {}};
@@ -31,15 +48,17 @@ std::vector<RepeatedLines::Held> RepeatedLines::take_ended(uint64_t now_ns) {
   std::vector<Held> ended;
   if (!has_ended(now_ns)) return ended;
   uint64_t next_ns = UINT64_MAX;
-  for (auto& [kind, window] : windows_) {
-    if (window.held.lines == 0) continue;
-    if (now_ns < window.ends_ns) {
-      next_ns = std::min(next_ns, window.ends_ns);
-      continue;
+  for (auto& [kind, windows] : windows_) {
+    for (auto& [subject, window] : windows) {
+      if (window.held.lines == 0) continue;
+      if (now_ns < window.ends_ns) {
+        next_ns = std::min(next_ns, window.ends_ns);
+        continue;
+      }
+      ended.push_back(std::move(window.held));
+      window = {};
+      --holding_;
     }
-    ended.push_back(std::move(window.held));
-    window = {};
-    --holding_;
   }
   first_end_ns_ = next_ns;
   return ended;

@@ -11,13 +11,16 @@
 namespace braid {
 
 // Which lines of a log are written, and which are only counted: of those of one kind (their place
-// in the code), kLinesPerWindow in each window. A window begins with the first line that comes when
-// none is open. Not thread-safe; `now_ns` is a clock that never goes back.
+// in the code) and one subject (whom they are about), kLinesPerWindow in each window. A window
+// begins with the first line that comes when none is open. Of each kind kSubjectsMax subjects have
+// windows of their own; further ones share one. Not thread-safe; `now_ns` is a clock that never
+// goes back.
 class RepeatedLines {
  public:
   static constexpr uint32_t kLinesPerWindow = 20;
   static constexpr uint64_t kWindowSeconds = 10;
   static constexpr size_t kLastBytesMax = 512;
+  static constexpr size_t kSubjectsMax = 64;
 
   // What is to be told of a window that is over.
   struct Held {
@@ -27,7 +30,8 @@ class RepeatedLines {
   };
 
   // Whether the line may be written; else it is counted. `level`: higher ones matter more.
-  bool admit(uint64_t kind, int level, std::string_view line, uint64_t now_ns);
+  // `subject`: a hash; 0: it is about nobody.
+  bool admit(uint64_t kind, uint64_t subject, int level, std::string_view line, uint64_t now_ns);
   // Of all windows that have ended by now, and in which lines were held back; they are closed.
   std::vector<Held> take_ended(uint64_t now_ns);
   // When the first window ends in which lines were held back; nothing: there is none.
@@ -40,8 +44,12 @@ class RepeatedLines {
     uint32_t written = 0;
     Held held;
   };
+  using Windows = std::unordered_map<uint64_t, Window>;  // by subject
+
+  static Window& window_of(Windows& windows, uint64_t subject, uint64_t now_ns);
+
   // By kind. There are as many as places in the code that log.
-  std::unordered_map<uint64_t, Window> windows_;
+  std::unordered_map<uint64_t, Windows> windows_;
   size_t holding_ = 0;         // windows in which lines were held back
   uint64_t first_end_ns_ = 0;  // not later than the first of these ends
 };

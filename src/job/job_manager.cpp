@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/line_subject.h"
 #include "base/log.h"
 #include "net/peer_text.h"
 
@@ -57,6 +58,7 @@ void JobManager::on_client_connected(ClientConnection& connection) {
 
 void JobManager::on_client_message(ClientConnection& connection,
                                    const proto::ClientMessage& message, std::vector<Fd> fds) {
+  const LineSubject about_user(connection.credentials().uid);
   const auto position = sessions_.find(connection.id());
   Session* session = position == sessions_.end() ? nullptr : position->second.get();
   switch (message.body_type()) {
@@ -148,6 +150,7 @@ Status JobManager::take_place(Session& session) {
 }
 
 void JobManager::on_client_closed(ClientConnection& connection, const Status& reason) {
+  const LineSubject about_user(connection.credentials().uid);
   clients_.erase(connection.id());
   const auto position = sessions_.find(connection.id());
   if (position == sessions_.end()) return;
@@ -411,6 +414,7 @@ uint32_t JobManager::jobs_hidden_from(uid_t user) const {
 }
 
 void JobManager::refuse(ClientConnection& connection, const Status& reason) {
+  const LineSubject about_user(connection.credentials().uid);
   const ClientCredentials& who = connection.credentials();
   BRAID_LOG_WARN("client {} (process {}, user {}) refused: {}", connection.id(), who.pid, who.uid,
                  reason.message());

@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 #include <spdlog/spdlog.h>
 
+#include "base/line_subject.h"
+
 namespace braid {
 namespace {
 
@@ -44,6 +46,21 @@ TEST_F(LogTest, WritesWhatItsLevelLetsThrough) {
   const std::string output = ::testing::internal::GetCapturedStdout();
   EXPECT_THAT(output, ::testing::HasSubstr("rank 3 of 'job' died: {}"));
   EXPECT_THAT(output, ::testing::Not(::testing::HasSubstr("quiet")));
+}
+
+TEST_F(LogTest, AFloodOfOneUserHidesNoLineAboutAnother) {
+  ASSERT_TRUE(set_log_level("info").is_ok());
+  const auto say = [](uint32_t user, const char* job) {
+    const LineSubject about(user);
+    BRAID_LOG_WARN(LogFields{.job = job}, "a flood: {} of {}", job, user);
+  };
+  ::testing::internal::CaptureStdout();
+  for (int i = 0; i < 1000; ++i) say(1, std::to_string(i).c_str());
+  say(2, "mine");
+  const std::string output = ::testing::internal::GetCapturedStdout();
+  EXPECT_THAT(output, ::testing::HasSubstr("a flood: mine of 2"));
+  EXPECT_THAT(output, ::testing::Not(::testing::HasSubstr("a flood: 20 of 1")))
+      << "jobs of one user count together";
 }
 
 }  // namespace

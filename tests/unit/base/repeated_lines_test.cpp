@@ -12,10 +12,10 @@ constexpr uint64_t kWindow = RepeatedLines::kWindowSeconds * kSecond;
 class RepeatedLinesTest : public ::testing::Test {
  protected:
   // How many of `count` lines are written.
-  size_t say(uint64_t kind, size_t count, uint64_t now_ns, int level = 2) {
+  size_t say(uint64_t kind, size_t count, uint64_t now_ns, uint64_t subject = 0) {
     size_t written = 0;
     for (size_t i = 0; i < count; ++i)
-      written += lines_.admit(kind, level, "line " + std::to_string(i), now_ns) ? 1 : 0;
+      written += lines_.admit(kind, subject, 2, "line " + std::to_string(i), now_ns) ? 1 : 0;
     return written;
   }
   RepeatedLines lines_;
@@ -41,6 +41,22 @@ TEST_F(RepeatedLinesTest, KindsDoNotCountForEachOther) {
   EXPECT_EQ(lines_.take_ended(kSecond + kWindow).size(), 1u);
 }
 
+TEST_F(RepeatedLinesTest, AFloodAboutOneHidesNothingAboutAnother) {
+  EXPECT_EQ(say(1, 1000, 0, 7), 20u);
+  EXPECT_EQ(say(1, 20, 0, 8), 20u);
+  EXPECT_EQ(say(1, 20, 0, 7), 0u);
+  EXPECT_EQ(lines_.take_ended(kWindow).size(), 1u);
+}
+
+TEST_F(RepeatedLinesTest, SubjectsOfAKindAreBounded) {
+  constexpr size_t kMax = RepeatedLines::kSubjectsMax;
+  size_t written = 0;
+  for (uint64_t subject = 1; subject <= 1000; ++subject) written += say(1, 30, 0, subject);
+  EXPECT_EQ(written, (kMax + 1) * RepeatedLines::kLinesPerWindow) << "further ones share a window";
+  EXPECT_EQ(lines_.take_ended(kWindow).size(), kMax + 1);
+  EXPECT_EQ(say(1, 1, kWindow, 2000), 1u) << "those whose window is over make room";
+}
+
 TEST_F(RepeatedLinesTest, ANewWindowWritesAgain) {
   EXPECT_EQ(say(1, 20, 0), 20u);
   EXPECT_EQ(say(1, 5, kWindow), 5u) << "nothing was held back in the first one";
@@ -52,8 +68,8 @@ TEST_F(RepeatedLinesTest, ANewWindowWritesAgain) {
 
 TEST_F(RepeatedLinesTest, TellsOfTheHighestLevelAndCutsTheLastLine) {
   say(1, 20, 0);
-  lines_.admit(1, 4, "error", 0);
-  lines_.admit(1, 3, std::string(10'000, 'x'), 0);
+  lines_.admit(1, 0, 4, "error", 0);
+  lines_.admit(1, 0, 3, std::string(10'000, 'x'), 0);
   const auto ended = lines_.take_ended(kWindow);
   ASSERT_EQ(ended.size(), 1u);
   EXPECT_EQ(ended[0].level, 4);
