@@ -125,9 +125,7 @@ Status Daemon::start_control_plane() {
   options.connect_timeout_ms = config_.control.connect_timeout_ms;
   options.strangers_max = strangers_max();
   if (options.cluster_key.empty()) {
-    BRAID_LOG_INFO(
-        "no control.cluster_key_file: this node works alone, or with daemons on its loopback "
-        "addresses");
+    BRAID_LOG_INFO("no control.cluster_key_file: this node works alone");
   }
   auto control_plane = ControlPlane::create(*loop_, clock_, std::move(options), *jobs_);
   if (!control_plane) return control_plane.status();
@@ -247,9 +245,12 @@ DaemonPageSources Daemon::page_sources() {
 
 void Daemon::run() {
   // Where it listens, which may be less than the address that peers are told.
-  BRAID_LOG_INFO("braidd {} on node '{}' is ready: {}; clients at {}, peers at {}:{}{}",
-                 kBraidVersion, node_name_, transport_->description(), config_.client.socket,
-                 resolve_listen(config_, node_address_), control_plane_->self().port,
+  BRAID_LOG_INFO("braidd {} on node '{}' is ready: {}; clients at {}, {}{}", kBraidVersion,
+                 node_name_, transport_->description(), config_.client.socket,
+                 config_.control.cluster_key_file.empty()
+                     ? std::string("no peers")
+                     : fmt::format("peers at {}:{}", resolve_listen(config_, node_address_),
+                                   control_plane_->self().port),
                  page_ == nullptr ? std::string(", no metrics")
                                   : fmt::format(", metrics at {}:{}", config_.metrics.address,
                                                 config_.metrics.port));

@@ -124,12 +124,11 @@ constexpr std::array kKeys = {
            "TCP port of the connections between daemons; the same on all nodes."),
     text("control.listen", BRAID_FIELD(control.listen), check_address_or_auto,
          "an IPv4 address, or auto",
-         "The address that port is opened on; auto: node.address if there is a cluster key, else "
-         "127.0.0.1."),
+         "The address that port is opened on, if there is a cluster key; auto: node.address."),
     text("control.cluster_key_file", BRAID_FIELD(control.cluster_key_file), check_cluster_key_file,
          "an absolute path, or empty",
          "File with the secret that daemons prove to each other; the same secret on all nodes. "
-         "Empty: jobs of this node only."),
+         "Empty: control.port is not opened, and jobs are of this node only."),
     number("control.heartbeat_interval_ms", BRAID_FIELD(control.heartbeat_interval_ms), 10, 60'000,
            "Time between two signs of life to each peer, in milliseconds."),
     number(

@@ -202,15 +202,6 @@ void TcpStream::end(const Status& reason) {
   handler_->on_end(reason);
 }
 
-std::optional<SocketAddress> TcpStream::local_address() const {
-  sockaddr_storage storage{};
-  int bytes = sizeof(storage);
-  if (uv_tcp_getsockname(handle_.get(), reinterpret_cast<sockaddr*>(&storage), &bytes) != 0) {
-    return std::nullopt;
-  }
-  return SocketAddress::from(reinterpret_cast<const sockaddr*>(&storage));
-}
-
 std::optional<SocketAddress> TcpStream::remote_address() const {
   sockaddr_storage storage{};
   int bytes = sizeof(storage);

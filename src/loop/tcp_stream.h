@@ -52,7 +52,6 @@ class TcpStream {
   std::optional<uint64_t> round_trip_ns() const;
 
   // Of the connected socket; nothing if it is not connected (any more).
-  std::optional<SocketAddress> local_address() const;
   std::optional<SocketAddress> remote_address() const;
 
   static bool is_end_of_stream(const Status& reason) { return reason.cause() == UV_EOF; }

@@ -72,6 +72,11 @@ ControlPlaneImpl::~ControlPlaneImpl() {
 Status ControlPlaneImpl::listen() {
   const auto address = SocketAddress::parse(options_.listen_address, options_.listen_port);
   BRAID_ASSERT(address.has_value(), "checked by create()");
+  if (options_.cluster_key.empty()) {  // nobody could prove to be a daemon
+    if (options_.self.port == 0) options_.self.port = options_.listen_port;
+    own_address_ = std::make_unique<OwnAddress>(*address, options_.self.address);
+    return Status::ok();
+  }
   auto listener = TcpListener::create(
       loop_, *address, kControlStreamBytesMax,
       [this](Result<std::unique_ptr<TcpStream>> stream) { on_stranger(std::move(stream)); });

@@ -22,7 +22,7 @@ struct ControlPlaneOptions {
   std::shared_ptr<const NodeKey> node_key;  // none: a new one
   std::string listen_address;               // numeric
   uint16_t listen_port = 0;                 // 0: any (tests)
-  std::vector<uint8_t> cluster_key;         // empty: peers on loopback only, with an empty key
+  std::vector<uint8_t> cluster_key;         // empty: there are no peers, and nobody can connect
   uint32_t heartbeat_interval_ms = 500;
   uint32_t peer_timeout_ms = 5000;  // a peer that is silent for so long is lost
   uint32_t connect_timeout_ms =

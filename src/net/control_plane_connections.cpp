@@ -35,26 +35,13 @@ void ControlPlaneImpl::on_stranger(Result<std::unique_ptr<TcpStream>> stream) {
                        options_.strangers_max));
     destroy_later(loop_, std::move(oldest));
   }
-  HandshakeOptions options = handshake_options();
-  options.refusal = refusal_for(**stream);
-  auto connection = ControlConnection::accept(loop_, std::move(*stream), std::move(options),
+  auto connection = ControlConnection::accept(loop_, std::move(*stream), handshake_options(),
                                               options_.connect_timeout_ms, *this);
   if (connection == nullptr) {
     refuse("a stranger", "it was gone before it was accepted");
     return;
   }
   strangers_.push_back(std::move(connection));
-}
-
-std::string ControlPlaneImpl::refusal_for(const TcpStream& stream) const {
-  if (!options_.cluster_key.empty()) return "";
-  const auto local = stream.local_address();
-  const auto remote = stream.remote_address();
-  if (local && remote && local->is_loopback() && remote->is_loopback()) return "";
-  return fmt::format(
-      "{} has no cluster key and so serves its own host only: set "
-      "control.cluster_key_file on all nodes",
-      describe(options_.self));
 }
 
 void ControlPlaneImpl::refuse(const std::string& who, const std::string& reason) {
@@ -117,14 +104,14 @@ void ControlPlaneImpl::start_attempt(std::optional<uint32_t> user, const std::st
   }
   ConnectAttempt::Hooks hooks;
   hooks.known_peer_at = [this](const SocketAddress& address) -> std::optional<Peer> {
-    if (own_address_->is_own(address)) return options_.self;
+    if (is_own(address)) return options_.self;
     const PeerEntry* entry = peers_.find(address.host(), address.port());
     return entry == nullptr ? std::nullopt : std::optional<Peer>(entry->peer);
   };
   hooks.self_at = [this](const SocketAddress& address) -> std::optional<Peer> {
     return own_address_->may_be_own(address) ? std::optional<Peer>(options_.self) : std::nullopt;
   };
-  hooks.check = [this](const SocketAddress& address) { return may_connect(address); };
+  hooks.check = [this](const SocketAddress&) { return may_connect(); };
   auto attempt = std::make_unique<ConnectAttempt>(loop_, clock_, host, port, handshake_options(),
                                                   options_.connect_timeout_ms);
   hooks.done = [this, attempt = attempt.get()](Result<ConnectOutcome> outcome) {
@@ -135,12 +122,17 @@ void ControlPlaneImpl::start_attempt(std::optional<uint32_t> user, const std::st
   attempts_.back()->start(std::move(hooks), user);
 }
 
-Status ControlPlaneImpl::may_connect(const SocketAddress& address) const {
-  if (!options_.cluster_key.empty() || address.is_loopback()) return Status::ok();
-  return {StatusCode::PermissionDenied,
-          fmt::format("node '{}' has no cluster key and so talks to its own host only: set "
-                      "control.cluster_key_file on all nodes",
-                      options_.self.name)};
+bool ControlPlaneImpl::is_own(const SocketAddress& address) const {
+  // Where this daemon does not listen, no other daemon that it could talk with does.
+  return listener_ == nullptr ? own_address_->may_be_own(address) : own_address_->is_own(address);
+}
+
+Status ControlPlaneImpl::may_connect() const {
+  if (!options_.cluster_key.empty()) return Status::ok();
+  return make_status(StatusCode::PermissionDenied,
+                     "node '{}' has no cluster key and so talks to no other daemon: set "
+                     "control.cluster_key_file on all nodes",
+                     options_.self.name);
 }
 
 void ControlPlaneImpl::on_attempt_done(ConnectAttempt& attempt, Result<ConnectOutcome> outcome) {

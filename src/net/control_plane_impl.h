@@ -50,7 +50,6 @@ class ControlPlaneImpl final : public ControlPlane, private ControlConnectionOwn
   void on_stranger(Result<std::unique_ptr<TcpStream>> stream);
   void refuse(const std::string& who, const std::string& reason);
   std::unique_ptr<ControlConnection> take_stranger(const ControlConnection& connection);
-  std::string refusal_for(const TcpStream& stream) const;
 
   // Those to whom we connect.
   void start_attempt(std::optional<uint32_t> user, const std::string& host, uint16_t port,
@@ -59,7 +58,8 @@ class ControlPlaneImpl final : public ControlPlane, private ControlConnectionOwn
   Result<Peer> settle(const ConnectAttempt& attempt, Result<ConnectOutcome>& outcome);
   void answer_later(NodeId id, ConnectCallback callback);
   void answer_when_sure(PeerEntry& entry, WaitingConnect waiting);
-  Status may_connect(const SocketAddress& address) const;
+  bool is_own(const SocketAddress& address) const;
+  Status may_connect() const;
   HandshakeOptions handshake_options() const;
 
   // Peers: control_plane_peers.cpp.
@@ -90,7 +90,7 @@ class ControlPlaneImpl final : public ControlPlane, private ControlConnectionOwn
   ControlPlaneHandler& handler_;
   ControlPlaneCounters counters_;
   StrangerLog stranger_log_;
-  std::unique_ptr<TcpListener> listener_;
+  std::unique_ptr<TcpListener> listener_;  // none without a cluster key
   std::unique_ptr<OwnAddress> own_address_;
   std::list<std::unique_ptr<ControlConnection>> strangers_;  // oldest first
   std::list<std::unique_ptr<ConnectAttempt>> attempts_;

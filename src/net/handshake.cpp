@@ -131,7 +131,6 @@ Handshake::Step Handshake::on_client_hello(const proto::ClientHello& hello) {
   if (Status status = take_peer(*hello.nonce(), *hello.identity()); !status) {
     return fail(std::move(status));
   }
-  if (!options_.refusal.empty()) return refuse({StatusCode::PermissionDenied, options_.refusal});
 
   FlatBufferBuilder builder;
   const auto nonce = make_bytes(builder, nonce_);

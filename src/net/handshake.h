@@ -28,7 +28,6 @@ struct HandshakeOptions {
   std::vector<uint8_t> cluster_key;
   // How often this node has lost that one: see Generations. Empty: never.
   std::function<uint64_t(NodeId)> generation;
-  std::string refusal;  // server: not empty: whoever says hello is refused with this reason
   uint32_t protocol_version = proto::kControlProtocolVersion;
 };
 

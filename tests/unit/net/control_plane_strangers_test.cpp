@@ -203,20 +203,46 @@ TEST_F(ControlPlaneStrangersTest, TellsAPeerWithAnotherKey) {
   ASSERT_TRUE(run_until([&] { return refused() == before + 1; }));
 }
 
-TEST_F(ControlPlaneStrangersTest, PeersWithoutAKeyKeepToThisHost) {
-  RecordingHandler on_c;
-  ControlPlaneOptions no_key = options("c", "127.0.0.3");
-  no_key.cluster_key.clear();
-  auto c = create(no_key, on_c);
-  const Status status = connect_error(*c, "192.0.2.1", 7410);
-  EXPECT_EQ(status.code(), StatusCode::PermissionDenied);
-  EXPECT_TRUE(contains(status.message(), "set control.cluster_key_file"));
+class ControlPlaneWithoutAKeyTest : public ControlPlaneTest {
+ protected:
+  static uint16_t free_port(const std::string& address) {
+    auto loop = std::move(Loop::create("port")).value();
+    auto listener = TcpListener::create(*loop, *SocketAddress::parse(address, 0), 1, [](auto) {});
+    return (*listener)->address().port();
+  }
+  static ControlPlaneOptions options_at(const std::string& address) {
+    ControlPlaneOptions result = options("c", address);
+    result.listen_port = free_port(address);
+    result.cluster_key.clear();
+    return result;
+  }
 
-  RecordingHandler on_d;
-  ControlPlaneOptions also_none = options("d", "127.0.0.4");
-  also_none.cluster_key.clear();
-  auto d = create(also_none, on_d);
-  EXPECT_EQ(connect(*c, d->self()).name, "d");
+  RecordingHandler on_c_;
+};
+
+TEST_F(ControlPlaneWithoutAKeyTest, NobodyCanConnect) {
+  auto c = create(options_at("127.0.0.1"), on_c_);
+  ASSERT_NE(c->self().port, 0);
+  EXPECT_FALSE(RawSocket(c->self().port).is_connected());
+}
+
+TEST_F(ControlPlaneWithoutAKeyTest, NoOtherDaemonIsReachedAndTheErrorSaysWhatIsMissing) {
+  RecordingHandler on_a;
+  auto a = create(options("a"), on_a);
+  auto c = create(options_at("127.0.0.3"), on_c_);
+  for (const auto& [host, port] :
+       {std::pair<std::string, uint16_t>("192.0.2.1", 7410), {"127.0.0.1", a->self().port}}) {
+    const Status status = connect_error(*c, host, port);
+    EXPECT_EQ(status.code(), StatusCode::PermissionDenied);
+    EXPECT_TRUE(contains(status.message(), host));
+    EXPECT_TRUE(contains(status.message(), "set control.cluster_key_file"));
+  }
+}
+
+TEST_F(ControlPlaneWithoutAKeyTest, EveryAddressOfThisHostIsItsOwn) {
+  auto c = create(options_at("127.0.0.1"), on_c_);
+  for (const char* host : {"127.0.0.1", "127.0.1.1", "localhost"})
+    EXPECT_EQ(connect(*c, {0, "", host, c->self().port}).id, c->self().id) << host;
 }
 
 // A daemon of another version, as far as its handshake goes.

@@ -301,16 +301,6 @@ TEST(Handshake, SaysWhoseVersionIsTheOldOne) {
   }
 }
 
-TEST(Handshake, RefusesWithAGivenReason) {
-  HandshakeOptions b = options("b");
-  b.refusal = "set control.cluster_key_file";
-  Handshake client(HandshakeRole::Client, options("a"));
-  Handshake server(HandshakeRole::Server, b);
-  const Outcome outcome = run(client, server);
-  EXPECT_FALSE(server.is_done());
-  EXPECT_NE(outcome.client.message().find("set control.cluster_key_file"), std::string::npos);
-}
-
 TEST(Handshake, RefusesAMalformedIdentity) {
   const auto refused = [](Peer self) {
     HandshakeOptions a = options("a");
