@@ -16,9 +16,12 @@ set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O2 -g1 -DNDEBUG")
 # namespaces; SKIP_UNITY_BUILD_INCLUSION keeps a file by itself. The other presets keep includes honest.
 set(CMAKE_CXX_FLAGS_SANITIZE "-O1 -g1")
 
+# Objects name no folder of the checkout, so what one checkout has compiled serves the next one, and packages too.
+add_compile_options(-ffile-prefix-map=${PROJECT_SOURCE_DIR}/=)
 find_program(CCACHE_PROGRAM ccache)
 if(CCACHE_PROGRAM)
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE_PROGRAM})
+  set(CMAKE_CXX_COMPILER_LAUNCHER
+    ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1 ${CCACHE_PROGRAM})
 endif()
 
 add_compile_options(-Wall -Wextra -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual -fno-omit-frame-pointer)
