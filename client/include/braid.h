@@ -276,6 +276,14 @@ typedef struct braid_operation {
                                     0.1.1. */
 } braid_operation;
 
+/** How long operations may take that are submitted from now on and name no time of their own; 0: as
+ * long as when the job was opened. Of this rank only. Since 0.1.1. */
+BRAID_API int braid_set_timeout(braid_job* job, uint32_t timeout_ms);
+
+/** Gives `more_ms` beside that, or beside their own time, to the operations that are submitted from
+ * now on until the first of them has ended. Calls add up. Since 0.1.1. */
+BRAID_API int braid_extend_timeout(braid_job* job, uint32_t more_ms);
+
 /** Hands one operation to the daemon and returns at once (it blocks, up to the timeout, only when
  * the ring is full). */
 BRAID_API int braid_submit(braid_job* job, const braid_operation* operation, braid_ticket* ticket);

@@ -127,6 +127,14 @@ int braid_free(braid_job* job, void* memory) {
   return with_job(job, [&](Job& self) { return self.free(memory); });
 }
 
+int braid_set_timeout(braid_job* job, uint32_t timeout_ms) {
+  return with_job(job, [timeout_ms](Job& self) { return self.set_timeout(timeout_ms); });
+}
+
+int braid_extend_timeout(braid_job* job, uint32_t more_ms) {
+  return with_job(job, [more_ms](Job& self) { return self.extend_timeout(more_ms); });
+}
+
 int braid_submit(braid_job* job, const braid_operation* operation, braid_ticket* ticket) {
   return with_job(job, [&](Job& self) { return self.submit(operation, ticket); });
 }

@@ -111,9 +111,10 @@ Status Job::begin(const braid_job_options& options) {
   rank_ = {options.rank, options.world_size};
   master_address_ = options.master_address;
   master_node_ = options.master_node;
-  timeout_ms_ = options.timeout_ms != 0 ? options.timeout_ms : kDefaultTimeoutMs;
+  opened_timeout_ms_ = options.timeout_ms != 0 ? options.timeout_ms : kDefaultTimeoutMs;
+  timeouts_.set_usual_ms(opened_timeout_ms_);
   arenas_.set_limit(options.arena_bytes != 0 ? options.arena_bytes : kDefaultArenaBytes);
-  const uint64_t deadline_ns = now_ns() + timeout_ms_ * 1'000'000ull;
+  const uint64_t deadline_ns = now_ns() + opened_timeout_ms_ * 1'000'000ull;
   open_deadline_ns_ = deadline_ns + kGraceNs;
   return session_.connection().begin(socket_path_of(options.socket_path), deadline_ns);
 }
@@ -157,10 +158,10 @@ Status Job::ask_to_open() {
   std::unique_ptr<Arena> arena;
   BRAID_RETURN_IF_ERROR(arenas_.make(0, arena));
   flatbuffers::FlatBufferBuilder builder;
-  const auto open = proto::CreateOpenJobDirect(builder, name_.c_str(), rank_.rank, rank_.world_size,
-                                               master_address_.c_str(), timeout_ms_, arena->size(),
-                                               Session::kSubmitCapacity, Session::kDoneCapacity,
-                                               weight_, &token_bytes, master_node_);
+  const auto open = proto::CreateOpenJobDirect(
+      builder, name_.c_str(), rank_.rank, rank_.world_size, master_address_.c_str(),
+      opened_timeout_ms_, arena->size(), Session::kSubmitCapacity, Session::kDoneCapacity, weight_,
+      &token_bytes, master_node_);
   builder.Finish(proto::CreateClientMessage(builder, proto::ClientBody::OpenJob, open.Union()));
   const int fds[] = {arena->fd(), session_.rings_fd(), session_.submit_wake_fd()};
   asked_ = session_.connection().send(builder, fds);
@@ -176,7 +177,7 @@ Status Job::await_opened(uint64_t until_ns) {
   if (answered.code() == StatusCode::DeadlineExceeded) {
     if (now_ns() < open_deadline_ns_) return {};
     return make_status(answered.code(), "{}: job '{}' was neither opened nor refused within {} ms",
-                       answered.message(), name_, timeout_ms_);
+                       answered.message(), name_, opened_timeout_ms_);
   }
   if (!answered) return asked_.is_ok() ? answered : asked_;
   BRAID_RETURN_IF_ERROR(accept_opened(std::move(received)));
@@ -345,13 +346,13 @@ Status Job::register_arena(uint64_t bytes) {
 
 // The answer to what was just asked: its number, or why it was refused.
 Status Job::await_registration(Lock& lock, const std::string& what, uint32_t& number) {
-  const uint64_t deadline_ns = now_ns() + timeout_ms_ * 1'000'000ull + kGraceNs;
+  const uint64_t deadline_ns = now_ns() + timeouts_.usual_ms() * 1'000'000ull + kGraceNs;
   if (!session_.wait_until(lock, deadline_ns, [&] { return session_.has_registration(); })) {
     // The reply may still come, and would be taken for another registration's.
     session_.fail(make_status(
         StatusCode::DeadlineExceeded,
         "braidd at '{}' does not answer: no reply to the registration of {} within {} ms",
-        session_.socket_path(), what, timeout_ms_));
+        session_.socket_path(), what, timeouts_.usual_ms()));
   }
   const auto reply = session_.take_registration();
   if (!reply) return session_.failure();

@@ -17,6 +17,7 @@
 #include "operation.h"
 #include "session.h"
 #include "tensor_table.h"
+#include "timeouts.h"
 
 namespace braid::client {
 
@@ -50,6 +51,9 @@ class Job {
   Status register_tensors(const braid_tensor_options* options, size_t count, uint32_t* handles);
   Status allocate(size_t bytes, void** memory);
   Status free(void* memory);
+
+  Status set_timeout(uint32_t timeout_ms);
+  Status extend_timeout(uint32_t more_ms);
 
   Status submit(const braid_operation* operation, braid_ticket* ticket);
   Status submit_bucket(const braid_operation* operation, const uint32_t* tensors,
@@ -114,7 +118,7 @@ class Job {
   Status asked_;  // how sending the question went: the daemon may have said why it does not listen
   std::string name_;
   Rank rank_;
-  uint32_t timeout_ms_ = 0;
+  uint32_t opened_timeout_ms_ = 0;
   uint32_t weight_ = 1;
   Arenas arenas_;
   SharedMemory results_;
@@ -124,6 +128,7 @@ class Job {
   std::mutex register_mutex_;  // one registration at a time waits for its reply; taken before the
                                // session's
   Session session_;            // its mutex guards everything below
+  Timeouts timeouts_;
   TensorTable tensors_;
   braid_ticket next_ticket_ = 1;
   std::unordered_map<braid_ticket, Operation> operations_;

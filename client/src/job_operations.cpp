@@ -16,11 +16,25 @@ uint64_t deadline_of(uint32_t timeout_ms) { return now_ns() + timeout_ms * 1'000
 
 }  // namespace
 
+Status Job::set_timeout(uint32_t timeout_ms) {
+  BRAID_RETURN_IF_ERROR(check_process());
+  const Lock lock(session_.mutex());
+  timeouts_.set_usual_ms(timeout_ms != 0 ? timeout_ms : opened_timeout_ms_);
+  return {};
+}
+
+Status Job::extend_timeout(uint32_t more_ms) {
+  BRAID_RETURN_IF_ERROR(check_process());
+  const Lock lock(session_.mutex());
+  timeouts_.extend_ms(more_ms);
+  return {};
+}
+
 Status Job::submit(const braid_operation* operation, braid_ticket* ticket) {
   BRAID_RETURN_IF_ERROR(check_process());
   Lock lock(session_.mutex());
   Request request;
-  BRAID_RETURN_IF_ERROR(parse_operation(operation, tensors_, rank_, timeout_ms_, request));
+  BRAID_RETURN_IF_ERROR(parse_operation(operation, tensors_, rank_, timeouts_, request));
   return submit_request(lock, std::move(request), ticket);
 }
 
@@ -30,7 +44,7 @@ Status Job::submit_bucket(const braid_operation* operation, const uint32_t* tens
   Lock lock(session_.mutex());
   Request request;
   BRAID_RETURN_IF_ERROR(parse_bucket(operation, tensors, tensor_count, Session::kSubmitCapacity,
-                                     tensors_, timeout_ms_, request));
+                                     tensors_, timeouts_, request));
   return submit_request(lock, std::move(request), ticket);
 }
 
@@ -217,6 +231,7 @@ Status Job::on_done(const proto::DoneEntry& entry) {
                        entry.result_bytes, operation.request.result_bytes, results_.size());
   }
   operation.state = Operation::State::Done;
+  timeouts_.take_back_ms(operation.request.extension_ms);
   operation.result_offset = entry.result_offset;
   release_staged(operation);
   return {};

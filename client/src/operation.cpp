@@ -192,16 +192,17 @@ Status check_update(const braid_operation& operation, const Tensor& tensor,
                      tensor.name);
 }
 
-void parse_common(const braid_operation& operation, uint32_t timeout_ms, Request& request) {
+void parse_common(const braid_operation& operation, const Timeouts& timeouts, Request& request) {
   request.step = operation.step;
-  request.timeout_ms = operation.timeout_ms != 0 ? operation.timeout_ms : timeout_ms;
+  request.timeout_ms = timeouts.of_operation_ms(operation.timeout_ms);
+  request.extension_ms = timeouts.extension_ms();
   request.input = operation.input;
 }
 
 }  // namespace
 
 Status parse_operation(const braid_operation* operation, const TensorTable& tensors, Rank rank,
-                       uint32_t timeout_ms, Request& request) {
+                       const Timeouts& timeouts, Request& request) {
   braid_operation given{};
   BRAID_RETURN_IF_ERROR(read_options(operation, "braid_operation", given));
   const Tensor* tensor = nullptr;
@@ -213,7 +214,7 @@ Status parse_operation(const braid_operation* operation, const TensorTable& tens
   }
   request.collective = static_cast<Collective>(given.collective);
   request.tensors = {given.tensor};
-  parse_common(given, timeout_ms, request);
+  parse_common(given, timeouts, request);
   switch (request.collective) {
     case Collective::Barrier:
       request.input = nullptr;
@@ -245,7 +246,7 @@ Status parse_operation(const braid_operation* operation, const TensorTable& tens
 }
 
 Status parse_bucket(const braid_operation* operation, const uint32_t* handles, size_t handle_count,
-                    size_t handle_count_max, const TensorTable& tensors, uint32_t timeout_ms,
+                    size_t handle_count_max, const TensorTable& tensors, const Timeouts& timeouts,
                     Request& request) {
   braid_operation given{};
   BRAID_RETURN_IF_ERROR(read_options(operation, "braid_operation", given));
@@ -260,7 +261,7 @@ Status parse_bucket(const braid_operation* operation, const uint32_t* handles, s
                        handle_count, handle_count_max);
   }
   BRAID_RETURN_IF_ERROR(parse_reduction(given.reduction, request));
-  parse_common(given, timeout_ms, request);
+  parse_common(given, timeouts, request);
   std::unordered_set<uint32_t> seen;
   for (size_t i = 0; i < handle_count; ++i) {
     const Tensor* tensor = nullptr;

@@ -12,6 +12,7 @@
 #include "base/status.h"
 #include "proto/types.h"
 #include "tensor_table.h"
+#include "timeouts.h"
 
 namespace braid::client {
 
@@ -24,6 +25,7 @@ struct Request {
   uint64_t count = 0;
   uint32_t root = 0;
   uint32_t timeout_ms = 0;
+  uint32_t extension_ms = 0;    // how much of that is an extension
   const void* input = nullptr;  // null: this rank gives no data
   uint64_t input_bytes = 0;
   uint64_t result_bytes = 0;      // of this rank's result
@@ -38,11 +40,10 @@ struct Rank {
   uint32_t world_size = 1;
 };
 
-// `timeout_ms` is the job's, for operations that name none.
 Status parse_operation(const braid_operation* operation, const TensorTable& tensors, Rank rank,
-                       uint32_t timeout_ms, Request& request);
+                       const Timeouts& timeouts, Request& request);
 Status parse_bucket(const braid_operation* operation, const uint32_t* handles, size_t handle_count,
-                    size_t handle_count_max, const TensorTable& tensors, uint32_t timeout_ms,
+                    size_t handle_count_max, const TensorTable& tensors, const Timeouts& timeouts,
                     Request& request);
 
 // "all-reduce of 'layer1.weight', step 7"

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from braid._library import library
 from braid._question import wait_for_answer
-from braid.job import milliseconds
+from braid._timeouts import milliseconds
 
 _ADDRESS_BYTES = 256  # Always enough: see braid.h.
 

@@ -7,7 +7,7 @@ import ctypes
 
 from braid._library import library
 from braid._question import wait_for_answer
-from braid.job import milliseconds
+from braid._timeouts import milliseconds
 
 _EXPLANATION_BYTES = 64 << 10  # Always enough: see braid.h.
 

@@ -14,6 +14,7 @@ from braid import _abi
 from braid._abi import Collective, DType, Operation, Reduction, Update
 from braid._library import library
 from braid._open_jobs import add_open_job, reason_of_end, remove_open_job
+from braid._timeouts import TimeoutsMixin, milliseconds
 from braid.errors import DeadlineExceededError, InvalidArgumentError, error_of
 from braid.repeated import RepeatedOperation, RepeatedUpdate
 
@@ -71,7 +72,7 @@ class Memory:
         return memoryview((ctypes.c_ubyte * self.nbytes).from_address(self.address)).cast("B")
 
 
-class Job:
+class Job(TimeoutsMixin):
     """Joins a job and waits until all its ranks have; close() or the end of `with` leaves it.
 
     So does the end of the interpreter, also after sys.exit() or an uncaught exception: if others
@@ -365,11 +366,6 @@ class Job:
     def _check(self, code: int) -> None:
         if code:
             raise error_of(code, self._message())
-
-
-def milliseconds(seconds: float | None) -> int:
-    """A timeout as the ABI wants it: 0 means the default, and nothing shorter than 1 ms."""
-    return 0 if seconds is None else min(max(1, int(seconds * 1000)), 0xFFFFFFFF)
 
 
 def _readonly(address: int, nbytes: int) -> memoryview:

@@ -166,6 +166,11 @@ class Engine:
         if wait:
             self._complete(pending)
 
+    def set_timeout(self, seconds: float) -> None:
+        """Of operations from here on."""
+        self.job.set_timeout(seconds)
+        self._timeout_seconds = seconds
+
     def close(self) -> None:
         """Ends the threads, fails what is still in flight and leaves the job."""
         if os.getpid() != self._pid:

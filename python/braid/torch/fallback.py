@@ -32,7 +32,8 @@ class FallbackMixin:
     @untraced
     def send(self, tensors: list[torch.Tensor], dst: int, tag: int = 0) -> Work:
         given = [tensor.detach().cpu() for tensor in tensors]
-        return self._coalesced(self._inner.peer_to_peer("send").send(given, dst, tag))
+        work = self._inner.peer_to_peer("send").send(given, dst, tag)
+        return self._coalesced(self._inner.timed(work))
 
     @untraced
     def recv(self, tensors: list[torch.Tensor], src: int, tag: int = 0) -> Work:
@@ -101,9 +102,10 @@ class FallbackMixin:
         self, tensors: list[torch.Tensor], start: Callable[[list[torch.Tensor]], Work]
     ) -> Work:
         if not any(tensor.is_cuda for tensor in tensors):
-            return self._coalesced(start(tensors))
+            return self._coalesced(self._inner.timed(start(tensors)))
         copies = [torch.empty_like(tensor, device="cpu") for tensor in tensors]
-        return self._coalesced(CopyBackWork(start(copies), tensors, copies))
+        work = self._inner.timed(start(copies))
+        return self._coalesced(CopyBackWork(work, tensors, copies))
 
     def _coalesced(self, work: Work) -> Work:
         if self._coalescing is not None:

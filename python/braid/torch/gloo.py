@@ -19,10 +19,11 @@ from datetime import timedelta
 from functools import partial
 from typing import Any
 
-from torch.distributed import PrefixStore, ProcessGroupGloo, Store
+from torch.distributed import PrefixStore, ProcessGroupGloo, Store, Work
 
 from braid import Job
 from braid.torch.pairs import Pairs
+from braid.torch.work import TimedWork
 
 _log = logging.getLogger("braid")
 
@@ -42,6 +43,7 @@ class InnerGloo:
         self._pid = os.getpid()
         self._lock = threading.Lock()
         self.was_used = False
+        self._timeout_was_set = False
         self._group: Any = None
         self._pairs: Pairs | None = None
         self._lazy_error: Exception | None = None
@@ -74,6 +76,20 @@ class InnerGloo:
         with self._lock:
             self._tell(what)
         return self._pairs
+
+    def set_timeout(self, timeout: timedelta) -> None:
+        with self._lock:
+            self._timeout = timeout
+            self._timeout_was_set = True
+            if self._group is not None:
+                self._group._set_default_timeout(timeout)
+            pairs = self._pairs
+        if pairs is not None:
+            pairs.set_timeout(timeout)
+
+    def timed(self, work: Work) -> Work:
+        """A transfer that has begun, with the timeout of now: gloo's connections keep their own."""
+        return TimedWork(work, self._timeout) if self._timeout_was_set else work
 
     def close(self) -> None:
         """Lets go of the groups: gloo's threads must not live to see the interpreter end."""

@@ -18,6 +18,7 @@ from torch.nn.parallel import DistributedDataParallel
 from braid.torch.claims import note_builtin_hook, watch_ddp
 from braid.torch.process_group import BraidProcessGroup
 from braid.torch.replacing import replace_everywhere
+from braid.torch.splitting import wrap_splitting
 
 
 def open_to_braid() -> None:
@@ -26,10 +27,37 @@ def open_to_braid() -> None:
     if getattr(original, "_braid", False):
         return
     watch_ddp()
+    wrap_splitting()
+    _wrap_timeouts()
     replace_everywhere("monitored_barrier", original, _wrap_monitored_barrier(original))
     DistributedDataParallel._register_builtin_comm_hook = _wrap_builtin_hooks(
         DistributedDataParallel._register_builtin_comm_hook
     )
+
+
+def _wrap_timeouts() -> None:
+    """Older versions of torch set them for backends in C++ only; newer ones ask the group."""
+    if hasattr(dist.ProcessGroup, "set_timeout"):
+        return
+    set_timeout = distributed_c10d._set_pg_timeout
+    extend = distributed_c10d._add_ephemeral_timeout_for_all_pgs
+
+    @functools.wraps(set_timeout)
+    def _set_pg_timeout(timeout: timedelta, group: Any = None) -> None:
+        chosen = distributed_c10d._get_default_group() if group is None else group
+        if not isinstance(chosen, BraidProcessGroup):
+            return set_timeout(timeout, group)
+        return chosen.set_timeout(timeout)
+
+    @functools.wraps(extend)
+    def _add_ephemeral_timeout_for_all_pgs(timeout: timedelta) -> None:
+        extend(timeout)
+        for group in distributed_c10d._world.pg_map:
+            if isinstance(group, BraidProcessGroup):
+                group._add_ephemeral_timeout(timeout)
+
+    replace_everywhere("_set_pg_timeout", set_timeout, _set_pg_timeout)
+    replace_everywhere(extend.__name__, extend, _add_ephemeral_timeout_for_all_pgs)
 
 
 def _wrap_monitored_barrier(original: Any) -> Any:

@@ -56,6 +56,13 @@ class Pairs:
             "give the source rank, or use a gloo group"
         )
 
+    def set_timeout(self, timeout: timedelta) -> None:
+        with self._lock:
+            self._timeout = timeout
+            pairs = list(self._pairs.values())
+        for pair in pairs:
+            pair.set_timeout(timeout)
+
     def close(self) -> None:
         with self._lock:
             pairs, self._pairs = self._pairs, {}
@@ -109,6 +116,12 @@ class _Pair:
             else:
                 self._waiting.append(work)
             return work
+
+    def set_timeout(self, timeout: timedelta) -> None:
+        with self._lock:
+            self._timeout = timeout
+            if self._group is not None:
+                self._group._set_default_timeout(timeout)
 
     def close(self) -> None:
         with self._lock:

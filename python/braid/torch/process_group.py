@@ -50,6 +50,7 @@ class BraidProcessGroup(ExchangeMixin, CarryingMixin, FallbackMixin, ProcessGrou
         self._inner = InnerGloo(store, job, rank, size, timeout)
         self._monitored = MonitoredBarrier(store, rank, size)
         self._prefixes = 0
+        self._splits = 0
         # Also runs at exit: a script may end without destroy_process_group.
         self._end = weakref.finalize(self, _end, self.engine, self._inner)
 
@@ -95,6 +96,18 @@ class BraidProcessGroup(ExchangeMixin, CarryingMixin, FallbackMixin, ProcessGrou
     def operation_timeout(self) -> timedelta:
         return self._timeout
 
+    def set_timeout(self, timeout: timedelta) -> None:
+        """Of operations from here on, on this rank: what torch.distributed.set_timeout() does."""
+        self._timeout = timeout
+        self.engine.set_timeout(timeout.total_seconds())
+        self._inner.set_timeout(timeout)
+
+    _set_default_timeout = set_timeout
+
+    def _add_ephemeral_timeout(self, timeout: timedelta) -> None:
+        """Beside it, for those that start before the first of them has ended."""
+        self.engine.job.extend_timeout(timeout.total_seconds())
+
     def get_group_store(self) -> Store:
         return self._store
 
@@ -113,6 +126,11 @@ class BraidProcessGroup(ExchangeMixin, CarryingMixin, FallbackMixin, ProcessGrou
         """A name for a set of registered tensors, the same on all ranks."""
         self._prefixes += 1
         return f"{kind}{self._prefixes}"
+
+    def next_split(self) -> int:
+        """The number of a split of this group, the same on all ranks."""
+        self._splits += 1
+        return self._splits
 
     def shutdown(self) -> None:
         if self is distributed_c10d.GroupMember.WORLD and self._rank == 0:

@@ -10,8 +10,9 @@ import torch.distributed as dist
 
 
 def replace_everywhere(name: str, original: Any, wrapper: Any) -> None:
-    """Modules of torch that are loaded already hold the original under its name as well."""
-    for module_name, module in list(sys.modules.items()):
-        if module_name.split(".")[0] == "torch" and vars(module).get(name) is original:
+    """Modules that are loaded already may hold the original under its name as well: torch's, and the
+    script's, which has imported it by name."""
+    for module in list(sys.modules.values()):
+        if getattr(module, "__dict__", {}).get(name) is original:
             setattr(module, name, wrapper)
     setattr(dist, name, wrapper)

@@ -156,6 +156,33 @@ class WorkList(Work):
         return mapped(torch.futures.collect_all(futures), _joined_values, like=futures)
 
 
+class TimedWork(Work):
+    """A transfer of the inner group, whose wait() has another deadline than that group's."""
+
+    def __init__(self, work: Work, timeout: timedelta) -> None:
+        super().__init__()
+        self._work = work
+        self._timeout = timeout
+
+    def wait(self, timeout: timedelta | None = None) -> bool:
+        is_given = timeout is not None and timeout > _ZERO
+        return self._work.wait(timeout if is_given else self._timeout)
+
+    def is_completed(self) -> bool:
+        return self._work.is_completed()
+
+    def is_success(self) -> bool:
+        return self._work.is_success()
+
+    def synchronize(self) -> None:
+        self.wait()
+
+    def source_rank(self) -> int:
+        return self._work._source_rank()
+
+    _source_rank = source_rank
+
+
 class CopyBackWork(Work):
     """A receive of the inner group into CPU memory, copied to its own device by wait()."""
 

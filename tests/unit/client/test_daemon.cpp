@@ -136,6 +136,12 @@ std::vector<uint64_t> TestDaemon::arenas() {
   return bytes;
 }
 
+std::vector<uint32_t> TestDaemon::timeouts_ms() {
+  std::vector<uint32_t> timeouts_ms;
+  call([&] { timeouts_ms = timeouts_ms_; });
+  return timeouts_ms;
+}
+
 uint32_t TestDaemon::last_arena() {
   uint32_t arena = 0;
   call([&] { arena = last_arena_; });
@@ -298,6 +304,7 @@ void TestDaemon::complete(Session& session, const std::vector<proto::SubmitEntry
   const auto collective = static_cast<Collective>(first.collective);
   ASSERT_LT(first.arena, session.arenas.size());
   last_arena_ = first.arena;
+  timeouts_ms_.push_back(first.timeout_ms);
   uint64_t bytes = 0;
   for (const auto& entry : entries) {
     ASSERT_EQ(entry.ticket, first.ticket);

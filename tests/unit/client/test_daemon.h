@@ -63,6 +63,7 @@ class TestDaemon final : public ClientHandler {
   size_t connections();
   std::vector<uint64_t> arenas();       // bytes of each that the last job has
   uint32_t last_arena();                // of the last operation
+  std::vector<uint32_t> timeouts_ms();  // of all operations so far
   uint32_t last_weight();               // of the last OpenJob
   std::string last_token();             // likewise
   uint64_t last_master_node();          // likewise
@@ -111,6 +112,7 @@ class TestDaemon final : public ClientHandler {
   std::vector<uint32_t> last_bucket_;
   std::vector<uint64_t> last_splits_;
   uint32_t last_arena_ = 0;
+  std::vector<uint32_t> timeouts_ms_;
   std::thread thread_;
 };
 
