@@ -13,7 +13,7 @@ pytest.importorskip("torch")
 def test_every_collective_type_and_reduction_agrees_with_gloo(nodes, ranks_per_node):
     results = run("collectives.py", nodes=nodes, ranks_per_node=ranks_per_node).expect(4)
     # 4 ranks, 7 types that braid has: fewer comparisons would mean that a loop ran empty.
-    assert all(result["compared"] > 900 for result in results)
+    assert all(result["compared"] > 1000 for result in results)
 
 
 @pytest.mark.parametrize(("nodes", "ranks_per_node"), SHAPES)

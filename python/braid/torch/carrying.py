@@ -44,19 +44,53 @@ class CarryingMixin:
     def _reduce_scatter(
         self, output: torch.Tensor, blocks: list[torch.Tensor], opts: Any, timeout: Any = None
     ) -> Any:
+        op = op_of(opts)
+        if len(blocks) == self._size and len({block.numel() for block in blocks}) > 1:
+            return self._reduce_scatter_uneven(output, blocks, op, opts, timeout)
         elements = sum(block.numel() for block in blocks)
         if elements != output.numel() * self._size:
             raise ValueError(
                 f"reduce-scatter: the input has {elements} elements, {self._size} ranks with "
                 f"{output.numel()} each need {output.numel() * self._size}"
             )
-        op = op_of(opts)
         carriage = carriage_of_reduction(output.dtype, op)
         if carriage is None:
             return self._reduce_scattered_by_gloo(output, blocks, op)
         return self._run(
             _engine.REDUCE_SCATTER, carriage.dtype, output.numel() * carriage.per_element,
             blocks, [output], opts, timeout, reduction=carriage.reduction,
+        )  # fmt: skip
+
+    def _reduce_scatter_uneven(
+        self, output: torch.Tensor, blocks: list[torch.Tensor], op: Any, opts: Any, timeout: Any
+    ) -> Any:
+        """Blocks of different sizes, which all ranks know: made equal, where that is not more to send
+        than all of them to everybody."""
+        sizes = [block.numel() for block in blocks]
+        if sizes[self._rank] != output.numel():
+            raise ValueError(
+                f"reduce-scatter: rank {self._rank} has room for {output.numel()} elements, and its "
+                f"block has {sizes[self._rank]}"
+            )
+        carriage = carriage_of_reduction(output.dtype, op)
+        if carriage is None:
+            return self._reduce_scattered_by_gloo(output, blocks, op)
+        largest = max(sizes)
+        whole = torch.empty(0, dtype=output.dtype, device=output.device)
+        if largest * self._size > 2 * sum(sizes):
+            before = sum(sizes[: self._rank])
+            rest = [whole.new_empty(before), output, whole.new_empty(sum(sizes) - before - output.numel())]
+            return self._run(
+                _engine.ALL_REDUCE, carriage.dtype, sum(sizes) * carriage.per_element, blocks,
+                rest, opts, timeout, reduction=carriage.reduction, value=[output],
+                name="reduce_scatter",
+            )  # fmt: skip
+        padding = whole.new_zeros(largest - min(sizes))
+        padded = [each for b in blocks for each in (b, padding[: largest - b.numel()])]
+        rest = [output, whole.new_empty(largest - output.numel())]
+        return self._run(
+            _engine.REDUCE_SCATTER, carriage.dtype, largest * carriage.per_element, padded, rest,
+            opts, timeout, reduction=carriage.reduction, value=[output],
         )  # fmt: skip
 
     def _gather(

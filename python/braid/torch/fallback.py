@@ -75,7 +75,10 @@ class FallbackMixin:
         whole = torch.cat([block.detach().reshape(-1).cpu() for block in blocks])
         group = self._inner.group(f"reduce_scatter of {output.dtype}")
         group.allreduce([whole], options).wait()
-        mine = whole[self._rank * output.numel() :][: output.numel()]
+        before = self._rank * output.numel()
+        if len(blocks) == self._size:  # They may differ in size.
+            before = sum(block.numel() for block in blocks[: self._rank])
+        mine = whole[before:][: output.numel()]
         output.data.copy_(mine.view(output.shape))
         wait_for_streams(devices_of(output))
         return finished([output])

@@ -154,6 +154,27 @@ class Comparison:
                 dist.reduce_scatter_tensor(ours, inputs[self.rank], op)
                 self.check(ours, expected, f"reduce_scatter_tensor {dtype} {op} {size}")
 
+    def uneven_reduce_scatters(self) -> None:
+        """Blocks of random sizes; against gloo's where that has reduce_scatter."""
+        generator = torch.Generator().manual_seed(7)
+        gloo = self.gloo if hasattr(dist.ProcessGroup, "set_timeout") else None
+        for case in range(20):
+            largest = (3, 40, 20_000)[case % 3]
+            sizes = torch.randint(0, largest, (self.size,), generator=generator).tolist()
+            if case % 2:
+                sizes[case % self.size] = 4 * largest  # Most of it is one rank's.
+            for dtype in (torch.float32, torch.bfloat16, torch.int64, torch.int8):
+                inputs = self.inputs(dtype, sum(sizes), case)
+                ours = torch.zeros(sizes[self.rank], dtype=dtype)
+                dist.reduce_scatter(ours, list(inputs[self.rank].split(sizes)))
+                whole = reduced(dtype, dist.ReduceOp.SUM, inputs)
+                what = f"reduce_scatter of blocks of {sizes} {dtype}"
+                self.check(ours, whole.split(sizes)[self.rank], what)
+                if gloo is not None and dtype == torch.float32 and min(sizes) > 0:
+                    theirs = torch.zeros(sizes[self.rank])
+                    dist.reduce_scatter(theirs, list(inputs[self.rank].split(sizes)), group=gloo)
+                    self.check(ours, theirs, f"{what} against gloo")
+
     def coalesced(self) -> None:
         sizes = (3, 5000, 17)
         blocks = [self.inputs(torch.float32, size, size) for size in sizes]
@@ -294,6 +315,7 @@ def main() -> None:
     comparison.broadcasts()
     comparison.all_gathers()
     comparison.reduce_scatters()
+    comparison.uneven_reduce_scatters()
     comparison.coalesced()
     comparison.lists()
     comparison.layouts()
