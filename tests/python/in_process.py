@@ -175,6 +175,7 @@ class ThreadJob:
     """braid.Job, as far as process groups and optimizers use it."""
 
     socket_path = None
+    master_address = "127.0.0.1"
     is_open = True
     arena_is_full = False
 

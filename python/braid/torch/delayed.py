@@ -10,6 +10,7 @@ import torch
 
 from braid.torch.delay import Delay
 from braid.torch.delayed_steps import DelayedSteps, GlobalState
+from braid.torch.loss_scaling import watch_scaler
 from braid.torch.owners_optimizer import OwnersOptimizer, loss_of
 from braid.torch.training_group import names_of
 
@@ -40,7 +41,8 @@ class DelayedOptimizer(OwnersOptimizer):
     Made, stepped, finished and asked for its state on all ranks of the group alike, with the same
     settings. When it is made it gives all ranks the first one's parameters. A parameter without a
     gradient on this rank counts as one of zeros, as for ShardedOptimizer. A
-    DistributedDataParallel around the model leaves gradients alone.
+    DistributedDataParallel around the model leaves gradients alone. With a torch.amp.GradScaler a
+    step is left out on all ranks if any has found an infinity.
 
     state_dict() is a collective, and changes nothing in training. It has torch's format (SGD loads
     it) and beside it the global weights, this rank's own, and the place in the schedule. A run that
@@ -99,6 +101,8 @@ class DelayedOptimizer(OwnersOptimizer):
         most = max(float(group["momentum"]) for group in template.param_groups)
         self._delay.refuse_divergence(most, force)
         super().__init__(template, f"DelayedOptimizer with {method}", process_group, model)
+        group = self._group
+        watch_scaler(self, lambda: group)
 
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:

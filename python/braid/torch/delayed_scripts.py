@@ -28,6 +28,7 @@ from torch.distributed import distributed_c10d
 from braid.torch import claims
 from braid.torch.delay import Delay, parse_delay
 from braid.torch.delayed_steps import DelayedSteps
+from braid.torch.loss_scaling import watch_scaler
 from braid.torch.owners_optimizer import loss_of
 from braid.torch.process_group import BraidProcessGroup
 from braid.torch.replacing import replace_everywhere
@@ -79,12 +80,17 @@ class _Script(claims.Claimant):
         self._steps: DelayedSteps | None = None
         self._claimed = 0
         self.claim_all(optimizer)
+        watch_scaler(optimizer, self._scaling_group)
 
     def owns_gradients(self) -> bool:
         """Whether it is delayed: decided once."""
         if self._is_delayed is None:
             self._decide()
         return bool(self._is_delayed)
+
+    def _scaling_group(self) -> Any:
+        """Whose ranks leave out a step together."""
+        return distributed_c10d._get_default_group() if self.owns_gradients() else None
 
     def meets_hook(self, text: str) -> None:
         if self._steps is not None:

@@ -8,6 +8,7 @@ Lin et al., "Don't Use Large Mini-Batches, Use Local SGD", ICLR 2020.
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -16,6 +17,7 @@ from torch.distributed import ReduceOp
 
 from braid.torch import claims
 from braid.torch.fragments import Fragment, Outer
+from braid.torch.loss_scaling import watch_scaler
 from braid.torch.rules import refuse_options
 from braid.torch.training_group import braid_group, names_of
 
@@ -149,6 +151,8 @@ class DiLoCo(claims.Claimant):
             for fragment in self._fragments:
                 fragment.load_parameters()
         self._handles.append(self._optimizer.register_step_post_hook(self._after_step))
+        own = weakref.ref(self)
+        watch_scaler(self._optimizer, lambda: _scaling_group(own()), lambda: _count_step(own()))
 
     @torch.no_grad()
     def _after_step(self, *_: Any) -> None:
@@ -212,6 +216,18 @@ class PostLocalSGD(DiLoCo):
             by_dtype.setdefault(gradient.dtype, []).append(gradient)
         for of_dtype in by_dtype.values():
             self._group.allreduce(of_dtype, ReduceOp.AVG).wait()
+
+
+def _scaling_group(steps: DiLoCo | None) -> Any:
+    """In warm-up the ranks average their gradients, and leave out a step together. After that each
+    rank may leave out one of its own."""
+    return steps._group if steps is not None and steps._steps < steps._warmup_steps else None
+
+
+def _count_step(steps: DiLoCo | None) -> None:
+    """One that a scaler has left out: rounds of all ranks end together."""
+    if steps is not None and steps._handles:
+        steps._after_step()
 
 
 def _check_schedule(sync_every: int, fragments: int, overlap_steps: int, alpha: float) -> None:
