@@ -20,6 +20,7 @@ from braid.torch.device_copies import devices_of
 from braid.torch.engine import Engine, unpack_by_rank, unpack_whole
 from braid.torch.flight_record import Entry
 from braid.torch.profiling import ENDS_IN_ANY_THREAD, NAMES, ProfiledWork, is_profiling
+from braid.torch.unheard import refuse_nans
 from braid.torch.work import BraidWork, WorkList, finished, handed_out
 
 
@@ -30,6 +31,7 @@ class CarryingMixin:
     _rank: int
     _size: int
     _coalescing: list[Any] | None
+    checks_nans: bool
 
     def _reduce(
         self, inputs: Any, outputs: Any, op: Any, opts: Any, timeout: Any = None, name: str = ""
@@ -145,6 +147,8 @@ class CarryingMixin:
         if count == 0 and collective not in (_engine.BARRIER, _engine.ALL_TO_ALL):
             work.finish()
             return work
+        if self.checks_nans:
+            refuse_nans(inputs, name or NAMES[collective], self._rank)
         entry = self._recorded(name or NAMES[collective], inputs, outputs, value)
         if entry is not None:
             work.is_recorded_by(entry)

@@ -37,6 +37,7 @@ from braid.torch.power_sgd import rank_of, shape_of
 from braid.torch.process_group import BraidProcessGroup
 from braid.torch.registrations import place_for
 from braid.torch.tensor_sizes import smallest_tensor_bytes
+from braid.torch.unheard import refuse_nans
 
 _log = logging.getLogger("braid")
 _STEPS_TO_LOOK = 2
@@ -219,6 +220,8 @@ class DDPHookState:
 
 def ddp_hook(state: DDPHookState, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:
     """Averages one bucket of DDP."""
+    if state.group.checks_nans:
+        refuse_nans([bucket.buffer()], "DDP's gradients", state.group.getRank())
     return state.average(bucket)
 
 

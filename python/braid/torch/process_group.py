@@ -27,6 +27,7 @@ from braid.torch.fallback import FallbackMixin
 from braid.torch.flight_record import GroupRecord
 from braid.torch.gloo import InnerGloo
 from braid.torch.monitored import MonitoredBarrier
+from braid.torch.unheard import checks_nans
 from braid.torch.untraced import untraced
 from braid.torch.work import WorkList, handed_out
 
@@ -49,6 +50,7 @@ class BraidProcessGroup(ExchangeMixin, CarryingMixin, FallbackMixin, ProcessGrou
         self.engine = Engine(job, timeout.total_seconds(), record)
         self._inner = InnerGloo(store, job, rank, size, timeout)
         self._monitored = MonitoredBarrier(store, rank, size)
+        self.checks_nans = checks_nans()
         self._prefixes = 0
         self._splits = 0
         # Also runs at exit: a script may end without destroy_process_group.

@@ -18,6 +18,7 @@ from braid import BraidError, Job, Master, master
 from braid.torch.gloo_only import open_to_braid
 from braid.torch.process_group import BraidProcessGroup
 from braid.torch.stores import key_comes, underlying
+from braid.torch.unheard import tell_unheard
 
 _log = logging.getLogger("braid")
 _GIVEN_UP = "given up\n"
@@ -47,6 +48,7 @@ def create_group(store: Store, rank: int, size: int, timeout: timedelta) -> Brai
         job.close()
         raise
     if rank == 0:
+        tell_unheard()
         _log.info("braid carries a process group of %d ranks: job %s at %s",
                   size, job.name, job.master_address)  # fmt: skip
     return group
