@@ -22,8 +22,10 @@ constexpr uint64_t direct_bytes_max(uint32_t nodes) {
 // By two hops a node gets parts of the segment alone that it owns, which is cut at multiples of 64
 // bytes: among n nodes n times as much is early. Smaller ones than the least may leave segments
 // empty, and then their units wait for no stream, so nothing would bound how many are in flight.
+// Among more than 257 nodes none is early.
 constexpr uint64_t early_two_hops_bytes_max(uint32_t nodes) {
-  return nodes * (direct_bytes_max(nodes) - 64);
+  const uint64_t direct = direct_bytes_max(nodes);
+  return direct <= 64 ? 0 : nodes * (direct - 64);
 }
 constexpr uint64_t early_two_hops_bytes_min(uint32_t nodes) {
   return uint64_t{64} * nodes * (nodes - 1);

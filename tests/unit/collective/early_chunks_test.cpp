@@ -60,6 +60,13 @@ TEST_F(EarlyChunksTest, WhatGoesByTwoHopsHasRoomAsWell) {
   }
 }
 
+TEST_F(EarlyChunksTest, InALargeClusterNothingGoesEarlyByTwoHops) {
+  for (const uint32_t nodes : {258U, 1000U, 65'536U}) {
+    EXPECT_EQ(early_two_hops_bytes_max(nodes), 0u) << nodes;
+    EXPECT_GT(early_two_hops_bytes_min(nodes), 0u);
+  }
+}
+
 // Dropped, though it was acknowledged, a part would never come again and the job would hang.
 TEST_F(EarlyChunksTest, APartThatHasNoRoomEndsTheJob) {
   uint64_t step = 0;
