@@ -68,16 +68,21 @@ class ShardBench {
 
  private:
   uint8_t* slot(StateSlot which) {
-    return state_->is_float64() ? reinterpret_cast<uint8_t*>(state_->values<double>(which, 0))
-                                : reinterpret_cast<uint8_t*>(state_->values<float>(which, 0));
+    return state_->is_float64() ? reinterpret_cast<uint8_t*>(values_in<double>(which))
+                                : reinterpret_cast<uint8_t*>(values_in<float>(which));
+  }
+
+  template <class Value>
+  Value* values_in(StateSlot which) {
+    return state_->values<Value>(which, 0, elements_).data();
   }
 
   template <class Value>
   ShardValues<Value> values(const UpdateStep& update) {
     ShardValues<Value> values;
-    values.weights = state_->values<Value>(StateSlot::Weights, 0);
-    if (update.slots() > 1) values.first = state_->values<Value>(StateSlot::First, 0);
-    if (update.slots() > 2) values.second = state_->values<Value>(StateSlot::Second, 0);
+    values.weights = values_in<Value>(StateSlot::Weights);
+    if (update.slots() > 1) values.first = values_in<Value>(StateSlot::First);
+    if (update.slots() > 2) values.second = values_in<Value>(StateSlot::Second);
     return values;
   }
 

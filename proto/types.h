@@ -46,6 +46,16 @@ constexpr bool has_root(Collective collective) {
          collective == Collective::Scatter;
 }
 
+// The bytes of one tensor, and of one rank's part in one operation. More can be mapped by no
+// process (x86-64 gives it 2^47 bytes of addresses, arm64 2^48). Sums and products of such numbers,
+// over the ranks of a node or the slots of an optimizer, stay far below 2^64.
+inline constexpr uint64_t kTensorBytesMax = uint64_t{1} << 48;
+// All planned tensors of one registration together: what is kept of a set is in one piece.
+inline constexpr uint64_t kSetBytesMax = kTensorBytesMax;
+
+// The number of a step. A few more than the last one must still be numbers of steps.
+inline constexpr uint64_t kStepNumberMax = uint64_t{1} << 62;
+
 // A job's share of a link, in proportion to those of the other jobs there: 1 to so much.
 inline constexpr uint32_t kJobWeightMax = 100;
 

@@ -161,7 +161,8 @@ typedef struct braid_tensor_options {
   size_t struct_size;
   const char* name;        /**< the same on all ranks, unique in the job, 1 to 1023 bytes */
   uint32_t dtype;          /**< a braid_dtype */
-  uint64_t count;          /**< elements; 0 is possible */
+  uint64_t count;          /**< elements; 0 is possible, and 2^48 bytes of them, also of all planned
+                              tensors of one registration together */
   uint32_t backward_order; /**< 0 = its gradient is ready first; BRAID_NO_ORDER: unknown */
   uint32_t dynamic;  /**< 1: dtype and count are given by each operation instead (an ordered stream
                         of collectives) */
@@ -256,8 +257,8 @@ typedef struct braid_operation {
   size_t struct_size;
   uint32_t collective; /**< a braid_collective */
   uint32_t tensor;     /**< handle from braid_register */
-  uint64_t
-      step; /**< (tensor, step) names the operation on all ranks; the steps of one tensor grow */
+  uint64_t step; /**< (tensor, step) names the operation on all ranks; the steps of one tensor grow,
+                    up to 2^62 */
   uint32_t reduction;  /**< a braid_reduction; ignored where nothing is reduced */
   uint32_t root;       /**< rank, for BRAID_BROADCAST, BRAID_GATHER and BRAID_SCATTER */
   uint32_t dtype;      /**< dynamic tensors only */

@@ -66,30 +66,37 @@ Status parse_splits(const braid_operation& operation, const Tensor& tensor, uint
 
 Status add_up_splits(const Tensor& tensor, uint32_t world_size, Request& request) {
   for (const bool is_input : {true, false}) {
-    std::optional<uint64_t> elements = 0;
-    for (uint32_t rank = 0; elements && rank < world_size; ++rank)
-      elements = checked_add(*elements, request.table[(is_input ? 0 : world_size) + rank]);
-    const auto bytes =
-        elements ? checked_multiply<uint64_t>(*elements, element_bytes(request.dtype)) : elements;
-    if (!bytes) {
+    CheckedNumber elements = 0;
+    for (uint32_t rank = 0; rank < world_size; ++rank)
+      elements += request.table[(is_input ? 0 : world_size) + rank];
+    const CheckedNumber bytes = elements * element_bytes(request.dtype);
+    if (!bytes.is_at_most(kTensorBytesMax)) {
       return make_status(StatusCode::InvalidArgument,
-                         "the bytes of {}_splits of the all-to-all of '{}' do not fit into 64 bits",
-                         is_input ? "input" : "output", tensor.name);
+                         "{}_splits of the all-to-all of '{}' have more than {} bytes",
+                         is_input ? "input" : "output", tensor.name, kTensorBytesMax);
     }
-    (is_input ? request.input_bytes : request.result_bytes) = *bytes;
+    (is_input ? request.input_bytes : request.result_bytes) = *bytes.value();
   }
   return {};
 }
 
 // How much of it is read and written, and whether this rank gives data at all.
+// Whether a rank gives or gets as many blocks as there are ranks.
+bool is_in_blocks(Collective collective) {
+  return collective == Collective::AllGather || collective == Collective::ReduceScatter ||
+         collective == Collective::Gather || collective == Collective::Scatter;
+}
+
 Status compute_sizes(const Tensor& tensor, Rank rank, Request& request) {
-  const auto one = checked_multiply<uint64_t>(request.count, element_bytes(request.dtype));
-  const auto all = one ? checked_multiply<uint64_t>(*one, rank.world_size) : std::nullopt;
-  if (!all) {
+  const auto one = (CheckedNumber(request.count) * element_bytes(request.dtype)).value();
+  const auto all = (CheckedNumber(request.count) * element_bytes(request.dtype) *
+                    (is_in_blocks(request.collective) ? rank.world_size : 1U))
+                       .value();
+  if (!all || *all > kTensorBytesMax) {
     return make_status(
         StatusCode::InvalidArgument,
-        "count of the operation on '{}' is {}: its bytes over {} ranks do not fit into 64 bits",
-        tensor.name, request.count, rank.world_size);
+        "count of the operation on '{}' is {}: a rank gives and gets {} bytes at most", tensor.name,
+        request.count, kTensorBytesMax);
   }
   const bool is_root = request.root == rank.rank;
   request.input_bytes = *one;
@@ -192,11 +199,16 @@ Status check_update(const braid_operation& operation, const Tensor& tensor,
                      tensor.name);
 }
 
-void parse_common(const braid_operation& operation, const Timeouts& timeouts, Request& request) {
+Status parse_common(const braid_operation& operation, const Timeouts& timeouts, Request& request) {
+  if (operation.step > kStepNumberMax) {
+    return make_status(StatusCode::InvalidArgument, "step is {}; right are 0 to {}", operation.step,
+                       kStepNumberMax);
+  }
   request.step = operation.step;
   request.timeout_ms = timeouts.of_operation_ms(operation.timeout_ms);
   request.extension_ms = timeouts.extension_ms();
   request.input = operation.input;
+  return {};
 }
 
 }  // namespace
@@ -214,7 +226,7 @@ Status parse_operation(const braid_operation* operation, const TensorTable& tens
   }
   request.collective = static_cast<Collective>(given.collective);
   request.tensors = {given.tensor};
-  parse_common(given, timeouts, request);
+  BRAID_RETURN_IF_ERROR(parse_common(given, timeouts, request));
   switch (request.collective) {
     case Collective::Barrier:
       request.input = nullptr;
@@ -261,7 +273,7 @@ Status parse_bucket(const braid_operation* operation, const uint32_t* handles, s
                        handle_count, handle_count_max);
   }
   BRAID_RETURN_IF_ERROR(parse_reduction(given.reduction, request));
-  parse_common(given, timeouts, request);
+  BRAID_RETURN_IF_ERROR(parse_common(given, timeouts, request));
   std::unordered_set<uint32_t> seen;
   for (size_t i = 0; i < handle_count; ++i) {
     const Tensor* tensor = nullptr;
@@ -282,11 +294,12 @@ Status parse_bucket(const braid_operation* operation, const uint32_t* handles, s
                          "tensor '{}' is {}, the bucket's first is {}; a bucket has one dtype",
                          tensor->name, to_string(tensor->dtype), to_string(request.dtype));
     }
-    const auto count = checked_add<uint64_t>(request.count, tensor->count);
-    if (!count || !checked_multiply<uint64_t>(*count, element_bytes(request.dtype))) {
-      return Status(StatusCode::InvalidArgument, "the bucket's bytes do not fit into 64 bits");
+    const CheckedNumber count = CheckedNumber(request.count) + tensor->count;
+    if (!(count * element_bytes(request.dtype)).is_at_most(kTensorBytesMax)) {
+      return make_status(StatusCode::InvalidArgument, "the bucket has more than {} bytes",
+                         kTensorBytesMax);
     }
-    request.count = *count;
+    request.count = *count.value();
     request.tensors.push_back(handles[i]);
   }
   request.input_bytes = request.count * element_bytes(request.dtype);

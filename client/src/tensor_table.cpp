@@ -4,7 +4,7 @@
 #include <cstring>
 #include <utility>
 
-#include "base/checked.h"
+#include "messages/tensor_bytes.h"
 #include "options.h"
 #include "proto/update.h"
 
@@ -48,12 +48,7 @@ Status parse_one(const braid_tensor_options& options, size_t index, Tensor& tens
   }
   tensor.dtype = static_cast<DataType>(options.dtype);
   tensor.count = options.count;
-  if (!checked_multiply<uint64_t>(options.count, element_bytes(tensor.dtype))) {
-    return make_status(StatusCode::InvalidArgument,
-                       "count of tensor '{}' is {}; its bytes must fit into 64 bits", tensor.name,
-                       options.count);
-  }
-  return {};
+  return TensorBytes::check(tensor.name, tensor.dtype, tensor.count);
 }
 
 }  // namespace

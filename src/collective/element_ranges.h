@@ -25,6 +25,7 @@ struct ElementRanges {
   // with it.
   void append(uint64_t first, uint64_t elements) {
     if (elements == 0) return;
+    BRAID_ASSERT(elements <= UINT64_MAX - first, "the elements of a set were checked");
     if (!ranges.empty() && ranges.back().first + ranges.back().elements == first) {
       ranges.back().elements += elements;
     } else {

@@ -9,9 +9,7 @@ namespace braid {
 namespace {
 
 uint64_t bytes_of(uint64_t count, DataType dtype, uint32_t ranks) {
-  const auto elements = checked_multiply<uint64_t>(count, ranks);
-  if (!elements) return UINT64_MAX;
-  return checked_multiply<uint64_t>(*elements, element_bytes(dtype)).value_or(UINT64_MAX);
+  return (CheckedNumber(count) * ranks * element_bytes(dtype)).value_or(UINT64_MAX);
 }
 
 }  // namespace

@@ -21,6 +21,7 @@ class Pieces {
   void append(Byte* data, uint64_t bytes) {
     if (bytes == 0) return;
     const uint64_t begin = this->bytes();
+    BRAID_ASSERT(bytes <= UINT64_MAX - begin, "the bytes of all pieces were checked");
     if (!pieces_.empty() && pieces_.back().data + (begin - pieces_.back().begin) == data) {
       pieces_.back().end += bytes;
       return;
@@ -38,7 +39,8 @@ class Pieces {
             ? pieces_.begin()
             : std::upper_bound(pieces_.begin(), pieces_.end(), offset,
                                [](uint64_t wanted, const Piece& one) { return wanted < one.end; });
-    BRAID_ASSERT(piece != pieces_.end(), "an operation ends with its pieces");
+    BRAID_ASSERT(piece != pieces_.end() && offset < piece->end,
+                 "an operation ends with its pieces");
     contiguous_bytes = std::min(bytes_max, piece->end - offset);
     return piece->data + (offset - piece->begin);
   }

@@ -74,7 +74,7 @@ Result<uint64_t> parse_bytes(std::string_view text, uint64_t min, uint64_t max) 
                        text, range);
   }
   const auto number = to_number(digits);
-  const auto bytes = number ? checked_multiply(*number, unit) : std::nullopt;
+  const auto bytes = number ? (CheckedNumber(*number) * unit).value() : std::nullopt;
   if (!bytes || *bytes < min || *bytes > max) {
     return make_status(StatusCode::InvalidArgument, "{} is out of range; use {}", text, range);
   }

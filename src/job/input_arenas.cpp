@@ -14,15 +14,15 @@ Result<uint32_t> InputArenas::add(Fd memory, uint64_t bytes) {
                        proto::kArenasMax);
   }
   const uint64_t before = charge_.amount();
-  const auto together = checked_add(before, bytes);
-  if (!together || *together > bytes_max_) {
+  const CheckedNumber together = CheckedNumber(before) + bytes;
+  if (!together.is_at_most(bytes_max_)) {
     return make_status(StatusCode::ResourceExhausted,
                        "the input arena has {} bytes, those before it {}, and this node's "
                        "client.arena_bytes_max allows {} together: ask for less "
                        "(braid_job_options.arena_bytes) or raise it",
                        bytes, before, bytes_max_);
   }
-  BRAID_RETURN_IF_ERROR(charge_.set(*together));
+  BRAID_RETURN_IF_ERROR(charge_.set(*together.value()));
   auto arena = SharedMemory::adopt(std::move(memory), bytes, bytes_max_,
                                    SharedMemory::Access::ReadOnly, "input arena");
   if (!arena) {

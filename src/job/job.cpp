@@ -228,7 +228,7 @@ Result<std::shared_ptr<const CodedTensors>> Job::code(const CodecSpec& spec, uin
   coded->average = std::move(*average);
   if (const uint32_t planes = coded->sum.memory_floats; planes != 0) {
     BRAID_RETURN_IF_ERROR(
-        charge_kept(checked_multiply<uint64_t>(elements, planes * sizeof(float)))
+        charge_kept(ErrorMemory::bytes_of(elements, planes))
             .with_context(fmt::format("what the codec {} loses of {} elements is kept on each node",
                                       to_string(spec), elements)));
     auto memory = ErrorMemory::create(elements, planes);
@@ -243,18 +243,16 @@ Result<std::shared_ptr<ShardState>> Job::keep(uint64_t elements, uint32_t slots,
   const Ring& ring = *membership_.ring;
   const ShardLayout layout = {elements, stripe_elements_of(elements, ring.nodes), ring.nodes,
                               ring.self};
-  const bool is_sane = checked_multiply<uint64_t>(elements, slots * sizeof(double)).has_value();
   BRAID_RETURN_IF_ERROR(
-      charge_kept(is_sane ? std::optional(ShardState::bytes_of(layout, slots, dtype))
-                          : std::nullopt)
+      charge_kept(ShardState::bytes_of(layout, slots, dtype))
           .with_context(fmt::format("{} values for each of this node's {} of {} weights are kept",
-                                    slots, is_sane ? layout.owned_elements() : 0, elements)));
+                                    slots, layout.owned_elements(), elements)));
   return ShardState::create(layout, slots, dtype);
 }
 
 // So many bytes more.
 Status Job::charge_kept(std::optional<uint64_t> bytes) {
-  const auto all = bytes ? checked_add(kept_charge_.amount(), *bytes) : std::nullopt;
+  const auto all = bytes ? (CheckedNumber(kept_charge_.amount()) + *bytes).value() : std::nullopt;
   if (!all) return {StatusCode::ResourceExhausted, "no machine has memory for so much"};
   return kept_charge_.set(*all);
 }

@@ -22,15 +22,15 @@ void send_body(ClientConnection& connection, flatbuffers::FlatBufferBuilder& bui
   connection.send(builder, fds);
 }
 
-// Bytes that the trainer's input must hold; nothing if the numbers overflow.
+// Bytes that the trainer's input must hold; nothing if what it gives or gets is beyond
+// kTensorBytesMax. Of an exchange the splits say so.
 std::optional<uint64_t> checked_input_bytes(const Signature& signature, uint32_t world_size) {
-  auto bytes = checked_multiply<uint64_t>(signature.count, element_bytes(signature.dtype));
-  if (!bytes) return std::nullopt;
-  // The result of an all-gather is as large as the input of a reduce-scatter: both products must be
-  // sane.
-  const auto all = checked_multiply<uint64_t>(*bytes, world_size);
-  if (!all) return std::nullopt;
-  return signature.collective == Collective::ReduceScatter ? all : bytes;
+  const CheckedNumber bytes = CheckedNumber(signature.count) * element_bytes(signature.dtype);
+  const bool is_in_blocks = signature.collective == Collective::AllGather ||
+                            signature.collective == Collective::ReduceScatter;
+  const CheckedNumber all = bytes * (is_in_blocks ? world_size : 1U);
+  if (!all.is_at_most(kTensorBytesMax)) return std::nullopt;
+  return (signature.collective == Collective::ReduceScatter ? all : bytes).value();
 }
 
 uint32_t weight_of(const proto::OpenJob& open) { return open.weight() == 0 ? 1 : open.weight(); }
@@ -298,13 +298,13 @@ Status Session::take_bucket_part(const proto::SubmitEntry& entry, const Tensor& 
                        *tensors_.find(bucket_.first_handle)->name, bucket_.first.step,
                        *tensor.name);
   }
-  const auto bytes = checked_multiply<uint64_t>(tensor.count, element_bytes(tensor.dtype));
-  const auto end = bytes ? checked_add(bucket_.end_offset, *bytes) : std::nullopt;
-  if (!end || *end > arenas_.find(entry.arena)->size()) {
+  const CheckedNumber end =
+      CheckedNumber(tensor.count) * element_bytes(tensor.dtype) + bucket_.end_offset;
+  if (!end.is_at_most(arenas_.find(entry.arena)->size())) {
     return make_status(StatusCode::InvalidArgument, "'{}' step {} lies outside the arena",
                        *tensor.name, entry.step);
   }
-  bucket_.end_offset = *end;
+  bucket_.end_offset = *end.value();
   bucket_.count += tensor.count;
   bucket_.hash = job_->hash().of(JobHash::Bucket, {bucket_.hash, tensor.hash, tensor.count});
   bucket_.more = entry.more;
@@ -359,8 +359,9 @@ Status Session::sign(const proto::SubmitEntry& entry, const Tensor& tensor,
   }
   const auto bytes = checked_input_bytes(signature, world_size_);
   if (!bytes) {
-    return make_status(StatusCode::InvalidArgument, "'{}' step {}: {} is too large", *tensor.name,
-                       entry.step, to_string(signature));
+    return make_status(StatusCode::InvalidArgument,
+                       "'{}' step {}: {} is too large: a rank gives and gets {} bytes at most",
+                       *tensor.name, entry.step, to_string(signature), kTensorBytesMax);
   }
   if (signature.collective == Collective::AllToAll) signature.count = 0;  // the splits count
   return Status::ok();

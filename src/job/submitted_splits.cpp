@@ -9,16 +9,10 @@
 namespace braid {
 namespace {
 
-// Far more than can be mapped: sums of so many bytes per rank do not overflow.
-constexpr uint64_t kBytesMax = uint64_t{1} << 56;
-
 bool fits(const std::vector<uint64_t>& counts, DataType dtype) {
-  uint64_t left = kBytesMax / element_bytes(dtype);
-  for (const uint64_t count : counts) {
-    if (count > left) return false;
-    left -= count;
-  }
-  return true;
+  CheckedNumber elements = 0;
+  for (const uint64_t count : counts) elements += count;
+  return (elements * element_bytes(dtype)).is_at_most(kTensorBytesMax);
 }
 
 Status read_table(Splits& splits, const SharedMemory& arena, uint64_t table) {
@@ -53,7 +47,7 @@ Result<std::shared_ptr<const Splits>> submitted_splits(const Signature& signatur
   }
   if (!fits(splits->to, signature.dtype) || !fits(splits->from, signature.dtype)) {
     return make_status(StatusCode::InvalidArgument, "{} with splits of more than {} bytes",
-                       to_string(signature), kBytesMax);
+                       to_string(signature), kTensorBytesMax);
   }
   return std::shared_ptr<const Splits>(std::move(splits));
 }

@@ -2,10 +2,42 @@
 #include "job/tensor_table.h"
 
 #include "base/hash.h"
+#include "messages/tensor_bytes.h"
 #include "proto/update.h"
 
 namespace braid {
 namespace {
+
+// `set_bytes`: of the planned ones before it.
+Status read_tensor(const proto::TensorDescription& description, const JobHash& job,
+                   TensorBytes& set_bytes, Tensor& tensor) {
+  tensor.name = std::make_shared<const std::string>(description.name()->str());
+  if (tensor.name->empty() || tensor.name->size() > TensorTable::kNameBytesMax) {
+    return make_status(StatusCode::InvalidArgument,
+                       "a tensor's name has {} bytes; 1 to {} are possible", tensor.name->size(),
+                       TensorTable::kNameBytesMax);
+  }
+  if (description.dtype() >= kDataTypeCount) {
+    return make_status(StatusCode::InvalidArgument, "tensor '{}': no such dtype: {}", *tensor.name,
+                       description.dtype());
+  }
+  tensor.hash = job.of_name(*tensor.name);
+  tensor.dtype = static_cast<DataType>(description.dtype());
+  tensor.count = description.count();
+  tensor.backward_order = description.backward_order();
+  tensor.is_dynamic = description.dynamic();
+  if (!tensor.is_dynamic) {
+    BRAID_RETURN_IF_ERROR(description.planned()
+                              ? set_bytes.add(*tensor.name, tensor.dtype, tensor.count)
+                              : TensorBytes::check(*tensor.name, tensor.dtype, tensor.count));
+  }
+  if (description.planned() && tensor.is_dynamic) {
+    return make_status(StatusCode::InvalidArgument,
+                       "tensor '{}' is both dynamic and planned; a plan needs registered counts",
+                       *tensor.name);
+  }
+  return Status::ok();
+}
 
 // A codec knows sums of float32, and what it loses is kept for the tensors of a set.
 Status read_codec(const proto::TensorDescription& description, const CodecKinds& allowed,
@@ -95,32 +127,14 @@ Result<uint32_t> TensorTable::add(const proto::RegisterTensors& message, const J
   std::vector<Tensor> added;
   std::unordered_map<uint64_t, uint32_t> hashes;
   uint64_t set = 0;
-  if (tensors_.size() + message.tensors()->size() > kTensorsMax) {
+  TensorBytes set_bytes;
+  if (message.tensors()->size() > kTensorsMax - tensors_.size()) {
     return make_status(StatusCode::ResourceExhausted, "a trainer can register {} tensors at most",
                        kTensorsMax);
   }
   for (const proto::TensorDescription* description : *message.tensors()) {
     Tensor tensor;
-    tensor.name = std::make_shared<const std::string>(description->name()->str());
-    if (tensor.name->empty() || tensor.name->size() > kNameBytesMax) {
-      return make_status(StatusCode::InvalidArgument,
-                         "a tensor's name has {} bytes; 1 to {} are possible", tensor.name->size(),
-                         kNameBytesMax);
-    }
-    if (description->dtype() >= kDataTypeCount) {
-      return make_status(StatusCode::InvalidArgument, "tensor '{}': no such dtype: {}",
-                         *tensor.name, description->dtype());
-    }
-    tensor.hash = job.of_name(*tensor.name);
-    tensor.dtype = static_cast<DataType>(description->dtype());
-    tensor.count = description->count();
-    tensor.backward_order = description->backward_order();
-    tensor.is_dynamic = description->dynamic();
-    if (description->planned() && tensor.is_dynamic) {
-      return make_status(StatusCode::InvalidArgument,
-                         "tensor '{}' is both dynamic and planned; a plan needs registered counts",
-                         *tensor.name);
-    }
+    BRAID_RETURN_IF_ERROR(read_tensor(*description, job, set_bytes, tensor));
     BRAID_RETURN_IF_ERROR(read_codec(*description, codecs_, tensor));
     BRAID_RETURN_IF_ERROR(read_state(*description, tensor));
     if (description->planned()) {

@@ -9,6 +9,8 @@
 namespace braid {
 namespace {
 
+constexpr uint64_t kElementsMax = kSetBytesMax / sizeof(float);
+
 bool is_sum_of_squares(double value) { return std::isfinite(value) && value >= 0; }
 
 // False: it is no sketch.
@@ -53,6 +55,7 @@ Result<CodecSample> parse_codec_sample(const proto::CodecSample& message) {
   sample.plan = message.plan();
   sample.step = message.step();
   sample.tensors.assign(message.tensors()->begin(), message.tensors()->end());
+  if (sample.step > kStepNumberMax) return wrong("a step that cannot be");
   if (sample.tensors.empty()) return wrong("no tensors");
   const auto codec = parse_codec_spec(message.codec()->string_view());
   if (!codec || codec->kind == CodecKind::None) return wrong("no codec");
@@ -65,6 +68,9 @@ Result<CodecSample> parse_codec_sample(const proto::CodecSample& message) {
   loss.elements = message.elements();
   loss.saturated = message.saturated();
   loss.not_finite = message.not_finite();
+  // Those of all nodes are added up.
+  if (loss.elements > kElementsMax || loss.not_finite > kElementsMax)
+    return wrong("more elements than a set may have");
   if (loss.saturated > loss.elements) return wrong("more saturated elements than there are");
   loss.has_sketches = message.error() != nullptr && message.decoded() != nullptr;
   if (loss.has_sketches && (!read_sketch(*message.error(), loss.error) ||

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "messages/control_buffer.h"
+#include "messages/tensor_bytes.h"
 
 namespace braid {
 namespace {
@@ -18,6 +19,12 @@ Status check_lengths(const proto::PlanReport& message) {
   if (length(message.operation_ns()) != operations || length(message.operation_id()) != operations)
     return {StatusCode::Protocol, "a plan report's measurements are of different lengths"};
   return Status::ok();
+}
+
+Status check_step(uint64_t step) {
+  if (step <= kStepNumberMax) return Status::ok();
+  return make_status(StatusCode::Protocol, "step {} is reported; right are up to {}", step,
+                     kStepNumberMax);
 }
 
 TransferSettings read_settings(const proto::TransferSettings& message) {
@@ -134,17 +141,25 @@ ControlBuffer make_step_report(const StepReport& report) {
   return finish_control_message(std::move(builder), body);
 }
 
-SetSummary parse_set_registered(const proto::SetRegistered& message) {
-  return {message.job_key(), message.set(), message.tensors_hash(), message.bytes(),
-          message.tensors()};
+Result<SetSummary> parse_set_registered(const proto::SetRegistered& message) {
+  if (message.bytes() > kSetBytesMax) {
+    return make_status(StatusCode::Protocol,
+                       "a set was registered with {} bytes; right are up to {}", message.bytes(),
+                       kSetBytesMax);
+  }
+  return SetSummary{message.job_key(), message.set(), message.tensors_hash(), message.bytes(),
+                    message.tensors()};
 }
 
-StepReport parse_step_report(const proto::StepReport& message) {
-  return {message.job_key(), message.set(), message.plan(), message.step(), message.nanoseconds()};
+Result<StepReport> parse_step_report(const proto::StepReport& message) {
+  BRAID_RETURN_IF_ERROR(check_step(message.step()));
+  return StepReport{message.job_key(), message.set(), message.plan(), message.step(),
+                    message.nanoseconds()};
 }
 
 Result<PlanReport> parse_plan_report(const proto::PlanReport& message) {
   if (Status checked = check_lengths(message); !checked) return checked;
+  BRAID_RETURN_IF_ERROR(check_step(message.step()));
   PlanReport report;
   report.job_key = message.job_key();
   report.set = message.set();
@@ -157,6 +172,13 @@ Result<PlanReport> parse_plan_report(const proto::PlanReport& message) {
     if (dtype >= kDataTypeCount)
       return make_status(StatusCode::Protocol, "a plan report has dtype {}", dtype);
     report.dtypes.push_back(static_cast<DataType>(dtype));
+  }
+  TensorBytes set;
+  for (size_t i = 0; i < report.tensors.size(); ++i) {
+    if (!set.add({}, report.dtypes[i], report.counts[i])) {
+      return make_status(StatusCode::Protocol, "a plan report has {} elements of {}: too many",
+                         report.counts[i], to_string(report.dtypes[i]));
+    }
   }
   report.codecs.resize(report.tensors.size());
   if (message.codecs() != nullptr && message.codecs()->size() != 0) {

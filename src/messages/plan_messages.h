@@ -89,7 +89,7 @@ Result<PlanReport> parse_plan_report(const proto::PlanReport& message);
 // `chunk_bytes_max`: what this node's transport is set up for.
 Result<PlanProposal> parse_plan_proposal(const proto::PlanProposal& message,
                                          uint32_t chunk_bytes_max = proto::kChunkBytesMax);
-SetSummary parse_set_registered(const proto::SetRegistered& message);
-StepReport parse_step_report(const proto::StepReport& message);
+Result<SetSummary> parse_set_registered(const proto::SetRegistered& message);
+Result<StepReport> parse_step_report(const proto::StepReport& message);
 
 }  // namespace braid

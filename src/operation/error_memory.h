@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
+#include <optional>
 #include <span>
 
 #include "base/status.h"
@@ -18,15 +19,13 @@ class ErrorMemory {
  public:
   // ResourceExhausted: there is no such address space.
   static Result<std::shared_ptr<ErrorMemory>> create(uint64_t elements, uint32_t planes);
-  // Of what create() makes of them.
-  static uint64_t bytes_of(uint64_t elements, uint32_t planes) {
-    return elements * planes * sizeof(float);
-  }
+  // Of what create() makes of them; nothing: no number is so large.
+  static std::optional<uint64_t> bytes_of(uint64_t elements, uint32_t planes);
 
   uint32_t planes() const { return planes_; }
-  std::span<float> elements(uint32_t plane, uint64_t first, uint64_t count) {
-    return {floats_.get() + plane * elements_ + first, count};
-  }
+  // How many elements it was made for. Whoever works on others must not ask for them.
+  uint64_t size() const { return elements_; }
+  std::span<float> elements(uint32_t plane, uint64_t first, uint64_t count);
 
   // The operations of a step may run at once, for each element is in one of them. Those of another
   // step wait until they are done.

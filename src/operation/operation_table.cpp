@@ -146,6 +146,7 @@ Status OperationTable::place(const OperationKey& key, Entry& entry) {
   operation.urgency = entry.urgency;
   operation.memory = memory_;
   if (is_exchange(operation.collective)) return place_exchange(key, entry, std::move(operation));
+  BRAID_RETURN_IF_ERROR(check_kept(key, entry));
   for (uint32_t i = 0; i < local_ranks_.size(); ++i)
     operation.inputs.push_back(is_barrier ? OperationInput(kBarrierInput) : input_of(entry, i));
   if (operation.collective == Collective::Broadcast) {

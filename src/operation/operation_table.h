@@ -255,6 +255,9 @@ class OperationTable final : public OperationEvents {
   Status check_member(const Entry& entry, const Submission& submission) const;
   Status place(const OperationKey& key, Entry& entry);
   Status allocate(const OperationKey& key, Entry& entry);
+  Status check_kept(const OperationKey& key, const Entry& entry) const;
+  static bool lies_within(const Entry& entry, uint64_t elements, uint64_t first,
+                          uint64_t TensorGroup::Member::*first_of_member);
   // operation_table_updates.cpp
   Status check_update(const OperationKey& key, Entry& entry, const Submission& submission) const;
   void prepare_update(Entry& entry, Operation& operation) const;

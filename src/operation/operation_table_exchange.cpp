@@ -26,11 +26,19 @@ uint64_t OperationTable::result_bytes_of(const LocalPart& part, DataType dtype) 
 Status OperationTable::place_exchange(const OperationKey& key, Entry& entry, Operation operation) {
   BRAID_RETURN_IF_ERROR(check_local_splits(key, entry));
   const DataType dtype = entry.signature.dtype;
-  entry.result_bytes = 0;
+  CheckedNumber result_bytes = 0;
   for (LocalPart& part : entry.parts) {
-    part.result_start = entry.result_bytes;
-    entry.result_bytes += round_up(result_bytes_of(part, dtype), kResultAlignment);
+    part.result_start = result_bytes.value_or(0);
+    result_bytes += checked_round_up(result_bytes_of(part, dtype), kResultAlignment);
   }
+  // What its ranks expect of other nodes nobody has compared yet.
+  if (!result_bytes.is_at_most(memory_->size())) {
+    return make_status(StatusCode::ResourceExhausted,
+                       "job '{}': no room for the result of {}: its ranks expect more than the {} "
+                       "bytes of results that collective.result_bytes_max allows",
+                       job_name_, describe(entry, key), memory_->size());
+  }
+  entry.result_bytes = result_bytes.value_or(0);
   BRAID_RETURN_IF_ERROR(allocate(key, entry));
   std::vector<Exchange::LocalRank> ranks;
   for (const LocalPart& part : entry.parts) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a table does for an operation whose owners keep state: all ranks ask for the same updates,
-// and the engine gets the step that makes them.
+// and the engine gets the step that makes them. Nothing that is kept is asked for what it has not.
 #include "base/assert.h"
+#include "base/checked.h"
 #include "collective/fixed_owners.h"
 #include "operation/operation_table.h"
 #include "update/optimizer_step.h"
@@ -36,6 +37,34 @@ bool OperationTable::pulls_rounded(const Entry& entry) {
 
 bool OperationTable::has_hop(const Entry& entry) const {
   return entry.coded != nullptr || (pulls_rounded(entry) && ring_->nodes > 1);
+}
+
+// What this node keeps for a set was made for the set's elements. An operation of others would read
+// and write behind it.
+Status OperationTable::check_kept(const OperationKey& key, const Entry& entry) const {
+  const bool fits_codec = entry.coded == nullptr || entry.coded->memory == nullptr ||
+                          lies_within(entry, entry.coded->memory->size(), entry.first_element,
+                                      &TensorGroup::Member::first_element);
+  const bool fits_shard =
+      entry.shard == nullptr || lies_within(entry, entry.shard->layout().elements,
+                                            entry.first_in_set, &TensorGroup::Member::first_in_set);
+  if (fits_codec && fits_shard) return Status::ok();
+  return make_status(StatusCode::Mismatch,
+                     "job '{}': {} has elements beyond those for which {} is kept", job_name_,
+                     describe(entry, key),
+                     fits_shard ? "what its codec loses" : "the optimizer's state");
+}
+
+// Whether the operation's elements are some of so many of a set.
+bool OperationTable::lies_within(const Entry& entry, uint64_t elements, uint64_t first,
+                                 uint64_t TensorGroup::Member::*first_of_member) {
+  if (entry.group == nullptr) return range_fits(first, entry.signature.count, elements);
+  CheckedNumber all = 0;
+  for (const TensorGroup::Member& member : entry.group->members) {
+    if (!range_fits(member.*first_of_member, member.count, elements)) return false;
+    all += member.count;
+  }
+  return all.value() == entry.signature.count;
 }
 
 // Hyper-parameters may differ from tensor to tensor, and not from rank to rank.

@@ -127,15 +127,13 @@ class TraceReader {
   }
 
   Status check_bytes() const {
-    uint64_t sum = 0;
+    CheckedNumber sum = 0;
     for (size_t i = 0; i < trace_.tensors.size(); ++i) {
       const Trace::Tensor& tensor = trace_.tensors[i];
-      const auto bytes = checked_multiply<uint64_t>(tensor.count, element_bytes(tensor.dtype));
-      const auto next = bytes ? checked_add(sum, *bytes) : std::nullopt;
-      if (!next || *next > kGradientBytesMax) {
+      sum += CheckedNumber(tensor.count) * element_bytes(tensor.dtype);
+      if (!sum.is_at_most(kGradientBytesMax)) {
         return entry("numel", i).error("is too large", "gradients of less than 2^63 bytes in sum");
       }
-      sum = *next;
     }
     return Status::ok();
   }

@@ -51,6 +51,8 @@ Status PlanBook::on_registered(uint32_t local_rank, uint64_t set,
                        "job '{}': more than {} sets of planned tensors", job_name_, kSetsMax);
   }
   if (is_known) return Status::ok();
+  BRAID_RETURN_IF_ERROR(PlanSet::check_sizes(tensors).with_context(
+      fmt::format("job '{}': rank {}", job_name_, local_ranks_[local_rank])));
   return add_set(set, tensors);
 }
 

@@ -68,9 +68,7 @@ PlanDirector::Set* PlanDirector::find_or_make(uint64_t id) {
 void PlanDirector::on_report(NodeId from, const proto::PlanReport& message) {
   if (options_.planner == nullptr && !options_.tuning.is_on) return;
   auto report = parse_plan_report(message);
-  if (!report)
-    return BRAID_LOG_WARN(LogFields{.job = job_name_}, "job '{}': {}", job_name_,
-                          report.status().message());
+  if (!report) return warn(report.status());
   const uint64_t id = report->set;
   Set* found = find_or_make(id);
   if (found == nullptr) return;
@@ -96,6 +94,10 @@ void PlanDirector::on_report(NodeId from, const proto::PlanReport& message) {
   } else {
     finish_round(set, round);
   }
+}
+
+void PlanDirector::warn(const Status& status) const {
+  BRAID_LOG_WARN(LogFields{.job = job_name_}, "job '{}': {}", job_name_, status.message());
 }
 
 void PlanDirector::finish_round(Set& set, const Round& round) {
@@ -214,7 +216,8 @@ void PlanDirector::on_answer(NodeId from, const proto::PlanAnswer& answer) {
   const auto position = sets_.find(answer.set());
   if (position == sets_.end()) return;
   Set& set = *position->second;
-  if (!set.proposal || set.proposal->number != answer.number()) return;
+  if (!set.proposal || set.proposal->number != answer.number() || answer.step() > kStepNumberMax)
+    return;
   set.latest_step = std::max(set.latest_step, answer.step());
   if (!answer.accepted()) {
     // Next time with more notice.

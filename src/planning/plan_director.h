@@ -104,6 +104,7 @@ class PlanDirector {
   // One that job_of() says is for this job, from one of its nodes.
   void on_control_message(NodeId from, const proto::ControlMessage& message);
 
+  void warn(const Status& status) const;
   void on_report(NodeId from, const proto::PlanReport& message);
   void on_answer(NodeId from, const proto::PlanAnswer& answer);
   void on_set_registered(NodeId from, const proto::SetRegistered& message);

@@ -10,7 +10,9 @@ namespace braid {
 
 void PlanDirector::on_set_registered(NodeId from, const proto::SetRegistered& message) {
   if (!options_.tuning.is_on || nodes_.size() < 2) return;
-  const SetSummary summary = parse_set_registered(message);
+  const auto parsed = parse_set_registered(message);
+  if (!parsed) return warn(parsed.status());
+  const SetSummary& summary = *parsed;
   Set* set = find_or_make(summary.set);
   if (set == nullptr) return;
   if (!set->summary) set->summary = summary;
@@ -159,7 +161,9 @@ void PlanDirector::on_settings_concluded(uint64_t id, Set& set, bool holds, uint
 }
 
 void PlanDirector::on_step_report(NodeId from, const proto::StepReport& message) {
-  const StepReport report = parse_step_report(message);
+  const auto parsed = parse_step_report(message);
+  if (!parsed) return warn(parsed.status());
+  const StepReport& report = *parsed;
   const auto position = sets_.find(report.set);
   if (position == sets_.end()) return;
   Set& set = *position->second;

@@ -5,6 +5,7 @@
 
 #include "base/assert.h"
 #include "base/hash.h"
+#include "messages/tensor_bytes.h"
 
 namespace braid {
 
@@ -42,13 +43,24 @@ bool PlanSet::Tensor::operator==(const Tensor& other) const {
          state_slots == other.state_slots;
 }
 
+Status PlanSet::check_sizes(std::span<const Tensor> tensors) {
+  TensorBytes all;
+  for (const Tensor& tensor : tensors)
+    BRAID_RETURN_IF_ERROR(all.add(*tensor.name, tensor.dtype, tensor.count));
+  return Status::ok();
+}
+
+// All sums of counts below, of groups and codecs as well, are of some of the set's tensors, each
+// once: none is larger than that of all.
 PlanSet::PlanSet(const JobHash& job, uint64_t id, std::vector<Tensor> tensors)
     : job_(job), id_(id), tensors_(in_order_of_backward(std::move(tensors))) {
-  BRAID_ASSERT(!tensors_.empty(), "a set has tensors");
+  BRAID_ASSERT(!tensors_.empty() && check_sizes(tensors_).is_ok(),
+               "a set has tensors whose sizes were checked");
   for (uint32_t i = 0; i < tensors_.size(); ++i) {
     index_[tensors_[i].hash] = i;
     first_elements_.push_back(elements_);
     elements_ += tensors_[i].count;
+    bytes_ += tensors_[i].bytes();
   }
   find_codecs();
   add(0, 0, first_groups());
@@ -233,12 +245,6 @@ uint64_t PlanSet::tensors_hash() const {
   for (const Tensor& tensor : tensors_)
     hash = mix64(hash ^ mix64(tensor.count * kDataTypeCount + static_cast<uint64_t>(tensor.dtype)));
   return hash;
-}
-
-uint64_t PlanSet::bytes() const {
-  uint64_t bytes = 0;
-  for (const Tensor& tensor : tensors_) bytes += tensor.bytes();
-  return bytes;
 }
 
 }  // namespace braid

@@ -60,8 +60,10 @@ class PlanSet {
     uint32_t member = 0;
   };
 
-  // `tensors` in the order of registration. The same tensors give the same set, and the same first
-  // plan, on every node of the job.
+  // InvalidArgument: these are too large for a set. It has no numbers that do not add up.
+  static Status check_sizes(std::span<const Tensor> tensors);
+  // `tensors` in the order of registration; their sizes were checked. The same tensors give the
+  // same set, and the same first plan, on every node of the job.
   PlanSet(const JobHash& job, uint64_t id, std::vector<Tensor> tensors);
 
   uint64_t id() const { return id_; }
@@ -117,7 +119,7 @@ class PlanSet {
   // Hash of dtypes and counts in the order of tensors(), and bytes of all. It leads to what was
   // learned of a model's settings; the wrong ones cost time and nothing else.
   uint64_t tensors_hash() const;
-  uint64_t bytes() const;
+  uint64_t bytes() const { return bytes_; }
 
  private:
   struct Version {
@@ -142,6 +144,7 @@ class PlanSet {
   std::vector<std::optional<CodedTensor>> coded_;  // by tensor
   std::vector<uint64_t> first_elements_;           // by tensor
   uint64_t elements_ = 0;
+  uint64_t bytes_ = 0;
   std::deque<Version> plans_;
 };
 

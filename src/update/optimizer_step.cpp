@@ -14,17 +14,24 @@ namespace braid {
 namespace {
 
 template <class Value>
-ShardValues<Value> values_of(ShardState& state, const UpdateStep& update, uint64_t element) {
+ShardValues<Value> values_of(ShardState& state, const UpdateStep& update,
+                             const ElementRanges::Range& range) {
+  const auto slot = [&](StateSlot which) {
+    return state.values<Value>(which, range.first, range.elements).data();
+  };
   ShardValues<Value> values;
-  values.weights = state.values<Value>(StateSlot::Weights, element);
-  if (update.slots() > 1) values.first = state.values<Value>(StateSlot::First, element);
-  if (update.slots() > 2) values.second = state.values<Value>(StateSlot::Second, element);
+  values.weights = slot(StateSlot::Weights);
+  if (update.slots() > 1) values.first = slot(StateSlot::First);
+  if (update.slots() > 2) values.second = slot(StateSlot::Second);
   return values;
 }
 
-uint8_t* slot_of(ShardState& state, StateSlot slot, uint64_t element) {
-  if (state.is_float64()) return reinterpret_cast<uint8_t*>(state.values<double>(slot, element));
-  return reinterpret_cast<uint8_t*>(state.values<float>(slot, element));
+uint8_t* slot_of(ShardState& state, StateSlot slot, const ElementRanges::Range& range) {
+  if (state.is_float64()) {
+    return reinterpret_cast<uint8_t*>(
+        state.values<double>(slot, range.first, range.elements).data());
+  }
+  return reinterpret_cast<uint8_t*>(state.values<float>(slot, range.first, range.elements).data());
 }
 
 void take_step(const UpdateStep& update, uint32_t divisor, DataType dtype, uint64_t count,
@@ -63,7 +70,7 @@ void estimate_step(const UpdateStep& update, uint32_t divisor, DataType dtype, u
 template <class Value>
 void update_values(ShardState& state, const UpdateStep& update, uint32_t divisor, DataType dtype,
                    const ElementRanges::Range& range, uint8_t* bytes) {
-  const ShardValues<Value> values = values_of<Value>(state, update, range.first);
+  const ShardValues<Value> values = values_of<Value>(state, update, range);
   if (update.action == UpdateAction::Estimate) {
     estimate_step(update, divisor, dtype, range.elements, values, bytes);
   } else {
@@ -74,10 +81,6 @@ void update_values(ShardState& state, const UpdateStep& update, uint32_t divisor
 // Elements that follow one another in the set, of one tensor; `bytes` has their sums.
 void apply_to(ShardState& state, const UpdateStep& update, uint32_t divisor, DataType dtype,
               const ElementRanges::Range& range, uint8_t* bytes) {
-  const ShardLayout& layout = state.layout();
-  BRAID_ASSERT(range.first / layout.stripe_elements ==
-                   (range.first + range.elements - 1) / layout.stripe_elements,
-               "a chunk is within one stripe");
   switch (update.action) {
     case UpdateAction::Apply:
     case UpdateAction::Push:
@@ -90,10 +93,10 @@ void apply_to(ShardState& state, const UpdateStep& update, uint32_t divisor, Dat
       return;
     case UpdateAction::Load:  // what goes out is what has come
       return load_values(dtype, update.bits, bytes, range.elements,
-                         slot_of(state, update.slot, range.first));
+                         slot_of(state, update.slot, range));
     case UpdateAction::Fetch:
-      return fetch_values(dtype, update.bits, slot_of(state, update.slot, range.first),
-                          range.elements, bytes);
+      return fetch_values(dtype, update.bits, slot_of(state, update.slot, range), range.elements,
+                          bytes);
   }
 }
 

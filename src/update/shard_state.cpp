@@ -48,9 +48,9 @@ uint64_t stripe_elements_of(uint64_t elements, uint32_t nodes) {
   return std::clamp(wanted, kStripeElementsMin, kStripeElementsMax);
 }
 
-uint64_t ShardState::bytes_of(const ShardLayout& layout, uint32_t slots, DataType tensors) {
-  return checked_multiply(layout.owned_elements(), slots * value_bytes_of(tensors))
-      .value_or(UINT64_MAX);
+std::optional<uint64_t> ShardState::bytes_of(const ShardLayout& layout, uint32_t slots,
+                                             DataType tensors) {
+  return (CheckedNumber(layout.owned_elements()) * slots * value_bytes_of(tensors)).value();
 }
 
 Result<std::shared_ptr<ShardState>> ShardState::create(const ShardLayout& layout, uint32_t slots,
@@ -59,18 +59,29 @@ Result<std::shared_ptr<ShardState>> ShardState::create(const ShardLayout& layout
   BRAID_ASSERT(tensors <= DataType::BFloat16, "weights are floats");
   BRAID_ASSERT(layout.stripe_elements != 0 && layout.place < layout.nodes,
                "stripes have elements, and this node a place");
-  const uint64_t bytes = bytes_of(layout, slots, tensors);
+  const auto bytes = bytes_of(layout, slots, tensors);
   std::unique_ptr<uint8_t, Free> memory;
-  if (bytes <= kBytesMax) {  // one more than none: no pointer would look like no memory
-    memory.reset(static_cast<uint8_t*>(std::calloc(std::max<uint64_t>(bytes, 1), 1)));
+  if (bytes && *bytes <= kBytesMax) {  // one more than none: no pointer would look like no memory
+    memory.reset(static_cast<uint8_t*>(std::calloc(std::max<uint64_t>(*bytes, 1), 1)));
   }
   if (memory == nullptr) {
     return make_status(StatusCode::ResourceExhausted,
-                       "no memory for the optimizer's state: {} bytes, {} for each of {} elements",
-                       bytes, slots * value_bytes_of(tensors), layout.owned_elements());
+                       "no memory for the optimizer's state: {} bytes for each of {} elements",
+                       slots * value_bytes_of(tensors), layout.owned_elements());
   }
   return std::shared_ptr<ShardState>(new ShardState(
       std::move(memory), layout, slots, static_cast<uint32_t>(value_bytes_of(tensors))));
+}
+
+uint64_t ShardState::offset_of(StateSlot slot, uint64_t element, uint64_t count,
+                               size_t value_bytes) const {
+  BRAID_ASSERT(static_cast<uint32_t>(slot) < slots_ && value_bytes == value_bytes_,
+               "the state has this slot, of this type");
+  BRAID_ASSERT(count != 0 && range_fits(element, count, layout_.elements) &&
+                   count <= layout_.stripe_elements - element % layout_.stripe_elements,
+               "the elements are of one stripe of the set");
+  const uint64_t before = static_cast<uint64_t>(slot) * layout_.owned_elements();
+  return (before + layout_.index_of(element)) * value_bytes_;
 }
 
 void ShardState::begin(uint64_t step) {

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
+#include <optional>
+#include <span>
 
 #include "base/status.h"
 #include "proto/types.h"
@@ -36,18 +38,19 @@ class ShardState {
   // `slots`: 1 to 3. ResourceExhausted: there is no such address space.
   static Result<std::shared_ptr<ShardState>> create(const ShardLayout& layout, uint32_t slots,
                                                     DataType tensors);
-  // Of what create() makes of them.
-  static uint64_t bytes_of(const ShardLayout& layout, uint32_t slots, DataType tensors);
+  // Of what create() makes of them; nothing: no number is so large.
+  static std::optional<uint64_t> bytes_of(const ShardLayout& layout, uint32_t slots,
+                                          DataType tensors);
 
   const ShardLayout& layout() const { return layout_; }
   uint32_t slots() const { return slots_; }
   bool is_float64() const { return value_bytes_ == sizeof(double); }
-  // The values of a slot from an owned element of the set on, as far as its stripe goes. `Value` is
-  // double where is_float64(), else float.
+  // The values in a slot of so many elements of the set, 1 at least, from an owned one on: all of
+  // one stripe. `Value` is double where is_float64(), else float.
   template <class Value>
-  Value* values(StateSlot slot, uint64_t element) {
-    return reinterpret_cast<Value*>(bytes_.get()) +
-           static_cast<uint64_t>(slot) * layout_.owned_elements() + layout_.index_of(element);
+  std::span<Value> values(StateSlot slot, uint64_t element, uint64_t count) {
+    const uint64_t bytes = offset_of(slot, element, count, sizeof(Value));
+    return {reinterpret_cast<Value*>(bytes_.get() + bytes), count};
   }
 
   // The operations of a step may run at once, for each element is in one of them. Those of another
@@ -61,6 +64,8 @@ class ShardState {
   struct Free {
     void operator()(uint8_t* bytes) const { std::free(bytes); }
   };
+  uint64_t offset_of(StateSlot slot, uint64_t element, uint64_t count, size_t value_bytes) const;
+
   ShardState(std::unique_ptr<uint8_t, Free> bytes, const ShardLayout& layout, uint32_t slots,
              uint32_t value_bytes)
       : bytes_(std::move(bytes)), layout_(layout), slots_(slots), value_bytes_(value_bytes) {}

@@ -77,7 +77,8 @@ TEST_F(ArgumentsTest, RegistrationIsChecked) {
   EXPECT_BRAID_ERROR(braid_register(job_, options, 2, handles), BRAID_ERROR_ALREADY_EXISTS, "'a'");
   options[1] = tensor_options("b", UINT64_MAX / 2);
   EXPECT_BRAID_ERROR(braid_register(job_, options, 2, handles), BRAID_ERROR_INVALID_ARGUMENT,
-                     "count of tensor 'b'");
+                     "tensor 'b' has 9223372036854775807 elements of float32; a tensor has "
+                     "281474976710656 bytes at most");
   options[1] = tensor_options("b", 1);
   options[1].dtype = 7;
   EXPECT_BRAID_ERROR(braid_register(job_, options, 2, handles), BRAID_ERROR_INVALID_ARGUMENT,

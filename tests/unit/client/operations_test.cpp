@@ -239,7 +239,16 @@ TEST_F(OperationsTest, SplitsThatMakeNoSenseAreRefused) {
                      "the all-to-all of 'stream' has input_splits only");
   operation.output_splits = &huge;
   EXPECT_BRAID_ERROR(braid_submit(job_, &operation, &ticket), BRAID_ERROR_INVALID_ARGUMENT,
-                     "the bytes of input_splits of the all-to-all of 'stream' do not fit");
+                     "input_splits of the all-to-all of 'stream' have more than 281474976710656");
+}
+
+TEST_F(OperationsTest, AStepThatIsNoNumberOfAStepIsRefused) {
+  const uint32_t tensor = register_dynamic(job_, "stream");
+  const auto values = iota(6);
+  const auto operation = all_reduce(tensor, UINT64_MAX, values.data());
+  braid_ticket ticket = 0;
+  EXPECT_BRAID_ERROR(braid_submit(job_, &operation, &ticket), BRAID_ERROR_INVALID_ARGUMENT,
+                     "step is 18446744073709551615; right are 0 to 4611686018427387904");
 }
 
 TEST_F(OperationsTest, ABarrierHasNoData) {

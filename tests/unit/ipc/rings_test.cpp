@@ -206,6 +206,8 @@ TEST(SubmitEntryTest, EnumsAreChecked) {
   EXPECT_TRUE(is_refused([](auto& entry) { entry.kind = 0; }));
   EXPECT_TRUE(is_refused([](auto& entry) { entry.kind = 3; }));
   EXPECT_TRUE(is_refused([](auto& entry) { entry.ticket = 0; }));
+  EXPECT_TRUE(is_refused([](auto& entry) { entry.step = kStepNumberMax + 1; }));
+  EXPECT_FALSE(is_refused([](auto& entry) { entry.step = kStepNumberMax; }));
   EXPECT_TRUE(is_refused([](auto& entry) { entry.collective = kCollectiveCount; }));
   EXPECT_TRUE(is_refused([](auto& entry) { entry.dtype = kDataTypeCount; }));
   EXPECT_TRUE(is_refused([](auto& entry) { entry.reduction = kReductionCount; }));

@@ -2,10 +2,12 @@
 // Planned tensors from their registration to their results, through the client socket and the
 // rings.
 #include <algorithm>
+#include <cstring>
 
 #include "job/manager_world.h"
 #include "messages/plan_messages.h"
 #include "planning/plan_testing.h"
+#include "proto/update.h"
 
 namespace braid {
 namespace {
@@ -99,6 +101,31 @@ TEST_F(JobManagerPlannedTest, MergedTensorsGetTheirOwnSums) {
   }
   settle();
   EXPECT_TRUE(trainers_[0]->failure.is_ok());
+}
+
+// Modulo 2^64 both have 17 elements together.
+TEST_F(JobManagerPlannedTest, WeightsWhoseCountsDoNotAddUpAreRefusedAndTheJobGoesOn) {
+  open_job(1, 10);
+  TestTrainer& trainer = *trainers_[0];
+  const TestTrainer::Described weights{"v", 1000, 0, 0, false, true, nullptr, 1};
+  TestTrainer::Described rest = weights;
+  rest.name = "rest";
+  rest.count = UINT64_MAX - 1000 + 18;
+  trainer.register_described(std::vector{weights, rest});
+  wait_for([&] { return !trainer.refusal.empty(); });
+  EXPECT_EQ(trainer.refusal,
+            "tensor 'rest' has 18446744073709550633 elements of float32; a tensor has "
+            "281474976710656 bytes at most");
+  trainer.register_described(std::vector{weights});
+  wait_for([&] { return trainer.registered.size() == 2; });
+  std::fill_n(trainer.floats(4096), 1000, 3.0f);
+  proto::UpdateEntry load{};
+  load.action = static_cast<uint8_t>(UpdateAction::Load);
+  std::memcpy(trainer.floats(0), &load, sizeof(load));
+  trainer.submit(1, 1, 0, 4096);
+  wait_for([&] { return trainer.done.size() == 1; });
+  EXPECT_EQ(trainer.done[0].result_bytes, 4000u);
+  EXPECT_EQ(trainer.result(trainer.done[0])[999], 3.0f);
 }
 
 TEST_F(JobManagerPlannedTest, APlannedTensorIsAnAllReduceAndNothingElse) {

@@ -81,7 +81,7 @@ const BadSubmission kBadSubmissions[] = {
        });
      },
      StatusCode::InvalidArgument,
-     "'w' step 0: all-to-all of float32 with splits of more than 72057594037927936 bytes"},
+     "'w' step 0: all-to-all of float32 with splits of more than 281474976710656 bytes"},
     {"InputOfSplitsOutsideTheArena",
      [](TestTrainer& t) {
        const uint64_t splits[] = {4, 4};
@@ -134,6 +134,8 @@ const BadSubmission kBadSubmissions[] = {
        t.submit(1, 1, 0, TestTrainer::kArenaBytes);
      },
      StatusCode::InvalidArgument, "'v' step 0 lies outside the arena"},
+    {"StepThatIsNoNumberOfAStep", [](TestTrainer& t) { t.submit(1, 0, kStepNumberMax + 1); },
+     StatusCode::Protocol, "a submission with the impossible step 4611686018427387905"},
     {"ImpossibleCollective",
      [](TestTrainer& t) {
        t.submit(1, 0, 0, 0, [](proto::SubmitEntry& entry) { entry.collective = 99; });

@@ -116,6 +116,37 @@ TEST(TensorTableTest, SlotsThatCannotBeAreNamed) {
       std::string::npos);
 }
 
+TEST(TensorTableTest, ATensorBeyondTheLimitIsNamed) {
+  TensorTable table;
+  for (const bool planned : {false, true}) {
+    for (const uint64_t count : {kTensorBytesMax / 4 + 1, uint64_t{1} << 62, UINT64_MAX}) {
+      const auto refused = add(table, {{"small", 0, 4}, {"w", 0, count, false, planned}});
+      EXPECT_EQ(refused.status().code(), StatusCode::InvalidArgument);
+      EXPECT_EQ(refused.status().message(),
+                fmt::format("tensor 'w' has {} elements of float32; a tensor has 281474976710656 "
+                            "bytes at most",
+                            count));
+    }
+  }
+  EXPECT_EQ(table.find(0), nullptr);
+  EXPECT_TRUE(add(table, {{"w", 0, kTensorBytesMax / 4, false, true}}));
+  EXPECT_TRUE(add(table, {{"stream", 0, UINT64_MAX, true}})) << "its operations have counts";
+}
+
+TEST(TensorTableTest, ASetBeyondTheLimitIsNamed) {
+  TensorTable table;
+  const uint64_t most = kTensorBytesMax / 4;
+  const auto refused = add(
+      table, {{"a", 0, most - 1, false, true}, {"b", 0, 1, false, true}, {"c", 0, 1, false, true}});
+  EXPECT_EQ(refused.status().code(), StatusCode::InvalidArgument);
+  EXPECT_EQ(refused.status().message(),
+            "with tensor 'c' (1 elements of float32) the planned tensors of one registration have "
+            "281474976710660 bytes; they have 281474976710656 at most");
+  EXPECT_TRUE(add(table, {{"a", 0, most - 1, false, true}, {"b", 0, 1, false, true}}));
+  EXPECT_TRUE(add(table, {{"c", 0, most, false, true}, {"d", 0, most, false, false}}))
+      << "another set, and a tensor of none";
+}
+
 TEST(TensorTableTest, RegistersAllOrNone) {
   TensorTable table;
   ASSERT_TRUE(add(table, {{"a"}}).is_ok());

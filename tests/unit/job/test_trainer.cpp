@@ -60,11 +60,19 @@ void TestTrainer::open(const std::string& job, uint32_t rank, uint32_t world_siz
 
 void TestTrainer::register_tensors(const std::vector<std::pair<std::string, uint64_t>>& tensors,
                                    DataType dtype, bool planned) {
+  std::vector<Described> described;
+  for (const auto& [name, count] : tensors)
+    described.push_back({name, count, static_cast<uint8_t>(dtype), 0, false, planned});
+  register_described(described);
+}
+
+void TestTrainer::register_described(std::span<const Described> tensors) {
   flatbuffers::FlatBufferBuilder builder;
   std::vector<flatbuffers::Offset<proto::TensorDescription>> descriptions;
-  for (const auto& [name, count] : tensors) {
+  for (const Described& one : tensors) {
     descriptions.push_back(proto::CreateTensorDescriptionDirect(
-        builder, name.c_str(), static_cast<uint8_t>(dtype), count, 0, false, planned));
+        builder, one.name.c_str(), one.dtype, one.count, one.backward_order, one.is_dynamic,
+        one.is_planned, one.codec, one.state_slots));
   }
   finish(builder, proto::CreateRegisterTensorsDirect(builder, &descriptions));
   send(builder);

@@ -31,6 +31,17 @@ class TestTrainer {
             uint64_t master_node = 0);
   void register_tensors(const std::vector<std::pair<std::string, uint64_t>>& tensors,
                         DataType dtype = DataType::Float32, bool planned = false);
+  struct Described {
+    std::string name;
+    uint64_t count = 0;
+    uint8_t dtype = 0;
+    uint32_t backward_order = 0;
+    bool is_dynamic = false;
+    bool is_planned = false;
+    const char* codec = nullptr;
+    uint8_t state_slots = 0;
+  };
+  void register_described(std::span<const Described> tensors);
   // One more arena, that says of itself to have so many bytes.
   void register_memory(uint64_t bytes = kArenaBytes, uint64_t said_bytes = kArenaBytes);
   void ask_plans(const std::string& job);

@@ -125,6 +125,8 @@ TEST(CodecSampleTest, WhatCannotBeIsRefused) {
   }
   EXPECT_EQ(refusal([](Hostile& one) { one.saturated = 11; }),
             has + "more saturated elements than there are");
+  EXPECT_EQ(refusal([](Hostile& one) { one.elements = UINT64_MAX; }),
+            has + "more elements than a set may have");
   const std::string sketches = has + "sketches that cannot be";
   EXPECT_EQ(refusal([](Hostile& one) { one.error.pop_back(); }), sketches);
   EXPECT_EQ(refusal([](Hostile& one) { one.decoded.push_back(0); }), sketches);

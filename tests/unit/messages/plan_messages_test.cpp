@@ -127,6 +127,38 @@ TEST(PlanMessagesTest, AReportsDtypesExist) {
             "a plan report has dtype 7");
 }
 
+TEST(PlanMessagesTest, AReportsTensorsAreAsLargeAsASetMayBe) {
+  const auto with = [](uint64_t first, uint64_t second) {
+    return refusal([&](PlanReport& r) {
+      r.dtypes.assign(r.dtypes.size(), DataType::Uint8);
+      r.counts.assign(r.counts.size(), 0);
+      r.counts[0] = first;
+      r.counts[1] = second;
+    });
+  };
+  EXPECT_EQ(with(kSetBytesMax - 9, 9), "");
+  EXPECT_EQ(with(kSetBytesMax - 9, 10), "a plan report has 10 elements of uint8: too many");
+  EXPECT_EQ(with(9, UINT64_MAX - 8),
+            "a plan report has 18446744073709551607 elements of uint8: too many");
+}
+
+TEST(PlanMessagesTest, StepsOfReportsAreNumbersOfSteps) {
+  constexpr const char* kText =
+      "step 4611686018427387905 is reported; right are up to 4611686018427387904";
+  EXPECT_EQ(refusal([](PlanReport& r) { r.step = kStepNumberMax; }), "");
+  EXPECT_EQ(refusal([](PlanReport& r) { r.step = kStepNumberMax + 1; }), kText);
+  auto message = make_step_report({9, 8, 0, kStepNumberMax + 1, 5});
+  EXPECT_EQ(parse_step_report(*as_message(message).body_as_StepReport()).status().message(), kText);
+}
+
+TEST(PlanMessagesTest, ARegisteredSetIsAsLargeAsASetMayBe) {
+  auto largest = make_set_registered({9, 8, 7, kSetBytesMax, 1});
+  EXPECT_TRUE(parse_set_registered(*as_message(largest).body_as_SetRegistered()).is_ok());
+  auto larger = make_set_registered({9, 8, 7, kSetBytesMax + 1, 1});
+  EXPECT_EQ(parse_set_registered(*as_message(larger).body_as_SetRegistered()).status().message(),
+            "a set was registered with 281474976710657 bytes; right are up to 281474976710656");
+}
+
 TEST(PlanMessagesTest, AProposalArrivesAsItWasSent) {
   const PlanProposal sent = proposal();
   auto message = make_plan_proposal(sent);

@@ -47,6 +47,24 @@ class CodecHopTest : public testing::TestWithParam<std::tuple<const char*, uint6
   ElementRanges elements_;
 };
 
+TEST(ErrorMemoryTest, HasTheBytesOfAllItsPlanes) {
+  EXPECT_EQ(ErrorMemory::bytes_of(1000, 2), 8000u);
+  EXPECT_EQ(ErrorMemory::bytes_of(uint64_t{1} << 62, 1), std::nullopt);
+  EXPECT_EQ(ErrorMemory::create(uint64_t{1} << 62, 1).status().code(),
+            StatusCode::ResourceExhausted);
+  EXPECT_EQ(ErrorMemory::create(uint64_t{1} << 61, 1).status().code(),
+            StatusCode::ResourceExhausted);
+}
+
+TEST(ErrorMemoryDeathTest, GivesNothingThatLiesBehindIt) {
+  const auto memory = *ErrorMemory::create(100, 2);
+  EXPECT_EQ(memory->elements(1, 90, 10).size(), 10u);
+  EXPECT_DEATH((void)memory->elements(0, 90, 11), "made for these elements");
+  EXPECT_DEATH((void)memory->elements(0, 101, 0), "made for these elements");
+  EXPECT_DEATH((void)memory->elements(1, 50, UINT64_MAX - 40), "made for these elements");
+  EXPECT_DEATH((void)memory->elements(2, 0, 1), "made for these elements");
+}
+
 TEST_P(CodecHopTest, WhatOnlyReadsTheMemorySendsTheSameAndLeavesItAsItWas) {
   const std::vector<float> before = lost();
   const std::vector<uint8_t> read = encode(ErrorUse::Read);

@@ -170,5 +170,19 @@ TEST_F(OperationTableExchangeTest, ItStartsWhenAllNodesAreReachedAndHoldsUpWhatC
   EXPECT_EQ(actions_.started[0].key, key(0));
 }
 
+// 2^62 bytes each: modulo 2^64 the four of them expect nothing.
+TEST_F(OperationTableExchangeTest, WhatAllRanksOfANodeExpectDoesNotWrap) {
+  make({{0, 1, 2, 3}, {4}}, 0);
+  const uint64_t each = uint64_t{1} << 60;
+  const Signature scatter = signature_of(Collective::Scatter, each, 4);
+  for (uint32_t i = 0; i < 3; ++i)
+    ASSERT_TRUE(exchange(i, 0, scatter, Counts(5, 0), {0, 0, 0, 0, each}));
+  const Status refused = exchange(3, 0, scatter, Counts(5, 0), {0, 0, 0, 0, each});
+  EXPECT_EQ(refused.code(), StatusCode::ResourceExhausted);
+  EXPECT_NE(refused.message().find("its ranks expect more than the 1048576 bytes of results"),
+            std::string::npos)
+      << refused.message();
+}
+
 }  // namespace
 }  // namespace braid

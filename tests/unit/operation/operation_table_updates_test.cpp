@@ -97,6 +97,57 @@ TEST_F(OperationTableUpdatesTest, TheEngineGetsOwnersAStepAndHalves) {
   }
 }
 
+// The state is of 1000 elements.
+TEST_F(OperationTableUpdatesTest, NoOperationHasElementsBehindTheState) {
+  make({{0}}, 0);
+  const auto update_from = [this](uint64_t first, uint64_t step) {
+    Submission one = submission(0, step, signature());
+    one.shard = shard_;
+    one.first_in_set = first;
+    one.update = step_of();
+    return table_->submit(one);
+  };
+  EXPECT_TRUE(update_from(900, 0));
+  for (const uint64_t first : {uint64_t{901}, uint64_t{1000}, UINT64_MAX - 50}) {
+    make({{0}}, 0);
+    const Status refused = update_from(first, 1);
+    EXPECT_EQ(refused.code(), StatusCode::Mismatch);
+    EXPECT_NE(refused.message().find("beyond those for which the optimizer's state is kept"),
+              std::string::npos)
+        << refused.message();
+  }
+}
+
+TEST_F(OperationTableUpdatesTest, NoMemberOfAGroupHasElementsBehindTheState) {
+  const auto update_of = [this](uint64_t second_first, uint64_t second_count) {
+    make({{0}}, 0);
+    auto group = std::make_shared<TensorGroup>();
+    group->members.push_back({kTensor, name_, 10, 0, 0, 0});
+    group->members.push_back({kTensor + 1, name_, second_count, 40, 0, second_first});
+    group->count = 10 + second_count;
+    group->hash = 7;
+    Status last;
+    for (uint32_t i = 0; i < 2 && last; ++i) {
+      Submission one = submission(0, 0, signature());
+      one.signature.count = group->count;
+      one.signature.bucket = 7;
+      one.tensor = kTensor + i;
+      one.ticket = 1 + i;
+      one.input_bytes = group->members[i].count * sizeof(float);
+      one.group = group;
+      one.member = i;
+      one.shard = shard_;
+      one.update = step_of();
+      last = table_->submit(one);
+    }
+    return last;
+  };
+  EXPECT_TRUE(update_of(10, 990));
+  EXPECT_EQ(update_of(10, 991).code(), StatusCode::Mismatch);
+  EXPECT_EQ(update_of(10, UINT64_MAX - 9).code(), StatusCode::Mismatch)
+      << "with 10 more it is none";
+}
+
 TEST_F(OperationTableUpdatesTest, OnlyWholeAllReducesAreMeasured) {
   make({{0}, {1}}, 0);
   ASSERT_TRUE(update(0, 0, step_of(UpdateAction::Load)));

@@ -105,6 +105,32 @@ TEST_F(PlanBookUpdatesTest, OnlyGradientsAreLookedAtForWhatIsNotFinite) {
   EXPECT_EQ(book_->not_finite().front().steps, 2u);
 }
 
+// Modulo 2^64 these are 16 elements, or none.
+TEST_F(PlanBookUpdatesTest, ASetWhoseCountsDoNotAddUpIsRefused) {
+  for (const uint64_t rest : {UINT64_MAX - 1000 + 17, UINT64_MAX - 999}) {
+    make_weights(2);
+    weights_[0].count = 1000;
+    weights_[1].count = rest;
+    const Status refused = book_->on_registered(0, kSet, weights_);
+    EXPECT_EQ(refused.code(), StatusCode::InvalidArgument);
+    EXPECT_EQ(refused.message(),
+              fmt::format("job 'train': rank 4: tensor 't1' has {} elements of float32; a tensor "
+                          "has 281474976710656 bytes at most",
+                          rest));
+    EXPECT_EQ(update(0, 0, UpdateAction::Load).code(), StatusCode::Protocol) << "it is no set";
+  }
+}
+
+TEST_F(PlanBookUpdatesTest, ASetBeyondTheLimitIsRefused) {
+  make_weights(3);
+  for (PlanSet::Tensor& tensor : weights_) tensor.count = kSetBytesMax / 8;
+  const Status refused = book_->on_registered(0, kSet, weights_);
+  EXPECT_EQ(refused.code(), StatusCode::InvalidArgument);
+  EXPECT_NE(refused.message().find("with tensor 't2' (35184372088832 elements of float32)"),
+            std::string::npos)
+      << refused.message();
+}
+
 TEST_F(PlanBookUpdatesTest, ARegistrationWithoutRoomIsRefusedAndMayComeAgain) {
   make_weights(1);
   room = Status(StatusCode::ResourceExhausted, "no memory");

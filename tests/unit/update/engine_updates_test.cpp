@@ -156,9 +156,9 @@ class ShardedSet {
     ReferenceState<T> all(elements_);
     for (uint64_t e = 0; e < elements_; ++e) {
       ShardState& owner = *shards_[owner_of(e)];
-      all.weights[e] = *owner.values<T>(StateSlot::Weights, e);
-      all.first[e] = *owner.values<T>(StateSlot::First, e);
-      all.second[e] = *owner.values<T>(StateSlot::Second, e);
+      all.weights[e] = owner.values<T>(StateSlot::Weights, e, 1)[0];
+      all.first[e] = owner.values<T>(StateSlot::First, e, 1)[0];
+      all.second[e] = owner.values<T>(StateSlot::Second, e, 1)[0];
     }
     return all;
   }

@@ -84,8 +84,8 @@ TEST(OptimizerStep, takes_each_tensors_own_numbers) {
   EXPECT_EQ(apply(step, operation, elements(64, 46), sums), StepOutcome::Ended);
   EXPECT_EQ(sums, expected);
   for (uint64_t i = 0; i < 46; ++i) {
-    EXPECT_EQ(*state->values<float>(StateSlot::Weights, 64 + i), reference.weights[i]) << i;
-    EXPECT_EQ(*state->values<float>(StateSlot::First, 64 + i), reference.first[i]) << i;
+    EXPECT_EQ(state->values<float>(StateSlot::Weights, 64 + i, 1)[0], reference.weights[i]) << i;
+    EXPECT_EQ(state->values<float>(StateSlot::First, 64 + i, 1)[0], reference.first[i]) << i;
   }
 }
 
@@ -97,10 +97,10 @@ TEST(OptimizerStep, finds_the_state_of_elements_wherever_the_operation_has_them)
   std::vector<float> sums(10, 3.0f);
   apply(step, operation, elements(70, 10), sums);
   EXPECT_EQ(sums, std::vector<float>(10, -3.0f));
-  EXPECT_EQ(*state->values<float>(StateSlot::Weights, 70), -3.0f);
-  EXPECT_EQ(*state->values<float>(StateSlot::Weights, 79), -3.0f);
-  EXPECT_EQ(*state->values<float>(StateSlot::Weights, 80), 0.0f);
-  EXPECT_EQ(*state->values<float>(StateSlot::Weights, 262), 0.0f);
+  EXPECT_EQ(state->values<float>(StateSlot::Weights, 70, 1)[0], -3.0f);
+  EXPECT_EQ(state->values<float>(StateSlot::Weights, 79, 1)[0], -3.0f);
+  EXPECT_EQ(state->values<float>(StateSlot::Weights, 80, 1)[0], 0.0f);
+  EXPECT_EQ(state->values<float>(StateSlot::Weights, 262, 1)[0], 0.0f);
 }
 
 TEST(OptimizerStep, loads_what_it_is_given_and_fetches_it) {
@@ -133,7 +133,7 @@ TEST(OptimizerStep, keeps_doubles_of_doubles) {
   reference_update(DataType::Float64, adam(0.1), 2, reference, 0, 13,
                    reinterpret_cast<uint8_t*>(expected.data()));
   EXPECT_EQ(sums, expected);
-  EXPECT_EQ(*state->values<double>(StateSlot::Second, 64), reference.second[0]);
+  EXPECT_EQ(state->values<double>(StateSlot::Second, 64, 1)[0], reference.second[0]);
 }
 
 // Long enough for several pieces of a copy, and for a piece that is no whole vector.
@@ -152,8 +152,8 @@ template <typename T>
 std::vector<T> kept_by(ShardState& state) {
   std::vector<T> kept;
   for (const StateSlot slot : {StateSlot::Weights, StateSlot::First, StateSlot::Second}) {
-    const T* const values = state.values<T>(slot, 0);
-    kept.insert(kept.end(), values, values + kLong);
+    const auto values = state.values<T>(slot, 0, kLong);
+    kept.insert(kept.end(), values.begin(), values.end());
   }
   return kept;
 }
@@ -212,15 +212,15 @@ TEST(OptimizerStep, estimates_weights_that_travel_as_bfloat16) {
 TEST(OptimizerStep, estimates_the_first_update_of_all) {
   const Operation operation = operation_of({{0, 1000}});
   const auto state = *ShardState::create(kLayout, 2, DataType::Float32);
-  *state->values<float>(StateSlot::First, 64) = 77;
+  state->values<float>(StateSlot::First, 64, 1)[0] = 77;
   UpdateStep update = sgd(0.5, 0.9);
   update.action = UpdateAction::Estimate;
   OptimizerStep step(state, {{1000, update}}, 2);
   std::vector<float> sums(3, 4.0f);
   apply(step, operation, elements(64, 3), sums);
   EXPECT_EQ(sums, std::vector<float>(3, -1.0f));
-  EXPECT_EQ(*state->values<float>(StateSlot::First, 64), 77.0f);
-  EXPECT_EQ(*state->values<float>(StateSlot::Weights, 64), 0.0f);
+  EXPECT_EQ(state->values<float>(StateSlot::First, 64, 1)[0], 77.0f);
+  EXPECT_EQ(state->values<float>(StateSlot::Weights, 64, 1)[0], 0.0f);
 }
 
 TEST(OptimizerStepDeathTest, does_not_take_what_others_own) {
@@ -228,7 +228,7 @@ TEST(OptimizerStepDeathTest, does_not_take_what_others_own) {
   const auto state = *ShardState::create(kLayout, 1, DataType::Float32);
   OptimizerStep step(state, {{1000, sgd(1)}}, 1);
   std::vector<float> sums(100);
-  EXPECT_DEATH(apply(step, operation, elements(64, 65), sums), "within one stripe");
+  EXPECT_DEATH(apply(step, operation, elements(64, 65), sums), "of one stripe");
   EXPECT_DEATH(apply(step, operation, elements(60, 4), sums), "another owner");
   EXPECT_DEATH(apply(step, operation_of({{0, 100}, {200, 900}}), elements(90, 20), sums),
                "another owner");

@@ -82,7 +82,7 @@ TEST(ShardState, begins_with_zeros_and_keeps_what_is_written) {
   for (const StateSlot slot : {StateSlot::Weights, StateSlot::First, StateSlot::Second}) {
     for (uint64_t element = 0; element < layout.elements; ++element) {
       if (element / 48 % 3 != 1) continue;
-      float* const value = state->values<float>(slot, element);
+      float* const value = state->values<float>(slot, element, 1).data();
       ASSERT_EQ(*value, 0.0f);
       *value = 1.0f;
       places.insert(value);
@@ -94,9 +94,10 @@ TEST(ShardState, begins_with_zeros_and_keeps_what_is_written) {
 TEST(ShardState, of_a_stripe_lies_in_one_piece) {
   const auto state = *ShardState::create({1000, 48, 3, 1}, 2, DataType::Float64);
   EXPECT_TRUE(state->is_float64());
-  const double* const first = state->values<double>(StateSlot::First, 3 * 48 + 48);
+  const auto all = state->values<double>(StateSlot::First, 3 * 48 + 48, 48);
+  ASSERT_EQ(all.size(), 48U);
   for (uint64_t i = 0; i < 48; ++i) {
-    EXPECT_EQ(state->values<double>(StateSlot::First, 3 * 48 + 48 + i), first + i);
+    EXPECT_EQ(state->values<double>(StateSlot::First, 3 * 48 + 48 + i, 1).data(), &all[i]);
   }
 }
 
@@ -115,10 +116,10 @@ TEST(ShardState, of_a_node_that_owns_nothing_is_there) {
 
 TEST(ShardState, that_no_address_space_holds_is_refused) {
   const ShardLayout layout{uint64_t{1} << 62, 65'536, 1, 0};
-  EXPECT_EQ(ShardState::bytes_of(layout, 3, DataType::Float64), UINT64_MAX);
+  EXPECT_EQ(ShardState::bytes_of(layout, 3, DataType::Float64), std::nullopt);
   const auto state = ShardState::create(layout, 3, DataType::Float64);
   EXPECT_EQ(state.status().code(), StatusCode::ResourceExhausted);
-  EXPECT_NE(state.status().message().find("24 for each of 4611686018427387904 elements"),
+  EXPECT_NE(state.status().message().find("24 bytes for each of 4611686018427387904 elements"),
             std::string::npos)
       << state.status().message();
 }
@@ -134,6 +135,17 @@ TEST(ShardState, is_of_one_step_at_a_time) {
   EXPECT_FALSE(state->may_begin(6));
   state->end();
   EXPECT_TRUE(state->may_begin(6));
+}
+
+TEST(ShardStateDeathTest, gives_nothing_that_lies_behind_its_stripe_or_its_set) {
+  const auto state = *ShardState::create({1000, 48, 1, 0}, 1, DataType::Float32);
+  EXPECT_EQ(state->values<float>(StateSlot::Weights, 960, 40).size(), 40U);
+  EXPECT_DEATH((void)state->values<float>(StateSlot::Weights, 960, 41), "one stripe of the set");
+  EXPECT_DEATH((void)state->values<float>(StateSlot::Weights, 0, 49), "one stripe of the set");
+  EXPECT_DEATH((void)state->values<float>(StateSlot::Weights, 900, UINT64_MAX - 800),
+               "one stripe of the set");
+  EXPECT_DEATH((void)state->values<float>(StateSlot::First, 0, 1), "has this slot");
+  EXPECT_DEATH((void)state->values<double>(StateSlot::Weights, 0, 1), "of this type");
 }
 
 TEST(ShardStateDeathTest, does_not_take_two_steps_at_once) {
