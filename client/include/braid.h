@@ -324,6 +324,11 @@ BRAID_API int braid_copy_result(braid_job* job, braid_ticket ticket, void* out, 
 /** Gives the result back. Every ticket that was waited for must be released, also failed ones. */
 BRAID_API int braid_release(braid_job* job, braid_ticket ticket);
 
+/** braid_wait, braid_copy_result and braid_release in one call. After an error the ticket is still
+ * the caller's: also after "still in flight", when it may be tried again. Since 0.1.1. */
+BRAID_API int braid_take(braid_job* job, braid_ticket ticket, uint32_t timeout_ms, void* out,
+                         size_t bytes);
+
 /** Why the steps of this user's job of that name take what they take, in sentences, as
  * `braidctl explain` prints them. It must run on this node and have planned tensors; as long as too
  * few of its steps have ended the error is BRAID_ERROR_NOT_FOUND, and says what is missing. The

@@ -170,6 +170,10 @@ int braid_release(braid_job* job, braid_ticket ticket) {
   return with_job(job, [&](Job& self) { return self.release(ticket); });
 }
 
+int braid_take(braid_job* job, braid_ticket ticket, uint32_t timeout_ms, void* out, size_t bytes) {
+  return with_job(job, [&](Job& self) { return self.take(ticket, timeout_ms, out, bytes); });
+}
+
 int braid_explain(const char* socket_path, const char* job_name, uint32_t timeout_ms, char* text,
                   size_t bytes) {
   return guarded(

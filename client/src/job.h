@@ -64,6 +64,7 @@ class Job {
   Status result_of_rank(braid_ticket ticket, uint32_t rank, const void** data, size_t* bytes);
   Status copy_result(braid_ticket ticket, void* out, size_t bytes);
   Status release(braid_ticket ticket);
+  Status take(braid_ticket ticket, uint32_t timeout_ms, void* out, size_t bytes);
 
  private:
   using Lock = std::unique_lock<std::mutex>;

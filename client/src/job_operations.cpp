@@ -397,4 +397,10 @@ Status Job::release(braid_ticket ticket) {
   return {};
 }
 
+Status Job::take(braid_ticket ticket, uint32_t timeout_ms, void* out, size_t bytes) {
+  BRAID_RETURN_IF_ERROR(wait(ticket, timeout_ms));
+  BRAID_RETURN_IF_ERROR(copy_result(ticket, out, bytes));
+  return release(ticket);
+}
+
 }  // namespace braid::client

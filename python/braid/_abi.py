@@ -199,6 +199,7 @@ SIGNATURES = {
     ),
     "braid_copy_result": (c_int, [c_void_p, c_uint64, c_void_p, c_size_t]),
     "braid_release": (c_int, [c_void_p, c_uint64]),
+    "braid_take": (c_int, [c_void_p, c_uint64, c_uint32, c_void_p, c_size_t]),
     "braid_explain": (c_int, [c_char_p, c_char_p, c_uint32, c_char_p, c_size_t]),
     "braid_error_message": (c_char_p, []),
     "braid_error_name": (c_char_p, [c_int]),

@@ -154,6 +154,8 @@ def test_a_step_calls_a_hundred_times_at_most_however_many_parameters_there_are(
         # Those of 16 KiB, the least that is measured, and what is left over.
         assert model["tensors"] <= min(100, model["bytes"] // (1 << 14)) + 1
         assert model["hook"] == model["submit"] == model["tensors"]
+        # One call waits, copies and releases.
+        assert model["copy"] == model["release"] == 0
     assert len({model["tensors"] for model in ranks}) == 1
 
 

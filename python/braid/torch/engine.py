@@ -244,11 +244,19 @@ class Engine:
     def wait(self, ticket: int) -> None:
         """Waits for the end of an operation; raises its error, or one if the group is closed."""
         while not self.job.wait_briefly(ticket, _PIECE_MS):
-            if self.closing:
-                raise DistBackendError(
-                    f"the process group was destroyed while an operation of job "
-                    f"{self.job.name} was in flight"
-                )
+            self._refuse_closing()
+
+    def take(self, ticket: int, address: int, nbytes: int) -> None:
+        """The same, and then copies the result and releases the ticket."""
+        while not self.job.take_briefly(ticket, _PIECE_MS, address, nbytes):
+            self._refuse_closing()
+
+    def _refuse_closing(self) -> None:
+        if self.closing:
+            raise DistBackendError(
+                f"the process group was destroyed while an operation of job {self.job.name} was in "
+                "flight"
+            )
 
     def attend(self) -> None:
         """A caller is about to wait and to look at results itself; leave() comes afterwards. Until

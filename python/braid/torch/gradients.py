@@ -13,23 +13,28 @@ import ctypes
 import math
 import threading
 import time
-from collections.abc import Callable, Sequence
-from ctypes import memmove
-from typing import Any
+from collections.abc import Sequence
 
 import torch
 
 from braid import BraidError, DType, Memory, Reduction
+from braid.torch.bucket_results import (
+    Bucket,
+    Results,
+    copy_piece,
+    distributed_error_of,
+    low_rank_of,
+    pairs_of,
+)
 from braid.torch.callbacks import Origin
 from braid.torch.carriage import dtype_of
 from braid.torch.claims import has_claims, is_claimed
-from braid.torch.device_copies import SideStreams, devices_of, wait_for_streams
+from braid.torch.device_copies import devices_of, wait_for_streams
 from braid.torch.engine import Engine
 from braid.torch.explaining import explain_once
 from braid.torch.failures import as_distributed
-from braid.torch.flight_record import Entry
 from braid.torch.futures import Failure, Source, future_of
-from braid.torch.planned_tensors import Layout, Layouts, Member, Part, Piece, PlannedTensor
+from braid.torch.planned_tensors import Layout, Layouts, Member, Part, PlannedTensor
 from braid.torch.power_sgd import LowRank, SecondSums
 from braid.torch.registrations import Place
 
@@ -75,7 +80,7 @@ class GradientSet:
         self._one_ended = threading.Condition()
         self._all_submitted = threading.Event()
         self._batch_end = 0.0
-        self._side_streams = SideStreams()
+        self._results = Results(engine)
         dtypes = [_braid_dtype(member) for member in members]
         self._registration = place.registration_of(self, engine, members, dtypes)
         self._first_step = self._registration.next_step
@@ -85,7 +90,7 @@ class GradientSet:
         self._second = self._prepare_low_ranks(place.prefix, members)
         # Tensors whose first all-reduce has ended in this step, and buckets that wait for Qs.
         self._firsts_ended = 0
-        self._halfway: list[_Bucket] = []
+        self._halfway: list[Bucket] = []
         engine.gradients.start()
         explain_once(self._job)
 
@@ -159,7 +164,7 @@ class GradientSet:
         layout = self._layouts.of(parameters)
         if layout is None or not self._fits(layout, buffer):
             return None
-        bucket = _Bucket(self, buffer)
+        bucket = Bucket(self, buffer)
         tensors = [buffer]
         bucket.entry = self._engine.record.add("all_reduce", tensors, tensors)
         origin = Origin(self._name, self._averaged)
@@ -186,7 +191,7 @@ class GradientSet:
         step as this one did.
         """
         missing = [tensor for tensor in self._tensors if tensor.step != self._step]
-        bucket = _Bucket(self, None)
+        bucket = Bucket(self, None)
         try:
             for tensor in missing:
                 tensor.view.fill_(math.nan if tensor.dtype.is_floating_point else 0)
@@ -213,14 +218,14 @@ class GradientSet:
         for part in parts:
             tensor = part.tensor
             if tensor.low_rank is not None:
-                tensor.low_rank.project(_low_rank_of(buffer, part), tensor.view)
+                tensor.low_rank.project(low_rank_of(buffer, part), tensor.view)
             elif on_gpu:
                 pass
             elif self._reduction == AVERAGE:
                 for piece in part.pieces:
-                    _copy(address + piece.in_bucket, tensor.address + piece.in_tensor, piece)
+                    copy_piece(address + piece.in_bucket, tensor.address + piece.in_tensor, piece)
             else:
-                for values, place in _pairs_of(buffer, part):
+                for values, place in pairs_of(buffer, part):
                     torch.mul(values, self._factor, out=place)
             tensor.step = step
             tickets.append((tensor.operation.submit(step), part))
@@ -231,13 +236,13 @@ class GradientSet:
         for part in parts:
             if part.tensor.low_rank is not None:
                 continue
-            for values, place in _pairs_of(buffer, part):
+            for values, place in pairs_of(buffer, part):
                 if self._reduction != AVERAGE:
                     values = values * self._factor
                 place.copy_(values, non_blocking=True)
         wait_for_streams(devices_of(buffer))
 
-    def _hand_over(self, bucket: _Bucket) -> None:
+    def _hand_over(self, bucket: Bucket) -> None:
         self._begun += 1
         self._engine.gradients.put(bucket)
         if self._submitted == len(self._tensors):
@@ -254,18 +259,18 @@ class GradientSet:
 
     # In the completion thread.
 
-    def finish(self, bucket: _Bucket) -> None:
+    def finish(self, bucket: Bucket) -> None:
         """Sees a bucket's operations to their end, or to where only sums of Qs are missing."""
         if not self._all_submitted.is_set():
             self._pause(bucket)
         for ticket, part in bucket.tickets:
             low_rank = part.tensor.low_rank
             if low_rank is None:
-                self._take(bucket, ticket, self._copy_result, bucket.buffer, part)
+                self._results.take_all(bucket, ticket, part)
             else:
                 # First, for the other ranks wait for this rank's Q even if what follows fails.
                 self._second.write_nothing(low_rank)
-                self._take(bucket, ticket, self._project_back, low_rank)
+                self._results.take(bucket, ticket, self._project_back, low_rank)
                 self._submit_second(bucket, part)
         self._firsts_ended += len(bucket.tickets)
         if bucket.second_tickets:
@@ -276,26 +281,10 @@ class GradientSet:
             halfway, self._halfway = self._halfway, []
             for bucket in halfway:
                 for ticket, part in bucket.second_tickets:
-                    self._take(bucket, ticket, self._expand, bucket.buffer, part)
+                    self._results.take(bucket, ticket, self._expand, bucket.buffer, part)
                 self._end(bucket)
 
-    def _take(self, bucket: _Bucket, ticket: int, use: Callable[..., None], *arguments: Any) -> None:
-        """Waits for an operation, lets `use` have its result, and gives it back.
-
-        The bucket keeps the first error, and no result is used after one.
-        """
-        try:
-            self._engine.wait(ticket)
-            if bucket.buffer is not None and bucket.error is None:
-                use(ticket, *arguments)
-        except Exception as cause:
-            bucket.error = bucket.error or _as_distributed(cause)
-        try:
-            self._job.release(ticket)
-        except BraidError as cause:
-            bucket.error = bucket.error or _as_distributed(cause)
-
-    def _end(self, bucket: _Bucket) -> None:
+    def _end(self, bucket: Bucket) -> None:
         if bucket.entry is not None:
             bucket.entry.end(bucket.error)
         with self._one_ended:
@@ -306,113 +295,29 @@ class GradientSet:
             bucket.promise.set_result(bucket.buffer if error is None else Failure(error))
         bucket.let_go()
 
-    def _pause(self, bucket: _Bucket) -> None:
+    def _pause(self, bucket: Bucket) -> None:
         large = bucket.buffer is not None and bucket.buffer.nbytes >= _LARGE_BYTES
         if not large and time.monotonic() >= self._batch_end:
             self._all_submitted.wait(_PAUSE_SECONDS)
             self._batch_end = time.monotonic() + _BATCH_SECONDS
 
-    def _copy_result(self, ticket: int, buffer: torch.Tensor, part: Part) -> None:
-        if buffer.is_cuda:
-            result = self._result(ticket, buffer.dtype)
-            for values, place in _pairs_of(buffer, part, result):
-                self._side_streams.copy(values, place)
-        elif len(part.pieces) == 1:
-            piece = part.pieces[0]
-            self._job.copy_result(ticket, buffer.data_ptr() + piece.in_bucket, piece.nbytes)
-        else:
-            address, _ = self._job.result_address(ticket)
-            for piece in part.pieces:
-                _copy(address + piece.in_tensor, buffer.data_ptr() + piece.in_bucket, piece)
-
     def _project_back(self, ticket: int, low_rank: LowRank) -> None:
-        self._second.write(low_rank, self._result(ticket, torch.float32), self._factor)
+        self._second.write(low_rank, self._results.tensor(ticket, torch.float32), self._factor)
 
-    def _submit_second(self, bucket: _Bucket, part: Part) -> None:
+    def _submit_second(self, bucket: Bucket, part: Part) -> None:
         try:
             ticket = self._second.submit(part.tensor.low_rank, self._step)
         except BraidError as cause:
-            bucket.error = bucket.error or _as_distributed(cause)
+            bucket.error = bucket.error or distributed_error_of(cause)
         else:
             bucket.second_tickets.append((ticket, part))
 
     def _expand(self, ticket: int, buffer: torch.Tensor, part: Part) -> None:
-        result = self._result(ticket, part.tensor.dtype)
-        part.tensor.low_rank.expand(result, _low_rank_of(buffer, part))
-
-    def _result(self, ticket: int, dtype: torch.dtype) -> torch.Tensor:
-        """In the daemon's memory: to be read, until the ticket is released."""
-        address, nbytes = self._job.result_address(ticket)
-        raw = (ctypes.c_ubyte * nbytes).from_address(address)
-        return torch.frombuffer(raw, dtype=dtype)
-
-
-class _Bucket:
-    """A bucket of DDP in flight: its tickets, each with its part of the buffer."""
-
-    __slots__ = (
-        "buffer",
-        "entry",
-        "error",
-        "future",
-        "gradients",
-        "promise",
-        "second_tickets",
-        "tickets",
-    )
-
-    def __init__(self, gradients: GradientSet, buffer: torch.Tensor | None) -> None:
-        self.gradients = gradients
-        self.buffer = buffer
-        self.tickets: list[tuple[int, Part]] = []
-        self.second_tickets: list[tuple[int, Part]] = []
-        self.error: Exception | None = None
-        self.entry: Entry | None = None
-        self.promise = None
-        if buffer is not None:
-            self.promise = torch.futures.Future(devices=devices_of(buffer) or None)
-
-    def complete(self) -> None:
-        self.gradients.finish(self)
-
-    def let_go(self) -> None:
-        """The completion thread keeps its last bucket, which shall not keep a model."""
-        self.gradients = self.buffer = self.promise = self.future = None
-        self.tickets = self.second_tickets = []
-
-
-def _copy(from_address: int, to_address: int, piece: Piece) -> None:
-    memmove(to_address, from_address, piece.nbytes)
-
-
-def _pairs_of(
-    buffer: torch.Tensor, part: Part, memory: torch.Tensor | None = None
-) -> list[tuple[torch.Tensor, torch.Tensor]]:
-    """Each piece as vectors: in the bucket, and in the tensor or in other memory that is laid out
-    like it."""
-    itemsize = buffer.dtype.itemsize
-    of_bucket = buffer.detach().view(-1)
-    of_tensor = part.tensor.view if memory is None else memory
-    return [
-        (
-            of_bucket[piece.in_bucket // itemsize :][: piece.nbytes // itemsize],
-            of_tensor[piece.in_tensor // itemsize :][: piece.nbytes // itemsize],
-        )
-        for piece in part.pieces
-    ]
-
-
-def _low_rank_of(buffer: torch.Tensor, part: Part) -> torch.Tensor:
-    """A gradient's elements in a bucket, as a vector: such a tensor has one gradient."""
-    first = part.pieces[0].in_bucket // part.tensor.dtype.itemsize
-    return buffer.detach().view(-1)[first : first + part.tensor.numel]
+        result = self._results.tensor(ticket, part.tensor.dtype)
+        part.tensor.low_rank.expand(result, low_rank_of(buffer, part))
 
 
 def _braid_dtype(member: Member) -> DType:
     dtype = dtype_of(member.dtype)
     assert dtype is not None, member
     return dtype
-
-
-def _as_distributed(cause: Exception) -> Exception:
-    return as_distributed(cause) if isinstance(cause, BraidError) else cause

@@ -13,11 +13,12 @@ from report import report
 from torch.nn.parallel import DistributedDataParallel
 
 import braid.torch
+from braid import Job
 from braid.repeated import RepeatedOperation
 from braid.torch.hook import DDPHookState
 
 STEPS = 4  # Two are looked at.
-calls = {"hook": 0, "submit": 0}
+calls = {"hook": 0, "submit": 0, "copy": 0, "release": 0}
 
 
 def counted(owner: Any, name: str, what: str) -> None:
@@ -45,7 +46,7 @@ class Model(torch.nn.Module):
 def train(count: int, numel: int) -> dict[str, Any]:
     model = DistributedDataParallel(Model(count, numel))
     for _ in range(STEPS):
-        calls.update(hook=0, submit=0)
+        calls.update(dict.fromkeys(calls, 0))
         model.zero_grad()
         model(1.0 + dist.get_rank()).backward()
     mean = (1 + dist.get_world_size()) / 2
@@ -65,6 +66,8 @@ def train(count: int, numel: int) -> dict[str, Any]:
 def main() -> None:
     counted(DDPHookState, "average", "hook")
     counted(RepeatedOperation, "submit", "submit")
+    counted(Job, "copy_result", "copy")
+    counted(Job, "release", "release")
     braid.torch.enable()
     dist.init_process_group("gloo")
     report(models={shape: train(*map(int, shape.split("x"))) for shape in sys.argv[1:]})

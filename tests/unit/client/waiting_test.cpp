@@ -72,6 +72,22 @@ TEST_F(WaitingTest, WaitEndsAtItsTimeout) {
   EXPECT_EQ(braid_wait(job_, ticket, 0), BRAID_OK) << braid_error_message();
 }
 
+TEST_F(WaitingTest, AResultIsTakenByOneCall) {
+  const uint32_t tensor = register_tensor(job_, "a", 4);
+  const auto values = iota(4);
+  std::vector<float> out(4);
+  daemon_->hold_operations();
+  const braid_ticket ticket = submit(job_, all_reduce(tensor, 7, values.data()));
+  EXPECT_BRAID_ERROR(braid_take(job_, ticket, 20, out.data(), 16), BRAID_ERROR_DEADLINE_EXCEEDED,
+                     "still in flight");
+  daemon_->complete_held();
+  EXPECT_BRAID_ERROR(braid_take(job_, ticket, 0, out.data(), 12), BRAID_ERROR_INVALID_ARGUMENT,
+                     "out has 12 bytes; the result of the all-reduce of 'a', step 7 has 16");
+  EXPECT_EQ(braid_take(job_, ticket, 0, out.data(), 16), BRAID_OK) << braid_error_message();
+  EXPECT_EQ(out, values);
+  EXPECT_BRAID_ERROR(braid_release(job_, ticket), BRAID_ERROR_NOT_FOUND, "it was released");
+}
+
 TEST_F(WaitingTest, ADaemonThatHangsIsNoticed) {
   const uint32_t tensor = register_tensor(job_, "a", 4);
   const auto values = iota(4);
