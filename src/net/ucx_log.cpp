@@ -38,8 +38,8 @@ ucs_log_func_rc_t on_ucx_line(const char* file, unsigned line, const char* /*fun
                               const ucs_log_component_config_t* /*component*/, const char* format,
                               va_list arguments) {
   if (level == UCS_LOG_LEVEL_FATAL) return UCS_LOG_FUNC_RC_CONTINUE;  // UCX aborts after it
-  // Said of the keys that this version of UCX ignores, once per worker: see set_tcp_default in
-  // ucx_context.cpp.
+  // Said of the keys that this version of UCX ignores, once per worker: see settings_of in
+  // ucx_settings.cpp.
   const bool is_expected = std::string_view(format).starts_with("invalid configuration");
   const auto braid_level = is_expected ? LogLevel::Debug : level_of(level);
   if (!is_logged(braid_level)) return UCS_LOG_FUNC_RC_STOP;
