@@ -44,11 +44,11 @@ constexpr uint64_t ack_wait_ms(AckTime time) {
 struct ChunkHeader {
   uint16_t magic;
   uint8_t version;
-  uint8_t phase;         // Phase
-  uint32_t unit;         // index in the operation
-  uint64_t link_secret;  // learned over the control connection only
-  uint64_t job_key;      // names the job and its epoch
-  uint64_t tensor;       // hash of the tensor's name (of the first one's, for a bucket)
+  uint8_t phase;        // Phase
+  uint32_t unit;        // index in the operation
+  uint64_t flow_token;  // of this generation of the flow, see net/flow_keys.h
+  uint64_t job_key;     // names the job and its epoch
+  uint64_t tensor;      // hash of the tensor's name (of the first one's, for a bucket)
   uint64_t step;
   uint16_t segment;    // place in the ring: its owner's; direct: sender's; exchange: receiver's
   uint8_t encoding;    // Encoding: what the payload is
@@ -66,7 +66,7 @@ struct AckHeader {
   uint16_t magic;
   uint8_t version;
   uint8_t reserved[5];  // 0
-  uint64_t link_secret;
+  uint64_t flow_token;
   uint64_t sequence;
 };
 static_assert(sizeof(AckHeader) == 24);

@@ -9,6 +9,6 @@ namespace braid::proto {
 // misread a new one.
 inline constexpr uint32_t kClientProtocolVersion = 6;
 // Daemon ↔ daemon: the control connection and the chunks.
-inline constexpr uint32_t kControlProtocolVersion = 14;
+inline constexpr uint32_t kControlProtocolVersion = 15;
 
 }  // namespace braid::proto

@@ -152,7 +152,7 @@ std::vector<MetricInfo> chunk_infos() {
        {"reason"},
        {"duplicate", "stale", "malformed", "rejected"},
        "Chunks that arrived and were not used: came twice, for an operation that is over, with "
-       "impossible numbers, or without the link's secret."},
+       "impossible numbers, or without the flow's token."},
   };
 }
 

@@ -36,6 +36,9 @@ class ControlPlaneImpl final : public ControlPlane, private ControlConnectionOwn
   const Peer* find(NodeId id) const override;
   Status send(NodeId to, flatbuffers::FlatBufferBuilder& message) override;
   std::optional<uint64_t> round_trip_ns(NodeId id) const override;
+  LinkKey link_key(NodeId opener, NodeId receiver, uint64_t nonce) const override {
+    return make_link_key(options_.cluster_key, opener, receiver, nonce);
+  }
   std::vector<Peer> peers() const override;
   size_t peer_count() const override { return peers_.entries().size(); }
   const ControlPlaneCounters& counters() const override { return counters_; }

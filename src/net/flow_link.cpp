@@ -14,11 +14,12 @@ constexpr uint64_t kPauseMsMax = 2000;  // a path that is well again is soon use
 
 }  // namespace
 
-FlowLink::FlowLink(IoContext& io, Owner& owner, Peer peer, uint64_t secret)
+FlowLink::FlowLink(IoContext& io, Owner& owner, Peer peer, uint64_t nonce, const LinkKey& key)
     : io_(io),
       owner_(owner),
       peer_(std::move(peer)),
-      secret_(secret),
+      nonce_(nonce),
+      key_(key),
       numbers_(io.board.of(peer_.name)),
       slots_(io.options.flows_per_link),
       loads_(slots_.size()),
@@ -75,7 +76,8 @@ void FlowLink::open_soon(size_t slot) {
     if (to_open_ == 0 && !offers_.empty() && !is_closed_)
       owner_.on_flows_offered(*this, std::exchange(offers_, {}));
   };
-  io_.make_worker(this, index, secret_, std::nullopt, take,
+  slots_[slot].generation = ++io_.generations;
+  io_.make_worker(this, index, keys_of(index).proof_key, std::nullopt, take,
                   full_size_loss_of(index).segment_bytes());
   count_flows();
 }
@@ -91,9 +93,9 @@ void FlowLink::open_flow(uint16_t index, UcxWorkerMaker::Made made) {
     fail_flow(index, made.status().with_context(description_of(index)));
     return;
   }
-  slot.generation = ++io_.generations;
   const std::string& rail = io_.rail_name_of(index);
-  slot.flow.reset(new OutgoingFlow(io_, *this, std::move(made->worker), {peer_.id, index, secret_},
+  slot.flow.reset(new OutgoingFlow(io_, *this, std::move(made->worker),
+                                   {peer_.id, index, keys_of(index).chunk_token},
                                    description_of(index)));
   offers_.push_back({io_.io_loop, index, slot.generation, rail, slot.flow->address()});
   // A little less than the whole: who waits for the link gets this answer, which says more than a

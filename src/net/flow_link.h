@@ -38,11 +38,11 @@ class FlowLink final : public Link, private OutgoingFlow::Owner {
     virtual void on_link_ready(FlowLink& link) = 0;
   };
 
-  FlowLink(IoContext& io, Owner& owner, Peer peer, uint64_t secret);
+  FlowLink(IoContext& io, Owner& owner, Peer peer, uint64_t nonce, const LinkKey& key);
   ~FlowLink() override;
 
   const Peer& peer() const { return peer_; }
-  uint64_t secret() const { return secret_; }
+  uint64_t nonce() const { return nonce_; }
   // It had an open flow once; chunks may be submitted.
   bool is_established() const { return is_established_ && !is_closed_; }
   bool has_chunks() const;
@@ -93,6 +93,9 @@ class FlowLink final : public Link, private OutgoingFlow::Owner {
   void drop_former(FlowSlot& slot);
   void note_tried(FlowSlot& slot);
   std::string description_of(uint16_t index) const;
+  FlowKeys keys_of(uint16_t index) const {
+    return {key_, io_.io_loop, index, slots_[index].generation};
+  }
   LogFields fields_of(uint16_t index) const;
   Status rail_is_down(uint16_t index) const;
   void start_watching();
@@ -124,7 +127,8 @@ class FlowLink final : public Link, private OutgoingFlow::Owner {
   IoContext& io_;
   Owner& owner_;
   const Peer peer_;
-  const uint64_t secret_;
+  const uint64_t nonce_;
+  const LinkKey key_;
   const std::shared_ptr<LinkNumbers> numbers_;
   std::vector<FlowSlot> slots_;
   FairQueue queue_;

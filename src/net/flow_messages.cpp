@@ -45,7 +45,7 @@ void finish(flatbuffers::FlatBufferBuilder& out, proto::ControlBody type,
 
 }  // namespace
 
-void write_flow_open(flatbuffers::FlatBufferBuilder& out, uint64_t secret, uint16_t io_loops,
+void write_flow_open(flatbuffers::FlatBufferBuilder& out, uint64_t nonce, uint16_t io_loops,
                      uint16_t flows_per_link, uint32_t chunk_bytes,
                      std::span<const FlowOffer> offers) {
   std::vector<flatbuffers::Offset<proto::FlowAddress>> addresses;
@@ -53,7 +53,7 @@ void write_flow_open(flatbuffers::FlatBufferBuilder& out, uint64_t secret, uint1
   for (const auto& offer : offers) addresses.push_back(write_offer(out, offer));
   const auto flows = out.CreateVector(addresses);
   finish(out, proto::ControlBody::FlowOpen,
-         proto::CreateFlowOpen(out, secret, flows, io_loops, flows_per_link, chunk_bytes));
+         proto::CreateFlowOpen(out, nonce, flows, io_loops, flows_per_link, chunk_bytes));
 }
 
 void write_flow_accept(flatbuffers::FlatBufferBuilder& out, const FlowOffer& offer) {
@@ -69,7 +69,7 @@ void write_flow_refuse(flatbuffers::FlatBufferBuilder& out, const FlowRefusal& r
 }
 
 Result<std::vector<FlowOffer>> read_flow_open(const proto::FlowOpen& message) {
-  if (message.link_secret() == 0) return Status(StatusCode::Protocol, "a link without a secret");
+  if (message.link_nonce() == 0) return Status(StatusCode::Protocol, "a link without a nonce");
   return read_offers(*message.flows());
 }
 

@@ -16,7 +16,7 @@ inline constexpr uint16_t kFlowsPerLinkMax = 256;
 inline constexpr uint16_t kIoLoopsMax = 256;
 inline constexpr size_t kWorkerAddressBytesMax = 8192;
 
-void write_flow_open(flatbuffers::FlatBufferBuilder& out, uint64_t secret, uint16_t io_loops,
+void write_flow_open(flatbuffers::FlatBufferBuilder& out, uint64_t nonce, uint16_t io_loops,
                      uint16_t flows_per_link, uint32_t chunk_bytes,
                      std::span<const FlowOffer> offers);
 void write_flow_accept(flatbuffers::FlatBufferBuilder& out, const FlowOffer& offer);

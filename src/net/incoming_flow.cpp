@@ -13,27 +13,26 @@ constexpr uint64_t kIdleMs = 500;
 
 }  // namespace
 
-IncomingFlow::IncomingFlow(IoContext& io, Owner& owner, NodeId from, uint64_t link_secret,
+IncomingFlow::IncomingFlow(IoContext& io, Owner& owner, NodeId from, uint64_t token,
                            std::string description, std::shared_ptr<RailNumbers> numbers)
     : Flow(io, std::move(description)),
       owner_(owner),
       from_(from),
-      link_secret_(link_secret),
+      token_(token),
       numbers_(std::move(numbers)),
       open_timer_(io.loop),
       ack_timer_(io.loop) {
   ack_.magic = proto::kChunkMagic;
   ack_.version = proto::kChunkVersion;
-  ack_.link_secret = link_secret;
+  ack_.flow_token = token;
 }
 
 Result<std::unique_ptr<IncomingFlow>> IncomingFlow::create(IoContext& io, Owner& owner,
                                                            UcxConnection connection, NodeId from,
-                                                           uint64_t link_secret,
-                                                           std::string description,
+                                                           uint64_t token, std::string description,
                                                            std::shared_ptr<RailNumbers> numbers) {
   std::unique_ptr<IncomingFlow> flow(
-      new IncomingFlow(io, owner, from, link_secret, std::move(description), std::move(numbers)));
+      new IncomingFlow(io, owner, from, token, std::move(description), std::move(numbers)));
   if (Status taken = flow->take_connection(std::move(connection), proto::kChunkMessage); !taken)
     return taken.with_context(flow->description());
   // Longer than the sender waits: it gives up first, and says why.
@@ -49,7 +48,7 @@ void IncomingFlow::on_message(std::span<const uint8_t> header, std::span<const u
                               bool is_whole) {
   if (is_closing() || state() == State::Failed) return;
   const auto parsed = proto::parse_chunk_header(header, payload.size());
-  if (!is_whole || !parsed || parsed->link_secret != link_secret_) {
+  if (!is_whole || !parsed || parsed->flow_token != token_) {
     reject();
     return;
   }

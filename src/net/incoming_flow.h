@@ -20,7 +20,7 @@ class IncomingFlow final : public Flow {
   // `numbers`: of its rail, where its bytes are counted.
   static Result<std::unique_ptr<IncomingFlow>> create(IoContext& io, Owner& owner,
                                                       UcxConnection connection, NodeId from,
-                                                      uint64_t link_secret, std::string description,
+                                                      uint64_t token, std::string description,
                                                       std::shared_ptr<RailNumbers> numbers);
   ~IncomingFlow() override;
 
@@ -38,14 +38,14 @@ class IncomingFlow final : public Flow {
  private:
   static constexpr uint64_t kNever = UINT64_MAX;
 
-  IncomingFlow(IoContext& io, Owner& owner, NodeId from, uint64_t link_secret,
-               std::string description, std::shared_ptr<RailNumbers> numbers);
+  IncomingFlow(IoContext& io, Owner& owner, NodeId from, uint64_t token, std::string description,
+               std::shared_ptr<RailNumbers> numbers);
   void reject();
   void acknowledge();
 
   Owner& owner_;
   const NodeId from_;
-  const uint64_t link_secret_;
+  const uint64_t token_;
   const std::shared_ptr<RailNumbers> numbers_;
   Timer open_timer_;
   Timer ack_timer_;  // of ack_due_ms_

@@ -79,10 +79,10 @@ struct IoContext {
     return options.rails[flow % rails.size()];
   }
   // On the flow's rail; see UcxWorkerMaker::make.
-  void make_worker(const void* owner, uint16_t flow, uint64_t link_secret,
+  void make_worker(const void* owner, uint16_t flow, const Sha256Digest& proof_key,
                    std::optional<std::vector<uint8_t>> remote_address,
                    std::function<void(UcxWorkerMaker::Made)> take, int segment_bytes = 0) {
-    workers.make(owner, rails[flow % rails.size()], link_secret, std::move(remote_address),
+    workers.make(owner, rails[flow % rails.size()], proof_key, std::move(remote_address),
                  std::move(take), segment_bytes);
   }
 };

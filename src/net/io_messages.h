@@ -6,6 +6,7 @@
 #include <variant>
 #include <vector>
 
+#include "net/flow_keys.h"
 #include "net/peer.h"
 #include "net/transport.h"
 
@@ -18,7 +19,7 @@ struct FlowOffer {
   uint16_t flow = 0;
   uint32_t generation = 0;  // names one attempt to open it; never 0
   std::string rail;
-  std::vector<uint8_t> worker_address;
+  std::vector<uint8_t> worker_address;  // UcxWorker::address()
 };
 
 struct FlowRefusal {
@@ -31,22 +32,23 @@ struct FlowRefusal {
 // --- from the control loop to an I/O loop ---
 struct OpenLink {
   Peer peer;
-  uint64_t secret;
+  uint64_t nonce;
+  LinkKey key;
 };
 // The link gets new flows until it has so many.
 struct AddFlows {
   NodeId peer;
-  uint64_t secret;
+  uint64_t nonce;
   uint32_t flows;
 };
 // Are the link's flows well?
 struct ProveFlows {
   NodeId peer;
-  uint64_t secret;
+  uint64_t nonce;
 };
 struct CloseLink {
   NodeId peer;
-  uint64_t secret;
+  uint64_t nonce;
   Status reason;
 };
 struct ConnectFlow {
@@ -59,7 +61,7 @@ struct RefuseFlow {
 };  // the other side has not
 struct AcceptFlow {
   Peer peer;
-  uint64_t secret;
+  FlowKeys keys;
   FlowOffer offer;
 };  // another node opens a flow to us
 struct ClosePeer {
@@ -81,7 +83,7 @@ using IoCommand = std::variant<OpenLink, AddFlows, ProveFlows, CloseLink, Connec
 // --- from an I/O loop to the control loop ---
 struct FlowsOffered {
   NodeId peer;
-  uint64_t secret;
+  uint64_t nonce;
   std::vector<FlowOffer> offers;
 };
 struct FlowAccepted {
@@ -95,14 +97,14 @@ struct FlowRefused {
 // Every flow of a new link has been tried once on this loop.
 struct LinkTried {
   NodeId peer;
-  uint64_t secret;
+  uint64_t nonce;
   uint16_t io_loop;
   size_t flows_open;
   Status error;
 };
 struct LinkLost {
   NodeId peer;
-  uint64_t secret;
+  uint64_t nonce;
   Status reason;
 };
 struct FlowsListed {

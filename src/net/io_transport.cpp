@@ -68,7 +68,8 @@ void IoTransport::handle(OpenLink& command) {
   const NodeId peer = command.peer.id;
   close_link(peer, {StatusCode::Cancelled, "opened anew"});
   FlowLink::Owner& owner = *this;
-  auto link = std::make_unique<FlowLink>(*io_, owner, std::move(command.peer), command.secret);
+  auto link =
+      std::make_unique<FlowLink>(*io_, owner, std::move(command.peer), command.nonce, command.key);
   FlowLink& started = *link;
   links_[peer] = std::move(link);
   started.start();
@@ -76,17 +77,17 @@ void IoTransport::handle(OpenLink& command) {
 
 void IoTransport::handle(AddFlows& command) {
   FlowLink* link = link_to(command.peer);
-  if (link != nullptr && link->secret() == command.secret) link->add_flows(command.flows);
+  if (link != nullptr && link->nonce() == command.nonce) link->add_flows(command.flows);
 }
 
 void IoTransport::handle(ProveFlows& command) {
   FlowLink* link = link_to(command.peer);
-  if (link != nullptr && link->secret() == command.secret) link->prove();
+  if (link != nullptr && link->nonce() == command.nonce) link->prove();
 }
 
 void IoTransport::handle(CloseLink& command) {
   FlowLink* link = link_to(command.peer);
-  if (link != nullptr && link->secret() == command.secret) close_link(command.peer, command.reason);
+  if (link != nullptr && link->nonce() == command.nonce) close_link(command.peer, command.reason);
 }
 
 void IoTransport::handle(ConnectFlow& command) {
@@ -101,7 +102,7 @@ void IoTransport::handle(AcceptFlow& command) {
   if (to_accept_.size() >= kIncomingFlowsMax) return refuse(command, "too many requests at once");
   const uint64_t request = ++last_request_;
   io_->make_worker(
-      this, command.offer.flow, command.secret, command.offer.worker_address,
+      this, command.offer.flow, command.keys.proof_key, command.offer.worker_address,
       [this, request](UcxWorkerMaker::Made made) { accept(request, std::move(made)); });
   to_accept_.emplace(request, std::move(command));
 }
@@ -153,11 +154,11 @@ Status IoTransport::prepare_incoming(const AcceptFlow& command) {
 Status IoTransport::open_incoming(const AcceptFlow& command, UcxConnection connection) {
   const FlowOffer& offer = command.offer;
   const std::string& rail = io_->rail_name_of(offer.flow);
-  auto flow =
-      IncomingFlow::create(*io_, *this, std::move(connection), command.peer.id, command.secret,
-                           fmt::format("flow {} from node '{}' ({}) on rail {}", offer.flow,
-                                       command.peer.name, command.peer.address, rail),
-                           io_->board.rail_of(command.peer.name, offer.flow));
+  auto flow = IncomingFlow::create(*io_, *this, std::move(connection), command.peer.id,
+                                   command.keys.chunk_token,
+                                   fmt::format("flow {} from node '{}' ({}) on rail {}", offer.flow,
+                                               command.peer.name, command.peer.address, rail),
+                                   io_->board.rail_of(command.peer.name, offer.flow));
   if (!flow) return flow.status();
   FlowOffer answer{offer.io_loop, offer.flow, offer.generation, rail, (*flow)->address()};
   incoming_.push_back({std::move(*flow), offer.io_loop, offer.flow, command.peer});
@@ -266,16 +267,15 @@ void IoTransport::on_link_ready(FlowLink& link) {
 }
 
 void IoTransport::on_flows_offered(FlowLink& link, std::vector<FlowOffer> offers) {
-  reports_.send_unbounded(FlowsOffered{link.peer().id, link.secret(), std::move(offers)});
+  reports_.send_unbounded(FlowsOffered{link.peer().id, link.nonce(), std::move(offers)});
 }
 
 void IoTransport::on_link_tried(FlowLink& link, size_t flows_open, const Status& error) {
-  reports_.send_unbounded(
-      LinkTried{link.peer().id, link.secret(), io_->io_loop, flows_open, error});
+  reports_.send_unbounded(LinkTried{link.peer().id, link.nonce(), io_->io_loop, flows_open, error});
 }
 
 void IoTransport::on_link_lost(FlowLink& link, const Status& reason) {
-  reports_.send_unbounded(LinkLost{link.peer().id, link.secret(), reason});
+  reports_.send_unbounded(LinkLost{link.peer().id, link.nonce(), reason});
   close_link(link.peer().id, reason);
 }
 

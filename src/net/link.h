@@ -15,7 +15,7 @@ class ChunkSource;
 // A chunk that waits for a flow with room, or is on its way. Plain data: a link's queue holds
 // thousands.
 struct OutgoingChunk {
-  proto::ChunkHeader header{};          // link_secret and sequence are filled in by the flow
+  proto::ChunkHeader header{};          // flow_token and sequence are filled in by the flow
   std::shared_ptr<ChunkSource> source;  // kept alive until the chunk is settled
   uint64_t cookie = 0;                  // the source's own
   bool is_repeated = false;             // a newer copy of it goes over another flow

@@ -37,11 +37,11 @@ OutgoingFlow::OutgoingFlow(IoContext& io, Owner& owner, std::unique_ptr<UcxWorke
       owner_(owner),
       peer_(identity.peer),
       index_(identity.index),
-      link_secret_(identity.link_secret) {
+      token_(identity.token) {
   probe_.magic = proto::kChunkMagic;
   probe_.version = proto::kChunkVersion;
   probe_.phase = static_cast<uint8_t>(proto::Phase::ReduceScatter);
-  probe_.link_secret = link_secret_;
+  probe_.flow_token = token_;
   take_worker(std::move(worker));
 }
 
@@ -113,7 +113,7 @@ void OutgoingFlow::send(OutgoingChunk chunk, std::span<const uint8_t> bytes,
   const uint64_t sequence = next_sequence_++;
   Slot& taken = slot(sequence);
   taken.chunk = std::move(chunk);
-  taken.chunk.header.link_secret = link_secret_;
+  taken.chunk.header.flow_token = token_;
   taken.chunk.header.sequence = sequence;
   const uint64_t now_ns = clock_.now_ns();
   taken.mark = rate_.on_sent(now_ns, unacknowledged_bytes_ == 0);
@@ -149,7 +149,7 @@ void OutgoingFlow::on_send_done(uint64_t sequence, const Status& status) {
 void OutgoingFlow::on_message(std::span<const uint8_t> header, std::span<const uint8_t> payload,
                               bool is_whole) {
   const auto ack = proto::parse_ack_header(header);
-  if (!is_whole || !payload.empty() || !ack || ack->link_secret != link_secret_ ||
+  if (!is_whole || !payload.empty() || !ack || ack->flow_token != token_ ||
       ack->sequence >= next_sequence_) {
     io_.counters.chunks_rejected.fetch_add(1, std::memory_order_relaxed);
     return;

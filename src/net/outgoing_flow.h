@@ -17,7 +17,7 @@
 namespace braid {
 
 // A flow that we send data on. It is open once the other side has acknowledged a probe (a chunk
-// without bytes and with sequence 0): then both directions and the link's secret are known to be
+// without bytes and with sequence 0): then both directions and the flow's keys are known to be
 // right.
 class OutgoingFlow final : public Flow {
  public:
@@ -31,7 +31,7 @@ class OutgoingFlow final : public Flow {
   struct Identity {
     NodeId peer;
     uint16_t index;
-    uint64_t link_secret;
+    uint64_t token;
   };
   OutgoingFlow(IoContext& io, Owner& owner, std::unique_ptr<UcxWorker> worker, Identity identity,
                std::string description);
@@ -110,7 +110,7 @@ class OutgoingFlow final : public Flow {
   Owner& owner_;
   const NodeId peer_;
   const uint16_t index_;
-  const uint64_t link_secret_;
+  const uint64_t token_;
   proto::ChunkHeader probe_{};
   uint64_t probe_sent_at_ns_ = 0;  // 0: none is to be answered
   bool is_probe_sending_ = false;  // UCX may still read the header

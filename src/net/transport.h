@@ -91,7 +91,7 @@ struct TransportCounters {  // sums over all flows since the start; read from an
   uint64_t chunks_received = 0;
   uint64_t chunks_resent = 0;
   uint64_t chunks_sent_twice = 0;  // over another flow, since they were overdue
-  uint64_t chunks_rejected = 0;    // bad header or secret
+  uint64_t chunks_rejected = 0;    // bad header or token
   uint64_t strangers = 0;          // connections to flows' ports that were refused
   uint64_t flow_failures = 0;
   uint64_t flows_silent = 0;    // of these, given up because nothing was acknowledged any more

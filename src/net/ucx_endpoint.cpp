@@ -8,34 +8,15 @@
 #include "net/ucx_error.h"
 
 namespace braid {
-namespace {
-
-// UCX reads an address without knowing where it ends: one that was cut short goes on with zeros,
-// which it refuses.
-constexpr size_t kAddressPaddingBytes = 16 << 10;
-
-// The first byte tells the versions of protocol and format; UCX asserts that it knows them.
-bool has_format_of(std::span<const uint8_t> address, const UcxWorker& worker) {
-  const auto& own = worker.address();
-  return !own.empty() && !address.empty() && own.front() == address.front();
-}
-
-}  // namespace
-
 Result<std::unique_ptr<UcxEndpoint>> UcxEndpoint::create(UcxWorker& worker,
                                                          std::span<const uint8_t> remote_address) {
-  if (!has_format_of(remote_address, worker)) {
-    return make_status(StatusCode::Protocol,
-                       "the other node's UCX worker has an address that UCX {} does not read",
-                       ucx_version());
-  }
-  std::vector<uint8_t> padded(remote_address.begin(), remote_address.end());
-  padded.resize(padded.size() + kAddressPaddingBytes);
+  const auto whole = worker.whole_address(remote_address);
+  if (!whole) return whole.status();
   std::unique_ptr<UcxEndpoint> endpoint(new UcxEndpoint(worker));
   ucp_ep_params_t params{};
   params.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE |
                       UCP_EP_PARAM_FIELD_ERR_HANDLER;
-  params.address = reinterpret_cast<const ucp_address_t*>(padded.data());
+  params.address = reinterpret_cast<const ucp_address_t*>(whole->data());
   // Without peer mode UCX takes shared memory between processes of one host and never reports that
   // the other has died.
   params.err_mode = UCP_ERR_HANDLING_MODE_PEER;
@@ -47,8 +28,8 @@ Result<std::unique_ptr<UcxEndpoint>> UcxEndpoint::create(UcxWorker& worker,
   const ucs_status_t error = ucp_ep_create(worker.handle(), &params, &endpoint->handle_);
   if (error != UCS_OK) {
     endpoint->handle_ = nullptr;
-    return status_from_ucx(error,
-                           "cannot reach the other node from rail " + worker.context().rail());
+    return endpoint->explain(
+        status_from_ucx(error, "cannot reach the other node from rail " + worker.context().rail()));
   }
   return endpoint;
 }
@@ -60,9 +41,15 @@ void UcxEndpoint::set_handler(UcxEndpointHandler& handler) {
   if (!early_error_) handler.on_endpoint_error(early_error_);
 }
 
+Status UcxEndpoint::explain(Status error) const {
+  const std::string missing = worker_.sockets().missing_ports();
+  if (missing.empty()) return error;
+  return {StatusCode::ResourceExhausted, error.message() + ": " + missing, error.cause()};
+}
+
 void UcxEndpoint::on_error(const Status& error) {
-  if (handler_ != nullptr) return handler_->on_endpoint_error(error);
-  early_error_ = error;
+  early_error_ = explain(error);
+  if (handler_ != nullptr) handler_->on_endpoint_error(early_error_);
 }
 
 bool UcxEndpoint::close() {

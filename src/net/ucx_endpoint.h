@@ -52,6 +52,7 @@ class UcxEndpoint {
 
   explicit UcxEndpoint(UcxWorker& worker) : worker_(worker) {}
   void on_error(const Status& error);
+  Status explain(Status error) const;
   static void send_done(void* request, ucs_status_t status, void* endpoint);
 
   UcxWorker& worker_;

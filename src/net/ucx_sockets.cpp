@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdarg>
+#include <cstdlib>
 #include <cstring>
 #include <mutex>
 #include <optional>
@@ -22,6 +23,7 @@
 
 #include "base/fd.h"
 #include "base/log.h"
+#include "base/read_file.h"
 #include "loop/socket_address.h"
 #include "loop/tcp_segments.h"
 #include "loop/tcp_timers.h"
@@ -32,11 +34,21 @@ namespace {
 
 // So long the kernel keeps a connection to itself that says nothing.
 constexpr int kSilentConnectionSeconds = 10;
+// UCX takes ports of its range at random: after so many that were in use, none is likely to be
+// free.
+constexpr uint32_t kPortsTriedMax = 512;
+constexpr const char* kLocalPortRangeFile = "/proc/sys/net/ipv4/ip_local_port_range";
+constexpr const char* kUcxPortRange = "UCX_TCP_PORT_RANGE";
 
 // A libc function behind the one of that name here.
 template <typename Function>
 Function* next(const char* name) {
   return reinterpret_cast<Function*>(::dlsym(RTLD_NEXT, name));
+}
+
+int real_bind(int socket, const sockaddr* address, socklen_t bytes) {
+  static auto* const function = next<int(int, const sockaddr*, socklen_t)>("bind");
+  return function(socket, address, bytes);
 }
 
 int real_listen(int socket, int backlog) {
@@ -93,20 +105,15 @@ void drop_all(int listening_socket) {
   }
 }
 
-template <typename Value>
-std::span<const uint8_t> bytes_of(const Value& value) {
-  return {reinterpret_cast<const uint8_t*>(&value), sizeof(value)};
-}
-
 }  // namespace
 
-FlowProof flow_proof(uint64_t link_secret, FlowProofOf side, uint16_t port) {
+FlowProof flow_proof(const Sha256Digest& proof_key, FlowProofOf side, uint16_t port) {
   const std::string_view label =
       side == FlowProofOf::Connecting ? "braid flow, connecting" : "braid flow, listening";
   const std::array<uint8_t, 2> port_bytes{static_cast<uint8_t>(port >> 8),
                                           static_cast<uint8_t>(port)};
-  return HmacSha256(bytes_of(link_secret))
-      .digest({{reinterpret_cast<const uint8_t*>(label.data()), label.size()}, port_bytes});
+  return HmacSha256(proof_key).digest(
+      {{reinterpret_cast<const uint8_t*>(label.data()), label.size()}, port_bytes});
 }
 
 // A connection that was begun, until both proofs have passed.
@@ -128,6 +135,7 @@ struct UcxCalls {
     UcxSockets* owner;
     uint64_t cookie;
     uint16_t port;
+    bool is_taken = false;  // a connection was let in; a proof that was heard lets no other in
   };
 
   // UCX accepts on a thread of its own.
@@ -140,6 +148,17 @@ struct UcxCalls {
     return *listeners;
   }
 
+  static int bind(int socket, const sockaddr* address, socklen_t bytes) {
+    const int result = real_bind(socket, address, bytes);
+    if (result == 0 || errno != EADDRINUSE || used == nullptr) return result;
+    const auto wanted = SocketAddress::from(address);
+    const bool is_any = wanted && wanted->port() == 0;  // the kernel has looked at all there are
+    if (!is_any && ++used->ports_in_use_ < kPortsTriedMax) return result;
+    used->are_ports_missing_ = true;
+    errno = EADDRNOTAVAIL;
+    return result;
+  }
+
   static int listen(int socket, int backlog) {
     const auto address = used == nullptr ? std::nullopt : local_address(socket);
     if (!address) return real_listen(socket, backlog);
@@ -149,8 +168,8 @@ struct UcxCalls {
     const std::lock_guard lock(all().mutex);  // accept() waits for it
     const int result = real_listen(socket, backlog);
     if (result == 0) {
-      all().by_socket[socket] = {used, cookie_of(socket), address->port()};
-      used->listeners_.push_back({socket, cookie_of(socket)});
+      all().by_socket.insert_or_assign(socket, Listener{used, cookie_of(socket), address->port()});
+      used->listeners_.push_back({socket, cookie_of(socket), *address});
     }
     return result;
   }
@@ -171,12 +190,13 @@ struct UcxCalls {
         if (errno != EBADF && errno != EINVAL) errno = EAGAIN;
         return -1;
       }
-      const Listener& listener = found->second;
+      Listener& listener = found->second;
       if (listener.owner->is_shut_) continue;
-      if (!has_proved_itself(connection.get(), listener)) {
+      if (listener.is_taken || !has_proved_itself(connection.get(), listener)) {
         refuse(*listener.owner, peer);
         continue;
       }
+      listener.is_taken = true;
       shorten_tcp_timers(connection.get());
       if (address != nullptr) {
         std::memcpy(address, &peer, std::min(*bytes, peer_bytes));
@@ -188,14 +208,14 @@ struct UcxCalls {
 
   // The proof is the first that was sent, so it has come as a whole, and its answer finds room.
   static bool has_proved_itself(int connection, const Listener& listener) {
-    const uint64_t secret = listener.owner->link_secret_;
+    const Sha256Digest& key = listener.owner->proof_key_;
     FlowProof proof{};
-    const auto expected = flow_proof(secret, FlowProofOf::Connecting, listener.port);
+    const auto expected = flow_proof(key, FlowProofOf::Connecting, listener.port);
     if (real_recv(connection, proof.data(), proof.size(), MSG_DONTWAIT) !=
             static_cast<ssize_t>(proof.size()) ||
         !equal_in_constant_time(proof, expected))
       return false;
-    const auto answer = flow_proof(secret, FlowProofOf::Listening, listener.port);
+    const auto answer = flow_proof(key, FlowProofOf::Listening, listener.port);
     return real_send(connection, answer.data(), answer.size(), MSG_DONTWAIT | MSG_NOSIGNAL) ==
            static_cast<ssize_t>(answer.size());
   }
@@ -213,13 +233,14 @@ struct UcxCalls {
     const auto to = used == nullptr ? std::nullopt : SocketAddress::from(address);
     if (to) limit_tcp_segments(socket, used->segment_bytes_);
     const int result = real_connect(socket, address, bytes);
-    if (!to || (result != 0 && errno != EINPROGRESS)) return result;
     const int error = errno;
+    if (used != nullptr && result != 0 && error == EADDRNOTAVAIL) used->are_ports_missing_ = true;
+    if (!to || (result != 0 && error != EINPROGRESS)) return result;
     shorten_tcp_timers(socket);
     std::erase_if(used->begun_, [&](const Begun& other) { return other.socket == socket; });
     used->begun_.push_back({socket, cookie_of(socket),
-                            flow_proof(used->link_secret_, FlowProofOf::Connecting, to->port()),
-                            flow_proof(used->link_secret_, FlowProofOf::Listening, to->port())});
+                            flow_proof(used->proof_key_, FlowProofOf::Connecting, to->port()),
+                            flow_proof(used->proof_key_, FlowProofOf::Listening, to->port())});
     errno = error;
     return result;
   }
@@ -300,9 +321,9 @@ struct UcxCalls {
 
 thread_local UcxSockets* UcxCalls::used = nullptr;
 
-UcxSockets::UcxSockets(uint64_t link_secret, std::string rail, std::atomic<uint64_t>& strangers,
-                       int segment_bytes)
-    : link_secret_(link_secret),
+UcxSockets::UcxSockets(const Sha256Digest& proof_key, std::string rail,
+                       std::atomic<uint64_t>& strangers, int segment_bytes)
+    : proof_key_(proof_key),
       rail_(std::move(rail)),
       strangers_(strangers),
       segment_bytes_(segment_bytes) {}
@@ -317,6 +338,27 @@ UcxSockets::~UcxSockets() {
 UcxSockets::Use::Use(UcxSockets& sockets) : outer_(std::exchange(UcxCalls::used, &sockets)) {}
 UcxSockets::Use::~Use() { UcxCalls::used = outer_; }
 
+std::optional<SocketAddress> UcxSockets::listening_at() const {
+  if (listeners_.size() != 1) return std::nullopt;
+  return listeners_.front().address;
+}
+
+std::string UcxSockets::missing_ports() const {
+  if (!are_ports_missing_) return "";
+  if (const char* range = std::getenv(kUcxPortRange); range != nullptr)
+    return fmt::format("no port of {}={} is free: a flow takes one on each node", kUcxPortRange,
+                       range);
+  const auto local = read_file(kLocalPortRangeFile, 64);
+  std::string range = local ? *local : "?";
+  std::replace_if(
+      range.begin(), range.end(), [](char c) { return c <= ' '; }, ' ');
+  range.resize(range.find_last_not_of(' ') + 1);
+  return fmt::format(
+      "no TCP port is free: a flow takes one on each node and another for its connection, and "
+      "net.ipv4.ip_local_port_range is {}",
+      range);
+}
+
 // Without the lock: who accepts has it meanwhile, and this is said on a loop.
 void UcxSockets::shut() {
   is_shut_ = true;
@@ -329,6 +371,11 @@ void UcxSockets::shut() {
 
 // The dynamic linker finds these before libc's, for all libraries of the process.
 extern "C" {
+
+[[gnu::visibility("default")]] int bind(int socket, const sockaddr* address,
+                                        socklen_t bytes) noexcept {
+  return braid::UcxCalls::bind(socket, address, bytes);
+}
 
 [[gnu::visibility("default")]] int listen(int socket, int backlog) noexcept {
   return braid::UcxCalls::listen(socket, backlog);

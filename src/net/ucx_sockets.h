@@ -5,42 +5,48 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "loop/socket_address.h"
 #include "net/ethtool_answers.h"
+#include "net/hmac.h"
 
 namespace braid {
 
 // Every UCX worker on TCP listens on a port of its own, and UCX does what is said to it there: one
 // message of 49 bytes writes at any address of this process, another one ends it (all versions up
 // to 1.22 at least). So both ends of a connection prove themselves before UCX hears or says a word.
-// UCX's calls of listen(), accept(), connect(), send() and recv() come to functions of the same
-// names in ucx_sockets.cpp (those of an executable go before libc's); all other calls pass through.
+// UCX's calls of bind(), listen(), accept(), connect(), send() and recv() come to functions of the
+// same names in ucx_sockets.cpp (those of an executable go before libc's); all other calls pass
+// through.
 //
 //   who connects                         who listens
 //   connect()                            the kernel reports a connection once it has bytes
 //   send(): first its proof ───────────► accept(): reads the proof, closes what has none
 //   recv(): first the answer ◄────────── and answers, before UCX gets the connection
 //
-// ioctl() does, too: see EthtoolAnswers.
+// ioctl() does, too: see EthtoolAnswers. So does bind(), for UCX tries without an end where no port
+// is free.
 //
-// Both proofs come from the link's secret, which travels over the control connection only. They
-// differ from each other and from those for other ports, so that who hears one can use it nowhere.
+// Both proofs are made with a key of this one flow that travels nowhere (net/flow_keys.h). They
+// differ from each other and from those for other ports, and each lets one connection in, so that
+// who hears one can use it nowhere.
 
 inline constexpr size_t kFlowProofBytes = 32;
 using FlowProof = std::array<uint8_t, kFlowProofBytes>;
 
 enum class FlowProofOf : uint8_t { Connecting, Listening };
-// What that side of a connection to `port` says first: HMAC-SHA-256 with the link's secret.
-FlowProof flow_proof(uint64_t link_secret, FlowProofOf side, uint16_t port);
+// What that side of a connection to `port` says first: HMAC-SHA-256.
+FlowProof flow_proof(const Sha256Digest& proof_key, FlowProofOf side, uint16_t port);
 
 // The TCP sockets of one UCX worker. Used by one thread at a time, as the worker is.
 class UcxSockets {
  public:
   // `strangers` counts the connections that were refused; it outlives this object. For
   // `segment_bytes` see limit_tcp_segments().
-  UcxSockets(uint64_t link_secret, std::string rail, std::atomic<uint64_t>& strangers,
+  UcxSockets(const Sha256Digest& proof_key, std::string rail, std::atomic<uint64_t>& strangers,
              int segment_bytes = 0);
   UcxSockets(const UcxSockets&) = delete;
   UcxSockets& operator=(const UcxSockets&) = delete;
@@ -60,6 +66,11 @@ class UcxSockets {
   };
 
   bool has_listeners() const { return !listeners_.empty(); }
+  // Where the worker listens; nothing if it does at several addresses, or at none.
+  std::optional<SocketAddress> listening_at() const;
+  // A port was wanted and none was free. The text says which ports there are, as the end of a
+  // sentence; empty: no such thing has happened.
+  std::string missing_ports() const;
   // From now on the kernel drops what arrives at the listening sockets, as if nobody listened.
   // Connections that UCX has are not touched. Nobody is waited for.
   void shut();
@@ -74,8 +85,9 @@ class UcxSockets {
   struct Listening {
     int socket;
     uint64_t cookie;
+    SocketAddress address;
   };
-  const uint64_t link_secret_;
+  const Sha256Digest proof_key_;
   const std::string rail_;
   std::atomic<uint64_t>& strangers_;
   const int segment_bytes_;
@@ -84,6 +96,8 @@ class UcxSockets {
   EthtoolAnswers ethtool_;
   std::atomic<bool> is_shut_ = false;  // read on UCX's thread, too
   bool is_ending_ = false;
+  uint32_t ports_in_use_ = 0;  // that bind() has met
+  bool are_ports_missing_ = false;
 };
 
 }  // namespace braid

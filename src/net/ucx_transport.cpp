@@ -50,9 +50,9 @@ UcxTransport::~UcxTransport() {
   BRAID_ASSERT(is_closing_ && loops_to_close_ == 0, "the transport must be closed before it goes");
 }
 
-UcxTransport::OpeningOrOpen* UcxTransport::find(NodeId peer, uint64_t secret) {
+UcxTransport::OpeningOrOpen* UcxTransport::find(NodeId peer, uint64_t nonce) {
   const auto found = links_.find(peer);
-  return found != links_.end() && found->second.secret == secret ? &found->second : nullptr;
+  return found != links_.end() && found->second.nonce == nonce ? &found->second : nullptr;
 }
 
 void UcxTransport::open_link(NodeId peer, OpenCallback callback) {
@@ -70,14 +70,14 @@ void UcxTransport::open_link(NodeId peer, OpenCallback callback) {
   link.last_used_ms = uv_now(control_loop_.uv());
   if (link.is_open) {
     // It may have stood unused: what has become of its flows should be known when the job begins.
-    for (auto& io : io_transports_) io->commands().send(ProveFlows{peer, link.secret});
+    for (auto& io : io_transports_) io->commands().send(ProveFlows{peer, link.nonce});
     control_loop_.defer([callback = std::move(callback)] { callback(Status::ok()); });
     return;
   }
   link.waiting.push_back(std::move(callback));
   if (!is_new) return;
   link.peer = *known;
-  link.secret = random_u64();
+  link.nonce = random_u64();
   link.flows = options_.flows_per_link;
   link.loop_is_up.assign(io_transports_.size(), false);
   link.deadline = std::make_unique<Timer>(control_loop_);
@@ -87,7 +87,9 @@ void UcxTransport::open_link(NodeId peer, OpenCallback callback) {
                                 links_.at(peer).peer.name, links_.at(peer).peer.address,
                                 options_.open_timeout_ms));
   });
-  for (auto& io : io_transports_) io->commands().send_unbounded(OpenLink{link.peer, link.secret});
+  const LinkKey key = control_plane_.link_key(control_plane_.self().id, peer, link.nonce);
+  for (auto& io : io_transports_)
+    io->commands().send_unbounded(OpenLink{link.peer, link.nonce, key});
 }
 
 void UcxTransport::add_flows(NodeId peer, uint32_t flows) {
@@ -101,8 +103,7 @@ void UcxTransport::add_flows(NodeId peer, uint32_t flows) {
                  "link to node '{}' gets {} flows per I/O loop, and had {}", link.peer.name, wanted,
                  link.flows);
   link.flows = wanted;
-  for (auto& io : io_transports_)
-    io->commands().send_unbounded(AddFlows{peer, link.secret, wanted});
+  for (auto& io : io_transports_) io->commands().send_unbounded(AddFlows{peer, link.nonce, wanted});
 }
 
 bool UcxTransport::close_idle_links(const std::unordered_set<NodeId>& used, uint64_t idle_ms) {
@@ -141,7 +142,7 @@ void UcxTransport::drop_link(NodeId peer, const Status& reason) {
   links_.erase(found);
   finish_waiting(link, reason);
   for (auto& io : io_transports_)
-    io->commands().send_unbounded(CloseLink{peer, link.secret, reason});
+    io->commands().send_unbounded(CloseLink{peer, link.nonce, reason});
 }
 
 void UcxTransport::on_peer_lost(NodeId peer) {
@@ -153,10 +154,10 @@ void UcxTransport::on_peer_lost(NodeId peer) {
 }
 
 void UcxTransport::handle(FlowsOffered& report) {
-  const OpeningOrOpen* link = find(report.peer, report.secret);
+  const OpeningOrOpen* link = find(report.peer, report.nonce);
   if (link == nullptr || is_closing_) return;
   flatbuffers::FlatBufferBuilder message;
-  write_flow_open(message, report.secret, static_cast<uint16_t>(io_transports_.size()),
+  write_flow_open(message, report.nonce, static_cast<uint16_t>(io_transports_.size()),
                   static_cast<uint16_t>(options_.flows_per_link), options_.chunk_bytes,
                   report.offers);
   const Status sent = control_plane_.send(report.peer, message);
@@ -186,7 +187,7 @@ void UcxTransport::handle(FlowRefused& report) {
 }
 
 void UcxTransport::handle(LinkTried& report) {
-  OpeningOrOpen* link = find(report.peer, report.secret);
+  OpeningOrOpen* link = find(report.peer, report.nonce);
   if (link == nullptr || link->is_open) return;
   if (report.flows_open == 0) {
     drop_link(report.peer, report.error.with_context(
@@ -211,7 +212,7 @@ void UcxTransport::handle(LinkTried& report) {
 }
 
 void UcxTransport::handle(LinkLost& report) {
-  OpeningOrOpen* link = find(report.peer, report.secret);
+  OpeningOrOpen* link = find(report.peer, report.nonce);
   if (link == nullptr) return;
   const Peer peer = link->peer;
   BRAID_LOG_WARN(LogFields{.peer = peer.name}, "link lost: {}", report.reason.message());
@@ -272,11 +273,14 @@ void UcxTransport::on_flow_open(const Peer& from, const proto::FlowOpen& message
                  "it would send chunks of {} bytes, but transport.chunk_bytes is {} here; set the "
                  "same on all nodes",
                  message.chunk_bytes(), options_.chunk_bytes);
+  const LinkKey key =
+      control_plane_.link_key(from.id, control_plane_.self().id, message.link_nonce());
   for (auto& offer : *offers) {
     // Nodes may have different numbers of loops: every loop of the sender finds one here.
     auto& io = *io_transports_[offer.io_loop % io_transports_.size()];
     FlowRefused refusal{from.id, {offer.io_loop, offer.flow, offer.generation, reason}};
-    if (!fits || !io.commands().send(AcceptFlow{from, message.link_secret(), std::move(offer)})) {
+    const FlowKeys keys(key, offer.io_loop, offer.flow, offer.generation);
+    if (!fits || !io.commands().send(AcceptFlow{from, keys, std::move(offer)})) {
       handle(refusal);
     }
   }

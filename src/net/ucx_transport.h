@@ -47,7 +47,7 @@ class UcxTransport final : public Transport {
   //     └─────────────────────┴──────────────────────────────────┘
   struct OpeningOrOpen {
     Peer peer;
-    uint64_t secret = 0;
+    uint64_t nonce = 0;
     bool is_open = false;
     uint32_t flows = 0;  // on each loop
     uint64_t last_used_ms = 0;
@@ -74,7 +74,7 @@ class UcxTransport final : public Transport {
   void on_flow_open(const Peer& from, const proto::FlowOpen& message);
   void on_flow_accept(const Peer& from, const proto::FlowAccept& message);
   void on_flow_refuse(const Peer& from, const proto::FlowRefuse& message);
-  OpeningOrOpen* find(NodeId peer, uint64_t secret);
+  OpeningOrOpen* find(NodeId peer, uint64_t nonce);
   // Ends an attempt or a link: tells who waits, closes what there is of it on all loops.
   void drop_link(NodeId peer, const Status& reason);
   void finish_waiting(OpeningOrOpen& link, const Status& status);

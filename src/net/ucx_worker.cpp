@@ -1,9 +1,45 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "net/ucx_worker.h"
 
+#include <mutex>
+
+#include "base/log.h"
 #include "net/ucx_error.h"
 
 namespace braid {
+namespace {
+
+// The first byte tells the versions of protocol and format; UCX asserts that it knows them.
+bool have_one_format(std::span<const uint8_t> a, std::span<const uint8_t> b) {
+  return !a.empty() && !b.empty() && a.front() == b.front();
+}
+
+void say_unknown_address() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    BRAID_LOG_WARN(
+        "UCX {} writes addresses of workers in a way that braid does not know: what other daemons "
+        "send as an address goes to UCX as it came",
+        ucx_version());
+  });
+}
+
+}  // namespace
+
+Result<std::vector<uint8_t>> UcxWorker::whole_address(std::span<const uint8_t> remote) const {
+  if (tcp_) return tcp_->with(remote);
+  if (!have_one_format(remote, address_)) {
+    return make_status(StatusCode::Protocol,
+                       "the other node's UCX worker has an address that UCX {} does not read",
+                       ucx_version());
+  }
+  // UCX reads an address without knowing where it ends: one that was cut short goes on with zeros,
+  // which it refuses.
+  constexpr size_t kPaddingBytes = 16 << 10;
+  std::vector<uint8_t> padded(remote.begin(), remote.end());
+  padded.resize(padded.size() + kPaddingBytes);
+  return padded;
+}
 
 ucs_status_t UcxWorker::receive(void* worker, const void* header, size_t header_bytes,
                                 void* payload, size_t payload_bytes,
@@ -20,19 +56,24 @@ ucs_status_t UcxWorker::receive(void* worker, const void* header, size_t header_
 }
 
 Result<std::unique_ptr<UcxWorker>> UcxWorker::create(std::shared_ptr<UcxContext> context,
-                                                     uint64_t link_secret,
+                                                     const Sha256Digest& proof_key,
                                                      std::atomic<uint64_t>& strangers,
                                                      int segment_bytes) {
   ucp_worker_params_t params{};
   params.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
   params.thread_mode = UCS_THREAD_MODE_SERIALIZED;
   std::unique_ptr<UcxWorker> worker(
-      new UcxWorker(std::move(context), link_secret, strangers, segment_bytes));
+      new UcxWorker(std::move(context), proof_key, strangers, segment_bytes));
   const UcxSockets::Use use(worker->sockets_);
   if (const auto error = ucp_worker_create(worker->context_->handle(), &params, &worker->handle_);
       error != UCS_OK) {
     worker->handle_ = nullptr;
-    return status_from_ucx(error, "cannot make a UCX worker on rail " + worker->context_->rail());
+    std::string what = "cannot make a UCX worker on rail " + worker->context_->rail();
+    if (const std::string missing = worker->sockets_.missing_ports(); !missing.empty())
+      return Status(StatusCode::ResourceExhausted, what + ": " + missing);
+    const Status failed = status_from_ucx(error, what);
+    return Status(failed.code(), failed.message() + ucx_environment(worker->context_->options()),
+                  failed.cause());
   }
   if (worker->context_->is_tcp_alone() && !worker->sockets_.has_listeners()) {
     return Status(StatusCode::Internal,
@@ -76,7 +117,18 @@ Status UcxWorker::read_address() {
   }
   const auto* begin = reinterpret_cast<const uint8_t*>(address);
   address_.assign(begin, begin + bytes);
+  ucp_worker_address_attr_t attributes{};
+  attributes.field_mask = UCP_WORKER_ADDRESS_ATTR_FIELD_UID;
+  const ucs_status_t error = ucp_worker_address_query(address, &attributes);
   ucp_worker_release_address(handle_, address);
+  const auto listening = sockets_.listening_at();
+  if (!context_->is_tcp_alone() || !listening || error != UCS_OK) return Status::ok();
+  tcp_ = TcpWorkerAddress::take_apart(address_, attributes.worker_uid, *listening);
+  if (tcp_) {
+    address_ = tcp_->parts();
+  } else {
+    say_unknown_address();
+  }
   return Status::ok();
 }
 

@@ -4,12 +4,14 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include <ucp/api/ucp.h>
 
 #include "base/status.h"
+#include "net/tcp_worker_address.h"
 #include "net/ucx_context.h"
 #include "net/ucx_sockets.h"
 
@@ -29,10 +31,10 @@ class UcxMessageHandler {
 // A UCX worker: one set of sockets, driven by its event descriptor. Used by one thread at a time.
 class UcxWorker {
  public:
-  // Where `context` has TCP, the other side has to know `link_secret` to connect; `strangers`
+  // Where `context` has TCP, the other side has to know `proof_key` to connect; `strangers`
   // counts those that did not, and outlives the worker. `segment_bytes`: see UcxSockets.
   static Result<std::unique_ptr<UcxWorker>> create(std::shared_ptr<UcxContext> context,
-                                                   uint64_t link_secret,
+                                                   const Sha256Digest& proof_key,
                                                    std::atomic<uint64_t>& strangers,
                                                    int segment_bytes = 0);
   UcxWorker(const UcxWorker&) = delete;
@@ -43,7 +45,10 @@ class UcxWorker {
   Status set_handler(unsigned id, UcxMessageHandler& handler);
   // Messages that still come are dropped.
   void forget_handler() { handler_ = nullptr; }
+  // What the other side has to know of it: on TCP alone the parts of its address, else the whole.
   const std::vector<uint8_t>& address() const { return address_; }
+  // What UCX has to be told of the other worker, whose address() is `remote`. Protocol: it is none.
+  Result<std::vector<uint8_t>> whole_address(std::span<const uint8_t> remote) const;
 
   // Readable when there is something to progress; meaningful once arm() has returned true.
   int event_fd() const { return event_fd_; }
@@ -61,10 +66,10 @@ class UcxWorker {
   const UcxContext& context() const { return *context_; }
 
  private:
-  UcxWorker(std::shared_ptr<UcxContext> context, uint64_t link_secret,
+  UcxWorker(std::shared_ptr<UcxContext> context, const Sha256Digest& proof_key,
             std::atomic<uint64_t>& strangers, int segment_bytes)
       : context_(std::move(context)),
-        sockets_(link_secret, context_->rail(), strangers, segment_bytes) {}
+        sockets_(proof_key, context_->rail(), strangers, segment_bytes) {}
   Status read_address();
   static ucs_status_t receive(void* worker, const void* header, size_t header_bytes, void* payload,
                               size_t payload_bytes, const ucp_am_recv_param_t* param);
@@ -73,6 +78,7 @@ class UcxWorker {
   UcxSockets sockets_;
   ucp_worker_h handle_ = nullptr;
   int event_fd_ = -1;
+  std::optional<TcpWorkerAddress> tcp_;  // on TCP alone
   std::vector<uint8_t> address_;
   UcxMessageHandler* handler_ = nullptr;
 };

@@ -19,15 +19,16 @@ UcxWorkerMaker::UcxWorkerMaker(Loop& loop, PacedTasks& paced, std::atomic<uint64
     : paced_(paced), strangers_(strangers), thread_(loop, "ucx workers") {}
 
 void UcxWorkerMaker::make(const void* owner, std::shared_ptr<UcxContext> context,
-                          uint64_t link_secret, std::optional<std::vector<uint8_t>> remote_address,
+                          const Sha256Digest& proof_key,
+                          std::optional<std::vector<uint8_t>> remote_address,
                           std::function<void(Made)> take, int segment_bytes) {
   start(
       owner,
-      [this, link_secret, segment_bytes, context = std::move(context),
+      [this, proof_key, segment_bytes, context = std::move(context),
        remote = std::move(remote_address)]() -> Made {
         if (context == nullptr)
           return Status(StatusCode::Unavailable, "the rail has had no carrier yet");
-        auto worker = UcxWorker::create(context, link_secret, strangers_, segment_bytes);
+        auto worker = UcxWorker::create(context, proof_key, strangers_, segment_bytes);
         if (!worker) return worker.status();
         if (!remote) return UcxConnection{std::move(*worker), nullptr};
         return connected(std::move(*worker), *remote);

@@ -11,6 +11,7 @@
 
 #include "loop/paced_tasks.h"
 #include "loop/work_thread.h"
+#include "net/hmac.h"
 #include "net/ucx_endpoint.h"
 #include "net/ucx_worker.h"
 
@@ -38,7 +39,7 @@ class UcxWorkerMaker {
   // A worker on the rail of `context`; without a context (the rail has had no carrier yet) that is
   // the error. With `remote_address` it is connected to the worker there. `take` comes on the
   // loop, as one of its paced tasks, never from within this call. `segment_bytes`: see UcxSockets.
-  void make(const void* owner, std::shared_ptr<UcxContext> context, uint64_t link_secret,
+  void make(const void* owner, std::shared_ptr<UcxContext> context, const Sha256Digest& proof_key,
             std::optional<std::vector<uint8_t>> remote_address, std::function<void(Made)> take,
             int segment_bytes = 0);
   // Connects a worker that was made without a remote address. Where that fails it is gone.

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A second implementation of what proto/SPEC.md says about hashes and cuts, made from its text alone."""
+"""A second implementation of what proto/SPEC.md says about hashes, cuts and flows, made from its text alone."""
 
 import hashlib
 import hmac
+import struct
 
 MASK = 2**64 - 1
 LINE = 64
@@ -202,3 +203,22 @@ def chunks_of(case: dict, segment: tuple[int, int]) -> list[tuple[int, int]]:
     wanted = min(max(wanted, SMALL_CHUNK_BYTES), most)
     length = lines(ceil(bytes_, ceil(bytes_, wanted)))
     return [piece(begin, bytes_, length, i) for i in range(ceil(bytes_, length))]
+
+
+# --- what protects flows ---
+
+def hmac_sha256(key: bytes, *parts: bytes) -> bytes:
+    return hmac.new(key, b"".join(parts), hashlib.sha256).digest()
+
+
+def flow_keys(cluster_key: bytes, opener: int, receiver: int, nonce: int, io_loop: int, flow: int,
+              generation: int) -> tuple[bytes, int]:
+    """The proof key and the chunk token."""
+    link = hmac_sha256(cluster_key, b"braid link", struct.pack("<QQQ", opener, receiver, nonce))
+    which = struct.pack("<HHI", io_loop, flow, generation)
+    token = hmac_sha256(link, b"braid flow chunks", which)
+    return hmac_sha256(link, b"braid flow proofs", which), int.from_bytes(token[:8], "little")
+
+
+def flow_proof(proof_key: bytes, side: str, port: int) -> bytes:
+    return hmac_sha256(proof_key, f"braid flow, {side}".encode(), struct.pack(">H", port))

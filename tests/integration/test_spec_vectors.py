@@ -57,6 +57,17 @@ def test_io_loop(vector):
             for unit in range(len(vector["of_units"]))] == vector["of_units"]
 
 
+@pytest.mark.parametrize("vector", VECTORS["flow_keys"], ids=lambda vector: f"generation {vector['generation']}")
+def test_flow_keys(vector):
+    proof_key, token = spec.flow_keys(
+        bytes.fromhex(vector["cluster_key"]), *(number(vector[name]) for name in ("opener", "receiver", "nonce")),
+        vector["io_loop"], vector["flow"], vector["generation"],
+    )  # fmt: skip
+    assert (proof_key.hex(), f"{token:016x}") == (vector["proof_key"], vector["chunk_token"])
+    for side in ("connecting", "listening"):
+        assert spec.flow_proof(proof_key, side, vector["port"]).hex() == vector[side]
+
+
 @pytest.mark.parametrize("vector", VECTORS["sketches"], ids=lambda vector: str(vector["element"]))
 def test_sketch(vector):
     assert spec.sketch_place(vector["element"]) == (vector["bucket"], vector["sign"])

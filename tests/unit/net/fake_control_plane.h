@@ -76,6 +76,9 @@ class FakeControlPlane final : public ControlPlane {
     const auto found = round_trips.find(id);
     return found == round_trips.end() ? std::nullopt : std::optional(found->second);
   }
+  LinkKey link_key(NodeId opener, NodeId receiver, uint64_t nonce) const override {
+    return make_link_key({}, opener, receiver, nonce);
+  }
   std::vector<Peer> peers() const override {
     std::vector<Peer> result;
     for (const auto& [id, peer] : peers_) result.push_back(peer);

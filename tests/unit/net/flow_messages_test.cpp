@@ -19,7 +19,7 @@ TEST(FlowMessages, OpenCarriesEveryFlow) {
   const std::vector<FlowOffer> offers{offer(), {0, 1, 1, "lo", {9}}};
   write_flow_open(built, 42, 4, 8, 65536, offers);
   const auto& message = *verified(built).body_as_FlowOpen();
-  EXPECT_EQ(message.link_secret(), 42u);
+  EXPECT_EQ(message.link_nonce(), 42u);
   EXPECT_EQ(message.chunk_bytes(), 65536u);
   const auto read = read_flow_open(message);
   ASSERT_TRUE(read.is_ok());

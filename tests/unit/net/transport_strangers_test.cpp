@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <atomic>
+#include <cstring>
 #include <random>
+#include <set>
+#include <utility>
 
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
@@ -14,19 +17,19 @@
 namespace braid::testing {
 namespace {
 
-// A flow that b waits for, as b has announced it and a is never told.
+// One end of a flow that waits for the other.
 struct WaitingFlow {
   std::vector<uint8_t> worker_address;
-  uint64_t link_secret = 0;
+  Sha256Digest proof_key{};
 };
 
-// Someone who knows the address of a flow's worker, and speaks UCX. Only the link's secret lets him
+// Someone who knows the address of a flow's worker, and speaks UCX. Only the flow's key lets him
 // in; then it is his messages that are looked at.
 class Stranger final : public UcxEndpointHandler {
  public:
   explicit Stranger(const WaitingFlow& flow) {
     auto context = UcxContext::create({"lo", {"tcp"}, 64 << 10});
-    worker_ = std::move(UcxWorker::create(context.value(), flow.link_secret, refused_)).value();
+    worker_ = std::move(UcxWorker::create(context.value(), flow.proof_key, refused_)).value();
     endpoint_ = std::move(UcxEndpoint::create(*worker_, flow.worker_address)).value();
     endpoint_->set_handler(*this);
   }
@@ -49,26 +52,33 @@ class Stranger final : public UcxEndpointHandler {
   bool has_failed_ = false;
 };
 
-// Lets b wait for a on flow 0.
+// The latest message of that kind that `node` has sent.
+template <typename Body>
+const Body* last_sent(const FakeNode& node) {
+  const Body* found = nullptr;
+  for (const auto& bytes : node.control.sent) {
+    const auto* body = proto::GetControlMessage(bytes.data())->body_as<Body>();
+    if (body != nullptr) found = body;
+  }
+  return found;
+}
+
+// `end`: as its node has told it, of a link that a opens.
+WaitingFlow waiting_end(const TwoNodes& nodes, const proto::FlowAddress& end) {
+  WaitingFlow flow;
+  flow.worker_address.assign(end.worker_address()->begin(), end.worker_address()->end());
+  const auto* open = last_sent<proto::FlowOpen>(*nodes.a);
+  const LinkKey link = nodes.a->control.link_key(nodes.a->id(), nodes.b->id(), open->link_nonce());
+  flow.proof_key = FlowKeys(link, end.io_loop(), end.flow(), end.generation()).proof_key;
+  return flow;
+}
+
+// Lets b wait for a on a flow, of which a is never told.
 WaitingFlow waiting_flow(TwoNodes& nodes) {
   nodes.b->control.is_silent = true;
   nodes.a->transport().open_link(nodes.b->id(), [](const Status&) {});
-  WaitingFlow flow;
-  EXPECT_TRUE(nodes.run_until([&] {
-    for (const auto& message : nodes.b->control.sent) {
-      const auto* accept = proto::GetControlMessage(message.data())->body_as_FlowAccept();
-      if (accept == nullptr || accept->flows()->Get(0)->flow() != 0) continue;
-      const auto* bytes = accept->flows()->Get(0)->worker_address();
-      flow.worker_address.assign(bytes->begin(), bytes->end());
-    }
-    return !flow.worker_address.empty();
-  }));
-  for (const auto& message : nodes.a->control.sent) {
-    const auto* open = proto::GetControlMessage(message.data())->body_as_FlowOpen();
-    if (open != nullptr) flow.link_secret = open->link_secret();
-  }
-  EXPECT_NE(flow.link_secret, 0u);
-  return flow;
+  EXPECT_TRUE(nodes.run_until([&] { return last_sent<proto::FlowAccept>(*nodes.b) != nullptr; }));
+  return waiting_end(nodes, *last_sent<proto::FlowAccept>(*nodes.b)->flows()->Get(0));
 }
 
 void start_anew(TwoNodes& nodes) {
@@ -83,7 +93,7 @@ proto::ChunkHeader forged_header(uint32_t bytes) {
   header.magic = proto::kChunkMagic;
   header.version = proto::kChunkVersion;
   header.phase = static_cast<uint8_t>(proto::Phase::ReduceScatter);
-  header.link_secret = 12345;
+  header.flow_token = 12345;
   header.bytes = bytes;
   header.sequence = 1;
   return header;
@@ -101,7 +111,7 @@ void expect_link_works(TwoNodes& nodes, uint64_t first) {
   EXPECT_EQ(nodes.b->sink.arrived.size(), 100u);
 }
 
-TEST(Strangers, AChunkWithAWrongSecretIsDroppedAndCounted) {
+TEST(Strangers, AChunkWithAWrongTokenIsDroppedAndCounted) {
   TwoNodes nodes;
   Stranger stranger(waiting_flow(nodes));
   const std::vector<uint8_t> payload(100, 1);
@@ -170,10 +180,10 @@ TEST(Strangers, GarbageOnTheTcpPortsOfUcxDoesNoHarmWhileFlowsAreOpened) {
   expect_link_works(nodes, 0);
 }
 
-TEST(Strangers, WhoSpeaksUcxButDoesNotKnowTheSecretGetsNoConnection) {
+TEST(Strangers, WhoSpeaksUcxButDoesNotKnowTheKeyGetsNoConnection) {
   TwoNodes nodes;
   WaitingFlow flow = waiting_flow(nodes);
-  ++flow.link_secret;
+  ++flow.proof_key[0];
   Stranger stranger(flow);
   const auto header = forged_header(0);
   stranger.send(proto::kChunkMessage, bytes_of(header), {});
@@ -186,26 +196,47 @@ TEST(Strangers, WhoSpeaksUcxButDoesNotKnowTheSecretGetsNoConnection) {
   expect_link_works(nodes, 0);
 }
 
-TEST(Strangers, AWorkerAddressThatUcxDoesNotSurviveIsRefused) {
-  auto context = UcxContext::create({"lo", {"tcp"}, 64 << 10});
-  std::atomic<uint64_t> strangers = 0;
-  const auto worker = std::move(UcxWorker::create(context.value(), 1, strangers)).value();
-  const auto remote = std::move(UcxWorker::create(context.value(), 1, strangers)).value();
-  const std::vector<uint8_t> good = remote->address();
-  const auto is_taken = [&](const std::vector<uint8_t>& address) {
-    return UcxEndpoint::create(*worker, address).is_ok();
-  };
-  for (int version = 0; version < 256; ++version) {  // asserted by UCX
-    auto changed = good;
-    changed.front() = static_cast<uint8_t>(version);
-    if (version != good.front()) {
-      EXPECT_FALSE(is_taken(changed)) << version;
-    }
+// Of a link whose chunks somebody has heard, a flow is opened again.
+TEST(Strangers, WhoHasHeardAChunkProvesNothingWithItsToken) {
+  auto options = TwoNodes::default_options();
+  options.open_timeout_ms = 120'000;
+  TwoNodes nodes(options);
+  ASSERT_TRUE(nodes.open());
+  expect_link_works(nodes, 0);
+  const std::set<uint64_t> tokens = nodes.b->sink.tokens;
+  ASSERT_FALSE(tokens.empty());
+  nodes.a->control.sent.clear();
+  nodes.a->control.is_silent = true;  // b never connects, so the port waits for whoever comes
+  ::shutdown(connected_sockets().front(), SHUT_RDWR);
+  ASSERT_TRUE(nodes.run_until([&] { return last_sent<proto::FlowOpen>(*nodes.a) != nullptr; }));
+  WaitingFlow flow = waiting_end(nodes, *last_sent<proto::FlowOpen>(*nodes.a)->flows()->Get(0));
+  const auto header = forged_header(0);
+  uint64_t refused = 0;
+  for (const uint64_t token : tokens) {
+    flow.proof_key.fill(0);  // as HMAC fills a shorter key
+    std::memcpy(flow.proof_key.data(), &token, sizeof(token));
+    Stranger stranger(flow);
+    stranger.send(proto::kChunkMessage, bytes_of(header), {});
+    ++refused;
+    ASSERT_TRUE(nodes.run_until([&] {
+      stranger.progress();
+      return nodes.a->transport().counters().strangers >= refused && stranger.has_failed();
+    }));
   }
-  // UCX would read on behind them.
-  for (size_t bytes = 0; bytes < good.size(); ++bytes)
-    is_taken({good.begin(), good.begin() + bytes});
-  EXPECT_TRUE(is_taken(good));
+}
+
+TEST(Strangers, TokensOfChunksAreNewWithEachGenerationOfAFlow) {
+  TwoNodes nodes;
+  ASSERT_TRUE(nodes.open());
+  expect_link_works(nodes, 0);
+  const std::set<uint64_t> before = std::exchange(nodes.b->sink.tokens, {});
+  for (const int socket : connected_sockets()) ::shutdown(socket, SHUT_RDWR);
+  ASSERT_TRUE(nodes.run_until([&] {
+    return nodes.a->transport().counters().flow_failures >= 4 && open_flows(nodes) == 4;
+  }));
+  expect_link_works(nodes, 100);
+  ASSERT_FALSE(nodes.b->sink.tokens.empty());
+  for (const uint64_t token : nodes.b->sink.tokens) EXPECT_FALSE(before.contains(token));
 }
 
 // What a stranger says to UCX's TCP transport: its magic number, then one message.

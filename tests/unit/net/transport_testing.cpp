@@ -46,6 +46,7 @@ void RecordingSink::on_chunk(NodeId from, const proto::ChunkHeader& header,
   last_from = from;
   ++arrived[header.step];
   ack_times[header.step] = header.ack_time;
+  tokens.insert(header.flow_token);
   for (size_t i = 0; i < payload.size(); ++i) {
     if (payload[i] != RecordingSource::byte_of(header.step, i)) {
       ++corrupt;

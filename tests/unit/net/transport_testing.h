@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -48,6 +49,7 @@ class RecordingSink final : public ChunkSink {
   ChunkSink* forward_to = nullptr;        // gets the chunks instead
   std::map<uint64_t, int> arrived;        // cookie → times
   std::map<uint64_t, uint8_t> ack_times;  // cookie → AckTime that it came with
+  std::set<uint64_t> tokens;              // that chunks came with
   uint64_t corrupt = 0;
   NodeId last_from = 0;
   std::function<void()> on_arrived;
@@ -67,6 +69,9 @@ class DeliveringControlPlane final : public ControlPlane {
   const Peer* find(NodeId id) const override;
   Status send(NodeId to, flatbuffers::FlatBufferBuilder& message) override;
   std::optional<uint64_t> round_trip_ns(NodeId) const override { return std::nullopt; }
+  LinkKey link_key(NodeId opener, NodeId receiver, uint64_t nonce) const override {
+    return make_link_key({}, opener, receiver, nonce);
+  }
   std::vector<Peer> peers() const override { return {}; }
   const ControlPlaneCounters& counters() const override { return counters_; }
 

@@ -35,6 +35,9 @@ class Wire final : public ControlPlane {
     return Status::ok();
   }
   std::optional<uint64_t> round_trip_ns(NodeId) const override { return std::nullopt; }
+  LinkKey link_key(NodeId opener, NodeId receiver, uint64_t nonce) const override {
+    return make_link_key({}, opener, receiver, nonce);
+  }
   std::vector<Peer> peers() const override { return {other_}; }
   const ControlPlaneCounters& counters() const override { return counters_; }
 

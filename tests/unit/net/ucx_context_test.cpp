@@ -35,7 +35,7 @@ TEST(UcxContext, WorkersHaveAnAddressAndSleep) {
   auto context = UcxContext::create({"lo", {"tcp"}, 128 << 10});
   ASSERT_TRUE(context.is_ok()) << context.status().to_string();
   std::atomic<uint64_t> strangers = 0;
-  auto worker = UcxWorker::create(*context, 1, strangers);
+  auto worker = UcxWorker::create(*context, {}, strangers);
   ASSERT_TRUE(worker.is_ok()) << worker.status().to_string();
   EXPECT_GE((*worker)->event_fd(), 0);
   EXPECT_FALSE((*worker)->address().empty());

@@ -23,7 +23,8 @@
 namespace braid {
 namespace {
 
-constexpr uint64_t kSecret = 4711;
+constexpr Sha256Digest kProofKey{47, 11};
+constexpr Sha256Digest kOtherProofKey{47, 12};
 constexpr int kTimeoutMs = 30'000;
 
 Fd tcp_socket() { return Fd(::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)); }
@@ -103,13 +104,14 @@ class UcxSocketsTest : public ::testing::Test {
   }
 
   std::atomic<uint64_t> strangers_ = 0;
-  std::unique_ptr<UcxSockets> listening_ = std::make_unique<UcxSockets>(kSecret, "lo", strangers_);
-  UcxSockets connecting_{kSecret, "lo", strangers_};
+  std::unique_ptr<UcxSockets> listening_ =
+      std::make_unique<UcxSockets>(kProofKey, "lo", strangers_);
+  UcxSockets connecting_{kProofKey, "lo", strangers_};
   std::optional<UcxSockets::Use> use_;
   Fd port_;
 };
 
-TEST_F(UcxSocketsTest, WhoKnowsTheSecretTalksAsIfNothingWereBetween) {
+TEST_F(UcxSocketsTest, WhoKnowsTheKeyTalksAsIfNothingWereBetween) {
   EXPECT_TRUE(listening_->has_listeners());
   const Fd outer = begin(connecting_);
   EXPECT_EQ(say(outer, "hello"), 5);
@@ -140,8 +142,8 @@ TEST_F(UcxSocketsTest, WhoProvesNothingIsClosedAndCounted) {
   EXPECT_EQ(strangers_, 1u);
 }
 
-TEST_F(UcxSocketsTest, WhoHasAnotherSecretIsClosedAndCounted) {
-  UcxSockets other(kSecret + 1, "lo", strangers_);
+TEST_F(UcxSocketsTest, WhoHasAnotherKeyIsClosedAndCounted) {
+  UcxSockets other(kOtherProofKey, "lo", strangers_);
   const Fd stranger = begin(other);
   say(stranger, "hello");
   ASSERT_TRUE(happens(port_, POLLIN));
@@ -150,8 +152,24 @@ TEST_F(UcxSocketsTest, WhoHasAnotherSecretIsClosedAndCounted) {
   EXPECT_EQ(strangers_, 1u);
 }
 
+TEST_F(UcxSocketsTest, AProofThatWasHeardLetsNoSecondConnectionIn) {
+  const Fd outer = begin(connecting_);
+  EXPECT_EQ(say(outer, "hello"), 5);
+  ASSERT_TRUE(happens(port_, POLLIN));
+  const Fd inner = accept_from(port_);
+  ASSERT_TRUE(inner.is_valid());
+  const auto proof = flow_proof(kProofKey, FlowProofOf::Connecting, address_of(port_).port());
+  use_.reset();
+  const Fd second = connect_to(port_);
+  say(second, {reinterpret_cast<const char*>(proof.data()), proof.size()});
+  ASSERT_TRUE(happens(port_, POLLIN));
+  expect_nobody();
+  EXPECT_TRUE(is_closed(second));
+  EXPECT_EQ(strangers_, 1u);
+}
+
 TEST_F(UcxSocketsTest, HalfAProofIsNone) {
-  const auto proof = flow_proof(kSecret, FlowProofOf::Connecting, address_of(port_).port());
+  const auto proof = flow_proof(kProofKey, FlowProofOf::Connecting, address_of(port_).port());
   const Fd stranger = connect_to(port_);
   ::send(stranger.get(), proof.data(), proof.size() / 2, MSG_NOSIGNAL);
   ASSERT_TRUE(happens(port_, POLLIN));
@@ -194,10 +212,10 @@ TEST_F(UcxSocketsTest, WhoListensHasToProveHimselfToo) {
 
 TEST_F(UcxSocketsTest, AProofForOnePortIsNoneForAnother) {
   const auto port = address_of(port_).port();
-  EXPECT_NE(flow_proof(kSecret, FlowProofOf::Connecting, port),
-            flow_proof(kSecret, FlowProofOf::Connecting, static_cast<uint16_t>(port + 1)));
-  EXPECT_NE(flow_proof(kSecret, FlowProofOf::Connecting, port),
-            flow_proof(kSecret, FlowProofOf::Listening, port));
+  EXPECT_NE(flow_proof(kProofKey, FlowProofOf::Connecting, port),
+            flow_proof(kProofKey, FlowProofOf::Connecting, static_cast<uint16_t>(port + 1)));
+  EXPECT_NE(flow_proof(kProofKey, FlowProofOf::Connecting, port),
+            flow_proof(kProofKey, FlowProofOf::Listening, port));
 }
 
 TEST_F(UcxSocketsTest, WhatWasWaitingWhenThePortWasShutIsClosed) {
@@ -254,6 +272,24 @@ TEST_F(UcxSocketsTest, AWorkersDeviceIsAskedOnceForItsSpeed) {
   const int first = ask(tcp_socket().get());
   EXPECT_NE(first, EBADF);
   EXPECT_EQ(ask(-1), first);
+}
+
+// UCX tries until it has a port.
+TEST_F(UcxSocketsTest, WhereNoPortIsFreeTheSearchEnds) {
+  const auto taken = address_of(port_);
+  const auto search = [&](UcxSockets& sockets) {
+    const UcxSockets::Use use(sockets);
+    for (int tries = 0; tries < 100'000; ++tries) {
+      const Fd socket = tcp_socket();
+      if (::bind(socket.get(), taken.get(), sizeof(sockaddr_in)) == 0) return 0;
+      if (errno != EADDRINUSE) return errno;
+    }
+    return EADDRINUSE;
+  };
+  EXPECT_EQ(connecting_.missing_ports(), "");
+  EXPECT_EQ(search(connecting_), EADDRNOTAVAIL);
+  EXPECT_NE(connecting_.missing_ports().find("net.ipv4.ip_local_port_range is "),
+            std::string::npos);
 }
 
 TEST_F(UcxSocketsTest, OthersListenAsBefore) {

@@ -9,12 +9,14 @@
 namespace braid {
 namespace {
 
+constexpr Sha256Digest kMadeWithKey{1};
+
 class UcxWorkerMakerTest : public testing::LoopTest {
  protected:
   using Made = UcxWorkerMaker::Made;
 
   void make(const void* owner, std::shared_ptr<UcxContext> context) {
-    maker_->make(owner, std::move(context), 1, std::nullopt,
+    maker_->make(owner, std::move(context), kMadeWithKey, std::nullopt,
                  [this](Made made) { made_.push_back(std::move(made)); });
   }
   // Workers hold on to their context; so does the test.
@@ -55,7 +57,7 @@ TEST_F(UcxWorkerMakerTest, ConnectsWorkers) {
   const std::vector<uint8_t> address = made_[0]->worker->address();
   // As an incoming flow's, and as an outgoing flow's.
   const auto take = [this](Made made) { made_.push_back(std::move(made)); };
-  maker_->make(this, context_, 1, address, take);
+  maker_->make(this, context_, kMadeWithKey, address, take);
   run_until([&] { return made_.size() == 2; });
   ASSERT_TRUE(made_[1]) << made_[1].status().to_string();
   EXPECT_NE(made_[1]->endpoint, nullptr);
@@ -76,7 +78,7 @@ TEST_F(UcxWorkerMakerTest, AWorkerThatCannotBeConnectedIsGone) {
   EXPECT_EQ(made_[1].status().code(), StatusCode::Protocol);
   EXPECT_EQ(workers(), 0u);
   // What a peer says may be anything, also nothing.
-  maker_->make(this, context_, 1, std::vector<uint8_t>(),
+  maker_->make(this, context_, kMadeWithKey, std::vector<uint8_t>(),
                [this](Made made) { made_.push_back(std::move(made)); });
   run_until([&] { return made_.size() == 3; });
   EXPECT_EQ(made_[2].status().code(), StatusCode::Protocol);

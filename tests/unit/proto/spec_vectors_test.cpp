@@ -3,7 +3,10 @@
 // examples, and tests/integration/test_spec_vectors.py makes the same from the text alone.
 #include <fstream>
 #include <numeric>
+#include <span>
+#include <string>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
@@ -13,6 +16,8 @@
 #include "job/tensor_table.h"
 #include "messages/job_hash.h"
 #include "messages/signature.h"
+#include "net/flow_keys.h"
+#include "net/ucx_sockets.h"
 #include "planning/plan_set.h"
 #include "update/shard_state.h"
 #include "update/update_step.h"
@@ -233,6 +238,28 @@ TEST(SpecVectorsTest, Streams) {
     ASSERT_EQ(partition.units(), vector["units"]);
     for (const Json& sample : vector["samples"])
       expect_segment(partition, sample["unit"], nodes + 1, sample);
+  }
+}
+
+TEST(SpecVectorsTest, FlowKeys) {
+  const auto hex = [](std::span<const uint8_t> bytes) {
+    std::string text;
+    for (const uint8_t byte : bytes) text += fmt::format("{:02x}", byte);
+    return text;
+  };
+  for (const Json& vector : vectors()["flow_keys"]) {
+    const std::string cluster_key = vector["cluster_key"];
+    std::vector<uint8_t> key;
+    for (size_t i = 0; i < cluster_key.size(); i += 2)
+      key.push_back(static_cast<uint8_t>(std::stoul(cluster_key.substr(i, 2), nullptr, 16)));
+    const LinkKey link = make_link_key(key, number(vector["opener"]), number(vector["receiver"]),
+                                       number(vector["nonce"]));
+    const FlowKeys keys(link, vector["io_loop"], vector["flow"], vector["generation"]);
+    const uint16_t port = vector["port"];
+    EXPECT_EQ(hex(keys.proof_key), vector["proof_key"]);
+    EXPECT_EQ(keys.chunk_token, number(vector["chunk_token"]));
+    EXPECT_EQ(hex(flow_proof(keys.proof_key, FlowProofOf::Connecting, port)), vector["connecting"]);
+    EXPECT_EQ(hex(flow_proof(keys.proof_key, FlowProofOf::Listening, port)), vector["listening"]);
   }
 }
 
