@@ -131,8 +131,9 @@ std::string jobs_table(const std::vector<JobLine>& lines) {
                                     std::to_string(line.nodes)};
     if (line.explanation) {
       const Explanation& what = *line.explanation;
-      row.push_back(std::to_string(line.latest_step));
-      row.push_back(format_time(what.step_seconds));
+      const bool has_steps = what.operations == 0;
+      row.push_back(has_steps ? std::to_string(line.latest_step) : "-");
+      row.push_back(has_steps ? format_time(what.step_seconds) : "-");
       row.push_back(fmt::format("{} ({:.0f} %)", format_time(what.exposed_seconds),
                                 what.exposed_seconds / what.step_seconds * 100));
       row.push_back(bound_by(what.findings.front()));

@@ -51,6 +51,9 @@ struct Explanation {
   size_t steps = 0;            // that were looked at: the latest ones that all of these nodes know
   double step_seconds = 0;     // the median of these, as the next one
   double exposed_seconds = 0;  // what the rank that comes last waits for the network
+  // Not 0: the job has no planned tensors, and so no steps. Then so many operations were looked at,
+  // step_seconds is the time that they took together, and all other seconds are parts of that.
+  size_t operations = 0;
   std::vector<Finding> findings;  // what costs most comes first
 };
 

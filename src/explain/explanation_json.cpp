@@ -23,6 +23,7 @@ std::string to_json(const Explanation& explanation) {
                {"steps", explanation.steps},
                {"step_seconds", explanation.step_seconds},
                {"exposed_seconds", explanation.exposed_seconds},
+               {"operations", explanation.operations},
                {"findings", std::move(findings)}})
       .dump(2, ' ', false, Json::error_handler_t::replace);
 }

@@ -27,6 +27,11 @@ struct Evidence {
 
 using Findings = std::vector<Finding>;
 
+// operation_findings.cpp: in place of steps and of what follows from them.
+struct OperationOrder;
+void find_last_submitters(const Evidence& evidence, const OperationOrder& order,
+                          Findings& findings);
+Finding without_late_ranks(const Evidence& evidence, const OperationOrder& order);
 // rank_findings.cpp
 void find_stall(const Evidence& evidence, Findings& findings);
 void find_not_finite(const Evidence& evidence, Findings& findings);

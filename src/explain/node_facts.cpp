@@ -12,15 +12,18 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(NodeFacts::NotFinite, rank, step
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(NodeFacts::Pending, tensor, step, collective,
                                                 tensors, bytes, since_ns, is_on_its_way, submitted)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(NodeFacts::Ended, tensor, step)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(NodeFacts::Operation, tensor, step, collective,
+                                                ended_ago_ns, wait_ns)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(NodeFacts::Flow, peer, io_loop, flow, rail, state,
                                                 bytes_sent, bytes_per_second, failures, error,
                                                 failed_ago_ns, replaced_ago_ns)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(NodeFacts, node, at_ns, world_size, epoch, address,
                                                 ranks, pids, planned_bytes, planner,
                                                 last_step_ago_ns, steps, not_finite,
-                                                operations_pending, pending, ended, held,
-                                                collectives, job_bytes, other_jobs_bytes, rails,
-                                                rails_down, flows, processor_ns, processor_wait_ns)
+                                                operations_pending, pending, ended, operations,
+                                                held, collectives, job_bytes, other_jobs_bytes,
+                                                rails, rails_down, flows, processor_ns,
+                                                processor_wait_ns)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(JobFacts, job, nodes, missing)
 
 namespace {
@@ -37,6 +40,12 @@ Status check(const NodeFacts& facts) {
                        "node '{}': step {}: there are {} ranks, but {}, {} and {} times",
                        facts.node, step.step, ranks, step.before_ns.size(), step.backward_ns.size(),
                        step.wait_ns.size());
+  }
+  for (const NodeFacts::Operation& one : facts.operations) {
+    if (one.wait_ns.size() == ranks) continue;
+    return make_status(StatusCode::Protocol,
+                       "node '{}': {} of '{}' {}: there are {} ranks, but {} times", facts.node,
+                       one.collective, one.tensor, one.step, ranks, one.wait_ns.size());
   }
   return Status::ok();
 }

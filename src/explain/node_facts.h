@@ -48,6 +48,14 @@ struct NodeFacts {
     std::string tensor;
     uint64_t step = 0;
   };
+  // One that has ended on this node, and that no plan has merged.
+  struct Operation {
+    std::string tensor;
+    uint64_t step = 0;
+    std::string collective;
+    uint64_t ended_ago_ns = 0;
+    std::vector<uint64_t> wait_ns;  // by `ranks`: from its submission to the end
+  };
   // That this node sends on, to nodes of any job.
   struct Flow {
     std::string peer;
@@ -78,9 +86,10 @@ struct NodeFacts {
   std::vector<Step> steps;  // the latest
   std::vector<NotFinite> not_finite;
   uint64_t operations_pending = 0;
-  std::vector<Pending> pending;  // the oldest of them
-  std::vector<Ended> ended;      // the latest
-  std::vector<uint32_t> held;    // ranks with submissions that wait until all nodes have a plan
+  std::vector<Pending> pending;       // the oldest of them
+  std::vector<Ended> ended;           // the latest
+  std::vector<Operation> operations;  // the latest, of a job without planned tensors
+  std::vector<uint32_t> held;  // ranks with submissions that wait until all nodes have a plan
   std::map<std::string, uint64_t> collectives;  // operations that have ended well, by collective
   uint64_t job_bytes = 0;                       // of their results
   uint64_t other_jobs_bytes = 0;                // of jobs of other processes

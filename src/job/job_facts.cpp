@@ -13,6 +13,7 @@ constexpr size_t kStepsOfAllNodes = 4096;
 constexpr size_t kStepsMin = 16;
 constexpr size_t kPendingTold = 64;
 constexpr size_t kEndedOfAllNodes = 4096;
+constexpr size_t kOperationsOfAllNodes = 1024;
 constexpr size_t kEndedMin = 64;
 constexpr size_t kEndedNameBytes = 32 << 10;  // of all of them
 
@@ -48,6 +49,21 @@ std::vector<NodeFacts::Ended> ended_facts(const OperationTable& operations, size
   return facts;
 }
 
+std::vector<NodeFacts::Operation> operation_facts(const OperationTable& operations, size_t nodes,
+                                                  uint64_t now_ns) {
+  std::vector<NodeFacts::Operation> facts;
+  size_t bytes = 0;
+  for (OperationTable::Ended& one :
+       operations.latest_ended(std::max(kEndedMin, kOperationsOfAllNodes / nodes))) {
+    bytes += one.tensor->size() + one.wait_ns.size() * sizeof(uint64_t);
+    if (bytes > kEndedNameBytes) break;
+    if (one.wait_ns.empty()) continue;
+    facts.push_back({*one.tensor, one.step, to_string(one.collective),
+                     now_ns - std::min(now_ns, one.end_ns), std::move(one.wait_ns)});
+  }
+  return facts;
+}
+
 }  // namespace
 
 NodeFacts Job::facts(uint64_t now_ns) const {
@@ -70,6 +86,8 @@ NodeFacts Job::facts(uint64_t now_ns) const {
   if (operations_ != nullptr) {
     facts.pending = pending_facts(*operations_, now_ns);
     facts.ended = ended_facts(*operations_, membership_.nodes.size());
+    if (facts.planned_bytes == 0)
+      facts.operations = operation_facts(*operations_, membership_.nodes.size(), now_ns);
   }
   facts.epoch = membership_.epoch;
   for (uint32_t i = 0; i < facts.ranks.size(); ++i) {

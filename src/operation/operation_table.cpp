@@ -91,6 +91,7 @@ Status OperationTable::add_part(const OperationKey& key, Entry& entry,
   }
   if (entry.shard != nullptr) BRAID_RETURN_IF_ERROR(check_update(key, entry, submission));
   part.is_submitted = true;
+  part.submitted_ns = submission.submitted_ns;
   part.ticket = submission.ticket;
   part.input = submission.input;
   part.splits = submission.splits;

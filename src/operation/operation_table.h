@@ -177,6 +177,10 @@ class OperationTable final : public OperationEvents {
   struct Ended {
     std::shared_ptr<const std::string> tensor;  // as Pending::tensor
     uint64_t step = 0;
+    Collective collective = Collective::AllReduce;
+    uint64_t end_ns = 0;
+    // By local rank: from its submission to the end. Empty: a plan has merged it.
+    std::vector<uint64_t> wait_ns;
   };
   static constexpr size_t kEndedKept = 512;
   std::vector<Ended> latest_ended(size_t most) const;
@@ -198,6 +202,7 @@ class OperationTable final : public OperationEvents {
   struct LocalPart {
     bool is_submitted = false;
     bool is_released = false;
+    uint64_t submitted_ns = 0;
     uint64_t ticket = 0;
     const uint8_t* input = nullptr;
     std::shared_ptr<const Splits> splits;
@@ -274,6 +279,7 @@ class OperationTable final : public OperationEvents {
   Status go(const OperationKey& key, Entry& entry);
   void note_go(const OperationKey& key, Entry& entry);
   void note_end(const OperationKey& key, const Entry& entry);
+  void remember(const OperationKey& key, const Entry& entry, uint64_t end_ns);
   static const std::shared_ptr<const std::string>& first_name(const Entry& entry);
   Status check_taken(bool is_taken) const;
   void publish(const Entry& entry, uint32_t local_rank);
@@ -323,7 +329,7 @@ class OperationTable final : public OperationEvents {
   std::vector<bool> has_left_;                             // by local rank
   std::vector<std::string> leave_reasons_;                 // by local rank
   size_t unfinished_ = 0;                                  // not published yet
-  std::vector<Ended> ended_;                               // the latest; of a job on several nodes
+  std::vector<Ended> ended_;                               // the latest
   size_t ended_next_ = 0;                                  // place in it
   size_t all_reduces_going_ = 0;
   uint64_t going_since_ns_ = 0;  // at least one of them

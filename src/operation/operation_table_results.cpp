@@ -46,11 +46,7 @@ void OperationTable::note_end(const OperationKey& key, const Entry& entry) {
     span.end_ns = end_ns;
     services_.timeline->record(span);
   }
-  if (ring_->nodes > 1) {
-    if (ended_.empty()) ended_.resize(kEndedKept);
-    ended_[ended_next_] = {first_name(entry), key.step};
-    ended_next_ = (ended_next_ + 1) % kEndedKept;
-  }
+  remember(key, entry, end_ns);
   JobNumbers& numbers = *services_.numbers;
   numbers.operations.add(1);
   numbers.operation_bytes.add(entry.result_bytes);
@@ -61,6 +57,20 @@ void OperationTable::note_end(const OperationKey& key, const Entry& entry) {
   if (!entry.is_timed) return;
   numbers.all_reduce_bytes.add(entry.result_bytes);
   if (--all_reduces_going_ == 0) numbers.all_reduce_ns.add(end_ns - going_since_ns_);
+}
+
+void OperationTable::remember(const OperationKey& key, const Entry& entry, uint64_t end_ns) {
+  if (ended_.empty()) ended_.resize(kEndedKept);
+  Ended& one = ended_[ended_next_];
+  ended_next_ = (ended_next_ + 1) % kEndedKept;
+  one.tensor = first_name(entry);
+  one.step = key.step;
+  one.collective = entry.signature.collective;
+  one.end_ns = end_ns;
+  one.wait_ns.clear();  // what was taken for it stays
+  if (entry.group != nullptr || entry.plan) return;
+  for (const LocalPart& part : entry.parts)
+    one.wait_ns.push_back(end_ns - std::min(end_ns, part.submitted_ns));
 }
 
 TimelineEvent OperationTable::span_of(const OperationKey& key, const Entry& entry) const {

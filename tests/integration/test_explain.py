@@ -41,7 +41,7 @@ handles = job.register([TensorSpec(f"layer{i}", DType.FLOAT32, c, backward_order
                         for i, c in enumerate(counts)])
 inputs = [np.ones(c, np.float32) for c in counts]
 for step in itertools.count():
-    time.sleep(own("before"))
+    time.sleep(own("before") + (own("before_third") if step % 3 == 0 else 0))
     if step == own("not_finite_from", -1):
         inputs[-1][:] = np.nan
     tickets = []
@@ -76,10 +76,10 @@ def causes(explanation: dict) -> list[str]:
 class Staged:
     """A job that trains until the end of its `with`."""
 
-    def __init__(self, cluster: Cluster, argument: dict, job: str | None = None):
-        self.name = job or f"explained-{next(_job_numbers)}"
+    def __init__(self, cluster: Cluster, argument: dict, source: str = TRAIN):
+        self.name = f"explained-{next(_job_numbers)}"
         self.cluster = cluster
-        self.trainers: list[Trainer] = cluster.start(TRAIN, argument=argument, job=self.name)
+        self.trainers: list[Trainer] = cluster.start(source, argument=argument, job=self.name)
 
     def __enter__(self):
         wait_until_running(self.trainers)
@@ -138,6 +138,38 @@ def test_a_slow_rank_is_named_on_every_node(cluster_of):
             finding = job.until_first("late_rank")
             assert finding["rank"] == 2 and finding["node"] == job.cluster.nodes[2].name, (node, finding)
         assert "its backward pass takes" in finding["text"]
+
+
+def test_a_rank_that_is_slow_in_one_step_of_three_is_named(cluster_of):
+    with Staged(cluster_of(3, *QUIET_DAEMONS), {**QUIET, "before_third": [0, 0.6, 0]}) as job:
+        finding = job.until_first("late_rank")
+        assert finding["rank"] == 1 and " steps: its first gradient comes" in finding["text"], finding
+
+
+# As FSDP and hand-written loops do it: a stream of collectives, of which nobody knows where a step ends.
+STREAM = """
+job = open_job()
+handle = dynamic(job)
+ones = np.ones(1000, np.float32)
+for step in itertools.count():
+    if step % 4 == 0:
+        time.sleep(ARGUMENT["pause"][RANK])
+    ended(job, job.submit(handle, step, ones))
+    if step == 40:
+        say("RUNNING")
+"""
+
+
+def test_without_planned_tensors_who_submits_last_is_named(cluster_of):
+    argument = {"pause": [0.05, 0.05, 0.2]}
+    with Staged(cluster_of(3, *QUIET_DAEMONS), argument, source="import itertools\n" + STREAM) as job:
+        finding = job.until_first("late_rank")
+        assert finding["rank"] == 2 and finding["node"] == job.cluster.nodes[2].name, finding
+        assert "operations after the others" in finding["text"]
+        explained = job.explain()
+        assert explained["steps"] == 0 and explained["operations"] >= 16
+        shown = braidctl(job.cluster.nodes[0].socket, "explain", "--job", job.name, "--seconds", "0.1").stdout
+        assert "its steps are not known" in shown and "Rank 2 on" in shown, shown
 
 
 def test_a_rank_that_begins_late_is_named(cluster_of):

@@ -58,6 +58,31 @@ void ExplainedJob::delay_ms(size_t index, size_t place, uint64_t ms, bool is_in_
   }
 }
 
+void ExplainedJob::replace_steps_by_operations(uint64_t count) {
+  for (size_t i = 0; i < after_.nodes.size(); ++i) {
+    change_both(i, [&](NodeFacts& node) {
+      node.planned_bytes = 0;
+      node.steps.clear();
+      for (uint64_t ago = 0; ago < count; ++ago) {
+        node.operations.push_back({"stream", 1000 - ago, "all-reduce", 10 * ago * kMs,
+                                   std::vector<uint64_t>(node.ranks.size(), kMs)});
+      }
+    });
+  }
+}
+
+void ExplainedJob::delay_operation_ms(size_t index, size_t place, size_t number, uint64_t ms) {
+  for (size_t i = 0; i < after_.nodes.size(); ++i) {
+    NodeFacts& node = after_.nodes[i];
+    for (size_t rank = 0; rank < node.ranks.size(); ++rank) {
+      if (i != index || rank != place) node.operations[number].wait_ns[rank] += ms * kMs;
+    }
+    // What ended before ended so much earlier.
+    for (size_t earlier = number + 1; earlier < node.operations.size(); ++earlier)
+      node.operations[earlier].ended_ago_ns += ms * kMs;
+  }
+}
+
 void ExplainedJob::add_flows(size_t count, double bytes_per_second, const std::string& rail) {
   for (size_t i = 0; i < after_.nodes.size(); ++i) {
     for (uint32_t flow = 0; flow < count; ++flow) {

@@ -32,6 +32,11 @@ class ExplainedJob {
   void expose_ms(uint64_t ms);
   // Rank `place` of the node gives its last gradient so much later; all others wait for it.
   void delay_ms(size_t node, size_t place, uint64_t ms, bool is_in_backward = true);
+  // It has no planned tensors and so no steps, but so many operations, one all 10 ms, in which each
+  // rank waits for 1 ms.
+  void replace_steps_by_operations(uint64_t count);
+  // Rank `place` of the node submits operation `number`, counted from the latest, so much later.
+  void delay_operation_ms(size_t node, size_t place, size_t number, uint64_t ms);
   // `count` flows from each node to the next one, each with this rate.
   void add_flows(size_t count, double bytes_per_second, const std::string& rail = "eth0");
 

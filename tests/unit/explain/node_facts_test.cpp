@@ -50,6 +50,16 @@ TEST(NodeFacts, WhatIsNoneIsAnError) {
   EXPECT_FALSE(parse_job_facts(R"({"job":"train"})"));
 }
 
+TEST(NodeFacts, AnOperationMustSayAllOfItsRanks) {
+  ExplainedJob job(1, 2);
+  job.replace_steps_by_operations(3);
+  EXPECT_TRUE(parse_job_facts(array_of(to_json(job.node(0)))));
+  job.node(0).operations[1].wait_ns.pop_back();
+  const auto jobs = parse_job_facts(array_of(to_json(job.node(0))));
+  EXPECT_THAT(jobs.status().message(),
+              HasSubstr("node 'a': all-reduce of 'stream' 999: there are 2 ranks, but 1 times"));
+}
+
 TEST(NodeFacts, AStepMustSayAllOfItsRanks) {
   ExplainedJob job(1, 2);
   job.node(0).steps[3].wait_ns.pop_back();

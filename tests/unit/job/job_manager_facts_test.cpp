@@ -56,6 +56,19 @@ class JobManagerFactsTest : public testing::JobManagerTest {
   }
 };
 
+TEST_F(JobManagerFactsTest, WithoutPlannedTensorsANodeTellsOfTheLatestOperations) {
+  open_job(2);  // with one tensor that is not planned
+  finish_steps(0, 3);
+  const auto jobs = answer_to("train");
+  ASSERT_EQ(jobs.size(), 1u);
+  const NodeFacts& node = jobs[0].nodes.at(0);
+  ASSERT_EQ(node.operations.size(), 3u);
+  EXPECT_EQ(node.operations[0].tensor, "w");
+  EXPECT_EQ(node.operations[0].step, 2u);
+  EXPECT_EQ(node.operations[0].collective, "all-reduce");
+  EXPECT_EQ(node.operations[0].wait_ns.size(), 2u);
+}
+
 TEST_F(JobManagerFactsTest, ANodeTellsOfTheLatestSteps) {
   open_job(2);
   register_planned();
@@ -71,6 +84,7 @@ TEST_F(JobManagerFactsTest, ANodeTellsOfTheLatestSteps) {
   EXPECT_EQ(node.world_size, 2u);
   EXPECT_EQ(node.planned_bytes, 40u);
   EXPECT_EQ(node.planner, "first") << "no planner is configured";
+  EXPECT_TRUE(node.operations.empty()) << "steps say more";
   ASSERT_EQ(node.steps.size(), 4u) << "of the first one nobody knows when it began";
   EXPECT_EQ(node.steps.front().step, 1u);
   EXPECT_GT(node.steps.back().step_ns, 0u);

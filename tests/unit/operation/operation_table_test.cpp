@@ -56,6 +56,10 @@ TEST_F(OperationTableTest, WhatAnOperationTakesIsCountedByPhase) {
   EXPECT_EQ(actions_.numbers->submit_ns.get(), 20u);
   EXPECT_EQ(actions_.numbers->ready_ns.get(), 30u);
   EXPECT_EQ(actions_.numbers->run_ns.get(), 350u);
+  const auto ended = table_->latest_ended(10);
+  ASSERT_EQ(ended.size(), 1u);
+  EXPECT_EQ(ended[0].end_ns, 500u);
+  EXPECT_EQ(ended[0].wait_ns, (std::vector<uint64_t>{400, 380})) << "by rank";
 }
 
 TEST_F(OperationTableTest, EveryLocalRankIsToldItsOwnTicket) {
