@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "base/printable.h"
 #include "base/version.h"
 #include "braidctl/ctl_advise.h"
 #include "braidctl/ctl_draw.h"
@@ -56,14 +57,16 @@ braid::Result<braid::CommandOutput> run_status(const std::string& socket,
 
 int print(const braid::Result<braid::CommandOutput>& output) {
   if (!output) {
-    std::fprintf(stderr, "braidctl: %s\n", output.status().message().c_str());
+    std::fprintf(stderr, "braidctl: %s\n",
+                 braid::printable_lines(output.status().message()).c_str());
     return kExitFailed;
   }
   for (const std::string& warning : output->warnings) {
-    std::fprintf(stderr, "braidctl: warning: %s\n", warning.c_str());
+    std::fprintf(stderr, "braidctl: warning: %s\n", braid::printable_lines(warning).c_str());
   }
   // A full disk or a closed pipe must not look like success.
-  if (std::fputs(output->text.c_str(), stdout) < 0 || std::fflush(stdout) != 0) {
+  if (std::fputs(braid::printable_lines(output->text).c_str(), stdout) < 0 ||
+      std::fflush(stdout) != 0) {
     std::perror("braidctl: standard output");
     return kExitFailed;
   }

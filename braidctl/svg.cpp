@@ -13,7 +13,7 @@ constexpr std::string_view kRootClass = "braid-figure";
 // XML knows no way to write most control characters: printable() takes them out first.
 std::string escape(std::string_view text) {
   std::string out;
-  for (const char c : printable(std::string(text))) {
+  for (const char c : printable(text)) {
     switch (c) {
       case '&':
         out += "&amp;";

@@ -12,6 +12,7 @@
 
 #include "base/log_formatters.h"
 #include "base/log_text.h"
+#include "base/printable.h"
 #include "base/stderr_sink.h"
 
 namespace braid {
@@ -34,7 +35,7 @@ void append_field(std::string& entry, std::string_view name, std::string_view va
 std::string entry_of(spdlog::level::level_enum level, std::string_view text,
                      const std::string& node, const LogFields& fields) {
   std::string entry;
-  append_field(entry, "MESSAGE", cut_text(one_line(text), kLogLineBytesMax));
+  append_field(entry, "MESSAGE", cut_text(printable(text), kLogLineBytesMax));
   append_field(entry, "PRIORITY", std::to_string(syslog_priority(level)));
   append_field(entry, "SYSLOG_IDENTIFIER", "braidd");
   if (!node.empty()) append_field(entry, "BRAID_NODE", node);

@@ -6,6 +6,7 @@
 
 #include "base/line_fields.h"
 #include "base/log_text.h"
+#include "base/printable.h"
 #include "base/stderr_sink.h"
 
 namespace braid {
@@ -100,7 +101,7 @@ TextFormatter::TextFormatter(bool for_journal) : for_journal_(for_journal) {
 }
 
 void TextFormatter::format(const spdlog::details::log_msg& message, spdlog::memory_buf_t& line) {
-  const std::string text = one_line(text_of(message));
+  const std::string text = printable(text_of(message));
   spdlog::details::log_msg harmless = message;
   harmless.payload = text;
   pattern_->format(harmless, line);
@@ -120,7 +121,7 @@ void JsonFormatter::format(const spdlog::details::log_msg& message, spdlog::memo
   std::string text;
   do {
     object["message"] = cut_text(text_of(message), bytes_max);
-    text = object.dump(-1, ' ', false, Json::error_handler_t::replace);
+    text = printable_lines(object.dump(-1, ' ', false, Json::error_handler_t::replace));
     bytes_max /= 2;
   } while (text.size() >= kLogLineBytesMax && bytes_max > 0);
   text += '\n';

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ipc/client_connection.h"
 
-#include <algorithm>
 #include <cerrno>
 #include <utility>
 
@@ -12,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/printable.h"
 #include "ipc/rings.h"
 #include "ipc/shared_memory.h"
 #include "proto/version.h"
@@ -43,12 +43,8 @@ size_t fds_of(proto::ClientBody body) {
 }
 
 // Clients choose these texts, and they end up in logs.
-std::string printable(const flatbuffers::String* text) {
-  if (text == nullptr) return {};
-  std::string result = text->str().substr(0, kNameBytesMax);
-  std::replace_if(
-      result.begin(), result.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }, '?');
-  return result;
+std::string text_of(const flatbuffers::String* text) {
+  return text == nullptr ? std::string() : printable(text->string_view(), kNameBytesMax);
 }
 
 Fd open_pidfd(int socket, pid_t pid) {
@@ -288,8 +284,8 @@ void ClientConnection::handle_hello(const proto::ClientMessage& message) {
         fmt::format("{} before Hello", proto::EnumNameClientBody(message.body_type())));
     return;
   }
-  process_name_ = printable(hello->process_name());
-  library_version_ = printable(hello->library_version());
+  process_name_ = text_of(hello->process_name());
+  library_version_ = text_of(hello->library_version());
   const uint32_t theirs = hello->protocol_version();
   const uint32_t ours = proto::kClientProtocolVersion;
   if (theirs != ours) {

@@ -6,7 +6,7 @@
 
 #include "base/line_subject.h"
 #include "base/log.h"
-#include "net/peer_text.h"
+#include "base/printable.h"
 
 namespace braid {
 namespace {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "base/printable.h"
 #include "net/control_plane_impl.h"
 #include "net/peer_text.h"
 
@@ -16,6 +17,7 @@ namespace {
 constexpr uint32_t kMissedHeartbeatsMax = 3;
 constexpr uint32_t kReconnectsPerHeartbeat = 4;
 constexpr uint32_t kReconnectEveryMsMin = 50;
+constexpr size_t kGoodbyeBytesMax = 256;
 
 std::string seconds_text(uint64_t ms) {
   return fmt::format("{:.1f} s", static_cast<double>(ms) / 1e3);
@@ -125,7 +127,7 @@ void ControlPlaneImpl::take_goodbye(const PeerEntry& entry, const proto::Goodbye
   }
   lose(entry.peer.id,
        make_status(StatusCode::Unavailable, "{} has given up this node: {}", who,
-                   printable({reason->data(), reason->size()})),
+                   printable({reason->data(), reason->size()}, kGoodbyeBytesMax)),
        LostBy::Peer);
 }
 

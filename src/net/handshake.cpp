@@ -5,7 +5,7 @@
 #include <cstring>
 #include <string_view>
 
-#include "net/peer_text.h"
+#include "base/printable.h"
 
 namespace braid {
 namespace {
@@ -201,8 +201,9 @@ Handshake::Step Handshake::refuse(Status error) {
 
 Status Handshake::take_version(uint32_t version, const proto::Identity& identity) const {
   if (version == options_.protocol_version) return Status::ok();
-  const auto name = printable({identity.name()->data(), identity.name()->size()});
-  const auto address = printable({identity.address()->data(), identity.address()->size()});
+  const auto name = printable({identity.name()->data(), identity.name()->size()}, kTextBytesMax);
+  const auto address =
+      printable({identity.address()->data(), identity.address()->size()}, kTextBytesMax);
   return make_status(
       StatusCode::Protocol,
       "node '{}' ({}) speaks control protocol {}, node '{}' ({}) speaks {}: upgrade node '{}'",

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "base/log.h"
-#include "net/peer_text.h"
+#include "base/printable.h"
 
 namespace braid {
 

@@ -88,13 +88,14 @@ TEST(RenderStatus, KeepsControlCharactersFromTheTerminal) {
         &status.flows[0].direction, &status.jobs[0].name, &status.jobs[0].state,
         &status.jobs[0].nodes[0].name, &status.jobs[0].nodes[0].address,
         &status.jobs[0].nodes[1].rack}) {
-    *text = "a\x1b[2J\r\x7f";
+    *text = "a\x1b[2J\r\x7f\u009b";
   }
   const std::string shown = render_status(status);
   EXPECT_EQ(shown.find('\x1b'), std::string::npos);
   EXPECT_EQ(shown.find('\r'), std::string::npos);
   EXPECT_EQ(shown.find('\x7f'), std::string::npos);
-  EXPECT_NE(shown.find("a?[2J??"), std::string::npos);
+  EXPECT_EQ(shown.find("\u009b"), std::string::npos);
+  EXPECT_NE(shown.find("a\\x1b[2J\\x0d\\x7f\\xc2\\x9b"), std::string::npos);
 }
 
 TEST(FormatRanks, JoinsNeighbours) {

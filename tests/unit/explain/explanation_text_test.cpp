@@ -26,7 +26,7 @@ TEST(ExplanationText, NamesCannotMakeLinesOfTheirOwn) {
   explanation.job = "a\nb\x1b[2J";
   explanation.step_seconds = 1;
   explanation.findings = {{Cause::Compute, "x\ny", "z\r", 0, "", {}}};
-  EXPECT_THAT(explanation_text(explanation), HasSubstr("job 'a?b?[2J'"));
+  EXPECT_THAT(explanation_text(explanation), HasSubstr("job 'a\\nb\\x1b[2J'"));
   EXPECT_THAT(explanation_text(explanation), HasSubstr("1. x?y.\n   What helps: z?.\n"));
 }
 
