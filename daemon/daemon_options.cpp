@@ -183,6 +183,13 @@ UserLimits user_limits(const DaemonConfig& config) {
   limits[UserResource::ResultBytes] = share_unless_given(config.client.user_result_bytes_max, 2);
   limits[UserResource::Tensors] = config.client.user_tensors_max;
   limits[UserResource::ReplyBytes] = config.client.user_reply_bytes_max;
+  limits[UserResource::Queries] = config.client.user_queries_max;
+  limits[UserResource::NameBytes] = config.client.user_name_bytes_max;
+  // The last quarter is the daemon's own, for flows and peers.
+  const uint64_t quarter = share_of_descriptors(4, 1, RLIM_INFINITY);
+  limits.descriptors_of_all = 3 * std::min<uint64_t>(quarter, UINT64_MAX / 4);
+  limits[UserResource::Descriptors] =
+      config.client.user_descriptors_max != 0 ? config.client.user_descriptors_max : quarter;
   limits.result_bytes_of_all = share_unless_given(config.collective.result_memory_max, 3);
   return limits;
 }

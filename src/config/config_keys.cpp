@@ -170,6 +170,13 @@ constexpr std::array kKeys = {
     bytes("client.user_reply_bytes_max", BRAID_FIELD(client.user_reply_bytes_max), kMiB, kTiB,
           "Most bytes of messages that one user's processes have not read; a connection that goes "
           "beyond it is closed."),
+    number("client.user_queries_max", BRAID_FIELD(client.user_queries_max), 1, 1u << 16,
+           "Most queries (braidctl) of one user that wait for an answer."),
+    bytes("client.user_name_bytes_max", BRAID_FIELD(client.user_name_bytes_max), kMiB, kTiB,
+          "Most bytes of names of the tensors that one user's trainers have registered."),
+    number("client.user_descriptors_max", BRAID_FIELD(client.user_descriptors_max), 0, 1u << 20,
+           "Most file descriptors that the daemon has open for one user's processes; 0: a quarter "
+           "of those that it may have (LimitNOFILE in its unit, ulimit -n)."),
     list("client.codecs", BRAID_FIELD(client.codecs), check_codec, "names of codecs, none, or all",
          "What gradients may travel as between nodes where a trainer asks for it, whatever the "
          "parameters; a tensor with another codec is refused. none: only as they are."),

@@ -24,7 +24,6 @@
 namespace braid {
 namespace {
 
-constexpr int kFramesPerEvent = 64;     // then the loop's other handles have their turn
 constexpr int kFramesOfTheDead = 1024;  // what a dead process may have left in its socket
 constexpr uint64_t kProcessEndTimeoutMs =
     100;  // a dying process closes its sockets first, and is dead a little later
@@ -78,6 +77,7 @@ ClientConnection::ClientConnection(ClientServer& server, uint64_t id, Fd socket,
       deadline_(server.loop_) {}
 
 ClientConnection::~ClientConnection() {
+  server_.reading_.drop(credentials_.uid, this);
   socket_poll_.reset();
   give_back(reader_.take_fds());
   server_.drop(std::move(socket_), credentials_.uid);
@@ -111,7 +111,7 @@ Status ClientConnection::watch_process() {
 
 void ClientConnection::watch_socket() {
   if (state_ == State::Closed) return;
-  const bool reads = state_ == State::AwaitHello || state_ == State::Open;
+  const bool reads = may_read() && !is_reading_;
   const int events =
       (reads ? UV_READABLE : 0) | (can_write_ && !writer_.is_empty() ? UV_WRITABLE : 0);
   if (events == watched_events_) return;
@@ -129,7 +129,7 @@ void ClientConnection::on_ready(int events) {
     return;
   }
   if ((events & UV_WRITABLE) != 0) flush();
-  if ((events & UV_READABLE) != 0) read_frames(kFramesPerEvent);
+  if ((events & UV_READABLE) != 0) read_in_turn();
   watch_socket();
 }
 
@@ -138,51 +138,87 @@ void ClientConnection::on_ready(int events) {
 void ClientConnection::on_socket_error() {
   watched_events_ = 0;
   can_write_ = false;
-  read_frames(kFramesOfTheDead);
-  if (state_ == State::Closing) {
-    close(closing_reason_);
-  } else if (state_ != State::PeerGone) {
-    close(make_status(StatusCode::Unavailable, "the connection of {} broke", describe()));
-  }
+  if (state_ == State::Closing) return close(closing_reason_);
+  if (!may_read() || end_) return;
+  read_the_rest(make_status(StatusCode::Unavailable, "the connection of {} broke", describe()));
 }
 
 void ClientConnection::on_process_died() {
   if (state_ == State::Closed) return;
+  is_dead_ = true;
+  Status reason = make_status(StatusCode::Unavailable, "{} died", describe());
   // What it said before it died counts: a LeaveJob makes this a good end.
-  if (state_ == State::Open) read_frames(kFramesOfTheDead);
-  close(state_ == State::Closing ? closing_reason_
-                                 : make_status(StatusCode::Unavailable, "{} died", describe()));
+  if (state_ != State::Open) return close(state_ == State::Closing ? closing_reason_ : reason);
+  process_poll_->stop();
+  read_the_rest(std::move(reason));
 }
 
-void ClientConnection::read_frames(int frames_max) {
-  for (int i = 0; i < frames_max && (state_ == State::AwaitHello || state_ == State::Open); ++i) {
-    const bool is_open = state_ == State::Open;
-    // Nothing can make us take descriptors from who has given too many that nobody can close. A job
-    // that runs is not ended for what other processes of its user do, and of its own connection
-    // one wrong descriptor is the last.
-    if (!has_opened_ && server_.closer_.is_full(credentials_.uid)) {
-      return refuse_to_hear();
+void ClientConnection::read_the_rest(Status reason) {
+  end_ = std::move(reason);
+  frames_left_ = kFramesOfTheDead;
+  read_in_turn();
+}
+
+void ClientConnection::read_in_turn() {
+  if (is_reading_ || !may_read()) return;
+  is_reading_ = true;
+  server_.reading_.add(credentials_.uid, this, [this] {
+    if (may_read() && read_one() && (!end_ || --frames_left_ > 0)) return true;
+    is_reading_ = false;
+    if (end_) {
+      finish_reading();
+    } else {
+      watch_socket();
     }
-    switch (reader_.read(socket_.get(), is_open ? kFrameBytesMax : kHelloFrameBytesMax,
-                         is_open ? kFrameFdsMax : 0)) {
-      case FrameReader::Outcome::Frame:
-        handle_frame(reader_.take());
-        break;
-      case FrameReader::Outcome::WouldBlock:
-        return;
-      case FrameReader::Outcome::EndOfStream:
-        on_end_of_stream();
-        return;
-      case FrameReader::Outcome::Error:
-        if (reader_.error().code() == StatusCode::Protocol) {
-          close_for_protocol_error(reader_.error().message());
-        } else if (reader_.error().cause() == ECONNRESET) {
-          on_end_of_stream();
-        } else {
-          close(reader_.error().with_context(describe()));
-        }
-        return;
-    }
+    return false;
+  });
+}
+
+// The client is gone, and what it has left behind was read.
+void ClientConnection::finish_reading() {
+  if (state_ == State::Closed) return;
+  if (state_ == State::Closing) return close(closing_reason_);
+  if (is_dead_ || state_ != State::PeerGone) close(*end_);
+}
+
+bool ClientConnection::read_one() {
+  const bool is_open = state_ == State::Open;
+  // Nothing can make us take descriptors from who has given too many that nobody can close. A job
+  // that runs is not ended for what other processes of its user do, and of its own connection
+  // one wrong descriptor is the last.
+  if (!has_opened_ && server_.closer_.is_full(credentials_.uid)) {
+    refuse_to_hear();
+    return false;
+  }
+  switch (reader_.read(socket_.get(), is_open ? kFrameBytesMax : kHelloFrameBytesMax,
+                       is_open ? kFrameFdsMax : 0)) {
+    case FrameReader::Outcome::Frame:
+      handle_frame(reader_.take());
+      return true;
+    case FrameReader::Outcome::WouldBlock:
+      break;
+    case FrameReader::Outcome::EndOfStream:
+      on_end_of_stream();
+      break;
+    case FrameReader::Outcome::Error:
+      on_read_error();
+      break;
+  }
+  return false;
+}
+
+void ClientConnection::on_read_error() {
+  const Status& error = reader_.error();
+  if (error.code() == StatusCode::Protocol) {
+    close_for_protocol_error(error.message());
+  } else if (error.code() == StatusCode::ResourceExhausted) {
+    give_back(reader_.take_fds());
+    tell_and_close(
+        error.with_context(fmt::format("braidd on node '{}'", server_.options_.node_name)));
+  } else if (error.cause() == ECONNRESET) {
+    on_end_of_stream();
+  } else {
+    close(error.with_context(describe()));
   }
 }
 
@@ -260,6 +296,11 @@ void ClientConnection::refuse_to_hear() {
       "braidd is still closing descriptors that user {} has sent and that take long to close",
       credentials_.uid);
   ++server_.counters_.connections_refused;
+  tell_and_close(reason);
+}
+
+// Before the handshake there is no message for it.
+void ClientConnection::tell_and_close(const Status& reason) {
   if (state_ == State::Open) return fail(reason);
   close(reason.with_context(describe()));
 }
@@ -367,6 +408,7 @@ void ClientConnection::close_for_protocol_error(const std::string& what) {
 void ClientConnection::close(Status reason) {
   if (state_ == State::Closed) return;
   state_ = State::Closed;
+  server_.reading_.drop(credentials_.uid, this);
   deadline_.stop();
   socket_poll_.reset();
   process_poll_.reset();

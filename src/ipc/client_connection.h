@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -60,7 +61,14 @@ class ClientConnection {
   void on_ready(int events);
   void on_socket_error();
   void on_process_died();
-  void read_frames(int frames_max);
+  void read_in_turn();
+  // Whether there may be more to read.
+  bool read_one();
+  void on_read_error();
+  // What a client that is gone has left behind, then the end.
+  void read_the_rest(Status reason);
+  void finish_reading();
+  bool may_read() const { return state_ == State::AwaitHello || state_ == State::Open; }
   void handle_frame(Frame frame);
   void handle_hello(const proto::ClientMessage& message);
   Status check_descriptors(const proto::ClientMessage& message, const std::vector<Fd>& fds) const;
@@ -68,6 +76,7 @@ class ClientConnection {
   // Its user has given too much that nobody can close.
   void refuse_to_hear();
   void fail(const Status& reason);  // tells the client, and closes
+  void tell_and_close(const Status& reason);
   void give_back(std::vector<Fd> fds);
   void reply_to_hello(const std::string& error);
   void on_end_of_stream();
@@ -86,6 +95,10 @@ class ClientConnection {
   bool was_connected_ = false;  // on_client_connected was called
   bool can_write_ = true;       // false once the client closed its end
   bool has_opened_ = false;     // OpenJob has come
+  bool is_dead_ = false;        // its process
+  bool is_reading_ = false;     // in its turns; meanwhile the socket need not be watched
+  int frames_left_ = 0;         // to be read of a client that is gone
+  std::optional<Status> end_;   // of a client that is gone: why, once the rest is read
   int watched_events_ = 0;
   std::string process_name_;
   std::string library_version_;
@@ -95,6 +108,7 @@ class ClientConnection {
   FrameReader reader_;
   FrameWriter writer_;
   UserCharge charge_;  // this connection
+  UserCharge descriptors_;
   UserCharge unread_;  // what the writer holds
   Timer deadline_;     // of the Hello; of the client's end; of the last frames' way out
   std::unique_ptr<Poll> socket_poll_;

@@ -19,6 +19,8 @@ namespace {
 constexpr int kAcceptsPerEvent = 32;      // then the loop's other handles have their turn
 constexpr uint64_t kAcceptPauseMs = 100;  // without descriptors, accept would fail again at once
 constexpr uint64_t kRefusalLogPeriodMs = 5000;
+// The socket, the process, and what comes with a message.
+constexpr uint64_t kDescriptorsOfConnection = 2 + kFrameFdsMax;
 
 }  // namespace
 
@@ -36,6 +38,7 @@ ClientServer::ClientServer(Loop& loop, ClientServerOptions options, ClientHandle
     : loop_(loop),
       options_(std::move(options)),
       handler_(handler),
+      reading_(loop, options_.clock != nullptr ? *options_.clock : system_clock_),
       closer_(options_.close_descriptor),
       resume_timer_(loop) {}
 
@@ -75,8 +78,7 @@ void ClientServer::accept_some() {
       if (errno == EINTR || errno == ECONNABORTED) continue;
       if (errno == EAGAIN || errno == EWOULDBLOCK) return;
       return pause_accepting(
-          Status::from_errno(errno, "cannot accept on the client socket").message() +
-          " (raise LimitNOFILE?)");
+          Status::from_errno(errno, "cannot accept on the client socket").message());
     }
     accept_one(std::move(socket));
   }
@@ -107,11 +109,16 @@ void ClientServer::accept_one(Fd socket) {
   if (const Status room = charge.set(1); !room) {
     return refuse(std::move(socket), peer.uid, room.message());
   }
+  UserCharge descriptors(options_.quotas, peer.uid, UserResource::Descriptors);
+  if (const Status room = descriptors.set(kDescriptorsOfConnection); !room) {
+    return refuse(std::move(socket), peer.uid, room.message());
+  }
   const uint64_t id = next_id_++;
   const ClientCredentials credentials{peer.pid, peer.uid, peer.gid};
   std::unique_ptr<ClientConnection> connection(
       new ClientConnection(*this, id, std::move(socket), credentials));
   connection->charge_ = std::move(charge);
+  connection->descriptors_ = std::move(descriptors);
   if (const Status status = connection->start(); !status) {
     BRAID_LOG_WARN("process {} was dropped: {}", credentials.pid, status.message());
     return;

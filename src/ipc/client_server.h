@@ -19,6 +19,7 @@
 #include "loop/loop.h"
 #include "loop/poll.h"
 #include "loop/timer.h"
+#include "loop/user_turns.h"
 
 namespace braid::proto {
 struct ClientMessage;
@@ -71,6 +72,7 @@ struct ClientServerOptions {
   // are refused may have to be closed by the same threads.
   size_t descriptors_closing_max = 2 * DescriptorCloser::kWaitingMax;
   std::function<void(Fd)> close_descriptor = [](Fd) {};  // see DescriptorCloser
+  const Clock* clock = nullptr;  // of the time that reading takes; none: the system's
 };
 
 struct ClientServerCounters {
@@ -85,8 +87,9 @@ struct ClientServerCounters {
 };
 
 // The daemon's Unix socket: listens, shakes hands, and hands messages with their descriptors to the
-// handler. Control loop only. Destroying it closes every connection without telling the handler,
-// and removes the socket.
+// handler. Messages are read in turns, one of each user, and for a millisecond in a round of the
+// loop: so however many one user's processes send, others are heard. Control loop only. Destroying
+// it closes every connection without telling the handler, and removes the socket.
 class ClientServer {
  public:
   // The handler must outlive the server.
@@ -121,6 +124,8 @@ class ClientServer {
   const ClientServerOptions options_;
   ClientHandler& handler_;
   ClientServerCounters counters_;
+  const SystemClock system_clock_;
+  UserTurns reading_;  // a frame each
   DescriptorCloser closer_;
   uint64_t next_id_ = 1;
   uint64_t next_log_ms_ = 0;

@@ -12,6 +12,7 @@ namespace braid {
 namespace {
 
 constexpr size_t kReceiveBytes = 64 * 1024;  // by how much the buffer grows ahead of the data
+constexpr size_t kBytesPerCall = 256 * 1024;
 
 // As many as the kernel lets one message have. What there is no room for the kernel closes, in our
 // name, and that may take for ever: see DescriptorCloser.
@@ -56,6 +57,11 @@ FrameReader::Received FrameReader::receive(int socket, uint8_t* to, size_t bytes
     return Received::Error;
   }
   add_fds(message, frame_.fds);
+  // There is room for all that a message can have: the kernel dropped what it had no number for.
+  if ((message.msg_flags & MSG_CTRUNC) != 0) {
+    error_ = Status::from_errno(EMFILE, "descriptors that came with a message are lost");
+    return Received::Error;
+  }
   if (frame_.fds.size() > fds_max) {
     error_ = make_status(StatusCode::Protocol, "a message with {} descriptors; allowed here are {}",
                          frame_.fds.size(), fds_max);
@@ -68,7 +74,8 @@ FrameReader::Received FrameReader::receive(int socket, uint8_t* to, size_t bytes
 }
 
 FrameReader::Outcome FrameReader::read(int socket, uint32_t bytes_max, uint32_t fds_max) {
-  while (true) {
+  const uint64_t enough = received_ + kBytesPerCall;
+  while (received_ < enough) {
     size_t received = 0;
     Received outcome{};
     if (received_ < kFrameHeaderBytes) {
@@ -101,6 +108,7 @@ FrameReader::Outcome FrameReader::read(int socket, uint32_t bytes_max, uint32_t 
         return Outcome::Error;
     }
   }
+  return Outcome::WouldBlock;
 }
 
 Frame FrameReader::take() {

@@ -29,8 +29,10 @@ class FrameReader {
  public:
   enum class Outcome { Frame, WouldBlock, EndOfStream, Error };
 
-  // At most one frame: then take(). A frame longer than `bytes_max` (or empty), or with more than
-  // `fds_max` descriptors, is an error; error() says what happened.
+  // At most one frame: then take(). WouldBlock: nothing is there now, or a part of a long frame was
+  // read, so that whoever reads from others, too, has a turn for them. A frame longer than
+  // `bytes_max` (or empty), or with more than `fds_max` descriptors, is an error; error() says what
+  // happened.
   Outcome read(int socket, uint32_t bytes_max, uint32_t fds_max = kFrameFdsMax);
   Frame take();
   // Those that came with a frame that will not be taken.

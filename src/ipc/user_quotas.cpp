@@ -23,6 +23,10 @@ constexpr std::array<ResourceText, kUserResources> kTexts = {{
     {"bytes of results in memory", "client.user_result_bytes_max", "release results sooner"},
     {"registered tensors", "client.user_tensors_max", "register fewer"},
     {"bytes of unread messages", "client.user_reply_bytes_max", "read them"},
+    {"queries without an answer", "client.user_queries_max", "ask again later"},
+    {"bytes of tensors' names", "client.user_name_bytes_max", "register fewer, or shorter ones"},
+    {"file descriptors of braidd", "client.user_descriptors_max",
+     "close connections, or register fewer and larger input arenas"},
 }};
 
 }  // namespace
@@ -40,17 +44,34 @@ Status UserQuotas::take(uid_t user, UserResource resource, uint64_t amount) {
                        "allows: {}, or raise it",
                        user, used, text.what, amount, max, text.key, text.advice);
   }
-  if (resource == UserResource::ResultBytes) {
-    if (amount > limits_.result_bytes_of_all - result_bytes_) {
-      return make_status(StatusCode::ResourceExhausted,
-                         "all jobs have {} {} on this node; {} more would be beyond the {} that "
-                         "collective.result_memory_max allows: {}, or raise it",
-                         result_bytes_, text.what, amount, limits_.result_bytes_of_all,
-                         text.advice);
-    }
-    result_bytes_ += amount;
-  }
+  BRAID_RETURN_IF_ERROR(check_all(resource, user, used, amount));
+  if (resource == UserResource::ResultBytes) result_bytes_ += amount;
+  if (resource == UserResource::Descriptors) descriptors_ += amount;
   if (amount > 0) uses_[user][index] += amount;
+  return Status::ok();
+}
+
+// What all users have together.
+Status UserQuotas::check_all(UserResource resource, uid_t user, uint64_t used,
+                             uint64_t amount) const {
+  const ResourceText& text = kTexts[static_cast<size_t>(resource)];
+  if (resource == UserResource::ResultBytes &&
+      amount > limits_.result_bytes_of_all - result_bytes_) {
+    return make_status(StatusCode::ResourceExhausted,
+                       "all jobs have {} {} on this node; {} more would be beyond the {} that "
+                       "collective.result_memory_max allows: {}, or raise it",
+                       result_bytes_, text.what, amount, limits_.result_bytes_of_all, text.advice);
+  }
+  const uint64_t free = limits_.descriptors_of_all - descriptors_;
+  if (resource == UserResource::Descriptors &&
+      (amount > free || (!exempt_.contains(user) && used > free - amount))) {
+    return make_status(StatusCode::ResourceExhausted,
+                       "user {} has {} {} on this node, and all users {} of the {} that are for "
+                       "them; {} more would leave others fewer than the user has: {}, or let "
+                       "braidd have more (LimitNOFILE in its unit, ulimit -n)",
+                       user, used, text.what, descriptors_, limits_.descriptors_of_all, amount,
+                       text.advice);
+  }
   return Status::ok();
 }
 
@@ -63,6 +84,7 @@ void UserQuotas::give_back(uid_t user, UserResource resource, uint64_t amount) {
                "no more is given back than was taken");
   position->second[index] -= amount;
   if (resource == UserResource::ResultBytes) result_bytes_ -= amount;
+  if (resource == UserResource::Descriptors) descriptors_ -= amount;
   const Use& use = position->second;
   if (std::all_of(use.begin(), use.end(), [](uint64_t one) { return one == 0; }))
     uses_.erase(position);

@@ -23,12 +23,18 @@ enum class UserResource : uint8_t {
   ResultBytes,  // of memory
   Tensors,      // registered
   ReplyBytes,   // that wait for the user's processes to read them
+  Queries,      // of tools, that wait for an answer
+  NameBytes,    // of registered tensors
+  Descriptors,  // that this daemon has open for the user's processes
 };
-inline constexpr size_t kUserResources = 6;
+inline constexpr size_t kUserResources = 9;
 
 struct UserLimits {
   std::array<uint64_t, kUserResources> of_user;  // by UserResource
   uint64_t result_bytes_of_all = UINT64_MAX;
+  // Of all users. Each may have as many as are left then: so however many users there are, nobody
+  // takes what the next one needs.
+  uint64_t descriptors_of_all = UINT64_MAX;
 
   UserLimits() { of_user.fill(UINT64_MAX); }
   uint64_t& operator[](UserResource resource) { return of_user[static_cast<size_t>(resource)]; }
@@ -48,13 +54,17 @@ class UserQuotas {
   uint64_t result_bytes() const;  // of all users
 
  private:
+  Status check_all(UserResource resource, uid_t user, uint64_t used, uint64_t amount) const;
+
   using Use = std::array<uint64_t, kUserResources>;
 
   const UserLimits limits_;
   const std::set<uid_t> exempt_;
   mutable std::mutex mutex_;
   std::map<uid_t, Use> uses_;  // of those who have something
-  uint64_t result_bytes_ = 0;  // of all
+  // Of all users.
+  uint64_t result_bytes_ = 0;
+  uint64_t descriptors_ = 0;
 };
 
 // Something that one user has, as long as this exists. Without quotas it counts nothing.

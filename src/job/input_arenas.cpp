@@ -22,11 +22,17 @@ Result<uint32_t> InputArenas::add(Fd memory, uint64_t bytes) {
                        "(braid_job_options.arena_bytes) or raise it",
                        bytes, before, bytes_max_);
   }
-  BRAID_RETURN_IF_ERROR(charge_.set(*together.value()));
+  BRAID_RETURN_IF_ERROR(descriptors_.set(arenas_.size() + 1));
+  Status room = charge_.set(*together.value());
+  if (!room) {
+    (void)descriptors_.set(arenas_.size());
+    return room;
+  }
   auto arena = SharedMemory::adopt(std::move(memory), bytes, bytes_max_,
                                    SharedMemory::Access::ReadOnly, "input arena");
   if (!arena) {
     (void)charge_.set(before);
+    (void)descriptors_.set(arenas_.size());
     return arena.status();
   }
   arenas_.push_back(share_memory(std::move(arena).value(), worker_));

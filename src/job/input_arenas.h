@@ -17,9 +17,12 @@ namespace braid {
 // in order, that of OpenJob is 0. Control loop only.
 class InputArenas {
  public:
-  // `bytes_max`: of all together. `worker` outlives the arenas.
-  InputArenas(WorkThread& worker, uint64_t bytes_max, UserCharge charge)
-      : worker_(worker), bytes_max_(bytes_max), charge_(std::move(charge)) {}
+  // `bytes_max`: of all together. `worker` outlives the arenas. `charge`: of the bytes.
+  InputArenas(WorkThread& worker, uint64_t bytes_max, UserCharge charge, UserCharge descriptors)
+      : worker_(worker),
+        bytes_max_(bytes_max),
+        charge_(std::move(charge)),
+        descriptors_(std::move(descriptors)) {}
 
   // One more; its number. After an error nothing has changed.
   Result<uint32_t> add(Fd memory, uint64_t bytes);
@@ -34,6 +37,7 @@ class InputArenas {
   WorkThread& worker_;
   const uint64_t bytes_max_;
   UserCharge charge_;
+  UserCharge descriptors_;  // one of each
   std::vector<std::shared_ptr<SharedMemory>> arenas_;
 };
 

@@ -14,6 +14,9 @@ namespace {
 
 using proto::ClientBody;
 
+// The rings' memory and both sides' wake-ups, and a job's memory for results, which has two.
+constexpr uint64_t kDescriptorsOfTrainer = 7;
+
 template <typename Table>
 void send_body(ClientConnection& connection, flatbuffers::FlatBufferBuilder& builder,
                flatbuffers::Offset<Table> body, std::span<const int> fds = {}) {
@@ -31,6 +34,12 @@ std::optional<uint64_t> checked_input_bytes(const Signature& signature, uint32_t
   const CheckedNumber all = bytes * (is_in_blocks ? world_size : 1U);
   if (!all.is_at_most(kTensorBytesMax)) return std::nullopt;
   return (signature.collective == Collective::ReduceScatter ? all : bytes).value();
+}
+
+uint64_t name_bytes_of(const proto::RegisterTensors& message) {
+  uint64_t bytes = 0;
+  for (const proto::TensorDescription* tensor : *message.tensors()) bytes += tensor->name()->size();
+  return bytes;
 }
 
 uint32_t weight_of(const proto::OpenJob& open) { return open.weight() == 0 ? 1 : open.weight(); }
@@ -83,10 +92,13 @@ Result<std::unique_ptr<Session>> Session::create(Loop& loop, WorkThread& worker,
                                                  const proto::OpenJob& open, std::vector<Fd> fds,
                                                  const SessionLimits& limits) {
   const uid_t user = connection.credentials().uid;
+  const auto charge = [&](UserResource resource) {
+    return UserCharge(limits.quotas, user, resource);
+  };
   std::unique_ptr<Session> session(
       new Session(loop, connection,
-                  InputArenas(worker, limits.arena_bytes_max,
-                              UserCharge(limits.quotas, user, UserResource::ArenaBytes))));
+                  InputArenas(worker, limits.arena_bytes_max, charge(UserResource::ArenaBytes),
+                              charge(UserResource::Descriptors))));
   session->identity_.name = open.name()->str();
   session->master_address_ = open.master_address()->str();
   session->master_node_ = open.master_node();
@@ -99,8 +111,11 @@ Result<std::unique_ptr<Session>> Session::create(Loop& loop, WorkThread& worker,
   session->farewell_ms_ = limits.farewell_ms;
   session->polling_ = limits.polling;
   session->tensors_ = TensorTable(limits.codecs);
-  session->tensors_charge_ = UserCharge(limits.quotas, user, UserResource::Tensors);
+  session->tensors_charge_ = charge(UserResource::Tensors);
+  session->names_charge_ = charge(UserResource::NameBytes);
+  session->descriptors_ = charge(UserResource::Descriptors);
   BRAID_RETURN_IF_ERROR(check_open(open, limits));
+  BRAID_RETURN_IF_ERROR(session->descriptors_.set(kDescriptorsOfTrainer));
   const auto token = token_of(open);
   session->has_token_ = !token.empty();
   session->identity_.owner = job_owner(session->job_name(), token, user);
@@ -132,7 +147,9 @@ void Session::register_tensors(const proto::RegisterTensors& message) {
   if (state_ != State::Member) return;
   flatbuffers::FlatBufferBuilder builder;
   const uint64_t registered = tensors_charge_.amount();
-  const Status room = tensors_charge_.set(registered + message.tensors()->size());
+  const uint64_t named = names_charge_.amount();
+  Status room = tensors_charge_.set(registered + message.tensors()->size());
+  if (room) room = names_charge_.set(named + name_bytes_of(message));
   auto first = room ? tensors_.add(message, job_->hash()) : Result<uint32_t>(room);
   if (first) {
     if (const Status known = job_->on_registered(*this, tensors_.from(*first)); !known) {
@@ -145,6 +162,7 @@ void Session::register_tensors(const proto::RegisterTensors& message) {
     return;
   }
   (void)tensors_charge_.set(registered);
+  (void)names_charge_.set(named);
   refuse_registration(first.status());
 }
 

@@ -154,6 +154,8 @@ class Session final : public ResultSink {
   uint32_t farewell_ms_ = 0;
   PollingMode polling_ = PollingMode::Off;
   UserCharge tensors_charge_;
+  UserCharge names_charge_;
+  UserCharge descriptors_;  // but for the arenas'
   std::shared_ptr<UserCharge> place_;
 };
 

@@ -1,5 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Clients that send nonsense, nothing, or too much, and that do not read.
+#include <algorithm>
+#include <filesystem>
+
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include "client_server_testing.h"
 
 namespace braid {
@@ -120,6 +127,68 @@ TEST_F(ClientServerTest, AUsersConnectionsAreCountedAndLimited) {
   ASSERT_TRUE(
       until([&] { return options.quotas->used(::geteuid(), UserResource::Connections) == 1; }));
   greeted();
+}
+
+TEST_F(ClientServerTest, WhatADaemonHasOpenForAUserIsCountedAndLimited) {
+  UserLimits limits;
+  limits[UserResource::Descriptors] = 14;
+  ClientServerOptions options;
+  options.quotas = std::make_shared<UserQuotas>(limits, std::set<uid_t>{});
+  start(options);
+  auto first = greeted();
+  auto second = greeted();
+  EXPECT_EQ(options.quotas->used(::geteuid(), UserResource::Descriptors), 12u);
+  RawClient third(path_);
+  ASSERT_TRUE(until([&] { return server_->counters().connections_refused == 1; }));
+  ASSERT_EQ(third.read(), FrameReader::Outcome::Frame);
+  const Frame frame = third.take();
+  const auto* reply = proto::GetClientMessage(frame.bytes.data())->body_as_HelloReply();
+  ASSERT_TRUE(reply != nullptr && reply->error() != nullptr);
+  EXPECT_NE(reply->error()->str().find("client.user_descriptors_max"), std::string::npos)
+      << reply->error()->str();
+  first->close();
+  ASSERT_TRUE(
+      until([&] { return options.quotas->used(::geteuid(), UserResource::Descriptors) == 6; }));
+  greeted();
+}
+
+// Each message takes a whole round: then other users have their turn.
+TEST_F(ClientServerTest, WhoSendsMuchHoldsUpNoOtherUser) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can be two users";
+  class SteppedClock final : public Clock {
+   public:
+    uint64_t now_ns() const override { return ns; }
+    uint64_t ns = 1;
+  } clock;
+  ClientServerOptions options;
+  options.clock = &clock;
+  start(options);
+  ::chmod(std::filesystem::path(path_).parent_path().c_str(), 0755);
+  ::chmod(path_.c_str(), 0666);
+  std::vector<std::unique_ptr<RawClient>> many;
+  for (int i = 0; i < 10; ++i) many.push_back(greeted());
+  // Not seteuid(): of this thread alone.
+  ASSERT_EQ(::syscall(SYS_setresuid, -1, 65534, -1), 0);
+  auto other = greeted();
+  ASSERT_EQ(::syscall(SYS_setresuid, -1, 0, -1), 0);
+  for (auto& client : many) {
+    for (int i = 0; i < 16; ++i) client->send_query();
+  }
+  other->send_query();
+  std::vector<uid_t> heard;
+  on_message_ = [&](ClientConnection& connection) {
+    heard.push_back(connection.credentials().uid);
+    clock.ns += UserTurns::kRoundNs;
+  };
+  size_t before = 0;
+  for (int round = 0; round < 100'000 && heard.size() < 161; ++round) {
+    run_rounds(*loop_, 1);
+    ASSERT_LE(heard.size(), before + 1) << "a millisecond in a round";
+    before = heard.size();
+  }
+  EXPECT_EQ(heard.size(), 161u);
+  const auto first = std::find(heard.begin(), heard.end(), 65534U) - heard.begin();
+  EXPECT_LE(first, 2) << "it has its turn after one message of the others";
 }
 
 // Many connections, each with less than its own limit.

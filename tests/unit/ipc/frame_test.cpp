@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -162,6 +163,25 @@ TEST_F(FrameTest, DescriptorsAreNotTakenWhereNoneMayBe) {
   ASSERT_TRUE(writer_.flush(near_.get()));
   EXPECT_EQ(reader_.read(far_.get(), kFrameBytesMax, 0), FrameReader::Outcome::Error);
   EXPECT_EQ(reader_.take_fds().size(), 1u);
+}
+
+// The kernel drops what the process has no number for.
+TEST_F(FrameTest, DescriptorsThatFindNoPlaceAreALimitAndNoProtocolError) {
+  const Fd event(::eventfd(0, EFD_CLOEXEC));
+  const int two[] = {event.get(), event.get()};
+  ASSERT_TRUE(writer_.push(std::vector<uint8_t>{1}, two));
+  ASSERT_TRUE(writer_.flush(near_.get()));
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  rlimit one_left = before;
+  one_left.rlim_cur = static_cast<rlim_t>(Fd(::open("/dev/null", O_RDONLY)).get()) + 1;
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &one_left), 0);
+  const FrameReader::Outcome outcome = read();
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  ASSERT_EQ(outcome, FrameReader::Outcome::Error);
+  EXPECT_EQ(reader_.error().code(), StatusCode::ResourceExhausted);
+  EXPECT_NE(reader_.error().message().find("no file descriptors left (limit "), std::string::npos)
+      << reader_.error().message();
 }
 
 }  // namespace

@@ -104,5 +104,29 @@ TEST(UserChargeTest, ComesAndGoesOnAnyThread) {
   EXPECT_EQ(quotas->used(kAnn, UserResource::ResultBytes), 0u);
 }
 
+TEST(UserQuotasTest, DescriptorsAreSharedSoThatTheNextUserAlwaysFindsSome) {
+  UserLimits limits;
+  limits.descriptors_of_all = 1000;
+  UserQuotas quotas(limits, {0});
+  const auto take_all = [&](uid_t user) {
+    while (quotas.take(user, UserResource::Descriptors, 1)) {
+    }
+    return quotas.used(user, UserResource::Descriptors);
+  };
+  EXPECT_EQ(take_all(kAnn), 500u);
+  for (uid_t user = kBob; user < kBob + 6; ++user) EXPECT_GT(take_all(user), 0u) << user;
+  const Status refused = quotas.take(kAnn, UserResource::Descriptors, 1);
+  EXPECT_EQ(refused.code(), StatusCode::ResourceExhausted);
+  EXPECT_TRUE(
+      refused.message().starts_with("user 1000 has 500 file descriptors of braidd on this "
+                                    "node, and all users "))
+      << refused.message();
+  EXPECT_NE(refused.message().find("LimitNOFILE"), std::string::npos);
+  EXPECT_FALSE(quotas.take(0, UserResource::Descriptors, 1000)) << "also for who has no limit";
+  quotas.give_back(kAnn, UserResource::Descriptors, 500);
+  EXPECT_TRUE(quotas.take(kAnn, UserResource::Descriptors, 100));
+  EXPECT_TRUE(quotas.take(0, UserResource::Descriptors, 300));
+}
+
 }  // namespace
 }  // namespace braid

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What users of one node can do to each other's jobs: nothing.
+#include <algorithm>
+
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
@@ -178,6 +180,42 @@ TEST_F(JobManagerUsersTest, TensorsOfAUserAreLimited) {
   wait_for([&] { return quotas_->used(kStranger, UserResource::Tensors) == 0; });
   EXPECT_EQ(quotas_->used(kStranger, UserResource::ArenaBytes), 0u);
   EXPECT_EQ(quotas_->used(kStranger, UserResource::Jobs), 0u);
+}
+
+TEST_F(JobManagerUsersTest, TensorNamesOfAUserAreLimited) {
+  NEEDS_ROOT();
+  testing::TestTrainer& stranger = add_stranger();
+  stranger.open("train", 0, 1, kThisNode);
+  wait_for([&] { return stranger.is_open; });
+  stranger.register_tensors({{std::string(50, 'a'), 1}, {std::string(15, 'b'), 1}});
+  wait_for([&] { return !stranger.refusal.empty(); });
+  EXPECT_NE(stranger.refusal.find("client.user_name_bytes_max"), std::string::npos)
+      << stranger.refusal;
+  stranger.register_tensors({{std::string(50, 'a'), 1}});  // what was refused was not counted
+  wait_for([&] { return stranger.registered.size() == 1; });
+  EXPECT_EQ(quotas_->used(kStranger, UserResource::NameBytes), 50u);
+  stranger.hang_up();
+  wait_for([&] { return quotas_->used(kStranger, UserResource::NameBytes) == 0; });
+}
+
+TEST_F(JobManagerUsersTest, DescriptorsOfAUsersTrainersAndArenasAreLimited) {
+  NEEDS_ROOT();
+  for (uint32_t rank = 0; rank < 3; ++rank) add_stranger().open("train", rank, 3, kThisNode);
+  wait_for([&] { return std::ranges::all_of(trainers_, &testing::TestTrainer::is_open); });
+  const auto used = [&] { return quotas_->used(kStranger, UserResource::Descriptors); };
+  EXPECT_EQ(used(), 3u * (7 + 1));
+  for (const auto& trainer : trainers_) {
+    for (int arena = 0; arena < 15; ++arena) trainer->register_memory(4096, 4096);
+  }
+  const auto refused = [&] {
+    return std::ranges::find_if(trainers_, [](const auto& one) { return !one->refusal.empty(); });
+  };
+  wait_for([&] { return refused() != trainers_.end(); });
+  EXPECT_NE((*refused())->refusal.find("client.user_descriptors_max"), std::string::npos)
+      << (*refused())->refusal;
+  EXPECT_LE(used(), 60u);
+  for (const auto& trainer : trainers_) trainer->hang_up();
+  wait_for([&] { return used() == 0; });
 }
 
 class JobManagerFarewellTest : public testing::JobManagerTest {

@@ -15,6 +15,8 @@ JobManagerTest::JobManagerTest(uint32_t farewell_ms) {
   UserLimits limits;
   limits[UserResource::Jobs] = 3;
   limits[UserResource::Tensors] = 4;
+  limits[UserResource::NameBytes] = 64;
+  limits[UserResource::Descriptors] = 60;
   limits[UserResource::ArenaBytes] = 5 * TestTrainer::kArenaBytes;
   // What tests keep is small, and a sanitizer ends who asks for more than a machine has.
   limits.result_bytes_of_all = 1 << 30;
