@@ -169,14 +169,15 @@ Status Daemon::start_client_server() {
   auto server = ClientServer::create(*loop_, std::move(options), *jobs_);
   if (!server) return server.status();
   client_server_ = std::move(server).value();
-  status_queries_ = std::make_unique<StatusQueries>(
-      [this](auto gathered) { transport_->query_flows(std::move(gathered)); },
-      [this](uint64_t client, const std::vector<FlowStatus>& flows) {
-        if (client_server_ == nullptr) return;
-        if (ClientConnection* asker = client_server_->find(client)) answer_status(*asker, flows);
+  jobs_->set_status_source([this](uid_t viewer, auto told) {
+    transport_->query_flows([this, viewer, told](std::vector<FlowStatus> flows) {
+      told([this, viewer, flows = std::move(flows)] {
+        DaemonStatus status = loop_status(viewer);
+        add_numbers(status, flows, sources());
+        return to_json(status);
       });
-  jobs_->set_status_query_handler(
-      [this](ClientConnection& connection) { return status_queries_->add(connection.id()); });
+    });
+  });
   return Status::ok();
 }
 
@@ -216,7 +217,8 @@ DaemonPageSources Daemon::page_sources() {
                 }},
                {"/api/jobs/NAME/plan",
                 [this](const Asked& asked, const Told& told) {
-                  told(jobs_->plans_json(asked.job, asked.user));
+                  jobs_->tell_plans(asked.job, asked.user,
+                                    [told](Result<std::string> json, uint64_t) { told(json); });
                 }},
                {"/api/jobs/NAME/explain",
                 [this](const Asked& asked, const Told& told) {
@@ -295,16 +297,6 @@ void Daemon::reload() {
   (void)set_log_level(config_.log.level);  // load_config has checked it
   jobs_->set_operation_timeout_ms(config_.collective.operation_timeout_ms);
   jobs_->set_progress_seconds(config_.log.progress_seconds);
-}
-
-void Daemon::answer_status(ClientConnection& connection, const std::vector<FlowStatus>& flows) {
-  flatbuffers::FlatBufferBuilder builder;
-  DaemonStatus status = loop_status(connection.credentials().uid);
-  add_numbers(status, flows, sources());
-  const auto json = builder.CreateString(to_json(status));
-  const auto body = proto::CreateStatusReply(builder, json);
-  builder.Finish(proto::CreateClientMessage(builder, proto::ClientBody::StatusReply, body.Union()));
-  connection.send(builder);
 }
 
 DaemonStatus Daemon::loop_status(uid_t asker) const {

@@ -17,7 +17,6 @@
 #include "loop/held_lines.h"
 #include "loop/signal.h"
 #include "loop/work_thread.h"
-#include "metrics/status_queries.h"
 #include "net/control_plane.h"
 #include "net/transport.h"
 #include "operation/engine_pool.h"
@@ -52,7 +51,6 @@ class Daemon {
   DaemonPageSources page_sources();
   void reload();
   void stop();
-  void answer_status(ClientConnection& connection, const std::vector<FlowStatus>& flows);
   DaemonStatus loop_status(uid_t asker) const;  // add_numbers() makes it whole
   void publish_gauges();
   ServiceStatus::Numbers service_numbers() const;
@@ -84,7 +82,6 @@ class Daemon {
   std::unique_ptr<ControlPlane> control_plane_;
   std::unique_ptr<EnginePool> engines_;
   std::unique_ptr<Transport> transport_;
-  std::unique_ptr<StatusQueries> status_queries_;
   std::unique_ptr<ClientServer> client_server_;
   std::unique_ptr<DaemonPage> page_;
   std::vector<std::unique_ptr<Signal>> signals_;

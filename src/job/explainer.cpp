@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "job/explainer.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace braid {
@@ -25,7 +26,7 @@ Result<Explanation> explain_texts(const std::string& before, const std::string& 
 
 }  // namespace
 
-Status Explainer::explain(uint64_t job_key, Explained explained) {
+Status Explainer::explain(uint64_t job_key, std::optional<uid_t> user, Explained explained) {
   if (const auto found = looks_.find(job_key); found != looks_.end()) {
     if (found->second->askers.size() >= kAskersMax) {
       return make_status(StatusCode::ResourceExhausted,
@@ -39,6 +40,13 @@ Status Explainer::explain(uint64_t job_key, Explained explained) {
     return make_status(StatusCode::ResourceExhausted,
                        "{} jobs are being explained already: ask again later", kJobsMax);
   }
+  const auto of_user = std::ranges::count_if(
+      looks_, [&user](const auto& look) { return user && look.second->user == user; });
+  if (of_user >= static_cast<std::ptrdiff_t>(kJobsOfUserMax)) {
+    return make_status(StatusCode::ResourceExhausted,
+                       "{} jobs are being explained to user {} already: ask again later",
+                       kJobsOfUserMax, *user);
+  }
   BRAID_RETURN_IF_ERROR(sources_.gather(
       job_key, lifetime_.guard([this, job_key](std::shared_ptr<const std::string> before) {
         Look& look = *looks_.at(job_key);
@@ -46,6 +54,7 @@ Status Explainer::explain(uint64_t job_key, Explained explained) {
         look.pause.start_once(look_ms_, [this, job_key] { look_again(job_key); });
       })));
   Look& look = *(looks_[job_key] = std::make_unique<Look>(loop_));
+  look.user = user;
   look.askers.push_back(std::move(explained));
   return Status::ok();
 }
@@ -59,12 +68,12 @@ void Explainer::look_again(uint64_t job_key) {
 }
 
 void Explainer::compare(uint64_t job_key, const std::shared_ptr<const std::string>& after) {
-  const std::optional<std::string> plans = sources_.plans(job_key);
+  const std::function<std::string()> plans = sources_.plans(job_key);
   if (!plans) return conclude(job_key, Status(StatusCode::NotFound, "the job is over"));
   auto answer = std::make_shared<std::optional<Result<Explanation>>>();
   const bool is_taken =
-      worker_.run([before = looks_.at(job_key)->before, after, plans = *plans,
-                   answer] { *answer = explain_texts(*before, *after, plans); },
+      worker_.run([before = looks_.at(job_key)->before, after, plans,
+                   answer] { *answer = explain_texts(*before, *after, plans()); },
                   lifetime_.guard([this, job_key, answer] { conclude(job_key, **answer); }));
   if (!is_taken) {
     conclude(job_key, Status(StatusCode::ResourceExhausted,

@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include <sys/types.h>
+
 #include "base/lifetime.h"
 #include "explain/explanation.h"
 #include "loop/timer.h"
@@ -22,7 +24,8 @@ namespace braid {
 class Explainer {
  public:
   static constexpr uint32_t kLookMs = 2000;
-  static constexpr size_t kJobsMax = 32;    // that are looked at at one time
+  static constexpr size_t kJobsMax = 32;  // that are looked at at one time
+  static constexpr size_t kJobsOfUserMax = 8;
   static constexpr size_t kAskersMax = 64;  // of one job
 
   using Gathered = std::function<void(std::shared_ptr<const std::string>)>;
@@ -32,8 +35,9 @@ class Explainer {
     // What all nodes of the job tell, as parse_job_facts() reads one object of its list; calls back
     // once, later, after some seconds at the latest. An error: it cannot be asked now.
     std::function<Status(uint64_t job_key, Gathered)> gather;
-    // The job's plans as parse_live_plans() reads one object of its list; nothing: it is over.
-    std::function<std::optional<std::string>(uint64_t job_key)> plans;
+    // What makes, on any thread, the job's plans as parse_live_plans() reads one object of its
+    // list; nothing: it is over.
+    std::function<std::function<std::string()>(uint64_t job_key)> plans;
   };
 
   // `worker`: compares; it outlives this object. `look_ms`: between the looks.
@@ -42,12 +46,14 @@ class Explainer {
   ~Explainer() { lifetime_.end(); }
 
   // `explained` comes once, never from within this call, within about kLookMs and twice the time of
-  // gathering. ResourceExhausted: too much is asked already.
-  Status explain(uint64_t job_key, Explained explained);
+  // gathering. ResourceExhausted: too much is asked already. `user`: who asks; none: this daemon
+  // itself.
+  Status explain(uint64_t job_key, std::optional<uid_t> user, Explained explained);
 
  private:
   struct Look {
     explicit Look(Loop& loop) : pause(loop) {}
+    std::optional<uid_t> user;                  // who asked first
     std::shared_ptr<const std::string> before;  // what was gathered first
     Timer pause;
     std::vector<Explained> askers;

@@ -122,8 +122,8 @@ class Job final {
   uint32_t world_size() const { return membership_.ring->world_size; }
   DaemonStatus::Job status() const;
   // `readings`: what its coordinator says of its codecs; nothing on the other nodes.
-  std::string plans_json(const PlanBook::Circumstances& circumstances,
-                         std::optional<std::vector<GuardReading>> readings) const;
+  PlanBook::JsonMaker plans_json(const PlanBook::Circumstances& circumstances,
+                                 std::optional<std::vector<GuardReading>> readings) const;
   // What its coordinator says of its tuning; nothing on the other nodes.
   std::string tuning_json(const std::optional<std::string>& tuning) const;
   // What braidctl explain is told of this node and its steps; the node itself is left out.

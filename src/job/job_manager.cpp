@@ -58,6 +58,7 @@ void JobManager::on_client_connected(ClientConnection& connection) {
 
 void JobManager::on_client_message(ClientConnection& connection,
                                    const proto::ClientMessage& message, std::vector<Fd> fds) {
+  using Kind = ClientQueries::Kind;
   const LineSubject about_user(connection.credentials().uid);
   const auto position = sessions_.find(connection.id());
   Session* session = position == sessions_.end() ? nullptr : position->second.get();
@@ -78,27 +79,20 @@ void JobManager::on_client_message(ClientConnection& connection,
       if (session->job() == nullptr) return session->leave();
       return session->begin_leaving(text_of(message.body_as_LeaveJob()->reason()));
     case proto::ClientBody::StatusQuery:
-      if (!on_status_query_) return;
-      if (const Status taken = on_status_query_(connection); !taken) refuse(connection, taken);
-      return;
+      return ask(connection, {Kind::Status});
     case proto::ClientBody::PlanQuery:
-      return answer(connection, plans_json(message.body_as_PlanQuery()->job()->str(),
-                                           connection.credentials().uid));
+      return ask(connection, {Kind::Plan, message.body_as_PlanQuery()->job()->str()});
     case proto::ClientBody::TuneQuery:
-      return answer(connection,
-                    describe_jobs(message.body_as_TuneQuery()->job()->str(),
-                                  connection.credentials().uid, [this](const Job& job) {
-                                    return job.tuning_json(coordinator_->tuning_json(job.key()));
-                                  }));
+      return ask(connection, {Kind::Tune, message.body_as_TuneQuery()->job()->str()});
     case proto::ClientBody::ExplainQuery:
-      return answer_gathered(connection, message.body_as_ExplainQuery()->job()->str(), {});
+      return ask(connection, {Kind::Facts, message.body_as_ExplainQuery()->job()->str()});
     case proto::ClientBody::TimelineQuery: {
       const proto::TimelineQuery& query = *message.body_as_TimelineQuery();
-      return answer_gathered(connection, query.job()->str(),
-                             {std::clamp(query.steps(), 1U, NodeQueries::kStepsMax)});
+      return ask(connection, {Kind::Timeline, query.job()->str(),
+                              std::clamp(query.steps(), 1U, NodeQueries::kStepsMax)});
     }
     case proto::ClientBody::ExplanationQuery:
-      return answer_explanation(connection, message.body_as_ExplanationQuery()->job()->str());
+      return ask(connection, {Kind::Explanation, message.body_as_ExplanationQuery()->job()->str()});
     default:
       break;
   }

@@ -10,6 +10,7 @@
 #include "base/lifetime.h"
 #include "ipc/client_connection.h"
 #include "ipc/client_server.h"
+#include "job/client_queries.h"
 #include "job/explainer.h"
 #include "job/job.h"
 #include "job/job_timelines.h"
@@ -50,8 +51,10 @@ class JobManager final : public ClientHandler, public ControlPlaneHandler {
   static constexpr uint32_t kFarewellMs = 250;          // for the news of its end
   static constexpr uint64_t kIdleLinkCheckMs = 30'000;  // or more often, where links go sooner
 
-  // An error ends the connection.
-  using StatusQueryHandler = std::function<Status(ClientConnection&)>;
+  // Gathers what the I/O loops know, then calls back with what makes the daemon's status, as JSON,
+  // for who may see the jobs of this user.
+  using StatusMaker = std::function<std::string()>;
+  using StatusSource = std::function<void(uid_t viewer, std::function<void(StatusMaker)> told)>;
 
   JobManager(Loop& loop, const Clock& clock, JobManagerOptions options);
   ~JobManager() override;
@@ -59,9 +62,7 @@ class JobManager final : public ClientHandler, public ControlPlaneHandler {
   // The control plane and the transport are made with this object as their handler; call before the
   // loop runs.
   void set_services(JobServices services);
-  void set_status_query_handler(StatusQueryHandler handler) {
-    on_status_query_ = std::move(handler);
-  }
+  void set_status_source(StatusSource source) { status_source_ = std::move(source); }
   // SIGHUP: holds for operations to come.
   void set_operation_timeout_ms(uint32_t timeout_ms) {
     options_.session.operation_timeout_ms = timeout_ms;
@@ -82,8 +83,10 @@ class JobManager final : public ClientHandler, public ControlPlaneHandler {
   // What `user` may see: its own jobs; root and the daemon's own user see all.
   std::vector<DaemonStatus::Job> job_statuses(uid_t user = 0) const;
   uint32_t jobs_hidden_from(uid_t user) const;
-  // JSON arrays, of all jobs of the name that `user` may see; `job_name` empty: of all of them.
-  std::string plans_json(const std::string& job_name, uid_t user) const;
+  // A JSON array, of all jobs of the name that `user` may see; `job_name` empty: of all of them. It
+  // is made on another thread. Comes once, later; with the time that this has taken.
+  using PlansTold = std::function<void(Result<std::string> json, uint64_t work_ns)>;
+  void tell_plans(const std::string& job_name, uid_t user, PlansTold told);
   // What all nodes of these jobs know of their steps (parse_job_facts reads it). `gathered` comes
   // once, maybe at once. ResourceExhausted: too many have asked.
   Status gather_facts(const std::string& job_name, uid_t user,
@@ -117,19 +120,22 @@ class JobManager final : public ClientHandler, public ControlPlaneHandler {
   // once.
   Status gather(const std::string& job_name, uid_t user, NodeQueries::Question question,
                 const std::function<void(std::string json)>& gathered);
-  void answer_gathered(ClientConnection& asker, const std::string& job_name,
-                       NodeQueries::Question question);
+  void ask(ClientConnection& asker, ClientQueries::Question question);
+  // Begins to make the answer.
+  void make_answer(uid_t viewer, const ClientQueries::Question& question, ClientQueries::Made made);
+  void make_gathered(uid_t viewer, const std::string& job_name, NodeQueries::Question question,
+                     ClientQueries::Made made);
+  void make_explanation(uid_t viewer, const std::string& job_name, ClientQueries::Made made);
+  ClientQueries::Send json_answer(uid_t viewer, std::shared_ptr<const std::string> json) const;
+  ClientQueries::Send refusal(Status reason);
   void tell_facts(uint64_t job_key, NodeQueries::Told told_facts);
   void make_queries();
   NodeFacts facts_of(const Job& job, const std::vector<FlowStatus>& flows) const;
   Explainer::Sources explainer_sources();
-  std::string plans_of(const Job& job) const;
-  void answer_explanation(ClientConnection& asker, const std::string& job_name);
+  PlanBook::JsonMaker plans_of(const Job& job) const;
   void on_facts_query(const Peer& from, const proto::ControlMessage& message);
   void on_clock_query(const Peer& from, const proto::ControlMessage& message);
   static bool is_of(const Peer& node, const Job& job);
-  void answer(ClientConnection& asker, std::string_view json, bool has_more = false);
-  void answer_in_parts(uint64_t client, std::string json);
   Status take_place(Session& session);
   void open_job(ClientConnection& connection, const proto::OpenJob& open, std::vector<Fd> fds);
   void on_job_start(const Peer& from, const proto::ControlMessage& message);
@@ -157,11 +163,12 @@ class JobManager final : public ClientHandler, public ControlPlaneHandler {
   std::unique_ptr<JobWatch> watch_;  // none: nobody wants to know
   std::unique_ptr<JobTimelines> timelines_;
   std::unique_ptr<NodeQueries> queries_;
-  std::unique_ptr<PartedAnswers> answers_;
+  std::unique_ptr<ClientQueries> answers_;
+  WorkThread* maker_ = nullptr;  // of what would hold up the loop
   RefusedSenders refused_;
   // What a job's ranks on this node share, forming or running.
   std::unordered_map<JobIdentity, std::weak_ptr<UserCharge>> places_;
-  StatusQueryHandler on_status_query_;
+  StatusSource status_source_;
   std::function<void()> on_drained_;
   Timer drain_timer_;
   Timer idle_link_timer_;  // active while there are jobs, or links that no job uses

@@ -26,6 +26,11 @@ NodeFacts::Flow told(const FlowStatus& flow) {
   return told;
 }
 
+// Who sees all jobs may ask about all of them.
+std::optional<uid_t> limited(uid_t viewer) {
+  return viewer == 0 || viewer == ::geteuid() ? std::nullopt : std::optional(viewer);
+}
+
 }  // namespace
 
 bool JobManager::may_see(uid_t user, const Job& job) {
@@ -44,34 +49,154 @@ std::string JobManager::describe_jobs(
   return json + ']';
 }
 
-std::string JobManager::plans_json(const std::string& job_name, uid_t user) const {
-  return describe_jobs(job_name, user, [this](const Job& job) { return plans_of(job); });
+void JobManager::tell_plans(const std::string& job_name, uid_t user, PlansTold told) {
+  std::vector<PlanBook::JsonMaker> makers;
+  for (const auto& [key, job] : jobs_) {
+    if ((job_name.empty() || job->name() == job_name) && may_see(user, *job))
+      makers.push_back(plans_of(*job));
+  }
+  struct Made {
+    std::string json = "[";
+    uint64_t work_ns = 0;
+  };
+  auto made = std::make_shared<Made>();
+  const auto tell = std::make_shared<PlansTold>(std::move(told));
+  const bool is_taken = maker_->run(
+      [makers = std::move(makers), made] {
+        const SystemClock clock;
+        const uint64_t begun_ns = clock.now_ns();
+        for (const PlanBook::JsonMaker& make : makers) {
+          if (made->json.size() > 1) made->json += ',';
+          made->json += make();
+        }
+        made->json += ']';
+        made->work_ns = clock.now_ns() - begun_ns;
+      },
+      lifetime_.guard([made, tell] { (*tell)(std::move(made->json), made->work_ns); }));
+  if (is_taken) return;
+  loop_.defer(lifetime_.guard([tell] {
+    (*tell)(Status(StatusCode::ResourceExhausted,
+                   "the daemon has too much to do to tell of plans: ask again later"),
+            0);
+  }));
 }
 
-void JobManager::answer(ClientConnection& asker, std::string_view json, bool has_more) {
-  flatbuffers::FlatBufferBuilder builder(json.size() + 128);
-  const auto text = builder.CreateString(json);
-  const auto body =
-      proto::CreateStatusReply(builder, text, jobs_hidden_from(asker.credentials().uid), has_more);
-  builder.Finish(proto::CreateClientMessage(builder, proto::ClientBody::StatusReply, body.Union()));
-  asker.send(builder);
+// In parts, for a long text is much to copy at once.
+ClientQueries::Send JobManager::json_answer(uid_t viewer,
+                                            std::shared_ptr<const std::string> json) const {
+  return [json = std::move(json), hidden = jobs_hidden_from(viewer)](ClientConnection& asker,
+                                                                     uint32_t part) {
+    constexpr size_t kBytes = PartedAnswers::kPartBytes;
+    const std::string_view text = std::string_view(*json).substr(part * kBytes, kBytes);
+    const bool has_more = (part + 1) * kBytes < json->size();
+    flatbuffers::FlatBufferBuilder builder(text.size() + 128);
+    const auto body =
+        proto::CreateStatusReply(builder, builder.CreateString(text), hidden, has_more);
+    builder.Finish(
+        proto::CreateClientMessage(builder, proto::ClientBody::StatusReply, body.Union()));
+    asker.send(builder);
+    return has_more;
+  };
 }
 
-void JobManager::answer_in_parts(uint64_t client, std::string json) {
-  answers_->send(std::make_shared<const std::string>(std::move(json)),
-                 [this, client](const PartedAnswers::Part& part) {
-                   const auto connection = clients_.find(client);
-                   if (connection == clients_.end()) return false;
-                   answer(*connection->second, part.text, !part.is_last());
-                   return true;
-                 });
+ClientQueries::Send JobManager::refusal(Status reason) {
+  return [this, reason = std::move(reason)](ClientConnection& asker, uint32_t) {
+    refuse(asker, reason);
+    return false;
+  };
+}
+
+void JobManager::ask(ClientConnection& asker, ClientQueries::Question question) {
+  const uid_t user = asker.credentials().uid;
+  const bool sees_all = user == ::geteuid();
+  const Status taken = answers_->ask(asker.id(), user, sees_all ? ClientQueries::kSeesAll : user,
+                                     std::move(question));
+  if (!taken) refuse(asker, taken);
+}
+
+void JobManager::make_answer(uid_t viewer, const ClientQueries::Question& question,
+                             ClientQueries::Made made) {
+  const auto answer = [this, viewer](std::string json) {
+    return json_answer(viewer, std::make_shared<const std::string>(std::move(json)));
+  };
+  switch (question.kind) {
+    case ClientQueries::Kind::Status:
+      if (!status_source_) return;
+      return status_source_(viewer, [made, answer](StatusMaker make) {
+        made([answer, make = std::move(make)] { return answer(make()); }, 0);
+      });
+    case ClientQueries::Kind::Plan:
+      return tell_plans(
+          question.job, viewer, [this, made, answer](Result<std::string> json, uint64_t work_ns) {
+            const auto told = std::make_shared<Result<std::string>>(std::move(json));
+            made([this, answer,
+                  told] { return *told ? answer(std::move(**told)) : refusal(told->status()); },
+                 work_ns);
+          });
+    case ClientQueries::Kind::Tune:
+      return made(
+          [this, viewer, answer, name = question.job] {
+            return answer(describe_jobs(name, viewer, [this](const Job& job) {
+              return job.tuning_json(coordinator_->tuning_json(job.key()));
+            }));
+          },
+          0);
+    case ClientQueries::Kind::Facts:
+      return make_gathered(viewer, question.job, {0, limited(viewer)}, std::move(made));
+    case ClientQueries::Kind::Timeline:
+      return make_gathered(viewer, question.job, {question.steps, limited(viewer)},
+                           std::move(made));
+    case ClientQueries::Kind::Explanation:
+      return make_explanation(viewer, question.job, std::move(made));
+  }
+}
+
+void JobManager::make_gathered(uid_t viewer, const std::string& job_name,
+                               NodeQueries::Question question, ClientQueries::Made made) {
+  const Status is_asked =
+      gather(job_name, viewer, question, [this, viewer, made](std::string json) {
+        auto text = std::make_shared<const std::string>(std::move(json));
+        made([this, viewer, text] { return json_answer(viewer, text); }, 0);
+      });
+  if (!is_asked) made([this, is_asked] { return refusal(is_asked); }, 0);
+}
+
+void JobManager::make_explanation(uid_t viewer, const std::string& job_name,
+                                  ClientQueries::Made made) {
+  const auto answer = [](const Result<Explanation>& explanation) -> ClientQueries::Send {
+    return [text = explanation ? explanation_text(*explanation) : "",
+            json = explanation ? to_json(*explanation) : "",
+            error = explanation ? "" : explanation.status().message()](ClientConnection& asker,
+                                                                       uint32_t) {
+      flatbuffers::FlatBufferBuilder builder;
+      const auto body =
+          proto::CreateExplanationReplyDirect(builder, text.c_str(), json.c_str(), error.c_str());
+      builder.Finish(
+          proto::CreateClientMessage(builder, proto::ClientBody::ExplanationReply, body.Union()));
+      asker.send(builder);
+      return false;
+    };
+  };
+  const Status asked =
+      explain_job(job_name, viewer, [made, answer](const Result<Explanation>& explanation) {
+        made([answer, explanation] { return answer(explanation); }, 0);
+      });
+  if (!asked) made([answer, asked] { return answer(asked); }, 0);
 }
 
 // What would hold up the loop is done where plans are made.
 void JobManager::make_queries() {
-  WorkThread& maker =
-      options_.planning.worker != nullptr ? *options_.planning.worker : services_->worker;
-  answers_ = std::make_unique<PartedAnswers>(loop_);
+  maker_ = options_.planning.worker != nullptr ? options_.planning.worker : &services_->worker;
+  WorkThread& maker = *maker_;
+  answers_ = std::make_unique<ClientQueries>(
+      loop_, clock_, options_.session.quotas,
+      [this](uint64_t client) {
+        const auto connection = clients_.find(client);
+        return connection == clients_.end() ? nullptr : connection->second;
+      },
+      [this](uid_t viewer, const ClientQueries::Question& question, ClientQueries::Made made) {
+        make_answer(viewer, question, std::move(made));
+      });
   timelines_ = std::make_unique<JobTimelines>(*services_, maker, options_.timeline_directory);
   NodeQueries::Sources sources;
   sources.facts = [this](const Job& job, NodeQueries::Told told) {
@@ -141,18 +266,9 @@ NodeFacts JobManager::facts_of(const Job& job, const std::vector<FlowStatus>& fl
   return facts;
 }
 
-void JobManager::answer_gathered(ClientConnection& asker, const std::string& job_name,
-                                 NodeQueries::Question question) {
-  const uint64_t client = asker.id();
-  const Status is_asked =
-      gather(job_name, asker.credentials().uid, question,
-             [this, client](std::string json) { answer_in_parts(client, std::move(json)); });
-  if (!is_asked) refuse(asker, is_asked);
-}
-
 Status JobManager::gather_facts(const std::string& job_name, uid_t user,
                                 const std::function<void(std::string json)>& gathered) {
-  return gather(job_name, user, {}, gathered);
+  return gather(job_name, user, {0, limited(user)}, gathered);
 }
 
 // As soon as the nodes of each job have told.
@@ -186,7 +302,7 @@ Status JobManager::gather(const std::string& job_name, uid_t user, NodeQueries::
   return Status::ok();
 }
 
-std::string JobManager::plans_of(const Job& job) const {
+PlanBook::JsonMaker JobManager::plans_of(const Job& job) const {
   return job.plans_json({options_.planning.streams, options_.cut.io_loops},
                         coordinator_->guard_readings(job.key()));
 }
@@ -195,11 +311,11 @@ Explainer::Sources JobManager::explainer_sources() {
   return {[this](uint64_t job_key, NodeQueries::Gathered gathered) {
             const Job* job = find_job(job_key);
             if (job == nullptr) return Status(StatusCode::NotFound, "the job is over");
-            return queries_->gather(*job, {}, std::move(gathered));
+            return queries_->gather(*job, {0, job->user()}, std::move(gathered));
           },
-          [this](uint64_t job_key) -> std::optional<std::string> {
+          [this](uint64_t job_key) -> std::function<std::string()> {
             const Job* job = find_job(job_key);
-            if (job == nullptr) return std::nullopt;
+            if (job == nullptr) return nullptr;
             return plans_of(*job);
           }};
 }
@@ -213,28 +329,7 @@ Status JobManager::explain_job(const std::string& name, uid_t user,
   }
   if (largest == nullptr)
     return make_status(StatusCode::NotFound, "no job '{}' of yours runs on this node", name);
-  return explainer_->explain(largest->key(), std::move(explained));
-}
-
-void JobManager::answer_explanation(ClientConnection& asker, const std::string& job_name) {
-  const auto answer_to = [](ClientConnection& connection, const Result<Explanation>& explanation) {
-    flatbuffers::FlatBufferBuilder builder;
-    const std::string text = explanation ? explanation_text(*explanation) : "";
-    const std::string json = explanation ? to_json(*explanation) : "";
-    const std::string error = explanation ? "" : explanation.status().message();
-    const auto body =
-        proto::CreateExplanationReplyDirect(builder, text.c_str(), json.c_str(), error.c_str());
-    builder.Finish(
-        proto::CreateClientMessage(builder, proto::ClientBody::ExplanationReply, body.Union()));
-    connection.send(builder);
-  };
-  const Status asked =
-      explain_job(job_name, asker.credentials().uid,
-                  [this, client = asker.id(), answer_to](const Result<Explanation>& explanation) {
-                    const auto connection = clients_.find(client);
-                    if (connection != clients_.end()) answer_to(*connection->second, explanation);
-                  });
-  if (!asked) answer_to(asker, asked);
+  return explainer_->explain(largest->key(), limited(user), std::move(explained));
 }
 
 bool JobManager::is_of(const Peer& node, const Job& job) {

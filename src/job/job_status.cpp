@@ -64,10 +64,10 @@ void Job::show_memory() {
   numbers_->result_memory_bytes.set(memory_->reserved_bytes());
 }
 
-std::string Job::plans_json(const PlanBook::Circumstances& circumstances,
-                            std::optional<std::vector<GuardReading>> readings) const {
-  return plans_.to_json(circumstances,
-                        {membership_.sample_every_steps, coordinator_.name, std::move(readings)});
+PlanBook::JsonMaker Job::plans_json(const PlanBook::Circumstances& circumstances,
+                                    std::optional<std::vector<GuardReading>> readings) const {
+  return plans_.json_maker(
+      circumstances, {membership_.sample_every_steps, coordinator_.name, std::move(readings)});
 }
 
 std::string Job::tuning_json(const std::optional<std::string>& tuning) const {

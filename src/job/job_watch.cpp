@@ -31,14 +31,15 @@ void JobWatch::look() {
 
 void JobWatch::explain(uint64_t job_key) {
   asked_at_ns_[job_key] = clock_.now_ns();
-  const Status asked = explainer_.explain(
-      job_key, lifetime_.guard([this, job_key](const Result<Explanation>& explanation) {
-        if (!asked_at_ns_.contains(job_key)) return;
-        if (explanation)
-          board_.set(job_key, *explanation);
-        else
-          board_.remove(job_key);
-      }));
+  const Status asked =
+      explainer_.explain(job_key, std::nullopt,
+                         lifetime_.guard([this, job_key](const Result<Explanation>& explanation) {
+                           if (!asked_at_ns_.contains(job_key)) return;
+                           if (explanation)
+                             board_.set(job_key, *explanation);
+                           else
+                             board_.remove(job_key);
+                         }));
   // What was found last is too old then.
   if (!asked) board_.remove(job_key);
 }

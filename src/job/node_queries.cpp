@@ -66,6 +66,28 @@ struct NodeQueries::Answers {
   }
 };
 
+// Nobody takes the places of all others.
+Status NodeQueries::check_user(const Question& question) const {
+  size_t gatherings = 0, timelines = 0;
+  for (const auto& [number, other] : gatherings_) {
+    if (!question.user || other->question.user != question.user) continue;
+    ++gatherings;
+    timelines += other->question.is_timeline() ? 1 : 0;
+  }
+  if (question.is_timeline() && timelines >= kTimelinesOfUserMax) {
+    return make_status(StatusCode::ResourceExhausted,
+                       "{} timelines are being made for user {} already: ask again later",
+                       kTimelinesOfUserMax, *question.user);
+  }
+  if (gatherings >= kGatheringsOfUserMax) {
+    return make_status(StatusCode::ResourceExhausted,
+                       "{} questions about jobs of user {} wait for their answers already: ask "
+                       "again later",
+                       kGatheringsOfUserMax, *question.user);
+  }
+  return Status::ok();
+}
+
 Status NodeQueries::gather(const Job& job, Question question, Gathered gathered) {
   const auto timelines = static_cast<size_t>(std::ranges::count_if(
       gatherings_, [](const auto& other) { return other.second->question.is_timeline(); }));
@@ -78,6 +100,7 @@ Status NodeQueries::gather(const Job& job, Question question, Gathered gathered)
                        "{} questions about jobs wait for their answers already: ask again later",
                        kGatheringsMax);
   }
+  BRAID_RETURN_IF_ERROR(check_user(question));
   const uint64_t number = ++last_question_;
   auto& gathering = gatherings_[number] = std::make_unique<Gathering>(loop_);
   gathering->number = number;
@@ -185,10 +208,11 @@ void NodeQueries::on_query(const Peer& from, const Job& job, const proto::FactsQ
   if (query.of_all_nodes()) {
     // Who gets no answer tells what it knows itself.
     const uint32_t steps = timeline ? std::clamp(timeline->steps, 1U, kStepsMax) : 0;
-    const Status asked = gather(
-        job, {steps}, [this, to, job_key, question](std::shared_ptr<const std::string> json) {
-          reply(to, job_key, question, std::move(json));
-        });
+    const Status asked =
+        gather(job, {steps, job.user()},
+               [this, to, job_key, question](std::shared_ptr<const std::string> json) {
+                 reply(to, job_key, question, std::move(json));
+               });
     if (!asked) BRAID_LOG_WARN("node '{}' gets no answer: {}", from.name, asked.message());
     return;
   }

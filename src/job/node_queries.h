@@ -26,7 +26,9 @@ namespace braid {
 class NodeQueries {
  public:
   static constexpr size_t kGatheringsMax = 64;
-  static constexpr size_t kTimelinesMax = 4;           // of these
+  static constexpr size_t kTimelinesMax = 4;  // of these
+  static constexpr size_t kGatheringsOfUserMax = 24;
+  static constexpr size_t kTimelinesOfUserMax = 2;
   static constexpr size_t kFactsBytesMax = 256 << 10;  // of one node
   static constexpr size_t kTimelineBytesMax = 2 << 20;
   static constexpr size_t kTimelineBytesOfAllMax = 8 << 20;
@@ -50,6 +52,7 @@ class NodeQueries {
   };
   struct Question {
     uint32_t timeline_steps = 0;  // 0: facts
+    std::optional<uid_t> user{};  // who asks; none: this daemon itself
     bool is_timeline() const { return timeline_steps != 0; }
   };
   // As parse_job_facts and parse_job_timeline read it.
@@ -106,6 +109,7 @@ class NodeQueries {
   // Of which the answer is made, on another thread.
   struct Answers;
 
+  Status check_user(const Question& question) const;
   Gathering* find(uint64_t question, uint64_t job_key);
   static Node* find_awaited(Gathering& gathering, NodeId node);
   void ask(Gathering& gathering, const Job& job);

@@ -92,7 +92,13 @@ class PlanBook {
     uint32_t io_threads = 1;  // of this node: what encodes
   };
   // Everything about the plans, for people and tools: see docs/planning.md.
-  std::string to_json(const Circumstances& circumstances, const GuardNews& guard = {}) const;
+  // What makes it may be called by any thread, whatever has become of this object: of thousands of
+  // tensors it takes far longer than a loop should be held up.
+  using JsonMaker = std::function<std::string()>;
+  JsonMaker json_maker(const Circumstances& circumstances, const GuardNews& guard = {}) const;
+  std::string to_json(const Circumstances& circumstances, const GuardNews& guard = {}) const {
+    return json_maker(circumstances, guard)();
+  }
   bool is_empty() const { return sets_.empty(); }
   // Of the latest plan of the first set that has any; nullptr: as the configuration says.
   std::shared_ptr<const TransferSettings> settings() const;
@@ -133,7 +139,11 @@ class PlanBook {
     std::string cost;  // JSON
     // Whose codec has ended, and from which step on.
     std::vector<std::pair<uint64_t, PlainGroup>> plain;
+    // A copy of set.tensors() for other threads; made when it is first needed.
+    mutable std::shared_ptr<const std::vector<PlanSet::Tensor>> told_tensors;
   };
+  struct ToldSet;
+  static ToldSet told(const Set& set);
 
   Status announce(const Set& set);
   Status make_room(Set& set);

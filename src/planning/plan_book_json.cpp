@@ -2,6 +2,7 @@
 // What `braidctl plan --job` and `braidctl trace record` are told.
 #include <algorithm>
 #include <numeric>
+#include <unordered_map>
 
 #include <nlohmann/json.hpp>
 
@@ -24,14 +25,15 @@ std::vector<uint32_t> ready_order(const std::vector<uint64_t>& ready_ns) {
 }
 
 // In the form of plan/trace.h: the first layer first.
-Json trace_of(const PlanSet& set, const PlanMeter& meter) {
-  const std::vector<uint64_t> ready_ns = meter.ready_ns(PlanBook::kReadyQuantile);
+Json trace_of(const std::vector<PlanSet::Tensor>& tensors, const PlanMeter::Rows& rows,
+              uint64_t forward_ns) {
+  const std::vector<uint64_t> ready_ns = rows.ready_ns(PlanBook::kReadyQuantile);
   std::vector<uint32_t> order = ready_order(ready_ns);
   // Traces have no empty tensors.
-  std::erase_if(order, [&set](uint32_t i) { return set.tensors()[i].count == 0; });
+  std::erase_if(order, [&tensors](uint32_t i) { return tensors[i].count == 0; });
   Json names = Json::array(), counts = Json::array(), dtypes = Json::array(), tb = Json::array();
   for (size_t i = order.size(); i-- > 0;) {
-    const PlanSet::Tensor& tensor = set.tensors()[order[i]];
+    const PlanSet::Tensor& tensor = tensors[order[i]];
     names.push_back(*tensor.name);
     counts.push_back(tensor.count);
     dtypes.push_back(to_string(tensor.dtype));
@@ -41,7 +43,7 @@ Json trace_of(const PlanSet& set, const PlanMeter& meter) {
           {"numel", std::move(counts)},
           {"tb", std::move(tb)},
           {"dtype", std::move(dtypes)},
-          {"forward_seconds", seconds(meter.forward_ns())}};
+          {"forward_seconds", seconds(forward_ns)}};
 }
 
 // It comes from the coordinator: what is no JSON must not make the whole answer none.
@@ -52,13 +54,27 @@ Json cost_of(const std::string& text) {
 
 Json number_or_null(const std::optional<double>& number) { return number ? Json(*number) : Json(); }
 
+// A set's tensors, for who has their hashes.
+class ByHash {
+ public:
+  explicit ByHash(const std::vector<PlanSet::Tensor>& tensors) : tensors_(tensors) {
+    for (uint32_t i = 0; i < tensors.size(); ++i) places_.emplace(tensors[i].hash, i);
+  }
+  uint32_t place_of(uint64_t hash) const { return places_.at(hash); }
+  const PlanSet::Tensor& find(uint64_t hash) const { return tensors_[place_of(hash)]; }
+
+ private:
+  const std::vector<PlanSet::Tensor>& tensors_;
+  std::unordered_map<uint64_t, uint32_t> places_;
+};
+
 // Of a group whose codec holds; its reading is null as long as there is none.
-Json codec_of(const TensorGroup& group, const PlanSet& set, const GuardNews& guard) {
-  const CodecSpec& codec = set.current_codec(*set.index_of(group.members.front().tensor));
+Json codec_of(const TensorGroup& group, uint64_t set, const CodecSpec& codec,
+              const GuardNews& guard) {
   Json one = {{"codec", to_string(codec)}, {"reading", Json()}};
   if (!guard.readings) return one;
   for (const GuardReading& reading : *guard.readings) {
-    const bool is_of_group = reading.set == set.id() && reading.codec == codec &&
+    const bool is_of_group = reading.set == set && reading.codec == codec &&
                              reading.tensors.front() == group.members.front().tensor &&
                              reading.tensors.size() == group.members.size();
     if (!is_of_group) continue;
@@ -71,11 +87,10 @@ Json codec_of(const TensorGroup& group, const PlanSet& set, const GuardNews& gua
   return one;
 }
 
-Json plain_of(uint64_t from_step, const PlainGroup& group, const PlanSet& set) {
+Json plain_of(uint64_t from_step, const PlainGroup& group, const ByHash& tensors) {
   Json names = Json::array();
-  for (const uint64_t hash : group.tensors)
-    names.push_back(*set.tensors()[*set.index_of(hash)].name);
-  const PlanSet::Tensor& first = set.tensors()[*set.index_of(group.tensors.front())];
+  for (const uint64_t hash : group.tensors) names.push_back(*tensors.find(hash).name);
+  const PlanSet::Tensor& first = tensors.find(group.tensors.front());
   return {{"tensors", std::move(names)}, {"codec", to_string(first.codec)},
           {"from_step", from_step},      {"limit", to_string(group.limit)},
           {"measured", group.measured},  {"allowed", group.allowed}};
@@ -83,44 +98,90 @@ Json plain_of(uint64_t from_step, const PlainGroup& group, const PlanSet& set) {
 
 }  // namespace
 
-std::string PlanBook::to_json(const Circumstances& circumstances, const GuardNews& guard) const {
-  Json list = Json::array();
-  for (const auto& [id, set] : sets_) {
-    Json groups = Json::array(), codecs = Json::array(), plain = Json::array();
-    for (const auto& [from_step, group] : set.plain)
-      plain.push_back(plain_of(from_step, group, set.set));
-    for (const auto& group : set.set.current().groups) {
-      codecs.push_back(codec_of(*group, set.set, guard));
+// What is told of a set, apart from it.
+struct PlanBook::ToldSet {
+  uint64_t id = 0;
+  std::shared_ptr<const std::vector<PlanSet::Tensor>> tensors;
+  PlanSet::AgreedPlan plan;
+  std::vector<bool> is_plain;  // by tensor
+  PlanMeter::Rows rows;
+  uint64_t forward_ns = 0;
+  uint64_t iteration_ns = 0;
+  uint64_t steps = 0;
+  uint64_t last_step = 0;
+  std::string planner;
+  uint64_t predicted_ns = 0;
+  std::string cost;
+  std::vector<std::pair<uint64_t, PlainGroup>> plain;
+
+  Json to_json(const Json& circumstances, const GuardNews& guard) const {
+    static const CodecSpec kNone;
+    const ByHash by_hash(*tensors);
+    Json groups = Json::array(), codecs = Json::array(), plain_groups = Json::array();
+    for (const auto& [from_step, group] : plain)
+      plain_groups.push_back(plain_of(from_step, group, by_hash));
+    for (const auto& group : plan.groups) {
+      const uint32_t first = by_hash.place_of(group->members.front().tensor);
+      codecs.push_back(
+          codec_of(*group, id, is_plain[first] ? kNone : (*tensors)[first].codec, guard));
       Json names = Json::array();
       for (const TensorGroup::Member& member : group->members) names.push_back(*member.name);
       groups.push_back(std::move(names));
     }
-    Json one = {{"plan", set.set.current().number},
-                {"from_step", set.set.current().from_step},
-                {"planner", set.planner},
-                {"streams", circumstances.streams},
-                {"nodes", nodes_},
-                {"io_threads", circumstances.io_threads},
-                {"carry_seconds_per_byte", carry_meter_.seconds_per_byte()},
-                {"steps_measured", set.meter.steps()},
-                {"steps_ignored", PlanMeter::kStepsIgnored},
-                {"last_step", set.meter.last_step().value_or(0)},
-                {"predicted_iteration_seconds", seconds(set.predicted_ns)},
-                {"measured_iteration_seconds", seconds(set.meter.iteration_ns())},
-                {"cost", cost_of(set.cost)},
-                {"groups", std::move(groups)},
-                {"codecs", std::move(codecs)},
-                {"plain", std::move(plain)},
-                {"guard",
-                 {{"every_steps", guard.every_steps},
-                  {"coordinator", guard.coordinator},
-                  {"is_coordinator", guard.readings.has_value()}}},
-                {"trace", trace_of(set.set, set.meter)}};
-    list.push_back(std::move(one));
+    Json one = {{"plan", plan.number}, {"from_step", plan.from_step}, {"planner", planner}};
+    one.update(circumstances);
+    one["steps_measured"] = steps;
+    one["steps_ignored"] = PlanMeter::kStepsIgnored;
+    one["last_step"] = last_step;
+    one["predicted_iteration_seconds"] = seconds(predicted_ns);
+    one["measured_iteration_seconds"] = seconds(iteration_ns);
+    one["cost"] = cost_of(cost);
+    one["groups"] = std::move(groups);
+    one["codecs"] = std::move(codecs);
+    one["plain"] = std::move(plain_groups);
+    one["guard"] = {{"every_steps", guard.every_steps},
+                    {"coordinator", guard.coordinator},
+                    {"is_coordinator", guard.readings.has_value()}};
+    one["trace"] = trace_of(*tensors, rows, forward_ns);
+    return one;
   }
-  // Names come from trainers and may be no UTF-8.
-  return Json({{"job", job_name_}, {"sets", std::move(list)}})
-      .dump(-1, ' ', false, Json::error_handler_t::replace);
+};
+
+PlanBook::ToldSet PlanBook::told(const Set& set) {
+  if (set.told_tensors == nullptr)
+    set.told_tensors = std::make_shared<const std::vector<PlanSet::Tensor>>(set.set.tensors());
+  ToldSet told;
+  told.id = set.set.id();
+  told.tensors = set.told_tensors;
+  told.plan = set.set.current();
+  told.is_plain = set.set.current_plain();
+  told.rows = set.meter.kept_rows();
+  told.forward_ns = set.meter.forward_ns();
+  told.iteration_ns = set.meter.iteration_ns();
+  told.steps = set.meter.steps();
+  told.last_step = set.meter.last_step().value_or(0);
+  told.planner = set.planner;
+  told.predicted_ns = set.predicted_ns;
+  told.cost = set.cost;
+  told.plain = set.plain;
+  return told;
+}
+
+PlanBook::JsonMaker PlanBook::json_maker(const Circumstances& circumstances,
+                                         const GuardNews& guard) const {
+  std::vector<ToldSet> sets;
+  for (const auto& [id, set] : sets_) sets.push_back(told(set));
+  return [sets = std::move(sets), guard, job_name = job_name_,
+          same = Json({{"streams", circumstances.streams},
+                       {"nodes", nodes_},
+                       {"io_threads", circumstances.io_threads},
+                       {"carry_seconds_per_byte", carry_meter_.seconds_per_byte()}})] {
+    Json list = Json::array();
+    for (const ToldSet& set : sets) list.push_back(set.to_json(same, guard));
+    // Names come from trainers and may be no UTF-8.
+    return Json({{"job", job_name}, {"sets", std::move(list)}})
+        .dump(-1, ' ', false, Json::error_handler_t::replace);
+  };
 }
 
 }  // namespace braid

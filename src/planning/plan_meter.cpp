@@ -56,7 +56,7 @@ bool PlanMeter::on_submit(uint32_t local_rank, uint32_t tensor, uint64_t step, u
 
 void PlanMeter::close(OpenStep step) {
   if (steps_ >= kStepsIgnored) {
-    rows_.push_back(std::move(step.ready_ns));
+    rows_.push_back(std::make_shared<const std::vector<uint64_t>>(std::move(step.ready_ns)));
     if (rows_.size() > kStepsKept) rows_.pop_front();
     if (step.forward_ns) keep(forwards_, *step.forward_ns);
     if (last_step_ && *last_step_ + 1 == step.step)
@@ -67,12 +67,12 @@ void PlanMeter::close(OpenStep step) {
   ++steps_;
 }
 
-std::vector<uint64_t> PlanMeter::ready_ns(double q) const {
-  std::vector<uint64_t> ready(tensors_, 0);
+std::vector<uint64_t> PlanMeter::Rows::ready_ns(double q) const {
+  std::vector<uint64_t> ready(tensors, 0);
   std::vector<uint64_t> values;
-  for (uint32_t tensor = 0; tensor < tensors_; ++tensor) {
+  for (uint32_t tensor = 0; tensor < tensors; ++tensor) {
     values.clear();
-    for (const auto& row : rows_) values.push_back(row[tensor]);
+    for (const auto& row : rows) values.push_back((*row)[tensor]);
     ready[tensor] = quantile(values, q);
   }
   return ready;

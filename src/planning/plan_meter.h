@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -34,7 +35,14 @@ class PlanMeter {
 
   // By tensor: how long after the step's first submission of the same rank it was ready, of the
   // slowest local rank. The quantile `q` (0 … 1) over the steps kept; 0 while there are none.
-  std::vector<uint64_t> ready_ns(double q) const;
+  std::vector<uint64_t> ready_ns(double q) const { return kept_rows().ready_ns(q); }
+  // What this is computed from, for other threads.
+  struct Rows {
+    uint32_t tensors = 0;
+    std::vector<std::shared_ptr<const std::vector<uint64_t>>> rows;
+    std::vector<uint64_t> ready_ns(double q) const;
+  };
+  Rows kept_rows() const { return {tensors_, {rows_.begin(), rows_.end()}}; }
   // From the last result of the step before to the first submission: optimizer, forward pass and
   // the head of backward. Median.
   uint64_t forward_ns() const;
@@ -58,7 +66,7 @@ class PlanMeter {
   const uint32_t tensors_;
   const uint32_t local_ranks_;
   std::deque<OpenStep> open_;
-  std::deque<std::vector<uint64_t>> rows_;
+  std::deque<std::shared_ptr<const std::vector<uint64_t>>> rows_;
   std::deque<uint64_t> forwards_;
   std::deque<uint64_t> iterations_;
   std::optional<uint64_t> last_step_;

@@ -99,6 +99,8 @@ class PlanSet {
   const CodecSpec& codec_of(uint32_t tensor, uint64_t step) const {
     return codec_in(version_of(step), tensor);
   }
+  // By tensor: whether its codec has ended, as of the latest plan.
+  const std::vector<bool>& current_plain() const { return plans_.back().is_plain; }
   // As of the latest plan.
   const CodecSpec& current_codec(uint32_t tensor) const { return codec_in(plans_.back(), tensor); }
 

@@ -2,12 +2,21 @@
 """Users of one node do not trust each other: what the one does must not reach the other's job."""
 
 import json
+import re
 import signal
 import subprocess
 
 import pytest
-from braid_build import BRAIDCTL, PATIENCE_S
-from real_cluster import SHORT_JOB, SUM_FOREVER, needs_daemons, until, wait_until_running
+from braid_build import BRAIDCTL, PATIENCE_S, REPOSITORY
+from real_cluster import (
+    SHORT_JOB,
+    SUM_FOREVER,
+    end_running,
+    expect_to_go_on,
+    needs_daemons,
+    until,
+    wait_until_running,
+)
 from second_user import GROUP_SETTING, NOBODY, NOBODY_UID, needs_nobody, start_neighbour, way_opened
 
 pytestmark = [needs_daemons, needs_nobody, pytest.mark.sanitized]
@@ -188,3 +197,86 @@ def test_a_stopped_rank_keeps_neither_memory_nor_place(cluster_of):
     assert all(trainer.process.poll() is None for trainer in stopped)
     for trainer in stopped:
         trainer.kill()
+
+
+# Frames as any process can write them: connections that ask for the daemon's status 16 times each,
+# read nothing until all have asked, and begin anew.
+ASK_AND_ASK = """
+import socket, struct
+CONNECTIONS, VERSION = ARGUMENT
+HELLO, STATUS_QUERY, FAILURE = 1, 11, 8
+
+def frame(kind, body):
+    message = struct.pack("<IHHHHiIBxxx", 12, 8, 12, 8, 4, 8, len(body[0]) + 8, kind)
+    message += b"".join(body)
+    return struct.pack("<I", len(message)) + message
+
+version = b"9.9.9"
+hello = frame(HELLO, [
+    struct.pack("<HHHH", 8, 12, 4, 8),
+    struct.pack("<iIII", 8, VERSION, 4, len(version)) + version + bytes(3),
+])
+query = frame(STATUS_QUERY, [struct.pack("<HH", 4, 4), struct.pack("<i", 4)])
+
+def received(connection, count):
+    data = b""
+    while len(data) < count:
+        some = connection.recv(count - len(data))
+        if not some:
+            raise ConnectionResetError
+        data += some
+    return data
+
+def read_frame(connection):
+    return received(connection, struct.unpack("<I", received(connection, 4))[0])
+
+def greeted():
+    connection = socket.socket(socket.AF_UNIX)
+    connection.settimeout(60)
+    connection.connect(os.environ["BRAID_SOCKET"])
+    connection.sendall(hello)
+    read_frame(connection)
+    return connection
+
+said = False
+while True:
+    connections = [greeted() for _ in range(CONNECTIONS)]
+    answers, refusals = 0, set()
+    for connection in connections:
+        connection.sendall(query * 16)
+    for connection in connections:
+        try:
+            for _ in range(16):
+                answer = read_frame(connection)
+                if b"client.user_queries_max" in answer:
+                    refusals.add(answer.decode(errors="replace"))
+                answers += 1
+        except (ConnectionResetError, BrokenPipeError):
+            pass
+        connection.close()
+    if not said:
+        report(answers=answers, refusals=len(refusals))
+        said = True
+"""
+
+
+def client_protocol_version() -> int:
+    header = (REPOSITORY / "proto" / "version.h").read_text()
+    return int(re.search(r"kClientProtocolVersion = (\d+)", header)[1])
+
+
+def test_who_asks_much_is_limited_and_others_go_on(users):
+    innocents = users.start(SUM_FOREVER, job="innocent")  # every sum is checked
+    wait_until_running(innocents)
+    flood = start_neighbour(users, ASK_AND_ASK, [400, client_protocol_version()])
+    until(lambda: flood.results() or flood.process.poll() is not None, "all have asked once")
+    assert flood.results(), flood.output()
+    assert flood.results()[0]["answers"] > 0
+    assert flood.results()[0]["refusals"] > 0, "client.user_queries_max"
+    expect_to_go_on(innocents)
+    expect_right_sums(users.start(SHORT_JOB))  # joins meanwhile
+    assert json.loads(ask(users.nodes[0], "status", "--json").stdout)["jobs_hidden"] == 0
+    assert flood.process.poll() is None, flood.output()
+    flood.kill()
+    end_running(innocents)
+    users.expect_healthy()

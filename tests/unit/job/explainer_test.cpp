@@ -26,6 +26,7 @@ std::string facts_json() {
 class ExplainerTest : public testing::LoopTest {
  protected:
   static constexpr uint64_t kKey = 7;
+  static constexpr uid_t kUser = 1000;
 
   ExplainerTest() {
     gather_ = [this](Explainer::Gathered gathered) {
@@ -50,19 +51,18 @@ class ExplainerTest : public testing::LoopTest {
   Explainer explainer_{*loop_,
                        worker_,
                        {[this](uint64_t job_key, Explainer::Gathered gathered) {
-                          EXPECT_EQ(job_key, kKey);
                           return gather_(std::move(gathered));
                         },
-                        [this](uint64_t) -> std::optional<std::string> {
-                          if (!has_job_) return std::nullopt;
-                          return R"({"job":"train","sets":[]})";
+                        [this](uint64_t) -> std::function<std::string()> {
+                          if (!has_job_) return nullptr;
+                          return [] { return R"({"job":"train","sets":[]})"; };
                         }},
                        20};
 };
 
 TEST_F(ExplainerTest, WhoAsksMeanwhileGetsTheSameAnswer) {
-  ASSERT_TRUE(explainer_.explain(kKey, keep()));
-  ASSERT_TRUE(explainer_.explain(kKey, keep()));
+  ASSERT_TRUE(explainer_.explain(kKey, kUser, keep()));
+  ASSERT_TRUE(explainer_.explain(kKey, kUser, keep()));
   EXPECT_TRUE(explained_.empty()) << "never from within the call";
   run_until([&] { return explained_.size() == 2; });
   EXPECT_EQ(gatherings_, 2) << "two looks for both";
@@ -74,7 +74,7 @@ TEST_F(ExplainerTest, WhoAsksMeanwhileGetsTheSameAnswer) {
 }
 
 TEST_F(ExplainerTest, AJobThatEndsMeanwhileIsAnError) {
-  ASSERT_TRUE(explainer_.explain(kKey, keep()));
+  ASSERT_TRUE(explainer_.explain(kKey, kUser, keep()));
   has_job_ = false;
   run_until([&] { return !explained_.empty(); });
   EXPECT_EQ(explained_[0].status().message(), "the job is over");
@@ -84,9 +84,9 @@ TEST_F(ExplainerTest, WhatCannotBeAskedIsSaidAtOnceOrLater) {
   const auto refuse = [](auto) { return Status(StatusCode::ResourceExhausted, "not now"); };
   const auto can = gather_;
   gather_ = refuse;
-  EXPECT_EQ(explainer_.explain(kKey, keep()).message(), "not now");
+  EXPECT_EQ(explainer_.explain(kKey, kUser, keep()).message(), "not now");
   gather_ = can;
-  ASSERT_TRUE(explainer_.explain(kKey, keep())) << "nothing is left of the first one";
+  ASSERT_TRUE(explainer_.explain(kKey, kUser, keep())) << "nothing is left of the first one";
   gather_ = refuse;
   run_until([&] { return !explained_.empty(); });
   ASSERT_EQ(explained_.size(), 1u);
@@ -99,16 +99,27 @@ TEST_F(ExplainerTest, TextThatIsNoAnswerIsAnError) {
         [gathered = std::move(gathered)] { gathered(std::make_shared<const std::string>("{")); });
     return Status::ok();
   };
-  ASSERT_TRUE(explainer_.explain(kKey, keep()));
+  ASSERT_TRUE(explainer_.explain(kKey, kUser, keep()));
   run_until([&] { return !explained_.empty(); });
   EXPECT_FALSE(explained_[0]);
 }
 
 TEST_F(ExplainerTest, AskersAreBounded) {
-  for (size_t i = 0; i < Explainer::kAskersMax; ++i) ASSERT_TRUE(explainer_.explain(kKey, keep()));
-  EXPECT_EQ(explainer_.explain(kKey, keep()).code(), StatusCode::ResourceExhausted);
+  for (size_t i = 0; i < Explainer::kAskersMax; ++i)
+    ASSERT_TRUE(explainer_.explain(kKey, kUser, keep()));
+  EXPECT_EQ(explainer_.explain(kKey, kUser, keep()).code(), StatusCode::ResourceExhausted);
   run_until([&] { return explained_.size() == Explainer::kAskersMax; });
-  EXPECT_TRUE(explainer_.explain(kKey, keep()));
+  EXPECT_TRUE(explainer_.explain(kKey, kUser, keep()));
+}
+
+TEST_F(ExplainerTest, AUsersJobsDoNotTakeThePlacesOfAllOthers) {
+  for (uint64_t job = 1; job <= Explainer::kJobsOfUserMax; ++job)
+    ASSERT_TRUE(explainer_.explain(job, kUser, keep()));
+  EXPECT_EQ(explainer_.explain(100, kUser, keep()).message(),
+            "8 jobs are being explained to user 1000 already: ask again later");
+  EXPECT_TRUE(explainer_.explain(101, kUser + 1, keep()));
+  EXPECT_TRUE(explainer_.explain(102, std::nullopt, keep())) << "the daemon itself";
+  run_until([&] { return explained_.size() == Explainer::kJobsOfUserMax + 2; });
 }
 
 TEST_F(ExplainerTest, AWatchedJobIsExplainedAgainAndAgain) {
@@ -125,7 +136,7 @@ TEST_F(ExplainerTest, AWatchedJobIsExplainedAgainAndAgain) {
   watch.add(kKey);
   run_until([&] { return gatherings_ > before; });
   watch.remove(kKey);
-  ASSERT_TRUE(explainer_.explain(kKey, keep()));
+  ASSERT_TRUE(explainer_.explain(kKey, kUser, keep()));
   run_until([&] { return !explained_.empty(); });
   EXPECT_TRUE(board_.entries().empty());
 }

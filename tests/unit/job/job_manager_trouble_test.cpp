@@ -3,7 +3,6 @@
 #include <future>
 
 #include "job/manager_world.h"
-#include "metrics/status_queries.h"
 
 namespace braid {
 namespace {
@@ -112,11 +111,9 @@ TEST_F(JobManagerTroubleTest, ATrainerCannotLeaveBeforeItIsIn) {
 }
 
 TEST_F(JobManagerTroubleTest, WhoAsksForTheStatusTooOftenIsClosed) {
-  StatusQueries queries([](auto) {}, [](uint64_t, const auto&) {});  // a loop that is busy
-  manager_->set_status_query_handler(
-      [&](ClientConnection& connection) { return queries.add(connection.id()); });
+  manager_->set_status_source([](uid_t, const auto&) {});  // an I/O loop that is busy
   testing::TestTrainer& asker = add_trainer();
-  for (uint32_t i = 0; i <= StatusQueries::kPerClientMax; ++i) asker.ask_status();
+  for (uint32_t i = 0; i <= ClientQueries::kPerClientMax; ++i) asker.ask_status();
   wait_for([&] { return asker.was_closed; });
   EXPECT_EQ(asker.failure.code(), StatusCode::ResourceExhausted);
 }
