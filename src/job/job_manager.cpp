@@ -79,7 +79,7 @@ void JobManager::on_client_message(ClientConnection& connection,
       if (session->job() == nullptr) return session->leave();
       return session->begin_leaving(text_of(message.body_as_LeaveJob()->reason()));
     case proto::ClientBody::StatusQuery:
-      return ask(connection, {Kind::Status});
+      return ask(connection, {Kind::Status, ""});
     case proto::ClientBody::PlanQuery:
       return ask(connection, {Kind::Plan, message.body_as_PlanQuery()->job()->str()});
     case proto::ClientBody::TuneQuery:

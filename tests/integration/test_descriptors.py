@@ -1,11 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Descriptors that take for ever to close, given to a daemon that is the last to have them."""
 
+import contextlib
+import itertools
+import os
+import resource
+from collections.abc import Iterator
+
 import pytest
 from braid_build import PATIENCE_S
 from real_cluster import (
     PEERS_WAIT,
+    SHORT_JOB,
     SUM_FOREVER,
+    Node,
     end_running,
     expect_to_go_on,
     needs_daemons,
@@ -97,3 +105,39 @@ def test_sockets_that_linger_hold_up_nobody(cluster_of, is_nested):
     attacker.kill()
     end_running(innocent)
     cluster.expect_healthy()
+
+
+@contextlib.contextmanager
+def few_descriptors_left(node: Node, count: int) -> Iterator[None]:
+    """The node's daemon can open so many descriptors more."""
+    before = resource.prlimit(node.daemon_pid, resource.RLIMIT_NOFILE)
+    used = {int(name) for name in os.listdir(f"/proc/{node.daemon_pid}/fd")}
+    free = (number for number in range(len(used) + count + 1) if number not in used)
+    limit = list(itertools.islice(free, count))[-1] + 1
+    resource.prlimit(node.daemon_pid, resource.RLIMIT_NOFILE, (limit, before[1]))
+    try:
+        yield
+    finally:
+        resource.prlimit(node.daemon_pid, resource.RLIMIT_NOFILE, before)
+
+
+# Room for a connection, but not for what comes with its first message; and for a trainer, but not
+# for the flows to the other node.
+@pytest.mark.parametrize("left", [3, 20], ids=["a connection", "a trainer"])
+def test_a_daemon_without_descriptors_names_the_limit(cluster_of, left):
+    cluster = cluster_of(2, PEERS_WAIT, f"client.jobs_max={100 + left}")
+    with few_descriptors_left(cluster.nodes[0], left):
+        error = cluster.start(SHORT_JOB)[0].error()
+    assert "this process has no file descriptors left (limit " in error["text"], error
+    assert "LimitNOFILE" in error["text"], error
+    for trainer in cluster.trainers:
+        trainer.kill()
+    for trainer in cluster.start(SHORT_JOB):
+        assert trainer.result()["good"]
+    cluster.expect_healthy()
+
+
+def test_a_daemon_raises_its_limit_of_descriptors(cluster_of):
+    node = cluster_of(2, PEERS_WAIT).nodes[0]
+    soft, hard = resource.prlimit(node.daemon_pid, resource.RLIMIT_NOFILE)
+    assert soft == hard

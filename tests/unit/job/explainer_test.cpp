@@ -50,7 +50,7 @@ class ExplainerTest : public testing::LoopTest {
   FindingsBoard board_;
   Explainer explainer_{*loop_,
                        worker_,
-                       {[this](uint64_t job_key, Explainer::Gathered gathered) {
+                       {[this](uint64_t, Explainer::Gathered gathered) {
                           return gather_(std::move(gathered));
                         },
                         [this](uint64_t) -> std::function<std::string()> {
