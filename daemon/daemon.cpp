@@ -333,7 +333,7 @@ std::vector<MetricSample> Daemon::constant_samples() const {
       {Metric::JobsMax, {}, static_cast<double>(config_.client.jobs_max)},
       {Metric::DescriptorsClosingMax, {}, static_cast<double>(descriptors_closing_max())}};
   // Where nobody knows how much memory there is, there is no bound.
-  if (const uint64_t bytes = user_limits(config_).result_bytes_of_all; bytes != UINT64_MAX)
+  if (const uint64_t bytes = user_limits(config_).memory_of_all; bytes != UINT64_MAX)
     samples.push_back({Metric::ResultMemoryMax, {}, static_cast<double>(bytes)});
   return samples;
 }

@@ -17,16 +17,19 @@ std::optional<uint64_t> parse_number(std::string_view text) {
   return number;
 }
 
-uint64_t machine_bytes(const std::string& root) {
-  std::ifstream file(root + "/proc/meminfo");
-  for (std::string line; std::getline(file, line);) {
-    constexpr std::string_view kName = "MemTotal:";
-    if (!line.starts_with(kName)) continue;
-    const std::string_view rest = std::string_view(line).substr(kName.size());
-    const auto kib = parse_number(rest.substr(std::min(rest.find_first_not_of(' '), rest.size())));
-    if (kib) return *kib << 10;
+// The number behind `name` in a file of lines "name number".
+std::optional<uint64_t> find_number(const std::string& path, std::string_view name) {
+  std::ifstream file(path);
+  for (std::string word; file >> word;) {
+    std::string number;
+    if (word == name && file >> number) return parse_number(number);
   }
-  return UINT64_MAX;
+  return std::nullopt;
+}
+
+uint64_t machine_bytes(const std::string& root, std::string_view name) {
+  const auto kib = find_number(root + "/proc/meminfo", name);
+  return kib ? *kib << 10 : UINT64_MAX;
 }
 
 // The least limit of a group and of those that it is in.
@@ -41,10 +44,10 @@ uint64_t group_bytes(const std::string& hierarchy, std::string group, const char
   }
 }
 
-}  // namespace
-
-uint64_t memory_limit(const std::string& root) {
-  uint64_t least = machine_bytes(root);
+// This process's groups that count its memory: `found` gets the folder of the hierarchy, the group
+// in it, and whether it is of version 2.
+template <typename Found>
+void find_groups(const std::string& root, const Found& found) {
   // Lines "0::/group" (version 2) and "4:memory:/group" (version 1).
   std::ifstream groups(root + "/proc/self/cgroup");
   for (std::string line; std::getline(groups, line);) {
@@ -55,13 +58,32 @@ uint64_t memory_limit(const std::string& root) {
     std::string group = line.substr(second + 1);
     if (group == "/") group.clear();
     if (controllers == ",,") {
-      least = std::min(least, group_bytes(root + "/sys/fs/cgroup", group, "memory.max"));
+      found(root + "/sys/fs/cgroup", group, true);
     } else if (controllers.find(",memory,") != std::string::npos) {
-      least = std::min(least,
-                       group_bytes(root + "/sys/fs/cgroup/memory", group, "memory.limit_in_bytes"));
+      found(root + "/sys/fs/cgroup/memory", group, false);
     }
   }
+}
+
+}  // namespace
+
+uint64_t memory_limit(const std::string& root) {
+  uint64_t least = machine_bytes(root, "MemTotal:");
+  find_groups(root, [&least](const std::string& hierarchy, const std::string& group, bool is_new) {
+    least = std::min(
+        least, group_bytes(hierarchy, group, is_new ? "memory.max" : "memory.limit_in_bytes"));
+  });
   return least;
+}
+
+uint64_t shared_memory_used(const std::string& root) {
+  std::optional<uint64_t> used;
+  find_groups(root, [&used](const std::string& hierarchy, const std::string& group, bool is_new) {
+    const auto here =
+        find_number(hierarchy + group + "/memory.stat", is_new ? "shmem" : "total_shmem");
+    if (here) used = *here;
+  });
+  return used ? *used : machine_bytes(root, "Shmem:");
 }
 
 }  // namespace braid

@@ -11,4 +11,8 @@ namespace braid {
 // limit; UINT64_MAX: none is known. `root`: where /proc and /sys are, for tests.
 uint64_t memory_limit(const std::string& root = "");
 
+// Bytes of shared memory that count as this process's control group's, or as the machine's where
+// that does not say.
+uint64_t shared_memory_used(const std::string& root = "");
+
 }  // namespace braid

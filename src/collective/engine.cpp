@@ -36,6 +36,7 @@
 #include <unordered_map>
 
 #include "base/assert.h"
+#include "base/job_turns.h"
 #include "base/lifetime.h"
 #include "collective/early_chunks.h"
 #include "collective/operation_run.h"
@@ -48,6 +49,9 @@ namespace {
 constexpr uint64_t kUnitBytesMax = uint64_t{16} << 30;  // keeps chunk numbers within 32 bits
 // Of what stays on this node per loop round: about 0.1 ms.
 constexpr uint64_t kWorkSliceBytes = 1 << 20;
+// What a turn costs beside its bytes: else barriers would cost nothing. About what it takes to
+// begin a small operation and to tell its end, as bytes.
+constexpr uint64_t kTurnBytes = 16 << 10;
 
 class EngineImpl final : public Engine, public OperationHost {
  public:
@@ -132,7 +136,8 @@ class EngineImpl final : public Engine, public OperationHost {
   EarlyChunks early_{[this](uint64_t job_key, NodeId from) {
     if (events_.on_overrun) events_.on_overrun(job_key, from);
   }};
-  std::deque<std::shared_ptr<OperationRun>> local_work_;
+  // What stays on this node; jobs take turns.
+  JobTurns<std::deque<std::shared_ptr<OperationRun>>> local_work_;
   Handle<uv_idle_t> work_idle_;  // active while there is local work: one slice per loop round
 
   // Events, and units that begin because others have finished, wait for the end of the loop's
@@ -178,16 +183,9 @@ void EngineImpl::start_local(std::shared_ptr<OperationRun> run) {
 }
 
 void EngineImpl::add_work(std::shared_ptr<OperationRun> run) {
-  if (local_work_.empty()) {
-    uv_idle_start(work_idle_.get(),
-                  [](uv_idle_t* idle) { static_cast<EngineImpl*>(idle->data)->work(); });
-  }
-  // What others wait for goes before what stays here.
-  if (run->is_local()) {
-    local_work_.push_back(std::move(run));
-  } else {
-    local_work_.push_front(std::move(run));
-  }
+  uv_idle_start(work_idle_.get(),
+                [](uv_idle_t* idle) { static_cast<EngineImpl*>(idle->data)->work(); });
+  local_work_.queue_of(run->key().job_key).push_back(std::move(run));
 }
 
 void EngineImpl::go(const OperationKey& key) {
@@ -280,13 +278,23 @@ void EngineImpl::tell_news() {
   }
 }
 
+// One slice: turns of several jobs, or many of one.
 void EngineImpl::work() {
-  OperationRun& run = *local_work_.front();
-  if (run.work(kWorkSliceBytes)) {
+  for (uint64_t left = kWorkSliceBytes; left != 0 && local_work_.has_next();) {
+    auto& queue = local_work_.begin_turn();
+    OperationRun& run = *queue.front();
+    const uint32_t weight = jobs_[run.key().job_key].share.link.weight;
+    uint64_t left_of_bytes = left;
+    const bool is_over = run.work(left_of_bytes);
+    // What it sends to others is enough for a round.
+    left_of_bytes = run.is_local() ? left_of_bytes - std::min(left_of_bytes, kTurnBytes) : 0;
+    local_work_.end_turn(std::max(left - left_of_bytes, kTurnBytes), weight);
+    left = left_of_bytes;
+    if (!is_over) continue;
     on_progress(run);
-    local_work_.pop_front();
+    queue.pop_front();
   }
-  if (local_work_.empty()) uv_idle_stop(work_idle_.get());
+  if (!local_work_.has_next()) uv_idle_stop(work_idle_.get());
 }
 
 void EngineImpl::abort_job(uint64_t job_key) {
@@ -302,8 +310,8 @@ void EngineImpl::abort_job(uint64_t job_key) {
   if (const auto job = jobs_.extract(job_key); job && job.mapped().share != JobShare{})
     links_->limit(job_key, {});
   early_.forget_job(job_key);
-  std::erase_if(local_work_, [](const auto& run) { return run->is_abandoned(); });
-  if (local_work_.empty()) uv_idle_stop(work_idle_.get());
+  if (auto* const work = local_work_.find(job_key)) work->clear();
+  if (!local_work_.has_next()) uv_idle_stop(work_idle_.get());
 }
 
 OperationRun* EngineImpl::find_run(const OperationKey& key) const {

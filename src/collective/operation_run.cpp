@@ -290,12 +290,12 @@ void OperationRun::abandon() {
   is_aborted_ = true;
 }
 
-bool OperationRun::work(uint64_t bytes_max) {
+bool OperationRun::work(uint64_t& bytes_left) {
   bool has_begun_one = false;  // whose chunks to all nodes are enough for a call
   while (work_unit_ < units_.size() && !(has_begun_one && !is_local())) {
     UnitRun& unit = units_[work_unit_];
     has_begun_one = !unit.has_begun();
-    if (!unit.work(bytes_max)) return false;
+    if (!unit.work(bytes_left)) return false;
     ++work_unit_;
   }
   return work_unit_ == units_.size();

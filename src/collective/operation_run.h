@@ -60,10 +60,10 @@ class OperationRun final : public ChunkSource,
   ChunkVerdict accept(NodeId from, const proto::ChunkHeader& header,
                       std::span<const uint8_t> payload);
   // Whether work() has to be called, from set_ready() on, until nothing is left: it begins units,
-  // and reduces or copies what stays on this node, about `bytes_max` in a call.
+  // and reduces or copies what stays on this node.
   bool has_work() const { return is_local() || operation_.exchange != nullptr; }
-  // True: nothing is left.
-  bool work(uint64_t bytes_max);
+  // About so many bytes of it, which are taken off `bytes_left`. True: nothing is left.
+  bool work(uint64_t& bytes_left);
 
   // The result is final and nobody needs the inputs.
   bool is_done() const;

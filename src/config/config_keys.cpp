@@ -163,8 +163,9 @@ constexpr std::array kKeys = {
     bytes("client.user_arena_bytes_max", BRAID_FIELD(client.user_arena_bytes_max), kMiB, 64 * kTiB,
           "Most that one user's input arenas have together: address space."),
     bytes("client.user_result_bytes_max", BRAID_FIELD(client.user_result_bytes_max), 0, 16 * kTiB,
-          "Most memory that the results of one user's jobs take; 0: half of what the machine has, "
-          "or of what the daemon's control group allows it (MemoryMax) if that is less."),
+          "Most memory that the results of one user's jobs take, and as much again that inputs "
+          "take which were never written before they were submitted; 0: half of what the machine "
+          "has, or of what the daemon's control group allows it (MemoryMax) if that is less."),
     number("client.user_tensors_max", BRAID_FIELD(client.user_tensors_max), 1, 1u << 30,
            "Most tensors that one user's trainers have registered."),
     bytes("client.user_reply_bytes_max", BRAID_FIELD(client.user_reply_bytes_max), kMiB, kTiB,
@@ -177,6 +178,10 @@ constexpr std::array kKeys = {
     number("client.user_descriptors_max", BRAID_FIELD(client.user_descriptors_max), 0, 1u << 20,
            "Most file descriptors that the daemon has open for one user's processes; 0: a quarter "
            "of those that it may have (LimitNOFILE in its unit, ulimit -n)."),
+    number(
+        "client.user_operations_max", BRAID_FIELD(client.user_operations_max), 1, 1u << 30,
+        "Most operations that one user's trainers have submitted and whose results they have not "
+        "released, those of each rank counted; a job that goes beyond it fails."),
     list("client.codecs", BRAID_FIELD(client.codecs), check_codec, "names of codecs, none, or all",
          "What gradients may travel as between nodes where a trainer asks for it, whatever the "
          "parameters; a tensor with another codec is refused. none: only as they are."),
@@ -238,9 +243,9 @@ constexpr std::array kKeys = {
           "Size of a job's result memory on this node: address space; memory is taken as it is "
           "used."),
     bytes("collective.result_memory_max", BRAID_FIELD(collective.result_memory_max), 0, 16 * kTiB,
-          "Most memory that the results of all jobs on this node take; 0: three quarters of what "
-          "the machine has, or of what the daemon's control group allows it (MemoryMax) if that is "
-          "less."),
+          "Most memory that the results of all jobs on this node take, together with inputs that "
+          "were never written before they were submitted; 0: three quarters of what the machine "
+          "has, or of what the daemon's control group allows it (MemoryMax) if that is less."),
     number("collective.leave_timeout_ms", BRAID_FIELD(collective.leave_timeout_ms), 100, kDayMs,
            "Where some ranks of a job have left it and others neither leave nor die for this time, "
            "in milliseconds, the job is ended for those, in jobs that this node coordinates."),

@@ -40,6 +40,8 @@ class DaemonRings final : private Pollable {
   Status start(Loop& loop, std::function<void()> on_submit);
   // No more callbacks.
   void stop();
+  // Calls the callback in the loop's next round, as if the client had woken it. After start().
+  void serve_again();
 
   // True: `entry` is the next submission; its kind and enums are valid, nothing else was checked.
   // False: there is none. After an error `on_submit` is not called again by itself.
@@ -56,7 +58,6 @@ class DaemonRings final : private Pollable {
   Status make_done_wake();
   void on_wake();
   void serve();
-  void serve_again();
 
   void begin_polling() override;
   bool has_something() const override { return !is_broken_ && submit_.has_any(); }

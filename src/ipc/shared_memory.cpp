@@ -2,6 +2,7 @@
 #include "ipc/shared_memory.h"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <utility>
 
@@ -34,6 +35,9 @@ constexpr uint64_t kReservePieceBytes = 4ull << 20;
 // emptied its lists of pages, so a call for each page takes twenty times as long; and one for all
 // would be hard to interrupt.
 constexpr uint64_t kHugeSliceBytes = 64ull << 20;
+
+// What mincore() tells of at once.
+constexpr size_t kLookPages = 4096;
 
 uint64_t page_bytes() {
   static const auto bytes = static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
@@ -111,6 +115,14 @@ Status check_adopted(int fd, uint64_t bytes, uint64_t bytes_max, const std::stri
                        info.st_size);
   }
   return {};
+}
+
+// mincore() calls all pages present where this process could not open the file for writing.
+bool tells_of_pages(int fd) {
+  struct stat info {};
+  if (::fstat(fd, &info) != 0) return false;
+  constexpr mode_t kAll = S_IWGRP | S_IWOTH;
+  return ::geteuid() == 0 || info.st_uid == ::geteuid() || (info.st_mode & kAll) == kAll;
 }
 
 }  // namespace
@@ -237,6 +249,25 @@ Status SharedMemory::give_back(uint64_t offset, uint64_t bytes) {
 uint64_t SharedMemory::memory_bytes() const {
   struct stat info {};
   return ::fstat(fd_.get(), &info) == 0 ? static_cast<uint64_t>(info.st_blocks) * 512 : 0;
+}
+
+// Not by SEEK_HOLE: it waits for the file's lock, which who has the file can hold for ever.
+uint64_t SharedMemory::missing_bytes(uint64_t offset, uint64_t bytes) const {
+  if (offset >= size_ || bytes == 0) return 0;
+  const uint64_t first = offset / page_bytes() * page_bytes();
+  const uint64_t end = offset + std::min(bytes, size_ - offset);
+  if (!tells_of_pages(fd_.get())) return round_up(end - first, page_bytes());
+  uint64_t missing = 0;
+  std::array<unsigned char, kLookPages> present;  // NOLINT: mincore() fills it
+  for (uint64_t at = first; at < end; at += kLookPages * page_bytes()) {
+    const uint64_t piece = std::min(end - at, kLookPages * page_bytes());
+    const size_t pages = round_up(piece, page_bytes()) / page_bytes();
+    if (::mincore(const_cast<uint8_t*>(data_) + at, piece, present.data()) != 0) present.fill(0);
+    missing += static_cast<uint64_t>(
+        std::count_if(present.begin(), present.begin() + static_cast<std::ptrdiff_t>(pages),
+                      [](unsigned char page) { return (page & 1) == 0; }));
+  }
+  return missing * page_bytes();
 }
 
 // A page of each block, then the rest of it at once: four times faster than small pages, of which

@@ -54,6 +54,10 @@ class SharedMemory {
   // those. It reads as zeros afterwards, and must be reserved again before it is used. Takes up to
   // a tenth of a second for 512 MiB of small pages: not on a loop. Only for memory made here.
   Status give_back(uint64_t offset, uint64_t bytes);
+  // Bytes of the pages of [offset, offset + bytes) that there are not: a look at them here makes
+  // them, and they count as this process's memory. All that the kernel does not tell of counts, and
+  // a page that was swapped out does. Asks for nothing that another process could hold.
+  uint64_t missing_bytes(uint64_t offset, uint64_t bytes) const;
   // Bytes of pages that there are, whoever had them made. 0 if the kernel does not say.
   uint64_t memory_bytes() const;
 

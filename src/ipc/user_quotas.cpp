@@ -21,12 +21,15 @@ constexpr std::array<ResourceText, kUserResources> kTexts = {{
     {"bytes of input arenas", "client.user_arena_bytes_max",
      "ask for less (braid_job_options.arena_bytes)"},
     {"bytes of results in memory", "client.user_result_bytes_max", "release results sooner"},
+    {"bytes of inputs that were never written", "client.user_result_bytes_max",
+     "write inputs before they are submitted"},
     {"registered tensors", "client.user_tensors_max", "register fewer"},
     {"bytes of unread messages", "client.user_reply_bytes_max", "read them"},
     {"queries without an answer", "client.user_queries_max", "ask again later"},
     {"bytes of tensors' names", "client.user_name_bytes_max", "register fewer, or shorter ones"},
     {"file descriptors of braidd", "client.user_descriptors_max",
      "close connections, or register fewer and larger input arenas"},
+    {"pending operations", "client.user_operations_max", "wait for some and release their results"},
 }};
 
 }  // namespace
@@ -44,27 +47,21 @@ Status UserQuotas::take(uid_t user, UserResource resource, uint64_t amount) {
                        "allows: {}, or raise it",
                        user, used, text.what, amount, max, text.key, text.advice);
   }
-  BRAID_RETURN_IF_ERROR(check_all(resource, user, used, amount));
-  if (resource == UserResource::ResultBytes) result_bytes_ += amount;
+  BRAID_RETURN_IF_ERROR(check_descriptors(resource, user, used, amount));
+  if (resource == UserResource::ResultBytes || resource == UserResource::InputPages)
+    BRAID_RETURN_IF_ERROR(take_memory(resource, amount));
   if (resource == UserResource::Descriptors) descriptors_ += amount;
   if (amount > 0) uses_[user][index] += amount;
   return Status::ok();
 }
 
-// What all users have together.
-Status UserQuotas::check_all(UserResource resource, uid_t user, uint64_t used,
-                             uint64_t amount) const {
+// What is left of all users'.
+Status UserQuotas::check_descriptors(UserResource resource, uid_t user, uint64_t used,
+                                     uint64_t amount) const {
+  if (resource != UserResource::Descriptors) return Status::ok();
   const ResourceText& text = kTexts[static_cast<size_t>(resource)];
-  if (resource == UserResource::ResultBytes &&
-      amount > limits_.result_bytes_of_all - result_bytes_) {
-    return make_status(StatusCode::ResourceExhausted,
-                       "all jobs have {} {} on this node; {} more would be beyond the {} that "
-                       "collective.result_memory_max allows: {}, or raise it",
-                       result_bytes_, text.what, amount, limits_.result_bytes_of_all, text.advice);
-  }
   const uint64_t free = limits_.descriptors_of_all - descriptors_;
-  if (resource == UserResource::Descriptors &&
-      (amount > free || (!exempt_.contains(user) && used > free - amount))) {
+  if (amount > free || (!exempt_.contains(user) && used > free - amount)) {
     return make_status(StatusCode::ResourceExhausted,
                        "user {} has {} {} on this node, and all users {} of the {} that are for "
                        "them; {} more would leave others fewer than the user has: {}, or let "
@@ -72,6 +69,24 @@ Status UserQuotas::check_all(UserResource resource, uid_t user, uint64_t used,
                        user, used, text.what, descriptors_, limits_.descriptors_of_all, amount,
                        text.advice);
   }
+  return Status::ok();
+}
+
+Status UserQuotas::take_memory(UserResource resource, uint64_t amount) {
+  if (lingering_bytes_ != 0) {
+    lingering_bytes_ =
+        std::min(lingering_bytes_, limits_.shared_bytes ? limits_.shared_bytes() : 0);
+  }
+  const uint64_t used = result_bytes_ + page_bytes_ + lingering_bytes_;
+  if (used > limits_.memory_of_all || amount > limits_.memory_of_all - used) {
+    return make_status(StatusCode::ResourceExhausted,
+                       "all jobs have {} bytes of results in memory on this node, and {} of inputs "
+                       "that were never written; {} more would be beyond the {} that "
+                       "collective.result_memory_max allows: {}, or raise it",
+                       result_bytes_, page_bytes_ + lingering_bytes_, amount, limits_.memory_of_all,
+                       kTexts[static_cast<size_t>(resource)].advice);
+  }
+  (resource == UserResource::ResultBytes ? result_bytes_ : page_bytes_) += amount;
   return Status::ok();
 }
 
@@ -85,6 +100,10 @@ void UserQuotas::give_back(uid_t user, UserResource resource, uint64_t amount) {
   position->second[index] -= amount;
   if (resource == UserResource::ResultBytes) result_bytes_ -= amount;
   if (resource == UserResource::Descriptors) descriptors_ -= amount;
+  if (resource == UserResource::InputPages) {
+    page_bytes_ -= amount;
+    lingering_bytes_ += amount;
+  }
   const Use& use = position->second;
   if (std::all_of(use.begin(), use.end(), [](uint64_t one) { return one == 0; }))
     uses_.erase(position);

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -21,17 +22,21 @@ enum class UserResource : uint8_t {
   Jobs,         // forming or running on this node
   ArenaBytes,   // of address space
   ResultBytes,  // of memory
+  InputPages,   // bytes of memory, which the user's inputs did not have before they were read
   Tensors,      // registered
   ReplyBytes,   // that wait for the user's processes to read them
   Queries,      // of tools, that wait for an answer
   NameBytes,    // of registered tensors
   Descriptors,  // that this daemon has open for the user's processes
+  Operations,   // of each trainer, submitted and not given back
 };
-inline constexpr size_t kUserResources = 9;
+inline constexpr size_t kUserResources = 11;
 
 struct UserLimits {
   std::array<uint64_t, kUserResources> of_user;  // by UserResource
-  uint64_t result_bytes_of_all = UINT64_MAX;
+  uint64_t memory_of_all = UINT64_MAX;           // results and pages of inputs
+  // Bytes of shared memory that count as this process's, whoever uses them; empty: nobody knows.
+  std::function<uint64_t()> shared_bytes;
   // Of all users. Each may have as many as are left then: so however many users there are, nobody
   // takes what the next one needs.
   uint64_t descriptors_of_all = UINT64_MAX;
@@ -54,17 +59,21 @@ class UserQuotas {
   uint64_t result_bytes() const;  // of all users
 
  private:
-  Status check_all(UserResource resource, uid_t user, uint64_t used, uint64_t amount) const;
+  Status check_descriptors(UserResource resource, uid_t user, uint64_t used, uint64_t amount) const;
 
   using Use = std::array<uint64_t, kUserResources>;
+
+  Status take_memory(UserResource resource, uint64_t amount);
 
   const UserLimits limits_;
   const std::set<uid_t> exempt_;
   mutable std::mutex mutex_;
   std::map<uid_t, Use> uses_;  // of those who have something
-  // Of all users.
-  uint64_t result_bytes_ = 0;
-  uint64_t descriptors_ = 0;
+  uint64_t descriptors_ = 0;   // of all
+  uint64_t result_bytes_ = 0;  // of all
+  uint64_t page_bytes_ = 0;    // of all: InputPages
+  // Pages of inputs whose session is over: they stay while somebody keeps the arena's descriptor.
+  uint64_t lingering_bytes_ = 0;
 };
 
 // Something that one user has, as long as this exists. Without quotas it counts nothing.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "job/input_arenas.h"
 
+#include <algorithm>
+
 #include "base/checked.h"
 #include "operation/share_memory.h"
 #include "proto/ring.h"
@@ -37,6 +39,18 @@ Result<uint32_t> InputArenas::add(Fd memory, uint64_t bytes) {
   }
   arenas_.push_back(share_memory(std::move(arena).value(), worker_));
   return static_cast<uint32_t>(arenas_.size() - 1);
+}
+
+// Whoever makes holes again and again has no more pages in the end than his arenas.
+Status InputArenas::count_missing_pages(const SharedMemory& arena, uint64_t offset,
+                                        uint64_t bytes) {
+  const uint64_t missing = arena.missing_bytes(offset, bytes);
+  if (missing == 0) return Status::ok();
+  return pages_.set(std::min(pages_.amount() + missing, charge_.amount()))
+      .with_context(
+          fmt::format("{} of the {} bytes at {} of the arena were never written, and reading them "
+                      "takes the daemon's memory",
+                      std::min(missing, bytes), bytes, offset));
 }
 
 }  // namespace braid

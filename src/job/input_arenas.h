@@ -17,15 +17,22 @@ namespace braid {
 // in order, that of OpenJob is 0. Control loop only.
 class InputArenas {
  public:
-  // `bytes_max`: of all together. `worker` outlives the arenas. `charge`: of the bytes.
-  InputArenas(WorkThread& worker, uint64_t bytes_max, UserCharge charge, UserCharge descriptors)
+  // `bytes_max`: of all together. `bytes`: ArenaBytes; `pages`: InputPages; `descriptors`: one of
+  // each arena. `worker` outlives the arenas.
+  InputArenas(WorkThread& worker, uint64_t bytes_max, UserCharge bytes, UserCharge pages,
+              UserCharge descriptors)
       : worker_(worker),
         bytes_max_(bytes_max),
-        charge_(std::move(charge)),
+        charge_(std::move(bytes)),
+        pages_(std::move(pages)),
         descriptors_(std::move(descriptors)) {}
 
   // One more; its number. After an error nothing has changed.
   Result<uint32_t> add(Fd memory, uint64_t bytes);
+
+  // What lies there is read next: pages that are not there count as the user's, who has the daemon
+  // make them. What is outside the arena is the caller's to refuse.
+  Status count_missing_pages(const SharedMemory& arena, uint64_t offset, uint64_t bytes);
 
   const std::vector<std::shared_ptr<SharedMemory>>& all() const { return arenas_; }
   // nullptr: there is none of this number.
@@ -37,6 +44,7 @@ class InputArenas {
   WorkThread& worker_;
   const uint64_t bytes_max_;
   UserCharge charge_;
+  UserCharge pages_;
   UserCharge descriptors_;  // one of each
   std::vector<std::shared_ptr<SharedMemory>> arenas_;
 };

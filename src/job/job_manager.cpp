@@ -24,6 +24,7 @@ JobManager::JobManager(Loop& loop, const Clock& clock, JobManagerOptions options
     : loop_(loop),
       clock_(clock),
       options_(std::move(options)),
+      submission_turns_(loop),
       drain_timer_(loop),
       idle_link_timer_(loop) {}
 
@@ -112,8 +113,8 @@ void JobManager::open_job(ClientConnection& connection, const proto::OpenJob& op
                               "{} jobs run on this node already; client.jobs_max allows no more",
                               jobs_.size()));
   }
-  auto session =
-      Session::create(loop_, services_->worker, connection, open, std::move(fds), options_.session);
+  auto session = Session::create(loop_, services_->worker, submission_turns_, connection, open,
+                                 std::move(fds), options_.session);
   if (!session) return refuse(connection, session.status());
   Session& added = **session;
   if (const Status allowed = joining_->check_user(added); !allowed)

@@ -18,6 +18,7 @@
 #include "job/joining_trainers.h"
 #include "job/node_queries.h"
 #include "job/session.h"
+#include "job/submission_turns.h"
 #include "membership/coordinator.h"
 #include "membership/refused_senders.h"
 #include "net/control_plane.h"
@@ -156,6 +157,7 @@ class JobManager final : public ClientHandler, public ControlPlaneHandler {
   std::unique_ptr<JobServices> services_;
   std::unique_ptr<Coordinator> coordinator_;
   std::unordered_map<uint64_t, ClientConnection*> clients_;          // by id
+  SubmissionTurns submission_turns_;                                 // of the sessions
   std::unordered_map<uint64_t, std::unique_ptr<Session>> sessions_;  // by connection
   std::unique_ptr<JoiningTrainers> joining_;
   std::unordered_map<uint64_t, std::unique_ptr<Job>> jobs_;  // by key

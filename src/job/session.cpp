@@ -88,6 +88,7 @@ Status check_open(const proto::OpenJob& open, const SessionLimits& limits) {
 }  // namespace
 
 Result<std::unique_ptr<Session>> Session::create(Loop& loop, WorkThread& worker,
+                                                 SubmissionTurns& turns,
                                                  ClientConnection& connection,
                                                  const proto::OpenJob& open, std::vector<Fd> fds,
                                                  const SessionLimits& limits) {
@@ -95,10 +96,10 @@ Result<std::unique_ptr<Session>> Session::create(Loop& loop, WorkThread& worker,
   const auto charge = [&](UserResource resource) {
     return UserCharge(limits.quotas, user, resource);
   };
-  std::unique_ptr<Session> session(
-      new Session(loop, connection,
-                  InputArenas(worker, limits.arena_bytes_max, charge(UserResource::ArenaBytes),
-                              charge(UserResource::Descriptors))));
+  std::unique_ptr<Session> session(new Session(
+      loop, turns, connection,
+      InputArenas(worker, limits.arena_bytes_max, charge(UserResource::ArenaBytes),
+                  charge(UserResource::InputPages), charge(UserResource::Descriptors))));
   session->identity_.name = open.name()->str();
   session->master_address_ = open.master_address()->str();
   session->master_node_ = open.master_node();
@@ -114,6 +115,7 @@ Result<std::unique_ptr<Session>> Session::create(Loop& loop, WorkThread& worker,
   session->tensors_charge_ = charge(UserResource::Tensors);
   session->names_charge_ = charge(UserResource::NameBytes);
   session->descriptors_ = charge(UserResource::Descriptors);
+  session->tickets_charge_ = charge(UserResource::Operations);
   BRAID_RETURN_IF_ERROR(check_open(open, limits));
   BRAID_RETURN_IF_ERROR(session->descriptors_.set(kDescriptorsOfTrainer));
   const auto token = token_of(open);
@@ -139,7 +141,10 @@ void Session::open(uint32_t epoch, const ResultMemory& memory, const Ring& ring,
   const Fd done_wake = rings_->take_done_wake();
   const int fds[] = {memory.fd(), done_wake.get()};
   send_body(connection_, builder, body, fds);
-  if (const Status started = rings_->start(loop_, [this] { drain(); }); !started)
+  submitter_->job_key = job_->key();
+  submitter_->weight = weight_;
+  submitter_->take = [this](size_t entries_max) { return drain(entries_max); };
+  if (const Status started = rings_->start(loop_, [this] { turns_.ask(submitter_); }); !started)
     job_->fail(started);
 }
 
@@ -196,7 +201,7 @@ void Session::fail(const Status& reason) {
   if (state_ == State::Left || state_ == State::Failed) return;
   state_ = State::Failed;
   job_ = nullptr;
-  rings_->stop();
+  end_submissions();
   flatbuffers::FlatBufferBuilder builder;
   const auto text = builder.CreateString(reason.message());
   send_body(connection_, builder,
@@ -208,12 +213,12 @@ void Session::begin_leaving(std::string reason) {
   if (state_ != State::Member || is_leaving_) return;
   is_leaving_ = true;
   leave_reason_ = std::move(reason);
-  drain();
+  rings_->serve_again();  // it may have submitted without waking anybody
 }
 
 void Session::leave() {
   if (state_ != State::Failed) {
-    rings_->stop();
+    end_submissions();
     state_ = State::Left;
     job_ = nullptr;  // it may end before this does
   }
@@ -227,23 +232,32 @@ void Session::await_farewell() {
     farewell_.start_once(farewell_ms_, [this] { connection_.close_after_send(); });
 }
 
-void Session::drain() {
-  for (int i = 0; i < kEntriesPerRound; ++i) {
+void Session::end_submissions() {
+  submitter_->take = nullptr;
+  rings_->stop();
+  tickets_.clear();
+  (void)tickets_charge_.set(0);
+}
+
+// Returns how many entries it took: fewer than `entries_max` if there are no more.
+size_t Session::drain(size_t entries_max) {
+  for (size_t i = 0; i < entries_max; ++i) {
     proto::SubmitEntry entry{};
     const Result<bool> popped = rings_->pop(entry);
     if (popped && !*popped) {
       if (is_leaving_) job_->on_session_left(*this);
-      return;
+      return i;
     }
     const Status taken = popped ? take(entry) : popped.status();
     // A failed job may have closed this session from within take().
-    if (state_ != State::Member) return;
+    if (state_ != State::Member) return i;
     if (!taken) {
       rings_->stop();
       job_->fail(taken.with_context(fmt::format("job '{}': rank {}", job_name(), rank_)));
-      return;
+      return i;
     }
   }
+  return entries_max;
 }
 
 Status Session::take(const proto::SubmitEntry& entry) {
@@ -256,6 +270,7 @@ Status Session::take(const proto::SubmitEntry& entry) {
   }
   const OperationKey key = ticket->second;
   tickets_.erase(ticket);
+  (void)tickets_charge_.set(tickets_.size());
   job_->check(operations_->release(local_rank_, key));
   return Status::ok();
 }
@@ -346,6 +361,7 @@ Status Session::finish_operation(const proto::SubmitEntry& entry, const Tensor& 
     return make_status(StatusCode::Protocol, "holds more than the {} tickets it said",
                        done_capacity_);
   }
+  BRAID_RETURN_IF_ERROR(tickets_charge_.set(tickets_.size() + 1));
   const OperationKey key{job_->key(), submission.tensor, submission.step};
   if (entry.ticket == 0 || !tickets_.emplace(entry.ticket, key).second) {
     return make_status(StatusCode::Protocol, "used ticket {} twice", entry.ticket);
@@ -386,7 +402,7 @@ Status Session::sign(const proto::SubmitEntry& entry, const Tensor& tensor,
 }
 
 Status Session::find_update(const proto::SubmitEntry& entry, const Tensor& tensor,
-                            Submission& submission) const {
+                            Submission& submission) {
   Signature& signature = submission.signature;
   if (tensor.state_slots == 0) {
     if (signature.collective == Collective::AllToAll || entry.table == 0) return Status::ok();
@@ -395,7 +411,10 @@ Status Session::find_update(const proto::SubmitEntry& entry, const Tensor& tenso
                        "slots",
                        *tensor.name, entry.step);
   }
-  auto update = submitted_update(tensor, signature, *arenas_.find(entry.arena), entry.table);
+  const SharedMemory& arena = *arenas_.find(entry.arena);
+  BRAID_RETURN_IF_ERROR(
+      arenas_.count_missing_pages(arena, entry.table, sizeof(proto::UpdateEntry)));
+  auto update = submitted_update(tensor, signature, arena, entry.table);
   if (!update) {
     return update.status().with_context(fmt::format("'{}' step {}", *tensor.name, entry.step));
   }
@@ -405,11 +424,15 @@ Status Session::find_update(const proto::SubmitEntry& entry, const Tensor& tenso
 }
 
 Status Session::find_input(const proto::SubmitEntry& entry, const Tensor& tensor,
-                           Submission& submission) const {
+                           Submission& submission) {
   const Signature& signature = submission.signature;
   const SharedMemory& arena = *arenas_.find(entry.arena);
   uint64_t bytes = 0;
   if (is_exchange(signature.collective)) {
+    if (signature.collective == Collective::AllToAll) {
+      BRAID_RETURN_IF_ERROR(arenas_.count_missing_pages(
+          arena, entry.table, 2 * sizeof(uint64_t) * uint64_t{world_size_}));
+    }
     auto splits = submitted_splits(signature, rank_, world_size_, arena, entry.table);
     if (!splits) {
       return splits.status().with_context(fmt::format("'{}' step {}", *tensor.name, entry.step));
@@ -432,7 +455,8 @@ Status Session::find_input(const proto::SubmitEntry& entry, const Tensor& tensor
                        *tensor.name, entry.step, bytes, entry.offset, arena.size());
   }
   submission.input += entry.offset;
-  return Status::ok();
+  return arenas_.count_missing_pages(arena, entry.offset, bytes)
+      .with_context(fmt::format("'{}' step {}", *tensor.name, entry.step));
 }
 
 std::string Session::last_operation() const {

@@ -12,6 +12,7 @@
 #include "ipc/daemon_rings.h"
 #include "ipc/user_quotas.h"
 #include "job/input_arenas.h"
+#include "job/submission_turns.h"
 #include "job/tensor_table.h"
 #include "loop/loop.h"
 #include "loop/timer.h"
@@ -46,14 +47,15 @@ struct SessionLimits {
 class Session final : public ResultSink {
  public:
   static constexpr size_t kJobNameBytesMax = 255;
-  static constexpr int kEntriesPerRound = 256;  // then other trainers have their turn
 
   // Checks OpenJob and adopts its descriptors, three of the right kinds. `worker` outlives the
-  // arenas.
+  // arenas, `turns` the session.
   static Result<std::unique_ptr<Session>> create(Loop& loop, WorkThread& worker,
+                                                 SubmissionTurns& turns,
                                                  ClientConnection& connection,
                                                  const proto::OpenJob& open, std::vector<Fd> fds,
                                                  const SessionLimits& limits);
+  ~Session() override { submitter_->take = nullptr; }
 
   const std::string& job_name() const { return identity_.name; }
   const JobIdentity& identity() const { return identity_; }
@@ -100,22 +102,27 @@ class Session final : public ResultSink {
  private:
   enum class State : uint8_t { Joining, Member, Left, Failed };
 
-  Session(Loop& loop, ClientConnection& connection, InputArenas arenas)
-      : loop_(loop), connection_(connection), arenas_(std::move(arenas)), farewell_(loop) {}
+  Session(Loop& loop, SubmissionTurns& turns, ClientConnection& connection, InputArenas arenas)
+      : loop_(loop),
+        turns_(turns),
+        connection_(connection),
+        arenas_(std::move(arenas)),
+        farewell_(loop) {}
   void refuse_registration(const Status& reason);
   void await_farewell();
-  void drain();
+  void end_submissions();
+  size_t drain(size_t entries_max);
   Status take(const proto::SubmitEntry& entry);
   Status take_operation(const proto::SubmitEntry& entry);
   Status take_bucket_part(const proto::SubmitEntry& entry, const Tensor& tensor);
   Status finish_operation(const proto::SubmitEntry& entry, const Tensor& tensor);
   Status sign(const proto::SubmitEntry& entry, const Tensor& tensor, Signature& signature) const;
-  Status find_update(const proto::SubmitEntry& entry, const Tensor& tensor,
-                     Submission& submission) const;
-  Status find_input(const proto::SubmitEntry& entry, const Tensor& tensor,
-                    Submission& submission) const;
+  Status find_update(const proto::SubmitEntry& entry, const Tensor& tensor, Submission& submission);
+  Status find_input(const proto::SubmitEntry& entry, const Tensor& tensor, Submission& submission);
 
   Loop& loop_;
+  SubmissionTurns& turns_;
+  const std::shared_ptr<Submitter> submitter_ = std::make_shared<Submitter>();
   ClientConnection& connection_;
   State state_ = State::Joining;
   bool is_leaving_ = false;
@@ -137,6 +144,7 @@ class Session final : public ResultSink {
   std::unique_ptr<DaemonRings> rings_;
   TensorTable tensors_;
   std::unordered_map<uint64_t, OperationKey> tickets_;  // accepted and not given back
+  UserCharge tickets_charge_;
   // The bucket that is being received: entries of one ticket, the last one has more == 0.
   struct Bucket {
     proto::SubmitEntry first{};

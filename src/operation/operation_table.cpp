@@ -194,7 +194,8 @@ Status OperationTable::start_in_turn(Entry& entry, Operation operation) {
 }
 
 bool OperationTable::can_start(const Operation& operation, const Entry& entry) const {
-  return memory_->has_memory(entry.result_offset, entry.result_bytes) &&
+  return (ring_->nodes > 1 || running_ < kLocalRunningMax) &&
+         memory_->has_memory(entry.result_offset, entry.result_bytes) &&
          (entry.coded == nullptr || entry.coded->memory == nullptr ||
           entry.coded->memory->may_begin(operation.key.step)) &&
          (entry.shard == nullptr || entry.shard->may_begin(operation.key.step)) &&
@@ -260,6 +261,7 @@ Status OperationTable::on_memory(const Status& growth) {
 Status OperationTable::start(Entry& entry, const Operation& operation) {
   const OperationKey& key = operation.key;
   entry.state = State::Running;
+  ++running_;
   if (entry.coded != nullptr && entry.coded->memory != nullptr)
     entry.coded->memory->begin(key.step);
   if (entry.shard != nullptr) entry.shard->begin(key.step);

@@ -113,7 +113,8 @@ struct OperationServices {
 //
 // Operations start in the order in which they were placed, so one whose memory or links still have
 // to come holds up those behind it. So does one with error memory that an operation of another step
-// still works with.
+// still works with. So do kLocalRunningMax operations of a job that is on this node alone: the
+// others wait here, where they hold up no other job's.
 //
 // The sources are the nodes that will send to this one, the targets those that it will send to:
 // around the ring the predecessor and the successor, else as the operation's route says. What
@@ -129,6 +130,8 @@ class OperationTable final : public OperationEvents {
   // Operations that others are ready for and no local rank has submitted yet; a peer with more is
   // broken.
   static constexpr size_t kEarlyReadyMax = 1 << 16;
+  // What the loops' doors and queues hold of a job's operations; enough to keep all loops busy.
+  static constexpr size_t kLocalRunningMax = 64;
 
   OperationTable(std::string job_name, uint64_t job_key, std::shared_ptr<const Ring> ring,
                  std::vector<uint32_t> local_ranks, std::shared_ptr<ResultMemory> memory,
@@ -331,6 +334,7 @@ class OperationTable final : public OperationEvents {
   size_t unfinished_ = 0;                                  // not published yet
   std::vector<Ended> ended_;                               // the latest
   size_t ended_next_ = 0;                                  // place in it
+  size_t running_ = 0;                                     // started and not published
   size_t all_reduces_going_ = 0;
   uint64_t going_since_ns_ = 0;  // at least one of them
   uint64_t steps_done_ = 0;      // the highest step that was published, plus one

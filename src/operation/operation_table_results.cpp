@@ -19,6 +19,7 @@ void OperationTable::on_done(const OperationKey& key) {
   Entry& entry = position->second;
   note_end(key, entry);
   entry.state = State::Published;
+  --running_;
   if (entry.coded != nullptr) finish_coded(key, entry);
   if (entry.shard != nullptr) entry.shard->end();
   set_unfinished(unfinished_ - 1);

@@ -72,5 +72,16 @@ TEST_F(MemoryLimitTest, WhatCannotBeReadIsNoLimit) {
   EXPECT_LT(memory_limit(), UINT64_MAX);
 }
 
+TEST_F(MemoryLimitTest, SharedMemoryIsWhatTheGroupHas) {
+  write("/proc/meminfo", "MemTotal: 1000 kB\nShmem: 300 kB\n");
+  EXPECT_EQ(shared_memory_used(root_), 300u << 10);
+  write("/proc/self/cgroup", "0::/pod\n");
+  write("/sys/fs/cgroup/pod/memory.stat", "anon 5\nshmem_thp 77\nshmem 4096\n");
+  EXPECT_EQ(shared_memory_used(root_), 4096u);
+  write("/proc/self/cgroup", "4:memory:/old\n0::/\n");
+  write("/sys/fs/cgroup/memory/old/memory.stat", "shmem 1\ntotal_shmem 8192\n");
+  EXPECT_EQ(shared_memory_used(root_), 8192u);
+}
+
 }  // namespace
 }  // namespace braid

@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -253,6 +254,45 @@ TEST(SharedMemoryTest, MovesItsMemory) {
   moved = SharedMemory();
   EXPECT_TRUE(moved.is_empty());
   EXPECT_EQ(moved.size(), 0u);
+}
+
+TEST(SharedMemoryTest, KnowsWhichPagesALookWouldMake) {
+  constexpr uint64_t kPage = 4096;
+  constexpr uint64_t kLarge = 64 << 20;  // more than the kernel is asked about at once
+  auto made = SharedMemory::create("test", kLarge, SharedMemory::Access::ReadWrite);
+  ASSERT_TRUE(made) << made.status().message();
+  auto adopted = SharedMemory::adopt(duplicate(made->fd()), kLarge, kLarge,
+                                     SharedMemory::Access::ReadOnly, "test");
+  ASSERT_TRUE(adopted) << adopted.status().message();
+  EXPECT_EQ(adopted->missing_bytes(0, kLarge), kLarge);
+  for (const uint64_t page : {0, 1, 5, 4095, 4096, 9000}) made->data()[page * kPage] = 1;
+  EXPECT_EQ(adopted->missing_bytes(0, kLarge), kLarge - 6 * kPage);
+  EXPECT_EQ(adopted->missing_bytes(100, 2 * kPage - 100), 0u);
+  EXPECT_EQ(adopted->missing_bytes(2 * kPage - 1, 2), kPage) << "a byte of a page is the page";
+  EXPECT_EQ(adopted->missing_bytes(kLarge - 10, 100), kPage);
+  EXPECT_EQ(adopted->missing_bytes(kLarge, 100), 0u);
+  EXPECT_EQ(adopted->missing_bytes(0, 0), 0u);
+  EXPECT_EQ(made->memory_bytes(), 6 * kPage) << "asking makes none";
+  // A hole is made again.
+  ASSERT_EQ(::fallocate(made->fd(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, kPage), 0);
+  EXPECT_EQ(adopted->missing_bytes(0, 2 * kPage), kPage);
+}
+
+// The kernel calls all pages present, to who may not write the file.
+TEST(SharedMemoryTest, WhereTheKernelDoesNotTellAllPagesAreMissing) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can be two users";
+  auto made = SharedMemory::create("test", kBytes, SharedMemory::Access::ReadWrite);
+  ASSERT_TRUE(made) << made.status().message();
+  made->data()[0] = 1;
+  const auto missing = [&] {
+    EXPECT_EQ(::syscall(SYS_setresuid, -1, 65534, -1), 0);  // of this thread alone
+    const uint64_t bytes = made->missing_bytes(0, kBytes);
+    EXPECT_EQ(::syscall(SYS_setresuid, -1, 0, -1), 0);
+    return bytes;
+  };
+  EXPECT_EQ(missing(), kBytes - 4096);
+  ASSERT_EQ(::fchmod(made->fd(), 0755), 0);
+  EXPECT_EQ(missing(), kBytes);
 }
 
 }  // namespace

@@ -52,7 +52,7 @@ TEST(UserQuotasTest, SomeUsersHaveNoLimitOfTheirOwn) {
 TEST(UserQuotasTest, ResultMemoryHasALimitOfAllThatHoldsForEverybody) {
   UserLimits limits;
   limits[UserResource::ResultBytes] = 70;
-  limits.result_bytes_of_all = 100;
+  limits.memory_of_all = 100;
   UserQuotas quotas(limits, {0});
   EXPECT_TRUE(quotas.take(kAnn, UserResource::ResultBytes, 70).is_ok());
   const Status refused = quotas.take(0, UserResource::ResultBytes, 31);
@@ -126,6 +126,54 @@ TEST(UserQuotasTest, DescriptorsAreSharedSoThatTheNextUserAlwaysFindsSome) {
   quotas.give_back(kAnn, UserResource::Descriptors, 500);
   EXPECT_TRUE(quotas.take(kAnn, UserResource::Descriptors, 100));
   EXPECT_TRUE(quotas.take(0, UserResource::Descriptors, 300));
+}
+
+class UserQuotasPagesTest : public ::testing::Test {
+ protected:
+  UserQuotasPagesTest() {
+    UserLimits limits;
+    limits[UserResource::InputPages] = 70;
+    limits.memory_of_all = 100;
+    limits.shared_bytes = [this] { return shared_bytes_; };
+    quotas_ = std::make_shared<UserQuotas>(limits, std::set<uid_t>{0});
+  }
+
+  uint64_t shared_bytes_ = 1000;
+  std::shared_ptr<UserQuotas> quotas_;
+};
+
+TEST_F(UserQuotasPagesTest, InputsWithoutPagesAndResultsShareTheMemory) {
+  ASSERT_TRUE(quotas_->take(kBob, UserResource::ResultBytes, 50).is_ok());
+  ASSERT_TRUE(quotas_->take(kAnn, UserResource::InputPages, 40).is_ok());
+  const Status refused = quotas_->take(0, UserResource::InputPages, 11);
+  EXPECT_EQ(refused.message(),
+            "all jobs have 50 bytes of results in memory on this node, and 40 of inputs that were "
+            "never written; 11 more would be beyond the 100 that collective.result_memory_max "
+            "allows: write inputs before they are submitted, or raise it");
+  EXPECT_FALSE(quotas_->take(kBob, UserResource::ResultBytes, 11).is_ok());
+  EXPECT_EQ(quotas_->result_bytes(), 50u);
+}
+
+TEST_F(UserQuotasPagesTest, AUserIsToldTheKey) {
+  const Status refused = quotas_->take(kAnn, UserResource::InputPages, 71);
+  EXPECT_EQ(refused.message(),
+            "user 1000 has 0 bytes of inputs that were never written on this node; 71 more would "
+            "be beyond the 70 that client.user_result_bytes_max allows: write inputs before they "
+            "are submitted, or raise it");
+}
+
+// Who goes may have given the arena to somebody else, and its pages are still there.
+TEST_F(UserQuotasPagesTest, PagesCountUntilTheyAreGone) {
+  for (int session = 0; session < 2; ++session) {
+    UserCharge pages(quotas_, kAnn, UserResource::InputPages);
+    ASSERT_TRUE(pages.set(45).is_ok());
+  }
+  UserCharge third(quotas_, kAnn, UserResource::InputPages);
+  EXPECT_FALSE(third.set(45).is_ok());
+  EXPECT_FALSE(quotas_->take(kBob, UserResource::ResultBytes, 45).is_ok());
+  shared_bytes_ = 20;  // the kernel's word
+  EXPECT_TRUE(third.set(45).is_ok());
+  EXPECT_TRUE(quotas_->take(kBob, UserResource::ResultBytes, 35).is_ok());
 }
 
 }  // namespace

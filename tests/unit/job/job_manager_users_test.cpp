@@ -218,6 +218,68 @@ TEST_F(JobManagerUsersTest, DescriptorsOfAUsersTrainersAndArenasAreLimited) {
   wait_for([&] { return used() == 0; });
 }
 
+TEST_F(JobManagerUsersTest, PendingOperationsOfAUserAreLimited) {
+  NEEDS_ROOT();
+  testing::TestTrainer& first = add_stranger();
+  first.open("one", 0, 1, kThisNode);
+  testing::TestTrainer& second = add_stranger();
+  second.open("two", 0, 1, kThisNode);
+  for (testing::TestTrainer* stranger : {&first, &second}) {
+    wait_for([&] { return stranger->is_open; });
+    stranger->register_tensors({{"w", 4}});
+    wait_for([&] { return stranger->registered.size() == 1; });
+  }
+  for (uint64_t step = 0; step < 6; ++step) first.submit(step + 1, 0, step);
+  wait_for([&] { return first.done.size() == 6; });
+  EXPECT_EQ(quotas_->used(kStranger, UserResource::Operations), 6u) << "until they are released";
+  first.release(1);
+  wait_for([&] { return quotas_->used(kStranger, UserResource::Operations) == 5; });
+  second.submit(1, 0, 0);
+  wait_for([&] { return second.done.size() == 1; });
+  second.submit(2, 0, 1);
+  wait_for([&] { return !second.failure.is_ok(); });
+  EXPECT_EQ(second.failure.code(), StatusCode::ResourceExhausted);
+  EXPECT_EQ(second.failure.message(),
+            "job 'two': rank 0: user 65534 has 6 pending operations on this node; 1 more would be "
+            "beyond the 6 that client.user_operations_max allows: wait for some and release their "
+            "results, or raise it");
+  EXPECT_EQ(quotas_->used(kStranger, UserResource::Operations), 5u) << "a failed job has none";
+  EXPECT_TRUE(first.failure.is_ok());
+  open_job(1);
+  testing::TestTrainer& innocent = *trainers_.back();
+  for (uint64_t step = 0; step < 10; ++step) innocent.submit(step + 1, 0, step);
+  wait_for([&] { return innocent.done.size() == 10; });
+}
+
+TEST_F(JobManagerUsersTest, InputsThatWereNeverWrittenCountAsTheirUsers) {
+  NEEDS_ROOT();
+  constexpr uint64_t kCount = testing::TestTrainer::kArenaBytes / 4 / sizeof(float);
+  testing::TestTrainer& stranger = add_stranger();
+  stranger.open("sparse", 0, 1, kThisNode);
+  wait_for([&] { return stranger.is_open; });
+  stranger.register_tensors({{"w", kCount}});
+  wait_for([&] { return stranger.registered.size() == 1; });
+  const auto pages = [this] { return quotas_->used(kStranger, UserResource::InputPages); };
+  std::fill_n(stranger.floats(0), kCount, 1.0f);
+  stranger.submit(1, 0, 0, 0);
+  wait_for([&] { return stranger.done.size() == 1; });
+  EXPECT_EQ(pages(), 0u) << "these have pages already";
+  for (uint64_t i = 1; i < 3; ++i) {
+    stranger.submit(1 + i, 0, i, i * kCount * sizeof(float));
+    wait_for([&] { return stranger.done.size() == 1 + i; });
+    EXPECT_EQ(pages(), i * kCount * sizeof(float));
+  }
+  stranger.submit(4, 0, 3, 3 * kCount * sizeof(float));
+  wait_for([&] { return !stranger.failure.is_ok(); });
+  EXPECT_EQ(stranger.failure.code(), StatusCode::ResourceExhausted);
+  EXPECT_EQ(stranger.failure.message(),
+            "job 'sparse': rank 0: 'w' step 3: 262144 of the 262144 bytes at 786432 of the arena "
+            "were never written, and reading them takes the daemon's memory: user 65534 has 524288 "
+            "bytes of inputs that were never written on this node; 262144 more would be beyond the "
+            "524288 that client.user_result_bytes_max allows: write inputs before they are "
+            "submitted, or raise it");
+}
+
 class JobManagerFarewellTest : public testing::JobManagerTest {
  protected:
   JobManagerFarewellTest() : JobManagerTest(20) {}

@@ -19,7 +19,9 @@ JobManagerTest::JobManagerTest(uint32_t farewell_ms) {
   limits[UserResource::Descriptors] = 60;
   limits[UserResource::ArenaBytes] = 5 * TestTrainer::kArenaBytes;
   // What tests keep is small, and a sanitizer ends who asks for more than a machine has.
-  limits.result_bytes_of_all = 1 << 30;
+  limits.memory_of_all = 1 << 30;
+  limits[UserResource::InputPages] = TestTrainer::kArenaBytes / 2;
+  limits[UserResource::Operations] = 6;
   quotas_ = std::make_shared<UserQuotas>(limits, std::set<uid_t>{::geteuid()});
   options.session = {4 * TestTrainer::kArenaBytes, 60'000, 50, farewell_ms, quotas_};
   manager_ = std::make_unique<JobManager>(*loop_, clock_, options);

@@ -99,5 +99,26 @@ TEST_F(OperationTableMemoryTest, WithoutMemoryTheJobEndsWithTheOperationsName) {
   EXPECT_TRUE(actions_.log.empty());
 }
 
+class OperationTableAloneTest : public testing::OperationTableTest {};
+
+// What else is submitted waits where it holds up no other job.
+TEST_F(OperationTableAloneTest, OfOneNodeSoManyRunAtATime) {
+  constexpr size_t kMost = OperationTable::kLocalRunningMax;
+  make({{0}}, 0);
+  for (uint64_t step = 0; step < kMost + 10; ++step)
+    ASSERT_TRUE(submit(0, step, all_reduce(1)).is_ok());
+  ASSERT_EQ(actions_.started.size(), kMost);
+  for (uint64_t step = 0; step < 5; ++step) table_->on_done(key(step));
+  ASSERT_EQ(actions_.started.size(), kMost + 5);
+  EXPECT_EQ(actions_.started.back().key, key(kMost + 4)) << "in their order";
+}
+
+TEST_F(OperationTableAloneTest, OfSeveralNodesAllStartForTheOthersWaitForThem) {
+  make({{0}, {1}}, 0);
+  for (uint64_t step = 0; step < 2 * OperationTable::kLocalRunningMax; ++step)
+    ASSERT_TRUE(submit(0, step, all_reduce(1)).is_ok());
+  EXPECT_EQ(actions_.started.size(), 2 * OperationTable::kLocalRunningMax);
+}
+
 }  // namespace
 }  // namespace braid
