@@ -6,7 +6,7 @@ from __future__ import annotations
 import ctypes
 import time
 from collections.abc import Sequence
-from ctypes import byref, c_int, c_size_t, c_uint32, c_uint64, c_void_p
+from ctypes import byref, c_int, c_uint32, c_uint64, c_void_p
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,7 @@ from braid import _abi
 from braid._abi import Collective, DType, Operation, Reduction, Update
 from braid._library import library
 from braid._open_jobs import add_open_job, reason_of_end, remove_open_job
+from braid._results import ResultsMixin
 from braid._timeouts import TimeoutsMixin, milliseconds
 from braid.errors import DeadlineExceededError, InvalidArgumentError, error_of
 from braid.repeated import RepeatedOperation, RepeatedUpdate
@@ -72,7 +73,7 @@ class Memory:
         return memoryview((ctypes.c_ubyte * self.nbytes).from_address(self.address)).cast("B")
 
 
-class Job(TimeoutsMixin):
+class Job(TimeoutsMixin, ResultsMixin):
     """Joins a job and waits until all its ranks have; close() or the end of `with` leaves it.
 
     So does the end of the interpreter, also after sys.exit() or an uncaught exception: if others
@@ -322,33 +323,6 @@ class Job(TimeoutsMixin):
             self._check(code)
         return True
 
-    def result(self, ticket: int) -> memoryview:
-        """The result in shared memory, read-only bytes, valid until release()."""
-        return _readonly(*self.result_address(ticket))
-
-    def result_address(self, ticket: int) -> tuple[int, int]:
-        """Address and size in bytes of the result."""
-        data, size = c_void_p(), c_size_t()
-        self._check(self._library.braid_result(self._open(), ticket, byref(data), byref(size)))
-        return data.value or 0, size.value
-
-    def result_of_rank(self, ticket: int, rank: int) -> memoryview:
-        """The block of an all-gather that `rank` gave."""
-        return _readonly(*self.result_address_of_rank(ticket, rank))
-
-    def result_address_of_rank(self, ticket: int, rank: int) -> tuple[int, int]:
-        data, size = c_void_p(), c_size_t()
-        self._check(
-            self._library.braid_result_of_rank(self._open(), ticket, rank, byref(data), byref(size))
-        )
-        return data.value or 0, size.value
-
-    def copy_result(self, ticket: int, address: int, nbytes: int) -> None:
-        """Copies the whole result (all-gather: in rank order) to `address`."""
-        code = self._library.braid_copy_result(self._open(), ticket, address, nbytes)
-        if code:
-            self._check(code)
-
     def release(self, ticket: int) -> None:
         """Gives the result back. Every ticket that was waited for must be released."""
         code = self._library.braid_release(self._open(), ticket)
@@ -382,12 +356,6 @@ class Job(TimeoutsMixin):
     def _check(self, code: int) -> None:
         if code:
             raise error_of(code, self._message())
-
-
-def _readonly(address: int, nbytes: int) -> memoryview:
-    if nbytes == 0:
-        return memoryview(b"")
-    return memoryview((ctypes.c_ubyte * nbytes).from_address(address)).cast("B").toreadonly()
 
 
 def _input_of(

@@ -64,7 +64,7 @@ struct DaemonConfig {
     uint64_t user_reply_bytes_max = 256ull << 20;
     uint32_t user_queries_max = 256;
     uint64_t user_name_bytes_max = 256ull << 20;
-    uint32_t user_descriptors_max = 0;         // 0: a quarter of what the process may have
+    uint32_t user_descriptors_max = 0;  // 0: a quarter of what the process may have
     uint32_t user_operations_max = 1 << 18;
     std::vector<std::string> codecs = {kAll};  // that tensors may have
     bool operator==(const Client&) const = default;

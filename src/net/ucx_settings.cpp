@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "base/log_text.h"
+#include "base/printable.h"
 
 namespace braid {
 namespace {
@@ -78,7 +78,7 @@ std::vector<std::string> variables(const UcxContextOptions& options, bool are_br
     const std::string_view name = text.substr(0, text.find('=')).substr(kPrefix.size());
     const bool is_braids = std::any_of(settings.begin(), settings.end(),
                                        [&](const UcxSetting& one) { return one.variable == name; });
-    if (is_braids == are_braids) found.push_back(one_line(cut_text(text, kVariableBytesMax)));
+    if (is_braids == are_braids) found.push_back(printable(text, kVariableBytesMax));
   }
   return found;
 }

@@ -55,8 +55,8 @@ class ClientQueriesTest : public testing::LoopTest, public ClientHandler {
   ~ClientQueriesTest() override { queries_.reset(); }
 
   void on_client_connected(ClientConnection& connection) override { connection_ = &connection; }
-  void on_client_message(ClientConnection&, const proto::ClientMessage&,
-                         std::vector<Fd>) override {}
+  void on_client_message(ClientConnection&, const proto::ClientMessage&, std::vector<Fd>) override {
+  }
   void on_client_closed(ClientConnection&, const Status&) override {}
 
   // The answer has three parts, each of which takes send_ns_.

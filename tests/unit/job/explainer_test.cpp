@@ -48,16 +48,15 @@ class ExplainerTest : public testing::LoopTest {
   std::function<Status(Explainer::Gathered)> gather_;
   std::vector<Result<Explanation>> explained_;
   FindingsBoard board_;
-  Explainer explainer_{*loop_,
-                       worker_,
-                       {[this](uint64_t, Explainer::Gathered gathered) {
-                          return gather_(std::move(gathered));
-                        },
-                        [this](uint64_t) -> std::function<std::string()> {
-                          if (!has_job_) return nullptr;
-                          return [] { return R"({"job":"train","sets":[]})"; };
-                        }},
-                       20};
+  Explainer explainer_{
+      *loop_,
+      worker_,
+      {[this](uint64_t, Explainer::Gathered gathered) { return gather_(std::move(gathered)); },
+       [this](uint64_t) -> std::function<std::string()> {
+         if (!has_job_) return nullptr;
+         return [] { return R"({"job":"train","sets":[]})"; };
+       }},
+      20};
 };
 
 TEST_F(ExplainerTest, WhoAsksMeanwhileGetsTheSameAnswer) {
