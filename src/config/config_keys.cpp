@@ -22,7 +22,8 @@ constexpr std::array<ConfigSection, 12> kSections = {{
     {"client", "The Unix socket through which trainers come."},
     {"transport", "The flows that carry gradients between nodes."},
     {"collective", "How reductions are cut and limited."},
-    {"plan", "What is merged: of the jobs that this node coordinates (their MASTER_ADDR)."},
+    {"plan",
+     "What is merged: of the jobs that this node coordinates (those whose rank 0 runs here)."},
     {"tune",
      "How gradients travel, found out while jobs train: of the jobs that this node coordinates. "
      "See "
@@ -217,8 +218,8 @@ constexpr std::array kKeys = {
     bytes_or_auto(
         "collective.direct_bytes", BRAID_FIELD(collective.direct_bytes), direct_bytes_max(2),
         "All-reduces of up to this size, and of no more than transport.chunk_bytes, go from every "
-        "node to every other one, in jobs of up to 8 nodes that this node coordinates (their "
-        "MASTER_ADDR); 0: none; auto: those for which that takes the least time, by the distance "
+        "node to every other one, in jobs of up to 8 nodes that this node coordinates (rank 0 "
+        "runs here); 0: none; auto: those for which that takes the least time, by the distance "
         "of the nodes. Among n nodes 4MiB / (n - 1)² are the most: 4 MiB among 2, 1 MiB among 3, "
         "455 KiB among 4, 83 KiB among 8. Where this says more, the log tells what is used "
         "instead."),
