@@ -226,6 +226,8 @@ Status Connection::receive(Received& received) {
         return make_status(StatusCode::Protocol, "braidd at '{}' sent {}", path_,
                            reader_.error().message());
       }
+      // The daemon is well: this process has no descriptors left for what it sent.
+      if (reader_.error().code() == StatusCode::ResourceExhausted) return reader_.error();
       return gone(reader_.error().message());
     case FrameReader::Outcome::Frame:
       break;

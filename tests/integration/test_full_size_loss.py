@@ -10,7 +10,7 @@ from braid_build import PATIENCE_S
 from real_cluster import Cluster, Node, expect_to_go_on, needs_daemons, until, wait_until_running
 from silent_network import CONTROL_PORT, dropped, skip_without_packet_filter
 
-pytestmark = needs_daemons
+pytestmark = [needs_daemons, pytest.mark.sanitized]
 
 SETTINGS = (
     "transport.flows_per_link=4",

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Jobs of one node take turns: what one user has queued does not hold up another one's job."""
 
+import pytest
 from real_cluster import needs_daemons, until
 from second_user import GROUP_SETTING, needs_nobody, start_neighbour, way_opened
 
-pytestmark = [needs_daemons, needs_nobody]
+pytestmark = [needs_daemons, needs_nobody, pytest.mark.sanitized]
 
 BUSY_JOBS = 8
 # Has thousands of barriers queued, for ever.

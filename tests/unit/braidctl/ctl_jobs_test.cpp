@@ -36,12 +36,13 @@ JobFacts stepping(const std::string& name, std::vector<uint64_t> waits_ms, uint6
 TEST(JobsTable, SaysOfEachJobWhatBoundsIt) {
   const std::vector<JobFacts> jobs = {stepping("bert", {20, 0, 20}), stepping("young", {0}, 3),
                                       stepping("well\n", {0, 0})};
-  EXPECT_EQ(jobs_table(job_lines(jobs, jobs, {})),
-            "JOB    RANKS  NODES  STEP  TAKES   NETWORK       BOUND BY\n"
-            "bert   3      3      10    100 ms  0.0 ms (0 %)  late rank: rank 1 on node1\n"
-            "young  1      1      -     -       -             not known yet: braidctl explain says "
-            "why\n"
-            "well?  2      2      10    100 ms  0.0 ms (0 %)  compute\n");
+  EXPECT_EQ(
+      jobs_table(job_lines(jobs, jobs, {})),
+      "JOB     RANKS  NODES  STEP  TAKES   NETWORK       BOUND BY\n"
+      "bert    3      3      10    100 ms  0.0 ms (0 %)  late rank: rank 1 on node1\n"
+      "young   1      1      -     -       -             not known yet: braidctl explain says "
+      "why\n"
+      "well\\n  2      2      10    100 ms  0.0 ms (0 %)  compute\n");
   EXPECT_EQ(jobs_table({}), "no jobs\n");
 }
 

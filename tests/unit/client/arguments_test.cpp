@@ -34,7 +34,7 @@ TEST_F(ArgumentsTest, ArgumentsAreNamed) {
   EXPECT_BRAID_ERROR(refused(), BRAID_ERROR_INVALID_ARGUMENT, "dtype");
   bad.dtype = BRAID_FLOAT64;
   bad.count = 1ull << 61;
-  EXPECT_BRAID_ERROR(refused(), BRAID_ERROR_INVALID_ARGUMENT, "64 bits");
+  EXPECT_BRAID_ERROR(refused(), BRAID_ERROR_INVALID_ARGUMENT, "281474976710656 bytes at most");
   EXPECT_BRAID_ERROR(braid_submit(job_, &good, nullptr), BRAID_ERROR_INVALID_ARGUMENT, "ticket");
   EXPECT_BRAID_ERROR(braid_submit(nullptr, &good, &ticket), BRAID_ERROR_INVALID_ARGUMENT, "job");
   EXPECT_BRAID_ERROR(braid_wait(job_, 4711, 0), BRAID_ERROR_NOT_FOUND, "4711");

@@ -25,7 +25,7 @@ TEST(ConfigKeys, EveryKeyIsCompleteAndUnique) {
     const void* field = std::visit([](auto* one) -> const void* { return one; }, key.field(config));
     EXPECT_TRUE(fields.insert(field).second) << key.name << " has another key's field";
   }
-  EXPECT_EQ(names.size(), 63u);
+  EXPECT_EQ(names.size(), 66u);
 }
 
 TEST(ConfigKeys, EveryKeyBelongsToASection) {

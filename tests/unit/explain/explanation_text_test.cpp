@@ -27,7 +27,7 @@ TEST(ExplanationText, NamesCannotMakeLinesOfTheirOwn) {
   explanation.step_seconds = 1;
   explanation.findings = {{Cause::Compute, "x\ny", "z\r", 0, "", {}}};
   EXPECT_THAT(explanation_text(explanation), HasSubstr("job 'a\\nb\\x1b[2J'"));
-  EXPECT_THAT(explanation_text(explanation), HasSubstr("1. x?y.\n   What helps: z?.\n"));
+  EXPECT_THAT(explanation_text(explanation), HasSubstr("1. x\\ny.\n   What helps: z\\x0d.\n"));
 }
 
 TEST(ExplanationText, ManyCausesAreCounted) {

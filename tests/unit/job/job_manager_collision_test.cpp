@@ -42,6 +42,17 @@ uint64_t set_of(const Tensors& tensors) {
   return set;
 }
 
+// A tensor that a trainer may register, and that gives `others`, with it at the end, the id
+// `wanted`.
+std::pair<std::string, uint64_t> crafted(uint64_t wanted, const Tensors& others,
+                                         const std::string& stem) {
+  for (uint64_t i = 0;; ++i) {  // one name in some 2^18 has a count that a tensor may have
+    const std::string name = stem + std::to_string(i);
+    const uint64_t count = count_for(wanted, others, name);
+    if (count <= kTensorBytesMax / sizeof(float)) return {name, count};
+  }
+}
+
 class JobManagerCollisionTest : public testing::JobManagerTest {
  protected:
   void register_planned(TestTrainer& trainer, const Tensors& tensors) {
@@ -55,10 +66,11 @@ class JobManagerCollisionTest : public testing::JobManagerTest {
 TEST_F(JobManagerCollisionTest, ASetIsNotTakenForAnotherOfTheSameTrainer) {
   open_job(1);
   const Tensors second = {{"b", 10}};
-  const Tensors first = {{"a", count_for(set_of(second), {}, "a")}};
+  const Tensors first = {crafted(set_of(second), {}, "a")};
   ASSERT_EQ(set_of(first), set_of(second));
   register_planned(*trainers_[0], first);
   register_planned(*trainers_[0], second);
+  ASSERT_EQ(trainers_[0]->registered.size(), 2u) << trainers_[0]->refusal;
   std::fill_n(trainers_[0]->floats(), 10, 3.0f);
   trainers_[0]->submit(1, 2, 0);
   wait_for([&] { return !trainers_[0]->done.empty() || !trainers_[0]->failure.is_ok(); });
@@ -72,11 +84,11 @@ TEST_F(JobManagerCollisionTest, ASetIsNotTakenForAnotherOfTheSameTrainer) {
 TEST_F(JobManagerCollisionTest, ARanksInputIsReadAsFarAsItHasRegisteredIt) {
   open_job(2);
   const Tensors honest = {{"a", 100'000}, {"c", 4}, {"alone", 2'000'000}};
-  Tensors crafted = {{"a", 4}, {"c", 4}};
-  crafted.emplace_back("alone", count_for(set_of(honest), crafted, "alone"));
-  ASSERT_EQ(set_of(honest), set_of(crafted));
+  Tensors forged = {{"a", 4}, {"c", 4}};
+  forged.push_back(crafted(set_of(honest), forged, "alone"));
+  ASSERT_EQ(set_of(honest), set_of(forged));
   register_planned(*trainers_[0], honest);
-  register_planned(*trainers_[1], crafted);
+  register_planned(*trainers_[1], forged);
   EXPECT_NE(trainers_[1]->refusal.find("rank 1 registers 'a' (float32 × 4) among 3 planned"),
             std::string::npos)
       << trainers_[1]->refusal;

@@ -124,7 +124,7 @@ TEST_F(JobManagerTest, TheReasonOfWhoLeftIsToldToWhoWaitsForIt) {
   wait_for([&] { return !trainers_[1]->failure.is_ok(); });
   EXPECT_EQ(trainers_[1]->failure.code(), StatusCode::JobFailed);
   EXPECT_TRUE(trainers_[1]->failure.message().starts_with(
-      "job 'train': rank 0 left the job (its process has ended?) without submitting 'w' step 0"))
+      "job 'train': rank 0 left the job (its process has ended\\n) without submitting 'w' step 0"))
       << trainers_[1]->failure.message();
 }
 
