@@ -70,7 +70,7 @@ TEST_F(JobManagerCollisionTest, ASetIsNotTakenForAnotherOfTheSameTrainer) {
   ASSERT_EQ(set_of(first), set_of(second));
   register_planned(*trainers_[0], first);
   register_planned(*trainers_[0], second);
-  ASSERT_EQ(trainers_[0]->registered.size(), 2u) << trainers_[0]->refusal;
+  ASSERT_EQ(trainers_[0]->registered.size(), 3u) << trainers_[0]->refusal;
   std::fill_n(trainers_[0]->floats(), 10, 3.0f);
   trainers_[0]->submit(1, 2, 0);
   wait_for([&] { return !trainers_[0]->done.empty() || !trainers_[0]->failure.is_ok(); });

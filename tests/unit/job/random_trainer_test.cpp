@@ -285,6 +285,8 @@ TEST_P(RandomTrainerTest, EndsNothingButItsJob) {
     run_trainer(seed);
     if (HasFatalFailure()) return;
   }
+  // Of a job on two nodes b is told, and says nothing.
+  refused_ += control_plane_.sent_to<proto::FailJob>(b_.id).size();
   EXPECT_GT(refused_ + done_, 100u) << "else submissions were not looked at";
   open_job(2);
   for (auto& trainer : trainers_) {
