@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which of a node's interfaces its daemon takes, and what is said where that cannot work."""
 
+import itertools
 import signal
 from collections.abc import Iterator
 
 import pytest
-from real_cluster import Cluster, needs_daemons
+from real_cluster import Cluster, needs_daemons, until
 from single_daemon import SingleDaemon
 
 pytestmark = needs_daemons
@@ -54,6 +55,9 @@ def bridged() -> Iterator[Cluster]:
             node.run("ip", "addr", "add", f"10.78.77.{number}/24", "dev", "eth1")
             node.run("ip", "link", "set", "eth1", "up")
             node.run("ip", "addr", "flush", "dev", "eth0")
+        # The kernel tells of carriers when it has the time.
+        for node, device in itertools.product(cluster.nodes, ("docker0", "eth1")):
+            until(lambda: "state UP" in node.run("ip", "link", "show", device), f"{device} has a carrier")
         yield cluster
 
 

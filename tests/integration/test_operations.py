@@ -125,9 +125,9 @@ def test_sighup_changes_what_can_be_changed_and_says_what_cannot(tmp_path):
         assert braidctl(daemon.socket, "status").returncode == 0
 
 
-def test_without_a_key_it_says_that_it_listens_on_loopback(tmp_path):
+def test_without_a_key_it_says_that_it_has_no_peers(tmp_path):
     with Alone(tmp_path) as daemon:
-        assert f"peers at 127.0.0.1:{daemon.ports[0]}" in daemon.log()
+        assert f"clients at {daemon.socket}, no peers" in daemon.log()
 
 
 def test_sigterm_ends_an_idle_daemon_and_removes_the_socket(tmp_path):
@@ -153,10 +153,14 @@ def test_one_daemon_per_socket_and_a_dead_ones_socket_is_replaced(tmp_path):
 
 
 def test_a_taken_port_is_named(tmp_path):
-    with Alone(tmp_path) as daemon:
-        for key, port in zip(("control.port", "metrics.port"), daemon.ports, strict=True):
-            own = {"client.socket": f"{tmp_path}/other", "control.port": free_port(),
-                   "metrics.port": free_port(), "client.group": "", key: port}  # fmt: skip
+    key_file = tmp_path / "key"
+    key_file.write_text("0123456789abcdef")
+    key_file.chmod(0o600)
+    with Alone(tmp_path) as daemon, socket.create_server(("127.0.0.1", 0)) as taken:
+        for key, port in (("control.port", taken.getsockname()[1]), ("metrics.port", daemon.ports[1])):
+            own = {"client.socket": f"{tmp_path}/other", "control.port": free_port(), "control.listen": "127.0.0.1",
+                   "control.cluster_key_file": key_file, "metrics.port": free_port(), "client.group": "",
+                   key: port}  # fmt: skip
             done = braidd(*[part for k, v in own.items() for part in ("--set", f"{k}={v}")])
             assert done.returncode == 1, done.stderr
             assert str(port) in done.stderr, done.stderr
