@@ -217,8 +217,7 @@ TEST_F(JobManagerTimelineTest, FewAreMadeAtATime) {
   for (uint32_t i = 0; i < NodeQueries::kTimelinesMax; ++i)
     trainers_[0]->ask_timeline("train", 5 + i);
   wait_for([&] {
-    return control_plane_.sent_to<proto::FactsQuery>(b_.id).size() ==
-           NodeQueries::kTimelinesMax;
+    return control_plane_.sent_to<proto::FactsQuery>(b_.id).size() == NodeQueries::kTimelinesMax;
   });
   testing::TestTrainer other(directory_.file("braidd.sock"));
   other.ask_timeline("train", 20);
