@@ -35,8 +35,8 @@ JobManagerTest::JobManagerTest(uint32_t farewell_ms) {
   engines_ = std::move(engines).value();
   engines_->set_transport(transport_);
   engines_->run_threads();
-  manager_->set_services(
-      {*loop_, clock_, control_plane_, transport_, *engines_, counters_, board_, worker_, 1 << 20});
+  manager_->set_services({*loop_, clock_, control_plane_, transport_, *engines_, counters_, board_,
+                          worker_, 1 << 20, proto::kChunkBytesMax, quotas_});
 
   ClientServerOptions server;
   server.path = directory_.file("braidd.sock");
