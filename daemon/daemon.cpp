@@ -217,8 +217,9 @@ DaemonPageSources Daemon::page_sources() {
                 }},
                {"/api/jobs/NAME/plan",
                 [this](const Asked& asked, const Told& told) {
-                  jobs_->tell_plans(asked.job, asked.user,
-                                    [told](Result<std::string> json, uint64_t) { told(json); });
+                  jobs_->tell_plans(
+                      asked.job, asked.user,
+                      [told](Result<std::string> json, uint64_t) { told(std::move(json)); });
                 }},
                {"/api/jobs/NAME/explain",
                 [this](const Asked& asked, const Told& told) {

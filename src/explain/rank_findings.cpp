@@ -78,6 +78,7 @@ std::vector<size_t> all_places(size_t count) {
 
 double median_at(const std::vector<double>& values, const std::vector<size_t>& places) {
   std::vector<double> chosen;
+  chosen.reserve(places.size());
   for (const size_t place : places) chosen.push_back(values[place]);
   return median(std::move(chosen));
 }

@@ -36,6 +36,7 @@ class ClientQueries {
     Kind kind = Kind::Status;
     std::string job;     // empty: all of them
     uint32_t steps = 0;  // of a timeline
+    // NOLINTNEXTLINE(modernize-use-nullptr): it takes the comparison with 0 for a pointer's
     auto operator<=>(const Question&) const = default;
   };
 

@@ -123,10 +123,11 @@ class JobManager final : public ClientHandler, public ControlPlaneHandler {
                 const std::function<void(std::string json)>& gathered);
   void ask(ClientConnection& asker, ClientQueries::Question question);
   // Begins to make the answer.
-  void make_answer(uid_t viewer, const ClientQueries::Question& question, ClientQueries::Made made);
+  void make_answer(uid_t viewer, const ClientQueries::Question& question,
+                   const ClientQueries::Made& made);
   void make_gathered(uid_t viewer, const std::string& job_name, NodeQueries::Question question,
-                     ClientQueries::Made made);
-  void make_explanation(uid_t viewer, const std::string& job_name, ClientQueries::Made made);
+                     const ClientQueries::Made& made);
+  void make_explanation(uid_t viewer, const std::string& job_name, const ClientQueries::Made& made);
   ClientQueries::Send json_answer(uid_t viewer, std::shared_ptr<const std::string> json) const;
   ClientQueries::Send refusal(Status reason);
   void tell_facts(uint64_t job_key, NodeQueries::Told told_facts);

@@ -115,7 +115,7 @@ void JobManager::ask(ClientConnection& asker, ClientQueries::Question question) 
 }
 
 void JobManager::make_answer(uid_t viewer, const ClientQueries::Question& question,
-                             ClientQueries::Made made) {
+                             const ClientQueries::Made& made) {
   const auto answer = [this, viewer](std::string json) {
     return json_answer(viewer, std::make_shared<const std::string>(std::move(json)));
   };
@@ -142,17 +142,16 @@ void JobManager::make_answer(uid_t viewer, const ClientQueries::Question& questi
           },
           0);
     case ClientQueries::Kind::Facts:
-      return make_gathered(viewer, question.job, {0, limited(viewer)}, std::move(made));
+      return make_gathered(viewer, question.job, {0, limited(viewer)}, made);
     case ClientQueries::Kind::Timeline:
-      return make_gathered(viewer, question.job, {question.steps, limited(viewer)},
-                           std::move(made));
+      return make_gathered(viewer, question.job, {question.steps, limited(viewer)}, made);
     case ClientQueries::Kind::Explanation:
-      return make_explanation(viewer, question.job, std::move(made));
+      return make_explanation(viewer, question.job, made);
   }
 }
 
 void JobManager::make_gathered(uid_t viewer, const std::string& job_name,
-                               NodeQueries::Question question, ClientQueries::Made made) {
+                               NodeQueries::Question question, const ClientQueries::Made& made) {
   const Status is_asked =
       gather(job_name, viewer, question, [this, viewer, made](std::string json) {
         auto text = std::make_shared<const std::string>(std::move(json));
@@ -162,7 +161,7 @@ void JobManager::make_gathered(uid_t viewer, const std::string& job_name,
 }
 
 void JobManager::make_explanation(uid_t viewer, const std::string& job_name,
-                                  ClientQueries::Made made) {
+                                  const ClientQueries::Made& made) {
   const auto answer = [](const Result<Explanation>& explanation) -> ClientQueries::Send {
     return [text = explanation ? explanation_text(*explanation) : "",
             json = explanation ? to_json(*explanation) : "",
@@ -194,9 +193,8 @@ void JobManager::make_queries() {
         const auto connection = clients_.find(client);
         return connection == clients_.end() ? nullptr : connection->second;
       },
-      [this](uid_t viewer, const ClientQueries::Question& question, ClientQueries::Made made) {
-        make_answer(viewer, question, std::move(made));
-      });
+      [this](uid_t viewer, const ClientQueries::Question& question,
+             const ClientQueries::Made& made) { make_answer(viewer, question, made); });
   timelines_ = std::make_unique<JobTimelines>(*services_, maker, options_.timeline_directory);
   NodeQueries::Sources sources;
   sources.facts = [this](const Job& job, NodeQueries::Told told) {
