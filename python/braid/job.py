@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import ctypes
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from ctypes import byref, c_int, c_uint32, c_uint64, c_void_p
 from dataclasses import dataclass
 from typing import Any
@@ -88,6 +88,9 @@ class Job(TimeoutsMixin, ResultsMixin):
 
     `master_address` and `master_node` are where the ranks meet: rank 0's daemon, as `master()` says
     it there. Without `master_node`, whichever daemon is found at the address.
+
+    `while_opening` is called several times a second while other ranks are waited for; what it
+    raises ends the attempt.
     """
 
     def __init__(
@@ -102,6 +105,7 @@ class Job(TimeoutsMixin, ResultsMixin):
         arena_bytes: int = 0,
         token: str | None = None,
         master_node: int = 0,
+        while_opening: Callable[[], None] | None = None,
     ) -> None:
         self._handle: int | None = None
         self._library = library()
@@ -125,17 +129,23 @@ class Job(TimeoutsMixin, ResultsMixin):
         handle = c_void_p()
         self._check(self._library.braid_open_start(byref(options), byref(handle)))
         try:
-            self._wait_until_open(handle)
+            self._wait_until_open(handle, while_opening)
         except BaseException:  # Also what a signal's handler raises.
             self._library.braid_close(handle)
             raise
         self._handle = handle.value
         add_open_job(handle.value, self._library)
 
-    def _wait_until_open(self, handle: c_void_p) -> None:
+    def _wait_until_open(
+        self, handle: c_void_p, meanwhile: Callable[[], None] | None
+    ) -> None:
         done = c_int()
-        while not done.value:
+        while True:
             self._check(self._library.braid_open_wait(handle, _WAIT_PIECE_MS, byref(done)))
+            if done.value:
+                return
+            if meanwhile is not None:
+                meanwhile()
 
     @property
     def is_open(self) -> bool:

@@ -12,9 +12,17 @@ import uuid
 from datetime import timedelta
 
 import torch.distributed as dist
-from torch.distributed import DistBackendError, FileStore, PrefixStore, Store
+from torch.distributed import (
+    DistBackendError,
+    DistNetworkError,
+    DistStoreError,
+    FileStore,
+    PrefixStore,
+    Store,
+)
 
 from braid import BraidError, Job, Master, master
+from braid.torch.arrivals import Arrivals
 from braid.torch.gloo_only import open_to_braid
 from braid.torch.process_group import BraidProcessGroup
 from braid.torch.stores import key_comes, underlying
@@ -66,9 +74,9 @@ class _Proposal:
         self._rank = rank
         self._size = size
         self._seconds = timeout.total_seconds()
-        # A store may outlive a group: a script that destroys its group and makes it again finds what
-        # it wrote before. Every rank comes as often as the others, so the count tells the times apart.
-        self._key = f"braid/job/{store.add(f'braid/arrivals/{rank}', 1)}"
+        self._arrivals = Arrivals(store, rank, size)
+        self._key = f"braid/job/{self._arrivals.number}"
+        self._end_key = f"braid/end/{self._arrivals.number}"
         self.job = ""
         self._where = Master("", 0)
         self._token = ""
@@ -83,15 +91,49 @@ class _Proposal:
             job = Job(
                 self.job, self._rank, self._size, master_address=self._where.address,
                 master_node=self._where.node, timeout=self._seconds, token=self._token,
+                while_opening=self._look,
             )  # fmt: skip
         except BaseException as error:
-            if self._rank == 0:
-                with contextlib.suppress(Exception):  # The first error is the one to tell.
-                    self._store.set(self._key, f"{_GIVEN_UP}{type(error).__name__}")
+            self._give_up(error)
+            if isinstance(error, BraidError):
+                self._look()
             raise
         if self._rank == 0:
             self._store.delete_key(self._key)
         return job
+
+    def _look(self) -> None:
+        """Between the pieces of the wait for the job, which a store that is lost does not end."""
+        try:
+            if self._rank == 0:
+                self._arrivals.look()
+            else:
+                self._look_for_end()
+        except (DistNetworkError, DistStoreError):
+            pass
+        except DistBackendError as error:
+            self._give_up(error)  # Before the others hear that this rank has left the job.
+            raise
+
+    def _give_up(self, error: BaseException) -> None:
+        """What ends the group on rank 0 ends it on all ranks, with the same words."""
+        if self._rank == 0:
+            with contextlib.suppress(Exception):  # The first error is the one to tell.
+                reason = f"{_GIVEN_UP}{type(error).__name__}: {error}"
+                self._store.set(self._end_key, reason)
+                self._store.set(self._key, reason)
+
+    def _look_for_end(self) -> None:
+        """Raises what rank 0 has given up for, of which its daemon need not know."""
+        if self._rank != 0 and self._store.check([self._end_key]):
+            self._raise_if_given_up(self._store.get(self._end_key).decode())
+
+    def _raise_if_given_up(self, said: str) -> None:
+        if said.startswith(_GIVEN_UP):
+            raise DistBackendError(
+                f"braid: rank 0 could not make the group that rank {self._rank} of {self._size} "
+                f"wants to join ({said.removeprefix(_GIVEN_UP)})"
+            )
 
     def _choose(self) -> None:
         name = f"{os.environ.get('BRAID_JOB', 'torch')[:200]}-{uuid.uuid4().hex[:12]}"
@@ -101,17 +143,14 @@ class _Proposal:
         self._store.set(self._key, "\n".join(lines))
 
     def _read(self) -> None:
-        if not key_comes(self._store, self._key, time.monotonic() + self._seconds):
+        end = time.monotonic() + self._seconds
+        if not key_comes(self._store, self._key, end, self._arrivals.look):
             raise DistBackendError(
                 f"braid: rank {self._rank} of {self._size} waited {self._seconds:g} s for rank 0 to "
                 "name the group's job in torch's store: rank 0 has not come, or not to braid"
             )
         said = self._store.get(self._key).decode()
-        if said.startswith(_GIVEN_UP):
-            raise DistBackendError(
-                f"braid: rank 0 could not make the group that rank {self._rank} of {self._size} "
-                f"wants to join ({said.removeprefix(_GIVEN_UP)}); its log says why"
-            )
+        self._raise_if_given_up(said)
         self.job, address, node, self._token = said.split("\n")
         self._where = Master(address, int(node))
 

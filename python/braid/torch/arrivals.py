@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which ranks come to make a group, and which of them not through braid.
+
+Braid may be switched on for some ranks only. The others then make a gloo group, and each side waits
+for the other. Before a rank of gloo waits, it says in the group's store where it listens: that is
+the one trace of a rank that will never come through braid. Other backends leave none, so ranks that
+are late without one are named in a warning.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable
+
+from torch.distributed import DistBackendError, Store
+
+_log = logging.getLogger("braid")
+_LOOK_SECONDS = 1.0
+_TELL_AFTER_SECONDS = 10.0
+# A look asks the store about so many ranks; the next look goes on behind them.
+_RANKS_PER_LOOK_MAX = 256
+_RANKS_NAMED_MAX = 16
+
+
+class Arrivals:
+    """Of one rank, which has arrived. Rank 0 watches all others, and they watch rank 0."""
+
+    def __init__(
+        self, store: Store, rank: int, size: int, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._store = store
+        self._rank = rank
+        self._size = size
+        self._clock = clock
+        # A store may outlive a group: a script that destroys its group and makes it again finds what
+        # it wrote before. Every rank comes as often as the others, so the count tells the times apart.
+        self.number = store.add(_arrival(rank), 1)
+        self._began = self._looked = clock()
+        self._next = 0
+        self._has_told = False
+
+    def look(self) -> None:
+        """To be called again and again while the others are waited for.
+
+        Raises DistBackendError when some of them cannot come any more.
+        """
+        now = self._clock()
+        if now - self._looked < _LOOK_SECONDS:
+            return
+        self._looked = now
+        if by_gloo := self._by_gloo(self._watched()):
+            first = range(min(self._size, _RANKS_PER_LOOK_MAX))
+            raise DistBackendError(self._half_enabled({*by_gloo, *self._by_gloo(first)}))
+        if not self._has_told and now - self._began >= _TELL_AFTER_SECONDS:
+            self._has_told = True
+            self._tell_late_ones()
+
+    def _watched(self) -> Iterable[int]:
+        if self._rank != 0:
+            return [0]
+        count = min(_RANKS_PER_LOOK_MAX, self._size)
+        first, self._next = self._next, (self._next + count) % self._size
+        return [(first + place) % self._size for place in range(count)]
+
+    def _came_by_gloo(self, rank: int) -> bool:
+        if rank == self._rank or not self._store.check([_gloo_listener(rank)]):
+            return False
+        # A script may have had a gloo group here before: then this rank was in it, too.
+        return not self._store.check([_gloo_listener(self._rank)]) and not self._has_arrived(rank)
+
+    def _has_arrived(self, rank: int) -> bool:
+        return int(self._store.add(_arrival(rank), 0)) >= self.number
+
+    def _by_gloo(self, ranks: Iterable[int]) -> list[int]:
+        return [rank for rank in ranks if self._came_by_gloo(rank)]
+
+    def _half_enabled(self, others: Iterable[int]) -> str:
+        return (
+            f"braid: rank {self._rank} of {self._size} comes through braid, and {_ranks(sorted(others))} came "
+            "through torch's gloo: they would wait for each other. Start all ranks alike: with "
+            "braid-run, with BRAID_ENABLE=1, or with the backend 'braid'"
+        )
+
+    def _tell_late_ones(self) -> None:
+        late = [
+            rank for rank in range(min(self._size, _RANKS_PER_LOOK_MAX))
+            if rank != self._rank and not self._has_arrived(rank)
+        ]  # fmt: skip
+        if late and (self._rank == 0 or 0 in late):
+            _log.warning(
+                "rank %d of %d has waited %d s for %s to come through braid. If they are running, braid "
+                "is not switched on there (BRAID_ENABLE=1, braid-run or the backend 'braid')",
+                self._rank, self._size, _TELL_AFTER_SECONDS,
+                _ranks(late if self._rank == 0 else [0]),
+            )  # fmt: skip
+
+
+def _arrival(rank: int) -> str:
+    return f"braid/arrivals/{rank}"
+
+
+def _gloo_listener(rank: int) -> str:
+    """The key under which gloo says where a rank listens."""
+    return f"0/{rank}"
+
+
+def _ranks(ranks: list[int]) -> str:
+    names = ", ".join(map(str, ranks[:_RANKS_NAMED_MAX]))
+    more = len(ranks) - _RANKS_NAMED_MAX
+    return f"rank{'s' if len(ranks) > 1 else ''} {names}" + (f" and {more} more" if more > 0 else "")
