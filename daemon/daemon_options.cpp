@@ -182,6 +182,7 @@ UserLimits user_limits(const DaemonConfig& config) {
   limits[UserResource::ArenaBytes] = config.client.user_arena_bytes_max;
   limits[UserResource::ResultBytes] = share_unless_given(config.client.user_result_bytes_max, 2);
   limits[UserResource::InputPages] = limits[UserResource::ResultBytes];
+  limits[UserResource::BufferBytes] = limits[UserResource::ResultBytes];
   limits[UserResource::Tensors] = config.client.user_tensors_max;
   limits[UserResource::ReplyBytes] = config.client.user_reply_bytes_max;
   limits[UserResource::Queries] = config.client.user_queries_max;

@@ -13,26 +13,43 @@ std::optional<ChunkVerdict> EarlyChunks::keep(NodeId from, const proto::ChunkHea
   Job& job = found->second;
   const OperationKey key{header.job_key, header.tensor, header.step};
   if (has_ended(job, key)) return std::nullopt;
-  if (job.bytes + payload.size() > kBytesMax) {
-    if (!std::exchange(job.has_overrun, true)) on_overrun_(header.job_key, from);
-    return std::nullopt;
-  }
-  std::vector<Chunk>& chunks = chunks_[key];
-  if (std::any_of(chunks.begin(), chunks.end(), [&](const Chunk& chunk) {
+  if (job.has_overrun) return std::nullopt;  // it ends
+  const auto known = chunks_.find(key);
+  if (known != chunks_.end() &&
+      std::any_of(known->second.begin(), known->second.end(), [&](const Chunk& chunk) {
         return chunk.from == from && chunk.header.unit == header.unit &&
                chunk.header.segment == header.segment && chunk.header.chunk == header.chunk;
       }))
     return ChunkVerdict::Duplicate;
+  const bool is_honest = job.bytes + payload.size() <= kBytesMax;
+  const Status room =
+      is_honest ? set_kept(job, job.kept_bytes + memory_of(payload.size())) : Status::ok();
+  if (!is_honest || !room) {
+    job.has_overrun = true;
+    on_overrun_(header.job_key, from, room);
+    return std::nullopt;
+  }
   job.bytes += payload.size();
-  chunks.push_back({from, header, {payload.begin(), payload.end()}});
+  chunks_[key].push_back({from, header, {payload.begin(), payload.end()}});
   return ChunkVerdict::Taken;
+}
+
+Status EarlyChunks::set_kept(Job& job, uint64_t bytes) {
+  if (job.count_kept) BRAID_RETURN_IF_ERROR(job.count_kept(bytes));
+  job.kept_bytes = bytes;
+  return Status::ok();
 }
 
 std::vector<EarlyChunks::Chunk> EarlyChunks::take(const OperationKey& key) {
   auto chunks = chunks_.extract(key);
   if (chunks.empty()) return {};
   Job& job = jobs_.at(key.job_key);
-  for (const Chunk& chunk : chunks.mapped()) job.bytes -= chunk.payload.size();
+  uint64_t kept_bytes = job.kept_bytes;
+  for (const Chunk& chunk : chunks.mapped()) {
+    job.bytes -= chunk.payload.size();
+    kept_bytes -= memory_of(chunk.payload.size());
+  }
+  (void)set_kept(job, kept_bytes);  // less always goes
   return std::move(chunks.mapped());
 }
 

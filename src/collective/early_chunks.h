@@ -8,6 +8,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "collective/count_kept.h"
 #include "collective/early_limits.h"
 #include "collective/operation.h"
 #include "collective/unit_run.h"
@@ -24,6 +25,9 @@ class EarlyChunks {
  public:
   static constexpr uint64_t kBytesMax = kEarlyBytesMax;  // of a job
   static constexpr size_t kEndedKept = 1024;             // operations
+  // What a chunk takes beside its payload, about: its place among those of its operation, and the
+  // operation's.
+  static constexpr uint64_t kChunkCostBytes = 256;
 
   struct Chunk {
     NodeId from = 0;
@@ -31,13 +35,16 @@ class EarlyChunks {
     std::vector<uint8_t> payload;
   };
 
-  // `on_overrun`: the peer has sent more for this job than any that keeps to the rules; once per
-  // job.
-  explicit EarlyChunks(std::function<void(uint64_t job_key, NodeId from)> on_overrun)
-      : on_overrun_(std::move(on_overrun)) {}
+  using OnOverrun = std::function<void(uint64_t job_key, NodeId from, const Status& room)>;
 
-  // Parts of its operations may come from now on, until forget_job().
-  void begin_job(uint64_t job_key) { jobs_.try_emplace(job_key); }
+  // `on_overrun`: see Engine::Events; once per job.
+  explicit EarlyChunks(OnOverrun on_overrun) : on_overrun_(std::move(on_overrun)) {}
+
+  // Parts of its operations may come from now on, until forget_job(). `count_kept`: told of the
+  // memory that they take.
+  void begin_job(uint64_t job_key, CountKept count_kept) {
+    jobs_[job_key].count_kept = std::move(count_kept);
+  }
   void forget_job(uint64_t job_key);
   // Of an operation that is not known. Nothing: it came for a job or an operation that has ended,
   // or is one too many, and on_overrun was told.
@@ -49,16 +56,20 @@ class EarlyChunks {
 
  private:
   struct Job {
-    uint64_t bytes = 0;
+    uint64_t bytes = 0;       // of payload
+    uint64_t kept_bytes = 0;  // of memory
+    CountKept count_kept;
     bool has_overrun = false;
     // By tensor, the highest step that ended_ had and has forgotten. A tensor's steps grow, so what
     // comes for one that is no higher is late, however late it is.
     std::unordered_map<uint64_t, uint64_t> forgotten;
   };
 
+  static uint64_t memory_of(size_t payload_bytes) { return payload_bytes + kChunkCostBytes; }
+  static Status set_kept(Job& job, uint64_t bytes);
   bool has_ended(const Job& job, const OperationKey& key) const;
 
-  const std::function<void(uint64_t, NodeId)> on_overrun_;
+  const OnOverrun on_overrun_;
   std::unordered_map<uint64_t, Job> jobs_;
   std::unordered_map<OperationKey, std::vector<Chunk>, OperationKeyHash> chunks_;
   // A part that comes a second time, since it was sent over two flows, is not early.

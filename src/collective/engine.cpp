@@ -74,7 +74,9 @@ class EngineImpl final : public Engine, public OperationHost {
   }
 
   void set_links(Links& links) override { links_ = &links; }
-  void begin_job(uint64_t job_key) override { early_.begin_job(job_key); }
+  void begin_job(uint64_t job_key, CountKept count_kept) override {
+    early_.begin_job(job_key, std::move(count_kept));
+  }
   void limit_job(uint64_t job_key, const JobShare& share) override;
   void start(Operation operation) override;
   void go(const OperationKey& key) override;
@@ -133,8 +135,8 @@ class EngineImpl final : public Engine, public OperationHost {
   Links* links_ = nullptr;
   std::unordered_map<OperationKey, std::shared_ptr<OperationRun>, OperationKeyHash> runs_;
   std::unordered_map<uint64_t, Job> jobs_;  // until abort_job
-  EarlyChunks early_{[this](uint64_t job_key, NodeId from) {
-    if (events_.on_overrun) events_.on_overrun(job_key, from);
+  EarlyChunks early_{[this](uint64_t job_key, NodeId from, const Status& room) {
+    if (events_.on_overrun) events_.on_overrun(job_key, from, room);
   }};
   // What stays on this node; jobs take turns.
   JobTurns<std::deque<std::shared_ptr<OperationRun>>> local_work_;

@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 
+#include "collective/count_kept.h"
 #include "collective/operation.h"
 #include "collective/transfer_settings.h"
 #include "loop/loop.h"
@@ -50,8 +51,9 @@ class Engine : public ChunkSink {
     // A chunk for an unknown operation: the job layer's messages that wait at this loop's door must
     // be handled now (the operation may be among them). Called at most once per chunk.
     std::function<void()> drain_door;
-    // A peer sends what no peer that keeps to the rules would: the job must end. Once per job.
-    std::function<void(uint64_t job_key, NodeId from)> on_overrun{};
+    // There is no room for what came early from the peer: the job must end. Once per job. `room` is
+    // what CountKept said; ok: no peer that keeps to the rules would have sent so much.
+    std::function<void(uint64_t job_key, NodeId from, const Status& room)> on_overrun{};
   };
 
   static std::unique_ptr<Engine> create(Loop& loop, EngineOptions options, Events events);
@@ -59,8 +61,8 @@ class Engine : public ChunkSink {
   // Where chunks go; set once before the first start (the transport needs the engine first).
   virtual void set_links(Links& links) = 0;
   // Early operations of the job may come from now on, also from nodes that are ahead of this one;
-  // until abort_job.
-  virtual void begin_job(uint64_t job_key) = 0;
+  // until abort_job. `count_kept`: called on the I/O loop, and destroyed there.
+  virtual void begin_job(uint64_t job_key, CountKept count_kept) = 0;
   // How much the job may have in flight from now on; what is in flight already stays, and a unit
   // that others have begun is not held up by it. Until abort_job.
   virtual void limit_job(uint64_t job_key, const JobShare& share) = 0;

@@ -74,6 +74,7 @@ ClientConnection::ClientConnection(ClientServer& server, uint64_t id, Fd socket,
       socket_(std::move(socket)),
       writer_(server.options_.send_queue_bytes_max),
       unread_(server.options_.quotas, credentials.uid, UserResource::ReplyBytes),
+      unfinished_(server.options_.quotas, credentials.uid, UserResource::BufferBytes),
       deadline_(server.loop_) {}
 
 ClientConnection::~ClientConnection() {
@@ -193,9 +194,11 @@ bool ClientConnection::read_one() {
   switch (reader_.read(socket_.get(), is_open ? kFrameBytesMax : kHelloFrameBytesMax,
                        is_open ? kFrameFdsMax : 0)) {
     case FrameReader::Outcome::Frame:
+      (void)unfinished_.set(0);
       handle_frame(reader_.take());
       return true;
     case FrameReader::Outcome::WouldBlock:
+      count_unfinished();
       break;
     case FrameReader::Outcome::EndOfStream:
       on_end_of_stream();
@@ -205,6 +208,15 @@ bool ClientConnection::read_one() {
       break;
   }
   return false;
+}
+
+// Of a message that has come in part.
+void ClientConnection::count_unfinished() {
+  const Status room = unfinished_.set(reader_.memory_bytes());
+  if (room) return;
+  give_back(reader_.take_fds());
+  tell_and_close(room.with_context(
+      fmt::format("braidd on node '{}': a message that is long", server_.options_.node_name)));
 }
 
 void ClientConnection::on_read_error() {

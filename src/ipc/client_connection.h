@@ -64,6 +64,7 @@ class ClientConnection {
   void read_in_turn();
   // Whether there may be more to read.
   bool read_one();
+  void count_unfinished();
   void on_read_error();
   // What a client that is gone has left behind, then the end.
   void read_the_rest(Status reason);
@@ -109,8 +110,9 @@ class ClientConnection {
   FrameWriter writer_;
   UserCharge charge_;  // this connection
   UserCharge descriptors_;
-  UserCharge unread_;  // what the writer holds
-  Timer deadline_;     // of the Hello; of the client's end; of the last frames' way out
+  UserCharge unread_;      // what the writer holds
+  UserCharge unfinished_;  // what the reader holds
+  Timer deadline_;         // of the Hello; of the client's end; of the last frames' way out
   std::unique_ptr<Poll> socket_poll_;
   std::unique_ptr<Poll> process_poll_;
 };

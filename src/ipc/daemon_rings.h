@@ -31,6 +31,8 @@ class DaemonRings final : private Pollable {
                                                     uint32_t submit_capacity,
                                                     uint32_t done_capacity);
 
+  uint64_t memory_bytes() const { return memory_.size(); }
+
   // The trainer's end of the done ring's wake-up: once, to be sent to it.
   Fd take_done_wake() { return std::move(client_done_wake_); }
 

@@ -40,6 +40,8 @@ class FrameReader {
   const Status& error() const { return error_; }
   // Some bytes of a frame have come, but not all.
   bool is_within_frame() const { return received_ > 0; }
+  // That the frame takes which has not come in full.
+  uint64_t memory_bytes() const { return frame_.bytes.capacity(); }
 
  private:
   enum class Received { Some, WouldBlock, EndOfStream, Error };

@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "base/checked.h"
+
 namespace braid {
 namespace {
 
@@ -30,6 +32,8 @@ constexpr std::array<ResourceText, kUserResources> kTexts = {{
     {"file descriptors of braidd", "client.user_descriptors_max",
      "close connections, or register fewer and larger input arenas"},
     {"pending operations", "client.user_operations_max", "wait for some and release their results"},
+    {"bytes of buffers (rings, unfinished messages, what came early from other nodes)",
+     "client.user_result_bytes_max", "have fewer trainers and jobs at a time"},
 }};
 
 }  // namespace
@@ -48,8 +52,7 @@ Status UserQuotas::take(uid_t user, UserResource resource, uint64_t amount) {
                        user, used, text.what, amount, max, text.key, text.advice);
   }
   BRAID_RETURN_IF_ERROR(check_descriptors(resource, user, used, amount));
-  if (resource == UserResource::ResultBytes || resource == UserResource::InputPages)
-    BRAID_RETURN_IF_ERROR(take_memory(resource, amount));
+  if (memory_sum(resource) != nullptr) BRAID_RETURN_IF_ERROR(take_memory(resource, amount));
   if (resource == UserResource::Descriptors) descriptors_ += amount;
   if (amount > 0) uses_[user][index] += amount;
   return Status::ok();
@@ -72,21 +75,27 @@ Status UserQuotas::check_descriptors(UserResource resource, uid_t user, uint64_t
   return Status::ok();
 }
 
+uint64_t* UserQuotas::memory_sum(UserResource resource) {
+  if (resource == UserResource::ResultBytes) return &result_bytes_;
+  if (resource == UserResource::InputPages) return &page_bytes_;
+  return resource == UserResource::BufferBytes ? &buffer_bytes_ : nullptr;
+}
+
 Status UserQuotas::take_memory(UserResource resource, uint64_t amount) {
   if (lingering_bytes_ != 0) {
     lingering_bytes_ =
         std::min(lingering_bytes_, limits_.shared_bytes ? limits_.shared_bytes() : 0);
   }
-  const uint64_t used = result_bytes_ + page_bytes_ + lingering_bytes_;
+  const uint64_t used = result_bytes_ + page_bytes_ + buffer_bytes_ + lingering_bytes_;
   if (used > limits_.memory_of_all || amount > limits_.memory_of_all - used) {
     return make_status(StatusCode::ResourceExhausted,
-                       "all jobs have {} bytes of results in memory on this node, and {} of inputs "
-                       "that were never written; {} more would be beyond the {} that "
-                       "collective.result_memory_max allows: {}, or raise it",
-                       result_bytes_, page_bytes_ + lingering_bytes_, amount, limits_.memory_of_all,
-                       kTexts[static_cast<size_t>(resource)].advice);
+                       "all jobs have {} bytes of results in memory on this node, {} of inputs "
+                       "that were never written and {} of buffers; {} more would be beyond the {} "
+                       "that collective.result_memory_max allows: {}, or raise it",
+                       result_bytes_, page_bytes_ + lingering_bytes_, buffer_bytes_, amount,
+                       limits_.memory_of_all, kTexts[static_cast<size_t>(resource)].advice);
   }
-  (resource == UserResource::ResultBytes ? result_bytes_ : page_bytes_) += amount;
+  *memory_sum(resource) += amount;
   return Status::ok();
 }
 
@@ -98,12 +107,9 @@ void UserQuotas::give_back(uid_t user, UserResource resource, uint64_t amount) {
   BRAID_ASSERT(position != uses_.end() && position->second[index] >= amount,
                "no more is given back than was taken");
   position->second[index] -= amount;
-  if (resource == UserResource::ResultBytes) result_bytes_ -= amount;
+  if (uint64_t* const sum = memory_sum(resource); sum != nullptr) *sum -= amount;
   if (resource == UserResource::Descriptors) descriptors_ -= amount;
-  if (resource == UserResource::InputPages) {
-    page_bytes_ -= amount;
-    lingering_bytes_ += amount;
-  }
+  if (resource == UserResource::InputPages) lingering_bytes_ += amount;
   const Use& use = position->second;
   if (std::all_of(use.begin(), use.end(), [](uint64_t one) { return one == 0; }))
     uses_.erase(position);
@@ -118,6 +124,12 @@ uint64_t UserQuotas::used(uid_t user, UserResource resource) const {
 uint64_t UserQuotas::result_bytes() const {
   const std::lock_guard lock(mutex_);
   return result_bytes_;
+}
+
+Status UserCharge::set_in_steps(uint64_t amount, uint64_t step) {
+  const uint64_t needed = round_up(amount, step);
+  if (needed <= amount_ && amount_ - needed < 2 * step) return Status::ok();
+  return set(needed);
 }
 
 Status UserCharge::set(uint64_t amount) {

@@ -29,12 +29,13 @@ enum class UserResource : uint8_t {
   NameBytes,    // of registered tensors
   Descriptors,  // that this daemon has open for the user's processes
   Operations,   // of each trainer, submitted and not given back
+  BufferBytes,  // of memory: rings, unfinished messages, what other nodes sent too early
 };
-inline constexpr size_t kUserResources = 11;
+inline constexpr size_t kUserResources = 12;
 
 struct UserLimits {
   std::array<uint64_t, kUserResources> of_user;  // by UserResource
-  uint64_t memory_of_all = UINT64_MAX;           // results and pages of inputs
+  uint64_t memory_of_all = UINT64_MAX;           // results, pages of inputs, buffers
   // Bytes of shared memory that count as this process's, whoever uses them; empty: nobody knows.
   std::function<uint64_t()> shared_bytes;
   // Of all users. Each may have as many as are left then: so however many users there are, nobody
@@ -63,6 +64,8 @@ class UserQuotas {
 
   using Use = std::array<uint64_t, kUserResources>;
 
+  // What of a resource is memory of the daemon has a sum of all users; nullptr: it is none.
+  uint64_t* memory_sum(UserResource resource);
   Status take_memory(UserResource resource, uint64_t amount);
 
   const UserLimits limits_;
@@ -72,6 +75,7 @@ class UserQuotas {
   uint64_t descriptors_ = 0;   // of all
   uint64_t result_bytes_ = 0;  // of all
   uint64_t page_bytes_ = 0;    // of all: InputPages
+  uint64_t buffer_bytes_ = 0;  // of all
   // Pages of inputs whose session is over: they stay while somebody keeps the arena's descriptor.
   uint64_t lingering_bytes_ = 0;
 };
@@ -91,6 +95,9 @@ class UserCharge {
 
   // The amount from now on. Less is always possible; where there is no room for more, it stays.
   Status set(uint64_t amount);
+  // As set(), for an amount that changes often: in steps, so that it is seldom told. What counts is
+  // at least the amount, and less than three steps more.
+  Status set_in_steps(uint64_t amount, uint64_t step);
   uint64_t amount() const { return amount_; }
 
  private:

@@ -107,8 +107,13 @@ void Job::begin() {
           numbers_,
           services_.engines.timeline(),
           [this] { return services_.clock.now_ns(); }});
-  services_.engines.begin_job(membership_.key, *operations_,
-                              [this](NodeId from) { on_overrun(from); });
+  const auto buffers = [this] {
+    return UserCharge(services_.quotas, user_, UserResource::BufferBytes);
+  };
+  operations_->set_early_charge(buffers());
+  services_.engines.begin_job(
+      membership_.key, *operations_,
+      [this](NodeId from, const Status& room) { on_overrun(from, room); }, buffers);
   if (membership_.weight != 1)
     services_.engines.limit_job(membership_.key, {0, {0, 0, membership_.weight}});
   connect_neighbours();
@@ -323,15 +328,22 @@ void Job::on_plan_verdict(const proto::PlanVerdict& verdict) {
   let_go_of_leavers();
 }
 
-void Job::on_overrun(NodeId from) {
-  const Peer* peer = services_.control_plane.find(from);
+void Job::on_overrun(NodeId from, const Status& room) {
+  const Peer* found = services_.control_plane.find(from);
+  const std::string peer = found == nullptr ? "?" : found->name;
+  const std::string& self = services_.control_plane.self().name;
+  if (!room) {
+    return fail(room.with_context(
+        fmt::format("job '{}': node '{}' cannot keep the small all-reduces that came from node "
+                    "'{}' and that nobody here has submitted yet",
+                    membership_.name, self, peer)));
+  }
   fail(make_status(
       StatusCode::Protocol,
       "job '{}': node '{}' has sent more than {} bytes of small all-reduces that nobody "
       "on node '{}' has submitted yet, which no daemon of this version does: use the "
       "same version of braidd on all nodes",
-      membership_.name, peer == nullptr ? "?" : peer->name, kEarlyBytesMax,
-      services_.control_plane.self().name));
+      membership_.name, peer, kEarlyBytesMax, self));
 }
 
 void Job::on_query(const proto::OperationQuery& query) {

@@ -143,8 +143,9 @@ class Job final {
   TimelineEvent submit_span(const Submission& submission, bool is_planned) const;
   void use(const TransferSettings& settings);
   void add_flows(uint32_t flows);
-  // More parts of small all-reduces have come from there than an honest node can have in flight.
-  void on_overrun(NodeId from);
+  // There is no room for the parts of small all-reduces that came from there; `room` ok: they are
+  // more than an honest node can have in flight.
+  void on_overrun(NodeId from, const Status& room);
 
   void connect_neighbours();
   void on_neighbour(const Result<Peer>& peer);

@@ -127,6 +127,9 @@ Result<std::unique_ptr<Session>> Session::create(Loop& loop, WorkThread& worker,
                                   open.done_capacity());
   if (!rings) return rings.status();
   session->rings_ = std::move(rings).value();
+  session->rings_charge_ = charge(UserResource::BufferBytes);
+  if (const Status room = session->rings_charge_.set(session->rings_->memory_bytes()); !room)
+    return room.with_context("a trainer's rings");
   return session;
 }
 

@@ -142,6 +142,7 @@ class Session final : public ResultSink {
   uint32_t local_rank_ = 0;
   InputArenas arenas_;
   std::unique_ptr<DaemonRings> rings_;
+  UserCharge rings_charge_;
   TensorTable tensors_;
   std::unordered_map<uint64_t, OperationKey> tickets_;  // accepted and not given back
   UserCharge tickets_charge_;

@@ -62,8 +62,9 @@ Engine::Events EnginePool::events_of(Worker& worker) {
     events.drain_door = [&worker] { worker.door->drain(); };
   }
   // By the door from the control loop as well: the engine is in the middle of a chunk.
-  events.on_overrun = [this](uint64_t job_key, NodeId from) {
-    events_door_.send_unbounded({{job_key, 0, 0}, false, from});
+  events.on_overrun = [this](uint64_t job_key, NodeId from, const Status& room) {
+    events_door_.send_unbounded(
+        {{job_key, 0, 0}, false, from, std::make_shared<const Status>(room)});
   };
   return events;
 }
@@ -73,8 +74,8 @@ void EnginePool::handle(Engine& engine, Command& command) {
     engine.start(std::move(start->operation));
   } else if (auto* go = std::get_if<Go>(&command)) {
     engine.go(go->key);
-  } else if (const auto* begin = std::get_if<BeginJob>(&command)) {
-    engine.begin_job(begin->job_key);
+  } else if (auto* begin = std::get_if<BeginJob>(&command)) {
+    engine.begin_job(begin->job_key, std::move(begin->count_kept));
   } else if (const auto* limit = std::get_if<LimitJob>(&command)) {
     engine.limit_job(limit->job_key, limit->share);
   } else {
@@ -88,14 +89,16 @@ bool EnginePool::give(Worker& worker, Command command) {
   return true;
 }
 
-void EnginePool::give_unbounded(const Command& command) {
-  for (auto& worker : workers_) {
-    if (worker->door != nullptr) {
-      worker->door->send_unbounded(command);
-    } else {
-      give(*worker, command);
-    }
+void EnginePool::give_unbounded(Worker& worker, Command command) {
+  if (worker.door != nullptr) {
+    worker.door->send_unbounded(std::move(command));
+  } else {
+    handle(*worker.engine, command);
   }
+}
+
+void EnginePool::give_all_unbounded(const Command& command) {
+  for (auto& worker : workers_) give_unbounded(*worker, command);
 }
 
 EnginePool::~EnginePool() { stop_threads(); }
@@ -129,14 +132,19 @@ void EnginePool::stop_threads() {
   }
 }
 
-void EnginePool::begin_job(uint64_t job_key, OperationEvents& events,
-                           std::function<void(NodeId)> on_overrun) {
+void EnginePool::begin_job(uint64_t job_key, OperationEvents& events, OnOverrun on_overrun,
+                           const std::function<UserCharge()>& make_charge) {
   jobs_[job_key] = {&events, std::move(on_overrun), {}};
-  give_unbounded(BeginJob{job_key});
+  for (auto& worker : workers_) {
+    auto charge = std::make_shared<UserCharge>(make_charge());
+    give_unbounded(*worker, BeginJob{job_key, [charge](uint64_t bytes) {
+                                       return charge->set_in_steps(bytes, kKeptStepBytes);
+                                     }});
+  }
 }
 
 void EnginePool::limit_job(uint64_t job_key, const JobShare& share) {
-  give_unbounded(LimitJob{job_key, share});
+  give_all_unbounded(LimitJob{job_key, share});
 }
 
 bool EnginePool::start(const Operation& operation) {
@@ -155,7 +163,7 @@ bool EnginePool::go(const OperationKey& key) {
 
 void EnginePool::abort_job(uint64_t job_key) {
   jobs_.erase(job_key);
-  give_unbounded(Abort{job_key});
+  give_all_unbounded(Abort{job_key});
 }
 
 void EnginePool::on_event(const Event& event) {
@@ -163,7 +171,8 @@ void EnginePool::on_event(const Event& event) {
   if (position == jobs_.end()) return;  // aborted while the event was on its way
   Job& job = position->second;
   // Who is told may abort the job, and it is gone then.
-  if (event.overrun_from != 0) return std::function(job.on_overrun)(event.overrun_from);
+  if (event.overrun_from != 0)
+    return std::function(job.on_overrun)(event.overrun_from, *event.room);
   const auto progress = job.progress.find(event.key);
   if (progress == job.progress.end()) return;
   if (event.is_retired) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "collective/engine.h"
+#include "ipc/user_quotas.h"
 #include "loop/door.h"
 #include "net/transport.h"
 #include "operation/operation_engines.h"
@@ -40,9 +41,13 @@ class EnginePool final : public OperationEngines {
   // The threads of the further loops have ended when it returns; call it after Transport::close.
   void stop_threads();
 
+  static constexpr uint64_t kKeptStepBytes = 256 << 10;  // in which what is kept counts
+
+  using OnOverrun = std::function<void(NodeId from, const Status& room)>;
   // `events`: told of the job's operations until abort_job. `on_overrun`: see Engine::Events.
-  void begin_job(uint64_t job_key, OperationEvents& events,
-                 std::function<void(NodeId from)> on_overrun);
+  // `make_charge`: what an I/O loop keeps of what came early counts there, one of each loop.
+  void begin_job(uint64_t job_key, OperationEvents& events, OnOverrun on_overrun,
+                 const std::function<UserCharge()>& make_charge);
   // For operations that are started from now on: see Engine.
   void limit_job(uint64_t job_key, const JobShare& share);
   // Of a job that has begun.
@@ -63,6 +68,7 @@ class EnginePool final : public OperationEngines {
  private:
   struct BeginJob {
     uint64_t job_key;
+    CountKept count_kept;
   };
   struct LimitJob {
     uint64_t job_key;
@@ -83,6 +89,7 @@ class EnginePool final : public OperationEngines {
     OperationKey key;
     bool is_retired = false;
     NodeId overrun_from = 0;  // not 0: of the job
+    std::shared_ptr<const Status> room{};
   };
   struct Worker {
     std::unique_ptr<Loop> own_loop;  // none: it is on the control loop
@@ -100,7 +107,7 @@ class EnginePool final : public OperationEngines {
 
   struct Job {
     OperationEvents* events = nullptr;
-    std::function<void(NodeId)> on_overrun;
+    OnOverrun on_overrun;
     std::unordered_map<OperationKey, Progress, OperationKeyHash> progress;
   };
 
@@ -109,7 +116,8 @@ class EnginePool final : public OperationEngines {
   Engine::Events events_of(Worker& worker);
   static void handle(Engine& engine, Command& command);
   static bool give(Worker& worker, Command command);
-  void give_unbounded(const Command& command);
+  static void give_unbounded(Worker& worker, Command command);
+  void give_all_unbounded(const Command& command);
   void on_event(const Event& event);
 
   Door<Event> events_door_;

@@ -276,6 +276,7 @@ Status OperationTable::start(Entry& entry, const Operation& operation) {
   if (!entry.is_early && entry.awaited.empty())
     BRAID_RETURN_IF_ERROR(go(key, entry));  // it sends nothing
   if (const auto early = early_ready_.extract(key); !early.empty()) {
+    BRAID_RETURN_IF_ERROR(count_early_ready(early_ready_count_ - early.mapped().size()));
     for (const NodeReady& ready : early.mapped())
       BRAID_RETURN_IF_ERROR(take_readiness(entry, key, ready));
   }
@@ -354,9 +355,19 @@ Status OperationTable::on_node_ready(uint32_t place, const OperationKey& key,
                        job_name_, kEarlyReadyMax);
   }
   auto& ready = early_ready_[key];
-  std::erase_if(ready, [place](const NodeReady& other) { return other.place == place; });
+  const size_t again =
+      std::erase_if(ready, [place](const NodeReady& other) { return other.place == place; });
   ready.push_back({place, signature});
-  return Status::ok();
+  return count_early_ready(early_ready_count_ + 1 - again);
+}
+
+Status OperationTable::count_early_ready(uint64_t count) {
+  early_ready_count_ = count;
+  const Status room = early_charge_.set_in_steps(count * kReadyCostBytes, kReadyStepBytes);
+  if (room) return room;
+  return room.with_context(fmt::format(
+      "job '{}': other nodes are ready for {} operations that not all ranks here have submitted",
+      job_name_, early_ready_.size()));
 }
 
 Status OperationTable::on_rank_left(uint32_t local_rank, const std::string& reason) {

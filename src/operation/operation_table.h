@@ -15,6 +15,7 @@
 #include "collective/exchange.h"
 #include "collective/operation.h"
 #include "collective/transfer_settings.h"
+#include "ipc/user_quotas.h"
 #include "messages/signature.h"
 #include "operation/codec_hop.h"
 #include "operation/job_counters.h"
@@ -130,6 +131,9 @@ class OperationTable final : public OperationEvents {
   // Operations that others are ready for and no local rank has submitted yet; a peer with more is
   // broken.
   static constexpr size_t kEarlyReadyMax = 1 << 16;
+  // What a node's readiness for one of them takes, about; they count in steps.
+  static constexpr uint64_t kReadyCostBytes = 256;
+  static constexpr uint64_t kReadyStepBytes = 256 << 10;
   // What the loops' doors and queues hold of a job's operations; enough to keep all loops busy.
   static constexpr size_t kLocalRunningMax = 64;
 
@@ -137,6 +141,8 @@ class OperationTable final : public OperationEvents {
                  std::vector<uint32_t> local_ranks, std::shared_ptr<ResultMemory> memory,
                  OperationServices services);
 
+  // What other nodes are ready for too early counts there.
+  void set_early_charge(UserCharge charge) { early_charge_ = std::move(charge); }
   Status submit(const Submission& submission);
   Status on_node_ready(uint32_t place, const OperationKey& key, const Signature& signature);
   // To be called now and then: sends the readiness of early operations that were running at the
@@ -292,6 +298,7 @@ class OperationTable final : public OperationEvents {
   bool has_submitted(const Entry& entry, uint32_t local_rank) const;
   void release_part(Entry& entry, uint32_t local_rank, uint32_t member);
   Status tell_sources(Entry& entry, const OperationKey& key);
+  Status count_early_ready(uint64_t count);
   Status take_readiness(Entry& entry, const OperationKey& key, const NodeReady& ready);
   bool has_ended(const OperationKey& key) const;
   Status check_agrees(const Entry& entry, const OperationKey& key, const NodeReady& ready) const;
@@ -328,6 +335,8 @@ class OperationTable final : public OperationEvents {
   std::deque<Operation> placed_;  // those that wait for their memory
   std::unordered_map<OperationKey, EntryMember, OperationKeyHash> members_;  // of members of groups
   std::unordered_map<OperationKey, std::vector<NodeReady>, OperationKeyHash> early_ready_;
+  uint64_t early_ready_count_ = 0;  // of all nodes
+  UserCharge early_charge_;
   std::unordered_map<uint64_t, uint64_t> last_published_;  // the highest step, by tensor
   std::vector<bool> has_left_;                             // by local rank
   std::vector<std::string> leave_reasons_;                 // by local rank

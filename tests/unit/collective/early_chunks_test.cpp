@@ -17,7 +17,14 @@ constexpr NodeId kPeer = 20;
 
 class EarlyChunksTest : public ::testing::Test {
  protected:
-  EarlyChunksTest() { early_.begin_job(kJob); }
+  EarlyChunksTest() { begin(); }
+  void begin() {
+    early_.begin_job(kJob, [this](uint64_t bytes) {
+      if (bytes > room_) return Status(StatusCode::ResourceExhausted, "no room");
+      kept_bytes_ = bytes;
+      return Status::ok();
+    });
+  }
 
   std::optional<ChunkVerdict> hear(NodeId from, uint64_t step, uint32_t chunk = 0) {
     proto::ChunkHeader header{};
@@ -31,7 +38,13 @@ class EarlyChunksTest : public ::testing::Test {
   }
 
   std::vector<std::pair<uint64_t, NodeId>> overruns_;
-  EarlyChunks early_{[this](uint64_t job, NodeId from) { overruns_.emplace_back(job, from); }};
+  uint64_t room_ = UINT64_MAX;
+  uint64_t kept_bytes_ = 0;
+  Status told_;
+  EarlyChunks early_{[this](uint64_t job, NodeId from, const Status& room) {
+    overruns_.emplace_back(job, from);
+    told_ = room;
+  }};
   std::vector<uint8_t> part_ = std::vector<uint8_t>(1 << 20);
 };
 
@@ -77,6 +90,37 @@ TEST_F(EarlyChunksTest, APartThatHasNoRoomEndsTheJob) {
   EXPECT_EQ(hear(kPeer, step + 1), std::nullopt);
   EXPECT_EQ(overruns_, (std::vector<std::pair<uint64_t, NodeId>>{{kJob, kPeer}}))
       << "told once per job";
+  EXPECT_TRUE(told_.is_ok()) << "it is the peer's fault";
+}
+
+TEST_F(EarlyChunksTest, TheMemoryThatPartsTakeIsCounted) {
+  (void)hear(kPeer, 1, 0);
+  (void)hear(kPeer, 1, 1);
+  (void)hear(kPeer, 1, 1);  // again
+  (void)hear(kPeer, 2);
+  const uint64_t each = part_.size() + EarlyChunks::kChunkCostBytes;
+  EXPECT_EQ(kept_bytes_, 3 * each);
+  EXPECT_EQ(early_.take({kJob, 1, 1}).size(), 2u);
+  EXPECT_EQ(kept_bytes_, each);
+  EXPECT_EQ(early_.take({kJob, 1, 2}).size(), 1u);
+  EXPECT_EQ(kept_bytes_, 0u);
+}
+
+// One byte takes more than a byte: a peer cannot make a node keep more by sending less.
+TEST_F(EarlyChunksTest, PartsWithoutBytesAreCountedToo) {
+  part_.clear();
+  for (uint64_t step = 0; step < 100; ++step) ASSERT_EQ(hear(kPeer, step), ChunkVerdict::Taken);
+  EXPECT_EQ(kept_bytes_, 100 * EarlyChunks::kChunkCostBytes);
+}
+
+TEST_F(EarlyChunksTest, APartThatTheUserHasNoRoomForEndsTheJob) {
+  room_ = part_.size() + EarlyChunks::kChunkCostBytes;
+  ASSERT_EQ(hear(kPeer, 1), ChunkVerdict::Taken);
+  EXPECT_EQ(hear(kPeer, 2), std::nullopt);
+  EXPECT_EQ(hear(kPeer, 3), std::nullopt);
+  EXPECT_EQ(overruns_, (std::vector<std::pair<uint64_t, NodeId>>{{kJob, kPeer}}));
+  EXPECT_EQ(told_.message(), "no room");
+  EXPECT_EQ(kept_bytes_, room_);
 }
 
 TEST_F(EarlyChunksTest, APartThatComesTwiceTakesNoRoom) {
@@ -102,7 +146,7 @@ TEST_F(EarlyChunksTest, AnAbortedJobHasRoomAgain) {
   ASSERT_EQ(overruns_.size(), 1u);
   early_.forget_job(kJob);
   EXPECT_EQ(hear(kPeer, 0), std::nullopt) << "it is not known any more";
-  early_.begin_job(kJob);
+  begin();
   EXPECT_EQ(hear(kPeer, 0), ChunkVerdict::Taken);
 }
 

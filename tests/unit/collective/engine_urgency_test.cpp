@@ -102,7 +102,7 @@ TEST_F(EngineUrgency, the_most_urgent_unit_that_waits_is_next_and_of_equals_the_
 }
 
 TEST_F(EngineUrgency, chunks_are_as_urgent_as_their_operation) {
-  engine_->begin_job(kJob);
+  engine_->begin_job(kJob, {});
   submit(1, 5);
   end_unit();
   submit(2, 6, 1, true);

@@ -147,7 +147,7 @@ void EngineWorld::add(const OperationSpec& spec) {
     part.memory->result.assign(bytes, 0xCD);
   }
   for (auto& node : endpoints_) {
-    for (auto& endpoint : node) endpoint->engine->begin_job(spec.job_key);
+    for (auto& endpoint : node) endpoint->engine->begin_job(spec.job_key, {});
   }
   running_.push_back(std::move(running));
 }

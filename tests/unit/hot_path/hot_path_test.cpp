@@ -47,7 +47,7 @@ class HotPathTest : public ::testing::Test {
                        {[](const OperationKey&) {},
                         [&trainer](const OperationKey&) { trainer.is_retired = true; }, [] {}});
     trainer.engine->set_links(node.transport().links(0));
-    trainer.engine->begin_job(kJob);
+    trainer.engine->begin_job(kJob, {});
     node.sink.forward_to = trainer.engine.get();
   }
 

@@ -87,6 +87,59 @@ TEST_F(ClientServerTest, ASilentClientIsDropped) {
   EXPECT_TRUE(reasons_.empty());
 }
 
+TEST_F(ClientServerTest, MessagesThatComeInPartAreTheirUsersMemory) {
+  constexpr uint64_t kPart = 100'000;
+  UserLimits limits;
+  limits[UserResource::BufferBytes] = 5 * kPart;
+  ClientServerOptions options;
+  options.quotas = std::make_shared<UserQuotas>(limits, std::set<uid_t>{});
+  start(options);
+  const auto used = [&] { return options.quotas->used(::geteuid(), UserResource::BufferBytes); };
+  auto first = greeted();
+  EXPECT_EQ(used(), 0u);
+  const std::string part = std::string("\0\0\0\x01", 4) + std::string(kPart, 'x');  // of 16 MiB
+  first->send_bytes(part);
+  ASSERT_TRUE(until([&] { return used() >= kPart; }));
+  std::vector<std::unique_ptr<RawClient>> others;
+  while (reasons_.empty() && others.size() < 5) {
+    const uint64_t before = used();
+    others.push_back(greeted());
+    others.back()->send_bytes(part);
+    ASSERT_TRUE(until([&] { return used() > before || !reasons_.empty(); }));
+    EXPECT_LE(used(), 5 * kPart);
+    run_rounds(*loop_);
+  }
+  ASSERT_EQ(reasons_.size(), 1u);
+  EXPECT_EQ(reasons_[0].code(), StatusCode::ResourceExhausted);
+  EXPECT_NE(reasons_[0].message().find("client.user_result_bytes_max"), std::string::npos)
+      << reasons_[0].message();
+  others.clear();
+  first.reset();
+  EXPECT_TRUE(until([&] { return used() == 0; }));
+}
+
+TEST_F(ClientServerTest, AMessageThatHasComeTakesNoMemoryAnyMore) {
+  UserLimits limits;
+  ClientServerOptions options;
+  options.quotas = std::make_shared<UserQuotas>(limits, std::set<uid_t>{});
+  start(options);
+  const auto used = [&] { return options.quotas->used(::geteuid(), UserResource::BufferBytes); };
+  auto client = greeted();
+  flatbuffers::FlatBufferBuilder builder;
+  const std::string name(100'000, 'x');
+  builder.Finish(
+      proto::CreateClientMessage(builder, proto::ClientBody::PlanQuery,
+                                 proto::CreatePlanQueryDirect(builder, name.c_str()).Union()));
+  const uint32_t bytes = builder.GetSize();
+  std::string frame(reinterpret_cast<const char*>(&bytes), sizeof(bytes));
+  frame.append(reinterpret_cast<const char*>(builder.GetBufferPointer()), bytes);
+  client->send_bytes(frame.substr(0, 50'000));
+  ASSERT_TRUE(until([&] { return used() > 0; }));
+  client->send_bytes(frame.substr(50'000));
+  ASSERT_TRUE(until([&] { return !bodies_.empty(); }));
+  EXPECT_EQ(used(), 0u);
+}
+
 TEST_F(ClientServerTest, MoreThanTheLimitAreToldAndDropped) {
   ClientServerOptions options;
   options.connections_max = 2;

@@ -20,6 +20,26 @@ std::shared_ptr<UserQuotas> make_quotas(UserResource resource, uint64_t max,
   return std::make_shared<UserQuotas>(limits, std::move(exempt));
 }
 
+TEST(UserQuotasTest, AnAmountInStepsIsToldSeldomAndNeverTooLow) {
+  const auto quotas = make_quotas(UserResource::BufferBytes, 100);
+  UserCharge charge(quotas, kAnn, UserResource::BufferBytes);
+  const auto set = [&](uint64_t amount) {
+    EXPECT_TRUE(charge.set_in_steps(amount, 10).is_ok()) << amount;
+    return quotas->used(kAnn, UserResource::BufferBytes);
+  };
+  EXPECT_EQ(set(1), 10u);
+  EXPECT_EQ(set(10), 10u);
+  EXPECT_EQ(set(11), 20u);
+  EXPECT_EQ(set(10), 20u) << "it may be more again at once";
+  EXPECT_EQ(set(95), 100u);
+  EXPECT_EQ(set(81), 100u);
+  EXPECT_EQ(set(80), 80u);
+  EXPECT_EQ(set(0), 0u);
+  EXPECT_EQ(set(100), 100u);
+  EXPECT_FALSE(charge.set_in_steps(101, 10).is_ok());
+  EXPECT_EQ(quotas->used(kAnn, UserResource::BufferBytes), 100u);
+}
+
 TEST(UserQuotasTest, EachUserHasALimitOfItsOwn) {
   const auto quotas = make_quotas(UserResource::Jobs, 2);
   EXPECT_TRUE(quotas->take(kAnn, UserResource::Jobs, 2).is_ok());
@@ -147,11 +167,23 @@ TEST_F(UserQuotasPagesTest, InputsWithoutPagesAndResultsShareTheMemory) {
   ASSERT_TRUE(quotas_->take(kAnn, UserResource::InputPages, 40).is_ok());
   const Status refused = quotas_->take(0, UserResource::InputPages, 11);
   EXPECT_EQ(refused.message(),
-            "all jobs have 50 bytes of results in memory on this node, and 40 of inputs that were "
-            "never written; 11 more would be beyond the 100 that collective.result_memory_max "
-            "allows: write inputs before they are submitted, or raise it");
+            "all jobs have 50 bytes of results in memory on this node, 40 of inputs that were "
+            "never written and 0 of buffers; 11 more would be beyond the 100 that "
+            "collective.result_memory_max allows: write inputs before they are submitted, or raise "
+            "it");
   EXPECT_FALSE(quotas_->take(kBob, UserResource::ResultBytes, 11).is_ok());
   EXPECT_EQ(quotas_->result_bytes(), 50u);
+}
+
+TEST_F(UserQuotasPagesTest, BuffersAreMemoryAsWell) {
+  ASSERT_TRUE(quotas_->take(kBob, UserResource::ResultBytes, 50).is_ok());
+  ASSERT_TRUE(quotas_->take(kAnn, UserResource::BufferBytes, 40).is_ok());
+  EXPECT_FALSE(quotas_->take(kBob, UserResource::ResultBytes, 11).is_ok());
+  EXPECT_FALSE(quotas_->take(kAnn, UserResource::InputPages, 11).is_ok());
+  EXPECT_FALSE(quotas_->take(kBob, UserResource::BufferBytes, 11).is_ok());
+  EXPECT_EQ(quotas_->result_bytes(), 50u);
+  quotas_->give_back(kAnn, UserResource::BufferBytes, 40);
+  EXPECT_TRUE(quotas_->take(kBob, UserResource::BufferBytes, 50).is_ok()) << "at once";
 }
 
 TEST_F(UserQuotasPagesTest, AUserIsToldTheKey) {

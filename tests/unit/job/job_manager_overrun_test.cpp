@@ -32,6 +32,7 @@ class JobManagerOverrunTest : public testing::JobManagerTest {
     header.signature = 1;
     engines_->io_loops()[0].sink->on_chunk(d_.id, header, part_);
   }
+  uint64_t kept() const { return quotas_->used(::geteuid(), UserResource::BufferBytes); }
   template <typename Table>
   std::vector<const Table*> sent_to_b() const {
     return control_plane_.sent_to<Table>(b_.id);
@@ -63,6 +64,34 @@ TEST_F(JobManagerOverrunTest, ThePeerIsNamedAndTheJobFails) {
   EXPECT_EQ(trainers_[0]->failure.code(), StatusCode::Protocol);
   EXPECT_EQ(trainers_[0]->failure.message(), told.reason()->str());
   wait_for([&] { return manager_->jobs() == 0; });
+}
+
+TEST_F(JobManagerOverrunTest, WhatANodeKeepsOfOthersPartsIsItsUsersMemory) {
+  const uint64_t before = kept();
+  hear_early_part(1);
+  hear_early_part(2);
+  EXPECT_GE(kept() - before, 2 * part_.size());
+  EXPECT_LT(kept() - before, 2 * part_.size() + 3 * EnginePool::kKeptStepBytes);
+  hear(b_, make_job_failed(kKey, "train", Status(StatusCode::JobFailed, "rank 2 has died")));
+  wait_for([&] { return manager_->jobs() == 0; });
+  trainers_[0]->hang_up();
+  wait_for([&] { return kept() == 0; });
+}
+
+TEST_F(JobManagerOverrunTest, PartsBeyondTheUsersMemoryEndTheJobAndNameTheKey) {
+  // A job of another user keeps what it has.
+  UserCharge others(quotas_, ::geteuid() + 1, UserResource::ResultBytes);
+  ASSERT_TRUE(others.set(kMemoryOfAll - kept() - 2 * part_.size() - (1 << 20)).is_ok());
+  for (uint64_t step = 0; step < 3; ++step) hear_early_part(step);
+  wait_for([&] { return !sent_to_b<proto::FailJob>().empty(); });
+  const proto::FailJob& told = *sent_to_b<proto::FailJob>()[0];
+  EXPECT_EQ(told.code(), static_cast<uint8_t>(StatusCode::ResourceExhausted));
+  EXPECT_TRUE(told.reason()->str().starts_with(
+      "job 'train': node 'here' cannot keep the small all-reduces that came from node 'd' and that "
+      "nobody here has submitted yet: "))
+      << told.reason()->str();
+  EXPECT_NE(told.reason()->str().find("collective.result_memory_max"), std::string::npos)
+      << told.reason()->str();
 }
 
 // The coordinator cannot be told: the node's own trainers are.

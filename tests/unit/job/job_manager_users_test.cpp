@@ -162,6 +162,26 @@ TEST_F(JobManagerUsersTest, ArenasOfAUserAreLimited) {
       << refused.failure.message();
 }
 
+TEST_F(JobManagerUsersTest, RingsOfAUserAreLimited) {
+  NEEDS_ROOT();
+  const auto used = [&] { return quotas_->used(kStranger, UserResource::BufferBytes); };
+  UserCharge others(quotas_, kStranger, UserResource::BufferBytes);
+  add_stranger().open("train", 0, 3, kThisNode);
+  wait_for([&] { return used() != 0; });
+  const uint64_t rings = used();
+  ASSERT_TRUE(others.set(4 * rings).is_ok());
+  add_stranger().open("train", 1, 3, kThisNode);
+  wait_for([&] { return used() == 6 * rings; });
+  testing::TestTrainer& refused = add_stranger();
+  refused.open("train", 2, 3, kThisNode);
+  wait_for([&] { return !refused.failure.is_ok(); });
+  EXPECT_EQ(refused.failure.code(), StatusCode::ResourceExhausted);
+  EXPECT_NE(refused.failure.message().find("client.user_result_bytes_max"), std::string::npos)
+      << refused.failure.message();
+  for (const auto& trainer : trainers_) trainer->hang_up();
+  wait_for([&] { return used() == 4 * rings; });
+}
+
 TEST_F(JobManagerUsersTest, TensorsOfAUserAreLimited) {
   NEEDS_ROOT();
   testing::TestTrainer& stranger = add_stranger();

@@ -18,8 +18,9 @@ JobManagerTest::JobManagerTest(uint32_t farewell_ms) {
   limits[UserResource::NameBytes] = 64;
   limits[UserResource::Descriptors] = 60;
   limits[UserResource::ArenaBytes] = 5 * TestTrainer::kArenaBytes;
-  // What tests keep is small, and a sanitizer ends who asks for more than a machine has.
-  limits.memory_of_all = 1 << 30;
+  limits.memory_of_all = kMemoryOfAll;
+  limits[UserResource::BufferBytes] =
+      6 * proto::rings_bytes(TestTrainer::kRingCapacity, TestTrainer::kRingCapacity);
   limits[UserResource::InputPages] = TestTrainer::kArenaBytes / 2;
   limits[UserResource::Operations] = 6;
   quotas_ = std::make_shared<UserQuotas>(limits, std::set<uid_t>{::geteuid()});

@@ -57,6 +57,9 @@ class JobManagerTest : public LoopTest {
                      ::geteuid());
   }
 
+  // What tests keep is small, and a sanitizer ends who asks for more than a machine has.
+  static constexpr uint64_t kMemoryOfAll = 1 << 30;
+
   const Peer self_{1, "here", "10.0.0.1", 7410};
   const Peer b_{20, "b", "10.0.0.20", 7410};
   const TemporaryDirectory directory_;

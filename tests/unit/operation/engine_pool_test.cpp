@@ -24,7 +24,9 @@ class EnginePoolTest : public testing::LoopTest, public OperationEvents {
     EXPECT_TRUE(pool.is_ok());
     pool_ = std::move(pool).value();
     pool_->set_transport(transport_);
-    for (const uint64_t job : {1, 2}) pool_->begin_job(job, *this, [](NodeId) {});
+    for (const uint64_t job : {1, 2})
+      pool_->begin_job(
+          job, *this, [](NodeId, const Status&) {}, [] { return UserCharge(); });
     ring_->ranks_of_node = {2};
     ring_->block_of_rank = {0, 1};
     ring_->routes = basic_routes(1, 0);

@@ -93,6 +93,32 @@ TEST_F(OperationTableRingTest, EarlyReadinessIsBounded) {
   EXPECT_TRUE(on_successor_ready(key(1ull << 40), all_reduce(10)).is_ok());
 }
 
+TEST_F(OperationTableRingTest, EarlyReadinessIsItsUsersMemory) {
+  constexpr uint64_t kUser = 1000;
+  constexpr uint64_t kSteps =
+      OperationTable::kReadyStepBytes / OperationTable::kReadyCostBytes;  // that one step holds
+  UserLimits limits;
+  limits[UserResource::BufferBytes] = 4 * OperationTable::kReadyStepBytes;
+  const auto quotas = std::make_shared<UserQuotas>(limits, std::set<uid_t>{});
+  const auto used = [&] { return quotas->used(kUser, UserResource::BufferBytes); };
+  table_->set_early_charge({quotas, kUser, UserResource::BufferBytes});
+  uint64_t step = 0;
+  for (; step < 4 * kSteps; ++step)
+    ASSERT_TRUE(on_successor_ready(key(step), all_reduce(10)).is_ok()) << step;
+  ASSERT_TRUE(on_successor_ready(key(0), all_reduce(10)).is_ok()) << "again";
+  EXPECT_EQ(used(), 4 * OperationTable::kReadyStepBytes);
+  for (uint64_t submitted = 0; submitted < 2 * kSteps; ++submitted) submit_both(submitted);
+  EXPECT_EQ(used(), 2 * OperationTable::kReadyStepBytes) << "what was submitted is early no more";
+  for (uint64_t end = step + 2 * kSteps; step < end; ++step)
+    ASSERT_TRUE(on_successor_ready(key(step), all_reduce(10)).is_ok()) << step;
+  const Status refused = on_successor_ready(key(step), all_reduce(10));
+  EXPECT_EQ(refused.code(), StatusCode::ResourceExhausted);
+  EXPECT_TRUE(refused.message().starts_with("job 'train': other nodes are ready for "))
+      << refused.message();
+  EXPECT_NE(refused.message().find("client.user_result_bytes_max"), std::string::npos)
+      << refused.message();
+}
+
 TEST_F(OperationTableRingTest, ASuccessorThatRepeatsItselfAboutWhatIsDoneIsIgnored) {
   submit_both(1);
   ASSERT_TRUE(on_successor_ready(key(1), all_reduce(10)).is_ok());
