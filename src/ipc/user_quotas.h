@@ -93,6 +93,8 @@ class UserCharge {
   }
   ~UserCharge() { (void)set(0); }
 
+  // Of the same user and resource, with nothing in it.
+  UserCharge another() const { return {quotas_, user_, resource_}; }
   // The amount from now on. Less is always possible; where there is no room for more, it stays.
   Status set(uint64_t amount);
   // As set(), for an amount that changes often: in steps, so that it is seldom told. What counts is

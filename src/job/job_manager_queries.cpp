@@ -107,6 +107,12 @@ ClientQueries::Send JobManager::refusal(Status reason) {
 }
 
 void JobManager::ask(ClientConnection& asker, ClientQueries::Question question) {
+  // Questions wait, so what is in them does.
+  if (question.job.size() > Session::kJobNameBytesMax) {
+    return refuse(
+        asker, make_status(StatusCode::InvalidArgument, "a job's name has {} bytes at most, not {}",
+                           Session::kJobNameBytesMax, question.job.size()));
+  }
   const uid_t user = asker.credentials().uid;
   const bool sees_all = user == ::geteuid();
   const Status taken = answers_->ask(asker.id(), user, sees_all ? ClientQueries::kSeesAll : user,

@@ -67,6 +67,11 @@ Status check_open(const proto::OpenJob& open, const SessionLimits& limits) {
                        "a job's token has {} bytes at most (BRAID_JOB_TOKEN), not {}",
                        kJobTokenBytesMax, bytes);
   }
+  if (const size_t bytes = open.master_address()->size(); bytes > Session::kAddressBytesMax) {
+    return make_status(StatusCode::InvalidArgument,
+                       "a job's master address has {} bytes at most, not {}",
+                       Session::kAddressBytesMax, bytes);
+  }
   if (open.master_address()->size() == 0 || open.timeout_ms() == 0) {
     return Status(StatusCode::InvalidArgument,
                   "a job needs a master address and a timeout above 0");
@@ -436,7 +441,8 @@ Status Session::find_input(const proto::SubmitEntry& entry, const Tensor& tensor
       BRAID_RETURN_IF_ERROR(arenas_.count_missing_pages(
           arena, entry.table, 2 * sizeof(uint64_t) * uint64_t{world_size_}));
     }
-    auto splits = submitted_splits(signature, rank_, world_size_, arena, entry.table);
+    auto splits = submitted_splits(signature, rank_, world_size_, arena, entry.table,
+                                   rings_charge_.another());
     if (!splits) {
       return splits.status().with_context(fmt::format("'{}' step {}", *tensor.name, entry.step));
     }

@@ -47,6 +47,7 @@ struct SessionLimits {
 class Session final : public ResultSink {
  public:
   static constexpr size_t kJobNameBytesMax = 255;
+  static constexpr size_t kAddressBytesMax = 255;  // a host's name has 253
 
   // Checks OpenJob and adopts its descriptors, three of the right kinds. `worker` outlives the
   // arenas, `turns` the session.

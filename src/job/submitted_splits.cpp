@@ -9,6 +9,11 @@
 namespace braid {
 namespace {
 
+struct CountedSplits {
+  UserCharge charge;
+  Splits splits;
+};
+
 bool fits(const std::vector<uint64_t>& counts, DataType dtype) {
   CheckedNumber elements = 0;
   for (const uint64_t count : counts) elements += count;
@@ -32,8 +37,12 @@ Status read_table(Splits& splits, const SharedMemory& arena, uint64_t table) {
 
 Result<std::shared_ptr<const Splits>> submitted_splits(const Signature& signature, uint32_t rank,
                                                        uint32_t world_size,
-                                                       const SharedMemory& arena, uint64_t table) {
-  auto splits = std::make_shared<Splits>();
+                                                       const SharedMemory& arena, uint64_t table,
+                                                       UserCharge charge) {
+  BRAID_RETURN_IF_ERROR(charge.set(kSplitsCostBytes * world_size));
+  auto counted = std::make_shared<CountedSplits>();
+  counted->charge = std::move(charge);
+  Splits* const splits = &counted->splits;
   splits->to.assign(world_size, 0);
   splits->from.assign(world_size, 0);
   if (signature.collective == Collective::AllToAll) {
@@ -49,7 +58,7 @@ Result<std::shared_ptr<const Splits>> submitted_splits(const Signature& signatur
     return make_status(StatusCode::InvalidArgument, "{} with splits of more than {} bytes",
                        to_string(signature), kTensorBytesMax);
   }
-  return std::shared_ptr<const Splits>(std::move(splits));
+  return std::shared_ptr<const Splits>(std::move(counted), splits);
 }
 
 uint64_t input_bytes_of(const Splits& splits, DataType dtype) {

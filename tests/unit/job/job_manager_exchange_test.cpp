@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Links that no all-reduce needs are opened for the first operation that does.
 #include "job/manager_world.h"
+#include "job/submitted_splits.h"
 
 namespace braid {
 namespace {
@@ -61,6 +62,34 @@ TEST_F(JobManagerExchangeTest, WhereLinksLeadToAllNoneIsOpened) {
   submit_all_to_all(0);
   wait_for([&] { return sent<proto::OperationReady>(d_) == 1; });
   EXPECT_TRUE(transport_.opened.empty());
+}
+
+// A world of thousands has splits of many kilobytes in each operation.
+TEST_F(JobManagerExchangeTest, SplitsAreTheirUsersMemoryWhileTheOperationIsPending) {
+  const auto used = [&] { return quotas_->used(::geteuid(), UserResource::BufferBytes); };
+  start_job({4096});
+  const uint64_t before = used();
+  for (uint64_t step = 0; step < 4; ++step) submit_all_to_all(step);
+  wait_for([&] { return sent<proto::OperationReady>(d_) == 4; });
+  EXPECT_EQ(used() - before, 4 * 3 * kSplitsCostBytes);
+  hear(b_, make_job_failed(kKey, "train", Status(StatusCode::JobFailed, "rank 1 has died")));
+  wait_for([&] { return manager_->jobs() == 0; });
+  trainer_->hang_up();
+  wait_for([&] { return used() == 0; });
+}
+
+TEST_F(JobManagerExchangeTest, AnOperationWhoseSplitsHaveNoRoomFailsTheJob) {
+  const auto used = [&] { return quotas_->used(::geteuid(), UserResource::BufferBytes); };
+  start_job({4096});
+  UserCharge others(quotas_, ::geteuid() + 1, UserResource::ResultBytes);
+  // Its memory for results takes some, too.
+  ASSERT_TRUE(others.set(kMemoryOfAll - used() - quotas_->result_bytes()).is_ok());
+  submit_all_to_all(0);
+  wait_for([&] { return sent<proto::FailJob>(b_) != 0; });
+  const auto& failed = *control_plane_.sent_to<proto::FailJob>(b_.id)[0];
+  EXPECT_EQ(failed.code(), static_cast<uint8_t>(StatusCode::ResourceExhausted));
+  EXPECT_NE(failed.reason()->str().find("'w' step 0: all jobs have"), std::string::npos)
+      << failed.reason()->str();
 }
 
 TEST_F(JobManagerExchangeTest, ALinkThatCannotBeOpenedFailsTheJob) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What goes wrong, and what trainers are told then.
+#include <algorithm>
 #include <future>
 
 #include "job/manager_world.h"
@@ -118,6 +119,16 @@ TEST_F(JobManagerTroubleTest, WhoAsksForTheStatusTooOftenIsClosed) {
   EXPECT_EQ(asker.failure.code(), StatusCode::ResourceExhausted);
 }
 
+// Questions wait for their answers, with all that is in them.
+TEST_F(JobManagerTroubleTest, NoQuestionIsAboutAJobWhoseNameIsTooLong) {
+  add_trainer().ask_plans(std::string(Session::kJobNameBytesMax, 'x'));
+  wait_for([&] { return trainers_[0]->status_reply == "[]"; });
+  add_trainer().ask_plans(std::string(Session::kJobNameBytesMax + 1, 'x'));
+  wait_for([&] { return !trainers_[1]->failure.is_ok(); });
+  EXPECT_EQ(trainers_[1]->failure.code(), StatusCode::InvalidArgument);
+  EXPECT_EQ(trainers_[1]->failure.message(), "a job's name has 255 bytes at most, not 256");
+}
+
 TEST_F(JobManagerTroubleTest, LocalRanksThatDisagreeAreToldWho) {
   open_job(1, 4);
   trainers_[0]->leave();
@@ -184,10 +195,9 @@ TEST_F(JobManagerTroubleTest, OpenJobIsChecked) {
   add_trainer().open("train", 1, 1, kThisNode);
   add_trainer().open("train", 0, 1, "");
   add_trainer().open("train", 0, 1, kThisNode, 0);
-  wait_for([&] {
-    return trainers_[0]->was_closed && trainers_[1]->was_closed && trainers_[2]->was_closed &&
-           trainers_[3]->was_closed;
-  });
+  // Kept as long as the trainer, and told in the log.
+  add_trainer().open("train", 0, 1, std::string(Session::kAddressBytesMax + 1, 'a'));
+  wait_for([&] { return std::ranges::all_of(trainers_, &testing::TestTrainer::was_closed); });
   for (const auto& trainer : trainers_)
     EXPECT_EQ(trainer->failure.code(), StatusCode::InvalidArgument);
 }
