@@ -13,12 +13,13 @@ constexpr uint64_t kBlockBytes = kHugePageBytes;
 
 }  // namespace
 
-Status Arena::create(uint64_t bytes, uint64_t kept_bytes) {
-  auto memory = SharedMemory::create("braid-arena", bytes, SharedMemory::Access::ReadOnly);
+Status Arena::create(uint64_t bytes, SharedMemory::Holes holes) {
+  auto memory = SharedMemory::create_input("braid-arena", bytes, holes);
   if (!memory) return memory.status();
   memory_ = std::move(*memory);
   extents_ = ExtentAllocator(bytes);
-  blocks_ = MemoryBlocks(bytes, kBlockBytes, kept_bytes);
+  blocks_ =
+      MemoryBlocks(bytes, kBlockBytes, holes == SharedMemory::Holes::Never ? memory_.size() : 0);
   return {};
 }
 
@@ -74,6 +75,7 @@ void Arena::pass_round() {
 }
 
 bool Arena::give_back(uint64_t bytes_max, bool at_once) {
+  if (memory_.keeps_pages()) return false;
   const std::lock_guard lock(mutex_);
   const auto idle = blocks_.next_idle(bytes_max, at_once);
   if (!idle) return false;

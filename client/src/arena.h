@@ -17,8 +17,8 @@ namespace braid::client {
 // Any thread.
 class Arena {
  public:
-  // `kept_bytes` of it do not go back, however idle.
-  Status create(uint64_t bytes, uint64_t kept_bytes);
+  // With Holes::Never nothing of it goes back, however idle.
+  Status create(uint64_t bytes, SharedMemory::Holes holes);
 
   // `offset` of `bytes` whose memory is there for sure; nothing: there is no room for them.
   Status allocate(uint64_t bytes, std::optional<uint64_t>& offset);

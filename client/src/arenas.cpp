@@ -10,9 +10,11 @@ namespace braid::client {
 namespace {
 
 constexpr uint64_t kPageBytes = 4096;
-constexpr uint64_t kFirstArenaBytes = 64ull << 20;
-// Of the first arena; the others may go altogether.
-constexpr uint64_t kKeptBytes = 16ull << 20;
+// Of the first arena no page ever goes: so the daemon, which has to know whether an input has
+// pages, asks the kernel once for each, and not with each of the small operations whose inputs lie
+// here.
+constexpr uint64_t kFirstArenaBytes = 16ull << 20;
+constexpr uint64_t kNextArenaBytes = 64ull << 20;
 // For the tables of operations whose input fills the rest. Such a table lies in the input's arena:
 // if there were no room for it, the input would have to be copied to where there is.
 constexpr uint64_t kTablesBytes = 1ull << 20;
@@ -39,12 +41,15 @@ Status Arenas::make(uint64_t bytes, std::unique_ptr<Arena>& arena) {
                        size(), bytes, in_use, together);
   }
   const uint64_t left = bytes_max_ - std::min(together, bytes_max_);
-  const uint64_t natural =
-      std::min(std::max({together, kFirstArenaBytes, bytes + kTablesBytes}), left);
+  const bool is_first = size() == 0;
+  const uint64_t natural = std::min(
+      std::max({together, is_first ? kFirstArenaBytes : kNextArenaBytes, bytes + kTablesBytes}),
+      left);
   give_back_all();
   auto made = std::make_unique<Arena>();
-  BRAID_RETURN_IF_ERROR(made->create(round_up(std::max({natural, bytes, uint64_t{1}}), kPageBytes),
-                                     size() == 0 ? kKeptBytes : 0));
+  BRAID_RETURN_IF_ERROR(
+      made->create(round_up(std::max({natural, bytes, uint64_t{1}}), kPageBytes),
+                   is_first ? SharedMemory::Holes::Never : SharedMemory::Holes::Possible));
   arena = std::move(made);
   return {};
 }

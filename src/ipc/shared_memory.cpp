@@ -36,6 +36,12 @@ constexpr uint64_t kReservePieceBytes = 4ull << 20;
 // would be hard to interrupt.
 constexpr uint64_t kHugeSliceBytes = 64ull << 20;
 
+// Of a memory that peers may read: nobody but its owner, or root, opens it again for writing.
+constexpr mode_t kReadable = S_IRUSR;
+// Of inputs: mincore() tells only those which pages there are who may write.
+constexpr mode_t kAllMayWrite = S_IWGRP | S_IWOTH;
+constexpr int kNoHoles = F_SEAL_WRITE | F_SEAL_FUTURE_WRITE;
+
 // What mincore() tells of at once.
 constexpr size_t kLookPages = 4096;
 
@@ -69,9 +75,9 @@ uint8_t* map_aligned(int fd, uint64_t bytes, int protection) {
   return static_cast<uint8_t*>(memory);
 }
 
-// The same file, only for reading. Nobody but its owner, or root, can open it again for writing.
-Fd open_read_only(int fd) {
-  if (::fchmod(fd, S_IRUSR) != 0) return {};
+// The same file, only for reading.
+Fd open_read_only(int fd, mode_t mode) {
+  if (::fchmod(fd, mode) != 0) return {};
   return Fd(::open(fmt::format("/proc/self/fd/{}", fd).c_str(), O_RDONLY | O_CLOEXEC));
 }
 
@@ -121,8 +127,8 @@ Status check_adopted(int fd, uint64_t bytes, uint64_t bytes_max, const std::stri
 bool tells_of_pages(int fd) {
   struct stat info {};
   if (::fstat(fd, &info) != 0) return false;
-  constexpr mode_t kAll = S_IWGRP | S_IWOTH;
-  return ::geteuid() == 0 || info.st_uid == ::geteuid() || (info.st_mode & kAll) == kAll;
+  return ::geteuid() == 0 || info.st_uid == ::geteuid() ||
+         (info.st_mode & kAllMayWrite) == kAllMayWrite;
 }
 
 }  // namespace
@@ -147,7 +153,8 @@ SharedMemory::SharedMemory(SharedMemory&& other) noexcept
     : fd_(std::move(other.fd_)),
       peers_fd_(std::move(other.peers_fd_)),
       data_(std::exchange(other.data_, nullptr)),
-      size_(std::exchange(other.size_, 0)) {}
+      size_(std::exchange(other.size_, 0)),
+      keeps_pages_(std::exchange(other.keeps_pages_, false)) {}
 
 SharedMemory& SharedMemory::operator=(SharedMemory&& other) noexcept {
   if (this != &other) {
@@ -156,6 +163,7 @@ SharedMemory& SharedMemory::operator=(SharedMemory&& other) noexcept {
     peers_fd_ = std::move(other.peers_fd_);
     data_ = std::exchange(other.data_, nullptr);
     size_ = std::exchange(other.size_, 0);
+    keeps_pages_ = std::exchange(other.keeps_pages_, false);
   }
   return *this;
 }
@@ -167,6 +175,16 @@ void SharedMemory::unmap() {
 }
 
 Result<SharedMemory> SharedMemory::create(const std::string& name, uint64_t bytes, Access peers) {
+  return make(name, bytes, {.peers = peers, .mode = kReadable});
+}
+
+Result<SharedMemory> SharedMemory::create_input(const std::string& name, uint64_t bytes,
+                                                Holes holes) {
+  return make(name, bytes,
+              {.peers = Access::ReadOnly, .mode = kReadable | kAllMayWrite, .holes = holes});
+}
+
+Result<SharedMemory> SharedMemory::make(const std::string& name, uint64_t bytes, const Use& use) {
   const std::string what = fmt::format("shared memory ('{}', {} bytes)", name, bytes);
   if (bytes == 0 || bytes > static_cast<uint64_t>(INT64_MAX))
     return make_status(StatusCode::InvalidArgument, "cannot make {}: impossible size", what);
@@ -177,14 +195,17 @@ Result<SharedMemory> SharedMemory::create(const std::string& name, uint64_t byte
     return Status::from_errno(errno, "cannot make " + what);
   // Mapped before it is sealed: the seal against writing leaves mappings that exist alone.
   BRAID_RETURN_IF_ERROR(made.map(bytes, Access::ReadWrite, what));
-  if (peers == Access::ReadOnly) BRAID_RETURN_IF_ERROR(made.restrict_peers(name));
+  if (use.peers == Access::ReadOnly) BRAID_RETURN_IF_ERROR(made.restrict_peers(name, use.mode));
+  if (use.holes == Holes::Never)
+    (void)::fcntl(made.fd_.get(), F_ADD_SEALS, F_SEAL_FUTURE_WRITE);  // before 5.1: EINVAL
   BRAID_RETURN_IF_ERROR(seal_size(made.fd_.get(), name));
+  made.keeps_pages_ = (::fcntl(made.fd_.get(), F_GET_SEALS) & kNoHoles) != 0;
   return made;
 }
 
 // The seal against writing would do, but the kernel makes no holes in memory that has it.
-Status SharedMemory::restrict_peers(const std::string& what) {
-  peers_fd_ = open_read_only(fd_.get());
+Status SharedMemory::restrict_peers(const std::string& what, mode_t mode) {
+  peers_fd_ = open_read_only(fd_.get(), mode);
   if (peers_fd_.is_valid()) return {};
   if (::fcntl(fd_.get(), F_ADD_SEALS, F_SEAL_FUTURE_WRITE) == 0 || errno == EINVAL) return {};
   return Status::from_errno(
@@ -196,6 +217,7 @@ Result<SharedMemory> SharedMemory::adopt(Fd fd, uint64_t bytes, uint64_t bytes_m
   BRAID_RETURN_IF_ERROR(check_adopted(fd.get(), bytes, bytes_max, what));
   SharedMemory made;
   made.fd_ = std::move(fd);
+  made.keeps_pages_ = (::fcntl(made.fd_.get(), F_GET_SEALS) & kNoHoles) != 0;
   BRAID_RETURN_IF_ERROR(made.map(bytes, access, fmt::format("the {} ({} bytes)", what, bytes)));
   return made;
 }

@@ -5,6 +5,8 @@
 #include <span>
 #include <string>
 
+#include <sys/types.h>
+
 #include "base/fd.h"
 #include "base/status.h"
 
@@ -39,6 +41,12 @@ class SharedMemory {
   // nothing but good manners keeps peers from writing then).
   static Result<SharedMemory> create(const std::string& name, uint64_t bytes, Access peers);
 
+  // New memory for inputs that peers read: as with `peers` = ReadOnly, and missing_bytes() can tell
+  // them which pages there are. `holes`: Never: a page that there is stays, and none is given back
+  // (on kernels before 5.1 they may still go).
+  enum class Holes { Possible, Never };
+  static Result<SharedMemory> create_input(const std::string& name, uint64_t bytes, Holes holes);
+
   // Memory that another process made. Refused unless it is a memfd of ordinary pages and exactly
   // `bytes` (which are at most `bytes_max`) whose size is sealed. `what` names it in errors: "input
   // arena".
@@ -58,6 +66,8 @@ class SharedMemory {
   // them, and they count as this process's memory. All that the kernel does not tell of counts, and
   // a page that was swapped out does. Asks for nothing that another process could hold.
   uint64_t missing_bytes(uint64_t offset, uint64_t bytes) const;
+  // By its seals nobody can make holes: what was not missing once never will be.
+  bool keeps_pages() const { return keeps_pages_; }
   // Bytes of pages that there are, whoever had them made. 0 if the kernel does not say.
   uint64_t memory_bytes() const;
 
@@ -69,8 +79,16 @@ class SharedMemory {
   bool is_empty() const { return data_ == nullptr; }
 
  private:
+  // How a new memory may be used.
+  struct Use {
+    Access peers = Access::ReadWrite;
+    mode_t mode = 0;  // with ReadOnly: of the file
+    Holes holes = Holes::Possible;
+  };
+
+  static Result<SharedMemory> make(const std::string& name, uint64_t bytes, const Use& use);
   Status map(uint64_t bytes, Access access, const std::string& what);
-  Status restrict_peers(const std::string& what);
+  Status restrict_peers(const std::string& what, mode_t mode);
   void make_huge(uint64_t begin, uint64_t end);
   void unmap();
 
@@ -78,6 +96,7 @@ class SharedMemory {
   Fd peers_fd_;  // none: fd_ is for peers, too
   uint8_t* data_ = nullptr;
   uint64_t size_ = 0;
+  bool keeps_pages_ = false;
 };
 
 }  // namespace braid

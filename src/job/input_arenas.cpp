@@ -38,19 +38,25 @@ Result<uint32_t> InputArenas::add(Fd memory, uint64_t bytes) {
     return arena.status();
   }
   arenas_.push_back(share_memory(std::move(arena).value(), worker_));
+  known_.emplace_back();
   return static_cast<uint32_t>(arenas_.size() - 1);
 }
 
 // Whoever makes holes again and again has no more pages in the end than his arenas.
-Status InputArenas::count_missing_pages(const SharedMemory& arena, uint64_t offset,
-                                        uint64_t bytes) {
-  const uint64_t missing = arena.missing_bytes(offset, bytes);
-  if (missing == 0) return Status::ok();
-  return pages_.set(std::min(pages_.amount() + missing, charge_.amount()))
-      .with_context(
-          fmt::format("{} of the {} bytes at {} of the arena were never written, and reading them "
-                      "takes the daemon's memory",
-                      std::min(missing, bytes), bytes, offset));
+Status InputArenas::count_missing_pages(uint32_t number, uint64_t offset, uint64_t bytes) {
+  const SharedMemory& arena = *arenas_[number];
+  if (offset >= arena.size()) return Status::ok();
+  const uint64_t looked = std::min(bytes, arena.size() - offset);
+  if (known_[number].has(offset, looked)) return Status::ok();
+  if (const uint64_t missing = arena.missing_bytes(offset, looked); missing > 0) {
+    BRAID_RETURN_IF_ERROR(
+        pages_.set(std::min(pages_.amount() + missing, charge_.amount()))
+            .with_context(fmt::format("{} of the {} bytes at {} of the arena were never written, "
+                                      "and reading them takes the daemon's memory",
+                                      std::min(missing, bytes), bytes, offset)));
+  }
+  if (arena.keeps_pages()) known_[number].add(offset, looked);
+  return Status::ok();
 }
 
 }  // namespace braid

@@ -9,6 +9,7 @@
 #include "base/status.h"
 #include "ipc/shared_memory.h"
 #include "ipc/user_quotas.h"
+#include "job/known_pages.h"
 #include "loop/work_thread.h"
 
 namespace braid {
@@ -32,7 +33,8 @@ class InputArenas {
 
   // What lies there is read next: pages that are not there count as the user's, who has the daemon
   // make them. What is outside the arena is the caller's to refuse.
-  Status count_missing_pages(const SharedMemory& arena, uint64_t offset, uint64_t bytes);
+  // Costs no system call where that was so before and the arena has a seal against holes.
+  Status count_missing_pages(uint32_t arena, uint64_t offset, uint64_t bytes);
 
   const std::vector<std::shared_ptr<SharedMemory>>& all() const { return arenas_; }
   // nullptr: there is none of this number.
@@ -47,6 +49,7 @@ class InputArenas {
   UserCharge pages_;
   UserCharge descriptors_;  // one of each
   std::vector<std::shared_ptr<SharedMemory>> arenas_;
+  std::vector<KnownPages> known_;  // by arena
 };
 
 }  // namespace braid

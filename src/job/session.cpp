@@ -421,7 +421,7 @@ Status Session::find_update(const proto::SubmitEntry& entry, const Tensor& tenso
   }
   const SharedMemory& arena = *arenas_.find(entry.arena);
   BRAID_RETURN_IF_ERROR(
-      arenas_.count_missing_pages(arena, entry.table, sizeof(proto::UpdateEntry)));
+      arenas_.count_missing_pages(entry.arena, entry.table, sizeof(proto::UpdateEntry)));
   auto update = submitted_update(tensor, signature, arena, entry.table);
   if (!update) {
     return update.status().with_context(fmt::format("'{}' step {}", *tensor.name, entry.step));
@@ -439,7 +439,7 @@ Status Session::find_input(const proto::SubmitEntry& entry, const Tensor& tensor
   if (is_exchange(signature.collective)) {
     if (signature.collective == Collective::AllToAll) {
       BRAID_RETURN_IF_ERROR(arenas_.count_missing_pages(
-          arena, entry.table, 2 * sizeof(uint64_t) * uint64_t{world_size_}));
+          entry.arena, entry.table, 2 * sizeof(uint64_t) * uint64_t{world_size_}));
     }
     auto splits = submitted_splits(signature, rank_, world_size_, arena, entry.table,
                                    rings_charge_.another());
@@ -464,7 +464,7 @@ Status Session::find_input(const proto::SubmitEntry& entry, const Tensor& tensor
                        *tensor.name, entry.step, bytes, entry.offset, arena.size());
   }
   submission.input += entry.offset;
-  return arenas_.count_missing_pages(arena, entry.offset, bytes)
+  return arenas_.count_missing_pages(entry.arena, entry.offset, bytes)
       .with_context(fmt::format("'{}' step {}", *tensor.name, entry.step));
 }
 

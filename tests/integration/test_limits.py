@@ -108,17 +108,17 @@ def test_a_user_outside_of_the_group_is_told_which_group(cluster_of):
 
 
 def test_an_arena_larger_than_allowed_names_limit_and_key(cluster_of):
-    cluster = cluster_of(1, "client.arena_bytes_max=16MiB")
-    (trainer,) = cluster.start("open_job(arena_bytes=17 << 20)")
+    cluster = cluster_of(1, "client.arena_bytes_max=8MiB")
+    (trainer,) = cluster.start("open_job(arena_bytes=9 << 20)")
     error = trainer.error()
     assert error["error"] == "BRAID_ERROR_RESOURCE_EXHAUSTED", error
-    assert str(17 << 20) in error["text"] and "client.arena_bytes_max" in error["text"], error
-    for trainer in cluster.start(SHORT_JOB.replace("open_job()", "open_job(arena_bytes=16 << 20)")):
+    assert str(9 << 20) in error["text"] and "client.arena_bytes_max" in error["text"], error
+    for trainer in cluster.start(SHORT_JOB.replace("open_job()", "open_job(arena_bytes=8 << 20)")):
         assert trainer.result()["good"]
 
 
 def test_a_job_that_needs_more_memory_registers_it(cluster_of):
-    """The first arena has 64 MiB: what comes after it lies in another one, until the node allows no more."""
+    """What the first arena of 16 MiB has no room for lies in others, until the node allows no more."""
     source = """
 job = open_job(arena_bytes=1 << 30)
 tensor = dynamic(job)

@@ -47,10 +47,10 @@ class ArenasTest : public OpenJobTest {
 
 TEST_F(ArenasTest, OperationsNameTheArenaOfTheirInput) {
   const uint32_t tensor = register_tensor(job_, "a", 10);
-  float* const first = allocate(40 * kMiB);
-  EXPECT_EQ(daemon_->arenas(), (std::vector<uint64_t>{64 * kMiB}));
+  float* const first = allocate(10 * kMiB);
+  EXPECT_EQ(daemon_->arenas(), (std::vector<uint64_t>{16 * kMiB}));
   float* const second = allocate(40 * kMiB);
-  EXPECT_EQ(daemon_->arenas(), (std::vector<uint64_t>{64 * kMiB, 64 * kMiB}));
+  EXPECT_EQ(daemon_->arenas(), (std::vector<uint64_t>{16 * kMiB, 64 * kMiB}));
   EXPECT_EQ(sent_from(tensor, 1, second), from(1));
   EXPECT_EQ(daemon_->last_arena(), 1u);
   EXPECT_EQ(sent_from(tensor, 2, first), from(2));
@@ -63,7 +63,7 @@ TEST_F(ArenasTest, OperationsNameTheArenaOfTheirInput) {
 
 TEST_F(ArenasTest, CopiesOfInputsGoWhereThereIsRoom) {
   const uint32_t tensor = register_tensor(job_, "a", 10);
-  allocate(64 * kMiB);
+  allocate(16 * kMiB);
   std::vector<float> values(10);
   EXPECT_EQ(sent_from(tensor, 3, values.data()), from(3));
   EXPECT_EQ(daemon_->last_arena(), 1u);
@@ -71,13 +71,13 @@ TEST_F(ArenasTest, CopiesOfInputsGoWhereThereIsRoom) {
 
 TEST_F(ArenasTest, AnArenaIsAsLargeAsWhatItIsForAndItsTables) {
   allocate(65 * kMiB + 1);
-  EXPECT_EQ(daemon_->arenas(), (std::vector<uint64_t>{64 * kMiB, 66 * kMiB + 4096}));
+  EXPECT_EQ(daemon_->arenas(), (std::vector<uint64_t>{16 * kMiB, 66 * kMiB + 4096}));
 }
 
 TEST_F(ArenasTest, AnArenaHasNoRoomForTablesWhereTheOptionsAllowNone) {
-  reopen({}, 64 * kMiB);
-  allocate(64 * kMiB);
-  EXPECT_EQ(daemon_->arenas(), (std::vector<uint64_t>{64 * kMiB}));
+  reopen({}, 16 * kMiB);
+  allocate(16 * kMiB);
+  EXPECT_EQ(daemon_->arenas(), (std::vector<uint64_t>{16 * kMiB}));
 }
 
 TEST_F(ArenasTest, AllTogetherHaveNoMoreInUseThanTheOptionsSay) {
@@ -86,9 +86,9 @@ TEST_F(ArenasTest, AllTogetherHaveNoMoreInUseThanTheOptionsSay) {
   void* memory = nullptr;
   EXPECT_BRAID_ERROR(braid_allocate(job_, 41 * kMiB, &memory), BRAID_ERROR_RESOURCE_EXHAUSTED,
                      "arena_bytes");
-  EXPECT_EQ(daemon_->arenas().size(), 1u);
-  allocate(40 * kMiB);
   EXPECT_EQ(daemon_->arenas().size(), 2u);
+  allocate(40 * kMiB);
+  EXPECT_EQ(daemon_->arenas().size(), 3u);
   EXPECT_BRAID_ERROR(braid_allocate(job_, 1, &memory), BRAID_ERROR_RESOURCE_EXHAUSTED,
                      "arena_bytes");
 }
@@ -98,7 +98,7 @@ TEST_F(ArenasTest, ARefusalLeavesTheJobAsItWas) {
   options.refused_memory = "the daemon has given all it has";
   reopen(std::move(options));
   const uint32_t tensor = register_tensor(job_, "a", 10);
-  float* const first = allocate(40 * kMiB);
+  float* const first = allocate(10 * kMiB);
   for (int i = 0; i < 2; ++i) {
     void* memory = nullptr;
     EXPECT_BRAID_ERROR(braid_allocate(job_, 40 * kMiB, &memory), BRAID_ERROR_MISMATCH,
@@ -111,7 +111,6 @@ TEST_F(ArenasTest, AnotherNumberThanTheNextEndsTheJob) {
   TestDaemon::Options options;
   options.arenas_skipped = 1;
   reopen(std::move(options));
-  allocate(40 * kMiB);
   void* memory = nullptr;
   EXPECT_BRAID_ERROR(braid_allocate(job_, 40 * kMiB, &memory), BRAID_ERROR_PROTOCOL,
                      "braidd gave the input arena the number 2; expected was 1");
@@ -133,11 +132,11 @@ TEST_F(ArenasTest, SplitsLieInTheArenaOfTheirInput) {
     EXPECT_EQ(daemon_->last_splits(), (std::vector<uint64_t>{10, 10}));
     return copied(ticket, 10);
   };
-  float* const beside = allocate(60 * kMiB);
+  float* const beside = allocate(12 * kMiB);
   EXPECT_EQ(exchanged(1, beside), from(1));
   EXPECT_EQ(daemon_->arenas().size(), 1u);
   ASSERT_EQ(braid_free(job_, beside), BRAID_OK);
-  float* const alone = allocate(64 * kMiB);
+  float* const alone = allocate(16 * kMiB);
   EXPECT_EQ(exchanged(2, alone), from(2));
   EXPECT_EQ(daemon_->last_arena(), 1u);
   std::vector<float> elsewhere(10);
@@ -154,11 +153,11 @@ TEST_F(ArenasTest, ThreadsThatNeedOneTogetherRegisterOne) {
   std::vector<void*> memory(6, nullptr);
   std::vector<std::thread> threads;
   for (void*& one : memory) {
-    threads.emplace_back([&] { EXPECT_EQ(braid_allocate(job_, 20 * kMiB, &one), BRAID_OK); });
+    threads.emplace_back([&] { EXPECT_EQ(braid_allocate(job_, 10 * kMiB, &one), BRAID_OK); });
   }
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(std::set<void*>(memory.begin(), memory.end()).size(), memory.size());
-  EXPECT_EQ(daemon_->arenas().size(), 2u) << "each has room for three";
+  EXPECT_EQ(daemon_->arenas().size(), 2u) << "one has room for one, the next for five";
 }
 
 }  // namespace

@@ -278,6 +278,41 @@ TEST(SharedMemoryTest, KnowsWhichPagesALookWouldMake) {
   EXPECT_EQ(adopted->missing_bytes(0, 2 * kPage), kPage);
 }
 
+TEST(SharedMemoryTest, InputsTellAnotherUserWhichPagesThereAre) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can be two users";
+  for (const auto holes : {SharedMemory::Holes::Possible, SharedMemory::Holes::Never}) {
+    auto made = SharedMemory::create_input("test", kBytes, holes);
+    ASSERT_TRUE(made) << made.status().message();
+    made->data()[0] = 1;
+    // Made by the other user: who looks is not its owner.
+    ASSERT_EQ(::fchown(made->fd(), 65533, 65533), 0);
+    auto adopted = SharedMemory::adopt(duplicate(made->fd()), kBytes, kBytes,
+                                       SharedMemory::Access::ReadOnly, "test");
+    ASSERT_TRUE(adopted) << adopted.status().message();
+    EXPECT_EQ(::syscall(SYS_setresuid, -1, 65534, -1), 0);  // of this thread alone
+    EXPECT_EQ(adopted->missing_bytes(0, kBytes), kBytes - 4096);
+    EXPECT_EQ(::syscall(SYS_setresuid, -1, 0, -1), 0);
+  }
+}
+
+TEST(SharedMemoryTest, WhoeverHasMemoryWithoutHolesKnowsIt) {
+  for (const auto holes : {SharedMemory::Holes::Possible, SharedMemory::Holes::Never}) {
+    auto made = SharedMemory::create_input("test", kBytes, holes);
+    ASSERT_TRUE(made) << made.status().message();
+    auto adopted = SharedMemory::adopt(duplicate(made->fd()), kBytes, kBytes,
+                                       SharedMemory::Access::ReadOnly, "test");
+    ASSERT_TRUE(adopted) << adopted.status().message();
+    made->data()[0] = 1;
+    const bool can_make_holes = made->give_back(0, 4096).is_ok();
+    EXPECT_EQ(made->keeps_pages(), !can_make_holes);
+    EXPECT_EQ(adopted->keeps_pages(), !can_make_holes);
+    EXPECT_TRUE(can_make_holes || holes == SharedMemory::Holes::Never);
+    ASSERT_TRUE(made->reserve(0, kBytes)) << "pages can be made, with the seal as well";
+    std::fill_n(made->data(), kBytes, uint8_t{1});
+    EXPECT_EQ(adopted->missing_bytes(0, kBytes), 0u);
+  }
+}
+
 // The kernel calls all pages present, to who may not write the file.
 TEST(SharedMemoryTest, WhereTheKernelDoesNotTellAllPagesAreMissing) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can be two users";
