@@ -160,6 +160,7 @@ Status Daemon::start_client_server() {
   options.group = config_.client.group;
   options.mode = config_.client.mode;
   options.quotas = quotas_;
+  options.worker = planner_.get();
   options.descriptors_closing_max = descriptors_closing_max();
   options.node_name = node_name_;
   options.daemon_version = kBraidVersion;

@@ -28,6 +28,7 @@ constexpr int kFramesOfTheDead = 1024;  // what a dead process may have left in 
 constexpr uint64_t kProcessEndTimeoutMs =
     100;  // a dying process closes its sockets first, and is dead a little later
 constexpr size_t kNameBytesMax = 64;
+constexpr size_t kCheckedOnLoopMax = 64 << 10;  // bytes of a message; larger ones go elsewhere
 
 // How many descriptors belong to a message.
 size_t fds_of(proto::ClientBody body) {
@@ -64,6 +65,11 @@ std::vector<Fd> duplicates_of(const std::vector<Fd>& fds) {
   return duplicates;
 }
 
+bool is_client_message(const std::vector<uint8_t>& bytes) {
+  flatbuffers::Verifier verifier(bytes.data(), bytes.size());
+  return proto::VerifyClientMessageBuffer(verifier);
+}
+
 }  // namespace
 
 ClientConnection::ClientConnection(ClientServer& server, uint64_t id, Fd socket,
@@ -74,13 +80,13 @@ ClientConnection::ClientConnection(ClientServer& server, uint64_t id, Fd socket,
       socket_(std::move(socket)),
       writer_(server.options_.send_queue_bytes_max),
       unread_(server.options_.quotas, credentials.uid, UserResource::ReplyBytes),
-      unfinished_(server.options_.quotas, credentials.uid, UserResource::BufferBytes),
+      message_charge_(server.options_.quotas, credentials.uid, UserResource::BufferBytes),
       deadline_(server.loop_) {}
 
 ClientConnection::~ClientConnection() {
   server_.reading_.drop(credentials_.uid, this);
   socket_poll_.reset();
-  give_back(reader_.take_fds());
+  drop_messages();
   server_.drop(std::move(socket_), credentials_.uid);
 }
 
@@ -164,9 +170,9 @@ void ClientConnection::read_in_turn() {
   if (is_reading_ || !may_read()) return;
   is_reading_ = true;
   server_.reading_.add(credentials_.uid, this, [this] {
-    if (may_read() && read_one() && (!end_ || --frames_left_ > 0)) return true;
+    if (may_read() && read_one() && (!end_ || --frames_left_ > 0) && !is_on_hold_) return true;
     is_reading_ = false;
-    if (end_) {
+    if (end_ && !is_on_hold_) {
       finish_reading();
     } else {
       watch_socket();
@@ -194,11 +200,10 @@ bool ClientConnection::read_one() {
   switch (reader_.read(socket_.get(), is_open ? kFrameBytesMax : kHelloFrameBytesMax,
                        is_open ? kFrameFdsMax : 0)) {
     case FrameReader::Outcome::Frame:
-      (void)unfinished_.set(0);
       handle_frame(reader_.take());
       return true;
     case FrameReader::Outcome::WouldBlock:
-      count_unfinished();
+      (void)count_message(reader_.memory_bytes());
       break;
     case FrameReader::Outcome::EndOfStream:
       on_end_of_stream();
@@ -210,13 +215,14 @@ bool ClientConnection::read_one() {
   return false;
 }
 
-// Of a message that has come in part.
-void ClientConnection::count_unfinished() {
-  const Status room = unfinished_.set(reader_.memory_bytes());
-  if (room) return;
+// False: its user has too many of them; the connection is closed.
+bool ClientConnection::count_message(uint64_t bytes) {
+  const Status room = message_charge_.set(bytes);
+  if (room) return true;
   give_back(reader_.take_fds());
   tell_and_close(room.with_context(
       fmt::format("braidd on node '{}': a message that is long", server_.options_.node_name)));
+  return false;
 }
 
 void ClientConnection::on_read_error() {
@@ -247,16 +253,69 @@ void ClientConnection::on_end_of_stream() {
   watch_socket();
 }
 
+void ClientConnection::hold() {
+  is_on_hold_ = true;
+  watch_socket();
+}
+
+// What has come meanwhile is read, and if it is the end of the stream.
+void ClientConnection::resume() {
+  if (!is_on_hold_) return;
+  is_on_hold_ = false;
+  (void)message_charge_.set(0);
+  read_in_turn();
+}
+
+void ClientConnection::drop_messages() {
+  give_back(reader_.take_fds());
+  give_back(std::move(message_fds_));
+  if (server_.checking_ != nullptr) server_.checking_->drop(credentials_.uid, this);
+  let_go_of_message();
+}
+
+// To free a large one takes long. Whoever has put the connection on hold still needs it.
+void ClientConnection::let_go_of_message() {
+  if (!is_on_hold_) (void)message_charge_.set(0);
+  if (message_bytes_ == nullptr) return;
+  const bool is_large = message_bytes_->size() > kCheckedOnLoopMax;
+  if (is_large && server_.checking_ != nullptr)
+    server_.checking_->dispose(std::move(message_bytes_));
+  message_bytes_.reset();
+}
+
 void ClientConnection::handle_frame(Frame frame) {
-  flatbuffers::Verifier verifier(frame.bytes.data(), frame.bytes.size());
-  if (!proto::VerifyClientMessageBuffer(verifier)) {
-    give_back(std::move(frame.fds));
+  if (!count_message(frame.bytes.size())) return give_back(std::move(frame.fds));
+  message_bytes_ = std::make_shared<std::vector<uint8_t>>(std::move(frame.bytes));
+  if (server_.checking_ == nullptr || message_bytes_->size() <= kCheckedOnLoopMax)
+    return handle_message(is_client_message(*message_bytes_), std::move(frame.fds));
+  message_fds_ = std::move(frame.fds);
+  hold();
+  const auto is_message = std::make_shared<bool>(false);
+  server_.checking_->run(
+      credentials_.uid, this,
+      [bytes = message_bytes_, is_message] { *is_message = is_client_message(*bytes); },
+      [this, is_message] {
+        is_on_hold_ = false;
+        if (state_ == State::Open) handle_message(*is_message, std::move(message_fds_));
+        read_in_turn();
+      });
+}
+
+// Descriptors that came with it are in `fds`.
+void ClientConnection::handle_message(bool is_message, std::vector<Fd> fds) {
+  if (is_message) {
+    const auto bytes = message_bytes_;  // also when this closes the connection
+    handle_verified(*proto::GetClientMessage(bytes->data()), std::move(fds));
+  } else {
+    give_back(std::move(fds));
     close_for_protocol_error("bytes that are no message");
-    return;
   }
-  const proto::ClientMessage& message = *proto::GetClientMessage(frame.bytes.data());
+  let_go_of_message();
+}
+
+void ClientConnection::handle_verified(const proto::ClientMessage& message, std::vector<Fd> fds) {
   if (message.body() == nullptr) {
-    give_back(std::move(frame.fds));
+    give_back(std::move(fds));
     close_for_protocol_error("an empty message");
     return;
   }
@@ -267,17 +326,17 @@ void ClientConnection::handle_frame(Frame frame) {
   }
   if (message.body_type() == proto::ClientBody::Hello ||
       message.body_type() == proto::ClientBody::HelloReply) {
-    give_back(std::move(frame.fds));
+    give_back(std::move(fds));
     close_for_protocol_error("a second handshake");
     return;
   }
-  if (const Status checked = check_descriptors(message, frame.fds); !checked)
-    return refuse_descriptors(std::move(frame.fds), checked);
+  if (const Status checked = check_descriptors(message, fds); !checked)
+    return refuse_descriptors(std::move(fds), checked);
   has_opened_ = has_opened_ || message.body_type() == proto::ClientBody::OpenJob;
   // Whoever closes memory last frees its pages, which are many if a stranger likes: what the
   // handler does not keep is not closed last on the loop.
-  std::vector<Fd> again = duplicates_of(frame.fds);
-  server_.handler_.on_client_message(*this, message, std::move(frame.fds));
+  std::vector<Fd> again = duplicates_of(fds);
+  server_.handler_.on_client_message(*this, message, std::move(fds));
   give_back(std::move(again));
 }
 
@@ -424,7 +483,7 @@ void ClientConnection::close(Status reason) {
   deadline_.stop();
   socket_poll_.reset();
   process_poll_.reset();
-  give_back(reader_.take_fds());
+  drop_messages();
   server_.drop(std::move(socket_), credentials_.uid);
   process_.reset();
   server_.on_closed(*this, std::move(reason));

@@ -52,6 +52,13 @@ class ClientConnection {
   // on_client_closed still comes, later, from the loop.
   void close_after_send();
 
+  // Nothing more is read until resume(): what comes next has to wait for something else's end.
+  void hold();
+  void resume();
+
+  // The message that the handler is called with, for who needs it longer.
+  std::shared_ptr<const std::vector<uint8_t>> message_bytes() const { return message_bytes_; }
+
  private:
   friend class ClientServer;
   ClientConnection(ClientServer& server, uint64_t id, Fd socket, ClientCredentials credentials);
@@ -64,13 +71,19 @@ class ClientConnection {
   void read_in_turn();
   // Whether there may be more to read.
   bool read_one();
-  void count_unfinished();
+  bool count_message(uint64_t bytes);
   void on_read_error();
   // What a client that is gone has left behind, then the end.
   void read_the_rest(Status reason);
   void finish_reading();
-  bool may_read() const { return state_ == State::AwaitHello || state_ == State::Open; }
+  bool may_read() const {
+    return !is_on_hold_ && (state_ == State::AwaitHello || state_ == State::Open);
+  }
   void handle_frame(Frame frame);
+  void drop_messages();
+  void let_go_of_message();
+  void handle_message(bool is_message, std::vector<Fd> fds);
+  void handle_verified(const proto::ClientMessage& message, std::vector<Fd> fds);
   void handle_hello(const proto::ClientMessage& message);
   Status check_descriptors(const proto::ClientMessage& message, const std::vector<Fd>& fds) const;
   void refuse_descriptors(std::vector<Fd> fds, const Status& reason);
@@ -97,6 +110,7 @@ class ClientConnection {
   bool can_write_ = true;       // false once the client closed its end
   bool has_opened_ = false;     // OpenJob has come
   bool is_dead_ = false;        // its process
+  bool is_on_hold_ = false;     // see hold()
   bool is_reading_ = false;     // in its turns; meanwhile the socket need not be watched
   int frames_left_ = 0;         // to be read of a client that is gone
   std::optional<Status> end_;   // of a client that is gone: why, once the rest is read
@@ -107,12 +121,14 @@ class ClientConnection {
   Fd socket_;
   Fd process_;  // pidfd, if the kernel gives one
   FrameReader reader_;
+  std::shared_ptr<std::vector<uint8_t>> message_bytes_;  // of the message that is handled
+  std::vector<Fd> message_fds_;                          // while it is checked elsewhere
   FrameWriter writer_;
   UserCharge charge_;  // this connection
   UserCharge descriptors_;
-  UserCharge unread_;      // what the writer holds
-  UserCharge unfinished_;  // what the reader holds
-  Timer deadline_;         // of the Hello; of the client's end; of the last frames' way out
+  UserCharge unread_;          // what the writer holds
+  UserCharge message_charge_;  // what the reader holds, or the message until it was handled
+  Timer deadline_;             // of the Hello; of the client's end; of the last frames' way out
   std::unique_ptr<Poll> socket_poll_;
   std::unique_ptr<Poll> process_poll_;
 };

@@ -39,6 +39,8 @@ ClientServer::ClientServer(Loop& loop, ClientServerOptions options, ClientHandle
       options_(std::move(options)),
       handler_(handler),
       reading_(loop, options_.clock != nullptr ? *options_.clock : system_clock_),
+      checking_(options_.worker == nullptr ? nullptr
+                                           : std::make_unique<UserWork>(loop, *options_.worker)),
       closer_(options_.close_descriptor),
       resume_timer_(loop) {}
 

@@ -20,6 +20,7 @@
 #include "loop/poll.h"
 #include "loop/timer.h"
 #include "loop/user_turns.h"
+#include "loop/user_work.h"
 
 namespace braid::proto {
 struct ClientMessage;
@@ -72,6 +73,8 @@ struct ClientServerOptions {
   // are refused may have to be closed by the same threads.
   size_t descriptors_closing_max = 2 * DescriptorCloser::kWaitingMax;
   std::function<void(Fd)> close_descriptor = [](Fd) {};  // see DescriptorCloser
+  // Of what is done with large messages, outlives the server; none: the loop does it.
+  WorkThread* worker = nullptr;
   const Clock* clock = nullptr;  // of the time that reading takes; none: the system's
 };
 
@@ -88,8 +91,9 @@ struct ClientServerCounters {
 
 // The daemon's Unix socket: listens, shakes hands, and hands messages with their descriptors to the
 // handler. Messages are read in turns, one of each user, and for a millisecond in a round of the
-// loop: so however many one user's processes send, others are heard. Control loop only. Destroying
-// it closes every connection without telling the handler, and removes the socket.
+// loop: so however many one user's processes send, others are heard. What is in a large message is
+// checked by another thread; meanwhile nothing else is read of its sender. Control loop only.
+// Destroying it closes every connection without telling the handler, and removes the socket.
 class ClientServer {
  public:
   // The handler must outlive the server.
@@ -125,7 +129,8 @@ class ClientServer {
   ClientHandler& handler_;
   ClientServerCounters counters_;
   const SystemClock system_clock_;
-  UserTurns reading_;  // a frame each
+  UserTurns reading_;                   // a frame each
+  std::unique_ptr<UserWork> checking_;  // of large messages; none: the loop does it
   DescriptorCloser closer_;
   uint64_t next_id_ = 1;
   uint64_t next_log_ms_ = 0;

@@ -13,6 +13,7 @@ namespace {
 
 constexpr size_t kReceiveBytes = 64 * 1024;  // by how much the buffer grows ahead of the data
 constexpr size_t kBytesPerCall = 256 * 1024;
+constexpr size_t kReservedAfterBytes = 1 << 20;  // of a frame have come
 
 // As many as the kernel lets one message have. What there is no room for the kernel closes, in our
 // name, and that may take for ever: see DescriptorCloser.
@@ -92,6 +93,10 @@ FrameReader::Outcome FrameReader::read(int socket, uint32_t bytes_max, uint32_t 
     } else {
       const size_t filled = received_ - kFrameHeaderBytes;
       const size_t wanted = std::min<size_t>(length_ - filled, kReceiveBytes);
+      // So that it never moves megabytes at once, and nobody gets memory for what he only
+      // announces.
+      if (filled >= kReservedAfterBytes && frame_.bytes.capacity() < length_)
+        frame_.bytes.reserve(length_);
       frame_.bytes.resize(filled + wanted);
       outcome = receive(socket, frame_.bytes.data() + filled, wanted, fds_max, received);
       frame_.bytes.resize(filled + received);

@@ -76,6 +76,8 @@ Job::~Job() {
   }
   services_.engines.abort_job(membership_.key);
   services_.board.remove(*numbers_);
+  services_.user_work->dispose(std::move(names_));
+  services_.user_work->dispose(plans_.take_sets());
 }
 
 void Job::begin() {
@@ -204,21 +206,9 @@ void Job::on_go() {
   }
 }
 
-Status Job::on_registered(const Session& session, std::span<const Tensor> tensors) {
-  BRAID_RETURN_IF_ERROR(names_->check(tensors).with_context(
-      fmt::format("job '{}': rank {}", membership_.name, session.rank())));
-  std::vector<PlanSet::Tensor> planned;
-  uint64_t set = 0;
-  for (const Tensor& tensor : tensors) {
-    if (tensor.plan_set == 0) continue;
-    set = tensor.plan_set;
-    planned.push_back({tensor.hash, tensor.name, tensor.dtype, tensor.count, tensor.backward_order,
-                       tensor.codec, tensor.state_slots});
-  }
-  if (!planned.empty())
-    BRAID_RETURN_IF_ERROR(plans_.on_registered(session.local_rank(), set, planned));
-  names_->add(tensors);
-  return Status::ok();
+Status Job::check_registered(const Session& session, std::span<const Tensor> tensors) const {
+  return names_->check(tensors).with_context(
+      fmt::format("job '{}': rank {}", membership_.name, session.rank()));
 }
 
 // Planned tensors of so many elements are to travel with a codec.

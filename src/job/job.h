@@ -11,6 +11,7 @@
 #include "base/lifetime.h"
 #include "explain/node_facts.h"
 #include "job/job_progress.h"
+#include "job/registration.h"
 #include "job/session.h"
 #include "job/tensor_names.h"
 #include "loop/timer.h"
@@ -48,6 +49,7 @@ struct JobServices {
   std::shared_ptr<UserQuotas> quotas{};              // none: users are not told apart
   std::function<void()> on_job_closed{};             // may come from within a call into the job
   std::function<void(const Job&, const Status& reason)> on_job_failed{};  // as well, before that
+  UserWork* user_work = nullptr;               // that would hold up the loop
   const uint32_t* progress_seconds = nullptr;  // see JobProgress; nullptr: never, as is 0
 };
 
@@ -95,7 +97,12 @@ class Job final {
   // From a session of this job.
   // `plan_set`: what the tensor is planned with; 0: it is not planned.
   void on_submit(Submission submission, uint64_t plan_set);
-  Status on_registered(const Session& session, std::span<const Tensor> tensors);
+  // Its trainers' registrations go one after the other, and in pieces: all of the tensors are
+  // checked, then the planned ones, if there are any, are added, then all are added.
+  RegistrationQueue& registrations() { return registrations_; }
+  Status check_registered(const Session& session, std::span<const Tensor> tensors) const;
+  PlanBook& plans() { return plans_; }
+  void add_registered(std::span<const Tensor> tensors) { names_->add(tensors); }
   void on_memory_registered(std::shared_ptr<SharedMemory> arena) {
     memory_->hold(std::move(arena));
   }
@@ -166,7 +173,7 @@ class Job final {
   JobServices services_;
   Membership membership_;
   const JobHash hash_;
-  const std::shared_ptr<TensorNames> names_ = std::make_shared<TensorNames>();
+  std::shared_ptr<TensorNames> names_ = std::make_shared<TensorNames>();
   const Peer coordinator_;
   std::vector<Session*> sessions_;  // by local rank; nullptr once it has gone
   const uid_t user_;
@@ -174,6 +181,7 @@ class Job final {
   std::shared_ptr<ResultMemory> memory_;
   UserCharge kept_charge_;  // what codecs have lost and owners keep, of all sets
   std::unique_ptr<OperationTable> operations_;
+  RegistrationQueue registrations_;
   PlanBook plans_;
   PlanObserver observer_;
   std::optional<JobProgress> progress_;  // once it runs, on the node of rank 0

@@ -25,6 +25,7 @@ JobManager::JobManager(Loop& loop, const Clock& clock, JobManagerOptions options
       clock_(clock),
       options_(std::move(options)),
       submission_turns_(loop),
+      registration_turns_(loop, clock),
       drain_timer_(loop),
       idle_link_timer_(loop) {}
 
@@ -36,6 +37,9 @@ JobManager::~JobManager() {
 void JobManager::set_services(JobServices services) {
   services_ = std::make_unique<JobServices>(std::move(services));
   services_->progress_seconds = &options_.progress_seconds;
+  maker_ = options_.planning.worker != nullptr ? options_.planning.worker : &services_->worker;
+  user_work_ = std::make_unique<UserWork>(loop_, *maker_);
+  services_->user_work = user_work_.get();
   // Jobs that end with this one are closed while the map lets go of them.
   services_->on_job_closed = lifetime_.guard([this] { remove_closed_jobs(); });
   coordinator_ = std::make_unique<Coordinator>(loop_, services_->control_plane, options_.planning,
@@ -70,7 +74,8 @@ void JobManager::on_client_message(ClientConnection& connection,
       break;
     case proto::ClientBody::RegisterTensors:
       if (session == nullptr || session->is_joining() || session->is_leaving()) break;
-      return session->register_tensors(*message.body_as_RegisterTensors());
+      return session->register_tensors(*message.body_as_RegisterTensors(),
+                                       connection.message_bytes());
     case proto::ClientBody::RegisterMemory:
       if (session == nullptr || session->is_joining() || session->is_leaving()) break;
       return session->register_memory(message.body_as_RegisterMemory()->bytes(),
@@ -113,7 +118,8 @@ void JobManager::open_job(ClientConnection& connection, const proto::OpenJob& op
                               "{} jobs run on this node already; client.jobs_max allows no more",
                               jobs_.size()));
   }
-  auto session = Session::create(loop_, services_->worker, submission_turns_, connection, open,
+  auto session = Session::create(loop_, services_->worker, submission_turns_,
+                                 {*user_work_, registration_turns_}, connection, open,
                                  std::move(fds), options_.session);
   if (!session) return refuse(connection, session.status());
   Session& added = **session;

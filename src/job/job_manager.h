@@ -159,6 +159,8 @@ class JobManager final : public ClientHandler, public ControlPlaneHandler {
   std::unique_ptr<Coordinator> coordinator_;
   std::unordered_map<uint64_t, ClientConnection*> clients_;          // by id
   SubmissionTurns submission_turns_;                                 // of the sessions
+  UserTurns registration_turns_;                                     // as well
+  std::unique_ptr<UserWork> user_work_;                              // that would hold up the loop
   std::unordered_map<uint64_t, std::unique_ptr<Session>> sessions_;  // by connection
   std::unique_ptr<JoiningTrainers> joining_;
   std::unordered_map<uint64_t, std::unique_ptr<Job>> jobs_;  // by key

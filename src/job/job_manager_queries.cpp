@@ -191,7 +191,6 @@ void JobManager::make_explanation(uid_t viewer, const std::string& job_name,
 
 // What would hold up the loop is done where plans are made.
 void JobManager::make_queries() {
-  maker_ = options_.planning.worker != nullptr ? options_.planning.worker : &services_->worker;
   WorkThread& maker = *maker_;
   answers_ = std::make_unique<ClientQueries>(
       loop_, clock_, options_.session.quotas,

@@ -36,12 +36,6 @@ std::optional<uint64_t> checked_input_bytes(const Signature& signature, uint32_t
   return (signature.collective == Collective::ReduceScatter ? all : bytes).value();
 }
 
-uint64_t name_bytes_of(const proto::RegisterTensors& message) {
-  uint64_t bytes = 0;
-  for (const proto::TensorDescription* tensor : *message.tensors()) bytes += tensor->name()->size();
-  return bytes;
-}
-
 uint32_t weight_of(const proto::OpenJob& open) { return open.weight() == 0 ? 1 : open.weight(); }
 
 std::span<const uint8_t> token_of(const proto::OpenJob& open) {
@@ -94,6 +88,7 @@ Status check_open(const proto::OpenJob& open, const SessionLimits& limits) {
 
 Result<std::unique_ptr<Session>> Session::create(Loop& loop, WorkThread& worker,
                                                  SubmissionTurns& turns,
+                                                 RegistrationServices services,
                                                  ClientConnection& connection,
                                                  const proto::OpenJob& open, std::vector<Fd> fds,
                                                  const SessionLimits& limits) {
@@ -102,7 +97,7 @@ Result<std::unique_ptr<Session>> Session::create(Loop& loop, WorkThread& worker,
     return UserCharge(limits.quotas, user, resource);
   };
   std::unique_ptr<Session> session(new Session(
-      loop, turns, connection,
+      loop, turns, services, connection,
       InputArenas(worker, limits.arena_bytes_max, charge(UserResource::ArenaBytes),
                   charge(UserResource::InputPages), charge(UserResource::Descriptors))));
   session->identity_.name = open.name()->str();
@@ -116,7 +111,7 @@ Result<std::unique_ptr<Session>> Session::create(Loop& loop, WorkThread& worker,
   session->operation_timeout_ms_ = limits.operation_timeout_ms;
   session->farewell_ms_ = limits.farewell_ms;
   session->polling_ = limits.polling;
-  session->tensors_ = TensorTable(limits.codecs);
+  session->codecs_ = limits.codecs;
   session->tensors_charge_ = charge(UserResource::Tensors);
   session->names_charge_ = charge(UserResource::NameBytes);
   session->descriptors_ = charge(UserResource::Descriptors);
@@ -156,27 +151,33 @@ void Session::open(uint32_t epoch, const ResultMemory& memory, const Ring& ring,
     job_->fail(started);
 }
 
-void Session::register_tensors(const proto::RegisterTensors& message) {
+Session::~Session() {
+  submitter_->take = nullptr;
+  registration_.reset();
+  services_.work.dispose(std::move(tensors_));
+}
+
+void Session::register_tensors(const proto::RegisterTensors& message, Registration::Bytes bytes) {
   if (state_ != State::Member) return;
+  const bool is_small = bytes->size() <= Registration::kSmallBytesMax;
+  auto registration = std::make_unique<Registration>(
+      Registration::Trainer{*this, *job_, *tensors_, tensors_charge_, names_charge_, codecs_},
+      services_, std::move(bytes), message);
+  if (is_small && job_->registrations().is_empty())
+    return answer_registration(registration->make_now());
+  connection_.hold();
+  registration_ = std::move(registration);
+  registration_->start([this](const Result<uint32_t>& first) {
+    registration_.reset();
+    answer_registration(first);
+    connection_.resume();
+  });
+}
+
+void Session::answer_registration(const Result<uint32_t>& first) {
+  if (!first) return refuse_registration(first.status());
   flatbuffers::FlatBufferBuilder builder;
-  const uint64_t registered = tensors_charge_.amount();
-  const uint64_t named = names_charge_.amount();
-  Status room = tensors_charge_.set(registered + message.tensors()->size());
-  if (room) room = names_charge_.set(named + name_bytes_of(message));
-  auto first = room ? tensors_.add(message, job_->hash()) : Result<uint32_t>(room);
-  if (first) {
-    if (const Status known = job_->on_registered(*this, tensors_.from(*first)); !known) {
-      tensors_.take_back(*first);
-      first = known;
-    }
-  }
-  if (first) {
-    send_body(connection_, builder, proto::CreateTensorsRegistered(builder, *first));
-    return;
-  }
-  (void)tensors_charge_.set(registered);
-  (void)names_charge_.set(named);
-  refuse_registration(first.status());
+  send_body(connection_, builder, proto::CreateTensorsRegistered(builder, *first));
 }
 
 void Session::register_memory(uint64_t bytes, Fd memory) {
@@ -242,6 +243,10 @@ void Session::await_farewell() {
 
 void Session::end_submissions() {
   submitter_->take = nullptr;
+  if (registration_ != nullptr) {
+    registration_.reset();
+    connection_.resume();
+  }
   rings_->stop();
   tickets_.clear();
   (void)tickets_charge_.set(0);
@@ -284,7 +289,7 @@ Status Session::take(const proto::SubmitEntry& entry) {
 }
 
 Status Session::take_operation(const proto::SubmitEntry& entry) {
-  Tensor* tensor = tensors_.find(entry.tensor);
+  Tensor* tensor = tensors_->find(entry.tensor);
   if (tensor == nullptr) {
     return make_status(StatusCode::NotFound, "submitted tensor {}, which it has not registered",
                        entry.tensor);
@@ -304,7 +309,7 @@ Status Session::take_operation(const proto::SubmitEntry& entry) {
   if (bucket_.is_open || entry.more > 0) {
     BRAID_RETURN_IF_ERROR(take_bucket_part(entry, *tensor));
     if (bucket_.is_open) return Status::ok();
-    return finish_operation(bucket_.first, *tensors_.find(bucket_.first_handle));
+    return finish_operation(bucket_.first, *tensors_->find(bucket_.first_handle));
   }
   bucket_.hash = 0;
   return finish_operation(entry, *tensor);
@@ -336,7 +341,7 @@ Status Session::take_bucket_part(const proto::SubmitEntry& entry, const Tensor& 
                        "the bucket of '{}' step {} does not fit together at '{}': its tensors must "
                        "be registered, of one "
                        "dtype, and lie one after the other in one arena",
-                       *tensors_.find(bucket_.first_handle)->name, bucket_.first.step,
+                       *tensors_->find(bucket_.first_handle)->name, bucket_.first.step,
                        *tensor.name);
   }
   const CheckedNumber end =

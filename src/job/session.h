@@ -12,6 +12,7 @@
 #include "ipc/daemon_rings.h"
 #include "ipc/user_quotas.h"
 #include "job/input_arenas.h"
+#include "job/registration.h"
 #include "job/submission_turns.h"
 #include "job/tensor_table.h"
 #include "loop/loop.h"
@@ -50,13 +51,14 @@ class Session final : public ResultSink {
   static constexpr size_t kAddressBytesMax = 255;  // a host's name has 253
 
   // Checks OpenJob and adopts its descriptors, three of the right kinds. `worker` outlives the
-  // arenas, `turns` the session.
+  // arenas, `turns` and `services` the session.
   static Result<std::unique_ptr<Session>> create(Loop& loop, WorkThread& worker,
                                                  SubmissionTurns& turns,
+                                                 RegistrationServices services,
                                                  ClientConnection& connection,
                                                  const proto::OpenJob& open, std::vector<Fd> fds,
                                                  const SessionLimits& limits);
-  ~Session() override { submitter_->take = nullptr; }
+  ~Session() override;
 
   const std::string& job_name() const { return identity_.name; }
   const JobIdentity& identity() const { return identity_; }
@@ -83,7 +85,8 @@ class Session final : public ResultSink {
   // The job is running: tells the trainer and begins to take operations.
   void open(uint32_t epoch, const ResultMemory& memory, const Ring& ring,
             OperationTable& operations);
-  void register_tensors(const proto::RegisterTensors& message);
+  // Of a large message, which is in `bytes`, most is done later and nothing else is read meanwhile.
+  void register_tensors(const proto::RegisterTensors& message, Registration::Bytes bytes);
   // One more arena: a descriptor of the right kind.
   void register_memory(uint64_t bytes, Fd memory);
   void publish(uint64_t ticket, uint64_t result_offset, uint64_t result_bytes) override;
@@ -98,17 +101,20 @@ class Session final : public ResultSink {
   // For the explanation of a missed deadline.
   std::string last_operation() const;  // "'x' step 3", or empty
   // The name behind a hash, if this trainer has registered it.
-  const Tensor* find_tensor(uint64_t hash) const { return tensors_.find_hash(hash); }
+  const Tensor* find_tensor(uint64_t hash) const { return tensors_->find_hash(hash); }
 
  private:
   enum class State : uint8_t { Joining, Member, Left, Failed };
 
-  Session(Loop& loop, SubmissionTurns& turns, ClientConnection& connection, InputArenas arenas)
+  Session(Loop& loop, SubmissionTurns& turns, RegistrationServices services,
+          ClientConnection& connection, InputArenas arenas)
       : loop_(loop),
         turns_(turns),
+        services_(services),
         connection_(connection),
         arenas_(std::move(arenas)),
         farewell_(loop) {}
+  void answer_registration(const Result<uint32_t>& first);
   void refuse_registration(const Status& reason);
   void await_farewell();
   void end_submissions();
@@ -123,6 +129,7 @@ class Session final : public ResultSink {
 
   Loop& loop_;
   SubmissionTurns& turns_;
+  const RegistrationServices services_;
   const std::shared_ptr<Submitter> submitter_ = std::make_shared<Submitter>();
   ClientConnection& connection_;
   State state_ = State::Joining;
@@ -144,7 +151,8 @@ class Session final : public ResultSink {
   InputArenas arenas_;
   std::unique_ptr<DaemonRings> rings_;
   UserCharge rings_charge_;
-  TensorTable tensors_;
+  std::shared_ptr<TensorTable> tensors_ = std::make_shared<TensorTable>();
+  CodecKinds codecs_;                                   // that they may have
   std::unordered_map<uint64_t, OperationKey> tickets_;  // accepted and not given back
   UserCharge tickets_charge_;
   // The bucket that is being received: entries of one ticket, the last one has more == 0.
@@ -165,7 +173,8 @@ class Session final : public ResultSink {
   PollingMode polling_ = PollingMode::Off;
   UserCharge tensors_charge_;
   UserCharge names_charge_;
-  UserCharge descriptors_;  // but for the arenas'
+  std::unique_ptr<Registration> registration_;  // a large one that is under way
+  UserCharge descriptors_;                      // but for the arenas'
   std::shared_ptr<UserCharge> place_;
 };
 

@@ -4,8 +4,8 @@
 #include <memory>
 #include <span>
 #include <string>
-#include <unordered_map>
 
+#include "base/hash_tree.h"
 #include "base/mutex.h"
 #include "base/status.h"
 #include "job/tensor_table.h"
@@ -25,7 +25,7 @@ class TensorNames {
 
  private:
   mutable Mutex mutex_;
-  std::unordered_map<uint64_t, std::shared_ptr<const std::string>> names_ BRAID_GUARDED_BY(mutex_);
+  HashTree<std::shared_ptr<const std::string>> names_ BRAID_GUARDED_BY(mutex_);
 };
 
 }  // namespace braid

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "job/tensor_table.h"
 
+#include <algorithm>
+#include <unordered_map>
+
 #include "base/hash.h"
 #include "messages/tensor_bytes.h"
 #include "proto/update.h"
@@ -12,10 +15,10 @@ namespace {
 Status read_tensor(const proto::TensorDescription& description, const JobHash& job,
                    TensorBytes& set_bytes, Tensor& tensor) {
   tensor.name = std::make_shared<const std::string>(description.name()->str());
-  if (tensor.name->empty() || tensor.name->size() > TensorTable::kNameBytesMax) {
+  if (tensor.name->empty() || tensor.name->size() > RegisteredTensors::kNameBytesMax) {
     return make_status(StatusCode::InvalidArgument,
                        "a tensor's name has {} bytes; 1 to {} are possible", tensor.name->size(),
-                       TensorTable::kNameBytesMax);
+                       RegisteredTensors::kNameBytesMax);
   }
   if (description.dtype() >= kDataTypeCount) {
     return make_status(StatusCode::InvalidArgument, "tensor '{}': no such dtype: {}", *tensor.name,
@@ -121,58 +124,74 @@ uint64_t set_with(uint64_t set, const Tensor& tensor, const JobHash& job) {
   return set;
 }
 
+Status already_exists(const Tensor& tensor, const Tensor& same) {
+  return make_status(
+      StatusCode::AlreadyExists, "tensor '{}' is registered already{}", *tensor.name,
+      *same.name == *tensor.name
+          ? std::string()
+          : fmt::format(", as '{}': their names have the same hash in this job", *same.name));
+}
+
+// There is something to be kept for each.
+Status check_codec_count(const Tensor& tensor, std::vector<CodecSpec>& codecs) {
+  if (tensor.codec.kind == CodecKind::None ||
+      std::ranges::find(codecs, tensor.codec) != codecs.end())
+    return Status::ok();
+  if (codecs.size() == RegisteredTensors::kCodecsMax) {
+    return make_status(StatusCode::InvalidArgument,
+                       "with tensor '{}' ({}) the tensors of one registration have more than {} "
+                       "different codecs",
+                       *tensor.name, to_string(tensor.codec), RegisteredTensors::kCodecsMax);
+  }
+  codecs.push_back(tensor.codec);
+  return Status::ok();
+}
+
 }  // namespace
 
-Result<uint32_t> TensorTable::add(const proto::RegisterTensors& message, const JobHash& job) {
-  std::vector<Tensor> added;
-  std::unordered_map<uint64_t, uint32_t> hashes;
-  uint64_t set = 0;
+Result<RegisteredTensors> RegisteredTensors::read(const proto::RegisterTensors& message,
+                                                  const JobHash& job, const CodecKinds& allowed) {
+  RegisteredTensors registered;
+  std::vector<Tensor>& added = registered.tensors;
+  std::unordered_map<uint64_t, size_t> places;
   TensorBytes set_bytes;
-  if (message.tensors()->size() > kTensorsMax - tensors_.size()) {
-    return make_status(StatusCode::ResourceExhausted, "a trainer can register {} tensors at most",
-                       kTensorsMax);
-  }
+  std::vector<CodecSpec> codecs;
+  CodecKinds possible = allowed;
+  possible.set(static_cast<size_t>(CodecKind::None));
   for (const proto::TensorDescription* description : *message.tensors()) {
     Tensor tensor;
     BRAID_RETURN_IF_ERROR(read_tensor(*description, job, set_bytes, tensor));
-    BRAID_RETURN_IF_ERROR(read_codec(*description, codecs_, tensor));
+    BRAID_RETURN_IF_ERROR(read_codec(*description, possible, tensor));
+    BRAID_RETURN_IF_ERROR(check_codec_count(tensor, codecs));
     BRAID_RETURN_IF_ERROR(read_state(*description, tensor));
     if (description->planned()) {
       tensor.plan_set = 1;  // until all are known
-      set = set_with(set, tensor, job);
+      registered.set = set_with(registered.set, tensor, job);
     }
-    const auto handle = static_cast<uint32_t>(tensors_.size() + added.size());
-    const Tensor* same = find_hash(tensor.hash);
-    if (const auto position = hashes.find(tensor.hash); position != hashes.end())
-      same = &added[position->second - tensors_.size()];
-    if (same != nullptr) {
-      return make_status(
-          StatusCode::AlreadyExists, "tensor '{}' is registered already{}", *tensor.name,
-          *same->name == *tensor.name
-              ? std::string()
-              : fmt::format(", as '{}': their names have the same hash in this job", *same->name));
-    }
-    hashes.emplace(tensor.hash, handle);
+    const auto [same, is_new] = places.try_emplace(tensor.hash, added.size());
+    if (!is_new) return already_exists(tensor, added[same->second]);
     added.push_back(std::move(tensor));
   }
   BRAID_RETURN_IF_ERROR(check_same_state(added));
-  const auto first = static_cast<uint32_t>(tensors_.size());
   for (Tensor& tensor : added) {
-    if (tensor.plan_set != 0) tensor.plan_set = set;
-    tensors_.push_back(std::move(tensor));
+    if (tensor.plan_set != 0) tensor.plan_set = registered.set;
   }
-  by_hash_.merge(hashes);
-  return first;
+  return registered;
 }
 
-void TensorTable::take_back(uint32_t first) {
-  for (const Tensor& tensor : from(first)) by_hash_.erase(tensor.hash);
-  tensors_.resize(first);
+Status TensorTable::check(const Tensor& tensor) const {
+  const Tensor* same = find_hash(tensor.hash);
+  return same == nullptr ? Status::ok() : already_exists(tensor, *same);
+}
+
+void TensorTable::add(Tensor tensor) {
+  by_hash_.add(tensor.hash, size());
+  tensors_.push_back(std::move(tensor));
 }
 
 const Tensor* TensorTable::find_hash(uint64_t hash) const {
-  const auto position = by_hash_.find(hash);
-  return position == by_hash_.end() ? nullptr : &tensors_[position->second];
+  const auto* handle = by_hash_.find(hash);
+  return handle == nullptr ? nullptr : &tensors_[*handle];
 }
 
 }  // namespace braid

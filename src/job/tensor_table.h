@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <deque>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
+#include "base/hash_tree.h"
 #include "base/status.h"
 #include "codec/codec_spec.h"
 #include "messages/job_hash.h"
@@ -30,30 +30,37 @@ struct Tensor {
   std::optional<uint64_t> last_step;
 };
 
-// The tensors of one trainer of a job by handle.
+// What one registration asks for. The planned tensors are a set, named by all of them: so it has
+// the same name on all ranks that register the same.
+struct RegisteredTensors {
+  static constexpr size_t kNameBytesMax = 1023;
+  static constexpr size_t kCodecsMax = 64;  // different ones
+
+  // Any thread. `allowed`: the codecs that tensors may have; none they always may.
+  static Result<RegisteredTensors> read(const proto::RegisterTensors& message, const JobHash& job,
+                                        const CodecKinds& allowed);
+
+  std::vector<Tensor> tensors;
+  uint64_t set = 0;  // 0: none is planned
+};
+
+// The tensors of one trainer of a job by handle. However many there are, one more takes no time
+// that anybody would notice.
 class TensorTable {
  public:
   static constexpr size_t kTensorsMax = 1 << 20;
-  static constexpr size_t kNameBytesMax = 1023;
 
-  // `codecs`: that tensors may have; none they always may.
-  explicit TensorTable(const CodecKinds& codecs = CodecKinds().set()) : codecs_(codecs) {
-    codecs_.set(static_cast<size_t>(CodecKind::None));
-  }
-
-  // All or none. Returns the first handle. The planned ones are a set from then on, named by all of
-  // them: so it has the same name on all ranks that register the same.
-  Result<uint32_t> add(const proto::RegisterTensors& message, const JobHash& job);
-  // The last registration was refused elsewhere: forgets the tensors from `first` on.
-  void take_back(uint32_t first);
+  // AlreadyExists: one of them has its name or its hash.
+  Status check(const Tensor& tensor) const;
+  // Checked. Its handle is the number of those before it.
+  void add(Tensor tensor);
+  uint32_t size() const { return static_cast<uint32_t>(tensors_.size()); }
   Tensor* find(uint32_t handle) { return handle < tensors_.size() ? &tensors_[handle] : nullptr; }
   const Tensor* find_hash(uint64_t hash) const;
-  std::span<const Tensor> from(uint32_t first) const { return std::span(tensors_).subspan(first); }
 
  private:
-  CodecKinds codecs_;
-  std::vector<Tensor> tensors_;
-  std::unordered_map<uint64_t, uint32_t> by_hash_;
+  std::deque<Tensor> tensors_;
+  HashTree<uint32_t> by_hash_;
 };
 
 }  // namespace braid

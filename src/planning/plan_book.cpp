@@ -24,49 +24,76 @@ PlanBook::PlanBook(std::string job_name, uint64_t job_key, uint32_t nodes,
       not_finite_(local_ranks_.size()),
       operation_meter_(nodes) {}
 
-Status PlanBook::on_registered(uint32_t local_rank, uint64_t set,
-                               const std::vector<PlanSet::Tensor>& tensors) {
-  const auto same = sets_.find(set);
-  const bool is_known = same != sets_.end();
-  const PlanSet::Tensor* other = nullptr;
-  for (const PlanSet::Tensor& tensor : tensors) {
-    const auto known = set_of_tensor_.find(tensor.hash);
-    if (known != set_of_tensor_.end() && known->second != set) other = &tensor;
-    if (other != nullptr) break;
+PlanBook::Preparer PlanBook::preparer() const {
+  std::vector<std::pair<uint64_t, std::shared_ptr<const PlanSet::Tensors>>> known;
+  known.reserve(sets_.size());
+  for (const auto& [id, set] : sets_) known.emplace_back(id, set.set.shared_tensors());
+  return [known = std::move(known), hash = hash_,
+          local_ranks = static_cast<uint32_t>(local_ranks_.size())](uint64_t id,
+                                                                    PlanSet::Tensors tensors) {
+    auto candidate = std::make_shared<Candidate>();
+    candidate->id_ = id;
+    candidate->tensors_ = std::move(tensors);
+    const auto same = std::ranges::find(known, id, &decltype(known)::value_type::first);
+    // An id is a hash: it says that sets are the same only where they are.
+    if (same != known.end()) {
+      candidate->is_another_ = !PlanSet::are_of(*same->second, candidate->tensors_);
+      return candidate;
+    }
+    candidate->sizes_ = PlanSet::check_sizes(candidate->tensors_);
+    if (candidate->sizes_)
+      candidate->set_.try_emplace(id, hash, id, candidate->tensors_, local_ranks);
+    return candidate;
+  };
+}
+
+Status PlanBook::another(uint32_t local_rank, const Candidate& candidate, size_t tensor) const {
+  const PlanSet::Tensor& other = candidate.tensors_[tensor];
+  return make_status(
+      StatusCode::Mismatch,
+      "job '{}': rank {} registers '{}' ({} × {}) among {} planned tensors that "
+      "are not those of another rank on this node: count, dtype, codec, state slots, name and "
+      "order "
+      "must be the same on all ranks",
+      job_name_, local_ranks_[local_rank], *other.name, to_string(other.dtype), other.count,
+      candidate.tensors_.size());
+}
+
+Status PlanBook::check(uint32_t local_rank, const Candidate& candidate, size_t first,
+                       size_t count) const {
+  const size_t end = std::min(first + count, candidate.tensors_.size());
+  for (size_t i = first; i < end; ++i) {
+    const uint64_t* known = set_of_tensor_.find(candidate.tensors_[i].hash);
+    if (known != nullptr && *known != candidate.id_) return another(local_rank, candidate, i);
   }
-  // An id is a hash: it says that sets are the same only where they are.
-  if (other == nullptr && is_known && !same->second.set.is_of(tensors)) other = &tensors.front();
-  if (other != nullptr) {
-    return make_status(
-        StatusCode::Mismatch,
-        "job '{}': rank {} registers '{}' ({} × {}) among {} planned tensors that "
-        "are not those of another rank on this node: count, dtype, codec, state slots, name and "
-        "order "
-        "must be the same on all ranks",
-        job_name_, local_ranks_[local_rank], *other->name, to_string(other->dtype), other->count,
-        tensors.size());
-  }
-  if (sets_.size() >= kSetsMax && !is_known) {
+  return Status::ok();
+}
+
+Status PlanBook::add(uint32_t local_rank, Candidate& candidate) {
+  if (candidate.is_another_) return another(local_rank, candidate, 0);
+  if (sets_.contains(candidate.id_)) return Status::ok();
+  if (sets_.size() >= kSetsMax) {
     return make_status(StatusCode::ResourceExhausted,
                        "job '{}': more than {} sets of planned tensors", job_name_, kSetsMax);
   }
-  if (is_known) return Status::ok();
-  BRAID_RETURN_IF_ERROR(PlanSet::check_sizes(tensors).with_context(
+  BRAID_RETURN_IF_ERROR(candidate.sizes_.with_context(
       fmt::format("job '{}': rank {}", job_name_, local_ranks_[local_rank])));
-  return add_set(set, tensors);
-}
-
-Status PlanBook::add_set(uint64_t id, const std::vector<PlanSet::Tensor>& tensors) {
-  const auto added =
-      sets_.try_emplace(id, hash_, id, tensors, static_cast<uint32_t>(local_ranks_.size())).first;
-  Set& set = added->second;
-  if (Status room = make_room(set); !room) {
-    sets_.erase(added);
-    return room;
-  }
-  for (const PlanSet::Tensor& tensor : tensors) set_of_tensor_[tensor.hash] = id;
+  BRAID_RETURN_IF_ERROR(make_room(candidate.set_.at(candidate.id_)));
+  Set& set = sets_.insert(candidate.set_.extract(candidate.id_)).position->second;
   show_plan(set, set.set.current());
   return nodes_ > 1 ? announce(set) : Status::ok();
+}
+
+void PlanBook::index(const Candidate& candidate, size_t first, size_t count) {
+  const size_t end = std::min(first + count, candidate.tensors_.size());
+  for (size_t i = first; i < end; ++i)
+    set_of_tensor_.add(candidate.tensors_[i].hash, candidate.id_);
+}
+
+std::shared_ptr<void> PlanBook::take_sets() {
+  largest_ = nullptr;
+  return std::make_shared<std::pair<Sets, HashTree<uint64_t>>>(std::move(sets_),
+                                                               std::move(set_of_tensor_));
 }
 
 // For what codecs lose, and for what owners keep.
@@ -236,10 +263,10 @@ void PlanBook::on_go(const OperationKey& key, uint64_t now_ns, uint64_t carried)
 }
 
 Status PlanBook::on_done(const OperationKey& key, uint64_t now_ns, uint64_t carried) {
-  const auto set = set_of_tensor_.find(key.tensor);
-  if (set == set_of_tensor_.end()) return Status::ok();
+  const uint64_t* set = set_of_tensor_.find(key.tensor);
+  if (set == nullptr) return Status::ok();
   operation_meter_.on_done(key, now_ns, carried);
-  const auto position = sets_.find(set->second);
+  const auto position = sets_.find(*set);
   BRAID_ASSERT(position != sets_.end(), "a tensor's set was registered with it");
   Set& own = position->second;
   own.meter.on_published(now_ns);

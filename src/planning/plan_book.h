@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/hash_tree.h"
 #include "messages/plan_messages.h"
 #include "operation/job_numbers.h"
 #include "operation/operation_table.h"
@@ -64,10 +65,21 @@ class PlanBook {
            std::vector<uint32_t> local_ranks, Actions actions, uint32_t sample_every_steps = 0,
            std::shared_ptr<JobNumbers> numbers = nullptr);
 
-  // A trainer has registered planned tensors, in this order. Mismatch: another trainer's set of
-  // this id, or with one of these tensors, is another one.
-  Status on_registered(uint32_t local_rank, uint64_t set,
-                       const std::vector<PlanSet::Tensor>& tensors);
+  // Planned tensors that a trainer registers, in this order, made ready for what follows.
+  class Candidate;
+  // What makes one may be called by any thread, whatever has become of this object; of hundred
+  // thousands of tensors it takes long. Sets that were added since it was asked for are not known.
+  using Preparer =
+      std::function<std::shared_ptr<Candidate>(uint64_t set, PlanSet::Tensors tensors)>;
+  Preparer preparer() const;
+  // A registration is all of its candidate's tensors checked, then add(), then all of them
+  // indexed; in pieces, so that nobody is held up. Mismatch: another trainer's set of this id, or
+  // with one of these tensors, is another one.
+  Status check(uint32_t local_rank, const Candidate& candidate, size_t first, size_t count) const;
+  Status add(uint32_t local_rank, Candidate& candidate);
+  void index(const Candidate& candidate, size_t first, size_t count);
+  // What takes long to free, once nothing is asked of this object any more: for another thread.
+  std::shared_ptr<void> take_sets();
   // A planned tensor's submission, of a set that was registered.
   Status submit(Submission submission, uint64_t set, uint64_t now_ns);
 
@@ -139,8 +151,6 @@ class PlanBook {
     std::string cost;  // JSON
     // Whose codec has ended, and from which step on.
     std::vector<std::pair<uint64_t, PlainGroup>> plain;
-    // A copy of set.tensors() for other threads; made when it is first needed.
-    mutable std::shared_ptr<const std::vector<PlanSet::Tensor>> told_tensors;
   };
   struct ToldSet;
   static ToldSet told(const Set& set);
@@ -149,7 +159,7 @@ class PlanBook {
   Status make_room(Set& set);
   Status check_loaded(Set& set, uint32_t tensor, const Submission& submission) const;
   void find_codec(const Set& set, uint32_t tensor, Submission& submission) const;
-  Status add_set(uint64_t id, const std::vector<PlanSet::Tensor>& tensors);
+  Status another(uint32_t local_rank, const Candidate& candidate, size_t tensor) const;
   void begin_plan(Set& set, const PlanSet::AgreedPlan& plan);
   // `tensor`: its place in the set.
   Status pass_on(Set& set, Submission submission, uint32_t tensor, uint64_t now_ns);
@@ -168,12 +178,23 @@ class PlanBook {
   const Actions actions_;
   const uint32_t sample_every_steps_;
   const std::shared_ptr<JobNumbers> numbers_;
-  std::map<uint64_t, Set> sets_;
+  using Sets = std::map<uint64_t, Set>;
+  Sets sets_;
   const Set* largest_ = nullptr;
-  std::vector<NotFiniteSteps> not_finite_;                // by local rank
-  std::unordered_map<uint64_t, uint64_t> set_of_tensor_;  // hash → set
+  std::vector<NotFiniteSteps> not_finite_;  // by local rank
+  HashTree<uint64_t> set_of_tensor_;        // hash → set
   OperationMeter operation_meter_;
   CarryMeter carry_meter_;
+};
+
+class PlanBook::Candidate {
+ private:
+  friend class PlanBook;
+  uint64_t id_ = 0;
+  PlanSet::Tensors tensors_;
+  bool is_another_ = false;  // than the set of this id
+  Status sizes_;
+  Sets set_;  // it, unless there is one of this id or its sizes are wrong
 };
 
 }  // namespace braid

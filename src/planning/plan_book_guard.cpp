@@ -18,9 +18,9 @@ std::string describe_group(const PlanSet& set, const PlainGroup& group) {
 }  // namespace
 
 Status PlanBook::on_loss(const OperationKey& key, const CodecLoss& loss) {
-  const auto known = set_of_tensor_.find(key.tensor);
-  if (known == set_of_tensor_.end()) return Status::ok();
-  const PlanSet& set = sets_.at(known->second).set;
+  const auto* known = set_of_tensor_.find(key.tensor);
+  if (known == nullptr) return Status::ok();
+  const PlanSet& set = sets_.at(*known).set;
   const uint32_t tensor = *set.index_of(key.tensor);
   CodecSample sample;
   sample.job_key = job_key_;

@@ -148,11 +148,9 @@ struct PlanBook::ToldSet {
 };
 
 PlanBook::ToldSet PlanBook::told(const Set& set) {
-  if (set.told_tensors == nullptr)
-    set.told_tensors = std::make_shared<const std::vector<PlanSet::Tensor>>(set.set.tensors());
   ToldSet told;
   told.id = set.set.id();
-  told.tensors = set.told_tensors;
+  told.tensors = set.set.shared_tensors();
   told.plan = set.set.current();
   told.is_plain = set.set.current_plain();
   told.rows = set.meter.kept_rows();

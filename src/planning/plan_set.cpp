@@ -19,6 +19,14 @@ std::vector<PlanSet::Tensor> in_order_of_backward(std::vector<PlanSet::Tensor> t
   return tensors;
 }
 
+// Of dtypes and counts, in order.
+uint64_t hash_of(const PlanSet::Tensors& tensors) {
+  uint64_t hash = fnv1a64("tensors");
+  for (const PlanSet::Tensor& tensor : tensors)
+    hash = mix64(hash ^ mix64(tensor.count * kDataTypeCount + static_cast<uint64_t>(tensor.dtype)));
+  return hash;
+}
+
 const CodecSpec kPlainElements;
 
 }  // namespace
@@ -52,8 +60,11 @@ Status PlanSet::check_sizes(std::span<const Tensor> tensors) {
 
 // All sums of counts below, of groups and codecs as well, are of some of the set's tensors, each
 // once: none is larger than that of all.
-PlanSet::PlanSet(const JobHash& job, uint64_t id, std::vector<Tensor> tensors)
-    : job_(job), id_(id), tensors_(in_order_of_backward(std::move(tensors))) {
+PlanSet::PlanSet(const JobHash& job, uint64_t id, Tensors registered)
+    : job_(job),
+      id_(id),
+      shared_tensors_(std::make_shared<const Tensors>(in_order_of_backward(std::move(registered)))),
+      tensors_(*shared_tensors_) {
   BRAID_ASSERT(!tensors_.empty() && check_sizes(tensors_).is_ok(),
                "a set has tensors whose sizes were checked");
   for (uint32_t i = 0; i < tensors_.size(); ++i) {
@@ -62,6 +73,7 @@ PlanSet::PlanSet(const JobHash& job, uint64_t id, std::vector<Tensor> tensors)
     elements_ += tensors_[i].count;
     bytes_ += tensors_[i].bytes();
   }
+  tensors_hash_ = hash_of(tensors_);
   find_codecs();
   add(0, 0, first_groups());
 }
@@ -124,8 +136,8 @@ std::optional<uint32_t> PlanSet::index_of(uint64_t hash) const {
   return position == index_.end() ? std::nullopt : std::optional(position->second);
 }
 
-bool PlanSet::is_of(std::vector<Tensor> tensors) const {
-  return in_order_of_backward(std::move(tensors)) == tensors_;
+bool PlanSet::are_of(const Tensors& set, Tensors registered) {
+  return registered.size() == set.size() && in_order_of_backward(std::move(registered)) == set;
 }
 
 const PlanSet::Version& PlanSet::version_of(uint64_t step) const {
@@ -238,13 +250,6 @@ void PlanSet::add_plain(uint32_t number, uint64_t from_step, std::span<const uin
 void PlanSet::append(Version version) {
   plans_.push_back(std::move(version));
   if (plans_.size() > kPlansKept) plans_.pop_front();
-}
-
-uint64_t PlanSet::tensors_hash() const {
-  uint64_t hash = fnv1a64("tensors");
-  for (const Tensor& tensor : tensors_)
-    hash = mix64(hash ^ mix64(tensor.count * kDataTypeCount + static_cast<uint64_t>(tensor.dtype)));
-  return hash;
 }
 
 }  // namespace braid

@@ -26,7 +26,8 @@ std::vector<std::vector<uint64_t>> part_groups(
     const std::function<bool(uint64_t tensor)>& is_plain);
 
 // The gradients of one model, which are planned together (braid_register says what their trainer
-// promises), and which groups they form in which step. Control loop only.
+// promises), and which groups they form in which step. Control loop only, where nothing else is
+// said.
 class PlanSet {
  public:
   struct Tensor {
@@ -40,6 +41,7 @@ class PlanSet {
     uint64_t bytes() const { return count * element_bytes(dtype); }
     bool operator==(const Tensor& other) const;  // by content
   };
+  using Tensors = std::vector<Tensor>;
   // Of the plan that every set begins with: a small group first, so that the network gets something
   // to do, then groups that are large enough for the startup of a reduction not to matter.
   static constexpr uint64_t kFirstGroupBytes = 1 << 20;
@@ -62,13 +64,14 @@ class PlanSet {
 
   // InvalidArgument: these are too large for a set. It has no numbers that do not add up.
   static Status check_sizes(std::span<const Tensor> tensors);
-  // `tensors` in the order of registration; their sizes were checked. The same tensors give the
-  // same set, and the same first plan, on every node of the job.
-  PlanSet(const JobHash& job, uint64_t id, std::vector<Tensor> tensors);
+  // `registered` in that order; their sizes were checked. The same tensors give the same set, and
+  // the same first plan, on every node of the job. Any thread.
+  PlanSet(const JobHash& job, uint64_t id, Tensors registered);
 
   uint64_t id() const { return id_; }
   // In the order in which backward is said to make them.
-  const std::vector<Tensor>& tensors() const { return tensors_; }
+  const Tensors& tensors() const { return tensors_; }
+  const std::shared_ptr<const Tensors>& shared_tensors() const { return shared_tensors_; }
   // A tensor of the set by its hash: its place in tensors(); nothing: it is not in the set.
   std::optional<uint32_t> index_of(uint64_t hash) const;
   // Those that tensors have, each once; not `none`.
@@ -85,8 +88,8 @@ class PlanSet {
   // are.
   uint64_t first_element(uint32_t tensor) const { return first_elements_[tensor]; }
   uint64_t elements() const { return elements_; }
-  // Whether it is of these tensors, in whatever order: what has its id may be something else.
-  bool is_of(std::vector<Tensor> tensors) const;
+  // Whether these are a set's tensors(): what has its id may be something else. Any thread.
+  static bool are_of(const Tensors& set, Tensors registered);
 
   GroupMember find(uint32_t tensor, uint64_t step) const {
     return version_of(step).members[tensor];
@@ -120,7 +123,7 @@ class PlanSet {
   void add_plain(uint32_t number, uint64_t from_step, std::span<const uint64_t> tensors);
   // Hash of dtypes and counts in the order of tensors(), and bytes of all. It leads to what was
   // learned of a model's settings; the wrong ones cost time and nothing else.
-  uint64_t tensors_hash() const;
+  uint64_t tensors_hash() const { return tensors_hash_; }
   uint64_t bytes() const { return bytes_; }
 
  private:
@@ -139,7 +142,9 @@ class PlanSet {
 
   const JobHash job_;
   const uint64_t id_;
-  std::vector<Tensor> tensors_;
+  const std::shared_ptr<const Tensors> shared_tensors_;
+  const Tensors& tensors_;  // these
+  uint64_t tensors_hash_ = 0;
   std::unordered_map<uint64_t, uint32_t> index_;
   std::vector<CodecSpec> codecs_;
   std::vector<uint64_t> coded_elements_;           // by codec

@@ -2,6 +2,7 @@
 // Clients that send nonsense, nothing, or too much, and that do not read.
 #include <algorithm>
 #include <filesystem>
+#include <future>
 
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -11,6 +12,24 @@
 
 namespace braid {
 namespace {
+
+// A registration, larger than what the loop checks.
+std::string large_message() {
+  flatbuffers::FlatBufferBuilder builder;
+  const std::string name(100'000, 't');
+  const std::vector tensors = {proto::CreateTensorDescriptionDirect(builder, name.c_str())};
+  const auto body = proto::CreateRegisterTensorsDirect(builder, &tensors);
+  builder.Finish(
+      proto::CreateClientMessage(builder, proto::ClientBody::RegisterTensors, body.Union()));
+  return {reinterpret_cast<const char*>(builder.GetBufferPointer()), builder.GetSize()};
+}
+
+std::string framed(const std::string& message) {
+  std::string frame;
+  for (int shift = 0; shift < 32; shift += 8)
+    frame += static_cast<char>(message.size() >> shift & 0xff);
+  return frame + message;
+}
 
 TEST_F(ClientServerTest, GarbageBeforeHelloIsDropped) {
   start();
@@ -290,6 +309,82 @@ TEST_F(ClientServerTest, AClientThatDoesNotReadIsDropped) {
   }
   EXPECT_TRUE(closed_with("does not read"));
   EXPECT_GT(sent, 10);
+}
+
+// Which the loop would be held up by.
+TEST_F(ClientServerTest, LargeMessagesAreCheckedElsewhereAndInTheirOrder) {
+  WorkThread worker(*loop_, "work");
+  ClientServerOptions options;
+  options.worker = &worker;
+  start(options);
+  auto client = greeted();
+  auto other = greeted();
+  std::promise<void> released;
+  worker.post([&] { released.get_future().wait(); });
+  client->send_bytes(framed(large_message()));
+  client->send_query();
+  run_rounds(*loop_);
+  EXPECT_TRUE(bodies_.empty());
+  other->send_query();
+  EXPECT_TRUE(until([&] { return bodies_.size() == 1; }));
+  released.set_value();
+  EXPECT_TRUE(until([&] { return bodies_.size() == 3; }));
+  EXPECT_EQ(bodies_[1], proto::ClientBody::RegisterTensors);
+  EXPECT_EQ(bodies_[2], proto::ClientBody::StatusQuery);
+  server_.reset();  // before its thread
+}
+
+TEST_F(ClientServerTest, AMessageTakesItsUsersMemoryUntilItIsHandled) {
+  WorkThread worker(*loop_, "work");
+  ClientServerOptions options;
+  options.worker = &worker;
+  options.quotas = std::make_shared<UserQuotas>(UserLimits(), std::set<uid_t>{});
+  start(options);
+  const auto used = [&] { return options.quotas->used(::geteuid(), UserResource::BufferBytes); };
+  auto client = greeted();
+  std::promise<void> released;
+  worker.post([&] { released.get_future().wait(); });
+  const std::string message = large_message();
+  client->send_bytes(framed(message));
+  ASSERT_TRUE(until([&] { return used() == message.size(); }));
+  run_rounds(*loop_);
+  EXPECT_EQ(used(), message.size());
+  released.set_value();
+  ASSERT_TRUE(until([&] { return bodies_.size() == 1; }));
+  EXPECT_TRUE(until([&] { return used() == 0; }));
+  server_.reset();  // before its thread
+}
+
+TEST_F(ClientServerTest, LargeGarbageEndsTheConnection) {
+  WorkThread worker(*loop_, "work");
+  ClientServerOptions options;
+  options.worker = &worker;
+  start(options);
+  auto client = greeted();
+  client->send_bytes(framed(std::string(large_message().size(), 'x')));
+  EXPECT_TRUE(closed_with("no message"));
+  EXPECT_EQ(server_->counters().protocol_errors, 1u);
+  server_.reset();  // before its thread
+}
+
+TEST_F(ClientServerTest, AClientMayGoWhileItsMessageIsChecked) {
+  WorkThread worker(*loop_, "work");
+  ClientServerOptions options;
+  options.worker = &worker;
+  start(options);
+  auto client = greeted();
+  std::promise<void> released;
+  worker.post([&] { released.get_future().wait(); });
+  client->send_bytes(framed(large_message()));
+  run_rounds(*loop_);
+  connection_->close_after_send();
+  EXPECT_TRUE(closed_with("braidd closed the connection"));
+  released.set_value();
+  bool is_through = false;
+  ASSERT_TRUE(worker.run([] {}, [&] { is_through = true; }));
+  EXPECT_TRUE(until([&] { return is_through; }));
+  EXPECT_TRUE(bodies_.empty());
+  server_.reset();  // before its thread
 }
 
 TEST_F(ClientServerTest, QueuedFramesGoOutWhenTheClientReads) {

@@ -57,7 +57,6 @@ class JobManagerPlannedTest : public testing::JobManagerTest {
   }
   // As the tensors' registration names it.
   uint64_t set_of_planned() {
-    TensorTable table;
     flatbuffers::FlatBufferBuilder builder;
     std::vector<flatbuffers::Offset<proto::TensorDescription>> descriptions;
     for (const auto& [name, count] : kTensors) {
@@ -65,11 +64,10 @@ class JobManagerPlannedTest : public testing::JobManagerTest {
           proto::CreateTensorDescriptionDirect(builder, name, 0, count, 0, false, true));
     }
     builder.Finish(proto::CreateRegisterTensorsDirect(builder, &descriptions));
-    EXPECT_TRUE(table
-                    .add(*flatbuffers::GetRoot<proto::RegisterTensors>(builder.GetBufferPointer()),
-                         JobHash(kKey))
-                    .is_ok());
-    return table.find(0)->plan_set;
+    return RegisteredTensors::read(
+               *flatbuffers::GetRoot<proto::RegisterTensors>(builder.GetBufferPointer()),
+               JobHash(kKey), CodecKinds())
+        ->set;
   }
   Status failure_of_all() {
     wait_for([&] { return !trainers_[0]->failure.is_ok() && !trainers_[1]->failure.is_ok(); });

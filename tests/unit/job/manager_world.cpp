@@ -12,6 +12,7 @@ JobManagerTest::JobManagerTest(uint32_t farewell_ms) {
   options.cut = {1 << 20, 4096, 1};
   options.idle_link_ms = 40;
   options.timeline_directory = timelines_;
+  options.planning.worker = &planner_;
   UserLimits limits;
   limits[UserResource::Jobs] = 3;
   limits[UserResource::Tensors] = 4;
@@ -43,6 +44,7 @@ JobManagerTest::JobManagerTest(uint32_t farewell_ms) {
   server.path = directory_.file("braidd.sock");
   server.node_name = self_.name;
   server.daemon_version = "0";
+  server.worker = &planner_;
   auto created = ClientServer::create(*loop_, server, *manager_);
   EXPECT_TRUE(created.is_ok()) << created.status().message();
   server_ = std::move(created).value();

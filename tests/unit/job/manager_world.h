@@ -71,6 +71,7 @@ class JobManagerTest : public LoopTest {
   FakeControlPlane control_plane_{*loop_, self_};
   FakeTransport transport_{*loop_};
   WorkThread worker_{*loop_, "work"};
+  WorkThread planner_{*loop_, "plan"};
   std::unique_ptr<EnginePool> engines_;
   std::unique_ptr<ClientServer> server_;
   std::unique_ptr<JobManager> manager_;

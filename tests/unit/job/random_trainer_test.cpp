@@ -6,7 +6,7 @@
 #include <random>
 
 #include "job/manager_world.h"
-#include "planning/plan_book.h"
+#include "planning/plan_testing.h"
 #include "proto/update.h"
 #include "update/shard_state.h"
 
@@ -135,7 +135,7 @@ PlanBook::Actions expecting_actions() {
   return actions;
 }
 
-Result<uint32_t> add(TensorTable& table, std::span<const Described> tensors) {
+Result<RegisteredTensors> read(std::span<const Described> tensors) {
   flatbuffers::FlatBufferBuilder builder;
   std::vector<flatbuffers::Offset<proto::TensorDescription>> offsets;
   for (const Described& one : tensors) {
@@ -144,8 +144,9 @@ Result<uint32_t> add(TensorTable& table, std::span<const Described> tensors) {
         one.is_planned, one.codec, one.state_slots));
   }
   builder.Finish(proto::CreateRegisterTensorsDirect(builder, &offsets));
-  return table.add(*flatbuffers::GetRoot<proto::RegisterTensors>(builder.GetBufferPointer()),
-                   kRandomJob);
+  return RegisteredTensors::read(
+      *flatbuffers::GetRoot<proto::RegisterTensors>(builder.GetBufferPointer()), kRandomJob,
+      CodecKinds().set());
 }
 
 TEST(RandomRegistrationsTest, WhatIsAcceptedAddsUp) {
@@ -153,18 +154,17 @@ TEST(RandomRegistrationsTest, WhatIsAcceptedAddsUp) {
   for (uint64_t seed = 0; seed < 3000; ++seed) {
     SCOPED_TRACE(seed);
     ExtremeNumbers numbers(seed);
-    TensorTable table;
     PlanBook book("train", 9, 2, {0}, expecting_actions());
     for (uint32_t i = 0; i < 3; ++i) {
-      const auto first = add(table, numbers.tensors(std::to_string(i)));
-      ++(first ? accepted : refused);
-      if (!first) continue;
-      const TakenSet taken(table.from(*first));
+      const auto registered = read(numbers.tensors(std::to_string(i)));
+      ++(registered ? accepted : refused);
+      if (!registered) continue;
+      const TakenSet taken(registered->tensors);
       ASSERT_TRUE(taken.bytes <= kSetBytesMax);
       if (taken.planned.empty()) continue;
       expect_true_sums(taken);
-      ASSERT_TRUE(book.on_registered(0, taken.id, taken.planned))
-          << "what the table takes is a set";
+      ASSERT_TRUE(testing::register_planned(book, 0, taken.id, taken.planned))
+          << "what is taken is a set";
     }
     if (HasFatalFailure()) return;
   }

@@ -20,7 +20,7 @@ struct Description {
 };
 
 Result<uint32_t> add(TensorTable& table, const std::vector<Description>& descriptions,
-                     const JobHash& job = kJob) {
+                     const JobHash& job = kJob, const CodecKinds& allowed = CodecKinds().set()) {
   flatbuffers::FlatBufferBuilder builder;
   std::vector<flatbuffers::Offset<proto::TensorDescription>> offsets;
   for (const Description& one : descriptions) {
@@ -29,7 +29,13 @@ Result<uint32_t> add(TensorTable& table, const std::vector<Description>& descrip
         one.planned, one.codec, one.state_slots));
   }
   builder.Finish(proto::CreateRegisterTensorsDirect(builder, &offsets));
-  return table.add(*flatbuffers::GetRoot<proto::RegisterTensors>(builder.GetBufferPointer()), job);
+  auto registered = RegisteredTensors::read(
+      *flatbuffers::GetRoot<proto::RegisterTensors>(builder.GetBufferPointer()), job, allowed);
+  if (!registered) return registered.status();
+  const uint32_t first = table.size();
+  for (const Tensor& tensor : registered->tensors) BRAID_RETURN_IF_ERROR(table.check(tensor));
+  for (Tensor& tensor : registered->tensors) table.add(std::move(tensor));
+  return first;
 }
 
 TEST(TensorTableTest, HandlesCountUp) {
@@ -61,9 +67,9 @@ TEST(TensorTableTest, FindsTensorsByTheHashOfTheirName) {
 TEST(TensorTableTest, HasTheCodecsThatAreAllowed) {
   CodecKinds allowed;
   allowed.set(static_cast<size_t>(CodecKind::Int8));
-  TensorTable table(allowed);
+  TensorTable table;
   const auto with_codec = [&](const char* name, const char* codec) {
-    return add(table, {{name, 0, 10, false, true, 3, codec}});
+    return add(table, {{name, 0, 10, false, true, 3, codec}}, kJob, allowed);
   };
   EXPECT_TRUE(with_codec("a", "int8:block=64"));
   EXPECT_TRUE(with_codec("b", "none"));
@@ -74,6 +80,24 @@ TEST(TensorTableTest, HasTheCodecsThatAreAllowed) {
             "none, int8");
   TensorTable everything;
   EXPECT_TRUE(add(everything, {{"c", 0, 10, false, true, 3, "int4"}}));
+}
+
+TEST(TensorTableTest, ARegistrationHasSoManyCodecsAtMost) {
+  std::vector<std::string> codecs;
+  for (size_t i = 0; i <= RegisteredTensors::kCodecsMax; ++i)
+    codecs.push_back(fmt::format("int8:block={}", 16 * (i + 2)));
+  std::vector<Description> tensors;
+  for (const std::string& codec : codecs)
+    tensors.push_back({"t" + codec, 0, 10, false, true, 3, codec.c_str()});
+  TensorTable table;
+  const auto refused = add(table, tensors);
+  EXPECT_EQ(refused.status().code(), StatusCode::InvalidArgument);
+  EXPECT_EQ(refused.status().message(),
+            "with tensor 'tint8:block=1056' (int8:block=1056) the tensors of one registration have "
+            "more than 64 different codecs");
+  tensors.pop_back();
+  tensors.push_back({"again", 0, 10, false, true, 3, codecs[0].c_str()});
+  EXPECT_TRUE(add(table, tensors));
 }
 
 TEST(TensorTableTest, WeightsHaveSlots) {
@@ -172,9 +196,9 @@ TEST(TensorTableTest, RefusesANameTwiceInOneMessage) {
 TEST(TensorTableTest, RefusesNamesThatAreEmptyOrTooLong) {
   TensorTable table;
   EXPECT_EQ(add(table, {{""}}).status().code(), StatusCode::InvalidArgument);
-  EXPECT_EQ(add(table, {{std::string(TensorTable::kNameBytesMax + 1, 'x')}}).status().code(),
+  EXPECT_EQ(add(table, {{std::string(RegisteredTensors::kNameBytesMax + 1, 'x')}}).status().code(),
             StatusCode::InvalidArgument);
-  EXPECT_TRUE(add(table, {{std::string(TensorTable::kNameBytesMax, 'x')}}).is_ok());
+  EXPECT_TRUE(add(table, {{std::string(RegisteredTensors::kNameBytesMax, 'x')}}).is_ok());
 }
 
 TEST(TensorTableTest, RefusesADtypeThatIsNone) {
@@ -230,19 +254,6 @@ TEST(TensorTableTest, ADynamicTensorCannotBePlanned) {
   EXPECT_EQ(refused.status().code(), StatusCode::InvalidArgument);
   EXPECT_EQ(refused.status().message(),
             "tensor 'w' is both dynamic and planned; a plan needs registered counts");
-}
-
-TEST(TensorTableTest, WhatIsTakenBackCanBeRegisteredAgain) {
-  TensorTable table;
-  ASSERT_TRUE(add(table, {{"a"}}).is_ok());
-  ASSERT_TRUE(add(table, {{"b"}, {"c"}}).is_ok());
-  table.take_back(1);
-  EXPECT_NE(table.find_hash(kJob.of_name("a")), nullptr);
-  EXPECT_EQ(table.find_hash(kJob.of_name("b")), nullptr);
-  EXPECT_EQ(table.find(1), nullptr);
-  const auto again = add(table, {{"c"}});
-  ASSERT_TRUE(again.is_ok());
-  EXPECT_EQ(*again, 1u);
 }
 
 }  // namespace

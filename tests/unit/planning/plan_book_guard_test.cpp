@@ -30,7 +30,7 @@ class PlanBookGuardTest : public testing::PlanBookTest {
                                        every);
     auto tensors = planned_tensors(4);
     for (uint32_t i = 0; i < 3; ++i) tensors[i].codec = *parse_codec_spec(codec);
-    ASSERT_TRUE(book_->on_registered(0, kSet, tensors).is_ok());
+    ASSERT_TRUE(testing::register_planned(*book_, 0, kSet, tensors).is_ok());
   }
   PlanProposal plain_proposal(uint32_t number, uint64_t from_step,
                               const std::vector<uint32_t>& tensors) {

@@ -19,7 +19,7 @@ PlanBook book_of(const std::vector<PlanSet::Tensor>& tensors) {
   PlanBook book("train", 1, 2, {0},
                 {[](const Submission&) { return Status::ok(); },
                  [](ControlBuffer&) { return Status::ok(); }});
-  EXPECT_TRUE(book.on_registered(0, 7, tensors));
+  EXPECT_TRUE(testing::register_planned(book, 0, 7, tensors));
   return book;
 }
 

@@ -29,7 +29,7 @@ TEST_F(PlanBookNumbersTest, CountStepsAndTheirTimes) {
   make_counting({4, 6});
   EXPECT_EQ(numbers_->planned_bytes.get(), 0u);
   for (uint32_t rank = 0; rank < 2; ++rank)
-    ASSERT_TRUE(book_->on_registered(rank, kSet, planned_tensors(2)).is_ok());
+    ASSERT_TRUE(testing::register_planned(*book_, rank, kSet, planned_tensors(2)).is_ok());
   EXPECT_EQ(numbers_->planned_bytes.get(), 800u);
   EXPECT_EQ(numbers_->plan_groups.get(), 1u);
   for (uint64_t step = 0; step < 3; ++step) {
@@ -51,7 +51,7 @@ TEST_F(PlanBookNumbersTest, CountStepsAndTheirTimes) {
 
 TEST_F(PlanBookNumbersTest, AStepEndsWithItsLastGroup) {
   make_counting({0});
-  ASSERT_TRUE(book_->on_registered(0, kSet, planned_tensors(3)).is_ok());
+  ASSERT_TRUE(testing::register_planned(*book_, 0, kSet, planned_tensors(3)).is_ok());
   ASSERT_TRUE(propose(1, 1, {{2}, {1, 0}}).is_ok());
   ASSERT_TRUE(decide(1, true).is_ok());
   submit_step(1, 3);
@@ -67,7 +67,7 @@ TEST_F(PlanBookNumbersTest, AStepEndsWithItsLastGroup) {
 
 TEST_F(PlanBookNumbersTest, SayWhetherTheStepWasMeasuredForTheTuner) {
   make_counting({0});
-  ASSERT_TRUE(book_->on_registered(0, kSet, planned_tensors(1)).is_ok());
+  ASSERT_TRUE(testing::register_planned(*book_, 0, kSet, planned_tensors(1)).is_ok());
   PlanProposal change;
   change.job_key = kJob;
   change.set = kSet;
@@ -86,10 +86,10 @@ TEST_F(PlanBookNumbersTest, SayWhetherTheStepWasMeasuredForTheTuner) {
 
 TEST_F(PlanBookNumbersTest, ThePlanIsThatOfTheLargestSet) {
   make_counting({0});
-  ASSERT_TRUE(book_->on_registered(0, kSet, planned_tensors(1, 1000)).is_ok());
+  ASSERT_TRUE(testing::register_planned(*book_, 0, kSet, planned_tensors(1, 1000)).is_ok());
   EXPECT_EQ(numbers_->planned_bytes.get(), 4000u);
   const auto small = testing::planned("small", 10);
-  ASSERT_TRUE(book_->on_registered(0, kSet + 1, {small}).is_ok());
+  ASSERT_TRUE(testing::register_planned(*book_, 0, kSet + 1, {small}).is_ok());
   EXPECT_EQ(numbers_->planned_bytes.get(), 4000u);
   submit_step(0, 1);
   end(0, 0, 10);

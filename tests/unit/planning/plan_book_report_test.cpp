@@ -33,7 +33,7 @@ TEST_F(PlanBookReportTest, ReportsWhenSoManyStepsAreComplete) {
 
 TEST_F(PlanBookReportTest, AStepIsCompleteWhenAllLocalRanksHaveSubmittedIt) {
   make({0, 1});
-  ASSERT_TRUE(book_->on_registered(0, kSet, planned_tensors(1)).is_ok());
+  ASSERT_TRUE(testing::register_planned(*book_, 0, kSet, planned_tensors(1)).is_ok());
   for (uint64_t step = 0; step < PlanBook::kStepsPerReport; ++step) {
     EXPECT_TRUE(reports().empty());
     ASSERT_TRUE(submit(0, step, 0).is_ok());
@@ -155,8 +155,9 @@ TEST_F(PlanBookReportTest, JsonHoldsThePlan) {
 
 TEST_F(PlanBookReportTest, TheTraceIsOneThatPlannersTake) {
   make();
-  ASSERT_TRUE(
-      book_->on_registered(0, kSet, {planned("a", 1), planned("b", 2), planned("c", 3)}).is_ok());
+  ASSERT_TRUE(testing::register_planned(*book_, 0, kSet,
+                                        {planned("a", 1), planned("b", 2), planned("c", 3)})
+                  .is_ok());
   for (uint64_t step = 0; step < 8; ++step) {
     for (const auto& [name, after] : {std::pair{"b", 0u}, {"c", 1000u}, {"a", 500u}}) {
       Submission one = submission(0, step);
@@ -182,7 +183,8 @@ TEST_F(PlanBookReportTest, TheTraceIsOneThatPlannersTake) {
 // Names and models come from outside; what is said of them is still JSON.
 TEST_F(PlanBookReportTest, JsonTakesAnyBytes) {
   make();
-  ASSERT_TRUE(book_->on_registered(0, kSet, {planned("\xff\"\n", 1), planned("t0", 1)}).is_ok());
+  ASSERT_TRUE(testing::register_planned(*book_, 0, kSet, {planned("\xff\"\n", 1), planned("t0", 1)})
+                  .is_ok());
   PlanProposal strange = proposal(1, 5, {{0}});
   strange.groups.push_back({testing::test_job().of_name("\xff\"\n")});
   strange.cost = "{";

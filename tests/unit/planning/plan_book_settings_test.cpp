@@ -24,7 +24,7 @@ class PlanBookSettingsTest : public testing::PlanBookTest {
                           },
                           [this](const TransferSettings& settings) { used_.push_back(settings); },
                           [this](uint32_t flows) { flows_.push_back(flows); }});
-    ASSERT_TRUE(book_->on_registered(0, kSet, planned_tensors(2)).is_ok());
+    ASSERT_TRUE(testing::register_planned(*book_, 0, kSet, planned_tensors(2)).is_ok());
   }
   static TransferSettings settings(uint32_t streams) {
     TransferSettings result;

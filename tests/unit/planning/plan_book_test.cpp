@@ -14,7 +14,7 @@ class PlanBookTest : public testing::PlanBookTest {};
 TEST_F(PlanBookTest, ASubmissionIsPassedOnWithItsGroup) {
   make();
   EXPECT_TRUE(book_->is_empty());
-  ASSERT_TRUE(book_->on_registered(0, kSet, planned_tensors(3)).is_ok());
+  ASSERT_TRUE(testing::register_planned(*book_, 0, kSet, planned_tensors(3)).is_ok());
   EXPECT_FALSE(book_->is_empty());
   ASSERT_TRUE(submit(1, 0).is_ok());
   ASSERT_EQ(passed.size(), 1u);
@@ -72,15 +72,16 @@ TEST_F(PlanBookTest, PlannedTensorsAreReducedByThemselvesAndNothingElse) {
 
 TEST_F(PlanBookTest, AllLocalRanksMayRegisterTheSame) {
   make({4, 7});
-  EXPECT_TRUE(book_->on_registered(0, kSet, planned_tensors(3)).is_ok());
-  EXPECT_TRUE(book_->on_registered(1, kSet, planned_tensors(3)).is_ok());
-  EXPECT_TRUE(book_->on_registered(1, kSet + 1, {planned("another model", 1)}).is_ok());
+  EXPECT_TRUE(testing::register_planned(*book_, 0, kSet, planned_tensors(3)).is_ok());
+  EXPECT_TRUE(testing::register_planned(*book_, 1, kSet, planned_tensors(3)).is_ok());
+  EXPECT_TRUE(
+      testing::register_planned(*book_, 1, kSet + 1, {planned("another model", 1)}).is_ok());
 }
 
 TEST_F(PlanBookTest, LocalRanksThatRegisterDifferentTensorsAreNamed) {
   make({4, 7});
-  ASSERT_TRUE(book_->on_registered(0, kSet, planned_tensors(3)).is_ok());
-  const Status refused = book_->on_registered(1, kSet + 1, planned_tensors(2));
+  ASSERT_TRUE(testing::register_planned(*book_, 0, kSet, planned_tensors(3)).is_ok());
+  const Status refused = testing::register_planned(*book_, 1, kSet + 1, planned_tensors(2));
   EXPECT_EQ(refused.code(), StatusCode::Mismatch);
   EXPECT_EQ(
       refused.message(),
@@ -92,9 +93,9 @@ TEST_F(PlanBookTest, LocalRanksThatRegisterDifferentTensorsAreNamed) {
 // An id is a hash: two sets may have the same one.
 TEST_F(PlanBookTest, SetsOfOneIdAreComparedByContent) {
   make({4, 7});
-  ASSERT_TRUE(book_->on_registered(0, kSet, planned_tensors(2)).is_ok());
+  ASSERT_TRUE(testing::register_planned(*book_, 0, kSet, planned_tensors(2)).is_ok());
   const auto refused = [&](const std::vector<PlanSet::Tensor>& tensors) {
-    const Status registered = book_->on_registered(1, kSet, tensors);
+    const Status registered = testing::register_planned(*book_, 1, kSet, tensors);
     EXPECT_TRUE(registered.is_ok() || registered.code() == StatusCode::Mismatch);
     return !registered.is_ok();
   };
@@ -118,24 +119,25 @@ TEST_F(PlanBookTest, WhatIsInNoSetIsNotTaken) {
 // A refused set leaves nothing behind, also of the tensors that would have been new.
 TEST_F(PlanBookTest, ARefusedRegistrationRegistersNothing) {
   make({4, 7});
-  ASSERT_TRUE(book_->on_registered(0, kSet, planned_tensors(1)).is_ok());
+  ASSERT_TRUE(testing::register_planned(*book_, 0, kSet, planned_tensors(1)).is_ok());
   std::vector<PlanSet::Tensor> others = {planned("new", 1)};
   others.push_back(planned_tensors(1)[0]);
-  ASSERT_FALSE(book_->on_registered(1, kSet + 1, others).is_ok());
+  ASSERT_FALSE(testing::register_planned(*book_, 1, kSet + 1, others).is_ok());
   const OperationKey key{kJob, others[0].hash, 0};
   book_->on_start(key, 10);  // an operation of that name which is not planned
   EXPECT_TRUE(book_->on_done(key, 20, 0).is_ok());
-  EXPECT_TRUE(book_->on_registered(1, kSet + 2, {others[0]}).is_ok());
+  EXPECT_TRUE(testing::register_planned(*book_, 1, kSet + 2, {others[0]}).is_ok());
 }
 
 TEST_F(PlanBookTest, SetsAreLimited) {
   make();
   for (uint64_t i = 0; i < PlanBook::kSetsMax; ++i)
-    ASSERT_TRUE(book_->on_registered(0, i + 1, {planned("x" + std::to_string(i), 1)}).is_ok());
-  const Status refused = book_->on_registered(0, 1'000'000, {planned("one more", 1)});
+    ASSERT_TRUE(
+        testing::register_planned(*book_, 0, i + 1, {planned("x" + std::to_string(i), 1)}).is_ok());
+  const Status refused = testing::register_planned(*book_, 0, 1'000'000, {planned("one more", 1)});
   EXPECT_EQ(refused.code(), StatusCode::ResourceExhausted);
   EXPECT_EQ(refused.message(), "job 'train': more than 1024 sets of planned tensors");
-  EXPECT_TRUE(book_->on_registered(0, 1, {planned("x0", 1)}).is_ok());  // known
+  EXPECT_TRUE(testing::register_planned(*book_, 0, 1, {planned("x0", 1)}).is_ok());  // known
 }
 
 // --- proposals ---
@@ -189,7 +191,7 @@ TEST_F(PlanBookTest, SubmissionsWaitForTheVerdictFromItsStepOn) {
 
 TEST_F(PlanBookTest, KnowsWhoseSubmissionsWait) {
   make({4, 7});
-  ASSERT_TRUE(book_->on_registered(0, kSet, planned_tensors(2)).is_ok());
+  ASSERT_TRUE(testing::register_planned(*book_, 0, kSet, planned_tensors(2)).is_ok());
   ASSERT_TRUE(propose(1, 5, {{0}, {1}}).is_ok());
   ASSERT_TRUE(submit(0, 5, 1).is_ok());
   EXPECT_FALSE(book_->holds_submissions_of(0));

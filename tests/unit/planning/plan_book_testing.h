@@ -35,7 +35,7 @@ class PlanBookTest : public ::testing::Test {
   // One local rank with 't0', 't1', … registered.
   void make_with(uint32_t tensors, uint64_t count = 100) {
     make();
-    ASSERT_TRUE(book_->on_registered(0, kSet, planned_tensors(tensors, count)).is_ok());
+    ASSERT_TRUE(register_planned(*book_, 0, kSet, planned_tensors(tensors, count)).is_ok());
   }
 
   Submission submission(uint32_t tensor, uint64_t step, uint32_t local_rank = 0) {

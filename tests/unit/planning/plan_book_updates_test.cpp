@@ -44,7 +44,7 @@ class PlanBookUpdatesTest : public testing::PlanBookTest {
 
 TEST_F(PlanBookUpdatesTest, EachTensorHasItsPlaceInOneState) {
   make_weights(3);
-  ASSERT_TRUE(book_->on_registered(0, kSet, weights_));
+  ASSERT_TRUE(testing::register_planned(*book_, 0, kSet, weights_));
   for (uint32_t i = 0; i < 3; ++i) ASSERT_TRUE(update(i, 0, UpdateAction::Load));
   ASSERT_EQ(passed.size(), 3u);
   ASSERT_NE(passed[0].shard, nullptr);
@@ -60,7 +60,7 @@ TEST_F(PlanBookUpdatesTest, EachTensorHasItsPlaceInOneState) {
 
 TEST_F(PlanBookUpdatesTest, WeightsThatWereNeverLoadedAreNamed) {
   make_weights(2);
-  ASSERT_TRUE(book_->on_registered(0, kSet, weights_));
+  ASSERT_TRUE(testing::register_planned(*book_, 0, kSet, weights_));
   ASSERT_TRUE(update(0, 0, UpdateAction::Load));
   EXPECT_TRUE(update(0, 1, UpdateAction::Apply));
   EXPECT_EQ(update(1, 1, UpdateAction::Estimate).code(), StatusCode::InvalidArgument);
@@ -74,7 +74,7 @@ TEST_F(PlanBookUpdatesTest, WeightsThatWereNeverLoadedAreNamed) {
 
 TEST_F(PlanBookUpdatesTest, OnlyGradientsAreEncodedAndNothingIsSampled) {
   make_weights(1, *parse_codec_spec("int8"));
-  ASSERT_TRUE(book_->on_registered(0, kSet, weights_));
+  ASSERT_TRUE(testing::register_planned(*book_, 0, kSet, weights_));
   uint64_t step = 0;
   for (const UpdateAction action : {UpdateAction::Load, UpdateAction::Apply, UpdateAction::Push,
                                     UpdateAction::Fetch, UpdateAction::Estimate}) {
@@ -88,7 +88,7 @@ TEST_F(PlanBookUpdatesTest, OnlyGradientsAreEncodedAndNothingIsSampled) {
 
 TEST_F(PlanBookUpdatesTest, OnlyGradientsAreLookedAtForWhatIsNotFinite) {
   make_weights(1);
-  ASSERT_TRUE(book_->on_registered(0, kSet, weights_));
+  ASSERT_TRUE(testing::register_planned(*book_, 0, kSet, weights_));
   const std::vector<uint8_t> all_ones(400, 0xff);  // NaNs
   const auto give = [&](uint64_t step, UpdateAction action) {
     Submission one = submission(0, step);
@@ -111,7 +111,7 @@ TEST_F(PlanBookUpdatesTest, ASetWhoseCountsDoNotAddUpIsRefused) {
     make_weights(2);
     weights_[0].count = 1000;
     weights_[1].count = rest;
-    const Status refused = book_->on_registered(0, kSet, weights_);
+    const Status refused = testing::register_planned(*book_, 0, kSet, weights_);
     EXPECT_EQ(refused.code(), StatusCode::InvalidArgument);
     EXPECT_EQ(refused.message(),
               fmt::format("job 'train': rank 4: tensor 't1' has {} elements of float32; a tensor "
@@ -124,7 +124,7 @@ TEST_F(PlanBookUpdatesTest, ASetWhoseCountsDoNotAddUpIsRefused) {
 TEST_F(PlanBookUpdatesTest, ASetBeyondTheLimitIsRefused) {
   make_weights(3);
   for (PlanSet::Tensor& tensor : weights_) tensor.count = kSetBytesMax / 8;
-  const Status refused = book_->on_registered(0, kSet, weights_);
+  const Status refused = testing::register_planned(*book_, 0, kSet, weights_);
   EXPECT_EQ(refused.code(), StatusCode::InvalidArgument);
   EXPECT_NE(refused.message().find("with tensor 't2' (35184372088832 elements of float32)"),
             std::string::npos)
@@ -134,9 +134,10 @@ TEST_F(PlanBookUpdatesTest, ASetBeyondTheLimitIsRefused) {
 TEST_F(PlanBookUpdatesTest, ARegistrationWithoutRoomIsRefusedAndMayComeAgain) {
   make_weights(1);
   room = Status(StatusCode::ResourceExhausted, "no memory");
-  EXPECT_EQ(book_->on_registered(0, kSet, weights_).code(), StatusCode::ResourceExhausted);
+  EXPECT_EQ(testing::register_planned(*book_, 0, kSet, weights_).code(),
+            StatusCode::ResourceExhausted);
   room = Status::ok();
-  EXPECT_TRUE(book_->on_registered(0, kSet, weights_));
+  EXPECT_TRUE(testing::register_planned(*book_, 0, kSet, weights_));
 }
 
 }  // namespace

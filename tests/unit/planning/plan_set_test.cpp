@@ -60,11 +60,11 @@ TEST(PlanSetTest, KnowsItsTensorsByContent) {
   const std::vector<PlanSet::Tensor> tensors = {planned("a", 3, DataType::Float32, 1),
                                                 planned("b", 4), planned("c", 5)};
   const PlanSet set(test_job(), 1, tensors);
-  EXPECT_TRUE(set.is_of(tensors));
+  EXPECT_TRUE(PlanSet::are_of(set.tensors(), tensors));
   const auto is_of_with = [&](const std::function<void(PlanSet::Tensor&)>& change) {
     std::vector<PlanSet::Tensor> others = tensors;
     change(others[1]);
-    return set.is_of(others);
+    return PlanSet::are_of(set.tensors(), others);
   };
   EXPECT_FALSE(is_of_with([](PlanSet::Tensor& tensor) { tensor.count = 40; }));
   EXPECT_FALSE(is_of_with([](PlanSet::Tensor& tensor) { tensor.dtype = DataType::Float16; }));
@@ -72,8 +72,8 @@ TEST(PlanSetTest, KnowsItsTensorsByContent) {
   // A name of the same hash.
   EXPECT_FALSE(is_of_with(
       [](PlanSet::Tensor& tensor) { tensor.name = std::make_shared<const std::string>("x"); }));
-  EXPECT_FALSE(set.is_of({tensors[0], tensors[1]}));
-  EXPECT_FALSE(set.is_of({tensors[0], tensors[2], tensors[1]}));
+  EXPECT_FALSE(PlanSet::are_of(set.tensors(), {tensors[0], tensors[1]}));
+  EXPECT_FALSE(PlanSet::are_of(set.tensors(), {tensors[0], tensors[2], tensors[1]}));
 }
 
 TEST(PlanSetTest, AGroupHasOneDtypeAndOneCodec) {

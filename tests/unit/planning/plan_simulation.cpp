@@ -39,7 +39,7 @@ PlanSimulation::PlanSimulation(Loop& loop, uint32_t seed)
               return Status::ok();
             }}));
     for (uint32_t i = 0; i < local_ranks.size(); ++i) {
-      check(books_[node]->on_registered(i, kSet, planned_tensors(tensors_, 250'000)));
+      check(register_planned(*books_[node], i, kSet, planned_tensors(tensors_, 250'000)));
       Rank rank;
       rank.node = node;
       rank.local_rank = i;

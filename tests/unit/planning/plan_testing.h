@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "messages/job_hash.h"
-#include "planning/plan_set.h"
+#include "planning/plan_book.h"
 
 namespace braid::testing {
 
@@ -28,6 +28,16 @@ inline std::vector<PlanSet::Tensor> planned_tensors(uint32_t tensors, uint64_t c
   for (uint32_t i = 0; i < tensors; ++i)
     result.push_back(planned("t" + std::to_string(i), count, DataType::Float32, i));
   return result;
+}
+
+// A trainer's registration, all at once.
+inline Status register_planned(PlanBook& book, uint32_t local_rank, uint64_t set,
+                               const PlanSet::Tensors& tensors) {
+  const auto candidate = book.preparer()(set, tensors);
+  BRAID_RETURN_IF_ERROR(book.check(local_rank, *candidate, 0, tensors.size()));
+  BRAID_RETURN_IF_ERROR(book.add(local_rank, *candidate));
+  book.index(*candidate, 0, tensors.size());
+  return Status::ok();
 }
 
 // The hash of 't<i>'.

@@ -60,11 +60,11 @@ uint64_t set_hash(const Json& vector, const JobHash& job) {
         tensor.value("state_slots", uint8_t{0})));
   }
   builder.Finish(proto::CreateRegisterTensorsDirect(builder, &descriptions));
-  TensorTable table;
-  const auto first =
-      table.add(*flatbuffers::GetRoot<proto::RegisterTensors>(builder.GetBufferPointer()), job);
-  EXPECT_TRUE(first.is_ok()) << first.status().message();
-  return table.find(0)->plan_set;
+  const auto registered = RegisteredTensors::read(
+      *flatbuffers::GetRoot<proto::RegisterTensors>(builder.GetBufferPointer()), job,
+      CodecKinds().set());
+  EXPECT_TRUE(registered.is_ok()) << registered.status().message();
+  return registered->set;
 }
 
 PlanSet plan_set(const Json& vector, const JobHash& job) {
