@@ -155,6 +155,10 @@ BRAID_API int braid_leave(braid_job* job, const char* reason);
 BRAID_API uint32_t braid_rank(const braid_job* job);
 BRAID_API uint32_t braid_world_size(const braid_job* job);
 
+/** BRAID_OK while the job goes on, else what ended it, as every wait would say it: for a caller
+ * that waits for another rank in some other way than by this library. Never blocks. Since 0.1.1. */
+BRAID_API int braid_check(braid_job* job);
+
 #define BRAID_NO_ORDER UINT32_MAX
 
 typedef struct braid_tensor_options {

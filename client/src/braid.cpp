@@ -107,6 +107,10 @@ int braid_close(braid_job* job) {
   return code;
 }
 
+int braid_check(braid_job* job) {
+  return with_job(job, [](Job& self) { return self.current_failure(); });
+}
+
 uint32_t braid_rank(const braid_job* job) { return job == nullptr ? 0 : job->job->rank(); }
 
 uint32_t braid_world_size(const braid_job* job) {

@@ -45,6 +45,9 @@ class Job {
   // The process ends, perhaps in the middle of a call on this job.
   void leave_at_exit(uint64_t deadline_ns);
 
+  // What has ended the job, if it has failed.
+  Status current_failure();
+
   uint32_t rank() const { return rank_.rank; }
   uint32_t world_size() const { return rank_.world_size; }
 

@@ -30,6 +30,13 @@ Status Job::extend_timeout(uint32_t more_ms) {
   return {};
 }
 
+Status Job::current_failure() {
+  BRAID_RETURN_IF_ERROR(check_process());
+  const Lock lock(session_.mutex());
+  session_.poll_once();
+  return session_.failure();
+}
+
 Status Job::submit(const braid_operation* operation, braid_ticket* ticket) {
   BRAID_RETURN_IF_ERROR(check_process());
   Lock lock(session_.mutex());

@@ -178,6 +178,7 @@ SIGNATURES = {
     "braid_open_wait": (c_int, [c_void_p, c_uint32, POINTER(c_int)]),
     "braid_close": (c_int, [c_void_p]),
     "braid_leave": (c_int, [c_void_p, c_char_p]),
+    "braid_check": (c_int, [c_void_p]),
     "braid_rank": (c_uint32, [c_void_p]),
     "braid_world_size": (c_uint32, [c_void_p]),
     "braid_register": (c_int, [c_void_p, POINTER(TensorOptions), c_size_t, POINTER(c_uint32)]),

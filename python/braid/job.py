@@ -166,6 +166,11 @@ class Job(TimeoutsMixin, ResultsMixin):
                 self._check(self._library.braid_leave(handle, reason))
             self._check(self._library.braid_close(handle))
 
+    def check(self) -> None:
+        """Raises what has ended the job, if it has failed: for who waits by other means than this
+        object's. Never blocks."""
+        self._check(self._library.braid_check(self._open()))
+
     def register(self, tensors: Sequence[TensorSpec]) -> list[int]:
         """Registers tensors, all or none, and returns their handles."""
         options = (_abi.TensorOptions * len(tensors))()

@@ -43,6 +43,19 @@ def test_a_rank_that_ends_by_an_exception_is_named_to_the_others(work, nodes, ra
         assert left in result["text"], result
 
 
+@pytest.mark.parametrize("how", ["recv", "irecv", "send"])
+@pytest.mark.parametrize(("victim", "nodes"), [(0, 1), (1, 1), pytest.param(2, 3, marks=once)])
+def test_a_rank_that_died_before_first_contact_is_named_to_who_speaks_to_it(victim, nodes, how):
+    done = run("first_contact.py", str(victim), how, nodes=nodes, ranks_per_node=3 // nodes)
+    assert done.exit_code == KILLED, done.output
+    assert sorted(done.results) == [rank for rank in range(3) if rank != victim], done.output
+    for result in done.results.values():
+        assert re.search(rf"\brank {victim}\b", result["text"]), result
+        assert "gloo" not in result["text"], result
+    ended_badly = re.findall(r"cluster: rank (\d+):", done.output)
+    assert set(ended_badly) == {str(victim)}, done.output
+
+
 @pytest.mark.parametrize(
     ("how", "nodes", "exit_code"),
     [

@@ -32,18 +32,22 @@ class FallbackMixin:
     @untraced
     def send(self, tensors: list[torch.Tensor], dst: int, tag: int = 0) -> Work:
         given = [tensor.detach().cpu() for tensor in tensors]
-        work = self._inner.peer_to_peer("send").send(given, dst, tag)
-        return self._coalesced(self._inner.timed(work))
+        group = self._inner.peer_to_peer("send")
+        return self._coalesced(self._inner.start(dst, lambda: group.send(given, dst, tag)))
 
     @untraced
     def recv(self, tensors: list[torch.Tensor], src: int, tag: int = 0) -> Work:
         group = self._inner.peer_to_peer("recv")
-        return self._received(tensors, lambda into: group.recv(into, src, tag))
+        return self._received(
+            tensors, lambda into: self._inner.start(src, lambda: group.recv(into, src, tag))
+        )
 
     @untraced
     def recv_anysource(self, tensors: list[torch.Tensor], tag: int = 0) -> Work:
         group = self._inner.peer_to_peer("recv")
-        return self._received(tensors, lambda into: group.recv_anysource(into, tag))
+        return self._received(
+            tensors, lambda into: self._inner.begun(group.recv_anysource(into, tag))
+        )
 
     recvAnysource = recv_anysource
 
@@ -105,10 +109,9 @@ class FallbackMixin:
         self, tensors: list[torch.Tensor], start: Callable[[list[torch.Tensor]], Work]
     ) -> Work:
         if not any(tensor.is_cuda for tensor in tensors):
-            return self._coalesced(self._inner.timed(start(tensors)))
+            return self._coalesced(start(tensors))
         copies = [torch.empty_like(tensor, device="cpu") for tensor in tensors]
-        work = self._inner.timed(start(copies))
-        return self._coalesced(CopyBackWork(work, tensors, copies))
+        return self._coalesced(CopyBackWork(start(copies), tensors, copies))
 
     def _coalesced(self, work: Work) -> Work:
         if self._coalescing is not None:

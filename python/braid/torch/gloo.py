@@ -15,6 +15,7 @@ import logging
 import os
 import socket
 import threading
+from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
 from typing import Any
@@ -22,8 +23,9 @@ from typing import Any
 from torch.distributed import PrefixStore, ProcessGroupGloo, Store, Work
 
 from braid import Job
+from braid.torch.first_contacts import FirstContacts
 from braid.torch.pairs import Pairs
-from braid.torch.work import TimedWork
+from braid.torch.work import Transfer
 
 _log = logging.getLogger("braid")
 
@@ -37,6 +39,7 @@ class InnerGloo:
     ) -> None:
         self._store = PrefixStore("braid/gloo", store)
         self._make_gloo = partial(make_gloo, job.master_address)
+        self._contacts = FirstContacts(job)
         self._rank = rank
         self._size = size
         self._timeout = timeout
@@ -51,7 +54,9 @@ class InnerGloo:
             self._group = self._make(lazy_init=True)
         except TypeError:
             # This torch cannot; ranks run the same torch, so all of them come here.
-            self._pairs = Pairs(store, job.name, rank, self._make_gloo, timeout)
+            self._pairs = Pairs(
+                store, job.name, rank, self._make_gloo, timeout, self._contacts.check
+            )
         except RuntimeError as error:
             # No usable interface, for one. Nobody needs to care until gloo is needed.
             self._lazy_error = error
@@ -77,6 +82,12 @@ class InnerGloo:
             self._tell(what)
         return self._pairs
 
+    def start(self, peer: int, transfer: Callable[[], Work]) -> Work:
+        """Begins a transfer with another rank, which may have to come first."""
+        if self._pairs is not None:
+            return self.begun(transfer())  # They wait for it in threads of their own.
+        return self.begun(self._contacts.start(peer, transfer))
+
     def set_timeout(self, timeout: timedelta) -> None:
         with self._lock:
             self._timeout = timeout
@@ -87,9 +98,10 @@ class InnerGloo:
         if pairs is not None:
             pairs.set_timeout(timeout)
 
-    def timed(self, work: Work) -> Work:
+    def begun(self, work: Work) -> Work:
         """A transfer that has begun, with the timeout of now: gloo's connections keep their own."""
-        return TimedWork(work, self._timeout) if self._timeout_was_set else work
+        timeout = self._timeout if self._timeout_was_set else None
+        return Transfer(work, timeout, self._contacts.explain)
 
     def close(self) -> None:
         """Lets go of the groups: gloo's threads must not live to see the interpreter end."""

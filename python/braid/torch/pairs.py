@@ -25,7 +25,8 @@ _POLL_SECONDS_MAX = 0.05
 class Pairs:
     """The groups of two of one rank. Any thread may call.
 
-    `name` sets the group's keys in the store apart from all others', on all ranks.
+    `name` sets the group's keys in the store apart from all others', on all ranks. `check` raises
+    what has made waiting for another rank pointless.
     """
 
     def __init__(
@@ -35,9 +36,11 @@ class Pairs:
         rank: int,
         make_group: Callable[[Store, int, int, timedelta], Any],
         timeout: timedelta,
+        check: Callable[[], None],
     ) -> None:
         self._store = store
         self._name = name
+        self._check = check
         self._rank = rank
         self._make_group = make_group
         self._timeout = timeout
@@ -77,7 +80,9 @@ class Pairs:
                 # ring would each wait for what the next one cannot give.
                 own = _own_connection(self._store, self._timeout)
                 store = PrefixStore(f"braid/pairs/{self._name}", own)
-                self._pairs[peer] = _Pair(store, self._rank, peer, self._make_group, self._timeout)
+                self._pairs[peer] = _Pair(
+                    store, self._rank, peer, self._make_group, self._timeout, self._check
+                )
             return self._pairs[peer]
 
 
@@ -89,6 +94,7 @@ class _Pair:
         peer: int,
         make_group: Callable[[Store, int, int, timedelta], Any],
         timeout: timedelta,
+        check: Callable[[], None],
     ) -> None:
         low, high = sorted((rank, peer))
         self._store = PrefixStore(f"{low}-{high}", store)
@@ -96,6 +102,7 @@ class _Pair:
         self._peer = peer
         self._make_group = make_group
         self._timeout = timeout
+        self._check = check
         self._lock = threading.Lock()
         self._waiting: list[_PairWork] = []
         self._group: Any = None
@@ -153,6 +160,7 @@ class _Pair:
         while not self._store.check([str(self._peer)]):
             if self._closed:
                 raise DistBackendError("the process group was destroyed")
+            self._check()
             if time.monotonic() > end:
                 raise DistBackendError(
                     f"rank {self._peer} did not come to send to or receive from "

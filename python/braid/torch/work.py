@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from types import FrameType
 from typing import Any
@@ -156,17 +156,27 @@ class WorkList(Work):
         return mapped(torch.futures.collect_all(futures), _joined_values, like=futures)
 
 
-class TimedWork(Work):
-    """A transfer of the inner group, whose wait() has another deadline than that group's."""
+class Transfer(Work):
+    """A transfer of the inner group. Its wait() may have another deadline than that group's.
 
-    def __init__(self, work: Work, timeout: timedelta) -> None:
+    `explain` is called with an error, and may raise one that says more.
+    """
+
+    def __init__(
+        self, work: Work, timeout: timedelta | None, explain: Callable[[Exception], None]
+    ) -> None:
         super().__init__()
         self._work = work
         self._timeout = timeout
+        self._explain = explain
 
     def wait(self, timeout: timedelta | None = None) -> bool:
-        is_given = timeout is not None and timeout > _ZERO
-        return self._work.wait(timeout if is_given else self._timeout)
+        chosen = timeout if timeout is not None and timeout > _ZERO else self._timeout
+        try:
+            return self._work.wait() if chosen is None else self._work.wait(chosen)
+        except Exception as error:
+            self._explain(error)
+            raise
 
     def is_completed(self) -> bool:
         return self._work.is_completed()

@@ -72,6 +72,13 @@ TEST_F(WaitingTest, WaitEndsAtItsTimeout) {
   EXPECT_EQ(braid_wait(job_, ticket, 0), BRAID_OK) << braid_error_message();
 }
 
+TEST_F(WaitingTest, WhoWaitsElsewhereHearsThatTheJobHasFailed) {
+  EXPECT_EQ(braid_check(job_), BRAID_OK) << braid_error_message();
+  daemon_->fail_jobs("rank 3 on node 'n2' died");
+  while (braid_check(job_) == BRAID_OK) std::this_thread::yield();
+  EXPECT_BRAID_ERROR(braid_check(job_), BRAID_ERROR_JOB_FAILED, "rank 3 on node 'n2' died");
+}
+
 TEST_F(WaitingTest, AResultIsTakenByOneCall) {
   const uint32_t tensor = register_tensor(job_, "a", 4);
   const auto values = iota(4);
