@@ -201,6 +201,12 @@ Status Connection::take_reply(const proto::ClientMessage& message) {
   return {};
 }
 
+pid_t Connection::daemon_process() const {
+  ucred peer{};
+  socklen_t bytes = sizeof(peer);
+  return ::getsockopt(socket_.get(), SOL_SOCKET, SO_PEERCRED, &peer, &bytes) == 0 ? peer.pid : 0;
+}
+
 Status Connection::gone(const std::string& how) const {
   return make_status(StatusCode::Unavailable, "braidd at '{}' went away: {}", path_, how);
 }

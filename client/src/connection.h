@@ -6,6 +6,7 @@
 #include <string>
 
 #include <flatbuffers/flatbuffers.h>
+#include <sys/types.h>
 
 #include "base/status.h"
 #include "ipc/frame_reader.h"
@@ -53,6 +54,8 @@ class Connection {
   // Where other nodes reach the daemon, and its number; empty: it is too old to say so.
   const std::string& daemon_address() const { return daemon_address_; }
   uint64_t daemon_node() const { return daemon_node_; }
+  // Its process, as this one sees it; 0: it is in another PID namespace.
+  pid_t daemon_process() const;
 
  private:
   enum class Stage : uint8_t { Connecting, Greeted, Open };

@@ -300,8 +300,8 @@ Status Job::overdue(const Operation& operation, uint32_t timeout_ms) const {
                        "braidd at '{}' does not answer: the {} should have ended after {} ms",
                        session_.socket_path(), what, operation.request.timeout_ms);
   }
-  return make_status(StatusCode::DeadlineExceeded, "the {} is still in flight after {} ms", what,
-                     timeout_ms);
+  return make_status(StatusCode::DeadlineExceeded, "the {} is still in flight after {} ms{}", what,
+                     timeout_ms, session_.silence());
 }
 
 Status Job::find_result(braid_ticket ticket, Operation*& operation) {

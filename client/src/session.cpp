@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <cstdio>
 
 #include <poll.h>
 #include <sys/eventfd.h>
@@ -13,6 +14,8 @@ namespace {
 
 // A daemon that takes entries out of a full ring doesn't tell: the producer looks again this often.
 constexpr uint64_t kRingFullPauseNs = 500'000;
+constexpr int kWatchMs = 1000;  // how often who waits looks whether the daemon still answers
+constexpr uint64_t kSecondNs = 1'000'000'000;
 
 std::chrono::steady_clock::time_point time_point_of(uint64_t deadline_ns) {
   // steady_clock is CLOCK_MONOTONIC, as now_ns() is. An hour from now at most: far deadlines must
@@ -21,6 +24,9 @@ std::chrono::steady_clock::time_point time_point_of(uint64_t deadline_ns) {
   const auto at = std::min(deadline_ns, now_ns() + kLongestNs);
   return std::chrono::steady_clock::time_point(std::chrono::nanoseconds(at));
 }
+
+// To whoever reads what this process prints: while it waits there is nobody else to tell.
+void say(const std::string& text) { std::fputs(("braid: " + text + "\n").c_str(), stderr); }
 
 }  // namespace
 
@@ -63,7 +69,10 @@ void Session::drain_done() {
     if (status) status = on_done_(entry);
     if (!status) fail(std::move(status));
   }
-  if (any) changed_.notify_all();
+  if (any) {
+    watch_.on_heard();
+    changed_.notify_all();
+  }
   if (state == RingState::Corrupt) {
     fail(Status(StatusCode::Protocol, "the done ring's indices are corrupt"));
   }
@@ -86,6 +95,7 @@ void Session::receive_messages() {
 }
 
 void Session::handle(const proto::ClientMessage& message) {
+  watch_.on_heard();
   const auto* tensors = message.body_as_TensorsRegistered();
   const auto* memory = message.body_as_MemoryRegistered();
   const auto* refused = message.body_as_RegistrationRefused();
@@ -127,7 +137,8 @@ bool Session::wait_until(std::unique_lock<std::mutex>& lock, uint64_t deadline_n
     if (has_leader_) {
       changed_.wait_until(lock, time_point_of(deadline_ns));
     } else if (!poll_done_ring(lock, deadline_ns) && done_.prepare_sleep()) {
-      lead(lock, polling_.mode() == PollingMode::Always ? 0 : timeout_ms);
+      lead(lock, polling_.mode() == PollingMode::Always ? 0 : std::min(timeout_ms, kWatchMs));
+      watch_daemon();
     }
   }
 }
@@ -167,6 +178,29 @@ void Session::lead(std::unique_lock<std::mutex>& lock, int timeout_ms) {
   if ((fds[1].revents & POLLOUT) != 0) unsent = connection_.flush();
   if (fds[1].revents != 0) receive_messages();  // first: it may say why it does not take more
   if (!unsent) fail(std::move(unsent));
+}
+
+void Session::watch_daemon() {
+  switch (watch_.look(connection_.path(), now_ns())) {
+    case DaemonWatch::News::Silent:
+      say(
+          fmt::format("this process waits{}. Is it stopped, or does it hang? 'systemctl status "
+                      "braidd' and its log tell; 'kill -CONT' continues one that is stopped",
+                      silence()));
+      break;
+    case DaemonWatch::News::Answers:
+      say(fmt::format("braidd at '{}' answers again", connection_.path()));
+      break;
+    case DaemonWatch::News::None:
+      break;
+  }
+}
+
+std::string Session::silence() const {
+  const uint64_t silent_ns = watch_.silent_ns(now_ns());
+  if (silent_ns == 0) return {};
+  return fmt::format("; braidd at '{}' (process {}) has not answered for {} s", connection_.path(),
+                     connection_.daemon_process(), silent_ns / kSecondNs);
 }
 
 Status Session::push(std::unique_lock<std::mutex>& lock,

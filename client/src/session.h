@@ -11,6 +11,7 @@
 #include "base/polling.h"
 #include "base/status.h"
 #include "connection.h"
+#include "daemon_watch.h"
 #include "ipc/rings.h"
 #include "ipc/shared_memory.h"
 
@@ -44,6 +45,8 @@ class Session {
   // Without threads yet, until begin().
   Connection& connection() { return connection_; }
   const std::string& socket_path() const { return connection_.path(); }
+  // For the error of a wait that is over: "; braidd … has not answered for …", or empty.
+  std::string silence() const;
   void begin(OnDone on_done) { on_done_ = std::move(on_done); }
   // How threads that wait do it: the daemon says so.
   void set_polling(PollingMode mode) { polling_ = PollingPolicy(mode); }
@@ -90,12 +93,14 @@ class Session {
   void answer_registration(Registration answer);
   bool poll_done_ring(std::unique_lock<std::mutex>& lock, uint64_t deadline_ns);
   void lead(std::unique_lock<std::mutex>& lock, int timeout_ms);
+  void watch_daemon();
 
   std::mutex mutex_;
   std::condition_variable changed_;  // an operation ended, a message came, the leader left
   bool has_leader_ = false;
   PollingPolicy polling_;
   Connection connection_;
+  DaemonWatch watch_;
   SharedMemory rings_;
   Fd submit_wake_;
   Fd done_wake_;

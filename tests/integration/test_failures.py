@@ -36,6 +36,18 @@ else:
     ended(job, job.submit(tensor, 0, np.ones(4, np.float32)))
 """
 
+# The last rank submits when it gets a signal.
+WAIT_FOR_LATE = """
+import signal
+job = open_job()
+tensor = dynamic(job)
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
+say("RUNNING")
+if RANK == WORLD - 1:
+    signal.sigwait([signal.SIGUSR1])
+report(sum=int(np.frombuffer(ended(job, job.submit(tensor, 0, np.ones(4, np.float32))), np.float32)[0]))
+"""
+
 
 def expect_named(error: dict, rank: int, node: str) -> None:
     assert re.search(rf"\brank {rank}\b", error["text"]), error
@@ -149,6 +161,23 @@ def test_a_stopped_daemon_is_lost_after_the_peer_timeout(cluster_of):
     finally:
         node.signal(signal.SIGCONT)
     assert trainers[2].error()["text"]
+    cluster.expect_healthy()
+
+
+def test_who_waits_is_told_that_the_own_daemon_is_stopped_and_goes_on_when_it_does(cluster_of):
+    cluster = cluster_of(1)
+    waiting, late = cluster.start(WAIT_FOR_LATE, nodes=[0, 0])
+    node = cluster.nodes[0]
+    for trainer in (waiting, late):
+        trainer.wait_for("RUNNING")
+    with node.stopped():
+        waiting.wait_for("has not answered for")
+        assert f"process {node.daemon_pid}" in waiting.output(), waiting.output()
+        assert "answered" not in late.output(), "it does not wait"
+    waiting.wait_for("answers again")
+    late.process.send_signal(signal.SIGUSR1)
+    for trainer in (waiting, late):
+        assert trainer.result()["sum"] == 2
     cluster.expect_healthy()
 
 

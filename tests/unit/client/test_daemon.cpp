@@ -127,6 +127,12 @@ size_t TestDaemon::connections() {
   return count;
 }
 
+uint64_t TestDaemon::messages_sent() {
+  uint64_t count = 0;
+  call([&] { count = server_->counters().messages_sent; });
+  return count;
+}
+
 std::vector<uint64_t> TestDaemon::arenas() {
   std::vector<uint64_t> bytes;
   call([&] {

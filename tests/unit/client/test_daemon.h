@@ -61,6 +61,7 @@ class TestDaemon final : public ClientHandler {
 
   size_t live_results();
   size_t connections();
+  uint64_t messages_sent();
   std::vector<uint64_t> arenas();       // bytes of each that the last job has
   uint32_t last_arena();                // of the last operation
   std::vector<uint32_t> timeouts_ms();  // of all operations so far
