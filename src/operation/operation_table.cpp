@@ -363,7 +363,7 @@ Status OperationTable::on_node_ready(uint32_t place, const OperationKey& key,
 
 Status OperationTable::count_early_ready(uint64_t count) {
   early_ready_count_ = count;
-  const Status room = early_charge_.set_in_steps(count * kReadyCostBytes, kReadyStepBytes);
+  Status room = early_charge_.set_in_steps(count * kReadyCostBytes, kReadyStepBytes);
   if (room) return room;
   return room.with_context(fmt::format(
       "job '{}': other nodes are ready for {} operations that not all ranks here have submitted",
