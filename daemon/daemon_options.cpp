@@ -180,9 +180,6 @@ UserLimits user_limits(const DaemonConfig& config) {
   limits[UserResource::Connections] = config.client.user_connections_max;
   limits[UserResource::Jobs] = config.client.user_jobs_max;
   limits[UserResource::ArenaBytes] = config.client.user_arena_bytes_max;
-  limits[UserResource::ResultBytes] = share_unless_given(config.client.user_result_bytes_max, 2);
-  limits[UserResource::InputPages] = limits[UserResource::ResultBytes];
-  limits[UserResource::BufferBytes] = limits[UserResource::ResultBytes];
   limits[UserResource::Tensors] = config.client.user_tensors_max;
   limits[UserResource::ReplyBytes] = config.client.user_reply_bytes_max;
   limits[UserResource::Queries] = config.client.user_queries_max;
@@ -194,6 +191,7 @@ UserLimits user_limits(const DaemonConfig& config) {
       config.client.user_descriptors_max != 0 ? config.client.user_descriptors_max : quarter;
   limits[UserResource::Operations] = config.client.user_operations_max;
   limits.shared_bytes = [] { return shared_memory_used(); };
+  limits.memory_of_user = share_unless_given(config.client.user_result_bytes_max, 2);
   limits.memory_of_all = share_unless_given(config.collective.result_memory_max, 3);
   return limits;
 }

@@ -163,13 +163,12 @@ constexpr std::array kKeys = {
            "ranks."),
     bytes("client.user_arena_bytes_max", BRAID_FIELD(client.user_arena_bytes_max), kMiB, 64 * kTiB,
           "Most that one user's input arenas have together: address space."),
-    bytes(
-        "client.user_result_bytes_max", BRAID_FIELD(client.user_result_bytes_max), 0, 16 * kTiB,
-        "Most memory that the results of one user's jobs take, and as much again that inputs "
-        "take which were never written before they were submitted, and as much again that buffers "
-        "take (rings, unfinished messages, what came early from other nodes); 0: half of what "
-        "the machine has, or of what the daemon's control group allows it (MemoryMax) if that is "
-        "less."),
+    bytes("client.user_result_bytes_max", BRAID_FIELD(client.user_result_bytes_max), 0, 16 * kTiB,
+          "Most memory of the daemon that one user has: the results of its jobs, inputs that were "
+          "never written before they were submitted, buffers (rings, unfinished messages, what "
+          "came early from other nodes), and what its processes keep of all that after their jobs, "
+          "together; 0: half of what the machine has, or of what the daemon's control group allows "
+          "it (MemoryMax) if that is less."),
     number("client.user_tensors_max", BRAID_FIELD(client.user_tensors_max), 1, 1u << 30,
            "Most tensors that one user's trainers have registered."),
     bytes("client.user_reply_bytes_max", BRAID_FIELD(client.user_reply_bytes_max), kMiB, kTiB,
@@ -247,10 +246,9 @@ constexpr std::array kKeys = {
           "Size of a job's result memory on this node: address space; memory is taken as it is "
           "used."),
     bytes("collective.result_memory_max", BRAID_FIELD(collective.result_memory_max), 0, 16 * kTiB,
-          "Most memory that the results of all jobs on this node take, together with inputs that "
-          "were never written before they were submitted and with buffers; 0: three quarters of "
-          "what the machine has, or of what the daemon's control group allows it (MemoryMax) if "
-          "that is less."),
+          "Most memory of the daemon that all users have, of what client.user_result_bytes_max "
+          "counts; 0: three quarters of what the machine has, or of what the daemon's control "
+          "group allows it (MemoryMax) if that is less."),
     number("collective.leave_timeout_ms", BRAID_FIELD(collective.leave_timeout_ms), 100, kDayMs,
            "Where some ranks of a job have left it and others neither leave nor die for this time, "
            "in milliseconds, the job is ended for those, in jobs that this node coordinates."),

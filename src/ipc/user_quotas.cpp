@@ -16,15 +16,16 @@ struct ResourceText {
   const char* advice;
 };
 
+constexpr const char* kMemoryKey = "client.user_result_bytes_max";
+
 // By UserResource.
 constexpr std::array<ResourceText, kUserResources> kTexts = {{
     {"connections", "client.user_connections_max", "close some"},
     {"jobs", "client.user_jobs_max", "end some"},
     {"bytes of input arenas", "client.user_arena_bytes_max",
      "ask for less (braid_job_options.arena_bytes)"},
-    {"bytes of results in memory", "client.user_result_bytes_max", "release results sooner"},
-    {"bytes of inputs that were never written", "client.user_result_bytes_max",
-     "write inputs before they are submitted"},
+    {"results", kMemoryKey, "release results sooner"},
+    {"inputs that were never written", kMemoryKey, "write inputs before they are submitted"},
     {"registered tensors", "client.user_tensors_max", "register fewer"},
     {"bytes of unread messages", "client.user_reply_bytes_max", "read them"},
     {"queries without an answer", "client.user_queries_max", "ask again later"},
@@ -32,85 +33,131 @@ constexpr std::array<ResourceText, kUserResources> kTexts = {{
     {"file descriptors of braidd", "client.user_descriptors_max",
      "close connections, or register fewer and larger input arenas"},
     {"pending operations", "client.user_operations_max", "wait for some and release their results"},
-    {"bytes of buffers (rings, unfinished messages, what came early from other nodes)",
-     "client.user_result_bytes_max", "have fewer trainers and jobs at a time"},
+    {"buffers", kMemoryKey, "have fewer trainers and jobs at a time"},
+    {"memory that processes keep", kMemoryKey, "end processes whose jobs are over"},
 }};
+
+size_t index_of(UserResource resource) { return static_cast<size_t>(resource); }
+const ResourceText& text_of(UserResource resource) { return kTexts[index_of(resource)]; }
+
+bool is_memory(UserResource resource) {
+  return std::ranges::find(kMemoryResources, resource) != kMemoryResources.end();
+}
+
+template <typename Use>
+uint64_t memory_of(const Use& use) {
+  uint64_t bytes = 0;
+  for (const UserResource resource : kMemoryResources) bytes += use[index_of(resource)];
+  return bytes;
+}
+
+bool is_beyond(uint64_t used, uint64_t amount, uint64_t max) {
+  return used > max || amount > max - used;
+}
+
+template <typename Use>
+Status refuse_memory(const std::string& who, const Use& use, UserResource resource, uint64_t amount,
+                     uint64_t max, const char* key) {
+  return make_status(
+      StatusCode::ResourceExhausted,
+      "{} {} bytes of braidd's memory on this node ({} of results, {} of inputs that were never "
+      "written, {} of buffers (rings, unfinished messages, what came early from other nodes), {} "
+      "that processes keep of sessions that are over); {} more of {} would be beyond the {} that "
+      "{} allows: {}, or raise it",
+      who, memory_of(use), use[index_of(UserResource::ResultBytes)],
+      use[index_of(UserResource::InputPages)], use[index_of(UserResource::BufferBytes)],
+      use[index_of(UserResource::LingeringBytes)], amount, text_of(resource).what, max, key,
+      text_of(resource).advice);
+}
 
 }  // namespace
 
 Status UserQuotas::take(uid_t user, UserResource resource, uint64_t amount) {
-  const auto index = static_cast<size_t>(resource);
-  const ResourceText& text = kTexts[index];
   const std::lock_guard lock(mutex_);
   const auto position = uses_.find(user);
-  const uint64_t used = position == uses_.end() ? 0 : position->second[index];
-  const uint64_t max = exempt_.contains(user) ? UINT64_MAX : limits_.of_user[index];
-  if (used > max || amount > max - used) {
+  Use use = position == uses_.end() ? Use{} : position->second;
+  BRAID_RETURN_IF_ERROR(is_memory(resource) ? check_memory(use, resource, user, amount)
+                                            : check(use, resource, user, amount));
+  use[index_of(resource)] += amount;
+  of_all_[index_of(resource)] += amount;
+  if (position != uses_.end()) {
+    position->second = use;
+  } else if (amount > 0) {
+    uses_.emplace(user, use);
+  }
+  return Status::ok();
+}
+
+Status UserQuotas::check(const Use& use, UserResource resource, uid_t user, uint64_t amount) const {
+  const ResourceText& text = text_of(resource);
+  const uint64_t used = use[index_of(resource)];
+  const uint64_t max = exempt_.contains(user) ? UINT64_MAX : limits_.of_user[index_of(resource)];
+  if (is_beyond(used, amount, max)) {
     return make_status(StatusCode::ResourceExhausted,
                        "user {} has {} {} on this node; {} more would be beyond the {} that {} "
                        "allows: {}, or raise it",
                        user, used, text.what, amount, max, text.key, text.advice);
   }
-  BRAID_RETURN_IF_ERROR(check_descriptors(resource, user, used, amount));
-  if (memory_sum(resource) != nullptr) BRAID_RETURN_IF_ERROR(take_memory(resource, amount));
-  if (resource == UserResource::Descriptors) descriptors_ += amount;
-  if (amount > 0) uses_[user][index] += amount;
-  return Status::ok();
+  return resource == UserResource::Descriptors ? check_descriptors(user, used, amount)
+                                               : Status::ok();
 }
 
 // What is left of all users'.
-Status UserQuotas::check_descriptors(UserResource resource, uid_t user, uint64_t used,
-                                     uint64_t amount) const {
-  if (resource != UserResource::Descriptors) return Status::ok();
-  const ResourceText& text = kTexts[static_cast<size_t>(resource)];
-  const uint64_t free = limits_.descriptors_of_all - descriptors_;
+Status UserQuotas::check_descriptors(uid_t user, uint64_t used, uint64_t amount) const {
+  const ResourceText& text = text_of(UserResource::Descriptors);
+  const uint64_t of_all = of_all_[index_of(UserResource::Descriptors)];
+  const uint64_t free = limits_.descriptors_of_all - of_all;
   if (amount > free || (!exempt_.contains(user) && used > free - amount)) {
     return make_status(StatusCode::ResourceExhausted,
                        "user {} has {} {} on this node, and all users {} of the {} that are for "
                        "them; {} more would leave others fewer than the user has: {}, or let "
                        "braidd have more (LimitNOFILE in its unit, ulimit -n)",
-                       user, used, text.what, descriptors_, limits_.descriptors_of_all, amount,
+                       user, used, text.what, of_all, limits_.descriptors_of_all, amount,
                        text.advice);
   }
   return Status::ok();
 }
 
-uint64_t* UserQuotas::memory_sum(UserResource resource) {
-  if (resource == UserResource::ResultBytes) return &result_bytes_;
-  if (resource == UserResource::InputPages) return &page_bytes_;
-  return resource == UserResource::BufferBytes ? &buffer_bytes_ : nullptr;
+// Only who would be refused has the kernel asked what there is.
+Status UserQuotas::check_memory(Use& use, UserResource resource, uid_t user, uint64_t amount) {
+  const uint64_t max = exempt_.contains(user) ? UINT64_MAX : limits_.memory_of_user;
+  const auto has_room = [&] {
+    return !is_beyond(memory_of(use), amount, max) &&
+           !is_beyond(memory_of(of_all_), amount, limits_.memory_of_all);
+  };
+  if (!has_room() && of_all_[index_of(UserResource::LingeringBytes)] != 0)
+    let_linger_at_most(use, limits_.shared_bytes ? limits_.shared_bytes() : 0);
+  if (is_beyond(memory_of(use), amount, max))
+    return refuse_memory(fmt::format("user {} has", user), use, resource, amount, max,
+                         text_of(resource).key);
+  if (!has_room()) {
+    return refuse_memory("all jobs have", of_all_, resource, amount, limits_.memory_of_all,
+                         "collective.result_memory_max");
+  }
+  return Status::ok();
 }
 
-Status UserQuotas::take_memory(UserResource resource, uint64_t amount) {
-  if (lingering_bytes_ != 0) {
-    lingering_bytes_ =
-        std::min(lingering_bytes_, limits_.shared_bytes ? limits_.shared_bytes() : 0);
-  }
-  const uint64_t used = result_bytes_ + page_bytes_ + buffer_bytes_ + lingering_bytes_;
-  if (used > limits_.memory_of_all || amount > limits_.memory_of_all - used) {
-    return make_status(StatusCode::ResourceExhausted,
-                       "all jobs have {} bytes of results in memory on this node, {} of inputs "
-                       "that were never written and {} of buffers; {} more would be beyond the {} "
-                       "that collective.result_memory_max allows: {}, or raise it",
-                       result_bytes_, page_bytes_ + lingering_bytes_, buffer_bytes_, amount,
-                       limits_.memory_of_all, kTexts[static_cast<size_t>(resource)].advice);
-  }
-  *memory_sum(resource) += amount;
-  return Status::ok();
+// `use`: a copy of what one user has.
+void UserQuotas::let_linger_at_most(Use& use, uint64_t bytes) {
+  const size_t index = index_of(UserResource::LingeringBytes);
+  of_all_[index] = std::min(of_all_[index], bytes);
+  use[index] = std::min(use[index], bytes);
+  for (auto& [user, theirs] : uses_) theirs[index] = std::min(theirs[index], bytes);
 }
 
 void UserQuotas::give_back(uid_t user, UserResource resource, uint64_t amount) {
   if (amount == 0) return;
-  const auto index = static_cast<size_t>(resource);
   const std::lock_guard lock(mutex_);
   const auto position = uses_.find(user);
-  BRAID_ASSERT(position != uses_.end() && position->second[index] >= amount,
+  BRAID_ASSERT(position != uses_.end() && position->second[index_of(resource)] >= amount,
                "no more is given back than was taken");
-  position->second[index] -= amount;
-  if (uint64_t* const sum = memory_sum(resource); sum != nullptr) *sum -= amount;
-  if (resource == UserResource::Descriptors) descriptors_ -= amount;
-  if (resource == UserResource::InputPages) lingering_bytes_ += amount;
-  const Use& use = position->second;
+  Use& use = position->second;
+  use[index_of(resource)] -= amount;
+  of_all_[index_of(resource)] -= amount;
+  if (resource == UserResource::InputPages) {
+    use[index_of(UserResource::LingeringBytes)] += amount;
+    of_all_[index_of(UserResource::LingeringBytes)] += amount;
+  }
   if (std::all_of(use.begin(), use.end(), [](uint64_t one) { return one == 0; }))
     uses_.erase(position);
 }
@@ -118,12 +165,12 @@ void UserQuotas::give_back(uid_t user, UserResource resource, uint64_t amount) {
 uint64_t UserQuotas::used(uid_t user, UserResource resource) const {
   const std::lock_guard lock(mutex_);
   const auto position = uses_.find(user);
-  return position == uses_.end() ? 0 : position->second[static_cast<size_t>(resource)];
+  return position == uses_.end() ? 0 : position->second[index_of(resource)];
 }
 
 uint64_t UserQuotas::result_bytes() const {
   const std::lock_guard lock(mutex_);
-  return result_bytes_;
+  return of_all_[index_of(UserResource::ResultBytes)];
 }
 
 Status UserCharge::set_in_steps(uint64_t amount, uint64_t step) {

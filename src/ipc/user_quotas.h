@@ -30,12 +30,20 @@ enum class UserResource : uint8_t {
   Descriptors,  // that this daemon has open for the user's processes
   Operations,   // of each trainer, submitted and not given back
   BufferBytes,  // of memory: rings, unfinished messages, what other nodes sent too early
+  // Of memory: what the user's processes keep of sessions that are over.
+  LingeringBytes,
 };
-inline constexpr size_t kUserResources = 12;
+inline constexpr size_t kUserResources = 13;
+
+// These are memory of the daemon: what counts is how much of all of them there is.
+inline constexpr std::array kMemoryResources = {UserResource::ResultBytes, UserResource::InputPages,
+                                                UserResource::BufferBytes,
+                                                UserResource::LingeringBytes};
 
 struct UserLimits {
-  std::array<uint64_t, kUserResources> of_user;  // by UserResource
-  uint64_t memory_of_all = UINT64_MAX;           // results, pages of inputs, buffers
+  std::array<uint64_t, kUserResources> of_user;  // by UserResource; no memory
+  uint64_t memory_of_user = UINT64_MAX;          // of kMemoryResources together
+  uint64_t memory_of_all = UINT64_MAX;           // as well, of all users
   // Bytes of shared memory that count as this process's, whoever uses them; empty: nobody knows.
   std::function<uint64_t()> shared_bytes;
   // Of all users. Each may have as many as are left then: so however many users there are, nobody
@@ -55,29 +63,25 @@ class UserQuotas {
 
   // ResourceExhausted names the use, the limit and its key; then nothing was taken.
   Status take(uid_t user, UserResource resource, uint64_t amount);
+  // InputPages linger then: they stay while somebody keeps the arena's descriptor, until the kernel
+  // has no more shared memory than that.
   void give_back(uid_t user, UserResource resource, uint64_t amount);
   uint64_t used(uid_t user, UserResource resource) const;
   uint64_t result_bytes() const;  // of all users
 
  private:
-  Status check_descriptors(UserResource resource, uid_t user, uint64_t used, uint64_t amount) const;
-
   using Use = std::array<uint64_t, kUserResources>;
 
-  // What of a resource is memory of the daemon has a sum of all users; nullptr: it is none.
-  uint64_t* memory_sum(UserResource resource);
-  Status take_memory(UserResource resource, uint64_t amount);
+  Status check(const Use& use, UserResource resource, uid_t user, uint64_t amount) const;
+  Status check_descriptors(uid_t user, uint64_t used, uint64_t amount) const;
+  Status check_memory(Use& use, UserResource resource, uid_t user, uint64_t amount);
+  void let_linger_at_most(Use& use, uint64_t bytes);
 
   const UserLimits limits_;
   const std::set<uid_t> exempt_;
   mutable std::mutex mutex_;
   std::map<uid_t, Use> uses_;  // of those who have something
-  uint64_t descriptors_ = 0;   // of all
-  uint64_t result_bytes_ = 0;  // of all
-  uint64_t page_bytes_ = 0;    // of all: InputPages
-  uint64_t buffer_bytes_ = 0;  // of all
-  // Pages of inputs whose session is over: they stay while somebody keeps the arena's descriptor.
-  uint64_t lingering_bytes_ = 0;
+  Use of_all_{};
 };
 
 // Something that one user has, as long as this exists. Without quotas it counts nothing.

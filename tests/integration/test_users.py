@@ -123,7 +123,7 @@ def test_queries_show_ones_own_jobs(users):
 QUOTAS = [
     "client.user_connections_max=8",
     "client.user_jobs_max=3",
-    "client.user_result_bytes_max=8MiB",
+    "client.user_result_bytes_max=16MiB",
     "client.user_tensors_max=100",
 ]
 GREEDY = {

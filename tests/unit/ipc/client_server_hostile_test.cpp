@@ -109,7 +109,7 @@ TEST_F(ClientServerTest, ASilentClientIsDropped) {
 TEST_F(ClientServerTest, MessagesThatComeInPartAreTheirUsersMemory) {
   constexpr uint64_t kPart = 100'000;
   UserLimits limits;
-  limits[UserResource::BufferBytes] = 5 * kPart;
+  limits.memory_of_user = 5 * kPart;
   ClientServerOptions options;
   options.quotas = std::make_shared<UserQuotas>(limits, std::set<uid_t>{});
   start(options);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ipc/user_quotas.h"
 
+#include <algorithm>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -16,7 +17,8 @@ constexpr uid_t kBob = 1001;
 std::shared_ptr<UserQuotas> make_quotas(UserResource resource, uint64_t max,
                                         std::set<uid_t> exempt = {}) {
   UserLimits limits;
-  limits[resource] = max;
+  const bool is_memory = std::ranges::find(kMemoryResources, resource) != kMemoryResources.end();
+  (is_memory ? limits.memory_of_user : limits[resource]) = max;
   return std::make_shared<UserQuotas>(limits, std::move(exempt));
 }
 
@@ -71,7 +73,7 @@ TEST(UserQuotasTest, SomeUsersHaveNoLimitOfTheirOwn) {
 
 TEST(UserQuotasTest, ResultMemoryHasALimitOfAllThatHoldsForEverybody) {
   UserLimits limits;
-  limits[UserResource::ResultBytes] = 70;
+  limits.memory_of_user = 70;
   limits.memory_of_all = 100;
   UserQuotas quotas(limits, {0});
   EXPECT_TRUE(quotas.take(kAnn, UserResource::ResultBytes, 70).is_ok());
@@ -152,7 +154,7 @@ class UserQuotasPagesTest : public ::testing::Test {
  protected:
   UserQuotasPagesTest() {
     UserLimits limits;
-    limits[UserResource::InputPages] = 70;
+    limits.memory_of_user = 70;
     limits.memory_of_all = 100;
     limits.shared_bytes = [this] { return shared_bytes_; };
     quotas_ = std::make_shared<UserQuotas>(limits, std::set<uid_t>{0});
@@ -167,8 +169,10 @@ TEST_F(UserQuotasPagesTest, InputsWithoutPagesAndResultsShareTheMemory) {
   ASSERT_TRUE(quotas_->take(kAnn, UserResource::InputPages, 40).is_ok());
   const Status refused = quotas_->take(0, UserResource::InputPages, 11);
   EXPECT_EQ(refused.message(),
-            "all jobs have 50 bytes of results in memory on this node, 40 of inputs that were "
-            "never written and 0 of buffers; 11 more would be beyond the 100 that "
+            "all jobs have 90 bytes of braidd's memory on this node (50 of results, 40 of inputs "
+            "that were never written, 0 of buffers (rings, unfinished messages, what came early "
+            "from other nodes), 0 that processes keep of sessions that are over); 11 more of "
+            "inputs that were never written would be beyond the 100 that "
             "collective.result_memory_max allows: write inputs before they are submitted, or raise "
             "it");
   EXPECT_FALSE(quotas_->take(kBob, UserResource::ResultBytes, 11).is_ok());
@@ -183,29 +187,52 @@ TEST_F(UserQuotasPagesTest, BuffersAreMemoryAsWell) {
   EXPECT_FALSE(quotas_->take(kBob, UserResource::BufferBytes, 11).is_ok());
   EXPECT_EQ(quotas_->result_bytes(), 50u);
   quotas_->give_back(kAnn, UserResource::BufferBytes, 40);
-  EXPECT_TRUE(quotas_->take(kBob, UserResource::BufferBytes, 50).is_ok()) << "at once";
+  EXPECT_TRUE(quotas_->take(0, UserResource::BufferBytes, 50).is_ok()) << "at once";
 }
 
 TEST_F(UserQuotasPagesTest, AUserIsToldTheKey) {
   const Status refused = quotas_->take(kAnn, UserResource::InputPages, 71);
   EXPECT_EQ(refused.message(),
-            "user 1000 has 0 bytes of inputs that were never written on this node; 71 more would "
-            "be beyond the 70 that client.user_result_bytes_max allows: write inputs before they "
-            "are submitted, or raise it");
+            "user 1000 has 0 bytes of braidd's memory on this node (0 of results, 0 of inputs "
+            "that were never written, 0 of buffers (rings, unfinished messages, what came early "
+            "from other nodes), 0 that processes keep of sessions that are over); 71 more of "
+            "inputs that were never written would be beyond the 70 that "
+            "client.user_result_bytes_max allows: write inputs before they are submitted, or raise "
+            "it");
+}
+
+TEST_F(UserQuotasPagesTest, AUsersResultsPagesAndBuffersAreOneSum) {
+  ASSERT_TRUE(quotas_->take(kAnn, UserResource::ResultBytes, 30).is_ok());
+  ASSERT_TRUE(quotas_->take(kAnn, UserResource::InputPages, 20).is_ok());
+  ASSERT_TRUE(quotas_->take(kAnn, UserResource::BufferBytes, 15).is_ok());
+  for (const UserResource resource :
+       {UserResource::ResultBytes, UserResource::InputPages, UserResource::BufferBytes}) {
+    const Status refused = quotas_->take(kAnn, resource, 6);
+    EXPECT_TRUE(refused.message().starts_with("user 1000 has 65 bytes")) << refused.message();
+    EXPECT_NE(refused.message().find("(30 of results, 20 of inputs that were never written, 15 of "
+                                     "buffers "),
+              std::string::npos)
+        << refused.message();
+  }
+  EXPECT_TRUE(quotas_->take(kBob, UserResource::BufferBytes, 35).is_ok()) << "it has its own";
+  EXPECT_FALSE(quotas_->take(kBob, UserResource::BufferBytes, 1).is_ok()) << "of all";
+  EXPECT_FALSE(quotas_->take(kAnn, UserResource::BufferBytes, 5).is_ok()) << "of all";
 }
 
 // Who goes may have given the arena to somebody else, and its pages are still there.
 TEST_F(UserQuotasPagesTest, PagesCountUntilTheyAreGone) {
-  for (int session = 0; session < 2; ++session) {
-    UserCharge pages(quotas_, kAnn, UserResource::InputPages);
-    ASSERT_TRUE(pages.set(45).is_ok());
-  }
-  UserCharge third(quotas_, kAnn, UserResource::InputPages);
-  EXPECT_FALSE(third.set(45).is_ok());
-  EXPECT_FALSE(quotas_->take(kBob, UserResource::ResultBytes, 45).is_ok());
+  const auto use_pages = [this](uid_t user) {
+    UserCharge pages(quotas_, user, UserResource::InputPages);
+    return pages.set(45);
+  };
+  EXPECT_TRUE(use_pages(kAnn));
+  EXPECT_TRUE(use_pages(kBob)) << "they count as the user's";
+  EXPECT_FALSE(use_pages(kAnn));
+  EXPECT_EQ(quotas_->used(kAnn, UserResource::LingeringBytes), 45u);
+  EXPECT_FALSE(quotas_->take(0, UserResource::ResultBytes, 11).is_ok()) << "and as those of all";
   shared_bytes_ = 20;  // the kernel's word
-  EXPECT_TRUE(third.set(45).is_ok());
-  EXPECT_TRUE(quotas_->take(kBob, UserResource::ResultBytes, 35).is_ok());
+  EXPECT_TRUE(use_pages(kAnn));
+  EXPECT_TRUE(quotas_->take(0, UserResource::ResultBytes, 35).is_ok());
 }
 
 }  // namespace

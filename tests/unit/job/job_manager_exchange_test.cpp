@@ -81,7 +81,7 @@ TEST_F(JobManagerExchangeTest, SplitsAreTheirUsersMemoryWhileTheOperationIsPendi
 TEST_F(JobManagerExchangeTest, AnOperationWhoseSplitsHaveNoRoomFailsTheJob) {
   const auto used = [&] { return quotas_->used(::geteuid(), UserResource::BufferBytes); };
   start_job({4096});
-  UserCharge others(quotas_, ::geteuid() + 1, UserResource::ResultBytes);
+  UserCharge others(quotas_, ::geteuid(), UserResource::ResultBytes);
   // Its memory for results takes some, too.
   ASSERT_TRUE(others.set(kMemoryOfAll - used() - quotas_->result_bytes()).is_ok());
   submit_all_to_all(0);

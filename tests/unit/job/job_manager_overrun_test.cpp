@@ -79,8 +79,8 @@ TEST_F(JobManagerOverrunTest, WhatANodeKeepsOfOthersPartsIsItsUsersMemory) {
 }
 
 TEST_F(JobManagerOverrunTest, PartsBeyondTheUsersMemoryEndTheJobAndNameTheKey) {
-  // A job of another user keeps what it has.
-  UserCharge others(quotas_, ::geteuid() + 1, UserResource::ResultBytes);
+  // Another job keeps what it has.
+  UserCharge others(quotas_, ::geteuid(), UserResource::ResultBytes);
   ASSERT_TRUE(others.set(kMemoryOfAll - kept() - 2 * part_.size() - (1 << 20)).is_ok());
   for (uint64_t step = 0; step < 3; ++step) hear_early_part(step);
   wait_for([&] { return !sent_to_b<proto::FailJob>().empty(); });

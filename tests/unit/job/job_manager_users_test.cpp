@@ -169,9 +169,9 @@ TEST_F(JobManagerUsersTest, RingsOfAUserAreLimited) {
   add_stranger().open("train", 0, 3, kThisNode);
   wait_for([&] { return used() != 0; });
   const uint64_t rings = used();
-  ASSERT_TRUE(others.set(4 * rings).is_ok());
+  ASSERT_TRUE(others.set(kMemoryOfUser - 2 * rings).is_ok());
   add_stranger().open("train", 1, 3, kThisNode);
-  wait_for([&] { return used() == 6 * rings; });
+  wait_for([&] { return used() == kMemoryOfUser; });
   testing::TestTrainer& refused = add_stranger();
   refused.open("train", 2, 3, kThisNode);
   wait_for([&] { return !refused.failure.is_ok(); });
@@ -179,7 +179,7 @@ TEST_F(JobManagerUsersTest, RingsOfAUserAreLimited) {
   EXPECT_NE(refused.failure.message().find("client.user_result_bytes_max"), std::string::npos)
       << refused.failure.message();
   for (const auto& trainer : trainers_) trainer->hang_up();
-  wait_for([&] { return used() == 4 * rings; });
+  wait_for([&] { return used() == kMemoryOfUser - 2 * rings; });
 }
 
 TEST_F(JobManagerUsersTest, TensorsOfAUserAreLimited) {
@@ -274,30 +274,39 @@ TEST_F(JobManagerUsersTest, PendingOperationsOfAUserAreLimited) {
 TEST_F(JobManagerUsersTest, InputsThatWereNeverWrittenCountAsTheirUsers) {
   NEEDS_ROOT();
   constexpr uint64_t kCount = testing::TestTrainer::kArenaBytes / 4 / sizeof(float);
+  UserCharge other_job(quotas_, kStranger, UserResource::ResultBytes);
+  ASSERT_TRUE(other_job.set(kResultBytes).is_ok());
   testing::TestTrainer& stranger = add_stranger();
   stranger.open("sparse", 0, 1, kThisNode);
   wait_for([&] { return stranger.is_open; });
   stranger.register_tensors({{"w", kCount}});
   wait_for([&] { return stranger.registered.size() == 1; });
   const auto pages = [this] { return quotas_->used(kStranger, UserResource::InputPages); };
+  const uint64_t rings = quotas_->used(kStranger, UserResource::BufferBytes);
   std::fill_n(stranger.floats(0), kCount, 1.0f);
   stranger.submit(1, 0, 0, 0);
   wait_for([&] { return stranger.done.size() == 1; });
   EXPECT_EQ(pages(), 0u) << "these have pages already";
-  for (uint64_t i = 1; i < 3; ++i) {
+  // The rings are the user's as well.
+  for (uint64_t i = 1; i < 2; ++i) {
     stranger.submit(1 + i, 0, i, i * kCount * sizeof(float));
     wait_for([&] { return stranger.done.size() == 1 + i; });
     EXPECT_EQ(pages(), i * kCount * sizeof(float));
   }
-  stranger.submit(4, 0, 3, 3 * kCount * sizeof(float));
+  stranger.submit(4, 0, 3, 2 * kCount * sizeof(float));
   wait_for([&] { return !stranger.failure.is_ok(); });
   EXPECT_EQ(stranger.failure.code(), StatusCode::ResourceExhausted);
   EXPECT_EQ(stranger.failure.message(),
-            "job 'sparse': rank 0: 'w' step 3: 262144 of the 262144 bytes at 786432 of the arena "
-            "were never written, and reading them takes the daemon's memory: user 65534 has 524288 "
-            "bytes of inputs that were never written on this node; 262144 more would be beyond the "
-            "524288 that client.user_result_bytes_max allows: write inputs before they are "
-            "submitted, or raise it");
+            fmt::format(
+                "job 'sparse': rank 0: 'w' step 3: 262144 of the 262144 bytes at 524288 of the "
+                "arena were never written, and reading them takes the daemon's memory: user 65534 "
+                "has {} bytes of braidd's memory on this node (2097152 of results, 262144 of "
+                "inputs that were never written, {} of buffers (rings, unfinished messages, what "
+                "came early from other nodes), 0 that processes keep of sessions that are over); "
+                "262144 more of inputs that were never written would be beyond the {} that "
+                "client.user_result_bytes_max allows: write inputs before they are submitted, or "
+                "raise it",
+                2097152 + 262144 + rings, rings, kMemoryOfUser));
 }
 
 class JobManagerFarewellTest : public testing::JobManagerTest {

@@ -20,9 +20,7 @@ JobManagerTest::JobManagerTest(uint32_t farewell_ms) {
   limits[UserResource::Descriptors] = 60;
   limits[UserResource::ArenaBytes] = 5 * TestTrainer::kArenaBytes;
   limits.memory_of_all = kMemoryOfAll;
-  limits[UserResource::BufferBytes] =
-      6 * proto::rings_bytes(TestTrainer::kRingCapacity, TestTrainer::kRingCapacity);
-  limits[UserResource::InputPages] = TestTrainer::kArenaBytes / 2;
+  limits.memory_of_user = kMemoryOfUser;
   limits[UserResource::Operations] = 6;
   quotas_ = std::make_shared<UserQuotas>(limits, std::set<uid_t>{::geteuid()});
   options.session = {4 * TestTrainer::kArenaBytes, 60'000, 50, farewell_ms, quotas_};
@@ -38,7 +36,7 @@ JobManagerTest::JobManagerTest(uint32_t farewell_ms) {
   engines_->set_transport(transport_);
   engines_->run_threads();
   manager_->set_services({*loop_, clock_, control_plane_, transport_, *engines_, counters_, board_,
-                          worker_, 1 << 20, proto::kChunkBytesMax, quotas_});
+                          worker_, kResultBytes, proto::kChunkBytesMax, quotas_});
 
   ClientServerOptions server;
   server.path = directory_.file("braidd.sock");

@@ -59,6 +59,9 @@ class JobManagerTest : public LoopTest {
 
   // What tests keep is small, and a sanitizer ends who asks for more than a machine has.
   static constexpr uint64_t kMemoryOfAll = 1 << 30;
+  // Of a user: two jobs' results, which take all of their address space at once, and some more.
+  static constexpr uint64_t kResultBytes = 1 << 20;
+  static constexpr uint64_t kMemoryOfUser = 2 * kResultBytes + TestTrainer::kArenaBytes / 2;
 
   const Peer self_{1, "here", "10.0.0.1", 7410};
   const Peer b_{20, "b", "10.0.0.20", 7410};

@@ -98,7 +98,7 @@ TEST_F(OperationTableRingTest, EarlyReadinessIsItsUsersMemory) {
   constexpr uint64_t kSteps =
       OperationTable::kReadyStepBytes / OperationTable::kReadyCostBytes;  // that one step holds
   UserLimits limits;
-  limits[UserResource::BufferBytes] = 4 * OperationTable::kReadyStepBytes;
+  limits.memory_of_user = 4 * OperationTable::kReadyStepBytes;
   const auto quotas = std::make_shared<UserQuotas>(limits, std::set<uid_t>{});
   const auto used = [&] { return quotas->used(kUser, UserResource::BufferBytes); };
   table_->set_early_charge({quotas, kUser, UserResource::BufferBytes});

@@ -257,7 +257,7 @@ TEST_F(ResultMemoryDeathTest, FreeingTwiceIsABug) {
 
 TEST_F(ResultMemoryTest, ItsUserPaysBeforeTheKernelIsAsked) {
   UserLimits limits;
-  limits[UserResource::ResultBytes] = 8 << 20;
+  limits.memory_of_user = 8 << 20;
   const auto quotas = std::make_shared<UserQuotas>(limits, std::set<uid_t>{});
   const auto used = [&] { return quotas->used(1000, UserResource::ResultBytes); };
   {
@@ -345,7 +345,7 @@ TEST_F(ResultMemoryTest, WhatASteadyLoopUsesStays) {
 
 TEST_F(ResultMemoryTest, TheUserPaysForWhatIsThere) {
   UserLimits limits;
-  limits[UserResource::ResultBytes] = 100 * kMiB;
+  limits.memory_of_user = 100 * kMiB;
   const auto quotas = std::make_shared<UserQuotas>(limits, std::set<uid_t>{});
   const auto used = [&] { return quotas->used(1000, UserResource::ResultBytes); };
   const auto memory = make(1ull << 30);
