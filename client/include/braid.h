@@ -143,7 +143,7 @@ BRAID_API int braid_open_start(const braid_job_options* options, braid_job** job
 BRAID_API int braid_open_wait(braid_job* job, uint32_t timeout_ms, int* done);
 
 /** Leaves the job. Operations in flight end with BRAID_ERROR_CANCELLED; results become invalid;
- * `job` is freed. */
+ * `job` is freed. Takes 2 s at most. */
 BRAID_API int braid_close(braid_job* job);
 
 /** Leaves the job and frees nothing: for a process that ends while its threads may still be inside
@@ -195,7 +195,8 @@ BRAID_API int braid_register(braid_job* job, const braid_tensor_options* options
                              size_t tensor_count, uint32_t* tensors);
 
 /** Memory inside an input arena, 64-byte aligned: submitting from it copies nothing. Freed by
- * braid_free or braid_close. */
+ * braid_free or braid_close. It blocks, up to the timeout, only while the daemon is given another
+ * arena. */
 BRAID_API int braid_allocate(braid_job* job, size_t bytes, void** memory);
 BRAID_API int braid_free(braid_job* job, void* memory);
 
@@ -289,8 +290,15 @@ BRAID_API int braid_set_timeout(braid_job* job, uint32_t timeout_ms);
  * now on until the first of them has ended. Calls add up. Since 0.1.1. */
 BRAID_API int braid_extend_timeout(braid_job* job, uint32_t more_ms);
 
-/** Hands one operation to the daemon and returns at once (it blocks, up to the timeout, only when
- * the ring is full). */
+/** How long braid_submit, braid_submit_bucket and braid_allocate may wait for the daemon in one
+ * call: for a caller that has to look after something else meanwhile (a signal). A call that has
+ * waited so long fails with BRAID_ERROR_DEADLINE_EXCEEDED and has done nothing: it may be called
+ * again, as long as braid_check says BRAID_OK. 0, as at first: as long as an operation may take.
+ * braid_register waits for its answer whatever is set here. Since 0.1.1. */
+BRAID_API int braid_set_patience(braid_job* job, uint32_t patience_ms);
+
+/** Hands one operation to the daemon and returns at once. It blocks, up to the timeout, only while
+ * the ring is full, or while an input that is copied needs another arena. */
 BRAID_API int braid_submit(braid_job* job, const braid_operation* operation, braid_ticket* ticket);
 
 /**
@@ -325,7 +333,8 @@ BRAID_API int braid_result_of_rank(braid_job* job, braid_ticket ticket, uint32_t
  * bytes. */
 BRAID_API int braid_copy_result(braid_job* job, braid_ticket ticket, void* out, size_t bytes);
 
-/** Gives the result back. Every ticket that was waited for must be released, also failed ones. */
+/** Gives the result back. Every ticket that was waited for must be released, also failed ones.
+ * Never blocks. */
 BRAID_API int braid_release(braid_job* job, braid_ticket ticket);
 
 /** braid_wait, braid_copy_result and braid_release in one call. After an error the ticket is still

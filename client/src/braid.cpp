@@ -139,6 +139,10 @@ int braid_extend_timeout(braid_job* job, uint32_t more_ms) {
   return with_job(job, [more_ms](Job& self) { return self.extend_timeout(more_ms); });
 }
 
+int braid_set_patience(braid_job* job, uint32_t patience_ms) {
+  return with_job(job, [patience_ms](Job& self) { return self.set_patience(patience_ms); });
+}
+
 int braid_submit(braid_job* job, const braid_operation* operation, braid_ticket* ticket) {
   return with_job(job, [&](Job& self) { return self.submit(operation, ticket); });
 }

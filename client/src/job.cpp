@@ -262,6 +262,8 @@ Status Job::register_tensors(const braid_tensor_options* options, size_t count, 
   BRAID_RETURN_IF_ERROR(check_process());
   if (handles == nullptr) return Status(StatusCode::InvalidArgument, "tensors is NULL");
   const std::lock_guard registration(register_mutex_);
+  // Its answer comes first. Who asked for it hears of a refusal when he asks again.
+  if (asked_arena_) (void)await_arena(asked_arena_deadline_ns_);
   Lock lock(session_.mutex());
   std::vector<Tensor> tensors;
   BRAID_RETURN_IF_ERROR(tensors_.parse(options, count, tensors));
@@ -283,7 +285,8 @@ Status Job::register_tensors(const braid_tensor_options* options, size_t count, 
   BRAID_RETURN_IF_ERROR(session_.ask(proto::ClientBody::RegisterTensors, builder));
 
   uint32_t given = 0;
-  BRAID_RETURN_IF_ERROR(await_registration(lock, fmt::format("{} tensors", count), given));
+  BRAID_RETURN_IF_ERROR(
+      await_registration(lock, fmt::format("{} tensors", count), registration_deadline(), given));
   const uint32_t first = tensors_.size();
   if (given != first) {
     session_.fail(make_status(StatusCode::Protocol,
@@ -305,15 +308,27 @@ Status Job::allocate(size_t bytes, void** memory) {
   return {};
 }
 
+uint64_t Job::end_of_patience() const {
+  const uint32_t patience_ms = patience_ms_;
+  return patience_ms == 0 ? UINT64_MAX : now_ns() + patience_ms * 1'000'000ull;
+}
+
 Status Job::allocate_in_arenas(uint64_t bytes, ArenaPlace& place) {
   std::optional<ArenaPlace> found;
   BRAID_RETURN_IF_ERROR(arenas_.allocate(bytes, found));
   if (!found) {
-    const std::lock_guard registration(register_mutex_);
+    const uint64_t until_ns = end_of_patience();
+    const Lock registration = lock_until(register_mutex_, until_ns);
+    if (!registration.owns_lock()) {
+      return make_status(StatusCode::DeadlineExceeded,
+                         "braidd at '{}' has not answered another registration of job '{}' yet",
+                         session_.socket_path(), name_);
+    }
     // Another thread may have registered one meanwhile.
     BRAID_RETURN_IF_ERROR(arenas_.allocate(bytes, found));
     while (!found) {
-      BRAID_RETURN_IF_ERROR(register_arena(bytes));
+      if (!asked_arena_) BRAID_RETURN_IF_ERROR(ask_for_arena(bytes));
+      BRAID_RETURN_IF_ERROR(await_arena(until_ns));
       BRAID_RETURN_IF_ERROR(arenas_.allocate(bytes, found));
     }
   }
@@ -321,10 +336,10 @@ Status Job::allocate_in_arenas(uint64_t bytes, ArenaPlace& place) {
   return {};
 }
 
-Status Job::register_arena(uint64_t bytes) {
+Status Job::ask_for_arena(uint64_t bytes) {
   std::unique_ptr<Arena> arena;
   BRAID_RETURN_IF_ERROR(arenas_.make(bytes, arena));
-  Lock lock(session_.mutex());
+  const Lock lock(session_.mutex());
   if (!session_.failure().is_ok()) return session_.failure();
   flatbuffers::FlatBufferBuilder builder;
   const auto body = proto::CreateRegisterMemory(builder, arena->size());
@@ -332,8 +347,24 @@ Status Job::register_arena(uint64_t bytes) {
       proto::CreateClientMessage(builder, proto::ClientBody::RegisterMemory, body.Union()));
   const int fds[] = {arena->fd()};
   BRAID_RETURN_IF_ERROR(session_.ask(proto::ClientBody::RegisterMemory, builder, fds));
+  asked_arena_ = std::move(arena);
+  asked_arena_deadline_ns_ = registration_deadline();
+  return {};
+}
+
+// The answer about asked_arena_, or DeadlineExceeded where it has not come by `until_ns`.
+Status Job::await_arena(uint64_t until_ns) {
+  Lock lock(session_.mutex());
+  const auto is_answered = [this] { return session_.has_registration(); };
+  if (until_ns < asked_arena_deadline_ns_ && !session_.wait_until(lock, until_ns, is_answered)) {
+    return make_status(StatusCode::DeadlineExceeded,
+                       "braidd at '{}' has not answered the registration of an input arena yet{}",
+                       session_.socket_path(), session_.silence());
+  }
   uint32_t given = 0;
-  BRAID_RETURN_IF_ERROR(await_registration(lock, "an input arena", given));
+  std::unique_ptr<Arena> arena = std::move(asked_arena_);
+  BRAID_RETURN_IF_ERROR(
+      await_registration(lock, "an input arena", asked_arena_deadline_ns_, given));
   if (given != arenas_.size()) {
     session_.fail(make_status(StatusCode::Protocol,
                               "braidd gave the input arena the number {}; expected was {}", given,
@@ -344,9 +375,14 @@ Status Job::register_arena(uint64_t bytes) {
   return {};
 }
 
-// The answer to what was just asked: its number, or why it was refused.
-Status Job::await_registration(Lock& lock, const std::string& what, uint32_t& number) {
-  const uint64_t deadline_ns = now_ns() + timeouts_.usual_ms() * 1'000'000ull + kGraceNs;
+// With the session's mutex held.
+uint64_t Job::registration_deadline() {
+  return now_ns() + timeouts_.usual_ms() * 1'000'000ull + kGraceNs;
+}
+
+// The answer to what was asked: its number, or why it was refused.
+Status Job::await_registration(Lock& lock, const std::string& what, uint64_t deadline_ns,
+                               uint32_t& number) {
   if (!session_.wait_until(lock, deadline_ns, [&] { return session_.has_registration(); })) {
     // The reply may still come, and would be taken for another registration's.
     session_.fail(make_status(

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -57,6 +58,7 @@ class Job {
 
   Status set_timeout(uint32_t timeout_ms);
   Status extend_timeout(uint32_t more_ms);
+  Status set_patience(uint32_t patience_ms);
 
   Status submit(const braid_operation* operation, braid_ticket* ticket);
   Status submit_bucket(const braid_operation* operation, const uint32_t* tensors,
@@ -90,10 +92,15 @@ class Job {
     uint64_t table = 0;  // offset of the request's, in the same arena
   };
 
+  // When a call that waits for the daemon has no patience left.
+  uint64_t end_of_patience() const;
   // With no mutex held: the arenas may have to grow.
   Status allocate_in_arenas(uint64_t bytes, ArenaPlace& place);
-  Status register_arena(uint64_t bytes);
-  Status await_registration(Lock& lock, const std::string& what, uint32_t& number);
+  Status ask_for_arena(uint64_t bytes);
+  Status await_arena(uint64_t until_ns);
+  uint64_t registration_deadline();
+  Status await_registration(Lock& lock, const std::string& what, uint64_t deadline_ns,
+                            uint32_t& number);
   Status submit_request(Lock& lock, Request request, braid_ticket* ticket);
   Status admit(const Request& request);
   Status stage(Lock& lock, Operation& operation, StagedInput& input);
@@ -131,7 +138,13 @@ class Job {
 
   std::mutex register_mutex_;  // one registration at a time waits for its reply; taken before the
                                // session's
-  Session session_;            // its mutex guards everything below
+  // An arena that the daemon was asked to take and has not answered about: a call may have had no
+  // patience left. Whoever registers something next waits for that answer first. With
+  // register_mutex_.
+  std::unique_ptr<Arena> asked_arena_;
+  uint64_t asked_arena_deadline_ns_ = 0;
+  std::atomic<uint32_t> patience_ms_ = 0;  // 0: without a limit
+  Session session_;                        // its mutex guards everything below
   Timeouts timeouts_;
   TensorTable tensors_;
   braid_ticket next_ticket_ = 1;

@@ -30,6 +30,12 @@ Status Job::extend_timeout(uint32_t more_ms) {
   return {};
 }
 
+Status Job::set_patience(uint32_t patience_ms) {
+  BRAID_RETURN_IF_ERROR(check_process());
+  patience_ms_ = patience_ms;
+  return {};
+}
+
 Status Job::current_failure() {
   BRAID_RETURN_IF_ERROR(check_process());
   const Lock lock(session_.mutex());
@@ -75,7 +81,7 @@ Status Job::submit_request(Lock& lock, Request request, braid_ticket* ticket) {
   if (status.is_ok()) {
     operation.state = Operation::State::InFlight;
     status = session_.push(lock, entries_of(operation, number, input),
-                           deadline_of(operation.request.timeout_ms));
+                           std::min(deadline_of(operation.request.timeout_ms), end_of_patience()));
   }
   if (!status) {
     if (!operations_.contains(number))
@@ -390,17 +396,15 @@ Status Job::release(braid_ticket ticket) {
                        "the {} is still in flight: wait for it before it is released",
                        describe(operation->request, tensors_));
   }
-  const uint32_t timeout_ms = operation->request.timeout_ms;
   forget(ticket);
   if (failed) return {};
   // The daemon need not wake up for this: it sees it with the next operation.
   proto::SubmitEntry entry{};
   entry.kind = static_cast<uint8_t>(proto::SubmitKind::Release);
   entry.ticket = ticket;
-  const uint64_t now = now_ns();
-  BRAID_RETURN_IF_ERROR(session_.push(lock, {&entry, 1}, now + timeout_ms * 1'000'000ull));
+  session_.push_when_possible(entry);
   lock.unlock();
-  arenas_.give_back_idle(now);
+  arenas_.give_back_idle(now_ns());
   return {};
 }
 

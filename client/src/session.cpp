@@ -60,6 +60,7 @@ void Session::fail(Status reason) {
 }
 
 void Session::drain_done() {
+  push_kept();
   bool any = false;
   proto::DoneEntry entry{};
   RingState state = RingState::Empty;
@@ -206,6 +207,7 @@ std::string Session::silence() const {
 Status Session::push(std::unique_lock<std::mutex>& lock,
                      std::span<const proto::SubmitEntry> entries, uint64_t deadline_ns) {
   const auto count = static_cast<uint32_t>(entries.size());
+  push_kept();
   while (failure_.is_ok()) {
     switch (submit_.state(count)) {
       case RingState::Ready:
@@ -230,6 +232,19 @@ Status Session::push(std::unique_lock<std::mutex>& lock,
                [&] { return submit_.state(count) != RingState::Full; });
   }
   return failure_;
+}
+
+void Session::push_when_possible(const proto::SubmitEntry& entry) {
+  kept_.push_back(entry);
+  push_kept();
+}
+
+void Session::push_kept() {
+  for (; failure_.is_ok() && !kept_.empty() && submit_.state(1) == RingState::Ready;
+       kept_.pop_front()) {
+    submit_.write(kept_.front(), 0);
+    submit_.publish(1);
+  }
 }
 
 void Session::wake_daemon() {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <condition_variable>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -64,6 +65,9 @@ class Session {
   // full. Doesn't wake the daemon.
   Status push(std::unique_lock<std::mutex>& lock, std::span<const proto::SubmitEntry> entries,
               uint64_t deadline_ns);
+  // The same of one entry, without waiting: where the ring is full the entry goes in later, with
+  // the next call. For releases, of which each ticket has one.
+  void push_when_possible(const proto::SubmitEntry& entry);
   void wake_daemon();
   // Sends one of the messages that have an answer, which may come from then on. None after
   // LeaveJob. One registration (RegisterTensors, RegisterMemory) at a time.
@@ -88,6 +92,7 @@ class Session {
  private:
   Status send(flatbuffers::FlatBufferBuilder& message, std::span<const int> fds);
   void drain_done();
+  void push_kept();
   void receive_messages();
   void handle(const proto::ClientMessage& message);
   void answer_registration(Registration answer);
@@ -106,6 +111,8 @@ class Session {
   Fd done_wake_;
   Fd leader_wake_;  // for the other threads
   RingProducer<proto::SubmitEntry> submit_;
+  std::deque<proto::SubmitEntry> kept_;  // for which the submit ring had no room; at most
+                                         // kDoneCapacity
   RingConsumer<proto::DoneEntry> done_;
   OnDone on_done_;
   Status failure_;

@@ -19,9 +19,10 @@ from braid._abi import (
     UpdateFlag,
 )
 from braid._master import Master, master
+from braid._registering import Memory, TensorSpec
 from braid.errors import BraidError
 from braid.explanation import explain
-from braid.job import Job, Memory, TensorSpec
+from braid.job import Job
 
 __version__ = "0.1.0"
 

@@ -186,6 +186,7 @@ SIGNATURES = {
     "braid_free": (c_int, [c_void_p, c_void_p]),
     "braid_set_timeout": (c_int, [c_void_p, c_uint32]),
     "braid_extend_timeout": (c_int, [c_void_p, c_uint32]),
+    "braid_set_patience": (c_int, [c_void_p, c_uint32]),
     "braid_submit": (c_int, [c_void_p, POINTER(Operation), POINTER(c_uint64)]),
     "braid_submit_bucket": (
         c_int,

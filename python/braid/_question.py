@@ -20,7 +20,11 @@ class _Question(threading.Thread):
         self.error: Exception | None = None
 
     def run(self) -> None:
-        code = self._ask()
+        try:
+            code = self._ask()
+        except Exception as error:
+            self.error = error
+            return
         if code:
             message = self._library.braid_error_message().decode(errors="replace")
             self.error = error_of(code, message)
@@ -29,10 +33,20 @@ class _Question(threading.Thread):
 def wait_for_answer(ask: Callable[[], int]) -> None:
     """Calls `ask`, a function of the library, and raises its error.
 
-    On another thread, for handlers of signals do not run during a call of the library.
+    Handlers of signals run on the main thread, and not during a call of the library: for the main
+    thread another one makes the call.
     """
     question = _Question(ask)
-    question.start()
-    question.join()
+    main = threading.main_thread()
+    try:
+        # At the end of the interpreter the main thread counts as ended, and no thread may start.
+        if threading.current_thread() is main and main.is_alive():
+            question.start()
+    except RuntimeError:
+        pass  # This user may have no more threads.
+    if question.ident is None:
+        question.run()
+    else:
+        question.join()
     if question.error is not None:
         raise question.error

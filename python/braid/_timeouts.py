@@ -12,10 +12,14 @@ class TimeoutsMixin:
     _library: Any
     _open: Any
     _check: Any
+    _opened_timeout_ms: int
+    _timeout_ms: int
 
     def set_timeout(self, timeout: float | None) -> None:
         """For operations that are submitted from now on and name none; None: as it was at first."""
-        self._check(self._library.braid_set_timeout(self._open(), milliseconds(timeout)))
+        timeout_ms = milliseconds(timeout)
+        self._check(self._library.braid_set_timeout(self._open(), timeout_ms))
+        self._timeout_ms = timeout_ms or self._opened_timeout_ms
 
     def extend_timeout(self, more: float) -> None:
         """So much beside it for those that are submitted until the first of them has ended."""

@@ -4,16 +4,18 @@
 from __future__ import annotations
 
 import ctypes
+import threading
 import time
 from collections.abc import Callable, Sequence
 from ctypes import byref, c_int, c_uint32, c_uint64, c_void_p
-from dataclasses import dataclass
 from typing import Any
 
 from braid import _abi
 from braid._abi import Collective, DType, Operation, Reduction, Update
 from braid._library import library
 from braid._open_jobs import add_open_job, reason_of_end, remove_open_job
+from braid._question import wait_for_answer
+from braid._registering import Memory, RegisteringMixin
 from braid._results import ResultsMixin
 from braid._timeouts import TimeoutsMixin, milliseconds
 from braid.errors import DeadlineExceededError, InvalidArgumentError, error_of
@@ -22,6 +24,7 @@ from braid.repeated import RepeatedOperation, RepeatedUpdate
 # A wait is cut into pieces: handlers of signals run when the main thread is back in Python, and
 # close() is noticed.
 _WAIT_PIECE_MS = 200
+_DEFAULT_TIMEOUT_MS = 300_000
 _OPERATION_BYTES = ctypes.sizeof(Operation)
 
 # Formats of the buffer protocol, for inputs that say themselves what they hold.
@@ -36,44 +39,7 @@ _DTYPE_OF_FORMAT = {
 }
 
 
-@dataclass(frozen=True)
-class TensorSpec:
-    """A tensor to register. `backward_order` 0 is the gradient that is ready first.
-
-    `planned` tensors of one registration are a model's gradients, which the daemon may merge: each
-    step submits all of them, each on its own, before it waits for any. `codec` says how a planned
-    float32 tensor travels between nodes: "int8", "topk:ratio=0.01"; empty: as it is.
-
-    With `state_slots` (1 to 3, the same for all of a registration) the planned tensors are weights
-    that the daemons update: what is submitted are gradients, and what comes back are new weights.
-    Each operation then has an Update, and all of a step have one action.
-    """
-
-    name: str
-    dtype: DType = DType.FLOAT32
-    count: int = 0
-    backward_order: int | None = None
-    dynamic: bool = False
-    planned: bool = False
-    codec: str = ""
-    state_slots: int = 0
-
-
-class Memory:
-    """Bytes in an input arena: what is submitted from here is not copied."""
-
-    __slots__ = ("address", "nbytes")
-
-    def __init__(self, address: int, nbytes: int) -> None:
-        self.address = address
-        self.nbytes = nbytes
-
-    def view(self) -> memoryview:
-        """The bytes, writable; valid until Job.free or Job.close."""
-        return memoryview((ctypes.c_ubyte * self.nbytes).from_address(self.address)).cast("B")
-
-
-class Job(TimeoutsMixin, ResultsMixin):
+class Job(RegisteringMixin, TimeoutsMixin, ResultsMixin):
     """Joins a job and waits until all its ranks have; close() or the end of `with` leaves it.
 
     So does the end of the interpreter, also after sys.exit() or an uncaught exception: if others
@@ -109,6 +75,10 @@ class Job(TimeoutsMixin, ResultsMixin):
     ) -> None:
         self._handle: int | None = None
         self._library = library()
+        # Held during a registration, which goes on where a signal's handler ends the wait for it.
+        self._registering = threading.Lock()
+        self._opened_timeout_ms = milliseconds(timeout) or _DEFAULT_TIMEOUT_MS
+        self._timeout_ms = self._opened_timeout_ms
         self.name = name
         self.master_address = master_address
         self.socket_path = socket_path
@@ -130,6 +100,7 @@ class Job(TimeoutsMixin, ResultsMixin):
         self._check(self._library.braid_open_start(byref(options), byref(handle)))
         try:
             self._wait_until_open(handle, while_opening)
+            self._check(self._library.braid_set_patience(handle, _WAIT_PIECE_MS))
         except BaseException:  # Also what a signal's handler raises.
             self._library.braid_close(handle)
             raise
@@ -162,41 +133,20 @@ class Job(TimeoutsMixin, ResultsMixin):
         handle, self._handle = self._handle, None
         # One that is being left at exit is not freed under the thread that does it.
         if handle is not None and remove_open_job(handle):
-            if (reason := reason_of_end()) is not None:
-                self._check(self._library.braid_leave(handle, reason))
-            self._check(self._library.braid_close(handle))
+            reason = reason_of_end()
+            wait_for_answer(lambda: self._leave_and_free(handle, reason))
+
+    def _leave_and_free(self, handle: int, reason: bytes | None) -> int:
+        code = self._library.braid_leave(handle, reason)
+        if code:
+            return code
+        with self._registering:  # It has ended with the membership.
+            return self._library.braid_close(handle)
 
     def check(self) -> None:
         """Raises what has ended the job, if it has failed: for who waits by other means than this
         object's. Never blocks."""
         self._check(self._library.braid_check(self._open()))
-
-    def register(self, tensors: Sequence[TensorSpec]) -> list[int]:
-        """Registers tensors, all or none, and returns their handles."""
-        options = (_abi.TensorOptions * len(tensors))()
-        for option, tensor in zip(options, tensors):
-            order = tensor.backward_order
-            option.struct_size = ctypes.sizeof(_abi.TensorOptions)
-            option.name = tensor.name.encode()
-            option.dtype = tensor.dtype
-            option.count = tensor.count
-            option.backward_order = _abi.NO_ORDER if order is None else order
-            option.dynamic = tensor.dynamic
-            option.planned = tensor.planned
-            option.codec = tensor.codec.encode() or None
-            option.state_slots = tensor.state_slots
-        handles = (c_uint32 * len(tensors))()
-        self._check(self._library.braid_register(self._open(), options, len(tensors), handles))
-        return list(handles)
-
-    def allocate(self, nbytes: int) -> Memory:
-        """Memory in an input arena."""
-        address = c_void_p()
-        self._check(self._library.braid_allocate(self._open(), nbytes, byref(address)))
-        return Memory(address.value or 0, nbytes)
-
-    def free(self, memory: Memory) -> None:
-        self._check(self._library.braid_free(self._open(), memory.address))
 
     def submit(
         self,
@@ -261,9 +211,10 @@ class Job(TimeoutsMixin, ResultsMixin):
             ctypes.addressof(update) if update is not None else None,
         )  # fmt: skip
         ticket = c_uint64()
-        code = self._library.braid_submit(self._open(), byref(operation), byref(ticket))
-        if code:
-            self._check(code)
+        self._insist(
+            lambda: self._library.braid_submit(self._open(), byref(operation), byref(ticket)),
+            timeout_ms,
+        )
         return ticket.value
 
     def repeated(self, tensor: int, memory: Memory, reduction: int = 0) -> RepeatedOperation:
@@ -297,10 +248,11 @@ class Job(TimeoutsMixin, ResultsMixin):
         )
         handles = (c_uint32 * len(tensors))(*tensors)
         ticket = c_uint64()
-        self._check(
-            self._library.braid_submit_bucket(
+        self._insist(
+            lambda: self._library.braid_submit_bucket(
                 self._open(), byref(operation), handles, len(tensors), byref(ticket)
-            )
+            ),
+            operation.timeout_ms,
         )
         return ticket.value
 
@@ -359,6 +311,18 @@ class Job(TimeoutsMixin, ResultsMixin):
         if code:
             self._check(code)
         return True
+
+    def _insist(self, call: Callable[[], int], timeout_ms: int = 0) -> None:
+        """Calls again what the daemon is not ready for yet, as braid_set_patience() tells. Between
+        the calls handlers of signals run."""
+        code = call()
+        if not code:
+            return
+        end = time.monotonic() + (timeout_ms or self._timeout_ms) / 1000
+        while code == DeadlineExceededError.code and time.monotonic() < end:
+            self.check()
+            code = call()
+        self._check(code)
 
     def _open(self) -> int:
         if self._handle is None:

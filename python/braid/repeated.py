@@ -11,7 +11,8 @@ from braid._abi import Collective, Operation, Update, UpdateAction
 from braid._library import quick_library
 
 if TYPE_CHECKING:
-    from braid.job import Job, Memory
+    from braid._registering import Memory
+    from braid.job import Job
 
 _OPERATION_BYTES = ctypes.sizeof(Operation)
 
@@ -52,7 +53,9 @@ class RepeatedOperation:
         handle = job._handle or job._open()
         code = self._submit(handle, self._operation_pointer, self._ticket_pointer)
         if code:
-            job._check(code)
+            # Again, and without the interpreter's lock, where the daemon was not ready for it.
+            call = job._library.braid_submit
+            job._insist(lambda: call(job._open(), self._operation_pointer, self._ticket_pointer))
         return self._ticket.value
 
 

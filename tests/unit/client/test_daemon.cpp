@@ -52,6 +52,7 @@ TestDaemon::TestDaemon(Options options) : options_(std::move(options)) {
 }
 
 TestDaemon::~TestDaemon() {
+  go_on();
   loop_->stop();
   thread_.join();
   sessions_.clear();
@@ -66,6 +67,21 @@ void TestDaemon::call(std::function<void()> task) {
     done.set_value();
   });
   done.get_future().wait();
+}
+
+void TestDaemon::stop() {
+  std::promise<void> stopped;
+  going_on_ = {};
+  is_stopped_ = true;
+  door_->send_unbounded([&stopped, going_on = going_on_.get_future().share()] {
+    stopped.set_value();
+    going_on.wait();
+  });
+  stopped.get_future().wait();
+}
+
+void TestDaemon::go_on() {
+  if (std::exchange(is_stopped_, false)) going_on_.set_value();
 }
 
 void TestDaemon::complete_held() {

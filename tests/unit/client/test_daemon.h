@@ -49,6 +49,9 @@ class TestDaemon final : public ClientHandler {
   void complete_held();
   // The submit rings are not looked at.
   void ignore_submissions() { ignores_submissions_ = true; }
+  // As if the process were stopped, and continued.
+  void stop();
+  void go_on();
   // Every job fails with JOB_FAILED.
   void fail_jobs(const std::string& text);
   // As if the process had ended: all sockets close. The object lives on.
@@ -102,6 +105,8 @@ class TestDaemon final : public ClientHandler {
   Options options_;
   std::atomic<bool> holds_ = false;
   std::atomic<bool> ignores_submissions_ = false;
+  std::promise<void> going_on_;
+  bool is_stopped_ = false;
   std::unique_ptr<Loop> loop_;
   std::unique_ptr<Door<std::function<void()>>> door_;
   std::unique_ptr<ClientServer> server_;

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <vector>
+
+#include "open_job_fixture.h"
+
+namespace braid {
+namespace {
+
+// Calls on a daemon that is stopped. Whoever has little patience gets back, and may call again.
+class PatienceTest : public OpenJobTest {
+ protected:
+  static constexpr uint32_t kPatienceMs = 20;
+  static constexpr size_t kBucketTensors = 64;
+  static constexpr uint64_t kFullAfter = 8192 / kBucketTensors;
+  static constexpr size_t kLargeBytes = 24 << 20;  // has no room in the first arena
+
+  void SetUp() override {
+    OpenJobTest::SetUp();
+    ASSERT_EQ(braid_set_patience(job_, kPatienceMs), BRAID_OK);
+  }
+
+  void register_bucket() {
+    for (size_t i = 0; i < kBucketTensors; ++i)
+      bucket_.push_back(register_tensor(job_, std::to_string(i).c_str(), 1));
+  }
+
+  int submit_bucket(uint64_t step, braid_ticket& ticket) {
+    const auto operation = all_reduce(0, step, values_.data());
+    return braid_submit_bucket(job_, &operation, bucket_.data(), bucket_.size(), &ticket);
+  }
+
+  // Of the stopped daemon.
+  void fill_ring(braid_ticket& last) {
+    for (uint64_t step = 0; step < kFullAfter; ++step)
+      ASSERT_EQ(submit_bucket(step, last), BRAID_OK) << braid_error_message();
+  }
+
+  template <typename Call>
+  int repeated(Call&& call) {
+    int code = call();
+    while (code == BRAID_ERROR_DEADLINE_EXCEEDED && braid_check(job_) == BRAID_OK) code = call();
+    return code;
+  }
+
+  std::vector<uint32_t> bucket_;
+  std::vector<float> values_ = iota(kBucketTensors);
+};
+
+TEST_F(PatienceTest, ASubmissionIntoAFullRingMayBeRepeated) {
+  register_bucket();
+  daemon_->stop();
+  braid_ticket ticket = 0;
+  fill_ring(ticket);
+  EXPECT_BRAID_ERROR(submit_bucket(kFullAfter, ticket), BRAID_ERROR_DEADLINE_EXCEEDED,
+                     "submit ring");
+  EXPECT_EQ(braid_check(job_), BRAID_OK) << braid_error_message();
+  daemon_->go_on();
+  ASSERT_EQ(repeated([&] { return submit_bucket(kFullAfter, ticket); }), BRAID_OK)
+      << braid_error_message();
+  ASSERT_EQ(braid_wait(job_, ticket, 0), BRAID_OK) << braid_error_message();
+  EXPECT_EQ(copied(ticket, kBucketTensors), values_);
+}
+
+TEST_F(PatienceTest, AnAllocationThatNeedsAnotherArenaMayBeRepeated) {
+  daemon_->stop();
+  void* memory = nullptr;
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_BRAID_ERROR(braid_allocate(job_, kLargeBytes, &memory), BRAID_ERROR_DEADLINE_EXCEEDED,
+                       "input arena");
+  }
+  daemon_->go_on();
+  ASSERT_EQ(repeated([&] { return braid_allocate(job_, kLargeBytes, &memory); }), BRAID_OK)
+      << braid_error_message();
+  EXPECT_EQ(daemon_->arenas().size(), 2u);
+}
+
+TEST_F(PatienceTest, ASubmissionWhoseCopyNeedsAnotherArenaMayBeRepeated) {
+  const uint32_t tensor = register_tensor(job_, "large", kLargeBytes / sizeof(float));
+  const auto values = iota(kLargeBytes / sizeof(float));
+  const auto operation = all_reduce(tensor, 7, values.data());
+  daemon_->stop();
+  braid_ticket ticket = 0;
+  EXPECT_BRAID_ERROR(braid_submit(job_, &operation, &ticket), BRAID_ERROR_DEADLINE_EXCEEDED,
+                     "input arena");
+  daemon_->go_on();
+  ASSERT_EQ(repeated([&] { return braid_submit(job_, &operation, &ticket); }), BRAID_OK)
+      << braid_error_message();
+  ASSERT_EQ(braid_wait(job_, ticket, 0), BRAID_OK) << braid_error_message();
+  EXPECT_EQ(copied(ticket, values.size()), values);
+  EXPECT_EQ(daemon_->arenas().size(), 2u);
+}
+
+TEST_F(PatienceTest, AnArenaThatNobodyWaitsForIsAddedByTheNextRegistration) {
+  daemon_->stop();
+  void* memory = nullptr;
+  EXPECT_EQ(braid_allocate(job_, kLargeBytes, &memory), BRAID_ERROR_DEADLINE_EXCEEDED);
+  daemon_->go_on();
+  EXPECT_EQ(register_tensor(job_, "a", 4), 0u);
+  EXPECT_EQ(braid_allocate(job_, kLargeBytes, &memory), BRAID_OK) << braid_error_message();
+  EXPECT_EQ(daemon_->arenas().size(), 2u);
+}
+
+TEST_F(PatienceTest, ARefusalIsForWhoAsksAgain) {
+  TestDaemon::Options options;
+  options.refused_memory = "this user has enough";
+  open(std::move(options));
+  ASSERT_EQ(braid_set_patience(job_, kPatienceMs), BRAID_OK);
+  daemon_->stop();
+  void* memory = nullptr;
+  EXPECT_EQ(braid_allocate(job_, kLargeBytes, &memory), BRAID_ERROR_DEADLINE_EXCEEDED);
+  daemon_->go_on();
+  EXPECT_EQ(register_tensor(job_, "a", 4), 0u);
+  EXPECT_BRAID_ERROR(repeated([&] { return braid_allocate(job_, kLargeBytes, &memory); }),
+                     BRAID_ERROR_MISMATCH, "this user has enough");
+}
+
+TEST_F(PatienceTest, AReleaseNeverWaits) {
+  register_bucket();
+  const uint32_t tensor = register_tensor(job_, "done", 4);
+  const braid_ticket done = submit(job_, all_reduce(tensor, 0, values_.data()));
+  ASSERT_EQ(braid_wait(job_, done, 0), BRAID_OK) << braid_error_message();
+  daemon_->stop();
+  braid_ticket last = 0;
+  fill_ring(last);
+  EXPECT_EQ(braid_release(job_, done), BRAID_OK) << braid_error_message();
+  daemon_->go_on();
+  ASSERT_EQ(braid_wait(job_, last, 0), BRAID_OK) << braid_error_message();
+  EXPECT_EQ(daemon_->live_results(), kFullAfter);
+}
+
+}  // namespace
+}  // namespace braid
