@@ -92,3 +92,23 @@ def test_in_a_large_group_all_are_looked_at_in_turn():
     store.set("0/999", "gloo listens here")
     with pytest.raises(dist.DistBackendError, match="rank 999 came through torch's gloo"):
         look(*arrivals_of(store, 0, size=1000))
+
+
+def test_who_waits_hears_why_another_rank_cannot_come():
+    store = dist.HashStore()
+    ranks = [arrivals_of(store, rank) for rank in range(3)]
+    ranks[2][0].give_up("no braidd on\nthis node\x1b[31m" + 5000 * "!")
+    ranks[1][0].give_up("of another reason")
+    for arrivals, clock in ranks[:2]:
+        with pytest.raises(dist.DistBackendError, match="rank 2 of 3 .* no braidd on this node .31m!") as told:
+            look(arrivals, clock)
+        assert len(str(told.value)) < 1200
+
+
+def test_a_reason_of_a_group_before_this_one_does_not_count():
+    store = dist.HashStore()
+    arrivals_of(store, 0)
+    arrivals_of(store, 1)[0].give_up("no braidd on this node")
+    ranks = [arrivals_of(store, rank) for rank in range(3)]
+    look(*ranks[0])
+    look(*ranks[1])

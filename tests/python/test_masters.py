@@ -20,9 +20,12 @@ def test_ranks_of_two_nodes_meet(way, tmp_path):
 
 
 @pytest.mark.skipif(ON_LOOPBACK, reason="needs nodes with networks of their own")
-def test_without_a_cluster_key_the_other_node_is_told_so(tmp_path):
+def test_without_a_cluster_key_both_nodes_are_told_so(tmp_path):
     alone = ("--set", "control.cluster_key_file=", "--set", "control.listen=auto")
     done = run("met.py", "localhost", str(tmp_path / "store"), nodes=2, ranks_per_node=1, options=alone)
     assert done.exit_code != 0
-    assert "the braidd of rank 0 is on another node than this one" in done.output
-    assert "set control.cluster_key_file on all nodes" in done.output
+    errors = [result["error"] for result in done.reported(2)]
+    assert errors[0].startswith("braid: rank 1 of 2 could not join the group's job, for which rank 0 waits")
+    for error in errors:
+        assert "the braidd of rank 0 is on another node than this one" in error
+        assert "set control.cluster_key_file on all nodes" in error

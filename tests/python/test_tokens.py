@@ -37,6 +37,23 @@ def test_who_comes_after_rank_0_has_given_up_is_told_so(monkeypatch):
         registration.create_group(store, 1, 2, timedelta(minutes=5))
 
 
+def test_why_a_rank_cannot_come_is_told_without_the_token(monkeypatch):
+    from braid.errors import UnavailableError
+    from braid.torch import registration
+
+    def no_job(*_, **options):
+        raise UnavailableError(f"there is no daemon for {options['token']}")
+
+    store = dist.HashStore()
+    store.set("braid/job/1", "the name\n127.0.0.1\n0\nthesecret")
+    monkeypatch.setattr(registration, "Job", no_job)
+    with pytest.raises(dist.DistBackendError, match="there is no daemon"):
+        registration.create_group(store, 1, 2, timedelta(minutes=5))
+    assert store.get("braid/failure/1").decode() == (
+        "1\nUnavailableError: there is no daemon for (the job's token)"
+    )
+
+
 def test_who_comes_where_rank_0_does_not_is_told_so():
     from braid.torch import registration
 

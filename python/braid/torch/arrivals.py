@@ -4,7 +4,8 @@
 Braid may be switched on for some ranks only. The others then make a gloo group, and each side waits
 for the other. Before a rank of gloo waits, it says in the group's store where it listens: that is
 the one trace of a rank that will never come through braid. Other backends leave none, so ranks that
-are late without one are named in a warning.
+are late without one are named in a warning. A rank that fails on its way to the job, and so will not
+come either, says why in the store.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ _TELL_AFTER_SECONDS = 10.0
 # A look asks the store about so many ranks; the next look goes on behind them.
 _RANKS_PER_LOOK_MAX = 256
 _RANKS_NAMED_MAX = 16
+_REASON_CHARACTERS_MAX = 1000
 
 
 class Arrivals:
@@ -36,6 +38,7 @@ class Arrivals:
         # A store may outlive a group: a script that destroys its group and makes it again finds what
         # it wrote before. Every rank comes as often as the others, so the count tells the times apart.
         self.number = store.add(_arrival(rank), 1)
+        self._failure = f"braid/failure/{self.number}"
         self._began = self._looked = clock()
         self._next = 0
         self._has_told = False
@@ -49,12 +52,28 @@ class Arrivals:
         if now - self._looked < _LOOK_SECONDS:
             return
         self._looked = now
+        self._raise_failure()
         if by_gloo := self._by_gloo(self._watched()):
             first = range(min(self._size, _RANKS_PER_LOOK_MAX))
             raise DistBackendError(self._half_enabled({*by_gloo, *self._by_gloo(first)}))
         if not self._has_told and now - self._began >= _TELL_AFTER_SECONDS:
             self._has_told = True
             self._tell_late_ones()
+
+    def give_up(self, reason: str) -> None:
+        """Tells the others why this rank will not come. Of several ranks' reasons one is enough."""
+        if not self._store.check([self._failure]):
+            self._store.set(self._failure, f"{self._rank}\n{printable(reason)}")
+
+    def _raise_failure(self) -> None:
+        if not self._store.check([self._failure]):
+            return
+        said = self._store.get(self._failure).decode(errors="replace")
+        rank, _, reason = said.partition("\n")
+        raise DistBackendError(
+            f"braid: rank {printable(rank)} of {self._size} could not join the group's job, for which rank "
+            f"{self._rank} waits. It says: {printable(reason)}"
+        )
 
     def _watched(self) -> Iterable[int]:
         if self._rank != 0:
@@ -94,6 +113,11 @@ class Arrivals:
                 self._rank, self._size, _TELL_AFTER_SECONDS,
                 _ranks(late if self._rank == 0 else [0]),
             )  # fmt: skip
+
+
+def printable(text: str) -> str:
+    """What goes into the store, or comes from there, as a line of bounded length."""
+    return "".join(c if c.isprintable() else " " for c in text[:_REASON_CHARACTERS_MAX])
 
 
 def _arrival(rank: int) -> str:

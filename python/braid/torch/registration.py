@@ -22,7 +22,7 @@ from torch.distributed import (
 )
 
 from braid import BraidError, Job, Master, master
-from braid.torch.arrivals import Arrivals
+from braid.torch.arrivals import Arrivals, printable
 from braid.torch.gloo_only import open_to_braid
 from braid.torch.process_group import BraidProcessGroup
 from braid.torch.stores import key_comes, underlying
@@ -116,17 +116,23 @@ class _Proposal:
             raise
 
     def _give_up(self, error: BaseException) -> None:
-        """What ends the group on rank 0 ends it on all ranks, with the same words."""
-        if self._rank == 0:
-            with contextlib.suppress(Exception):  # The first error is the one to tell.
-                reason = f"{_GIVEN_UP}{type(error).__name__}: {error}"
-                self._store.set(self._end_key, reason)
-                self._store.set(self._key, reason)
+        """What ends the group on rank 0 ends it on all ranks, with the same words. What ends it on
+        another rank ends it on rank 0, or on those who still wait for rank 0."""
+        reason = f"{type(error).__name__}: {error}"
+        if self._token:
+            reason = reason.replace(self._token, "(the job's token)")
+        with contextlib.suppress(Exception):  # The first error is the one to tell.
+            if self._rank == 0:
+                said = _GIVEN_UP + printable(reason)
+                self._store.set(self._end_key, said)
+                self._store.set(self._key, said)
+            elif not self._store.check([self._end_key]):
+                self._arrivals.give_up(reason)
 
     def _look_for_end(self) -> None:
         """Raises what rank 0 has given up for, of which its daemon need not know."""
         if self._rank != 0 and self._store.check([self._end_key]):
-            self._raise_if_given_up(self._store.get(self._end_key).decode())
+            self._raise_if_given_up(self._store.get(self._end_key).decode(errors="replace"))
 
     def _raise_if_given_up(self, said: str) -> None:
         if said.startswith(_GIVEN_UP):

@@ -2,14 +2,23 @@
 """Sums over ranks that find each other in one of several ways, and sends from rank to rank."""
 
 import os
-import signal
 import sys
+import time
 from datetime import timedelta
 from pathlib import Path
 
 import torch
 import torch.distributed as dist
 from report import report
+
+
+def end_together(file: Path, rank: int) -> None:
+    """Rank 0, which has the store, ends last; the others wait until it has heard of them."""
+    if rank == 0:
+        file.touch()
+    while not file.exists():
+        time.sleep(0.05)
+    sys.exit(1)
 
 
 def main() -> None:
@@ -20,12 +29,11 @@ def main() -> None:
     if way == "localhost":
         if rank == 0:
             os.environ["MASTER_ADDR"] = "localhost"
-            Path(file).write_text(str(os.getpid()))
         try:
             dist.init_process_group("braid", **more)
-        except dist.DistBackendError:
-            os.kill(int(Path(file).read_text()), signal.SIGKILL)  # it would wait until its time is over
-            raise
+        except dist.DistBackendError as error:
+            report(error=str(error))
+            end_together(Path(file), rank)
     elif way == "file":
         del os.environ["MASTER_ADDR"]
         dist.init_process_group("braid", init_method=f"file://{file}", **more)
