@@ -4,11 +4,14 @@
 #include <array>
 #include <climits>
 #include <cstring>
+#include <vector>
 
 #include <arpa/inet.h>
+#include <fmt/ranges.h>
 #include <ifaddrs.h>
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
+#include <net/if.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -81,6 +84,28 @@ std::string own_interface_of(const std::string& address) {
   }
   ::freeifaddrs(list);
   return name;
+}
+
+std::string own_interfaces() {
+  constexpr size_t kNamedMax = 8;
+  ifaddrs* list = nullptr;
+  if (::getifaddrs(&list) != 0) return "interfaces that cannot be listed";
+  std::vector<std::string> named;
+  size_t count = 0;
+  for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {
+    constexpr unsigned kFlags = IFF_UP | IFF_LOOPBACK;
+    if (entry->ifa_addr == nullptr || entry->ifa_addr->sa_family != AF_INET ||
+        (entry->ifa_flags & kFlags) != IFF_UP)
+      continue;
+    std::array<char, INET_ADDRSTRLEN> text{};
+    const auto* own = reinterpret_cast<const sockaddr_in*>(entry->ifa_addr);
+    ::inet_ntop(AF_INET, &own->sin_addr, text.data(), text.size());
+    if (++count <= kNamedMax) named.push_back(fmt::format("{} ({})", entry->ifa_name, text.data()));
+  }
+  ::freeifaddrs(list);
+  if (named.empty()) return "no interface with an IPv4 address";
+  const std::string more = count > kNamedMax ? fmt::format(" and {} more", count - kNamedMax) : "";
+  return fmt::format("{}{}", fmt::join(named, ", "), more);
 }
 
 std::string own_end_towards(const std::string& address) {

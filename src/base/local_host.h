@@ -12,6 +12,10 @@ std::string own_interface_of(const std::string& address);
 // does not leave the host.
 std::string own_end_towards(const std::string& address);
 
+// This host's interfaces that are up and have an IPv4 address, but lo: "eth0 (10.0.0.2), eth1
+// (10.0.1.2)", or "no interface with an IPv4 address".
+std::string own_interfaces();
+
 // "localhost", or an address in 127.0.0.0/8 or ::1.
 bool is_loopback_host(const std::string& host);
 

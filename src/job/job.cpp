@@ -24,9 +24,9 @@ Status why_another(const Peer& self, const Peer& found, const Peer& sought) {
   return make_status(StatusCode::Unavailable,
                      "node '{}' says that it is at {}, but that is also an address of this "
                      "node{}: set node.address and transport.rails of both nodes to a network that "
-                     "they share",
+                     "they share; this node has {}",
                      sought.name, sought.address,
-                     interface.empty() ? "" : ", on its interface " + interface);
+                     interface.empty() ? "" : ", on its interface " + interface, own_interfaces());
 }
 
 }  // namespace

@@ -95,9 +95,10 @@ Status JoiningTrainers::check_coordinator(const Session& session, const Peer& fo
     return make_status(StatusCode::Unavailable,
                        "job '{}': the braidd of rank 0 is to be reached at {}, but that is also an "
                        "address of this node ('{}'){}: set node.address and transport.rails of "
-                       "both nodes to a network that they share",
+                       "both nodes to a network that they share; this node has {}",
                        session.job_name(), master, found.name,
-                       interface.empty() ? "" : ", on its interface " + interface);
+                       interface.empty() ? "" : ", on its interface " + interface,
+                       own_interfaces());
   }
   return make_status(
       StatusCode::Unavailable,

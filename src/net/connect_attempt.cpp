@@ -25,6 +25,14 @@ Status explain(const Status& reason) {
               "it closed the connection during the handshake: is it a braidd, and does its log say "
               "why?",
               reason.cause()};
+    case UV_ENETUNREACH:
+    case UV_EHOSTUNREACH:
+    case UV_ETIMEDOUT:
+      return {reason.code(),
+              fmt::format("{}; if both nodes share another network, set node.address and "
+                          "transport.rails of both to it: this node has {}",
+                          reason.message(), own_interfaces()),
+              reason.cause()};
     default:
       return reason;
   }

@@ -48,9 +48,10 @@ std::unique_ptr<ControlConnection> ControlConnection::accept(Loop& loop,
 void ControlConnection::start_deadline(uint32_t deadline_ms) {
   deadline_ = std::make_unique<Timer>(loop_);
   deadline_->start_once(deadline_ms, [this, deadline_ms] {
-    const char* missing =
-        state_ == State::Connecting ? "does not answer" : "did not complete the handshake";
-    fail(make_status(StatusCode::DeadlineExceeded, "{} within {} ms", missing, deadline_ms));
+    const bool is_connecting = state_ == State::Connecting;
+    const char* missing = is_connecting ? "does not answer" : "did not complete the handshake";
+    fail(Status(StatusCode::DeadlineExceeded, fmt::format("{} within {} ms", missing, deadline_ms),
+                is_connecting ? UV_ETIMEDOUT : 0));
   });
 }
 

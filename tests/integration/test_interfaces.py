@@ -90,6 +90,39 @@ def test_an_address_that_both_nodes_have_is_named(bridged, tmp_path):
     trainers[0].kill()
 
 
+# What each node has on eth0, which comes before eth1: the same address, or one that the other node does not reach.
+@pytest.mark.parametrize(
+    ("on_eth0", "said"),
+    [
+        (("192.168.0.1", "192.168.0.1"), "also an address of this node ('node1'), on its interface eth0"),
+        (("192.168.1.1", "192.168.2.1"), "the daemon at 192.168.1.1:7410: cannot connect: network is unreachable"),
+    ],
+)
+def test_where_the_first_interface_does_not_lead_to_the_other_node_the_way_out_is_named(
+    bridged, tmp_path, on_eth0, said
+):
+    for node, address in zip(bridged.nodes, on_eth0):
+        node.run("ip", "addr", "add", f"{address}/24", "dev", "eth0")
+    try:
+        automatic = ("node.address", "control.listen", "transport.rails")
+        restart(bridged, **{key: "auto" for key in automatic}, **{"metrics.address": "127.0.0.1"})
+        trainers = bridged.start(MEET, argument=str(tmp_path / "master"))
+        text = trainers[1].error()["text"]
+        trainers[0].kill()
+        assert f"{on_eth0[0]}" in text and said in text, text
+        assert "set node.address and transport.rails of both" in text, text
+        assert f"this node has eth0 ({on_eth0[1]}), " in text and "eth1 (10.78.77.2)" in text, text
+        own = [{"node.address": f"10.78.77.{number}", "transport.rails": "eth1"} for number in (1, 2)]
+        for node, settings in zip(bridged.nodes, own):
+            node.daemon_command = with_settings(node.daemon_command, **settings)
+        restart(bridged)
+        for result in [trainer.result() for trainer in bridged.start(MEET, argument=str(tmp_path / "again"))]:
+            assert result["address"] == "10.78.77.1" and result["sum"] == 2.0
+    finally:
+        for node in bridged.nodes:
+            node.run("ip", "addr", "flush", "dev", "eth0")
+
+
 def test_who_cannot_be_reached_is_named_with_both_ends(bridged):
     restart(bridged, **{"node.address": "10.78.77.1", "control.listen": "0.0.0.0", "transport.rails": "eth1"})
     nobody = "open_job(master_address='10.78.77.99', timeout=2)"

@@ -29,3 +29,27 @@ def test_without_a_cluster_key_both_nodes_are_told_so(tmp_path):
     for error in errors:
         assert "the braidd of rank 0 is on another node than this one" in error
         assert "set control.cluster_key_file on all nodes" in error
+
+
+def test_where_the_daemon_of_rank_0_is_not_reached_the_way_that_torch_takes_is_named(monkeypatch):
+    from datetime import timedelta
+
+    import torch.distributed as dist
+
+    from braid.errors import UnavailableError
+    from braid.torch import registration
+
+    def no_job(*_, master_address, **__):
+        raise UnavailableError(f"cannot connect to the daemon at {master_address}")
+
+    def own_end(*peers):
+        assert peers == ("10.78.77.1",)
+        return "10.78.77.2"
+
+    store = dist.HashStore()
+    store.set("braid/job/1", "the name\n192.168.1.1\n7\nthesecret")
+    monkeypatch.setenv("MASTER_ADDR", "10.78.77.1")
+    monkeypatch.setattr(registration, "Job", no_job)
+    monkeypatch.setattr(registration, "local_address", own_end)
+    with pytest.raises(dist.DistBackendError, match="MASTER_ADDR 10.78.77.1, which this node reaches from 10.78.77.2"):
+        registration.create_group(store, 1, 2, timedelta(minutes=5))

@@ -28,6 +28,7 @@ from braid.torch.pairs import Pairs
 from braid.torch.work import Transfer
 
 _log = logging.getLogger("braid")
+LOOPBACK = "127.0.0.1"
 
 
 class InnerGloo:
@@ -156,4 +157,4 @@ def local_address(*peers: str | None) -> str:
             continue
         if not ipaddress.ip_address(address.partition("%")[0]).is_loopback:
             return address
-    return "127.0.0.1"
+    return LOOPBACK

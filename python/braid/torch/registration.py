@@ -23,6 +23,7 @@ from torch.distributed import (
 
 from braid import BraidError, Job, Master, master
 from braid.torch.arrivals import Arrivals, printable
+from braid.torch.gloo import LOOPBACK, local_address
 from braid.torch.gloo_only import open_to_braid
 from braid.torch.process_group import BraidProcessGroup
 from braid.torch.stores import key_comes, underlying
@@ -47,6 +48,7 @@ def create_group(store: Store, rank: int, size: int, timeout: timedelta) -> Brai
     except BraidError as error:
         raise DistBackendError(
             f"braid: rank {rank} of {size} could not join job {proposal.job}: {error}"
+            f"{proposal.other_way_to_rank_0(error)}"
         ) from error
     try:
         # The job's name sets this group's keys apart from those of a group before it.
@@ -101,6 +103,14 @@ class _Proposal:
         if self._rank == 0:
             self._store.delete_key(self._key)
         return job
+
+    def other_way_to_rank_0(self, error: BraidError) -> str:
+        """For the error of a daemon that does not reach rank 0's: the network over which torch does."""
+        address = os.environ.get("MASTER_ADDR", "")
+        own = local_address(address)
+        if self._where.address not in (address, "") and self._where.address in str(error) and own != LOOPBACK:
+            return f". torch meets at MASTER_ADDR {address}, which this node reaches from {own}"
+        return ""
 
     def _look(self) -> None:
         """Between the pieces of the wait for the job, which a store that is lost does not end."""

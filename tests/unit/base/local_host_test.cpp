@@ -38,6 +38,12 @@ TEST(LocalHostTest, NamesTheInterfaceOfAnAddress) {
   EXPECT_EQ(own_interface_of("localhost"), "");
 }
 
+TEST(LocalHostTest, ListsInterfacesThatMayLeadToOthers) {
+  const std::string interfaces = own_interfaces();
+  EXPECT_FALSE(interfaces.empty());
+  EXPECT_EQ(interfaces.find("127.0.0.1"), std::string::npos) << interfaces;
+}
+
 TEST(LocalHostTest, KnowsNoWayOutToItself) {
   EXPECT_EQ(own_end_towards("127.0.0.1"), "");
   EXPECT_EQ(own_end_towards("localhost"), "");

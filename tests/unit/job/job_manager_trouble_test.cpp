@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <future>
 
+#include "base/local_host.h"
 #include "job/manager_world.h"
 
 namespace braid {
@@ -258,7 +259,8 @@ TEST_F(JobManagerTroubleTest, AMastersAddressThatIsThisNodesTooIsNamed) {
   expect_failure(StatusCode::Unavailable,
                  "job 'train': the braidd of rank 0 is to be reached at 10.0.0.1, but that is also "
                  "an address of this node ('here'): set node.address and transport.rails of both "
-                 "nodes to a network that they share");
+                 "nodes to a network that they share; this node has " +
+                     own_interfaces());
 }
 
 TEST_F(JobManagerTroubleTest, AnotherDaemonAtTheMastersAddressIsNamed) {
