@@ -356,8 +356,20 @@ void Job::on_query(const proto::OperationQuery& query) {
     if (session->find_tensor(key.tensor) == nullptr)
       detail += " and has not registered this tensor";
   }
+  if (missing.empty()) detail = trouble_of_links();
   auto message = make_operation_report(key, missing, detail);
   check(services_.control_plane.send(coordinator_.id, message));
+}
+
+std::string Job::trouble_of_links() const {
+  const auto& nodes = membership_.nodes;
+  for (const LinkStatus& link : services_.transport.link_statuses()) {
+    const bool is_ours = std::any_of(nodes.begin(), nodes.end(), [&](const MemberNode& node) {
+      return node.peer.name == link.peer;
+    });
+    if (is_ours && !link.trouble.empty()) return link.trouble;
+  }
+  return {};
 }
 
 void Job::check_deadlines() {

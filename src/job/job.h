@@ -163,6 +163,7 @@ class Job final {
   Status charge_kept(std::optional<uint64_t> bytes);
   void report_ready();
   void show_memory();
+  std::string trouble_of_links() const;
   void check_deadlines();
   void tell_progress();
   void tell_end(std::string_view how);

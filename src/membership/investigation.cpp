@@ -11,6 +11,7 @@ namespace braid {
 namespace {
 
 constexpr size_t kDetailBytesMax = 4096;  // goes to every trainer of the job
+constexpr size_t kTroublesMax = 3;        // of links, that are told
 
 }  // namespace
 
@@ -41,6 +42,19 @@ void Investigation::on_report(NodeId from, const proto::OperationReport& report)
   if (answers_.size() == nodes_.size()) conclude();
 }
 
+// What nodes whose ranks have all submitted it know about their links.
+std::string Investigation::troubles() const {
+  std::string text;
+  size_t told = 0;
+  for (const MemberNode& node : nodes_) {
+    const auto answer = answers_.find(node.peer.id);
+    if (answer == answers_.end() || answer->second.detail.empty() || told == kTroublesMax) continue;
+    text += fmt::format("{}node '{}' says: {}", told++ == 0 ? ": " : "; ", node.peer.name,
+                        answer->second.detail);
+  }
+  return text;
+}
+
 void Investigation::conclude() {
   if (!done_) return;
   std::vector<std::string> causes;
@@ -57,7 +71,8 @@ void Investigation::conclude() {
     }
   }
   if (causes.empty())
-    causes.emplace_back("all ranks have submitted it, but the network has not finished it");
+    causes.push_back("all ranks have submitted it, but the network has not finished it" +
+                     troubles());
   const auto done = std::move(done_);
   done_ = nullptr;
   done(make_status(StatusCode::DeadlineExceeded, "{} did not end within {} ms: {}", description_,

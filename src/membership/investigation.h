@@ -32,6 +32,7 @@ class Investigation {
     std::string detail;
   };
   void conclude();
+  std::string troubles() const;
 
   OperationKey key_;
   std::string description_;

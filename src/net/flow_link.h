@@ -136,6 +136,7 @@ class FlowLink final : public Link, private OutgoingFlow::Owner {
   SlowFlows slow_flows_;
   SilentFlows silent_flows_;
   std::vector<FullSizeLoss> full_size_losses_;  // by rail
+  bool tells_trouble_ = false;                  // in numbers_
   std::vector<FlowWait> waits_;                 // of slots_, while watch() looks at them
   uint32_t quiet_looks_ = 0;                    // with nothing on its way
   OverdueBudget overdue_budget_;

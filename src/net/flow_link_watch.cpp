@@ -72,6 +72,11 @@ void FlowLink::watch() {
                      flow->round_trip().usual_most_ns()};
     is_any_waiting = is_any_waiting || waits_[index].waiting_since_ns != 0;
   }
+  if (tells_trouble_ && std::none_of(full_size_losses_.begin(), full_size_losses_.end(),
+                                     [](const auto& loss) { return loss.is_hopeless(); })) {
+    tells_trouble_ = false;
+    numbers_->set_trouble({});
+  }
   for (const size_t silent : silent_flows_.look(waits_, SystemClock().now_ns()))
     give_up(*slots_[silent].flow);
   show_traffic(false);
@@ -118,7 +123,12 @@ void FlowLink::give_up(OutgoingFlow& flow) {
                       : "round trip not known");
   if (!full_size_loss_of(flow.index()).on_given_up(flow.largest_unacknowledged()))
     return flow.fail({StatusCode::Unavailable, why});
-  const Status reason(StatusCode::Unavailable, why + "; " + describe_full_size_loss(flow.index()));
+  const std::string loss = describe_full_size_loss(flow.index());
+  if (full_size_loss_of(flow.index()).is_hopeless()) {
+    tells_trouble_ = true;
+    numbers_->set_trouble(loss);
+  }
+  const Status reason(StatusCode::Unavailable, why + "; " + loss);
   BRAID_LOG_WARN(fields_of(flow.index()), "{}: {}", flow.description(), reason.message());
   // The others of the rail have the same before them.
   for (size_t index = flow.index() % full_size_losses_.size(); index < slots_.size();

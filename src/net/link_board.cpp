@@ -50,6 +50,7 @@ std::vector<LinkStatus> join_links(std::span<const std::shared_ptr<const LinkNum
     LinkStatus& link = links[numbers->peer()];
     link.peer = numbers->peer();
     link.queued_bytes += numbers->queued_bytes.get();
+    if (link.trouble.empty()) link.trouble = numbers->trouble();
     link.rails.resize(rails.size());
     for (size_t i = 0; i < rails.size(); ++i) {
       link.rails[i].name = rails[i];

@@ -57,11 +57,22 @@ class LinkNumbers {
     return rates_;
   }
 
+  // Why this link brings nothing to the other node; empty: it does, for all that is known.
+  void set_trouble(std::string trouble) {
+    const std::lock_guard lock(mutex_);
+    trouble_ = std::move(trouble);
+  }
+  std::string trouble() const {
+    const std::lock_guard lock(mutex_);
+    return trouble_;
+  }
+
  private:
   const std::string peer_;
   std::vector<RailNumbers> rails_;
   mutable std::mutex mutex_;
   std::vector<FlowRate> rates_;
+  std::string trouble_;
 };
 
 }  // namespace braid

@@ -82,6 +82,7 @@ struct LinkStatus {
   std::string peer;  // node name
   std::vector<Rail> rails;
   uint64_t queued_bytes = 0;  // chunks that wait for a flow with room, at the last look
+  std::string trouble;  // why nothing of an operation reaches the node; empty: nothing is known
 };
 
 struct TransportCounters {  // sums over all flows since the start; read from any thread

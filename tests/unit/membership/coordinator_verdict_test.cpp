@@ -71,6 +71,18 @@ TEST_F(CoordinatorVerdictTest, ANodeSpeaksForItsOwnRanksOnly) {
             "1 on node 'a'");
 }
 
+TEST_F(CoordinatorVerdictTest, WhatNodesKnowAboutTheirLinksIsToldWhereNoRankIsMissing) {
+  const uint64_t key = run_job();
+  overdue(a_, key);
+  report(a_, key, {}, "packets of full size are lost");
+  report(b_, key, {});
+  run_until([this] { return !sent_to<proto::JobFailed>(a_).empty(); });
+  EXPECT_EQ(failure_of(a_).message(),
+            "job 'train': 'w' step 5, all-reduce did not end within 2000 ms: all ranks have "
+            "submitted it, but the network has not finished it: node 'a' says: packets of full "
+            "size are lost");
+}
+
 TEST_F(CoordinatorVerdictTest, AJobEndsWhenAllRanksHaveLeft) {
   const uint64_t key = run_job();
   tell(a_, make_rank_left(key, 0));

@@ -35,6 +35,7 @@ TEST(LinkBoard, JoinsTheLoopsByNodeAndRail) {
   b1->rail_of(0).oldest_ns.set(5);
   b0->rail_of(1).flows_open.set(2);
   b0->queued_bytes.set(100);
+  b1->set_trouble("nothing arrives");
   b1->queued_bytes.set(50);
   b0->show_rates({{1, 30.0}, {0, 9.0}});
   b1->show_rates({{1, 10.0}});
@@ -47,6 +48,8 @@ TEST(LinkBoard, JoinsTheLoopsByNodeAndRail) {
   const LinkStatus& b = links[1];
   EXPECT_EQ(b.peer, "b");
   EXPECT_EQ(b.queued_bytes, 150u);
+  EXPECT_EQ(b.trouble, "nothing arrives");
+  EXPECT_EQ(links[0].trouble, "");
   EXPECT_EQ(b.rails[0].name, "eth0");
   EXPECT_EQ(b.rails[0].oldest_ns, 7u);
   EXPECT_EQ(b.rails[0].flow_rates, std::vector<double>{9.0});
