@@ -37,7 +37,7 @@ done
 [[ -n $minutes ]] || minutes=$((all ? 0 : 80))
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 2
-readonly root=$PWD torch_oldest=2.5.1 ucx_newest=1.22
+readonly root=$PWD torch_oldest=2.7.1 ucx_newest=1.22
 readonly logs=$root/build/check
 readonly python=$root/build/venv/bin/python
 mkdir -p "$logs"

@@ -12,7 +12,8 @@ from cluster_runs import run, script
 torch = pytest.importorskip("torch")
 
 import braid.torch  # noqa: E402
-from braid.torch import launcher  # noqa: E402
+from braid.torch import launcher, substitution  # noqa: E402
+from braid.torch.autoload import autoload  # noqa: E402
 from braid.torch.profiling import ENDS_IN_ANY_THREAD  # noqa: E402
 
 
@@ -49,11 +50,21 @@ def test_the_name_alone_is_enough_where_torch_looks_for_backends():
 
 
 def test_a_torch_that_is_too_old_is_refused_where_braid_is_asked_for(monkeypatch):
-    monkeypatch.setattr(torch, "__version__", "2.4.1+cpu")
-    expected = r"^braid needs torch 2\.5 or later, and this is torch 2\.4\.1\+cpu$"
+    monkeypatch.setattr(torch, "__version__", "2.6.0+cpu")
+    expected = r"^braid needs torch 2\.7 or later, and this is torch 2\.6\.0\+cpu$"
     for name in ("register", "enable"):
         with pytest.raises(RuntimeError, match=expected):
             getattr(braid.torch, name)
     monkeypatch.setenv("BRAID_ENABLE", "0")  # braid-run sets it: undone at the end.
-    with pytest.raises(SystemExit, match="^braid-run: braid needs torch 2.5 or later"):
+    with pytest.raises(SystemExit, match="^braid-run: braid needs torch 2.7 or later"):
         launcher.main(["train.py"])
+
+
+def test_a_torch_that_is_too_old_is_left_as_it_is_where_braid_is_switched_on(monkeypatch, caplog):
+    monkeypatch.setattr(torch, "__version__", "2.6.0+cpu")
+    monkeypatch.setenv("BRAID_ENABLE", "1")
+    enabled = []
+    monkeypatch.setattr(substitution, "enable", lambda: enabled.append(True))
+    autoload()
+    assert not enabled
+    assert "braid is not in use: braid needs torch 2.7 or later" in caplog.text

@@ -25,8 +25,8 @@ LEFT_OUT = {
     "test_as_gloo.py looks at the same words",
     "test_barrier_timeout_full_group": "as test_barrier_timeout_global",
 }
-# The same for torch before 2.7, whose gloo connects all ranks when a group is made.
-LEFT_OUT_BEFORE_2_7 = {
+# The same for torch before 2.8, whose gloo connects all ranks when a group is made.
+LEFT_OUT_BEFORE_2_8 = {
     name: "receiving from any source is refused there, and says so"
     for name in (
         "test_send_recv_any_source",
@@ -73,8 +73,8 @@ def failures(ranks: int, names: list[str], *options: str) -> list[str]:
     "ranks", [pytest.param(2, marks=once), 3, pytest.param(4, marks=once)]
 )
 def test_what_passes_over_gloo_passes_over_braid(ranks):
-    old = tuple(int(part) for part in torch.__version__.split(".")[:2]) < (2, 7)
-    left_out = LEFT_OUT | (LEFT_OUT_BEFORE_2_7 if old else {})
+    old = tuple(int(part) for part in torch.__version__.split(".")[:2]) < (2, 8)
+    left_out = LEFT_OUT | (LEFT_OUT_BEFORE_2_8 if old else {})
     names = [name for name in passing_over_gloo(ranks) if name not in left_out]
     usual = [name for name in names if name not in KEEPS_BUCKETS]
     kept = [name for name in names if name in KEEPS_BUCKETS]

@@ -11,7 +11,8 @@ import pytest
 from cluster_runs import SHAPES, once, run
 
 torch = pytest.importorskip("torch")
-TORCH = tuple(int(n) for n in torch.__version__.split(".")[:2])
+# torch 2.7's gloo gives FSDP2 a sum where it asks for an average.
+AVERAGES = tuple(int(n) for n in torch.__version__.split(".")[:2]) >= (2, 8)
 
 
 @cache
@@ -89,9 +90,9 @@ def test_ddp_in_every_way_trains_as_with_gloo(smallest, start, nodes, ranks_per_
     assert all(len(result["done"]) > 20 for result in results)
 
 
-@pytest.mark.skipif(TORCH < (2, 6), reason="this torch's FSDP2 needs CUDA")
 @pytest.mark.parametrize(("nodes", "ranks_per_node"), SHAPES)
 def test_fsdp2_trains_as_with_gloo(nodes, ranks_per_node):
     ours = run("fsdp2.py", "braid", nodes=nodes, ranks_per_node=ranks_per_node).expect(4)
     assert_same_bits(ours)
-    assert_same_training(ours, with_gloo("fsdp2.py", "gloo"))
+    if AVERAGES:
+        assert_same_training(ours, with_gloo("fsdp2.py", "gloo"))

@@ -14,6 +14,9 @@ def autoload() -> None:
     if os.environ.get("BRAID_ENABLE", "").lower() in _OFF:
         return
     try:
+        from braid.torch.versions import require_torch
+
+        require_torch()
         from braid.torch.substitution import enable
 
         enable()

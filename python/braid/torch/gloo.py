@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The inner gloo group: what braid does not carry still has to work in an unmodified script.
 
-Where torch has gloo's lazy start (2.7 and newer) the group is made along with ours: that costs a
+Where torch has gloo's lazy start (2.8 and newer) the group is made along with ours: that costs a
 few milliseconds, connects to nobody, and means that two ranks can talk later without the others.
 Before, making a group connects everybody to everybody, so it is made by the first collective
 (which all ranks enter) and point-to-point traffic goes through groups of two (see pairs.py).

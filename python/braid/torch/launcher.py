@@ -30,7 +30,7 @@ def main(arguments: list[str] | None = None) -> None:
     options = _parser().parse_args(arguments)
     if importlib.util.find_spec("torch") is None:
         sys.exit(
-            f"braid-run: {sys.executable} has no torch: install torch 2.5 or later for it, or install "
+            f"braid-run: {sys.executable} has no torch: install torch 2.7 or later for it, or install "
             "braid into the environment that has torch"
         )
     if options.nproc_per_node is not None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Send and receive on a torch whose gloo cannot start lazily (before 2.7).
+"""Send and receive on a torch whose gloo cannot start lazily (before 2.8).
 
 Each pair of ranks that talks gets a gloo group of two, made by a thread of its own: send and
 receive must return at once, also when the other rank comes to its side of it much later.
@@ -14,12 +14,16 @@ from datetime import timedelta
 from typing import Any
 
 import torch
-from torch.distributed import DistBackendError, PrefixStore, Store, TCPStore, Work
+from torch.distributed import DistBackendError, DistError, PrefixStore, Store, TCPStore, Work
 
 from braid.torch.stores import underlying
 
 _POLL_SECONDS_MIN = 0.001
 _POLL_SECONDS_MAX = 0.05
+_PIECE_SECONDS = 0.2
+_CONNECT_SECONDS = 1.0
+# What gloo hears of a death by itself, it hears soon.
+_NEWS_SECONDS = 2.0
 
 
 class Pairs:
@@ -55,7 +59,7 @@ class Pairs:
 
     def recv_anysource(self, tensors: list[torch.Tensor], tag: int) -> Work:
         raise NotImplementedError(
-            "receiving from any source needs torch 2.7 or newer when the backend is braid; "
+            "receiving from any source needs torch 2.8 or newer when the backend is braid; "
             "give the source rank, or use a gloo group"
         )
 
@@ -75,14 +79,10 @@ class Pairs:
     def _pair(self, peer: int) -> _Pair:
         with self._lock:
             if peer not in self._pairs:
-                # A connection for each pair: making its group waits for the other rank, and a TCP
-                # store's connection is held while somebody waits. Over a common one, ranks in a
-                # ring would each wait for what the next one cannot give.
-                own = _own_connection(self._store, self._timeout)
-                store = PrefixStore(f"braid/pairs/{self._name}", own)
                 self._pairs[peer] = _Pair(
-                    store, self._rank, peer, self._make_group, self._timeout, self._check
-                )
+                    self._store, self._name, self._rank, peer, self._make_group, self._timeout,
+                    self._check,
+                )  # fmt: skip
             return self._pairs[peer]
 
 
@@ -90,6 +90,7 @@ class _Pair:
     def __init__(
         self,
         store: Store,
+        name: str,
         rank: int,
         peer: int,
         make_group: Callable[[Store, int, int, timedelta], Any],
@@ -97,7 +98,8 @@ class _Pair:
         check: Callable[[], None],
     ) -> None:
         low, high = sorted((rank, peer))
-        self._store = PrefixStore(f"{low}-{high}", store)
+        self._prefix = f"braid/pairs/{name}/{low}-{high}"
+        self._store = store
         self._rank = rank
         self._peer = peer
         self._make_group = make_group
@@ -117,7 +119,8 @@ class _Pair:
         """Starts a transfer, or queues it until the other rank is there. Keeps the order."""
         with self._lock:
             # In a group of two, the other one is 1 for the lower rank and 0 for the higher.
-            work = _PairWork(method, tensors, int(self._peer > self._rank), tag, self._peer)
+            other = int(self._peer > self._rank)
+            work = _PairWork(method, tensors, other, tag, self._peer, self._check)
             if self._group is not None or self._error is not None:
                 work.begin(self._group, self._error)
             else:
@@ -134,16 +137,28 @@ class _Pair:
         with self._lock:
             self._closed = True
         if self._thread is not threading.current_thread():
-            self._thread.join(self._timeout.total_seconds())
+            self._await_thread()
         with self._lock:
             self._group = None
             self._error = self._error or DistBackendError("the process group was destroyed")
 
+    def _await_thread(self) -> None:
+        """It may wait in gloo for a rank that has died, and hears of it at the timeout only."""
+        end = time.monotonic() + self._timeout.total_seconds()
+        while self._thread.is_alive() and time.monotonic() < end:
+            self._thread.join(_PIECE_SECONDS)
+            try:
+                self._check()
+            except Exception:
+                self._thread.join(_NEWS_SECONDS)
+                return
+
     def _connect(self) -> None:
         group, error = None, None
         try:
-            self._meet()
-            group = self._make_group(self._store, int(self._rank > self._peer), 2, self._timeout)
+            store = PrefixStore(self._prefix, self._own_connection())
+            self._meet(store)
+            group = self._make_group(store, int(self._rank > self._peer), 2, self._timeout)
         except Exception as cause:
             error = cause
         with self._lock:
@@ -152,15 +167,33 @@ class _Pair:
                 work.begin(group, error)
             self._waiting.clear()
 
-    def _meet(self) -> None:
+    def _own_connection(self) -> Store:
+        """A connection for each pair: making its group waits for the other rank, and a TCP store's
+        connection is held while somebody waits. Over a common one, ranks in a ring would each wait
+        for what the next one cannot give."""
+        store = underlying(self._store)
+        if not isinstance(store, TCPStore):
+            return store  # The others hold nothing while they wait.
+        end = time.monotonic() + self._timeout.total_seconds()
+        while True:
+            # The store ends with its host, which may be the other rank.
+            try:
+                piece = timedelta(seconds=_CONNECT_SECONDS)
+                own = TCPStore(store.host, store.port, None, False, piece, wait_for_workers=False)
+                own.set_timeout(self._timeout)
+                return own
+            except DistError:
+                self._refuse_to_wait()
+                if time.monotonic() > end:
+                    raise
+
+    def _meet(self, store: Store) -> None:
         """Waits until the other rank is at this point too, and can be told to stop meanwhile."""
-        self._store.set(str(self._rank), "here")
+        store.set(str(self._rank), "here")
         end = time.monotonic() + self._timeout.total_seconds()
         pause = _POLL_SECONDS_MIN
-        while not self._store.check([str(self._peer)]):
-            if self._closed:
-                raise DistBackendError("the process group was destroyed")
-            self._check()
+        while not store.check([str(self._peer)]):
+            self._refuse_to_wait()
             if time.monotonic() > end:
                 raise DistBackendError(
                     f"rank {self._peer} did not come to send to or receive from "
@@ -170,25 +203,26 @@ class _Pair:
             pause = min(pause * 2, _POLL_SECONDS_MAX)
 
 
-def _own_connection(store: Store, timeout: timedelta) -> Store:
-    store = underlying(store)
-    if not isinstance(store, TCPStore):
-        return store  # The others hold nothing while they wait.
-    return TCPStore(store.host, store.port, None, False, timeout, wait_for_workers=False)
+    def _refuse_to_wait(self) -> None:
+        if self._closed:
+            raise DistBackendError("the process group was destroyed")
+        self._check()
 
 
 class _PairWork(Work):
     """A transfer that may not have begun yet."""
 
     def __init__(
-        self, method: str, tensors: list[torch.Tensor], other: int, tag: int, peer: int
-    ) -> None:
+        self, method: str, tensors: list[torch.Tensor], other: int, tag: int, peer: int,
+        check: Callable[[], None],
+    ) -> None:  # fmt: skip
         super().__init__()
         self._method = method
         self._tensors = tensors
         self._other = other
         self._tag = tag
         self._peer = peer
+        self._check = check
         self._begun = threading.Event()
         self._work: Any = None
         self._error: Exception | None = None
@@ -204,8 +238,11 @@ class _PairWork(Work):
 
     def wait(self, timeout: timedelta | None = None) -> bool:
         seconds = timeout.total_seconds() if timeout is not None and timeout.days >= 0 else None
-        if not self._begun.wait(seconds or None):
-            raise DistBackendError(f"rank {self._peer} is not there after {timeout}")
+        end = time.monotonic() + seconds if seconds else None
+        while not self._begun.wait(_PIECE_SECONDS):
+            self._check()
+            if end is not None and time.monotonic() > end:
+                raise DistBackendError(f"rank {self._peer} is not there after {timeout}")
         if self._error is not None:
             raise self._error
         return self._work.wait(timeout) if seconds else self._work.wait()

@@ -19,7 +19,7 @@ from braid.torch.work import BraidWork
 # Costs nothing to speak of; only if it says yes is anything else done.
 is_profiling = torch.autograd._profiler_enabled
 
-# Seen to be so in 2.15 and not in 2.5: in between the older way, which works in both.
+# Seen to be so in 2.15 and not in 2.7: in between the older way, which works in both.
 ENDS_IN_ANY_THREAD = tuple(int(n) for n in torch.__version__.split(".")[:2]) >= (2, 15)
 
 # The words of torch's own backends, which tools look for.

@@ -45,8 +45,6 @@ def _skip_with_strategy(code: CodeType) -> None:
 
 def _find_skip_code() -> Callable[[CodeType], None] | None:
     """What makes Dynamo leave out one function; None in a torch that has other insides."""
-    if hasattr(eval_frame, "skip_code"):
-        return eval_frame.skip_code  # torch 2.5
     needed = ("_FrameAction", "_FrameExecStrategy", "set_code_exec_strategy", "set_eval_frame")
     return _skip_with_strategy if all(hasattr(eval_frame, name) for name in needed) else None
 

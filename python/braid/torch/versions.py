@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import torch
 
-OLDEST = (2, 5)
+OLDEST = (2, 7)
 
 
 def require_torch() -> None:

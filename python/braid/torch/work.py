@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Work objects: what a collective returns, and how its end reaches whoever waits.
 
-Two facts shape this file (torch 2.5 to 2.15). A Work made by `_create_work_from_future` does not
+Two facts shape this file (torch 2.7 to 2.15). A Work made by `_create_work_from_future` does not
 raise from wait() when its future holds an error, so callers in Python get `BraidWork`, which does.
 And before torch 2.9 C++ keeps a Python-made Work alive no longer than the call that returned it, so
 callers in C++ get a Work made from the future there; DDP looks at nothing but the future anyway. A

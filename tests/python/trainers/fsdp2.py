@@ -9,11 +9,7 @@ import torch
 import torch.distributed as dist
 from report import digest, report
 from torch.distributed.device_mesh import init_device_mesh
-
-try:
-    from torch.distributed.fsdp import fully_shard
-except ImportError:  # torch 2.5
-    from torch.distributed._composable.fsdp import fully_shard
+from torch.distributed.fsdp import fully_shard
 
 
 def main() -> None:
