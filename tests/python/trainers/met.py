@@ -11,6 +11,8 @@ import torch
 import torch.distributed as dist
 from report import report
 
+import braid.torch
+
 
 def end_together(file: Path, rank: int) -> None:
     """Rank 0, which has the store, ends last; the others wait until it has heard of them."""
@@ -23,6 +25,7 @@ def end_together(file: Path, rank: int) -> None:
 
 def main() -> None:
     way, file = sys.argv[1:]
+    braid.torch.register()
     os.environ.pop("GLOO_SOCKET_IFNAME", None)  # gloo finds its way, too
     rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
     more = {"rank": rank, "world_size": size, "timeout": timedelta(seconds=120)}
