@@ -13,4 +13,4 @@ pytest.importorskip("torch")
 def test_callbacks_may_wait_for_collectives_that_they_start(nodes, ranks_per_node):
     size = nodes * ranks_per_node
     results = run("callbacks.py", nodes=nodes, ranks_per_node=ranks_per_node).expect(size)
-    assert all(len(result["done"]) == 7 for result in results)
+    assert all(len(result["done"]) == 8 for result in results)

@@ -16,7 +16,7 @@ from torch.distributed import Work
 from braid.torch.device_copies import devices_of, wait_for_streams
 from braid.torch.gloo import InnerGloo
 from braid.torch.untraced import untraced
-from braid.torch.work import CopyBackWork, finished, handed_out
+from braid.torch.work import CopyBackWork, finished
 
 Tensors = Sequence[torch.Tensor]
 
@@ -46,7 +46,8 @@ class FallbackMixin:
     def recv_anysource(self, tensors: list[torch.Tensor], tag: int = 0) -> Work:
         group = self._inner.peer_to_peer("recv")
         return self._received(
-            tensors, lambda into: self._inner.begun(group.recv_anysource(into, tag))
+            tensors,
+            lambda into: self._inner.start_from_any(lambda: group.recv_anysource(into, tag)),
         )
 
     recvAnysource = recv_anysource
@@ -77,8 +78,10 @@ class FallbackMixin:
         options = AllreduceOptions()
         options.reduceOp = op
         whole = torch.cat([block.detach().reshape(-1).cpu() for block in blocks])
-        group = self._inner.group(f"reduce_scatter of {output.dtype}")
-        group.allreduce([whole], options).wait()
+        self._inner.run(
+            f"reduce_scatter of {output.dtype}", [whole],
+            lambda group: group.allreduce([whole], options),
+        ).wait()  # fmt: skip
         before = self._rank * output.numel()
         if len(blocks) == self._size:  # They may differ in size.
             before = sum(block.numel() for block in blocks[: self._rank])
@@ -93,17 +96,16 @@ class FallbackMixin:
         in_place: bool = False,
     ) -> Work:  # fmt: skip
         """Starts a collective of the inner group; with CUDA tensors it is over on return."""
-        group = self._inner.group(what)
         outputs, inputs = list(outputs), list(inputs)
         if not any(tensor.is_cuda for tensor in [*outputs, *inputs]):
-            return start(group, outputs, inputs)
+            return self._inner.run(what, outputs, lambda group: start(group, outputs, inputs))
         given = [tensor.detach().cpu() for tensor in inputs]
         received = given if in_place else [tensor.detach().cpu() for tensor in outputs]
-        start(group, received, given).wait()
+        self._inner.run(what, received, lambda group: start(group, received, given)).wait()
         for tensor, copy in zip(outputs, received):
             tensor.data.copy_(copy)
         wait_for_streams(devices_of(outputs))  # Whoever waits may do so on another stream.
-        return handed_out(finished(outputs))
+        return finished(outputs)
 
     def _received(
         self, tensors: list[torch.Tensor], start: Callable[[list[torch.Tensor]], Work]

@@ -23,9 +23,12 @@ from typing import Any
 from torch.distributed import PrefixStore, ProcessGroupGloo, Store, Work
 
 from braid import Job
+from braid.torch.callbacks import CallbackThreads
 from braid.torch.first_contacts import FirstContacts
+from braid.torch.gloo_collectives import GlooCollectives
+from braid.torch.job_watch import JobWatch
 from braid.torch.pairs import Pairs
-from braid.torch.work import Transfer
+from braid.torch.work import AnySourceTransfer, BraidWork, Transfer
 
 _log = logging.getLogger("braid")
 LOOPBACK = "127.0.0.1"
@@ -36,11 +39,14 @@ class InnerGloo:
     Any thread may call."""
 
     def __init__(
-        self, store: Store, job: Job, rank: int, size: int, timeout: timedelta
-    ) -> None:
+        self, store: Store, job: Job, rank: int, size: int, timeout: timedelta,
+        callbacks: CallbackThreads,
+    ) -> None:  # fmt: skip
         self._store = PrefixStore("braid/gloo", store)
         self._make_gloo = partial(make_gloo, job.master_address)
-        self._contacts = FirstContacts(job)
+        self.watch = JobWatch(job)
+        self._contacts = FirstContacts(self.watch)
+        self._collectives = GlooCollectives(self.watch, callbacks, job.name)
         self._rank = rank
         self._size = size
         self._timeout = timeout
@@ -56,7 +62,7 @@ class InnerGloo:
         except TypeError:
             # This torch cannot; ranks run the same torch, so all of them come here.
             self._pairs = Pairs(
-                store, job.name, rank, self._make_gloo, timeout, self._contacts.check
+                store, job.name, rank, self._make_gloo, timeout, self.watch.check
             )
         except RuntimeError as error:
             # No usable interface, for one. Nobody needs to care until gloo is needed.
@@ -72,8 +78,13 @@ class InnerGloo:
                         f"{what} needs torch's gloo, which did not start: {self._lazy_error}. "
                         "GLOO_SOCKET_IFNAME names the interface that it should use."
                     ) from self._lazy_error
-                self._group = self._make()
+                self._group = self.watch.see_through(self._make)
             return self._group
+
+    def run(self, what: str, value: Any, start: Callable[[Any], Work]) -> BraidWork:
+        """A collective, which `start` begins on the group and whose result is `value`."""
+        group = self.group(what)
+        return self._collectives.start(value, lambda: start(group))
 
     def peer_to_peer(self, what: str) -> Any:
         """Something with send, recv and recv_anysource."""
@@ -101,8 +112,15 @@ class InnerGloo:
 
     def begun(self, work: Work) -> Work:
         """A transfer that has begun, with the timeout of now: gloo's connections keep their own."""
-        timeout = self._timeout if self._timeout_was_set else None
-        return Transfer(work, timeout, self._contacts.explain)
+        return Transfer(work, self._chosen_timeout(), self.watch.explain)
+
+    def start_from_any(self, receive: Callable[[], Work]) -> Work:
+        """The same for a receive that any rank may answer."""
+        work = self.watch.see_through(receive)
+        return AnySourceTransfer(work, self._chosen_timeout(), self.watch.see_through)
+
+    def _chosen_timeout(self) -> timedelta | None:
+        return self._timeout if self._timeout_was_set else None
 
     def close(self) -> None:
         """Lets go of the groups: gloo's threads must not live to see the interpreter end."""
@@ -112,6 +130,7 @@ class InnerGloo:
                 ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._group))
             return
         with self._lock:
+            self._collectives.close(self._group)
             self._group = None
             pairs = self._pairs
         if pairs is not None:

@@ -11,8 +11,9 @@ from __future__ import annotations
 import time
 from datetime import timedelta
 
-from torch.distributed import Store
+from torch.distributed import DistError, Store
 
+from braid.torch.job_watch import JobWatch
 from braid.torch.stores import key_comes
 
 _PASSED = "passed"
@@ -21,17 +22,26 @@ _PASSED = "passed"
 class MonitoredBarrier:
     """Of one group; every rank calls wait() equally often."""
 
-    def __init__(self, store: Store, rank: int, size: int) -> None:
+    def __init__(self, store: Store, rank: int, size: int, job: JobWatch) -> None:
         self._store = store
         self._rank = rank
         self._size = size
+        self._job = job
         self._round = 0
 
     def wait(self, timeout: timedelta, wait_all_ranks: bool) -> None:
         """Raises RuntimeError if a rank does not come in time.
 
-        Rank 0 names the first such rank, or with `wait_all_ranks` all of them.
+        Rank 0 names the first such rank, or with `wait_all_ranks` all of them. A job that fails
+        ends the wait, on all ranks.
         """
+        try:
+            self._meet(timeout, wait_all_ranks)
+        except DistError as error:
+            self._job.explain(error)  # The store ends with the rank that has it.
+            raise
+
+    def _meet(self, timeout: timedelta, wait_all_ranks: bool) -> None:
         self._round += 1
         prefix = f"braid/monitored_barrier/{self._round}"
         if self._rank != 0:
@@ -48,7 +58,7 @@ class MonitoredBarrier:
         end = time.monotonic() + timeout.total_seconds()
         missing = []
         for rank in range(1, self._size):
-            if not key_comes(self._store, f"{prefix}/{rank}", end):
+            if not key_comes(self._store, f"{prefix}/{rank}", end, self._job.check):
                 missing.append(rank)
                 if not wait_all_ranks:
                     break
@@ -59,7 +69,8 @@ class MonitoredBarrier:
             f"Rank {self._rank} successfully reached monitoredBarrier, but received errors while "
             "waiting for send/recv from rank 0"
         )
-        if not key_comes(self._store, key, time.monotonic() + timeout.total_seconds()):
+        end = time.monotonic() + timeout.total_seconds()
+        if not key_comes(self._store, key, end, self._job.check):
             raise RuntimeError(
                 f"{came}: it has said nothing for {_milliseconds(timeout)} ms. "
                 "Please check rank 0 logs for faulty rank."

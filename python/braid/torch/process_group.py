@@ -48,8 +48,8 @@ class BraidProcessGroup(ExchangeMixin, CarryingMixin, FallbackMixin, ProcessGrou
         self._coalescing: list[Any] | None = None
         record = GroupRecord(self, self._names, size)
         self.engine = Engine(job, timeout.total_seconds(), record)
-        self._inner = InnerGloo(store, job, rank, size, timeout)
-        self._monitored = MonitoredBarrier(store, rank, size)
+        self._inner = InnerGloo(store, job, rank, size, timeout, self.engine.callbacks)
+        self._monitored = MonitoredBarrier(store, rank, size, self._inner.watch)
         self.checks_nans = checks_nans()
         self._prefixes = 0
         self._splits = 0
@@ -174,7 +174,7 @@ class BraidProcessGroup(ExchangeMixin, CarryingMixin, FallbackMixin, ProcessGrou
         root = opts if isinstance(opts, int) else opts.rootRank if root is None else root
         op = op_of(opts)
         if carriage_of_reduction(tensors[0].dtype, op) is None:
-            return self._reduce_by_gloo(tensors, op, root)
+            return self._out([self._reduce_by_gloo(tensors, op, root)])
         outputs = tensors if root == self._rank else []
         return self._out([self._reduce(tensors, outputs, op, opts, timeout, name="reduce")])
 

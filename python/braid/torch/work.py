@@ -193,13 +193,35 @@ class Transfer(Work):
     _source_rank = source_rank
 
 
+class AnySourceTransfer(Transfer):
+    """A receive that any rank may answer, so that gloo cannot say which rank's death ends it.
+
+    `see_through` calls a function that may wait for long, and returns or raises what that does,
+    unless something else ends the wait first.
+    """
+
+    def __init__(
+        self, work: Work, timeout: timedelta | None, see_through: Callable[[Callable[[], Any]], Any]
+    ) -> None:
+        super().__init__(work, timeout, _say_nothing_more)
+        self._see_through = see_through
+
+    def wait(self, timeout: timedelta | None = None) -> bool:
+        return self._see_through(lambda: super(AnySourceTransfer, self).wait(timeout))
+
+
+def _say_nothing_more(error: Exception) -> None:
+    """Whoever waits for that thread finds out."""
+
+
 class CopyBackWork(Work):
-    """A receive of the inner group into CPU memory, copied to its own device by wait()."""
+    """What has its result in other memory, from where wait() copies it: a receive of the inner group
+    into CPU memory, for one."""
 
     def __init__(
         self, work: Work, tensors: Sequence[torch.Tensor], copies: Sequence[torch.Tensor]
     ) -> None:
-        """`copies` are what `work` receives, `tensors` where it belongs."""
+        """`copies` are where `work` has its result, `tensors` where it belongs."""
         super().__init__()
         self._work = work
         self._pairs = list(zip(tensors, copies))

@@ -157,6 +157,23 @@ def several_groups() -> None:
     dist.destroy_process_group(other)
 
 
+def of_what_goes_to_gloo() -> None:
+    """braid does not reduce these numbers itself; their futures are like those of what it does."""
+
+    def begun(n: int) -> torch.futures.Future:
+        small = torch.full((2,), RANK + 1, dtype=torch.int8)
+        future = dist.all_reduce(small, async_op=True).get_future()
+        return future.then(
+            lambda future: future.value()[0][0].item() + reduced(of_rank(100 * n)).wait()[0][0].item()
+        )
+
+    futures = [begun(n) for n in range(8)]
+    mains = [reduced(of_rank(n)) for n in range(8)]
+    for n in range(8):
+        assert futures[n].wait() == total(1 + 100 * n)
+        assert mains[n].wait()[0][0] == total(n)
+
+
 def planned_gradients() -> None:
     """A callback of braid's own hook."""
     seen = []
@@ -233,7 +250,7 @@ def main() -> None:
     done = []
     for case in (
         powersgd_trains_as_with_gloo, in_another_order_on_every_rank, given_late_and_in_any_order,
-        several_groups, planned_gradients, errors, futures_of_others_stay_as_they_are,
+        several_groups, of_what_goes_to_gloo, planned_gradients, errors, futures_of_others_stay_as_they_are,
     ):  # fmt: skip
         case()
         done.append(case.__name__)

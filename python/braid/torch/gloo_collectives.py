@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Collectives of the inner gloo group. They end with gloo, or with the job if that fails first.
+
+gloo waits until its timeout for a rank that died before the two were connected, and for one behind
+such a rank. So a thread waits for gloo in pieces, and looks at the job in between.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+from torch.distributed import DistBackendError, Work
+
+from braid.torch.callbacks import CallbackThreads, Origin, current_origin
+from braid.torch.completion import CompletionThread
+from braid.torch.job_watch import PIECE_SECONDS, JobWatch
+from braid.torch.work import BraidWork
+
+_JOIN_SECONDS = 10.0
+_PIECE = timedelta(seconds=PIECE_SECONDS)
+_MOMENT = timedelta(milliseconds=1)
+
+
+class GlooCollectives:
+    """Of one group. Any thread may call."""
+
+    def __init__(self, watch: JobWatch, callbacks: CallbackThreads, job: str) -> None:
+        self._watch = watch
+        self._callbacks = callbacks
+        self._sequence = f"{job} over gloo"
+        self._lock = threading.Lock()
+        self._number = 0
+        self._thread = CompletionThread("braid-gloo", self._complete)
+        self._is_closing = False
+        # Of which gloo has not said that they are over.
+        self._given_up: list[Any] = []
+
+    def start(self, value: Any, begin: Callable[[], Work]) -> BraidWork:
+        """What `begin` starts, as a work with the result `value`."""
+        work = BraidWork(value)
+        with self._lock:
+            begun = begin()
+            parent = current_origin()
+            if parent is None:
+                origin = Origin(self._sequence, self._number)
+                self._number += 1
+            else:
+                origin = parent.next_child()
+            work.comes_from(origin, self._callbacks)
+            self._thread.start()
+            self._thread.put((begun, work, value))
+        return work
+
+    def close(self, group: Any) -> None:
+        """Before the group goes, whose end waits for what gloo has not done."""
+        if not self._thread.close(_JOIN_SECONDS):
+            self._is_closing = True
+            self._thread.close(_JOIN_SECONDS)
+        if self._given_up:
+            # These and what they work on stay: tensors may not end on gloo's threads.
+            for kept in (group, self._given_up):
+                ctypes.pythonapi.Py_IncRef(ctypes.py_object(kept))
+
+    def _complete(self, started: tuple[Work, BraidWork, Any]) -> None:
+        begun, work, _ = started
+        error: Exception | None = None
+        try:
+            self._wait_for(begun)
+        except Exception as cause:
+            error = cause
+            if not begun.is_completed():
+                self._given_up.append(started)
+        work.finish(error)
+
+    def _wait_for(self, begun: Work) -> None:
+        """Raises gloo's error, or what makes it pointless to wait."""
+        while not self._ends_soon(begun):
+            self._watch.check()
+            if self._is_closing:
+                raise DistBackendError("the process group was destroyed while gloo was at work")
+
+    def _ends_soon(self, begun: Work) -> bool:
+        try:
+            return bool(begun.wait(_MOMENT if self._given_up else _PIECE))
+        except Exception:
+            if not begun.is_completed():
+                return False
+        try:
+            return bool(begun.wait())
+        except Exception as error:
+            self._watch.explain(error)
+            raise
