@@ -47,7 +47,7 @@ def test_communicators_are_made_by_the_scripts_store_and_beside_one_at_the_maste
 def test_what_cannot_be_is_refused_with_what_would_be_right():
     for result in alone():
         factor, ranks, unmade = result["refused"]
-        assert "PREMUL_SUM; multiply the tensor by it and take SUM" in factor
+        assert "multiply the tensor by it and take SUM" in factor
         assert "ranks are 0 to 3" in ranks
         assert "new_comm() and split() have not made it" in unmade
 

@@ -19,9 +19,11 @@ import torchcomms
 from torch.distributed import PrefixStore, ReduceOp, Store, Work, distributed_c10d
 from torchcomms import RedOpType
 
+from braid.torch.comms_factors import is_premultiplied, multiplied
 from braid.torch.comms_rendezvous import own_place, store_of
 from braid.torch.process_group import BraidProcessGroup
 from braid.torch.registration import create_group
+from braid.torch.work import CopyBackWork
 
 _NAME = "braid"
 _OPS = {
@@ -33,6 +35,7 @@ _OPS = {
     RedOpType.BAND: ReduceOp.BAND,
     RedOpType.BOR: ReduceOp.BOR,
     RedOpType.BXOR: ReduceOp.BXOR,
+    RedOpType.PREMUL_SUM: ReduceOp.SUM,  # of tensors that are multiplied here
 }
 
 
@@ -107,11 +110,20 @@ class BraidComm(torchcomms.TorchCommBackend):
     # Collectives.
 
     def all_reduce(self, tensor: torch.Tensor, op: Any, async_op: bool) -> Work | None:
-        return self._out(self._group.allreduce([tensor], self._options(async_op, op=op)), async_op)
+        options = self._options(async_op, op=op)
+        given = multiplied(tensor, op) if is_premultiplied(op) else tensor
+        work = self._group.allreduce([given], options)
+        if given is not tensor:
+            work = CopyBackWork(work, [tensor], [given])
+        return self._out(work, async_op)
 
     def reduce(self, tensor: torch.Tensor, root: int, op: Any, async_op: bool) -> Work | None:
         options = self._options(async_op, root, op)
-        return self._out(self._group.reduce([tensor], options), async_op)
+        given = multiplied(tensor, op) if is_premultiplied(op) else tensor
+        work = self._group.reduce([given], options)
+        if given is not tensor and root == self._rank:
+            work = CopyBackWork(work, [tensor], [given])
+        return self._out(work, async_op)
 
     def broadcast(self, tensor: torch.Tensor, root: int, async_op: bool) -> Work | None:
         options = self._options(async_op, root)
@@ -135,6 +147,8 @@ class BraidComm(torchcomms.TorchCommBackend):
         self, output: torch.Tensor, input_list: list[torch.Tensor], op: Any, async_op: bool
     ) -> Work | None:
         options = self._options(async_op, op=op)
+        if is_premultiplied(op):
+            input_list = [multiplied(each, op) for each in input_list]
         return self._out(self._group.reduce_scatter([output], [input_list], options), async_op)
 
     reduce_scatter_v = reduce_scatter
@@ -143,7 +157,8 @@ class BraidComm(torchcomms.TorchCommBackend):
         self, output: torch.Tensor, input: torch.Tensor, op: Any, async_op: bool
     ) -> Work | None:
         options = self._options(async_op, op=op)
-        return self._out(self._group.reduce_scatter_single(output, input, options), async_op)
+        given = multiplied(input, op) if is_premultiplied(op) else input
+        return self._out(self._group.reduce_scatter_single(output, given, options), async_op)
 
     def all_to_all_single(
         self, output: torch.Tensor, input: torch.Tensor, async_op: bool
@@ -204,12 +219,7 @@ class BraidComm(torchcomms.TorchCommBackend):
         return self._made
 
     def _options(self, async_op: bool, root: int = 0, op: Any = None) -> _Options:
-        reduction = ReduceOp.SUM if op is None else _OPS.get(op.type)
-        if reduction is None:
-            raise ValueError(
-                "braid: torchcomms does not tell a backend in Python the factor of PREMUL_SUM; "
-                "multiply the tensor by it and take SUM"
-            )
+        reduction = ReduceOp.SUM if op is None else _OPS[op.type]
         return _Options(async_op and not self._ends_in_call, root, reduction)
 
     def _out(self, work: Work, async_op: bool) -> Work | None:

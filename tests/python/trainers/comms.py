@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 import sys
+from copy import copy
 from datetime import timedelta
 
 import torch
@@ -49,6 +50,11 @@ class Calls:
             tensor = of(self.rank)
             self.call("all_reduce", tensor, op)
             right.append(torch.allclose(tensor, expected))
+        for dtype in (torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int8):
+            for factor in (2.0, torch.full((1,), 2, dtype=dtype)):
+                small = torch.tensor([self.rank + 1, 3], dtype=dtype)
+                self.call("all_reduce", small, ReduceOp.PREMUL_SUM(factor))
+                right.append(small.tolist() == [self.size * (self.size + 1), 6 * self.size])
         bits = torch.tensor([1 << self.rank])
         self.call("all_reduce", bits, ReduceOp.BOR)
         return all(right) and bits.item() == (1 << self.size) - 1
@@ -56,7 +62,11 @@ class Calls:
     def reduce(self) -> bool:
         tensor = of(self.rank)
         self.call("reduce", tensor, 1, ReduceOp.SUM)
-        return torch.equal(tensor, self.total if self.rank == 1 else of(self.rank))
+        multiplied = of(self.rank)
+        self.call("reduce", multiplied, 1, ReduceOp.PREMUL_SUM(0.5))
+        return torch.equal(tensor, self.total if self.rank == 1 else of(self.rank)) and torch.equal(
+            multiplied, 0.5 * self.total if self.rank == 1 else of(self.rank)
+        )
 
     def broadcast(self) -> bool:
         tensor = of(self.rank)
@@ -81,19 +91,29 @@ class Calls:
     def reduce_scatter(self) -> bool:
         output = torch.zeros(COUNT)
         self.call("reduce_scatter", output, [of(self.rank) + to for to in range(self.size)], ReduceOp.SUM)
-        return torch.equal(output, self.total + self.size * self.rank)
+        multiplied, given = torch.zeros(COUNT), [of(self.rank) for _ in self.all]
+        self.call("reduce_scatter", multiplied, given, ReduceOp.PREMUL_SUM(0.5))
+        return torch.equal(output, self.total + self.size * self.rank) and torch.equal(
+            torch.stack([multiplied, given[0]]), torch.stack([0.5 * self.total, of(self.rank)])
+        )
 
     def reduce_scatter_v(self) -> bool:
         output = torch.zeros(self.rank + 1)
         self.call(
             "reduce_scatter_v", output, [of(self.rank, to + 1) for to in range(self.size)], ReduceOp.SUM
         )
-        return torch.equal(output, self.total[: self.rank + 1])
+        right = torch.equal(output, self.total[: self.rank + 1])
+        given = [of(self.rank, to + 1) for to in range(self.size)]
+        self.call("reduce_scatter_v", output, given, ReduceOp.PREMUL_SUM(0.5))
+        return right and torch.equal(output, 0.5 * self.total[: self.rank + 1])
 
     def reduce_scatter_single(self) -> bool:
         output = torch.zeros(COUNT)
         self.call("reduce_scatter_single", output, of(self.rank).repeat(self.size), ReduceOp.SUM)
-        return torch.equal(output, self.total)
+        right = torch.equal(output, self.total)
+        given = of(self.rank).repeat(self.size)
+        self.call("reduce_scatter_single", output, given, ReduceOp.PREMUL_SUM(0.5))
+        return right and torch.equal(output, 0.5 * self.total)
 
     def all_to_all(self) -> bool:
         outputs = [torch.zeros(COUNT) for _ in self.all]
@@ -161,10 +181,10 @@ def split_sums(comm: torchcomms.TorchComm) -> list[float]:
 
 
 def refused(comm: torchcomms.TorchComm) -> list[str]:
-    """Factors of PREMUL_SUM, more ranks than there are, and a communicator that nobody made."""
+    """A factor of PREMUL_SUM that nobody knows, more ranks than there are, and a communicator that nobody made."""
     said = []
     for call in (
-        lambda: comm.all_reduce(torch.ones(1), ReduceOp.PREMUL_SUM(2.0), async_op=False),
+        lambda: comm.all_reduce(torch.ones(1), copy(ReduceOp.PREMUL_SUM(2.0)), async_op=False),
         lambda: comm.split([comm.get_rank(), 99], "part"),
         lambda: BraidComm().barrier(async_op=False),
     ):
