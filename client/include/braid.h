@@ -149,7 +149,8 @@ BRAID_API int braid_close(braid_job* job);
 /** Leaves the job and frees nothing: for a process that ends while its threads may still be inside
  * calls on the job, which end with BRAID_ERROR_CANCELLED. What was submitted before counts for the
  * other ranks. If they wait for more, the job fails for them, with `reason` (a few words, or NULL)
- * in the text. Takes 2 s at most. braid_close may still follow. Since 0.1.1. */
+ * in the text. If the last thing that this rank asked for was refused, the text says that as well.
+ * Takes 2 s at most. braid_close may still follow. Since 0.1.1. */
 BRAID_API int braid_leave(braid_job* job, const char* reason);
 
 BRAID_API uint32_t braid_rank(const braid_job* job);

@@ -42,6 +42,12 @@ int with_job(const braid_job* job, Function&& function) noexcept {
   });
 }
 
+// The same for what asks something of the daemon that may be refused.
+template <typename Function>
+int asking_job(const braid_job* job, Function&& function) noexcept {
+  return with_job(job, [&](Job& self) { return self.note_answer(function(self)); });
+}
+
 // A job that is being opened; nothing where there is an error.
 Status start(const braid_job_options* options, braid_job** job,
              std::unique_ptr<braid_job>& started) {
@@ -119,12 +125,12 @@ uint32_t braid_world_size(const braid_job* job) {
 
 int braid_register(braid_job* job, const braid_tensor_options* options, size_t tensor_count,
                    uint32_t* tensors) {
-  return with_job(job,
-                  [&](Job& self) { return self.register_tensors(options, tensor_count, tensors); });
+  return asking_job(
+      job, [&](Job& self) { return self.register_tensors(options, tensor_count, tensors); });
 }
 
 int braid_allocate(braid_job* job, size_t bytes, void** memory) {
-  return with_job(job, [&](Job& self) { return self.allocate(bytes, memory); });
+  return asking_job(job, [&](Job& self) { return self.allocate(bytes, memory); });
 }
 
 int braid_free(braid_job* job, void* memory) {
@@ -144,12 +150,12 @@ int braid_set_patience(braid_job* job, uint32_t patience_ms) {
 }
 
 int braid_submit(braid_job* job, const braid_operation* operation, braid_ticket* ticket) {
-  return with_job(job, [&](Job& self) { return self.submit(operation, ticket); });
+  return asking_job(job, [&](Job& self) { return self.submit(operation, ticket); });
 }
 
 int braid_submit_bucket(braid_job* job, const braid_operation* operation, const uint32_t* tensors,
                         size_t tensor_count, braid_ticket* ticket) {
-  return with_job(
+  return asking_job(
       job, [&](Job& self) { return self.submit_bucket(operation, tensors, tensor_count, ticket); });
 }
 

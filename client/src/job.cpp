@@ -28,6 +28,22 @@ constexpr size_t kTokenBytesMax = 255;
 constexpr uint64_t kGraceNs = 5'000'000'000;
 constexpr uint64_t kLeaveTimeoutNs = 2'000'000'000;
 constexpr useconds_t kLockPauseUs = 1000;
+constexpr size_t kRefusalBytesMax = 1000;
+
+// Of what this rank asked for, and not of the job, which goes on.
+bool is_refusal(const Status& status) {
+  switch (status.code()) {
+    case StatusCode::InvalidArgument:
+    case StatusCode::NotFound:
+    case StatusCode::AlreadyExists:
+    case StatusCode::PermissionDenied:
+    case StatusCode::ResourceExhausted:
+    case StatusCode::Mismatch:
+      return true;
+    default:
+      return false;
+  }
+}
 
 Status check_text(const char* text, const char* field) {
   const size_t length = text == nullptr ? 0 : ::strnlen(text, kNameBytesMax + 1);
@@ -236,7 +252,7 @@ Status Job::leave(const char* reason) {
   BRAID_RETURN_IF_ERROR(check_process());
   if (stage_ != Stage::Open) return {};  // Its socket says it, when that is closed.
   Lock lock(session_.mutex());
-  leave_with(lock, reason, now_ns() + kLeaveTimeoutNs);
+  leave_with(lock, reason == nullptr ? std::string() : reason, now_ns() + kLeaveTimeoutNs);
   return {};
 }
 
@@ -246,10 +262,24 @@ void Job::leave_at_exit(uint64_t deadline_ns) {
   if (lock.owns_lock()) leave_with(lock, "its process has ended", deadline_ns);
 }
 
-void Job::leave_with(Lock& lock, const char* reason, uint64_t deadline_ns) {
+Status Job::note_answer(Status answer) {
+  if (answer.is_ok() && !is_refused_.load(std::memory_order_relaxed)) return answer;
+  const std::lock_guard lock(refusal_mutex_);
+  refusal_ = is_refusal(answer) ? answer.message().substr(0, kRefusalBytesMax) : std::string();
+  is_refused_.store(!refusal_.empty(), std::memory_order_relaxed);
+  return answer;
+}
+
+void Job::leave_with(Lock& lock, std::string reason, uint64_t deadline_ns) {
   if (!session_.failure().is_ok()) return;
+  if (is_refused_.load(std::memory_order_relaxed)) {
+    const std::lock_guard refusal(refusal_mutex_);
+    if (reason.find(refusal_) == std::string::npos)
+      reason += fmt::format("{}it was refused: {}", reason.empty() ? "" : "; ", refusal_);
+  }
   flatbuffers::FlatBufferBuilder builder;
-  const auto leave = proto::CreateLeaveJobDirect(builder, reason);
+  const auto leave =
+      proto::CreateLeaveJobDirect(builder, reason.empty() ? nullptr : reason.c_str());
   builder.Finish(proto::CreateClientMessage(builder, proto::ClientBody::LeaveJob, leave.Union()));
   if (session_.ask(proto::ClientBody::LeaveJob, builder).is_ok()) {
     // A daemon that does not answer, or that fails meanwhile, is no reason not to leave.

@@ -43,6 +43,9 @@ class Job {
   // Takes leave of the daemon; destroying the job then frees everything. Does nothing a second
   // time.
   Status leave(const char* reason);
+  // Of what asks something of the daemon. Who leaves after a refusal says so: others may wait for
+  // what was refused.
+  Status note_answer(Status answer);
   // The process ends, perhaps in the middle of a call on this job.
   void leave_at_exit(uint64_t deadline_ns);
 
@@ -84,7 +87,7 @@ class Job {
   Status await_opened(uint64_t until_ns);
   Status accept_opened(Received received);
   Status check_process() const;
-  void leave_with(Lock& lock, const char* reason, uint64_t deadline_ns);
+  void leave_with(Lock& lock, std::string reason, uint64_t deadline_ns);
 
   // Where the daemon finds what an operation reads.
   struct StagedInput {
@@ -149,6 +152,10 @@ class Job {
   TensorTable tensors_;
   braid_ticket next_ticket_ = 1;
   std::unordered_map<braid_ticket, Operation> operations_;
+
+  std::atomic<bool> is_refused_{false};
+  std::mutex refusal_mutex_;  // taken last
+  std::string refusal_;       // of what was asked last
 };
 
 }  // namespace braid::client

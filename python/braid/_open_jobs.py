@@ -13,9 +13,13 @@ import sys
 import threading
 import time
 import weakref
+from opcode import opmap
 
 # All jobs together; leaving one takes 2 s where the daemon does not answer.
 _LEAVE_ALL_SECONDS = 5.0
+
+_TEXT_CHARACTERS_MAX = 1000
+_RAISE = opmap["RAISE_VARARGS"]
 
 # By handle. No lock: a forked child would inherit it as it is. The handles that it inherits are
 # refused by libbraid.
@@ -42,16 +46,34 @@ def leave_open_jobs() -> None:
 
 
 def reason_of_end() -> bytes | None:
-    """Why a job is left, for the other ranks; None while the interpreter goes on."""
-    return None if threading.main_thread().is_alive() else _reason()
+    """Why a job is left, for the other ranks; None where the interpreter goes on and all is well."""
+    if not threading.main_thread().is_alive():
+        return _reason()
+    error = sys.exc_info()[1]  # A `with` or a `finally` ends with it, perhaps.
+    words = _own_words(error) if isinstance(error, Exception) else ""
+    return f"it has met {type(error).__name__}{words}".encode() if words else None
 
 
 def _reason() -> bytes:
     # In a child of multiprocessing the exception is still on its way; a script's has been printed.
-    kind = sys.exc_info()[0] or getattr(sys, "last_type", None)
-    if kind is None or not issubclass(kind, Exception):
+    error = sys.exc_info()[1] or getattr(sys, "last_value", None)
+    if not isinstance(error, Exception):
         return b"its process has ended"
-    return f"its process has ended with an uncaught {kind.__name__}".encode()
+    kind = type(error).__name__
+    return f"its process has ended with an uncaught {kind}{_own_words(error)}".encode()
+
+
+def _own_words(error: Exception) -> str:
+    """The text of an error that a `raise` of this package has made: of others' errors the kind is
+    enough to travel."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    if trace is None or trace.tb_frame.f_globals.get("__name__", "").partition(".")[0] != "braid":
+        return ""
+    if trace.tb_frame.f_code.co_code[trace.tb_lasti] != _RAISE:
+        return ""
+    return f": {' '.join(str(error).split())}"[:_TEXT_CHARACTERS_MAX]
 
 
 def _leave_at_end_of_child() -> None:

@@ -11,7 +11,7 @@
 namespace braid {
 namespace {
 
-constexpr size_t kLeaveReasonBytesMax = 160;
+constexpr size_t kLeaveReasonBytesMax = 400;
 
 // A trainer's own words, for messages and logs.
 std::string text_of(const flatbuffers::String* text) {

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Trainers that end without closing their job: in order, with an exception, or by dying."""
 
+import re
+
 import pytest
 from real_cluster import needs_daemons, wait_until_running
 
@@ -57,6 +59,13 @@ say("RUNNING")
 if RANK == 1:
     if ARGUMENT == "exception":
         raise KeyError("of the script")
+    if ARGUMENT == "by the daemon":
+        job.register([braid.TensorSpec("odd", braid.DType.FLOAT32, 4, planned=True, codec="gzip")])
+    if ARGUMENT == "by the library":
+        job.register([braid.TensorSpec("odd", braid.DType.FLOAT32, 1 << 60)])
+    if ARGUMENT == "in a with":
+        with job:
+            job.register([braid.TensorSpec("odd", braid.DType.FLOAT32, 1 << 60)])
 else:
     ended(job, job.submit(stream, 1, np.ones(4, np.float32)))
 """
@@ -115,6 +124,24 @@ def test_who_waits_for_a_rank_that_has_ended_is_told(cluster_of, placed, how, re
             assert f"rank 1 left the job ({reason})" in error["text"], error
             assert error["error"] == "BRAID_ERROR_JOB_FAILED"
     assert trainers[1].end() == (1 if how == "exception" else 0)
+    cluster.expect_healthy()
+
+
+@pytest.mark.parametrize(
+    ("how", "began"),
+    [
+        ("by the daemon", "its process has ended; it was refused"),
+        ("by the library", "its process has ended; it was refused"),
+        ("in a with", "it has met InvalidArgumentError"),
+    ],
+)
+def test_who_waits_for_a_rank_whose_arguments_were_refused_is_told_why(cluster_of, how, began):
+    cluster = cluster_of(3)
+    trainers = cluster.start(NEEDED, nodes=[0, 1], argument=how)
+    error = trainers[0].error()
+    refused = rf"rank 1 left the job \({began}: [^()]*tensor 'odd'"
+    assert re.search(refused, error["text"]) and error["text"].count("'odd'") == 1, error
+    assert "tensor 'odd'" in trainers[1].error()["text"]
     cluster.expect_healthy()
 
 

@@ -43,6 +43,16 @@ def test_a_rank_that_ends_by_an_exception_is_named_to_the_others(work, nodes, ra
         assert left in result["text"], result
 
 
+@pytest.mark.parametrize("end", ["", "destroy"])
+def test_why_a_rank_was_refused_is_told_to_the_others(end):
+    done = run("failure.py", "plain", "refused", *filter(None, [end]), nodes=2, ranks_per_node=2)
+    assert done.exit_code == 1, done.output
+    assert sorted(done.results) == [0, 2, 3], done.output
+    told = r"rank 1 left the job \(.* ValueError: all-gather: the output has 3 elements, 4 ranks with 2 each need 8\)"
+    for result in done.results.values():
+        assert re.search(told, result["text"]), result
+
+
 FROM_ANY_SOURCE = tuple(int(n) for n in torch.__version__.split(".")[:2]) >= (2, 8)
 
 

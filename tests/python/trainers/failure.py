@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rank 1 is killed in the middle of its work, or raises; the others report what they are told."""
+"""Rank 1 is killed in the middle of its work, or raises, or asks for what cannot be; the others report what they are
+told: `failure.py WORK [raise | refused [destroy]]`."""
 
 from __future__ import annotations
 
@@ -84,6 +85,8 @@ def end_victim(*_: Any) -> None:
     if dist.get_rank() == VICTIM:
         if sys.argv[2:] == ["raise"]:
             raise KeyError("of the script")
+        if sys.argv[2:3] == ["refused"]:
+            dist.all_gather_into_tensor(torch.empty(3), torch.empty(2))
         os.kill(os.getpid(), signal.SIGKILL)
 
 
@@ -127,4 +130,8 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    finally:
+        if sys.argv[3:] == ["destroy"]:
+            dist.destroy_process_group()

@@ -124,6 +124,41 @@ TEST_F(ArgumentsTest, ARefusedRegistrationLeavesTheJobAlone) {
   EXPECT_EQ(braid_wait(job_, ticket, 0), BRAID_OK) << braid_error_message();
 }
 
+TEST_F(ArgumentsTest, WhoLeavesAfterARefusalOfTheDaemonSaysWhatItWas) {
+  TestDaemon::Options options;
+  options.refused_tensor = "odd";
+  open(options);
+  const auto odd = tensor_options("odd", 4);
+  uint32_t handle = 0;
+  EXPECT_EQ(braid_register(job_, &odd, 1, &handle), BRAID_ERROR_MISMATCH);
+  EXPECT_EQ(braid_leave(job_, "its process has ended"), BRAID_OK);
+  EXPECT_EQ(daemon_->last_reason(), "its process has ended; it was refused: tensor 'odd' differs");
+}
+
+TEST_F(ArgumentsTest, WhoLeavesAfterARefusalOfTheLibrarySaysWhatItWas) {
+  braid_ticket ticket = 0;
+  EXPECT_EQ(braid_submit(job_, nullptr, &ticket), BRAID_ERROR_INVALID_ARGUMENT);
+  const std::string refusal = braid_error_message();
+  EXPECT_EQ(braid_leave(job_, nullptr), BRAID_OK);
+  EXPECT_EQ(daemon_->last_reason(), "it was refused: " + refusal);
+}
+
+TEST_F(ArgumentsTest, ARefusalThatTheReasonNamesIsNotSaidTwice) {
+  braid_ticket ticket = 0;
+  EXPECT_EQ(braid_submit(job_, nullptr, &ticket), BRAID_ERROR_INVALID_ARGUMENT);
+  const std::string reason = std::string("it has met an error: ") + braid_error_message();
+  EXPECT_EQ(braid_leave(job_, reason.c_str()), BRAID_OK);
+  EXPECT_EQ(daemon_->last_reason(), reason);
+}
+
+TEST_F(ArgumentsTest, ARefusalIsForgottenWithTheNextThingThatIsNotRefused) {
+  braid_ticket ticket = 0;
+  EXPECT_EQ(braid_submit(job_, nullptr, &ticket), BRAID_ERROR_INVALID_ARGUMENT);
+  register_tensor(job_, "a", 4);
+  EXPECT_EQ(braid_leave(job_, "its process has ended"), BRAID_OK);
+  EXPECT_EQ(daemon_->last_reason(), "its process has ended");
+}
+
 TEST_F(ArgumentsTest, StepsOfATensorGrow) {
   const uint32_t tensor = register_tensor(job_, "a", 4);
   const auto values = iota(4);
