@@ -30,6 +30,9 @@ from braid.torch.futures import Failure, Source, future_of, mapped
 _CPP_KEEPS_PYTHON_WORK = tuple(int(n) for n in torch.__version__.split(".")[:2]) >= (2, 9)
 _ZERO = timedelta(0)
 _TORCH_DISTRIBUTED = "torch.distributed.distributed_c10d"
+# Whose frames may be all that C++ has above it.
+_GROUP_MODULES = ("carrying", "exchanges", "fallback", "process_group", "untraced", "work")
+_OF_THE_GROUP = frozenset(f"{__package__}.{name}" for name in _GROUP_MODULES)
 
 
 class BraidWork(Work):
@@ -276,14 +279,19 @@ def kept_by_cpp(work: Work) -> Work:
 
 
 def _python_called() -> bool:
-    """Whether one of torch.distributed's Python functions called the method of the group.
+    """Whether one of torch.distributed's Python functions, or of this package's, called the method of
+    the group.
 
     Anything else may be C++ (DDP's reducer, functional collectives), which has no frame of its own.
     """
     frame: FrameType | None = sys._getframe(2)
-    while frame is not None and frame.f_globals.get("__package__") == __package__:
+    while frame is not None and frame.f_globals.get("__name__") in _OF_THE_GROUP:
         frame = frame.f_back
-    return frame is not None and frame.f_globals.get("__name__") == _TORCH_DISTRIBUTED
+    if frame is None:
+        return False
+    return _TORCH_DISTRIBUTED == frame.f_globals.get("__name__") or (
+        frame.f_globals.get("__package__") == __package__
+    )
 
 
 _set_forward_pass_work_handle = Reducer._set_forward_pass_work_handle

@@ -167,6 +167,7 @@ def given_up(folder: str, open_job: Callable[..., braid.Job]) -> None:
 
 def main() -> None:
     folder = sys.argv[1]
+    braid.torch.register()
     store = dist.TCPStore(os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), 2, RANK == 0)
     made = iter(range(100))
 
