@@ -13,7 +13,7 @@ namespace braid {
 
 // The most elements of a part.
 inline constexpr uint64_t kPartElementsMax = UINT32_MAX;
-// The most encoded parts whose signs and thresholds can be added up as integers (IntegerSums).
+// The most parts whose sum counts_codec() can carry: a count fits into a byte.
 inline constexpr uint32_t kIntegerSumPartsMax = 127;
 
 // Whose bytes these are. It decides what stochastic rounding draws, and nothing else. The same
@@ -23,12 +23,6 @@ struct EncodePlace {
   uint64_t step = 0;
   uint64_t first_element = 0;  // of the part in its tensor
 };
-
-// How encoded parts can be added without a codec in between.
-//   AtOwner     they are decoded, and added in float32
-//   AfterCast   bytes are elements of a 16-bit dtype: reduce_all() adds them, and rounds each sum
-//   AsIntegers  signs or multiples of one threshold: see IntegerSums
-enum class Addition : uint8_t { AtOwner, AfterCast, AsIntegers };
 
 // How far one NaN or infinity spreads: what comes out as NaN is this element, its block or its
 // part. ±infinity of bf16, fp16, Top-K, DGC and lossless codecs stays what it is.
@@ -44,24 +38,8 @@ struct CodecTraits {
   bool is_lossless = false;    // decoded bits are the encoded ones
   bool is_unbiased = false;    // the mean over all seeds is the input
   bool has_exact_size = true;  // encoded_bytes_max() is what encode() makes
-  Addition addition = Addition::AtOwner;
   NotFinite not_finite = NotFinite::Element;
 };
-
-// Encoded parts as small integers, whose sums have the same bits in any order. A count is −127 to
-// 127 steps, or kNotFinite. At most kIntegerSumPartsMax parts may come together.
-class IntegerSums {
- public:
-  static constexpr int8_t kNotFinite = -128;
-
-  virtual ~IntegerSums() = default;
-  // counts += what is encoded; begin with zeros. PROTOCOL: encode() makes no such bytes.
-  virtual Status add_encoded(std::span<const uint8_t> encoded, std::span<int8_t> counts) const = 0;
-  // out = the sum of what was added up; of sign-vote the majority, where a tie is +1.
-  virtual void decode_counts(std::span<const int8_t> counts, std::span<float> out) const = 0;
-};
-// counts += more. Equal sizes.
-void add_counts(std::span<const int8_t> more, std::span<int8_t> counts);
 
 // What travels instead of a part's float32 elements. A part is a range of a tensor with one owner;
 // blocks begin anew in each part. Immutable, has no state of its own and may be used by any number
@@ -95,9 +73,6 @@ class GradientCodec {
   // encode() makes no such bytes of a part of this size, and nothing has been written.
   Status decode(std::span<const uint8_t> encoded, std::span<float> out) const;
   Status decode_and_add(std::span<const uint8_t> encoded, std::span<float> sum) const;
-
-  // Null unless traits().addition is AsIntegers.
-  virtual const IntegerSums* integer_sums() const { return nullptr; }
 
  protected:
   // The number of elements is no 0 in any of these. The caller has checked all sizes.

@@ -8,11 +8,10 @@ namespace {
 CodecTraits half_traits(const CodecSpec& spec) {
   CodecTraits traits;
   traits.is_unbiased = spec.rounding == Rounding::Stochastic;
-  traits.addition = Addition::AfterCast;
   return traits;
 }
 
-// Sums of fp16 overflow soon: whoever adds n parts divides by n *before* he encodes.
+// Sums of fp16 overflow soon: divide a sum of n parts by n *before* it is encoded.
 class HalfCodec final : public GradientCodec {
  public:
   explicit HalfCodec(const CodecSpec& spec)

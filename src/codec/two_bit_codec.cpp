@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <limits>
-
 #include "codec/all_codecs.h"
-#include "codec/integer_counts.h"
 #include "codec/rows.h"
 #include "codec/ternary_kernels.h"
 
@@ -13,7 +10,6 @@ CodecTraits two_bit_traits() {
   CodecTraits traits;
   traits.granule = kRowElements;
   traits.wants_memory = true;
-  traits.addition = Addition::AsIntegers;
   return traits;
 }
 
@@ -22,13 +18,11 @@ CodecTraits two_bit_traits() {
 // Compensation", ICPP 2021): ±threshold, or 0. The threshold is meant for sums over a batch; for
 // means divide it by the batch's size. MXNet packs two bits side by side; here they lie in two
 // planes.
-class TwoBitCodec final : public GradientCodec, private IntegerSums {
+class TwoBitCodec final : public GradientCodec {
  public:
   explicit TwoBitCodec(const CodecSpec& spec) : GradientCodec(spec, two_bit_traits()) {}
 
   uint64_t encoded_bytes_max(uint64_t count) const override { return ternary_bytes(count); }
-
-  const IntegerSums* integer_sums() const override { return this; }
 
  protected:
   uint64_t encode_part(std::span<const float> values, const EncodePlace&,
@@ -48,20 +42,6 @@ class TwoBitCodec final : public GradientCodec, private IntegerSums {
     BRAID_RETURN_IF_ERROR(check_length(encoded, elements.size()));
     decode_ternary(encoded.data(), elements.size(), spec().threshold, into, elements.data());
     return Status::ok();
-  }
-
- private:
-  Status add_encoded(std::span<const uint8_t> encoded, std::span<int8_t> counts) const override {
-    BRAID_RETURN_IF_ERROR(check_length(encoded, counts.size()));
-    count_ternary(encoded.data(), counts);
-    return Status::ok();
-  }
-
-  void decode_counts(std::span<const int8_t> counts, std::span<float> out) const override {
-    for (size_t i = 0; i < counts.size(); ++i) {
-      const float sum = static_cast<float>(counts[i]) * spec().threshold;
-      out[i] = counts[i] == kNotFinite ? std::numeric_limits<float>::quiet_NaN() : sum;
-    }
   }
 };
 
