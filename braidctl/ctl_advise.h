@@ -42,12 +42,12 @@ struct AdviseSubject {
   PlannerOptions planning = {};
   double encode_threads = 1;
   double carry_seconds_per_byte = 0;  // CodedCost::Options
-  // Of a job: an iteration without a codec. 0: of no job, or not measured.
+  // A job's iteration without a codec. 0: there is no job, or it was not measured.
   double measured_seconds = 0;
 };
-// Of a job's tensors. Errors: nothing is measured, there is one node, no cost is there, it says
-// that bytes cost nothing, or it is not that of plain all-reduces, for the tensors travel with a
-// codec already. `cost`: instead of the daemons'.
+// The advice for a job's tensors. Errors: nothing is measured, there is one node, no cost is there,
+// it says that bytes cost nothing, or it is not that of plain all-reduces, for the tensors travel
+// with a codec already. `cost`: instead of the daemons'.
 Result<AdviseSubject> advise_subject_of(LiveSet set, const std::string& job,
                                         std::optional<FittedCost> cost);
 

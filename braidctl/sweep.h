@@ -59,7 +59,7 @@ struct SweepRow {
 // alone (check_codecs_fit). Errors: those of algorithm_cost() and simulate_update().
 Result<std::vector<SweepRow>> run_sweep(const Trace& trace, const SweepOptions& options);
 
-// Of a sweep over `trace`.
+// The table of a sweep over `trace`.
 std::string sweep_table(const Trace& trace, const SweepOptions& options,
                         const std::vector<SweepRow>& rows);
 // [{"workers", "planner", "iteration_seconds", "speedup", "groups"}, …]; of update methods also

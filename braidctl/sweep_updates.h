@@ -17,7 +17,7 @@ double speedup_over_one(const Workload& workload, uint32_t workers, double itera
 Status add_update_rows(const Workload& workload, const SweepOptions& options, uint32_t workers,
                        const LinearCostModel& cost, std::vector<SweepRow>& rows);
 
-// Of a sweep over `trace` with update methods.
+// The table of a sweep over `trace` with update methods.
 std::string updates_table(const Trace& trace, const SweepOptions& options,
                           const std::vector<SweepRow>& rows);
 

@@ -11,7 +11,7 @@ namespace braid {
 // `given`, else $BRAID_SOCKET, else where the packages put it.
 std::string daemon_socket_path(const std::string& given);
 
-// Of the plans and tunings: what one's own jobs say, and how many jobs are other users'.
+// Plans and tunings: what one's own jobs say, and how many jobs are other users'.
 struct JobsReply {
   std::string json;
   uint32_t jobs_hidden = 0;

@@ -7,9 +7,9 @@
 
 namespace braid::client {
 
-// Whoever listens at `path` is given this process's memory, so it must be somebody who may have it:
-// root, the user 'braid', this process's own user, or the user number in $BRAID_DAEMON_UID. Before
-// anything is sent.
+// Checks, before anything is sent, which user listens at `path`. He is given this process's memory,
+// so he must be root, the user 'braid', this process's own user, or the user number in
+// $BRAID_DAEMON_UID.
 Status check_daemon_user(int socket, const std::string& path);
 
 }  // namespace braid::client

@@ -31,7 +31,7 @@ struct Request {
   uint64_t result_bytes = 0;      // of this rank's result
   std::vector<uint32_t> tensors;  // more than one: a bucket
   // What the daemon reads beside the input. All-to-all: elements to each rank, then from each rank.
-  // Of a tensor with state: the UpdateEntry.
+  // The UpdateEntry of a tensor with state.
   std::vector<uint64_t> table;
 };
 

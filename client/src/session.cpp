@@ -25,7 +25,7 @@ std::chrono::steady_clock::time_point time_point_of(uint64_t deadline_ns) {
   return std::chrono::steady_clock::time_point(std::chrono::nanoseconds(at));
 }
 
-// To whoever reads what this process prints: while it waits there is nobody else to tell.
+// On standard error: while this process waits there is nobody else to tell.
 void say(const std::string& text) { std::fputs(("braid: " + text + "\n").c_str(), stderr); }
 
 }  // namespace

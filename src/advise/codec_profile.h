@@ -29,7 +29,7 @@ struct CodecProfile {
   // straight line, as below the first one, from nothing; beyond the last one the rate stays.
   std::vector<CodingPoint> coding;
 
-  // Of what goes over the wire, how much of the plain bytes is left.
+  // The bytes that go over the wire, as a share of the plain bytes.
   double wire_share() const { return (part_share + sum_share) / 2; }
   double coding_seconds(double bytes) const;
 };

@@ -26,8 +26,8 @@ class CodedCost final : public CostModel {
   struct Options {
     uint32_t nodes = 2;
     double encode_threads = 1;  // less than 1: nodes share a core
-    // Of these threads together, for each byte of a plain all-reduce: what sending and receiving
-    // costs them. 0: not known.
+    // What sending and receiving costs these threads together, for each byte of a plain all-reduce.
+    // 0: not known.
     double carry_seconds_per_byte = 0;
     uint64_t chunk_bytes = 128 << 10;
     double transfer_factor = 1;  // the wire's transfers take so many times as long as measured

@@ -22,8 +22,8 @@ struct CodecTimes {
   double encode_with_memory = 0;  // with it
   double decode = 0;
   double decode_and_add = 0;
-  // Of what an owner has added up (CodedSum), with error memory where sums have it. 0: not measured
-  // by themselves, or encoded as parts are.
+  // Encoding of sums (CodedSum), with error memory where sums have it. 0: not measured by
+  // themselves, or encoded as parts are.
   double encode_sum = 0;
   double decode_sum = 0;
 };

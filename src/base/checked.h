@@ -77,7 +77,7 @@ constexpr CheckedNumber checked_round_up(CheckedNumber value, uint64_t multiple)
   return CheckedNumber(divide_up(*value.value(), multiple)) * multiple;
 }
 
-// Of numbers whose bounds were checked.
+// For numbers whose bounds were checked.
 constexpr uint64_t round_up(uint64_t value, uint64_t multiple) {
   const std::optional<uint64_t> rounded = checked_round_up(value, multiple).value();
   BRAID_ASSERT(rounded.has_value(), "what is rounded up was checked");

@@ -27,8 +27,8 @@ std::string own_name() {
 }
 
 // Asks the kernel's routing table whether what is sent there stays on this host. A list of all
-// interfaces would tell, too, but takes a lock that whoever makes or removes network namespaces
-// holds for tens of milliseconds.
+// interfaces would tell, too, but takes a lock that is held for tens of milliseconds while a
+// network namespace is made or removed.
 bool is_own_address(sa_family_t family, const void* address, uint16_t bytes) {
   struct {
     nlmsghdr header{};

@@ -88,7 +88,7 @@ uint64_t subject_of(const LogFields& fields) {
 // Whether the line may be written; else it is held back.
 bool admit(spdlog::level::level_enum level, const LogFields& fields, fmt::string_view format,
            std::string_view line) {
-  // Whoever asks for these wants all of them.
+  // A user who asks for these wants all of them.
   if (level < spdlog::level::info) return true;
   const uint64_t now_ns = SystemClock().now_ns();
   tell_held_until(now_ns);

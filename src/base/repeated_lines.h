@@ -32,7 +32,7 @@ class RepeatedLines {
   // Whether the line may be written; else it is counted. `level`: higher ones matter more.
   // `subject`: a hash; 0: it is about nobody.
   bool admit(uint64_t kind, uint64_t subject, int level, std::string_view line, uint64_t now_ns);
-  // Of all windows that have ended by now, and in which lines were held back; they are closed.
+  // The lines held back in all windows that have ended by now; these windows are closed.
   std::vector<Held> take_ended(uint64_t now_ns);
   // When the first window ends in which lines were held back; nothing: there is none.
   std::optional<uint64_t> next_end_ns() const;

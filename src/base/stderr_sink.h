@@ -21,7 +21,7 @@ inline std::string lost_lines_text(uint64_t lines) {
   return fmt::format("{} lines were lost here: nobody read them in time", lines);
 }
 
-// Writes lines to a descriptor, as a rule stderr, and never waits for whoever reads them: a pipe or
+// Writes lines to a descriptor, as a rule stderr, and never waits for their reader: a pipe or
 // a journal that is not read any more would stop every loop that has something to say. Lines for
 // which there is no room are counted, and the next one that is written says how many were lost.
 class StderrSink final : public spdlog::sinks::base_sink<std::mutex> {

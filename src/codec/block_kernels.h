@@ -29,7 +29,7 @@ struct BlockFormat {
 // Blocks with nothing above this are sent as zeros: 1/scale would leave float32's range.
 inline constexpr float kBlockSmallest = 0x1p-100f;
 
-// Of so many elements of one block.
+// The code bytes of `count` elements of one block.
 uint64_t block_code_bytes(BlockCode code, uint64_t count);
 
 void encode_blocks(const BlockFormat& format, const Dither& dither, const float* in, uint64_t count,

@@ -16,8 +16,8 @@ namespace braid {
 //
 // With S the exact sum of all nodes' gradients and D the decoded one that all ranks get, S − D is
 // the sum of the errors of all encodings on the way: gradient − decoded of each part, and sum −
-// decoded of each sum that is encoded again. So each node sketches its own errors, whoever has
-// decoded sums sketches those, and the cosine of S and D is that of the sketches' sums.
+// decoded of each sum that is encoded again. So each node sketches its own errors, an owner that
+// has decoded sums sketches those, and the cosine of S and D is that of the sketches' sums.
 //
 // The sketch: Alon, Matias, Szegedy, "The Space Complexity of Approximating the Frequency Moments",
 // STOC 1996, in the form of Charikar, Chen, Farach-Colton, "Finding Frequent Items in Data
@@ -42,7 +42,8 @@ struct CodecLoss {
   // The memory's norm over the norm of what was given; 0 where the codec has no memory. Nothing:
   // gradients are not finite, or all of them are 0.
   std::optional<double> residual() const;
-  // Of the decoded and the exact sum. Nothing: there are no sketches, or one of the sums is 0.
+  // The cosine between the decoded and the exact sum. Nothing: there are no sketches, or one of the
+  // sums is 0.
   std::optional<double> cosine() const;
   // Share of the elements, 0 to 1.
   double saturation() const;

@@ -38,9 +38,9 @@ struct CodedSum {
   CodedSum of_step(uint64_t step) const;
 };
 
-// Of an update: parts travel as those of `parts` (nullptr: as they are), and what the owner sends
-// are weights, as they are or rounded to bfloat16. Among more than 32 nodes, around the ring, sums
-// of some nodes' parts travel as weights do.
+// What an update's all-reduce does: parts travel as those of `parts` (nullptr: as they are), and
+// what the owner sends are weights, as they are or rounded to bfloat16. Among more than 32 nodes,
+// around the ring, sums of some nodes' parts travel as weights do.
 CodedSum with_weights(const CodedSum* parts, bool is_rounded);
 
 // `nodes`: that have parts. `divisor`: of an average, the number of ranks; parts are divided by it

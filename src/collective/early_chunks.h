@@ -46,8 +46,8 @@ class EarlyChunks {
     jobs_[job_key].count_kept = std::move(count_kept);
   }
   void forget_job(uint64_t job_key);
-  // Of an operation that is not known. Nothing: it came for a job or an operation that has ended,
-  // or is one too many, and on_overrun was told.
+  // Keeps a chunk of an operation that is not known yet. Nothing: it came for a job or an operation
+  // that has ended, or is one too many, and on_overrun was told.
   std::optional<ChunkVerdict> keep(NodeId from, const proto::ChunkHeader& header,
                                    std::span<const uint8_t> payload);
   // What has come for the operation, which is known from now on.

@@ -8,7 +8,7 @@ namespace braid {
 // Units of a job's early operations that a node begins of its own accord, at once and on one I/O
 // loop.
 inline constexpr uint32_t kEarlyInFlight = 16;
-// Of a job and an I/O loop: parts of operations that this node has yet to submit.
+// How many bytes an I/O loop keeps for a job: parts of operations that this node has yet to submit.
 inline constexpr uint64_t kEarlyBytesMax = 64 << 20;
 
 // All-reduces of more bytes are not direct among `nodes` nodes, two or more. Until a slow node

@@ -28,8 +28,8 @@ class Hop {
   virtual bool has_exact_size() const = 0;
   // Whether a node adds its own part as others decode it, too.
   virtual bool encodes_own_part() const = 0;
-  // Of one chunk, `extent` of the operation. Returns the length, 1 at least. Once for each extent:
-  // what it loses may go into a memory, from which the next step's chunk gets it.
+  // Encodes one chunk, `extent` of the operation. Returns the length, 1 at least. Once for each
+  // extent: what it loses may go into a memory, from which the next step's chunk gets it.
   virtual uint32_t encode(Encoding encoding, const Extent& extent, std::span<const float> values,
                           std::span<uint8_t> encoded) = 0;
   // False: encode() makes no such thing of so many elements, and nothing was written. `encoded`
@@ -40,7 +40,7 @@ class Hop {
                               std::span<float> sum) const = 0;
 };
 
-// Of either encoding.
+// The larger one of both encodings.
 inline uint64_t encoded_bytes_max(const Hop& hop, uint64_t elements) {
   const uint64_t part = hop.encoded_bytes_max(Encoding::Part, elements);
   const uint64_t sum = hop.encoded_bytes_max(Encoding::Sum, elements);

@@ -116,8 +116,8 @@ void OperationRun::count_sends(uint32_t unit) {
 }
 
 // Where no result comes back around the ring, only acknowledgements say that the others have what
-// they need. A sum that comes says that this node's part is in it: whoever still sends that part,
-// or sends it again, may find other bytes in the input, and its receiver drops them.
+// they need. A sum that comes says that this node's part is in it: if the part
+// is sent again after that, the input may hold other bytes, and the receiver drops them.
 bool OperationRun::needs_acknowledgements() const {
   return !route_.returns_sums || (operation_.collective == Collective::Broadcast &&
                                   operation_.root_node == operation_.ring->self);

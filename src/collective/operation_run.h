@@ -124,7 +124,7 @@ class OperationRun final : public ChunkSource,
   ChunkPosition position_of(uint32_t unit, uint32_t segment, uint32_t chunk) const {
     return {segment, chunk, partition_.chunk(unit, segment, chunk)};
   }
-  // Of a chunk that this node sends. An exchange's go by the place that they are for.
+  // The place of a chunk that this node sends. Chunks of an exchange are counted by their receiver.
   ChunkPosition position_of(const proto::ChunkHeader& sent) const {
     const uint32_t first = operation_.exchange == nullptr ? 0 : operation_.ring->nodes;
     return position_of(sent.unit, first + sent.segment, sent.chunk);

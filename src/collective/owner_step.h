@@ -47,13 +47,13 @@ class OwnerStep {
   virtual ~OwnerStep() = default;
   // `bytes` holds the sum of `extent`, and what it holds when the step has ended goes out. Ended:
   // it has. Later: the step calls end.tell() when it has; the chunk waits for that, and nobody
-  // reads or writes its bytes meanwhile. A step cannot fail: whoever cannot go on ends the job.
+  // reads or writes its bytes meanwhile. A step cannot fail: if it cannot go on, it ends the job.
   virtual StepOutcome apply(const Operation& operation, const Extent& extent, uint8_t* bytes,
                             StepEnd end) = 0;
 };
 
-// Of an operation whose owners are fixed: the element of the set that the extent, a chunk, begins
-// with. The following ones follow in the set, too.
+// The element of the set that `extent`, a chunk, begins with. Its other elements follow in the set,
+// too. Only for an operation whose owners are fixed.
 uint64_t first_element_of(const Operation& operation, const Extent& extent);
 
 // Divides by the number of ranks.

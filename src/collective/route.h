@@ -39,7 +39,7 @@ struct Route {
   uint32_t place = 0;                  // this node's
   uint32_t parts = 0;                  // parts_from of all segments, together
   uint32_t first_segment = 0;          // is sent first; then the following ones
-  // Whether whoever gives a part of a segment gets the segment's sum.
+  // Whether each node that gives a part of a segment gets the segment's sum.
   bool returns_sums = true;
   // What this node sends when it begins a unit begins the unit on all others, unless one of these
   // segments is empty. Only then may the unit wait for a stream here, see engine.cpp. None: never,
@@ -98,7 +98,7 @@ struct BasicRoutes {
   Route gather;
   Route direct;
   Route exchange;
-  // Of 2 to kTwoHopsNodesMax nodes, else empty; and its halves.
+  // Two hops among 2 to kTwoHopsNodesMax nodes, else empty; and its halves.
   Route two_hops;
   Route two_hops_reduce_scatter;
   Route two_hops_gather;

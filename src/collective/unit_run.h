@@ -123,7 +123,7 @@ class UnitRun {
   // are added at once; a row holds a segment.
   std::unique_ptr<uint8_t[]> aside_;
   uint64_t aside_stride_ = 0;
-  // Of an exchange: chunks whose bytes lie in several pieces, from the first sending until they are
+  // An exchange's chunks whose bytes lie in several pieces, from the first sending until they are
   // settled. By segment and chunk.
   std::vector<std::unique_ptr<uint8_t[]>> gathered_;
   // With a Hop, what was encoded: a position for each part and for each sum that is sent.

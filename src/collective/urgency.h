@@ -10,12 +10,12 @@ namespace braid {
 // equals the one that came first. It follows from the registration and the step alone, so it is the
 // same on all nodes.
 
-// Of what is not planned, which keeps its order of arrival: its trainer waits for it, or may. A
-// trainer waits for what is planned only when it has submitted all of it.
+// The urgency of operations that are not planned. They keep their order of arrival, because their
+// trainer may wait for them at once. It waits for planned ones only when it has submitted all.
 inline constexpr uint64_t kMostUrgent = UINT64_MAX;
 
-// Of a planned tensor: an earlier step goes first, and in a step what comes later in the order of
-// backward, for that is what the next forward pass begins with.
+// The urgency of a planned tensor: an earlier step goes first, and in a step what comes later in
+// the order of backward, for that is what the next forward pass begins with.
 constexpr uint64_t urgency_of(uint64_t step, uint32_t place_in_backward) {
   constexpr uint64_t kPlaceBits = 20;  // TensorTable::kTensorsMax
   constexpr uint64_t kStepMax = (uint64_t{1} << 43) - 1;

@@ -25,8 +25,8 @@ struct PendingOperation {
   uint64_t since_ns = 0;            // on the node that has it for the longest time
   std::vector<uint32_t> submitted;  // ascending
   std::vector<Rank> missing;        // that have not submitted it, ascending
-  // Of whom nobody knows: their node has not answered, has more pending operations than it tells
-  // of, or keeps their submissions back until all nodes have a plan.
+  // Ranks about which nothing is known: their node has not answered, has more pending operations
+  // than it tells, or keeps their submissions back until all nodes have a plan.
   std::vector<uint32_t> unknown;
 };
 

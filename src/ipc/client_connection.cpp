@@ -273,7 +273,7 @@ void ClientConnection::drop_messages() {
   let_go_of_message();
 }
 
-// To free a large one takes long. Whoever has put the connection on hold still needs it.
+// To free a large one takes long. What has put the connection on hold still needs it.
 void ClientConnection::let_go_of_message() {
   if (!is_on_hold_) (void)message_charge_.set(0);
   if (message_bytes_ == nullptr) return;
@@ -333,8 +333,8 @@ void ClientConnection::handle_verified(const proto::ClientMessage& message, std:
   if (const Status checked = check_descriptors(message, fds); !checked)
     return refuse_descriptors(std::move(fds), checked);
   has_opened_ = has_opened_ || message.body_type() == proto::ClientBody::OpenJob;
-  // Whoever closes memory last frees its pages, which are many if a stranger likes: what the
-  // handler does not keep is not closed last on the loop.
+  // The last close of a memory frees its pages, which may be very many: so what the handler does
+  // not keep is not closed last on the loop.
   std::vector<Fd> again = duplicates_of(fds);
   server_.handler_.on_client_message(*this, message, std::move(fds));
   give_back(std::move(again));

@@ -73,7 +73,7 @@ struct ClientServerOptions {
   // are refused may have to be closed by the same threads.
   size_t descriptors_closing_max = 2 * DescriptorCloser::kWaitingMax;
   std::function<void(Fd)> close_descriptor = [](Fd) {};  // see DescriptorCloser
-  // Of what is done with large messages, outlives the server; none: the loop does it.
+  // Checks large messages, and outlives the server; none: the loop checks them.
   WorkThread* worker = nullptr;
   const Clock* clock = nullptr;  // of the time that reading takes; none: the system's
 };

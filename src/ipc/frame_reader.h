@@ -30,7 +30,7 @@ class FrameReader {
   enum class Outcome { Frame, WouldBlock, EndOfStream, Error };
 
   // At most one frame: then take(). WouldBlock: nothing is there now, or a part of a long frame was
-  // read, so that whoever reads from others, too, has a turn for them. A frame longer than
+  // read, so that other connections have their turn. A frame longer than
   // `bytes_max` (or empty), or with more than `fds_max` descriptors, is an error; error() says what
   // happened.
   Outcome read(int socket, uint32_t bytes_max, uint32_t fds_max = kFrameFdsMax);

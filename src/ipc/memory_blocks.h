@@ -58,7 +58,7 @@ class MemoryBlocks {
   // It could not be given back: what is not wanted again is present.
   void on_kept(const MemoryRange& range);
 
-  // Of blocks that have pages, or soon will have.
+  // The bytes of blocks that have pages, or soon will have.
   uint64_t taken_bytes() const { return taken_bytes_; }
   bool has_wanted() const { return wanted_ > 0; }
   // More than what stays anyway.

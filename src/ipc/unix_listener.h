@@ -24,7 +24,7 @@ class UnixListener {
   ~UnixListener();
 
   int fd() const { return fd_.get(); }
-  // Whoever takes it closes it.
+  // The caller closes it.
   Fd take_fd() { return std::move(fd_); }
   const std::string& path() const { return path_; }
 

@@ -44,10 +44,10 @@ struct UserLimits {
   std::array<uint64_t, kUserResources> of_user;  // by UserResource; no memory
   uint64_t memory_of_user = UINT64_MAX;          // of kMemoryResources together
   uint64_t memory_of_all = UINT64_MAX;           // as well, of all users
-  // Bytes of shared memory that count as this process's, whoever uses them; empty: nobody knows.
+  // Bytes of shared memory that count as this process's, used by any process; empty: not known.
   std::function<uint64_t()> shared_bytes;
-  // Of all users. Each may have as many as are left then: so however many users there are, nobody
-  // takes what the next one needs.
+  // All users together. Each may have as many as are left then, so however many users there are,
+  // nobody takes what the next one needs.
   uint64_t descriptors_of_all = UINT64_MAX;
 
   UserLimits() { of_user.fill(UINT64_MAX); }
@@ -97,7 +97,7 @@ class UserCharge {
   }
   ~UserCharge() { (void)set(0); }
 
-  // Of the same user and resource, with nothing in it.
+  // A charge of the same user and resource, with nothing in it.
   UserCharge another() const { return {quotas_, user_, resource_}; }
   // The amount from now on. Less is always possible; where there is no room for more, it stays.
   Status set(uint64_t amount);

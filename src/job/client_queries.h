@@ -25,7 +25,7 @@ namespace braid {
 // and not heard is counted in UserQuotas. Control loop only.
 class ClientQueries {
  public:
-  // Of one client, that wait; tools have one.
+  // So many questions of one client may wait; tools have one.
   static constexpr uint32_t kPerClientMax = 16;
   // An answer that has taken so long is followed by kPausesPerWork times as long without one.
   static constexpr uint64_t kPausesPerWork = 20;

@@ -42,7 +42,7 @@ Result<uint32_t> InputArenas::add(Fd memory, uint64_t bytes) {
   return static_cast<uint32_t>(arenas_.size() - 1);
 }
 
-// Whoever makes holes again and again has no more pages in the end than his arenas.
+// A trainer that makes holes again and again has no more pages in the end than its arenas.
 Status InputArenas::count_missing_pages(uint32_t number, uint64_t offset, uint64_t bytes) {
   const SharedMemory& arena = *arenas_[number];
   if (offset >= arena.size()) return Status::ok();

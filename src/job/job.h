@@ -71,7 +71,8 @@ class Job final {
   // The coordinator has this long to explain a missed deadline before the node fails the job by
   // itself.
   static constexpr uint32_t kVerdictTimeoutMs = 3000;
-  // Of a round after which memory for results may go back, see MemoryBlocks.
+  // A round's length: memory for results that was idle for two of them may go back, see
+  // MemoryBlocks.
   static constexpr uint32_t kMemoryRoundMs = 5000;
 
   // `sessions`: the trainers of this node that asked for the job, ascending by rank; `start` was

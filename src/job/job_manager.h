@@ -96,7 +96,7 @@ class JobManager final : public ClientHandler, public ControlPlaneHandler {
   size_t jobs_running() const;
   size_t jobs_forming() const;  // that have ranks on this node and do not run yet
   size_t operations_pending() const;
-  // Of one job of this name that `user` may see: this node's NodeTimeline of its latest steps, 1 to
+  // This node's NodeTimeline of the latest steps of one job of this name that `user` may see, 1 to
   // NodeQueries::kStepsMax, as JSON. Nothing: there is no such job, or timelines are off, or too
   // many are asked for. Comes once, later.
   void job_timeline(const std::string& job_name, uid_t user, uint32_t steps,

@@ -38,8 +38,8 @@ class JobProgress {
   Done done() const;
   static Done between(const Done& before, const Done& after);
   static std::string steps_text(const Done& done);
-  // Of 2(n - 1)/n times the bytes that n ranks have got, in the time in which at least one
-  // all-reduce was on its way. Empty: there was none.
+  // The bandwidth, as text: 2(n - 1)/n times the bytes that n ranks have got, by the time in which
+  // at least one all-reduce was on its way. Empty: there was none.
   std::string bandwidth_text(const Done& done) const;
 
   const JobNumbers& numbers_;

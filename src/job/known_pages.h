@@ -10,7 +10,7 @@ namespace braid {
 // them again. Of a memory's first gibibyte; of the rest nothing is known. One thread at a time.
 class KnownPages {
  public:
-  // Of [offset, offset + bytes), which must not overflow.
+  // Whether all pages of [offset, offset + bytes) are known; the sum must not overflow.
   bool has(uint64_t offset, uint64_t bytes) const;
   void add(uint64_t offset, uint64_t bytes);
 

@@ -20,9 +20,9 @@ namespace braid {
 
 // Who has asked what the nodes of a job know of its steps, and what has come so far: facts, or the
 // timeline of its latest steps. A node asks the job's coordinator, which asks all nodes, since only
-// the coordinator is connected to all of them. Whoever does not answer in time is named as missing.
-// Before a node is asked for its timeline, its clock is compared with this node's. Control loop
-// only.
+// the coordinator is connected to all of them. A node that does not answer in time is named as
+// missing. Before a node is asked for its timeline, its clock is compared with this node's. Control
+// loop only.
 class NodeQueries {
  public:
   static constexpr size_t kGatheringsMax = 64;
@@ -106,7 +106,7 @@ class NodeQueries {
     Gathered gathered;
     Timer deadline;
   };
-  // Of which the answer is made, on another thread.
+  // What the answer is made of, on another thread.
   struct Answers;
 
   Status check_user(const Question& question) const;

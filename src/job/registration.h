@@ -49,7 +49,7 @@ class Registration {
   // So many tensors are one piece of the loop's work.
   static constexpr size_t kPieceTensors = 64;
 
-  // Of whom, and where its tensors go. All of it outlives the registration.
+  // The trainer that registers, and where its tensors go. All of it outlives the registration.
   struct Trainer {
     const Session& session;
     Job& job;

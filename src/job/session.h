@@ -85,7 +85,8 @@ class Session final : public ResultSink {
   // The job is running: tells the trainer and begins to take operations.
   void open(uint32_t epoch, const ResultMemory& memory, const Ring& ring,
             OperationTable& operations);
-  // Of a large message, which is in `bytes`, most is done later and nothing else is read meanwhile.
+  // `bytes` holds the message. If it is large, most is done later, and nothing else is read
+  // meanwhile.
   void register_tensors(const proto::RegisterTensors& message, Registration::Bytes bytes);
   // One more arena: a descriptor of the right kind.
   void register_memory(uint64_t bytes, Fd memory);

@@ -11,7 +11,7 @@
 namespace braid {
 
 // Computes an answer on `thread`, and gives it to `done` on the loop, never from within this call.
-// `work` must not touch what the loop may change meanwhile; `done` comes also when whoever asked
+// `work` must not touch what the loop may change meanwhile; `done` comes also when the asker
 // has ended. Without a thread, or where too many tasks wait for it already, both happen at once.
 template <typename Answer>
 void compute(WorkThread* thread, std::function<Answer()> work, std::function<void(Answer&)> done) {

@@ -16,8 +16,7 @@ namespace braid {
 // that would be too many. Any thread.
 class LookUps {
  public:
-  // Whoever has none under way gets one all the same, so that others' slow names cannot shut him
-  // out.
+  // A user who has none under way gets one all the same, so others' slow names cannot shut him out.
   static constexpr size_t kMax = 64;
   static constexpr size_t kPerUserMax = 16;
 

@@ -17,7 +17,8 @@ namespace braid {
 class Pollable {
  public:
   virtual ~Pollable() = default;
-  // From now on has_something() is asked, and whoever puts something in need not wake the loop.
+  // From now on has_something() is asked, and a thread that puts something in need not wake the
+  // loop.
   virtual void begin_polling() = 0;
   virtual bool has_something() const = 0;
   // The loop may sleep from now on. What has come meanwhile is handled in its next round.

@@ -17,7 +17,7 @@ struct LoopCounters {
   uint64_t longest_round_ns = 0;  // of those
 };
 
-// Measures the rounds of a loop and warns of long ones: whoever else is on the loop waited for
+// Measures the rounds of a loop and warns of long ones: everything else on the loop waited for
 // them. What counts is the loop's own time, computing or blocked in a system call. What others took
 // of the processor meanwhile is no fault of the loop: neither other threads nor, on a virtual
 // machine, other guests, whose share the kernel takes off the thread's computing. A thread that

@@ -7,8 +7,8 @@ namespace braid {
 // FullSizeLoss.
 inline constexpr int kControlSegmentBytes = 1200;
 
-// Of a TCP socket that is not connected yet, or that will listen: its connections use segments of
-// so many bytes at most, in both directions. 0 changes nothing.
+// Makes the connections of `socket` use segments of at most `bytes`, in both directions; 0 changes
+// nothing. For a TCP socket that is not connected yet, or that will listen.
 void limit_tcp_segments(int socket, int bytes);
 
 }  // namespace braid

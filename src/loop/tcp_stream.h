@@ -51,7 +51,7 @@ class TcpStream {
   // See tcp_round_trip.h.
   std::optional<uint64_t> round_trip_ns() const;
 
-  // Of the connected socket; nothing if it is not connected (any more).
+  // The other end's address; nothing if the socket is not connected (any more).
   std::optional<SocketAddress> remote_address() const;
 
   static bool is_end_of_stream(const Status& reason) { return reason.cause() == UV_EOF; }

@@ -15,7 +15,7 @@
 namespace braid {
 
 // One thread for what would hold up a loop: system calls that take long. It takes tasks one after
-// the other, in order; whoever has much to do cuts it into slices, and asks again when one is done.
+// the other, in order; a user with much to do cuts it into slices, and asks again when one is done.
 // Made and destroyed on the loop's thread.
 class WorkThread {
  public:

@@ -74,7 +74,7 @@ class Coordinator {
   // PlanAnswer, SetRegistered, StepReport, CodecSample; false for any other message.
   bool on_control_message(const Peer& from, const proto::ControlMessage& message);
   void on_peer_lost(const Peer& peer, const Status& reason);
-  // Of a job that this node coordinates; nothing for any other.
+  // The tuning of a job that this node coordinates; nothing for any other.
   std::optional<std::string> tuning_json(uint64_t job_key) const;
   // What its guard has last read of its codecs; nothing: as above.
   std::optional<std::vector<GuardReading>> guard_readings(uint64_t job_key) const;

@@ -60,7 +60,7 @@ struct DaemonStatus {
     uint64_t arena_memory_bytes = 0;        // of all local ranks
     uint64_t result_memory_bytes = 0;       // reserved for results
     uint64_t result_memory_used_bytes = 0;  // of it, what holds results now
-    // Of all sets of planned tensors, since the job began here.
+    // Steps of all sets of planned tensors, since the job began here.
     uint64_t planned_steps = 0;
     double step_seconds = 0;     // that these steps took, together
     double exposed_seconds = 0;  // of it, what trainers waited

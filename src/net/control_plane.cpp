@@ -136,7 +136,7 @@ Status ControlPlaneImpl::send(NodeId to, flatbuffers::FlatBufferBuilder& message
   if (!sequence) {
     Status status = sequence.status().with_context(
         fmt::format("{} does not take what it is sent", describe(entry->peer)));
-    // Whoever sends relies on it: without this message the peer would wait for ever, or do wrong.
+    // The sender relies on it: without this message the peer would wait for ever, or do wrong.
     lose_later(to, status);
     return status;
   }

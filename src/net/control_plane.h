@@ -91,7 +91,7 @@ class ControlPlane {
   // The shortest round trip to a connected peer that the kernel has seen lately; nothing: not
   // known.
   virtual std::optional<uint64_t> round_trip_ns(NodeId id) const = 0;
-  // Of a link between this node and another one.
+  // The key of a link between this node and another one.
   virtual LinkKey link_key(NodeId opener, NodeId receiver, uint64_t nonce) const = 0;
   virtual std::vector<Peer> peers() const = 0;
   virtual size_t peer_count() const { return peers().size(); }

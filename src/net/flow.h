@@ -39,7 +39,7 @@ class Flow : public UcxMessageHandler, public UcxEndpointHandler {
 
   // It has an endpoint, and the driver progresses its worker.
   bool is_connected() const { return endpoint_ != nullptr; }
-  // Of our worker; not while it is being connected.
+  // Our worker's address; not while it is being connected.
   const std::vector<uint8_t>& address() const { return worker_->address(); }
 
   // An error was met. The driver tells the owner (on_failed) once no UCX call is under way.

@@ -18,7 +18,7 @@ struct FlowLoad {
 
 inline constexpr size_t kNoFlow = std::numeric_limits<size_t>::max();
 
-// Of the open flows whose rate is known; 0 if there are none.
+// The median rate of the open flows whose rate is known; 0 if there are none.
 double median_rate(std::span<const FlowLoad> flows);
 
 // Gives all flows the median rate but those that clearly have another one: a small difference is
@@ -26,9 +26,10 @@ double median_rate(std::span<const FlowLoad> flows);
 void even_out(std::span<FlowLoad> flows);
 
 // The flow that the next chunk goes to: of those with room, where it would arrive first; of equals,
-// the first one from `first` on. kNoFlow if none has room, or if it would come later there than the
-// other flows need for all that is queued, and one that is full would bring it sooner: then it
-// waits for that, and a slow flow holds nothing when all others are done (the idea of "earliest
+// the first one from `first` on. kNoFlow if none has room. Also kNoFlow if the best flow
+// with room would deliver the chunk only after the others had emptied the queue, and a full flow
+// would deliver it sooner: the chunk waits for that flow, so a slow flow holds nothing when all
+// others are done (the idea of "earliest
 // completion first" for multi-path TCP: Lim et al., CoNEXT 2017, section 4). Every open flow has a
 // rate; `queued_bytes` holds the chunk.
 size_t choose_flow(std::span<const FlowLoad> flows, uint64_t chunk_bytes, uint64_t queued_bytes,

@@ -39,8 +39,8 @@ class FrameSeal {
     FrameNumbers numbers;
     std::span<const uint8_t> message;  // in the bytes that were given
   };
-  // The next frame that came, without its length. Protocol: too short. PermissionDenied: whoever
-  // sent it has not the key, or it was changed on the way.
+  // The next frame that came, without its length. Protocol: too short. PermissionDenied: its
+  // sender has not the key, or it was changed on the way.
   Result<Opened> open(std::span<const uint8_t> frame);
 
  private:

@@ -19,7 +19,7 @@ class FullSizeLoss {
   static constexpr int kSegmentBytes = 1200;
   static constexpr int kSegmentBytesLeast = 536;
 
-  // Of TCP, for the rail's next connections; 0: what its MTU allows.
+  // The TCP segment size for the rail's next connections; 0: what its MTU allows.
   int segment_bytes() const { return segment_bytes_; }
   // It was recognised, and even the smallest segments did not help.
   bool is_hopeless() const { return is_hopeless_; }

@@ -20,7 +20,7 @@ Sha256Digest hmac_sha256(std::span<const uint8_t> key, std::span<const uint8_t> 
 class HmacSha256 {
  public:
   explicit HmacSha256(std::span<const uint8_t> key);
-  // Of `parts`, one after the other.
+  // The digest of `parts`, one after the other.
   Sha256Digest digest(std::initializer_list<std::span<const uint8_t>> parts);
 
  private:

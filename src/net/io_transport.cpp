@@ -227,8 +227,7 @@ void IoTransport::close_link(NodeId peer, const Status& reason) {
   const auto found = links_.find(peer);
   if (found == links_.end()) return;
   // Out of the map first: the chunks' sources must not find it when they are told. Freed later: we
-  // may be in a call of the link's, and whoever found it may hold it until the loop's callback
-  // returns.
+  // may be in a call of the link's, and its caller may hold it until the loop's callback returns.
   std::shared_ptr<FlowLink> link = std::move(found->second);
   links_.erase(found);
   link->close(reason);

@@ -44,10 +44,10 @@ class LinkNumbers {
   RailNumbers& rail_of(uint16_t flow) { return rails_[flow % rails_.size()]; }
   const std::vector<RailNumbers>& rails() const { return rails_; }
 
-  // Of the link's queue, when the link last looked.
+  // The bytes in the link's queue, when the link last looked.
   SharedNumber queued_bytes;
-  // Of the flows whose rate is known. Never waits: while somebody reads them they stay as they are,
-  // until the next look.
+  // Sets the rates of the flows whose rate is known. Never waits: while another thread reads the
+  // rates they stay as they are, until the next look.
   void show_rates(std::vector<FlowRate> rates) {
     const std::unique_lock lock(mutex_, std::try_to_lock);
     if (lock.owns_lock()) rates_ = std::move(rates);

@@ -72,8 +72,8 @@ class PeerDirectory {
   std::unique_ptr<ControlConnection> remove_connection(const ControlConnection& connection);
   // Takes the peer out. `is_ours`: this node has given it up, and says so when they meet again.
   PeerEntry remove(NodeId id, bool is_ours);
-  // Grows whenever this node gives that one up: whoever still believes in what was before learns
-  // that it is over.
+  // Grows whenever this node gives that one up: so a peer that still believes in the time before
+  // learns that it is over.
   uint64_t generation_of(NodeId id) const;
 
   const std::unordered_map<NodeId, PeerEntry>& entries() const { return entries_; }

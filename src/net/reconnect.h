@@ -21,7 +21,7 @@ class Reconnect final : private ControlConnectionOwner {
   static constexpr size_t kAttemptsMax = 8;  // at a time: the oldest makes room
 
   struct Hooks {
-    // An established connection with whoever is there: not necessarily the peer.
+    // An established connection with the process that is there: not necessarily the peer.
     std::function<void(std::unique_ptr<ControlConnection>)> established;
     std::function<void(const Status&)> failed;  // one attempt
   };

@@ -39,8 +39,8 @@ class SilentFlows {
   // To be called every kLookEveryMs while anything is on its way, with an entry for each flow.
   // Returns the flows to give up; valid until the next look.
   std::span<const size_t> look(std::span<const FlowWait> flows, uint64_t now_ns);
-  // A flow has waited from one look to the next: whoever does not wait should be asked whether the
-  // other node answers.
+  // A flow has waited from one look to the next: a flow that does not wait should be asked
+  // whether the other node answers.
   bool wants_proof() const { return wants_proof_; }
 
  private:

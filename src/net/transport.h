@@ -65,13 +65,13 @@ struct LinkStatus {
     uint64_t bytes_received = 0;
     uint64_t chunks_returned = 0;  // not acknowledged when their flow died: they go over others
     uint64_t chunks_overdue = 0;   // not acknowledged in time, and sent over another flow, too
-    // Of the flows that this node sends on, as all below.
+    // These and all below count the flows that this node sends on.
     uint64_t flow_failures = 0;
     uint64_t flow_replacements = 0;  // opened again because they were slow
     uint64_t flows_open = 0;
     uint64_t flows_opening = 0;
     uint64_t flows_failed = 0;  // they wait for their next try, or for the rail
-    // Of the last look, no longer than a tenth of a second ago while anything is on its way.
+    // As the last look found it, at most a tenth of a second ago while anything is on its way.
     uint64_t unacknowledged_bytes = 0;
     uint64_t oldest_ns = 0;          // how long ago the oldest chunk on its way was sent
     std::vector<double> flow_rates;  // bytes per second, ascending; of flows that are known to

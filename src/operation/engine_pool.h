@@ -50,7 +50,7 @@ class EnginePool final : public OperationEngines {
                  const std::function<UserCharge()>& make_charge);
   // For operations that are started from now on: see Engine.
   void limit_job(uint64_t job_key, const JobShare& share);
-  // Of a job that has begun.
+  // Operations of a job that has begun.
   bool start(const Operation& operation) override;
   bool go(const OperationKey& key) override;
   // No event of this job comes from now on.

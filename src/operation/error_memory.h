@@ -19,11 +19,11 @@ class ErrorMemory {
  public:
   // ResourceExhausted: there is no such address space.
   static Result<std::shared_ptr<ErrorMemory>> create(uint64_t elements, uint32_t planes);
-  // Of what create() makes of them; nothing: no number is so large.
+  // The bytes that create() would take; nothing: no number is so large.
   static std::optional<uint64_t> bytes_of(uint64_t elements, uint32_t planes);
 
   uint32_t planes() const { return planes_; }
-  // How many elements it was made for. Whoever works on others must not ask for them.
+  // How many elements it was made for. There are no others.
   uint64_t size() const { return elements_; }
   std::span<float> elements(uint32_t plane, uint64_t first, uint64_t count);
 
@@ -31,7 +31,7 @@ class ErrorMemory {
   // step wait until they are done.
   bool may_begin(uint64_t step) const { return running_ == 0 || step == step_; }
   void begin(uint64_t step);
-  // Of as many as have begun.
+  // Once for each that has begun.
   void end();
 
  private:

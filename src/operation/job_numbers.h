@@ -51,7 +51,7 @@ struct JobNumbers {
   SharedNumber result_memory_bytes;
   SharedNumber arena_memory_bytes;
 
-  // Of the largest set of planned tensors.
+  // These two: the largest set of planned tensors.
   SharedNumber planned_bytes;  // 0: there is none
   SharedNumber plan;           // its number
   SharedNumber plan_groups;

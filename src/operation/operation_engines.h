@@ -5,7 +5,7 @@
 
 namespace braid {
 
-// Where operations run, as whoever starts them sees it: EnginePool.
+// Where operations run, as the table that starts them sees it: EnginePool.
 class OperationEngines {
  public:
   virtual ~OperationEngines() = default;

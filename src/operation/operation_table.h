@@ -80,7 +80,7 @@ class OperationObserver {
   virtual void on_go(const OperationKey& key) = 0;
   // Before its results are published.
   virtual void on_done(const OperationKey& key) = 0;
-  // Of one that was sampled, and is done: what its codec has lost on this node.
+  // An operation that was sampled is done: what its codec has lost on this node.
   virtual void on_loss(const OperationKey& /*key*/, const CodecLoss& /*loss*/) {}
 };
 
@@ -119,8 +119,8 @@ struct OperationServices {
 //
 // The sources are the nodes that will send to this one, the targets those that it will send to:
 // around the ring the predecessor and the successor, else as the operation's route says. What
-// another node is ready for is compared whoever it is, since nodes that disagree about the size may
-// take different algorithms.
+// any other node is ready for is compared, because nodes that disagree about the size may take
+// different algorithms.
 //
 // An early operation waits for no READY: the parts of all nodes say as much. If it does not end at
 // once its READY goes out all the same, for it tells the sources where ranks disagree.
@@ -165,8 +165,8 @@ class OperationTable final : public OperationEvents {
     uint32_t timeout_ms = 0;
     std::string description;
   };
-  // Of the operations whose deadline has passed and that were not reported before, the one with the
-  // earliest.
+  // The operation with the earliest deadline among those whose deadline has passed and that were
+  // not reported before.
   std::optional<Overdue> take_overdue(uint64_t now_ns);
   bool has_unfinished() const { return unfinished_ > 0; }
   // An operation that has not ended here, and what of it a local rank has submitted.
@@ -306,7 +306,7 @@ class OperationTable final : public OperationEvents {
   void set_unfinished(size_t unfinished);
   TimelineEvent span_of(const OperationKey& key, const Entry& entry) const;
 
-  // Of a gather, a scatter or an all-to-all.
+  // Places a gather, a scatter or an all-to-all.
   Status place_exchange(const OperationKey& key, Entry& entry, Operation operation);
   Status tell_exchange_sources(const Entry& entry, const OperationKey& key);
   Status check_local_splits(const OperationKey& key, const Entry& entry) const;

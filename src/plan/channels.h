@@ -31,7 +31,7 @@ class Channels {
   explicit Channels(std::span<const double> slowdown) : slowdown_(slowdown) {}
 
   // Starts `unit` as soon as it is ready, no unit before it waits and a channel is free, and
-  // returns that time. Whoever ended before is put into `ends`.
+  // returns that time. Units that ended before are put into `ends`.
   double start(uint32_t unit, double ready_seconds, CostModel::Phases phases,
                std::vector<End>& ends);
   // When the next unit can start, if it is ready by then: a channel is free from then on.
@@ -42,7 +42,7 @@ class Channels {
   bool go_on(std::vector<End>& ends);
   // Until nothing runs any more. Returns when the last of all units ended, 0 if there was none.
   double finish(std::vector<End>& ends);
-  // Of the units that have ended so far; 0 if there was none.
+  // When the last unit ended; 0 if none has ended so far.
   double last_end_seconds() const { return last_end_; }
   // Units that have started and not ended when the last one started.
   size_t busy() const { return starting_.size() + running_.size(); }

@@ -18,7 +18,7 @@ struct UpdateTimes {
   double wire_share = 1;
   size_t groups = 0;
 
-  // Of the communication that compute could hide at best, how much it hides; 1 where there is none.
+  // How much of the communication that compute could hide at best it hides; 1 where there is none.
   double hidden_share() const;
 };
 

@@ -30,7 +30,7 @@ struct Continuation {
 // with a group that is ready at `ready` and ends at `bytes` of all? "Best" is the earliest end,
 // then the fewest groups. From one question to the next, `ready` and `bytes` never get less.
 //
-// Of the prefixes that ended before `ready` only the last one counts: it leaves least to send and
+// Only the last prefix that ended before `ready` counts: it leaves least to send and
 // delays nothing.
 
 // Any monotone cost: O(prefixes) per question.

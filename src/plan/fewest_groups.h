@@ -11,7 +11,7 @@
 
 namespace braid {
 
-// Of the plans that are through at the optimum, one with the fewest groups. The optimum's
+// A plan with the fewest groups among those that are through at the optimum. The optimum's
 // recurrence does not find it: it sends every group as early as possible, but an early group may
 // end later if nobody has to wait for it, and may then be larger.
 //

@@ -8,7 +8,7 @@ namespace braid {
 // One of many equal steps in which owners update parameters: a group's reduce-scatter, update and
 // all-gather are one operation, which costs what an all-reduce of the group costs. The next forward
 // pass goes through the layers as their parameters come, and waits for those that are not there.
-// Of the groups that are ready, those that it needs first start first.
+// Groups that are ready start in the order in which the forward pass needs them.
 //
 // The forward pass is taken to spend on each layer the share that backward spends on it: a trace
 // does not tell. iteration_seconds is the time from one backward pass's beginning to the next

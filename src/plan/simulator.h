@@ -36,7 +36,7 @@ struct Timeline {
   double exposed_seconds = 0;    // communication that backward did not hide
 };
 
-// Of each tensor of the workload, when the slowest worker has made it.
+// When the slowest worker has made each tensor of the workload.
 std::vector<double> slowest_ready_seconds(const Workload& workload,
                                           const SimulatorOptions& options);
 

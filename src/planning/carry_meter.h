@@ -17,7 +17,7 @@ struct CarriedWork {
 class CarryMeter {
  public:
   static constexpr size_t kWindowsKept = 16;
-  // Of windows in which less was carried nothing is kept: other work counts too much in them.
+  // Windows in which less was carried are not kept: other work counts too much in them.
   static constexpr uint64_t kBytesMin = 1 << 20;
 
   // Ends a window, and begins the next one.

@@ -20,7 +20,8 @@
 
 namespace braid {
 
-// Of all jobs that this node coordinates, since the daemon's start. Read from any thread.
+// What was tried in all jobs that this node coordinates, since the daemon's start. Read from any
+// thread.
 struct TuningCounters {
   std::atomic<uint64_t> trials{0};
   std::atomic<uint64_t> steps{0};

@@ -39,7 +39,7 @@ struct GuardNews {
 class PlanBook {
  public:
   static constexpr uint64_t kStepsPerReport = 6;
-  // Of the steps kept; the ready times that plans are made for.
+  // The quantile, over the steps kept, of the ready times that plans are made for.
   static constexpr double kReadyQuantile = 0.75;
   static constexpr size_t kSetsMax = 1024;
 
@@ -83,11 +83,11 @@ class PlanBook {
   // A planned tensor's submission, of a set that was registered.
   Status submit(Submission submission, uint64_t set, uint64_t now_ns);
 
-  // Of all operations; those of planned tensors count. See OperationMeter.
+  // To be called for all operations; those of planned tensors count. See OperationMeter.
   void on_start(const OperationKey& key, uint64_t bytes);
   void on_go(const OperationKey& key, uint64_t now_ns, uint64_t carried);
   Status on_done(const OperationKey& key, uint64_t now_ns, uint64_t carried);
-  // Of a planned operation that was sampled.
+  // What a planned operation that was sampled has lost.
   Status on_loss(const OperationKey& key, const CodecLoss& loss);
 
   Status on_proposal(const PlanProposal& proposal);
@@ -112,7 +112,8 @@ class PlanBook {
     return json_maker(circumstances, guard)();
   }
   bool is_empty() const { return sets_.empty(); }
-  // Of the latest plan of the first set that has any; nullptr: as the configuration says.
+  // The settings of the latest plan of the first set that has any; nullptr: those of the
+  // configuration.
   std::shared_ptr<const TransferSettings> settings() const;
   // What the latest steps of the largest set have cost; nullptr: there is none.
   const StepTimes* step_times() const { return largest_ == nullptr ? nullptr : &largest_->times; }

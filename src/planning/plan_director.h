@@ -60,8 +60,8 @@ struct PlanDecision;
 // were: then the network, or the model, is another, and what was measured before says nothing.
 class PlanDirector {
  public:
-  // Iterations that take so much longer than right after the plan was made, or right after was so
-  // much longer than they, are not those it was made for.
+  // If iterations are now at least 25 % longer or shorter than just after the plan was made, the
+  // plan no longer fits.
   static constexpr double kIterationChangeMin = 0.25;
   // So much slower or faster all-reduces than when the set was last looked at are those of another
   // network. More than for iterations, because plans differ in the sizes that they measure.
@@ -152,7 +152,7 @@ class PlanDirector {
     Timer timer;
   };
 
-  // Of all nodes, under one plan.
+  // The reports of all nodes, under one plan.
   struct Round {
     std::vector<PlanReport> reports;
     std::vector<CostMeasurement> measured;  // that came with them
@@ -206,7 +206,8 @@ class PlanDirector {
   uint64_t steps_between_tunings_ = kStepsBetweenTuningsMin;
   uint32_t streams_;  // that plans are made for
   bool is_deciding_ = false;
-  // Of what was measured: grows when it was forgotten, or comes from another network.
+  // The number of the measurements: it grows when they were forgotten, or come from another
+  // network.
   uint64_t era_ = 0;
   CodecGuard guard_;
   Timer board_timer_;  // active while the board has not all readings

@@ -14,10 +14,9 @@ namespace braid {
 // Control loop only.
 class PlanMeter {
  public:
-  // Of so many steps; the quantile is taken over them.
+  // The quantile is taken over this many steps.
   static constexpr size_t kStepsKept = 16;
-  // Of the first ones nothing is kept: allocators and caches settle, and PyTorch's DDP finds its
-  // order.
+  // The first steps are not kept: allocators and caches settle, and PyTorch's DDP finds its order.
   static constexpr uint64_t kStepsIgnored = 2;
   // Ranks of one node may be so many steps apart before the oldest is given up.
   static constexpr size_t kStepsOpenMax = 4;

@@ -42,8 +42,9 @@ class PlanSet {
     bool operator==(const Tensor& other) const;  // by content
   };
   using Tensors = std::vector<Tensor>;
-  // Of the plan that every set begins with: a small group first, so that the network gets something
-  // to do, then groups that are large enough for the startup of a reduction not to matter.
+  // The sizes of the plan that every set begins with: a small group first, so that the network gets
+  // something to do, then groups that are large enough for the startup of a reduction not to
+  // matter.
   static constexpr uint64_t kFirstGroupBytes = 1 << 20;
   static constexpr uint64_t kGroupBytes = 8 << 20;
   // Older plans are forgotten: no step of theirs can still be submitted when so many have followed.
@@ -76,8 +77,7 @@ class PlanSet {
   std::optional<uint32_t> index_of(uint64_t hash) const;
   // Those that tensors have, each once; not `none`.
   const std::vector<CodecSpec>& codecs() const { return codecs_; }
-  // Of a tensor with a codec: which one, and where the tensor begins among the elements of all that
-  // have it.
+  // A tensor's codec, and where the tensor begins among the elements of all tensors that have it.
   struct CodedTensor {
     uint32_t codec = 0;  // in codecs()
     uint64_t first_element = 0;

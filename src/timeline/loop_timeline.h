@@ -28,7 +28,7 @@ class LoopTimeline {
     uint64_t chunks_end = 0;
     bool is_at_end() const { return span == spans_end && chunk == chunks_end; }
   };
-  // Of what is there now.
+  // A cursor over what is there now.
   Cursor begin() const {
     return {spans_.overwritten(), chunks_.overwritten(), spans_.written(), chunks_.written()};
   }
@@ -40,8 +40,8 @@ class LoopTimeline {
       cursor.chunk = chunks_.copy(wanted, cursor.chunk, cursor.chunks_end, kLookedAtMax, out);
     }
   }
-  // Of the control loop: when the `count`-th latest operation of the job began, or the oldest that
-  // there is; 0: there is none.
+  // When the `count`-th latest operation of the job began, or the oldest that there is; 0: there is
+  // none. Only the control loop's timeline has operations.
   uint64_t begin_of_operations(uint64_t job_key, size_t count) const {
     return spans_.begin_of_latest(job_key, SpanKind::Operation, count);
   }

@@ -37,7 +37,8 @@ class OptimizerStep final : public OwnerStep {
   const uint32_t divisor_;
 };
 
-// Of Load and Fetch, where nothing is added: the input of the node's first rank, or nothing.
+// The contribution to Load and Fetch, where nothing is added: the input of the node's first rank,
+// or nothing.
 class StateContribution final : public Contribution {
  public:
   StateContribution() = default;

@@ -38,7 +38,7 @@ class ShardState {
   // `slots`: 1 to 3. ResourceExhausted: there is no such address space.
   static Result<std::shared_ptr<ShardState>> create(const ShardLayout& layout, uint32_t slots,
                                                     DataType tensors);
-  // Of what create() makes of them; nothing: no number is so large.
+  // The bytes that create() would take; nothing: no number is so large.
   static std::optional<uint64_t> bytes_of(const ShardLayout& layout, uint32_t slots,
                                           DataType tensors);
 
@@ -57,7 +57,7 @@ class ShardState {
   // step wait until they are done.
   bool may_begin(uint64_t step) const { return running_ == 0 || step == step_; }
   void begin(uint64_t step);
-  // Of as many as have begun.
+  // Once for each that has begun.
   void end();
 
  private:

@@ -30,7 +30,7 @@ struct ShardValues {
 // Algorithms", NeurIPS 2023, program 1). `update` takes a gradient; `dtype` is one of floats.
 void update_floats(DataType dtype, const UpdateStep& update, uint32_t divisor, uint64_t count,
                    const ShardValues<float>& state, uint8_t* sums);
-// Of float64.
+// The same for float64.
 void update_doubles(const UpdateStep& update, uint32_t divisor, uint64_t count,
                     const ShardValues<double>& state, uint8_t* sums);
 

@@ -43,7 +43,7 @@ Result<UpdateStep> parse_update(const proto::UpdateEntry& entry, DataType dtype,
                                 uint32_t state_slots = kStateSlotCount);
 proto::UpdateEntry to_entry(const UpdateStep& step);
 
-// Of what is asked of several tensors, in this order; never 0.
+// The hash of what is asked of several tensors, in this order; never 0.
 uint64_t hash_of(std::span<const UpdateStep> steps);
 
 // "adam (lr 0.001, betas 0.9 and 0.999, eps 1e-08, decoupled decay 0.01), update 7"; of Estimate

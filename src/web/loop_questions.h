@@ -70,7 +70,7 @@ class LoopQuestions {
     bool is_closed = false;
     std::atomic<uint32_t> open{0};
   };
-  // Of the thread that waits and of the loop; with the last of them the question is over.
+  // Shared by the thread that waits and the loop; with the last of them the question is over.
   template <typename Answer>
   struct Slot {
     explicit Slot(std::shared_ptr<Shared> of) : shared(std::move(of)) { ++shared->open; }
