@@ -380,8 +380,10 @@ void Job::check_deadlines() {
   if (is_idle) return deadline_timer_.stop();
   check(plans_.check_deadlines(services_.clock.now_ns()));
   if (is_closed()) return;
+  const uint64_t now_ns = services_.clock.now_ns();
+  if (!look_pace_.is_due(now_ns, operations_->size())) return;
   check(operations_->tell_readiness());
-  const auto overdue = operations_->take_overdue(services_.clock.now_ns());
+  const auto overdue = operations_->take_overdue(now_ns);
   if (!overdue) return;
   auto message = make_operation_overdue(overdue->key, overdue->timeout_ms, overdue->description);
   check(services_.control_plane.send(coordinator_.id, message));

@@ -11,6 +11,7 @@
 #include "base/lifetime.h"
 #include "explain/node_facts.h"
 #include "job/job_progress.h"
+#include "job/look_pace.h"
 #include "job/registration.h"
 #include "job/session.h"
 #include "job/tensor_names.h"
@@ -198,6 +199,7 @@ class Job final {
   size_t links_pending_ = 0;
   Timer deadline_timer_;
   uint32_t deadline_checks_ = 0;
+  LookPace look_pace_;
   Timer verdict_timer_;
   Timer memory_timer_;  // of memory for results that nobody uses any more
   Lifetime lifetime_;   // of callbacks that may come after the end

@@ -202,6 +202,8 @@ class OperationTable final : public OperationEvents {
   uint64_t steps_done() const { return steps_done_; }
   uint64_t bytes_done() const { return services_.numbers->operation_bytes.get(); }
   size_t pending() const { return unfinished_; }
+  // Also those that have ended, until all local ranks have given them back.
+  size_t size() const { return entries_.size(); }
   // Operations that have not ended, for the timeline: see TimelineSource.
   std::vector<TimelineEvent> unfinished_spans() const;
 
