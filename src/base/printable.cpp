@@ -101,4 +101,17 @@ std::string printable_lines(std::string_view text) {
   return lines;
 }
 
+std::string printable_label(std::string_view text) {
+  std::string label;
+  label.reserve(text.size());
+  while (!text.empty()) {
+    const Character character = take_character(text);
+    if (character.is_harmless)
+      label += character.bytes;
+    else
+      label += '?';
+  }
+  return label;
+}
+
 }  // namespace braid

@@ -18,4 +18,8 @@ std::string printable(std::string_view text, size_t bytes_max = std::string_view
 // others become "\u001b", which within JSON is the same character. What is no UTF-8: "\ufffd".
 std::string printable_lines(std::string_view text);
 
+// The same for a label of a metric: each such character, and each byte that is no UTF-8, becomes
+// '?'. Prometheus refuses a whole page that is no UTF-8.
+std::string printable_label(std::string_view text);
+
 }  // namespace braid

@@ -11,7 +11,9 @@
 namespace braid {
 
 Result<std::string> read_file(const std::string& path, size_t bytes_max, struct stat* info) {
-  const Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  // To open a FIFO waits for its writer.
+  const int no_wait = info != nullptr ? O_NONBLOCK : 0;
+  const Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | no_wait));
   if (!fd.is_valid()) return Status::from_errno(errno, fmt::format("{}: cannot be opened", path));
   if (info != nullptr && ::fstat(fd.get(), info) != 0) {
     return Status::from_errno(errno, fmt::format("{}: cannot be examined", path));

@@ -6,7 +6,7 @@
 #include <prometheus/metric_family.h>
 #include <prometheus/text_serializer.h>
 
-#include "metrics/label_text.h"
+#include "base/printable.h"
 
 namespace braid {
 namespace {
@@ -16,7 +16,7 @@ using Series = std::map<std::vector<std::string>, double>;
 std::vector<std::string> label_texts(const std::vector<std::string>& values) {
   std::vector<std::string> texts;
   texts.reserve(values.size());
-  for (const std::string& value : values) texts.push_back(label_text(value));
+  for (const std::string& value : values) texts.push_back(printable_label(value));
   return texts;
 }
 
