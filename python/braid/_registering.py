@@ -61,6 +61,7 @@ class RegisteringMixin:
     _insist: Any
     # Held during a registration, which goes on where a signal's handler ends the wait for it.
     _registering: threading.Lock
+    _specs: dict[int, TensorSpec]
 
     def register(self, tensors: Sequence[TensorSpec]) -> list[int]:
         """Registers tensors, all or none, and returns their handles."""
@@ -79,6 +80,7 @@ class RegisteringMixin:
         handles = (c_uint32 * len(tensors))()
         self._open()
         wait_for_answer(lambda: self._register(options, handles))
+        self._specs.update(zip(handles, tensors))
         return list(handles)
 
     def _register(self, options: Any, handles: Any) -> int:

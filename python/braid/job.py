@@ -12,10 +12,11 @@ from typing import Any
 
 from braid import _abi
 from braid._abi import Collective, DType, Operation, Reduction, Update
+from braid._inputs import Input, input_of, splits_of
 from braid._library import library
 from braid._open_jobs import add_open_job, reason_of_end, remove_open_job
 from braid._question import wait_for_answer
-from braid._registering import Memory, RegisteringMixin
+from braid._registering import Memory, RegisteringMixin, TensorSpec
 from braid._results import ResultsMixin
 from braid._timeouts import TimeoutsMixin, milliseconds
 from braid.errors import DeadlineExceededError, InvalidArgumentError, error_of
@@ -26,17 +27,6 @@ from braid.repeated import RepeatedOperation, RepeatedUpdate
 _WAIT_PIECE_MS = 200
 _DEFAULT_TIMEOUT_MS = 300_000
 _OPERATION_BYTES = ctypes.sizeof(Operation)
-
-# Formats of the buffer protocol, for inputs that say themselves what they hold.
-_DTYPE_OF_FORMAT = {
-    "f": DType.FLOAT32,
-    "d": DType.FLOAT64,
-    "e": DType.FLOAT16,
-    "i": DType.INT32,
-    "q": DType.INT64,
-    "l": DType.INT64,
-    "B": DType.UINT8,
-}
 
 
 class Job(RegisteringMixin, TimeoutsMixin, ResultsMixin):
@@ -77,6 +67,7 @@ class Job(RegisteringMixin, TimeoutsMixin, ResultsMixin):
         self._library = library()
         # Held during a registration, which goes on where a signal's handler ends the wait for it.
         self._registering = threading.Lock()
+        self._specs: dict[int, TensorSpec] = {}  # by handle
         self._opened_timeout_ms = milliseconds(timeout) or _DEFAULT_TIMEOUT_MS
         self._timeout_ms = self._opened_timeout_ms
         self.name = name
@@ -172,21 +163,15 @@ class Job(RegisteringMixin, TimeoutsMixin, ResultsMixin):
         an all-to-all whose parts differ in size: elements to, and from, each rank. `update` goes
         with every operation of a tensor with state_slots, and with no other.
         """
-        address, dtype, count = _input_of(input, collective, dtype, count, self.world_size)
-        return self.submit_raw(
-            collective, tensor, step, reduction, root, dtype, milliseconds(timeout), count, address,
-            self.splits(input_splits), self.splits(output_splits), update,
+        given = input_of(
+            input, collective, self._specs.get(tensor), dtype, count, input_splits,
+            self.world_size, root == self.rank,
         )  # fmt: skip
-
-    def splits(self, elements: Sequence[int] | None) -> Any:
-        """What submit_raw() takes for them."""
-        if elements is None:
-            return None
-        if len(elements) != self.world_size:
-            raise InvalidArgumentError(
-                f"splits of {len(elements)} ranks; the job has {self.world_size}"
-            )
-        return (c_uint64 * self.world_size)(*elements)
+        return self.submit_raw(
+            collective, tensor, step, reduction, root, given.dtype, milliseconds(timeout),
+            given.count, given.address, splits_of(input_splits, self.world_size),
+            splits_of(output_splits, self.world_size), update,
+        )  # fmt: skip
 
     def submit_raw(
         self,
@@ -237,14 +222,16 @@ class Job(RegisteringMixin, TimeoutsMixin, ResultsMixin):
         timeout: float | None = None,
     ) -> int:
         """All-reduces registered tensors that lie one after the other from `input` on."""
-        address, _, _ = _input_of(input, Collective.ALL_REDUCE, DType.UINT8, 0, self.world_size)
+        first = self._specs.get(tensors[0]) if tensors else None
+        given = Input(input, first.dtype if first else DType.UINT8, 0, 1)
+        given.check_holds(sum(self._specs[each].count for each in tensors if each in self._specs))
         operation = Operation(
             struct_size=_OPERATION_BYTES,
             collective=Collective.ALL_REDUCE,
             step=step,
             reduction=reduction,
             timeout_ms=milliseconds(timeout),
-            input=address,
+            input=given.address,
         )
         handles = (c_uint32 * len(tensors))(*tensors)
         ticket = c_uint64()
@@ -335,29 +322,3 @@ class Job(RegisteringMixin, TimeoutsMixin, ResultsMixin):
     def _check(self, code: int) -> None:
         if code:
             raise error_of(code, self._message())
-
-
-def _input_of(
-    value: Any, collective: int, dtype: int | None, count: int | None, world_size: int
-) -> tuple[int | None, int, int]:
-    if value is None or isinstance(value, int):
-        return value, dtype or 0, count or 0
-    if isinstance(value, Memory):
-        return value.address, dtype or 0, count or 0
-    view = memoryview(value)
-    if not view.c_contiguous:
-        raise InvalidArgumentError("the input of an operation must be one contiguous block")
-    if dtype is None:
-        dtype = _DTYPE_OF_FORMAT.get(view.format)
-        if dtype is None:
-            raise InvalidArgumentError(
-                f"elements of format {view.format!r} have no braid dtype; give dtype and count"
-            )
-    if count is None:
-        count = view.nbytes // DType(dtype).itemsize
-        if collective in (Collective.REDUCE_SCATTER, Collective.SCATTER, Collective.ALL_TO_ALL):
-            count //= world_size
-    if view.readonly:
-        # ctypes hands out addresses of writable buffers only; braid copies this one anyway.
-        view = memoryview(bytearray(view))
-    return ctypes.addressof(ctypes.c_char.from_buffer(view.cast("B"))), dtype, count

@@ -27,3 +27,10 @@ def test_objects_subgroups_meshes_and_point_to_point_work(nodes, ranks_per_node)
     results = run("groups.py", nodes=nodes, ranks_per_node=ranks_per_node).expect(4)
     parts = ["point_to_point", "objects", "subgroups", "mesh", "distributed_tensor"]
     assert all(result["done"] == parts for result in results)
+
+
+def test_tensors_without_memory_are_refused():
+    results = run("without_memory.py", nodes=1, environment={"BRAID_ENABLE": "1"}).expect(2)
+    for result in results:
+        assert [("'meta'" in text) for text in result["texts"]] == [True] * 5
+        assert result["total"] == 2.0

@@ -26,6 +26,16 @@ def devices_of(tensors: torch.Tensor | Iterable[torch.Tensor]) -> list[torch.dev
     return sorted({t.device for t in tensors if t.is_cuda}, key=lambda device: device.index)
 
 
+def check_has_memory(tensors: Iterable[torch.Tensor]) -> None:
+    """Raises for tensors that are neither in the CPU's memory nor in a GPU's."""
+    for tensor in tensors:
+        if not (tensor.is_cuda or tensor.is_cpu):
+            raise ValueError(
+                f"braid carries tensors on CPUs and CUDA devices, and this one is on '{tensor.device}': "
+                "give it memory first (torch.empty_like(tensor, device='cpu'), module.to_empty())"
+            )
+
+
 def wait_for_streams(devices: Iterable[torch.device]) -> None:
     """Until what the current streams were given is done: for other streams, threads and the CPU."""
     for device in devices:

@@ -19,10 +19,11 @@ import torch
 from torch.distributed import DistBackendError
 
 from braid import BraidError, Collective, Job, Memory
+from braid._inputs import splits_of
 from braid.torch.arena import Arena
 from braid.torch.callbacks import CallbackThreads, Origin, current_origin
 from braid.torch.completion import AnyOrderThread, CompletionThread
-from braid.torch.device_copies import devices_of, memory_as, wait_for_streams
+from braid.torch.device_copies import check_has_memory, devices_of, memory_as, wait_for_streams
 from braid.torch.failures import as_distributed
 from braid.torch.flight_record import GroupRecord
 from braid.torch.lent_memory import LentMemory
@@ -136,7 +137,7 @@ class Engine:
         try:
             memory = pack(self.arena, inputs) if inputs else None
             address = memory.address if memory else None
-            to, from_ = (self.job.splits(s) for s in splits) if splits else (None, None)
+            to, from_ = (splits_of(s, self.job.world_size) for s in splits) if splits else (None, None)
             with self._lock:
                 self._make_room()
                 parent = current_origin()
@@ -286,6 +287,7 @@ def _complete_itself(item: Any) -> None:
 
 def pack(arena: Arena, tensors: Sequence[torch.Tensor]) -> Memory:
     """Copies contiguous tensors one after the other into arena memory."""
+    check_has_memory(tensors)
     devices = devices_of(tensors)
     nbytes = max(1, sum(tensor.nbytes for tensor in tensors))
     memory = arena.take(nbytes, devices[0] if devices else None)
@@ -307,6 +309,7 @@ def pack(arena: Arena, tensors: Sequence[torch.Tensor]) -> Memory:
 
 def unpack_whole(outputs: Outputs) -> Callable[[Job, int], None]:
     """Copies a result that holds `outputs` one after the other."""
+    check_has_memory(outputs)
     if len(outputs) == 1 and outputs[0].is_contiguous() and not outputs[0].is_cuda:
         tensor = outputs[0]
         return lambda job, ticket: job.copy_result(ticket, tensor.data_ptr(), tensor.nbytes)
@@ -315,6 +318,8 @@ def unpack_whole(outputs: Outputs) -> Callable[[Job, int], None]:
 
 def unpack_by_rank(outputs: Sequence[Outputs]) -> Callable[[Job, int], None]:
     """Copies an all-gather's block of each rank to `outputs[rank]`."""
+    for tensors in outputs:
+        check_has_memory(tensors)
 
     def unpack(job: Job, ticket: int) -> None:
         for rank, tensors in enumerate(outputs):

@@ -113,6 +113,11 @@ def wrong(job: Job) -> None:
         (lambda: job.wait(987654321), BraidError),
         (lambda: job.submit(0, 100, memoryview(b"12345678")[::2]), InvalidArgumentError),
         (lambda: job.submit(0, 100, array("f", [1] * 4), update=Update()), InvalidArgumentError),
+        # Less than the tensor's four floats, and what would be read as others.
+        (lambda: job.submit(0, 100, array("f", [1] * 3)), InvalidArgumentError),
+        (lambda: job.submit(0, 100, array("d", [1] * 4)), InvalidArgumentError),
+        (lambda: job.submit(0, 100, b"abc"), InvalidArgumentError),
+        (lambda: job.submit_bucket([0, 1], 100, array("f", [1] * 5)), InvalidArgumentError),
     ):
         try:
             call()
