@@ -45,6 +45,7 @@ def test_a_script_that_pulls_rarely_saves_what_it_pulled_last():
     [
         ("adamw", "od-sgd", "BRAID_UPDATE=od-sgd: AdamW is not delayed: that is for torch.optim.SGD itself"),
         ("hook", "od-sgd", "not delayed: a DistributedDataParallel has a hook of the script's"),
+        ("many", "od-sgd", "not delayed: it has 3004 parameters, and 3000 are the most"),
         ("ddp", "od-sgb", "nothing is delayed: method is one of od-sgd, ssd-sgd, cd-sgd, not 'od-sgb'"),
         ("ddp", "cd-sgd", "nothing is delayed: cd-sgd needs a threshold above 0"),
         ("ddp", "ssd-sgd:local=sgd,pull_every=7", "a torch.optim.SGD is not delayed: ssd-sgd with local"),

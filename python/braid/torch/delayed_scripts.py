@@ -28,6 +28,7 @@ from torch.distributed import distributed_c10d
 from braid.torch import claims
 from braid.torch.delay import Delay, parse_delay
 from braid.torch.delayed_steps import DelayedSteps
+from braid.torch.gradients import TENSORS_MAX
 from braid.torch.loss_scaling import watch_scaler
 from braid.torch.owners_optimizer import loss_of
 from braid.torch.process_group import BraidProcessGroup
@@ -81,6 +82,15 @@ class _Script(claims.Claimant):
         self._claimed = 0
         self.claim_all(optimizer)
         watch_scaler(optimizer, self._scaling_group)
+
+    @property
+    def is_delayed(self) -> bool:
+        """As far as it is known."""
+        return bool(self._is_delayed)
+
+    @property
+    def parameters(self) -> int:
+        return self._claimed
 
     def owns_gradients(self) -> bool:
         """Whether it is delayed: decided once."""
@@ -158,6 +168,10 @@ def _reason_against(optimizer: Any, group: Any, delay: Delay) -> str | None:
     parameters = [p for each in optimizer.param_groups for p in each["params"]]
     if any(each is not group for each in claims.ddp_groups(parameters)):
         return "its DistributedDataParallel is on another group than the default one"
+    count = sum(each.requires_grad for each in parameters)
+    if (together := count + _delayed_parameters()) > TENSORS_MAX:
+        others = "" if together == count else f" with the {together - count} of other delayed optimizers"
+        return f"it has {count} parameters{others}, and {TENSORS_MAX} are the most"
     try:
         for each in optimizer.param_groups:
             refuse_options(each, "a delayed SGD")
@@ -165,6 +179,11 @@ def _reason_against(optimizer: Any, group: Any, delay: Delay) -> str | None:
     except ValueError as error:
         return str(error)
     return None
+
+
+def _delayed_parameters() -> int:
+    """Of all optimizers that are delayed: what they submit in a step counts together."""
+    return sum(script.parameters for script in _scripts.values() if script.is_delayed)
 
 
 def _wrap_init(original: Callable[..., None], delay: Delay) -> Callable[..., None]:

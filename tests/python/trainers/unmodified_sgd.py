@@ -15,6 +15,18 @@ from torch.nn.parallel import DistributedDataParallel
 STEPS = 41
 
 
+class Shifted(torch.nn.Module):
+    """A module with more parameters than daemons update in a step."""
+
+    def __init__(self, module: torch.nn.Module) -> None:
+        super().__init__()
+        self.module = module
+        self.shifts = torch.nn.ParameterList(torch.zeros(()) for _ in range(3000))
+
+    def forward(self, inputs: torch.Tensor) -> torch.Tensor:
+        return self.module(inputs) + torch.stack(list(self.shifts)).mean()
+
+
 def main() -> None:
     how = sys.argv[1]
     dist.init_process_group("gloo")
@@ -22,6 +34,8 @@ def main() -> None:
     torch.manual_seed(7)
     module = torch.nn.Sequential(torch.nn.Linear(20, 64), torch.nn.Tanh(), torch.nn.Linear(64, 5))
     target = torch.randn(20, 5) / 4
+    if how == "many":
+        module = Shifted(module)
     model: Any = module if how == "plain" else DistributedDataParallel(module)
     if how == "hook":
         from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
