@@ -52,7 +52,7 @@ def test_the_environment_switch_puts_braid_under_an_unmodified_script():
 
 
 def test_without_the_switch_an_installed_package_changes_nothing():
-    results = run("unmodified.py", "gloo", options=("--no-daemons",)).expect(2)
+    results = run("unmodified.py", "gloo", options=("--no-daemons",)).reported(2)
     for result in results:
         assert (result["backend"], result["side"]) == ("gloo", "gloo")
         assert result["total"] == 4.0
