@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
+#include <cstring>
 
 #include <poll.h>
 #include <sys/eventfd.h>
@@ -41,6 +42,7 @@ Status Session::create_rings() {
   if (!rings) return rings.status();
   rings_ = std::move(*rings);
   BRAID_RETURN_IF_ERROR(rings_.reserve(0, bytes));
+  std::memset(rings_.data(), 0, bytes);  // pages of this process, which the kernel tells braidd of
   submit_wake_ = Fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   leader_wake_ = Fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!submit_wake_.is_valid() || !leader_wake_.is_valid()) {

@@ -153,6 +153,7 @@ void ClientConnection::on_socket_error() {
 void ClientConnection::on_process_died() {
   if (state_ == State::Closed) return;
   is_dead_ = true;
+  has_gone_ = true;
   Status reason = make_status(StatusCode::Unavailable, "{} died", describe());
   // What it said before it died counts: a LeaveJob makes this a good end.
   if (state_ != State::Open) return close(state_ == State::Closing ? closing_reason_ : reason);
@@ -241,9 +242,10 @@ void ClientConnection::on_read_error() {
 }
 
 void ClientConnection::on_end_of_stream() {
+  has_gone_ = true;
   Status reason = make_status(StatusCode::Unavailable, "{} closed the connection{}", describe(),
                               reader_.is_within_frame() ? " in the middle of a message" : "");
-  if (process_poll_ == nullptr || state_ != State::Open) {
+  if (process_poll_ == nullptr || state_ != State::Open || is_end_expected_) {
     close(std::move(reason));
     return;
   }

@@ -42,6 +42,8 @@ class ClientConnection {
   const ClientCredentials& credentials() const { return credentials_; }
   const std::string& process_name() const { return process_name_; }  // as Hello gave it, shortened
   const std::string& library_version() const { return library_version_; }
+  // The process has died, or closed its end of the socket: not that braidd has ended with it.
+  bool has_gone() const { return has_gone_; }
 
   // Queues one finished ClientMessage. The descriptors are duplicated, the caller may close its own
   // at once. A client that does not read is closed when the queue is full. Nothing happens once the
@@ -55,6 +57,9 @@ class ClientConnection {
   // Nothing more is read until resume(): what comes next has to wait for something else's end.
   void hold();
   void resume();
+
+  // Nobody asks any more why it goes: when the client closes its end, this ends at once.
+  void expect_end() { is_end_expected_ = true; }
 
   // The message that the handler is called with, for who needs it longer.
   std::shared_ptr<const std::vector<uint8_t>> message_bytes() const { return message_bytes_; }
@@ -110,10 +115,12 @@ class ClientConnection {
   bool can_write_ = true;       // false once the client closed its end
   bool has_opened_ = false;     // OpenJob has come
   bool is_dead_ = false;        // its process
-  bool is_on_hold_ = false;     // see hold()
-  bool is_reading_ = false;     // in its turns; meanwhile the socket need not be watched
-  int frames_left_ = 0;         // to be read of a client that is gone
-  std::optional<Status> end_;   // of a client that is gone: why, once the rest is read
+  bool has_gone_ = false;
+  bool is_end_expected_ = false;
+  bool is_on_hold_ = false;    // see hold()
+  bool is_reading_ = false;    // in its turns; meanwhile the socket need not be watched
+  int frames_left_ = 0;        // to be read of a client that is gone
+  std::optional<Status> end_;  // of a client that is gone: why, once the rest is read
   int watched_events_ = 0;
   std::string process_name_;
   std::string library_version_;

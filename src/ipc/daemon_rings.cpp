@@ -25,6 +25,8 @@ Result<std::unique_ptr<DaemonRings>> DaemonRings::adopt(Fd rings, Fd submit_wake
 
   std::unique_ptr<DaemonRings> result(new DaemonRings());
   result->memory_ = std::move(*memory);
+  result->may_linger_ =
+      !result->memory_.keeps_pages() || result->memory_.missing_bytes(0, bytes) > 0;
   result->submit_wake_ = std::move(submit_wake);
   result->submit_ = {&view->header->submit, view->submit, submit_capacity};
   result->done_ = {&view->header->done, view->done, done_capacity};

@@ -32,6 +32,9 @@ class DaemonRings final : private Pollable {
                                                     uint32_t done_capacity);
 
   uint64_t memory_bytes() const { return memory_.size(); }
+  // Whether some of it is memory of this daemon that the trainer's process can keep: pages that it
+  // has not made itself, or that it can take out of the rings to have them made here.
+  bool may_linger() const { return may_linger_; }
 
   // The trainer's end of the done ring's wake-up: once, to be sent to it.
   Fd take_done_wake() { return std::move(client_done_wake_); }
@@ -67,6 +70,7 @@ class DaemonRings final : private Pollable {
 
   Loop* loop_ = nullptr;  // from start() to stop()
   SharedMemory memory_;
+  bool may_linger_ = false;
   Fd submit_wake_;  // the trainer's eventfd, never read
   // Watches it, edge-triggered: one wake-up for each write, whatever its count is.
   Fd submit_edge_;

@@ -81,8 +81,10 @@ Fd open_read_only(int fd, mode_t mode) {
   return Fd(::open(fmt::format("/proc/self/fd/{}", fd).c_str(), O_RDONLY | O_CLOEXEC));
 }
 
-Status seal_size(int fd, const std::string& what) {
-  if (::fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
+// Who may write adds a seal of its own, see adopt(); nobody else adds one.
+Status seal_size(int fd, SharedMemory::Access peers, const std::string& what) {
+  const int last = peers == SharedMemory::Access::ReadOnly ? F_SEAL_SEAL : 0;
+  if (::fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | last) != 0) {
     return Status::from_errno(errno,
                               fmt::format("cannot seal the size of the shared memory '{}'", what));
   }
@@ -198,7 +200,7 @@ Result<SharedMemory> SharedMemory::make(const std::string& name, uint64_t bytes,
   if (use.peers == Access::ReadOnly) BRAID_RETURN_IF_ERROR(made.restrict_peers(name, use.mode));
   if (use.holes == Holes::Never)
     (void)::fcntl(made.fd_.get(), F_ADD_SEALS, F_SEAL_FUTURE_WRITE);  // before 5.1: EINVAL
-  BRAID_RETURN_IF_ERROR(seal_size(made.fd_.get(), name));
+  BRAID_RETURN_IF_ERROR(seal_size(made.fd_.get(), use.peers, name));
   made.keeps_pages_ = (::fcntl(made.fd_.get(), F_GET_SEALS) & kNoHoles) != 0;
   return made;
 }
@@ -217,8 +219,10 @@ Result<SharedMemory> SharedMemory::adopt(Fd fd, uint64_t bytes, uint64_t bytes_m
   BRAID_RETURN_IF_ERROR(check_adopted(fd.get(), bytes, bytes_max, what));
   SharedMemory made;
   made.fd_ = std::move(fd);
-  made.keeps_pages_ = (::fcntl(made.fd_.get(), F_GET_SEALS) & kNoHoles) != 0;
   BRAID_RETURN_IF_ERROR(made.map(bytes, access, fmt::format("the {} ({} bytes)", what, bytes)));
+  // Leaves the mappings that exist as they are.
+  if (access == Access::ReadWrite) (void)::fcntl(made.fd_.get(), F_ADD_SEALS, F_SEAL_FUTURE_WRITE);
+  made.keeps_pages_ = (::fcntl(made.fd_.get(), F_GET_SEALS) & kNoHoles) != 0;
   return made;
 }
 

@@ -49,7 +49,8 @@ class SharedMemory {
 
   // Memory that another process made. Refused unless it is a memfd of ordinary pages and exactly
   // `bytes` (which are at most `bytes_max`) whose size is sealed. `what` names it in errors: "input
-  // arena".
+  // arena". What is written here (ReadWrite) gets a seal against holes where its maker lets it, so
+  // that nobody takes pages out to have them made here.
   static Result<SharedMemory> adopt(Fd fd, uint64_t bytes, uint64_t bytes_max, Access access,
                                     const std::string& what);
 

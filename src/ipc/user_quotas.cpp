@@ -146,6 +146,14 @@ void UserQuotas::let_linger_at_most(Use& use, uint64_t bytes) {
 }
 
 void UserQuotas::give_back(uid_t user, UserResource resource, uint64_t amount) {
+  remove(user, resource, amount, resource == UserResource::InputPages);
+}
+
+void UserQuotas::let_linger(uid_t user, UserResource resource, uint64_t amount) {
+  remove(user, resource, amount, true);
+}
+
+void UserQuotas::remove(uid_t user, UserResource resource, uint64_t amount, bool lingers) {
   if (amount == 0) return;
   const std::lock_guard lock(mutex_);
   const auto position = uses_.find(user);
@@ -154,7 +162,7 @@ void UserQuotas::give_back(uid_t user, UserResource resource, uint64_t amount) {
   Use& use = position->second;
   use[index_of(resource)] -= amount;
   of_all_[index_of(resource)] -= amount;
-  if (resource == UserResource::InputPages) {
+  if (lingers) {
     use[index_of(UserResource::LingeringBytes)] += amount;
     of_all_[index_of(UserResource::LingeringBytes)] += amount;
   }
@@ -177,6 +185,11 @@ Status UserCharge::set_in_steps(uint64_t amount, uint64_t step) {
   const uint64_t needed = round_up(amount, step);
   if (needed <= amount_ && amount_ - needed < 2 * step) return Status::ok();
   return set(needed);
+}
+
+void UserCharge::let_linger() {
+  if (quotas_ != nullptr) quotas_->let_linger(user_, resource_, amount_);
+  amount_ = 0;
 }
 
 Status UserCharge::set(uint64_t amount) {

@@ -63,15 +63,18 @@ class UserQuotas {
 
   // ResourceExhausted names the use, the limit and its key; then nothing was taken.
   Status take(uid_t user, UserResource resource, uint64_t amount);
-  // InputPages linger then: they stay while somebody keeps the arena's descriptor, until the kernel
-  // has no more shared memory than that.
+  // InputPages linger then: they stay while somebody keeps the arena's descriptor.
   void give_back(uid_t user, UserResource resource, uint64_t amount);
+  // Memory that a process of the user's may keep, nobody knows how long: it counts until the kernel
+  // has no more shared memory than that.
+  void let_linger(uid_t user, UserResource resource, uint64_t amount);
   uint64_t used(uid_t user, UserResource resource) const;
   uint64_t result_bytes() const;  // of all users
 
  private:
   using Use = std::array<uint64_t, kUserResources>;
 
+  void remove(uid_t user, UserResource resource, uint64_t amount, bool lingers);
   Status check(const Use& use, UserResource resource, uid_t user, uint64_t amount) const;
   Status check_descriptors(uid_t user, uint64_t used, uint64_t amount) const;
   Status check_memory(Use& use, UserResource resource, uid_t user, uint64_t amount);
@@ -104,6 +107,8 @@ class UserCharge {
   // As set(), for an amount that changes often: in steps, so that it is seldom told. What counts is
   // at least the amount, and less than three steps more.
   Status set_in_steps(uint64_t amount, uint64_t step);
+  // Nothing from now on, and the amount lingers: see UserQuotas::let_linger().
+  void let_linger();
   uint64_t amount() const { return amount_; }
 
  private:

@@ -202,7 +202,7 @@ void Job::on_go() {
     progress_.emplace(*numbers_, world_size(), membership_.ring->nodes, services_.clock.now_ns());
   for (uint32_t i = 0; i < sessions_.size() && state_ == State::Running; ++i) {
     if (sessions_[i] != nullptr)
-      sessions_[i]->open(membership_.epoch, *memory_, *membership_.ring, *operations_);
+      sessions_[i]->open(membership_.epoch, memory_, *membership_.ring, *operations_);
   }
 }
 

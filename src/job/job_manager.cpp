@@ -159,6 +159,7 @@ void JobManager::on_client_closed(ClientConnection& connection, const Status& re
   const std::unique_ptr<Session> session = std::move(position->second);
   sessions_.erase(position);
   joining_->remove(*session, reason);
+  if (connection.has_gone()) session->on_process_gone();
   if (session->job() != nullptr && session->is_leaving()) {
     session->job()->on_session_left(*session);
   } else if (session->job() != nullptr) {

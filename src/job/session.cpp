@@ -133,16 +133,17 @@ Result<std::unique_ptr<Session>> Session::create(Loop& loop, WorkThread& worker,
   return session;
 }
 
-void Session::open(uint32_t epoch, const ResultMemory& memory, const Ring& ring,
+void Session::open(uint32_t epoch, std::shared_ptr<ResultMemory> results, const Ring& ring,
                    OperationTable& operations) {
   operations_ = &operations;
   state_ = State::Member;
   flatbuffers::FlatBufferBuilder builder;
   const auto blocks = builder.CreateVector(ring.block_of_rank);
-  const auto body =
-      proto::CreateJobOpened(builder, epoch, memory.size(), blocks, static_cast<uint8_t>(polling_));
+  const auto body = proto::CreateJobOpened(builder, epoch, results->size(), blocks,
+                                           static_cast<uint8_t>(polling_));
   const Fd done_wake = rings_->take_done_wake();
-  const int fds[] = {memory.fd(), done_wake.get()};
+  const int fds[] = {results->fd_for_reader(), done_wake.get()};
+  results_ = std::move(results);
   send_body(connection_, builder, body, fds);
   submitter_->job_key = job_->key();
   submitter_->weight = weight_;
@@ -153,6 +154,7 @@ void Session::open(uint32_t epoch, const ResultMemory& memory, const Ring& ring,
 
 Session::~Session() {
   submitter_->take = nullptr;
+  if (rings_ != nullptr && rings_->may_linger()) rings_charge_.let_linger();
   registration_.reset();
   services_.work.dispose(std::move(tensors_));
 }
@@ -218,6 +220,11 @@ void Session::fail(const Status& reason) {
   await_farewell();
 }
 
+void Session::on_process_gone() {
+  if (results_ != nullptr) results_->on_reader_gone();
+  results_.reset();
+}
+
 void Session::begin_leaving(std::string reason) {
   if (state_ != State::Member || is_leaving_) return;
   is_leaving_ = true;
@@ -230,6 +237,7 @@ void Session::leave() {
     end_submissions();
     state_ = State::Left;
     job_ = nullptr;  // it may end before this does
+    on_process_gone();
   }
   flatbuffers::FlatBufferBuilder builder;
   send_body(connection_, builder, proto::CreateJobLeft(builder));
@@ -237,6 +245,7 @@ void Session::leave() {
 }
 
 void Session::await_farewell() {
+  connection_.expect_end();
   if (!farewell_.is_active())
     farewell_.start_once(farewell_ms_, [this] { connection_.close_after_send(); });
 }

@@ -83,7 +83,7 @@ class Session final : public ResultSink {
     local_rank_ = local_rank;
   }
   // The job is running: tells the trainer and begins to take operations.
-  void open(uint32_t epoch, const ResultMemory& memory, const Ring& ring,
+  void open(uint32_t epoch, std::shared_ptr<ResultMemory> results, const Ring& ring,
             OperationTable& operations);
   // `bytes` holds the message. If it is large, most is done later, and nothing else is read
   // meanwhile.
@@ -94,6 +94,8 @@ class Session final : public ResultSink {
   // The trainer hears why; the session is out of its job and does nothing any more.
   void fail(const Status& reason);
   // LeaveJob: it leaves when all that it has submitted before was taken.
+  // Its process has gone, or let go of the session: it reads no result any more.
+  void on_process_gone();
   void begin_leaving(std::string reason);
   void leave();
   // The place among the user's jobs that this one's ranks on this node share.
@@ -150,6 +152,7 @@ class Session final : public ResultSink {
   uint32_t operation_timeout_ms_ = 0;
   uint32_t local_rank_ = 0;
   InputArenas arenas_;
+  std::shared_ptr<ResultMemory> results_;  // that the trainer may read
   std::unique_ptr<DaemonRings> rings_;
   UserCharge rings_charge_;
   std::shared_ptr<TensorTable> tensors_ = std::make_shared<TensorTable>();

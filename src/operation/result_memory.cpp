@@ -30,6 +30,15 @@ ResultMemory::ResultMemory(WorkThread& worker, std::shared_ptr<SharedMemory> mem
       allocator_(memory_->size()),
       blocks_(memory_->size(), kReserveStepBytes, kKeptBytes) {}
 
+// The thread takes tasks in order: nobody gets the memory that counts no more before it is there.
+ResultMemory::~ResultMemory() {
+  if (readers_ > 0 || memory_->keeps_pages()) {
+    charge_.let_linger();
+  } else {
+    worker_.post([memory = memory_] { (void)memory->give_back(0, memory->size()); });
+  }
+}
+
 Result<uint64_t> ResultMemory::allocate(uint64_t bytes) {
   if (!failure_) return failure_;
   const auto offset = allocator_.allocate(bytes);

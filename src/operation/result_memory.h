@@ -27,6 +27,8 @@ class ResultMemory final : public JobMemory, public std::enable_shared_from_this
   // Stays with the job, however long nobody uses it.
   static constexpr uint64_t kKeptBytes = 16ull << 20;
 
+  ~ResultMemory() override;
+
   // `bytes` of address space; memory is taken as it is needed. `worker` outlives this object.
   static Result<std::shared_ptr<ResultMemory>> create(
       WorkThread& worker, const std::string& job_name, uint64_t bytes,
@@ -52,7 +54,15 @@ class ResultMemory final : public JobMemory, public std::enable_shared_from_this
   bool may_give_back() const { return can_give_back_ && blocks_.may_give_back(); }
 
   uint8_t* data() { return memory_->data(); }
-  int fd() const { return memory_->fd(); }
+  // For a process that may read it from now on. It counts as its user's as long as this exists, so
+  // who gives it away keeps this until that process has gone, and says so then. The pages of what
+  // every reader has gone from are given back, whoever else still has the descriptor; what this
+  // daemon has ended under a reader may still be read, and lingers.
+  int fd_for_reader() {
+    ++readers_;
+    return memory_->fd();
+  }
+  void on_reader_gone() { --readers_; }
   // Counts the memory as the job's user's; without it, nobody does. Before the first extent.
   void set_charge(UserCharge charge) { charge_ = std::move(charge); }
   uint64_t size() const { return memory_->size(); }
@@ -75,6 +85,7 @@ class ResultMemory final : public JobMemory, public std::enable_shared_from_this
   ExtentAllocator allocator_;
   MemoryBlocks blocks_;
   GrowthCallback on_growth_;
+  uint32_t readers_ = 0;
   UserCharge charge_;        // for all that is reserved or soon will be
   bool is_growing_ = false;  // a slice is being reserved
   Status failure_;           // of the slice that could not be

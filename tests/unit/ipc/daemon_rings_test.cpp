@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ipc/daemon_rings.h"
 
+#include <algorithm>
 #include <cerrno>
 
 #include <fcntl.h>
@@ -25,6 +26,7 @@ class DaemonRingsTest : public ::testing::Test {
     auto memory = SharedMemory::create("rings", bytes, SharedMemory::Access::ReadWrite);
     EXPECT_TRUE(memory) << memory.status().message();
     memory_ = std::move(*memory);
+    std::fill_n(memory_.data(), bytes, uint8_t{0});
     view_ = create_rings(memory_.data(), kCapacity, kCapacity);
     submit_ = {&view_.header->submit, view_.submit, kCapacity};
     done_ = {&view_.header->done, view_.done, kCapacity};
@@ -268,6 +270,28 @@ TEST_F(DaemonRingsTest, WakingATrainerThatDoesNotListenNeverBlocks) {
   done_wake.reset();
   view_.header->done.consumer_sleeps = 1;
   (*rings)->wake_client();
+}
+
+// As libbraid makes them.
+TEST_F(DaemonRingsTest, RingsThatAreThereNeverLinger) {
+  EXPECT_FALSE(adopt().value()->may_linger());
+}
+
+TEST_F(DaemonRingsTest, RingsWithHolesMayLinger) {
+  constexpr uint32_t kMany = 4096;
+  const uint64_t bytes = proto::rings_bytes(kMany, kMany);
+  auto memory = SharedMemory::create("rings", bytes, SharedMemory::Access::ReadWrite);
+  ASSERT_TRUE(memory) << memory.status().message();
+  create_rings(memory->data(), kMany, kMany);
+  const auto rings =
+      DaemonRings::adopt(duplicate(memory->fd()), duplicate(submit_wake_.get()), kMany, kMany);
+  ASSERT_TRUE(rings) << rings.status().message();
+  EXPECT_TRUE((*rings)->may_linger());
+}
+
+TEST_F(DaemonRingsTest, RingsThatMayGetHolesMayLinger) {
+  ASSERT_EQ(::fcntl(memory_.fd(), F_ADD_SEALS, F_SEAL_SEAL), 0);
+  EXPECT_TRUE(adopt().value()->may_linger());
 }
 
 TEST_F(DaemonRingsTest, AFullDoneRingIsAnError) {

@@ -313,6 +313,21 @@ TEST(SharedMemoryTest, WhoeverHasMemoryWithoutHolesKnowsIt) {
   }
 }
 
+TEST(SharedMemoryTest, WhoWritesToAdoptedMemoryForbidsHoles) {
+  auto made = SharedMemory::create("test", kBytes, SharedMemory::Access::ReadWrite);
+  ASSERT_TRUE(made) << made.status().message();
+  auto adopted = SharedMemory::adopt(duplicate(made->fd()), kBytes, kBytes,
+                                     SharedMemory::Access::ReadWrite, "test");
+  ASSERT_TRUE(adopted) << adopted.status().message();
+  if (!adopted->keeps_pages()) GTEST_SKIP() << "this kernel has no seal for it";
+  adopted->data()[0] = 1;
+  EXPECT_NE(::madvise(made->data(), 4096, MADV_REMOVE), 0);
+  EXPECT_FALSE(made->give_back(0, 4096).is_ok());
+  EXPECT_EQ(made->data()[0], 1);
+  made->data()[1] = 2;
+  EXPECT_EQ(adopted->data()[1], 2) << "both may still write";
+}
+
 // The kernel calls all pages present, to who may not write the file.
 TEST(SharedMemoryTest, WhereTheKernelDoesNotTellAllPagesAreMissing) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can be two users";

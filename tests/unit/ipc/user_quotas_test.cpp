@@ -235,5 +235,20 @@ TEST_F(UserQuotasPagesTest, PagesCountUntilTheyAreGone) {
   EXPECT_TRUE(quotas_->take(0, UserResource::ResultBytes, 35).is_ok());
 }
 
+TEST_F(UserQuotasPagesTest, WhatLingersCountsUntilTheKernelKnowsOfLess) {
+  UserCharge results(quotas_, kAnn, UserResource::ResultBytes);
+  ASSERT_TRUE(results.set(45).is_ok());
+  results.let_linger();
+  EXPECT_EQ(results.amount(), 0u);
+  EXPECT_EQ(quotas_->used(kAnn, UserResource::ResultBytes), 0u);
+  const Status refused = results.set(26);
+  EXPECT_NE(refused.message().find("45 that processes keep of sessions that are over"),
+            std::string::npos)
+      << refused.message();
+  EXPECT_TRUE(results.set(25).is_ok());
+  shared_bytes_ = 44;
+  EXPECT_TRUE(results.set(26).is_ok());
+}
+
 }  // namespace
 }  // namespace braid

@@ -309,10 +309,59 @@ TEST_F(JobManagerUsersTest, InputsThatWereNeverWrittenCountAsTheirUsers) {
                 2097152 + 262144 + rings, rings, kMemoryOfUser));
 }
 
-class JobManagerFarewellTest : public testing::JobManagerTest {
+class JobManagerResultsTest : public testing::JobManagerTest {
  protected:
-  JobManagerFarewellTest() : JobManagerTest(20) {}
+  explicit JobManagerResultsTest(uint32_t farewell_ms = 60'000) : JobManagerTest(farewell_ms) {}
+
+  uint64_t used(UserResource resource) const { return quotas_->used(::geteuid(), resource); }
+  // Two trainers, who have a result.
+  void sum() {
+    open_job(2);
+    for (const auto& trainer : trainers_) {
+      std::fill_n(trainer->floats(), 4, 1.0f);
+      trainer->submit(1, 0, 0);
+    }
+    wait_for([&] { return trainers_[0]->done.size() == 1 && trainers_[1]->done.size() == 1; });
+    results_ = used(UserResource::ResultBytes);
+    EXPECT_NE(results_, 0u);
+  }
+
+  uint64_t results_ = 0;
 };
+
+TEST_F(JobManagerResultsTest, ResultsCountUntilAllHaveLeft) {
+  sum();
+  trainers_[0]->leave();
+  wait_for([&] { return trainers_[0]->has_left; });
+  EXPECT_EQ(used(UserResource::ResultBytes), results_);
+  trainers_[1]->leave();
+  wait_for([&] { return used(UserResource::ResultBytes) == 0; });
+  EXPECT_EQ(used(UserResource::LingeringBytes), 0u);
+}
+
+TEST_F(JobManagerResultsTest, AfterAFailureResultsCountUntilWhoMayReadThemHasGone) {
+  sum();
+  trainers_[1]->hang_up();
+  wait_for([&] { return !trainers_[0]->failure.is_ok(); });
+  settle();
+  EXPECT_EQ(used(UserResource::ResultBytes), results_);
+  trainers_[0]->hang_up();
+  wait_for([&] { return used(UserResource::ResultBytes) == 0; });
+  EXPECT_EQ(used(UserResource::LingeringBytes), 0u);
+}
+
+class JobManagerFarewellTest : public JobManagerResultsTest {
+ protected:
+  JobManagerFarewellTest() : JobManagerResultsTest(20) {}
+};
+
+TEST_F(JobManagerFarewellTest, WhatWhoIsLetGoMayStillReadLingers) {
+  sum();
+  trainers_[1]->hang_up();
+  wait_for([&] { return trainers_[0]->was_closed; });
+  wait_for([&] { return used(UserResource::ResultBytes) == 0; });
+  EXPECT_EQ(used(UserResource::LingeringBytes), results_);
+}
 
 // As one that is stopped: it neither reads nor goes.
 TEST_F(JobManagerFarewellTest, ATrainerWhoseJobHasFailedIsLetGoAfterAWhile) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "job/test_trainer.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include <gtest/gtest.h>
@@ -33,6 +34,8 @@ TestTrainer::TestTrainer(const std::string& socket_path)
       rings_(make_memory(proto::rings_bytes(kRingCapacity, kRingCapacity))),
       submit_wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   arenas_.push_back(make_memory(kArenaBytes));
+  std::fill_n(rings_.data(), rings_.size(),
+              uint8_t{0});  // pages of its own, as libbraid makes them
   const RingsView view = create_rings(rings_.data(), kRingCapacity, kRingCapacity);
   submit_ = {&view.header->submit, view.submit, kRingCapacity};
   done_ring_ = {&view.header->done, view.done, kRingCapacity};

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <future>
+#include <set>
 #include <vector>
 
 #include <fcntl.h>
@@ -30,17 +31,26 @@ std::vector<int> descriptors_of(int fd) {
   return found;
 }
 
-// No descriptor of it is for writing any more: it can be neither reserved nor given back.
-void read_only(const ResultMemory& memory) {
-  for (const int fd : descriptors_of(memory.fd()))
-    EXPECT_TRUE(fd == memory.fd() || ::dup3(memory.fd(), fd, O_CLOEXEC) == fd);
+// For one that has gone already.
+int readers_fd(ResultMemory& memory) {
+  const int fd = memory.fd_for_reader();
+  memory.on_reader_gone();
+  return fd;
 }
 
-uint64_t pages_of(const ResultMemory& memory) {
+// No descriptor of it is for writing any more: it can be neither reserved nor given back.
+void read_only(ResultMemory& memory) {
+  const int readers = readers_fd(memory);
+  for (const int fd : descriptors_of(readers))
+    EXPECT_TRUE(fd == readers || ::dup3(readers, fd, O_CLOEXEC) == fd);
+}
+
+uint64_t pages_of(int fd) {
   struct stat info {};
-  EXPECT_EQ(::fstat(memory.fd(), &info), 0);
+  EXPECT_EQ(::fstat(fd, &info), 0);
   return static_cast<uint64_t>(info.st_blocks) * 512;
 }
+uint64_t pages_of(ResultMemory& memory) { return pages_of(readers_fd(memory)); }
 
 class ResultMemoryTest : public testing::LoopTest {
  protected:
@@ -199,6 +209,46 @@ TEST_F(ResultMemoryTest, ThatThereIsNoMemoryIsSaidToo) {
   EXPECT_EQ(memory->allocate(1).status().message(), growth.message());
 }
 
+class KeptResultsTest : public ResultMemoryTest {
+ protected:
+  static constexpr uid_t kUser = 1000;
+
+  // Whose two readers have 4 MiB.
+  KeptResultsTest() : memory_(make(64 << 20)) {
+    memory_->set_charge(UserCharge(quotas_, kUser, UserResource::ResultBytes));
+    take(*memory_, 4 << 20);
+    kept_ = Fd(::dup(memory_->fd_for_reader()));
+    EXPECT_EQ(memory_->fd_for_reader(), readers_fd(*memory_));
+  }
+  uint64_t used(UserResource resource) const { return quotas_->used(kUser, resource); }
+
+  const std::shared_ptr<UserQuotas> quotas_ =
+      std::make_shared<UserQuotas>(UserLimits(), std::set<uid_t>());
+  std::shared_ptr<ResultMemory> memory_;
+  Fd kept_;
+};
+
+TEST_F(KeptResultsTest, WhoKeepsADescriptorKeepsNoPages) {
+  memory_->on_reader_gone();
+  EXPECT_EQ(pages_of(*memory_), 4u << 20) << "another one reads";
+  memory_->on_reader_gone();
+  EXPECT_EQ(used(UserResource::ResultBytes), 4u << 20);
+  memory_.reset();
+  settle();
+  EXPECT_EQ(pages_of(kept_.get()), 0u);
+  EXPECT_EQ(used(UserResource::ResultBytes), 0u);
+  EXPECT_EQ(used(UserResource::LingeringBytes), 0u);
+}
+
+TEST_F(KeptResultsTest, WhatMayStillBeReadStaysAndCounts) {
+  memory_->on_reader_gone();
+  memory_.reset();
+  settle();
+  EXPECT_EQ(pages_of(kept_.get()), 4u << 20);
+  EXPECT_EQ(used(UserResource::ResultBytes), 0u);
+  EXPECT_EQ(used(UserResource::LingeringBytes), 4u << 20);
+}
+
 TEST_F(ResultMemoryTest, MayEndWhileMemoryIsReserved) {
   std::promise<void> release;
   worker_.post([&] { release.get_future().wait(); });
@@ -206,7 +256,7 @@ TEST_F(ResultMemoryTest, MayEndWhileMemoryIsReserved) {
   bool was_told = false;
   memory->set_growth_callback([&](const Status&) { was_told = true; });
   ASSERT_TRUE(memory->allocate(8 << 20).is_ok());
-  const Fd copy(::dup(memory->fd()));
+  const Fd copy(::dup(memory->fd_for_reader()));
   memory.reset();
   release.set_value();
   bool is_over = false;
