@@ -39,7 +39,8 @@ std::string entry_of(spdlog::level::level_enum level, std::string_view text,
   append_field(entry, "PRIORITY", std::to_string(syslog_priority(level)));
   append_field(entry, "SYSLOG_IDENTIFIER", "braidd");
   if (!node.empty()) append_field(entry, "BRAID_NODE", node);
-  if (!fields.job.empty()) append_field(entry, "BRAID_JOB", fields.job);
+  if (!fields.job.name.empty()) append_field(entry, "BRAID_JOB", fields.job.name);
+  if (fields.user) append_field(entry, "BRAID_USER", std::to_string(*fields.user));
   if (fields.rank) append_field(entry, "BRAID_RANK", std::to_string(*fields.rank));
   if (!fields.peer.empty()) append_field(entry, "BRAID_PEER", fields.peer);
   if (!fields.rail.empty()) append_field(entry, "BRAID_RAIL", fields.rail);

@@ -21,7 +21,8 @@ inline constexpr const char* kJournalSocket = "/run/systemd/journal/socket";
 bool goes_to_journal(int fd, const char* journal_stream);
 
 // Writes lines to the journal with fields of their own: MESSAGE, PRIORITY, SYSLOG_IDENTIFIER,
-// BRAID_NODE and those of LogFields, as BRAID_JOB, BRAID_RANK, BRAID_PEER, BRAID_RAIL, BRAID_FLOW.
+// BRAID_NODE and those of LogFields, as BRAID_JOB, BRAID_USER, BRAID_RANK, BRAID_PEER, BRAID_RAIL,
+// BRAID_FLOW.
 //
 // It speaks the journal's own protocol (systemd.io/JOURNAL_NATIVE_PROTOCOL), and not through
 // libsystemd: sd_journal_sendv() sends on a blocking socket, so a journal that hangs, with its

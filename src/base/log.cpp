@@ -14,7 +14,6 @@
 #include "base/hash.h"
 #include "base/journal.h"
 #include "base/line_fields.h"
-#include "base/line_subject.h"
 #include "base/log_formatters.h"
 #include "base/repeated_lines.h"
 #include "base/stderr_sink.h"
@@ -78,11 +77,9 @@ std::optional<uint64_t> tell_held_until(uint64_t now_ns) {
   return next_ns;
 }
 
-// Whom a line is about, for RepeatedLines. A user may have any number of jobs.
-uint64_t subject_of(const LogFields& fields) {
-  if (const auto user = LineSubject::user()) return fnv1a64(fmt::format("user {}", *user));
-  if (!fields.job.empty()) return fnv1a64(fields.job);
-  return fields.peer.empty() ? 0 : fnv1a64(fields.peer);
+RepeatedLines::Subject subject_of(const LogFields& fields) {
+  const std::string_view thing = fields.job.name.empty() ? fields.peer : fields.job.name;
+  return {fields.user, thing.empty() ? 0 : fnv1a64(thing)};
 }
 
 // Whether the line may be written; else it is held back.

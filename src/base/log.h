@@ -13,10 +13,28 @@
 
 namespace braid {
 
+// A job for who logs about it: its name, and the number of the user whose it is.
+struct JobLabel {
+  std::string name;
+  uint32_t user = 0;
+};
+
+// The job of a line. None is named without its user: the log counts lines by users, so that no
+// user's flood hides what is said of another one's jobs.
+struct LineJob {
+  LineJob() = default;
+  LineJob(std::string_view job, uint32_t of_user) : name(job), user(of_user) {}
+  LineJob(const JobLabel& label) : LineJob(label.name, label.user) {}
+
+  std::string_view name{};  // empty: the line is about no job
+  std::optional<uint32_t> user{};
+};
+
 // What a line is about, as far as it is known: for those who look for all lines of one job or peer.
 // The text says it, too.
 struct LogFields {
-  std::string_view job = {};  // empty: none, as the next ones
+  LineJob job = {};
+  std::optional<uint32_t> user = job.user;  // given for a process that is in no job
   std::optional<uint32_t> rank = {};
   std::string_view peer = {};  // name of a node
   std::string_view rail = {};
@@ -40,8 +58,9 @@ struct LogOptions {
 // says how many.
 //
 // Lines of one place in the code are limited, so that nobody fills a disk with them: of those from
-// info upwards kLinesPerWindow are written in kWindowSeconds; the others are held back, and one
-// line tells how many they were and what the last one said (see repeated_lines.h).
+// info upwards, about one user and one job, kLinesPerWindow are written in kWindowSeconds; the
+// others are held back, and one line tells how many they were and what the last one said (see
+// repeated_lines.h).
 Status init_log(const LogOptions& options);
 Status set_log_level(const std::string& level);
 bool is_log_level(const std::string& level);
@@ -77,7 +96,8 @@ void log_line(LogLevel level, const LogFields& fields, fmt::format_string<Args..
 
 }  // namespace braid
 
-// Used everywhere: BRAID_LOG_INFO(LogFields{.job = name}, "job '{}': …", name), or without fields.
+// Used everywhere: BRAID_LOG_INFO(LogFields{.job = label}, "job '{}': …", label.name), or without
+// fields where the line is about no job and no user.
 #define BRAID_LOG_DEBUG(...) ::braid::log_line(::braid::LogLevel::Debug, __VA_ARGS__)
 #define BRAID_LOG_INFO(...) ::braid::log_line(::braid::LogLevel::Info, __VA_ARGS__)
 #define BRAID_LOG_WARN(...) ::braid::log_line(::braid::LogLevel::Warn, __VA_ARGS__)

@@ -52,7 +52,8 @@ std::string_view level_name(spdlog::level::level_enum level) {
 }
 
 void add_fields(Json& object, const LogFields& fields) {
-  if (!fields.job.empty()) object["job"] = fields.job;
+  if (!fields.job.name.empty()) object["job"] = fields.job.name;
+  if (fields.user) object["user"] = *fields.user;
   if (fields.rank) object["rank"] = *fields.rank;
   if (!fields.peer.empty()) object["peer"] = fields.peer;
   if (!fields.rail.empty()) object["rail"] = fields.rail;

@@ -18,7 +18,7 @@ namespace {
 
 constexpr int kAcceptsPerEvent = 32;      // then the loop's other handles have their turn
 constexpr uint64_t kAcceptPauseMs = 100;  // without descriptors, accept would fail again at once
-constexpr uint64_t kRefusalLogPeriodMs = 5000;
+constexpr uint64_t kWaitingLogPeriodMs = 5000;
 // The socket, the process, and what comes with a message.
 constexpr uint64_t kDescriptorsOfConnection = 2 + kFrameFdsMax;
 
@@ -122,7 +122,8 @@ void ClientServer::accept_one(Fd socket) {
   connection->charge_ = std::move(charge);
   connection->descriptors_ = std::move(descriptors);
   if (const Status status = connection->start(); !status) {
-    BRAID_LOG_WARN("process {} was dropped: {}", credentials.pid, status.message());
+    BRAID_LOG_WARN(LogFields{.user = credentials.uid}, "process {} was dropped: {}",
+                   credentials.pid, status.message());
     return;
   }
   connections_.emplace(id, std::move(connection));
@@ -131,7 +132,7 @@ void ClientServer::accept_one(Fd socket) {
 // Tells why, as far as a socket that nobody waits for takes it.
 void ClientServer::refuse(Fd socket, uid_t owner, const std::string& error) {
   ++counters_.connections_refused;
-  if (may_log()) BRAID_LOG_WARN("clients are refused: {}", error);
+  BRAID_LOG_WARN(LogFields{.user = owner}, "clients are refused: {}", error);
   flatbuffers::FlatBufferBuilder builder;
   build_hello_reply(builder, options_, error);
   FrameWriter writer(builder.GetSize() + kFrameHeaderBytes);
@@ -153,7 +154,11 @@ void ClientServer::drop(Fd socket, uid_t owner) {
 
 void ClientServer::pause_accepting(const std::string& reason) {
   ++counters_.connections_refused;
-  if (may_log()) BRAID_LOG_WARN("clients must wait: {}", reason);
+  const uint64_t now_ms = uv_now(loop_.uv());
+  if (now_ms >= next_waiting_log_ms_) {
+    BRAID_LOG_WARN("clients must wait: {}", reason);
+    next_waiting_log_ms_ = now_ms + kWaitingLogPeriodMs;
+  }
   listener_poll_->stop();
   resume_timer_.start_once(kAcceptPauseMs, [this] { resume_accepting(); });
 }
@@ -166,17 +171,11 @@ void ClientServer::on_closed(ClientConnection& connection, Status reason) {
     connections_.erase(found);
     if (closed->was_connected_) {
       handler_.on_client_closed(*closed, reason);
-    } else if (may_log()) {
-      BRAID_LOG_WARN("a client was dropped: {}", reason.message());
+    } else {
+      BRAID_LOG_WARN(LogFields{.user = closed->credentials().uid}, "a client was dropped: {}",
+                     reason.message());
     }
   }));
-}
-
-bool ClientServer::may_log() {
-  const uint64_t now_ms = uv_now(loop_.uv());
-  if (now_ms < next_log_ms_) return false;
-  next_log_ms_ = now_ms + kRefusalLogPeriodMs;
-  return true;
 }
 
 ClientServerCounters ClientServer::counters() const {

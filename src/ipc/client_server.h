@@ -120,7 +120,6 @@ class ClientServer {
   void pause_accepting(const std::string& reason);
   void resume_accepting();
   void on_closed(ClientConnection& connection, Status reason);
-  bool may_log();  // a flood of bad clients is one line every few seconds
   static void build_hello_reply(flatbuffers::FlatBufferBuilder& builder,
                                 const ClientServerOptions& options, const std::string& error);
 
@@ -133,7 +132,7 @@ class ClientServer {
   std::unique_ptr<UserWork> checking_;  // of large messages; none: the loop does it
   DescriptorCloser closer_;
   uint64_t next_id_ = 1;
-  uint64_t next_log_ms_ = 0;
+  uint64_t next_waiting_log_ms_ = 0;
   std::unordered_map<uint64_t, std::unique_ptr<ClientConnection>> connections_;
   std::unique_ptr<UnixListener> listener_;
   std::unique_ptr<Poll> listener_poll_;

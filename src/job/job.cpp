@@ -40,7 +40,7 @@ Job::Job(JobServices services, Membership membership, std::vector<Session*> sess
       sessions_(std::move(sessions)),
       user_(sessions_.empty() ? 0 : sessions_.front()->credentials().uid),
       numbers_(services_.board.add(membership_.name, membership_.local_ranks)),
-      plans_(membership_.name, membership_.key, membership_.ring->nodes, membership_.local_ranks,
+      plans_(label(), membership_.key, membership_.ring->nodes, membership_.local_ranks,
              {[this](const Submission& submission) { return operations_->submit(submission); },
               [this](ControlBuffer& message) {
                 return services_.control_plane.send(coordinator_.id, message);
@@ -194,7 +194,7 @@ void Job::report_ready() {
 void Job::on_go() {
   if (state_ != State::Waiting) return;
   state_ = State::Running;
-  BRAID_LOG_INFO(LogFields{.job = membership_.name},
+  BRAID_LOG_INFO(LogFields{.job = {name(), user_}},
                  "job '{}': epoch {} runs: ranks {} here (node {} of {}), {} ranks in all",
                  membership_.name, membership_.epoch, fmt::join(membership_.local_ranks, ", "),
                  membership_.ring->self, membership_.ring->nodes, membership_.ring->world_size);

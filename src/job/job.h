@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/lifetime.h"
+#include "base/log.h"
 #include "explain/node_facts.h"
 #include "job/job_progress.h"
 #include "job/look_pace.h"
@@ -122,6 +123,7 @@ class Job final {
   bool is_closed() const { return state_ == State::Closed; }
   uid_t user() const { return user_; }  // of its ranks on this node
   const std::string& name() const { return membership_.name; }
+  JobLabel label() const { return {name(), user_}; }
   uint64_t key() const { return membership_.key; }
   const JobHash& hash() const { return hash_; }
   const Membership& membership() const { return membership_; }

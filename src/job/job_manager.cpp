@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/line_subject.h"
 #include "base/log.h"
 #include "base/printable.h"
 
@@ -64,7 +63,6 @@ void JobManager::on_client_connected(ClientConnection& connection) {
 void JobManager::on_client_message(ClientConnection& connection,
                                    const proto::ClientMessage& message, std::vector<Fd> fds) {
   using Kind = ClientQueries::Kind;
-  const LineSubject about_user(connection.credentials().uid);
   const auto position = sessions_.find(connection.id());
   Session* session = position == sessions_.end() ? nullptr : position->second.get();
   switch (message.body_type()) {
@@ -128,10 +126,9 @@ void JobManager::open_job(ClientConnection& connection, const proto::OpenJob& op
   if (const Status room = take_place(added); !room) return refuse(connection, room);
   sessions_[connection.id()] = std::move(session).value();
   const ClientCredentials& who = connection.credentials();
-  BRAID_LOG_INFO(LogFields{.job = added.job_name(), .rank = added.rank()},
-                 "job '{}': rank {} of {} is here: process {}, user {}; coordinator {}",
-                 added.job_name(), added.rank(), added.world_size(), who.pid, who.uid,
-                 added.master_address());
+  BRAID_LOG_INFO(
+      added.log_fields(), "job '{}': rank {} of {} is here: process {}, user {}; coordinator {}",
+      added.job_name(), added.rank(), added.world_size(), who.pid, who.uid, added.master_address());
   joining_->add(added);
 }
 
@@ -151,7 +148,6 @@ Status JobManager::take_place(Session& session) {
 }
 
 void JobManager::on_client_closed(ClientConnection& connection, const Status& reason) {
-  const LineSubject about_user(connection.credentials().uid);
   clients_.erase(connection.id());
   const auto position = sessions_.find(connection.id());
   if (position == sessions_.end()) return;
@@ -190,7 +186,7 @@ void JobManager::on_control_message(const Peer& from, const proto::ControlMessag
     case proto::ControlBody::OperationReady:
       if (Job* job = find_job(message.body_as_OperationReady()->job_key())) {
         if (!job->has_member(from.id))
-          refused_.refuse(from, message.body_type(), job->name());
+          refused_.refuse(from, message.body_type(), job->label());
         else
           job->on_node_ready(from, *message.body_as_OperationReady());
       }
@@ -235,10 +231,10 @@ void JobManager::on_job_start(const Peer& from, const proto::ControlMessage& mes
                            membership.status().message());
   // Keys are random: one that is taken was chosen.
   if (const Job* taken = find_job(membership->key))
-    return refused_.refuse(from, message.body_type(), taken->name());
+    return refused_.refuse(from, message.body_type(), taken->label());
   // No daemon of this version asks for more.
   if (membership->ring->direct_bytes > options_.cut.chunk_bytes) {
-    return BRAID_LOG_ERROR(LogFields{.job = membership->name, .peer = from.name},
+    return BRAID_LOG_ERROR(LogFields{.peer = from.name},
                            "node '{}': job '{}': direct_bytes {} is more than a chunk, {} bytes",
                            from.name, membership->name, membership->ring->direct_bytes,
                            options_.cut.chunk_bytes);
@@ -262,7 +258,7 @@ void JobManager::on_job_start(const Peer& from, const proto::ControlMessage& mes
   if (membership->nodes.size() > 1 && sessions.front()->rank() == 0 &&
       !sessions.front()->has_token()) {
     BRAID_LOG_WARN(
-        LogFields{.job = membership->name},
+        LogFields{.job = {membership->name, sessions.front()->credentials().uid}},
         "job '{}' has no token and is on {} nodes: any process of user {} on any node of the "
         "cluster could have been one of its ranks; give its trainers one with BRAID_JOB_TOKEN",
         membership->name, membership->nodes.size(), sessions.front()->credentials().uid);
@@ -321,7 +317,7 @@ Job* JobManager::find_job(uint64_t key) {
 Job* JobManager::find_job_of(const Peer& from, uint64_t key, const proto::ControlMessage& message) {
   Job* job = find_job(key);
   if (job == nullptr || job->coordinator().id == from.id) return job;
-  refused_.refuse(from, message.body_type(), job->name());
+  refused_.refuse(from, message.body_type(), job->label());
   return nullptr;
 }
 
@@ -416,10 +412,9 @@ uint32_t JobManager::jobs_hidden_from(uid_t user) const {
 }
 
 void JobManager::refuse(ClientConnection& connection, const Status& reason) {
-  const LineSubject about_user(connection.credentials().uid);
   const ClientCredentials& who = connection.credentials();
-  BRAID_LOG_WARN("client {} (process {}, user {}) refused: {}", connection.id(), who.pid, who.uid,
-                 reason.message());
+  BRAID_LOG_WARN(LogFields{.user = who.uid}, "client {} (process {}, user {}) refused: {}",
+                 connection.id(), who.pid, who.uid, reason.message());
   flatbuffers::FlatBufferBuilder builder;
   const auto text = builder.CreateString(reason.message());
   const auto body = proto::CreateFailure(builder, static_cast<uint8_t>(reason.code()), text);

@@ -346,7 +346,7 @@ void JobManager::on_facts_query(const Peer& from, const proto::ControlMessage& m
   if (job == nullptr) return;
   const bool is_coordinated_here = job->coordinator().id == services_->control_plane.self().id;
   const bool may_ask = is_of(from, *job) && (is_coordinated_here || !query.of_all_nodes());
-  if (!may_ask) return refused_.refuse(from, message.body_type(), job->name());
+  if (!may_ask) return refused_.refuse(from, message.body_type(), job->label());
   queries_->on_query(from, *job, query);
 }
 
@@ -354,7 +354,7 @@ void JobManager::on_clock_query(const Peer& from, const proto::ControlMessage& m
   const proto::ClockQuery& query = *message.body_as_ClockQuery();
   const Job* job = find_job(query.job_key());
   if (job == nullptr) return;
-  if (!is_of(from, *job)) return refused_.refuse(from, message.body_type(), job->name());
+  if (!is_of(from, *job)) return refused_.refuse(from, message.body_type(), job->label());
   queries_->on_clock_query(from, query);
 }
 

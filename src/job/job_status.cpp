@@ -98,7 +98,7 @@ void Job::tell_progress() {
     return;
   const auto line = progress_->take_line(uint64_t{*services_.progress_seconds} * 1'000'000'000,
                                          services_.clock.now_ns());
-  if (line) BRAID_LOG_INFO(LogFields{.job = name()}, "job '{}' {}", name(), *line);
+  if (line) BRAID_LOG_INFO(LogFields{.job = {name(), user_}}, "job '{}' {}", name(), *line);
 }
 
 // Of a job that has run.
@@ -106,7 +106,7 @@ void Job::tell_end(std::string_view how) {
   if (!progress_ || services_.progress_seconds == nullptr || *services_.progress_seconds == 0)
     return;
   const std::string line = progress_->summary(how, services_.clock.now_ns());
-  BRAID_LOG_INFO(LogFields{.job = name()}, "job '{}' {}", name(), line);
+  BRAID_LOG_INFO(LogFields{.job = {name(), user_}}, "job '{}' {}", name(), line);
 }
 
 }  // namespace braid

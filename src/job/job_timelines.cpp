@@ -67,7 +67,8 @@ void JobTimelines::tell(const Job& job, const TimelineSpan& span, NodeQueries::T
 void JobTimelines::write_failed(const Job& job, const Status& reason) {
   if (directory_.empty() || services_.engines.timeline_copier() == nullptr) return;
   if (!limits_.take(job.user(), job.name(), services_.clock.now_ns())) {
-    BRAID_LOG_INFO("job '{}': no timeline is written: there were enough in the last minute",
+    BRAID_LOG_INFO(LogFields{.job = {job.name(), job.user()}},
+                   "job '{}': no timeline is written: there were enough in the last minute",
                    job.name());
     return;
   }
@@ -80,13 +81,15 @@ void JobTimelines::write_failed(const Job& job, const Status& reason) {
         if (source.pieces.empty()) return;  // it has never begun
         *written = TimelineFiles(directory).write(name, document_of(std::move(source), failure));
       },
-      [written, job_name = job.name()] {
+      [written, label = job.label()] {
         if (!*written) return;
         const Result<std::string>& path = **written;
         if (path) {
-          BRAID_LOG_INFO("job '{}': what happened before it failed: {}", job_name, *path);
+          BRAID_LOG_INFO(LogFields{.job = label}, "job '{}': what happened before it failed: {}",
+                         label.name, *path);
         } else {
-          BRAID_LOG_WARN("job '{}': its timeline is lost: {}", job_name, path.status().message());
+          BRAID_LOG_WARN(LogFields{.job = label}, "job '{}': its timeline is lost: {}", label.name,
+                         path.status().message());
         }
       });
 }

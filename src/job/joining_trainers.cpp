@@ -125,8 +125,7 @@ std::string JoiningTrainers::why_ranks_are_missing(const Session& session) const
 void JoiningTrainers::give_up(uint64_t id, const Status& reason) {
   const auto joining = joining_.extract(id);
   Session& session = joining.mapped().session;
-  BRAID_LOG_WARN(LogFields{.job = session.job_name(), .rank = session.rank()}, "{}",
-                 reason.message());
+  BRAID_LOG_WARN(session.log_fields(), "{}", reason.message());
   session.fail(reason);
 }
 
@@ -171,8 +170,8 @@ void JoiningTrainers::fail(NodeId coordinator, const JobIdentity& job, const Sta
     Status told = reason;
     if (reason.code() == StatusCode::DeadlineExceeded)
       told = {reason.code(), reason.message() + why_ranks_are_missing(session), reason.cause()};
-    BRAID_LOG_WARN(LogFields{.job = job.name, .rank = session.rank()}, "job '{}': rank {}: {}",
-                   job.name, session.rank(), told.message());
+    BRAID_LOG_WARN(session.log_fields(), "job '{}': rank {}: {}", job.name, session.rank(),
+                   told.message());
     session.fail(told);
     return true;
   });

@@ -213,7 +213,9 @@ void NodeQueries::on_query(const Peer& from, const Job& job, const proto::FactsQ
                [this, to, job_key, question](std::shared_ptr<const std::string> json) {
                  reply(to, job_key, question, std::move(json));
                });
-    if (!asked) BRAID_LOG_WARN("node '{}' gets no answer: {}", from.name, asked.message());
+    if (!asked)
+      BRAID_LOG_WARN(LogFields{.job = {job.name(), job.user()}, .peer = from.name},
+                     "node '{}' gets no answer: {}", from.name, asked.message());
     return;
   }
   if (!timeline) return sources_.facts(job, reply_to(to, job_key, question));

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/fd.h"
+#include "base/log.h"
 #include "ipc/client_connection.h"
 #include "ipc/daemon_rings.h"
 #include "ipc/user_quotas.h"
@@ -61,6 +62,7 @@ class Session final : public ResultSink {
   ~Session() override;
 
   const std::string& job_name() const { return identity_.name; }
+  LogFields log_fields() const { return {.job = {job_name(), credentials().uid}, .rank = rank()}; }
   const JobIdentity& identity() const { return identity_; }
   bool has_token() const { return has_token_; }
   const std::string& master_address() const { return master_address_; }

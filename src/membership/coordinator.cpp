@@ -97,7 +97,7 @@ PlanDirector& Coordinator::planning_of(uint64_t job_key, ActiveJob& active) {
       settings->is_hierarchical = job->algorithms.is_hierarchical;
     }
     job->planning =
-        std::make_unique<PlanDirector>(loop_, job->name, job_key, std::move(nodes), planning,
+        std::make_unique<PlanDirector>(loop_, job->label(), job_key, std::move(nodes), planning,
                                        [this](NodeId to, ControlBuffer message) {
                                          // One that cannot be reached is lost, and the job with it.
                                          (void)control_plane_.send(to, message);
@@ -138,7 +138,7 @@ void Coordinator::tell_of_cut(const ActiveJob& job) const {
   const uint64_t direct_bytes = algorithms_.direct_bytes.value_or(0);
   if (nodes < 2 || nodes > kDirectNodesMax || direct_bytes <= direct_bytes_max(nodes)) return;
   BRAID_LOG_WARN(
-      LogFields{.job = job.name},
+      LogFields{.job = {job.name, job.user}},
       "job '{}': collective.direct_bytes is {}, and {} is used: among {} nodes larger all-reduces "
       "cannot be direct, for a node that is late has to keep what all others send (4 MiB / ({} - "
       "1)²)",
@@ -150,7 +150,7 @@ void Coordinator::on_join(const Peer& from, const proto::JoinJob& join) {
   const uint32_t rank = join.rank();
   const auto owner = parse_job_owner(join.owner());
   auto refuse = [&](const Status& reason) {
-    BRAID_LOG_WARN(LogFields{.job = name, .rank = rank, .peer = from.name},
+    BRAID_LOG_WARN(LogFields{.job = {name, join.user()}, .rank = rank, .peer = from.name},
                    "job '{}': rank {} on node '{}' refused: {}", name, rank, from.name,
                    reason.message());
     send(from, make_job_failed(0, name, reason, owner ? *owner : JobOwner{}));
@@ -184,7 +184,7 @@ void Coordinator::on_join(const Peer& from, const proto::JoinJob& join) {
   }
   const std::string rack = join.rack() == nullptr ? std::string() : join.rack()->str();
   job.members[rank] = {from, join.process_id(), rack};
-  BRAID_LOG_INFO(LogFields{.job = name, .rank = rank, .peer = from.name},
+  BRAID_LOG_INFO(LogFields{.job = {name, join.user()}, .rank = rank, .peer = from.name},
                  "job '{}': rank {} on node '{}' joined ({} of {})", name, rank, from.name,
                  job.members.size(), job.world_size);
   if (job.members.size() == job.world_size) start(job);
@@ -259,6 +259,7 @@ void Coordinator::start(FormingJob& forming) {
   ActiveJob job;
   job.name = forming.identity.name;
   job.owner = forming.identity.owner;
+  job.user = forming.user;
   job.key = random_u64();
   job.world_size = forming.world_size;
   job.weight = forming.weight;
@@ -273,8 +274,9 @@ void Coordinator::start(FormingJob& forming) {
   job.algorithms = algorithms_of(job.nodes, forming.cut);
   if (epochs_.size() >= kEpochsRemembered && !epochs_.contains(job.name)) epochs_.clear();
   const uint32_t epoch = ++epochs_[job.name];
-  BRAID_LOG_INFO(LogFields{.job = job.name}, "job '{}': all {} ranks on {} nodes joined, epoch {}",
-                 job.name, job.world_size, job.nodes.size(), epoch);
+  BRAID_LOG_INFO(LogFields{.job = {job.name, job.user}},
+                 "job '{}': all {} ranks on {} nodes joined, epoch {}", job.name, job.world_size,
+                 job.nodes.size(), epoch);
   BRAID_LOG_DEBUG(
       "job '{}': round trips of up to {:.2f} ms; all-reduces are direct up to {} bytes, go by two "
       "hops up to {}, by halving up to {}, and {} above",
@@ -326,7 +328,7 @@ void Coordinator::on_fail(const Peer& from, const proto::ControlMessage& message
   const bool is_member =
       std::any_of(job->second.members.begin(), job->second.members.end(),
                   [&](const auto& member) { return member.second.peer.id == from.id; });
-  if (!is_member) return refused_.refuse(from, message.body_type(), identity.name);
+  if (!is_member) return refused_.refuse(from, message.body_type(), job->second.label());
   fail_forming(identity, reason);
 }
 
@@ -337,10 +339,11 @@ void Coordinator::on_rank_left(const Peer& from, const proto::ControlMessage& me
   const auto node = std::find_if(job->nodes.begin(), job->nodes.end(),
                                  [&](const MemberNode& n) { return n.peer.id == from.id; });
   if (std::find(node->ranks.begin(), node->ranks.end(), left.rank()) == node->ranks.end())
-    return refused_.refuse(from, message.body_type(), job->name);
+    return refused_.refuse(from, message.body_type(), job->label());
   job->ranks_left.insert(left.rank());
   if (job->ranks_left.size() < job->world_size) return await_leavers(*job);
-  BRAID_LOG_INFO(LogFields{.job = job->name}, "job '{}': all ranks have left", job->name);
+  BRAID_LOG_INFO(LogFields{.job = {job->name, job->user}}, "job '{}': all ranks have left",
+                 job->name);
   (void)send_to_all(job->nodes, make_job_ended(job->key));
   active_.erase(left.job_key());
 }
@@ -404,7 +407,7 @@ void Coordinator::on_peer_lost(const Peer& peer, const Status& reason) {
 void Coordinator::fail_forming(const JobIdentity& identity, const Status& reason) {
   const auto job = forming_.find(identity);
   if (job == forming_.end()) return;
-  BRAID_LOG_WARN(LogFields{.job = identity.name}, "{}", reason.message());
+  BRAID_LOG_WARN(LogFields{.job = {identity.name, job->second.user}}, "{}", reason.message());
   std::set<NodeId> told;
   for (const auto& [rank, member] : job->second.members) {
     if (told.insert(member.peer.id).second)
@@ -444,7 +447,8 @@ void Coordinator::fail_active(uint64_t job_key, const Status& reason) {
   // Out of the map first: a message that cannot be sent must not find it again.
   const ActiveJob job = std::move(position->second);
   active_.erase(position);
-  BRAID_LOG_WARN(LogFields{.job = job.name}, "job '{}' failed: {}", job.name, reason.message());
+  BRAID_LOG_WARN(LogFields{.job = {job.name, job.user}}, "job '{}' failed: {}", job.name,
+                 reason.message());
   (void)send_to_all(job.nodes, make_job_failed(job_key, job.name, reason));
 }
 
@@ -476,7 +480,7 @@ Coordinator::ActiveJob* Coordinator::find_member(const Peer& from, uint64_t job_
   for (const MemberNode& node : position->second.nodes) {
     if (node.peer.id == from.id) return &position->second;
   }
-  refused_.refuse(from, message.body_type(), position->second.name);
+  refused_.refuse(from, message.body_type(), position->second.label());
   return nullptr;
 }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/lifetime.h"
+#include "base/log.h"
 #include "loop/timer.h"
 #include "membership/investigation.h"
 #include "membership/refused_senders.h"
@@ -95,6 +96,8 @@ class Coordinator {
     CutSettings cut;                     // of the first node
     std::map<uint32_t, Member> members;  // by rank
     std::unique_ptr<Timer> deadline;
+
+    JobLabel label() const { return {identity.name, user}; }
   };
   // Ranks that contradict each other fail a forming job at once; ranks that come a moment later are
   // told, too, instead of waiting for partners who have given up. A rank that was told and comes
@@ -107,6 +110,7 @@ class Coordinator {
   struct ActiveJob {
     std::string name;
     JobOwner owner{};
+    uint32_t user = 0;  // of its first rank
     uint64_t key = 0;
     uint32_t world_size = 0;
     uint32_t weight = 1;
@@ -117,6 +121,8 @@ class Coordinator {
     std::unique_ptr<Timer> deadline;  // for becoming ready; later, for leaving as others have
     std::unique_ptr<Investigation> investigation;
     std::unique_ptr<PlanDirector> planning;
+
+    JobLabel label() const { return {name, user}; }
   };
 
   void on_join(const Peer& from, const proto::JoinJob& join);

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <set>
 
+#include "base/log.h"
 #include "net/peer.h"
 #include "proto/control_generated.h"
 
@@ -15,7 +16,7 @@ namespace braid {
 class RefusedSenders {
  public:
   // `job`: the one it is about.
-  void refuse(const Peer& from, proto::ControlBody message, const std::string& job);
+  void refuse(const Peer& from, proto::ControlBody message, const JobLabel& job);
   uint64_t count() const { return count_; }
 
  private:

@@ -74,7 +74,7 @@ uint64_t unix_seconds() {
 
 }  // namespace
 
-Result<std::unique_ptr<JobTuning>> JobTuning::create(std::string job_name, size_t nodes,
+Result<std::unique_ptr<JobTuning>> JobTuning::create(JobLabel job, size_t nodes,
                                                      const TuningOptions& given,
                                                      const TuningTask& task, WorkThread* worker,
                                                      std::function<void()> on_chosen) {
@@ -98,7 +98,7 @@ Result<std::unique_ptr<JobTuning>> JobTuning::create(std::string job_name, size_
   if (holding != usual) known = {holding, 1, KnownFrom::ThisRun};
   auto tuner = Tuner::create(std::move(*space), usual, tuner_options(options, key), known);
   if (!tuner) return tuner.status();
-  std::unique_ptr<JobTuning> tuning(new JobTuning(std::move(job_name), nodes, options, task, key,
+  std::unique_ptr<JobTuning> tuning(new JobTuning(std::move(job), nodes, options, task, key,
                                                   std::move(tuner).value(), worker,
                                                   std::move(on_chosen)));
   tuning->is_known_ = found && found->is_same_job;
@@ -106,10 +106,10 @@ Result<std::unique_ptr<JobTuning>> JobTuning::create(std::string job_name, size_
   return tuning;
 }
 
-JobTuning::JobTuning(std::string job_name, size_t nodes, const TuningOptions& options,
+JobTuning::JobTuning(JobLabel job, size_t nodes, const TuningOptions& options,
                      const TuningTask& task, KnowledgeKey key, Tuner tuner, WorkThread* worker,
                      std::function<void()> on_chosen)
-    : job_name_(std::move(job_name)),
+    : job_(std::move(job)),
       nodes_(nodes),
       options_(options),
       task_(task),
@@ -183,7 +183,7 @@ void JobTuning::on_choice(Choice& choice) {
   if (turn_) {
     if (options_.counters != nullptr) ++options_.counters->trials;
     const Trial& last = tuned_.trials.back();
-    BRAID_LOG_DEBUG("job '{}': tuning: {} of {} steps: {:.2f} ms", job_name_,
+    BRAID_LOG_DEBUG("job '{}': tuning: {} of {} steps: {:.2f} ms", job_.name,
                     purpose_name(last.purpose), last.steps, last.median_seconds * 1e3);
   }
   turn_ = std::move(choice.turn);
@@ -257,9 +257,9 @@ void JobTuning::finish() {
   const NamedValues values = space_.values(tuned_.winner);
   std::string text;
   for (const auto& [name, value] : values) text += fmt::format(" {} {}", name, value);
-  BRAID_LOG_INFO(LogFields{.job = job_name_},
+  BRAID_LOG_INFO(LogFields{.job = job_},
                  "job '{}': tuned in {} trials of {} steps, until step {}, gain {:.2f}:{}{}{}",
-                 job_name_, tuned_.trials.size(), steps_measured_, last_step_, tuned_.gain, text,
+                 job_.name, tuned_.trials.size(), steps_measured_, last_step_, tuned_.gain, text,
                  reason_.empty() ? "" : "; ", reason_);
   if (options_.counters != nullptr) options_.counters->gain = tuned_.gain;
   if (options_.knowledge == nullptr) return;
@@ -273,7 +273,7 @@ void JobTuning::finish() {
 }
 
 void JobTuning::give_up(const std::string& reason) {
-  BRAID_LOG_WARN(LogFields{.job = job_name_}, "job '{}': tuning ends: {}", job_name_, reason);
+  BRAID_LOG_WARN(LogFields{.job = job_}, "job '{}': tuning ends: {}", job_.name, reason);
   is_given_up_ = true;
   reason_ = reason;
   state_ = State::Over;

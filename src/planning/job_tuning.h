@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/lifetime.h"
+#include "base/log.h"
 #include "loop/work_thread.h"
 #include "messages/plan_messages.h"
 #include "plan/algorithm_sizes.h"
@@ -86,7 +87,7 @@ class JobTuning {
 
   // An error: these options leave nothing that could be tuned; it says why. `worker`: where the
   // tuner works; none: on the loop. `on_chosen`: change() has something new.
-  static Result<std::unique_ptr<JobTuning>> create(std::string job_name, size_t nodes,
+  static Result<std::unique_ptr<JobTuning>> create(JobLabel job, size_t nodes,
                                                    const TuningOptions& options,
                                                    const TuningTask& task, WorkThread* worker,
                                                    std::function<void()> on_chosen);
@@ -120,9 +121,8 @@ class JobTuning {
  private:
   enum class State : uint8_t { Waiting, Choosing, Changing, Measuring, Over };
 
-  JobTuning(std::string job_name, size_t nodes, const TuningOptions& options,
-            const TuningTask& task, KnowledgeKey key, Tuner tuner, WorkThread* worker,
-            std::function<void()> on_chosen);
+  JobTuning(JobLabel job, size_t nodes, const TuningOptions& options, const TuningTask& task,
+            KnowledgeKey key, Tuner tuner, WorkThread* worker, std::function<void()> on_chosen);
   // What is known of the tuner, also while it works.
   struct Known {
     explicit Known(const Tuner& tuner)
@@ -150,7 +150,7 @@ class JobTuning {
   std::string reason_to_keep() const;
   void finish();
 
-  const std::string job_name_;
+  const JobLabel job_;
   const size_t nodes_;
   const TuningOptions options_;
   const TuningTask task_;

@@ -9,17 +9,17 @@
 
 namespace braid {
 
-PlanBook::PlanBook(std::string job_name, uint64_t job_key, uint32_t nodes,
+PlanBook::PlanBook(JobLabel job, uint64_t job_key, uint32_t nodes,
                    std::vector<uint32_t> local_ranks, Actions actions, uint32_t sample_every_steps,
                    std::shared_ptr<JobNumbers> numbers)
-    : job_name_(std::move(job_name)),
+    : job_(std::move(job)),
       job_key_(job_key),
       hash_(job_key),
       nodes_(nodes),
       local_ranks_(std::move(local_ranks)),
       actions_(std::move(actions)),
       sample_every_steps_(sample_every_steps),
-      numbers_(numbers == nullptr ? std::make_shared<JobNumbers>(job_name_, local_ranks_)
+      numbers_(numbers == nullptr ? std::make_shared<JobNumbers>(job_.name, local_ranks_)
                                   : std::move(numbers)),
       not_finite_(local_ranks_.size()),
       operation_meter_(nodes) {}
@@ -55,7 +55,7 @@ Status PlanBook::another(uint32_t local_rank, const Candidate& candidate, size_t
       "are not those of another rank on this node: count, dtype, codec, state slots, name and "
       "order "
       "must be the same on all ranks",
-      job_name_, local_ranks_[local_rank], *other.name, to_string(other.dtype), other.count,
+      job_.name, local_ranks_[local_rank], *other.name, to_string(other.dtype), other.count,
       candidate.tensors_.size());
 }
 
@@ -74,10 +74,10 @@ Status PlanBook::add(uint32_t local_rank, Candidate& candidate) {
   if (sets_.contains(candidate.id_)) return Status::ok();
   if (sets_.size() >= kSetsMax) {
     return make_status(StatusCode::ResourceExhausted,
-                       "job '{}': more than {} sets of planned tensors", job_name_, kSetsMax);
+                       "job '{}': more than {} sets of planned tensors", job_.name, kSetsMax);
   }
   BRAID_RETURN_IF_ERROR(candidate.sizes_.with_context(
-      fmt::format("job '{}': rank {}", job_name_, local_ranks_[local_rank])));
+      fmt::format("job '{}': rank {}", job_.name, local_ranks_[local_rank])));
   BRAID_RETURN_IF_ERROR(make_room(candidate.set_.at(candidate.id_)));
   Set& set = sets_.insert(candidate.set_.extract(candidate.id_)).position->second;
   show_plan(set, set.set.current());
@@ -125,7 +125,7 @@ Status PlanBook::submit(Submission submission, uint64_t set, uint64_t now_ns) {
       position == sets_.end() ? std::nullopt : position->second.set.index_of(submission.tensor);
   if (!index) {
     return make_status(StatusCode::Protocol,
-                       "job '{}': rank {} submitted '{}', which is in none of its sets", job_name_,
+                       "job '{}': rank {} submitted '{}', which is in none of its sets", job_.name,
                        local_ranks_[submission.local_rank], *submission.name);
   }
   Set& planned = position->second;
@@ -134,7 +134,7 @@ Status PlanBook::submit(Submission submission, uint64_t set, uint64_t now_ns) {
     return make_status(StatusCode::InvalidArgument,
                        "job '{}': rank {}: '{}' is planned; each step submits it by itself, as an "
                        "all-reduce",
-                       job_name_, local_ranks_[submission.local_rank], *submission.name);
+                       job_.name, local_ranks_[submission.local_rank], *submission.name);
   }
   const Reduction reduction = submission.signature.reduction;
   const CodecSpec& codec = planned.set.tensors()[*index].codec;
@@ -143,7 +143,7 @@ Status PlanBook::submit(Submission submission, uint64_t set, uint64_t now_ns) {
     return make_status(StatusCode::InvalidArgument,
                        "job '{}': rank {}: '{}' has the codec {}, with which there are sums and "
                        "averages, and no {}",
-                       job_name_, local_ranks_[submission.local_rank], *submission.name,
+                       job_.name, local_ranks_[submission.local_rank], *submission.name,
                        to_string(codec), to_string(reduction));
   }
   if (planned.pending && submission.step >= planned.pending->from_step) {
@@ -215,7 +215,7 @@ Status PlanBook::check_loaded(Set& set, uint32_t tensor, const Submission& submi
   return make_status(StatusCode::InvalidArgument,
                      "job '{}': rank {} asks for {} of '{}' step {}, whose weights were never "
                      "loaded; the first update of a tensor loads them",
-                     job_name_, local_ranks_[submission.local_rank], to_string(update),
+                     job_.name, local_ranks_[submission.local_rank], to_string(update),
                      *submission.name, submission.step);
 }
 
@@ -315,7 +315,7 @@ Status PlanBook::on_proposal(const PlanProposal& proposal) {
     BRAID_RETURN_IF_ERROR(check_plain(set, proposal));
   } else if (!proposal.keeps_groups()) {
     BRAID_RETURN_IF_ERROR(set.set.check(proposal.groups)
-                              .with_context(fmt::format("job '{}': the coordinator", job_name_)));
+                              .with_context(fmt::format("job '{}': the coordinator", job_.name)));
   }
   if (proposal.flows_open != 0) actions_.add_flows(proposal.flows_open);
   const bool in_time = (!set.begun_step || *set.begun_step < proposal.from_step) &&
@@ -342,9 +342,9 @@ Status PlanBook::on_verdict(const proto::PlanVerdict& verdict) {
     set.predicted_ns = proposal.predicted_ns;
     set.cost = proposal.cost;
     BRAID_LOG_INFO(
-        LogFields{.job = job_name_},
+        LogFields{.job = job_},
         "job '{}': plan {} by '{}': {} tensors in {} groups from step {} on; predicted: {:.1f} ms",
-        job_name_, proposal.number, proposal.planner, set.set.tensors().size(),
+        job_.name, proposal.number, proposal.planner, set.set.tensors().size(),
         proposal.groups.size(), proposal.from_step,
         static_cast<double>(proposal.predicted_ns) / 1e6);
   }
@@ -384,7 +384,7 @@ Status PlanBook::check_deadlines(uint64_t now_ns) const {
     return make_status(StatusCode::DeadlineExceeded,
                        "job '{}': '{}' step {} waited {} ms for the coordinator to say whether "
                        "plan {} holds",
-                       job_name_, *late->submission.name, late->submission.step,
+                       job_.name, *late->submission.name, late->submission.step,
                        late->submission.timeout_ms, set.pending ? set.pending->number : 0);
   }
   return Status::ok();

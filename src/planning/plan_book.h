@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/hash_tree.h"
+#include "base/log.h"
 #include "messages/plan_messages.h"
 #include "operation/job_numbers.h"
 #include "operation/operation_table.h"
@@ -61,8 +62,8 @@ class PlanBook {
   };
 
   // `sample_every_steps`: see JobStart. `numbers`: of a job with these ranks.
-  PlanBook(std::string job_name, uint64_t job_key, uint32_t nodes,
-           std::vector<uint32_t> local_ranks, Actions actions, uint32_t sample_every_steps = 0,
+  PlanBook(JobLabel job, uint64_t job_key, uint32_t nodes, std::vector<uint32_t> local_ranks,
+           Actions actions, uint32_t sample_every_steps = 0,
            std::shared_ptr<JobNumbers> numbers = nullptr);
 
   // Planned tensors that a trainer registers, in this order, made ready for what follows.
@@ -171,7 +172,7 @@ class PlanBook {
   Status check_plain(const Set& set, const PlanProposal& proposal) const;
   void end_codecs(Set& set, const PlanProposal& proposal);
 
-  const std::string job_name_;
+  const JobLabel job_;
   const uint64_t job_key_;
   const JobHash hash_;
   const uint32_t nodes_;

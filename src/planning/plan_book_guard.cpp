@@ -42,7 +42,7 @@ Status PlanBook::on_loss(const OperationKey& key, const CodecLoss& loss) {
 Status PlanBook::check_plain(const Set& set, const PlanProposal& proposal) const {
   for (const PlainGroup& group : proposal.plain) {
     BRAID_RETURN_IF_ERROR(set.set.check_plain(group.tensors)
-                              .with_context(fmt::format("job '{}': the coordinator", job_name_)));
+                              .with_context(fmt::format("job '{}': the coordinator", job_.name)));
   }
   return Status::ok();
 }
@@ -52,10 +52,10 @@ void PlanBook::end_codecs(Set& set, const PlanProposal& proposal) {
   for (const PlainGroup& group : proposal.plain) {
     tensors.insert(tensors.end(), group.tensors.begin(), group.tensors.end());
     const uint32_t first = *set.set.index_of(group.tensors.front());
-    BRAID_LOG_WARN(LogFields{.job = job_name_},
+    BRAID_LOG_WARN(LogFields{.job = job_},
                    "job '{}': {} {} without the codec {} from step {} on: its {} is {:.4g}, and "
                    "guard.{}_{} on the coordinator is {:.4g}",
-                   job_name_, describe_group(set.set, group),
+                   job_.name, describe_group(set.set, group),
                    group.tensors.size() == 1 ? "goes" : "go",
                    to_string(set.set.tensors()[first].codec), proposal.from_step,
                    to_string(group.limit), group.measured, to_string(group.limit),

@@ -169,7 +169,7 @@ PlanBook::JsonMaker PlanBook::json_maker(const Circumstances& circumstances,
                                          const GuardNews& guard) const {
   std::vector<ToldSet> sets;
   for (const auto& [id, set] : sets_) sets.push_back(told(set));
-  return [sets = std::move(sets), guard, job_name = job_name_,
+  return [sets = std::move(sets), guard, job_name = job_.name,
           same = Json({{"streams", circumstances.streams},
                        {"nodes", nodes_},
                        {"io_threads", circumstances.io_threads},

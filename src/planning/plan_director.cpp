@@ -11,17 +11,17 @@
 
 namespace braid {
 
-PlanDirector::PlanDirector(Loop& loop, std::string job_name, uint64_t job_key,
-                           std::vector<NodeId> nodes, PlanningOptions options, Send send)
+PlanDirector::PlanDirector(Loop& loop, JobLabel job, uint64_t job_key, std::vector<NodeId> nodes,
+                           PlanningOptions options, Send send)
     : loop_(loop),
-      job_name_(std::move(job_name)),
+      job_(std::move(job)),
       job_key_(job_key),
       nodes_(std::move(nodes)),
       options_(std::move(options)),
       send_(std::move(send)),
       join_(nodes_.size()),
       streams_(options_.streams),
-      guard_(job_name_, nodes_.size(), options_.guard),
+      guard_(job_.name, nodes_.size(), options_.guard),
       board_timer_(loop) {}
 
 std::optional<uint64_t> PlanDirector::job_of(const proto::ControlMessage& message) {
@@ -97,7 +97,7 @@ void PlanDirector::on_report(NodeId from, const proto::PlanReport& message) {
 }
 
 void PlanDirector::warn(const Status& status) const {
-  BRAID_LOG_WARN(LogFields{.job = job_name_}, "job '{}': {}", job_name_, status.message());
+  BRAID_LOG_WARN(LogFields{.job = job_}, "job '{}': {}", job_.name, status.message());
 }
 
 void PlanDirector::finish_round(Set& set, const Round& round) {
@@ -157,7 +157,7 @@ void PlanDirector::on_decision(uint64_t id, const Round& round, Result<PlanDecis
   if (decision) {
     take_decision(id, set, round, *decision);
   } else {
-    BRAID_LOG_DEBUG("job '{}': no plan yet: {}", job_name_, decision.status().message());
+    BRAID_LOG_DEBUG("job '{}': no plan yet: {}", job_.name, decision.status().message());
   }
   finish_round(set, round);
 }
@@ -204,8 +204,8 @@ void PlanDirector::propose(Set& set, PlanProposal proposal) {
   set.proposal = std::move(proposal);
   for (const NodeId node : nodes_) send_(node, make_plan_proposal(*set.proposal));
   set.timer.start_once(options_.answer_timeout_ms, [this, &set] {
-    BRAID_LOG_WARN(LogFields{.job = job_name_},
-                   "job '{}': {} of {} nodes answered to plan {} within {} ms: dropped", job_name_,
+    BRAID_LOG_WARN(LogFields{.job = job_},
+                   "job '{}': {} of {} nodes answered to plan {} within {} ms: dropped", job_.name,
                    set.accepted.size(), nodes_.size(), set.proposal->number,
                    options_.answer_timeout_ms);
     conclude(set.proposal->set, set, false);
@@ -224,7 +224,7 @@ void PlanDirector::on_answer(NodeId from, const proto::PlanAnswer& answer) {
     if (!set.proposal->keeps_groups() && !set.proposal->is_plain())
       set.notice_steps = std::min(set.notice_steps * 2, kNoticeStepsMax);
     BRAID_LOG_DEBUG("job '{}': plan {} came too late for a node that is in step {} already",
-                    job_name_, answer.number(), answer.step());
+                    job_.name, answer.number(), answer.step());
     return conclude(answer.set(), set, false);
   }
   set.accepted.insert(from);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/lifetime.h"
+#include "base/log.h"
 #include "loop/timer.h"
 #include "loop/work_thread.h"
 #include "messages/plan_messages.h"
@@ -93,7 +94,7 @@ class PlanDirector {
 
   using Send = std::function<void(NodeId to, ControlBuffer message)>;
 
-  PlanDirector(Loop& loop, std::string job_name, uint64_t job_key, std::vector<NodeId> nodes,
+  PlanDirector(Loop& loop, JobLabel job, uint64_t job_key, std::vector<NodeId> nodes,
                PlanningOptions options, Send send);
   ~PlanDirector();
   PlanDirector(const PlanDirector&) = delete;
@@ -190,7 +191,7 @@ class PlanDirector {
   void conclude(uint64_t id, Set& set, bool holds);
 
   Loop& loop_;
-  const std::string job_name_;
+  const JobLabel job_;
   const uint64_t job_key_;
   const std::vector<NodeId> nodes_;
   const PlanningOptions options_;

@@ -15,7 +15,7 @@ PlanDirector::~PlanDirector() {
 void PlanDirector::on_codec_sample(NodeId from, const proto::CodecSample& message) {
   const auto sample = parse_codec_sample(message);
   if (!sample)
-    return BRAID_LOG_WARN(LogFields{.job = job_name_}, "job '{}': {}", job_name_,
+    return BRAID_LOG_WARN(LogFields{.job = job_}, "job '{}': {}", job_.name,
                           sample.status().message());
   Set* found = find_or_make(sample->set);
   if (found == nullptr) return;

@@ -37,15 +37,15 @@ void PlanDirector::make_tuning(uint64_t id, Set& set) {
   const auto cost = fit_hop_cost(measurements_.all(), nodes,
                                  {now.direct_bytes, now.two_hops_bytes, now.halving_bytes});
   if (cost) task.sizes = algorithm_sizes(nodes, *cost);
-  auto tuning = JobTuning::create(job_name_, nodes_.size(), options_.tuning, task, options_.worker,
+  auto tuning = JobTuning::create(job_, nodes_.size(), options_.tuning, task, options_.worker,
                                   [this, id, &set] { change_settings(id, set); });
   if (tuning) {
     set.tuning = std::move(tuning).value();
     return;
   }
   set.tuning.reset();
-  BRAID_LOG_INFO(LogFields{.job = job_name_}, "job '{}': set {:016x} is not tuned: {}", job_name_,
-                 id, tuning.status().message());
+  BRAID_LOG_INFO(LogFields{.job = job_}, "job '{}': set {:016x} is not tuned: {}", job_.name, id,
+                 tuning.status().message());
 }
 
 bool PlanDirector::is_tuning() const {
@@ -119,9 +119,9 @@ void PlanDirector::watch_network(Set& set, std::span<const CostMeasurement> meas
 void PlanDirector::tune_again_on_another_network(Set& set) {
   if (set.rounds_elsewhere < kOtherNetworkRoundsMin || &set != leader_) return;
   if (set.latest_step < set.tuned_step + steps_between_tunings_) return;
-  BRAID_LOG_INFO(LogFields{.job = job_name_},
+  BRAID_LOG_INFO(LogFields{.job = job_},
                  "job '{}': the network is another one than it was tuned for until step {}",
-                 job_name_, set.tuned_step);
+                 job_.name, set.tuned_step);
   steps_between_tunings_ *= 2;
   for (auto& [id, other] : sets_) {
     if (other->tuning != nullptr && other->tuning->is_over()) make_tuning(id, *other);

@@ -9,7 +9,7 @@ import pytest
 from braid_build import REPOSITORY
 
 LICENCE = "// SPDX-License-Identifier: Apache-2.0\n"
-CHECKS = ("cpp_scopes", "own_names", "rooms", "sizes", "type_names")
+CHECKS = ("cpp_scopes", "log_lines", "own_names", "rooms", "sizes", "type_names")
 HEADER = """namespace braid {
 class Partition final {
   struct Part { int x; };
@@ -218,3 +218,19 @@ def test_rooms_that_depend_on_each_other(checked):
     code, said = checked(room("base", "net"), room("loop", "base"), room("net", "loop"))
     assert code == 1
     assert "src/net/CMakeLists.txt:1: room 'net' depends on itself, through others" in said.splitlines()
+
+
+@pytest.mark.parametrize("path, line, said_of", [
+    ("src/a/a.cpp", "BRAID_LOG_WARN(\"job '{}' failed\", name);", "job"),
+    ("daemon/a.h", 'BRAID_LOG_INFO(\n    "client {} (process "\n    "{}): {}", id, pid, why);', "client"),
+    ("src/a/a.cpp", 'BRAID_LOG_ERROR("a quota of user {}", user);', "user"),
+    ("src/a/a.cpp", "BRAID_LOG_WARN(LogFields{.job = label}, \"job '{}' failed\", name);", None),
+    ("src/a/a.cpp", "BRAID_LOG_WARN(session.log_fields(), \"job '{}' failed\", name);", None),
+    ("src/a/a.cpp", "BRAID_LOG_DEBUG(\"job '{}' failed\", name);", None),
+    ("src/a/a.cpp", 'BRAID_LOG_WARN("{} jobs are here", count); f("job {}", name);', None),
+    ("tests/a.cpp", 'BRAID_LOG_WARN("job {}", name);', None),
+])
+def test_log_lines_say_whose_job_they_are_about(checked, path, line, said_of):
+    code, said = checked((path, f"{LICENCE}void f() {{\n{line}\n}}\n"))
+    assert code == (said_of is not None), said
+    assert (f"{path}:3: this log line names a {said_of} and does not say whose" in said) == (said_of is not None)

@@ -280,3 +280,25 @@ def test_who_asks_much_is_limited_and_others_go_on(users):
     flood.kill()
     end_running(innocents)
     users.expect_healthy()
+
+
+# Its jobs have different names, and each loses its only rank.
+FAIL_MANY = """
+for number in range(ARGUMENT):
+    if os.fork() == 0:
+        open_job(f"flood-{number}")
+        os._exit(1)
+    assert os.waitstatus_to_exitcode(os.wait()[1]) == 1
+report(good=True)
+"""
+
+
+def test_failures_of_one_user_hide_no_failure_of_another_in_the_log(users):
+    node = users.nodes[0]
+    mine = users.start(SUM_FOREVER, job="mine")
+    wait_until_running(mine)
+    assert start_neighbour(users, FAIL_MANY, 200).result()["good"]
+    mine[1].kill()
+    until(lambda: re.search(r"warn job 'mine' failed: .*lost rank 1", node.log()), "the failure is told")
+    assert len(re.findall(r"warn job 'flood-\d+' failed: ", node.log())) < 200  # the others are counted
+    mine[0].kill()

@@ -77,7 +77,7 @@ class JournalTest : public ::testing::Test {
 };
 
 TEST_F(JournalTest, SendsFields) {
-  const LogFields about{.job = "train", .rank = 3, .peer = "b", .rail = "eth0", .flow = 7};
+  const LogFields about{.job = {"train", 1000}, .rank = 3, .peer = "b", .rail = "eth0", .flow = 7};
   const LineFields of_line(about);
   logger_->warn("a line");
   EXPECT_EQ(receive(), (JournalFields{{"MESSAGE", "a line"},
@@ -85,6 +85,7 @@ TEST_F(JournalTest, SendsFields) {
                                       {"SYSLOG_IDENTIFIER", "braidd"},
                                       {"BRAID_NODE", "node-a"},
                                       {"BRAID_JOB", "train"},
+                                      {"BRAID_USER", "1000"},
                                       {"BRAID_RANK", "3"},
                                       {"BRAID_PEER", "b"},
                                       {"BRAID_RAIL", "eth0"},
@@ -92,12 +93,12 @@ TEST_F(JournalTest, SendsFields) {
 }
 
 TEST_F(JournalTest, AHostileNameAddsNoFields) {
-  const LogFields about{.job = "x\nPRIORITY=0\n_UID=0\n"};
+  const LogFields about{.job = {"x\nPRIORITY=0\n_UID=0\n", 1000}};
   const LineFields of_line(about);
   logger_->info("job 'x\nPRIORITY=0'");
   const auto fields = receive();
   ASSERT_TRUE(fields);
-  EXPECT_EQ(fields->at("BRAID_JOB"), about.job);
+  EXPECT_EQ(fields->at("BRAID_JOB"), about.job.name);
   EXPECT_EQ(fields->at("MESSAGE"), "job 'x\\nPRIORITY=0'");
   EXPECT_EQ(fields->at("PRIORITY"), "6");
   EXPECT_EQ(fields->count("_UID"), 0u);

@@ -33,9 +33,10 @@ Json parse_line(const std::string& line) {
 
 TEST(JsonFormatter, SaysWhatIsKnown) {
   JsonFormatter formatter("a");
-  const std::string line = format(
-      formatter, "rank 3 joined",
-      {.job = "train", .rank = 3, .peer = "b", .rail = "eth0", .flow = 0}, spdlog::level::warn);
+  const std::string line =
+      format(formatter, "rank 3 joined",
+             {.job = {"train", 1000}, .rank = 3, .peer = "b", .rail = "eth0", .flow = 0},
+             spdlog::level::warn);
   const Json object = parse_line(line);
   EXPECT_THAT(object["time"].get<std::string>(),
               MatchesRegex("[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}\\.[0-9]{6}Z"));
@@ -43,11 +44,12 @@ TEST(JsonFormatter, SaysWhatIsKnown) {
   EXPECT_EQ(object["node"], "a");
   EXPECT_EQ(object["message"], "rank 3 joined");
   EXPECT_EQ(object["job"], "train");
+  EXPECT_EQ(object["user"], 1000);
   EXPECT_EQ(object["rank"], 3);
   EXPECT_EQ(object["peer"], "b");
   EXPECT_EQ(object["rail"], "eth0");
   EXPECT_EQ(object["flow"], 0);
-  EXPECT_EQ(object.size(), 9u);
+  EXPECT_EQ(object.size(), 10u);
 }
 
 TEST(JsonFormatter, LeavesOutWhatIsNotKnown) {
@@ -67,12 +69,12 @@ TEST(JsonFormatter, IsJsonWhateverTheTextIs) {
   JsonFormatter formatter("a");
   std::string hostile = "\"}\n{\"level\":\"error\"\\ \xff\xfe\x1b[2J";
   hostile += '\0';
-  const Json object = parse_line(format(formatter, "job '" + hostile + "'", {.job = hostile}));
+  const Json object = parse_line(format(formatter, "job '" + hostile + "'", {.job = {hostile, 0}}));
   EXPECT_EQ(object["level"], "info");
   EXPECT_THAT(object["job"].get<std::string>(), HasSubstr("\"}\n{\"level\":\"error\"\\ \ufffd"));
   for (int byte = 0; byte < 256; ++byte) {
     const std::string one(1, static_cast<char>(byte));
-    EXPECT_TRUE(Json::accept(format(formatter, one, {.job = one}))) << byte;
+    EXPECT_TRUE(Json::accept(format(formatter, one, {.job = {one, 0}}))) << byte;
   }
 }
 
@@ -80,7 +82,8 @@ TEST(JsonFormatter, FitsALineWhateverTheTextIs) {
   JsonFormatter formatter("a");
   for (const char byte : {'x', '\0', '"', '\xff'}) {
     const std::string name(255, byte), text(100'000, byte);
-    const std::string line = format(formatter, text, {.job = name, .rank = 1, .peer = "node-b"});
+    const std::string line =
+        format(formatter, text, {.job = {name, 0}, .rank = 1, .peer = "node-b"});
     EXPECT_LE(line.size(), kLogLineBytesMax);
     EXPECT_FALSE(parse_line(line)["message"].get<std::string>().empty());
   }

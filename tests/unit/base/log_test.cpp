@@ -5,8 +5,6 @@
 #include <gtest/gtest.h>
 #include <spdlog/spdlog.h>
 
-#include "base/line_subject.h"
-
 namespace braid {
 namespace {
 
@@ -50,17 +48,28 @@ TEST_F(LogTest, WritesWhatItsLevelLetsThrough) {
 
 TEST_F(LogTest, AFloodOfOneUserHidesNoLineAboutAnother) {
   ASSERT_TRUE(set_log_level("info").is_ok());
-  const auto say = [](uint32_t user, const char* job) {
-    const LineSubject about(user);
-    BRAID_LOG_WARN(LogFields{.job = job}, "a flood: {} of {}", job, user);
+  const auto say = [](uint32_t user, const std::string& job) {
+    BRAID_LOG_WARN(LogFields{.job = {job, user}}, "a flood: {} of {}", job, user);
   };
   ::testing::internal::CaptureStdout();
-  for (int i = 0; i < 1000; ++i) say(1, std::to_string(i).c_str());
+  for (int i = 0; i < 1000; ++i) say(1, std::to_string(i));
   say(2, "mine");
   const std::string output = ::testing::internal::GetCapturedStdout();
   EXPECT_THAT(output, ::testing::HasSubstr("a flood: mine of 2"));
-  EXPECT_THAT(output, ::testing::Not(::testing::HasSubstr("a flood: 20 of 1")))
-      << "jobs of one user count together";
+  EXPECT_THAT(output, ::testing::Not(::testing::HasSubstr("a flood: 900 of 1")))
+      << "most jobs of one user count together";
+}
+
+TEST_F(LogTest, AFloodAboutAUsersProcessesHidesNoLineAboutAnothersProcess) {
+  ASSERT_TRUE(set_log_level("info").is_ok());
+  const auto say = [](uint32_t user) {
+    BRAID_LOG_WARN(LogFields{.user = user}, "a process of {} was refused", user);
+  };
+  ::testing::internal::CaptureStdout();
+  for (int i = 0; i < 1000; ++i) say(1);
+  say(2);
+  const std::string output = ::testing::internal::GetCapturedStdout();
+  EXPECT_THAT(output, ::testing::HasSubstr("a process of 2 was refused"));
 }
 
 }  // namespace

@@ -12,7 +12,8 @@ constexpr uint64_t kWindow = RepeatedLines::kWindowSeconds * kSecond;
 class RepeatedLinesTest : public ::testing::Test {
  protected:
   // How many of `count` lines are written.
-  size_t say(uint64_t kind, size_t count, uint64_t now_ns, uint64_t subject = 0) {
+  size_t say(uint64_t kind, size_t count, uint64_t now_ns,
+             const RepeatedLines::Subject& subject = {}) {
     size_t written = 0;
     for (size_t i = 0; i < count; ++i)
       written += lines_.admit(kind, subject, 2, "line " + std::to_string(i), now_ns) ? 1 : 0;
@@ -42,19 +43,62 @@ TEST_F(RepeatedLinesTest, KindsDoNotCountForEachOther) {
 }
 
 TEST_F(RepeatedLinesTest, AFloodAboutOneHidesNothingAboutAnother) {
-  EXPECT_EQ(say(1, 1000, 0, 7), 20u);
-  EXPECT_EQ(say(1, 20, 0, 8), 20u);
-  EXPECT_EQ(say(1, 20, 0, 7), 0u);
+  EXPECT_EQ(say(1, 1000, 0, {{}, 7}), 20u);
+  EXPECT_EQ(say(1, 20, 0, {{}, 8}), 20u);
+  EXPECT_EQ(say(1, 20, 0, {{}, 7}), 0u);
   EXPECT_EQ(lines_.take_ended(kWindow).size(), 1u);
 }
 
-TEST_F(RepeatedLinesTest, SubjectsOfAKindAreBounded) {
-  constexpr size_t kMax = RepeatedLines::kSubjectsMax;
+TEST_F(RepeatedLinesTest, ThingsOfNoUserAreBounded) {
+  constexpr size_t kMax = RepeatedLines::kThingsMax;
   size_t written = 0;
-  for (uint64_t subject = 1; subject <= 1000; ++subject) written += say(1, 30, 0, subject);
+  for (uint64_t thing = 1; thing <= 1000; ++thing) written += say(1, 30, 0, {{}, thing});
   EXPECT_EQ(written, (kMax + 1) * RepeatedLines::kLinesPerWindow) << "further ones share a window";
   EXPECT_EQ(lines_.take_ended(kWindow).size(), kMax + 1);
-  EXPECT_EQ(say(1, 1, kWindow, 2000), 1u) << "those whose window is over make room";
+  EXPECT_EQ(say(1, 1, kWindow, {{}, 2000}), 1u) << "those whose window is over make room";
+}
+
+TEST_F(RepeatedLinesTest, ThingsOfAUserAreBounded) {
+  constexpr size_t kMax = RepeatedLines::kThingsOfUserMax;
+  size_t written = 0;
+  for (uint64_t thing = 1; thing <= 1000; ++thing) written += say(1, 30, 0, {7, thing});
+  EXPECT_EQ(written, (kMax + 1) * RepeatedLines::kLinesPerWindow) << "further ones share a window";
+  EXPECT_EQ(lines_.take_ended(kWindow).size(), kMax + 1);
+  EXPECT_EQ(say(1, 1, kWindow, {7, 2000}), 1u) << "those whose window is over make room";
+}
+
+TEST_F(RepeatedLinesTest, AUserWithManyThingsHidesNothingOfAnotherUser) {
+  for (uint64_t thing = 1; thing <= 10'000; ++thing) say(1, 30, 0, {7, thing});
+  EXPECT_EQ(say(1, 20, 0, {8, 20'000}), 20u);
+  EXPECT_EQ(say(1, 20, 0, {8, 1}), 20u) << "a thing of another user, of the same name";
+  EXPECT_EQ(say(1, 20, 0, {{}, 20'000}), 20u) << "and what is about no user";
+  EXPECT_EQ(say(1, 20, 0, {7, 20'000}), 0u);
+}
+
+TEST_F(RepeatedLinesTest, WhatIsAboutNoUserHidesNothingOfAUser) {
+  for (uint64_t thing = 1; thing <= 10'000; ++thing) say(1, 30, 0, {{}, thing});
+  EXPECT_EQ(say(1, 20, 0, {7, 20'000}), 20u);
+}
+
+TEST_F(RepeatedLinesTest, UsersAreBoundedAndMakeRoomWhenTheirWindowsAreOver) {
+  constexpr uint32_t kMax = RepeatedLines::kUsersMax;
+  size_t written = 0;
+  for (uint32_t user = 0; user < kMax; ++user) written += say(1, 20, 0, {user, 1});
+  EXPECT_EQ(written, kMax * RepeatedLines::kLinesPerWindow);
+  EXPECT_EQ(say(1, 30, 0, {kMax, 1}) + say(1, 30, 0, {kMax + 1, 1}), 20u) << "these share a window";
+  EXPECT_EQ(say(1, 20, 0, {{}, 1}), 20u) << "what is about no user is no user more";
+  EXPECT_EQ(lines_.take_ended(kWindow).size(), 1u);
+  EXPECT_EQ(say(1, 20, kWindow, {kMax, 1}), 20u);
+  EXPECT_EQ(say(1, 20, kWindow, {kMax + 1, 1}), 20u);
+}
+
+TEST_F(RepeatedLinesTest, AUserWhoseLinesAreStillToBeToldKeepsHisPlace) {
+  constexpr uint32_t kMax = RepeatedLines::kUsersMax;
+  for (uint32_t user = 0; user < kMax; ++user) say(1, user == 3 ? 25 : 1, 0, {user, 1});
+  EXPECT_EQ(say(1, 20, kWindow, {kMax, 1}), 20u) << "all others have made room";
+  const auto ended = lines_.take_ended(kWindow);
+  ASSERT_EQ(ended.size(), 1u);
+  EXPECT_EQ(ended[0].lines, 5u);
 }
 
 TEST_F(RepeatedLinesTest, ANewWindowWritesAgain) {
@@ -68,8 +112,8 @@ TEST_F(RepeatedLinesTest, ANewWindowWritesAgain) {
 
 TEST_F(RepeatedLinesTest, TellsOfTheHighestLevelAndCutsTheLastLine) {
   say(1, 20, 0);
-  lines_.admit(1, 0, 4, "error", 0);
-  lines_.admit(1, 0, 3, std::string(10'000, 'x'), 0);
+  lines_.admit(1, {}, 4, "error", 0);
+  lines_.admit(1, {}, 3, std::string(10'000, 'x'), 0);
   const auto ended = lines_.take_ended(kWindow);
   ASSERT_EQ(ended.size(), 1u);
   EXPECT_EQ(ended[0].level, 4);

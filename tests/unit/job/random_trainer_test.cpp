@@ -154,7 +154,7 @@ TEST(RandomRegistrationsTest, WhatIsAcceptedAddsUp) {
   for (uint64_t seed = 0; seed < 3000; ++seed) {
     SCOPED_TRACE(seed);
     ExtremeNumbers numbers(seed);
-    PlanBook book("train", 9, 2, {0}, expecting_actions());
+    PlanBook book(JobLabel{"train"}, 9, 2, {0}, expecting_actions());
     for (uint32_t i = 0; i < 3; ++i) {
       const auto registered = read(numbers.tensors(std::to_string(i)));
       ++(registered ? accepted : refused);

@@ -18,7 +18,7 @@ class PlanBookGuardTest : public testing::PlanBookTest {
 
   // 't0', 't1' and 't2' have the codec, 't3' has none.
   void make_coded(const std::string& codec = "2bit:threshold=0.25", uint32_t every = kEvery) {
-    book_ = std::make_unique<PlanBook>("train", kJob, 2, std::vector<uint32_t>{0},
+    book_ = std::make_unique<PlanBook>(JobLabel{"train"}, kJob, 2, std::vector<uint32_t>{0},
                                        PlanBook::Actions{[this](const Submission& submission) {
                                                            passed.push_back(submission);
                                                            return Status::ok();

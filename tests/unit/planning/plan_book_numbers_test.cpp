@@ -13,7 +13,7 @@ class PlanBookNumbersTest : public testing::PlanBookTest {
   void make_counting(std::vector<uint32_t> ranks) {
     numbers_ = std::make_shared<JobNumbers>("train", ranks);
     book_ =
-        std::make_unique<PlanBook>("train", kJob, 2, std::move(ranks),
+        std::make_unique<PlanBook>(JobLabel{"train"}, kJob, 2, std::move(ranks),
                                    PlanBook::Actions{[](const Submission&) { return Status::ok(); },
                                                      [](ControlBuffer&) { return Status::ok(); }},
                                    0, numbers_);

@@ -13,7 +13,7 @@ class PlanBookSettingsTest : public testing::PlanBookTest {
   // Two tensors, whose settings and flows are written down.
   void make_noting() {
     book_ = std::make_unique<PlanBook>(
-        "train", kJob, 2, std::vector<uint32_t>{0},
+        JobLabel{"train"}, kJob, 2, std::vector<uint32_t>{0},
         PlanBook::Actions{[this](const Submission& submission) {
                             passed.push_back(submission);
                             return Status::ok();

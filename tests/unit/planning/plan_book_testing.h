@@ -22,7 +22,7 @@ class PlanBookTest : public ::testing::Test {
   static constexpr uint64_t kSet = 5;
 
   void make(std::vector<uint32_t> local_ranks = {0}) {
-    book_ = std::make_unique<PlanBook>("train", kJob, 2, std::move(local_ranks),
+    book_ = std::make_unique<PlanBook>(JobLabel{"train"}, kJob, 2, std::move(local_ranks),
                                        PlanBook::Actions{[this](const Submission& submission) {
                                                            passed.push_back(submission);
                                                            return refuse_submit;

@@ -12,7 +12,7 @@ class PlanBookUpdatesTest : public testing::PlanBookTest {
   // 't0', 't1', … with two slots, `codec` on each.
   void make_weights(uint32_t tensors, const CodecSpec& codec = {}) {
     book_ = std::make_unique<PlanBook>(
-        "train", kJob, 2, std::vector<uint32_t>{4},
+        JobLabel{"train"}, kJob, 2, std::vector<uint32_t>{4},
         PlanBook::Actions{.submit =
                               [this](const Submission& submission) {
                                 passed.push_back(submission);

@@ -29,7 +29,8 @@ class PlanDirectorTest : public testing::LoopTest {
   }
   void start(PlanningOptions options) {
     director_ = std::make_unique<PlanDirector>(
-        *loop_, "train", 9, std::vector<NodeId>(std::begin(kNodes), std::end(kNodes)), options,
+        *loop_, JobLabel{"train"}, 9, std::vector<NodeId>(std::begin(kNodes), std::end(kNodes)),
+        options,
         [this](NodeId to, ControlBuffer message) { sent_.emplace_back(to, message.Release()); });
   }
 

@@ -31,7 +31,7 @@ PlanSimulation::PlanSimulation(Loop& loop, uint32_t seed)
     std::vector<uint32_t> local_ranks(random(1, 2));
     std::iota(local_ranks.begin(), local_ranks.end(), static_cast<uint32_t>(ranks_.size()));
     books_.push_back(std::make_unique<PlanBook>(
-        "train", kJob, nodes_, local_ranks,
+        JobLabel{"train"}, kJob, nodes_, local_ranks,
         PlanBook::Actions{
             [this, node](const Submission& submission) { return on_passed(node, submission); },
             [this, node](ControlBuffer& message) {
@@ -56,7 +56,7 @@ PlanSimulation::PlanSimulation(Loop& loop, uint32_t seed)
   options.planner = *find_planner(seed % 2 == 0 ? "streams" : "exact");
   options.answer_timeout_ms = 600'000;  // of the loop's time, in which nothing happens
   director_ = std::make_unique<PlanDirector>(
-      loop, "train", kJob, ids, options,
+      loop, JobLabel{"train"}, kJob, ids, options,
       [this](NodeId to, ControlBuffer message) { post(to_node_[to - 1], message); });
 }
 
