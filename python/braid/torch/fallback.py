@@ -33,13 +33,13 @@ class FallbackMixin:
     def send(self, tensors: list[torch.Tensor], dst: int, tag: int = 0) -> Work:
         given = [tensor.detach().cpu() for tensor in tensors]
         group = self._inner.peer_to_peer("send")
-        return self._coalesced(self._inner.start(dst, lambda: group.send(given, dst, tag)))
+        return self._coalesced(self._inner.send(dst, lambda: group.send(given, dst, tag)))
 
     @untraced
     def recv(self, tensors: list[torch.Tensor], src: int, tag: int = 0) -> Work:
         group = self._inner.peer_to_peer("recv")
         return self._received(
-            tensors, lambda into: self._inner.start(src, lambda: group.recv(into, src, tag))
+            tensors, lambda into: self._inner.receive(src, lambda: group.recv(into, src, tag))
         )
 
     @untraced
@@ -47,7 +47,7 @@ class FallbackMixin:
         group = self._inner.peer_to_peer("recv")
         return self._received(
             tensors,
-            lambda into: self._inner.start_from_any(lambda: group.recv_anysource(into, tag)),
+            lambda into: self._inner.receive_from_any(lambda: group.recv_anysource(into, tag)),
         )
 
     recvAnysource = recv_anysource

@@ -28,7 +28,8 @@ from braid.torch.first_contacts import FirstContacts
 from braid.torch.gloo_collectives import GlooCollectives
 from braid.torch.job_watch import JobWatch
 from braid.torch.pairs import Pairs
-from braid.torch.work import AnySourceTransfer, BraidWork, Transfer
+from braid.torch.transfers import AnySourceTransfer, Transfer
+from braid.torch.work import BraidWork
 
 _log = logging.getLogger("braid")
 LOOPBACK = "127.0.0.1"
@@ -45,7 +46,7 @@ class InnerGloo:
         self._store = PrefixStore("braid/gloo", store)
         self._make_gloo = partial(make_gloo, job.master_address)
         self.watch = JobWatch(job)
-        self._contacts = FirstContacts(self.watch)
+        self._contacts = FirstContacts(store, rank, self.watch)
         self._collectives = GlooCollectives(self.watch, callbacks, job.name)
         self._rank = rank
         self._size = size
@@ -53,7 +54,6 @@ class InnerGloo:
         self._pid = os.getpid()
         self._lock = threading.Lock()
         self.was_used = False
-        self._timeout_was_set = False
         self._group: Any = None
         self._pairs: Pairs | None = None
         self._lazy_error: Exception | None = None
@@ -84,7 +84,8 @@ class InnerGloo:
     def run(self, what: str, value: Any, start: Callable[[Any], Work]) -> BraidWork:
         """A collective, which `start` begins on the group and whose result is `value`."""
         group = self.group(what)
-        return self._collectives.start(value, lambda: start(group))
+        name = f"{what} through gloo on rank {self._rank}"
+        return self._collectives.start(name, value, self._timeout, lambda: start(group))
 
     def peer_to_peer(self, what: str) -> Any:
         """Something with send, recv and recv_anysource."""
@@ -94,33 +95,36 @@ class InnerGloo:
             self._tell(what)
         return self._pairs
 
-    def start(self, peer: int, transfer: Callable[[], Work]) -> Work:
-        """Begins a transfer with another rank, which may have to come first."""
-        if self._pairs is not None:
-            return self.begun(transfer())  # They wait for it in threads of their own.
-        return self.begun(self._contacts.start(peer, transfer))
+    def send(self, peer: int, start: Callable[[], Work]) -> Work:
+        """Begins a send to another rank, which may have to come first."""
+        return self._transfer(f"send of rank {self._rank} to rank {peer}", peer, start)
+
+    def receive(self, peer: int, start: Callable[[], Work]) -> Work:
+        """The same for a receive."""
+        return self._transfer(f"receive of rank {self._rank} from rank {peer}", peer, start)
+
+    def receive_from_any(self, start: Callable[[], Work]) -> Work:
+        """The same for a receive that any rank may answer."""
+        self._contacts.wait_for_any()
+        work = self.watch.see_through(start)
+        what = f"receive of rank {self._rank} from any rank"
+        return AnySourceTransfer(what, self._timeout, work, self.watch)
 
     def set_timeout(self, timeout: timedelta) -> None:
+        """Of what begins from here on. gloo's connections keep their own."""
         with self._lock:
             self._timeout = timeout
-            self._timeout_was_set = True
             if self._group is not None:
                 self._group._set_default_timeout(timeout)
             pairs = self._pairs
         if pairs is not None:
             pairs.set_timeout(timeout)
 
-    def begun(self, work: Work) -> Work:
-        """A transfer that has begun, with the timeout of now: gloo's connections keep their own."""
-        return Transfer(work, self._chosen_timeout(), self.watch.explain)
-
-    def start_from_any(self, receive: Callable[[], Work]) -> Work:
-        """The same for a receive that any rank may answer."""
-        work = self.watch.see_through(receive)
-        return AnySourceTransfer(work, self._chosen_timeout(), self.watch.see_through)
-
-    def _chosen_timeout(self) -> timedelta | None:
-        return self._timeout if self._timeout_was_set else None
+    def _transfer(self, what: str, peer: int, start: Callable[[], Work]) -> Work:
+        contacts = self._contacts
+        return contacts.order(
+            Transfer(what, peer, self._timeout, start, self.watch, contacts.withdraw)
+        )
 
     def close(self) -> None:
         """Lets go of the groups: gloo's threads must not live to see the interpreter end."""
@@ -129,6 +133,7 @@ class InnerGloo:
             if self._group is not None:
                 ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._group))
             return
+        self._contacts.close()
         with self._lock:
             self._collectives.close(self._group)
             self._group = None

@@ -2,27 +2,40 @@
 """Collectives of the inner gloo group. They end with gloo, or with the job if that fails first.
 
 gloo waits until its timeout for a rank that died before the two were connected, and for one behind
-such a rank. So a thread waits for gloo in pieces, and looks at the job in between.
+such a rank; for a rank that has not come it waits five times as long. So a thread waits for gloo in
+pieces, and looks at the job and at the time in between.
 """
 
 from __future__ import annotations
 
 import ctypes
 import threading
+import time
 from collections.abc import Callable
 from datetime import timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from torch.distributed import DistBackendError, Work
 
 from braid.torch.callbacks import CallbackThreads, Origin, current_origin
 from braid.torch.completion import CompletionThread
 from braid.torch.job_watch import PIECE_SECONDS, JobWatch
+from braid.torch.transfers import timed_out
 from braid.torch.work import BraidWork
 
 _JOIN_SECONDS = 10.0
 _PIECE = timedelta(seconds=PIECE_SECONDS)
 _MOMENT = timedelta(milliseconds=1)
+
+
+class _Started(NamedTuple):
+    """A collective that is under way, and what has to stay until it ends."""
+
+    what: str
+    timeout: timedelta
+    begun: Work
+    work: BraidWork
+    value: Any
 
 
 class GlooCollectives:
@@ -37,10 +50,13 @@ class GlooCollectives:
         self._thread = CompletionThread("braid-gloo", self._complete)
         self._is_closing = False
         # Of which gloo has not said that they are over.
-        self._given_up: list[Any] = []
+        self._given_up: list[_Started] = []
 
-    def start(self, value: Any, begin: Callable[[], Work]) -> BraidWork:
-        """What `begin` starts, as a work with the result `value`."""
+    def start(
+        self, what: str, value: Any, timeout: timedelta, begin: Callable[[], Work]
+    ) -> BraidWork:
+        """What `begin` starts, as a work with the result `value`. `what` names it in errors. Its time
+        begins when those before it have ended."""
         work = BraidWork(value)
         with self._lock:
             begun = begin()
@@ -52,7 +68,7 @@ class GlooCollectives:
                 origin = parent.next_child()
             work.comes_from(origin, self._callbacks)
             self._thread.start()
-            self._thread.put((begun, work, value))
+            self._thread.put(_Started(what, timeout, begun, work, value))
         return work
 
     def close(self, group: Any) -> None:
@@ -65,21 +81,24 @@ class GlooCollectives:
             for kept in (group, self._given_up):
                 ctypes.pythonapi.Py_IncRef(ctypes.py_object(kept))
 
-    def _complete(self, started: tuple[Work, BraidWork, Any]) -> None:
-        begun, work, _ = started
+    def _complete(self, started: _Started) -> None:
         error: Exception | None = None
         try:
-            self._wait_for(begun)
+            self._wait_for(started)
         except Exception as cause:
             error = cause
-            if not begun.is_completed():
+            if not started.begun.is_completed():
                 self._given_up.append(started)
-        work.finish(error)
+        started.work.finish(error)
 
-    def _wait_for(self, begun: Work) -> None:
+    def _wait_for(self, started: _Started) -> None:
         """Raises gloo's error, or what makes it pointless to wait."""
-        while not self._ends_soon(begun):
+        seconds = started.timeout.total_seconds()
+        end = time.monotonic() + seconds
+        while not self._ends_soon(started.begun):
             self._watch.check()
+            if time.monotonic() > end:
+                raise timed_out(f"{started.what}: it has not ended within {seconds:g} s")
             if self._is_closing:
                 raise DistBackendError("the process group was destroyed while gloo was at work")
 

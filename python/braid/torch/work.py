@@ -159,64 +159,6 @@ class WorkList(Work):
         return mapped(torch.futures.collect_all(futures), _joined_values, like=futures)
 
 
-class Transfer(Work):
-    """A transfer of the inner group. Its wait() may have another deadline than that group's.
-
-    `explain` is called with an error, and may raise one that says more.
-    """
-
-    def __init__(
-        self, work: Work, timeout: timedelta | None, explain: Callable[[Exception], None]
-    ) -> None:
-        super().__init__()
-        self._work = work
-        self._timeout = timeout
-        self._explain = explain
-
-    def wait(self, timeout: timedelta | None = None) -> bool:
-        chosen = timeout if timeout is not None and timeout > _ZERO else self._timeout
-        try:
-            return self._work.wait() if chosen is None else self._work.wait(chosen)
-        except Exception as error:
-            self._explain(error)
-            raise
-
-    def is_completed(self) -> bool:
-        return self._work.is_completed()
-
-    def is_success(self) -> bool:
-        return self._work.is_success()
-
-    def synchronize(self) -> None:
-        self.wait()
-
-    def source_rank(self) -> int:
-        return self._work._source_rank()
-
-    _source_rank = source_rank
-
-
-class AnySourceTransfer(Transfer):
-    """A receive that any rank may answer, so that gloo cannot say which rank's death ends it.
-
-    `see_through` calls a function that may wait for long, and returns or raises what that does,
-    unless something else ends the wait first.
-    """
-
-    def __init__(
-        self, work: Work, timeout: timedelta | None, see_through: Callable[[Callable[[], Any]], Any]
-    ) -> None:
-        super().__init__(work, timeout, _say_nothing_more)
-        self._see_through = see_through
-
-    def wait(self, timeout: timedelta | None = None) -> bool:
-        return self._see_through(lambda: super(AnySourceTransfer, self).wait(timeout))
-
-
-def _say_nothing_more(error: Exception) -> None:
-    """Whoever waits for that thread finds out."""
-
-
 class CopyBackWork(Work):
     """What has its result in other memory, from where wait() copies it: a receive of the inner group
     into CPU memory, for one."""
