@@ -435,6 +435,10 @@ void ClientConnection::queue(flatbuffers::FlatBufferBuilder& message, std::span<
   if (!can_write_) return;
   if (const Status status = writer_.push({message.GetBufferPointer(), message.GetSize()}, fds);
       !status) {
+    // Where there was no descriptor left for it, words still find their way.
+    if (!fds.empty() && state_ == State::Open)
+      return fail(status.with_context(
+          fmt::format("braidd on node '{}' cannot send", server_.options_.node_name)));
     close(status.with_context(fmt::format("cannot send to {}", describe())));
     return;
   }

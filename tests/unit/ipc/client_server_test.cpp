@@ -76,6 +76,25 @@ TEST_F(ClientServerTest, MessagesCarryDescriptorsBothWays) {
   EXPECT_EQ(client->take().fds.size(), 3u);
 }
 
+TEST_F(ClientServerTest, AClientThatCannotBeSentADescriptorIsToldWhy) {
+  start();
+  auto client = greeted();
+  const int none[] = {-1};
+  flatbuffers::FlatBufferBuilder builder;
+  builder.Finish(proto::CreateClientMessage(builder, proto::ClientBody::StatusReply,
+                                            proto::CreateStatusReplyDirect(builder, "{}").Union()));
+  connection_->send(builder, none);
+  ASSERT_EQ(client->read(), FrameReader::Outcome::Frame);
+  const Frame frame = client->take();
+  const auto* failure = proto::GetClientMessage(frame.bytes.data())->body_as_Failure();
+  ASSERT_NE(failure, nullptr);
+  EXPECT_EQ(failure->text()->str(),
+            "braidd on node 'node-7' cannot send: cannot duplicate a descriptor: Bad file "
+            "descriptor");
+  EXPECT_TRUE(until([&] { return client->is_closed(); }));
+  EXPECT_TRUE(until([&] { return reasons_.size() == 1; }));
+}
+
 TEST_F(ClientServerTest, CloseAfterSendSendsAndThenTellsOnce) {
   start();
   auto client = greeted();
