@@ -31,7 +31,7 @@ class Session {
   // Entries of the rings. Every ticket that is not released yet has a place in the done ring, so it
   // cannot overflow.
   static constexpr uint32_t kSubmitCapacity = 8192;
-  static constexpr uint32_t kDoneCapacity = 4096;
+  static constexpr uint32_t kDoneCapacity = 8192;
 
   // `on_done` gets every completion, with the mutex held; its error ends the session.
   using OnDone = std::function<Status(const proto::DoneEntry&)>;

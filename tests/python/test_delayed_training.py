@@ -114,3 +114,9 @@ def test_post_local_sgd_is_synchronous_at_first_and_local_afterwards(shape, way)
     results = of(way, shape)
     assert all(result["warm"] == results[0]["warm"] for result in results)
     assert len({result["apart"] for result in results}) == 4
+
+
+def test_several_optimizers_have_their_tensors_in_flight_together():
+    for result in run("many_weights.py", nodes=2, ranks_per_node=1).expect(2):
+        assert result["right"]
+        assert "2500 parameters are to be updated by the daemons, beside 5000 of other optimizers" in result["text"]

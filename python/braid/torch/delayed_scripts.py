@@ -34,6 +34,7 @@ from braid.torch.owners_optimizer import loss_of
 from braid.torch.process_group import BraidProcessGroup
 from braid.torch.replacing import replace_everywhere
 from braid.torch.rules import refuse_options
+from braid.torch.tickets import TICKETS_MAX
 from braid.torch.training_group import names_of
 
 _log = logging.getLogger("braid")
@@ -169,9 +170,11 @@ def _reason_against(optimizer: Any, group: Any, delay: Delay) -> str | None:
     if any(each is not group for each in claims.ddp_groups(parameters)):
         return "its DistributedDataParallel is on another group than the default one"
     count = sum(each.requires_grad for each in parameters)
-    if (together := count + _delayed_parameters()) > TENSORS_MAX:
-        others = "" if together == count else f" with the {together - count} of other delayed optimizers"
-        return f"it has {count} parameters{others}, and {TENSORS_MAX} are the most"
+    if count > TENSORS_MAX:
+        return f"it has {count} parameters, and {TENSORS_MAX} are the most"
+    if (together := count + _delayed_parameters()) > TICKETS_MAX:
+        others = f"with the {together - count} of other delayed optimizers"
+        return f"it has {count} parameters {others}, and {TICKETS_MAX} are the most"
     try:
         for each in optimizer.param_groups:
             refuse_options(each, "a delayed SGD")

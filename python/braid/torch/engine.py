@@ -28,6 +28,7 @@ from braid.torch.failures import as_distributed
 from braid.torch.flight_record import GroupRecord
 from braid.torch.lent_memory import LentMemory
 from braid.torch.streams import Streams
+from braid.torch.tickets import Tickets
 from braid.torch.work import BraidWork
 
 # How long the completion thread may take to notice that the group is being closed.
@@ -91,6 +92,7 @@ class Engine:
         self.record = record
         self._timeout_seconds = timeout_seconds
         self.arena = Arena(job)
+        self.tickets = Tickets()
         self.sequence = 0
         self._streams = Streams(job)
         self._lock = threading.Lock()

@@ -62,6 +62,7 @@ class Fragment:
         by_dtype = itertools.groupby(
             sorted(self._parameters, key=lambda p: str(p.dtype)), key=lambda p: p.dtype
         )
+        group.engine.tickets.take(self, len(self._parameters))
         self._sets = []
         for dtype, of_dtype in by_dtype:
             prefix = group.next_prefix("fragment")

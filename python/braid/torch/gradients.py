@@ -41,7 +41,7 @@ from braid.torch.registrations import Place
 AVERAGE = int(Reduction.AVERAGE)
 SUM = int(Reduction.SUM)
 
-# libbraid keeps at most 4096 tickets per job, and the group's collectives need some of them.
+# Planned tensors of one model.
 TENSORS_MAX = 3000
 
 # Follows a tensor's name in that of its second all-reduce.

@@ -66,10 +66,12 @@ class KeptWeights:
         self._pending: dict[int, State] = {}
         self._versions: dict[int, int] = {}
         self._registered: set[int] = set()
+        self._take_tickets()
 
     def add(self, parameter: torch.Tensor, name: str) -> None:
         """One more, which rests until it has a gradient."""
         self._names[parameter] = name
+        self._take_tickets()
 
     def prepare(self, slots: int) -> None:
         """Before an update: registers parameters that have a gradient now, loads what is to be."""
@@ -101,7 +103,11 @@ class KeptWeights:
     def make_room_ahead(self) -> bool:
         """Memory and tickets for a round while another one is on its way. False: there are none."""
         tickets = 2 * sum(len(weights) for weights in self.sets)
-        return tickets <= TENSORS_MAX and all(each.make_room_ahead() for each in self.sets)
+        return (
+            tickets <= TENSORS_MAX
+            and self.group.engine.tickets.take_ahead(self)
+            and all(each.make_room_ahead() for each in self.sets)
+        )
 
     def write(self, weight: Weight, result: torch.Tensor) -> None:
         """What results are for, mostly: the new value of the parameter."""
@@ -193,6 +199,10 @@ class KeptWeights:
         """Parameters were changed in a way that torch does not count: load all of them."""
         self._versions.clear()
 
+    def _take_tickets(self) -> None:
+        count = sum(parameter.requires_grad for parameter in self._names)
+        self.group.engine.tickets.take(self, count)
+
     def _newly_awake(self) -> list[torch.Tensor]:
         """Those at rest of which some rank has a gradient now, or whose weights are to be loaded."""
         resting = [
@@ -209,6 +219,7 @@ class KeptWeights:
         return [parameter for parameter, is_awake in zip(resting, seen.tolist()) if is_awake]
 
     def _register(self, parameters: Sequence[torch.Tensor], slots: int) -> None:
+        self._take_tickets()  # More of them may want gradients by now.
         by_dtype = itertools.groupby(
             sorted(parameters, key=lambda p: str(p.dtype)), key=lambda p: p.dtype
         )

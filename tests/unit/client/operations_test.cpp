@@ -77,11 +77,11 @@ TEST_F(OperationsTest, TicketsAreLimitedUntilReleased) {
   operation.dtype = BRAID_FLOAT32;
   operation.count = 1;
   std::vector<braid_ticket> tickets;
-  for (uint64_t step = 0; step < 4096; ++step) {
+  for (uint64_t step = 0; step < 8192; ++step) {
     operation.step = step;
     tickets.push_back(submit(job_, operation));
   }
-  operation.step = 4096;
+  operation.step = 8192;
   braid_ticket ticket = 0;
   EXPECT_BRAID_ERROR(braid_submit(job_, &operation, &ticket), BRAID_ERROR_RESOURCE_EXHAUSTED,
                      "braid_release");
