@@ -101,7 +101,8 @@ Status OperationTable::add_part(const OperationKey& key, Entry& entry,
     entry.deadline_ns = submission.deadline_ns;
     entry.timeout_ms = submission.timeout_ms;
   }
-  return Status::ok();
+  if (part.splits == nullptr) return Status::ok();
+  return check_local_splits(key, entry, submission.local_rank);
 }
 
 // Of a group the plan says how much is read of each rank's input, not the rank that submits it.

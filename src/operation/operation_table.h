@@ -311,7 +311,7 @@ class OperationTable final : public OperationEvents {
   // Places a gather, a scatter or an all-to-all.
   Status place_exchange(const OperationKey& key, Entry& entry, Operation operation);
   Status tell_exchange_sources(const Entry& entry, const OperationKey& key);
-  Status check_local_splits(const OperationKey& key, const Entry& entry) const;
+  Status check_local_splits(const OperationKey& key, const Entry& entry, uint32_t local_rank) const;
   Status check_splits(const Entry& entry, const OperationKey& key, const NodeReady& ready) const;
   std::vector<uint64_t> splits_from(const Entry& entry, uint32_t place) const;
   std::vector<uint64_t> splits_to(const Entry& entry, uint32_t place) const;

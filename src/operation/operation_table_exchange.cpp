@@ -24,7 +24,6 @@ uint64_t OperationTable::result_bytes_of(const LocalPart& part, DataType dtype) 
 }
 
 Status OperationTable::place_exchange(const OperationKey& key, Entry& entry, Operation operation) {
-  BRAID_RETURN_IF_ERROR(check_local_splits(key, entry));
   const DataType dtype = entry.signature.dtype;
   CheckedNumber result_bytes = 0;
   for (LocalPart& part : entry.parts) {
@@ -107,19 +106,25 @@ Signature OperationTable::said_to(const Entry& entry, uint32_t place) const {
   return with_splits(entry.signature, splits_from(entry, place), splits_to(entry, place));
 }
 
-Status OperationTable::check_local_splits(const OperationKey& key, const Entry& entry) const {
-  for (size_t giver = 0; giver < local_ranks_.size(); ++giver) {
-    for (size_t taker = 0; taker < local_ranks_.size(); ++taker) {
-      const uint64_t given = entry.parts[giver].splits->to[local_ranks_[taker]];
-      const uint64_t expected = entry.parts[taker].splits->from[local_ranks_[giver]];
-      if (given == expected) continue;
-      return make_status(
-          StatusCode::Mismatch,
-          "job '{}': ranks disagree about '{}' step {}, {}: rank {} gives {} elements to rank {}, "
-          "which expects {}",
-          job_name_, *entry.name, key.step, to_string(entry.signature), local_ranks_[giver], given,
-          local_ranks_[taker], expected);
-    }
+// With the local ranks that were there before, and with itself: so the last rank to come does not
+// compare all of them with all at once.
+Status OperationTable::check_local_splits(const OperationKey& key, const Entry& entry,
+                                          uint32_t local_rank) const {
+  const auto check = [&](size_t giver, size_t taker) {
+    const uint64_t given = entry.parts[giver].splits->to[local_ranks_[taker]];
+    const uint64_t expected = entry.parts[taker].splits->from[local_ranks_[giver]];
+    if (given == expected) return Status::ok();
+    return make_status(
+        StatusCode::Mismatch,
+        "job '{}': ranks disagree about '{}' step {}, {}: rank {} gives {} elements to rank {}, "
+        "which expects {}",
+        job_name_, *entry.name, key.step, to_string(entry.signature), local_ranks_[giver], given,
+        local_ranks_[taker], expected);
+  };
+  for (size_t other = 0; other < local_ranks_.size(); ++other) {
+    if (entry.parts[other].splits == nullptr) continue;
+    BRAID_RETURN_IF_ERROR(check(local_rank, other));
+    BRAID_RETURN_IF_ERROR(check(other, local_rank));
   }
   return Status::ok();
 }

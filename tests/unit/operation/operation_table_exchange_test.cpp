@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Gather, scatter and all-to-all: who waits for whom, what each rank gets, who disagrees.
+#include <gmock/gmock.h>
+
 #include "operation/operation_table_testing.h"
 
 namespace braid {
@@ -75,6 +77,27 @@ TEST_F(OperationTableExchangeTest, RanksOfOneNodeThatDisagreeAreNamed) {
             "job 'train': ranks disagree about 'layer.weight' step 2, all-to-all of float32: rank "
             "0 gives 4 elements to rank 3, which expects 5");
   EXPECT_TRUE(actions_.log.empty());
+}
+
+TEST_F(OperationTableExchangeTest, RanksThatDisagreeAreNamedBeforeAllHaveSubmitted) {
+  make({{0, 1, 2}}, 0);
+  ASSERT_TRUE(exchange(2, 0, all_to_all(), {1, 2, 3}, {4, 5, 3}).is_ok());
+  ASSERT_TRUE(exchange(0, 1, all_to_all(), {1, 2, 3}, {1, 5, 3}).is_ok());
+  const Status mismatch = exchange(0, 0, all_to_all(), {1, 2, 4}, {1, 2, 2});
+  EXPECT_EQ(mismatch.code(), StatusCode::Mismatch);
+  EXPECT_THAT(mismatch.message(), ::testing::HasSubstr("rank 2 gives 1 elements to rank 0, which "
+                                                       "expects 2"));
+  const Status other_way = exchange(1, 1, all_to_all(), {6, 7, 8}, {2, 7, 0});
+  EXPECT_EQ(other_way.code(), StatusCode::Mismatch);
+  EXPECT_THAT(other_way.message(), ::testing::HasSubstr("rank 1 gives 6 elements to rank 0, which "
+                                                        "expects 5"));
+}
+
+TEST_F(OperationTableExchangeTest, ARankThatDisagreesWithItselfIsNamed) {
+  const Status mismatch = exchange(0, 0, all_to_all(), {1, 2, 0, 4}, {2, 5, 0, 3});
+  EXPECT_EQ(mismatch.code(), StatusCode::Mismatch);
+  EXPECT_THAT(mismatch.message(), ::testing::HasSubstr("rank 0 gives 1 elements to rank 0, which "
+                                                       "expects 2"));
 }
 
 TEST_F(OperationTableExchangeTest, NodesThatDisagreeAreNamed) {
