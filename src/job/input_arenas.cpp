@@ -10,7 +10,7 @@
 namespace braid {
 
 Result<uint32_t> InputArenas::add(Fd memory, uint64_t bytes) {
-  if (arenas_.size() >= proto::kArenasMax) {
+  if (arenas_->size() >= proto::kArenasMax) {
     return make_status(StatusCode::ResourceExhausted,
                        "a trainer has at most {} input arenas: register fewer and larger ones",
                        proto::kArenasMax);
@@ -24,27 +24,29 @@ Result<uint32_t> InputArenas::add(Fd memory, uint64_t bytes) {
                        "(braid_job_options.arena_bytes) or raise it",
                        bytes, before, bytes_max_);
   }
-  BRAID_RETURN_IF_ERROR(descriptors_.set(arenas_.size() + 1));
+  BRAID_RETURN_IF_ERROR(descriptors_.set(arenas_->size() + 1));
   Status room = charge_.set(*together.value());
   if (!room) {
-    (void)descriptors_.set(arenas_.size());
+    (void)descriptors_.set(arenas_->size());
     return room;
   }
   auto arena = SharedMemory::adopt(std::move(memory), bytes, bytes_max_,
                                    SharedMemory::Access::ReadOnly, "input arena");
   if (!arena) {
     (void)charge_.set(before);
-    (void)descriptors_.set(arenas_.size());
+    (void)descriptors_.set(arenas_->size());
     return arena.status();
   }
-  arenas_.push_back(share_memory(std::move(arena).value(), worker_));
+  auto more = std::make_shared<List>(*arenas_);
+  more->push_back(share_memory(std::move(arena).value(), worker_));
+  arenas_ = std::move(more);
   known_.emplace_back();
-  return static_cast<uint32_t>(arenas_.size() - 1);
+  return static_cast<uint32_t>(arenas_->size() - 1);
 }
 
 // A trainer that makes holes again and again has no more pages in the end than its arenas.
 Status InputArenas::count_missing_pages(uint32_t number, uint64_t offset, uint64_t bytes) {
-  const SharedMemory& arena = *arenas_[number];
+  const SharedMemory& arena = *(*arenas_)[number];
   if (offset >= arena.size()) return Status::ok();
   const uint64_t looked = std::min(bytes, arena.size() - offset);
   if (known_[number].has(offset, looked)) return Status::ok();

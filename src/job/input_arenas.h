@@ -18,6 +18,8 @@ namespace braid {
 // in order, that of OpenJob is 0. Control loop only.
 class InputArenas {
  public:
+  using List = std::vector<std::shared_ptr<SharedMemory>>;
+
   // `bytes_max`: of all together. `bytes`: ArenaBytes; `pages`: InputPages; `descriptors`: one of
   // each arena. `worker` outlives the arenas.
   InputArenas(WorkThread& worker, uint64_t bytes_max, UserCharge bytes, UserCharge pages,
@@ -36,10 +38,11 @@ class InputArenas {
   // Costs no system call where that was so before and the arena has a seal against holes.
   Status count_missing_pages(uint32_t arena, uint64_t offset, uint64_t bytes);
 
-  const std::vector<std::shared_ptr<SharedMemory>>& all() const { return arenas_; }
+  // It does not change: one more makes another list.
+  const std::shared_ptr<const List>& all() const { return arenas_; }
   // nullptr: there is none of this number.
   const SharedMemory* find(uint32_t arena) const {
-    return arena < arenas_.size() ? arenas_[arena].get() : nullptr;
+    return arena < arenas_->size() ? (*arenas_)[arena].get() : nullptr;
   }
 
  private:
@@ -48,7 +51,7 @@ class InputArenas {
   UserCharge charge_;
   UserCharge pages_;
   UserCharge descriptors_;  // one of each
-  std::vector<std::shared_ptr<SharedMemory>> arenas_;
+  std::shared_ptr<const List> arenas_ = std::make_shared<const List>();
   std::vector<KnownPages> known_;  // by arena
 };
 

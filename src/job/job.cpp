@@ -59,6 +59,9 @@ Job::Job(JobServices services, Membership membership, std::vector<Session*> sess
       observer_(
           plans_, services_.clock, [this] { return services_.engines.counters().bytes_carried; },
           [this](const Status& status) { check(status); }),
+      arena_memory_(
+          *services_.user_work, user_, [this] { return arenas(); },
+          [this](uint64_t bytes) { numbers_->arena_memory_bytes.set(bytes); }),
       deadline_timer_(services.loop),
       verdict_timer_(services.loop),
       memory_timer_(services.loop) {
@@ -83,7 +86,7 @@ Job::~Job() {
 void Job::begin() {
   std::vector<std::shared_ptr<SharedMemory>> arenas;
   for (const Session* session : sessions_)
-    arenas.insert(arenas.end(), session->arenas().begin(), session->arenas().end());
+    arenas.insert(arenas.end(), session->arenas()->begin(), session->arenas()->end());
   auto memory = ResultMemory::create(services_.worker, membership_.name, services_.result_bytes_max,
                                      std::move(arenas));
   if (!memory) return fail(memory.status());
@@ -93,6 +96,7 @@ void Job::begin() {
   }));
   memory_->set_charge(UserCharge(services_.quotas, user_, UserResource::ResultBytes));
   kept_charge_ = UserCharge(services_.quotas, user_, UserResource::ResultBytes);
+  arena_memory_.look();
   operations_ = std::make_unique<OperationTable>(
       membership_.name, membership_.key, membership_.ring, membership_.local_ranks, memory_,
       OperationServices{

@@ -11,6 +11,7 @@
 #include "base/lifetime.h"
 #include "base/log.h"
 #include "explain/node_facts.h"
+#include "job/arena_memory.h"
 #include "job/job_progress.h"
 #include "job/look_pace.h"
 #include "job/registration.h"
@@ -67,8 +68,7 @@ struct JobServices {
 class Job final {
  public:
   static constexpr uint32_t kDeadlineCheckPeriodMs = 100;
-  // While operations are under way its metrics learn so often, and at the end, what memory it has:
-  // to ask takes a system call for each arena.
+  // While operations are under way its metrics learn so often, and at the end, what memory it has.
   static constexpr uint32_t kDeadlineChecksPerLook = 10;
   // The coordinator has this long to explain a missed deadline before the node fails the job by
   // itself.
@@ -108,6 +108,7 @@ class Job final {
   void add_registered(std::span<const Tensor> tensors) { names_->add(tensors); }
   void on_memory_registered(std::shared_ptr<SharedMemory> arena) {
     memory_->hold(std::move(arena));
+    arena_memory_.look();
   }
   void on_session_left(Session& session);
   // It died or broke the protocol.
@@ -131,7 +132,8 @@ class Job final {
   const Peer& coordinator() const { return coordinator_; }
   bool has_member(NodeId node) const;
   uint32_t world_size() const { return membership_.ring->world_size; }
-  DaemonStatus::Job status() const;
+  // Of the input arenas' memory it tells what the last look has found, and looks again.
+  DaemonStatus::Job status();
   // `readings`: what its coordinator says of its codecs; nothing on the other nodes.
   PlanBook::JsonMaker plans_json(const PlanBook::Circumstances& circumstances,
                                  std::optional<std::vector<GuardReading>> readings) const;
@@ -167,6 +169,7 @@ class Job final {
   Status charge_kept(std::optional<uint64_t> bytes);
   void report_ready();
   void show_memory();
+  ArenaMemory::OfRanks arenas() const;
   std::string trouble_of_links() const;
   void check_deadlines();
   void tell_progress();
@@ -189,6 +192,7 @@ class Job final {
   RegistrationQueue registrations_;
   PlanBook plans_;
   PlanObserver observer_;
+  ArenaMemory arena_memory_;
   std::optional<JobProgress> progress_;  // once it runs, on the node of rank 0
   struct Leaver {
     uint32_t local_rank = 0;

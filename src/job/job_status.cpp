@@ -6,17 +6,15 @@
 #include "job/job.h"
 
 namespace braid {
-namespace {
 
-uint64_t arena_memory_bytes(const Session& session) {
-  uint64_t bytes = 0;
-  for (const auto& arena : session.arenas()) bytes += arena->memory_bytes();
-  return bytes;
+ArenaMemory::OfRanks Job::arenas() const {
+  ArenaMemory::OfRanks arenas;
+  for (const Session* session : sessions_)
+    arenas.push_back(session == nullptr ? nullptr : session->arenas());
+  return arenas;
 }
 
-}  // namespace
-
-DaemonStatus::Job Job::status() const {
+DaemonStatus::Job Job::status() {
   DaemonStatus::Job status;
   status.name = membership_.name;
   status.epoch = membership_.epoch;
@@ -39,10 +37,11 @@ DaemonStatus::Job Job::status() const {
   for (size_t i = 0; i < sessions_.size(); ++i) {
     if (sessions_[i] == nullptr) continue;
     const ClientCredentials& who = sessions_[i]->credentials();
-    const uint64_t bytes = arena_memory_bytes(*sessions_[i]);
+    const uint64_t bytes = arena_memory_.bytes_of(i);
     status.local_ranks.push_back({membership_.local_ranks[i], who.pid, who.uid, bytes});
     status.arena_memory_bytes += bytes;
   }
+  if (!is_closed()) arena_memory_.look();
   if (operations_ == nullptr) return status;
   status.operations_done = operations_->operations_done();
   status.steps_done = operations_->steps_done();
@@ -57,10 +56,7 @@ DaemonStatus::Job Job::status() const {
 }
 
 void Job::show_memory() {
-  uint64_t arena_bytes = 0;
-  for (const Session* session : sessions_)
-    arena_bytes += session == nullptr ? 0 : arena_memory_bytes(*session);
-  numbers_->arena_memory_bytes.set(arena_bytes);
+  arena_memory_.look();
   numbers_->result_memory_bytes.set(memory_->reserved_bytes());
 }
 

@@ -187,7 +187,7 @@ void Session::register_memory(uint64_t bytes, Fd memory) {
   const auto arena = arenas_.add(std::move(memory), bytes);
   if (!arena) return refuse_registration(arena.status());
   // Before the trainer can name it.
-  job_->on_memory_registered(arenas_.all()[*arena]);
+  job_->on_memory_registered(arenas_.all()->at(*arena));
   flatbuffers::FlatBufferBuilder builder;
   send_body(connection_, builder, proto::CreateMemoryRegistered(builder, *arena));
 }
@@ -313,7 +313,7 @@ Status Session::take_operation(const proto::SubmitEntry& entry) {
     return make_status(StatusCode::NotFound,
                        "submitted '{}' step {} in arena {}; it has registered {}, counted from 0 "
                        "(RegisterMemory)",
-                       *tensor->name, entry.step, entry.arena, arenas_.all().size());
+                       *tensor->name, entry.step, entry.arena, arenas_.all()->size());
   }
   if (bucket_.is_open || entry.more > 0) {
     BRAID_RETURN_IF_ERROR(take_bucket_part(entry, *tensor));

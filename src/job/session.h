@@ -72,7 +72,7 @@ class Session final : public ResultSink {
   uint32_t timeout_ms() const { return timeout_ms_; }
   uint32_t weight() const { return weight_; }
   const ClientCredentials& credentials() const { return connection_.credentials(); }
-  const std::vector<std::shared_ptr<SharedMemory>>& arenas() const { return arenas_.all(); }
+  const std::shared_ptr<const InputArenas::List>& arenas() const { return arenas_.all(); }
   bool is_joining() const { return state_ == State::Joining; }
   bool is_leaving() const { return is_leaving_; }
   const std::string& leave_reason() const { return leave_reason_; }
