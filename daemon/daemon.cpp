@@ -82,7 +82,7 @@ Status Daemon::start() {
   knowledge_ = std::make_unique<KnowledgeStore>(state_directory(config_), planner_.get());
   JobManagerOptions options = job_manager_options(config_);
   options.listens_on_loopback = is_loopback_host(node_address_);
-  options.serves_own_host_only = is_loopback_host(resolve_listen(config_, node_address_));
+  options.why_own_host_only = why_own_host_only(config_, node_address_);
   options.session.quotas = quotas_;
   options.planning.worker = planner_.get();
   options.planning.tuning = tuning_options(config_, rails_.size());

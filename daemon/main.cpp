@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include <CLI/CLI.hpp>
+#include <unistd.h>
 
 #include "base/descriptor_table.h"
 #include "base/heap.h"
@@ -13,11 +14,33 @@
 #include "config/print.h"
 #include "daemon/daemon.h"
 #include "daemon/daemon_options.h"
+#include "daemon/node_check.h"
 
 namespace {
 
 constexpr int kExitBadConfig = 2;
 constexpr int kExitCannotStart = 1;
+
+// Of a configuration that is right in itself: whether a daemon can start with it here.
+bool check(const braid::DaemonConfig& config, const std::optional<std::string>& file) {
+  const std::string name = file.value_or("the default configuration");
+  std::printf("%s: good\n", name.c_str());
+  std::fflush(stdout);  // what UCX says comes behind it
+  (void)braid::init_log({.level = "error"});
+  const std::vector<std::string> troubles = braid::find_node_troubles(config);
+  if (!troubles.empty()) {
+    std::fprintf(
+        stderr,
+        "but on this machine braidd would not start with it as user %u (it may be meant for "
+        "another one, so only --check-node takes this for an error):\n",
+        ::geteuid());
+    for (const std::string& trouble : troubles) std::fprintf(stderr, "  %s\n", trouble.c_str());
+  }
+  std::printf(
+      "checked: keys and values; on this machine files, group, interfaces, addresses and what UCX "
+      "can use. Not checked: whether ports and the socket are free, and what other nodes have\n");
+  return troubles.empty();
+}
 
 }  // namespace
 
@@ -27,6 +50,7 @@ int main(int argc, char** argv) {
   std::string file;
   std::vector<std::string> settings;
   bool check_config = false;
+  bool check_node = false;
   bool print_config = false;
   app.add_option(
       "--config", file,
@@ -35,7 +59,10 @@ int main(int argc, char** argv) {
       ->take_all()
       ->expected(1)
       ->allow_extra_args(false);
-  app.add_flag("--check-config", check_config, "check the configuration and exit");
+  app.add_flag("--check-config", check_config,
+               "check the configuration, say what this machine lacks for it, and exit");
+  app.add_flag("--check-node", check_node,
+               "the same, and an error if this machine lacks anything for it");
   app.add_flag("--print-config", print_config,
                "print every key with its value and meaning, and exit");
   CLI11_PARSE(app, argc, argv);
@@ -52,9 +79,9 @@ int main(int argc, char** argv) {
     std::fputs(braid::print_config(loaded.config).c_str(), stdout);
     return 0;
   }
-  if (check_config) {
-    std::printf("%s: good\n", invocation.config_file.value_or("the default configuration").c_str());
-    return 0;
+  if (check_config || check_node) {
+    const bool fits = check(loaded.config, invocation.config_file);
+    return fits || !check_node ? 0 : kExitCannotStart;
   }
 
   ::signal(SIGPIPE, SIG_IGN);

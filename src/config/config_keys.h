@@ -48,6 +48,8 @@ std::span<const ConfigSection> config_sections();
 
 const ConfigKey* find_config_key(std::string_view name);  // nullptr: there is none
 
+// "level, format": the names of its keys, without its own.
+std::string keys_of_section(std::string_view section);
 // What to do about an unknown key: "did you mean 'transport.rails'?", or the keys there are.
 std::string suggest_config_key(std::string_view unknown);
 

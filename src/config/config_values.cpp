@@ -18,14 +18,6 @@ std::string all_sections() {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
-std::string keys_of_section(std::string_view section) {
-  std::vector<std::string_view> leaves;
-  for (const ConfigKey& key : config_keys()) {
-    if (key.section() == section) leaves.push_back(key.leaf());
-  }
-  return fmt::format("{}", fmt::join(leaves, ", "));
-}
-
 bool is_section(std::string_view name) {
   const auto sections = config_sections();
   return std::any_of(sections.begin(), sections.end(),
@@ -63,6 +55,14 @@ Status set_number(const ConfigKey& key, Result<uint64_t> value, DaemonConfig& co
 }
 
 }  // namespace
+
+std::string keys_of_section(std::string_view section) {
+  std::vector<std::string_view> leaves;
+  for (const ConfigKey& key : config_keys()) {
+    if (key.section() == section) leaves.push_back(key.leaf());
+  }
+  return fmt::format("{}", fmt::join(leaves, ", "));
+}
 
 Status set_config_list(const ConfigKey& key, std::vector<std::string> elements,
                        DaemonConfig& config) {
@@ -175,8 +175,10 @@ std::string suggest_config_key(std::string_view unknown) {
   const ConfigKey* nearest = nullptr;
   size_t nearest_distance = 0;
   for (const ConfigKey& key : config_keys()) {
-    // The right name in the wrong section is a near miss too.
-    const size_t distance = key.leaf() == leaf ? 1 : edit_distance(unknown, key.name);
+    // The right name in the wrong section, or in none, is a near miss too.
+    size_t distance = key.leaf() == leaf ? 1 : edit_distance(unknown, key.name);
+    if (leaf == unknown && !is_section(leaf))
+      distance = std::min(distance, 1 + edit_distance(leaf, key.leaf()));
     if (nearest == nullptr || distance < nearest_distance) {
       nearest = &key;
       nearest_distance = distance;
@@ -190,11 +192,11 @@ std::string suggest_config_key(std::string_view unknown) {
     return fmt::format("the keys of '{}' are {}", section, keys_of_section(section));
   }
   for (const ConfigSection& candidate : config_sections()) {
-    if (edit_distance(section, candidate.name) <= 2) {
+    if (edit_distance(section, candidate.name) <= std::max<size_t>(1, section.size() / 3)) {
       return fmt::format("did you mean '{}'?", candidate.name);
     }
   }
-  return fmt::format("the sections are {}", all_sections());
+  return fmt::format("the sections are {}; braidd --print-config shows all keys", all_sections());
 }
 
 }  // namespace braid

@@ -8,6 +8,8 @@
 #include <fmt/ranges.h>
 #include <unistd.h>
 
+#include "base/local_host.h"
+
 namespace braid {
 namespace {
 
@@ -172,6 +174,19 @@ Result<std::string> resolve_address(const DaemonConfig& config, const std::strin
 std::string resolve_listen(const DaemonConfig& config, const std::string& node_address) {
   if (config.control.listen != kAuto) return config.control.listen;
   return config.control.cluster_key_file.empty() ? kLoopback : node_address;
+}
+
+std::string why_own_host_only(const DaemonConfig& config, const std::string& node_address) {
+  if (config.control.cluster_key_file.empty()) {
+    return "it has no cluster key: if the missing ranks are on other nodes, set "
+           "control.cluster_key_file on all nodes";
+  }
+  const std::string listen = resolve_listen(config, node_address);
+  if (!is_loopback_host(listen)) return {};
+  return fmt::format(
+      "{} is {}, a loopback address: if the missing ranks are on other nodes, set it "
+      "to auto, or to an address that these reach",
+      config.control.listen == kAuto ? "node.address" : "control.listen", listen);
 }
 
 Result<std::string> resolve_node_name(const DaemonConfig& config) {

@@ -29,6 +29,10 @@ Result<std::string> resolve_address(const DaemonConfig& config, const std::strin
 // The address that control.listen means, given node.address as resolved.
 std::string resolve_listen(const DaemonConfig& config, const std::string& node_address);
 
+// Why no other node reaches the daemon, and what would change that: for the middle of a sentence.
+// Empty: others reach it.
+std::string why_own_host_only(const DaemonConfig& config, const std::string& node_address);
+
 // The name that node.name means: "auto" is the host name up to its first dot.
 Result<std::string> resolve_node_name(const DaemonConfig& config);
 

@@ -6,10 +6,13 @@
 #include <fmt/format.h>
 #include <yaml-cpp/yaml.h>
 
+#include "base/printable.h"
 #include "config/config_keys.h"
 
 namespace braid {
 namespace {
+
+constexpr size_t kShownBytesMax = 80;  // of a line that is not YAML
 
 const char* kind_of(const YAML::Node& node) {
   switch (node.Type()) {
@@ -24,6 +27,70 @@ const char* kind_of(const YAML::Node& node) {
       return "nothing";
   }
   return "?";
+}
+
+// A section that is no map of keys.
+std::string describe_section_value(const std::string& section, const YAML::Node& value) {
+  const std::string text = value.IsScalar() ? value.Scalar() : "";
+  const std::string leaf = text.substr(0, text.find(':'));
+  const bool names_key = find_config_key(fmt::format("{}.{}", section, leaf)) != nullptr;
+  if (names_key && leaf.size() < text.size()) {
+    return fmt::format("is '{}'; write a blank behind the colon: \"{}: {}\"", text, leaf,
+                       text.substr(leaf.size() + 1));
+  }
+  const std::string what = value.IsScalar() ? fmt::format("'{}'", text) : kind_of(value);
+  if (names_key) return fmt::format("is {}; write \"{}: …\" below it, indented", what, leaf);
+  return fmt::format("is {}; write its keys below it, indented: {}", what,
+                     keys_of_section(section));
+}
+
+// The line of this number, from 1 on; empty: there is none.
+std::string_view line_of(std::string_view text, int number) {
+  for (int line = 1; line < number; ++line) {
+    const size_t end = text.find('\n');
+    if (end == std::string_view::npos) return {};
+    text.remove_prefix(end + 1);
+  }
+  return text.substr(0, text.find('\n'));
+}
+
+// The first line, up to this one, that is indented with a tab: YAML allows none, and its parser
+// says something else.
+int find_tab(std::string_view text, int up_to) {
+  for (int number = 1; number <= up_to; ++number) {
+    const std::string_view line = text.substr(0, text.find('\n'));
+    const std::string_view blanks = line.substr(0, line.find_first_not_of(" \t"));
+    if (blanks.size() < line.size() && blanks.find('\t') != std::string_view::npos) return number;
+    if (line.size() == text.size()) break;
+    text.remove_prefix(line.size() + 1);
+  }
+  return 0;
+}
+
+// What the parser says it has met, and what to write instead.
+std::string describe_syntax_error(std::string_view yaml, const std::string& file,
+                                  const YAML::Exception& error) {
+  const int number = error.mark.line + 1;
+  if (const int tab = find_tab(yaml, number); tab > 0) {
+    return fmt::format(
+        "{}:{}: is not YAML: the line is indented with a tab; use blanks, the same "
+        "number for all keys of a section",
+        file, tab);
+  }
+  const std::string_view met = error.msg;
+  const char* advice =
+      "put a value that has other signs than letters, digits, '.', '/', '-' and '_' in quotes";
+  if (met.find("sequence flow") != std::string_view::npos)
+    advice = "a list that begins with [ ends with ]";
+  if (met.find("map flow") != std::string_view::npos) advice = "what begins with { ends with }";
+  if (met.find("map value") != std::string_view::npos) {
+    advice =
+        "write one \"key: value\" in a line, and indent all keys of a section by the same "
+        "number of blanks";
+  }
+  const std::string line = printable(line_of(yaml, number), kShownBytesMax);
+  return fmt::format("{}:{}: is not YAML ({}){}; {}", file, number, met,
+                     line.empty() ? "" : fmt::format(", at '{}'", line), advice);
 }
 
 class YamlReader {
@@ -89,7 +156,7 @@ class YamlReader {
     }
     if (value.IsNull()) return;  // all its keys are commented out
     if (!value.IsMap()) {
-      report(key, name, fmt::format("is {}; write its keys below it, indented", kind_of(value)));
+      report(key, name, describe_section_value(name, value));
       return;
     }
     for_each_entry(value, name,
@@ -124,6 +191,11 @@ class YamlReader {
       }
       return set_config_list(key, std::move(elements), config_);
     }
+    if (key.kind == ConfigKind::List) {
+      return make_status(StatusCode::InvalidArgument,
+                         "is {}; use {}, as a single value or as a list: [first, second]",
+                         kind_of(value), key.allowed);
+    }
     return make_status(StatusCode::InvalidArgument, "is {}; use {}", kind_of(value),
                        format_config_range(key));
   }
@@ -156,7 +228,7 @@ void read_config_yaml(std::string_view yaml, const std::string& file, DaemonConf
     }
     if (!documents.empty()) YamlReader(file, config, origins, errors).read_document(documents[0]);
   } catch (const YAML::Exception& error) {
-    errors.push_back(fmt::format("{}:{}: is not YAML: {}", file, error.mark.line + 1, error.msg));
+    errors.push_back(describe_syntax_error(yaml, file, error));
   } catch (const std::exception& error) {
     errors.push_back(fmt::format("{}: is not YAML: {}", file, error.what()));
   }

@@ -3,14 +3,14 @@
 
 #include <cerrno>
 #include <cstring>
-#include <vector>
 
 #include <fcntl.h>
-#include <grp.h>
 #include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+
+#include "base/user_group.h"
 
 namespace braid {
 namespace {
@@ -96,20 +96,9 @@ Status check_not_in_use(const std::string& path, const sockaddr_un& address) {
 // `file`: the socket as it is called now; `path`: as it will be.
 Status give_to_group(const std::string& file, const std::string& path, const std::string& group) {
   if (group.empty()) return Status::ok();
-  ::group entry{};
-  ::group* found = nullptr;
-  std::vector<char> buffer(64 * 1024);  // a group with many members is a long line
-  const int error = ::getgrnam_r(group.c_str(), &entry, buffer.data(), buffer.size(), &found);
-  if (found == nullptr) {
-    if (error != 0)
-      return Status::from_errno(error, fmt::format("cannot look up the group '{}'", group));
-    return make_status(
-        StatusCode::NotFound,
-        "the group '{}' does not exist; make it (groupadd --system {}) or set client.group "
-        "(\"\": the daemon's own group)",
-        group, group);
-  }
-  if (::chown(file.c_str(), static_cast<uid_t>(-1), entry.gr_gid) != 0) {
+  const auto number = find_client_group(group);
+  if (!number) return number.status();
+  if (::chown(file.c_str(), static_cast<uid_t>(-1), *number) != 0) {
     return Status::from_errno(
         errno, fmt::format("cannot give the socket '{}' to the group '{}' (run braidd "
                            "as root or as a member, or set client.group)",

@@ -49,7 +49,7 @@ void JobManager::set_services(JobServices services) {
   joining_ = std::make_unique<JoiningTrainers>(
       loop_, clock_, services_->control_plane,
       JoiningTrainers::Options{options_.control_port, options_.listens_on_loopback,
-                               options_.serves_own_host_only, options_.cut, options_.rack});
+                               options_.why_own_host_only, options_.cut, options_.rack});
 }
 
 void JobManager::on_client_connected(ClientConnection& connection) {

@@ -28,7 +28,7 @@ namespace braid {
 struct JobManagerOptions {
   uint16_t control_port = 7410;      // of every coordinator
   bool listens_on_loopback = false;  // this node's address is a loopback address
-  bool serves_own_host_only = false;
+  std::string why_own_host_only;     // see config/rails.h; empty: other nodes reach this one
   uint32_t jobs_max = 64;
   SessionLimits session;
   CutSettings cut;                  // of this node's engines

@@ -110,11 +110,9 @@ Status JoiningTrainers::check_coordinator(const Session& session, const Peer& fo
 // Each node takes a loopback address for itself, so ranks of several nodes never meet.
 std::string JoiningTrainers::why_ranks_are_missing(const Session& session) const {
   if (!is_loopback_host(session.master_address())) return {};
-  if (options_.serves_own_host_only) {
-    return fmt::format(
-        "; the braidd of node '{}' serves its own host only, for it listens on a loopback address: "
-        "if the missing ranks are on other nodes, set control.cluster_key_file on all nodes",
-        control_plane_.self().name);
+  if (!options_.why_own_host_only.empty()) {
+    return fmt::format("; the braidd of node '{}' serves its own host only, for {}",
+                       control_plane_.self().name, options_.why_own_host_only);
   }
   return fmt::format(
       "; their master is {}, which is another node to each node: if the missing ranks are on other "

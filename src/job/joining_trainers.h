@@ -31,8 +31,8 @@ class JoiningTrainers {
   struct Options {
     uint16_t control_port = 0;         // of every coordinator
     bool listens_on_loopback = false;  // this node's address is a loopback address
-    bool serves_own_host_only = false;
-    CutSettings cut;  // of this node's engines
+    std::string why_own_host_only;     // see config/rails.h; empty: other nodes reach this one
+    CutSettings cut;                   // of this node's engines
     std::string rack;
   };
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/local_host.h"
 #include "base/log.h"
 #include "net/control_plane_impl.h"
 #include "net/peer_text.h"
@@ -39,6 +40,27 @@ Status check_options(const ControlPlaneOptions& options) {
                     options.peer_timeout_ms, options.heartbeat_interval_ms));
   }
   return Status::ok();
+}
+
+Status why_not_listening(const Status& error, const SocketAddress& address) {
+  std::string advice = "set control.listen and control.port to what it can listen at";
+  if (error.cause() == UV_EADDRINUSE) {
+    advice = fmt::format(
+        "another program listens at port {} (ss -ltnp shows which one): stop it, or set "
+        "control.port, to the same on all nodes",
+        address.port());
+  } else if (error.cause() == UV_EADDRNOTAVAIL) {
+    advice = fmt::format(
+        "that is no address of this machine, which has {}: set node.address (or control.listen, if "
+        "that is set) to one of these, or to auto",
+        own_interfaces());
+  } else if (error.cause() == UV_EACCES) {
+    advice = "set control.port to one that its user may use, such as 7410, the same on all nodes";
+  }
+  return {error.code(),
+          fmt::format("the control plane (control.listen, control.port): {}; {}", error.message(),
+                      advice),
+          error.cause()};
 }
 
 }  // namespace
@@ -80,9 +102,7 @@ Status ControlPlaneImpl::listen() {
   auto listener = TcpListener::create(
       loop_, *address, kControlStreamBytesMax,
       [this](Result<std::unique_ptr<TcpStream>> stream) { on_stranger(std::move(stream)); });
-  if (!listener) {
-    return listener.status().with_context("the control plane (control.listen, control.port)");
-  }
+  if (!listener) return why_not_listening(listener.status(), *address);
   listener_ = std::move(*listener);
   if (options_.self.port == 0) options_.self.port = listener_->address().port();
   own_address_ = std::make_unique<OwnAddress>(listener_->address(), options_.self.address);

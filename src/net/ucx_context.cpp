@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <set>
 #include <sstream>
 
 #include <fmt/ranges.h>
@@ -72,6 +73,18 @@ std::vector<std::string> devices_of(ucp_context_h context) {
   return devices;
 }
 
+// What UCX could use here if transport.transports allowed all.
+std::set<std::string> transports_of_all(UcxContextOptions options) {
+  options.transports = {"all"};
+  std::set<std::string> transports;
+  if (auto all = init(options, "all")) {
+    for (const std::string& resource : resources_of(*all))
+      transports.insert(resource.substr(0, resource.find('/')));
+    ucp_cleanup(*all);
+  }
+  return transports;
+}
+
 Status unusable_rail(const UcxContextOptions& options, const Status& cause) {
   const std::string transports = fmt::format("{}", fmt::join(options.transports, ","));
   std::vector<std::string> usable;
@@ -80,9 +93,13 @@ Status unusable_rail(const UcxContextOptions& options, const Status& cause) {
     ucp_cleanup(*all);
   }
   if (usable.empty()) {
-    return make_status(StatusCode::InvalidArgument,
-                       "UCX {} finds no device at all for transports '{}': {}{}", ucx_version(),
-                       transports, cause.message(), ucx_environment(options));
+    return make_status(
+        StatusCode::InvalidArgument,
+        "transport.transports: UCX {} finds no device on this machine for '{}' ({}); "
+        "what it can use here: {}; use one of these, such as tcp, or look at "
+        "ucx_info -d{}",
+        ucx_version(), transports, cause.message(), fmt::join(transports_of_all(options), ", "),
+        ucx_environment(options));
   }
   const bool exists = ::if_nametoindex(options.rail.c_str()) != 0;
   return make_status(

@@ -66,7 +66,7 @@ class Alone:
 
 def test_a_good_configuration(tmp_path):
     file = tmp_path / "good.yaml"
-    file.write_text("transport:\n  chunk_bytes: 64KiB\n")
+    file.write_text("transport:\n  chunk_bytes: 64KiB\nclient:\n  group: ''\n")
     done = braidd("--config", str(file), "--check-config")
     assert (done.returncode, done.stderr) == (0, "")
     assert str(file) in done.stdout

@@ -90,7 +90,7 @@ TEST(SuggestConfigKey, ElseListsWhatThereIs) {
             "the keys of 'metrics' are address, port, explain_seconds");
   EXPECT_EQ(suggest_config_key("zookeeper"),
             "the sections are node, control, client, transport, collective, plan, tune, guard, "
-            "timeline, metrics, page, log");
+            "timeline, metrics, page, log; braidd --print-config shows all keys");
 }
 
 TEST(BytesOrAuto, IsASizeOrAuto) {

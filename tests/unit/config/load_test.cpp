@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "config/load.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "config/config_keys.h"
 #include "temporary_file.h"
 
 namespace braid {
 namespace {
 
 using Strings = std::vector<std::string>;
+using ::testing::HasSubstr;
+using ::testing::Lt;
 
 Strings errors_of(std::string_view yaml, const Strings& settings = {}) {
   return parse_config(yaml, "f.yaml", settings).errors;
@@ -72,7 +76,8 @@ TEST(LoadConfig, AllErrorsAreReportedAtOnceWithTheirLines) {
                      "f.yaml:6: transport.flows_per_link: 'many' is not a whole number; use one "
                      "from 0 to 128",
                      "f.yaml:8: bogus: unknown key; the sections are node, control, client, "
-                     "transport, collective, plan, tune, guard, timeline, metrics, page, log",
+                     "transport, collective, plan, tune, guard, timeline, metrics, page, log; "
+                     "braidd --print-config shows all keys",
                      "f.yaml:9: log.level: 'loud' is no log level; use trace, debug, info, warn or "
                      "error",
                      "--set metrics.port: 'x' is not a whole number; use one from 0 to 65535"}));
@@ -89,7 +94,8 @@ TEST(LoadConfig, WrongTypesAreErrors) {
             Strings({"f.yaml:2: transport.rails: has a list in its list; use network devices, or "
                      "auto"}));
   EXPECT_EQ(errors_of("log: debug\n"),
-            Strings({"f.yaml:1: log: is a single value; write its keys below it, indented"}));
+            Strings({"f.yaml:1: log: is 'debug'; write its keys below it, indented: level, "
+                     "format, progress_seconds"}));
   EXPECT_EQ(errors_of("log:\n  [a]: b\n"),
             Strings({"f.yaml:2: log: has a list as a key; use a name"}));
 }
@@ -121,7 +127,52 @@ TEST(LoadConfig, WhatIsNoYamlIsAnErrorWithItsLine) {
   EXPECT_EQ(errors[0].find("f.yaml:"), 0u);
   EXPECT_NE(errors[0].find("is not YAML"), std::string::npos);
   EXPECT_NE(errors_of("log: {level\n")[0].find("is not YAML"), std::string::npos);
-  EXPECT_NE(errors_of("log:\n\tlevel: debug\n")[0].find("f.yaml:2"), std::string::npos);
+}
+
+TEST(LoadConfig, SyntaxErrorsSayWhatToWriteInstead) {
+  EXPECT_EQ(errors_of("log:\n\tlevel: debug\n"),
+            Strings({"f.yaml:2: is not YAML: the line is indented with a tab; use blanks, the same "
+                     "number for all keys of a section"}));
+  EXPECT_EQ(errors_of("log:\n  level: debug\n \tformat: json\n").at(0).find("f.yaml:3: is not"), 0u)
+      << "wherever the parser stumbles over it";
+  EXPECT_EQ(errors_of("transport: rails: eth0\n"),
+            Strings({"f.yaml:1: is not YAML (illegal map value), at 'transport: rails: eth0'; "
+                     "write one \"key: value\" in a line, and indent all keys of a section by the "
+                     "same number of blanks"}));
+  EXPECT_THAT(errors_of("transport:\n  rails: [eth0\n").at(0),
+              HasSubstr("a list that begins with [ ends with ]"));
+  EXPECT_THAT(errors_of("log: {level: debug\n").at(0), HasSubstr("what begins with { ends with }"));
+  EXPECT_THAT(errors_of("log:\n  level: @debug\n").at(0), HasSubstr("in quotes"));
+  EXPECT_THAT(errors_of("log:\n  level: @" + std::string(10'000, 'x')).at(0).size(), Lt(400u));
+}
+
+TEST(LoadConfig, ASectionWithoutKeysSaysHowTheyAreWritten) {
+  EXPECT_EQ(errors_of("transport: rails\n"),
+            Strings({"f.yaml:1: transport: is 'rails'; write \"rails: …\" below it, indented"}));
+  EXPECT_EQ(errors_of("log:\n  level:debug\n"),
+            Strings({"f.yaml:1: log: is 'level:debug'; write a blank behind the colon: \"level: "
+                     "debug\""}));
+  EXPECT_EQ(errors_of("log:\n  - level: debug\n"),
+            Strings({"f.yaml:1: log: is a list; write its keys below it, indented: level, format, "
+                     "progress_seconds"}));
+}
+
+TEST(LoadConfig, AListThatIsNoneSaysHowItIsWritten) {
+  const std::string how =
+      "use network devices, or auto, as a single value or as a list: [first, second]";
+  EXPECT_EQ(errors_of("transport:\n  rails:\n    first: eth0\n"),
+            Strings({"f.yaml:2: transport.rails: is a map; " + how}));
+}
+
+TEST(LoadConfig, UnknownKeysNameTheNearest) {
+  EXPECT_EQ(
+      errors_of("", {"rail=eth0", "transprot.rails=eth0", "node=a"}),
+      Strings({"--set rail: unknown key; did you mean 'transport.rails'?",
+               "--set transprot.rails: unknown key; did you mean 'transport.rails'?",
+               "--set node: unknown key; the keys of 'node' are " + keys_of_section("node")}));
+  const std::string far = errors_of("", {"foo=1"}).at(0);
+  EXPECT_THAT(far, HasSubstr("--set foo: unknown key; the sections are node, control, client"));
+  EXPECT_THAT(far, HasSubstr("braidd --print-config shows all keys"));
 }
 
 TEST(LoadConfig, GarbageNeverCrashesOrPasses) {

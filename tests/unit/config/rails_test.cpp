@@ -184,5 +184,19 @@ TEST(ResolveNodeName, AGivenOneIsKept) {
   EXPECT_EQ(resolve_node_name(config).value(), "rack1.node7");
 }
 
+TEST(WhyOwnHostOnly, NamesWhatKeepsOtherNodesAway) {
+  DaemonConfig config;
+  EXPECT_EQ(why_own_host_only(config, "192.0.2.2"),
+            "it has no cluster key: if the missing ranks are on other nodes, set "
+            "control.cluster_key_file on all nodes");
+  config.control.cluster_key_file = "/etc/braid/cluster.key";
+  EXPECT_EQ(why_own_host_only(config, "192.0.2.2"), "");
+  EXPECT_EQ(why_own_host_only(config, "127.0.0.1"),
+            "node.address is 127.0.0.1, a loopback address: if the missing ranks are on other "
+            "nodes, set it to auto, or to an address that these reach");
+  config.control.listen = "127.0.0.1";
+  EXPECT_EQ(why_own_host_only(config, "192.0.2.2").find("control.listen is 127.0.0.1"), 0u);
+}
+
 }  // namespace
 }  // namespace braid

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "config/host_check.h"
+
+#include <fmt/format.h>
+
+#include "base/local_host.h"
+#include "base/user_group.h"
+#include "config/cluster_key.h"
+#include "config/rails.h"
+#include "config/secret_file.h"
+
+namespace braid {
+namespace {
+
+constexpr const char* kAnyAddress = "0.0.0.0";
+
+bool is_own(const std::string& address) {
+  return address == kAnyAddress || is_loopback_host(address) || is_local_host(address);
+}
+
+}  // namespace
+
+std::string not_own_address(const std::string& key, const std::string& address) {
+  return fmt::format("{}: {} is no address of this machine, which has {}", key, address,
+                     own_interfaces());
+}
+
+std::vector<std::string> find_host_troubles(const DaemonConfig& config, const Network& network) {
+  std::vector<std::string> troubles;
+  const auto note = [&troubles](const auto& outcome) {
+    if (!outcome) troubles.push_back(outcome.status().message());
+  };
+  note(load_cluster_key(config.control.cluster_key_file));
+  if (config.page.access == kTokenAccess) note(load_page_token(config.page.token_file));
+  if (!config.client.group.empty()) {
+    if (const auto group = find_client_group(config.client.group); !group)
+      troubles.push_back("client.group: " + group.status().message());
+  }
+  const auto rails = resolve_rails(config, network);
+  note(rails);
+  if (rails) note(resolve_address(config, rails->front(), network));
+  // Without a key there is no listener.
+  const bool has_listener = !config.control.cluster_key_file.empty();
+  const std::string& listen = config.control.listen;
+  const std::string& address = config.node.address;
+  if (has_listener && listen == kAuto && address != kAuto && !is_own(address)) {
+    troubles.push_back(not_own_address("node.address", address) +
+                       "; use one of these, or auto; where others reach this machine at an "
+                       "address that is translated, set control.listen to 0.0.0.0 as well");
+  }
+  if (has_listener && listen != kAuto && !is_own(listen))
+    troubles.push_back(not_own_address("control.listen", listen) + "; use one of these, or auto");
+  if (config.metrics.port != 0 && !is_own(config.metrics.address)) {
+    troubles.push_back(not_own_address("metrics.address", config.metrics.address) +
+                       "; use one of these, or 127.0.0.1");
+  }
+  return troubles;
+}
+
+}  // namespace braid
