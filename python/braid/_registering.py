@@ -12,6 +12,7 @@ from typing import Any
 
 from braid import _abi
 from braid._abi import DType
+from braid._arguments import as_number, as_text
 from braid._question import wait_for_answer
 
 
@@ -69,13 +70,13 @@ class RegisteringMixin:
         for option, tensor in zip(options, tensors):
             order = tensor.backward_order
             option.struct_size = ctypes.sizeof(_abi.TensorOptions)
-            option.name = tensor.name.encode()
+            option.name = as_text("a tensor's name", tensor.name)
             option.dtype = tensor.dtype
-            option.count = tensor.count
+            option.count = as_number(f"the count of tensor {tensor.name!r}", tensor.count, 64)
             option.backward_order = _abi.NO_ORDER if order is None else order
             option.dynamic = tensor.dynamic
             option.planned = tensor.planned
-            option.codec = tensor.codec.encode() or None
+            option.codec = as_text(f"the codec of tensor {tensor.name!r}", tensor.codec) or None
             option.state_slots = tensor.state_slots
         handles = (c_uint32 * len(tensors))()
         self._open()

@@ -12,6 +12,7 @@ from typing import Any
 
 from braid import _abi
 from braid._abi import Collective, DType, Operation, Reduction, Update
+from braid._arguments import as_number, as_text
 from braid._inputs import Input, input_of, splits_of
 from braid._library import library
 from braid._open_jobs import add_open_job, reason_of_end, remove_open_job
@@ -77,14 +78,14 @@ class Job(RegisteringMixin, TimeoutsMixin, ResultsMixin):
         self.world_size = world_size
         options = _abi.JobOptions(
             struct_size=ctypes.sizeof(_abi.JobOptions),
-            socket_path=socket_path.encode() if socket_path else None,
-            name=name.encode(),
-            rank=rank,
-            world_size=world_size,
-            master_address=master_address.encode(),
+            socket_path=as_text("the socket's path", socket_path) if socket_path else None,
+            name=as_text("the job's name", name),
+            rank=as_number("the rank", rank, 32),
+            world_size=as_number("the world size", world_size, 32),
+            master_address=as_text("the master's address", master_address),
             timeout_ms=milliseconds(timeout),
             arena_bytes=arena_bytes,
-            token=token.encode() if token else None,
+            token=as_text("the job's token", token) if token else None,
             master_node=master_node,
         )
         handle = c_void_p()

@@ -112,3 +112,18 @@ def test_a_reason_of_a_group_before_this_one_does_not_count():
     ranks = [arrivals_of(store, rank) for rank in range(3)]
     look(*ranks[0])
     look(*ranks[1])
+
+
+def test_two_processes_with_one_rank_are_told_apart():
+    store = dist.HashStore()
+    first, second = arrivals_of(store, 0), arrivals_of(store, 0)
+    with pytest.raises(dist.DistBackendError, match="2 processes say that they are rank 0 of 3: give each .*RANK"):
+        look(*first)
+    with pytest.raises(dist.DistBackendError, match="It says: 2 processes say that they are rank 0 of 3"):
+        look(*second)
+
+
+def test_a_process_that_comes_again_is_no_second_one():
+    store = dist.HashStore()
+    arrivals_of(store, 0)
+    look(*arrivals_of(store, 0))

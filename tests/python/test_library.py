@@ -12,7 +12,7 @@ from cluster_runs import run
 
 import braid
 from braid import _library
-from braid.errors import BraidError, LibraryError, error_of
+from braid.errors import BraidError, InvalidArgumentError, LibraryError, error_of
 
 pytestmark = pytest.mark.once
 
@@ -56,3 +56,16 @@ def test_without_a_daemon_the_error_says_where_it_looked():
 def test_a_job_without_torch(nodes, ranks_per_node):
     results = run("plain_job.py", nodes=nodes, ranks_per_node=ranks_per_node).expect(2)
     assert all(result["done"] for result in results)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (("a\0b", 0, 1), "the job's name is 'a.x00b', which has a NUL character in it"),
+        (("job", -1, 1), "the rank is -1; right is a whole number, 0 to 4294967295"),
+        (("job", 0, 1.5), "the world size is 1.5; right is a whole number"),
+    ],
+)
+def test_arguments_that_ctypes_would_cut_are_refused(arguments, text):
+    with pytest.raises(InvalidArgumentError, match=text):
+        braid.Job(*arguments)

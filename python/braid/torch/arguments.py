@@ -11,7 +11,7 @@ import torch
 from torch.distributed import ReduceOp
 
 from braid import DType
-from braid.torch.carriage import carriage_of_copy
+from braid.torch.carriage import carriage_of_copy, refuse_sparse
 
 _ZERO = timedelta(0)
 _MILLISECOND = timedelta(milliseconds=1)
@@ -37,6 +37,7 @@ def timeout_ms_of(opts: Any, timeout: timedelta | None) -> int:
 
 def carriage_of_copies(tensors: Sequence[torch.Tensor]) -> tuple[int, int]:
     """(dtype, count) to move tensors unchanged in one operation."""
+    refuse_sparse(tensors)
     if len(tensors) == 1:
         return carriage_of_copy(tensors[0])
     return int(DType.UINT8), sum(tensor.nbytes for tensor in tensors)

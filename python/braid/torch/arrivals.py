@@ -38,7 +38,7 @@ class Arrivals:
         # A store may outlive a group: a script that destroys its group and makes it again finds what
         # it wrote before. Every rank comes as often as the others, so the count tells the times apart.
         self.number = store.add(_arrival(rank), 1)
-        self._failure = f"braid/failure/{self.number}"
+        self._failure = _failure(self.number)
         self._began = self._looked = clock()
         self._next = 0
         self._has_told = False
@@ -53,6 +53,7 @@ class Arrivals:
             return
         self._looked = now
         self._raise_failure()
+        self._raise_if_twice()
         if by_gloo := self._by_gloo(self._watched()):
             first = range(min(self._size, _RANKS_PER_LOOK_MAX))
             raise DistBackendError(self._half_enabled({*by_gloo, *self._by_gloo(first)}))
@@ -60,10 +61,31 @@ class Arrivals:
             self._has_told = True
             self._tell_late_ones()
 
+    def look_for_double(self) -> None:
+        """The same while the job is being made, for which the daemons name who is missing."""
+        now = self._clock()
+        if now - self._looked >= _LOOK_SECONDS:
+            self._looked = now
+            self._raise_failure()
+            self._raise_if_twice()
+
     def give_up(self, reason: str) -> None:
         """Tells the others why this rank will not come. Of several ranks' reasons one is enough."""
         if not self._store.check([self._failure]):
             self._store.set(self._failure, f"{self._rank}\n{printable(reason)}")
+
+    def _raise_if_twice(self) -> None:
+        """While one process waits, no other one may come with its rank."""
+        count = int(self._store.add(_arrival(self._rank), 0))
+        if count <= self.number:
+            return
+        reason = (
+            f"{count - self.number + 1} processes say that they are rank {self._rank} of {self._size}: give "
+            "each process a rank of its own (RANK)"
+        )
+        for number in range(self.number, min(count, self.number + _RANKS_PER_LOOK_MAX) + 1):
+            self._store.set(_failure(number), f"{self._rank}\n{printable(reason)}")
+        raise DistBackendError(f"braid: {reason}")
 
     def _raise_failure(self) -> None:
         if not self._store.check([self._failure]):
@@ -122,6 +144,10 @@ def printable(text: str) -> str:
 
 def _arrival(rank: int) -> str:
     return f"braid/arrivals/{rank}"
+
+
+def _failure(number: int) -> str:
+    return f"braid/failure/{number}"
 
 
 def _gloo_listener(rank: int) -> str:

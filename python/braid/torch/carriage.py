@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import torch
@@ -77,6 +78,15 @@ def carriage_of_reduction(dtype: torch.dtype, op: Any) -> Carriage | None:
     """How braid reduces tensors of `dtype` with `op`; None if it does not."""
     # A ReduceOp wraps its type in `op`; callers may give either.
     return _TABLE.get((dtype, getattr(op, "op", op)))
+
+
+def refuse_sparse(tensors: Iterable[torch.Tensor]) -> None:
+    for tensor in tensors:
+        if tensor.layout is not torch.strided:
+            raise TypeError(
+                f"braid: a tensor has the layout {tensor.layout}, which only all_reduce with SUM "
+                "takes: give a dense one (tensor.to_dense())"
+            )
 
 
 def carriage_of_copy(tensor: torch.Tensor) -> tuple[int, int]:

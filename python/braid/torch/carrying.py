@@ -15,7 +15,7 @@ import torch
 from braid.torch import engine as _engine
 from braid.torch.arguments import carriage_of_copies, op_of, packable, timeout_ms_of
 from braid.torch.callbacks import current_origin
-from braid.torch.carriage import carriage_of_reduction
+from braid.torch.carriage import carriage_of_reduction, refuse_sparse
 from braid.torch.device_copies import devices_of
 from braid.torch.engine import Engine, unpack_by_rank, unpack_whole
 from braid.torch.flight_record import Entry
@@ -46,6 +46,7 @@ class CarryingMixin:
     def _reduce_scatter(
         self, output: torch.Tensor, blocks: list[torch.Tensor], opts: Any, timeout: Any = None
     ) -> Any:
+        refuse_sparse([output, *blocks])
         op = op_of(opts)
         if len(blocks) == self._size and len({block.numel() for block in blocks}) > 1:
             return self._reduce_scatter_uneven(output, blocks, op, opts, timeout)
@@ -99,6 +100,7 @@ class CarryingMixin:
         self, inputs: Any, by_rank: list[list[torch.Tensor]], opts: Any, timeout: Any = None
     ) -> Any:
         """An all-gather of `inputs`, of which rank r's go to by_rank[r]."""
+        refuse_sparse(inputs)
         sizes = [sum(block.nbytes for block in blocks) for blocks in by_rank]
         own = sum(tensor.nbytes for tensor in inputs)
         if len(by_rank) != self._size or sizes[self._rank] != own:

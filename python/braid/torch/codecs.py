@@ -16,6 +16,7 @@ from typing import Any
 
 import torch
 
+from braid.errors import BraidError, InvalidArgumentError
 from braid.torch.power_sgd import rank_of
 
 _log = logging.getLogger("braid")
@@ -68,6 +69,13 @@ def codec_of(model: torch.nn.Module, name: str, dtype: torch.dtype) -> str:
     global _is_used
     _is_used = True
     return chosen
+
+
+def because_of_codec(error: BraidError) -> str:
+    """What stands before an error of a registration, if it may be about the environment's codec."""
+    chosen = os.environ.get("BRAID_CODEC", NONE) or NONE
+    is_about_codecs = isinstance(error, InvalidArgumentError) and "codec" in str(error)
+    return f"BRAID_CODEC={chosen}: " if is_about_codecs and chosen != NONE else ""
 
 
 def warn_if_unused() -> None:

@@ -35,7 +35,7 @@ from braid.torch.process_group import BraidProcessGroup
 from braid.torch.replacing import replace_everywhere
 from braid.torch.rules import refuse_options
 from braid.torch.tickets import TICKETS_MAX
-from braid.torch.training_group import names_of
+from braid.torch.training_group import backend_of, names_of
 
 _log = logging.getLogger("braid")
 VARIABLE = "BRAID_UPDATE"
@@ -163,7 +163,7 @@ def warn_if_unused() -> None:
 
 def _reason_against(optimizer: Any, group: Any, delay: Delay) -> str | None:
     if not isinstance(group, BraidProcessGroup):
-        return f"the default process group is {type(group).__name__}, not braid's"
+        return f"the default process group is {backend_of(group)}, not braid's"
     if group.size() == 1:
         return "its process group has one rank"
     parameters = [p for each in optimizer.param_groups for p in each["params"]]

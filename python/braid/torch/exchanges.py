@@ -12,7 +12,7 @@ from torch.distributed import Work
 
 from braid.torch import engine as _engine
 from braid.torch.arguments import carriage_of_copies, listed
-from braid.torch.carriage import carriage_of_elements
+from braid.torch.carriage import carriage_of_elements, refuse_sparse
 from braid.torch.device_copies import devices_of, wait_for_streams
 from braid.torch.untraced import untraced
 
@@ -92,6 +92,7 @@ class ExchangeMixin:
         input_split_sizes: list[int], opts: Any = None, timeout: Any = None,
     ) -> Work:  # fmt: skip
         """The splits are numbers of rows; none: as many for each rank."""
+        refuse_sparse([output, input])
         to = self._elements("input", input, input_split_sizes)
         from_ = self._elements("output", output, output_split_sizes)
         blocks = input.detach().reshape(-1).split(to)
@@ -103,6 +104,7 @@ class ExchangeMixin:
     @untraced
     def alltoall(self, outputs: Any, inputs: Any, opts: Any = None, timeout: Any = None) -> Work:
         outputs, inputs = list(outputs), list(inputs)
+        refuse_sparse([*outputs, *inputs])
         if len(outputs) != self._size or len(inputs) != self._size:
             raise ValueError(
                 f"all-to-all: {len(outputs)} outputs and {len(inputs)} inputs for "

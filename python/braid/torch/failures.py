@@ -8,9 +8,10 @@ from torch.distributed import DistBackendError
 from braid.errors import BraidError, DeadlineExceededError
 
 
-def as_distributed(cause: BraidError) -> DistBackendError:
-    """The same sentence; a timeout also has the words by which launchers know one."""
+def as_distributed(cause: BraidError, before: str = "") -> DistBackendError:
+    """The same sentence, with `before` in front of it. A timeout also has the words by which launchers
+    know one."""
     timed_out = "braid: Timed out waiting: " if isinstance(cause, DeadlineExceededError) else ""
-    error = DistBackendError(f"{timed_out}{cause}")
+    error = DistBackendError(f"{timed_out}{before}{cause}")
     error.__cause__ = cause
     return error

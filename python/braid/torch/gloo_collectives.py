@@ -26,6 +26,11 @@ from braid.torch.work import BraidWork
 _JOIN_SECONDS = 10.0
 _PIECE = timedelta(seconds=PIECE_SECONDS)
 _MOMENT = timedelta(milliseconds=1)
+_NO_TYPE = "Invalid scalar type"
+_REFUSED_TYPE = (
+    "{what}: neither braid nor gloo reduces this type; both reduce float32, float64, float16, bfloat16, "
+    "int32, int64 and uint8, and gloo int8"
+)
 
 
 class _Started(NamedTuple):
@@ -95,21 +100,23 @@ class GlooCollectives:
         """Raises gloo's error, or what makes it pointless to wait."""
         seconds = started.timeout.total_seconds()
         end = time.monotonic() + seconds
-        while not self._ends_soon(started.begun):
+        while not self._ends_soon(started):
             self._watch.check()
             if time.monotonic() > end:
                 raise timed_out(f"{started.what}: it has not ended within {seconds:g} s")
             if self._is_closing:
                 raise DistBackendError("the process group was destroyed while gloo was at work")
 
-    def _ends_soon(self, begun: Work) -> bool:
+    def _ends_soon(self, started: _Started) -> bool:
         try:
-            return bool(begun.wait(_MOMENT if self._given_up else _PIECE))
+            return bool(started.begun.wait(_MOMENT if self._given_up else _PIECE))
         except Exception:
-            if not begun.is_completed():
+            if not started.begun.is_completed():
                 return False
         try:
-            return bool(begun.wait())
+            return bool(started.begun.wait())
         except Exception as error:
+            if _NO_TYPE in str(error):
+                raise TypeError(_REFUSED_TYPE.format(what=started.what)) from error
             self._watch.explain(error)
             raise

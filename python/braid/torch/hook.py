@@ -28,7 +28,7 @@ from torch.nn.parallel import DistributedDataParallel
 from braid import BraidError
 from braid.torch.carriage import dtype_of
 from braid.torch.claims import ended, has_claims, is_claimed, locals_of
-from braid.torch.codecs import codec_of
+from braid.torch.codecs import because_of_codec, codec_of
 from braid.torch.failures import as_distributed
 from braid.torch.futures import mapped
 from braid.torch.gradients import TENSORS_MAX, GradientSet
@@ -37,6 +37,7 @@ from braid.torch.power_sgd import rank_of, shape_of
 from braid.torch.process_group import BraidProcessGroup
 from braid.torch.registrations import place_for
 from braid.torch.tensor_sizes import smallest_tensor_bytes
+from braid.torch.training_group import backend_of
 from braid.torch.unheard import refuse_nans
 
 _log = logging.getLogger("braid")
@@ -55,7 +56,7 @@ class DDPHookState:
         if not isinstance(group, BraidProcessGroup):
             raise TypeError(
                 f"braid's DDP hook needs a process group of the backend braid, "
-                f"this one is {type(group).__name__}"
+                f"this one is {backend_of(group)}"
             )
         is_ddp = isinstance(model, DistributedDataParallel)
         module = model.module if is_ddp else model
@@ -169,7 +170,7 @@ class DDPHookState:
             try:
                 self._gradients = GradientSet(self.group.engine, self._place, members)
             except BraidError as error:
-                raise as_distributed(error) from error
+                raise as_distributed(error, because_of_codec(error)) from error
 
     def _gradients_of(
         self, seen: list[tuple[list[torch.Tensor], torch.dtype]]

@@ -18,7 +18,7 @@ from torch.distributed import ProcessGroup, ReduceOp, Store, distributed_c10d
 from braid import Job
 from braid.torch import engine as _engine
 from braid.torch.arguments import carriage_of_copies, listed, op_of, same_dtype_runs
-from braid.torch.carriage import carriage_of_copy, carriage_of_reduction
+from braid.torch.carriage import carriage_of_copy, carriage_of_reduction, refuse_sparse
 from braid.torch.carrying import CarryingMixin
 from braid.torch.codecs import warn_if_unused
 from braid.torch.engine import Engine
@@ -173,6 +173,7 @@ class BraidProcessGroup(ExchangeMixin, CarryingMixin, FallbackMixin, ProcessGrou
         tensors = listed(tensors)
         root = opts if isinstance(opts, int) else opts.rootRank if root is None else root
         op = op_of(opts)
+        refuse_sparse(tensors)
         if carriage_of_reduction(tensors[0].dtype, op) is None:
             return self._out([self._reduce_by_gloo(tensors, op, root)])
         outputs = tensors if root == self._rank else []
@@ -206,6 +207,7 @@ class BraidProcessGroup(ExchangeMixin, CarryingMixin, FallbackMixin, ProcessGrou
 
     @untraced
     def all_gather_single(self, output: torch.Tensor, input: torch.Tensor, opts: Any = None) -> Any:
+        refuse_sparse([output, input])
         if output.is_contiguous() and output.dtype == input.dtype:
             dtype, count = carriage_of_copy(input)
             if output.numel() != input.numel() * self._size:

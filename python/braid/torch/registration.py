@@ -119,6 +119,7 @@ class _Proposal:
                 self._arrivals.look()
             else:
                 self._look_for_end()
+                self._arrivals.look_for_double()
         except (DistNetworkError, DistStoreError):
             pass
         except DistBackendError as error:

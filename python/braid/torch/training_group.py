@@ -23,10 +23,18 @@ def braid_group(process_group: Any, who: str) -> BraidProcessGroup:
         group = dist.distributed_c10d._get_default_group()
     if not isinstance(group, BraidProcessGroup):
         raise TypeError(
-            f"{who} needs a process group of the backend braid, this one is "
-            f'{type(group).__name__}: call init_process_group("braid"), or set BRAID_ENABLE=1'
+            f"{who} needs a process group of the backend braid, this one is {backend_of(group)}: "
+            f'call init_process_group("braid"), or set BRAID_ENABLE=1'
         )
     return group
+
+
+def backend_of(group: Any) -> str:
+    """For messages."""
+    try:
+        return f"of the backend {dist.get_backend(group)}"
+    except Exception:  # torch does not know it.
+        return type(group).__name__
 
 
 def names_of(
