@@ -95,7 +95,8 @@ class Engine:
         self.tickets = Tickets()
         self.sequence = 0
         self._streams = Streams(job)
-        self._lock = threading.Lock()
+        # Re-entrant, so that run() can tell that its own thread is in it already.
+        self._lock = threading.RLock()
         # Of the completion threads and of callers that wait themselves.
         self._in_flight = 0
         self._one_ended = threading.Condition(self._lock)
@@ -135,6 +136,7 @@ class Engine:
         the daemon is at work, and before `work` is finished.
         With `wait` the caller's thread sees it through, which saves a change of threads.
         """
+        self._refuse_handlers()
         memory = None
         try:
             memory = pack(self.arena, inputs) if inputs else None
@@ -194,6 +196,16 @@ class Engine:
             self.job.close()
         except BraidError:
             pass  # The daemon is gone: there is nothing left to leave.
+
+    def _refuse_handlers(self) -> None:
+        """A signal's handler may run while its thread submits. The operation that is being submitted
+        cannot come behind the handler's."""
+        if self._lock._is_owned():
+            raise DistBackendError(
+                f"a signal's handler starts an operation of job {self.job.name} while the thread that it "
+                "interrupts is starting one: let the handler set a flag, and look at the flag after "
+                "the step"
+            )
 
     def _make_room(self) -> None:
         """Waits until one more operation may be in flight. Holds the lock."""
