@@ -8,9 +8,7 @@ until the late rank gives up.
 from __future__ import annotations
 
 import os
-import signal
 import sys
-import threading
 import time
 from collections.abc import Callable
 from datetime import timedelta
@@ -20,13 +18,13 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from report import report
+from signalled import with_signal
 
 import braid
 import braid.torch
 
 RANK = int(os.environ["RANK"])
 PATIENCE_S = 120  # of the late rank
-INTO_THE_WAIT_S = 0.5  # after which the signal comes
 WAITS: dict[str, Callable[[], Any]] = {}
 
 
@@ -46,18 +44,6 @@ class Late:
             if time.monotonic() > end:
                 raise TimeoutError(f"{self._name}: the handler has not run")
             time.sleep(0.01)
-
-
-def with_signal(handler: Callable[..., None], wait: Callable[[], Any]) -> Any:
-    """In the middle of `wait` a signal comes, for which there is a handler."""
-    before = signal.signal(signal.SIGTERM, handler)
-    timer = threading.Timer(INTO_THE_WAIT_S, os.kill, (os.getpid(), signal.SIGTERM))
-    timer.start()
-    try:
-        return wait()
-    finally:
-        timer.join()
-        signal.signal(signal.SIGTERM, before)
 
 
 def run(folder: str, name: str, wait: Callable[[], Any]) -> None:

@@ -11,16 +11,15 @@ import os
 import signal
 import socket
 import struct
-import threading
 from collections.abc import Callable
 from typing import Any
 
 from report import report
+from signalled import with_signal
 
 import braid
 
 PATIENCE_S = 60
-INTO_THE_WAIT_S = 0.5  # after which the signal comes
 LARGE_BYTES = 40 << 20  # more than the arenas have before it
 RING_ENTRIES = 8192
 BUCKET_TENSORS = RING_ENTRIES // 2
@@ -48,15 +47,10 @@ def run_stopped(wait: Callable[[], Any], error: type[BaseException] | None = Non
         if error is not None:
             raise error
 
-    before = signal.signal(signal.SIGTERM, handle)
     os.kill(DAEMON, signal.SIGSTOP)
-    timer = threading.Timer(INTO_THE_WAIT_S, os.kill, (os.getpid(), signal.SIGTERM))
-    timer.start()
     try:
-        return wait()
+        return with_signal(handle, wait)
     finally:
-        timer.join()
-        signal.signal(signal.SIGTERM, before)
         os.kill(DAEMON, signal.SIGCONT)
 
 
