@@ -18,12 +18,13 @@ bool is_own(const std::string& address) {
   return address == kAnyAddress || is_loopback_host(address) || is_local_host(address);
 }
 
-}  // namespace
-
+// "node.address: 192.0.2.7 is no address of this machine, which has eth0 (192.0.2.2)"
 std::string not_own_address(const std::string& key, const std::string& address) {
   return fmt::format("{}: {} is no address of this machine, which has {}", key, address,
                      own_interfaces());
 }
+
+}  // namespace
 
 std::vector<std::string> find_host_troubles(const DaemonConfig& config, const Network& network) {
   std::vector<std::string> troubles;

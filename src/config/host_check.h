@@ -14,7 +14,4 @@ namespace braid {
 // looked at: whether ports are free, for a daemon may be running, and what UCX can use.
 std::vector<std::string> find_host_troubles(const DaemonConfig& config, const Network& network);
 
-// An address of this machine that somebody should set `key` to instead of `address`.
-std::string not_own_address(const std::string& key, const std::string& address);
-
 }  // namespace braid
