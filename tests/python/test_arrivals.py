@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 from cluster_runs import once, run
 
@@ -127,3 +129,11 @@ def test_a_process_that_comes_again_is_no_second_one():
     store = dist.HashStore()
     arrivals_of(store, 0)
     look(*arrivals_of(store, 0))
+
+
+def test_who_waits_for_rank_0_hears_what_rank_0_may_wait_for():
+    from braid.torch.registration import create_group
+
+    text = r"rank 0 has not come, or not to braid, or it still waits for 3 processes \(WORLD_SIZE\) to reach"
+    with pytest.raises(dist.DistBackendError, match=text):
+        create_group(dist.HashStore(), 1, 3, timedelta(milliseconds=200))

@@ -164,7 +164,8 @@ class _Proposal:
         if not key_comes(self._store, self._key, end, self._arrivals.look):
             raise DistBackendError(
                 f"braid: rank {self._rank} of {self._size} waited {self._seconds:g} s for rank 0 to "
-                "name the group's job in torch's store: rank 0 has not come, or not to braid"
+                "name the group's job in torch's store: rank 0 has not come, or not to braid, or it "
+                f"still waits for {self._size} processes (WORLD_SIZE) to reach the store"
             )
         said = self._store.get(self._key).decode()
         self._raise_if_given_up(said)
