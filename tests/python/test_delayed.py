@@ -349,6 +349,24 @@ def test_a_failure_on_the_way_is_told_by_the_next_step_and_by_finish():
     assert run_ranks(2, work) == [["JOB_FAILED: lost rank 7"] * 3] * 2
 
 
+@pytest.mark.parametrize("how", [", but another node has submitted another one", " without submitting 'w' step 8"])
+def test_a_rank_that_left_in_order_is_said_to_have_taken_fewer_steps(how):
+    def work(group: Any, world: Any) -> str:
+        training = Training(group).train(0, 3)
+        group.barrier().wait()
+        world.hold(True)
+        training.step(3)
+        group.barrier().wait()
+        world.fail(f"rank 1 left the job{how}")
+        with pytest.raises(torch.distributed.DistBackendError) as error:
+            training.step(4)
+        return str(error.value)
+
+    for text in run_ranks(2, work):
+        assert text.startswith(f"rank 1 left the job{how}; all ranks must take the same number")
+        assert "the rank that left has taken fewer" in text
+
+
 def test_quadratics_of_ranks_that_share_nodes():
     """The reference itself: with one node for all it is synchronous in what x sees."""
     xs, _ = quadratics.recurrence((1.0, 3.0), 5, nodes=(0, 0))

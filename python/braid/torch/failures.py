@@ -8,10 +8,10 @@ from torch.distributed import DistBackendError
 from braid.errors import BraidError, DeadlineExceededError
 
 
-def as_distributed(cause: BraidError, before: str = "") -> DistBackendError:
-    """The same sentence, with `before` in front of it. A timeout also has the words by which launchers
+def as_distributed(cause: BraidError, before: str = "", after: str = "") -> DistBackendError:
+    """The same sentence between `before` and `after`. A timeout also has the words by which launchers
     know one."""
     timed_out = "braid: Timed out waiting: " if isinstance(cause, DeadlineExceededError) else ""
-    error = DistBackendError(f"{timed_out}{before}{cause}")
+    error = DistBackendError(f"{timed_out}{before}{cause}{after}")
     error.__cause__ = cause
     return error

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import torch
+from torch.distributed import DistBackendError
 
 from braid import BraidError
 from braid.torch.engine import Engine
@@ -16,6 +17,13 @@ from braid.torch.flight_record import Entry
 
 if TYPE_CHECKING:
     from braid.torch.weights import Weight
+
+# What the daemons say of a rank that gave no reason: it knows of no error, and did fewer steps.
+_LEFT_IN_ORDER = ("left the job, but", "left the job without")
+_FEWER_STEPS = (
+    "; all ranks must take the same number of optimizer steps: the rank that left has taken fewer, for "
+    "example because its script left one out"
+)
 
 Use = Callable[["Weight", torch.Tensor], None]
 
@@ -111,7 +119,7 @@ class Round:
             finally:
                 self._engine.leave()
         except BraidError as cause:
-            self._fail(as_distributed(cause))
+            self._fail(_explained(cause))
         except Exception as cause:
             self._fail(cause)
         if not self._tickets and self._entry is not None:
@@ -135,7 +143,7 @@ class Round:
             try:
                 self._engine.wait(ticket)
             except BraidError as cause:
-                self._fail(as_distributed(cause))
+                self._fail(_explained(cause))
             except Exception as cause:
                 self._fail(cause)
 
@@ -235,3 +243,8 @@ def _result_of(engine: Engine, ticket: int, weight: Weight) -> torch.Tensor:
         return torch.empty(0, dtype=weight.view.dtype)
     raw = (ctypes.c_ubyte * nbytes).from_address(address)
     return torch.frombuffer(raw, dtype=weight.view.dtype)
+
+
+def _explained(cause: BraidError) -> DistBackendError:
+    left_in_order = any(words in str(cause) for words in _LEFT_IN_ORDER)
+    return as_distributed(cause, after=_FEWER_STEPS if left_in_order else "")
