@@ -182,7 +182,8 @@ Status Job::ask_to_open() {
   const int fds[] = {arena->fd(), session_.rings_fd(), session_.submit_wake_fd()};
   asked_ = session_.connection().send(builder, fds);
   arenas_.add(std::move(arena));
-  return {};
+  // A daemon that is gone may have said why; await_opened() reads that. Else it was not asked.
+  return asked_.code() == StatusCode::Unavailable ? Status() : asked_;
 }
 
 // The daemon's answer, or nothing by `until_ns`.

@@ -137,6 +137,32 @@ def test_a_daemon_without_descriptors_names_the_limit(cluster_of, left):
     cluster.expect_healthy()
 
 
+# One descriptor more for each try.
+OPEN_WITH_FEW = """
+import resource
+used = {int(name) for name in os.listdir("/proc/self/fd")}
+hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+texts = []
+for limit in range(max(used) + 1, max(used) + 40):
+    resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
+    try:
+        open_job(f"few {limit}").close()
+        break
+    except braid.BraidError as error:
+        texts.append(str(error))
+resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+report(texts=texts)
+"""
+
+
+def test_a_trainer_without_descriptors_is_told_at_once(cluster_of):
+    (trainer,) = cluster_of(1, PEERS_WAIT).start(OPEN_WITH_FEW, nodes=[0])
+    texts = trainer.result()["texts"]
+    assert 5 < len(texts) < 39
+    for text in texts:
+        assert "no file descriptors left" in text, text
+
+
 def test_a_daemon_raises_its_limit_of_descriptors(cluster_of):
     node = cluster_of(2, PEERS_WAIT).nodes[0]
     soft, hard = resource.prlimit(node.daemon_pid, resource.RLIMIT_NOFILE)
