@@ -92,6 +92,7 @@ void DaemonRings::serve() {
 // Not drained: nobody sleeps, so nobody will be woken. In the loop's next round, so that its other
 // handles have their turn first.
 void DaemonRings::serve_again() {
+  if (poll_ == nullptr) return;  // stopped, after an error that ends the job: its verdict comes
   uv_idle_start(again_.get(), [](uv_idle_t* idle) {
     uv_idle_stop(idle);
     static_cast<DaemonRings*>(idle->data)->serve();

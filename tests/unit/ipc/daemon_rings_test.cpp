@@ -188,6 +188,18 @@ TEST_F(DaemonRingsTest, StopEndsTheCallbacks) {
   EXPECT_EQ(calls, 1);
 }
 
+// As a trainer that leaves right after a wrong submission.
+TEST_F(DaemonRingsTest, WhatIsStoppedIsNotServedAgain) {
+  auto rings = adopt().value();
+  int calls = 0;
+  ASSERT_TRUE(rings->start(*loop_, [&] { ++calls; }));
+  rings->stop();
+  submit(1);
+  rings->serve_again();
+  run_rounds(*loop_);
+  EXPECT_EQ(calls, 0);
+}
+
 TEST_F(DaemonRingsTest, CorruptIndicesAndEntriesAreProtocolErrors) {
   auto rings = adopt();
   ASSERT_TRUE(rings.is_ok()) << rings.status().message();
