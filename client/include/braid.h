@@ -195,6 +195,17 @@ typedef struct braid_tensor_options {
 BRAID_API int braid_register(braid_job* job, const braid_tensor_options* options,
                              size_t tensor_count, uint32_t* tensors);
 
+/** Takes all tensors of one braid_register out of the job again: `tensors` are their handles, as
+ * they were given. Then they cost nothing any more, here or in the daemon, and no limit counts
+ * them; what a codec or an owner keeps for them goes, too, when all ranks of the node have
+ * unregistered them. Every rank does it when it submits none of them any more, each at its own
+ * time.
+ *
+ * BRAID_ERROR_INVALID_ARGUMENT: a ticket of an operation of theirs was not released, or they are
+ * not all tensors of one registration; then nothing has changed. A handle is not given again. A
+ * name should not be used again in this job, and is refused for some time. Since 0.1.1. */
+BRAID_API int braid_unregister(braid_job* job, const uint32_t* tensors, size_t tensor_count);
+
 /** Memory inside an input arena, 64-byte aligned: submitting from it copies nothing. Freed by
  * braid_free or braid_close. It blocks, up to the timeout, only while the daemon is given another
  * arena. */
@@ -295,7 +306,7 @@ BRAID_API int braid_extend_timeout(braid_job* job, uint32_t more_ms);
  * call: for a caller that has to look after something else meanwhile (a signal). A call that has
  * waited so long fails with BRAID_ERROR_DEADLINE_EXCEEDED and has done nothing: it may be called
  * again, as long as braid_check says BRAID_OK. 0, as at first: as long as an operation may take.
- * braid_register waits for its answer whatever is set here. Since 0.1.1. */
+ * braid_register and braid_unregister wait for their answer whatever is set here. Since 0.1.1. */
 BRAID_API int braid_set_patience(braid_job* job, uint32_t patience_ms);
 
 /** Hands one operation to the daemon and returns at once. It blocks, up to the timeout, only while

@@ -129,6 +129,10 @@ int braid_register(braid_job* job, const braid_tensor_options* options, size_t t
       job, [&](Job& self) { return self.register_tensors(options, tensor_count, tensors); });
 }
 
+int braid_unregister(braid_job* job, const uint32_t* tensors, size_t tensor_count) {
+  return asking_job(job, [&](Job& self) { return self.unregister_tensors(tensors, tensor_count); });
+}
+
 int braid_allocate(braid_job* job, size_t bytes, void** memory) {
   return asking_job(job, [&](Job& self) { return self.allocate(bytes, memory); });
 }

@@ -318,7 +318,7 @@ Status Job::register_tensors(const braid_tensor_options* options, size_t count, 
   uint32_t given = 0;
   BRAID_RETURN_IF_ERROR(
       await_registration(lock, fmt::format("{} tensors", count), registration_deadline(), given));
-  const uint32_t first = tensors_.size();
+  const uint32_t first = tensors_.next_handle();
   if (given != first) {
     session_.fail(make_status(StatusCode::Protocol,
                               "braidd gave the tensor handles from {} on; expected was {}", given,
@@ -327,6 +327,50 @@ Status Job::register_tensors(const braid_tensor_options* options, size_t count, 
   }
   tensors_.add(std::move(tensors));
   for (size_t i = 0; i < count; ++i) handles[i] = first + static_cast<uint32_t>(i);
+  return {};
+}
+
+Status Job::unregister_tensors(const uint32_t* handles, size_t count) {
+  BRAID_RETURN_IF_ERROR(check_process());
+  const std::lock_guard registration(register_mutex_);
+  if (asked_arena_) (void)await_arena(asked_arena_deadline_ns_);
+  Lock lock(session_.mutex());
+  BRAID_RETURN_IF_ERROR(tensors_.check_registration(handles, count));
+  BRAID_RETURN_IF_ERROR(check_given_back(handles[0], count));
+  if (!session_.failure().is_ok()) return session_.failure();
+  // Nobody submits them from here on, and the daemon hears of the last tickets first.
+  TensorTable::Registration leaving = tensors_.take(handles[0]);
+  const uint64_t deadline_ns = registration_deadline();
+  Status status = session_.push_all_kept(lock, deadline_ns);
+  if (status.is_ok()) {
+    flatbuffers::FlatBufferBuilder builder;
+    const auto body =
+        proto::CreateUnregisterTensors(builder, handles[0], static_cast<uint32_t>(count));
+    builder.Finish(
+        proto::CreateClientMessage(builder, proto::ClientBody::UnregisterTensors, body.Union()));
+    status = session_.ask(proto::ClientBody::UnregisterTensors, builder);
+  }
+  uint32_t number = 0;
+  if (status.is_ok())
+    status = await_registration(lock, fmt::format("{} tensors", count), deadline_ns, number);
+  if (status.is_ok()) {
+    tensors_.forget_names(leaving);
+  } else {
+    tensors_.put_back(std::move(leaving));
+  }
+  return status;
+}
+
+Status Job::check_given_back(uint32_t first, size_t count) const {
+  for (const auto& [ticket, operation] : operations_) {
+    const auto is_one = [&](uint32_t tensor) { return tensor - first < count; };
+    if (!std::ranges::any_of(operation.request.tensors, is_one)) continue;
+    return make_status(
+        StatusCode::InvalidArgument,
+        "the {} still has ticket {}: wait for it and release it before its tensor is "
+        "unregistered",
+        describe(operation.request, tensors_), ticket);
+  }
   return {};
 }
 

@@ -56,6 +56,7 @@ class Job {
   uint32_t world_size() const { return rank_.world_size; }
 
   Status register_tensors(const braid_tensor_options* options, size_t count, uint32_t* handles);
+  Status unregister_tensors(const uint32_t* handles, size_t count);
   Status allocate(size_t bytes, void** memory);
   Status free(void* memory);
 
@@ -102,6 +103,7 @@ class Job {
   Status ask_for_arena(uint64_t bytes);
   Status await_arena(uint64_t until_ns);
   uint64_t registration_deadline();
+  Status check_given_back(uint32_t first, size_t count) const;
   Status await_registration(Lock& lock, const std::string& what, uint64_t deadline_ns,
                             uint32_t& number);
   Status submit_request(Lock& lock, Request request, braid_ticket* ticket);

@@ -101,6 +101,7 @@ void Session::handle(const proto::ClientMessage& message) {
   watch_.on_heard();
   const auto* tensors = message.body_as_TensorsRegistered();
   const auto* memory = message.body_as_MemoryRegistered();
+  const bool is_unregistered = message.body_type() == proto::ClientBody::TensorsUnregistered;
   const auto* refused = message.body_as_RegistrationRefused();
   if (const auto* failure = message.body_as_Failure()) {
     fail(daemon_error(failure->code(), failure->text()));
@@ -108,6 +109,8 @@ void Session::handle(const proto::ClientMessage& message) {
     answer_registration({{}, tensors->first_handle()});
   } else if (memory != nullptr && registration_asked_ == proto::ClientBody::RegisterMemory) {
     answer_registration({{}, memory->arena()});
+  } else if (is_unregistered && registration_asked_ == proto::ClientBody::UnregisterTensors) {
+    answer_registration({});
   } else if (refused != nullptr && registration_asked_ != proto::ClientBody::NONE) {
     answer_registration({daemon_error(refused->code(), refused->text()), 0});
   } else if (message.body_type() == proto::ClientBody::JobLeft && awaits_leave_) {
@@ -224,11 +227,7 @@ Status Session::push(std::unique_lock<std::mutex>& lock,
         return failure_;
     }
     const uint64_t now = now_ns();
-    if (now >= deadline_ns) {
-      return make_status(StatusCode::DeadlineExceeded,
-                         "braidd at '{}' does not answer: the submit ring ({} entries) stayed full",
-                         connection_.path(), kSubmitCapacity);
-    }
+    if (now >= deadline_ns) return ring_stayed_full();
     wake_daemon();
     wait_until(lock, std::min(deadline_ns, now + kRingFullPauseNs),
                [&] { return submit_.state(count) != RingState::Full; });
@@ -247,6 +246,25 @@ void Session::push_kept() {
     submit_.write(kept_.front(), 0);
     submit_.publish(1);
   }
+}
+
+Status Session::push_all_kept(std::unique_lock<std::mutex>& lock, uint64_t deadline_ns) {
+  push_kept();
+  while (failure_.is_ok() && !kept_.empty()) {
+    const uint64_t now = now_ns();
+    if (now >= deadline_ns) return ring_stayed_full();
+    wake_daemon();
+    wait_until(lock, std::min(deadline_ns, now + kRingFullPauseNs),
+               [&] { return submit_.state(1) != RingState::Full; });
+    push_kept();
+  }
+  return failure_;
+}
+
+Status Session::ring_stayed_full() const {
+  return make_status(StatusCode::DeadlineExceeded,
+                     "braidd at '{}' does not answer: the submit ring ({} entries) stayed full",
+                     connection_.path(), kSubmitCapacity);
 }
 
 void Session::wake_daemon() {

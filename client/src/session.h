@@ -68,9 +68,11 @@ class Session {
   // The same of one entry, without waiting: where the ring is full the entry goes in later, with
   // the next call. For releases, of which each ticket has one.
   void push_when_possible(const proto::SubmitEntry& entry);
+  // Until all of those are in the ring.
+  Status push_all_kept(std::unique_lock<std::mutex>& lock, uint64_t deadline_ns);
   void wake_daemon();
   // Sends one of the messages that have an answer, which may come from then on. None after
-  // LeaveJob. One registration (RegisterTensors, RegisterMemory) at a time.
+  // LeaveJob. One registration (RegisterTensors, UnregisterTensors, RegisterMemory) at a time.
   Status ask(proto::ClientBody question, flatbuffers::FlatBufferBuilder& message,
              std::span<const int> fds = {});
 
@@ -78,7 +80,7 @@ class Session {
   const Status& failure() const { return failure_; }
   void fail(Status reason);
 
-  // The daemon's answer to RegisterTensors or RegisterMemory.
+  // The daemon's answer to RegisterTensors, UnregisterTensors or RegisterMemory.
   struct Registration {
     Status refusal;       // of this registration only: the job goes on
     uint32_t number = 0;  // the first tensor's handle, or the arena's number
@@ -93,6 +95,7 @@ class Session {
   Status send(flatbuffers::FlatBufferBuilder& message, std::span<const int> fds);
   void drain_done();
   void push_kept();
+  Status ring_stayed_full() const;
   void receive_messages();
   void handle(const proto::ClientMessage& message);
   void answer_registration(Registration answer);

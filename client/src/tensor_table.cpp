@@ -2,6 +2,7 @@
 #include "tensor_table.h"
 
 #include <cstring>
+#include <iterator>
 #include <utility>
 
 #include "messages/tensor_bytes.h"
@@ -55,7 +56,7 @@ Status parse_one(const braid_tensor_options& options, size_t index, Tensor& tens
 
 Status TensorTable::parse(const braid_tensor_options* options, size_t count,
                           std::vector<Tensor>& tensors) const {
-  if (options == nullptr || count == 0 || count > kTensorsMax - tensors_.size()) {
+  if (options == nullptr || count == 0 || count > kTensorsMax - size()) {
     return make_status(StatusCode::InvalidArgument,
                        "options and tensor_count name {} tensors; 1 to {} per job are possible",
                        count, kTensorsMax);
@@ -82,14 +83,52 @@ Status TensorTable::parse(const braid_tensor_options* options, size_t count,
 }
 
 void TensorTable::add(std::vector<Tensor> tensors) {
-  for (Tensor& tensor : tensors) {
-    names_.insert(tensor.name);
-    tensors_.push_back(std::move(tensor));
-  }
+  for (const Tensor& tensor : tensors) names_.insert(tensor.name);
+  const uint32_t first = next_handle_;
+  next_handle_ += static_cast<uint32_t>(tensors.size());
+  registrations_[first] = std::move(tensors);
+}
+
+const std::vector<Tensor>* TensorTable::registration_of(uint32_t handle, uint32_t& place) const {
+  const auto after = registrations_.upper_bound(handle);
+  if (after == registrations_.begin()) return nullptr;
+  const auto found = std::prev(after);
+  place = handle - found->first;
+  return place < found->second.size() ? &found->second : nullptr;
 }
 
 const Tensor* TensorTable::find(uint32_t handle) const {
-  return handle < tensors_.size() ? &tensors_[handle] : nullptr;
+  uint32_t place = 0;
+  const std::vector<Tensor>* registration = registration_of(handle, place);
+  return registration == nullptr ? nullptr : &(*registration)[place];
+}
+
+Tensor& TensorTable::at(uint32_t handle) {
+  const auto registration = std::prev(registrations_.upper_bound(handle));
+  return registration->second.at(handle - registration->first);
+}
+
+Status TensorTable::check_registration(const uint32_t* handles, size_t count) const {
+  if (handles == nullptr || count == 0)
+    return Status(StatusCode::InvalidArgument, "tensors is NULL or has no handles");
+  uint32_t place = 0;
+  const std::vector<Tensor>* registration = registration_of(handles[0], place);
+  if (registration == nullptr) {
+    return make_status(StatusCode::NotFound,
+                       "tensor handle {} is unknown: it was unregistered, or never given out",
+                       handles[0]);
+  }
+  bool is_all = place == 0 && registration->size() == count;
+  for (size_t i = 0; is_all && i < count; ++i) is_all = handles[i] == handles[0] + i;
+  if (is_all) return {};
+  return make_status(StatusCode::InvalidArgument,
+                     "{} handles from {} on are not all tensors of one braid_register, which go "
+                     "together: '{}' was registered among {}",
+                     count, handles[0], (*registration)[place].name, registration->size());
+}
+
+void TensorTable::forget_names(const Registration& registration) {
+  for (const Tensor& tensor : registration.mapped()) names_.erase(tensor.name);
 }
 
 }  // namespace braid::client

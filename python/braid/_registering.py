@@ -88,6 +88,20 @@ class RegisteringMixin:
         with self._registering:
             return self._library.braid_register(self._open(), options, len(options), handles)
 
+    def unregister(self, tensors: Sequence[int]) -> None:
+        """Takes all tensors of one registration out of the job again: its handles, as register()
+        gave them. All of their tickets must be released. Every rank does it at its own time, when it
+        submits none of them any more. Their names should not be used again in this job."""
+        handles = (c_uint32 * len(tensors))(*tensors)
+        self._open()
+        wait_for_answer(lambda: self._unregister(handles))
+        for handle in tensors:
+            self._specs.pop(handle, None)
+
+    def _unregister(self, handles: Any) -> int:
+        with self._registering:
+            return self._library.braid_unregister(self._open(), handles, len(handles))
+
     def allocate(self, nbytes: int) -> Memory:
         """Memory in an input arena."""
         address = c_void_p()

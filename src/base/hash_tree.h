@@ -18,13 +18,16 @@ class HashTree {
  public:
   static constexpr size_t kLeafMax = 256;  // entries
 
-  // Stays where it is until the next add().
+  // Stays where it is until the next add() or remove().
   const Value* find(uint64_t hash) const {
-    const Node* node = &root_;
-    uint64_t rest = hash;
-    for (; node->children != nullptr; rest <<= kBits) node = &(*node->children)[child_of(rest)];
-    const auto found = node->entries.find(hash);
-    return found == node->entries.end() ? nullptr : &found->second;
+    const Node& node = leaf_of(root_, hash);
+    const auto found = node.entries.find(hash);
+    return found == node.entries.end() ? nullptr : &found->second;
+  }
+  Value* find(uint64_t hash) {
+    Node& node = leaf_of(root_, hash);
+    const auto found = node.entries.find(hash);
+    return found == node.entries.end() ? nullptr : &found->second;
   }
   bool contains(uint64_t hash) const { return find(hash) != nullptr; }
   // What is there already stays.
@@ -37,6 +40,12 @@ class HashTree {
     node->entries.try_emplace(hash, std::move(value));
     if (node->entries.size() > kLeafMax && depth < kDepthMax) split(*node, depth);
   }
+  // The tree keeps its shape; what is empty in it holds next to nothing.
+  void remove(uint64_t hash) {
+    Node& node = leaf_of(root_, hash);
+    node.entries.erase(hash);
+    if (node.entries.empty()) node.entries = {};
+  }
 
  private:
   static constexpr unsigned kBits = 6;
@@ -46,6 +55,13 @@ class HashTree {
     std::unique_ptr<std::array<Node, size_t{1} << kBits>> children;  // then it has no entries
   };
 
+  template <typename AnyNode>
+  static AnyNode& leaf_of(AnyNode& root, uint64_t hash) {
+    AnyNode* node = &root;
+    for (uint64_t rest = hash; node->children != nullptr; rest <<= kBits)
+      node = &(*node->children)[child_of(rest)];
+    return *node;
+  }
   static size_t child_of(uint64_t rest) { return rest >> (64 - kBits); }
   static void split(Node& node, unsigned depth) {
     auto entries = std::exchange(node.entries, {});

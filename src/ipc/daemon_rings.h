@@ -45,12 +45,16 @@ class DaemonRings final : private Pollable {
   Status start(Loop& loop, std::function<void()> on_submit);
   // No more callbacks.
   void stop();
-  // Calls the callback in the loop's next round, as if the client had woken it. After start().
+  // Calls the callback in the loop's next round, as if the client had woken it; after stop()
+  // nothing.
   void serve_again();
 
   // True: `entry` is the next submission; its kind and enums are valid, nothing else was checked.
   // False: there is none. After an error `on_submit` is not called again by itself.
   Result<bool> pop(proto::SubmitEntry& entry);
+
+  // How many pop() would give now; unchecked.
+  uint32_t waiting() const { return submit_.waiting(); }
 
   // Publishes one completion; the client may not notice before wake_client(). Full: the client has
   // more operations in flight than it said (RESOURCE_EXHAUSTED).

@@ -81,6 +81,9 @@ class RingConsumer {
   // Something was published since the last pop(), or the index is wrong.
   bool has_any() const { return indices_->tail.load(std::memory_order_acquire) != head_; }
 
+  // Entries that were published since the last pop(); what a broken producer says, if it is broken.
+  uint32_t waiting() const { return indices_->tail.load(std::memory_order_acquire) - head_; }
+
   // True: the ring is empty, and the producer will send a wake-up after its next entry. False:
   // pop again.
   bool prepare_sleep() {

@@ -15,6 +15,13 @@ namespace {
 
 constexpr uint32_t kReachAgainMax = 2;
 
+// What counts as its user's memory as long as it is there.
+template <typename Held>
+struct Charged {
+  UserCharge charge;
+  Held held;
+};
+
 // `found` is at the address where `sought` should be.
 Status why_another(const Peer& self, const Peer& found, const Peer& sought) {
   if (found.id != self.id) {
@@ -95,7 +102,6 @@ void Job::begin() {
     if (!is_closed()) check(operations_->on_memory(growth));
   }));
   memory_->set_charge(UserCharge(services_.quotas, user_, UserResource::ResultBytes));
-  kept_charge_ = UserCharge(services_.quotas, user_, UserResource::ResultBytes);
   arena_memory_.look();
   operations_ = std::make_unique<OperationTable>(
       membership_.name, membership_.key, membership_.ring, membership_.local_ranks, memory_,
@@ -215,6 +221,10 @@ Status Job::check_registered(const Session& session, std::span<const Tensor> ten
       fmt::format("job '{}': rank {}", membership_.name, session.rank()));
 }
 
+void Job::remove_registered(std::span<const Tensor> tensors) {
+  for (const uint64_t gone : names_->remove(tensors)) operations_->end_tensor(gone);
+}
+
 // Planned tensors of so many elements are to travel with a codec.
 Result<std::shared_ptr<const CodedTensors>> Job::code(const CodecSpec& spec, uint64_t elements) {
   const Ring& ring = *membership_.ring;
@@ -222,19 +232,23 @@ Result<std::shared_ptr<const CodedTensors>> Job::code(const CodecSpec& spec, uin
   auto average = make_coded_sum(spec, ring.nodes, ring.world_size);
   if (!sum) return sum.status();
   if (!average) return average.status();
-  auto coded = std::make_shared<CodedTensors>();
-  coded->sum = std::move(*sum);
-  coded->average = std::move(*average);
-  if (const uint32_t planes = coded->sum.memory_floats; planes != 0) {
-    BRAID_RETURN_IF_ERROR(
-        charge_kept(ErrorMemory::bytes_of(elements, planes))
-            .with_context(fmt::format("what the codec {} loses of {} elements is kept on each node",
-                                      to_string(spec), elements)));
+  auto kept = std::make_shared<Charged<CodedTensors>>();
+  CodedTensors& coded = kept->held;
+  coded.sum = std::move(*sum);
+  coded.average = std::move(*average);
+  if (const uint32_t planes = coded.sum.memory_floats; planes != 0) {
+    auto charge = charge_kept(ErrorMemory::bytes_of(elements, planes));
+    if (!charge) {
+      return charge.status().with_context(
+          fmt::format("what the codec {} loses of {} elements is kept on each node",
+                      to_string(spec), elements));
+    }
+    kept->charge = std::move(*charge);
     auto memory = ErrorMemory::create(elements, planes);
     if (!memory) return memory.status();
-    coded->memory = std::move(*memory);
+    coded.memory = std::move(*memory);
   }
-  return std::shared_ptr<const CodedTensors>(std::move(coded));
+  return std::shared_ptr<const CodedTensors>(kept, &coded);
 }
 
 // Weights of so many elements are to be updated by their owners.
@@ -242,18 +256,25 @@ Result<std::shared_ptr<ShardState>> Job::keep(uint64_t elements, uint32_t slots,
   const Ring& ring = *membership_.ring;
   const ShardLayout layout = {elements, stripe_elements_of(elements, ring.nodes), ring.nodes,
                               ring.self};
-  BRAID_RETURN_IF_ERROR(
-      charge_kept(ShardState::bytes_of(layout, slots, dtype))
-          .with_context(fmt::format("{} values for each of this node's {} of {} weights are kept",
-                                    slots, layout.owned_elements(), elements)));
-  return ShardState::create(layout, slots, dtype);
+  auto charge = charge_kept(ShardState::bytes_of(layout, slots, dtype));
+  if (!charge) {
+    return charge.status().with_context(
+        fmt::format("{} values for each of this node's {} of {} weights are kept", slots,
+                    layout.owned_elements(), elements));
+  }
+  auto state = ShardState::create(layout, slots, dtype);
+  if (!state) return state.status();
+  auto kept = std::make_shared<Charged<std::shared_ptr<ShardState>>>();
+  kept->charge = std::move(*charge);
+  kept->held = std::move(*state);
+  return std::shared_ptr<ShardState>(kept, kept->held.get());
 }
 
-// So many bytes more.
-Status Job::charge_kept(std::optional<uint64_t> bytes) {
-  const auto all = bytes ? (CheckedNumber(kept_charge_.amount()) + *bytes).value() : std::nullopt;
-  if (!all) return {StatusCode::ResourceExhausted, "no machine has memory for so much"};
-  return kept_charge_.set(*all);
+Result<UserCharge> Job::charge_kept(std::optional<uint64_t> bytes) const {
+  if (!bytes) return Status(StatusCode::ResourceExhausted, "no machine has memory for so much");
+  UserCharge charge(services_.quotas, user_, UserResource::ResultBytes);
+  BRAID_RETURN_IF_ERROR(charge.set(*bytes));
+  return charge;
 }
 
 TimelineEvent Job::submit_span(const Submission& submission, bool is_planned) const {

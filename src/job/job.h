@@ -101,11 +101,13 @@ class Job final {
   // `plan_set`: what the tensor is planned with; 0: it is not planned.
   void on_submit(Submission submission, uint64_t plan_set);
   // Its trainers' registrations go one after the other, and in pieces: all of the tensors are
-  // checked, then the planned ones, if there are any, are added, then all are added.
+  // checked, then the planned ones, if there are any, are added, then all are added. So do those
+  // that are taken out again.
   RegistrationQueue& registrations() { return registrations_; }
   Status check_registered(const Session& session, std::span<const Tensor> tensors) const;
   PlanBook& plans() { return plans_; }
   void add_registered(std::span<const Tensor> tensors) { names_->add(tensors); }
+  void remove_registered(std::span<const Tensor> tensors);
   void on_memory_registered(std::shared_ptr<SharedMemory> arena) {
     memory_->hold(std::move(arena));
     arena_memory_.look();
@@ -166,7 +168,8 @@ class Job final {
   bool reach_all();
   Result<std::shared_ptr<const CodedTensors>> code(const CodecSpec& spec, uint64_t elements);
   Result<std::shared_ptr<ShardState>> keep(uint64_t elements, uint32_t slots, DataType dtype);
-  Status charge_kept(std::optional<uint64_t> bytes);
+  // What codecs have lost and owners keep, of so many bytes; nothing: of more than there can be.
+  Result<UserCharge> charge_kept(std::optional<uint64_t> bytes) const;
   void report_ready();
   void show_memory();
   ArenaMemory::OfRanks arenas() const;
@@ -187,7 +190,6 @@ class Job final {
   const uid_t user_;
   const std::shared_ptr<JobNumbers> numbers_;
   std::shared_ptr<ResultMemory> memory_;
-  UserCharge kept_charge_;  // what codecs have lost and owners keep, of all sets
   std::unique_ptr<OperationTable> operations_;
   RegistrationQueue registrations_;
   PlanBook plans_;

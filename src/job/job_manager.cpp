@@ -74,6 +74,9 @@ void JobManager::on_client_message(ClientConnection& connection,
       if (session == nullptr || session->is_joining() || session->is_leaving()) break;
       return session->register_tensors(*message.body_as_RegisterTensors(),
                                        connection.message_bytes());
+    case proto::ClientBody::UnregisterTensors:
+      if (session == nullptr || session->is_joining() || session->is_leaving()) break;
+      return session->unregister_tensors(*message.body_as_UnregisterTensors());
     case proto::ClientBody::RegisterMemory:
       if (session == nullptr || session->is_joining() || session->is_leaving()) break;
       return session->register_memory(message.body_as_RegisterMemory()->bytes(),

@@ -9,15 +9,15 @@
 
 namespace braid {
 
-void RegistrationQueue::add(Registration& registration) {
-  registrations_.push_back(&registration);
-  if (registrations_.size() == 1) registration.begin();
+void RegistrationQueue::add(Change& change) {
+  changes_.push_back(&change);
+  if (changes_.size() == 1) change.begin();
 }
 
-void RegistrationQueue::remove(Registration& registration) {
-  const bool was_under_way = !registrations_.empty() && registrations_.front() == &registration;
-  std::erase(registrations_, &registration);
-  if (was_under_way && !registrations_.empty()) registrations_.front()->begin();
+void RegistrationQueue::remove(Change& change) {
+  const bool was_under_way = !changes_.empty() && changes_.front() == &change;
+  std::erase(changes_, &change);
+  if (was_under_way && !changes_.empty()) changes_.front()->begin();
 }
 
 struct Registration::Content {
@@ -115,10 +115,7 @@ void Registration::read() {
 
 Status Registration::take_room_for_tensors() {
   const size_t count = content_->message.tensors()->size();
-  if (count > TensorTable::kTensorsMax - trainer_.table.size()) {
-    return make_status(StatusCode::ResourceExhausted, "a trainer can register {} tensors at most",
-                       TensorTable::kTensorsMax);
-  }
+  BRAID_RETURN_IF_ERROR(trainer_.table.check_room(count));
   return trainer_.tensors_charge.set(tensors_before_ + count);
 }
 
@@ -134,7 +131,7 @@ bool Registration::make_piece() {
       status_ = trainer_.job.plans().add(trainer_.session.local_rank(), *content_->candidate);
     phase_ = Phase::Add;
     done_ = planned_ = 0;
-    first_ = trainer_.table.size();
+    if (status_) first_ = trainer_.table.begin(tensors.size());
     return status_.is_ok() && !tensors.empty();
   }
   const size_t count = std::min(kPieceTensors, tensors.size() - done_);

@@ -16,7 +16,6 @@
 namespace braid {
 
 class Job;
-class Registration;
 class Session;
 
 // Where what a registration needs is done.
@@ -25,24 +24,31 @@ struct RegistrationServices {
   UserTurns& turns;  // what only the loop can do, in pieces
 };
 
-// The registrations of one job's trainers on this node, in the order in which they came. The first
-// one is under way.
+// What changes which tensors one job's trainers on this node have registered, in the order in which
+// it came. The first change is under way.
 class RegistrationQueue {
  public:
-  bool is_empty() const { return registrations_.empty(); }
-  void add(Registration& registration);
+  class Change {
+   public:
+    virtual ~Change() = default;
+    // It is the first one.
+    virtual void begin() = 0;
+  };
+
+  bool is_empty() const { return changes_.empty(); }
+  void add(Change& change);
   // It is over, or does not matter any more.
-  void remove(Registration& registration);
+  void remove(Change& change);
 
  private:
-  std::deque<Registration*> registrations_;
+  std::deque<Change*> changes_;
 };
 
 // A trainer's RegisterTensors. A small one is made at once. Of a large one what it says is read on
 // another thread; then the loop adds its tensors, some of them in each round. Quotas are charged
 // before the work begins, and given back if it is refused. Control loop only; destroying it stops
 // it.
-class Registration {
+class Registration final : private RegistrationQueue::Change {
  public:
   // A message up to this size is a small one: some hundred tensors.
   static constexpr size_t kSmallBytesMax = 16 << 10;
@@ -62,7 +68,7 @@ class Registration {
 
   Registration(Trainer trainer, RegistrationServices services, Bytes bytes,
                const proto::RegisterTensors& message);
-  ~Registration();
+  ~Registration() override;
 
   // At once; returns the first handle. For a small one while no other one of the job is under way.
   Result<uint32_t> make_now();
@@ -70,12 +76,11 @@ class Registration {
   void start(std::function<void(Result<uint32_t> first)> made);
 
  private:
-  friend class RegistrationQueue;
   // What another thread reads and makes.
   struct Content;
   enum class Phase : uint8_t { Check, AddPlanned, Add };
 
-  void begin();
+  void begin() override;
   Status take_room_for_tensors();
   Status take_room_for_names();
   void read();

@@ -156,15 +156,15 @@ Session::~Session() {
   submitter_->take = nullptr;
   if (rings_ != nullptr && rings_->may_linger()) rings_charge_.let_linger();
   registration_.reset();
+  unregistration_.reset();
   services_.work.dispose(std::move(tensors_));
 }
 
 void Session::register_tensors(const proto::RegisterTensors& message, Registration::Bytes bytes) {
   if (state_ != State::Member) return;
   const bool is_small = bytes->size() <= Registration::kSmallBytesMax;
-  auto registration = std::make_unique<Registration>(
-      Registration::Trainer{*this, *job_, *tensors_, tensors_charge_, names_charge_, codecs_},
-      services_, std::move(bytes), message);
+  auto registration =
+      std::make_unique<Registration>(as_registering(), services_, std::move(bytes), message);
   if (is_small && job_->registrations().is_empty())
     return answer_registration(registration->make_now());
   connection_.hold();
@@ -172,6 +172,38 @@ void Session::register_tensors(const proto::RegisterTensors& message, Registrati
   registration_->start([this](const Result<uint32_t>& first) {
     registration_.reset();
     answer_registration(first);
+    connection_.resume();
+  });
+}
+
+Registration::Trainer Session::as_registering() {
+  return {*this, *job_, *tensors_, tensors_charge_, names_charge_, codecs_};
+}
+
+void Session::unregister_tensors(const proto::UnregisterTensors& message) {
+  if (state_ != State::Member) return;
+  connection_.hold();
+  leaving_tensors_ = {message.first_handle(), message.count(), rings_->waiting()};
+  if (leaving_tensors_->entries_before == 0) return begin_unregistration();
+  rings_->serve_again();  // it may have given back tickets without waking anybody
+}
+
+void Session::begin_unregistration() {
+  const Leaving leaving = *std::exchange(leaving_tensors_, std::nullopt);
+  Result<TensorTable::Registered> removed =
+      bucket_.is_open ? Status(StatusCode::InvalidArgument,
+                               "tensors cannot be unregistered in the middle of a bucket")
+                      : tensors_->take(leaving.first, leaving.count);
+  if (!removed) {
+    refuse_registration(removed.status());
+    return connection_.resume();
+  }
+  unregistration_ =
+      std::make_unique<Unregistration>(as_registering(), services_, std::move(*removed));
+  unregistration_->start([this] {
+    unregistration_.reset();
+    flatbuffers::FlatBufferBuilder builder;
+    send_body(connection_, builder, proto::CreateTensorsUnregistered(builder));
     connection_.resume();
   });
 }
@@ -252,8 +284,10 @@ void Session::await_farewell() {
 
 void Session::end_submissions() {
   submitter_->take = nullptr;
-  if (registration_ != nullptr) {
+  if (registration_ != nullptr || unregistration_ != nullptr || leaving_tensors_) {
     registration_.reset();
+    unregistration_.reset();
+    leaving_tensors_.reset();
     connection_.resume();
   }
   rings_->stop();
@@ -267,6 +301,7 @@ size_t Session::drain(size_t entries_max) {
     proto::SubmitEntry entry{};
     const Result<bool> popped = rings_->pop(entry);
     if (popped && !*popped) {
+      if (leaving_tensors_) begin_unregistration();
       if (is_leaving_) job_->on_session_left(*this);
       return i;
     }
@@ -278,6 +313,7 @@ size_t Session::drain(size_t entries_max) {
       job_->fail(taken.with_context(fmt::format("job '{}': rank {}", job_name(), rank_)));
       return i;
     }
+    if (leaving_tensors_ && --leaving_tensors_->entries_before == 0) begin_unregistration();
   }
   return entries_max;
 }
@@ -290,7 +326,8 @@ Status Session::take(const proto::SubmitEntry& entry) {
     return make_status(StatusCode::Protocol, "gave back ticket {}, which it does not hold",
                        entry.ticket);
   }
-  const OperationKey key = ticket->second;
+  const auto [key, tensor] = ticket->second;
+  tensors_->let_go(tensor);
   tickets_.erase(ticket);
   (void)tickets_charge_.set(tickets_.size());
   job_->check(operations_->release(local_rank_, key));
@@ -318,7 +355,7 @@ Status Session::take_operation(const proto::SubmitEntry& entry) {
   if (bucket_.is_open || entry.more > 0) {
     BRAID_RETURN_IF_ERROR(take_bucket_part(entry, *tensor));
     if (bucket_.is_open) return Status::ok();
-    return finish_operation(bucket_.first, *tensors_->find(bucket_.first_handle));
+    return finish_operation(bucket_.first, *tensors_->find(bucket_.first.tensor));
   }
   bucket_.hash = 0;
   return finish_operation(entry, *tensor);
@@ -335,7 +372,6 @@ Status Session::take_bucket_part(const proto::SubmitEntry& entry, const Tensor& 
     bucket_ = {};
     bucket_.is_open = true;
     bucket_.first = entry;
-    bucket_.first_handle = entry.tensor;
     bucket_.end_offset = entry.offset;
     bucket_.more = entry.more + 1;
     bucket_.dtype = tensor.dtype;
@@ -350,7 +386,7 @@ Status Session::take_bucket_part(const proto::SubmitEntry& entry, const Tensor& 
                        "the bucket of '{}' step {} does not fit together at '{}': its tensors must "
                        "be registered, of one "
                        "dtype, and lie one after the other in one arena",
-                       *tensors_->find(bucket_.first_handle)->name, bucket_.first.step,
+                       *tensors_->find(bucket_.first.tensor)->name, bucket_.first.step,
                        *tensor.name);
   }
   const CheckedNumber end =
@@ -385,9 +421,10 @@ Status Session::finish_operation(const proto::SubmitEntry& entry, const Tensor& 
   }
   BRAID_RETURN_IF_ERROR(tickets_charge_.set(tickets_.size() + 1));
   const OperationKey key{job_->key(), submission.tensor, submission.step};
-  if (entry.ticket == 0 || !tickets_.emplace(entry.ticket, key).second) {
+  if (entry.ticket == 0 || !tickets_.try_emplace(entry.ticket, Ticket{key, entry.tensor}).second) {
     return make_status(StatusCode::Protocol, "used ticket {} twice", entry.ticket);
   }
+  tensors_->hold(entry.tensor);
   last_name_ = tensor.name;
   last_step_ = entry.step;
   job_->on_submit(std::move(submission), tensor.plan_set);

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -16,6 +17,7 @@
 #include "job/registration.h"
 #include "job/submission_turns.h"
 #include "job/tensor_table.h"
+#include "job/unregistration.h"
 #include "loop/loop.h"
 #include "loop/timer.h"
 #include "loop/work_thread.h"
@@ -90,6 +92,8 @@ class Session final : public ResultSink {
   // `bytes` holds the message. If it is large, most is done later, and nothing else is read
   // meanwhile.
   void register_tensors(const proto::RegisterTensors& message, Registration::Bytes bytes);
+  // What it has submitted before comes first; nothing else is read meanwhile.
+  void unregister_tensors(const proto::UnregisterTensors& message);
   // One more arena: a descriptor of the right kind.
   void register_memory(uint64_t bytes, Fd memory);
   void publish(uint64_t ticket, uint64_t result_offset, uint64_t result_bytes) override;
@@ -121,6 +125,8 @@ class Session final : public ResultSink {
         farewell_(loop) {}
   void answer_registration(const Result<uint32_t>& first);
   void refuse_registration(const Status& reason);
+  Registration::Trainer as_registering();
+  void begin_unregistration();
   void await_farewell();
   void end_submissions();
   size_t drain(size_t entries_max);
@@ -158,13 +164,17 @@ class Session final : public ResultSink {
   std::unique_ptr<DaemonRings> rings_;
   UserCharge rings_charge_;
   std::shared_ptr<TensorTable> tensors_ = std::make_shared<TensorTable>();
-  CodecKinds codecs_;                                   // that they may have
-  std::unordered_map<uint64_t, OperationKey> tickets_;  // accepted and not given back
+  CodecKinds codecs_;  // that they may have
+  // Accepted and not given back.
+  struct Ticket {
+    OperationKey key;
+    uint32_t tensor = 0;  // handle; of a bucket the first one's
+  };
+  std::unordered_map<uint64_t, Ticket> tickets_;
   UserCharge tickets_charge_;
   // The bucket that is being received: entries of one ticket, the last one has more == 0.
   struct Bucket {
     proto::SubmitEntry first{};
-    uint32_t first_handle = 0;
     uint64_t count = 0;
     uint64_t end_offset = 0;
     uint64_t hash = 0;
@@ -180,7 +190,15 @@ class Session final : public ResultSink {
   UserCharge tensors_charge_;
   UserCharge names_charge_;
   std::unique_ptr<Registration> registration_;  // a large one that is under way
-  UserCharge descriptors_;                      // but for the arenas'
+  // What is to be taken out, once so many entries of the submit ring have been taken.
+  struct Leaving {
+    uint32_t first = 0;
+    uint32_t count = 0;
+    uint32_t entries_before = 0;
+  };
+  std::optional<Leaving> leaving_tensors_;
+  std::unique_ptr<Unregistration> unregistration_;
+  UserCharge descriptors_;  // but for the arenas'
   std::shared_ptr<UserCharge> place_;
 };
 

@@ -2,6 +2,7 @@
 #include "job/tensor_table.h"
 
 #include <algorithm>
+#include <iterator>
 #include <unordered_map>
 
 #include "base/hash.h"
@@ -180,18 +181,97 @@ Result<RegisteredTensors> RegisteredTensors::read(const proto::RegisterTensors& 
 }
 
 Status TensorTable::check(const Tensor& tensor) const {
-  const Tensor* same = find_hash(tensor.hash);
-  return same == nullptr ? Status::ok() : already_exists(tensor, *same);
+  if (const Tensor* same = find_hash(tensor.hash); same != nullptr)
+    return already_exists(tensor, *same);
+  if (!ended_.contains(tensor.hash)) return Status::ok();
+  return make_status(StatusCode::AlreadyExists,
+                     "tensor '{}' was unregistered before: what is registered after that needs "
+                     "another name",
+                     *tensor.name);
+}
+
+Status TensorTable::check_room(size_t count) const {
+  if (count > kTensorsMax - size_) {
+    return make_status(StatusCode::ResourceExhausted, "a trainer can register {} tensors at most",
+                       kTensorsMax);
+  }
+  if (count > UINT32_MAX - next_handle_) {
+    return make_status(StatusCode::ResourceExhausted,
+                       "a trainer can register {} tensors at most, with those that it has "
+                       "unregistered since",
+                       UINT32_MAX);
+  }
+  return Status::ok();
+}
+
+uint32_t TensorTable::begin(size_t count) {
+  if (count != 0) registrations_[next_handle_].tensors.reserve(count);
+  return next_handle_;
 }
 
 void TensorTable::add(Tensor tensor) {
-  by_hash_.add(tensor.hash, size());
-  tensors_.push_back(std::move(tensor));
+  by_hash_.add(tensor.hash, next_handle_++);
+  registrations_.rbegin()->second.tensors.push_back(std::move(tensor));
+  ++size_;
+}
+
+template <typename AnyRegistrations>
+auto TensorTable::registration_of(AnyRegistrations& registrations, uint32_t handle) {
+  const auto after = registrations.upper_bound(handle);
+  if (after == registrations.begin()) return registrations.end();
+  const auto found = std::prev(after);
+  return handle - found->first < found->second.tensors.size() ? found : registrations.end();
+}
+
+Tensor* TensorTable::find(uint32_t handle) {
+  const auto found = registration_of(registrations_, handle);
+  return found == registrations_.end() ? nullptr : &found->second.tensors[handle - found->first];
+}
+
+const Tensor* TensorTable::find(uint32_t handle) const {
+  const auto found = registration_of(registrations_, handle);
+  return found == registrations_.end() ? nullptr : &found->second.tensors[handle - found->first];
+}
+
+void TensorTable::hold(uint32_t handle) {
+  ++registration_of(registrations_, handle)->second.operations;
+}
+
+void TensorTable::let_go(uint32_t handle) {
+  --registration_of(registrations_, handle)->second.operations;
 }
 
 const Tensor* TensorTable::find_hash(uint64_t hash) const {
   const auto* handle = by_hash_.find(hash);
-  return handle == nullptr ? nullptr : &tensors_[*handle];
+  return handle == nullptr ? nullptr : find(*handle);
+}
+
+Result<TensorTable::Registered> TensorTable::take(uint32_t first, uint32_t count) {
+  const auto found = registration_of(registrations_, first);
+  if (found == registrations_.end())
+    return make_status(StatusCode::NotFound, "tensor {} is not registered", first);
+  const size_t size = found->second.tensors.size();
+  if (found->first != first || size != count) {
+    return make_status(StatusCode::InvalidArgument,
+                       "{} tensors from {} on are no registration; that of tensor {} has {}, from "
+                       "{} on, and goes as a whole",
+                       count, first, first, size, found->first);
+  }
+  if (found->second.operations != 0) {
+    return make_status(StatusCode::InvalidArgument,
+                       "'{}' and the tensors registered with it cannot be unregistered: operations "
+                       "of theirs that were not given back: {}",
+                       *found->second.tensors.front().name, found->second.operations);
+  }
+  Registered taken = std::move(found->second);
+  registrations_.erase(found);
+  size_ -= size;
+  return taken;
+}
+
+void TensorTable::end(const Tensor& tensor) {
+  by_hash_.remove(tensor.hash);
+  ended_.add(tensor.hash);
 }
 
 }  // namespace braid

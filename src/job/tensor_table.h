@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <deque>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -11,6 +11,7 @@
 #include "base/status.h"
 #include "codec/codec_spec.h"
 #include "messages/job_hash.h"
+#include "operation/ended_tensors.h"
 #include "proto/client_generated.h"
 #include "proto/types.h"
 
@@ -45,22 +46,54 @@ struct RegisteredTensors {
 };
 
 // The tensors of one trainer of a job by handle. However many there are, one more takes no time
-// that anybody would notice.
+// that anybody would notice. They go as they have come: all of one registration. A handle is never
+// given again.
 class TensorTable {
  public:
-  static constexpr size_t kTensorsMax = 1 << 20;
+  static constexpr size_t kTensorsMax = 1 << 20;  // at a time
 
-  // AlreadyExists: one of them has its name or its hash.
+  // Of one registration.
+  struct Registered {
+    std::vector<Tensor> tensors;
+    size_t operations = 0;  // that the trainer has submitted and not given back
+  };
+
+  // ResourceExhausted: there is no room for so many more.
+  Status check_room(size_t count) const;
+  // AlreadyExists: one of them has its name or its hash, or had it and was taken out lately.
   Status check(const Tensor& tensor) const;
-  // Checked. Its handle is the number of those before it.
+  // What is added next is of one registration of so many. Returns the handle of the first one; the
+  // others follow it.
+  uint32_t begin(size_t count);
+  // Checked.
   void add(Tensor tensor);
-  uint32_t size() const { return static_cast<uint32_t>(tensors_.size()); }
-  Tensor* find(uint32_t handle) { return handle < tensors_.size() ? &tensors_[handle] : nullptr; }
+  Tensor* find(uint32_t handle);
+  const Tensor* find(uint32_t handle) const;
   const Tensor* find_hash(uint64_t hash) const;
 
+  // An operation of the tensor is submitted; is given back.
+  void hold(uint32_t handle);
+  void let_go(uint32_t handle);
+
+  // Takes out all tensors of one registration, whose handles are from `first` on. An error, if they
+  // are not that, or not all, or if there are operations of them.
+  Result<Registered> take(uint32_t first, uint32_t count);
+  // Of each that was taken out: its name may not come again for a while, for other nodes may still
+  // speak of it.
+  void end(const Tensor& tensor);
+
  private:
-  std::deque<Tensor> tensors_;
+  using Registrations = std::map<uint32_t, Registered>;  // by their first handles
+
+  // The one that holds the tensor; end(): there is none.
+  template <typename AnyRegistrations>
+  static auto registration_of(AnyRegistrations& registrations, uint32_t handle);
+
+  Registrations registrations_;
+  size_t size_ = 0;  // tensors
+  uint32_t next_handle_ = 0;
   HashTree<uint32_t> by_hash_;
+  EndedTensors ended_;
 };
 
 }  // namespace braid

@@ -72,7 +72,8 @@ class Coordinator {
   Coordinator& operator=(const Coordinator&) = delete;
 
   // JoinJob, JobReady, FailJob, RankLeft, OperationOverdue, OperationReport, PlanReport,
-  // PlanAnswer, SetRegistered, StepReport, CodecSample; false for any other message.
+  // PlanAnswer, SetRegistered, SetUnregistered, StepReport, CodecSample; false for any other
+  // message.
   bool on_control_message(const Peer& from, const proto::ControlMessage& message);
   void on_peer_lost(const Peer& peer, const Status& reason);
   // The tuning of a job that this node coordinates; nothing for any other.

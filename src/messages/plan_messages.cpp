@@ -134,6 +134,12 @@ ControlBuffer make_set_registered(const SetSummary& summary) {
   return finish_control_message(std::move(builder), body);
 }
 
+ControlBuffer make_set_unregistered(uint64_t job_key, uint64_t set) {
+  ControlBuffer builder;
+  const auto body = proto::CreateSetUnregistered(builder, job_key, set);
+  return finish_control_message(std::move(builder), body);
+}
+
 ControlBuffer make_step_report(const StepReport& report) {
   ControlBuffer builder;
   const auto body = proto::CreateStepReport(builder, report.job_key, report.set, report.plan,

@@ -83,6 +83,7 @@ ControlBuffer make_plan_proposal(const PlanProposal& proposal);
 ControlBuffer make_plan_answer(const PlanProposal& proposal, bool accepted, uint64_t step);
 ControlBuffer make_plan_verdict(const PlanProposal& proposal, bool holds);
 ControlBuffer make_set_registered(const SetSummary& summary);
+ControlBuffer make_set_unregistered(uint64_t job_key, uint64_t set);
 ControlBuffer make_step_report(const StepReport& report);
 // Lengths that contradict each other and numbers out of range are errors.
 Result<PlanReport> parse_plan_report(const proto::PlanReport& message);

@@ -18,6 +18,7 @@
 #include "ipc/user_quotas.h"
 #include "messages/signature.h"
 #include "operation/codec_hop.h"
+#include "operation/ended_tensors.h"
 #include "operation/job_counters.h"
 #include "operation/job_numbers.h"
 #include "operation/operation_engines.h"
@@ -159,6 +160,8 @@ class OperationTable final : public OperationEvents {
   void on_done(const OperationKey& key) override;
   void on_retired(const OperationKey& key) override;
   Status release(uint32_t local_rank, const OperationKey& key);
+  // No rank of this node has the tensor any more; what is said of it from now on is late.
+  void end_tensor(uint64_t tensor);
 
   struct Overdue {
     OperationKey key;
@@ -340,12 +343,13 @@ class OperationTable final : public OperationEvents {
   uint64_t early_ready_count_ = 0;  // of all nodes
   UserCharge early_charge_;
   std::unordered_map<uint64_t, uint64_t> last_published_;  // the highest step, by tensor
-  std::vector<bool> has_left_;                             // by local rank
-  std::vector<std::string> leave_reasons_;                 // by local rank
-  size_t unfinished_ = 0;                                  // not published yet
-  std::vector<Ended> ended_;                               // the latest
-  size_t ended_next_ = 0;                                  // place in it
-  size_t running_ = 0;                                     // started and not published
+  EndedTensors ended_tensors_;
+  std::vector<bool> has_left_;              // by local rank
+  std::vector<std::string> leave_reasons_;  // by local rank
+  size_t unfinished_ = 0;                   // not published yet
+  std::vector<Ended> ended_;                // the latest
+  size_t ended_next_ = 0;                   // place in it
+  size_t running_ = 0;                      // started and not published
   size_t all_reduces_going_ = 0;
   uint64_t going_since_ns_ = 0;  // at least one of them
   uint64_t steps_done_ = 0;      // the highest step that was published, plus one

@@ -178,8 +178,14 @@ void OperationTable::forget_if_over(Entries::iterator position) {
   entries_.erase(position);
 }
 
+void OperationTable::end_tensor(uint64_t tensor) {
+  last_published_.erase(tensor);
+  ended_tensors_.add(tensor);
+}
+
 // Of an operation without an entry: a tensor's steps grow.
 bool OperationTable::has_ended(const OperationKey& key) const {
+  if (ended_tensors_.contains(key.tensor)) return true;
   const auto published = last_published_.find(key.tensor);
   return published != last_published_.end() && key.step <= published->second;
 }

@@ -102,6 +102,14 @@ void CodecGuard::set_plain(uint64_t set, const std::vector<uint64_t>& tensors) {
   }
 }
 
+void CodecGuard::forget(uint64_t set) {
+  const auto is_of_set = [set](const GroupKey& key) { return key.first == set; };
+  std::erase_if(joins_, [set](const auto& join) { return std::get<1>(join.first) == set; });
+  std::erase_if(readings_, [&](const auto& entry) { return is_of_set(entry.first); });
+  std::erase_if(passed_, [&](const auto& entry) { return is_of_set(entry.first); });
+  std::erase_if(plain_, is_of_set);
+}
+
 std::vector<GuardReading> CodecGuard::readings() const {
   std::vector<GuardReading> list;
   list.reserve(readings_.size());

@@ -62,6 +62,8 @@ class CodecGuard {
   std::optional<PlainGroup> add(NodeId from, const CodecSample& sample);
   // They do from now on: nothing that comes about them counts.
   void set_plain(uint64_t set, const std::vector<uint64_t>& tensors);
+  // The set is gone on all nodes.
+  void forget(uint64_t set);
 
   const GuardOptions& options() const { return options_; }
   // The latest of each group, by set and first tensor. Those of groups that are no more go when

@@ -71,7 +71,10 @@ Status PlanBook::check(uint32_t local_rank, const Candidate& candidate, size_t f
 
 Status PlanBook::add(uint32_t local_rank, Candidate& candidate) {
   if (candidate.is_another_) return another(local_rank, candidate, 0);
-  if (sets_.contains(candidate.id_)) return Status::ok();
+  if (const auto known = sets_.find(candidate.id_); known != sets_.end()) {
+    known->second.unregistered[local_rank] = false;
+    return Status::ok();
+  }
   if (sets_.size() >= kSetsMax) {
     return make_status(StatusCode::ResourceExhausted,
                        "job '{}': more than {} sets of planned tensors", job_.name, kSetsMax);
@@ -88,6 +91,32 @@ void PlanBook::index(const Candidate& candidate, size_t first, size_t count) {
   const size_t end = std::min(first + count, candidate.tensors_.size());
   for (size_t i = first; i < end; ++i)
     set_of_tensor_.add(candidate.tensors_[i].hash, candidate.id_);
+}
+
+std::shared_ptr<void> PlanBook::remove(uint32_t local_rank, uint64_t set) {
+  const auto position = sets_.find(set);
+  if (position == sets_.end()) return nullptr;
+  std::vector<bool>& unregistered = position->second.unregistered;
+  unregistered[local_rank] = true;
+  if (std::ranges::find(unregistered, false) != unregistered.end()) return nullptr;
+  const bool was_largest = largest_ == &position->second;
+  auto removed = std::make_shared<Sets::node_type>(sets_.extract(position));
+  if (was_largest) {
+    largest_ = nullptr;
+    show_no_plan();
+    for (const auto& [id, other] : sets_) show_plan(other, other.set.current());
+  }
+  // A trial of its tuning ends with it.
+  if (const PlanSet& gone = removed->mapped().set; gone.current().reports_steps) {
+    TransferSettings configured;
+    configured.streams = configured.flows = configured.window_bytes = 0;
+    const auto others = settings();
+    actions_.use(others != nullptr ? *others : configured);
+  }
+  // Where the coordinator is lost the job ends by that.
+  auto message = make_set_unregistered(job_key_, set);
+  if (nodes_ > 1) (void)actions_.send(message);
+  return removed;
 }
 
 std::shared_ptr<void> PlanBook::take_sets() {
@@ -267,7 +296,7 @@ Status PlanBook::on_done(const OperationKey& key, uint64_t now_ns, uint64_t carr
   if (set == nullptr) return Status::ok();
   operation_meter_.on_done(key, now_ns, carried);
   const auto position = sets_.find(*set);
-  BRAID_ASSERT(position != sets_.end(), "a tensor's set was registered with it");
+  if (position == sets_.end()) return Status::ok();  // it is being taken out of the index
   Set& own = position->second;
   own.meter.on_published(now_ns);
   const PlanSet::AgreedPlan& plan = own.set.plan_of(key.step);
@@ -302,6 +331,13 @@ void PlanBook::show_plan(const Set& set, const PlanSet::AgreedPlan& plan) {
   numbers_->predicted_ns.set(set.predicted_ns);
   numbers_->iteration_ns.set(set.meter.iteration_ns());
   numbers_->is_tuning.set(plan.reports_steps ? 1 : 0);
+}
+
+void PlanBook::show_no_plan() {
+  for (SharedNumber* const number :
+       {&numbers_->planned_bytes, &numbers_->plan, &numbers_->plan_groups, &numbers_->predicted_ns,
+        &numbers_->iteration_ns, &numbers_->is_tuning})
+    number->set(0);
 }
 
 Status PlanBook::on_proposal(const PlanProposal& proposal) {

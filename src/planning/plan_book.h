@@ -47,7 +47,8 @@ class PlanBook {
   struct Actions {
     std::function<Status(const Submission&)> submit;  // to the operation table
     std::function<Status(ControlBuffer&)> send;       // to the coordinator
-    // The first step that goes with these settings begins.
+    // The first step that goes with these settings begins. Streams, flows and window of 0: as
+    // configured.
     std::function<void(const TransferSettings&)> use = [](const TransferSettings&) {};
     // Links will be asked for so many flows.
     std::function<void(uint32_t flows)> add_flows = [](uint32_t) {};
@@ -79,6 +80,11 @@ class PlanBook {
   Status check(uint32_t local_rank, const Candidate& candidate, size_t first, size_t count) const;
   Status add(uint32_t local_rank, Candidate& candidate);
   void index(const Candidate& candidate, size_t first, size_t count);
+  // The rank has no operation of the set left and submits none any more. When all ranks of this
+  // node have said so the set goes: this returns what is to be freed, for another thread, and each
+  // of its tensors is to be taken out of the index, in pieces. Else nullptr.
+  std::shared_ptr<void> remove(uint32_t local_rank, uint64_t set);
+  void remove_from_index(uint64_t tensor) { set_of_tensor_.remove(tensor); }
   // What takes long to free, once nothing is asked of this object any more: for another thread.
   std::shared_ptr<void> take_sets();
   // A planned tensor's submission, of a set that was registered.
@@ -132,7 +138,8 @@ class PlanBook {
         : set(job, id, std::move(tensors)),
           bytes(set.bytes()),
           meter(static_cast<uint32_t>(set.tensors().size()), local_ranks),
-          times(local_ranks) {}
+          times(local_ranks),
+          unregistered(local_ranks) {}
     PlanSet set;
     const uint64_t bytes;
     std::vector<std::shared_ptr<const CodedTensors>> coded;  // by set.codecs(); one node: none
@@ -141,7 +148,8 @@ class PlanBook {
     PlanMeter meter;
     StepClock clock;
     StepTimes times;
-    uint32_t plan_begun = 0;  // the latest of which a submission was passed on
+    std::vector<bool> unregistered;  // by local rank
+    uint32_t plan_begun = 0;         // the latest of which a submission was passed on
     std::shared_ptr<const TransferSettings> settings_begun;  // of that plan
     std::optional<uint64_t> begun_step;  // the latest of which a submission was passed on
     uint64_t steps_reported = 0;
@@ -167,6 +175,7 @@ class PlanBook {
   Status pass_on(Set& set, Submission submission, uint32_t tensor, uint64_t now_ns);
   Status report(Set& set);
   void note_end(Set& set, uint64_t step, uint64_t now_ns);
+  void show_no_plan();
   void show_plan(const Set& set, const PlanSet::AgreedPlan& plan);
   // plan_book_guard.cpp
   Status check_plain(const Set& set, const PlanProposal& proposal) const;

@@ -20,7 +20,9 @@ std::string describe_group(const PlanSet& set, const PlainGroup& group) {
 Status PlanBook::on_loss(const OperationKey& key, const CodecLoss& loss) {
   const auto* known = set_of_tensor_.find(key.tensor);
   if (known == nullptr) return Status::ok();
-  const PlanSet& set = sets_.at(*known).set;
+  const auto position = sets_.find(*known);
+  if (position == sets_.end()) return Status::ok();  // it is being taken out of the index
+  const PlanSet& set = position->second.set;
   const uint32_t tensor = *set.index_of(key.tensor);
   CodecSample sample;
   sample.job_key = job_key_;

@@ -32,6 +32,8 @@ std::optional<uint64_t> PlanDirector::job_of(const proto::ControlMessage& messag
       return message.body_as_PlanAnswer()->job_key();
     case proto::ControlBody::SetRegistered:
       return message.body_as_SetRegistered()->job_key();
+    case proto::ControlBody::SetUnregistered:
+      return message.body_as_SetUnregistered()->job_key();
     case proto::ControlBody::StepReport:
       return message.body_as_StepReport()->job_key();
     case proto::ControlBody::CodecSample:
@@ -49,6 +51,8 @@ void PlanDirector::on_control_message(NodeId from, const proto::ControlMessage& 
       return on_answer(from, *message.body_as_PlanAnswer());
     case proto::ControlBody::SetRegistered:
       return on_set_registered(from, *message.body_as_SetRegistered());
+    case proto::ControlBody::SetUnregistered:
+      return on_set_unregistered(from, *message.body_as_SetUnregistered());
     case proto::ControlBody::StepReport:
       return on_step_report(from, *message.body_as_StepReport());
     case proto::ControlBody::CodecSample:
@@ -63,6 +67,31 @@ PlanDirector::Set* PlanDirector::find_or_make(uint64_t id) {
   if (position != sets_.end()) return position->second.get();
   if (sets_.size() >= kSetsMax) return nullptr;
   return sets_.emplace(id, std::make_unique<Set>(loop_)).first->second.get();
+}
+
+// What a node says of a set comes in order, so when all have unregistered it nothing follows but
+// answers to proposals.
+void PlanDirector::on_set_unregistered(NodeId from, const proto::SetUnregistered& message) {
+  const auto position = sets_.find(message.set());
+  if (position == sets_.end()) return;
+  Set& set = *position->second;
+  set.unregistered.insert(from);
+  if (set.unregistered.size() == 1) end_planning(message.set(), set);
+  if (set.unregistered.size() < nodes_.size()) return;
+  sets_.erase(position);
+  guard_.forget(message.set());
+  show_readings();
+}
+
+void PlanDirector::end_planning(uint64_t id, Set& set) {
+  if (set.proposal) conclude(id, set, false);
+  const bool was_tuning = tuned_ == &set && is_tuning();
+  if (tuned_ == &set) tuned_ = nullptr;
+  if (leader_ == &set) leader_ = nullptr;
+  set.tuning.reset();
+  if (!was_tuning) return;
+  forget_measurements();
+  begin_known_tuning();
 }
 
 void PlanDirector::on_report(NodeId from, const proto::PlanReport& message) {
@@ -89,7 +118,8 @@ void PlanDirector::on_report(NodeId from, const proto::PlanReport& message) {
   watch_network(set, round.measured);
   for (auto& [node, one] : std::exchange(set.reports, {})) round.reports.push_back(std::move(one));
   const bool is_due = set.is_another_network || set.rounds >= set.rounds_to_hold;
-  if (options_.planner != nullptr && is_due && !is_deciding_) {
+  const bool is_used = set.unregistered.empty();
+  if (options_.planner != nullptr && is_due && is_used && !is_deciding_) {
     decide(id, set, std::move(round));
   } else {
     finish_round(set, round);
@@ -149,7 +179,9 @@ void PlanDirector::decide(uint64_t id, Set& set, Round round) {
 
 void PlanDirector::on_decision(uint64_t id, const Round& round, Result<PlanDecision>& decision) {
   is_deciding_ = false;
-  Set& set = *sets_.at(id);
+  const auto position = sets_.find(id);
+  if (position == sets_.end() || !position->second->unregistered.empty()) return;
+  Set& set = *position->second;
   if (set.proposal || set.plan != round.plan || era_ != round.era) {
     if (round.is_another_network) set.is_another_network = true;
     return;

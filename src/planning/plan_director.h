@@ -109,6 +109,7 @@ class PlanDirector {
   void on_report(NodeId from, const proto::PlanReport& message);
   void on_answer(NodeId from, const proto::PlanAnswer& answer);
   void on_set_registered(NodeId from, const proto::SetRegistered& message);
+  void on_set_unregistered(NodeId from, const proto::SetUnregistered& message);
   void on_step_report(NodeId from, const proto::StepReport& message);
   void on_codec_sample(NodeId from, const proto::CodecSample& message);
 
@@ -137,7 +138,9 @@ class PlanDirector {
     bool is_another_network = false;  // and no plan was made since
     std::optional<SetSummary> summary;
     std::set<NodeId> registered;  // the nodes that have it
-    uint64_t latest_step = 0;     // that a node has said to have begun or ended
+    // The nodes that have it no more. One is enough: no step follows, and no plan is proposed.
+    std::set<NodeId> unregistered;
+    uint64_t latest_step = 0;  // that a node has said to have begun or ended
     std::unique_ptr<JobTuning> tuning;
     uint32_t tunings = 0;                      // that have begun
     std::optional<TransferSettings> settings;  // that the nodes have agreed on; none: configured
@@ -163,6 +166,7 @@ class PlanDirector {
   };
 
   Set* find_or_make(uint64_t id);
+  void end_planning(uint64_t id, Set& set);
   // plan_director_tuning.cpp
   void make_tuning(uint64_t id, Set& set);
   bool is_tuning() const;

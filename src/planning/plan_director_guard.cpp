@@ -38,7 +38,7 @@ void PlanDirector::show_readings() {
 
 // False: there is nothing to propose, or another proposal is on its way; its end comes back here.
 bool PlanDirector::propose_plain(uint64_t id, Set& set) {
-  if (set.leaving.empty() || set.proposal) return false;
+  if (set.leaving.empty() || set.proposal || !set.unregistered.empty()) return false;
   PlanProposal proposal;
   proposal.set = id;
   proposal.number = ++set.last_number;

@@ -19,7 +19,8 @@ void PlanDirector::on_set_registered(NodeId from, const proto::SetRegistered& me
   // Nodes that have registered different tensors will be told by their first operation.
   if (*set->summary != summary) return;
   set->registered.insert(from);
-  if (set->registered.size() < nodes_.size() || set->tuning != nullptr) return;
+  const bool is_used = set->unregistered.empty();
+  if (set->registered.size() < nodes_.size() || set->tuning != nullptr || !is_used) return;
   make_tuning(summary.set, *set);
   begin_known_tuning();
 }
@@ -130,7 +131,7 @@ void PlanDirector::tune_again_on_another_network(Set& set) {
 
 // Where a plan is just being agreed on, this waits for its end.
 void PlanDirector::change_settings(uint64_t id, Set& set) {
-  if (propose_plain(id, set)) return;
+  if (!set.unregistered.empty() || propose_plain(id, set)) return;
   const auto change = set.tuning->change();
   if (!change || set.proposal) return;
   PlanProposal proposal;

@@ -42,13 +42,18 @@ def nobodys_python() -> list[str]:
 
 
 def start_neighbour(
-    cluster: Cluster, source: str, argument=None, environment: dict[str, str] | None = None
+    cluster: Cluster,
+    source: str,
+    argument=None,
+    environment: dict[str, str] | None = None,
+    on_node: int = 0,
 ) -> Trainer:
-    """Runs `source`, in neighbour.py's words, as nobody on the first node."""
-    node = cluster.nodes[0]
-    own = {"MASTER_ADDR": node.address, "BRAID_SOCKET": node.socket, **(environment or {})}
+    """Runs `source`, in neighbour.py's words, as nobody. The first node is where jobs meet."""
+    node = cluster.nodes[on_node]
+    master = cluster.nodes[0].address
+    own = {"MASTER_ADDR": master, "BRAID_SOCKET": node.socket, **(environment or {})}
     argv = [*NOBODY, *nobodys_python(), NEIGHBOUR, source, json.dumps(argument)]
-    started = Trainer(node, 0, argv, {**os.environ, **trainer_environment(), **own})
+    started = Trainer(node, on_node, argv, {**os.environ, **trainer_environment(), **own})
     cluster.trainers.append(started)
     return started
 

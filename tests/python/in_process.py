@@ -11,7 +11,7 @@ import ctypes
 import itertools
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -20,7 +20,7 @@ import torch.distributed as dist
 
 import braid
 from braid import Collective, Optimizer, StateBits, Update, UpdateAction, UpdateFlag
-from braid.errors import JobFailedError, ResourceExhaustedError
+from braid.errors import InvalidArgumentError, JobFailedError, ResourceExhaustedError
 
 DEADLINE_S = 120
 _LOOK_S = 0.3  # Nobody comes within this time who is not to come.
@@ -200,6 +200,13 @@ class ThreadJob:
                     owner = Owner(spec.count, _TYPES[spec.dtype], spec.state_slots)
                     self.world.owners.setdefault(spec.name, owner)
         return handles
+
+    def unregister(self, handles: Sequence[int]) -> None:
+        names = {self._tensors[handle].name for handle in handles}
+        if any(operation.name in names for operation in self._tickets.values()):
+            raise InvalidArgumentError(f"INVALID_ARGUMENT: one of {names} still has a ticket")
+        for handle in handles:
+            del self._tensors[handle]
 
     def allocate(self, nbytes: int) -> braid.Memory:
         if self.arena_is_full:

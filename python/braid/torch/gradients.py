@@ -88,6 +88,8 @@ class GradientSet:
         self._tensors = self._lay_out(members, self._registration.handles)
         self._layouts = Layouts(self._tensors)
         self._second = self._prepare_low_ranks(place.prefix, members)
+        if self._second is not None:
+            self._registration.add(self._second.handles)
         # Tensors whose first all-reduce has ended in this step, and buckets that wait for Qs.
         self._firsts_ended = 0
         self._halfway: list[Bucket] = []

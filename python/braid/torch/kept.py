@@ -181,7 +181,7 @@ class KeptWeights:
         states = self.state_of(range(slots))
         parameters = [weight.parameter for weights in self.sets for weight in weights]
         for weights in self.sets:
-            weights.free_inputs()
+            weights.end()
         self._codec, self.sets = codec, []
         self._pending.update(
             (id(p), State(states[p].count, states[p].slots, has_weights=True)) for p in parameters

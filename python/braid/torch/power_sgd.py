@@ -129,7 +129,7 @@ class SecondSums:
         """`names` are the same on all ranks. The memory for all Qs goes when `owner` does."""
         job = engine.job
         counts = [low_rank.shape.columns * low_rank.shape.rank for low_rank in low_ranks]
-        handles = job.register(
+        self.handles = job.register(
             [
                 TensorSpec(name, DType.FLOAT32, count, place, planned=True)
                 for place, (name, count) in enumerate(zip(names, counts))
@@ -141,7 +141,7 @@ class SecondSums:
         self._views = dict(zip(low_ranks, views))
         self._operations = {
             low_rank: job.repeated(handle, Memory(view.data_ptr(), view.nbytes))
-            for low_rank, view, handle in zip(low_ranks, views, handles)
+            for low_rank, view, handle in zip(low_ranks, views, self.handles)
         }
 
     def write(self, low_rank: LowRank, p: torch.Tensor, factor: float) -> None:

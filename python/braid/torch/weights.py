@@ -30,6 +30,7 @@ from braid.torch.engine import Engine
 from braid.torch.explaining import explain_once
 from braid.torch.failures import as_distributed
 from braid.torch.gradients import TENSORS_MAX
+from braid.torch.registrations import unregister
 from braid.torch.round_inputs import InputPlace, RoundInputs
 from braid.torch.rounds import OpenRound, Round
 
@@ -173,7 +174,7 @@ class WeightSet:
         self._former: Round | None = None
         specs = list(reversed(specs))
         try:
-            handles = engine.job.register([
+            self._handles = engine.job.register([
                 TensorSpec(spec.name, _braid_dtype(spec.parameter), spec.parameter.numel(), place,
                            planned=True, codec=spec.codec, state_slots=slots)
                 for place, spec in enumerate(specs)
@@ -185,7 +186,7 @@ class WeightSet:
         self._other_inputs: RoundInputs | None = None
         self._weights = [
             Weight(spec, place, engine.job.repeated_update(handle, place.memory, AVERAGE))
-            for spec, place, handle in zip(specs, self._inputs.places, handles)
+            for spec, place, handle in zip(specs, self._inputs.places, self._handles)
         ]
         self._by_id = {id(weight.parameter): weight for weight in self._weights}
         explain_once(engine.job)
@@ -233,8 +234,9 @@ class WeightSet:
                 return False
         return True
 
-    def free_inputs(self) -> None:
+    def end(self) -> None:
         """After the last round: the set is not used any more."""
+        unregister(self._engine.job, self._handles)
         for inputs in (self._inputs, self._other_inputs):
             if inputs is not None:
                 inputs.free()

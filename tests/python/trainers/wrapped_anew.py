@@ -2,6 +2,7 @@
 """Models that are wrapped in DDP anew, as for cross-validation, and what the arenas of this process hold after each.
 
 same: all of one form. growing: each one has a layer more than the one before. apart: rank 1 keeps two earlier models.
+other: many small ones, each with a layer more than the one before.
 """
 
 from __future__ import annotations
@@ -39,6 +40,15 @@ def registered(model: Any) -> list[int]:
     return list(sys.modules["braid.torch.small_buckets"]._attached[model]._gradients._registration.handles)
 
 
+def tensors_of_jobs(model: Any) -> int:
+    """Of the process group, those that are registered."""
+    return len(sys.modules["braid.torch.small_buckets"]._attached[model].group.engine.job._specs)
+
+
+def layers_of(way: str, wrap: int) -> int:
+    return {"growing": LAYERS + wrap, "other": 1 + wrap}.get(way, LAYERS)
+
+
 def make(layers: int) -> Any:
     torch.manual_seed(0)
     return torch.nn.Sequential(*(torch.nn.Linear(WIDTH, WIDTH, bias=False) for _ in range(layers)))
@@ -63,13 +73,14 @@ def main() -> None:
     way = sys.argv[1]
     kept: list[Any] = []
     rows = []
-    for wrap in range(WRAPS):
-        model = DistributedDataParallel(make(LAYERS + wrap if way == "growing" else LAYERS))
+    for wrap in range(2 * WRAPS if way == "other" else WRAPS):
+        model = DistributedDataParallel(make(layers_of(way, wrap)))
         if way == "apart" and dist.get_rank() == 1:
             kept = [*kept[-1:], model]
         right = train(model)
         dist.barrier()
-        rows.append({"right": right, "arenas": held("arena"), "handles": registered(model)})
+        rows.append({"right": right, "arenas": held("arena"), "handles": registered(model),
+                     "tensors": tensors_of_jobs(model)})  # fmt: skip
     report(rows=rows)
     dist.destroy_process_group()
 

@@ -34,5 +34,16 @@ TEST(HashTreeTest, HashesMayDifferInTheirLastBitsOnly) {
   EXPECT_EQ(tree.find(2000), nullptr);
 }
 
+TEST(HashTreeTest, WhatIsRemovedIsGoneAndMayComeAgain) {
+  constexpr uint64_t kEntries = 10'000;
+  HashTree<uint64_t> tree;
+  for (uint64_t i = 0; i < kEntries; ++i) tree.add(mix64(i), i);
+  for (uint64_t i = 0; i < kEntries; i += 2) tree.remove(mix64(i));
+  tree.remove(mix64(kEntries));  // never there
+  for (uint64_t i = 0; i < kEntries; ++i) EXPECT_EQ(tree.contains(mix64(i)), i % 2 == 1) << i;
+  tree.add(mix64(0), 7);
+  EXPECT_EQ(*tree.find(mix64(0)), 7u);
+}
+
 }  // namespace
 }  // namespace braid

@@ -48,6 +48,12 @@ TEST_F(MisplacedMessagesTest, MemoryThatNobodyRegistered) {
   EXPECT_BRAID_ERROR(wait(), BRAID_ERROR_PROTOCOL, "unexpected MemoryRegistered");
 }
 
+TEST_F(MisplacedMessagesTest, TensorsThatNobodyUnregistered) {
+  send<proto::TensorsUnregistered>(
+      [](auto& builder) { return proto::CreateTensorsUnregistered(builder); });
+  EXPECT_BRAID_ERROR(wait(), BRAID_ERROR_PROTOCOL, "unexpected TensorsUnregistered");
+}
+
 TEST_F(MisplacedMessagesTest, AnAnswerToNoLeaveTaking) {
   send<proto::JobLeft>([](auto& builder) { return proto::CreateJobLeft(builder); });
   EXPECT_BRAID_ERROR(wait(), BRAID_ERROR_PROTOCOL, "unexpected JobLeft");

@@ -200,6 +200,12 @@ std::vector<uint32_t> TestDaemon::last_bucket() {
   return result;
 }
 
+std::pair<uint32_t, uint32_t> TestDaemon::last_unregistered() {
+  std::pair<uint32_t, uint32_t> result;
+  call([&] { result = last_unregistered_; });
+  return result;
+}
+
 std::vector<uint64_t> TestDaemon::last_splits() {
   std::vector<uint64_t> result;
   call([&] { result = last_splits_; });
@@ -231,6 +237,18 @@ void TestDaemon::on_client_message(ClientConnection& connection,
     session.tensors += registration->tensors()->size();
     send(connection, builder, proto::ClientBody::TensorsRegistered,
          proto::CreateTensorsRegistered(builder, first));
+  } else if (const auto* leaving = message.body_as_UnregisterTensors()) {
+    Session& session = *sessions_.at(connection.id());
+    on_submit(session);
+    last_unregistered_ = {leaving->first_handle(), leaving->count()};
+    if (!session.offset_of_ticket.empty()) {
+      const auto text = builder.CreateString("a ticket is held");
+      return send(connection, builder, proto::ClientBody::RegistrationRefused,
+                  proto::CreateRegistrationRefused(
+                      builder, static_cast<uint8_t>(StatusCode::InvalidArgument), text));
+    }
+    send(connection, builder, proto::ClientBody::TensorsUnregistered,
+         proto::CreateTensorsUnregistered(builder));
   } else if (const auto* registered = message.body_as_RegisterMemory()) {
     ASSERT_EQ(fds.size(), 1u);
     register_memory(*sessions_.at(connection.id()), registered->bytes(), std::move(fds[0]));

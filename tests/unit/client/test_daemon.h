@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "ipc/client_connection.h"
@@ -73,6 +74,7 @@ class TestDaemon final : public ClientHandler {
   uint64_t last_master_node();          // likewise
   std::string last_reason();            // of the last LeaveJob
   std::vector<uint32_t> last_bucket();  // tensors of the last operation, in their order
+  std::pair<uint32_t, uint32_t> last_unregistered();  // first handle and count; 0, 0: none
   // Of the last gather, scatter or all-to-all: elements to each rank, then from each.
   std::vector<uint64_t> last_splits();
 
@@ -116,6 +118,7 @@ class TestDaemon final : public ClientHandler {
   uint64_t last_master_node_ = 0;
   std::string last_reason_;
   std::vector<uint32_t> last_bucket_;
+  std::pair<uint32_t, uint32_t> last_unregistered_{};
   std::vector<uint64_t> last_splits_;
   uint32_t last_arena_ = 0;
   std::vector<uint32_t> timeouts_ms_;

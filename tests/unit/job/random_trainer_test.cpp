@@ -253,16 +253,35 @@ class RandomTrainerTest : public testing::JobManagerTest,
     });
   }
 
+  // Mostly of a registration that there is, and mostly all of it.
+  void unregister_random(TestTrainer& trainer, ExtremeNumbers& numbers) {
+    const uint32_t before = trainer.unregistered;
+    trainer.refusal.clear();
+    for (; given_back_ < trainer.done.size(); ++given_back_)
+      trainer.release(trainer.done[given_back_].ticket);
+    const std::vector<uint32_t>& firsts = trainer.registered;
+    const uint64_t which = firsts.empty() ? 0 : numbers.below(firsts.size());
+    const uint64_t end = which + 1 < firsts.size() ? firsts[which + 1] : tensors_.size();
+    const uint64_t first = firsts.empty() ? 0 : firsts[which];
+    trainer.unregister_tensors(
+        static_cast<uint32_t>(numbers.one_in(10) ? numbers.number() : first),
+        static_cast<uint32_t>(numbers.one_in(10) ? numbers.number() : end - first));
+    settle();
+    trainer.poll();
+    unregistered_ += trainer.unregistered - before;
+  }
+
   void run_trainer(uint64_t seed) {
     SCOPED_TRACE(seed);
     ExtremeNumbers numbers(seed);
     tensors_.clear();
-    step_ = ticket_ = 0;
+    step_ = ticket_ = given_back_ = 0;
     const std::string name = "random" + std::to_string(seed);
     TestTrainer& trainer = open(name);
     register_random(trainer, numbers);
     for (uint32_t i = 0; i < 12 && trainer.failure.is_ok() && !trainer.was_closed; ++i) {
       submit_random(trainer, numbers);
+      if (numbers.one_in(2)) unregister_random(trainer, numbers);
       settle();
       trainer.poll();
     }
@@ -275,9 +294,9 @@ class RandomTrainerTest : public testing::JobManagerTest,
   }
 
   std::vector<Described> tensors_;
-  uint64_t step_ = 0, ticket_ = 0;
+  uint64_t step_ = 0, ticket_ = 0, given_back_ = 0;
   uint32_t epoch_ = 0;
-  size_t refused_ = 0, done_ = 0;
+  size_t refused_ = 0, done_ = 0, unregistered_ = 0;
 };
 
 TEST_P(RandomTrainerTest, EndsNothingButItsJob) {
@@ -288,6 +307,7 @@ TEST_P(RandomTrainerTest, EndsNothingButItsJob) {
   // Of a job on two nodes b is told, and says nothing.
   refused_ += control_plane_.sent_to<proto::FailJob>(b_.id).size();
   EXPECT_GT(refused_ + done_, 100u) << "else submissions were not looked at";
+  EXPECT_GT(unregistered_, 0u);
   open_job(2);
   for (auto& trainer : trainers_) {
     std::fill_n(trainer->floats(), 4, 2.0f);

@@ -31,5 +31,18 @@ TEST(TensorNamesTest, NoTwoNamesHaveOneHash) {
             "tensors 'b' and 'x' have the same hash in this job: give one of them another name");
 }
 
+TEST(TensorNamesTest, ANameStaysAsLongAsOneRankHasIt) {
+  TensorNames names;
+  const std::vector<Tensor> tensors = {tensor(1, "a"), tensor(2, "b")};
+  names.add(tensors);
+  names.add(std::vector<Tensor>{tensors[1]});
+  EXPECT_EQ(names.remove(tensors), std::vector<uint64_t>{1});
+  EXPECT_EQ(names.find(1), nullptr);
+  ASSERT_NE(names.find(2), nullptr);
+  EXPECT_EQ(*names.find(2), "b");
+  EXPECT_EQ(names.remove(std::vector<Tensor>{tensors[1]}), std::vector<uint64_t>{2});
+  EXPECT_EQ(names.find(2), nullptr);
+}
+
 }  // namespace
 }  // namespace braid

@@ -32,8 +32,8 @@ Result<uint32_t> add(TensorTable& table, const std::vector<Description>& descrip
   auto registered = RegisteredTensors::read(
       *flatbuffers::GetRoot<proto::RegisterTensors>(builder.GetBufferPointer()), job, allowed);
   if (!registered) return registered.status();
-  const uint32_t first = table.size();
   for (const Tensor& tensor : registered->tensors) BRAID_RETURN_IF_ERROR(table.check(tensor));
+  const uint32_t first = table.begin(registered->tensors.size());
   for (Tensor& tensor : registered->tensors) table.add(std::move(tensor));
   return first;
 }
@@ -254,6 +254,95 @@ TEST(TensorTableTest, ADynamicTensorCannotBePlanned) {
   EXPECT_EQ(refused.status().code(), StatusCode::InvalidArgument);
   EXPECT_EQ(refused.status().message(),
             "tensor 'w' is both dynamic and planned; a plan needs registered counts");
+}
+
+class TakenTensorsTest : public ::testing::Test {
+ protected:
+  // 'a' and 'b' are 0 and 1, 'c' is 2.
+  TakenTensorsTest() {
+    EXPECT_TRUE(add(table_, {{"a"}, {"b"}}));
+    EXPECT_TRUE(add(table_, {{"c"}}));
+  }
+  // As a trainer's UnregisterTensors does it.
+  void take_all(uint32_t first, uint32_t count) {
+    const auto taken = table_.take(first, count);
+    ASSERT_TRUE(taken) << taken.status().message();
+    for (const Tensor& tensor : taken->tensors) table_.end(tensor);
+  }
+  std::string refusal(uint32_t first, uint32_t count) {
+    const auto taken = table_.take(first, count);
+    return taken ? "" : taken.status().message();
+  }
+
+  TensorTable table_;
+};
+
+TEST_F(TakenTensorsTest, AreNotThereAnyMore) {
+  take_all(0, 2);
+  EXPECT_EQ(table_.find(0), nullptr);
+  EXPECT_EQ(table_.find(1), nullptr);
+  EXPECT_EQ(table_.find_hash(kJob.of_name("a")), nullptr);
+  EXPECT_EQ(*table_.find(2)->name, "c");
+  EXPECT_NE(table_.find_hash(kJob.of_name("c")), nullptr);
+}
+
+TEST_F(TakenTensorsTest, GoWithAllOfTheirRegistration) {
+  EXPECT_EQ(refusal(0, 1),
+            "1 tensors from 0 on are no registration; that of tensor 0 has 2, from 0 on, and goes "
+            "as a whole");
+  EXPECT_EQ(refusal(1, 1),
+            "1 tensors from 1 on are no registration; that of tensor 1 has 2, from 0 on, and goes "
+            "as a whole");
+  EXPECT_FALSE(refusal(0, 3).empty());
+  EXPECT_FALSE(refusal(0, 0).empty());
+  EXPECT_FALSE(refusal(2, UINT32_MAX).empty());
+  EXPECT_EQ(*table_.find(0)->name, "a");
+  take_all(0, 2);
+}
+
+TEST_F(TakenTensorsTest, AreTakenOnce) {
+  EXPECT_EQ(refusal(3, 1), "tensor 3 is not registered");
+  take_all(0, 2);
+  EXPECT_EQ(refusal(0, 2), "tensor 0 is not registered");
+}
+
+TEST_F(TakenTensorsTest, HaveNoOperations) {
+  table_.hold(1);
+  table_.hold(0);
+  table_.let_go(1);
+  EXPECT_EQ(refusal(0, 2),
+            "'a' and the tensors registered with it cannot be unregistered: operations of theirs "
+            "that were not given back: 1");
+  table_.hold(2);
+  table_.let_go(0);
+  take_all(0, 2);
+}
+
+TEST_F(TakenTensorsTest, LeaveHandlesThatAreNotGivenAgain) {
+  take_all(2, 1);
+  const auto next = add(table_, {{"d"}});
+  ASSERT_TRUE(next);
+  EXPECT_EQ(*next, 3u);
+}
+
+TEST_F(TakenTensorsTest, LeaveRoom) {
+  EXPECT_EQ(table_.check_room(TensorTable::kTensorsMax - 2).message(),
+            "a trainer can register 1048576 tensors at most");
+  take_all(0, 2);
+  EXPECT_TRUE(table_.check_room(TensorTable::kTensorsMax - 1));
+  EXPECT_FALSE(table_.check_room(TensorTable::kTensorsMax));
+}
+
+TEST_F(TakenTensorsTest, HaveNamesThatMayNotComeAgainForAWhile) {
+  take_all(0, 2);
+  EXPECT_EQ(add(table_, {{"b"}}).status().message(),
+            "tensor 'b' was unregistered before: what is registered after that needs another name");
+  for (size_t i = 0; i < EndedTensors::kKept; ++i) {
+    const auto next = add(table_, {{"next" + std::to_string(i)}});
+    ASSERT_TRUE(next);
+    take_all(*next, 1);
+  }
+  EXPECT_TRUE(add(table_, {{"b"}}));
 }
 
 }  // namespace

@@ -81,6 +81,12 @@ void TestTrainer::register_described(std::span<const Described> tensors) {
   send(builder);
 }
 
+void TestTrainer::unregister_tensors(uint32_t first, uint32_t count) {
+  flatbuffers::FlatBufferBuilder builder;
+  finish(builder, proto::CreateUnregisterTensors(builder, first, count));
+  send(builder);
+}
+
 void TestTrainer::register_memory(uint64_t bytes, uint64_t said_bytes) {
   arenas_.push_back(make_memory(bytes));
   flatbuffers::FlatBufferBuilder builder;
@@ -183,6 +189,8 @@ void TestTrainer::handle(const proto::ClientMessage& message, std::vector<Fd> fd
     results_ = std::move(*results);
   } else if (const auto* tensors = message.body_as_TensorsRegistered()) {
     registered.push_back(tensors->first_handle());
+  } else if (message.body_type() == proto::ClientBody::TensorsUnregistered) {
+    ++unregistered;
   } else if (const auto* memory = message.body_as_MemoryRegistered()) {
     arenas.push_back(memory->arena());
   } else if (const auto* refused = message.body_as_RegistrationRefused()) {

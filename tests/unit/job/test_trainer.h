@@ -42,6 +42,7 @@ class TestTrainer {
     uint8_t state_slots = 0;
   };
   void register_described(std::span<const Described> tensors);
+  void unregister_tensors(uint32_t first, uint32_t count);
   // One more arena, that says of itself to have so many bytes.
   void register_memory(uint64_t bytes = kArenaBytes, uint64_t said_bytes = kArenaBytes);
   void ask_plans(const std::string& job);
@@ -75,6 +76,7 @@ class TestTrainer {
   uint32_t epoch = 0;
   std::vector<uint32_t> block_of_rank;
   std::vector<uint32_t> registered;  // first handles
+  uint32_t unregistered = 0;         // answers
   std::vector<uint32_t> arenas;      // registered
   std::string refusal;               // of a registration
   std::string status_reply;

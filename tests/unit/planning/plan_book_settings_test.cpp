@@ -53,6 +53,25 @@ class PlanBookSettingsTest : public testing::PlanBookTest {
   std::vector<uint32_t> flows_;
 };
 
+TEST_F(PlanBookSettingsTest, OfATrialEndWithItsSet) {
+  make_noting();
+  adopt(1, 3, 7);
+  ASSERT_TRUE(submit(0, 3).is_ok());
+  ASSERT_EQ(used_.size(), 1u);
+  EXPECT_NE(book_->remove(0, kSet), nullptr);
+  ASSERT_EQ(used_.size(), 2u);
+  EXPECT_EQ(used_[1].streams, 0u);
+  EXPECT_EQ(used_[1].flows, 0u);
+}
+
+TEST_F(PlanBookSettingsTest, ThatWereFoundOutlastTheirSet) {
+  make_noting();
+  adopt(1, 3, 7, false);
+  ASSERT_TRUE(submit(0, 3).is_ok());
+  EXPECT_NE(book_->remove(0, kSet), nullptr);
+  EXPECT_EQ(used_.size(), 1u);
+}
+
 TEST_F(PlanBookSettingsTest, SayWhatWasRegisteredOnce) {
   make_noting();
   const auto said = sent_as<proto::SetRegistered>();

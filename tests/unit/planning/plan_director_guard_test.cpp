@@ -10,6 +10,7 @@ using testing::PlanDirectorTuningTest;
 
 class PlanDirectorGuardTest : public PlanDirectorTuningTest {
  protected:
+  ~PlanDirectorGuardTest() override { director_.reset(); }  // which has the board
   static PlanningOptions guarded() {
     PlanningOptions options;
     options.guard.every_steps = 10;
