@@ -15,7 +15,10 @@ TYPE = re.compile(
     r"(\w+)\s*(?:final\s*)?(?::(?!:)[^;{}()]*)?\{")
 EXTERN = re.compile(r"extern\s+\{")  # its "C" is no code any more
 TOKEN = re.compile(rf"\b{NAMESPACE.pattern}|\b{TYPE.pattern}|\b{EXTERN.pattern}|[{{}}]")
-DATA = re.compile(r"[=,(]\s*$")  # what is in front of braces around values
+# What is in front of braces around values; the second: in a constructor's initializers.
+DATA = re.compile(r"[=,(]\s*$|(?<!:)[:,]\s*\w+\s*$")
+# In front of a function's body, of one that is declared in a class and defined outside.
+OWNER = re.compile(r"((?:\w+(?:<[^<>]*>)?::)+)(?:~?\w+|operator\s*(?:\(\)|[^\s\w(]+|\w+))\s*\(")
 HOLDS_FUNCTIONS = ("namespace", "class", "struct")
 
 
@@ -26,6 +29,7 @@ class Scope(NamedTuple):
     first_line: int  # of its {
     last_line: int  # of its }
     around: tuple["Scope", ...]  # from the outermost on; their ends are not known yet
+    owner: str = ""  # the class of a function that is defined outside of it
 
 
 def blank(match: re.Match) -> str:
@@ -47,18 +51,31 @@ def _opened(match: re.Match, before: str, around: list[Scope]) -> tuple[str, str
     return ("struct" if words[0] == "union" else words[0]), match[2]
 
 
+def _owner(head: str) -> str:
+    match = OWNER.search(head[head.rfind(";") + 1 :])
+    return re.sub(r"<[^<>]*>", "", match[1])[: -len("::")] if match else ""
+
+
 def scopes(text: str) -> Iterator[Scope]:
     """Each one where it ends."""
     code = NOT_CODE.sub(blank, text)
     opened: list[Scope] = []
     line, at = 1, 0
+    head = ""  # what is in front of a function's body, initializers with braces included
     for match in TOKEN.finditer(code):
         before = code[at : match.start()]
         line += before.count("\n")
         brace_line = line + match[0].count("\n")
         if match[0] != "}":
             kind, name = _opened(match, before, opened)
-            opened.append(Scope(kind, name, line, brace_line, 0, tuple(opened)))
+            head += before
+            owner = _owner(head) if kind == "function" else ""
+            opened.append(Scope(kind, name, line, brace_line, 0, tuple(opened), owner))
+            if kind != "other":
+                head = ""
         elif opened:
-            yield opened.pop()._replace(last_line=line)
+            closed = opened.pop()
+            yield closed._replace(last_line=line)
+            if closed.kind != "other":
+                head = ""
         line, at = brace_line, match.end()

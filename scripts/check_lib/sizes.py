@@ -3,15 +3,36 @@
 
 In C++ the lines of a body count, from that of its { to that of its }; in Python all from `def` or `class` on. Blank
 lines and comments count, and so does all that stands within: a lambda with its function, the functions of a class with
-the class. A C++ table (`= {` outside of functions) is data and may be long."""
+the class. A C++ table (`= {` outside of functions) is data and may be long. A C++ class has one more limit, for its
+declaration and its functions in all files together."""
 
 import ast
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 
 import cpp_scopes
 
 FUNCTION_LINES_MAX = 60
 CLASS_LINES_MAX = 300
+WHOLE_CLASS_LINES_MAX = 400
+# Classes that are larger, and the lines that each may have until it has been cut. These numbers only fall.
+LARGE_CLASSES: Mapping[str, int] = {
+    "braid::OperationTable": 1041,
+    "braid::client::Job": 842,
+    "braid::JobManager": 794,
+    "braid::Job": 705,
+    "braid::FlowLink": 685,
+    "braid::ControlPlaneImpl": 627,
+    "braid::PlanDirector": 627,
+    "braid::PlanBook": 610,
+    "braid::Coordinator": 557,
+    "braid::Session": 555,
+    "braid::test::EngineWorld": 493,
+    "braid::UnitRun": 489,
+    "braid::ClientConnection": 478,
+    "braid::TestDaemon": 436,
+    "braid::UcxTransport": 408,
+}
 
 
 def cpp_bodies(text: str) -> Iterator[tuple[str, int, int]]:
@@ -37,3 +58,33 @@ def breaches(bodies: Iterator[tuple[str, int, int]]) -> Iterator[tuple[int, str]
         lines, most = last - first + 1, FUNCTION_LINES_MAX if what == "function" else CLASS_LINES_MAX
         if lines > most:
             yield first, f"a {what} of {lines} lines: find the second idea in it, {most} are the most"
+
+
+def whole_classes(texts: Mapping[str, str]) -> tuple[Counter[str], dict[str, tuple[str, int]]]:
+    """Of all C++ classes in these files ({path: text}): their lines, and where they are declared (path, line)."""
+    lines, places = Counter(), {}
+    for path, text in texts.items():
+        if not path.endswith((".h", ".cpp")):
+            continue
+        for scope in cpp_scopes.scopes(text):
+            names = [one.name for one in scope.around if one.kind in ("namespace", "class", "struct")]
+            is_type = scope.kind in ("class", "struct") and all(one.kind != "function" for one in scope.around)
+            name = scope.name if is_type else scope.owner
+            if name and len(names) == sum(one.kind == "namespace" for one in scope.around):
+                full = "::".join([*names, name])
+                lines[full] += scope.last_line - scope.first_line + 1
+                if is_type:
+                    places[full] = path, scope.line
+    return lines, places
+
+
+def whole_breaches(texts: Mapping[str, str]) -> Iterator[tuple[str, int, str]]:
+    """(path, line, what is wrong)"""
+    lines, places = whole_classes(texts)
+    for name, count in lines.items():
+        most = LARGE_CLASSES.get(name, WHOLE_CLASS_LINES_MAX)
+        if count > most and name in places:
+            yield *places[name], f"{name} has {count} lines with its functions: cut it, {most} are the most"
+    for name in LARGE_CLASSES:
+        if 0 < lines[name] <= WHOLE_CLASS_LINES_MAX:
+            yield "scripts/check_lib/sizes.py", 1, f"{name} is no large class any more: take it off the list"

@@ -103,6 +103,35 @@ def test_a_long_class(checked, lines):
     assert ("a.h:2: a class of 301 lines: find the second idea in it, 300 are the most" in said) == (lines > 300)
 
 
+WHOLE = """namespace braid::net {
+class Peer {
+ public:
+  Peer();
+  int f() const;
+};
+}  // namespace braid::net
+"""
+
+
+# And the declaration has 5 lines.
+@pytest.mark.parametrize("lines", [395, 396])
+@pytest.mark.parametrize("head", [
+    "int Peer::f() const {",
+    "Peer::Peer()\n    : Base(1), list_{1, 2},\n      other_{}, last_(std::move(3)) {",
+    "std::vector<int> Peer::make(const std::string& text) {",
+    "Peer& Peer::operator=(Peer&& other) noexcept {",
+    "template <typename Item>\nvoid Peer<Item>::add(Item item) {",
+])
+def test_a_class_that_is_long_with_its_functions(checked, head, lines):
+    other = "namespace braid {\nint Peer::g() {\n" + LINE * 50 + "}\n}\n"  # of another namespace
+    functions = [60] * (lines // 60) + [lines % 60]
+    part = "namespace braid::net {{\n\n{}\n{}}}\n}}\n"
+    parts = {f"f{i}_cpp": part.format(head, LINE * (size - 2)) for i, size in enumerate(functions)}
+    code, said = checked(a_h=WHOLE, b_cpp=other, **parts)
+    told = "a.h:3: braid::net::Peer has 401 lines with its functions: cut it, 400 are the most"
+    assert (code, told in said.splitlines()) == ((1, True) if lines == 396 else (0, False)), said
+
+
 @pytest.mark.parametrize("lines", [60, 61])
 @pytest.mark.parametrize("name, first", [("a.py", ""), ("a_script", "#!/usr/bin/env python3\n")])
 def test_a_long_python_function(checked, tmp_path, name, first, lines):
