@@ -9,6 +9,6 @@ namespace braid::proto {
 // misread a new one.
 inline constexpr uint32_t kClientProtocolVersion = 7;
 // Daemon ↔ daemon: the control connection and the chunks.
-inline constexpr uint32_t kControlProtocolVersion = 15;
+inline constexpr uint32_t kControlProtocolVersion = 16;
 
 }  // namespace braid::proto

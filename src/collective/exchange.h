@@ -2,50 +2,49 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
-#include "collective/pieces.h"
+#include "collective/splits.h"
 
 namespace braid {
 
 struct Extent;
 struct Ring;
 
-// How many elements a rank gives to each rank and gets from each one, itself among them: by rank,
-// as many as the world has.
-struct Splits {
-  std::vector<uint64_t> to;
-  std::vector<uint64_t> from;
-};
-
-// The ranks of all nodes, in the order of their blocks.
-std::vector<uint32_t> ranks_in_ring_order(const Ring& ring);
-
 // What an all-to-all, a gather or a scatter moves: between this node and each node of the ring,
 // itself among them, one stream of bytes in either direction. The stream from node a to node b
 // holds, for each rank of b (ascending), what each rank of a (ascending) has for it. Nothing is
-// added up, so all dtypes are bytes here. Built once for an operation; I/O loops then read it and
-// write to disjoint extents of its memory.
+// added up, so all dtypes are bytes here.
+//
+// Built while the node's ranks submit, then placed; I/O loops then read it and write to disjoint
+// extents of its memory. A node of n ranks among N has n · N pieces of memory, so nothing is kept
+// for a piece: a rank that submits adds what it has to sums, which takes N additions, and who needs
+// bytes finds their place from the sums, in log(N) steps and n more, or n and as many as their node
+// has ranks.
 class Exchange {
  public:
-  // One of this node's ranks. In its input lies what it gives to rank 0, 1, …; in its result what
-  // it gets from them, one after the other. What one local rank gives to another is what the other
-  // expects.
-  struct LocalRank {
-    const Splits* splits = nullptr;
-    const uint8_t* input = nullptr;
-    uint8_t* result = nullptr;
-  };
+  Exchange(const Ring& ring, uint64_t element_bytes);
 
-  // `ranks`: this node's, ascending.
-  Exchange(const Ring& ring, std::span<const LocalRank> ranks, uint64_t element_bytes);
+  // One of this node's ranks, by its place among them: each once, in any order. Parts lie in its
+  // input as `splits` says.
+  void add(uint32_t local_rank, std::shared_ptr<const Splits> splits, const uint8_t* input);
+  // When all are there, and agree about what they give to each other: where each one's result lies.
+  void place(std::span<uint8_t* const> results);
 
   uint32_t self() const { return self_; }
-  uint32_t nodes() const { return static_cast<uint32_t>(to_.size()); }
+  uint32_t nodes() const { return static_cast<uint32_t>(first_block_.size() - 1); }
+  // nullptr: not added yet.
+  const Splits* splits_of(uint32_t local_rank) const {
+    return local_ranks_[local_rank].splits.get();
+  }
+
   // By place in the ring.
-  uint64_t bytes_to(uint32_t place) const { return to_[place].bytes(); }
-  uint64_t bytes_from(uint32_t place) const { return from_[place].bytes(); }
+
+  std::span<const uint32_t> ranks_of(uint32_t place) const;  // ascending
+  uint64_t bytes_to(uint32_t place) const;
+  uint64_t bytes_from(uint32_t place) const { return from_[place]; }
 
   // Extents are of the stream to, or from, that place.
 
@@ -57,9 +56,27 @@ class Exchange {
   void copy_own(const Extent& extent) const;
 
  private:
+  struct LocalRank {
+    std::shared_ptr<const Splits> splits;
+    const uint8_t* input = nullptr;
+    uint8_t* result = nullptr;
+    std::vector<uint64_t> from;  // bytes from all ranks of a node, by place
+  };
+
+  uint64_t bytes_before(uint32_t block) const;
+  const uint8_t* input_of(uint32_t giver, uint32_t block) const;
+  uint8_t* result_of(uint32_t receiver, uint32_t block) const;
+  template <typename Take>
+  void for_parts_to(uint32_t to, const Extent& extent, Take take) const;
+
   const uint32_t self_;
-  std::vector<Pieces<const uint8_t>> to_;
-  std::vector<Pieces<uint8_t>> from_;
+  const uint64_t element_bytes_;
+  const std::vector<uint32_t> ranks_;        // in the order of their blocks
+  const std::vector<uint32_t> first_block_;  // by place in the ring, and the end
+  std::vector<LocalRank> local_ranks_;       // ascending
+  std::vector<uint64_t> to_ends_;  // by block: bytes for it from all local ranks; once placed, and
+                                   // for all blocks before
+  std::vector<uint64_t> from_;     // by place in the ring
 };
 
 }  // namespace braid

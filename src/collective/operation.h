@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "collective/pieces.h"
+#include "collective/operation_input.h"
 #include "collective/route.h"
 #include "collective/urgency.h"
 #include "net/peer.h"

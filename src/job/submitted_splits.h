@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "base/status.h"
-#include "collective/exchange.h"
+#include "collective/splits.h"
 #include "ipc/shared_memory.h"
 #include "ipc/user_quotas.h"
 #include "messages/signature.h"
@@ -20,9 +20,9 @@ Result<std::shared_ptr<const Splits>> submitted_splits(const Signature& signatur
                                                        const SharedMemory& arena, uint64_t table,
                                                        UserCharge charge);
 
-// What splits take for each rank of the world: two counts, and twice the place of a piece of the
-// Exchange.
-inline constexpr uint64_t kSplitsCostBytes = 64;
+// What splits take for each rank of the world, with what a NodeExchange keeps of them: two counts,
+// and up to eight sums.
+inline constexpr uint64_t kSplitsCostBytes = 80;
 
 // Bytes of the rank's input.
 uint64_t input_bytes_of(const Splits& splits, DataType dtype);

@@ -24,7 +24,6 @@ OperationTable::OperationTable(std::string job_name, uint64_t job_key,
       hash_(job_key),
       ring_(std::move(ring)),
       local_ranks_(std::move(local_ranks)),
-      ring_order_(ranks_in_ring_order(*ring_)),
       memory_(std::move(memory)),
       services_(std::move(services)),
       has_left_(local_ranks_.size(), false),
@@ -94,15 +93,14 @@ Status OperationTable::add_part(const OperationKey& key, Entry& entry,
   part.submitted_ns = submission.submitted_ns;
   part.ticket = submission.ticket;
   part.input = submission.input;
-  part.splits = submission.splits;
   ++entry.submitted;
   entry.submitted_ns = std::max(entry.submitted_ns, submission.submitted_ns);
   if (submission.deadline_ns < entry.deadline_ns) {
     entry.deadline_ns = submission.deadline_ns;
     entry.timeout_ms = submission.timeout_ms;
   }
-  if (part.splits == nullptr) return Status::ok();
-  return check_local_splits(key, entry, submission.local_rank);
+  if (submission.splits == nullptr) return Status::ok();
+  return add_to_exchange(key, entry, submission);
 }
 
 // Of a group the plan says how much is read of each rank's input, not the rank that submits it.

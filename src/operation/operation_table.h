@@ -12,7 +12,6 @@
 
 #include "base/clock.h"
 #include "base/status.h"
-#include "collective/exchange.h"
 #include "collective/operation.h"
 #include "collective/transfer_settings.h"
 #include "ipc/user_quotas.h"
@@ -21,6 +20,7 @@
 #include "operation/ended_tensors.h"
 #include "operation/job_counters.h"
 #include "operation/job_numbers.h"
+#include "operation/node_exchange.h"
 #include "operation/operation_engines.h"
 #include "operation/result_memory.h"
 #include "operation/tensor_group.h"
@@ -219,7 +219,6 @@ class OperationTable final : public OperationEvents {
     uint64_t submitted_ns = 0;
     uint64_t ticket = 0;
     const uint8_t* input = nullptr;
-    std::shared_ptr<const Splits> splits;
     uint64_t result_start = 0;  // of an exchange: where the rank's own result is in the operation's
   };
   struct Entry {
@@ -232,7 +231,7 @@ class OperationTable final : public OperationEvents {
     bool is_going = false;         // note_go() was called
     bool is_timed = false;         // an all-reduce on its way: all_reduces_going_ counts it
     const Route* route = nullptr;  // the ring's; nullptr: around the ring
-    std::shared_ptr<const Exchange> exchange;
+    std::unique_ptr<NodeExchange> exchange;
     std::vector<uint32_t> awaited;  // places of the targets that are not ready yet
     Signature signature;
     std::shared_ptr<const std::string> name;
@@ -311,19 +310,12 @@ class OperationTable final : public OperationEvents {
   void set_unfinished(size_t unfinished);
   TimelineEvent span_of(const OperationKey& key, const Entry& entry) const;
 
-  // Places a gather, a scatter or an all-to-all.
+  // operation_table_exchange.cpp
+  Status add_to_exchange(const OperationKey& key, Entry& entry, const Submission& submission);
   Status place_exchange(const OperationKey& key, Entry& entry, Operation operation);
   Status tell_exchange_sources(const Entry& entry, const OperationKey& key);
-  Status check_local_splits(const OperationKey& key, const Entry& entry, uint32_t local_rank) const;
-  Status check_splits(const Entry& entry, const OperationKey& key, const NodeReady& ready) const;
-  std::vector<uint64_t> splits_from(const Entry& entry, uint32_t place) const;
-  std::vector<uint64_t> splits_to(const Entry& entry, uint32_t place) const;
-  Signature with_splits(Signature signature, const std::vector<uint64_t>& expected,
-                        const std::vector<uint64_t>& given) const;
-  Signature said_to(const Entry& entry, uint32_t place) const;
-  std::span<const uint32_t> ranks_at(uint32_t place) const;
-  static bool is_between(const Entry& entry, uint64_t bytes);
-  static uint64_t result_bytes_of(const LocalPart& part, DataType dtype);
+  Status check_splits(const OperationKey& key, const Entry& entry,
+                      const std::string& disagreement) const;
 
   std::string describe(const Entry& entry, const OperationKey& key) const;
   std::string describe_leaver(uint32_t local_rank) const;
@@ -333,7 +325,6 @@ class OperationTable final : public OperationEvents {
   const JobHash hash_;
   const std::shared_ptr<const Ring> ring_;
   const std::vector<uint32_t> local_ranks_;
-  const std::vector<uint32_t> ring_order_;  // the ranks of all nodes, as their blocks lie
   const std::shared_ptr<ResultMemory> memory_;
   OperationServices services_;
   Entries entries_;

@@ -126,7 +126,7 @@ void OperationTable::publish(const Entry& entry, uint32_t local_rank) {
     }
   } else if (is_exchange(entry.signature.collective)) {
     sink->publish(parts->ticket, entry.result_offset + parts->result_start,
-                  result_bytes_of(*parts, entry.signature.dtype));
+                  entry.exchange->result_bytes(local_rank));
   } else if (is_per_rank(entry.signature.collective)) {
     const uint64_t block_bytes = entry.result_bytes / ring_->world_size;
     const uint64_t block = ring_->block_of_rank[local_ranks_[local_rank]];

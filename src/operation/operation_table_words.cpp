@@ -114,7 +114,10 @@ Status OperationTable::check_agrees(const Entry& entry, const OperationKey& key,
       ready.signature.dtype == entry.signature.dtype &&
       ready.signature.codec == entry.signature.codec &&
       ready.signature.owner_step == entry.signature.owner_step)
-    return check_splits(entry, key, ready);
+    return entry.state == State::Gathering  // compared when it runs
+               ? Status::ok()
+               : check_splits(key, entry,
+                              entry.exchange->disagreement_with(ready.place, ready.signature));
   Signature said = ready.signature;
   // What the node's own ranks ask for is known once all of them have.
   if (entry.signature.updates == 0) {

@@ -127,14 +127,20 @@ for ticket in tickets:
 unregister(first, 3)
 unregister(first, 3)
 report(sums=sums, other=sum_of(submit(other, 0)))
+while not os.path.exists(ARGUMENT["go"]):
+    time.sleep(0.01)
 sum_of(submit(second, 2))  # which the daemon knows no more
 """
 
 
 @pytest.mark.parametrize("planned", [False, True], ids=["plain", "planned"])
-def test_who_lies_about_it_is_told_so(cluster_of, planned):
+def test_who_lies_about_it_is_told_so(cluster_of, tmp_path, planned):
     cluster = cluster_of(2)
-    trainers = cluster.start(LIAR, argument={"planned": planned})
+    go = tmp_path / "go"
+    trainers = cluster.start(LIAR, argument={"planned": planned, "go": str(go)})
+    for trainer in trainers:
+        trainer.wait_for('"other"')
+    go.touch()  # the first to go on ends the job of both
     for trainer in trainers:
         error = trainer.error()
         assert "submitted tensor 1, which it has not registered" in error["text"], error

@@ -100,12 +100,13 @@ uint32_t EngineWorld::first_rank_of(uint32_t node) const {
 }
 
 Splits EngineWorld::splits_of(const OperationSpec& spec, uint32_t rank) const {
-  Splits splits;
+  std::vector<uint64_t> to;
+  std::vector<uint64_t> from;
   for (uint32_t other = 0; other < world_size(); ++other) {
-    splits.to.push_back(elements_between(spec, rank, other));
-    splits.from.push_back(elements_between(spec, other, rank));
+    to.push_back(elements_between(spec, rank, other));
+    from.push_back(elements_between(spec, other, rank));
   }
-  return splits;
+  return {SplitCounts(to), SplitCounts(from)};
 }
 
 void EngineWorld::add(const OperationSpec& spec) {
@@ -118,10 +119,7 @@ void EngineWorld::add(const OperationSpec& spec) {
   std::uniform_real_distribution<double> floats(0.5, 1.5);
   for (uint32_t rank = 0; rank < world_size(); ++rank) {
     uint64_t bytes = input_bytes(spec.collective, spec.dtype, spec.count, world_size());
-    if (is_exchange(spec.collective)) {
-      const Splits splits = splits_of(spec, rank);
-      bytes = std::accumulate(splits.to.begin(), splits.to.end(), uint64_t{0}) * element;
-    }
+    if (is_exchange(spec.collective)) bytes = splits_of(spec, rank).to.sum() * element;
     const uint64_t elements = bytes / element;
     auto& input = running->inputs.emplace_back(bytes);
     for (uint64_t i = 0; i < elements; ++i) {
@@ -140,10 +138,8 @@ void EngineWorld::add(const OperationSpec& spec) {
           scatter(running->inputs[first_rank++], spec.pieces, element_bytes(spec.dtype)));
     }
     uint64_t bytes = result_bytes(spec.collective, spec.dtype, spec.count, world_size());
-    for (uint32_t k = 0; is_exchange(spec.collective) && k < options_.ranks_of_node[node]; ++k) {
-      const Splits splits = splits_of(spec, first_rank_of(node) + k);
-      bytes += std::accumulate(splits.from.begin(), splits.from.end(), uint64_t{0}) * element;
-    }
+    for (uint32_t k = 0; is_exchange(spec.collective) && k < options_.ranks_of_node[node]; ++k)
+      bytes += splits_of(spec, first_rank_of(node) + k).from.sum() * element;
     part.memory->result.assign(bytes, 0xCD);
   }
   for (auto& node : endpoints_) {
@@ -203,18 +199,19 @@ Operation EngineWorld::operation_of(size_t index, uint32_t node) const {
 void EngineWorld::add_exchange(const OperationSpec& spec, Operation& operation,
                                const NodePart& part) const {
   const size_t element = element_bytes(spec.dtype);
-  std::vector<Splits> splits;
-  std::vector<Exchange::LocalRank> ranks;
+  auto exchange = std::make_shared<Exchange>(*operation.ring, element);
+  std::vector<uint8_t*> results;
   uint8_t* result = part.memory->result.data();
-  splits.reserve(part.memory->inputs.size());
   for (const auto& input : part.memory->inputs) {
-    const auto rank = first_rank_of(operation.ring->self) + static_cast<uint32_t>(splits.size());
-    splits.push_back(splits_of(spec, rank));
-    ranks.push_back({&splits.back(), input.data(), result});
-    const auto& from = splits.back().from;
-    result += std::accumulate(from.begin(), from.end(), uint64_t{0}) * element;
+    const auto local_rank = static_cast<uint32_t>(results.size());
+    auto splits = std::make_shared<const Splits>(
+        splits_of(spec, first_rank_of(operation.ring->self) + local_rank));
+    results.push_back(result);
+    result += splits->from.sum() * element;
+    exchange->add(local_rank, std::move(splits), input.data());
   }
-  operation.exchange = std::make_shared<Exchange>(*operation.ring, ranks, element);
+  exchange->place(results);
+  operation.exchange = std::move(exchange);
 }
 
 void EngineWorld::submit(Running& running, uint32_t node) {

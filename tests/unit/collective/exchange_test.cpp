@@ -31,26 +31,37 @@ std::string gift(uint32_t from, uint32_t to) {
 
 struct Trainer {
   explicit Trainer(uint32_t rank) {
+    std::vector<uint64_t> to, from;
     for (uint32_t other = 0; other < 4; ++other) {
       input += gift(rank, other);
-      splits.to.push_back(gift(rank, other).size());
-      splits.from.push_back(gift(other, rank).size());
+      to.push_back(gift(rank, other).size());
+      from.push_back(gift(other, rank).size());
       wanted += gift(other, rank);
     }
+    splits = std::make_shared<const Splits>(SplitCounts(to), SplitCounts(from));
     result.assign(wanted.size(), '-');
   }
-  Exchange::LocalRank local() {
-    return {&splits, reinterpret_cast<const uint8_t*>(input.data()),
-            reinterpret_cast<uint8_t*>(result.data())};
-  }
   std::string input, result, wanted;
-  Splits splits;
+  std::shared_ptr<const Splits> splits;
 };
+
+// Of the node's ranks, the last of which comes first.
+Exchange exchange_of(uint32_t node, const std::vector<Trainer*>& trainers) {
+  Exchange exchange(crossed_ring(node), 1);
+  std::vector<uint8_t*> results;
+  for (auto i = static_cast<uint32_t>(trainers.size()); i-- > 0;) {
+    exchange.add(i, trainers[i]->splits,
+                 reinterpret_cast<const uint8_t*>(trainers[i]->input.data()));
+    results.insert(results.begin(), reinterpret_cast<uint8_t*>(trainers[i]->result.data()));
+  }
+  exchange.place(results);
+  return exchange;
+}
 
 TEST(Exchange, streams_hold_what_each_rank_has_for_each_rank_of_the_other_node) {
   Trainer zero(0);
   Trainer two(2);
-  const Exchange exchange(crossed_ring(0), std::array{zero.local(), two.local()}, 1);
+  const Exchange exchange = exchange_of(0, {&zero, &two});
   const std::string expected = gift(0, 1) + gift(2, 1) + gift(0, 3) + gift(2, 3);
   ASSERT_EQ(exchange.bytes_to(1), expected.size());
   std::string stream(expected.size(), '-');
@@ -65,8 +76,8 @@ TEST(Exchange, what_two_nodes_read_and_write_fits_together) {
   for (const uint64_t piece : {1, 3, 7, 1000}) {
     std::vector<Trainer> ranks;
     for (uint32_t rank = 0; rank < 4; ++rank) ranks.emplace_back(rank);
-    const Exchange first(crossed_ring(0), std::array{ranks[0].local(), ranks[2].local()}, 1);
-    const Exchange second(crossed_ring(1), std::array{ranks[1].local(), ranks[3].local()}, 1);
+    const Exchange first = exchange_of(0, {&ranks[0], &ranks[2]});
+    const Exchange second = exchange_of(1, {&ranks[1], &ranks[3]});
     const auto carry = [&](const Exchange& from, const Exchange& to) {
       const uint64_t bytes = from.bytes_to(to.self());
       ASSERT_EQ(bytes, to.bytes_from(from.self()));
@@ -87,7 +98,7 @@ TEST(Exchange, what_two_nodes_read_and_write_fits_together) {
 TEST(Exchange, finds_what_lies_in_one_piece) {
   Trainer zero(0);
   Trainer two(2);
-  const Exchange exchange(crossed_ring(0), std::array{zero.local(), two.local()}, 1);
+  const Exchange exchange = exchange_of(0, {&zero, &two});
   const auto* in_zero = reinterpret_cast<const uint8_t*>(zero.input.data());
   EXPECT_EQ(exchange.find(1, {0, gift(0, 1).size()}), in_zero + gift(0, 0).size());
   EXPECT_EQ(exchange.find(1, {1, gift(0, 1).size()}), nullptr);

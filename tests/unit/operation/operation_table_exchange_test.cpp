@@ -21,10 +21,10 @@ class OperationTableExchangeTest : public testing::OperationTableTest {
     signature.dtype = dtype;
     return signature;
   }
-  Status exchange(uint32_t local_rank, uint64_t step, const Signature& signature, Counts to,
-                  Counts from) {
+  Status exchange(uint32_t local_rank, uint64_t step, const Signature& signature, const Counts& to,
+                  const Counts& from) {
     Submission one = submission(local_rank, step, signature);
-    one.splits = std::make_shared<const Splits>(Splits{std::move(to), std::move(from)});
+    one.splits = std::make_shared<const Splits>(SplitCounts(to), SplitCounts(from));
     return table_->submit(one);
   }
   // An all-to-all in which these two agree with each other.
@@ -35,12 +35,18 @@ class OperationTableExchangeTest : public testing::OperationTableTest {
   // What the node at `place` says, that expects so many from each rank here, and gives so many.
   Status others_say(uint32_t place, uint64_t step, const Counts& expected, const Counts& given) {
     Signature signature = all_to_all();
-    for (const Counts* counts : {&expected, &given}) {
-      for (const uint64_t count : *counts) {
-        (counts == &expected ? signature.count : signature.given) += count;
-        signature.bucket = JobHash(kJob).of(JobHash::Splits, {signature.bucket, count});
-      }
+    uint64_t expected_sum = 0;
+    uint64_t given_sum = 0;
+    const JobHash job(kJob);
+    const uint32_t there = place;  // its only rank
+    for (const uint32_t i : {0, 1}) {
+      const uint32_t here = i == 0 ? 0 : 3;
+      signature.count += expected[i];
+      signature.given += given[i];
+      if (expected[i] != 0) expected_sum += job.of(JobHash::Splits, {here, there, expected[i]});
+      if (given[i] != 0) given_sum += job.of(JobHash::Splits, {there, here, given[i]});
     }
+    signature.bucket = job.of(JobHash::Splits, {expected_sum, given_sum});
     return table_->on_node_ready(place, key(step), signature);
   }
 };
@@ -55,6 +61,15 @@ TEST_F(OperationTableExchangeTest, AnAllToAllWaitsForAllNodesAndIsToldToAll) {
   EXPECT_TRUE(actions_.gone.empty());
   ASSERT_TRUE(others_say(1, 0, {2, 6}, {5, 0}).is_ok());
   EXPECT_EQ(actions_.gone, std::vector{key(0)});
+}
+
+TEST_F(OperationTableExchangeTest, WhatOthersAreToldDoesNotDependOnWhoSubmitsFirst) {
+  submit_both(0);
+  ASSERT_TRUE(exchange(1, 1, all_to_all(), {3, 6, 7, 8}, {4, 0, 9, 8}).is_ok());
+  ASSERT_TRUE(exchange(0, 1, all_to_all(), {1, 2, 0, 4}, {1, 5, 0, 3}).is_ok());
+  ASSERT_EQ(actions_.ready.size(), 4u);
+  EXPECT_EQ(actions_.ready[0].second, actions_.ready[2].second);
+  EXPECT_EQ(actions_.ready[1].second, actions_.ready[3].second);
 }
 
 TEST_F(OperationTableExchangeTest, EveryRankGetsAResultOfItsOwnSize) {

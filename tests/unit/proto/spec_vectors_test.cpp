@@ -91,10 +91,12 @@ uint64_t bucket_hash(const Json& vector, const JobHash& job) {
 }
 
 uint64_t splits_hash(const Json& vector, const JobHash& job) {
-  uint64_t hash = 0;
-  for (const uint64_t elements : vector["elements"])
-    hash = job.of(JobHash::Splits, {hash, elements});
-  return hash;
+  const auto sum_of = [&](const Json& parts) {
+    uint64_t sum = 0;
+    for (const Json& part : parts) sum += job.of(JobHash::Splits, {part[0], part[1], part[2]});
+    return sum;
+  };
+  return job.of(JobHash::Splits, {sum_of(vector["expected"]), sum_of(vector["given"])});
 }
 
 uint64_t signature_hash(const Json& vector, const JobHash& job) {
@@ -226,13 +228,19 @@ TEST(SpecVectorsTest, Streams) {
     ring->ranks_of_node.assign(nodes, 1);
     ring->block_of_rank.resize(nodes);
     std::iota(ring->block_of_rank.begin(), ring->block_of_rank.end(), 0u);
-    Splits splits{std::vector<uint64_t>(nodes, 0), std::vector<uint64_t>(nodes, 0)};
-    splits.to[1] = vector["bytes"];
+    std::vector<uint64_t> to(nodes, 0);
+    to[1] = vector["bytes"];
+    auto exchange = std::make_shared<Exchange>(*ring, 1);
     const uint8_t input = 0;  // nobody looks at it
-    const Exchange::LocalRank self{&splits, &input, nullptr};
+    exchange->add(0,
+                  std::make_shared<const Splits>(SplitCounts(to),
+                                                 SplitCounts(std::vector<uint64_t>(nodes, 0))),
+                  &input);
+    uint8_t* result = nullptr;
+    exchange->place(std::span(&result, 1));
     Operation operation;
     operation.collective = Collective::AllToAll;
-    operation.exchange = std::make_shared<const Exchange>(*ring, std::span(&self, 1), 1);
+    operation.exchange = std::move(exchange);
     operation.ring = std::move(ring);
     const Partition partition(operation, vector["unit_bytes"], vector["chunk_bytes"]);
     ASSERT_EQ(partition.units(), vector["units"]);

@@ -9,16 +9,20 @@
 
 namespace braid {
 
-// Bytes that follow one another in an operation and lie in one or several places in memory.
-template <typename Byte>
-class Pieces {
+// One local rank's input of an operation: bytes that follow one another there and lie in one or
+// several places in memory. A single tensor's lies in one piece; where a plan has merged tensors
+// each has its own place in the rank's arena. Pieces hold whole elements and come in the
+// operation's order.
+class OperationInput {
  public:
-  Pieces(Byte* data) { append(data, UINT64_MAX); }  // NOLINT: one piece, implicitly
-  Pieces() = default;
+  OperationInput(const uint8_t* data) {
+    append(data, UINT64_MAX);
+  }  // NOLINT: one piece, implicitly
+  OperationInput() = default;
 
   // The next `bytes` of the operation lie at `data`. What continues the piece before is one with
   // it.
-  void append(Byte* data, uint64_t bytes) {
+  void append(const uint8_t* data, uint64_t bytes) {
     if (bytes == 0) return;
     const uint64_t begin = this->bytes();
     BRAID_ASSERT(bytes <= UINT64_MAX - begin, "the bytes of all pieces were checked");
@@ -33,7 +37,7 @@ class Pieces {
 
   // Where the byte at `offset` lies, and how many from there on lie in one piece (`bytes_max` at
   // most).
-  Byte* at(uint64_t offset, uint64_t bytes_max, uint64_t& contiguous_bytes) const {
+  const uint8_t* at(uint64_t offset, uint64_t bytes_max, uint64_t& contiguous_bytes) const {
     const auto piece =
         pieces_.size() == 1
             ? pieces_.begin()
@@ -46,9 +50,9 @@ class Pieces {
   }
 
   // Where these bytes lie, or nullptr if they are not in one piece.
-  Byte* find(uint64_t offset, uint64_t bytes) const {
+  const uint8_t* find(uint64_t offset, uint64_t bytes) const {
     uint64_t contiguous_bytes = 0;
-    Byte* data = at(offset, bytes, contiguous_bytes);
+    const uint8_t* data = at(offset, bytes, contiguous_bytes);
     return contiguous_bytes == bytes ? data : nullptr;
   }
 
@@ -60,14 +64,9 @@ class Pieces {
   struct Piece {
     uint64_t end = 0;  // in the operation
     uint64_t begin = 0;
-    Byte* data = nullptr;
+    const uint8_t* data = nullptr;
   };
   std::vector<Piece> pieces_;
 };
-
-// One local rank's input of an operation. A single tensor's lies in one piece; where a plan has
-// merged tensors each has its own place in the rank's arena. Pieces hold whole elements and come in
-// the operation's order.
-using OperationInput = Pieces<const uint8_t>;
 
 }  // namespace braid

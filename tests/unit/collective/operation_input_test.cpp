@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "collective/pieces.h"
+#include "collective/operation_input.h"
 
 #include <gtest/gtest.h>
 
