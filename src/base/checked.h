@@ -79,9 +79,10 @@ constexpr CheckedNumber checked_round_up(CheckedNumber value, uint64_t multiple)
 
 // For numbers whose bounds were checked.
 constexpr uint64_t round_up(uint64_t value, uint64_t multiple) {
-  const std::optional<uint64_t> rounded = checked_round_up(value, multiple).value();
-  BRAID_ASSERT(rounded.has_value(), "what is rounded up was checked");
-  return *rounded;
+  uint64_t rounded = 0;
+  const bool wraps = __builtin_mul_overflow(divide_up(value, multiple), multiple, &rounded);
+  BRAID_ASSERT(!wraps, "what is rounded up was checked");
+  return rounded;
 }
 
 }  // namespace braid

@@ -184,7 +184,7 @@ uint64_t UserQuotas::result_bytes() const {
 Status UserCharge::set_in_steps(uint64_t amount, uint64_t step) {
   const uint64_t needed = round_up(amount, step);
   if (needed <= amount_ && amount_ - needed < 2 * step) return Status::ok();
-  return set(needed);
+  return set(needed) ? Status::ok() : set(amount);
 }
 
 void UserCharge::let_linger() {

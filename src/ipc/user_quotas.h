@@ -105,7 +105,8 @@ class UserCharge {
   // The amount from now on. Less is always possible; where there is no room for more, it stays.
   Status set(uint64_t amount);
   // As set(), for an amount that changes often: in steps, so that it is seldom told. What counts is
-  // at least the amount, and less than three steps more.
+  // at least the amount, and less than three steps more; no more than it where there is no room for
+  // a step.
   Status set_in_steps(uint64_t amount, uint64_t step);
   // Nothing from now on, and the amount lingers: see UserQuotas::let_linger().
   void let_linger();

@@ -25,6 +25,9 @@ void send_body(ClientConnection& connection, flatbuffers::FlatBufferBuilder& bui
   connection.send(builder, fds);
 }
 
+// Pending operations count in steps: the quotas have a lock.
+constexpr uint64_t kTicketsStep = 16;
+
 // Bytes that the trainer's input must hold; nothing if what it gives or gets is beyond
 // kTensorBytesMax. Of an exchange the splits say so.
 std::optional<uint64_t> checked_input_bytes(const Signature& signature, uint32_t world_size) {
@@ -34,6 +37,14 @@ std::optional<uint64_t> checked_input_bytes(const Signature& signature, uint32_t
   const CheckedNumber all = bytes * (is_in_blocks ? world_size : 1U);
   if (!all.is_at_most(kTensorBytesMax)) return std::nullopt;
   return (signature.collective == Collective::ReduceScatter ? all : bytes).value();
+}
+
+// Of an operation that is no exchange.
+bool has_input(const Submission& submission, uint32_t rank) {
+  const Signature& signature = submission.signature;
+  return signature.collective != Collective::Barrier &&
+         (signature.collective != Collective::Broadcast || signature.root == rank) &&
+         submission.update.action != UpdateAction::Fetch;
 }
 
 uint32_t weight_of(const proto::OpenJob& open) { return open.weight() == 0 ? 1 : open.weight(); }
@@ -329,7 +340,7 @@ Status Session::take(const proto::SubmitEntry& entry) {
   const auto [key, tensor] = ticket->second;
   tensors_->let_go(tensor);
   tickets_.erase(ticket);
-  (void)tickets_charge_.set(tickets_.size());
+  (void)tickets_charge_.set_in_steps(tickets_.size(), kTicketsStep);
   job_->check(operations_->release(local_rank_, key));
   return Status::ok();
 }
@@ -412,14 +423,14 @@ Status Session::finish_operation(const proto::SubmitEntry& entry, const Tensor& 
   submission.name = tensor.name;
   submission.timeout_ms = entry.timeout_ms != 0 ? entry.timeout_ms : operation_timeout_ms_;
 
-  BRAID_RETURN_IF_ERROR(sign(entry, tensor, submission.signature));
+  BRAID_RETURN_IF_ERROR(sign(entry, tensor, submission));
   BRAID_RETURN_IF_ERROR(find_update(entry, tensor, submission));
   BRAID_RETURN_IF_ERROR(find_input(entry, tensor, submission));
   if (tickets_.size() >= done_capacity_) {
     return make_status(StatusCode::Protocol, "holds more than the {} tickets it said",
                        done_capacity_);
   }
-  BRAID_RETURN_IF_ERROR(tickets_charge_.set(tickets_.size() + 1));
+  BRAID_RETURN_IF_ERROR(tickets_charge_.set_in_steps(tickets_.size() + 1, kTicketsStep));
   const OperationKey key{job_->key(), submission.tensor, submission.step};
   if (entry.ticket == 0 || !tickets_.try_emplace(entry.ticket, Ticket{key, entry.tensor}).second) {
     return make_status(StatusCode::Protocol, "used ticket {} twice", entry.ticket);
@@ -432,7 +443,8 @@ Status Session::finish_operation(const proto::SubmitEntry& entry, const Tensor& 
 }
 
 Status Session::sign(const proto::SubmitEntry& entry, const Tensor& tensor,
-                     Signature& signature) const {
+                     Submission& submission) const {
+  Signature& signature = submission.signature;
   signature.collective = static_cast<Collective>(entry.collective);
   if (signature.collective != Collective::Barrier) {
     signature.dtype = tensor.is_dynamic ? static_cast<DataType>(entry.dtype) : tensor.dtype;
@@ -456,6 +468,7 @@ Status Session::sign(const proto::SubmitEntry& entry, const Tensor& tensor,
                        "'{}' step {}: {} is too large: a rank gives and gets {} bytes at most",
                        *tensor.name, entry.step, to_string(signature), kTensorBytesMax);
   }
+  submission.input_bytes = *bytes;
   if (signature.collective == Collective::AllToAll) signature.count = 0;  // the splits count
   return Status::ok();
 }
@@ -486,7 +499,7 @@ Status Session::find_input(const proto::SubmitEntry& entry, const Tensor& tensor
                            Submission& submission) {
   const Signature& signature = submission.signature;
   const SharedMemory& arena = *arenas_.find(entry.arena);
-  uint64_t bytes = 0;
+  uint64_t& bytes = submission.input_bytes;
   if (is_exchange(signature.collective)) {
     if (signature.collective == Collective::AllToAll) {
       BRAID_RETURN_IF_ERROR(arenas_.count_missing_pages(
@@ -499,13 +512,10 @@ Status Session::find_input(const proto::SubmitEntry& entry, const Tensor& tensor
     }
     bytes = input_bytes_of(**splits, signature.dtype);
     submission.splits = std::move(*splits);
-  } else if (signature.collective != Collective::Barrier &&
-             (signature.collective != Collective::Broadcast || signature.root == rank_) &&
-             submission.update.action != UpdateAction::Fetch) {
-    bytes = *checked_input_bytes(signature, world_size_);
+  } else if (!has_input(submission, rank_)) {
+    bytes = 0;
   }
   submission.input = arena.data();
-  submission.input_bytes = bytes;
   if (bytes == 0) return Status::ok();
   if (!range_fits(entry.offset, bytes, arena.size()) ||
       entry.offset % element_bytes(signature.dtype) != 0) {
@@ -515,8 +525,9 @@ Status Session::find_input(const proto::SubmitEntry& entry, const Tensor& tensor
                        *tensor.name, entry.step, bytes, entry.offset, arena.size());
   }
   submission.input += entry.offset;
-  return arenas_.count_missing_pages(entry.arena, entry.offset, bytes)
-      .with_context(fmt::format("'{}' step {}", *tensor.name, entry.step));
+  const Status counted = arenas_.count_missing_pages(entry.arena, entry.offset, bytes);
+  if (counted) return counted;
+  return counted.with_context(fmt::format("'{}' step {}", *tensor.name, entry.step));
 }
 
 std::string Session::last_operation() const {

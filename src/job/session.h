@@ -134,7 +134,7 @@ class Session final : public ResultSink {
   Status take_operation(const proto::SubmitEntry& entry);
   Status take_bucket_part(const proto::SubmitEntry& entry, const Tensor& tensor);
   Status finish_operation(const proto::SubmitEntry& entry, const Tensor& tensor);
-  Status sign(const proto::SubmitEntry& entry, const Tensor& tensor, Signature& signature) const;
+  Status sign(const proto::SubmitEntry& entry, const Tensor& tensor, Submission& submission) const;
   Status find_update(const proto::SubmitEntry& entry, const Tensor& tensor, Submission& submission);
   Status find_input(const proto::SubmitEntry& entry, const Tensor& tensor, Submission& submission);
 

@@ -10,12 +10,7 @@ void SubmissionTurns::ask(const std::shared_ptr<Submitter>& submitter) {
   BRAID_ASSERT_IN_LOOP(loop_);
   if (!std::exchange(submitter->is_waiting, true))
     waiting_.queue_of(submitter->job_key).push_back(submitter);
-  if (!std::exchange(is_round_open_, true)) {
-    loop_.defer(lifetime_.guard([this] {
-      entries_left_ = kEntriesPerRound;
-      is_round_open_ = false;
-    }));
-  }
+  if (std::exchange(round_, loop_.rounds()) != loop_.rounds()) entries_left_ = kEntriesPerRound;
   while (entries_left_ != 0 && waiting_.has_next()) give_turn();
 }
 

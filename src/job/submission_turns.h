@@ -8,7 +8,6 @@
 #include <memory>
 
 #include "base/job_turns.h"
-#include "base/lifetime.h"
 #include "loop/loop.h"
 
 namespace braid {
@@ -43,8 +42,7 @@ class SubmissionTurns {
   Loop& loop_;
   JobTurns<std::deque<std::shared_ptr<Submitter>>> waiting_;
   size_t entries_left_ = kEntriesPerRound;  // in this round
-  bool is_round_open_ = false;              // entries were taken in it
-  Lifetime lifetime_;
+  uint64_t round_ = 0;
 };
 
 }  // namespace braid

@@ -30,6 +30,7 @@ Result<std::unique_ptr<Loop>> Loop::create(std::string name) {
     // The last one before the poll: who starts later comes earlier.
     auto* self = static_cast<Loop*>(prepare->data);
     self->run_deferred();
+    ++self->rounds_;
     self->watch_.on_round_end();
     self->polling_.before_sleep(&self->loop_);
   });

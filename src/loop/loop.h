@@ -35,6 +35,9 @@ class Loop {
   // This is how an object gets rid of itself or of its callers safely.
   void defer(std::function<void()> task);
 
+  // How often it has looked for events. Loop thread only.
+  uint64_t rounds() const { return rounds_; }
+
   // True on the loop's thread, and on any thread while the loop isn't running.
   bool is_in_loop() const;
   uv_loop_t* uv() { return &loop_; }
@@ -57,6 +60,7 @@ class Loop {
   Handle<uv_idle_t>
       deferred_idle_;  // active only while something is deferred: keeps the loop from sleeping
   std::vector<std::function<void()>> deferred_;
+  uint64_t rounds_ = 0;
   LoopWatch watch_;
   LoopPolling polling_;
 };

@@ -42,6 +42,18 @@ TEST(UserQuotasTest, AnAmountInStepsIsToldSeldomAndNeverTooLow) {
   EXPECT_EQ(quotas->used(kAnn, UserResource::BufferBytes), 100u);
 }
 
+TEST(UserQuotasTest, NobodyIsRefusedForTheSizeOfAStep) {
+  const auto quotas = make_quotas(UserResource::BufferBytes, 25);
+  UserCharge one(quotas, kAnn, UserResource::BufferBytes);
+  UserCharge other(quotas, kAnn, UserResource::BufferBytes);
+  ASSERT_TRUE(one.set_in_steps(11, 10).is_ok());
+  ASSERT_TRUE(other.set_in_steps(4, 10).is_ok());
+  EXPECT_EQ(quotas->used(kAnn, UserResource::BufferBytes), 24u);
+  EXPECT_TRUE(other.set_in_steps(5, 10).is_ok());
+  EXPECT_FALSE(other.set_in_steps(6, 10).is_ok());
+  EXPECT_EQ(other.amount(), 5u);
+}
+
 TEST(UserQuotasTest, EachUserHasALimitOfItsOwn) {
   const auto quotas = make_quotas(UserResource::Jobs, 2);
   EXPECT_TRUE(quotas->take(kAnn, UserResource::Jobs, 2).is_ok());
