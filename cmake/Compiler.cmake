@@ -11,9 +11,10 @@ set(CMAKE_ARCHIVE_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib)
 
 # Line tables are what profiles and backtraces need; full debugging information is what the debug preset is for.
 set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O2 -g1 -DNDEBUG")
-# Sanitized builds are for the tests alone: half the time to compile. Their presets also join sources to few large ones
-# (CMAKE_UNITY_BUILD), so two files of a target cannot give the same name to different things, not even in anonymous
-# namespaces; SKIP_UNITY_BUILD_INCLUSION keeps a file by itself. The other presets keep includes honest.
+# Sanitized builds are for the tests alone: half the time to compile.
+# All presets but debug join sources to few large ones (CMAKE_UNITY_BUILD), so two files of a target cannot give the
+# same name to different things, not even in anonymous namespaces; SKIP_UNITY_BUILD_INCLUSION keeps a file by itself.
+# The preset debug keeps includes honest.
 set(CMAKE_CXX_FLAGS_SANITIZE "-O1 -g1")
 
 # Objects name no folder of the checkout, so what one checkout has compiled serves the next one, and packages too.
@@ -28,11 +29,13 @@ add_compile_options(-Wall -Wextra -Wshadow -Wnon-virtual-dtor -Woverloaded-virtu
 if(BRAID_WERROR)
   add_compile_options(-Werror)
 endif()
+if(CMAKE_UNITY_BUILD)
+  # Found where joined sources, or sanitizers, only make it look so; the preset debug looks for them.
+  add_compile_options(-Wno-maybe-uninitialized)
+endif()
 if(BRAID_SANITIZE)
   add_compile_options(-fsanitize=${BRAID_SANITIZE} -fno-sanitize-recover=all)
   # Costly to compile, and what they would find crashes or is found by the address sanitizer.
   add_compile_options(-fno-sanitize=vptr,null,object-size,pointer-overflow)
-  # Found where sanitizers or joined sources only make it look so; the other presets look for them.
-  add_compile_options(-Wno-maybe-uninitialized)
   add_link_options(-fsanitize=${BRAID_SANITIZE})
 endif()

@@ -17,21 +17,23 @@ PROJECT = """
 cmake_minimum_required(VERSION 3.25)
 project(toy LANGUAGES CXX)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_UNITY_BUILD {joined})
 add_subdirectory(src)
 """
 CLEAN = '#include "toy.h"\nint toy(int count) { return count + kOne; }\n'
 FAULTY = '#include "toy.h"\nint toy(int /*unused*/) { const char* none = 0; return none == 0 ? kOne : 0; }\n'
 
 
-def checkout(folder: pathlib.Path) -> pathlib.Path:
+def checkout(folder: pathlib.Path, joined: str) -> pathlib.Path:
     (folder / "scripts").mkdir(parents=True)
     (folder / "src").mkdir()
     shutil.copy(REPOSITORY / "scripts" / "tidy", folder / "scripts")
     shutil.copy(REPOSITORY / ".clang-tidy", folder)
-    (folder / "CMakeLists.txt").write_text(PROJECT)
-    (folder / "src" / "CMakeLists.txt").write_text("add_library(toy STATIC toy.cpp)\n")
-    (folder / "src" / "toy.h").write_text("constexpr int kOne = 1;\nint toy(int count);\n")
+    (folder / "CMakeLists.txt").write_text(PROJECT.format(joined=joined))
+    (folder / "src" / "CMakeLists.txt").write_text("add_library(toy STATIC toy.cpp other.cpp)\n")
+    (folder / "src" / "toy.h").write_text("#pragma once\nconstexpr int kOne = 1;\nint toy(int count);\n")
     (folder / "src" / "toy.cpp").write_text(CLEAN)
+    (folder / "src" / "other.cpp").write_text('#include "toy.h"\nint other() { return kOne; }\n')
     return folder
 
 
@@ -45,24 +47,33 @@ def tidy(folder: pathlib.Path, cache: pathlib.Path) -> subprocess.CompletedProce
     )  # fmt: skip
 
 
-def test_the_next_checkout_looks_only_at_what_has_changed(tmp_path):
+# Whether the build joins sources, and what there is to look at then.
+JOINED = pytest.mark.parametrize("joined, objects", [("OFF", 2), ("ON", 1)])
+
+
+@JOINED
+def test_the_next_checkout_looks_only_at_what_has_changed(tmp_path, joined, objects):
     cache = tmp_path / "cache"
-    first = tidy(checkout(tmp_path / "first"), cache)
+    first = tidy(checkout(tmp_path / "first", joined), cache)
     assert first.returncode == 0, first.stdout + first.stderr
-    assert "0 of 1 batches unchanged" in first.stdout
+    assert f"2 files, 0 of {objects} objects unchanged" in first.stdout
 
-    second = checkout(tmp_path / "second")
-    assert "1 of 1 batches unchanged" in tidy(second, cache).stdout
+    second = checkout(tmp_path / "second", joined)
+    assert f"{objects} of {objects} objects unchanged" in tidy(second, cache).stdout
 
-    (second / "src" / "toy.h").write_text("constexpr int kOne = 2;\nint toy(int count);\n")
-    assert "0 of 1 batches unchanged" in tidy(second, cache).stdout
+    (second / "src" / "other.cpp").write_text("int other() { return 2; }\n")
+    assert f"{objects - 1} of {objects} objects unchanged" in tidy(second, cache).stdout
+
+    (second / "src" / "toy.h").write_text("#pragma once\nconstexpr int kOne = 2;\nint toy(int count);\n")
+    assert f"{objects - 1} of {objects} objects unchanged" in tidy(second, cache).stdout
 
 
-def test_what_was_not_clean_is_looked_at_again(tmp_path):
-    folder = checkout(tmp_path / "only")
+@JOINED
+def test_what_was_not_clean_is_looked_at_again(tmp_path, joined, objects):
+    folder = checkout(tmp_path / "only", joined)
     (folder / "src" / "toy.cpp").write_text(FAULTY)
-    for _ in range(2):
+    for unchanged in (0, objects - 1):
         done = tidy(folder, tmp_path / "cache")
         assert done.returncode == 1, done.stdout + done.stderr
-        assert "0 of 1 batches unchanged" in done.stdout
+        assert f"{unchanged} of {objects} objects unchanged" in done.stdout
         assert "toy.cpp" in done.stdout
