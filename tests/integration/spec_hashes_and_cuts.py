@@ -112,11 +112,10 @@ def chain_hash(job_key: int, kind: int, tensors: list[dict]) -> int:
     return result
 
 
-def splits_hash(job_key: int, elements: list[int]) -> int:
-    value = 0
-    for count in elements:
-        value = record_hash(job_key, SPLITS, value, count)
-    return value
+def splits_hash(job_key: int, expected: list[list[int]], given: list[list[int]]) -> int:
+    """Each part is [giver, taker, elements]."""
+    sums = [sum(record_hash(job_key, SPLITS, *part) for part in parts) & MASK for parts in (expected, given)]
+    return record_hash(job_key, SPLITS, *sums)
 
 
 def tensors_hash(tensors: list[dict]) -> int:

@@ -45,7 +45,7 @@ def test_hash(vector):
                                               vector["root"], vector["count"], number(vector["bucket"]),
                                               spec.codec_hash(vector["codec"]), step_word(vector)),
         "updates": lambda: spec.updates_hash([bytes.fromhex(entry) for entry in vector["entries"]]),
-        "splits": lambda: spec.splits_hash(job, vector["elements"]),
+        "splits": lambda: spec.splits_hash(job, vector["expected"], vector["given"]),
         "model": lambda: spec.tensors_hash(tensors),
     }[vector["of"]]()
     assert f"{made:016x}" == vector["hash"]
