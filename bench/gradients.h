@@ -14,7 +14,8 @@
 namespace braid::bench {
 
 // The gradients of a trace in the order in which backward makes them, and where they lie: one after
-// the other, without gaps between those of one dtype, so that every group of a plan is a bucket.
+// the other, without gaps between those of one dtype, so that every group of a plan can be
+// submitted as one.
 class Gradients {
  public:
   struct Tensor {

@@ -56,14 +56,14 @@ Status Player::play(const Schedule& schedule, uint64_t step, double& seconds) {
 Status Player::submit_all(const Schedule& schedule, uint64_t step, uint64_t begin_ns) {
   const auto* memory = static_cast<const uint8_t*>(memory_.get());
   tickets_.clear();
-  for (const Plan::Group& group : schedule.plan.groups) {
+  for (size_t i = 0; i < schedule.plan.groups.size(); ++i) {
+    const Plan::Group& group = schedule.plan.groups[i];
     const double ready_seconds =
         workload_.forward_seconds + workload_.tensors[group.end - 1].ready_seconds;
     sleep_until(begin_ns + nanoseconds(ready_seconds));
-    const std::span<const uint32_t> handles(&schedule.handles[group.begin],
-                                            group.end - group.begin);
-    BRAID_RETURN_IF_ERROR(trainer_->submit(
-        handles, step, memory + gradients_.tensors()[group.begin].offset, tickets_.emplace_back()));
+    BRAID_RETURN_IF_ERROR(trainer_->submit(schedule.handles[i], step,
+                                           memory + gradients_.tensors()[group.begin].offset,
+                                           tickets_.emplace_back()));
   }
   return Status::ok();
 }

@@ -14,7 +14,7 @@ namespace braid::bench {
 // What one planner's steps submit, and when.
 struct Schedule {
   Plan plan;                      // what is submitted as one; single tensors for kLivePlanner
-  std::vector<uint32_t> handles;  // of the tensors, in the order of backward
+  std::vector<uint32_t> handles;  // of the groups, each registered as one tensor
 };
 
 // Plays training steps: sleeps where a trainer computes, submits what would be ready, waits for all

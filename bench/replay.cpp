@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstdio>
 
+#include <fmt/format.h>
+
 #include "base/write_file.h"
 #include "bench/cost_sweep.h"
 #include "bench/environment.h"
@@ -79,29 +81,33 @@ class ReplayBench {
     return Status::ok();
   }
 
-  Result<std::vector<uint32_t>> register_gradients(bool is_planned) {
+  // A tensor for each group of its plan; of a live one each gradient, for the daemons to merge.
+  Status register_groups(Contender& one) {
     std::vector<Trainer::Tensor> tensors;
-    for (const Gradients::Tensor& one : player_.gradients().tensors()) {
-      const std::string name = is_planned ? one.name : "bench.replay/" + one.name;
-      tensors.push_back({name, static_cast<uint32_t>(one.dtype), one.count, /*is_dynamic=*/false,
-                         is_planned, options_.codec});
+    const auto& gradients = player_.gradients().tensors();
+    for (const Plan::Group& group : one.schedule.plan.groups) {
+      const Gradients::Tensor& first = gradients[group.begin];
+      const std::string name =
+          one.is_live() ? first.name
+                        : fmt::format("bench.replay/{}/{}", contenders_.size(), first.name);
+      uint64_t count = 0;
+      for (uint32_t i = group.begin; i < group.end; ++i) count += gradients[i].count;
+      tensors.push_back({name, static_cast<uint32_t>(first.dtype), count, /*is_dynamic=*/false,
+                         one.is_live(), options_.codec});
     }
-    return trainer_.register_tensors(tensors);
+    auto registered = trainer_.register_tensors(tensors);
+    if (!registered) return registered.status();
+    one.schedule.handles = std::move(registered).value();
+    return Status::ok();
   }
 
   Status prepare_schedules() {
-    std::vector<uint32_t> handles;
     for (const std::string& name : options_.planners) {
       Contender& one = contenders_.emplace_back();
       one.result.planner = name;
       one.result.streams = options_.streams;
-      if (handles.empty() || one.is_live()) {
-        auto registered = register_gradients(one.is_live());
-        if (!registered) return registered.status();
-        (one.is_live() ? one.schedule.handles : handles) = std::move(registered).value();
-      }
-      if (!one.is_live()) one.schedule.handles = handles;
       BRAID_RETURN_IF_ERROR(make_plan(one));
+      BRAID_RETURN_IF_ERROR(register_groups(one));
     }
     return Status::ok();
   }
@@ -207,7 +213,7 @@ class ReplayBench {
   std::vector<CostMeasurement> measurements_;
   std::optional<FittedCost> cost_;
   std::vector<Contender> contenders_;
-  uint64_t step_ = 0;  // the next one of the tensors that all planners but live have in common
+  uint64_t step_ = 0;  // the next one of all planners but live
   uint64_t live_step_ = 0;
 };
 

@@ -89,17 +89,15 @@ Result<const void*> Trainer::result(braid_ticket ticket, size_t bytes) {
   return data;
 }
 
-Status Trainer::submit(std::span<const uint32_t> tensors, uint64_t step, const void* input,
-                       braid_ticket& ticket) {
+Status Trainer::submit(uint32_t tensor, uint64_t step, const void* input, braid_ticket& ticket) {
   braid_operation operation{};
   operation.struct_size = sizeof(operation);
   operation.collective = BRAID_ALL_REDUCE;
-  operation.tensor = tensors.front();
+  operation.tensor = tensor;
   operation.step = step;
   operation.reduction = BRAID_SUM;
   operation.input = input;
-  if (tensors.size() == 1) return submit(operation, ticket);
-  return check(braid_submit_bucket(job_, &operation, tensors.data(), tensors.size(), &ticket));
+  return submit(operation, ticket);
 }
 
 Status Trainer::submit(const braid_operation& operation, braid_ticket& ticket) {

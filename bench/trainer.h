@@ -50,10 +50,8 @@ class Trainer {
   Result<const void*> result(braid_ticket ticket, size_t bytes);
   Status release(braid_ticket ticket);
   Status submit(const braid_operation& operation, braid_ticket& ticket);
-  // An all-reduce (sum) of tensors that lie one after the other from `input` on: a bucket where
-  // they are several.
-  Status submit(std::span<const uint32_t> tensors, uint64_t step, const void* input,
-                braid_ticket& ticket);
+  // An all-reduce (sum).
+  Status submit(uint32_t tensor, uint64_t step, const void* input, braid_ticket& ticket);
   Status wait(braid_ticket ticket);
   // Submits, and waits for the end.
   Status run(const braid_operation& operation, braid_ticket& ticket);

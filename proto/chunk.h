@@ -48,7 +48,7 @@ struct ChunkHeader {
   uint32_t unit;        // index in the operation
   uint64_t flow_token;  // of this generation of the flow, see net/flow_keys.h
   uint64_t job_key;     // names the job and its epoch
-  uint64_t tensor;      // hash of the tensor's name (of the first one's, for a bucket)
+  uint64_t tensor;      // hash of the tensor's name (of the first one's, for a group)
   uint64_t step;
   uint16_t segment;    // place in the ring: its owner's; direct: sender's; exchange: receiver's
   uint8_t encoding;    // Encoding: what the payload is

@@ -30,9 +30,8 @@ struct SubmitEntry {
   uint64_t offset;  // of the input, in the arena
   uint32_t root;    // rank
   uint32_t timeout_ms;
-  uint32_t
-      more;  // entries of the same bucket that follow this one; 0 on the last and on single tensors
-  uint32_t arena;  // where `offset` and `table` lie: 0 is that of OpenJob
+  uint32_t reserved;  // 0
+  uint32_t arena;     // where `offset` and `table` lie: 0 is that of OpenJob
   // Offset in the arena of the table of splits of an all-to-all, or of a tensor with state the
   // UpdateEntry; else 0.
   uint64_t table;

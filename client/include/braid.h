@@ -302,7 +302,7 @@ BRAID_API int braid_set_timeout(braid_job* job, uint32_t timeout_ms);
  * now on until the first of them has ended. Calls add up. Since 0.1.1. */
 BRAID_API int braid_extend_timeout(braid_job* job, uint32_t more_ms);
 
-/** How long braid_submit, braid_submit_bucket and braid_allocate may wait for the daemon in one
+/** How long braid_submit and braid_allocate may wait for the daemon in one
  * call: for a caller that has to look after something else meanwhile (a signal). A call that has
  * waited so long fails with BRAID_ERROR_DEADLINE_EXCEEDED and has done nothing: it may be called
  * again, as long as braid_check says BRAID_OK. 0, as at first: as long as an operation may take.
@@ -312,16 +312,6 @@ BRAID_API int braid_set_patience(braid_job* job, uint32_t patience_ms);
 /** Hands one operation to the daemon and returns at once. It blocks, up to the timeout, only while
  * the ring is full, or while an input that is copied needs another arena. */
 BRAID_API int braid_submit(braid_job* job, const braid_operation* operation, braid_ticket* ticket);
-
-/**
- * Hands several registered tensors to the daemon as one all-reduce: a bucket whose tensors lie one
- * after the other, in this order and without gaps, from `operation->input` on. The daemon sees
- * every tensor; the result has the same layout. `operation->tensor` is ignored; all tensors have
- * one dtype.
- */
-BRAID_API int braid_submit_bucket(braid_job* job, const braid_operation* operation,
-                                  const uint32_t* tensors, size_t tensor_count,
-                                  braid_ticket* ticket);
 
 /** `*done` = 1 when the operation has ended; the return value is then its outcome. Never blocks. */
 BRAID_API int braid_test(braid_job* job, braid_ticket ticket, int* done);

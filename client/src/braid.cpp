@@ -157,12 +157,6 @@ int braid_submit(braid_job* job, const braid_operation* operation, braid_ticket*
   return asking_job(job, [&](Job& self) { return self.submit(operation, ticket); });
 }
 
-int braid_submit_bucket(braid_job* job, const braid_operation* operation, const uint32_t* tensors,
-                        size_t tensor_count, braid_ticket* ticket) {
-  return asking_job(
-      job, [&](Job& self) { return self.submit_bucket(operation, tensors, tensor_count, ticket); });
-}
-
 int braid_test(braid_job* job, braid_ticket ticket, int* done) {
   return with_job(job, [&](Job& self) { return self.test(ticket, done); });
 }

@@ -363,8 +363,7 @@ Status Job::unregister_tensors(const uint32_t* handles, size_t count) {
 
 Status Job::check_given_back(uint32_t first, size_t count) const {
   for (const auto& [ticket, operation] : operations_) {
-    const auto is_one = [&](uint32_t tensor) { return tensor - first < count; };
-    if (!std::ranges::any_of(operation.request.tensors, is_one)) continue;
+    if (operation.request.tensor - first >= count) continue;
     return make_status(
         StatusCode::InvalidArgument,
         "the {} still has ticket {}: wait for it and release it before its tensor is "

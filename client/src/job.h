@@ -64,9 +64,7 @@ class Job {
   Status extend_timeout(uint32_t more_ms);
   Status set_patience(uint32_t patience_ms);
 
-  Status submit(const braid_operation* operation, braid_ticket* ticket);
-  Status submit_bucket(const braid_operation* operation, const uint32_t* tensors,
-                       size_t tensor_count, braid_ticket* ticket);
+  Status submit(const braid_operation* given, braid_ticket* ticket);
   Status test(braid_ticket ticket, int* done);
   Status wait(braid_ticket ticket, uint32_t timeout_ms);
   Status result(braid_ticket ticket, const void** data, size_t* bytes);
@@ -106,7 +104,6 @@ class Job {
   Status check_given_back(uint32_t first, size_t count) const;
   Status await_registration(Lock& lock, const std::string& what, uint64_t deadline_ns,
                             uint32_t& number);
-  Status submit_request(Lock& lock, Request request, braid_ticket* ticket);
   Status admit(const Request& request);
   Status stage(Lock& lock, Operation& operation, StagedInput& input);
   Status stage_table_beside(const Request& request, StagedInput& input,
@@ -115,8 +112,8 @@ class Job {
                       std::optional<ArenaPlace>& staged);
   void release_staged(Operation& operation);
   void copy_input(const Request& request, uint8_t* to) const;
-  std::vector<proto::SubmitEntry> entries_of(const Operation& operation, braid_ticket ticket,
-                                             const StagedInput& input) const;
+  static proto::SubmitEntry entry_of(const Operation& operation, braid_ticket ticket,
+                                     const StagedInput& input);
   void forget(braid_ticket ticket);
   Status on_done(const proto::DoneEntry& entry);
 

@@ -43,33 +43,17 @@ Status Job::current_failure() {
   return session_.failure();
 }
 
-Status Job::submit(const braid_operation* operation, braid_ticket* ticket) {
+Status Job::submit(const braid_operation* given, braid_ticket* ticket) {
   BRAID_RETURN_IF_ERROR(check_process());
   Lock lock(session_.mutex());
   Request request;
-  BRAID_RETURN_IF_ERROR(parse_operation(operation, tensors_, rank_, timeouts_, request));
-  return submit_request(lock, std::move(request), ticket);
-}
-
-Status Job::submit_bucket(const braid_operation* operation, const uint32_t* tensors,
-                          size_t tensor_count, braid_ticket* ticket) {
-  BRAID_RETURN_IF_ERROR(check_process());
-  Lock lock(session_.mutex());
-  Request request;
-  BRAID_RETURN_IF_ERROR(parse_bucket(operation, tensors, tensor_count, Session::kSubmitCapacity,
-                                     tensors_, timeouts_, request));
-  return submit_request(lock, std::move(request), ticket);
-}
-
-Status Job::submit_request(Lock& lock, Request request, braid_ticket* ticket) {
+  BRAID_RETURN_IF_ERROR(parse_operation(given, tensors_, rank_, timeouts_, request));
   if (ticket == nullptr) return Status(StatusCode::InvalidArgument, "ticket is NULL");
   if (!session_.failure().is_ok()) return session_.failure();
   BRAID_RETURN_IF_ERROR(admit(request));
   const braid_ticket number = next_ticket_++;
-  std::vector<std::optional<uint64_t>> last_steps;
-  for (const uint32_t handle : request.tensors) {
-    last_steps.push_back(std::exchange(tensors_.at(handle).last_step, request.step));
-  }
+  const std::optional<uint64_t> last_step =
+      std::exchange(tensors_.at(request.tensor).last_step, request.step);
   // References into an unordered_map stay valid while others come and go; only this call can remove
   // this one.
   Operation& operation = operations_[number];
@@ -80,17 +64,15 @@ Status Job::submit_request(Lock& lock, Request request, braid_ticket* ticket) {
   Status status = stage(lock, operation, input);
   if (status.is_ok()) {
     operation.state = Operation::State::InFlight;
-    status = session_.push(lock, entries_of(operation, number, input),
+    status = session_.push(lock, entry_of(operation, number, input),
                            std::min(deadline_of(operation.request.timeout_ms), end_of_patience()));
   }
   if (!status) {
     if (!operations_.contains(number))
       return status;  // another thread guessed the ticket of a failed job
     // The daemon has not seen it: the step may be tried again.
-    for (size_t i = 0; i < last_steps.size(); ++i) {
-      Tensor& tensor = tensors_.at(operation.request.tensors[i]);
-      if (tensor.last_step == operation.request.step) tensor.last_step = last_steps[i];
-    }
+    Tensor& tensor = tensors_.at(operation.request.tensor);
+    if (tensor.last_step == operation.request.step) tensor.last_step = last_step;
     forget(number);
     return status;
   }
@@ -106,16 +88,11 @@ Status Job::admit(const Request& request) {
                        "braid_release for each one that is done",
                        name_, operations_.size());
   }
-  for (const uint32_t handle : request.tensors) {
-    const Tensor& tensor = tensors_.at(handle);
-    if (tensor.last_step && request.step <= *tensor.last_step) {
-      return make_status(
-          StatusCode::InvalidArgument,
-          "step {} of tensor '{}' comes after step {}; the steps of a tensor must grow",
-          request.step, tensor.name, *tensor.last_step);
-    }
-  }
-  return {};
+  const Tensor& tensor = tensors_.at(request.tensor);
+  if (!tensor.last_step || request.step > *tensor.last_step) return {};
+  return make_status(StatusCode::InvalidArgument,
+                     "step {} of tensor '{}' comes after step {}; the steps of a tensor must grow",
+                     request.step, tensor.name, *tensor.last_step);
 }
 
 // Where the daemon finds the input: where it is, if that is in an arena, else a copy of it. The
@@ -188,32 +165,24 @@ void Job::copy_input(const Request& request, uint8_t* to) const {
   }
 }
 
-std::vector<proto::SubmitEntry> Job::entries_of(const Operation& operation, braid_ticket ticket,
-                                                const StagedInput& input) const {
+proto::SubmitEntry Job::entry_of(const Operation& operation, braid_ticket ticket,
+                                 const StagedInput& input) {
   const Request& request = operation.request;
   proto::SubmitEntry entry{};
   entry.kind = static_cast<uint8_t>(proto::SubmitKind::Operation);
   entry.collective = static_cast<uint8_t>(request.collective);
   entry.dtype = static_cast<uint8_t>(request.dtype);
   entry.reduction = static_cast<uint8_t>(request.reduction);
+  entry.tensor = request.tensor;
   entry.ticket = ticket;
   entry.step = request.step;
+  entry.count = request.count;
   entry.root = request.root;
   entry.timeout_ms = request.timeout_ms;
   entry.arena = input.place.arena;
   entry.offset = input.place.offset;
   entry.table = input.table;
-  std::vector<proto::SubmitEntry> entries;
-  entries.reserve(request.tensors.size());
-  const bool is_bucket = request.tensors.size() > 1;
-  for (size_t i = 0; i < request.tensors.size(); ++i) {
-    entry.tensor = request.tensors[i];
-    entry.count = is_bucket ? tensors_.find(entry.tensor)->count : request.count;
-    entry.more = static_cast<uint32_t>(request.tensors.size() - 1 - i);
-    entries.push_back(entry);
-    entry.offset += entry.count * element_bytes(request.dtype);
-  }
-  return entries;
+  return entry;
 }
 
 void Job::forget(braid_ticket ticket) {

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <unordered_set>
 
 #include "base/checked.h"
 #include "options.h"
@@ -225,7 +224,7 @@ Status parse_operation(const braid_operation* operation, const TensorTable& tens
                        kCollectiveCount - 1);
   }
   request.collective = static_cast<Collective>(given.collective);
-  request.tensors = {given.tensor};
+  request.tensor = given.tensor;
   BRAID_RETURN_IF_ERROR(parse_common(given, timeouts, request));
   switch (request.collective) {
     case Collective::Barrier:
@@ -257,66 +256,9 @@ Status parse_operation(const braid_operation* operation, const TensorTable& tens
   return compute_sizes(*tensor, rank, request);
 }
 
-Status parse_bucket(const braid_operation* operation, const uint32_t* handles, size_t handle_count,
-                    size_t handle_count_max, const TensorTable& tensors, const Timeouts& timeouts,
-                    Request& request) {
-  braid_operation given{};
-  BRAID_RETURN_IF_ERROR(read_options(operation, "braid_operation", given));
-  if (given.collective != BRAID_ALL_REDUCE) {
-    return make_status(StatusCode::InvalidArgument,
-                       "collective of a bucket is {}; only BRAID_ALL_REDUCE is possible",
-                       given.collective);
-  }
-  if (handles == nullptr || handle_count == 0 || handle_count > handle_count_max) {
-    return make_status(StatusCode::InvalidArgument,
-                       "tensors and tensor_count name a bucket of {} tensors; 1 to {} are possible",
-                       handle_count, handle_count_max);
-  }
-  BRAID_RETURN_IF_ERROR(parse_reduction(given.reduction, request));
-  BRAID_RETURN_IF_ERROR(parse_common(given, timeouts, request));
-  std::unordered_set<uint32_t> seen;
-  for (size_t i = 0; i < handle_count; ++i) {
-    const Tensor* tensor = nullptr;
-    BRAID_RETURN_IF_ERROR(find_tensor(tensors, handles[i], tensor));
-    if (tensor->dynamic) {
-      return make_status(
-          StatusCode::InvalidArgument,
-          "tensor '{}' is dynamic; a bucket's tensors need a registered dtype and count",
-          tensor->name);
-    }
-    if (!seen.insert(handles[i]).second) {
-      return make_status(StatusCode::InvalidArgument, "tensor '{}' is in the bucket twice",
-                         tensor->name);
-    }
-    if (i == 0) request.dtype = tensor->dtype;
-    if (tensor->dtype != request.dtype) {
-      return make_status(StatusCode::InvalidArgument,
-                         "tensor '{}' is {}, the bucket's first is {}; a bucket has one dtype",
-                         tensor->name, to_string(tensor->dtype), to_string(request.dtype));
-    }
-    const CheckedNumber count = CheckedNumber(request.count) + tensor->count;
-    if (!(count * element_bytes(request.dtype)).is_at_most(kTensorBytesMax)) {
-      return make_status(StatusCode::InvalidArgument, "the bucket has more than {} bytes",
-                         kTensorBytesMax);
-    }
-    request.count = *count.value();
-    request.tensors.push_back(handles[i]);
-  }
-  request.input_bytes = request.count * element_bytes(request.dtype);
-  request.result_bytes = request.input_bytes;
-  if (request.input_bytes == 0) request.input = nullptr;
-  if (request.input_bytes != 0 && request.input == nullptr)
-    return Status(StatusCode::InvalidArgument, "input of the bucket is NULL");
-  return {};
-}
-
 std::string describe(const Request& request, const TensorTable& tensors) {
-  std::string text = to_string(request.collective);
-  const Tensor* first = tensors.find(request.tensors.front());
-  text += " of '" + first->name + "'";
-  if (request.tensors.size() > 1)
-    text += " and " + std::to_string(request.tensors.size() - 1) + " more";
-  return text + ", step " + std::to_string(request.step);
+  return fmt::format("{} of '{}', step {}", to_string(request.collective),
+                     tensors.find(request.tensor)->name, request.step);
 }
 
 }  // namespace braid::client

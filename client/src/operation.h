@@ -28,8 +28,8 @@ struct Request {
   uint32_t extension_ms = 0;    // how much of that is an extension
   const void* input = nullptr;  // null: this rank gives no data
   uint64_t input_bytes = 0;
-  uint64_t result_bytes = 0;      // of this rank's result
-  std::vector<uint32_t> tensors;  // more than one: a bucket
+  uint64_t result_bytes = 0;  // of this rank's result
+  uint32_t tensor = 0;        // handle
   // What the daemon reads beside the input. All-to-all: elements to each rank, then from each rank.
   // The UpdateEntry of a tensor with state.
   std::vector<uint64_t> table;
@@ -42,10 +42,6 @@ struct Rank {
 
 Status parse_operation(const braid_operation* operation, const TensorTable& tensors, Rank rank,
                        const Timeouts& timeouts, Request& request);
-Status parse_bucket(const braid_operation* operation, const uint32_t* handles, size_t handle_count,
-                    size_t handle_count_max, const TensorTable& tensors, const Timeouts& timeouts,
-                    Request& request);
-
 // "all-reduce of 'layer1.weight', step 7"
 std::string describe(const Request& request, const TensorTable& tensors);
 

@@ -209,15 +209,13 @@ std::string Session::silence() const {
                      connection_.daemon_process(), silent_ns / kSecondNs);
 }
 
-Status Session::push(std::unique_lock<std::mutex>& lock,
-                     std::span<const proto::SubmitEntry> entries, uint64_t deadline_ns) {
-  const auto count = static_cast<uint32_t>(entries.size());
+Status Session::push(std::unique_lock<std::mutex>& lock, const proto::SubmitEntry& entry,
+                     uint64_t deadline_ns) {
   push_kept();
   while (failure_.is_ok()) {
-    switch (submit_.state(count)) {
+    switch (submit_.state()) {
       case RingState::Ready:
-        for (uint32_t i = 0; i < count; ++i) submit_.write(entries[i], i);
-        submit_.publish(count);
+        submit_.push(entry);
         return {};
       case RingState::Full:
         break;
@@ -230,7 +228,7 @@ Status Session::push(std::unique_lock<std::mutex>& lock,
     if (now >= deadline_ns) return ring_stayed_full();
     wake_daemon();
     wait_until(lock, std::min(deadline_ns, now + kRingFullPauseNs),
-               [&] { return submit_.state(count) != RingState::Full; });
+               [&] { return submit_.state() != RingState::Full; });
   }
   return failure_;
 }
@@ -241,10 +239,9 @@ void Session::push_when_possible(const proto::SubmitEntry& entry) {
 }
 
 void Session::push_kept() {
-  for (; failure_.is_ok() && !kept_.empty() && submit_.state(1) == RingState::Ready;
+  for (; failure_.is_ok() && !kept_.empty() && submit_.state() == RingState::Ready;
        kept_.pop_front()) {
-    submit_.write(kept_.front(), 0);
-    submit_.publish(1);
+    submit_.push(kept_.front());
   }
 }
 
@@ -255,7 +252,7 @@ Status Session::push_all_kept(std::unique_lock<std::mutex>& lock, uint64_t deadl
     if (now >= deadline_ns) return ring_stayed_full();
     wake_daemon();
     wait_until(lock, std::min(deadline_ns, now + kRingFullPauseNs),
-               [&] { return submit_.state(1) != RingState::Full; });
+               [&] { return submit_.state() != RingState::Full; });
     push_kept();
   }
   return failure_;

@@ -61,11 +61,10 @@ class Session {
   // Waits until is_over(), failure or the deadline (then false).
   bool wait_until(std::unique_lock<std::mutex>& lock, uint64_t deadline_ns,
                   const std::function<bool()>& is_over);
-  // Puts all entries, at most kSubmitCapacity, into the submit ring together; waits while it is
-  // full. Doesn't wake the daemon.
-  Status push(std::unique_lock<std::mutex>& lock, std::span<const proto::SubmitEntry> entries,
+  // Puts the entry into the submit ring; waits while it is full. Doesn't wake the daemon.
+  Status push(std::unique_lock<std::mutex>& lock, const proto::SubmitEntry& entry,
               uint64_t deadline_ns);
-  // The same of one entry, without waiting: where the ring is full the entry goes in later, with
+  // The same without waiting: where the ring is full the entry goes in later, with
   // the next call. For releases, of which each ticket has one.
   void push_when_possible(const proto::SubmitEntry& entry);
   // Until all of those are in the ring.

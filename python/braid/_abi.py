@@ -189,10 +189,6 @@ SIGNATURES = {
     "braid_extend_timeout": (c_int, [c_void_p, c_uint32]),
     "braid_set_patience": (c_int, [c_void_p, c_uint32]),
     "braid_submit": (c_int, [c_void_p, POINTER(Operation), POINTER(c_uint64)]),
-    "braid_submit_bucket": (
-        c_int,
-        [c_void_p, POINTER(Operation), POINTER(c_uint32), c_size_t, POINTER(c_uint64)],
-    ),
     "braid_test": (c_int, [c_void_p, c_uint64, POINTER(c_int)]),
     "braid_wait": (c_int, [c_void_p, c_uint64, c_uint32]),
     "braid_result": (c_int, [c_void_p, c_uint64, POINTER(c_void_p), POINTER(c_size_t)]),

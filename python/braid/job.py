@@ -213,37 +213,6 @@ class Job(RegisteringMixin, TimeoutsMixin, ResultsMixin):
         """The same of a tensor with state_slots; its `update` is changed in place."""
         return RepeatedUpdate(self, tensor, memory.address, reduction)
 
-    def submit_bucket(
-        self,
-        tensors: Sequence[int],
-        step: int,
-        input: Any,
-        *,
-        reduction: int = Reduction.SUM,
-        timeout: float | None = None,
-    ) -> int:
-        """All-reduces registered tensors that lie one after the other from `input` on."""
-        first = self._specs.get(tensors[0]) if tensors else None
-        given = Input(input, first.dtype if first else DType.UINT8, 0, 1)
-        given.check_holds(sum(self._specs[each].count for each in tensors if each in self._specs))
-        operation = Operation(
-            struct_size=_OPERATION_BYTES,
-            collective=Collective.ALL_REDUCE,
-            step=step,
-            reduction=reduction,
-            timeout_ms=milliseconds(timeout),
-            input=given.address,
-        )
-        handles = (c_uint32 * len(tensors))(*tensors)
-        ticket = c_uint64()
-        self._insist(
-            lambda: self._library.braid_submit_bucket(
-                self._open(), byref(operation), handles, len(tensors), byref(ticket)
-            ),
-            operation.timeout_ms,
-        )
-        return ticket.value
-
     def test(self, ticket: int) -> bool:
         """True when the operation has ended well; raises when it has ended with an error."""
         done = c_int()

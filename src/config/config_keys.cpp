@@ -213,7 +213,7 @@ constexpr std::array kKeys = {
            "Connections to a node to which no job has sent for this time are closed."),
 
     bytes("collective.unit_bytes", BRAID_FIELD(collective.unit_bytes), 64 * kKiB, 16 * kGiB,
-          "A tensor or bucket larger than this is cut into units of this size; the same on all "
+          "A tensor or group larger than this is cut into units of this size; the same on all "
           "nodes."),
     number("collective.streams", BRAID_FIELD(collective.streams), 1, 64,
            "Most units in flight at once, per job and I/O thread."),

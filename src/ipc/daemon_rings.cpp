@@ -132,8 +132,7 @@ Result<bool> DaemonRings::pop(proto::SubmitEntry& entry) {
 Status DaemonRings::push_done(const proto::DoneEntry& entry) {
   switch (done_.state()) {
     case RingState::Ready:
-      done_.write(entry);
-      done_.publish();
+      done_.push(entry);
       return Status::ok();
     case RingState::Full:
       return make_status(

@@ -123,6 +123,7 @@ Status check_submit_entry(const proto::SubmitEntry& entry) {
   if (!may_have_table && entry.table != 0)
     return refuse_reserved("'table' of a submission without a table", entry.table);
   if (entry.kind == static_cast<uint8_t>(proto::SubmitKind::Release)) return Status::ok();
+  if (entry.reserved != 0) return refuse_reserved("'reserved' of a submission", entry.reserved);
   if (entry.step > kStepNumberMax) return refuse("step", entry.step);
   if (entry.collective >= kCollectiveCount) return refuse("collective", entry.collective);
   if (entry.dtype >= kDataTypeCount) return refuse("dtype", entry.dtype);

@@ -28,21 +28,17 @@ class RingProducer {
   RingProducer(proto::RingIndices* indices, Entry* entries, uint32_t capacity)
       : indices_(indices), entries_(entries), capacity_(capacity), tail_(indices->tail.load()) {}
 
-  // Ready: there is room for `wanted` entries (at most the capacity).
-  RingState state(uint32_t wanted = 1) const {
+  // Ready: there is room for an entry.
+  RingState state() const {
     const uint32_t in_use = tail_ - indices_->head.load(std::memory_order_acquire);
     if (in_use > capacity_) return RingState::Corrupt;
-    return capacity_ - in_use >= wanted ? RingState::Ready : RingState::Full;
+    return in_use < capacity_ ? RingState::Ready : RingState::Full;
   }
 
-  // Writes an entry that the consumer does not see before publish(); `ahead` entries were already
-  // written so. Only after state() said that there is room.
-  void write(const Entry& entry, uint32_t ahead = 0) {
-    std::memcpy(&entries_[(tail_ + ahead) & (capacity_ - 1)], &entry, sizeof(Entry));
-  }
-  void publish(uint32_t entries = 1) {
-    tail_ += entries;
-    indices_->tail.store(tail_, std::memory_order_seq_cst);
+  // Only after state() said that there is room.
+  void push(const Entry& entry) {
+    std::memcpy(&entries_[tail_ & (capacity_ - 1)], &entry, sizeof(Entry));
+    indices_->tail.store(++tail_, std::memory_order_seq_cst);
   }
 
   // True: the consumer sleeps, and it is now on the caller to send the wake-up.

@@ -201,10 +201,7 @@ void Session::unregister_tensors(const proto::UnregisterTensors& message) {
 
 void Session::begin_unregistration() {
   const Leaving leaving = *std::exchange(leaving_tensors_, std::nullopt);
-  Result<TensorTable::Registered> removed =
-      bucket_.is_open ? Status(StatusCode::InvalidArgument,
-                               "tensors cannot be unregistered in the middle of a bucket")
-                      : tensors_->take(leaving.first, leaving.count);
+  Result<TensorTable::Registered> removed = tensors_->take(leaving.first, leaving.count);
   if (!removed) {
     refuse_registration(removed.status());
     return connection_.resume();
@@ -363,55 +360,7 @@ Status Session::take_operation(const proto::SubmitEntry& entry) {
                        "(RegisterMemory)",
                        *tensor->name, entry.step, entry.arena, arenas_.all()->size());
   }
-  if (bucket_.is_open || entry.more > 0) {
-    BRAID_RETURN_IF_ERROR(take_bucket_part(entry, *tensor));
-    if (bucket_.is_open) return Status::ok();
-    return finish_operation(bucket_.first, *tensors_->find(bucket_.first.tensor));
-  }
-  bucket_.hash = 0;
   return finish_operation(entry, *tensor);
-}
-
-Status Session::take_bucket_part(const proto::SubmitEntry& entry, const Tensor& tensor) {
-  if (tensor.plan_set != 0) {
-    return make_status(StatusCode::InvalidArgument,
-                       "'{}' step {} is in a bucket, but it is planned; each step submits it by "
-                       "itself, as an all-reduce",
-                       *tensor.name, entry.step);
-  }
-  if (!bucket_.is_open) {
-    bucket_ = {};
-    bucket_.is_open = true;
-    bucket_.first = entry;
-    bucket_.end_offset = entry.offset;
-    bucket_.more = entry.more + 1;
-    bucket_.dtype = tensor.dtype;
-  }
-  const bool continues = entry.ticket == bucket_.first.ticket && entry.step == bucket_.first.step &&
-                         entry.more + 1 == bucket_.more && entry.arena == bucket_.first.arena &&
-                         entry.offset == bucket_.end_offset &&
-                         static_cast<Collective>(entry.collective) == Collective::AllReduce &&
-                         tensor.dtype == bucket_.dtype && !tensor.is_dynamic;
-  if (!continues) {
-    return make_status(StatusCode::InvalidArgument,
-                       "the bucket of '{}' step {} does not fit together at '{}': its tensors must "
-                       "be registered, of one "
-                       "dtype, and lie one after the other in one arena",
-                       *tensors_->find(bucket_.first.tensor)->name, bucket_.first.step,
-                       *tensor.name);
-  }
-  const CheckedNumber end =
-      CheckedNumber(tensor.count) * element_bytes(tensor.dtype) + bucket_.end_offset;
-  if (!end.is_at_most(arenas_.find(entry.arena)->size())) {
-    return make_status(StatusCode::InvalidArgument, "'{}' step {} lies outside the arena",
-                       *tensor.name, entry.step);
-  }
-  bucket_.end_offset = *end.value();
-  bucket_.count += tensor.count;
-  bucket_.hash = job_->hash().of(JobHash::Bucket, {bucket_.hash, tensor.hash, tensor.count});
-  bucket_.more = entry.more;
-  bucket_.is_open = entry.more > 0;
-  return Status::ok();
 }
 
 Status Session::finish_operation(const proto::SubmitEntry& entry, const Tensor& tensor) {
@@ -448,10 +397,7 @@ Status Session::sign(const proto::SubmitEntry& entry, const Tensor& tensor,
   signature.collective = static_cast<Collective>(entry.collective);
   if (signature.collective != Collective::Barrier) {
     signature.dtype = tensor.is_dynamic ? static_cast<DataType>(entry.dtype) : tensor.dtype;
-    signature.count = tensor.is_dynamic   ? entry.count
-                      : bucket_.hash != 0 ? bucket_.count
-                                          : tensor.count;
-    signature.bucket = bucket_.hash;
+    signature.count = tensor.is_dynamic ? entry.count : tensor.count;
   }
   if (signature.collective == Collective::AllReduce ||
       signature.collective == Collective::ReduceScatter) {

@@ -132,7 +132,6 @@ class Session final : public ResultSink {
   size_t drain(size_t entries_max);
   Status take(const proto::SubmitEntry& entry);
   Status take_operation(const proto::SubmitEntry& entry);
-  Status take_bucket_part(const proto::SubmitEntry& entry, const Tensor& tensor);
   Status finish_operation(const proto::SubmitEntry& entry, const Tensor& tensor);
   Status sign(const proto::SubmitEntry& entry, const Tensor& tensor, Submission& submission) const;
   Status find_update(const proto::SubmitEntry& entry, const Tensor& tensor, Submission& submission);
@@ -168,20 +167,10 @@ class Session final : public ResultSink {
   // Accepted and not given back.
   struct Ticket {
     OperationKey key;
-    uint32_t tensor = 0;  // handle; of a bucket the first one's
+    uint32_t tensor = 0;  // handle
   };
   std::unordered_map<uint64_t, Ticket> tickets_;
   UserCharge tickets_charge_;
-  // The bucket that is being received: entries of one ticket, the last one has more == 0.
-  struct Bucket {
-    proto::SubmitEntry first{};
-    uint64_t count = 0;
-    uint64_t end_offset = 0;
-    uint64_t hash = 0;
-    uint32_t more = 0;
-    DataType dtype = DataType::Float32;
-    bool is_open = false;
-  } bucket_;
   std::shared_ptr<const std::string> last_name_;
   uint64_t last_step_ = 0;
   Timer farewell_;

@@ -101,7 +101,7 @@ ControlBuffer make_operation_ready(const OperationKey& key, const Signature& sig
     update = builder.CreateVector(reinterpret_cast<const uint8_t*>(&entry), sizeof(entry));
   }
   const auto body = proto::CreateOperationReady(
-      builder, key.job_key, key.tensor, key.step, signature.count, signature.bucket, signature.root,
+      builder, key.job_key, key.tensor, key.step, signature.count, signature.group, signature.root,
       static_cast<uint8_t>(signature.collective), static_cast<uint8_t>(signature.dtype),
       static_cast<uint8_t>(signature.reduction), signature.given,
       static_cast<uint8_t>(signature.owner_step), codec, update, signature.updates);

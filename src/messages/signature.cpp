@@ -34,7 +34,7 @@ std::optional<Signature> signature_of(const proto::OperationReady& ready) {
   }
   signature.root = ready.root();
   signature.count = ready.count();
-  signature.bucket = ready.bucket();
+  signature.group = ready.group();
   signature.given = ready.given();
   return signature;
 }
@@ -57,8 +57,8 @@ uint64_t hash_of(const Signature& signature, const JobHash& job) {
   return job.of(
       JobHash::Signature,
       {static_cast<uint64_t>(signature.collective), static_cast<uint64_t>(signature.dtype),
-       static_cast<uint64_t>(signature.reduction), signature.root, signature.count,
-       signature.bucket, hash_of_codec(signature.codec), hash_of_step(signature)});
+       static_cast<uint64_t>(signature.reduction), signature.root, signature.count, signature.group,
+       hash_of_codec(signature.codec), hash_of_step(signature)});
 }
 
 namespace {
@@ -83,7 +83,7 @@ std::string describe_operation(const Signature& signature) {
       return text;
   }
   text += fmt::format(" of {} × {}", to_string(signature.dtype), signature.count);
-  if (signature.bucket != 0) text += fmt::format(" in the bucket {:x}", signature.bucket);
+  if (signature.group != 0) text += fmt::format(" in the group {:x}", signature.group);
   return text;
 }
 

@@ -15,7 +15,7 @@ namespace braid {
 
 // What all ranks must agree on about one operation; compared between neighbours on the ring before
 // any result is published. Of an all-to-all each two nodes agree about what they give to each
-// other: `count` is what one expects from the other, `given` what it gives, and `bucket` the hash
+// other: `count` is what one expects from the other, `given` what it gives, and `group` the hash
 // of how both are split among the ranks; between the ranks of a node all three are 0.
 struct Signature {
   Collective collective = Collective::AllReduce;
@@ -25,8 +25,8 @@ struct Signature {
   OwnerStepKind owner_step = OwnerStepKind::Plain;
   uint32_t root = 0;
   uint64_t count = 0;
-  uint64_t bucket = 0;  // hash over the tensors of a bucket; 0: a single tensor
-  uint64_t given = 0;   // all-to-all between nodes alone
+  uint64_t group = 0;  // hash over the tensors of a group; 0: a single tensor
+  uint64_t given = 0;  // all-to-all between nodes alone
   // Where the owner's step is an optimizer's: what the first tensor asks for, and the hash of what
   // all of them do.
   UpdateStep update;

@@ -85,7 +85,7 @@ Signature NodeExchange::with_sums(const Sums& expected, const Sums& given) const
   Signature signature = signature_;
   signature.count = expected.elements;
   signature.given = given.elements;
-  signature.bucket = hash_.of(JobHash::Splits, {expected.hashes, given.hashes});
+  signature.group = hash_.of(JobHash::Splits, {expected.hashes, given.hashes});
   return signature;
 }
 

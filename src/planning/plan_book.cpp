@@ -158,8 +158,7 @@ Status PlanBook::submit(Submission submission, uint64_t set, uint64_t now_ns) {
                        local_ranks_[submission.local_rank], *submission.name);
   }
   Set& planned = position->second;
-  if (submission.signature.collective != Collective::AllReduce ||
-      submission.signature.bucket != 0) {
+  if (submission.signature.collective != Collective::AllReduce || submission.signature.group != 0) {
     return make_status(StatusCode::InvalidArgument,
                        "job '{}': rank {}: '{}' is planned; each step submits it by itself, as an "
                        "all-reduce",
@@ -200,7 +199,7 @@ Status PlanBook::pass_on(Set& set, Submission submission, uint32_t tensor, uint6
   submission.urgency = urgency_of(step, found.group == nullptr ? tensor : found.group->last_place);
   if (found.group != nullptr) {
     submission.signature.count = found.group->count;
-    submission.signature.bucket = found.group->hash;
+    submission.signature.group = found.group->hash;
     submission.group = found.group;
     submission.member = found.member;
   }

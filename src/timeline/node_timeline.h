@@ -44,7 +44,7 @@ struct NodeTimeline {
   // From the submission that completed it (all local ranks gave all of its tensors) to `go`, it
   // waits for memory and other nodes; from then on to `end`, when its results are published.
   struct Operation {
-    uint32_t tensor = 0;  // of a group or a bucket: the first one
+    uint32_t tensor = 0;  // of a group: the first one
     uint64_t step = 0;
     uint64_t begin = 0;
     uint64_t go = 0;

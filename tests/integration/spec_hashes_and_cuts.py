@@ -10,7 +10,7 @@ LINE = 64
 SMALL_CHUNK_BYTES = 32768
 USUAL_CHUNK_BYTES = 65536
 CHUNKS_MIN, CHUNKS_MAX = 4, 8  # of a segment that has enough bytes
-SET, GROUP, BUCKET, SIGNATURE, SPLITS = 2, 3, 4, 5, 6
+SET, GROUP, SIGNATURE, SPLITS = 2, 3, 5, 6
 DTYPES = ["float32", "float64", "float16", "bfloat16", "int32", "int64", "uint8"]
 ELEMENT_BYTES = [4, 8, 2, 2, 4, 8, 1]
 COLLECTIVES = ["all-reduce", "broadcast", "all-gather", "reduce-scatter", "barrier", "gather", "scatter",
@@ -105,7 +105,7 @@ def stripe(elements: int, nodes: int) -> int:
 
 
 def chain_hash(job_key: int, kind: int, tensors: list[dict]) -> int:
-    """Of a group or a bucket."""
+    """Of a group."""
     result = 0
     for t in tensors:
         result = record_hash(job_key, kind, result, name_hash(job_key, t["name"]), t["count"])

@@ -95,29 +95,6 @@ with open_job() as job:
     report(digest=digest(*sums))
 """
 
-BUCKETS = """
-counts = [1, 1000, 0, 3, 70000, 17]
-with open_job() as job:
-    tensors = job.register([TensorSpec(f"layer{i}.weight", DType.FLOAT32, c, backward_order=i)
-                            for i, c in enumerate(counts)])
-    good, tickets = [], []
-    for step in range(3):
-        data = np.arange(sum(counts), dtype=np.float32) % 257 + RANK + step
-        memory = job.allocate(data.nbytes)
-        memory.view()[:] = data.tobytes()
-        tickets.append(job.submit_bucket(tensors, step, memory))
-    for step, ticket in enumerate(tickets):
-        expected = (np.arange(sum(counts), dtype=np.float32) % 257) * WORLD
-        expected += sum(range(WORLD)) + step * WORLD
-        good.append(np.array_equal(np.frombuffer(ended(job, ticket), np.float32), expected))
-    # The same tensors one by one afterwards.
-    single = np.full(counts[1], RANK + 1, np.float32)
-    got = np.frombuffer(ended(job, job.submit(tensors[1], 3, single)), np.float32)
-    good.append(bool((got == WORLD * (WORLD + 1) / 2).all()))
-    report(good=good)
-"""
-
-
 @pytest.mark.parametrize("shape", SHAPES)
 def test_every_collective_of_every_type_and_size_is_exact(cluster_of, shape):
     nodes, placed = SHAPES[shape]
@@ -132,13 +109,6 @@ def test_every_collective_of_every_type_and_size_is_exact(cluster_of, shape):
             result = trainer.result()
             assert result["steps"] == steps
             assert result["wrong"] == []
-
-
-@pytest.mark.parametrize("shape", SHAPES)
-def test_buckets(cluster_of, shape):
-    nodes, placed = SHAPES[shape]
-    for trainer in cluster_of(nodes).start(BUCKETS, nodes=placed):
-        assert trainer.result()["good"] == [True] * 4
 
 
 @pytest.mark.parametrize("shape", ["3x1", "2x2"])

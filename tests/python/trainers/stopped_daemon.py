@@ -7,6 +7,7 @@ One rank alone. Where handlers do not run in a wait, it ends with an error after
 from __future__ import annotations
 
 import array
+import itertools
 import os
 import signal
 import socket
@@ -22,7 +23,6 @@ import braid
 PATIENCE_S = 60
 LARGE_BYTES = 40 << 20  # more than the arenas have before it
 RING_ENTRIES = 8192
-BUCKET_TENSORS = RING_ENTRIES // 2
 
 
 def daemon_process() -> int:
@@ -57,18 +57,26 @@ def run_stopped(wait: Callable[[], Any], error: type[BaseException] | None = Non
 class Waits:
     def __init__(self) -> None:
         self.job = braid.Job("stopped", 0, 1, timeout=PATIENCE_S)
-        specs = [braid.TensorSpec(f"tensor {i}", count=1) for i in range(BUCKET_TENSORS)]
-        self.bucket = self.job.register(specs)
-        self.values = array.array("f", range(BUCKET_TENSORS))
-        self.extra = self.job.register([braid.TensorSpec("extra", count=4)])[0]
-        self.steps = iter(range(1000))
+        self.tensor = self.job.register([braid.TensorSpec("tensor", count=4)])[0]
+        self.values = array.array("f", [1, 2, 3, 4])
+        self.steps = itertools.count()
+        self.done: list[int] = []
         self.full: list[int] = []
 
-    def submit_bucket(self) -> int:
-        return self.job.submit_bucket(self.bucket, next(self.steps), self.values)
+    def submit(self) -> int:
+        return self.job.submit(self.tensor, next(self.steps), self.values)
+
+    def finish_some(self) -> None:
+        """Half a ring of tickets to give back."""
+        self.done = [self.submit() for _ in range(RING_ENTRIES // 2)]
+        for ticket in self.done:
+            self.job.wait(ticket)
 
     def fill_ring(self) -> None:
-        self.full = [self.submit_bucket() for _ in range(RING_ENTRIES // BUCKET_TENSORS)]
+        """The stopped daemon's, with those and as many submissions."""
+        for ticket in self.done:
+            self.job.release(ticket)
+        self.full = [self.submit() for _ in range(RING_ENTRIES // 2)]
 
     def take(self, ticket: int, expected: bytes) -> None:
         for full in self.full:
@@ -87,7 +95,7 @@ class Waits:
 
     def register(self) -> None:
         spec = braid.TensorSpec("more", count=4)
-        assert run_stopped(lambda: self.job.register([spec])) == [BUCKET_TENSORS + 1]
+        assert run_stopped(lambda: self.job.register([spec])) == [1]
 
     def register_and_raise(self) -> None:
         """The registration goes on without its caller; others follow."""
@@ -116,43 +124,36 @@ class Waits:
         self.job.free(kept)
 
     def submit_into_a_full_ring(self) -> None:
-        some = array.array("f", [1, 2, 3, 4])
-
         def submit() -> int:
             self.fill_ring()
-            return self.job.submit(self.extra, next(self.steps), some)
+            return self.submit()
 
-        self.take(run_stopped(submit), some.tobytes())
-
-    def submit_a_bucket_into_a_full_ring(self) -> None:
-        def submit() -> int:
-            self.fill_ring()
-            return self.submit_bucket()
-
+        self.finish_some()
         self.take(run_stopped(submit), self.values.tobytes())
 
     def submit_repeatedly_into_a_full_ring(self) -> None:
         memory = self.job.allocate(16)
         memory.view()[:] = bytes(range(16))
-        operation = self.job.repeated(self.extra, memory)
+        operation = self.job.repeated(self.tensor, memory)
 
         def submit() -> int:
             self.fill_ring()
             return operation.submit(next(self.steps))
 
+        self.finish_some()
         self.take(run_stopped(submit), bytes(range(16)))
         self.job.free(memory)
 
     def release_into_a_full_ring(self) -> None:
-        done = self.job.submit(self.extra, next(self.steps), array.array("f", [1, 2, 3, 4]))
-        self.job.wait(done)
-
         def release() -> None:
             self.fill_ring()
             self.job.release(done)
 
+        done = self.submit()
+        self.job.wait(done)
+        self.finish_some()
         run_stopped(release)
-        self.take(self.submit_bucket(), self.values.tobytes())
+        self.take(self.submit(), self.values.tobytes())
 
     def close(self) -> None:
         run_stopped(self.job.close)
@@ -160,7 +161,8 @@ class Waits:
 
 def main() -> None:
     waits = Waits()
-    names = [name for name in vars(Waits) if name not in ("__init__", "submit_bucket", "fill_ring", "take")]
+    parts = ("__init__", "submit", "finish_some", "fill_ring", "take")
+    names = [name for name in vars(Waits) if name not in parts]
     done = []
     for name in names:
         if not name.startswith("_"):

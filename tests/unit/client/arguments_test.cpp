@@ -48,29 +48,6 @@ TEST_F(ArgumentsTest, ArgumentsAreNamed) {
                      "data");
 }
 
-TEST_F(ArgumentsTest, ABucketsTensorsMustFit) {
-  const uint32_t a = register_tensor(job_, "a", 3);
-  const uint32_t stream = register_dynamic(job_, "stream");
-  auto options = tensor_options("d", 3);
-  options.dtype = BRAID_FLOAT64;
-  uint32_t d = 0;
-  ASSERT_EQ(braid_register(job_, &options, 1, &d), BRAID_OK);
-  const auto values = iota(64);
-  auto operation = all_reduce(0, 1, values.data());
-  braid_ticket ticket = 0;
-  const auto bucket = [&](std::vector<uint32_t> tensors) {
-    return braid_submit_bucket(job_, &operation, tensors.data(), tensors.size(), &ticket);
-  };
-  EXPECT_BRAID_ERROR(bucket({a, a}), BRAID_ERROR_INVALID_ARGUMENT, "twice");
-  EXPECT_BRAID_ERROR(bucket({a, d}), BRAID_ERROR_INVALID_ARGUMENT, "one dtype");
-  EXPECT_BRAID_ERROR(bucket({stream}), BRAID_ERROR_INVALID_ARGUMENT, "dynamic");
-  EXPECT_BRAID_ERROR(bucket({77}), BRAID_ERROR_NOT_FOUND, "77");
-  EXPECT_BRAID_ERROR(bucket({}), BRAID_ERROR_INVALID_ARGUMENT, "tensor_count");
-  EXPECT_BRAID_ERROR(bucket(std::vector<uint32_t>(8193, a)), BRAID_ERROR_INVALID_ARGUMENT, "8193");
-  operation.collective = BRAID_BROADCAST;
-  EXPECT_BRAID_ERROR(bucket({a}), BRAID_ERROR_INVALID_ARGUMENT, "collective");
-}
-
 TEST_F(ArgumentsTest, RegistrationIsChecked) {
   uint32_t handles[2];
   braid_tensor_options options[] = {tensor_options("a", 1), tensor_options("a", 1)};

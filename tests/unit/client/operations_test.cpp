@@ -92,24 +92,6 @@ TEST_F(OperationsTest, TicketsAreLimitedUntilReleased) {
   EXPECT_EQ(braid_submit(job_, &operation, &ticket), BRAID_OK) << braid_error_message();
 }
 
-TEST_F(OperationsTest, ABucketIsOneOperationOfManyTensors) {
-  const uint32_t a = register_tensor(job_, "a", 3);
-  const uint32_t b = register_tensor(job_, "b", 5);
-  const uint32_t tensors[] = {b, a};
-  const auto values = iota(8);
-  const auto operation = all_reduce(12345, 1, values.data());
-  braid_ticket ticket = 0;
-  ASSERT_EQ(braid_submit_bucket(job_, &operation, tensors, 2, &ticket), BRAID_OK)
-      << braid_error_message();
-  ASSERT_EQ(braid_wait(job_, ticket, 0), BRAID_OK) << braid_error_message();
-  EXPECT_EQ(copied(ticket, 8), values);
-  EXPECT_EQ(daemon_->last_bucket(), (std::vector<uint32_t>{b, a}));
-  const auto again = all_reduce(a, 1, values.data());
-  braid_ticket second = 0;
-  EXPECT_BRAID_ERROR(braid_submit(job_, &again, &second), BRAID_ERROR_INVALID_ARGUMENT,
-                     "step 1 of tensor 'a'");
-}
-
 TEST_F(OperationsTest, AllGatherComesInTheOrderOfRanks) {
   TestDaemon::Options options;
   options.block_of_rank = {2, 0, 1};

@@ -121,8 +121,6 @@ TEST_F(StructAgesTest, ANewerCallersOperationIsLonger) {
   braid_ticket ticket = 0;
   EXPECT_BRAID_ERROR(braid_submit(job_, &operation.known, &ticket), BRAID_ERROR_INVALID_ARGUMENT,
                      "upgrade libbraid");
-  EXPECT_BRAID_ERROR(braid_submit_bucket(job_, &operation.known, &tensor, 1, &ticket),
-                     BRAID_ERROR_INVALID_ARGUMENT, "upgrade libbraid");
   operation.from_the_future = 0;
   ticket = submit(job_, operation.known);
   EXPECT_EQ(braid_wait(job_, ticket, 0), BRAID_OK) << braid_error_message();

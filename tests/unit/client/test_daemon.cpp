@@ -88,7 +88,7 @@ void TestDaemon::complete_held() {
   call([this] {
     holds_ = false;
     for (auto& [id, session] : sessions_) {
-      for (const auto& entries : std::exchange(session->held, {})) complete(*session, entries);
+      for (const auto& entry : std::exchange(session->held, {})) complete(*session, entry);
       session->rings->wake_client();
     }
   });
@@ -192,12 +192,6 @@ uint32_t TestDaemon::last_weight() {
   uint32_t weight = 0;
   call([&] { weight = last_weight_; });
   return weight;
-}
-
-std::vector<uint32_t> TestDaemon::last_bucket() {
-  std::vector<uint32_t> result;
-  call([&] { result = last_bucket_; });
-  return result;
 }
 
 std::pair<uint32_t, uint32_t> TestDaemon::last_unregistered() {
@@ -326,48 +320,36 @@ void TestDaemon::on_submit(Session& session) {
       session.offset_of_ticket.erase(found);
       continue;
     }
-    session.bucket.push_back(entry);
-    if (entry.more > 0) continue;
-    const auto entries = std::exchange(session.bucket, {});
     if (holds_) {
-      session.held.push_back(entries);
+      session.held.push_back(entry);
     } else {
-      complete(session, entries);
+      complete(session, entry);
     }
   }
   session.rings->wake_client();
 }
 
-void TestDaemon::complete(Session& session, const std::vector<proto::SubmitEntry>& entries) {
-  last_bucket_.clear();
-  const proto::SubmitEntry& first = entries.front();
-  const auto collective = static_cast<Collective>(first.collective);
-  ASSERT_LT(first.arena, session.arenas.size());
-  last_arena_ = first.arena;
-  timeouts_ms_.push_back(first.timeout_ms);
-  uint64_t bytes = 0;
-  for (const auto& entry : entries) {
-    ASSERT_EQ(entry.ticket, first.ticket);
-    ASSERT_EQ(entry.more, entries.size() - 1 - last_bucket_.size());
-    ASSERT_EQ(entry.offset, first.offset + bytes) << "a bucket has no gaps";
-    ASSERT_EQ(entry.arena, first.arena);
-    bytes += entry.count * element_bytes(static_cast<DataType>(entry.dtype));
-    last_bucket_.push_back(entry.tensor);
-  }
-  if (collective == Collective::Barrier) bytes = 0;
+void TestDaemon::complete(Session& session, const proto::SubmitEntry& entry) {
+  const auto collective = static_cast<Collective>(entry.collective);
+  ASSERT_LT(entry.arena, session.arenas.size());
+  last_arena_ = entry.arena;
+  timeouts_ms_.push_back(entry.timeout_ms);
+  const uint64_t bytes = collective == Collective::Barrier
+                             ? 0
+                             : entry.count * element_bytes(static_cast<DataType>(entry.dtype));
   const uint64_t block = options_.block_of_rank[session.rank];
   const uint64_t result_bytes =
       collective == Collective::AllGather ? bytes * session.world_size : bytes;
-  if (is_exchange(collective)) return complete_exchange(session, first);
+  if (is_exchange(collective)) return complete_exchange(session, entry);
   const auto offset = session.extents.allocate(result_bytes);
   ASSERT_TRUE(offset.has_value());
   uint8_t* to =
       session.results.data() + *offset + (collective == Collective::AllGather ? block * bytes : 0);
-  const uint8_t* from = session.arenas[first.arena].data() + first.offset +
+  const uint8_t* from = session.arenas[entry.arena].data() + entry.offset +
                         (collective == Collective::ReduceScatter ? block * bytes : 0);
   if (bytes > 0) std::memcpy(to, from, bytes);
-  session.offset_of_ticket[first.ticket] = *offset;
-  ASSERT_TRUE(session.rings->push_done({first.ticket, *offset, result_bytes, 0}).is_ok());
+  session.offset_of_ticket[entry.ticket] = *offset;
+  ASSERT_TRUE(session.rings->push_done({entry.ticket, *offset, result_bytes, 0}).is_ok());
 }
 
 // Every other rank gives zeros; what a rank gives itself comes back.

@@ -66,14 +66,13 @@ class TestDaemon final : public ClientHandler {
   size_t live_results();
   size_t connections();
   uint64_t messages_sent();
-  std::vector<uint64_t> arenas();       // bytes of each that the last job has
-  uint32_t last_arena();                // of the last operation
-  std::vector<uint32_t> timeouts_ms();  // of all operations so far
-  uint32_t last_weight();               // of the last OpenJob
-  std::string last_token();             // likewise
-  uint64_t last_master_node();          // likewise
-  std::string last_reason();            // of the last LeaveJob
-  std::vector<uint32_t> last_bucket();  // tensors of the last operation, in their order
+  std::vector<uint64_t> arenas();                     // bytes of each that the last job has
+  uint32_t last_arena();                              // of the last operation
+  std::vector<uint32_t> timeouts_ms();                // of all operations so far
+  uint32_t last_weight();                             // of the last OpenJob
+  std::string last_token();                           // likewise
+  uint64_t last_master_node();                        // likewise
+  std::string last_reason();                          // of the last LeaveJob
   std::pair<uint32_t, uint32_t> last_unregistered();  // first handle and count; 0, 0: none
   // Of the last gather, scatter or all-to-all: elements to each rank, then from each.
   std::vector<uint64_t> last_splits();
@@ -89,8 +88,7 @@ class TestDaemon final : public ClientHandler {
     uint32_t world_size = 1;
     uint32_t tensors = 0;
     std::map<uint64_t, uint64_t> offset_of_ticket;
-    std::vector<proto::SubmitEntry> bucket;
-    std::vector<std::vector<proto::SubmitEntry>> held;
+    std::vector<proto::SubmitEntry> held;
   };
 
   void on_client_message(ClientConnection& connection, const proto::ClientMessage& message,
@@ -100,7 +98,7 @@ class TestDaemon final : public ClientHandler {
   void open_job(Session& session, const proto::OpenJob& open, std::vector<Fd> fds);
   void register_memory(Session& session, uint64_t bytes, Fd memory);
   void on_submit(Session& session);
-  void complete(Session& session, const std::vector<proto::SubmitEntry>& entries);
+  void complete(Session& session, const proto::SubmitEntry& entry);
   void complete_exchange(Session& session, const proto::SubmitEntry& entry);
   void call(std::function<void()> task);  // on the loop; returns when it is done
 
@@ -117,7 +115,6 @@ class TestDaemon final : public ClientHandler {
   std::string last_token_;
   uint64_t last_master_node_ = 0;
   std::string last_reason_;
-  std::vector<uint32_t> last_bucket_;
   std::pair<uint32_t, uint32_t> last_unregistered_{};
   std::vector<uint64_t> last_splits_;
   uint32_t last_arena_ = 0;

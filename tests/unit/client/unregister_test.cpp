@@ -79,19 +79,6 @@ TEST_F(UnregisterTest, ATicketThatIsHeldKeepsThem) {
   EXPECT_EQ(unregister(handles), BRAID_OK) << braid_error_message();
 }
 
-TEST_F(UnregisterTest, SoDoesABucketThatHoldsOneOfThem) {
-  const uint32_t first = register_tensor(job_, "first", 4);
-  const uint32_t second = register_tensor(job_, "second", 4);
-  const auto values = iota(8);
-  const braid_operation operation = all_reduce(0, 0, values.data());
-  const uint32_t tensors[] = {first, second};
-  braid_ticket ticket = 0;
-  ASSERT_EQ(braid_submit_bucket(job_, &operation, tensors, 2, &ticket), BRAID_OK);
-  EXPECT_BRAID_ERROR(unregister({second}), BRAID_ERROR_INVALID_ARGUMENT, "still has ticket");
-  finish(ticket);
-  EXPECT_EQ(unregister({second}), BRAID_OK) << braid_error_message();
-}
-
 // The daemon knows better than libbraid: nothing has changed then.
 TEST_F(UnregisterTest, ARefusalLeavesThemWhereTheyAre) {
   const auto handles = register_two("a", "b");

@@ -197,22 +197,26 @@ TEST_F(WaitingTest, AWaitingThreadDoesNotKeepAnotherFromItsResult) {
 }
 
 TEST_F(WaitingTest, AFullRingIsWaitedFor) {
-  std::vector<uint32_t> tensors;
-  for (int i = 0; i < 64; ++i)
-    tensors.push_back(register_tensor(job_, std::to_string(i).c_str(), 1));
-  const auto values = iota(64);
+  constexpr size_t kRingEntries = 8192;
+  const uint32_t tensor = register_tensor(job_, "a", 4);
+  const auto values = iota(4);
+  std::vector<braid_ticket> done;
+  auto operation = all_reduce(tensor, 0, values.data());
+  for (; done.size() < kRingEntries / 2; ++operation.step) {
+    done.push_back(submit(job_, operation));
+    ASSERT_EQ(braid_wait(job_, done.back(), 0), BRAID_OK) << braid_error_message();
+  }
   daemon_->ignore_submissions();
-  auto operation = all_reduce(0, 0, values.data());
+  for (const braid_ticket ticket : done) ASSERT_EQ(braid_release(job_, ticket), BRAID_OK);
   operation.timeout_ms = 50;
   braid_ticket ticket = 0;
+  size_t accepted = 0;
   int code = BRAID_OK;
-  int accepted = 0;
-  while (code == BRAID_OK && accepted <= 200) {
-    code = braid_submit_bucket(job_, &operation, tensors.data(), tensors.size(), &ticket);
+  for (; code == BRAID_OK && accepted <= kRingEntries; ++operation.step) {
+    code = braid_submit(job_, &operation, &ticket);
     if (code == BRAID_OK) ++accepted;
-    ++operation.step;
   }
-  EXPECT_EQ(accepted, 8192 / 64);
+  EXPECT_EQ(accepted, kRingEntries / 2);
   EXPECT_EQ(code, BRAID_ERROR_DEADLINE_EXCEEDED);
   EXPECT_TRUE(message_has("submit ring")) << braid_error_message();
 }

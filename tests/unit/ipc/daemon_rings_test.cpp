@@ -45,8 +45,7 @@ class DaemonRingsTest : public ::testing::Test {
     entry.kind = static_cast<uint8_t>(proto::SubmitKind::Operation);
     entry.ticket = ticket;
     ASSERT_EQ(submit_.state(), RingState::Ready);
-    submit_.write(entry);
-    submit_.publish();
+    submit_.push(entry);
     if (submit_.take_wake_duty()) signal_eventfd(submit_wake_.get());
   }
 
@@ -114,8 +113,7 @@ TEST_F(DaemonRingsTest, APollingLoopNeedsNoWakeUp) {
     proto::SubmitEntry entry{};
     entry.kind = static_cast<uint8_t>(proto::SubmitKind::Operation);
     entry.ticket = next++;
-    submit_.write(entry);
-    submit_.publish();
+    submit_.push(entry);
   });
   EXPECT_TRUE(run_until(*loop_, [&] { return tickets == std::vector<uint64_t>{1, 2, 3}; }));
   EXPECT_FALSE(wakes);
@@ -211,8 +209,7 @@ TEST_F(DaemonRingsTest, CorruptIndicesAndEntriesAreProtocolErrors) {
   view_.header->submit.tail = 0;
 
   proto::SubmitEntry bad{};
-  submit_.write(bad);
-  submit_.publish();
+  submit_.push(bad);
   popped = (*rings)->pop(entry);
   ASSERT_FALSE(popped.is_ok());
   EXPECT_EQ(popped.status().code(), StatusCode::Protocol);

@@ -50,29 +50,6 @@ TEST_F(JobManagerArenasTest, InputsOfAllRanksAreAddedWhereverTheyLie) {
   EXPECT_EQ(trainers_[0]->result(trainers_[0]->done[0])[0], 21.0f);
 }
 
-TEST_F(JobManagerArenasTest, ABucketLiesInOneOfThem) {
-  open_job(1);
-  trainers_[0]->register_tensors({{"v", 4}});
-  trainers_[0]->register_memory();
-  wait_for([&] { return trainers_[0]->arenas.size() == 1; });
-  const auto submit = [&](uint64_t step, uint32_t first, uint32_t second) {
-    trainers_[0]->submit(step + 1, 0, step, 0, [&](proto::SubmitEntry& entry) {
-      entry.more = 1;
-      entry.arena = first;
-    });
-    trainers_[0]->submit(step + 1, 1, step, 16, [&](auto& entry) { entry.arena = second; });
-  };
-  std::fill_n(trainers_[0]->floats(0, 1), 8, 7.0f);
-  submit(0, 1, 1);
-  wait_for([&] { return !trainers_[0]->done.empty(); });
-  EXPECT_EQ(trainers_[0]->result(trainers_[0]->done[0])[7], 7.0f);
-  submit(1, 1, 0);
-  wait_for([&] { return !trainers_[0]->failure.is_ok(); });
-  EXPECT_NE(trainers_[0]->failure.message().find("lie one after the other in one arena"),
-            std::string::npos)
-      << trainers_[0]->failure.message();
-}
-
 TEST_F(JobManagerArenasTest, WhatLiesOutsideItsArenaIsRefusedAlsoWhereAnotherIsLarger) {
   open_job(1);
   trainers_[0]->register_memory(kSmallBytes, kSmallBytes);

@@ -138,18 +138,6 @@ TEST_F(JobManagerPlannedTest, APlannedTensorIsAnAllReduceAndNothingElse) {
             "all-reduce");
 }
 
-TEST_F(JobManagerPlannedTest, APlannedTensorIsInNoBucket) {
-  open_planned_job();
-  // Behind one that is not planned.
-  trainers_[1]->submit(1, 0, 0, 0, [](proto::SubmitEntry& entry) { entry.more = 1; });
-  trainers_[1]->submit(1, 1, 0, 40);
-  const Status failure = failure_of_all();
-  EXPECT_EQ(failure.code(), StatusCode::InvalidArgument);
-  EXPECT_EQ(failure.message(),
-            "job 'train': rank 1: 't0' step 0 is in a bucket, but it is planned; each step submits "
-            "it by itself, as an all-reduce");
-}
-
 TEST_F(JobManagerPlannedTest, TensorsOfARefusedRegistrationAreNotThere) {
   open_job(2, 10);
   trainers_[0]->register_tensors({{"t0", 10}, {"t1", 20}}, DataType::Float32, true);

@@ -102,15 +102,11 @@ const BadSubmission kBadSubmissions[] = {
      StatusCode::Protocol, "used ticket 1 twice"},
     {"TicketThatItDoesNotHold", [](TestTrainer& t) { t.release(9); }, StatusCode::Protocol,
      "gave back ticket 9, which it does not hold"},
-    {"BucketWithAGap",
+    {"ReservedThatIsNotZero",
      [](TestTrainer& t) {
-       t.submit(1, 0, 0, 0, [](proto::SubmitEntry& entry) { entry.more = 1; });
-       t.submit(1, 1, 0, 20);
+       t.submit(1, 0, 0, 0, [](proto::SubmitEntry& entry) { entry.reserved = 1; });
      },
-     StatusCode::InvalidArgument,
-     "the bucket of 'w' step 0 does not fit together at 'v': its tensors must be registered, of "
-     "one dtype, and lie one "
-     "after the other in one arena"},
+     StatusCode::Protocol, "'reserved' of a submission is reserved and must be 0, not 1"},
     {"UnknownArena",
      [](TestTrainer& t) {
        t.submit(1, 0, 0, 0, [](proto::SubmitEntry& entry) { entry.arena = 1; });
@@ -127,13 +123,6 @@ const BadSubmission kBadSubmissions[] = {
      StatusCode::NotFound,
      "submitted 'w' step 0 in arena 4294967295; it has registered 1, counted from 0 "
      "(RegisterMemory)"},
-    {"BucketOutsideTheArena",
-     [](TestTrainer& t) {
-       t.submit(1, 0, 0, TestTrainer::kArenaBytes - 16,
-                [](proto::SubmitEntry& entry) { entry.more = 1; });
-       t.submit(1, 1, 0, TestTrainer::kArenaBytes);
-     },
-     StatusCode::InvalidArgument, "'v' step 0 lies outside the arena"},
     {"StepThatIsNoNumberOfAStep", [](TestTrainer& t) { t.submit(1, 0, kStepNumberMax + 1); },
      StatusCode::Protocol, "a submission with the impossible step 4611686018427387905"},
     {"ImpossibleCollective",

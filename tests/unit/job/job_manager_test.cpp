@@ -53,28 +53,6 @@ TEST_F(JobManagerTest, ManyStepsRunInTheSameMemoryWhenResultsAreGivenBack) {
   EXPECT_TRUE(trainers_[0]->failure.is_ok()) << trainers_[0]->failure.message();
 }
 
-TEST_F(JobManagerTest, ABucketIsOneReductionOfItsTensors) {
-  open_job(2, 4);
-  for (auto& trainer : trainers_) trainer->register_tensors({{"a", 2}, {"b", 3}});
-  wait_for(
-      [&] { return trainers_[0]->registered.size() == 2 && trainers_[1]->registered.size() == 2; });
-  for (auto& trainer : trainers_) {
-    std::iota(trainer->floats(64), trainer->floats(64) + 9, 1.0f);
-    uint32_t more = 2;
-    uint64_t offset = 64;
-    for (const auto& [tensor, count] : {std::pair{0u, 4u}, {1u, 2u}, {2u, 3u}}) {
-      trainer->submit(1, tensor, 7, offset,
-                      [more](proto::SubmitEntry& entry) { entry.more = more; });
-      offset += count * 4;
-      --more;
-    }
-  }
-  wait_for([&] { return trainers_[0]->done.size() == 1 && trainers_[1]->done.size() == 1; });
-  ASSERT_EQ(trainers_[0]->done[0].result_bytes, 36u);
-  for (int i = 0; i < 9; ++i)
-    EXPECT_EQ(trainers_[0]->result(trainers_[0]->done[0])[i], 2.0f * static_cast<float>(i + 1));
-}
-
 TEST_F(JobManagerTest, ABarrierNeedsAllRanksAndNoInput) {
   open_job(2);
   const auto barrier = [](proto::SubmitEntry& entry) {

@@ -161,16 +161,6 @@ TEST_F(JobManagerUnregistrationTest, WhatLiesInTheRingComesFirst) {
   remove(trainer, 1, 1);
 }
 
-TEST_F(JobManagerUnregistrationTest, NotInTheMiddleOfABucket) {
-  open(1);
-  TestTrainer& trainer = *trainers_[0];
-  add(trainer, {{"t", 10}, {"u", 10}});
-  trainer.submit(1, 1, 0, 0, [](proto::SubmitEntry& entry) { entry.more = 1; });
-  EXPECT_EQ(refusal(trainer, 1, 2), "tensors cannot be unregistered in the middle of a bucket");
-  trainer.submit(1, 2, 0, 40);
-  wait_for([&] { return trainer.done.size() == 1; });
-}
-
 TEST_F(JobManagerUnregistrationTest, ASetGoesWithTheLastRank) {
   open(2);
   for (auto& trainer : trainers_) add(*trainer, {{"t0", 10}, {"t1", 10}}, true);

@@ -247,7 +247,6 @@ class RandomTrainerTest : public testing::JobManagerTest,
       entry.dtype = static_cast<uint8_t>(numbers.below(kDataTypeCount));
       entry.reduction = static_cast<uint8_t>(numbers.below(2));
       entry.root = static_cast<uint32_t>(numbers.small_or(GetParam()));
-      if (!is_planned && numbers.one_in(8)) entry.more = static_cast<uint32_t>(numbers.number());
       if (entry.collective == static_cast<uint8_t>(Collective::AllToAll)) entry.table = kTableAt;
       if (has_state) entry.table = numbers.one_in(10) ? numbers.number() : kUpdateAt;
     });

@@ -153,8 +153,7 @@ void TestTrainer::release(uint64_t ticket) {
 
 void TestTrainer::push(const proto::SubmitEntry& entry) {
   ASSERT_EQ(submit_.state(), RingState::Ready);
-  submit_.write(entry);
-  submit_.publish();
+  submit_.push(entry);
   if (wakes_daemon && submit_.take_wake_duty()) signal_eventfd(submit_wake_.get());
 }
 

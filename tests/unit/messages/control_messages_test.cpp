@@ -59,7 +59,7 @@ TEST(ControlMessagesTest, OperationReadyCarriesTheSignature) {
   signature.reduction = Reduction::Max;
   signature.root = 2;
   signature.count = 1ull << 40;
-  signature.bucket = 77;
+  signature.group = 77;
   signature.codec = *parse_codec_spec("topk:ratio=0.125");
   signature.owner_step = static_cast<OwnerStepKind>(4);
   auto buffer = make_operation_ready({1, 2, 3}, signature);
@@ -73,7 +73,7 @@ TEST(ControlMessagesTest, OperationReadyCarriesTheSignature) {
   EXPECT_EQ(ready->reduction(), static_cast<uint8_t>(Reduction::Max));
   EXPECT_EQ(ready->root(), 2u);
   EXPECT_EQ(ready->count(), 1ull << 40);
-  EXPECT_EQ(ready->bucket(), 77u);
+  EXPECT_EQ(ready->group(), 77u);
   EXPECT_EQ(ready->codec()->str(), "topk:ratio=0.125");
   EXPECT_EQ(ready->owner_step(), 4u);
 }
@@ -130,8 +130,8 @@ TEST(SignatureTest, SaysWhatMattersForItsCollective) {
   Signature signature;
   signature.count = 1000;
   EXPECT_EQ(to_string(signature), "all-reduce (sum) of float32 × 1000");
-  signature.bucket = 0xab;
-  EXPECT_EQ(to_string(signature), "all-reduce (sum) of float32 × 1000 in the bucket ab");
+  signature.group = 0xab;
+  EXPECT_EQ(to_string(signature), "all-reduce (sum) of float32 × 1000 in the group ab");
   signature = {};
   signature.collective = Collective::Broadcast;
   signature.root = 3;

@@ -28,7 +28,7 @@ TEST(JobHashTest, NamesThatCollideWithoutAKeyDoNotWithOne) {
 TEST(JobHashTest, KindLengthAndOrderCount) {
   const JobHash job(7);
   std::set<uint64_t> hashes;
-  for (const auto kind : {JobHash::Set, JobHash::Group, JobHash::Bucket, JobHash::Signature}) {
+  for (const auto kind : {JobHash::Set, JobHash::Group, JobHash::Splits, JobHash::Signature}) {
     hashes.insert(job.of(kind, {1, 2}));
     hashes.insert(job.of(kind, {2, 1}));
     hashes.insert(job.of(kind, {1, 2, 0}));

@@ -46,7 +46,7 @@ class OperationTableExchangeTest : public testing::OperationTableTest {
       if (expected[i] != 0) expected_sum += job.of(JobHash::Splits, {here, there, expected[i]});
       if (given[i] != 0) given_sum += job.of(JobHash::Splits, {there, here, given[i]});
     }
-    signature.bucket = job.of(JobHash::Splits, {expected_sum, given_sum});
+    signature.group = job.of(JobHash::Splits, {expected_sum, given_sum});
     return table_->on_node_ready(place, key(step), signature);
   }
 };

@@ -30,9 +30,9 @@ class OperationTableGroupTest : public testing::OperationTableTest {
     group->hash = hash;
     return group;
   }
-  static Signature signature(Reduction reduction = Reduction::Sum, uint64_t bucket = 77) {
+  static Signature signature(Reduction reduction = Reduction::Sum, uint64_t group = 77) {
     Signature result = all_reduce(kCount, DataType::Float32, reduction);
-    result.bucket = bucket;
+    result.group = group;
     return result;
   }
   static OperationKey member_key(uint64_t step, uint32_t member) {
@@ -173,7 +173,7 @@ TEST_F(OperationTableGroupTest, NothingIsGivenBackBeforeItIsDone) {
   EXPECT_EQ(early.code(), StatusCode::Protocol);
   EXPECT_EQ(early.message(),
             "job 'train': rank 0 gave back the result of 'a' and 2 more that are merged with it "
-            "step 1, all-reduce (sum) of float32 × 35 in the bucket 4d before it was done");
+            "step 1, all-reduce (sum) of float32 × 35 in the group 4d before it was done");
 }
 
 TEST_F(OperationTableGroupTest, NoMemberIsSubmittedTwice) {
@@ -194,7 +194,7 @@ TEST_F(OperationTableGroupTest, MembersMustAgreeAboutTheReduction) {
   EXPECT_EQ(mismatch.code(), StatusCode::Mismatch);
   EXPECT_EQ(mismatch.message(),
             "job 'train': ranks disagree about 'b' step 2: rank 0 says all-reduce (sum) of float32 "
-            "× 35 in the bucket 4d, rank 1 says all-reduce (max) of float32 × 35 in the bucket 4d");
+            "× 35 in the group 4d, rank 1 says all-reduce (max) of float32 × 35 in the group 4d");
 }
 
 TEST_F(OperationTableGroupTest, ATensorCannotBePlannedOnOneRankAndByItselfOnAnother) {
@@ -226,8 +226,8 @@ TEST_F(OperationTableGroupTest, ANeighbourWithAnotherGroupIsNamedWithBoth) {
     EXPECT_EQ(mismatch.code(), StatusCode::Mismatch);
     EXPECT_EQ(mismatch.message(),
               "job 'train': ranks disagree about 'a' step 1: rank 0 says all-reduce (sum) of "
-              "float32 × 35 in the bucket 4d, rank 1 says all-reduce (sum) of float32 × 35 in the "
-              "bucket 4e");
+              "float32 × 35 in the group 4d, rank 1 says all-reduce (sum) of float32 × 35 in the "
+              "group 4e");
     EXPECT_TRUE(actions_.gone.empty());
   }
 }
@@ -270,12 +270,12 @@ TEST_F(OperationTableGroupTest, AMissedDeadlineSaysHowManyTensorsWait) {
   EXPECT_EQ(overdue->timeout_ms, 2u);
   EXPECT_EQ(overdue->description,
             "job 'train': 'a' and 2 more that are merged with it step 3, all-reduce (sum) of "
-            "float32 × 35 in the bucket 4d");
+            "float32 × 35 in the group 4d");
 }
 
 constexpr const char* kLeft =
     "job 'train': rank 1 left the job without submitting 'a' and 2 more that are merged with it "
-    "step 2, all-reduce (sum) of float32 × 35 in the bucket 4d";
+    "step 2, all-reduce (sum) of float32 × 35 in the group 4d";
 
 TEST_F(OperationTableGroupTest, ARankThatLeavesHalfWayThroughAGroupFailsTheJob) {
   make({{0, 1}}, 0);

@@ -193,7 +193,7 @@ TEST_F(OperationTableTest, EveryPartOfASignatureMustAgree) {
   changed[0].count = 11;
   changed[1].reduction = Reduction::Average;
   changed[2].collective = Collective::ReduceScatter;
-  changed[3].bucket = 1;
+  changed[3].group = 1;
   changed[4].root = 1;
   changed[5].codec = default_codec_spec(CodecKind::BFloat16);
   changed[6].owner_step = static_cast<OwnerStepKind>(1);

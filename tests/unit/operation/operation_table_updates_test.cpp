@@ -54,7 +54,7 @@ class OperationTableUpdatesTest : public testing::OperationTableTest {
     const auto member = [&](uint32_t i, const UpdateStep& step) {
       Submission one = submission(0, 0, signature());
       one.signature.count = 20;
-      one.signature.bucket = 7;
+      one.signature.group = 7;
       one.tensor = kTensor + i;
       one.ticket = 1 + i;
       one.input_bytes = 40;
@@ -130,7 +130,7 @@ TEST_F(OperationTableUpdatesTest, NoMemberOfAGroupHasElementsBehindTheState) {
     for (uint32_t i = 0; i < 2 && last; ++i) {
       Submission one = submission(0, 0, signature());
       one.signature.count = group->count;
-      one.signature.bucket = 7;
+      one.signature.group = 7;
       one.tensor = kTensor + i;
       one.ticket = 1 + i;
       one.input_bytes = group->members[i].count * sizeof(float);

@@ -24,7 +24,7 @@ TEST_F(PlanBookTest, ASubmissionIsPassedOnWithItsGroup) {
   ASSERT_NE(one.group, nullptr);
   EXPECT_EQ(one.group->members.size(), 3u);
   EXPECT_EQ(one.signature.count, 300u);
-  EXPECT_EQ(one.signature.bucket, one.group->hash);
+  EXPECT_EQ(one.signature.group, one.group->hash);
 }
 
 TEST_F(PlanBookTest, AnOperationIsAsUrgentAsItsMostUrgentMember) {
@@ -48,7 +48,7 @@ TEST_F(PlanBookTest, AGroupOfOneIsJustTheTensor) {
   ASSERT_TRUE(submit(0, 0).is_ok());
   EXPECT_EQ(passed.at(0).group, nullptr);
   EXPECT_EQ(passed[0].signature.count, 100u);
-  EXPECT_EQ(passed[0].signature.bucket, 0u);
+  EXPECT_EQ(passed[0].signature.group, 0u);
 }
 
 TEST_F(PlanBookTest, PlannedTensorsAreReducedByThemselvesAndNothingElse) {
@@ -66,7 +66,7 @@ TEST_F(PlanBookTest, PlannedTensorsAreReducedByThemselvesAndNothingElse) {
                                  Collective::Broadcast, Collective::Barrier}) {
     EXPECT_EQ(refusal([&](Submission& s) { s.signature.collective = other; }), kText);
   }
-  EXPECT_EQ(refusal([](Submission& s) { s.signature.bucket = 3; }), kText);
+  EXPECT_EQ(refusal([](Submission& s) { s.signature.group = 3; }), kText);
   EXPECT_TRUE(passed.empty());
 }
 

@@ -81,15 +81,6 @@ PlanSet plan_set(const Json& vector, const JobHash& job) {
   return {job, 1, std::move(tensors)};
 }
 
-uint64_t bucket_hash(const Json& vector, const JobHash& job) {
-  uint64_t hash = 0;
-  for (const Json& tensor : vector["tensors"]) {
-    hash = job.of(JobHash::Bucket,
-                  {hash, job.of_name(tensor["name"].get<std::string>()), tensor["count"]});
-  }
-  return hash;
-}
-
 uint64_t splits_hash(const Json& vector, const JobHash& job) {
   const auto sum_of = [&](const Json& parts) {
     uint64_t sum = 0;
@@ -111,7 +102,7 @@ uint64_t signature_hash(const Json& vector, const JobHash& job) {
   if (vector.contains("updates")) signature.updates = number(vector["updates"]);
   signature.root = vector["root"];
   signature.count = vector["count"];
-  signature.bucket = number(vector["bucket"]);
+  signature.group = number(vector["group"]);
   return hash_of(signature, job);
 }
 
@@ -150,7 +141,6 @@ TEST(SpecVectorsTest, Hashes) {
     if (of == "set") hash = set_hash(vector, job);
     // The first plan makes one group of what is so small.
     if (of == "group") hash = plan_set(vector, job).current().groups.front()->hash;
-    if (of == "bucket") hash = bucket_hash(vector, job);
     if (of == "signature") hash = signature_hash(vector, job);
     if (of == "updates") hash = updates_hash(vector);
     if (of == "splits") hash = splits_hash(vector, job);
