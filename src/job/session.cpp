@@ -471,7 +471,7 @@ Status Session::find_input(const proto::SubmitEntry& entry, const Tensor& tensor
                        *tensor.name, entry.step, bytes, entry.offset, arena.size());
   }
   submission.input += entry.offset;
-  const Status counted = arenas_.count_missing_pages(entry.arena, entry.offset, bytes);
+  Status counted = arenas_.count_missing_pages(entry.arena, entry.offset, bytes);
   if (counted) return counted;
   return counted.with_context(fmt::format("'{}' step {}", *tensor.name, entry.step));
 }
