@@ -304,8 +304,8 @@ BRAID_API int braid_extend_timeout(braid_job* job, uint32_t more_ms);
 
 /** How long braid_submit and braid_allocate may wait for the daemon in one call: for a caller that
  * has to look after something else meanwhile (a signal). A call that has waited so long fails with
- * BRAID_ERROR_DEADLINE_EXCEEDED and has done nothing: it may be called again, as long as braid_check
- * says BRAID_OK. 0, as at first: as long as an operation may take. braid_register and
+ * BRAID_ERROR_DEADLINE_EXCEEDED and has done nothing: it may be called again, as long as
+ * braid_check says BRAID_OK. 0, as at first: as long as an operation may take. braid_register and
  * braid_unregister wait for their answer whatever is set here. Since 0.1.1. */
 BRAID_API int braid_set_patience(braid_job* job, uint32_t patience_ms);
 
