@@ -6,7 +6,7 @@
 
 #include "bench/vectors.h"
 #include "codec/codec_spec.h"
-#include "collective/reduce_kernels.h"
+#include "engine/reduce_kernels.h"
 
 namespace braid::bench {
 namespace {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "bench/ranks.h"
-#include "plan/fit_cost.h"
+#include "planner/fit_cost.h"
 #include "proto/types.h"
 
 namespace braid::bench {

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "bench/pattern.h"
-#include "plan/plan.h"
-#include "plan/workload.h"
+#include "planner/plan.h"
+#include "planner/workload.h"
 
 namespace braid::bench {
 

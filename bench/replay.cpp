@@ -12,10 +12,10 @@
 #include "bench/player.h"
 #include "bench/replay_report.h"
 #include "client/status_client.h"
-#include "plan/live_plan.h"
-#include "plan/occupying_cost.h"
-#include "plan/planner.h"
-#include "plan/simulator.h"
+#include "planner/live_plan.h"
+#include "planner/occupying_cost.h"
+#include "planner/planner.h"
+#include "planner/simulator.h"
 
 namespace braid::bench {
 namespace {

@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "codec/codec_spec.h"
-#include "plan/planner.h"
+#include "planner/planner.h"
 
 namespace braid::bench {
 namespace {

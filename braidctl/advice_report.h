@@ -7,7 +7,7 @@
 
 #include "advise/advice.h"
 #include "advise/bandwidth_sweep.h"
-#include "plan/trace.h"
+#include "planner/trace.h"
 
 namespace braid {
 

@@ -11,7 +11,7 @@
 #include <fmt/ranges.h>
 
 #include "braidctl/status_view.h"
-#include "plan/planner.h"
+#include "planner/planner.h"
 
 namespace braid {
 

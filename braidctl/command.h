@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "base/status.h"
-#include "plan/cost_model.h"
-#include "plan/fitted_cost.h"
-#include "plan/trace.h"
+#include "planner/cost_model.h"
+#include "planner/fitted_cost.h"
+#include "planner/trace.h"
 
 // What braidctl's subcommands have in common.
 namespace CLI {

@@ -9,8 +9,8 @@
 
 #include "advise/codec_times_json.h"
 #include "braidctl/advice_report.h"
-#include "plan/occupying_cost.h"
-#include "plan/planner.h"
+#include "planner/occupying_cost.h"
+#include "planner/planner.h"
 
 namespace braid {
 namespace {

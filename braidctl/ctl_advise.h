@@ -7,7 +7,7 @@
 
 #include "braidctl/command.h"
 #include "braidctl/ctl_live.h"
-#include "plan/planner.h"
+#include "planner/planner.h"
 
 namespace braid {
 

@@ -10,7 +10,7 @@
 
 #include "braidctl/status_view.h"
 #include "client/status_client.h"
-#include "plan/live_plan.h"
+#include "planner/live_plan.h"
 
 namespace braid {
 namespace {

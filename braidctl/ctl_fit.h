@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "braidctl/ctl_live.h"
-#include "plan/timing_log.h"
+#include "planner/timing_log.h"
 
 namespace braid {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "braidctl/command.h"
-#include "plan/live_plan.h"
+#include "planner/live_plan.h"
 
 namespace braid {
 

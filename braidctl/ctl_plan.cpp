@@ -6,7 +6,7 @@
 #include <CLI/CLI.hpp>
 
 #include "braidctl/plan_report.h"
-#include "plan/planner.h"
+#include "planner/planner.h"
 
 namespace braid {
 namespace {

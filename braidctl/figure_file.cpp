@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "plan/json_input.h"
+#include "planner/json_input.h"
 
 namespace braid {
 namespace {

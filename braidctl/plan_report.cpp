@@ -8,7 +8,7 @@
 
 #include "braidctl/status_view.h"
 #include "braidctl/text_table.h"
-#include "plan/pieces.h"
+#include "planner/pieces.h"
 
 namespace braid {
 

@@ -6,11 +6,11 @@
 #include <string_view>
 #include <vector>
 
-#include "plan/cost_model.h"
-#include "plan/plan.h"
-#include "plan/simulator.h"
-#include "plan/trace.h"
-#include "plan/workload.h"
+#include "planner/cost_model.h"
+#include "planner/plan.h"
+#include "planner/simulator.h"
+#include "planner/trace.h"
+#include "planner/workload.h"
 
 namespace braid {
 

@@ -8,11 +8,11 @@
 #include <vector>
 
 #include "base/status.h"
-#include "plan/algorithm_cost.h"
-#include "plan/delayed_simulator.h"
-#include "plan/planner.h"
-#include "plan/simulator.h"
-#include "plan/trace.h"
+#include "planner/algorithm_cost.h"
+#include "planner/delayed_simulator.h"
+#include "planner/planner.h"
+#include "planner/simulator.h"
+#include "planner/trace.h"
 
 namespace braid {
 

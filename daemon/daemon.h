@@ -8,6 +8,8 @@
 
 #include "base/clock.h"
 #include "config/config.h"
+#include "control/control_plane.h"
+#include "coordinator/knowledge_store.h"
 #include "daemon/daemon_metrics.h"
 #include "daemon/daemon_page.h"
 #include "daemon/service_status.h"
@@ -17,11 +19,9 @@
 #include "loop/held_lines.h"
 #include "loop/signal.h"
 #include "loop/work_thread.h"
-#include "net/control_plane.h"
 #include "net/transport.h"
 #include "operation/engine_pool.h"
 #include "operation/job_board.h"
-#include "planning/knowledge_store.h"
 
 namespace braid {
 

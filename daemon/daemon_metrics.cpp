@@ -7,13 +7,13 @@
 #include <sys/resource.h>
 
 #include "base/processor_time.h"
+#include "coordinator/job_tuning.h"
 #include "explain/findings_board.h"
 #include "loop/loop.h"
 #include "net/transport.h"
 #include "operation/engine_pool.h"
 #include "operation/job_board.h"
 #include "planning/guard_board.h"
-#include "planning/job_tuning.h"
 
 namespace braid {
 

@@ -8,9 +8,9 @@
 
 #include "base/log.h"
 #include "base/polling.h"
-#include "collective/engine.h"
 #include "config/config.h"
 #include "daemon/daemon_page.h"
+#include "engine/engine.h"
 #include "ipc/user_quotas.h"
 #include "job/job_manager.h"
 #include "net/transport.h"

@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "loop/loop_questions.h"
 #include "metrics/families.h"
 #include "metrics/status.h"
 #include "net/transport.h"
-#include "web/loop_questions.h"
 #include "web/shared_answers.h"
 #include "web/web_server.h"
 

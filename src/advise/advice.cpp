@@ -5,8 +5,8 @@
 #include <limits>
 #include <numeric>
 
-#include "plan/pieces.h"
-#include "plan/simulator.h"
+#include "planner/pieces.h"
+#include "planner/simulator.h"
 
 namespace braid {
 namespace {

@@ -9,9 +9,9 @@
 
 #include "advise/codec_profile.h"
 #include "advise/coded_cost.h"
-#include "plan/plan.h"
-#include "plan/planner.h"
-#include "plan/workload.h"
+#include "planner/plan.h"
+#include "planner/planner.h"
+#include "planner/workload.h"
 
 namespace braid {
 

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/read_file.h"
-#include "plan/json_input.h"
+#include "planner/json_input.h"
 
 namespace braid {
 namespace {

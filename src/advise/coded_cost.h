@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "advise/codec_profile.h"
-#include "plan/cost_model.h"
+#include "planner/cost_model.h"
 
 namespace braid {
 

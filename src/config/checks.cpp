@@ -11,7 +11,7 @@
 #include "base/polling.h"
 #include "codec/codec_spec.h"
 #include "config/value.h"
-#include "plan/planner.h"
+#include "planner/planner.h"
 #include "tune/transfer_space.h"
 
 namespace braid {

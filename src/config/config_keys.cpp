@@ -3,8 +3,8 @@
 
 #include <array>
 
-#include "collective/early_limits.h"
 #include "config/checks.h"
+#include "engine/early_limits.h"
 #include "proto/chunk.h"
 
 namespace braid {

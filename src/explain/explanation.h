@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "explain/node_facts.h"
-#include "plan/live_plan.h"
+#include "planner/live_plan.h"
 
 namespace braid {
 

@@ -6,9 +6,9 @@
 #include <fmt/format.h>
 
 #include "explain/findings.h"
-#include "plan/all_planners.h"
-#include "plan/simulator.h"
-#include "plan/workload.h"
+#include "planner/all_planners.h"
+#include "planner/simulator.h"
+#include "planner/workload.h"
 
 namespace braid {
 namespace {

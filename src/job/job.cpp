@@ -8,7 +8,7 @@
 #include "base/checked.h"
 #include "base/local_host.h"
 #include "base/log.h"
-#include "collective/early_limits.h"
+#include "engine/early_limits.h"
 
 namespace braid {
 namespace {

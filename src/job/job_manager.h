@@ -8,6 +8,9 @@
 #include <vector>
 
 #include "base/lifetime.h"
+#include "control/control_plane.h"
+#include "coordinator/coordinator.h"
+#include "coordinator/refused_senders.h"
 #include "ipc/client_connection.h"
 #include "ipc/client_server.h"
 #include "job/client_queries.h"
@@ -19,9 +22,6 @@
 #include "job/node_queries.h"
 #include "job/session.h"
 #include "job/submission_turns.h"
-#include "membership/coordinator.h"
-#include "membership/refused_senders.h"
-#include "net/control_plane.h"
 
 namespace braid {
 

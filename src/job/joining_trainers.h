@@ -10,10 +10,10 @@
 
 #include "base/clock.h"
 #include "base/lifetime.h"
+#include "control/control_plane.h"
 #include "job/session.h"
 #include "loop/timer.h"
 #include "messages/control_messages.h"
-#include "net/control_plane.h"
 
 namespace braid {
 

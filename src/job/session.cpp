@@ -4,10 +4,10 @@
 #include "base/checked.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "coordinator/coordinator.h"
 #include "job/job.h"
 #include "job/submitted_splits.h"
 #include "job/submitted_update.h"
-#include "membership/coordinator.h"
 
 namespace braid {
 namespace {

@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "base/status.h"
-#include "collective/splits.h"
+#include "engine/splits.h"
 #include "ipc/shared_memory.h"
 #include "ipc/user_quotas.h"
 #include "messages/signature.h"

@@ -9,11 +9,11 @@
 
 #include <flatbuffers/flatbuffers.h>
 
+#include "base/peer.h"
 #include "base/status.h"
-#include "collective/operation.h"
+#include "engine/operation.h"
 #include "messages/job_owner.h"
 #include "messages/signature.h"
-#include "net/peer.h"
 
 namespace braid {
 

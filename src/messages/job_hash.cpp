@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "base/assert.h"
-#include "net/hmac.h"
+#include "base/hmac.h"
 
 namespace braid {
 namespace {

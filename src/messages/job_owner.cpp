@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "net/hmac.h"
+#include "base/hmac.h"
 
 namespace braid {
 namespace {

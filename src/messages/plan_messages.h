@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "collective/transfer_settings.h"
+#include "engine/transfer_settings.h"
 #include "messages/control_messages.h"
 #include "proto/chunk.h"
 #include "proto/control_generated.h"

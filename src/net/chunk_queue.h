@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/assert.h"
-#include "net/link.h"
+#include "engine/link.h"
 
 namespace braid {
 

@@ -6,13 +6,13 @@
 #include <vector>
 
 #include "base/log.h"
+#include "engine/link.h"
 #include "loop/timer.h"
 #include "net/fair_queue.h"
 #include "net/flow_choice.h"
 #include "net/full_size_loss.h"
 #include "net/io_context.h"
 #include "net/io_messages.h"
-#include "net/link.h"
 #include "net/outgoing_flow.h"
 #include "net/overdue_budget.h"
 #include "net/silent_flows.h"

@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
+#include "engine/link.h"
 #include "loop/paced_tasks.h"
 #include "net/flow.h"
 #include "net/job_limits.h"
-#include "net/link.h"
 #include "net/link_board.h"
 #include "net/transport.h"
 #include "net/ucx_context.h"

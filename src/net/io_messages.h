@@ -6,8 +6,8 @@
 #include <variant>
 #include <vector>
 
-#include "net/flow_keys.h"
-#include "net/peer.h"
+#include "base/peer.h"
+#include "control/flow_keys.h"
 #include "net/transport.h"
 
 namespace braid {

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <unordered_map>
 
-#include "net/link.h"
+#include "engine/link.h"
 
 namespace braid {
 

@@ -7,8 +7,8 @@
 #include <unordered_set>
 #include <vector>
 
-#include "net/control_plane.h"
-#include "net/link.h"
+#include "control/control_plane.h"
+#include "engine/link.h"
 #include "timeline/loop_timeline.h"
 
 namespace braid {

@@ -4,7 +4,7 @@
 #include <memory>
 #include <utility>
 
-#include "net/link.h"
+#include "engine/link.h"
 
 namespace braid {
 

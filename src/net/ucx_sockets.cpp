@@ -22,12 +22,12 @@
 #include <sys/socket.h>
 
 #include "base/fd.h"
+#include "base/hmac.h"
 #include "base/log.h"
 #include "base/read_file.h"
 #include "loop/socket_address.h"
 #include "loop/tcp_segments.h"
 #include "loop/tcp_timers.h"
-#include "net/hmac.h"
 
 namespace braid {
 namespace {

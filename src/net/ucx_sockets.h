@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "base/hmac.h"
 #include "loop/socket_address.h"
 #include "net/ethtool_answers.h"
-#include "net/hmac.h"
 
 namespace braid {
 

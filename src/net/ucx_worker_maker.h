@@ -9,9 +9,9 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/hmac.h"
 #include "loop/paced_tasks.h"
 #include "loop/work_thread.h"
-#include "net/hmac.h"
 #include "net/ucx_endpoint.h"
 #include "net/ucx_worker.h"
 

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "collective/early_limits.h"
-#include "collective/hop.h"
+#include "engine/early_limits.h"
+#include "engine/hop.h"
 
 namespace braid {
 namespace {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "collective/operation.h"
-#include "collective/transfer_settings.h"
+#include "engine/operation.h"
+#include "engine/transfer_settings.h"
 
 namespace braid {
 

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "codec/coded_sum.h"
-#include "collective/element_ranges.h"
-#include "collective/hop.h"
+#include "engine/element_ranges.h"
+#include "engine/hop.h"
 #include "operation/codec_gauge.h"
 #include "operation/error_memory.h"
 

@@ -8,7 +8,7 @@
 #include <variant>
 #include <vector>
 
-#include "collective/engine.h"
+#include "engine/engine.h"
 #include "ipc/user_quotas.h"
 #include "loop/door.h"
 #include "net/transport.h"

@@ -3,7 +3,7 @@
 
 #include <fmt/ranges.h>
 
-#include "collective/operation.h"
+#include "engine/operation.h"
 
 namespace braid {
 

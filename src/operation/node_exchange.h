@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "collective/exchange.h"
+#include "engine/exchange.h"
 #include "messages/signature.h"
 
 namespace braid {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "collective/operation.h"
+#include "engine/operation.h"
 
 namespace braid {
 

@@ -12,8 +12,8 @@
 
 #include "base/clock.h"
 #include "base/status.h"
-#include "collective/operation.h"
-#include "collective/transfer_settings.h"
+#include "engine/operation.h"
+#include "engine/transfer_settings.h"
 #include "ipc/user_quotas.h"
 #include "messages/signature.h"
 #include "operation/codec_hop.h"

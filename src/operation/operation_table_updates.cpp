@@ -3,7 +3,7 @@
 // and the engine gets the step that makes them. Nothing that is kept is asked for what it has not.
 #include "base/assert.h"
 #include "base/checked.h"
-#include "collective/fixed_owners.h"
+#include "engine/fixed_owners.h"
 #include "operation/operation_table.h"
 #include "update/optimizer_step.h"
 

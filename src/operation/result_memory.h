@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "collective/operation.h"
+#include "engine/operation.h"
 #include "ipc/extent_allocator.h"
 #include "ipc/memory_blocks.h"
 #include "ipc/shared_memory.h"

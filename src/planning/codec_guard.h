@@ -10,9 +10,9 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/peer.h"
 #include "messages/codec_sample.h"
 #include "messages/plan_messages.h"
-#include "net/peer.h"
 #include "planning/guard_board.h"
 
 namespace braid {

@@ -5,7 +5,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "collective/operation.h"
+#include "engine/operation.h"
 
 namespace braid {
 

@@ -13,7 +13,7 @@
 
 #include "base/status.h"
 #include "codec/codec_spec.h"
-#include "collective/transfer_settings.h"
+#include "engine/transfer_settings.h"
 #include "messages/job_hash.h"
 #include "operation/tensor_group.h"
 

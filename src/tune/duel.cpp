@@ -6,7 +6,7 @@
 #include <numbers>
 
 #include "base/assert.h"
-#include "plan/robust_line.h"
+#include "planner/robust_line.h"
 
 namespace braid {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <limits>
 
-#include "plan/json_input.h"
+#include "planner/json_input.h"
 #include "tune/knowledge.h"
 
 namespace braid {

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "base/assert.h"
-#include "plan/robust_line.h"
+#include "planner/robust_line.h"
 
 namespace braid {
 namespace {

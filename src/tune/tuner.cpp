@@ -11,7 +11,7 @@
 #include <cmath>
 #include <limits>
 
-#include "plan/robust_line.h"
+#include "planner/robust_line.h"
 
 namespace braid {
 namespace {

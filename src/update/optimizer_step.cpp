@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "base/assert.h"
-#include "collective/fixed_owners.h"
+#include "engine/fixed_owners.h"
 #include "update/state_bits.h"
 #include "update/update_kernels.h"
 

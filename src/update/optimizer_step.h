@@ -5,9 +5,9 @@
 #include <memory>
 #include <vector>
 
-#include "collective/contribution.h"
-#include "collective/operation.h"
-#include "collective/owner_step.h"
+#include "engine/contribution.h"
+#include "engine/operation.h"
+#include "engine/owner_step.h"
 #include "update/shard_state.h"
 #include "update/update_step.h"
 

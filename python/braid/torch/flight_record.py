@@ -40,7 +40,7 @@ _HERE = os.path.dirname(__file__)
 _SIZE_VARIABLES = ("TORCH_FR_BUFFER_SIZE", "TORCH_NCCL_TRACE_BUFFER_SIZE")
 _PREFIX_VARIABLES = ("TORCH_FR_DUMP_TEMP_FILE", "TORCH_NCCL_DEBUG_INFO_TEMP_FILE")
 
-# How a daemon names them (src/membership/investigation.cpp).
+# How a daemon names them (src/coordinator/investigation.cpp).
 _NOT_SUBMITTED = re.compile(r"not submitted by rank (\d+(?:, \d+)*) on node '([^']*)'")
 
 # Shape and element type of each tensor.

@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "plan/fitted_cost.h"
+#include "planner/fitted_cost.h"
 #include "tests/unit/advise/profiles.h"
 
 namespace braid {

@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "collective/early_limits.h"
+#include "engine/early_limits.h"
 
 namespace braid {
 namespace {

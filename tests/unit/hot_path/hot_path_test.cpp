@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "allocations.h"
-#include "collective/engine.h"
+#include "engine/engine.h"
 #include "net/fair_queue.h"
 #include "transport_testing.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A node that sends more small all-reduces than may wait for this node's own.
-#include "collective/early_limits.h"
+#include "engine/early_limits.h"
 #include "job/manager_world.h"
 #include "proto/chunk.h"
 

@@ -9,12 +9,12 @@
 
 #include <unistd.h>
 
+#include "control/fake_control_plane.h"
 #include "ipc/client_server.h"
 #include "ipc/temporary_directory.h"
 #include "job/job_manager.h"
 #include "job/test_trainer.h"
 #include "loop/loop_testing.h"
-#include "net/fake_control_plane.h"
 #include "net/fake_transport.h"
 
 namespace braid::testing {

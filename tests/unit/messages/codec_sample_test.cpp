@@ -8,7 +8,7 @@
 
 #include <gtest/gtest.h>
 
-#include "net/fake_control_plane.h"
+#include "control/fake_control_plane.h"
 
 namespace braid {
 namespace {

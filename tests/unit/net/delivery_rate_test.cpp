@@ -9,7 +9,7 @@ namespace braid {
 namespace {
 
 constexpr uint64_t kChunkBytes = 128'000;
-constexpr uint64_t kMs = 1'000'000;
+constexpr uint64_t kMillisecond = 1'000'000;
 
 // A path of a fixed rate and a way there and back, with `window` chunks on it.
 class DeliveryRateTest : public ::testing::Test {
@@ -39,8 +39,8 @@ class DeliveryRateTest : public ::testing::Test {
 
   DeliveryRate rate_;
   uint64_t bytes_per_second_ = 60'000'000;
-  uint64_t round_trip_ns_ = kMs / 2;
-  uint64_t now_ns_ = 3'600'000 * kMs;
+  uint64_t round_trip_ns_ = kMillisecond / 2;
+  uint64_t now_ns_ = 3'600'000 * kMillisecond;
   uint64_t line_free_ns_ = 0;
   uint64_t bytes_ = 0;
   std::deque<Sent> sent_;
@@ -71,7 +71,7 @@ TEST_F(DeliveryRateTest, ChunksThatWereAloneTellNothing) {
   const double known = rate_.bytes_per_second(now_ns_);
   while (!sent_.empty()) receive();
   for (int i = 0; i < 50; ++i) {
-    now_ns_ += 20 * kMs;  // pauses make no flow slow
+    now_ns_ += 20 * kMillisecond;  // pauses make no flow slow
     send();
     receive();
   }
@@ -106,8 +106,8 @@ TEST_F(DeliveryRateTest, AcknowledgementsInABunchMakeNoFlowFast) {
 
 TEST_F(DeliveryRateTest, IsForgottenWithTime) {
   stream(50, 4);
-  EXPECT_GT(rate_.bytes_per_second(now_ns_ + 4'000 * kMs), 0);
-  EXPECT_EQ(rate_.bytes_per_second(now_ns_ + 6'000 * kMs), 0);
+  EXPECT_GT(rate_.bytes_per_second(now_ns_ + 4'000 * kMillisecond), 0);
+  EXPECT_EQ(rate_.bytes_per_second(now_ns_ + 6'000 * kMillisecond), 0);
 }
 
 }  // namespace

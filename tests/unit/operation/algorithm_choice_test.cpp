@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "collective/fixed_owners.h"
+#include "engine/fixed_owners.h"
 
 namespace braid {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which algorithm an all-reduce takes, and readiness where it goes by another route.
-#include "collective/early_limits.h"
+#include "engine/early_limits.h"
 #include "operation/operation_table_testing.h"
 
 namespace braid {

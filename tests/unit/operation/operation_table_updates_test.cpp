@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operations whose owners keep state.
-#include "collective/fixed_owners.h"
+#include "engine/fixed_owners.h"
 #include "operation/operation_table_testing.h"
 
 namespace braid {

@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/hash.h"
-#include "plan/live_plan.h"
+#include "planner/live_plan.h"
 #include "planning/plan_book_testing.h"
 
 namespace braid {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
-#include "plan/live_plan.h"
+#include "planner/live_plan.h"
 #include "planning/plan_book.h"
 #include "planning/plan_testing.h"
 

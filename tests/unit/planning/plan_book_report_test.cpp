@@ -2,7 +2,7 @@
 // What a node says of its plans: to the coordinator, and to people.
 #include <nlohmann/json.hpp>
 
-#include "plan/trace.h"
+#include "planner/trace.h"
 #include "planning/plan_book_testing.h"
 
 namespace braid {

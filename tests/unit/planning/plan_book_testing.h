@@ -9,7 +9,7 @@
 
 #include <gtest/gtest.h>
 
-#include "net/fake_control_plane.h"
+#include "control/fake_control_plane.h"
 #include "planning/plan_book.h"
 #include "planning/plan_testing.h"
 

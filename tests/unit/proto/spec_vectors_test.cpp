@@ -11,12 +11,12 @@
 #include <nlohmann/json.hpp>
 
 #include "codec/codec_loss.h"
-#include "collective/exchange.h"
-#include "collective/partition.h"
+#include "control/flow_keys.h"
+#include "engine/exchange.h"
+#include "engine/partition.h"
 #include "job/tensor_table.h"
 #include "messages/job_hash.h"
 #include "messages/signature.h"
-#include "net/flow_keys.h"
 #include "net/ucx_sockets.h"
 #include "planning/plan_set.h"
 #include "update/shard_state.h"

@@ -9,7 +9,7 @@
 
 #include <gtest/gtest.h>
 
-#include "collective/fixed_owners.h"
+#include "engine/fixed_owners.h"
 #include "engine_world.h"
 #include "reference.h"
 #include "update/optimizer_step.h"

@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include "collective/fixed_owners.h"
+#include "engine/fixed_owners.h"
 #include "reference.h"
 #include "update_reference.h"
 

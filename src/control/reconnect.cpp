@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "control/reconnect.h"
+
+#include <algorithm>
+
+namespace braid {
+
+Reconnect::Reconnect(Loop& loop, HandshakeOptions options, uint32_t every_ms, uint32_t deadline_ms,
+                     Hooks hooks)
+    : loop_(loop),
+      options_(std::move(options)),
+      every_ms_(every_ms),
+      deadline_ms_(deadline_ms),
+      hooks_(std::move(hooks)),
+      timer_(loop) {}
+
+void Reconnect::start(const SocketAddress& address) {
+  address_ = address;
+  attempt();
+  timer_.start_repeating(every_ms_, [this] { attempt(); });
+}
+
+void Reconnect::stop() {
+  timer_.stop();
+  for (auto& one : attempts_) {
+    if (!one->is_connecting()) continue;
+    one->close();
+    destroy_later(loop_, std::move(one));
+  }
+  attempts_.remove(nullptr);
+}
+
+void Reconnect::close() {
+  timer_.stop();
+  for (auto& one : attempts_) {
+    one->close();
+    destroy_later(loop_, std::move(one));
+  }
+  attempts_.clear();
+}
+
+void Reconnect::attempt() {
+  if (attempts_.size() >= kAttemptsMax) {
+    attempts_.front()->close();
+    destroy_later(loop_, std::move(attempts_.front()));
+    attempts_.pop_front();
+  }
+  attempts_.push_back(ControlConnection::connect(loop_, *address_, options_, deadline_ms_, *this));
+}
+
+std::unique_ptr<ControlConnection> Reconnect::take(const ControlConnection& connection) {
+  const auto found = std::find_if(attempts_.begin(), attempts_.end(),
+                                  [&](const auto& one) { return one.get() == &connection; });
+  BRAID_ASSERT(found != attempts_.end(), "an attempt ends once");
+  auto taken = std::move(*found);
+  attempts_.erase(found);
+  return taken;
+}
+
+void Reconnect::on_established(ControlConnection& connection) {
+  hooks_.established(take(connection));
+}
+
+void Reconnect::on_message(ControlConnection&, const FrameNumbers&, const proto::ControlMessage&,
+                           size_t) {
+  BRAID_ASSERT(false, "an established connection has another owner");
+}
+
+void Reconnect::on_broken(ControlConnection& connection, const Status& reason) {
+  destroy_later(loop_, take(connection));
+  hooks_.failed(reason);
+}
+
+}  // namespace braid

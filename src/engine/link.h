@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "base/peer.h"
+#include "proto/chunk.h"
+
+namespace braid {
+
+class ChunkSource;
+
+// A chunk that waits for a flow with room, or is on its way. Plain data: a link's queue holds
+// thousands.
+struct OutgoingChunk {
+  proto::ChunkHeader header{};          // flow_token and sequence are filled in by the flow
+  std::shared_ptr<ChunkSource> source;  // kept alive until the chunk is settled
+  uint64_t cookie = 0;                  // the source's own
+  bool is_repeated = false;             // a newer copy of it goes over another flow
+  bool is_resent = false;               // it has gone over another flow before
+  uint64_t urgency = 0;                 // of a job's chunks in the queue, the largest goes first
+};
+
+// Who made a chunk. I/O loop only.
+class ChunkSource {
+ public:
+  virtual ~ChunkSource() = default;
+  // Called when a flow is about to send the chunk (again, if the flow it went out on has died):
+  // returns its bytes, which stay valid until on_chunk_settled, and unchanged until the peer has
+  // them: what is sent again after that may be anything. An empty span drops
+  // the chunk silently (its operation is over); if its bytes were given before, to a flow that has
+  // died, on_chunk_settled(false) follows.
+  virtual std::span<const uint8_t> payload_of(const OutgoingChunk& chunk) = 0;
+  // Exactly once per submitted chunk whose bytes were given: the peer has acknowledged it and no
+  // flow reads the memory any more, or (acknowledged = false) the link is gone.
+  virtual void on_chunk_settled(const OutgoingChunk& chunk, bool acknowledged) = 0;
+};
+
+// Takes what arrives. I/O loop only; called from within UCX progress: it must not open or close
+// flows.
+class ChunkSink {
+ public:
+  virtual ~ChunkSink() = default;
+  // `payload` is valid during the call only. The chunk is acknowledged when the call returns,
+  // whatever the sink did with it.
+  virtual void on_chunk(NodeId from, const proto::ChunkHeader& header,
+                        std::span<const uint8_t> payload) = 0;
+};
+
+// All flows from this I/O loop to one other node's. Chunks are pulled from one queue by whichever
+// flow has room.
+class Link {
+ public:
+  virtual ~Link() = default;
+  // Never fails: if the link is gone, the chunk is settled as not acknowledged (deferred, not from
+  // within the call).
+  virtual void submit(OutgoingChunk chunk) = 0;
+};
+
+// How much of each link a job's chunks may use.
+struct LinkLimits {
+  uint32_t flows = 0;         // so many of the flows that are open; 0: TransportOptions' number
+  uint32_t window_bytes = 0;  // of unacknowledged bytes per flow; 0: TransportOptions' number
+  uint32_t weight = 1;  // where jobs share a link, each gets bytes in proportion to its weight
+  bool operator==(const LinkLimits&) const = default;
+};
+
+// An I/O loop's view of the transport.
+class Links {
+ public:
+  virtual ~Links() = default;
+  // For the job's chunks from now on, on every link of this loop; what is on its way stays there.
+  // LinkLimits{}: the job is as every other one again, which is how it has to end.
+  virtual void limit(uint64_t job_key, const LinkLimits& limits) = 0;
+  // nullptr if no link to `peer` was opened or it is lost. The pointer is good until the loop's
+  // callback returns.
+  virtual Link* find(NodeId peer) = 0;
+};
+
+}  // namespace braid

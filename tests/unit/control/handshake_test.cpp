@@ -1,0 +1,375 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "control/handshake.h"
+
+#include <algorithm>
+#include <random>
+#include <set>
+
+#include <gtest/gtest.h>
+
+namespace braid {
+namespace {
+
+const auto kKeyOfA = std::make_shared<const NodeKey>();
+const auto kKeyOfB = std::make_shared<const NodeKey>();
+
+HandshakeOptions options(const std::string& name, std::vector<uint8_t> key = {1, 2, 3}) {
+  HandshakeOptions result;
+  result.node_key = name == "a" ? kKeyOfA : kKeyOfB;
+  result.self = Peer{result.node_key->id(), name, name == "a" ? "10.0.0.1" : "10.0.0.2", 7410};
+  result.cluster_key = std::move(key);
+  return result;
+}
+
+std::vector<uint8_t> key_of(const HandshakeOptions& of) {
+  return {of.node_key->public_key().begin(), of.node_key->public_key().end()};
+}
+
+struct Outcome {
+  Status client;
+  Status server;
+  std::vector<std::vector<uint8_t>> frames;
+};
+
+// Carries frames to and fro until nothing is left to say.
+Outcome run(Handshake& client, Handshake& server) {
+  Outcome outcome;
+  std::vector<uint8_t> frame = client.hello();
+  bool to_server = true;
+  while (!frame.empty()) {
+    outcome.frames.push_back(frame);
+    Status& status = to_server ? outcome.server : outcome.client;
+    const Status& sender = to_server ? outcome.client : outcome.server;
+    Handshake::Step step = (to_server ? server : client).receive(frame);
+    status = step.error;
+    frame = std::move(step.reply);
+    to_server = !to_server;
+    const bool reader_is_over = !(to_server ? outcome.server : outcome.client).is_ok();
+    if (reader_is_over || (!status && !sender.is_ok())) break;
+  }
+  return outcome;
+}
+
+TEST(Handshake, MakesBothSidesKnowEachOther) {
+  Handshake client(HandshakeRole::Client, options("a"));
+  Handshake server(HandshakeRole::Server, options("b"));
+  const Outcome outcome = run(client, server);
+  ASSERT_TRUE(client.is_done()) << outcome.client.to_string();
+  ASSERT_TRUE(server.is_done()) << outcome.server.to_string();
+  EXPECT_EQ(outcome.frames.size(), 4u);
+  EXPECT_EQ(client.peer().id, kKeyOfB->id());
+  EXPECT_EQ(client.peer().name, "b");
+  EXPECT_EQ(server.peer().id, kKeyOfA->id());
+  EXPECT_EQ(server.peer().address, "10.0.0.1");
+  EXPECT_EQ(server.peer().port, 7410);
+  EXPECT_FALSE(server.peer_braid_version().empty());
+}
+
+TEST(Handshake, WorksWithoutAKeyOnBothSides) {
+  Handshake client(HandshakeRole::Client, options("a", {}));
+  Handshake server(HandshakeRole::Server, options("b", {}));
+  run(client, server);
+  EXPECT_TRUE(client.is_done());
+  EXPECT_TRUE(server.is_done());
+}
+
+TEST(Handshake, TellsBothSidesThatTheKeysDiffer) {
+  for (const auto& key :
+       {std::vector<uint8_t>{}, std::vector<uint8_t>{1, 2}, std::vector<uint8_t>{1, 2, 4}}) {
+    Handshake client(HandshakeRole::Client, options("a", key));
+    Handshake server(HandshakeRole::Server, options("b"));
+    const Outcome outcome = run(client, server);
+    EXPECT_FALSE(client.is_done());
+    EXPECT_FALSE(server.is_done());
+    EXPECT_EQ(outcome.client.code(), StatusCode::PermissionDenied);
+    EXPECT_NE(outcome.client.message().find("cluster key does not match"), std::string::npos);
+    EXPECT_NE(outcome.server.message().find("cluster key does not match"), std::string::npos);
+  }
+}
+
+// A client that does not check the server's proof must not get in either.
+TEST(Handshake, ServerChecksTheClientsProof) {
+  Handshake stranger(HandshakeRole::Client, options("a", {9}));
+  Handshake server(HandshakeRole::Server, options("b"));
+  ASSERT_TRUE(server.receive(stranger.hello()).error.is_ok());
+  flatbuffers::FlatBufferBuilder builder;
+  const std::vector<uint8_t> made_up(32, 7);
+  builder.Finish(proto::CreateControlMessage(
+      builder, proto::ControlBody::ClientProof,
+      proto::CreateClientProofDirect(builder, &made_up, &made_up).Union()));
+  const Handshake::Step step = server.receive({builder.GetBufferPointer(), builder.GetSize()});
+  EXPECT_EQ(step.error.code(), StatusCode::PermissionDenied);
+  EXPECT_FALSE(step.reply.empty());
+  EXPECT_FALSE(server.is_done());
+}
+
+// The bytes of proto/SPEC.md, put together a second time: peers of other making rely on them.
+TEST(Handshake, ProvesWhatTheSpecificationSays) {
+  HandshakeOptions b = options("b");
+  b.generation = [](NodeId id) { return id == kKeyOfA->id() ? 7 : 0; };
+  Handshake client(HandshakeRole::Client, options("a"));
+  Handshake server(HandshakeRole::Server, b);
+  const auto client_frame = client.hello();
+  const auto server_frame = server.receive(client_frame).reply;
+  const auto* from_client =
+      flatbuffers::GetRoot<proto::ControlMessage>(client_frame.data())->body_as_ClientHello();
+  const auto* from_server =
+      flatbuffers::GetRoot<proto::ControlMessage>(server_frame.data())->body_as_ServerHello();
+  ASSERT_NE(from_client, nullptr);
+  ASSERT_NE(from_server, nullptr);
+
+  std::string message = "braid control server";
+  const auto number = [&message](uint64_t value, int bytes) {
+    for (int i = 0; i < bytes; ++i) message += static_cast<char>(value >> (8 * i));
+  };
+  const auto identity = [&](const proto::Identity& of) {
+    number(of.node_id(), 8);
+    number(of.port(), 2);
+    for (const auto* text : {of.name(), of.address(), of.braid_version()}) {
+      number(text->size(), 4);
+      message += text->str();
+    }
+    message.append(of.public_key()->begin(), of.public_key()->end());
+  };
+  number(proto::kControlProtocolVersion, 4);
+  message.append(from_server->nonce()->begin(), from_server->nonce()->end());
+  message.append(from_client->nonce()->begin(), from_client->nonce()->end());
+  identity(*from_server->identity());
+  identity(*from_client->identity());
+  number(from_server->generation(), 8);
+  EXPECT_EQ(from_server->generation(), 7u);
+  const std::vector<uint8_t> key{1, 2, 3};
+  const Sha256Digest expected =
+      hmac_sha256(key, std::vector<uint8_t>(message.begin(), message.end()));
+  ASSERT_EQ(from_server->proof()->size(), expected.size());
+  EXPECT_TRUE(std::equal(expected.begin(), expected.end(), from_server->proof()->begin()));
+  const std::vector<uint8_t> signed_bytes(message.begin(), message.end());
+  EXPECT_TRUE(
+      NodeKey::verify(kKeyOfB->public_key(), signed_bytes,
+                      {from_server->signature()->data(), from_server->signature()->size()}));
+}
+
+TEST(Handshake, GivesBothSidesKeysForTheirFramesThatAreNewEachTime) {
+  std::set<Sha256Digest> seen;
+  for (int round = 0; round < 2; ++round) {
+    HandshakeOptions a = options("a");
+    a.generation = [](NodeId) { return 5; };
+    Handshake client(HandshakeRole::Client, a);
+    Handshake server(HandshakeRole::Server, options("b"));
+    run(client, server);
+    ASSERT_TRUE(client.is_done() && server.is_done());
+    EXPECT_EQ(client.frame_keys().sending, server.frame_keys().receiving);
+    EXPECT_EQ(client.frame_keys().receiving, server.frame_keys().sending);
+    seen.insert(client.frame_keys().sending);
+    seen.insert(client.frame_keys().receiving);
+    EXPECT_EQ(client.generations().own, 5u);
+    EXPECT_EQ(client.generations().peer, 0u);
+    EXPECT_EQ(server.generations().own, 0u);
+    EXPECT_EQ(server.generations().peer, 5u);
+  }
+  EXPECT_EQ(seen.size(), 4u);
+}
+
+// It has the cluster key, and has seen the other's public key, but cannot sign with it.
+TEST(Handshake, AHolderOfTheClusterKeyCannotTakeAnothersId) {
+  const auto outcome_as = [](HandshakeOptions impostor, bool is_client) {
+    Handshake client(HandshakeRole::Client, is_client ? impostor : options("a"));
+    Handshake server(HandshakeRole::Server, is_client ? options("a") : impostor);
+    const Outcome outcome = run(client, server);
+    EXPECT_FALSE(is_client ? server.is_done() : client.is_done());
+    return is_client ? outcome.server : outcome.client;
+  };
+  for (const bool is_client : {true, false}) {
+    HandshakeOptions other_id = options("b");
+    other_id.node_key = std::make_shared<const NodeKey>();
+    const Status status = outcome_as(other_id, is_client);
+    EXPECT_EQ(status.code(), StatusCode::PermissionDenied);
+    EXPECT_NE(status.message().find("which is not that of its key"), std::string::npos);
+  }
+  // The same with the other's public key, as a client; the frames are made by hand.
+  Handshake server(HandshakeRole::Server, options("a"));
+  Handshake impostor(HandshakeRole::Client, options("b"));
+  const auto hello = server.receive(impostor.hello());
+  ASSERT_TRUE(hello.error.is_ok());
+  const auto proof_bytes = impostor.receive(hello.reply).reply;
+  const auto* proof =
+      flatbuffers::GetRoot<proto::ControlMessage>(proof_bytes.data())->body_as_ClientProof();
+  const std::vector<uint8_t> right_proof(proof->proof()->begin(), proof->proof()->end());
+  const NodeKey own;
+  const NodeSignature wrong = own.sign(right_proof);
+  const std::vector<uint8_t> signature(wrong.begin(), wrong.end());
+  flatbuffers::FlatBufferBuilder builder;
+  builder.Finish(proto::CreateControlMessage(
+      builder, proto::ControlBody::ClientProof,
+      proto::CreateClientProofDirect(builder, &right_proof, &signature).Union()));
+  const auto step = server.receive({builder.GetBufferPointer(), builder.GetSize()});
+  EXPECT_EQ(step.error.code(), StatusCode::PermissionDenied);
+  EXPECT_NE(step.error.message().find("but not the key of node"), std::string::npos);
+}
+
+TEST(Handshake, RefusesAKeyThatMakesTheSecretAKnownOne) {
+  const KeyExchange exchange;
+  EXPECT_FALSE(exchange.agree(PublicKey{}).has_value());
+  EXPECT_TRUE(exchange.agree(KeyExchange().public_key()).has_value());
+}
+
+std::vector<uint8_t> client_proof_from(std::span<const uint8_t> server_hello) {
+  const auto* hello =
+      flatbuffers::GetRoot<proto::ControlMessage>(server_hello.data())->body_as_ServerHello();
+  const std::vector<uint8_t> proof(hello->proof()->begin(), hello->proof()->end());
+  flatbuffers::FlatBufferBuilder builder;
+  builder.Finish(
+      proto::CreateControlMessage(builder, proto::ControlBody::ClientProof,
+                                  proto::CreateClientProofDirect(builder, &proof, &proof).Union()));
+  return {builder.GetBufferPointer(), builder.GetBufferPointer() + builder.GetSize()};
+}
+
+TEST(Handshake, ReflectedServerProofProvesNothing) {
+  Handshake client(HandshakeRole::Client, options("a"));
+  Handshake server(HandshakeRole::Server, options("b"));
+  const Handshake::Step hello = server.receive(client.hello());
+  ASSERT_TRUE(hello.error.is_ok());
+  const Handshake::Step step = server.receive(client_proof_from(hello.reply));
+  EXPECT_EQ(step.error.code(), StatusCode::PermissionDenied);
+  EXPECT_FALSE(server.is_done());
+}
+
+// The stranger has the server itself answer its challenge: it opens a second connection as a client
+// that shows the nonce and the identity of the first one's server.
+TEST(Handshake, ProofOfAParallelConnectionProvesNothing) {
+  const auto client_hello = [](const std::vector<uint8_t>& nonce, const HandshakeOptions& as) {
+    flatbuffers::FlatBufferBuilder builder;
+    const auto key = key_of(as);
+    const auto identity =
+        proto::CreateIdentityDirect(builder, as.self.id, as.self.name.c_str(),
+                                    as.self.address.c_str(), as.self.port, "0", &key);
+    const auto bytes = builder.CreateVector(nonce);
+    const auto hello = proto::CreateClientHello(builder, as.protocol_version, bytes, identity);
+    builder.Finish(
+        proto::CreateControlMessage(builder, proto::ControlBody::ClientHello, hello.Union()));
+    return std::vector<uint8_t>(builder.GetBufferPointer(),
+                                builder.GetBufferPointer() + builder.GetSize());
+  };
+  Handshake first(HandshakeRole::Server, options("b"));
+  Handshake second(HandshakeRole::Server, options("b"));
+  const auto step = first.receive(client_hello(std::vector<uint8_t>(32, 5), options("a")));
+  ASSERT_TRUE(step.error.is_ok());
+  const auto* hello =
+      flatbuffers::GetRoot<proto::ControlMessage>(step.reply.data())->body_as_ServerHello();
+  const std::vector<uint8_t> nonce(hello->nonce()->begin(), hello->nonce()->end());
+  const auto answer = second.receive(client_hello(nonce, options("b")));
+  ASSERT_TRUE(answer.error.is_ok());
+  EXPECT_FALSE(first.receive(client_proof_from(answer.reply)).error.is_ok());
+  EXPECT_FALSE(first.is_done());
+}
+
+TEST(Handshake, RefusesItsOwnNonce) {
+  Handshake client(HandshakeRole::Client, options("a"));
+  const auto hello_bytes = client.hello();
+  const auto* hello =
+      flatbuffers::GetRoot<proto::ControlMessage>(hello_bytes.data())->body_as_ClientHello();
+  const std::vector<uint8_t> nonce(hello->nonce()->begin(), hello->nonce()->end());
+  const std::vector<uint8_t> proof(32, 1);
+  flatbuffers::FlatBufferBuilder builder;
+  const auto key = key_of(options("b"));
+  const auto identity =
+      proto::CreateIdentityDirect(builder, kKeyOfB->id(), "b", "10.0.0.2", 7410, "0", &key);
+  const auto server_hello = proto::CreateServerHelloDirect(builder, proto::kControlProtocolVersion,
+                                                           &nonce, identity, &proof);
+  builder.Finish(
+      proto::CreateControlMessage(builder, proto::ControlBody::ServerHello, server_hello.Union()));
+  const auto step = client.receive({builder.GetBufferPointer(), builder.GetSize()});
+  EXPECT_EQ(step.error.code(), StatusCode::Protocol);
+  EXPECT_TRUE(step.reply.empty());
+}
+
+TEST(Handshake, SaysWhoseVersionIsTheOldOne) {
+  for (const uint32_t servers : {2u, 4u}) {
+    HandshakeOptions a = options("a");
+    a.protocol_version = 3;
+    HandshakeOptions b = options("b");
+    b.protocol_version = servers;
+    Handshake client(HandshakeRole::Client, a);
+    Handshake server(HandshakeRole::Server, b);
+    const Outcome outcome = run(client, server);
+    const std::string old = servers < 3 ? "upgrade node 'b'" : "upgrade node 'a'";
+    for (const Status& status : {outcome.client, outcome.server}) {
+      EXPECT_NE(status.message().find(old), std::string::npos) << status.to_string();
+      EXPECT_NE(status.message().find("node 'a' (10.0.0.1) speaks control protocol 3"),
+                std::string::npos);
+    }
+  }
+}
+
+TEST(Handshake, RefusesAMalformedIdentity) {
+  const auto refused = [](Peer self) {
+    HandshakeOptions a = options("a");
+    a.self = std::move(self);
+    Handshake client(HandshakeRole::Client, a);
+    Handshake server(HandshakeRole::Server, options("b"));
+    return server.receive(client.hello()).error.code() == StatusCode::Protocol;
+  };
+  EXPECT_FALSE(refused({kKeyOfA->id(), "a", "10.0.0.1", 1}));
+  EXPECT_TRUE(refused({0, "a", "10.0.0.1", 1}));
+  EXPECT_TRUE(refused({kKeyOfA->id(), "", "10.0.0.1", 1}));
+  EXPECT_TRUE(refused({kKeyOfA->id(), "a\nforged log line", "10.0.0.1", 1}));
+  EXPECT_TRUE(refused({kKeyOfA->id(), std::string(256, 'a'), "10.0.0.1", 1}));
+  EXPECT_TRUE(refused({kKeyOfA->id(), "a", "", 1}));
+  EXPECT_TRUE(refused({kKeyOfA->id(), "a", "10.0.0.1", 0}));
+}
+
+// Every prefix of every frame, and every frame with one byte changed: no crash, and nobody gets in
+// who should not.
+TEST(Handshake, SurvivesDamagedFrames) {
+  std::mt19937 random(7);
+  size_t refused = 0;
+  size_t rounds = 0;
+  for (size_t damaged = 0; damaged < 4; ++damaged) {
+    for (int round = 0; round < 200; ++round) {
+      Handshake client(HandshakeRole::Client, options("a"));
+      Handshake server(HandshakeRole::Server, options("b"));
+      std::vector<uint8_t> frame = client.hello();
+      bool to_server = true;
+      ++rounds;
+      for (size_t step_number = 0; !frame.empty(); ++step_number) {
+        if (step_number == damaged && round % 2 == 0) frame.resize(random() % frame.size());
+        if (step_number == damaged && round % 2 == 1) {
+          frame[random() % frame.size()] ^= static_cast<uint8_t>(1 + random() % 255);
+        }
+        Handshake::Step step = (to_server ? server : client).receive(frame);
+        if (!step.error) {
+          ++refused;
+          break;
+        }
+        frame = std::move(step.reply);
+        to_server = !to_server;
+      }
+      // Truncation never goes unnoticed.
+      if (round % 2 == 0) {
+        EXPECT_FALSE(client.is_done());
+      }
+      // Whoever is let in is whom the other says it is, however its bytes were changed on the way.
+      if (server.is_done()) {
+        EXPECT_EQ(server.peer().id, kKeyOfA->id());
+        EXPECT_EQ(server.peer().name, "a");
+      }
+    }
+  }
+  EXPECT_GT(refused, rounds / 2);
+}
+
+TEST(Handshake, SurvivesRandomBytes) {
+  std::mt19937 random(99);
+  for (int round = 0; round < 1000; ++round) {
+    std::vector<uint8_t> noise(random() % 200);
+    for (auto& byte : noise) byte = static_cast<uint8_t>(random() % (round % 3 == 0 ? 16 : 256));
+    Handshake server(HandshakeRole::Server, options("b"));
+    EXPECT_FALSE(server.receive(noise).error.is_ok());
+    Handshake client(HandshakeRole::Client, options("a"));
+    client.hello();
+    EXPECT_FALSE(client.receive(noise).error.is_ok());
+  }
+}
+
+}  // namespace
+}  // namespace braid

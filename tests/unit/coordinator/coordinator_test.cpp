@@ -1,0 +1,361 @@
+// SPDX-License-Identifier: Apache-2.0
+// How jobs come together.
+#include "coordinator/coordinator_testing.h"
+
+namespace braid {
+namespace {
+
+class CoordinatorTest : public testing::CoordinatorTest {};
+
+TEST_F(CoordinatorTest, NothingStartsBeforeAllRanksHaveJoined) {
+  join(a_, 0, 3);
+  join(b_, 2, 3);
+  EXPECT_TRUE(control_plane_.sent.empty());
+  join(a_, 1, 3);
+  EXPECT_EQ(sent_to<proto::JobStart>(a_).size(), 1u);
+  EXPECT_EQ(sent_to<proto::JobStart>(b_).size(), 1u);
+  EXPECT_EQ(control_plane_.sent.size(), 2u);
+}
+
+TEST_F(CoordinatorTest, NodesStandInTheOrderOfTheirLowestRank) {
+  join(d_, 3, 5);
+  join(a_, 4, 5);
+  join(b_, 0, 5);
+  join(a_, 1, 5);
+  join(d_, 2, 5);
+  const auto starts = sent_to<proto::JobStart>(d_);
+  ASSERT_EQ(starts.size(), 1u);
+  const proto::JobStart& start = *starts[0];
+  EXPECT_EQ(start.name()->str(), "train");
+  EXPECT_EQ(start.world_size(), 5u);
+  EXPECT_NE(start.job_key(), 0u);
+  ASSERT_EQ(start.nodes()->size(), 3u);
+  const auto ranks_of = [&](uint32_t place) {
+    const auto* ranks = start.nodes()->Get(place)->ranks();
+    return std::vector<uint32_t>(ranks->begin(), ranks->end());
+  };
+  EXPECT_EQ(start.nodes()->Get(0)->node_id(), b_.id);
+  EXPECT_EQ(start.nodes()->Get(1)->node_id(), a_.id);
+  EXPECT_EQ(start.nodes()->Get(2)->node_id(), d_.id);
+  EXPECT_EQ(start.nodes()->Get(2)->address()->str(), "10.0.0.40");
+  EXPECT_EQ(ranks_of(0), (std::vector<uint32_t>{0}));
+  EXPECT_EQ(ranks_of(1), (std::vector<uint32_t>{1, 4}));
+  EXPECT_EQ(ranks_of(2), (std::vector<uint32_t>{2, 3}));
+}
+
+TEST_F(CoordinatorTest, ItsOwnNodeIsToldTheSameAsTheOthers) {
+  struct Own final : ControlPlaneHandler {
+    void on_control_message(const Peer&, const proto::ControlMessage& message) override {
+      if (const auto* start = message.body_as_JobStart()) keys.push_back(start->job_key());
+    }
+    void on_peer_lost(const Peer&, const Status&) override {}
+    std::vector<uint64_t> keys;
+  } own;
+  control_plane_.set_handler(own);
+  join(self_, 0, 3);  // the first one in the ring
+  join(a_, 1, 3);
+  join(b_, 2, 3);
+  run_until([&] { return !own.keys.empty(); });
+  for (const Peer& peer : {a_, b_}) {
+    const auto starts = sent_to<proto::JobStart>(peer);
+    ASSERT_EQ(starts.size(), 1u);
+    EXPECT_EQ(starts[0]->job_key(), own.keys.at(0));
+    EXPECT_EQ(starts[0]->nodes()->size(), 3u);
+  }
+}
+
+TEST_F(CoordinatorTest, AJobGoesWhenAllItsNodesAreReady) {
+  join(a_, 0, 2);
+  join(b_, 1, 2);
+  const uint64_t key = sent_to<proto::JobStart>(a_)[0]->job_key();
+  tell(a_, make_job_ready(key));
+  tell(a_, make_job_ready(key));      // twice counts once
+  tell(d_, make_job_ready(key));      // not a member
+  tell(b_, make_job_ready(key + 1));  // not this job
+  EXPECT_TRUE(sent_to<proto::JobGo>(a_).empty());
+  tell(b_, make_job_ready(key));
+  ASSERT_EQ(sent_to<proto::JobGo>(a_).size(), 1u);
+  ASSERT_EQ(sent_to<proto::JobGo>(b_).size(), 1u);
+  EXPECT_EQ(sent_to<proto::JobGo>(b_)[0]->job_key(), key);
+  EXPECT_TRUE(sent_to<proto::JobGo>(d_).empty());
+}
+
+TEST_F(CoordinatorTest, AContradictionInTheWorldSizeFailsTheJobForAll) {
+  join(a_, 0, 3);
+  join(b_, 1, 4);
+  const Status reason = failure_of(a_);
+  EXPECT_EQ(reason.code(), StatusCode::Mismatch);
+  EXPECT_EQ(reason.message(),
+            "job 'train': ranks disagree about the world size: rank 0 (node 'a') says 3, rank 1 "
+            "(node 'b') says 4");
+  EXPECT_EQ(failure_of(b_).message(), reason.message());  // or it would wait for its deadline
+}
+
+TEST_F(CoordinatorTest, AllNodesHearTheWeightThatAllRanksAskFor) {
+  join(a_, 0, 2, kLongMs, "train", 7);
+  join(b_, 1, 2, kLongMs, "train", 7);
+  for (const Peer& peer : {a_, b_}) {
+    const auto starts = sent_to<proto::JobStart>(peer);
+    ASSERT_EQ(starts.size(), 1u);
+    EXPECT_EQ(starts[0]->weight(), 7u);
+  }
+}
+
+TEST_F(CoordinatorTest, AContradictionInTheWeightFailsTheJobForAll) {
+  join(a_, 0, 3, kLongMs, "train", 1);
+  join(b_, 1, 3, kLongMs, "train", 3);
+  const Status reason = failure_of(a_);
+  EXPECT_EQ(reason.code(), StatusCode::Mismatch);
+  EXPECT_EQ(reason.message(),
+            "job 'train': ranks disagree about the weight (BRAID_JOB_WEIGHT): rank 0 (node 'a') "
+            "says 1, rank 1 (node 'b') says 3");
+  EXPECT_EQ(failure_of(b_).message(), reason.message());
+}
+
+TEST_F(CoordinatorTest, ARankThatIsGivenTwiceFailsTheJobForAll) {
+  join(a_, 0, 3);
+  join(d_, 1, 3);
+  join(b_, 0, 3);
+  const Status reason = failure_of(a_);
+  EXPECT_EQ(reason.code(), StatusCode::AlreadyExists);
+  EXPECT_EQ(
+      reason.message(),
+      "job 'train': rank 0 was given twice: node 'a' (process 100) and node 'b' (process 100)");
+  EXPECT_EQ(failure_of(b_).message(), reason.message());
+  EXPECT_EQ(failure_of(d_).message(), reason.message());
+  const auto failed = sent_to<proto::JobFailed>(d_);
+  EXPECT_EQ(failed[0]->job_key(), 0u);
+  EXPECT_EQ(failed[0]->name()->str(), "train");
+}
+
+TEST_F(CoordinatorTest, AFailedJobMayBeFormedAgain) {
+  join(a_, 0, 2);
+  join(b_, 0, 2);
+  control_plane_.sent.clear();
+  join(a_, 0, 2);
+  join(b_, 1, 2);
+  EXPECT_EQ(sent_to<proto::JobStart>(a_).size(), 1u);
+  EXPECT_TRUE(sent_to<proto::JobFailed>(a_).empty());
+}
+
+TEST_F(CoordinatorTest, RefusesNumbersThatMakeNoSense) {
+  join(a_, 2, 2);
+  EXPECT_EQ(failure_of(a_).code(), StatusCode::InvalidArgument);
+  EXPECT_EQ(failure_of(a_).message(), "rank 2 of world size 2 makes no sense");
+  join(b_, 0, 0);
+  EXPECT_EQ(failure_of(b_).code(), StatusCode::InvalidArgument);
+  join(d_, 0, Coordinator::kWorldSizeMax + 1);
+  EXPECT_EQ(failure_of(d_).code(), StatusCode::InvalidArgument);
+}
+
+TEST_F(CoordinatorTest, RefusesWeightsThatMakeNoSense) {
+  join(a_, 0, 2, kLongMs, "train", 0);
+  EXPECT_EQ(failure_of(a_).message(), "weight 0 makes no sense; right are 1 to 100");
+  join(b_, 0, 2, kLongMs, "train", kJobWeightMax + 1);
+  EXPECT_EQ(failure_of(b_).code(), StatusCode::InvalidArgument);
+}
+
+TEST_F(CoordinatorTest, TheDeadlineNamesTheMissingRanks) {
+  join(a_, 1, 4, 10);
+  join(b_, 3, 4, kLongMs);
+  run_until([this] { return !sent_to<proto::JobFailed>(a_).empty(); });
+  const Status reason = failure_of(a_);
+  EXPECT_EQ(reason.code(), StatusCode::DeadlineExceeded);
+  EXPECT_TRUE(reason.message().starts_with(
+      "job 'train': 2 of 4 ranks joined within 10 ms; missing: rank 0, 2 ("))
+      << reason.message();
+  EXPECT_EQ(failure_of(b_).message(), reason.message());
+}
+
+TEST_F(CoordinatorTest, TheDeadlineNamesOnlySomeOfManyRanks) {
+  join(a_, 0, 100, 10);
+  run_until([this] { return !sent_to<proto::JobFailed>(a_).empty(); });
+  EXPECT_TRUE(failure_of(a_).message().starts_with(
+      "job 'train': 1 of 100 ranks joined within 10 ms; missing: rank 1, 2, 3, 4, 5, 6, 7, 8 and "
+      "91 more ("))
+      << failure_of(a_).message();
+}
+
+TEST_F(CoordinatorTest, ARankThatGoesWhileTheJobFormsFailsIt) {
+  join(a_, 0, 3);
+  join(b_, 1, 3);
+  tell(d_, make_fail_job(0, "train", Status(StatusCode::JobFailed, "no member says so")));
+  tell(a_, make_fail_job(0, "other", Status(StatusCode::JobFailed, "no such job")));
+  EXPECT_TRUE(control_plane_.sent.empty());
+  tell(b_, make_fail_job(0, "train", Status(StatusCode::JobFailed, "lost rank 1")));
+  EXPECT_EQ(failure_of(a_).message(), "lost rank 1");
+  EXPECT_EQ(failure_of(b_).code(), StatusCode::JobFailed);
+}
+
+TEST_F(CoordinatorTest, ANodeThatIsLostWhileTheJobFormsIsNamedWithItsRanks) {
+  join(a_, 0, 4);
+  join(b_, 1, 4);
+  join(b_, 2, 4);
+  control_plane_.remove_peer(b_.id);
+  coordinator_.on_peer_lost(b_, Status(StatusCode::Unavailable, "silent for 5000 ms"));
+  EXPECT_EQ(failure_of(a_).code(), StatusCode::JobFailed);
+  EXPECT_EQ(failure_of(a_).message(),
+            "job 'train': lost node 'b' with rank 1, 2 before the job began: silent for 5000 ms");
+}
+
+TEST_F(CoordinatorTest, EpochsOfAJobGrow) {
+  for (uint32_t epoch = 1; epoch <= 3; ++epoch) {
+    control_plane_.sent.clear();
+    join(a_, 0, 1);
+    ASSERT_EQ(sent_to<proto::JobStart>(a_).size(), 1u);
+    EXPECT_EQ(sent_to<proto::JobStart>(a_)[0]->epoch(), epoch);
+  }
+  join(a_, 0, 1, kLongMs, "another");
+  EXPECT_EQ(sent_to<proto::JobStart>(a_).back()->epoch(), 1u);
+}
+
+TEST_F(CoordinatorTest, JobsWithDifferentNamesDoNotMix) {
+  join(a_, 0, 2, kLongMs, "one");
+  join(b_, 1, 2, kLongMs, "two");
+  EXPECT_TRUE(control_plane_.sent.empty());
+  join(b_, 1, 2, kLongMs, "one");
+  join(a_, 0, 2, kLongMs, "two");
+  const auto starts = sent_to<proto::JobStart>(a_);
+  ASSERT_EQ(starts.size(), 2u);
+  EXPECT_NE(starts[0]->job_key(), starts[1]->job_key());
+}
+
+TEST_F(CoordinatorTest, FormsSoManyJobsAtOnceAndNoMore) {
+  for (size_t i = 0; i < Coordinator::kFormingJobsMax; ++i)
+    join(a_, 0, 2, kLongMs, "job " + std::to_string(i), 1, {}, static_cast<uint32_t>(i / 256));
+  EXPECT_TRUE(control_plane_.sent.empty());
+  join(b_, 0, 2, kLongMs, "one too many", 1, {}, 1000);
+  EXPECT_EQ(failure_of(b_).code(), StatusCode::ResourceExhausted);
+  join(b_, 1, 2, kLongMs, "job 0");  // that one is in formation: it may go on
+  EXPECT_EQ(sent_to<proto::JobStart>(a_).size(), 1u);
+}
+
+TEST_F(CoordinatorTest, LeavesOtherMessagesToOthers) {
+  auto go = make_job_go(1);
+  EXPECT_FALSE(coordinator_.on_control_message(a_, testing::as_message(go)));
+  auto failed = make_job_failed(1, "train", Status(StatusCode::JobFailed, "x"));
+  EXPECT_FALSE(coordinator_.on_control_message(a_, testing::as_message(failed)));
+}
+
+TEST_F(CoordinatorTest, OnlyAFewNodesAreDirect) {
+  Coordinator coordinator(*loop_, control_plane_, {}, {4096});
+  uint32_t step = 0;
+  const auto direct_bytes_of = [&](uint32_t nodes) {
+    const std::string name = "train" + std::to_string(++step);
+    for (uint32_t rank = 0; rank < nodes; ++rank) {
+      const Peer peer{1000 + rank, "n", "10.0.1." + std::to_string(rank + 1), 7410};
+      if (control_plane_.find(peer.id) == nullptr) control_plane_.add_peer(peer);
+      auto message = make_join_job(name, nodes, rank, 1, kLongMs);
+      EXPECT_TRUE(coordinator.on_control_message(peer, testing::as_message(message)));
+    }
+    return control_plane_.sent_to<proto::JobStart>(1000).back()->direct_bytes();
+  };
+  EXPECT_EQ(direct_bytes_of(2), 4096u);
+  EXPECT_EQ(direct_bytes_of(Coordinator::kDirectNodesMax), 4096u);
+  EXPECT_EQ(direct_bytes_of(Coordinator::kDirectNodesMax + 1), 0u);
+}
+
+// The JobStart of a job of one rank on each of as many nodes as there are letters: their racks.
+class CoordinatorAlgorithmsTest : public CoordinatorTest {
+ protected:
+  static constexpr uint32_t kChunkBytes = 128 << 10;
+
+  const proto::JobStart& start(const std::string& racks, const ConfiguredAlgorithms& algorithms,
+                               const PlanningOptions& planning = {}) {
+    Coordinator coordinator(*loop_, control_plane_, planning, algorithms);
+    const CutSettings cut{8 << 20, kChunkBytes, 1};
+    const auto nodes = static_cast<uint32_t>(racks.size());
+    for (uint32_t rank = 0; rank < nodes; ++rank) {
+      const Peer peer{1000 + rank, "n", "10.0.1." + std::to_string(rank + 1), 7410};
+      if (control_plane_.find(peer.id) == nullptr) control_plane_.add_peer(peer);
+      const std::string rack(racks[rank] == '-' ? 0 : 1, racks[rank]);
+      auto message = make_join_job("train", nodes, rank, 1, kLongMs, cut, 1, rack);
+      EXPECT_TRUE(coordinator.on_control_message(peer, testing::as_message(message)));
+    }
+    return *control_plane_.sent_to<proto::JobStart>(1000).back();
+  }
+};
+
+TEST_F(CoordinatorAlgorithmsTest, SizesThatAreCutAreTold) {
+  const auto told = [this](const std::string& racks, uint64_t direct_bytes) {
+    ::testing::internal::CaptureStdout();
+    start(racks, {direct_bytes});
+    const std::string output = ::testing::internal::GetCapturedStdout();
+    const size_t at = output.find("collective.direct_bytes");
+    return at == std::string::npos ? "" : output.substr(at, output.find(':', at + 30) - at);
+  };
+  EXPECT_EQ(told("--", 4 << 20), "");
+  EXPECT_EQ(told("---", 4 << 20), "collective.direct_bytes is 4194304, and 1048576 is used");
+  EXPECT_EQ(told("---", 1 << 20), "");
+  EXPECT_EQ(told("--------", 85'599), "collective.direct_bytes is 85599, and 85598 is used");
+  EXPECT_EQ(told("--------", 85'598), "");
+  EXPECT_EQ(told("-", 4 << 20), "");  // one node sends to nobody
+}
+
+TEST_F(CoordinatorAlgorithmsTest, AFewNodesDoNotGoByHalves) {
+  EXPECT_EQ(start("---", {0, 4096}).halving_bytes(), 0u);
+  EXPECT_EQ(start("----", {0, 4096}).halving_bytes(), 4096u);
+  EXPECT_EQ(start("----------", {0, 4096}).halving_bytes(), 4096u);
+}
+
+TEST_F(CoordinatorAlgorithmsTest, TwoHopsAreForSomeNodes) {
+  const ConfiguredAlgorithms algorithms{0, 0, false, 4096};
+  EXPECT_EQ(start("--", algorithms).two_hops_bytes(), 0u);
+  EXPECT_EQ(start("---", algorithms).two_hops_bytes(), 4096u);
+  EXPECT_EQ(start(std::string(32, '-'), algorithms).two_hops_bytes(), 4096u);
+  EXPECT_EQ(start(std::string(33, '-'), algorithms).two_hops_bytes(), 0u);
+}
+
+TEST_F(CoordinatorAlgorithmsTest, AutoFollowsFromHowFarTheFarthestNodeIsAway) {
+  const ConfiguredAlgorithms automatic{{}, {}, false, {}};
+  PlanningOptions planning;
+  planning.planner = planners().front();
+  const auto sizes_of = [&](const std::string& nodes) {
+    const proto::JobStart& message = start(nodes, automatic, planning);
+    return AlgorithmSizes{message.direct_bytes(), message.two_hops_bytes(),
+                          message.halving_bytes()};
+  };
+  const AlgorithmSizes near = algorithm_sizes(4, assumed_hop_cost(0));
+  EXPECT_EQ(sizes_of("----"), near);
+  control_plane_.round_trips[1001] = 5'000'000;
+  control_plane_.round_trips[1002] = 100'000;
+  AlgorithmSizes far = algorithm_sizes(4, assumed_hop_cost(5e-3));
+  EXPECT_GT(far.two_hops_bytes, 1'000'000u);
+  EXPECT_GT(far.direct_bytes, kChunkBytes);
+  far.direct_bytes = kChunkBytes;  // it is not cut
+  EXPECT_EQ(sizes_of("----"), far);
+  EXPECT_EQ(sizes_of(std::string(9, '-')).two_hops_bytes, 0u);
+  EXPECT_GT(sizes_of(std::string(9, '-')).halving_bytes, 0u);
+  // Who keeps the first plan wants the same bits in every run, however far the nodes seem to be.
+  planning.planner = nullptr;
+  EXPECT_EQ(sizes_of("----"), near);
+}
+
+TEST_F(CoordinatorAlgorithmsTest, WhatIsConfiguredStaysWhereOthersAreAuto) {
+  const proto::JobStart& message = start("----", {{}, 0, false, 4096});
+  EXPECT_GT(message.direct_bytes(), 0u);
+  EXPECT_EQ(message.halving_bytes(), 0u);
+  EXPECT_EQ(message.two_hops_bytes(), 4096u);
+}
+
+TEST_F(CoordinatorAlgorithmsTest, NodesOfARackStandTogether) {
+  const proto::JobStart& racked = start("abab", {0, 0, true});
+  EXPECT_TRUE(racked.hierarchical());
+  std::string ranks;
+  std::string racks;
+  for (const proto::MemberNode* node : *racked.nodes()) {
+    ranks += std::to_string(node->ranks()->Get(0));
+    racks += node->rack()->str();
+  }
+  EXPECT_EQ(ranks, "0213");
+  EXPECT_EQ(racks, "aabb");
+}
+
+TEST_F(CoordinatorAlgorithmsTest, RacksThatDoNotFitAreNoHierarchy) {
+  EXPECT_FALSE(start("abab", {0, 0, false}).hierarchical());
+  for (const char* racks : {"aab", "aaaa", "aab-", "----"})
+    EXPECT_FALSE(start(racks, {0, 0, true}).hierarchical()) << racks;
+}
+
+}  // namespace
+}  // namespace braid

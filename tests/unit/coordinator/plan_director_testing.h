@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "control/fake_control_plane.h"
+#include "coordinator/plan_director.h"
+#include "loop/loop_testing.h"
+
+namespace braid::testing {
+
+// Plans job 9 with nodes 10 and 20. Four tensors of a million bytes; two of them become ready at
+// once and the others 20 ms later.
+class PlanDirectorTest : public testing::LoopTest {
+ protected:
+  static constexpr NodeId kNodes[] = {10, 20};
+  static constexpr uint64_t kSet = 5;
+  static constexpr uint64_t kIterationNs = 100'000'000;  // three in the time for a notice
+  static constexpr uint64_t kNotice = 3;
+  enum class Early { FirstTwo, EvenOnes };
+
+  void make(PlanningOptions options = {}) {
+    if (options.planner == nullptr) options.planner = *find_planner("exact");
+    options.streams = 1;
+    start(options);
+  }
+  void start(PlanningOptions options) {
+    director_ = std::make_unique<PlanDirector>(
+        *loop_, JobLabel{"train"}, 9, std::vector<NodeId>(std::begin(kNodes), std::end(kNodes)),
+        options,
+        [this](NodeId to, ControlBuffer message) { sent_.emplace_back(to, message.Release()); });
+  }
+
+  PlanReport report(uint32_t plan, Early early = Early::FirstTwo) {
+    PlanReport result;
+    result.job_key = 9;
+    result.set = set_;
+    result.plan = plan;
+    result.step = step_;
+    result.tensors = {100, 101, 102, 103};
+    result.counts.assign(4, 250'000);
+    result.dtypes.assign(4, DataType::Float32);
+    result.ready_ns.assign(4, 0);
+    result.ready_ns[early == Early::FirstTwo ? 2 : 1] = 20'000'000;
+    result.ready_ns[3] = 20'000'000;
+    result.forward_ns = 1'000'000;
+    result.iteration_ns = kIterationNs;
+    return result;
+  }
+  // 10 ms and a nanosecond for each byte.
+  static void add_units(PlanReport& report, uint64_t startup_ns = 10'000'000) {
+    for (uint64_t bytes = 1000; bytes <= 10'000'000; bytes *= 10)
+      report.operations.push_back({bytes, bytes, startup_ns + bytes});
+  }
+  void tell(NodeId from, const PlanReport& report) {
+    auto message = make_plan_report(report);
+    director_->on_report(from, *as_message(message).body_as_PlanReport());
+  }
+  void tell_all(const PlanReport& report) {
+    for (const NodeId node : kNodes) tell(node, report);
+  }
+  void answer(NodeId from, uint32_t number, bool accepted) {
+    PlanProposal proposal;
+    proposal.set = set_;
+    proposal.number = number;
+    auto message = make_plan_answer(proposal, accepted, step_);
+    director_->on_answer(from, *as_message(message).body_as_PlanAnswer());
+  }
+
+  template <typename Table>
+  std::vector<const Table*> sent_to(NodeId node) const {
+    std::vector<const Table*> found;
+    for (const auto& [to, bytes] : sent_) {
+      const proto::ControlMessage* message =
+          flatbuffers::GetRoot<proto::ControlMessage>(bytes.data());
+      const auto* table = message->body_as<Table>();
+      if (to == node && table != nullptr) found.push_back(table);
+    }
+    return found;
+  }
+  // The one proposal that all nodes got.
+  PlanProposal proposed() {
+    EXPECT_EQ(sent_to<proto::PlanProposal>(20).size(), 1u);
+    const auto proposals = sent_to<proto::PlanProposal>(10);
+    EXPECT_EQ(proposals.size(), 1u);
+    return proposals.empty() ? PlanProposal() : parse_plan_proposal(*proposals[0]).value();
+  }
+  // Node by node, whether the last proposal holds.
+  std::vector<bool> verdicts() const {
+    std::vector<bool> result;
+    for (const NodeId node : kNodes) {
+      for (const auto* verdict : sent_to<proto::PlanVerdict>(node))
+        result.push_back(verdict->holds());
+    }
+    return result;
+  }
+  // All nodes agree with the proposal that was just sent. What is proposed thereupon is kept.
+  void accept() {
+    const uint32_t number = proposed().number;
+    sent_.clear();
+    for (const NodeId node : kNodes) answer(node, number, true);
+    EXPECT_EQ(verdicts(), (std::vector<bool>{true, true}));
+    std::erase_if(sent_, [](const auto& one) {
+      return flatbuffers::GetRoot<proto::ControlMessage>(one.second.data())
+                 ->template body_as<proto::PlanVerdict>() != nullptr;
+    });
+  }
+  // The first plan holds, as number 1.
+  void run_first() {
+    PlanReport first = report(0);
+    add_units(first);
+    tell_all(first);
+    accept();
+  }
+  // Rounds of reports until something is proposed.
+  uint32_t rounds_until_proposal(uint32_t plan, Early early) {
+    for (uint32_t round = 1; round < 200; ++round) {
+      tell_all(report(plan, early));
+      if (!sent_.empty()) return round;
+    }
+    return 0;
+  }
+
+  uint64_t set_ = kSet;
+  uint64_t step_ = 7;
+  std::vector<std::pair<NodeId, flatbuffers::DetachedBuffer>> sent_;
+  std::unique_ptr<PlanDirector> director_;
+};
+
+}  // namespace braid::testing
