@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // braid-bench: measures braid from a trainer's place. Start it once per rank, as a training script;
-// `codecs`
-// and `updates` alone.
+// `codecs` alone.
 #include <cstdio>
 
 #include <CLI/CLI.hpp>
@@ -10,7 +9,6 @@
 #include "bench/allreduce.h"
 #include "bench/codecs.h"
 #include "bench/replay_command.h"
-#include "bench/updates.h"
 
 namespace {
 
@@ -41,24 +39,6 @@ CLI::App* add_codecs_command(CLI::App& app, braid::bench::CodecsOptions& options
       ->check(CLI::Range(1u, 127u));
   sub->add_option("--vectors", options.vectors, "widest, avx2 or baseline")->capture_default_str();
   sub->add_flag("--json", options.as_json, "one JSON object per codec");
-  return sub;
-}
-
-// Nor do the rates of updates.
-CLI::App* add_updates_command(CLI::App& app, braid::bench::UpdatesOptions& options) {
-  CLI::App* sub = app.add_subcommand(
-      "updates", "sharded optimizers' updates on one core: rates beside those of a copy");
-  sub->add_option("--bytes", options.bytes,
-                  "of the weights that the owner keeps, more than caches hold; 64MiB and 256MB are "
-                  "understood")
-      ->capture_default_str()
-      ->transform(CLI::AsSizeValue(/*kb_is_1000=*/true));
-  sub->add_option("--repeats", options.repeats,
-                  "measured passes and copies in turn, of which the fastest count")
-      ->capture_default_str()
-      ->check(CLI::Range(1u, 1'000'000u));
-  sub->add_option("--vectors", options.vectors, "widest, avx2 or baseline")->capture_default_str();
-  sub->add_flag("--json", options.as_json, "one JSON object per optimizer and type");
   return sub;
 }
 
@@ -102,11 +82,8 @@ int main(int argc, char** argv) {
   const CLI::App* replay = braid::bench::add_replay_command(app, replay_options);
   braid::bench::CodecsOptions codecs_options;
   const CLI::App* codecs = add_codecs_command(app, codecs_options);
-  braid::bench::UpdatesOptions updates_options;
-  const CLI::App* updates = add_updates_command(app, updates_options);
   CLI11_PARSE(app, argc, argv);
   if (codecs->parsed()) return finish(braid::bench::run_codecs(codecs_options));
-  if (updates->parsed()) return finish(braid::bench::run_updates(updates_options));
   if (replay->parsed()) return finish(braid::bench::run_replay(replay_options));
 
   const auto parsed = braid::bench::parse_dtype(dtype);

@@ -110,27 +110,6 @@ def step_rows(
     return rows
 
 
-def accuracy_after(evaluations: list[dict], steps: float) -> float | None:
-    """On a straight line between two evaluations; None before the first one, and after the last one."""
-    for before, after in zip(evaluations, evaluations[1:], strict=False):
-        if before["steps"] <= steps <= after["steps"]:
-            share = (steps - before["steps"]) / (after["steps"] - before["steps"])
-            return before["accuracy"] + share * (after["accuracy"] - before["accuracy"])
-    return None
-
-
-def together(accuracy: dict, part: dict, sync_steps: int) -> list[dict]:
-    """Of one part of a report of steps, as long as sync takes for `sync_steps`."""
-    trained = {row["system"]: row for row in accuracy["rows"]}
-    found = []
-    for row in part["rows"]:
-        if row["system"] in trained:
-            steps = sync_steps / row["to_sync"]
-            after = [accuracy_after(seed["evaluations"], steps) for seed in trained[row["system"]]["seeds"]]
-            found.append({"system": row["system"], "steps": steps, "accuracy": _mean(after)})
-    return found
-
-
 def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
 

@@ -2,7 +2,6 @@
 """The course of a run: the systems in turns."""
 
 import argparse
-import json
 
 import drawing
 from compare_lib import course
@@ -16,8 +15,6 @@ from .systems import SYNC, System
 
 def main(argv: list[str]) -> int:
     chosen = options.parse(argv)
-    if chosen.command == options.TOGETHER:
-        return _put_together(chosen)
     return _RUNS[chosen.command](chosen).run(argv, requirements.check, table.of)
 
 
@@ -177,14 +174,3 @@ class _Timeline(_Run):
 
 _RUNS = {options.ACCURACY: _Accuracy, options.STEPS: _Steps, options.TIMELINE: _Timeline}
 
-
-def _put_together(chosen: argparse.Namespace) -> int:
-    with open(chosen.accuracy, encoding="utf-8") as file:
-        accuracy = json.load(file)
-    parts = []
-    for path in chosen.steps:
-        with open(path, encoding="utf-8") as file:
-            parts += json.load(file)["parts"]
-    found = [(part["communication"], figures.together(accuracy, part, chosen.sync_steps)) for part in parts]
-    print(table.of_together(found, chosen.sync_steps), flush=True)
-    return 0

@@ -13,7 +13,7 @@ from training_lib.systems import number
 
 from .systems import objection, parse_list
 
-ACCURACY, STEPS, TIMELINE, TOGETHER = "accuracy", "steps", "timeline", "together"
+ACCURACY, STEPS, TIMELINE = "accuracy", "steps", "timeline"
 REAL = "real"
 TIMEOUT_S = 600
 # Each codec's threshold fits its gradients: digits' are larger than the emulated ones.
@@ -32,7 +32,6 @@ Trains with the weights updated in several ways, on one emulated cluster (script
   accuracy   the same model on the same data, once per system and seed: does training survive?
   steps      what a step takes, with a model of 25.6 million parameters whose computing is waited through
   timeline   a picture of some of these steps: when they compute, and when their gradients travel
-  together   what accuracy and steps say together: accuracy after equal time
 """
 
 _EPILOG = """\
@@ -100,13 +99,6 @@ example
   bench/updates timeline --communication 1 --picture timeline.svg
 """
 
-_TOGETHER_EPILOG = """\
-For each communication of steps.json: how many steps each system takes in the time in which sync takes --sync-steps,
-and its accuracy after so many, from the evaluations of accuracy.json (on a straight line between two of them).
-Systems that both files have.
-"""
-
-
 def parse(argv: list[str]) -> argparse.Namespace:
     parser = arguments.parser("bench/updates", _DESCRIPTION, _EPILOG)
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
@@ -117,10 +109,8 @@ def parse(argv: list[str]) -> argparse.Namespace:
     }
     for name, (add, epilog) in adders.items():
         add(_command(commands, name, epilog))
-    _add_together(_command(commands, TOGETHER, _TOGETHER_EPILOG))
     options = parser.parse_args(argv)
-    if options.command != TOGETHER:
-        _finish(parser, options)
+    _finish(parser, options)
     return options
 
 
@@ -176,13 +166,6 @@ def _add_trace(parser: argparse.ArgumentParser) -> None:
         "--trace", type=existing_file, default=trace, metavar="FILE",
         help="whose parameters and times, scaled, the model has (traces/resnet50_b4.json)",
     )  # fmt: skip
-
-
-def _add_together(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    add("accuracy", type=existing_file, metavar="ACCURACY.json", help="of bench/updates accuracy --json")
-    add("steps", type=existing_file, nargs="+", metavar="STEPS.json", help="of bench/updates steps --json")
-    add("--sync-steps", type=count(1, 10**6), default=100, metavar="N", help="whose time all systems have (100)")
 
 
 def _add_systems(parser: argparse.ArgumentParser, default: str) -> None:

@@ -94,24 +94,6 @@ def step_cells(rows: list[dict]) -> list[list[str]]:
     return made
 
 
-def of_together(parts: list[tuple[float | str, list[dict]]], sync_steps: int) -> str:
-    lines = [f"# accuracy in % (and steps) in the time in which sync takes {sync_steps} steps"]
-    systems = list(dict.fromkeys(row["system"] for _, rows in parts for row in rows))
-    cells = [["system", *(str(ratio) for ratio, _ in parts)]]
-    for system in systems:
-        line = [system]
-        for _, rows in parts:
-            row = next((row for row in rows if row["system"] == system), None)
-            line.append("-" if row is None else _reached_text(row))
-        cells.append(line)
-    return "\n".join([*lines, *aligned(cells)])
-
-
-def _reached_text(row: dict) -> str:
-    accuracy = "-" if row["accuracy"] is None else f"{row['accuracy']:.1f}"
-    return f"{accuracy} ({row['steps']:.0f})"
-
-
 def _spread_text(mean: float | None, deviation: float | None, digits: int) -> str:
     if mean is None:
         return "-"

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes the parts of bench/advice, bench/compare, bench/scale, bench/train and bench/updates importable."""
+"""Makes the parts of bench/compare, bench/scale, bench/train and bench/updates importable."""
 
 import sys
 
 from braid_build import REPOSITORY
 
-ADVICE = str(REPOSITORY / "bench" / "advice")
 COMPARE = str(REPOSITORY / "bench" / "compare")
 SCALE = str(REPOSITORY / "bench" / "scale")
 TRAIN = str(REPOSITORY / "bench" / "train")

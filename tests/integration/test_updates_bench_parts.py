@@ -1,13 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The parts of bench/updates that need no cluster: arguments, formulas, figures, the tables."""
 
-import json
 import subprocess
 
 import pytest
 from compare_tool import UPDATES
 from updates_lib import drawn, figures, formulas, options, systems, table, traced
-from updates_lib.main import main
 
 PATIENCE_S = 30
 
@@ -35,7 +33,6 @@ PATIENCE_S = 30
         (["steps", "--trace", "/no/such/file"], "there is no file"),
         (["timeline"], "the following arguments are required: --picture"),
         (["timeline", "--picture", "p.svg", "--communication", "real"], "'real' is not a number from"),
-        (["together", "/no/such/file", "/no/other"], "there is no file"),
     ],
 )
 def test_bad_arguments_are_told_before_anything_starts(arguments, complaint, capsys):
@@ -170,24 +167,11 @@ def test_of_real_computing_nobody_knows_what_could_be_hidden():
     assert [(row["hidden"], row["to_longest"]) for row in rows] == [(None, None)] * 3
 
 
-def test_accuracy_between_evaluations_is_on_a_straight_line():
-    evaluations = [{"steps": 10, "accuracy": 50}, {"steps": 20, "accuracy": 60}, {"steps": 30, "accuracy": 90}]
-    after = [figures.accuracy_after(evaluations, steps) for steps in (9, 10, 15, 28, 30, 31)]
-    assert after == [None, 50, 55, 84, 90, None]
-
-
-def test_the_tables_have_what_was_measured(tmp_path, capsys):
+def test_the_table_has_what_was_measured():
     row = figures.training_rows({systems.parse("sync"): [trained()], systems.parse("od-sgd"): []}, {}, 2.0)
     lines = table.accuracy_cells(row)
     assert lines[1] == ["sync", "70.00", "1.5000", "1.000 s", "0 of 1", "trains"]
     assert lines[2] == ["od-sgd", "-", "-", "-", "0 of 0", "failed"]
-    parts = {"parts": [{"communication": 1.0, "rows": rows_of_steps()}]}
-    accuracy, steps = tmp_path / "accuracy.json", tmp_path / "steps.json"
-    accuracy.write_text(json.dumps({"rows": row[:1]}))
-    steps.write_text(json.dumps(parts))
-    assert main(["together", str(accuracy), str(steps), "--sync-steps", "2"]) == 0
-    printed = capsys.readouterr().out.splitlines()
-    assert printed[-1].split() == ["sync", "70.0", "(2)"] and len(printed) == 3
 
 
 def event(track, name, begin, end=None, **arguments):

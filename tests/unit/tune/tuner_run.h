@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "bench/tuner_surfaces.h"
+#include "tests/unit/tune/tuner_surfaces.h"
 #include "tune/tuner.h"
 
 namespace braid {
