@@ -89,6 +89,15 @@ ordered_json json_of_row(const RenderedAdvice& report, size_t i) {
   return entry;
 }
 
+// The plain step comes first.
+ordered_json json_of_sweep(const RenderedAdvice& report) {
+  ordered_json steps = ordered_json::object();
+  for (size_t i = 0; i < report.advice.rows.size(); ++i) {
+    steps[report.advice.rows[i].codec] = report.sweep.step_seconds[i];
+  }
+  return {{"bits_per_second", report.sweep.bandwidths}, {"step_seconds", std::move(steps)}};
+}
+
 // A step is predicted within a few percent where the network is what takes its time.
 constexpr double kMispredictionMin = 0.15;
 
@@ -140,8 +149,11 @@ std::string advice_json(const RenderedAdvice& report) {
   json["nodes"] = report.options.cost.nodes;
   if (report.measured_seconds != 0) json["measured_step_seconds"] = report.measured_seconds;
   json["wire_bits_per_second"] = report.measured_bandwidth;
+  json["model"] = report.trace.model;
+  json["compute_seconds"] = report.trace.forward_seconds + report.trace.backward_seconds();
+  json["sweep"] = json_of_sweep(report);
   json["warnings"] = report.warnings;
-  return json.dump() + '\n';
+  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + '\n';
 }
 
 }  // namespace braid

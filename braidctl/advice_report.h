@@ -40,10 +40,9 @@ std::vector<std::string> advice_sentences(const RenderedAdvice& report);
 // The steps by codec, the groups, then the sentences.
 std::string advice_table(const RenderedAdvice& report);
 // {"recommended", "reason", "rows": [{"codec", "step_seconds", "communication_seconds",
-// "encode_seconds", "exposed_seconds", "wire_bytes", …}], "groups", …}: docs/compression.md.
+// "encode_seconds", "exposed_seconds", "wire_bytes", …}], "groups", …, "sweep":
+// {"bits_per_second": […], "step_seconds": {codec: […], …}}}: docs/compression.md.
 std::string advice_json(const RenderedAdvice& report);
-// The step over bandwidth, a line per codec.
-std::string advice_svg(const RenderedAdvice& report);
 
 // "4.8 Gbit/s"
 std::string format_bandwidth(double bits_per_second);

@@ -6,7 +6,6 @@
 #include <fmt/ranges.h>
 
 #include "braidctl/advice_report.h"
-#include "braidctl/axis.h"
 
 namespace braid {
 namespace {
@@ -16,7 +15,7 @@ constexpr size_t kLosersMax = 3;
 // Amounts of time in one unit, that of the whole step.
 class Milliseconds {
  public:
-  explicit Milliseconds(double whole_seconds) : unit_(time_unit(whole_seconds)) {}
+  explicit Milliseconds(double whole_seconds) : unit_(unit_of(whole_seconds)) {}
   // Three digits, of whole numbers all.
   std::string operator()(double seconds) const {
     const double amount = seconds * unit_.per_second;
@@ -25,7 +24,17 @@ class Milliseconds {
   }
 
  private:
-  TimeUnit unit_;
+  struct Unit {
+    const char* name;
+    double per_second;
+  };
+  static Unit unit_of(double seconds) {
+    if (seconds < 1e-3) return {"µs", 1e6};
+    if (seconds < 10) return {"ms", 1e3};
+    return {"s", 1};
+  }
+
+  Unit unit_;
 };
 
 double saved_seconds(const RenderedAdvice& report, size_t row) {

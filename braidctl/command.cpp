@@ -5,7 +5,6 @@
 #include <charconv>
 #include <cmath>
 #include <filesystem>
-#include <map>
 
 #include <CLI/CLI.hpp>
 #include <fmt/ranges.h>
@@ -15,19 +14,17 @@
 
 namespace braid {
 
-void add_format_option(CLI::App& command, OutputFormat& format) {
-  static const std::map<std::string, OutputFormat> kFormats = {
-      {"table", OutputFormat::Table}, {"json", OutputFormat::Json}, {"svg", OutputFormat::Svg}};
+void add_format_option(CLI::App& command, bool& as_json) {
   command
       .add_option_function<std::string>(
-          "--format", [&format](const std::string& name) { format = kFormats.at(name); },
-          "table (for people), json (for tools) or svg (a drawing)")
+          "--format", [&as_json](const std::string& name) { as_json = name == "json"; },
+          "table (for people) or json (for tools)")
       ->default_str("table")
       ->check(CLI::Validator(
           [](const std::string& name) {
-            return kFormats.contains(name)
+            return name == "table" || name == "json"
                        ? std::string()
-                       : fmt::format("unknown format '{}'; right is table, json or svg", name);
+                       : fmt::format("unknown format '{}'; right is table or json", name);
           },
           ""));
 }

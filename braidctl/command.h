@@ -28,8 +28,8 @@ struct CommandOutput {
   std::vector<std::string> warnings;
 };
 
-enum class OutputFormat : uint8_t { Table, Json, Svg };
-void add_format_option(CLI::App& command, OutputFormat& format);
+// --format table or json.
+void add_format_option(CLI::App& command, bool& as_json);
 
 inline constexpr uint32_t kCommandStreamsMax = 64;
 void add_streams_option(CLI::App& command, uint32_t& streams);

@@ -117,18 +117,6 @@ std::vector<std::string> codecs_of(const LiveSet& set) {
   return codecs;
 }
 
-std::string render_advice(const RenderedAdvice& report, OutputFormat format) {
-  switch (format) {
-    case OutputFormat::Table:
-      return advice_table(report);
-    case OutputFormat::Json:
-      return advice_json(report);
-    case OutputFormat::Svg:
-      return advice_svg(report);
-  }
-  return {};
-}
-
 }  // namespace
 
 std::vector<std::string> join_codec_words(const std::vector<std::string>& words) {
@@ -168,7 +156,7 @@ CLI::App* add_advise_command(CLI::App& app, AdviseCommand& command) {
   sub->add_option("--forward", command.forward_seconds,
                   "seconds of the forward pass, instead of the trace's")
       ->check(is_not_negative());
-  add_format_option(*sub, command.format);
+  add_format_option(*sub, command.as_json);
   sub->parse_complete_callback([trace, job, cost, nodes] {
     if (job->count() != 0) return;
     for (const CLI::Option* one : {trace, cost, nodes}) {
@@ -294,7 +282,8 @@ Result<CommandOutput> run_advise(const std::string& socket, const AdviseCommand&
   }
   if (const auto warning = misprediction_warning(report)) report.warnings.push_back(*warning);
   report.trace = std::move(subject->trace);
-  return CommandOutput{render_advice(report, command.format), report.warnings};
+  return CommandOutput{command.as_json ? advice_json(report) : advice_table(report),
+                       report.warnings};
 }
 
 }  // namespace braid

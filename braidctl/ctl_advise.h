@@ -25,7 +25,7 @@ struct AdviseCommand {
   std::optional<uint32_t> streams;
   double margin_percent = 3;
   std::optional<double> forward_seconds;
-  OutputFormat format = OutputFormat::Table;
+  bool as_json = false;
 };
 
 CLI::App* add_advise_command(CLI::App& app, AdviseCommand& command);

@@ -30,15 +30,31 @@ std::string list_sets(const LiveJob& job) {
   return list;
 }
 
+// The step of the plan that holds, as `braidctl plan` has it of a trace; null: nothing is
+// predicted.
+Result<nlohmann::ordered_json> json_of_step(const LiveSet& set) {
+  if (!set.is_measured() || !set.cost) return nlohmann::ordered_json(nullptr);
+  auto plan = plan_of_groups(set.groups, set.trace);
+  if (!plan) return plan.status();
+  return json_of_plan(
+      RenderedPlan::make(set.trace, std::move(plan).value(), *set.cost, set.planner, set.streams));
+}
+
 // What was parsed and found to be as it should be, of one job and the set that is meant.
-std::string live_json(const std::string& answer, const LiveOptions& live) {
+Result<std::string> live_json(const std::string& answer, const LiveJob& job,
+                              const LiveOptions& live) {
   nlohmann::ordered_json found;
-  for (auto& job : nlohmann::ordered_json::parse(answer)) {
-    if (job["job"] != live.job) continue;
-    found = std::move(job);
+  for (auto& one : nlohmann::ordered_json::parse(answer)) {
+    if (one["job"] != live.job) continue;
+    found = std::move(one);
     break;
   }
   if (live.set) found["sets"] = nlohmann::ordered_json::array({found["sets"].at(*live.set - 1)});
+  for (size_t i = 0; i < job.sets.size(); ++i) {
+    auto step = json_of_step(job.sets[i]);
+    if (!step) return step.status();
+    found["sets"].at(i)["step"] = std::move(step).value();
+  }
   return found.dump() + '\n';
 }
 
@@ -55,20 +71,6 @@ Result<LiveJob> find_in(const JobsReply& answer, const std::string& name) {
   auto job = find_live_job(std::move(jobs).value(), name);
   if (job || answer.jobs_hidden == 0) return job;
   return Status(job.status().code(), job.status().message() + hidden_note(answer.jobs_hidden));
-}
-
-Result<CommandOutput> draw_live_plan(LiveSet set, const std::string& job) {
-  BRAID_RETURN_IF_ERROR(check_measured(set, job));
-  if (!set.cost) {
-    return make_status(StatusCode::NotFound,
-                       "job '{}': plan {} was made without a cost, so there is no timeline yet",
-                       job, set.plan);
-  }
-  auto plan = plan_of_groups(set.groups, set.trace);
-  if (!plan) return plan.status();
-  const auto report = RenderedPlan::make(std::move(set.trace), std::move(plan).value(), *set.cost,
-                                         set.planner, set.streams);
-  return CommandOutput{plan_svg(report), {}};
 }
 
 }  // namespace
@@ -140,19 +142,20 @@ Result<LiveSet> ask_for_set(const std::string& socket, const LiveOptions& live) 
 }
 
 Result<CommandOutput> run_live_plan(const std::string& socket, const LiveOptions& live,
-                                    OutputFormat format) {
+                                    bool as_json) {
   const auto answer = ask_daemon(socket, live.job);
   if (!answer) return answer.status();
   auto job = find_in(*answer, live.job);
   if (!job) return job.status();
-  if (live.set || job->sets.empty() || format == OutputFormat::Svg) {
+  if (live.set || job->sets.empty()) {
     auto set = find_live_set(*job, live);
     if (!set) return set.status();
-    if (format == OutputFormat::Svg) return draw_live_plan(std::move(set).value(), live.job);
     job->sets.assign(1, std::move(set).value());
   }
-  return CommandOutput{
-      format == OutputFormat::Table ? live_table(*job) : live_json(answer->json, live), {}};
+  if (!as_json) return CommandOutput{live_table(*job), {}};
+  auto json = live_json(answer->json, *job, live);
+  if (!json) return json.status();
+  return CommandOutput{std::move(json).value(), {}};
 }
 
 Result<CommandOutput> run_live_fit(const std::string& socket, const LiveOptions& live,

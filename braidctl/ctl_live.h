@@ -32,7 +32,7 @@ Result<LiveSet> ask_for_set(const std::string& socket, const LiveOptions& live);
 
 // "plan --job": what holds and how it fares, of all sets or the one that the options mean.
 Result<CommandOutput> run_live_plan(const std::string& socket, const LiveOptions& live,
-                                    OutputFormat format);
+                                    bool as_json);
 // "fit --job"
 Result<CommandOutput> run_live_fit(const std::string& socket, const LiveOptions& live,
                                    bool as_json);

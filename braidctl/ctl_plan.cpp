@@ -11,18 +11,6 @@
 namespace braid {
 namespace {
 
-std::string render(const RenderedPlan& report, OutputFormat format) {
-  switch (format) {
-    case OutputFormat::Table:
-      return plan_table(report);
-    case OutputFormat::Json:
-      return plan_json(report);
-    case OutputFormat::Svg:
-      return plan_svg(report);
-  }
-  return {};
-}
-
 constexpr std::array kOptionsOfTraces = {"--trace", "--planner",         "--startup", "--per-byte",
                                          "--cost",  "--slowdown-of-two", "--streams", "--forward"};
 
@@ -71,7 +59,7 @@ CLI::App* add_plan_command(CLI::App& app, PlanCommand& command) {
   add_cost_options(*sub, command);
   CLI::Option* job = add_live_options(*sub, command.live);
   for (const char* name : kOptionsOfTraces) job->excludes(sub->get_option(name));
-  add_format_option(*sub, command.format);
+  add_format_option(*sub, command.as_json);
   sub->parse_complete_callback([sub, job] {
     if (job->count() == 0) check_complete(*sub);
   });
@@ -79,7 +67,7 @@ CLI::App* add_plan_command(CLI::App& app, PlanCommand& command) {
 }
 
 Result<CommandOutput> run_plan(const std::string& socket, const PlanCommand& command) {
-  if (!command.live.job.empty()) return run_live_plan(socket, command.live, command.format);
+  if (!command.live.job.empty()) return run_live_plan(socket, command.live, command.as_json);
   auto trace = load_trace(command.trace_path);
   if (!trace) return trace.status();
   name_after_file(*trace, command.trace_path);
@@ -104,7 +92,7 @@ Result<CommandOutput> run_plan(const std::string& socket, const PlanCommand& com
     const auto warning = extrapolation_warning(*fitted, report.message_bytes(), command.cost_path);
     if (warning) report.warnings.push_back(*warning);
   }
-  return CommandOutput{render(report, command.format), report.warnings};
+  return CommandOutput{command.as_json ? plan_json(report) : plan_table(report), report.warnings};
 }
 
 }  // namespace braid

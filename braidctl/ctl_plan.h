@@ -19,7 +19,7 @@ struct PlanCommand {
   double slowdown_of_two = 2;
   uint32_t streams = 1;
   std::optional<double> forward_seconds;  // instead of the trace's
-  OutputFormat format = OutputFormat::Table;
+  bool as_json = false;
 };
 
 // `command` must outlive the parsing of `app`.

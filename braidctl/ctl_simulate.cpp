@@ -121,7 +121,7 @@ CLI::App* add_simulate_command(CLI::App& app, SimulateCommand& command) {
                   "seconds of the forward pass, instead of the trace's")
       ->check(is_not_negative());
   add_noise_options(*sub, command.sweep.simulator);
-  add_format_option(*sub, command.format);
+  add_format_option(*sub, command.as_json);
   sub->parse_complete_callback([&command, inside = sub->get_option("--inside-alpha")] {
     finish(command, inside->count() > 0);
   });
@@ -145,15 +145,8 @@ Result<CommandOutput> run_simulate(const SimulateCommand& command) {
   }
   const auto rows = run_sweep(*trace, options);
   if (!rows) return rows.status().with_context(command.trace_path);
-  switch (command.format) {
-    case OutputFormat::Table:
-      return CommandOutput{sweep_table(*trace, options, *rows), {}};
-    case OutputFormat::Json:
-      return CommandOutput{sweep_json(*rows), {}};
-    case OutputFormat::Svg:
-      return CommandOutput{sweep_svg(*trace, options, *rows), {}};
-  }
-  return CommandOutput{};
+  return CommandOutput{command.as_json ? sweep_json(*rows) : sweep_table(*trace, options, *rows),
+                       {}};
 }
 
 }  // namespace braid

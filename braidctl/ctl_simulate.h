@@ -20,7 +20,7 @@ struct SimulateCommand {
   double inside_alpha = 0;
   double inside_beta = 0;
   SweepOptions sweep;  // its workers, planners and updates come from the texts above
-  OutputFormat format = OutputFormat::Table;
+  bool as_json = false;
 };
 
 CLI::App* add_simulate_command(CLI::App& app, SimulateCommand& command);

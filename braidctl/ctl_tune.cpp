@@ -101,14 +101,7 @@ CLI::App* add_tune_command(CLI::App& app, TuneCommand& command) {
       "tune", "how the settings of the jobs on this node are tuned; ask a job's coordinator");
   sub->fallthrough();
   sub->add_option("--job", command.job, "this job only");
-  sub->add_option_function<std::string>(
-         "--format",
-         [&command](const std::string& name) {
-           command.format = name == "json" ? OutputFormat::Json : OutputFormat::Table;
-         },
-         "table or json")
-      ->default_str("table")
-      ->check(CLI::IsMember({"table", "json"}));
+  add_format_option(*sub, command.as_json);
   return sub;
 }
 
@@ -119,7 +112,7 @@ Result<CommandOutput> run_tune(const std::string& socket, const TuneCommand& com
     return make_status(StatusCode::NotFound, "no job '{}' runs on this node{}",
                        printable(command.job), hidden_note(answer->jobs_hidden));
   }
-  if (command.format == OutputFormat::Json) return CommandOutput{answer->json + '\n', {}};
+  if (command.as_json) return CommandOutput{answer->json + '\n', {}};
   auto tables = tune_tables(answer->json);
   if (!tables) return tables.status();
   return CommandOutput{*tables + hidden_line(answer->jobs_hidden), {}};

@@ -10,7 +10,7 @@ namespace braid {
 // `braidctl tune`: what the tuning of the jobs on this node has tried, and what it has found.
 struct TuneCommand {
   std::string job;  // empty: all
-  OutputFormat format = OutputFormat::Table;
+  bool as_json = false;
 };
 
 CLI::App* add_tune_command(CLI::App& app, TuneCommand& command);

@@ -7,7 +7,6 @@
 #include "base/printable.h"
 #include "base/version.h"
 #include "braidctl/ctl_advise.h"
-#include "braidctl/ctl_draw.h"
 #include "braidctl/ctl_explain.h"
 #include "braidctl/ctl_fit.h"
 #include "braidctl/ctl_flows.h"
@@ -84,7 +83,6 @@ int main(int argc, char** argv) {
                  "the daemon's socket (default: $BRAID_SOCKET, else /run/braid/braidd.sock)");
   StatusCommand status;
   braid::AdviseCommand advise;
-  braid::DrawCommand draw;
   braid::ExplainCommand explain;
   braid::FitCommand fit;
   braid::FlowsCommand flows;
@@ -97,7 +95,6 @@ int main(int argc, char** argv) {
   braid::TuneCommand tune;
   add_status_command(app, status);
   const CLI::App* advise_command = braid::add_advise_command(app, advise);
-  const CLI::App* draw_command = braid::add_draw_command(app, draw);
   const CLI::App* explain_command = braid::add_explain_command(app, explain);
   const CLI::App* fit_command = braid::add_fit_command(app, fit);
   const CLI::App* flows_command = braid::add_flows_command(app, flows);
@@ -114,14 +111,12 @@ int main(int argc, char** argv) {
     return app.exit(error) == 0 ? 0 : kExitUsage;
   }
   if (app.get_subcommands().empty()) {
-    std::fprintf(
-        stderr,
-        "a subcommand is required: status, advise, draw, explain, fit, flows, jobs, pending, "
-        "plan, simulate, top, trace or tune\n");
+    std::fprintf(stderr,
+                 "a subcommand is required: status, advise, explain, fit, flows, jobs, pending, "
+                 "plan, simulate, top, trace or tune\n");
     return kExitUsage;
   }
   if (advise_command->parsed()) return print(braid::run_advise(socket, advise));
-  if (draw_command->parsed()) return print(braid::run_draw(draw));
   if (explain_command->parsed()) return print(braid::run_explain(socket, explain));
   if (fit_command->parsed()) return print(braid::run_fit(socket, fit));
   if (flows_command->parsed()) return print(braid::run_flows(socket, flows));

@@ -75,16 +75,28 @@ std::string plan_table(const RenderedPlan& report) {
   return out + render_table(rows);
 }
 
-std::string plan_json(const RenderedPlan& report) {
+nlohmann::ordered_json json_of_plan(const RenderedPlan& report) {
   nlohmann::ordered_json json;
   json["planner"] = report.planner;
   auto groups = nlohmann::ordered_json::array();
   auto pieces = nlohmann::ordered_json::array();
+  auto ready = nlohmann::ordered_json::array();
   for (const Plan::Group& group : report.plan.groups) {
     auto names = nlohmann::ordered_json::array();
     for (uint32_t i = group.begin; i < group.end; ++i) names.push_back(report.tensor(i).name);
     groups.push_back(std::move(names));
     pieces.push_back(group.pieces);
+    ready.push_back(report.timeline.ready_seconds[group.end - 1]);
+  }
+  auto units = nlohmann::ordered_json::array();
+  for (const Timeline::Unit& unit : report.timeline.units) {
+    const uint64_t bytes = report.unit_bytes(unit);
+    units.push_back({{"group", unit.group},
+                     {"piece", unit.piece},
+                     {"bytes", bytes},
+                     {"start_seconds", unit.start_seconds},
+                     {"startup_seconds", report.cost->phases(bytes).startup_seconds},
+                     {"end_seconds", unit.end_seconds}});
   }
   json["groups"] = std::move(groups);
   json["iteration_seconds"] = report.timeline.iteration_seconds;
@@ -93,24 +105,15 @@ std::string plan_json(const RenderedPlan& report) {
   json["forward_seconds"] = report.workload.forward_seconds;
   json["streams"] = report.streams;
   json["pieces"] = std::move(pieces);
+  json["ready_seconds"] = std::move(ready);
+  json["units"] = std::move(units);
+  json["model"] = report.trace.model;
   json["warnings"] = report.warnings;
-  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + '\n';
+  return json;
 }
 
-std::vector<uint32_t> unit_lanes(const Timeline& timeline) {
-  std::vector<uint32_t> lanes;
-  std::vector<double> free_at;
-  for (const Timeline::Unit& unit : timeline.units) {
-    const auto lane = std::find_if(free_at.begin(), free_at.end(),
-                                   [&](double at) { return at <= unit.start_seconds; });
-    lanes.push_back(static_cast<uint32_t>(lane - free_at.begin()));
-    if (lane == free_at.end()) {
-      free_at.push_back(unit.end_seconds);
-    } else {
-      *lane = unit.end_seconds;
-    }
-  }
-  return lanes;
+std::string plan_json(const RenderedPlan& report) {
+  return json_of_plan(report).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + '\n';
 }
 
 }  // namespace braid

@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include <nlohmann/json_fwd.hpp>
+
 #include "planner/cost_model.h"
 #include "planner/plan.h"
 #include "planner/simulator.h"
@@ -38,14 +40,9 @@ struct RenderedPlan {
 };
 
 std::string plan_table(const RenderedPlan& report);
-// {"planner", "groups": [[name, …], …], "iteration_seconds", "backward_seconds",
-// "exposed_seconds", "forward_seconds", "streams", "pieces": [of each group], "warnings"}: groups
-// in sending order, names as backward makes them.
+// {"planner", "groups": [[name, …], …], …}, with a newline: docs/planning.md. Groups in sending
+// order, names as backward makes them.
 std::string plan_json(const RenderedPlan& report);
-// The timeline: backward above, communication below it, a lane per stream.
-std::string plan_svg(const RenderedPlan& report);
-
-// The lane of each of the timeline's units: the first one that is free when it starts.
-std::vector<uint32_t> unit_lanes(const Timeline& timeline);
+nlohmann::ordered_json json_of_plan(const RenderedPlan& report);
 
 }  // namespace braid

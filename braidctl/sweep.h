@@ -66,9 +66,6 @@ std::string sweep_table(const Trace& trace, const SweepOptions& options,
 // "update", "compute_seconds", "communication_seconds", "exposed_seconds", "hidden_share",
 // "wire_bytes", "wire_share", "speedup_over_sync".
 std::string sweep_json(const std::vector<SweepRow>& rows);
-// Iteration time and speed-up over workers, a line per planner and method.
-std::string sweep_svg(const Trace& trace, const SweepOptions& options,
-                      const std::vector<SweepRow>& rows);
 
 // "ring, α 4.52e-05 s, …": what was simulated, for headings.
 std::string describe(const SweepOptions& options);

@@ -50,7 +50,7 @@ fi
 say "Building (build/release)"
 mkdir -p build
 cmake --preset release >build/configure.log || fail "cmake failed: see build/configure.log"
-cmake --build --preset release --target braid braidd braidctl
+cmake --build --preset release --target braid braidd
 
 # Namespaces and traffic shaping need root.
 as_root=()
@@ -89,4 +89,4 @@ grep -q "all $nodes ranks on .* joined" "$output/logs/node0.log" \
 
 say "Result"
 build/venv/bin/python scripts/demo_report.py --run gloo "$output/gloo" --run braid "$output/braid" \
-  --network "$network" "${report[@]}" --picture "$output/demo.svg" --braidctl build/release/bin/braidctl
+  --network "$network" "${report[@]}" --picture "$output/demo.svg"

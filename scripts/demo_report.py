@@ -16,8 +16,10 @@ import statistics
 import sys
 from dataclasses import dataclass
 
-import drawing
 import torch
+
+from braid.plot.page import Page
+from braid.plot.panels import Bars, Lines
 
 # Of the largest value in the same tensor. The two systems add in different orders.
 RELATIVE_TOLERANCE = 1e-5
@@ -140,46 +142,35 @@ def print_equality(runs):
     return not complaints
 
 
-def figure_of(runs, network, nic_gbit):
-    """What `braidctl draw` makes the picture of."""
+def page_of(runs, network, nic_gbit):
     names = [run.name for run in runs]
-    bandwidth = {
-        "title": "bus bandwidth (Gbit/s)",
-        "kind": "bars",
-        "groups": [f"all-reduce of {runs[0].gradient_bytes / 1e6:.0f} MB"],
-        "series": [{"name": run.name, "values": [run.bus_gbit_per_second]} for run in runs],
-    }
-    if nic_gbit:
-        bandwidth["limit"] = {"value": nic_gbit, "text": f"NIC: {nic_gbit:g} Gbit/s"}
-    steps = {
-        "title": "training step (ms)",
-        "note": "median",
-        "kind": "stacked_bars",
-        "groups": names,
-        "series": [
-            {"name": "computation", "values": [run.compute * 1e3 for run in runs]},
+    bandwidth = Bars(
+        "bus bandwidth (Gbit/s)",
+        limit=(nic_gbit, f"NIC: {nic_gbit:g} Gbit/s") if nic_gbit else None,
+        groups=[f"all-reduce of {runs[0].gradient_bytes / 1e6:.0f} MB"],
+        series={run.name: [run.bus_gbit_per_second] for run in runs},
+    )
+    steps = Bars(
+        "training step (ms)",
+        note="median",
+        groups=names,
+        series={
+            "computation": [run.compute * 1e3 for run in runs],
             # The medians of a step and of its computation are not of the same step.
-            {"name": "communication", "values": [max(0.0, run.communication) * 1e3 for run in runs]},
-        ],
-    }
-    loss = {
-        "title": "training loss (cross-entropy)",
-        "note": ", ".join(f"{run.name}: {len(run.losses)} steps in {sum(run.step_seconds):.0f} s" for run in runs),
-        "kind": "lines",
-        "x_title": "seconds spent in training steps",
-        "series": [
-            {"name": run.name, "points": list(zip(itertools.accumulate(run.step_seconds), run.losses))}
-            for run in runs
-        ],
-    }
-    return {
-        "title": f"The same script through {' and '.join(names)}",
-        "notes": [network],
-        "columns": 3,
-        "panel_width": 340,
-        "panel_height": 320,
-        "panels": [bandwidth, steps, loss],
-    }
+            "communication": [max(0.0, run.communication) * 1e3 for run in runs],
+        },
+        is_stacked=True,
+    )
+    loss = Lines(
+        "training loss (cross-entropy)",
+        "seconds spent in training steps",
+        series={run.name: list(zip(itertools.accumulate(run.step_seconds), run.losses)) for run in runs},
+    )
+    took = "; ".join(f"{run.name}: {len(run.losses)} steps in {sum(run.step_seconds):.0f} s" for run in runs)
+    return Page(
+        f"The same script through {' and '.join(names)}", [bandwidth, steps, loss], [network, took], columns=3,
+        panel_inches=(4.2, 3.6),
+    )  # fmt: skip
 
 
 def main():
@@ -189,7 +180,6 @@ def main():
     parser.add_argument("--network", required=True, help="what the runs went over, for the titles")
     parser.add_argument("--nic-gbit", type=float, help="the NIC's rate, drawn as a line")
     parser.add_argument("--picture", required=True, help="the SVG to write")
-    parser.add_argument("--braidctl", required=True, help="the program that draws it")
     arguments = parser.parse_args()
     if len(arguments.run) != 2:
         parser.error("--run must be given twice")
@@ -198,13 +188,7 @@ def main():
     print(f"\n{runs[0].ranks} trainers, {len(runs[0].losses)} steps, {arguments.network}\n")
     print_table(runs)
     equal = print_equality(runs)
-    figure = figure_of(runs, arguments.network, arguments.nic_gbit)
-    try:
-        picture = drawing.svg(figure, arguments.braidctl)
-    except drawing.DrawingError as error:
-        sys.exit(f"demo_report: no picture: {error}")
-    with open(arguments.picture, "w", encoding="utf-8") as file:
-        file.write(picture)
+    page_of(runs, arguments.network, arguments.nic_gbit).save(arguments.picture)
     print(f"picture: {arguments.picture}")
     return 0 if equal else 1
 

@@ -31,9 +31,6 @@ class Run:
         """What has been measured; run() adds what all commands report."""
         raise NotImplementedError
 
-    def publish(self, report: dict) -> None:
-        """What is made of the report, besides its table and its file. Raises CompareError."""
-
     def say(self, text: str) -> None:
         print(f"{self.command.rpartition('/')[2]}: {text}", file=sys.stderr, flush=True)
 
@@ -78,9 +75,4 @@ class Run:
             with open(self._chosen.json, "w", encoding="utf-8") as file:
                 json.dump(report, file, indent=2, allow_nan=False)
                 file.write("\n")
-        try:
-            self.publish(report)
-        except CompareError as error:
-            self.say(str(error))
-            return EXIT_FAILED
         return EXIT_FAILED if self.errors else 0

@@ -4,16 +4,12 @@
 import argparse
 import contextlib
 import dataclasses
-import functools
-import os
 import statistics
 
-import drawing
-
-from . import course, figures, options, page, requirements, systems, table, wire
+from . import course, figures, options, requirements, systems, table, wire
 from .cases import Case
 from .cluster import Cluster
-from .errors import CompareError, SystemFailed
+from .errors import SystemFailed
 from .paths import BEFORE, BRAID
 
 
@@ -112,15 +108,3 @@ class _Comparison(course.Run):
             "rows": rows,
             "comparisons": figures.comparisons(rows),
         }
-
-    def publish(self, report: dict) -> None:
-        """The page with its charts."""
-        if not self._chosen.html:
-            return
-        braidctl = os.path.join(self._chosen.build, "bin", "braidctl")
-        try:
-            drawn = page.of(report, functools.partial(drawing.svg, braidctl=braidctl))
-        except drawing.DrawingError as error:
-            raise CompareError(f"no page: {error}") from None
-        with open(self._chosen.html, "w", encoding="utf-8") as file:
-            file.write(drawn)

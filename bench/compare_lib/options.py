@@ -5,7 +5,7 @@ import argparse
 import re
 
 from cluster_lib import arguments, delay_options
-from cluster_lib.arguments import count, directory, distinct, mbit, output_file
+from cluster_lib.arguments import count, directory, distinct, mbit
 from cluster_lib.errors import ClusterError
 
 from . import mpi, shared_options, torch_options
@@ -69,7 +69,8 @@ exit codes
 
 example
   bench/compare --nodes 4 --nic-mbit 2000 --flow-mbit 500 --sizes 10000,1MB,25MB \\
-    --systems braid,gloo,openmpi --repeats 3 --json compare.json --html compare.html
+    --systems braid,gloo,openmpi --repeats 3 --json compare.json
+  build/venv/bin/braid-plot compare.json -o compare.svg
   bench/compare --through torch --nodes 4 --nic-mbit 2000 --flow-mbit 500 --collectives all_reduce,all_to_all
 """
 
@@ -117,12 +118,11 @@ def parse(argv: list[str]) -> argparse.Namespace:
     add("--warmup", type=count(1, 10**6), default=3, metavar="W", help="before them (3)")
     torch_options.add(parser)
     add("--before", type=directory, metavar="DIR", help="a checkout with another braid, built in build/release")
-    add("--html", type=output_file, metavar="FILE", help="write a page with charts there")
     add("--no-wire", action="store_true", help="do not measure the wire with iperf3")
     shared_options.add(
         parser,
         "for the start of a system, and for one repeat of one case",
-        "bin/braidd and bin/braid-bench, and bin/braidctl for the page",
+        "bin/braidd and bin/braid-bench",
     )
     options = shared_options.parse(parser, argv)
     try:

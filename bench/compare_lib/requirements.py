@@ -27,8 +27,6 @@ def check(options: argparse.Namespace) -> None:
         other.append("torch is not in build/venv: run scripts/setup")
     # Without braid among the systems the cluster needs no daemons.
     needed = [path for braid in options.installations.values() for path in _files_of(braid, options.through)]
-    if options.html:
-        needed.append(os.path.join(options.build, "bin", "braidctl"))
     for path in needed:
         if not os.access(path, os.R_OK):
             other.append(f"{path} is missing: {_WHAT_TO_DO}")

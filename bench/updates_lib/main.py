@@ -3,12 +3,11 @@
 
 import argparse
 
-import drawing
 from compare_lib import course
 from compare_lib.cluster import Cluster
 from compare_lib.errors import CompareError, SystemFailed
 
-from . import drawn, figures, options, requirements, table
+from . import figures, options, requirements, table
 from .runner import Runner
 from .systems import SYNC, System
 
@@ -154,22 +153,12 @@ class _Timeline(_Run):
         return {name: getattr(self._chosen, name) for name in ("trace", "steps", "settling_steps")}
 
     def report(self) -> dict:
-        names = ("communication", "steps", "settling_steps", "trace", "picture")
+        names = ("communication", "steps", "settling_steps", "trace")
         return {
             **self._common(*names),
             "communication_seconds": self._communication_seconds,
             "parts": self._parts,
         }
-
-    def publish(self, report: dict) -> None:
-        if not self._parts:
-            return
-        try:
-            figure = drawn.figure_of(self._parts, table.heading(report))
-            with open(self._chosen.picture, "w", encoding="utf-8") as file:
-                file.write(drawing.svg(figure, self._chosen.braid.program("braidctl")))
-        except (drawing.DrawingError, OSError) as error:
-            raise CompareError(f"no picture: {error}") from None
 
 
 _RUNS = {options.ACCURACY: _Accuracy, options.STEPS: _Steps, options.TIMELINE: _Timeline}

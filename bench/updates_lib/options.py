@@ -5,7 +5,7 @@ import argparse
 import os
 
 from cluster_lib import arguments
-from cluster_lib.arguments import count, existing_file, mbit, output_file
+from cluster_lib.arguments import count, existing_file, mbit
 from cluster_lib.delay_options import Delay
 from compare_lib import shared_options
 from compare_lib.paths import ROOT, installation_of
@@ -31,7 +31,7 @@ Trains with the weights updated in several ways, on one emulated cluster (script
 
   accuracy   the same model on the same data, once per system and seed: does training survive?
   steps      what a step takes, with a model of 25.6 million parameters whose computing is waited through
-  timeline   a picture of some of these steps: when they compute, and when their gradients travel
+  timeline   some of these steps, for a picture: when they compute, and when their gradients travel
 """
 
 _EPILOG = """\
@@ -89,14 +89,15 @@ example
 """
 
 _TIMELINE_EPILOG = """\
-what is drawn, of rank 0, for each system
+what braid-plot draws of its --json file, of rank 0, for each system
   trainer      its forward pass, backward pass and step(), by its own clock
   gradients    the moments in which the daemon was given them
   groups       the gradients that the plan has merged: from the last one of them to the result, as the daemon has noted
                both (docs/timeline.md). Of sharded the results are new weights
 
 example
-  bench/updates timeline --communication 1 --picture timeline.svg
+  bench/updates timeline --communication 1 --json timeline.json
+  build/venv/bin/braid-plot timeline.json -o timeline.svg
 """
 
 def parse(argv: list[str]) -> argparse.Namespace:
@@ -155,7 +156,6 @@ def _add_timeline(parser: argparse.ArgumentParser) -> None:
     add("--communication", type=number(1e-3, 1e3), default=1.0, metavar="X", help="times computing (1)")
     add("--steps", type=count(1, 20), default=3, metavar="N", help="that are drawn (3)")
     add("--settling-steps", type=count(1, 40), default=8, metavar="N", help="before them (8)")
-    add("--picture", type=output_file, required=True, metavar="FILE.svg", help="where the picture goes")
     _add_trace(parser)
     _add_cluster(parser)
 
@@ -195,6 +195,8 @@ def _finish(parser: argparse.ArgumentParser, options: argparse.Namespace) -> Non
     options.delay, options.ranks_per_node = Delay(), 1
     if options.command in (STEPS, TIMELINE):
         options.settings = [_WITHOUT_TUNING, *options.settings]
+    if options.command == TIMELINE and not options.json:
+        parser.error("timeline needs --json FILE, which braid-plot draws")
     if options.command == STEPS and options.systems[0].text != "sync":
         parser.error("the first system of steps is sync: others are compared with it")
     momentum = options.momentum if options.command == ACCURACY else 0.9

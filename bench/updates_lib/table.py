@@ -14,9 +14,7 @@ def of(report: dict) -> str:
     lines = [f"# {heading(report)}"]
     if report["kind"] == ACCURACY:
         lines += aligned(accuracy_cells(report["rows"]))
-    elif report["kind"] == TIMELINE:
-        lines += [f"the picture is {report['picture']}"] if report["parts"] else []
-    else:
+    elif report["kind"] != TIMELINE:
         for part in report["parts"]:
             lines += ["", f"# {part_heading(part)}", *aligned(step_cells(part["rows"]))]
     # All of it was said when it happened, and is in the JSON file.

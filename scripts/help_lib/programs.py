@@ -42,10 +42,13 @@ def _with_commands(argv: list[str], words: list[str]) -> Command:
     return command
 
 
-def _braid_run() -> Command:
+_PYTHON = {"braid-run": "torch/launcher.py", "braid-plot": "plot/command.py"}
+
+
+def _of_package(name: str) -> Command:
     # -P: the folder of the file has modules whose names the standard library has, too.
-    file = TREE / "python" / "braid" / "torch" / "launcher.py"
-    return parse(_output([sys.executable, "-P", str(file), "--help"]), ["braid-run"])
+    file = TREE / "python" / "braid" / _PYTHON[name]
+    return parse(_output([sys.executable, "-P", str(file), "--help"]), [name])
 
 
 def _braid_cluster() -> Command:
@@ -65,8 +68,8 @@ class Programs:
     bin: pathlib.Path
 
     def help_of(self, name: str) -> Command:
-        if name == "braid-run":
-            return _braid_run()
+        if name in _PYTHON:
+            return _of_package(name)
         if name == "braid-cluster":
             return _braid_cluster()
         return _with_commands([str(self.bin / name)], [name])

@@ -1,17 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The parts of bench/compare that need no cluster: arguments, figures, table, page."""
+"""The parts of bench/compare that need no cluster: arguments, figures, table."""
 
+import html
 import json
 import os
 import subprocess
 import time
-import xml.etree.ElementTree
 import types
 
 import pytest
-from braid_build import BUILD, IS_BUILT
 from compare_tool import COMPARE
-from compare_lib import charts, cluster, cpu, figures, main, mpi, network, options, requirements, table, wire
+from compare_lib import cluster, cpu, figures, main, mpi, network, options, requirements, table, wire
 from compare_lib.cases import Case
 from compare_lib.errors import CompareError, SystemFailed
 from compare_lib.figures import Sample
@@ -94,15 +93,6 @@ def test_through_torch_other_things_are_measured_unless_they_are_given():
     chosen = options.parse([])
     assert chosen.cases == [Case(10_000), Case(1_000_000), Case(25_000_000)] and chosen.iterations == 20
     assert chosen.systems == ["braid", "gloo", "openmpi"]
-
-
-def test_the_page_needs_the_program_that_draws_it(monkeypatch, tmp_path):
-    monkeypatch.setattr(requirements, "has_module", lambda *_: False)
-    chosen = ["--systems", "openmpi", "--no-wire", "--build", str(tmp_path)]
-    for page, is_needed in (([], False), (["--html", str(tmp_path / "page.html")], True)):
-        with pytest.raises(CompareError) as error:
-            requirements.check(options.parse([*chosen, *page]))
-        assert (f"{tmp_path}/bin/braidctl is missing" in str(error.value)) == is_needed
 
 
 @pytest.mark.parametrize("missing", ["numpy", "mpi4py"])
@@ -239,21 +229,6 @@ def test_times_and_sizes_have_units():
     assert [table.bytes_text(b) for b in (1001, 10_000, 25_000_000)] == ["1001 B", "10 kB", "25 MB"]
 
 
-@pytest.mark.parametrize(("seconds", "shown"), [(12e-6, ("µs", 12)), (0.0123, ("ms", 12.3)), (1.5, ("s", 1.5))])
-def test_charts_have_units_that_fit(seconds, shown):
-    figure = charts.by_size(rows(braid=seconds), ["braid"], [1000], "median_seconds", charts.seconds_unit)
-    (panel,) = figure["panels"]
-    assert (panel["title"], panel["series"][0]["values"][0]) == (shown[0], pytest.approx(shown[1]))
-
-
-def test_a_system_without_a_row_has_no_bar():
-    measured = rows(braid=1.0, gloo=4.0) + [figures.row("braid", Case(2000), [Sample(1.0, 1.0, 1.0)], SHAPE)]
-    (panel,) = charts.bandwidth(measured, ["braid", "gloo"], (1.75, "the wire"))["panels"]
-    assert panel["groups"] == ["1 kB", "2 kB"] and panel["limit"] == {"value": 1.75, "text": "the wire"}
-    assert [one["name"] for one in panel["series"]] == ["braid", "gloo"]
-    assert [[value is None for value in one["values"]] for one in panel["series"]] == [[False, False], [False, True]]
-
-
 class FakeSystem:
     """Works, or fails where it is told to."""
 
@@ -289,23 +264,26 @@ class FakeCluster:
         return None
 
 
-def compare(monkeypatch, tmp_path, *arguments, build=BUILD, **failures) -> tuple[int, dict, str]:
-    """Its exit code, its report and its page."""
-    if build == BUILD and not IS_BUILT:
-        pytest.skip("braidctl is not built: it draws the charts")
+def compare(monkeypatch, tmp_path, *arguments, **failures) -> tuple[int, dict]:
+    """Its exit code and its report."""
     monkeypatch.setattr(main, "Cluster", FakeCluster)
     monkeypatch.setattr(main.requirements, "check", lambda _: None)
     monkeypatch.setattr(main.course.signal, "signal", lambda *_: None)
     monkeypatch.setattr(main.wire, "measure", lambda _, n: wire.Wire(n, [1.5, 1.7]))
     monkeypatch.setattr(main.systems, "make", lambda name, *_: FakeSystem(name, failures.get(name)))
-    results, html = tmp_path / "results.json", tmp_path / "page.html"
-    files = ["--build", str(build), "--json", str(results), "--html", str(html)]
-    code = main.main(["--sizes", "1000,2000", "--repeats", "2", *files, *arguments])
-    return code, json.loads(results.read_text()), html.read_text() if html.exists() else ""
+    results = tmp_path / "results.json"
+    code = main.main(["--sizes", "1000,2000", "--repeats", "2", "--json", str(results), *arguments])
+    return code, json.loads(results.read_text())
+
+
+def drawn(tmp_path, report: dict) -> str:
+    benchmarks = pytest.importorskip("braid.plot.benchmarks", reason="matplotlib is not installed")
+    benchmarks.compare(report, "").save(tmp_path / "compare.svg")
+    return html.unescape((tmp_path / "compare.svg").read_text())
 
 
 def test_a_whole_comparison(monkeypatch, tmp_path, capsys):
-    code, report, _ = compare(monkeypatch, tmp_path)
+    code, report = compare(monkeypatch, tmp_path)
     assert code == 0 and report["errors"] == {}
     assert report["wire_gbit_per_second"] == pytest.approx(1.6) and report["wire_connections"] == 8
     assert len(report["rows"]) == 6 and all(len(row["repeats"]) == 2 for row in report["rows"])
@@ -314,7 +292,7 @@ def test_a_whole_comparison(monkeypatch, tmp_path, capsys):
 
 
 def test_a_whole_comparison_through_torch_with_the_braid_before(monkeypatch, tmp_path, capsys):
-    code, report, html = compare(monkeypatch, tmp_path, "--through", "torch", "--before", str(tmp_path))
+    code, report = compare(monkeypatch, tmp_path, "--through", "torch", "--before", str(tmp_path))
     assert code == 0 and report["errors"] == {} and report["through"] == "torch"
     assert len(report["rows"]) == 2 * 7 * 2 * 3 and len(report["comparisons"]) == 2 * 7 * 2
     heading, columns, *lines = capsys.readouterr().out.splitlines()
@@ -322,8 +300,9 @@ def test_a_whole_comparison_through_torch_with_the_braid_before(monkeypatch, tmp
     assert columns.split()[:3] == ["collective", "system", "dtype"]
     assert columns.endswith("÷ gloo  ÷ before")
     assert {"braid", "gloo", "braid-before"} == {line.split()[1] for line in lines}
-    assert "<h1>Collectives through torch: braid, gloo, braid-before</h1>" in html
-    assert html.count("bfloat16, 2 kB: ms") == 1 and ">reduce_scatter</text>" in html
+    picture = drawn(tmp_path, report)
+    assert "Collectives through torch: braid, gloo, braid-before" in picture
+    assert picture.count("bfloat16, 2 kB: time of one operation, median (") == 1 and "all_to_all" not in picture
 
 
 def test_a_system_that_takes_no_part_has_no_column(monkeypatch, tmp_path, capsys):
@@ -333,59 +312,28 @@ def test_a_system_that_takes_no_part_has_no_column(monkeypatch, tmp_path, capsys
 
 @pytest.mark.parametrize(("fails_at", "rows_left"), [("start", 4), (2000, 5)])
 def test_the_error_of_one_system_leaves_the_others_their_rows(monkeypatch, tmp_path, capsys, fails_at, rows_left):
-    code, report, html = compare(monkeypatch, tmp_path, gloo=fails_at)
+    code, report = compare(monkeypatch, tmp_path, gloo=fails_at)
     assert code == 1 and list(report["errors"]) == ["gloo"]
     assert len(report["rows"]) == rows_left
     assert "gloo FAILED: it said <nothing> & ended" in capsys.readouterr().out
-    assert "it said &lt;nothing&gt; &amp; ended" in html
-
-
-@pytest.mark.parametrize("through", [[], ["--through", "torch"]])
-@pytest.mark.parametrize("failures", [{}, {"braid": "start", "gloo": "start", "openmpi": "start"}])
-def test_the_page_is_well_formed_and_stands_alone(monkeypatch, tmp_path, failures, through):
-    _, _, html = compare(monkeypatch, tmp_path, *through, **failures)
-    root = xml.etree.ElementTree.fromstring(html)
-    assert root.tag == "html"
-    assert not any(name in html for name in ("<script", "<link", "src=", "@import", "url("))
 
 
 def test_machine_time_that_short_loops_do_not_tell_is_left_out(monkeypatch, tmp_path):
-    _, report, html = compare(monkeypatch, tmp_path)
+    _, report = compare(monkeypatch, tmp_path)
     told = {row["bytes"]: row["machine_seconds_per_gigabyte"] for row in report["rows"]}
     assert told == {1000: None, 2000: pytest.approx(0.4 / 4 / (2000 * 20 / 1e9))}
-    chart = html.partition("The same of the whole machine")[2].partition("</svg>")[0]
-    assert ">2 kB</text>" in chart and ">1 kB</text>" not in chart
-    _, _, html = compare(monkeypatch, tmp_path, "--sizes", "1000")
-    assert "no loop was long enough to tell" in html
-
-
-def test_through_torch_what_is_told_of_one_system_only_has_no_bars(monkeypatch, tmp_path):
-    samples = {"braid": 0.4, "gloo": None}
-    monkeypatch.setattr(
-        FakeSystem, "measure", lambda self, case: Sample(1, 1, 1, samples.get(self.name) if case.bytes == 1000 else 1)
-    )
-    _, _, html = compare(monkeypatch, tmp_path, "--through", "torch", "--collectives", "gather")
-    chart = html.partition("The same of the whole machine")[2].partition("</svg>")[0]
-    assert "float32, 2 kB: s/GB" in chart and "float32, 1 kB: s/GB" not in chart
-
-
-def test_a_page_that_cannot_be_drawn_costs_no_figures(monkeypatch, tmp_path, capsys):
-    (tmp_path / "bin").mkdir()
-    program = tmp_path / "bin" / "braidctl"
-    program.write_text("#!/bin/sh\ncat > /dev/null\necho 'it cannot draw' >&2\nexit 1\n")
-    program.chmod(0o755)
-    code, report, html = compare(monkeypatch, tmp_path, build=tmp_path)
-    assert code == 1 and len(report["rows"]) == 6 and html == ""
-    assert "compare: no page: it cannot draw" in capsys.readouterr().err
+    assert drawn(tmp_path, report).count(">1 kB<") == 3, "below the bars of all panels but this one"
+    _, report = compare(monkeypatch, tmp_path, "--sizes", "1000")
+    assert "of the whole node" not in drawn(tmp_path, report)
 
 
 def test_delay_and_loss_are_told_everywhere(monkeypatch, tmp_path, capsys):
     arguments = ("--delay-ms", "2.5", "--jitter-ms", "0.5", "--loss-percent", "0.1")
-    _, report, html = compare(monkeypatch, tmp_path, *arguments)
+    _, report = compare(monkeypatch, tmp_path, *arguments)
     assert {(row["delay_ms"], row["loss_percent"]) for row in report["rows"]} == {(2.5, 0.1)}
     assert (report["delay_ms"], report["jitter_ms"], report["loss_percent"]) == (2.5, 0.5, 0.1)
     told = "delay 2.5 ± 0.5 ms (round trip 5 ms), loss 0.1 %"
-    assert told in capsys.readouterr().out and told in html
+    assert told in capsys.readouterr().out and told in drawn(tmp_path, report)
 
 
 def test_the_cluster_is_asked_for_delay_only_if_it_was_wanted():

@@ -16,8 +16,9 @@ pytestmark = pytest.mark.skipif(
     not IS_BUILT or IS_SANITIZED, reason="it is about the help of a plain build (BRAID_BUILD)"
 )
 
-PAGES = {"braidd.8", "braidctl.1", "braid-run.1", "braid-bench.1", "braid-cluster.1", "braidd.yaml.5"}
+PAGES = {"braidd.8", "braidctl.1", "braid-run.1", "braid-plot.1", "braid-bench.1", "braid-cluster.1", "braidd.yaml.5"}
 LAUNCHER = REPOSITORY / "python" / "braid" / "torch" / "launcher.py"
+PYTHON = {"braid-run": LAUNCHER, "braid-plot": REPOSITORY / "python" / "braid" / "plot" / "command.py"}
 
 
 def run(*argv, environment: dict[str, str] | None = None) -> subprocess.CompletedProcess:
@@ -46,7 +47,7 @@ def completions(tmp_path_factory) -> pathlib.Path:
 
 def helps(name: str) -> dict[tuple[str, ...], str]:
     """The help of a program and of all of its subcommands, by their words."""
-    start = [sys.executable, "-P", LAUNCHER] if name == "braid-run" else [BUILD / "bin" / name]
+    start = [sys.executable, "-P", PYTHON[name]] if name in PYTHON else [BUILD / "bin" / name]
     found, waiting = {}, [()]
     while waiting:
         words = waiting.pop()
@@ -62,7 +63,9 @@ def long_options(text: str) -> set[str]:
     return set(lines) | {option for option in re.findall(r"^ +-\w,(--[a-z][a-z-]+)", text, re.M)}
 
 
-@pytest.mark.parametrize("name, section", [("braidd", 8), ("braidctl", 1), ("braid-run", 1), ("braid-bench", 1)])
+@pytest.mark.parametrize(
+    "name, section", [("braidd", 8), ("braidctl", 1), ("braid-run", 1), ("braid-plot", 1), ("braid-bench", 1)]
+)
 def test_a_page_has_all_options_and_subcommands(pages, name, section):
     page = (pages / f"{name}.{section}").read_text(encoding="utf-8").replace("\\-", "-")
     for words, text in helps(name).items():
@@ -100,7 +103,7 @@ def test_mandoc_finds_nothing_wrong(pages):
 
 
 def test_no_help_has_control_characters():
-    for name in ("braidd", "braidctl", "braid-bench", "braid-run"):
+    for name in ("braidd", "braidctl", "braid-bench", "braid-run", "braid-plot"):
         for words, text in helps(name).items():
             assert not re.search(r"[\x00-\x08\x0b-\x1f]", text), (name, words)
 
@@ -132,7 +135,7 @@ def offered(completions: pathlib.Path, *words: str, program: str = "", folder: p
     return set(done.stdout.split())
 
 
-@pytest.mark.parametrize("name", ["braidd", "braidctl", "braid-run", "braid-bench"])
+@pytest.mark.parametrize("name", ["braidd", "braidctl", "braid-run", "braid-plot", "braid-bench"])
 def test_all_options_and_subcommands_are_offered(completions, name):
     for words, text in helps(name).items():
         assert offered(completions, name, *words, "--") == long_options(text), words
@@ -151,9 +154,10 @@ def test_values_are_offered(completions, tmp_path):
     assert offered(completions, "braidctl", "plan", "--trace", "=", "t", **files) == {"trace.json"}
     assert offered(completions, "braidctl", "plan", "--trace", "=", **files) == {"trace.json"}
     assert offered(completions, "braidctl", "plan", "--streams", "") == set()
-    assert offered(completions, "braidctl", "plan", "--format", "") == {"table", "json", "svg"}
+    assert offered(completions, "braidctl", "plan", "--format", "") == {"table", "json"}
     assert "mgwfbp" in offered(completions, "braidctl", "plan", "--planner", "m")
-    assert offered(completions, "braidctl", "draw", "", **files) == {"trace.json"}
+    assert offered(completions, "braid-plot", "tr", **files) == {"trace.json"}
+    assert offered(completions, "braidctl", "tune", "--format", "") == {"table", "json"}
     assert "--format" in offered(completions, "braidctl", "plan", "--trace", "trace.json", "--f")
     assert offered(completions, "braidd", "--set", "log.l") == {"log.level="}
     assert offered(completions, "braidd", "--set", "log.level", "=") == set()

@@ -203,7 +203,7 @@ def look_at_what_is_installed(installed: Installed) -> None:
     tree = installed.tree
     for program in ("braidd", "braidctl", "braid-bench"):
         assert program in tree.run(program, "--version")
-    for program in ("braid-cluster", "braid-run"):
+    for program in ("braid-cluster", "braid-plot", "braid-run"):
         assert f"usage: {program}" in tree.run(program, "--help")
     assert tree.run("stat", "-c", "%U %G %a", "/run/braid") == "braid braid 755\n"
     # Inert: nothing of it is loaded by a program that does not ask for it.
@@ -313,7 +313,8 @@ def test_the_wheel_goes_into_an_environment_without_a_network(tmp_path):
         env={"PATH": os.environ["PATH"], "BRAID_LIBRARY": str(BUILD / "lib" / "libbraid.so.0")}, timeout=PATIENCE_S,
     ).stdout.split()  # fmt: skip
     assert said[0].startswith(str(environment)) and said[1].startswith("0.")
-    helped = subprocess.run(
-        [environment / "bin" / "braid-run", "--help"], capture_output=True, text=True, check=True, timeout=PATIENCE_S
-    )
-    assert "usage: braid-run" in helped.stdout
+    for program in ("braid-run", "braid-plot"):
+        helped = subprocess.run(
+            [environment / "bin" / program, "--help"], capture_output=True, text=True, check=True, timeout=PATIENCE_S
+        )
+        assert f"usage: {program}" in helped.stdout

@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 from compare_tool import UPDATES
-from updates_lib import drawn, figures, formulas, options, systems, table, traced
+from updates_lib import figures, formulas, options, systems, table, traced
 
 PATIENCE_S = 30
 
@@ -31,8 +31,8 @@ PATIENCE_S = 30
         (["steps", "--communication", "0"], "'0' is not a number from"),
         (["steps", "--communication", "1,1"], "twice"),
         (["steps", "--trace", "/no/such/file"], "there is no file"),
-        (["timeline"], "the following arguments are required: --picture"),
-        (["timeline", "--picture", "p.svg", "--communication", "real"], "'real' is not a number from"),
+        (["timeline"], "timeline needs --json FILE, which braid-plot draws"),
+        (["timeline", "--json", "t.json", "--communication", "real"], "'real' is not a number from"),
     ],
 )
 def test_bad_arguments_are_told_before_anything_starts(arguments, complaint, capsys):
@@ -205,6 +205,7 @@ def test_of_a_trace_that_is_read_which_is_of_rank_0s_gradients():
 
 
 def test_the_picture_begins_with_the_first_step_and_ends_with_the_last():
+    benchmarks = pytest.importorskip("braid.plot.benchmarks", reason="matplotlib is not installed")
     ms = 10**6
     steps = [
         [["forward", at, at + 2 * ms], ["backward", at + 2 * ms, at + 5 * ms], ["step()", at + 5 * ms, at + 10 * ms]]
@@ -216,10 +217,13 @@ def test_the_picture_begins_with_the_first_step_and_ends_with_the_last():
         "gradients": [99 * ms, 103 * ms, 103 * ms + 1, 121 * ms],
         "operations": [[90 * ms, 99 * ms, 1], [95 * ms, 101 * ms, 1], [104 * ms, 109 * ms, 1], [119 * ms, 130 * ms, 1]],
     }
-    figure = drawn.figure_of([part, {**part, "computing": steps[:1]}], "four nodes")
-    both, first = figure["panels"]
-    assert both["x_end"] == first["x_end"] == 20 and figure["notes"] == ["four nodes"]
-    spans = {series["name"]: [(one["begin"], one["end"]) for one in series["spans"]] for series in both["series"]}
-    assert spans["forward"] == [(0, 2), (10, 12)] and spans["step()"] == [(5, 10), (15, 20)]
-    assert [begin for begin, _ in spans["gradient"]] == [3]
-    assert spans["group"] == [(0, 1), (4, 9), (19, 20)]
+    page = benchmarks.timeline({"parts": [part, {**part, "computing": steps[:1]}], "nodes": 4}, "")
+    both, first = page.panels
+    assert both.end == first.end == 20 and page.notes == ["4 nodes, rank 0"]
+
+    def spans(name: str) -> list[tuple[float, float]]:
+        return [(one.begin, one.end) for one in both.spans if one.name == name]
+
+    assert spans("forward") == [(0, 2), (10, 12)] and spans("step()") == [(5, 10), (15, 20)]
+    assert [begin for begin, _ in spans("gradient")] == [3]
+    assert spans("group") == [(0, 1), (4, 9), (19, 20)]

@@ -39,7 +39,6 @@ TEST(PlanTable, KeepsControlCharactersFromTheTerminal) {
   trace.tensors[0].name = "a\x1b[31m";
   const auto report = RenderedPlan::make(trace, {{{0, 3}}}, kCost, "single", 1);
   EXPECT_EQ(plan_table(report).find('\x1b'), std::string::npos);
-  EXPECT_EQ(plan_svg(report).find('\x1b'), std::string::npos);
 }
 
 TEST(PlanJson, HoldsWhatToolsNeed) {
@@ -53,42 +52,21 @@ TEST(PlanJson, HoldsWhatToolsNeed) {
   EXPECT_EQ(json["backward_seconds"], 8.0);
   EXPECT_EQ(json["exposed_seconds"], 10.0);
   EXPECT_EQ(json["pieces"], (std::vector<int>{1, 1}));
+  EXPECT_EQ(json["model"], "m");
+  EXPECT_EQ(json["ready_seconds"], (std::vector<double>{4, 8}));
+  ASSERT_EQ(json["units"].size(), 2u);
+  const nlohmann::json second = {{"group", 1},
+                                 {"piece", 0},
+                                 {"bytes", 1},
+                                 {"start_seconds", 13.0},
+                                 {"startup_seconds", 4.0},
+                                 {"end_seconds", 18.0}};
+  EXPECT_EQ(json["units"][1], second);
   EXPECT_EQ(json["warnings"], std::vector<std::string>{"careful"});
 }
 
 TEST(RenderedPlan, CountsTheBytesOfPieces) {
   EXPECT_EQ(report_of({{{0, 3, 4}}}, 2).message_bytes(), (std::vector<uint64_t>{2, 2, 1, 1}));
-}
-
-TEST(UnitLanes, PutUnitsSideBySideThatOverlap) {
-  Timeline timeline;
-  timeline.units = {{0, 0, 0, 4}, {1, 0, 1, 2}, {2, 0, 2, 3}, {3, 0, 2.5, 5}, {4, 0, 5, 6}};
-  EXPECT_EQ(unit_lanes(timeline), (std::vector<uint32_t>{0, 1, 1, 2, 0}));
-}
-
-TEST(PlanSvg, DrawsEveryTensorAndUnitAndNamesThem) {
-  const std::string svg = plan_svg(report_of({{{0, 2}, {2, 3}}}));
-  for (const char* part : {"<svg ", "</svg>", "m planned by mgwfbp", "third: 4 B, 1.000 s",
-                           "first: 1 B", "group 1: 5 B, 9.000 s", "time since the step began (s)",
-                           "exposed communication", "startup of a message"}) {
-    EXPECT_NE(svg.find(part), std::string::npos) << part;
-  }
-}
-
-TEST(PlanSvg, EscapesNames) {
-  Trace trace = counterexample();
-  trace.tensors[0].name = "<&\">";
-  const std::string svg = plan_svg(RenderedPlan::make(trace, {{{0, 3}}}, kCost, "single", 1));
-  EXPECT_NE(svg.find("&lt;&amp;&quot;&gt;: 1 B"), std::string::npos);
-}
-
-TEST(PlanSvg, DrawsAStepThatTakesNoTime) {
-  Trace trace;
-  trace.tensors = {{"a", 1, DataType::Uint8, 0}};
-  const LinearCostModel nothing({0, 0});
-  const std::string svg = plan_svg(RenderedPlan::make(trace, {{{0, 1}}}, nothing, "wfbp", 1));
-  EXPECT_EQ(svg.find("nan"), std::string::npos);
-  EXPECT_EQ(svg.find("inf"), std::string::npos);
 }
 
 }  // namespace

@@ -97,29 +97,5 @@ TEST(SweepTable, SaysWhatSpeedUpIs) {
   EXPECT_NE(table.find("2        wfbp     7.000 s    1.14      2"), std::string::npos) << table;
 }
 
-TEST(SweepSvg, DrawsALinePerPlannerInBothPanels) {
-  const std::string svg = sweep_svg(trace(), options(), *run_sweep(trace(), options()));
-  size_t lines = 0;
-  for (size_t at = svg.find("<polyline"); at != std::string::npos;
-       at = svg.find("<polyline", at + 1)) {
-    ++lines;
-  }
-  EXPECT_EQ(lines, 5u) << "two planners twice, and the ideal speed-up";
-  for (const char* part : {"m over workers", "iteration time", "speed-up", "wfbp", "single"}) {
-    EXPECT_NE(svg.find(part), std::string::npos) << part;
-  }
-}
-
-TEST(SweepSvg, DrawsASingleSizeAndStepsThatTakeNoTime) {
-  Trace nothing = trace();
-  nothing.forward_seconds = 0;
-  for (Trace::Tensor& tensor : nothing.tensors) tensor.backward_seconds = 0;
-  SweepOptions one = options();
-  one.workers = {1};
-  const std::string svg = sweep_svg(nothing, one, *run_sweep(nothing, one));
-  EXPECT_EQ(svg.find("nan"), std::string::npos);
-  EXPECT_EQ(svg.find("inf"), std::string::npos);
-}
-
 }  // namespace
 }  // namespace braid

@@ -150,18 +150,5 @@ TEST(SweepUpdates, TheTableComparesMethods) {
   }
 }
 
-TEST(SweepUpdates, TheDrawingHasALinePerPlannerAndMethod) {
-  SweepOptions options = with_updates("sync,ssd-sgd:4");
-  options.workers = {2, 4};
-  const std::string one = sweep_svg(two_layers(), options, rows_of(options));
-  EXPECT_NE(one.find(">ssd-sgd:4<"), std::string::npos) << "of one planner its name says nothing";
-  options.planners.push_back(*find_planner("single"));
-  const std::string svg = sweep_svg(two_layers(), options, rows_of(options));
-  for (const char* name :
-       {">wfbp, sync<", ">wfbp, ssd-sgd:4<", ">single, sync<", ">single, ssd-sgd:4<"}) {
-    EXPECT_NE(svg.find(name), std::string::npos) << name;
-  }
-}
-
 }  // namespace
 }  // namespace braid

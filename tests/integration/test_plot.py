@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""braid-plot draws what braidctl prints, and says what it cannot draw."""
+
+import json
+import os
+import subprocess
+import sys
+import xml.etree.ElementTree
+
+import pytest
+from braid_build import BRAIDCTL, PATIENCE_S, REPOSITORY
+from compare_tool import COMPARE  # noqa: F401 (makes scripts/ importable)
+
+pytest.importorskip("matplotlib")
+
+from braid.plot.panels import number, rows_of  # noqa: E402
+
+needs_braidctl = pytest.mark.skipif(not os.path.exists(BRAIDCTL), reason="braidctl is not built")
+GOOGLENET = str(REPOSITORY / "traces" / "googlenet_k80_b64.json")
+COUNTEREXAMPLE = str(REPOSITORY / "docs" / "planning" / "counterexample.json")
+PLAN = ["plan", "--trace", COUNTEREXAMPLE, "--planner", "mgwfbp", "--startup", "4", "--per-byte", "1"]
+SIMULATE = ["simulate", "--trace", GOOGLENET, "--algorithm", "ring", "--alpha", "1e-5", "--beta", "1e-9",
+            "--workers", "4,8,...,64"]  # fmt: skip
+
+
+def texts(path) -> str:
+    """All of a picture, a line each."""
+    root = xml.etree.ElementTree.parse(path).getroot()
+    return "\n".join("".join(text.itertext()) for text in root.iter("{http://www.w3.org/2000/svg}text"))
+
+
+def plot(*arguments, text: str | None = None, python=(sys.executable,)) -> subprocess.CompletedProcess:
+    return subprocess.run(
+        [*python, "-m", "braid.plot.command", *map(str, arguments)], input=text, capture_output=True, text=True,
+        timeout=PATIENCE_S, check=False, env={**os.environ, "PYTHONPATH": str(REPOSITORY / "python")},
+    )  # fmt: skip
+
+
+def drawn(tmp_path, *arguments: str, title: str = "") -> str:
+    done = subprocess.run(
+        [BRAIDCTL, *arguments, "--format", "json"], capture_output=True, text=True, timeout=PATIENCE_S, check=True
+    )
+    picture = tmp_path / "picture.svg"
+    made = plot("-o", picture, *(["--title", title] if title else []), text=done.stdout)
+    assert (made.returncode, made.stdout, made.stderr) == (0, "", "")
+    return texts(picture)
+
+
+@needs_braidctl
+def test_the_step_of_a_plan(tmp_path):
+    said = drawn(tmp_path, *PLAN)
+    assert "counterexample planned by mgwfbp" in said and "iteration 18.0 s = forward 0 s + backward 8.00 s" in said
+    assert {"computation", "communication", "1", "2", "time since the step began (s)"} <= set(said.split("\n"))
+
+
+@needs_braidctl
+def test_a_step_that_takes_no_time(tmp_path):
+    trace = tmp_path / "trace.json"
+    trace.write_text(json.dumps({"names": ["<&\">"], "numel": [1], "tb": [0], "model": "<m>"}))
+    said = drawn(tmp_path, "plan", "--trace", str(trace), "--planner", "wfbp", "--startup", "0", "--per-byte", "0")
+    assert "<m> planned by wfbp" in said
+
+
+@needs_braidctl
+def test_planners_over_workers(tmp_path):
+    said = drawn(tmp_path, *SIMULATE, "--planners", "wfbp,exact", title="GoogleNet on a ring")
+    assert said.count("wfbp") == said.count("exact") == said.count("as many as workers") == 1, "one legend"
+    assert "GoogleNet on a ring" in said and "iteration time (ms)" in said and "speed-up" in said and "64" in said
+
+
+@needs_braidctl
+def test_update_methods_over_workers(tmp_path):
+    one = drawn(tmp_path, *SIMULATE, "--planners", "exact", "--update", "sync,ssd-sgd:4").split("\n")
+    assert {"sync", "ssd-sgd:4"} <= set(one), "of one planner its name says nothing"
+    two = drawn(tmp_path, *SIMULATE, "--planners", "exact,wfbp", "--update", "sync,ssd-sgd:4").split("\n")
+    assert {"exact, sync", "wfbp, ssd-sgd:4"} <= set(two)
+
+
+@needs_braidctl
+def test_codecs_over_bandwidth(tmp_path):
+    cost = tmp_path / "cost.json"
+    band = {"bytes_min": 4096, "bytes_max": 67108864, "startup_seconds": 4e-4, "seconds_per_byte": 6e-9}
+    cost.write_text(json.dumps({"bands": [band]}))
+    said = drawn(tmp_path, "advise", "--trace", GOOGLENET, "--cost", str(cost), "--nodes", "4", "--codecs", "bf16,int8")
+    assert {"none", "bf16", "int8", "forward and backward alone", "step (ms)"} <= set(said.split("\n"))
+    assert "googlenet_k80_b64 with codecs, over bandwidth" in said and "int8 would save" in said
+
+
+@needs_braidctl
+@pytest.mark.parametrize(("ending", "begins"), [("png", b"\x89PNG"), ("pdf", b"%PDF")])
+def test_other_kinds_of_files(tmp_path, ending, begins):
+    plan = tmp_path / "plan.json"
+    with open(plan, "wb") as file:
+        subprocess.run([BRAIDCTL, *PLAN, "--format", "json"], stdout=file, timeout=PATIENCE_S, check=True)
+    picture = tmp_path / f"plan.{ending}"
+    assert plot(plan, "-o", picture).returncode == 0 and picture.read_bytes().startswith(begins)
+
+
+def test_the_picture_of_the_demo(tmp_path):
+    pytest.importorskip("torch")
+    import demo_report
+
+    def run(name: str, factor: float) -> demo_report.Run:
+        return demo_report.Run(
+            name, ranks=4, gradient_bytes=25_000_000, step=0.1 * factor, compute=0.06, all_reduce=0.05 * factor,
+            bus_gbit_per_second=1.9 / factor, accuracy=0.9, losses=[2.3, 1.0, 0.5],
+            step_seconds=[0.1 * factor] * 3, parameters=[])  # fmt: skip
+
+    picture = tmp_path / "demo.svg"
+    demo_report.page_of([run("gloo", 3), run("braid", 1)], "4 nodes <of a cloud>", 2.0).save(picture)
+    said = texts(picture)
+    assert "The same script through gloo and braid" in said and "4 nodes <of a cloud>" in said
+    assert {"NIC: 2 Gbit/s", "1.90", "60.0", "240", "300", "40.0", "100"} <= set(said.split("\n"))
+    assert "gloo: 3 steps in 1 s; braid: 3 steps in 0 s" in said
+    # A step may be faster than the median of its computation: no bar is negative.
+    page = demo_report.page_of([run("gloo", 3), run("braid", 0.1)], "4 nodes", None)
+    assert page.panels[1].series["communication"][1] == 0
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (None, "it cannot be read: No such file"),
+        ("{", "it is no JSON: "),
+        ("[]", "nothing that can be drawn; right is what braidctl plan, simulate or advise --format json"),
+        ('{"jobs": []}', "nothing that can be drawn"),
+        ('{"units": [], "planner": "exact"}', "it is not as braidctl plan, simulate or advise"),
+        ('{"job": "train", "sets": [{"step": null, "steps_measured": 3, "plan": 0}]}', "job 'train', set 1: no step"),
+        ('{"comparisons": [], "rows": []}', "no system has been measured"),
+    ],
+)
+def test_what_cannot_be_drawn_is_named(tmp_path, content, said):
+    file = tmp_path / "in.json"
+    if content is not None:
+        file.write_text(content)
+    done = plot(file, "-o", tmp_path / "out.svg")
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
+    assert done.stderr.startswith(f"braid-plot: {file}: {said}")
+    assert not (tmp_path / "out.svg").exists()
+
+
+def test_a_picture_that_cannot_be_written_is_named(tmp_path):
+    file = tmp_path / "in.json"
+    file.write_text('[{"workers": 1, "planner": "exact", "iteration_seconds": 1, "speedup": 1, "groups": 1}]')
+    done = plot(file, "-o", tmp_path / "no" / "out.svg")
+    assert done.returncode == 1 and f"{tmp_path}/no/out.svg: it cannot be written: No such file" in done.stderr
+    done = plot(file, "-o", "out.gif")
+    assert done.returncode == 2 and "'out.gif' is no picture; right is a name that ends with .svg" in done.stderr
+
+
+def test_without_matplotlib_it_says_how_to_get_it(tmp_path):
+    done = plot("-o", tmp_path / "out.svg", text="[]", python=(sys.executable, "-S"))
+    assert done.returncode == 1 and "has no matplotlib" in done.stderr
+    assert "apt-get install python3-matplotlib" in done.stderr and "pip install matplotlib" in done.stderr
+
+
+def test_spans_that_overlap_have_rows_of_their_own():
+    assert rows_of([(10, 30), (20, 50), (30, 45)]) == [0, 1, 0], "the row is free again"
+    assert rows_of([(5, 6), (0, 4), (1, 2)]) == [0, 0, 1] and rows_of([]) == []
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(0, "0"), (0.00521, "0.00521"), (1.9, "1.90"), (42.04, "42.0"), (1234.5, "1234")]
+)
+def test_numbers_have_three_digits(value, text):
+    assert number(value) == text
