@@ -5,7 +5,7 @@ import argparse
 import dataclasses
 import re
 
-from braid.torch.delay import METHODS, PULLS, Delay, parse_delay
+from braid.torch.methods.delay import METHODS, PULLS, Delay, parse_delay
 
 SYNC, SHARDED, ACCO, DILOCO, LOCAL = "sync", "sharded", "acco", "diloco", "local-sgd"
 KINDS = (SYNC, SHARDED, ACCO, *METHODS, f"{DILOCO}:STEPS", f"{LOCAL}:STEPS")

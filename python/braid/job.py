@@ -7,13 +7,13 @@ import ctypes
 import threading
 import time
 from collections.abc import Callable, Sequence
-from ctypes import byref, c_int, c_uint32, c_uint64, c_void_p
+from ctypes import byref, c_int, c_uint64, c_void_p
 from typing import Any
 
 from braid import _abi
-from braid._abi import Collective, DType, Operation, Reduction, Update
+from braid._abi import Collective, Operation, Reduction, Update
 from braid._arguments import as_number, as_text
-from braid._inputs import Input, input_of, splits_of
+from braid._inputs import input_of, splits_of
 from braid._library import library
 from braid._open_jobs import add_open_job, reason_of_end, remove_open_job
 from braid._question import wait_for_answer
@@ -205,13 +205,11 @@ class Job(RegisteringMixin, TimeoutsMixin, ResultsMixin):
 
     def repeated(self, tensor: int, memory: Memory, reduction: int = 0) -> RepeatedOperation:
         """The all-reduce of a registered tensor from one place in the arena, step after step."""
-        return RepeatedOperation(self, tensor, memory.address, reduction)
+        return RepeatedOperation(self, tensor, memory, reduction)
 
-    def repeated_update(
-        self, tensor: int, memory: Memory, reduction: int = Reduction.AVERAGE
-    ) -> RepeatedUpdate:
-        """The same of a tensor with state_slots; its `update` is changed in place."""
-        return RepeatedUpdate(self, tensor, memory.address, reduction)
+    def repeated_update(self, tensor: int, memory: Memory) -> RepeatedUpdate:
+        """The same, as an average, of a tensor with state_slots; its `update` is changed in place."""
+        return RepeatedUpdate(self, tensor, memory)
 
     def test(self, ticket: int) -> bool:
         """True when the operation has ended well; raises when it has ended with an error."""

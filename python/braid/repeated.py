@@ -5,20 +5,17 @@ from __future__ import annotations
 
 import ctypes
 from ctypes import byref, c_uint64
-from typing import TYPE_CHECKING
+from typing import Any
 
-from braid._abi import Collective, Operation, Update, UpdateAction
+from braid._abi import Collective, Operation, Reduction, Update, UpdateAction
 from braid._library import quick_library
-
-if TYPE_CHECKING:
-    from braid._registering import Memory
-    from braid.job import Job
+from braid._registering import Memory
 
 _OPERATION_BYTES = ctypes.sizeof(Operation)
 
 
 class RepeatedOperation:
-    """An all-reduce that is submitted in every step. Of one thread at a time."""
+    """An all-reduce that is submitted in every step: Job.repeated(). Of one thread at a time."""
 
     __slots__ = (
         "_job",
@@ -29,7 +26,7 @@ class RepeatedOperation:
         "_ticket_pointer",
     )
 
-    def __init__(self, job: Job, tensor: int, address: int, reduction: int) -> None:
+    def __init__(self, job: Any, tensor: int, memory: Memory, reduction: int) -> None:
         self._job = job
         self._submit = quick_library().braid_submit
         self._operation = Operation(
@@ -37,7 +34,7 @@ class RepeatedOperation:
             collective=Collective.ALL_REDUCE,
             tensor=tensor,
             reduction=reduction,
-            input=address,
+            input=memory.address,
         )
         self._operation_pointer = byref(self._operation)
         self._ticket = c_uint64()
@@ -60,7 +57,7 @@ class RepeatedOperation:
 
 
 class RepeatedUpdate(RepeatedOperation):
-    """The same of weights that the daemons update.
+    """The same of weights that the daemons update: Job.repeated_update().
 
     `update` is read by each submit(): its action, learning rate and count are changed in place.
     Where the action is FETCH there is no input.
@@ -68,9 +65,9 @@ class RepeatedUpdate(RepeatedOperation):
 
     __slots__ = ("_address", "update")
 
-    def __init__(self, job: Job, tensor: int, address: int, reduction: int) -> None:
-        super().__init__(job, tensor, address, reduction)
-        self._address = address
+    def __init__(self, job: Any, tensor: int, memory: Memory) -> None:
+        super().__init__(job, tensor, memory, Reduction.AVERAGE)
+        self._address = memory.address
         self.update = Update()
         self._operation.update = ctypes.addressof(self.update)
 

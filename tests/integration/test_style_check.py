@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """scripts/style-check finds two types of one name, names that two files of a room have for themselves, functions and
-classes that are too long, and includes that go against the dependencies between rooms."""
+classes that are too long, includes that go against the dependencies between rooms, and circles of Python's imports."""
 
 import shutil
 import subprocess
@@ -9,7 +9,7 @@ import pytest
 from braid_build import REPOSITORY
 
 LICENCE = "// SPDX-License-Identifier: Apache-2.0\n"
-CHECKS = ("cpp_scopes", "log_lines", "own_names", "rooms", "sizes", "type_names")
+CHECKS = ("cpp_scopes", "log_lines", "own_names", "python_imports", "rooms", "sizes", "type_names")
 HEADER = """namespace braid {
 class Partition final {
   struct Part { int x; };
@@ -263,3 +263,37 @@ def test_log_lines_say_whose_job_they_are_about(checked, path, line, said_of):
     code, said = checked((path, f"{LICENCE}void f() {{\n{line}\n}}\n"))
     assert code == (said_of is not None), said
     assert (f"{path}:3: this log line names a {said_of} and does not say whose" in said) == (said_of is not None)
+
+
+def python_files(**texts):
+    files = {"python/a/__init__.py": "", **{f"python/a/{name}.py": text for name, text in texts.items()}}
+    return [(path, f"# SPDX-License-Identifier: Apache-2.0\n{text}") for path, text in files.items()]
+
+
+@pytest.mark.parametrize("back", [
+    "from a import one",
+    "import a.one",
+    "from . import one",
+    "from .one import x",
+    "def late():\n    from a.one import x",
+    "if TYPE_CHECKING:\n    from a.one import x",
+])
+def test_python_modules_that_import_each_other(checked, back):
+    code, said = checked(*python_files(one="from a.two import y\n", two=f"x = 1\n{back}\n"))
+    assert code == 1
+    assert "python/a/one.py:2: modules import each other in a circle: a.one → a.two → a.one" in said.splitlines()
+
+
+def test_python_folders_that_import_each_other(checked):
+    code, said = checked(*python_files(**{
+        "p/one": "from a.q.two import x\n", "q/two": "x = 1\n", "q/three": "def f():\n    import a.p.four\n",
+        "p/four": "",
+    }))  # fmt: skip
+    assert code == 1
+    assert "python/a/p/one.py:2: folders import each other in a circle: python/a/p → python/a/q → python/a/p" in said
+
+
+def test_python_imports_that_go_one_way(checked):
+    code, said = checked(*python_files(
+        one="from a.two import x\nfrom a import three\n", two="from a import three\n", three="import os\n"))
+    assert code == 0, said

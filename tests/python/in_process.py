@@ -330,7 +330,7 @@ class Blocked:
 
 def run_ranks(size: int, work: Callable[[Any, World], Any]) -> list[Any]:
     """`work(group, world)` on so many ranks at once; what each returned. Raises the first error."""
-    from braid.torch.process_group import BraidProcessGroup
+    from braid.torch.group.process_group import BraidProcessGroup
 
     world, store = World(size), dist.HashStore()
     results: list[Any] = [None] * size

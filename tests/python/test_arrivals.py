@@ -43,7 +43,7 @@ class Clock:
 
 
 def arrivals_of(store, rank, size=3):
-    from braid.torch.arrivals import Arrivals
+    from braid.torch.group.arrivals import Arrivals
 
     clock = Clock()
     return Arrivals(store, rank, size, clock), clock
@@ -132,7 +132,7 @@ def test_a_process_that_comes_again_is_no_second_one():
 
 
 def test_who_waits_for_rank_0_hears_what_rank_0_may_wait_for():
-    from braid.torch.registration import create_group
+    from braid.torch.group.creation import create_group
 
     text = r"rank 0 has not come, or not to braid, or it still waits for 3 processes \(WORLD_SIZE\) to reach"
     with pytest.raises(dist.DistBackendError, match=text):

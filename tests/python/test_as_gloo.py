@@ -12,9 +12,10 @@ from cluster_runs import run, script
 torch = pytest.importorskip("torch")
 
 import braid.torch  # noqa: E402
-from braid.torch import launcher, substitution  # noqa: E402
+from braid.torch import launcher  # noqa: E402
+from braid.torch.attach import substitution  # noqa: E402
 from braid.torch.autoload import autoload  # noqa: E402
-from braid.torch.profiling import ENDS_IN_ANY_THREAD  # noqa: E402
+from braid.torch.operations.profiling import ENDS_IN_ANY_THREAD  # noqa: E402
 
 
 @pytest.mark.parametrize("way", ["by name", "braid-run"])

@@ -103,7 +103,7 @@ def test_braid_run_explains_itself():
 
 def test_a_broken_switch_does_not_break_import_torch():
     program = (
-        "import braid.torch.substitution as s, sys\n"
+        "import braid.torch.attach.substitution as s, sys\n"
         "def broken(): raise ValueError('broken on purpose')\n"
         "s.enable = broken\n"
         "from braid.torch.autoload import autoload\n"

@@ -36,7 +36,7 @@ def paced(trace: dict[str, Any], pace: float | None) -> dict[str, Any]:
 
 def coarse(trace: dict[str, Any], bytes_min: int) -> dict[str, Any]:
     """The trace of the tensors that braid makes of its gradients."""
-    from braid.torch.planned_tensors import Gradient, members_of
+    from braid.torch.ddp.planned_tensors import Gradient, members_of
 
     parameters = [torch.empty(numel, device="meta") for numel in trace["numel"]]
     times = {id(parameter): seconds for parameter, seconds in zip(parameters, trace["tb"])}
@@ -70,7 +70,7 @@ def iterations(path: Path, trace: dict[str, Any], network: tuple[float, float], 
 @pytest.mark.parametrize("path", TRACES, ids=lambda path: path.stem)
 def test_plans_are_no_worse_for_it(path, pace, tmp_path):
     """With a hundredth of the model as the smallest tensor: what is measured beside that is what a call costs there."""
-    from braid.torch.tensor_sizes import TENSORS_OF_A_MODEL
+    from braid.torch.ddp.tensor_sizes import TENSORS_OF_A_MODEL
 
     trace = paced(json.loads(path.read_text()), pace)
     merged = coarse(trace, 4 * sum(trace["numel"]) // TENSORS_OF_A_MODEL)

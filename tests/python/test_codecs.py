@@ -64,7 +64,7 @@ def test_a_pattern_that_fits_nothing_is_refused():
 
 def test_of_several_patterns_the_last_one_counts(monkeypatch):
     from braid.torch import set_codec
-    from braid.torch.codecs import codec_of
+    from braid.torch.ddp.codecs import codec_of
 
     model = torch.nn.Linear(2, 3)
     monkeypatch.setenv("BRAID_CODEC", "bf16")

@@ -99,7 +99,7 @@ def test_it_needs_a_group_of_braid():
 
 
 def test_text_of_the_environment_is_read():
-    from braid.torch.delay import parse_delay
+    from braid.torch.methods.delay import parse_delay
 
     delay = parse_delay("ssd-sgd:pull_every=3,local=glu, warmup_steps=100,beta=0.25,pull=bf16")
     assert (delay.method, delay.pull_every, delay.local, delay.warmup_steps) == ("ssd-sgd", 3, "glu", 100)

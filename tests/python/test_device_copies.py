@@ -14,7 +14,7 @@ torch = pytest.importorskip("torch")
 
 from braid import Memory  # noqa: E402
 from braid.errors import BraidError  # noqa: E402
-from braid.torch import arena, device_copies, engine, pinned, work  # noqa: E402
+from braid.torch.operations import arena, device_copies, engine, pinned, work  # noqa: E402
 
 pytestmark = pytest.mark.once
 

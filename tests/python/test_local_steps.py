@@ -242,7 +242,7 @@ def test_settings_that_make_no_sense_are_refused(options, text):
 
 
 def test_parts_are_of_about_the_same_size():
-    from braid.torch.local_steps import _even_parts
+    from braid.torch.methods.local_steps import _even_parts
 
     parameters = [torch.empty(n) for n in (100, 1, 50, 50, 1, 1, 97)]
     sizes = [[each.numel() for each in part] for part in _even_parts(parameters, 3)]

@@ -37,7 +37,7 @@ def test_where_the_daemon_of_rank_0_is_not_reached_the_way_that_torch_takes_is_n
     import torch.distributed as dist
 
     from braid.errors import UnavailableError
-    from braid.torch import registration
+    from braid.torch.group import creation
 
     def no_job(*_, master_address, **__):
         raise UnavailableError(f"cannot connect to the daemon at {master_address}")
@@ -49,7 +49,7 @@ def test_where_the_daemon_of_rank_0_is_not_reached_the_way_that_torch_takes_is_n
     store = dist.HashStore()
     store.set("braid/job/1", "the name\n192.168.1.1\n7\nthesecret")
     monkeypatch.setenv("MASTER_ADDR", "10.78.77.1")
-    monkeypatch.setattr(registration, "Job", no_job)
-    monkeypatch.setattr(registration, "local_address", own_end)
+    monkeypatch.setattr(creation, "Job", no_job)
+    monkeypatch.setattr(creation, "local_address", own_end)
     with pytest.raises(dist.DistBackendError, match="MASTER_ADDR 10.78.77.1, which this node reaches from 10.78.77.2"):
-        registration.create_group(store, 1, 2, timedelta(minutes=5))
+        creation.create_group(store, 1, 2, timedelta(minutes=5))

@@ -16,7 +16,7 @@ MANY, SMALL = "3500x16", "160x128"
 
 
 def gradients(*sizes: int, codecs: tuple[str, ...] = (), shapes: tuple[Any, ...] = ()) -> list[Any]:
-    from braid.torch.planned_tensors import Gradient
+    from braid.torch.ddp.planned_tensors import Gradient
 
     return [
         Gradient(
@@ -28,14 +28,14 @@ def gradients(*sizes: int, codecs: tuple[str, ...] = (), shapes: tuple[Any, ...]
 
 
 def cut(bucket: list[Any], bytes_min: int) -> list[list[str]]:
-    from braid.torch.planned_tensors import members_of
+    from braid.torch.ddp.planned_tensors import members_of
 
     return [[gradient.name for gradient in member.gradients] for member in members_of(bucket, bytes_min)]
 
 
 def tensors_of(*buckets: list[Any], bytes_min: int) -> list[Any]:
     from braid import Memory
-    from braid.torch.planned_tensors import PlannedTensor, members_of
+    from braid.torch.ddp.planned_tensors import PlannedTensor, members_of
 
     members = [member for bucket in buckets for member in members_of(bucket, bytes_min)]
     memory = bytearray(sum(member.travels for member in members) * 4)
@@ -66,19 +66,19 @@ def test_gradients_of_one_codec_make_up_a_tensor():
 
 
 def test_what_travels_as_two_matrices_is_a_tensor_of_its_own():
-    from braid.torch.power_sgd import Shape
+    from braid.torch.ddp.power_sgd import Shape
 
     assert cut(gradients(4, 64, 4, shapes=(None, Shape(8, 8, 1), None)), 1000) == [["g1"], ["g0", "g2"]]
 
 
 def test_a_tensor_is_named_after_its_gradients():
-    from braid.torch.planned_tensors import members_of
+    from braid.torch.ddp.planned_tensors import members_of
 
     assert [member.name for member in members_of(gradients(10, 10, 30), 80)] == ["g0 and 1 more", "g2"]
 
 
 def test_neighbours_are_copied_in_one_piece():
-    from braid.torch.planned_tensors import Layouts, Piece
+    from braid.torch.ddp.planned_tensors import Layouts, Piece
 
     bucket = gradients(10, 20, 30)
     (tensor,) = tensors_of(bucket, bytes_min=1000)
@@ -89,7 +89,7 @@ def test_neighbours_are_copied_in_one_piece():
 
 def test_a_bucket_in_another_order_has_the_same_tensors():
     """As the first one of a model that is wrapped again, which has all gradients."""
-    from braid.torch.planned_tensors import Layouts, Piece
+    from braid.torch.ddp.planned_tensors import Layouts, Piece
 
     buckets = gradients(10, 20), gradients(5, 6, 7)
     tensors = tensors_of(*buckets, bytes_min=1000)
@@ -101,7 +101,7 @@ def test_a_bucket_in_another_order_has_the_same_tensors():
 
 
 def test_a_bucket_with_half_a_tensor_has_no_layout():
-    from braid.torch.planned_tensors import Layouts
+    from braid.torch.ddp.planned_tensors import Layouts
 
     bucket = gradients(10, 20, 30)
     layouts = Layouts(tensors_of(bucket, bytes_min=1000))
@@ -111,7 +111,7 @@ def test_a_bucket_with_half_a_tensor_has_no_layout():
 
 
 def test_buckets_that_begin_alike_are_told_apart():
-    from braid.torch.planned_tensors import Layouts
+    from braid.torch.ddp.planned_tensors import Layouts
 
     first, second = gradients(10, 10), gradients(30)
     layouts = Layouts(tensors_of(first, second, bytes_min=1000))
@@ -132,7 +132,7 @@ def test_buckets_that_begin_alike_are_told_apart():
     ],
 )
 def test_a_call_pays_for_what_travels_meanwhile(small, large, expected):
-    from braid.torch.tensor_sizes import bytes_of_a_call
+    from braid.torch.ddp.tensor_sizes import bytes_of_a_call
 
     assert bytes_of_a_call(small, large) == expected
 

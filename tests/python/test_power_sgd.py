@@ -21,7 +21,7 @@ class World:
     """Some ranks' matrices of one gradient."""
 
     def __init__(self, rank: int) -> None:
-        from braid.torch.power_sgd import LowRank, Shape
+        from braid.torch.ddp.power_sgd import LowRank, Shape
 
         self.shape = Shape(ROWS, COLUMNS, rank)
         self.ranks = [LowRank(self.shape, torch.device("cpu"), seed=5) for _ in range(RANKS)]
@@ -121,7 +121,7 @@ def test_a_gradient_that_was_zero_does_not_stay_zero():
 
 
 def test_a_gradient_goes_as_it_is_where_little_would_be_saved():
-    from braid.torch.power_sgd import shape_of
+    from braid.torch.ddp.power_sgd import shape_of
 
     assert shape_of(torch.empty(100), 1) is None
     assert shape_of(torch.empty(0, 100), 1) is None
@@ -132,7 +132,7 @@ def test_a_gradient_goes_as_it_is_where_little_would_be_saved():
 
 
 def test_rows_are_what_is_outermost_in_memory():
-    from braid.torch.power_sgd import shape_of
+    from braid.torch.ddp.power_sgd import shape_of
 
     assert shape_of(torch.empty(50, 80).T, 2) == (50, 80, 2)
     convolution = torch.empty(64, 32, 3, 3).to(memory_format=torch.channels_last)
@@ -140,7 +140,7 @@ def test_rows_are_what_is_outermost_in_memory():
 
 
 def test_its_text_is_read():
-    from braid.torch.power_sgd import rank_of
+    from braid.torch.ddp.power_sgd import rank_of
 
     assert rank_of("powersgd") == 4
     assert rank_of("powersgd:rank=17") == 17

@@ -44,7 +44,7 @@ class Jobs:
 
 
 def members(*sizes: int, codec: str = "") -> list[Any]:
-    from braid.torch.planned_tensors import Gradient, Member
+    from braid.torch.ddp.planned_tensors import Gradient, Member
 
     return [
         Member((Gradient(f"g{place}", torch.empty(size), torch.float32, codec),)) for place, size in enumerate(sizes)
@@ -55,7 +55,7 @@ class Used:
     """A place, and what each of its users gets."""
 
     def __init__(self) -> None:
-        from braid.torch.registrations import Place
+        from braid.torch.ddp.registrations import Place
 
         self.engine = Jobs()
         self.place = Place("ddp1")
@@ -148,8 +148,8 @@ def test_a_place_is_free_when_all_its_users_are_gone():
 
 
 def test_memory_goes_with_its_owner():
-    from braid.torch.lent_memory import LentMemory
-    from braid.torch.pinned import PinnedMemory
+    from braid.torch.operations.lent_memory import LentMemory
+    from braid.torch.operations.pinned import PinnedMemory
 
     freed, asked = [], []
     job = SimpleNamespace(allocate=lambda nbytes: SimpleNamespace(address=nbytes, nbytes=nbytes), free=freed.append)

@@ -276,7 +276,7 @@ def test_modules_wait_for_their_own_parameters_in_their_forward_pass():
 
 
 def test_attention_waits_for_what_it_uses_of_its_children():
-    from braid.torch.forward_waits import _used_by
+    from braid.torch.methods.forward_waits import _used_by
 
     attention = torch.nn.MultiheadAttention(8, 2)
     assert len(_used_by(attention)) == len(list(attention.parameters()))

@@ -21,7 +21,7 @@ def test_no_token_stays_in_torchs_store(tmp_path):
 
 def test_who_comes_after_rank_0_has_given_up_is_told_so(monkeypatch):
     from braid.errors import UnavailableError
-    from braid.torch import registration
+    from braid.torch.group import creation
 
     store, token = dist.HashStore(), []
 
@@ -29,33 +29,33 @@ def test_who_comes_after_rank_0_has_given_up_is_told_so(monkeypatch):
         token.append(options["token"])
         raise UnavailableError("there is no daemon")
 
-    monkeypatch.setattr(registration, "Job", no_job)
+    monkeypatch.setattr(creation, "Job", no_job)
     with pytest.raises(dist.DistBackendError, match="there is no daemon"):
-        registration.create_group(store, 0, 2, timedelta(minutes=5))
+        creation.create_group(store, 0, 2, timedelta(minutes=5))
     assert token[0] not in store.get("braid/job/1").decode()
     with pytest.raises(dist.DistBackendError, match="rank 0 could not make the group that rank 1 of 2"):
-        registration.create_group(store, 1, 2, timedelta(minutes=5))
+        creation.create_group(store, 1, 2, timedelta(minutes=5))
 
 
 def test_why_a_rank_cannot_come_is_told_without_the_token(monkeypatch):
     from braid.errors import UnavailableError
-    from braid.torch import registration
+    from braid.torch.group import creation
 
     def no_job(*_, **options):
         raise UnavailableError(f"there is no daemon for {options['token']}")
 
     store = dist.HashStore()
     store.set("braid/job/1", "the name\n127.0.0.1\n0\nthesecret")
-    monkeypatch.setattr(registration, "Job", no_job)
+    monkeypatch.setattr(creation, "Job", no_job)
     with pytest.raises(dist.DistBackendError, match="there is no daemon"):
-        registration.create_group(store, 1, 2, timedelta(minutes=5))
+        creation.create_group(store, 1, 2, timedelta(minutes=5))
     assert store.get("braid/failure/1").decode() == (
         "1\nUnavailableError: there is no daemon for (the job's token)"
     )
 
 
 def test_who_comes_where_rank_0_does_not_is_told_so():
-    from braid.torch import registration
+    from braid.torch.group import creation
 
     with pytest.raises(dist.DistBackendError, match="rank 1 of 2 waited 0.01 s for rank 0"):
-        registration.create_group(dist.HashStore(), 1, 2, timedelta(milliseconds=10))
+        creation.create_group(dist.HashStore(), 1, 2, timedelta(milliseconds=10))

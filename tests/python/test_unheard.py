@@ -20,7 +20,7 @@ def test_a_nan_is_refused_where_the_environment_asks_for_that(variable):
 
 
 def test_what_is_not_heard_is_said_once(monkeypatch, caplog):
-    from braid.torch import unheard
+    from braid.torch.group import unheard
 
     monkeypatch.setattr(unheard, "_told", set())
     for name in ("TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC", "NCCL_SOCKET_IFNAME", "TORCH_NCCL_ASYNC_ERROR_HANDLING"):

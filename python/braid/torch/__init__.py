@@ -15,25 +15,38 @@ import importlib
 from typing import Any
 
 _HOMES = {
-    "Acco": "acco",
-    "BraidProcessGroup": "process_group",
-    "DelayedOptimizer": "delayed",
-    "DiLoCo": "local_steps",
-    "PostLocalSGD": "local_steps",
-    "ShardedOptimizer": "sharded",
-    "DDPHookState": "hook",
-    "ddp_hook": "hook",
-    "dump_flight_record": "flight_record",
-    "enable": "substitution",
-    "register": "registration",
-    "set_codec": "codecs",
+    "Acco": "methods.acco",
+    "BraidProcessGroup": "group.process_group",
+    "DelayedOptimizer": "methods.delayed",
+    "DiLoCo": "methods.local_steps",
+    "PostLocalSGD": "methods.local_steps",
+    "ShardedOptimizer": "methods.sharded",
+    "DDPHookState": "ddp.hook",
+    "ddp_hook": "ddp.hook",
+    "dump_flight_record": "operations.flight_record",
+    "enable": "attach.substitution",
+    "register": "attach.registration",
+    "set_codec": "ddp.codecs",
 }
 
 __all__ = sorted(_HOMES)
+
+_OLDEST_TORCH = (2, 7)
 
 
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    importlib.import_module(f"{__name__}.versions").require_torch()
+    require_torch()
     return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+
+
+def require_torch() -> None:
+    """Raises where somebody asks for braid: an older torch would fail later, and not say why."""
+    import torch
+
+    if tuple(int(part) for part in torch.__version__.split(".")[:2]) < _OLDEST_TORCH:
+        oldest = ".".join(str(part) for part in _OLDEST_TORCH)
+        raise RuntimeError(
+            f"braid needs torch {oldest} or later, and this is torch {torch.__version__}"
+        )

@@ -14,10 +14,10 @@ def autoload() -> None:
     if os.environ.get("BRAID_ENABLE", "").lower() in _OFF:
         return
     try:
-        from braid.torch.versions import require_torch
+        from braid.torch import require_torch
 
         require_torch()
-        from braid.torch.substitution import enable
+        from braid.torch.attach.substitution import enable
 
         enable()
     except Exception as error:

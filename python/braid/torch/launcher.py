@@ -43,14 +43,14 @@ def main(arguments: list[str] | None = None) -> None:
     # they begin with; the other way round it would find them half made.
     import torch  # noqa: F401
 
-    from braid.torch.versions import require_torch
+    from braid.torch import require_torch
 
     try:
         require_torch()
     except RuntimeError as error:
         sys.exit(f"braid-run: {error}")
 
-    from braid.torch.substitution import enable
+    from braid.torch.attach.substitution import enable
 
     enable()
     try:

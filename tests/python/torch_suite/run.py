@@ -125,7 +125,7 @@ def make_class(system: str, nodes: list[dict[str, Any]]) -> type:
 
 def expect_events_of_braid(module: Any) -> None:
     """The tests look for events where they know the backend. What braid leaves to gloo has gloo's."""
-    from braid.torch.profiling import ENDS_IN_ANY_THREAD
+    from braid.torch.operations.profiling import ENDS_IN_ANY_THREAD
 
     original = module.get_profiling_event
 

@@ -49,7 +49,7 @@ def reduced_in_a_compiled_function(backend: str) -> None:
 
 
 def planned(model: DistributedDataParallel) -> int:
-    attached: Any = sys.modules["braid.torch.small_buckets"]._attached.get(model)
+    attached: Any = sys.modules["braid.torch.ddp.changed"]._attached.get(model)
     return attached._gradients.parameter_count if attached is not None else 0
 
 

@@ -26,7 +26,7 @@ from torch.nn import functional
 from torch.nn.parallel import DistributedDataParallel
 
 import braid.torch
-from braid.torch.hook import DDPHookState
+from braid.torch.ddp.hook import DDPHookState
 
 HOOK = sys.argv[1] == "hook"
 ONLY = sys.argv[2:]

@@ -15,7 +15,7 @@ from torch.nn.parallel import DistributedDataParallel
 import braid.torch
 from braid import Job
 from braid.repeated import RepeatedOperation
-from braid.torch.hook import DDPHookState
+from braid.torch.ddp.hook import DDPHookState
 
 STEPS = 4  # Two are looked at.
 calls = {"hook": 0, "submit": 0, "copy": 0, "release": 0}
@@ -50,7 +50,7 @@ def train(count: int, numel: int) -> dict[str, Any]:
         model.zero_grad()
         model(1.0 + dist.get_rank()).backward()
     mean = (1 + dist.get_world_size()) / 2
-    state = sys.modules["braid.torch.small_buckets"]._attached[model]
+    state = sys.modules["braid.torch.ddp.changed"]._attached[model]
     return {
         "right": all(
             torch.allclose(values.grad, torch.full_like(values, mean * (1 + place % 3)))

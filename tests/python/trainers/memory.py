@@ -67,7 +67,7 @@ def main() -> None:
         step()
     bound = (dist.get_world_size() + 2) * gradients + IDLE_BYTES_MAX
     total = until_small(bound, step)
-    attached = sys.modules["braid.torch.small_buckets"]._attached.get(model)
+    attached = sys.modules["braid.torch.ddp.changed"]._attached.get(model)
     report(
         gradients=gradients,
         broadcast=broadcast,

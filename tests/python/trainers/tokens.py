@@ -13,7 +13,7 @@ import torch.distributed as dist
 from report import report
 
 import braid.torch  # noqa: F401
-from braid.torch.stores import underlying
+from braid.torch.group.stores import underlying
 
 RANK = int(os.environ["RANK"])
 _token_hex = secrets.token_hex

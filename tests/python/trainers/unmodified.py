@@ -32,7 +32,7 @@ def main() -> None:
         arguments=sys.argv[1:],
         name=__name__,
         path=sys.path[0],
-        braid_loaded="braid.torch.process_group" in sys.modules,
+        braid_loaded="braid.torch.group.process_group" in sys.modules,
     )
     torch.distributed.destroy_process_group()
 

@@ -15,7 +15,7 @@ def main() -> None:
     model = DistributedDataParallel(module)
     for _ in range(4):
         model(torch.ones(2, 8)).sum().backward()
-    attached = sys.modules["braid.torch.small_buckets"]._attached.get(model)
+    attached = sys.modules["braid.torch.ddp.changed"]._attached.get(model)
     gradients = attached._gradients if attached is not None else None
     report(
         planned=gradients.parameter_count if gradients is not None else None,

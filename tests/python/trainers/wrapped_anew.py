@@ -37,12 +37,12 @@ def held(kind: str) -> int:
 
 def registered(model: Any) -> list[int]:
     """The handles of a model's tensors."""
-    return list(sys.modules["braid.torch.small_buckets"]._attached[model]._gradients._registration.handles)
+    return list(sys.modules["braid.torch.ddp.changed"]._attached[model]._gradients._registration.handles)
 
 
 def tensors_of_jobs(model: Any) -> int:
     """Of the process group, those that are registered."""
-    return len(sys.modules["braid.torch.small_buckets"]._attached[model].group.engine.job._specs)
+    return len(sys.modules["braid.torch.ddp.changed"]._attached[model].group.engine.job._specs)
 
 
 def layers_of(way: str, wrap: int) -> int:

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is changed in torch so that scripts get braid."""

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Gradients of DistributedDataParallel, handed to the daemons as planned tensors."""

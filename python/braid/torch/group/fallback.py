@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Collectives that braid does not carry, handed to the inner gloo group.
+
+gloo works on CPU tensors: CUDA tensors are copied there and back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch._C._distributed_c10d import AllreduceOptions, ReduceOptions
+from torch.distributed import Work
+
+from braid.torch.group.gloo import InnerGloo
+from braid.torch.operations.device_copies import devices_of, wait_for_streams
+from braid.torch.operations.untraced import untraced
+from braid.torch.operations.work import CopyBackWork, finished
+
+Tensors = Sequence[torch.Tensor]
+
+
+class FallbackMixin:
+    """The part of BraidProcessGroup that is gloo's."""
+
+    _inner: InnerGloo
+    _rank: int
+    _size: int
+    _coalescing: list[Any] | None
+
+    @untraced
+    def send(self, tensors: list[torch.Tensor], dst: int, tag: int = 0) -> Work:
+        given = [tensor.detach().cpu() for tensor in tensors]
+        group = self._inner.peer_to_peer("send")
+        return self._coalesced(self._inner.send(dst, lambda: group.send(given, dst, tag)))
+
+    @untraced
+    def recv(self, tensors: list[torch.Tensor], src: int, tag: int = 0) -> Work:
+        group = self._inner.peer_to_peer("recv")
+        return self._received(
+            tensors, lambda into: self._inner.receive(src, lambda: group.recv(into, src, tag))
+        )
+
+    @untraced
+    def recv_anysource(self, tensors: list[torch.Tensor], tag: int = 0) -> Work:
+        group = self._inner.peer_to_peer("recv")
+        return self._received(
+            tensors,
+            lambda into: self._inner.receive_from_any(lambda: group.recv_anysource(into, tag)),
+        )
+
+    recvAnysource = recv_anysource
+
+    # Reductions of types and operations that braid has not.
+
+    def _reduced_by_gloo(self, tensors: list[torch.Tensor], op: Any) -> Work:
+        options = AllreduceOptions()
+        options.reduceOp = op
+        return self._by_gloo(
+            f"all_reduce of {tensors[0].dtype}", tensors, tensors,
+            lambda group, to, given: group.allreduce(given, options), in_place=True,
+        )  # fmt: skip
+
+    def _reduce_by_gloo(self, tensors: list[torch.Tensor], op: Any, root: int) -> Work:
+        options = ReduceOptions()
+        options.reduceOp = op
+        options.rootRank = root
+        return self._by_gloo(
+            f"reduce of {tensors[0].dtype}", tensors, tensors,
+            lambda group, to, given: group.reduce(given, options), in_place=True,
+        )  # fmt: skip
+
+    def _reduce_scattered_by_gloo(
+        self, output: torch.Tensor, blocks: list[torch.Tensor], op: Any
+    ) -> Work:
+        """An all-reduce of everything, of which each rank keeps its block."""
+        options = AllreduceOptions()
+        options.reduceOp = op
+        whole = torch.cat([block.detach().reshape(-1).cpu() for block in blocks])
+        self._inner.run(
+            f"reduce_scatter of {output.dtype}", [whole],
+            lambda group: group.allreduce([whole], options),
+        ).wait()  # fmt: skip
+        before = self._rank * output.numel()
+        if len(blocks) == self._size:  # They may differ in size.
+            before = sum(block.numel() for block in blocks[: self._rank])
+        mine = whole[before:][: output.numel()]
+        output.data.copy_(mine.view(output.shape))
+        wait_for_streams(devices_of(output))
+        return finished([output])
+
+    def _by_gloo(
+        self, what: str, outputs: Tensors, inputs: Tensors,
+        start: Callable[[Any, list[torch.Tensor], list[torch.Tensor]], Work], *,
+        in_place: bool = False,
+    ) -> Work:  # fmt: skip
+        """Starts a collective of the inner group; with CUDA tensors it is over on return."""
+        outputs, inputs = list(outputs), list(inputs)
+        if not any(tensor.is_cuda for tensor in [*outputs, *inputs]):
+            return self._inner.run(what, outputs, lambda group: start(group, outputs, inputs))
+        given = [tensor.detach().cpu() for tensor in inputs]
+        received = given if in_place else [tensor.detach().cpu() for tensor in outputs]
+        self._inner.run(what, received, lambda group: start(group, received, given)).wait()
+        for tensor, copy in zip(outputs, received):
+            tensor.data.copy_(copy)
+        wait_for_streams(devices_of(outputs))  # Whoever waits may do so on another stream.
+        return finished(outputs)
+
+    def _received(
+        self, tensors: list[torch.Tensor], start: Callable[[list[torch.Tensor]], Work]
+    ) -> Work:
+        if not any(tensor.is_cuda for tensor in tensors):
+            return self._coalesced(start(tensors))
+        copies = [torch.empty_like(tensor, device="cpu") for tensor in tensors]
+        return self._coalesced(CopyBackWork(start(copies), tensors, copies))
+
+    def _coalesced(self, work: Work) -> Work:
+        if self._coalescing is not None:
+            self._coalescing.append(work)
+        return work

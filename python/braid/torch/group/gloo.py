@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The inner gloo group: what braid does not carry still has to work in an unmodified script.
+
+Where torch has gloo's lazy start (2.8 and newer) the group is made along with ours: that costs a
+few milliseconds, connects to nobody, and means that two ranks can talk later without the others.
+Before, making a group connects everybody to everybody, so it is made by the first collective
+(which all ranks enter) and point-to-point traffic goes through groups of two (see pairs.py).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import ipaddress
+import logging
+import os
+import socket
+import threading
+from collections.abc import Callable
+from datetime import timedelta
+from functools import partial
+from typing import Any
+
+from torch.distributed import PrefixStore, ProcessGroupGloo, Store, Work
+
+from braid import Job
+from braid.torch.group.first_contacts import FirstContacts
+from braid.torch.group.gloo_collectives import GlooCollectives
+from braid.torch.group.job_watch import JobWatch
+from braid.torch.group.pairs import Pairs
+from braid.torch.group.transfers import AnySourceTransfer, Transfer
+from braid.torch.operations.callbacks import CallbackThreads
+from braid.torch.operations.work import BraidWork
+
+_log = logging.getLogger("braid")
+LOOPBACK = "127.0.0.1"
+
+
+class InnerGloo:
+    """A gloo group on the job's ranks, over the same store. `was_used`: for anything.
+    Any thread may call."""
+
+    def __init__(
+        self, store: Store, job: Job, rank: int, size: int, timeout: timedelta,
+        callbacks: CallbackThreads,
+    ) -> None:  # fmt: skip
+        self._store = PrefixStore("braid/gloo", store)
+        self._make_gloo = partial(make_gloo, job.master_address)
+        self.watch = JobWatch(job)
+        self._contacts = FirstContacts(store, rank, self.watch)
+        self._collectives = GlooCollectives(self.watch, callbacks, job.name)
+        self._rank = rank
+        self._size = size
+        self._timeout = timeout
+        self._pid = os.getpid()
+        self._lock = threading.Lock()
+        self.was_used = False
+        self._group: Any = None
+        self._pairs: Pairs | None = None
+        self._lazy_error: Exception | None = None
+        try:
+            self._group = self._make(lazy_init=True)
+        except TypeError:
+            # This torch cannot; ranks run the same torch, so all of them come here.
+            self._pairs = Pairs(
+                store, job.name, rank, self._make_gloo, timeout, self.watch.check
+            )
+        except RuntimeError as error:
+            # No usable interface, for one. Nobody needs to care until gloo is needed.
+            self._lazy_error = error
+
+    def group(self, what: str) -> Any:
+        """The group, for a collective that braid does not carry."""
+        with self._lock:
+            self._tell(what)
+            if self._group is None:
+                if self._lazy_error is not None:
+                    raise RuntimeError(
+                        f"{what} needs torch's gloo, which did not start: {self._lazy_error}. "
+                        "GLOO_SOCKET_IFNAME names the interface that it should use."
+                    ) from self._lazy_error
+                self._group = self.watch.see_through(self._make)
+            return self._group
+
+    def run(self, what: str, value: Any, start: Callable[[Any], Work]) -> BraidWork:
+        """A collective, which `start` begins on the group and whose result is `value`."""
+        group = self.group(what)
+        name = f"{what} through gloo on rank {self._rank}"
+        return self._collectives.start(name, value, self._timeout, lambda: start(group))
+
+    def peer_to_peer(self, what: str) -> Any:
+        """Something with send, recv and recv_anysource."""
+        if self._pairs is None:
+            return self.group(what)
+        with self._lock:
+            self._tell(what)
+        return self._pairs
+
+    def send(self, peer: int, start: Callable[[], Work]) -> Work:
+        """Begins a send to another rank, which may have to come first."""
+        return self._transfer(f"send of rank {self._rank} to rank {peer}", peer, start)
+
+    def receive(self, peer: int, start: Callable[[], Work]) -> Work:
+        """The same for a receive."""
+        return self._transfer(f"receive of rank {self._rank} from rank {peer}", peer, start)
+
+    def receive_from_any(self, start: Callable[[], Work]) -> Work:
+        """The same for a receive that any rank may answer."""
+        self._contacts.wait_for_any()
+        work = self.watch.see_through(start)
+        what = f"receive of rank {self._rank} from any rank"
+        return AnySourceTransfer(what, self._timeout, work, self.watch)
+
+    def set_timeout(self, timeout: timedelta) -> None:
+        """Of what begins from here on. gloo's connections keep their own."""
+        with self._lock:
+            self._timeout = timeout
+            if self._group is not None:
+                self._group._set_default_timeout(timeout)
+            pairs = self._pairs
+        if pairs is not None:
+            pairs.set_timeout(timeout)
+
+    def _transfer(self, what: str, peer: int, start: Callable[[], Work]) -> Work:
+        contacts = self._contacts
+        return contacts.order(
+            Transfer(what, peer, self._timeout, start, self.watch, contacts.withdraw)
+        )
+
+    def close(self) -> None:
+        """Lets go of the groups: gloo's threads must not live to see the interpreter end."""
+        if os.getpid() != self._pid:
+            # In a forked child gloo's threads do not exist, and its destructor would join them.
+            if self._group is not None:
+                ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._group))
+            return
+        self._contacts.close()
+        with self._lock:
+            self._collectives.close(self._group)
+            self._group = None
+            pairs = self._pairs
+        if pairs is not None:
+            pairs.close()
+
+    def _tell(self, what: str) -> None:
+        if not self.was_used:
+            self.was_used = True
+            _log.info("%s is not carried by braid; it goes through torch's gloo", what)
+
+    def _make(self, **device_options: Any) -> Any:
+        return self._make_gloo(
+            self._store, self._rank, self._size, self._timeout, **device_options
+        )
+
+
+def make_gloo(
+    master: str, store: Store, rank: int, size: int, timeout: timedelta, **device_options: Any
+) -> ProcessGroupGloo:
+    """A gloo group on the address from which this node reaches the trainers' or the job's master."""
+    options = ProcessGroupGloo._Options()
+    options._timeout = timeout
+    options._threads = 2
+    interface = os.environ.get("GLOO_SOCKET_IFNAME")
+    if interface:
+        where = {"interface": interface.split(",")[0]}
+    else:
+        # gloo's own choice is the address of the host name, which need not be reachable.
+        where = {"hostname": local_address(os.environ.get("MASTER_ADDR"), master)}
+    options._devices = [ProcessGroupGloo.create_device(**where, **device_options)]
+    return ProcessGroupGloo(store, rank, size, options)
+
+
+def local_address(*peers: str | None) -> str:
+    """This node's address on the way to the first of `peers` that is not this host alone."""
+    for peer in filter(None, peers):
+        try:
+            family, _, _, _, target = socket.getaddrinfo(peer, 9, type=socket.SOCK_DGRAM)[0]
+            with socket.socket(family, socket.SOCK_DGRAM) as probe:
+                probe.connect(target)  # Sends nothing.
+                address = probe.getsockname()[0]
+        except OSError:
+            continue
+        if not ipaddress.ip_address(address.partition("%")[0]).is_loopback:
+            return address
+    return LOOPBACK

@@ -1,0 +1,376 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The operations of one process group: in through the arena, out by completion threads.
+
+The group is one braid job. Collectives that the script starts are steps of one dynamic tensor: ranks
+call them in the same order, so the sequence number is the name that they agree on. Those that
+callbacks of futures start have tensors of their own (see callbacks.py), and so have the gradients
+of DDP's hook (see gradients.py).
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Sequence
+from ctypes import memmove
+from typing import Any
+
+import torch
+from torch.distributed import DistBackendError
+
+from braid import BraidError, Collective, Job, Memory
+from braid._inputs import splits_of
+from braid.torch.operations.arena import Arena
+from braid.torch.operations.callbacks import CallbackThreads, Origin, current_origin
+from braid.torch.operations.completion import AnyOrderThread, CompletionThread
+from braid.torch.operations.device_copies import (
+    check_has_memory,
+    devices_of,
+    memory_as,
+    wait_for_streams,
+)
+from braid.torch.operations.failures import as_distributed
+from braid.torch.operations.flight_record import GroupRecord
+from braid.torch.operations.lent_memory import LentMemory
+from braid.torch.operations.streams import Streams
+from braid.torch.operations.tickets import Tickets
+from braid.torch.operations.work import BraidWork
+
+# How long the completion thread may take to notice that the group is being closed.
+_PIECE_MS = 100
+_JOIN_SECONDS = 10.0
+# Far below what libbraid takes, so that a script which never waits is slowed down, not refused.
+_IN_FLIGHT_MAX = 1024
+
+Outputs = Sequence[torch.Tensor]
+
+# Plain integers: enum members cost a conversion on every call.
+BARRIER = int(Collective.BARRIER)
+ALL_REDUCE = int(Collective.ALL_REDUCE)
+BROADCAST = int(Collective.BROADCAST)
+ALL_GATHER = int(Collective.ALL_GATHER)
+REDUCE_SCATTER = int(Collective.REDUCE_SCATTER)
+GATHER = int(Collective.GATHER)
+SCATTER = int(Collective.SCATTER)
+ALL_TO_ALL = int(Collective.ALL_TO_ALL)
+
+
+class Pending:
+    """A submitted operation and what to do when it is done."""
+
+    __slots__ = ("ticket", "memory", "unpack", "work", "meanwhile")
+
+    def __init__(
+        self,
+        ticket: int,
+        memory: Memory | None,
+        unpack: Callable[[Job, int], None] | None,
+        work: BraidWork,
+        meanwhile: Once | None = None,
+    ) -> None:
+        self.ticket = ticket
+        self.memory = memory
+        self.unpack = unpack
+        self.work = work
+        self.meanwhile = meanwhile
+
+
+class Once:
+    """Does something when it is called first; other threads that call it meanwhile wait."""
+
+    def __init__(self, do: Callable[[], None]) -> None:
+        self._do: Callable[[], None] | None = do
+        self._lock = threading.Lock()
+
+    def __call__(self) -> None:
+        with self._lock:
+            do, self._do = self._do, None
+            if do is not None:
+                do()
+
+
+class Engine:
+    """Submits and completes operations. Any thread may call; close() ends it and its job."""
+
+    def __init__(self, job: Job, timeout_seconds: float, record: GroupRecord) -> None:
+        self.job = job
+        self.record = record
+        self._timeout_seconds = timeout_seconds
+        self.arena = Arena(job)
+        self.tickets = Tickets()
+        self.sequence = 0
+        self._streams = Streams(job)
+        # Re-entrant, so that run() can tell that its own thread is in it already.
+        self._lock = threading.RLock()
+        # Of the completion threads and of callers that wait themselves.
+        self._in_flight = 0
+        self._one_ended = threading.Condition(self._lock)
+        self._completion = CompletionThread("braid-completion", self._complete)
+        # What callbacks start is in another order on other ranks, and must not queue behind each
+        # other: one rank's first may be what another rank can only start after its own first.
+        self._nested = AnyOrderThread("braid-nested", self._complete, self._has_ended)
+        self.callbacks = CallbackThreads("braid-callbacks")
+        # A thread of their own: gradients that are planned together end together, and a collective
+        # in between (of a SyncBatchNorm, say) must not queue behind the first of them.
+        self.gradients = CompletionThread("braid-gradients", _complete_itself)
+        self.lent = LentMemory(job, self.arena.pinned, self.gradients.put)
+        self.closing = False
+        self._pid = os.getpid()
+
+    def run(
+        self,
+        collective: int,
+        dtype: int,
+        count: int,
+        inputs: Sequence[torch.Tensor],
+        unpack: Callable[[Job, int], None] | None,
+        work: BraidWork,
+        *,
+        reduction: int = 0,
+        root: int = 0,
+        timeout_ms: int = 0,
+        splits: tuple[Sequence[int], Sequence[int]] | None = None,
+        meanwhile: Once | None = None,
+        wait: bool = False,
+    ) -> None:
+        """Starts one operation whose end finishes `work`.
+
+        `inputs` are contiguous tensors that lie one after the other in the operation's input. Where
+        tensors are on a GPU the caller has to wait: its current stream gets the result.
+        `splits` are an all-to-all's: elements to, and from, each rank. `meanwhile` is done while
+        the daemon is at work, and before `work` is finished.
+        With `wait` the caller's thread sees it through, which saves a change of threads.
+        """
+        self._refuse_handlers()
+        memory = None
+        try:
+            memory = pack(self.arena, inputs) if inputs else None
+            address = memory.address if memory else None
+            to, from_ = (splits_of(s, self.job.world_size) for s in splits) if splits else (None, None)
+            with self._lock:
+                self._make_room()
+                parent = current_origin()
+                if parent is None:
+                    origin = Origin(self.job.name, self.sequence)
+                    stream, step = self._streams.main, self.sequence
+                else:
+                    origin = parent.next_child()
+                    stream, step = self._streams.place_of(origin)
+                ticket = self.job.submit_raw(
+                    collective, stream, step, reduction, root, dtype, timeout_ms, count, address,
+                    to, from_,
+                )  # fmt: skip
+                if parent is None:
+                    self.sequence = step + 1
+                work.comes_from(origin, self.callbacks)
+                pending = Pending(ticket, memory, unpack, work, meanwhile)
+                if not wait:
+                    self._leave(pending, self._completion if parent is None else self._nested)
+                self._in_flight += 1
+        except BraidError as error:
+            if memory is not None:
+                self.arena.give_back(memory)  # The daemon has not seen it.
+            raise as_distributed(error) from error
+        if meanwhile is not None:
+            meanwhile()
+        if wait:
+            self._complete(pending)
+
+    def set_timeout(self, seconds: float) -> None:
+        """Of operations from here on."""
+        self.job.set_timeout(seconds)
+        self._timeout_seconds = seconds
+
+    def close(self) -> None:
+        """Ends the threads, fails what is still in flight and leaves the job."""
+        if os.getpid() != self._pid:
+            return  # A forked child has neither the thread nor the job.
+        with self._lock:
+            if self.closing:
+                return
+            self.closing = True
+        completing = (self._completion, self._nested, self.gradients)
+        ended = [thread.close(_JOIN_SECONDS) for thread in completing]
+        self.callbacks.close(_JOIN_SECONDS)
+        with self._lock:
+            idle = self._one_ended.wait_for(lambda: self._in_flight == 0, _JOIN_SECONDS)
+            if not (idle and all(ended)):
+                return  # Somebody is stuck inside the library: closing under it would be worse.
+        self.arena.close()
+        try:
+            self.job.close()
+        except BraidError:
+            pass  # The daemon is gone: there is nothing left to leave.
+
+    def _refuse_handlers(self) -> None:
+        """A signal's handler may run while its thread submits. The operation that is being submitted
+        cannot come behind the handler's."""
+        if self._lock._is_owned():
+            raise DistBackendError(
+                f"a signal's handler starts an operation of job {self.job.name} while the thread that it "
+                "interrupts is starting one: let the handler set a flag, and look at the flag after "
+                "the step"
+            )
+
+    def _make_room(self) -> None:
+        """Waits until one more operation may be in flight. Holds the lock."""
+        if self.closing:
+            raise DistBackendError("the process group was destroyed")
+        if self._in_flight >= _IN_FLIGHT_MAX and not self._one_ended.wait_for(
+            lambda: self._in_flight < _IN_FLIGHT_MAX, self._timeout_seconds
+        ):
+            raise DistBackendError(
+                f"none of {_IN_FLIGHT_MAX} operations of job {self.job.name} ended within "
+                f"{self._timeout_seconds:g} s"
+            )
+
+    @staticmethod
+    def _leave(pending: Pending, thread: CompletionThread) -> None:
+        """To be completed by that thread."""
+        thread.start()
+        thread.put(pending)
+
+    def _has_ended(self, pending: Pending, timeout_ms: int) -> bool:
+        """Within that time; true as well where completing it would end with an error."""
+        try:
+            if self.closing or timeout_ms == 0:
+                return self.closing or self.job.test(pending.ticket)
+            return self.job.wait_briefly(pending.ticket, timeout_ms)
+        except BraidError:
+            return True
+
+    def _complete(self, pending: Pending) -> None:
+        """Waits for one operation, copies its result out and finishes its work."""
+        error: Exception | None = None
+        try:
+            self.wait(pending.ticket)
+            if pending.meanwhile is not None:
+                pending.meanwhile()
+            if pending.unpack is not None:
+                pending.unpack(self.job, pending.ticket)
+            self.job.release(pending.ticket)
+            if pending.memory is not None:
+                self.arena.give_back(pending.memory)
+        except BraidError as cause:
+            error = self._failed(pending, cause)
+        except Exception as cause:
+            error = cause
+        except BaseException:
+            self.leave()  # What a signal's handler raised. Nobody waits for this operation any more.
+            raise
+        self.leave()
+        pending.work.finish(error)
+
+    def wait(self, ticket: int) -> None:
+        """Waits for the end of an operation; raises its error, or one if the group is closed."""
+        while not self.job.wait_briefly(ticket, _PIECE_MS):
+            self._refuse_closing()
+
+    def take(self, ticket: int, address: int, nbytes: int) -> None:
+        """The same, and then copies the result and releases the ticket."""
+        while not self.job.take_briefly(ticket, _PIECE_MS, address, nbytes):
+            self._refuse_closing()
+
+    def _refuse_closing(self) -> None:
+        if self.closing:
+            raise DistBackendError(
+                f"the process group was destroyed while an operation of job {self.job.name} was in "
+                "flight"
+            )
+
+    def attend(self) -> None:
+        """A caller is about to wait and to look at results itself; leave() comes afterwards. Until
+        then close() does not close the job."""
+        with self._lock:
+            if self.closing:
+                raise DistBackendError("the process group was destroyed")
+            self._in_flight += 1
+
+    def leave(self) -> None:
+        with self._lock:
+            self._in_flight -= 1
+            self._one_ended.notify_all()
+
+    def _failed(self, pending: Pending, cause: BraidError) -> DistBackendError:
+        # The input is not reused: the daemon may still be reading it.
+        try:
+            self.job.release(pending.ticket)
+        except BraidError:
+            pass  # The first error is the one to tell.
+        return as_distributed(cause)
+
+
+def _complete_itself(item: Any) -> None:
+    item.complete()
+
+
+def pack(arena: Arena, tensors: Sequence[torch.Tensor]) -> Memory:
+    """Copies contiguous tensors one after the other into arena memory."""
+    check_has_memory(tensors)
+    devices = devices_of(tensors)
+    nbytes = max(1, sum(tensor.nbytes for tensor in tensors))
+    memory = arena.take(nbytes, devices[0] if devices else None)
+    address = memory.address
+    try:
+        for tensor in tensors:
+            nbytes = tensor.nbytes
+            if not tensor.is_cuda:
+                memmove(address, tensor.data_ptr(), nbytes)
+            elif nbytes:
+                memory_as(address, tensor).copy_(tensor.detach(), non_blocking=True)
+            address += nbytes
+        wait_for_streams(devices)
+    except BaseException:
+        arena.give_back(memory)
+        raise
+    return memory
+
+
+def unpack_whole(outputs: Outputs) -> Callable[[Job, int], None]:
+    """Copies a result that holds `outputs` one after the other."""
+    check_has_memory(outputs)
+    if len(outputs) == 1 and outputs[0].is_contiguous() and not outputs[0].is_cuda:
+        tensor = outputs[0]
+        return lambda job, ticket: job.copy_result(ticket, tensor.data_ptr(), tensor.nbytes)
+    return lambda job, ticket: scatter_to(job.result_address(ticket)[0], outputs)
+
+
+def unpack_by_rank(outputs: Sequence[Outputs]) -> Callable[[Job, int], None]:
+    """Copies an all-gather's block of each rank to `outputs[rank]`."""
+    for tensors in outputs:
+        check_has_memory(tensors)
+
+    def unpack(job: Job, ticket: int) -> None:
+        for rank, tensors in enumerate(outputs):
+            _scatter_to(job.result_address_of_rank(ticket, rank)[0], tensors)
+        wait_for_streams(devices_of(tensor for tensors in outputs for tensor in tensors))
+
+    return unpack
+
+
+def scatter_to(address: int, tensors: Outputs) -> None:
+    """Copies memory to tensors, one after the other, as if written by another process.
+
+    Not seen by autograd: it must not be an in-place operation for it, as with gloo. CUDA tensors are
+    there on return, whichever stream or thread looks at them then.
+    """
+    _scatter_to(address, tensors)
+    # Also for the memory, which is about to be given back. A tensor that is not contiguous has a
+    # kernel behind the copy.
+    wait_for_streams(devices_of(tensors))
+
+
+def _scatter_to(address: int, tensors: Outputs) -> None:
+    """The same, but what copies to GPUs may still be on its way."""
+    for tensor in tensors:
+        nbytes = tensor.nbytes
+        if tensor.is_cuda:
+            if nbytes:
+                tensor.data.copy_(memory_as(address, tensor), non_blocking=True)
+        elif tensor.is_contiguous():
+            memmove(tensor.data_ptr(), address, nbytes)
+        else:
+            packed = torch.empty_like(tensor, memory_format=torch.contiguous_format)
+            memmove(packed.data_ptr(), address, nbytes)
+            tensor.data.copy_(packed)
+        address += nbytes

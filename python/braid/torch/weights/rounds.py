@@ -1,0 +1,247 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rounds of weights that the daemons update: one operation of each tensor, submitted and to be waited for."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Iterable, Sequence
+
+import torch
+from torch.distributed import DistBackendError
+
+from braid import BraidError
+from braid.torch.operations.engine import Engine
+from braid.torch.operations.failures import as_distributed
+from braid.torch.operations.flight_record import Entry
+from braid.torch.weights.weight import Weight
+
+# What the daemons say of a rank that gave no reason: it knows of no error, and did fewer steps.
+_LEFT_IN_ORDER = ("left the job, but", "left the job without")
+_FEWER_STEPS = (
+    "; all ranks must take the same number of optimizer steps: the rank that left has taken fewer, for "
+    "example because its script left one out"
+)
+
+Use = Callable[[Weight, torch.Tensor], None]
+
+
+class Round:
+    """One operation of each tensor of a set, in flight. Of one thread at a time.
+
+    Every result is taken once, in any order, when all operations are submitted. After a failure
+    each take() raises the first error.
+    """
+
+    def __init__(self, engine: Engine, name: str, entry: Entry | None) -> None:
+        self._engine = engine
+        self._entry = entry
+        self._tickets: dict[int, tuple[int, Weight]] = {}
+        self._has_arrived = False
+        self._is_open = True
+        self.name = name
+        self.error: Exception | None = None
+
+    def add(self, ticket: int, weight: Weight) -> None:
+        self._tickets[id(weight.parameter)] = ticket, weight
+
+    def close(self) -> None:
+        """All operations are submitted."""
+        self._is_open = False
+
+    @property
+    def is_over(self) -> bool:
+        return not self._is_open and not self._tickets
+
+    def has(self, parameter: torch.Tensor) -> bool:
+        """Whether its result is still to be taken."""
+        return id(parameter) in self._tickets
+
+    def done(self) -> bool:
+        """Whether all results are here, or an error is. Never blocks."""
+        try:
+            return self.error is not None or all(
+                self._engine.job.test(ticket) for ticket, _ in self._tickets.values()
+            )
+        except BraidError:
+            return True
+
+    @property
+    def has_arrived(self) -> bool:
+        """Whether wait() has seen all results: the next round may begin before they are taken."""
+        return self.is_over or self._has_arrived
+
+    def wait(self) -> None:
+        """Waits for all results and takes none. Raises the round's error."""
+        if self._has_arrived:
+            return
+        try:
+            self._engine.attend()
+            try:
+                for ticket, _ in self._tickets.values():
+                    self._wait_for(ticket)
+            finally:
+                self._engine.leave()
+        except Exception as cause:
+            self._fail(cause)
+        self._raise()
+        self._has_arrived = True
+
+    def take(
+        self, parameter: torch.Tensor, use: Use | None
+    ) -> None:
+        """Waits for one result, hands it to `use` as a vector in the daemon's memory, gives it back.
+
+        A round that pushed has results of no elements.
+        """
+        self._take(parameter, use)
+        self._raise()
+
+    def take_all(self, use: Use | None = None) -> None:
+        """The same for all that are left, also after an error; raises the first one at the end."""
+        for _, weight in list(self._tickets.values()):
+            self._take(weight.parameter, use)
+        self._raise()
+
+    def _take(
+        self, parameter: torch.Tensor, use: Use | None
+    ) -> None:
+        ticket, weight = self._tickets.pop(id(parameter))
+        try:
+            self._engine.attend()
+            try:
+                self._wait_for(ticket)
+                if use is not None and self.error is None:
+                    use(weight, _result_of(self._engine, ticket, weight))
+                self._engine.job.release(ticket)
+            finally:
+                self._engine.leave()
+        except BraidError as cause:
+            self._fail(_explained(cause))
+        except Exception as cause:
+            self._fail(cause)
+        if not self._tickets and self._entry is not None:
+            self._entry.end(self.error)
+
+    def fail(self, cause: Exception) -> None:
+        """Could not be submitted as a whole: what was is given up, for it may never end."""
+        self._fail(cause)
+        self.close()
+        for ticket, _ in self._tickets.values():
+            try:
+                self._engine.job.release(ticket)
+            except BraidError:
+                pass  # The first error is the one to tell.
+        self._tickets.clear()
+        if self._entry is not None:
+            self._entry.end(self.error)
+
+    def _wait_for(self, ticket: int) -> None:
+        if self.error is None:
+            try:
+                self._engine.wait(ticket)
+            except BraidError as cause:
+                self._fail(_explained(cause))
+            except Exception as cause:
+                self._fail(cause)
+
+    def _fail(self, cause: Exception) -> None:
+        self.error = self.error or cause
+
+    def _raise(self) -> None:
+        if self.error is not None:
+            # Told again and again, and each time from here.
+            raise self.error.with_traceback(None)
+
+
+class OpenRound:
+    """A round that is being submitted, one tensor after the other, in any order. Of one thread at a
+    time, which may be another one each time.
+
+    The ranks need not have the same order. Nothing may be waited for before close().
+    """
+
+    def __init__(self, round: Round, weights: Iterable[Weight], step: int) -> None:
+        """`weights` are all of the set, in the order in which close() submits what is missing."""
+        self._round = round
+        self._step = step
+        self._missing = {id(weight.parameter): weight for weight in weights}
+
+    def missing(self, parameter: torch.Tensor) -> Weight | None:
+        """What is still to be submitted of a parameter. None: nothing, or it is another set's."""
+        return self._missing.get(id(parameter))
+
+    def add(self, weight: Weight, prepare: Callable[[Weight], None]) -> None:
+        """Submits one tensor with what `prepare` makes ready. An error gives up the whole round."""
+        try:
+            prepare(weight)
+            self._round.add(weight.operation.submit(self._step), weight)
+        except BraidError as cause:
+            error = as_distributed(cause)
+            self.fail(error)
+            raise error from cause
+        except BaseException as cause:
+            self.fail(RuntimeError(f"a round of {self._round.name} was abandoned: {cause}"))
+            raise
+        del self._missing[id(weight.parameter)]
+
+    def close(self, prepare: Callable[[Weight], None]) -> Round:
+        """Submits all that is missing. From here on results may be waited for."""
+        for weight in list(self._missing.values()):
+            self.add(weight, prepare)
+        self._round.close()
+        return self._round
+
+    def fail(self, cause: Exception) -> None:
+        """Gives the round up. Every later round of the set raises `cause`."""
+        self._missing.clear()
+        self._round.fail(cause)
+
+
+class Rounds:
+    """One round of each of an optimizer's sets."""
+
+    def __init__(self, rounds: Sequence[Round]) -> None:
+        self._rounds = rounds
+
+    @property
+    def is_over(self) -> bool:
+        return all(round.is_over for round in self._rounds)
+
+    def done(self) -> bool:
+        """Whether all results are here, or an error is. Never blocks."""
+        return all(round.done() for round in self._rounds)
+
+    def wait(self) -> None:
+        for round in self._rounds:
+            round.wait()
+
+    def take(self, parameter: torch.Tensor, use: Use) -> None:
+        """Waits for one result, if it is still to be taken, and hands it to `use`."""
+        for round in self._rounds:
+            if round.has(parameter):
+                round.take(parameter, use)
+
+    def take_all(self, use: Use | None = None) -> None:
+        """All that are left; raises the first error when it has seen to all of them."""
+        error = None
+        for round in self._rounds:
+            try:
+                round.take_all(use)
+            except Exception as cause:
+                error = error or cause
+        if error is not None:
+            raise error
+
+
+def _result_of(engine: Engine, ticket: int, weight: Weight) -> torch.Tensor:
+    """In the daemon's memory: to be read, until the ticket is released."""
+    address, nbytes = engine.job.result_address(ticket)
+    if nbytes == 0:
+        return torch.empty(0, dtype=weight.view.dtype)
+    raw = (ctypes.c_ubyte * nbytes).from_address(address)
+    return torch.frombuffer(raw, dtype=weight.view.dtype)
+
+
+def _explained(cause: BraidError) -> DistBackendError:
+    left_in_order = any(words in str(cause) for words in _LEFT_IN_ORDER)
+    return as_distributed(cause, after=_FEWER_STEPS if left_in_order else "")

@@ -1,0 +1,265 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Parameters as weights that the daemons keep and update: planned tensors with state slots.
+
+A trainer submits a gradient for each of them, and what comes back are new weights, of which each
+node has updated a part. That part of the optimizer's state is nowhere else. Every round submits
+all tensors with one action, each on its own, and waits for none before the last one is there.
+Inputs lie one after the other in backward order (`round_inputs`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+import torch
+
+from braid import BraidError, DType, TensorSpec
+from braid.torch.ddp.registrations import unregister
+from braid.torch.operations.carriage import dtype_of
+from braid.torch.operations.engine import Engine
+from braid.torch.operations.explaining import explain_once
+from braid.torch.operations.failures import as_distributed
+from braid.torch.operations.tickets import TENSORS_MAX
+from braid.torch.weights.round_inputs import RoundInputs
+from braid.torch.weights.rounds import OpenRound, Round
+from braid.torch.weights.weight import (
+    ESTIMATE,
+    FETCH,
+    HIGH_BITS,
+    LOAD,
+    LOW_BITS,
+    NO_SETTINGS,
+    ROUNDED,
+    Settings,
+    Weight,
+    WeightSpec,
+)
+
+_LOW_BITS_MASK = 0xFFFF
+
+
+class WeightSet:
+    """Parameters of one type, kept and updated by the daemons. Of one thread at a time.
+
+    One round at a time: of the one before all results must be here. Only what goes `ahead` may begin
+    earlier; then one round waits at the daemons for the end of the other. What failed once stays
+    failed.
+    """
+
+    def __init__(self, engine: Engine, name: str, specs: Sequence[WeightSpec], slots: int) -> None:
+        """`specs` in the order of the model, `slots` of values that the owner keeps for an element.
+
+        `name` is the same on all ranks, and of no other set of this engine.
+        """
+        if len(specs) > TENSORS_MAX:
+            raise ValueError(
+                f"{len(specs)} parameters are to be updated by the daemons, {TENSORS_MAX} are "
+                "the most: merge small ones, or divide them between several optimizers"
+            )
+        self.name = f"{engine.job.name} {name}"
+        self.slots = slots
+        self.dtype = specs[0].parameter.dtype
+        self._engine = engine
+        self._step = -1
+        # The last two; what is on its way reads each one's own inputs.
+        self._round: Round | None = None
+        self._former: Round | None = None
+        specs = list(reversed(specs))
+        try:
+            self._handles = engine.job.register([
+                TensorSpec(spec.name, _braid_dtype(spec.parameter), spec.parameter.numel(), place,
+                           planned=True, codec=spec.codec, state_slots=slots)
+                for place, spec in enumerate(specs)
+            ])  # fmt: skip
+            numels = [spec.parameter.numel() for spec in specs]
+            self._inputs = RoundInputs(engine.job, numels, self.dtype)
+        except BraidError as error:
+            raise as_distributed(error) from error
+        self._other_inputs: RoundInputs | None = None
+        self._weights = [
+            Weight(spec, place, engine.job.repeated_update(handle, place.memory))
+            for spec, place, handle in zip(specs, self._inputs.places, self._handles)
+        ]
+        self._by_id = {id(weight.parameter): weight for weight in self._weights}
+        explain_once(engine.job)
+
+    def __iter__(self) -> Iterable[Weight]:
+        """In backward order."""
+        return iter(self._weights)
+
+    def __len__(self) -> int:
+        return len(self._weights)
+
+    def __contains__(self, parameter: torch.Tensor) -> bool:
+        return id(parameter) in self._by_id
+
+    def weight_of(self, parameter: torch.Tensor) -> Weight:
+        return self._by_id[id(parameter)]
+
+    @property
+    def rounds(self) -> int:
+        """How many have been submitted."""
+        return self._step + 1
+
+    def begin(self, *, ahead: bool = False) -> OpenRound:
+        """Opens a round, to be submitted tensor by tensor. All of them get one action. With `ahead`
+        the round before may be on its way; make_room_ahead() must have been True."""
+        before = self._round
+        if before is not None:
+            if before.error is not None:
+                raise before.error
+            if not before.has_arrived:
+                self._turn_inputs(ahead)
+        parameters = [weight.parameter for weight in self._weights]
+        entry = self._engine.record.add("all_reduce", parameters, parameters)
+        self._former, self._round = before, Round(self._engine, self.name, entry)
+        self._step += 1
+        return OpenRound(self._round, self._weights, self._step)
+
+    def make_room_ahead(self) -> bool:
+        """Memory for the input of a second round. False: the job's arenas may not grow by so much."""
+        if self._other_inputs is None:
+            numels = [weight.numel for weight in self._weights]
+            try:
+                self._other_inputs = RoundInputs(self._engine.job, numels, self.dtype)
+            except BraidError:
+                return False
+        return True
+
+    def end(self) -> None:
+        """After the last round: the set is not used any more."""
+        unregister(self._engine.job, self._handles)
+        for inputs in (self._inputs, self._other_inputs):
+            if inputs is not None:
+                inputs.free()
+
+    def load(
+        self, slot: int, values: Callable[[Weight], torch.Tensor | None], bits: int = ROUNDED
+    ) -> Round:
+        """Sets the owners' values of a slot; None stands for zeros. The same on all ranks: each
+        owner takes those of its own node, and the round's results are what the owners took."""
+
+        def prepare(weight: Weight) -> None:
+            weight.give(values(weight))
+            weight.ask(LOAD, NO_SETTINGS, slot, bits)
+
+        return self._submit(prepare)
+
+    def fetch(self, slot: int, bits: int = ROUNDED) -> Round:
+        """The owners' values of a slot are the round's results."""
+        return self._submit(lambda weight: weight.ask(FETCH, NO_SETTINGS, slot, bits))
+
+    def apply(
+        self,
+        settings: Callable[[torch.Tensor], Settings],
+        gradient: Callable[[torch.Tensor], torch.Tensor | None],
+        *,
+        pull: bool = True,
+        ahead: bool = False,
+    ) -> Round:
+        """Averages gradients over all ranks and updates the weights, which are the round's results.
+
+        `gradient` of None stands for zeros. Without `pull` the weights stay with their owners.
+        `ahead` is begin()'s.
+        """
+
+        def prepare(weight: Weight) -> None:
+            weight.give(gradient(weight.parameter))
+            weight.ask_for_update(settings(weight.parameter), pull=pull)
+
+        return self.begin(ahead=ahead).close(prepare)
+
+    def estimate(
+        self,
+        settings: Callable[[torch.Tensor], Settings],
+        gradient: Callable[[torch.Tensor], torch.Tensor | None],
+        *,
+        ahead: bool = False,
+    ) -> Round:
+        """What apply() would give now, with the same bits: the owners keep what they have, and
+        parameters their counts. The gradients stay where they are, as first halves. `ahead` is
+        begin()'s."""
+
+        def prepare(weight: Weight) -> None:
+            weight.give_first_half(gradient(weight.parameter))
+            weight.ask(ESTIMATE, settings(weight.parameter), count=weight.count + 1)
+
+        return self.begin(ahead=ahead).close(prepare)
+
+    def apply_halves(
+        self,
+        settings: Callable[[torch.Tensor], Settings],
+        second: Callable[[torch.Tensor], torch.Tensor | None] | None,
+        *,
+        ahead: bool = False,
+    ) -> Round:
+        """apply() with the means of the first halves and of `second`; None: with first halves alone.
+        A first half that is not there counts as zeros. `ahead` is begin()'s."""
+
+        def prepare(weight: Weight) -> None:
+            if second is not None:
+                weight.give_second_half(second(weight.parameter))
+            else:
+                weight.give_only_half()
+            weight.ask_for_update(settings(weight.parameter))
+
+        return self.begin(ahead=ahead).close(prepare)
+
+    def load_exactly(self, slot: int, values: Callable[[Weight], torch.Tensor | None]) -> None:
+        """load() of float32 values into the state of a 16-bit set, whole rounds."""
+        halves = {HIGH_BITS: 16, LOW_BITS: 0}
+        for bits, shift in halves.items():
+            self.load(slot, lambda w, s=shift: _half(w, values(w), s), bits).take_all()
+
+    def fetch_exactly(self, slot: int) -> dict[torch.Tensor, torch.Tensor]:
+        """The owners' values of a slot by parameter, in the type in which owners keep them."""
+        if self.dtype not in (torch.float16, torch.bfloat16):
+            got: dict[torch.Tensor, torch.Tensor] = {}
+            self.fetch(slot).take_all(lambda w, r: got.update({w.parameter: _shaped(w, r.clone())}))
+            return got
+        halves: list[dict[torch.Tensor, torch.Tensor]] = []
+        for bits in (HIGH_BITS, LOW_BITS):
+            half: dict[torch.Tensor, torch.Tensor] = {}
+            self.fetch(slot, bits).take_all(
+                lambda w, r, half=half: half.update({w.parameter: r.view(torch.int16).int()})
+            )
+            halves.append(half)
+        return {
+            weight.parameter: _shaped(
+                weight,
+                (halves[0][weight.parameter] << 16
+                 | halves[1][weight.parameter] & _LOW_BITS_MASK).view(torch.float32),
+            )
+            for weight in self._weights
+        }  # fmt: skip
+
+    def _turn_inputs(self, ahead: bool) -> None:
+        """The next round's input lies where the one on its way does not read."""
+        is_free = self._former is None or self._former.has_arrived
+        if not ahead or not is_free or self._other_inputs is None:
+            raise RuntimeError(f"a round of {self.name} begins before the last one has ended")
+        self._inputs, self._other_inputs = self._other_inputs, self._inputs
+        for weight, place in zip(self._weights, self._inputs.places):
+            weight.move(place)
+
+    def _submit(self, prepare: Callable[[Weight], None]) -> Round:
+        """Submits every tensor, each with what `prepare` makes ready."""
+        return self.begin().close(prepare)
+
+
+def _shaped(weight: Weight, values: torch.Tensor) -> torch.Tensor:
+    return values.view(weight.parameter.shape)
+
+
+def _half(weight: Weight, values: torch.Tensor | None, shift: int) -> torch.Tensor | None:
+    """The upper or lower 16 bits of float32 values, as a 16-bit set takes them."""
+    if values is None:
+        return None
+    bits = values.detach().cpu().float().contiguous().view(torch.int32)
+    return (bits >> shift).to(torch.int16).view(weight.view.dtype)
+
+
+def _braid_dtype(parameter: torch.Tensor) -> DType:
+    dtype = dtype_of(parameter.dtype)
+    assert dtype is not None, parameter.dtype
+    return dtype
