@@ -189,12 +189,11 @@ constexpr std::array kKeys = {
          "What gradients may travel as between nodes where a trainer asks for it, whatever the "
          "parameters; a tensor with another codec is refused. none: only as they are."),
 
-    list(
-        "transport.rails", BRAID_FIELD(transport.rails), check_rail, "network devices, or auto",
-        "Network devices that carry flows; auto: the interface of the default route, else the one "
-        "that has node.address, else the first that has a link and is no bridge (docker0), else a "
-        "bridge, else lo. Of several, one needs a link when the daemon starts; the others are used "
-        "as soon as they have one."),
+    list("transport.rails", BRAID_FIELD(transport.rails), check_rail, "network devices, or auto",
+         "Network devices that carry flows; auto: the interface of the default route, else the one "
+         "that has node.address, else the first that has a link and is no bridge (docker0), else a "
+         "bridge, else lo. One rail needs a link when the daemon starts; the others are used "
+         "as soon as they have one."),
     list("transport.transports", BRAID_FIELD(transport.transports), check_transport,
          "names of UCX transports", "What UCX may use on the rails (UCX_TLS)."),
     number("transport.flows_per_link", BRAID_FIELD(transport.flows_per_link), 0, 128,
@@ -318,8 +317,8 @@ constexpr std::array kKeys = {
     text(
         "page.access", BRAID_FIELD(page.access), check_page_access, "off, loopback or token",
         "Who may read the page. loopback: users of this node, from this node, each of them his own "
-        "jobs, root and the daemon's user all. token: whoever gives the token, from anywhere, and "
-        "sees all jobs."),
+        "jobs, root and the daemon's user all. token: everybody with the token, from anywhere, "
+        "with a view of all jobs."),
     text("page.token_file", BRAID_FIELD(page.token_file), check_page_token_file,
          "an absolute path, or empty",
          "File with the token of page.access: token, of 16 bytes or more; closed to group and "

@@ -46,7 +46,12 @@ std::vector<MetricInfo> daemon_infos() {
        {},
        "When the daemon started, in seconds since 1970."},
       {Metric::Jobs, "braid_jobs", false, {}, {}, "Jobs with ranks on this node."},
-      {Metric::JobsMax, "braid_jobs_max", false, {}, {}, "How many there may be: client.jobs_max."},
+      {Metric::JobsMax,
+       "braid_jobs_max",
+       false,
+       {},
+       {},
+       "The most jobs that there may be: client.jobs_max."},
       {Metric::ClientConnections,
        "braid_client_connections",
        false,
@@ -70,16 +75,15 @@ std::vector<MetricInfo> daemon_infos() {
        true,
        {},
        {},
-       "Times that another daemon was connected with again after its connection had broken or "
-       "fallen silent: no job has failed for it."},
+       "Times that a broken or silent connection to another daemon was replaced; no job failed for "
+       "it."},
       {Metric::ControlRejected,
        "braid_control_rejected_total",
        true,
        {"what"},
        {"frame", "message"},
-       "What came from other daemons and was dropped: frames that were changed or put in on the "
-       "way, "
-       "and messages about a job that their sender may not send."},
+       "Dropped messages of other daemons: frames that were changed or inserted on the way, and "
+       "messages about a job that their sender may not send."},
   };
 }
 
@@ -102,7 +106,7 @@ std::vector<MetricInfo> operation_infos() {
        true,
        {},
        {},
-       "Bytes of the results of those operations."},
+       "Bytes of the results of the operations that ended well."},
       {Metric::ResultMemory,
        "braid_result_memory_bytes",
        false,
@@ -114,7 +118,8 @@ std::vector<MetricInfo> operation_infos() {
        false,
        {},
        {},
-       "How much it may become: collective.result_memory_max, or what the machine allows."},
+       "The most that braid_result_memory_bytes may be: collective.result_memory_max, or what the "
+       "machine allows."},
       {Metric::Units, "braid_units_total", true, {}, {}, "Units finished on this node."},
   };
 }
@@ -126,7 +131,7 @@ std::vector<MetricInfo> chunk_infos() {
        true,
        {"direction"},
        {"sent", "received"},
-       "Payload of chunks on all flows, including what was sent again."},
+       "Payload of chunks on all flows, including chunks that were sent again."},
       {Metric::Chunks,
        "braid_chunks_total",
        true,
@@ -144,15 +149,14 @@ std::vector<MetricInfo> chunk_infos() {
        true,
        {},
        {},
-       "Chunks that were not acknowledged for some round trips and so were sent over another flow, "
-       "too."},
+       "Chunks that were overdue, so they were sent over another flow, too."},
       {Metric::ChunksDiscarded,
        "braid_chunks_discarded_total",
        true,
        {"reason"},
        {"duplicate", "stale", "malformed", "rejected"},
-       "Chunks that arrived and were not used: came twice, for an operation that is over, with "
-       "impossible numbers, or without the flow's token."},
+       "Chunks that arrived and were not used: they came twice, belong to an operation that is "
+       "over, have impossible numbers, or lack the flow's token."},
   };
 }
 
@@ -169,9 +173,8 @@ std::vector<MetricInfo> flow_infos() {
        false,
        {"state"},
        {"open", "opening", "failed"},
-       "Flows by state: open (from and to other nodes), being opened, and those that have failed "
-       "and "
-       "wait for their next try or for their rail (from here)."},
+       "Flows by state: open (from and to other nodes), being opened, and failed (from here; they "
+       "wait for their next try or for their rail)."},
       {Metric::FlowFailures,
        "braid_flow_failures_total",
        true,
@@ -183,8 +186,8 @@ std::vector<MetricInfo> flow_infos() {
        true,
        {},
        {},
-       "Of these, flows that were given up because nothing that they carried was acknowledged any "
-       "more."},
+       "Flows that were given up because no chunk on them was acknowledged any more; "
+       "braid_flow_failures_total counts them, too."},
       {Metric::FlowsReplaced,
        "braid_flow_replacements_total",
        true,
@@ -208,8 +211,8 @@ std::vector<MetricInfo> trouble_infos() {
        true,
        {"door"},
        {"client", "control", "transport"},
-       "Connections refused or dropped for what they said or failed to say: on the Unix socket, "
-       "on control.port, or as a flow."},
+       "Connections that were refused or dropped for a wrong or missing message: on the Unix "
+       "socket, on control.port, or as a flow."},
       {Metric::DescriptorsClosing,
        "braid_descriptors_closing",
        false,
@@ -221,7 +224,7 @@ std::vector<MetricInfo> trouble_infos() {
        false,
        {},
        {},
-       "With so many, no further client is let in."},
+       "The most descriptors that may wait to be closed; then no further client is let in."},
   };
 }
 
@@ -232,26 +235,26 @@ std::vector<MetricInfo> tuning_infos() {
        true,
        {},
        {},
-       "Turns of a setting that were measured, in jobs that this node coordinates."},
+       "Trials of settings that were measured, in jobs that this node coordinates."},
       {Metric::TuneSteps,
        "braid_tune_steps_total",
        true,
        {},
        {},
-       "Steps that were measured for them."},
+       "Steps that were measured for trials of settings."},
       {Metric::TuneChanges,
        "braid_tune_changes_total",
        true,
        {},
        {},
-       "Changes of settings that all nodes of such a job have agreed on."},
+       "Changes of settings that all nodes have agreed on, in jobs that this node coordinates."},
       {Metric::TuneGain,
        "braid_tune_gain_percent",
        false,
        {},
        {},
-       "How much longer a step took with the configured settings than with those that the tuning "
-       "which ended last has chosen; 0: nothing better was found, or none has ended."},
+       "How much longer a step takes with the configured settings than with the chosen ones, by "
+       "the tuning that ended last; 0: nothing better was found, or no tuning has ended."},
   };
 }
 
@@ -262,28 +265,29 @@ std::vector<MetricInfo> guard_infos() {
        true,
        {},
        {},
-       "Groups of tensors that were sent back to plain elements because their codec lost too much, "
-       "in jobs that this node coordinates."},
+       "Groups of tensors that went back to plain elements because their codec lost too much, in "
+       "jobs that this node coordinates."},
       {Metric::CodecResidual,
        "braid_codec_residual_ratio",
        false,
        {"job", "codec"},
        {},
-       "Norm of what error feedback holds back, in norms of the gradient, where it is largest: of "
-       "all groups' latest measurements, in jobs that this node coordinates."},
+       "Norm of the codec's error memory, in norms of the gradient: the largest of all groups' "
+       "latest measurements, in jobs that this node coordinates."},
       {Metric::CodecCosine,
        "braid_codec_cosine",
        false,
        {"job", "codec"},
        {},
-       "Cosine between the sum that all ranks get and the exact one, an estimate, where it is "
-       "smallest: of the same groups."},
+       "Cosine between the sum that all ranks get and the exact sum, estimated: the smallest of "
+       "all groups' latest measurements, in jobs that this node coordinates."},
       {Metric::CodecSaturation,
        "braid_codec_saturation_ratio",
        false,
        {"job", "codec"},
        {},
-       "Share of elements that the codec cannot send, where it is largest: of the same groups."},
+       "Share of elements that the codec cannot send: the largest of all groups' latest "
+       "measurements, in jobs that this node coordinates."},
   };
 }
 
@@ -300,36 +304,35 @@ std::vector<MetricInfo> loop_infos() {
        true,
        {"loop"},
        {},
-       "Rounds of a loop's callbacks: each time that the loop slept and was woken, or found "
-       "something when it looked (braid_polls_total)."},
+       "Loop rounds: times that the loop was woken, or found something when it polled "
+       "(braid_polls_total)."},
       {Metric::LoopLongRounds,
        "braid_loop_long_rounds_total",
        true,
        {"loop"},
        {},
-       "Rounds of a loop's callbacks that took it more than 5 ms, computing or blocked; what other "
-       "threads, or other guests of a virtual machine, took of the processor meanwhile does not "
-       "count."},
+       "Loop rounds of more than 5 ms, computing or blocked. Processor time that other threads, or "
+       "other guests of a virtual machine, took meanwhile does not count."},
       {Metric::LoopLongestRound,
        "braid_loop_longest_round_seconds",
        false,
        {"loop"},
        {},
-       "The longest of those rounds since the daemon started; 0: there was none."},
+       "The longest loop round of more than 5 ms since the daemon started; 0: there was none."},
       {Metric::PollingSeconds,
        "braid_polling_seconds_total",
        true,
        {"loop"},
        {},
-       "What a loop has spent looking whether something comes before it sleeps (node.polling). It "
-       "yields the processor meanwhile."},
+       "Time that a loop has polled before it slept (node.polling). It yields the processor "
+       "meanwhile."},
       {Metric::Polls,
        "braid_polls_total",
        true,
        {"loop", "outcome"},
        {},
-       "How often it did: something came; not_came within the time; displaced: others needed the "
-       "processor."},
+       "Polls by how they ended: came, something came; not_came, nothing came within the time; "
+       "displaced, other threads needed the processor."},
   };
 }
 

@@ -17,7 +17,7 @@ std::vector<MetricInfo> job_operation_infos() {
        true,
        {"job"},
        {},
-       "Bytes of their results."},
+       "Bytes of the results of the job's operations that ended well."},
       {Metric::JobOperationsPending,
        "braid_job_operations_pending",
        false,
@@ -29,9 +29,9 @@ std::vector<MetricInfo> job_operation_infos() {
        true,
        {"job", "phase"},
        {},
-       "What its operations that ended well took, those at the same time each for itself: submit, "
-       "until the last rank of this node had submitted it; ready, until the nodes that it is sent "
-       "to were ready; run, until its result was there."},
+       "Time of the job's successful operations, summed per operation (overlap counts twice), by "
+       "phase: submit, waiting for this node's other ranks; ready, waiting for the nodes that it "
+       "is sent to; run, until its result is there."},
   };
 }
 
@@ -42,36 +42,37 @@ std::vector<MetricInfo> job_step_infos() {
        true,
        {"job"},
        {},
-       "Steps of its planned tensors that have ended on this node: the last result is there."},
+       "Steps of the job's planned tensors that have ended on this node: the last result is "
+       "there."},
       {Metric::JobStepSeconds,
        "braid_job_step_seconds_total",
        true,
        {"job"},
        {},
-       "What these steps took, each from the end of the step before, the first one from its first "
-       "submission."},
+       "Time of the job's steps: each from the end of the step before, the first one from its "
+       "first submission."},
       {Metric::JobExposedSeconds,
        "braid_job_exposed_seconds_total",
        true,
        {"job"},
        {},
-       "Of that, from the last gradient of this node, or from the end of the step before if that "
-       "is later, to the last result: what its trainers wait for the network, and for ranks of "
-       "other nodes that are late."},
+       "The part of the steps' time in which trainers wait for the network, or for late ranks of "
+       "other nodes: from the last gradient of this node (or from the end of the step before if "
+       "that is later) to the last result."},
       {Metric::JobRankLateSeconds,
        "braid_job_rank_late_seconds_total",
        true,
        {"job", "rank"},
        {},
-       "How much later than the first rank of this node a rank has submitted its last gradient of "
-       "a step, over all steps."},
+       "How much later than the first rank of this node a rank submits its last gradient of a "
+       "step, summed over all steps."},
       {Metric::JobRankWaitSeconds,
        "braid_job_rank_wait_seconds_total",
        true,
        {"job", "rank"},
        {},
-       "What a rank of this node has waited for, from its last gradient of a step to the last "
-       "result, over all steps. Who is late waits least, also among ranks of different nodes."},
+       "How long a rank of this node waits, from its last gradient of a step to the last result, "
+       "summed over all steps. A late rank waits least, also among ranks of different nodes."},
   };
 }
 
@@ -82,21 +83,25 @@ std::vector<MetricInfo> job_plan_infos() {
        false,
        {"job"},
        {},
-       "Number of the plan that the step which ended last has followed; 0: the one that every set "
-       "begins with."},
-      {Metric::JobPlanGroups, "braid_job_plan_groups", false, {"job"}, {}, "Groups of that plan."},
+       "Number of the plan of the step that ended last; 0: the plan that every set begins with."},
+      {Metric::JobPlanGroups,
+       "braid_job_plan_groups",
+       false,
+       {"job"},
+       {},
+       "Groups of the plan of the step that ended last."},
       {Metric::JobIterationPredicted,
        "braid_job_iteration_predicted_seconds",
        false,
        {"job"},
        {},
-       "What an iteration takes by prediction, with the latest plan that was made for it."},
+       "Predicted time of an iteration, with the latest plan that was made for it."},
       {Metric::JobIterationMeasured,
        "braid_job_iteration_measured_seconds",
        false,
        {"job"},
        {},
-       "What it takes, the median of the latest steps."},
+       "Measured time of an iteration, the median of the latest steps."},
       {Metric::JobTuning,
        "braid_job_tuning",
        false,
@@ -108,10 +113,9 @@ std::vector<MetricInfo> job_plan_infos() {
        false,
        {"job", "cause", "node", "rank"},
        {},
-       "What bounds the steps of the job by braidctl explain, and which share of a step it costs "
-       "at "
-       "most; node and rank: of whom it speaks, where it does. On the node of the job's first "
-       "rank."},
+       "Causes that bound the job's steps, as braidctl explain finds them: the largest share of a "
+       "step that the cause costs; node and rank are empty if the cause has none. On the node of "
+       "the job's first rank."},
   };
 }
 
@@ -128,7 +132,7 @@ std::vector<MetricInfo> job_memory_infos() {
        false,
        {"job"},
        {},
-       "Memory that the input arenas of its ranks on this node hold."},
+       "Memory that the input arenas of the job's ranks on this node hold."},
   };
 }
 

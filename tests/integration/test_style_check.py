@@ -9,7 +9,7 @@ import pytest
 from braid_build import REPOSITORY
 
 LICENCE = "// SPDX-License-Identifier: Apache-2.0\n"
-CHECKS = ("cpp_scopes", "log_lines", "own_names", "python_imports", "rooms", "sizes", "type_names")
+CHECKS = ("cpp_scopes", "log_lines", "own_names", "python_imports", "rooms", "sentences", "sizes", "type_names")
 HEADER = """namespace braid {
 class Partition final {
   struct Part { int x; };
@@ -296,4 +296,34 @@ def test_python_folders_that_import_each_other(checked):
 def test_python_imports_that_go_one_way(checked):
     code, said = checked(*python_files(
         one="from a.two import x\nfrom a import three\n", two="from a import three\n", three="import os\n"))
+    assert code == 0, said
+
+
+@pytest.mark.parametrize("text, found", [
+    ("A guard is for " + "who" + "ever asks.", {1: "repeat the noun"}),
+    ("Small ones,\nand such" + " by two hops.", {2: "repeat the noun"}),
+    ("# Words\n\nOf each size the median counts.", {3: "begin with the subject"}),
+    ("It ends. Of these, none stays.", {1: "begin with the subject"}),
+    ("- Of `a` and b,\n- c\n", {1: "begin with the subject"}),
+    ("| a | Of several the first counts |", {1: "begin with the subject"}),
+    ("The median\nof each size counts. Of course not `Of a`.", {2: "begin with the subject"}),
+    ("word " * 20 + "words", {1: "105 columns"}),
+])
+def test_a_sentence_that_must_be_read_twice(checked, text, found):
+    code, said = checked(("docs/page.md", text + "\n"))
+    lines = [line for line in said.splitlines() if line.startswith("docs/page.md:")]
+    assert code == 1
+    assert {int(line.split(":")[1]): line for line in lines}.keys() == found.keys(), said
+    assert all(what in line for line, what in zip(lines, found.values(), strict=True)), said
+
+
+@pytest.mark.parametrize("text", [
+    "The sum of all parts\nOf Mice and Men\n",  # a name that a line happens to begin with
+    "```\n" + "Of what? " * 20 + "\n```\n",  # code
+    "| " + "a table's row may be long " * 10 + "|\n",
+    "<!-- keys: begin -->\n" + "word " * 30 + "\n<!-- keys: end -->\n",  # written from the code
+    "![A picture](" + "x" * 120 + ".svg)\n",
+])
+def test_sentences_that_are_read_once(checked, text):
+    code, said = checked(("docs/page.md", text.replace(" \n", "\n")))
     assert code == 0, said
