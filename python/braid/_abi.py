@@ -84,7 +84,7 @@ class StateSlot(enum.IntEnum):
 
 
 class StateBits(enum.IntEnum):
-    """Of 16-bit tensors, whose state is float32, HIGH and LOW move the two halves of it."""
+    """HIGH and LOW move the two halves of a 16-bit tensor's state, which is float32."""
 
     ROUNDED = 0
     HIGH = 1

@@ -11,7 +11,7 @@ from braid.errors import error_of
 
 
 class _Question(threading.Thread):
-    """Asks and waits. Whoever is interrupted may leave it alone: it ends by itself."""
+    """Asks and waits. A caller that is interrupted may leave it alone: it ends by itself."""
 
     def __init__(self, ask: Callable[[], int]) -> None:
         super().__init__(name="braid-question", daemon=True)

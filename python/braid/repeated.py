@@ -15,7 +15,7 @@ _OPERATION_BYTES = ctypes.sizeof(Operation)
 
 
 class RepeatedOperation:
-    """An all-reduce that is submitted in every step: Job.repeated(). Of one thread at a time."""
+    """An all-reduce that each step submits: Job.repeated(). One thread at a time uses it."""
 
     __slots__ = (
         "_job",

@@ -127,7 +127,7 @@ class _Script(claims.Claimant):
             )
         self.claim_all(optimizer)
         if optimizer.state:
-            # Of a checkpoint: the owners take it.
+            # A checkpoint's state: the owners take it.
             self._steps.load_state_dict(torch.optim.Optimizer.state_dict(optimizer))
             optimizer.state.clear()
         self._steps.step()
@@ -176,7 +176,7 @@ def _reason_against(optimizer: Any, group: Any, delay: Delay) -> str | None:
 
 
 def _delayed_parameters() -> int:
-    """Of all optimizers that are delayed: what they submit in a step counts together."""
+    """All delayed optimizers' parameters: what they submit in a step counts together."""
     return sum(script.parameters for script in _scripts.values() if script.is_delayed)
 
 

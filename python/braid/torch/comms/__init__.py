@@ -2,9 +2,9 @@
 """torchcomms' backend "braid": a communicator is a process group of braid's.
 
 torchcomms loads this module by the entry point group `torchcomms.backends`, and torch does where
-`TORCH_DISTRIBUTED_USE_TORCHCOMMS=1` leads process groups through torchcomms. Of a backend written in
-Python torchcomms wants the collectives; it hands on neither the options of a single operation nor
-batches of sends and receives.
+`TORCH_DISTRIBUTED_USE_TORCHCOMMS=1` leads process groups through torchcomms. torchcomms calls the
+collectives of a backend written in Python; it hands on neither the options of a single operation
+nor batches of sends and receives.
 """
 
 from __future__ import annotations

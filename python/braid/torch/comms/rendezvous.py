@@ -14,7 +14,7 @@ from torch.distributed import DistNetworkError, Store, TCPStore
 
 from braid.torch.group.stores import key_comes
 
-# Of rank and number of ranks, in torchcomms' order: its own, Open MPI's, MPICH's, torchrun's.
+# Variables of rank and size, in torchcomms' order: its own, Open MPI's, MPICH's, torchrun's.
 _PLACES = (
     ("TORCHCOMM_RANK", "TORCHCOMM_SIZE"),
     ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),

@@ -56,7 +56,7 @@ class Bucket:
 
 
 class Results:
-    """Those of one engine's planned tensors. Of the completion thread."""
+    """Results of one engine's planned tensors, for the completion thread."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine

@@ -52,7 +52,7 @@ _TWICE = (
 
 # Whether gradients of every DDP are to be planned: since enable().
 _plans = False
-# Of models that wait for their first forward pass, and of those that have the hook.
+# Hook states of models that wait for their first forward pass, and of models that have the hook.
 _waiting: weakref.WeakKeyDictionary[Any, DDPHookState] = weakref.WeakKeyDictionary()
 _attached: weakref.WeakKeyDictionary[Any, DDPHookState] = weakref.WeakKeyDictionary()
 # Those that got a hook for claimed gradients, and those that have one of torch's built-in hooks, which

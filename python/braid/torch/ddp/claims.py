@@ -24,7 +24,7 @@ _models: weakref.WeakKeyDictionary[Any, Callable[[Any], None]] = weakref.WeakKey
 
 
 class Claimant:
-    """Whoever reduces gradients itself, all the time or from some moment on."""
+    """A training method that reduces gradients itself, all the time or from some moment on."""
 
     def owns_gradients(self) -> bool:
         """Whether it does so in this step; the same on all ranks."""

@@ -35,10 +35,10 @@ def set_codec(model: torch.nn.Module, codec: str | Mapping[str, str]) -> None:
         set_codec(model, {"*": "int8", "*.bias": "none", "embedding.*": "topk:ratio=0.01"})
         set_codec(model, "powersgd:rank=4")
 
-    A pattern is for names as `model.named_parameters()` gives them, as in a shell. Of several that
-    fit, the last one counts; a parameter that none fits keeps what it had. To be called before the
-    model's third backward pass, with the model or the DistributedDataParallel around it. Gradients
-    that are no float32 travel as they are.
+    A pattern is for names as `model.named_parameters()` gives them, as in a shell. If several
+    patterns fit, the last one counts. A parameter that no pattern fits keeps its codec. Call it
+    before the model's third backward pass, with the model or the DistributedDataParallel around it.
+    Gradients that are not float32 travel as they are.
     """
     patterns = {"*": codec} if isinstance(codec, str) else dict(codec)
     for pattern, text in patterns.items():
@@ -54,7 +54,7 @@ def set_codec(model: torch.nn.Module, codec: str | Mapping[str, str]) -> None:
 
 
 def codec_of(model: torch.nn.Module, name: str, dtype: torch.dtype) -> str:
-    """Of one parameter's gradient; empty: none."""
+    """The codec of one parameter's gradient; empty: none."""
     chosen = os.environ.get("BRAID_CODEC", NONE) or NONE
     for pattern, text in _chosen.get(_without_ddp(model), []):
         if fnmatch.fnmatchcase(name, pattern):

@@ -53,7 +53,7 @@ _LARGE_BYTES = 1 << 16
 
 
 class GradientSet:
-    """The gradients of one model. Of the thread that runs the backward pass.
+    """The gradients of one model, used by the thread that runs the backward pass.
 
     Arithmetic: BRAID_AVERAGE divides after the sum and lets the copy into the arena be a plain one.
     With 16-bit floats of little range among them, gradients are scaled before, as DDP does it.

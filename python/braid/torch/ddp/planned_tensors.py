@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a model's planned tensors are made of: neighbouring gradients, as few as pay for a call.
 
-A bucket of DDP has gradients that are ready together. Of those with one codec neighbours make up
-one tensor until it is large enough; what travels as two matrices is a tensor of its own. In the
-bucket the gradients of a tensor may lie apart, in the arena they lie one after the other.
+A bucket of DDP has gradients that are ready together. Neighbours with one codec make up one tensor
+until it is large enough. A gradient that travels as two matrices is a tensor of its own. The
+gradients of a tensor may lie apart in the bucket; in the arena they lie one after the other.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ class Part(NamedTuple):
 
 
 class Layout(NamedTuple):
-    """Of one bucket."""
+    """How the parts of one bucket lie."""
 
     parameters: list[torch.Tensor]
     parts: list[Part]

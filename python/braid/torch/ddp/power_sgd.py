@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """PowerSGD: a gradient travels as two thin matrices (Vogels et al., NeurIPS 2019, algorithm 1).
 
-Of a gradient, seen as a matrix M of n x m, and what earlier steps have left over:
+M is the gradient, seen as a matrix of n x m, plus what earlier steps have left over:
 
     P = M Q            n x r, summed over all ranks, its columns then made orthonormal
     Q = M^T P          m x r, averaged over all ranks
@@ -32,7 +32,7 @@ _SAVED_AT_LEAST = 2
 
 
 class Shape(NamedTuple):
-    """Of a gradient as a matrix, and of what stands for it."""
+    """The shape of a gradient as a matrix, and of its two thin matrices."""
 
     rows: int
     columns: int
@@ -71,7 +71,7 @@ def shape_of(parameter: torch.Tensor, rank: int) -> Shape | None:
 
 
 class LowRank:
-    """One gradient's matrices on this rank. Of one step at a time, in the order of the methods.
+    """One gradient's matrices on this rank, for one step at a time, in the order of the methods.
 
     A step in which a sum is not finite gives NaN on all ranks, as the plain sum would. Nothing is
     left over from it, and the next step begins with the Q of the step before.
@@ -120,7 +120,7 @@ class SecondSums:
     """The all-reduces of all Qs of a set, as planned tensors of their own.
 
     Each Q is submitted when its P has come, and no Q is waited for before the last one is there, for
-    the daemon may merge them. Of the set's completion thread.
+    the daemon may merge them. The set's completion thread calls it.
     """
 
     def __init__(
@@ -157,7 +157,7 @@ class SecondSums:
 
 
 def _orthonormal(columns: torch.Tensor) -> torch.Tensor:
-    """Of as many columns, which span at least what these span.
+    """As many orthonormal columns, which span at least what these span.
 
     Householder's way: also where columns depend on each other or are zero, what comes out is
     orthonormal. So a gradient that was zero once does not stay zero.

@@ -71,7 +71,7 @@ class Place:
         self._registration: Registration | None = None
         self._is_left = False  # Who has used it is gone.
         self._users: list[weakref.ref[Any]] = []
-        # Of the first step that the place's latest user may submit, on all ranks.
+        # The first step that the place's latest user may submit, on all ranks.
         self._first_step = 0
 
     @property
@@ -158,7 +158,7 @@ def _form_of(members: Sequence[Member]) -> list[tuple[str, torch.dtype, int]]:
 
 
 def _minima(engine: Engine, values: list[int]) -> list[int]:
-    """Of all ranks' values."""
+    """The least of all ranks' values, for each place."""
     tensor = torch.tensor(values, dtype=torch.int64)
     work = BraidWork(tensor)
     engine.run(

@@ -26,7 +26,7 @@ _REASON_CHARACTERS_MAX = 1000
 
 
 class Arrivals:
-    """Of one rank, which has arrived. Rank 0 watches all others, and they watch rank 0."""
+    """The arrivals that one rank sees. Rank 0 watches all others, and they watch rank 0."""
 
     def __init__(
         self, store: Store, rank: int, size: int, clock: Callable[[], float] = time.monotonic
@@ -70,7 +70,7 @@ class Arrivals:
             self._raise_if_twice()
 
     def give_up(self, reason: str) -> None:
-        """Tells the others why this rank will not come. Of several ranks' reasons one is enough."""
+        """Tells the others why this rank will not come. One rank's reason is enough."""
         if not self._store.check([self._failure]):
             self._store.set(self._failure, f"{self._rank}\n{printable(reason)}")
 

@@ -185,7 +185,7 @@ class CarryingMixin:
         if current_origin() is not None:
             return None  # Callbacks come in another order on other ranks.
         if name in ("all_reduce", "reduce", "broadcast"):
-            inputs = outputs = value  # In place on all ranks, whoever gives or gets something.
+            inputs = outputs = value  # In place on all ranks, also where a rank only gives or gets.
         elif name == "all_gather":
             outputs = value
         return self.engine.record.add(name, inputs, outputs)

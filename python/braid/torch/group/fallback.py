@@ -104,7 +104,7 @@ class FallbackMixin:
         self._inner.run(what, received, lambda group: start(group, received, given)).wait()
         for tensor, copy in zip(outputs, received):
             tensor.data.copy_(copy)
-        wait_for_streams(devices_of(outputs))  # Whoever waits may do so on another stream.
+        wait_for_streams(devices_of(outputs))  # The caller may wait on another CUDA stream.
         return finished(outputs)
 
     def _received(

@@ -111,7 +111,7 @@ class InnerGloo:
         return AnySourceTransfer(what, self._timeout, work, self.watch)
 
     def set_timeout(self, timeout: timedelta) -> None:
-        """Of what begins from here on. gloo's connections keep their own."""
+        """The timeout of operations that begin from here on. gloo's connections keep their own."""
         with self._lock:
             self._timeout = timeout
             if self._group is not None:

@@ -44,7 +44,7 @@ class _Started(NamedTuple):
 
 
 class GlooCollectives:
-    """Of one group. Any thread may call."""
+    """Collectives of one gloo group that are under way. Any thread may call."""
 
     def __init__(self, watch: JobWatch, callbacks: CallbackThreads, job: str) -> None:
         self._watch = watch
@@ -54,7 +54,7 @@ class GlooCollectives:
         self._number = 0
         self._thread = CompletionThread("braid-gloo", self._complete)
         self._is_closing = False
-        # Of which gloo has not said that they are over.
+        # Given up, but gloo has not said that they are over.
         self._given_up: list[_Started] = []
 
     def start(

@@ -21,7 +21,7 @@ _NEWS_SECONDS = 2.0
 
 
 class JobWatch:
-    """Of one rank in one job. Any thread may call."""
+    """Watches one job for one rank. Any thread may call."""
 
     def __init__(self, job: Job) -> None:
         self._job = job
@@ -62,7 +62,7 @@ class JobWatch:
 
 
 class _Call:
-    """A call that may wait longer than whoever wants its result."""
+    """A call that may take longer than its caller can wait."""
 
     def __init__(self, function: Callable[[], Any]) -> None:
         self.ended = threading.Event()

@@ -20,7 +20,7 @@ _PASSED = "passed"
 
 
 class MonitoredBarrier:
-    """Of one group; every rank calls wait() equally often."""
+    """The barrier of one process group; every rank calls wait() equally often."""
 
     def __init__(self, store: Store, rank: int, size: int, job: JobWatch) -> None:
         self._store = store

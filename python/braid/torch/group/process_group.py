@@ -98,7 +98,7 @@ class BraidProcessGroup(ExchangeMixin, CarryingMixin, FallbackMixin, ProcessGrou
         return self._timeout
 
     def set_timeout(self, timeout: timedelta) -> None:
-        """Of operations from here on, on this rank: what torch.distributed.set_timeout() does."""
+        """The timeout of operations from here on, on this rank: torch.distributed.set_timeout()."""
         self._timeout = timeout
         self.engine.set_timeout(timeout.total_seconds())
         self._inner.set_timeout(timeout)

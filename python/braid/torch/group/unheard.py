@@ -22,7 +22,7 @@ _HEARD = frozenset({
 })  # fmt: skip
 _told: set[str] = set()
 
-# Of braid's own: what they are for, and which values ask for nothing.
+# braid's own variables: what they are for, and which values ask for nothing.
 _PURPOSES = {
     "BRAID_CODEC": "it is for float32 gradients of DistributedDataParallel, from the third iteration on, "
     "that braid's hook reduces (BRAID_ENABLE=1 registers it)",

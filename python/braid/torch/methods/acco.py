@@ -168,8 +168,9 @@ class Acco(ShardedOptimizer):
 
     @torch.no_grad()
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Of this optimizer or of the wrapped one of torch, after the model has its parameters. What
-        is on its way comes to nothing. What it has goes to the owners with the next step()."""
+        """Loads the state of this optimizer or of torch's wrapped one, after the model has its
+        parameters. Results that are on their way are dropped. The next step() sends the state to the
+        owners."""
         self._drop_results()
         self._first_halves = {}
         self._is_second = self._is_under_way = False

@@ -53,7 +53,7 @@ class _Given:
 
 
 class BackwardSubmissions:
-    """Of one optimizer. From the first gradient of a backward pass to step() an update is open."""
+    """Submissions of one optimizer. An update is open from the first gradient to step()."""
 
     def __init__(
         self, owner: claims.Claimant, who: str, begin: Callable[[], OpenUpdate | None]

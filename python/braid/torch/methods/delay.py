@@ -77,14 +77,14 @@ class Delay:
 
     @property
     def codec(self) -> str:
-        """Of what is pushed after the warm-up. Of checked() settings."""
+        """The codec of what is pushed after the warm-up, for checked() settings."""
         if self.method != "cd-sgd" or self.correction_every == 1:
             return ""  # With each step in full there is nothing to encode.
         return f"2bit:threshold={self.threshold:g},full-every={self.correction_every}"
 
     def refuse_divergence(self, momentum: float, force: bool) -> None:
         """ValueError where training is known to get worse, or to diverge; with `force` a warning.
-        Of checked()."""
+        The settings are checked()."""
         most = _PULL_EVERY_MAX.get(self.local or "")
         if self.method != "ssd-sgd" or not momentum or most is None or self.pull_every <= most:
             return

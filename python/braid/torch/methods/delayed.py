@@ -113,7 +113,7 @@ class DelayedOptimizer(OwnersOptimizer):
 
     @property
     def global_state(self) -> GlobalState:
-        """Of the last step: wait() until the sum of all ranks' gradients is in it, done() to ask."""
+        """The last step's state: wait() until all ranks' gradients are in it, done() to ask."""
         return self._delayed().global_state
 
     @torch.no_grad()
@@ -128,7 +128,7 @@ class DelayedOptimizer(OwnersOptimizer):
 
     @torch.no_grad()
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Of this optimizer or of a torch.optim.SGD, after the model has its parameters."""
+        """Loads the state of this optimizer or of a torch.optim.SGD. The model comes first."""
         self._load_groups(state_dict)
         self._delayed().load_state_dict(state_dict)
 

@@ -52,7 +52,7 @@ class GlobalState:
 
 
 class DelayedSteps:
-    """Of one optimizer's parameters, on all ranks alike. Of the thread that trains."""
+    """The steps of one optimizer's parameters, alike on all ranks, on the thread that trains."""
 
     def __init__(
         self,

@@ -11,7 +11,7 @@ import torch
 
 from braid.torch.operations.untraced import untraced
 
-# Of torch.nn's own modules these do nothing with parameters but call the modules that have them.
+# These modules of torch.nn do nothing with parameters but call the modules that have them.
 # Others may use those of their children without a call: MultiheadAttention does.
 _CONTAINERS = (
     torch.nn.Sequential,

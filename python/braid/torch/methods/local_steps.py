@@ -138,7 +138,7 @@ class DiLoCo(claims.Claimant):
         self._names = {id(parameter): name for parameter, name in names.items()}
         self._parameters = list(names)
         self._optimizer = optimizer
-        self._steps = 0  # Of the inner optimizer, in all.
+        self._steps = 0  # All steps of the inner optimizer.
         self._local_step = 0  # Since the current fragment's turn began.
         self._current = 0
         self._warmup_steps = 0

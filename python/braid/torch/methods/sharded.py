@@ -165,8 +165,8 @@ class ShardedOptimizer(OwnersOptimizer):
             self.state.clear()
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Of this optimizer or of the wrapped one of torch. What it has goes to the owners with the
-        next step()."""
+        """Loads the state of this optimizer or of torch's wrapped one. The next step() sends the
+        state to the owners."""
         self._refuse_before_step("load_state_dict()")
         self.synchronize()
         places = [place for group in state_dict["param_groups"] for place in group["params"]]
@@ -178,7 +178,7 @@ class ShardedOptimizer(OwnersOptimizer):
         self._prepared().load_state(states)
 
     def _state_of(self, parameter: torch.Tensor, entry: dict[str, Any]) -> State:
-        """Of a parameter, from its entry in a state_dict()."""
+        """A parameter's state, from its entry in a state_dict()."""
         count, slots = self._rule.from_torch(entry)
         if EXACT_WEIGHTS in entry:
             slots[WEIGHTS] = entry[EXACT_WEIGHTS]
@@ -211,7 +211,7 @@ class ShardedOptimizer(OwnersOptimizer):
         kept = self._kept
         if kept is None or not kept.sets:
             return None
-        # Of modules that this forward pass has not used.
+        # Takes the weights of modules that this forward pass has not used.
         self.synchronize()
         if kept.is_to_be_loaded():
             return None

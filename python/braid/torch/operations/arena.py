@@ -19,7 +19,7 @@ _PAGE_BYTES = 4096
 # copy a larger one takes so long that these do not count, and libbraid uses its memory again.
 _KEPT_BUFFER_BYTES_MAX = 1 << 16
 _KEPT_BYTES_MAX = 4 << 20
-# Of registered buffers, which have powers of 2 as their sizes. What finds no room among them goes
+# Bytes of registered buffers, whose sizes are powers of 2. A tensor without room among them goes
 # through memory that is not registered.
 _PINNED_BYTES_MAX = 256 << 20
 

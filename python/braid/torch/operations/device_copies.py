@@ -56,7 +56,7 @@ class StreamMarks:
 
 
 class SideStreams:
-    """For copies to GPUs beside what the training thread has queued there. Of one thread."""
+    """For copies to GPUs beside what the training thread has queued there. One thread uses them."""
 
     def __init__(self) -> None:
         self._streams: dict[torch.device, torch.cuda.Stream] = {}

@@ -102,7 +102,7 @@ class Engine:
         self._streams = Streams(job)
         # Re-entrant, so that run() can tell that its own thread is in it already.
         self._lock = threading.RLock()
-        # Of the completion threads and of callers that wait themselves.
+        # Operations of the completion threads and of callers that wait themselves.
         self._in_flight = 0
         self._one_ended = threading.Condition(self._lock)
         self._completion = CompletionThread("braid-completion", self._complete)
@@ -177,7 +177,7 @@ class Engine:
             self._complete(pending)
 
     def set_timeout(self, seconds: float) -> None:
-        """Of operations from here on."""
+        """The timeout of operations from here on."""
         self.job.set_timeout(seconds)
         self._timeout_seconds = seconds
 

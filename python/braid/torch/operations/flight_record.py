@@ -49,7 +49,7 @@ Frames = list[tuple[CodeType, int]]
 
 
 class Entry:
-    """One operation. Of the thread that starts it; end() of the one that sees it end."""
+    """One operation. The thread that starts it makes it; the one that sees it end calls end()."""
 
     __slots__ = ("begun_ns", "ended_ns", "error", "frames", "group", "inputs", "name", "number",
                  "outputs", "sequence")  # fmt: skip
@@ -76,7 +76,7 @@ class Entry:
 
 
 class GroupRecord:
-    """Of one process group."""
+    """The record of one process group."""
 
     def __init__(self, group: dist.ProcessGroup, names: Sequence[str], size: int) -> None:
         """`names`: the group's name and description, which torch sets later."""
@@ -185,7 +185,7 @@ def _rank_of_world() -> int:
 
 
 def _missing(entries: Sequence[Entry]) -> list[dict[str, Any]]:
-    """Of the operations that failed because ranks had not submitted them: which ranks, by node."""
+    """Which ranks, by node, had not submitted the operations that failed for it."""
     missing = []
     for entry in entries:
         named = _NOT_SUBMITTED.findall(entry.error)

@@ -15,7 +15,7 @@ from braid.torch.operations.pinned import PinnedMemory
 
 
 class LentMemory:
-    """Of one job. Owners may end at any time, in any thread, also where locks are held."""
+    """Memory of one job that owners hold. They may end at any time, in any thread, under locks."""
 
     def __init__(self, job: Job, pinned: PinnedMemory, put: Callable[[Any], None]) -> None:
         """`put` has complete() called by another thread, soon; it may be called anywhere."""

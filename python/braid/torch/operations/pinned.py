@@ -70,7 +70,7 @@ class PinnedMemory:
 
 
 def _take_error(device: torch.device) -> None:
-    """CUDA keeps the error for whoever launches a kernel next: so that this is nobody else."""
+    """CUDA keeps the error for the next launch of a kernel: so this launches one."""
     try:
         torch.zeros(1, device=device).add_(1)
     except RuntimeError:

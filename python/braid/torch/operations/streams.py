@@ -15,13 +15,13 @@ from torch.distributed import DistBackendError
 from braid import Job, TensorSpec
 from braid.torch.operations.callbacks import LEVELS_MAX, SLOTS, Origin
 
-# Of the operations that the callbacks of one operation start.
+# Bits of a number for the operations that one operation's callbacks start.
 _CHILD_BITS = 24
 _STREAMS_MAX = 4096
 
 
 class Streams:
-    """The dynamic tensors of one job. Of one thread at a time."""
+    """The dynamic tensors of one job. One thread at a time uses them."""
 
     def __init__(self, job: Job) -> None:
         self._job = job

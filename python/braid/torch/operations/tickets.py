@@ -10,13 +10,14 @@ from typing import Any
 # Planned tensors of one model, or of one type of an optimizer's parameters.
 TENSORS_MAX = 3000
 
-# Of all optimizers of a job. libbraid keeps at most 8192 tickets per job. The group's collectives need
-# some of them, and what an optimizer has on its way ahead when another one is made.
+# The most tickets of all optimizers of a job. libbraid keeps at most 8192 tickets per job. The
+# process group's collectives need some of them, and so do the operations that an optimizer has on
+# its way ahead when another optimizer is made.
 TICKETS_MAX = 6500
 
 
 class Tickets:
-    """Of one job. Of the thread that trains. An owner's share goes with the owner."""
+    """Tickets of one job, on the thread that trains. An owner's share goes with the owner."""
 
     def __init__(self) -> None:
         self._shares: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Work objects: what a collective returns, and how its end reaches whoever waits.
+"""Work objects: what a collective returns, and how its end reaches the waiting thread.
 
 Two facts shape this file (torch 2.7 to 2.15). A Work made by `_create_work_from_future` does not
 raise from wait() when its future holds an error, so callers in Python get `BraidWork`, which does.

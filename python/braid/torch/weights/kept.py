@@ -40,7 +40,7 @@ class State(NamedTuple):
 
 
 class KeptWeights:
-    """Of the thread that trains. Every method is called on all ranks of the group alike."""
+    """Weights that the daemons keep. The thread that trains calls each method, alike on all ranks."""
 
     def __init__(
         self,
@@ -74,8 +74,8 @@ class KeptWeights:
             self._reload(weights)
 
     def wake(self, slots: int) -> list[WeightSet]:
-        """The same for parameters that were not registered yet; the sets that they make. Of the
-        others a round may be in flight, all of it submitted."""
+        """The same for parameters that were not registered yet; returns the sets that they make. A
+        round of the other sets may be in flight, all of it submitted."""
         known = len(self.sets)
         self._register(self._newly_awake(), slots)
         new = self.sets[known:]
@@ -122,8 +122,8 @@ class KeptWeights:
         return states
 
     def load_state(self, states: Mapping[torch.Tensor, State]) -> None:
-        """Before the next update. Parameters that are not among them begin anew. Those whose states
-        have weights are registered then, whoever has a gradient."""
+        """Called before the next update. Parameters without a state begin anew. Parameters whose
+        states have weights are registered then, also those without a gradient."""
         self._pending = {id(p): states.get(p, State(0, {})) for p in self._names}
 
     def fetch_weights(self, use: Use) -> None:

@@ -13,8 +13,8 @@ from braid.torch.weights.weight_set import WeightSet
 
 
 class OpenUpdate:
-    """An open round of each of an optimizer's sets. Of one thread at a time, which may be another
-    one each time.
+    """An open round of each of an optimizer's sets. One thread at a time uses it, not always the
+    same one.
 
     The ranks may submit gradients in different orders. After an error all rounds are given up, and
     the sets take no other.
@@ -53,7 +53,7 @@ class OpenUpdate:
             raise
 
     def fail(self, cause: Exception) -> None:
-        """Gives it up. Whoever begins another update of these sets is told `cause`."""
+        """Gives it up. The next update of these sets is told `cause`."""
         for round in self._rounds:
             round.fail(cause)
 

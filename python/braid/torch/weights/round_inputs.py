@@ -13,7 +13,7 @@ from braid import Job, Memory
 
 
 class InputPlace(NamedTuple):
-    """Of one tensor: a vector for its values, and the same memory for the daemon."""
+    """One tensor's input: a vector for its values, and the same memory for the daemon."""
 
     view: torch.Tensor
     memory: Memory

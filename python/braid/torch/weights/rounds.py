@@ -26,7 +26,7 @@ Use = Callable[[Weight, torch.Tensor], None]
 
 
 class Round:
-    """One operation of each tensor of a set, in flight. Of one thread at a time.
+    """One operation of each tensor of a set, in flight. One thread at a time uses it.
 
     Every result is taken once, in any order, when all operations are submitted. After a failure
     each take() raises the first error.
@@ -154,8 +154,8 @@ class Round:
 
 
 class OpenRound:
-    """A round that is being submitted, one tensor after the other, in any order. Of one thread at a
-    time, which may be another one each time.
+    """A round that is being submitted, one tensor after the other, in any order. One thread at a
+    time uses it, not always the same one.
 
     The ranks need not have the same order. Nothing may be waited for before close().
     """

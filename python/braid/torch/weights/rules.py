@@ -52,7 +52,7 @@ class Rule:
     state_names: Mapping[int, str] = {}
 
     def settings(self, group: Mapping[str, Any]) -> Settings:
-        """Of a parameter group as it is at this moment."""
+        """The settings of a parameter group as it is at this moment."""
         raise NotImplementedError
 
     def slots(self, groups: Sequence[Mapping[str, Any]]) -> int:

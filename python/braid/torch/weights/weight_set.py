@@ -39,7 +39,7 @@ _LOW_BITS_MASK = 0xFFFF
 
 
 class WeightSet:
-    """Parameters of one type, kept and updated by the daemons. Of one thread at a time.
+    """Parameters of one type, kept and updated by the daemons. One thread at a time uses them.
 
     One round at a time: of the one before all results must be here. Only what goes `ahead` may begin
     earlier; then one round waits at the daemons for the end of the other. What failed once stays
