@@ -57,6 +57,7 @@ Daemon::~Daemon() {
   signals_.clear();
   page_.reset();
   if (engines_ != nullptr) engines_->stop_threads();
+  telling_.reset();
   jobs_.reset();  // what is still open tells its trainers, through the server's connections
   client_server_.reset();
   transport_.reset();
@@ -89,8 +90,6 @@ Status Daemon::start() {
   options.planning.tuning.knowledge = knowledge_.get();
   options.planning.tuning.counters = &tuning_counters_;
   options.planning.guard.board = &guard_board_;
-  if (config_.metrics.port != 0 && config_.metrics.explain_seconds != 0)
-    options.findings = &findings_board_;
   jobs_ = std::make_unique<JobManager>(*loop_, clock_, options);
   BRAID_RETURN_IF_ERROR(start_control_plane());
   BRAID_RETURN_IF_ERROR(start_transport());
@@ -98,6 +97,7 @@ Status Daemon::start() {
                        job_board_, *worker_, config_.collective.result_bytes_max,
                        chunk_bytes_max(config_), quotas_});
   BRAID_RETURN_IF_ERROR(start_client_server());
+  start_telling();
   BRAID_RETURN_IF_ERROR(start_page());
 
   signals_.push_back(std::make_unique<Signal>(*loop_, SIGTERM, [this] { stop(); }));
@@ -170,7 +170,15 @@ Status Daemon::start_client_server() {
   auto server = ClientServer::create(*loop_, std::move(options), *jobs_);
   if (!server) return server.status();
   client_server_ = std::move(server).value();
-  jobs_->set_status_source([this](uid_t viewer, auto told) {
+  return Status::ok();
+}
+
+void Daemon::start_telling() {
+  TellingOptions options = telling_options(config_);
+  if (config_.metrics.port != 0 && config_.metrics.explain_seconds != 0)
+    options.findings = &findings_board_;
+  const auto status_of = [this](uid_t viewer,
+                                std::function<void(ClientAnswers::StatusMaker)> told) {
     transport_->query_flows([this, viewer, told](std::vector<FlowStatus> flows) {
       told([this, viewer, flows = std::move(flows)] {
         DaemonStatus status = loop_status(viewer);
@@ -178,8 +186,10 @@ Status Daemon::start_client_server() {
         return to_json(status);
       });
     });
-  });
-  return Status::ok();
+  };
+  telling_ = std::make_unique<Telling>(
+      *jobs_, std::move(options), [this](uint64_t id) { return client_server_->find(id); },
+      status_of);
 }
 
 Status Daemon::start_page() {
@@ -211,20 +221,21 @@ DaemonPageSources Daemon::page_sources() {
   };
   using Asked = PageJobQuestion::Asked;
   using Told = PageJobQuestion::Told;
+  JobQuestions& questions = telling_->questions();
   page.jobs = {{"/api/jobs/NAME/steps",
-                [this](const Asked& asked, const Told& told) {
-                  const Status is_asked = jobs_->gather_facts(asked.job, asked.user, told);
+                [&questions](const Asked& asked, const Told& told) {
+                  const Status is_asked = questions.gather(asked.job, asked.user, 0, told);
                   if (!is_asked) told(is_asked);
                 }},
                {"/api/jobs/NAME/plan",
-                [this](const Asked& asked, const Told& told) {
-                  jobs_->tell_plans(
+                [&questions](const Asked& asked, const Told& told) {
+                  questions.plans(
                       asked.job, asked.user,
                       [told](Result<std::string> json, uint64_t) { told(std::move(json)); });
                 }},
                {"/api/jobs/NAME/explain",
-                [this](const Asked& asked, const Told& told) {
-                  const Status is_asked = jobs_->explain_job(
+                [&questions](const Asked& asked, const Told& told) {
+                  const Status is_asked = questions.explain(
                       asked.job, asked.user, [told](const Result<Explanation>& explanation) {
                         told(explanation ? Result<std::string>('[' + to_json(*explanation) + ']')
                                          : explanation.status());
@@ -232,11 +243,11 @@ DaemonPageSources Daemon::page_sources() {
                   if (!is_asked) told(is_asked);
                 },
                 kExplanationTimeoutMs},
-               {"/api/jobs/NAME/timeline", [this](const Asked& asked, const Told& told) {
-                  jobs_->job_timeline(asked.job, asked.user, asked.steps,
-                                      [told](std::optional<std::string> json) {
-                                        told('[' + std::move(json).value_or("") + ']');
-                                      });
+               {"/api/jobs/NAME/timeline", [&questions](const Asked& asked, const Told& told) {
+                  questions.timeline(asked.job, asked.user, asked.steps,
+                                     [told](std::optional<std::string> json) {
+                                       told('[' + std::move(json).value_or("") + ']');
+                                     });
                 }}};
   page.status_json = [this](LoopStatus loop_status) {
     add_numbers(loop_status.status, loop_status.flows, sources());
@@ -314,8 +325,8 @@ DaemonStatus Daemon::loop_status(uid_t asker) const {
   for (const RailStatus& rail : transport_->rails()) {
     if (!rail.is_up) status.rails_down.push_back(rail.name);
   }
-  status.jobs = jobs_->job_statuses(asker);
-  status.jobs_hidden = jobs_->jobs_hidden_from(asker);
+  status.jobs = telling_->questions().statuses(asker);
+  status.jobs_hidden = telling_->questions().hidden_from(asker);
   for (const Peer& peer : control_plane_->peers())
     status.peers.push_back({peer.name, peer.address, peer.port});
   return status;
@@ -343,7 +354,7 @@ std::vector<MetricSample> Daemon::constant_samples() const {
 ServiceStatus::Numbers Daemon::service_numbers() const {
   if (transport_ == nullptr || jobs_ == nullptr) return {};
   const TransportCounters wire = transport_->counters();
-  return {jobs_->jobs_running(), jobs_->jobs_forming(), wire.flows_open, wire.flows_failed,
+  return {jobs_->jobs().running(), jobs_->jobs_forming(), wire.flows_open, wire.flows_failed,
           wire.bytes_sent};
 }
 
@@ -356,15 +367,16 @@ void Daemon::publish_gauges() {
   const auto store = [](std::atomic<uint64_t>& gauge, uint64_t value) {
     gauge.store(value, std::memory_order_relaxed);
   };
-  store(gauges_.jobs, jobs_->jobs());
-  store(gauges_.operations_pending, jobs_->operations_pending());
+  store(gauges_.jobs, jobs_->jobs().size());
+  store(gauges_.operations_pending, jobs_->jobs().operations_pending());
   store(gauges_.control_peers, control_plane_->peer_count());
   const ControlPlaneCounters& control = control_plane_->counters();
   store(gauges_.control_messages_sent, control.messages_sent);
   store(gauges_.control_messages_received, control.messages_received);
   store(gauges_.control_reconnects, control.reconnects);
   store(gauges_.control_frames_rejected, control.frames_refused);
-  store(gauges_.control_messages_rejected, jobs_->messages_refused());
+  store(gauges_.control_messages_rejected,
+        jobs_->messages_refused() + telling_->questions().messages_refused());
   store(gauges_.rejected_peers, control.connections_refused);
   if (client_server_ != nullptr) {
     const ClientServerCounters clients = client_server_->counters();

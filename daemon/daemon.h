@@ -22,6 +22,7 @@
 #include "net/transport.h"
 #include "operation/engine_pool.h"
 #include "operation/job_board.h"
+#include "telling/telling.h"
 
 namespace braid {
 
@@ -47,6 +48,7 @@ class Daemon {
   Status start_control_plane();
   Status start_transport();
   Status start_client_server();
+  void start_telling();
   Status start_page();
   DaemonPageSources page_sources();
   void reload();
@@ -83,6 +85,7 @@ class Daemon {
   std::unique_ptr<EnginePool> engines_;
   std::unique_ptr<Transport> transport_;
   std::unique_ptr<ClientServer> client_server_;
+  std::unique_ptr<Telling> telling_;
   std::unique_ptr<DaemonPage> page_;
   std::vector<std::unique_ptr<Signal>> signals_;
   std::unique_ptr<Timer> watchdog_;

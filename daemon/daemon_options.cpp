@@ -110,6 +110,15 @@ LogOptions log_options(const DaemonConfig& config) {
           name ? *name : std::string()};
 }
 
+TellingOptions telling_options(const DaemonConfig& config) {
+  TellingOptions options;
+  options.explain_every_ms = uint64_t{config.metrics.explain_seconds} * 1000;
+  options.timeline_directory = timeline_directory(config);
+  options.circumstances = {config.collective.streams, io_threads(config)};
+  options.planner = config.plan.planner;
+  return options;
+}
+
 JobManagerOptions job_manager_options(const DaemonConfig& config) {
   JobManagerOptions options;
   options.control_port = config.control.port;
@@ -121,7 +130,6 @@ JobManagerOptions job_manager_options(const DaemonConfig& config) {
   options.leave_timeout_ms = config.collective.leave_timeout_ms;
   options.cut = {config.collective.unit_bytes, config.transport.chunk_bytes, io_threads(config)};
   options.rack = config.node.rack;
-  options.timeline_directory = timeline_directory(config);
   options.progress_seconds = config.log.progress_seconds;
   options.algorithms = {config.collective.direct_bytes, config.collective.halving_bytes,
                         config.collective.hierarchical == kOn, config.collective.two_hops_bytes};
@@ -132,7 +140,6 @@ JobManagerOptions job_manager_options(const DaemonConfig& config) {
         *options.algorithms.direct_bytes, config.transport.chunk_bytes);
     options.algorithms.direct_bytes = config.transport.chunk_bytes;
   }
-  options.explain_every_ms = uint64_t{config.metrics.explain_seconds} * 1000;
   options.idle_link_ms = uint64_t{config.transport.idle_link_seconds} * 1000;
   options.planning.streams = config.collective.streams;
   options.planning.min_gain = config.plan.min_gain;

@@ -14,6 +14,7 @@
 #include "ipc/user_quotas.h"
 #include "job/job_manager.h"
 #include "net/transport.h"
+#include "telling/job_questions.h"
 
 namespace braid {
 
@@ -22,6 +23,7 @@ namespace braid {
 
 // Before there is a log: errors are told when the daemon starts.
 LogOptions log_options(const DaemonConfig& config);
+TellingOptions telling_options(const DaemonConfig& config);
 JobManagerOptions job_manager_options(const DaemonConfig& config);
 TuningOptions tuning_options(const DaemonConfig& config, size_t rails);
 EngineOptions engine_options(const DaemonConfig& config);

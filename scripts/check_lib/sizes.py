@@ -19,7 +19,6 @@ WHOLE_CLASS_LINES_MAX = 400
 LARGE_CLASSES: Mapping[str, int] = {
     "braid::OperationTable": 957,
     "braid::client::Job": 810,
-    "braid::JobManager": 794,
     "braid::Job": 705,
     "braid::FlowLink": 685,
     "braid::ControlPlaneImpl": 627,

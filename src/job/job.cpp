@@ -6,14 +6,11 @@
 #include <fmt/ranges.h>
 
 #include "base/checked.h"
-#include "base/local_host.h"
 #include "base/log.h"
 #include "engine/early_limits.h"
 
 namespace braid {
 namespace {
-
-constexpr uint32_t kReachAgainMax = 2;
 
 // What counts as its user's memory as long as it is there.
 template <typename Held>
@@ -21,20 +18,6 @@ struct Charged {
   UserCharge charge;
   Held held;
 };
-
-// `found` is at the address where `sought` should be.
-Status why_another(const Peer& self, const Peer& found, const Peer& sought) {
-  if (found.id != self.id) {
-    return make_status(StatusCode::Unavailable, "node '{}' was restarted meanwhile", sought.name);
-  }
-  const std::string interface = own_interface_of(sought.address);
-  return make_status(StatusCode::Unavailable,
-                     "node '{}' says that it is at {}, but that is also an address of this "
-                     "node{}: set node.address and transport.rails of both nodes to a network that "
-                     "they share; this node has {}",
-                     sought.name, sought.address,
-                     interface.empty() ? "" : ", on its interface " + interface, own_interfaces());
-}
 
 }  // namespace
 
@@ -66,6 +49,8 @@ Job::Job(JobServices services, Membership membership, std::vector<Session*> sess
       observer_(
           plans_, services_.clock, [this] { return services_.engines.counters().bytes_carried; },
           [this](const Status& status) { check(status); }),
+      reach_(services_.control_plane, services_.transport, membership_,
+             [this](const Status& reached) { on_reached(reached); }),
       arena_memory_(
           *services_.user_work, user_, [this] { return arenas(); },
           [this](uint64_t bytes) { numbers_->arena_memory_bytes.set(bytes); }),
@@ -114,7 +99,7 @@ void Job::begin() {
             auto message = make_operation_ready(key, signature);
             return services_.control_plane.send(membership_.ring->members[place], message);
           },
-          [this] { return reach_all(); },
+          [this] { return reach_.reach_all(); },
           [this](const Status& status) { check(status); },
           numbers_,
           services_.engines.timeline(),
@@ -128,71 +113,21 @@ void Job::begin() {
       [this](NodeId from, const Status& room) { on_overrun(from, room); }, buffers);
   if (membership_.weight != 1)
     services_.engines.limit_job(membership_.key, {0, {0, 0, membership_.weight}});
-  connect_neighbours();
+  reach();
 }
 
-void Job::connect_neighbours() {
-  if (membership_.ring->nodes == 1) {
-    check(services_.control_plane.find(coordinator_.id) == nullptr
-              ? make_status(StatusCode::Unavailable, "job '{}': lost its coordinator",
-                            membership_.name)
-              : Status::ok());
-    on_neighbour(services_.control_plane.self());
-    return;
-  }
-  const std::vector<const MemberNode*> neighbours = membership_.neighbours();
-  unreached_.clear();
-  for (const MemberNode* node : neighbours) unreached_.push_back(node->peer.id);
-  for (const MemberNode* node : neighbours) {
-    services_.control_plane.connect(
-        node->peer.address, node->peer.port,
-        lifetime_.guard([this, node, attempt = reach_attempt_](Result<Peer> peer) {
-          if (is_closed() || attempt != reach_attempt_) return;
-          std::erase(unreached_, node->peer.id);
-          if (peer && peer->id != node->peer.id)
-            peer = why_another(services_.control_plane.self(), *peer, node->peer);
-          on_neighbour(peer);
-        }));
-  }
+void Job::reach() {
+  if (membership_.ring->nodes > 1) return reach_.begin();
+  if (services_.control_plane.find(coordinator_.id) == nullptr)
+    return fail(
+        make_status(StatusCode::Unavailable, "job '{}': lost its coordinator", membership_.name));
+  report_ready();
 }
 
-void Job::on_neighbour(const Result<Peer>& peer) {
-  if (is_closed()) return;
-  if (!peer) {
-    return fail(peer.status().with_context(
-        fmt::format("job '{}': node '{}'", membership_.name, services_.control_plane.self().name)));
-  }
-  if (!unreached_.empty()) return;
-  if (membership_.ring->nodes == 1) return report_ready();
-  const std::vector<const MemberNode*> targets = membership_.targets();
-  links_pending_ = targets.size();
-  for (const MemberNode* node : targets) {
-    services_.transport.open_link(
-        node->peer.id, lifetime_.guard([this, attempt = reach_attempt_](const Status& opened) {
-          if (is_closed() || attempt != reach_attempt_) return;
-          if (!opened) return fail(opened.with_context(fmt::format("job '{}'", membership_.name)));
-          if (--links_pending_ == 0) on_reached();
-        }));
-  }
-}
-
-void Job::on_reached() {
+void Job::on_reached(const Status& reached) {
+  if (!reached) return fail(reached.with_context(fmt::format("job '{}'", membership_.name)));
   if (state_ == State::Preparing) return report_ready();
   check(operations_->on_reached());
-}
-
-// Links to nodes that no all-reduce sends to are opened for the first operation that needs them: in
-// large jobs most would never be used.
-bool Job::reach_all() {
-  if (!membership_.is_meshed) {
-    const bool is_meshed_already = membership_.targets().size() + 1 == membership_.nodes.size();
-    membership_.is_meshed = true;
-    if (!is_meshed_already) {
-      ++reach_attempt_;
-      connect_neighbours();
-    }
-  }
-  return unreached_.empty() && links_pending_ == 0;
 }
 
 void Job::report_ready() {
@@ -304,7 +239,7 @@ void Job::on_submit(Submission submission, uint64_t plan_set) {
   if (!is_closed() && !memory_timer_.is_active() && memory_->may_give_back()) {
     memory_timer_.start_repeating(kMemoryRoundMs, [this] {
       if (!memory_->pass_round()) memory_timer_.stop();
-      show_memory();
+      look_at_memory();
     });
   }
 }
@@ -398,9 +333,9 @@ std::string Job::trouble_of_links() const {
 }
 
 void Job::check_deadlines() {
-  tell_progress();
+  if (progress_) progress_->log(label(), progress_seconds(), services_.clock.now_ns());
   const bool is_idle = !operations_->has_unfinished() && !plans_.holds_submissions();
-  if (is_idle || deadline_checks_ == 0) show_memory();
+  if (is_idle || deadline_checks_ == 0) look_at_memory();
   deadline_checks_ = is_idle ? 0 : (deadline_checks_ + 1) % kDeadlineChecksPerLook;
   if (is_idle) return deadline_timer_.stop();
   check(plans_.check_deadlines(services_.clock.now_ns()));
@@ -430,11 +365,8 @@ void Job::on_peer_lost(const Peer& peer, const Status& reason) {
     if (node.peer.id != peer.id) continue;
     // A connection that was as good as dead when the job began. The coordinator, whom the node has
     // just asked to join, is the one who knows that it is there.
-    if (std::find(unreached_.begin(), unreached_.end(), peer.id) != unreached_.end()) return;
-    if (state_ == State::Preparing && reach_attempt_ < kReachAgainMax) {
-      ++reach_attempt_;
-      return connect_neighbours();
-    }
+    if (reach_.awaits(peer.id)) return;
+    if (state_ == State::Preparing && reach_.begin_again()) return;
     fail(make_status(StatusCode::JobFailed, "job '{}': lost node '{}' with rank {}: {}",
                      membership_.name, peer.name, fmt::join(node.ranks, ", "), reason.message()));
   }
@@ -491,7 +423,27 @@ void Job::fail(const Status& reason) {
 
 void Job::on_failed(const Status& reason) { close(reason); }
 
-void Job::on_ended() { tell_end("is over"); }
+void Job::on_ended() { end_progress("is over"); }
+
+void Job::end_progress(std::string_view how) {
+  if (progress_) progress_->log_end(label(), progress_seconds(), how, services_.clock.now_ns());
+}
+
+uint32_t Job::progress_seconds() const {
+  return services_.progress_seconds == nullptr ? 0 : *services_.progress_seconds;
+}
+
+void Job::look_at_memory() {
+  arena_memory_.look();
+  numbers_->result_memory_bytes.set(memory_->reserved_bytes());
+}
+
+ArenaMemory::OfRanks Job::arenas() const {
+  ArenaMemory::OfRanks arenas;
+  for (const Session* session : sessions_)
+    arenas.push_back(session == nullptr ? nullptr : session->arenas());
+  return arenas;
+}
 
 void Job::check(const Status& status) {
   if (!status) fail(status);
@@ -499,9 +451,10 @@ void Job::check(const Status& status) {
 
 void Job::close(const Status& reason) {
   if (is_closed()) return;
-  tell_end("has failed");
+  end_progress("has failed");
   state_ = State::Closed;
   ++services_.counters.failures[static_cast<size_t>(reason.code())];
+  reach_.stop();
   deadline_timer_.stop();
   verdict_timer_.stop();
   memory_timer_.stop();

@@ -12,10 +12,10 @@
 #include "base/log.h"
 #include "control/control_plane.h"
 #include "coordinator/membership.h"
-#include "explain/node_facts.h"
 #include "job/arena_memory.h"
 #include "job/job_progress.h"
 #include "job/look_pace.h"
+#include "job/node_reach.h"
 #include "job/registration.h"
 #include "job/session.h"
 #include "job/tensor_names.h"
@@ -23,7 +23,6 @@
 #include "loop/work_thread.h"
 #include "messages/control_messages.h"
 #include "messages/job_hash.h"
-#include "metrics/status.h"
 #include "net/transport.h"
 #include "operation/engine_pool.h"
 #include "operation/job_board.h"
@@ -31,7 +30,6 @@
 #include "operation/operation_table.h"
 #include "planning/plan_book.h"
 #include "planning/plan_observer.h"
-#include "timeline/timeline_source.h"
 
 namespace braid {
 
@@ -134,22 +132,18 @@ class Job final {
   const Peer& coordinator() const { return coordinator_; }
   bool has_member(NodeId node) const;
   uint32_t world_size() const { return membership_.ring->world_size; }
-  // Of the input arenas' memory it tells what the last look has found, and looks again.
-  DaemonStatus::Job status();
-  // `readings`: what its coordinator says of its codecs; nothing on the other nodes.
-  PlanBook::JsonMaker plans_json(const PlanBook::Circumstances& circumstances,
-                                 std::optional<std::vector<GuardReading>> readings) const;
-  // What its coordinator says of its tuning; nothing on the other nodes.
-  std::string tuning_json(const std::optional<std::string>& tuning) const;
-  // What braidctl explain is told of this node and its steps; the node itself is left out.
-  NodeFacts facts(uint64_t now_ns) const;
+  // What it tells of itself is made of these.
+  const PlanBook& plans() const { return plans_; }
+  const JobNumbers& numbers() const { return *numbers_; }
+  const OperationTable* operations() const { return operations_.get(); }  // nullptr: not yet
+  const ResultMemory& results() const { return *memory_; }  // where there are operations
+  const std::vector<Session*>& sessions() const { return sessions_; }
+  const std::shared_ptr<TensorNames>& names() const { return names_; }
+  const ArenaMemory& arena_memory() const { return arena_memory_; }
+  void look_at_arenas() {
+    if (!is_closed()) arena_memory_.look();
+  }
   uint64_t planned_bytes() const { return numbers_->planned_bytes.get(); }  // of the largest set
-  // What is told of it beside what the loops have noted; without node and rails.
-  TimelineSource timeline_source(uint64_t now_ns) const;
-  const StepTimes* step_times() const { return plans_.step_times(); }
-  uint64_t result_bytes() const { return numbers_->operation_bytes.get(); }
-  // One of its trainers is one of the other job's, too.
-  bool shares_process_with(const Job& other) const;
   size_t operations_pending() const { return operations_ == nullptr ? 0 : operations_->pending(); }
 
  private:
@@ -162,21 +156,19 @@ class Job final {
   // more than an honest node can have in flight.
   void on_overrun(NodeId from, const Status& room);
 
-  void connect_neighbours();
-  void on_neighbour(const Result<Peer>& peer);
-  void on_reached();
-  bool reach_all();
+  void reach();
+  void on_reached(const Status& reached);
   Result<std::shared_ptr<const CodedTensors>> code(const CodecSpec& spec, uint64_t elements);
   Result<std::shared_ptr<ShardState>> keep(uint64_t elements, uint32_t slots, DataType dtype);
   // What codecs have lost and owners keep, of so many bytes; nothing: of more than there can be.
   Result<UserCharge> charge_kept(std::optional<uint64_t> bytes) const;
   void report_ready();
-  void show_memory();
+  void look_at_memory();
   ArenaMemory::OfRanks arenas() const;
   std::string trouble_of_links() const;
   void check_deadlines();
-  void tell_progress();
-  void tell_end(std::string_view how);
+  void end_progress(std::string_view how);
+  uint32_t progress_seconds() const;
   void forget(const Session& session);
   void let_go_of_leavers();
   void close(const Status& reason);
@@ -194,6 +186,7 @@ class Job final {
   RegistrationQueue registrations_;
   PlanBook plans_;
   PlanObserver observer_;
+  NodeReach reach_;
   ArenaMemory arena_memory_;
   std::optional<JobProgress> progress_;  // once it runs, on the node of rank 0
   struct Leaver {
@@ -202,9 +195,6 @@ class Job final {
   };
   std::vector<Leaver> leaving_;  // that have left while submissions are kept back
   State state_ = State::Preparing;
-  uint32_t reach_attempt_ = 0;     // of connect_neighbours(): answers to an earlier one are late
-  std::vector<NodeId> unreached_;  // neighbours that the control plane has not answered for yet
-  size_t links_pending_ = 0;
   Timer deadline_timer_;
   uint32_t deadline_checks_ = 0;
   LookPace look_pace_;

@@ -36,6 +36,18 @@ JobProgress::Done JobProgress::between(const Done& before, const Done& after) {
           after.all_reduce_ns - before.all_reduce_ns};
 }
 
+void JobProgress::log(const JobLabel& job, uint32_t period_s, uint64_t now_ns) {
+  if (period_s == 0) return;
+  if (const auto line = take_line(uint64_t{period_s} * 1'000'000'000, now_ns))
+    BRAID_LOG_INFO(LogFields{.job = job}, "job '{}' {}", job.name, *line);
+}
+
+void JobProgress::log_end(const JobLabel& job, uint32_t period_s, std::string_view how,
+                          uint64_t now_ns) const {
+  if (period_s == 0) return;
+  BRAID_LOG_INFO(LogFields{.job = job}, "job '{}' {}", job.name, summary(how, now_ns));
+}
+
 std::optional<std::string> JobProgress::take_line(uint64_t period_ns, uint64_t now_ns) {
   if (now_ns - told_ns_ < period_ns) return std::nullopt;
   const Done now = done();

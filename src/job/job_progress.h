@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "base/log.h"
 #include "operation/job_numbers.h"
 
 namespace braid {
@@ -16,6 +17,10 @@ class JobProgress {
  public:
   // `numbers` outlives it. The job begins now.
   JobProgress(const JobNumbers& numbers, uint32_t ranks, uint32_t nodes, uint64_t now_ns);
+
+  // Into the log: take_line() and summary(). `period_s` 0: nothing.
+  void log(const JobLabel& job, uint32_t period_s, uint64_t now_ns);
+  void log_end(const JobLabel& job, uint32_t period_s, std::string_view how, uint64_t now_ns) const;
 
   // "(64 ranks on 8 nodes): 1,200 steps, 145 of them in the last 60 s; 412 ms a step, 37 ms of it
   // exposed; all-reduces run at 1.86 Gbit/s bus bandwidth". Nothing: less than `period_ns` have

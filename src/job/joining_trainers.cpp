@@ -13,7 +13,7 @@ namespace braid {
 Status JoiningTrainers::check_user(const Session& session) const {
   for (const auto& [id, joining] : joining_) {
     const Session& other = joining.session;
-    if (other.identity() != session.identity() ||
+    if (other.request().identity != session.request().identity ||
         other.credentials().uid == session.credentials().uid)
       continue;
     return make_status(StatusCode::PermissionDenied,
@@ -28,16 +28,16 @@ Status JoiningTrainers::check_user(const Session& session) const {
 void JoiningTrainers::add(Session& session) {
   Joining& joining = joining_.try_emplace(++last_id_, loop_, session).first->second;
   const uint64_t now_ms = clock_.now_ms();
-  joining.give_up_ms = now_ms + session.timeout_ms();
-  joining.retry_until_ms = now_ms + std::min(session.timeout_ms(), kRetryForMs);
+  joining.give_up_ms = now_ms + session.request().timeout_ms;
+  joining.retry_until_ms = now_ms + std::min(session.request().timeout_ms, kRetryForMs);
   find_coordinator(last_id_);
 }
 
 void JoiningTrainers::find_coordinator(uint64_t id) {
   const Session& session = joining_.at(id).session;
-  if (is_this_node(session.master_address())) return join(id, control_plane_.self());
+  if (is_this_node(session.request().master_address)) return join(id, control_plane_.self());
   control_plane_.connect_for(
-      session.credentials().uid, session.master_address(), options_.control_port,
+      session.credentials().uid, session.request().master_address, options_.control_port,
       lifetime_.guard([this, id](const Result<Peer>& peer) { join(id, peer); }));
 }
 
@@ -55,17 +55,17 @@ void JoiningTrainers::join(uint64_t id, const Result<Peer>& coordinator) {
     const bool may_come_up = coordinator.status().code() == StatusCode::Unavailable;
     if (may_come_up && clock_.now_ms() < joining.retry_until_ms)
       return joining.timer.start_once(kRetryEveryMs, [this, id] { find_coordinator(id); });
-    const char* name = session.master_node() == 0 ? "MASTER_ADDR " : "";
-    return give_up(id, coordinator.status().with_context(
-                           fmt::format("job '{}': cannot reach the coordinator's braidd at {}{}",
-                                       session.job_name(), name, session.master_address())));
+    const char* name = session.request().master_node == 0 ? "MASTER_ADDR " : "";
+    return give_up(id, coordinator.status().with_context(fmt::format(
+                           "job '{}': cannot reach the coordinator's braidd at {}{}",
+                           session.job_name(), name, session.request().master_address)));
   }
   if (const Status right = check_coordinator(session, *coordinator); !right)
     return give_up(id, right);
-  auto message =
-      make_join_job(session.job_name(), session.world_size(), session.rank(),
-                    session.credentials().pid, session.timeout_ms(), options_.cut, session.weight(),
-                    options_.rack, session.identity().owner, session.credentials().uid);
+  auto message = make_join_job(session.job_name(), session.world_size(), session.rank(),
+                               session.credentials().pid, session.request().timeout_ms,
+                               options_.cut, session.request().weight, options_.rack,
+                               session.request().identity.owner, session.credentials().uid);
   if (const Status sent = control_plane_.send(coordinator->id, message); !sent)
     return give_up(id, sent);
   joining.coordinator = coordinator->id;
@@ -79,8 +79,9 @@ void JoiningTrainers::join(uint64_t id, const Result<Peer>& coordinator) {
 
 // An address that several nodes have leads each of them to itself.
 Status JoiningTrainers::check_coordinator(const Session& session, const Peer& found) const {
-  if (session.master_node() == 0 || session.master_node() == found.id) return Status::ok();
-  const std::string& master = session.master_address();
+  if (session.request().master_node == 0 || session.request().master_node == found.id)
+    return Status::ok();
+  const std::string& master = session.request().master_address;
   const bool is_self = found.id == control_plane_.self().id;
   if (is_self && is_loopback_host(master)) {
     return make_status(
@@ -109,7 +110,7 @@ Status JoiningTrainers::check_coordinator(const Session& session, const Peer& fo
 
 // Each node takes a loopback address for itself, so ranks of several nodes never meet.
 std::string JoiningTrainers::why_ranks_are_missing(const Session& session) const {
-  if (!is_loopback_host(session.master_address())) return {};
+  if (!is_loopback_host(session.request().master_address)) return {};
   if (!options_.why_own_host_only.empty()) {
     return fmt::format("; the braidd of node '{}' serves its own host only, for {}",
                        control_plane_.self().name, options_.why_own_host_only);
@@ -117,7 +118,7 @@ std::string JoiningTrainers::why_ranks_are_missing(const Session& session) const
   return fmt::format(
       "; their master is {}, which is another node to each node: if the missing ranks are on other "
       "nodes, give all ranks the address of rank 0's node",
-      session.master_address());
+      session.request().master_address);
 }
 
 void JoiningTrainers::give_up(uint64_t id, const Status& reason) {
@@ -140,7 +141,7 @@ void JoiningTrainers::remove(const Session& session, const Status& reason) {
       make_status(StatusCode::JobFailed,
                   "job '{}': lost rank {} on node '{}' before the job began: {}",
                   session.job_name(), session.rank(), control_plane_.self().name, reason.message()),
-      session.identity().owner);
+      session.request().identity.owner);
   // If the coordinator has gone, the job has failed.
   (void)control_plane_.send(coordinator, message);
 }
@@ -152,7 +153,7 @@ std::vector<Session*> JoiningTrainers::take(NodeId coordinator, const JobIdentit
     const auto found = std::find_if(joining_.begin(), joining_.end(), [&](const auto& entry) {
       const Joining& joining = entry.second;
       return joining.coordinator == coordinator && joining.session.rank() == rank &&
-             joining.session.identity() == job;
+             joining.session.request().identity == job;
     });
     if (found == joining_.end()) continue;
     taken.push_back(&found->second.session);
@@ -164,7 +165,7 @@ std::vector<Session*> JoiningTrainers::take(NodeId coordinator, const JobIdentit
 void JoiningTrainers::fail(NodeId coordinator, const JobIdentity& job, const Status& reason) {
   std::erase_if(joining_, [&](const auto& entry) {
     Session& session = entry.second.session;
-    if (entry.second.coordinator != coordinator || session.identity() != job) return false;
+    if (entry.second.coordinator != coordinator || session.request().identity != job) return false;
     Status told = reason;
     if (reason.code() == StatusCode::DeadlineExceeded)
       told = {reason.code(), reason.message() + why_ranks_are_missing(session), reason.cause()};
@@ -192,7 +193,7 @@ void JoiningTrainers::on_peer_lost(const Peer& peer, const Status& reason) {
 
 size_t JoiningTrainers::jobs() const {
   std::unordered_set<JobIdentity> jobs;
-  for (const auto& [id, joining] : joining_) jobs.insert(joining.session.identity());
+  for (const auto& [id, joining] : joining_) jobs.insert(joining.session.request().identity);
   return jobs.size();
 }
 

@@ -1,99 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "job/session.h"
 
-#include "base/checked.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "coordinator/coordinator.h"
+#include "base/printable.h"
+#include "job/client_body.h"
 #include "job/job.h"
-#include "job/submitted_splits.h"
-#include "job/submitted_update.h"
+#include "job/submitted_operation.h"
 
 namespace braid {
 namespace {
 
-using proto::ClientBody;
+constexpr size_t kLeaveReasonBytesMax = 400;
 
 // The rings' memory and both sides' wake-ups, and a job's memory for results, which has two.
 constexpr uint64_t kDescriptorsOfTrainer = 7;
 
-template <typename Table>
-void send_body(ClientConnection& connection, flatbuffers::FlatBufferBuilder& builder,
-               flatbuffers::Offset<Table> body, std::span<const int> fds = {}) {
-  builder.Finish(proto::CreateClientMessage(builder, proto::ClientBodyTraits<Table>::enum_value,
-                                            body.Union()));
-  connection.send(builder, fds);
-}
-
 // Pending operations count in steps: the quotas have a lock.
 constexpr uint64_t kTicketsStep = 16;
-
-// Bytes that the trainer's input must hold; nothing if what it gives or gets is beyond
-// kTensorBytesMax. Of an exchange the splits say so.
-std::optional<uint64_t> checked_input_bytes(const Signature& signature, uint32_t world_size) {
-  const CheckedNumber bytes = CheckedNumber(signature.count) * element_bytes(signature.dtype);
-  const bool is_in_blocks = signature.collective == Collective::AllGather ||
-                            signature.collective == Collective::ReduceScatter;
-  const CheckedNumber all = bytes * (is_in_blocks ? world_size : 1U);
-  if (!all.is_at_most(kTensorBytesMax)) return std::nullopt;
-  return (signature.collective == Collective::ReduceScatter ? all : bytes).value();
-}
-
-// Of an operation that is no exchange.
-bool has_input(const Submission& submission, uint32_t rank) {
-  const Signature& signature = submission.signature;
-  return signature.collective != Collective::Barrier &&
-         (signature.collective != Collective::Broadcast || signature.root == rank) &&
-         submission.update.action != UpdateAction::Fetch;
-}
-
-uint32_t weight_of(const proto::OpenJob& open) { return open.weight() == 0 ? 1 : open.weight(); }
-
-std::span<const uint8_t> token_of(const proto::OpenJob& open) {
-  if (open.token() == nullptr) return {};
-  return {open.token()->data(), open.token()->size()};
-}
-
-// Ok, or what in it makes no sense or is more than this node allows.
-Status check_open(const proto::OpenJob& open, const SessionLimits& limits) {
-  if (open.name()->size() == 0 || open.name()->size() > Session::kJobNameBytesMax) {
-    return make_status(StatusCode::InvalidArgument, "a job's name has 1 to {} bytes, not {}",
-                       Session::kJobNameBytesMax, open.name()->size());
-  }
-  if (open.world_size() == 0 || open.world_size() > Coordinator::kWorldSizeMax ||
-      open.rank() >= open.world_size()) {
-    return make_status(
-        StatusCode::InvalidArgument,
-        "rank {} of world size {}: the world size must be 1 to {} and the rank below it",
-        open.rank(), open.world_size(), Coordinator::kWorldSizeMax);
-  }
-  if (const size_t bytes = token_of(open).size(); bytes > kJobTokenBytesMax) {
-    return make_status(StatusCode::InvalidArgument,
-                       "a job's token has {} bytes at most (BRAID_JOB_TOKEN), not {}",
-                       kJobTokenBytesMax, bytes);
-  }
-  if (const size_t bytes = open.master_address()->size(); bytes > Session::kAddressBytesMax) {
-    return make_status(StatusCode::InvalidArgument,
-                       "a job's master address has {} bytes at most, not {}",
-                       Session::kAddressBytesMax, bytes);
-  }
-  if (open.master_address()->size() == 0 || open.timeout_ms() == 0) {
-    return Status(StatusCode::InvalidArgument,
-                  "a job needs a master address and a timeout above 0");
-  }
-  const uint32_t weight = weight_of(open);
-  if (weight > kJobWeightMax) {
-    return make_status(StatusCode::InvalidArgument,
-                       "BRAID_JOB_WEIGHT is {}; a job's weight is 1 to {}", weight, kJobWeightMax);
-  }
-  if (weight > limits.job_weight_max) {
-    return make_status(StatusCode::ResourceExhausted,
-                       "BRAID_JOB_WEIGHT is {} and this node's client.job_weight_max allows {}: "
-                       "ask for less or raise it",
-                       weight, limits.job_weight_max);
-  }
-  return Status::ok();
-}
 
 }  // namespace
 
@@ -104,6 +28,8 @@ Result<std::unique_ptr<Session>> Session::create(Loop& loop, WorkThread& worker,
                                                  const proto::OpenJob& open, std::vector<Fd> fds,
                                                  const SessionLimits& limits) {
   const uid_t user = connection.credentials().uid;
+  auto request = parse_open_job(open, user, limits.job_weight_max);
+  if (!request) return request.status();
   const auto charge = [&](UserResource resource) {
     return UserCharge(limits.quotas, user, resource);
   };
@@ -111,14 +37,7 @@ Result<std::unique_ptr<Session>> Session::create(Loop& loop, WorkThread& worker,
       loop, turns, services, connection,
       InputArenas(worker, limits.arena_bytes_max, charge(UserResource::ArenaBytes),
                   charge(UserResource::InputPages), charge(UserResource::Descriptors))));
-  session->identity_.name = open.name()->str();
-  session->master_address_ = open.master_address()->str();
-  session->master_node_ = open.master_node();
-  session->rank_ = open.rank();
-  session->world_size_ = open.world_size();
-  session->timeout_ms_ = open.timeout_ms();
-  session->done_capacity_ = open.done_capacity();
-  session->weight_ = weight_of(open);
+  session->request_ = std::move(*request);
   session->operation_timeout_ms_ = limits.operation_timeout_ms;
   session->farewell_ms_ = limits.farewell_ms;
   session->polling_ = limits.polling;
@@ -127,11 +46,7 @@ Result<std::unique_ptr<Session>> Session::create(Loop& loop, WorkThread& worker,
   session->names_charge_ = charge(UserResource::NameBytes);
   session->descriptors_ = charge(UserResource::Descriptors);
   session->tickets_charge_ = charge(UserResource::Operations);
-  BRAID_RETURN_IF_ERROR(check_open(open, limits));
   BRAID_RETURN_IF_ERROR(session->descriptors_.set(kDescriptorsOfTrainer));
-  const auto token = token_of(open);
-  session->has_token_ = !token.empty();
-  session->identity_.owner = job_owner(session->job_name(), token, user);
   if (const auto arena = session->arenas_.add(std::move(fds[0]), open.arena_bytes()); !arena)
     return arena.status();
   auto rings = DaemonRings::adopt(std::move(fds[1]), std::move(fds[2]), open.submit_capacity(),
@@ -157,7 +72,7 @@ void Session::open(uint32_t epoch, std::shared_ptr<ResultMemory> results, const 
   results_ = std::move(results);
   send_body(connection_, builder, body, fds);
   submitter_->job_key = job_->key();
-  submitter_->weight = weight_;
+  submitter_->weight = request_.weight;
   submitter_->take = [this](size_t entries_max) { return drain(entries_max); };
   if (const Status started = rings_->start(loop_, [this] { turns_.ask(submitter_); }); !started)
     job_->fail(started);
@@ -169,6 +84,32 @@ Session::~Session() {
   registration_.reset();
   unregistration_.reset();
   services_.work.dispose(std::move(tensors_));
+}
+
+bool Session::on_message(const proto::ClientMessage& message, std::vector<Fd>& fds) {
+  if (is_joining()) return false;
+  switch (message.body_type()) {
+    case proto::ClientBody::RegisterTensors:
+      if (is_leaving_) return false;
+      register_tensors(*message.body_as_RegisterTensors(), connection_.message_bytes());
+      return true;
+    case proto::ClientBody::UnregisterTensors:
+      if (is_leaving_) return false;
+      unregister_tensors(*message.body_as_UnregisterTensors());
+      return true;
+    case proto::ClientBody::RegisterMemory:
+      if (is_leaving_) return false;
+      register_memory(message.body_as_RegisterMemory()->bytes(), std::move(fds.front()));
+      return true;
+    case proto::ClientBody::LeaveJob:
+      if (job_ == nullptr)
+        leave();
+      else
+        begin_leaving(message.body_as_LeaveJob()->reason());
+      return true;
+    default:
+      return false;
+  }
 }
 
 void Session::register_tensors(const proto::RegisterTensors& message, Registration::Bytes bytes) {
@@ -242,7 +183,7 @@ void Session::refuse_registration(const Status& reason) {
 void Session::publish(uint64_t ticket, uint64_t result_offset, uint64_t result_bytes) {
   if (state_ != State::Member) return;
   if (const Status pushed = rings_->push_done({ticket, result_offset, result_bytes, 0}); !pushed) {
-    job_->fail(pushed.with_context(fmt::format("job '{}': rank {}", job_name(), rank_)));
+    job_->fail(pushed.with_context(fmt::format("job '{}': rank {}", job_name(), rank())));
     return;
   }
   rings_->wake_client();
@@ -253,10 +194,7 @@ void Session::fail(const Status& reason) {
   state_ = State::Failed;
   job_ = nullptr;
   end_submissions();
-  flatbuffers::FlatBufferBuilder builder;
-  const auto text = builder.CreateString(reason.message());
-  send_body(connection_, builder,
-            proto::CreateFailure(builder, static_cast<uint8_t>(reason.code()), text));
+  send_failure(connection_, reason);
   await_farewell();
 }
 
@@ -265,10 +203,11 @@ void Session::on_process_gone() {
   results_.reset();
 }
 
-void Session::begin_leaving(std::string reason) {
+// `reason`: the trainer's own words, for messages and logs.
+void Session::begin_leaving(const flatbuffers::String* reason) {
   if (state_ != State::Member || is_leaving_) return;
   is_leaving_ = true;
-  leave_reason_ = std::move(reason);
+  if (reason != nullptr) leave_reason_ = printable(reason->string_view(), kLeaveReasonBytesMax);
   rings_->serve_again();  // it may have submitted without waking anybody
 }
 
@@ -318,7 +257,7 @@ size_t Session::drain(size_t entries_max) {
     if (state_ != State::Member) return i;
     if (!taken) {
       rings_->stop();
-      job_->fail(taken.with_context(fmt::format("job '{}': rank {}", job_name(), rank_)));
+      job_->fail(taken.with_context(fmt::format("job '{}': rank {}", job_name(), rank())));
       return i;
     }
     if (leaving_tensors_ && --leaving_tensors_->entries_before == 0) begin_unregistration();
@@ -354,12 +293,6 @@ Status Session::take_operation(const proto::SubmitEntry& entry) {
                        *tensor->name, entry.step, *tensor->last_step);
   }
   tensor->last_step = entry.step;
-  if (arenas_.find(entry.arena) == nullptr) {
-    return make_status(StatusCode::NotFound,
-                       "submitted '{}' step {} in arena {}; it has registered {}, counted from 0 "
-                       "(RegisterMemory)",
-                       *tensor->name, entry.step, entry.arena, arenas_.all()->size());
-  }
   return finish_operation(entry, *tensor);
 }
 
@@ -372,12 +305,11 @@ Status Session::finish_operation(const proto::SubmitEntry& entry, const Tensor& 
   submission.name = tensor.name;
   submission.timeout_ms = entry.timeout_ms != 0 ? entry.timeout_ms : operation_timeout_ms_;
 
-  BRAID_RETURN_IF_ERROR(sign(entry, tensor, submission));
-  BRAID_RETURN_IF_ERROR(find_update(entry, tensor, submission));
-  BRAID_RETURN_IF_ERROR(find_input(entry, tensor, submission));
-  if (tickets_.size() >= done_capacity_) {
+  const SubmittedOperation::Trainer trainer{rank(), world_size(), arenas_, rings_charge_};
+  BRAID_RETURN_IF_ERROR(SubmittedOperation(trainer, entry, tensor).read(submission));
+  if (tickets_.size() >= request_.done_capacity) {
     return make_status(StatusCode::Protocol, "holds more than the {} tickets it said",
-                       done_capacity_);
+                       request_.done_capacity);
   }
   BRAID_RETURN_IF_ERROR(tickets_charge_.set_in_steps(tickets_.size() + 1, kTicketsStep));
   const OperationKey key{job_->key(), submission.tensor, submission.step};
@@ -389,91 +321,6 @@ Status Session::finish_operation(const proto::SubmitEntry& entry, const Tensor& 
   last_step_ = entry.step;
   job_->on_submit(std::move(submission), tensor.plan_set);
   return Status::ok();
-}
-
-Status Session::sign(const proto::SubmitEntry& entry, const Tensor& tensor,
-                     Submission& submission) const {
-  Signature& signature = submission.signature;
-  signature.collective = static_cast<Collective>(entry.collective);
-  if (signature.collective != Collective::Barrier) {
-    signature.dtype = tensor.is_dynamic ? static_cast<DataType>(entry.dtype) : tensor.dtype;
-    signature.count = tensor.is_dynamic ? entry.count : tensor.count;
-  }
-  if (signature.collective == Collective::AllReduce ||
-      signature.collective == Collective::ReduceScatter) {
-    signature.reduction = static_cast<Reduction>(entry.reduction);
-  }
-  if (has_root(signature.collective)) signature.root = entry.root;
-  if (signature.root >= world_size_) {
-    return make_status(StatusCode::InvalidArgument, "'{}' step {}: root {} is no rank below {}",
-                       *tensor.name, entry.step, signature.root, world_size_);
-  }
-  const auto bytes = checked_input_bytes(signature, world_size_);
-  if (!bytes) {
-    return make_status(StatusCode::InvalidArgument,
-                       "'{}' step {}: {} is too large: a rank gives and gets {} bytes at most",
-                       *tensor.name, entry.step, to_string(signature), kTensorBytesMax);
-  }
-  submission.input_bytes = *bytes;
-  if (signature.collective == Collective::AllToAll) signature.count = 0;  // the splits count
-  return Status::ok();
-}
-
-Status Session::find_update(const proto::SubmitEntry& entry, const Tensor& tensor,
-                            Submission& submission) {
-  Signature& signature = submission.signature;
-  if (tensor.state_slots == 0) {
-    if (signature.collective == Collective::AllToAll || entry.table == 0) return Status::ok();
-    return make_status(StatusCode::InvalidArgument,
-                       "'{}' step {} asks for an update; the tensor was registered without state "
-                       "slots",
-                       *tensor.name, entry.step);
-  }
-  const SharedMemory& arena = *arenas_.find(entry.arena);
-  BRAID_RETURN_IF_ERROR(
-      arenas_.count_missing_pages(entry.arena, entry.table, sizeof(proto::UpdateEntry)));
-  auto update = submitted_update(tensor, signature, arena, entry.table);
-  if (!update) {
-    return update.status().with_context(fmt::format("'{}' step {}", *tensor.name, entry.step));
-  }
-  submission.update = *update;
-  signature.owner_step = OwnerStepKind::Optimizer;
-  return Status::ok();
-}
-
-Status Session::find_input(const proto::SubmitEntry& entry, const Tensor& tensor,
-                           Submission& submission) {
-  const Signature& signature = submission.signature;
-  const SharedMemory& arena = *arenas_.find(entry.arena);
-  uint64_t& bytes = submission.input_bytes;
-  if (is_exchange(signature.collective)) {
-    if (signature.collective == Collective::AllToAll) {
-      BRAID_RETURN_IF_ERROR(arenas_.count_missing_pages(
-          entry.arena, entry.table, 2 * sizeof(uint64_t) * uint64_t{world_size_}));
-    }
-    auto splits = submitted_splits(signature, rank_, world_size_, arena, entry.table,
-                                   rings_charge_.another());
-    if (!splits) {
-      return splits.status().with_context(fmt::format("'{}' step {}", *tensor.name, entry.step));
-    }
-    bytes = input_bytes_of(**splits, signature.dtype);
-    submission.splits = std::move(*splits);
-  } else if (!has_input(submission, rank_)) {
-    bytes = 0;
-  }
-  submission.input = arena.data();
-  if (bytes == 0) return Status::ok();
-  if (!range_fits(entry.offset, bytes, arena.size()) ||
-      entry.offset % element_bytes(signature.dtype) != 0) {
-    return make_status(StatusCode::InvalidArgument,
-                       "'{}' step {}: an input of {} bytes at {} is not inside the arena of {} "
-                       "bytes, or not aligned",
-                       *tensor.name, entry.step, bytes, entry.offset, arena.size());
-  }
-  submission.input += entry.offset;
-  Status counted = arenas_.count_missing_pages(entry.arena, entry.offset, bytes);
-  if (counted) return counted;
-  return counted.with_context(fmt::format("'{}' step {}", *tensor.name, entry.step));
 }
 
 std::string Session::last_operation() const {

@@ -14,6 +14,7 @@
 #include "ipc/daemon_rings.h"
 #include "ipc/user_quotas.h"
 #include "job/input_arenas.h"
+#include "job/open_request.h"
 #include "job/registration.h"
 #include "job/submission_turns.h"
 #include "job/tensor_table.h"
@@ -21,7 +22,6 @@
 #include "loop/loop.h"
 #include "loop/timer.h"
 #include "loop/work_thread.h"
-#include "messages/job_owner.h"
 #include "operation/operation_table.h"
 #include "operation/result_memory.h"
 
@@ -50,9 +50,6 @@ struct SessionLimits {
 //      +------ fail ---------------> Failed
 class Session final : public ResultSink {
  public:
-  static constexpr size_t kJobNameBytesMax = 255;
-  static constexpr size_t kAddressBytesMax = 255;  // a host's name has 253
-
   // Checks OpenJob and adopts its descriptors, three of the right kinds. `worker` outlives the
   // arenas, `turns` and `services` the session.
   static Result<std::unique_ptr<Session>> create(Loop& loop, WorkThread& worker,
@@ -63,16 +60,11 @@ class Session final : public ResultSink {
                                                  const SessionLimits& limits);
   ~Session() override;
 
-  const std::string& job_name() const { return identity_.name; }
+  const std::string& job_name() const { return request_.identity.name; }
   LogFields log_fields() const { return {.job = {job_name(), credentials().uid}, .rank = rank()}; }
-  const JobIdentity& identity() const { return identity_; }
-  bool has_token() const { return has_token_; }
-  const std::string& master_address() const { return master_address_; }
-  NodeId master_node() const { return master_node_; }  // 0: any
-  uint32_t rank() const { return rank_; }
-  uint32_t world_size() const { return world_size_; }
-  uint32_t timeout_ms() const { return timeout_ms_; }
-  uint32_t weight() const { return weight_; }
+  const OpenRequest& request() const { return request_; }
+  uint32_t rank() const { return request_.rank; }
+  uint32_t world_size() const { return request_.world_size; }
   const ClientCredentials& credentials() const { return connection_.credentials(); }
   const std::shared_ptr<const InputArenas::List>& arenas() const { return arenas_.all(); }
   bool is_joining() const { return state_ == State::Joining; }
@@ -89,20 +81,14 @@ class Session final : public ResultSink {
   // The job is running: tells the trainer and begins to take operations.
   void open(uint32_t epoch, std::shared_ptr<ResultMemory> results, const Ring& ring,
             OperationTable& operations);
-  // `bytes` holds the message. If it is large, most is done later, and nothing else is read
-  // meanwhile.
-  void register_tensors(const proto::RegisterTensors& message, Registration::Bytes bytes);
-  // What it has submitted before comes first; nothing else is read meanwhile.
-  void unregister_tensors(const proto::UnregisterTensors& message);
-  // One more arena: a descriptor of the right kind.
-  void register_memory(uint64_t bytes, Fd memory);
+  // Registers tensors or memory, takes tensors out, leaves. False: the message is nothing of this,
+  // or comes too early or too late.
+  bool on_message(const proto::ClientMessage& message, std::vector<Fd>& fds);
   void publish(uint64_t ticket, uint64_t result_offset, uint64_t result_bytes) override;
   // The trainer hears why; the session is out of its job and does nothing any more.
   void fail(const Status& reason);
-  // LeaveJob: it leaves when all that it has submitted before was taken.
   // Its process has gone, or let go of the session: it reads no result any more.
   void on_process_gone();
-  void begin_leaving(std::string reason);
   void leave();
   // The place among the user's jobs that this one's ranks on this node share.
   void set_place(std::shared_ptr<UserCharge> place) { place_ = std::move(place); }
@@ -123,6 +109,15 @@ class Session final : public ResultSink {
         connection_(connection),
         arenas_(std::move(arenas)),
         farewell_(loop) {}
+  // `bytes` holds the message. If it is large, most is done later, and nothing else is read
+  // meanwhile.
+  void register_tensors(const proto::RegisterTensors& message, Registration::Bytes bytes);
+  // What it has submitted before comes first; nothing else is read meanwhile.
+  void unregister_tensors(const proto::UnregisterTensors& message);
+  // One more arena: a descriptor of the right kind.
+  void register_memory(uint64_t bytes, Fd memory);
+  // It leaves when all that it has submitted before was taken.
+  void begin_leaving(const flatbuffers::String* reason);
   void answer_registration(const Result<uint32_t>& first);
   void refuse_registration(const Status& reason);
   Registration::Trainer as_registering();
@@ -133,9 +128,6 @@ class Session final : public ResultSink {
   Status take(const proto::SubmitEntry& entry);
   Status take_operation(const proto::SubmitEntry& entry);
   Status finish_operation(const proto::SubmitEntry& entry, const Tensor& tensor);
-  Status sign(const proto::SubmitEntry& entry, const Tensor& tensor, Submission& submission) const;
-  Status find_update(const proto::SubmitEntry& entry, const Tensor& tensor, Submission& submission);
-  Status find_input(const proto::SubmitEntry& entry, const Tensor& tensor, Submission& submission);
 
   Loop& loop_;
   SubmissionTurns& turns_;
@@ -147,15 +139,7 @@ class Session final : public ResultSink {
   std::string leave_reason_;
   Job* job_ = nullptr;
   OperationTable* operations_ = nullptr;  // the job's, while this is a member
-  JobIdentity identity_;
-  bool has_token_ = false;
-  std::string master_address_;
-  NodeId master_node_ = 0;
-  uint32_t rank_ = 0;
-  uint32_t world_size_ = 0;
-  uint32_t timeout_ms_ = 0;
-  uint32_t weight_ = 1;
-  uint32_t done_capacity_ = 0;
+  OpenRequest request_;
   uint32_t operation_timeout_ms_ = 0;
   uint32_t local_rank_ = 0;
   InputArenas arenas_;

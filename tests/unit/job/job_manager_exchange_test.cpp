@@ -73,7 +73,7 @@ TEST_F(JobManagerExchangeTest, SplitsAreTheirUsersMemoryWhileTheOperationIsPendi
   wait_for([&] { return sent<proto::OperationReady>(d_) == 4; });
   EXPECT_EQ(used() - before, 4 * 3 * kSplitsCostBytes);
   hear(b_, make_job_failed(kKey, "train", Status(StatusCode::JobFailed, "rank 1 has died")));
-  wait_for([&] { return manager_->jobs() == 0; });
+  wait_for([&] { return manager_->jobs().size() == 0; });
   trainer_->hang_up();
   wait_for([&] { return used() == 0; });
 }

@@ -89,10 +89,10 @@ TEST_F(JobManagerNumbersTest, JobsOfOneNameAreOneSeries) {
     trainers_.back()->submit(1, 0, 0);
     wait_for([&] { return trainers_.back()->done.size() == 1; });
   }
-  EXPECT_EQ(manager_->jobs(), 2u);
+  EXPECT_EQ(manager_->jobs().size(), 2u);
   EXPECT_EQ(only().operations, 2u);
   trainers_[0]->leave();
-  wait_for([&] { return manager_->jobs() == 1; });
+  wait_for([&] { return manager_->jobs().size() == 1; });
   EXPECT_EQ(only().operations, 2u) << "what the first one has done still counts";
   trainers_[1]->leave();
   wait_for([&] { return board_.totals().empty(); });

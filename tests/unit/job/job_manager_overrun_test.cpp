@@ -63,7 +63,7 @@ TEST_F(JobManagerOverrunTest, ThePeerIsNamedAndTheJobFails) {
   wait_for([&] { return !trainers_[0]->failure.is_ok(); });
   EXPECT_EQ(trainers_[0]->failure.code(), StatusCode::Protocol);
   EXPECT_EQ(trainers_[0]->failure.message(), told.reason()->str());
-  wait_for([&] { return manager_->jobs() == 0; });
+  wait_for([&] { return manager_->jobs().size() == 0; });
 }
 
 TEST_F(JobManagerOverrunTest, WhatANodeKeepsOfOthersPartsIsItsUsersMemory) {
@@ -73,7 +73,7 @@ TEST_F(JobManagerOverrunTest, WhatANodeKeepsOfOthersPartsIsItsUsersMemory) {
   EXPECT_GE(kept() - before, 2 * part_.size());
   EXPECT_LT(kept() - before, 2 * part_.size() + 3 * EnginePool::kKeptStepBytes);
   hear(b_, make_job_failed(kKey, "train", Status(StatusCode::JobFailed, "rank 2 has died")));
-  wait_for([&] { return manager_->jobs() == 0; });
+  wait_for([&] { return manager_->jobs().size() == 0; });
   trainers_[0]->hang_up();
   wait_for([&] { return kept() == 0; });
 }
@@ -102,13 +102,13 @@ TEST_F(JobManagerOverrunTest, WithoutACoordinatorTheTrainersAreTold) {
   EXPECT_EQ(trainers_[0]->failure.code(), StatusCode::Protocol);
   EXPECT_TRUE(trainers_[0]->failure.message().starts_with("job 'train': node 'd' has sent more"))
       << trainers_[0]->failure.message();
-  wait_for([&] { return manager_->jobs() == 0; });
+  wait_for([&] { return manager_->jobs().size() == 0; });
 }
 
 TEST_F(JobManagerOverrunTest, OfAJobThatHasEndedNothingComes) {
   for (uint64_t step = 0; step <= kPartsMax; ++step) hear_early_part(step);
   hear(b_, make_job_failed(kKey, "train", Status(StatusCode::JobFailed, "rank 2 has died")));
-  wait_for([&] { return manager_->jobs() == 0; });
+  wait_for([&] { return manager_->jobs().size() == 0; });
   settle();
   EXPECT_TRUE(sent_to_b<proto::FailJob>().empty());
   EXPECT_EQ(trainers_[0]->failure.message(), "rank 2 has died");

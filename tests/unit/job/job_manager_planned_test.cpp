@@ -174,7 +174,7 @@ TEST_F(JobManagerPlannedTest, AProposalIsAnsweredAndItsPlanHolds) {
     trainer->submit(2, 1, 3);
   }
   settle();
-  EXPECT_EQ(manager_->operations_pending(), 0u);  // kept back
+  EXPECT_EQ(manager_->jobs().operations_pending(), 0u);  // kept back
   hear(b_, make_plan_verdict(proposed, true));
   wait_for([&] { return trainers_[0]->done.size() == 2 && trainers_[1]->done.size() == 2; });
   EXPECT_EQ(counters_.operations[static_cast<size_t>(Collective::AllReduce)], 1u);

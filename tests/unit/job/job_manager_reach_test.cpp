@@ -109,7 +109,7 @@ TEST_F(JobManagerReachTest, LinksAreInUseAsLongAsTheirJob) {
 
   transport_.has_idle_links = true;
   hear(b_, make_job_failed(kKey, "train", Status(StatusCode::JobFailed, "a test")));
-  wait_for([&] { return manager_->jobs() == 0; });
+  wait_for([&] { return manager_->jobs().size() == 0; });
   EXPECT_TRUE(look_again().empty());
   EXPECT_TRUE(look_again().empty()) << "until none is left";
   transport_.has_idle_links = false;

@@ -28,9 +28,7 @@ TEST_P(BadSubmissionTest, FailsTheJobAndSaysWhy) {
   EXPECT_EQ(trainers_[0]->failure.code(), GetParam().code);
   EXPECT_EQ(trainers_[0]->failure.message(),
             std::string("job 'train': rank 0: ") + GetParam().text);
-  wait_for([&] {
-    return manager_->job_statuses().empty() || manager_->job_statuses()[0].state == "closed";
-  });
+  wait_for([&] { return statuses().empty() || statuses()[0].state == "closed"; });
 }
 
 const BadSubmission kBadSubmissions[] = {

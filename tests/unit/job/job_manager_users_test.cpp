@@ -102,14 +102,14 @@ TEST_F(JobManagerUsersTest, AStrangerSeesHisOwnJobsAndHowManyAreHidden) {
   add_trainer().open("ours", 0, 1, kThisNode);
   add_stranger().open("theirs", 0, 1, kThisNode);
   wait_for([&] { return trainers_[0]->is_open && trainers_[1]->is_open; });
-  EXPECT_EQ(manager_->job_statuses(0).size(), 2u);
-  EXPECT_EQ(manager_->jobs_hidden_from(0), 0u);
-  const auto seen = manager_->job_statuses(kStranger);
+  EXPECT_EQ(statuses(0).size(), 2u);
+  EXPECT_EQ(telling_->questions().hidden_from(0), 0u);
+  const auto seen = statuses(kStranger);
   ASSERT_EQ(seen.size(), 1u);
   EXPECT_EQ(seen[0].name, "theirs");
-  EXPECT_EQ(manager_->jobs_hidden_from(kStranger), 1u);
-  EXPECT_TRUE(manager_->job_statuses(1234).empty());
-  EXPECT_EQ(manager_->jobs_hidden_from(1234), 2u);
+  EXPECT_EQ(telling_->questions().hidden_from(kStranger), 1u);
+  EXPECT_TRUE(statuses(1234).empty());
+  EXPECT_EQ(telling_->questions().hidden_from(1234), 2u);
 
   testing::TestTrainer& root = add_trainer();
   testing::TestTrainer& stranger = add_stranger();

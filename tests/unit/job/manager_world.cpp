@@ -11,7 +11,6 @@ JobManagerTest::JobManagerTest(uint32_t farewell_ms) {
   options.jobs_max = 2;
   options.cut = {1 << 20, 4096, 1};
   options.idle_link_ms = 40;
-  options.timeline_directory = timelines_;
   options.planning.worker = &planner_;
   UserLimits limits;
   limits[UserResource::Jobs] = 3;
@@ -46,11 +45,17 @@ JobManagerTest::JobManagerTest(uint32_t farewell_ms) {
   auto created = ClientServer::create(*loop_, server, *manager_);
   EXPECT_TRUE(created.is_ok()) << created.status().message();
   server_ = std::move(created).value();
+  TellingOptions telling;
+  telling.timeline_directory = timelines_;
+  telling_ = std::make_unique<Telling>(
+      *manager_, telling, [this](uint64_t id) { return server_->find(id); },
+      [](uid_t, const auto&) {});  // no test waits for the daemon's status
 }
 
 // As the daemon does it.
 JobManagerTest::~JobManagerTest() {
   engines_->stop_threads();
+  telling_.reset();
   manager_.reset();
   server_.reset();
 }

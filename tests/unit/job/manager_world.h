@@ -16,6 +16,7 @@
 #include "job/test_trainer.h"
 #include "loop/loop_testing.h"
 #include "net/fake_transport.h"
+#include "telling/telling.h"
 
 namespace braid::testing {
 
@@ -36,6 +37,9 @@ class JobManagerTest : public LoopTest {
 
   // `world_size` trainers of this node open one job and register tensor 0, 'w', of `count` floats.
   void open_job(uint32_t world_size, uint64_t count = 4);
+  std::vector<DaemonStatus::Job> statuses(uid_t viewer = 0) {
+    return telling_->questions().statuses(viewer);
+  }
   // A message from another node.
   void hear(const Peer& from, ControlBuffer message) {
     manager_->on_control_message(from, as_message(message));
@@ -78,6 +82,7 @@ class JobManagerTest : public LoopTest {
   std::unique_ptr<EnginePool> engines_;
   std::unique_ptr<ClientServer> server_;
   std::unique_ptr<JobManager> manager_;
+  std::unique_ptr<Telling> telling_;
   std::vector<std::unique_ptr<TestTrainer>> trainers_;
 };
 

@@ -205,7 +205,7 @@ class RandomTrainerTest : public testing::JobManagerTest,
       settle();
       hear(b_, make_job_failed(kKey + epoch_, name, Status(StatusCode::JobFailed, "it has left")));
     }
-    wait_for([&] { return manager_->job_statuses().empty(); });
+    wait_for([&] { return statuses().empty(); });
     trainers_.pop_back();
   }
 

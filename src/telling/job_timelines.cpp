@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "job/job_timelines.h"
+#include "telling/job_timelines.h"
 
 #include <chrono>
 #include <memory>
@@ -33,7 +33,7 @@ std::string document_of(TimelineSource source, const std::string& failure) {
 
 NodeQueries::Window JobTimelines::window(const Job& job, uint32_t steps) const {
   const uint64_t now_ns = services_.clock.now_ns();
-  if (const StepTimes* times = job.step_times(); times != nullptr) {
+  if (const StepTimes* times = job.plans().step_times(); times != nullptr) {
     const auto& kept = times->kept();
     if (kept.empty()) return {0, 0, now_ns};
     const StepTimes::Ended& first = kept[kept.size() - std::min<size_t>(steps, kept.size())];
@@ -96,7 +96,8 @@ void JobTimelines::write_failed(const Job& job, const Status& reason) {
 
 void JobTimelines::collect(const Job& job, const TimelineFilter& wanted, Make make,
                            std::function<void()> done) {
-  auto source = std::make_shared<TimelineSource>(job.timeline_source(services_.clock.now_ns()));
+  auto source =
+      std::make_shared<TimelineSource>(job_timeline_source(job, services_.clock.now_ns()));
   source->head.node = services_.control_plane.self().name;
   for (const RailStatus& rail : services_.transport.rails())
     source->head.rails.push_back(rail.name);

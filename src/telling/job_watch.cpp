@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "job/job_watch.h"
+#include "telling/job_watch.h"
 
 #include <algorithm>
 #include <vector>

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // An explanation is made once for all who ask, ends whatever happens meanwhile, and is kept for
 // metrics as long as the job runs.
-#include "job/explainer.h"
+#include "telling/explainer.h"
 
 #include <gtest/gtest.h>
 
-#include "job/job_watch.h"
 #include "loop/loop_testing.h"
+#include "telling/job_watch.h"
 
 namespace braid {
 namespace {

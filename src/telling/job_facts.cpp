@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a node tells of a job when somebody asks why its steps take what they take.
+#include "telling/job_facts.h"
+
 #include <algorithm>
 
 #include "base/version.h"
-#include "job/job.h"
 
 namespace braid {
 namespace {
@@ -66,64 +66,67 @@ std::vector<NodeFacts::Operation> operation_facts(const OperationTable& operatio
 
 }  // namespace
 
-NodeFacts Job::facts(uint64_t now_ns) const {
+NodeFacts job_facts(const Job& job, uint64_t now_ns) {
+  const Membership& membership = job.membership();
+  const size_t nodes = membership.nodes.size();
   NodeFacts facts;
   facts.at_ns = now_ns;
-  facts.world_size = world_size();
-  facts.ranks = membership_.local_ranks;
-  facts.planned_bytes = numbers_->planned_bytes.get();
-  if (const StepTimes* times = plans_.step_times()) {
-    facts.steps = latest_steps(*times, membership_.nodes.size());
+  facts.world_size = job.world_size();
+  facts.ranks = membership.local_ranks;
+  facts.planned_bytes = job.planned_bytes();
+  if (const StepTimes* times = job.plans().step_times()) {
+    facts.steps = latest_steps(*times, nodes);
     if (const auto ended_ns = times->last_end_ns()) facts.last_step_ago_ns = now_ns - *ended_ns;
   }
   for (size_t i = 0; i < facts.ranks.size(); ++i) {
-    const NotFiniteSteps& seen = plans_.not_finite()[i];
+    const NotFiniteSteps& seen = job.plans().not_finite()[i];
     if (seen.steps == 0) continue;
     facts.not_finite.push_back(
         {facts.ranks[i], seen.steps, seen.first_step, seen.last_step, seen.first_tensor});
   }
-  facts.operations_pending = operations_pending();
-  if (operations_ != nullptr) {
-    facts.pending = pending_facts(*operations_, now_ns);
-    facts.ended = ended_facts(*operations_, membership_.nodes.size());
-    if (facts.planned_bytes == 0)
-      facts.operations = operation_facts(*operations_, membership_.nodes.size(), now_ns);
+  facts.operations_pending = job.operations_pending();
+  if (const OperationTable* operations = job.operations()) {
+    facts.pending = pending_facts(*operations, now_ns);
+    facts.ended = ended_facts(*operations, nodes);
+    if (facts.planned_bytes == 0) facts.operations = operation_facts(*operations, nodes, now_ns);
   }
-  facts.epoch = membership_.epoch;
+  facts.epoch = membership.epoch;
   for (uint32_t i = 0; i < facts.ranks.size(); ++i) {
-    if (plans_.holds_submissions_of(i)) facts.held.push_back(facts.ranks[i]);
-    facts.pids.push_back(sessions_[i] == nullptr ? -1 : sessions_[i]->credentials().pid);
+    if (job.plans().holds_submissions_of(i)) facts.held.push_back(facts.ranks[i]);
+    const Session* session = job.sessions()[i];
+    facts.pids.push_back(session == nullptr ? -1 : session->credentials().pid);
   }
   for (uint8_t i = 0; i < kCollectiveCount; ++i)
-    facts.collectives[to_string(static_cast<Collective>(i))] = numbers_->collectives[i].get();
-  facts.job_bytes = result_bytes();
+    facts.collectives[to_string(static_cast<Collective>(i))] = job.numbers().collectives[i].get();
+  facts.job_bytes = job.numbers().operation_bytes.get();
   return facts;
 }
 
-TimelineSource Job::timeline_source(uint64_t now_ns) const {
+TimelineSource job_timeline_source(const Job& job, uint64_t now_ns) {
+  const Membership& membership = job.membership();
   TimelineSource source;
   source.told_ns = now_ns;
   source.head.version = kBraidVersion;
-  source.head.job = membership_.name;
-  source.head.epoch = membership_.epoch;
-  source.head.world_size = world_size();
-  source.head.ranks = membership_.local_ranks;
-  for (const MemberNode& node : membership_.nodes) source.peers[node.peer.id] = node.peer.name;
-  source.name_of_tensor = [names = names_](uint64_t hash) { return names->find(hash); };
-  if (operations_ != nullptr) source.unfinished = operations_->unfinished_spans();
+  source.head.job = membership.name;
+  source.head.epoch = membership.epoch;
+  source.head.world_size = job.world_size();
+  source.head.ranks = membership.local_ranks;
+  for (const MemberNode& node : membership.nodes) source.peers[node.peer.id] = node.peer.name;
+  source.name_of_tensor = [names = job.names()](uint64_t hash) { return names->find(hash); };
+  if (job.operations() != nullptr) source.unfinished = job.operations()->unfinished_spans();
   return source;
 }
 
-bool Job::shares_process_with(const Job& other) const {
-  const auto has_process = [](const Job& job, pid_t pid) {
-    return std::ranges::any_of(job.sessions_, [pid](const Session* session) {
+bool share_a_process(const Job& one, const Job& other) {
+  const auto has_process = [&other](pid_t pid) {
+    return std::ranges::any_of(other.sessions(), [pid](const Session* session) {
       return session != nullptr && session->credentials().pid == pid;
     });
   };
   // 0: a process that this one cannot see, as in another container.
-  return std::ranges::any_of(sessions_, [&](const Session* session) {
+  return std::ranges::any_of(one.sessions(), [&](const Session* session) {
     return session != nullptr && session->credentials().pid != 0 &&
-           has_process(other, session->credentials().pid);
+           has_process(session->credentials().pid);
   });
 }
 

@@ -11,9 +11,9 @@
 
 #include "control/control_plane.h"
 #include "job/job.h"
-#include "job/parted_answers.h"
 #include "loop/timer.h"
 #include "loop/work_thread.h"
+#include "telling/parted_answers.h"
 #include "timeline/clock_offset.h"
 
 namespace braid {

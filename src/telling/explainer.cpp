@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "job/explainer.h"
+#include "telling/explainer.h"
 
 #include <algorithm>
 #include <utility>

@@ -6,8 +6,8 @@
 #include <string>
 
 #include "job/job.h"
-#include "job/node_queries.h"
 #include "loop/work_thread.h"
+#include "telling/node_queries.h"
 #include "timeline/timeline_files.h"
 
 namespace braid {

@@ -95,7 +95,7 @@ TEST_F(JobManagerTimelineTest, ANodeTellsOfTheStepsThatAreAskedFor) {
 TEST_F(JobManagerTimelineTest, WhatHasNotEndedIsToldToo) {
   open_job(2);
   trainers_[1]->submit(7, trainers_[1]->registered.front(), 0);
-  wait_for([&] { return manager_->operations_pending() == 1; });
+  wait_for([&] { return manager_->jobs().operations_pending() == 1; });
   trainers_[0]->ask_timeline("train", 1);
   const NodeTimeline node = told().at(0).nodes.at(0).timeline;
   ASSERT_EQ(node.unfinished.size(), 1u);
@@ -110,7 +110,7 @@ TEST_F(JobManagerTimelineTest, OfAJobThatIsNotThereNothingIsTold) {
   trainers_[0]->ask_timeline("another", 5);
   EXPECT_TRUE(told().empty());
   bool has_answer = false;
-  manager_->job_timeline("another", 0, 5, [&](const std::optional<std::string>& json) {
+  telling_->questions().timeline("another", 0, 5, [&](const std::optional<std::string>& json) {
     has_answer = true;
     EXPECT_FALSE(json);
   });
@@ -122,7 +122,8 @@ TEST_F(JobManagerTimelineTest, ThePageGetsThisNodesPart) {
   open_job(1);
   finish_steps(4);
   std::optional<std::string> told;
-  manager_->job_timeline("train", 0, 2, [&](std::optional<std::string> json) { told = json; });
+  telling_->questions().timeline("train", 0, 2,
+                                 [&](std::optional<std::string> json) { told = json; });
   run_until([&] { return told.has_value(); });
   const auto node = parse_node_timeline(*told);
   ASSERT_TRUE(node) << node.status().message();
@@ -209,7 +210,7 @@ TEST_F(JobManagerTimelineTest, OthersOfTheJobAreAnsweredAndStrangersAreNot) {
   settle();
   EXPECT_TRUE(control_plane_.sent_to<proto::ClockReply>(stranger.id).empty());
   EXPECT_TRUE(control_plane_.sent_to<proto::FactsReply>(stranger.id).empty());
-  EXPECT_EQ(manager_->messages_refused(), 2u);
+  EXPECT_EQ(telling_->questions().messages_refused(), 2u);
 }
 
 TEST_F(JobManagerTimelineTest, FewAreMadeAtATime) {

@@ -8,8 +8,8 @@
 #include "base/clock.h"
 #include "base/lifetime.h"
 #include "explain/findings_board.h"
-#include "job/explainer.h"
 #include "loop/timer.h"
+#include "telling/explainer.h"
 
 namespace braid {
 

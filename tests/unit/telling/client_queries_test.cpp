@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "job/client_queries.h"
+#include "telling/client_queries.h"
 
 #include <memory>
 #include <string>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "job/parted_answers.h"
+#include "telling/parted_answers.h"
 
 #include <algorithm>
 #include <utility>

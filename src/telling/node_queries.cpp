@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "job/node_queries.h"
+#include "telling/node_queries.h"
 
 #include <algorithm>
 #include <utility>

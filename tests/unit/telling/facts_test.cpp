@@ -188,7 +188,7 @@ TEST_F(JobManagerFactsTest, TheCoordinatorGetsAnAnswerAndNobodyElse) {
   hear(b_, make_facts_query(kKey, 10, true));  // b coordinates the job: it asks itself
   settle();
   EXPECT_TRUE(control_plane_.sent_to<proto::FactsReply>(stranger.id).empty());
-  EXPECT_EQ(manager_->messages_refused(), 3u);
+  EXPECT_EQ(telling_->questions().messages_refused(), 3u);
 }
 
 TEST_F(JobManagerFactsTest, AnExplanationIsMadeHere) {

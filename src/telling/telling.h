@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "job/job_manager.h"
+#include "job/job_teller.h"
+#include "telling/client_answers.h"
+#include "telling/job_questions.h"
+
+namespace braid {
+
+// What a node tells of its jobs, to clients, to other nodes and to the daemon itself. Destroyed
+// before the JobManager. Control loop only.
+class Telling final : public JobTeller {
+ public:
+  // `jobs` has its services. `find`: a client that is still connected.
+  Telling(JobManager& jobs, TellingOptions options, ClientQueries::Find find,
+          ClientAnswers::StatusSource status)
+      : jobs_(jobs),
+        questions_(jobs.services(), jobs.jobs(), jobs.coordinator(), jobs.maker(),
+                   std::move(options)),
+        answers_(jobs.services(), questions_, std::move(find), std::move(status)) {
+    jobs_.set_teller(this);
+  }
+  ~Telling() override { jobs_.set_teller(nullptr); }
+
+  JobQuestions& questions() { return questions_; }
+
+  bool on_client_message(ClientConnection& asker, const proto::ClientMessage& message) override {
+    return answers_.on_message(asker, message);
+  }
+  bool on_control_message(const Peer& from, const proto::ControlMessage& message) override {
+    return questions_.on_control_message(from, message);
+  }
+  void on_job_began(const Job& job) override { questions_.on_job_began(job); }
+  void on_job_failed(const Job& job, const Status& reason) override {
+    questions_.on_job_failed(job, reason);
+  }
+  void on_job_over(uint64_t key) override { questions_.on_job_over(key); }
+
+ private:
+  JobManager& jobs_;
+  JobQuestions questions_;
+  ClientAnswers answers_;
+};
+
+}  // namespace braid
