@@ -42,7 +42,7 @@ void add_codec_options(CLI::App& sub, AdviseCommand& command) {
       ->check(is_number(0, kMarginPercentMax));
 }
 
-// Of a codec that was not asked for by name, what does not fit is left out with a warning.
+// A codec that was not asked for by name, and does not fit, is left out with a warning.
 Result<std::vector<CodecSpec>> specs_of(const AdviseCommand& command, uint32_t nodes,
                                         std::vector<std::string>& warnings) {
   std::vector<CodecSpec> specs;

@@ -115,7 +115,7 @@ std::vector<JobLine> job_lines(const std::vector<JobFacts>& before,
     const auto planned = std::ranges::find(plans, job.job, &LiveJob::name);
     if (planned != plans.end()) plan = largest_set(std::move(*planned));
     const auto earlier = std::ranges::find(before, job.job, &JobFacts::job);
-    // Of one that has just begun nothing can be compared.
+    // A job that has just begun has no earlier facts to be compared with.
     line.explanation = explain(earlier == before.end() ? job : *earlier, job, plan);
     lines.push_back(std::move(line));
   }

@@ -18,7 +18,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Of ncclResult_t, which nccl.h fixes.
+// Values of ncclResult_t, which nccl.h fixes.
 constexpr int kNcclSuccess = 0;
 constexpr int kNcclInProgress = 7;
 constexpr uint32_t kStatusTimeoutMs = 5000;

@@ -216,7 +216,7 @@ void add_numbers(DaemonStatus& status, const std::vector<FlowStatus>& flows,
                             static_cast<double>(flow.round_trip_ns) * 1e-6, flow.bytes_per_second});
   }
   for (const MetricSample& sample : daemon_samples(sources)) {
-    // Of other users' jobs, too: `braidctl plan` has those of one's own.
+    // Series of jobs include other users' jobs: `braidctl plan` has those of one's own.
     if (metric_info(sample.metric).is_of_job()) continue;
     std::string name(metric_info(sample.metric).name);
     for (const std::string& label : sample.label_values) name += "." + label;

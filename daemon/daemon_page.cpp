@@ -8,7 +8,7 @@
 namespace braid {
 namespace {
 
-// Of the server's threads that make or await data; the others are for health and metrics.
+// The server's threads that make or await data; the others are for health and metrics.
 constexpr uint32_t kDataAskersMax = WebServer::kThreads - 2;
 
 constexpr const char* kPageIsOff =

@@ -21,7 +21,7 @@ namespace {
 constexpr int kExitBadConfig = 2;
 constexpr int kExitCannotStart = 1;
 
-// Of a configuration that is right in itself: whether a daemon can start with it here.
+// Whether a daemon can start here with a configuration that is right in itself.
 bool check(const braid::DaemonConfig& config, const std::optional<std::string>& file) {
   const std::string name = file.value_or("the default configuration");
   std::printf("%s: good\n", name.c_str());

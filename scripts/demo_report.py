@@ -21,7 +21,7 @@ import torch
 from braid.plot.page import Page
 from braid.plot.panels import Bars, Lines
 
-# Of the largest value in the same tensor. The two systems add in different orders.
+# Relative to the largest value in the same tensor. The two systems add in different orders.
 RELATIVE_TOLERANCE = 1e-5
 WARM_UP_STEPS = 10
 WARM_UP_COMPUTATIONS = 2

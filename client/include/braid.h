@@ -295,7 +295,7 @@ typedef struct braid_operation {
 } braid_operation;
 
 /** How long operations may take that are submitted from now on and name no time of their own; 0: as
- * long as when the job was opened. Of this rank only. Since 0.1.1. */
+ * long as when the job was opened. For this rank only. Since 0.1.1. */
 BRAID_API int braid_set_timeout(braid_job* job, uint32_t timeout_ms);
 
 /** Gives `more_ms` beside that, or beside their own time, to the operations that are submitted from

@@ -10,8 +10,8 @@ namespace braid::client {
 namespace {
 
 constexpr uint64_t kPageBytes = 4096;
-// Of the first arena no page ever goes: so the daemon, which has to know whether an input has
-// pages, asks the kernel once for each, and not with each of the small operations whose inputs lie
+// The first arena never loses a page. So the daemon, which has to know whether an input has pages,
+// asks the kernel once for each page, and not with each of the small operations whose inputs lie
 // here.
 constexpr uint64_t kFirstArenaBytes = 16ull << 20;
 constexpr uint64_t kNextArenaBytes = 64ull << 20;

@@ -34,7 +34,7 @@ class TensorTable {
   // what is registered.
   Status parse(const braid_tensor_options* options, size_t count,
                std::vector<Tensor>& tensors) const;
-  // Of one registration.
+  // The tensors of one registration.
   void add(std::vector<Tensor> tensors);
 
   const Tensor* find(uint32_t handle) const;

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Finds modules of python/, and folders of it, that import each other in a circle.
 
-All imports count, also those within functions and those for types only: whoever closes a circle so has two modules
-that cannot be understood one after the other. A folder's __init__.py counts as the folder's own module."""
+All imports count, also those within functions and those for types only: they, too, make two modules that cannot be
+understood one after the other. A folder's __init__.py counts as the folder's own module."""
 
 import ast
 from collections.abc import Iterator, Mapping

@@ -14,7 +14,7 @@ INCLUDE = re.compile(r'#include "(\w+)/')
 
 
 def dependencies(texts: Mapping[str, str]) -> dict[str, set[str]]:
-    """Of each room all that it depends on; `texts`: by path."""
+    """All rooms that each room depends on; `texts`: by path."""
     files = {match[1]: text for path, text in texts.items() if (match := ROOM.fullmatch(path))}
     room_of = {library: room for room, text in files.items() for library in LIBRARY.findall(text)}
     near = {

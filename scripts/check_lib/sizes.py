@@ -60,7 +60,7 @@ def breaches(bodies: Iterator[tuple[str, int, int]]) -> Iterator[tuple[int, str]
 
 
 def whole_classes(texts: Mapping[str, str]) -> tuple[Counter[str], dict[str, tuple[str, int]]]:
-    """Of all C++ classes in these files ({path: text}): their lines, and where they are declared (path, line)."""
+    """The lines of all C++ classes in these files ({path: text}), and where they are declared (path, line)."""
     lines, places = Counter(), {}
     for path, text in texts.items():
         if not path.endswith((".h", ".cpp")):

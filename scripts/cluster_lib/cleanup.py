@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Taking a cluster down, whoever does it: the tool itself, its reaper, or the next start."""
+"""Taking a cluster down, by the tool itself, its reaper, or the next start."""
 
 import os
 import shutil

@@ -24,7 +24,7 @@ from .network import INTERFACE
 from .state import Cluster, Delay
 
 PROGRAM = "braid-delay-line"
-# Of what a node has sent and has not arrived: 2 Gbit/s for a quarter of a second.
+# What a node has sent and has not arrived, at most: 2 Gbit/s for a quarter of a second.
 QUEUE_MIB = 64
 _START_TIMEOUT_S = 20.0
 _REPORT_TIMEOUT_S = 5.0

@@ -29,4 +29,4 @@ class TimedOut(Exception):
 
 
 class OutputClosed(Exception):
-    """Whoever read the tool's output has left."""
+    """The reader of the tool's output has left."""

@@ -129,7 +129,7 @@ class Browser:
         self.call("Input.insertText", text=text)
 
     def picture(self, path: pathlib.Path) -> None:
-        """Of the whole page, however long."""
+        """A picture of the whole page, however long."""
         size = self.call("Page.getLayoutMetrics")["cssContentSize"]
         clip = {"x": 0, "y": 0, "width": size["width"], "height": min(size["height"], 8000), "scale": 1}
         data = self.call("Page.captureScreenshot", clip=clip, captureBeyondViewport=True)["data"]

@@ -113,7 +113,7 @@ class Trainer:
 
 
 def told_of_trainers() -> str:
-    """Of each trainer of the test how it ended, with its last line; then all that they said."""
+    """How each trainer of the test ended, with its last line; then all that they said."""
     endings, outputs = [], []
     for one in Trainer.of_this_test:
         output = one.output().strip()
@@ -168,7 +168,7 @@ class Node:
         return self.log_path.read_text(errors="replace")
 
     def thread_states(self) -> set[str]:
-        """Of the daemon's threads, as in proc(5)."""
+        """States of the daemon's threads, as in proc(5)."""
         states = set()
         threads = pathlib.Path(f"/proc/{self.daemon_pid}/task")
         with contextlib.suppress(OSError):  # the process has gone

@@ -31,7 +31,7 @@ def _piece(kind: str, begin: int, count: int) -> np.ndarray:
 
 
 def _repeated(first: bytes, count: int) -> bytes:
-    """Of the first elements, a period if there are so many, all of them."""
+    """All elements, made of the first ones: of one period if there are so many."""
     if count <= _PERIOD:
         return first
     return (first * (count // _PERIOD + 1))[: count * (len(first) // _PERIOD)]
@@ -45,12 +45,12 @@ def given(rank: int, count: int, salt: int, dtype: DType, reduction: Reduction) 
 
 
 def encode(values: np.ndarray, dtype: DType) -> bytes:
-    """Of what `given` made, or a piece of it, as elements of dtype."""
+    """What `given` made, or a piece of it, as elements of dtype."""
     return _repeated(_encode_in_full(values[:_PERIOD], dtype), values.size)
 
 
 def reduced(inputs: list[np.ndarray], dtype: DType, reduction: Reduction) -> bytes:
-    """Of what `given` made, or the same piece of each."""
+    """The reduction of what `given` made, or of the same piece of each."""
     return _repeated(_reduced_in_full([one[:_PERIOD] for one in inputs], dtype, reduction), inputs[0].size)
 
 

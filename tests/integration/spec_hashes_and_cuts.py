@@ -93,7 +93,7 @@ def set_hash(job_key: int, tensors: list[dict]) -> int:
 
 
 def updates_hash(entries: list[bytes]) -> int:
-    """Of what is asked of the owners of a group's tensors."""
+    """The hash of what is asked of the owners of a group's tensors."""
     result = 0
     for entry in entries:
         result = mix64(result ^ fnv1a64(entry))
@@ -105,7 +105,7 @@ def stripe(elements: int, nodes: int) -> int:
 
 
 def chain_hash(job_key: int, kind: int, tensors: list[dict]) -> int:
-    """Of a group."""
+    """The hash of a group."""
     result = 0
     for t in tensors:
         result = record_hash(job_key, kind, result, name_hash(job_key, t["name"]), t["count"])
@@ -187,7 +187,7 @@ def units_of(case: dict) -> list[list[tuple[int, int]]]:
 
 
 def stream_units(case: dict) -> list[tuple[int, int]]:
-    """Of what one node has for another in a gather, a scatter or an all-to-all."""
+    """The cut of one node's bytes for another in a gather, a scatter or an all-to-all."""
     share = max(case["unit_bytes"] // case["nodes"] // LINE * LINE, LINE)
     length = max(share, lines(ceil(case["bytes"], 2**32 - 1)))
     return [piece(0, case["bytes"], length, unit) for unit in range(ceil(case["bytes"], length))]

@@ -89,7 +89,7 @@ class Events:
         return self.path.read_text(encoding="utf-8").splitlines()
 
     def wait_for(self, event: str, trainers: list[Trainer]) -> None:
-        """Of every rank."""
+        """Waits until every rank has told of the event."""
 
         def ended() -> list[Trainer]:
             return [trainer for trainer in trainers if trainer.process.poll() is not None]

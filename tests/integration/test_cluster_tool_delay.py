@@ -128,7 +128,7 @@ def test_no_round_trip_is_shorter_than_twice_the_delay(arguments, at_least):
 
 @needs_delay_line
 def test_packets_are_lost():
-    # Of 100 pings each way, none would be lost once in 10^9 runs.
+    # Once in 10^9 runs none of 100 pings each way would be lost.
     assert 10 < len(round_trips("--loss-percent", "10", "--seed", "3", at_once=True)) < ASKED
 
 

@@ -27,7 +27,7 @@ SOCKETS = 8
 DROPPED = "braid_rejected_connections_total.client"
 CLOSING = "braid_descriptors_closing"
 
-# Whoever closes such a socket last waits for an hour, but for a process that ends. So it is a child
+# The last close of such a socket waits for an hour, but not in a process that ends. So it is a child
 # that makes them, and it ends without closing any. The parent has the other ends, and does not read.
 LINGERING = """
 import socket, struct, traceback

@@ -238,7 +238,7 @@ def test_jobs_that_compete(slow_network):
 
 
 def test_a_flow_that_gives_no_answer(cluster_of):
-    # Of two nodes, so each of their flows carries something.
+    # With two nodes each flow carries something.
     cluster = cluster_of(2, *QUIET_DAEMONS, "transport.flows_per_link=4")
     node = cluster.nodes[1]
     skip_without_packet_filter(node)

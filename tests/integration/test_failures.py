@@ -56,7 +56,7 @@ def expect_named(error: dict, rank: int, node: str) -> None:
 
 
 def kill_trainers_of(cluster: Cluster, source: str, placed: list[int]) -> None:
-    """Of two jobs that run these lines one is killed each; the others are told, and nothing stays."""
+    """One trainer each of two jobs with these lines is killed; the others are told, and nothing stays."""
     cluster.expect_healthy(placed)  # opens the links of this shape, which stay
     before = cluster.settled_footprints()
     for victim in (0, len(placed) - 1):

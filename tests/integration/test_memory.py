@@ -10,7 +10,7 @@ pytestmark = needs_daemons
 MIB = 1 << 20
 # Longer than two rounds of 5 s, on the slowest machine.
 GOING_BACK_S = 120
-# Of each memory however idle (16 MiB), and a block that is used in part.
+# What an idle memory keeps (16 MiB), and a block that is used in part.
 STAYS_BYTES = 20 * MIB
 COUNT = 25_000_000  # 100 MB
 LARGE_ONCE = f"""

@@ -338,7 +338,7 @@ def test_a_flow_that_dies_is_counted_at_its_link(cluster_of):
         return found
 
     def counted() -> float:
-        """Of the flows between both nodes."""
+        """Failures of the flows between both nodes."""
         failures = "braid_link_flow_failures_total"
         return of_links(node, failures).get(peer.name, 0) + of_links(peer, failures).get(node.name, 0)
 

@@ -80,7 +80,7 @@ def test_crafted_sets_are_not_taken_for_each_other(cluster_of):
     innocent = cluster.start(SUM_FOREVER, nodes=[0, 0])
     wait_until_running(innocent)
     assert cluster.start(TWO_SETS)[0].result()["sum"] == 700
-    # Whoever registers last is refused; nobody gets a sum.
+    # The last one to register is refused; nobody gets a sum.
     errors = [trainer.error() for trainer in cluster.start(TWO_RANKS, nodes=[0, 0])]
     refused = [one["text"] for one in errors if one["error"] == "BRAID_ERROR_MISMATCH"]
     assert len(refused) == 1 and "among 3 planned tensors that are not those of" in refused[0]

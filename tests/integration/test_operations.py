@@ -227,7 +227,7 @@ def metrics(node) -> dict[str, float]:
     return {line.rpartition(" ")[0]: float(line.rpartition(" ")[2]) for line in lines}
 
 
-# Of codecs, of planned tensors, and of links that carry much.
+# Series of codecs, of planned tensors, and of links that carry much.
 NOT_OF_EACH_JOB = re.compile(
     "braid_(codec|job_(step|exposed|rank|finding|plan|iteration|tuning)|link_(slowest|median))"
 )

@@ -20,7 +20,7 @@ JOB_ROWS = "document.querySelectorAll('#jobs tbody tr').length"
 CELLS = "document.querySelectorAll('#steps .cell').length"
 # What is drawn over the edge of the window would have to be scrolled to.
 OVERFLOW = "document.documentElement.scrollWidth - innerWidth"
-# Of the text in each element of the selector: its contrast with what is behind it, as WCAG 2 counts.
+# The contrast of the text in each element of the selector with its background, as WCAG 2 counts.
 CONTRASTS = """(() => {
   const light = (colour) => colour.match(/[\\d.]+/g).slice(0, 3).map((c) => c / 255)
     .map((c) => (c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4))

@@ -63,7 +63,7 @@ class Pod:
         return os.pread(self._out.fileno(), size, 0).decode(errors="replace")
 
     def inner_pid(self) -> int:
-        """Of the process itself, which unshare has forked."""
+        """The pid of the process itself, which unshare has forked."""
         return int(pathlib.Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()[0])
 
     def end(self) -> int:

@@ -13,7 +13,7 @@ from cluster_tool import is_running
 from real_cluster import SUM_FOREVER, Node, needs_daemons, until, wait_until_running
 
 FOLDER = REPOSITORY / "packaging" / "slurm"
-# Of these the daemon of another node is reached; without a key it listens for its own node alone.
+# Nodes whose daemons must reach each other; without a key a daemon listens for its own node alone.
 SEVERAL_NODES = "node[0-1]"
 ONE_NODE = "node0"
 
@@ -212,7 +212,7 @@ def test_epilog_drains_the_node_where_a_process_stays(slurm, cluster_of):
 
 
 def test_epilog_does_not_believe_a_jobs_name(slurm, cluster_of):
-    # Of another allocation, or of none: users call their jobs what they like.
+    # Jobs of another allocation, or of none: users call their jobs what they like.
     trainers = [
         *cluster_of(2).start(SUM_FOREVER, nodes=[0], job="slurm-42-abc"),
         *cluster_of(2).start(SUM_FOREVER, nodes=[0], job="slurm-42", environment={"SLURM_JOB_ID": "43"}),

@@ -16,7 +16,7 @@ def number(text: str) -> int:
 
 
 def step_word(vector: dict) -> int:
-    """Of a signature: what stands for its owner's step."""
+    """The word of a signature that stands for its owner's step."""
     return vector["owner_step"] and vector["owner_step"] ^ spec.mix64(number(vector["updates"]))
 
 

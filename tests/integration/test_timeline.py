@@ -84,7 +84,7 @@ class Timeline:
             assert event["ts"] >= 0 and event.get("dur", 0) >= 0, event
 
     def of(self, node: str, track: str) -> list[dict]:
-        """Of a node, on all tracks whose name begins so."""
+        """A node's spans, on all tracks whose name begins so."""
         return [
             span for (process, name), spans in self.spans.items()
             if process == f"node {node}" and name.startswith(track) for span in spans
@@ -111,7 +111,7 @@ ROUNDING_US = 0.01
 
 
 def expect_in_order(timeline: Timeline, node: str, rank: int) -> None:
-    """Of each step: gradients, then their operations, with their units inside."""
+    """Each step has gradients, then their operations, with their units inside."""
     submits = timeline.instants[f"node {node}", f"rank {rank}: trainer"]
     operations = [span for span in timeline.of(node, "operations") if "plan" in span["args"]]
     assert operations
@@ -135,7 +135,7 @@ def expect_ring_bytes(timeline: Timeline, node: str, nodes: int) -> None:
     """Around the ring each node sends 2(n − 1)/n of what is reduced."""
     operations = [span for span in timeline.of(node, "operations") if "plan" in span["args"]]
     steps = by_step(operations)
-    # Of the step before the first one the last operation is there, but not all of its chunks.
+    # The last operation of the step before the first one is there, but not all of its chunks.
     asked_for = {step: of for step, of in steps.items() if step >= timeline.document["otherData"]["first_step"]}
     complete = [step for step, of in asked_for.items() if sum(span["args"]["tensors"] for span in of) == LAYERS]
     assert len(complete) >= 3, steps
@@ -328,7 +328,7 @@ def test_a_job_that_fails_leaves_a_file_on_each_node(tmp_path):
             told = timeline.document["otherData"]
             assert told["job"] == "../hostile name" and "lost rank 0" in told["failure"], told
             assert by_step(timeline.of(node.name, "rank"))
-        # Of the same job there is one file a minute.
+        # The same job leaves one file a minute.
         for trainer in cluster.start(TRAIN, argument=argument, job="../hostile name"):
             trainer.process.wait()
         for node in cluster.nodes:

@@ -175,7 +175,7 @@ def test_the_table_has_what_was_measured():
 
 
 def event(track, name, begin, end=None, **arguments):
-    """Of the node's process, in microseconds."""
+    """An event of the node's process, in microseconds."""
     times = {"ph": "i", "ts": begin} if end is None else {"ph": "X", "ts": begin, "dur": end - begin}
     return {"pid": 2, "tid": track, "name": name, "args": arguments, **times}
 

@@ -92,7 +92,7 @@ class Operation:
 
 
 class Owner:
-    """Of one tensor, all of it."""
+    """The owner of all of one tensor."""
 
     def __init__(self, count: int, dtype: torch.dtype, slots: int) -> None:
         self.dtype = dtype
@@ -220,7 +220,7 @@ class ThreadJob:
         del self._buffers[memory.address]
 
     def blocks(self) -> int:
-        """Of memory that is allocated."""
+        """How many buffers are allocated."""
         return len(self._buffers)
 
     def splits(self, _: Any) -> None:

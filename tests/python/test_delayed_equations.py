@@ -121,7 +121,7 @@ CENTRES = (1.0, -3.0)
 
 
 def on_quadratics(steps: int, **kwargs: Any) -> list[tuple[list[float], float]]:
-    """Of each rank: x after each step, and W after all."""
+    """For each rank x after each step, and W after all."""
     from braid.torch import DelayedOptimizer
 
     def work(group: Any, _: Any) -> tuple[list[float], float]:

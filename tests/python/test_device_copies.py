@@ -128,7 +128,7 @@ def test_a_buffer_whose_copy_fails_is_given_back():
 
 
 def test_a_receive_is_copied_after_what_its_tensor_was_used_for(log):
-    """And is there for whoever waits a second time, on another stream."""
+    """It is there for a second wait, too, on another stream."""
     received = SimpleNamespace(wait=lambda *_: log.events.append("received"))
     tensor = OnGpu(log.events, torch.zeros(2))
     receive = work.CopyBackWork(received, [tensor], [torch.tensor([5.0, 6.0])])

@@ -79,7 +79,7 @@ def test_what_a_step_loses_comes_later():
 
 
 def test_it_begins_where_the_step_before_has_ended():
-    """Of one matrix, seen again and again, the largest singular vectors are found."""
+    """It finds the largest singular vectors of one matrix that it sees again and again."""
     torch.manual_seed(0)
     matrix = torch.randn(ROWS, 6) @ torch.diag(torch.tensor([9.0, 7, 3, 1, 0.5, 0.2])) @ torch.randn(6, COLUMNS)
     u, s, v = torch.linalg.svd(matrix)

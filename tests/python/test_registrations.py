@@ -160,7 +160,7 @@ def test_memory_goes_with_its_owner():
     assert not asked
     del owner
     assert gone() is None and asked == [lent] and not freed
-    # By whoever comes first: the thread that was asked, or the next one that takes memory.
+    # Whichever comes first does it: the thread that was asked, or the next one that takes memory.
     lent.take(User(), 32)
     assert freed[0] is memory
     lent.complete()
@@ -209,5 +209,5 @@ def test_models_of_other_forms_leave_no_tensors():
 @once
 def test_models_of_other_forms_take_memory_that_earlier_ones_have_left():
     for rows in wrapped("growing"):
-        # Of the last two models, and as much between them. All ten have 205.
+        # The last two models have that much, and as much between them. All ten have 205.
         assert most_held(rows) <= 2 * (24 + 25) * MIB

@@ -246,7 +246,7 @@ def test_with_a_scaler_of_losses_all_ranks_leave_out_a_step(unscales):
             scaler.step(optimizer)
             scaler.update()
             optimizer.zero_grad()
-            # Of squares the step is 0.8 of what it was.
+            # With squares the step is 0.8 of what it was.
             seen.append(all(torch.allclose(0.8 * b, p) for b, p in zip(before, parameters)))
             seen.append(all(torch.equal(b, p) for b, p in zip(before, parameters)))
         return seen

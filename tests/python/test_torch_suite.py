@@ -78,6 +78,6 @@ def test_what_passes_over_gloo_passes_over_braid(ranks):
     names = [name for name in passing_over_gloo(ranks) if name not in left_out]
     usual = [name for name in names if name not in KEEPS_BUCKETS]
     kept = [name for name in names if name in KEEPS_BUCKETS]
-    assert len(usual) > 80 and kept  # Of the 285, most need GPUs.
+    assert len(usual) > 80 and kept  # Most of the 285 need GPUs.
     found = failures(ranks, usual) + failures(ranks, kept, "--keep-buckets")
     assert not found, "\n\n".join(found)

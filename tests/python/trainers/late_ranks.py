@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sends and receives between ranks that have not met, of which one comes late or not at all.
 
-Three ranks. Whoever is late waits until the store says that the other one is where it should be.
+Three ranks. The late one waits until the store says that the other one is where it should be.
 """
 
 from __future__ import annotations

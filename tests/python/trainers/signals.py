@@ -29,7 +29,7 @@ WAITS: dict[str, Callable[[], Any]] = {}
 
 
 class Late:
-    """Of one wait, the place where the handler says that it has run."""
+    """The place where one wait's handler says that it has run."""
 
     def __init__(self, folder: str, name: str) -> None:
         self._file = Path(folder) / name.replace(" ", "_")

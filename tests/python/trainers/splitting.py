@@ -47,7 +47,7 @@ def main() -> None:
     again = split_group(dist.group.WORLD, [[0, 1], [2, 3]], group_desc="mine")
     sums.append(total(again))
     described = again.group_desc
-    # Of a split: the other half does not come.
+    # A split's own: the other half does not come.
     if rank < 2:
         alone = split_group(half, [[0], [1]])
         sums.append(total(alone))

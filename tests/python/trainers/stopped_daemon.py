@@ -115,7 +115,7 @@ class Waits:
         self.job.free(memory)
 
     def submit_a_copy(self) -> None:
-        """Of what needs another arena."""
+        """A copy that needs another arena."""
         kept = self.job.allocate(LARGE_BYTES)
         tensor = self.job.register([braid.TensorSpec("large", braid.DType.UINT8, 2 * LARGE_BYTES)])[0]
         large = bytearray(2 * LARGE_BYTES)

@@ -41,7 +41,7 @@ def registered(model: Any) -> list[int]:
 
 
 def tensors_of_jobs(model: Any) -> int:
-    """Of the process group, those that are registered."""
+    """The registered tensors of the process group."""
     return len(sys.modules["braid.torch.ddp.changed"]._attached[model].group.engine.job._specs)
 
 

@@ -13,7 +13,7 @@
 namespace braid {
 namespace {
 
-// Of the mapping that `address` is in, as /proc tells; 0: there is none that may be written.
+// Bytes of the mapping that `address` is in, as /proc tells; 0: none that may be written.
 uint64_t writable_bytes_around(const void* address) {
   std::ifstream maps("/proc/self/maps");
   for (std::string line; std::getline(maps, line);) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A trainer's memory goes to braidd alone, and not to whoever was first at the socket's path.
+// A trainer's memory goes to braidd alone, not to another process that was first at the path.
 #include <cstdlib>
 
 #include <poll.h>

@@ -13,7 +13,8 @@ namespace braid::client {
 namespace {
 
 constexpr uint64_t kSecondNs = 1'000'000'000;
-// Of a clock that only the test moves. It is behind the real one, by which a question is overdue.
+// One tick of a clock that only the test moves. It is behind the real one, so questions are
+// overdue.
 constexpr uint64_t kTickNs = 1000;
 
 class DaemonWatchTest : public ::testing::Test {

@@ -6,7 +6,7 @@
 namespace braid {
 namespace {
 
-// Calls on a daemon that is stopped. Whoever has little patience gets back, and may call again.
+// Calls on a daemon that is stopped. A caller with little patience gets back, and may call again.
 class PatienceTest : public OpenJobTest {
  protected:
   static constexpr uint32_t kPatienceMs = 20;
@@ -33,7 +33,7 @@ class PatienceTest : public OpenJobTest {
       ASSERT_EQ(braid_wait(job_, done_.back(), 0), BRAID_OK) << braid_error_message();
     }
   }
-  // Of the stopped daemon: with those, and as many submissions.
+  // Fills the stopped daemon's ring with those, and as many submissions.
   void fill_ring(braid_ticket& last) {
     for (const braid_ticket ticket : done_) ASSERT_EQ(braid_release(job_, ticket), BRAID_OK);
     for (size_t i = 0; i < kRingEntries / 2; ++i)

@@ -8,7 +8,7 @@ namespace braid {
 namespace {
 
 // A field that is added begins behind the struct as it was, its padding included: what an older
-// program leaves there is no field. Whoever adds one adds the sizes here, and keeps these.
+// program leaves there is no field. For a new field add the sizes here, and keep these.
 static_assert(offsetof(braid_job_options, token) == 56);
 static_assert(offsetof(braid_job_options, master_node) == 64 && sizeof(braid_job_options) == 72);
 static_assert(offsetof(braid_tensor_options, planned) == 40);

@@ -26,7 +26,7 @@ class TimeoutsTest : public OpenJobTest {
     ASSERT_EQ(braid_release(job_, ticket), BRAID_OK);
   }
 
-  // Of an operation that ends at once.
+  // The timeout of an operation that ends at once.
   uint32_t timeout_of_next(uint32_t own_ms = 0) {
     end(submit_one(own_ms));
     return daemon_->timeouts_ms().back();

@@ -9,7 +9,7 @@
 namespace braid::testing {
 namespace {
 
-// The network between two control planes: whoever connects to it is connected with `target`.
+// The network between two control planes: it connects its callers with `target`.
 class Proxy {
  public:
   enum class Mode : uint8_t { Carries, Silent };

@@ -15,9 +15,8 @@
 namespace braid::testing {
 namespace {
 
-// A path that carries so many bytes per tick each way, all its connections together. Whoever
-// connects to it is connected with `target`. Small receive buffers: what waits, waits at the
-// sender.
+// A path that carries so many bytes per tick each way, all its connections together. It connects
+// its callers with `target`. Small receive buffers: what waits, waits at the sender.
 class SlowPath {
  public:
   static constexpr int kTickMs = 5;

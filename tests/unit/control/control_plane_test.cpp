@@ -181,7 +181,7 @@ TEST_F(ControlPlaneTest, RecognisesItselfByTheHandshake) {
   all_addresses.node_key = std::make_shared<const NodeKey>();
   all_addresses.self.port = 1;  // what others see of it
   auto a = create(all_addresses, on_a);
-  // The forwarder: whoever connects to `front` is handed to `a`'s handshake as it is.
+  // The forwarder: a connection to `front` is handed to `a`'s handshake as it is.
   RecordingHandler on_front;
   ControlPlaneOptions same = options("a", "127.0.0.3");
   same.node_key = all_addresses.node_key;

@@ -348,7 +348,7 @@ TEST(Handshake, SurvivesDamagedFrames) {
       if (round % 2 == 0) {
         EXPECT_FALSE(client.is_done());
       }
-      // Whoever is let in is whom the other says it is, however its bytes were changed on the way.
+      // A peer that is let in is the one that it says, however its bytes were changed on the way.
       if (server.is_done()) {
         EXPECT_EQ(server.peer().id, kKeyOfA->id());
         EXPECT_EQ(server.peer().name, "a");

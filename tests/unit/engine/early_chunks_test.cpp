@@ -57,7 +57,7 @@ TEST_F(EarlyChunksTest, WhatHonestNodesSendAlwaysHasRoom) {
   }
 }
 
-// Of one segment, its share of the bytes, rounded up to 64.
+// One segment has its share of the bytes, rounded up to 64.
 TEST_F(EarlyChunksTest, WhatGoesByTwoHopsHasRoomAsWell) {
   for (uint32_t nodes = 3; nodes <= 32; ++nodes) {
     const uint64_t others = nodes - 1;

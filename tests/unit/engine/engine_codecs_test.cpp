@@ -99,7 +99,7 @@ class EngineCodecs : public testing::TestWithParam<std::tuple<CodedRoute, const 
     }
   }
 
-  // Of all nodes, by element.
+  // Error memory of all nodes, by element.
   std::vector<double> kept() {
     std::vector<double> sums(kElements);
     for (const auto& [node, memory] : memory_) {

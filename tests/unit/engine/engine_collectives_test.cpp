@@ -129,8 +129,8 @@ TEST(Engine, cuts_a_large_tensor_into_many_units_and_chunks) {
   }
 }
 
-// Nodes that meet jobs and operations in different orders, with one stream each: whoever waits for
-// a unit that the other one holds back must not wait for ever.
+// Nodes that meet jobs and operations in different orders, with one stream each: a node that waits
+// for a unit that the other one holds back must not wait for ever.
 TEST(Engine, does_not_lock_up_when_nodes_begin_in_different_orders) {
   for (uint64_t seed = 0; seed < 40; ++seed) {
     WorldOptions options;

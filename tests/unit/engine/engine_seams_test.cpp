@@ -209,7 +209,7 @@ TEST(EngineHop, WhatItCannotDecodeIsNotTaken) {
     engine.on_chunk(EngineWorld::id_of(1), header, payload);
     EXPECT_EQ(engine.counters().chunks_malformed, ++malformed) << bytes;
   }
-  // Of another encoding than its header says, and elements.
+  // Another encoding than the header says, and elements.
   payload.assign(66, 0);
   payload[1] = static_cast<uint8_t>(Encoding::Sum);
   header.bytes = 66;

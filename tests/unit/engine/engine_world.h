@@ -49,7 +49,7 @@ struct OperationSpec {
 
 std::string to_string(const OperationSpec& spec);
 
-// Of a gather, scatter or all-to-all: how many elements rank `from` has for rank `to`.
+// How many elements rank `from` has for rank `to` in a gather, scatter or all-to-all.
 uint64_t elements_between(const OperationSpec& spec, uint32_t from, uint32_t to);
 
 // Some nodes with one engine per I/O loop each, joined by fake links, and the part of the job layer

@@ -45,7 +45,7 @@ struct Trainer {
   std::shared_ptr<const Splits> splits;
 };
 
-// Of the node's ranks, the last of which comes first.
+// The exchange of the node's ranks, the last of which comes first.
 Exchange exchange_of(uint32_t node, const std::vector<Trainer*>& trainers) {
   Exchange exchange(crossed_ring(node), 1);
   std::vector<uint8_t*> results;

@@ -161,7 +161,7 @@ TEST(Partition, holds_sizes_that_no_machine_has) {
 
 // --- fixed owners ---
 
-// Of a set whose tensors have these elements: an all-reduce of some of its tensors, in this order.
+// An all-reduce of some tensors, in this order, of a set whose tensors have these elements.
 Operation make_fixed(DataType dtype, uint32_t nodes, uint64_t stripe_elements,
                      const std::vector<uint64_t>& set, const std::vector<size_t>& tensors) {
   auto owners = std::make_shared<FixedOwners>();

@@ -45,7 +45,7 @@ TEST(ExplainRanks, ARankThatBeginsLateIsToldFromOneThatIsSlow) {
   EXPECT_THAT(late.text, HasSubstr("its first gradient comes 20 ms after theirs"));
 }
 
-// Of the step at that place alone.
+// Delays the step at that place alone.
 void delay_one_step(ExplainedJob& job, size_t nodes, size_t late, size_t step) {
   for (size_t i = 0; i < nodes; ++i) {
     NodeFacts::Step& one = job.node(i).steps[step];

@@ -36,7 +36,7 @@ class LingeringSocket {
   }
   int fd() const { return socket_.get(); }
   Fd take() { return std::move(socket_); }
-  // Whoever has got a copy is the last one now. The peer stays: without it nobody would wait.
+  // The owner of a copy is the last one now. The peer stays: without it nobody would wait.
   void let_go() { socket_.reset(); }
 
  private:

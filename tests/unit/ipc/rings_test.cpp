@@ -194,7 +194,7 @@ TEST(SubmitEntryTest, EnumsAreChecked) {
   EXPECT_TRUE(is_refused([](auto& entry) { entry.collective = kCollectiveCount; }));
   EXPECT_TRUE(is_refused([](auto& entry) { entry.dtype = kDataTypeCount; }));
   EXPECT_TRUE(is_refused([](auto& entry) { entry.reduction = kReductionCount; }));
-  // Of a release the ticket alone is read.
+  // A release has its ticket read alone.
   EXPECT_FALSE(is_refused([](auto& entry) {
     entry.kind = static_cast<uint8_t>(proto::SubmitKind::Release);
     entry.dtype = 200;

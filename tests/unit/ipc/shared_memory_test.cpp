@@ -34,7 +34,7 @@ Status adopt_error(Fd fd, uint64_t bytes = kBytes, uint64_t bytes_max = kBytes) 
   return memory.status();
 }
 
-// Of this process's mappings of the file.
+// Huge bytes of this process's mappings of the file.
 uint64_t huge_bytes_of(const std::string& file) {
   std::ifstream smaps("/proc/self/smaps");
   uint64_t kilobytes = 0;

@@ -21,7 +21,7 @@
 namespace braid::testing {
 
 // The job layer of one node, 'here' (id 1), with a real client socket and real engines; trainers
-// are the test's. Of the other nodes there is only what the test says in their name: 'b' (id
+// are the test's. The other nodes are only what the test says in their name: 'b' (id
 // 20, 10.0.0.20) is connected.
 class JobManagerTest : public LoopTest {
  protected:
@@ -63,7 +63,8 @@ class JobManagerTest : public LoopTest {
 
   // What tests keep is small, and a sanitizer ends who asks for more than a machine has.
   static constexpr uint64_t kMemoryOfAll = 1 << 30;
-  // Of a user: two jobs' results, which take all of their address space at once, and some more.
+  // A user's limit: two jobs' results, which take all of their address space at once, and some
+  // more.
   static constexpr uint64_t kResultBytes = 1 << 20;
   static constexpr uint64_t kMemoryOfUser = 2 * kResultBytes + TestTrainer::kArenaBytes / 2;
 

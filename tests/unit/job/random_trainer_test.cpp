@@ -88,7 +88,7 @@ class ExtremeNumbers {
 using Exact = unsigned __int128;
 const JobHash kRandomJob(9);
 
-// Of tensors that a table has taken, those that are planned together, and their true sums.
+// Tensors that a table has taken and that are planned together, and their true sums.
 struct TakenSet {
   explicit TakenSet(std::span<const Tensor> tensors) {
     for (const Tensor& tensor : tensors) {
@@ -303,7 +303,7 @@ TEST_P(RandomTrainerTest, EndsNothingButItsJob) {
     run_trainer(seed);
     if (HasFatalFailure()) return;
   }
-  // Of a job on two nodes b is told, and says nothing.
+  // b is told of a job on two nodes, and says nothing.
   refused_ += control_plane_.sent_to<proto::FailJob>(b_.id).size();
   EXPECT_GT(refused_ + done_, 100u) << "else submissions were not looked at";
   EXPECT_GT(unregistered_, 0u);

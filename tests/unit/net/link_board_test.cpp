@@ -59,7 +59,7 @@ TEST(LinkBoard, JoinsTheLoopsByNodeAndRail) {
   EXPECT_TRUE(b.rails[1].is_sent_on());
 }
 
-// Of node a, which has no other link.
+// The link of node a, which has no other one.
 LinkStatus link_of(TwoNodes& nodes) {
   const auto links = nodes.a->transport().link_statuses();
   return links.empty() ? LinkStatus{} : links.front();

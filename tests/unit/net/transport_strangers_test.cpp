@@ -196,7 +196,7 @@ TEST(Strangers, WhoSpeaksUcxButDoesNotKnowTheKeyGetsNoConnection) {
   expect_link_works(nodes, 0);
 }
 
-// Of a link whose chunks somebody has heard, a flow is opened again.
+// A flow is opened again on a link whose chunks somebody has heard.
 TEST(Strangers, WhoHasHeardAChunkProvesNothingWithItsToken) {
   auto options = TwoNodes::default_options();
   options.open_timeout_ms = 120'000;
@@ -206,7 +206,7 @@ TEST(Strangers, WhoHasHeardAChunkProvesNothingWithItsToken) {
   const std::set<uint64_t> tokens = nodes.b->sink.tokens;
   ASSERT_FALSE(tokens.empty());
   nodes.a->control.sent.clear();
-  nodes.a->control.is_silent = true;  // b never connects, so the port waits for whoever comes
+  nodes.a->control.is_silent = true;  // b never connects, so the port waits for anybody
   ::shutdown(connected_sockets().front(), SHUT_RDWR);
   ASSERT_TRUE(nodes.run_until([&] { return last_sent<proto::FlowOpen>(*nodes.a) != nullptr; }));
   WaitingFlow flow = waiting_end(nodes, *last_sent<proto::FlowOpen>(*nodes.a)->flows()->Get(0));

@@ -23,7 +23,7 @@ struct RecordingActions final : OperationEngines, OperationObserver {
     uint64_t bytes;
   };
 
-  // Of one local rank.
+  // The sink of one local rank.
   struct Sink final : ResultSink {
     Sink(RecordingActions& actions, uint32_t local_rank)
         : actions_(actions), local_rank_(local_rank) {}

@@ -107,7 +107,7 @@ TEST(DelayedSimulatorTest, AddingBelongsToThePush) {
   options.adding_share = 0.5;
   options.encoded_bytes = an_eighth;
   const Planner& planner = *find_planner("wfbp").value();
-  // Of the transfers' 24 s a half is adding, a quarter each is sent and sent back; startups: 2 s.
+  // Half of the transfers' 24 s is adding, a quarter each is sent and sent back; startups: 2 s.
   const auto ssd = simulate_update(two_tensors(), kSlow, planner, method_of("ssd-sgd:2"), options);
   EXPECT_DOUBLE_EQ(ssd.value().iteration_seconds, ((1 + 6 + 12) + 26) / 2.0);
   EXPECT_DOUBLE_EQ(ssd.value().wire_share, 0.75) << "adding sends nothing";

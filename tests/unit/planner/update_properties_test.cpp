@@ -35,7 +35,7 @@ class UpdatePropertiesTest : public testing::Test {
   }
   double step(const std::string& method) const { return times(method, cost_).iteration_seconds; }
   double compute() const { return workload_.forward_seconds + workload_.backward_seconds(); }
-  // Of all tensors, one message after the other, that are ready together.
+  // Communication of all tensors, ready together, one message after the other.
   double communication(double share = 1) const {
     double seconds = 0;
     for (const Plan::Group& group : plan().groups) {

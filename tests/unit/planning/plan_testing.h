@@ -10,7 +10,7 @@
 
 namespace braid::testing {
 
-// Of the job with key 9.
+// The hash of the job with key 9.
 inline const JobHash& test_job() {
   static const JobHash job(9);
   return job;

@@ -106,7 +106,7 @@ uint64_t signature_hash(const Json& vector, const JobHash& job) {
   return hash_of(signature, job);
 }
 
-// Of the entries in this order, as they lie in an arena.
+// The hash of the entries in this order, as they lie in an arena.
 uint64_t updates_hash(const Json& vector) {
   std::vector<UpdateStep> updates;
   for (const Json& hex : vector["entries"]) {

@@ -25,7 +25,7 @@ Tuner::Options options_of_80_steps() {
   return options;
 }
 
-// Of many runs that differ in seed and noise.
+// The quality of many runs that differ in seed and noise.
 struct Quality {
   std::vector<double> speeds;  // of the winners, next to the best setting; ascending
   double worst_loss = 0;       // the largest (winner's seconds / defaults' − 1), without noise

@@ -151,7 +151,7 @@ class ShardedSet {
     return static_cast<uint32_t>(element / shards_[0]->layout().stripe_elements % nodes());
   }
 
-  // Of all owners together, by element.
+  // The state of all owners together, by element.
   ReferenceState<T> state() const {
     ReferenceState<T> all(elements_);
     for (uint64_t e = 0; e < elements_; ++e) {

@@ -17,7 +17,7 @@ constexpr uint32_t kNodes = 3;
 constexpr uint32_t kPlace = 1;
 constexpr ShardLayout kLayout{1000, kStripe, kNodes, kPlace};
 
-// Of float32, and of the elements of the given ranges.
+// An operation on the elements of the given ranges.
 Operation operation_of(std::initializer_list<ElementRanges::Range> ranges,
                        DataType dtype = DataType::Float32) {
   auto ring = std::make_shared<Ring>();

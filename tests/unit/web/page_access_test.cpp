@@ -63,7 +63,7 @@ int refusal_of(PageAccess& access, WebAccess what, WebRequest request) {
   return refusal ? refusal->status : 0;
 }
 
-// Connects from a chosen end, as whoever knows the port of another connection can.
+// Connects from a chosen end, as anybody can who knows the port of another connection.
 Fd connect_from(const TcpEnd& from, const TcpEnd& to) {
   Fd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   const int yes = 1;
@@ -157,7 +157,7 @@ TEST(UserOfConnection, NobodyHasWhatIsNotThere) {
   const Connected one;
   EXPECT_EQ(user_of_connection({"192.0.2.1", 1}, one.own()), std::nullopt);
   EXPECT_EQ(user_of_connection({"nonsense", 1}, one.own()), std::nullopt);
-  // Of a socket that listens, no end of a connection.
+  // A socket that listens is no end of a connection.
   EXPECT_EQ(user_of_connection(one.own(), {"192.0.2.1", 1}), std::nullopt);
 }
 
