@@ -8,6 +8,7 @@
 #include "base/checked.h"
 #include "base/log.h"
 #include "engine/early_limits.h"
+#include "job/operation_report.h"
 
 namespace braid {
 namespace {
@@ -18,6 +19,20 @@ struct Charged {
   UserCharge charge;
   Held held;
 };
+
+TimelineEvent submit_span(const Membership& membership, const Submission& submission,
+                          bool is_planned) {
+  TimelineEvent event;
+  event.kind = SpanKind::Submit;
+  event.job_key = membership.key;
+  event.tensor = submission.tensor;
+  event.step = submission.step;
+  event.number = membership.local_ranks[submission.local_rank];
+  event.begin_ns = event.end_ns = submission.submitted_ns;
+  event.bytes = submission.input_bytes;
+  event.is_planned = is_planned;
+  return event;
+}
 
 }  // namespace
 
@@ -212,25 +227,12 @@ Result<UserCharge> Job::charge_kept(std::optional<uint64_t> bytes) const {
   return charge;
 }
 
-TimelineEvent Job::submit_span(const Submission& submission, bool is_planned) const {
-  TimelineEvent event;
-  event.kind = SpanKind::Submit;
-  event.job_key = membership_.key;
-  event.tensor = submission.tensor;
-  event.step = submission.step;
-  event.number = membership_.local_ranks[submission.local_rank];
-  event.begin_ns = event.end_ns = submission.submitted_ns;
-  event.bytes = submission.input_bytes;
-  event.is_planned = is_planned;
-  return event;
-}
-
 void Job::on_submit(Submission submission, uint64_t plan_set) {
   const uint64_t now_ns = services_.clock.now_ns();
   submission.submitted_ns = now_ns;
   submission.deadline_ns = now_ns + uint64_t{submission.timeout_ms} * 1'000'000;
   if (LoopTimeline* const timeline = services_.engines.timeline(); timeline != nullptr)
-    timeline->record(submit_span(submission, plan_set != 0));
+    timeline->record(submit_span(membership_, submission, plan_set != 0));
   check(plan_set == 0 ? operations_->submit(submission)
                       : plans_.submit(std::move(submission), plan_set, now_ns));
   if (!is_closed() && !deadline_timer_.is_active()) {
@@ -298,38 +300,9 @@ void Job::on_overrun(NodeId from, const Status& room) {
 
 void Job::on_query(const proto::OperationQuery& query) {
   if (operations_ == nullptr) return;
-  const OperationKey key{membership_.key, query.tensor(), query.step()};
-  std::vector<uint32_t> missing;
-  std::string detail;
-  for (const uint32_t rank : operations_->missing_ranks(key)) {
-    const size_t local_rank =
-        std::find(membership_.local_ranks.begin(), membership_.local_ranks.end(), rank) -
-        membership_.local_ranks.begin();
-    const Session* session = sessions_[local_rank];
-    missing.push_back(rank);
-    if (session == nullptr || !detail.empty()) continue;
-    const std::string last = session->last_operation();
-    detail = last.empty() ? fmt::format("rank {} has submitted nothing yet", rank)
-                          : fmt::format("rank {} has last submitted {}", rank, last);
-    if (const std::string member = operations_->first_missing(key, rank); !member.empty())
-      detail += fmt::format(" and not '{}', which is merged with it", member);
-    if (session->find_tensor(key.tensor) == nullptr)
-      detail += " and has not registered this tensor";
-  }
-  if (missing.empty()) detail = trouble_of_links();
-  auto message = make_operation_report(key, missing, detail);
+  auto message =
+      report_operation({membership_.key, query.tensor(), query.step()}, *this, services_.transport);
   check(services_.control_plane.send(coordinator_.id, message));
-}
-
-std::string Job::trouble_of_links() const {
-  const auto& nodes = membership_.nodes;
-  for (const LinkStatus& link : services_.transport.link_statuses()) {
-    const bool is_ours = std::any_of(nodes.begin(), nodes.end(), [&](const MemberNode& node) {
-      return node.peer.name == link.peer;
-    });
-    if (is_ours && !link.trouble.empty()) return link.trouble;
-  }
-  return {};
 }
 
 void Job::check_deadlines() {

@@ -149,7 +149,6 @@ class Job final {
  private:
   enum class State : uint8_t { Preparing, Waiting, Running, Closed };
 
-  TimelineEvent submit_span(const Submission& submission, bool is_planned) const;
   void use(const TransferSettings& settings);
   void add_flows(uint32_t flows);
   // There is no room for the parts of small all-reduces that came from there; `room` ok: they are
@@ -165,7 +164,6 @@ class Job final {
   void report_ready();
   void look_at_memory();
   ArenaMemory::OfRanks arenas() const;
-  std::string trouble_of_links() const;
   void check_deadlines();
   void end_progress(std::string_view how);
   uint32_t progress_seconds() const;

@@ -16,9 +16,6 @@ constexpr size_t kLeaveReasonBytesMax = 400;
 // The rings' memory and both sides' wake-ups, and a job's memory for results, which has two.
 constexpr uint64_t kDescriptorsOfTrainer = 7;
 
-// Pending operations count in steps: the quotas have a lock.
-constexpr uint64_t kTicketsStep = 16;
-
 }  // namespace
 
 Result<std::unique_ptr<Session>> Session::create(Loop& loop, WorkThread& worker,
@@ -45,7 +42,7 @@ Result<std::unique_ptr<Session>> Session::create(Loop& loop, WorkThread& worker,
   session->tensors_charge_ = charge(UserResource::Tensors);
   session->names_charge_ = charge(UserResource::NameBytes);
   session->descriptors_ = charge(UserResource::Descriptors);
-  session->tickets_charge_ = charge(UserResource::Operations);
+  session->tickets_.limit(session->request_.done_capacity, charge(UserResource::Operations));
   BRAID_RETURN_IF_ERROR(session->descriptors_.set(kDescriptorsOfTrainer));
   if (const auto arena = session->arenas_.add(std::move(fds[0]), open.arena_bytes()); !arena)
     return arena.status();
@@ -239,7 +236,6 @@ void Session::end_submissions() {
   }
   rings_->stop();
   tickets_.clear();
-  (void)tickets_charge_.set(0);
 }
 
 // Returns how many entries it took: fewer than `entries_max` if there are no more.
@@ -268,16 +264,10 @@ size_t Session::drain(size_t entries_max) {
 Status Session::take(const proto::SubmitEntry& entry) {
   if (static_cast<proto::SubmitKind>(entry.kind) == proto::SubmitKind::Operation)
     return take_operation(entry);
-  const auto ticket = tickets_.find(entry.ticket);
-  if (ticket == tickets_.end()) {
-    return make_status(StatusCode::Protocol, "gave back ticket {}, which it does not hold",
-                       entry.ticket);
-  }
-  const auto [key, tensor] = ticket->second;
-  tensors_->let_go(tensor);
-  tickets_.erase(ticket);
-  (void)tickets_charge_.set_in_steps(tickets_.size(), kTicketsStep);
-  job_->check(operations_->release(local_rank_, key));
+  const auto submitted = tickets_.give_back(entry.ticket);
+  if (!submitted) return submitted.status();
+  tensors_->let_go(submitted->tensor);
+  job_->check(operations_->release(local_rank_, submitted->key));
   return Status::ok();
 }
 
@@ -307,15 +297,8 @@ Status Session::finish_operation(const proto::SubmitEntry& entry, const Tensor& 
 
   const SubmittedOperation::Trainer trainer{rank(), world_size(), arenas_, rings_charge_};
   BRAID_RETURN_IF_ERROR(SubmittedOperation(trainer, entry, tensor).read(submission));
-  if (tickets_.size() >= request_.done_capacity) {
-    return make_status(StatusCode::Protocol, "holds more than the {} tickets it said",
-                       request_.done_capacity);
-  }
-  BRAID_RETURN_IF_ERROR(tickets_charge_.set_in_steps(tickets_.size() + 1, kTicketsStep));
   const OperationKey key{job_->key(), submission.tensor, submission.step};
-  if (entry.ticket == 0 || !tickets_.try_emplace(entry.ticket, Ticket{key, entry.tensor}).second) {
-    return make_status(StatusCode::Protocol, "used ticket {} twice", entry.ticket);
-  }
+  BRAID_RETURN_IF_ERROR(tickets_.hold(entry.ticket, {key, entry.tensor}));
   tensors_->hold(entry.tensor);
   last_name_ = tensor.name;
   last_step_ = entry.step;

@@ -13,6 +13,7 @@
 #include "ipc/client_connection.h"
 #include "ipc/daemon_rings.h"
 #include "ipc/user_quotas.h"
+#include "job/held_tickets.h"
 #include "job/input_arenas.h"
 #include "job/open_request.h"
 #include "job/registration.h"
@@ -148,13 +149,7 @@ class Session final : public ResultSink {
   UserCharge rings_charge_;
   std::shared_ptr<TensorTable> tensors_ = std::make_shared<TensorTable>();
   CodecKinds codecs_;  // that they may have
-  // Accepted and not given back.
-  struct Ticket {
-    OperationKey key;
-    uint32_t tensor = 0;  // handle
-  };
-  std::unordered_map<uint64_t, Ticket> tickets_;
-  UserCharge tickets_charge_;
+  HeldTickets tickets_;
   std::shared_ptr<const std::string> last_name_;
   uint64_t last_step_ = 0;
   Timer farewell_;
