@@ -34,24 +34,42 @@ struct ElementRanges {
   }
 
   // Which element of the set is number `element` of the operation?
-  uint64_t in_set(uint64_t element) const { return of(element, 1).front().first; }
+  uint64_t in_set(uint64_t element) const { return (*of(element, 1).begin()).first; }
 
-  // Where in the set the operation's elements from number `element` on are.
-  std::vector<Range> of(uint64_t element, uint64_t elements) const {
-    std::vector<Range> found;
-    for (const Range& range : ranges) {
-      if (elements == 0) break;
-      if (element >= range.elements) {
-        element -= range.elements;
-        continue;
-      }
-      const uint64_t taken = std::min(elements, range.elements - element);
-      found.push_back({range.first + element, taken});
-      elements -= taken;
-      element = 0;
+  // Where in the set the operation's elements from number `element` on are: ranges, one after the
+  // other, that are made while they are read. For the loop `for (const Range range : pieces)`.
+  class Pieces {
+   public:
+    struct End {};
+    Pieces(const Range* range, uint64_t skipped, uint64_t left)
+        : range_(range), skipped_(skipped), left_(left) {}
+    Pieces begin() const { return *this; }
+    End end() const { return {}; }
+    bool operator==(End) const { return left_ == 0; }
+    Range operator*() const {
+      return {range_->first + skipped_, std::min(left_, range_->elements - skipped_)};
     }
-    BRAID_ASSERT(elements == 0, "an operation ends with its ranges");
-    return found;
+    Pieces& operator++() {
+      left_ -= (**this).elements;
+      skipped_ = 0;
+      ++range_;
+      return *this;
+    }
+    bool is_one() const { return (**this).elements == left_; }
+
+   private:
+    const Range* range_;
+    uint64_t skipped_;  // elements of the range that come before
+    uint64_t left_;
+  };
+  Pieces of(uint64_t element, uint64_t elements) const {
+    auto first = ranges.begin();
+    for (; first != ranges.end() && element >= first->elements; ++first) element -= first->elements;
+    uint64_t there = 0;
+    for (auto range = first; range != ranges.end() && there < element + elements; ++range)
+      there += range->elements;
+    BRAID_ASSERT(there >= element + elements, "an operation ends with its ranges");
+    return {ranges.data() + (first - ranges.begin()), element, elements};
   }
 };
 

@@ -97,9 +97,9 @@ class EngineImpl final : public Engine, public OperationHost {
     JobShare share;
   };
 
-  Link* find_link(NodeId peer) override {
+  Links& links() override {
     BRAID_ASSERT(links_ != nullptr, "set_links comes before the first start");
-    return links_->find(peer);
+    return *links_;
   }
   Lane& lane_of(const OperationRun& run) {
     Job& job = jobs_[run.key().job_key];

@@ -74,9 +74,17 @@ class Links {
   // For the job's chunks from now on, on every link of this loop; what is on its way stays there.
   // LinkLimits{}: the job is as every other one again, which is how it has to end.
   virtual void limit(uint64_t job_key, const LinkLimits& limits) = 0;
-  // nullptr if no link to `peer` was opened or it is lost. The pointer is good until the loop's
-  // callback returns.
+  // nullptr if no link to `peer` was opened or it is lost. The pointer is good until lost()
+  // changes, and then until the loop's callback returns.
   virtual Link* find(NodeId peer) = 0;
+  // How many links were lost so far.
+  uint64_t lost() const { return lost_; }
+
+ protected:
+  void note_lost() { ++lost_; }
+
+ private:
+  uint64_t lost_ = 0;
 };
 
 }  // namespace braid

@@ -214,7 +214,7 @@ std::span<uint8_t> OperationRun::scratch(uint64_t bytes) {
 
 void OperationRun::submit(const UnitRun& unit, Phase phase, Encoding encoding,
                           const ChunkPosition& position, uint32_t to, uint32_t bytes) {
-  Link* const link = host_->find_link(member(to));
+  Link* const link = links_.find(host_->links(), to, member(to));
   if (link == nullptr)
     return;  // never acknowledged then: the operation stays until the job layer aborts it
   const bool is_whole = phase == Phase::Direct;

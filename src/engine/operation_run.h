@@ -9,6 +9,7 @@
 #include "engine/engine.h"
 #include "engine/exchange.h"
 #include "engine/hop.h"
+#include "engine/kept_links.h"
 #include "engine/link.h"
 #include "engine/local_inputs.h"
 #include "engine/owner_step.h"
@@ -23,7 +24,7 @@ class OperationRun;
 class OperationHost {
  public:
   virtual ~OperationHost() = default;
-  virtual Link* find_link(NodeId peer) = 0;
+  virtual Links& links() = 0;
   // Its number, among those of the operation's job.
   virtual uint32_t take_stream(const OperationRun& run) = 0;
   // `stream`: that it gives back; nothing: it had none.
@@ -138,6 +139,7 @@ class OperationRun final : public ChunkSource,
   const Partition partition_;
   const uint32_t io_loops_;
   OperationHost* host_;
+  KeptLinks links_;
   LocalInputs inputs_;
   Contribution& contribution_;
   AverageStep average_;

@@ -230,6 +230,7 @@ void IoTransport::close_link(NodeId peer, const Status& reason) {
   // may be in a call of the link's, and its caller may hold it until the loop's callback returns.
   std::shared_ptr<FlowLink> link = std::move(found->second);
   links_.erase(found);
+  note_lost();
   link->close(reason);
   std::erase(ready_, link.get());
   std::replace(pumping_.begin(), pumping_.end(), link.get(), static_cast<FlowLink*>(nullptr));

@@ -14,12 +14,11 @@ namespace {
 // is only read is always a copy.
 class ChunkMemory {
  public:
-  // `pieces` outlives it.
-  ChunkMemory(ErrorMemory& memory, const std::vector<ElementRanges::Range>& pieces,
-              uint64_t elements, ErrorUse use)
+  ChunkMemory(ErrorMemory& memory, const ElementRanges::Pieces& pieces, uint64_t elements,
+              ErrorUse use)
       : memory_(memory), pieces_(pieces), use_(use) {
-    if (pieces_.size() == 1 && memory.planes() == 1 && use == ErrorUse::Renew) {
-      floats_ = memory.elements(0, pieces_.front().first, elements);
+    if (pieces_.is_one() && memory.planes() == 1 && use == ErrorUse::Renew) {
+      floats_ = memory.elements(0, (*pieces_).first, elements);
       return;
     }
     copy_.resize(elements * memory.planes());
@@ -39,7 +38,7 @@ class ChunkMemory {
   void for_pieces(const Copy& copy) {
     float* at = copy_.data();
     for (uint32_t plane = 0; plane < memory_.planes(); ++plane) {
-      for (const ElementRanges::Range& piece : pieces_) {
+      for (const ElementRanges::Range piece : pieces_) {
         copy(memory_.elements(plane, piece.first, piece.elements), at);
         at += piece.elements;
       }
@@ -47,7 +46,7 @@ class ChunkMemory {
   }
 
   ErrorMemory& memory_;
-  const std::vector<ElementRanges::Range>& pieces_;
+  const ElementRanges::Pieces pieces_;
   const ErrorUse use_;
   std::span<float> floats_;
   std::vector<float> copy_;
@@ -65,11 +64,10 @@ struct MeasuredPiece {
 
 // Of the set's slices one in `stride`. Their places alone decide which, so all nodes measure the
 // same elements, as parts and as sums.
-std::vector<MeasuredPiece> measured_pieces(std::span<const ElementRanges::Range> pieces,
-                                           uint64_t stride) {
+std::vector<MeasuredPiece> measured_pieces(const ElementRanges::Pieces& pieces, uint64_t stride) {
   std::vector<MeasuredPiece> measured;
   uint64_t at = 0;
-  for (const ElementRanges::Range& piece : pieces) {
+  for (const ElementRanges::Range piece : pieces) {
     const uint64_t end = piece.first + piece.elements;
     for (uint64_t first = piece.first; first < end;) {
       const uint64_t slice = first / kSliceElements;
@@ -118,7 +116,7 @@ uint32_t CodecHop::encode(Encoding encoding, const Extent& extent, std::span<con
                           std::span<uint8_t> encoded) {
   const auto pieces = elements_.of(extent.offset / sizeof(float), values.size());
   const EncodePlace place = {mix64(stream_ ^ static_cast<uint64_t>(encoding)), step_,
-                             pieces.front().first};
+                             (*pieces).first};
   const bool has_memory =
       memory_ != nullptr && (encoding == Encoding::Part || coded_.sum_has_memory);
   std::optional<ChunkMemory> memory;
@@ -131,7 +129,7 @@ uint32_t CodecHop::encode(Encoding encoding, const Extent& extent, std::span<con
   return static_cast<uint32_t>(*length);
 }
 
-void CodecHop::measure(Encoding encoding, std::span<const ElementRanges::Range> pieces,
+void CodecHop::measure(Encoding encoding, const ElementRanges::Pieces& pieces,
                        std::span<const float> values, std::span<const float> kept,
                        std::span<const uint8_t> encoded) {
   const std::vector<MeasuredPiece> measured = measured_pieces(pieces, measured_stride_);

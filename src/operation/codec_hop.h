@@ -44,7 +44,7 @@ class CodecHop final : public Hop {
 
  private:
   const GradientCodec& codec(Encoding encoding) const;
-  void measure(Encoding encoding, std::span<const ElementRanges::Range> pieces,
+  void measure(Encoding encoding, const ElementRanges::Pieces& pieces,
                std::span<const float> values, std::span<const float> kept,
                std::span<const uint8_t> encoded);
 

@@ -83,12 +83,6 @@ void EnginePool::handle(Engine& engine, Command& command) {
   }
 }
 
-bool EnginePool::give(Worker& worker, Command command) {
-  if (worker.door != nullptr) return worker.door->send(std::move(command));
-  handle(*worker.engine, command);
-  return true;
-}
-
 void EnginePool::give_unbounded(Worker& worker, Command command) {
   if (worker.door != nullptr) {
     worker.door->send_unbounded(std::move(command));
@@ -147,18 +141,22 @@ void EnginePool::limit_job(uint64_t job_key, const JobShare& share) {
   give_all_unbounded(LimitJob{job_key, share});
 }
 
-bool EnginePool::start(const Operation& operation) {
+bool EnginePool::start(Operation operation) {
   const size_t loops = is_early(operation) ? 1 : workers_.size();
-  jobs_.at(operation.key.job_key).progress[operation.key].loops = loops;
-  for (size_t i = 0; i < loops; ++i) {
-    if (!give(*workers_[i], Start{operation})) return false;
+  if (loops > 1) jobs_.at(operation.key.job_key).progress[operation.key].loops = loops;
+  for (size_t i = 1; i < loops; ++i) {
+    if (!workers_[i]->door->send(Start{operation})) return false;
   }
+  first_engine().start(std::move(operation));
   return true;
 }
 
 bool EnginePool::go(const OperationKey& key) {
-  return std::all_of(workers_.begin(), workers_.end(),
-                     [&](auto& worker) { return give(*worker, Go{key}); });
+  for (size_t i = 1; i < workers_.size(); ++i) {
+    if (!workers_[i]->door->send(Go{key})) return false;
+  }
+  first_engine().go(key);
+  return true;
 }
 
 void EnginePool::abort_job(uint64_t job_key) {
@@ -173,14 +171,14 @@ void EnginePool::on_event(const Event& event) {
   // Who is told may abort the job, and it is gone then.
   if (event.overrun_from != 0)
     return std::function(job.on_overrun)(event.overrun_from, *event.room);
-  const auto progress = job.progress.find(event.key);
-  if (progress == job.progress.end()) return;
+  if (const auto progress = job.progress.find(event.key); progress != job.progress.end()) {
+    Progress& so_far = progress->second;
+    if (++(event.is_retired ? so_far.retired : so_far.done) < so_far.loops) return;
+    if (event.is_retired) job.progress.erase(progress);
+  }
   if (event.is_retired) {
-    if (++progress->second.retired < progress->second.loops) return;
-    job.progress.erase(progress);
     job.events->on_retired(event.key);
   } else {
-    if (++progress->second.done < progress->second.loops) return;
     job.events->on_done(event.key);
   }
 }

@@ -51,7 +51,7 @@ class EnginePool final : public OperationEngines {
   // For operations that are started from now on: see Engine.
   void limit_job(uint64_t job_key, const JobShare& share);
   // Operations of a job that has begun.
-  bool start(const Operation& operation) override;
+  bool start(Operation operation) override;
   bool go(const OperationKey& key) override;
   // No event of this job comes from now on.
   void abort_job(uint64_t job_key);
@@ -108,6 +108,7 @@ class EnginePool final : public OperationEngines {
   struct Job {
     OperationEvents* events = nullptr;
     OnOverrun on_overrun;
+    // Of operations that several loops run.
     std::unordered_map<OperationKey, Progress, OperationKeyHash> progress;
   };
 
@@ -115,9 +116,9 @@ class EnginePool final : public OperationEngines {
   Status add_worker(Loop& control_loop, EngineOptions options, size_t timeline_events);
   Engine::Events events_of(Worker& worker);
   static void handle(Engine& engine, Command& command);
-  static bool give(Worker& worker, Command command);
   static void give_unbounded(Worker& worker, Command command);
   void give_all_unbounded(const Command& command);
+  Engine& first_engine() { return *workers_.front()->engine; }
   void on_event(const Event& event);
 
   Door<Event> events_door_;

@@ -10,7 +10,7 @@ class OperationEngines {
  public:
   virtual ~OperationEngines() = default;
   // False: too many operations wait at the engines' doors.
-  virtual bool start(const Operation& operation) = 0;
+  virtual bool start(Operation operation) = 0;
   virtual bool go(const OperationKey& key) = 0;
 };
 

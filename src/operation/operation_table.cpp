@@ -187,7 +187,7 @@ Status OperationTable::allocate(const OperationKey& key, Entry& entry) {
 
 Status OperationTable::start_in_turn(Entry& entry, Operation operation) {
   entry.state = State::Placed;
-  if (placed_.empty() && can_start(operation, entry)) return start(entry, operation);
+  if (placed_.empty() && can_start(operation, entry)) return start(entry, std::move(operation));
   placed_.push_back(std::move(operation));
   return Status::ok();
 }
@@ -250,15 +250,15 @@ Status OperationTable::on_memory(const Status& growth) {
                                              describe(entry, placed_.front().key)));
     }
     if (!can_start(placed_.front(), entry)) break;
-    const Operation operation = std::move(placed_.front());
+    Operation operation = std::move(placed_.front());
     placed_.pop_front();
-    BRAID_RETURN_IF_ERROR(start(entry, operation));
+    BRAID_RETURN_IF_ERROR(start(entry, std::move(operation)));
   }
   return Status::ok();
 }
 
-Status OperationTable::start(Entry& entry, const Operation& operation) {
-  const OperationKey& key = operation.key;
+Status OperationTable::start(Entry& entry, Operation operation) {
+  const OperationKey key = operation.key;
   entry.state = State::Running;
   ++running_;
   if (entry.coded != nullptr && entry.coded->memory != nullptr)
@@ -269,7 +269,7 @@ Status OperationTable::start(Entry& entry, const Operation& operation) {
   if (operation.halves == Halves::Both) services_.observer.on_start(key, entry.result_bytes);
   // With one node there is nobody to wait for, and a direct one begins at once.
   if (ring_->nodes == 1 || entry.is_early) note_go(key, entry);
-  BRAID_RETURN_IF_ERROR(check_taken(services_.engines.start(operation)));
+  BRAID_RETURN_IF_ERROR(check_taken(services_.engines.start(std::move(operation))));
   if (ring_->nodes == 1) return Status::ok();
   if (!entry.is_early) BRAID_RETURN_IF_ERROR(tell_sources(entry, key));
   if (!entry.is_early && entry.awaited.empty())

@@ -287,7 +287,7 @@ class OperationTable final : public OperationEvents {
   void finish_coded(const OperationKey& key, const Entry& entry);
   bool can_start(const Operation& operation, const Entry& entry) const;
   Status start_in_turn(Entry& entry, Operation operation);
-  Status start(Entry& entry, const Operation& operation);
+  Status start(Entry& entry, Operation operation);
   OperationInput input_of(const Entry& entry, uint32_t local_rank) const;
   Status go(const OperationKey& key, Entry& entry);
   void note_go(const OperationKey& key, Entry& entry);

@@ -128,7 +128,7 @@ StepOutcome OptimizerStep::apply(const Operation& operation, const Extent& exten
     end_of_member += member.elements;
     if (at >= end_of_member) continue;
     const uint64_t taken = std::min(left, end_of_member - at);
-    for (const ElementRanges::Range& range : operation.fixed_owners->of(at, taken)) {
+    for (const ElementRanges::Range range : operation.fixed_owners->of(at, taken)) {
       apply_to(*state_, member.update, divisor_, operation.dtype, range, bytes);
       bytes += range.elements * element_size;
     }

@@ -10,8 +10,13 @@ namespace {
 
 constexpr NodeId kOther = 2;
 
+struct NoLinks final : Links {
+  Link* find(NodeId) override { return nullptr; }
+  void limit(uint64_t, const LinkLimits&) override {}
+};
+
 struct NoHost final : OperationHost {
-  Link* find_link(NodeId) override { return nullptr; }
+  Links& links() override { return no_links; }
   uint32_t take_stream(const OperationRun&) override { return static_cast<uint32_t>(streams++); }
   void on_unit_finished(const OperationRun&, std::optional<uint32_t> stream) override {
     streams -= stream ? 1 : 0;
@@ -20,6 +25,7 @@ struct NoHost final : OperationHost {
   void on_bytes_reduced(uint64_t) override {}
   void on_progress(OperationRun&) override {}
   int streams = 0;
+  NoLinks no_links;
 };
 
 struct HeldStep final : OwnerStep {

@@ -2,14 +2,18 @@
 // What a chunk costs, besides its bytes: nothing that grows with the number of chunks.
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <numeric>
 
 #include <gtest/gtest.h>
 
 #include "allocations.h"
 #include "engine/engine.h"
+#include "engine/fixed_owners.h"
 #include "net/fair_queue.h"
+#include "operation/codec_hop.h"
 #include "transport_testing.h"
+#include "update/optimizer_step.h"
 
 namespace braid::testing {
 namespace {
@@ -17,6 +21,9 @@ namespace {
 constexpr uint64_t kJob = 7;
 constexpr uint32_t kChunkBytes = 16 << 10;
 constexpr uint64_t kUnitBytes = 64 << 20;  // every operation is one unit
+constexpr uint64_t kFew = 4;               // chunks of an operation
+constexpr uint64_t kMany = 512;
+constexpr uint64_t kElementsMax = kMany * kChunkBytes / sizeof(float);
 
 struct Trainer {
   std::vector<float> input;
@@ -70,16 +77,14 @@ class HotPathTest : public ::testing::Test {
     operation.key = {kJob, 1, step_};
     operation.count = count;
     operation.ring = rings_[self];
-    if (is_by_halving_) operation.route = operation.ring->halving.get();
     operation.inputs = {reinterpret_cast<const uint8_t*>(trainer.input.data())};
     operation.result = reinterpret_cast<uint8_t*>(trainer.result.data());
-    trainer.engine->start(operation);
+    if (adjust_) adjust_(operation);
+    trainer.engine->start(std::move(operation));
     ++started_;
   }
 
   void expect_chunks_allocate_nothing() {
-    constexpr uint64_t kFew = 4;
-    constexpr uint64_t kMany = 512;
     for (int round = 0; round < 3; ++round) allocations_of(kMany);  // queues grow to what they need
     const uint64_t few = allocations_of(kFew);
     // A queue that is longer than ever before grows, on a busy machine later than in those rounds.
@@ -110,10 +115,10 @@ class HotPathTest : public ::testing::Test {
     nodes_.b->io_loop->defer([this] { b_.engine->go({kJob, 1, step_}); });
     EXPECT_TRUE(nodes_.run_until([this] { return a_.is_retired && b_.is_retired; }));
     const uint64_t used = allocations() - before;
-    for (const Trainer* trainer : {&a_, &b_}) {
-      for (uint64_t at = 0; at < count; at += 997) {
-        EXPECT_EQ(trainer->result[at], a_.input[at] + b_.input[at]) << at;
-      }
+    EXPECT_EQ(a_.result, b_.result);
+    for (uint64_t at = 0; at < count; at += 997) {
+      const float sum = a_.input[at] + b_.input[at];
+      EXPECT_EQ(a_.result[at], expected_ ? expected_(sum) : sum) << at;
     }
     return used;
   }
@@ -124,13 +129,50 @@ class HotPathTest : public ::testing::Test {
   const std::array<std::shared_ptr<const Ring>, 2> rings_{ring_of(0), ring_of(1)};
   uint64_t step_ = 0;
   int started_ = 0;
-  bool is_by_halving_ = false;
+  std::function<void(Operation&)> adjust_;
+  std::function<float(float sum)> expected_;  // of an element's result; none: the sum
 };
 
 TEST_F(HotPathTest, ChunksAllocateNothing) { expect_chunks_allocate_nothing(); }
 
 TEST_F(HotPathTest, ChunksByHalvingAllocateNothing) {
-  is_by_halving_ = true;
+  adjust_ = [](Operation& operation) { operation.route = operation.ring->halving.get(); };
+  expect_chunks_allocate_nothing();
+}
+
+TEST_F(HotPathTest, ChunksWithACodecAndErrorMemoryAllocateNothing) {
+  // All inputs but the first are above the threshold, and each node's counts once.
+  const CodedSum coded = *make_coded_sum(*parse_codec_spec("2bit:threshold=0.5"), 2, 1);
+  std::array<std::shared_ptr<ErrorMemory>, 2> memory;
+  for (auto& one : memory) one = *ErrorMemory::create(kElementsMax, coded.memory_floats);
+  adjust_ = [&](Operation& operation) {
+    ElementRanges elements;
+    elements.append(0, operation.count);
+    operation.hop = std::make_shared<CodecHop>(coded, memory[operation.ring->self],
+                                               std::move(elements), 0, operation.key.step);
+  };
+  expected_ = [](float sum) { return sum > 0 ? 1.0F : 0.0F; };
+  expect_chunks_allocate_nothing();
+}
+
+TEST_F(HotPathTest, ChunksOfAShardedUpdateAllocateNothing) {
+  // Two tensors that do not follow one another in the set.
+  constexpr uint64_t kStripe = kElementsMax / 2;
+  std::array<std::shared_ptr<ShardState>, 2> shards;
+  for (uint32_t place = 0; place < 2; ++place)
+    shards[place] = *ShardState::create({4 * kStripe, kStripe, 2, place}, 1, DataType::Float32);
+  adjust_ = [&](Operation& operation) {
+    const uint64_t half = operation.count / 2;
+    auto owners = std::make_shared<FixedOwners>();
+    owners->stripe_elements = kStripe;
+    for (const uint64_t first : {uint64_t{0}, 3 * kStripe}) owners->append(first, half);
+    operation.fixed_owners = std::move(owners);
+    UpdateStep load;
+    load.action = UpdateAction::Load;
+    operation.owner_step = std::make_shared<OptimizerStep>(
+        shards[operation.ring->self],
+        std::vector<OptimizerStep::Member>{{half, load}, {half, load}}, 1);
+  };
   expect_chunks_allocate_nothing();
 }
 

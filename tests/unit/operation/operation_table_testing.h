@@ -57,9 +57,9 @@ struct RecordingActions final : OperationEngines, OperationObserver {
             [this] { return now_ns; }};
   }
 
-  bool start(const Operation& operation) override {
+  bool start(Operation operation) override {
     log.push_back("start");
-    started.push_back(operation);
+    started.push_back(std::move(operation));
     return !refuses;
   }
   bool go(const OperationKey& key) override {
