@@ -46,7 +46,7 @@ double thread_cpu_clock();
 std::vector<float> make_gradient(uint64_t count);
 
 // `sums` has as many elements as `gradient`, and is written to. `nodes`: whose parts a sum has in
-// it; 0: sums are not measured by themselves. Of more than kSumPartsMax nodes it has so many.
+// it, at most kSumPartsMax; 0: sums are not measured by themselves.
 inline constexpr uint32_t kSumPartsMax = 16;
 Result<CodecTimes> measure_codec(const CodecSpec& spec, std::span<const float> gradient,
                                  std::span<float> sums, const PassTimer& timer, uint32_t nodes = 0);

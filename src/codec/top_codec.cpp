@@ -36,7 +36,7 @@ CodecTraits top_traits(const CodecSpec& spec, uint32_t parts) {
 }
 
 // k = ratio · count elements, rounded, 1 at least: first their indices (ascending), then their
-// values. Of the sum of several parts as many times k: all that are not zero.
+// values. A sum of several parts has as many times k: all elements that are not zero.
 //
 // topk: Stich et al., "Sparsified SGD with Memory", NeurIPS 2018; the error memory is p without
 // what was sent.

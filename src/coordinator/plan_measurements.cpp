@@ -46,7 +46,7 @@ std::vector<CostMeasurement> MeasurementJoin::add(
         {rounded(open.quickest.bytes), static_cast<double>(open.quickest.nanoseconds) / 1e9, 1});
     open_.erase(one.id);
   }
-  // Of these a node has measured nothing, and never will.
+  // So many are open only if a node has not measured some of them, and never will.
   if (open_.size() > kOpenMax) open_.clear();
   return complete;
 }

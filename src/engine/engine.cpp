@@ -143,7 +143,7 @@ class EngineImpl final : public Engine, public OperationHost {
   Handle<uv_idle_t> work_idle_;  // active while there is local work: one slice per loop round
 
   // Events, and units that begin because others have finished, wait for the end of the loop's
-  // callback: whoever called into the engine (a link, a door) isn't called back from within.
+  // callback: the caller of the engine (a link, a door) isn't called back from within.
   std::vector<std::shared_ptr<OperationRun>> news_;
   std::vector<uint64_t> jobs_with_free_streams_;
   bool is_deferred_ = false;

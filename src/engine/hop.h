@@ -15,7 +15,7 @@ namespace braid {
 //
 // A chunk's bytes are a Part, what the ranks of one node give, or a Sum of several nodes' parts.
 // Each chunk is encoded once: resends and what is passed on of a sum are those bytes again, and the
-// node that encodes a sum keeps what the others decode. So all ranks get the same bits. Of an
+// node that encodes a sum keeps what the others decode. So all ranks get the same bits. For an
 // average, parts are divided by the number of ranks before they are encoded.
 //
 // Calls for different extents may come on different I/O loops.

@@ -9,7 +9,7 @@ namespace braid {
 void FindingsBoard::set(uint64_t job_key, const Explanation& explanation) {
   std::vector<Entry> entries;
   for (const Finding& finding : explanation.findings) {
-    // Of a job that stands still it would be more than all.
+    // In a job that stands still it would be more than all.
     const double ratio = std::min(1.0, finding.seconds_per_step / explanation.step_seconds);
     entries.push_back({explanation.job, std::string(to_string(finding.cause)), finding.node,
                        finding.rank ? std::to_string(*finding.rank) : "", ratio});

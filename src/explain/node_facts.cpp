@@ -28,7 +28,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(JobFacts, job, nodes, missing)
 
 namespace {
 
-// Of a step that says nothing of some rank nothing can be said.
+// A step without the times of some rank is of no use.
 Status check(const NodeFacts& facts) {
   const size_t ranks = facts.ranks.size();
   for (const NodeFacts::Step& step : facts.steps) {

@@ -39,7 +39,7 @@ Startup startup_of(const LiveSet& set, const Plan& plan, const Workload& workloa
   return sum;
 }
 
-// Of the node that coordinates the job; empty: it did not tell.
+// The planner of the node that coordinates the job; empty: it did not tell.
 std::string configured_planner(const Evidence& evidence) {
   for (const NodeFacts& node : evidence.after.nodes) {
     if (!node.planner.empty()) return node.planner;

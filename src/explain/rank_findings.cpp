@@ -178,7 +178,7 @@ void add_late_in_turns(const Evidence& evidence,
   findings.push_back(std::move(finding));
 }
 
-// Of a job of which something waits.
+// What a job with pending operations waits for.
 std::string pending_text(const JobFacts& facts, uint64_t pending) {
   const std::vector<PendingOperation> operations = pending_operations(facts);
   if (operations.empty()) {
@@ -299,7 +299,7 @@ void find_time_before_backward(const Evidence& evidence, Findings& findings) {
     backwards.push_back(median(rank.backward));
   }
   const double before = median(befores), backward = median(backwards);
-  // Of one gradient, or of several that come together, nobody knows when backward has begun.
+  // With one gradient, or several that come together, nobody knows when backward has begun.
   if (!is_worth(backward, evidence.step_seconds)) return;
   if (before < kLongBefore * backward || before < kLongBeforeShare * evidence.step_seconds) return;
   Finding finding{Cause::BeforeBackward, {}, {}, before - kForwardOfBackward * backward, {}, {}};

@@ -36,9 +36,9 @@ constexpr uint64_t kReservePieceBytes = 4ull << 20;
 // would be hard to interrupt.
 constexpr uint64_t kHugeSliceBytes = 64ull << 20;
 
-// Of a memory that peers may read: nobody but its owner, or root, opens it again for writing.
+// The mode of a memory that peers may read: only its owner, or root, opens it again for writing.
 constexpr mode_t kReadable = S_IRUSR;
-// Of inputs: mincore() tells only those which pages there are who may write.
+// The mode of inputs: mincore() tells which pages exist only to a process that may write.
 constexpr mode_t kAllMayWrite = S_IWGRP | S_IWOTH;
 constexpr int kNoHoles = F_SEAL_WRITE | F_SEAL_FUTURE_WRITE;
 

@@ -69,7 +69,7 @@ class SharedMemory {
   uint64_t missing_bytes(uint64_t offset, uint64_t bytes) const;
   // By its seals nobody can make holes: what was not missing once never will be.
   bool keeps_pages() const { return keeps_pages_; }
-  // Bytes of pages that there are, whoever had them made. 0 if the kernel does not say.
+  // Bytes of the pages that exist. 0 if the kernel does not say.
   uint64_t memory_bytes() const;
 
   // For peers: what they may do with it follows from create().

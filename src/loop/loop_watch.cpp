@@ -80,8 +80,8 @@ void LoopWatch::on_polled(uint64_t now_ms) {
 }
 
 uint64_t LoopWatch::own_time_ns(uint64_t round_ns, const ThreadTimes& used) {
-  // Of what was used before the round began nothing is known but that it is little: some waiting
-  // for the processor, also after the poll, and computing for kAskEveryNs at most.
+  // The time used before the loop round began is not known, but it is little: some waiting for the
+  // processor, also after the poll, and computing for kAskEveryNs at most.
   const uint64_t not_waiting = since(used.waiting_ns, round_ns);
   const uint64_t computing = since(kAskEveryNs, used.computing_ns);
   if (used.sleeps == 0) return std::min(round_ns, computing);

@@ -14,9 +14,9 @@
 namespace braid {
 
 // What all ranks must agree on about one operation; compared between neighbours on the ring before
-// any result is published. Of an all-to-all each two nodes agree about what they give to each
-// other: `count` is what one expects from the other, `given` what it gives, and `group` the hash
-// of how both are split among the ranks; between the ranks of a node all three are 0.
+// any result is published. In an all-to-all each two nodes agree about what they give each other:
+// `count` is what one expects from the other, `given` what it gives, and `group` the hash of how
+// both are split among the ranks; between the ranks of a node all three are 0.
 struct Signature {
   Collective collective = Collective::AllReduce;
   DataType dtype = DataType::Float32;

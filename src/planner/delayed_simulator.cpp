@@ -123,7 +123,7 @@ class LongRun {
     return times;
   }
 
-  // Of the round that this step's end waits for; 0 if there is none.
+  // The end of the round that this step's end waits for; 0 if there is none.
   double end_of_due_round(std::vector<double>& times) {
     const size_t later = rounds_.delay + (rounds_.waits_first ? 0 : 1);
     if (round_of_step_.size() < later) return 0;

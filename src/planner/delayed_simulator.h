@@ -35,8 +35,8 @@ struct UpdateTimes {
 //
 // Units of an earlier round start before those of a later one. Local updates, owners' updates and
 // encoding take no time. The steps at the beginning of a run do not count: steps are simulated
-// until periods repeat each other, or kUpdatePeriodsMax periods. Of those that do not repeat until
-// then, the later half counts.
+// until periods repeat each other, or for kUpdatePeriodsMax periods. If they do not repeat, the
+// later half counts.
 //
 // INVALID_ARGUMENT: more fragments than tensors, or a period with too many units to simulate.
 Result<UpdateTimes> simulate_update(const Workload& workload, const CostModel& cost,

@@ -84,9 +84,9 @@ class MonotoneWindow {
 //
 // Sizes are sums, so the prefixes whose groups would be of one line's sizes are neighbours: the
 // larger the sizes, the earlier the prefixes. From one question to the next all these runs move
-// forward. Of a run's prefixes that end after `ready`, one ends the group at
+// forward. A prefix of a run that ends after `ready` ends the group at
 //     end + a + b·(bytes − its bytes),
-// so that the best one has the least end − b·bytes, whatever is asked. That is the least of a
+// so the best prefix has the least end − b·bytes, whatever is asked. That is the least of a
 // window that slides: a queue in which a prefix stands only as long as no later one, which also
 // stays longer, is better.
 class LinesWindow {

@@ -96,7 +96,7 @@ LinearCost least_squares(std::span<const CostPoint> points, const std::vector<do
   return {mean_seconds - slope * mean_bytes, slope};
 }
 
-// Of a candidate for the first line: outliers count, but no more than kGrossResidual.
+// How badly a candidate for the first line fits: outliers count, at most with kGrossResidual.
 double badness(std::span<const CostPoint> points, const LinearCost& line) {
   double sum = 0;
   for (const CostPoint& point : points) {

@@ -76,7 +76,7 @@ void StreamSearch::play_from(size_t first) {
   ends_.clear();
 }
 
-// Of the plan with the groups `instead` in the place of some.
+// The score of the plan with the groups `instead` in the place of some.
 StreamSearch::Score StreamSearch::score_of_change(size_t first, size_t removed,
                                                   const Groups& instead) {
   trial_ = checkpoints_[first];

@@ -107,7 +107,7 @@ UpdateRounds diloco_rounds(const Workload& together, const CostModel& cost, cons
   return rounds;
 }
 
-// Of the steps that are no K-th ones.
+// The traffic of steps that are not K-th ones.
 Traffic usual_traffic(UpdateKind kind) {
   switch (kind) {
     case UpdateKind::SsdSgd:

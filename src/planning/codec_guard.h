@@ -49,8 +49,8 @@ struct GuardReading {
 class CodecGuard {
  public:
   static constexpr uint32_t kReadingsInARow = 3;
-  // Operations of which some nodes' samples are there, of the whole job. Of more, the oldest step's
-  // are forgotten.
+  // Operations of the whole job with samples of only some nodes, at most. Beyond that, those of the
+  // oldest step are forgotten.
   static constexpr size_t kJoinsMax = 4096;
   static constexpr size_t kReadingsMax = 1 << 16;
   static constexpr size_t kTensorsMax = 1 << 20;  // that have passed a limit lately

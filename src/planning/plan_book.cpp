@@ -320,7 +320,7 @@ void PlanBook::note_end(Set& set, uint64_t step, uint64_t now_ns) {
   }
 }
 
-// Of the largest set. `plan`: the one that it follows now.
+// Shows the plan of the largest set. `plan`: the one that the set follows now.
 void PlanBook::show_plan(const Set& set, const PlanSet::AgreedPlan& plan) {
   if (largest_ == nullptr || set.bytes > largest_->bytes) largest_ = &set;
   if (largest_ != &set) return;

@@ -68,7 +68,7 @@ class ByHash {
   std::unordered_map<uint64_t, uint32_t> places_;
 };
 
-// Of a group whose codec holds; its reading is null as long as there is none.
+// The codec of a group that has one; its reading is null as long as there is none.
 Json codec_of(const TensorGroup& group, uint64_t set, const CodecSpec& codec,
               const GuardNews& guard) {
   Json one = {{"codec", to_string(codec)}, {"reading", Json()}};

@@ -19,7 +19,7 @@ std::vector<PlanSet::Tensor> in_order_of_backward(std::vector<PlanSet::Tensor> t
   return tensors;
 }
 
-// Of dtypes and counts, in order.
+// The hash of dtypes and counts, in order.
 uint64_t hash_of(const PlanSet::Tensors& tensors) {
   uint64_t hash = fnv1a64("tensors");
   for (const PlanSet::Tensor& tensor : tensors)
@@ -107,7 +107,7 @@ bool PlanSet::go_together(uint32_t tensor, uint32_t other) const {
 }
 
 std::vector<std::vector<uint64_t>> PlanSet::first_groups() const {
-  // Of each kind of tensors one group has room at a time, so kinds that take turns are merged, too.
+  // Each kind of tensors has one open group at a time, so kinds that take turns are merged, too.
   struct Open {
     uint32_t tensor = 0;  // of its kind
     size_t group = 0;

@@ -206,7 +206,7 @@ class NodeTrace {
   uint32_t next_track_ = 1;
 };
 
-// Of the node's first span, by the clock of the node that asked.
+// The time of the node's first span, by the clock of the node that asked.
 uint64_t corrected_origin(const JobTimeline::Node& node) {
   return node.timeline.origin_ns - static_cast<uint64_t>(node.offset_ns);
 }

@@ -17,7 +17,7 @@ struct TimelineFilter {
   uint64_t end_ns = UINT64_MAX;
 };
 
-// The latest spans, in memory that is allocated once. Of one loop.
+// The latest spans, in memory that is allocated once. One loop uses it.
 class EventRing {
  public:
   // Rounded up to a power of two; at least 1.

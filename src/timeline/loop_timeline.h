@@ -6,7 +6,7 @@
 namespace braid {
 
 // What one I/O loop notes of its jobs: the latest spans. Those of single chunks, which are many,
-// have a ring of their own. Plain stores into memory that was allocated once. Of that loop only.
+// have a ring of their own. Plain stores into memory that was allocated once, by that loop only.
 class LoopTimeline {
  public:
   // How many spans one call of copy() looks at: about 0.2 ms.

@@ -14,7 +14,7 @@ namespace braid {
 namespace {
 
 constexpr size_t kNameBytesMin = 8;
-// Of one of the node's own names, and what else stands around the lists.
+// Room for one of the node's own names, and what else stands around the lists.
 constexpr size_t kFrameBytes = 1024;
 
 // Names come from trainers: no byte of what is returned becomes several in JSON.

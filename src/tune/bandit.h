@@ -16,7 +16,7 @@ class Bandit {
  public:
   explicit Bandit(size_t arms) : arms_(arms) {}
 
-  // The arm whose turn it is; nothing when all are retired. Of equal ones the first.
+  // The arm whose turn it is, the first of equal ones; nothing when all are retired.
   std::optional<size_t> choose() const;
   void reward(size_t arm, double reward);                    // in [0, 1]
   void retire(size_t arm) { arms_[arm].is_retired = true; }  // it has nothing more to give

@@ -79,7 +79,7 @@ class BayesianSearcher final : public Searcher {
   std::optional<Setting> propose(const SearchView& view, RandomGenerator& random) override {
     const std::vector<SettingScore> points = points_of(view);
     const GaussianProcess process = process_through(view.space, points);
-    // Of what was measured, by what is expected of it: a lucky measurement is not the best.
+    // The best measured setting by its expected time: a lucky measurement is not the best.
     double best = std::numeric_limits<double>::infinity();
     for (const SettingScore& point : points) {
       best = std::min(best, process.predict(view.space.coordinates(point.setting)).mean);

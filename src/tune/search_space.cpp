@@ -26,7 +26,7 @@ Status check_parameter(const SearchSpace::Parameter& parameter) {
   return Status::ok();
 }
 
-// Of ascending values; the lower one of two that are equally far.
+// The index among ascending values; the lower one of two that are equally far.
 size_t nearest_index(const std::vector<uint64_t>& values, uint64_t wanted) {
   const auto distance = [&](size_t i) { return std::abs(log_of(values[i]) - log_of(wanted)); };
   size_t best = 0;

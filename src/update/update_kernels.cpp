@@ -129,7 +129,7 @@ struct Lion {
     decay<false>(n, g, w);
     const auto mix =
         hn::Add(hn::Mul(m, hn::Set(d, n.momentum)), hn::Mul(hn::Set(d, n.gradient_share), g));
-    // Of 0 and of NaN it is 0, as torch.sign has it.
+    // The sign of 0 and of NaN is 0, as torch.sign has it.
     const auto one = hn::Set(d, T{1});
     const auto sign = hn::Sub(hn::IfThenElseZero(hn::Gt(mix, hn::Zero(d)), one),
                               hn::IfThenElseZero(hn::Lt(mix, hn::Zero(d)), one));

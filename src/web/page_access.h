@@ -13,7 +13,7 @@ namespace braid {
 
 // Who may read a route.
 enum class WebAccess : uint8_t {
-  Open,  // whoever reaches the port: it tells no secrets
+  Open,  // everybody who reaches the port: it tells no secrets
   Page,  // what the page is made of: the same everywhere, but it asks for data
   Data,  // names and processes of jobs
 };
