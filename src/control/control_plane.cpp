@@ -191,8 +191,7 @@ void ControlPlaneImpl::on_message(ControlConnection& connection, const FrameNumb
   if (const auto* heartbeat = message.body_as_Heartbeat())
     return take_heartbeat(*entry, *heartbeat);
   if (const auto* goodbye = message.body_as_Goodbye()) return take_goodbye(*entry, *goodbye);
-  // An unknown message may be ignored: if it had to be understood, the version would be another
-  // one.
+  // An unknown message may be ignored, or the protocol version would be another one.
   if (!*is_due || message.body_type() > proto::ControlBody::MAX) return;
   ++counters_.messages_received;
   const Peer from = entry->peer;  // the handler may cause the peer's loss
