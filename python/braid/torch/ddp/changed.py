@@ -129,7 +129,7 @@ def _wrap_register(original: Callable[..., None]) -> Callable[..., None]:
         if self in _attached:
             self._check_comm_hook(hook)
             self._comm_hooks.append((hook, state))
-            _replace_ours(self, state, hook)
+            _replace_ours(self, functools.partial(_register, state=state, hook=hook), state, hook)
             return
         if hook is not ddp_hook:
             _guarded(own_buckets.give_back, self)
@@ -157,20 +157,32 @@ def _wrap_builtin(original: Callable[..., None]) -> Callable[..., None]:
         hook = hooks.get(comm_hook_type.name)
         if hook is None:
             raise ValueError(f"DDP over braid has no built-in hook {comm_hook_type.name}")
+        register = functools.partial(_register_of_torch, hook=hook)
         if self in _attached:
-            return _replace_ours(self, self.process_group, hook)
+            return _replace_ours(self, register, self.process_group, hook)
         _guarded(own_buckets.give_back, self)
         self.logger._set_comm_hook_name(str(comm_hook_type))
-        # Not through the model's method: it is none of the script's own hooks, which are pickled.
-        return dist._register_comm_hook(self.reducer, self.process_group, hook)
+        return register(self)
 
     return _register_builtin_comm_hook
 
 
-def _replace_ours(model: Any, state: object, hook: Callable[..., Any]) -> None:
-    """At once, and with the script's buckets from the next forward pass on."""
+def _replace_ours(
+    model: Any, register: Callable[[Any], None], state: object, hook: Callable[..., Any]
+) -> None:
+    """At once, and with the script's buckets from the next forward pass on. Until then the model is
+    pickled with `register`."""
     _attached.pop(model).replace(functools.partial(hook, state))
-    own_buckets.give_back_later(model, state, hook)
+    own_buckets.give_back_later(model, register)
+
+
+def _register(model: Any, state: object, hook: Callable[..., Any]) -> None:
+    dist._register_comm_hook(model.reducer, state, hook)
+
+
+def _register_of_torch(model: Any, hook: Callable[..., Any]) -> None:
+    # Not through the model's method: it is none of the script's own hooks, which are pickled.
+    dist._register_comm_hook(model.reducer, model.process_group, hook)
 
 
 def _refuse_hook(model: Any) -> None:

@@ -14,7 +14,6 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-import torch.distributed as dist
 
 from braid.torch.operations.untraced import untraced
 
@@ -22,7 +21,7 @@ _log = logging.getLogger("braid")
 _MEBIBYTE = 1024 * 1024
 _DEFAULT_BUCKET_CAP_MB = 25
 
-# For models whose buckets are not the script's: the parameters that DDP reduces, as they were
+# Of models whose buckets are not those of the script: the parameters that DDP reduces, as they were
 # when it was made, and whether their gradients are sparse.
 _parameters: weakref.WeakKeyDictionary[Any, tuple[list[torch.Tensor], list[bool]]] = (
     weakref.WeakKeyDictionary()
@@ -65,7 +64,7 @@ def give_back(model: Any) -> None:
     )
     model._has_rebuilt_buckets = False
     if model.static_graph:
-        # What a reducer sets in its first backward pass.
+        # Of the first backward pass of a reducer.
         model._static_graph_delay_allreduce_enqueued = False
         model.reducer._set_static_graph()
         model.logger._set_static_graph()
@@ -73,21 +72,20 @@ def give_back(model: Any) -> None:
         model.require_manual_backward_finalization = True
 
 
-def give_back_later(model: Any, state: object, hook: Callable[..., Any]) -> None:
-    """Before the model's next forward pass, with `hook` for the new reducer.
+def give_back_later(model: Any, register: Callable[[Any], None]) -> None:
+    """Before the model's next forward pass, and then register(model), which puts a hook under it.
 
     For a model in training: a backward pass may still come for the reducer that is there.
     """
-    later = _Later(state, hook)
+    later = _Later(register)
     later.handle = model.register_forward_pre_hook(later)
 
 
 class _Later:
     """A forward pre-hook that runs once. Models may be pickled with it."""
 
-    def __init__(self, state: object, hook: Callable[..., Any]) -> None:
-        self._state = state
-        self._hook = hook
+    def __init__(self, register: Callable[[Any], None]) -> None:
+        self._register = register
         self.handle: Any = None
 
     @untraced
@@ -95,6 +93,6 @@ class _Later:
         self.handle.remove()
         try:
             give_back(model)
-            dist._register_comm_hook(model.reducer, self._state, self._hook)
+            self._register(model)
         except Exception as error:
             _log.warning("a DDP hook of the script comes too late: %s", error, exc_info=True)
