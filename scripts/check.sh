@@ -119,7 +119,7 @@ sanitize() { # PRESET ROOM...
     # Without those of scripts, of command lines, of packages and of documents: Python, and code that the unit tests
     # run through.
     local name
-    for name in check cluster_tool compare help image kubernetes packages plan plot pods scale_parts slurm \
+    for name in check cluster_tool compare help image kubernetes measure packages plan plot pods slurm \
       spec_vectors style_check with_ucx; do
       tests+=("--ignore-glob=*/test_$name*")
     done

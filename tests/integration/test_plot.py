@@ -9,7 +9,6 @@ import xml.etree.ElementTree
 
 import pytest
 from braid_build import BRAIDCTL, PATIENCE_S, REPOSITORY
-from compare_tool import COMPARE  # noqa: F401 (makes scripts/ importable)
 
 pytest.importorskip("matplotlib")
 

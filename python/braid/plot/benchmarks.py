@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pictures of what bench/compare and bench/updates timeline write with --json."""
+"""Pictures of what bench/compare and bench/steps --timeline write with --json."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ def compare(report: dict, title: str) -> Page:
     if not rows:
         raise ValueError("no system has been measured: there is nothing to draw")
     systems = list(dict.fromkeys(row["system"] for row in rows))
-    by_torch = bool(report["through"])
+    options = report["options"]
+    by_torch = bool(options["through"])
     panels: list[Panel] = []
     for case in dict.fromkeys((row["dtype"], row["bytes"]) if by_torch else None for row in rows):
         some = [row for row in rows if case is None or case == (row["dtype"], row["bytes"])]
@@ -35,7 +36,7 @@ def compare(report: dict, title: str) -> Page:
     if wire and not by_torch:
         panels[0].limit = (wire, f"the wire: {number(wire)} Gbit/s")
     what = "Collectives through torch" if by_torch else "All-reduce"
-    notes = [f"{report['nodes']} nodes, ranks of each: {report['ranks_per_node']}", report["network"]]
+    notes = [f"{options['nodes']} nodes, ranks of each: {options['ranks_per_node']}", report["network"]]
     inches = (5.6, 2.8) if by_torch else (8.5, 2.6)
     heading = title or f"{what}: {', '.join(systems)}"
     return Page(heading, panels, list(filter(None, notes)), 3 if by_torch else 1, inches)
@@ -63,17 +64,17 @@ def _size(count: int) -> str:
 
 def timeline(report: dict, title: str) -> Page:
     """When the steps of each system compute on rank 0, and when its gradients travel. One time axis for all."""
-    parts = report["parts"]
-    if not parts:
-        raise ValueError("no system has been measured: there is nothing to draw")
-    bounds = [(part["computing"][0][0][1], part["computing"][-1][-1][2]) for part in parts]  # ns
+    timelines = report["timelines"]
+    if not timelines:
+        raise ValueError("no system has been measured: there is nothing to draw (bench/steps --timeline)")
+    bounds = [(one["computing"][0][0][1], one["computing"][-1][-1][2]) for one in timelines.values()]  # ns
     end = max(until - begin for begin, until in bounds)
     panels: list[Panel] = [
-        Spans(part["system"], "ms", lanes=_LANES, spans=_spans(part, *one, end * _MOMENT_SHARE), end=end / 1e6)
-        for part, one in zip(parts, bounds)
+        Spans(system, "ms", lanes=_LANES, spans=_spans(part, *one, end * _MOMENT_SHARE), end=end / 1e6)
+        for (system, part), one in zip(timelines.items(), bounds)
     ]
     heading = title or "When a step computes, and when its gradients travel"
-    return Page(heading, panels, [f"{report['nodes']} nodes, rank 0"], panel_inches=(11, 2.6))
+    return Page(heading, panels, [f"{report['options']['nodes']} nodes, rank 0"], panel_inches=(11, 2.6))
 
 
 def _spans(part: dict, first: int, last: int, moment: float) -> list[Span]:

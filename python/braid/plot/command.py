@@ -9,7 +9,7 @@ import sys
 
 _DESCRIPTION = "Draws what braidctl and the benchmarks print as JSON."
 _KINDS = (
-    "braidctl plan, simulate or advise --format json, or the --json file of bench/compare or bench/updates timeline"
+    "braidctl plan, simulate or advise --format json, or the --json file of bench/compare or bench/steps --timeline"
 )
 _EPILOG = """\
 examples:
@@ -88,7 +88,7 @@ def _page_of(document, title: str):
         ("sets", planning.live),
         ("sweep", planning.advise),
         ("comparisons", benchmarks.compare),
-        ("communication", benchmarks.timeline),
+        ("timelines", benchmarks.timeline),
     )
     for key, draw in kinds:
         if isinstance(document, dict) and key in document:

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A system's model and optimizer, as a script has them, on each rank. Over gloo nothing of braid is loaded."""
+
+import dataclasses
+from typing import Any
+
+import torch
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+
+from . import hooks, systems
+from .systems import System
+
+
+class Trained:
+    """`model` is what a script calls; `optimizer` what it steps."""
+
+    def __init__(self, model: nn.Module, system: System, warmup_steps: int, lr: float, momentum: float):
+        self.model: nn.Module = model
+        self._system = system
+        self._keeper: Any = None
+        parameters = list(model.parameters())
+        if not system.uses_ddp:
+            import braid.torch as own
+        if system.is_delayed:
+            options = _delay_options(system, warmup_steps)
+            self.optimizer = own.DelayedOptimizer(parameters, lr=lr, momentum=momentum, **options)
+        elif system.kind in (systems.SHARDED, systems.ACCO):
+            kind = own.ShardedOptimizer if system.kind == systems.SHARDED else own.Acco
+            overlaps = {"overlap_forward": system.overlaps_forward, "overlap_backward": system.overlaps_backward}
+            self.optimizer = kind(
+                parameters, torch.optim.SGD, lr=lr, momentum=momentum, model=model, pull=system.pull,
+                **(overlaps if system.kind == systems.SHARDED else {}),
+            )  # fmt: skip
+        else:
+            self.optimizer = torch.optim.SGD(parameters, lr, momentum=momentum)
+            if system.uses_ddp:
+                self._use_ddp()
+            elif system.kind == systems.DILOCO:
+                self._keeper = own.DiLoCo(model, self.optimizer, system.sync_every)
+            else:
+                self._keeper = own.PostLocalSGD(self.optimizer, system.sync_every)
+
+    def _use_ddp(self) -> None:
+        self.model = DistributedDataParallel(
+            self.model, bucket_cap_mb=self._system.bucket_mib, gradient_as_bucket_view=True
+        )
+        if self._system.hook:
+            hooks.register(self.model, self._system.hook)
+
+    def settle(self) -> None:
+        """Makes the parameters what a script evaluates: the same on all ranks. diloco and local-sgd: at the end of a
+        cycle only, where they are."""
+        if self._system.is_delayed or self._system.kind == systems.ACCO:
+            self.optimizer.finish()
+        elif self._system.kind == systems.SHARDED:
+            self.optimizer.synchronize()
+
+    def wait(self) -> None:
+        """Until nothing is on its way between nodes any more; parameters stay as they are."""
+        if self._system.is_delayed:
+            self.optimizer.global_state.wait()
+        elif self._system.kind in (systems.SHARDED, systems.ACCO):
+            self.optimizer.synchronize()
+
+
+def _delay_options(system: System, warmup_steps: int) -> dict:
+    options = dataclasses.asdict(system.delay)
+    if options["warmup_steps"] is None:
+        options["warmup_steps"] = warmup_steps
+    if system.kind != "ssd-sgd":
+        del options["pull_every"]
+    if system.kind != "cd-sgd":
+        del options["correction_every"]
+    return {**options, "force": system.is_forced}
