@@ -6,19 +6,17 @@
 namespace braid {
 namespace {
 
-// Sends what `make_body` builds and returns the StatusReply to it.
-template <typename MakeBody>
-Result<JobsReply> query(const std::string& socket_path, uint32_t timeout_ms, proto::ClientBody type,
-                        MakeBody make_body) {
+// Sends what `make_question` builds and returns the StatusReply to it.
+template <typename MakeQuestion>
+Result<JobsReply> query(const std::string& socket_path, uint32_t timeout_ms,
+                        MakeQuestion make_question) {
   JobsReply whole;
   const uint64_t deadline_ns = client::now_ns() + timeout_ms * 1'000'000ull;
   client::Connection connection;
   BRAID_RETURN_IF_ERROR(connection.open(socket_path, deadline_ns));
 
   flatbuffers::FlatBufferBuilder builder;
-  const flatbuffers::Offset<void> body = make_body(builder);
-  builder.Finish(proto::CreateClientMessage(builder, type, body));
-  BRAID_RETURN_IF_ERROR(connection.send(builder));
+  BRAID_RETURN_IF_ERROR(connection.send(builder, make_question(builder)));
 
   for (bool has_more = true; has_more;) {
     client::Received received;
@@ -26,7 +24,8 @@ Result<JobsReply> query(const std::string& socket_path, uint32_t timeout_ms, pro
     const proto::StatusReply* reply = received.message->body_as_StatusReply();
     if (reply == nullptr) {
       return make_status(StatusCode::Protocol, "braidd at '{}' answered {} with {}", socket_path,
-                         proto::EnumNameClientBody(type),
+                         proto::EnumNameClientBody(
+                             proto::GetClientMessage(builder.GetBufferPointer())->body_type()),
                          proto::EnumNameClientBody(received.message->body_type()));
     }
     whole.json += reply->json()->string_view();
@@ -43,44 +42,38 @@ std::string daemon_socket_path(const std::string& given) {
 }
 
 Result<std::string> query_status(const std::string& socket_path, uint32_t timeout_ms) {
-  auto reply = query(socket_path, timeout_ms, proto::ClientBody::StatusQuery,
-                     [](flatbuffers::FlatBufferBuilder& builder) {
-                       return proto::CreateStatusQuery(builder).Union();
-                     });
+  auto reply = query(socket_path, timeout_ms,
+                     [](auto& builder) { return proto::CreateStatusQuery(builder); });
   if (!reply) return reply.status();
   return std::move(reply->json);
 }
 
 Result<JobsReply> query_plans(const std::string& socket_path, const std::string& job_name,
                               uint32_t timeout_ms) {
-  return query(socket_path, timeout_ms, proto::ClientBody::PlanQuery,
-               [&job_name](flatbuffers::FlatBufferBuilder& builder) {
-                 return proto::CreatePlanQueryDirect(builder, job_name.c_str()).Union();
-               });
+  return query(socket_path, timeout_ms, [&job_name](auto& builder) {
+    return proto::CreatePlanQueryDirect(builder, job_name.c_str());
+  });
 }
 
 Result<JobsReply> query_facts(const std::string& socket_path, const std::string& job_name,
                               uint32_t timeout_ms) {
-  return query(socket_path, timeout_ms, proto::ClientBody::ExplainQuery,
-               [&job_name](flatbuffers::FlatBufferBuilder& builder) {
-                 return proto::CreateExplainQueryDirect(builder, job_name.c_str()).Union();
-               });
+  return query(socket_path, timeout_ms, [&job_name](auto& builder) {
+    return proto::CreateExplainQueryDirect(builder, job_name.c_str());
+  });
 }
 
 Result<JobsReply> query_timelines(const std::string& socket_path, const std::string& job_name,
                                   uint32_t steps, uint32_t timeout_ms) {
-  return query(socket_path, timeout_ms, proto::ClientBody::TimelineQuery,
-               [&](flatbuffers::FlatBufferBuilder& builder) {
-                 return proto::CreateTimelineQueryDirect(builder, job_name.c_str(), steps).Union();
-               });
+  return query(socket_path, timeout_ms, [&](auto& builder) {
+    return proto::CreateTimelineQueryDirect(builder, job_name.c_str(), steps);
+  });
 }
 
 Result<JobsReply> query_tuning(const std::string& socket_path, const std::string& job_name,
                                uint32_t timeout_ms) {
-  return query(socket_path, timeout_ms, proto::ClientBody::TuneQuery,
-               [&job_name](flatbuffers::FlatBufferBuilder& builder) {
-                 return proto::CreateTuneQueryDirect(builder, job_name.c_str()).Union();
-               });
+  return query(socket_path, timeout_ms, [&job_name](auto& builder) {
+    return proto::CreateTuneQueryDirect(builder, job_name.c_str());
+  });
 }
 
 }  // namespace braid

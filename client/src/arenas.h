@@ -25,7 +25,7 @@ struct ArenaPlace {
 class Arenas {
  public:
   // `bytes_max`: what all of them may have in use together.
-  void set_limit(uint64_t bytes_max) { bytes_max_ = bytes_max; }
+  explicit Arenas(uint64_t bytes_max) : bytes_max_(bytes_max) {}
 
   // A further arena with room for `bytes`, which add() then adds. It is as large as all before it
   // together, so that few are enough; what is free in those goes back to the kernel, for it was no
@@ -55,7 +55,7 @@ class Arenas {
     return used <= bytes_max_ && bytes <= bytes_max_ - used;
   }
 
-  uint64_t bytes_max_ = 0;
+  const uint64_t bytes_max_;
   std::array<std::unique_ptr<Arena>, proto::kArenasMax> arenas_;
   std::atomic<uint32_t> count_ = 0;  // those before it do not change any more
   std::atomic<uint64_t> round_end_ns_ = 0;

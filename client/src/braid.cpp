@@ -7,10 +7,9 @@
 #include <braid.h>
 
 #include "error.h"
-#include "explanation.h"
 #include "job.h"
-#include "master.h"
 #include "open_jobs.h"
+#include "questions.h"
 
 using braid::Status;
 using braid::StatusCode;
@@ -37,7 +36,7 @@ template <typename Function>
 int with_job(const braid_job* job, Function&& function) noexcept {
   return guarded([&]() -> Status {
     if (job == nullptr) return Status(StatusCode::InvalidArgument, "job is NULL");
-    BRAID_RETURN_IF_ERROR(job->job->check_open());
+    BRAID_RETURN_IF_ERROR(job->job->check_usable());
     return function(*job->job);
   });
 }
@@ -45,7 +44,7 @@ int with_job(const braid_job* job, Function&& function) noexcept {
 // The same for what asks something of the daemon that may be refused.
 template <typename Function>
 int asking_job(const braid_job* job, Function&& function) noexcept {
-  return with_job(job, [&](Job& self) { return self.note_answer(function(self)); });
+  return with_job(job, [&](Job& self) { return self.refusal().note(function(self)); });
 }
 
 // A job that is being opened; nothing where there is an error.
@@ -87,7 +86,7 @@ int braid_open_wait(braid_job* job, uint32_t timeout_ms, int* done) {
     *done = 0;
     BRAID_RETURN_IF_ERROR(job->job->open_within(timeout_ms, is_new));
     if (is_new) braid::client::add_open_job(*job->job);
-    *done = job->job->check_open().is_ok() ? 1 : 0;
+    *done = job->job->is_open() ? 1 : 0;
     return {};
   });
 }
@@ -125,65 +124,81 @@ uint32_t braid_world_size(const braid_job* job) {
 
 int braid_register(braid_job* job, const braid_tensor_options* options, size_t tensor_count,
                    uint32_t* tensors) {
-  return asking_job(
-      job, [&](Job& self) { return self.register_tensors(options, tensor_count, tensors); });
+  return asking_job(job, [&](Job& self) {
+    return self.registry().register_tensors(options, tensor_count, tensors);
+  });
 }
 
 int braid_unregister(braid_job* job, const uint32_t* tensors, size_t tensor_count) {
-  return asking_job(job, [&](Job& self) { return self.unregister_tensors(tensors, tensor_count); });
+  return asking_job(job, [&](Job& self) {
+    return self.registry().unregister_tensors(tensors, tensor_count, [&] {
+      return self.tickets().check_none_of(tensors[0], tensor_count);
+    });
+  });
 }
 
 int braid_allocate(braid_job* job, size_t bytes, void** memory) {
-  return asking_job(job, [&](Job& self) { return self.allocate(bytes, memory); });
+  return asking_job(job, [&](Job& self) { return self.registry().allocate(bytes, memory); });
 }
 
 int braid_free(braid_job* job, void* memory) {
-  return with_job(job, [&](Job& self) { return self.free(memory); });
+  return with_job(job, [&](Job& self) { return self.registry().free(memory); });
 }
 
 int braid_set_timeout(braid_job* job, uint32_t timeout_ms) {
-  return with_job(job, [timeout_ms](Job& self) { return self.set_timeout(timeout_ms); });
+  return with_job(job, [timeout_ms](Job& self) {
+    self.set_timeout(timeout_ms);
+    return Status();
+  });
 }
 
 int braid_extend_timeout(braid_job* job, uint32_t more_ms) {
-  return with_job(job, [more_ms](Job& self) { return self.extend_timeout(more_ms); });
+  return with_job(job, [more_ms](Job& self) {
+    self.extend_timeout(more_ms);
+    return Status();
+  });
 }
 
 int braid_set_patience(braid_job* job, uint32_t patience_ms) {
-  return with_job(job, [patience_ms](Job& self) { return self.set_patience(patience_ms); });
+  return with_job(job, [patience_ms](Job& self) {
+    self.set_patience(patience_ms);
+    return Status();
+  });
 }
 
 int braid_submit(braid_job* job, const braid_operation* operation, braid_ticket* ticket) {
-  return asking_job(job, [&](Job& self) { return self.submit(operation, ticket); });
+  return asking_job(job, [&](Job& self) { return self.tickets().submit(operation, ticket); });
 }
 
 int braid_test(braid_job* job, braid_ticket ticket, int* done) {
-  return with_job(job, [&](Job& self) { return self.test(ticket, done); });
+  return with_job(job, [&](Job& self) { return self.tickets().test(ticket, done); });
 }
 
 int braid_wait(braid_job* job, braid_ticket ticket, uint32_t timeout_ms) {
-  return with_job(job, [&](Job& self) { return self.wait(ticket, timeout_ms); });
+  return with_job(job, [&](Job& self) { return self.tickets().wait(ticket, timeout_ms); });
 }
 
 int braid_result(braid_job* job, braid_ticket ticket, const void** data, size_t* bytes) {
-  return with_job(job, [&](Job& self) { return self.result(ticket, data, bytes); });
+  return with_job(job, [&](Job& self) { return self.tickets().result(ticket, data, bytes); });
 }
 
 int braid_result_of_rank(braid_job* job, braid_ticket ticket, uint32_t rank, const void** data,
                          size_t* bytes) {
-  return with_job(job, [&](Job& self) { return self.result_of_rank(ticket, rank, data, bytes); });
+  return with_job(
+      job, [&](Job& self) { return self.tickets().result_of_rank(ticket, rank, data, bytes); });
 }
 
 int braid_copy_result(braid_job* job, braid_ticket ticket, void* out, size_t bytes) {
-  return with_job(job, [&](Job& self) { return self.copy_result(ticket, out, bytes); });
+  return with_job(job, [&](Job& self) { return self.tickets().copy_result(ticket, out, bytes); });
 }
 
 int braid_release(braid_job* job, braid_ticket ticket) {
-  return with_job(job, [&](Job& self) { return self.release(ticket); });
+  return with_job(job, [&](Job& self) { return self.tickets().release(ticket); });
 }
 
 int braid_take(braid_job* job, braid_ticket ticket, uint32_t timeout_ms, void* out, size_t bytes) {
-  return with_job(job, [&](Job& self) { return self.take(ticket, timeout_ms, out, bytes); });
+  return with_job(job,
+                  [&](Job& self) { return self.tickets().take(ticket, timeout_ms, out, bytes); });
 }
 
 int braid_explain(const char* socket_path, const char* job_name, uint32_t timeout_ms, char* text,

@@ -158,8 +158,7 @@ void Connection::greet() {
   flatbuffers::FlatBufferBuilder builder;
   const auto hello = proto::CreateHelloDirect(builder, proto::kClientProtocolVersion, BRAID_VERSION,
                                               process_name().c_str());
-  builder.Finish(proto::CreateClientMessage(builder, proto::ClientBody::Hello, hello.Union()));
-  greeted_ = send(builder);
+  greeted_ = send(builder, hello);
   stage_ = Stage::Greeted;
 }
 
@@ -211,7 +210,7 @@ Status Connection::gone(const std::string& how) const {
   return make_status(StatusCode::Unavailable, "braidd at '{}' went away: {}", path_, how);
 }
 
-Status Connection::send(flatbuffers::FlatBufferBuilder& message, std::span<const int> fds) {
+Status Connection::send(const flatbuffers::FlatBufferBuilder& message, std::span<const int> fds) {
   BRAID_RETURN_IF_ERROR(writer_.push({message.GetBufferPointer(), message.GetSize()}, fds));
   return flush();
 }

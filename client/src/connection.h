@@ -22,6 +22,13 @@ int milliseconds_until(uint64_t deadline_ns);
 // `given`, else $BRAID_SOCKET, else where the packages put it. NULL: not given.
 std::string socket_path_of(const char* given);
 
+// Finishes the message that has this body.
+template <typename Body>
+void finish_message(flatbuffers::FlatBufferBuilder& builder, flatbuffers::Offset<Body> body) {
+  builder.Finish(
+      proto::CreateClientMessage(builder, proto::ClientBodyTraits<Body>::enum_value, body.Union()));
+}
+
 // A message of the daemon, checked by FlatBuffers.
 struct Received {
   Frame frame;
@@ -40,7 +47,13 @@ class Connection {
   Status advance(uint64_t until_ns, bool& is_open);
 
   // Queues a message and sends what goes at once; flush() sends the rest when the socket has room.
-  Status send(flatbuffers::FlatBufferBuilder& message, std::span<const int> fds = {});
+  Status send(const flatbuffers::FlatBufferBuilder& message, std::span<const int> fds = {});
+  template <typename Body>
+  Status send(flatbuffers::FlatBufferBuilder& builder, flatbuffers::Offset<Body> body,
+              std::span<const int> fds = {}) {
+    finish_message(builder, body);
+    return send(builder, fds);
+  }
   Status flush();
   bool has_unsent() const { return !writer_.is_empty(); }
 

@@ -45,13 +45,20 @@ Status parse_operation(const braid_operation* operation, const TensorTable& tens
 // "all-reduce of 'layer1.weight', step 7"
 std::string describe(const Request& request, const TensorTable& tensors);
 
+// Where the daemon finds what an operation reads.
+struct StagedInput {
+  ArenaPlace place;
+  uint64_t table = 0;              // offset of the request's, in the same arena
+  std::optional<ArenaPlace> copy;  // what was copied for it: its input, its table
+};
+
 // One ticket: from braid_submit to braid_release.
 struct Operation {
   enum class State { Preparing, InFlight, Done };
   State state = State::Preparing;
   Request request;
-  std::optional<ArenaPlace> staged;  // what was copied for it: its input, its table
-  uint64_t deadline_ns = 0;          // past the daemon's own
+  StagedInput input;
+  uint64_t deadline_ns = 0;  // past the daemon's own
   uint64_t result_offset = 0;
 };
 

@@ -9,6 +9,7 @@
 
 #include <poll.h>
 #include <sys/eventfd.h>
+#include <unistd.h>
 
 namespace braid::client {
 namespace {
@@ -17,6 +18,7 @@ namespace {
 constexpr uint64_t kRingFullPauseNs = 500'000;
 constexpr int kWatchMs = 1000;  // how often who waits looks whether the daemon still answers
 constexpr uint64_t kSecondNs = 1'000'000'000;
+constexpr useconds_t kLockPauseUs = 1000;
 
 std::chrono::steady_clock::time_point time_point_of(uint64_t deadline_ns) {
   // steady_clock is CLOCK_MONOTONIC, as now_ns() is. An hour from now at most: far deadlines must
@@ -30,6 +32,15 @@ std::chrono::steady_clock::time_point time_point_of(uint64_t deadline_ns) {
 void say(const std::string& text) { std::fputs(("braid: " + text + "\n").c_str(), stderr); }
 
 }  // namespace
+
+std::unique_lock<std::mutex> lock_until(std::mutex& mutex, uint64_t deadline_ns) {
+  std::unique_lock lock(mutex, std::try_to_lock);
+  while (!lock.owns_lock() && now_ns() < deadline_ns) {
+    ::usleep(kLockPauseUs);
+    (void)lock.try_lock();
+  }
+  return lock;
+}
 
 Status daemon_error(uint8_t code, const flatbuffers::String* text) {
   const bool is_known = code > 0 && code <= kStatusCodeMax;
@@ -54,11 +65,17 @@ Status Session::create_rings() {
   return {};
 }
 
-void Session::fail(Status reason) {
-  if (!failure_.is_ok()) return;
+const Status& Session::fail(Status reason) {
+  if (!failure_.is_ok()) return failure_;
   failure_ = std::move(reason);
   changed_.notify_all();
   if (has_leader_) signal_eventfd(leader_wake_.get());
+  return failure_;
+}
+
+uint64_t Session::end_of_patience() const {
+  const uint32_t patience_ms = patience_ms_;
+  return patience_ms == 0 ? UINT64_MAX : now_ns() + patience_ms * 1'000'000ull;
 }
 
 void Session::drain_done() {
@@ -221,8 +238,7 @@ Status Session::push(std::unique_lock<std::mutex>& lock, const proto::SubmitEntr
         break;
       case RingState::Empty:
       case RingState::Corrupt:
-        fail(Status(StatusCode::Protocol, "the submit ring's indices are corrupt"));
-        return failure_;
+        return fail(Status(StatusCode::Protocol, "the submit ring's indices are corrupt"));
     }
     const uint64_t now = now_ns();
     if (now >= deadline_ns) return ring_stayed_full();
@@ -268,16 +284,13 @@ void Session::wake_daemon() {
   if (submit_.take_wake_duty()) signal_eventfd(submit_wake_.get());
 }
 
-Status Session::ask(proto::ClientBody question, flatbuffers::FlatBufferBuilder& message,
+Status Session::ask(proto::ClientBody question, const flatbuffers::FlatBufferBuilder& message,
                     std::span<const int> fds) {
+  if (!failure_.is_ok()) return failure_;
   // Another thread may be taking leave, and waiting without the mutex.
   if (awaits_leave_) return Status(StatusCode::Cancelled, "the job is being left");
   awaits_leave_ = question == proto::ClientBody::LeaveJob;
   if (!awaits_leave_) registration_asked_ = question;
-  return send(message, fds);
-}
-
-Status Session::send(flatbuffers::FlatBufferBuilder& message, std::span<const int> fds) {
   if (Status sent = connection_.send(message, fds); !sent) {
     receive_messages();  // the daemon may have said why it went away
     return failure_.is_ok() ? sent : failure_;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <functional>
@@ -8,6 +9,8 @@
 #include <mutex>
 #include <optional>
 #include <span>
+#include <string>
+#include <utility>
 
 #include "base/polling.h"
 #include "base/status.h"
@@ -17,6 +20,13 @@
 #include "ipc/shared_memory.h"
 
 namespace braid::client {
+
+// The daemon enforces timeouts and says what was missing; only when it hangs, the client gives up
+// by itself, this much later.
+constexpr uint64_t kDaemonGraceNs = 5'000'000'000;
+
+// The lock of `mutex`, unless it is held until the deadline, perhaps by this very thread.
+std::unique_lock<std::mutex> lock_until(std::mutex& mutex, uint64_t deadline_ns);
 
 // What passes between one job of this process and the daemon: the socket, the two rings, and the
 // threads that wait for either.
@@ -36,6 +46,10 @@ class Session {
   // `on_done` gets every completion, with the mutex held; its error ends the session.
   using OnDone = std::function<Status(const proto::DoneEntry&)>;
 
+  explicit Session(std::string job_name) : job_name_(std::move(job_name)) {}
+
+  const std::string& job_name() const { return job_name_; }
+
   // The rings, before the job is opened: their descriptors go to the daemon.
   Status create_rings();
   int rings_fd() const { return rings_.fd(); }
@@ -51,6 +65,10 @@ class Session {
   void begin(OnDone on_done) { on_done_ = std::move(on_done); }
   // How threads that wait do it: the daemon says so.
   void set_polling(PollingMode mode) { polling_ = PollingPolicy(mode); }
+
+  // When a call that waits for the daemon has no patience left. 0: there is no limit. Any thread.
+  void set_patience(uint32_t patience_ms) { patience_ms_ = patience_ms; }
+  uint64_t end_of_patience() const;
 
   std::mutex& mutex() { return mutex_; }
 
@@ -72,12 +90,17 @@ class Session {
   void wake_daemon();
   // Sends one of the messages that have an answer, which may come from then on. None after
   // LeaveJob. One registration (RegisterTensors, UnregisterTensors, RegisterMemory) at a time.
-  Status ask(proto::ClientBody question, flatbuffers::FlatBufferBuilder& message,
-             std::span<const int> fds = {});
+  template <typename Body>
+  Status ask(flatbuffers::FlatBufferBuilder& builder, flatbuffers::Offset<Body> question,
+             std::span<const int> fds = {}) {
+    finish_message(builder, question);
+    return ask(proto::ClientBodyTraits<Body>::enum_value, builder, fds);
+  }
 
   // Once it is an error nothing goes in or out any more.
   const Status& failure() const { return failure_; }
-  void fail(Status reason);
+  // The first reason counts. Returns it.
+  const Status& fail(Status reason);
 
   // The daemon's answer to RegisterTensors, UnregisterTensors or RegisterMemory.
   struct Registration {
@@ -91,7 +114,8 @@ class Session {
   bool has_left() const { return has_left_; }
 
  private:
-  Status send(flatbuffers::FlatBufferBuilder& message, std::span<const int> fds);
+  Status ask(proto::ClientBody question, const flatbuffers::FlatBufferBuilder& message,
+             std::span<const int> fds);
   void drain_done();
   void push_kept();
   Status ring_stayed_full() const;
@@ -102,6 +126,8 @@ class Session {
   void lead(std::unique_lock<std::mutex>& lock, int timeout_ms);
   void watch_daemon();
 
+  const std::string job_name_;
+  std::atomic<uint32_t> patience_ms_ = 0;
   std::mutex mutex_;
   std::condition_variable changed_;  // an operation ended, a message came, the leader left
   bool has_leader_ = false;

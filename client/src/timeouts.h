@@ -8,10 +8,13 @@
 namespace braid::client {
 
 // How long the operations of one job may take. An extension is for those that are submitted until
-// the first one of them has ended.
+// the first one of them has ended. Not thread-safe.
 class Timeouts {
  public:
-  void set_usual_ms(uint32_t timeout_ms) { usual_ms_ = timeout_ms; }
+  explicit Timeouts(uint32_t opened_ms) : opened_ms_(opened_ms), usual_ms_(opened_ms) {}
+
+  // 0: as the job was opened.
+  void set_usual_ms(uint32_t timeout_ms) { usual_ms_ = timeout_ms != 0 ? timeout_ms : opened_ms_; }
   uint32_t usual_ms() const { return usual_ms_; }
 
   void extend_ms(uint32_t more_ms) { extension_ms_ = sum_ms(extension_ms_, more_ms); }
@@ -32,7 +35,8 @@ class Timeouts {
     return a + std::min(b, std::numeric_limits<uint32_t>::max() - a);
   }
 
-  uint32_t usual_ms_ = 0;
+  const uint32_t opened_ms_;
+  uint32_t usual_ms_;
   uint32_t extension_ms_ = 0;
 };
 

@@ -15,16 +15,7 @@ class ArenasTest : public OpenJobTest {
   void SetUp() override { reopen({}); }
   // With room for more than the first arena.
   void reopen(TestDaemon::Options options, uint64_t arena_bytes = 1024 * kMiB) {
-    if (job_ != nullptr) {
-      EXPECT_EQ(braid_close(std::exchange(job_, nullptr)), BRAID_OK);
-    }
-    daemon_.reset();
-    auto given = job_options();
-    given.arena_bytes = arena_bytes;
-    given.world_size = static_cast<uint32_t>(options.block_of_rank.size());
-    start_daemon(std::move(options));
-    job_ = open_job(given);
-    ASSERT_NE(job_, nullptr);
+    open(std::move(options), 0, arena_bytes);
   }
   float* allocate(uint64_t bytes) {
     void* memory = nullptr;

@@ -14,10 +14,7 @@ constexpr uint64_t kSecond = 1'000'000'000;
 
 class GivingBackTest : public ::testing::Test {
  protected:
-  GivingBackTest() {
-    arenas_.set_limit(1024 * kMiB);
-    add(0);  // as Job does when it opens
-  }
+  GivingBackTest() { add(0); }  // as a job does when it opens
 
   void add(uint64_t bytes) {
     std::unique_ptr<Arena> arena;
@@ -26,7 +23,7 @@ class GivingBackTest : public ::testing::Test {
     arenas_.add(std::move(arena));
   }
 
-  // As Job does it: one arena more where none has room.
+  // As Registry does it: one arena more where none has room.
   ArenaPlace allocate(uint64_t bytes) {
     std::optional<ArenaPlace> place;
     EXPECT_TRUE(arenas_.allocate(bytes, place).is_ok());
@@ -52,7 +49,7 @@ class GivingBackTest : public ::testing::Test {
     }
   }
 
-  Arenas arenas_;
+  Arenas arenas_{1024 * kMiB};
   std::vector<Arena*> made_;
   uint64_t now_ns_ = 1000 * kSecond;
 };

@@ -20,13 +20,14 @@ class OpenJobTest : public ClientTest {
       EXPECT_EQ(braid_close(job_), BRAID_OK);
     }
   }
-  void open(TestDaemon::Options options, uint32_t rank = 0) {
+  void open(TestDaemon::Options options, uint32_t rank = 0, uint64_t arena_bytes = 64 << 20) {
     if (job_ != nullptr) {
       EXPECT_EQ(braid_close(std::exchange(job_, nullptr)), BRAID_OK);
     }
     daemon_.reset();
     auto given = job_options();
     given.rank = rank;
+    given.arena_bytes = arena_bytes;
     given.world_size = static_cast<uint32_t>(options.block_of_rank.size());
     start_daemon(std::move(options));
     job_ = open_job(given);

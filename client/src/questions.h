@@ -8,7 +8,12 @@
 
 namespace braid::client {
 
-// braid_explain: the daemon says it, over a connection that is made for it.
+// What braid.h asks a daemon without a job, each over a connection of its own.
+
+// braid_master: the daemon says it when it is greeted.
+Status find_master(const char* socket_path, uint32_t timeout_ms, char* address, size_t bytes,
+                   uint64_t* node);
+// braid_explain.
 Status explain(const char* socket_path, const char* job_name, uint32_t timeout_ms, char* text,
                size_t bytes);
 

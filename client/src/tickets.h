@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+
+#include <braid.h>
+
+#include "base/status.h"
+#include "opening.h"
+#include "operation.h"
+#include "registry.h"
+#include "session.h"
+#include "timeouts.h"
+
+namespace braid::client {
+
+// The operations of one open job that have a ticket: from braid_submit to braid_release. Gives them
+// to the daemon, waits for them and gives out their results. Any thread, if not said otherwise; it
+// lives as long as its job, and the session's mutex guards it.
+class Tickets {
+ public:
+  Tickets(Session& session, Timeouts& timeouts, Registry& registry, Rank rank, Opened opened);
+  Tickets(const Tickets&) = delete;
+  Tickets& operator=(const Tickets&) = delete;
+
+  Status submit(const braid_operation* given, braid_ticket* ticket);
+  Status test(braid_ticket ticket, int* done);
+  Status wait(braid_ticket ticket, uint32_t timeout_ms);
+  Status result(braid_ticket ticket, const void** data, size_t* bytes);
+  Status result_of_rank(braid_ticket ticket, uint32_t rank, const void** data, size_t* bytes);
+  Status copy_result(braid_ticket ticket, void* out, size_t bytes);
+  Status release(braid_ticket ticket);
+  Status take(braid_ticket ticket, uint32_t timeout_ms, void* out, size_t bytes);
+
+  // With the session's mutex held. An error names a ticket of one of these tensors.
+  Status check_none_of(uint32_t first_tensor, size_t count) const;
+
+ private:
+  using Lock = std::unique_lock<std::mutex>;
+
+  Status admit(const Request& request) const;
+  Status start(Lock& lock, Operation& operation, braid_ticket ticket);
+  void forget(braid_ticket ticket);
+  void release_copy(Operation& operation);
+  Status on_done(const proto::DoneEntry& entry);
+
+  Status find(braid_ticket ticket, Operation*& operation);
+  Status find_ended(braid_ticket ticket, Operation*& operation);
+  Status overdue(const Operation& operation, uint32_t timeout_ms) const;
+  std::string describe(const Operation& operation) const;
+
+  Session& session_;
+  Timeouts& timeouts_;
+  Registry& registry_;
+  const Rank rank_;
+  const Opened opened_;
+  braid_ticket next_ticket_ = 1;
+  std::unordered_map<braid_ticket, Operation> operations_;
+};
+
+}  // namespace braid::client
