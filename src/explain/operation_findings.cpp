@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Of jobs without planned tensors, which have no steps.
+// What bounds jobs without planned tensors, which have no steps.
 #include <algorithm>
 
 #include <fmt/format.h>

@@ -11,7 +11,7 @@
 namespace braid {
 
 // How a job fares, in words for the log: now and then what has ended since the last time, and once
-// all of it. Of a job that has steps (of planned tensors) these are counted, else its operations.
+// all of it. If a job has steps (of planned tensors) these are counted, else its operations.
 // Numbers are those of this node. Control loop only.
 class JobProgress {
  public:

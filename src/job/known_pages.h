@@ -7,7 +7,7 @@
 namespace braid {
 
 // Which pages of a memory are known to be there for good, so that nobody need ask the kernel for
-// them again. Of a memory's first gibibyte; of the rest nothing is known. One thread at a time.
+// them again. It knows of a memory's first gibibyte only. One thread at a time.
 class KnownPages {
  public:
   // Whether all pages of [offset, offset + bytes) are known; the sum must not overflow.

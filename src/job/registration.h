@@ -44,8 +44,8 @@ class RegistrationQueue {
   std::deque<Change*> changes_;
 };
 
-// A trainer's RegisterTensors. A small one is made at once. Of a large one what it says is read on
-// another thread; then the loop adds its tensors, some of them in each round. Quotas are charged
+// A trainer's RegisterTensors. A small one is made at once. A large one is read on another thread;
+// then the loop adds its tensors, some of them in each loop round. Quotas are charged
 // before the work begins, and given back if it is refused. Control loop only; destroying it stops
 // it.
 class Registration final : private RegistrationQueue::Change {

@@ -9,7 +9,7 @@ namespace braid {
 namespace {
 
 // Bytes that the trainer's input must hold; nothing if what it gives or gets is beyond
-// kTensorBytesMax. Of an exchange the splits say so.
+// kTensorBytesMax. For an exchange the splits say so.
 std::optional<uint64_t> checked_input_bytes(const Signature& signature, uint32_t world_size) {
   const CheckedNumber bytes = CheckedNumber(signature.count) * element_bytes(signature.dtype);
   const bool is_in_blocks = signature.collective == Collective::AllGather ||
@@ -19,7 +19,7 @@ std::optional<uint64_t> checked_input_bytes(const Signature& signature, uint32_t
   return (signature.collective == Collective::ReduceScatter ? all : bytes).value();
 }
 
-// Of an operation that is no exchange.
+// Whether an operation that is no exchange has an input.
 bool has_input(const Submission& submission, uint32_t rank) {
   const Signature& signature = submission.signature;
   return signature.collective != Collective::Barrier &&

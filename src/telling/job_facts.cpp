@@ -8,7 +8,7 @@
 namespace braid {
 namespace {
 
-// Of a large job less steps are told: all nodes together tell this many, about.
+// Fewer steps are told of a large job: all nodes together tell about this many.
 constexpr size_t kStepsOfAllNodes = 4096;
 constexpr size_t kStepsMin = 16;
 constexpr size_t kPendingTold = 64;

@@ -41,7 +41,7 @@ class JobQuestions {
   uint32_t hidden_from(uid_t viewer) const;  // jobs
   // The tuning of all jobs of the name; `job_name` empty: of all jobs. A JSON array.
   std::string tuning(const std::string& job_name, uid_t viewer) const;
-  // Of the same jobs the plans, a JSON array that is made on another thread. Comes once, later;
+  // The plans of the same jobs, a JSON array that is made on another thread. Comes once, later;
   // with the time that this has taken.
   using PlansTold = std::function<void(Result<std::string> json, uint64_t work_ns)>;
   void plans(const std::string& job_name, uid_t viewer, PlansTold told);

@@ -22,7 +22,7 @@ constexpr Deadlines kTimelineDeadlines{6000, 7000};
 constexpr size_t kFactsBytesOfAllMax = 64 << 20;
 constexpr size_t kTimelineAnswerBytesMax = NodeQueries::kTimelineBytesOfAllMax + (1 << 20);
 
-// Of names that may be no UTF-8.
+// JSON of names that may be no UTF-8.
 std::string json_string(const std::string& text) {
   return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
@@ -176,7 +176,7 @@ void NodeQueries::on_clock_query(const Peer& from, const proto::ClockQuery& quer
   const uint64_t received_ns = clock_.now_ns();
   auto message = make_clock_reply(query, received_ns, clock_.now_ns());
   if (const Status sent = control_plane_.send(from.id, message); !sent)
-    BRAID_LOG_INFO("what the time is here is lost: {}", sent.message());
+    BRAID_LOG_INFO("an answer with this node's time is lost: {}", sent.message());
 }
 
 void NodeQueries::on_clock_reply(const Peer& from, const proto::ClockReply& reply) {

@@ -327,3 +327,29 @@ def test_a_sentence_that_must_be_read_twice(checked, text, found):
 def test_sentences_that_are_read_once(checked, text):
     code, said = checked(("docs/page.md", text.replace(" \n", "\n")))
     assert code == 0, said
+
+
+@pytest.mark.parametrize("path, text, line", [
+    ("src/loop/a.h", "int f();  // Of one loop.\n", 2),
+    ("src/loop/a.h", "// Ends it.\n//\n// Of two, the first.\nint f();\n", 4),
+    ("client/include/a.h", "/** Waits.\n * Of this rank only. */\nint f();\n", 3),
+    ("daemon/a.cpp", "// The memory is for " + "who" + "ever asks.\n", 2),
+    ("scripts/a.py", "def f():\n    \"\"\"Of one group.\"\"\"\n", 3),
+    ("scripts/a.py", "x = 1  # Of two, the first.\n", 2),
+])
+def test_a_comment_that_must_be_read_twice(checked, path, text, line):
+    licence = "# " + LICENCE[3:] if path.endswith(".py") else LICENCE
+    code, said = checked((path, licence + text))
+    assert code == 1
+    assert [one.split(" ")[0] for one in said.splitlines() if one.startswith(path)] == [f"{path}:{line}:"], said
+
+
+@pytest.mark.parametrize("path, text", [
+    ("daemon/a.cpp", "const char* f() { return \"Of one loop.\"; }\n"),
+    ("daemon/a.cpp", "// The first\n// Of Mice and Men\n"),
+    ("scripts/a.py", "x = \"Of one group.\"\nf(\n    \"Of two\",\n)\n"),
+])
+def test_comments_that_are_read_once(checked, path, text):
+    licence = "# " + LICENCE[3:] if path.endswith(".py") else LICENCE
+    code, said = checked((path, licence + text))
+    assert code == 0, said
