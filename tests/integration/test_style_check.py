@@ -9,7 +9,9 @@ import pytest
 from braid_build import REPOSITORY
 
 LICENCE = "// SPDX-License-Identifier: Apache-2.0\n"
-CHECKS = ("cpp_scopes", "log_lines", "own_names", "python_imports", "rooms", "sentences", "sizes", "type_names")
+CHECKS = (
+    "cpp_scopes", "defects", "log_lines", "own_names", "python_imports", "rooms", "sentences", "sizes", "type_names",
+)  # fmt: skip
 HEADER = """namespace braid {
 class Partition final {
   struct Part { int x; };
@@ -353,3 +355,33 @@ def test_comments_that_are_read_once(checked, path, text):
     licence = "# " + LICENCE[3:] if path.endswith(".py") else LICENCE
     code, said = checked((path, licence + text))
     assert code == 0, said
+
+
+DEFECT = """What: the wrong number is returned
+Found by: unit a_test --gtest_filter=F.IsOne
+
+--- a/src/a/a.cpp
++++ b/src/a/a.cpp
+@@ -1,2 +1,2 @@
+ // SPDX-License-Identifier: Apache-2.0
+-int f() { return 1; }
++int f() { return 2; }
+"""
+
+
+@pytest.mark.parametrize("before, after, found", [
+    ("", "", None),
+    ("int f() { return 1; }", "int f() { return 3; }", "no longer applies"),
+    ("What: the wrong number is returned\n", "", "'What: …' is missing"),
+    ("Found by: unit", "Found by: somebody in", "Found by: 'somebody in a_test"),
+    ("\n\n", "\nRow: a cable\n\n", "Row: 'a cable'"),
+    ("\n\n", "\nSeen: twice\n\n", "'Seen': right are"),
+    ("b/src/a/a.cpp", "b/tests/a.cpp", "a defect changes files of src/"),
+    ("+int f() { return 2; }\n", "+int f() {\n+  return 2;\n+}\n+\n+\n+\n", "more than 5 lines with '+'"),
+])
+def test_patches_of_defects(checked, before, after, found):
+    patch = DEFECT.replace(before, after, 1)
+    code, said = checked(("src/a/a.cpp", f"{LICENCE}int f() {{ return 1; }}\n"), ("tests/defects/d.patch", patch))
+    assert code == (found is not None), said
+    lines = [line for line in said.splitlines() if line.startswith("tests/defects/d.patch:")]
+    assert found is None or any(found in line for line in lines), said
