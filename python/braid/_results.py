@@ -36,12 +36,6 @@ class ResultsMixin:
         )
         return data.value or 0, size.value
 
-    def copy_result(self, ticket: int, address: int, nbytes: int) -> None:
-        """Copies the whole result (all-gather: in rank order) to `address`."""
-        code = self._library.braid_copy_result(self._open(), ticket, address, nbytes)
-        if code:
-            self._check(code)
-
 
 def _readonly(address: int, nbytes: int) -> memoryview:
     if nbytes == 0:

@@ -252,10 +252,8 @@ class Job(RegisteringMixin, TimeoutsMixin, ResultsMixin):
             self._check(code)
 
     def take_briefly(self, ticket: int, timeout_ms: int, address: int, nbytes: int) -> bool:
-        """wait_briefly(), copy_result() and release() in one call, for those who wait again.
-
-        False: nothing has happened to the ticket. After an error it has to be released.
-        """
+        """Waits, copies the whole result (all-gather: in rank order) to `address`, and releases the
+        ticket. False: it is still in flight after `timeout_ms`. After an error, release() it."""
         code = self._library.braid_take(self._open(), ticket, timeout_ms, address, nbytes)
         if code == DeadlineExceededError.code:
             # As in wait_briefly(). One that has ended well since is taken by the next call.

@@ -272,8 +272,13 @@ class ThreadJob:
         address, nbytes = self.result_address(ticket)
         return address + rank * (nbytes // self.world_size), nbytes // self.world_size
 
-    def copy_result(self, ticket: int, address: int, nbytes: int) -> None:
+    def take_briefly(self, ticket: int, timeout_ms: int, address: int, nbytes: int) -> bool:
+        if not self.wait_briefly(ticket, timeout_ms):
+            return False
+        assert nbytes == self.result_address(ticket)[1]
         ctypes.memmove(address, self.result_address(ticket)[0], nbytes)
+        self.release(ticket)
+        return True
 
     def release(self, ticket: int) -> None:
         del self._tickets[ticket]

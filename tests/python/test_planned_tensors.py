@@ -34,17 +34,23 @@ def cut(bucket: list[Any], bytes_min: int) -> list[list[str]]:
 
 
 def tensors_of(*buckets: list[Any], bytes_min: int) -> list[Any]:
-    from braid import Memory
     from braid.torch.ddp.planned_tensors import PlannedTensor, members_of
 
     members = [member for bucket in buckets for member in members_of(bucket, bytes_min)]
-    memory = bytearray(sum(member.travels for member in members) * 4)
-    block = Memory(ctypes.addressof(ctypes.c_char.from_buffer(memory)), len(memory))
-    tensors, offset = [], 0
-    for member in members:
-        tensors.append(PlannedTensor(member, offset, block, torch.frombuffer(memory, dtype=torch.uint8)))
-        offset += member.travels * 4
-    return tensors
+    places = places_of([member.form for member in members])
+    return [PlannedTensor(member, place, None) for member, place in zip(members, places)]
+
+
+def places_of(forms: list[Any]) -> list[Any]:
+    from braid import Memory
+    from braid.torch.planned.tensors import lay_out
+
+    def take(nbytes: int) -> Any:
+        memory.extend(bytes(nbytes))
+        return Memory(ctypes.addressof(ctypes.c_char.from_buffer(memory)), nbytes)
+
+    memory = bytearray()
+    return lay_out(forms, take)
 
 
 def parameters_of(bucket: list[Any]) -> list[Any]:
@@ -75,6 +81,17 @@ def test_a_tensor_is_named_after_its_gradients():
     from braid.torch.ddp.planned_tensors import members_of
 
     assert [member.name for member in members_of(gradients(10, 10, 30), 80)] == ["g0 and 1 more", "g2"]
+
+
+def test_inputs_lie_one_after_the_other_each_where_its_type_may():
+    from braid.torch.planned.tensors import Form
+
+    sizes = [(torch.float16, 3), (torch.float64, 2), (torch.float32, 0), (torch.float16, 1)]
+    places = places_of([Form("", dtype, count) for dtype, count in sizes])
+    begin = places[0].memory.address
+    assert [place.memory.address - begin for place in places] == [0, 8, 24, 24]
+    assert [(place.view.dtype, place.view.numel()) for place in places] == sizes
+    assert [place.view.data_ptr() for place in places if place.view.numel()] == [begin, begin + 8, begin + 24]
 
 
 def test_neighbours_are_copied_in_one_piece():
@@ -155,7 +172,7 @@ def test_a_step_calls_a_hundred_times_at_most_however_many_parameters_there_are(
         assert model["tensors"] <= min(100, model["bytes"] // (1 << 14)) + 1
         assert model["hook"] == model["submit"] == model["tensors"]
         # One call waits, copies and releases.
-        assert model["copy"] == model["release"] == 0
+        assert model["wait"] == model["result"] == model["release"] == 0
     assert len({model["tensors"] for model in ranks}) == 1
 
 

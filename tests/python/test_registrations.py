@@ -62,14 +62,12 @@ class Used:
         self.user: Any = None
 
     def next(self, tensors: list[Any], first_step: int = 0) -> Any:
-        from braid import DType
-
         if self.user is not None:
             self.user = None
             self.place.leave()
         self.user = User()
         self.place.take(self.user, first_step)
-        return self.place.registration_of(self.user, self.engine, tensors, [DType.FLOAT32] * len(tensors))
+        return self.place.registration_of(self.user, self.engine, tensors)
 
 
 def test_the_next_model_of_a_form_takes_the_registration():
@@ -122,11 +120,9 @@ def test_what_nobody_can_take_over_goes_with_its_model():
 
 
 def test_a_registration_stays_as_long_as_one_of_its_users():
-    from braid import DType
-
     used = Used()
     used.next(members(3))
-    used.place.registration_of(User(), used.engine, members(4), [DType.FLOAT32])
+    used.place.registration_of(User(), used.engine, members(4))
     assert used.engine.gone == []
 
 

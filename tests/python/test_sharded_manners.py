@@ -385,3 +385,36 @@ def test_ranks_that_disagree_are_told():
 
     assert all("ranks disagree about the update" in text for text in run_ranks(2, work))
 
+
+class Called:
+    """A job, and which of its methods are called from here on."""
+
+    def __init__(self, job: Any) -> None:
+        self.names: set[str] = set()
+        self._job = job
+
+    def __getattr__(self, name: str) -> Any:
+        self.names.add(name)
+        return getattr(self._job, name)
+
+
+def test_what_comes_back_to_the_cpu_is_waited_for_copied_and_released_in_one_call():
+    def work(group: Any, _: Any) -> tuple[set[str], set[str]]:
+        parameters, optimizer = begin(group)
+        job = group.engine.job = Called(group.engine.job)
+        step(optimizer, parameters, group.rank())
+        job.names.clear()
+        step(optimizer, parameters, group.rank())
+        of_update = set(job.names)
+        job.names.clear()
+        group.allreduce([torch.ones(3)]).wait()
+        return of_update, set(job.names)
+
+    def step(optimizer: Any, parameters: list[Any], rank: int) -> None:
+        for parameter in parameters:
+            parameter.grad = gradient(0, rank, parameter)
+        optimizer.step()
+
+    for of_update, of_collective in run_ranks(2, work):
+        assert of_update == {"take_briefly"}
+        assert of_collective - {"name", "world_size", "allocate", "free"} == {"submit_raw", "take_briefly"}

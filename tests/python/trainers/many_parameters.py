@@ -18,7 +18,7 @@ from braid.repeated import RepeatedOperation
 from braid.torch.ddp.hook import DDPHookState
 
 STEPS = 4  # Two are looked at.
-calls = {"hook": 0, "submit": 0, "copy": 0, "release": 0}
+calls = {"hook": 0, "submit": 0, "wait": 0, "result": 0, "release": 0}
 
 
 def counted(owner: Any, name: str, what: str) -> None:
@@ -66,7 +66,8 @@ def train(count: int, numel: int) -> dict[str, Any]:
 def main() -> None:
     counted(DDPHookState, "average", "hook")
     counted(RepeatedOperation, "submit", "submit")
-    counted(Job, "copy_result", "copy")
+    counted(Job, "wait_briefly", "wait")
+    counted(Job, "result_address", "result")
     counted(Job, "release", "release")
     braid.torch.enable()
     dist.init_process_group("gloo")

@@ -34,7 +34,8 @@ from braid.torch.methods.delay import Delay, parse_delay
 from braid.torch.methods.delayed_steps import DelayedSteps
 from braid.torch.methods.loss_scaling import watch_scaler
 from braid.torch.methods.owners_optimizer import loss_of
-from braid.torch.operations.tickets import TENSORS_MAX, TICKETS_MAX
+from braid.torch.operations.tickets import TICKETS_MAX
+from braid.torch.planned.tensors import TENSORS_MAX
 from braid.torch.weights.rules import refuse_options
 
 _log = logging.getLogger("braid")

@@ -1,15 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """A model's gradients as planned tensors of a job, submitted as they become ready.
 
-The daemon may merge neighbours into one reduction, by a plan that it makes from what it sees: when
-each tensor is ready, step after step. For that, every tensor has one number per step, all of them
-are submitted in every step, and none is waited for before the last one is there. Inputs lie one
-after the other in backward order, so that merging them copies nothing.
+A step is one iteration of the model. How such tensors are submitted is described in
+planned/tensors.py.
 """
 
 from __future__ import annotations
 
-import ctypes
 import math
 import threading
 import time
@@ -17,26 +14,19 @@ from collections.abc import Sequence
 
 import torch
 
-from braid import BraidError, DType, Memory, Reduction
-from braid.torch.ddp.bucket_results import (
-    Bucket,
-    Results,
-    copy_piece,
-    distributed_error_of,
-    low_rank_of,
-    pairs_of,
-)
+from braid import BraidError, Reduction
+from braid.torch.ddp.buckets import Bucket, copy_piece, low_rank_of, pairs_of
 from braid.torch.ddp.claims import has_claims, is_claimed
 from braid.torch.ddp.planned_tensors import Layout, Layouts, Member, Part, PlannedTensor
 from braid.torch.ddp.power_sgd import LowRank, SecondSums
 from braid.torch.ddp.registrations import Place
 from braid.torch.operations.callbacks import Origin
-from braid.torch.operations.carriage import dtype_of
-from braid.torch.operations.device_copies import devices_of, wait_for_streams
+from braid.torch.operations.device_copies import SideStreams, devices_of, wait_for_streams
 from braid.torch.operations.engine import Engine
 from braid.torch.operations.explaining import explain_once
 from braid.torch.operations.failures import as_distributed
 from braid.torch.operations.futures import Failure, Source, future_of
+from braid.torch.planned.tensors import lay_out
 
 AVERAGE = int(Reduction.AVERAGE)
 SUM = int(Reduction.SUM)
@@ -65,7 +55,7 @@ class GradientSet:
         self._job = engine.job
         self._size = engine.job.world_size
         self._parameters = [g.parameter for member in members for g in member.gradients]
-        self._averages = all(member.dtype != torch.float16 for member in members)
+        self._averages = all(member.form.dtype != torch.float16 for member in members)
         self._reduction = AVERAGE if self._averages else SUM
         self._factor = 1.0 / self._size
         self._step = -1
@@ -77,9 +67,8 @@ class GradientSet:
         self._one_ended = threading.Condition()
         self._all_submitted = threading.Event()
         self._batch_end = 0.0
-        self._results = Results(engine)
-        dtypes = [_braid_dtype(member) for member in members]
-        self._registration = place.registration_of(self, engine, members, dtypes)
+        self._side_streams = SideStreams()
+        self._registration = place.registration_of(self, engine, members)
         self._first_step = self._registration.next_step
         self._name = f"{engine.job.name} {place.prefix}"
         self._tensors = self._lay_out(members, self._registration.handles)
@@ -94,23 +83,17 @@ class GradientSet:
         explain_once(self._job)
 
     def _lay_out(self, members: Sequence[Member], handles: Sequence[int]) -> list[PlannedTensor]:
-        offsets, end = [], 0
-        for member in members:
-            itemsize = member.dtype.itemsize
-            offset = -(-end // itemsize) * itemsize
-            offsets.append(offset)
-            end = offset + member.travels * itemsize
-        devices = devices_of(self._parameters)
-        block = self._engine.lent.take(self, end, devices[0] if devices else None)
-        raw = (ctypes.c_ubyte * block.nbytes).from_address(block.address)
-        bytes_of = torch.frombuffer(raw, dtype=torch.uint8)
-        tensors = []
-        for member, offset, handle in zip(members, offsets, handles):
-            tensor = PlannedTensor(member, offset, block, bytes_of)
-            place = Memory(tensor.address, tensor.view.nbytes)
-            tensor.operation = self._job.repeated(handle, place, self._reduction)
-            tensors.append(tensor)
-        return tensors
+        device = next(iter(devices_of(self._parameters)), None)
+        places = lay_out(
+            [member.form for member in members],
+            lambda nbytes: self._engine.lent.take(self, nbytes, device),
+        )
+        return [
+            PlannedTensor(
+                member, place, self._job.repeated(handle, place.memory, self._reduction)
+            )
+            for member, place, handle in zip(members, places, handles)
+        ]
 
     def _prepare_low_ranks(self, prefix: str, members: Sequence[Member]) -> SecondSums | None:
         names = []
@@ -163,7 +146,7 @@ class GradientSet:
         layout = self._layouts.of(parameters)
         if layout is None or not self._fits(layout, buffer):
             return None
-        bucket = Bucket(self.finish, buffer)
+        bucket = Bucket(self._engine, self.finish, buffer)
         tensors = [buffer]
         bucket.entry = self._engine.record.add("all_reduce", tensors, tensors)
         origin = Origin(self._name, self._averaged)
@@ -172,12 +155,9 @@ class GradientSet:
         bucket.future = future = future_of(bucket.promise, source)
         try:
             self._submit(layout.parts, buffer, bucket.tickets)
-        except BraidError as error:
-            bucket.error = as_distributed(error)
-            raise bucket.error from error
-        except Exception as error:
-            bucket.error = error
-            raise
+        except Exception as cause:
+            bucket.fail(cause)
+            raise bucket.error
         finally:
             # Also after an error: tickets that were given must be waited for.
             self._hand_over(bucket)
@@ -190,7 +170,7 @@ class GradientSet:
         step as this one did.
         """
         missing = [tensor for tensor in self._tensors if tensor.step != self._step]
-        bucket = Bucket(self.finish, None)
+        bucket = Bucket(self._engine, self.finish, None)
         try:
             for tensor in missing:
                 tensor.view.fill_(math.nan if tensor.dtype.is_floating_point else 0)
@@ -265,11 +245,11 @@ class GradientSet:
         for ticket, part in bucket.tickets:
             low_rank = part.tensor.low_rank
             if low_rank is None:
-                self._results.take_all(bucket, ticket, part)
+                bucket.take_part(ticket, part, self._side_streams)
             else:
                 # First, for the other ranks wait for this rank's Q even if what follows fails.
                 self._second.write_nothing(low_rank)
-                self._results.take(bucket, ticket, self._project_back, low_rank)
+                bucket.take(ticket, torch.float32, self._project_back, bucket, low_rank)
                 self._submit_second(bucket, part)
         self._firsts_ended += len(bucket.tickets)
         if bucket.second_tickets:
@@ -280,12 +260,11 @@ class GradientSet:
             halfway, self._halfway = self._halfway, []
             for bucket in halfway:
                 for ticket, part in bucket.second_tickets:
-                    self._results.take(bucket, ticket, self._expand, bucket.buffer, part)
+                    bucket.take(ticket, torch.float32, self._expand, bucket, part)
                 self._end(bucket)
 
     def _end(self, bucket: Bucket) -> None:
-        if bucket.entry is not None:
-            bucket.entry.end(bucket.error)
+        bucket.end_entry()
         with self._one_ended:
             self._ended += 1
             self._one_ended.notify_all()
@@ -300,23 +279,18 @@ class GradientSet:
             self._all_submitted.wait(_PAUSE_SECONDS)
             self._batch_end = time.monotonic() + _BATCH_SECONDS
 
-    def _project_back(self, ticket: int, low_rank: LowRank) -> None:
-        self._second.write(low_rank, self._results.tensor(ticket, torch.float32), self._factor)
+    def _project_back(self, p: torch.Tensor, bucket: Bucket, low_rank: LowRank) -> None:
+        if bucket.buffer is not None:
+            self._second.write(low_rank, p, self._factor)
 
     def _submit_second(self, bucket: Bucket, part: Part) -> None:
         try:
             ticket = self._second.submit(part.tensor.low_rank, self._step)
         except BraidError as cause:
-            bucket.error = bucket.error or distributed_error_of(cause)
+            bucket.fail(cause)
         else:
             bucket.second_tickets.append((ticket, part))
 
-    def _expand(self, ticket: int, buffer: torch.Tensor, part: Part) -> None:
-        result = self._results.tensor(ticket, part.tensor.dtype)
-        part.tensor.low_rank.expand(result, low_rank_of(buffer, part))
-
-
-def _braid_dtype(member: Member) -> DType:
-    dtype = dtype_of(member.dtype)
-    assert dtype is not None, member
-    return dtype
+    def _expand(self, q: torch.Tensor, bucket: Bucket, part: Part) -> None:
+        if bucket.buffer is not None:
+            part.tensor.low_rank.expand(q, low_rank_of(bucket.buffer, part))

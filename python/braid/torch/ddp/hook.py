@@ -39,7 +39,7 @@ from braid.torch.group.unheard import refuse_nans
 from braid.torch.operations.carriage import dtype_of
 from braid.torch.operations.failures import as_distributed
 from braid.torch.operations.futures import mapped
-from braid.torch.operations.tickets import TENSORS_MAX
+from braid.torch.planned.tensors import TENSORS_MAX
 
 _log = logging.getLogger("braid")
 _STEPS_TO_LOOK = 2

@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 import torch
 
-from braid import Memory
 from braid.repeated import RepeatedOperation
 from braid.torch.ddp.power_sgd import LowRank, Shape
+from braid.torch.planned.tensors import Form, Place
 
 
 class Gradient(NamedTuple):
@@ -43,12 +43,9 @@ class Member(NamedTuple):
         return f"{first} and {more} more" if more else first
 
     @property
-    def dtype(self) -> torch.dtype:
-        return self.gradients[0].dtype
-
-    @property
-    def codec(self) -> str:
-        return self.gradients[0].codec
+    def form(self) -> Form:
+        first = self.gradients[0]
+        return Form(self.name, first.dtype, self.travels, first.codec)
 
     @property
     def shape(self) -> Shape | None:
@@ -87,16 +84,14 @@ class PlannedTensor:
     __slots__ = ("address", "dtype", "low_rank", "nbytes", "numel", "operation", "parameters",
                  "step", "view")  # fmt: skip
 
-    def __init__(self, member: Member, offset: int, block: Memory, bytes_of: torch.Tensor) -> None:
-        self.dtype = member.dtype
+    def __init__(self, member: Member, place: Place, operation: RepeatedOperation) -> None:
+        self.dtype = place.view.dtype
         # They are held here, which keeps their ids theirs.
         self.parameters = [gradient.parameter for gradient in member.gradients]
         self.numel = sum(parameter.numel() for parameter in self.parameters)
-        self.nbytes = self.numel * member.dtype.itemsize
-        self.address = block.address + offset
-        end = offset + member.travels * member.dtype.itemsize
-        self.view = bytes_of[offset:end].view(member.dtype)
-        self.operation: RepeatedOperation
+        self.nbytes = self.numel * self.dtype.itemsize
+        self.address, self.view = place.memory.address, place.view
+        self.operation = operation
         self.low_rank: LowRank | None = None
         self.step = -1
 

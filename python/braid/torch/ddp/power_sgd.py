@@ -14,15 +14,14 @@ its own device; the daemon sees nothing but float32.
 
 from __future__ import annotations
 
-import ctypes
 import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
 
-from braid import DType, Memory, TensorSpec
 from braid.torch.operations.engine import Engine
+from braid.torch.planned.tensors import Form, lay_out, register
 
 NAME = "powersgd"
 _RANK_DEFAULT = 4
@@ -127,21 +126,16 @@ class SecondSums:
         self, owner: object, engine: Engine, names: Sequence[str], low_ranks: Sequence[LowRank]
     ) -> None:
         """`names` are the same on all ranks. The memory for all Qs goes when `owner` does."""
-        job = engine.job
-        counts = [low_rank.shape.columns * low_rank.shape.rank for low_rank in low_ranks]
-        self.handles = job.register(
-            [
-                TensorSpec(name, DType.FLOAT32, count, place, planned=True)
-                for place, (name, count) in enumerate(zip(names, counts))
-            ]
-        )
-        block = engine.lent.take(owner, torch.float32.itemsize * sum(counts))
-        raw = (ctypes.c_ubyte * block.nbytes).from_address(block.address)
-        views = torch.frombuffer(raw, dtype=torch.float32).split(counts)
-        self._views = dict(zip(low_ranks, views))
+        forms = [
+            Form(name, torch.float32, low_rank.shape.columns * low_rank.shape.rank)
+            for name, low_rank in zip(names, low_ranks)
+        ]
+        self.handles = register(engine.job, forms)
+        places = lay_out(forms, lambda nbytes: engine.lent.take(owner, nbytes))
+        self._views = {low_rank: place.view for low_rank, place in zip(low_ranks, places)}
         self._operations = {
-            low_rank: job.repeated(handle, Memory(view.data_ptr(), view.nbytes))
-            for low_rank, view, handle in zip(low_ranks, views, self.handles)
+            low_rank: engine.job.repeated(handle, place.memory)
+            for low_rank, place, handle in zip(low_ranks, places, self.handles)
         }
 
     def write(self, low_rank: LowRank, p: torch.Tensor, factor: float) -> None:

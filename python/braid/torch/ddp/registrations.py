@@ -13,44 +13,36 @@ next model is wrapped, on which places are free on all of them.
 from __future__ import annotations
 
 import gc
-import logging
 import weakref
 from collections.abc import Sequence
 from typing import Any
 
 import torch
 
-from braid import BraidError, DType, Job, Reduction, TensorSpec
+from braid import DType, Reduction
 from braid.torch.ddp.planned_tensors import Member
 from braid.torch.operations.engine import ALL_REDUCE, Engine, unpack_whole
 from braid.torch.operations.work import BraidWork
-
-_log = logging.getLogger("braid")
+from braid.torch.planned.tensors import register, unregister
 
 
 class Registration:
     """Planned tensors of a job. They are submitted in steps that grow, whichever model does it."""
 
-    def __init__(
-        self, engine: Engine, prefix: str, members: Sequence[Member], dtypes: Sequence[DType]
-    ) -> None:
-        self._form = _form_of(members)
+    def __init__(self, engine: Engine, prefix: str, members: Sequence[Member]) -> None:
+        self._forms = [member.form for member in members]
         self._job = engine.job
         self._beside: list[Sequence[int]] = []
-        self.handles = engine.job.register(
-            [
-                TensorSpec(f"{prefix}/{member.name}", dtype, member.travels, place, planned=True,
-                           codec=member.codec)
-                for place, (member, dtype) in enumerate(zip(members, dtypes))
-            ]
-        )  # fmt: skip
+        self.handles = register(
+            engine.job, [form._replace(name=f"{prefix}/{form.name}") for form in self._forms]
+        )
         # A codec keeps what it has lost of one model's gradients, which is not another one's.
-        self.is_plain = all(not member.codec and member.shape is None for member in members)
+        self.is_plain = not any(member.form.codec or member.shape for member in members)
         self.next_step = 0
 
     def fits(self, members: Sequence[Member]) -> bool:
         """Whether these tensors are what it is of."""
-        return self.is_plain and self._form == _form_of(members)
+        return self.is_plain and self._forms == [member.form for member in members]
 
     def add(self, handles: Sequence[int]) -> None:
         """What was registered beside it, for the same model."""
@@ -80,14 +72,14 @@ class Place:
         return self._name if self._registered < 2 else f"{self._name}.{self._registered}"
 
     def registration_of(
-        self, user: Any, engine: Engine, members: Sequence[Member], dtypes: Sequence[DType]
+        self, user: Any, engine: Engine, members: Sequence[Member]
     ) -> Registration:
         """For a user that has the place: the one that is there, if it fits, or a new one."""
         found = self._registration
         if found is None or not found.fits(members):
             self._end_what_is_left()
             self._registered += 1
-            found = Registration(engine, self.prefix, members, dtypes)
+            found = Registration(engine, self.prefix, members)
             self._registration = found
         else:
             found.next_step = max(found.next_step, self._first_step)
@@ -142,19 +134,6 @@ def place_for(user: Any, group: Any) -> Place:
     place.take(user, 0)
     places.append(place)
     return place
-
-
-def unregister(job: Job, handles: Sequence[int]) -> None:
-    """Tensors of one registration. Where that cannot be they stay, and nothing depends on it: an
-    error may have left an operation of theirs that nobody waits for."""
-    try:
-        job.unregister(handles)
-    except BraidError as error:
-        _log.debug("%d tensors of job %s stay: %s", len(handles), job.name, error)
-
-
-def _form_of(members: Sequence[Member]) -> list[tuple[str, torch.dtype, int]]:
-    return [(member.name, member.dtype, member.travels) for member in members]
 
 
 def _minima(engine: Engine, values: list[int]) -> list[int]:

@@ -14,7 +14,7 @@ from braid.torch.methods.sharded import ShardedOptimizer
 from braid.torch.weights.kept import KeptWeights, State
 from braid.torch.weights.rounds import Rounds
 from braid.torch.weights.rules import refuse_gradient
-from braid.torch.weights.weight import WEIGHTS, Settings, Weight
+from braid.torch.weights.weight import WEIGHTS, Settings, Weight, write_to_parameter
 
 # What is saved of a parameter in the middle of a round, beside torch's state and the owner's weights:
 # how many halves of the round were given; after the first one also its mean gradient over all ranks,
@@ -130,7 +130,7 @@ class Acco(ShardedOptimizer):
             self._rounds = self._apply_halves(kept, None)
         self._arrive(kept)
         if self._pull_flags:
-            kept.fetch_weights(kept.write)
+            kept.fetch_weights(write_to_parameter)
         self._is_second = self._is_under_way = False
 
     def synchronize(self) -> None:
@@ -219,7 +219,7 @@ class Acco(ShardedOptimizer):
         for parameter in self._parameters():
             if id(parameter) in arrived:
                 parameter.data.copy_(arrived[id(parameter)])
-        self._rounds.take_all(kept.write)
+        self._rounds.take_all(write_to_parameter)
 
     def _drop_results(self) -> None:
         self._arrived = {}

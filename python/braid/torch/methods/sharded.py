@@ -24,7 +24,7 @@ from braid.torch.weights.kept import KeptWeights, State
 from braid.torch.weights.open_updates import OpenUpdate
 from braid.torch.weights.rounds import Rounds
 from braid.torch.weights.rules import EXACT_WEIGHTS, refuse_gradient, rule_of
-from braid.torch.weights.weight import WEIGHTS, Settings
+from braid.torch.weights.weight import WEIGHTS, Settings, write_to_parameter
 
 _PULLS = ("full", "bf16")
 
@@ -136,7 +136,7 @@ class ShardedOptimizer(OwnersOptimizer):
     def synchronize(self) -> None:
         """Waits for the new weights of the last step, where step() did not."""
         if self._kept is not None and not self._rounds.is_over:
-            self._rounds.take_all(self._kept.write)
+            self._rounds.take_all(write_to_parameter)
 
     def reload(self) -> None:
         """The next step() gives the owners the parameters as they are then on the first rank."""
@@ -274,4 +274,4 @@ class ShardedOptimizer(OwnersOptimizer):
 
     def _wait_for(self, parameter: torch.Tensor) -> None:
         if self._kept is not None:
-            self._rounds.take(parameter, self._kept.write)
+            self._rounds.take(parameter, write_to_parameter)

@@ -9,11 +9,12 @@ of DDP's hook (see gradients.py).
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from ctypes import memmove
-from typing import Any
+from typing import Any, Union
 
 import torch
 from torch.distributed import DistBackendError
@@ -43,6 +44,8 @@ _JOIN_SECONDS = 10.0
 _IN_FLIGHT_MAX = 1024
 
 Outputs = Sequence[torch.Tensor]
+# Where a result goes: a tensor of the CPU that takes all of it, or what copies it from a ticket.
+Unpack = Union[torch.Tensor, Callable[[Job, int], None]]
 
 # Plain integers: enum members cost a conversion on every call.
 BARRIER = int(Collective.BARRIER)
@@ -64,7 +67,7 @@ class Pending:
         self,
         ticket: int,
         memory: Memory | None,
-        unpack: Callable[[Job, int], None] | None,
+        unpack: Unpack | None,
         work: BraidWork,
         meanwhile: Once | None = None,
     ) -> None:
@@ -123,7 +126,7 @@ class Engine:
         dtype: int,
         count: int,
         inputs: Sequence[torch.Tensor],
-        unpack: Callable[[Job, int], None] | None,
+        unpack: Unpack | None,
         work: BraidWork,
         *,
         reduction: int = 0,
@@ -165,7 +168,9 @@ class Engine:
                 work.comes_from(origin, self.callbacks)
                 pending = Pending(ticket, memory, unpack, work, meanwhile)
                 if not wait:
-                    self._leave(pending, self._completion if parent is None else self._nested)
+                    thread = self._completion if parent is None else self._nested
+                    thread.start()
+                    thread.put(pending)
                 self._in_flight += 1
         except BraidError as error:
             if memory is not None:
@@ -224,12 +229,6 @@ class Engine:
                 f"{self._timeout_seconds:g} s"
             )
 
-    @staticmethod
-    def _leave(pending: Pending, thread: CompletionThread) -> None:
-        """To be completed by that thread."""
-        thread.start()
-        thread.put(pending)
-
     def _has_ended(self, pending: Pending, timeout_ms: int) -> bool:
         """Within that time; true as well where completing it would end with an error."""
         try:
@@ -243,12 +242,15 @@ class Engine:
         """Waits for one operation, copies its result out and finishes its work."""
         error: Exception | None = None
         try:
-            self.wait(pending.ticket)
             if pending.meanwhile is not None:
                 pending.meanwhile()
-            if pending.unpack is not None:
-                pending.unpack(self.job, pending.ticket)
-            self.job.release(pending.ticket)
+            if isinstance(pending.unpack, torch.Tensor):
+                self.take(pending.ticket, pending.unpack.data_ptr(), pending.unpack.nbytes)
+            else:
+                self.wait(pending.ticket)
+                if pending.unpack is not None:
+                    pending.unpack(self.job, pending.ticket)
+                self.job.release(pending.ticket)
             if pending.memory is not None:
                 self.arena.give_back(pending.memory)
         except BraidError as cause:
@@ -256,9 +258,9 @@ class Engine:
         except Exception as cause:
             error = cause
         except BaseException:
-            self.leave()  # What a signal's handler raised. Nobody waits for this operation any more.
+            self._leave()  # What a signal's handler raised. Nobody waits for this operation any more.
             raise
-        self.leave()
+        self._leave()
         pending.work.finish(error)
 
     def wait(self, ticket: int) -> None:
@@ -278,15 +280,19 @@ class Engine:
                 "flight"
             )
 
-    def attend(self) -> None:
-        """A caller is about to wait and to look at results itself; leave() comes afterwards. Until
-        then close() does not close the job."""
+    @contextlib.contextmanager
+    def attended(self) -> Iterator[None]:
+        """A caller waits and looks at results itself. Until the end close() does not close the job."""
         with self._lock:
             if self.closing:
                 raise DistBackendError("the process group was destroyed")
             self._in_flight += 1
+        try:
+            yield
+        finally:
+            self._leave()
 
-    def leave(self) -> None:
+    def _leave(self) -> None:
         with self._lock:
             self._in_flight -= 1
             self._one_ended.notify_all()
@@ -326,12 +332,11 @@ def pack(arena: Arena, tensors: Sequence[torch.Tensor]) -> Memory:
     return memory
 
 
-def unpack_whole(outputs: Outputs) -> Callable[[Job, int], None]:
+def unpack_whole(outputs: Outputs) -> Unpack:
     """Copies a result that holds `outputs` one after the other."""
     check_has_memory(outputs)
     if len(outputs) == 1 and outputs[0].is_contiguous() and not outputs[0].is_cuda:
-        tensor = outputs[0]
-        return lambda job, ticket: job.copy_result(ticket, tensor.data_ptr(), tensor.nbytes)
+        return outputs[0]
     return lambda job, ticket: scatter_to(job.result_address(ticket)[0], outputs)
 
 

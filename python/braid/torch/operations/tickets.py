@@ -7,9 +7,6 @@ import gc
 import weakref
 from typing import Any
 
-# Planned tensors of one model, or of one type of an optimizer's parameters.
-TENSORS_MAX = 3000
-
 # The most tickets of all optimizers of a job. libbraid keeps at most 8192 tickets per job. The
 # process group's collectives need some of them, and so do the operations that an optimizer has on
 # its way ahead when another optimizer is made.

@@ -18,7 +18,7 @@ from torch.distributed import ReduceOp
 
 from braid.torch.group.process_group import BraidProcessGroup
 from braid.torch.group.training_group import broadcast_from_first
-from braid.torch.operations.tickets import TENSORS_MAX
+from braid.torch.planned.tensors import TENSORS_MAX
 from braid.torch.weights.rounds import Rounds, Use
 from braid.torch.weights.weight import WEIGHTS, Settings, Weight, WeightSpec, write_to_parameter
 from braid.torch.weights.weight_set import WeightSet
@@ -102,10 +102,6 @@ class KeptWeights:
             and self.group.engine.tickets.take_ahead(self)
             and all(each.make_room_ahead() for each in self.sets)
         )
-
-    def write(self, weight: Weight, result: torch.Tensor) -> None:
-        """What results are for, mostly: the new value of the parameter."""
-        write_to_parameter(weight, result)
 
     def state_of(self, slots: Iterable[int]) -> dict[torch.Tensor, State]:
         """What owners keep, from all of them, in CPU memory; before that what is to be loaded."""
@@ -280,7 +276,7 @@ class KeptWeights:
         """Elements whose rounded value is what the parameter has keep their exact one."""
         parameters = [weight.parameter for weight in weights]
         if all(self.keeps_exactly(parameter) for parameter in parameters):
-            weights.load(WEIGHTS, lambda w: w.parameter).take_all(self.write)
+            weights.load(WEIGHTS, lambda w: w.parameter).take_all(write_to_parameter)
             return
         exact = self._exact_weights(weights)
         values = {

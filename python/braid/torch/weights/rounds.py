@@ -3,17 +3,16 @@
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 
 import torch
-from torch.distributed import DistBackendError
 
 from braid import BraidError
 from braid.torch.operations.engine import Engine
 from braid.torch.operations.failures import as_distributed
-from braid.torch.operations.flight_record import Entry
-from braid.torch.weights.weight import Weight
+from braid.torch.planned.flight import Flight
+from braid.torch.weights.weight import Weight, is_plain, write_to_parameter
 
 # What the daemons say of a rank that gave no reason: it knows of no error, and did fewer steps.
 _LEFT_IN_ORDER = ("left the job, but", "left the job without")
@@ -25,21 +24,19 @@ _FEWER_STEPS = (
 Use = Callable[[Weight, torch.Tensor], None]
 
 
-class Round:
+class Round(Flight):
     """One operation of each tensor of a set, in flight. One thread at a time uses it.
 
     Every result is taken once, in any order, when all operations are submitted. After a failure
-    each take() raises the first error.
+    each taking raises the first error, and waits for nothing.
     """
 
-    def __init__(self, engine: Engine, name: str, entry: Entry | None) -> None:
-        self._engine = engine
-        self._entry = entry
+    def __init__(self, engine: Engine, name: str) -> None:
+        super().__init__(engine)
         self._tickets: dict[int, tuple[int, Weight]] = {}
         self._has_arrived = False
         self._is_open = True
         self.name = name
-        self.error: Exception | None = None
 
     def add(self, ticket: int, weight: Weight) -> None:
         self._tickets[id(weight.parameter)] = ticket, weight
@@ -52,15 +49,11 @@ class Round:
     def is_over(self) -> bool:
         return not self._is_open and not self._tickets
 
-    def has(self, parameter: torch.Tensor) -> bool:
-        """Whether its result is still to be taken."""
-        return id(parameter) in self._tickets
-
     def done(self) -> bool:
         """Whether all results are here, or an error is. Never blocks."""
         try:
             return self.error is not None or all(
-                self._engine.job.test(ticket) for ticket, _ in self._tickets.values()
+                self.engine.job.test(ticket) for ticket, _ in self._tickets.values()
             )
         except BraidError:
             return True
@@ -75,77 +68,60 @@ class Round:
         if self._has_arrived:
             return
         try:
-            self._engine.attend()
-            try:
+            with self.engine.attended():
                 for ticket, _ in self._tickets.values():
-                    self._wait_for(ticket)
-            finally:
-                self._engine.leave()
+                    self._wait(ticket)
         except Exception as cause:
-            self._fail(cause)
+            self.fail(cause)
         self._raise()
         self._has_arrived = True
 
-    def take(
-        self, parameter: torch.Tensor, use: Use | None
-    ) -> None:
-        """Waits for one result, hands it to `use` as a vector in the daemon's memory, gives it back.
-
-        A round that pushed has results of no elements.
-        """
-        self._take(parameter, use)
-        self._raise()
+    def take_of(self, parameter: torch.Tensor, use: Use | None) -> None:
+        """Waits for one result, if it is still to be taken, hands it to `use` as a vector in the
+        daemon's memory, and gives it back. A round that pushed has results of no elements."""
+        if id(parameter) in self._tickets:
+            self._take([parameter], use)
 
     def take_all(self, use: Use | None = None) -> None:
         """The same for all that are left, also after an error; raises the first one at the end."""
-        for _, weight in list(self._tickets.values()):
-            self._take(weight.parameter, use)
+        self._take([weight.parameter for _, weight in self._tickets.values()], use)
+
+    def _take(self, parameters: Sequence[torch.Tensor], use: Use | None) -> None:
+        if parameters:
+            try:
+                with self.engine.attended():
+                    for parameter in parameters:
+                        self._take_one(*self._tickets.pop(id(parameter)), use)
+            except Exception as cause:  # The process group is gone, and with it the tickets.
+                self.fail(cause)
+                self._tickets.clear()
+            if not self._tickets:
+                self.end_entry()
         self._raise()
 
-    def _take(
-        self, parameter: torch.Tensor, use: Use | None
-    ) -> None:
-        ticket, weight = self._tickets.pop(id(parameter))
-        try:
-            self._engine.attend()
-            try:
-                self._wait_for(ticket)
-                if use is not None and self.error is None:
-                    use(weight, _result_of(self._engine, ticket, weight))
-                self._engine.job.release(ticket)
-            finally:
-                self._engine.leave()
-        except BraidError as cause:
-            self._fail(_explained(cause))
-        except Exception as cause:
-            self._fail(cause)
-        if not self._tickets and self._entry is not None:
-            self._entry.end(self.error)
+    def _take_one(self, ticket: int, weight: Weight, use: Use | None) -> None:
+        data = weight.parameter.data
+        if use is write_to_parameter and self.error is None and is_plain(data):
+            self.take_into(ticket, data.data_ptr(), data.nbytes)
+        else:
+            self.take(ticket, weight.view.dtype, use and partial(use, weight))
 
-    def fail(self, cause: Exception) -> None:
+    def give_up(self, cause: Exception) -> None:
         """Could not be submitted as a whole: what was is given up, for it may never end."""
-        self._fail(cause)
+        self.fail(cause)
         self.close()
         for ticket, _ in self._tickets.values():
-            try:
-                self._engine.job.release(ticket)
-            except BraidError:
-                pass  # The first error is the one to tell.
+            self.release(ticket)
         self._tickets.clear()
-        if self._entry is not None:
-            self._entry.end(self.error)
+        self.end_entry()
 
-    def _wait_for(self, ticket: int) -> None:
+    def _wait(self, ticket: int) -> None:
         if self.error is None:
-            try:
-                self._engine.wait(ticket)
-            except BraidError as cause:
-                self._fail(_explained(cause))
-            except Exception as cause:
-                self._fail(cause)
+            super()._wait(ticket)
 
-    def _fail(self, cause: Exception) -> None:
-        self.error = self.error or cause
+    def _told(self, cause: BraidError) -> Exception:
+        left_in_order = any(words in str(cause) for words in _LEFT_IN_ORDER)
+        return as_distributed(cause, after=_FEWER_STEPS if left_in_order else "")
 
     def _raise(self) -> None:
         if self.error is not None:
@@ -194,7 +170,7 @@ class OpenRound:
     def fail(self, cause: Exception) -> None:
         """Gives the round up. Every later round of the set raises `cause`."""
         self._missing.clear()
-        self._round.fail(cause)
+        self._round.give_up(cause)
 
 
 class Rounds:
@@ -218,8 +194,7 @@ class Rounds:
     def take(self, parameter: torch.Tensor, use: Use) -> None:
         """Waits for one result, if it is still to be taken, and hands it to `use`."""
         for round in self._rounds:
-            if round.has(parameter):
-                round.take(parameter, use)
+            round.take_of(parameter, use)
 
     def take_all(self, use: Use | None = None) -> None:
         """All that are left; raises the first error when it has seen to all of them."""
@@ -231,17 +206,3 @@ class Rounds:
                 error = error or cause
         if error is not None:
             raise error
-
-
-def _result_of(engine: Engine, ticket: int, weight: Weight) -> torch.Tensor:
-    """In the daemon's memory: to be read, until the ticket is released."""
-    address, nbytes = engine.job.result_address(ticket)
-    if nbytes == 0:
-        return torch.empty(0, dtype=weight.view.dtype)
-    raw = (ctypes.c_ubyte * nbytes).from_address(address)
-    return torch.frombuffer(raw, dtype=weight.view.dtype)
-
-
-def _explained(cause: BraidError) -> DistBackendError:
-    left_in_order = any(words in str(cause) for words in _LEFT_IN_ORDER)
-    return as_distributed(cause, after=_FEWER_STEPS if left_in_order else "")

@@ -10,7 +10,7 @@ import torch
 
 from braid import StateBits, StateSlot, UpdateAction
 from braid.repeated import RepeatedUpdate
-from braid.torch.weights.round_inputs import InputPlace
+from braid.torch.planned.tensors import Form, Place
 
 WEIGHTS = int(StateSlot.WEIGHTS)
 FIRST_MOMENT = int(StateSlot.FIRST_MOMENT)
@@ -33,6 +33,10 @@ class WeightSpec(NamedTuple):
     parameter: torch.Tensor
     codec: str = ""
 
+    @property
+    def form(self) -> Form:
+        return Form(self.name, self.parameter.dtype, self.parameter.numel(), self.codec)
+
 
 class Settings(NamedTuple):
     """What an update does, as braid_update has it. The same on all ranks."""
@@ -54,13 +58,11 @@ class Weight:
     """One parameter: where its input lies in the arena, its operation, its updates so far."""
 
     __slots__ = (
-        "count", "first_half", "name", "numel", "operation", "parameter", "settings", "view",
+        "count", "first_half", "operation", "parameter", "settings", "view",
     )  # fmt: skip
 
-    def __init__(self, spec: WeightSpec, place: InputPlace, operation: RepeatedUpdate) -> None:
-        self.name = spec.name
+    def __init__(self, spec: WeightSpec, place: Place, operation: RepeatedUpdate) -> None:
         self.parameter = spec.parameter
-        self.numel = spec.parameter.numel()
         self.operation = operation
         self.move(place)
         self.count = 0
@@ -69,7 +71,7 @@ class Weight:
         self.first_half: torch.Tensor | None = None
         self.settings: Settings | None = None
 
-    def move(self, place: InputPlace) -> None:
+    def move(self, place: Place) -> None:
         """The inputs of the operations from here on lie there."""
         self.view = place.view
         self.operation.move(place.memory)
@@ -95,7 +97,7 @@ class Weight:
         self.first_half = None
         if values is None:
             self.view.zero_()
-        elif values.is_contiguous() and values.dtype == self.view.dtype and not values.is_cuda:
+        elif is_plain(values) and values.dtype == self.view.dtype:
             memmove(self.view.data_ptr(), values.data_ptr(), self.view.nbytes)
         else:
             # From CUDA this waits for the copy, and so for what makes the values.
@@ -127,10 +129,12 @@ class Weight:
         self.first_half = None
 
 
+def is_plain(values: torch.Tensor) -> bool:
+    """Whether they lie one after the other in the CPU's memory."""
+    return values.is_contiguous() and not values.is_cuda
+
+
 def write_to_parameter(weight: Weight, result: torch.Tensor) -> None:
     """What rounds give is the parameter's new value. Autograd does not see it."""
     data = weight.parameter.data
-    if data.is_contiguous() and not data.is_cuda:
-        memmove(data.data_ptr(), result.data_ptr(), result.nbytes)
-    else:
-        data.copy_(result.view(data.shape))
+    data.copy_(result.view(data.shape))

@@ -2,9 +2,8 @@
 """Parameters as weights that the daemons keep and update: planned tensors with state slots.
 
 A trainer submits a gradient for each of them, and what comes back are new weights, of which each
-node has updated a part. That part of the optimizer's state is nowhere else. Every round submits
-all tensors with one action, each on its own, and waits for none before the last one is there.
-Inputs lie one after the other in backward order (`round_inputs`).
+node has updated a part. That part of the optimizer's state is nowhere else. A step of these tensors
+is a round: it submits all of them with one action (see planned/tensors.py).
 """
 
 from __future__ import annotations
@@ -13,14 +12,11 @@ from collections.abc import Callable, Iterable, Sequence
 
 import torch
 
-from braid import BraidError, DType, TensorSpec
-from braid.torch.ddp.registrations import unregister
-from braid.torch.operations.carriage import dtype_of
+from braid import BraidError
 from braid.torch.operations.engine import Engine
 from braid.torch.operations.explaining import explain_once
 from braid.torch.operations.failures import as_distributed
-from braid.torch.operations.tickets import TENSORS_MAX
-from braid.torch.weights.round_inputs import RoundInputs
+from braid.torch.planned.tensors import TENSORS_MAX, Place, lay_out, register, unregister
 from braid.torch.weights.rounds import OpenRound, Round
 from braid.torch.weights.weight import (
     ESTIMATE,
@@ -65,20 +61,16 @@ class WeightSet:
         self._round: Round | None = None
         self._former: Round | None = None
         specs = list(reversed(specs))
+        self._forms = [spec.form for spec in specs]
         try:
-            self._handles = engine.job.register([
-                TensorSpec(spec.name, _braid_dtype(spec.parameter), spec.parameter.numel(), place,
-                           planned=True, codec=spec.codec, state_slots=slots)
-                for place, spec in enumerate(specs)
-            ])  # fmt: skip
-            numels = [spec.parameter.numel() for spec in specs]
-            self._inputs = RoundInputs(engine.job, numels, self.dtype)
+            self._handles = register(engine.job, self._forms, slots)
+            self._inputs = self._new_inputs()
         except BraidError as error:
             raise as_distributed(error) from error
-        self._other_inputs: RoundInputs | None = None
+        self._other_inputs: list[Place] | None = None
         self._weights = [
             Weight(spec, place, engine.job.repeated_update(handle, place.memory))
-            for spec, place, handle in zip(specs, self._inputs.places, self._handles)
+            for spec, place, handle in zip(specs, self._inputs, self._handles)
         ]
         self._by_id = {id(weight.parameter): weight for weight in self._weights}
         explain_once(engine.job)
@@ -110,18 +102,17 @@ class WeightSet:
                 raise before.error
             if not before.has_arrived:
                 self._turn_inputs(ahead)
+        self._former, self._round = before, Round(self._engine, self.name)
         parameters = [weight.parameter for weight in self._weights]
-        entry = self._engine.record.add("all_reduce", parameters, parameters)
-        self._former, self._round = before, Round(self._engine, self.name, entry)
+        self._round.entry = self._engine.record.add("all_reduce", parameters, parameters)
         self._step += 1
         return OpenRound(self._round, self._weights, self._step)
 
     def make_room_ahead(self) -> bool:
         """Memory for the input of a second round. False: the job's arenas may not grow by so much."""
         if self._other_inputs is None:
-            numels = [weight.numel for weight in self._weights]
             try:
-                self._other_inputs = RoundInputs(self._engine.job, numels, self.dtype)
+                self._other_inputs = self._new_inputs()
             except BraidError:
                 return False
         return True
@@ -131,7 +122,7 @@ class WeightSet:
         unregister(self._engine.job, self._handles)
         for inputs in (self._inputs, self._other_inputs):
             if inputs is not None:
-                inputs.free()
+                self._engine.job.free(inputs[0].memory)  # With it goes the whole block.
 
     def load(
         self, slot: int, values: Callable[[Weight], torch.Tensor | None], bits: int = ROUNDED
@@ -233,13 +224,17 @@ class WeightSet:
             for weight in self._weights
         }  # fmt: skip
 
+    def _new_inputs(self) -> list[Place]:
+        """Raises BraidError where the job's arenas may not grow by so much."""
+        return lay_out(self._forms, self._engine.job.allocate)
+
     def _turn_inputs(self, ahead: bool) -> None:
         """The next round's input lies where the one on its way does not read."""
         is_free = self._former is None or self._former.has_arrived
         if not ahead or not is_free or self._other_inputs is None:
             raise RuntimeError(f"a round of {self.name} begins before the last one has ended")
         self._inputs, self._other_inputs = self._other_inputs, self._inputs
-        for weight, place in zip(self._weights, self._inputs.places):
+        for weight, place in zip(self._weights, self._inputs):
             weight.move(place)
 
     def _submit(self, prepare: Callable[[Weight], None]) -> Round:
@@ -257,9 +252,3 @@ def _half(weight: Weight, values: torch.Tensor | None, shift: int) -> torch.Tens
         return None
     bits = values.detach().cpu().float().contiguous().view(torch.int32)
     return (bits >> shift).to(torch.int16).view(weight.view.dtype)
-
-
-def _braid_dtype(parameter: torch.Tensor) -> DType:
-    dtype = dtype_of(parameter.dtype)
-    assert dtype is not None, parameter.dtype
-    return dtype
