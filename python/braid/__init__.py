@@ -18,10 +18,9 @@ from braid._abi import (
     UpdateAction,
     UpdateFlag,
 )
-from braid._master import Master, master
+from braid._questions import Master, explain, master
 from braid._registering import Memory, TensorSpec
 from braid.errors import BraidError
-from braid.explanation import explain
 from braid.job import Job
 
 __version__ = "0.1.0"

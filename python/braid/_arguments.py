@@ -24,3 +24,8 @@ def as_number(what: str, value: Any, bits: int) -> int:
     if not 0 <= number < 1 << bits:
         raise InvalidArgumentError(f"{what} is {value!r}; right is a whole number, 0 to {(1 << bits) - 1}")
     return number
+
+
+def milliseconds(seconds: float | None) -> int:
+    """A timeout as the ABI wants it: 0 means the default, and nothing shorter than 1 ms."""
+    return 0 if seconds is None else min(max(1, int(seconds * 1000)), 0xFFFFFFFF)

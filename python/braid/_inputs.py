@@ -38,11 +38,9 @@ class Input:
 
     def __init__(self, value: Any, dtype: int | None, count: int | None, blocks: int) -> None:
         self.nbytes: int | None = None  # None: not known
-        if value is None or isinstance(value, int):
-            self.address, self.dtype, self.count = value, dtype or 0, count or 0
-            return
-        if isinstance(value, Memory):
-            self.address, self.dtype, self.count = value.address, dtype or 0, count or 0
+        if value is None or isinstance(value, (int, Memory)):
+            self.address = value.address if isinstance(value, Memory) else value
+            self.dtype, self.count = dtype or 0, count or 0
             return
         view = memoryview(value)
         if not view.c_contiguous:

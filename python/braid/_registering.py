@@ -13,7 +13,7 @@ from typing import Any
 from braid import _abi
 from braid._abi import DType
 from braid._arguments import as_number, as_text
-from braid._question import wait_for_answer
+from braid._questions import wait_for_answer
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import re
+
 
 class BraidError(RuntimeError):
     """A call on libbraid failed. `code` is the braid_error, `name` its name, str() the sentence."""
@@ -15,91 +17,35 @@ class BraidError(RuntimeError):
         if code is not None:
             self.code = code
 
+    def __init_subclass__(cls, code: int = 12, **others: object) -> None:
+        super().__init_subclass__(**others)
+        words = re.findall("[A-Z][a-z]+", cls.__name__)[:-1]
+        cls.code, cls.name = code, "_".join(["BRAID_ERROR", *words]).upper()
 
-class LibraryError(BraidError, ImportError):
+
+# fmt: off
+class InvalidArgumentError(BraidError, ValueError, code=1): ...
+class NotFoundError(BraidError, code=2): ...
+class AlreadyExistsError(BraidError, code=3): ...
+class PermissionDeniedError(BraidError, code=4): ...
+class UnavailableError(BraidError, code=5): ...
+class DeadlineExceededError(BraidError, TimeoutError, code=6): ...
+class ResourceExhaustedError(BraidError, code=7): ...
+class MismatchError(BraidError, code=8): ...
+class JobFailedError(BraidError, code=9): ...
+class ProtocolError(BraidError, code=10): ...
+class CancelledError(BraidError, code=11): ...
+class InternalError(BraidError, code=12): ...
+# fmt: on
+
+_BY_CODE = {kind.code: kind for kind in BraidError.__subclasses__()}
+
+
+class LibraryError(BraidError, ImportError, code=NotFoundError.code):
     """libbraid.so.0 was not found, could not be loaded, or has another version."""
 
-    code = 2
-    name = "BRAID_ERROR_NOT_FOUND"
 
-
-class InvalidArgumentError(BraidError, ValueError):
-    code = 1
-    name = "BRAID_ERROR_INVALID_ARGUMENT"
-
-
-class NotFoundError(BraidError):
-    code = 2
-    name = "BRAID_ERROR_NOT_FOUND"
-
-
-class AlreadyExistsError(BraidError):
-    code = 3
-    name = "BRAID_ERROR_ALREADY_EXISTS"
-
-
-class PermissionDeniedError(BraidError):
-    code = 4
-    name = "BRAID_ERROR_PERMISSION_DENIED"
-
-
-class UnavailableError(BraidError):
-    code = 5
-    name = "BRAID_ERROR_UNAVAILABLE"
-
-
-class DeadlineExceededError(BraidError, TimeoutError):
-    code = 6
-    name = "BRAID_ERROR_DEADLINE_EXCEEDED"
-
-
-class ResourceExhaustedError(BraidError):
-    code = 7
-    name = "BRAID_ERROR_RESOURCE_EXHAUSTED"
-
-
-class MismatchError(BraidError):
-    code = 8
-    name = "BRAID_ERROR_MISMATCH"
-
-
-class JobFailedError(BraidError):
-    code = 9
-    name = "BRAID_ERROR_JOB_FAILED"
-
-
-class ProtocolError(BraidError):
-    code = 10
-    name = "BRAID_ERROR_PROTOCOL"
-
-
-class CancelledError(BraidError):
-    code = 11
-    name = "BRAID_ERROR_CANCELLED"
-
-
-class InternalError(BraidError):
-    code = 12
-    name = "BRAID_ERROR_INTERNAL"
-
-
-_BY_CODE = {
-    kind.code: kind
-    for kind in (
-        InvalidArgumentError,
-        NotFoundError,
-        AlreadyExistsError,
-        PermissionDeniedError,
-        UnavailableError,
-        DeadlineExceededError,
-        ResourceExhaustedError,
-        MismatchError,
-        JobFailedError,
-        ProtocolError,
-        CancelledError,
-        InternalError,
-    )
-}
+LibraryError.name = NotFoundError.name
 
 
 def error_of(code: int, message: str) -> BraidError:

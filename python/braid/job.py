@@ -12,14 +12,13 @@ from typing import Any
 
 from braid import _abi
 from braid._abi import Collective, Operation, Reduction, Update
-from braid._arguments import as_number, as_text
+from braid._arguments import as_number, as_text, milliseconds
 from braid._inputs import input_of, splits_of
 from braid._library import library
 from braid._open_jobs import add_open_job, reason_of_end, remove_open_job
-from braid._question import wait_for_answer
+from braid._questions import wait_for_answer
 from braid._registering import Memory, RegisteringMixin, TensorSpec
 from braid._results import ResultsMixin
-from braid._timeouts import TimeoutsMixin, milliseconds
 from braid.errors import DeadlineExceededError, InvalidArgumentError, error_of
 from braid.repeated import RepeatedOperation, RepeatedUpdate
 
@@ -30,7 +29,7 @@ _DEFAULT_TIMEOUT_MS = 300_000
 _OPERATION_BYTES = ctypes.sizeof(Operation)
 
 
-class Job(RegisteringMixin, TimeoutsMixin, ResultsMixin):
+class Job(RegisteringMixin, ResultsMixin):
     """Joins a job and waits until all its ranks have; close() or the end of `with` leaves it.
 
     So does the end of the interpreter, also after sys.exit() or an uncaught exception: if others
@@ -139,6 +138,16 @@ class Job(RegisteringMixin, TimeoutsMixin, ResultsMixin):
         """Raises what has ended the job, if it has failed: for who waits by other means than this
         object's. Never blocks."""
         self._check(self._library.braid_check(self._open()))
+
+    def set_timeout(self, timeout: float | None) -> None:
+        """For operations that this rank submits from now on and that name none; None: as at first."""
+        timeout_ms = milliseconds(timeout)
+        self._check(self._library.braid_set_timeout(self._open(), timeout_ms))
+        self._timeout_ms = timeout_ms or self._opened_timeout_ms
+
+    def extend_timeout(self, more: float) -> None:
+        """So much beside it for those that are submitted until the first of them has ended."""
+        self._check(self._library.braid_extend_timeout(self._open(), milliseconds(more)))
 
     def submit(
         self,

@@ -4,18 +4,15 @@
 from __future__ import annotations
 
 import logging
-import os
 
-_OFF = ("", "0", "false", "no", "off")
+from braid.torch import is_on, require_torch
 
 
 def autoload() -> None:
     """With BRAID_ENABLE=1, as braid.torch.enable(); else nothing. Never breaks `import torch`."""
-    if os.environ.get("BRAID_ENABLE", "").lower() in _OFF:
+    if not is_on("BRAID_ENABLE"):
         return
     try:
-        from braid.torch import require_torch
-
         require_torch()
         from braid.torch.attach.substitution import enable
 

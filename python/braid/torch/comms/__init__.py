@@ -19,7 +19,7 @@ import torchcomms
 from torch.distributed import PrefixStore, ReduceOp, Store, Work, distributed_c10d
 from torchcomms import RedOpType
 
-from braid.torch.comms.factors import is_premultiplied, multiplied
+from braid.torch.comms.factors import multiplied
 from braid.torch.comms.rendezvous import own_place, store_of
 from braid.torch.group.creation import create_group
 from braid.torch.group.process_group import BraidProcessGroup
@@ -110,90 +110,53 @@ class BraidComm(torchcomms.TorchCommBackend):
     # Collectives.
 
     def all_reduce(self, tensor: torch.Tensor, op: Any, async_op: bool) -> Work | None:
-        options = self._options(async_op, op=op)
-        given = multiplied(tensor, op) if is_premultiplied(op) else tensor
-        work = self._group.allreduce([given], options)
-        if given is not tensor:
-            work = CopyBackWork(work, [tensor], [given])
-        return self._out(work, async_op)
+        return self._reduced("allreduce", tensor, 0, op, async_op, is_wanted=True)
 
     def reduce(self, tensor: torch.Tensor, root: int, op: Any, async_op: bool) -> Work | None:
-        options = self._options(async_op, root, op)
-        given = multiplied(tensor, op) if is_premultiplied(op) else tensor
-        work = self._group.reduce([given], options)
-        if given is not tensor and root == self._rank:
-            work = CopyBackWork(work, [tensor], [given])
-        return self._out(work, async_op)
+        return self._reduced("reduce", tensor, root, op, async_op, is_wanted=root == self._rank)
 
     def broadcast(self, tensor: torch.Tensor, root: int, async_op: bool) -> Work | None:
-        options = self._options(async_op, root)
-        return self._out(self._group.broadcast([tensor], options), async_op)
+        return self._run("broadcast", [tensor], async_op=async_op, root=root)
 
-    def all_gather(
-        self, tensor_list: list[torch.Tensor], tensor: torch.Tensor, async_op: bool
-    ) -> Work | None:
-        options = self._options(async_op)
-        return self._out(self._group.allgather([tensor_list], [tensor], options), async_op)
+    def all_gather(self, outputs: Any, tensor: torch.Tensor, async_op: bool) -> Work | None:
+        return self._run("allgather", [outputs], [tensor], async_op=async_op)
 
     all_gather_v = all_gather
 
-    def all_gather_single(
-        self, output: torch.Tensor, input: torch.Tensor, async_op: bool
-    ) -> Work | None:
-        options = self._options(async_op)
-        return self._out(self._group.all_gather_single(output, input, options), async_op)
+    def all_gather_single(self, output: Any, input: Any, async_op: bool) -> Work | None:
+        return self._run("all_gather_single", output, input, async_op=async_op)
 
-    def reduce_scatter(
-        self, output: torch.Tensor, input_list: list[torch.Tensor], op: Any, async_op: bool
-    ) -> Work | None:
-        options = self._options(async_op, op=op)
-        if is_premultiplied(op):
-            input_list = [multiplied(each, op) for each in input_list]
-        return self._out(self._group.reduce_scatter([output], [input_list], options), async_op)
+    def reduce_scatter(self, output: Any, inputs: Any, op: Any, async_op: bool) -> Work | None:
+        given = [multiplied(each, op) for each in inputs]
+        return self._run("reduce_scatter", [output], [given], async_op=async_op, op=op)
 
     reduce_scatter_v = reduce_scatter
 
-    def reduce_scatter_single(
-        self, output: torch.Tensor, input: torch.Tensor, op: Any, async_op: bool
-    ) -> Work | None:
-        options = self._options(async_op, op=op)
-        given = multiplied(input, op) if is_premultiplied(op) else input
-        return self._out(self._group.reduce_scatter_single(output, given, options), async_op)
+    def reduce_scatter_single(self, output: Any, input: Any, op: Any, async_op: bool) -> Work | None:
+        given = multiplied(input, op)
+        return self._run("reduce_scatter_single", output, given, async_op=async_op, op=op)
 
-    def all_to_all_single(
-        self, output: torch.Tensor, input: torch.Tensor, async_op: bool
-    ) -> Work | None:
+    def all_to_all_single(self, output: Any, input: Any, async_op: bool) -> Work | None:
         return self.all_to_all_v_single(output, input, [], [], async_op)
 
     def all_to_all_v_single(
         self, output: torch.Tensor, input: torch.Tensor, output_splits: list[int],
         input_splits: list[int], async_op: bool,
     ) -> Work | None:  # fmt: skip
-        work = self._group.all_to_all_single(
-            output, input, output_splits, input_splits, self._options(async_op)
-        )
-        return self._out(work, async_op)
+        splits = output_splits, input_splits
+        return self._run("all_to_all_single", output, input, *splits, async_op=async_op)
 
-    def all_to_all(
-        self, output_list: list[torch.Tensor], input_list: list[torch.Tensor], async_op: bool
-    ) -> Work | None:
-        options = self._options(async_op)
-        return self._out(self._group.alltoall(output_list, input_list, options), async_op)
+    def all_to_all(self, outputs: Any, inputs: Any, async_op: bool) -> Work | None:
+        return self._run("alltoall", outputs, inputs, async_op=async_op)
 
-    def scatter(
-        self, output: torch.Tensor, input_list: list[torch.Tensor], root: int, async_op: bool
-    ) -> Work | None:
-        options = self._options(async_op, root)
-        return self._out(self._group.scatter([output], [input_list], options), async_op)
+    def scatter(self, output: Any, inputs: Any, root: int, async_op: bool) -> Work | None:
+        return self._run("scatter", [output], [inputs], async_op=async_op, root=root)
 
-    def gather(
-        self, output_list: list[torch.Tensor], input: torch.Tensor, root: int, async_op: bool
-    ) -> Work | None:
-        options = self._options(async_op, root)
-        return self._out(self._group.gather([output_list], [input], options), async_op)
+    def gather(self, outputs: Any, input: Any, root: int, async_op: bool) -> Work | None:
+        return self._run("gather", [outputs], [input], async_op=async_op, root=root)
 
     def barrier(self, async_op: bool) -> Work | None:
-        return self._out(self._group.barrier(self._options(async_op)), async_op)
+        return self._run("barrier", async_op=async_op)
 
     def send(self, tensor: torch.Tensor, dst: int, async_op: bool) -> Work | None:
         return self._out(self._group.send([tensor], dst), async_op)
@@ -218,7 +181,23 @@ class BraidComm(torchcomms.TorchCommBackend):
             )
         return self._made
 
-    def _options(self, async_op: bool, root: int = 0, op: Any = None) -> _Options:
+    def _run(
+        self, what: str, *given: Any, async_op: bool, root: int = 0, op: Any = None
+    ) -> Work | None:
+        """The process group's collective of that name."""
+        work = getattr(self._group, what)(*given, self._options(async_op, root, op))
+        return self._out(work, async_op)
+
+    def _reduced(
+        self, what: str, tensor: torch.Tensor, root: int, op: Any, async_op: bool, *, is_wanted: bool
+    ) -> Work | None:
+        given = multiplied(tensor, op)
+        work = getattr(self._group, what)([given], self._options(async_op, root, op))
+        if given is not tensor and is_wanted:
+            work = CopyBackWork(work, [tensor], [given])
+        return self._out(work, async_op)
+
+    def _options(self, async_op: bool, root: int, op: Any) -> _Options:
         reduction = ReduceOp.SUM if op is None else _OPS[op.type]
         return _Options(async_op and not self._ends_in_call, root, reduction)
 

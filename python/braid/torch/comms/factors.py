@@ -17,12 +17,10 @@ _factors: weakref.WeakKeyDictionary[Any, float | torch.Tensor] = weakref.WeakKey
 _premul_sum = ReduceOp.PREMUL_SUM
 
 
-def is_premultiplied(op: Any) -> bool:
-    return op.type == RedOpType.PREMUL_SUM
-
-
 def multiplied(tensor: torch.Tensor, op: Any) -> torch.Tensor:
-    """A copy of what the ranks give, of which SUM is to be taken."""
+    """What the ranks give: for PREMUL_SUM a copy, of which SUM is to be taken."""
+    if op.type != RedOpType.PREMUL_SUM:
+        return tensor
     factor = _factors.get(op)
     if factor is None:
         raise ValueError(

@@ -15,8 +15,8 @@ from braid.torch.planned.flight import Flight
 
 
 class Bucket(Flight):
-    """A bucket of DDP in flight: its tickets, each with its part of the buffer. No buffer: nobody
-    wants the results."""
+    """A bucket of DDP in flight: its tickets, each with its part of the buffer. Without a buffer
+    nobody wants the results."""
 
     __slots__ = ("buffer", "finish", "future", "promise", "second_tickets", "tickets")
 

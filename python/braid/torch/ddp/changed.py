@@ -17,7 +17,6 @@ from __future__ import annotations
 import functools
 import inspect
 import logging
-import os
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -26,6 +25,7 @@ import torch.distributed as dist
 from torch.distributed import distributed_c10d
 from torch.nn.parallel import DistributedDataParallel
 
+from braid.torch import is_on
 from braid.torch.ddp import claims, own_buckets
 from braid.torch.ddp.hook import DDPHookState, ddp_hook
 from braid.torch.ddp.tensor_sizes import smallest_tensor_bytes
@@ -33,7 +33,6 @@ from braid.torch.group.process_group import BraidProcessGroup
 from braid.torch.operations.untraced import untraced
 
 _log = logging.getLogger("braid")
-_OFF = ("", "0", "false", "no", "off")
 
 _MEBIBYTE = 1 << 20
 # With one of these, DDP hooks itself up, uses its bucket sizes for something else, or does not
@@ -219,8 +218,7 @@ def _with_small_buckets(
     except TypeError:
         return None  # Wrong arguments: the constructor says so best.
     given = bound.arguments
-    keeps_buckets = os.environ.get("BRAID_KEEP_BUCKETS", "").lower() not in _OFF
-    if keeps_buckets or any(given.get(name) for name in _LEAVES_ALONE):
+    if is_on("BRAID_KEEP_BUCKETS") or any(given.get(name) for name in _LEAVES_ALONE):
         return None
     group = _group_of(given)
     if not isinstance(group, BraidProcessGroup):

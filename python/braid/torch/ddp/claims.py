@@ -95,15 +95,7 @@ def keep_local(group: Any, bucket: Any) -> torch.futures.Future[torch.Tensor]:
     if all(is_claimed(parameter) for parameter in bucket.parameters()):
         return ended(bucket.buffer())
     put_back = locals_of(bucket)
-    averaged = default_hooks.allreduce_hook(group, bucket)
-    if put_back is None:
-        return averaged
-
-    def restore(future: torch.futures.Future[torch.Tensor]) -> torch.Tensor:
-        put_back()
-        return future.value()
-
-    return averaged.then(restore)
+    return default_hooks.allreduce_hook(group, bucket).then(put_back)
 
 
 def ended(buffer: torch.Tensor) -> torch.futures.Future[torch.Tensor]:
@@ -114,22 +106,19 @@ def ended(buffer: torch.Tensor) -> torch.futures.Future[torch.Tensor]:
     return future
 
 
-def locals_of(bucket: Any) -> Callable[[], None] | None:
-    """Remembers the claimed gradients of a bucket that is about to be reduced as a whole.
-
-    What it returns puts them back; None: there are none.
-    """
+def locals_of(bucket: Any) -> Callable[[torch.futures.Future[torch.Tensor]], torch.Tensor]:
+    """Remembers the claimed gradients of a bucket that is about to be reduced as a whole. What it
+    returns puts them back when that has come."""
     kept = [
         (gradient, gradient.clone())
         for parameter, gradient in zip(bucket.parameters(), bucket.gradients())
         if is_claimed(parameter)
     ]
-    if not kept:
-        return None
 
-    def put_back() -> None:
+    def put_back(future: torch.futures.Future[torch.Tensor]) -> torch.Tensor:
         for gradient, local in kept:
             gradient.copy_(local)
+        return future.value()
 
     return put_back
 

@@ -114,13 +114,8 @@ class DDPHookState:
     def _average_around(self, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:
         """A bucket of which an optimizer of braid reduces some gradients itself."""
         self._whole_because = "an optimizer of braid reduces some gradients of its buckets"
-        put_back, averaged = locals_of(bucket), self._average_whole(bucket.buffer())
-
-        def restore(future: torch.futures.Future[torch.Tensor]) -> torch.Tensor:
-            put_back()
-            return future.value()
-
-        return mapped(averaged, restore)
+        put_back = locals_of(bucket)
+        return mapped(self._average_whole(bucket.buffer()), put_back)
 
     def _begin(self) -> None:
         self.step += 1

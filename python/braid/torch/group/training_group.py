@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
 import torch.distributed as dist
+from torch.distributed import ReduceOp
 
 from braid.torch.group.process_group import BraidProcessGroup
 
@@ -49,6 +50,11 @@ def names_of(
         module = model.module if is_ddp else model
         names = {**names, **{id(p): name for name, p in module.named_parameters()}}
     return {p: names.get(id(p), f"#{place}") for place, p in enumerate(parameters)}
+
+
+def average(group: BraidProcessGroup, tensors: Iterable[torch.Tensor]) -> None:
+    """Over all ranks, in place; those of one type together."""
+    group.allreduce(sorted(tensors, key=lambda tensor: str(tensor.dtype)), ReduceOp.AVG).wait()
 
 
 def broadcast_from_first(group: BraidProcessGroup, tensors: Sequence[torch.Tensor]) -> None:

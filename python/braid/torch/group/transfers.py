@@ -12,13 +12,14 @@ from typing import Any
 from torch.distributed import DistBackendError, Work
 
 from braid.torch.group.job_watch import JobWatch
+from braid.torch.operations.work import WaitedWork, WorkAround
 
 _ZERO = timedelta(0)
 _MILLISECOND = timedelta(milliseconds=1)
 _GLOO_TIMED_OUT = "Timed out waiting"
 
 
-class Transfer(Work):
+class Transfer(WaitedWork):
     """A send or a receive, which may begin later. wait() has the timeout that is given there, or
     else `timeout`.
 
@@ -75,42 +76,24 @@ class Transfer(Work):
     def is_success(self) -> bool:
         return self._begun.is_set() and self._error is None and self._work.is_success()
 
-    def synchronize(self) -> None:
-        self.wait()
-
     def source_rank(self) -> int:
         return self.peer
 
     _source_rank = source_rank
 
 
-class AnySourceTransfer(Work):
+class AnySourceTransfer(WorkAround):
     """A receive that any rank may answer, so that gloo cannot say which rank's death ends it."""
 
     def __init__(self, what: str, timeout: timedelta, work: Work, watch: JobWatch) -> None:
-        super().__init__()
+        super().__init__(work)
         self._what = what
         self._timeout = timeout
-        self._work = work
         self._watch = watch
 
     def wait(self, timeout: timedelta | None = None) -> bool:
         asked = timeout if timeout is not None and timeout > _ZERO else self._timeout
         return self._watch.see_through(lambda: wait_for_gloo(self._work, self._what, asked, asked))
-
-    def is_completed(self) -> bool:
-        return self._work.is_completed()
-
-    def is_success(self) -> bool:
-        return self._work.is_success()
-
-    def synchronize(self) -> None:
-        self.wait()
-
-    def source_rank(self) -> int:
-        return self._work._source_rank()
-
-    _source_rank = source_rank
 
 
 def wait_for_gloo(work: Any, what: str, asked: timedelta, left: timedelta) -> bool:

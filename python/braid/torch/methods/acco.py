@@ -9,12 +9,12 @@ from typing import Any
 import torch
 from torch.distributed import ReduceOp
 
-from braid.torch.methods.owners_optimizer import loss_of
+from braid.torch.methods.owners_optimizer import loss_of, places_of
 from braid.torch.methods.sharded import ShardedOptimizer
 from braid.torch.weights.kept import KeptWeights, State
 from braid.torch.weights.rounds import Rounds
 from braid.torch.weights.rules import refuse_gradient
-from braid.torch.weights.weight import WEIGHTS, Settings, Weight, write_to_parameter
+from braid.torch.weights.weight import WEIGHTS, Weight, write_to_parameter
 
 # What is saved of a parameter in the middle of a round, beside torch's state and the owner's weights:
 # how many halves of the round were given; after the first one also its mean gradient over all ranks,
@@ -69,22 +69,12 @@ class Acco(ShardedOptimizer):
     estimated from them. So a run that loads it, after the model, goes on as this one would.
     """
 
-    def __init__(
-        self,
-        params: Any,
-        optimizer_class: Any,
-        *,
-        process_group: Any = None,
-        model: torch.nn.Module | None = None,
-        codec: str = "",
-        pull: str = "full",
-        **kwargs: Any,
-    ) -> None:
+    def __init__(self, params: Any, optimizer_class: Any, **options: Any) -> None:
         """Arguments are those of ShardedOptimizer. There is nothing to overlap: step() does not wait
         for what it sends. An estimate uses what a codec holds back, and leaves it as it is.
         """
         for name in _OVERLAPS:
-            if name in kwargs:
+            if name in options:
                 raise TypeError(f"Acco hides communication behind whole half batches: no {name}")
         # Whether the next step() is the second of its round.
         self._is_second = False
@@ -94,10 +84,7 @@ class Acco(ShardedOptimizer):
         # halves that were loaded. By the parameter's id.
         self._arrived: dict[int, torch.Tensor] = {}
         self._first_halves: dict[int, torch.Tensor] = {}
-        super().__init__(
-            params, optimizer_class, process_group=process_group, model=model, codec=codec,
-            pull=pull, **kwargs,
-        )  # fmt: skip
+        super().__init__(params, optimizer_class, **options)
 
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
@@ -153,7 +140,7 @@ class Acco(ShardedOptimizer):
         self._rounds.take_all(self._keep_for_later)
         first_halves = self._averaged_first_halves(kept) if self._is_second else {}
         state_dict = super().state_dict()
-        places = [place for group in state_dict["param_groups"] for place in group["params"]]
+        places = places_of(state_dict)
         for place, parameter in zip(places, self._parameters()):
             entry = state_dict["state"].get(place)
             if entry is None:
@@ -183,7 +170,7 @@ class Acco(ShardedOptimizer):
         if self._is_second:
             rounds = self._apply_halves(kept, self._gradient_of, ahead=ahead)
         else:
-            settings = self._checked_settings()
+            settings = self._settings()
             rounds = Rounds(
                 [each.estimate(settings, self._gradient_of, ahead=ahead) for each in kept.sets]
             )
@@ -203,15 +190,10 @@ class Acco(ShardedOptimizer):
         if self._first_halves:
             for weight in (weight for weights in kept.sets for weight in weights):
                 weight.give_first_half(self._first_halves.get(id(weight.parameter)))
-        settings = self._checked_settings()
+        settings = self._settings()
         rounds = Rounds([each.apply_halves(settings, second, ahead=ahead) for each in kept.sets])
         self._first_halves = {}
         return rounds
-
-    def _checked_settings(self) -> Callable[[torch.Tensor], Settings]:
-        settings = self._settings()
-        self._refuse_late_momentum(settings)
-        return lambda parameter: settings[id(parameter)]
 
     def _arrive(self, kept: KeptWeights) -> None:
         """Parameters become what the last round has brought."""

@@ -10,9 +10,10 @@ import torch
 
 from braid.torch.group.training_group import names_of
 from braid.torch.methods.delay import Delay
-from braid.torch.methods.delayed_steps import DelayedSteps, GlobalState
+from braid.torch.methods.delayed_steps import DelayedSteps
 from braid.torch.methods.loss_scaling import watch_scaler
 from braid.torch.methods.owners_optimizer import OwnersOptimizer, loss_of
+from braid.torch.weights.rounds import Rounds
 
 
 class DelayedOptimizer(OwnersOptimizer):
@@ -60,21 +61,12 @@ class DelayedOptimizer(OwnersOptimizer):
         dampening: float = 0.0,
         weight_decay: float = 0.0,
         nesterov: bool = False,
-        local: str | None = None,
-        local_lr: float | None = None,
-        warmup_steps: int | None = None,
-        pull_every: int | None = None,
-        correction_every: int | None = None,
-        alpha: float = 2.0,
-        beta: float = 0.5,
-        threshold: float | None = None,
-        pull: str = "full",
-        worker: str = "node",
         force: bool = False,
         process_group: Any = None,
         model: torch.nn.Module | None = None,
+        **delay: Any,
     ) -> None:
-        """lr to nesterov are the owners' step, as torch.optim.SGD has them.
+        """lr to nesterov are the owners' step, as torch.optim.SGD has them. `delay` are fields of Delay:
 
         `local` is the local update: "sgd", and with od-sgd and cd-sgd "dc" or "adc"; with ssd-sgd
         "glu" (which is what it does if nothing is said) with its `alpha` and `beta`. It has the
@@ -90,10 +82,7 @@ class DelayedOptimizer(OwnersOptimizer):
         `model` gives parameters their names in messages.
         """
         self._steps: DelayedSteps | None = None
-        self._delay = Delay(
-            method, local, local_lr, warmup_steps, pull_every, correction_every, alpha, beta,
-            threshold, pull, worker,
-        ).checked()  # fmt: skip
+        self._delay = Delay(method, **delay).checked()
         template = torch.optim.SGD(
             params, lr=lr, momentum=momentum, dampening=dampening, weight_decay=weight_decay,
             nesterov=nesterov,
@@ -112,7 +101,7 @@ class DelayedOptimizer(OwnersOptimizer):
         return loss
 
     @property
-    def global_state(self) -> GlobalState:
+    def global_state(self) -> Rounds:
         """The last step's state: wait() until all ranks' gradients are in it, done() to ask."""
         return self._delayed().global_state
 

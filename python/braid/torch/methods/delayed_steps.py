@@ -17,38 +17,23 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
-from torch.distributed import ReduceOp
 
 from braid import UpdateFlag
 from braid.torch.group.nodes import node_group
 from braid.torch.group.process_group import BraidProcessGroup
+from braid.torch.group.training_group import average
 from braid.torch.methods.delay import Delay
 from braid.torch.methods.local_updates import PREVIOUS, keeps_previous, local_update
+from braid.torch.methods.owners_optimizer import places_of
 from braid.torch.weights.kept import KeptWeights, State
 from braid.torch.weights.rounds import Rounds
-from braid.torch.weights.rules import Rule, Sgd, refuse_gradient
-from braid.torch.weights.weight import FIRST_MOMENT, WEIGHTS, Settings, Weight, write_to_parameter
+from braid.torch.weights.rules import Rule, Sgd, refuse_gradient, refuse_late_momentum, settings_of
+from braid.torch.weights.weight import FIRST_MOMENT, WEIGHTS, Weight, write_to_parameter
 
 _SAVED = "delayed"
 _SAVED_WEIGHTS = "weights"
 _SAVED_LOCAL = "local"
 Groups = Sequence[Mapping[str, Any]]
-
-
-class GlobalState:
-    """When the global state of the last step is here. What it says is in the parameters after
-    finish(), or in part after the next step."""
-
-    def __init__(self, rounds: Rounds) -> None:
-        self._rounds = rounds
-
-    def done(self) -> bool:
-        """True also where waiting for it would raise. Never blocks."""
-        return self._rounds.done()
-
-    def wait(self) -> None:
-        """Raises DistBackendError where it will not come."""
-        self._rounds.wait()
 
 
 class DelayedSteps:
@@ -87,8 +72,10 @@ class DelayedSteps:
         self._state: dict[int, dict[str, Any]] = {id(p): {} for p in names}
 
     @property
-    def global_state(self) -> GlobalState:
-        return GlobalState(self._rounds)
+    def global_state(self) -> Rounds:
+        """When the global state of the last step is here. What it says is in the parameters after
+        finish(), or in part after the next step."""
+        return self._rounds
 
     def step(self) -> None:
         for place, parameter in enumerate(self._parameters()):
@@ -134,7 +121,7 @@ class DelayedSteps:
         if not self._is_global and self._is_pull and not self._arrived:
             self._rounds.take_all(self._keep_for_later)
         self._rounds.take_all()
-        places = _places(state_dict, self._parameters())
+        places = dict(zip(map(id, self._parameters()), places_of(state_dict)))
         for parameter, state in self._kept.state_of((WEIGHTS, FIRST_MOMENT)).items():
             weights = state.slots[WEIGHTS]
             entry = self._rule.to_torch(state.count, state.slots)
@@ -156,7 +143,7 @@ class DelayedSteps:
         they were here."""
         self._rounds.take_all()
         self._begin_anew()
-        at = {place: p for p, place in zip(self._parameters(), _all_places(state_dict))}
+        at = {place: p for p, place in zip(self._parameters(), places_of(state_dict))}
         saved = state_dict.get(_SAVED, {})
         states = {}
         for place, entry in state_dict["state"].items():
@@ -226,13 +213,8 @@ class DelayedSteps:
 
     def _apply(self, *, pull: bool, ahead: bool = False) -> None:
         flags = int(UpdateFlag.PULL_BFLOAT16) if pull and self.delay.pull == "bf16" else 0
-        settings = {}
-        for group in self._groups():
-            narrow = self._rule.settings(group)
-            wide = narrow._replace(flags=narrow.flags | flags)
-            for parameter in group["params"]:
-                settings[id(parameter)] = wide if parameter.dtype == torch.float32 else narrow
-        self._refuse_late_momentum(settings)
+        settings = settings_of(self._rule, self._groups(), flags)
+        refuse_late_momentum(self._kept.sets, settings, self._who)
         self._rounds = self._kept.apply(
             lambda parameter: settings[id(parameter)],
             lambda parameter: parameter.grad,
@@ -241,25 +223,14 @@ class DelayedSteps:
         )
         self._is_pull = pull
 
-    def _refuse_late_momentum(self, settings: Mapping[int, Settings]) -> None:
-        for weights in self._kept.sets:
-            if weights.slots == 1 and any(settings[id(w.parameter)].momentum for w in weights):
-                raise RuntimeError(
-                    f"{self._who}: it began without momentum, so its owners keep none; give a "
-                    "momentum from the first step on, or make another optimizer"
-                )
-
     def _average_within_node(self) -> None:
         """The gradients of this node's ranks, which then all update alike."""
         if self._node is None:
             return
-        by_dtype: dict[torch.dtype, list[torch.Tensor]] = {}
         for parameter in self._registered():
             if parameter.grad is None:
                 parameter.grad = torch.zeros_like(parameter)
-            by_dtype.setdefault(parameter.grad.dtype, []).append(parameter.grad)
-        for gradients in by_dtype.values():
-            self._node.allreduce(gradients, ReduceOp.AVG).wait()
+        average(self._node, [parameter.grad for parameter in self._registered()])
 
     def _update_from(self, pulled: Rounds) -> None:
         """The local update of the global weights that a round has brought."""
@@ -336,11 +307,3 @@ class DelayedSteps:
 
     def _registered(self) -> list[torch.Tensor]:
         return [weight.parameter for weights in self._kept.sets for weight in weights]
-
-
-def _all_places(state_dict: Mapping[str, Any]) -> list[Any]:
-    return [place for group in state_dict["param_groups"] for place in group["params"]]
-
-
-def _places(state_dict: Mapping[str, Any], parameters: Sequence[torch.Tensor]) -> dict[int, Any]:
-    return {id(p): place for p, place in zip(parameters, _all_places(state_dict))}

@@ -49,44 +49,32 @@ class ForwardWaits:
         for module in model.modules():
             used = [p for p in _used_by(module) if id(p) in mine]
             if used:
-                module.register_forward_pre_hook(_ForwardHook(self, used))
-            module.register_state_dict_pre_hook(_StateDictHook(self))
+                module.register_forward_pre_hook(_Hook(self, used))
+            module.register_state_dict_pre_hook(_Hook(self))
 
 
 class _Hook:
-    """Does nothing when its optimizer is gone, nor in a copy of the model."""
+    """Waits for these parameters; None: for everything. Does nothing when its optimizer is gone, nor
+    in a copy of the model."""
 
-    def __init__(self, waits: ForwardWaits | None) -> None:
+    def __init__(
+        self, waits: ForwardWaits | None, parameters: Sequence[torch.Tensor] | None = None
+    ) -> None:
         self._waits = weakref.ref(waits) if waits is not None else lambda: None
+        self._parameters = parameters
 
     def __reduce__(self) -> Any:
         return _Hook, (None,)
 
-    def __call__(self, *_: Any) -> None:
-        pass
-
-
-class _ForwardHook(_Hook):
-    def __init__(self, waits: ForwardWaits, parameters: Sequence[torch.Tensor]) -> None:
-        super().__init__(waits)
-        self._parameters = parameters
-
     @untraced
     @torch.no_grad()
     def __call__(self, *_: Any) -> None:
         waits = self._waits()
-        if waits is not None:
+        if waits is not None and self._parameters is None:
+            waits.wait_for_all()
+        elif waits is not None:
             for parameter in self._parameters:
                 waits.wait_for(parameter)
-
-
-class _StateDictHook(_Hook):
-    @untraced
-    @torch.no_grad()
-    def __call__(self, *_: Any) -> None:
-        waits = self._waits()
-        if waits is not None:
-            waits.wait_for_all()
 
 
 def _used_by(module: torch.nn.Module) -> list[torch.Tensor]:

@@ -124,7 +124,7 @@ class Fragment:
         for weights in self._sets:
             for slot, name in ((WEIGHTS, "global"), (FIRST_MOMENT, "momentum_buffer")):
                 if slot < weights.slots:
-                    _load(weights, slot, {key: state[name] for key, state in states.items()})
+                    weights.load_exactly(slot, lambda w, n=name: states[id(w.parameter)][n])
             for weight in weights:
                 weight.count = int(states[id(weight.parameter)]["count"])
         for parameter in self._parameters:
@@ -138,10 +138,3 @@ class Fragment:
 
     def _keep(self, weight: Weight, result: torch.Tensor) -> None:
         self.original[id(weight.parameter)].copy_(result.view(weight.parameter.shape))
-
-
-def _load(weights: WeightSet, slot: int, values: Mapping[int, torch.Tensor | None]) -> None:
-    if weights.dtype in (torch.float16, torch.bfloat16):
-        weights.load_exactly(slot, lambda w: values[id(w.parameter)])
-    else:
-        weights.load(slot, lambda w: values[id(w.parameter)]).take_all()

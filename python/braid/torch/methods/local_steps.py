@@ -13,10 +13,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
-from torch.distributed import ReduceOp
 
 from braid.torch.ddp import claims
-from braid.torch.group.training_group import braid_group, names_of
+from braid.torch.group.training_group import average, braid_group, names_of
 from braid.torch.methods.fragments import Fragment, Outer
 from braid.torch.methods.loss_scaling import watch_scaler
 from braid.torch.weights.rules import refuse_options
@@ -210,12 +209,7 @@ class PostLocalSGD(DiLoCo):
     def _before_step(self, *_: Any) -> None:
         if self._steps >= self._warmup_steps or claims.ddp_groups(self._parameters):
             return
-        gradients = [p.grad for p in self._parameters if p.grad is not None]
-        by_dtype: dict[torch.dtype, list[torch.Tensor]] = {}
-        for gradient in gradients:
-            by_dtype.setdefault(gradient.dtype, []).append(gradient)
-        for of_dtype in by_dtype.values():
-            self._group.allreduce(of_dtype, ReduceOp.AVG).wait()
+        average(self._group, [p.grad for p in self._parameters if p.grad is not None])
 
 
 def _scaling_group(steps: DiLoCo | None) -> Any:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -66,3 +66,8 @@ def loss_of(closure: Callable[[], Any] | None) -> Any:
         return None
     with torch.enable_grad():
         return closure()
+
+
+def places_of(state_dict: Mapping[str, Any]) -> list[Any]:
+    """What a state_dict() calls the parameters, in their order."""
+    return [place for group in state_dict["param_groups"] for place in group["params"]]

@@ -19,11 +19,17 @@ from braid import UpdateFlag
 from braid.torch.group.training_group import names_of
 from braid.torch.methods.backward_submissions import BackwardSubmissions
 from braid.torch.methods.forward_waits import ForwardWaits
-from braid.torch.methods.owners_optimizer import OwnersOptimizer, loss_of
+from braid.torch.methods.owners_optimizer import OwnersOptimizer, loss_of, places_of
 from braid.torch.weights.kept import KeptWeights, State
 from braid.torch.weights.open_updates import OpenUpdate
 from braid.torch.weights.rounds import Rounds
-from braid.torch.weights.rules import EXACT_WEIGHTS, refuse_gradient, rule_of
+from braid.torch.weights.rules import (
+    EXACT_WEIGHTS,
+    refuse_gradient,
+    refuse_late_momentum,
+    rule_of,
+    settings_of,
+)
 from braid.torch.weights.weight import WEIGHTS, Settings, write_to_parameter
 
 _PULLS = ("full", "bf16")
@@ -169,7 +175,7 @@ class ShardedOptimizer(OwnersOptimizer):
         state to the owners."""
         self._refuse_before_step("load_state_dict()")
         self.synchronize()
-        places = [place for group in state_dict["param_groups"] for place in group["params"]]
+        places = places_of(state_dict)
         self._load_groups(state_dict)
         by_place = dict(zip(places, self._parameters()))
         states = {}
@@ -202,9 +208,7 @@ class ShardedOptimizer(OwnersOptimizer):
             return
         kept = self._prepared()
         kept.prepare(self._rule.slots(self.param_groups))
-        settings = self._settings()
-        self._refuse_late_momentum(settings)
-        self._rounds = kept.apply(lambda parameter: settings[id(parameter)], self._gradient_of)
+        self._rounds = kept.apply(self._settings(), self._gradient_of)
 
     def _begin_update(self) -> OpenUpdate | None:
         """At the first gradient of a backward pass, in whichever thread; else in step()."""
@@ -215,9 +219,7 @@ class ShardedOptimizer(OwnersOptimizer):
         self.synchronize()
         if kept.is_to_be_loaded():
             return None
-        settings = self._settings()
-        self._refuse_late_momentum(settings)
-        return OpenUpdate(kept.sets, lambda parameter: settings[id(parameter)])
+        return OpenUpdate(kept.sets, self._settings())
 
     def _submit_rest(self, submissions: BackwardSubmissions) -> None:
         """What the backward pass has not: mostly zeros; and parameters that have a first gradient."""
@@ -227,27 +229,14 @@ class ShardedOptimizer(OwnersOptimizer):
         # A matter of all ranks, which comes before any of them waits for results of these rounds.
         settings = self._settings()
         for weights in kept.wake(self._rule.slots(self.param_groups)):
-            rounds.append(weights.apply(lambda p: settings[id(p)], self._gradient_of))
+            rounds.append(weights.apply(settings, self._gradient_of))
             self._rounds = Rounds(rounds)
 
-    def _settings(self) -> dict[int, Settings]:
-        """By the parameter's id, of all groups as they are now."""
-        settings = {}
-        for group in self.param_groups:
-            of_group = self._rule.settings(group)
-            wide = of_group._replace(flags=of_group.flags | self._pull_flags)
-            for parameter in group["params"]:
-                is_wide = parameter.dtype == torch.float32
-                settings[id(parameter)] = wide if is_wide else of_group
-        return settings
-
-    def _refuse_late_momentum(self, settings: dict[int, Settings]) -> None:
-        for weights in self._kept.sets if self._kept is not None else ():
-            if weights.slots == 1 and any(settings[id(w.parameter)].momentum for w in weights):
-                raise RuntimeError(
-                    f"{self.name}: it began without momentum, so its owners keep none; give a "
-                    "momentum from the first step on, or make another optimizer"
-                )
+    def _settings(self) -> Callable[[torch.Tensor], Settings]:
+        """The settings of each parameter, as the groups are now."""
+        settings = settings_of(self._rule, self.param_groups, self._pull_flags)
+        refuse_late_momentum(self._kept.sets if self._kept else (), settings, self.name)
+        return lambda parameter: settings[id(parameter)]
 
     def _gradient_of(self, parameter: torch.Tensor) -> torch.Tensor | None:
         gradient = parameter.grad

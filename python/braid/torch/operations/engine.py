@@ -14,7 +14,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from ctypes import memmove
-from typing import Any, Union
+from typing import Any, NamedTuple, Union
 
 import torch
 from torch.distributed import DistBackendError
@@ -58,24 +58,14 @@ SCATTER = int(Collective.SCATTER)
 ALL_TO_ALL = int(Collective.ALL_TO_ALL)
 
 
-class Pending:
+class Pending(NamedTuple):
     """A submitted operation and what to do when it is done."""
 
-    __slots__ = ("ticket", "memory", "unpack", "work", "meanwhile")
-
-    def __init__(
-        self,
-        ticket: int,
-        memory: Memory | None,
-        unpack: Unpack | None,
-        work: BraidWork,
-        meanwhile: Once | None = None,
-    ) -> None:
-        self.ticket = ticket
-        self.memory = memory
-        self.unpack = unpack
-        self.work = work
-        self.meanwhile = meanwhile
+    ticket: int
+    memory: Memory | None
+    unpack: Unpack | None
+    work: BraidWork
+    meanwhile: Once | None
 
 
 class Once:

@@ -15,9 +15,9 @@ import weakref
 
 from braid import BraidError, Job, explain
 from braid.errors import NotFoundError
+from braid.torch import is_on
 
 _log = logging.getLogger("braid")
-_OFF = ("", "0", "false", "no", "off")
 _SECONDS_DEFAULT = 60
 _SECONDS_MAX = 86_400
 _AGAIN_SECONDS = 5
@@ -27,7 +27,7 @@ _begun = False
 def explain_once(job: Job) -> None:
     """`job` has planned tensors now. Only the first job of a process is explained."""
     global _begun
-    if _begun or job.rank != 0 or os.environ.get("BRAID_EXPLAIN", "").lower() in _OFF:
+    if _begun or job.rank != 0 or not is_on("BRAID_EXPLAIN"):
         return
     _begun = True
     threading.Thread(

@@ -37,7 +37,36 @@ _OF_THE_GROUP = frozenset((
 ))  # fmt: skip
 
 
-class BraidWork(Work):
+class WaitedWork(Work):
+    """A work whose wait() is all that there is to do. CUDA results are there before the Work exists."""
+
+    def synchronize(self) -> None:
+        self.wait()
+
+    def block_current_stream(self) -> None:
+        self.wait()
+
+
+class WorkAround(WaitedWork):
+    """Waits for another work, and does something beside it."""
+
+    def __init__(self, work: Work) -> None:
+        super().__init__()
+        self._work = work
+
+    def is_completed(self) -> bool:
+        return self._work.is_completed()
+
+    def is_success(self) -> bool:
+        return self._work.is_success()
+
+    def source_rank(self) -> int:
+        return self._work._source_rank()
+
+    _source_rank = source_rank
+
+
+class BraidWork(WaitedWork):
     """One operation on its way. It ends once, by finish(); anyone may wait() for that."""
 
     def __init__(self, value: Any) -> None:
@@ -96,13 +125,6 @@ class BraidWork(Work):
     def exception(self) -> Exception | None:
         return self._error
 
-    def synchronize(self) -> None:
-        self.wait()
-
-    def block_current_stream(self) -> None:
-        """CUDA results are there before the Work exists, so this only waits."""
-        self.wait()
-
     def result(self) -> Any:
         self.wait()
         return self._value
@@ -129,7 +151,7 @@ class BraidWork(Work):
         return self._future
 
 
-class WorkList(Work):
+class WorkList(WaitedWork):
     """Several works as one."""
 
     def __init__(self, works: Sequence[Work]) -> None:
@@ -147,12 +169,6 @@ class WorkList(Work):
     def is_success(self) -> bool:
         return all(work.is_success() for work in self._works)
 
-    def synchronize(self) -> None:
-        self.wait()
-
-    def block_current_stream(self) -> None:
-        self.wait()
-
     def result(self) -> list[Any]:
         return [tensor for work in self._works for tensor in work.result()]
 
@@ -161,7 +177,7 @@ class WorkList(Work):
         return mapped(torch.futures.collect_all(futures), _joined_values, like=futures)
 
 
-class CopyBackWork(Work):
+class CopyBackWork(WorkAround):
     """What has its result in other memory, from where wait() copies it: a receive of the inner group
     into CPU memory, for one."""
 
@@ -169,8 +185,7 @@ class CopyBackWork(Work):
         self, work: Work, tensors: Sequence[torch.Tensor], copies: Sequence[torch.Tensor]
     ) -> None:
         """`copies` are where `work` has its result, `tensors` where it belongs."""
-        super().__init__()
-        self._work = work
+        super().__init__(work)
         self._pairs = list(zip(tensors, copies))
         # The copy may be on another stream than what the tensors were used for until now.
         self._before = StreamMarks(devices_of(tensors))
@@ -185,20 +200,6 @@ class CopyBackWork(Work):
             # A second wait() may be on another stream.
             wait_for_streams(devices_of(tensor for tensor, _ in pairs))
         return True
-
-    def is_completed(self) -> bool:
-        return self._work.is_completed()
-
-    def is_success(self) -> bool:
-        return self._work.is_success()
-
-    def synchronize(self) -> None:
-        self.wait()
-
-    def source_rank(self) -> int:
-        return self._work._source_rank()
-
-    _source_rank = source_rank
 
 
 def finished(value: Any) -> BraidWork:

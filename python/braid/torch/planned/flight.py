@@ -16,7 +16,7 @@ from braid.torch.planned.tensors import result_of
 
 
 class Flight:
-    """Of one engine. Each ticket is taken once, in any order; `error` is the first one."""
+    """Operations of one engine. Each ticket is taken once, in any order; `error` is the first error."""
 
     __slots__ = ("engine", "entry", "error")
 

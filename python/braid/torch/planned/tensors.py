@@ -55,7 +55,7 @@ def unregister(job: Job, handles: Sequence[int]) -> None:
 
 
 class Place(NamedTuple):
-    """Of one tensor's input: a vector for its values, and the same memory for the daemon."""
+    """The place of one tensor's input: a vector for its values, and the same memory for the daemon."""
 
     view: torch.Tensor
     memory: Memory

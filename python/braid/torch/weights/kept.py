@@ -266,10 +266,7 @@ class KeptWeights:
         def value_of(weight: Weight) -> torch.Tensor:
             return exact[weight] if weight in exact else weight.parameter.detach()
 
-        if weights.dtype in (torch.float16, torch.bfloat16):
-            weights.load_exactly(WEIGHTS, value_of)
-        else:
-            weights.load(WEIGHTS, value_of).take_all()
+        weights.load_exactly(WEIGHTS, value_of)
         self.keep_versions(others)
 
     def _load_weights(self, weights: WeightSet) -> None:
@@ -288,11 +285,8 @@ class KeptWeights:
         def value_of(weight: Weight) -> torch.Tensor:
             return values.get(id(weight.parameter), weight.parameter.detach())
 
-        if weights.dtype == torch.float32:
-            # What comes back are the owners' exact weights; parameters stay rounded.
-            weights.load(WEIGHTS, value_of).take_all()
-        else:
-            weights.load_exactly(WEIGHTS, value_of)
+        # What comes back are the owners' exact weights; parameters stay rounded.
+        weights.load_exactly(WEIGHTS, value_of)
 
     def _exact_weights(self, weights: WeightSet) -> dict[torch.Tensor, torch.Tensor]:
         """By parameter: what is to be loaded, else what the owners have."""
@@ -316,19 +310,9 @@ class KeptWeights:
         for weight, state in states.items():
             weight.count = state.count if state is not None else weight.count
         for slot in range(WEIGHTS + 1, weights.slots):
-            self._load_slot(weights, slot, states)
-
-    def _load_slot(
-        self, weights: WeightSet, slot: int, states: Mapping[Weight, State | None]
-    ) -> None:
-        def value_of(weight: Weight) -> torch.Tensor | None:
-            state = states[weight]
-            return state.slots.get(slot) if state is not None else None
-
-        if weights.dtype in (torch.float16, torch.bfloat16):
-            weights.load_exactly(slot, value_of)
-        else:
-            weights.load(slot, value_of).take_all()
+            weights.load_exactly(
+                slot, lambda w, s=slot: states[w].slots.get(s) if states[w] is not None else None
+            )
 
 
 def _name_of(prefix: str, name: str, place: int) -> str:

@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
 
 from braid import Optimizer, UpdateFlag
 from braid.torch.weights.weight import FIRST_MOMENT, SECOND_MOMENT, Settings
+from braid.torch.weights.weight_set import WeightSet
 
 # What braid adds to torch's state of a parameter: the owner's exact weights, where parameters are
 # rounded ones.
@@ -163,6 +164,30 @@ def rule_of(optimizer_class: Any) -> tuple[type[torch.optim.Optimizer], Rule]:
             f'"lion", not as {optimizer_class!r}'
         )
     return optimizer_class, rule
+
+
+def settings_of(
+    rule: Rule, groups: Sequence[Mapping[str, Any]], pull_flags: int
+) -> dict[int, Settings]:
+    """By the parameter's id, of all groups as they are now. `pull_flags` are for float32."""
+    settings = {}
+    for group in groups:
+        narrow = rule.settings(group)
+        wide = narrow._replace(flags=narrow.flags | pull_flags)
+        for parameter in group["params"]:
+            settings[id(parameter)] = wide if parameter.dtype == torch.float32 else narrow
+    return settings
+
+
+def refuse_late_momentum(
+    sets: Iterable[WeightSet], settings: Mapping[int, Settings], name: str
+) -> None:
+    for weights in sets:
+        if weights.slots == 1 and any(settings[id(w.parameter)].momentum for w in weights):
+            raise RuntimeError(
+                f"{name}: it began without momentum, so its owners keep none; give a momentum from the "
+                "first step on, or make another optimizer"
+            )
 
 
 def refuse_options(group: Mapping[str, Any], name: str) -> None:

@@ -197,7 +197,10 @@ class WeightSet:
         return self.begin(ahead=ahead).close(prepare)
 
     def load_exactly(self, slot: int, values: Callable[[Weight], torch.Tensor | None]) -> None:
-        """load() of float32 values into the state of a 16-bit set, whole rounds."""
+        """load() of values in the type in which owners keep them, whole rounds."""
+        if self.dtype not in (torch.float16, torch.bfloat16):
+            self.load(slot, values).take_all()
+            return
         halves = {HIGH_BITS: 16, LOW_BITS: 0}
         for bits, shift in halves.items():
             self.load(slot, lambda w, s=shift: _half(w, values(w), s), bits).take_all()
