@@ -13,11 +13,11 @@ import quadratics
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.once
 
-from acco_runs import (  # noqa: E402
+from thread_runs import (  # noqa: E402
     MODEL,
     MOMENTUM,
     RANKS,
-    Training,
+    AccoTraining,
     assert_close,
     equal,
     error_of,
@@ -104,7 +104,7 @@ def test_two_workers_on_quadratics_follow_the_recurrence(calls, momentum, decay)
 )
 def test_it_trains_as_torchs_optimizer_does_by_hand(kind, options, calls):
     def work(group: Any, _: Any) -> tuple[list[Any], list[Any]]:
-        training = Training(group, kind, **options)
+        training = AccoTraining(group, kind, **options)
         return [training.train(call, call + 1).values() for call in range(calls)], training.finished()
 
     seen, end = by_hand(kind, calls, **options)
@@ -120,7 +120,7 @@ def test_an_estimate_has_the_settings_of_the_first_call_and_an_update_those_of_t
     rates = [0.4, 0.2, 0.3, 0.05, 0.01, 0.5, 0.25]
 
     def work(group: Any, _: Any) -> tuple[list[Any], list[Any]]:
-        training, seen = Training(group), []
+        training, seen = AccoTraining(group), []
         for call, rate in enumerate(rates):
             training.optimizer.param_groups[0]["lr"] = rate
             seen.append(training.train(call, call + 1).values())
@@ -135,7 +135,7 @@ def test_an_estimate_has_the_settings_of_the_first_call_and_an_update_those_of_t
 
 def test_a_schedule_that_is_stepped_every_second_time_sees_updates():
     def work(group: Any, _: Any) -> list[Any]:
-        training = Training(group)
+        training = AccoTraining(group)
         schedule = torch.optim.lr_scheduler.StepLR(training.optimizer, 2, gamma=0.5)
         for call in range(8):
             training.step(call)
@@ -150,7 +150,7 @@ def test_a_schedule_that_is_stepped_every_second_time_sees_updates():
 
 def test_a_closure_gives_the_loss():
     def work(group: Any, _: Any) -> float:
-        training = Training(group)
+        training = AccoTraining(group)
 
         def closure() -> float:
             training.optimizer.zero_grad()
@@ -166,7 +166,7 @@ def test_a_closure_gives_the_loss():
 
 def test_gradients_of_the_script_stay_as_they_are():
     def work(group: Any, _: Any) -> bool:
-        training, kept = Training(group), True
+        training, kept = AccoTraining(group), True
         for call in range(5):
             given = [gradient(call, training.rank, p) for p in training.parameters]
             for parameter, values in zip(training.parameters, given):
@@ -184,7 +184,7 @@ def test_a_missing_gradient_counts_as_zeros_and_a_parameter_rests_until_it_has_o
         return call < 3 or (call + rank) % 3 == 0
 
     def work(group: Any, _: Any) -> tuple[list[bool], list[Any]]:
-        training, begin, resting = Training(group, torch.optim.SGD, **MOMENTUM), list(MODEL.parameters())[1], []
+        training, begin, resting = AccoTraining(group, torch.optim.SGD, **MOMENTUM), list(MODEL.parameters())[1], []
         for call in range(8):
             for place, parameter in enumerate(training.parameters):
                 is_missing = place == 1 and rests(call, training.rank)
@@ -208,7 +208,7 @@ def test_a_missing_gradient_counts_as_zeros_and_a_parameter_rests_until_it_has_o
 @pytest.mark.parametrize("unscales", [False, True])
 def test_with_a_scaler_of_losses_all_ranks_leave_out_a_half(unscales):
     def work(group: Any, _: Any) -> list[Any]:
-        training = Training(group, torch.optim.SGD, torch.float32)
+        training = AccoTraining(group, torch.optim.SGD, torch.float32)
         scaler = torch.amp.GradScaler("cpu", init_scale=1024.0, growth_interval=3)
         for call in range(7):
             factor = float("inf") if call in (2, 5) and group.rank() == 1 else 1.0
@@ -221,7 +221,7 @@ def test_with_a_scaler_of_losses_all_ranks_leave_out_a_half(unscales):
         return training.finished()
 
     def whole(group: Any, _: Any) -> list[Any]:
-        training = Training(group, torch.optim.SGD, torch.float32)
+        training = AccoTraining(group, torch.optim.SGD, torch.float32)
         for _ in range(5):
             for parameter in training.parameters:
                 parameter.grad = 2 * parameter.detach()
@@ -238,7 +238,7 @@ def test_with_a_scaler_of_losses_all_ranks_leave_out_a_half(unscales):
 
 def test_the_next_weights_come_while_the_network_is_blocked_and_those_after_do_not():
     def work(group: Any, world: Any) -> list[Any]:
-        training, seen = Training(group).train(0, 4), []
+        training, seen = AccoTraining(group).train(0, 4), []
         for call in (4, 7):
             training.optimizer.synchronize()
             group.barrier().wait()
@@ -263,7 +263,7 @@ def test_the_next_weights_come_while_the_network_is_blocked_and_those_after_do_n
 @pytest.mark.parametrize("kind", [torch.optim.SGD, torch.optim.AdamW])
 def test_gradients_go_out_before_the_last_round_is_through(kind, first):
     def work(group: Any, world: Any) -> bool:
-        free, training = Training(group, kind).train(0, first + 5), Training(group, kind).train(0, first)
+        free, training = AccoTraining(group, kind).train(0, first + 5), AccoTraining(group, kind).train(0, first)
         for call in (first, first + 2):
             training.optimizer.synchronize()
             blocked = Blocked(group, training, world, call)
@@ -278,7 +278,7 @@ def test_gradients_go_out_before_the_last_round_is_through(kind, first):
 @pytest.mark.parametrize("calls", [3, 4])
 def test_a_failure_on_the_way_is_told_by_the_next_step_and_by_finish(calls):
     def work(group: Any, world: Any) -> list[str]:
-        training = Training(group).train(0, calls)
+        training = AccoTraining(group).train(0, calls)
         training.optimizer.synchronize()
         group.barrier().wait()
         world.hold(True)
@@ -293,7 +293,7 @@ def test_a_failure_on_the_way_is_told_by_the_next_step_and_by_finish(calls):
 
 def test_ranks_that_disagree_are_told():
     def work(group: Any, _: Any) -> str:
-        training = Training(group, lr=0.1 * (1 + group.rank()))
+        training = AccoTraining(group, lr=0.1 * (1 + group.rank()))
         training.step(0)
         return error_of(lambda: training.step(1), torch.distributed.DistBackendError)
 
@@ -306,7 +306,7 @@ def test_ranks_that_disagree_are_told():
 @pytest.mark.parametrize("every", [1, 2, 3, 4])
 def test_training_goes_on_after_finish(every):
     def work(group: Any, _: Any) -> list[list[Any]]:
-        training, ends = Training(group), []
+        training, ends = AccoTraining(group), []
         for first in range(0, 12, every):
             ends.append(training.train(first, first + every).finished())
             ends.append(training.finished())
@@ -319,7 +319,7 @@ def test_training_goes_on_after_finish(every):
 
 
 def test_before_the_first_step_there_is_nothing_to_finish():
-    assert run_ranks(2, lambda group, _: equal(Training(group).finished(), list(MODEL.parameters()))) == [True] * 2
+    assert run_ranks(2, lambda group, _: equal(AccoTraining(group).finished(), list(MODEL.parameters()))) == [True] * 2
 
 
 # --- what is refused ---
@@ -328,7 +328,7 @@ def test_before_the_first_step_there_is_nothing_to_finish():
 @pytest.mark.parametrize("calls", [3, 4])
 def test_parameters_that_somebody_changes_in_a_round_are_refused_and_after_finish_taken_over(calls):
     def work(group: Any, _: Any) -> tuple[list[str], float, float]:
-        training = Training(group, torch.optim.SGD, lr=0.0).train(0, calls)
+        training = AccoTraining(group, torch.optim.SGD, lr=0.0).train(0, calls)
 
         def change() -> None:
             with torch.no_grad():
@@ -364,7 +364,7 @@ def test_arguments_that_make_no_sense_are_refused():
 
 def test_a_momentum_that_comes_too_late_is_refused():
     def work(group: Any, _: Any) -> str:
-        training = Training(group, torch.optim.SGD).train(0, 3)
+        training = AccoTraining(group, torch.optim.SGD).train(0, 3)
         training.optimizer.param_groups[0]["momentum"] = 0.9
         return error_of(lambda: training.step(3))
 

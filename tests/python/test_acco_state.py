@@ -11,7 +11,7 @@ import pytest
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.once
 
-from acco_runs import MOMENTUM, RANKS, Training, assert_close, equal, gradient  # noqa: E402
+from thread_runs import MOMENTUM, RANKS, AccoTraining, assert_close, equal, gradient  # noqa: E402
 from in_process import run_ranks  # noqa: E402
 
 KINDS = [
@@ -24,8 +24,8 @@ KINDS = [
 ]
 
 
-def loaded(group: Any, values: list[Any], state: Any, begun: int = 0, **options: Any) -> Training:
-    training = Training(group, **options).train(0, begun)
+def loaded(group: Any, values: list[Any], state: Any, begun: int = 0, **options: Any) -> AccoTraining:
+    training = AccoTraining(group, **options).train(0, begun)
     with torch.no_grad():
         for parameter, saved in zip(training.parameters, values):
             parameter.copy_(saved)
@@ -38,7 +38,7 @@ def loaded(group: Any, values: list[Any], state: Any, begun: int = 0, **options:
 def test_a_run_that_is_loaded_goes_on_as_the_one_that_was_saved(kind, dtype, options, at):
     def work(group: Any, _: Any) -> list[list[Any]]:
         options_of = {"kind": kind, "dtype": dtype, **options}
-        whole, saved = Training(group, **options_of).train(0, 15), Training(group, **options_of).train(0, at)
+        whole, saved = AccoTraining(group, **options_of).train(0, 15), AccoTraining(group, **options_of).train(0, at)
         values, state = saved.values(), copy.deepcopy(saved.optimizer.state_dict())
         again = loaded(group, values, state, **options_of)
         used = loaded(group, values, again.optimizer.state_dict(), begun=5, **options_of)
@@ -59,7 +59,7 @@ def test_a_run_that_is_loaded_goes_on_as_the_one_that_was_saved(kind, dtype, opt
 @pytest.mark.parametrize("at", [4, 5])
 def test_a_state_may_be_finished_before_any_step(at):
     def work(group: Any, _: Any) -> list[list[Any]]:
-        saved = Training(group).train(0, at)
+        saved = AccoTraining(group).train(0, at)
         values, state = saved.values(), copy.deepcopy(saved.optimizer.state_dict())
         again = loaded(group, values, state)
         for parameter in again.parameters:
@@ -76,14 +76,14 @@ def test_the_state_goes_to_a_job_of_another_size(at):
         for parameter in parameters:
             parameter.grad = gradient(call, 0, parameter)
 
-    def train(training: Training, first: int, last: int) -> Training:
+    def train(training: AccoTraining, first: int, last: int) -> AccoTraining:
         for call in range(first, last):
             same(call, training.parameters)
             training.optimizer.step()
         return training
 
     def first(group: Any, _: Any) -> tuple[list[Any], Any, list[Any]]:
-        training = train(Training(group), 0, at)
+        training = train(AccoTraining(group), 0, at)
         values, state = training.values(), copy.deepcopy(training.optimizer.state_dict())
         return values, state, train(training, at, 12).finished()
 
@@ -94,7 +94,7 @@ def test_the_state_goes_to_a_job_of_another_size(at):
 
 def test_a_finished_state_is_that_of_torchs_optimizer():
     def work(group: Any, _: Any) -> tuple[list[Any], Any]:
-        training = Training(group).train(0, 7)
+        training = AccoTraining(group).train(0, 7)
         return training.finished(), training.optimizer.state_dict()
 
     values, state = run_ranks(RANKS, work)[0]
@@ -108,7 +108,7 @@ def test_a_finished_state_is_that_of_torchs_optimizer():
         return loaded(group, values, optimizer.state_dict()).train(7, 9).finished()
 
     def went_on(group: Any, _: Any) -> list[Any]:
-        training = Training(group).train(0, 7)
+        training = AccoTraining(group).train(0, 7)
         training.optimizer.finish()
         return training.train(7, 9).finished()
 
@@ -116,7 +116,7 @@ def test_a_finished_state_is_that_of_torchs_optimizer():
 
 
 def test_a_parameter_that_wakes_up_with_the_loaded_ones_leaves_them_alone():
-    def train(training: Training, first: int, last: int) -> Training:
+    def train(training: AccoTraining, first: int, last: int) -> AccoTraining:
         for call in range(first, last):
             for place, parameter in enumerate(training.parameters):
                 has_one = place == 0 or call >= 6
@@ -125,7 +125,7 @@ def test_a_parameter_that_wakes_up_with_the_loaded_ones_leaves_them_alone():
         return training
 
     def work(group: Any, _: Any) -> list[list[Any]]:
-        saved = train(Training(group), 0, 6)
+        saved = train(AccoTraining(group), 0, 6)
         values, state = saved.values(), copy.deepcopy(saved.optimizer.state_dict())
         again = loaded(group, values, state)
         return [train(each, 6, 10).finished() for each in (saved, again)]

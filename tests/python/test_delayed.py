@@ -14,42 +14,19 @@ import quadratics
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.once
 
+import thread_runs  # noqa: E402
 from in_process import Blocked, run_ranks  # noqa: E402
+from thread_runs import MODEL, equal, gradient  # noqa: E402
 
-MODEL = torch.nn.Linear(4, 3).double()
 LOOK_S = 0.3  # Nobody comes within this time who is not to come.
 
 
-def gradient(step: int, rank: int, parameter: Any) -> Any:
-    generator = torch.Generator().manual_seed(100 * step + rank)
-    return parameter.detach() - torch.randn(parameter.shape, generator=generator, dtype=parameter.dtype)
-
-
-class Training:
-    def __init__(self, group: Any, **kwargs: Any) -> None:
+class Training(thread_runs.Training):
+    def __init__(self, group: Any, **options: Any) -> None:
         from braid.torch import DelayedOptimizer
 
-        self.rank = group.rank()
-        self.parameters = list(copy.deepcopy(MODEL).parameters())
-        options = {"lr": 0.1, "momentum": 0.9, "warmup_steps": 0, "worker": "rank", **kwargs}
-        self.optimizer = DelayedOptimizer(self.parameters, process_group=group, **options)
-
-    def step(self, number: int) -> None:
-        for parameter in self.parameters:
-            parameter.grad = gradient(number, self.rank, parameter)
-        self.optimizer.step()
-
-    def train(self, first: int, last: int) -> Training:
-        for number in range(first, last):
-            self.step(number)
-        return self
-
-    def values(self) -> list[Any]:
-        return [parameter.detach().clone() for parameter in self.parameters]
-
-
-def equal(one: list[Any], other: list[Any]) -> bool:
-    return all(torch.equal(a, b) for a, b in zip(one, other))
+        options = {"momentum": 0.9, "warmup_steps": 0, "worker": "rank", **options}
+        super().__init__(group, DelayedOptimizer, **options)
 
 
 @pytest.mark.parametrize(

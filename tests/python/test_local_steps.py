@@ -12,6 +12,7 @@ torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.once
 
 from in_process import run_ranks  # noqa: E402
+from thread_runs import equal, values_of  # noqa: E402
 
 # What torchft's own test of its DiLoCo records (meta-pytorch/torchft 7eb7087, test_fixtures/, BSD licence): two
 # fragments of one weight that begins at 1, gradients of 2, inner SGD with 1, outer SGD with 2, sync_every=6. By overlap
@@ -107,14 +108,6 @@ def step_of(model: Any, optimizer: Any, step: int, rank: int) -> None:
 
 def make_inner(model: Any) -> Any:
     return torch.optim.AdamW(model.parameters(), lr=0.01)
-
-
-def values_of(model: Any) -> list[Any]:
-    return [parameter.detach().clone() for parameter in model.parameters()]
-
-
-def equal(one: list[Any], other: list[Any]) -> bool:
-    return all(torch.equal(a, b) for a, b in zip(one, other))
 
 
 def diloco_by_hand(ranks: int, steps: int, every: int) -> list[Any]:

@@ -14,6 +14,7 @@ torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.once
 
 from in_process import run_ranks  # noqa: E402
+from thread_runs import values_of  # noqa: E402
 from torch.utils.checkpoint import checkpoint  # noqa: E402
 
 MODEL = torch.nn.Sequential(torch.nn.Linear(4, 5), torch.nn.Tanh(), torch.nn.Linear(5, 2)).double()
@@ -39,10 +40,6 @@ def train(model: Any, optimizer: Any, rank: int, steps: range) -> None:
         optimizer.zero_grad()
         backward(model, step, rank)
         optimizer.step()
-
-
-def values_of(model: Any) -> list[Any]:
-    return [parameter.detach().clone() for parameter in model.parameters()]
 
 
 def assert_same_as_without(course: Callable[[Any, Any, int], None], begun: Any = MODEL, **options: Any) -> None:

@@ -13,15 +13,10 @@ torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.once
 
 from in_process import run_ranks  # noqa: E402
+from thread_runs import assert_close, gradient, values_of  # noqa: E402
 
 MODEL = torch.nn.Sequential(torch.nn.Linear(4, 5), torch.nn.Tanh(), torch.nn.Linear(5, 2)).double()
 RANKS = 3
-
-
-def gradient(step: int, rank: int, parameter: Any) -> Any:
-    generator = torch.Generator().manual_seed(100 * step + rank)
-    noise = torch.randn(parameter.shape, generator=generator, dtype=parameter.dtype)
-    return parameter.detach() - noise
 
 
 def begin(group: Any, kind: Any = torch.optim.AdamW, **options: Any) -> tuple[list[Any], Any]:
@@ -29,14 +24,6 @@ def begin(group: Any, kind: Any = torch.optim.AdamW, **options: Any) -> tuple[li
 
     parameters = list(copy.deepcopy(MODEL).parameters())
     return parameters, ShardedOptimizer(parameters, kind, **{"lr": 0.1, **options}, process_group=group)
-
-
-def values_of(parameters: list[Any]) -> list[Any]:
-    return [parameter.detach().clone() for parameter in parameters]
-
-
-def assert_close(mine: list[Any], other: list[Any]) -> None:
-    assert all(torch.allclose(a, b, rtol=1e-12, atol=1e-14) for a, b in zip(mine, other))
 
 
 def on_mean(kind: Any, steps: int, ranks: int = RANKS, lr: float = 0.1, clip: float = 0, **options: Any) -> list[Any]:

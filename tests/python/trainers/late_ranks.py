@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
-from report import report
+from report import report, told
 from torch.distributed import distributed_c10d
 from torch.distributed.distributed_c10d import _set_pg_timeout
 
@@ -63,14 +63,6 @@ class Ranks:
         tensor = torch.zeros(3)
         dist.recv(tensor, source, group=self.group)
         return tensor[0].item()
-
-
-def told(call: Callable[[], Any]) -> str:
-    try:
-        call()
-    except RuntimeError as error:
-        return str(error)
-    return ""
 
 
 def unanswered(ranks: Ranks) -> dict[str, str]:

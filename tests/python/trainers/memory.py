@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """DDP of a model, and what this node's shared memory holds meanwhile. For one node."""
 
-import os
 import sys
 import time
 from collections.abc import Callable
 
 import torch
 import torch.distributed as dist
-from report import report
+from report import held, report
 from torch.nn.parallel import DistributedDataParallel
 
 LAYERS, WIDTH = 24, 1000  # 96 MB
@@ -17,19 +16,6 @@ MIB = 1 << 20
 STEPS_TO_PLAN = 5
 # What stays of each memory however idle (16 MiB, two ranks and the results), and blocks used in part.
 IDLE_BYTES_MAX = 64 * MIB
-
-
-def held(kind: str) -> int:
-    """Bytes of the pages of this process's memory of that kind, each memfd counted once."""
-    files = {}
-    for fd in os.listdir("/proc/self/fd"):
-        try:
-            if os.readlink(f"/proc/self/fd/{fd}").startswith(f"/memfd:braid-{kind}"):
-                info = os.fstat(int(fd))
-                files[info.st_ino] = info.st_blocks * 512
-        except OSError:
-            pass  # Closed meanwhile: that of the folder itself.
-    return sum(files.values())
 
 
 def held_by_all() -> tuple[int, int]:

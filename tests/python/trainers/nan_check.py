@@ -3,20 +3,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 import torch.distributed as dist
-from report import report
+from report import report, told
 from torch.nn.parallel import DistributedDataParallel
-
-
-def told(call: Any) -> str:
-    try:
-        call()
-    except RuntimeError as error:
-        return str(error)
-    return ""
 
 
 def main() -> None:

@@ -7,7 +7,7 @@ import hashlib
 import json
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 
@@ -16,6 +16,28 @@ def report(**results: Any) -> None:
     # One write: ranks of a run share the terminal.
     sys.stdout.write(f"RESULT {line}\n")
     sys.stdout.flush()
+
+
+def told(call: Callable[[], Any], kind: Any = Exception) -> str:
+    """What the error of a call says; empty: there is none."""
+    try:
+        call()
+    except kind as error:
+        return str(error)
+    return ""
+
+
+def held(kind: str) -> int:
+    """Bytes of the pages of this process's memory of that kind, "arena" or "result", each memfd counted once."""
+    files = {}
+    for fd in os.listdir("/proc/self/fd"):
+        try:
+            if os.readlink(f"/proc/self/fd/{fd}").startswith(f"/memfd:braid-{kind}"):
+                info = os.fstat(int(fd))
+                files[info.st_ino] = info.st_blocks * 512
+        except OSError:
+            pass  # Closed meanwhile: that of the folder itself.
+    return sum(files.values())
 
 
 def digest(tensors: Iterable[Any]) -> str:

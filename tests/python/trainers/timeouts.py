@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
-from report import report
+from report import report, told
 from torch.distributed import distributed_c10d
 from torch.distributed.distributed_c10d import _add_ephemeral_timeout_for_all_pgs, _set_pg_timeout
 from torch.nn.parallel import DistributedDataParallel
@@ -27,14 +27,6 @@ LATE_S = 5
 
 def set_timeout(timeout: timedelta, group: Any) -> None:
     getattr(dist, "set_timeout", _set_pg_timeout)(timeout, group)
-
-
-def told(call: Any) -> str:
-    try:
-        call()
-    except Exception as error:
-        return str(error)
-    return ""
 
 
 def add(group: Any) -> float:

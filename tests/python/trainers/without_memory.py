@@ -3,19 +3,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 import torch.distributed as dist
-from report import report
-
-
-def told(call: Any) -> str:
-    try:
-        call()
-    except ValueError as error:
-        return str(error)
-    return ""
+from report import report, told
 
 
 def main() -> None:

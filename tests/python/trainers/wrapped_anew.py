@@ -7,32 +7,18 @@ other: many small ones, each with a layer more than the one before.
 
 from __future__ import annotations
 
-import os
 import sys
 from typing import Any
 
 import torch
 import torch.distributed as dist
-from report import report
+from report import held, report
 from torch.nn.parallel import DistributedDataParallel
 
 import braid.torch
 
 WRAPS, LAYERS, WIDTH = 10, 16, 512  # 16 MB
 STEPS = 4
-
-
-def held(kind: str) -> int:
-    """Bytes of the pages of this process's memory of that kind."""
-    files = {}
-    for fd in os.listdir("/proc/self/fd"):
-        try:
-            if os.readlink(f"/proc/self/fd/{fd}").startswith(f"/memfd:braid-{kind}"):
-                info = os.fstat(int(fd))
-                files[info.st_ino] = info.st_blocks * 512
-        except OSError:
-            pass  # Closed meanwhile: that of the folder itself.
-    return sum(files.values())
 
 
 def registered(model: Any) -> list[int]:

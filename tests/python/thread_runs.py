@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tests of Acco train, on ranks that are threads."""
+"""What tests train on ranks that are threads, and how they look at it."""
 
 from __future__ import annotations
 
@@ -22,32 +22,41 @@ def gradient(call: int, rank: int, parameter: Any) -> Any:
 
 
 class Training:
-    def __init__(self, group: Any, kind: Any = torch.optim.AdamW, dtype: Any = torch.float64, **options: Any) -> None:
-        from braid.torch import Acco
+    """A training of MODEL with an optimizer of braid, by gradients that each rank makes up."""
 
+    def __init__(self, group: Any, kind: Any, *arguments: Any, dtype: Any = torch.float64, **options: Any) -> None:
         self.rank = group.rank()
         self.parameters = list(copy.deepcopy(MODEL).to(dtype).parameters())
-        self.optimizer = Acco(self.parameters, kind, process_group=group, **{"lr": 0.1, **options})
+        self.optimizer = kind(self.parameters, *arguments, process_group=group, **{"lr": 0.1, **options})
 
-    def step(self, call: int) -> None:
+    def step(self, number: int) -> None:
         for parameter in self.parameters:
-            parameter.grad = gradient(call, self.rank, parameter)
+            parameter.grad = gradient(number, self.rank, parameter)
         self.optimizer.step()
 
     def train(self, first: int, last: int) -> Training:
-        for call in range(first, last):
-            self.step(call)
+        for number in range(first, last):
+            self.step(number)
         return self
 
     def values(self) -> list[Any]:
-        return [parameter.detach().clone() for parameter in self.parameters]
+        return values_of(self.parameters)
+
+
+class AccoTraining(Training):
+    def __init__(self, group: Any, kind: Any = torch.optim.AdamW, dtype: Any = torch.float64, **options: Any) -> None:
+        from braid.torch import Acco
+
+        super().__init__(group, Acco, kind, dtype=dtype, **options)
 
     def finished(self) -> list[Any]:
         self.optimizer.finish()
         return self.values()
 
 
-def values_of(parameters: list[Any]) -> list[Any]:
+def values_of(trained: Any) -> list[Any]:
+    """The values of a model's parameters, or of a list of parameters, as they are now."""
+    parameters = trained.parameters() if isinstance(trained, torch.nn.Module) else trained
     return [parameter.detach().clone() for parameter in parameters]
 
 
