@@ -368,6 +368,8 @@ def _reduced(inputs: list[torch.Tensor], reduction: int) -> torch.Tensor:
     stacked = torch.stack(inputs)
     if reduction == braid.Reduction.MAX:
         return stacked.amax(0)
+    if reduction == braid.Reduction.MIN:
+        return stacked.amin(0)
     total = stacked.sum(0, dtype=stacked.dtype)
     return total / len(inputs) if reduction == braid.Reduction.AVERAGE else total
 
