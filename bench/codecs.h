@@ -14,8 +14,7 @@ struct CodecsOptions {
   uint64_t bytes = 64'000'000;      // of float32
   std::vector<std::string> codecs;  // specs; empty: all with their defaults
   uint32_t repeats = 7;
-  std::string vectors = "widest";  // or avx2, baseline
-  uint32_t nodes = 0;              // whose parts are in sums; 0: sums are not measured
+  uint32_t nodes = 0;  // whose parts are in sums; 0: sums are not measured
   bool as_json = false;
 };
 

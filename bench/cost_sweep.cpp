@@ -63,14 +63,9 @@ Status CostSweep::measure(uint64_t bytes, uint32_t concurrent,
   std::array<braid_ticket, kLanes> tickets{};
   BRAID_RETURN_IF_ERROR(ranks_->barrier());
   const uint64_t begin_ns = clock.now_ns();
-  braid_operation operation{};
-  operation.struct_size = sizeof(operation);
-  operation.collective = BRAID_ALL_REDUCE;
-  operation.step = step_++;
-  operation.reduction = BRAID_SUM;
+  braid_operation operation = Trainer::all_reduce(0, step_++, BRAID_SUM, memory_);
   operation.dtype = static_cast<uint32_t>(dtype_);
   operation.count = bytes / element_bytes(dtype_);
-  operation.input = memory_;
   for (uint32_t lane = 0; lane < concurrent; ++lane) {
     operation.tensor = lanes_[lane];
     BRAID_RETURN_IF_ERROR(trainer_->submit(operation, tickets[lane]));

@@ -2,17 +2,27 @@
 #include "bench/player.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <span>
 
-#include "bench/sleep.h"
+#include <time.h>
 
 namespace braid::bench {
 namespace {
 
 constexpr uint64_t kDigestFactor = 0x9e3779b97f4a7c15;
 constexpr uint32_t kDigestDropped = 12;  // bits; a double holds the others
+
+// Until CLOCK_MONOTONIC shows `deadline_ns`. Sleeping to points in time instead of for durations,
+// late wake-ups do not add up.
+void sleep_until(uint64_t deadline_ns) {
+  const timespec deadline{static_cast<time_t>(deadline_ns / 1'000'000'000),
+                          static_cast<long>(deadline_ns % 1'000'000'000)};
+  while (::clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &deadline, nullptr) == EINTR) {
+  }
+}
 
 uint64_t nanoseconds(double seconds) { return static_cast<uint64_t>(seconds * 1e9); }
 
@@ -61,9 +71,9 @@ Status Player::submit_all(const Schedule& schedule, uint64_t step, uint64_t begi
     const double ready_seconds =
         workload_.forward_seconds + workload_.tensors[group.end - 1].ready_seconds;
     sleep_until(begin_ns + nanoseconds(ready_seconds));
-    BRAID_RETURN_IF_ERROR(trainer_->submit(schedule.handles[i], step,
-                                           memory + gradients_.tensors()[group.begin].offset,
-                                           tickets_.emplace_back()));
+    const auto* input = memory + gradients_.tensors()[group.begin].offset;
+    BRAID_RETURN_IF_ERROR(trainer_->submit(
+        Trainer::all_reduce(schedule.handles[i], step, BRAID_SUM, input), tickets_.emplace_back()));
   }
   return Status::ok();
 }

@@ -44,7 +44,8 @@ Status Ranks::reduce(uint32_t tensor, uint64_t step, braid_reduction reduction, 
                      size_t bytes) {
   std::memcpy(memory_.get(), value, bytes);
   braid_ticket ticket = 0;
-  BRAID_RETURN_IF_ERROR(trainer_->all_reduce(tensor, step, reduction, memory_.get(), ticket));
+  BRAID_RETURN_IF_ERROR(
+      trainer_->run(Trainer::all_reduce(tensor, step, reduction, memory_.get()), ticket));
   const auto result = trainer_->result(ticket, bytes);
   if (!result) return result.status();
   std::memcpy(value, *result, bytes);

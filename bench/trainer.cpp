@@ -66,8 +66,8 @@ Status Trainer::run(const braid_operation& operation, braid_ticket& ticket) {
   return wait(ticket);
 }
 
-Status Trainer::all_reduce(uint32_t tensor, uint64_t step, braid_reduction reduction,
-                           const void* input, braid_ticket& ticket) {
+braid_operation Trainer::all_reduce(uint32_t tensor, uint64_t step, braid_reduction reduction,
+                                    const void* input) {
   braid_operation operation{};
   operation.struct_size = sizeof(operation);
   operation.collective = BRAID_ALL_REDUCE;
@@ -75,7 +75,7 @@ Status Trainer::all_reduce(uint32_t tensor, uint64_t step, braid_reduction reduc
   operation.step = step;
   operation.reduction = reduction;
   operation.input = input;
-  return run(operation, ticket);
+  return operation;
 }
 
 Result<const void*> Trainer::result(braid_ticket ticket, size_t bytes) {
@@ -87,17 +87,6 @@ Result<const void*> Trainer::result(braid_ticket ticket, size_t bytes) {
                        bytes);
   }
   return data;
-}
-
-Status Trainer::submit(uint32_t tensor, uint64_t step, const void* input, braid_ticket& ticket) {
-  braid_operation operation{};
-  operation.struct_size = sizeof(operation);
-  operation.collective = BRAID_ALL_REDUCE;
-  operation.tensor = tensor;
-  operation.step = step;
-  operation.reduction = BRAID_SUM;
-  operation.input = input;
-  return submit(operation, ticket);
 }
 
 Status Trainer::submit(const braid_operation& operation, braid_ticket& ticket) {

@@ -44,14 +44,12 @@ class Trainer {
   Result<std::vector<uint32_t>> register_tensors(std::span<const Tensor> tensors);
   Result<ArenaMemory> allocate(size_t bytes);
 
-  // Submits, and waits for the end. On success the result is at `result` until release(ticket).
-  Status all_reduce(uint32_t tensor, uint64_t step, braid_reduction reduction, const void* input,
-                    braid_ticket& ticket);
+  static braid_operation all_reduce(uint32_t tensor, uint64_t step, braid_reduction reduction,
+                                    const void* input);
+  // After the end: the result is there until release(ticket).
   Result<const void*> result(braid_ticket ticket, size_t bytes);
   Status release(braid_ticket ticket);
   Status submit(const braid_operation& operation, braid_ticket& ticket);
-  // An all-reduce (sum).
-  Status submit(uint32_t tensor, uint64_t step, const void* input, braid_ticket& ticket);
   Status wait(braid_ticket ticket);
   // Submits, and waits for the end.
   Status run(const braid_operation& operation, braid_ticket& ticket);

@@ -54,7 +54,7 @@ class Cluster:
             stderr=self._said,
         )
         try:
-            self.state = state.load(self._directory())
+            self.state = state.load(self._directory(options.nodes))
             if self.state.mode != state.NAMESPACES:
                 raise RunFailed("network namespaces are not allowed here: nothing to compare on")
         except BaseException:
@@ -62,18 +62,14 @@ class Cluster:
             self._tool.wait(_END_S)
             raise
 
-    def _directory(self) -> str:
+    def _directory(self, nodes: int) -> str:
         deadline = Deadline(_START_S)
         lines = Program.lines_of(self._tool.stdout, deadline)
-        for _ in range(self.nodes_asked()):
+        for _ in range(nodes):
             line = next(lines, None)
             if line is None:
                 raise RunFailed(f"the cluster did not start:\n{self._words()}")
         return line.partition("] ")[2].strip()
-
-    def nodes_asked(self) -> int:
-        arguments = self._tool.args
-        return int(arguments[arguments.index("--nodes") + 1])
 
     @property
     def nodes(self) -> list[state.Node]:

@@ -31,13 +31,6 @@ class Program:
             stderr=self._said,
         )
 
-    @property
-    def pid(self) -> int:
-        return self._process.pid
-
-    def has_failed(self) -> bool:
-        return self._process.poll() not in (None, 0)
-
     def has_ended(self) -> bool:
         return self._process.poll() is not None
 

@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The table for a terminal, and how figures are written for people."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 # A heading, and the text of a row's cell.
 Column = tuple[str, Callable[[dict], str]]
 
 
-def lines(columns: Iterable[Column], rows: list[dict]) -> list[str]:
+def lines(columns: list[Column], rows: list[dict]) -> list[str]:
     """The first column is a name: it begins on the left."""
-    columns = list(columns)
     cells = [[title for title, _ in columns], *([text(row) for _, text in columns] for row in rows)]
     widths = [max(len(line[at]) for line in cells) for at in range(len(columns))]
     made = []

@@ -17,7 +17,6 @@ from measure.scale import figures as scale_figures
 from measure.scale import point, probe
 from measure.training import figures as training_figures
 from measure.training import step_figures, stepping
-from measure.training.blocks import block_sizes
 from measure.training.systems import parse
 from measure.training.train import columns
 
@@ -127,7 +126,7 @@ def test_numbers_have_three_digits_times_and_sizes_units():
 
 
 def rank(losses, right, digest, late=0.0):
-    blocks = block_sizes(len(losses))
+    blocks = training_figures.block_sizes(len(losses))
     return {
         "losses": list(losses),
         "step_seconds": [1.0 + late] * len(losses),

@@ -20,7 +20,7 @@ pytestmark = [
 ]
 
 ARGUMENTS = [
-    "--steps", "20", "--operations", "10", "--idle-seconds", "2", "--build", str(BUILD),
+    "--steps", "20", "--operations", "100", "--idle-seconds", "2", "--build", str(BUILD),
 ]  # fmt: skip
 FLOWS_PER_LINK = 4
 

@@ -33,10 +33,6 @@ class Shape:
         return self.nodes * self.ranks_per_node
 
 
-def median(values: list[float]) -> float:
-    return statistics.median(values)
-
-
 def p99(values: list[float]) -> float:
     """The smallest value that 99 % of all do not exceed, as braid-bench has it."""
     return sorted(values)[math.ceil(len(values) * 0.99) - 1]
@@ -58,10 +54,10 @@ def rows(samples: dict[tuple[str, Case], list[Sample]], shape: Shape) -> list[di
 
 def row(system: str, case: Case, samples: list[Sample], shape: Shape) -> dict:
     """One line of the table; `samples` are its repeats, one at least."""
-    seconds = median([sample.median_seconds for sample in samples])
+    seconds = statistics.median([sample.median_seconds for sample in samples])
     bus = bus_gbit_per_second(case, shape.ranks, seconds)
     gigabytes = case.bytes * shape.iterations / 1e9
-    cpu_seconds = median([sample.cpu_seconds for sample in samples])
+    cpu_seconds = statistics.median([sample.cpu_seconds for sample in samples])
     machine = [s.machine_seconds for s in samples if s.machine_seconds is not None]
     per_gigabyte = 1 / shape.nodes / gigabytes
     return {
@@ -70,12 +66,12 @@ def row(system: str, case: Case, samples: list[Sample], shape: Shape) -> dict:
         "ranks_per_node": shape.ranks_per_node,
         **dataclasses.asdict(case),
         "median_seconds": seconds,
-        "p99_seconds": median([sample.p99_seconds for sample in samples]),
+        "p99_seconds": statistics.median([sample.p99_seconds for sample in samples]),
         "bus_gbit_per_second": bus,
         "line_fraction": _fraction(bus, shape.wire_gbit_per_second),
         "nic_fraction": _fraction(bus, shape.nic_gbit_per_second),
         "cpu_seconds_per_gigabyte": cpu_seconds * per_gigabyte,
-        "machine_seconds_per_gigabyte": median(machine) * per_gigabyte if machine else None,
+        "machine_seconds_per_gigabyte": statistics.median(machine) * per_gigabyte if machine else None,
         "repeats": [dataclasses.asdict(sample) for sample in samples],
     }
 

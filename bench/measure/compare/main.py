@@ -128,8 +128,9 @@ def _columns(report: dict) -> list[table.Column]:
     size = table.column("bytes", "bytes", table.bytes_text)
     if not report["options"]["through"]:
         bus = table.column("bus Gbit/s", "bus_gbit_per_second", table.number_text)
-        shares = [table.column(f"of {of}", f"{key}_fraction", table.percent_text) for of, key in _SHARES]
-        return [size, table.column("system", "system"), *times, bus, *shares, *processor]
+        wire = table.column("of wire", "line_fraction", table.percent_text)
+        nic = table.column("of NIC", "nic_fraction", table.percent_text)
+        return [size, table.column("system", "system"), *times, bus, wire, nic, *processor]
     measured = {row["system"] for row in report["rows"]}
     names = [table.column(name, name) for name in ("collective", "system", "dtype")]
     ratios = [
@@ -138,9 +139,6 @@ def _columns(report: dict) -> list[table.Column]:
         if system in measured
     ]
     return [*names, size, *times, *processor, *ratios]
-
-
-_SHARES = (("wire", "line"), ("NIC", "nic"))
 
 
 def _comparison_lines(report: dict) -> list[str]:

@@ -9,7 +9,7 @@ import numpy
 from mpi4py import MPI
 
 from .cases import Case
-from .peer import Peer, expected_sum
+from .peer import Peer
 
 
 class Mpi(Peer):
@@ -23,7 +23,7 @@ class Mpi(Peer):
     def prepare(self, case: Case) -> Callable[[], object]:
         values = numpy.full(case.elements(1), self.rank + 1, dtype=numpy.float32)
         self._world.Allreduce(MPI.IN_PLACE, values)
-        if not (values == expected_sum(self.size)).all():
+        if not (values == self.size * (self.size + 1) / 2).all():  # each rank puts in its number, counted from 1
             print("a sum is wrong", file=sys.stderr, flush=True)
             self._world.Abort(1)
         values.fill(0)

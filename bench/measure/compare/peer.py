@@ -37,8 +37,3 @@ class Peer:
             self._run()
             seconds.append(time.perf_counter() - start)
         return {"seconds": seconds}
-
-
-def expected_sum(size: int) -> float:
-    """Where every rank puts in its number, counted from 1."""
-    return size * (size + 1) / 2

@@ -4,6 +4,7 @@
 import argparse
 import dataclasses
 import os
+import statistics
 from collections.abc import Callable
 
 from .. import cpu
@@ -62,7 +63,7 @@ class Workers:
         sent = network.bytes_sent(self._cluster.nodes) - sent
         network.expect_used(self._cluster.nodes, self._cluster.ranks_per_node, case, iterations, sent)
         seconds = slowest(answers, "seconds")
-        return figures.Sample(figures.median(seconds), figures.p99(seconds), used, busy)
+        return figures.Sample(statistics.median(seconds), figures.p99(seconds), used, busy)
 
     def _pids(self) -> list[int]:
         return cpu.processes_of(self.name, self._cluster.variable)

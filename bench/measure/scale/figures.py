@@ -4,7 +4,7 @@
 import dataclasses
 import statistics
 
-from .probe import Snapshot, Traffic
+from .probe import Snapshot
 
 ROLES = ("coordinator", "member")
 
@@ -22,12 +22,9 @@ class Course:
     stepped: Snapshot
 
 
-def total(traffic: dict[str, Traffic], field: str) -> int:
-    return sum(getattr(one, field) for one in traffic.values())
-
-
 def sent(before: Snapshot, after: Snapshot, field: str) -> int:
-    return total(after.control, field) - total(before.control, field)
+    first, last = (sum(getattr(one, field) for one in seen.control.values()) for seen in (before, after))
+    return last - first
 
 
 def of_node(point, course: Course) -> dict[str, float]:
@@ -42,13 +39,11 @@ def of_node(point, course: Course) -> dict[str, float]:
         "flows": idle.flows,
         "control_sockets": idle.sockets["control"],
         "flow_sockets": idle.sockets["flow"],
-        "listening_sockets": idle.sockets["listening"],
         "descriptors": idle.descriptors.total(),
         "base_descriptors": base.descriptors.total(),
         "threads": idle.threads,
         "memory_bytes": idle.memory_bytes,
         "base_memory_bytes": base.memory_bytes,
-        "stepped_memory_bytes": course.stepped.memory_bytes,
         "resident_bytes": idle.resident_bytes,
         "idle_bytes_per_second": idle_rate(course, "bytes_sent"),
         "idle_packets_per_second": idle_rate(course, "packets_sent"),
@@ -65,13 +60,7 @@ def of_node(point, course: Course) -> dict[str, float]:
         "operation_chunks": _per(
             _grown(course.registered, course.operated, "braid_chunks_total.sent"), operations
         ),
-        "operation_cpu_seconds": _per(
-            course.operated.cpu_seconds - course.registered.cpu_seconds, operations
-        ),
         "step_operations": step_operations,
-        "step_messages_sent": course.stepped.messages("sent") - course.operated.messages("sent"),
-        "step_messages_received": course.stepped.messages("received")
-        - course.operated.messages("received"),
         "step_bytes_sent": _beyond_idle(course, "operated", "stepped"),
     }
 

@@ -13,7 +13,7 @@ from ..paths import ROOT
 from . import figures
 from .point import Point, measure, tensors_of
 
-NODES_MAX, RANKS_MAX, JOBS_MAX, TRAINERS_MAX = 128, 16, 16, 256
+NODES_MAX, TRAINERS_MAX = 128, 256
 
 _DESCRIPTION = """\
 Starts clusters of several sizes on this machine (scripts/cluster), one after the other, runs jobs
@@ -78,13 +78,10 @@ def _point(text: str) -> Point:
     if not re.fullmatch(r"\d+(x\d+){0,2}", text):
         raise argparse.ArgumentTypeError(f"'{text}' is not a point such as 8, 8x2 or 8x1x4")
     point = Point(*map(int, text.split("x")))
-    limits = ((point.nodes, NODES_MAX), (point.ranks_per_node, RANKS_MAX), (point.jobs, JOBS_MAX))
-    if any(not 1 <= value <= most for value, most in limits) or point.nodes < 2:
+    if not 2 <= point.nodes <= NODES_MAX or not 1 <= point.trainers <= TRAINERS_MAX:
         raise argparse.ArgumentTypeError(
-            f"'{text}': there are 2 to {NODES_MAX} nodes, 1 to {RANKS_MAX} ranks on each, 1 to {JOBS_MAX} jobs"
+            f"'{text}': there are 2 to {NODES_MAX} nodes, and 1 to {TRAINERS_MAX} trainers in all, not {point.trainers}"
         )
-    if point.trainers > TRAINERS_MAX:
-        raise argparse.ArgumentTypeError(f"'{text}' has {point.trainers} trainers, {TRAINERS_MAX} are the most")
     return point
 
 

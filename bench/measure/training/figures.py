@@ -5,10 +5,15 @@ import math
 import statistics
 
 from ..group import slowest
-from .blocks import BLOCK_STEPS, block_sizes
 
+BLOCK_STEPS = 5  # bytes are counted, and one step without communication is made, per block
 TRAINS, DIVERGED, WORSE, RANKS_DIFFER, FAILED = "trains", "diverged", "worse", "ranks differ", "failed"
 _LAST_STEPS = 10
+
+
+def block_sizes(steps: int) -> list[int]:
+    whole, rest = divmod(steps, BLOCK_STEPS)
+    return [BLOCK_STEPS] * whole + ([rest] if rest else [])
 
 
 def of_seed(seed: int, ranks: list[dict], ranks_per_node: int, target: float) -> dict:

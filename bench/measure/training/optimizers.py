@@ -6,10 +6,14 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.distributed.algorithms.ddp_comm_hooks import default_hooks, powerSGD_hook, quantization_hooks
 from torch.nn.parallel import DistributedDataParallel
 
-from . import hooks, systems
+from . import systems
 from .systems import System
+
+_RANK = 4
+_FIRST_STEP = 2  # the earliest that torch allows with error feedback; DDP has its final buckets then
 
 
 class Trained:
@@ -46,7 +50,7 @@ class Trained:
             self.model, bucket_cap_mb=self._system.bucket_mib, gradient_as_bucket_view=True
         )
         if self._system.hook:
-            hooks.register(self.model, self._system.hook)
+            _register_hook(self.model, self._system.hook)
 
     def settle(self) -> None:
         """Makes the parameters what a script evaluates: the same on all ranks. diloco and local-sgd: at the end of a
@@ -73,3 +77,21 @@ def _delay_options(system: System, warmup_steps: int) -> dict:
     if system.kind != "cd-sgd":
         del options["correction_every"]
     return {**options, "force": system.is_forced}
+
+
+def _register_hook(model: DistributedDataParallel, name: str) -> None:
+    """One of systems.HOOKS."""
+    state = None
+    if "powersgd" in name:
+        state = powerSGD_hook.PowerSGDState(
+            None, matrix_approximation_rank=_RANK, start_powerSGD_iter=_FIRST_STEP
+        )
+    hook = {
+        "fp16": default_hooks.fp16_compress_hook,
+        "bf16": default_hooks.bf16_compress_hook,
+        "powersgd": powerSGD_hook.powerSGD_hook,
+        "batched-powersgd": powerSGD_hook.batched_powerSGD_hook,
+        "quantize-per-tensor": quantization_hooks.quantization_pertensor_hook,
+        "quantize-per-channel": quantization_hooks.quantization_perchannel_hook,
+    }[name]
+    model.register_comm_hook(state, hook)

@@ -10,7 +10,7 @@ from braid.torch.methods.delay import METHODS, PULLS, Delay, parse_delay
 from ..options import number
 
 BRAID, GLOO, SHARDED, ACCO, DILOCO, LOCAL = "braid", "gloo", "sharded", "acco", "diloco", "local-sgd"
-# torch's own communication hooks for DDP; hooks.py registers them.
+# torch's own communication hooks for DDP; optimizers.py registers them.
 HOOKS = ("fp16", "bf16", "powersgd", "batched-powersgd", "quantize-per-tensor", "quantize-per-channel")
 _FORMS = f"braid[:CODEC|:hook=HOOK], gloo[:HOOK], sharded, acco, {', '.join(METHODS)}, diloco:STEPS, local-sgd:STEPS"
 _OWN_SETTINGS = {"learning-rate": (1e-9, 1e3), "momentum": (0.0, 0.999999), "bucket-mib": (0.001, 1e4)}

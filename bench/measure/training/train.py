@@ -10,7 +10,7 @@ from .. import needs, options, run, table
 from ..cluster import Cluster
 from ..options import number
 from . import figures, systems
-from .blocks import BLOCK_STEPS
+from .figures import BLOCK_STEPS
 from .ranks import Ranks
 from .systems import BRAID, System, objection, parse_list
 

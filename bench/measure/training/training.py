@@ -11,7 +11,7 @@ import torch.distributed as dist
 from torch import nn
 
 from . import data
-from .blocks import block_sizes
+from .figures import block_sizes
 from .optimizers import Trained
 from .systems import parse
 

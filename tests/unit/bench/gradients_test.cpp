@@ -3,9 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "base/clock.h"
 #include "bench/cost_sweep.h"
-#include "bench/sleep.h"
 
 namespace braid::bench {
 namespace {
@@ -82,14 +80,6 @@ TEST(CostSweep, HasSizesUpToTheLargest) {
   EXPECT_EQ(CostSweep::sizes(5000, 4), (std::vector<uint64_t>{1024, 2048, 4096, 5000}));
   EXPECT_EQ(CostSweep::sizes(5001, 4).back(), 5000u);
   EXPECT_GE(CostSweep::sizes(16, 4).size(), 2u);
-}
-
-TEST(SleepUntil, WakesNotBefore) {
-  const SystemClock clock;
-  const uint64_t deadline_ns = clock.now_ns() + 2'000'000;
-  sleep_until(deadline_ns);
-  EXPECT_GE(clock.now_ns(), deadline_ns);
-  sleep_until(0);  // over already
 }
 
 }  // namespace
