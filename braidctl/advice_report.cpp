@@ -108,8 +108,8 @@ std::optional<std::string> misprediction_warning(const RenderedAdvice& report) {
   if (report.measured_seconds == 0) return std::nullopt;
   if (std::abs(predicted / report.measured_seconds - 1) < kMispredictionMin) return std::nullopt;
   return fmt::format(
-      "without a codec a step takes {}, and {} is what it would take by prediction: something else "
-      "than the backward pass and the network takes time, and the advice does not know it",
+      "without a codec a step takes {}, but {} by prediction: something other than the backward "
+      "pass and the network takes time, which the advice leaves out",
       format_seconds(report.measured_seconds), format_seconds(predicted));
 }
 

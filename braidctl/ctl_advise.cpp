@@ -178,8 +178,8 @@ Result<AdviseSubject> advise_subject_of(LiveSet set, const std::string& job,
   const std::vector<std::string> codecs = codecs_of(set);
   if (!cost && !codecs.empty()) {
     return make_status(StatusCode::NotFound,
-                       "job '{}': its gradients travel with {} already, so it is not measured what "
-                       "they cost without; ask before a codec is chosen, or give --cost",
+                       "job '{}': its gradients travel with {} already, so their cost without a "
+                       "codec is not measured; ask before a codec is chosen, or give --cost",
                        job, fmt::join(codecs, ", "));
   }
   if (!cost && !set.cost) {
@@ -190,9 +190,9 @@ Result<AdviseSubject> advise_subject_of(LiveSet set, const std::string& job,
   }
   if (!cost && !std::isfinite(wire_bandwidth(*set.cost, set.nodes))) {
     return make_status(StatusCode::NotFound,
-                       "job '{}': by the cost that is fitted now more bytes take no more time, so "
-                       "fewer would save none: what disturbs the machine has probably hidden what "
-                       "bytes cost; ask again later, or give --cost",
+                       "job '{}': by the fitted cost more bytes take no more time, so a codec "
+                       "would save none: other work on the machine has probably hidden the cost of "
+                       "bytes; ask again later, or give --cost",
                        job);
   }
   const bool is_plain = codecs.empty();

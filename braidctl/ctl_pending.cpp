@@ -63,7 +63,7 @@ Result<CommandOutput> run_pending(const std::string& socket, const PendingComman
       {}};
   if (!facts->missing.empty()) {
     output.warnings.push_back(
-        fmt::format("no answer from {}: of its ranks nothing is known",
+        fmt::format("no answer from {}: nothing is known of its ranks",
                     printable(fmt::format("{}", fmt::join(facts->missing, ", ")))));
   }
   return output;

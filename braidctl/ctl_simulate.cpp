@@ -39,14 +39,14 @@ void add_cost_options(CLI::App& sub, SimulateCommand& command) {
       ->capture_default_str()
       ->check(is_not_negative());
   sub.add_option("--group", command.sweep.algorithm_options.group_workers,
-                 "hierarchical: workers of a group")
+                 "hierarchical: workers of a rack")
       ->capture_default_str()
       ->check(is_integer(1, kSweepWorkersMax));
   CLI::Option* alpha = sub.add_option("--inside-alpha", command.inside_alpha,
-                                      "hierarchical: --alpha inside groups, if it differs")
+                                      "hierarchical: --alpha inside racks, if it differs")
                            ->check(is_not_negative());
   CLI::Option* beta = sub.add_option("--inside-beta", command.inside_beta,
-                                     "hierarchical: --beta inside groups, if it differs")
+                                     "hierarchical: --beta inside racks, if it differs")
                           ->check(is_not_negative())
                           ->needs(alpha);
   alpha->needs(beta);

@@ -65,13 +65,13 @@ Result<JobTimeline> only_timeline(std::vector<JobTimeline> told, const std::stri
   }
   if (told.size() > 1) {
     return make_status(StatusCode::InvalidArgument,
-                       "{} jobs of the name '{}' run on this node, and a timeline is of one",
+                       "{} jobs named '{}' run on this node; a timeline shows only one",
                        told.size(), printable(job));
   }
   if (!told.front().nodes.empty()) return std::move(told.front());
   return make_status(StatusCode::Unavailable,
-                     "no node of job '{}' has told anything ({}): is timeline.events 0 there, or "
-                     "are other timelines being made?",
+                     "no node of job '{}' has answered ({}): is timeline.events 0 there, or are "
+                     "other timelines being made?",
                      printable(job),
                      printable(fmt::format("{}", fmt::join(told.front().missing, ", "))));
 }

@@ -126,8 +126,8 @@ Result<std::string> tune_tables(const std::string& answer) try {
   return out;
 } catch (const json::exception& error) {
   return make_status(StatusCode::Protocol,
-                     "the daemon's answer is not what this braidctl knows; use the one that came "
-                     "with it: {}",
+                     "this braidctl does not understand the daemon's answer; use the braidctl of "
+                     "the daemon's version: {}",
                      error.what());
 }
 

@@ -135,8 +135,7 @@ JobManagerOptions job_manager_options(const DaemonConfig& config) {
                         config.collective.hierarchical == kOn, config.collective.two_hops_bytes};
   if (options.algorithms.direct_bytes > config.transport.chunk_bytes) {
     BRAID_LOG_WARN(
-        "collective.direct_bytes is {}, and {} is used: transport.chunk_bytes, which is the most "
-        "for it",
+        "collective.direct_bytes is {}, and {} is used: it can be transport.chunk_bytes at most",
         *options.algorithms.direct_bytes, config.transport.chunk_bytes);
     options.algorithms.direct_bytes = config.transport.chunk_bytes;
   }

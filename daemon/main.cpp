@@ -31,8 +31,8 @@ bool check(const braid::DaemonConfig& config, const std::optional<std::string>& 
   if (!troubles.empty()) {
     std::fprintf(
         stderr,
-        "but on this machine braidd would not start with it as user %u (it may be meant for "
-        "another one, so only --check-node takes this for an error):\n",
+        "but on this machine braidd would not start with it as user %u (only --check-node takes "
+        "this for an error, because the configuration may be meant for another machine):\n",
         ::geteuid());
     for (const std::string& trouble : troubles) std::fprintf(stderr, "  %s\n", trouble.c_str());
   }

@@ -180,8 +180,9 @@ Status Connection::await_reply(uint64_t until_ns) {
 Status Connection::take_reply(const proto::ClientMessage& message) {
   const proto::HelloReply* reply = message.body_as_HelloReply();
   if (reply == nullptr) {
-    return make_status(StatusCode::Protocol, "whoever listens on '{}' answered Hello with {}",
-                       path_, proto::EnumNameClientBody(message.body_type()));
+    return make_status(StatusCode::Protocol,
+                       "the program that listens on '{}' answered Hello with {}", path_,
+                       proto::EnumNameClientBody(message.body_type()));
   }
   if (reply->protocol_version() != proto::kClientProtocolVersion) {
     const bool daemon_is_older = reply->protocol_version() < proto::kClientProtocolVersion;

@@ -34,9 +34,10 @@ Status read_allowed_user(std::optional<uid_t>& user) {
   const char* end = text.data() + text.size();
   const auto [rest, error] = std::from_chars(text.data(), end, number);
   if (error != std::errc() || rest != end) {
-    return make_status(StatusCode::InvalidArgument,
-                       "{} is '{}'; it is the number of the user as whom braidd runs, such as 998",
-                       kAllowedVariable, text);
+    return make_status(
+        StatusCode::InvalidArgument,
+        "{} is '{}'; set it to the number of the user that braidd runs as, such as 998",
+        kAllowedVariable, text);
   }
   user = number;
   return {};
@@ -55,9 +56,9 @@ Status check_daemon_user(int socket, const std::string& path) {
   const std::optional<uid_t> service = service_user();
   if (peer.uid == service) return {};
   return make_status(StatusCode::PermissionDenied,
-                     "who listens on '{}' runs as user {} and is not taken for braidd: that runs "
-                     "as root, as the user '{}' ({}) or as this process does, {}; if it is braidd "
-                     "nevertheless, as a container with other user numbers sees it, set {}={}",
+                     "the process that listens on '{}' runs as user {} and is not taken for "
+                     "braidd, which runs as root, as the user '{}' ({}) or as this process's user, "
+                     "{}; if it is braidd (a container may see other user numbers), set {}={}",
                      path, peer.uid, kServiceUser,
                      service ? std::to_string(*service) : "there is none here", ::geteuid(),
                      kAllowedVariable, peer.uid);

@@ -140,8 +140,7 @@ void Coordinator::tell_of_cut(const ActiveJob& job) const {
   BRAID_LOG_WARN(
       LogFields{.job = {job.name, job.user}},
       "job '{}': collective.direct_bytes is {}, and {} is used: among {} nodes larger all-reduces "
-      "cannot be direct, for a node that is late has to keep what all others send (4 MiB / ({} - "
-      "1)²)",
+      "cannot be direct, because a late node must keep the parts of all others (4 MiB / ({} - 1)²)",
       job.name, direct_bytes, direct_bytes_max(nodes), nodes, nodes);
 }
 
@@ -205,13 +204,14 @@ void Coordinator::begin_forming(const JobIdentity& identity, const proto::JoinJo
     for (uint32_t r = 0; r < late.world_size; ++r) {
       if (!late.members.contains(r)) missing.push_back(r);
     }
-    fail_forming(identity,
-                 make_status(StatusCode::DeadlineExceeded,
-                             "job '{}': {} of {} ranks joined within {} ms; missing: rank {} "
-                             "(ranks belong together that have the same token, BRAID_JOB_TOKEN, "
-                             "or the same user and no token)",
-                             identity.name, late.members.size(), late.world_size, late.timeout_ms,
-                             describe_missing(missing)));
+    fail_forming(
+        identity,
+        make_status(
+            StatusCode::DeadlineExceeded,
+            "job '{}': {} of {} ranks joined within {} ms; missing: rank {} (ranks belong together "
+            "if they have the same token, BRAID_JOB_TOKEN, or no token and the same user)",
+            identity.name, late.members.size(), late.world_size, late.timeout_ms,
+            describe_missing(missing)));
   });
 }
 

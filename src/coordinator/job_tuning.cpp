@@ -244,10 +244,10 @@ bool JobTuning::stop(const std::string& reason) {
 // Nothing: something faster was found.
 std::string JobTuning::reason_to_keep() const {
   if (tuned_.winner != configured_) return "";
-  if (tuned_.trials.empty()) return "it is known that nothing is faster than what is configured";
+  if (tuned_.trials.empty()) return "the configured settings are known to be the fastest";
   if (tuned_.trials.back().purpose == TrialPurpose::Duel)
-    return "a duel did not show that anything is clearly faster than what is configured";
-  return "what is configured is as good as anything that was tried";
+    return "in the duel no setting was clearly faster than the configured ones";
+  return "the configured settings are as good as all that were tried";
 }
 
 void JobTuning::finish() {

@@ -101,7 +101,7 @@ void PlanDirector::watch_tuning(uint64_t id, Set& set, uint64_t step) {
   }
   if (++tuned_->reports_of_others < kRoundsOfOthersMax * nodes_.size()) return;
   const auto has_ended =
-      tuned_->tuning->stop(fmt::format("no step of the set has come while others had {} or so",
+      tuned_->tuning->stop(fmt::format("the set had no step while others had about {}",
                                        kRoundsOfOthersMax * PlanBook::kStepsPerReport));
   if (has_ended) change_settings(tuned_->summary->set, *tuned_);
 }
@@ -121,7 +121,7 @@ void PlanDirector::tune_again_on_another_network(Set& set) {
   if (set.rounds_elsewhere < kOtherNetworkRoundsMin || &set != leader_) return;
   if (set.latest_step < set.tuned_step + steps_between_tunings_) return;
   BRAID_LOG_INFO(LogFields{.job = job_},
-                 "job '{}': the network is another one than it was tuned for until step {}",
+                 "job '{}': the network has changed since the tuning that ended with step {}",
                  job_.name, set.tuned_step);
   steps_between_tunings_ *= 2;
   for (auto& [id, other] : sets_) {

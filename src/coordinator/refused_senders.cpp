@@ -8,11 +8,10 @@ namespace braid {
 void RefusedSenders::refuse(const Peer& from, proto::ControlBody message, const JobLabel& job) {
   ++count_;
   if (logged_.size() >= kNodesMax || !logged_.insert(from.id).second) return;
-  BRAID_LOG_WARN(
-      LogFields{.job = job, .peer = from.name},
-      "node '{}' ({}) sent {} about job '{}', which is not its to say: dropped, as all others like "
-      "it will be",
-      from.name, from.address, proto::EnumNameControlBody(message), job.name);
+  BRAID_LOG_WARN(LogFields{.job = job, .peer = from.name},
+                 "node '{}' ({}) sent {} about job '{}', which it may not send: dropped, and so "
+                 "will be all others like it",
+                 from.name, from.address, proto::EnumNameControlBody(message), job.name);
 }
 
 }  // namespace braid

@@ -31,11 +31,11 @@ Status why_nothing(const JobFacts& facts) {
   const bool has_set = std::ranges::any_of(
       facts.nodes, [](const NodeFacts& node) { return node.planned_bytes != 0; });
   if (!has_set) {
-    return make_status(StatusCode::NotFound,
-                       "job '{}' has no planned tensors, so it has no steps that could be looked "
-                       "at (with PyTorch, DDP on a braid group has), and {} operations that all of "
-                       "its nodes tell of; {} are needed",
-                       facts.job, order_of_operations(facts).operations, kOperationsMin);
+    return make_status(
+        StatusCode::NotFound,
+        "job '{}' has no planned tensors (with PyTorch, DDP on a braid process group has), so it "
+        "has no steps to look at; all of its nodes report {} operations, and {} are needed",
+        facts.job, order_of_operations(facts).operations, kOperationsMin);
   }
   return make_status(StatusCode::NotFound,
                      "job '{}': {} steps have ended so far; {} that all of its nodes know are "

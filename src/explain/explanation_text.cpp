@@ -28,8 +28,8 @@ std::string heading(const Explanation& explanation) {
   const double share = explanation.exposed_seconds / explanation.step_seconds;
   if (explanation.operations != 0) {
     return fmt::format(
-        "job '{}': {} ranks on {} nodes; it has no planned tensors, so its steps are not known: of "
-        "the {} that its latest {} operations took, one that all ranks had submitted was on its "
+        "job '{}': {} ranks on {} nodes; it has no planned tensors, so its steps are not known: "
+        "within the {} of its latest {} operations, one that all ranks had submitted was on its "
         "way for {} ({:.0f} %)\n\n",
         printable(explanation.job), explanation.world_size, explanation.nodes,
         format_time(explanation.step_seconds), explanation.operations,

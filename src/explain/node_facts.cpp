@@ -62,7 +62,7 @@ Result<std::vector<JobFacts>> parse_job_facts(std::string_view json) {
   try {
     jobs = nlohmann::json::parse(json).get<std::vector<JobFacts>>();
   } catch (const nlohmann::json::exception& error) {
-    return make_status(StatusCode::Protocol, "what the nodes tell is not what braidctl expects: {}",
+    return make_status(StatusCode::Protocol, "braidctl does not understand the nodes' answers: {}",
                        error.what());
   }
   for (const JobFacts& job : jobs) {

@@ -257,8 +257,8 @@ void find_not_finite(const Evidence& evidence, Findings& findings) {
         "did in {} steps, and {} other ranks did, too",
         first.rank, node, first.first_tensor, first.first_step, first.steps, sources.size() - 1);
     finding.advice = fmt::format(
-        "the sum is not finite for anyone then: look at the input of rank {} in that step, and at "
-        "its GPU's memory errors",
+        "then no rank's sum is finite: look at the input of rank {} in that step, and at its GPU's "
+        "memory errors",
         first.rank);
   }
   findings.push_back(std::move(finding));
@@ -304,7 +304,7 @@ void find_time_before_backward(const Evidence& evidence, Findings& findings) {
   if (before < kLongBefore * backward || before < kLongBeforeShare * evidence.step_seconds) return;
   Finding finding{Cause::BeforeBackward, {}, {}, before - kForwardOfBackward * backward, {}, {}};
   finding.text = fmt::format(
-      "Of a step of {}, {} pass before its first gradient, while backward takes {} after it: a "
+      "A step takes {}, {} pass before its first gradient, and backward takes {} after it: a "
       "forward pass takes about half as long as backward, so the trainers most likely wait for "
       "their input",
       format_time(evidence.step_seconds), format_time(before), format_time(backward));

@@ -116,8 +116,8 @@ std::string JoiningTrainers::why_ranks_are_missing(const Session& session) const
                        control_plane_.self().name, options_.why_own_host_only);
   }
   return fmt::format(
-      "; their master is {}, which is another node to each node: if the missing ranks are on other "
-      "nodes, give all ranks the address of rank 0's node",
+      "; their master is {}, which each node takes for another node: if the missing ranks are on "
+      "other nodes, give all ranks the address of rank 0's node",
       session.request().master_address);
 }
 

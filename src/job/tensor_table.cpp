@@ -185,8 +185,7 @@ Status TensorTable::check(const Tensor& tensor) const {
     return already_exists(tensor, *same);
   if (!ended_.contains(tensor.hash)) return Status::ok();
   return make_status(StatusCode::AlreadyExists,
-                     "tensor '{}' was unregistered before: what is registered after that needs "
-                     "another name",
+                     "tensor '{}' was unregistered before; register it under another name",
                      *tensor.name);
 }
 
@@ -252,10 +251,10 @@ Result<TensorTable::Registered> TensorTable::take(uint32_t first, uint32_t count
     return make_status(StatusCode::NotFound, "tensor {} is not registered", first);
   const size_t size = found->second.tensors.size();
   if (found->first != first || size != count) {
-    return make_status(StatusCode::InvalidArgument,
-                       "{} tensors from {} on are no registration; that of tensor {} has {}, from "
-                       "{} on, and goes as a whole",
-                       count, first, first, size, found->first);
+    return make_status(
+        StatusCode::InvalidArgument,
+        "{} tensors from {} on are no whole registration; that of tensor {} has {}, from {} on",
+        count, first, first, size, found->first);
   }
   if (found->second.operations != 0) {
     return make_status(StatusCode::InvalidArgument,

@@ -77,7 +77,7 @@ Result<std::unique_ptr<RailWatch>> RailWatch::create(Loop& loop, std::vector<std
   address.nl_family = AF_NETLINK;
   address.nl_groups = RTMGRP_LINK;
   if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0)
-    return Status::from_errno(errno, "cannot be told what becomes of devices");
+    return Status::from_errno(errno, "the kernel will not tell of changes of devices");
   std::unique_ptr<RailWatch> watch(
       new RailWatch(std::move(socket), std::move(rails), std::move(changed)));
   BRAID_RETURN_IF_ERROR(watch->ask_for_all());

@@ -110,7 +110,7 @@ void log_ucx_environment(const UcxContextOptions& options) {
     const auto ignored = variables(options, true);
     if (!ignored.empty()) {
       BRAID_LOG_WARN(
-          "ignored in the environment, for braid sets it itself (transport.rails, "
+          "ignored in the environment, because braid sets it itself (transport.rails, "
           "transport.transports and what fits them): {}",
           fmt::join(ignored, ", "));
     }

@@ -103,12 +103,13 @@ std::string NodeExchange::disagreement_with(uint32_t place, const Signature& sai
   const std::string there = named(place);
   const auto differs = [](const std::string& giver, uint64_t given, const std::string& taker,
                           uint64_t expected) {
-    return fmt::format("what {} gives to {} is {} elements, and expected there are {}", giver,
-                       taker, given, expected);
+    return fmt::format("{0} gives {2} elements to {1}, which expects {3}", giver, taker, given,
+                       expected);
   };
   if (said.count != right.count) return differs(here, right.count, there, said.count);
   if (said.given != right.given) return differs(there, said.given, here, right.given);
-  return fmt::format("{} and {} split what they give to each other otherwise", here, there);
+  return fmt::format("{} and {} split their elements for each other in different ways", here,
+                     there);
 }
 
 }  // namespace braid

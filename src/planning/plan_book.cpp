@@ -168,11 +168,11 @@ Status PlanBook::submit(Submission submission, uint64_t set, uint64_t now_ns) {
   const CodecSpec& codec = planned.set.tensors()[*index].codec;
   if (codec.kind != CodecKind::None && reduction != Reduction::Sum &&
       reduction != Reduction::Average) {
-    return make_status(StatusCode::InvalidArgument,
-                       "job '{}': rank {}: '{}' has the codec {}, with which there are sums and "
-                       "averages, and no {}",
-                       job_.name, local_ranks_[submission.local_rank], *submission.name,
-                       to_string(codec), to_string(reduction));
+    return make_status(
+        StatusCode::InvalidArgument,
+        "job '{}': rank {}: '{}' has the codec {}, which allows sums and averages, and no {}",
+        job_.name, local_ranks_[submission.local_rank], *submission.name, to_string(codec),
+        to_string(reduction));
   }
   if (planned.pending && submission.step >= planned.pending->from_step) {
     planned.held.push_back({std::move(submission), *index, now_ns});

@@ -77,7 +77,7 @@ void Explainer::compare(uint64_t job_key, const std::shared_ptr<const std::strin
                   lifetime_.guard([this, job_key, answer] { conclude(job_key, **answer); }));
   if (!is_taken) {
     conclude(job_key, Status(StatusCode::ResourceExhausted,
-                             "the daemon has too much to do to explain the job: ask again later"));
+                             "the daemon is too busy to explain the job: ask again later"));
   }
 }
 

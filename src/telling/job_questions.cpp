@@ -139,7 +139,7 @@ void JobQuestions::plans(const std::string& job_name, uid_t viewer, PlansTold to
   if (is_taken) return;
   services_.loop.defer(lifetime_.guard([tell] {
     (*tell)(Status(StatusCode::ResourceExhausted,
-                   "the daemon has too much to do to tell of plans: ask again later"),
+                   "the daemon is too busy to tell of plans: ask again later"),
             0);
   }));
 }

@@ -197,7 +197,7 @@ report()
         ({"codecs": ["int8:block=3"] * 2}, "tensor 'weights': codec int8: block=3: right is a multiple of 16"),
         ({"dtype": "FLOAT64"}, "'weights' has the codec int8 and is of float64; codecs are for float32"),
         ({"planned": False}, "'weights' has the codec int8 and is not planned"),
-        ({"reduction": "MAX"}, "with which there are sums and averages, and no max"),
+        ({"reduction": "MAX"}, "which allows sums and averages, and no max"),
         ({"codecs": ["int8", "int4"]}, "ranks disagree about 'weights' step 0"),
     ],
     ids=lambda value: "" if isinstance(value, str) else str(value),

@@ -58,7 +58,7 @@ TEST(AdviseSubject, NeedsThePlainCost) {
   EXPECT_EQ(advise_subject_of(set, "j", cost_of(9e-9))->cost, cost_of(9e-9));
   set = asked_set();
   set.cost = cost_of(0);
-  EXPECT_NE(error_of(set).find("job 'j': by the cost that is fitted now more bytes take no more"),
+  EXPECT_NE(error_of(set).find("job 'j': by the fitted cost more bytes take no more"),
             std::string::npos);
   EXPECT_EQ(advise_subject_of(set, "j", cost_of(9e-9))->cost, cost_of(9e-9));
   set = asked_set();

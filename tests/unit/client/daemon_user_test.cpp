@@ -49,7 +49,7 @@ TEST_F(DaemonUserTest, AStrangerAtTheSocketIsGivenNothing) {
   const auto options = job_options();
   braid_job* job = nullptr;
   EXPECT_BRAID_ERROR(braid_open(&options, &job), BRAID_ERROR_PERMISSION_DENIED,
-                     "who listens on '" + path_ + "' runs as user 65534");
+                     "the process that listens on '" + path_ + "' runs as user 65534");
   EXPECT_TRUE(message_has("set BRAID_DAEMON_UID=65534"));
   EXPECT_EQ(bytes_received(), 0);  // not even a Hello: the end of the stream
 }

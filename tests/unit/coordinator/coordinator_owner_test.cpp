@@ -70,9 +70,9 @@ TEST_F(CoordinatorOwnerTest, WhoWaitsInVainIsToldWhoBelongsTogether) {
   join_as(2, b_, 1, 2, kLongMs);
   run_until([&] { return !sent_to<proto::JobFailed>(a_).empty(); });
   EXPECT_EQ(failure_of(a_).code(), StatusCode::DeadlineExceeded);
-  EXPECT_NE(failure_of(a_).message().find("1 of 2 ranks joined within 1 ms; missing: rank 1 "
-                                          "(ranks belong together that have the same token, "
-                                          "BRAID_JOB_TOKEN, or the same user and no token)"),
+  EXPECT_NE(failure_of(a_).message().find(
+                "1 of 2 ranks joined within 1 ms; missing: rank 1 (ranks belong together if they "
+                "have the same token, BRAID_JOB_TOKEN, or no token and the same user)"),
             std::string::npos)
       << failure_of(a_).message();
   EXPECT_TRUE(sent_to<proto::JobFailed>(b_).empty());

@@ -85,7 +85,7 @@ TEST(ExplainOperations, AFewOperationsAreTooFew) {
   ExplainedJob job;
   job.replace_steps_by_operations(15);
   EXPECT_THAT(job.explain().status().message(),
-              HasSubstr("and 15 operations that all of its nodes tell of; 16 are needed"));
+              HasSubstr("all of its nodes report 15 operations, and 16 are needed"));
 }
 
 TEST(ExplainOperations, WhatOneNodeDoesNotTellOfIsLeftOut) {
@@ -100,9 +100,8 @@ TEST(ExplainOperations, TheTextSaysWhatTheTimesArePartsOf) {
   job.replace_steps_by_operations(20);
   for (size_t number = 0; number < 20; ++number) job.delay_operation_ms(0, 0, number, 30);
   const std::string text = explanation_text(*job.explain());
-  EXPECT_THAT(text,
-              HasSubstr("it has no planned tensors, so its steps are not known: of the 791 ms "
-                        "that its latest 20 operations took"));
+  EXPECT_THAT(text, HasSubstr("it has no planned tensors, so its steps are not known: within the "
+                              "791 ms of its latest 20 operations"));
   EXPECT_THAT(text, HasSubstr("It costs up to 600 ms of 791 ms."));
 }
 

@@ -45,7 +45,8 @@ TEST(NodeFacts, FieldsOfOtherVersionsDoNoHarm) {
 }
 
 TEST(NodeFacts, WhatIsNoneIsAnError) {
-  EXPECT_THAT(parse_job_facts("[{").status().message(), HasSubstr("not what braidctl expects"));
+  EXPECT_THAT(parse_job_facts("[{").status().message(),
+              HasSubstr("does not understand the nodes' answers"));
   EXPECT_FALSE(parse_job_facts(array_of(R"({"node":7})")));
   EXPECT_FALSE(parse_job_facts(R"({"job":"train"})"));
 }

@@ -258,8 +258,8 @@ TEST_F(JobManagerTroubleTest, RanksThatWaitAtALoopbackMasterAreToldWhatItIs) {
   wait_for_failures();
   EXPECT_EQ(trainers_[0]->failure.code(), StatusCode::DeadlineExceeded);
   const std::string hint =
-      "; their master is 127.0.0.1, which is another node to each node: if the missing ranks are "
-      "on other nodes, give all ranks the address of rank 0's node";
+      "; their master is 127.0.0.1, which each node takes for another node: if the missing ranks "
+      "are on other nodes, give all ranks the address of rank 0's node";
   EXPECT_TRUE(trainers_[0]->failure.message().ends_with(hint)) << trainers_[0]->failure.message();
 }
 

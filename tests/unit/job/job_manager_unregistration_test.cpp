@@ -122,9 +122,9 @@ TEST_F(JobManagerUnregistrationTest, OnlyAWholeRegistrationGoesAndOnce) {
   open(1);
   TestTrainer& trainer = *trainers_[0];
   const uint32_t first = add(trainer, {{"t", 10}, {"u", 10}});
-  EXPECT_NE(refusal(trainer, first, 1).find("are no registration"), std::string::npos);
-  EXPECT_NE(refusal(trainer, first + 1, 1).find("are no registration"), std::string::npos);
-  EXPECT_NE(refusal(trainer, 0, 3).find("are no registration"), std::string::npos);
+  EXPECT_NE(refusal(trainer, first, 1).find("are no whole registration"), std::string::npos);
+  EXPECT_NE(refusal(trainer, first + 1, 1).find("are no whole registration"), std::string::npos);
+  EXPECT_NE(refusal(trainer, 0, 3).find("are no whole registration"), std::string::npos);
   EXPECT_EQ(refusal(trainer, 77, 2), "tensor 77 is not registered");
   reduce(first, 0);
   remove(trainer, first, 2);

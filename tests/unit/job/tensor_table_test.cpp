@@ -288,11 +288,9 @@ TEST_F(TakenTensorsTest, AreNotThereAnyMore) {
 
 TEST_F(TakenTensorsTest, GoWithAllOfTheirRegistration) {
   EXPECT_EQ(refusal(0, 1),
-            "1 tensors from 0 on are no registration; that of tensor 0 has 2, from 0 on, and goes "
-            "as a whole");
+            "1 tensors from 0 on are no whole registration; that of tensor 0 has 2, from 0 on");
   EXPECT_EQ(refusal(1, 1),
-            "1 tensors from 1 on are no registration; that of tensor 1 has 2, from 0 on, and goes "
-            "as a whole");
+            "1 tensors from 1 on are no whole registration; that of tensor 1 has 2, from 0 on");
   EXPECT_FALSE(refusal(0, 3).empty());
   EXPECT_FALSE(refusal(0, 0).empty());
   EXPECT_FALSE(refusal(2, UINT32_MAX).empty());
@@ -336,7 +334,7 @@ TEST_F(TakenTensorsTest, LeaveRoom) {
 TEST_F(TakenTensorsTest, HaveNamesThatMayNotComeAgainForAWhile) {
   take_all(0, 2);
   EXPECT_EQ(add(table_, {{"b"}}).status().message(),
-            "tensor 'b' was unregistered before: what is registered after that needs another name");
+            "tensor 'b' was unregistered before; register it under another name");
   for (size_t i = 0; i < EndedTensors::kKept; ++i) {
     const auto next = add(table_, {{"next" + std::to_string(i)}});
     ASSERT_TRUE(next);

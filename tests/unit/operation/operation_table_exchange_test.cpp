@@ -120,17 +120,16 @@ TEST_F(OperationTableExchangeTest, NodesThatDisagreeAreNamed) {
   const Status mismatch = others_say(1, 2, {2, 5}, {5, 0});
   EXPECT_EQ(mismatch.code(), StatusCode::Mismatch);
   EXPECT_EQ(mismatch.message(),
-            "job 'train': ranks disagree about 'layer.weight' step 2, all-to-all of float32: what "
-            "rank 0 and 3 gives to rank 1 is 8 elements, and expected there are 7");
+            "job 'train': ranks disagree about 'layer.weight' step 2, all-to-all of float32: rank "
+            "0 and 3 gives 8 elements to rank 1, which expects 7");
   const Status given = others_say(1, 2, {2, 6}, {5, 1});
-  EXPECT_NE(given.message().find(
-                "what rank 1 gives to rank 0 and 3 is 6 elements, and expected there are 5"),
+  EXPECT_NE(given.message().find("rank 1 gives 6 elements to rank 0 and 3, which expects 5"),
             std::string::npos)
       << given.message();
   const Status split = others_say(1, 2, {3, 5}, {5, 0});
-  EXPECT_NE(
-      split.message().find("rank 0 and 3 and rank 1 split what they give to each other otherwise"),
-      std::string::npos)
+  EXPECT_NE(split.message().find(
+                "rank 0 and 3 and rank 1 split their elements for each other in different ways"),
+            std::string::npos)
       << split.message();
   EXPECT_FALSE(others_say(2, 2, {0, 0}, {0, 9}).is_ok()) << "who expects nothing says so";
 }
