@@ -20,7 +20,6 @@ LARGE_CLASSES: Mapping[str, int] = {
     "braid::OperationTable": 957,
     "braid::Job": 476,
     "braid::FlowLink": 685,
-    "braid::ControlPlaneImpl": 627,
     "braid::PlanDirector": 627,
     "braid::PlanBook": 609,
     "braid::Coordinator": 557,

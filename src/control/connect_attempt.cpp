@@ -128,7 +128,7 @@ void ConnectAttempt::on_message(ControlConnection&, const FrameNumbers&,
 
 void ConnectAttempt::on_broken(ControlConnection& connection, const Status& reason) {
   const SocketAddress address = connection.remote();
-  destroy_later(loop_, std::move(connection_));
+  ControlConnection::discard(std::move(connection_));
   if (reason.cause() == UV_ECONNREFUSED) {
     if (const auto self = hooks_.self_at(address)) {
       finish(ConnectOutcome{nullptr, *self});

@@ -61,6 +61,12 @@ void ControlConnection::close() {
   deadline_.reset();
 }
 
+void ControlConnection::discard(std::unique_ptr<ControlConnection> connection) {
+  connection->close();
+  Loop& loop = connection->loop_;
+  destroy_later(loop, std::move(connection));
+}
+
 void ControlConnection::fail(const Status& reason) {
   if (state_ == State::Closed) return;
   close();

@@ -21,7 +21,7 @@ inline constexpr size_t kControlStreamBytesMax = kControlSendQueueBytesMax + (64
 
 // One TCP connection to another daemon: shakes hands, then carries verified messages in frames that
 // only its two ends can make. Its owner is told what happens and destroys it, but not from within a
-// function of ControlConnectionOwner (destroy_later does it in time).
+// function of ControlConnectionOwner (discard() does it in time).
 class ControlConnection;
 
 class ControlConnectionOwner {
@@ -53,6 +53,8 @@ class ControlConnection final : private TcpStream::Handler {
   void set_owner(ControlConnectionOwner& owner) { owner_ = &owner; }
   // Closes without a word; what was sent still goes out as far as the socket takes it.
   void close();
+  // Closes it, and destroys it after the callback that is being run now.
+  static void discard(std::unique_ptr<ControlConnection> connection);
 
   bool is_connecting() const { return state_ == State::Connecting; }
   bool has_been_established() const { return handshake_ == nullptr; }

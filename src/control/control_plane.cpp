@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "base/local_host.h"
-#include "base/log.h"
 #include "control/control_plane_impl.h"
 #include "control/peer_text.h"
 
@@ -83,13 +82,14 @@ ControlPlaneImpl::ControlPlaneImpl(Loop& loop, const Clock& clock, ControlPlaneO
       clock_(clock),
       options_(std::move(options)),
       handler_(handler),
-      stranger_log_(clock),
-      heartbeat_timer_(loop) {}
-
-ControlPlaneImpl::~ControlPlaneImpl() {
-  lifetime_.end();
-  for (auto& [id, entry] : peers_.entries()) send_goodbye(entry, "");
-}
+      peers_(loop, clock, options_, handler, counters_,
+             [this](WaitingConnect waiting) {
+               connect(waiting.host, waiting.port, std::move(waiting.callback));
+             }),
+      strangers_(loop, clock, options_, counters_.connections_refused,
+                 [this](std::unique_ptr<ControlConnection> connection) {
+                   (void)peers_.add(std::move(connection));
+                 }) {}
 
 Status ControlPlaneImpl::listen() {
   const auto address = SocketAddress::parse(options_.listen_address, options_.listen_port);
@@ -100,8 +100,9 @@ Status ControlPlaneImpl::listen() {
     return Status::ok();
   }
   auto listener = TcpListener::create(
-      loop_, *address, kControlStreamBytesMax,
-      [this](Result<std::unique_ptr<TcpStream>> stream) { on_stranger(std::move(stream)); });
+      loop_, *address, kControlStreamBytesMax, [this](Result<std::unique_ptr<TcpStream>> stream) {
+        strangers_.take(std::move(stream), peers_.handshake_options());
+      });
   if (!listener) return why_not_listening(listener.status(), *address);
   listener_ = std::move(*listener);
   if (options_.self.port == 0) options_.self.port = listener_->address().port();
@@ -110,59 +111,118 @@ Status ControlPlaneImpl::listen() {
 }
 
 const Peer* ControlPlaneImpl::find(NodeId id) const {
-  if (id == options_.self.id) return &options_.self;
-  const PeerEntry* entry = peers_.find(id);
-  return entry == nullptr ? nullptr : &entry->peer;
+  return id == options_.self.id ? &options_.self : peers_.find(id);
 }
 
-std::optional<uint64_t> ControlPlaneImpl::round_trip_ns(NodeId id) const {
-  const PeerEntry* entry = peers_.find(id);
-  if (entry == nullptr || entry->connections.empty()) return std::nullopt;
-  return entry->connections.back()->round_trip_ns();
+// --- attempts to connect ---
+
+void ControlPlaneImpl::connect_for(std::optional<uint32_t> user, const std::string& host,
+                                   uint16_t port, ConnectCallback callback) {
+  BRAID_ASSERT_IN_LOOP(loop_);
+  const Peer* known =
+      own_address_->is_own_name(host, port) ? &options_.self : peers_.find(host, port);
+  if (known == nullptr) return start_attempt(user, host, port, std::move(callback));
+  answer_when_sure(known->id, {host, port, std::move(callback)});
 }
 
-std::vector<Peer> ControlPlaneImpl::peers() const {
-  std::vector<Peer> result;
-  for (const auto& [id, entry] : peers_.entries()) result.push_back(entry.peer);
-  return result;
+void ControlPlaneImpl::answer_when_sure(NodeId id, WaitingConnect waiting) {
+  if (id != options_.self.id) return peers_.answer_when_sure(id, std::move(waiting));
+  loop_.defer(
+      lifetime_.guard([this, callback = std::move(waiting.callback)] { callback(options_.self); }));
+}
+
+void ControlPlaneImpl::start_attempt(std::optional<uint32_t> user, const std::string& host,
+                                     uint16_t port, ConnectCallback callback) {
+  for (const auto& attempt : attempts_) {
+    if (attempt->port() != port || attempt->host() != host) continue;
+    attempt->add(std::move(callback));
+    return;
+  }
+  ConnectAttempt::Hooks hooks;
+  hooks.known_peer_at = [this](const SocketAddress& address) { return known_at(address); };
+  hooks.self_at = [this](const SocketAddress& address) -> std::optional<Peer> {
+    return own_address_->may_be_own(address) ? std::optional<Peer>(options_.self) : std::nullopt;
+  };
+  hooks.check = [this](const SocketAddress&) { return may_connect(); };
+  auto attempt = std::make_unique<ConnectAttempt>(
+      loop_, clock_, host, port, peers_.handshake_options(), options_.connect_timeout_ms);
+  hooks.done = [this, attempt = attempt.get()](Result<ConnectOutcome> outcome) {
+    on_attempt_done(*attempt, std::move(outcome));
+  };
+  attempt->add(std::move(callback));
+  attempts_.push_back(std::move(attempt));
+  attempts_.back()->start(std::move(hooks), user);
+}
+
+std::optional<Peer> ControlPlaneImpl::known_at(const SocketAddress& address) const {
+  // Where this daemon does not listen, no other daemon that it could talk with does.
+  const bool is_own =
+      listener_ == nullptr ? own_address_->may_be_own(address) : own_address_->is_own(address);
+  const Peer* known = is_own ? &options_.self : peers_.find(address.host(), address.port());
+  return known == nullptr ? std::nullopt : std::optional<Peer>(*known);
+}
+
+Status ControlPlaneImpl::may_connect() const {
+  if (!options_.cluster_key.empty()) return Status::ok();
+  return make_status(StatusCode::PermissionDenied,
+                     "node '{}' has no cluster key and so talks to no other daemon: set "
+                     "control.cluster_key_file on all nodes",
+                     options_.self.name);
+}
+
+void ControlPlaneImpl::on_attempt_done(ConnectAttempt& attempt, Result<ConnectOutcome> outcome) {
+  const auto found = std::find_if(attempts_.begin(), attempts_.end(),
+                                  [&](const auto& one) { return one.get() == &attempt; });
+  BRAID_ASSERT(found != attempts_.end(), "an attempt ends once");
+  const Result<Peer> result = settle(attempt, outcome);
+  for (auto& callback : attempt.take_callbacks()) {
+    if (result) {
+      answer_when_sure(result->id, {attempt.host(), attempt.port(), std::move(callback)});
+    } else {
+      // Those who are told may ask for the same again: that is another attempt.
+      loop_.defer(lifetime_.guard([callback = std::move(callback), result] { callback(result); }));
+    }
+  }
+  destroy_later(loop_, std::move(*found));
+  attempts_.erase(found);
+}
+
+// Who was reached, and what remains to be done about it.
+Result<Peer> ControlPlaneImpl::settle(const ConnectAttempt& attempt,
+                                      Result<ConnectOutcome>& outcome) {
+  if (!outcome) return outcome.status();
+  Peer peer;
+  if (outcome->known) {
+    peer = *outcome->known;
+  } else {
+    peer = outcome->connection->peer();
+    if (peer.id == options_.self.id) {
+      ControlConnection::discard(std::move(outcome->connection));
+      return options_.self;
+    }
+    const SocketAddress remote = outcome->connection->remote();
+    BRAID_RETURN_IF_ERROR(peers_.add(std::move(outcome->connection)));
+    peers_.add_name(peer.id, remote.host(), remote.port());
+  }
+  peers_.add_name(peer.id, attempt.host(), attempt.port());
+  return peer;
 }
 
 // --- messages ---
 
 Status ControlPlaneImpl::send(NodeId to, flatbuffers::FlatBufferBuilder& message) {
   BRAID_ASSERT_IN_LOOP(loop_);
-  if (to == options_.self.id) {
-    if (to_self_bytes_ + message.GetSize() > kControlSendQueueBytesMax) {
-      return make_status(StatusCode::ResourceExhausted,
-                         "{} bytes of messages to itself wait already", to_self_bytes_);
-    }
-    if (to_self_.empty()) loop_.defer(lifetime_.guard([this] { deliver_to_self(); }));
-    to_self_bytes_ += message.GetSize();
-    to_self_.push_back(message.Release());
-    ++counters_.messages_sent;
-    return Status::ok();
+  return to == options_.self.id ? send_to_self(message) : peers_.send(to, message);
+}
+
+Status ControlPlaneImpl::send_to_self(flatbuffers::FlatBufferBuilder& message) {
+  if (to_self_bytes_ + message.GetSize() > kControlSendQueueBytesMax) {
+    return make_status(StatusCode::ResourceExhausted, "{} bytes of messages to itself wait already",
+                       to_self_bytes_);
   }
-  PeerEntry* entry = peers_.find(to);
-  if (entry == nullptr) {
-    return make_status(StatusCode::Unavailable, "node {:016x} is not connected", to);
-  }
-  if (message.GetSize() > kControlMessageBytesMax) {
-    return make_status(StatusCode::InvalidArgument,
-                       "{}: a control message of {} bytes is longer than the {} that a frame takes",
-                       describe(entry->peer), message.GetSize(), kControlMessageBytesMax);
-  }
-  const std::span<const uint8_t> bytes(message.GetBufferPointer(), message.GetSize());
-  const Result<uint64_t> sequence = entry->session.keep(bytes);
-  if (!sequence) {
-    Status status = sequence.status().with_context(
-        fmt::format("{} does not take what it is sent", describe(entry->peer)));
-    // The sender relies on it: without this message the peer would wait for ever, or do wrong.
-    lose_later(to, status);
-    return status;
-  }
-  // Without a connection, or if this one breaks, it goes out on the next one.
-  if (ControlConnection* sending = entry->sending())
-    (void)sending->send({*sequence, entry->session.acknowledge()}, bytes);
+  if (to_self_.empty()) loop_.defer(lifetime_.guard([this] { deliver_to_self(); }));
+  to_self_bytes_ += message.GetSize();
+  to_self_.push_back(message.Release());
   ++counters_.messages_sent;
   return Status::ok();
 }
@@ -177,47 +237,6 @@ void ControlPlaneImpl::deliver_to_self() {
     handler_.on_control_message(options_.self,
                                 *flatbuffers::GetRoot<proto::ControlMessage>(message.data()));
   }
-}
-
-void ControlPlaneImpl::on_message(ControlConnection& connection, const FrameNumbers& numbers,
-                                  const proto::ControlMessage& message, size_t message_bytes) {
-  PeerEntry* entry = peers_.find(connection.peer().id);
-  if (entry == nullptr) return;  // this daemon's connection to itself
-  entry->heard_at_ms = clock_.now_ms();
-  connection.set_heard_at_ms(entry->heard_at_ms);
-  const Result<bool> is_due = entry->session.receive(numbers, message_bytes);
-  if (!is_due) return connection.fail(is_due.status());
-  if (entry->session.owes_acknowledgement()) send_heartbeat(*entry);
-  if (const auto* heartbeat = message.body_as_Heartbeat())
-    return take_heartbeat(*entry, *heartbeat);
-  if (const auto* goodbye = message.body_as_Goodbye()) return take_goodbye(*entry, *goodbye);
-  // An unknown message may be ignored, or the protocol version would be another one.
-  if (!*is_due || message.body_type() > proto::ControlBody::MAX) return;
-  ++counters_.messages_received;
-  const Peer from = entry->peer;  // the handler may cause the peer's loss
-  handler_.on_control_message(from, message);
-}
-
-void ControlPlaneImpl::on_established(ControlConnection& connection) {
-  auto owned = take_stranger(connection);
-  BRAID_ASSERT(owned != nullptr, "only accepted connections are established here");
-  if (connection.peer().id == options_.self.id) {
-    // Our own attempt at the other end sees who it has reached and closes. Nothing else ends this
-    // one.
-    strangers_.push_back(std::move(owned));
-    return;
-  }
-  (void)add_peer(std::move(owned));
-}
-
-void ControlPlaneImpl::on_broken(ControlConnection& connection, const Status& reason) {
-  if (auto stranger = take_stranger(connection)) {
-    if (!connection.has_been_established())
-      refuse(connection.remote().to_string(), reason.message());
-    destroy_later(loop_, std::move(stranger));
-    return;
-  }
-  on_peer_broken(connection, reason);
 }
 
 }  // namespace braid

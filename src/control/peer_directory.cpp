@@ -5,40 +5,42 @@
 
 namespace braid {
 
-std::unique_ptr<ControlConnection> PeerDirectory::add(std::unique_ptr<ControlConnection> connection,
-                                                      uint64_t now_ms) {
+std::string PeerEntry::describe_silence(uint64_t now_ms) const {
+  const auto ago = [now_ms](uint64_t at_ms) {
+    return fmt::format("{:.1f} s", static_cast<double>(now_ms - std::min(now_ms, at_ms)) / 1e3);
+  };
+  std::string text = "heard last " + ago(liveness.heard_at_ms()) + " ago";
+  if (!broken_reason.empty()) {
+    text += fmt::format("; its connection broke {} ago: {}", ago(broken_at_ms), broken_reason);
+  }
+  if (!reconnect_failure.empty())
+    text += fmt::format("; connecting again failed: {}", reconnect_failure);
+  return text;
+}
+
+PeerEntry& PeerDirectory::add(std::unique_ptr<ControlConnection> connection, uint64_t now_ms) {
   const Peer peer = connection->peer();
   const auto advertised = SocketAddress::parse(peer.address, peer.port);
   const SocketAddress remote = connection->remote();
-  const bool is_outgoing = connection->role() == HandshakeRole::Client;
-  auto [position, is_new] = entries_.try_emplace(peer.id);
+  auto [position, is_new] = entries_.try_emplace(peer.id, heartbeat_interval_ms_);
   PeerEntry& entry = position->second;
-  std::unique_ptr<ControlConnection> surplus;
-  if (entry.connections.size() >= kConnectionsPerPeerMax) {
-    surplus = std::move(entry.connections.front());
-    entry.connections.erase(entry.connections.begin());
-  }
-  connection->set_heard_at_ms(now_ms);
-  // A handshake goes there and back.
-  entry.heard_at_ms = now_ms;
-  entry.answered_at_ms = now_ms;
-  entry.moved_at_ms = now_ms;
+  entry.liveness.on_connected(now_ms);
   entry.broken_reason.clear();
   entry.reconnect_failure.clear();
   // A loopback address means that peer only to those on its own host; others mean themselves by it.
   const bool is_elsewhere = advertised && advertised->is_loopback() && !remote.is_loopback();
-  if (is_outgoing) {
+  if (connection->role() == HandshakeRole::Client) {
     entry.reach = remote;
   } else if (!entry.reach) {
     entry.reach =
         advertised && !is_elsewhere ? *advertised : SocketAddress::parse(remote.host(), peer.port);
   }
   entry.generations = connection->generations();
-  entry.connections.push_back(std::move(connection));
-  if (!is_new) return surplus;
+  entry.channel.add(std::move(connection), now_ms);
+  if (!is_new) return entry;
   entry.peer = peer;
   if (!is_elsewhere) add_name(peer.id, peer.address, peer.port);
-  return surplus;
+  return entry;
 }
 
 void PeerDirectory::add_name(NodeId id, const std::string& host, uint16_t port) {
@@ -67,18 +69,6 @@ const PeerEntry* PeerDirectory::find(const std::string& host, uint16_t port) con
     }
   }
   return nullptr;
-}
-
-std::unique_ptr<ControlConnection> PeerDirectory::remove_connection(
-    const ControlConnection& connection) {
-  PeerEntry* entry = find(connection.peer().id);
-  if (entry == nullptr) return nullptr;
-  const auto found = std::find_if(entry->connections.begin(), entry->connections.end(),
-                                  [&](const auto& one) { return one.get() == &connection; });
-  if (found == entry->connections.end()) return nullptr;
-  auto removed = std::move(*found);
-  entry->connections.erase(found);
-  return removed;
 }
 
 PeerEntry PeerDirectory::remove(NodeId id, bool is_ours) {

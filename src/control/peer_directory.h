@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "base/peer.h"
-#include "control/control_connection.h"
 #include "control/control_plane.h"
-#include "control/peer_session.h"
+#include "control/peer_channel.h"
+#include "control/peer_liveness.h"
 #include "control/reconnect.h"
 
 namespace braid {
@@ -26,50 +26,45 @@ struct WaitingConnect {
 
 // A peer that is not lost. It may have no connection for a while.
 struct PeerEntry {
+  explicit PeerEntry(uint32_t heartbeat_interval_ms) : liveness(heartbeat_interval_ms) {}
+
   Peer peer;
   Generations generations;
-  PeerSession session{kControlSendQueueBytesMax};
-  // Oldest first. The newest one is used for sending, all are read.
-  std::vector<std::unique_ptr<ControlConnection>> connections;
+  PeerChannel channel;
+  PeerLiveness liveness;
   std::optional<SocketAddress> reach;    // where it can be connected with again
   std::unique_ptr<Reconnect> reconnect;  // once that was tried
   uint64_t broken_at_ms = 0;             // when the last connection broke, and why, …
   std::string broken_reason;             // … empty: there is one
   std::string reconnect_failure;         // of the latest attempt; empty: none has failed
-  uint64_t heard_at_ms = 0;
-  uint64_t answered_at_ms = 0;  // when the latest heartbeat of ours was sent that it has answered
-  uint64_t to_answer_ms = 0;    // what its latest heartbeat carried, by its clock
-  // A long message takes its time: when bytes last came or went, and what was known then.
-  uint64_t moved_at_ms = 0;
-  uint64_t received_bytes = 0;
-  uint64_t noted_to_answer_ms = 0;
-  uint64_t noted_answered_at_ms = 0;
-  std::vector<WaitingConnect> waiting;  // until it has answered, or is lost
+  std::vector<WaitingConnect> waiting;   // until it has answered, or is lost
   std::vector<std::pair<std::string, uint16_t>>
       names;  // host and port under which it was asked for or says it is
 
   bool is_reconnecting() const { return reconnect != nullptr && reconnect->is_trying(); }
-  ControlConnection* sending() { return connections.empty() ? nullptr : connections.back().get(); }
+  bool is_in_doubt(uint64_t now_ms) const {
+    return !channel.is_connected() || liveness.is_in_doubt(now_ms);
+  }
+  // What was measured, for people.
+  std::string describe_silence(uint64_t now_ms) const;
 };
 
 // Who is connected, by id and by the names they are known under. Control loop only.
 class PeerDirectory {
  public:
-  static constexpr size_t kConnectionsPerPeerMax =
-      8;  // a pair needs two at most; more come from several names of a host
   static constexpr size_t kNamesPerPeerMax = 16;
 
-  // Makes `connection`, which is established, the one that is used for sending. Returns the oldest
-  // one where there are too many.
-  std::unique_ptr<ControlConnection> add(std::unique_ptr<ControlConnection> connection,
-                                         uint64_t now_ms);
+  explicit PeerDirectory(uint32_t heartbeat_interval_ms)
+      : heartbeat_interval_ms_(heartbeat_interval_ms) {}
+
+  // Makes `connection`, which is established, the one that is used for sending.
+  PeerEntry& add(std::unique_ptr<ControlConnection> connection, uint64_t now_ms);
   // Remembers that host:port leads to the peer.
   void add_name(NodeId id, const std::string& host, uint16_t port);
 
   PeerEntry* find(NodeId id);
   const PeerEntry* find(NodeId id) const;
   const PeerEntry* find(const std::string& host, uint16_t port) const;
-  std::unique_ptr<ControlConnection> remove_connection(const ControlConnection& connection);
   // Takes the peer out. `is_ours`: this node has given it up, and says so when they meet again.
   PeerEntry remove(NodeId id, bool is_ours);
   // Grows whenever this node gives that one up: so a peer that still believes in the time before
@@ -82,6 +77,7 @@ class PeerDirectory {
  private:
   static constexpr size_t kGivenUpMax = 65536;
 
+  const uint32_t heartbeat_interval_ms_;
   std::unordered_map<NodeId, PeerEntry> entries_;
   uint64_t times_given_up_ = 0;                    // of all peers
   std::unordered_map<NodeId, uint64_t> given_up_;  // which time was the peer's latest

@@ -23,26 +23,20 @@ void Reconnect::start(const SocketAddress& address) {
 void Reconnect::stop() {
   timer_.stop();
   for (auto& one : attempts_) {
-    if (!one->is_connecting()) continue;
-    one->close();
-    destroy_later(loop_, std::move(one));
+    if (one->is_connecting()) ControlConnection::discard(std::move(one));
   }
   attempts_.remove(nullptr);
 }
 
 void Reconnect::close() {
   timer_.stop();
-  for (auto& one : attempts_) {
-    one->close();
-    destroy_later(loop_, std::move(one));
-  }
+  for (auto& one : attempts_) ControlConnection::discard(std::move(one));
   attempts_.clear();
 }
 
 void Reconnect::attempt() {
   if (attempts_.size() >= kAttemptsMax) {
-    attempts_.front()->close();
-    destroy_later(loop_, std::move(attempts_.front()));
+    ControlConnection::discard(std::move(attempts_.front()));
     attempts_.pop_front();
   }
   attempts_.push_back(ControlConnection::connect(loop_, *address_, options_, deadline_ms_, *this));
@@ -67,7 +61,7 @@ void Reconnect::on_message(ControlConnection&, const FrameNumbers&, const proto:
 }
 
 void Reconnect::on_broken(ControlConnection& connection, const Status& reason) {
-  destroy_later(loop_, take(connection));
+  ControlConnection::discard(take(connection));
   hooks_.failed(reason);
 }
 

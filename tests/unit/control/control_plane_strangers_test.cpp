@@ -8,7 +8,6 @@
 
 #include "base/fd.h"
 #include "control/control_connection.h"
-#include "control/control_plane_impl.h"
 #include "control_plane_testing.h"
 #include "loop/tcp_listener.h"
 

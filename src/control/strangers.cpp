@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "control/strangers.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace braid {
+
+Strangers::Strangers(Loop& loop, const Clock& clock, const ControlPlaneOptions& options,
+                     uint64_t& refused, Established established)
+    : loop_(loop),
+      options_(options),
+      refused_(refused),
+      established_(std::move(established)),
+      log_(clock) {}
+
+void Strangers::take(Result<std::unique_ptr<TcpStream>> stream, HandshakeOptions handshake) {
+  if (!stream) return refuse("a stranger", stream.status().message());
+  // Who is slow makes room for who is new: an honest handshake is over in a few round trips.
+  if (connections_.size() >= options_.strangers_max) {
+    const auto& oldest = *connections_.front();
+    refuse(oldest.remote().to_string(),
+           fmt::format("it had not completed the handshake when more than {} others waited",
+                       options_.strangers_max));
+    ControlConnection::discard(remove(oldest));
+  }
+  auto connection = ControlConnection::accept(loop_, std::move(*stream), std::move(handshake),
+                                              options_.connect_timeout_ms, *this);
+  if (connection == nullptr) return refuse("a stranger", "it was gone before it was accepted");
+  connections_.push_back(std::move(connection));
+}
+
+void Strangers::refuse(const std::string& who, const std::string& reason) {
+  ++refused_;
+  log_.refused(who, reason);
+}
+
+std::unique_ptr<ControlConnection> Strangers::remove(const ControlConnection& connection) {
+  const auto found = std::find_if(connections_.begin(), connections_.end(),
+                                  [&](const auto& one) { return one.get() == &connection; });
+  BRAID_ASSERT(found != connections_.end(), "a stranger leaves once");
+  auto removed = std::move(*found);
+  connections_.erase(found);
+  return removed;
+}
+
+void Strangers::on_established(ControlConnection& connection) {
+  // Of a connection to this daemon itself, the attempt at the other end sees whom it has reached,
+  // and closes. Nothing else ends this end.
+  if (connection.peer().id != options_.self.id) established_(remove(connection));
+}
+
+void Strangers::on_message(ControlConnection&, const FrameNumbers&, const proto::ControlMessage&,
+                           size_t) {
+  // From this daemon itself.
+}
+
+void Strangers::on_broken(ControlConnection& connection, const Status& reason) {
+  if (!connection.has_been_established()) refuse(connection.remote().to_string(), reason.message());
+  ControlConnection::discard(remove(connection));
+}
+
+}  // namespace braid
