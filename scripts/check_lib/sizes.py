@@ -19,7 +19,6 @@ WHOLE_CLASS_LINES_MAX = 400
 LARGE_CLASSES: Mapping[str, int] = {
     "braid::OperationTable": 957,
     "braid::Job": 476,
-    "braid::FlowLink": 685,
     "braid::PlanDirector": 627,
     "braid::PlanBook": 609,
     "braid::Coordinator": 557,

@@ -2,30 +2,28 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
-#include "base/log.h"
 #include "engine/link.h"
 #include "loop/timer.h"
 #include "net/fair_queue.h"
 #include "net/flow_choice.h"
-#include "net/full_size_loss.h"
 #include "net/io_context.h"
 #include "net/io_messages.h"
-#include "net/outgoing_flow.h"
-#include "net/overdue_budget.h"
-#include "net/silent_flows.h"
+#include "net/link_flow.h"
+#include "net/link_watch.h"
+#include "net/overdue_chunks.h"
 #include "net/slow_flows.h"
 
 namespace braid {
 
 // The flows from one I/O loop to one other node, and the queue that they pull from. A flow that
-// dies gives its unacknowledged chunks back to the front of the queue and is opened again after a
-// pause that doubles each time; so does one that has gone silent (see SilentFlows). One that stays
-// much slower than the others is opened again once it has nothing on its way. When no flow is left
-// for lost_timeout_ms, the link is lost.
-class FlowLink final : public Link, private OutgoingFlow::Owner {
+// dies gives its unacknowledged chunks back to the front of the queue. A flow that stays much
+// slower than the others gets no more chunks and is replaced. When no flow is left for
+// lost_timeout_ms, the link is lost. I/O loop only.
+class FlowLink final : public Link, private LinkFlow::Owner {
  public:
   struct Owner {
     virtual ~Owner() = default;
@@ -67,61 +65,22 @@ class FlowLink final : public Link, private OutgoingFlow::Owner {
   bool is_ready = false;  // in the owner's list
 
  private:
-  struct FlowSlot {  // of one flow, through its generations
-    std::unique_ptr<OutgoingFlow> flow;
-    // It was slow and is done; it stays until the new one is open, so that the other side sees no
-    // failure.
-    std::unique_ptr<OutgoingFlow> former;
-    std::unique_ptr<Timer> timer;  // opening: the deadline; failed: the pause
-    uint32_t generation = 0;
-    uint32_t accepted = 0;  // the last generation that the other side has answered
-    uint64_t pause_ms = 0;
-    uint64_t failures = 0;
-    Status error;                 // of the last failure
-    uint64_t failed_at_ns = 0;    // 0: never, as the next one
-    uint64_t replaced_at_ns = 0;  // because it was slow
-    uint64_t bytes_sent = 0;      // by former generations
-    bool was_tried = false;
-    bool is_leaving = false;  // gets no more chunks, and is opened again when it has none left
-    bool is_to_open = false;  // its worker is being made
-  };
-
-  void open_soon(size_t slot);
-  void open_flow(uint16_t index, UcxWorkerMaker::Made made);
-  void fail_flow(uint16_t index, Status error);
-  void retire_flow(FlowSlot& slot);
-  void drop_former(FlowSlot& slot);
-  void note_tried(FlowSlot& slot);
-  std::string description_of(uint16_t index) const;
-  FlowKeys keys_of(uint16_t index) const {
-    return {key_, io_.io_loop, index, slots_[index].generation};
-  }
-  LogFields fields_of(uint16_t index) const;
-  Status rail_is_down(uint16_t index) const;
-  void start_watching();
-  void watch();
-  void give_up(OutgoingFlow& flow);
-  FullSizeLoss& full_size_loss_of(size_t index) {
-    return full_size_losses_[index % full_size_losses_.size()];
-  }
-  std::string describe_full_size_loss(uint16_t index);
-  void look_for_overdue();
-  void repeat_overdue(OutgoingFlow& flow);
-  uint64_t usual_wait_ns() const;
-  OutgoingFlow* flow_for_second_copy();
-  OutgoingFlow* flow_of(uint16_t index, uint32_t generation);
   void look_at_flows();
   void note_room(uint32_t window_bytes);
   std::span<FlowLoad> open_flows(size_t count);
   void replace_slow_flows();
   void drop_formers();
+  void take_back(std::vector<OutgoingChunk> unacknowledged);
+  void note_tried();
   size_t flows_open() const;
-  void count_flows();
-  RailNumbers& numbers_of(size_t index) { return numbers_->rail_of(static_cast<uint16_t>(index)); }
-  void show_traffic(bool is_quiet);
+  LinkFlow* flow_at(uint16_t index) const {
+    return index < flows_.size() ? flows_[index].get() : nullptr;
+  }
 
+  void on_worker_made(std::optional<FlowOffer> offer) override;
+  void on_gone(LinkFlow& flow, std::vector<OutgoingChunk> unacknowledged) override;
   void on_flow_open(OutgoingFlow& flow) override;
-  void on_flow_failed(OutgoingFlow& flow) override;
+  void on_flow_failed(OutgoingFlow& flow) override { flows_[flow.index()]->on_failed(flow); }
   void on_flow_has_room() override { owner_.on_link_ready(*this); }
 
   IoContext& io_;
@@ -130,29 +89,20 @@ class FlowLink final : public Link, private OutgoingFlow::Owner {
   const uint64_t nonce_;
   const LinkKey key_;
   const std::shared_ptr<LinkNumbers> numbers_;
-  std::vector<FlowSlot> slots_;
-  FairQueue queue_;
-  std::vector<FlowLoad> loads_;  // of slots_, while pump() gives chunks to them
-  SlowFlows slow_flows_;
-  SilentFlows silent_flows_;
   std::vector<FullSizeLoss> full_size_losses_;  // by rail
-  bool tells_trouble_ = false;                  // in numbers_
-  std::vector<FlowWait> waits_;                 // of slots_, while watch() looks at them
-  uint32_t quiet_looks_ = 0;                    // with nothing on its way
-  OverdueBudget overdue_budget_;
-  uint32_t idle_looks_ = 0;  // of look_for_overdue(), with nothing on its way
-  Timer overdue_timer_;
-  Timer watch_timer_;  // while something is on its way, and a little longer
+  LinkFlows flows_;
+  FairQueue queue_;
+  OverdueChunks overdue_;
+  LinkWatch watch_;
+  SlowFlows slow_flows_;
+  std::vector<FlowLoad> loads_;  // of flows_, while pump() gives chunks to them
   bool has_formers_ = false;
-  size_t next_flow_ = 0;  // where to look first
-  size_t untried_ = 0;
-  uint64_t flows_opening_ = 0;     // as IoCounters have them
-  uint64_t flows_failed_ = 0;      //
-  size_t to_open_ = 0;             // of slots_
-  std::vector<FlowOffer> offers_;  // of those opened since; told when to_open_ is 0 again
+  size_t next_flow_ = 0;           // where to look first
+  std::vector<FlowOffer> offers_;  // told when no worker is being made any more
+  bool was_tried_ = false;         // the owner knows
   bool is_established_ = false;
   bool is_closed_ = false;
-  Status last_error_;
+  Status last_error_;  // of any flow
   Timer lost_timer_;
 };
 

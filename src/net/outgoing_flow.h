@@ -70,7 +70,7 @@ class OutgoingFlow final : public Flow {
   // first copy of a TwiceSent; the second copy is returned.
   std::optional<OutgoingChunk> repeat_oldest();
   // Nothing was acknowledged for longer than the link's round trips explain (see
-  // FlowLink::look_for_overdue); over with the next acknowledgement.
+  // OverdueChunks); over with the next acknowledgement.
   bool is_overdue = false;
   bool has_unacknowledged() const { return acknowledged_ + 1 != next_sequence_; }
   // Bytes of the largest chunk on its way; 0: there is none.

@@ -9,6 +9,7 @@ std::span<const size_t> SilentFlows::look(std::span<const FlowWait> flows, uint6
   const uint64_t before_ns = looked_at_ns_;
   looked_at_ns_ = now_ns;
   silent_.clear();
+  looks_.resize(flows.size());
   const auto waits = [before_ns](const FlowWait& flow) {  // since the look before, or longer
     return flow.is_open && flow.waiting_since_ns != 0 && flow.waiting_since_ns <= before_ns;
   };

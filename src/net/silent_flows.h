@@ -33,10 +33,8 @@ class SilentFlows {
   // While none is heard, until the first is given up, and from then until the others are.
   static constexpr uint64_t kLooksOfAll = 50;
 
-  explicit SilentFlows(size_t flows) : looks_(flows) {}
-
-  void add(size_t flows) { looks_.resize(looks_.size() + flows); }
-  // To be called every kLookEveryMs while anything is on its way, with an entry for each flow.
+  // To be called every kLookEveryMs while anything is on its way, with an entry for each flow;
+  // flows may be added.
   // Returns the flows to give up; valid until the next look.
   std::span<const size_t> look(std::span<const FlowWait> flows, uint64_t now_ns);
   // A flow has waited from one look to the next: a flow that does not wait should be asked

@@ -9,6 +9,7 @@ size_t SlowFlows::look(std::span<const FlowLoad> flows, uint64_t now_ns) {
   next_look_ns_ = now_ns + kLookEveryNs;
   const double slow = median_rate(flows) * slow_percent_ / 100;
   size_t chosen = kNoFlow;
+  histories_.resize(flows.size());
   for (size_t at = 0; at < flows.size(); ++at) {
     History& history = histories_[at];
     const double rate = flows[at].bytes_per_second;

@@ -21,12 +21,12 @@ class SlowFlows {
   static constexpr uint64_t kPauseNsMax = 640'000'000'000;
 
   // `slow_percent` of the median rate of the link's flows: what stays below is slow; 0: nothing is.
-  SlowFlows(size_t flows, uint32_t slow_percent) : histories_(flows), slow_percent_(slow_percent) {}
+  explicit SlowFlows(uint32_t slow_percent) : slow_percent_(slow_percent) {}
 
-  void add(size_t flows) { histories_.resize(histories_.size() + flows); }
   // Is it time to look again?
   bool is_due(uint64_t now_ns) const { return slow_percent_ != 0 && now_ns >= next_look_ns_; }
-  // One look at all flows with their measured rates. Returns the flow to open again, or kNoFlow.
+  // One look at all flows with their measured rates; flows may be added. Returns the flow to open
+  // again, or kNoFlow.
   size_t look(std::span<const FlowLoad> flows, uint64_t now_ns);
 
  private:

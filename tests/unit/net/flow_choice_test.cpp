@@ -94,7 +94,7 @@ class SlowFlowsTest : public ::testing::Test {
     return 0;
   }
 
-  SlowFlows slow_{4, 50};
+  SlowFlows slow_{50};
   uint64_t now_ns_ = 1;
 };
 
@@ -138,7 +138,7 @@ TEST_F(SlowFlowsTest, LeavesAFlowInPeaceThatFindsNothingBetter) {
 }
 
 TEST(SlowFlows, ZeroPercentReplacesNothing) {
-  EXPECT_FALSE(SlowFlows(4, 0).is_due(1'000'000'000'000));
+  EXPECT_FALSE(SlowFlows(0).is_due(1'000'000'000'000));
 }
 
 }  // namespace

@@ -15,7 +15,7 @@ constexpr uint64_t kMs = 1'000'000;
 // A link of four flows, looked at again and again.
 class SilentFlowsTest : public ::testing::Test {
  protected:
-  SilentFlowsTest() : flows_(4), silent_(4) {
+  SilentFlowsTest() : flows_(4) {
     for (FlowWait& flow : flows_) flow.is_open = true;
     look();
   }
@@ -147,7 +147,6 @@ TEST_F(SilentFlowsTest, AFlowThatIsNotOpenIsNeitherSilentNorAProof) {
 
 TEST_F(SilentFlowsTest, MayGetMoreFlows) {
   flows_.resize(6, FlowWait{true, 0, 0, 0});
-  silent_.add(2);
   look();
   send(5);
   EXPECT_EQ(looks_until_one_is_given_up(true), SilentFlows::kLooksMin);
