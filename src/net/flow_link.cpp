@@ -185,12 +185,14 @@ void FlowLink::pump() {
   replace_slow_flows();
   even_out(loads_);
   queue_.take_back_all();
-  LinkLimits limits;  // of the job whose flows these are
+  std::optional<uint64_t> job_key;  // whose limits and flows these are
+  LinkLimits limits;
   std::span<FlowLoad> flows;
   while (queue_.has_front()) {
     const proto::ChunkHeader& header = queue_.front().chunk.header;
-    if (const LinkLimits& own = io_.limits.of(header.job_key); own != limits) {
-      limits = own;
+    if (job_key != header.job_key) {
+      job_key = header.job_key;
+      limits = io_.limits.of(header.job_key);
       flows = open_flows(limits.flows);
       note_room(limits.window_bytes);
     }

@@ -6,7 +6,6 @@
 #include <fmt/ranges.h>
 
 #include "base/log.h"
-#include "base/random.h"
 #include "net/flow_messages.h"
 
 namespace braid {
@@ -17,7 +16,8 @@ UcxTransport::UcxTransport(Loop& control_loop, const std::vector<IoLoop>& io_loo
     : control_loop_(control_loop),
       options_(std::move(options)),
       rails_(std::move(rails)),
-      control_plane_(control_plane) {
+      control_plane_(control_plane),
+      links_(control_loop, options_, control_plane, io_transports_) {
   // Reports are few: bounded by the flows there are, and by the commands that ask for them.
   reports_ = std::make_unique<Door<IoReport>>(control_loop, SIZE_MAX, [this](IoReport& report) {
     std::visit([this](auto& specific) { handle(specific); }, report);
@@ -50,11 +50,6 @@ UcxTransport::~UcxTransport() {
   BRAID_ASSERT(is_closing_ && loops_to_close_ == 0, "the transport must be closed before it goes");
 }
 
-UcxTransport::OpeningOrOpen* UcxTransport::find(NodeId peer, uint64_t nonce) {
-  const auto found = links_.find(peer);
-  return found != links_.end() && found->second.nonce == nonce ? &found->second : nullptr;
-}
-
 void UcxTransport::open_link(NodeId peer, OpenCallback callback) {
   BRAID_ASSERT_IN_LOOP(control_loop_);
   const Peer* known = control_plane_.find(peer);
@@ -65,97 +60,29 @@ void UcxTransport::open_link(NodeId peer, OpenCallback callback) {
     control_loop_.defer([callback = std::move(callback), status] { callback(status); });
     return;
   }
-  const auto [place, is_new] = links_.try_emplace(peer);
-  OpeningOrOpen& link = place->second;
-  link.last_used_ms = uv_now(control_loop_.uv());
-  if (link.is_open) {
-    // It may have stood unused: what has become of its flows should be known when the job begins.
-    for (auto& io : io_transports_) io->commands().send(ProveFlows{peer, link.nonce});
-    control_loop_.defer([callback = std::move(callback)] { callback(Status::ok()); });
-    return;
-  }
-  link.waiting.push_back(std::move(callback));
-  if (!is_new) return;
-  link.peer = *known;
-  link.nonce = random_u64();
-  link.flows = options_.flows_per_link;
-  link.loop_is_up.assign(io_transports_.size(), false);
-  link.deadline = std::make_unique<Timer>(control_loop_);
-  link.deadline->start_once(options_.open_timeout_ms, [this, peer] {
-    drop_link(peer, make_status(StatusCode::DeadlineExceeded,
-                                "cannot open a link to node '{}' ({}): not done within {} ms",
-                                links_.at(peer).peer.name, links_.at(peer).peer.address,
-                                options_.open_timeout_ms));
-  });
-  const LinkKey key = control_plane_.link_key(control_plane_.self().id, peer, link.nonce);
-  for (auto& io : io_transports_)
-    io->commands().send_unbounded(OpenLink{link.peer, link.nonce, key});
+  links_.open(*known, std::move(callback));
 }
 
 void UcxTransport::add_flows(NodeId peer, uint32_t flows) {
   BRAID_ASSERT_IN_LOOP(control_loop_);
-  const auto found = links_.find(peer);
-  if (found == links_.end() || !found->second.is_open || is_closing_) return;
-  OpeningOrOpen& link = found->second;
-  const uint32_t wanted = std::min<uint32_t>(flows, kFlowsPerLinkMax);
-  if (wanted <= link.flows) return;
-  BRAID_LOG_INFO(LogFields{.peer = link.peer.name},
-                 "link to node '{}' gets {} flows per I/O loop, and had {}", link.peer.name, wanted,
-                 link.flows);
-  link.flows = wanted;
-  for (auto& io : io_transports_) io->commands().send_unbounded(AddFlows{peer, link.nonce, wanted});
+  links_.add_flows(peer, flows);
 }
 
 bool UcxTransport::close_idle_links(const std::unordered_set<NodeId>& used, uint64_t idle_ms) {
   BRAID_ASSERT_IN_LOOP(control_loop_);
-  const uint64_t now_ms = uv_now(control_loop_.uv());
-  std::vector<NodeId> idle;
-  bool is_any_left = false;
-  for (auto& [peer, link] : links_) {
-    if (!link.is_open || used.contains(peer)) {
-      link.last_used_ms = now_ms;
-    } else if (now_ms - link.last_used_ms >= idle_ms) {
-      idle.push_back(peer);
-    } else {
-      is_any_left = true;
-    }
-  }
-  for (const NodeId peer : idle) {
-    BRAID_LOG_INFO(LogFields{.peer = links_.at(peer).peer.name},
-                   "link to node '{}' is closed: no job has used it for {} s",
-                   links_.at(peer).peer.name, idle_ms / 1000);
-    drop_link(peer, {StatusCode::Cancelled, "no job uses it"});
-  }
-  return is_any_left;
-}
-
-void UcxTransport::finish_waiting(OpeningOrOpen& link, const Status& status) {
-  for (auto& callback : std::exchange(link.waiting, {})) {
-    control_loop_.defer([callback = std::move(callback), status] { callback(status); });
-  }
-}
-
-void UcxTransport::drop_link(NodeId peer, const Status& reason) {
-  const auto found = links_.find(peer);
-  if (found == links_.end()) return;
-  OpeningOrOpen link = std::move(found->second);
-  links_.erase(found);
-  finish_waiting(link, reason);
-  for (auto& io : io_transports_)
-    io->commands().send_unbounded(CloseLink{peer, link.nonce, reason});
+  return links_.close_idle(used, idle_ms);
 }
 
 void UcxTransport::on_peer_lost(NodeId peer) {
   BRAID_ASSERT_IN_LOOP(control_loop_);
   if (is_closing_) return;
   const Status reason(StatusCode::Unavailable, "the connection to the node was lost");
-  drop_link(peer, reason);
+  links_.drop(peer, reason);
   for (auto& io : io_transports_) io->commands().send_unbounded(ClosePeer{peer, reason});
 }
 
 void UcxTransport::handle(FlowsOffered& report) {
-  const OpeningOrOpen* link = find(report.peer, report.nonce);
-  if (link == nullptr || is_closing_) return;
+  if (is_closing_ || links_.find(report.peer, report.nonce) == nullptr) return;
   flatbuffers::FlatBufferBuilder message;
   write_flow_open(message, report.nonce, static_cast<uint16_t>(io_transports_.size()),
                   static_cast<uint16_t>(options_.flows_per_link), options_.chunk_bytes,
@@ -187,36 +114,18 @@ void UcxTransport::handle(FlowRefused& report) {
 }
 
 void UcxTransport::handle(LinkTried& report) {
-  OpeningOrOpen* link = find(report.peer, report.nonce);
-  if (link == nullptr || link->is_open) return;
-  if (report.flows_open == 0) {
-    drop_link(report.peer, report.error.with_context(
-                               fmt::format("cannot open a link to node '{}'", link->peer.name)));
-    return;
-  }
-  if (!report.error.is_ok()) {
-    BRAID_LOG_WARN(LogFields{.peer = link->peer.name},
-                   "link to node '{}': only {} of {} flows are open on I/O loop {}: {}",
-                   link->peer.name, report.flows_open, options_.flows_per_link, report.io_loop,
-                   report.error.message());
-  }
-  link->loop_is_up[report.io_loop] = true;
-  for (const bool is_up : link->loop_is_up) {
-    if (!is_up) return;
-  }
-  link->is_open = true;
-  link->deadline.reset();
-  BRAID_LOG_INFO(LogFields{.peer = link->peer.name}, "link to node '{}' is open ({})",
-                 link->peer.name, description());
-  finish_waiting(*link, Status::ok());
+  const Peer* opened = links_.on_tried(report);
+  if (opened == nullptr) return;
+  BRAID_LOG_INFO(LogFields{.peer = opened->name}, "link to node '{}' is open ({})", opened->name,
+                 description());
 }
 
 void UcxTransport::handle(LinkLost& report) {
-  OpeningOrOpen* link = find(report.peer, report.nonce);
-  if (link == nullptr) return;
-  const Peer peer = link->peer;
+  const Peer* known = links_.find(report.peer, report.nonce);
+  if (known == nullptr) return;
+  const Peer peer = *known;
   BRAID_LOG_WARN(LogFields{.peer = peer.name}, "link lost: {}", report.reason.message());
-  drop_link(report.peer, report.reason);
+  links_.drop(report.peer, report.reason);
   if (link_lost_) link_lost_(peer, report.reason);
 }
 
@@ -312,7 +221,7 @@ void UcxTransport::close(std::function<void()> closed) {
   BRAID_ASSERT_IN_LOOP(control_loop_);
   BRAID_ASSERT(!is_closing_, "close is called once");
   const Status reason(StatusCode::Cancelled, "this node is going down");
-  while (!links_.empty()) drop_link(links_.begin()->first, reason);
+  links_.drop_all(reason);
   is_closing_ = true;
   closed_ = std::move(closed);
   rail_watch_.reset();

@@ -4,20 +4,19 @@
 #include <atomic>
 #include <map>
 #include <memory>
-#include <unordered_map>
 #include <vector>
 
 #include "loop/door.h"
-#include "loop/timer.h"
 #include "net/io_messages.h"
 #include "net/io_transport.h"
+#include "net/node_links.h"
 #include "net/rail_watch.h"
 #include "net/transport.h"
 
 namespace braid {
 
-// The control loop's side: carries worker addresses between the control plane and the I/O loops,
-// and knows which links are being opened or open.
+// The control loop's side: carries offers of flows, and the answers to them, between the control
+// plane and the I/O loops, and watches rails.
 class UcxTransport final : public Transport {
  public:
   UcxTransport(Loop& control_loop, const std::vector<IoLoop>& io_loops, TransportOptions options,
@@ -41,20 +40,6 @@ class UcxTransport final : public Transport {
   void query_flows(std::function<void(std::vector<FlowStatus>)> callback) override;
 
  private:
-  //  (none) ──open_link──► opening ──every loop has a flow──► open
-  //     ▲                     │ a loop has none, deadline,       │ a loop has lost its last flow,
-  //     │                     │ peer lost                        │ peer lost, idle
-  //     └─────────────────────┴──────────────────────────────────┘
-  struct OpeningOrOpen {
-    Peer peer;
-    uint64_t nonce = 0;
-    bool is_open = false;
-    uint32_t flows = 0;  // on each loop
-    uint64_t last_used_ms = 0;
-    std::vector<OpenCallback> waiting;
-    std::vector<bool> loop_is_up;
-    std::unique_ptr<Timer> deadline;
-  };
   struct Query {
     std::function<void(std::vector<FlowStatus>)> callback;
     size_t loops_missing = 0;
@@ -74,10 +59,6 @@ class UcxTransport final : public Transport {
   void on_flow_open(const Peer& from, const proto::FlowOpen& message);
   void on_flow_accept(const Peer& from, const proto::FlowAccept& message);
   void on_flow_refuse(const Peer& from, const proto::FlowRefuse& message);
-  OpeningOrOpen* find(NodeId peer, uint64_t nonce);
-  // Ends an attempt or a link: tells who waits, closes what there is of it on all loops.
-  void drop_link(NodeId peer, const Status& reason);
-  void finish_waiting(OpeningOrOpen& link, const Status& status);
 
   Loop& control_loop_;
   const TransportOptions options_;
@@ -87,7 +68,7 @@ class UcxTransport final : public Transport {
   std::vector<std::unique_ptr<IoTransport>> io_transports_;
   std::unique_ptr<RailWatch> rail_watch_;
   std::unique_ptr<std::atomic<bool>[]> rails_up_;  // written on the control loop
-  std::unordered_map<NodeId, OpeningOrOpen> links_;
+  NodeLinks links_;
   std::map<uint64_t, Query> queries_;
   uint64_t next_query_ = 1;
   std::function<void(const Peer&, const Status&)> link_lost_;
