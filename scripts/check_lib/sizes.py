@@ -22,11 +22,8 @@ LARGE_CLASSES: Mapping[str, int] = {
     "braid::PlanDirector": 627,
     "braid::PlanBook": 609,
     "braid::Coordinator": 557,
-    "braid::test::EngineWorld": 490,
-    "braid::UnitRun": 489,
     "braid::ClientConnection": 478,
     "braid::TestDaemon": 416,
-    "braid::UcxTransport": 408,
 }
 
 

@@ -2,19 +2,62 @@
 #include "engine_world.h"
 
 #include <algorithm>
-#include <numeric>
+#include <deque>
+#include <iterator>
 
 #include <gtest/gtest.h>
 
-#include "engine_world_parts.h"
-#include "reference.h"
-
 namespace braid::test {
 
-std::string to_string(const OperationSpec& spec) {
-  return fmt::format("{} {} {} × {}, root {}", to_string(spec.collective),
-                     to_string(spec.reduction), spec.count, to_string(spec.dtype), spec.root_rank);
-}
+struct EngineWorld::Memory final : JobMemory {
+  std::vector<std::vector<uint8_t>> inputs;
+  std::vector<uint8_t> result;
+};
+
+struct EngineWorld::NodePart {
+  std::shared_ptr<Memory> memory;  // dropped when the job layer lets go of it
+  std::weak_ptr<Memory> watch;
+  bool is_submitted = false;
+  bool was_told_go = false;
+  uint32_t done = 0;  // events, of all loops
+  uint32_t retired = 0;
+  std::vector<uint8_t> result;  // as it was when the last loop was done
+};
+
+struct EngineWorld::Running {
+  OperationCase operation;
+  OperationKey key;
+  std::vector<NodePart> parts{};  // by node
+  bool is_aborted = false;
+};
+
+struct EngineWorld::Endpoint final : Links {
+  std::unique_ptr<Engine> engine;
+  std::map<NodeId, std::unique_ptr<FakeLink>> links;
+  NodeId successor = 0;
+  std::deque<std::function<void()>> door;
+
+  Link* find(NodeId peer) override {
+    const auto found = links.find(peer);
+    return found == links.end() ? nullptr : found->second.get();
+  }
+  void limit(uint64_t, const LinkLimits&) override {}
+  bool is_idle() const {
+    return std::all_of(links.begin(), links.end(),
+                       [](const auto& link) { return link.second->is_idle(); });
+  }
+  void step_link(Random& random) {
+    if (links.empty()) return;
+    std::next(links.begin(), static_cast<int64_t>(random() % links.size()))->second->step();
+  }
+  void drain() {
+    while (!door.empty()) {
+      const auto message = std::move(door.front());
+      door.pop_front();
+      message();
+    }
+  }
+};
 
 EngineWorld::EngineWorld(WorldOptions options, uint64_t seed)
     : options_(std::move(options)), random_(seed) {
@@ -52,95 +95,24 @@ EngineWorld::EngineWorld(WorldOptions options, uint64_t seed)
 
 EngineWorld::~EngineWorld() = default;
 
-namespace {
-
-// Ends of `pieces` pieces of nearly equal length, in whole elements.
-uint64_t end_of_piece(uint64_t bytes, uint32_t pieces, uint32_t piece, size_t element) {
-  return bytes / element * (piece + 1) / pieces * element;
-}
-
-// The pieces of `input` from the last to the first.
-std::vector<uint8_t> scatter(const std::vector<uint8_t>& input, uint32_t pieces, size_t element) {
-  if (pieces == 1) return input;
-  std::vector<uint8_t> scattered;
-  for (uint32_t piece = pieces; piece-- > 0;) {
-    const uint64_t begin = piece == 0 ? 0 : end_of_piece(input.size(), pieces, piece - 1, element);
-    const uint64_t end = end_of_piece(input.size(), pieces, piece, element);
-    scattered.insert(scattered.end(), input.begin() + static_cast<int64_t>(begin),
-                     input.begin() + static_cast<int64_t>(end));
-  }
-  return scattered;
-}
-
-OperationInput scattered(const std::vector<uint8_t>& memory, uint32_t pieces, uint64_t bytes,
-                         size_t element) {
-  if (pieces == 1) return {memory.data()};
-  OperationInput input;
-  uint64_t begin = 0;
-  for (uint32_t piece = 0; piece < pieces; ++piece) {
-    const uint64_t end = end_of_piece(bytes, pieces, piece, element);
-    input.append(memory.data() + (bytes - end), end - begin);
-    begin = end;
-  }
-  return input;
-}
-
-}  // namespace
-
 Engine& EngineWorld::engine(uint32_t node, uint32_t io_loop) {
   return *endpoints_[node][io_loop]->engine;
 }
 
-uint32_t EngineWorld::world_size() const {
-  return std::accumulate(options_.ranks_of_node.begin(), options_.ranks_of_node.end(), 0U);
-}
-
-uint32_t EngineWorld::first_rank_of(uint32_t node) const {
-  return std::accumulate(options_.ranks_of_node.begin(), options_.ranks_of_node.begin() + node, 0U);
-}
-
-Splits EngineWorld::splits_of(const OperationSpec& spec, uint32_t rank) const {
-  std::vector<uint64_t> to;
-  std::vector<uint64_t> from;
-  for (uint32_t other = 0; other < world_size(); ++other) {
-    to.push_back(elements_between(spec, rank, other));
-    from.push_back(elements_between(spec, other, rank));
-  }
-  return {SplitCounts(to), SplitCounts(from)};
-}
-
 void EngineWorld::add(const OperationSpec& spec) {
-  auto running = std::make_unique<Running>();
-  running->spec = spec;
-  running->key = {spec.job_key, 0x7e45 + running_.size() * 31, spec.step};
-  const size_t element = element_bytes(spec.dtype);
-  // The data depend on the operation alone, not on the seed: so runs can be compared bit by bit.
-  Random data(spec.count * 31 + running_.size() * 7 + static_cast<uint64_t>(spec.dtype));
-  std::uniform_real_distribution<double> floats(0.5, 1.5);
-  for (uint32_t rank = 0; rank < world_size(); ++rank) {
-    uint64_t bytes = input_bytes(spec.collective, spec.dtype, spec.count, world_size());
-    if (is_exchange(spec.collective)) bytes = splits_of(spec, rank).to.sum() * element;
-    const uint64_t elements = bytes / element;
-    auto& input = running->inputs.emplace_back(bytes);
-    for (uint64_t i = 0; i < elements; ++i) {
-      const double integer =
-          static_cast<double>(data() % 200) - (spec.dtype == DataType::Uint8 ? 0 : 100);
-      store_double(spec.dtype, is_float(spec.dtype) ? floats(data) : integer, input.data(), i);
-    }
-  }
-  uint32_t first_rank = 0;
+  auto running =
+      std::make_unique<Running>(Running{{spec, options_.ranks_of_node, running_.size()},
+                                        {spec.job_key, 0x7e45 + running_.size() * 31, spec.step}});
+  const OperationCase& operation = running->operation;
   for (uint32_t node = 0; node < nodes(); ++node) {
     NodePart& part = running->parts.emplace_back();
     part.memory = std::make_shared<Memory>();
     part.watch = part.memory;
-    for (uint32_t k = 0; k < options_.ranks_of_node[node]; ++k) {
-      part.memory->inputs.push_back(
-          scatter(running->inputs[first_rank++], spec.pieces, element_bytes(spec.dtype)));
+    for (uint32_t rank = operation.first_rank_of(node); rank < operation.first_rank_of(node + 1);
+         ++rank) {
+      part.memory->inputs.push_back(operation.memory_of(rank));
     }
-    uint64_t bytes = result_bytes(spec.collective, spec.dtype, spec.count, world_size());
-    for (uint32_t k = 0; is_exchange(spec.collective) && k < options_.ranks_of_node[node]; ++k)
-      bytes += splits_of(spec, first_rank_of(node) + k).from.sum() * element;
-    part.memory->result.assign(bytes, 0xCD);
+    part.memory->result.assign(operation.result_bytes_of(node), 0xCD);
   }
   for (auto& node : endpoints_) {
     for (auto& endpoint : node) endpoint->engine->begin_job(spec.job_key, {});
@@ -150,30 +122,31 @@ void EngineWorld::add(const OperationSpec& spec) {
 
 Operation EngineWorld::operation_of(size_t index, uint32_t node) const {
   const Running& running = *running_[index];
+  const OperationSpec& spec = running.operation.spec();
   const NodePart& part = running.parts[node];
+  const uint32_t world_size = running.operation.world_size();
   auto ring = std::make_shared<Ring>();
   ring->nodes = nodes();
   ring->self = node;
   ring->routes = basic_routes(nodes(), node);
-  ring->world_size = world_size();
+  ring->world_size = world_size;
   ring->ranks_of_node = options_.ranks_of_node;
-  for (uint32_t rank = 0; rank < world_size(); ++rank) ring->block_of_rank.push_back(rank);
+  for (uint32_t rank = 0; rank < world_size; ++rank) ring->block_of_rank.push_back(rank);
   for (uint32_t place = 0; place < nodes(); ++place) ring->members.push_back(id_of(place));
   ring->direct_bytes = options_.direct_bytes;
   Operation operation;
   operation.key = running.key;
-  operation.collective = running.spec.collective;
-  operation.dtype = running.spec.dtype;
-  operation.reduction = running.spec.reduction;
-  operation.count = running.spec.count;
-  operation.root_local_input = running.spec.root_rank;
+  operation.collective = spec.collective;
+  operation.dtype = spec.dtype;
+  operation.reduction = spec.reduction;
+  operation.count = spec.count;
+  operation.root_local_input = spec.root_rank;
   while (operation.root_local_input >= options_.ranks_of_node[operation.root_node]) {
     operation.root_local_input -= options_.ranks_of_node[operation.root_node++];
   }
-  const uint64_t bytes =
-      input_bytes(running.spec.collective, running.spec.dtype, running.spec.count, world_size());
-  operation.is_direct = running.spec.collective == Collective::AllReduce && nodes() > 1 &&
-                        bytes != 0 && bytes <= options_.direct_bytes;
+  const uint64_t bytes = input_bytes(spec.collective, spec.dtype, spec.count, world_size);
+  operation.is_direct = spec.collective == Collective::AllReduce && nodes() > 1 && bytes != 0 &&
+                        bytes <= options_.direct_bytes;
   if (operation.collective == Collective::AllReduce && nodes() > 1 && options_.route != nullptr) {
     ring->halving = std::make_shared<Route>(options_.route(nodes(), node));
     operation.route = ring->halving.get();
@@ -181,31 +154,29 @@ Operation EngineWorld::operation_of(size_t index, uint32_t node) const {
   }
   if (operation.is_direct) operation.signature = kSignature;
   operation.ring = ring;
-  operation.urgency = running.spec.urgency;
+  operation.urgency = spec.urgency;
   operation.memory = part.memory;
   if (is_exchange(operation.collective)) {
-    add_exchange(running.spec, operation, part);
+    add_exchange(running, operation, part);
     return operation;
   }
-  const size_t element = element_bytes(operation.dtype);
   for (const auto& input : part.memory->inputs)
-    operation.inputs.push_back(
-        scattered(input, running.spec.pieces, operation.count * element, element));
+    operation.inputs.push_back(running.operation.input_in(input));
   operation.result = part.memory->result.data();
   if (options_.adjust) options_.adjust(operation);
   return operation;
 }
 
-void EngineWorld::add_exchange(const OperationSpec& spec, Operation& operation,
+void EngineWorld::add_exchange(const Running& running, Operation& operation,
                                const NodePart& part) const {
-  const size_t element = element_bytes(spec.dtype);
+  const size_t element = element_bytes(operation.dtype);
   auto exchange = std::make_shared<Exchange>(*operation.ring, element);
   std::vector<uint8_t*> results;
   uint8_t* result = part.memory->result.data();
   for (const auto& input : part.memory->inputs) {
     const auto local_rank = static_cast<uint32_t>(results.size());
-    auto splits = std::make_shared<const Splits>(
-        splits_of(spec, first_rank_of(operation.ring->self) + local_rank));
+    auto splits = std::make_shared<const Splits>(running.operation.splits_of(
+        running.operation.first_rank_of(operation.ring->self) + local_rank));
     results.push_back(result);
     result += splits->from.sum() * element;
     exchange->add(local_rank, std::move(splits), input.data());
@@ -228,9 +199,10 @@ void EngineWorld::submit(Running& running, uint32_t node) {
 
 bool EngineWorld::may_go(const Running& running, uint32_t node) const {
   std::vector<uint32_t> targets{(node + 1) % nodes()};
-  if (running.spec.collective == Collective::AllReduce && options_.route != nullptr)
+  if (running.operation.spec().collective == Collective::AllReduce && options_.route != nullptr)
     targets = options_.route(nodes(), node).targets;
-  if (is_exchange(running.spec.collective)) targets = exchange_route(nodes(), node).targets;
+  if (is_exchange(running.operation.spec().collective))
+    targets = exchange_route(nodes(), node).targets;
   return std::all_of(targets.begin(), targets.end(),
                      [&](uint32_t target) { return running.parts[target].is_submitted; });
 }
@@ -304,7 +276,7 @@ bool EngineWorld::run() {
 
 void EngineWorld::abort_job(uint64_t job_key) {
   for (auto& running : running_) {
-    if (running->spec.job_key != job_key) continue;
+    if (running->operation.spec().job_key != job_key) continue;
     running->is_aborted = true;
     for (auto& part : running->parts) part.memory.reset();
   }
@@ -337,12 +309,12 @@ void EngineWorld::on_done(uint32_t node, const OperationKey& key) {
   ASSERT_TRUE(part.was_told_go || nodes() == 1);
   ASSERT_LE(++part.done, options_.io_loops) << "done twice";
   if (part.done < options_.io_loops) return;
-  if (running->spec.collective == Collective::AllReduce && running->spec.is_added && nodes() > 1 &&
-      running->spec.count > 0) {
+  if (running->operation.spec().collective == Collective::AllReduce &&
+      running->operation.spec().is_added && nodes() > 1 && running->operation.spec().count > 0) {
     for (const NodePart& other : running->parts)
       ASSERT_TRUE(other.is_submitted) << "a sum without the inputs of all";
   }
-  part.result = final_part(*running, node);
+  part.result = running->operation.final_part(part.memory->result, node);
   for (auto& input : part.memory->inputs) std::fill(input.begin(), input.end(), 0xEE);
 }
 
@@ -353,7 +325,8 @@ void EngineWorld::on_retired(uint32_t node, const OperationKey& key) {
   ASSERT_FALSE(running->is_aborted) << "an event after the abort";
   ASSERT_LE(++part.retired, part.done) << "retired before done, or twice";
   if (part.retired < options_.io_loops) return;
-  EXPECT_EQ(part.result, final_part(*running, node)) << "the result changed after done";
+  EXPECT_EQ(part.result, running->operation.final_part(part.memory->result, node))
+      << "the result changed after done";
   std::fill(part.memory->result.begin(), part.memory->result.end(), 0xDD);
   part.memory.reset();
 }
@@ -362,7 +335,8 @@ size_t EngineWorld::retired_operations(uint64_t job_key) const {
   size_t retired = 0;
   for (const auto& running : running_) {
     for (const auto& part : running->parts) {
-      retired += running->spec.job_key == job_key && part.retired == options_.io_loops ? 1 : 0;
+      retired +=
+          running->operation.spec().job_key == job_key && part.retired == options_.io_loops ? 1 : 0;
     }
   }
   return retired;
@@ -371,7 +345,7 @@ size_t EngineWorld::retired_operations(uint64_t job_key) const {
 bool EngineWorld::any_done(uint64_t job_key) const {
   for (const auto& running : running_) {
     for (const auto& part : running->parts) {
-      if (running->spec.job_key == job_key && part.done != 0) return true;
+      if (running->operation.spec().job_key == job_key && part.done != 0) return true;
     }
   }
   return false;
@@ -395,6 +369,32 @@ EngineCounters EngineWorld::counters() const {
     }
   }
   return sum;
+}
+
+void EngineWorld::expect_all_ended() {
+  for (const auto& running : running_) {
+    SCOPED_TRACE(to_string(running->operation.spec()));
+    if (running->is_aborted) continue;
+    for (uint32_t node = 0; node < nodes(); ++node) {
+      const NodePart& part = running->parts[node];
+      EXPECT_EQ(part.done, options_.io_loops);
+      EXPECT_EQ(part.retired, options_.io_loops);
+      running->operation.expect_right(part.result, node);
+      EXPECT_TRUE(running->operation.spec().collective == Collective::ReduceScatter ||
+                  is_exchange(running->operation.spec().collective) ||
+                  part.result == running->parts[0].result);
+      EXPECT_TRUE(part.watch.expired()) << "memory is held after the end";
+      if (testing::Test::HasFailure()) return;
+    }
+  }
+}
+
+void EngineWorld::expect_no_memory_held(uint64_t job_key) {
+  for (const auto& running : running_) {
+    if (running->operation.spec().job_key != job_key) continue;
+    for (const auto& part : running->parts)
+      EXPECT_TRUE(part.watch.expired()) << to_string(running->operation.spec());
+  }
 }
 
 }  // namespace braid::test

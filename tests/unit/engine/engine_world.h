@@ -5,12 +5,11 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "engine/engine.h"
-#include "engine/exchange.h"
 #include "fake_network.h"
+#include "operation_case.h"
 
 namespace braid::test {
 
@@ -32,25 +31,6 @@ struct WorldOptions {
   std::function<void()> happens;
   Hostility hostility;
 };
-
-struct OperationSpec {
-  Collective collective = Collective::AllReduce;
-  DataType dtype = DataType::Float32;
-  Reduction reduction = Reduction::Sum;
-  uint64_t count = 1000;
-  uint32_t root_rank = 0;
-  uint64_t job_key = 1;
-  uint64_t step = 0;
-  uint32_t pieces = 1;  // all-reduce: how many places each input lies in
-  uint64_t urgency = kMostUrgent;
-  bool is_uneven = false;  // all-to-all
-  bool is_added = true;    // all-reduce; false: it goes by a route on which nothing is added
-};
-
-std::string to_string(const OperationSpec& spec);
-
-// How many elements rank `from` has for rank `to` in a gather, scatter or all-to-all.
-uint64_t elements_between(const OperationSpec& spec, uint32_t from, uint32_t to);
 
 // Some nodes with one engine per I/O loop each, joined by fake links, and the part of the job layer
 // that starts operations when the nodes have submitted them and says go when those that the node
@@ -95,20 +75,12 @@ class EngineWorld {
   struct Endpoint;  // a node's I/O loop
 
   uint32_t nodes() const { return static_cast<uint32_t>(options_.ranks_of_node.size()); }
-  uint32_t world_size() const;
-  uint32_t first_rank_of(uint32_t node) const;
-  Splits splits_of(const OperationSpec& spec, uint32_t rank) const;
-  void add_exchange(const OperationSpec& spec, Operation& operation, const NodePart& part) const;
+  void add_exchange(const Running& running, Operation& operation, const NodePart& part) const;
   void submit(Running& running, uint32_t node);
   void say_go(Running& running, uint32_t node);
   bool may_go(const Running& running, uint32_t node) const;
   void on_done(uint32_t node, const OperationKey& key);
   void on_retired(uint32_t node, const OperationKey& key);
-  std::vector<uint8_t> final_part(const Running& running, uint32_t node) const;
-  std::vector<uint8_t> exchanged(const Running& running, uint32_t rank) const;
-  void expect_right(const Running& running, const std::vector<uint8_t>& result,
-                    uint32_t node) const;
-  void expect_sum(const Running& running, const std::vector<uint8_t>& result, uint32_t node) const;
   Running* find(const OperationKey& key);
   void step();
   bool is_quiet() const;
