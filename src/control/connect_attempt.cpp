@@ -121,11 +121,6 @@ void ConnectAttempt::on_established(ControlConnection&) {
   finish(ConnectOutcome{std::move(connection_), std::nullopt});
 }
 
-void ConnectAttempt::on_message(ControlConnection&, const FrameNumbers&,
-                                const proto::ControlMessage&, size_t) {
-  BRAID_ASSERT(false, "an established connection has another owner");
-}
-
 void ConnectAttempt::on_broken(ControlConnection& connection, const Status& reason) {
   const SocketAddress address = connection.remote();
   ControlConnection::discard(std::move(connection_));

@@ -49,8 +49,6 @@ class ConnectAttempt final : private ControlConnectionOwner {
 
  private:
   void on_established(ControlConnection& connection) override;
-  void on_message(ControlConnection& connection, const FrameNumbers& numbers,
-                  const proto::ControlMessage& message, size_t message_bytes) override;
   void on_broken(ControlConnection& connection, const Status& reason) override;
 
   void try_next_address();

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 
 #include "control/control_frame_reader.h"
 #include "control/frame_seal.h"
@@ -28,11 +30,15 @@ class ControlConnectionOwner {
  public:
   virtual ~ControlConnectionOwner() = default;
   // The handshake is over: peer() is who it says. Another owner may be set in this call.
-  virtual void on_established(ControlConnection& connection) = 0;
+  virtual void on_established(ControlConnection&) {
+    BRAID_ASSERT(false, "this owner has established connections alone");
+  }
   // A verified message with a body that is not of the handshake, of so many bytes. Heartbeats come
   // here too.
-  virtual void on_message(ControlConnection& connection, const FrameNumbers& numbers,
-                          const proto::ControlMessage& message, size_t message_bytes) = 0;
+  virtual void on_message(ControlConnection&, const FrameNumbers&, const proto::ControlMessage&,
+                          size_t /*message_bytes*/) {
+    BRAID_ASSERT(false, "this owner gives established connections to another one");
+  }
   // The last call: the handshake failed or the connection broke. It is closed already. Once it has
   // been established: Protocol if the peer itself did wrong, PermissionDenied if somebody else put
   // bytes in between.
@@ -120,6 +126,17 @@ class ControlConnection final : private TcpStream::Handler {
   uint64_t noted_taken_ = 0;   // of them, at the last has_taken_more()
   ControlConnectionOwner* owner_;
 };
+
+// Takes `object` out of a container of owning pointers.
+template <typename Owners, typename T>
+std::unique_ptr<T> take_out(Owners& owners, const T& object) {
+  const auto found = std::find_if(owners.begin(), owners.end(),
+                                  [&](const auto& one) { return one.get() == &object; });
+  BRAID_ASSERT(found != owners.end(), "each is taken out once");
+  std::unique_ptr<T> taken = std::move(*found);
+  owners.erase(found);
+  return taken;
+}
 
 // Destroys `object` after the callback that is being run now.
 template <typename T>

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "control/control_plane.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "base/local_host.h"
@@ -171,20 +170,16 @@ Status ControlPlaneImpl::may_connect() const {
 }
 
 void ControlPlaneImpl::on_attempt_done(ConnectAttempt& attempt, Result<ConnectOutcome> outcome) {
-  const auto found = std::find_if(attempts_.begin(), attempts_.end(),
-                                  [&](const auto& one) { return one.get() == &attempt; });
-  BRAID_ASSERT(found != attempts_.end(), "an attempt ends once");
+  auto ended = take_out(attempts_, attempt);
   const Result<Peer> result = settle(attempt, outcome);
   for (auto& callback : attempt.take_callbacks()) {
-    if (result) {
-      answer_when_sure(result->id, {attempt.host(), attempt.port(), std::move(callback)});
+    if (!result) {
+      callback(result);
     } else {
-      // Those who are told may ask for the same again: that is another attempt.
-      loop_.defer(lifetime_.guard([callback = std::move(callback), result] { callback(result); }));
+      answer_when_sure(result->id, {attempt.host(), attempt.port(), std::move(callback)});
     }
   }
-  destroy_later(loop_, std::move(*found));
-  attempts_.erase(found);
+  destroy_later(loop_, std::move(ended));
 }
 
 // Who was reached, and what remains to be done about it.

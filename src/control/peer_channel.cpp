@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "control/peer_channel.h"
 
-#include <algorithm>
 #include <utility>
 
 namespace braid {
@@ -17,12 +16,8 @@ void PeerChannel::add(std::unique_ptr<ControlConnection> connection, uint64_t no
 }
 
 void PeerChannel::remove(const ControlConnection& connection) {
-  const auto found = std::find_if(connections_.begin(), connections_.end(),
-                                  [&](const auto& one) { return one.get() == &connection; });
-  BRAID_ASSERT(found != connections_.end(), "a connection is removed once");
-  const bool was_sending = found->get() == sending();
-  ControlConnection::discard(std::move(*found));
-  connections_.erase(found);
+  const bool was_sending = &connection == sending();
+  ControlConnection::discard(take_out(connections_, connection));
   if (was_sending) send_kept();
 }
 

@@ -151,10 +151,6 @@ Status Peers::send(NodeId to, const flatbuffers::FlatBufferBuilder& message) {
   return status;
 }
 
-void Peers::on_established(ControlConnection&) {
-  BRAID_ASSERT(false, "peers have connections that are established");
-}
-
 PeerEntry& Peers::entry_of(const ControlConnection& connection) {
   PeerEntry* entry = directory_.find(connection.peer().id);
   BRAID_ASSERT(entry != nullptr, "a peer's connections end with it");

@@ -47,7 +47,6 @@ class Peers final : private ControlConnectionOwner {
   void answer_when_sure(NodeId id, WaitingConnect waiting);
 
  private:
-  void on_established(ControlConnection& connection) override;
   void on_message(ControlConnection& connection, const FrameNumbers& numbers,
                   const proto::ControlMessage& message, size_t message_bytes) override;
   void on_broken(ControlConnection& connection, const Status& reason) override;

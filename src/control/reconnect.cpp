@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "control/reconnect.h"
 
-#include <algorithm>
-
 namespace braid {
 
 Reconnect::Reconnect(Loop& loop, HandshakeOptions options, uint32_t every_ms, uint32_t deadline_ms,
@@ -42,26 +40,12 @@ void Reconnect::attempt() {
   attempts_.push_back(ControlConnection::connect(loop_, *address_, options_, deadline_ms_, *this));
 }
 
-std::unique_ptr<ControlConnection> Reconnect::take(const ControlConnection& connection) {
-  const auto found = std::find_if(attempts_.begin(), attempts_.end(),
-                                  [&](const auto& one) { return one.get() == &connection; });
-  BRAID_ASSERT(found != attempts_.end(), "an attempt ends once");
-  auto taken = std::move(*found);
-  attempts_.erase(found);
-  return taken;
-}
-
 void Reconnect::on_established(ControlConnection& connection) {
-  hooks_.established(take(connection));
-}
-
-void Reconnect::on_message(ControlConnection&, const FrameNumbers&, const proto::ControlMessage&,
-                           size_t) {
-  BRAID_ASSERT(false, "an established connection has another owner");
+  hooks_.established(take_out(attempts_, connection));
 }
 
 void Reconnect::on_broken(ControlConnection& connection, const Status& reason) {
-  ControlConnection::discard(take(connection));
+  ControlConnection::discard(take_out(attempts_, connection));
   hooks_.failed(reason);
 }
 

@@ -41,12 +41,9 @@ class Reconnect final : private ControlConnectionOwner {
 
  private:
   void on_established(ControlConnection& connection) override;
-  void on_message(ControlConnection& connection, const FrameNumbers& numbers,
-                  const proto::ControlMessage& message, size_t message_bytes) override;
   void on_broken(ControlConnection& connection, const Status& reason) override;
 
   void attempt();
-  std::unique_ptr<ControlConnection> take(const ControlConnection& connection);
 
   Loop& loop_;
   std::optional<SocketAddress> address_;

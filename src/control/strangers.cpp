@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "control/strangers.h"
 
-#include <algorithm>
 #include <utility>
 
 namespace braid {
@@ -22,7 +21,7 @@ void Strangers::take(Result<std::unique_ptr<TcpStream>> stream, HandshakeOptions
     refuse(oldest.remote().to_string(),
            fmt::format("it had not completed the handshake when more than {} others waited",
                        options_.strangers_max));
-    ControlConnection::discard(remove(oldest));
+    ControlConnection::discard(take_out(connections_, oldest));
   }
   auto connection = ControlConnection::accept(loop_, std::move(*stream), std::move(handshake),
                                               options_.connect_timeout_ms, *this);
@@ -35,19 +34,10 @@ void Strangers::refuse(const std::string& who, const std::string& reason) {
   log_.refused(who, reason);
 }
 
-std::unique_ptr<ControlConnection> Strangers::remove(const ControlConnection& connection) {
-  const auto found = std::find_if(connections_.begin(), connections_.end(),
-                                  [&](const auto& one) { return one.get() == &connection; });
-  BRAID_ASSERT(found != connections_.end(), "a stranger leaves once");
-  auto removed = std::move(*found);
-  connections_.erase(found);
-  return removed;
-}
-
 void Strangers::on_established(ControlConnection& connection) {
   // Of a connection to this daemon itself, the attempt at the other end sees whom it has reached,
   // and closes. Nothing else ends this end.
-  if (connection.peer().id != options_.self.id) established_(remove(connection));
+  if (connection.peer().id != options_.self.id) established_(take_out(connections_, connection));
 }
 
 void Strangers::on_message(ControlConnection&, const FrameNumbers&, const proto::ControlMessage&,
@@ -57,7 +47,7 @@ void Strangers::on_message(ControlConnection&, const FrameNumbers&, const proto:
 
 void Strangers::on_broken(ControlConnection& connection, const Status& reason) {
   if (!connection.has_been_established()) refuse(connection.remote().to_string(), reason.message());
-  ControlConnection::discard(remove(connection));
+  ControlConnection::discard(take_out(connections_, connection));
 }
 
 }  // namespace braid

@@ -32,7 +32,6 @@ class Strangers final : private ControlConnectionOwner {
   void on_broken(ControlConnection& connection, const Status& reason) override;
 
   void refuse(const std::string& who, const std::string& reason);
-  std::unique_ptr<ControlConnection> remove(const ControlConnection& connection);
 
   Loop& loop_;
   const ControlPlaneOptions& options_;
