@@ -115,12 +115,4 @@ struct AllClosed {};
 using IoReport = std::variant<FlowsOffered, FlowAccepted, FlowRefused, LinkTried, LinkLost,
                               FlowsListed, AllClosed>;
 
-// For std::visit with one lambda per alternative.
-template <typename... Cases>
-struct Overloaded : Cases... {
-  using Cases::operator()...;
-};
-template <typename... Cases>
-Overloaded(Cases...) -> Overloaded<Cases...>;
-
 }  // namespace braid

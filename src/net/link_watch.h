@@ -30,7 +30,6 @@ class LinkWatch {
 
  private:
   void look();
-  void look_at_losses();
   void give_up(LinkFlow& flow);
   std::string describe_full_size_loss(const LinkFlow& flow) const;
   void show_traffic(bool is_quiet);
