@@ -22,7 +22,6 @@ LARGE_CLASSES: Mapping[str, int] = {
     "braid::PlanDirector": 627,
     "braid::PlanBook": 609,
     "braid::Coordinator": 557,
-    "braid::ClientConnection": 478,
     "braid::TestDaemon": 416,
 }
 

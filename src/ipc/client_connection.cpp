@@ -5,21 +5,10 @@
 #include <utility>
 
 #include <fcntl.h>
-#include <poll.h>
-#include <sys/socket.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include "base/log.h"
 #include "base/printable.h"
-#include "ipc/rings.h"
-#include "ipc/shared_memory.h"
 #include "proto/version.h"
-
-// Since Linux 6.5: the pidfd of exactly the process that connected.
-#ifndef SO_PEERPIDFD
-#define SO_PEERPIDFD 77
-#endif
 
 namespace braid {
 namespace {
@@ -28,31 +17,28 @@ constexpr int kFramesOfTheDead = 1024;  // what a dead process may have left in 
 constexpr uint64_t kProcessEndTimeoutMs =
     100;  // a dying process closes its sockets first, and is dead a little later
 constexpr size_t kNameBytesMax = 64;
-constexpr size_t kCheckedOnLoopMax = 64 << 10;  // bytes of a message; larger ones go elsewhere
-
-// How many descriptors belong to a message.
-size_t fds_of(proto::ClientBody body) {
-  switch (body) {
-    case proto::ClientBody::OpenJob:
-      return 3;  // input arena, rings, the submit ring's wake-up
-    case proto::ClientBody::RegisterMemory:
-      return 1;  // input arena
-    default:
-      return 0;
-  }
-}
 
 // Clients choose these texts, and they end up in logs.
 std::string text_of(const flatbuffers::String* text) {
   return text == nullptr ? std::string() : printable(text->string_view(), kNameBytesMax);
 }
 
-Fd open_pidfd(int socket, pid_t pid) {
-  int fd = -1;
-  socklen_t length = sizeof(fd);
-  if (::getsockopt(socket, SOL_SOCKET, SO_PEERPIDFD, &fd, &length) == 0) return Fd(fd);
-  if (pid <= 0) return {};
-  return Fd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+// Empty: the client speaks our protocol.
+std::string version_error(const proto::Hello& hello, const ClientServerOptions& options) {
+  const uint32_t theirs = hello.protocol_version();
+  const uint32_t ours = proto::kClientProtocolVersion;
+  if (theirs == ours) return {};
+  return fmt::format(
+      "client speaks protocol {} (libbraid {}), daemon {} (braidd {}): upgrade {} on node '{}'",
+      theirs, text_of(hello.library_version()), ours, options.daemon_version,
+      theirs > ours ? "braidd" : "libbraid", options.node_name);
+}
+
+std::string describe_process(const ClientCredentials& credentials, const std::string& name) {
+  std::string text = credentials.pid > 0 ? fmt::format("process {}", credentials.pid)
+                                         : fmt::format("a process of user {}", credentials.uid);
+  if (!name.empty()) text += fmt::format(" ('{}')", name);
+  return text;
 }
 
 // Those that the process has no more descriptors for are missing.
@@ -65,11 +51,6 @@ std::vector<Fd> duplicates_of(const std::vector<Fd>& fds) {
   return duplicates;
 }
 
-bool is_client_message(const std::vector<uint8_t>& bytes) {
-  flatbuffers::Verifier verifier(bytes.data(), bytes.size());
-  return proto::VerifyClientMessageBuffer(verifier);
-}
-
 }  // namespace
 
 ClientConnection::ClientConnection(ClientServer& server, uint64_t id, Fd socket,
@@ -78,15 +59,14 @@ ClientConnection::ClientConnection(ClientServer& server, uint64_t id, Fd socket,
       id_(id),
       credentials_(credentials),
       socket_(std::move(socket)),
+      intake_(credentials.uid, server.options_.quotas, server.closer_, server.checking_.get()),
       writer_(server.options_.send_queue_bytes_max),
       unread_(server.options_.quotas, credentials.uid, UserResource::ReplyBytes),
-      message_charge_(server.options_.quotas, credentials.uid, UserResource::BufferBytes),
       deadline_(server.loop_) {}
 
 ClientConnection::~ClientConnection() {
   server_.reading_.drop(credentials_.uid, this);
   socket_poll_.reset();
-  drop_messages();
   server_.drop(std::move(socket_), credentials_.uid);
 }
 
@@ -94,25 +74,14 @@ Status ClientConnection::start() {
   auto poll = Poll::create(server_.loop_, socket_.get());
   if (!poll) return poll.status();
   socket_poll_ = std::move(*poll);
-  BRAID_RETURN_IF_ERROR(watch_process());
+  process_ = ProcessWatch::create(server_.loop_, socket_.get(), credentials_.pid,
+                                  [this] { on_process_died(); });
   watch_socket();
   deadline_.start_once(server_.options_.hello_timeout_ms, [this] {
     ++server_.counters_.handshakes_timed_out;
     close(make_status(StatusCode::DeadlineExceeded, "{} did not introduce itself within {} ms",
                       describe(), server_.options_.hello_timeout_ms));
   });
-  return Status::ok();
-}
-
-// The socket alone does not tell: children that the trainer forked hold it open when the trainer is
-// dead.
-Status ClientConnection::watch_process() {
-  process_ = open_pidfd(socket_.get(), credentials_.pid);
-  if (!process_.is_valid()) return Status::ok();  // other pid namespace, or old kernel: EOF must do
-  auto poll = Poll::create(server_.loop_, process_.get());
-  if (!poll) return Status::ok();
-  process_poll_ = std::move(*poll);
-  process_poll_->start(UV_READABLE, [this](int) { on_process_died(); });
   return Status::ok();
 }
 
@@ -157,7 +126,6 @@ void ClientConnection::on_process_died() {
   Status reason = make_status(StatusCode::Unavailable, "{} died", describe());
   // What it said before it died counts: a LeaveJob makes this a good end.
   if (state_ != State::Open) return close(state_ == State::Closing ? closing_reason_ : reason);
-  process_poll_->stop();
   read_the_rest(std::move(reason));
 }
 
@@ -198,13 +166,12 @@ bool ClientConnection::read_one() {
     refuse_to_hear();
     return false;
   }
-  switch (reader_.read(socket_.get(), is_open ? kFrameBytesMax : kHelloFrameBytesMax,
+  switch (intake_.read(socket_.get(), is_open ? kFrameBytesMax : kHelloFrameBytesMax,
                        is_open ? kFrameFdsMax : 0)) {
     case FrameReader::Outcome::Frame:
-      handle_frame(reader_.take());
+      handle_frame();
       return true;
     case FrameReader::Outcome::WouldBlock:
-      (void)count_message(reader_.memory_bytes());
       break;
     case FrameReader::Outcome::EndOfStream:
       on_end_of_stream();
@@ -216,22 +183,11 @@ bool ClientConnection::read_one() {
   return false;
 }
 
-// False: its user has too many of them; the connection is closed.
-bool ClientConnection::count_message(uint64_t bytes) {
-  const Status room = message_charge_.set(bytes);
-  if (room) return true;
-  give_back(reader_.take_fds());
-  tell_and_close(room.with_context(
-      fmt::format("braidd on node '{}': a message that is long", server_.options_.node_name)));
-  return false;
-}
-
 void ClientConnection::on_read_error() {
-  const Status& error = reader_.error();
+  const Status& error = intake_.error();
   if (error.code() == StatusCode::Protocol) {
     close_for_protocol_error(error.message());
   } else if (error.code() == StatusCode::ResourceExhausted) {
-    give_back(reader_.take_fds());
     tell_and_close(
         error.with_context(fmt::format("braidd on node '{}'", server_.options_.node_name)));
   } else if (error.cause() == ECONNRESET) {
@@ -244,8 +200,8 @@ void ClientConnection::on_read_error() {
 void ClientConnection::on_end_of_stream() {
   has_gone_ = true;
   Status reason = make_status(StatusCode::Unavailable, "{} closed the connection{}", describe(),
-                              reader_.is_within_frame() ? " in the middle of a message" : "");
-  if (process_poll_ == nullptr || state_ != State::Open || is_end_expected_) {
+                              intake_.is_within_frame() ? " in the middle of a message" : "");
+  if (process_ == nullptr || state_ != State::Open || is_end_expected_) {
     close(std::move(reason));
     return;
   }
@@ -264,60 +220,33 @@ void ClientConnection::hold() {
 void ClientConnection::resume() {
   if (!is_on_hold_) return;
   is_on_hold_ = false;
-  (void)message_charge_.set(0);
+  intake_.uncount();
   read_in_turn();
 }
 
-void ClientConnection::drop_messages() {
-  give_back(reader_.take_fds());
-  give_back(std::move(message_fds_));
-  if (server_.checking_ != nullptr) server_.checking_->drop(credentials_.uid, this);
-  let_go_of_message();
-}
-
-// To free a large one takes long. What has put the connection on hold still needs it.
-void ClientConnection::let_go_of_message() {
-  if (!is_on_hold_) (void)message_charge_.set(0);
-  if (message_bytes_ == nullptr) return;
-  const bool is_large = message_bytes_->size() > kCheckedOnLoopMax;
-  if (is_large && server_.checking_ != nullptr)
-    server_.checking_->dispose(std::move(message_bytes_));
-  message_bytes_.reset();
-}
-
-void ClientConnection::handle_frame(Frame frame) {
-  if (!count_message(frame.bytes.size())) return give_back(std::move(frame.fds));
-  message_bytes_ = std::make_shared<std::vector<uint8_t>>(std::move(frame.bytes));
-  if (server_.checking_ == nullptr || message_bytes_->size() <= kCheckedOnLoopMax)
-    return handle_message(is_client_message(*message_bytes_), std::move(frame.fds));
-  message_fds_ = std::move(frame.fds);
+void ClientConnection::handle_frame() {
+  if (!intake_.needs_check()) return handle_message();
   hold();
-  const auto is_message = std::make_shared<bool>(false);
-  server_.checking_->run(
-      credentials_.uid, this,
-      [bytes = message_bytes_, is_message] { *is_message = is_client_message(*bytes); },
-      [this, is_message] {
-        is_on_hold_ = false;
-        if (state_ == State::Open) handle_message(*is_message, std::move(message_fds_));
-        read_in_turn();
-      });
+  intake_.check([this] {
+    is_on_hold_ = false;
+    if (state_ == State::Open) handle_message();
+    read_in_turn();
+  });
 }
 
-// Descriptors that came with it are in `fds`.
-void ClientConnection::handle_message(bool is_message, std::vector<Fd> fds) {
-  if (is_message) {
-    const auto bytes = message_bytes_;  // also when this closes the connection
-    handle_verified(*proto::GetClientMessage(bytes->data()), std::move(fds));
+void ClientConnection::handle_message() {
+  const auto bytes = intake_.bytes();  // also when this closes the connection
+  if (const proto::ClientMessage* message = intake_.message()) {
+    handle_verified(*message, intake_.take_fds());
   } else {
-    give_back(std::move(fds));
     close_for_protocol_error("bytes that are no message");
   }
-  let_go_of_message();
+  intake_.let_go(is_on_hold_);  // what has put the connection on hold still needs it
 }
 
 void ClientConnection::handle_verified(const proto::ClientMessage& message, std::vector<Fd> fds) {
   if (message.body() == nullptr) {
-    give_back(std::move(fds));
+    intake_.give_back(std::move(fds));
     close_for_protocol_error("an empty message");
     return;
   }
@@ -328,39 +257,21 @@ void ClientConnection::handle_verified(const proto::ClientMessage& message, std:
   }
   if (message.body_type() == proto::ClientBody::Hello ||
       message.body_type() == proto::ClientBody::HelloReply) {
-    give_back(std::move(fds));
+    intake_.give_back(std::move(fds));
     close_for_protocol_error("a second handshake");
     return;
   }
-  if (const Status checked = check_descriptors(message, fds); !checked)
-    return refuse_descriptors(std::move(fds), checked);
+  if (const Status checked = check_descriptors(message, fds); !checked) {
+    intake_.give_back(std::move(fds));
+    ++server_.counters_.protocol_errors;
+    return fail(checked);
+  }
   has_opened_ = has_opened_ || message.body_type() == proto::ClientBody::OpenJob;
   // The last close of a memory frees its pages, which may be very many: so what the handler does
   // not keep is not closed last on the loop.
   std::vector<Fd> again = duplicates_of(fds);
   server_.handler_.on_client_message(*this, message, std::move(fds));
-  give_back(std::move(again));
-}
-
-// Everything else may take for ever to close, or to be looked at.
-Status ClientConnection::check_descriptors(const proto::ClientMessage& message,
-                                           const std::vector<Fd>& fds) const {
-  const size_t expected = fds_of(message.body_type());
-  if (fds.size() != expected) {
-    return make_status(StatusCode::Protocol, "{} came with {} descriptors instead of {}",
-                       proto::EnumNameClientBody(message.body_type()), fds.size(), expected);
-  }
-  if (fds.empty()) return Status::ok();
-  BRAID_RETURN_IF_ERROR(check_memfd(fds[0].get(), "input arena"));
-  if (message.body_type() == proto::ClientBody::RegisterMemory) return Status::ok();
-  BRAID_RETURN_IF_ERROR(check_memfd(fds[1].get(), "rings' memory"));
-  return check_eventfd(fds[2].get(), "wake-up of the submit ring");
-}
-
-void ClientConnection::refuse_descriptors(std::vector<Fd> fds, const Status& reason) {
-  give_back(std::move(fds));
-  ++server_.counters_.protocol_errors;
-  fail(reason);
+  intake_.give_back(std::move(again));
 }
 
 void ClientConnection::refuse_to_hear() {
@@ -387,10 +298,6 @@ void ClientConnection::fail(const Status& reason) {
   if (state_ == State::Open) finish_and_close(reason.with_context(describe()));
 }
 
-void ClientConnection::give_back(std::vector<Fd> fds) {
-  for (Fd& fd : fds) server_.closer_.close(credentials_.uid, std::move(fd));
-}
-
 void ClientConnection::handle_hello(const proto::ClientMessage& message) {
   const proto::Hello* hello = message.body_as_Hello();
   if (hello == nullptr) {
@@ -400,14 +307,8 @@ void ClientConnection::handle_hello(const proto::ClientMessage& message) {
   }
   process_name_ = text_of(hello->process_name());
   library_version_ = text_of(hello->library_version());
-  const uint32_t theirs = hello->protocol_version();
-  const uint32_t ours = proto::kClientProtocolVersion;
-  if (theirs != ours) {
+  if (const std::string error = version_error(*hello, server_.options_); !error.empty()) {
     ++server_.counters_.version_mismatches;
-    const std::string error = fmt::format(
-        "client speaks protocol {} (libbraid {}), daemon {} (braidd {}): upgrade {} on node '{}'",
-        theirs, library_version_, ours, server_.options_.daemon_version,
-        theirs > ours ? "braidd" : "libbraid", server_.options_.node_name);
     reply_to_hello(error);
     finish_and_close(make_status(StatusCode::Protocol, "{}: {}", describe(), error));
     return;
@@ -488,18 +389,14 @@ void ClientConnection::close(Status reason) {
   server_.reading_.drop(credentials_.uid, this);
   deadline_.stop();
   socket_poll_.reset();
-  process_poll_.reset();
-  drop_messages();
-  server_.drop(std::move(socket_), credentials_.uid);
   process_.reset();
+  intake_.drop(is_on_hold_);
+  server_.drop(std::move(socket_), credentials_.uid);
   server_.on_closed(*this, std::move(reason));
 }
 
 std::string ClientConnection::describe() const {
-  std::string text = credentials_.pid > 0 ? fmt::format("process {}", credentials_.pid)
-                                          : fmt::format("a process of user {}", credentials_.uid);
-  if (!process_name_.empty()) text += fmt::format(" ('{}')", process_name_);
-  return text;
+  return describe_process(credentials_, process_name_);
 }
 
 }  // namespace braid

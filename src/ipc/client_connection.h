@@ -14,8 +14,9 @@
 #include "base/fd.h"
 #include "base/status.h"
 #include "ipc/client_server.h"
-#include "ipc/frame_reader.h"
 #include "ipc/frame_writer.h"
+#include "ipc/message_intake.h"
+#include "ipc/process_watch.h"
 #include "loop/poll.h"
 #include "loop/timer.h"
 #include "proto/client_generated.h"
@@ -62,21 +63,19 @@ class ClientConnection {
   void expect_end() { is_end_expected_ = true; }
 
   // The message that the handler is called with, for who needs it longer.
-  std::shared_ptr<const std::vector<uint8_t>> message_bytes() const { return message_bytes_; }
+  std::shared_ptr<const std::vector<uint8_t>> message_bytes() const { return intake_.bytes(); }
 
  private:
   friend class ClientServer;
   ClientConnection(ClientServer& server, uint64_t id, Fd socket, ClientCredentials credentials);
 
   Status start();
-  Status watch_process();
   void on_ready(int events);
   void on_socket_error();
   void on_process_died();
   void read_in_turn();
   // Whether there may be more to read.
   bool read_one();
-  bool count_message(uint64_t bytes);
   void on_read_error();
   // What a client that is gone has left behind, then the end.
   void read_the_rest(Status reason);
@@ -84,19 +83,14 @@ class ClientConnection {
   bool may_read() const {
     return !is_on_hold_ && (state_ == State::AwaitHello || state_ == State::Open);
   }
-  void handle_frame(Frame frame);
-  void drop_messages();
-  void let_go_of_message();
-  void handle_message(bool is_message, std::vector<Fd> fds);
+  void handle_frame();
+  void handle_message();
   void handle_verified(const proto::ClientMessage& message, std::vector<Fd> fds);
   void handle_hello(const proto::ClientMessage& message);
-  Status check_descriptors(const proto::ClientMessage& message, const std::vector<Fd>& fds) const;
-  void refuse_descriptors(std::vector<Fd> fds, const Status& reason);
   // Its user has given too much that nobody can close.
   void refuse_to_hear();
   void fail(const Status& reason);  // tells the client, and closes
   void tell_and_close(const Status& reason);
-  void give_back(std::vector<Fd> fds);
   void reply_to_hello(const std::string& error);
   void on_end_of_stream();
   void queue(flatbuffers::FlatBufferBuilder& message, std::span<const int> fds);
@@ -126,18 +120,14 @@ class ClientConnection {
   std::string library_version_;
   Status closing_reason_;
   Fd socket_;
-  Fd process_;  // pidfd, if the kernel gives one
-  FrameReader reader_;
-  std::shared_ptr<std::vector<uint8_t>> message_bytes_;  // of the message that is handled
-  std::vector<Fd> message_fds_;                          // while it is checked elsewhere
+  MessageIntake intake_;
   FrameWriter writer_;
   UserCharge charge_;  // this connection
   UserCharge descriptors_;
-  UserCharge unread_;          // what the writer holds
-  UserCharge message_charge_;  // what the reader holds, or the message until it was handled
-  Timer deadline_;             // of the Hello; of the client's end; of the last frames' way out
+  UserCharge unread_;  // what the writer holds
+  Timer deadline_;     // of the Hello; of the client's end; of the last frames' way out
   std::unique_ptr<Poll> socket_poll_;
-  std::unique_ptr<Poll> process_poll_;
+  std::unique_ptr<ProcessWatch> process_;  // none: it cannot be watched
 };
 
 }  // namespace braid
