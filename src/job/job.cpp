@@ -46,8 +46,7 @@ Job::Job(JobServices services, Membership membership, std::vector<Session*> sess
       user_(sessions_.empty() ? 0 : sessions_.front()->credentials().uid),
       numbers_(services_.board.add(membership_.name, membership_.local_ranks)),
       plans_(label(), membership_.key, membership_.ring->nodes, membership_.local_ranks,
-             {[this](const Submission& submission) { return operations_->submit(submission); },
-              [this](ControlBuffer& message) {
+             {[this](ControlBuffer& message) {
                 return services_.control_plane.send(coordinator_.id, message);
               },
               [this](const TransferSettings& settings) { use(settings); },
@@ -104,7 +103,8 @@ void Job::begin() {
   memory_->set_charge(UserCharge(services_.quotas, user_, UserResource::ResultBytes));
   arena_memory_.look();
   operations_ = std::make_unique<OperationTable>(
-      membership_.name, membership_.key, membership_.ring, membership_.local_ranks, memory_,
+      JobOnNode{membership_.name, membership_.key, membership_.ring, membership_.local_ranks},
+      memory_,
       OperationServices{
           services_.engines,
           observer_,
@@ -233,8 +233,7 @@ void Job::on_submit(Submission submission, uint64_t plan_set) {
   submission.deadline_ns = now_ns + uint64_t{submission.timeout_ms} * 1'000'000;
   if (LoopTimeline* const timeline = services_.engines.timeline(); timeline != nullptr)
     timeline->record(submit_span(membership_, submission, plan_set != 0));
-  check(plan_set == 0 ? operations_->submit(submission)
-                      : plans_.submit(std::move(submission), plan_set, now_ns));
+  check(plan_set == 0 ? operations_->submit(submission) : submit_planned(submission, plan_set));
   if (!is_closed() && !deadline_timer_.is_active()) {
     deadline_timer_.start_repeating(kDeadlineCheckPeriodMs, [this] { check_deadlines(); });
   }
@@ -244,6 +243,12 @@ void Job::on_submit(Submission submission, uint64_t plan_set) {
       look_at_memory();
     });
   }
+}
+
+Status Job::submit_planned(Submission& submission, uint64_t plan_set) {
+  const auto planned = plans_.plan(submission, plan_set, submission.submitted_ns);
+  if (!planned) return planned.status();
+  return *planned ? operations_->submit(submission, **planned) : Status::ok();
 }
 
 bool Job::has_member(NodeId node) const {
@@ -276,7 +281,11 @@ void Job::on_plan_proposal(const proto::PlanProposal& proposal) {
 
 void Job::on_plan_verdict(const proto::PlanVerdict& verdict) {
   if (state_ != State::Running) return;
-  check(plans_.on_verdict(verdict));
+  const auto freed = plans_.on_verdict(verdict);
+  Status submitted = freed.is_ok() ? Status::ok() : freed.status();
+  for (size_t i = 0; submitted && i < freed->size(); ++i)
+    submitted = operations_->submit((*freed)[i].submission, (*freed)[i].planned);
+  check(submitted);
   let_go_of_leavers();
 }
 

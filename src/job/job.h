@@ -149,6 +149,7 @@ class Job final {
  private:
   enum class State : uint8_t { Preparing, Waiting, Running, Closed };
 
+  Status submit_planned(Submission& submission, uint64_t plan_set);
   void use(const TransferSettings& settings);
   void add_flows(uint32_t flows);
   // There is no room for the parts of small all-reduces that came from there; `room` ok: they are

@@ -34,7 +34,7 @@ std::string what_it_did(uint32_t rank, const Session& session, const OperationKe
 
 ControlBuffer report_operation(const OperationKey& key, const Job& job,
                                const Transport& transport) {
-  const std::vector<uint32_t> missing = job.operations()->missing_ranks(key);
+  const std::vector<uint32_t> missing = job.operations()->log().missing_ranks(key);
   if (missing.empty()) return make_operation_report(key, missing, trouble_of_links(job, transport));
   const std::vector<uint32_t>& local_ranks = job.membership().local_ranks;
   for (const uint32_t rank : missing) {
@@ -42,7 +42,8 @@ ControlBuffer report_operation(const OperationKey& key, const Job& job,
         job.sessions()[std::ranges::find(local_ranks, rank) - local_ranks.begin()];
     if (session == nullptr) continue;
     return make_operation_report(
-        key, missing, what_it_did(rank, *session, key, job.operations()->first_missing(key, rank)));
+        key, missing,
+        what_it_did(rank, *session, key, job.operations()->log().first_missing(key, rank)));
   }
   return make_operation_report(key, missing, "");
 }

@@ -9,14 +9,6 @@
 
 namespace braid {
 
-bool is_sampled_step(uint64_t step, uint32_t every_steps, uint32_t full_every) {
-  if (every_steps == 0) return false;
-  const auto is_full = [&](uint64_t one) { return full_every != 0 && (one + 1) % full_every == 0; };
-  if (is_full(step)) return false;
-  if ((step + 1) % every_steps == 0) return true;
-  return step != 0 && step % every_steps == 0 && is_full(step - 1);
-}
-
 std::optional<PlainGroup> CodecGuard::add(NodeId from, const CodecSample& sample) {
   const uint64_t first = sample.tensors.front();
   if (plain_.contains({sample.set, first})) return std::nullopt;

@@ -26,10 +26,6 @@ struct GuardOptions {
   GuardBoard* board = nullptr;  // may be none; outlives the jobs
 };
 
-// Whether codecs are measured in this step of a set. `full_every`: of the codec; a step that it
-// sends in full is none, and the next one is sampled instead.
-bool is_sampled_step(uint64_t step, uint32_t every_steps, uint32_t full_every);
-
 // What all nodes together say of one group in one step.
 struct GuardReading {
   uint64_t set = 0;

@@ -127,17 +127,21 @@ std::shared_ptr<void> PlanBook::take_sets() {
 
 // For what codecs lose, and for what owners keep.
 Status PlanBook::make_room(Set& set) {
+  PlanSet::Kept kept;
+  kept.sample_every_steps = sample_every_steps_;
   for (uint32_t i = 0; nodes_ > 1 && i < set.set.codecs().size(); ++i) {
     auto coded = actions_.code(set.set.codecs()[i], set.set.coded_elements(i));
     if (!coded) return coded.status();
-    set.coded.push_back(std::move(*coded));
+    kept.coded.push_back(std::move(*coded));
   }
   const PlanSet::Tensor& first = set.set.tensors().front();
-  if (first.state_slots == 0) return Status::ok();
-  auto state = actions_.keep(set.set.elements(), first.state_slots, first.dtype);
-  if (!state) return state.status();
-  set.shard = std::move(*state);
-  set.is_loaded.resize(set.set.tensors().size());
+  if (first.state_slots != 0) {
+    auto state = actions_.keep(set.set.elements(), first.state_slots, first.dtype);
+    if (!state) return state.status();
+    kept.shard = std::move(*state);
+    set.is_loaded.resize(set.set.tensors().size());
+  }
+  set.set.keep(std::move(kept));
   return Status::ok();
 }
 
@@ -148,7 +152,8 @@ Status PlanBook::announce(const Set& set) {
   return actions_.send(message);
 }
 
-Status PlanBook::submit(Submission submission, uint64_t set, uint64_t now_ns) {
+Result<std::optional<PlannedTensor>> PlanBook::plan(Submission& submission, uint64_t set,
+                                                    uint64_t now_ns) {
   const auto position = sets_.find(set);
   const auto index =
       position == sets_.end() ? std::nullopt : position->second.set.index_of(submission.tensor);
@@ -176,63 +181,37 @@ Status PlanBook::submit(Submission submission, uint64_t set, uint64_t now_ns) {
   }
   if (planned.pending && submission.step >= planned.pending->from_step) {
     planned.held.push_back({std::move(submission), *index, now_ns});
-    return Status::ok();
+    return std::optional<PlannedTensor>();
   }
-  return pass_on(planned, std::move(submission), *index, now_ns);
+  auto form = plan(planned, submission, *index, now_ns);
+  if (!form) return form.status();
+  return std::optional<PlannedTensor>(std::move(*form));
 }
 
-Status PlanBook::pass_on(Set& set, Submission submission, uint32_t tensor, uint64_t now_ns) {
+Result<PlannedTensor> PlanBook::plan(Set& set, const Submission& submission, uint32_t tensor,
+                                     uint64_t now_ns) {
   const uint64_t step = submission.step;
   const uint32_t local_rank = submission.local_rank;
   set.begun_step = std::max(set.begun_step.value_or(0), step);
-  const PlanSet::GroupMember found = set.set.find(tensor, step);
   const PlanSet::AgreedPlan& plan = set.set.plan_of(step);
   if (plan.number > set.plan_begun) begin_plan(set, plan);
-  submission.plan = plan.number;
-  submission.settings = plan.settings;
-  if (set.shard != nullptr) {
-    BRAID_RETURN_IF_ERROR(check_loaded(set, tensor, submission));
-    submission.shard = set.shard;
-    submission.first_in_set = set.set.first_element(tensor);
-  }
-  find_codec(set, tensor, submission);
-  submission.urgency = urgency_of(step, found.group == nullptr ? tensor : found.group->last_place);
-  if (found.group != nullptr) {
-    submission.signature.count = found.group->count;
-    submission.signature.group = found.group->hash;
-    submission.group = found.group;
-    submission.member = found.member;
-  }
+  PlannedTensor planned = set.set.find(tensor, step);
+  if (planned.form->shard != nullptr) BRAID_RETURN_IF_ERROR(check_loaded(set, tensor, submission));
   // What is loaded are an optimizer's values, and may be halves of them.
   if (submission.input != nullptr && submission.update.takes_gradient() &&
       !looks_finite(submission.input, submission.input_bytes, submission.signature.dtype)) {
     not_finite_[local_rank].add(step, *submission.name);
   }
   set.times.on_submit(local_rank, step, now_ns);
-  BRAID_RETURN_IF_ERROR(actions_.submit(submission));
-  if (!set.meter.on_submit(local_rank, tensor, step, now_ns)) return Status::ok();
+  if (!set.meter.on_submit(local_rank, tensor, step, now_ns)) return planned;
   // Connections and caches settle in these.
   if (set.meter.steps() == PlanMeter::kStepsIgnored + 1) operation_meter_.take();
   if (plan.number != set.plan_measured) {
     set.plan_measured = plan.number;
     set.meter.begin_window();
   }
-  if (set.meter.steps() < set.steps_reported + kStepsPerReport) return Status::ok();
-  return report(set);
-}
-
-// A gradient's; weights that are loaded or fetched travel as they are. What codecs lose is not
-// sampled where weights come back, for these would be taken for sums.
-void PlanBook::find_codec(const Set& set, uint32_t tensor, Submission& submission) const {
-  if (set.shard != nullptr && !submission.update.takes_gradient()) return;
-  const CodecSpec& codec = set.set.codec_of(tensor, submission.step);
-  submission.signature.codec = codec;
-  if (codec.kind == CodecKind::None || set.coded.empty()) return;
-  const PlanSet::CodedTensor coded = *set.set.coded(tensor);
-  submission.coded = set.coded[coded.codec];
-  submission.first_element = coded.first_element;
-  submission.is_sampled = set.shard == nullptr &&
-                          is_sampled_step(submission.step, sample_every_steps_, codec.full_every);
+  if (set.meter.steps() >= set.steps_reported + kStepsPerReport) BRAID_RETURN_IF_ERROR(report(set));
+  return planned;
 }
 
 Status PlanBook::check_loaded(Set& set, uint32_t tensor, const Submission& submission) const {
@@ -360,11 +339,13 @@ Status PlanBook::on_proposal(const PlanProposal& proposal) {
   return actions_.send(message);
 }
 
-Status PlanBook::on_verdict(const proto::PlanVerdict& verdict) {
+Result<std::vector<PlanBook::PlannedSubmission>> PlanBook::on_verdict(
+    const proto::PlanVerdict& verdict) {
+  std::vector<PlannedSubmission> freed;
   const auto position = sets_.find(verdict.set());
-  if (position == sets_.end()) return Status::ok();
+  if (position == sets_.end()) return freed;
   Set& set = position->second;
-  if (!set.pending || set.pending->number != verdict.number()) return Status::ok();
+  if (!set.pending || set.pending->number != verdict.number()) return freed;
   const PlanProposal proposal = std::move(*set.pending);
   set.pending.reset();
   if (verdict.holds() && proposal.is_plain()) {
@@ -383,10 +364,12 @@ Status PlanBook::on_verdict(const proto::PlanVerdict& verdict) {
         proposal.groups.size(), proposal.from_step,
         static_cast<double>(proposal.predicted_ns) / 1e6);
   }
-  std::vector<Held> held = std::exchange(set.held, {});
-  for (Held& one : held)
-    BRAID_RETURN_IF_ERROR(pass_on(set, std::move(one.submission), one.tensor, one.submitted_ns));
-  return Status::ok();
+  for (Held& one : std::exchange(set.held, {})) {
+    auto planned = plan(set, one.submission, one.tensor, one.submitted_ns);
+    if (!planned) return planned.status();
+    freed.push_back({std::move(one.submission), std::move(*planned)});
+  }
+  return freed;
 }
 
 std::shared_ptr<const TransferSettings> PlanBook::settings() const {

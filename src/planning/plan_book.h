@@ -11,7 +11,7 @@
 #include "base/log.h"
 #include "messages/plan_messages.h"
 #include "operation/job_numbers.h"
-#include "operation/operation_table.h"
+#include "operation/operation_form.h"
 #include "planning/carry_meter.h"
 #include "planning/codec_guard.h"
 #include "planning/finite_look.h"
@@ -45,8 +45,7 @@ class PlanBook {
   static constexpr size_t kSetsMax = 1024;
 
   struct Actions {
-    std::function<Status(const Submission&)> submit;  // to the operation table
-    std::function<Status(ControlBuffer&)> send;       // to the coordinator
+    std::function<Status(ControlBuffer&)> send;  // to the coordinator
     // The first step that goes with these settings begins. Streams, flows and window of 0: as
     // configured.
     std::function<void(const TransferSettings&)> use = [](const TransferSettings&) {};
@@ -87,8 +86,9 @@ class PlanBook {
   void remove_from_index(uint64_t tensor) { set_of_tensor_.remove(tensor); }
   // What takes long to free, once nothing is asked of this object any more: for another thread.
   std::shared_ptr<void> take_sets();
-  // A planned tensor's submission, of a set that was registered.
-  Status submit(Submission submission, uint64_t set, uint64_t now_ns);
+  // What the plan says of a planned tensor's submission, of a set that was registered. Nothing: the
+  // submission was taken, and on_verdict() gives it back.
+  Result<std::optional<PlannedTensor>> plan(Submission& submission, uint64_t set, uint64_t now_ns);
 
   // To be called for all operations; those of planned tensors count. See OperationMeter.
   void on_start(const OperationKey& key, uint64_t bytes);
@@ -98,7 +98,12 @@ class PlanBook {
   Status on_loss(const OperationKey& key, const CodecLoss& loss);
 
   Status on_proposal(const PlanProposal& proposal);
-  Status on_verdict(const proto::PlanVerdict& verdict);
+  struct PlannedSubmission {
+    Submission submission;
+    PlannedTensor planned;
+  };
+  // Those that were kept back until now, in their order.
+  Result<std::vector<PlannedSubmission>> on_verdict(const proto::PlanVerdict& verdict);
 
   bool holds_submissions() const;
   bool holds_submissions_of(uint32_t local_rank) const;
@@ -142,9 +147,7 @@ class PlanBook {
           unregistered(local_ranks) {}
     PlanSet set;
     const uint64_t bytes;
-    std::vector<std::shared_ptr<const CodedTensors>> coded;  // by set.codecs(); one node: none
-    std::shared_ptr<ShardState> shard;                       // nullptr: its owners keep nothing
-    std::vector<bool> is_loaded;                             // by tensor: it has weights
+    std::vector<bool> is_loaded;  // by tensor: it has weights
     PlanMeter meter;
     StepClock clock;
     StepTimes times;
@@ -168,11 +171,11 @@ class PlanBook {
   Status announce(const Set& set);
   Status make_room(Set& set);
   Status check_loaded(Set& set, uint32_t tensor, const Submission& submission) const;
-  void find_codec(const Set& set, uint32_t tensor, Submission& submission) const;
   Status another(uint32_t local_rank, const Candidate& candidate, size_t tensor) const;
   void begin_plan(Set& set, const PlanSet::AgreedPlan& plan);
   // `tensor`: its place in the set.
-  Status pass_on(Set& set, Submission submission, uint32_t tensor, uint64_t now_ns);
+  Result<PlannedTensor> plan(Set& set, const Submission& submission, uint32_t tensor,
+                             uint64_t now_ns);
   Status report(Set& set);
   void note_end(Set& set, uint64_t step, uint64_t now_ns);
   void show_no_plan();

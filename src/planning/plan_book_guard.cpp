@@ -30,12 +30,9 @@ Status PlanBook::on_loss(const OperationKey& key, const CodecLoss& loss) {
   sample.plan = set.plan_of(key.step).number;
   sample.step = key.step;
   sample.codec = set.codec_of(tensor, key.step);
-  if (const auto group = set.find(tensor, key.step).group; group != nullptr) {
-    for (const TensorGroup::Member& member : group->members)
-      sample.tensors.push_back(member.tensor);
-  } else {
-    sample.tensors.push_back(key.tensor);
-  }
+  const PlannedTensor planned = set.find(tensor, key.step);
+  for (const TensorGroup::Member& member : planned.form->group->members)
+    sample.tensors.push_back(member.tensor);
   sample.loss = loss;
   auto message = make_codec_sample(sample);
   return actions_.send(message);

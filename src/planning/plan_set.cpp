@@ -197,7 +197,7 @@ void PlanSet::add(uint32_t number, uint64_t from_step,
 
 void PlanSet::make_groups(Version& version, std::span<const std::vector<uint64_t>> groups) const {
   version.plan.groups.clear();
-  version.members.assign(tensors_.size(), {});
+  version.places.assign(tensors_.size(), {});
   for (const std::vector<uint64_t>& hashes : groups) {
     auto group = std::make_shared<TensorGroup>();
     for (const uint64_t hash : hashes) {
@@ -211,9 +211,10 @@ void PlanSet::make_groups(Version& version, std::span<const std::vector<uint64_t
           {hash, tensor.name, tensor.count, offset, first_element, first_elements_[*index]});
       group->count += tensor.count;
       group->last_place = std::max(group->last_place, *index);
+      version.places[*index] = {static_cast<uint32_t>(version.plan.groups.size()),
+                                static_cast<uint32_t>(group->members.size() - 1)};
       if (hashes.size() == 1) continue;
       group->hash = job_.of(JobHash::Group, {group->hash, hash, tensor.count});
-      version.members[*index] = {group, static_cast<uint32_t>(group->members.size() - 1)};
     }
     version.plan.groups.push_back(std::move(group));
   }
@@ -247,7 +248,31 @@ void PlanSet::add_plain(uint32_t number, uint64_t from_step, std::span<const uin
   append(std::move(version));
 }
 
+// All tensors of a group have one codec.
+void PlanSet::make_forms(Version& version) const {
+  version.forms.clear();
+  for (const auto& group : version.plan.groups) {
+    auto form = std::make_shared<OperationForm>();
+    form->plan = version.plan.number;
+    form->group = group;
+    form->settings = version.plan.settings;
+    form->codec = codec_in(version, group->last_place);
+    if (form->codec.kind != CodecKind::None && !kept_.coded.empty())
+      form->coded = kept_.coded[coded_[group->last_place]->codec];
+    form->shard = kept_.shard;
+    form->sample_every_steps = kept_.sample_every_steps;
+    version.forms.push_back(std::move(form));
+  }
+}
+
+void PlanSet::keep(Kept kept) {
+  kept_ = std::move(kept);
+  if (kept_.coded.empty() && kept_.shard == nullptr) return;  // the forms say so already
+  for (Version& version : plans_) make_forms(version);
+}
+
 void PlanSet::append(Version version) {
+  make_forms(version);
   plans_.push_back(std::move(version));
   if (plans_.size() > kPlansKept) plans_.pop_front();
 }

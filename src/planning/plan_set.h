@@ -15,7 +15,7 @@
 #include "codec/codec_spec.h"
 #include "engine/transfer_settings.h"
 #include "messages/job_hash.h"
-#include "operation/tensor_group.h"
+#include "operation/operation_form.h"
 
 namespace braid {
 
@@ -58,9 +58,11 @@ class PlanSet {
     std::shared_ptr<const TransferSettings> settings;
     bool reports_steps = false;
   };
-  struct GroupMember {
-    std::shared_ptr<const TensorGroup> group;  // nullptr: the tensor is reduced by itself
-    uint32_t member = 0;
+  // What this node has for the set's operations.
+  struct Kept {
+    std::vector<std::shared_ptr<const CodedTensors>> coded;  // by codecs(); one node: none
+    std::shared_ptr<ShardState> shard;                       // nullptr: its owners keep nothing
+    uint32_t sample_every_steps = 0;
   };
 
   // InvalidArgument: these are too large for a set. It has no numbers that do not add up.
@@ -91,8 +93,14 @@ class PlanSet {
   // Whether these are a set's tensors(): what has its id may be something else. Any thread.
   static bool are_of(const Tensors& set, Tensors registered);
 
-  GroupMember find(uint32_t tensor, uint64_t step) const {
-    return version_of(step).members[tensor];
+  // Before the first operation.
+  void keep(Kept kept);
+  const Kept& kept() const { return kept_; }
+  // The form of the tensor's operation in this step, and the tensor's place in it.
+  PlannedTensor find(uint32_t tensor, uint64_t step) const {
+    const Version& version = version_of(step);
+    const Place& place = version.places[tensor];
+    return {version.forms[place.group], place.member};
   }
   // The plan that the step's operations follow.
   const AgreedPlan& plan_of(uint64_t step) const { return version_of(step).plan; }
@@ -127,14 +135,20 @@ class PlanSet {
   uint64_t bytes() const { return bytes_; }
 
  private:
+  struct Place {
+    uint32_t group = 0;
+    uint32_t member = 0;
+  };
   struct Version {
     AgreedPlan plan;
-    std::vector<GroupMember> members;  // by tensor
-    std::vector<bool> is_plain;        // by tensor: its codec has ended
+    std::vector<std::shared_ptr<const OperationForm>> forms;  // by group
+    std::vector<Place> places;                                // by tensor
+    std::vector<bool> is_plain;                               // by tensor: its codec has ended
   };
   const Version& version_of(uint64_t step) const;
   const CodecSpec& codec_in(const Version& version, uint32_t tensor) const;
   void make_groups(Version& version, std::span<const std::vector<uint64_t>> groups) const;
+  void make_forms(Version& version) const;
   void append(Version version);
   void find_codecs();
   bool go_together(uint32_t tensor, uint32_t other) const;
@@ -152,6 +166,7 @@ class PlanSet {
   std::vector<uint64_t> first_elements_;           // by tensor
   uint64_t elements_ = 0;
   uint64_t bytes_ = 0;
+  Kept kept_;
   std::deque<Version> plans_;
 };
 

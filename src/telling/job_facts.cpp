@@ -27,9 +27,9 @@ std::vector<NodeFacts::Step> latest_steps(const StepTimes& times, size_t nodes) 
   return steps;
 }
 
-std::vector<NodeFacts::Pending> pending_facts(const OperationTable& operations, uint64_t now_ns) {
+std::vector<NodeFacts::Pending> pending_facts(const OperationLog& operations, uint64_t now_ns) {
   std::vector<NodeFacts::Pending> facts;
-  for (OperationTable::Pending& one : operations.oldest_pending(kPendingTold)) {
+  for (OperationLog::Pending& one : operations.oldest_pending(kPendingTold)) {
     facts.push_back({std::move(one.tensor), one.step, to_string(one.collective), one.tensors,
                      one.bytes, now_ns - std::min(now_ns, one.submitted_ns), one.is_on_its_way,
                      std::move(one.ranks)});
@@ -37,11 +37,11 @@ std::vector<NodeFacts::Pending> pending_facts(const OperationTable& operations, 
   return facts;
 }
 
-std::vector<NodeFacts::Ended> ended_facts(const OperationTable& operations, size_t nodes) {
+std::vector<NodeFacts::Ended> ended_facts(const OperationLog& operations, size_t nodes) {
   const size_t most = std::max(kEndedMin, kEndedOfAllNodes / nodes);
   std::vector<NodeFacts::Ended> facts;
   size_t bytes = 0;
-  for (const OperationTable::Ended& one : operations.latest_ended(most)) {
+  for (const OperationLog::Ended& one : operations.latest_ended(most)) {
     bytes += one.tensor->size();
     if (bytes > kEndedNameBytes) break;
     facts.push_back({*one.tensor, one.step});
@@ -49,11 +49,11 @@ std::vector<NodeFacts::Ended> ended_facts(const OperationTable& operations, size
   return facts;
 }
 
-std::vector<NodeFacts::Operation> operation_facts(const OperationTable& operations, size_t nodes,
+std::vector<NodeFacts::Operation> operation_facts(const OperationLog& operations, size_t nodes,
                                                   uint64_t now_ns) {
   std::vector<NodeFacts::Operation> facts;
   size_t bytes = 0;
-  for (OperationTable::Ended& one :
+  for (OperationLog::Ended& one :
        operations.latest_ended(std::max(kEndedMin, kOperationsOfAllNodes / nodes))) {
     bytes += one.tensor->size() + one.wait_ns.size() * sizeof(uint64_t);
     if (bytes > kEndedNameBytes) break;
@@ -85,10 +85,11 @@ NodeFacts job_facts(const Job& job, uint64_t now_ns) {
         {facts.ranks[i], seen.steps, seen.first_step, seen.last_step, seen.first_tensor});
   }
   facts.operations_pending = job.operations_pending();
-  if (const OperationTable* operations = job.operations()) {
-    facts.pending = pending_facts(*operations, now_ns);
-    facts.ended = ended_facts(*operations, nodes);
-    if (facts.planned_bytes == 0) facts.operations = operation_facts(*operations, nodes, now_ns);
+  if (job.operations() != nullptr) {
+    const OperationLog& operations = job.operations()->log();
+    facts.pending = pending_facts(operations, now_ns);
+    facts.ended = ended_facts(operations, nodes);
+    if (facts.planned_bytes == 0) facts.operations = operation_facts(operations, nodes, now_ns);
   }
   facts.epoch = membership.epoch;
   for (uint32_t i = 0; i < facts.ranks.size(); ++i) {
@@ -113,7 +114,7 @@ TimelineSource job_timeline_source(const Job& job, uint64_t now_ns) {
   source.head.ranks = membership.local_ranks;
   for (const MemberNode& node : membership.nodes) source.peers[node.peer.id] = node.peer.name;
   source.name_of_tensor = [names = job.names()](uint64_t hash) { return names->find(hash); };
-  if (job.operations() != nullptr) source.unfinished = job.operations()->unfinished_spans();
+  if (job.operations() != nullptr) source.unfinished = job.operations()->log().unfinished_spans();
   return source;
 }
 

@@ -24,10 +24,10 @@ DaemonStatus::Job job_status(const Job& job) {
     status.arena_memory_bytes += bytes;
   }
   if (job.operations() == nullptr) return status;
-  status.operations_done = job.operations()->operations_done();
-  status.steps_done = job.operations()->steps_done();
+  status.operations_done = job.operations()->log().operations_done();
+  status.steps_done = job.operations()->log().steps_done();
   status.operations_pending = job.operations()->pending();
-  status.bytes = job.operations()->bytes_done();
+  status.bytes = job.operations()->log().bytes_done();
   status.result_memory_bytes = job.results().reserved_bytes();
   status.result_memory_used_bytes = job.results().used_bytes();
   const JobNumbers& numbers = job.numbers();

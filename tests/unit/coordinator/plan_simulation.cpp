@@ -11,8 +11,8 @@ namespace {
 
 constexpr uint64_t kSubmitNs = 2'000'000;  // between two submissions, at speed 1
 
-TransferSettings settings_of(const Submission& submission) {
-  return submission.settings == nullptr ? TransferSettings{} : *submission.settings;
+TransferSettings settings_of(const OperationForm& form) {
+  return form.settings == nullptr ? TransferSettings{} : *form.settings;
 }
 
 }  // namespace
@@ -30,14 +30,12 @@ PlanSimulation::PlanSimulation(Loop& loop, uint32_t seed)
   for (uint32_t node = 0; node < nodes_; ++node) {
     std::vector<uint32_t> local_ranks(random(1, 2));
     std::iota(local_ranks.begin(), local_ranks.end(), static_cast<uint32_t>(ranks_.size()));
-    books_.push_back(std::make_unique<PlanBook>(
-        JobLabel{"train"}, kJob, nodes_, local_ranks,
-        PlanBook::Actions{
-            [this, node](const Submission& submission) { return on_passed(node, submission); },
-            [this, node](ControlBuffer& message) {
-              post(to_director_[node], message);
-              return Status::ok();
-            }}));
+    books_.push_back(
+        std::make_unique<PlanBook>(JobLabel{"train"}, kJob, nodes_, local_ranks,
+                                   PlanBook::Actions{[this, node](ControlBuffer& message) {
+                                     post(to_director_[node], message);
+                                     return Status::ok();
+                                   }}));
     for (uint32_t i = 0; i < local_ranks.size(); ++i) {
       check(register_planned(*books_[node], i, kSet, planned_tensors(tensors_, 250'000)));
       Rank rank;
@@ -90,15 +88,18 @@ void PlanSimulation::submit(Rank& rank) {
     ++rank.step;
     begin_step(rank);
   }
-  const uint64_t passed = open_steps_[submission.step].passed;
-  const uint64_t step = submission.step;
-  check(books_[rank.node]->submit(std::move(submission), kSet, now_ns_));
-  const auto open = open_steps_.find(step);
-  if (open != open_steps_.end() && open->second.passed == passed) ++kept_back_;
+  const auto planned = books_[rank.node]->plan(submission, kSet, now_ns_);
+  if (!planned) return check(planned.status());
+  if (!*planned) {
+    ++kept_back_;
+  } else {
+    on_passed(rank.node, submission, *(*planned)->form);
+  }
 }
 
 // What an operation table would get: all nodes must say the same of a step.
-Status PlanSimulation::on_passed(uint32_t node, const Submission& submission) {
+void PlanSimulation::on_passed(uint32_t node, const Submission& submission,
+                               const OperationForm& form) {
   const auto rank = std::find_if(ranks_.begin(), ranks_.end(), [&](const Rank& one) {
     return one.node == node && one.local_rank == submission.local_rank;
   });
@@ -108,16 +109,13 @@ Status PlanSimulation::on_passed(uint32_t node, const Submission& submission) {
         what + " is passed on out of order, twice or never");
   last->second = submission.step;
   Step& step = open_steps_[submission.step];
-  const auto group = submission.group == nullptr
-                         ? std::pair{submission.tensor, uint64_t{0}}
-                         : std::pair{submission.group->members[0].tensor, submission.group->hash};
-  check(step.settings.try_emplace(submission.tensor, settings_of(submission)).first->second ==
-            settings_of(submission),
+  const std::pair group{form.group->members[0].tensor, form.group->hash};
+  check(step.settings.try_emplace(submission.tensor, settings_of(form)).first->second ==
+            settings_of(form),
         what + " travels in different ways");
   check(step.groups.try_emplace(submission.tensor, group).first->second == group,
         what + " is in different groups");
   ++step.passed;
-  return Status::ok();
 }
 
 // All ranks have submitted the step: its groups are reduced, one after the other.
@@ -150,7 +148,9 @@ void PlanSimulation::deliver_to_node(uint32_t node, const proto::ControlMessage&
   const auto* verdict = message.body_as_PlanVerdict();
   if (node == 0 && !verdict->holds() && has_tuning_) ++tuning_refusals_;
   if (node == 0) ++(verdict->holds() ? changes_ : refusals_);
-  check(books_[node]->on_verdict(*verdict));
+  const auto freed = books_[node]->on_verdict(*verdict);
+  if (!freed) return check(freed.status());
+  for (const auto& [submission, planned] : *freed) on_passed(node, submission, *planned.form);
 }
 
 void PlanSimulation::deliver_to_director(uint32_t node, const proto::ControlMessage& message) {

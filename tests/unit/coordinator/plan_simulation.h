@@ -63,7 +63,7 @@ class PlanSimulation {
   void begin_step(Rank& rank);
   bool may_submit(const Rank& rank) const;
   void submit(Rank& rank);
-  Status on_passed(uint32_t node, const Submission& submission);
+  void on_passed(uint32_t node, const Submission& submission, const OperationForm& form);
   void reduce(uint64_t step);
   void post(std::deque<Message>& link, ControlBuffer& message);
   bool deliver();

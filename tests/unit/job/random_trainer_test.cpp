@@ -121,7 +121,6 @@ void expect_true_sums(const TakenSet& taken) {
 
 PlanBook::Actions expecting_actions() {
   PlanBook::Actions actions;
-  actions.submit = [](const Submission&) { return Status::ok(); };
   actions.send = [](ControlBuffer&) { return Status::ok(); };
   actions.code = [](const CodecSpec&, uint64_t elements) {
     EXPECT_LE(elements, kSetBytesMax / sizeof(float));

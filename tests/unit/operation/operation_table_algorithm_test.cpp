@@ -26,9 +26,10 @@ class OperationTableAlgorithmTest : public testing::OperationTableTest {
     return actions_.started.back().route;
   }
   const Route* route_of(const Signature& signature, const TransferSettings& settings) {
-    Submission one = submission(0, ++step_, signature);
-    one.settings = std::make_shared<TransferSettings>(settings);
-    EXPECT_TRUE(table_->submit(one).is_ok());
+    OperationForm form = form_of(signature.count);
+    form.settings = std::make_shared<TransferSettings>(settings);
+    EXPECT_TRUE(
+        table_->submit(submission(0, ++step_, signature), planned_as(std::move(form))).is_ok());
     return actions_.started.back().route;
   }
   Status ready(uint32_t place, const Signature& signature = all_reduce(10)) {

@@ -66,12 +66,12 @@ TEST_F(OperationTableDeadlineTest, OfManyTheEarliestIsReportedFirst) {
 
 TEST_F(OperationTableDeadlineTest, KnowsWhoHasNotSubmitted) {
   make({{4, 6, 7}, {0, 1, 2, 3, 5}}, 0);
-  EXPECT_EQ(table_->missing_ranks(key(1)), (std::vector<uint32_t>{4, 6, 7}));
+  EXPECT_EQ(table_->log().missing_ranks(key(1)), (std::vector<uint32_t>{4, 6, 7}));
   ASSERT_TRUE(submit(1, 1, all_reduce(10)).is_ok());
-  EXPECT_EQ(table_->missing_ranks(key(1)), (std::vector<uint32_t>{4, 7}));
+  EXPECT_EQ(table_->log().missing_ranks(key(1)), (std::vector<uint32_t>{4, 7}));
   ASSERT_TRUE(submit(0, 1, all_reduce(10)).is_ok());
   ASSERT_TRUE(submit(2, 1, all_reduce(10)).is_ok());
-  EXPECT_TRUE(table_->missing_ranks(key(1)).empty());
+  EXPECT_TRUE(table_->log().missing_ranks(key(1)).empty());
 }
 
 TEST_F(OperationTableDeadlineTest, WhatWasForgottenWasSubmitted) {
@@ -79,15 +79,15 @@ TEST_F(OperationTableDeadlineTest, WhatWasForgottenWasSubmitted) {
   publish(5, all_reduce(10), 1);
   table_->on_retired(key(5));
   ASSERT_TRUE(table_->release(0, key(5)).is_ok());
-  EXPECT_TRUE(table_->missing_ranks(key(5)).empty());
-  EXPECT_EQ(table_->missing_ranks(key(6)), (std::vector<uint32_t>{0}));
+  EXPECT_TRUE(table_->log().missing_ranks(key(5)).empty());
+  EXPECT_EQ(table_->log().missing_ranks(key(6)), (std::vector<uint32_t>{0}));
 }
 
 // A rank that is a step ahead of the others has not submitted theirs.
 TEST_F(OperationTableDeadlineTest, ALaterStepInFlightDoesNotStandForAnEarlierOne) {
   make({{0}, {1}}, 0);
   ASSERT_TRUE(submit(0, 7, all_reduce(10)).is_ok());
-  EXPECT_EQ(table_->missing_ranks(key(6)), (std::vector<uint32_t>{0}));
+  EXPECT_EQ(table_->log().missing_ranks(key(6)), (std::vector<uint32_t>{0}));
 }
 
 }  // namespace

@@ -17,9 +17,9 @@ class OperationTableGroupTest : public testing::OperationTableTest {
   static constexpr uint64_t kOffsets[] = {0, 40, 120};
   static constexpr uint64_t kBytes[] = {40, 80, 20};
 
-  OperationTableGroupTest() : group_(make_group(77)) {}
+  OperationTableGroupTest() : form_(make_form(77)) {}
 
-  static std::shared_ptr<const TensorGroup> make_group(uint64_t hash) {
+  static std::shared_ptr<const OperationForm> make_form(uint64_t hash) {
     auto group = std::make_shared<TensorGroup>();
     uint64_t tensor = kTensor;
     for (const auto& [name, count] : {std::pair{"a", 10u}, {"b", 20u}, {"c", 5u}}) {
@@ -28,7 +28,9 @@ class OperationTableGroupTest : public testing::OperationTableTest {
       group->count += count;
     }
     group->hash = hash;
-    return group;
+    auto form = std::make_shared<OperationForm>();
+    form->group = std::move(group);
+    return form;
   }
   static Signature signature(Reduction reduction = Reduction::Sum, uint64_t group = 77) {
     Signature result = all_reduce(kCount, DataType::Float32, reduction);
@@ -43,18 +45,16 @@ class OperationTableGroupTest : public testing::OperationTableTest {
   }
 
   Submission part(uint32_t local_rank, uint64_t step, uint32_t member) {
-    Submission result = submission(local_rank, step, signature());
+    Submission result = submission(local_rank, step, all_reduce(3));  // the plan says how many
     result.tensor = kTensor + member;
-    result.name = group_->members[member].name;
+    result.name = form_->group->members[member].name;
     result.ticket = ticket(local_rank, step, member);
     result.input = memory_of_[local_rank] + kPlaces_[member];
     result.input_bytes = kBytes[member];
-    result.group = group_;
-    result.member = member;
     return result;
   }
   Status submit_part(uint32_t local_rank, uint64_t step, uint32_t member) {
-    return table_->submit(part(local_rank, step, member));
+    return table_->submit(part(local_rank, step, member), {form_, member});
   }
   void submit_all(uint64_t step, uint32_t local_ranks) {
     for (uint32_t rank = 0; rank < local_ranks; ++rank) {
@@ -63,7 +63,7 @@ class OperationTableGroupTest : public testing::OperationTableTest {
     }
   }
 
-  const std::shared_ptr<const TensorGroup> group_;
+  const std::shared_ptr<const OperationForm> form_;
   // Members lie in the arenas in another order than in the group.
   const uint64_t kPlaces_[3] = {256, 0, 512};
   alignas(64) uint8_t memory_of_[4][1024] = {};
@@ -115,14 +115,12 @@ TEST_F(OperationTableGroupTest, NoMoreIsReadThanTheRankItselfHasRegistered) {
   for (uint32_t member = 0; member < 3; ++member) ASSERT_TRUE(submit_part(0, 4, member).is_ok());
   Submission shorter = part(1, 4, 1);
   shorter.input_bytes = 4;
-  const Status refused = table_->submit(shorter);
+  const Status refused = table_->submit(shorter, {form_, 1});
   EXPECT_EQ(refused.code(), StatusCode::Mismatch);
   EXPECT_EQ(refused.message(),
             "job 'train': rank 1 submitted 4 bytes of 'b' step 4, the plan has 'b' of 80 bytes in "
             "its place");
-  Submission another = part(1, 4, 1);
-  another.member = 0;
-  EXPECT_EQ(table_->submit(another).code(), StatusCode::Mismatch);
+  EXPECT_EQ(table_->submit(part(1, 4, 1), {form_, 0}).code(), StatusCode::Mismatch);
 }
 
 TEST_F(OperationTableGroupTest, EveryTicketIsToldItsMembersPartOfTheResult) {
@@ -138,8 +136,8 @@ TEST_F(OperationTableGroupTest, EveryTicketIsToldItsMembersPartOfTheResult) {
     EXPECT_EQ(actions_.published[i].offset, result + kOffsets[member]);
     EXPECT_EQ(actions_.published[i].bytes, kBytes[member]);
   }
-  EXPECT_EQ(table_->operations_done(), 1u);
-  EXPECT_EQ(table_->bytes_done(), 4 * kCount);
+  EXPECT_EQ(table_->log().operations_done(), 1u);
+  EXPECT_EQ(table_->log().bytes_done(), 4 * kCount);
 }
 
 TEST_F(OperationTableGroupTest, TheExtentIsFreeWhenAllMembersOfAllLocalRanksAreBack) {
@@ -189,8 +187,8 @@ TEST_F(OperationTableGroupTest, MembersMustAgreeAboutTheReduction) {
   make({{0, 1}}, 0);
   ASSERT_TRUE(submit_part(0, 2, 0).is_ok());
   Submission other = part(1, 2, 1);
-  other.signature = signature(Reduction::Max);
-  const Status mismatch = table_->submit(other);
+  other.signature.reduction = Reduction::Max;
+  const Status mismatch = table_->submit(other, {form_, 1});
   EXPECT_EQ(mismatch.code(), StatusCode::Mismatch);
   EXPECT_EQ(mismatch.message(),
             "job 'train': ranks disagree about 'b' step 2: rank 0 says all-reduce (sum) of float32 "
@@ -248,13 +246,14 @@ TEST_F(OperationTableGroupTest, KnowsWhoHasNotSubmittedAndWhat) {
   for (const uint32_t member : {0, 1, 2}) ASSERT_TRUE(submit_part(0, 1, member).is_ok());
   ASSERT_TRUE(submit_part(1, 1, 2).is_ok());
   ASSERT_TRUE(submit_part(1, 1, 0).is_ok());
-  EXPECT_EQ(table_->missing_ranks(key(1)), (std::vector<uint32_t>{6, 7}));
-  EXPECT_EQ(table_->first_missing(key(1), 6), "b");
-  EXPECT_EQ(table_->first_missing(key(1), 7), "a");
-  EXPECT_EQ(table_->first_missing(key(1), 4), "");
-  EXPECT_EQ(table_->first_missing(key(2), 4), "");  // of what nobody has submitted: no members
+  EXPECT_EQ(table_->log().missing_ranks(key(1)), (std::vector<uint32_t>{6, 7}));
+  EXPECT_EQ(table_->log().first_missing(key(1), 6), "b");
+  EXPECT_EQ(table_->log().first_missing(key(1), 7), "a");
+  EXPECT_EQ(table_->log().first_missing(key(1), 4), "");
+  EXPECT_EQ(table_->log().first_missing(key(2), 4),
+            "");  // of what nobody has submitted: no members
   ASSERT_TRUE(submit(0, 9, all_reduce(1)).is_ok());
-  EXPECT_EQ(table_->first_missing(key(9), 6), "");  // a single tensor names itself
+  EXPECT_EQ(table_->log().first_missing(key(9), 6), "");  // a single tensor names itself
 }
 
 TEST_F(OperationTableGroupTest, AMissedDeadlineSaysHowManyTensorsWait) {
@@ -263,7 +262,7 @@ TEST_F(OperationTableGroupTest, AMissedDeadlineSaysHowManyTensorsWait) {
   hurried.deadline_ns = 500;
   hurried.timeout_ms = 2;
   ASSERT_TRUE(submit_part(0, 3, 0).is_ok());
-  ASSERT_TRUE(table_->submit(hurried).is_ok());
+  ASSERT_TRUE(table_->submit(hurried, {form_, 1}).is_ok());
   const auto overdue = table_->take_overdue(500);
   ASSERT_TRUE(overdue.has_value());
   EXPECT_EQ(overdue->key, key(3));

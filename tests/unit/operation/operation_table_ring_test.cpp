@@ -83,7 +83,7 @@ TEST_F(OperationTableRingTest, ASuccessorThatDisagreesWhileRanksGatherIsNamedAtO
 }
 
 TEST_F(OperationTableRingTest, EarlyReadinessIsBounded) {
-  for (uint64_t step = 0; step < OperationTable::kEarlyReadyMax; ++step) {
+  for (uint64_t step = 0; step < Readiness::kEarlyMax; ++step) {
     ASSERT_TRUE(on_successor_ready(key(step), all_reduce(10)).is_ok());
   }
   const Status flood = on_successor_ready(key(1ull << 40), all_reduce(10));
@@ -95,10 +95,9 @@ TEST_F(OperationTableRingTest, EarlyReadinessIsBounded) {
 
 TEST_F(OperationTableRingTest, EarlyReadinessIsItsUsersMemory) {
   constexpr uint64_t kUser = 1000;
-  constexpr uint64_t kSteps =
-      OperationTable::kReadyStepBytes / OperationTable::kReadyCostBytes;  // that one step holds
+  constexpr uint64_t kSteps = Readiness::kStepBytes / Readiness::kCostBytes;  // that one step holds
   UserLimits limits;
-  limits.memory_of_user = 4 * OperationTable::kReadyStepBytes;
+  limits.memory_of_user = 4 * Readiness::kStepBytes;
   const auto quotas = std::make_shared<UserQuotas>(limits, std::set<uid_t>{});
   const auto used = [&] { return quotas->used(kUser, UserResource::BufferBytes); };
   table_->set_early_charge({quotas, kUser, UserResource::BufferBytes});
@@ -106,9 +105,9 @@ TEST_F(OperationTableRingTest, EarlyReadinessIsItsUsersMemory) {
   for (; step < 4 * kSteps; ++step)
     ASSERT_TRUE(on_successor_ready(key(step), all_reduce(10)).is_ok()) << step;
   ASSERT_TRUE(on_successor_ready(key(0), all_reduce(10)).is_ok()) << "again";
-  EXPECT_EQ(used(), 4 * OperationTable::kReadyStepBytes);
+  EXPECT_EQ(used(), 4 * Readiness::kStepBytes);
   for (uint64_t submitted = 0; submitted < 2 * kSteps; ++submitted) submit_both(submitted);
-  EXPECT_EQ(used(), 2 * OperationTable::kReadyStepBytes) << "what was submitted is early no more";
+  EXPECT_EQ(used(), 2 * Readiness::kStepBytes) << "what was submitted is early no more";
   for (uint64_t end = step + 2 * kSteps; step < end; ++step)
     ASSERT_TRUE(on_successor_ready(key(step), all_reduce(10)).is_ok()) << step;
   const Status refused = on_successor_ready(key(step), all_reduce(10));

@@ -27,7 +27,7 @@ class OperationTableSampleTest : public testing::OperationTableTest {
     make({{0}, {1}}, 0, 1 << 20, direct_bytes);
     OperationServices services = actions_.services(1);
     table_ = std::make_unique<OperationTable>(
-        "train", kJob, ring_, std::vector<uint32_t>{0}, memory_,
+        JobOnNode{"train", kJob, ring_, {0}}, memory_,
         OperationServices{actions_, observer_, actions_.counters, services.sinks,
                           services.send_ready, services.reach_all});
     auto coded = std::make_shared<CodedTensors>();
@@ -35,11 +35,12 @@ class OperationTableSampleTest : public testing::OperationTableTest {
     coded_ = std::move(coded);
   }
   void submit_coded(uint64_t step, bool is_sampled) {
-    Submission one = submission(0, step, testing::all_reduce(kCount));
-    one.signature.codec = default_codec_spec(CodecKind::Int8);
-    one.coded = coded_;
-    one.is_sampled = is_sampled;
-    ASSERT_TRUE(table_->submit(one).is_ok());
+    OperationForm form = form_of(kCount);
+    form.codec = default_codec_spec(CodecKind::Int8);
+    form.coded = coded_;
+    form.sample_every_steps = is_sampled ? 1 : 0;
+    const Submission one = submission(0, step, testing::all_reduce(kCount));
+    ASSERT_TRUE(table_->submit(one, planned_as(std::move(form))).is_ok());
   }
   // What the engine does with an operation that has a Hop.
   static void encode(const Operation& operation, Encoding encoding) {

@@ -31,15 +31,14 @@ TEST_F(OperationTableTest, StartsWhenAllLocalRanksHaveSubmitted) {
   EXPECT_EQ(operation.memory, memory_);
 }
 
-TEST_F(OperationTableTest, AnOperationIsAsUrgentAsItsSubmissions) {
+TEST_F(OperationTableTest, AnOperationIsAsUrgentAsItsForm) {
   make({{0, 1}}, 0);
+  const PlannedTensor planned = planned_as(form_of(10));
   for (uint32_t rank = 0; rank < 2; ++rank) {
-    Submission planned = submission(rank, 0, all_reduce(10));
-    planned.urgency = 77;
-    ASSERT_TRUE(table_->submit(planned).is_ok());
+    ASSERT_TRUE(table_->submit(submission(rank, 0, all_reduce(10)), planned).is_ok());
     ASSERT_TRUE(submit(rank, 1, all_reduce(10)).is_ok());
   }
-  EXPECT_EQ(actions_.started.at(0).urgency, 77u);
+  EXPECT_EQ(actions_.started.at(0).urgency, urgency_of(0, 0));
   EXPECT_EQ(actions_.started.at(1).urgency, kMostUrgent) << "what is not planned";
 }
 
@@ -56,7 +55,7 @@ TEST_F(OperationTableTest, WhatAnOperationTakesIsCountedByPhase) {
   EXPECT_EQ(actions_.numbers->submit_ns.get(), 20u);
   EXPECT_EQ(actions_.numbers->ready_ns.get(), 30u);
   EXPECT_EQ(actions_.numbers->run_ns.get(), 350u);
-  const auto ended = table_->latest_ended(10);
+  const auto ended = table_->log().latest_ended(10);
   ASSERT_EQ(ended.size(), 1u);
   EXPECT_EQ(ended[0].end_ns, 500u);
   EXPECT_EQ(ended[0].wait_ns, (std::vector<uint64_t>{400, 380})) << "by rank";
@@ -130,22 +129,22 @@ TEST_F(OperationTableTest, TellsWhatIsPendingAndForWhom) {
   ASSERT_TRUE(submit(1, 4, all_reduce(10)).is_ok());
   for (uint32_t rank = 0; rank < 2; ++rank)
     ASSERT_TRUE(submit(rank, 5, signature_of(Collective::Broadcast, 7)).is_ok());
-  auto pending = table_->oldest_pending(10);
+  auto pending = table_->log().oldest_pending(10);
   ASSERT_EQ(pending.size(), 2u);
-  std::ranges::sort(pending, {}, &OperationTable::Pending::step);
+  std::ranges::sort(pending, {}, &OperationLog::Pending::step);
   EXPECT_EQ(pending[0].step, 4u);
   EXPECT_EQ(pending[0].collective, Collective::AllReduce);
   EXPECT_EQ(pending[0].bytes, 40u);
   EXPECT_EQ(pending[0].ranks, std::vector<uint32_t>{1});
   EXPECT_EQ(pending[1].ranks, (std::vector<uint32_t>{0, 1}));
   EXPECT_EQ(pending[1].collective, Collective::Broadcast);
-  EXPECT_EQ(table_->oldest_pending(1).size(), 1u);
-  EXPECT_TRUE(table_->latest_ended(10).empty());
+  EXPECT_EQ(table_->log().oldest_pending(1).size(), 1u);
+  EXPECT_TRUE(table_->log().latest_ended(10).empty());
 }
 
 TEST_F(OperationTableTest, KeepsTheLatestThatHaveEnded) {
   make({{0}, {1}}, 0);
-  constexpr uint64_t kSteps = OperationTable::kEndedKept + 10;
+  constexpr uint64_t kSteps = OperationLog::kEndedKept + 10;
   for (uint64_t step = 0; step < kSteps; ++step) {
     ASSERT_TRUE(submit(0, step, all_reduce(1)).is_ok());
     ASSERT_TRUE(table_->on_node_ready(1, key(step), all_reduce(1)).is_ok());
@@ -153,12 +152,12 @@ TEST_F(OperationTableTest, KeepsTheLatestThatHaveEnded) {
     table_->on_retired(key(step));
     ASSERT_TRUE(table_->release(0, key(step)).is_ok());
   }
-  EXPECT_TRUE(table_->oldest_pending(10).empty());
-  const auto ended = table_->latest_ended(10'000);
-  ASSERT_EQ(ended.size(), OperationTable::kEndedKept);
+  EXPECT_TRUE(table_->log().oldest_pending(10).empty());
+  const auto ended = table_->log().latest_ended(10'000);
+  ASSERT_EQ(ended.size(), OperationLog::kEndedKept);
   EXPECT_EQ(ended.front().step, kSteps - 1);
   EXPECT_EQ(ended.back().step, 10u);
-  EXPECT_EQ(table_->latest_ended(3).size(), 3u);
+  EXPECT_EQ(table_->log().latest_ended(3).size(), 3u);
 }
 
 TEST_F(OperationTableTest, CountsWhatWasDone) {
@@ -166,9 +165,9 @@ TEST_F(OperationTableTest, CountsWhatWasDone) {
   publish(0, all_reduce(10), 1);
   publish(5, all_reduce(2), 1);
   ASSERT_TRUE(submit(0, 6, all_reduce(1)).is_ok());
-  EXPECT_EQ(table_->operations_done(), 2u);
-  EXPECT_EQ(table_->steps_done(), 6u);
-  EXPECT_EQ(table_->bytes_done(), 48u);
+  EXPECT_EQ(table_->log().operations_done(), 2u);
+  EXPECT_EQ(table_->log().steps_done(), 6u);
+  EXPECT_EQ(table_->log().bytes_done(), 48u);
   EXPECT_EQ(table_->pending(), 1u);
   EXPECT_TRUE(table_->has_unfinished());
   table_->on_done(key(6));

@@ -150,8 +150,9 @@ class OperationTableTest : public LoopTest {
     memory_ = *memory;
     if (memory_is_there) get_memory();
     ring_ = ring;
-    table_ = std::make_unique<OperationTable>("train", kJob, ring, ranks_of_node[self], memory_,
-                                              actions_.services(ranks_of_node[self].size()));
+    table_ =
+        std::make_unique<OperationTable>(JobOnNode{"train", kJob, ring, ranks_of_node[self]},
+                                         memory_, actions_.services(ranks_of_node[self].size()));
   }
 
   // All of it.
@@ -176,6 +177,19 @@ class OperationTableTest : public LoopTest {
     result.timeout_ms = 5;
     result.name = name_;
     return result;
+  }
+  // The form of a planned tensor that is not merged with others.
+  OperationForm form_of(uint64_t count, uint64_t first_in_set = 0) const {
+    auto group = std::make_shared<TensorGroup>();
+    group->members.push_back({kTensor, name_, count, 0, 0, first_in_set});
+    group->count = count;
+    OperationForm form;
+    form.plan = 0;
+    form.group = std::move(group);
+    return form;
+  }
+  static PlannedTensor planned_as(OperationForm form, uint32_t member = 0) {
+    return {std::make_shared<const OperationForm>(std::move(form)), member};
   }
   Status submit(uint32_t local_rank, uint64_t step, const Signature& signature) {
     return table_->submit(submission(local_rank, step, signature));

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operations whose owners keep state.
-#include "engine/fixed_owners.h"
 #include "operation/operation_table_testing.h"
 
 namespace braid {
@@ -17,6 +16,11 @@ class OperationTableUpdatesTest : public testing::OperationTableTest {
     auto created = ShardState::create({1000, 16, 2, 0}, 2, DataType::Float32);
     EXPECT_TRUE(created.is_ok());
     shard_ = *created;
+    kept_ = kept_as(form_of(kCount, 40));
+  }
+  PlannedTensor kept_as(OperationForm form, uint32_t member = 0) const {
+    form.shard = shard_;
+    return planned_as(std::move(form), member);
   }
   static Signature signature() {
     Signature result = all_reduce(kCount, DataType::Float32, Reduction::Average);
@@ -31,10 +35,8 @@ class OperationTableUpdatesTest : public testing::OperationTableTest {
   }
   Status update(uint32_t local_rank, uint64_t step, const UpdateStep& update) {
     Submission one = submission(local_rank, step, signature());
-    one.shard = shard_;
-    one.first_in_set = 40;
     one.update = update;
-    return table_->submit(one);
+    return table_->submit(one, kept_);
   }
   // As its neighbour says it.
   static Signature said(const UpdateStep& update, uint64_t updates) {
@@ -51,18 +53,17 @@ class OperationTableUpdatesTest : public testing::OperationTableTest {
       group->count += 10;
     }
     group->hash = 7;
+    OperationForm form;
+    form.group = group;
+    PlannedTensor planned = kept_as(std::move(form));
     const auto member = [&](uint32_t i, const UpdateStep& step) {
       Submission one = submission(0, 0, signature());
-      one.signature.count = 20;
-      one.signature.group = 7;
       one.tensor = kTensor + i;
       one.ticket = 1 + i;
       one.input_bytes = 40;
-      one.group = group;
-      one.member = i;
-      one.shard = shard_;
       one.update = step;
-      return table_->submit(one);
+      planned.member = i;
+      return table_->submit(one, planned);
     };
     ASSERT_TRUE(member(0, step_of(UpdateAction::Apply, 0.5)));
     const Status refused = member(1, step_of(other, 0.5));
@@ -72,9 +73,10 @@ class OperationTableUpdatesTest : public testing::OperationTableTest {
   }
 
   std::shared_ptr<ShardState> shard_;
+  PlannedTensor kept_;
 };
 
-TEST_F(OperationTableUpdatesTest, TheEngineGetsOwnersAStepAndHalves) {
+TEST_F(OperationTableUpdatesTest, TheEngineGetsHalvesAndWhatIsPushedHasNoResult) {
   make({{0}, {1}}, 0);
   uint64_t step = 0;
   for (const auto& [action, halves] : {std::pair{UpdateAction::Load, Halves::Gather},
@@ -84,12 +86,7 @@ TEST_F(OperationTableUpdatesTest, TheEngineGetsOwnersAStepAndHalves) {
                                        {UpdateAction::Estimate, Halves::Both}}) {
     ASSERT_TRUE(update(0, step, step_of(action)));
     const Operation& operation = actions_.started.back();
-    ASSERT_NE(operation.fixed_owners, nullptr);
-    EXPECT_EQ(operation.fixed_owners->stripe_elements, 16u);
-    EXPECT_EQ(operation.fixed_owners->in_set(3), 43u);
-    EXPECT_NE(operation.owner_step, nullptr);
     EXPECT_EQ(operation.halves, halves);
-    EXPECT_EQ(operation.contribution != nullptr, halves == Halves::Gather);
     EXPECT_EQ(operation.route == nullptr, halves == Halves::Both) << "around the ring";
     table_->on_done(key(step));
     EXPECT_EQ(actions_.published.back().bytes, action == UpdateAction::Push ? 0 : 4 * kCount);
@@ -102,10 +99,8 @@ TEST_F(OperationTableUpdatesTest, NoOperationHasElementsBehindTheState) {
   make({{0}}, 0);
   const auto update_from = [this](uint64_t first, uint64_t step) {
     Submission one = submission(0, step, signature());
-    one.shard = shard_;
-    one.first_in_set = first;
     one.update = step_of();
-    return table_->submit(one);
+    return table_->submit(one, kept_as(form_of(kCount, first)));
   };
   EXPECT_TRUE(update_from(900, 0));
   for (const uint64_t first : {uint64_t{901}, uint64_t{1000}, UINT64_MAX - 50}) {
@@ -126,19 +121,18 @@ TEST_F(OperationTableUpdatesTest, NoMemberOfAGroupHasElementsBehindTheState) {
     group->members.push_back({kTensor + 1, name_, second_count, 40, 0, second_first});
     group->count = 10 + second_count;
     group->hash = 7;
+    OperationForm form;
+    form.group = group;
+    PlannedTensor planned = kept_as(std::move(form));
     Status last;
     for (uint32_t i = 0; i < 2 && last; ++i) {
       Submission one = submission(0, 0, signature());
-      one.signature.count = group->count;
-      one.signature.group = 7;
       one.tensor = kTensor + i;
       one.ticket = 1 + i;
       one.input_bytes = group->members[i].count * sizeof(float);
-      one.group = group;
-      one.member = i;
-      one.shard = shard_;
       one.update = step_of();
-      last = table_->submit(one);
+      planned.member = i;
+      last = table_->submit(one, planned);
     }
     return last;
   };

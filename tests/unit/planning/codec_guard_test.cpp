@@ -8,6 +8,8 @@
 
 #include <gtest/gtest.h>
 
+#include "operation/operation_form.h"
+
 namespace braid {
 namespace {
 

@@ -19,15 +19,7 @@ class PlanBookGuardTest : public testing::PlanBookTest {
   // 't0', 't1' and 't2' have the codec, 't3' has none.
   void make_coded(const std::string& codec = "2bit:threshold=0.25", uint32_t every = kEvery) {
     book_ = std::make_unique<PlanBook>(JobLabel{"train"}, kJob, 2, std::vector<uint32_t>{0},
-                                       PlanBook::Actions{[this](const Submission& submission) {
-                                                           passed.push_back(submission);
-                                                           return Status::ok();
-                                                         },
-                                                         [this](ControlBuffer& message) {
-                                                           sent.push_back(message.Release());
-                                                           return Status::ok();
-                                                         }},
-                                       every);
+                                       noting_actions(), every);
     auto tensors = planned_tensors(4);
     for (uint32_t i = 0; i < 3; ++i) tensors[i].codec = *parse_codec_spec(codec);
     ASSERT_TRUE(testing::register_planned(*book_, 0, kSet, tensors).is_ok());
@@ -51,7 +43,7 @@ class PlanBookGuardTest : public testing::PlanBookTest {
     ASSERT_TRUE(decide(number, true).is_ok());
   }
   // The submissions of a step.
-  std::vector<Submission> step(uint64_t number) {
+  std::vector<testing::Passed> step(uint64_t number) {
     passed.clear();
     submit_step(number, 4);
     return passed;
@@ -61,17 +53,15 @@ class PlanBookGuardTest : public testing::PlanBookTest {
 TEST_F(PlanBookGuardTest, EachSoManyThStepOfWhatHasACodecIsSampled) {
   make_coded();
   for (uint64_t number = 0; number < 9; ++number) {
-    for (const Submission& one : step(number)) {
-      const bool has_codec = one.signature.codec.kind != CodecKind::None;
-      EXPECT_EQ(one.is_sampled, has_codec && number % kEvery == kEvery - 1) << number;
-    }
+    for (const auto& one : step(number))
+      EXPECT_EQ(one.form().is_sampled_in(number), number % kEvery == kEvery - 1) << number;
   }
 }
 
 TEST_F(PlanBookGuardTest, NothingIsSampledWhereThatIsOff) {
   make_coded("int8", 0);
   for (uint64_t number = 0; number < 9; ++number) {
-    for (const Submission& one : step(number)) EXPECT_FALSE(one.is_sampled);
+    for (const auto& one : step(number)) EXPECT_FALSE(one.form().is_sampled_in(number));
   }
 }
 
@@ -102,16 +92,16 @@ TEST_F(PlanBookGuardTest, FromTheStepOnSubmissionsHaveNoCodec) {
   EXPECT_TRUE(step(5).empty()) << "kept back until the verdict";
   ASSERT_TRUE(decide(1, true).is_ok());
   ASSERT_EQ(passed.size(), 4u);
-  for (const Submission& one : passed) {
-    EXPECT_EQ(one.signature.codec, CodecSpec());
-    EXPECT_EQ(one.coded, nullptr);
+  for (const testing::Passed& one : passed) {
+    EXPECT_EQ(one.signature().codec, CodecSpec());
+    EXPECT_EQ(one.coded(), nullptr);
   }
   for (uint32_t i = 0; i < 3; ++i) {
-    EXPECT_EQ(passed[i].signature.count, 300u) << "the group stays";
-    EXPECT_EQ(passed[i].member, i);
+    EXPECT_EQ(passed[i].signature().count, 300u) << "the group stays";
+    EXPECT_EQ(passed[i].planned.member, i);
   }
-  for (const Submission& one : step(4))
-    EXPECT_EQ(one.coded != nullptr, one.signature.count == 300) << "a step before";
+  for (const auto& one : step(4))
+    EXPECT_EQ(one.coded() != nullptr, one.signature().count == 300) << "a step before";
 }
 
 TEST_F(PlanBookGuardTest, ItStaysSoWhenThePlanChanges) {
@@ -119,7 +109,7 @@ TEST_F(PlanBookGuardTest, ItStaysSoWhenThePlanChanges) {
   end_codec(1, 2, {0, 1, 2});
   ASSERT_TRUE(propose(2, 3, {{0, 3}, {1}, {2}}).is_ok());
   ASSERT_TRUE(decide(2, true).is_ok());
-  for (const Submission& one : step(3)) EXPECT_EQ(one.coded, nullptr);
+  for (const auto& one : step(3)) EXPECT_EQ(one.coded(), nullptr);
 }
 
 TEST_F(PlanBookGuardTest, OfAGroupSomeTensorsMayKeepTheirCodec) {
@@ -127,11 +117,11 @@ TEST_F(PlanBookGuardTest, OfAGroupSomeTensorsMayKeepTheirCodec) {
   end_codec(1, 2, {1});
   const auto submissions = step(2);
   ASSERT_EQ(submissions.size(), 4u);
-  EXPECT_NE(submissions[0].coded, nullptr);
-  EXPECT_EQ(submissions[1].coded, nullptr);
-  EXPECT_EQ(submissions[1].group, nullptr);
-  EXPECT_EQ(submissions[2].group, submissions[0].group);
-  EXPECT_EQ(submissions[2].first_element, 200u);
+  EXPECT_NE(submissions[0].coded(), nullptr);
+  EXPECT_EQ(submissions[1].coded(), nullptr);
+  EXPECT_FALSE(submissions[1].form().is_merged());
+  EXPECT_EQ(submissions[2].planned.form, submissions[0].planned.form);
+  EXPECT_EQ(submissions[2].member().first_element, 200u);
 }
 
 TEST_F(PlanBookGuardTest, IsRefusedWhenItComesTooLate) {
@@ -147,7 +137,7 @@ TEST_F(PlanBookGuardTest, WithoutAVerdictThatItHoldsNothingChanges) {
   make_coded();
   ASSERT_TRUE(book_->on_proposal(plain_proposal(1, 5, {0, 1, 2})).is_ok());
   ASSERT_TRUE(decide(1, false).is_ok());
-  EXPECT_NE(step(5)[0].coded, nullptr);
+  EXPECT_NE(step(5)[0].coded(), nullptr);
 }
 
 TEST_F(PlanBookGuardTest, TensorsThatHaveNoCodecEndTheJob) {

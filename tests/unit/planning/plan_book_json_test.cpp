@@ -16,9 +16,7 @@ PlanSet::Tensor tensor(const char* name, uint64_t count) {
 }
 
 PlanBook book_of(const std::vector<PlanSet::Tensor>& tensors) {
-  PlanBook book(JobLabel{"train"}, 1, 2, {0},
-                {[](const Submission&) { return Status::ok(); },
-                 [](ControlBuffer&) { return Status::ok(); }});
+  PlanBook book(JobLabel{"train"}, 1, 2, {0}, {[](ControlBuffer&) { return Status::ok(); }});
   EXPECT_TRUE(testing::register_planned(book, 0, 7, tensors));
   return book;
 }

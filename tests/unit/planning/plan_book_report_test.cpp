@@ -162,7 +162,7 @@ TEST_F(PlanBookReportTest, TheTraceIsOneThatPlannersTake) {
     for (const auto& [name, after] : {std::pair{"b", 0u}, {"c", 1000u}, {"a", 500u}}) {
       Submission one = submission(0, step);
       one.tensor = testing::test_job().of_name(name);
-      ASSERT_TRUE(book_->submit(one, kSet, now_ns_ += after).is_ok());
+      ASSERT_TRUE(pass(one, kSet, now_ns_ += after).is_ok());
     }
     now_ns_ += 10'000;
   }

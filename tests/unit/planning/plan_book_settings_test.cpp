@@ -14,11 +14,7 @@ class PlanBookSettingsTest : public testing::PlanBookTest {
   void make_noting() {
     book_ = std::make_unique<PlanBook>(
         JobLabel{"train"}, kJob, 2, std::vector<uint32_t>{0},
-        PlanBook::Actions{[this](const Submission& submission) {
-                            passed.push_back(submission);
-                            return Status::ok();
-                          },
-                          [this](ControlBuffer& message) {
+        PlanBook::Actions{[this](ControlBuffer& message) {
                             sent.push_back(message.Release());
                             return Status::ok();
                           },
@@ -89,14 +85,14 @@ TEST_F(PlanBookSettingsTest, GoWithTheSubmissionsFromTheirStepOn) {
   EXPECT_EQ(flows_, std::vector<uint32_t>{9});
   submit_step(1, 2);
   EXPECT_TRUE(used_.empty());
-  for (const Submission& one : passed) EXPECT_EQ(one.settings, nullptr);
+  for (const testing::Passed& one : passed) EXPECT_EQ(one.form().settings, nullptr);
   passed.clear();
   submit_step(2, 2);
   EXPECT_EQ(used_, std::vector<TransferSettings>{settings(7)});
-  for (const Submission& one : passed) {
-    ASSERT_NE(one.settings, nullptr);
-    EXPECT_EQ(*one.settings, settings(7));
-    EXPECT_NE(one.group, nullptr) << "the groups stay";
+  for (const testing::Passed& one : passed) {
+    ASSERT_NE(one.form().settings, nullptr);
+    EXPECT_EQ(*one.form().settings, settings(7));
+    EXPECT_TRUE(one.form().is_merged()) << "the groups stay";
   }
 }
 
@@ -109,8 +105,8 @@ TEST_F(PlanBookSettingsTest, StayWhenGroupsChange) {
   passed.clear();
   submit_step(2, 2);
   ASSERT_EQ(passed.size(), 2u);
-  EXPECT_EQ(*passed[0].settings, settings(7));
-  EXPECT_EQ(passed[0].group, nullptr);
+  EXPECT_EQ(*passed[0].form().settings, settings(7));
+  EXPECT_FALSE(passed[0].form().is_merged());
   EXPECT_EQ(used_.size(), 1u) << "they are the same";
   EXPECT_EQ(*book_->settings(), settings(7));
 }

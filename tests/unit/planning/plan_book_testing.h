@@ -15,6 +15,18 @@
 
 namespace braid::testing {
 
+// A submission with what the plan says of it, as an operation table gets them.
+struct Passed {
+  Submission submission;
+  PlannedTensor planned;
+  const OperationForm& form() const { return *planned.form; }
+  Signature signature() const { return form().signature_of(submission); }
+  const TensorGroup::Member& member() const { return form().group->members[planned.member]; }
+  const CodedTensors* coded() const {
+    return form().encodes(submission.update) ? form().coded.get() : nullptr;
+  }
+};
+
 // The plans of one node, of job 'train' with key 9; what it passes on and says is written down.
 class PlanBookTest : public ::testing::Test {
  protected:
@@ -23,14 +35,15 @@ class PlanBookTest : public ::testing::Test {
 
   void make(std::vector<uint32_t> local_ranks = {0}) {
     book_ = std::make_unique<PlanBook>(JobLabel{"train"}, kJob, 2, std::move(local_ranks),
-                                       PlanBook::Actions{[this](const Submission& submission) {
-                                                           passed.push_back(submission);
-                                                           return refuse_submit;
-                                                         },
-                                                         [this](ControlBuffer& message) {
-                                                           sent.push_back(message.Release());
-                                                           return Status::ok();
-                                                         }});
+                                       noting_actions());
+  }
+  PlanBook::Actions noting_actions() {
+    PlanBook::Actions actions;
+    actions.send = [this](ControlBuffer& message) {
+      sent.push_back(message.Release());
+      return Status::ok();
+    };
+    return actions;
   }
   // One local rank with 't0', 't1', … registered.
   void make_with(uint32_t tensors, uint64_t count = 100) {
@@ -51,7 +64,13 @@ class PlanBookTest : public ::testing::Test {
     return result;
   }
   Status submit(uint32_t tensor, uint64_t step, uint32_t local_rank = 0) {
-    return book_->submit(submission(tensor, step, local_rank), kSet, now_ns_ += 10);
+    return pass(submission(tensor, step, local_rank), kSet, now_ns_ += 10);
+  }
+  Status pass(Submission one, uint64_t set, uint64_t now_ns) {
+    const auto planned = book_->plan(one, set, now_ns);
+    if (!planned) return planned.status();
+    if (*planned) passed.push_back({std::move(one), **planned});
+    return Status::ok();
   }
   // All tensors of one step.
   void submit_step(uint64_t step, uint32_t tensors) {
@@ -80,7 +99,10 @@ class PlanBookTest : public ::testing::Test {
     proposed.set = set;
     proposed.number = number;
     auto message = make_plan_verdict(proposed, holds);
-    return book_->on_verdict(*as_message(message).body_as_PlanVerdict());
+    auto freed = book_->on_verdict(*as_message(message).body_as_PlanVerdict());
+    if (!freed) return freed.status();
+    for (auto& [one, planned] : *freed) passed.push_back({std::move(one), planned});
+    return Status::ok();
   }
 
   template <typename Table>
@@ -96,15 +118,14 @@ class PlanBookTest : public ::testing::Test {
   // "t2/7" for tensor 2 of step 7, in the order in which they were passed on.
   std::vector<std::string> passed_on() const {
     std::vector<std::string> names;
-    for (const Submission& one : passed)
-      names.push_back(*one.name + "/" + std::to_string(one.step));
+    for (const Passed& one : passed)
+      names.push_back(*one.submission.name + "/" + std::to_string(one.submission.step));
     return names;
   }
 
   std::unique_ptr<PlanBook> book_;
-  std::vector<Submission> passed;
+  std::vector<Passed> passed;
   std::vector<flatbuffers::DetachedBuffer> sent;
-  Status refuse_submit;
   uint64_t now_ns_ = 1'000'000;
   uint64_t tickets_ = 0;
 };

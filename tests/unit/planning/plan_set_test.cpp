@@ -122,13 +122,13 @@ TEST(PlanSetTest, MembersLieOneAfterTheOther) {
   for (uint32_t i = 0; i < 4; ++i) {
     EXPECT_EQ(group.members[i].offset, offsets[i]);
     EXPECT_EQ(set.find(i, 0).member, i);
-    EXPECT_EQ(set.find(i, 0).group.get(), &group);
+    EXPECT_EQ(set.find(i, 0).form->group.get(), &group);
   }
 }
 
 TEST(PlanSetTest, WhatStandsAloneIsNoGroup) {
   PlanSet set(test_job(), 1, planned_tensors(1));
-  EXPECT_EQ(set.find(0, 0).group, nullptr);
+  EXPECT_FALSE(set.find(0, 0).form->is_merged());
   EXPECT_EQ(set.current().groups[0]->hash, 0u);
 }
 
@@ -153,22 +153,22 @@ TEST(PlanSetTest, EachStepFollowsThePlanThatHeldForIt) {
   set.add(1, 10, groups_of({{2, 0}, {1}}));
   set.add(4, 20, groups_of({{0}, {1}, {2}}));
   EXPECT_EQ(set.current().number, 4u);
-  for (const uint64_t step : {0, 9}) EXPECT_EQ(set.find(1, step).group->members.size(), 3u);
+  for (const uint64_t step : {0, 9}) EXPECT_EQ(set.find(1, step).form->members(), 3u);
   for (const uint64_t step : {10, 19}) {
-    EXPECT_EQ(set.find(1, step).group, nullptr);
-    ASSERT_NE(set.find(0, step).group, nullptr);
+    EXPECT_FALSE(set.find(1, step).form->is_merged());
+    EXPECT_EQ(set.find(0, step).form->plan, 1u);
     EXPECT_EQ(set.find(0, step).member, 1u);
     EXPECT_EQ(set.find(2, step).member, 0u);
     EXPECT_EQ(set.plan_of(step).number, 1u);
   }
-  EXPECT_EQ(set.find(0, 20).group, nullptr);
-  EXPECT_EQ(set.find(0, UINT64_MAX).group, nullptr);
+  EXPECT_FALSE(set.find(0, 20).form->is_merged());
+  EXPECT_FALSE(set.find(0, UINT64_MAX).form->is_merged());
 }
 
 TEST(PlanSetTest, OnlyTheLastPlansAreKept) {
   PlanSet set(test_job(), 1, planned_tensors(2));
   for (uint32_t i = 1; i < PlanSet::kPlansKept; ++i) set.add(i, 10 * i, groups_of({{0}, {1}}));
-  EXPECT_NE(set.find(0, 0).group, nullptr);  // the first one is still there
+  EXPECT_TRUE(set.find(0, 0).form->is_merged());  // the first one is still there
   set.add(PlanSet::kPlansKept, 1000, groups_of({{1, 0}}));
   EXPECT_EQ(set.plan_of(0).number, 1u);  // the oldest that is
   EXPECT_EQ(set.plan_of(999).number, PlanSet::kPlansKept - 1);

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+
+#include "operation/codec_gauge.h"
+#include "operation/gathered_operation.h"
+
+namespace braid {
+
+// Makes of what the local ranks have submitted what the engine runs: kind, inputs, codec, owners
+// and algorithm. The same of the same, and it changes nothing. What depends on the result's place,
+// which are `result` and `exchange`, is left to the caller.
+class OperationMaker {
+ public:
+  // `job` outlives it.
+  OperationMaker(const JobOnNode& job, std::shared_ptr<JobMemory> memory)
+      : job_(job), memory_(std::move(memory)) {}
+
+  // Mismatch: the operation has elements of which this node keeps nothing.
+  Status check(const GatheredOperation& submitted) const;
+  // Of what is complete and was checked. `gauge`: gets what the codec loses; nullptr: nobody does.
+  Operation make(const GatheredOperation& submitted, std::shared_ptr<CodecGauge> gauge) const;
+
+ private:
+  void add_update(const GatheredOperation& submitted, Operation& operation) const;
+  bool has_hop(const GatheredOperation& submitted) const;
+  std::shared_ptr<Hop> hop_of(const GatheredOperation& submitted,
+                              std::shared_ptr<CodecGauge> gauge) const;
+
+  const JobOnNode& job_;
+  const std::shared_ptr<JobMemory> memory_;
+};
+
+}  // namespace braid
