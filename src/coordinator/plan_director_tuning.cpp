@@ -102,7 +102,7 @@ void PlanDirector::watch_tuning(uint64_t id, Set& set, uint64_t step) {
   if (++tuned_->reports_of_others < kRoundsOfOthersMax * nodes_.size()) return;
   const auto has_ended =
       tuned_->tuning->stop(fmt::format("the set had no step while others had about {}",
-                                       kRoundsOfOthersMax * PlanBook::kStepsPerReport));
+                                       kRoundsOfOthersMax * PlannedSet::kStepsPerReport));
   if (has_ended) change_settings(tuned_->summary->set, *tuned_);
 }
 

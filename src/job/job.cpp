@@ -13,13 +13,6 @@
 namespace braid {
 namespace {
 
-// What counts as its user's memory as long as it is there.
-template <typename Held>
-struct Charged {
-  UserCharge charge;
-  Held held;
-};
-
 TimelineEvent submit_span(const Membership& membership, const Submission& submission,
                           bool is_planned) {
   TimelineEvent event;
@@ -45,16 +38,16 @@ Job::Job(JobServices services, Membership membership, std::vector<Session*> sess
       sessions_(std::move(sessions)),
       user_(sessions_.empty() ? 0 : sessions_.front()->credentials().uid),
       numbers_(services_.board.add(membership_.name, membership_.local_ranks)),
+      set_memory_(
+          membership_.ring,
+          [this] { return UserCharge(services_.quotas, user_, UserResource::ResultBytes); }),
       plans_(label(), membership_.key, membership_.ring->nodes, membership_.local_ranks,
              {[this](ControlBuffer& message) {
                 return services_.control_plane.send(coordinator_.id, message);
               },
               [this](const TransferSettings& settings) { use(settings); },
               [this](uint32_t flows) { add_flows(flows); },
-              [this](const CodecSpec& spec, uint64_t elements) { return code(spec, elements); },
-              [this](uint64_t elements, uint32_t slots, DataType dtype) {
-                return keep(elements, slots, dtype);
-              },
+              [this](const PlanSet& set) { return set_memory_.make(set); },
               [this] {
                 return CarriedWork{services_.engines.processor_ns(),
                                    services_.engines.counters().bytes_carried};
@@ -173,58 +166,6 @@ Status Job::check_registered(const Session& session, std::span<const Tensor> ten
 
 void Job::remove_registered(std::span<const Tensor> tensors) {
   for (const uint64_t gone : names_->remove(tensors)) operations_->end_tensor(gone);
-}
-
-// Planned tensors of so many elements are to travel with a codec.
-Result<std::shared_ptr<const CodedTensors>> Job::code(const CodecSpec& spec, uint64_t elements) {
-  const Ring& ring = *membership_.ring;
-  auto sum = make_coded_sum(spec, ring.nodes, 1);
-  auto average = make_coded_sum(spec, ring.nodes, ring.world_size);
-  if (!sum) return sum.status();
-  if (!average) return average.status();
-  auto kept = std::make_shared<Charged<CodedTensors>>();
-  CodedTensors& coded = kept->held;
-  coded.sum = std::move(*sum);
-  coded.average = std::move(*average);
-  if (const uint32_t planes = coded.sum.memory_floats; planes != 0) {
-    auto charge = charge_kept(ErrorMemory::bytes_of(elements, planes));
-    if (!charge) {
-      return charge.status().with_context(
-          fmt::format("what the codec {} loses of {} elements is kept on each node",
-                      to_string(spec), elements));
-    }
-    kept->charge = std::move(*charge);
-    auto memory = ErrorMemory::create(elements, planes);
-    if (!memory) return memory.status();
-    coded.memory = std::move(*memory);
-  }
-  return std::shared_ptr<const CodedTensors>(kept, &coded);
-}
-
-// Weights of so many elements are to be updated by their owners.
-Result<std::shared_ptr<ShardState>> Job::keep(uint64_t elements, uint32_t slots, DataType dtype) {
-  const Ring& ring = *membership_.ring;
-  const ShardLayout layout = {elements, stripe_elements_of(elements, ring.nodes), ring.nodes,
-                              ring.self};
-  auto charge = charge_kept(ShardState::bytes_of(layout, slots, dtype));
-  if (!charge) {
-    return charge.status().with_context(
-        fmt::format("{} values for each of this node's {} of {} weights are kept", slots,
-                    layout.owned_elements(), elements));
-  }
-  auto state = ShardState::create(layout, slots, dtype);
-  if (!state) return state.status();
-  auto kept = std::make_shared<Charged<std::shared_ptr<ShardState>>>();
-  kept->charge = std::move(*charge);
-  kept->held = std::move(*state);
-  return std::shared_ptr<ShardState>(kept, kept->held.get());
-}
-
-Result<UserCharge> Job::charge_kept(std::optional<uint64_t> bytes) const {
-  if (!bytes) return Status(StatusCode::ResourceExhausted, "no machine has memory for so much");
-  UserCharge charge(services_.quotas, user_, UserResource::ResultBytes);
-  BRAID_RETURN_IF_ERROR(charge.set(*bytes));
-  return charge;
 }
 
 void Job::on_submit(Submission submission, uint64_t plan_set) {

@@ -30,6 +30,7 @@
 #include "operation/operation_table.h"
 #include "planning/plan_book.h"
 #include "planning/plan_observer.h"
+#include "planning/set_memory.h"
 
 namespace braid {
 
@@ -158,10 +159,6 @@ class Job final {
 
   void reach();
   void on_reached(const Status& reached);
-  Result<std::shared_ptr<const CodedTensors>> code(const CodecSpec& spec, uint64_t elements);
-  Result<std::shared_ptr<ShardState>> keep(uint64_t elements, uint32_t slots, DataType dtype);
-  // What codecs have lost and owners keep, of so many bytes; nothing: of more than there can be.
-  Result<UserCharge> charge_kept(std::optional<uint64_t> bytes) const;
   void report_ready();
   void look_at_memory();
   ArenaMemory::OfRanks arenas() const;
@@ -183,6 +180,7 @@ class Job final {
   std::shared_ptr<ResultMemory> memory_;
   std::unique_ptr<OperationTable> operations_;
   RegistrationQueue registrations_;
+  const SetMemory set_memory_;
   PlanBook plans_;
   PlanObserver observer_;
   NodeReach reach_;

@@ -108,7 +108,7 @@ class EnginePool final : public OperationEngines {
   struct Job {
     OperationEvents* events = nullptr;
     OnOverrun on_overrun;
-    // Of operations that several loops run.
+    // Only operations that several loops run.
     std::unordered_map<OperationKey, Progress, OperationKeyHash> progress;
   };
 

@@ -68,7 +68,7 @@ Status GatheredOperation::add(const Submission& submission, const PlannedTensor&
   return submission.splits == nullptr ? Status::ok() : add_to_exchange(submission);
 }
 
-// Of a group the plan says how much is read of each rank's input, not the rank that submits it.
+// For a group the plan says how much of each rank's input is read, not the rank that submits it.
 Status GatheredOperation::check_member(const Submission& submission, uint32_t member) const {
   if (!form().is_merged()) return Status::ok();
   const TensorGroup::Member& planned = form_->group->members[member];

@@ -34,7 +34,8 @@ class GatheredOperation {
     uint64_t submitted_ns = 0;
     uint64_t ticket = 0;
     const uint8_t* input = nullptr;
-    uint64_t result_start = 0;  // of an exchange: where the rank's own result is in the operation's
+    uint64_t result_start =
+        0;  // only in an exchange: where the rank's result is in the operation's
   };
   struct Times {
     uint64_t first_submitted_ns = 0;
@@ -82,7 +83,7 @@ class GatheredOperation {
   void begin_using_kept() const;
   void end_using_kept() const;
 
-  // Of an exchange: gives each rank its part of the result, and returns the bytes of all.
+  // Only for an exchange: gives each rank its part of the result, and returns the bytes of all.
   CheckedNumber lay_out_results();
   void publish(uint32_t local_rank, uint64_t result_offset, uint64_t result_bytes,
                ResultSink& sink) const;

@@ -34,7 +34,7 @@ class OperationLog {
   void on_end(const OperationEntry& entry, uint64_t end_ns);
   // No rank of this node has the tensor any more; what is said of it from now on is late.
   void end_tensor(uint64_t tensor);
-  // Of an operation without an entry: a tensor's steps grow.
+  // For an operation without an entry. A tensor's steps grow, so earlier ones have ended.
   bool has_ended(const OperationKey& key) const;
 
   uint64_t operations_done() const { return numbers_->operations.get(); }

@@ -84,7 +84,7 @@ Status OperationMaker::check(const GatheredOperation& submitted) const {
 }
 
 Operation OperationMaker::make(const GatheredOperation& submitted,
-                               std::shared_ptr<CodecGauge> gauge) const {
+                               const std::shared_ptr<CodecGauge>& gauge) const {
   const Signature& signature = submitted.signature();
   const bool is_barrier = signature.collective == Collective::Barrier;
   Operation operation;

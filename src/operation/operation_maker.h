@@ -8,9 +8,9 @@
 
 namespace braid {
 
-// Makes of what the local ranks have submitted what the engine runs: kind, inputs, codec, owners
-// and algorithm. The same of the same, and it changes nothing. What depends on the result's place,
-// which are `result` and `exchange`, is left to the caller.
+// Makes the engine's operation from what the local ranks have submitted: kind, inputs, codec,
+// owners and algorithm. Equal submissions give equal operations, and nothing else changes. `result`
+// and `exchange` depend on the result's place, so the caller fills them in.
 class OperationMaker {
  public:
   // `job` outlives it.
@@ -19,8 +19,10 @@ class OperationMaker {
 
   // Mismatch: the operation has elements of which this node keeps nothing.
   Status check(const GatheredOperation& submitted) const;
-  // Of what is complete and was checked. `gauge`: gets what the codec loses; nullptr: nobody does.
-  Operation make(const GatheredOperation& submitted, std::shared_ptr<CodecGauge> gauge) const;
+  // `submitted` is complete and was checked. `gauge` gets what the codec loses; nullptr: nothing is
+  // measured.
+  Operation make(const GatheredOperation& submitted,
+                 const std::shared_ptr<CodecGauge>& gauge) const;
 
  private:
   void add_update(const GatheredOperation& submitted, Operation& operation) const;

@@ -164,7 +164,7 @@ Status OperationTable::tell_sources(Entry& entry) {
   return Status::ok();
 }
 
-// Of an operation that runs.
+// The operation runs.
 Status OperationTable::take_readiness(Entry& entry, const Readiness::Word& word) {
   BRAID_RETURN_IF_ERROR(readiness_.check(entry.submitted, word, true));
   if (std::erase(entry.awaited, word.place) == 0 || !entry.awaited.empty()) return Status::ok();

@@ -33,7 +33,7 @@ class Readiness {
 
   // What is kept counts there.
   void set_charge(UserCharge charge) { charge_ = std::move(charge); }
-  // Of an operation that does not run yet. What a node said of it before is forgotten.
+  // The operation does not run yet. What the node said of it before is forgotten.
   Status keep(const OperationKey& key, const Word& word);
   // All that was kept of an operation.
   Result<std::vector<Word>> take(const OperationKey& key);

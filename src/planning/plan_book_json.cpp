@@ -27,7 +27,7 @@ std::vector<uint32_t> ready_order(const std::vector<uint64_t>& ready_ns) {
 // In the form of plan/trace.h: the first layer first.
 Json trace_of(const std::vector<PlanSet::Tensor>& tensors, const PlanMeter::Rows& rows,
               uint64_t forward_ns) {
-  const std::vector<uint64_t> ready_ns = rows.ready_ns(PlanBook::kReadyQuantile);
+  const std::vector<uint64_t> ready_ns = rows.ready_ns(PlannedSet::kReadyQuantile);
   std::vector<uint32_t> order = ready_order(ready_ns);
   // Traces have no empty tensors.
   std::erase_if(order, [&tensors](uint32_t i) { return tensors[i].count == 0; });
@@ -96,10 +96,9 @@ Json plain_of(uint64_t from_step, const PlainGroup& group, const ByHash& tensors
           {"measured", group.measured},  {"allowed", group.allowed}};
 }
 
-}  // namespace
-
 // What is told of a set, apart from it.
-struct PlanBook::ToldSet {
+struct ToldSet {
+  explicit ToldSet(const PlannedSet& told);
   uint64_t id = 0;
   std::shared_ptr<const std::vector<PlanSet::Tensor>> tensors;
   PlanSet::AgreedPlan plan;
@@ -109,9 +108,7 @@ struct PlanBook::ToldSet {
   uint64_t iteration_ns = 0;
   uint64_t steps = 0;
   uint64_t last_step = 0;
-  std::string planner;
-  uint64_t predicted_ns = 0;
-  std::string cost;
+  PlannedSet::Origin origin;
   std::vector<std::pair<uint64_t, PlainGroup>> plain;
 
   Json to_json(const Json& circumstances, const GuardNews& guard) const {
@@ -128,14 +125,14 @@ struct PlanBook::ToldSet {
       for (const TensorGroup::Member& member : group->members) names.push_back(*member.name);
       groups.push_back(std::move(names));
     }
-    Json one = {{"plan", plan.number}, {"from_step", plan.from_step}, {"planner", planner}};
+    Json one = {{"plan", plan.number}, {"from_step", plan.from_step}, {"planner", origin.planner}};
     one.update(circumstances);
     one["steps_measured"] = steps;
     one["steps_ignored"] = PlanMeter::kStepsIgnored;
     one["last_step"] = last_step;
-    one["predicted_iteration_seconds"] = seconds(predicted_ns);
+    one["predicted_iteration_seconds"] = seconds(origin.predicted_ns);
     one["measured_iteration_seconds"] = seconds(iteration_ns);
-    one["cost"] = cost_of(cost);
+    one["cost"] = cost_of(origin.cost);
     one["groups"] = std::move(groups);
     one["codecs"] = std::move(codecs);
     one["plain"] = std::move(plain_groups);
@@ -147,33 +144,30 @@ struct PlanBook::ToldSet {
   }
 };
 
-PlanBook::ToldSet PlanBook::told(const Set& set) {
-  ToldSet told;
-  told.id = set.set.id();
-  told.tensors = set.set.shared_tensors();
-  told.plan = set.set.current();
-  told.is_plain = set.set.current_plain();
-  told.rows = set.meter.kept_rows();
-  told.forward_ns = set.meter.forward_ns();
-  told.iteration_ns = set.meter.iteration_ns();
-  told.steps = set.meter.steps();
-  told.last_step = set.meter.last_step().value_or(0);
-  told.planner = set.planner;
-  told.predicted_ns = set.predicted_ns;
-  told.cost = set.cost;
-  told.plain = set.plain;
-  return told;
-}
+ToldSet::ToldSet(const PlannedSet& told)
+    : id(told.set().id()),
+      tensors(told.set().shared_tensors()),
+      plan(told.set().current()),
+      is_plain(told.set().current_plain()),
+      rows(told.meter().kept_rows()),
+      forward_ns(told.meter().forward_ns()),
+      iteration_ns(told.meter().iteration_ns()),
+      steps(told.meter().steps()),
+      last_step(told.meter().last_step().value_or(0)),
+      origin(told.origin()),
+      plain(told.plain()) {}
+
+}  // namespace
 
 PlanBook::JsonMaker PlanBook::json_maker(const Circumstances& circumstances,
                                          const GuardNews& guard) const {
   std::vector<ToldSet> sets;
-  for (const auto& [id, set] : sets_) sets.push_back(told(set));
-  return [sets = std::move(sets), guard, job_name = job_.name,
+  for (const auto& [id, set] : sets_) sets.emplace_back(set);
+  return [sets = std::move(sets), guard, job_name = job_.label.name,
           same = Json({{"streams", circumstances.streams},
-                       {"nodes", nodes_},
+                       {"nodes", job_.nodes},
                        {"io_threads", circumstances.io_threads},
-                       {"carry_seconds_per_byte", carry_meter_.seconds_per_byte()}})] {
+                       {"carry_seconds_per_byte", job_.carry_meter.seconds_per_byte()}})] {
     Json list = Json::array();
     for (const ToldSet& set : sets) list.push_back(set.to_json(same, guard));
     // Names come from trainers and may be no UTF-8.

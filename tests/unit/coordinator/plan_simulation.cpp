@@ -30,12 +30,11 @@ PlanSimulation::PlanSimulation(Loop& loop, uint32_t seed)
   for (uint32_t node = 0; node < nodes_; ++node) {
     std::vector<uint32_t> local_ranks(random(1, 2));
     std::iota(local_ranks.begin(), local_ranks.end(), static_cast<uint32_t>(ranks_.size()));
-    books_.push_back(
-        std::make_unique<PlanBook>(JobLabel{"train"}, kJob, nodes_, local_ranks,
-                                   PlanBook::Actions{[this, node](ControlBuffer& message) {
-                                     post(to_director_[node], message);
-                                     return Status::ok();
-                                   }}));
+    books_.push_back(std::make_unique<PlanBook>(JobLabel{"train"}, kJob, nodes_, local_ranks,
+                                                PlanActions{[this, node](ControlBuffer& message) {
+                                                  post(to_director_[node], message);
+                                                  return Status::ok();
+                                                }}));
     for (uint32_t i = 0; i < local_ranks.size(); ++i) {
       check(register_planned(*books_[node], i, kSet, planned_tensors(tensors_, 250'000)));
       Rank rank;

@@ -119,17 +119,17 @@ void expect_true_sums(const TakenSet& taken) {
   }
 }
 
-PlanBook::Actions expecting_actions() {
-  PlanBook::Actions actions;
+PlanActions expecting_actions() {
+  PlanActions actions;
   actions.send = [](ControlBuffer&) { return Status::ok(); };
-  actions.code = [](const CodecSpec&, uint64_t elements) {
-    EXPECT_LE(elements, kSetBytesMax / sizeof(float));
-    return std::make_shared<const CodedTensors>();
-  };
-  actions.keep = [](uint64_t elements, uint32_t slots, DataType dtype) {
-    const ShardLayout layout{elements, stripe_elements_of(elements, 2), 2, 1};
-    EXPECT_TRUE(ShardState::bytes_of(layout, slots, dtype).has_value());
-    return ShardState::create({1, 256, 1, 0}, slots, dtype);
+  actions.keep = [](const PlanSet& set) -> Result<PlanSet::Kept> {
+    for (uint32_t i = 0; i < set.codecs().size(); ++i)
+      EXPECT_LE(set.coded_elements(i), kSetBytesMax / sizeof(float));
+    const PlanSet::Tensor& first = set.tensors().front();
+    if (first.state_slots == 0) return PlanSet::Kept();
+    const ShardLayout layout{set.elements(), stripe_elements_of(set.elements(), 2), 2, 1};
+    EXPECT_TRUE(ShardState::bytes_of(layout, first.state_slots, first.dtype).has_value());
+    return PlanSet::Kept();
   };
   return actions;
 }

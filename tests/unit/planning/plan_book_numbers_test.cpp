@@ -12,9 +12,9 @@ class PlanBookNumbersTest : public testing::PlanBookTest {
  protected:
   void make_counting(std::vector<uint32_t> ranks) {
     numbers_ = std::make_shared<JobNumbers>("train", ranks);
-    book_ = std::make_unique<PlanBook>(
-        JobLabel{"train"}, kJob, 2, std::move(ranks),
-        PlanBook::Actions{[](ControlBuffer&) { return Status::ok(); }}, 0, numbers_);
+    book_ = std::make_unique<PlanBook>(JobLabel{"train"}, kJob, 2, std::move(ranks),
+                                       PlanActions{[](ControlBuffer&) { return Status::ok(); }}, 0,
+                                       numbers_);
   }
   void end(uint32_t tensor, uint64_t step, uint64_t after_ns) {
     ASSERT_TRUE(book_->on_done({kJob, hash_of(tensor), step}, now_ns_ += after_ns, 0).is_ok());

@@ -25,16 +25,16 @@ class PlanBookReportTest : public testing::PlanBookTest {
 
 TEST_F(PlanBookReportTest, ReportsWhenSoManyStepsAreComplete) {
   make_with(2);
-  for (uint64_t step = 0; step < 3 * PlanBook::kStepsPerReport; ++step) {
+  for (uint64_t step = 0; step < 3 * PlannedSet::kStepsPerReport; ++step) {
     submit_step(step, 2);
-    EXPECT_EQ(reports().size(), (step + 1) / PlanBook::kStepsPerReport) << step;
+    EXPECT_EQ(reports().size(), (step + 1) / PlannedSet::kStepsPerReport) << step;
   }
 }
 
 TEST_F(PlanBookReportTest, AStepIsCompleteWhenAllLocalRanksHaveSubmittedIt) {
   make({0, 1});
   ASSERT_TRUE(testing::register_planned(*book_, 0, kSet, planned_tensors(1)).is_ok());
-  for (uint64_t step = 0; step < PlanBook::kStepsPerReport; ++step) {
+  for (uint64_t step = 0; step < PlannedSet::kStepsPerReport; ++step) {
     EXPECT_TRUE(reports().empty());
     ASSERT_TRUE(submit(0, step, 0).is_ok());
     EXPECT_TRUE(reports().empty());
@@ -45,7 +45,7 @@ TEST_F(PlanBookReportTest, AStepIsCompleteWhenAllLocalRanksHaveSubmittedIt) {
 
 TEST_F(PlanBookReportTest, SaysWhatWasMeasured) {
   make_with(2);
-  for (uint64_t step = 0; step < PlanBook::kStepsPerReport; ++step) {
+  for (uint64_t step = 0; step < PlannedSet::kStepsPerReport; ++step) {
     submit_step(step, 2);
     const OperationKey key{kJob, hash_of(0), step};
     book_->on_start(key, 800);
@@ -62,7 +62,7 @@ TEST_F(PlanBookReportTest, SaysWhatWasMeasured) {
   EXPECT_EQ(report.job_key, kJob);
   EXPECT_EQ(report.set, kSet);
   EXPECT_EQ(report.plan, 0u);
-  EXPECT_EQ(report.step, PlanBook::kStepsPerReport - 1);
+  EXPECT_EQ(report.step, PlannedSet::kStepsPerReport - 1);
   EXPECT_EQ(report.tensors, (std::vector<uint64_t>{hash_of(0), hash_of(1)}));
   EXPECT_EQ(report.counts, (std::vector<uint64_t>{100, 100}));
   EXPECT_EQ(report.dtypes, (std::vector<DataType>{DataType::Float32, DataType::Float32}));
@@ -70,7 +70,7 @@ TEST_F(PlanBookReportTest, SaysWhatWasMeasured) {
   EXPECT_EQ(report.forward_ns, 1010u);
   EXPECT_EQ(report.iteration_ns, 1125u);
   // The last one is still running, and those of the first steps say little.
-  ASSERT_EQ(report.operations.size(), PlanBook::kStepsPerReport - 1 - PlanMeter::kStepsIgnored);
+  ASSERT_EQ(report.operations.size(), PlannedSet::kStepsPerReport - 1 - PlanMeter::kStepsIgnored);
   EXPECT_EQ(report.operations[0].bytes, 900u);
   EXPECT_EQ(report.operations[0].nanoseconds, 100u);
 }
@@ -78,7 +78,7 @@ TEST_F(PlanBookReportTest, SaysWhatWasMeasured) {
 TEST_F(PlanBookReportTest, MeasurementsAreReportedOnce) {
   make_with(1);
   const OperationKey key{kJob, hash_of(0), 0};
-  for (uint64_t step = 0; step < 2 * PlanBook::kStepsPerReport; ++step) {
+  for (uint64_t step = 0; step < 2 * PlannedSet::kStepsPerReport; ++step) {
     submit_step(step, 1);
     if (step != PlanMeter::kStepsIgnored) continue;
     book_->on_start(key, 800);

@@ -14,12 +14,12 @@ class PlanBookSettingsTest : public testing::PlanBookTest {
   void make_noting() {
     book_ = std::make_unique<PlanBook>(
         JobLabel{"train"}, kJob, 2, std::vector<uint32_t>{0},
-        PlanBook::Actions{[this](ControlBuffer& message) {
-                            sent.push_back(message.Release());
-                            return Status::ok();
-                          },
-                          [this](const TransferSettings& settings) { used_.push_back(settings); },
-                          [this](uint32_t flows) { flows_.push_back(flows); }});
+        PlanActions{[this](ControlBuffer& message) {
+                      sent.push_back(message.Release());
+                      return Status::ok();
+                    },
+                    [this](const TransferSettings& settings) { used_.push_back(settings); },
+                    [this](uint32_t flows) { flows_.push_back(flows); }});
     ASSERT_TRUE(testing::register_planned(*book_, 0, kSet, planned_tensors(2)).is_ok());
   }
   static TransferSettings settings(uint32_t streams) {

@@ -37,8 +37,8 @@ class PlanBookTest : public ::testing::Test {
     book_ = std::make_unique<PlanBook>(JobLabel{"train"}, kJob, 2, std::move(local_ranks),
                                        noting_actions());
   }
-  PlanBook::Actions noting_actions() {
-    PlanBook::Actions actions;
+  PlanActions noting_actions() {
+    PlanActions actions;
     actions.send = [this](ControlBuffer& message) {
       sent.push_back(message.Release());
       return Status::ok();

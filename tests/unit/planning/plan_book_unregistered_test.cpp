@@ -74,8 +74,8 @@ TEST_F(PlanBookUnregisteredTest, AreIgnoredWhereACoordinatorOrAnOperationNamesTh
 TEST_F(PlanBookUnregisteredTest, AreNotTheLargestAnyMore) {
   const auto numbers = std::make_shared<JobNumbers>("train", std::vector<uint32_t>{0});
   book_ = std::make_unique<PlanBook>(JobLabel{"train"}, kJob, 2, std::vector<uint32_t>{0},
-                                     PlanBook::Actions{[](ControlBuffer&) { return Status::ok(); }},
-                                     0, numbers);
+                                     PlanActions{[](ControlBuffer&) { return Status::ok(); }}, 0,
+                                     numbers);
   add(0, kSet, planned_tensors(2));
   add(0, kOther, {planned("other", 30)});
   EXPECT_EQ(numbers->planned_bytes.get(), 800u);

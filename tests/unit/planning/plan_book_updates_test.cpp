@@ -13,12 +13,14 @@ class PlanBookUpdatesTest : public testing::PlanBookTest {
   void make_weights(uint32_t tensors, const CodecSpec& codec = {}) {
     book_ = std::make_unique<PlanBook>(
         JobLabel{"train"}, kJob, 2, std::vector<uint32_t>{4},
-        PlanBook::Actions{.send = [](ControlBuffer&) { return Status::ok(); },
-                          .keep = [this](uint64_t elements, uint32_t slots,
-                                         DataType dtype) -> Result<std::shared_ptr<ShardState>> {
-                            if (!room) return room;
-                            return ShardState::create({elements, 16, 2, 0}, slots, dtype);
-                          }},
+        PlanActions{
+            .send = [](ControlBuffer&) { return Status::ok(); },
+            .keep = [this](const PlanSet& set) -> Result<PlanSet::Kept> {
+              if (!room) return room;
+              PlanSet::Kept kept = *PlanActions().keep(set);
+              kept.shard = *ShardState::create({set.elements(), 16, 2, 0}, 2, DataType::Float32);
+              return kept;
+            }},
         1);
     weights_ = planned_tensors(tensors);
     for (PlanSet::Tensor& tensor : weights_) {
