@@ -20,7 +20,6 @@ LARGE_CLASSES: Mapping[str, int] = {
     "braid::Job": 476,
     "braid::PlanDirector": 627,
     "braid::Coordinator": 557,
-    "braid::TestDaemon": 416,
 }
 
 

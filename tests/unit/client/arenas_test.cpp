@@ -43,9 +43,9 @@ TEST_F(ArenasTest, OperationsNameTheArenaOfTheirInput) {
   float* const second = allocate(40 * kMiB);
   EXPECT_EQ(daemon_->arenas(), (std::vector<uint64_t>{16 * kMiB, 64 * kMiB}));
   EXPECT_EQ(sent_from(tensor, 1, second), from(1));
-  EXPECT_EQ(daemon_->last_arena(), 1u);
+  EXPECT_EQ(daemon_->seen().arena, 1u);
   EXPECT_EQ(sent_from(tensor, 2, first), from(2));
-  EXPECT_EQ(daemon_->last_arena(), 0u);
+  EXPECT_EQ(daemon_->seen().arena, 0u);
   EXPECT_EQ(braid_free(job_, second), BRAID_OK);
   EXPECT_BRAID_ERROR(braid_free(job_, second), BRAID_ERROR_NOT_FOUND, "braid_allocate");
   allocate(60 * kMiB);
@@ -57,7 +57,7 @@ TEST_F(ArenasTest, CopiesOfInputsGoWhereThereIsRoom) {
   allocate(16 * kMiB);
   std::vector<float> values(10);
   EXPECT_EQ(sent_from(tensor, 3, values.data()), from(3));
-  EXPECT_EQ(daemon_->last_arena(), 1u);
+  EXPECT_EQ(daemon_->seen().arena, 1u);
 }
 
 TEST_F(ArenasTest, AnArenaIsAsLargeAsWhatItIsForAndItsTables) {
@@ -85,9 +85,7 @@ TEST_F(ArenasTest, AllTogetherHaveNoMoreInUseThanTheOptionsSay) {
 }
 
 TEST_F(ArenasTest, ARefusalLeavesTheJobAsItWas) {
-  TestDaemon::Options options;
-  options.refused_memory = "the daemon has given all it has";
-  reopen(std::move(options));
+  reopen({.refused_memory = "the daemon has given all it has"});
   const uint32_t tensor = register_tensor(job_, "a", 10);
   float* const first = allocate(10 * kMiB);
   for (int i = 0; i < 2; ++i) {
@@ -99,9 +97,7 @@ TEST_F(ArenasTest, ARefusalLeavesTheJobAsItWas) {
 }
 
 TEST_F(ArenasTest, AnotherNumberThanTheNextEndsTheJob) {
-  TestDaemon::Options options;
-  options.arenas_skipped = 1;
-  reopen(std::move(options));
+  reopen({.arenas_skipped = 1});
   void* memory = nullptr;
   EXPECT_BRAID_ERROR(braid_allocate(job_, 40 * kMiB, &memory), BRAID_ERROR_PROTOCOL,
                      "braidd gave the input arena the number 2; expected was 1");
@@ -120,7 +116,7 @@ TEST_F(ArenasTest, SplitsLieInTheArenaOfTheirInput) {
     operation.output_splits = splits;
     const braid_ticket ticket = submit(job_, operation);
     EXPECT_EQ(braid_wait(job_, ticket, 0), BRAID_OK) << braid_error_message();
-    EXPECT_EQ(daemon_->last_splits(), (std::vector<uint64_t>{10, 10}));
+    EXPECT_EQ(daemon_->seen().splits, (std::vector<uint64_t>{10, 10}));
     return copied(ticket, 10);
   };
   float* const beside = allocate(12 * kMiB);
@@ -129,14 +125,14 @@ TEST_F(ArenasTest, SplitsLieInTheArenaOfTheirInput) {
   ASSERT_EQ(braid_free(job_, beside), BRAID_OK);
   float* const alone = allocate(16 * kMiB);
   EXPECT_EQ(exchanged(2, alone), from(2));
-  EXPECT_EQ(daemon_->last_arena(), 1u);
+  EXPECT_EQ(daemon_->seen().arena, 1u);
   std::vector<float> elsewhere(10);
   EXPECT_EQ(exchanged(3, elsewhere.data()), from(3));
-  EXPECT_EQ(daemon_->last_arena(), 1u);
+  EXPECT_EQ(daemon_->seen().arena, 1u);
   // An arena that was made for one block has room for tables beside it.
   float* const large = allocate(200 * kMiB);
   EXPECT_EQ(exchanged(4, large), from(4));
-  EXPECT_EQ(daemon_->last_arena(), 2u);
+  EXPECT_EQ(daemon_->seen().arena, 2u);
   EXPECT_EQ(daemon_->arenas().size(), 3u);
 }
 

@@ -64,15 +64,16 @@ class ClientTest : public ::testing::Test {
   }
 
   static uint32_t register_tensor(braid_job* job, const char* name, uint64_t count) {
-    const braid_tensor_options options = tensor_options(name, count);
-    uint32_t tensor = UINT32_MAX;
-    EXPECT_EQ(braid_register(job, &options, 1, &tensor), BRAID_OK) << braid_error_message();
-    return tensor;
+    return register_one(job, tensor_options(name, count));
   }
 
   static uint32_t register_dynamic(braid_job* job, const char* name) {
     braid_tensor_options options = tensor_options(name, 0);
     options.dynamic = 1;
+    return register_one(job, options);
+  }
+
+  static uint32_t register_one(braid_job* job, const braid_tensor_options& options) {
     uint32_t tensor = UINT32_MAX;
     EXPECT_EQ(braid_register(job, &options, 1, &tensor), BRAID_OK) << braid_error_message();
     return tensor;
@@ -110,5 +111,7 @@ class ClientTest : public ::testing::Test {
     EXPECT_EQ((call), (code)) << braid_error_message();      \
     EXPECT_TRUE(message_has(part)) << braid_error_message(); \
   } while (false)
+
+#define EXPECT_INVALID(call, part) EXPECT_BRAID_ERROR(call, BRAID_ERROR_INVALID_ARGUMENT, part)
 
 }  // namespace braid

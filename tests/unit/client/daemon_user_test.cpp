@@ -73,8 +73,7 @@ TEST_F(DaemonUserTest, WhatIsNoUserNumberIsRefused) {
     ::setenv("BRAID_DAEMON_UID", given, 1);
     const auto options = job_options();
     braid_job* job = nullptr;
-    EXPECT_BRAID_ERROR(braid_open(&options, &job), BRAID_ERROR_INVALID_ARGUMENT,
-                       "BRAID_DAEMON_UID is '" + std::string(given) + "'");
+    EXPECT_INVALID(braid_open(&options, &job), "BRAID_DAEMON_UID is '" + std::string(given) + "'");
   }
 }
 

@@ -37,9 +37,7 @@ class DaemonWatchTest : public ::testing::Test {
     return socket;
   }
   std::unique_ptr<TestDaemon> daemon() const {
-    TestDaemon::Options options;
-    options.path = path();
-    return std::make_unique<TestDaemon>(std::move(options));
+    return std::make_unique<TestDaemon>(TestDaemon::Options{.path = path()});
   }
   DaemonWatch::News look() { return watch_.look(path(), now_ns()); }
   DaemonWatch::News until_news() {

@@ -36,34 +36,32 @@ class ExitTest : public ClientTest {
 
 TEST_F(ExitTest, AProgramThatReturnsFromMainLeavesItsJob) {
   EXPECT_EQ(run("return"), 0);
-  EXPECT_EQ(daemon_->last_reason(), "its process has ended");
+  EXPECT_EQ(daemon_->seen().reason, "its process has ended");
 }
 
 TEST_F(ExitTest, AProgramThatCallsExitLeavesItsJob) {
   EXPECT_EQ(run("exit"), 7);
-  EXPECT_EQ(daemon_->last_reason(), "its process has ended");
+  EXPECT_EQ(daemon_->seen().reason, "its process has ended");
 }
 
 TEST_F(ExitTest, AnotherThreadThatWaitsHoldsNothingUp) {
   EXPECT_EQ(run("waiting", {}, true), 0);
-  EXPECT_EQ(daemon_->last_reason(), "its process has ended");
+  EXPECT_EQ(daemon_->seen().reason, "its process has ended");
 }
 
 TEST_F(ExitTest, ADaemonThatDoesNotAnswerIsNotWaitedForForLong) {
-  TestDaemon::Options options;
-  options.answers_leave = false;
-  EXPECT_EQ(run("return", options), 0);
-  EXPECT_EQ(daemon_->last_reason(), "its process has ended");
+  EXPECT_EQ(run("return", {.answers_leave = false}), 0);
+  EXPECT_EQ(daemon_->seen().reason, "its process has ended");
 }
 
 TEST_F(ExitTest, AForkedChildThatExitsLeavesNothing) {
   EXPECT_EQ(run("fork"), 0);
-  EXPECT_EQ(daemon_->last_reason(), "");
+  EXPECT_EQ(daemon_->seen().reason, "");
 }
 
 TEST_F(ExitTest, AProgramThatDoesNotExitInOrderLeavesNothing) {
   EXPECT_EQ(run("_exit"), 0);
-  EXPECT_EQ(daemon_->last_reason(), "");
+  EXPECT_EQ(daemon_->seen().reason, "");
 }
 
 }  // namespace

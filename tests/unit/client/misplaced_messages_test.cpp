@@ -25,7 +25,6 @@ class MisplacedMessagesTest : public OpenJobTest {
   }
   int wait() { return braid_wait(job_, ticket_, 0); }
 
-  const std::vector<float> values_ = iota(4);
   braid_ticket ticket_ = 0;
 };
 

@@ -40,6 +40,11 @@ class OpenJobTest : public ClientTest {
     return values;
   }
 
+  void finish(braid_ticket ticket) {
+    EXPECT_EQ(braid_wait(job_, ticket, 0), BRAID_OK) << braid_error_message();
+    EXPECT_EQ(braid_release(job_, ticket), BRAID_OK) << braid_error_message();
+  }
+
   std::vector<float> copied(braid_ticket ticket, size_t count) {
     std::vector<float> out(count);
     EXPECT_EQ(braid_copy_result(job_, ticket, out.data(), count * sizeof(float)), BRAID_OK)
@@ -48,6 +53,7 @@ class OpenJobTest : public ClientTest {
   }
 
   braid_job* job_ = nullptr;
+  const std::vector<float> values_ = iota(4);
 };
 
 }  // namespace braid

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <chrono>
 #include <cstddef>
+#include <functional>
 #include <thread>
 
 #include <poll.h>
@@ -45,9 +46,7 @@ TEST_F(OpenTest, OpensAJobInPieces) {
 }
 
 TEST_F(OpenTest, AJobThatIsNotOpenYetCanOnlyBeGivenUp) {
-  TestDaemon::Options options;
-  options.answers_open = false;
-  start_daemon(std::move(options));
+  start_daemon({.answers_open = false});
   braid_job* job = start_job(job_options());
   int done = 1;
   for (int i = 0; i < 20; ++i) {
@@ -57,7 +56,7 @@ TEST_F(OpenTest, AJobThatIsNotOpenYetCanOnlyBeGivenUp) {
   void* memory = nullptr;
   EXPECT_BRAID_ERROR(braid_allocate(job, 16, &memory), BRAID_ERROR_INVALID_ARGUMENT,
                      "is not open; call braid_open_wait");
-  EXPECT_BRAID_ERROR(braid_leave(job, nullptr), BRAID_ERROR_INVALID_ARGUMENT, "is not open");
+  EXPECT_INVALID(braid_leave(job, nullptr), "is not open");
   EXPECT_EQ(braid_close(job), BRAID_OK);
   const auto until = std::chrono::steady_clock::now() + std::chrono::minutes(1);
   while (daemon_->connections() != 0 && std::chrono::steady_clock::now() < until) ::usleep(1000);
@@ -65,9 +64,7 @@ TEST_F(OpenTest, AJobThatIsNotOpenYetCanOnlyBeGivenUp) {
 }
 
 TEST_F(OpenTest, TheFirstErrorEndsAnAttemptInPieces) {
-  TestDaemon::Options options;
-  options.open_failure = "no place";
-  start_daemon(std::move(options));
+  start_daemon({.open_failure = "no place"});
   braid_job* job = start_job(job_options());
   int code = BRAID_OK, done = 0;
   while (code == BRAID_OK) code = braid_open_wait(job, 1000, &done);
@@ -78,9 +75,7 @@ TEST_F(OpenTest, TheFirstErrorEndsAnAttemptInPieces) {
 }
 
 TEST_F(OpenTest, InPiecesItHasTheSameDeadline) {
-  TestDaemon::Options options;
-  options.answers_open = false;
-  start_daemon(std::move(options));
+  start_daemon({.answers_open = false});
   auto given = job_options();
   given.timeout_ms = 1;
   braid_job* job = start_job(given);
@@ -128,12 +123,12 @@ TEST_F(OpenTest, TheWeightComesFromTheEnvironment) {
   for (const auto& [given, weight] : {std::pair("", 1u), {"1", 1u}, {"42", 42u}, {"100", 100u}}) {
     ::setenv("BRAID_JOB_WEIGHT", given, 1);
     braid_job* job = open_job();
-    EXPECT_EQ(daemon_->last_weight(), weight) << given;
+    EXPECT_EQ(daemon_->seen().weight, weight) << given;
     EXPECT_EQ(braid_close(job), BRAID_OK);
   }
   ::unsetenv("BRAID_JOB_WEIGHT");
   EXPECT_EQ(braid_close(open_job()), BRAID_OK);
-  EXPECT_EQ(daemon_->last_weight(), 1u);
+  EXPECT_EQ(daemon_->seen().weight, 1u);
 }
 
 TEST_F(OpenTest, TheDaemonSaysWhereOtherNodesReachIt) {
@@ -143,14 +138,11 @@ TEST_F(OpenTest, TheDaemonSaysWhereOtherNodesReachIt) {
   ASSERT_EQ(braid_master(path_.c_str(), 0, address, sizeof(address), &node), BRAID_OK);
   EXPECT_STREQ(address, "10.0.0.1");
   EXPECT_EQ(node, TestDaemon::kNode);
-  EXPECT_BRAID_ERROR(braid_master(path_.c_str(), 0, address, 8, &node),
-                     BRAID_ERROR_INVALID_ARGUMENT, "the answer takes 9");
+  EXPECT_INVALID(braid_master(path_.c_str(), 0, address, 8, &node), "the answer takes 9");
 }
 
 TEST_F(OpenTest, ADaemonThatDoesNotSayWhereItIsReachedIsTooOld) {
-  TestDaemon::Options options;
-  options.address.clear();
-  start_daemon(options);
+  start_daemon({.address = ""});
   char address[256];
   uint64_t node = 0;
   EXPECT_BRAID_ERROR(braid_master(path_.c_str(), 0, address, sizeof(address), &node),
@@ -162,7 +154,7 @@ TEST_F(OpenTest, TheMastersNumberGoesToTheDaemon) {
   auto options = job_options();
   options.master_node = 99;
   EXPECT_EQ(braid_close(open_job(options)), BRAID_OK);
-  EXPECT_EQ(daemon_->last_master_node(), 99u);
+  EXPECT_EQ(daemon_->seen().master_node, 99u);
 }
 
 TEST_F(OpenTest, TheTokenComesFromTheOptionsElseFromTheEnvironment) {
@@ -171,7 +163,7 @@ TEST_F(OpenTest, TheTokenComesFromTheOptionsElseFromTheEnvironment) {
     auto options = job_options();
     options.token = given;
     EXPECT_EQ(braid_close(open_job(options)), BRAID_OK);
-    return daemon_->last_token();
+    return daemon_->seen().token;
   };
   EXPECT_EQ(token_with(nullptr), "");
   EXPECT_EQ(token_with("secret"), "secret");
@@ -195,8 +187,7 @@ TEST_F(OpenTest, ATokenThatIsTooLongIsRefusedAndNotShown) {
   EXPECT_FALSE(message_has("xxx"));
   ::setenv("BRAID_JOB_TOKEN", token.c_str(), 1);
   options = job_options();
-  EXPECT_BRAID_ERROR(braid_open(&options, &job), BRAID_ERROR_INVALID_ARGUMENT,
-                     "BRAID_JOB_TOKEN is too long");
+  EXPECT_INVALID(braid_open(&options, &job), "BRAID_JOB_TOKEN is too long");
   ::unsetenv("BRAID_JOB_TOKEN");
 }
 
@@ -232,9 +223,7 @@ TEST_F(OpenTest, PermissionDeniedNamesTheGroup) {
 }
 
 TEST_F(OpenTest, AWayOfWaitingThatNobodyKnowsIsRefused) {
-  TestDaemon::Options options;
-  options.polling = 3;
-  start_daemon(std::move(options));
+  start_daemon({.polling = 3});
   const auto given = job_options();
   braid_job* job = nullptr;
   EXPECT_BRAID_ERROR(braid_open(&given, &job), BRAID_ERROR_PROTOCOL, "polling 3");
@@ -242,12 +231,11 @@ TEST_F(OpenTest, AWayOfWaitingThatNobodyKnowsIsRefused) {
 }
 
 TEST_F(OpenTest, RefusalCarriesTheDaemonsText) {
-  TestDaemon::Options options;
-  options.open_failure = "rank 0 of job 'job' is taken by process 77 on node 'b'";
-  start_daemon(options);
+  const std::string text = "rank 0 of job 'job' is taken by process 77 on node 'b'";
+  start_daemon({.open_failure = text});
   const auto given = job_options();
   braid_job* job = nullptr;
-  EXPECT_BRAID_ERROR(braid_open(&given, &job), BRAID_ERROR_MISMATCH, options.open_failure);
+  EXPECT_BRAID_ERROR(braid_open(&given, &job), BRAID_ERROR_MISMATCH, text);
 }
 
 // A server that speaks the frame format, but not our version.
@@ -275,35 +263,25 @@ TEST_F(OpenTest, VersionMismatchSaysWhatToUpgrade) {
 
 TEST_F(OpenTest, ArgumentsAreNamed) {
   braid_job* job = nullptr;
-  EXPECT_BRAID_ERROR(braid_open(nullptr, &job), BRAID_ERROR_INVALID_ARGUMENT, "braid_job_options");
+  EXPECT_INVALID(braid_open(nullptr, &job), "braid_job_options");
   auto options = job_options();
-  EXPECT_BRAID_ERROR(braid_open(&options, nullptr), BRAID_ERROR_INVALID_ARGUMENT, "job");
-  options.struct_size = 0;
-  EXPECT_BRAID_ERROR(braid_open(&options, &job), BRAID_ERROR_INVALID_ARGUMENT, "struct_size");
-  options = job_options();
-  options.rank = 1;
-  EXPECT_BRAID_ERROR(braid_open(&options, &job), BRAID_ERROR_INVALID_ARGUMENT, "rank is 1");
-  options = job_options();
-  options.world_size = 0;
-  EXPECT_BRAID_ERROR(braid_open(&options, &job), BRAID_ERROR_INVALID_ARGUMENT, "world_size");
-  options = job_options();
-  options.name = "";
-  EXPECT_BRAID_ERROR(braid_open(&options, &job), BRAID_ERROR_INVALID_ARGUMENT, "name");
-  options = job_options();
-  const std::string long_name(256, 'x');
-  options.name = long_name.c_str();
-  EXPECT_BRAID_ERROR(braid_open(&options, &job), BRAID_ERROR_INVALID_ARGUMENT, "name");
-  options = job_options();
-  options.master_address = nullptr;
-  EXPECT_BRAID_ERROR(braid_open(&options, &job), BRAID_ERROR_INVALID_ARGUMENT, "master_address");
-  options = job_options();
-  options.arena_bytes = UINT64_MAX;
-  EXPECT_BRAID_ERROR(braid_open(&options, &job), BRAID_ERROR_INVALID_ARGUMENT, "arena_bytes");
-  const std::string long_path(200, '/');
-  options = job_options();
-  options.socket_path = long_path.c_str();
-  EXPECT_BRAID_ERROR(braid_open(&options, &job), BRAID_ERROR_INVALID_ARGUMENT, "socket's path");
-  EXPECT_BRAID_ERROR(braid_close(nullptr), BRAID_ERROR_INVALID_ARGUMENT, "job");
+  EXPECT_INVALID(braid_open(&options, nullptr), "job");
+  EXPECT_INVALID(braid_close(nullptr), "job");
+  const std::string long_name(256, 'x'), long_path(200, '/');
+  const std::vector<std::pair<std::string, std::function<void()>>> wrong = {
+      {"struct_size", [&] { options.struct_size = 0; }},
+      {"rank is 1", [&] { options.rank = 1; }},
+      {"world_size", [&] { options.world_size = 0; }},
+      {"name", [&] { options.name = ""; }},
+      {"name", [&] { options.name = long_name.c_str(); }},
+      {"master_address", [&] { options.master_address = nullptr; }},
+      {"arena_bytes", [&] { options.arena_bytes = UINT64_MAX; }},
+      {"socket's path", [&] { options.socket_path = long_path.c_str(); }}};
+  for (const auto& [part, change] : wrong) {
+    options = job_options();
+    change();
+    EXPECT_INVALID(braid_open(&options, &job), part);
+  }
 }
 
 TEST_F(OpenTest, TwoJobsInOneProcess) {
@@ -324,9 +302,7 @@ TEST_F(OpenTest, TwoJobsInOneProcess) {
 }
 
 TEST_F(OpenTest, ClosesWithoutTheDaemonsAnswer) {
-  TestDaemon::Options options;
-  options.answers_leave = false;
-  start_daemon(options);
+  start_daemon({.answers_leave = false});
   braid_job* job = open_job();
   ASSERT_NE(job, nullptr);
   EXPECT_EQ(braid_close(job), BRAID_OK);

@@ -47,7 +47,6 @@ class PatienceTest : public OpenJobTest {
     return code;
   }
 
-  const std::vector<float> values_ = iota(4);
   uint32_t tensor_ = 0;
   uint64_t step_ = 0;
   std::vector<braid_ticket> done_;
@@ -106,9 +105,7 @@ TEST_F(PatienceTest, AnArenaThatNobodyWaitsForIsAddedByTheNextRegistration) {
 }
 
 TEST_F(PatienceTest, ARefusalIsForWhoAsksAgain) {
-  TestDaemon::Options options;
-  options.refused_memory = "this user has enough";
-  open(std::move(options));
+  open({.refused_memory = "this user has enough"});
   ASSERT_EQ(braid_set_patience(job_, kPatienceMs), BRAID_OK);
   daemon_->stop();
   void* memory = nullptr;

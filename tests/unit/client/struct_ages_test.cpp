@@ -42,10 +42,10 @@ TEST_F(JobOptionsAgeTest, AnOlderCallersOptionsAreShorter) {
   options.token = "what lies behind the struct";
   options.struct_size = offsetof(braid_job_options, token);
   EXPECT_EQ(braid_close(open_job(options)), BRAID_OK);
-  EXPECT_EQ(daemon_->last_token(), "");
+  EXPECT_EQ(daemon_->seen().token, "");
   options.struct_size -= 1;
   braid_job* job = nullptr;
-  EXPECT_BRAID_ERROR(braid_open(&options, &job), BRAID_ERROR_INVALID_ARGUMENT, "struct_size");
+  EXPECT_INVALID(braid_open(&options, &job), "struct_size");
 }
 
 TEST_F(JobOptionsAgeTest, ANewerCallersUnknownFieldsMustBeZero) {
@@ -59,8 +59,7 @@ TEST_F(JobOptionsAgeTest, ANewerCallersUnknownFieldsMustBeZero) {
   ASSERT_NE(job, nullptr);
   EXPECT_EQ(braid_close(job), BRAID_OK);
   longer.from_the_future = 1;
-  EXPECT_BRAID_ERROR(braid_open(&longer.options, &job), BRAID_ERROR_INVALID_ARGUMENT,
-                     "upgrade libbraid");
+  EXPECT_INVALID(braid_open(&longer.options, &job), "upgrade libbraid");
 }
 
 TEST_F(StructAgesTest, AnOlderCallersTensorsAreShorter) {
@@ -83,8 +82,8 @@ TEST_F(StructAgesTest, AnOlderCallersTensorsAreShorter) {
   EXPECT_EQ(handles[1], 1u);
   auto shorter = tensor_options("c", 4);
   shorter.struct_size = sizeof(Older) - 1;
-  EXPECT_BRAID_ERROR(braid_register(job_, &shorter, 1, handles), BRAID_ERROR_INVALID_ARGUMENT,
-                     "struct_size of braid_tensor_options is 39");
+  EXPECT_INVALID(braid_register(job_, &shorter, 1, handles),
+                 "struct_size of braid_tensor_options is 39");
 }
 
 TEST_F(StructAgesTest, ANewerCallersTensorsAreLonger) {
@@ -92,8 +91,7 @@ TEST_F(StructAgesTest, ANewerCallersTensorsAreLonger) {
                                             longer(tensor_options("b", 4))};
   uint32_t handles[2] = {};
   tensors[1].from_the_future = 1;
-  EXPECT_BRAID_ERROR(braid_register(job_, &tensors[0].known, 2, handles),
-                     BRAID_ERROR_INVALID_ARGUMENT, "upgrade libbraid");
+  EXPECT_INVALID(braid_register(job_, &tensors[0].known, 2, handles), "upgrade libbraid");
   tensors[1].from_the_future = 0;
   ASSERT_EQ(braid_register(job_, &tensors[0].known, 2, handles), BRAID_OK) << braid_error_message();
   EXPECT_EQ(handles[1], 1u);
@@ -102,32 +100,28 @@ TEST_F(StructAgesTest, ANewerCallersTensorsAreLonger) {
 // Compiled against a braid.h that had no splits yet: what lies behind the struct is not read.
 TEST_F(StructAgesTest, AnOlderCallersOperationIsShorter) {
   const uint32_t tensor = register_tensor(job_, "a", 4);
-  const auto values = iota(4);
-  auto operation = all_reduce(tensor, 1, values.data());
+  auto operation = all_reduce(tensor, 1, values_.data());
   operation.collective = BRAID_ALL_TO_ALL;
   operation.input_splits = reinterpret_cast<const uint64_t*>(1);
   operation.struct_size = offsetof(braid_operation, input_splits);
   const braid_ticket ticket = submit(job_, operation);
   EXPECT_EQ(braid_wait(job_, ticket, 0), BRAID_OK) << braid_error_message();
-  EXPECT_EQ(daemon_->last_splits(), (std::vector<uint64_t>{4, 4}));
-  EXPECT_EQ(copied(ticket, 4), values);
+  EXPECT_EQ(daemon_->seen().splits, (std::vector<uint64_t>{4, 4}));
+  EXPECT_EQ(copied(ticket, 4), values_);
 }
 
 TEST_F(StructAgesTest, ANewerCallersOperationIsLonger) {
   const uint32_t tensor = register_tensor(job_, "a", 4);
-  const auto values = iota(4);
-  auto operation = longer(all_reduce(tensor, 1, values.data()));
+  auto operation = longer(all_reduce(tensor, 1, values_.data()));
   operation.from_the_future = uint64_t{1} << 63;
   braid_ticket ticket = 0;
-  EXPECT_BRAID_ERROR(braid_submit(job_, &operation.known, &ticket), BRAID_ERROR_INVALID_ARGUMENT,
-                     "upgrade libbraid");
+  EXPECT_INVALID(braid_submit(job_, &operation.known, &ticket), "upgrade libbraid");
   operation.from_the_future = 0;
   ticket = submit(job_, operation.known);
   EXPECT_EQ(braid_wait(job_, ticket, 0), BRAID_OK) << braid_error_message();
-  EXPECT_EQ(copied(ticket, 4), values);
+  EXPECT_EQ(copied(ticket, 4), values_);
   operation.known.struct_size = offsetof(braid_operation, input_splits) - 1;
-  EXPECT_BRAID_ERROR(braid_submit(job_, &operation.known, &ticket), BRAID_ERROR_INVALID_ARGUMENT,
-                     "struct_size of braid_operation");
+  EXPECT_INVALID(braid_submit(job_, &operation.known, &ticket), "struct_size of braid_operation");
 }
 
 }  // namespace

@@ -13,14 +13,21 @@ namespace {
 
 template <typename Body>
 void send(ClientConnection& connection, flatbuffers::FlatBufferBuilder& builder,
-          proto::ClientBody type, flatbuffers::Offset<Body> body, std::span<const int> fds = {}) {
-  builder.Finish(proto::CreateClientMessage(builder, type, body.Union()));
+          flatbuffers::Offset<Body> body, std::span<const int> fds = {}) {
+  builder.Finish(
+      proto::CreateClientMessage(builder, proto::ClientBodyTraits<Body>::enum_value, body.Union()));
   connection.send(builder, fds);
+}
+
+void refuse_registration(ClientConnection& connection, StatusCode code, const std::string& text) {
+  flatbuffers::FlatBufferBuilder builder;
+  send(connection, builder,
+       proto::CreateRegistrationRefusedDirect(builder, static_cast<uint8_t>(code), text.c_str()));
 }
 
 void send_failure(ClientConnection& connection, StatusCode code, const std::string& text) {
   flatbuffers::FlatBufferBuilder builder;
-  send(connection, builder, proto::ClientBody::Failure,
+  send(connection, builder,
        proto::CreateFailureDirect(builder, static_cast<uint8_t>(code), text.c_str()));
 }
 
@@ -137,18 +144,6 @@ size_t TestDaemon::live_results() {
   return count;
 }
 
-size_t TestDaemon::connections() {
-  size_t count = 0;
-  call([&] { count = server_->counters().connections_open; });
-  return count;
-}
-
-uint64_t TestDaemon::messages_sent() {
-  uint64_t count = 0;
-  call([&] { count = server_->counters().messages_sent; });
-  return count;
-}
-
 std::vector<uint64_t> TestDaemon::arenas() {
   std::vector<uint64_t> bytes;
   call([&] {
@@ -156,54 +151,6 @@ std::vector<uint64_t> TestDaemon::arenas() {
       bytes.push_back(arena.size());
   });
   return bytes;
-}
-
-std::vector<uint32_t> TestDaemon::timeouts_ms() {
-  std::vector<uint32_t> timeouts_ms;
-  call([&] { timeouts_ms = timeouts_ms_; });
-  return timeouts_ms;
-}
-
-uint32_t TestDaemon::last_arena() {
-  uint32_t arena = 0;
-  call([&] { arena = last_arena_; });
-  return arena;
-}
-
-uint64_t TestDaemon::last_master_node() {
-  uint64_t node = 0;
-  call([&] { node = last_master_node_; });
-  return node;
-}
-
-std::string TestDaemon::last_token() {
-  std::string token;
-  call([&] { token = last_token_; });
-  return token;
-}
-
-std::string TestDaemon::last_reason() {
-  std::string reason;
-  call([&] { reason = last_reason_; });
-  return reason;
-}
-
-uint32_t TestDaemon::last_weight() {
-  uint32_t weight = 0;
-  call([&] { weight = last_weight_; });
-  return weight;
-}
-
-std::pair<uint32_t, uint32_t> TestDaemon::last_unregistered() {
-  std::pair<uint32_t, uint32_t> result;
-  call([&] { result = last_unregistered_; });
-  return result;
-}
-
-std::vector<uint64_t> TestDaemon::last_splits() {
-  std::vector<uint64_t> result;
-  call([&] { result = last_splits_; });
-  return result;
 }
 
 void TestDaemon::on_client_closed(ClientConnection& connection, const Status&) {
@@ -221,43 +168,35 @@ void TestDaemon::on_client_message(ClientConnection& connection,
   } else if (const auto* registration = message.body_as_RegisterTensors()) {
     Session& session = *sessions_.at(connection.id());
     if (registration->tensors()->Get(0)->name()->str() == options_.refused_tensor) {
-      const auto text = builder.CreateString("tensor '" + options_.refused_tensor + "' differs");
-      send(connection, builder, proto::ClientBody::RegistrationRefused,
-           proto::CreateRegistrationRefused(builder, static_cast<uint8_t>(StatusCode::Mismatch),
-                                            text));
-      return;
+      return refuse_registration(connection, StatusCode::Mismatch,
+                                 "tensor '" + options_.refused_tensor + "' differs");
     }
     const uint32_t first = session.tensors;
     session.tensors += registration->tensors()->size();
-    send(connection, builder, proto::ClientBody::TensorsRegistered,
-         proto::CreateTensorsRegistered(builder, first));
+    send(connection, builder, proto::CreateTensorsRegistered(builder, first));
   } else if (const auto* leaving = message.body_as_UnregisterTensors()) {
     Session& session = *sessions_.at(connection.id());
     on_submit(session);
-    last_unregistered_ = {leaving->first_handle(), leaving->count()};
+    seen_.unregistered = {leaving->first_handle(), leaving->count()};
     if (!session.offset_of_ticket.empty()) {
-      const auto text = builder.CreateString("a ticket is held");
-      return send(connection, builder, proto::ClientBody::RegistrationRefused,
-                  proto::CreateRegistrationRefused(
-                      builder, static_cast<uint8_t>(StatusCode::InvalidArgument), text));
+      return refuse_registration(connection, StatusCode::InvalidArgument, "a ticket is held");
     }
-    send(connection, builder, proto::ClientBody::TensorsUnregistered,
-         proto::CreateTensorsUnregistered(builder));
+    send(connection, builder, proto::CreateTensorsUnregistered(builder));
   } else if (const auto* registered = message.body_as_RegisterMemory()) {
     ASSERT_EQ(fds.size(), 1u);
     register_memory(*sessions_.at(connection.id()), registered->bytes(), std::move(fds[0]));
   } else if (const auto* leave = message.body_as_LeaveJob()) {
-    last_reason_ = leave->reason() == nullptr ? std::string() : leave->reason()->str();
+    seen_.reason = leave->reason() == nullptr ? std::string() : leave->reason()->str();
     if (!options_.answers_leave) return;
-    send(connection, builder, proto::ClientBody::JobLeft, proto::CreateJobLeft(builder));
+    send(connection, builder, proto::CreateJobLeft(builder));
     connection.close_after_send();
   }
 }
 
 void TestDaemon::open_job(Session& session, const proto::OpenJob& open, std::vector<Fd> fds) {
-  last_weight_ = open.weight();
-  last_master_node_ = open.master_node();
-  last_token_.assign(open.token()->begin(), open.token()->end());
+  seen_.weight = open.weight();
+  seen_.master_node = open.master_node();
+  seen_.token.assign(open.token()->begin(), open.token()->end());
   if (!options_.answers_open) return;
   if (!options_.open_failure.empty()) {
     send_failure(*session.connection, StatusCode::Mismatch, options_.open_failure);
@@ -282,24 +221,19 @@ void TestDaemon::open_job(Session& session, const proto::OpenJob& open, std::vec
   flatbuffers::FlatBufferBuilder builder;
   const Fd done_wake = session.rings->take_done_wake();
   const int sent[] = {session.results.fd(), done_wake.get()};
-  send(*session.connection, builder, proto::ClientBody::JobOpened,
+  send(*session.connection, builder,
        proto::CreateJobOpenedDirect(builder, 1, options_.result_bytes, &options_.block_of_rank,
                                     options_.polling),
        sent);
 }
 
 void TestDaemon::register_memory(Session& session, uint64_t bytes, Fd memory) {
+  if (!options_.refused_memory.empty())
+    return refuse_registration(*session.connection, StatusCode::Mismatch, options_.refused_memory);
   flatbuffers::FlatBufferBuilder builder;
-  if (!options_.refused_memory.empty()) {
-    send(*session.connection, builder, proto::ClientBody::RegistrationRefused,
-         proto::CreateRegistrationRefusedDirect(builder, static_cast<uint8_t>(StatusCode::Mismatch),
-                                                options_.refused_memory.c_str()));
-    return;
-  }
   add_arena(session.arenas, bytes, std::move(memory));
   const auto number = static_cast<uint32_t>(options_.arenas_skipped + session.arenas.size() - 1);
-  send(*session.connection, builder, proto::ClientBody::MemoryRegistered,
-       proto::CreateMemoryRegistered(builder, number));
+  send(*session.connection, builder, proto::CreateMemoryRegistered(builder, number));
 }
 
 void TestDaemon::on_submit(Session& session) {
@@ -332,8 +266,8 @@ void TestDaemon::on_submit(Session& session) {
 void TestDaemon::complete(Session& session, const proto::SubmitEntry& entry) {
   const auto collective = static_cast<Collective>(entry.collective);
   ASSERT_LT(entry.arena, session.arenas.size());
-  last_arena_ = entry.arena;
-  timeouts_ms_.push_back(entry.timeout_ms);
+  seen_.arena = entry.arena;
+  seen_.timeouts_ms.push_back(entry.timeout_ms);
   const uint64_t bytes = collective == Collective::Barrier
                              ? 0
                              : entry.count * element_bytes(static_cast<DataType>(entry.dtype));
@@ -358,20 +292,20 @@ void TestDaemon::complete_exchange(Session& session, const proto::SubmitEntry& e
   const SharedMemory& arena = session.arenas[entry.arena];
   const uint32_t world = session.world_size;
   const bool is_root = entry.root == session.rank;
-  last_splits_.assign(2 * size_t{world}, 0);
+  seen_.splits.assign(2 * size_t{world}, 0);
   if (collective == Collective::AllToAll) {
-    std::memcpy(last_splits_.data(), arena.data() + entry.table,
-                last_splits_.size() * sizeof(uint64_t));
+    std::memcpy(seen_.splits.data(), arena.data() + entry.table,
+                seen_.splits.size() * sizeof(uint64_t));
   } else {
     const bool is_gather = collective == Collective::Gather;
     for (uint32_t rank = 0; rank < world; ++rank) {
-      last_splits_[rank] = (is_gather ? rank == entry.root : is_root) ? entry.count : 0;
-      last_splits_[world + rank] = (is_gather ? is_root : rank == entry.root) ? entry.count : 0;
+      seen_.splits[rank] = (is_gather ? rank == entry.root : is_root) ? entry.count : 0;
+      seen_.splits[world + rank] = (is_gather ? is_root : rank == entry.root) ? entry.count : 0;
     }
   }
   const uint64_t element = element_bytes(static_cast<DataType>(entry.dtype));
   const auto before = [&](uint32_t first, uint32_t count) {
-    const auto begin = last_splits_.begin() + first;
+    const auto begin = seen_.splits.begin() + first;
     return std::accumulate(begin, begin + count, uint64_t{0}) * element;
   };
   const uint64_t result_bytes = before(world, world);
@@ -379,7 +313,7 @@ void TestDaemon::complete_exchange(Session& session, const proto::SubmitEntry& e
   ASSERT_TRUE(offset.has_value());
   std::memcpy(session.results.data() + *offset + before(world, session.rank),
               arena.data() + entry.offset + before(0, session.rank),
-              last_splits_[session.rank] * element);
+              seen_.splits[session.rank] * element);
   session.offset_of_ticket[entry.ticket] = *offset;
   ASSERT_TRUE(session.rings->push_done({entry.ticket, *offset, result_bytes, 0}).is_ok());
 }

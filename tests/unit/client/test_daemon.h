@@ -6,8 +6,10 @@
 #include <future>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -27,17 +29,31 @@ namespace braid {
 class TestDaemon final : public ClientHandler {
  public:
   struct Options {
-    std::string path;
+    std::string path = {};
     std::string address = "10.0.0.1";
     std::vector<uint32_t> block_of_rank = {0};
     uint64_t result_bytes = 64 << 20;
-    std::string open_failure;     // not empty: OpenJob is refused with this (MISMATCH)
-    std::string refused_tensor;   // a registration that begins with this name is refused (MISMATCH)
-    std::string refused_memory;   // not empty: RegisterMemory is refused with this (MISMATCH)
-    uint32_t arenas_skipped = 0;  // further ones get numbers that are too high by so many
+    std::string open_failure = {};  // not empty: OpenJob is refused with this (MISMATCH)
+    std::string refused_tensor =
+        {};  // a registration that begins with this name is refused (MISMATCH)
+    std::string refused_memory = {};  // not empty: RegisterMemory is refused with this (MISMATCH)
+    uint32_t arenas_skipped = 0;      // further ones get numbers that are too high by so many
     bool answers_open = true;
     bool answers_leave = true;
     uint8_t polling = 0;  // PollingMode, or what is none
+  };
+
+  // What clients have sent.
+  struct Seen {
+    uint32_t weight = 0;  // of the last OpenJob, as the next two
+    std::string token;
+    uint64_t master_node = 0;
+    std::string reason;                          // of the last LeaveJob
+    std::pair<uint32_t, uint32_t> unregistered;  // first handle and count; 0, 0: none
+    uint32_t arena = 0;                          // of the last operation
+    std::vector<uint32_t> timeouts_ms;           // of all operations
+    // Of the last gather, scatter or all-to-all: elements to each rank, then from each.
+    std::vector<uint64_t> splits;
   };
 
   static constexpr uint64_t kNode = 0x1234;
@@ -64,18 +80,16 @@ class TestDaemon final : public ClientHandler {
                    std::span<const int> fds = {});
 
   size_t live_results();
-  size_t connections();
-  uint64_t messages_sent();
-  std::vector<uint64_t> arenas();                     // bytes of each that the last job has
-  uint32_t last_arena();                              // of the last operation
-  std::vector<uint32_t> timeouts_ms();                // of all operations so far
-  uint32_t last_weight();                             // of the last OpenJob
-  std::string last_token();                           // likewise
-  uint64_t last_master_node();                        // likewise
-  std::string last_reason();                          // of the last LeaveJob
-  std::pair<uint32_t, uint32_t> last_unregistered();  // first handle and count; 0, 0: none
-  // Of the last gather, scatter or all-to-all: elements to each rank, then from each.
-  std::vector<uint64_t> last_splits();
+  size_t connections() {
+    return get([&] { return server_->counters().connections_open; });
+  }
+  uint64_t messages_sent() {
+    return get([&] { return server_->counters().messages_sent; });
+  }
+  std::vector<uint64_t> arenas();  // bytes of each that the last job has
+  Seen seen() {
+    return get([&] { return seen_; });
+  }
 
  private:
   struct Session {
@@ -101,6 +115,12 @@ class TestDaemon final : public ClientHandler {
   void complete(Session& session, const proto::SubmitEntry& entry);
   void complete_exchange(Session& session, const proto::SubmitEntry& entry);
   void call(std::function<void()> task);  // on the loop; returns when it is done
+  template <typename Read>
+  std::invoke_result_t<Read> get(Read&& read) {
+    std::optional<std::invoke_result_t<Read>> got;
+    call([&] { got = read(); });
+    return *got;
+  }
 
   Options options_;
   std::atomic<bool> holds_ = false;
@@ -111,14 +131,7 @@ class TestDaemon final : public ClientHandler {
   std::unique_ptr<Door<std::function<void()>>> door_;
   std::unique_ptr<ClientServer> server_;
   std::map<uint64_t, std::unique_ptr<Session>> sessions_;
-  uint32_t last_weight_ = 0;
-  std::string last_token_;
-  uint64_t last_master_node_ = 0;
-  std::string last_reason_;
-  std::pair<uint32_t, uint32_t> last_unregistered_{};
-  std::vector<uint64_t> last_splits_;
-  uint32_t last_arena_ = 0;
-  std::vector<uint32_t> timeouts_ms_;
+  Seen seen_;
   std::thread thread_;
 };
 

@@ -29,12 +29,11 @@ class TimeoutsTest : public OpenJobTest {
   // The timeout of an operation that ends at once.
   uint32_t timeout_of_next(uint32_t own_ms = 0) {
     end(submit_one(own_ms));
-    return daemon_->timeouts_ms().back();
+    return daemon_->seen().timeouts_ms.back();
   }
 
   uint32_t tensor_ = 0;
   uint64_t step_ = 0;
-  std::vector<float> values_ = iota(4);
 };
 
 TEST_F(TimeoutsTest, OperationsWithoutATimeGetTheOneThatWasSetLast) {
@@ -59,7 +58,7 @@ TEST_F(TimeoutsTest, AnExtensionIsForOperationsUntilTheFirstOfThemHasEnded) {
   end(first);
   end(second);
   end(submit_one());
-  EXPECT_EQ(daemon_->timeouts_ms(), (std::vector<uint32_t>{67'000, 77'000, 60'000}));
+  EXPECT_EQ(daemon_->seen().timeouts_ms, (std::vector<uint32_t>{67'000, 77'000, 60'000}));
 }
 
 TEST_F(TimeoutsTest, AnOperationFromBeforeDoesNotEndTheExtension) {
@@ -69,7 +68,7 @@ TEST_F(TimeoutsTest, AnOperationFromBeforeDoesNotEndTheExtension) {
   ASSERT_EQ(braid_extend_timeout(job_, 5'000), BRAID_OK);
   end(before);
   end(submit_one());
-  EXPECT_EQ(daemon_->timeouts_ms(), (std::vector<uint32_t>{60'000, 65'000}));
+  EXPECT_EQ(daemon_->seen().timeouts_ms, (std::vector<uint32_t>{60'000, 65'000}));
 }
 
 TEST_F(TimeoutsTest, WhatIsTooLongIsTheLongest) {
