@@ -22,17 +22,17 @@ struct MergedReport {
   std::vector<uint32_t> order;  // tensors by readiness
 };
 
-Result<MergedReport> merge(std::span<const PlanReport* const> reports) {
+Result<MergedReport> merge(std::span<const PlanReport> reports) {
   MergedReport merged;
-  merged.first = reports.front();
-  merged.ready_ns = reports.front()->ready_ns;
-  for (const PlanReport* report : reports) {
-    if (report->tensors != merged.first->tensors || report->counts != merged.first->counts ||
-        report->dtypes != merged.first->dtypes || report->codecs != merged.first->codecs)
+  merged.first = &reports.front();
+  merged.ready_ns = merged.first->ready_ns;
+  for (const PlanReport& report : reports) {
+    if (report.tensors != merged.first->tensors || report.counts != merged.first->counts ||
+        report.dtypes != merged.first->dtypes || report.codecs != merged.first->codecs)
       return Status(StatusCode::Protocol, "nodes report different tensors for one set");
     for (size_t i = 0; i < merged.ready_ns.size(); ++i)
-      merged.ready_ns[i] = std::max(merged.ready_ns[i], report->ready_ns[i]);
-    merged.forward_ns = std::max(merged.forward_ns, report->forward_ns);
+      merged.ready_ns[i] = std::max(merged.ready_ns[i], report.ready_ns[i]);
+    merged.forward_ns = std::max(merged.forward_ns, report.forward_ns);
   }
   merged.order.resize(merged.ready_ns.size());
   std::iota(merged.order.begin(), merged.order.end(), 0);
@@ -98,7 +98,7 @@ Plan plan_of(std::span<const std::vector<uint64_t>> groups, const MergedReport& 
 
 }  // namespace
 
-Result<PlanDecision> decide_plan(std::span<const PlanReport* const> reports,
+Result<PlanDecision> decide_plan(std::span<const PlanReport> reports,
                                  std::span<const CostMeasurement> measurements,
                                  std::span<const std::vector<uint64_t>> current,
                                  const PlanningOptions& options) {

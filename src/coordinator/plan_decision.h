@@ -21,7 +21,7 @@ struct PlanDecision {
 // From the reports of all nodes: a tensor is ready when the slowest node has it. `current`: the
 // groups that hold. An error where there is too little to fit a cost to, or the nodes' reports
 // contradict each other.
-Result<PlanDecision> decide_plan(std::span<const PlanReport* const> reports,
+Result<PlanDecision> decide_plan(std::span<const PlanReport> reports,
                                  std::span<const CostMeasurement> measurements,
                                  std::span<const std::vector<uint64_t>> current,
                                  const PlanningOptions& options);

@@ -5,289 +5,251 @@
 #include <cmath>
 #include <utility>
 
-#include "base/log.h"
 #include "coordinator/plan_decision.h"
 #include "loop/compute.h"
 
 namespace braid {
 
-PlanDirector::PlanDirector(Loop& loop, JobLabel job, uint64_t job_key, std::vector<NodeId> nodes,
-                           PlanningOptions options, Send send)
-    : loop_(loop),
-      job_(std::move(job)),
-      job_key_(job_key),
-      nodes_(std::move(nodes)),
+PlanDirector::PlanDirector(PlannedJob job, PlanningOptions options)
+    : job_(std::move(job)),
       options_(std::move(options)),
-      send_(std::move(send)),
-      join_(nodes_.size()),
-      streams_(options_.streams),
-      guard_(job_.name, nodes_.size(), options_.guard),
-      board_timer_(loop) {}
+      network_(job_.nodes.size()),
+      codecs_(job_, options_.guard),
+      tunings_(job_, options_.tuning, options_.streams, options_.worker, network_,
+               [this](uint64_t id) { propose_next(id); }) {}
 
 std::optional<uint64_t> PlanDirector::job_of(const proto::ControlMessage& message) {
-  switch (message.body_type()) {
-    case proto::ControlBody::PlanReport:
-      return message.body_as_PlanReport()->job_key();
-    case proto::ControlBody::PlanAnswer:
-      return message.body_as_PlanAnswer()->job_key();
-    case proto::ControlBody::SetRegistered:
-      return message.body_as_SetRegistered()->job_key();
-    case proto::ControlBody::SetUnregistered:
-      return message.body_as_SetUnregistered()->job_key();
-    case proto::ControlBody::StepReport:
-      return message.body_as_StepReport()->job_key();
-    case proto::ControlBody::CodecSample:
-      return message.body_as_CodecSample()->job_key();
-    default:
-      return std::nullopt;
-  }
+  if (const auto* one = message.body_as_PlanReport()) return one->job_key();
+  if (const auto* one = message.body_as_PlanAnswer()) return one->job_key();
+  if (const auto* one = message.body_as_SetRegistered()) return one->job_key();
+  if (const auto* one = message.body_as_SetUnregistered()) return one->job_key();
+  if (const auto* one = message.body_as_StepReport()) return one->job_key();
+  if (const auto* one = message.body_as_CodecSample()) return one->job_key();
+  return std::nullopt;
+}
+
+// Nothing, and a line in the log, where what a node has sent makes no sense.
+template <typename Message>
+const Message* PlanDirector::taken(const Result<Message>& parsed) const {
+  if (parsed) return &*parsed;
+  BRAID_LOG_WARN(LogFields{.job = job_.label}, "job '{}': {}", job_.label.name,
+                 parsed.status().message());
+  return nullptr;
 }
 
 void PlanDirector::on_control_message(NodeId from, const proto::ControlMessage& message) {
-  switch (message.body_type()) {
-    case proto::ControlBody::PlanReport:
-      return on_report(from, *message.body_as_PlanReport());
-    case proto::ControlBody::PlanAnswer:
-      return on_answer(from, *message.body_as_PlanAnswer());
-    case proto::ControlBody::SetRegistered:
-      return on_set_registered(from, *message.body_as_SetRegistered());
-    case proto::ControlBody::SetUnregistered:
-      return on_set_unregistered(from, *message.body_as_SetUnregistered());
-    case proto::ControlBody::StepReport:
-      return on_step_report(from, *message.body_as_StepReport());
-    case proto::ControlBody::CodecSample:
-      return on_codec_sample(from, *message.body_as_CodecSample());
-    default:
-      return;
+  if (const auto* report = message.body_as_PlanReport()) {
+    if (options_.planner == nullptr && !options_.tuning.is_on) return;
+    auto parsed = parse_plan_report(*report);
+    if (taken(parsed) != nullptr) on_report(from, std::move(*parsed));
+  } else if (const auto* answer = message.body_as_PlanAnswer()) {
+    if (Set* set = find(answer->set())) set->plans.on_answer(from, *answer);
+  } else if (const auto* registered = message.body_as_SetRegistered()) {
+    if (!options_.tuning.is_on || job_.nodes.size() < 2) return;
+    const auto parsed = parse_set_registered(*registered);
+    if (const SetSummary* summary = taken(parsed)) on_set_registered(from, *summary);
+  } else if (const auto* unregistered = message.body_as_SetUnregistered()) {
+    on_set_unregistered(from, unregistered->set());
+  } else if (const auto* timed = message.body_as_StepReport()) {
+    const auto parsed = parse_step_report(*timed);
+    if (const StepReport* step = taken(parsed)) on_step_report(from, *step);
+  } else if (const auto* sampled = message.body_as_CodecSample()) {
+    const auto parsed = parse_codec_sample(*sampled);
+    if (const CodecSample* sample = taken(parsed)) on_codec_sample(from, *sample);
   }
 }
 
-PlanDirector::Set* PlanDirector::find_or_make(uint64_t id) {
+PlanDirector::Set* PlanDirector::find(uint64_t id) {
   const auto position = sets_.find(id);
-  if (position != sets_.end()) return position->second.get();
+  return position == sets_.end() ? nullptr : position->second.get();
+}
+
+PlanDirector::Set* PlanDirector::find_or_make(uint64_t id) {
+  if (Set* set = find(id)) return set;
   if (sets_.size() >= kSetsMax) return nullptr;
-  return sets_.emplace(id, std::make_unique<Set>(loop_)).first->second.get();
+  auto made = std::make_unique<Set>(
+      job_,
+      [this, id](const PlanProposal& proposal, SetPlans::End end) { on_end(id, proposal, end); });
+  return sets_.emplace(id, std::move(made)).first->second.get();
+}
+
+void PlanDirector::on_set_registered(NodeId from, const SetSummary& summary) {
+  Set* set = find_or_make(summary.set);
+  if (set != nullptr && set->unregistered.empty())
+    tunings_.on_registered(from, summary, set->plans);
 }
 
 // What a node says of a set comes in order, so when all have unregistered it nothing follows but
 // answers to proposals.
-void PlanDirector::on_set_unregistered(NodeId from, const proto::SetUnregistered& message) {
-  const auto position = sets_.find(message.set());
-  if (position == sets_.end()) return;
-  Set& set = *position->second;
-  set.unregistered.insert(from);
-  if (set.unregistered.size() == 1) end_planning(message.set(), set);
-  if (set.unregistered.size() < nodes_.size()) return;
-  sets_.erase(position);
-  guard_.forget(message.set());
-  show_readings();
+void PlanDirector::on_set_unregistered(NodeId from, uint64_t id) {
+  Set* set = find(id);
+  if (set == nullptr) return;
+  set->unregistered.insert(from);
+  if (set->unregistered.size() == 1) {
+    set->plans.drop();
+    if (tunings_.forget(id)) plan_anew();
+  }
+  if (set->unregistered.size() < job_.nodes.size()) return;
+  sets_.erase(id);
+  codecs_.forget(id);
 }
 
-void PlanDirector::end_planning(uint64_t id, Set& set) {
-  if (set.proposal) conclude(id, set, false);
-  const bool was_tuning = tuned_ == &set && is_tuning();
-  if (tuned_ == &set) tuned_ = nullptr;
-  if (leader_ == &set) leader_ = nullptr;
-  set.tuning.reset();
-  if (!was_tuning) return;
-  forget_measurements();
-  begin_known_tuning();
+void PlanDirector::on_step_report(NodeId from, const StepReport& report) {
+  Set* set = find(report.set);
+  if (set == nullptr || !set->plans.is_like(report.plan)) return;
+  set->plans.see_step(report.step);
+  tunings_.on_step(from, report);
 }
 
-void PlanDirector::on_report(NodeId from, const proto::PlanReport& message) {
-  if (options_.planner == nullptr && !options_.tuning.is_on) return;
-  auto report = parse_plan_report(message);
-  if (!report) return warn(report.status());
-  const uint64_t id = report->set;
+void PlanDirector::on_codec_sample(NodeId from, const CodecSample& sample) {
+  Set* set = find_or_make(sample.set);
+  if (set == nullptr) return;
+  set->plans.see_step(sample.step);
+  codecs_.on_sample(from, sample);
+  propose_next(sample.set);
+}
+
+void PlanDirector::on_report(NodeId from, PlanReport report) {
+  const uint64_t id = report.set;
   Set* found = find_or_make(id);
   if (found == nullptr) return;
   Set& set = *found;
   // What is measured while settings come and go says nothing of those that will stay.
-  if (is_tuning()) return watch_tuning(id, set, report->step);
-  const std::vector<CostMeasurement> measured = join_.add(report->operations);
-  measurements_.add(measured);
+  if (tunings_.is_tuning()) {
+    set.plans.see_step(report.step);
+    return tunings_.on_progress(id, report.step);
+  }
+  const std::vector<CostMeasurement> measured = network_.add(report.operations);
   // What was measured under an older plan says nothing about when tensors are ready under this one.
-  if (set.proposal || report->plan != set.plan) return;
-  set.reports[from] = std::move(report).value();
-  set.latest.insert(set.latest.end(), measured.begin(), measured.end());
-  if (set.reports.size() < nodes_.size()) return;
-  for (const auto& [node, one] : set.reports) set.latest_step = std::max(set.latest_step, one.step);
-  if (has_changed(set)) set.is_another_network = true;
-  Round round;
-  round.measured = std::exchange(set.latest, {});
-  watch_network(set, round.measured);
-  for (auto& [node, one] : std::exchange(set.reports, {})) round.reports.push_back(std::move(one));
-  const bool is_due = set.is_another_network || set.rounds >= set.rounds_to_hold;
+  if (set.plans.is_proposing() || report.plan != set.plans.number()) return;
+  auto round = set.rounds.add(from, std::move(report), measured, job_.nodes.size());
+  if (!round) return;
+  set.plans.see_step(round->step());
+  const double slowness = network_.slowness(round->measured);
+  if (set.rounds.has_changed(*round, slowness)) {
+    network_.change(round->measured);
+    if (set.plans.number() != 0) set.is_another_network = true;
+  }
+  tunings_.watch_network(id, slowness);
+  const bool is_due = set.is_another_network || set.rounds.may_replace();
   const bool is_used = set.unregistered.empty();
   if (options_.planner != nullptr && is_due && is_used && !is_deciding_) {
-    decide(id, set, std::move(round));
+    decide(id, set, std::move(*round));
   } else {
-    finish_round(set, round);
+    finish_round(id, set, *round);
   }
 }
 
-void PlanDirector::warn(const Status& status) const {
-  BRAID_LOG_WARN(LogFields{.job = job_}, "job '{}': {}", job_.name, status.message());
+void PlanDirector::finish_round(uint64_t id, Set& set, const PlanRound& round) {
+  const bool is_planned = set.plans.number() != 0 || options_.planner == nullptr;
+  if (!set.plans.is_proposing() && !is_deciding_) {
+    tunings_.on_round(id,
+                      set.rounds.count() >= (is_planned ? kPlannedRoundsMin : kFirstPlanRoundsMin));
+  }
+  set.rounds.note_slowness(network_.slowness(round.measured));
 }
 
-void PlanDirector::finish_round(Set& set, const Round& round) {
-  if (!set.proposal && !is_deciding_) begin_tuning_if_settled(set);
-  if (set.slowness == 0 && reference_) set.slowness = slowness(round.measured, *reference_);
-}
-
-// A plan's first iterations have nothing to be compared with: they are why it was made. But what
-// its all-reduces take does not depend on it, so a network that changes together with the plan is
-// noticed all the same.
-bool PlanDirector::has_changed(Set& set) {
-  uint64_t iteration_ns = 0;
-  for (const auto& [node, report] : set.reports)
-    iteration_ns = std::max(iteration_ns, report.iteration_ns);
-  if (++set.rounds == 1) set.iteration_ns = 0;
-  if (set.iteration_ns == 0) set.iteration_ns = iteration_ns;
-  const double slowness_now = reference_ ? slowness(set.latest, *reference_) : 0;
-  const bool is_another = differ(static_cast<double>(set.iteration_ns),
-                                 static_cast<double>(iteration_ns), kIterationChangeMin) ||
-                          differ(set.slowness, slowness_now, kNetworkChangeMin);
-  if (!is_another) return false;
-  ++era_;
-  if (cost_) measurements_.rescale(set.latest, *cost_);
-  set.rounds_to_hold = 0;
-  set.iteration_ns = iteration_ns;
-  set.slowness = slowness_now;
-  return set.plan != 0;
-}
-
-void PlanDirector::decide(uint64_t id, Set& set, Round round) {
+void PlanDirector::decide(uint64_t id, Set& set, PlanRound round) {
   is_deciding_ = true;
-  round.is_another_network = std::exchange(set.is_another_network, false);
-  round.plan = set.plan;
-  round.era = era_;
+  const auto question = std::make_shared<const Question>(
+      Question{std::move(round), std::exchange(set.is_another_network, false), set.plans.number(),
+               network_.era()});
   PlanningOptions options = options_;
-  options.streams = streams_;
-  const auto shared = std::make_shared<const Round>(std::move(round));
+  options.streams = tunings_.streams();
   compute<Result<PlanDecision>>(
       options_.worker,
-      [shared, options, measured = measurements_.all(), groups = set.groups] {
-        std::vector<const PlanReport*> reports;
-        for (const PlanReport& report : shared->reports) reports.push_back(&report);
-        return decide_plan(reports, measured, groups, options);
+      [question, options, measured = network_.measurements(), groups = set.groups] {
+        return decide_plan(question->round.reports, measured, groups, options);
       },
-      lifetime_.guard([this, id, shared](Result<PlanDecision>& decision) {
-        on_decision(id, *shared, decision);
+      lifetime_.guard([this, id, question](Result<PlanDecision>& decision) {
+        on_decision(id, *question, decision);
       }));
 }
 
-void PlanDirector::on_decision(uint64_t id, const Round& round, Result<PlanDecision>& decision) {
+void PlanDirector::on_decision(uint64_t id, const Question& question,
+                               Result<PlanDecision>& decision) {
   is_deciding_ = false;
-  const auto position = sets_.find(id);
-  if (position == sets_.end() || !position->second->unregistered.empty()) return;
-  Set& set = *position->second;
-  if (set.proposal || set.plan != round.plan || era_ != round.era) {
-    if (round.is_another_network) set.is_another_network = true;
+  Set* set = find(id);
+  if (set == nullptr || !set->unregistered.empty()) return;
+  if (set->plans.is_proposing() || set->plans.number() != question.plan ||
+      network_.era() != question.era) {
+    if (question.is_another_network) set->is_another_network = true;
     return;
   }
   if (decision) {
-    take_decision(id, set, round, *decision);
+    take_decision(id, *set, question, *decision);
   } else {
-    BRAID_LOG_DEBUG("job '{}': no plan yet: {}", job_.name, decision.status().message());
+    BRAID_LOG_DEBUG("job '{}': no plan yet: {}", job_.label.name, decision.status().message());
   }
-  finish_round(set, round);
+  finish_round(id, *set, question.round);
 }
 
-void PlanDirector::take_decision(uint64_t id, Set& set, const Round& round,
+void PlanDirector::take_decision(uint64_t id, Set& set, const Question& question,
                                  PlanDecision& decision) {
-  uint64_t step = 0;
-  uint64_t iteration_ns = 0;
-  for (const PlanReport& report : round.reports) {
-    step = std::max(step, report.step);
-    iteration_ns = std::max(iteration_ns, report.iteration_ns);
-  }
-  cost_ = decision.cost;
-  if (!reference_) reference_ = cost_;
+  const uint64_t iteration_ns = question.round.iteration_ns();
+  network_.take_cost(decision.cost);
   const double measured_seconds =
       iteration_ns == 0 ? decision.current_seconds : static_cast<double>(iteration_ns) / 1e9;
   const bool pays = decision.predicted_seconds <
                     std::min(decision.current_seconds, measured_seconds) * (1 - options_.min_gain);
-  if (set.plan != 0 && !pays) {
+  if (set.plans.number() != 0 && !pays) {
     // Settings alone hold: there are no groups of which anything is to be expected.
-    if (!round.is_another_network || set.groups.empty()) return;
+    if (!question.is_another_network || set.groups.empty()) return;
     // The same groups, with what is to be expected of them now.
     decision.groups = set.groups;
     decision.predicted_seconds = decision.current_seconds;
   }
-
   const double notice =
       iteration_ns == 0 ? 0 : kNoticeSeconds * 1e9 / static_cast<double>(iteration_ns);
   PlanProposal proposal;
   proposal.set = id;
-  proposal.number = ++set.last_number;
-  proposal.from_step = step + std::clamp(static_cast<uint64_t>(std::ceil(notice)), set.notice_steps,
-                                         kNoticeStepsMax);
+  proposal.from_step = question.round.step() + std::clamp(static_cast<uint64_t>(std::ceil(notice)),
+                                                          set.notice_steps, kNoticeStepsMax);
   proposal.groups = std::move(decision.groups);
   proposal.planner = std::string(options_.planner->name());
   proposal.predicted_ns = static_cast<uint64_t>(decision.predicted_seconds * 1e9);
   proposal.cost = to_json(decision.cost);
-  propose(set, std::move(proposal));
+  set.plans.propose(std::move(proposal));
 }
 
-void PlanDirector::propose(Set& set, PlanProposal proposal) {
-  proposal.job_key = job_key_;
-  set.accepted.clear();
-  set.proposal = std::move(proposal);
-  for (const NodeId node : nodes_) send_(node, make_plan_proposal(*set.proposal));
-  set.timer.start_once(options_.answer_timeout_ms, [this, &set] {
-    BRAID_LOG_WARN(LogFields{.job = job_},
-                   "job '{}': {} of {} nodes answered to plan {} within {} ms: dropped", job_.name,
-                   set.accepted.size(), nodes_.size(), set.proposal->number,
-                   options_.answer_timeout_ms);
-    conclude(set.proposal->set, set, false);
-  });
+// While another proposal is on its way nothing is proposed; its end comes back here.
+void PlanDirector::propose_next(uint64_t id) {
+  Set& set = *sets_.at(id);
+  if (set.plans.is_proposing() || !set.unregistered.empty()) return;
+  auto proposal = codecs_.next(id, set.plans);
+  if (!proposal) proposal = tunings_.next(id);
+  if (!proposal) return;
+  proposal->set = id;
+  set.plans.propose(std::move(*proposal));
 }
 
-void PlanDirector::on_answer(NodeId from, const proto::PlanAnswer& answer) {
-  const auto position = sets_.find(answer.set());
-  if (position == sets_.end()) return;
-  Set& set = *position->second;
-  if (!set.proposal || set.proposal->number != answer.number() || answer.step() > kStepNumberMax)
-    return;
-  set.latest_step = std::max(set.latest_step, answer.step());
-  if (!answer.accepted()) {
-    // Next time with more notice.
-    if (!set.proposal->keeps_groups() && !set.proposal->is_plain())
-      set.notice_steps = std::min(set.notice_steps * 2, kNoticeStepsMax);
-    BRAID_LOG_DEBUG("job '{}': plan {} came too late for a node that is in step {} already",
-                    job_.name, answer.number(), answer.step());
-    return conclude(answer.set(), set, false);
-  }
-  set.accepted.insert(from);
-  if (set.accepted.size() == nodes_.size()) conclude(answer.set(), set, true);
-}
-
-void PlanDirector::conclude(uint64_t id, Set& set, bool holds) {
-  set.timer.stop();
-  const PlanProposal proposal = std::move(*set.proposal);
-  set.proposal.reset();
-  set.reports.clear();
-  set.latest.clear();
-  if (holds) {
-    set.plan = proposal.number;
-    set.plan_from_step = proposal.from_step;
-    if (!proposal.is_plain()) set.settings_plan = proposal.number;
-  }
-  if (holds && !proposal.keeps_groups() && !proposal.is_plain()) {
-    set.rounds = 0;
-    set.rounds_to_hold = std::clamp(set.rounds_to_hold * 2, 2U, kRoundsMax);
+void PlanDirector::on_end(uint64_t id, const PlanProposal& proposal, SetPlans::End end) {
+  Set& set = *sets_.at(id);
+  const bool holds = end == SetPlans::End::Holds;
+  set.rounds.drop_reports();
+  if (proposal.is_plain()) {
+    codecs_.on_end(proposal, holds);
+    if (holds) set.groups = codecs_.part(id, set.groups);
+  } else if (proposal.keeps_groups()) {
+    if (tunings_.on_end(proposal, holds)) plan_anew();
+  } else if (holds) {
+    set.rounds.begin_plan();
     set.groups = proposal.groups;
     set.is_another_network = false;
+  } else if (end == SetPlans::End::Refused) {
+    set.notice_steps = std::min(set.notice_steps * 2, kNoticeStepsMax);  // next time
   }
-  for (const NodeId node : nodes_) send_(node, make_plan_verdict(proposal, holds));
-  if (proposal.is_plain()) on_plain_concluded(set, proposal, holds);
-  if (proposal.keeps_groups()) {
-    on_settings_concluded(id, set, holds, proposal.from_step);
-  } else if (tuned_ == &set) {
-    change_settings(id, set);
+  propose_next(id);
+}
+
+// With other settings reductions take other times: planning begins anew, of all sets.
+void PlanDirector::plan_anew() {
+  network_.forget();
+  for (auto& [id, set] : sets_) {
+    set->rounds.forget();
+    set->is_another_network = false;
   }
-  propose_plain(id, set);
+  tunings_.begin_next();
 }
 
 }  // namespace braid

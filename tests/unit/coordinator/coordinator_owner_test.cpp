@@ -88,7 +88,7 @@ TEST_F(CoordinatorOwnerTest, AJoinWithoutAnOwnerIsRefused) {
 }
 
 TEST_F(CoordinatorOwnerTest, OneUserCannotTakeAllPlaces) {
-  for (size_t i = 0; i < Coordinator::kFormingJobsPerUserMax; ++i)
+  for (size_t i = 0; i < FormingJobs::kJobsPerUserMax; ++i)
     join(a_, 0, 2, kLongMs, "job " + std::to_string(i), 1, {}, 1000);
   EXPECT_TRUE(control_plane_.sent.empty());
   join(a_, 0, 2, kLongMs, "one too many", 1, {}, 1000);

@@ -221,7 +221,7 @@ TEST_F(CoordinatorTest, JobsWithDifferentNamesDoNotMix) {
 }
 
 TEST_F(CoordinatorTest, FormsSoManyJobsAtOnceAndNoMore) {
-  for (size_t i = 0; i < Coordinator::kFormingJobsMax; ++i)
+  for (size_t i = 0; i < FormingJobs::kJobsMax; ++i)
     join(a_, 0, 2, kLongMs, "job " + std::to_string(i), 1, {}, static_cast<uint32_t>(i / 256));
   EXPECT_TRUE(control_plane_.sent.empty());
   join(b_, 0, 2, kLongMs, "one too many", 1, {}, 1000);
@@ -237,33 +237,13 @@ TEST_F(CoordinatorTest, LeavesOtherMessagesToOthers) {
   EXPECT_FALSE(coordinator_.on_control_message(a_, testing::as_message(failed)));
 }
 
-TEST_F(CoordinatorTest, OnlyAFewNodesAreDirect) {
-  Coordinator coordinator(*loop_, control_plane_, {}, {4096});
-  uint32_t step = 0;
-  const auto direct_bytes_of = [&](uint32_t nodes) {
-    const std::string name = "train" + std::to_string(++step);
-    for (uint32_t rank = 0; rank < nodes; ++rank) {
-      const Peer peer{1000 + rank, "n", "10.0.1." + std::to_string(rank + 1), 7410};
-      if (control_plane_.find(peer.id) == nullptr) control_plane_.add_peer(peer);
-      auto message = make_join_job(name, nodes, rank, 1, kLongMs);
-      EXPECT_TRUE(coordinator.on_control_message(peer, testing::as_message(message)));
-    }
-    return control_plane_.sent_to<proto::JobStart>(1000).back()->direct_bytes();
-  };
-  EXPECT_EQ(direct_bytes_of(2), 4096u);
-  EXPECT_EQ(direct_bytes_of(Coordinator::kDirectNodesMax), 4096u);
-  EXPECT_EQ(direct_bytes_of(Coordinator::kDirectNodesMax + 1), 0u);
-}
-
 // The JobStart of a job of one rank on each of as many nodes as there are letters: their racks.
 class CoordinatorAlgorithmsTest : public CoordinatorTest {
  protected:
-  static constexpr uint32_t kChunkBytes = 128 << 10;
-
   const proto::JobStart& start(const std::string& racks, const ConfiguredAlgorithms& algorithms,
                                const PlanningOptions& planning = {}) {
     Coordinator coordinator(*loop_, control_plane_, planning, algorithms);
-    const CutSettings cut{8 << 20, kChunkBytes, 1};
+    const CutSettings cut{8 << 20, 128 << 10, 1};
     const auto nodes = static_cast<uint32_t>(racks.size());
     for (uint32_t rank = 0; rank < nodes; ++rank) {
       const Peer peer{1000 + rank, "n", "10.0.1." + std::to_string(rank + 1), 7410};
@@ -276,66 +256,18 @@ class CoordinatorAlgorithmsTest : public CoordinatorTest {
   }
 };
 
-TEST_F(CoordinatorAlgorithmsTest, SizesThatAreCutAreTold) {
-  const auto told = [this](const std::string& racks, uint64_t direct_bytes) {
-    ::testing::internal::CaptureStdout();
-    start(racks, {direct_bytes});
-    const std::string output = ::testing::internal::GetCapturedStdout();
-    const size_t at = output.find("collective.direct_bytes");
-    return at == std::string::npos ? "" : output.substr(at, output.find(':', at + 30) - at);
-  };
-  EXPECT_EQ(told("--", 4 << 20), "");
-  EXPECT_EQ(told("---", 4 << 20), "collective.direct_bytes is 4194304, and 1048576 is used");
-  EXPECT_EQ(told("---", 1 << 20), "");
-  EXPECT_EQ(told("--------", 85'599), "collective.direct_bytes is 85599, and 85598 is used");
-  EXPECT_EQ(told("--------", 85'598), "");
-  EXPECT_EQ(told("-", 4 << 20), "");  // one node sends to nobody
-}
-
-TEST_F(CoordinatorAlgorithmsTest, AFewNodesDoNotGoByHalves) {
-  EXPECT_EQ(start("---", {0, 4096}).halving_bytes(), 0u);
-  EXPECT_EQ(start("----", {0, 4096}).halving_bytes(), 4096u);
-  EXPECT_EQ(start("----------", {0, 4096}).halving_bytes(), 4096u);
-}
-
-TEST_F(CoordinatorAlgorithmsTest, TwoHopsAreForSomeNodes) {
-  const ConfiguredAlgorithms algorithms{0, 0, false, 4096};
-  EXPECT_EQ(start("--", algorithms).two_hops_bytes(), 0u);
-  EXPECT_EQ(start("---", algorithms).two_hops_bytes(), 4096u);
-  EXPECT_EQ(start(std::string(32, '-'), algorithms).two_hops_bytes(), 4096u);
-  EXPECT_EQ(start(std::string(33, '-'), algorithms).two_hops_bytes(), 0u);
-}
-
-TEST_F(CoordinatorAlgorithmsTest, AutoFollowsFromHowFarTheFarthestNodeIsAway) {
-  const ConfiguredAlgorithms automatic{{}, {}, false, {}};
-  PlanningOptions planning;
-  planning.planner = planners().front();
-  const auto sizes_of = [&](const std::string& nodes) {
-    const proto::JobStart& message = start(nodes, automatic, planning);
-    return AlgorithmSizes{message.direct_bytes(), message.two_hops_bytes(),
-                          message.halving_bytes()};
-  };
-  const AlgorithmSizes near = algorithm_sizes(4, assumed_hop_cost(0));
-  EXPECT_EQ(sizes_of("----"), near);
+TEST_F(CoordinatorAlgorithmsTest, AutoFollowsFromTheLongestRoundTrip) {
   control_plane_.round_trips[1001] = 5'000'000;
   control_plane_.round_trips[1002] = 100'000;
-  AlgorithmSizes far = algorithm_sizes(4, assumed_hop_cost(5e-3));
-  EXPECT_GT(far.two_hops_bytes, 1'000'000u);
-  EXPECT_GT(far.direct_bytes, kChunkBytes);
-  far.direct_bytes = kChunkBytes;  // it is not cut
-  EXPECT_EQ(sizes_of("----"), far);
-  EXPECT_EQ(sizes_of(std::string(9, '-')).two_hops_bytes, 0u);
-  EXPECT_GT(sizes_of(std::string(9, '-')).halving_bytes, 0u);
+  PlanningOptions planning;
+  planning.planner = planners().front();
+  const auto two_hops_bytes = [&] {
+    return start("----", {{}, {}, false, {}}, planning).two_hops_bytes();
+  };
+  EXPECT_EQ(two_hops_bytes(), algorithm_sizes(4, assumed_hop_cost(5e-3)).two_hops_bytes);
   // Who keeps the first plan wants the same bits in every run, however far the nodes seem to be.
   planning.planner = nullptr;
-  EXPECT_EQ(sizes_of("----"), near);
-}
-
-TEST_F(CoordinatorAlgorithmsTest, WhatIsConfiguredStaysWhereOthersAreAuto) {
-  const proto::JobStart& message = start("----", {{}, 0, false, 4096});
-  EXPECT_GT(message.direct_bytes(), 0u);
-  EXPECT_EQ(message.halving_bytes(), 0u);
-  EXPECT_EQ(message.two_hops_bytes(), 4096u);
+  EXPECT_EQ(two_hops_bytes(), algorithm_sizes(4, assumed_hop_cost(0)).two_hops_bytes);
 }
 
 TEST_F(CoordinatorAlgorithmsTest, NodesOfARackStandTogether) {
@@ -349,12 +281,6 @@ TEST_F(CoordinatorAlgorithmsTest, NodesOfARackStandTogether) {
   }
   EXPECT_EQ(ranks, "0213");
   EXPECT_EQ(racks, "aabb");
-}
-
-TEST_F(CoordinatorAlgorithmsTest, RacksThatDoNotFitAreNoHierarchy) {
-  EXPECT_FALSE(start("abab", {0, 0, false}).hierarchical());
-  for (const char* racks : {"aab", "aaaa", "aab-", "----"})
-    EXPECT_FALSE(start(racks, {0, 0, true}).hierarchical()) << racks;
 }
 
 }  // namespace

@@ -20,6 +20,14 @@ class CoordinatorVerdictTest : public testing::CoordinatorTest {
               const std::string& detail = "") {
     tell(from, make_operation_report({key, kTensor, kStep}, missing, detail));
   }
+  // What 'a' is told, behind the operation and its time.
+  std::string verdict() {
+    run_until([this] { return !sent_to<proto::JobFailed>(a_).empty(); });
+    const std::string text = failure_of(a_).message();
+    const std::string begin = "job 'train': 'w' step 5, all-reduce did not end within 2000 ms: ";
+    EXPECT_TRUE(text.starts_with(begin)) << text;
+    return text.substr(begin.size());
+  }
 };
 
 TEST_F(CoordinatorVerdictTest, AFailureReachesAllNodes) {
@@ -65,10 +73,7 @@ TEST_F(CoordinatorVerdictTest, ANodeSpeaksForItsOwnRanksOnly) {
   overdue(a_, key);
   report(a_, key, {2, 7, 1});
   report(b_, key, {});
-  run_until([this] { return !sent_to<proto::JobFailed>(a_).empty(); });
-  EXPECT_EQ(failure_of(a_).message(),
-            "job 'train': 'w' step 5, all-reduce did not end within 2000 ms: not submitted by rank "
-            "1 on node 'a'");
+  EXPECT_EQ(verdict(), "not submitted by rank 1 on node 'a'");
 }
 
 TEST_F(CoordinatorVerdictTest, WhatNodesKnowAboutTheirLinksIsToldWhereNoRankIsMissing) {
@@ -76,11 +81,7 @@ TEST_F(CoordinatorVerdictTest, WhatNodesKnowAboutTheirLinksIsToldWhereNoRankIsMi
   overdue(a_, key);
   report(a_, key, {}, "packets of full size are lost");
   report(b_, key, {});
-  run_until([this] { return !sent_to<proto::JobFailed>(a_).empty(); });
-  EXPECT_EQ(failure_of(a_).message(),
-            "job 'train': 'w' step 5, all-reduce did not end within 2000 ms: all ranks have "
-            "submitted it, but the network has not finished it: node 'a' says: packets of full "
-            "size are lost");
+  EXPECT_TRUE(verdict().ends_with("node 'a' says: packets of full size are lost"));
 }
 
 TEST_F(CoordinatorVerdictTest, AJobEndsWhenAllRanksHaveLeft) {
@@ -141,14 +142,11 @@ TEST_F(CoordinatorVerdictTest, TheVerdictNamesRanksAndNodes) {
   report(a_, key, {1}, "rank 1 has last submitted 'w' step 4");
   report(d_, key, {9});  // no member
   report(b_, key, {2});
-  run_until([this] { return !sent_to<proto::JobFailed>(a_).empty(); });
-  const Status verdict = failure_of(a_);
-  EXPECT_EQ(verdict.code(), StatusCode::DeadlineExceeded);
-  EXPECT_EQ(verdict.message(),
-            "job 'train': 'w' step 5, all-reduce did not end within 2000 ms: not submitted by rank "
-            "1 on node 'a': "
-            "rank 1 has last submitted 'w' step 4; not submitted by rank 2 on node 'b'");
-  EXPECT_EQ(failure_of(b_).message(), verdict.message());
+  EXPECT_EQ(verdict(),
+            "not submitted by rank 1 on node 'a': rank 1 has last submitted 'w' step 4; not "
+            "submitted by rank 2 on node 'b'");
+  EXPECT_EQ(failure_of(a_).code(), StatusCode::DeadlineExceeded);
+  EXPECT_EQ(failure_of(b_).message(), failure_of(a_).message());
 }
 
 TEST_F(CoordinatorVerdictTest, WhenAllHaveSubmittedItIsTheNetwork) {
@@ -156,21 +154,14 @@ TEST_F(CoordinatorVerdictTest, WhenAllHaveSubmittedItIsTheNetwork) {
   overdue(b_, key);
   report(a_, key, {});
   report(b_, key, {});
-  run_until([this] { return !sent_to<proto::JobFailed>(a_).empty(); });
-  EXPECT_EQ(failure_of(a_).message(),
-            "job 'train': 'w' step 5, all-reduce did not end within 2000 ms: all ranks have "
-            "submitted it, but the network "
-            "has not finished it");
+  EXPECT_EQ(verdict(), "all ranks have submitted it, but the network has not finished it");
 }
 
 TEST_F(CoordinatorVerdictTest, ANodeThatDoesNotAnswerIsNamed) {
   const uint64_t key = run_job();
   overdue(a_, key);
   report(a_, key, {});
-  run_until([this] { return !sent_to<proto::JobFailed>(a_).empty(); });
-  EXPECT_EQ(failure_of(a_).message(),
-            "job 'train': 'w' step 5, all-reduce did not end within 2000 ms: node 'b' (10.0.0.20) "
-            "does not answer");
+  EXPECT_EQ(verdict(), "node 'b' (10.0.0.20) does not answer");
 }
 
 TEST_F(CoordinatorVerdictTest, AnswersAboutAnotherOperationDoNotCount) {
@@ -182,9 +173,7 @@ TEST_F(CoordinatorVerdictTest, AnswersAboutAnotherOperationDoNotCount) {
   EXPECT_TRUE(sent_to<proto::JobFailed>(a_).empty());
   report(a_, key, {0});
   report(b_, key, {});
-  run_until([this] { return !sent_to<proto::JobFailed>(a_).empty(); });
-  EXPECT_NE(failure_of(a_).message().find("not submitted by rank 0 on node 'a'"),
-            std::string::npos);
+  EXPECT_EQ(verdict(), "not submitted by rank 0 on node 'a'");
 }
 
 TEST_F(CoordinatorVerdictTest, AFailureDuringAnInvestigationEndsTheJobOnce) {

@@ -22,6 +22,13 @@ Result<Membership> parse(const std::vector<MemberNode>& nodes, uint32_t world_si
                          self);
 }
 
+Membership parsed(const std::vector<MemberNode>& nodes, uint32_t world_size, NodeId self,
+                  uint64_t key = 5, const Algorithms& algorithms = {}, uint32_t weight = 1) {
+  auto membership = parse(nodes, world_size, self, key, algorithms, weight);
+  EXPECT_TRUE(membership.is_ok()) << membership.status().message();
+  return std::move(membership).value();
+}
+
 void expect_protocol_error(const Result<Membership>& membership, const std::string& text) {
   ASSERT_FALSE(membership.is_ok());
   EXPECT_EQ(membership.status().code(), StatusCode::Protocol);
@@ -32,13 +39,12 @@ void expect_protocol_error(const Result<Membership>& membership, const std::stri
 }
 
 TEST(MembershipTest, FindsThisNodesPlace) {
-  const auto membership = parse({node(7, {0, 3}), node(8, {1}), node(9, {2, 4, 5})}, 6, 8);
-  ASSERT_TRUE(membership.is_ok()) << membership.status().message();
-  EXPECT_EQ(membership->name, "train");
-  EXPECT_EQ(membership->key, 5u);
-  EXPECT_EQ(membership->epoch, 3u);
-  EXPECT_EQ(membership->local_ranks, (std::vector<uint32_t>{1}));
-  const Ring& ring = *membership->ring;
+  const Membership membership = parsed({node(7, {0, 3}), node(8, {1}), node(9, {2, 4, 5})}, 6, 8);
+  EXPECT_EQ(membership.name, "train");
+  EXPECT_EQ(membership.key, 5u);
+  EXPECT_EQ(membership.epoch, 3u);
+  EXPECT_EQ(membership.local_ranks, (std::vector<uint32_t>{1}));
+  const Ring& ring = *membership.ring;
   EXPECT_EQ(ring.nodes, 3u);
   EXPECT_EQ(ring.self, 1u);
   EXPECT_EQ(ring.world_size, 6u);
@@ -46,8 +52,8 @@ TEST(MembershipTest, FindsThisNodesPlace) {
   EXPECT_EQ(ring.ranks_of_node, (std::vector<uint32_t>{2, 1, 3}));
   // Blocks lie in ring order: node 7's ranks, then node 8's, then node 9's.
   EXPECT_EQ(ring.block_of_rank, (std::vector<uint32_t>{0, 2, 3, 1, 4, 5}));
-  ASSERT_EQ(membership->targets().size(), 1u);
-  EXPECT_EQ(membership->targets()[0]->peer.address, "10.0.0.9");
+  ASSERT_EQ(membership.targets().size(), 1u);
+  EXPECT_EQ(membership.targets()[0]->peer.address, "10.0.0.9");
 }
 
 TEST(MembershipTest, KnowsWhichStepsAreSampled) {
@@ -62,42 +68,19 @@ TEST(MembershipTest, KnowsWhichStepsAreSampled) {
 }
 
 TEST(MembershipTest, HasTheJobsWeight) {
-  const auto membership = parse({node(7, {0})}, 1, 7, 5, {}, 42);
-  ASSERT_TRUE(membership.is_ok()) << membership.status().message();
-  EXPECT_EQ(membership->weight, 42u);
+  const Membership membership = parsed({node(7, {0})}, 1, 7, 5, {}, 42);
+  EXPECT_EQ(membership.weight, 42u);
   for (const uint32_t weight : {0u, kJobWeightMax + 1})
     expect_protocol_error(parse({node(7, {0})}, 1, 7, 5, {}, weight), "right are 1 to 100");
 }
 
 TEST(MembershipTest, TheRingClosesAtItsEnds) {
   const std::vector<MemberNode> nodes = {node(7, {0}), node(8, {1}), node(9, {2})};
-  const auto first = parse(nodes, 3, 7);
-  ASSERT_TRUE(first.is_ok());
-  EXPECT_EQ(first->neighbours().back()->peer.id, 9u);
-  const auto last = parse(nodes, 3, 9);
-  ASSERT_TRUE(last.is_ok());
-  ASSERT_EQ(last->targets().size(), 1u);
-  EXPECT_EQ(last->targets()[0]->peer.id, 7u);
-}
-
-TEST(MembershipTest, DirectOperationsNeedLinksToAllOthers) {
-  const std::vector<MemberNode> nodes = {node(7, {0}), node(8, {1}), node(9, {2}), node(5, {3})};
-  const auto ids = [](const Membership& membership) {
-    std::vector<NodeId> found;
-    for (const MemberNode* one : membership.targets()) found.push_back(one->peer.id);
-    return found;
-  };
-  const auto around = parse(nodes, 4, 9);
-  ASSERT_TRUE(around.is_ok());
-  EXPECT_EQ(ids(*around), (std::vector<NodeId>{5}));
-  const auto direct = parse(nodes, 4, 9, 5, {4096});
-  ASSERT_TRUE(direct.is_ok());
-  EXPECT_EQ(direct->ring->direct_bytes, 4096u);
-  EXPECT_EQ(direct->ring->members, (std::vector<NodeId>{7, 8, 9, 5}));
-  EXPECT_EQ(ids(*direct), (std::vector<NodeId>{5, 7, 8}));
-  const auto alone = parse({node(7, {0})}, 1, 7, 5, {4096});
-  ASSERT_TRUE(alone.is_ok());
-  EXPECT_TRUE(alone->targets().empty());
+  const Membership first = parsed(nodes, 3, 7);
+  EXPECT_EQ(first.neighbours().back()->peer.id, 9u);
+  const Membership last = parsed(nodes, 3, 9);
+  ASSERT_EQ(last.targets().size(), 1u);
+  EXPECT_EQ(last.targets()[0]->peer.id, 7u);
 }
 
 std::vector<NodeId> ids(const std::vector<const MemberNode*>& nodes) {
@@ -106,33 +89,40 @@ std::vector<NodeId> ids(const std::vector<const MemberNode*>& nodes) {
   return found;
 }
 
+TEST(MembershipTest, DirectOperationsNeedLinksToAllOthers) {
+  const std::vector<MemberNode> nodes = {node(7, {0}), node(8, {1}), node(9, {2}), node(5, {3})};
+  const Membership around = parsed(nodes, 4, 9);
+  EXPECT_EQ(ids(around.targets()), (std::vector<NodeId>{5}));
+  const Membership direct = parsed(nodes, 4, 9, 5, {4096});
+  EXPECT_EQ(direct.ring->direct_bytes, 4096u);
+  EXPECT_EQ(direct.ring->members, (std::vector<NodeId>{7, 8, 9, 5}));
+  EXPECT_EQ(ids(direct.targets()), (std::vector<NodeId>{5, 7, 8}));
+  const Membership alone = parsed({node(7, {0})}, 1, 7, 5, {4096});
+  EXPECT_TRUE(alone.targets().empty());
+}
+
 // Place 1 of six: the extra node at place 5 hands it what it has, 0 and 3 are its partners.
 TEST(MembershipTest, HalvingNeedsLinksToItsTargets) {
   std::vector<MemberNode> nodes;
   for (uint32_t place = 0; place < 6; ++place) nodes.push_back(node(10 + place, {place}));
-  const auto membership = parse(nodes, 6, 11, 5, {0, 4096});
-  ASSERT_TRUE(membership.is_ok());
-  EXPECT_EQ(membership->ring->halving_bytes, 4096u);
-  EXPECT_EQ(membership->ring->hierarchical, nullptr);
-  EXPECT_EQ(ids(membership->targets()),
-            (std::vector<NodeId>{12, 13, 15, 10}));  // and its successor
-  EXPECT_EQ(ids(membership->neighbours()), (std::vector<NodeId>{12, 13, 15, 10}));
-  const auto around = parse(nodes, 6, 11);
-  ASSERT_TRUE(around.is_ok());
-  EXPECT_EQ(around->ring->halving, nullptr);
-  EXPECT_EQ(ids(around->neighbours()), (std::vector<NodeId>{12, 10}));
+  const Membership membership = parsed(nodes, 6, 11, 5, {0, 4096});
+  EXPECT_EQ(membership.ring->halving_bytes, 4096u);
+  EXPECT_EQ(membership.ring->hierarchical, nullptr);
+  EXPECT_EQ(ids(membership.targets()), (std::vector<NodeId>{12, 13, 15, 10}));  // and its successor
+  EXPECT_EQ(ids(membership.neighbours()), (std::vector<NodeId>{12, 13, 15, 10}));
+  const Membership around = parsed(nodes, 6, 11);
+  EXPECT_EQ(around.ring->halving, nullptr);
+  EXPECT_EQ(ids(around.neighbours()), (std::vector<NodeId>{12, 10}));
 }
 
 TEST(MembershipTest, TwoHopsNeedLinksToAllOthers) {
   std::vector<MemberNode> nodes;
   for (uint32_t place = 0; place < 5; ++place) nodes.push_back(node(10 + place, {place}));
-  const auto membership = parse(nodes, 5, 11, 5, {0, 0, false, 4096});
-  ASSERT_TRUE(membership.is_ok());
-  EXPECT_EQ(membership->ring->two_hops_bytes, 4096u);
-  EXPECT_EQ(ids(membership->targets()), (std::vector<NodeId>{12, 13, 14, 10}));
-  const auto around = parse(nodes, 5, 11);
-  ASSERT_TRUE(around.is_ok());
-  EXPECT_EQ(around->ring->two_hops, nullptr);
+  const Membership membership = parsed(nodes, 5, 11, 5, {0, 0, false, 4096});
+  EXPECT_EQ(membership.ring->two_hops_bytes, 4096u);
+  EXPECT_EQ(ids(membership.targets()), (std::vector<NodeId>{12, 13, 14, 10}));
+  const Membership around = parsed(nodes, 5, 11);
+  EXPECT_EQ(around.ring->two_hops, nullptr);
 }
 
 std::vector<MemberNode> in_racks(const std::string& racks) {
@@ -145,13 +135,12 @@ std::vector<MemberNode> in_racks(const std::string& racks) {
 }
 
 TEST(MembershipTest, AHierarchyNeedsLinksWithinTheRackAndToTheNextOne) {
-  const auto membership = parse(in_racks("aaabbbccc"), 9, 14, 5, {0, 0, true});
-  ASSERT_TRUE(membership.is_ok()) << membership.status().message();
-  EXPECT_EQ(membership->nodes[4].rack, "b");
-  ASSERT_NE(membership->ring->hierarchical, nullptr);
-  EXPECT_EQ(membership->ring->hierarchical->segments.size(), 9u);
-  EXPECT_EQ(ids(membership->targets()), (std::vector<NodeId>{15, 17}));
-  EXPECT_EQ(ids(membership->neighbours()), (std::vector<NodeId>{15, 17, 11, 13}));
+  const Membership membership = parsed(in_racks("aaabbbccc"), 9, 14, 5, {0, 0, true});
+  EXPECT_EQ(membership.nodes[4].rack, "b");
+  ASSERT_NE(membership.ring->hierarchical, nullptr);
+  EXPECT_EQ(membership.ring->hierarchical->segments.size(), 9u);
+  EXPECT_EQ(ids(membership.targets()), (std::vector<NodeId>{15, 17}));
+  EXPECT_EQ(ids(membership.neighbours()), (std::vector<NodeId>{15, 17, 11, 13}));
 }
 
 TEST(MembershipTest, RefusesAHierarchyWithoutRacksForIt) {
@@ -163,10 +152,9 @@ TEST(MembershipTest, RefusesAHierarchyWithoutRacksForIt) {
 }
 
 TEST(MembershipTest, ANodeAloneHasNoNeighbours) {
-  const auto membership = parse({node(7, {0, 1})}, 2, 7);
-  ASSERT_TRUE(membership.is_ok());
-  EXPECT_EQ(membership->ring->nodes, 1u);
-  EXPECT_TRUE(membership->neighbours().empty());
+  const Membership membership = parsed({node(7, {0, 1})}, 2, 7);
+  EXPECT_EQ(membership.ring->nodes, 1u);
+  EXPECT_TRUE(membership.neighbours().empty());
 }
 
 TEST(MembershipTest, RefusesImpossibleSizes) {

@@ -37,12 +37,10 @@ class PlanDecisionTest : public ::testing::Test {
  protected:
   Result<PlanDecision> decide(const std::vector<PlanReport>& reports, double startup_seconds,
                               const Groups& current = {}, const char* planner = "streams") {
-    std::vector<const PlanReport*> pointers;
-    for (const PlanReport& one : reports) pointers.push_back(&one);
     PlanningOptions options;
     options.planner = *find_planner(planner);
     options.streams = 1;
-    return decide_plan(pointers, measurements(startup_seconds), current, options);
+    return decide_plan(reports, measurements(startup_seconds), current, options);
   }
 };
 
@@ -143,8 +141,7 @@ TEST_F(PlanDecisionTest, NodesThatContradictEachOtherAreAnError) {
 
 // Four streams hide what units wait for, but not what the processors do for each.
 TEST_F(PlanDecisionTest, TheBeginningOfAStartupDoesNotOverlap) {
-  const PlanReport one = report(std::vector<uint64_t>(40, 0));
-  const PlanReport* reports[] = {&one};
+  const PlanReport reports[] = {report(std::vector<uint64_t>(40, 0))};
   PlanningOptions options;
   options.planner = *find_planner("streams");
   options.streams = 4;
@@ -160,8 +157,7 @@ TEST_F(PlanDecisionTest, TheBeginningOfAStartupDoesNotOverlap) {
 }
 
 TEST_F(PlanDecisionTest, WithTooFewMeasurementsThereIsNoPlan) {
-  const PlanReport one = report({0, 1});
-  const PlanReport* reports[] = {&one};
+  const PlanReport reports[] = {report({0, 1})};
   PlanningOptions options;
   options.planner = *find_planner("streams");
   EXPECT_FALSE(decide_plan(reports, {}, {}, options).is_ok());

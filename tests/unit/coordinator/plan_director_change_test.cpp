@@ -62,8 +62,7 @@ class PlanDirectorNetworkTest : public PlanDirectorTest {
       rounds_until_proposal(plan, early);
       accept();
     }
-    PlanReport first = report(3, Early::EvenOnes);
-    add_units(first);
+    PlanReport first = measured(3, Early::EvenOnes);
     for (PlanReport::MeasuredOperation& one : first.operations)
       one.nanoseconds = one.nanoseconds * slower / 10;
     tell_all(first);
@@ -75,15 +74,12 @@ TEST_F(PlanDirectorNetworkTest, AnotherNetworkIsNoticedInAPlansFirstRound) {
   EXPECT_EQ(proposed().number, 4u);
   accept();
   // Once: this is how the network is now.
-  PlanReport same = report(4, Early::EvenOnes);
-  add_units(same);
+  PlanReport same = measured(4, Early::EvenOnes);
   for (PlanReport::MeasuredOperation& one : same.operations) one.nanoseconds *= 2;
   for (int round = 0; round < 20; ++round) tell_all(same);
   EXPECT_TRUE(sent_.empty());
   // And restored.
-  PlanReport restored = report(4, Early::EvenOnes);
-  add_units(restored);
-  tell_all(restored);
+  tell_all(measured(4, Early::EvenOnes));
   EXPECT_EQ(proposed().number, 5u);
 }
 

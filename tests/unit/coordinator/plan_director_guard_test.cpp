@@ -23,6 +23,18 @@ class PlanDirectorGuardTest : public PlanDirectorTuningTest {
     options.guard.board = &board_;
     start(options);
   }
+  void make_guarded_and_tuned() {
+    PlanningOptions options = guarded();
+    options.streams = 1;
+    options.tuning.is_on = true;
+    options.tuning.defaults = defaults();
+    options.tuning.steps = kSteps;
+    options.tuning.knowledge = &knowledge_;
+    start(options);
+    register_all();
+    step_ = 20;
+    tell_all(report(0));
+  }
   void tell_sample(NodeId from, double saturation, const std::vector<uint64_t>& tensors) {
     CodecSample sample;
     sample.job_key = 9;
@@ -102,10 +114,7 @@ TEST_F(PlanDirectorGuardTest, WhatComesMeanwhileFollows) {
   make_guarded();
   pass_limit({100, 101});
   ASSERT_EQ(proposed().plain.size(), 1u);
-  for (int i = 0; i < 3; ++i) {
-    step_ += 10;
-    for (const NodeId node : kNodes) tell_sample(node, 0.9, {102});
-  }
+  pass_limit({102});
   ASSERT_EQ(sent_to<proto::PlanProposal>(10).size(), 1u) << "one at a time";
   const uint64_t from_step = proposed().from_step;
   accept();
@@ -120,9 +129,7 @@ TEST_F(PlanDirectorGuardTest, WhatComesMeanwhileFollows) {
 TEST_F(PlanDirectorGuardTest, WaitsForAPlanThatIsBeingAgreedOn) {
   PlanningOptions options = guarded();
   make(options);
-  PlanReport first = report(0);
-  add_units(first);
-  tell_all(first);
+  tell_all(measured(0));
   EXPECT_FALSE(proposed().is_plain());
   const uint64_t from_step = proposed().from_step;
   pass_limit();
@@ -167,16 +174,7 @@ TEST_F(PlanDirectorGuardTest, ReportsOfThePlanBeforeCountNoMore) {
 }
 
 TEST_F(PlanDirectorGuardTest, ComesBetweenTwoSettingsThatAreTried) {
-  PlanningOptions options = guarded();
-  options.streams = 1;
-  options.tuning.is_on = true;
-  options.tuning.defaults = defaults();
-  options.tuning.steps = kSteps;
-  options.tuning.knowledge = &knowledge_;
-  start(options);
-  register_all();
-  step_ = 20;
-  tell_all(report(0));
+  make_guarded_and_tuned();
   ASSERT_TRUE(proposed().settings.has_value());
   pass_limit();
   ASSERT_TRUE(proposed().settings.has_value()) << "what was proposed first ends first";
@@ -197,15 +195,7 @@ TEST_F(PlanDirectorGuardTest, ComesBetweenTwoSettingsThatAreTried) {
 }
 
 TEST_F(PlanDirectorGuardTest, IsNotLostWhileSettingsAreRefused) {
-  PlanningOptions options = guarded();
-  options.tuning.is_on = true;
-  options.tuning.defaults = defaults();
-  options.tuning.steps = kSteps;
-  options.tuning.knowledge = &knowledge_;
-  start(options);
-  register_all();
-  step_ = 20;
-  tell_all(report(0));
+  make_guarded_and_tuned();
   pass_limit();
   ASSERT_TRUE(proposed().settings.has_value());
   refuse(500);
@@ -214,6 +204,21 @@ TEST_F(PlanDirectorGuardTest, IsNotLostWhileSettingsAreRefused) {
   ASSERT_TRUE(proposed().is_plain());
   accept();
   EXPECT_TRUE(proposed().settings.has_value()) << "and the settings follow";
+}
+
+// Both nodes would refuse it for ever.
+TEST_F(PlanDirectorGuardTest, ASetThatANodeHasNoMoreKeepsItsCodecs) {
+  make_guarded();
+  read(0.9);
+  read(0.9);
+  EXPECT_FALSE(director_->guard().readings().empty());
+  unregister(10);
+  read(0.9);
+  EXPECT_TRUE(sent_.empty());
+  set_ = kOtherSet;
+  read(0.9);
+  unregister_all();
+  EXPECT_TRUE(director_->guard().readings().empty());
 }
 
 TEST_F(PlanDirectorGuardTest, ShowsTheWorstAndForgetsItWithTheJob) {

@@ -24,8 +24,7 @@ class PlanDirectorRetuningTest : public testing::PlanDirectorTuningTest {
   // on. Until other settings are proposed; whether they were.
   bool run_rounds(uint64_t slower, int rounds = 8) {
     for (int round = 0; round < rounds; ++round) {
-      PlanReport one = report(plan_);
-      add_units(one);
+      PlanReport one = measured(plan_);
       for (PlanReport::MeasuredOperation& operation : one.operations)
         operation.nanoseconds *= slower;
       tell_all(one);
@@ -119,7 +118,7 @@ TEST_F(PlanDirectorRetuningTest, ASetThatComesNoMoreDoesNotHoldUpTheOthers) {
   adopt();
   const uint32_t other_plan = plan_;
   set_ = kSet;
-  for (uint32_t round = 0; round < PlanDirector::kRoundsOfOthersMax; ++round) {
+  for (uint32_t round = 0; round < TuningTurns::kRoundsOfOthersMax; ++round) {
     EXPECT_TRUE(sent_.empty());
     tell_all(report(other_plan));
   }
@@ -135,9 +134,9 @@ TEST_F(PlanDirectorRetuningTest, AnotherNetworkIsTunedForWhenItHasLastedForSomeT
   const TransferSettings found = *in_force_;
   EXPECT_FALSE(run_rounds(1));
   EXPECT_FALSE(run_rounds(3)) << "too soon after the last tuning";
-  skip_steps(PlanDirector::kStepsBetweenTuningsMin + 200);
+  skip_steps(TuningTurns::kStepsBetweenTuningsMin + 200);
   EXPECT_FALSE(run_rounds(1)) << "it is the same again";
-  EXPECT_FALSE(run_rounds(3, PlanDirector::kOtherNetworkRoundsMin - 1)) << "too few rounds";
+  EXPECT_FALSE(run_rounds(3, TuningTurns::kOtherNetworkRoundsMin - 1)) << "too few rounds";
   ASSERT_TRUE(run_rounds(3));
   EXPECT_EQ(proposed().settings, found) << "what holds is the incumbent";
   in_force_.reset();
@@ -153,14 +152,14 @@ TEST_F(PlanDirectorRetuningTest, EachTuningKeepsTheNextOneAwayForTwiceAsLong) {
   make_tuned();
   tune_set(77);
   EXPECT_FALSE(run_rounds(1));
-  skip_steps(PlanDirector::kStepsBetweenTuningsMin + 200);
+  skip_steps(TuningTurns::kStepsBetweenTuningsMin + 200);
   ASSERT_TRUE(run_rounds(3));
   train();
   skip_steps(kSteps);
   EXPECT_FALSE(run_rounds(3)) << "it was tuned for this one";
-  skip_steps(PlanDirector::kStepsBetweenTuningsMin + 200);
+  skip_steps(TuningTurns::kStepsBetweenTuningsMin + 200);
   EXPECT_FALSE(run_rounds(1)) << "twice as many steps now";
-  skip_steps(PlanDirector::kStepsBetweenTuningsMin);
+  skip_steps(TuningTurns::kStepsBetweenTuningsMin);
   EXPECT_TRUE(run_rounds(1));
 }
 
@@ -173,7 +172,7 @@ TEST_F(PlanDirectorRetuningTest, AllSetsAreTunedAgainTheLeaderFirst) {
   in_force_.reset();
   tune_set(78);
   const uint32_t others_plan = plan_;
-  skip_steps(PlanDirector::kStepsBetweenTuningsMin + 200);
+  skip_steps(TuningTurns::kStepsBetweenTuningsMin + 200);
   EXPECT_FALSE(run_rounds(1));
   EXPECT_FALSE(run_rounds(3)) << "the leader tells";
   const uint32_t others_last_plan = plan_;

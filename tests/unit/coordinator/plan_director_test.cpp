@@ -15,14 +15,12 @@ using Groups = std::vector<std::vector<uint64_t>>;
 
 TEST_F(PlanDirectorTest, TheFirstPlanNeedsTheReportsOfAllNodes) {
   make();
-  PlanReport first = report(0);
-  add_units(first);
+  PlanReport first = measured(0);
   tell(10, first);
   tell(10, first);
   EXPECT_TRUE(sent_.empty());
   step_ = 9;
-  PlanReport second = report(0);
-  add_units(second);
+  PlanReport second = measured(0);
   tell(20, second);
   const PlanProposal proposal = proposed();
   EXPECT_EQ(proposal.job_key, 9u);
@@ -38,9 +36,7 @@ TEST_F(PlanDirectorTest, TheFirstPlanNeedsTheReportsOfAllNodes) {
 
 TEST_F(PlanDirectorTest, APlanHoldsWhenAllNodesHaveAccepted) {
   make();
-  PlanReport first = report(0);
-  add_units(first);
-  tell_all(first);
+  tell_all(measured(0));
   answer(10, 1, true);
   answer(10, 1, true);
   EXPECT_TRUE(verdicts().empty());
@@ -52,9 +48,7 @@ TEST_F(PlanDirectorTest, APlanHoldsWhenAllNodesHaveAccepted) {
 
 TEST_F(PlanDirectorTest, WithoutAPlannerNothingIsPlanned) {
   start({});
-  PlanReport first = report(0);
-  add_units(first);
-  tell_all(first);
+  tell_all(measured(0));
   EXPECT_TRUE(sent_.empty());
 }
 
@@ -62,16 +56,13 @@ TEST_F(PlanDirectorTest, WithoutMeasurementsThereIsNoPlanYet) {
   make();
   for (int i = 0; i < 5; ++i) tell_all(report(0));
   EXPECT_TRUE(sent_.empty());
-  PlanReport measured = report(0);
-  add_units(measured);
-  tell_all(measured);
+  tell_all(measured(0));
   proposed();
 }
 
 TEST_F(PlanDirectorTest, ReportsThatMakeNoSenseAreIgnored) {
   make();
-  PlanReport good = report(0), longer = report(0), other = report(0);
-  add_units(good);
+  PlanReport good = measured(0), longer = report(0), other = report(0);
   add_units(other);
   longer.counts.push_back(1);
   other.tensors[0] = 9;
@@ -123,7 +114,7 @@ TEST_F(PlanDirectorTest, WhereIterationsAreNotMeasuredPredictionsDecide) {
     unknown.iteration_ns = 0;
     tell_all(unknown);
   }
-  EXPECT_EQ(proposed().from_step, step_ + PlanDirector::kNoticeStepsMin);
+  EXPECT_EQ(proposed().from_step, step_ + kNoticeStepsMin);
 }
 
 TEST_F(PlanDirectorTest, EachPlanHoldsForTwiceAsManyRounds) {
@@ -144,9 +135,7 @@ TEST_F(PlanDirectorTest, EachPlanHoldsForTwiceAsManyRounds) {
 
 TEST_F(PlanDirectorTest, ARefusalEndsTheProposalOnAllNodes) {
   make();
-  PlanReport first = report(0);
-  add_units(first);
-  tell_all(first);
+  tell_all(measured(0));
   answer(10, 1, true);
   answer(20, 1, false);
   EXPECT_EQ(verdicts(), (std::vector<bool>{false, false}));
@@ -159,9 +148,7 @@ TEST_F(PlanDirectorTest, AfterARefusalThereIsMoreNotice) {
   std::vector<uint64_t> notices;
   for (uint32_t number = 1; number <= 14; ++number) {
     sent_.clear();
-    PlanReport again = report(0);
-    add_units(again);
-    tell_all(again);
+    tell_all(measured(0));
     const PlanProposal proposal = proposed();
     EXPECT_EQ(proposal.number, number);  // never the same one twice
     notices.push_back(proposal.from_step - step_);
@@ -175,23 +162,21 @@ TEST_F(PlanDirectorTest, ShortStepsGetMoreNoticeAndNotTooMuch) {
   const auto notice = [&](uint64_t iteration_ns) {
     make();
     sent_.clear();
-    PlanReport first = report(0);
-    add_units(first);
+    PlanReport first = measured(0);
     first.iteration_ns = iteration_ns;
     tell_all(first);
     return proposed().from_step - step_;
   };
-  EXPECT_EQ(notice(10'000'000'000), PlanDirector::kNoticeStepsMin);
+  EXPECT_EQ(notice(10'000'000'000), kNoticeStepsMin);
   EXPECT_EQ(notice(3'000'000), 100u);
-  EXPECT_EQ(notice(1), PlanDirector::kNoticeStepsMax);
+  EXPECT_EQ(notice(1), kNoticeStepsMax);
 }
 
 TEST_F(PlanDirectorTest, ANodeThatDoesNotAnswerInTimeEndsTheProposal) {
   PlanningOptions options;
   options.answer_timeout_ms = 1;
   make(options);
-  PlanReport first = report(0);
-  add_units(first);
+  PlanReport first = measured(0);
   tell_all(first);
   answer(10, 1, true);
   EXPECT_TRUE(verdicts().empty());
@@ -229,8 +214,7 @@ TEST_F(PlanDirectorTest, ReportsOfAnOlderPlanAreIgnored) {
 
 TEST_F(PlanDirectorTest, ReportsWhileAProposalIsPendingProposeNothingElse) {
   make();
-  PlanReport first = report(0);
-  add_units(first);
+  PlanReport first = measured(0);
   tell_all(first);
   for (int i = 0; i < 5; ++i) tell_all(first);
   proposed();

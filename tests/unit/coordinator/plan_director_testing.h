@@ -29,9 +29,14 @@ class PlanDirectorTest : public testing::LoopTest {
   }
   void start(PlanningOptions options) {
     director_ = std::make_unique<PlanDirector>(
-        *loop_, JobLabel{"train"}, 9, std::vector<NodeId>(std::begin(kNodes), std::end(kNodes)),
-        options,
-        [this](NodeId to, ControlBuffer message) { sent_.emplace_back(to, message.Release()); });
+        PlannedJob{
+            *loop_,
+            JobLabel{"train"},
+            9,
+            {std::begin(kNodes), std::end(kNodes)},
+            [this](NodeId to, ControlBuffer message) { sent_.emplace_back(to, message.Release()); },
+            options.answer_timeout_ms},
+        options);
   }
 
   PlanReport report(uint32_t plan, Early early = Early::FirstTwo) {
@@ -55,9 +60,14 @@ class PlanDirectorTest : public testing::LoopTest {
     for (uint64_t bytes = 1000; bytes <= 10'000'000; bytes *= 10)
       report.operations.push_back({bytes, bytes, startup_ns + bytes});
   }
+  PlanReport measured(uint32_t plan, Early early = Early::FirstTwo) {
+    PlanReport result = report(plan, early);
+    add_units(result);
+    return result;
+  }
   void tell(NodeId from, const PlanReport& report) {
     auto message = make_plan_report(report);
-    director_->on_report(from, *as_message(message).body_as_PlanReport());
+    director_->on_control_message(from, as_message(message));
   }
   void tell_all(const PlanReport& report) {
     for (const NodeId node : kNodes) tell(node, report);
@@ -67,7 +77,26 @@ class PlanDirectorTest : public testing::LoopTest {
     proposal.set = set_;
     proposal.number = number;
     auto message = make_plan_answer(proposal, accepted, step_);
-    director_->on_answer(from, *as_message(message).body_as_PlanAnswer());
+    director_->on_control_message(from, as_message(message));
+  }
+
+  void register_set(NodeId from, uint64_t tensors_hash = 77) {
+    auto message = make_set_registered({9, set_, tensors_hash, 4'000'000, 4});
+    director_->on_control_message(from, as_message(message));
+  }
+  void register_all(uint64_t tensors_hash = 77) {
+    for (const NodeId node : kNodes) register_set(node, tensors_hash);
+  }
+  void tell_step(NodeId from, uint32_t plan, uint64_t step, uint64_t nanoseconds) {
+    auto message = make_step_report({9, set_, plan, step, nanoseconds});
+    director_->on_control_message(from, as_message(message));
+  }
+  void unregister(NodeId from) {
+    auto message = make_set_unregistered(9, set_);
+    director_->on_control_message(from, as_message(message));
+  }
+  void unregister_all() {
+    for (const NodeId node : kNodes) unregister(node);
   }
 
   template <typename Table>
@@ -110,9 +139,7 @@ class PlanDirectorTest : public testing::LoopTest {
   }
   // The first plan holds, as number 1.
   void run_first() {
-    PlanReport first = report(0);
-    add_units(first);
-    tell_all(first);
+    tell_all(measured(0));
     accept();
   }
   // Rounds of reports until something is proposed.

@@ -9,8 +9,6 @@
 namespace braid {
 namespace {
 
-using testing::as_message;
-
 // "exact", once the test lets it; remembers where it was.
 class HeldPlanner final : public Planner {
  public:
@@ -49,13 +47,8 @@ class PlanDirectorThreadTest : public testing::PlanDirectorTest {
     options.tuning.defaults.chunk_bytes = 64 << 10;
     make(options);
   }
-  PlanReport measured_report(uint32_t plan) {
-    PlanReport result = report(plan);
-    add_units(result);
-    return result;
-  }
   void begin_to_plan() {
-    tell_all(measured_report(0));
+    tell_all(measured(0));
     run_until([&] { return planner_.begun() == 1; });
   }
   // Whatever was given to the thread before has been done, and its answer taken.
@@ -64,17 +57,18 @@ class PlanDirectorThreadTest : public testing::PlanDirectorTest {
     ASSERT_TRUE(worker_->run([] {}, [&] { is_done = true; }));
     run_until([&] { return is_done; });
   }
-  void register_all() {
-    for (const NodeId node : kNodes) {
-      auto message = make_set_registered({9, kSet, 77, 4'000'000, 4});
-      director_->on_set_registered(node, *as_message(message).body_as_SetRegistered());
-    }
+  // The first plan holds, and the thread does nothing more until gate_ opens.
+  void plan_and_hold_thread() {
+    make_on_thread(true);
+    register_all();
+    begin_to_plan();
+    planner_.let_go();
+    run_until([&] { return !sent_.empty(); });
+    accept();
+    hold_thread();
   }
-  void tell_step(uint32_t plan, uint64_t step) {
-    for (const NodeId node : kNodes) {
-      auto message = make_step_report({9, kSet, plan, step, 1'000'000});
-      director_->on_step_report(node, *as_message(message).body_as_StepReport());
-    }
+  void hold_thread() {
+    ASSERT_TRUE(worker_->run([&] { gate_.acquire(); }, [] {}));
   }
 
   HeldPlanner planner_;
@@ -113,8 +107,8 @@ TEST_F(PlanDirectorThreadTest, TheThreadMayEndBeforeTheAnswerIsTaken) {
 TEST_F(PlanDirectorThreadTest, ThereAreNeverTwoAtOnce) {
   make_on_thread();
   begin_to_plan();
-  for (int round = 0; round < 5; ++round) tell_all(measured_report(0));
-  PlanReport other = measured_report(0);
+  for (int round = 0; round < 5; ++round) tell_all(measured(0));
+  PlanReport other = measured(0);
   other.set = kSet + 1;
   tell_all(other);
   planner_.let_go();
@@ -154,13 +148,7 @@ TEST_F(PlanDirectorThreadTest, APlanFromBeforeTuningBeganIsDropped) {
 }
 
 TEST_F(PlanDirectorThreadTest, TheNextTrialIsChosenOffTheLoop) {
-  make_on_thread(true);
-  register_all();
-  begin_to_plan();
-  planner_.let_go();
-  run_until([&] { return !sent_.empty(); });
-  accept();
-  ASSERT_TRUE(worker_->run([&] { gate_.acquire(); }, [] {}));
+  plan_and_hold_thread();
   tell_all(report(1));  // tuning begins
   run_rounds(10);
   EXPECT_TRUE(sent_.empty());
@@ -170,8 +158,11 @@ TEST_F(PlanDirectorThreadTest, TheNextTrialIsChosenOffTheLoop) {
   ASSERT_TRUE(first.settings.has_value());
   accept();
   // Steps that end while the next one is being chosen change nothing.
-  ASSERT_TRUE(worker_->run([&] { gate_.acquire(); }, [] {}));
-  for (uint64_t step = 0; step < 20; ++step) tell_step(first.number, first.from_step + step);
+  hold_thread();
+  for (uint64_t step = 0; step < 20; ++step) {
+    for (const NodeId node : kNodes)
+      tell_step(node, first.number, first.from_step + step, 1'000'000);
+  }
   EXPECT_NE(director_->tuning_json(), "[]");  // may be asked for at any time
   run_rounds(10);
   EXPECT_TRUE(sent_.empty());
@@ -181,13 +172,7 @@ TEST_F(PlanDirectorThreadTest, TheNextTrialIsChosenOffTheLoop) {
 }
 
 TEST_F(PlanDirectorThreadTest, AJobThatEndsWhileATrialIsChosenGetsNothing) {
-  make_on_thread(true);
-  register_all();
-  begin_to_plan();
-  planner_.let_go();
-  run_until([&] { return !sent_.empty(); });
-  accept();
-  ASSERT_TRUE(worker_->run([&] { gate_.acquire(); }, [] {}));
+  plan_and_hold_thread();
   tell_all(report(1));
   director_.reset();
   gate_.release();

@@ -90,9 +90,7 @@ TEST_F(PlanDirectorTuningTest, NothingIsPlannedMeanwhileAndAnewAfterwards) {
   for (uint32_t round = 0; round < 100; ++round) tell_all(report(plan_, Early::EvenOnes));
   EXPECT_TRUE(sent_.empty());
   train();
-  PlanReport next = report(plan_, Early::EvenOnes);
-  add_units(next);
-  tell_all(next);
+  tell_all(measured(plan_, Early::EvenOnes));
   const PlanProposal proposal = proposed();
   EXPECT_FALSE(proposal.keeps_groups());
   EXPECT_FALSE(proposal.settings.has_value());
@@ -112,8 +110,7 @@ TEST_F(PlanDirectorTuningTest, AnotherNetworkBeforeTheFirstGroupsProposesNothing
   register_all();
   train();
   ASSERT_TRUE(is_over());
-  PlanReport slow = report(plan_);
-  add_units(slow);
+  PlanReport slow = measured(plan_);
   for (const uint64_t iteration_ns : {1, 2, 4}) {  // no plan is faster than that
     slow.iteration_ns = iteration_ns;
     tell_all(slow);
@@ -139,7 +136,7 @@ TEST_F(PlanDirectorTuningTest, NodesThatNeverAgreeEndIt) {
   make_tuned(/*is_planned=*/false);
   register_all();
   tell_all(report(0));
-  for (uint32_t i = 0; i < PlanDirector::kTuningRefusalsMax; ++i) {
+  for (uint32_t i = 0; i < TuningTurns::kRefusalsMax; ++i) {
     const PlanProposal proposal = proposed();
     sent_.clear();
     answer(10, proposal.number, false);

@@ -37,23 +37,12 @@ class PlanDirectorTuningTest : public PlanDirectorTest {
     settings.two_hops_bytes = 256 << 10;
     return settings;
   }
-  void register_set(NodeId from, uint64_t tensors_hash = 77) {
-    auto message = make_set_registered({9, set_, tensors_hash, 4'000'000, 4});
-    director_->on_set_registered(from, *as_message(message).body_as_SetRegistered());
-  }
-  void register_all(uint64_t tensors_hash = 77) {
-    for (const NodeId node : kNodes) register_set(node, tensors_hash);
-  }
   // How long a step takes, the slowest flow count first: a cap on each flow, and some startup. The
   // other set's operations are small: all that counts is how they are cut.
   uint64_t step_ns(const TransferSettings& settings) const {
     if (set_ == kOtherSet) return 5'000'000 + settings.unit_bytes * 5;
     const double flows = std::min(settings.flows, 4u);
     return static_cast<uint64_t>(1e6 * (10 + 80 / flows + 10.0 / settings.streams));
-  }
-  void tell_step(NodeId from, uint32_t plan, uint64_t step, uint64_t nanoseconds) {
-    auto message = make_step_report({9, set_, plan, step, nanoseconds});
-    director_->on_step_report(from, *as_message(message).body_as_StepReport());
   }
   // Steps until the tuning is over: nodes accept what is proposed, and say what steps take. How
   // many steps it took.

@@ -53,8 +53,10 @@ PlanSimulation::PlanSimulation(Loop& loop, uint32_t seed)
   options.planner = *find_planner(seed % 2 == 0 ? "streams" : "exact");
   options.answer_timeout_ms = 600'000;  // of the loop's time, in which nothing happens
   director_ = std::make_unique<PlanDirector>(
-      loop, JobLabel{"train"}, kJob, ids, options,
-      [this](NodeId to, ControlBuffer message) { post(to_node_[to - 1], message); });
+      PlannedJob{loop, JobLabel{"train"}, kJob, ids,
+                 [this](NodeId to, ControlBuffer message) { post(to_node_[to - 1], message); },
+                 options.answer_timeout_ms},
+      options);
 }
 
 void PlanSimulation::check(bool holds, const std::string& what) {
@@ -152,16 +154,6 @@ void PlanSimulation::deliver_to_node(uint32_t node, const proto::ControlMessage&
   for (const auto& [submission, planned] : *freed) on_passed(node, submission, *planned.form);
 }
 
-void PlanSimulation::deliver_to_director(uint32_t node, const proto::ControlMessage& message) {
-  if (const auto* report = message.body_as_PlanReport())
-    return director_->on_report(node + 1, *report);
-  if (const auto* report = message.body_as_StepReport())
-    return director_->on_step_report(node + 1, *report);
-  if (const auto* registered = message.body_as_SetRegistered())
-    return director_->on_set_registered(node + 1, *registered);
-  director_->on_answer(node + 1, *message.body_as_PlanAnswer());
-}
-
 // One message that is due, from a random link.
 bool PlanSimulation::deliver() {
   const uint32_t first = random(0, 2 * nodes_ - 1);
@@ -173,7 +165,7 @@ bool PlanSimulation::deliver() {
     const Message message = std::move(link.front());
     link.pop_front();
     const auto& body = *flatbuffers::GetRoot<proto::ControlMessage>(message.bytes.data());
-    place % 2 == 0 ? deliver_to_node(node, body) : deliver_to_director(node, body);
+    place % 2 == 0 ? deliver_to_node(node, body) : director_->on_control_message(node + 1, body);
     return true;
   }
   return false;

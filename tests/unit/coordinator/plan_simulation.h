@@ -68,7 +68,6 @@ class PlanSimulation {
   void post(std::deque<Message>& link, ControlBuffer& message);
   bool deliver();
   void deliver_to_node(uint32_t node, const proto::ControlMessage& message);
-  void deliver_to_director(uint32_t node, const proto::ControlMessage& message);
   void check(bool holds, const std::string& what);
   void check(const Status& status) { check(status.is_ok(), status.message()); }
 

@@ -9,6 +9,7 @@ namespace {
 struct Best {
   double end_seconds = 1e300;
   size_t groups = 0;
+  bool operator==(const Best&) const = default;
 };
 
 // All 2^(L−1) plans.
@@ -54,10 +55,8 @@ TEST(ExactPlannerTest, FindsWhatBruteForceFindsInWholeNumbers) {
     const Best expected = BruteForce(workload, OpaqueCost(cost)).best();
     const Best linear = exact(workload, LinearCostModel(cost));
     const Best any = exact(workload, OpaqueCost(cost));
-    ASSERT_EQ(linear.end_seconds, expected.end_seconds) << "instance " << i;
-    ASSERT_EQ(any.end_seconds, expected.end_seconds) << "instance " << i;
-    ASSERT_EQ(linear.groups, expected.groups) << "instance " << i;
-    ASSERT_EQ(any.groups, expected.groups) << "instance " << i;
+    ASSERT_EQ(linear, expected) << "instance " << i;
+    ASSERT_EQ(any, expected) << "instance " << i;
   }
 }
 
@@ -69,8 +68,7 @@ TEST(ExactPlannerTest, FindsWhatBruteForceFindsInRealNumbers) {
     const Best expected = BruteForce(workload, OpaqueCost(cost)).best();
     // Without the rounding of the linear path's keys, the very same additions are compared.
     const Best any = exact(workload, OpaqueCost(cost));
-    ASSERT_EQ(any.end_seconds, expected.end_seconds) << "instance " << i;
-    ASSERT_EQ(any.groups, expected.groups) << "instance " << i;
+    ASSERT_EQ(any, expected) << "instance " << i;
     ASSERT_NEAR(exact(workload, LinearCostModel(cost)).end_seconds, expected.end_seconds,
                 1e-12 * expected.end_seconds)
         << "instance " << i;
@@ -84,8 +82,7 @@ TEST(ExactPlannerTest, FindsWhatBruteForceFindsForAnyMonotoneCost) {
     const TableCost cost = instances.table_cost(60);
     const Best expected = BruteForce(workload, cost).best();
     const Best found = exact(workload, cost);
-    ASSERT_EQ(found.end_seconds, expected.end_seconds) << "instance " << i;
-    ASSERT_EQ(found.groups, expected.groups) << "instance " << i;
+    ASSERT_EQ(found, expected) << "instance " << i;
   }
 }
 
@@ -96,8 +93,7 @@ TEST(ExactPlannerTest, FindsWhatBruteForceFindsForBands) {
     const FittedCost cost = instances.whole_bands(6);
     const Best expected = BruteForce(workload, cost).best();
     const Best found = exact(workload, cost);
-    ASSERT_EQ(found.end_seconds, expected.end_seconds) << "instance " << i;
-    ASSERT_EQ(found.groups, expected.groups) << "instance " << i;
+    ASSERT_EQ(found, expected) << "instance " << i;
   }
 }
 

@@ -7,126 +7,111 @@
 namespace braid {
 namespace {
 
-Setting good_setting(const SearchSpace& space) {
-  return setting_of(space, {{"flows_per_link", 8},
-                            {"streams", 4},
-                            {"unit_bytes", 4 << 20},
-                            {"chunk_bytes", 512 << 10},
-                            {"window_bytes", 2 << 20}});
-}
-
 double gain_of(const FakeJob& job, const Setting& defaults, const Setting& setting) {
   return job.true_seconds(defaults) / job.true_seconds(setting);
 }
 
-TEST(TunerKnown, TheSameJobsSettingHoldsAtOnceAndIsCheckedInThreeSteps) {
-  const SearchSpace space = transport_space();
-  const Setting defaults = setting_of(space, {});
+class TunerKnown : public testing::Test {
+ protected:
+  const SearchSpace space_ = transport_space();
+  const Setting defaults_ = setting_of(space_, {});
+  const Setting good_ = setting_of(space_, {{"flows_per_link", 8},
+                                            {"streams", 4},
+                                            {"unit_bytes", 4 << 20},
+                                            {"chunk_bytes", 512 << 10},
+                                            {"window_bytes", 2 << 20}});
+};
+
+TEST_F(TunerKnown, TheSameJobsSettingHoldsAtOnceAndIsCheckedInThreeSteps) {
   for (uint64_t seed = 0; seed < 50; ++seed) {
-    FakeJob job(space, network_surface({}), {}, seed);
-    const double gain = gain_of(job, defaults, good_setting(space));
-    Tuner tuner = make_tuner(space, defaults, {},
-                             Tuner::Known{good_setting(space), gain, KnownFrom::SameJob});
-    EXPECT_EQ(tuner.winner(), good_setting(space));
-    EXPECT_EQ(tuner.next()->setting, good_setting(space));
+    FakeJob job(space_, network_surface({}), {}, seed);
+    const double gain = gain_of(job, defaults_, good_);
+    Tuner tuner = make_tuner(space_, defaults_, {}, Tuner::Known{good_, gain, KnownFrom::SameJob});
+    EXPECT_EQ(tuner.winner(), good_);
+    EXPECT_EQ(tuner.next()->setting, good_);
     EXPECT_EQ(tuner.next()->purpose, TrialPurpose::Check);
     tune(tuner, job);
     EXPECT_EQ(job.steps(), 3u);
-    EXPECT_EQ(tuner.winner(), good_setting(space));
+    EXPECT_EQ(tuner.winner(), good_);
     EXPECT_EQ(tuner.gain(), gain);
   }
 }
 
-TEST(TunerKnown, WhereTheDefaultsWereBestThereIsNothingToMeasure) {
-  const SearchSpace space = transport_space();
-  const Setting defaults = setting_of(space, {});
-  Tuner tuner = make_tuner(space, defaults, {}, Tuner::Known{defaults, 1, KnownFrom::SameJob});
+TEST_F(TunerKnown, WhereTheDefaultsWereBestThereIsNothingToMeasure) {
+  Tuner tuner = make_tuner(space_, defaults_, {}, Tuner::Known{defaults_, 1, KnownFrom::SameJob});
   EXPECT_TRUE(tuner.is_done());
   EXPECT_FALSE(tuner.next());
 }
 
-TEST(TunerKnown, WhatDoesNotHoldAnyMoreIsSearchedAnew) {
-  const SearchSpace space = transport_space();
-  const Setting good = good_setting(space);
-  const Setting bad = setting_of(space, {});
+TEST_F(TunerKnown, WhatDoesNotHoldAnyMoreIsSearchedAnew) {
   for (uint64_t seed = 0; seed < 50; ++seed) {
-    FakeJob job(space, bowl_surface(space, good), {}, seed);
+    FakeJob job(space_, bowl_surface(space_, good_), {}, seed);
     Tuner tuner =
-        make_tuner(space, good, {.seed = seed}, Tuner::Known{bad, 1.5, KnownFrom::SameJob});
+        make_tuner(space_, good_, {.seed = seed}, Tuner::Known{defaults_, 1.5, KnownFrom::SameJob});
     tune(tuner, job);
     EXPECT_EQ(tuner.trials()[3].purpose, TrialPurpose::Duel);
     EXPECT_GT(job.steps(), 20u);
-    EXPECT_LE(job.true_seconds(tuner.winner()), job.true_seconds(good) * 1.05);
+    EXPECT_LE(job.true_seconds(tuner.winner()), job.true_seconds(good_) * 1.05);
   }
 }
 
-TEST(TunerKnown, WhatGainsLessThanItDidMayStillWinADuel) {
-  const SearchSpace space = transport_space();
-  const Setting defaults = setting_of(space, {});
+TEST_F(TunerKnown, WhatGainsLessThanItDidMayStillWinADuel) {
   int kept = 0;
   for (uint64_t seed = 0; seed < 50; ++seed) {
-    FakeJob job(space, network_surface({}), {}, seed);
-    Tuner tuner = make_tuner(space, defaults, {},
-                             Tuner::Known{good_setting(space), 1000, KnownFrom::SameJob});
+    FakeJob job(space_, network_surface({}), {}, seed);
+    Tuner tuner = make_tuner(space_, defaults_, {}, Tuner::Known{good_, 1000, KnownFrom::SameJob});
     tune(tuner, job);
-    kept += tuner.winner() == good_setting(space);
+    kept += tuner.winner() == good_;
     EXPECT_EQ(tuner.trials()[3].purpose, TrialPurpose::Duel);
   }
   EXPECT_EQ(kept, 50);
 }
 
-TEST(TunerKnown, AnotherJobsSettingIsTheFirstProbe) {
-  const SearchSpace space = transport_space();
-  const Setting defaults = setting_of(space, {});
-  Tuner tuner =
-      make_tuner(space, defaults, {}, Tuner::Known{good_setting(space), 2, KnownFrom::AlikeJob});
-  EXPECT_EQ(tuner.winner(), defaults);
+TEST_F(TunerKnown, AnotherJobsSettingIsTheFirstProbe) {
+  Tuner tuner = make_tuner(space_, defaults_, {}, Tuner::Known{good_, 2, KnownFrom::AlikeJob});
+  EXPECT_EQ(tuner.winner(), defaults_);
   const std::vector<double> seconds = {1, 1, 1};
   ASSERT_TRUE(tuner.next());
-  ASSERT_TRUE(tuner.report(defaults, seconds));
+  ASSERT_TRUE(tuner.report(defaults_, seconds));
   const auto probe = tuner.next();
   ASSERT_TRUE(probe);
-  EXPECT_EQ(probe->setting, good_setting(space));
+  EXPECT_EQ(probe->setting, good_);
   EXPECT_EQ(probe->purpose, TrialPurpose::Probe);
   EXPECT_EQ(probe->searcher, "knowledge");
 }
 
 // After the network has changed: what holds is the incumbent, what is configured must be beaten.
-TEST(TunerKnown, WhatHoldsInThisRunIsTheIncumbentAndTheDefaultsAreProbed) {
-  const SearchSpace space = transport_space();
-  const Setting defaults = setting_of(space, {});
-  const Tuner::Known holding{good_setting(space), 1, KnownFrom::ThisRun};
+TEST_F(TunerKnown, WhatHoldsInThisRunIsTheIncumbentAndTheDefaultsAreProbed) {
+  const Tuner::Known holding{good_, 1, KnownFrom::ThisRun};
   for (uint64_t seed = 0; seed < 50; ++seed) {
-    FakeJob job(space, network_surface({}), {}, seed);
-    Tuner tuner = make_tuner(space, defaults, {.seed = seed}, holding);
-    EXPECT_EQ(tuner.winner(), good_setting(space));
-    EXPECT_EQ(tuner.next()->setting, good_setting(space));
+    FakeJob job(space_, network_surface({}), {}, seed);
+    Tuner tuner = make_tuner(space_, defaults_, {.seed = seed}, holding);
+    EXPECT_EQ(tuner.winner(), good_);
+    EXPECT_EQ(tuner.next()->setting, good_);
     EXPECT_EQ(tuner.next()->purpose, TrialPurpose::Baseline);
     tune(tuner, job);
-    EXPECT_EQ(tuner.trials()[1].setting, defaults);
-    EXPECT_LE(job.true_seconds(tuner.winner()), job.true_seconds(good_setting(space)) * 1.1);
+    EXPECT_EQ(tuner.trials()[1].setting, defaults_);
+    EXPECT_LE(job.true_seconds(tuner.winner()), job.true_seconds(good_) * 1.1);
   }
 }
 
-TEST(TunerKnown, WhatHoldsInThisRunGoesWhereTheDefaultsHaveBecomeBetter) {
-  const SearchSpace space = transport_space();
-  const Setting holding = setting_of(space, {});
-  const Setting defaults = good_setting(space);
+TEST_F(TunerKnown, WhatHoldsInThisRunGoesWhereTheDefaultsHaveBecomeBetter) {
+  const Setting holding = defaults_;
+  const Setting defaults = good_;
   for (uint64_t seed = 0; seed < 50; ++seed) {
-    FakeJob job(space, bowl_surface(space, defaults), {}, seed);
+    FakeJob job(space_, bowl_surface(space_, defaults), {}, seed);
     Tuner tuner =
-        make_tuner(space, defaults, {.seed = seed}, Tuner::Known{holding, 1, KnownFrom::ThisRun});
+        make_tuner(space_, defaults, {.seed = seed}, Tuner::Known{holding, 1, KnownFrom::ThisRun});
     tune(tuner, job);
     EXPECT_LE(job.true_seconds(tuner.winner()), job.true_seconds(defaults) * 1.05);
   }
 }
 
-TEST(TunerKnown, AKnownSettingMustBeOne) {
-  const SearchSpace space = transport_space();
-  const Setting defaults = setting_of(space, {});
+TEST_F(TunerKnown, AKnownSettingMustBeOne) {
   EXPECT_FALSE(
-      Tuner::create(space, defaults, {}, Tuner::Known{Setting{{0}}, 1, KnownFrom::SameJob}));
-  EXPECT_FALSE(Tuner::create(space, defaults, {}, Tuner::Known{defaults, 0, KnownFrom::SameJob}));
+      Tuner::create(space_, defaults_, {}, Tuner::Known{Setting{{0}}, 1, KnownFrom::SameJob}));
+  EXPECT_FALSE(
+      Tuner::create(space_, defaults_, {}, Tuner::Known{defaults_, 0, KnownFrom::SameJob}));
 }
 
 }  // namespace

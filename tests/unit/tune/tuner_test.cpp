@@ -14,13 +14,19 @@
 namespace braid {
 namespace {
 
+class TunerTest : public testing::Test {
+ protected:
+  const SearchSpace space_ = transport_space();
+  const Setting defaults_ = setting_of(space_, {});
+};
+
 std::string refusal(const Tuner::Options& options) {
   const SearchSpace space = transport_space();
   const auto tuner = Tuner::create(space, setting_of(space, {}), options);
   return tuner ? "no error" : tuner.status().message();
 }
 
-TEST(Tuner, RefusesOptionsByName) {
+TEST_F(TunerTest, RefusesOptionsByName) {
   EXPECT_EQ(refusal({}), "no error");
   EXPECT_EQ(refusal({.trials = 0}), "trials: 0; right are 1 to 1000");
   EXPECT_EQ(refusal({.steps_per_trial = 101}), "steps_per_trial: 101; right are 1 to 100");
@@ -31,45 +37,41 @@ TEST(Tuner, RefusesOptionsByName) {
   EXPECT_NE(refusal({.searchers = {"oracle"}}).find("'oracle'"), std::string::npos);
 }
 
-TEST(Tuner, RefusesDefaultsThatTheSpaceDoesNotAllow) {
+TEST_F(TunerTest, RefusesDefaultsThatTheSpaceDoesNotAllow) {
   EXPECT_FALSE(Tuner::create(transport_space(), Setting{{0, 0, 0, 5, 0}}, {}));
 }
 
-TEST(Tuner, BeginsWithTheDefaultsAndAsksAgainUntilItIsAnswered) {
-  const SearchSpace space = transport_space();
-  Tuner tuner = make_tuner(space, setting_of(space, {}), {});
+TEST_F(TunerTest, BeginsWithTheDefaultsAndAsksAgainUntilItIsAnswered) {
+  Tuner tuner = make_tuner(space_, defaults_, {});
   for (int i = 0; i < 2; ++i) {
     const auto turn = tuner.next();
     ASSERT_TRUE(turn);
-    EXPECT_EQ(turn->setting, setting_of(space, {}));
+    EXPECT_EQ(turn->setting, defaults_);
     EXPECT_EQ(turn->purpose, TrialPurpose::Baseline);
     EXPECT_EQ(turn->steps, 3u);
     EXPECT_TRUE(std::isinf(turn->hopeless_seconds));
   }
   EXPECT_TRUE(tuner.trials().empty());
-  EXPECT_EQ(tuner.winner(), setting_of(space, {}));
+  EXPECT_EQ(tuner.winner(), defaults_);
 }
 
-TEST(Tuner, RefusesReportsThatCannotBe) {
-  const SearchSpace space = transport_space();
-  Tuner tuner = make_tuner(space, setting_of(space, {}), {});
-  const Setting defaults = setting_of(space, {});
+TEST_F(TunerTest, RefusesReportsThatCannotBe) {
+  Tuner tuner = make_tuner(space_, defaults_, {});
   const std::vector<double> good = {1, 1, 1};
-  EXPECT_FALSE(tuner.report(defaults, good)) << "nothing was asked";
+  EXPECT_FALSE(tuner.report(defaults_, good)) << "nothing was asked";
   ASSERT_TRUE(tuner.next());
-  EXPECT_FALSE(tuner.report(space.at(1), good));
-  EXPECT_FALSE(tuner.report(defaults, {}));
-  EXPECT_FALSE(tuner.report(defaults, std::vector<double>(4, 1.0)));
+  EXPECT_FALSE(tuner.report(space_.at(1), good));
+  EXPECT_FALSE(tuner.report(defaults_, {}));
+  EXPECT_FALSE(tuner.report(defaults_, std::vector<double>(4, 1.0)));
   for (const double wrong : {0.0, -1.0, std::nan(""), std::numeric_limits<double>::infinity()}) {
-    EXPECT_FALSE(tuner.report(defaults, std::vector<double>{1, wrong, 1})) << wrong;
+    EXPECT_FALSE(tuner.report(defaults_, std::vector<double>{1, wrong, 1})) << wrong;
   }
   EXPECT_TRUE(tuner.trials().empty());
-  EXPECT_TRUE(tuner.report(defaults, good));
+  EXPECT_TRUE(tuner.report(defaults_, good));
   EXPECT_EQ(tuner.trials().size(), 1u);
 }
 
-TEST(Tuner, MeasuresNoMoreStepsThanItSays) {
-  const SearchSpace space = transport_space();
+TEST_F(TunerTest, MeasuresNoMoreStepsThanItSays) {
   const std::vector<Surface> surfaces = {network_surface({}), flat_surface(),
                                          cliff_surface(network_surface({}))};
   for (uint64_t seed = 0; seed < 60; ++seed) {
@@ -84,11 +86,11 @@ TEST(Tuner, MeasuresNoMoreStepsThanItSays) {
     std::optional<Tuner::Known> known;
     const bool is_same_job = seed % 3 == 0;
     if (seed % 3 != 1) {
-      known = {space.at(space.size() - 1), 3,
+      known = {space_.at(space_.size() - 1), 3,
                is_same_job ? KnownFrom::SameJob : KnownFrom::AlikeJob};
     }
-    Tuner tuner = make_tuner(space, setting_of(space, {}), options, known);
-    FakeJob job(space, surfaces[seed / 3 % 3], {.noise = 0.1}, seed);
+    Tuner tuner = make_tuner(space_, defaults_, options, known);
+    FakeJob job(space_, surfaces[seed / 3 % 3], {.noise = 0.1}, seed);
     tune(tuner, job);
     EXPECT_LE(job.steps(), Tuner::steps_max(options, is_same_job)) << "seed " << seed;
     EXPECT_TRUE(tuner.is_done());
@@ -96,16 +98,15 @@ TEST(Tuner, MeasuresNoMoreStepsThanItSays) {
   }
 }
 
-TEST(Tuner, StepsMaxIsTheDocumentedSum) {
+TEST_F(TunerTest, StepsMaxIsTheDocumentedSum) {
   EXPECT_EQ(Tuner::steps_max({.trials = 20, .steps_per_trial = 3, .duel_rounds = 5}, false), 80u);
   EXPECT_EQ(Tuner::steps_max({.trials = 20, .steps_per_trial = 3, .duel_rounds = 5}, true), 103u);
 }
 
-TEST(Tuner, IsDeterministicBySeed) {
-  const SearchSpace space = transport_space();
+TEST_F(TunerTest, IsDeterministicBySeed) {
   const auto settings = [&](uint64_t seed) {
-    Tuner tuner = make_tuner(space, setting_of(space, {}), {.seed = seed});
-    FakeJob job(space, network_surface({}), {}, 1);
+    Tuner tuner = make_tuner(space_, defaults_, {.seed = seed});
+    FakeJob job(space_, network_surface({}), {}, 1);
     tune(tuner, job);
     std::vector<Setting> all;
     for (const Trial& trial : tuner.trials()) all.push_back(trial.setting);
@@ -115,10 +116,9 @@ TEST(Tuner, IsDeterministicBySeed) {
   EXPECT_NE(settings(1), settings(2));
 }
 
-TEST(Tuner, TriesEverySearcherAndShowsIt) {
-  const SearchSpace space = transport_space();
-  Tuner tuner = make_tuner(space, setting_of(space, {}), {});
-  FakeJob job(space, network_surface({}), {}, 1);
+TEST_F(TunerTest, TriesEverySearcherAndShowsIt) {
+  Tuner tuner = make_tuner(space_, defaults_, {});
+  FakeJob job(space_, network_surface({}), {}, 1);
   tune(tuner, job);
   std::set<std::string_view> searchers;
   std::map<TrialPurpose, int> purposes;
@@ -138,10 +138,9 @@ TEST(Tuner, TriesEverySearcherAndShowsIt) {
   EXPECT_EQ(purposes[TrialPurpose::Check], 0);
 }
 
-TEST(Tuner, AProbeIsRepeatedBeforeItBecomesTheIncumbent) {
-  const SearchSpace space = transport_space();
-  Tuner tuner = make_tuner(space, setting_of(space, {}), {});
-  FakeJob job(space, network_surface({}), {}, 1);
+TEST_F(TunerTest, AProbeIsRepeatedBeforeItBecomesTheIncumbent) {
+  Tuner tuner = make_tuner(space_, defaults_, {});
+  FakeJob job(space_, network_surface({}), {}, 1);
   std::map<Setting, int> turns;
   while (const auto turn = tuner.next()) {
     if (turn->purpose == TrialPurpose::Duel) break;
@@ -154,15 +153,13 @@ TEST(Tuner, AProbeIsRepeatedBeforeItBecomesTheIncumbent) {
     EXPECT_EQ(tuner.incumbent(), turn->setting);
     EXPECT_GE(turns[turn->setting], 2);
   }
-  EXPECT_NE(tuner.incumbent(), setting_of(space, {}));
+  EXPECT_NE(tuner.incumbent(), defaults_);
 }
 
-TEST(Tuner, GoesOnWhenProbesAreCutShort) {
-  const SearchSpace space = transport_space();
+TEST_F(TunerTest, GoesOnWhenProbesAreCutShort) {
   for (uint64_t seed = 0; seed < 20; ++seed) {
-    const Setting defaults = setting_of(space, {});
-    Tuner tuner = make_tuner(space, defaults, {.probe_steps = 3, .seed = seed});
-    FakeJob job(space, network_surface({}), {}, seed);
+    Tuner tuner = make_tuner(space_, defaults_, {.probe_steps = 3, .seed = seed});
+    FakeJob job(space_, network_surface({}), {}, seed);
     while (const auto turn = tuner.next()) {
       // All with few streams.
       std::vector<double> seconds;
@@ -172,11 +169,11 @@ TEST(Tuner, GoesOnWhenProbesAreCutShort) {
       }
       ASSERT_TRUE(tuner.report(turn->setting, seconds));
     }
-    EXPECT_LT(job.true_seconds(tuner.winner()), job.true_seconds(defaults));
+    EXPECT_LT(job.true_seconds(tuner.winner()), job.true_seconds(defaults_));
   }
 }
 
-TEST(Tuner, EndsEarlyWhereThereIsLittleToTry) {
+TEST_F(TunerTest, EndsEarlyWhereThereIsLittleToTry) {
   auto space = SearchSpace::create({{"a", {1, 2}}, {"b", {1}}});
   ASSERT_TRUE(space);
   Tuner tuner = make_tuner(*space, space->at(0), {});
