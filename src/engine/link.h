@@ -17,7 +17,6 @@ class ChunkSource;
 struct OutgoingChunk {
   proto::ChunkHeader header{};          // flow_token and sequence are filled in by the flow
   std::shared_ptr<ChunkSource> source;  // kept alive until the chunk is settled
-  uint64_t cookie = 0;                  // the source's own
   bool is_repeated = false;             // a newer copy of it goes over another flow
   bool is_resent = false;               // it has gone over another flow before
   uint64_t urgency = 0;                 // of a job's chunks in the queue, the largest goes first

@@ -18,18 +18,26 @@ class TwiceSent final : public ChunkSource, public std::enable_shared_from_this<
   explicit TwiceSent(OutgoingChunk original) : original_(std::move(original)) {}
 
   // What stands in the chunk's place on the flow that has it, and what goes over another one.
-  OutgoingChunk first() { return copy(kFirst); }
-  OutgoingChunk second() { return copy(kSecond); }
+  OutgoingChunk first() {
+    OutgoingChunk first = copy();
+    first.is_repeated = true;
+    return first;
+  }
+  OutgoingChunk second() {
+    OutgoingChunk second = copy();
+    second.is_resent = true;
+    return second;
+  }
 
   std::span<const uint8_t> payload_of(const OutgoingChunk& chunk) override {
     // The first one's flow has died: the second is on its way, or in the queue. And that one needs
     // not go again when the first has come through.
-    if (chunk.cookie == kFirst || was_first_acknowledged_) return {};
+    if (chunk.is_repeated || was_first_acknowledged_) return {};
     return original_.source->payload_of(original_);
   }
 
   void on_chunk_settled(const OutgoingChunk& chunk, bool acknowledged) override {
-    if (chunk.cookie == kFirst) {
+    if (chunk.is_repeated) {
       was_first_acknowledged_ = was_first_acknowledged_ || acknowledged;
       return;
     }
@@ -39,15 +47,10 @@ class TwiceSent final : public ChunkSource, public std::enable_shared_from_this<
   }
 
  private:
-  static constexpr uint64_t kFirst = 1;
-  static constexpr uint64_t kSecond = 2;
-
-  OutgoingChunk copy(uint64_t number) {
+  // The original is the last of its copies, which is not repeated yet.
+  OutgoingChunk copy() {
     OutgoingChunk copy = original_;
     copy.source = shared_from_this();
-    copy.cookie = number;
-    copy.is_repeated = number == kFirst;
-    copy.is_resent = copy.is_resent || number == kSecond;
     return copy;
   }
 

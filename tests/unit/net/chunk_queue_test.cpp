@@ -9,9 +9,9 @@
 namespace braid {
 namespace {
 
-QueuedChunk chunk(uint64_t cookie) {
+QueuedChunk chunk(uint64_t number) {
   QueuedChunk made;
-  made.chunk.cookie = cookie;
+  made.chunk.header.step = number;
   return made;
 }
 
@@ -28,7 +28,7 @@ TEST(ChunkQueue, BehavesLikeADequeThroughGrowthAndWrapping) {
       queue.push_front(chunk(i));
       expected.push_front(i);
     } else if (!expected.empty()) {
-      ASSERT_EQ(queue.pop_front().chunk.cookie, expected.front());
+      ASSERT_EQ(queue.pop_front().chunk.header.step, expected.front());
       expected.pop_front();
     }
     ASSERT_EQ(queue.size(), expected.size());

@@ -9,11 +9,11 @@
 namespace braid {
 namespace {
 
-QueuedChunk chunk_of(uint64_t job_key, uint32_t bytes, uint64_t cookie = 0) {
+QueuedChunk chunk_of(uint64_t job_key, uint32_t bytes, uint64_t number = 0) {
   QueuedChunk made;
   made.chunk.header.job_key = job_key;
   made.chunk.header.bytes = bytes;
-  made.chunk.cookie = cookie;
+  made.chunk.header.step = number;
   return made;
 }
 
@@ -40,10 +40,10 @@ TEST(FairQueue, KeepsTheOrderOfAJobAndForgetsNothing) {
       const uint64_t job = 1 + random() % 5;
       queue.push_back(chunk_of(job, random() % 1000, pushed[job]++));
     } else if (!queue.empty()) {
-      const uint64_t announced = queue.front().chunk.cookie;
+      const uint64_t announced = queue.front().chunk.header.step;
       const QueuedChunk next = queue.pop_front();
-      ASSERT_EQ(next.chunk.cookie, announced);
-      ASSERT_EQ(next.chunk.cookie, popped[next.chunk.header.job_key]++);
+      ASSERT_EQ(next.chunk.header.step, announced);
+      ASSERT_EQ(next.chunk.header.step, popped[next.chunk.header.job_key]++);
     }
   }
   while (!queue.empty()) ++popped[queue.pop_front().chunk.header.job_key];
@@ -56,7 +56,7 @@ TEST(FairQueue, AChunkThatComesBackGoesFirst) {
   queue.push_back(chunk_of(1, 10, 1));
   queue.push_back(chunk_of(1, 10, 2));
   queue.push_front(queue.pop_front());
-  EXPECT_EQ(queue.pop_front().chunk.cookie, 1u);
+  EXPECT_EQ(queue.pop_front().chunk.header.step, 1u);
 }
 
 TEST(FairQueue, AJobDoesNotWaitBehindAnotherOnesBacklog) {
@@ -72,11 +72,11 @@ TEST(FairQueue, AJobThatIsPutAsideKeepsItsChunks) {
   queue.push_back(chunk_of(1, 10, 1));
   queue.push_back(chunk_of(2, 10, 2));
   queue.put_aside();
-  EXPECT_EQ(queue.pop_front().chunk.cookie, 2u);
+  EXPECT_EQ(queue.pop_front().chunk.header.step, 2u);
   EXPECT_FALSE(queue.has_front());
   EXPECT_FALSE(queue.empty());
   queue.take_back_all();
-  EXPECT_EQ(queue.pop_front().chunk.cookie, 1u);
+  EXPECT_EQ(queue.pop_front().chunk.header.step, 1u);
   EXPECT_FALSE(queue.has_front());
 }
 

@@ -113,8 +113,8 @@ TEST(FlowOverdue, ALinkThatIsClosedSettlesBothCopiesOnce) {
   ASSERT_TRUE(
       nodes.run_until([&] { return source->settled.size() + source->not_settled.size() == 20; }));
   for (int i = 0; i < 100; ++i) nodes.step();
-  for (const auto& [cookie, times] : source->settled)
-    EXPECT_EQ(times + source->not_settled[cookie], 1) << cookie;
+  for (const auto& [number, times] : source->settled)
+    EXPECT_EQ(times + source->not_settled[number], 1) << number;
 }
 
 TEST(FlowSilenceText, SaysWhichFlowAndForHowLong) {

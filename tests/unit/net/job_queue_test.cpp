@@ -16,12 +16,12 @@ constexpr uint64_t kOvertakers =
 
 constexpr uint64_t kPopsMax = 1'000'000;  // for ever
 
-QueuedChunk urgent_chunk(uint64_t urgency, uint64_t cookie = 0,
+QueuedChunk urgent_chunk(uint64_t urgency, uint64_t number = 0,
                          uint32_t bytes = kUrgentChunkBytes) {
   QueuedChunk made;
   made.chunk.header.bytes = bytes;
   made.chunk.urgency = urgency;
-  made.chunk.cookie = cookie;
+  made.chunk.header.step = number;
   return made;
 }
 
@@ -39,15 +39,15 @@ uint64_t pops_until(JobQueue& queue, uint64_t urgency) {
 
 TEST(JobQueue, TheMostUrgentGoesFirstAndEquallyUrgentOnesInTheirOrder) {
   JobQueue queue;
-  for (uint64_t cookie = 0; cookie < 12; ++cookie)
-    queue.push_back(urgent_chunk(cookie * 7 % 4, cookie, 10));
-  std::vector<uint64_t> cookies;
+  for (uint64_t number = 0; number < 12; ++number)
+    queue.push_back(urgent_chunk(number * 7 % 4, number, 10));
+  std::vector<uint64_t> numbers;
   while (!queue.empty()) {
-    const uint64_t announced = queue.front().chunk.cookie;
-    cookies.push_back(queue.pop_front().chunk.cookie);
-    EXPECT_EQ(cookies.back(), announced);
+    const uint64_t announced = queue.front().chunk.header.step;
+    numbers.push_back(queue.pop_front().chunk.header.step);
+    EXPECT_EQ(numbers.back(), announced);
   }
-  EXPECT_EQ(cookies, (std::vector<uint64_t>{1, 5, 9, 2, 6, 10, 3, 7, 11, 0, 4, 8}));
+  EXPECT_EQ(numbers, (std::vector<uint64_t>{1, 5, 9, 2, 6, 10, 3, 7, 11, 0, 4, 8}));
 }
 
 TEST(JobQueue, AChunkThatComesBackGoesBeforeMoreUrgentOnes) {
@@ -56,7 +56,8 @@ TEST(JobQueue, AChunkThatComesBackGoesBeforeMoreUrgentOnes) {
   queue.push_back(urgent_chunk(9, 2));
   queue.push_front(urgent_chunk(0, 4));
   queue.push_front(urgent_chunk(0, 3));
-  for (const uint64_t expected : {3, 4, 2, 1}) EXPECT_EQ(queue.pop_front().chunk.cookie, expected);
+  for (const uint64_t expected : {3, 4, 2, 1})
+    EXPECT_EQ(queue.pop_front().chunk.header.step, expected);
   EXPECT_TRUE(queue.empty());
 }
 
@@ -67,7 +68,7 @@ TEST(JobQueue, LosesNothingAndKeepsTheOrderWithinAnUrgency) {
   std::map<uint64_t, uint64_t> popped;
   const auto pop = [&] {
     const QueuedChunk next = queue.pop_front();
-    ASSERT_EQ(next.chunk.cookie, popped[next.chunk.urgency]++);
+    ASSERT_EQ(next.chunk.header.step, popped[next.chunk.urgency]++);
   };
   for (int i = 0; i < 100'000; ++i) {
     // Grows for a while, then empties.

@@ -94,8 +94,8 @@ TEST(TransportLimits, AJobThatHasToWaitHoldsUpNoOther) {
   const auto limited = std::make_shared<RecordingSource>(kChunkBytes);
   nodes.submit(limited, 0, 20);
   const auto other = std::make_shared<RecordingSource>(kChunkBytes);
-  for (uint64_t cookie = 0; cookie < 20; ++cookie) {
-    OutgoingChunk chunk = RecordingSource::chunk(other, cookie);
+  for (uint64_t number = 0; number < 20; ++number) {
+    OutgoingChunk chunk = RecordingSource::chunk(other, number);
     chunk.header.job_key = kJob + 1;
     nodes.a->link_to(*nodes.b)->submit(std::move(chunk));
   }
@@ -115,8 +115,8 @@ TEST(TransportLimits, JobsShareALinkByTheirWeights) {
   const auto heavy = std::make_shared<RecordingSource>(kChunkBytes);
   const auto light = std::make_shared<RecordingSource>(kChunkBytes);
   nodes.submit(heavy, 0, 40);
-  for (uint64_t cookie = 0; cookie < 40; ++cookie) {
-    OutgoingChunk chunk = RecordingSource::chunk(light, cookie);
+  for (uint64_t number = 0; number < 40; ++number) {
+    OutgoingChunk chunk = RecordingSource::chunk(light, number);
     chunk.header.job_key = kJob + 1;
     nodes.a->link_to(*nodes.b)->submit(std::move(chunk));
   }

@@ -12,31 +12,30 @@
 namespace braid::testing {
 
 OutgoingChunk RecordingSource::chunk(const std::shared_ptr<RecordingSource>& source,
-                                     uint64_t cookie) {
+                                     uint64_t number) {
   OutgoingChunk made;
   made.header.magic = proto::kChunkMagic;
   made.header.version = proto::kChunkVersion;
   made.header.phase = static_cast<uint8_t>(proto::Phase::AllGather);
   made.header.ack_time = static_cast<uint8_t>(source->ack_time);
-  made.header.step = cookie;
+  made.header.step = number;
   made.header.bytes = static_cast<uint32_t>(source->chunk_bytes_);
   made.source = source;
-  made.cookie = cookie;
   return made;
 }
 
 std::span<const uint8_t> RecordingSource::payload_of(const OutgoingChunk& chunk) {
   if (is_over) return {};
   ++given;
-  auto& bytes = bytes_[chunk.cookie];
+  auto& bytes = bytes_[chunk.header.step];
   bytes.resize(chunk_bytes_);
-  for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = byte_of(chunk.cookie, i);
+  for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = byte_of(chunk.header.step, i);
   return bytes;
 }
 
 void RecordingSource::on_chunk_settled(const OutgoingChunk& chunk, bool acknowledged) {
-  ++(acknowledged ? settled : not_settled)[chunk.cookie];
-  bytes_.erase(chunk.cookie);  // a sanitizer sees it if anything reads them later
+  ++(acknowledged ? settled : not_settled)[chunk.header.step];
+  bytes_.erase(chunk.header.step);  // a sanitizer sees it if anything reads them later
   if (on_settled) on_settled();
 }
 

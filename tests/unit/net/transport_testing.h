@@ -19,10 +19,10 @@ class RecordingSource final : public ChunkSource {
  public:
   explicit RecordingSource(size_t chunk_bytes) : chunk_bytes_(chunk_bytes) {}
 
-  // The chunk number `cookie` of this source, with bytes that follow from the number.
-  static OutgoingChunk chunk(const std::shared_ptr<RecordingSource>& source, uint64_t cookie);
-  static uint8_t byte_of(uint64_t cookie, size_t at) {
-    return static_cast<uint8_t>(cookie * 31 + at * 7 + (at >> 8));
+  // The chunk number `number` of this source, with bytes that follow from the number.
+  static OutgoingChunk chunk(const std::shared_ptr<RecordingSource>& source, uint64_t number);
+  static uint8_t byte_of(uint64_t number, size_t at) {
+    return static_cast<uint8_t>(number * 31 + at * 7 + (at >> 8));
   }
 
   std::span<const uint8_t> payload_of(const OutgoingChunk& chunk) override;
@@ -31,8 +31,8 @@ class RecordingSource final : public ChunkSource {
   proto::AckTime ack_time = proto::AckTime::AtOnce;
   bool is_over = false;                 // gives no more bytes
   uint64_t given = 0;                   // calls of chunk_bytes
-  std::map<uint64_t, int> settled;      // cookie → times acknowledged
-  std::map<uint64_t, int> not_settled;  // cookie → times settled as not acknowledged
+  std::map<uint64_t, int> settled;      // number → times acknowledged
+  std::map<uint64_t, int> not_settled;  // number → times settled as not acknowledged
   std::function<void()> on_settled;
 
  private:
@@ -47,8 +47,8 @@ class RecordingSink final : public ChunkSink {
                 std::span<const uint8_t> payload) override;
 
   ChunkSink* forward_to = nullptr;        // gets the chunks instead
-  std::map<uint64_t, int> arrived;        // cookie → times
-  std::map<uint64_t, uint8_t> ack_times;  // cookie → AckTime that it came with
+  std::map<uint64_t, int> arrived;        // number → times
+  std::map<uint64_t, uint8_t> ack_times;  // number → AckTime that it came with
   std::set<uint64_t> tokens;              // that chunks came with
   uint64_t corrupt = 0;
   NodeId last_from = 0;
