@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A picture: a heading, panels in rows, one legend."""
+"""A picture: a heading, panels in rows, a legend."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ import matplotlib
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
+from matplotlib.transforms import offset_copy
 
 from braid.plot.panels import INK, MUTED, REFERENCE, Lines, Panel
 
@@ -40,11 +41,13 @@ _MARGIN, _TITLE_INCHES, _LINE_INCHES = 0.15, 0.42, 0.21
 _NOTE_LETTERS_PER_INCH = 12
 _LEGEND_LETTER_INCHES, _LEGEND_MARK_INCHES = 0.085, 0.55
 _PIXELS_PER_INCH = 150  # of a PNG
+_AXIS_POINTS = 34  # of the labels and the title below an axis
 
 
 @dataclasses.dataclass
 class Page:
-    """A name has one colour in all panels."""
+    """A name has one colour in all panels, and there is one legend; each panel has its own colours and legend if there
+    are more names than colours."""
 
     title: str
     panels: list[Panel]
@@ -69,10 +72,12 @@ class Page:
         rows = math.ceil(len(self.panels) / self.columns)
         width = self.columns * self.panel_inches[0]
         notes = [line for note in self.notes for line in textwrap.wrap(note, int(width * _NOTE_LETTERS_PER_INCH))]
-        colours, marks = self._legend()
+        colours, marks = _legend(self.panels)
+        has_one_legend = len(marks) <= len(COLOURS) + 1  # a reference has no colour of these
         longest = max(map(len, colours), default=0)
         legend_columns = max(1, int(width / (_LEGEND_MARK_INCHES + _LEGEND_LETTER_INCHES * longest)))
-        legend_inches = 0.1 + 0.24 * math.ceil(len(marks) / legend_columns) if len(marks) > 1 else 0.0
+        legend_rows = math.ceil(len(marks) / legend_columns) if has_one_legend and len(marks) > 1 else 0
+        legend_inches = 0.1 + 0.24 * legend_rows if legend_rows else 0.0
         heading_inches = _MARGIN + _TITLE_INCHES + _LINE_INCHES * len(notes)
         height = heading_inches + rows * self.panel_inches[1] + legend_inches
         figure = Figure(figsize=(width, height))
@@ -80,7 +85,16 @@ class Page:
         for axes in grid[len(self.panels) :]:
             axes.remove()
         for panel, axes in zip(self.panels, grid):
-            panel.draw(axes, colours)
+            if has_one_legend:
+                panel.draw(axes, colours)
+                continue
+            own_colours, own_marks = _legend([panel])
+            panel.draw(axes, own_colours)
+            below = offset_copy(axes.transAxes, figure, y=-_AXIS_POINTS, units="points")
+            axes.legend(
+                handles=own_marks, loc="upper left", bbox_to_anchor=(0, 0), bbox_transform=below, frameon=False, ncol=2,
+                fontsize="small", borderaxespad=0,
+            )  # fmt: skip
         left, y = _MARGIN / width, height - _MARGIN
         figure.text(left, y / height, self.title, fontsize=14, fontweight="bold", va="top")
         for i, note in enumerate(notes):
@@ -94,17 +108,18 @@ class Page:
         figure.tight_layout(rect=(0, legend_inches / height, 1, 1 - heading_inches / height))
         return figure
 
-    def _legend(self) -> tuple[dict[str, str], list]:
-        """The colour of each name, and the legend's entries."""
-        references = {panel.reference for panel in self.panels if isinstance(panel, Lines)}
-        names = list(dict.fromkeys(name for panel in self.panels for name in panel.names()))
-        plain = [name for name in names if name not in references]
-        colours = {name: COLOURS[i % len(COLOURS)] for i, name in enumerate(plain)}
-        colours |= {name: REFERENCE for name in names if name in references}
-        marks = [
-            Line2D([], [], color=colour, linestyle=":", label=name)
-            if name in references
-            else Patch(color=colour, label=name)
-            for name, colour in colours.items()
-        ]
-        return colours, marks
+
+def _legend(panels: list[Panel]) -> tuple[dict[str, str], list]:
+    """The colour of each name, and the legend's entries."""
+    references = {panel.reference for panel in panels if isinstance(panel, Lines)}
+    names = list(dict.fromkeys(name for panel in panels for name in panel.names()))
+    plain = [name for name in names if name not in references]
+    colours = {name: COLOURS[i % len(COLOURS)] for i, name in enumerate(plain)}
+    colours |= {name: REFERENCE for name in names if name in references}
+    marks = [
+        Line2D([], [], color=colour, linestyle=":", label=name)
+        if name in references
+        else Patch(color=colour, label=name)
+        for name, colour in colours.items()
+    ]
+    return colours, marks

@@ -11,7 +11,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 INK, MUTED, REFERENCE = "#24292f", "#57606a", "#57606a"
 _LOGARITHMIC_FROM = 20  # the largest value to the smallest one
-_MARKED_POINTS_MAX = 64  # of a line
+_MARKED_POINTS_MAX = 40  # of a line
 _LETTER_INCHES = 0.085  # about, and rather more than less
 _LANE_ROOM = 0.12  # of a lane, above and below its spans
 
@@ -28,7 +28,7 @@ class Panel:
         raise NotImplementedError
 
     def draw(self, axes: Axes, colours: dict[str, str]) -> None:
-        axes.set_title(f"{self.title}  ({self.note})" if self.note else self.title)
+        axes.set_title(f"{self.title}, {self.note}" if self.note else self.title)
         if self.x_title:
             axes.set_xlabel(self.x_title)
         if self.limit:
