@@ -70,8 +70,7 @@ Result<JobTimeline> only_timeline(std::vector<JobTimeline> told, const std::stri
   }
   if (!told.front().nodes.empty()) return std::move(told.front());
   return make_status(StatusCode::Unavailable,
-                     "no node of job '{}' has answered ({}): is timeline.events 0 there, or are "
-                     "other timelines being made?",
+                     "no node of job '{}' has answered ({}): are other timelines being made there?",
                      printable(job),
                      printable(fmt::format("{}", fmt::join(told.front().missing, ", "))));
 }

@@ -94,8 +94,8 @@ Status Daemon::start() {
   BRAID_RETURN_IF_ERROR(start_control_plane());
   BRAID_RETURN_IF_ERROR(start_transport());
   jobs_->set_services({*loop_, clock_, *control_plane_, *transport_, *engines_, job_counters_,
-                       job_board_, *worker_, config_.collective.result_bytes_max,
-                       chunk_bytes_max(config_), quotas_});
+                       job_board_, *worker_, result_bytes_max(config_), chunk_bytes_max(config_),
+                       quotas_});
   BRAID_RETURN_IF_ERROR(start_client_server());
   start_telling();
   BRAID_RETURN_IF_ERROR(start_page());
@@ -120,9 +120,8 @@ Status Daemon::start_control_plane() {
   options.listen_address = resolve_listen(config_, node_address_);
   options.listen_port = config_.control.port;
   options.cluster_key = std::move(key).value();
-  options.heartbeat_interval_ms = config_.control.heartbeat_interval_ms;
   options.peer_timeout_ms = config_.control.peer_timeout_ms;
-  options.connect_timeout_ms = config_.control.connect_timeout_ms;
+  options.connect_timeout_ms = config_.debug.connect_timeout_ms;
   options.strangers_max = strangers_max();
   if (options.cluster_key.empty()) {
     BRAID_LOG_INFO("no control.cluster_key_file: this node works alone");
@@ -134,7 +133,7 @@ Status Daemon::start_control_plane() {
 }
 
 Status Daemon::start_transport() {
-  auto engines = EnginePool::create(*loop_, engine_options(config_), config_.timeline.events);
+  auto engines = EnginePool::create(*loop_, engine_options(config_), config_.debug.timeline_events);
   if (!engines) return engines.status();
   engines_ = std::move(engines).value();
   loops_ = {loop_.get()};
@@ -158,7 +157,6 @@ Status Daemon::start_client_server() {
   ClientServerOptions options;
   options.path = config_.client.socket;
   options.group = config_.client.group;
-  options.mode = config_.client.mode;
   options.quotas = quotas_;
   options.worker = planner_.get();
   options.descriptors_closing_max = descriptors_closing_max();
@@ -175,7 +173,7 @@ Status Daemon::start_client_server() {
 
 void Daemon::start_telling() {
   TellingOptions options = telling_options(config_);
-  if (config_.metrics.port != 0 && config_.metrics.explain_seconds != 0)
+  if (config_.metrics.port != 0 && config_.debug.explain_seconds != 0)
     options.findings = &findings_board_;
   const auto status_of = [this](uid_t viewer,
                                 std::function<void(ClientAnswers::StatusMaker)> told) {
@@ -309,7 +307,7 @@ void Daemon::reload() {
   config_ = merge_reloadable(config_, loaded.config);
   (void)set_log_level(config_.log.level);  // load_config has checked it
   jobs_->set_operation_timeout_ms(config_.collective.operation_timeout_ms);
-  jobs_->set_progress_seconds(config_.log.progress_seconds);
+  jobs_->set_progress_seconds(config_.debug.progress_seconds);
 }
 
 DaemonStatus Daemon::loop_status(uid_t asker) const {
@@ -343,7 +341,7 @@ std::vector<MetricSample> Daemon::constant_samples() const {
   std::vector<MetricSample> samples = {
       {Metric::BuildInfo, {kBraidVersion, ucx}, 1},
       {Metric::StartTime, {}, started},
-      {Metric::JobsMax, {}, static_cast<double>(config_.client.jobs_max)},
+      {Metric::JobsMax, {}, static_cast<double>(config_.debug.jobs_max)},
       {Metric::DescriptorsClosingMax, {}, static_cast<double>(descriptors_closing_max())}};
   // Where nobody knows how much memory there is, there is no bound.
   if (const uint64_t bytes = user_limits(config_).memory_of_all; bytes != UINT64_MAX)

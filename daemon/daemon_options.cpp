@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "base/memory_limit.h"
+#include "config/checks.h"
 #include "config/rails.h"
 #include "config/secret_file.h"
 
@@ -31,15 +32,36 @@ uint32_t flows_per_link(const DaemonConfig& config) {
 constexpr uint32_t kTunedChunkBytesMax = 512 << 10;
 constexpr uint32_t kTunedFlowsMax = 16;
 
+// What a user may have of the daemon where the memory or the descriptors of the machine say
+// nothing.
+constexpr uint64_t kUserReplyBytesMax = 256ull << 20;  // of messages that the user does not read
+constexpr uint64_t kUserNameBytesMax = 256ull << 20;   // 256 for each of the tensors there may be
+// Submitted and not released: each of 256 jobs' ranks may have a step of 1024 tensors.
+constexpr uint64_t kUserOperationsMax = 1 << 18;
+
 TransferSettings transfer_settings(const DaemonConfig& config) {
   TransferSettings settings;
   settings.unit_bytes = config.collective.unit_bytes;
   settings.chunk_bytes = config.transport.chunk_bytes;
-  settings.is_hierarchical = config.collective.hierarchical == kOn;
+  settings.is_hierarchical = true;  // where nodes say which rack they are in
   settings.streams = config.collective.streams;
   settings.flows = flows_per_link(config);
   settings.window_bytes = config.transport.window_bytes;
   return settings;
+}
+
+GuardOptions guard_options(const DaemonConfig& config) {
+  GuardOptions guard;
+  guard.every_steps = config.debug.guard_every_steps;
+  for (const std::string& text : config.guard.limits) {
+    if (text == kNone) continue;
+    const GuardLimitSetting limit = *parse_guard_limit(text);  // load_config has checked it
+    double& value = limit.name == "residual" ? guard.residual_max
+                    : limit.name == "cosine" ? guard.cosine_min
+                                             : guard.saturation_max;
+    value = limit.value;
+  }
+  return guard;
 }
 
 // The part of what the process may have open that is for one purpose.
@@ -68,29 +90,33 @@ uint32_t chunk_bytes_max(const DaemonConfig& config) {
   return std::max(config.transport.chunk_bytes, kTunedChunkBytesMax);
 }
 
+uint64_t result_bytes_max(const DaemonConfig& config) {
+  return config.debug.result_bytes_max != 0 ? config.debug.result_bytes_max
+                                            : config.client.arena_bytes_max;
+}
+
 // systemd gives services a directory of theirs; there can be several, and one is enough.
 std::string state_directory(const DaemonConfig& config) {
-  if (config.tune.state_directory != kAuto) return config.tune.state_directory;
+  if (config.node.state_directory != kAuto) return config.node.state_directory;
   const char* given = std::getenv("STATE_DIRECTORY");
   const std::string directories = given == nullptr ? "" : given;
   return directories.substr(0, directories.find(':'));
 }
 
 std::string timeline_directory(const DaemonConfig& config) {
-  if (config.timeline.directory != kAuto) return config.timeline.directory;
   const std::string state = state_directory(config);
   return state.empty() ? state : state + "/timelines";
 }
 
 TuningOptions tuning_options(const DaemonConfig& config, size_t rails) {
   TuningOptions tuning;
-  tuning.is_on = config.tune.mode == kOn;
+  tuning.is_on = config.tune.mode != kOff;
   tuning.defaults = transfer_settings(config);
   tuning.usual = transfer_settings({});
   tuning.flows_max = kTunedFlowsMax;
   tuning.chunk_bytes_max = chunk_bytes_max(config);
-  if (config.tune.searcher == kGrid) tuning.searchers = {kGrid};
-  tuning.pinned = config.tune.pin;
+  if (config.tune.mode != kPortfolio) tuning.searchers = {"grid"};
+  tuning.pinned = config.debug.pin;
   // The order in which an element's sum is made follows from these; who keeps the first plan wants
   // the same bits in every run.
   if (config.plan.planner == kFirstPlan) {
@@ -98,7 +124,7 @@ TuningOptions tuning_options(const DaemonConfig& config, size_t rails) {
          {"unit_bytes", "direct_bytes", "two_hops_bytes", "halving_bytes", "hierarchical"})
       tuning.pinned.emplace_back(name);
   }
-  tuning.steps = config.tune.steps;
+  tuning.steps = config.debug.tune_steps;
   tuning.rails = static_cast<uint32_t>(rails);
   tuning.cores = cores();
   return tuning;
@@ -112,7 +138,7 @@ LogOptions log_options(const DaemonConfig& config) {
 
 TellingOptions telling_options(const DaemonConfig& config) {
   TellingOptions options;
-  options.explain_every_ms = uint64_t{config.metrics.explain_seconds} * 1000;
+  options.explain_every_ms = uint64_t{config.debug.explain_seconds} * 1000;
   options.timeline_directory = timeline_directory(config);
   options.circumstances = {config.collective.streams, io_threads(config)};
   options.planner = config.plan.planner;
@@ -122,30 +148,26 @@ TellingOptions telling_options(const DaemonConfig& config) {
 JobManagerOptions job_manager_options(const DaemonConfig& config) {
   JobManagerOptions options;
   options.control_port = config.control.port;
-  options.jobs_max = config.client.jobs_max;
-  options.session = {config.client.arena_bytes_max, config.collective.operation_timeout_ms,
-                     config.client.job_weight_max};
+  options.jobs_max = config.debug.jobs_max;
+  options.session = {config.client.arena_bytes_max, config.collective.operation_timeout_ms};
   options.session.polling = polling_mode(config);
-  options.session.codecs = allowed_codecs(config.client.codecs);
-  options.leave_timeout_ms = config.collective.leave_timeout_ms;
+  options.session.codecs = allowed_codecs(config.debug.codecs);
+  options.leave_timeout_ms = config.debug.leave_timeout_ms;
   options.cut = {config.collective.unit_bytes, config.transport.chunk_bytes, io_threads(config)};
   options.rack = config.node.rack;
-  options.progress_seconds = config.log.progress_seconds;
+  options.progress_seconds = config.debug.progress_seconds;
   options.algorithms = {config.collective.direct_bytes, config.collective.halving_bytes,
-                        config.collective.hierarchical == kOn, config.collective.two_hops_bytes};
+                        /*is_hierarchical=*/true, config.collective.two_hops_bytes};
   if (options.algorithms.direct_bytes > config.transport.chunk_bytes) {
     BRAID_LOG_WARN(
         "collective.direct_bytes is {}, and {} is used: it can be transport.chunk_bytes at most",
         *options.algorithms.direct_bytes, config.transport.chunk_bytes);
     options.algorithms.direct_bytes = config.transport.chunk_bytes;
   }
-  options.idle_link_ms = uint64_t{config.transport.idle_link_seconds} * 1000;
+  options.idle_link_ms = uint64_t{config.debug.idle_link_seconds} * 1000;
   options.planning.streams = config.collective.streams;
-  options.planning.min_gain = config.plan.min_gain;
-  options.planning.guard.every_steps = config.guard.every_steps;
-  options.planning.guard.residual_max = config.guard.residual_max;
-  options.planning.guard.cosine_min = config.guard.cosine_min;
-  options.planning.guard.saturation_max = config.guard.saturation_max;
+  options.planning.min_gain = config.debug.min_gain_percent / 100.0;
+  options.planning.guard = guard_options(config);
   if (config.plan.planner != kFirstPlan)
     options.planning.planner = *find_planner(config.plan.planner);  // load_config has checked it
   return options;
@@ -167,10 +189,10 @@ TransportOptions transport_options(const DaemonConfig& config, std::vector<std::
   options.flows_per_link = flows_per_link(config);
   options.chunk_bytes = chunk_bytes_max(config);
   options.window_bytes = config.transport.window_bytes;
-  options.slow_flow_percent = config.transport.slow_flow_percent;
+  options.slow_flow_percent = config.debug.slow_flow_percent;
   // More patience with a peer is more with the links to it; less would fail jobs for flows that
   // only have to be opened again.
-  options.open_timeout_ms = std::max(options.open_timeout_ms, config.control.connect_timeout_ms);
+  options.open_timeout_ms = std::max(options.open_timeout_ms, config.debug.connect_timeout_ms);
   options.lost_timeout_ms = std::max(options.lost_timeout_ms, config.control.peer_timeout_ms);
   return options;
 }
@@ -183,19 +205,18 @@ UserLimits user_limits(const DaemonConfig& config) {
     return memory == UINT64_MAX ? memory : memory / 4 * quarters;
   };
   UserLimits limits;
-  limits[UserResource::Connections] = config.client.user_connections_max;
+  limits[UserResource::Connections] = config.debug.user_connections_max;
   limits[UserResource::Jobs] = config.client.user_jobs_max;
   limits[UserResource::ArenaBytes] = config.client.user_arena_bytes_max;
-  limits[UserResource::Tensors] = config.client.user_tensors_max;
-  limits[UserResource::ReplyBytes] = config.client.user_reply_bytes_max;
-  limits[UserResource::Queries] = config.client.user_queries_max;
-  limits[UserResource::NameBytes] = config.client.user_name_bytes_max;
+  limits[UserResource::Tensors] = config.debug.user_tensors_max;
+  limits[UserResource::ReplyBytes] = kUserReplyBytesMax;
+  limits[UserResource::Queries] = config.debug.user_queries_max;
+  limits[UserResource::NameBytes] = kUserNameBytesMax;
   // The last quarter is the daemon's own, for flows and peers.
   const uint64_t quarter = share_of_descriptors(4, 1, RLIM_INFINITY);
   limits.descriptors_of_all = 3 * std::min<uint64_t>(quarter, UINT64_MAX / 4);
-  limits[UserResource::Descriptors] =
-      config.client.user_descriptors_max != 0 ? config.client.user_descriptors_max : quarter;
-  limits[UserResource::Operations] = config.client.user_operations_max;
+  limits[UserResource::Descriptors] = quarter;
+  limits[UserResource::Operations] = kUserOperationsMax;
   limits.shared_bytes = [] { return shared_memory_used(); };
   limits.memory_of_user = share_unless_given(config.client.user_result_bytes_max, 2);
   limits.memory_of_all = share_unless_given(config.collective.result_memory_max, 3);
@@ -209,8 +230,8 @@ Result<DaemonPageOptions> page_options(const DaemonConfig& config, const std::st
   options.access.node_name = node_name;
   options.access.listen_address = config.metrics.address;
   options.access.mode = config.page.access == kOff ? PageMode::Off : PageMode::Loopback;
-  if (config.page.access == kTokenAccess) {
-    auto token = load_page_token(config.page.token_file);
+  if (config.page.access.starts_with('/')) {
+    auto token = load_page_token(config.page.access);
     if (!token) return token.status();
     options.access.mode = PageMode::Token;
     options.access.token = std::move(token).value();

@@ -34,6 +34,8 @@ PollingMode polling_mode(const DaemonConfig& config);
 uint32_t chunk_bytes_max(const DaemonConfig& config);
 // Reads the token's file.
 Result<DaemonPageOptions> page_options(const DaemonConfig& config, const std::string& node_name);
+// Size of a job's result memory.
+uint64_t result_bytes_max(const DaemonConfig& config);
 // Where what was learned is kept; empty: nowhere.
 std::string state_directory(const DaemonConfig& config);
 // Where the timelines of jobs that failed go; empty: nowhere.

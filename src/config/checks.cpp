@@ -2,6 +2,8 @@
 #include "config/checks.h"
 
 #include <algorithm>
+#include <charconv>
+#include <set>
 
 #include <arpa/inet.h>
 #include <fmt/ranges.h>
@@ -22,6 +24,7 @@ constexpr size_t kNameBytesMax = 255;
 constexpr size_t kSocketPathBytesMax = sizeof(sockaddr_un::sun_path) - 1;
 // Chunks and units are cut at multiples of this, so that no element of any type is ever split.
 constexpr uint64_t kCutBytes = 64;
+constexpr double kResidualMax = 1e9;  // norms of the gradient
 
 bool has_blank_or_control(const std::string& text) {
   return std::any_of(text.begin(), text.end(),
@@ -60,11 +63,6 @@ Status check_polling(const std::string& mode) {
   return invalid(fmt::format("'{}' is none of off, adaptive, always", mode));
 }
 
-Status check_on_off(const std::string& value) {
-  if (value == kOn || value == kOff) return Status::ok();
-  return invalid(fmt::format("'{}' is neither on nor off", value));
-}
-
 Status check_address(const std::string& address) {
   in_addr parsed{};
   if (inet_pton(AF_INET, address.c_str(), &parsed) == 1) return Status::ok();
@@ -85,14 +83,10 @@ Status check_cluster_key_file(const std::string& path) {
 }
 
 Status check_page_access(const std::string& access) {
-  if (access == kOff || access == kLoopbackAccess || access == kTokenAccess) return Status::ok();
-  return invalid(fmt::format("'{}' is none of off, loopback, token", access));
-}
-
-Status check_page_token_file(const std::string& path) {
-  if (path.empty() || is_file_path(path)) return Status::ok();
-  return invalid(
-      fmt::format("'{}' is not an absolute path; use one such as /etc/braid/page.token", path));
+  if (access == kOff || access == kLoopbackAccess || is_file_path(access)) return Status::ok();
+  return invalid(fmt::format(
+      "'{}' is neither off nor loopback nor an absolute path, such as /etc/braid/page.token",
+      access));
 }
 
 Status check_socket_path(const std::string& path) {
@@ -139,9 +133,31 @@ Status check_planner(const std::string& planner) {
   return found ? Status::ok() : invalid(found.status().message() + "; or first");
 }
 
-Status check_tune_searcher(const std::string& searcher) {
-  if (searcher == kGrid || searcher == kPortfolio) return Status::ok();
-  return invalid(fmt::format("'{}' is neither grid nor portfolio", searcher));
+Status check_tune_mode(const std::string& mode) {
+  if (mode == kOn || mode == kPortfolio || mode == kOff) return Status::ok();
+  return invalid(fmt::format("'{}' is none of on, portfolio, off", mode));
+}
+
+Result<GuardLimitSetting> parse_guard_limit(const std::string& text) {
+  const size_t equals = text.find('=');
+  GuardLimitSetting limit{text.substr(0, equals)};
+  const bool is_share = limit.name == "cosine" || limit.name == "saturation";
+  double max = 0;
+  if (is_share) max = 1;
+  if (limit.name == "residual") max = kResidualMax;
+  const std::string number = equals == std::string::npos ? "" : text.substr(equals + 1);
+  const auto [end, error] =
+      std::from_chars(number.data(), number.data() + number.size(), limit.value);
+  const bool is_number = error == std::errc() && end == number.data() + number.size();
+  if (max != 0 && is_number && limit.value > 0 && limit.value <= max) return limit;
+  return invalid(fmt::format(
+      "'{}' is no limit; use residual=X, cosine=X or saturation=X with a number above 0, and for "
+      "the last two of at most 1; or none",
+      text));
+}
+
+Status check_guard_limit(const std::string& limit) {
+  return limit == kNone ? Status::ok() : parse_guard_limit(limit).status();
 }
 
 Status check_codec(const std::string& name) {
@@ -185,14 +201,6 @@ std::vector<ConfigConflict> find_conflicts(const DaemonConfig& config) {
                                      "control.cluster_key_file, or listen on 127.0.0.1",
                                      control.listen)});
   }
-  if (control.peer_timeout_ms < 2ull * control.heartbeat_interval_ms) {
-    conflicts.push_back(
-        {"control.peer_timeout_ms", "control.heartbeat_interval_ms",
-         fmt::format("{} is less than two heartbeats of control.heartbeat_interval_ms = {}; one "
-                     "late heartbeat would lose the peer, use {} or more",
-                     control.peer_timeout_ms, control.heartbeat_interval_ms,
-                     2ull * control.heartbeat_interval_ms)});
-  }
   if (transport.chunk_bytes % kCutBytes != 0) {
     conflicts.push_back({"transport.chunk_bytes", "",
                          fmt::format("{} is not a multiple of {}; use {}", transport.chunk_bytes,
@@ -215,19 +223,22 @@ std::vector<ConfigConflict> find_conflicts(const DaemonConfig& config) {
          fmt::format("{} is less than one chunk of transport.chunk_bytes = {}; use that or more",
                      format_bytes(collective.unit_bytes), format_bytes(transport.chunk_bytes))});
   }
-  const auto& pin = config.tune.pin;
-  if (pin.size() > 1 && std::find(pin.begin(), pin.end(), kNone) != pin.end()) {
-    conflicts.push_back({"tune.pin", "", "has none among others; use none alone, or leave it out"});
+  for (const auto& [key, list] :
+       {std::pair{"guard.limits", &config.guard.limits}, {"debug.pin", &config.debug.pin}}) {
+    if (list->size() > 1 && std::ranges::count(*list, kNone) != 0)
+      conflicts.push_back({key, "", "has none among others; use none alone, or leave it out"});
+  }
+  std::set<std::string> limited;
+  for (const std::string& limit : config.guard.limits) {
+    const std::string name = limit.substr(0, limit.find('='));
+    if (!limited.insert(name).second)
+      conflicts.push_back({"guard.limits", "", fmt::format("has {} twice; use it once", name)});
   }
   if (config.metrics.port != 0 && config.metrics.port == control.port) {
     conflicts.push_back(
         {"metrics.port", "control.port",
          fmt::format("{} is control.port too; use another port, or 0 for no metrics",
                      config.metrics.port)});
-  }
-  if (config.page.access == kTokenAccess && config.page.token_file.empty()) {
-    conflicts.push_back({"page.access", "page.token_file",
-                         "is token, and there is none; set page.token_file, or use loopback"});
   }
   return conflicts;
 }

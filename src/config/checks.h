@@ -15,7 +15,6 @@ namespace braid {
 Status check_node_name(const std::string& name);
 Status check_rack(const std::string& rack);
 Status check_polling(const std::string& mode);
-Status check_on_off(const std::string& value);
 Status check_address(const std::string& address);  // a numeric IPv4 address
 Status check_address_or_auto(const std::string& address);
 Status check_cluster_key_file(const std::string& path);  // absolute, or empty
@@ -24,14 +23,21 @@ Status check_group(const std::string& group);
 Status check_rail(const std::string& rail);
 Status check_transport(const std::string& transport);
 Status check_planner(const std::string& planner);  // see plan/planner.h; "first" is none
-Status check_tune_searcher(const std::string& searcher);
+Status check_tune_mode(const std::string& mode);
 Status check_codec(const std::string& name);
 Status check_tune_pin(const std::string& parameter);
 Status check_state_directory(const std::string& path);
+Status check_guard_limit(const std::string& limit);
 Status check_page_access(const std::string& access);
-Status check_page_token_file(const std::string& path);  // absolute, or empty
 Status check_level(const std::string& level);
 Status check_log_format(const std::string& format);
+
+// One of guard.limits: "saturation=0.75".
+struct GuardLimitSetting {
+  std::string name;
+  double value = 0;
+};
+Result<GuardLimitSetting> parse_guard_limit(const std::string& text);
 
 struct ConfigConflict {
   std::string_view key;    // the key to blame…

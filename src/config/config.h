@@ -19,13 +19,11 @@ inline constexpr const char* kFirstPlan = "first";
 // What is one or the other.
 inline constexpr const char* kOn = "on";
 inline constexpr const char* kOff = "off";
-// What tune.searcher can be.
-inline constexpr const char* kGrid = "grid";
+// What tune.mode can be, besides kOn and kOff.
 inline constexpr const char* kPortfolio = "portfolio";
-// What page.access can be, besides kOff.
+// What page.access can be, besides kOff and the path of a token's file.
 inline constexpr const char* kLoopbackAccess = "loopback";
-inline constexpr const char* kTokenAccess = "token";
-// In tune.pin: nothing is pinned.
+// In guard.limits: there is none; in debug.pin: nothing is pinned.
 inline constexpr const char* kNone = "none";
 inline constexpr const char* kAll = "all";
 
@@ -38,35 +36,23 @@ struct DaemonConfig {
     std::string address = kAuto;  // auto: the IPv4 address of the first rail
     std::string rack;             // empty: not known
     std::string polling = "adaptive";
+    std::string state_directory = kAuto;  // auto: $STATE_DIRECTORY; empty: nothing is kept
     bool operator==(const Node&) const = default;
   };
   struct Control {
     uint16_t port = 7410;
     std::string listen = kAuto;    // auto: node.address with a cluster key, else 127.0.0.1
     std::string cluster_key_file;  // empty: a single node
-    uint32_t heartbeat_interval_ms = 500;
     uint32_t peer_timeout_ms = 5000;
-    uint32_t connect_timeout_ms = 5000;
     bool operator==(const Control&) const = default;
   };
   struct Client {
     std::string socket = "/run/braid/braidd.sock";
     std::string group = "braid";
-    uint32_t mode = 0660;
-    uint32_t jobs_max = 1024;
-    uint32_t job_weight_max = 100;
     uint64_t arena_bytes_max = 64ull << 30;
-    uint32_t user_connections_max = 2048;
     uint32_t user_jobs_max = 256;
     uint64_t user_arena_bytes_max = 32ull << 40;
     uint64_t user_result_bytes_max = 0;  // 0: half of the memory there is
-    uint32_t user_tensors_max = 1u << 20;
-    uint64_t user_reply_bytes_max = 256ull << 20;
-    uint32_t user_queries_max = 256;
-    uint64_t user_name_bytes_max = 256ull << 20;
-    uint32_t user_descriptors_max = 0;  // 0: a quarter of what the process may have
-    uint32_t user_operations_max = 1 << 18;
-    std::vector<std::string> codecs = {kAll};  // that tensors may have
     bool operator==(const Client&) const = default;
   };
   struct Transport {
@@ -76,8 +62,6 @@ struct DaemonConfig {
     uint32_t io_threads = 0;      // 0: from the number of cores
     uint32_t chunk_bytes = 128u << 10;
     uint32_t window_bytes = 512u << 10;
-    uint32_t slow_flow_percent = 50;
-    uint32_t idle_link_seconds = 600;
     bool operator==(const Transport&) const = default;
   };
   struct Collective {
@@ -87,55 +71,59 @@ struct DaemonConfig {
     std::optional<uint64_t> direct_bytes = {};
     std::optional<uint64_t> two_hops_bytes = {};
     std::optional<uint64_t> halving_bytes = {};
-    std::string hierarchical = kOn;  // or kOff
     uint32_t operation_timeout_ms = 300'000;
-    uint64_t result_bytes_max = 64ull << 30;
     uint64_t result_memory_max = 0;  // 0: three quarters of the memory there is
-    uint32_t leave_timeout_ms = 43'200'000;
     bool operator==(const Collective&) const = default;
   };
   struct Plan {
     std::string planner = "streams";  // or "first"
-    double min_gain = 0.03;           // share of an iteration's time
     bool operator==(const Plan&) const = default;
   };
   struct Tune {
-    std::string mode = kOn;                  // or kOff
-    std::string searcher = kGrid;            // or kPortfolio
-    std::vector<std::string> pin = {kNone};  // parameters that stay
-    uint32_t steps = 72;                     // to measure, at most
-    std::string state_directory = kAuto;     // auto: $STATE_DIRECTORY; empty: nothing is kept
+    std::string mode = kOn;  // or kOff, kPortfolio
     bool operator==(const Tune&) const = default;
   };
   struct Guard {
-    uint32_t every_steps = 64;  // 0: never
-    // Limits; 0: there is none.
-    uint32_t residual_max = 0;
-    double cosine_min = 0;
-    double saturation_max = 0.75;
+    std::vector<std::string> limits = {"saturation=0.75"};
     bool operator==(const Guard&) const = default;
-  };
-  struct Timeline {
-    uint32_t events = 65536;        // of each I/O loop; 0: nothing is noted
-    std::string directory = kAuto;  // auto: timelines/ in the state directory; empty: no files
-    bool operator==(const Timeline&) const = default;
   };
   struct Metrics {
     std::string address = "127.0.0.1";
-    uint16_t port = 9431;           // 0: off
-    uint32_t explain_seconds = 60;  // 0: never
+    uint16_t port = 9431;  // 0: off
     bool operator==(const Metrics&) const = default;
   };
   struct Page {
-    std::string access = kLoopbackAccess;  // or kOff, kTokenAccess
-    std::string token_file;                // of kTokenAccess
+    std::string access = kLoopbackAccess;  // or kOff, or the path of a file with a token
     bool operator==(const Page&) const = default;
   };
   struct Log {
     std::string level = "info";
-    std::string format = kAuto;      // auto, text or json
-    uint32_t progress_seconds = 60;  // 0: never
+    std::string format = kAuto;  // auto, text or json
     bool operator==(const Log&) const = default;
+  };
+
+  // What is not for operators: tests set it, and it is in no document. The values are constants
+  // that are right everywhere.
+  struct Debug {
+    uint32_t connect_timeout_ms = 5000;  // three SYNs of TCP are lost before it is over
+    uint32_t jobs_max = 1024;            // on this node at the same time
+    uint32_t user_connections_max = 2048;
+    uint32_t user_tensors_max = 1u << 20;
+    uint32_t user_queries_max = 256;
+    uint64_t result_bytes_max = 0;             // 0: as client.arena_bytes_max
+    std::vector<std::string> codecs = {kAll};  // that tensors may have
+    // Half of the median: chance alone does not keep a flow below that for so long.
+    uint32_t slow_flow_percent = 50;
+    uint32_t idle_link_seconds = 600;        // jobs that restart find their flows warm
+    uint32_t leave_timeout_ms = 43'200'000;  // 12 h: the last rank may write a long checkpoint
+    uint32_t min_gain_percent = 3;           // of an iteration's time; less is noise
+    std::vector<std::string> pin = {kNone};  // parameters that are not tuned
+    uint32_t tune_steps = 72;                // to measure, at most
+    uint32_t guard_every_steps = 64;         // 0: never
+    uint32_t timeline_events = 65536;        // of each I/O loop: 4 MiB; 0: nothing is noted
+    uint32_t explain_seconds = 60;           // 0: never
+    uint32_t progress_seconds = 60;          // 0: never
+    bool operator==(const Debug&) const = default;
   };
 
   Node node;
@@ -146,10 +134,10 @@ struct DaemonConfig {
   Plan plan;
   Tune tune;
   Guard guard;
-  Timeline timeline;
   Metrics metrics;
   Page page;
   Log log;
+  Debug debug;
   bool operator==(const DaemonConfig&) const = default;
 };
 

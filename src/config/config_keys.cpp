@@ -31,10 +31,10 @@ constexpr std::array<ConfigSection, 12> kSections = {{
     {"guard",
      "How much codecs lose, and when that is too much: of the jobs that this node coordinates. See "
      "compression.md."},
-    {"timeline", "What was done when, for braidctl trace. See timeline.md."},
     {"metrics", "The HTTP port, with /metrics for Prometheus, /healthz and /readyz."},
     {"page", "The daemon's own page, on the same port. See page.md."},
     {"log", "What is logged, to stderr (under systemd: to the journal)."},
+    {kDebugSection, "For tests of braid itself; not for operators, and may change at any time."},
 }};
 
 // A pointer to the member, as a function of the config.
@@ -89,16 +89,6 @@ constexpr ConfigKey bytes_or_auto(std::string_view name, ConfigField (*field)(Da
   return key;
 }
 
-constexpr ConfigKey share(std::string_view name, ConfigField (*field)(DaemonConfig&),
-                          std::string_view help) {
-  return {.name = name, .kind = ConfigKind::Share, .field = field, .help = help};
-}
-
-constexpr ConfigKey mode(std::string_view name, ConfigField (*field)(DaemonConfig&),
-                         std::string_view allowed, std::string_view help) {
-  return {.name = name, .kind = ConfigKind::Mode, .field = field, .allowed = allowed, .help = help};
-}
-
 constexpr ConfigKey reloadable(ConfigKey key) {
   key.reloadable = true;
   return key;
@@ -120,6 +110,12 @@ constexpr std::array kKeys = {
         "adaptive: up to 0.1 ms at a time, not where that brings nothing, and not while others "
         "need "
         "the processor. always: for cores that nobody else uses; as long as a job is open."),
+    text("node.state_directory", BRAID_FIELD(node.state_directory), check_state_directory,
+         "an absolute path, auto, or empty",
+         "Where the daemon keeps what tuning has learned (tuning.json), for the next start of the "
+         "same job or one that is alike, and the timelines of jobs that failed (timelines/, the "
+         "latest 32); auto: $STATE_DIRECTORY, which systemd sets (/var/lib/braid), and without it "
+         "nowhere; empty: nowhere."),
 
     number("control.port", BRAID_FIELD(control.port), 1, 65535,
            "TCP port of the connections between daemons; the same on all nodes."),
@@ -130,16 +126,11 @@ constexpr std::array kKeys = {
          "an absolute path, or empty",
          "File with the secret that daemons prove to each other; the same secret on all nodes. "
          "Empty: control.port is not opened, and jobs are of this node only."),
-    number("control.heartbeat_interval_ms", BRAID_FIELD(control.heartbeat_interval_ms), 10, 60'000,
-           "Time between two signs of life to each peer, in milliseconds."),
     number(
-        "control.peer_timeout_ms", BRAID_FIELD(control.peer_timeout_ms), 100, 600'000,
-        "A peer that is silent for so long, in milliseconds, is lost, and its jobs fail. So is a "
-        "link on which no flow is open for so long, but not before 5 s."),
-    number(
-        "control.connect_timeout_ms", BRAID_FIELD(control.connect_timeout_ms), 100, 600'000,
-        "Most time for connecting to a peer and shaking hands, in milliseconds. Opening a link's "
-        "flows may take as long, or 5 s if that is more."),
+        "control.peer_timeout_ms", BRAID_FIELD(control.peer_timeout_ms), 1000, 600'000,
+        "A peer that is silent for so long, in milliseconds, is lost, and its jobs fail; signs of "
+        "life go out twice a second. A link on which no flow is open for so long is lost, too, but "
+        "not before 5 s."),
 
     text("client.socket", BRAID_FIELD(client.socket), check_socket_path,
          "an absolute path of at most 107 bytes",
@@ -147,20 +138,13 @@ constexpr std::array kKeys = {
     text("client.group", BRAID_FIELD(client.group), check_group, "the name of a group, or empty",
          "The socket belongs to this group: its members may train through this daemon. Empty: the "
          "daemon's own group."),
-    mode("client.mode", BRAID_FIELD(client.mode), "an octal mode without rights for others",
-         "File mode of the socket."),
-    number("client.jobs_max", BRAID_FIELD(client.jobs_max), 1, 4096,
-           "Most jobs with ranks on this node at the same time."),
-    number("client.job_weight_max", BRAID_FIELD(client.job_weight_max), 1, 100,
-           "Largest weight that a trainer may ask for with BRAID_JOB_WEIGHT."),
     bytes("client.arena_bytes_max", BRAID_FIELD(client.arena_bytes_max), kMiB, 16 * kTiB,
-          "Most that a trainer's input arenas have together: address space."),
-    number("client.user_connections_max", BRAID_FIELD(client.user_connections_max), 1, 4096,
-           "Most connections of one user's processes. This limit and the following ones of a user "
-           "are for others than root and the user as whom the daemon runs."),
+          "Most address space of a trainer's input arenas together, and of a job's results on this "
+          "node; memory is taken as it is used."),
     number("client.user_jobs_max", BRAID_FIELD(client.user_jobs_max), 1, 4096,
            "Most jobs of one user on this node at the same time, those included that wait for "
-           "ranks."),
+           "ranks. This limit and the following ones of a user are for others than root and the "
+           "user as whom the daemon runs."),
     bytes("client.user_arena_bytes_max", BRAID_FIELD(client.user_arena_bytes_max), kMiB, 64 * kTiB,
           "Most that one user's input arenas have together: address space."),
     bytes("client.user_result_bytes_max", BRAID_FIELD(client.user_result_bytes_max), 0, 16 * kTiB,
@@ -169,25 +153,6 @@ constexpr std::array kKeys = {
           "came early from other nodes), and what its processes keep of all that after their jobs, "
           "together; 0: half of what the machine has, or of what the daemon's control group allows "
           "it (MemoryMax) if that is less."),
-    number("client.user_tensors_max", BRAID_FIELD(client.user_tensors_max), 1, 1u << 30,
-           "Most tensors that one user's trainers have registered."),
-    bytes("client.user_reply_bytes_max", BRAID_FIELD(client.user_reply_bytes_max), kMiB, kTiB,
-          "Most bytes of messages that one user's processes have not read; a connection that goes "
-          "beyond it is closed."),
-    number("client.user_queries_max", BRAID_FIELD(client.user_queries_max), 1, 1u << 16,
-           "Most queries (braidctl) of one user that wait for an answer."),
-    bytes("client.user_name_bytes_max", BRAID_FIELD(client.user_name_bytes_max), kMiB, kTiB,
-          "Most bytes of names of the tensors that one user's trainers have registered."),
-    number("client.user_descriptors_max", BRAID_FIELD(client.user_descriptors_max), 0, 1u << 20,
-           "Most file descriptors that the daemon has open for one user's processes; 0: a quarter "
-           "of those that it may have (LimitNOFILE in its unit, ulimit -n)."),
-    number(
-        "client.user_operations_max", BRAID_FIELD(client.user_operations_max), 1, 1u << 30,
-        "Most operations that one user's trainers have submitted and whose results they have not "
-        "released, those of each rank counted; a job that goes beyond it fails."),
-    list("client.codecs", BRAID_FIELD(client.codecs), check_codec, "names of codecs, none, or all",
-         "What gradients may travel as between nodes where a trainer asks for it, whatever the "
-         "parameters; a tensor with another codec is refused. none: only as they are."),
 
     list("transport.rails", BRAID_FIELD(transport.rails), check_rail, "network devices, or auto",
          "Network devices that carry flows; auto: the interface of the default route, else the one "
@@ -204,12 +169,6 @@ constexpr std::array kKeys = {
           proto::kChunkBytesMax, "Size of one message on a flow; the same on all nodes."),
     bytes("transport.window_bytes", BRAID_FIELD(transport.window_bytes), 4 * kKiB, kGiB,
           "A flow with so many unacknowledged bytes takes no further chunk."),
-    number("transport.slow_flow_percent", BRAID_FIELD(transport.slow_flow_percent), 0, 90,
-           "A flow that stays below this share of the median rate of its link's flows is opened "
-           "again, for another path through the network; 0: never."),
-    number("transport.idle_link_seconds", BRAID_FIELD(transport.idle_link_seconds), 1,
-           kDayMs / 1000,
-           "Connections to a node to which no job has sent for this time are closed."),
 
     bytes("collective.unit_bytes", BRAID_FIELD(collective.unit_bytes), 64 * kKiB, 16 * kGiB,
           "A tensor or group larger than this is cut into units of this size; the same on all "
@@ -233,96 +192,47 @@ constexpr std::array kKeys = {
         "collective.halving_bytes", BRAID_FIELD(collective.halving_bytes), kGiB,
         "Larger all-reduces of up to this size go by recursive halving and doubling, in jobs of 4 "
         "nodes or more that this node coordinates; 0: none; auto: as above."),
-    text("collective.hierarchical", BRAID_FIELD(collective.hierarchical), check_on_off, "on or off",
-         "Whether all larger ones go by racks, in jobs that this node coordinates and whose racks "
-         "(node.rack) are two or more, of the same number of nodes, at least two; otherwise they "
-         "go around the ring."),
     reloadable(number("collective.operation_timeout_ms",
                       BRAID_FIELD(collective.operation_timeout_ms), 100, kDayMs,
                       "An operation for which trainers give no timeout fails its job after this "
                       "time, in milliseconds.")),
-    bytes("collective.result_bytes_max", BRAID_FIELD(collective.result_bytes_max), kMiB, 16 * kTiB,
-          "Size of a job's result memory on this node: address space; memory is taken as it is "
-          "used."),
     bytes("collective.result_memory_max", BRAID_FIELD(collective.result_memory_max), 0, 16 * kTiB,
           "Most memory of the daemon that all users have, of what client.user_result_bytes_max "
           "counts; 0: three quarters of what the machine has, or of what the daemon's control "
           "group allows it (MemoryMax) if that is less."),
-    number("collective.leave_timeout_ms", BRAID_FIELD(collective.leave_timeout_ms), 100, kDayMs,
-           "Where some ranks of a job have left it and others neither leave nor die for this time, "
-           "in milliseconds, the job is ended for those, in jobs that this node coordinates."),
 
     text("plan.planner", BRAID_FIELD(plan.planner), check_planner,
          "the name of a planner, or first",
          "Plans which gradients are merged, from what the job's nodes measure while it trains; "
          "first: every job keeps the plan it begins with."),
-    share("plan.min_gain", BRAID_FIELD(plan.min_gain),
-          "A running job changes to a new plan when that is predicted to take at least this share "
-          "less time per iteration, than the plan that holds is predicted to and was measured to."),
 
-    text("tune.mode", BRAID_FIELD(tune.mode), check_on_off, "on or off",
+    text("tune.mode", BRAID_FIELD(tune.mode), check_tune_mode, "on, portfolio or off",
          "Whether jobs of several nodes try other settings in their first steps, and keep what is "
-         "faster than the configured ones."),
-    text("tune.searcher", BRAID_FIELD(tune.searcher), check_tune_searcher, "grid or portfolio",
-         "What proposes the settings that are tried: a lattice around the best ones; or five "
-         "searchers, a lattice among them, to which a bandit gives the turns."),
-    list("tune.pin", BRAID_FIELD(tune.pin), check_tune_pin,
-         "flows_per_link, streams, unit_bytes, chunk_bytes, window_bytes, direct_bytes, "
-         "two_hops_bytes, halving_bytes, hierarchical; or none",
-         "What stays as it is configured. Where plan.planner is first, unit_bytes, direct_bytes, "
-         "two_hops_bytes, halving_bytes and hierarchical stay, too."),
-    number("tune.steps", BRAID_FIELD(tune.steps), 30, 3000,
-           "Most steps of a job that are measured for it; more where what was learned earlier does "
-           "not hold any longer."),
-    text("tune.state_directory", BRAID_FIELD(tune.state_directory), check_state_directory,
-         "an absolute path, auto, or empty",
-         "Where it is kept what tuning has learned, in tuning.json, for the next start of the same "
-         "job or one that is alike; auto: $STATE_DIRECTORY, which systemd sets (/var/lib/braid), "
-         "and "
-         "without it nowhere; empty: nowhere."),
+         "faster than the configured ones. on: a lattice around the best ones proposes them; "
+         "portfolio: five searchers do, a lattice among them, to which a bandit gives the turns."),
 
-    number(
-        "guard.every_steps", BRAID_FIELD(guard.every_steps), 0, 1'000'000'000,
-        "What codecs lose is measured in one of so many steps; 0: never. Three measurements in a "
-        "row beyond one of the following limits send a group of tensors back to plain elements."),
-    number(
-        "guard.residual_max", BRAID_FIELD(guard.residual_max), 0, 1'000'000'000,
-        "Largest norm of what error feedback holds back, in norms of the gradient; 0: no limit."),
-    share("guard.cosine_min", BRAID_FIELD(guard.cosine_min),
-          "Smallest cosine between the sum that all ranks get and the exact one; 0: no limit."),
-    share("guard.saturation_max", BRAID_FIELD(guard.saturation_max),
-          "Largest share of elements that the codec cannot send: of 2bit those that still hold a "
-          "whole threshold back, of fp16 those that became infinite; not for codecs with "
-          "full-every; 0: no limit."),
-
-    number(
-        "timeline.events", BRAID_FIELD(timeline.events), 0, 1 << 20,
-        "How many of its latest spans each I/O loop keeps for braidctl trace and for the files of "
-        "jobs that fail, at 64 bytes each: half of them operations, units and submissions, half "
-        "of them chunks; 0: none."),
-    text("timeline.directory", BRAID_FIELD(timeline.directory), check_state_directory,
-         "an absolute path, auto, or empty",
-         "Where the timeline of a job that fails is written on each of its nodes, the latest 32 of "
-         "them; auto: timelines in the directory of tune.state_directory, nowhere if "
-         "that is nowhere; empty: nowhere."),
+    list("guard.limits", BRAID_FIELD(guard.limits), check_guard_limit,
+         "residual=X, cosine=X and saturation=X; or none",
+         "What a codec may lose. Three measurements in a row beyond one of these limits, one in 64 "
+         "steps, send a group of tensors back to plain elements. residual: the largest norm of "
+         "what error feedback holds back, in norms of the gradient. cosine: the smallest cosine "
+         "between the sum that all ranks get and the exact one. saturation: the largest share of "
+         "elements that the codec cannot send: of 2bit those that still hold a whole threshold "
+         "back, of fp16 those that became infinite; not for codecs with full-every."),
 
     text("metrics.address", BRAID_FIELD(metrics.address), check_address, "an IPv4 address",
          "The address /metrics and the page are served on."),
     number("metrics.port", BRAID_FIELD(metrics.port), 0, 65535,
            "The TCP port /metrics and the page are served on; 0: not at all."),
-    number("metrics.explain_seconds", BRAID_FIELD(metrics.explain_seconds), 0, 86'400,
-           "How often each job whose first rank is on this node is explained for "
-           "braid_job_finding_ratio, where /metrics is served; 0: never."),
 
     text(
-        "page.access", BRAID_FIELD(page.access), check_page_access, "off, loopback or token",
+        "page.access", BRAID_FIELD(page.access), check_page_access,
+        "off, loopback, or an absolute path",
         "Who may read the page. loopback: users of this node, from this node, each of them his own "
-        "jobs, root and the daemon's user all. token: everybody with the token, from anywhere, "
-        "with a view of all jobs."),
-    text("page.token_file", BRAID_FIELD(page.token_file), check_page_token_file,
-         "an absolute path, or empty",
-         "File with the token of page.access: token, of 16 bytes or more; closed to group and "
-         "others."),
+        "jobs, root and the daemon's user all. A path: everybody with the token in this file, from "
+        "anywhere, with a view of all jobs; the token has 16 bytes or more, and the file is closed "
+        "to "
+        "group and others."),
 
     reloadable(text("log.level", BRAID_FIELD(log.level), check_level,
                     "trace, debug, info, warn or error", "The least important lines to log.")),
@@ -330,11 +240,49 @@ constexpr std::array kKeys = {
          "How lines are written to stderr. auto: where systemd has connected it with the journal, "
          "to that, with fields for job, rank, peer, rail and flow; else as text. json: one object "
          "a line."),
-    reloadable(
-        number("log.progress_seconds", BRAID_FIELD(log.progress_seconds), 0, kDayMs / 1000,
-               "A line tells how a job fares at most so often, in seconds, on the node of its "
-               "rank 0, if steps or operations have ended meanwhile; 0: never, and not at "
-               "its end either.")),
+
+    number(
+        "debug.connect_timeout_ms", BRAID_FIELD(debug.connect_timeout_ms), 100, 600'000,
+        "Most time for connecting to a peer and shaking hands, in milliseconds. Opening a link's "
+        "flows may take as long, or 5 s if that is more."),
+    number("debug.jobs_max", BRAID_FIELD(debug.jobs_max), 1, 4096,
+           "Most jobs with ranks on this node at the same time."),
+    number("debug.user_connections_max", BRAID_FIELD(debug.user_connections_max), 1, 4096,
+           "Most connections of one user's processes."),
+    number("debug.user_tensors_max", BRAID_FIELD(debug.user_tensors_max), 1, 1u << 30,
+           "Most tensors that one user's trainers have registered."),
+    number("debug.user_queries_max", BRAID_FIELD(debug.user_queries_max), 1, 1u << 16,
+           "Most queries (braidctl) of one user that wait for an answer."),
+    bytes("debug.result_bytes_max", BRAID_FIELD(debug.result_bytes_max), 0, 16 * kTiB,
+          "Size of a job's result memory on this node; 0: client.arena_bytes_max."),
+    list("debug.codecs", BRAID_FIELD(debug.codecs), check_codec, "names of codecs, none, or all",
+         "What tensors may have; one with another codec is refused."),
+    number("debug.slow_flow_percent", BRAID_FIELD(debug.slow_flow_percent), 0, 90,
+           "A flow that stays below this share of the median rate of its link's flows is opened "
+           "again, for another path through the network; 0: never."),
+    number("debug.idle_link_seconds", BRAID_FIELD(debug.idle_link_seconds), 1, kDayMs / 1000,
+           "Connections to a node to which no job has sent for this time are closed."),
+    number("debug.leave_timeout_ms", BRAID_FIELD(debug.leave_timeout_ms), 100, kDayMs,
+           "Where some ranks of a job have left it and others neither leave nor die for this time, "
+           "in milliseconds, the job is ended for those."),
+    number("debug.min_gain_percent", BRAID_FIELD(debug.min_gain_percent), 0, 100,
+           "A running job changes to a new plan when that saves at least so much of an "
+           "iteration."),
+    list("debug.pin", BRAID_FIELD(debug.pin), check_tune_pin,
+         "flows_per_link, streams, unit_bytes, chunk_bytes, window_bytes, direct_bytes, "
+         "two_hops_bytes, halving_bytes, hierarchical; or none",
+         "What is not tuned."),
+    number("debug.tune_steps", BRAID_FIELD(debug.tune_steps), 30, 3000,
+           "Most steps of a job that are measured to tune it."),
+    number("debug.guard_every_steps", BRAID_FIELD(debug.guard_every_steps), 0, 1'000'000'000,
+           "What codecs lose is measured in one of so many steps; 0: never."),
+    number("debug.timeline_events", BRAID_FIELD(debug.timeline_events), 0, 1 << 20,
+           "How many of its latest spans each I/O loop keeps, at 64 bytes each; 0: none."),
+    number("debug.explain_seconds", BRAID_FIELD(debug.explain_seconds), 0, 86'400,
+           "How often a job whose first rank is here is explained for the metrics; 0: never."),
+    reloadable(number("debug.progress_seconds", BRAID_FIELD(debug.progress_seconds), 0,
+                      kDayMs / 1000,
+                      "A line of the log tells how a job fares at most so often; 0: never.")),
 };
 
 #undef BRAID_FIELD

@@ -14,11 +14,14 @@
 
 namespace braid {
 
-enum class ConfigKind : uint8_t { Text, Integer, Bytes, BytesOrAuto, Share, Mode, List };
+enum class ConfigKind : uint8_t { Text, Integer, Bytes, BytesOrAuto, List };
+
+// The section of what tests set: it is checked and printed, and in no document.
+inline constexpr std::string_view kDebugSection = "debug";
 
 // Where a key's value lives in a DaemonConfig.
 using ConfigField = std::variant<std::string*, uint16_t*, uint32_t*, uint64_t*,
-                                 std::optional<uint64_t>*, double*, std::vector<std::string>*>;
+                                 std::optional<uint64_t>*, std::vector<std::string>*>;
 
 // One key: parsing, checking, --set, --print-config, reloading and the documentation are all driven
 // by these entries.
@@ -28,12 +31,13 @@ struct ConfigKey {
   ConfigField (*field)(DaemonConfig&) = nullptr;
   uint64_t min = 0;  // of numbers and sizes
   uint64_t max = 0;
-  std::string_view allowed = {};                  // Text, Mode and List: what fits, in words
+  std::string_view allowed = {};                  // Text and List: what fits, in words
   Status (*check)(const std::string&) = nullptr;  // Text: the value; List: each element
   bool reloadable = false;                        // SIGHUP applies it; else it needs a restart
   std::string_view help = {};
 
   std::string_view section() const { return name.substr(0, name.find('.')); }
+  bool is_debug() const { return section() == kDebugSection; }
   std::string_view leaf() const { return name.substr(name.find('.') + 1); }
 };
 

@@ -110,18 +110,6 @@ Status set_config_value(const ConfigKey& key, std::string_view text, DaemonConfi
       field = *bytes;
       return Status::ok();
     }
-    case ConfigKind::Share: {
-      const auto share = parse_share(text);
-      if (!share) return share.status();
-      *std::get<double*>(key.field(config)) = *share;
-      return Status::ok();
-    }
-    case ConfigKind::Mode: {
-      const auto mode = parse_mode(text);
-      if (!mode) return mode.status();
-      store_number(key, *mode, config);
-      return Status::ok();
-    }
     case ConfigKind::List:
       return set_config_list(key, split_list(text), config);
   }
@@ -142,10 +130,6 @@ std::string format_config_value(const ConfigKey& key, const DaemonConfig& config
       const std::optional<uint64_t>& bytes = *std::get<std::optional<uint64_t>*>(field);
       return bytes ? format_bytes(*bytes) : kAuto;
     }
-    case ConfigKind::Share:
-      return format_share(*std::get<double*>(field));
-    case ConfigKind::Mode:
-      return format_mode(static_cast<uint32_t>(load_number(field)));
     case ConfigKind::List:
       return format_list(*std::get<std::vector<std::string>*>(field));
   }
@@ -160,10 +144,7 @@ std::string format_config_range(const ConfigKey& key) {
       return fmt::format("{} to {}", format_bytes(key.min), format_bytes(key.max));
     case ConfigKind::BytesOrAuto:
       return fmt::format("{} to {}, or auto", format_bytes(key.min), format_bytes(key.max));
-    case ConfigKind::Share:
-      return "0 to 1";
     case ConfigKind::Text:
-    case ConfigKind::Mode:
     case ConfigKind::List:
       return std::string(key.allowed);
   }

@@ -32,7 +32,7 @@ std::vector<std::string> find_host_troubles(const DaemonConfig& config, const Ne
     if (!outcome) troubles.push_back(outcome.status().message());
   };
   note(load_cluster_key(config.control.cluster_key_file));
-  if (config.page.access == kTokenAccess) note(load_page_token(config.page.token_file));
+  if (config.page.access.starts_with('/')) note(load_page_token(config.page.access));
   if (!config.client.group.empty()) {
     if (const auto group = find_client_group(config.client.group); !group)
       troubles.push_back("client.group: " + group.status().message());

@@ -30,7 +30,7 @@ void append_comment(std::string& out, std::string_view indent, std::string_view 
 // Texts are quoted always: nobody need know when YAML would take one for something else.
 std::string yaml_value(const ConfigKey& key, const DaemonConfig& config) {
   std::string value = format_config_value(key, config);
-  if (key.kind != ConfigKind::Text && key.kind != ConfigKind::Mode) return value;
+  if (key.kind != ConfigKind::Text) return value;
   std::string quoted = "\"";
   for (const char c : value) {
     if (c == '"' || c == '\\') quoted += '\\';
@@ -49,19 +49,17 @@ const char* kind_name(ConfigKind kind) {
       return "size";
     case ConfigKind::BytesOrAuto:
       return "size or auto";
-    case ConfigKind::Share:
-      return "share";
-    case ConfigKind::Mode:
-      return "mode";
     case ConfigKind::List:
       return "list";
   }
   return "?";
 }
 
-std::string print_yaml(const DaemonConfig& config, bool comment_out) {
+// An example has what is documented.
+std::string print_yaml(const DaemonConfig& config, bool is_example) {
   std::string out;
   for (const ConfigSection& section : config_sections()) {
+    if (is_example && section.name == kDebugSection) continue;
     if (!out.empty()) out += '\n';
     append_comment(out, "", section.help);
     out += fmt::format("{}:\n", section.name);
@@ -72,7 +70,7 @@ std::string print_yaml(const DaemonConfig& config, bool comment_out) {
           fmt::format("{} ({}: {}{})", key.help, kind_name(key.kind), format_config_range(key),
                       key.reloadable ? "; SIGHUP reloads it" : ""));
       out +=
-          fmt::format("  {}{}: {}\n", comment_out ? "#" : "", key.leaf(), yaml_value(key, config));
+          fmt::format("  {}{}: {}\n", is_example ? "#" : "", key.leaf(), yaml_value(key, config));
     }
   }
   return out;
@@ -94,6 +92,7 @@ std::string print_config_markdown() {
   std::string out;
   const DaemonConfig defaults;
   for (const ConfigSection& section : config_sections()) {
+    if (section.name == kDebugSection) continue;
     out += fmt::format("### {}\n\n{}\n\n", section.name, section.help);
     out += "| key | type | default | range | SIGHUP | meaning |\n|---|---|---|---|---|---|\n";
     for (const ConfigKey& key : config_keys()) {

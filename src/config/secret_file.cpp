@@ -11,7 +11,7 @@
 namespace braid {
 namespace {
 
-constexpr const char* kTokenKey = "page.token_file";
+constexpr const char* kTokenKey = "page.access";
 
 Status explain(const Status& status, std::string_view key, const std::string& path,
                std::string_view where) {
@@ -47,8 +47,8 @@ Result<std::vector<uint8_t>> load_secret_file(std::string_view key, const std::s
   }
   if ((info.st_mode & 077) != 0) {
     return make_status(StatusCode::PermissionDenied,
-                       "{}: {}: others than its owner may use it (mode {}); run: chmod 600 {}", key,
-                       path, format_mode(info.st_mode & 0777), path);
+                       "{}: {}: others than its owner may use it (mode {:04o}); run: chmod 600 {}",
+                       key, path, info.st_mode & 0777, path);
   }
   const std::string_view secret = trim(*content);
   if (secret.size() < kSecretBytesMin) {

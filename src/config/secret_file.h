@@ -20,7 +20,7 @@ inline constexpr size_t kSecretBytesMax = 4096;
 Result<std::vector<uint8_t>> load_secret_file(std::string_view key, const std::string& path,
                                               std::string_view where);
 
-// Reads page.token_file. A token that an HTTP header cannot carry is refused.
+// Reads the file that page.access names. A token that an HTTP header cannot carry is refused.
 Result<std::vector<uint8_t>> load_page_token(const std::string& path);
 
 }  // namespace braid

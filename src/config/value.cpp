@@ -90,46 +90,6 @@ std::string format_bytes(uint64_t bytes) {
   return std::to_string(bytes);
 }
 
-Result<double> parse_share(std::string_view text) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  // Neither a nan nor what stands behind a number is between two numbers.
-  const bool fits =
-      error == std::errc() && end == text.data() + text.size() && value >= 0 && value <= 1;
-  if (!fits) {
-    return make_status(StatusCode::InvalidArgument,
-                       "'{}' is not a share; use a number from 0 to 1, such as 0.03", text);
-  }
-  return value;
-}
-
-std::string format_share(double share) { return fmt::format("{}", share); }
-
-Result<uint32_t> parse_mode(std::string_view text) {
-  const bool is_octal = (text.size() == 3 || (text.size() == 4 && text.front() == '0')) &&
-                        text.find_first_not_of("01234567") == std::string_view::npos;
-  if (!is_octal) {
-    return make_status(StatusCode::InvalidArgument,
-                       "'{}' is not a file mode; use octal digits, such as 0660", text);
-  }
-  uint32_t mode = 0;
-  std::from_chars(text.data(), text.data() + text.size(), mode, 8);
-  if ((mode & 007) != 0) {
-    return make_status(StatusCode::InvalidArgument,
-                       "{} lets every user of this host in; use 0660 and put users in the group, "
-                       "or 0600",
-                       text);
-  }
-  if ((mode & 0200) == 0) {
-    return make_status(StatusCode::InvalidArgument,
-                       "{} lets nobody connect: that takes the right to write; use 0660 or 0600",
-                       text);
-  }
-  return mode;
-}
-
-std::string format_mode(uint32_t mode) { return fmt::format("{:04o}", mode); }
-
 std::vector<std::string> split_list(std::string_view text) {
   text = trim(text);
   if (text.size() >= 2 && text.front() == '[' && text.back() == ']') {

@@ -19,14 +19,6 @@ Result<uint64_t> parse_bytes(std::string_view text, uint64_t min, uint64_t max);
 // The largest unit that divides `bytes`: "8MiB", "1500".
 std::string format_bytes(uint64_t bytes);
 
-// 0 to 1, in decimal: 0.03.
-Result<double> parse_share(std::string_view text);
-std::string format_share(double share);
-
-// A file mode in octal without rights for others: 0660.
-Result<uint32_t> parse_mode(std::string_view text);
-std::string format_mode(uint32_t mode);
-
 // "a, b" and "[a, b]"; blanks around elements are dropped. "" and "[]" have none.
 std::vector<std::string> split_list(std::string_view text);
 std::string format_list(const std::vector<std::string>& elements);

@@ -28,13 +28,13 @@ Status check_options(const ControlPlaneOptions& options) {
                     options.listen_address));
   }
   if (options.heartbeat_interval_ms == 0 || options.connect_timeout_ms == 0) {
-    return invalid("control.heartbeat_interval_ms and control.connect_timeout_ms must not be 0");
+    return invalid("heartbeat_interval_ms and connect_timeout_ms must not be 0");
   }
   if (options.strangers_max == 0) return invalid("strangers_max must not be 0");
   if (options.peer_timeout_ms / 2 < options.heartbeat_interval_ms) {
     return invalid(
         fmt::format("control.peer_timeout_ms is {}: it must be at least twice "
-                    "control.heartbeat_interval_ms ({}), or every peer seems silent",
+                    "heartbeat_interval_ms ({}), or every peer seems silent",
                     options.peer_timeout_ms, options.heartbeat_interval_ms));
   }
   return Status::ok();

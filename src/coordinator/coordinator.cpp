@@ -211,11 +211,9 @@ void Coordinator::on_not_left(uint64_t job_key) {
   for (uint32_t rank = 0; rank < late.terms.world_size; ++rank) {
     if (!late.ranks_left.contains(rank)) staying.push_back(rank);
   }
-  fail_active(job_key,
-              make_status(StatusCode::DeadlineExceeded,
-                          "job '{}': rank {} has not left within {} ms after the others had "
-                          "(collective.leave_timeout_ms): the job is ended without it",
-                          late.terms.name(), name_ranks(staying), leave_timeout_ms_));
+  fail_active(job_key, make_status(StatusCode::DeadlineExceeded,
+                                   "job '{}': rank {} has not left {} ms after the others: it ends",
+                                   late.terms.name(), name_ranks(staying), leave_timeout_ms_));
 }
 
 void Coordinator::on_overdue(const proto::OperationOverdue& overdue, ActiveJob& job) {

@@ -192,8 +192,7 @@ void find_slow_flows(const Evidence& evidence, Findings& findings) {
                                                format_time(to_seconds(worst.replaced_ago_ns))),
       slow.size() == 1 ? "" : fmt::format("; {} more flows of the job are slow", slow.size() - 1));
   finding.advice =
-      "it gets fewer chunks than the others, and is opened again on another port if it stays slow "
-      "(transport.slow_flow_percent)";
+      "it gets fewer chunks than the others, and is opened again on another port if it stays slow";
   findings.push_back(std::move(finding));
 }
 

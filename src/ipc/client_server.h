@@ -58,7 +58,7 @@ class ClientHandler {
 struct ClientServerOptions {
   std::string path;      // client.socket
   std::string group;     // client.group; empty: the daemon's own
-  uint32_t mode = 0660;  // client.mode
+  uint32_t mode = 0660;  // of the socket: members of the group may train
   // Told to clients in the handshake.
   std::string node_name;
   std::string daemon_version;

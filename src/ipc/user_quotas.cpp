@@ -12,7 +12,7 @@ namespace {
 
 struct ResourceText {
   const char* what;
-  const char* key;
+  const char* key;  // of the configuration; nullptr: the limit is a constant
   const char* advice;
 };
 
@@ -20,19 +20,19 @@ constexpr const char* kMemoryKey = "client.user_result_bytes_max";
 
 // By UserResource.
 constexpr std::array<ResourceText, kUserResources> kTexts = {{
-    {"connections", "client.user_connections_max", "close some"},
+    {"connections", nullptr, "close some"},
     {"jobs", "client.user_jobs_max", "end some"},
     {"bytes of input arenas", "client.user_arena_bytes_max",
      "ask for less (braid_job_options.arena_bytes)"},
     {"results", kMemoryKey, "release results sooner"},
     {"inputs that were never written", kMemoryKey, "write inputs before they are submitted"},
-    {"registered tensors", "client.user_tensors_max", "register fewer"},
-    {"bytes of unread messages", "client.user_reply_bytes_max", "read them"},
-    {"queries without an answer", "client.user_queries_max", "ask again later"},
-    {"bytes of tensors' names", "client.user_name_bytes_max", "register fewer, or shorter ones"},
-    {"file descriptors of braidd", "client.user_descriptors_max",
+    {"registered tensors", nullptr, "register fewer"},
+    {"bytes of unread messages", nullptr, "read them"},
+    {"queries without an answer", nullptr, "ask again later"},
+    {"bytes of tensors' names", nullptr, "register fewer, or shorter ones"},
+    {"file descriptors of braidd", nullptr,
      "close connections, or register fewer and larger input arenas"},
-    {"pending operations", "client.user_operations_max", "wait for some and release their results"},
+    {"pending operations", nullptr, "wait for some and release their results"},
     {"buffers", kMemoryKey, "have fewer trainers and jobs at a time"},
     {"memory that processes keep", kMemoryKey, "end processes whose jobs are over"},
 }};
@@ -93,10 +93,12 @@ Status UserQuotas::check(const Use& use, UserResource resource, uid_t user, uint
   const uint64_t used = use[index_of(resource)];
   const uint64_t max = exempt_.contains(user) ? UINT64_MAX : limits_.of_user[index_of(resource)];
   if (is_beyond(used, amount, max)) {
-    return make_status(StatusCode::ResourceExhausted,
-                       "user {} has {} {} on this node; {} more would be beyond the {} that {} "
-                       "allows: {}, or raise it",
-                       user, used, text.what, amount, max, text.key, text.advice);
+    return make_status(
+        StatusCode::ResourceExhausted,
+        "user {} has {} {} on this node; {} more would be beyond the {} that {}: {}{}", user, used,
+        text.what, amount, max,
+        text.key == nullptr ? "a user may have" : fmt::format("{} allows", text.key), text.advice,
+        text.key == nullptr ? "" : ", or raise it");
   }
   return resource == UserResource::Descriptors ? check_descriptors(user, used, amount)
                                                : Status::ok();

@@ -65,7 +65,7 @@ Status JobManager::admit(ClientConnection& connection, const proto::OpenJob& ope
   if (is_draining_) return Status(StatusCode::Unavailable, "this node's braidd is shutting down");
   if (jobs_.size() >= options_.jobs_max) {
     return make_status(StatusCode::ResourceExhausted,
-                       "{} jobs run on this node already; client.jobs_max allows no more",
+                       "{} jobs run on this node already, and it takes no more: end some",
                        jobs_.size());
   }
   auto session = Session::create(loop_, services_->worker, submission_turns_,

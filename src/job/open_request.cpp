@@ -16,8 +16,8 @@ std::span<const uint8_t> token_of(const proto::OpenJob& open) {
   return {open.token()->data(), open.token()->size()};
 }
 
-// Ok, or what in it makes no sense or is more than this node allows.
-Status check_open(const proto::OpenJob& open, uint32_t job_weight_max) {
+// Ok, or what in it makes no sense.
+Status check_open(const proto::OpenJob& open) {
   if (open.name()->size() == 0 || open.name()->size() > OpenRequest::kJobNameBytesMax) {
     return make_status(StatusCode::InvalidArgument, "a job's name has 1 to {} bytes, not {}",
                        OpenRequest::kJobNameBytesMax, open.name()->size());
@@ -48,20 +48,13 @@ Status check_open(const proto::OpenJob& open, uint32_t job_weight_max) {
     return make_status(StatusCode::InvalidArgument,
                        "BRAID_JOB_WEIGHT is {}; a job's weight is 1 to {}", weight, kJobWeightMax);
   }
-  if (weight > job_weight_max) {
-    return make_status(StatusCode::ResourceExhausted,
-                       "BRAID_JOB_WEIGHT is {} and this node's client.job_weight_max allows {}: "
-                       "ask for less or raise it",
-                       weight, job_weight_max);
-  }
   return Status::ok();
 }
 
 }  // namespace
 
-Result<OpenRequest> parse_open_job(const proto::OpenJob& open, uid_t user,
-                                   uint32_t job_weight_max) {
-  BRAID_RETURN_IF_ERROR(check_open(open, job_weight_max));
+Result<OpenRequest> parse_open_job(const proto::OpenJob& open, uid_t user) {
+  BRAID_RETURN_IF_ERROR(check_open(open));
   OpenRequest request;
   request.identity.name = open.name()->str();
   request.identity.owner = job_owner(request.identity.name, token_of(open), user);

@@ -30,8 +30,7 @@ struct OpenRequest {
   uint32_t done_capacity = 0;  // operations that it holds at a time
 };
 
-// InvalidArgument: something in it makes no sense. ResourceExhausted: it asks for more weight than
-// this node gives.
-Result<OpenRequest> parse_open_job(const proto::OpenJob& open, uid_t user, uint32_t job_weight_max);
+// InvalidArgument: something in it makes no sense.
+Result<OpenRequest> parse_open_job(const proto::OpenJob& open, uid_t user);
 
 }  // namespace braid

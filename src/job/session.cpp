@@ -25,7 +25,7 @@ Result<std::unique_ptr<Session>> Session::create(Loop& loop, WorkThread& worker,
                                                  const proto::OpenJob& open, std::vector<Fd> fds,
                                                  const SessionLimits& limits) {
   const uid_t user = connection.credentials().uid;
-  auto request = parse_open_job(open, user, limits.job_weight_max);
+  auto request = parse_open_job(open, user);
   if (!request) return request.status();
   const auto charge = [&](UserResource resource) {
     return UserCharge(limits.quotas, user, resource);

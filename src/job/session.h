@@ -33,7 +33,6 @@ class Job;
 struct SessionLimits {
   uint64_t arena_bytes_max = 0;       // of a trainer's arenas together
   uint32_t operation_timeout_ms = 0;  // for operations that give none
-  uint32_t job_weight_max = kJobWeightMax;
   // A trainer whose job is over has this long to close its connection: one that is stopped must not
   // keep memory and a place for ever.
   uint32_t farewell_ms = 10'000;

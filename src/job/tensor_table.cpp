@@ -52,11 +52,10 @@ Status read_codec(const proto::TensorDescription& description, const CodecKinds&
   tensor.codec = *codec;
   if (tensor.codec.kind == CodecKind::None) return Status::ok();
   if (!allowed.test(static_cast<size_t>(tensor.codec.kind))) {
-    return make_status(
-        StatusCode::PermissionDenied,
-        "tensor '{}' has the codec {}, which this node does not allow; client.codecs "
-        "allows {}",
-        *tensor.name, to_string(tensor.codec), codec_names(allowed));
+    return make_status(StatusCode::PermissionDenied,
+                       "tensor '{}' has the codec {}, which this node does not allow; debug.codecs "
+                       "allows {}",
+                       *tensor.name, to_string(tensor.codec), codec_names(allowed));
   }
   if (!description.planned()) {
     return make_status(StatusCode::InvalidArgument,

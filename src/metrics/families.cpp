@@ -46,12 +46,7 @@ std::vector<MetricInfo> daemon_infos() {
        {},
        "When the daemon started, in seconds since 1970."},
       {Metric::Jobs, "braid_jobs", false, {}, {}, "Jobs with ranks on this node."},
-      {Metric::JobsMax,
-       "braid_jobs_max",
-       false,
-       {},
-       {},
-       "The most jobs that there may be: client.jobs_max."},
+      {Metric::JobsMax, "braid_jobs_max", false, {}, {}, "The most jobs that there may be."},
       {Metric::ClientConnections,
        "braid_client_connections",
        false,
@@ -193,8 +188,7 @@ std::vector<MetricInfo> flow_infos() {
        true,
        {},
        {},
-       "Flows that were opened again because they stayed slower than transport.slow_flow_percent "
-       "of their link's median."},
+       "Flows that were opened again because they stayed slower than half of their link's median."},
   };
 }
 

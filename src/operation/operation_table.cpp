@@ -61,7 +61,7 @@ Status OperationTable::place_result(Entry& entry, Operation& operation) {
   if (!bytes.is_at_most(memory_->size())) {
     return make_status(StatusCode::ResourceExhausted,
                        "job '{}': no room for the result of {}: its ranks expect more than the {} "
-                       "bytes of results that collective.result_bytes_max allows",
+                       "bytes of results that client.arena_bytes_max allows",
                        job_.name, submitted.describe(), memory_->size());
   }
   entry.result_bytes = bytes.value_or(0);

@@ -46,7 +46,7 @@ Result<uint64_t> ResultMemory::allocate(uint64_t bytes) {
     return make_status(StatusCode::ResourceExhausted,
                        "{} bytes do not fit: {} of {} bytes of results are in use; release results "
                        "sooner or raise "
-                       "collective.result_bytes_max",
+                       "client.arena_bytes_max",
                        bytes, allocator_.used(), allocator_.capacity());
   }
   // A memfd has no limit of its own: who asks the kernel for too much meets the OOM killer.

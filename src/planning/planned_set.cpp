@@ -226,12 +226,11 @@ void PlannedSet::end_codecs(const PlanJob& job, const PlanProposal& proposal) {
     const uint32_t first = *set_.index_of(group.tensors.front());
     BRAID_LOG_WARN(LogFields{.job = job.label},
                    "job '{}': {} {} without the codec {} from step {} on: its {} is {:.4g}, and "
-                   "guard.{}_{} on the coordinator is {:.4g}",
+                   "the coordinator's guard.limits has {:.4g}",
                    job.label.name, describe_group(set_, group),
                    group.tensors.size() == 1 ? "goes" : "go",
                    to_string(set_.tensors()[first].codec), proposal.from_step,
-                   to_string(group.limit), group.measured, to_string(group.limit),
-                   group.limit == GuardLimit::Cosine ? "min" : "max", group.allowed);
+                   to_string(group.limit), group.measured, group.allowed);
     plain_.emplace_back(proposal.from_step, group);
   }
   set_.add_plain(proposal.number, proposal.from_step, tensors);

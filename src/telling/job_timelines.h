@@ -29,7 +29,7 @@ class JobTimelines {
   // The span of the latest `steps` until now; it begins at 0 where less than one step is known.
   NodeQueries::Window window(const Job& job, uint32_t steps) const;
   // Its NodeTimeline in that span of time, as JSON of at most span.bytes_max. Nothing: none is kept
-  // here (timeline.events is 0), or kTellingsMax are under way. Calls back once, later.
+  // here (its loops note nothing), or kTellingsMax are under way. Calls back once, later.
   void tell(const Job& job, const TimelineSpan& span, NodeQueries::Told told);
   // Writes the file of a job that ends now.
   void write_failed(const Job& job, const Status& reason);

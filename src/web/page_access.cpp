@@ -38,7 +38,7 @@ std::optional<WebReply> PageAccess::refuse_stranger(WebRequest& request) const {
     return text_reply(
         403, fmt::format("This page is shown to users of node '{0}' alone. Open it there, or "
                          "through ssh -L {1}:127.0.0.1:{1} {0}. The operator can show it to "
-                         "others: page.access: token.",
+                         "others: page.access: /path/of/a/token.",
                          options_.node_name, request.port));
   }
   // A site on the internet may give its name this address, and its scripts would then read what the
@@ -75,8 +75,9 @@ std::optional<WebReply> PageAccess::refuse_token(const WebRequest& request) {
   if (given.starts_with(kBearer) && is_token(given.substr(kBearer.size()), options_.token))
     return std::nullopt;
   WebReply refusal = text_reply(
-      401, given.empty() ? "This needs the token of page.token_file: Authorization: Bearer TOKEN."
-                         : "This token is not the one of page.token_file.");
+      401, given.empty()
+               ? "This needs the token that page.access names: Authorization: Bearer TOKEN."
+               : "This token is not the one that page.access names.");
   refusal.headers.emplace_back("WWW-Authenticate", "Bearer");
   if (given.empty()) return refusal;
   // Who guesses waits; so many wait that the others still have threads.

@@ -7,7 +7,7 @@ import re
 from real_cluster import Cluster, Node, Trainer, until
 
 # A change is made for any predicted gain: whether plans differ by 3 % on this machine is noise.
-ANY_GAIN = "plan.min_gain=0"
+ANY_GAIN = "debug.min_gain_percent=0"
 # All that follows a change lies in steps after it.
 STEPS_AFTER_A_CHANGE = 20
 

@@ -211,9 +211,9 @@ def test_what_cannot_be_is_named(cluster_of, argument, text):
 
 
 def test_the_operator_says_which_codecs_there_may_be(cluster_of):
-    cluster = cluster_of(2, "client.codecs=bf16,int8")
+    cluster = cluster_of(2, "debug.codecs=bf16,int8")
     for trainer in cluster.start(REGISTER, nodes=[0, 1], argument={"codecs": ["int8:block=64"] * 2}):
         trainer.result()
     for trainer in cluster.start(REGISTER, nodes=[0, 1], argument={"codecs": ["2bit"] * 2}):
-        text = "'weights' has the codec 2bit, which this node does not allow; client.codecs allows none, bf16, int8"
+        text = "'weights' has the codec 2bit, which this node does not allow; debug.codecs allows none, bf16, int8"
         assert text in trainer.error()["text"]

@@ -173,7 +173,7 @@ class Prometheus:
 @needs_daemons
 @needs_prometheus
 def test_real_daemons_have_what_they_ask_for(cluster_of, tmp_path):
-    cluster = cluster_of(2, "plan.planner=first", "tune.mode=off", "metrics.explain_seconds=1")
+    cluster = cluster_of(2, "plan.planner=first", "tune.mode=off", "debug.explain_seconds=1")
     flags = tmp_path / "flags"
     flags.mkdir()
     trainers = cluster.start(ONE_IS_LATE, nodes=[0, 0, 1, 1], argument=str(flags), job="watched")

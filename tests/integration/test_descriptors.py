@@ -125,7 +125,7 @@ def few_descriptors_left(node: Node, count: int) -> Iterator[None]:
 # for the flows to the other node.
 @pytest.mark.parametrize("left", [3, 20], ids=["a connection", "a trainer"])
 def test_a_daemon_without_descriptors_names_the_limit(cluster_of, left):
-    cluster = cluster_of(2, PEERS_WAIT, f"client.jobs_max={100 + left}")
+    cluster = cluster_of(2, PEERS_WAIT, f"debug.jobs_max={100 + left}")
     with few_descriptors_left(cluster.nodes[0], left):
         error = cluster.start(SHORT_JOB)[0].error()
     assert "this process has no file descriptors left (limit " in error["text"], error

@@ -211,7 +211,7 @@ def test_a_rail_that_is_slower_than_those_of_other_nodes(slow_network):
 
 def test_a_flow_that_is_slow():
     """By the hash of its ports each flow is one of the slow ones, or not."""
-    with Cluster(3, [*QUIET_DAEMONS, "transport.flows_per_link=12", "transport.slow_flow_percent=0"]) as cluster:
+    with Cluster(3, [*QUIET_DAEMONS, "transport.flows_per_link=12", "debug.slow_flow_percent=0"]) as cluster:
         caps = [CLUSTER, "--set-caps", cluster.directory, "--flow-mbit", "40,40,40,40,40,40,40,4"]
         subprocess.run(caps, check=True)
         with Staged(cluster, {"counts": LARGE, "before": 0.02, "backward": 0.02}) as job:
@@ -296,7 +296,7 @@ def test_a_daemon_that_gets_no_processor(cluster_of):
 
 
 def test_metrics_and_trainers_are_told_as_well():
-    with Cluster(3, [*QUIET_DAEMONS, "metrics.explain_seconds=1"]) as cluster:
+    with Cluster(3, [*QUIET_DAEMONS, "debug.explain_seconds=1"]) as cluster:
         first, second, third = cluster.nodes
 
         def shown(node: Node) -> list[str]:

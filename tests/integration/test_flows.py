@@ -143,7 +143,7 @@ def test_a_flow_that_stays_slow_is_opened_again_and_is_no_failure():
 
 
 def test_links_that_no_job_uses_are_closed(cluster_of):
-    cluster = cluster_of(3, *SETTINGS, "transport.idle_link_seconds=1")
+    cluster = cluster_of(3, *SETTINGS, "debug.idle_link_seconds=1")
     for job in ("first", "second"):  # the second one opens them again
         trainers = cluster.start(FOREVER, job=job)
         wait_until_running(trainers)

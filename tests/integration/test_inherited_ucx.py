@@ -19,7 +19,7 @@ def test_variables_that_say_what_braid_sets_itself_are_ignored_and_named_in_one_
 
 
 def test_where_local_ports_run_out_the_log_names_their_range():
-    with Cluster(2, ("transport.flows_per_link=16", "control.connect_timeout_ms=60000")) as cluster:
+    with Cluster(2, ("transport.flows_per_link=16", "debug.connect_timeout_ms=60000")) as cluster:
         for node in cluster.nodes:
             node.run("sysctl", "-qw", f"net.ipv4.ip_local_port_range={TWELVE_PORTS}")
         trainers = cluster.start(SUM_FOREVER)

@@ -207,13 +207,13 @@ def test_what_it_is_told_fits_what_is_mounted():
     settings = configuration()
     for path in (settings["client"]["socket"], settings["control"]["cluster_key_file"]):
         assert str(pathlib.Path(path).parent) in mounts
-    assert settings["tune"]["state_directory"] in mounts and "/etc/braid" in mounts
+    assert settings["node"]["state_directory"] in mounts and "/etc/braid" in mounts
     volumes = {volume["name"]: volume for volume in pod["volumes"]}
     for container in [*pod["containers"], *pod["initContainers"]]:
         assert {mount["name"] for mount in container["volumeMounts"]} <= volumes.keys()
     # What the daemon writes to is made its own before.
     (prepare,) = pod["initContainers"]
-    for path in (str(pathlib.Path(settings["client"]["socket"]).parent), settings["tune"]["state_directory"]):
+    for path in (str(pathlib.Path(settings["client"]["socket"]).parent), settings["node"]["state_directory"]):
         assert not mounts[path].get("readOnly") and path in re.search(r"^chown .*$", prepare["command"][2], re.M)[0]
     assert settings["control"]["cluster_key_file"] in prepare["command"][2]
     assert volumes["socket"]["hostPath"]["path"] == str(pathlib.Path(settings["client"]["socket"]).parent)

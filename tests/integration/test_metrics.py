@@ -264,7 +264,7 @@ time.sleep(600)
     until(lambda: of_job(node, SHOWN[3]) == {}, "the jobs are over")
 
 
-FLOW_SETTINGS = ("transport.flows_per_link=6", "collective.unit_bytes=256KiB", "transport.idle_link_seconds=1")
+FLOW_SETTINGS = ("transport.flows_per_link=6", "collective.unit_bytes=256KiB", "debug.idle_link_seconds=1")
 
 
 def wait_until_links_are_gone(cluster) -> None:

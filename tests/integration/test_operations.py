@@ -83,14 +83,14 @@ def test_mistakes_are_reported_all_at_once_with_their_places(tmp_path):
         "transport:\n  flow_per_link: 4\n  chunk_bytes: 100MB\ncontrol:\n  port: 70000\n"
         "log:\n  level: loud\n"
     )
-    done = braidd("--config", str(file), "--check-config", "--set", "client.mode=0777")
+    done = braidd("--config", str(file), "--check-config", "--set", "page.access=token")
     assert done.returncode == 2
     for words in [
         f"{file}:2: transport.flow_per_link: unknown key; did you mean 'transport.flows_per_link'?",
         f"{file}:3: transport.chunk_bytes: ",
         f"{file}:5: control.port: 70000 is out of range; use 1 to 65535",
         f"{file}:7: log.level: 'loud'",
-        "--set client.mode: ",
+        "--set page.access: 'token' is neither off nor loopback nor an absolute path",
     ]:
         assert words in done.stderr, done.stderr
     assert braidd("--config", str(tmp_path / "nowhere.yaml"), "--check-config").returncode == 2

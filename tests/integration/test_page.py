@@ -142,7 +142,7 @@ def with_token(tmp_path):
         daemon.process.terminate()
         daemon.process.wait(PATIENCE_S)
         daemon.log_path.write_text("")
-        daemon.write("info", f"page:\n  access: token\n  token_file: {file}\n")
+        daemon.write("info", f"page:\n  access: {file}\n")
         daemon.start()
         yield daemon
 
@@ -163,7 +163,7 @@ def test_a_token_that_is_no_secret_keeps_it_from_starting(tmp_path):
     file.write_text(TOKEN)
     file.chmod(0o644)
     settings = {"client.socket": f"{tmp_path}/s", "client.group": "", "transport.rails": "[lo]",
-                "control.port": "17400", "metrics.port": "17401", "page.access": "token"}  # fmt: skip
+                "control.port": "17400", "metrics.port": "17401"}  # fmt: skip
 
     def error_with(**more: str) -> str:
         given = {**settings, **{name.replace("__", "."): value for name, value in more.items()}}
@@ -172,15 +172,14 @@ def test_a_token_that_is_no_secret_keeps_it_from_starting(tmp_path):
         assert done.returncode != 0
         return done.stderr
 
-    assert "page.access: is token, and there is none" in error_with()
     path = str(file)
-    assert f"page.token_file: {path}: others than its owner may use it" in error_with(page__token_file=path)
+    assert f"page.access: {path}: others than its owner may use it" in error_with(page__access=path)
     file.chmod(0o600)
     file.write_text("short")
-    assert "has 5 bytes; use 16 or more" in error_with(page__token_file=path)
+    assert "has 5 bytes; use 16 or more" in error_with(page__access=path)
     file.write_text("sixteen bytes and blanks")
-    assert "other characters than letters" in error_with(page__token_file=path)
-    assert "there is no such file; make one with" in error_with(page__token_file=f"{tmp_path}/nothing")
+    assert "other characters than letters" in error_with(page__access=path)
+    assert "there is no such file; make one with" in error_with(page__access=f"{tmp_path}/nothing")
 
 
 def test_who_stops_in_the_middle_holds_up_nobody_for_long(alone):

@@ -199,7 +199,7 @@ def test_it_asks_for_the_token(with_token):  # noqa: F811
         assert browser.run("document.activeElement.id") == "token"
         browser.type("wrong")
         browser.press("Enter")
-        browser.until("document.querySelector('#trouble').innerText.includes('not the one of page.token_file')")
+        browser.until("document.querySelector('#trouble').innerText.includes('not the one that page.access names')")
         browser.until("!document.querySelector('#token-form').hidden")
         browser.run("document.querySelector('#token').focus()")
         browser.type(TOKEN)

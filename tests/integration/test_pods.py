@@ -93,7 +93,7 @@ class Node:
         self.start()
 
     def start(self) -> None:
-        settings = {"client.socket": self.socket, "client.group": "", "metrics.port": 0, "tune.state_directory": ""}
+        settings = {"client.socket": self.socket, "client.group": "", "metrics.port": 0, "node.state_directory": ""}
         given = [f"--set={name}={value}" for name, value in settings.items()]
         prepare = f"mount --bind {self.folder} {self.folder}\nmount -o remount,bind,ro /"
         who = [f"--reuid={DAEMON_UID}", f"--regid={DAEMON_GID}", "--clear-groups"]

@@ -30,7 +30,7 @@ def number(text: str) -> int:
 
 
 def test_jobs_without_steps_tell_of_operations(cluster_of):
-    cluster = cluster_of(2, "log.progress_seconds=1")
+    cluster = cluster_of(2, "debug.progress_seconds=1")
     job = "told-of"
     trainers = cluster.start(SUM_FOREVER, job=job)
     wait_until_running(trainers)
@@ -54,7 +54,7 @@ def test_jobs_without_steps_tell_of_operations(cluster_of):
 
 
 def test_jobs_with_steps_tell_of_them(cluster_of):
-    cluster = cluster_of(2, "log.progress_seconds=1")
+    cluster = cluster_of(2, "debug.progress_seconds=1")
     for trainer in cluster.start(STEPS, argument=300, job="steps"):
         assert trainer.result()["good"]
     log = cluster.nodes[0].log
@@ -71,7 +71,7 @@ def test_jobs_with_steps_tell_of_them(cluster_of):
 
 
 def test_zero_seconds_are_silence(cluster_of):
-    cluster = cluster_of(2, "log.progress_seconds=0")
+    cluster = cluster_of(2, "debug.progress_seconds=0")
     for trainer in cluster.start(SHORT_JOB, job="silent"):
         assert trainer.result()["good"]
     until(lambda: not cluster.nodes[0].status()["jobs"], "the job is over")

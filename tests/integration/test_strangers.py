@@ -18,7 +18,7 @@ HOW = ["garbage", "halves", "silence", "zeros"]
 CONTROL_PORT, METRICS_PORT = 7410, 9431
 # A flow that is opened again has another port, and these are looked up once.
 SETTINGS = (
-    "transport.flows_per_link=2", "control.connect_timeout_ms=1000", "transport.slow_flow_percent=0"
+    "transport.flows_per_link=2", "debug.connect_timeout_ms=1000", "debug.slow_flow_percent=0"
 )  # fmt: skip
 # A sanitizer keeps what was freed for a while.
 RSS_GROWTH_MAX = (256 if IS_SANITIZED else 64) << 20
@@ -122,7 +122,7 @@ class FlowAttack:
 
 
 def test_who_connects_while_flows_are_opened_does_not_reach_ucx():
-    settings = (f"transport.flows_per_link={FLOWS}", "transport.slow_flow_percent=0")
+    settings = (f"transport.flows_per_link={FLOWS}", "debug.slow_flow_percent=0")
     for _ in range(ATTACKS):
         with Cluster(2, settings) as cluster:
             attacks = [FlowAttack(node) for node in cluster.nodes]

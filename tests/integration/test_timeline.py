@@ -300,10 +300,10 @@ def test_errors_say_what_would_be_right(cluster_of):
 
 
 def test_off(cluster_of):
-    cluster = cluster_of(2, *PLAIN, "timeline.events=0")
+    cluster = cluster_of(2, *PLAIN, "debug.timeline_events=0")
     with Traced(cluster) as job:
         done = braidctl(cluster.nodes[0].socket, "trace", "--job", job.name)
-        assert done.returncode == 1 and "is timeline.events 0 there" in done.stderr, done.stderr
+        assert done.returncode == 1 and "has answered" in done.stderr, done.stderr
 
 
 def files_in(directory: pathlib.Path) -> list[pathlib.Path]:
@@ -312,7 +312,7 @@ def files_in(directory: pathlib.Path) -> list[pathlib.Path]:
 
 def test_a_job_that_fails_leaves_a_file_on_each_node(tmp_path):
     directory = tmp_path / "timelines"
-    with Cluster(2, [*PLAIN, f"timeline.directory={directory}"]) as cluster:
+    with Cluster(2, [*PLAIN, f"node.state_directory={tmp_path}"]) as cluster:
         cluster.expect_healthy()
         assert not files_in(directory), "who ends well leaves nothing"
         argument = {"count": 1000, "layers": LAYERS, "fails_at": 15}

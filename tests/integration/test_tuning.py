@@ -15,7 +15,7 @@ JOB = "tuned"
 # As bad as can be; and few steps, for this is about what happens in them.
 BAD = (
     "transport.flows_per_link=1", "collective.streams=1", "transport.chunk_bytes=64KiB",
-    "tune.steps=50",
+    "debug.tune_steps=50",
 )  # fmt: skip
 
 # ARGUMENT: the stop sign. What is wrong is counted in each step.
@@ -86,7 +86,7 @@ def expect_exact(trainers: list[Trainer]) -> None:
 
 def test_sums_are_exact_while_settings_are_tried_and_the_next_start_knows_them(tmp_path):
     state = tmp_path / "state"
-    with Cluster(3, [*BAD, f"tune.state_directory={state}"]) as cluster:
+    with Cluster(3, [*BAD, f"node.state_directory={state}"]) as cluster:
         first = train(cluster, tmp_path / "first")
         assert first["known"] is None
         assert first["trials"] and first["steps_measured"] >= 25
@@ -110,7 +110,7 @@ def test_sums_are_exact_while_settings_are_tried_and_the_next_start_knows_them(t
 def test_what_the_operator_wants_to_stay_stays(tmp_path, how):
     sizes = "unit_bytes,chunk_bytes,window_bytes,direct_bytes,two_hops_bytes,halving_bytes"
     everything = f"flows_per_link,streams,{sizes},hierarchical"
-    setting = "tune.mode=off" if how == "off" else f"tune.pin=[{everything}]"
+    setting = "tune.mode=off" if how == "off" else f"debug.pin=[{everything}]"
     with Cluster(2, [*BAD, setting]) as cluster:
         sign = tmp_path / "stop"
         sign.write_text("40")

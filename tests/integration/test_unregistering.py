@@ -54,7 +54,7 @@ job.close()
 
 @needs_nobody
 def test_two_hundred_models_one_after_the_other_leave_nothing(cluster_of):
-    cluster = cluster_of(2, GROUP_SETTING, f"client.user_tensors_max={TENSORS_MAX}")
+    cluster = cluster_of(2, GROUP_SETTING, f"debug.user_tensors_max={TENSORS_MAX}")
     folds = 40 if IS_SANITIZED else 200
     with way_opened(cluster.nodes[0].socket), way_opened(cluster.nodes[1].socket):
         trainers = [
@@ -68,7 +68,7 @@ def test_two_hundred_models_one_after_the_other_leave_nothing(cluster_of):
             assert result["wrong"] == 0
             assert result["grown"] < RSS_GROWTH_MAX, f"grew by {result['grown'] >> 20} MiB"
             assert result["kept"] == TENSORS_MAX // 1000
-            limit = f"would be beyond the {TENSORS_MAX} that client.user_tensors_max allows"
+            limit = f"would be beyond the {TENSORS_MAX} that a user may have"
             assert limit in result["refusal"]
     cluster.expect_healthy()
 

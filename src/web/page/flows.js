@@ -4,7 +4,7 @@ import { bytes, count, el, median, rate, setText, svg } from "./dom.js";
 import { numberColumn, Table, textColumn } from "./table.js";
 
 const BAR = 6, HEIGHT = 26;  // of a flow's bar
-const SLOW_SHARE = 0.5;      // of the link's median, as transport.slow_flow_percent has it by default
+const SLOW_SHARE = 0.5;      // of the link's median: such flows are opened again
 
 const keyOf = (flow) => `${flow.peer} ${flow.direction} ${flow.io_loop} ${flow.flow}`;
 const isSlow = (flow, usual) => flow.bytes_per_second > 0 && flow.bytes_per_second < usual * SLOW_SHARE;

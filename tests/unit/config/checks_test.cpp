@@ -55,10 +55,25 @@ TEST(CheckRack, IsANameOrNothing) {
             "'rack 7' is not a rack's name; use up to 255 characters without blanks");
 }
 
-TEST(CheckOnOff, TakesOneOrTheOther) {
-  EXPECT_TRUE(check_on_off("on").is_ok());
-  EXPECT_TRUE(check_on_off("off").is_ok());
-  EXPECT_EQ(check_on_off("yes").message(), "'yes' is neither on nor off");
+TEST(CheckTuneMode, NamesTheModes) {
+  for (const char* mode : {"on", "portfolio", "off"}) EXPECT_TRUE(check_tune_mode(mode)) << mode;
+  EXPECT_EQ(check_tune_mode("yes").message(), "'yes' is none of on, portfolio, off");
+}
+
+TEST(CheckPageAccess, TakesWordsAndAbsolutePaths) {
+  for (const char* access : {"off", "loopback", "/etc/braid/page.token"})
+    EXPECT_TRUE(check_page_access(access)) << access;
+  for (const char* access : {"", "token", "page.token", "/etc/braid/"})
+    EXPECT_FALSE(check_page_access(access)) << access;
+}
+
+TEST(CheckGuardLimit, IsANameAndANumber) {
+  for (const char* limit : {"none", "residual=100", "cosine=0.9", "saturation=1"})
+    EXPECT_TRUE(check_guard_limit(limit)) << limit;
+  for (const char* limit : {"", "saturation", "saturation=", "saturation=0", "saturation=1.5",
+                            "cosine=-1", "residual=inf", "residual=nan", "loss=0.5", "cosine=0.9x"})
+    EXPECT_FALSE(check_guard_limit(limit)) << limit;
+  EXPECT_EQ(parse_guard_limit("cosine=0.25")->value, 0.25);
 }
 
 TEST(CheckClusterKeyFile, TakesAbsolutePathsAndNothing) {
@@ -105,9 +120,6 @@ INSTANTIATE_TEST_SUITE_P(
                      "control.listen"},
         ConflictCase{"ListensEverywhereWithoutKey",
                      [](DaemonConfig& c) { c.control.listen = "0.0.0.0"; }, "control.listen"},
-        ConflictCase{"TimeoutBelowTwoHeartbeats",
-                     [](DaemonConfig& c) { c.control.peer_timeout_ms = 999; },
-                     "control.peer_timeout_ms"},
         ConflictCase{"OddChunk", [](DaemonConfig& c) { c.transport.chunk_bytes = 100'000; },
                      "transport.chunk_bytes"},
         ConflictCase{"OddUnit", [](DaemonConfig& c) { c.collective.unit_bytes = 1'000'001; },
@@ -122,8 +134,21 @@ INSTANTIATE_TEST_SUITE_P(
             "collective.unit_bytes"},
         ConflictCase{"SamePorts", [](DaemonConfig& c) { c.metrics.port = c.control.port; },
                      "metrics.port"},
-        ConflictCase{"TokenWithoutFile", [](DaemonConfig& c) { c.page.access = kTokenAccess; },
-                     "page.access"}),
+        ConflictCase{"LimitTwice",
+                     [](DaemonConfig& c) {
+                       c.guard.limits = {"cosine=0.5", "cosine=0.6"};
+                     },
+                     "guard.limits"},
+        ConflictCase{"NoneAmongLimits",
+                     [](DaemonConfig& c) {
+                       c.guard.limits = {"none", "cosine=0.6"};
+                     },
+                     "guard.limits"},
+        ConflictCase{"NoneAmongPins",
+                     [](DaemonConfig& c) {
+                       c.debug.pin = {"none", "streams"};
+                     },
+                     "debug.pin"}),
     [](const auto& test) { return test.param.name; });
 
 TEST(Conflicts, AKeyOrLoopbackMakesListeningRight) {

@@ -35,12 +35,11 @@ TEST(HostCheck, HasNothingAgainstADaemonThatNeedsNothing) {
 TEST(HostCheck, NamesFilesThatAreNotThere) {
   DaemonConfig config = harmless();
   config.control.cluster_key_file = "/nowhere/cluster.key";
-  config.page.access = kTokenAccess;
-  config.page.token_file = "/nowhere/page.token";
+  config.page.access = "/nowhere/page.token";
   EXPECT_THAT(find_host_troubles(config, one_interface()),
               ElementsAre(AllOf(StartsWith("control.cluster_key_file: /nowhere/cluster.key: "),
                                 HasSubstr("make one with")),
-                          StartsWith("page.token_file: /nowhere/page.token: ")));
+                          StartsWith("page.access: /nowhere/page.token: ")));
   config.control.cluster_key_file.clear();
   config.page.access = kLoopbackAccess;
   EXPECT_THAT(find_host_troubles(config, one_interface()), IsEmpty()) << "no token is read";

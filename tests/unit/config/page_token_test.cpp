@@ -36,7 +36,7 @@ TEST(PageToken, AFileThatIsNoSecretIsRefused) {
   EXPECT_NE(load_page_token(short_file.path()).status().message().find("use 16 or more"),
             std::string::npos);
   EXPECT_EQ(load_page_token("/nonexistent/token").status().message(),
-            "page.token_file: /nonexistent/token: there is no such file; make one with (umask 077; "
+            "page.access: /nonexistent/token: there is no such file; make one with (umask 077; "
             "openssl rand -hex 32 > /nonexistent/token)");
 }
 

@@ -14,17 +14,19 @@ namespace {
 DaemonConfig changed_everywhere() {
   DaemonConfig config;
   config.node = {"yes", "192.0.2.1", "r#1:"};  // YAML has opinions about this word
-  config.control = {7000, "192.0.2.2", "/etc/braid/a#b: c.key", 100, 1000, 2000};
-  config.client = {"/tmp/s", "users", 0600, 3, 7, 5ull << 20};
-  config.client.codecs = {"bf16", "int8"};
+  config.node.state_directory = "/var/tmp/state";
+  config.control = {7000, "192.0.2.2", "/etc/braid/a#b: c.key", 1000};
+  config.client = {"/tmp/s", "users", 5ull << 20, 7};
   config.transport = {{"eth0", "eth1"}, {"rc", "tcp"}, 3, 2, 64u << 10, 1u << 20};
-  config.collective = {1ull << 20, 2, 4096, 6000, 8192, kOff, 1234, 3ull << 30};
-  config.tune = {kOff, kPortfolio, {"streams"}, 100, "/var/tmp/tune"};
-  config.guard = {7, 100, 0.125, 0.5};
-  config.timeline = {1000, "/var/tmp/timelines"};
-  config.metrics = {"192.0.2.1", 0, 7};
-  config.page = {kTokenAccess, "/etc/braid/page.token"};
-  config.log = {"trace", "json", 5};
+  config.collective = {1ull << 20, 2, 4096, 6000, 8192, 1234, 3ull << 30};
+  config.tune = {kPortfolio};
+  config.guard = {{"residual=100", "cosine=0.125"}};
+  config.metrics = {"192.0.2.1", 0};
+  config.page = {"/etc/braid/page.token"};
+  config.log = {"trace", "json"};
+  config.debug.codecs = {"bf16", "int8"};
+  config.debug.pin = {"streams"};
+  config.debug.min_gain_percent = 50;
   return config;
 }
 
@@ -56,6 +58,14 @@ TEST(PrintExampleConfig, SetsNothing) {
   const LoadedConfig loaded = parse_config(print_example_config(), "example", {});
   EXPECT_TRUE(loaded.is_ok()) << loaded.error_text();
   EXPECT_EQ(loaded.config, DaemonConfig{});
+}
+
+TEST(PrintExampleConfig, AndTheDocumentHaveNoKeysForTests) {
+  for (const std::string& text : {print_example_config(), print_config_markdown()}) {
+    EXPECT_EQ(text.find("debug:"), std::string::npos);
+    EXPECT_EQ(text.find("debug."), std::string::npos);
+    EXPECT_NE(text.find("state_directory"), std::string::npos);
+  }
 }
 
 TEST(PrintExampleConfig, IsRightWhenUncommented) {

@@ -53,26 +53,6 @@ TEST(ParseBytes, SaysTheRangeAndDoesNotOverflow) {
   EXPECT_FALSE(parse_bytes("99999999999999999999KiB", 0, kMax).is_ok());
 }
 
-TEST(ParseShare, TakesZeroToOne) {
-  EXPECT_EQ(parse_share("0").value(), 0.0);
-  EXPECT_EQ(parse_share("0.03").value(), 0.03);
-  EXPECT_EQ(parse_share("3e-2").value(), 0.03);
-  EXPECT_EQ(parse_share("1").value(), 1.0);
-  for (const char* text :
-       {"", "nan", "inf", "-0.1", "1.01", "3%", " 0.1", "0.1 ", "0,1", "+0.1", "1e999"}) {
-    EXPECT_FALSE(parse_share(text).is_ok()) << text;
-  }
-  EXPECT_EQ(parse_share("3%").status().message(),
-            "'3%' is not a share; use a number from 0 to 1, such as 0.03");
-}
-
-TEST(FormatShare, IsReadBack) {
-  for (const double share : {0.0, 0.03, 1.0 / 3, 1.0}) {
-    EXPECT_EQ(parse_share(format_share(share)).value(), share);
-  }
-  EXPECT_EQ(format_share(0.03), "0.03");
-}
-
 TEST(FormatBytes, IsReadBack) {
   for (const uint64_t bytes : {uint64_t{0}, uint64_t{1}, uint64_t{1500}, uint64_t{1} << 10,
                                (uint64_t{1} << 20) + 1, uint64_t{3} << 30, kMax}) {
@@ -80,24 +60,6 @@ TEST(FormatBytes, IsReadBack) {
   }
   EXPECT_EQ(format_bytes(8 << 20), "8MiB");
   EXPECT_EQ(format_bytes(1536), "1536");
-}
-
-TEST(ParseMode, TakesOctal) {
-  EXPECT_EQ(parse_mode("0660").value(), 0660u);
-  EXPECT_EQ(parse_mode("600").value(), 0600u);
-  EXPECT_EQ(format_mode(0660), "0660");
-}
-
-TEST(ParseMode, RefusesRightsForOthers) {
-  for (const char* text : {"0666", "0661", "0664", "777"}) {
-    EXPECT_NE(parse_mode(text).status().message().find("every user"), std::string::npos) << text;
-  }
-}
-
-TEST(ParseMode, RefusesWhatIsNoModeOrClosesTheDoor) {
-  for (const char* text : {"", "rw-rw----", "0b11", "660u", "1660", "00660", "0680", "0440"}) {
-    EXPECT_FALSE(parse_mode(text).is_ok()) << text;
-  }
 }
 
 TEST(SplitList, TakesBothForms) {

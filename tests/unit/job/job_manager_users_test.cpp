@@ -191,8 +191,7 @@ TEST_F(JobManagerUsersTest, TensorsOfAUserAreLimited) {
   wait_for([&] { return stranger.registered.size() == 1; });
   stranger.register_tensors({{"d", 1}, {"e", 1}});
   wait_for([&] { return !stranger.refusal.empty(); });
-  EXPECT_NE(stranger.refusal.find("client.user_tensors_max"), std::string::npos)
-      << stranger.refusal;
+  EXPECT_NE(stranger.refusal.find("registered tensors"), std::string::npos) << stranger.refusal;
   stranger.register_tensors({{"d", 1}});  // what was refused was not counted
   wait_for([&] { return stranger.registered.size() == 2; });
   stranger.leave();
@@ -209,7 +208,7 @@ TEST_F(JobManagerUsersTest, TensorNamesOfAUserAreLimited) {
   wait_for([&] { return stranger.is_open; });
   stranger.register_tensors({{std::string(50, 'a'), 1}, {std::string(15, 'b'), 1}});
   wait_for([&] { return !stranger.refusal.empty(); });
-  EXPECT_NE(stranger.refusal.find("client.user_name_bytes_max"), std::string::npos)
+  EXPECT_NE(stranger.refusal.find("bytes of tensors' names"), std::string::npos)
       << stranger.refusal;
   stranger.register_tensors({{std::string(50, 'a'), 1}});  // what was refused was not counted
   wait_for([&] { return stranger.registered.size() == 1; });
@@ -231,7 +230,7 @@ TEST_F(JobManagerUsersTest, DescriptorsOfAUsersTrainersAndArenasAreLimited) {
     return std::ranges::find_if(trainers_, [](const auto& one) { return !one->refusal.empty(); });
   };
   wait_for([&] { return refused() != trainers_.end(); });
-  EXPECT_NE((*refused())->refusal.find("client.user_descriptors_max"), std::string::npos)
+  EXPECT_NE((*refused())->refusal.find("file descriptors of braidd"), std::string::npos)
       << (*refused())->refusal;
   EXPECT_LE(used(), 60u);
   for (const auto& trainer : trainers_) trainer->hang_up();
@@ -261,8 +260,7 @@ TEST_F(JobManagerUsersTest, PendingOperationsOfAUserAreLimited) {
   EXPECT_EQ(second.failure.code(), StatusCode::ResourceExhausted);
   EXPECT_EQ(second.failure.message(),
             "job 'two': rank 0: user 65534 has 6 pending operations on this node; 1 more would be "
-            "beyond the 6 that client.user_operations_max allows: wait for some and release their "
-            "results, or raise it");
+            "beyond the 6 that a user may have: wait for some and release their results");
   EXPECT_EQ(quotas_->used(kStranger, UserResource::Operations), 5u) << "a failed job has none";
   EXPECT_TRUE(first.failure.is_ok());
   open_job(1);

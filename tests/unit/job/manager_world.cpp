@@ -22,7 +22,7 @@ JobManagerTest::JobManagerTest(uint32_t farewell_ms) {
   limits.memory_of_user = kMemoryOfUser;
   limits[UserResource::Operations] = 6;
   quotas_ = std::make_shared<UserQuotas>(limits, std::set<uid_t>{::geteuid()});
-  options.session = {4 * TestTrainer::kArenaBytes, 60'000, 50, farewell_ms, quotas_};
+  options.session = {4 * TestTrainer::kArenaBytes, 60'000, farewell_ms, quotas_};
   manager_ = std::make_unique<JobManager>(*loop_, clock_, options);
   control_plane_.set_handler(*manager_);
 

@@ -76,7 +76,7 @@ TEST(TensorTableTest, HasTheCodecsThatAreAllowed) {
   const auto refused = with_codec("c", "int4");
   EXPECT_EQ(refused.status().code(), StatusCode::PermissionDenied);
   EXPECT_EQ(refused.status().message(),
-            "tensor 'c' has the codec int4, which this node does not allow; client.codecs allows "
+            "tensor 'c' has the codec int4, which this node does not allow; debug.codecs allows "
             "none, int8");
   TensorTable everything;
   EXPECT_TRUE(add(everything, {{"c", 0, 10, false, true, 3, "int4"}}));

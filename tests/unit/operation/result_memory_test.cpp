@@ -124,7 +124,7 @@ TEST_F(ResultMemoryTest, ExhaustionSaysHowMuchIsInUseAndWhatToDo) {
   EXPECT_EQ(refused.status().message(),
             "8000 bytes do not fit: 4096 of 8192 bytes of results are in use; release results "
             "sooner or raise "
-            "collective.result_bytes_max");
+            "client.arena_bytes_max");
   memory->free(*first);
   EXPECT_TRUE(memory->allocate(8000).is_ok());
 }
