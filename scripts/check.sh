@@ -89,10 +89,11 @@ pytest_run() { # NAME SECONDS PYTHON FOLDER [PYTEST OPTION...]
     --durations 5 -p no:cacheprovider --rootdir "$root" -o junit_family=xunit1 --junitxml @junit@
 }
 
-# These wait more than they compute. A file's tests share clusters, so they stay together; conftest.py lets the long
-# files begin first.
+# Tests with daemons wait more than they compute. A file's tests share clusters, so they stay together; conftest.py lets
+# the long files begin first.
+readonly two_files_at_once=(-n 2 --dist loadfile --no-loadscope-reorder)
 integration_run() { # NAME SECONDS [PYTEST OPTION...]
-  pytest_run "$1" "$2" "$python" tests/integration -n 2 --dist loadfile --no-loadscope-reorder "${@:3}"
+  pytest_run "$1" "$2" "$python" tests/integration "${two_files_at_once[@]}" "${@:3}"
 }
 
 # Rooms whose tests a usual check runs under a sanitizer. ASan: what takes foreign input, or keeps memory for others.
@@ -147,7 +148,7 @@ if build release; then
   is_built=1
   unit_tests release 600
   integration_run "integration release" 1800
-  pytest_run "python newest torch" 1800 "$python" tests/python
+  pytest_run "python newest torch" 1800 "$python" tests/python "${two_files_at_once[@]}"
   check "tidy" 2400 scripts/tidy build/release
 fi
 sanitize asan "${asan_rooms[@]}"
@@ -156,6 +157,7 @@ sanitize tsan "${tsan_rooms[@]}"
 ((all)) && build debug
 if ((all && is_built)); then
   newer_ucx "$ucx_newest"
-  pytest_run "python torch $torch_oldest" 1800 "build/venv-torch-$torch_oldest/bin/python" tests/python -m "not once"
+  pytest_run "python torch $torch_oldest" 1800 "build/venv-torch-$torch_oldest/bin/python" tests/python \
+    "${two_files_at_once[@]}" -m "not once"
 fi
 summarize

@@ -4,3 +4,12 @@
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "once: no other version of torch can change the result")
+
+
+# These take longest. Those that run beside each other end together if these begin first.
+LONG_FILES = [f"test_{name}.py" for name in ("failures", "training", "delayed_scripts", "torch_suite", "sharded")]
+
+
+def pytest_collection_modifyitems(items):
+    rank = {name: number for number, name in enumerate(LONG_FILES)}
+    items.sort(key=lambda item: rank.get(item.path.name, len(rank)))
