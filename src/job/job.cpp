@@ -27,13 +27,43 @@ TimelineEvent submit_span(const Membership& membership, const Submission& submis
   return event;
 }
 
+ArenaMemory::OfRanks arenas_of(const std::vector<Session*>& sessions) {
+  ArenaMemory::OfRanks arenas;
+  for (const Session* session : sessions)
+    arenas.push_back(session == nullptr ? nullptr : session->arenas());
+  return arenas;
+}
+
+Status why_overdue(const OperationTable::Overdue& overdue, const Peer& coordinator) {
+  return make_status(
+      StatusCode::DeadlineExceeded,
+      "{} did not end within {} ms, and the coordinator, node '{}', does not say why",
+      overdue.description, overdue.timeout_ms, coordinator.name);
+}
+
+// `room` ok: there is more than an honest node can have in flight.
+Status why_overrun(const std::string& job, const std::string& peer, const std::string& self,
+                   const Status& room) {
+  if (!room) {
+    return room.with_context(
+        fmt::format("job '{}': node '{}' cannot keep the small all-reduces that came from node "
+                    "'{}' and that nobody here has submitted yet",
+                    job, self, peer));
+  }
+  return make_status(
+      StatusCode::Protocol,
+      "job '{}': node '{}' has sent more than {} bytes of small all-reduces that nobody "
+      "on node '{}' has submitted yet, which no daemon of this version does: use the "
+      "same version of braidd on all nodes",
+      job, peer, kEarlyBytesMax, self);
+}
+
 }  // namespace
 
 Job::Job(JobServices services, Membership membership, std::vector<Session*> sessions,
          Peer coordinator)
     : services_(services),
       membership_(std::move(membership)),
-      hash_(membership_.key),
       coordinator_(std::move(coordinator)),
       sessions_(std::move(sessions)),
       user_(sessions_.empty() ? 0 : sessions_.front()->credentials().uid),
@@ -59,11 +89,11 @@ Job::Job(JobServices services, Membership membership, std::vector<Session*> sess
       reach_(services_.control_plane, services_.transport, membership_,
              [this](const Status& reached) { on_reached(reached); }),
       arena_memory_(
-          *services_.user_work, user_, [this] { return arenas(); },
+          *services_.user_work, user_, [this] { return arenas_of(sessions_); },
           [this](uint64_t bytes) { numbers_->arena_memory_bytes.set(bytes); }),
       deadline_timer_(services.loop),
       verdict_timer_(services.loop),
-      memory_timer_(services.loop) {
+      memory_rounds_(services.loop) {
   BRAID_ASSERT(sessions_.size() == membership_.local_ranks.size(), "one session per local rank");
   for (uint32_t i = 0; i < sessions_.size(); ++i) sessions_[i]->join(*this, i);
 }
@@ -178,12 +208,7 @@ void Job::on_submit(Submission submission, uint64_t plan_set) {
   if (!is_closed() && !deadline_timer_.is_active()) {
     deadline_timer_.start_repeating(kDeadlineCheckPeriodMs, [this] { check_deadlines(); });
   }
-  if (!is_closed() && !memory_timer_.is_active() && memory_->may_give_back()) {
-    memory_timer_.start_repeating(kMemoryRoundMs, [this] {
-      if (!memory_->pass_round()) memory_timer_.stop();
-      look_at_memory();
-    });
-  }
+  if (!is_closed()) memory_rounds_.begin(*memory_, [this] { look_at_memory(); });
 }
 
 Status Job::submit_planned(Submission& submission, uint64_t plan_set) {
@@ -192,16 +217,14 @@ Status Job::submit_planned(Submission& submission, uint64_t plan_set) {
   return *planned ? operations_->submit(submission, **planned) : Status::ok();
 }
 
-bool Job::has_member(NodeId node) const {
+size_t Job::place_of(NodeId node) const {
   const std::vector<NodeId>& members = membership_.ring->members;
-  return std::find(members.begin(), members.end(), node) != members.end();
+  return static_cast<size_t>(std::ranges::find(members, node) - members.begin());
 }
 
 void Job::on_node_ready(const Peer& from, const proto::OperationReady& ready) {
-  const std::vector<NodeId>& members = membership_.ring->members;
-  const auto place =
-      static_cast<uint32_t>(std::find(members.begin(), members.end(), from.id) - members.begin());
-  if (operations_ == nullptr || is_closed() || place == members.size() ||
+  const size_t place = place_of(from.id);
+  if (operations_ == nullptr || is_closed() || place == membership_.ring->members.size() ||
       place == membership_.ring->self)
     return;
   const auto signature = signature_of(ready);
@@ -210,8 +233,8 @@ void Job::on_node_ready(const Peer& from, const proto::OperationReady& ready) {
                             "job '{}': node '{}' is ready for an operation of unknown kind",
                             membership_.name, from.name));
   }
-  check(operations_->on_node_ready(place, {membership_.key, ready.tensor(), ready.step()},
-                                   *signature));
+  check(operations_->on_node_ready(static_cast<uint32_t>(place),
+                                   {membership_.key, ready.tensor(), ready.step()}, *signature));
 }
 
 void Job::on_plan_proposal(const proto::PlanProposal& proposal) {
@@ -232,20 +255,8 @@ void Job::on_plan_verdict(const proto::PlanVerdict& verdict) {
 
 void Job::on_overrun(NodeId from, const Status& room) {
   const Peer* found = services_.control_plane.find(from);
-  const std::string peer = found == nullptr ? "?" : found->name;
-  const std::string& self = services_.control_plane.self().name;
-  if (!room) {
-    return fail(room.with_context(
-        fmt::format("job '{}': node '{}' cannot keep the small all-reduces that came from node "
-                    "'{}' and that nobody here has submitted yet",
-                    membership_.name, self, peer)));
-  }
-  fail(make_status(
-      StatusCode::Protocol,
-      "job '{}': node '{}' has sent more than {} bytes of small all-reduces that nobody "
-      "on node '{}' has submitted yet, which no daemon of this version does: use the "
-      "same version of braidd on all nodes",
-      membership_.name, peer, kEarlyBytesMax, self));
+  fail(why_overrun(name(), found == nullptr ? "?" : found->name,
+                   services_.control_plane.self().name, room));
 }
 
 void Job::on_query(const proto::OperationQuery& query) {
@@ -256,7 +267,7 @@ void Job::on_query(const proto::OperationQuery& query) {
 }
 
 void Job::check_deadlines() {
-  if (progress_) progress_->log(label(), progress_seconds(), services_.clock.now_ns());
+  if (progress_) progress_->log(label(), *services_.progress_seconds, services_.clock.now_ns());
   const bool is_idle = !operations_->has_unfinished() && !plans_.holds_submissions();
   if (is_idle || deadline_checks_ == 0) look_at_memory();
   deadline_checks_ = is_idle ? 0 : (deadline_checks_ + 1) % kDeadlineChecksPerLook;
@@ -270,12 +281,7 @@ void Job::check_deadlines() {
   if (!overdue) return;
   auto message = make_operation_overdue(overdue->key, overdue->timeout_ms, overdue->description);
   check(services_.control_plane.send(coordinator_.id, message));
-  const Status reason =
-      make_status(StatusCode::DeadlineExceeded,
-                  "{} did not end within {} ms, and the coordinator, node '{}', does not say why",
-                  overdue->description, overdue->timeout_ms, coordinator_.name);
-  if (!verdict_timer_.is_active())
-    verdict_timer_.start_once(kVerdictTimeoutMs, [this, reason] { close(reason); });
+  await_verdict(why_overdue(*overdue, coordinator_));
 }
 
 void Job::on_peer_lost(const Peer& peer, const Status& reason) {
@@ -313,7 +319,7 @@ void Job::forget(const Session& session) {
 void Job::on_session_left(Session& session) {
   session.leave();
   forget(session);
-  leaving_.push_back({session.local_rank(), session.leave_reason()});
+  leavers_.push_back({session.local_rank(), session.leave_reason()});
   let_go_of_leavers();
   auto message = make_rank_left(membership_.key, session.rank());
   check(services_.control_plane.send(coordinator_.id, message));
@@ -321,9 +327,10 @@ void Job::on_session_left(Session& session) {
 
 // What a rank had submitted before it left counts, also where a plan keeps it back.
 void Job::let_go_of_leavers() {
-  std::erase_if(leaving_, [this](const Leaver& leaver) {
-    if (plans_.holds_submissions_of(leaver.local_rank)) return false;
-    if (operations_ != nullptr) check(operations_->on_rank_left(leaver.local_rank, leaver.reason));
+  std::erase_if(leavers_, [this](const auto& leaver) {
+    const auto& [local_rank, reason] = leaver;
+    if (plans_.holds_submissions_of(local_rank)) return false;
+    if (operations_ != nullptr) check(operations_->on_rank_left(local_rank, reason));
     return true;
   });
 }
@@ -340,32 +347,22 @@ void Job::fail(const Status& reason) {
   auto message = make_fail_job(membership_.key, membership_.name, reason);
   if (const Status sent = services_.control_plane.send(coordinator_.id, message); !sent)
     return close(reason);
+  await_verdict(reason);
+}
+
+void Job::await_verdict(const Status& reason) {
   if (!verdict_timer_.is_active())
     verdict_timer_.start_once(kVerdictTimeoutMs, [this, reason] { close(reason); });
 }
 
-void Job::on_failed(const Status& reason) { close(reason); }
-
-void Job::on_ended() { end_progress("is over"); }
-
 void Job::end_progress(std::string_view how) {
-  if (progress_) progress_->log_end(label(), progress_seconds(), how, services_.clock.now_ns());
-}
-
-uint32_t Job::progress_seconds() const {
-  return services_.progress_seconds == nullptr ? 0 : *services_.progress_seconds;
+  if (progress_)
+    progress_->log_end(label(), *services_.progress_seconds, how, services_.clock.now_ns());
 }
 
 void Job::look_at_memory() {
   arena_memory_.look();
   numbers_->result_memory_bytes.set(memory_->reserved_bytes());
-}
-
-ArenaMemory::OfRanks Job::arenas() const {
-  ArenaMemory::OfRanks arenas;
-  for (const Session* session : sessions_)
-    arenas.push_back(session == nullptr ? nullptr : session->arenas());
-  return arenas;
 }
 
 void Job::check(const Status& status) {
@@ -380,7 +377,7 @@ void Job::close(const Status& reason) {
   reach_.stop();
   deadline_timer_.stop();
   verdict_timer_.stop();
-  memory_timer_.stop();
+  memory_rounds_.stop();
   // Before its operations are given up. What the daemon's end does to it tells nobody anything.
   if (services_.on_job_failed && reason.code() != StatusCode::Cancelled)
     services_.on_job_failed(*this, reason);

@@ -15,6 +15,7 @@
 #include "job/arena_memory.h"
 #include "job/job_progress.h"
 #include "job/look_pace.h"
+#include "job/memory_rounds.h"
 #include "job/node_reach.h"
 #include "job/registration.h"
 #include "job/session.h"
@@ -22,7 +23,6 @@
 #include "loop/timer.h"
 #include "loop/work_thread.h"
 #include "messages/control_messages.h"
-#include "messages/job_hash.h"
 #include "net/transport.h"
 #include "operation/engine_pool.h"
 #include "operation/job_board.h"
@@ -52,7 +52,7 @@ struct JobServices {
   std::function<void()> on_job_closed{};             // may come from within a call into the job
   std::function<void(const Job&, const Status& reason)> on_job_failed{};  // as well, before that
   UserWork* user_work = nullptr;               // that would hold up the loop
-  const uint32_t* progress_seconds = nullptr;  // see JobProgress; nullptr: never, as is 0
+  const uint32_t* progress_seconds = nullptr;  // see JobProgress; 0: never
 };
 
 // A job's membership on this node, from JobStart on: its local trainers, its place in the ring, its
@@ -72,9 +72,6 @@ class Job final {
   // The coordinator has this long to explain a missed deadline before the node fails the job by
   // itself.
   static constexpr uint32_t kVerdictTimeoutMs = 3000;
-  // A round's length: memory for results that was idle for two of them may go back, see
-  // MemoryBlocks.
-  static constexpr uint32_t kMemoryRoundMs = 5000;
 
   // `sessions`: the trainers of this node that asked for the job, ascending by rank; `start` was
   // checked (see parse_job_start).
@@ -85,9 +82,9 @@ class Job final {
   void begin();
   void on_go();
   // The coordinator's verdict. The sessions hear of it; the job is closed then.
-  void on_failed(const Status& reason);
+  void on_failed(const Status& reason) { close(reason); }
   // All ranks have left: it is destroyed next.
-  void on_ended();
+  void on_ended() { end_progress("is over"); }
   void on_node_ready(const Peer& from, const proto::OperationReady& ready);
   void on_query(const proto::OperationQuery& query);
   void on_plan_proposal(const proto::PlanProposal& proposal);
@@ -127,11 +124,10 @@ class Job final {
   const std::string& name() const { return membership_.name; }
   JobLabel label() const { return {name(), user_}; }
   uint64_t key() const { return membership_.key; }
-  const JobHash& hash() const { return hash_; }
   const Membership& membership() const { return membership_; }
   // The only node whose verdicts and plans count.
   const Peer& coordinator() const { return coordinator_; }
-  bool has_member(NodeId node) const;
+  bool has_member(NodeId node) const { return place_of(node) < membership_.ring->members.size(); }
   uint32_t world_size() const { return membership_.ring->world_size; }
   // What it tells of itself is made of these.
   const PlanBook& plans() const { return plans_; }
@@ -150,6 +146,7 @@ class Job final {
  private:
   enum class State : uint8_t { Preparing, Waiting, Running, Closed };
 
+  size_t place_of(NodeId node) const;  // in the ring; its size: it is no member
   Status submit_planned(Submission& submission, uint64_t plan_set);
   void use(const TransferSettings& settings);
   void add_flows(uint32_t flows);
@@ -161,17 +158,16 @@ class Job final {
   void on_reached(const Status& reached);
   void report_ready();
   void look_at_memory();
-  ArenaMemory::OfRanks arenas() const;
   void check_deadlines();
   void end_progress(std::string_view how);
-  uint32_t progress_seconds() const;
   void forget(const Session& session);
   void let_go_of_leavers();
+  // The coordinator is to say why the job ends; else it is for `reason`.
+  void await_verdict(const Status& reason);
   void close(const Status& reason);
 
   JobServices services_;
   Membership membership_;
-  const JobHash hash_;
   std::shared_ptr<TensorNames> names_ = std::make_shared<TensorNames>();
   const Peer coordinator_;
   std::vector<Session*> sessions_;  // by local rank; nullptr once it has gone
@@ -186,18 +182,15 @@ class Job final {
   NodeReach reach_;
   ArenaMemory arena_memory_;
   std::optional<JobProgress> progress_;  // once it runs, on the node of rank 0
-  struct Leaver {
-    uint32_t local_rank = 0;
-    std::string reason;  // its own words; may be empty
-  };
-  std::vector<Leaver> leaving_;  // that have left while submissions are kept back
+  // Local ranks that have left while submissions are kept back, and why in their own words.
+  std::vector<std::pair<uint32_t, std::string>> leavers_;
   State state_ = State::Preparing;
   Timer deadline_timer_;
   uint32_t deadline_checks_ = 0;
   LookPace look_pace_;
   Timer verdict_timer_;
-  Timer memory_timer_;  // of memory for results that nobody uses any more
-  Lifetime lifetime_;   // of callbacks that may come after the end
+  MemoryRounds memory_rounds_;
+  Lifetime lifetime_;  // of callbacks that may come after the end
 };
 
 }  // namespace braid

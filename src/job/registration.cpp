@@ -57,7 +57,8 @@ Registration::Registration(Trainer trainer, RegistrationServices services, Bytes
       user_(trainer.session.credentials().uid),
       tensors_before_(trainer.tensors_charge.amount()),
       name_bytes_before_(trainer.names_charge.amount()),
-      content_(new Content{std::move(bytes), message, trainer.job.hash(), trainer.codecs}) {}
+      content_(new Content{std::move(bytes), message, JobHash(trainer.job.key()), trainer.codecs}) {
+}
 
 Registration::~Registration() {
   services_.work.drop(user_, this);

@@ -130,7 +130,7 @@ def test_a_class_that_is_long_with_its_functions(checked, head, lines):
     part = "namespace braid::net {{\n\n{}\n{}}}\n}}\n"
     parts = {f"f{i}_cpp": part.format(head, LINE * (size - 2)) for i, size in enumerate(functions)}
     code, said = checked(a_h=WHOLE, b_cpp=other, **parts)
-    told = "a.h:3: braid::net::Peer has 401 lines with its functions: cut it, 400 are the most"
+    told = "a.h:3: braid::net::Peer has 401 lines with its functions: find the second idea in it, 400 are the most"
     assert (code, told in said.splitlines()) == ((1, True) if lines == 396 else (0, False)), said
 
 
