@@ -45,6 +45,13 @@ void JobManager::set_services(JobServices services) {
                                options_.why_own_host_only, options_.cut, options_.rack});
 }
 
+void JobManager::on_client_connected(ClientConnection& connection) {
+  const ClientCredentials& who = connection.credentials();
+  BRAID_LOG_DEBUG("client {} ('{}'): process {}, user {}, group {}, library {}", connection.id(),
+                  connection.process_name(), who.pid, who.uid, who.gid,
+                  connection.library_version());
+}
+
 void JobManager::on_client_message(ClientConnection& connection,
                                    const proto::ClientMessage& message, std::vector<Fd> fds) {
   const auto session = sessions_.find(connection.id());

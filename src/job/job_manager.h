@@ -73,6 +73,7 @@ class JobManager final : public ClientHandler, public ControlPlaneHandler {
   const Coordinator& coordinator() const { return *coordinator_; }
   WorkThread& maker() const { return *maker_; }  // of what would hold up the loop
 
+  void on_client_connected(ClientConnection& connection) override;
   void on_client_message(ClientConnection& connection, const proto::ClientMessage& message,
                          std::vector<Fd> fds) override;
   void on_client_closed(ClientConnection& connection, const Status& reason) override;
