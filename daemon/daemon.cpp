@@ -176,7 +176,7 @@ void Daemon::start_telling() {
   if (config_.metrics.port != 0 && config_.debug.explain_seconds != 0)
     options.findings = &findings_board_;
   const auto status_of = [this](uid_t viewer,
-                                std::function<void(ClientAnswers::StatusMaker)> told) {
+                                const std::function<void(ClientAnswers::StatusMaker)>& told) {
     transport_->query_flows([this, viewer, told](std::vector<FlowStatus> flows) {
       told([this, viewer, flows = std::move(flows)] {
         DaemonStatus status = loop_status(viewer);

@@ -159,7 +159,7 @@ Status Tickets::admit(const Request& request) const {
 
 Status Tickets::start(Lock& lock, Operation& operation, braid_ticket ticket) {
   const Request& request = operation.request;
-  const Status staged = stage_input(request, registry_, opened_.blocks, lock, operation.input);
+  Status staged = stage_input(request, registry_, opened_.blocks, lock, operation.input);
   if (!staged) return staged;
   operation.state = Operation::State::InFlight;
   return session_.push(lock, entry_of(operation, ticket),
@@ -333,7 +333,7 @@ Status Tickets::copy_result(braid_ticket ticket, void* out, size_t bytes) {
 Status Tickets::release(braid_ticket ticket) {
   Lock lock(session_.mutex());
   Operation* operation = nullptr;
-  const Status ended = find_ended(ticket, operation);
+  Status ended = find_ended(ticket, operation);
   const bool has_failed = !session_.failure().is_ok();
   if (operation == nullptr || (!ended && !has_failed)) return ended;
   forget(ticket);
