@@ -166,6 +166,7 @@ TEST_F(JobManagerTest, DrainingWaitsForTrainersToLeaveAndTakesNoNewOnes) {
 // The daemon's end while a trainer is still in a job: it is told.
 TEST_F(JobManagerTest, WhatIsStillOpenAtTheEndIsTold) {
   open_job(1);
+  telling_.reset();
   manager_.reset();
   trainers_[0]->poll();
   EXPECT_EQ(trainers_[0]->failure.code(), StatusCode::Cancelled);
