@@ -36,29 +36,6 @@ TEST(EngineAbort, ends_a_job_at_any_moment_and_leaves_the_others_alone) {
   }
 }
 
-TEST(EngineAbort, keeps_the_memory_until_no_flow_reads_it) {
-  EngineWorld world(three_nodes(), 77);
-  add_to_job(world, 1);
-  world.run_some(2000);
-  world.abort_job(1);
-  ASSERT_TRUE(world.run());
-  world.expect_no_memory_held(1);
-}
-
-TEST(EngineAbort, is_what_ends_operations_whose_link_was_lost) {
-  for (uint64_t seed = 0; seed < 10; ++seed) {
-    EngineWorld world(three_nodes(), seed);
-    add_to_job(world, 1);
-    world.run_some(400);
-    for (uint32_t node = 0; node < 3; ++node) world.lose_links_of(node);
-    world.run_some(20'000);
-    EXPECT_EQ(world.retired_operations(1), 0U) << "without acknowledgements nothing is over";
-    world.abort_job(1);
-    ASSERT_TRUE(world.run());
-    world.expect_no_memory_held(1);
-  }
-}
-
 TEST(EngineAbort, of_an_unknown_job_or_a_go_for_one_does_nothing) {
   EngineWorld world(three_nodes(), 1);
   world.engine(0, 0).abort_job(99);

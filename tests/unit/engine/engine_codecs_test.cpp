@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "engine_world.h"
+#include "engine_shapes.h"
 #include "operation/codec_hop.h"
 
 namespace braid::test {
@@ -16,15 +16,9 @@ constexpr uint64_t kElements = 3001;
 constexpr uint32_t kNodes = 4;
 constexpr uint64_t kSteps = 4;
 
-struct CodedRoute {
-  std::string name;
-  std::function<Route(uint32_t, uint32_t)> route;
-  bool is_direct = false;
-};
+const std::vector<uint32_t> kCodecRanks = {2, 1, 1, 1};
 
-Route by_racks(uint32_t, uint32_t place) { return hierarchical_route(2, 2, place); }
-
-class EngineCodecs : public testing::TestWithParam<std::tuple<CodedRoute, const char*>> {
+class EngineCodecs : public testing::TestWithParam<std::tuple<Shape, const char*>> {
  protected:
   struct Steps {
     std::vector<std::vector<uint8_t>> results;  // by step
@@ -54,16 +48,12 @@ class EngineCodecs : public testing::TestWithParam<std::tuple<CodedRoute, const 
   }
 
   Steps run(uint64_t seed, Reduction reduction) {
-    const CodedRoute& route = std::get<0>(GetParam());
     memory_.clear();
     Steps steps;
     steps.came_out.resize(kElements);
     steps.went_in.resize(kElements);
     for (uint64_t step = 0; step < kSteps; ++step) {
-      WorldOptions options;
-      options.ranks_of_node = {2, 1, 1, 1};
-      options.route = route.route;
-      options.direct_bytes = route.is_direct ? 1 << 20 : 0;
+      WorldOptions options = options_of(std::get<0>(GetParam()), seed);
       options.io_loops = 1 + static_cast<uint32_t>(seed % 2);
       options.hostility = {0.1, 0.2, seed % 3 == 0};
       options.adjust = [&](Operation& one) { one.hop = hop_of(one); };
@@ -116,14 +106,16 @@ class EngineCodecs : public testing::TestWithParam<std::tuple<CodedRoute, const 
 
 INSTANTIATE_TEST_SUITE_P(
     Routes, EngineCodecs,
-    testing::Combine(
-        testing::Values(CodedRoute{"ring", nullptr}, CodedRoute{"direct", nullptr, true},
-                        CodedRoute{"halving", halving_route},
-                        CodedRoute{"two_hops", two_hops_route}, CodedRoute{"racks", by_racks}),
-        testing::Values("none", "bf16", "fp16", "int8", "int4:block=32", "fp8-e4m3", "ef-sign",
-                        "sign-vote", "1bit:block=64", "2bit:threshold=2", "topk:ratio=0.05", "dgc",
-                        "qsgd", "terngrad", "natural", "block-sparse:block=16",
-                        "2bit:threshold=2,full-every=2", "ef-sign:full-every=4")),
+    testing::Combine(testing::Values(Shape{"ring", kCodecRanks, nullptr},
+                                     Shape{"direct", kCodecRanks, nullptr, true},
+                                     Shape{"halving", kCodecRanks, halving_route},
+                                     Shape{"two_hops", kCodecRanks, two_hops_route},
+                                     Shape{"racks", kCodecRanks, by_racks_of(2)}),
+                     testing::Values("none", "bf16", "fp16", "int8", "int4:block=32", "fp8-e4m3",
+                                     "ef-sign", "sign-vote", "1bit:block=64", "2bit:threshold=2",
+                                     "topk:ratio=0.05", "dgc", "qsgd", "terngrad", "natural",
+                                     "block-sparse:block=16", "2bit:threshold=2,full-every=2",
+                                     "ef-sign:full-every=4")),
     [](const auto& param) {
       std::string name = std::get<0>(param.param).name + "_" + std::get<1>(param.param);
       for (char& one : name) one = std::isalnum(one) != 0 ? one : '_';

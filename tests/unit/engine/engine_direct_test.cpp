@@ -3,14 +3,10 @@
 #include <gtest/gtest.h>
 
 #include "engine/early_chunks.h"
-#include "engine_world.h"
-#include "reference.h"
+#include "engine_shapes.h"
 
 namespace braid::test {
 namespace {
-
-const std::vector<std::vector<uint32_t>> kDirectRings = {{1, 1},    {2, 1},       {1, 1, 1},
-                                                         {3, 1, 2}, {1, 1, 1, 1}, {1, 3, 1, 2, 1}};
 
 WorldOptions direct_options(std::vector<uint32_t> ranks_of_node, uint64_t seed) {
   WorldOptions options;
@@ -19,43 +15,6 @@ WorldOptions direct_options(std::vector<uint32_t> ranks_of_node, uint64_t seed) 
   options.direct_bytes = 256;
   options.hostility.submit_pulls = seed % 3 == 0;
   return options;
-}
-
-TEST(DirectEngine, SumsAreExactWhateverHappensOnTheWay) {
-  for (const auto& ring : kDirectRings) {
-    for (uint64_t seed = 1; seed <= 20; ++seed) {
-      EngineWorld world(direct_options(ring, seed), seed);
-      uint64_t step = 0;
-      for (const uint64_t count : {1, 2, 31, 64, 65, 500}) {  // the last ones are not direct
-        for (const DataType dtype : {DataType::Float32, DataType::Uint8, DataType::BFloat16})
-          world.add({Collective::AllReduce, dtype, Reduction::Sum, count, 0, 1, step++, 1});
-      }
-      ASSERT_TRUE(world.run()) << seed;
-      world.expect_all_ended();
-      EXPECT_EQ(world.counters().chunks_malformed, 0U);
-      if (HasFailure()) return;
-    }
-  }
-}
-
-TEST(DirectEngine, EveryDtypeAndReduction) {
-  EngineWorld world(direct_options({2, 1, 3}, 5), 5);
-  for (const DataType dtype : kAllDataTypes) {
-    for (const Reduction reduction : kAllReductions)
-      world.add({Collective::AllReduce, dtype, reduction, 13, 0,
-                 1 + static_cast<uint64_t>(reduction), 3});
-  }
-  ASSERT_TRUE(world.run());
-  world.expect_all_ended();
-}
-
-TEST(DirectEngine, InputsMayLieInPieces) {
-  EngineWorld world(direct_options({1, 2, 1}, 4), 4);
-  for (uint32_t pieces = 2; pieces < 8; ++pieces)
-    world.add(
-        {Collective::AllReduce, DataType::Float32, Reduction::Average, 61, 0, 1, pieces, pieces});
-  ASSERT_TRUE(world.run());
-  world.expect_all_ended();
 }
 
 // More than are in flight at once, and every node begins with other ones.
@@ -70,40 +29,19 @@ TEST(DirectEngine, ManyAtOnceDoNotBlockEachOther) {
   }
 }
 
-TEST(DirectEngine, AnAbortLetsGoOfEverything) {
-  for (uint64_t seed = 1; seed <= 20; ++seed) {
-    EngineWorld world(direct_options({1, 2, 1}, seed), seed);
-    for (uint64_t step = 0; step < 30; ++step)
-      world.add(
-          {Collective::AllReduce, DataType::Float32, Reduction::Sum, 9, 0, 1 + step % 2, step, 1});
-    world.run_some(300 * seed);
-    world.abort_job(1);
-    ASSERT_TRUE(world.run()) << seed;  // the other job goes on
-    world.expect_all_ended();
-    world.expect_no_memory_held(1);
-    if (HasFailure()) return;
-  }
-}
-
 class DirectChunkTest : public ::testing::Test {
  protected:
   DirectChunkTest() : world_(direct_options({1, 1, 1}, 2), 7) {
     world_.add({Collective::AllReduce, DataType::Float32, Reduction::Sum, 4, 0, 1, 0, 1});
+    world_.engine(0, 0).start(world_.operation_of(0, 0));
   }
   proto::ChunkHeader header(uint32_t segment) const {
-    const Operation operation = world_.operation_of(0, 0);
-    proto::ChunkHeader header{};
-    header.phase = static_cast<uint8_t>(proto::Phase::Direct);
-    header.job_key = operation.key.job_key;
-    header.tensor = operation.key.tensor;
-    header.step = operation.key.step;
-    header.segment = static_cast<uint16_t>(segment);
-    header.bytes = sizeof(payload_);
+    const OperationKey key = world_.operation_of(0, 0).key;
+    proto::ChunkHeader header = chunk_of(key, proto::Phase::Direct, segment, sizeof(payload_));
     header.signature = EngineWorld::kSignature;
     return header;
   }
   EngineCounters after(NodeId from, const proto::ChunkHeader& header, size_t bytes = 16) {
-    world_.engine(0, 0).start(world_.operation_of(0, 0));
     world_.engine(0, 0).on_chunk(from, header, std::span(payload_).first(bytes));
     return world_.engine(0, 0).counters();
   }
@@ -112,28 +50,23 @@ class DirectChunkTest : public ::testing::Test {
   const uint8_t payload_[16] = {};
 };
 
-TEST_F(DirectChunkTest, APartComesFromItsNode) {
-  EXPECT_EQ(after(EngineWorld::id_of(1), header(2)).chunks_malformed, 1u);
-}
-TEST_F(DirectChunkTest, ANodeHasNoPartFromItself) {
-  EXPECT_EQ(after(EngineWorld::id_of(0), header(0)).chunks_malformed, 1u);
-}
-TEST_F(DirectChunkTest, PlacesExist) {
-  EXPECT_EQ(after(EngineWorld::id_of(1), header(3)).chunks_malformed, 1u);
-}
-TEST_F(DirectChunkTest, APartIsWhole) {
-  EXPECT_EQ(after(EngineWorld::id_of(1), header(1), 12).chunks_malformed, 1u);
-}
-TEST_F(DirectChunkTest, APartOfAnotherSignatureIsNotTaken) {
+TEST_F(DirectChunkTest, WhatNoNodeSendsIsMalformed) {
+  const NodeId one = EngineWorld::id_of(1);
+  EXPECT_EQ(after(one, header(2)).chunks_malformed, 1u) << "the part of another node";
+  EXPECT_EQ(after(EngineWorld::id_of(0), header(0)).chunks_malformed, 2u) << "from itself";
+  EXPECT_EQ(after(one, header(3)).chunks_malformed, 3u) << "no such place";
+  EXPECT_EQ(after(one, header(1), 12).chunks_malformed, 4u) << "not whole";
   proto::ChunkHeader other = header(1);
   other.signature = 77;
-  EXPECT_EQ(after(EngineWorld::id_of(1), other).chunks_malformed, 1u);
+  EXPECT_EQ(after(one, other).chunks_malformed, 5u) << "of another signature";
 }
+
 TEST_F(DirectChunkTest, APartComesOnce) {
   after(EngineWorld::id_of(1), header(1));
   world_.engine(0, 0).on_chunk(EngineWorld::id_of(1), header(1), payload_);
   EXPECT_EQ(world_.engine(0, 0).counters().chunks_duplicate, 1u);
 }
+
 // On a flow that was silent for seconds, while the part went over another one.
 TEST(DirectEngine, APartThatComesVeryLateIsNotTakenForAnEarlyOne) {
   EngineWorld world(direct_options({1, 1}, 2), 7);  // one I/O loop
@@ -144,17 +77,13 @@ TEST(DirectEngine, APartThatComesVeryLateIsNotTakenForAnEarlyOne) {
     world.add({Collective::AllReduce, DataType::Uint8, Reduction::Sum, 1, 0, 1, step, 1});
   ASSERT_TRUE(world.run());
   const uint64_t stale = world.counters().chunks_stale;
-  proto::ChunkHeader late{};
-  late.phase = static_cast<uint8_t>(proto::Phase::Direct);
-  late.job_key = key.job_key;
-  late.tensor = key.tensor;
-  late.segment = 1;
-  late.bytes = 1;
+  proto::ChunkHeader late = chunk_of(key, proto::Phase::Direct, 1, 1);
   late.signature = EngineWorld::kSignature;
   const uint8_t payload = 0;
   world.engine(0, 0).on_chunk(EngineWorld::id_of(1), late, {&payload, 1});
   EXPECT_EQ(world.counters().chunks_stale, stale + 1);
 }
+
 TEST_F(DirectChunkTest, PartsOfUnknownJobsAreDropped) {
   proto::ChunkHeader stranger = header(1);
   stranger.job_key = 99;

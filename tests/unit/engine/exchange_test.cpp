@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/partition.h"
-#include "engine_world.h"
+#include "engine_shapes.h"
 
 namespace braid::test {
 namespace {
@@ -175,12 +175,8 @@ TEST(Exchange, takes_no_chunk_that_is_for_another_place) {
   Engine& engine = world.engine(0, 0);
   engine.start(operation);
   const std::vector<uint8_t> payload(100, 7);
-  proto::ChunkHeader header{};
-  header.phase = static_cast<uint8_t>(proto::Phase::ReduceScatter);
-  header.job_key = operation.key.job_key;
-  header.tensor = operation.key.tensor;
-  header.step = operation.key.step;
-  header.bytes = 100;
+  const proto::ChunkHeader header = chunk_of(operation.key, proto::Phase::ReduceScatter, 0,
+                                             static_cast<uint32_t>(payload.size()));
   const auto is_refused = [&](NodeId from, const proto::ChunkHeader& chunk) {
     const uint64_t before = world.counters().chunks_malformed;
     engine.on_chunk(from, chunk, std::span(payload).first(chunk.bytes));

@@ -2,7 +2,6 @@
 #include "engine/reduce_kernels.h"
 
 #include <array>
-#include <bit>
 #include <cmath>
 #include <limits>
 #include <random>
@@ -145,38 +144,6 @@ TEST_P(ReduceKernels, round_every_16_bit_pair_like_the_reference) {
   }
 }
 
-// A ring may mix processors.
-TEST_P(ReduceKernels, give_the_bits_of_all_other_instruction_sets) {
-  std::mt19937_64 random(10);
-  const size_t count = 4099;
-  for (const DataType dtype : kAllDataTypes) {
-    const auto a = random_bytes(random, count * element_bytes(dtype));
-    const auto b = random_bytes(random, count * element_bytes(dtype));
-    for (const Reduction reduction : kAllReductions) {
-      std::vector<uint8_t> here(a.size());
-      std::vector<uint8_t> scalar(a.size());
-      reduce_all(dtype, reduction, std::vector{a.data(), b.data()}, count, here.data());
-      hwy::GetChosenTarget().Update(0);  // none but the fallback
-      reduce_all(dtype, reduction, std::vector{a.data(), b.data()}, count, scalar.data());
-      hwy::GetChosenTarget().Update(GetParam());
-      EXPECT_TRUE(same_elements(dtype, here.data(), scalar.data(), count))
-          << to_string(dtype) << " " << to_string(reduction);
-    }
-  }
-}
-
-TEST_P(ReduceKernels, round_16_bit_sums_once) {
-  // 2048 + 1 is not a float16; 2048 + 1 + 1 is, if the first sum was not rounded.
-  const std::vector<uint16_t> big(40, float_to_half(2048));
-  const std::vector<uint16_t> one(40, float_to_half(1));
-  const auto* b = reinterpret_cast<const uint8_t*>(big.data());
-  const auto* o = reinterpret_cast<const uint8_t*>(one.data());
-  std::vector<uint16_t> out(40);
-  reduce_all(DataType::Float16, Reduction::Sum, std::vector{b, o, o}, 40,
-             reinterpret_cast<uint8_t*>(out.data()));
-  for (const uint16_t value : out) EXPECT_EQ(half_to_float(value), 2050);
-}
-
 TEST_P(ReduceKernels, minimum_and_maximum_propagate_nan_from_either_side) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const std::vector<float> a = {nan, 1, nan, 2, -0.0F, 0.0F};
@@ -192,20 +159,6 @@ TEST_P(ReduceKernels, minimum_and_maximum_propagate_nan_from_either_side) {
     EXPECT_TRUE(std::signbit(out[4]));  // of two zeros the earlier
     EXPECT_FALSE(std::signbit(out[5]));
   }
-}
-
-TEST_P(ReduceKernels, integers_wrap_around) {
-  const std::vector<int32_t> a(9, std::numeric_limits<int32_t>::max());
-  const std::vector<int32_t> b(9, 2);
-  const auto* pa = reinterpret_cast<const uint8_t*>(a.data());
-  const auto* pb = reinterpret_cast<const uint8_t*>(b.data());
-  std::vector<int32_t> out(9);
-  reduce_all(DataType::Int32, Reduction::Sum, std::vector{pa, pb}, 9,
-             reinterpret_cast<uint8_t*>(out.data()));
-  for (const int32_t value : out) EXPECT_EQ(value, std::numeric_limits<int32_t>::min() + 1);
-  reduce_all(DataType::Int32, Reduction::Product, std::vector{pa, pb}, 9,
-             reinterpret_cast<uint8_t*>(out.data()));
-  for (const int32_t value : out) EXPECT_EQ(value, -2);
 }
 
 TEST_P(ReduceKernels, divide_like_the_reference) {
@@ -225,12 +178,6 @@ TEST_P(ReduceKernels, divide_like_the_reference) {
       }
     }
   }
-}
-
-TEST_P(ReduceKernels, integer_averages_truncate_towards_zero) {
-  std::vector<int64_t> values = {7, -7, 6, -6, 1, -1};
-  divide_all(DataType::Int64, reinterpret_cast<uint8_t*>(values.data()), values.size(), 3);
-  EXPECT_EQ(values, (std::vector<int64_t>{2, -2, 2, -2, 0, 0}));
 }
 
 INSTANTIATE_TEST_SUITE_P(Targets, ReduceKernels,

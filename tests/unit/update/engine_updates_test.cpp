@@ -10,7 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/fixed_owners.h"
-#include "engine_world.h"
+#include "engine_shapes.h"
 #include "reference.h"
 #include "update/optimizer_step.h"
 #include "update_reference.h"
@@ -18,29 +18,17 @@
 namespace braid::test {
 namespace {
 
-struct UpdatesShape {
-  std::string name;
-  std::vector<uint32_t> ranks_of_node;
-  std::function<Route(uint32_t, uint32_t)> route;  // nullptr: the ring's
-};
-
-std::function<Route(uint32_t, uint32_t)> racks_of(uint32_t rack_nodes) {
-  return [rack_nodes](uint32_t nodes, uint32_t place) {
-    return hierarchical_route(nodes / rack_nodes, rack_nodes, place);
-  };
-}
-
-const std::vector<UpdatesShape> kUpdatesShapes = {{"one_node", {2}, nullptr},
-                                                  {"ring_2", {1, 2}, nullptr},
-                                                  {"ring_4", {2, 1, 1, 3}, nullptr},
-                                                  {"ring_5", {1, 1, 2, 1, 1}, nullptr},
-                                                  {"halving_2", {1, 2}, halving_route},
-                                                  {"halving_4", {2, 1, 1, 3}, halving_route},
-                                                  {"two_hops_3", {1, 1, 2}, two_hops_route},
-                                                  {"two_hops_4", {2, 1, 1, 3}, two_hops_route},
-                                                  {"racks_2x2", {1, 2, 1, 1}, racks_of(2)},
-                                                  {"racks_2x3", {1, 1, 1, 2, 1, 1}, racks_of(3)},
-                                                  {"racks_3x2", {1, 1, 2, 1, 1, 1}, racks_of(2)}};
+const std::vector<Shape> kUpdatesShapes = {{"one_node", {2}, nullptr},
+                                           {"ring_2", {1, 2}, nullptr},
+                                           {"ring_4", {2, 1, 1, 3}, nullptr},
+                                           {"ring_5", {1, 1, 2, 1, 1}, nullptr},
+                                           {"halving_2", {1, 2}, halving_route},
+                                           {"halving_4", {2, 1, 1, 3}, halving_route},
+                                           {"two_hops_3", {1, 1, 2}, two_hops_route},
+                                           {"two_hops_4", {2, 1, 1, 3}, two_hops_route},
+                                           {"racks_2x2", {1, 2, 1, 1}, by_racks_of(2)},
+                                           {"racks_2x3", {1, 1, 1, 2, 1, 1}, by_racks_of(3)},
+                                           {"racks_3x2", {1, 1, 2, 1, 1, 1}, by_racks_of(2)}};
 
 struct SetTensor {
   DataType dtype;
@@ -76,7 +64,7 @@ struct StateType<double> {
 template <typename T>
 class ShardedSet {
  public:
-  ShardedSet(const UpdatesShape& shape, uint64_t seed) : shape_(shape), seed_(seed), random_(seed) {
+  ShardedSet(const Shape& shape, uint64_t seed) : shape_(shape), seed_(seed), random_(seed) {
     constexpr auto kTypes = StateType<T>::kTensors;
     for (const auto& [type, elements] : {std::pair{0, 1},
                                          {0, 700},
@@ -167,12 +155,9 @@ class ShardedSet {
   uint32_t nodes() const { return static_cast<uint32_t>(shape_.ranks_of_node.size()); }
 
   WorldOptions options_of(const StepPlan& plan, uint64_t run_seed) {
-    WorldOptions options;
-    options.ranks_of_node = shape_.ranks_of_node;
-    options.route = shape_.route;
+    WorldOptions options = test::options_of(shape_, run_seed);
     // Loads and fetches add nothing, and go by the second half of a route alone.
     if (!plan.is_added && nodes() > 1) options.route = ring_gather_route;
-    options.io_loops = 1 + static_cast<uint32_t>(run_seed / 3 % 2);
     options.streams = 1 + static_cast<uint32_t>(run_seed % 2);
     options.hostility = {0.02, 0.2, run_seed % 3 == 0};
     options.adjust = [this, &plan](Operation& one) { adjust(plan, one); };
@@ -216,7 +201,7 @@ class ShardedSet {
     inputs_[group][one.ring->self] = std::move(input);
   }
 
-  const UpdatesShape shape_;
+  const Shape shape_;
   const uint64_t seed_;
   Random random_;
   std::vector<SetTensor> tensors_;
@@ -235,36 +220,57 @@ void for_tensors(const TensorGroup& group, const Each& each) {
   }
 }
 
-// Loads all slots, and gives the reference the same values.
-template <typename T>
-void load_all(ShardedSet<T>& set, ReferenceState<T>& reference, uint64_t& step, uint64_t seed) {
+// Loads or fetches each slot in a step of its own. Calls each(slot, tensor, the inputs of its group
+// by node, the tensor's offset there, its result).
+template <typename T, class Each>
+void move_all(ShardedSet<T>& set, UpdateAction action, uint64_t& step, uint64_t seed,
+              const Each& each) {
   for (const StateSlot slot : {StateSlot::Weights, StateSlot::First, StateSlot::Second}) {
     StepPlan plan = set.plan(step++);
     plan.is_added = false;
-    plan.update = [slot](const SetTensor&) {
+    plan.update = [action, slot](const SetTensor&) {
       UpdateStep update;
-      update.action = UpdateAction::Load;
+      update.action = action;
       update.slot = slot;
       update.count = 0;
       return update;
     };
     const auto results = set.run(plan, seed);
-    auto& values = slot == StateSlot::Weights ? reference.weights
-                   : slot == StateSlot::First ? reference.first
-                                              : reference.second;
     for (size_t i = 0; i < plan.groups.size(); ++i) {
       for_tensors(plan.groups[i], [&](const SetTensor& tensor, uint64_t offset) {
-        for (uint64_t e = 0; e < tensor.elements; ++e) {
-          const uint8_t* const given =
-              set.inputs()[i].at(set.owner_of(tensor.first + e)).data() + offset;
-          values[tensor.first + e] = static_cast<T>(element_as_double(tensor.dtype, given, e));
-          ASSERT_EQ(element_as_double(tensor.dtype, results[i].data() + offset, e),
-                    values[tensor.first + e])
-              << "element " << tensor.first + e << " is not what its owner was given";
-        }
+        each(slot, tensor, set.inputs()[i], offset, results[i].data() + offset);
       });
     }
   }
+}
+
+// Loads all slots, and gives the reference the same values.
+template <typename T>
+void load_all(ShardedSet<T>& set, ReferenceState<T>& reference, uint64_t& step, uint64_t seed) {
+  move_all(set, UpdateAction::Load, step, seed,
+           [&](StateSlot slot, const SetTensor& tensor, const auto& inputs, uint64_t offset,
+               const uint8_t* result) {
+             for (uint64_t e = 0; e < tensor.elements; ++e) {
+               T& value = reference.of(slot)[tensor.first + e];
+               const uint8_t* const given =
+                   inputs.at(set.owner_of(tensor.first + e)).data() + offset;
+               value = static_cast<T>(element_as_double(tensor.dtype, given, e));
+               ASSERT_EQ(element_as_double(tensor.dtype, result, e), value)
+                   << "element " << tensor.first + e << " is not what its owner was given";
+             }
+           });
+}
+
+template <typename T>
+void fetch_all(ShardedSet<T>& set, ReferenceState<T>& reference, uint64_t& step, uint64_t seed) {
+  move_all(
+      set, UpdateAction::Fetch, step, seed,
+      [&](StateSlot slot, const SetTensor& tensor, const auto&, uint64_t, const uint8_t* result) {
+        std::vector<uint8_t> expected(tensor.elements * element_bytes(tensor.dtype));
+        for (uint64_t e = 0; e < tensor.elements; ++e)
+          store_double(tensor.dtype, reference.of(slot)[tensor.first + e], expected.data(), e);
+        ASSERT_TRUE(same_elements(tensor.dtype, result, expected.data(), tensor.elements));
+      });
 }
 
 // One update: first the engine's sums, then what all get; and the reference with these sums.
@@ -284,38 +290,7 @@ void update_once(ShardedSet<T>& set, ReferenceState<T>& reference, StepPlan plan
   ASSERT_EQ(set.state(), reference) << "step " << plan.step;
 }
 
-template <typename T>
-void fetch_all(ShardedSet<T>& set, const ReferenceState<T>& reference, uint64_t& step,
-               uint64_t seed) {
-  for (const StateSlot slot : {StateSlot::Weights, StateSlot::First, StateSlot::Second}) {
-    StepPlan plan = set.plan(step++);
-    plan.is_added = false;
-    plan.update = [slot](const SetTensor&) {
-      UpdateStep update;
-      update.action = UpdateAction::Fetch;
-      update.slot = slot;
-      update.count = 0;
-      return update;
-    };
-    const auto results = set.run(plan, seed);
-    const auto& values = slot == StateSlot::Weights ? reference.weights
-                         : slot == StateSlot::First ? reference.first
-                                                    : reference.second;
-    for (size_t i = 0; i < plan.groups.size(); ++i) {
-      for_tensors(plan.groups[i], [&](const SetTensor& tensor, uint64_t offset) {
-        std::vector<uint8_t> expected(tensor.elements * element_bytes(tensor.dtype));
-        for (uint64_t e = 0; e < tensor.elements; ++e) {
-          store_double(tensor.dtype, values[tensor.first + e], expected.data(), e);
-        }
-        ASSERT_TRUE(same_elements(tensor.dtype, results[i].data() + offset, expected.data(),
-                                  tensor.elements))
-            << "step " << plan.step;
-      });
-    }
-  }
-}
-
-class EngineUpdates : public testing::TestWithParam<UpdatesShape> {
+class EngineUpdates : public testing::TestWithParam<Shape> {
  protected:
   static constexpr uint64_t kUpdates = 5;
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
