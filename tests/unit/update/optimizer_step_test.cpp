@@ -89,53 +89,6 @@ TEST(OptimizerStep, takes_each_tensors_own_numbers) {
   }
 }
 
-// A group in another order than its set.
-TEST(OptimizerStep, finds_the_state_of_elements_wherever_the_operation_has_them) {
-  const Operation operation = operation_of({{256, 64}, {64, 64}});
-  const auto state = *ShardState::create(kLayout, 1, DataType::Float32);
-  OptimizerStep step(state, {{64, sgd(1)}, {64, sgd(1)}}, 1);
-  std::vector<float> sums(10, 3.0f);
-  apply(step, operation, elements(70, 10), sums);
-  EXPECT_EQ(sums, std::vector<float>(10, -3.0f));
-  EXPECT_EQ(state->values<float>(StateSlot::Weights, 70, 1)[0], -3.0f);
-  EXPECT_EQ(state->values<float>(StateSlot::Weights, 79, 1)[0], -3.0f);
-  EXPECT_EQ(state->values<float>(StateSlot::Weights, 80, 1)[0], 0.0f);
-  EXPECT_EQ(state->values<float>(StateSlot::Weights, 262, 1)[0], 0.0f);
-}
-
-TEST(OptimizerStep, loads_what_it_is_given_and_fetches_it) {
-  const Operation operation = operation_of({{0, 1000}});
-  const auto state = *ShardState::create(kLayout, 3, DataType::Float32);
-  for (const StateSlot slot : {StateSlot::Weights, StateSlot::First, StateSlot::Second}) {
-    const auto values = numbers(40, static_cast<uint64_t>(slot));
-    OptimizerStep load(state, {{1000, move_of(UpdateAction::Load, slot)}}, 7);
-    auto chunk = values;
-    apply(load, operation, elements(64, 40), chunk);
-    EXPECT_EQ(chunk, values) << "what goes out is what was taken";
-  }
-  for (const StateSlot slot : {StateSlot::Weights, StateSlot::First, StateSlot::Second}) {
-    OptimizerStep fetch(state, {{1000, move_of(UpdateAction::Fetch, slot)}}, 7);
-    std::vector<float> chunk(40);
-    apply(fetch, operation, elements(64, 40), chunk);
-    EXPECT_EQ(chunk, numbers(40, static_cast<uint64_t>(slot)));
-  }
-}
-
-TEST(OptimizerStep, keeps_doubles_of_doubles) {
-  const Operation operation = operation_of({{0, 1000}}, DataType::Float64);
-  const auto state = *ShardState::create(kLayout, 3, DataType::Float64);
-  OptimizerStep step(state, {{1000, adam(0.1)}}, 2);
-  std::vector<double> sums(13, 1.0 / 3);
-  auto expected = sums;
-  ReferenceState<double> reference(13);
-  step.apply(operation, elements(64, 13, DataType::Float64),
-             reinterpret_cast<uint8_t*>(sums.data()), {});
-  reference_update(DataType::Float64, adam(0.1), 2, reference, 0, 13,
-                   reinterpret_cast<uint8_t*>(expected.data()));
-  EXPECT_EQ(sums, expected);
-  EXPECT_EQ(state->values<double>(StateSlot::Second, 64, 1)[0], reference.second[0]);
-}
-
 // Long enough for several pieces of a copy, and for a piece that is no whole vector.
 constexpr uint64_t kLong = 2500;
 
@@ -199,13 +152,10 @@ TEST(OptimizerStep, estimates_the_bits_that_it_would_make_and_keeps_what_it_has)
       expect_estimate_of<float>(dtype, update);
     }
     expect_estimate_of<double>(DataType::Float64, update);
+    UpdateStep pulled = update;
+    pulled.flags |= kUpdatePullBFloat16;
+    expect_estimate_of<float>(DataType::Float32, pulled);
   }
-}
-
-TEST(OptimizerStep, estimates_weights_that_travel_as_bfloat16) {
-  UpdateStep update = adam(0.1);
-  update.flags |= kUpdatePullBFloat16;
-  expect_estimate_of<float>(DataType::Float32, update);
 }
 
 // SGD's momentum begins with the first gradient: it is not read, whatever lies there.

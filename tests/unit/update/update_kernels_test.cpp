@@ -178,24 +178,6 @@ TEST_P(UpdateKernels, round_pulled_weights_to_bfloat16_and_keep_exact_ones) {
   }
 }
 
-// The nodes of a job may have different processors.
-TEST_P(UpdateKernels, give_the_bits_of_all_other_instruction_sets) {
-  std::mt19937_64 random(4);
-  constexpr uint64_t kCount = 1003;
-  for (const UpdateStep& update : all_updates()) {
-    for (const DataType dtype : {DataType::Float32, DataType::Float16, DataType::BFloat16}) {
-      auto here = numbers_of<float>(dtype, kCount, random);
-      auto fallback = here;
-      update_case(dtype, update, 3, here, 0);
-      hwy::GetChosenTarget().Update(0);  // none but the fallback
-      update_case(dtype, update, 3, fallback, 0);
-      hwy::GetChosenTarget().Update(GetParam());
-      EXPECT_EQ(here.sums, fallback.sums) << to_string(update);
-      EXPECT_EQ(here.state, fallback.state) << to_string(update);
-    }
-  }
-}
-
 INSTANTIATE_TEST_SUITE_P(Targets, UpdateKernels,
                          testing::ValuesIn(hwy::SupportedAndGeneratedTargets()),
                          [](const auto& param) {

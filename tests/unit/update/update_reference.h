@@ -17,6 +17,9 @@ struct ReferenceState {
 
   explicit ReferenceState(uint64_t elements = 0)
       : weights(elements), first(elements), second(elements) {}
+  std::vector<T>& of(StateSlot slot) {
+    return slot == StateSlot::Weights ? weights : slot == StateSlot::First ? first : second;
+  }
   bool operator==(const ReferenceState&) const = default;
 };
 
