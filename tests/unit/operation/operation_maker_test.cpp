@@ -8,7 +8,7 @@
 namespace braid {
 namespace {
 
-// Ranks 0 and 1 on this node of two; rank 2 on the other one.
+// Ranks 0 and 2 on this node of two; rank 1 on the other one. Alone, it has 0 and 1.
 class OperationMakerTest : public ::testing::Test {
  protected:
   static constexpr uint64_t kCount = 100;
@@ -19,9 +19,9 @@ class OperationMakerTest : public ::testing::Test {
     ring->nodes = nodes;
     ring->world_size = nodes + 1;
     ring->ranks_of_node = nodes == 1 ? std::vector<uint32_t>{2} : std::vector<uint32_t>{2, 1};
-    ring->block_of_rank = nodes == 1 ? std::vector<uint32_t>{0, 1} : std::vector<uint32_t>{0, 1, 2};
+    ring->block_of_rank = nodes == 1 ? std::vector<uint32_t>{0, 1} : std::vector<uint32_t>{0, 2, 1};
     ring->routes = basic_routes(nodes, 0);
-    return {"train", 9, std::move(ring), {0, 1}};
+    return {"train", 9, std::move(ring), {0, nodes == 1 ? 1U : 2U}};
   }
 
   // 'a' with so many elements, then 'b'; one after the other in their set, from element 40 on.
@@ -48,8 +48,8 @@ class OperationMakerTest : public ::testing::Test {
     form.coded = std::move(coded);
     return form;
   }
-  OperationForm sharded_form() {
-    OperationForm form = form_of({kCount});
+  OperationForm sharded_form(std::vector<uint64_t> counts = {kCount}) {
+    OperationForm form = form_of(std::move(counts));
     form.shard = *ShardState::create({1000, 16, 2, 0}, 1, DataType::Float32);
     return form;
   }
@@ -120,7 +120,7 @@ TEST_F(OperationMakerTest, ABarrierIsAnAllReduceOfOneByte) {
 }
 
 TEST_F(OperationMakerTest, ABroadcastKnowsItsRootsNodeAndInput) {
-  for (const auto& [root, node, input] : {std::tuple{0u, 0u, 0u}, {1u, 0u, 1u}, {2u, 1u, 0u}}) {
+  for (const auto& [root, node, input] : {std::tuple{0u, 0u, 0u}, {2u, 0u, 1u}, {1u, 1u, 0u}}) {
     Signature signature = signature_of(Collective::Broadcast);
     signature.root = root;
     const Operation operation = make(two_nodes_, submitted(two_nodes_, signature));
@@ -162,6 +162,8 @@ TEST_F(OperationMakerTest, NothingIsMadeOfElementsBehindWhatIsKept) {
   };
   EXPECT_EQ(check(coded_form({500, 460})), StatusCode::Ok);
   EXPECT_EQ(check(coded_form({500, 461})), StatusCode::Mismatch);
+  EXPECT_EQ(check(sharded_form({500, 460})), StatusCode::Ok);
+  EXPECT_EQ(check(sharded_form({500, 461})), StatusCode::Mismatch);
 }
 
 TEST_F(OperationMakerTest, AnUpdateHasOwnersAStepAndTheHalvesOfItsAction) {

@@ -3,12 +3,15 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/errors_testing.h"
 #include "operation/operation_table_testing.h"
 
 namespace braid {
 namespace {
 
 using testing::all_reduce;
+using testing::is_error;
+using testing::names;
 
 // A group of 'a' (10 elements), 'b' (20) and 'c' (5), float32.
 class OperationTableGroupTest : public testing::OperationTableTest {
@@ -94,32 +97,14 @@ TEST_F(OperationTableGroupTest, StartsWhenAllLocalRanksHaveSubmittedAllMembers) 
   EXPECT_EQ(step, 720u);
 }
 
-TEST_F(OperationTableGroupTest, InputsAreReadWhereverTheMembersLie) {
-  make({{0, 1}}, 0);
-  submit_all(4, 2);
-  ASSERT_EQ(actions_.started.size(), 1u);
-  const Operation& operation = actions_.started[0];
-  ASSERT_EQ(operation.inputs.size(), 2u);
-  for (uint32_t rank = 0; rank < 2; ++rank) {
-    for (uint32_t member = 0; member < 3; ++member) {
-      EXPECT_EQ(operation.inputs[rank].find(kOffsets[member], kBytes[member]),
-                memory_of_[rank] + kPlaces_[member]);
-    }
-    EXPECT_EQ(operation.inputs[rank].find(36, 8), nullptr);  // 'a' and 'b' do not touch
-  }
-}
-
 // The group's counts are those of the rank whose registration came first.
 TEST_F(OperationTableGroupTest, NoMoreIsReadThanTheRankItselfHasRegistered) {
   make({{0, 1}}, 0);
   for (uint32_t member = 0; member < 3; ++member) ASSERT_TRUE(submit_part(0, 4, member).is_ok());
   Submission shorter = part(1, 4, 1);
   shorter.input_bytes = 4;
-  const Status refused = table_->submit(shorter, {form_, 1});
-  EXPECT_EQ(refused.code(), StatusCode::Mismatch);
-  EXPECT_EQ(refused.message(),
-            "job 'train': rank 1 submitted 4 bytes of 'b' step 4, the plan has 'b' of 80 bytes in "
-            "its place");
+  EXPECT_TRUE(is_error(table_->submit(shorter, {form_, 1}), StatusCode::Mismatch,
+                       {"rank 1", "4", "'b' step 4", "80"}));
   EXPECT_EQ(table_->submit(part(1, 4, 1), {form_, 0}).code(), StatusCode::Mismatch);
 }
 
@@ -167,20 +152,16 @@ TEST_F(OperationTableGroupTest, TheExtentIsFreeWhenAllMembersOfAllLocalRanksAreB
 TEST_F(OperationTableGroupTest, NothingIsGivenBackBeforeItIsDone) {
   make({{0}, {1}}, 0);
   ASSERT_TRUE(submit_part(0, 1, 2).is_ok());
-  const Status early = table_->release(0, member_key(1, 2));
-  EXPECT_EQ(early.code(), StatusCode::Protocol);
-  EXPECT_EQ(early.message(),
-            "job 'train': rank 0 gave back the result of 'a' and 2 more that are merged with it "
-            "step 1, all-reduce (sum) of float32 × 35 in the group 4d before it was done");
+  EXPECT_TRUE(is_error(table_->release(0, member_key(1, 2)), StatusCode::Protocol,
+                       {"rank 0", "'a' and 2 more", "1", "float32 × 35"}));
 }
 
 TEST_F(OperationTableGroupTest, NoMemberIsSubmittedTwice) {
   make({{3, 5}, {0, 1, 2, 4}}, 0);
   ASSERT_TRUE(submit_part(1, 2, 1).is_ok());
   ASSERT_TRUE(submit_part(0, 2, 1).is_ok());
-  const Status twice = submit_part(1, 2, 1);
-  EXPECT_EQ(twice.code(), StatusCode::InvalidArgument);
-  EXPECT_EQ(twice.message(), "job 'train': rank 5 submitted 'b' step 2 twice");
+  EXPECT_TRUE(
+      is_error(submit_part(1, 2, 1), StatusCode::InvalidArgument, {"rank 5", "'b' step 2"}));
 }
 
 TEST_F(OperationTableGroupTest, MembersMustAgreeAboutTheReduction) {
@@ -188,11 +169,8 @@ TEST_F(OperationTableGroupTest, MembersMustAgreeAboutTheReduction) {
   ASSERT_TRUE(submit_part(0, 2, 0).is_ok());
   Submission other = part(1, 2, 1);
   other.signature.reduction = Reduction::Max;
-  const Status mismatch = table_->submit(other, {form_, 1});
-  EXPECT_EQ(mismatch.code(), StatusCode::Mismatch);
-  EXPECT_EQ(mismatch.message(),
-            "job 'train': ranks disagree about 'b' step 2: rank 0 says all-reduce (sum) of float32 "
-            "× 35 in the group 4d, rank 1 says all-reduce (max) of float32 × 35 in the group 4d");
+  EXPECT_TRUE(is_error(table_->submit(other, {form_, 1}), StatusCode::Mismatch,
+                       {"'b' step 2", "rank 0", "float32 × 35", "rank 1", "(max)"}));
 }
 
 TEST_F(OperationTableGroupTest, ATensorCannotBePlannedOnOneRankAndByItselfOnAnother) {
@@ -221,11 +199,8 @@ TEST_F(OperationTableGroupTest, ANeighbourWithAnotherGroupIsNamedWithBoth) {
       ASSERT_TRUE(mismatch.is_ok());
       mismatch = on_successor_ready(key(1), signature(Reduction::Sum, 78));
     }
-    EXPECT_EQ(mismatch.code(), StatusCode::Mismatch);
-    EXPECT_EQ(mismatch.message(),
-              "job 'train': ranks disagree about 'a' step 1: rank 0 says all-reduce (sum) of "
-              "float32 × 35 in the group 4d, rank 1 says all-reduce (sum) of float32 × 35 in the "
-              "group 4e");
+    EXPECT_TRUE(is_error(mismatch, StatusCode::Mismatch,
+                         {"'a' step 1", "rank 0", "group 4d", "rank 1", "group 4e"}));
     EXPECT_TRUE(actions_.gone.empty());
   }
 }
@@ -267,29 +242,21 @@ TEST_F(OperationTableGroupTest, AMissedDeadlineSaysHowManyTensorsWait) {
   ASSERT_TRUE(overdue.has_value());
   EXPECT_EQ(overdue->key, key(3));
   EXPECT_EQ(overdue->timeout_ms, 2u);
-  EXPECT_EQ(overdue->description,
-            "job 'train': 'a' and 2 more that are merged with it step 3, all-reduce (sum) of "
-            "float32 × 35 in the group 4d");
+  EXPECT_TRUE(names(overdue->description, {"'a' and 2 more", "step 3"}));
 }
-
-constexpr const char* kLeft =
-    "job 'train': rank 1 left the job without submitting 'a' and 2 more that are merged with it "
-    "step 2, all-reduce (sum) of float32 × 35 in the group 4d";
 
 TEST_F(OperationTableGroupTest, ARankThatLeavesHalfWayThroughAGroupFailsTheJob) {
   make({{0, 1}}, 0);
   ASSERT_TRUE(submit_part(1, 2, 0).is_ok());
-  const Status left = table_->on_rank_left(1);
-  EXPECT_EQ(left.code(), StatusCode::JobFailed);
-  EXPECT_EQ(left.message(), kLeft);
+  EXPECT_TRUE(is_error(table_->on_rank_left(1), StatusCode::JobFailed,
+                       {"rank 1", "'a' and 2 more", "step 2"}));
 }
 
 TEST_F(OperationTableGroupTest, AGroupThatALeaverHasNotSubmittedFailsTheJob) {
   make({{0, 1}}, 0);
   ASSERT_TRUE(table_->on_rank_left(1).is_ok());
-  const Status late = submit_part(0, 2, 1);
-  EXPECT_EQ(late.code(), StatusCode::JobFailed);
-  EXPECT_EQ(late.message(), kLeft);
+  EXPECT_TRUE(is_error(submit_part(0, 2, 1), StatusCode::JobFailed,
+                       {"rank 1", "'a' and 2 more", "step 2"}));
 }
 
 TEST_F(OperationTableGroupTest, ARankThatLeftAfterSubmittingAllMembersIsNotTold) {
