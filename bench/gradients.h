@@ -28,7 +28,7 @@ class Gradients {
 
   // An error where a dtype does not hold the exact sums of so many ranks.
   static Result<Gradients> create(const Trace& trace, uint32_t rank, uint32_t world_size);
-  // Of values like those of gradients, whose sums nothing is known of. An error unless all are
+  // Values like those of gradients; nothing is known of their sums. An error unless all are
   // float32.
   static Result<Gradients> create_normal(const Trace& trace, uint32_t rank);
 

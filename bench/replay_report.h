@@ -25,7 +25,7 @@ struct ReplayResult {
 inline constexpr uint32_t kTurnSteps = 5;
 
 // How many times as long as `base` it took: the median over the turns of the ratio of their
-// medians. Of runs on a machine that others use, too, it says more than the ratio of two medians.
+// medians. On a machine that others use too it says more than the ratio of two medians.
 double paired_ratio(const std::vector<double>& seconds, const std::vector<double>& base);
 
 // One object: "planner", "streams", "steps", "groups", "measured_seconds", "p99_seconds",

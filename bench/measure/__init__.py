@@ -8,5 +8,5 @@ import os
 import sys
 
 _ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
-# Of scripts/cluster, which makes the clusters; braid's package, unless another one comes first; the examples' data.
+# The package of scripts/cluster, which makes the clusters; braid's own, unless another comes first; the examples' data.
 sys.path += [os.path.join(_ROOT, folder) for folder in ("scripts", "python", "examples")]

@@ -15,7 +15,7 @@ _TELLING_SECONDS = 0.5
 
 
 class Machine:
-    """What all processors together do from now on, whoever it is for.
+    """What all processors together do from now on, for whichever process.
 
     What the kernel does in interrupts is charged to the process that they meet. Where they meet an idle processor, as
     they mostly do when a system leaves the network idle too, it is charged to nobody, and only seen here.

@@ -133,5 +133,5 @@ class Group:
 
 
 def slowest(answers: list[dict], name: str) -> list[float]:
-    """Of the ranks' lists of seconds the greatest, place by place."""
+    """The greatest of the ranks' seconds, place by place."""
     return [max(times) for times in zip(*(answer[name] for answer in answers), strict=True)]

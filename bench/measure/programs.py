@@ -88,6 +88,6 @@ def stop_all(programs: list[Program], grace_s: float = _END_S) -> None:
 
 
 def last_words(programs: list[Program]) -> str:
-    """Of those that have something to say, each once."""
+    """Each text that a program left, once."""
     said = {program.last_words(): None for program in programs}
     return "\n".join(filter(None, said)) or "(it said nothing)"

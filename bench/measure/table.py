@@ -24,7 +24,7 @@ def column(title: str, key: str, text: Callable = str) -> Column:
 
 
 def spread_column(title: str, key: str, digits: int) -> Column:
-    """Of `key` and, if there are several, their standard deviation."""
+    """The mean of `key`, and the standard deviation where several were measured."""
 
     def text(row: dict) -> str:
         mean, deviation = row[key], row[f"{key}_deviation"]

@@ -29,7 +29,7 @@ class PeerChannel {
   void close();
 
   bool is_connected() const { return !connections_.empty(); }
-  // Of the connection for sending. Nothing: not known.
+  // As measured on the connection for sending. Nothing: not known.
   std::optional<uint64_t> round_trip_ns() const;
   uint64_t received_bytes() const;  // on all connections that exist
   bool has_taken_more();            // see ControlConnection

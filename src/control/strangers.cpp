@@ -35,8 +35,8 @@ void Strangers::refuse(const std::string& who, const std::string& reason) {
 }
 
 void Strangers::on_established(ControlConnection& connection) {
-  // Of a connection to this daemon itself, the attempt at the other end sees whom it has reached,
-  // and closes. Nothing else ends this end.
+  // A connection to this daemon itself is closed at its other end, by the attempt that sees whom it
+  // has reached. Nothing else ends this end.
   if (connection.peer().id != options_.self.id) established_(take_out(connections_, connection));
 }
 

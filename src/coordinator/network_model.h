@@ -73,7 +73,7 @@ class NetworkModel {
   // Returns those of which now all nodes have said something.
   std::vector<CostMeasurement> add(std::span<const PlanReport::MeasuredOperation> operations);
   std::vector<CostMeasurement> measurements() const { return measurements_.all(); }
-  // Of the latest decision.
+  // The cost that the latest decision was made with.
   void take_cost(const FittedCost& cost);
   // Against the cost of the first decision; 0: not known.
   double slowness(std::span<const CostMeasurement> measured) const;

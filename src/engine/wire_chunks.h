@@ -29,7 +29,7 @@ class WireChunks {
   }
   // With a Hop: a sum that has come, to be passed on.
   void keep_sum(const ChunkPosition& position, std::span<const uint8_t> payload);
-  // Of an exchange, its bytes.
+  // The bytes of an exchange.
   const uint8_t* gathered(const ChunkPosition& position);
   // Its bytes are not asked for any more.
   void on_settled(const ChunkPosition& position);

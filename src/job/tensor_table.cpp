@@ -94,7 +94,7 @@ Status read_state(const proto::TensorDescription& description, Tensor& tensor) {
   return Status::ok();
 }
 
-// Of tensors that are planned together all have the same state, or none.
+// Tensors that are planned together have all the same state, or none.
 Status check_same_state(const std::vector<Tensor>& added) {
   const Tensor* first = nullptr;
   for (const Tensor& tensor : added) {

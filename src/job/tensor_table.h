@@ -52,7 +52,7 @@ class TensorTable {
  public:
   static constexpr size_t kTensorsMax = 1 << 20;  // at a time
 
-  // Of one registration.
+  // The tensors of one registration.
   struct Registered {
     std::vector<Tensor> tensors;
     size_t operations = 0;  // that the trainer has submitted and not given back
@@ -78,8 +78,8 @@ class TensorTable {
   // Takes out all tensors of one registration, whose handles are from `first` on. An error, if they
   // are not that, or not all, or if there are operations of them.
   Result<Registered> take(uint32_t first, uint32_t count);
-  // Of each that was taken out: its name may not come again for a while, for other nodes may still
-  // speak of it.
+  // Call it for each tensor that was taken out: its name may not come again for a while, for other
+  // nodes may still speak of it.
   void end(const Tensor& tensor);
 
  private:

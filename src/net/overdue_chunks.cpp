@@ -99,7 +99,7 @@ void OverdueChunks::repeat(LinkFlow& from) {
   }
 }
 
-// Of those that are well, the one with the least on its way.
+// The flow that is well and has the least on its way.
 LinkFlow* OverdueChunks::flow_for_second_copy() const {
   const uint64_t now_ns = SystemClock().now_ns();
   LinkFlow* best = nullptr;

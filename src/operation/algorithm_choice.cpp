@@ -26,7 +26,7 @@ bool is_shortened(const Operation& operation, uint64_t bytes) {
          encoded_bytes_max(*operation.hop, bytes / sizeof(float)) <= bytes;
 }
 
-// Of an operation that is half an all-reduce. Straight where links lead to all and it is small
+// For an operation that is half an all-reduce. Straight where links lead to all and it is small
 // enough, or encoded: what is added on the way would be encoded once more at each node.
 const Route* half_route(const Operation& operation, uint64_t bytes, uint64_t two_hops_bytes) {
   const Ring& ring = *operation.ring;

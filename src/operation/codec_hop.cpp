@@ -62,7 +62,7 @@ struct MeasuredPiece {
   uint64_t elements = 0;
 };
 
-// Of the set's slices one in `stride`. Their places alone decide which, so all nodes measure the
+// One in `stride` of the set's slices. Their places alone decide which, so all nodes measure the
 // same elements, as parts and as sums.
 std::vector<MeasuredPiece> measured_pieces(const ElementRanges::Pieces& pieces, uint64_t stride) {
   std::vector<MeasuredPiece> measured;
@@ -140,7 +140,7 @@ void CodecHop::measure(Encoding encoding, const ElementRanges::Pieces& pieces,
   const CodecSpec& spec = coded_.part->spec();
   EncodedElements chunk;
   chunk.is_part = encoding == Encoding::Part;
-  // Of what is encoded here sums of other codecs' parts are exact.
+  // A sum that is encoded here by the other of its two codecs is exact.
   chunk.is_exact = !chunk.is_part && coded_.sum != coded_.part;
   chunk.is_final = gauge_->is_final(encoding);
   if (spec.kind == CodecKind::TwoBit) chunk.threshold = spec.threshold;

@@ -44,7 +44,7 @@ class NodeExchange {
   std::string disagreement_with(uint32_t place, const Signature& said) const;
 
  private:
-  // Of what one node gives to another.
+  // What one node gives to another.
   struct Sums {
     uint64_t elements = 0;
     uint64_t hashes = 0;

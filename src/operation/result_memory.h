@@ -56,8 +56,8 @@ class ResultMemory final : public JobMemory, public std::enable_shared_from_this
   uint8_t* data() { return memory_->data(); }
   // For a process that may read it from now on. It counts as its user's as long as this exists, so
   // who gives it away keeps this until that process has gone, and says so then. The pages of what
-  // every reader has gone from are given back, whoever else still has the descriptor; what this
-  // daemon has ended under a reader may still be read, and lingers.
+  // every reader has gone from are given back, also where another process still has the descriptor;
+  // what this daemon has ended under a reader may still be read, and lingers.
   int fd_for_reader() {
     ++readers_;
     return memory_->fd();

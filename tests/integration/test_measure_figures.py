@@ -226,7 +226,7 @@ def test_of_real_computing_nobody_knows_what_could_be_hidden():
 
 
 def event(track, name, begin, end=None, **arguments):
-    """Of the node's process, in microseconds."""
+    """An event of the node's process; times in microseconds."""
     times = {"ph": "i", "ts": begin} if end is None else {"ph": "X", "ts": begin, "dur": end - begin}
     return {"pid": 2, "tid": track, "name": name, "args": arguments, **times}
 

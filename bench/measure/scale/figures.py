@@ -66,7 +66,7 @@ def of_node(point, course: Course) -> dict[str, float]:
 
 
 def plan_traffic(courses: list[Course], addresses: list[str]) -> dict[str, float | None]:
-    """Of plans alone: what the nodes that are no neighbours of the coordinator exchange with it.
+    """The bytes of plans alone: what the nodes that are no neighbours of the coordinator exchange with it.
 
     A node sends OperationReady once per operation, and gets it once; what it sends and gets beyond
     that is PlanReport and PlanAnswer, PlanProposal and PlanVerdict.
@@ -104,7 +104,7 @@ def _plan_bytes(course: Course, peer: str, field: str) -> float:
 
 
 def idle_rate(course: Course, field: str) -> float:
-    """Of heartbeats, per second."""
+    """Heartbeats per second, or their bytes."""
     return sent(course.formed, course.idle, field) / (course.idle.seconds - course.formed.seconds)
 
 

@@ -22,7 +22,7 @@ _MESSAGES = "braid_control_messages_total"
 
 @dataclasses.dataclass
 class Traffic:
-    """Of the control connections with one other node."""
+    """The traffic of the control connections with one other node."""
 
     bytes_sent: int = 0
     bytes_received: int = 0

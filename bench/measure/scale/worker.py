@@ -14,8 +14,8 @@ from .. import worker
 
 _ELEMENTS = 1000
 _ARENA_BYTES = 256 << 20
-# Of one after the other part of the planned tensors: a reduction has one dtype, so that they form
-# groups of several sizes however small they are, and planners need several to fit a cost to.
+# The planned tensors' parts have these in turns. A reduction has one dtype, so the parts form groups of several sizes
+# however small they are, and planners need several sizes to fit a cost to.
 _DTYPES = (DType.FLOAT32, DType.INT32) * 4
 
 

@@ -19,8 +19,8 @@ def of_turn(ranks: list[dict]) -> dict:
 def rows(
     turns: dict[System, list[dict]], compute_seconds: float | None, communication_seconds: float, nodes: int
 ) -> list[dict]:
-    """Of one computing time, in the order of the systems; the first one is plain braid. Without `compute_seconds`, the
-    real model's, nothing is said about what could be hidden."""
+    """The figures for one computing time, in the order of the systems; the first one is plain braid. Without
+    `compute_seconds`, the real model's, nothing is said about what could be hidden."""
     made: list[dict] = []
     for system, some in turns.items():
         if not some:

@@ -64,13 +64,13 @@ class Training:
 
     @torch.no_grad()
     def count_right(self, test: torch.utils.data.TensorDataset) -> int:
-        """Of this rank's part of the pictures; nothing is sent."""
+        """How many of this rank's part of the pictures the model gets right; nothing is sent."""
         images, labels = test[dist.get_rank() :: dist.get_world_size()]
         parts = zip(images.split(250), labels.split(250), strict=True)
         return sum(int((self.model(i).argmax(1) == n).sum()) for i, n in parts)
 
     def digest(self) -> str:
-        """Of all bits of the parameters."""
+        """A digest of all bits of the parameters."""
         sha = hashlib.sha256()
         for parameter in self.model.parameters():
             sha.update(parameter.detach().numpy().tobytes())

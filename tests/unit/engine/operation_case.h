@@ -45,7 +45,7 @@ class OperationCase {
   OperationInput input_in(const std::vector<uint8_t>& memory) const;
   Splits splits_of(uint32_t rank) const;
   uint64_t result_bytes_of(uint32_t node) const;
-  // Of the memory for a node's result, what the operation writes.
+  // The part of `memory`, a node's result, that the operation writes.
   std::vector<uint8_t> final_part(const std::vector<uint8_t>& memory, uint32_t node) const;
   void expect_right(const std::vector<uint8_t>& result, uint32_t node) const;
 

@@ -21,7 +21,7 @@ _log = logging.getLogger("braid")
 _MEBIBYTE = 1024 * 1024
 _DEFAULT_BUCKET_CAP_MB = 25
 
-# Of models whose buckets are not those of the script: the parameters that DDP reduces, as they were
+# For models whose buckets are not those of the script: the parameters that DDP reduces, as they were
 # when it was made, and whether their gradients are sparse.
 _parameters: weakref.WeakKeyDictionary[Any, tuple[list[torch.Tensor], list[bool]]] = (
     weakref.WeakKeyDictionary()
@@ -64,7 +64,7 @@ def give_back(model: Any) -> None:
     )
     model._has_rebuilt_buckets = False
     if model.static_graph:
-        # Of the first backward pass of a reducer.
+        # The first backward pass of the new reducer looks at it.
         model._static_graph_delay_allreduce_enqueued = False
         model.reducer._set_static_graph()
         model.logger._set_static_graph()
