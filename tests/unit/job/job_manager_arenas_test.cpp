@@ -2,12 +2,14 @@
 // Trainers that register memory after their job was opened.
 #include <algorithm>
 
+#include "base/errors_testing.h"
 #include "job/manager_world.h"
 #include "proto/ring.h"
 
 namespace braid {
 namespace {
 
+using testing::names;
 using testing::TestTrainer;
 
 class JobManagerArenasTest : public testing::JobManagerTest {
@@ -55,10 +57,8 @@ TEST_F(JobManagerArenasTest, WhatLiesOutsideItsArenaIsRefusedAlsoWhereAnotherIsL
   trainers_[0]->register_memory(kSmallBytes, kSmallBytes);
   wait_for([&] { return trainers_[0]->arenas.size() == 1; });
   trainers_[0]->submit(1, 0, 0, kSmallBytes - 12, [](auto& entry) { entry.arena = 1; });
-  wait_for([&] { return !trainers_[0]->failure.is_ok(); });
-  EXPECT_EQ(trainers_[0]->failure.message(),
-            "job 'train': rank 0: 'w' step 0: an input of 16 bytes at 4084 is not inside the arena "
-            "of 4096 bytes, or not aligned");
+  EXPECT_TRUE(names(failure_of(*trainers_[0]).message(),
+                    {"rank 0", "'w' step 0", "16 bytes", "4084", "4096 bytes"}));
 }
 
 TEST_F(JobManagerArenasTest, SplitsLieInTheArenaOfTheInput) {
@@ -79,16 +79,13 @@ TEST_F(JobManagerArenasTest, SplitsLieInTheArenaOfTheInput) {
   EXPECT_EQ(trainers_[0]->done[0].result_bytes, 12u);
   EXPECT_EQ(trainers_[0]->result(trainers_[0]->done[0])[2], 5.0f);
   exchange(1, kSmallBytes);
-  wait_for([&] { return !trainers_[0]->failure.is_ok(); });
-  EXPECT_NE(trainers_[0]->failure.message().find("at 4096 is not inside the arena of 4096 bytes"),
-            std::string::npos)
-      << trainers_[0]->failure.message();
+  EXPECT_TRUE(names(failure_of(*trainers_[0]).message(),
+                    {"at 4096 is not inside the arena of 4096 bytes"}));
 }
 
 TEST_F(JobManagerArenasTest, OfAnotherSizeThanItSaysIsRefusedAndTheJobGoesOn) {
   open_job(1);
-  EXPECT_EQ(refusal_of(kSmallBytes, 2 * kSmallBytes),
-            "the input arena was announced with 8192 bytes, but it has 4096");
+  EXPECT_TRUE(names(refusal_of(kSmallBytes, 2 * kSmallBytes), {"8192 bytes", "4096"}));
   EXPECT_NE(refusal_of(kSmallBytes, 0), "");
   EXPECT_NE(refusal_of(kSmallBytes, UINT64_MAX), "");
   EXPECT_EQ(charged(), kArenaBytes);
@@ -99,10 +96,9 @@ TEST_F(JobManagerArenasTest, OfATrainerTogetherAreLimited) {
   open_job(1);
   EXPECT_EQ(refusal_of(2 * kArenaBytes, 2 * kArenaBytes), "");
   EXPECT_EQ(charged(), 3 * kArenaBytes);
-  EXPECT_EQ(refusal_of(2 * kArenaBytes, 2 * kArenaBytes),
-            "the input arena has 2097152 bytes, those before it 3145728, and this node's "
-            "client.arena_bytes_max allows 4194304 together: ask for less "
-            "(braid_job_options.arena_bytes) or raise it");
+  EXPECT_TRUE(names(refusal_of(2 * kArenaBytes, 2 * kArenaBytes),
+                    {"2097152 bytes", "3145728", "client.arena_bytes_max", "4194304 together",
+                     "braid_job_options.arena_bytes"}));
   EXPECT_EQ(charged(), 3 * kArenaBytes);
   EXPECT_EQ(refusal_of(kArenaBytes, kArenaBytes), "");
   trainers_[0]->leave();
@@ -114,8 +110,7 @@ TEST_F(JobManagerArenasTest, NoTrainerHasMoreThanSoMany) {
   open_job(1);
   for (uint32_t i = 1; i < proto::kArenasMax; ++i)
     EXPECT_EQ(refusal_of(kSmallBytes, kSmallBytes), "");
-  EXPECT_EQ(refusal_of(kSmallBytes, kSmallBytes),
-            "a trainer has at most 16 input arenas: register fewer and larger ones");
+  EXPECT_TRUE(names(refusal_of(kSmallBytes, kSmallBytes), {"16 input"}));
   EXPECT_EQ(trainers_[0]->arenas.size(), proto::kArenasMax - 1);
   expect_that_it_works(proto::kArenasMax - 1, 0);
 }

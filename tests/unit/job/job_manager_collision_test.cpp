@@ -3,6 +3,7 @@
 // them must not be taken for them.
 #include <algorithm>
 
+#include "base/errors_testing.h"
 #include "base/hash.h"
 #include "job/manager_world.h"
 #include "messages/colliding_names.h"
@@ -10,6 +11,7 @@
 namespace braid {
 namespace {
 
+using testing::names;
 using testing::TestTrainer;
 
 // What mix64 makes `mixed` of.
@@ -89,9 +91,7 @@ TEST_F(JobManagerCollisionTest, ARanksInputIsReadAsFarAsItHasRegisteredIt) {
   ASSERT_EQ(set_of(honest), set_of(forged));
   register_planned(*trainers_[0], honest);
   register_planned(*trainers_[1], forged);
-  EXPECT_NE(trainers_[1]->refusal.find("rank 1 registers 'a' (float32 × 4) among 3 planned"),
-            std::string::npos)
-      << trainers_[1]->refusal;
+  EXPECT_TRUE(names(trainers_[1]->refusal, {"rank 1 registers 'a' (float32 × 4) among 3 planned"}));
   constexpr uint64_t kEnd = TestTrainer::kArenaBytes - 16;
   trainers_[0]->submit(1, 1, 0, 0);
   trainers_[0]->submit(2, 2, 0, 400'000);
@@ -99,8 +99,7 @@ TEST_F(JobManagerCollisionTest, ARanksInputIsReadAsFarAsItHasRegisteredIt) {
   trainers_[1]->submit(2, 2, 0, kEnd);
   wait_for([&] { return !trainers_[1]->failure.is_ok() || !trainers_[1]->done.empty(); });
   EXPECT_TRUE(trainers_[1]->done.empty());
-  EXPECT_EQ(trainers_[1]->failure.message(),
-            "job 'train': rank 1: submitted tensor 1, which it has not registered");
+  EXPECT_TRUE(names(trainers_[1]->failure.message(), {"rank 1", "tensor 1"}));
 }
 
 TEST_F(JobManagerCollisionTest, NamesAreNotTakenForEachOther) {

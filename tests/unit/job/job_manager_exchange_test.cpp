@@ -1,26 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // Links that no all-reduce needs are opened for the first operation that does.
+#include "base/errors_testing.h"
 #include "job/manager_world.h"
 #include "job/submitted_splits.h"
 
 namespace braid {
 namespace {
 
+using testing::is_error;
+
 // Rank 0 of three is here and sends to b, which coordinates; d has rank 2. The job runs.
 class JobManagerExchangeTest : public testing::JobManagerTest {
  protected:
   void start_job(const Algorithms& algorithms = {}) {
-    control_plane_.add_peer(d_);
-    trainer_ = &add_trainer();
-    trainer_->open("train", 0, 3, b_.address);
-    wait_for([&] { return sent<proto::JoinJob>(b_) == 1; });
-    const std::vector<MemberNode> nodes = {{self_, {0}}, {b_, {1}}, {d_, {2}}};
-    hear(b_, make_job_start("train", 3, 4, kKey, nodes, algorithms));
-    wait_for([&] { return sent<proto::JobReady>(b_) == 1; });
-    hear(b_, make_job_go(kKey));
-    wait_for([&] { return trainer_->is_open; });
-    trainer_->register_tensors({{"w", 4}});
-    wait_for([&] { return !trainer_->registered.empty(); });
+    trainer_ = &open_with_b(3, algorithms);
+    register_w(*trainer_);
     transport_.opened.clear();
   }
   // 4 floats from everybody to everybody.
@@ -36,8 +30,6 @@ class JobManagerExchangeTest : public testing::JobManagerTest {
     return control_plane_.sent_to<Table>(to.id).size();
   }
 
-  static constexpr uint64_t kKey = 99;
-  const Peer d_{40, "d", "10.0.0.40", 7410};
   testing::TestTrainer* trainer_ = nullptr;
 };
 
@@ -72,8 +64,7 @@ TEST_F(JobManagerExchangeTest, SplitsAreTheirUsersMemoryWhileTheOperationIsPendi
   for (uint64_t step = 0; step < 4; ++step) submit_all_to_all(step);
   wait_for([&] { return sent<proto::OperationReady>(d_) == 4; });
   EXPECT_EQ(used() - before, 4 * 3 * kSplitsCostBytes);
-  hear(b_, make_job_failed(kKey, "train", Status(StatusCode::JobFailed, "rank 1 has died")));
-  wait_for([&] { return manager_->jobs().size() == 0; });
+  end_job_of_b();
   trainer_->hang_up();
   wait_for([&] { return used() == 0; });
 }
@@ -85,29 +76,23 @@ TEST_F(JobManagerExchangeTest, AnOperationWhoseSplitsHaveNoRoomFailsTheJob) {
   // Its memory for results takes some, too.
   ASSERT_TRUE(others.set(kMemoryOfAll - used() - quotas_->result_bytes()).is_ok());
   submit_all_to_all(0);
-  wait_for([&] { return sent<proto::FailJob>(b_) != 0; });
-  const auto& failed = *control_plane_.sent_to<proto::FailJob>(b_.id)[0];
-  EXPECT_EQ(failed.code(), static_cast<uint8_t>(StatusCode::ResourceExhausted));
-  EXPECT_NE(failed.reason()->str().find("'w' step 0: all jobs have"), std::string::npos)
-      << failed.reason()->str();
+  EXPECT_TRUE(is_error(failure_told_to_b(), StatusCode::ResourceExhausted,
+                       {"'w' step 0", "all jobs have"}));
 }
 
 TEST_F(JobManagerExchangeTest, ALinkThatCannotBeOpenedFailsTheJob) {
   start_job();
   transport_.open_result = Status(StatusCode::DeadlineExceeded, "cannot open a link to node 'd'");
   submit_all_to_all(0);
-  wait_for([&] { return sent<proto::FailJob>(b_) != 0; });
-  EXPECT_EQ(control_plane_.sent_to<proto::FailJob>(b_.id)[0]->reason()->str(),
-            "job 'train': cannot open a link to node 'd'");
+  EXPECT_TRUE(is_error(failure_told_to_b(), StatusCode::DeadlineExceeded, {"node 'd'"}));
 }
 
 TEST_F(JobManagerExchangeTest, ANodeThatCannotBeReachedFailsTheJob) {
   start_job();
   control_plane_.remove_peer(d_.id);
   submit_all_to_all(0);
-  wait_for([&] { return sent<proto::FailJob>(b_) != 0; });
-  EXPECT_EQ(control_plane_.sent_to<proto::FailJob>(b_.id)[0]->reason()->str(),
-            "job 'train': node 'here': nobody listens at '10.0.0.40'");
+  EXPECT_TRUE(
+      is_error(failure_told_to_b(), StatusCode::Unavailable, {"node 'here'", "'10.0.0.40'"}));
 }
 
 TEST_F(JobManagerExchangeTest, OtherOperationsOfTheJobWaitForTheirTurn) {

@@ -4,10 +4,13 @@
 #include <future>
 #include <utility>
 
+#include "base/errors_testing.h"
 #include "job/manager_world.h"
 
 namespace braid {
 namespace {
+
+using testing::names;
 
 class JobManagerRegistrationTest : public testing::JobManagerTest {
  protected:
@@ -75,8 +78,7 @@ TEST_F(JobManagerRegistrationTest, OperationsGoOnMeanwhile) {
   block();
   trainer.register_tensors(many("t"));
   settle();
-  other.register_tensors({{"w", 4}});
-  wait_for([&] { return !other.registered.empty(); });
+  register_w(other);
   expect_sum(other, 0, 0);
   expect_sum(trainer, 0, 0);
   EXPECT_EQ(trainer.registered.size(), 1u);
@@ -96,8 +98,7 @@ TEST_F(JobManagerRegistrationTest, TheRanksOfAJobRegisterOneAfterTheOther) {
   EXPECT_TRUE(ranks[1]->registered.empty() && ranks[1]->refusal.empty());
   release();
   wait_for([&] { return !ranks[0]->registered.empty() && !ranks[1]->refusal.empty(); });
-  EXPECT_NE(ranks[1]->refusal.find("are not those of another rank"), std::string::npos)
-      << ranks[1]->refusal;
+  EXPECT_TRUE(names(ranks[1]->refusal, {"are not those of another rank"}));
   ranks[1]->register_tensors(many("t"), DataType::Float32, true);
   wait_for([&] { return !ranks[1]->registered.empty(); });
 }

@@ -3,13 +3,17 @@
 #include <algorithm>
 #include <future>
 
+#include "base/errors_testing.h"
 #include "base/local_host.h"
 #include "job/manager_world.h"
 
 namespace braid {
 namespace {
 
+using testing::is_error;
+using testing::names;
 using testing::TestTrainer;
+using testing::WantedNames;
 
 class JobManagerTroubleTest : public testing::JobManagerTest {
  protected:
@@ -22,33 +26,9 @@ class JobManagerTroubleTest : public testing::JobManagerTest {
     });
   }
   // All trainers were told the same.
-  void expect_failure(StatusCode code, const std::string& message) {
+  void expect_failure(StatusCode code, WantedNames wanted) {
     wait_for_failures();
-    for (const auto& trainer : trainers_) {
-      EXPECT_EQ(trainer->failure.code(), code);
-      EXPECT_EQ(trainer->failure.message(), message);
-    }
-  }
-
-  // A job of two nodes whose coordinator is b: rank 0 is here, rank 1 there. Prepared up to
-  // JobReady.
-  static constexpr uint64_t kKey = 99;
-  void prepare_job_of_two_nodes() {
-    TestTrainer& trainer = add_trainer();
-    trainer.open("train", 0, 2, b_.address);
-    wait_for([&] { return !control_plane_.sent_to<proto::JoinJob>(b_.id).empty(); });
-    const std::vector<MemberNode> nodes = {{self_, {0}}, {b_, {1}}};
-    hear(b_, make_job_start("train", 2, 4, kKey, nodes));
-  }
-  void run_job_of_two_nodes() {
-    prepare_job_of_two_nodes();
-    wait_for([&] { return !control_plane_.sent_to<proto::JobReady>(b_.id).empty(); });
-    hear(b_, make_job_go(kKey));
-    wait_for([&] { return trainers_[0]->is_open; });
-  }
-  template <typename Table>
-  std::vector<const Table*> sent_to_b() const {
-    return control_plane_.sent_to<Table>(b_.id);
+    for (const auto& trainer : trainers_) EXPECT_TRUE(is_error(trainer->failure, code, wanted));
   }
 };
 
@@ -57,8 +37,8 @@ TEST_F(JobManagerTroubleTest, WhoRegistersBeforeTheJobIsOpenIsRefused) {
   trainer.open("train", 0, 2, self_.address);
   trainer.register_tensors({{"w", 1}});
   wait_for([&] { return trainer.was_closed; });
-  EXPECT_EQ(trainer.failure.code(), StatusCode::Protocol);
-  EXPECT_EQ(trainer.failure.message(), "RegisterTensors came where it does not belong");
+  EXPECT_TRUE(is_error(trainer.failure, StatusCode::Protocol,
+                       {"RegisterTensors came where it does not belong"}));
   TestTrainer& other = add_trainer();
   other.open("other", 0, 2, self_.address);
   other.register_memory();
@@ -80,10 +60,7 @@ TEST_F(JobManagerTroubleTest, ATrainerThatDiesIsNamed) {
   open_job(3);
   trainers_[1]->hang_up();
   wait_for([&] { return !trainers_[0]->failure.is_ok() && !trainers_[2]->failure.is_ok(); });
-  EXPECT_EQ(trainers_[0]->failure.code(), StatusCode::JobFailed);
-  EXPECT_TRUE(
-      trainers_[0]->failure.message().starts_with("job 'train': lost rank 1 on node 'here': "))
-      << trainers_[0]->failure.message();
+  EXPECT_TRUE(is_error(trainers_[0]->failure, StatusCode::JobFailed, {"rank 1", "'here'"}));
   EXPECT_EQ(trainers_[2]->failure.message(), trainers_[0]->failure.message());
   EXPECT_EQ(counters_.failures[static_cast<size_t>(StatusCode::JobFailed)], 1u);
   wait_for([&] { return manager_->jobs().size() == 0; });
@@ -94,10 +71,7 @@ TEST_F(JobManagerTroubleTest, ATrainerThatGoesBeforeTheJobBeginsFailsIt) {
   add_trainer().open("train", 1, 3, kThisNode);
   settle();
   trainers_[1]->hang_up();
-  wait_for([&] { return !trainers_[0]->failure.is_ok(); });
-  EXPECT_TRUE(trainers_[0]->failure.message().starts_with(
-      "job 'train': lost rank 1 on node 'here' before the job began"))
-      << trainers_[0]->failure.message();
+  EXPECT_TRUE(names(failure_of(*trainers_[0]).message(), {"rank 1", "'here'"}));
 }
 
 TEST_F(JobManagerTroubleTest, ATrainerCannotLeaveBeforeItIsIn) {
@@ -113,10 +87,6 @@ TEST_F(JobManagerTroubleTest, ATrainerCannotLeaveBeforeItIsIn) {
 }
 
 TEST_F(JobManagerTroubleTest, LocalRanksThatDisagreeAreToldWho) {
-  open_job(1, 4);
-  trainers_[0]->leave();
-  wait_for([&] { return manager_->jobs().size() == 0; });
-  trainers_.clear();
   add_trainer().open("train", 0, 2, kThisNode);
   add_trainer().open("train", 1, 2, kThisNode);
   wait_for([&] { return trainers_[0]->is_open && trainers_[1]->is_open; });
@@ -127,28 +97,22 @@ TEST_F(JobManagerTroubleTest, LocalRanksThatDisagreeAreToldWho) {
   wait_for([&] { return manager_->jobs().operations_pending() == 1; });
   trainers_[1]->submit(1, 0, 0);
   expect_failure(StatusCode::Mismatch,
-                 "job 'train': ranks disagree about 'w' step 0: rank 0 says all-reduce (sum) of "
-                 "float32 × 4, rank 1 says "
-                 "all-reduce (sum) of float32 × 5");
+                 {"'w' step 0", "rank 0", "float32 × 4", "rank 1", "float32 × 5"});
 }
 
 TEST_F(JobManagerTroubleTest, ADeadlineNamesTheRankThatIsMissing) {
   open_job(2);
   trainers_[0]->submit(1, 0, 0, 0, [](proto::SubmitEntry& entry) { entry.timeout_ms = 20; });
   expect_failure(StatusCode::DeadlineExceeded,
-                 "job 'train': 'w' step 0, all-reduce (sum) of float32 × 4 did not end within 20 "
-                 "ms: not submitted by rank "
-                 "1 on node 'here': rank 1 has submitted nothing yet");
+                 {"'w' step 0", "float32 × 4", "20 ms", "rank 1", "'here'", "rank 1"});
 }
 
 TEST_F(JobManagerTroubleTest, ADeadlineSaysWhatTheMissingRankDidLast) {
   open_job(2);
   trainers_[1]->submit(1, 0, 8);
   trainers_[0]->submit(1, 0, 7, 0, [](proto::SubmitEntry& entry) { entry.timeout_ms = 20; });
-  expect_failure(StatusCode::DeadlineExceeded,
-                 "job 'train': 'w' step 7, all-reduce (sum) of float32 × 4 did not end within 20 "
-                 "ms: not submitted by rank "
-                 "1 on node 'here': rank 1 has last submitted 'w' step 8");
+  expect_failure(StatusCode::DeadlineExceeded, {"'w' step 7", "float32 × 4", "20 ms", "rank 1",
+                                                "'here'", "rank 1", "'w' step 8"});
 }
 
 TEST_F(JobManagerTroubleTest, ATrainerMayHoldSoManyResultsAsItsRingHasPlaces) {
@@ -157,8 +121,7 @@ TEST_F(JobManagerTroubleTest, ATrainerMayHoldSoManyResultsAsItsRingHasPlaces) {
     trainers_[0]->submit(step + 1, 0, step);
   wait_for([&] { return trainers_[0]->done.size() == TestTrainer::kRingCapacity; });
   trainers_[0]->submit(100, 0, 100);
-  expect_failure(StatusCode::Protocol,
-                 "job 'train': rank 0: holds more than the 16 tickets it said");
+  expect_failure(StatusCode::Protocol, {"rank 0", "16 tickets"});
 }
 
 TEST_F(JobManagerTroubleTest, AResultThatDoesNotFitFailsTheJob) {
@@ -167,10 +130,8 @@ TEST_F(JobManagerTroubleTest, AResultThatDoesNotFitFailsTheJob) {
     for (auto& trainer : trainers_) trainer->submit(step + 1, 0, step);
   }
   wait_for_failures();
-  EXPECT_EQ(trainers_[0]->failure.code(), StatusCode::ResourceExhausted);
-  EXPECT_NE(trainers_[0]->failure.message().find("no room for the result of 'w' step 2"),
-            std::string::npos)
-      << trainers_[0]->failure.message();
+  EXPECT_TRUE(is_error(trainers_[0]->failure, StatusCode::ResourceExhausted,
+                       {"no room for the result of 'w' step 2"}));
 }
 
 TEST_F(JobManagerTroubleTest, OpenJobIsChecked) {
@@ -193,9 +154,7 @@ TEST_F(JobManagerTroubleTest, MoreJobsThanAllowedAreRefused) {
   TestTrainer& third = add_trainer();
   third.open("three", 0, 1, kThisNode);
   wait_for([&] { return third.was_closed; });
-  EXPECT_EQ(third.failure.code(), StatusCode::ResourceExhausted);
-  EXPECT_EQ(third.failure.message(),
-            "2 jobs run on this node already, and it takes no more: end some");
+  EXPECT_TRUE(is_error(third.failure, StatusCode::ResourceExhausted, {"2 jobs"}));
 }
 
 TEST_F(JobManagerTroubleTest, AWeightBeyondTheLargestIsRefused) {
@@ -211,9 +170,7 @@ TEST_F(JobManagerTroubleTest, AWeightBeyondTheLargestIsRefused) {
 
 TEST_F(JobManagerTroubleTest, ACoordinatorThatCannotBeReachedIsNamed) {
   add_trainer().open("train", 0, 2, "10.9.9.9", 20);
-  expect_failure(StatusCode::Unavailable,
-                 "job 'train': cannot reach the coordinator's braidd at MASTER_ADDR 10.9.9.9: "
-                 "nobody listens at '10.9.9.9'");
+  expect_failure(StatusCode::Unavailable, {"MASTER_ADDR 10.9.9.9"});
 }
 
 TEST_F(JobManagerTroubleTest, TheCoordinatorThatRankZeroNamedIsAskedToJoin) {
@@ -224,26 +181,18 @@ TEST_F(JobManagerTroubleTest, TheCoordinatorThatRankZeroNamedIsAskedToJoin) {
 TEST_F(JobManagerTroubleTest, AMasterThatServesItsOwnHostOnlyIsNotTakenForThisNode) {
   add_trainer().open("train", 1, 2, kThisNode, 60'000, 0, {}, b_.id);
   expect_failure(StatusCode::Unavailable,
-                 "job 'train': the braidd of rank 0 is on another node than this one ('here') and "
-                 "serves its own host only: set control.cluster_key_file on all nodes, and a "
-                 "control.listen that other nodes reach (auto is one)");
+                 {"rank 0", "'here'", "control.cluster_key_file", "control.listen"});
 }
 
 TEST_F(JobManagerTroubleTest, AMastersAddressThatIsThisNodesTooIsNamed) {
   add_trainer().open("train", 1, 2, self_.address, 60'000, 0, {}, b_.id);
   expect_failure(StatusCode::Unavailable,
-                 "job 'train': the braidd of rank 0 is to be reached at 10.0.0.1, but that is also "
-                 "an address of this node ('here'): set node.address and transport.rails of both "
-                 "nodes to a network that they share; this node has " +
-                     own_interfaces());
+                 {"rank 0", "10.0.0.1", "'here'", "node.address", "transport.rails"});
 }
 
 TEST_F(JobManagerTroubleTest, AnotherDaemonAtTheMastersAddressIsNamed) {
   add_trainer().open("train", 1, 2, b_.address, 60'000, 0, {}, b_.id + 1);
-  expect_failure(StatusCode::Unavailable,
-                 "job 'train': at 10.0.0.20 is node 'b', which is not the braidd that rank 0 found "
-                 "on its node: that one was restarted meanwhile, or several nodes have the "
-                 "address");
+  expect_failure(StatusCode::Unavailable, {"10.0.0.20", "'b'", "rank 0"});
 }
 
 TEST_F(JobManagerTroubleTest, RanksThatWaitAtALoopbackMasterAreToldWhatItIs) {
@@ -261,8 +210,7 @@ TEST_F(JobManagerTroubleTest, ACoordinatorThatIsLostWhileTheJobFormsIsNamed) {
   wait_for([&] { return sent_to_b<proto::JoinJob>().size() == 1; });
   control_plane_.remove_peer(b_.id);
   manager_->on_peer_lost(b_, Status(StatusCode::Unavailable, "silent for 5000 ms"));
-  expect_failure(StatusCode::Unavailable,
-                 "job 'train': lost its coordinator, node 'b': silent for 5000 ms");
+  expect_failure(StatusCode::Unavailable, {"'b'", "5000 ms"});
   EXPECT_EQ(transport_.lost, (std::vector<NodeId>{b_.id}));
 }
 
@@ -273,103 +221,76 @@ TEST_F(JobManagerTroubleTest, ARefusalByTheCoordinatorReachesTheTrainer) {
        make_job_failed(0, "train", Status(StatusCode::Mismatch, "not from its coordinator")));
   hear(b_, make_job_failed(0, "other", Status(StatusCode::Mismatch, "not its job")));
   hear(b_, make_job_failed(0, "train", Status(StatusCode::Mismatch, "ranks disagree")));
-  expect_failure(StatusCode::Mismatch, "ranks disagree");
+  expect_failure(StatusCode::Mismatch, {"ranks disagree"});
 }
 
 TEST_F(JobManagerTroubleTest, AJobOfTwoNodesOpensWhenItsCoordinatorSaysGo) {
-  run_job_of_two_nodes();
+  TestTrainer& trainer = open_with_b();
   EXPECT_EQ(transport_.opened, (std::vector<NodeId>{b_.id}));
-  EXPECT_EQ(trainers_[0]->epoch, 4u);
-  trainers_[0]->register_tensors({{"w", 4}});
-  wait_for([&] { return !trainers_[0]->registered.empty(); });
-  trainers_[0]->submit(1, 0, 0);
+  EXPECT_EQ(trainer.epoch, 4u);
+  register_w(trainer);
+  trainer.submit(1, 0, 0);
   wait_for([&] { return sent_to_b<proto::OperationReady>().size() == 1; });
   EXPECT_EQ(sent_to_b<proto::OperationReady>()[0]->count(), 4u);
 }
 
 TEST_F(JobManagerTroubleTest, ALinkThatCannotBeOpenedFailsTheJob) {
   transport_.open_result = Status(StatusCode::Unavailable, "no flow to node 'b'");
-  prepare_job_of_two_nodes();
-  wait_for([&] { return !sent_to_b<proto::FailJob>().empty(); });
-  EXPECT_EQ(sent_to_b<proto::FailJob>()[0]->reason()->str(), "job 'train': no flow to node 'b'");
+  start_with_b();
+  EXPECT_TRUE(is_error(failure_told_to_b(), StatusCode::Unavailable, {"no flow to node 'b'"}));
   hear(b_, make_job_failed(kKey, "train", Status(StatusCode::Unavailable, "the verdict")));
-  expect_failure(StatusCode::Unavailable, "the verdict");
+  expect_failure(StatusCode::Unavailable, {"the verdict"});
 }
 
 // The control connection is up: the coordinator must hear of it, or the other nodes wait for their
 // deadlines.
 TEST_F(JobManagerTroubleTest, ALostLinkToTheSuccessorIsToldToTheCoordinator) {
-  run_job_of_two_nodes();
-  const Peer other{77, "other", "10.0.0.77", 7410};
-  manager_->on_link_lost(other, Status(StatusCode::Unavailable, "not our successor"));
+  open_with_b();
+  manager_->on_link_lost(d_, Status(StatusCode::Unavailable, "not our successor"));
   EXPECT_TRUE(sent_to_b<proto::FailJob>().empty());
   manager_->on_link_lost(b_, Status(StatusCode::Unavailable, "no flow for 5000 ms"));
-  ASSERT_EQ(sent_to_b<proto::FailJob>().size(), 1u);
-  EXPECT_EQ(sent_to_b<proto::FailJob>()[0]->reason()->str(),
-            "job 'train': node 'here' lost its link to node 'b' with rank 1: no flow for 5000 ms");
+  EXPECT_TRUE(
+      is_error(failure_told_to_b(), StatusCode::JobFailed, {"'here'", "'b'", "rank 1", "5000 ms"}));
 }
 
 // With direct operations all other nodes are sent to, also the one before the coordinator's.
 TEST_F(JobManagerTroubleTest, ALostLinkToAnyNodeIsToldWhereOperationsAreDirect) {
-  const Peer d{40, "d", "10.0.0.40", 7410};
-  control_plane_.add_peer(d);
-  add_trainer().open("train", 0, 3, b_.address);
-  wait_for([&] { return !control_plane_.sent_to<proto::JoinJob>(b_.id).empty(); });
-  const std::vector<MemberNode> nodes = {{self_, {0}}, {b_, {1}}, {d, {2}}};
-  hear(b_, make_job_start("train", 3, 4, kKey, nodes, {4096}));
+  start_with_b(3, {4096});
   wait_for([&] { return !sent_to_b<proto::JobReady>().empty(); });
-  EXPECT_EQ(transport_.opened, (std::vector<NodeId>{b_.id, d.id}));
-  manager_->on_link_lost(d, Status(StatusCode::Unavailable, "no flow for 5000 ms"));
-  ASSERT_EQ(sent_to_b<proto::FailJob>().size(), 1u);
-  EXPECT_EQ(sent_to_b<proto::FailJob>()[0]->reason()->str(),
-            "job 'train': node 'here' lost its link to node 'd' with rank 2: no flow for 5000 ms");
+  EXPECT_EQ(transport_.opened, (std::vector<NodeId>{b_.id, d_.id}));
+  manager_->on_link_lost(d_, Status(StatusCode::Unavailable, "no flow for 5000 ms"));
+  EXPECT_TRUE(
+      is_error(failure_told_to_b(), StatusCode::JobFailed, {"'here'", "'d'", "rank 2", "5000 ms"}));
 }
 
 // This node is the first of four, b, d and e: by halving it has to do with b and d.
 TEST_F(JobManagerTroubleTest, ByHalvesTheReadinessOfAllTargetsIsAwaitedAndALostOneIsTold) {
-  const Peer d{40, "d", "10.0.0.40", 7410};
-  const Peer e{50, "e", "10.0.0.50", 7410};
-  for (const Peer& peer : {d, e}) control_plane_.add_peer(peer);
-  add_trainer().open("train", 0, 4, b_.address);
-  wait_for([&] { return !control_plane_.sent_to<proto::JoinJob>(b_.id).empty(); });
-  const std::vector<MemberNode> nodes = {{self_, {0}}, {b_, {1}}, {d, {2}}, {e, {3}}};
-  hear(b_, make_job_start("train", 4, 4, kKey, nodes, {0, 4096}));
-  wait_for([&] { return !sent_to_b<proto::JobReady>().empty(); });
-  EXPECT_EQ(transport_.opened, (std::vector<NodeId>{b_.id, d.id}));
-  hear(b_, make_job_go(kKey));
-  wait_for([&] { return trainers_[0]->is_open; });
-  trainers_[0]->register_tensors({{"w", 4}});
-  wait_for([&] { return !trainers_[0]->registered.empty(); });
-  trainers_[0]->submit(1, 0, 0);
+  TestTrainer& trainer = open_with_b(4, {0, 4096});
+  EXPECT_EQ(transport_.opened, (std::vector<NodeId>{b_.id, d_.id}));
+  register_w(trainer);
+  trainer.submit(1, 0, 0);
   wait_for([&] { return sent_to_b<proto::OperationReady>().size() == 1; });
-  EXPECT_EQ(control_plane_.sent_to<proto::OperationReady>(d.id).size(), 1u);
-  EXPECT_TRUE(control_plane_.sent_to<proto::OperationReady>(e.id).empty());
+  EXPECT_EQ(control_plane_.sent_to<proto::OperationReady>(d_.id).size(), 1u);
+  EXPECT_TRUE(control_plane_.sent_to<proto::OperationReady>(e_.id).empty());
   Signature other;
   other.count = 5;
-  hear(d, make_operation_ready({kKey, sent_to_b<proto::OperationReady>()[0]->tensor(), 0}, other));
-  ASSERT_EQ(sent_to_b<proto::FailJob>().size(), 1u);
-  EXPECT_NE(sent_to_b<proto::FailJob>()[0]->reason()->str().find("rank 2 says"), std::string::npos);
-  manager_->on_link_lost(d, Status(StatusCode::Unavailable, "no flow for 5000 ms"));
-  ASSERT_EQ(sent_to_b<proto::FailJob>().size(), 2u);
-  EXPECT_EQ(sent_to_b<proto::FailJob>()[1]->reason()->str(),
-            "job 'train': node 'here' lost its link to node 'd' with rank 2: no flow for 5000 ms");
+  hear(d_, make_operation_ready({kKey, sent_to_b<proto::OperationReady>()[0]->tensor(), 0}, other));
+  EXPECT_TRUE(is_error(failure_told_to_b(), StatusCode::Mismatch, {"rank 2 says"}));
+  manager_->on_link_lost(d_, Status(StatusCode::Unavailable, "no flow for 5000 ms"));
+  EXPECT_TRUE(is_error(failure_told_to_b(2), StatusCode::JobFailed, {"'here'", "'d'", "rank 2"}));
 }
 
 TEST_F(JobManagerTroubleTest, DirectPartsThatFitNoChunkAreRefused) {
-  add_trainer().open("train", 0, 2, b_.address);
-  wait_for([&] { return !control_plane_.sent_to<proto::JoinJob>(b_.id).empty(); });
-  const std::vector<MemberNode> nodes = {{self_, {0}}, {b_, {1}}};
-  hear(b_, make_job_start("train", 2, 4, kKey, nodes, {4097}));
+  start_with_b(2, {4097});
   settle();
   EXPECT_EQ(manager_->jobs().size(), 0u);
   EXPECT_TRUE(transport_.opened.empty());
 }
 
 TEST_F(JobManagerTroubleTest, ASuccessorThatDisagreesFailsTheJob) {
-  run_job_of_two_nodes();
-  trainers_[0]->register_tensors({{"w", 4}});
-  wait_for([&] { return !trainers_[0]->registered.empty(); });
-  trainers_[0]->submit(1, 0, 0);
+  TestTrainer& trainer = open_with_b();
+  register_w(trainer);
+  trainer.submit(1, 0, 0);
   wait_for([&] { return sent_to_b<proto::OperationReady>().size() == 1; });
   const OperationKey key{kKey, sent_to_b<proto::OperationReady>()[0]->tensor(), 0};
   Signature other;
@@ -377,15 +298,14 @@ TEST_F(JobManagerTroubleTest, ASuccessorThatDisagreesFailsTheJob) {
   hear(self_, make_operation_ready(key, other));  // not from the successor
   EXPECT_TRUE(sent_to_b<proto::FailJob>().empty());
   hear(b_, make_operation_ready(key, other));
-  ASSERT_EQ(sent_to_b<proto::FailJob>().size(), 1u);
-  EXPECT_EQ(sent_to_b<proto::FailJob>()[0]->code(), static_cast<uint8_t>(StatusCode::Mismatch));
+  EXPECT_TRUE(is_error(failure_told_to_b(), StatusCode::Mismatch));
 }
 
 TEST_F(JobManagerTroubleTest, ALostCoordinatorEndsARunningJob) {
-  run_job_of_two_nodes();
+  open_with_b();
   control_plane_.remove_peer(b_.id);
   manager_->on_peer_lost(b_, Status(StatusCode::Unavailable, "gone"));
-  expect_failure(StatusCode::JobFailed, "job 'train': lost its coordinator, node 'b': gone");
+  expect_failure(StatusCode::JobFailed, {"'b'"});
   wait_for([&] { return manager_->jobs().size() == 0; });
 }
 
@@ -397,8 +317,7 @@ TEST_F(JobManagerTroubleTest, AJobStartForATrainerThatHasGoneIsRefused) {
   wait_for([&] { return server_->counters().connections_open == 1; });
   const std::vector<MemberNode> nodes = {{self_, {0, 1}}, {b_, {2}}};
   hear(b_, make_job_start("train", 3, 1, kKey, nodes));
-  wait_for([&] { return !trainers_[0]->failure.is_ok(); });
-  EXPECT_EQ(trainers_[0]->failure.message(), "job 'train': a rank on node 'here' has gone");
+  EXPECT_TRUE(names(failure_of(*trainers_[0]).message(), {"'here' has gone"}));
   EXPECT_EQ(manager_->jobs().size(), 0u);
   ASSERT_EQ(sent_to_b<proto::FailJob>().size(), 2u);  // when it went, and now
   EXPECT_EQ(sent_to_b<proto::FailJob>()[1]->job_key(), kKey);
@@ -437,29 +356,14 @@ TEST_F(JobManagerTroubleTest, AJobMayEndWhileItsMemoryIsReserved) {
   wait_for([&] { return trainers_[0]->done.size() == 1; });
 }
 
-TEST_F(JobManagerTroubleTest, WhoWaitsForMemoryHoldsUpNoOtherJobsMessages) {
-  std::promise<void> release;
-  open_job(1);
-  worker_.post([&] { release.get_future().wait(); });
-  trainers_[0]->submit(1, 0, 0);
-  wait_for([&] { return manager_->jobs().operations_pending() == 1; });
-  TestTrainer& other = add_trainer();
-  other.open("other", 0, 1, kThisNode);
-  wait_for([&] { return other.is_open; });
-  EXPECT_TRUE(trainers_[0]->done.empty());
-  release.set_value();
-  wait_for([&] { return trainers_[0]->done.size() == 1; });
-}
-
 // d has the cluster key and knows the job's; but the job is b's to lead, and d is not in it.
 TEST_F(JobManagerTroubleTest, OnlyTheCoordinatorLeadsAJobAndOnlyMembersTakePart) {
-  const Peer d{40, "d", "10.0.0.40", 7410};
-  control_plane_.add_peer(d);
-  prepare_job_of_two_nodes();
+  control_plane_.add_peer(d_);
+  start_with_b();
   wait_for([&] { return !sent_to_b<proto::JobReady>().empty(); });
   uint64_t refused = 0;
   const auto expect_refused = [&](ControlBuffer message) {
-    hear(d, std::move(message));
+    hear(d_, std::move(message));
     EXPECT_EQ(manager_->messages_refused(), ++refused);
   };
   expect_refused(make_job_go(kKey));
@@ -479,7 +383,7 @@ TEST_F(JobManagerTroubleTest, OnlyTheCoordinatorLeadsAJobAndOnlyMembersTakePart)
   expect_refused(make_plan_verdict(proposal, true));
   // Nor may it put a job of its own in the place of this one.
   expect_refused(
-      make_job_start("train", 2, 5, kKey, std::vector<MemberNode>{{self_, {0}}, {d, {1}}}));
+      make_job_start("train", 2, 5, kKey, std::vector<MemberNode>{{self_, {0}}, {d_, {1}}}));
   settle();
   EXPECT_EQ(manager_->jobs().size(), 1u);
   EXPECT_TRUE(trainers_[0]->failure.is_ok());

@@ -5,10 +5,14 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
+#include "base/errors_testing.h"
 #include "job/manager_world.h"
 
 namespace braid {
 namespace {
+
+using testing::is_error;
+using testing::names;
 
 class JobManagerUsersTest : public testing::JobManagerTest {
  protected:
@@ -23,6 +27,13 @@ class JobManagerUsersTest : public testing::JobManagerTest {
     testing::TestTrainer& trainer = add_trainer();
     EXPECT_EQ(::syscall(SYS_setresuid, -1, 0, -1), 0);
     return trainer;
+  }
+  // In a job of its own.
+  testing::TestTrainer& open_stranger(const std::string& job = "train") {
+    testing::TestTrainer& stranger = add_stranger();
+    stranger.open(job, 0, 1, kThisNode);
+    wait_for([&] { return stranger.is_open; });
+    return stranger;
   }
   static bool is_root() { return ::geteuid() == 0; }
 };
@@ -63,11 +74,8 @@ TEST_F(JobManagerUsersTest, AStrangerWithTheTokenIsRefusedOnTheSameNode) {
   add_trainer().open("train", 0, 2, kThisNode, 60'000, 0, "secret");
   settle();
   add_stranger().open("train", 1, 2, kThisNode, 60'000, 0, "secret");
-  wait_for([&] { return !trainers_[1]->failure.is_ok(); });
-  EXPECT_EQ(trainers_[1]->failure.code(), StatusCode::PermissionDenied);
-  EXPECT_EQ(trainers_[1]->failure.message(),
-            "job 'train': user 65534 cannot be rank 1 of it on this node: the ranks that are here "
-            "already run as user 0, and all of a node run as one");
+  EXPECT_TRUE(is_error(failure_of(*trainers_[1]), StatusCode::PermissionDenied,
+                       {"user 65534", "rank 1", "user 0"}));
   add_trainer().open("train", 1, 2, kThisNode, 60'000, 0, "secret");
   wait_for([&] { return trainers_[0]->is_open && trainers_[2]->is_open; });
 }
@@ -75,26 +83,25 @@ TEST_F(JobManagerUsersTest, AStrangerWithTheTokenIsRefusedOnTheSameNode) {
 TEST_F(JobManagerUsersTest, AVerdictAboutANamesakeIsNotOurs) {
   add_trainer().open("train", 0, 2, b_.address, 60'000, 0, "mine");
   add_trainer().open("train", 0, 2, b_.address, 60'000, 0, "theirs");
-  wait_for([&] { return control_plane_.sent_to<proto::JoinJob>(b_.id).size() == 2; });
+  wait_for([&] { return sent_to_b<proto::JoinJob>().size() == 2; });
   const Status reason(StatusCode::Mismatch, "ranks disagree");
   hear(b_, braid::make_job_failed(0, "train", reason, owner("train", "theirs")));
   wait_for([&] { return !trainers_[1]->failure.is_ok(); });
   EXPECT_TRUE(trainers_[0]->failure.is_ok());
   const std::vector<MemberNode> nodes = {{self_, {0}}, {b_, {1}}};
   hear(b_, braid::make_job_start("train", 2, 1, 99, nodes, {}, 1, owner("train", "mine")));
-  wait_for([&] { return !control_plane_.sent_to<proto::JobReady>(b_.id).empty(); });
+  wait_for([&] { return !sent_to_b<proto::JobReady>().empty(); });
 }
 
 TEST_F(JobManagerUsersTest, TheTokenItselfStaysOnTheNode) {
   const std::string token = "a token that nobody else may read";
   add_trainer().open("train", 0, 2, b_.address, 60'000, 0, token);
-  wait_for([&] { return !control_plane_.sent_to<proto::JoinJob>(b_.id).empty(); });
+  wait_for([&] { return !sent_to_b<proto::JoinJob>().empty(); });
   for (const auto& sent : control_plane_.sent) {
     const std::string bytes(sent.bytes.begin(), sent.bytes.end());
     EXPECT_EQ(bytes.find(token), std::string::npos);
   }
-  EXPECT_EQ(*parse_job_owner(control_plane_.sent_to<proto::JoinJob>(b_.id)[0]->owner()),
-            owner("train", token));
+  EXPECT_EQ(*parse_job_owner(sent_to_b<proto::JoinJob>()[0]->owner()), owner("train", token));
 }
 
 TEST_F(JobManagerUsersTest, AStrangerSeesHisOwnJobsAndHowManyAreHidden) {
@@ -137,10 +144,8 @@ TEST_F(JobManagerUsersTest, JobsOfAUserAreLimitedAndOthersAreNot) {
   wait_for([&] { return trainers_[1]->is_open && trainers_[3]->is_open; });
   testing::TestTrainer& refused = add_stranger();
   refused.open("one too many", 0, 2, kThisNode);
-  wait_for([&] { return !refused.failure.is_ok(); });
-  EXPECT_EQ(refused.failure.code(), StatusCode::ResourceExhausted);
-  EXPECT_NE(refused.failure.message().find("client.user_jobs_max"), std::string::npos)
-      << refused.failure.message();
+  EXPECT_TRUE(
+      is_error(failure_of(refused), StatusCode::ResourceExhausted, {"client.user_jobs_max"}));
   testing::TestTrainer& innocent = add_trainer();
   innocent.open("ours", 0, 1, kThisNode);
   wait_for([&] { return innocent.is_open; });
@@ -157,9 +162,7 @@ TEST_F(JobManagerUsersTest, ArenasOfAUserAreLimited) {
   });
   testing::TestTrainer& refused = add_stranger();
   refused.open("train", 5, 6, kThisNode);
-  wait_for([&] { return !refused.failure.is_ok(); });
-  EXPECT_NE(refused.failure.message().find("client.user_arena_bytes_max"), std::string::npos)
-      << refused.failure.message();
+  EXPECT_TRUE(names(failure_of(refused).message(), {"client.user_arena_bytes_max"}));
 }
 
 TEST_F(JobManagerUsersTest, RingsOfAUserAreLimited) {
@@ -174,19 +177,15 @@ TEST_F(JobManagerUsersTest, RingsOfAUserAreLimited) {
   wait_for([&] { return used() == kMemoryOfUser; });
   testing::TestTrainer& refused = add_stranger();
   refused.open("train", 2, 3, kThisNode);
-  wait_for([&] { return !refused.failure.is_ok(); });
-  EXPECT_EQ(refused.failure.code(), StatusCode::ResourceExhausted);
-  EXPECT_NE(refused.failure.message().find("client.user_result_bytes_max"), std::string::npos)
-      << refused.failure.message();
+  EXPECT_TRUE(is_error(failure_of(refused), StatusCode::ResourceExhausted,
+                       {"client.user_result_bytes_max"}));
   for (const auto& trainer : trainers_) trainer->hang_up();
   wait_for([&] { return used() == kMemoryOfUser - 2 * rings; });
 }
 
 TEST_F(JobManagerUsersTest, TensorsOfAUserAreLimited) {
   NEEDS_ROOT();
-  testing::TestTrainer& stranger = add_stranger();
-  stranger.open("train", 0, 1, kThisNode);
-  wait_for([&] { return stranger.is_open; });
+  testing::TestTrainer& stranger = open_stranger();
   stranger.register_tensors({{"a", 1}, {"b", 1}, {"c", 1}});
   wait_for([&] { return stranger.registered.size() == 1; });
   stranger.register_tensors({{"d", 1}, {"e", 1}});
@@ -203,13 +202,10 @@ TEST_F(JobManagerUsersTest, TensorsOfAUserAreLimited) {
 
 TEST_F(JobManagerUsersTest, TensorNamesOfAUserAreLimited) {
   NEEDS_ROOT();
-  testing::TestTrainer& stranger = add_stranger();
-  stranger.open("train", 0, 1, kThisNode);
-  wait_for([&] { return stranger.is_open; });
+  testing::TestTrainer& stranger = open_stranger();
   stranger.register_tensors({{std::string(50, 'a'), 1}, {std::string(15, 'b'), 1}});
   wait_for([&] { return !stranger.refusal.empty(); });
-  EXPECT_NE(stranger.refusal.find("bytes of tensors' names"), std::string::npos)
-      << stranger.refusal;
+  EXPECT_TRUE(names(stranger.refusal, {"bytes of tensors' names"}));
   stranger.register_tensors({{std::string(50, 'a'), 1}});  // what was refused was not counted
   wait_for([&] { return stranger.registered.size() == 1; });
   EXPECT_EQ(quotas_->used(kStranger, UserResource::NameBytes), 50u);
@@ -230,8 +226,7 @@ TEST_F(JobManagerUsersTest, DescriptorsOfAUsersTrainersAndArenasAreLimited) {
     return std::ranges::find_if(trainers_, [](const auto& one) { return !one->refusal.empty(); });
   };
   wait_for([&] { return refused() != trainers_.end(); });
-  EXPECT_NE((*refused())->refusal.find("file descriptors of braidd"), std::string::npos)
-      << (*refused())->refusal;
+  EXPECT_TRUE(names((*refused())->refusal, {"file descriptors of braidd"}));
   EXPECT_LE(used(), 60u);
   for (const auto& trainer : trainers_) trainer->hang_up();
   wait_for([&] { return used() == 0; });
@@ -239,15 +234,9 @@ TEST_F(JobManagerUsersTest, DescriptorsOfAUsersTrainersAndArenasAreLimited) {
 
 TEST_F(JobManagerUsersTest, PendingOperationsOfAUserAreLimited) {
   NEEDS_ROOT();
-  testing::TestTrainer& first = add_stranger();
-  first.open("one", 0, 1, kThisNode);
-  testing::TestTrainer& second = add_stranger();
-  second.open("two", 0, 1, kThisNode);
-  for (testing::TestTrainer* stranger : {&first, &second}) {
-    wait_for([&] { return stranger->is_open; });
-    stranger->register_tensors({{"w", 4}});
-    wait_for([&] { return stranger->registered.size() == 1; });
-  }
+  testing::TestTrainer& first = open_stranger("one");
+  testing::TestTrainer& second = open_stranger("two");
+  for (testing::TestTrainer* stranger : {&first, &second}) register_w(*stranger);
   for (uint64_t step = 0; step < 6; ++step) first.submit(step + 1, 0, step);
   wait_for([&] { return first.done.size() == 6; });
   EXPECT_EQ(quotas_->used(kStranger, UserResource::Operations), 6u) << "until they are released";
@@ -256,11 +245,8 @@ TEST_F(JobManagerUsersTest, PendingOperationsOfAUserAreLimited) {
   second.submit(1, 0, 0);
   wait_for([&] { return second.done.size() == 1; });
   second.submit(2, 0, 1);
-  wait_for([&] { return !second.failure.is_ok(); });
-  EXPECT_EQ(second.failure.code(), StatusCode::ResourceExhausted);
-  EXPECT_EQ(second.failure.message(),
-            "job 'two': rank 0: user 65534 has 6 pending operations on this node; 1 more would be "
-            "beyond the 6 that a user may have: wait for some and release their results");
+  EXPECT_TRUE(is_error(failure_of(second), StatusCode::ResourceExhausted,
+                       {"'two'", "rank 0", "user 65534", "6 pending", "1"}));
   EXPECT_EQ(quotas_->used(kStranger, UserResource::Operations), 5u) << "a failed job has none";
   EXPECT_TRUE(first.failure.is_ok());
   open_job(1);
@@ -274,13 +260,10 @@ TEST_F(JobManagerUsersTest, InputsThatWereNeverWrittenCountAsTheirUsers) {
   constexpr uint64_t kCount = testing::TestTrainer::kArenaBytes / 4 / sizeof(float);
   UserCharge other_job(quotas_, kStranger, UserResource::ResultBytes);
   ASSERT_TRUE(other_job.set(kResultBytes).is_ok());
-  testing::TestTrainer& stranger = add_stranger();
-  stranger.open("sparse", 0, 1, kThisNode);
-  wait_for([&] { return stranger.is_open; });
+  testing::TestTrainer& stranger = open_stranger("sparse");
   stranger.register_tensors({{"w", kCount}});
   wait_for([&] { return stranger.registered.size() == 1; });
   const auto pages = [this] { return quotas_->used(kStranger, UserResource::InputPages); };
-  const uint64_t rings = quotas_->used(kStranger, UserResource::BufferBytes);
   std::fill_n(stranger.floats(0), kCount, 1.0f);
   stranger.submit(1, 0, 0, 0);
   wait_for([&] { return stranger.done.size() == 1; });
@@ -293,18 +276,10 @@ TEST_F(JobManagerUsersTest, InputsThatWereNeverWrittenCountAsTheirUsers) {
   }
   stranger.submit(4, 0, 3, 2 * kCount * sizeof(float));
   wait_for([&] { return !stranger.failure.is_ok(); });
-  EXPECT_EQ(stranger.failure.code(), StatusCode::ResourceExhausted);
-  EXPECT_EQ(stranger.failure.message(),
-            fmt::format(
-                "job 'sparse': rank 0: 'w' step 3: 262144 of the 262144 bytes at 524288 of the "
-                "arena were never written, and reading them takes the daemon's memory: user 65534 "
-                "has {} bytes of braidd's memory on this node (2097152 of results, 262144 of "
-                "inputs that were never written, {} of buffers (rings, unfinished messages, what "
-                "came early from other nodes), 0 that processes keep of sessions that are over); "
-                "262144 more of inputs that were never written would be beyond the {} that "
-                "client.user_result_bytes_max allows: write inputs before they are submitted, or "
-                "raise it",
-                2097152 + 262144 + rings, rings, kMemoryOfUser));
+  EXPECT_TRUE(
+      is_error(stranger.failure, StatusCode::ResourceExhausted,
+               {"'sparse'", "rank 0", "'w' step 3", "262144 bytes at 524288",
+                "262144 of inputs that were never written", "client.user_result_bytes_max"}));
 }
 
 class JobManagerResultsTest : public testing::JobManagerTest {

@@ -86,4 +86,49 @@ void JobManagerTest::open_job(uint32_t world_size, uint64_t count) {
       [&] { return all([](const TestTrainer& trainer) { return !trainer.registered.empty(); }); });
 }
 
+TestTrainer& JobManagerTest::start_with_b(uint32_t world_size, const Algorithms& algorithms) {
+  std::vector<MemberNode> nodes = {{self_, {0}}};
+  for (const Peer& other : {b_, d_, e_}) {
+    if (nodes.size() == world_size) break;
+    if (nodes.size() > 1) control_plane_.add_peer(other);
+    nodes.push_back({other, {static_cast<uint32_t>(nodes.size())}});
+  }
+  TestTrainer& trainer = add_trainer();
+  trainer.open("train", 0, world_size, b_.address);
+  wait_for([&] { return !sent_to_b<proto::JoinJob>().empty(); });
+  hear(b_, make_job_start("train", world_size, 4, kKey, nodes, algorithms));
+  return trainer;
+}
+
+TestTrainer& JobManagerTest::open_with_b(uint32_t world_size, const Algorithms& algorithms) {
+  TestTrainer& trainer = start_with_b(world_size, algorithms);
+  wait_for([&] { return !sent_to_b<proto::JobReady>().empty(); });
+  hear(b_, make_job_go(kKey));
+  wait_for([&] { return trainer.is_open; });
+  return trainer;
+}
+
+void JobManagerTest::end_job_of_b() {
+  hear(b_, make_job_failed(kKey, "train", Status(StatusCode::JobFailed, "a test")));
+  wait_for([&] { return manager_->jobs().size() == 0; });
+}
+
+Status JobManagerTest::failure_told_to_b(size_t failures) {
+  wait_for([&] { return sent_to_b<proto::FailJob>().size() >= failures; });
+  const auto told = sent_to_b<proto::FailJob>();
+  const proto::FailJob& last = *told.at(failures - 1);
+  return {static_cast<StatusCode>(last.code()), last.reason()->str()};
+}
+
+Status JobManagerTest::failure_of(const TestTrainer& trainer) {
+  wait_for([&] { return !trainer.failure.is_ok(); });
+  return trainer.failure;
+}
+
+void JobManagerTest::register_w(TestTrainer& trainer) {
+  const size_t before = trainer.registered.size();
+  trainer.register_tensors({{"w", 4}});
+  wait_for([&] { return trainer.registered.size() > before; });
+}
+
 }  // namespace braid::testing

@@ -57,7 +57,7 @@ class ExtremeNumbers {
 
   Described tensor(const std::string& name) {
     static constexpr const char* kCodecs[] = {"int8", "topk:ratio=0.5", "2bit", "1bit", "dgc"};
-    Described one{name, one_in(2) ? below(3000) : number()};
+    Described one{name, 0, one_in(2) ? below(3000) : number()};
     one.dtype = static_cast<uint8_t>(one_in(3) ? below(kDataTypeCount + 1) : 0);
     one.backward_order = static_cast<uint32_t>(one_in(2) ? below(4) : number());
     one.is_planned = !one_in(4);
@@ -134,20 +134,6 @@ PlanActions expecting_actions() {
   return actions;
 }
 
-Result<RegisteredTensors> read(std::span<const Described> tensors) {
-  flatbuffers::FlatBufferBuilder builder;
-  std::vector<flatbuffers::Offset<proto::TensorDescription>> offsets;
-  for (const Described& one : tensors) {
-    offsets.push_back(proto::CreateTensorDescriptionDirect(
-        builder, one.name.c_str(), one.dtype, one.count, one.backward_order, one.is_dynamic,
-        one.is_planned, one.codec, one.state_slots));
-  }
-  builder.Finish(proto::CreateRegisterTensorsDirect(builder, &offsets));
-  return RegisteredTensors::read(
-      *flatbuffers::GetRoot<proto::RegisterTensors>(builder.GetBufferPointer()), kRandomJob,
-      CodecKinds().set());
-}
-
 TEST(RandomRegistrationsTest, WhatIsAcceptedAddsUp) {
   uint32_t accepted = 0, refused = 0;
   for (uint64_t seed = 0; seed < 3000; ++seed) {
@@ -155,7 +141,8 @@ TEST(RandomRegistrationsTest, WhatIsAcceptedAddsUp) {
     ExtremeNumbers numbers(seed);
     PlanBook book(JobLabel{"train"}, 9, 2, {0}, expecting_actions());
     for (uint32_t i = 0; i < 3; ++i) {
-      const auto registered = read(numbers.tensors(std::to_string(i)));
+      const auto registered =
+          testing::read_registration(numbers.tensors(std::to_string(i)), kRandomJob);
       ++(registered ? accepted : refused);
       if (!registered) continue;
       const TakenSet taken(registered->tensors);
@@ -176,7 +163,6 @@ TEST(RandomRegistrationsTest, WhatIsAcceptedAddsUp) {
 class RandomTrainerTest : public testing::JobManagerTest,
                           public ::testing::WithParamInterface<uint32_t> {
  protected:
-  static constexpr uint64_t kKey = 99;
   // Where the trainer's arena has what its submissions name.
   static constexpr uint64_t kTableAt = 512, kUpdateAt = 1024, kInputAt = 4096;
 

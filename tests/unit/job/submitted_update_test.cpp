@@ -5,8 +5,12 @@
 
 #include <gtest/gtest.h>
 
+#include "base/errors_testing.h"
+
 namespace braid {
 namespace {
+
+using testing::names;
 
 class SubmittedUpdateTest : public ::testing::Test {
  protected:
@@ -44,10 +48,8 @@ TEST_F(SubmittedUpdateTest, IsReadFromWhereTheSubmissionSays) {
 
 TEST_F(SubmittedUpdateTest, IsInsideTheArenaAndAligned) {
   for (const uint64_t table : {uint64_t{4}, kArenaBytes - 56, kArenaBytes, uint64_t{1} << 63}) {
-    EXPECT_EQ(read(table).status().message(),
-              fmt::format("an update of 64 bytes at {} is not inside the arena of 4096 bytes, or "
-                          "not aligned to 8",
-                          table));
+    EXPECT_TRUE(names(read(table).status().message(),
+                      {"64 bytes", std::to_string(table), "4096 bytes", "8"}));
   }
 }
 
@@ -56,9 +58,7 @@ TEST_F(SubmittedUpdateTest, GoesWithSumsAndAverages) {
   signature.reduction = Reduction::Average;
   EXPECT_TRUE(read(0, signature));
   signature.reduction = Reduction::Max;
-  EXPECT_EQ(read(0, signature).status().message(),
-            "is submitted as all-reduce (max) of float32 × 0; owners update its weights with sums "
-            "and averages");
+  EXPECT_TRUE(names(read(0, signature).status().message(), {"(max)", "float32 × 0"}));
   signature = {};
   signature.collective = Collective::Broadcast;
   EXPECT_FALSE(read(0, signature));
@@ -68,9 +68,7 @@ TEST_F(SubmittedUpdateTest, NeedsNoMoreSlotsThanThereAre) {
   step_.momentum = 0.5;
   EXPECT_TRUE(read(0));
   tensor_.state_slots = 1;
-  EXPECT_EQ(read(0).status().message(),
-            "sgd (lr 0.5, momentum 0.5), update 1 needs 2 state slots; the tensor was registered "
-            "with 1");
+  EXPECT_TRUE(names(read(0).status().message(), {"momentum 0.5", "2 state slots", "1"}));
 }
 
 TEST_F(SubmittedUpdateTest, WhatMakesNoSenseIsRefused) {

@@ -3,34 +3,22 @@
 
 #include <gtest/gtest.h>
 
+#include "base/errors_testing.h"
+#include "job/test_trainer.h"
+
 namespace braid {
 namespace {
 
+using testing::is_error;
+using testing::names;
+
 const JobHash kJob(9);
 
-struct Description {
-  std::string name;
-  uint8_t dtype = 0;
-  uint64_t count = 1;
-  bool dynamic = false;
-  bool planned = false;
-  uint32_t backward_order = 3;
-  const char* codec = nullptr;
-  uint8_t state_slots = 0;
-};
+using Description = testing::TestTrainer::Described;
 
 Result<uint32_t> add(TensorTable& table, const std::vector<Description>& descriptions,
                      const JobHash& job = kJob, const CodecKinds& allowed = CodecKinds().set()) {
-  flatbuffers::FlatBufferBuilder builder;
-  std::vector<flatbuffers::Offset<proto::TensorDescription>> offsets;
-  for (const Description& one : descriptions) {
-    offsets.push_back(proto::CreateTensorDescriptionDirect(
-        builder, one.name.c_str(), one.dtype, one.count, one.backward_order, one.dynamic,
-        one.planned, one.codec, one.state_slots));
-  }
-  builder.Finish(proto::CreateRegisterTensorsDirect(builder, &offsets));
-  auto registered = RegisteredTensors::read(
-      *flatbuffers::GetRoot<proto::RegisterTensors>(builder.GetBufferPointer()), job, allowed);
+  auto registered = testing::read_registration(descriptions, job, allowed);
   if (!registered) return registered.status();
   for (const Tensor& tensor : registered->tensors) BRAID_RETURN_IF_ERROR(table.check(tensor));
   const uint32_t first = table.begin(registered->tensors.size());
@@ -74,10 +62,8 @@ TEST(TensorTableTest, HasTheCodecsThatAreAllowed) {
   EXPECT_TRUE(with_codec("a", "int8:block=64"));
   EXPECT_TRUE(with_codec("b", "none"));
   const auto refused = with_codec("c", "int4");
-  EXPECT_EQ(refused.status().code(), StatusCode::PermissionDenied);
-  EXPECT_EQ(refused.status().message(),
-            "tensor 'c' has the codec int4, which this node does not allow; debug.codecs allows "
-            "none, int8");
+  EXPECT_TRUE(
+      is_error(refused, StatusCode::PermissionDenied, {"'c'", "codec int4", "debug.codecs"}));
   TensorTable everything;
   EXPECT_TRUE(add(everything, {{"c", 0, 10, false, true, 3, "int4"}}));
 }
@@ -91,10 +77,8 @@ TEST(TensorTableTest, ARegistrationHasSoManyCodecsAtMost) {
     tensors.push_back({"t" + codec, 0, 10, false, true, 3, codec.c_str()});
   TensorTable table;
   const auto refused = add(table, tensors);
-  EXPECT_EQ(refused.status().code(), StatusCode::InvalidArgument);
-  EXPECT_EQ(refused.status().message(),
-            "with tensor 'tint8:block=1056' (int8:block=1056) the tensors of one registration have "
-            "more than 64 different codecs");
+  EXPECT_TRUE(
+      is_error(refused, StatusCode::InvalidArgument, {"'tint8:block=1056'", "64 different"}));
   tensors.pop_back();
   tensors.push_back({"again", 0, 10, false, true, 3, codecs[0].c_str()});
   EXPECT_TRUE(add(table, tensors));
@@ -162,10 +146,8 @@ TEST(TensorTableTest, ASetBeyondTheLimitIsNamed) {
   const uint64_t most = kTensorBytesMax / 4;
   const auto refused = add(
       table, {{"a", 0, most - 1, false, true}, {"b", 0, 1, false, true}, {"c", 0, 1, false, true}});
-  EXPECT_EQ(refused.status().code(), StatusCode::InvalidArgument);
-  EXPECT_EQ(refused.status().message(),
-            "with tensor 'c' (1 elements of float32) the planned tensors of one registration have "
-            "281474976710660 bytes; they have 281474976710656 at most");
+  EXPECT_TRUE(is_error(refused, StatusCode::InvalidArgument,
+                       {"'c'", "1 elements", "281474976710660 bytes", "281474976710656"}));
   EXPECT_TRUE(add(table, {{"a", 0, most - 1, false, true}, {"b", 0, 1, false, true}}));
   EXPECT_TRUE(add(table, {{"c", 0, most, false, true}, {"d", 0, most, false, false}}))
       << "another set, and a tensor of none";
@@ -176,8 +158,7 @@ TEST(TensorTableTest, RegistersAllOrNone) {
   ASSERT_TRUE(add(table, {{"a"}}).is_ok());
   const auto refused = add(table, {{"b"}, {"a"}});
   ASSERT_FALSE(refused.is_ok());
-  EXPECT_EQ(refused.status().code(), StatusCode::AlreadyExists);
-  EXPECT_NE(refused.status().message().find("tensor 'a'"), std::string::npos);
+  EXPECT_TRUE(is_error(refused, StatusCode::AlreadyExists, {"tensor 'a'"}));
   EXPECT_EQ(table.find(1), nullptr);
   EXPECT_EQ(table.find_hash(kJob.of_name("b")), nullptr);
   const auto again = add(table, {{"b"}});
@@ -251,9 +232,7 @@ TEST(TensorTableTest, ADynamicTensorCannotBePlanned) {
   TensorTable table;
   const auto refused = add(table, {{"w", 0, 1, true, true}});
   ASSERT_FALSE(refused.is_ok());
-  EXPECT_EQ(refused.status().code(), StatusCode::InvalidArgument);
-  EXPECT_EQ(refused.status().message(),
-            "tensor 'w' is both dynamic and planned; a plan needs registered counts");
+  EXPECT_TRUE(is_error(refused, StatusCode::InvalidArgument, {"'w'"}));
 }
 
 class TakenTensorsTest : public ::testing::Test {
@@ -287,10 +266,8 @@ TEST_F(TakenTensorsTest, AreNotThereAnyMore) {
 }
 
 TEST_F(TakenTensorsTest, GoWithAllOfTheirRegistration) {
-  EXPECT_EQ(refusal(0, 1),
-            "1 tensors from 0 on are no whole registration; that of tensor 0 has 2, from 0 on");
-  EXPECT_EQ(refusal(1, 1),
-            "1 tensors from 1 on are no whole registration; that of tensor 1 has 2, from 0 on");
+  EXPECT_TRUE(names(refusal(0, 1), {"1 tensors", "0", "tensor 0", "2", "0"}));
+  EXPECT_TRUE(names(refusal(1, 1), {"1 tensors", "1", "tensor 1", "2", "0"}));
   EXPECT_FALSE(refusal(0, 3).empty());
   EXPECT_FALSE(refusal(0, 0).empty());
   EXPECT_FALSE(refusal(2, UINT32_MAX).empty());
@@ -308,9 +285,7 @@ TEST_F(TakenTensorsTest, HaveNoOperations) {
   table_.hold(1);
   table_.hold(0);
   table_.let_go(1);
-  EXPECT_EQ(refusal(0, 2),
-            "'a' and the tensors registered with it cannot be unregistered: operations of theirs "
-            "that were not given back: 1");
+  EXPECT_TRUE(names(refusal(0, 2), {"'a'", "1"}));
   table_.hold(2);
   table_.let_go(0);
   take_all(0, 2);
@@ -324,8 +299,8 @@ TEST_F(TakenTensorsTest, LeaveHandlesThatAreNotGivenAgain) {
 }
 
 TEST_F(TakenTensorsTest, LeaveRoom) {
-  EXPECT_EQ(table_.check_room(TensorTable::kTensorsMax - 2).message(),
-            "a trainer can register 1048576 tensors at most");
+  EXPECT_TRUE(
+      names(table_.check_room(TensorTable::kTensorsMax - 2).message(), {"1048576 tensors"}));
   take_all(0, 2);
   EXPECT_TRUE(table_.check_room(TensorTable::kTensorsMax - 1));
   EXPECT_FALSE(table_.check_room(TensorTable::kTensorsMax));
@@ -333,8 +308,7 @@ TEST_F(TakenTensorsTest, LeaveRoom) {
 
 TEST_F(TakenTensorsTest, HaveNamesThatMayNotComeAgainForAWhile) {
   take_all(0, 2);
-  EXPECT_EQ(add(table_, {{"b"}}).status().message(),
-            "tensor 'b' was unregistered before; register it under another name");
+  EXPECT_TRUE(names(add(table_, {{"b"}}).status().message(), {"'b'"}));
   for (size_t i = 0; i < EndedTensors::kKept; ++i) {
     const auto next = add(table_, {{"next" + std::to_string(i)}});
     ASSERT_TRUE(next);

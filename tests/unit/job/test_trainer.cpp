@@ -27,6 +27,17 @@ SharedMemory make_memory(uint64_t bytes) {
   return std::move(*made);
 }
 
+flatbuffers::Offset<proto::RegisterTensors> describe(
+    flatbuffers::FlatBufferBuilder& builder, std::span<const TestTrainer::Described> tensors) {
+  std::vector<flatbuffers::Offset<proto::TensorDescription>> descriptions;
+  for (const TestTrainer::Described& one : tensors) {
+    descriptions.push_back(proto::CreateTensorDescriptionDirect(
+        builder, one.name.c_str(), one.dtype, one.count, one.backward_order, one.is_dynamic,
+        one.is_planned, one.codec, one.state_slots));
+  }
+  return proto::CreateRegisterTensorsDirect(builder, &descriptions);
+}
+
 }  // namespace
 
 TestTrainer::TestTrainer(const std::string& socket_path)
@@ -65,20 +76,22 @@ void TestTrainer::register_tensors(const std::vector<std::pair<std::string, uint
                                    DataType dtype, bool planned) {
   std::vector<Described> described;
   for (const auto& [name, count] : tensors)
-    described.push_back({name, count, static_cast<uint8_t>(dtype), 0, false, planned});
+    described.push_back({name, static_cast<uint8_t>(dtype), count, false, planned});
   register_described(described);
 }
 
 void TestTrainer::register_described(std::span<const Described> tensors) {
   flatbuffers::FlatBufferBuilder builder;
-  std::vector<flatbuffers::Offset<proto::TensorDescription>> descriptions;
-  for (const Described& one : tensors) {
-    descriptions.push_back(proto::CreateTensorDescriptionDirect(
-        builder, one.name.c_str(), one.dtype, one.count, one.backward_order, one.is_dynamic,
-        one.is_planned, one.codec, one.state_slots));
-  }
-  finish(builder, proto::CreateRegisterTensorsDirect(builder, &descriptions));
+  finish(builder, describe(builder, tensors));
   send(builder);
+}
+
+Result<RegisteredTensors> read_registration(std::span<const TestTrainer::Described> tensors,
+                                            const JobHash& job, const CodecKinds& allowed) {
+  flatbuffers::FlatBufferBuilder builder;
+  builder.Finish(describe(builder, tensors));
+  return RegisteredTensors::read(
+      *flatbuffers::GetRoot<proto::RegisterTensors>(builder.GetBufferPointer()), job, allowed);
 }
 
 void TestTrainer::unregister_tensors(uint32_t first, uint32_t count) {

@@ -12,6 +12,7 @@
 #include "ipc/frame_reader.h"
 #include "ipc/rings.h"
 #include "ipc/shared_memory.h"
+#include "job/tensor_table.h"
 #include "proto/client_generated.h"
 #include "proto/types.h"
 
@@ -33,11 +34,11 @@ class TestTrainer {
                         DataType dtype = DataType::Float32, bool planned = false);
   struct Described {
     std::string name;
-    uint64_t count = 0;
     uint8_t dtype = 0;
-    uint32_t backward_order = 0;
+    uint64_t count = 1;
     bool is_dynamic = false;
     bool is_planned = false;
+    uint32_t backward_order = 3;
     const char* codec = nullptr;
     uint8_t state_slots = 0;
   };
@@ -100,5 +101,10 @@ class TestTrainer {
   RingProducer<proto::SubmitEntry> submit_;
   RingConsumer<proto::DoneEntry> done_ring_;
 };
+
+// What a node makes of a registration of these tensors.
+Result<RegisteredTensors> read_registration(std::span<const TestTrainer::Described> tensors,
+                                            const JobHash& job,
+                                            const CodecKinds& allowed = CodecKinds().set());
 
 }  // namespace braid::testing
