@@ -43,28 +43,14 @@ class EthtoolAnswersTest : public ::testing::Test {
   ethtool_cmd command_{};
 };
 
-TEST_F(EthtoolAnswersTest, ADeviceIsAskedOnce) {
-  for (int i = 0; i < 3; ++i) {
-    EXPECT_EQ(answer("fast"), 0);
-    EXPECT_EQ(command_.speed, 100);
-  }
-  EXPECT_EQ(asked, 1);
-}
-
-TEST_F(EthtoolAnswersTest, ARefusalIsAnAnswerToo) {
+TEST_F(EthtoolAnswersTest, EachDeviceIsAskedOnceAndARefusalIsAnAnswerToo) {
   for (int i = 0; i < 3; ++i) {
     errno = 0;
     EXPECT_EQ(answer("slow"), -1);
     EXPECT_EQ(errno, EOPNOTSUPP);
+    EXPECT_EQ(answer("fast"), 0);
+    EXPECT_EQ(command_.speed, 100);
   }
-  EXPECT_EQ(asked, 1);
-}
-
-TEST_F(EthtoolAnswersTest, EachDeviceHasItsAnswer) {
-  EXPECT_EQ(answer("slow"), -1);
-  EXPECT_EQ(answer("fast"), 0);
-  EXPECT_EQ(answer("slow"), -1);
-  EXPECT_EQ(answer("fast"), 0);
   EXPECT_EQ(asked, 2);
 }
 

@@ -9,27 +9,17 @@
 namespace braid::testing {
 namespace {
 
-bool at_least_once(const std::map<uint64_t, int>& times, uint64_t count) {
-  return times.size() == count && times.rbegin()->first == count - 1;
-}
-
 TEST(FlowFailure, ChunksOfADeadFlowGoOverTheOthersAndItIsOpenedAgain) {
-  TwoNodes nodes;
-  ASSERT_TRUE(nodes.open());
+  OpenNodes nodes;
   ASSERT_EQ(open_flows(nodes), 4u);
   constexpr uint64_t kChunks = 2000;
-  const auto source = std::make_shared<RecordingSource>(32 << 10);
-  nodes.submit(source, 0, kChunks);
+  const auto source = nodes.submit(32 << 10, kChunks);
   ASSERT_TRUE(nodes.run_until([&] { return source->settled.size() > 100; }));
   const auto sockets = connected_sockets();
   ASSERT_EQ(sockets.size(), 8u) << "four flows, both ends";
   ::shutdown(sockets.front(), SHUT_RDWR);
 
-  ASSERT_TRUE(nodes.run_until([&] { return source->settled.size() == kChunks; }));
-  EXPECT_TRUE(each_exactly(source->settled, kChunks, 1));
-  EXPECT_TRUE(source->not_settled.empty());
-  EXPECT_TRUE(at_least_once(nodes.b->sink.arrived, kChunks));
-  EXPECT_EQ(nodes.b->sink.corrupt, 0u);
+  nodes.expect_delivered(*source, kChunks);
   ASSERT_TRUE(nodes.run_until([&] {
     return open_flows(nodes) == 4 && nodes.a->transport().counters().flow_failures == 1;
   }));
@@ -62,48 +52,35 @@ TEST(FlowFailure, FlowsAreCountedByTheirState) {
 }
 
 TEST(FlowFailure, SurvivesTheLossOfEveryFlowAtOnceAgainAndAgain) {
-  TwoNodes nodes;
-  ASSERT_TRUE(nodes.open());
+  OpenNodes nodes;
   constexpr uint64_t kChunks = 3000;
-  const auto source = std::make_shared<RecordingSource>(32 << 10);
-  nodes.submit(source, 0, kChunks);
+  const auto source = nodes.submit(32 << 10, kChunks);
   for (size_t round = 1; round <= 3; ++round) {
     ASSERT_TRUE(nodes.run_until([&] { return source->settled.size() > round * 500; }));
-    const auto sockets = connected_sockets();
-    ASSERT_FALSE(sockets.empty());
-    for (const int socket : sockets) ::shutdown(socket, SHUT_RDWR);
+    shut_all_connections();
   }
-  ASSERT_TRUE(nodes.run_until([&] { return source->settled.size() == kChunks; }));
-  EXPECT_TRUE(each_exactly(source->settled, kChunks, 1));
-  EXPECT_TRUE(source->not_settled.empty());
-  EXPECT_TRUE(at_least_once(nodes.b->sink.arrived, kChunks));
+  nodes.expect_delivered(*source, kChunks);
   EXPECT_GE(nodes.a->transport().counters().flow_failures, 3u);
   EXPECT_GT(nodes.a->transport().counters().chunks_resent, 0u);
 }
 
 TEST(FlowFailure, ChunksSentButNotAcknowledgedAreSentAgain) {
-  TwoNodes nodes;
-  ASSERT_TRUE(nodes.open());
+  OpenNodes nodes;
   nodes.b_stands_still = true;
-  const auto source = std::make_shared<RecordingSource>(1024);
-  nodes.submit(source, 0, 8);
+  const auto source = nodes.submit(1024, 8);
   ASSERT_TRUE(nodes.run_until([&] { return source->given == 8; }));
-  for (const int socket : connected_sockets()) ::shutdown(socket, SHUT_RDWR);
+  shut_all_connections();
   nodes.b_stands_still = false;
-  ASSERT_TRUE(nodes.run_until([&] { return source->settled.size() == 8; }));
-  EXPECT_TRUE(each_exactly(source->settled, 8, 1));
-  EXPECT_TRUE(at_least_once(nodes.b->sink.arrived, 8));
+  nodes.expect_delivered(*source, 8);
 }
 
 TEST(FlowFailure, AChunkThatWasOutIsSettledEvenIfItsOperationIsOverByThen) {
-  TwoNodes nodes;
-  ASSERT_TRUE(nodes.open());
+  OpenNodes nodes;
   nodes.b_stands_still = true;
-  const auto source = std::make_shared<RecordingSource>(1024);
-  nodes.submit(source, 0, 8);
+  const auto source = nodes.submit(1024, 8);
   ASSERT_TRUE(nodes.run_until([&] { return source->given == 8; }));
   source->is_over = true;
-  for (const int socket : connected_sockets()) ::shutdown(socket, SHUT_RDWR);
+  shut_all_connections();
   nodes.b_stands_still = false;
   ASSERT_TRUE(
       nodes.run_until([&] { return source->settled.size() + source->not_settled.size() == 8; }));
@@ -121,11 +98,10 @@ TEST(FlowFailure, ALinkThatCannotBeOpenedAgainIsLost) {
     reason = why;
   });
   nodes.b_stands_still = true;
-  const auto source = std::make_shared<RecordingSource>(64 << 10);
-  nodes.submit(source, 0, 50);
+  const auto source = nodes.submit(64 << 10, 50);
   for (int i = 0; i < 100; ++i) nodes.step();
   nodes.b->control.is_silent = true;
-  for (const int socket : connected_sockets()) ::shutdown(socket, SHUT_RDWR);
+  shut_all_connections();
   ASSERT_TRUE(nodes.run_until([&] { return !lost.empty(); }));
   EXPECT_EQ(lost, "node2");
   EXPECT_NE(reason.message().find("node2"), std::string::npos);
@@ -145,11 +121,10 @@ TEST(FlowFailure, ALinkWithoutFlowsIsKeptForAsLongAsItsPeerMayBeSilent) {
   bool is_lost = false;
   nodes.a->transport().set_link_lost_callback([&](const Peer&, const Status&) { is_lost = true; });
   nodes.b_stands_still = true;
-  const auto source = std::make_shared<RecordingSource>(1024);
-  nodes.submit(source, 0, 8);
+  const auto source = nodes.submit(1024, 8);
   ASSERT_TRUE(nodes.run_until([&] { return source->given == 8; }));
   nodes.b->control.is_silent = true;
-  for (const int socket : connected_sockets()) ::shutdown(socket, SHUT_RDWR);
+  shut_all_connections();
   // Each of the flows was tried in vain three times: longer than a link may take to open.
   const uint64_t before = nodes.a->transport().counters().flow_failures;
   ASSERT_TRUE(nodes.run_until(
@@ -157,8 +132,7 @@ TEST(FlowFailure, ALinkWithoutFlowsIsKeptForAsLongAsItsPeerMayBeSilent) {
   EXPECT_EQ(open_flows(nodes), 0u);
   nodes.b_stands_still = false;
   nodes.b->control.is_silent = false;
-  ASSERT_TRUE(nodes.run_until([&] { return source->settled.size() == 8; }));
-  EXPECT_TRUE(each_exactly(source->settled, 8, 1));
+  nodes.expect_delivered(*source, 8);
   EXPECT_FALSE(is_lost);
 }
 

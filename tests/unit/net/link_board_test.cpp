@@ -66,11 +66,9 @@ LinkStatus link_of(TwoNodes& nodes) {
 }
 
 TEST(LinkStatuses, CountWhatALinkCarriesAtBothEnds) {
-  TwoNodes nodes;
-  ASSERT_TRUE(nodes.open());
-  const auto source = std::make_shared<RecordingSource>(32 << 10);
-  nodes.submit(source, 0, 100);
-  ASSERT_TRUE(nodes.run_until([&] { return source->settled.size() == 100; }));
+  OpenNodes nodes;
+  const auto source = nodes.submit(32 << 10, 100);
+  ASSERT_TRUE(nodes.settles(*source, 100));
   const LinkStatus link = link_of(nodes);
   EXPECT_EQ(link.peer, "node2");
   ASSERT_EQ(link.rails.size(), 1u);
@@ -87,14 +85,12 @@ TEST(LinkStatuses, CountWhatALinkCarriesAtBothEnds) {
 }
 
 TEST(LinkStatuses, TellOfAFlowThatDiedWithItsChunks) {
-  TwoNodes nodes;
-  ASSERT_TRUE(nodes.open());
+  OpenNodes nodes;
   nodes.b_stands_still = true;
-  const auto source = std::make_shared<RecordingSource>(1024);
-  nodes.submit(source, 0, 8);
+  const auto source = nodes.submit(1024, 8);
   ASSERT_TRUE(nodes.run_until([&] { return link_of(nodes).rails[0].oldest_ns > 0; }));
   EXPECT_GT(link_of(nodes).rails[0].unacknowledged_bytes, 8u * 1024);
-  for (const int socket : connected_sockets()) ::shutdown(socket, SHUT_RDWR);
+  shut_all_connections();
   nodes.b_stands_still = false;
   ASSERT_TRUE(nodes.run_until([&] {
     const auto link = link_of(nodes);
@@ -111,8 +107,7 @@ TEST(LinkStatuses, TellOfAFlowThatDiedWithItsChunks) {
 }
 
 TEST(LinkStatuses, AreGoneWithTheLink) {
-  TwoNodes nodes;
-  ASSERT_TRUE(nodes.open());
+  OpenNodes nodes;
   ASSERT_EQ(nodes.a->transport().link_statuses().size(), 1u);
   EXPECT_FALSE(nodes.a->transport().close_idle_links({}, 0));
   EXPECT_TRUE(nodes.run_until([&] {

@@ -26,24 +26,13 @@ size_t flows_used(TwoNodes& nodes) {
   return used;
 }
 
-size_t flows_open(TwoNodes& nodes) {
-  size_t open = 0;
-  for (const FlowStatus& flow : nodes.flows(*nodes.a)) {
-    if (flow.outgoing && flow.state == "open") ++open;
-  }
-  return open;
-}
-
 TEST(TransportLimits, FlowsAreAddedWhileChunksAreOnTheirWay) {
-  TwoNodes nodes(options_with(1));
-  ASSERT_TRUE(nodes.open());
-  const auto source = std::make_shared<RecordingSource>(kChunkBytes);
-  nodes.submit(source, 0, 500);
+  OpenNodes nodes(options_with(1));
+  const auto source = nodes.submit(kChunkBytes, 500);
   nodes.a->transport().add_flows(nodes.b->id(), 4);
   nodes.a->transport().add_flows(nodes.b->id(), 2);  // has them
-  ASSERT_TRUE(nodes.run_until([&] { return source->settled.size() == 500; }));
+  ASSERT_TRUE(nodes.settles(*source, 500));
   ASSERT_TRUE(nodes.run_until([&] { return nodes.a->transport().counters().flows_open == 4; }));
-  EXPECT_EQ(flows_open(nodes), 4u);
   EXPECT_EQ(flows_used(nodes), 1u) << "nobody was given more";
   EXPECT_TRUE(each_exactly(nodes.b->sink.arrived, 500, 1));
   EXPECT_EQ(nodes.a->transport().counters().flow_failures, 0u);
@@ -51,7 +40,7 @@ TEST(TransportLimits, FlowsAreAddedWhileChunksAreOnTheirWay) {
 
   nodes.a->transport().links(0).limit(kJob, {4, 0});
   nodes.submit(source, 500, 500);
-  ASSERT_TRUE(nodes.run_until([&] { return source->settled.size() == 1000; }));
+  ASSERT_TRUE(nodes.settles(*source, 1000));
   EXPECT_EQ(flows_used(nodes), 4u);
   EXPECT_TRUE(each_exactly(nodes.b->sink.arrived, 1000, 1));
 }
@@ -61,16 +50,14 @@ TEST(TransportLimits, WithoutALinkThereAreNoFlowsToAdd) {
   nodes.a->transport().add_flows(nodes.b->id(), 4);
   nodes.a->transport().add_flows(12345, 4);
   ASSERT_TRUE(nodes.open());
-  EXPECT_EQ(flows_open(nodes), 1u);
+  EXPECT_EQ(open_flows(nodes), 1u);
 }
 
 TEST(TransportLimits, AJobKeepsToItsFlowsAndItsWindow) {
-  TwoNodes nodes(options_with(4));
-  ASSERT_TRUE(nodes.open());
+  OpenNodes nodes(options_with(4));
   nodes.a->transport().links(0).limit(kJob, {2, kChunkBytes});
   nodes.b_stands_still = true;
-  const auto source = std::make_shared<RecordingSource>(kChunkBytes);
-  nodes.submit(source, 0, 100);
+  const auto source = nodes.submit(kChunkBytes, 100);
   for (int i = 0; i < 500; ++i) nodes.step();
   EXPECT_EQ(source->given, 2u);  // a chunk fills a window
 
@@ -82,23 +69,17 @@ TEST(TransportLimits, AJobKeepsToItsFlowsAndItsWindow) {
   for (int i = 0; i < 500; ++i) nodes.step();
   EXPECT_EQ(source->given, 4u * 4);
   nodes.b_stands_still = false;
-  ASSERT_TRUE(nodes.run_until([&] { return source->settled.size() == 100; }));
-  EXPECT_TRUE(each_exactly(nodes.b->sink.arrived, 100, 1));
+  nodes.expect_delivered_once(*source, 100);
 }
 
 TEST(TransportLimits, AJobThatHasToWaitHoldsUpNoOther) {
-  TwoNodes nodes(options_with(2));
-  ASSERT_TRUE(nodes.open());
+  OpenNodes nodes(options_with(2));
   nodes.a->transport().links(0).limit(kJob, {1, kChunkBytes});
   nodes.b_stands_still = true;
-  const auto limited = std::make_shared<RecordingSource>(kChunkBytes);
-  nodes.submit(limited, 0, 20);
+  const auto limited = nodes.submit(kChunkBytes, 20);
   const auto other = std::make_shared<RecordingSource>(kChunkBytes);
-  for (uint64_t number = 0; number < 20; ++number) {
-    OutgoingChunk chunk = RecordingSource::chunk(other, number);
-    chunk.header.job_key = kJob + 1;
-    nodes.a->link_to(*nodes.b)->submit(std::move(chunk));
-  }
+  other->job_key = kJob + 1;
+  nodes.submit(other, 0, 20);
   for (int i = 0; i < 500; ++i) nodes.step();
   EXPECT_LE(limited->given, 1u);
   EXPECT_GE(other->given, 7u);
@@ -108,18 +89,13 @@ TEST(TransportLimits, AJobThatHasToWaitHoldsUpNoOther) {
 }
 
 TEST(TransportLimits, JobsShareALinkByTheirWeights) {
-  TwoNodes nodes(options_with(4));
-  ASSERT_TRUE(nodes.open());
+  OpenNodes nodes(options_with(4));
   nodes.a->transport().links(0).limit(kJob, {0, 0, 3});
   nodes.b_stands_still = true;
-  const auto heavy = std::make_shared<RecordingSource>(kChunkBytes);
+  const auto heavy = nodes.submit(kChunkBytes, 40);
   const auto light = std::make_shared<RecordingSource>(kChunkBytes);
-  nodes.submit(heavy, 0, 40);
-  for (uint64_t number = 0; number < 40; ++number) {
-    OutgoingChunk chunk = RecordingSource::chunk(light, number);
-    chunk.header.job_key = kJob + 1;
-    nodes.a->link_to(*nodes.b)->submit(std::move(chunk));
-  }
+  light->job_key = kJob + 1;
+  nodes.submit(light, 0, 40);
   for (int i = 0; i < 500; ++i) nodes.step();
   EXPECT_EQ(heavy->given, 12u);  // the windows of four flows have room for 16
   EXPECT_EQ(light->given, 4u);

@@ -107,7 +107,7 @@ void expect_link_works(TwoNodes& nodes, uint64_t first) {
   const auto source = std::make_shared<RecordingSource>(8192);
   nodes.b->sink.arrived.clear();
   nodes.submit(source, first, 100);
-  ASSERT_TRUE(nodes.run_until([&] { return source->settled.size() == 100; }));
+  ASSERT_TRUE(nodes.settles(*source, 100));
   EXPECT_EQ(nodes.b->sink.arrived.size(), 100u);
 }
 
@@ -117,28 +117,10 @@ TEST(Strangers, AChunkWithAWrongTokenIsDroppedAndCounted) {
   const std::vector<uint8_t> payload(100, 1);
   const auto header = forged_header(100);
   stranger.send(proto::kChunkMessage, bytes_of(header), payload);
+  stranger.send(proto::kChunkMessage, bytes_of(header).first(30), payload);  // no header
   ASSERT_TRUE(nodes.run_until([&] {
     stranger.progress();
-    return nodes.b->transport().counters().chunks_rejected == 1;
-  }));
-  EXPECT_TRUE(nodes.b->sink.arrived.empty());
-  start_anew(nodes);
-  expect_link_works(nodes, 0);
-}
-
-TEST(Strangers, HeadersThatAreNoneAreDroppedAndCounted) {
-  TwoNodes nodes;
-  Stranger stranger(waiting_flow(nodes));
-  std::mt19937 random(3);
-  std::vector<std::vector<uint8_t>> headers;
-  for (size_t bytes = 0; bytes < 100; ++bytes) {
-    auto& header = headers.emplace_back(bytes);
-    for (auto& byte : header) byte = static_cast<uint8_t>(random());
-  }
-  for (const auto& header : headers) stranger.send(proto::kChunkMessage, header, {});
-  ASSERT_TRUE(nodes.run_until([&] {
-    stranger.progress();
-    return nodes.b->transport().counters().chunks_rejected == headers.size();
+    return nodes.b->transport().counters().chunks_rejected == 2;
   }));
   EXPECT_TRUE(nodes.b->sink.arrived.empty());
   start_anew(nodes);
@@ -161,47 +143,11 @@ bool is_connected(const Fd& socket) {
   return ::getpeername(socket.get(), reinterpret_cast<sockaddr*>(&peer), &bytes) == 0;
 }
 
-TEST(Strangers, GarbageOnTheTcpPortsOfUcxDoesNoHarmWhileFlowsAreOpened) {
-  TwoNodes nodes;
-  waiting_flow(nodes);
-  ASSERT_TRUE(nodes.run_until([&] { return listening_sockets().size() == 8; }));
-  std::mt19937 random(5);
-  for (const int port : listening_sockets()) {
-    for (int attempt = 0; attempt < 4; ++attempt) {
-      const Fd stranger = connect_to(port);
-      ASSERT_TRUE(is_connected(stranger));
-      std::vector<uint8_t> garbage(attempt * 1000);
-      for (auto& byte : garbage) byte = static_cast<uint8_t>(random());
-      ::send(stranger.get(), garbage.data(), garbage.size(), MSG_NOSIGNAL);
-      for (int i = 0; i < 10; ++i) nodes.step();
-    }
-  }
-  start_anew(nodes);
-  expect_link_works(nodes, 0);
-}
-
-TEST(Strangers, WhoSpeaksUcxButDoesNotKnowTheKeyGetsNoConnection) {
-  TwoNodes nodes;
-  WaitingFlow flow = waiting_flow(nodes);
-  ++flow.proof_key[0];
-  Stranger stranger(flow);
-  const auto header = forged_header(0);
-  stranger.send(proto::kChunkMessage, bytes_of(header), {});
-  ASSERT_TRUE(nodes.run_until([&] {
-    stranger.progress();
-    return nodes.b->transport().counters().strangers > 0 && stranger.has_failed();
-  }));
-  EXPECT_EQ(nodes.b->transport().counters().chunks_rejected, 0u) << "UCX heard nothing of it";
-  start_anew(nodes);
-  expect_link_works(nodes, 0);
-}
-
 // A flow is opened again on a link whose chunks somebody has heard.
 TEST(Strangers, WhoHasHeardAChunkProvesNothingWithItsToken) {
   auto options = TwoNodes::default_options();
   options.open_timeout_ms = 120'000;
-  TwoNodes nodes(options);
-  ASSERT_TRUE(nodes.open());
+  OpenNodes nodes(options);
   expect_link_works(nodes, 0);
   const std::set<uint64_t> tokens = nodes.b->sink.tokens;
   ASSERT_FALSE(tokens.empty());
@@ -226,11 +172,10 @@ TEST(Strangers, WhoHasHeardAChunkProvesNothingWithItsToken) {
 }
 
 TEST(Strangers, TokensOfChunksAreNewWithEachGenerationOfAFlow) {
-  TwoNodes nodes;
-  ASSERT_TRUE(nodes.open());
+  OpenNodes nodes;
   expect_link_works(nodes, 0);
   const std::set<uint64_t> before = std::exchange(nodes.b->sink.tokens, {});
-  for (const int socket : connected_sockets()) ::shutdown(socket, SHUT_RDWR);
+  shut_all_connections();
   ASSERT_TRUE(nodes.run_until([&] {
     return nodes.a->transport().counters().flow_failures >= 4 && open_flows(nodes) == 4;
   }));
@@ -294,8 +239,7 @@ TEST(Strangers, WhoConnectsWhileFlowsAreOpenedWritesNothingIntoOurMemory) {
 }
 
 TEST(Strangers, NobodyCanConnectToThePortsOfOpenFlows) {
-  TwoNodes nodes;
-  ASSERT_TRUE(nodes.open());
+  OpenNodes nodes;
   const auto ports = listening_sockets();
   ASSERT_EQ(ports.size(), 8u) << "four flows, both ends";
   for (const int port : ports) {

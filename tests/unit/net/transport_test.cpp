@@ -13,16 +13,10 @@ namespace {
 using ::testing::HasSubstr;
 
 TEST(Transport, DeliversAndSettlesEveryChunkOfABurstOnceOverAllFlows) {
-  TwoNodes nodes;
-  ASSERT_TRUE(nodes.open());
+  OpenNodes nodes;
   constexpr uint64_t kChunks = 4000;
-  const auto source = std::make_shared<RecordingSource>(16 << 10);
-  nodes.submit(source, 0, kChunks);
-  ASSERT_TRUE(nodes.run_until([&] { return source->settled.size() == kChunks; }));
-  EXPECT_TRUE(each_exactly(source->settled, kChunks, 1));
-  EXPECT_TRUE(each_exactly(nodes.b->sink.arrived, kChunks, 1));
-  EXPECT_TRUE(source->not_settled.empty());
-  EXPECT_EQ(nodes.b->sink.corrupt, 0u);
+  const auto source = nodes.submit(16 << 10, kChunks);
+  nodes.expect_delivered_once(*source, kChunks);
   EXPECT_EQ(nodes.b->sink.last_from, nodes.a->id());
 
   size_t outgoing = 0;
@@ -50,15 +44,14 @@ TEST(Transport, DeliversAndSettlesEveryChunkOfABurstOnceOverAllFlows) {
 class TransportAckTimes : public ::testing::TestWithParam<proto::AckTime> {};
 
 TEST_P(TransportAckTimes, SettlesChunksAloneAndInBursts) {
-  TwoNodes nodes;
-  ASSERT_TRUE(nodes.open());
+  OpenNodes nodes;
   for (const size_t bytes : {size_t{16}, size_t{16 << 10}, size_t{64 << 10}}) {
     for (const uint64_t chunks : {1, 2, 1500}) {
       nodes.b->sink.arrived.clear();
       const auto source = std::make_shared<RecordingSource>(bytes);
       source->ack_time = GetParam();
       nodes.submit(source, 0, chunks);
-      ASSERT_TRUE(nodes.run_until([&] { return source->settled.size() == chunks; }));
+      ASSERT_TRUE(nodes.settles(*source, chunks));
       EXPECT_TRUE(each_exactly(source->settled, chunks, 1));
       EXPECT_TRUE(each_exactly(nodes.b->sink.arrived, chunks, 1));
     }
@@ -74,15 +67,14 @@ TEST(Transport, LetsNoAcknowledgementWaitOnceHalfOfTheWindowIsOnItsWay) {
   auto options = TwoNodes::default_options();
   options.flows_per_link = 1;
   options.window_bytes = 8 * (32 << 10);
-  TwoNodes nodes(options);
-  ASSERT_TRUE(nodes.open());
+  OpenNodes nodes(options);
   nodes.b_stands_still = true;
   const auto source = std::make_shared<RecordingSource>(32 << 10);
   source->ack_time = proto::AckTime::Late;
   nodes.submit(source, 0, 8);
   ASSERT_TRUE(nodes.run_until([&] { return source->given == 8; }));
   nodes.b_stands_still = false;
-  ASSERT_TRUE(nodes.run_until([&] { return source->settled.size() == 8; }));
+  ASSERT_TRUE(nodes.settles(*source, 8));
   for (uint64_t chunk = 3; chunk < 8; ++chunk) {
     EXPECT_EQ(nodes.b->sink.ack_times[chunk], static_cast<uint8_t>(proto::AckTime::AtOnce))
         << "chunk " << chunk;
@@ -94,68 +86,41 @@ class TransportSizes : public ::testing::TestWithParam<size_t> {};
 TEST_P(TransportSizes, DeliversChunksOfEverySize) {
   auto options = TwoNodes::default_options();
   options.chunk_bytes = 256 << 10;
-  TwoNodes nodes(options);
-  ASSERT_TRUE(nodes.open());
+  OpenNodes nodes(options);
   const auto source = std::make_shared<RecordingSource>(GetParam());
   nodes.submit(source, 0, 40);
-  ASSERT_TRUE(nodes.run_until([&] { return source->settled.size() == 40; }));
-  EXPECT_TRUE(each_exactly(nodes.b->sink.arrived, 40, 1));
-  EXPECT_EQ(nodes.b->sink.corrupt, 0u);
+  nodes.expect_delivered_once(*source, 40);
 }
 
 INSTANTIATE_TEST_SUITE_P(Bytes, TransportSizes,
                          ::testing::Values(1, 7, 2048, 2049, 8191, 65535, 131072, 262143, 262144));
 
-TEST(Transport, SendsNoMoreThanTheWindowsWhileNothingIsAcknowledged) {
-  auto options = TwoNodes::default_options();
-  options.flows_per_link = 2;
-  options.window_bytes = 4 * (32 << 10);
-  TwoNodes nodes(options);
-  ASSERT_TRUE(nodes.open());
-  nodes.b_stands_still = true;
-  const auto source = std::make_shared<RecordingSource>(32 << 10);
-  nodes.submit(source, 0, 100);
-  for (int i = 0; i < 500; ++i) nodes.step();
-  // Four chunks fill a window.
-  EXPECT_EQ(source->given, 2u * 4u);
-  EXPECT_TRUE(source->settled.empty());
-  nodes.b_stands_still = false;
-  ASSERT_TRUE(nodes.run_until([&] { return source->settled.size() == 100; }));
-  EXPECT_TRUE(each_exactly(nodes.b->sink.arrived, 100, 1));
-}
-
 TEST(Transport, BoundsTheNumberOfSmallChunksOnTheirWay) {
   auto options = TwoNodes::default_options();
   options.flows_per_link = 1;
   options.window_bytes = 1 << 20;
-  TwoNodes nodes(options);
-  ASSERT_TRUE(nodes.open());
+  OpenNodes nodes(options);
   nodes.b_stands_still = true;
-  const auto source = std::make_shared<RecordingSource>(8);
-  nodes.submit(source, 0, 1000);
+  const auto source = nodes.submit(8, 1000);
   for (int i = 0; i < 500; ++i) nodes.step();
   EXPECT_EQ(source->given, 256u);
   nodes.b_stands_still = false;
-  ASSERT_TRUE(nodes.run_until([&] { return source->settled.size() == 1000; }));
-  EXPECT_TRUE(each_exactly(nodes.b->sink.arrived, 1000, 1));
+  nodes.expect_delivered_once(*source, 1000);
 }
 
 TEST(Transport, ASourceMaySubmitFromWithinItsCallbacks) {
-  TwoNodes nodes;
-  ASSERT_TRUE(nodes.open());
+  OpenNodes nodes;
   const auto source = std::make_shared<RecordingSource>(1024);
   uint64_t next = 1;
   source->on_settled = [&] {
     if (next < 500) nodes.submit(source, next++, 1);
   };
   nodes.submit(source, 0, 1);
-  ASSERT_TRUE(nodes.run_until([&] { return source->settled.size() == 500; }));
-  EXPECT_TRUE(each_exactly(nodes.b->sink.arrived, 500, 1));
+  nodes.expect_delivered_once(*source, 500);
 }
 
 TEST(Transport, DropsInSilenceAChunkWhoseOperationIsOver) {
-  TwoNodes nodes;
-  ASSERT_TRUE(nodes.open());
+  OpenNodes nodes;
   const auto over = std::make_shared<RecordingSource>(1024);
   over->is_over = true;
   const auto alive = std::make_shared<RecordingSource>(1024);
@@ -168,29 +133,26 @@ TEST(Transport, DropsInSilenceAChunkWhoseOperationIsOver) {
 }
 
 TEST(Transport, LinksInBothDirectionsAreIndependent) {
-  TwoNodes nodes;
-  ASSERT_TRUE(nodes.open());
+  OpenNodes nodes;
   EXPECT_EQ(nodes.b->link_to(*nodes.a), nullptr);
   ASSERT_TRUE(nodes.open(*nodes.b, *nodes.a));
   const auto source = std::make_shared<RecordingSource>(4096);
   for (uint64_t i = 0; i < 100; ++i) {
     nodes.b->link_to(*nodes.a)->submit(RecordingSource::chunk(source, i));
   }
-  ASSERT_TRUE(nodes.run_until([&] { return source->settled.size() == 100; }));
+  ASSERT_TRUE(nodes.settles(*source, 100));
   EXPECT_TRUE(each_exactly(nodes.a->sink.arrived, 100, 1));
 }
 
 TEST(Transport, OpeningAnOpenLinkSucceedsWithoutNewFlows) {
-  TwoNodes nodes;
-  ASSERT_TRUE(nodes.open());
+  OpenNodes nodes;
   const size_t messages = nodes.a->control.sent.size();
   ASSERT_TRUE(nodes.open());
   EXPECT_EQ(nodes.a->control.sent.size(), messages);
 }
 
 TEST(Transport, ClosesLinksThatNoJobUses) {
-  TwoNodes nodes;
-  ASSERT_TRUE(nodes.open());
+  OpenNodes nodes;
   Transport& transport = nodes.a->transport();
   const NodeId b = nodes.b->id();
   EXPECT_FALSE(transport.close_idle_links({b}, 0)) << "there is no idle one";
@@ -235,11 +197,9 @@ TEST(Transport, APeerThatDoesNotAnswerIsNamedWithinTheDeadline) {
 }
 
 TEST(Transport, ALostPeerSettlesEverythingAsNotAcknowledged) {
-  TwoNodes nodes;
-  ASSERT_TRUE(nodes.open());
+  OpenNodes nodes;
   nodes.b_stands_still = true;
-  const auto source = std::make_shared<RecordingSource>(64 << 10);
-  nodes.submit(source, 0, 100);
+  const auto source = nodes.submit(64 << 10, 100);
   for (int i = 0; i < 100; ++i) nodes.step();
   ASSERT_GT(source->given, 0u);
   Link* link = nodes.a->link_to(*nodes.b);

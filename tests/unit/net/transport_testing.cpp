@@ -18,6 +18,7 @@ OutgoingChunk RecordingSource::chunk(const std::shared_ptr<RecordingSource>& sou
   made.header.version = proto::kChunkVersion;
   made.header.phase = static_cast<uint8_t>(proto::Phase::AllGather);
   made.header.ack_time = static_cast<uint8_t>(source->ack_time);
+  made.header.job_key = source->job_key;
   made.header.step = number;
   made.header.bytes = static_cast<uint32_t>(source->chunk_bytes_);
   made.source = source;
@@ -56,7 +57,7 @@ void RecordingSink::on_chunk(NodeId from, const proto::ChunkHeader& header,
 }
 
 const Peer* DeliveringControlPlane::find(NodeId id) const {
-  return other != nullptr && other->id() == id ? &other->control.self() : nullptr;
+  return other_ != nullptr && other_->id == id ? other_ : nullptr;
 }
 
 Status DeliveringControlPlane::send(NodeId to, flatbuffers::FlatBufferBuilder& message) {
@@ -64,9 +65,7 @@ Status DeliveringControlPlane::send(NodeId to, flatbuffers::FlatBufferBuilder& m
   sent.emplace_back(message.GetBufferPointer(), message.GetBufferPointer() + message.GetSize());
   if (is_silent) return Status::ok();
   loop_.defer([this, bytes = sent.back()] {
-    if (other == nullptr) return;
-    EXPECT_TRUE(
-        other->transport().on_control_message(self_, *proto::GetControlMessage(bytes.data())));
+    EXPECT_TRUE(receiver_->on_control_message(self_, *proto::GetControlMessage(bytes.data())));
   });
   return Status::ok();
 }
@@ -95,8 +94,8 @@ TwoNodes::TwoNodes(const TransportOptions& options_a, const TransportOptions& op
     : control_loop(std::move(Loop::create("control")).value()),
       a(std::make_unique<FakeNode>(*control_loop, 1, options_a)),
       b(std::make_unique<FakeNode>(*control_loop, 2, options_b)) {
-  a->control.other = b.get();
-  b->control.other = a.get();
+  a->control.connect_to(b->control.self(), b->transport());
+  b->control.connect_to(a->control.self(), a->transport());
 }
 
 TwoNodes::~TwoNodes() {
@@ -156,6 +155,30 @@ void TwoNodes::submit(const std::shared_ptr<RecordingSource>& source, uint64_t f
   }
 }
 
+std::shared_ptr<RecordingSource> TwoNodes::submit(size_t chunk_bytes, uint64_t count) {
+  auto source = std::make_shared<RecordingSource>(chunk_bytes);
+  submit(source, 0, count);
+  return source;
+}
+
+bool TwoNodes::settles(const RecordingSource& source, uint64_t count) {
+  return run_until([&] { return source.settled.size() == count; });
+}
+
+void TwoNodes::expect_delivered(const RecordingSource& source, uint64_t count) {
+  ASSERT_TRUE(settles(source, count));
+  EXPECT_TRUE(each_exactly(source.settled, count, 1));
+  EXPECT_TRUE(source.not_settled.empty());
+  EXPECT_EQ(b->sink.arrived.size(), count);
+  EXPECT_EQ(b->sink.arrived.rbegin()->first, count - 1);
+  EXPECT_EQ(b->sink.corrupt, 0u);
+}
+
+void TwoNodes::expect_delivered_once(const RecordingSource& source, uint64_t count) {
+  expect_delivered(source, count);
+  EXPECT_TRUE(each_exactly(b->sink.arrived, count, 1));
+}
+
 namespace {
 
 std::vector<int> tcp_sockets(bool listening) {
@@ -206,6 +229,15 @@ void drop_what_arrives(int socket) {
   sock_filter drop_all = BPF_STMT(BPF_RET | BPF_K, 0);
   const sock_fprog program{1, &drop_all};
   EXPECT_EQ(::setsockopt(socket, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program)), 0);
+}
+
+void drop_both_ways(const Connection& connection) {
+  drop_what_arrives(connection.one_end);
+  drop_what_arrives(connection.other_end);
+}
+
+void shut_all_connections() {
+  for (const int socket : connected_sockets()) ::shutdown(socket, SHUT_RDWR);
 }
 
 bool each_exactly(const std::map<uint64_t, int>& times, uint64_t count, int n) {

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include <gtest/gtest.h>
+
 #include "base/clock.h"
 #include "loop/loop.h"
 #include "net/transport.h"
@@ -29,6 +31,7 @@ class RecordingSource final : public ChunkSource {
   void on_chunk_settled(const OutgoingChunk& chunk, bool acknowledged) override;
 
   proto::AckTime ack_time = proto::AckTime::AtOnce;
+  uint64_t job_key = 0;
   bool is_over = false;                 // gives no more bytes
   uint64_t given = 0;                   // calls of chunk_bytes
   std::map<uint64_t, int> settled;      // number → times acknowledged
@@ -55,14 +58,15 @@ class RecordingSink final : public ChunkSink {
   std::function<void()> on_arrived;
 };
 
-class FakeNode;
-
 // Stands for the control plane between two nodes of one test: messages arrive on the next round of
 // the loop.
 class DeliveringControlPlane final : public ControlPlane {
  public:
   DeliveringControlPlane(Loop& loop, Peer self) : loop_(loop), self_(std::move(self)) {}
 
+  void connect_to(const Peer& other, Transport& receiver) {
+    other_ = &other, receiver_ = &receiver;
+  }
   const Peer& self() const override { return self_; }
   void connect_for(std::optional<uint32_t>, const std::string&, uint16_t,
                    ConnectCallback) override {}
@@ -75,13 +79,14 @@ class DeliveringControlPlane final : public ControlPlane {
   std::vector<Peer> peers() const override { return {}; }
   const ControlPlaneCounters& counters() const override { return counters_; }
 
-  FakeNode* other = nullptr;
   bool is_silent = false;  // messages get lost
   std::vector<std::vector<uint8_t>> sent;
 
  private:
   Loop& loop_;
   const Peer self_;
+  const Peer* other_ = nullptr;
+  Transport* receiver_ = nullptr;
   ControlPlaneCounters counters_;
 };
 
@@ -123,12 +128,28 @@ class TwoNodes {
   // for it.
   bool open_eventually();
   std::vector<FlowStatus> flows(FakeNode& node);
+  // From a to b.
   void submit(const std::shared_ptr<RecordingSource>& source, uint64_t first, uint64_t count);
+  // Submits the chunks 0 to `count` of a new source.
+  std::shared_ptr<RecordingSource> submit(size_t chunk_bytes, uint64_t count);
+  bool settles(const RecordingSource& source, uint64_t count);
+  // Runs until the chunks 0 to `count` are settled. Each was acknowledged once, and its bytes came.
+  void expect_delivered(const RecordingSource& source, uint64_t count);
+  // The same, and no chunk came twice.
+  void expect_delivered_once(const RecordingSource& source, uint64_t count);
 
   std::unique_ptr<Loop> control_loop;
   std::unique_ptr<FakeNode> a;
   std::unique_ptr<FakeNode> b;
   bool b_stands_still = false;
+};
+
+// The same, with a link from a to b.
+class OpenNodes : public TwoNodes {
+ public:
+  explicit OpenNodes(const TransportOptions& options = default_options()) : TwoNodes(options) {
+    EXPECT_TRUE(open());
+  }
 };
 
 uint64_t open_flows(TwoNodes& nodes);  // of the first one
@@ -145,6 +166,8 @@ struct Connection {
 std::vector<Connection> connections();
 // From now on packets that arrive at the socket get lost.
 void drop_what_arrives(int socket);
+void drop_both_ways(const Connection& connection);
+void shut_all_connections();
 
 // Every one of `count` chunks, from 0, is in `times` exactly `n` times, and no other.
 bool each_exactly(const std::map<uint64_t, int>& times, uint64_t count, int n);

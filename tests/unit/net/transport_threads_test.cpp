@@ -14,45 +14,9 @@ namespace {
 constexpr size_t kLoops = 2;
 constexpr uint64_t kChunks = 500;
 
-// Hands messages over to the other node, on the loop that both share.
-class Wire final : public ControlPlane {
- public:
-  Wire(Loop& loop, Peer self, Peer other)
-      : loop_(loop), self_(std::move(self)), other_(std::move(other)) {}
-
-  void set_receiver(Transport& receiver) { receiver_ = &receiver; }
-
-  const Peer& self() const override { return self_; }
-  void connect_for(std::optional<uint32_t>, const std::string&, uint16_t,
-                   ConnectCallback) override {}
-  const Peer* find(NodeId id) const override { return id == other_.id ? &other_ : nullptr; }
-  Status send(NodeId, flatbuffers::FlatBufferBuilder& message) override {
-    std::vector<uint8_t> bytes(message.GetBufferPointer(),
-                               message.GetBufferPointer() + message.GetSize());
-    loop_.defer([this, bytes] {
-      receiver_->on_control_message(self_, *proto::GetControlMessage(bytes.data()));
-    });
-    return Status::ok();
-  }
-  std::optional<uint64_t> round_trip_ns(NodeId) const override { return std::nullopt; }
-  LinkKey link_key(NodeId opener, NodeId receiver, uint64_t nonce) const override {
-    return make_link_key({}, opener, receiver, nonce);
-  }
-  std::vector<Peer> peers() const override { return {other_}; }
-  const ControlPlaneCounters& counters() const override { return counters_; }
-
- private:
-  Loop& loop_;
-  Peer self_;
-  Peer other_;
-  Transport* receiver_ = nullptr;
-  ControlPlaneCounters counters_;
-};
-
 // A node's I/O loops, which run() gives a thread each.
 struct ThreadedNode {
-  ThreadedNode(Loop& control_loop, const Peer& self, const Peer& other)
-      : wire(control_loop, self, other) {
+  ThreadedNode(Loop& control_loop, const Peer& self) : wire(control_loop, self) {
     std::vector<IoLoop> loops;
     for (RecordingSink& sink : sinks) {
       io_loops.push_back(std::move(Loop::create("io")).value());
@@ -71,7 +35,7 @@ struct ThreadedNode {
 
   std::vector<std::unique_ptr<Loop>> io_loops;
   std::vector<RecordingSink> sinks = std::vector<RecordingSink>(kLoops);
-  Wire wire;
+  DeliveringControlPlane wire;
   std::unique_ptr<Transport> transport;
   std::vector<std::thread> threads;
 };
@@ -81,10 +45,10 @@ TEST(TransportThreads, EveryLoopHasItsOwnFlows) {
   auto control_loop = std::move(Loop::create("control")).value();
   const Peer one{1, "node1", "127.0.0.1", 7410};
   const Peer two{2, "node2", "127.0.0.1", 7410};
-  ThreadedNode sender(*control_loop, one, two);
-  ThreadedNode receiver(*control_loop, two, one);
-  sender.wire.set_receiver(*receiver.transport);
-  receiver.wire.set_receiver(*sender.transport);
+  ThreadedNode sender(*control_loop, one);
+  ThreadedNode receiver(*control_loop, two);
+  sender.wire.connect_to(two, *receiver.transport);
+  receiver.wire.connect_to(one, *sender.transport);
 
   std::atomic<uint64_t> settled = 0;
   std::vector<std::shared_ptr<RecordingSource>> sources;

@@ -40,10 +40,8 @@ TEST_P(ForeignVariable, DoesNotStopFlows) {
   TwoNodes nodes;
   const Status opened = nodes.open();
   ASSERT_TRUE(opened) << opened.message();
-  const auto source = std::make_shared<RecordingSource>(60 << 10);
-  nodes.submit(source, 0, 50);
-  ASSERT_TRUE(nodes.run_until([&] { return source->settled.size() == 50; }));
-  EXPECT_TRUE(each_exactly(nodes.b->sink.arrived, 50, 1));
+  const auto source = nodes.submit(60 << 10, 50);
+  nodes.expect_delivered_once(*source, 50);
   EXPECT_EQ(nodes.b->transport().counters().chunks_rejected, 0u);
 }
 
@@ -110,9 +108,8 @@ TEST(UcxEnvironment, FlowsThatHavePortsAreUsed) {
   ASSERT_TRUE(opened) << opened.message();
   EXPECT_GE(open_flows(nodes), 1u);
   EXPECT_LE(open_flows(nodes), 20u);
-  const auto source = std::make_shared<RecordingSource>(60 << 10);
-  nodes.submit(source, 0, 50);
-  EXPECT_TRUE(nodes.run_until([&] { return source->settled.size() == 50; }));
+  const auto source = nodes.submit(60 << 10, 50);
+  EXPECT_TRUE(nodes.settles(*source, 50));
 }
 
 }  // namespace

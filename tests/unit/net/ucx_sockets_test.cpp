@@ -102,6 +102,12 @@ class UcxSocketsTest : public ::testing::Test {
     EXPECT_FALSE(accept_from(port_).is_valid());
     EXPECT_EQ(errno, EAGAIN);
   }
+  void expect_closed_and_counted(const Fd& stranger) {
+    ASSERT_TRUE(happens(port_, POLLIN));
+    expect_nobody();
+    EXPECT_TRUE(is_closed(stranger));
+    EXPECT_EQ(strangers_, 1u);
+  }
 
   std::atomic<uint64_t> strangers_ = 0;
   std::unique_ptr<UcxSockets> listening_ =
@@ -136,20 +142,14 @@ TEST_F(UcxSocketsTest, NobodyHearsOfAConnectionThatSaysNothing) {
 TEST_F(UcxSocketsTest, WhoProvesNothingIsClosedAndCounted) {
   const Fd stranger = connect_to(port_);
   say(stranger, "a message that is longer than a proof has to be for a look at it");
-  ASSERT_TRUE(happens(port_, POLLIN));
-  expect_nobody();
-  EXPECT_TRUE(is_closed(stranger));
-  EXPECT_EQ(strangers_, 1u);
+  expect_closed_and_counted(stranger);
 }
 
 TEST_F(UcxSocketsTest, WhoHasAnotherKeyIsClosedAndCounted) {
   UcxSockets other(kOtherProofKey, "lo", strangers_);
   const Fd stranger = begin(other);
   say(stranger, "hello");
-  ASSERT_TRUE(happens(port_, POLLIN));
-  expect_nobody();
-  EXPECT_TRUE(is_closed(stranger));
-  EXPECT_EQ(strangers_, 1u);
+  expect_closed_and_counted(stranger);
 }
 
 TEST_F(UcxSocketsTest, AProofThatWasHeardLetsNoSecondConnectionIn) {
@@ -162,19 +162,14 @@ TEST_F(UcxSocketsTest, AProofThatWasHeardLetsNoSecondConnectionIn) {
   use_.reset();
   const Fd second = connect_to(port_);
   say(second, {reinterpret_cast<const char*>(proof.data()), proof.size()});
-  ASSERT_TRUE(happens(port_, POLLIN));
-  expect_nobody();
-  EXPECT_TRUE(is_closed(second));
-  EXPECT_EQ(strangers_, 1u);
+  expect_closed_and_counted(second);
 }
 
 TEST_F(UcxSocketsTest, HalfAProofIsNone) {
   const auto proof = flow_proof(kProofKey, FlowProofOf::Connecting, address_of(port_).port());
   const Fd stranger = connect_to(port_);
   ::send(stranger.get(), proof.data(), proof.size() / 2, MSG_NOSIGNAL);
-  ASSERT_TRUE(happens(port_, POLLIN));
-  expect_nobody();
-  EXPECT_TRUE(is_closed(stranger));
+  expect_closed_and_counted(stranger);
 }
 
 TEST_F(UcxSocketsTest, StrangersDoNotStandInTheWay) {
