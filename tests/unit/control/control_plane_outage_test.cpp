@@ -117,11 +117,6 @@ class ControlPlaneOutageTest : public ControlPlaneTest {
     (name == "a" ? port_of_a_ : port_of_b_) = result.listen_port;
     return result;
   }
-  uint16_t free_port(const std::string& address) {
-    auto listener = TcpListener::create(*loop_, *SocketAddress::parse(address, 0), 1,
-                                        [](Result<std::unique_ptr<TcpStream>>) {});
-    return (*listener)->address().port();
-  }
   void set_mode(Proxy::Mode mode) {
     to_a_.set_mode(mode);
     to_b_.set_mode(mode);
@@ -132,10 +127,8 @@ class ControlPlaneOutageTest : public ControlPlaneTest {
   }
   void send_both_ways(uint64_t messages) {
     for (uint64_t i = 0; i < messages; ++i, ++sent_) {
-      auto to_b = job_ready(sent_);
-      ASSERT_TRUE(a_->send(b_->self().id, to_b).is_ok());
-      auto to_a = job_ready(sent_);
-      ASSERT_TRUE(b_->send(a_->self().id, to_a).is_ok());
+      send(*a_, *b_, sent_);
+      send(*b_, *a_, sent_);
     }
   }
   void expect_all_once_and_in_order() {

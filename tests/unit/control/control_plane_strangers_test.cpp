@@ -40,18 +40,16 @@ class RawSocket {
   bool is_connected_ = false;
 };
 
-class ControlPlaneStrangersTest : public ControlPlaneTest {
+class ControlPlaneStrangersTest : public TwoControlPlanesTest {
  protected:
   // What goes on undisturbed meanwhile: a and b are connected, and are so afterwards.
   void SetUp() override {
     a_ = create(options_of_a(), on_a_);
-    b_ = create(options("b", "127.0.0.2"), on_b_);
     connect(*a_, b_->self());
   }
   void TearDown() override {
     const size_t before = on_b_.numbers.size();
-    auto message = job_ready(1);
-    ASSERT_TRUE(a_->send(b_->self().id, message).is_ok());
+    send(*a_, *b_, 1);
     ASSERT_TRUE(run_until([&] { return on_b_.numbers.size() > before; }));
     EXPECT_TRUE(on_a_.lost.empty());
     EXPECT_TRUE(on_b_.lost.empty());
@@ -69,11 +67,6 @@ class ControlPlaneStrangersTest : public ControlPlaneTest {
     ASSERT_TRUE(run_until([&] { return refused() > before && stranger.is_closed(); }));
     EXPECT_EQ(refused(), before + 1);
   }
-
-  RecordingHandler on_a_;
-  RecordingHandler on_b_;
-  std::unique_ptr<ControlPlane> a_;
-  std::unique_ptr<ControlPlane> b_;
 };
 
 TEST_F(ControlPlaneStrangersTest, RefusesBytesThatAreNoFrames) {
@@ -83,17 +76,6 @@ TEST_F(ControlPlaneStrangersTest, RefusesBytesThatAreNoFrames) {
   expect_refused({0x01, 0x10, 0, 0});              // 4097 bytes announced
   expect_refused({0xff, 0xff, 0xff, 0xff, 1, 2});  // 4 GiB announced
   expect_refused({8, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8});
-}
-
-TEST_F(ControlPlaneStrangersTest, RefusesRandomBytes) {
-  std::mt19937 random(3);
-  for (int round = 0; round < 100; ++round) {
-    std::vector<uint8_t> noise(5000);
-    for (auto& byte : noise) byte = static_cast<uint8_t>(random());
-    if (round % 2 == 0) noise[1] = noise[2] = noise[3] = 0;
-    if (noise[0] == 0) noise[0] = 1;
-    expect_refused(noise);
-  }
 }
 
 TEST_F(ControlPlaneStrangersTest, RefusesMessagesBeforeTheHandshake) {
@@ -204,11 +186,6 @@ TEST_F(ControlPlaneStrangersTest, TellsAPeerWithAnotherKey) {
 
 class ControlPlaneWithoutAKeyTest : public ControlPlaneTest {
  protected:
-  static uint16_t free_port(const std::string& address) {
-    auto loop = std::move(Loop::create("port")).value();
-    auto listener = TcpListener::create(*loop, *SocketAddress::parse(address, 0), 1, [](auto) {});
-    return (*listener)->address().port();
-  }
   static ControlPlaneOptions options_at(const std::string& address) {
     ControlPlaneOptions result = options("c", address);
     result.listen_port = free_port(address);
@@ -242,49 +219,6 @@ TEST_F(ControlPlaneWithoutAKeyTest, EveryAddressOfThisHostIsItsOwn) {
   auto c = create(options_at("127.0.0.1"), on_c_);
   for (const char* host : {"127.0.0.1", "127.0.1.1", "localhost"})
     EXPECT_EQ(connect(*c, {0, "", host, c->self().port}).id, c->self().id) << host;
-}
-
-// A daemon of another version, as far as its handshake goes.
-struct OtherVersion final : ControlConnectionOwner {
-  void on_established(ControlConnection&) override {
-    ADD_FAILURE() << "versions 1 and 99 do not match";
-  }
-  void on_message(ControlConnection&, const FrameNumbers&, const proto::ControlMessage&,
-                  size_t) override {}
-  void on_broken(ControlConnection&, const Status& reason) override { broken = reason.message(); }
-  std::string broken;
-};
-
-TEST_F(ControlPlaneStrangersTest, SaysWhichNodeIsTooOld) {
-  OtherVersion other;
-  HandshakeOptions newer;
-  newer.self = peer_named("z", "127.0.0.9");
-  newer.self.port = 7410;
-  newer.node_key = std::make_shared<const NodeKey>();
-  newer.self.id = newer.node_key->id();
-  newer.cluster_key = options("a").cluster_key;
-  newer.protocol_version = 99;
-  const std::string expected = "node 'z' (127.0.0.9) speaks control protocol 99";
-
-  // They connect to us …
-  const auto address = SocketAddress::parse("127.0.0.1", a_->self().port);
-  auto outgoing = ControlConnection::connect(*loop_, *address, newer, 5000, other);
-  ASSERT_TRUE(run_until([&] { return !other.broken.empty(); }));
-  EXPECT_TRUE(contains(other.broken, expected));
-  EXPECT_TRUE(contains(other.broken, "upgrade node 'a'"));
-  EXPECT_EQ(refused(), 1u);
-
-  // … and we to them.
-  std::unique_ptr<ControlConnection> incoming;
-  auto listener = TcpListener::create(*loop_, *SocketAddress::parse("127.0.0.9", 0), 1 << 20,
-                                      [&](Result<std::unique_ptr<TcpStream>> stream) {
-                                        incoming = ControlConnection::accept(
-                                            *loop_, std::move(stream).value(), newer, 5000, other);
-                                      });
-  ASSERT_TRUE(listener.is_ok());
-  const Status status = connect_error(*a_, "127.0.0.9", (*listener)->address().port());
-  EXPECT_TRUE(contains(status.message(), "node 'z' (127.0.0.9)"));
-  EXPECT_TRUE(contains(status.message(), "upgrade node 'a'"));
 }
 
 TEST_F(ControlPlaneStrangersTest, SaysWhatIsWrongWithATarget) {

@@ -6,140 +6,110 @@
 namespace braid::testing {
 namespace {
 
-TEST_F(ControlPlaneTest, CarriesMessagesBothWaysInOrder) {
-  RecordingHandler on_a;
-  RecordingHandler on_b;
-  auto a = create(options("a", "127.0.0.1"), on_a);
-  auto b = create(options("b", "127.0.0.2"), on_b);
-  const Peer found = connect(*a, b->self());
-  EXPECT_EQ(found.id, b->self().id);
+flatbuffers::FlatBufferBuilder flow_refuse(size_t bytes) {
+  flatbuffers::FlatBufferBuilder builder;
+  const std::string reason(bytes, 'x');
+  const auto body = proto::CreateFlowRefuseDirect(builder, 0, 0, 0, reason.c_str());
+  builder.Finish(
+      proto::CreateControlMessage(builder, proto::ControlBody::FlowRefuse, body.Union()));
+  return builder;
+}
+
+TEST_F(TwoControlPlanesTest, CarriesMessagesBothWaysInOrder) {
+  const Peer found = connect(*a_, b_->self());
+  EXPECT_EQ(found.id, b_->self().id);
   EXPECT_EQ(found.name, "b");
-  ASSERT_TRUE(run_until([&] { return b->find(a->self().id) != nullptr; }));
-  EXPECT_EQ(a->find(b->self().id)->port, b->self().port);
+  ASSERT_TRUE(run_until([&] { return b_->find(a_->self().id) != nullptr; }));
+  EXPECT_EQ(a_->find(b_->self().id)->port, b_->self().port);
 
   constexpr uint64_t kMessages = 5000;
   for (uint64_t i = 0; i < kMessages; ++i) {
-    auto to_b = job_ready(i);
-    ASSERT_TRUE(a->send(b->self().id, to_b).is_ok());
-    auto to_a = job_ready(i);
-    ASSERT_TRUE(b->send(a->self().id, to_a).is_ok());
+    send(*a_, *b_, i);
+    send(*b_, *a_, i);
   }
-  EXPECT_TRUE(on_a.numbers.empty()) << "never from within send()";
+  EXPECT_TRUE(on_a_.numbers.empty()) << "never from within send()";
   ASSERT_TRUE(run_until(
-      [&] { return on_a.numbers.size() == kMessages && on_b.numbers.size() == kMessages; }));
+      [&] { return on_a_.numbers.size() == kMessages && on_b_.numbers.size() == kMessages; }));
   for (uint64_t i = 0; i < kMessages; ++i) {
-    ASSERT_EQ(on_b.numbers[i], std::make_pair(std::string("a"), i));
-    ASSERT_EQ(on_a.numbers[i], std::make_pair(std::string("b"), i));
+    ASSERT_EQ(on_b_.numbers[i], std::make_pair(std::string("a"), i));
+    ASSERT_EQ(on_a_.numbers[i], std::make_pair(std::string("b"), i));
   }
-  EXPECT_EQ(a->counters().messages_sent, kMessages);
-  EXPECT_EQ(b->counters().messages_received, kMessages);
-  EXPECT_TRUE(on_a.lost.empty());
+  EXPECT_EQ(a_->counters().messages_sent, kMessages);
+  EXPECT_EQ(b_->counters().messages_received, kMessages);
+  EXPECT_TRUE(on_a_.lost.empty());
 }
 
-TEST_F(ControlPlaneTest, CarriesAMessageOfManyMegabytes) {
-  RecordingHandler on_a;
-  RecordingHandler on_b;
-  auto a = create(options("a"), on_a);
-  auto b = create(options("b", "127.0.0.2"), on_b);
-  connect(*a, b->self());
-  const auto refuse = [](size_t bytes) {
-    flatbuffers::FlatBufferBuilder builder;
-    const auto body =
-        proto::CreateFlowRefuseDirect(builder, 0, 0, 0, std::string(bytes, 'x').c_str());
-    builder.Finish(
-        proto::CreateControlMessage(builder, proto::ControlBody::FlowRefuse, body.Union()));
-    return builder;
-  };
-  auto large = refuse(15 << 20);
-  ASSERT_TRUE(a->send(b->self().id, large).is_ok());
-  auto too_large = refuse(17 << 20);
-  EXPECT_EQ(a->send(b->self().id, too_large).code(), StatusCode::InvalidArgument);
-  ASSERT_TRUE(run_until([&] { return on_b.messages.size() == 1; }));
-  EXPECT_EQ(on_b.messages[0].second, proto::ControlBody::FlowRefuse);
+TEST_F(TwoControlPlanesTest, CarriesAMessageOfManyMegabytes) {
+  connect(*a_, b_->self());
+  auto large = flow_refuse(15 << 20);
+  ASSERT_TRUE(a_->send(b_->self().id, large).is_ok());
+  auto too_large = flow_refuse(17 << 20);
+  EXPECT_EQ(a_->send(b_->self().id, too_large).code(), StatusCode::InvalidArgument);
+  ASSERT_TRUE(run_until([&] { return on_b_.messages.size() == 1; }));
+  EXPECT_EQ(on_b_.messages[0].second, proto::ControlBody::FlowRefuse);
 }
 
-TEST_F(ControlPlaneTest, BoundsWhatWaitsToBeSent) {
-  RecordingHandler on_a;
-  RecordingHandler on_b;
-  auto a = create(options("a"), on_a);
-  auto b = create(options("b", "127.0.0.2"), on_b);
-  connect(*a, b->self());
+TEST_F(TwoControlPlanesTest, BoundsWhatWaitsToBeSent) {
+  connect(*a_, b_->self());
   // The loop does not run meanwhile, so that nothing is read.
   Status status;
   int taken = 0;
   for (; taken < 100 && status; ++taken) {
-    flatbuffers::FlatBufferBuilder builder;
-    const auto body =
-        proto::CreateFlowRefuseDirect(builder, 0, 0, 0, std::string(10 << 20, 'x').c_str());
-    builder.Finish(
-        proto::CreateControlMessage(builder, proto::ControlBody::FlowRefuse, body.Union()));
-    status = a->send(b->self().id, builder);
+    auto message = flow_refuse(10 << 20);
+    status = a_->send(b_->self().id, message);
   }
   EXPECT_EQ(status.code(), StatusCode::ResourceExhausted);
   EXPECT_TRUE(contains(status.message(), "node 'b' (127.0.0.2:"));
   EXPECT_GT(taken, 2);
-  EXPECT_TRUE(on_a.lost.empty()) << "never from within send()";
+  EXPECT_TRUE(on_a_.lost.empty()) << "never from within send()";
   // Nobody may go on as if it had been sent: what relies on it ends with the peer.
-  ASSERT_TRUE(run_until([&] { return !on_a.lost.empty() && !on_b.lost.empty(); }));
-  EXPECT_TRUE(contains(on_a.lost[0].second, "does not take what it is sent"));
-  EXPECT_TRUE(contains(on_b.lost[0].second, "node 'a' (127.0.0.1:"));
+  ASSERT_TRUE(run_until([&] { return !on_a_.lost.empty() && !on_b_.lost.empty(); }));
+  EXPECT_TRUE(contains(on_a_.lost[0].second, "does not take what it is sent"));
+  EXPECT_TRUE(contains(on_b_.lost[0].second, "node 'a' (127.0.0.1:"));
 }
 
-TEST_F(ControlPlaneTest, ConnectsBothWaysAtOnce) {
-  RecordingHandler on_a;
-  RecordingHandler on_b;
-  auto a = create(options("a"), on_a);
-  auto b = create(options("b", "127.0.0.2"), on_b);
+TEST_F(TwoControlPlanesTest, ConnectsBothWaysAtOnce) {
   ConnectResult from_a;
   ConnectResult from_b;
-  a->connect(b->self().address, b->self().port, from_a.callback());
-  b->connect(a->self().address, a->self().port, from_b.callback());
+  a_->connect(b_->self().address, b_->self().port, from_a.callback());
+  b_->connect(a_->self().address, a_->self().port, from_b.callback());
   ASSERT_TRUE(run_until([&] { return from_a.calls + from_b.calls == 2; }));
   EXPECT_EQ(from_a.peer.name, "b");
   EXPECT_EQ(from_b.peer.name, "a");
-  EXPECT_EQ(a->peers().size(), 1u);
-  EXPECT_EQ(a->peer_count(), 1u);
-  EXPECT_EQ(b->peers().size(), 1u);
+  EXPECT_EQ(a_->peers().size(), 1u);
+  EXPECT_EQ(a_->peer_count(), 1u);
+  EXPECT_EQ(b_->peers().size(), 1u);
   for (uint64_t i = 0; i < 100; ++i) {
-    auto to_b = job_ready(i);
-    ASSERT_TRUE(a->send(b->self().id, to_b).is_ok());
-    auto to_a = job_ready(i);
-    ASSERT_TRUE(b->send(a->self().id, to_a).is_ok());
+    send(*a_, *b_, i);
+    send(*b_, *a_, i);
   }
-  ASSERT_TRUE(run_until([&] { return on_a.numbers.size() == 100 && on_b.numbers.size() == 100; }));
-  b.reset();
-  ASSERT_TRUE(run_until([&] { return !on_a.lost.empty(); }));
+  ASSERT_TRUE(
+      run_until([&] { return on_a_.numbers.size() == 100 && on_b_.numbers.size() == 100; }));
+  b_.reset();
+  ASSERT_TRUE(run_until([&] { return !on_a_.lost.empty(); }));
   run_rounds();
-  EXPECT_EQ(on_a.lost.size(), 1u) << "once, though there were two connections";
-  EXPECT_TRUE(a->peers().empty());
+  EXPECT_EQ(on_a_.lost.size(), 1u) << "once, though there were two connections";
+  EXPECT_TRUE(a_->peers().empty());
 }
 
-TEST_F(ControlPlaneTest, KnowsTheRoundTripToAPeer) {
-  RecordingHandler on_a;
-  RecordingHandler on_b;
-  auto a = create(options("a"), on_a);
-  auto b = create(options("b", "127.0.0.2"), on_b);
-  EXPECT_EQ(a->round_trip_ns(b->self().id), std::nullopt);
-  connect(*a, b->self());
-  ASSERT_TRUE(run_until([&] { return b->find(a->self().id) != nullptr; }));
-  EXPECT_GT(a->round_trip_ns(b->self().id).value_or(0), 0u);
-  EXPECT_GT(b->round_trip_ns(a->self().id).value_or(0), 0u);
+TEST_F(TwoControlPlanesTest, KnowsTheRoundTripToAPeer) {
+  EXPECT_EQ(a_->round_trip_ns(b_->self().id), std::nullopt);
+  connect(*a_, b_->self());
+  ASSERT_TRUE(run_until([&] { return b_->find(a_->self().id) != nullptr; }));
+  EXPECT_GT(a_->round_trip_ns(b_->self().id).value_or(0), 0u);
+  EXPECT_GT(b_->round_trip_ns(a_->self().id).value_or(0), 0u);
 }
 
-TEST_F(ControlPlaneTest, SharesOneAttemptAndThenTheConnection) {
-  RecordingHandler on_a;
-  RecordingHandler on_b;
-  auto a = create(options("a"), on_a);
-  auto b = create(options("b", "127.0.0.2"), on_b);
+TEST_F(TwoControlPlanesTest, SharesOneAttemptAndThenTheConnection) {
   ConnectResult results[3];
-  for (auto& result : results) a->connect(b->self().address, b->self().port, result.callback());
+  for (auto& result : results) a_->connect(b_->self().address, b_->self().port, result.callback());
   ASSERT_TRUE(
       run_until([&] { return results[0].calls + results[1].calls + results[2].calls == 3; }));
-  EXPECT_EQ(connect(*a, b->self()).id, b->self().id);
+  EXPECT_EQ(connect(*a_, b_->self()).id, b_->self().id);
   // It was accepted there, and needs no second one back.
-  ASSERT_TRUE(run_until([&] { return b->find(a->self().id) != nullptr; }));
-  EXPECT_EQ(connect(*b, a->self()).id, a->self().id);
-  EXPECT_EQ(a->peers().size(), 1u);
+  ASSERT_TRUE(run_until([&] { return b_->find(a_->self().id) != nullptr; }));
+  EXPECT_EQ(connect(*b_, a_->self()).id, a_->self().id);
+  EXPECT_EQ(a_->peers().size(), 1u);
 }
 
 TEST_F(ControlPlaneTest, ReachesItself) {
@@ -248,26 +218,22 @@ TEST_F(ControlPlaneTest, SpeaksIPv6) {
   EXPECT_TRUE(contains(on_b.lost[0].second, "node 'a' ([::1]:"));
 }
 
-TEST_F(ControlPlaneTest, SaysThatAPeerHasClosed) {
-  RecordingHandler on_a;
-  RecordingHandler on_b;
-  auto a = create(options("a"), on_a);
-  auto b = create(options("b", "127.0.0.2"), on_b);
-  const Peer peer = connect(*a, b->self());
+TEST_F(TwoControlPlanesTest, SaysThatAPeerHasClosed) {
+  const Peer peer = connect(*a_, b_->self());
   auto last_words = job_ready(1);
-  ASSERT_TRUE(run_until([&] { return b->find(a->self().id) != nullptr; }));
-  ASSERT_TRUE(b->send(a->self().id, last_words).is_ok());
-  b.reset();
-  ASSERT_TRUE(run_until([&] { return !on_a.lost.empty(); }));
-  EXPECT_EQ(on_a.numbers.size(), 1u) << "what it sent before is not lost";
-  EXPECT_EQ(on_a.lost[0].first, "b");
-  EXPECT_EQ(on_a.lost[0].second,
+  ASSERT_TRUE(run_until([&] { return b_->find(a_->self().id) != nullptr; }));
+  ASSERT_TRUE(b_->send(a_->self().id, last_words).is_ok());
+  b_.reset();
+  ASSERT_TRUE(run_until([&] { return !on_a_.lost.empty(); }));
+  EXPECT_EQ(on_a_.numbers.size(), 1u) << "what it sent before is not lost";
+  EXPECT_EQ(on_a_.lost[0].first, "b");
+  EXPECT_EQ(on_a_.lost[0].second,
             "node 'b' (127.0.0.2:" + std::to_string(peer.port) + ") closed its control connection");
-  EXPECT_EQ(a->find(peer.id), nullptr);
+  EXPECT_EQ(a_->find(peer.id), nullptr);
   auto message = job_ready(2);
-  EXPECT_EQ(a->send(peer.id, message).code(), StatusCode::Unavailable);
+  EXPECT_EQ(a_->send(peer.id, message).code(), StatusCode::Unavailable);
   run_rounds();
-  EXPECT_EQ(on_a.lost.size(), 1u);
+  EXPECT_EQ(on_a_.lost.size(), 1u);
 }
 
 TEST_F(ControlPlaneTest, KeepsIdlePeersByHeartbeats) {

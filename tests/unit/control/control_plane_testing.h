@@ -10,9 +10,11 @@
 #include <gtest/gtest.h>
 
 #include "base/clock.h"
+#include "control/control_connection.h"
 #include "control/control_plane.h"
 #include "control/node_key.h"
 #include "loop/loop.h"
+#include "loop/tcp_listener.h"
 #include "loop/timer.h"
 
 namespace braid::testing {
@@ -104,6 +106,18 @@ class ControlPlaneTest : public ::testing::Test {
     while (rounds > 0) uv_run(loop_->uv(), UV_RUN_ONCE);
   }
 
+  // A port where nobody listens now.
+  static uint16_t free_port(const std::string& address) {
+    auto loop = std::move(Loop::create("port")).value();
+    auto listener = TcpListener::create(*loop, *SocketAddress::parse(address, 0), 1, [](auto) {});
+    return (*listener)->address().port();
+  }
+
+  static void send(ControlPlane& from, const ControlPlane& to, uint64_t number) {
+    auto message = job_ready(number);
+    ASSERT_TRUE(from.send(to.self().id, message).is_ok());
+  }
+
   Peer connect(ControlPlane& from, const Peer& to) {
     ConnectResult result;
     from.connect(to.address, to.port, result.callback());
@@ -127,6 +141,33 @@ class ControlPlaneTest : public ::testing::Test {
   SystemClock clock_;
   std::unique_ptr<Loop> loop_;
 };
+
+// a and b listen, and are not connected yet.
+class TwoControlPlanesTest : public ControlPlaneTest {
+ protected:
+  RecordingHandler on_a_;
+  RecordingHandler on_b_;
+  std::unique_ptr<ControlPlane> a_ = create(options("a"), on_a_);
+  std::unique_ptr<ControlPlane> b_ = create(options("b", "127.0.0.2"), on_b_);
+};
+
+// The owner of a connection that only waits for its end.
+struct QuietOwner : ControlConnectionOwner {
+  void on_established(ControlConnection&) override { is_established = true; }
+  void on_message(ControlConnection&, const FrameNumbers&, const proto::ControlMessage&,
+                  size_t) override {}
+  void on_broken(ControlConnection&, const Status& reason) override { broken = reason.message(); }
+
+  bool is_established = false;
+  std::string broken;
+};
+
+inline flatbuffers::FlatBufferBuilder heartbeat(uint64_t sent_ms, uint64_t answered_ms) {
+  flatbuffers::FlatBufferBuilder builder;
+  const auto body = proto::CreateHeartbeat(builder, sent_ms, answered_ms);
+  builder.Finish(proto::CreateControlMessage(builder, proto::ControlBody::Heartbeat, body.Union()));
+  return builder;
+}
 
 inline ::testing::AssertionResult contains(const std::string& text, const std::string& part) {
   if (text.find(part) != std::string::npos) return ::testing::AssertionSuccess();

@@ -10,10 +10,12 @@
 namespace braid {
 namespace {
 
+using Bytes = std::vector<uint8_t>;
+
 const auto kKeyOfA = std::make_shared<const NodeKey>();
 const auto kKeyOfB = std::make_shared<const NodeKey>();
 
-HandshakeOptions options(const std::string& name, std::vector<uint8_t> key = {1, 2, 3}) {
+HandshakeOptions options(const std::string& name, Bytes key = {1, 2, 3}) {
   HandshakeOptions result;
   result.node_key = name == "a" ? kKeyOfA : kKeyOfB;
   result.self = Peer{result.node_key->id(), name, name == "a" ? "10.0.0.1" : "10.0.0.2", 7410};
@@ -21,20 +23,37 @@ HandshakeOptions options(const std::string& name, std::vector<uint8_t> key = {1,
   return result;
 }
 
-std::vector<uint8_t> key_of(const HandshakeOptions& of) {
+Bytes key_of(const HandshakeOptions& of) {
   return {of.node_key->public_key().begin(), of.node_key->public_key().end()};
+}
+
+template <typename Body>
+const Body* body_of(std::span<const uint8_t> frame) {
+  return flatbuffers::GetRoot<proto::ControlMessage>(frame.data())->body_as<Body>();
+}
+
+template <typename Body>
+Bytes finished(flatbuffers::FlatBufferBuilder& builder, flatbuffers::Offset<Body> body) {
+  builder.Finish(proto::CreateControlMessage(builder, proto::ControlBodyTraits<Body>::enum_value,
+                                             body.Union()));
+  return {builder.GetBufferPointer(), builder.GetBufferPointer() + builder.GetSize()};
+}
+
+Bytes client_proof(const Bytes& proof, const Bytes& signature) {
+  flatbuffers::FlatBufferBuilder builder;
+  return finished(builder, proto::CreateClientProofDirect(builder, &proof, &signature));
 }
 
 struct Outcome {
   Status client;
   Status server;
-  std::vector<std::vector<uint8_t>> frames;
+  std::vector<Bytes> frames;
 };
 
 // Carries frames to and fro until nothing is left to say.
 Outcome run(Handshake& client, Handshake& server) {
   Outcome outcome;
-  std::vector<uint8_t> frame = client.hello();
+  Bytes frame = client.hello();
   bool to_server = true;
   while (!frame.empty()) {
     outcome.frames.push_back(frame);
@@ -74,8 +93,7 @@ TEST(Handshake, WorksWithoutAKeyOnBothSides) {
 }
 
 TEST(Handshake, TellsBothSidesThatTheKeysDiffer) {
-  for (const auto& key :
-       {std::vector<uint8_t>{}, std::vector<uint8_t>{1, 2}, std::vector<uint8_t>{1, 2, 4}}) {
+  for (const auto& key : {Bytes{}, Bytes{1, 2}, Bytes{1, 2, 4}}) {
     Handshake client(HandshakeRole::Client, options("a", key));
     Handshake server(HandshakeRole::Server, options("b"));
     const Outcome outcome = run(client, server);
@@ -92,12 +110,8 @@ TEST(Handshake, ServerChecksTheClientsProof) {
   Handshake stranger(HandshakeRole::Client, options("a", {9}));
   Handshake server(HandshakeRole::Server, options("b"));
   ASSERT_TRUE(server.receive(stranger.hello()).error.is_ok());
-  flatbuffers::FlatBufferBuilder builder;
-  const std::vector<uint8_t> made_up(32, 7);
-  builder.Finish(proto::CreateControlMessage(
-      builder, proto::ControlBody::ClientProof,
-      proto::CreateClientProofDirect(builder, &made_up, &made_up).Union()));
-  const Handshake::Step step = server.receive({builder.GetBufferPointer(), builder.GetSize()});
+  const Bytes made_up(32, 7);
+  const Handshake::Step step = server.receive(client_proof(made_up, made_up));
   EXPECT_EQ(step.error.code(), StatusCode::PermissionDenied);
   EXPECT_FALSE(step.reply.empty());
   EXPECT_FALSE(server.is_done());
@@ -111,10 +125,8 @@ TEST(Handshake, ProvesWhatTheSpecificationSays) {
   Handshake server(HandshakeRole::Server, b);
   const auto client_frame = client.hello();
   const auto server_frame = server.receive(client_frame).reply;
-  const auto* from_client =
-      flatbuffers::GetRoot<proto::ControlMessage>(client_frame.data())->body_as_ClientHello();
-  const auto* from_server =
-      flatbuffers::GetRoot<proto::ControlMessage>(server_frame.data())->body_as_ServerHello();
+  const auto* from_client = body_of<proto::ClientHello>(client_frame);
+  const auto* from_server = body_of<proto::ServerHello>(server_frame);
   ASSERT_NE(from_client, nullptr);
   ASSERT_NE(from_server, nullptr);
 
@@ -138,12 +150,11 @@ TEST(Handshake, ProvesWhatTheSpecificationSays) {
   identity(*from_client->identity());
   number(from_server->generation(), 8);
   EXPECT_EQ(from_server->generation(), 7u);
-  const std::vector<uint8_t> key{1, 2, 3};
-  const Sha256Digest expected =
-      hmac_sha256(key, std::vector<uint8_t>(message.begin(), message.end()));
+  const Bytes key{1, 2, 3};
+  const Sha256Digest expected = hmac_sha256(key, Bytes(message.begin(), message.end()));
   ASSERT_EQ(from_server->proof()->size(), expected.size());
   EXPECT_TRUE(std::equal(expected.begin(), expected.end(), from_server->proof()->begin()));
-  const std::vector<uint8_t> signed_bytes(message.begin(), message.end());
+  const Bytes signed_bytes(message.begin(), message.end());
   EXPECT_TRUE(
       NodeKey::verify(kKeyOfB->public_key(), signed_bytes,
                       {from_server->signature()->data(), from_server->signature()->size()}));
@@ -192,17 +203,12 @@ TEST(Handshake, AHolderOfTheClusterKeyCannotTakeAnothersId) {
   const auto hello = server.receive(impostor.hello());
   ASSERT_TRUE(hello.error.is_ok());
   const auto proof_bytes = impostor.receive(hello.reply).reply;
-  const auto* proof =
-      flatbuffers::GetRoot<proto::ControlMessage>(proof_bytes.data())->body_as_ClientProof();
-  const std::vector<uint8_t> right_proof(proof->proof()->begin(), proof->proof()->end());
+  const auto* proof = body_of<proto::ClientProof>(proof_bytes);
+  const Bytes right_proof(proof->proof()->begin(), proof->proof()->end());
   const NodeKey own;
   const NodeSignature wrong = own.sign(right_proof);
-  const std::vector<uint8_t> signature(wrong.begin(), wrong.end());
-  flatbuffers::FlatBufferBuilder builder;
-  builder.Finish(proto::CreateControlMessage(
-      builder, proto::ControlBody::ClientProof,
-      proto::CreateClientProofDirect(builder, &right_proof, &signature).Union()));
-  const auto step = server.receive({builder.GetBufferPointer(), builder.GetSize()});
+  const Bytes signature(wrong.begin(), wrong.end());
+  const auto step = server.receive(client_proof(right_proof, signature));
   EXPECT_EQ(step.error.code(), StatusCode::PermissionDenied);
   EXPECT_NE(step.error.message().find("but not the key of node"), std::string::npos);
 }
@@ -213,15 +219,10 @@ TEST(Handshake, RefusesAKeyThatMakesTheSecretAKnownOne) {
   EXPECT_TRUE(exchange.agree(KeyExchange().public_key()).has_value());
 }
 
-std::vector<uint8_t> client_proof_from(std::span<const uint8_t> server_hello) {
-  const auto* hello =
-      flatbuffers::GetRoot<proto::ControlMessage>(server_hello.data())->body_as_ServerHello();
-  const std::vector<uint8_t> proof(hello->proof()->begin(), hello->proof()->end());
-  flatbuffers::FlatBufferBuilder builder;
-  builder.Finish(
-      proto::CreateControlMessage(builder, proto::ControlBody::ClientProof,
-                                  proto::CreateClientProofDirect(builder, &proof, &proof).Union()));
-  return {builder.GetBufferPointer(), builder.GetBufferPointer() + builder.GetSize()};
+Bytes client_proof_from(std::span<const uint8_t> server_hello) {
+  const auto* hello = body_of<proto::ServerHello>(server_hello);
+  const Bytes proof(hello->proof()->begin(), hello->proof()->end());
+  return client_proof(proof, proof);
 }
 
 TEST(Handshake, ReflectedServerProofProvesNothing) {
@@ -237,26 +238,22 @@ TEST(Handshake, ReflectedServerProofProvesNothing) {
 // The stranger has the server itself answer its challenge: it opens a second connection as a client
 // that shows the nonce and the identity of the first one's server.
 TEST(Handshake, ProofOfAParallelConnectionProvesNothing) {
-  const auto client_hello = [](const std::vector<uint8_t>& nonce, const HandshakeOptions& as) {
+  const auto client_hello = [](const Bytes& nonce, const HandshakeOptions& as) {
     flatbuffers::FlatBufferBuilder builder;
     const auto key = key_of(as);
     const auto identity =
         proto::CreateIdentityDirect(builder, as.self.id, as.self.name.c_str(),
                                     as.self.address.c_str(), as.self.port, "0", &key);
     const auto bytes = builder.CreateVector(nonce);
-    const auto hello = proto::CreateClientHello(builder, as.protocol_version, bytes, identity);
-    builder.Finish(
-        proto::CreateControlMessage(builder, proto::ControlBody::ClientHello, hello.Union()));
-    return std::vector<uint8_t>(builder.GetBufferPointer(),
-                                builder.GetBufferPointer() + builder.GetSize());
+    return finished(builder,
+                    proto::CreateClientHello(builder, as.protocol_version, bytes, identity));
   };
   Handshake first(HandshakeRole::Server, options("b"));
   Handshake second(HandshakeRole::Server, options("b"));
-  const auto step = first.receive(client_hello(std::vector<uint8_t>(32, 5), options("a")));
+  const auto step = first.receive(client_hello(Bytes(32, 5), options("a")));
   ASSERT_TRUE(step.error.is_ok());
-  const auto* hello =
-      flatbuffers::GetRoot<proto::ControlMessage>(step.reply.data())->body_as_ServerHello();
-  const std::vector<uint8_t> nonce(hello->nonce()->begin(), hello->nonce()->end());
+  const auto* hello = body_of<proto::ServerHello>(step.reply);
+  const Bytes nonce(hello->nonce()->begin(), hello->nonce()->end());
   const auto answer = second.receive(client_hello(nonce, options("b")));
   ASSERT_TRUE(answer.error.is_ok());
   EXPECT_FALSE(first.receive(client_proof_from(answer.reply)).error.is_ok());
@@ -266,19 +263,16 @@ TEST(Handshake, ProofOfAParallelConnectionProvesNothing) {
 TEST(Handshake, RefusesItsOwnNonce) {
   Handshake client(HandshakeRole::Client, options("a"));
   const auto hello_bytes = client.hello();
-  const auto* hello =
-      flatbuffers::GetRoot<proto::ControlMessage>(hello_bytes.data())->body_as_ClientHello();
-  const std::vector<uint8_t> nonce(hello->nonce()->begin(), hello->nonce()->end());
-  const std::vector<uint8_t> proof(32, 1);
+  const auto* hello = body_of<proto::ClientHello>(hello_bytes);
+  const Bytes nonce(hello->nonce()->begin(), hello->nonce()->end());
+  const Bytes proof(32, 1);
   flatbuffers::FlatBufferBuilder builder;
   const auto key = key_of(options("b"));
   const auto identity =
       proto::CreateIdentityDirect(builder, kKeyOfB->id(), "b", "10.0.0.2", 7410, "0", &key);
-  const auto server_hello = proto::CreateServerHelloDirect(builder, proto::kControlProtocolVersion,
-                                                           &nonce, identity, &proof);
-  builder.Finish(
-      proto::CreateControlMessage(builder, proto::ControlBody::ServerHello, server_hello.Union()));
-  const auto step = client.receive({builder.GetBufferPointer(), builder.GetSize()});
+  const auto step = client.receive(
+      finished(builder, proto::CreateServerHelloDirect(builder, proto::kControlProtocolVersion,
+                                                       &nonce, identity, &proof)));
   EXPECT_EQ(step.error.code(), StatusCode::Protocol);
   EXPECT_TRUE(step.reply.empty());
 }
@@ -328,7 +322,7 @@ TEST(Handshake, SurvivesDamagedFrames) {
     for (int round = 0; round < 200; ++round) {
       Handshake client(HandshakeRole::Client, options("a"));
       Handshake server(HandshakeRole::Server, options("b"));
-      std::vector<uint8_t> frame = client.hello();
+      Bytes frame = client.hello();
       bool to_server = true;
       ++rounds;
       for (size_t step_number = 0; !frame.empty(); ++step_number) {
@@ -361,7 +355,7 @@ TEST(Handshake, SurvivesDamagedFrames) {
 TEST(Handshake, SurvivesRandomBytes) {
   std::mt19937 random(99);
   for (int round = 0; round < 1000; ++round) {
-    std::vector<uint8_t> noise(random() % 200);
+    Bytes noise(random() % 200);
     for (auto& byte : noise) byte = static_cast<uint8_t>(random() % (round % 3 == 0 ? 16 : 256));
     Handshake server(HandshakeRole::Server, options("b"));
     EXPECT_FALSE(server.receive(noise).error.is_ok());
