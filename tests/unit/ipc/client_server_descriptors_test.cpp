@@ -15,38 +15,10 @@
 namespace braid {
 namespace {
 
-// Sends `bytes` and the descriptors with the first of them.
-void send_with(int socket, const std::string& bytes, std::span<const int> fds, int flags = 0) {
-  iovec part{const_cast<char*>(bytes.data()), bytes.size()};
-  std::vector<char> control(CMSG_SPACE(fds.size_bytes()));
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  message.msg_control = control.data();
-  message.msg_controllen = control.size();
-  cmsghdr* header = CMSG_FIRSTHDR(&message);
-  header->cmsg_level = SOL_SOCKET;
-  header->cmsg_type = SCM_RIGHTS;
-  header->cmsg_len = CMSG_LEN(fds.size_bytes());
-  std::memcpy(CMSG_DATA(header), fds.data(), fds.size_bytes());
-  ASSERT_EQ(::sendmsg(socket, &message, flags | MSG_NOSIGNAL), static_cast<ssize_t>(bytes.size()));
-}
-
 class ClientServerDescriptorsTest : public ClientServerTest {
  protected:
   bool all_are_closed() {
     return until([&] { return server_->counters().descriptors_closing == 0; });
-  }
-  // What the client is told before its connection ends.
-  std::string refusal(RawClient& client) {
-    FrameReader::Outcome outcome{};
-    EXPECT_TRUE(
-        until([&] { return (outcome = client.read()) != FrameReader::Outcome::WouldBlock; }));
-    if (outcome != FrameReader::Outcome::Frame) return "no answer";
-    const Frame frame = client.take();
-    const auto* failure = proto::GetClientMessage(frame.bytes.data())->body_as_Failure();
-    EXPECT_TRUE(until([&] { return client.is_closed(); }));
-    return failure == nullptr ? std::string("no failure") : failure->text()->str();
   }
   // The server hears others.
   void expect_alive() { greeted(); }
@@ -55,42 +27,40 @@ class ClientServerDescriptorsTest : public ClientServerTest {
   const Fd memory_{::memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING)};
 };
 
-TEST_F(ClientServerDescriptorsTest, NoneComeBeforeHello) {
-  start();
+// A client that sends a socket whose close() waits for an hour.
+class ClientServerLingeringTest : public ClientServerDescriptorsTest {
+ protected:
+  void SetUp() override { start(); }
+  void TearDown() override {
+    EXPECT_TRUE(all_are_closed());
+    expect_alive();
+  }
+  LingeringSocket socket_;
+  const std::vector<int> fds_of_client_ = {socket_.fd()};
+};
+
+TEST_F(ClientServerLingeringTest, NoneComeBeforeHello) {
   RawClient client(path_);
-  LingeringSocket socket;
-  const int fds[] = {socket.fd()};
-  send_with(client.fd(), std::string("\x20\0\0\0", 4), fds);
-  socket.let_go();
+  send_with(client.fd(), std::string("\x20\0\0\0", 4), fds_of_client_);
+  socket_.let_go();
   EXPECT_TRUE(until([&] { return client.is_closed(); }));
   EXPECT_EQ(server_->counters().protocol_errors, 1u);
-  EXPECT_TRUE(all_are_closed());
-  expect_alive();
 }
 
-TEST_F(ClientServerDescriptorsTest, OnlyOpenJobCarriesThem) {
-  start();
+TEST_F(ClientServerLingeringTest, OnlyOpenJobCarriesThem) {
   auto client = greeted();
-  LingeringSocket socket;
-  const int fds[] = {event_.get(), socket.fd()};
+  const int fds[] = {event_.get(), socket_.fd()};
   client->send_query(fds);
-  socket.let_go();
+  socket_.let_go();
   EXPECT_TRUE(closed_with("StatusQuery came with 2 descriptors instead of 0"));
   EXPECT_TRUE(bodies_.empty());
-  EXPECT_TRUE(all_are_closed());
-  expect_alive();
 }
 
-TEST_F(ClientServerDescriptorsTest, ASecondHandshakeCarriesNone) {
-  start();
+TEST_F(ClientServerLingeringTest, ASecondHandshakeCarriesNone) {
   auto client = greeted();
-  LingeringSocket socket;
-  const int fds[] = {socket.fd()};
-  client->send_hello(proto::kClientProtocolVersion, fds);
-  socket.let_go();
+  client->send_hello(proto::kClientProtocolVersion, fds_of_client_);
+  socket_.let_go();
   EXPECT_TRUE(closed_with("a second handshake"));
-  EXPECT_TRUE(all_are_closed());
-  expect_alive();
 }
 
 TEST_F(ClientServerDescriptorsTest, WhatTheHandlerDoesNotKeepIsNotClosedLastOnTheLoop) {
@@ -130,10 +100,10 @@ TEST_F(ClientServerDescriptorsTest, OpenJobIsRefusedWithOthersThanItsOwn) {
   EXPECT_EQ(refused({}), "OpenJob came with 0 descriptors instead of 3");
   EXPECT_EQ(refused({memory, memory, event, event}),
             "OpenJob came with 4 descriptors instead of 3");
-  EXPECT_EQ(refused({null.get(), memory, event}),
-            "the input arena is not a memfd; only memory made by memfd_create is taken");
-  EXPECT_EQ(refused({memory, socket.fd(), event}),
-            "the rings' memory is not a memfd; only memory made by memfd_create is taken");
+  EXPECT_NE(refused({null.get(), memory, event}).find("the input arena is not a memfd"),
+            std::string::npos);
+  EXPECT_NE(refused({memory, socket.fd(), event}).find("the rings' memory is not a memfd"),
+            std::string::npos);
   EXPECT_NE(refused({memory, memory, socket.fd()}).find("is not an eventfd but socket:"),
             std::string::npos);
   EXPECT_TRUE(bodies_.empty());
@@ -172,48 +142,36 @@ TEST_F(ClientServerDescriptorsTest, RegisterMemoryBringsOneMemfdAfterOpenJob) {
   };
   EXPECT_EQ(refused({}), "RegisterMemory came with 0 descriptors instead of 1");
   EXPECT_EQ(refused({memory, memory}), "RegisterMemory came with 2 descriptors instead of 1");
-  EXPECT_EQ(refused({socket.fd()}),
-            "the input arena is not a memfd; only memory made by memfd_create is taken");
-  EXPECT_EQ(refused({event}),
-            "the input arena is not a memfd; only memory made by memfd_create is taken");
+  for (const int other : {socket.fd(), event})
+    EXPECT_NE(refused({other}).find("the input arena is not a memfd"), std::string::npos);
   fds_.clear();
   EXPECT_TRUE(all_are_closed());
 }
 
-TEST_F(ClientServerDescriptorsTest, WhatNobodyReadsIsNotClosedOnTheLoop) {
-  start();
+TEST_F(ClientServerLingeringTest, WhatNobodyReadsIsNotClosedOnTheLoop) {
   auto client = greeted();
   on_message_ = [](ClientConnection& connection) { connection.close_after_send(); };
   client->send_query();
   // In the socket's queue when it is closed.
-  LingeringSocket socket;
-  const int fds[] = {socket.fd()};
-  send_with(client->fd(), "x", fds);
-  socket.let_go();
+  send_with(client->fd(), "x", fds_of_client_);
+  socket_.let_go();
   EXPECT_TRUE(closed_with("closed the connection"));
-  EXPECT_TRUE(all_are_closed());
-  expect_alive();
 }
 
 // An urgent byte that was passed over would take its descriptors along.
-TEST_F(ClientServerDescriptorsTest, UrgentBytesAreBytesLikeOthers) {
+TEST_F(ClientServerLingeringTest, UrgentBytesAreBytesLikeOthers) {
   int ends[2];
   ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
   const Fd near(ends[0]);
   const Fd far(ends[1]);
   if (::send(near.get(), "x", 1, MSG_OOB | MSG_NOSIGNAL) != 1)
     GTEST_SKIP() << "this kernel has no urgent bytes on Unix sockets";
-  start();
   RawClient client(path_);
-  LingeringSocket socket;
-  const int fds[] = {socket.fd()};
-  send_with(client.fd(), "x", fds, MSG_OOB);
+  send_with(client.fd(), "x", fds_of_client_, MSG_OOB);
   client.send_bytes("yz");
-  socket.let_go();
+  socket_.let_go();
   EXPECT_TRUE(until([&] { return client.is_closed(); }));
   EXPECT_EQ(server_->counters().protocol_errors, 1u);
-  EXPECT_TRUE(all_are_closed());
-  expect_alive();
 }
 
 TEST_F(ClientServerDescriptorsTest, ThoseThatAreNotAcceptedHoldUpNobodyEither) {
@@ -278,15 +236,7 @@ TEST_F(ClientServerStuckTest, WhoHasSentTooMuchThatCannotBeClosedIsToldSo) {
   auto client = greeted();
   fill();
   client->send_query();
-  FrameReader::Outcome outcome{};
-  ASSERT_TRUE(
-      until([&] { return (outcome = client->read()) != FrameReader::Outcome::WouldBlock; }));
-  ASSERT_EQ(outcome, FrameReader::Outcome::Frame);
-  const Frame frame = client->take();
-  const auto* failure = proto::GetClientMessage(frame.bytes.data())->body_as_Failure();
-  ASSERT_NE(failure, nullptr);
-  EXPECT_EQ(failure->code(), static_cast<uint8_t>(StatusCode::ResourceExhausted));
-  EXPECT_NE(failure->text()->str().find("still closing descriptors that user "), std::string::npos);
+  EXPECT_NE(refusal(*client).find("still closing descriptors that user "), std::string::npos);
   EXPECT_TRUE(bodies_.empty());
 }
 

@@ -31,24 +31,17 @@ std::string framed(const std::string& message) {
   return frame + message;
 }
 
-TEST_F(ClientServerTest, GarbageBeforeHelloIsDropped) {
+TEST_F(ClientServerTest, WhatIsNoHelloIsDropped) {
   start();
-  RawClient client(path_);
-  client.send_bytes("GET / HTTP/1.1\r\n\r\n");
-  EXPECT_TRUE(until([&] { return client.is_closed(); }));
-  RawClient second(path_);
-  second.send_bytes(std::string("\x08\0\0\0garbage!", 12));
-  EXPECT_TRUE(until([&] { return second.is_closed(); }));
-  EXPECT_EQ(server_->counters().protocol_errors, 2u);
+  const std::string too_large("\x01\x10\0\0", 4);  // 4097 bytes
+  const std::string garbage("\x08\0\0\0garbage!", 12);
+  for (const std::string& bytes : {std::string("GET / HTTP/1.1\r\n\r\n"), too_large, garbage}) {
+    RawClient client(path_);
+    client.send_bytes(bytes);
+    EXPECT_TRUE(until([&] { return client.is_closed(); }));
+  }
+  EXPECT_EQ(server_->counters().protocol_errors, 3u);
   EXPECT_EQ(connected_, 0);
-}
-
-TEST_F(ClientServerTest, AFrameBeforeHelloIsSmall) {
-  start();
-  RawClient client(path_);
-  client.send_bytes(std::string("\x01\x10\0\0", 4));  // 4097
-  EXPECT_TRUE(until([&] { return client.is_closed(); }));
-  EXPECT_EQ(server_->counters().protocol_errors, 1u);
 }
 
 TEST_F(ClientServerTest, OtherMessagesBeforeHelloAreRefused) {
@@ -67,13 +60,6 @@ TEST_F(ClientServerTest, GarbageAfterHelloEndsTheConnection) {
   EXPECT_TRUE(closed_with("no message"));
   EXPECT_EQ(reasons_[0].code(), StatusCode::Protocol);
   EXPECT_TRUE(client->is_closed());
-}
-
-TEST_F(ClientServerTest, ASecondHelloEndsTheConnection) {
-  start();
-  auto client = greeted();
-  client->send_hello();
-  EXPECT_TRUE(closed_with("second handshake"));
 }
 
 TEST_F(ClientServerTest, AnOversizedFrameEndsTheConnection) {
@@ -106,14 +92,49 @@ TEST_F(ClientServerTest, ASilentClientIsDropped) {
   EXPECT_TRUE(reasons_.empty());
 }
 
+class ClientServerLimitsTest : public ClientServerTest {
+ protected:
+  // Two clients are as many as the limit allows.
+  void expect_third_refused(const std::string& part) {
+    auto first = greeted();
+    auto second = greeted();
+    RawClient third(path_);
+    ASSERT_TRUE(until([&] { return server_->counters().connections_refused == 1; }));
+    const std::string text = refusal(third);
+    EXPECT_NE(text.find(part), std::string::npos) << text;
+    first->close();
+    ASSERT_TRUE(until([&] { return server_->counters().connections_open == 1; }));
+    greeted();
+  }
+};
+
+TEST_F(ClientServerLimitsTest, MoreThanTheLimitAreToldAndDropped) {
+  ClientServerOptions options;
+  options.connections_max = 2;
+  start(options);
+  expect_third_refused("2 connections");
+}
+
+TEST_F(ClientServerLimitsTest, AUsersConnectionsAreCountedAndLimited) {
+  UserLimits limits;
+  limits[UserResource::Connections] = 2;
+  start(limits);
+  expect_third_refused("connections on this node");
+}
+
+TEST_F(ClientServerLimitsTest, WhatADaemonHasOpenForAUserIsCountedAndLimited) {
+  UserLimits limits;
+  limits[UserResource::Descriptors] = 14;  // a connection takes 6
+  start(limits);
+  expect_third_refused("file descriptors of braidd");
+}
+
 TEST_F(ClientServerTest, MessagesThatComeInPartAreTheirUsersMemory) {
   constexpr uint64_t kPart = 100'000;
   UserLimits limits;
   limits.memory_of_user = 5 * kPart;
-  ClientServerOptions options;
-  options.quotas = std::make_shared<UserQuotas>(limits, std::set<uid_t>{});
-  start(options);
-  const auto used = [&] { return options.quotas->used(::geteuid(), UserResource::BufferBytes); };
+  start(limits);
+  const auto used = [this] { return ClientServerTest::used(UserResource::BufferBytes); };
   auto first = greeted();
   EXPECT_EQ(used(), 0u);
   const std::string part = std::string("\0\0\0\x01", 4) + std::string(kPart, 'x');  // of 16 MiB
@@ -138,90 +159,15 @@ TEST_F(ClientServerTest, MessagesThatComeInPartAreTheirUsersMemory) {
 }
 
 TEST_F(ClientServerTest, AMessageThatHasComeTakesNoMemoryAnyMore) {
-  UserLimits limits;
-  ClientServerOptions options;
-  options.quotas = std::make_shared<UserQuotas>(limits, std::set<uid_t>{});
-  start(options);
-  const auto used = [&] { return options.quotas->used(::geteuid(), UserResource::BufferBytes); };
+  start(UserLimits());
+  const auto used = [this] { return ClientServerTest::used(UserResource::BufferBytes); };
   auto client = greeted();
-  flatbuffers::FlatBufferBuilder builder;
-  const std::string name(100'000, 'x');
-  builder.Finish(
-      proto::CreateClientMessage(builder, proto::ClientBody::PlanQuery,
-                                 proto::CreatePlanQueryDirect(builder, name.c_str()).Union()));
-  const uint32_t bytes = builder.GetSize();
-  std::string frame(reinterpret_cast<const char*>(&bytes), sizeof(bytes));
-  frame.append(reinterpret_cast<const char*>(builder.GetBufferPointer()), bytes);
+  const std::string frame = framed(large_message());
   client->send_bytes(frame.substr(0, 50'000));
   ASSERT_TRUE(until([&] { return used() > 0; }));
   client->send_bytes(frame.substr(50'000));
   ASSERT_TRUE(until([&] { return !bodies_.empty(); }));
   EXPECT_EQ(used(), 0u);
-}
-
-TEST_F(ClientServerTest, MoreThanTheLimitAreToldAndDropped) {
-  ClientServerOptions options;
-  options.connections_max = 2;
-  start(options);
-  auto first = greeted();
-  auto second = greeted();
-  RawClient third(path_);
-  ASSERT_TRUE(third.is_connected());
-  ASSERT_TRUE(until([&] { return server_->counters().connections_refused == 1; }));
-  ASSERT_EQ(third.read(), FrameReader::Outcome::Frame);
-  const Frame frame = third.take();
-  const auto* reply = proto::GetClientMessage(frame.bytes.data())->body_as_HelloReply();
-  ASSERT_TRUE(reply != nullptr && reply->error() != nullptr);
-  EXPECT_NE(reply->error()->str().find("2 connections"), std::string::npos);
-  EXPECT_TRUE(third.is_closed());
-  first->close();
-  ASSERT_TRUE(until([&] { return server_->counters().connections_open == 1; }));
-  greeted();
-}
-
-TEST_F(ClientServerTest, AUsersConnectionsAreCountedAndLimited) {
-  UserLimits limits;
-  limits[UserResource::Connections] = 2;
-  ClientServerOptions options;
-  options.quotas = std::make_shared<UserQuotas>(limits, std::set<uid_t>{});
-  start(options);
-  auto first = greeted();
-  auto second = greeted();
-  RawClient third(path_);
-  ASSERT_TRUE(until([&] { return server_->counters().connections_refused == 1; }));
-  ASSERT_EQ(third.read(), FrameReader::Outcome::Frame);
-  const Frame frame = third.take();
-  const auto* reply = proto::GetClientMessage(frame.bytes.data())->body_as_HelloReply();
-  ASSERT_TRUE(reply != nullptr && reply->error() != nullptr);
-  EXPECT_NE(reply->error()->str().find("connections on this node"), std::string::npos)
-      << reply->error()->str();
-  first->close();
-  ASSERT_TRUE(
-      until([&] { return options.quotas->used(::geteuid(), UserResource::Connections) == 1; }));
-  greeted();
-}
-
-TEST_F(ClientServerTest, WhatADaemonHasOpenForAUserIsCountedAndLimited) {
-  UserLimits limits;
-  limits[UserResource::Descriptors] = 14;
-  ClientServerOptions options;
-  options.quotas = std::make_shared<UserQuotas>(limits, std::set<uid_t>{});
-  start(options);
-  auto first = greeted();
-  auto second = greeted();
-  EXPECT_EQ(options.quotas->used(::geteuid(), UserResource::Descriptors), 12u);
-  RawClient third(path_);
-  ASSERT_TRUE(until([&] { return server_->counters().connections_refused == 1; }));
-  ASSERT_EQ(third.read(), FrameReader::Outcome::Frame);
-  const Frame frame = third.take();
-  const auto* reply = proto::GetClientMessage(frame.bytes.data())->body_as_HelloReply();
-  ASSERT_TRUE(reply != nullptr && reply->error() != nullptr);
-  EXPECT_NE(reply->error()->str().find("file descriptors of braidd"), std::string::npos)
-      << reply->error()->str();
-  first->close();
-  ASSERT_TRUE(
-      until([&] { return options.quotas->used(::geteuid(), UserResource::Descriptors) == 6; }));
-  greeted();
 }
 
 // Each message takes a whole round: then other users have their turn.
@@ -267,20 +213,13 @@ TEST_F(ClientServerTest, WhoSendsMuchHoldsUpNoOtherUser) {
 TEST_F(ClientServerTest, WhatAUserDoesNotReadIsCountedOverAllItsConnections) {
   UserLimits limits;
   limits[UserResource::ReplyBytes] = 1 << 20;
-  ClientServerOptions options;
-  options.quotas = std::make_shared<UserQuotas>(limits, std::set<uid_t>{});
-  start(options);
-  const auto used = [&] { return options.quotas->used(::geteuid(), UserResource::ReplyBytes); };
-  const std::string large(100'000, 'x');
+  start(limits);
+  const auto used = [this] { return ClientServerTest::used(UserResource::ReplyBytes); };
   std::vector<std::unique_ptr<RawClient>> clients;
   for (int i = 0; i < 5; ++i) {
     clients.push_back(greeted());
     for (int sent = 0; sent < 6 && reasons_.empty(); ++sent) {
-      flatbuffers::FlatBufferBuilder builder;
-      const auto body = proto::CreateStatusReplyDirect(builder, large.c_str());
-      builder.Finish(
-          proto::CreateClientMessage(builder, proto::ClientBody::StatusReply, body.Union()));
-      connection_->send(builder);
+      send_reply(std::string(100'000, 'x'));
       EXPECT_LE(used(), 1u << 20);
     }
   }
@@ -296,14 +235,9 @@ TEST_F(ClientServerTest, AClientThatDoesNotReadIsDropped) {
   options.send_queue_bytes_max = 1 << 20;
   start(options);
   auto client = greeted();
-  const std::string large(100'000, 'x');
   int sent = 0;
   while (connection_ != nullptr && reasons_.empty() && sent < 1000) {
-    flatbuffers::FlatBufferBuilder builder;
-    builder.Finish(
-        proto::CreateClientMessage(builder, proto::ClientBody::StatusReply,
-                                   proto::CreateStatusReplyDirect(builder, large.c_str()).Union()));
-    connection_->send(builder);
+    send_reply(std::string(100'000, 'x'));
     ++sent;
     run_rounds(*loop_, 2);
   }
@@ -311,80 +245,73 @@ TEST_F(ClientServerTest, AClientThatDoesNotReadIsDropped) {
   EXPECT_GT(sent, 10);
 }
 
-// Which the loop would be held up by.
-TEST_F(ClientServerTest, LargeMessagesAreCheckedElsewhereAndInTheirOrder) {
-  WorkThread worker(*loop_, "work");
-  ClientServerOptions options;
-  options.worker = &worker;
-  start(options);
+// Large messages are checked on a thread: the loop would be held up.
+class ClientServerWorkerTest : public ClientServerTest {
+ protected:
+  void SetUp() override {
+    ClientServerOptions options;
+    options.worker = &worker_;
+    start(UserLimits(), options);
+  }
+  void TearDown() override { server_.reset(); }  // before its thread
+  // The thread does nothing before let_go().
+  void hold() {
+    worker_.post([this] { released_.get_future().wait(); });
+  }
+  void let_go() { released_.set_value(); }
+  WorkThread worker_{*loop_, "work"};
+  std::promise<void> released_;
+};
+
+TEST_F(ClientServerWorkerTest, LargeMessagesAreCheckedElsewhereAndInTheirOrder) {
   auto client = greeted();
   auto other = greeted();
-  std::promise<void> released;
-  worker.post([&] { released.get_future().wait(); });
+  hold();
   client->send_bytes(framed(large_message()));
   client->send_query();
   run_rounds(*loop_);
   EXPECT_TRUE(bodies_.empty());
   other->send_query();
   EXPECT_TRUE(until([&] { return bodies_.size() == 1; }));
-  released.set_value();
+  let_go();
   EXPECT_TRUE(until([&] { return bodies_.size() == 3; }));
   EXPECT_EQ(bodies_[1], proto::ClientBody::RegisterTensors);
   EXPECT_EQ(bodies_[2], proto::ClientBody::StatusQuery);
-  server_.reset();  // before its thread
 }
 
-TEST_F(ClientServerTest, AMessageTakesItsUsersMemoryUntilItIsHandled) {
-  WorkThread worker(*loop_, "work");
-  ClientServerOptions options;
-  options.worker = &worker;
-  options.quotas = std::make_shared<UserQuotas>(UserLimits(), std::set<uid_t>{});
-  start(options);
-  const auto used = [&] { return options.quotas->used(::geteuid(), UserResource::BufferBytes); };
+TEST_F(ClientServerWorkerTest, AMessageTakesItsUsersMemoryUntilItIsHandled) {
+  const auto used = [this] { return ClientServerTest::used(UserResource::BufferBytes); };
   auto client = greeted();
-  std::promise<void> released;
-  worker.post([&] { released.get_future().wait(); });
+  hold();
   const std::string message = large_message();
   client->send_bytes(framed(message));
   ASSERT_TRUE(until([&] { return used() == message.size(); }));
   run_rounds(*loop_);
   EXPECT_EQ(used(), message.size());
-  released.set_value();
+  let_go();
   ASSERT_TRUE(until([&] { return bodies_.size() == 1; }));
   EXPECT_TRUE(until([&] { return used() == 0; }));
-  server_.reset();  // before its thread
 }
 
-TEST_F(ClientServerTest, LargeGarbageEndsTheConnection) {
-  WorkThread worker(*loop_, "work");
-  ClientServerOptions options;
-  options.worker = &worker;
-  start(options);
+TEST_F(ClientServerWorkerTest, LargeGarbageEndsTheConnection) {
   auto client = greeted();
   client->send_bytes(framed(std::string(large_message().size(), 'x')));
   EXPECT_TRUE(closed_with("no message"));
   EXPECT_EQ(server_->counters().protocol_errors, 1u);
-  server_.reset();  // before its thread
 }
 
-TEST_F(ClientServerTest, AClientMayGoWhileItsMessageIsChecked) {
-  WorkThread worker(*loop_, "work");
-  ClientServerOptions options;
-  options.worker = &worker;
-  start(options);
+TEST_F(ClientServerWorkerTest, AClientMayGoWhileItsMessageIsChecked) {
   auto client = greeted();
-  std::promise<void> released;
-  worker.post([&] { released.get_future().wait(); });
+  hold();
   client->send_bytes(framed(large_message()));
   run_rounds(*loop_);
   connection_->close_after_send();
   EXPECT_TRUE(closed_with("braidd closed the connection"));
-  released.set_value();
+  let_go();
   bool is_through = false;
-  ASSERT_TRUE(worker.run([] {}, [&] { is_through = true; }));
+  ASSERT_TRUE(worker_.run([] {}, [&] { is_through = true; }));
   EXPECT_TRUE(until([&] { return is_through; }));
   EXPECT_TRUE(bodies_.empty());
-  server_.reset();  // before its thread
 }
 
 TEST_F(ClientServerTest, QueuedFramesGoOutWhenTheClientReads) {

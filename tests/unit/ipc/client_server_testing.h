@@ -16,21 +16,32 @@
 #include "loop_runner.h"
 #include "proto/version.h"
 #include "temporary_directory.h"
+#include "unix_socket.h"
 
 namespace braid {
+
+// Sends `bytes`, and the descriptors with the first of them.
+inline void send_with(int socket, std::string bytes, std::span<const int> fds, int flags = 0) {
+  iovec part{bytes.data(), bytes.size()};
+  std::vector<char> control(CMSG_SPACE(fds.size_bytes()));
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = control.data();
+  message.msg_controllen = control.size();
+  cmsghdr* header = CMSG_FIRSTHDR(&message);
+  header->cmsg_level = SOL_SOCKET;
+  header->cmsg_type = SCM_RIGHTS;
+  header->cmsg_len = CMSG_LEN(fds.size_bytes());
+  std::memcpy(CMSG_DATA(header), fds.data(), fds.size_bytes());
+  ASSERT_EQ(::sendmsg(socket, &message, flags | MSG_NOSIGNAL), static_cast<ssize_t>(bytes.size()));
+}
 
 // The other end of the socket, in raw: connects, writes bytes and frames, reads frames.
 class RawClient {
  public:
-  explicit RawClient(const std::string& path)
-      : socket_(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    std::strncpy(address.sun_path, path.c_str(), sizeof(address.sun_path) - 1);
-    connected_ =
-        ::connect(socket_.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0;
-  }
-  bool is_connected() const { return connected_; }
+  explicit RawClient(const std::string& path) : socket_(connected_socket(path)) {}
+  bool is_connected() const { return socket_.is_valid(); }
   void send_bytes(const std::string& bytes) {
     EXPECT_EQ(::send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL),
               static_cast<ssize_t>(bytes.size()));
@@ -73,7 +84,6 @@ class RawClient {
 
  private:
   Fd socket_;
-  bool connected_ = false;
   FrameReader reader_;
 };
 
@@ -118,17 +128,42 @@ class ClientServerTest : public ::testing::Test, public ClientHandler {
     return client;
   }
 
+  void send_reply(const std::string& text, std::span<const int> fds = {}) {
+    flatbuffers::FlatBufferBuilder builder;
+    builder.Finish(
+        proto::CreateClientMessage(builder, proto::ClientBody::StatusReply,
+                                   proto::CreateStatusReplyDirect(builder, text.c_str()).Union()));
+    connection_->send(builder, fds);
+  }
+
   // More than the socket takes before the client reads.
   void send_large_frames(int count) {
-    const std::string large(1'000'000, 'x');
-    for (int i = 0; i < count; ++i) {
-      flatbuffers::FlatBufferBuilder builder;
-      builder.Finish(proto::CreateClientMessage(
-          builder, proto::ClientBody::StatusReply,
-          proto::CreateStatusReplyDirect(builder, large.c_str()).Union()));
-      connection_->send(builder);
-    }
+    for (int i = 0; i < count; ++i) send_reply(std::string(1'000'000, 'x'));
   }
+
+  // What the client is told before its connection ends.
+  std::string refusal(RawClient& client) {
+    FrameReader::Outcome outcome{};
+    EXPECT_TRUE(
+        until([&] { return (outcome = client.read()) != FrameReader::Outcome::WouldBlock; }));
+    if (outcome != FrameReader::Outcome::Frame) return "no answer";
+    const Frame frame = client.take();
+    EXPECT_TRUE(until([&] { return client.is_closed(); }));
+    const auto* message = proto::GetClientMessage(frame.bytes.data());
+    const auto* failure = message->body_as_Failure();
+    const auto* reply = message->body_as_HelloReply();
+    const auto* text = failure != nullptr ? failure->text()
+                       : reply != nullptr ? reply->error()
+                                          : nullptr;
+    return text == nullptr ? "no refusal" : text->str();
+  }
+
+  // Starts with limits for each user.
+  void start(const UserLimits& limits, ClientServerOptions options = {}) {
+    quotas_ = options.quotas = std::make_shared<UserQuotas>(limits, std::set<uid_t>{});
+    start(options);
+  }
+  uint64_t used(UserResource resource) const { return quotas_->used(::geteuid(), resource); }
 
   bool closed_with(const std::string& part) {
     if (!until([&] { return !reasons_.empty(); })) return false;
@@ -146,6 +181,7 @@ class ClientServerTest : public ::testing::Test, public ClientHandler {
   std::vector<Fd> fds_;
   std::vector<Status> reasons_;
   std::function<void(ClientConnection&)> on_message_;
+  std::shared_ptr<UserQuotas> quotas_;
 };
 
 }  // namespace braid

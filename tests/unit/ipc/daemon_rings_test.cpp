@@ -49,6 +49,10 @@ class DaemonRingsTest : public ::testing::Test {
     if (submit_.take_wake_duty()) signal_eventfd(submit_wake_.get());
   }
 
+  void take_all() {
+    proto::SubmitEntry entry{};
+    while (*rings_->pop(entry)) tickets_.push_back(entry.ticket);
+  }
   static bool is_readable(const Fd& fd) {
     pollfd poll{fd.get(), POLLIN, 0};
     return ::poll(&poll, 1, 0) == 1;
@@ -60,29 +64,22 @@ class DaemonRingsTest : public ::testing::Test {
   RingProducer<proto::SubmitEntry> submit_;
   RingConsumer<proto::DoneEntry> done_;
   Fd submit_wake_;
+  std::unique_ptr<DaemonRings> rings_;
+  std::vector<uint64_t> tickets_;  // that take_all() has taken
 };
 
 TEST_F(DaemonRingsTest, SubmissionsArriveOnTheLoop) {
   submit(1);  // before anybody listens
-  auto rings = adopt();
-  ASSERT_TRUE(rings.is_ok()) << rings.status().message();
-  std::vector<uint64_t> tickets;
+  rings_ = adopt().value();
   int calls = 0;
-  ASSERT_TRUE((*rings)
-                  ->start(*loop_,
-                          [&] {
-                            ++calls;
-                            proto::SubmitEntry entry{};
-                            for (auto more = (*rings)->pop(entry); *more;
-                                 more = (*rings)->pop(entry)) {
-                              tickets.push_back(entry.ticket);
-                            }
-                          })
-                  .is_ok());
-  EXPECT_TRUE(run_until(*loop_, [&] { return tickets == std::vector<uint64_t>{1}; }));
+  ASSERT_TRUE(rings_->start(*loop_, [&] {
+    ++calls;
+    take_all();
+  }));
+  EXPECT_TRUE(run_until(*loop_, [&] { return tickets_ == std::vector<uint64_t>{1}; }));
   submit(2);
   submit(3);
-  EXPECT_TRUE(run_until(*loop_, [&] { return tickets == std::vector<uint64_t>{1, 2, 3}; }));
+  EXPECT_TRUE(run_until(*loop_, [&] { return tickets_ == std::vector<uint64_t>{1, 2, 3}; }));
   const int calls_so_far = calls;
   run_rounds(*loop_);
   EXPECT_EQ(calls, calls_so_far) << "an idle ring must not keep the loop busy";
@@ -90,20 +87,9 @@ TEST_F(DaemonRingsTest, SubmissionsArriveOnTheLoop) {
 
 TEST_F(DaemonRingsTest, APollingLoopNeedsNoWakeUp) {
   loop_->polling().set_mode(PollingMode::Always);
-  auto rings = adopt();
-  ASSERT_TRUE(rings.is_ok()) << rings.status().message();
-  std::vector<uint64_t> tickets;
+  rings_ = adopt().value();
   bool wakes = false;
-  ASSERT_TRUE((*rings)
-                  ->start(*loop_,
-                          [&] {
-                            proto::SubmitEntry entry{};
-                            for (auto more = (*rings)->pop(entry); *more;
-                                 more = (*rings)->pop(entry)) {
-                              tickets.push_back(entry.ticket);
-                            }
-                          })
-                  .is_ok());
+  ASSERT_TRUE(rings_->start(*loop_, [&] { take_all(); }));
   // From a callback, which runs between two polls: the ring sleeps then.
   Timer publish(*loop_);
   uint64_t next = 1;
@@ -115,25 +101,21 @@ TEST_F(DaemonRingsTest, APollingLoopNeedsNoWakeUp) {
     entry.ticket = next++;
     submit_.push(entry);
   });
-  EXPECT_TRUE(run_until(*loop_, [&] { return tickets == std::vector<uint64_t>{1, 2, 3}; }));
+  EXPECT_TRUE(run_until(*loop_, [&] { return tickets_ == std::vector<uint64_t>{1, 2, 3}; }));
   EXPECT_FALSE(wakes);
-  (*rings)->stop();
+  rings_->stop();
   loop_->polling().set_mode(PollingMode::Off);
   EXPECT_TRUE(view_.header->submit.consumer_sleeps.load() != 0) << "it must be woken from now on";
 }
 
 TEST_F(DaemonRingsTest, AfterAnErrorAPollingLoopDoesNotComeBackToTheRing) {
   loop_->polling().set_mode(PollingMode::Always);
-  auto rings = adopt();
-  ASSERT_TRUE(rings.is_ok()) << rings.status().message();
+  rings_ = adopt().value();
   int errors = 0;
-  ASSERT_TRUE((*rings)
-                  ->start(*loop_,
-                          [&] {
-                            proto::SubmitEntry entry{};
-                            if (!(*rings)->pop(entry)) ++errors;
-                          })
-                  .is_ok());
+  ASSERT_TRUE(rings_->start(*loop_, [&] {
+    proto::SubmitEntry entry{};
+    if (!rings_->pop(entry)) ++errors;
+  }));
   Timer tick(*loop_);  // ends polls
   int ticks = 0;
   tick.start_repeating(1, [&] { ++ticks; });
@@ -142,44 +124,33 @@ TEST_F(DaemonRingsTest, AfterAnErrorAPollingLoopDoesNotComeBackToTheRing) {
   const int so_far = ticks;
   EXPECT_TRUE(run_until(*loop_, [&] { return ticks >= so_far + 5; }));
   EXPECT_EQ(errors, 1);
-  (*rings)->stop();
+  rings_->stop();
 }
 
 TEST_F(DaemonRingsTest, WhatTheCallbackLeavesComesAgain) {
-  auto rings = adopt();
-  ASSERT_TRUE(rings.is_ok()) << rings.status().message();
-  std::vector<uint64_t> tickets;
-  ASSERT_TRUE((*rings)
-                  ->start(*loop_,
-                          [&] {
-                            proto::SubmitEntry entry{};
-                            if (*(*rings)->pop(entry)) tickets.push_back(entry.ticket);
-                          })
-                  .is_ok());
+  rings_ = adopt().value();
+  ASSERT_TRUE(rings_->start(*loop_, [&] {
+    proto::SubmitEntry entry{};
+    if (*rings_->pop(entry)) tickets_.push_back(entry.ticket);
+  }));
   for (uint64_t i = 1; i <= 5; ++i) submit(i);
-  EXPECT_TRUE(run_until(*loop_, [&] { return tickets.size() == 5; }));
+  EXPECT_TRUE(run_until(*loop_, [&] { return tickets_.size() == 5; }));
 }
 
 TEST_F(DaemonRingsTest, TheCallbackMayDestroyTheRings) {
-  auto rings = adopt();
-  ASSERT_TRUE(rings.is_ok()) << rings.status().message();
-  std::unique_ptr<DaemonRings> owned = std::move(*rings);
-  ASSERT_TRUE(owned->start(*loop_, [&] { owned.reset(); }).is_ok());
-  EXPECT_TRUE(run_until(*loop_, [&] { return owned == nullptr; }));
+  rings_ = adopt().value();
+  ASSERT_TRUE(rings_->start(*loop_, [&] { rings_.reset(); }));
+  EXPECT_TRUE(run_until(*loop_, [&] { return rings_ == nullptr; }));
   run_rounds(*loop_);
 }
 
 TEST_F(DaemonRingsTest, StopEndsTheCallbacks) {
-  auto rings = adopt();
-  ASSERT_TRUE(rings.is_ok()) << rings.status().message();
+  rings_ = adopt().value();
   int calls = 0;
-  ASSERT_TRUE((*rings)
-                  ->start(*loop_,
-                          [&] {
-                            ++calls;
-                            (*rings)->stop();
-                          })
-                  .is_ok());
+  ASSERT_TRUE(rings_->start(*loop_, [&] {
+    ++calls;
+    rings_->stop();
+  }));
   EXPECT_TRUE(run_until(*loop_, [&] { return calls == 1; }));
   signal_eventfd(submit_wake_.get());
   run_rounds(*loop_);
@@ -188,42 +159,40 @@ TEST_F(DaemonRingsTest, StopEndsTheCallbacks) {
 
 // As a trainer that leaves right after a wrong submission.
 TEST_F(DaemonRingsTest, WhatIsStoppedIsNotServedAgain) {
-  auto rings = adopt().value();
+  rings_ = adopt().value();
   int calls = 0;
-  ASSERT_TRUE(rings->start(*loop_, [&] { ++calls; }));
-  rings->stop();
+  ASSERT_TRUE(rings_->start(*loop_, [&] { ++calls; }));
+  rings_->stop();
   submit(1);
-  rings->serve_again();
+  rings_->serve_again();
   run_rounds(*loop_);
   EXPECT_EQ(calls, 0);
 }
 
 TEST_F(DaemonRingsTest, CorruptIndicesAndEntriesAreProtocolErrors) {
-  auto rings = adopt();
-  ASSERT_TRUE(rings.is_ok()) << rings.status().message();
+  rings_ = adopt().value();
   proto::SubmitEntry entry{};
   view_.header->submit.tail = kCapacity + 5;
-  auto popped = (*rings)->pop(entry);
+  auto popped = rings_->pop(entry);
   ASSERT_FALSE(popped.is_ok());
   EXPECT_EQ(popped.status().code(), StatusCode::Protocol);
   view_.header->submit.tail = 0;
 
   proto::SubmitEntry bad{};
   submit_.push(bad);
-  popped = (*rings)->pop(entry);
+  popped = rings_->pop(entry);
   ASSERT_FALSE(popped.is_ok());
   EXPECT_EQ(popped.status().code(), StatusCode::Protocol);
 
   view_.header->done.head = 5;
-  EXPECT_EQ((*rings)->push_done({1, 0, 0, 0}).code(), StatusCode::Protocol);
+  EXPECT_EQ(rings_->push_done({1, 0, 0, 0}).code(), StatusCode::Protocol);
 }
 
 TEST_F(DaemonRingsTest, CompletionsWakeASleeperOnce) {
-  auto rings = adopt();
-  ASSERT_TRUE(rings.is_ok()) << rings.status().message();
-  ASSERT_TRUE((*rings)->push_done({7, 64, 128, 0}).is_ok());
-  (*rings)->wake_client();
-  const Fd done_wake = (*rings)->take_done_wake();
+  rings_ = adopt().value();
+  ASSERT_TRUE(rings_->push_done({7, 64, 128, 0}).is_ok());
+  rings_->wake_client();
+  const Fd done_wake = rings_->take_done_wake();
   EXPECT_FALSE(is_readable(done_wake)) << "nobody sleeps";
   proto::DoneEntry entry{};
   ASSERT_EQ(done_.pop(entry), RingState::Ready);
@@ -231,8 +200,8 @@ TEST_F(DaemonRingsTest, CompletionsWakeASleeperOnce) {
   EXPECT_EQ(entry.result_offset, 64u);
   EXPECT_EQ(entry.result_bytes, 128u);
   ASSERT_TRUE(done_.prepare_sleep());
-  ASSERT_TRUE((*rings)->push_done({8, 0, 0, 0}).is_ok());
-  (*rings)->wake_client();
+  ASSERT_TRUE(rings_->push_done({8, 0, 0, 0}).is_ok());
+  rings_->wake_client();
   EXPECT_TRUE(is_readable(done_wake));
   drain_wakes(done_wake.get());
   EXPECT_FALSE(is_readable(done_wake));
@@ -241,35 +210,28 @@ TEST_F(DaemonRingsTest, CompletionsWakeASleeperOnce) {
 // An eventfd's count and its flags are anybody's who shares it.
 TEST_F(DaemonRingsTest, ACountThatStaysDoesNotKeepTheLoopBusy) {
   submit_wake_ = Fd(::eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE));  // blocking, too
-  auto rings = adopt();
-  ASSERT_TRUE(rings.is_ok()) << rings.status().message();
+  rings_ = adopt().value();
   int calls = 0;
-  std::vector<uint64_t> tickets;
-  ASSERT_TRUE((*rings)
-                  ->start(*loop_,
-                          [&] {
-                            ++calls;
-                            proto::SubmitEntry entry{};
-                            while (*(*rings)->pop(entry)) tickets.push_back(entry.ticket);
-                          })
-                  .is_ok());
+  ASSERT_TRUE(rings_->start(*loop_, [&] {
+    ++calls;
+    take_all();
+  }));
   EXPECT_TRUE(run_until(*loop_, [&] { return calls == 1; }));
   EXPECT_EQ(::eventfd_write(submit_wake_.get(), 1'000'000), 0);
   EXPECT_TRUE(run_until(*loop_, [&] { return calls == 2; }));
   run_rounds(*loop_, 50);
   EXPECT_EQ(calls, 2) << "one write is one wake-up";
   submit(7);
-  EXPECT_TRUE(run_until(*loop_, [&] { return tickets == std::vector<uint64_t>{7}; }));
+  EXPECT_TRUE(run_until(*loop_, [&] { return tickets_ == std::vector<uint64_t>{7}; }));
 }
 
 TEST_F(DaemonRingsTest, WakingATrainerThatDoesNotListenNeverBlocks) {
-  auto rings = adopt();
-  ASSERT_TRUE(rings.is_ok()) << rings.status().message();
-  Fd done_wake = (*rings)->take_done_wake();
+  rings_ = adopt().value();
+  Fd done_wake = rings_->take_done_wake();
   ASSERT_EQ(::fcntl(done_wake.get(), F_SETFL, 0), 0);  // blocking
   for (int i = 0; i < 100'000; ++i) {
     view_.header->done.consumer_sleeps = 1;
-    (*rings)->wake_client();
+    rings_->wake_client();
   }
   EXPECT_TRUE(is_readable(done_wake));
   // Nothing can be put into the daemon's end, neither bytes nor descriptors.
@@ -278,7 +240,7 @@ TEST_F(DaemonRingsTest, WakingATrainerThatDoesNotListenNeverBlocks) {
   EXPECT_EQ(errno, EPIPE);
   done_wake.reset();
   view_.header->done.consumer_sleeps = 1;
-  (*rings)->wake_client();
+  rings_->wake_client();
 }
 
 // As libbraid makes them.
@@ -292,10 +254,9 @@ TEST_F(DaemonRingsTest, RingsWithHolesMayLinger) {
   auto memory = SharedMemory::create("rings", bytes, SharedMemory::Access::ReadWrite);
   ASSERT_TRUE(memory) << memory.status().message();
   create_rings(memory->data(), kMany, kMany);
-  const auto rings =
-      DaemonRings::adopt(duplicate(memory->fd()), duplicate(submit_wake_.get()), kMany, kMany);
-  ASSERT_TRUE(rings) << rings.status().message();
-  EXPECT_TRUE((*rings)->may_linger());
+  rings_ = DaemonRings::adopt(duplicate(memory->fd()), duplicate(submit_wake_.get()), kMany, kMany)
+               .value();
+  EXPECT_TRUE(rings_->may_linger());
 }
 
 TEST_F(DaemonRingsTest, RingsThatMayGetHolesMayLinger) {
@@ -304,10 +265,9 @@ TEST_F(DaemonRingsTest, RingsThatMayGetHolesMayLinger) {
 }
 
 TEST_F(DaemonRingsTest, AFullDoneRingIsAnError) {
-  auto rings = adopt();
-  ASSERT_TRUE(rings.is_ok()) << rings.status().message();
-  for (uint64_t i = 1; i <= kCapacity; ++i) ASSERT_TRUE((*rings)->push_done({i, 0, 0, 0}).is_ok());
-  EXPECT_EQ((*rings)->push_done({99, 0, 0, 0}).code(), StatusCode::ResourceExhausted);
+  rings_ = adopt().value();
+  for (uint64_t i = 1; i <= kCapacity; ++i) ASSERT_TRUE(rings_->push_done({i, 0, 0, 0}).is_ok());
+  EXPECT_EQ(rings_->push_done({99, 0, 0, 0}).code(), StatusCode::ResourceExhausted);
 }
 
 TEST_F(DaemonRingsTest, AdoptRefusesWhatDoesNotFit) {

@@ -34,20 +34,6 @@ TEST(ExtentAllocatorTest, GivesBackTheLowestGapFirst) {
   EXPECT_EQ(extents.high_water(), high_water);
 }
 
-TEST(ExtentAllocatorTest, JoinsNeighbours) {
-  ExtentAllocator extents(192);
-  const auto a = extents.allocate(64);
-  const auto b = extents.allocate(64);
-  const auto c = extents.allocate(64);
-  ASSERT_TRUE(a && b && c);
-  EXPECT_EQ(extents.allocate(1), std::nullopt);
-  EXPECT_TRUE(extents.release(*a));
-  EXPECT_TRUE(extents.release(*c));
-  EXPECT_EQ(extents.allocate(192), std::nullopt);
-  EXPECT_TRUE(extents.release(*b));
-  EXPECT_EQ(extents.allocate(192), 0u);
-}
-
 TEST(ExtentAllocatorTest, RefusesWhatWasNotGivenOut) {
   ExtentAllocator extents(1 << 20);
   const auto a = extents.allocate(128);

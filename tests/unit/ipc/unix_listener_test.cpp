@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "temporary_directory.h"
+#include "unix_socket.h"
 
 namespace braid {
 namespace {
@@ -27,13 +28,7 @@ class UnixListenerTest : public ::testing::Test {
   static bool has(const Status& status, const std::string& part) {
     return status.message().find(part) != std::string::npos;
   }
-  bool connects() const {
-    const Fd fd(::socket(AF_UNIX, SOCK_STREAM, 0));
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    std::strncpy(address.sun_path, path_.c_str(), sizeof(address.sun_path) - 1);
-    return ::connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0;
-  }
+  bool connects() const { return connected_socket(path_).is_valid(); }
 
   TemporaryDirectory directory_;
   std::string path_ = directory_.file("braidd.sock");
@@ -63,14 +58,7 @@ TEST_F(UnixListenerTest, MakesTheLastDirectoryOnly) {
 }
 
 TEST_F(UnixListenerTest, ReplacesTheSocketOfADeadDaemon) {
-  {
-    const Fd fd(::socket(AF_UNIX, SOCK_STREAM, 0));
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    std::strncpy(address.sun_path, path_.c_str(), sizeof(address.sun_path) - 1);
-    ASSERT_EQ(::bind(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
-    ASSERT_EQ(::listen(fd.get(), 1), 0);
-  }
+  listening_socket(path_).reset();
   ASSERT_TRUE(std::filesystem::exists(path_));
   ASSERT_FALSE(connects());
   auto listener = UnixListener::create(path_, "", 0600);
