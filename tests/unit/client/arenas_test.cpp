@@ -25,8 +25,7 @@ class ArenasTest : public OpenJobTest {
   // What comes back of 10 numbers from there.
   std::vector<float> sent_from(uint32_t tensor, uint64_t step, float* memory) {
     std::iota(memory, memory + 10, static_cast<float>(step));
-    const braid_ticket ticket = submit(job_, all_reduce(tensor, step, memory));
-    EXPECT_EQ(braid_wait(job_, ticket, 0), BRAID_OK) << braid_error_message();
+    const braid_ticket ticket = done(all_reduce(tensor, step, memory));
     return copied(ticket, 10);
   }
   static std::vector<float> from(float first) {
@@ -114,8 +113,7 @@ TEST_F(ArenasTest, SplitsLieInTheArenaOfTheirInput) {
     operation.dtype = BRAID_FLOAT32;
     operation.input_splits = splits;
     operation.output_splits = splits;
-    const braid_ticket ticket = submit(job_, operation);
-    EXPECT_EQ(braid_wait(job_, ticket, 0), BRAID_OK) << braid_error_message();
+    const braid_ticket ticket = done(operation);
     EXPECT_EQ(daemon_->seen().splits, (std::vector<uint64_t>{10, 10}));
     return copied(ticket, 10);
   };

@@ -83,8 +83,7 @@ TEST_F(ArgumentsTest, ARefusedRegistrationLeavesTheJobAlone) {
   EXPECT_BRAID_ERROR(braid_register(job_, &odd, 1, &handle), BRAID_ERROR_MISMATCH, "'odd' differs");
   const uint32_t tensor = register_tensor(job_, "a", 4);
   EXPECT_EQ(tensor, 0u);
-  const braid_ticket ticket = submit(job_, all_reduce(tensor, 0, values_.data()));
-  EXPECT_EQ(braid_wait(job_, ticket, 0), BRAID_OK) << braid_error_message();
+  done(all_reduce(tensor, 0, values_.data()));
 }
 
 TEST_F(ArgumentsTest, WhoLeavesAfterARefusalOfTheDaemonSaysWhatItWas) {
@@ -94,14 +93,6 @@ TEST_F(ArgumentsTest, WhoLeavesAfterARefusalOfTheDaemonSaysWhatItWas) {
   EXPECT_EQ(braid_register(job_, &odd, 1, &handle), BRAID_ERROR_MISMATCH);
   EXPECT_EQ(braid_leave(job_, "its process has ended"), BRAID_OK);
   EXPECT_EQ(daemon_->seen().reason, "its process has ended; it was refused: tensor 'odd' differs");
-}
-
-TEST_F(ArgumentsTest, WhoLeavesAfterARefusalOfTheLibrarySaysWhatItWas) {
-  braid_ticket ticket = 0;
-  EXPECT_EQ(braid_submit(job_, nullptr, &ticket), BRAID_ERROR_INVALID_ARGUMENT);
-  const std::string refusal = braid_error_message();
-  EXPECT_EQ(braid_leave(job_, nullptr), BRAID_OK);
-  EXPECT_EQ(daemon_->seen().reason, "it was refused: " + refusal);
 }
 
 TEST_F(ArgumentsTest, ARefusalThatTheReasonNamesIsNotSaidTwice) {
@@ -142,8 +133,7 @@ TEST_F(ArgumentsTest, AStepThatFailedToStartMayBeTriedAgain) {
   EXPECT_BRAID_ERROR(braid_submit(job_, &operation, &ticket), BRAID_ERROR_RESOURCE_EXHAUSTED,
                      "arena_bytes");
   ASSERT_EQ(braid_free(job_, memory), BRAID_OK);
-  ticket = submit(job_, operation);
-  EXPECT_EQ(braid_wait(job_, ticket, 0), BRAID_OK) << braid_error_message();
+  ticket = done(operation);
 }
 
 }  // namespace

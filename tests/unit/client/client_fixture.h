@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "ipc/temporary_directory.h"
 #include "test_daemon.h"
 
 namespace braid {
@@ -18,16 +19,6 @@ namespace braid {
 // A TestDaemon on a socket of its own, and short ways to call libbraid.
 class ClientTest : public ::testing::Test {
  protected:
-  ClientTest() {
-    char directory[] = "/tmp/braid-client-test-XXXXXX";
-    directory_ = ::mkdtemp(directory);
-    path_ = directory_ + "/braidd.sock";
-  }
-  ~ClientTest() override {
-    daemon_.reset();
-    ::rmdir(directory_.c_str());
-  }
-
   void start_daemon(TestDaemon::Options options = {}) {
     options.path = path_;
     daemon_ = std::make_unique<TestDaemon>(std::move(options));
@@ -100,8 +91,8 @@ class ClientTest : public ::testing::Test {
     return std::string(braid_error_message()).find(part) != std::string::npos;
   }
 
-  std::string directory_;
-  std::string path_;
+  TemporaryDirectory directory_;
+  std::string path_ = directory_.file("braidd.sock");
   std::unique_ptr<TestDaemon> daemon_;
 };
 

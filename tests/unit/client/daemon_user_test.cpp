@@ -2,13 +2,14 @@
 // A trainer's memory goes to braidd alone, not to another process that was first at the path.
 #include <cstdlib>
 
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
-#include <sys/un.h>
 
 #include "base/fd.h"
 #include "client_fixture.h"
+#include "ipc/unix_socket.h"
 
 namespace braid {
 namespace {
@@ -17,17 +18,11 @@ class DaemonUserTest : public ClientTest {
  protected:
   static constexpr uid_t kStranger = 65534;
 
-  ~DaemonUserTest() override {
-    ::unsetenv("BRAID_DAEMON_UID");
-    ::unlink(path_.c_str());
-  }
+  ~DaemonUserTest() override { ::unsetenv("BRAID_DAEMON_UID"); }
   // Listens as another user: the kernel remembers who called listen().
   void squat() {
-    listener_ = Fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    std::strncpy(address.sun_path, path_.c_str(), sizeof(address.sun_path) - 1);
-    ASSERT_EQ(::bind(listener_.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+    listener_ = bound_socket(path_);
+    ::fcntl(listener_.get(), F_SETFL, O_NONBLOCK);
     // Not seteuid(): of this thread alone.
     ASSERT_EQ(::syscall(SYS_setresuid, -1, kStranger, -1), 0);
     EXPECT_EQ(::listen(listener_.get(), 5), 0);

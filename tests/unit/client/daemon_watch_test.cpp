@@ -4,9 +4,9 @@
 #include <filesystem>
 
 #include <gtest/gtest.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 
+#include "ipc/temporary_directory.h"
+#include "ipc/unix_socket.h"
 #include "test_daemon.h"
 
 namespace braid::client {
@@ -19,23 +19,9 @@ constexpr uint64_t kTickNs = 1000;
 
 class DaemonWatchTest : public ::testing::Test {
  protected:
-  DaemonWatchTest() : folder_(std::filesystem::temp_directory_path() / "braid-watch-XXXXXX") {
-    EXPECT_NE(::mkdtemp(folder_.data()), nullptr);
-  }
-  ~DaemonWatchTest() override { std::filesystem::remove_all(folder_); }
-
-  std::string path() const { return folder_ + "/braidd.sock"; }
+  std::string path() const { return folder_.file("braidd.sock"); }
   // As a daemon that is stopped: the kernel takes connections, and nobody answers.
-  Fd stopped_daemon() const {
-    Fd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    path().copy(address.sun_path, sizeof(address.sun_path) - 1);
-    EXPECT_EQ(::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)),
-              0);
-    EXPECT_EQ(::listen(socket.get(), 8), 0);
-    return socket;
-  }
+  Fd stopped_daemon() const { return listening_socket(path()); }
   std::unique_ptr<TestDaemon> daemon() const {
     return std::make_unique<TestDaemon>(TestDaemon::Options{.path = path()});
   }
@@ -47,7 +33,7 @@ class DaemonWatchTest : public ::testing::Test {
     }
   }
 
-  std::string folder_;
+  TemporaryDirectory folder_;
   // Asked all the time; a look is never late.
   DaemonWatch watch_{{.quiet_ns = 0, .answer_ns = kSecondNs / 20, .gap_ns = UINT64_MAX}};
 };

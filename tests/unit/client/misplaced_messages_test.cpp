@@ -12,9 +12,7 @@ class MisplacedMessagesTest : public OpenJobTest {
   template <typename Body>
   void send(const std::function<flatbuffers::Offset<Body>(flatbuffers::FlatBufferBuilder&)>& make,
             std::span<const int> fds = {}) {
-    const uint32_t tensor = register_tensor(job_, "a", 4);
-    daemon_->hold_operations();
-    ticket_ = submit(job_, all_reduce(tensor, 0, values_.data()));
+    ticket_ = held();
     daemon_->send_to_all(
         [&make](flatbuffers::FlatBufferBuilder& builder) {
           const auto body = make(builder);
@@ -28,45 +26,32 @@ class MisplacedMessagesTest : public OpenJobTest {
   braid_ticket ticket_ = 0;
 };
 
-TEST_F(MisplacedMessagesTest, AnAnswerToNoRegistration) {
-  send<proto::TensorsRegistered>(
-      [](auto& builder) { return proto::CreateTensorsRegistered(builder, 1); });
-  EXPECT_BRAID_ERROR(wait(), BRAID_ERROR_PROTOCOL, "unexpected TensorsRegistered");
-}
-
-TEST_F(MisplacedMessagesTest, ARefusalOfNoRegistration) {
-  send<proto::RegistrationRefused>([](auto& builder) {
-    return proto::CreateRegistrationRefusedDirect(builder, BRAID_ERROR_MISMATCH, "no");
-  });
-  EXPECT_BRAID_ERROR(wait(), BRAID_ERROR_PROTOCOL, "unexpected RegistrationRefused");
-}
-
-TEST_F(MisplacedMessagesTest, MemoryThatNobodyRegistered) {
-  send<proto::MemoryRegistered>(
-      [](auto& builder) { return proto::CreateMemoryRegistered(builder, 1); });
-  EXPECT_BRAID_ERROR(wait(), BRAID_ERROR_PROTOCOL, "unexpected MemoryRegistered");
-}
-
-TEST_F(MisplacedMessagesTest, TensorsThatNobodyUnregistered) {
-  send<proto::TensorsUnregistered>(
-      [](auto& builder) { return proto::CreateTensorsUnregistered(builder); });
-  EXPECT_BRAID_ERROR(wait(), BRAID_ERROR_PROTOCOL, "unexpected TensorsUnregistered");
-}
-
-TEST_F(MisplacedMessagesTest, AnAnswerToNoLeaveTaking) {
-  send<proto::JobLeft>([](auto& builder) { return proto::CreateJobLeft(builder); });
-  EXPECT_BRAID_ERROR(wait(), BRAID_ERROR_PROTOCOL, "unexpected JobLeft");
-}
-
-TEST_F(MisplacedMessagesTest, AnAnswerToNoQuery) {
-  send<proto::StatusReply>(
-      [](auto& builder) { return proto::CreateStatusReplyDirect(builder, "{}"); });
-  EXPECT_BRAID_ERROR(wait(), BRAID_ERROR_PROTOCOL, "unexpected StatusReply");
-}
-
-TEST_F(MisplacedMessagesTest, AQuestion) {
-  send<proto::StatusQuery>([](auto& builder) { return proto::CreateStatusQuery(builder); });
-  EXPECT_BRAID_ERROR(wait(), BRAID_ERROR_PROTOCOL, "unexpected StatusQuery");
+TEST_F(MisplacedMessagesTest, AnswersToNothingAndQuestions) {
+  const auto ends_the_job = [this]<typename Body>(
+                                flatbuffers::Offset<Body> (*make)(flatbuffers::FlatBufferBuilder&),
+                                const std::string& name) {
+    open({});
+    send<Body>(make);
+    EXPECT_BRAID_ERROR(wait(), BRAID_ERROR_PROTOCOL, "unexpected " + name);
+  };
+  using Builder = flatbuffers::FlatBufferBuilder;
+  ends_the_job(
+      +[](Builder& b) { return proto::CreateTensorsRegistered(b, 1); }, "TensorsRegistered");
+  ends_the_job(
+      +[](Builder& b) {
+        return proto::CreateRegistrationRefusedDirect(b, BRAID_ERROR_MISMATCH, "no");
+      },
+      "RegistrationRefused");
+  ends_the_job(
+      +[](Builder& b) { return proto::CreateMemoryRegistered(b, 1); }, "MemoryRegistered");
+  ends_the_job(
+      +[](Builder& b) { return proto::CreateTensorsUnregistered(b); }, "TensorsUnregistered");
+  ends_the_job(
+      +[](Builder& b) { return proto::CreateJobLeft(b); }, "JobLeft");
+  ends_the_job(
+      +[](Builder& b) { return proto::CreateStatusReplyDirect(b, "{}"); }, "StatusReply");
+  ends_the_job(
+      +[](Builder& b) { return proto::CreateStatusQuery(b); }, "StatusQuery");
 }
 
 TEST_F(MisplacedMessagesTest, DescriptorsThatBelongToNoMessage) {
@@ -78,9 +63,7 @@ TEST_F(MisplacedMessagesTest, DescriptorsThatBelongToNoMessage) {
 }
 
 TEST_F(MisplacedMessagesTest, ACompletionWhoseReservedBytesAreNotZero) {
-  const uint32_t tensor = register_tensor(job_, "a", 4);
-  daemon_->hold_operations();
-  ticket_ = submit(job_, all_reduce(tensor, 0, values_.data()));
+  ticket_ = held();
   daemon_->complete({ticket_, 0, 16, 9});
   EXPECT_BRAID_ERROR(wait(), BRAID_ERROR_PROTOCOL, "'reserved' of a completion");
 }

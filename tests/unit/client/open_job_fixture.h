@@ -40,6 +40,22 @@ class OpenJobTest : public ClientTest {
     return values;
   }
 
+  // A ticket of `operation`, which is done.
+  braid_ticket done(const braid_operation& operation) {
+    const braid_ticket ticket = submit(job_, operation);
+    EXPECT_EQ(braid_wait(job_, ticket, 0), BRAID_OK) << braid_error_message();
+    return ticket;
+  }
+  // A ticket of tensor 'a', step 7, which stays in flight as all others do from now on.
+  braid_ticket held() {
+    const uint32_t tensor = register_tensor(job_, "a", values_.size());
+    daemon_->hold_operations();
+    return submit(job_, all_reduce(tensor, 7, values_.data()));
+  }
+  int refused(const braid_operation& operation) {
+    braid_ticket ticket = 0;
+    return braid_submit(job_, &operation, &ticket);
+  }
   void finish(braid_ticket ticket) {
     EXPECT_EQ(braid_wait(job_, ticket, 0), BRAID_OK) << braid_error_message();
     EXPECT_EQ(braid_release(job_, ticket), BRAID_OK) << braid_error_message();

@@ -7,11 +7,11 @@
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <sys/wait.h>
 
 #include "client_fixture.h"
 #include "ipc/unix_listener.h"
+#include "ipc/unix_socket.h"
 
 namespace braid {
 namespace {
@@ -95,16 +95,10 @@ TEST_F(OpenTest, WithoutSocketNamesPathAndVariable) {
 }
 
 TEST_F(OpenTest, SocketOfADeadDaemonSaysThatNobodyListens) {
-  const int fd = ::socket(AF_UNIX, SOCK_STREAM, 0);
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  std::strncpy(address.sun_path, path_.c_str(), sizeof(address.sun_path) - 1);
-  ASSERT_EQ(::bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
-  ::close(fd);
+  bound_socket(path_).reset();
   const auto options = job_options();
   braid_job* job = nullptr;
   EXPECT_BRAID_ERROR(braid_open(&options, &job), BRAID_ERROR_UNAVAILABLE, "nobody listens");
-  ::unlink(path_.c_str());
 }
 
 TEST_F(OpenTest, SocketPathComesFromTheEnvironment) {
@@ -207,7 +201,7 @@ TEST_F(OpenTest, AWeightThatIsNoneNamesTheVariableAndWhatIsRight) {
 TEST_F(OpenTest, PermissionDeniedNamesTheGroup) {
   if (::getuid() != 0) GTEST_SKIP() << "only root can become somebody who may not";
   start_daemon();
-  ASSERT_EQ(::chmod(directory_.c_str(), 0755), 0);
+  ASSERT_EQ(::chmod(directory_.path().c_str(), 0755), 0);
   const pid_t child = ::fork();
   if (child == 0) {
     if (::setgid(65534) != 0 || ::setuid(65534) != 0) ::_exit(2);

@@ -51,20 +51,17 @@ TEST_F(OperationsTest, InputThatLeavesTheArenaIsRefused) {
   void* memory = nullptr;
   ASSERT_EQ(braid_allocate(job_, 64, &memory), BRAID_OK);
   const auto operation = all_reduce(tensor, 0, memory);
-  braid_ticket ticket = 0;
-  EXPECT_INVALID(braid_submit(job_, &operation, &ticket), "input");
+  EXPECT_INVALID(refused(operation), "input");
   const std::vector<float> elsewhere(17u << 20);
   const auto large = all_reduce(tensor, 0, elsewhere.data());
-  EXPECT_BRAID_ERROR(braid_submit(job_, &large, &ticket), BRAID_ERROR_RESOURCE_EXHAUSTED,
-                     "arena_bytes");
+  EXPECT_BRAID_ERROR(refused(large), BRAID_ERROR_RESOURCE_EXHAUSTED, "arena_bytes");
 }
 
 TEST_F(OperationsTest, ManyStepsReuseArenaAndResults) {
   const uint32_t tensor = register_tensor(job_, "a", 1u << 20);  // 4 MiB of 64, 100 times
   const auto values = iota(1u << 20);
   for (uint64_t step = 0; step < 100; ++step) {
-    const braid_ticket ticket = submit(job_, all_reduce(tensor, step, values.data()));
-    ASSERT_EQ(braid_wait(job_, ticket, 0), BRAID_OK) << braid_error_message();
+    const braid_ticket ticket = done(all_reduce(tensor, step, values.data()));
     ASSERT_EQ(braid_release(job_, ticket), BRAID_OK) << braid_error_message();
   }
 }
@@ -81,14 +78,12 @@ TEST_F(OperationsTest, TicketsAreLimitedUntilReleased) {
     tickets.push_back(submit(job_, operation));
   }
   operation.step = 8192;
-  braid_ticket ticket = 0;
-  EXPECT_BRAID_ERROR(braid_submit(job_, &operation, &ticket), BRAID_ERROR_RESOURCE_EXHAUSTED,
-                     "braid_release");
+  EXPECT_BRAID_ERROR(refused(operation), BRAID_ERROR_RESOURCE_EXHAUSTED, "braid_release");
   for (const braid_ticket done : tickets) {
     ASSERT_EQ(braid_wait(job_, done, 0), BRAID_OK);
     ASSERT_EQ(braid_release(job_, done), BRAID_OK) << braid_error_message();
   }
-  EXPECT_EQ(braid_submit(job_, &operation, &ticket), BRAID_OK) << braid_error_message();
+  EXPECT_EQ(refused(operation), BRAID_OK) << braid_error_message();
 }
 
 TEST_F(OperationsTest, AllGatherComesInTheOrderOfRanks) {
@@ -96,8 +91,7 @@ TEST_F(OperationsTest, AllGatherComesInTheOrderOfRanks) {
   const uint32_t tensor = register_tensor(job_, "a", 4);
   auto operation = all_reduce(tensor, 0, values_.data());
   operation.collective = BRAID_ALL_GATHER;
-  const braid_ticket ticket = submit(job_, operation);
-  ASSERT_EQ(braid_wait(job_, ticket, 0), BRAID_OK) << braid_error_message();
+  const braid_ticket ticket = done(operation);
   const auto all = copied(ticket, 12);
   EXPECT_EQ(std::vector<float>(all.begin(), all.begin() + 4), values_);
   EXPECT_EQ(std::vector<float>(all.begin() + 4, all.end()), std::vector<float>(8, 0.0f));
@@ -116,8 +110,7 @@ TEST_F(OperationsTest, ReduceScatterGivesEachRankItsBlock) {
   const auto values = iota(6);
   auto operation = all_reduce(tensor, 0, values.data());
   operation.collective = BRAID_REDUCE_SCATTER;
-  const braid_ticket ticket = submit(job_, operation);
-  ASSERT_EQ(braid_wait(job_, ticket, 0), BRAID_OK) << braid_error_message();
+  const braid_ticket ticket = done(operation);
   EXPECT_EQ(copied(ticket, 2), (std::vector<float>{3, 4}));
 }
 
@@ -127,14 +120,12 @@ TEST_F(OperationsTest, BroadcastReadsOnlyTheRootsInput) {
   auto operation = all_reduce(tensor, 0, nullptr);
   operation.collective = BRAID_BROADCAST;
   operation.root = 0;
-  const braid_ticket ticket = submit(job_, operation);
-  EXPECT_EQ(braid_wait(job_, ticket, 0), BRAID_OK) << braid_error_message();
+  done(operation);
   operation.step = 1;
   operation.root = 1;
-  braid_ticket second = 0;
-  EXPECT_INVALID(braid_submit(job_, &operation, &second), "NULL");
+  EXPECT_INVALID(refused(operation), "NULL");
   operation.root = 2;
-  EXPECT_INVALID(braid_submit(job_, &operation, &second), "root");
+  EXPECT_INVALID(refused(operation), "root");
 }
 
 TEST_F(OperationsTest, OnlyTheRootOfAGatherGetsAResult) {
@@ -144,18 +135,15 @@ TEST_F(OperationsTest, OnlyTheRootOfAGatherGetsAResult) {
   auto operation = all_reduce(tensor, 0, values.data());
   operation.collective = BRAID_GATHER;
   operation.root = 1;
-  const braid_ticket at_root = submit(job_, operation);
-  ASSERT_EQ(braid_wait(job_, at_root, 0), BRAID_OK) << braid_error_message();
+  const braid_ticket at_root = done(operation);
   EXPECT_EQ(copied(at_root, 4), (std::vector<float>{0, 0, 1, 2}));
   operation.step = 1;
   operation.root = 0;
-  const braid_ticket elsewhere = submit(job_, operation);
-  ASSERT_EQ(braid_wait(job_, elsewhere, 0), BRAID_OK) << braid_error_message();
+  const braid_ticket elsewhere = done(operation);
   EXPECT_EQ(braid_copy_result(job_, elsewhere, nullptr, 0), BRAID_OK) << braid_error_message();
   operation.step = 2;
   operation.root = 2;
-  braid_ticket never = 0;
-  EXPECT_BRAID_ERROR(braid_submit(job_, &operation, &never), BRAID_ERROR_INVALID_ARGUMENT,
+  EXPECT_BRAID_ERROR(refused(operation), BRAID_ERROR_INVALID_ARGUMENT,
                      "root of the gather of 'a' is 2; the job has ranks 0 to 1");
 }
 
@@ -165,14 +153,12 @@ TEST_F(OperationsTest, OnlyTheRootsInputIsScattered) {
   auto operation = all_reduce(tensor, 0, values_.data());
   operation.collective = BRAID_SCATTER;
   operation.root = 1;
-  const braid_ticket at_root = submit(job_, operation);
-  ASSERT_EQ(braid_wait(job_, at_root, 0), BRAID_OK) << braid_error_message();
+  const braid_ticket at_root = done(operation);
   EXPECT_EQ(copied(at_root, 2), (std::vector<float>{3, 4}));
   operation.step = 1;
   operation.root = 0;
   operation.input = nullptr;
-  const braid_ticket elsewhere = submit(job_, operation);
-  EXPECT_EQ(braid_wait(job_, elsewhere, 0), BRAID_OK) << braid_error_message();
+  done(operation);
 }
 
 TEST_F(OperationsTest, AnAllToAllIsSplitAsTheCallerSays) {
@@ -199,11 +185,9 @@ TEST_F(OperationsTest, SplitsThatMakeNoSenseAreRefused) {
   auto operation = all_reduce(tensor, 0, values.data());
   operation.collective = BRAID_ALL_TO_ALL;
   operation.input_splits = &huge;
-  braid_ticket ticket = 0;
-  EXPECT_INVALID(braid_submit(job_, &operation, &ticket),
-                 "the all-to-all of 'stream' has input_splits only");
+  EXPECT_INVALID(refused(operation), "the all-to-all of 'stream' has input_splits only");
   operation.output_splits = &huge;
-  EXPECT_INVALID(braid_submit(job_, &operation, &ticket),
+  EXPECT_INVALID(refused(operation),
                  "input_splits of the all-to-all of 'stream' have more than 281474976710656");
 }
 
@@ -211,8 +195,7 @@ TEST_F(OperationsTest, AStepThatIsNoNumberOfAStepIsRefused) {
   const uint32_t tensor = register_dynamic(job_, "stream");
   const auto values = iota(6);
   const auto operation = all_reduce(tensor, UINT64_MAX, values.data());
-  braid_ticket ticket = 0;
-  EXPECT_BRAID_ERROR(braid_submit(job_, &operation, &ticket), BRAID_ERROR_INVALID_ARGUMENT,
+  EXPECT_BRAID_ERROR(refused(operation), BRAID_ERROR_INVALID_ARGUMENT,
                      "step is 18446744073709551615; right are 0 to 4611686018427387904");
 }
 
@@ -221,8 +204,7 @@ TEST_F(OperationsTest, ABarrierHasNoData) {
   auto operation = all_reduce(tensor, 0, nullptr);
   operation.collective = BRAID_BARRIER;
   operation.dtype = 99;
-  const braid_ticket ticket = submit(job_, operation);
-  ASSERT_EQ(braid_wait(job_, ticket, 0), BRAID_OK) << braid_error_message();
+  const braid_ticket ticket = done(operation);
   const void* data = &operation;
   size_t bytes = 1;
   EXPECT_EQ(braid_result(job_, ticket, &data, &bytes), BRAID_OK);

@@ -119,12 +119,11 @@ TEST_F(PatienceTest, ARefusalIsForWhoAsksAgain) {
 TEST_F(PatienceTest, AReleaseNeverWaits) {
   finish_some();
   const uint32_t tensor = register_tensor(job_, "done", 4);
-  const braid_ticket done = submit(job_, all_reduce(tensor, 0, values_.data()));
-  ASSERT_EQ(braid_wait(job_, done, 0), BRAID_OK) << braid_error_message();
+  const braid_ticket finished = done(all_reduce(tensor, 0, values_.data()));
   daemon_->stop();
   braid_ticket last = 0;
   fill_ring(last);
-  EXPECT_EQ(braid_release(job_, done), BRAID_OK) << braid_error_message();
+  EXPECT_EQ(braid_release(job_, finished), BRAID_OK) << braid_error_message();
   daemon_->go_on();
   ASSERT_EQ(braid_wait(job_, last, 0), BRAID_OK) << braid_error_message();
   EXPECT_EQ(daemon_->live_results(), kRingEntries / 2);

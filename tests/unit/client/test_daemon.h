@@ -64,8 +64,6 @@ class TestDaemon final : public ClientHandler {
   // Operations stay in flight until release_held().
   void hold_operations() { holds_ = true; }
   void complete_held();
-  // The submit rings are not looked at.
-  void ignore_submissions() { ignores_submissions_ = true; }
   // As if the process were stopped, and continued.
   void stop();
   void go_on();
@@ -124,7 +122,6 @@ class TestDaemon final : public ClientHandler {
 
   Options options_;
   std::atomic<bool> holds_ = false;
-  std::atomic<bool> ignores_submissions_ = false;
   std::promise<void> going_on_;
   bool is_stopped_ = false;
   std::unique_ptr<Loop> loop_;

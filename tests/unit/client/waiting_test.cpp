@@ -12,9 +12,7 @@ namespace {
 class WaitingTest : public OpenJobTest {};
 
 TEST_F(WaitingTest, TestNeverBlocks) {
-  const uint32_t tensor = register_tensor(job_, "a", 4);
-  daemon_->hold_operations();
-  const braid_ticket ticket = submit(job_, all_reduce(tensor, 1, values_.data()));
+  const braid_ticket ticket = held();
   int done = -1;
   EXPECT_EQ(braid_test(job_, ticket, &done), BRAID_OK);
   EXPECT_EQ(done, 0);
@@ -38,31 +36,20 @@ class WaitingModesTest : public OpenJobTest, public ::testing::WithParamInterfac
 TEST_P(WaitingModesTest, ResultsTimeoutsAndFailuresComeInEach) {
   const uint32_t tensor = register_tensor(job_, "a", 4);
   for (uint64_t step = 1; step <= 50; ++step) {
-    const braid_ticket ticket = submit(job_, all_reduce(tensor, step, values_.data()));
-    ASSERT_EQ(braid_wait(job_, ticket, 0), BRAID_OK) << braid_error_message();
+    const braid_ticket ticket = done(all_reduce(tensor, step, values_.data()));
     EXPECT_EQ(copied(ticket, 4), values_);
     EXPECT_EQ(braid_release(job_, ticket), BRAID_OK);
   }
   daemon_->hold_operations();
-  const braid_ticket held = submit(job_, all_reduce(tensor, 51, values_.data()));
-  EXPECT_BRAID_ERROR(braid_wait(job_, held, 20), BRAID_ERROR_DEADLINE_EXCEEDED, "still in flight");
+  const braid_ticket late = submit(job_, all_reduce(tensor, 51, values_.data()));
+  EXPECT_BRAID_ERROR(braid_wait(job_, late, 20), BRAID_ERROR_DEADLINE_EXCEEDED, "still in flight");
+  EXPECT_TRUE(message_has("'a', step 51")) << braid_error_message();
   std::thread other([this] { daemon_->fail_jobs("rank 3 has died"); });
-  EXPECT_BRAID_ERROR(braid_wait(job_, held, 0), BRAID_ERROR_JOB_FAILED, "rank 3 has died");
+  EXPECT_BRAID_ERROR(braid_wait(job_, late, 0), BRAID_ERROR_JOB_FAILED, "rank 3 has died");
   other.join();
 }
 
 INSTANTIATE_TEST_SUITE_P(Modes, WaitingModesTest, ::testing::Values(0, 1, 2));
-
-TEST_F(WaitingTest, WaitEndsAtItsTimeout) {
-  const uint32_t tensor = register_tensor(job_, "layer.weight", 4);
-  daemon_->hold_operations();
-  const braid_ticket ticket = submit(job_, all_reduce(tensor, 7, values_.data()));
-  EXPECT_BRAID_ERROR(braid_wait(job_, ticket, 20), BRAID_ERROR_DEADLINE_EXCEEDED,
-                     "still in flight");
-  EXPECT_TRUE(message_has("'layer.weight', step 7")) << braid_error_message();
-  daemon_->complete_held();
-  EXPECT_EQ(braid_wait(job_, ticket, 0), BRAID_OK) << braid_error_message();
-}
 
 TEST_F(WaitingTest, WhoWaitsElsewhereHearsThatTheJobHasFailed) {
   EXPECT_EQ(braid_check(job_), BRAID_OK) << braid_error_message();
@@ -72,10 +59,8 @@ TEST_F(WaitingTest, WhoWaitsElsewhereHearsThatTheJobHasFailed) {
 }
 
 TEST_F(WaitingTest, AResultIsTakenByOneCall) {
-  const uint32_t tensor = register_tensor(job_, "a", 4);
   std::vector<float> out(4);
-  daemon_->hold_operations();
-  const braid_ticket ticket = submit(job_, all_reduce(tensor, 7, values_.data()));
+  const braid_ticket ticket = held();
   EXPECT_BRAID_ERROR(braid_take(job_, ticket, 20, out.data(), 16), BRAID_ERROR_DEADLINE_EXCEEDED,
                      "still in flight");
   daemon_->complete_held();
@@ -101,8 +86,7 @@ TEST_F(WaitingTest, ADaemonThatHangsIsNoticed) {
 
 TEST_F(WaitingTest, FailureEndsEverythingButWhatWasDone) {
   const uint32_t tensor = register_tensor(job_, "a", 4);
-  const braid_ticket good = submit(job_, all_reduce(tensor, 1, values_.data()));
-  ASSERT_EQ(braid_wait(job_, good, 0), BRAID_OK);
+  const braid_ticket good = done(all_reduce(tensor, 1, values_.data()));
   daemon_->hold_operations();
   const braid_ticket bad = submit(job_, all_reduce(tensor, 2, values_.data()));
   daemon_->fail_jobs("rank 3 on node 'n2' died");
@@ -192,7 +176,7 @@ TEST_F(WaitingTest, AFullRingIsWaitedFor) {
     done.push_back(submit(job_, operation));
     ASSERT_EQ(braid_wait(job_, done.back(), 0), BRAID_OK) << braid_error_message();
   }
-  daemon_->ignore_submissions();
+  daemon_->stop();
   for (const braid_ticket ticket : done) ASSERT_EQ(braid_release(job_, ticket), BRAID_OK);
   operation.timeout_ms = 50;
   braid_ticket ticket = 0;
@@ -205,20 +189,17 @@ TEST_F(WaitingTest, AFullRingIsWaitedFor) {
   EXPECT_EQ(accepted, kRingEntries / 2);
   EXPECT_EQ(code, BRAID_ERROR_DEADLINE_EXCEEDED);
   EXPECT_TRUE(message_has("submit ring")) << braid_error_message();
+  daemon_->go_on();
 }
 
 TEST_F(WaitingTest, AnImpossibleCompletionEndsTheJob) {
-  const uint32_t tensor = register_tensor(job_, "a", 4);
-  daemon_->hold_operations();
-  const braid_ticket ticket = submit(job_, all_reduce(tensor, 0, values_.data()));
+  const braid_ticket ticket = held();
   daemon_->complete({999'999, 0, 0, 0});
   EXPECT_BRAID_ERROR(braid_wait(job_, ticket, 0), BRAID_ERROR_PROTOCOL, "999999");
 }
 
 TEST_F(WaitingTest, LeavingEndsTheCallsOfOtherThreadsAndFreesNothing) {
-  const uint32_t tensor = register_tensor(job_, "a", 4);
-  daemon_->hold_operations();
-  const braid_ticket never = submit(job_, all_reduce(tensor, 0, values_.data()));
+  const braid_ticket never = held();
   std::thread other([&] { EXPECT_EQ(braid_wait(job_, never, 0), BRAID_ERROR_CANCELLED); });
   EXPECT_EQ(braid_leave(job_, "its process has ended"), BRAID_OK);
   other.join();
@@ -241,8 +222,7 @@ TEST_F(WaitingTest, AForkedChildIsTurnedAway) {
   int status = -1;
   ASSERT_EQ(::waitpid(child, &status, 0), child);
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
-  const braid_ticket ticket = submit(job_, operation);
-  EXPECT_EQ(braid_wait(job_, ticket, 0), BRAID_OK) << braid_error_message();
+  done(operation);
 }
 
 }  // namespace
