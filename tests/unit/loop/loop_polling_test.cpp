@@ -22,48 +22,51 @@ class FakeRing final : public Pollable {
 
 class LoopPollingTest : public testing::LoopTest {
  protected:
+  ~LoopPollingTest() override {
+    if (is_added_) polling().remove(ring_);
+  }
   LoopPollingTest() { run_rounds(1); }  // libuv itself has something to do in a loop's first round
   LoopPolling& polling() { return loop_->polling(); }
+  void add_ring(PollingMode mode) {
+    polling().set_mode(mode);
+    polling().add(ring_);
+    is_added_ = true;
+  }
   void work_once() {
     polling().note_work();
     run_rounds(1);
   }
+
+  FakeRing ring_;
+  bool is_added_ = false;
 };
 
 TEST_F(LoopPollingTest, APollFollowsARoundWithWork) {
-  FakeRing ring;
-  polling().set_mode(PollingMode::Adaptive);
-  polling().add(ring);
+  add_ring(PollingMode::Adaptive);
   run_rounds(1);
-  EXPECT_EQ(ring.begun, 0) << "nothing was done";
+  EXPECT_EQ(ring_.begun, 0) << "nothing was done";
   work_once();
-  EXPECT_EQ(ring.begun, 1);
-  EXPECT_EQ(ring.ended, 1);
+  EXPECT_EQ(ring_.begun, 1);
+  EXPECT_EQ(ring_.ended, 1);
   run_rounds(1);
-  EXPECT_EQ(ring.begun, 1) << "once for each such round";
-  polling().remove(ring);
+  EXPECT_EQ(ring_.begun, 1) << "once for each such round";
   const PollingCounters counters = polling().counters();
   EXPECT_EQ(counters.came, 0u);
   EXPECT_EQ(counters.not_came + counters.displaced, 1u);
 }
 
 TEST_F(LoopPollingTest, WhatIsThereEndsIt) {
-  FakeRing ring;
-  ring.is_filled = true;
-  polling().set_mode(PollingMode::Adaptive);
-  polling().add(ring);
+  ring_.is_filled = true;
+  add_ring(PollingMode::Adaptive);
   for (int i = 0; i < 100; ++i) work_once();
   EXPECT_EQ(polling().counters().came, 100u) << "and it is tried again each time";
-  polling().remove(ring);
 }
 
 TEST_F(LoopPollingTest, SwitchedOffNothingIsLookedAt) {
-  FakeRing ring;
-  polling().add(ring);
+  add_ring(PollingMode::Off);
   work_once();
-  EXPECT_EQ(ring.begun, 0);
+  EXPECT_EQ(ring_.begun, 0);
   EXPECT_EQ(polling().counters().polled_ns, 0u);
-  polling().remove(ring);
 }
 
 TEST_F(LoopPollingTest, TooManyRingsWakeTheLoopAsIfItSlept) {
@@ -83,17 +86,14 @@ TEST_F(LoopPollingTest, TooManyRingsWakeTheLoopAsIfItSlept) {
 }
 
 TEST_F(LoopPollingTest, WorkThatIsStillToBeDoneGoesFirst) {
-  FakeRing ring;
-  polling().set_mode(PollingMode::Adaptive);
-  polling().add(ring);
+  add_ring(PollingMode::Adaptive);
   bool was_run = false;
   loop_->defer([&] {
     was_run = true;
-    EXPECT_EQ(ring.begun, 0);
+    EXPECT_EQ(ring_.begun, 0);
   });
   work_once();
   EXPECT_TRUE(was_run);
-  polling().remove(ring);
 }
 
 TEST_F(LoopPollingTest, AlwaysAnswersToOtherThreadsAndToTimers) {

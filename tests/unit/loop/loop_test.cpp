@@ -16,32 +16,6 @@ namespace {
 
 class LoopTest : public testing::LoopTest {};
 
-TEST_F(LoopTest, DeferredTasksRunInOrder) {
-  std::vector<int> order;
-  Timer timer(*loop_);
-  timer.start_once(0, [&] {
-    loop_->defer([&] { order.push_back(2); });
-    loop_->defer([&] {
-      order.push_back(3);
-      loop_->stop();
-    });
-    order.push_back(1);
-  });
-  run();
-  EXPECT_EQ(order, (std::vector<int>{1, 2, 3}));
-}
-
-TEST_F(LoopTest, DeferredBeforeTheLoopRuns) {
-  bool has_run = false;
-  loop_->defer([&] {
-    has_run = true;
-    loop_->stop();
-  });
-  EXPECT_FALSE(has_run);
-  run();
-  EXPECT_TRUE(has_run);
-}
-
 TEST_F(LoopTest, ADeferredTaskMayDeferAnother) {
   std::vector<int> order;
   loop_->defer([&] {

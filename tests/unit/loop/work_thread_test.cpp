@@ -6,6 +6,7 @@
 #include <future>
 #include <iterator>
 #include <memory>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -14,14 +15,16 @@
 namespace braid {
 namespace {
 
-class WorkThreadTest : public testing::LoopTest {};
+class WorkThreadTest : public testing::LoopTest {
+ protected:
+  std::optional<WorkThread> worker_{std::in_place, *loop_, "work"};
+};
 
 TEST_F(WorkThreadTest, WorksElsewhereAndSaysSoOnTheLoop) {
-  WorkThread worker(*loop_, "work");
   std::thread::id worked;
   std::thread::id told;
-  ASSERT_TRUE(worker.run([&] { worked = std::this_thread::get_id(); },
-                         [&] { told = std::this_thread::get_id(); }));
+  ASSERT_TRUE(worker_->run([&] { worked = std::this_thread::get_id(); },
+                           [&] { told = std::this_thread::get_id(); }));
   EXPECT_EQ(told, std::thread::id{});
   run_until([&] { return told != std::thread::id{}; });
   EXPECT_NE(worked, std::this_thread::get_id());
@@ -29,10 +32,9 @@ TEST_F(WorkThreadTest, WorksElsewhereAndSaysSoOnTheLoop) {
 }
 
 TEST_F(WorkThreadTest, TheLoopGoesOnWhileATaskIsBlocked) {
-  WorkThread worker(*loop_, "work");
   std::promise<void> release;
   bool is_done = false;
-  ASSERT_TRUE(worker.run([&] { release.get_future().wait(); }, [&] { is_done = true; }));
+  ASSERT_TRUE(worker_->run([&] { release.get_future().wait(); }, [&] { is_done = true; }));
   int ticks = 0;
   Timer ticker(*loop_);
   ticker.start_repeating(1, [&] { ++ticks; });
@@ -43,11 +45,11 @@ TEST_F(WorkThreadTest, TheLoopGoesOnWhileATaskIsBlocked) {
 }
 
 TEST_F(WorkThreadTest, TasksRunInTheirOrder) {
-  WorkThread worker(*loop_, "work");
   std::vector<int> order;
   std::vector<int> told;
   for (int i = 0; i < 3; ++i) {
-    ASSERT_TRUE(worker.run([&order, i] { order.push_back(i); }, [&told, i] { told.push_back(i); }));
+    ASSERT_TRUE(
+        worker_->run([&order, i] { order.push_back(i); }, [&told, i] { told.push_back(i); }));
   }
   run_until([&] { return told.size() == 3; });
   EXPECT_EQ(order, (std::vector<int>{0, 1, 2}));
@@ -55,11 +57,10 @@ TEST_F(WorkThreadTest, TasksRunInTheirOrder) {
 }
 
 TEST_F(WorkThreadTest, TooManyTasksAreRefused) {
-  WorkThread worker(*loop_, "work");
   std::promise<void> release;
   std::promise<void> begun;
   size_t done = 0;
-  ASSERT_TRUE(worker.run(
+  ASSERT_TRUE(worker_->run(
       [&] {
         begun.set_value();
         release.get_future().wait();
@@ -67,18 +68,17 @@ TEST_F(WorkThreadTest, TooManyTasksAreRefused) {
       [&] { ++done; }));
   begun.get_future().wait();
   for (size_t i = 0; i < WorkThread::kTasksMax; ++i)
-    ASSERT_TRUE(worker.run([] {}, [&] { ++done; }));
-  EXPECT_FALSE(worker.run([] {}, [] {}));
+    ASSERT_TRUE(worker_->run([] {}, [&] { ++done; }));
+  EXPECT_FALSE(worker_->run([] {}, [] {}));
   release.set_value();
   run_until([&] { return done == WorkThread::kTasksMax + 1; });
 }
 
 TEST_F(WorkThreadTest, ItsEndWaitsForTheTaskThatRunsAndDropsTheOthers) {
-  auto worker = std::make_unique<WorkThread>(*loop_, "work");
   std::promise<void> begun;
   std::atomic<bool> is_over = false;
   bool was_told = false;
-  ASSERT_TRUE(worker->run(
+  ASSERT_TRUE(worker_->run(
       [&] {
         begun.set_value();
         is_over = true;
@@ -87,8 +87,8 @@ TEST_F(WorkThreadTest, ItsEndWaitsForTheTaskThatRunsAndDropsTheOthers) {
   begun.get_future().wait();
   auto held = std::make_shared<int>(1);
   const std::weak_ptr<int> alive = held;
-  worker->post([held = std::move(held)] {});
-  worker.reset();
+  worker_->post([held = std::move(held)] {});
+  worker_.reset();
   EXPECT_TRUE(is_over);
   EXPECT_TRUE(alive.expired());
   run_rounds();
@@ -131,39 +131,37 @@ TEST_F(WorkThreadTest, TheEndOfALoopWaitsForTheThread) {
 
 // Memory that a dropped task was the last to hold posts its own unmapping.
 TEST_F(WorkThreadTest, WhatItsEndPostsIsDroppedToo) {
-  auto worker = std::make_unique<WorkThread>(*loop_, "work");
   std::promise<void> begun;
   std::promise<void> release;
   auto held = std::make_shared<int>(1);
   const std::weak_ptr<int> alive = held;
   const auto make_last = [&] {
-    return std::shared_ptr<int>(new int, [worker = worker.get(), held](int* number) {
+    return std::shared_ptr<int>(new int, [this, held](int* number) {
       delete number;
-      worker->post([held] {});
+      worker_->post([held] {});
     });
   };
-  ASSERT_TRUE(worker->run([] {}, [last = make_last()] {}));
-  worker->post([&] {
+  ASSERT_TRUE(worker_->run([] {}, [last = make_last()] {}));
+  worker_->post([&] {
     begun.set_value();
     release.get_future().wait();
   });
   begun.get_future().wait();
-  worker->post([last = make_last()] {});
+  worker_->post([last = make_last()] {});
   held.reset();
   std::thread releaser([&] { release.set_value(); });
-  worker.reset();
+  worker_.reset();
   releaser.join();
   EXPECT_TRUE(alive.expired());
 }
 
 TEST_F(WorkThreadTest, WhatATaskHoldsGoesOnTheThread) {
-  WorkThread worker(*loop_, "work");
   std::promise<std::thread::id> where;
   auto held = std::shared_ptr<int>(new int, [&](int* number) {
     delete number;
     where.set_value(std::this_thread::get_id());
   });
-  worker.post([held = std::move(held)] {});
+  worker_->post([held = std::move(held)] {});
   EXPECT_NE(where.get_future().get(), std::this_thread::get_id());
 }
 
