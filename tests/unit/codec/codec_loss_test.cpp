@@ -33,6 +33,12 @@ double cosine_of(const std::vector<float>& a, const std::vector<float>& b) {
   return product / std::sqrt(squares_a * squares_b);
 }
 
+CodecLoss loss_of(const EncodedElements& chunk) {
+  CodecLoss loss;
+  measure_loss(chunk, loss);
+  return loss;
+}
+
 // `exact` was encoded, and `decoded` is what came of it.
 CodecLoss loss_of(const std::vector<float>& exact, const std::vector<float>& decoded,
                   uint64_t first = 0) {
@@ -41,9 +47,18 @@ CodecLoss loss_of(const std::vector<float>& exact, const std::vector<float>& dec
   chunk.given = exact;
   chunk.decoded = decoded;
   chunk.is_final = true;
-  CodecLoss loss;
-  measure_loss(chunk, loss);
-  return loss;
+  return loss_of(chunk);
+}
+
+// With a memory that has `kept` now.
+CodecLoss loss_with(const std::vector<float>& given, const std::vector<float>& kept,
+                    const std::vector<float>& decoded, float threshold = 0) {
+  EncodedElements chunk;
+  chunk.given = given;
+  chunk.kept = kept;
+  chunk.decoded = decoded;
+  chunk.threshold = threshold;
+  return loss_of(chunk);
 }
 
 TEST(SketchBuckets, ARowsElementsHaveDifferentOnes) {
@@ -128,21 +143,14 @@ TEST(CodecLossTest, WhatIsExactHasNoError) {
   chunk.is_part = false;
   chunk.is_exact = true;
   chunk.is_final = true;
-  CodecLoss loss;
-  measure_loss(chunk, loss);
+  const CodecLoss loss = loss_of(chunk);
   EXPECT_EQ(loss.error, CodecLoss::Sketch{});
   EXPECT_EQ(loss.elements, 0u);
   EXPECT_NEAR(*loss.cosine(), 1, 1e-12);
 }
 
 TEST(CodecLossTest, TheResidualIsTheMemorysNormOverTheGradients) {
-  const std::vector<float> given = {3, 4}, kept = {0, 50}, decoded = {3, 0};
-  EncodedElements chunk;
-  chunk.given = given;
-  chunk.kept = kept;
-  chunk.decoded = decoded;
-  CodecLoss loss;
-  measure_loss(chunk, loss);
+  const CodecLoss loss = loss_with({3, 4}, {0, 50}, {3, 0});
   EXPECT_DOUBLE_EQ(loss.residual().value(), 10);
   CodecLoss other = loss;
   other.add(loss);
@@ -155,26 +163,12 @@ TEST(CodecLossTest, WithoutMemoryTheResidualIsZero) {
 }
 
 TEST(CodecLossTest, OfGradientsThatAreZeroTheResidualIsNotKnown) {
-  const std::vector<float> given = {0, 0}, kept = {0, 1}, decoded = {0, 0};
-  EncodedElements chunk;
-  chunk.given = given;
-  chunk.kept = kept;
-  chunk.decoded = decoded;
-  CodecLoss loss;
-  measure_loss(chunk, loss);
-  EXPECT_EQ(loss.residual(), std::nullopt);
+  EXPECT_EQ(loss_with({0, 0}, {0, 1}, {0, 0}).residual(), std::nullopt);
 }
 
 TEST(CodecLossTest, SaturatedIsWhatStillHoldsAThreshold) {
-  const std::vector<float> given = {1, 1, 1, 1}, kept = {0.5F, -0.5F, 0.25F, -7};
-  const std::vector<float> decoded = {0.5F, 0.5F, 0.5F, 0.5F};
-  EncodedElements chunk;
-  chunk.given = given;
-  chunk.kept = kept;
-  chunk.decoded = decoded;
-  chunk.threshold = 0.5F;
-  CodecLoss loss;
-  measure_loss(chunk, loss);
+  const CodecLoss loss =
+      loss_with({1, 1, 1, 1}, {0.5F, -0.5F, 0.25F, -7}, {0.5F, 0.5F, 0.5F, 0.5F}, 0.5F);
   EXPECT_EQ(loss.saturated, 3u);
   EXPECT_DOUBLE_EQ(loss.saturation(), 0.75);
 }

@@ -87,19 +87,18 @@ TEST_P(CodecReference, all_codecs_make_its_bytes_of_any_bits) {
 TEST_P(CodecReference, all_codecs_make_its_bytes_at_the_ends_of_the_range) {
   constexpr float kMost = std::numeric_limits<float>::max();
   constexpr float kLeast = std::numeric_limits<float>::denorm_min();
-  const std::vector<std::vector<float>> cases = {
-      std::vector<float>(50, 0.0f),
-      std::vector<float>(50, -0.0f),
-      {kMost, -kMost, 1, 0},
-      {kLeast, -kLeast, 0},
-      std::vector<float>(70, kMost),
-      {0x1p-100f, 0x1p-101f},
-      {0x1p-101f, 0},
-      std::vector<float>(40, 1.0f),
-      {0.5f, 1.5f, 2.5f, -3.5f, 127},
-      {0.5f, 1.5f, -2.5f, 7},
-      {448, 13.5f, 12.5f, 0.001953125f, 0.0009765625f},
-  };
+  const std::vector<std::vector<float>> cases = {std::vector<float>(50, 0.0f),
+                                                 std::vector<float>(50, -0.0f),
+                                                 {kMost, -kMost, 1, 0},
+                                                 {kLeast, -kLeast, 0},
+                                                 std::vector<float>(70, kMost),
+                                                 {0x1p-100f, 0x1p-101f},
+                                                 {0x1p-101f, 0},
+                                                 std::vector<float>(40, 1.0f),
+                                                 {0.5f, 1.5f, 2.5f, -3.5f, 127},
+                                                 {0.5f, 1.5f, -2.5f, 7},
+                                                 {1 + 0x1p-8f, 1 + 0x3p-8f, 65519, 65520},
+                                                 {448, 13.5f, 12.5f, 0.001953125f, 0.0009765625f}};
   for (const char* spec : all_specs()) {
     const auto codec = codec_of(spec);
     for (size_t i = 0; i < cases.size(); ++i) {
