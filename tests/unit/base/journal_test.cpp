@@ -14,6 +14,9 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "ipc/temporary_directory.h"
+#include "ipc/unix_socket.h"
+
 namespace braid {
 namespace {
 
@@ -44,22 +47,16 @@ JournalFields parse_entry(std::string_view entry) {
 class JournalTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    std::string name = std::filesystem::temp_directory_path() / "braid-journal-XXXXXX";
-    ASSERT_NE(::mkdtemp(name.data()), nullptr);
-    directory_ = name;
-    path_ = name + "/socket";
     listen();
     sink_ = std::make_shared<JournalSink>("node-a", path_);
     logger_ = std::make_unique<spdlog::logger>("test", sink_);
   }
-  void TearDown() override { std::filesystem::remove_all(directory_); }
 
   void listen() {
     socket_ = Fd(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    path_.copy(address.sun_path, sizeof(address.sun_path) - 1);
-    ASSERT_EQ(::bind(socket_.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+    const sockaddr_un address = unix_address(path_);
+    ASSERT_EQ(::bind(socket_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)),
+              0);
   }
 
   std::optional<JournalFields> receive() {
@@ -69,8 +66,8 @@ class JournalTest : public ::testing::Test {
     return parse_entry({entry.data(), static_cast<size_t>(bytes)});
   }
 
-  std::string directory_;
-  std::string path_;
+  TemporaryDirectory directory_;
+  const std::string path_ = directory_.file("socket");
   Fd socket_;
   std::shared_ptr<JournalSink> sink_;
   std::unique_ptr<spdlog::logger> logger_;

@@ -89,17 +89,15 @@ TEST(JsonFormatter, FitsALineWhateverTheTextIs) {
   }
 }
 
-TEST(TextFormatter, HasTimeAndLevel) {
+TEST(TextFormatter, HasTimeAndLevelAsTheConfigurationNamesIt) {
   TextFormatter formatter(false);
-  EXPECT_THAT(format(formatter, "hello"),
-              MatchesRegex("[0-9-]{10} [0-9:]{8}\\.[0-9]{3} info hello\n"));
-}
-
-TEST(TextFormatter, NamesLevelsAsTheConfigurationDoes) {
-  TextFormatter formatter(false);
-  EXPECT_THAT(format(formatter, "x", {}, spdlog::level::debug), HasSubstr(" debug x"));
-  EXPECT_THAT(format(formatter, "x", {}, spdlog::level::warn), HasSubstr(" warn x"));
-  EXPECT_THAT(format(formatter, "x", {}, spdlog::level::err), HasSubstr(" error x"));
+  for (const auto& [level, name] : {std::pair{spdlog::level::debug, "debug"},
+                                    {spdlog::level::info, "info"},
+                                    {spdlog::level::warn, "warn"},
+                                    {spdlog::level::err, "error"}}) {
+    EXPECT_THAT(format(formatter, "hello", {}, level),
+                MatchesRegex("[0-9-]{10} [0-9:]{8}\\.[0-9]{3} " + std::string(name) + " hello\n"));
+  }
 }
 
 TEST(TextFormatter, HasAPriorityForTheJournal) {

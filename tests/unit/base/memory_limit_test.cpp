@@ -7,6 +7,8 @@
 
 #include <gtest/gtest.h>
 
+#include "ipc/temporary_directory.h"
+
 namespace braid {
 namespace {
 
@@ -16,18 +18,16 @@ constexpr uint64_t kGiB = 1ull << 30;
 class MemoryLimitTest : public ::testing::Test {
  protected:
   MemoryLimitTest() {
-    char name[] = "/tmp/braid-memory-test-XXXXXX";
-    root_ = ::mkdtemp(name);
     write("/proc/meminfo", "MemTotal:       16777216 kB\nMemFree:         1000000 kB\n");
   }
-  ~MemoryLimitTest() override { std::filesystem::remove_all(root_); }
   void write(const std::string& path, const std::string& text) const {
     const std::filesystem::path file(root_ + path);
     std::filesystem::create_directories(file.parent_path());
     std::ofstream(file) << text;
   }
 
-  std::string root_;
+  const TemporaryDirectory directory_;
+  const std::string& root_ = directory_.path();
 };
 
 TEST_F(MemoryLimitTest, WithoutAControlGroupItIsTheMachines) {

@@ -49,22 +49,16 @@ TEST_F(RepeatedLinesTest, AFloodAboutOneHidesNothingAboutAnother) {
   EXPECT_EQ(lines_.take_ended(kWindow).size(), 1u);
 }
 
-TEST_F(RepeatedLinesTest, ThingsOfNoUserAreBounded) {
-  constexpr size_t kMax = RepeatedLines::kThingsMax;
-  size_t written = 0;
-  for (uint64_t thing = 1; thing <= 1000; ++thing) written += say(1, 30, 0, {{}, thing});
-  EXPECT_EQ(written, (kMax + 1) * RepeatedLines::kLinesPerWindow) << "further ones share a window";
-  EXPECT_EQ(lines_.take_ended(kWindow).size(), kMax + 1);
-  EXPECT_EQ(say(1, 1, kWindow, {{}, 2000}), 1u) << "those whose window is over make room";
-}
-
-TEST_F(RepeatedLinesTest, ThingsOfAUserAreBounded) {
-  constexpr size_t kMax = RepeatedLines::kThingsOfUserMax;
-  size_t written = 0;
-  for (uint64_t thing = 1; thing <= 1000; ++thing) written += say(1, 30, 0, {7, thing});
-  EXPECT_EQ(written, (kMax + 1) * RepeatedLines::kLinesPerWindow) << "further ones share a window";
-  EXPECT_EQ(lines_.take_ended(kWindow).size(), kMax + 1);
-  EXPECT_EQ(say(1, 1, kWindow, {7, 2000}), 1u) << "those whose window is over make room";
+TEST_F(RepeatedLinesTest, ThingsAreBoundedPerUserAndOfNoUser) {
+  const auto expect_bounded = [this](std::optional<uint32_t> user, size_t max) {
+    size_t written = 0;
+    for (uint64_t thing = 1; thing <= 1000; ++thing) written += say(1, 30, 0, {user, thing});
+    EXPECT_EQ(written, (max + 1) * RepeatedLines::kLinesPerWindow) << "further ones share a window";
+    EXPECT_EQ(lines_.take_ended(kWindow).size(), max + 1);
+    EXPECT_EQ(say(1, 1, kWindow, {user, 2000}), 1u) << "those whose window is over make room";
+  };
+  expect_bounded(std::nullopt, RepeatedLines::kThingsMax);
+  expect_bounded(7, RepeatedLines::kThingsOfUserMax);
 }
 
 TEST_F(RepeatedLinesTest, AUserWithManyThingsHidesNothingOfAnotherUser) {
