@@ -3,11 +3,14 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import shlex
+import socket
 import subprocess
 import sys
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -19,6 +22,8 @@ TRAINERS = Path(__file__).resolve().parent / "trainers"
 CLUSTER = str(REPOSITORY / "scripts" / "cluster")
 MARK = "RESULT "
 DEADLINE_S = 600
+
+COLD = (sys.executable,)
 
 # For what a second version of torch cannot change: scripts/check.sh leaves it out there.
 once = pytest.mark.once
@@ -50,16 +55,36 @@ class Run:
         return [self.results[rank] for rank in range(ranks)]
 
 
+@functools.cache
+def warm_start() -> tuple[str, ...]:
+    """A launcher that stands for `python`. Its processes end with this one."""
+    script = str(Path(__file__).with_name("warm_starts.py"))
+    folder = tempfile.TemporaryDirectory(prefix="braid-warm-")
+    path = f"{folder.name}/socket"
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(path)
+        listener.listen(64)
+        process = subprocess.Popen(
+            [sys.executable, script, str(listener.fileno())], pass_fds=[listener.fileno()],
+            stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
+            env={"PYTHONFAULTHANDLER": "1", **os.environ, "OMP_NUM_THREADS": "1"},
+        )  # fmt: skip
+    warm_start.kept = folder, process
+    return sys.executable, "-S", script, path
+
+
 def run(
     trainer: str,
     *arguments: str,
     nodes: int = 1,
     ranks_per_node: int = 2,
-    launcher: tuple[str, ...] = (sys.executable,),
+    launcher: tuple[str, ...] | None = None,
     environment: Mapping[str, str] | None = None,
     options: tuple[str, ...] = (),
 ) -> Run:
-    """`launcher trainers/TRAINER ARGUMENTS` once per rank."""
+    """`launcher trainers/TRAINER ARGUMENTS` once per rank; by itself with torch already imported."""
+    if launcher is None:  # What torch reads when it is imported needs a process of its own.
+        launcher = COLD if any(name.startswith("TORCH") for name in environment or ()) else warm_start()
     # More options for all runs of a test session, such as --loopback where namespaces are refused.
     more = shlex.split(os.environ.get("BRAID_TEST_CLUSTER_OPTIONS", ""))
     command = [

@@ -7,7 +7,7 @@ def pytest_configure(config):
 
 
 # These take longest. Those that run beside each other end together if these begin first.
-LONG_FILES = [f"test_{name}.py" for name in ("failures", "training", "delayed_scripts", "torch_suite", "sharded")]
+LONG_FILES = [f"test_{name}.py" for name in ("torch_suite", "attaching", "failures", "training", "sharded")]
 
 
 def pytest_collection_modifyitems(items):

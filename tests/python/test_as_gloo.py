@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import re
-import sys
 
 import pytest
 from cluster_runs import run, script
@@ -20,7 +19,7 @@ from braid.torch.operations.profiling import ENDS_IN_ANY_THREAD  # noqa: E402
 
 @pytest.mark.parametrize("way", ["by name", "braid-run"])
 def test_builtin_hooks_asynchronous_checkpoints_monitored_barriers_and_the_profiler(way):
-    way_in = (script("braid-run"),) if way == "braid-run" else (sys.executable,)
+    way_in = (script("braid-run"),) if way == "braid-run" else None
     results = run("as_gloo.py", nodes=1, ranks_per_node=3, launcher=way_in).expect(3)
     assert [len(result["said"]) for result in results] == [2, 0, 2]
     first, second, third = results

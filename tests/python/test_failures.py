@@ -7,7 +7,7 @@ import re
 import sys
 
 import pytest
-from cluster_runs import once, run
+from cluster_runs import COLD, once, run
 
 torch = pytest.importorskip("torch")
 
@@ -19,7 +19,7 @@ KILLED = 128 + 9
     "work", ["plain", "asynchronous", "ddp", "planned", "sharded", "half submitted", "delayed", "acco"]
 )
 def test_a_killed_rank_is_named_to_the_others(work, nodes, ranks_per_node):
-    launcher: tuple[str, ...] = (sys.executable,)
+    launcher = None
     if work == "planned":  # braid-run puts the hook under DDP.
         work, launcher = "ddp", (sys.executable, "-m", "braid.torch.launcher")
     done = run("failure.py", work, nodes=nodes, ranks_per_node=ranks_per_node, launcher=launcher)
@@ -89,7 +89,8 @@ def test_a_rank_that_died_before_first_contact_is_named_to_who_speaks_to_it(vict
     ],
 )
 def test_a_script_ends_cleanly(how, nodes, exit_code):
-    done = run("endings.py", how, nodes=nodes, ranks_per_node=2 // nodes)
+    # With all that the end of an interpreter does.
+    done = run("endings.py", how, nodes=nodes, ranks_per_node=2 // nodes, launcher=COLD)
     assert done.exit_code == exit_code, done.output
     assert [done.results[rank]["total"] for rank in range(2)] == [2.0] * 2, done.output
     assert "Traceback" not in done.output, done.output
@@ -98,7 +99,7 @@ def test_a_script_ends_cleanly(how, nodes, exit_code):
 def test_without_a_daemon_the_error_names_the_socket():
     done = run(
         "endings.py", "simply", ranks_per_node=1, options=("--no-daemons",),
-        launcher=("env", "BRAID_SOCKET=/nowhere/braidd.sock", sys.executable),
+        launcher=("env", "BRAID_SOCKET=/nowhere/braidd.sock", *COLD),
     )  # fmt: skip
     assert done.exit_code == 1, done.output
     assert "DistBackendError" in done.output

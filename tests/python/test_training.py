@@ -82,7 +82,7 @@ def test_two_runs_give_the_same_bits(nodes, ranks_per_node, hook):
 # Each gradient by itself, or all of these small models' as one tensor.
 @pytest.mark.parametrize("smallest", ["0", pytest.param("", marks=once)])
 def test_ddp_in_every_way_trains_as_with_gloo(smallest, start, nodes, ranks_per_node):
-    launcher = (sys.executable, *(("-m", "braid.torch.launcher") if start == "unmodified" else ()))
+    launcher = (sys.executable, "-m", "braid.torch.launcher") if start == "unmodified" else None
     results = run(
         "ddp_ways.py", start, launcher=launcher, nodes=nodes, ranks_per_node=ranks_per_node,
         environment={"BRAID_SMALLEST_TENSOR": smallest},
