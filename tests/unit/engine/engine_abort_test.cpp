@@ -22,7 +22,7 @@ void add_to_job(EngineWorld& world, uint64_t job_key) {
 }
 
 TEST(EngineAbort, ends_a_job_at_any_moment_and_leaves_the_others_alone) {
-  for (uint64_t seed = 0; seed < 30; ++seed) {
+  for (uint64_t seed = 0; seed < worlds(30); ++seed) {
     EngineWorld world(three_nodes(), seed);
     add_to_job(world, 1);
     add_to_job(world, 2);

@@ -24,7 +24,7 @@ std::string ring_name(const std::vector<uint32_t>& ranks) {
 class EngineOnRing : public testing::TestWithParam<std::vector<uint32_t>> {};
 
 TEST_P(EngineOnRing, runs_every_collective_of_every_size) {
-  for (uint64_t seed = 1; seed <= 28; ++seed) {
+  for (uint64_t seed = 1; seed <= worlds(28); ++seed) {
     const auto collective = kCollectives[seed % 4];
     const auto& ring = GetParam();
     const uint32_t ranks = std::accumulate(ring.begin(), ring.end(), 0U);

@@ -19,7 +19,7 @@ WorldOptions direct_options(std::vector<uint32_t> ranks_of_node, uint64_t seed) 
 
 // More than are in flight at once, and every node begins with other ones.
 TEST(DirectEngine, ManyAtOnceDoNotBlockEachOther) {
-  for (uint64_t seed = 1; seed <= 10; ++seed) {
+  for (uint64_t seed = 1; seed <= worlds(10); ++seed) {
     EngineWorld world(direct_options({1, 1, 1}, seed), seed);
     for (uint64_t step = 0; step < 6 * kEarlyInFlight; ++step)
       world.add({Collective::AllReduce, DataType::Int32, Reduction::Sum, 3, 0, 1, step, 1});

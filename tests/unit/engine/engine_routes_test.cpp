@@ -36,7 +36,7 @@ const std::vector<Shape> kShapes = {
 class EngineOnRoute : public testing::TestWithParam<Shape> {};
 
 TEST_P(EngineOnRoute, SumsAreExactWhateverHappensOnTheWay) {
-  for (uint64_t seed = 1; seed <= 14; ++seed) {
+  for (uint64_t seed = 1; seed <= worlds(14); ++seed) {
     EngineWorld world(options_of(GetParam(), seed), seed);
     uint64_t step = 0;
     for (const uint64_t count : {0, 1, 2, 17, 63, 64, 65, 200, 1000, 6001}) {
@@ -88,7 +88,7 @@ TEST_P(EngineOnRoute, TheSameBitsWhateverTheOrderOfArrival) {
 // Nodes meet jobs and operations in different orders, with one stream each. Some operations leave
 // segments empty, and some go around the ring.
 TEST_P(EngineOnRoute, ManyAtOnceDoNotBlockEachOther) {
-  for (uint64_t seed = 1; seed <= 12; ++seed) {
+  for (uint64_t seed = 1; seed <= worlds(12); ++seed) {
     WorldOptions options = options_of(GetParam(), seed);
     options.streams = 1;
     options.unit_bytes = 1024;
@@ -139,7 +139,7 @@ TEST_P(EngineOnRoute, DropsWhatComesTwice) {
 }
 
 TEST_P(EngineOnRoute, AnAbortLetsGoOfEverything) {
-  for (uint64_t seed = 1; seed <= 12; ++seed) {
+  for (uint64_t seed = 1; seed <= worlds(12); ++seed) {
     EngineWorld world(options_of(GetParam(), seed), seed);
     for (uint64_t step = 0; step < 6; ++step)
       world.add(

@@ -182,7 +182,7 @@ WorldOptions with_step(WorldOptions options, const std::shared_ptr<LateStep>& st
 }
 
 TEST_P(EngineSeams, AnOwnersStepMayEndLater) {
-  for (uint64_t seed = 1; seed <= 8; ++seed) {
+  for (uint64_t seed = 1; seed <= worlds(8); ++seed) {
     auto step = std::make_shared<LateStep>(seed);
     EngineWorld world(with_step(options_of(seed), step), seed);
     add_all(world, Reduction::Average);
@@ -219,7 +219,7 @@ TEST_P(EngineSeams, NothingIsDoneBeforeTheOwnersStep) {
 }
 
 TEST_P(EngineSeams, HopAndOwnersStepGoTogether) {
-  for (uint64_t seed = 1; seed <= 6; ++seed) {
+  for (uint64_t seed = 1; seed <= worlds(6); ++seed) {
     auto step = std::make_shared<LateStep>(seed);
     WorldOptions options = with_step(options_of(seed), step);
     options.adjust = [step, hop = std::make_shared<PaddingHop>(seed % 2 == 0)](Operation& one) {
@@ -340,7 +340,7 @@ class RemoteInputs final : public Contribution {
 };
 
 TEST_P(EngineSeams, InputsMayLieWhereverTheirContributionReadsThem) {
-  for (uint64_t seed = 1; seed <= 6; ++seed) {
+  for (uint64_t seed = 1; seed <= worlds(6); ++seed) {
     WorldOptions options = options_of(seed);
     options.adjust = [](Operation& one) {
       one.contribution = std::make_shared<RemoteInputs>(one);

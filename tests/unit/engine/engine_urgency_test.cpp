@@ -183,7 +183,7 @@ TEST_F(EngineUrgency, of_steps_the_earlier_one_goes_first_and_of_a_step_the_end_
 // Urgencies that agree on all nodes, while links carry chunks by urgency and lose flows: the same
 // bits as without.
 TEST(Engine, urgencies_change_no_bit) {
-  for (uint64_t seed = 0; seed < 24; ++seed) {
+  for (uint64_t seed = 0; seed < worlds(24); ++seed) {
     std::vector<std::vector<uint8_t>> plain;
     for (const bool has_urgencies : {false, true}) {
       WorldOptions options;

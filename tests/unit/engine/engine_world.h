@@ -13,6 +13,15 @@
 
 namespace braid::test {
 
+// How many worlds a test makes by chance. Sanitizers look for other things, and are slow.
+constexpr uint64_t worlds(uint64_t all) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  return (all + 2) / 3;
+#else
+  return all;
+#endif
+}
+
 struct WorldOptions {
   std::vector<uint32_t> ranks_of_node = {1, 1};
   uint32_t io_loops = 1;

@@ -111,7 +111,7 @@ class ExchangeInWorld : public testing::TestWithParam<Ranks> {};
 TEST_P(ExchangeInWorld, gives_every_rank_what_the_others_have_for_it) {
   constexpr Collective kExchanges[] = {Collective::Gather, Collective::Scatter,
                                        Collective::AllToAll};
-  for (uint64_t seed = 1; seed <= 18; ++seed) {
+  for (uint64_t seed = 1; seed <= worlds(18); ++seed) {
     WorldOptions options;
     options.ranks_of_node = GetParam();
     options.is_meshed = true;
@@ -145,7 +145,7 @@ INSTANTIATE_TEST_SUITE_P(Rings, ExchangeInWorld,
                                          Ranks{1, 3, 1, 2, 1}));
 
 TEST(Exchange, survives_among_other_operations_and_ends_with_its_job) {
-  for (uint64_t seed = 1; seed <= 8; ++seed) {
+  for (uint64_t seed = 1; seed <= worlds(8); ++seed) {
     WorldOptions options;
     options.ranks_of_node = {1, 2, 1};
     options.is_meshed = true;

@@ -63,7 +63,7 @@ class LocalInputsTest : public testing::Test {
 TEST_F(LocalInputsTest, ReducesAndAveragesAnySize) {
   for (const Reduction reduction : {Reduction::Sum, Reduction::Average, Reduction::Max}) {
     for (const DataType dtype : {DataType::Float32, DataType::BFloat16}) {
-      for (const uint64_t count : {uint64_t{1}, uint64_t{40'009}, uint64_t{3'000'017}}) {
+      for (const uint64_t count : {uint64_t{1}, uint64_t{40'009}, uint64_t{300'017}}) {
         SCOPED_TRACE(fmt::format("{} {} {}", to_string(dtype), to_string(reduction), count));
         const Operation operation = make(dtype, reduction, count, 3);
         LocalInputs inputs(operation);
