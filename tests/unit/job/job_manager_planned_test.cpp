@@ -25,9 +25,9 @@ class JobManagerPlannedTest : public testing::JobManagerTest {
   // Two ranks of this node; 'w' is handle 0 and not planned, 't0' and 't1' are 1 and 2.
   void open_planned_job() {
     open_job(2, 10);
-    register_planned();
+    register_tensors();
   }
-  void register_planned() {
+  void register_tensors() {
     for (auto& trainer : trainers_)
       trainer->register_tensors({std::begin(kTensors), std::end(kTensors)}, DataType::Float32,
                                 true);
@@ -40,14 +40,8 @@ class JobManagerPlannedTest : public testing::JobManagerTest {
   }
   // Both ranks are here, the coordinator is b; 't0' and 't1' are 0 and 1.
   void open_planned_job_of_b() {
-    for (uint32_t rank = 0; rank < 2; ++rank) add_trainer().open("train", rank, 2, b_.address);
-    wait_for([&] { return sent_to_b<proto::JoinJob>().size() == 2; });
-    const std::vector<MemberNode> nodes = {{self_, {0, 1}}};
-    hear(b_, make_job_start("train", 2, 4, kKey, nodes));
-    wait_for([&] { return !sent_to_b<proto::JobReady>().empty(); });
-    hear(b_, make_job_go(kKey));
-    wait_for([&] { return trainers_[0]->is_open && trainers_[1]->is_open; });
-    register_planned();
+    open_job_on({{self_, {0, 1}}});
+    register_tensors();
   }
   // As the coordinator proposes it to all nodes, in vain or not.
   PlanProposal hear_proposal(const std::vector<std::vector<uint32_t>>& groups = {{1, 0}}) {

@@ -86,25 +86,37 @@ void JobManagerTest::open_job(uint32_t world_size, uint64_t count) {
       [&] { return all([](const TestTrainer& trainer) { return !trainer.registered.empty(); }); });
 }
 
-TestTrainer& JobManagerTest::start_with_b(uint32_t world_size, const Algorithms& algorithms) {
+std::vector<MemberNode> JobManagerTest::nodes_with_b(uint32_t world_size) {
   std::vector<MemberNode> nodes = {{self_, {0}}};
   for (const Peer& other : {b_, d_, e_}) {
-    if (nodes.size() == world_size) break;
-    if (nodes.size() > 1) control_plane_.add_peer(other);
-    nodes.push_back({other, {static_cast<uint32_t>(nodes.size())}});
+    if (nodes.size() < world_size) nodes.push_back({other, {static_cast<uint32_t>(nodes.size())}});
   }
-  TestTrainer& trainer = add_trainer();
-  trainer.open("train", 0, world_size, b_.address);
-  wait_for([&] { return !sent_to_b<proto::JoinJob>().empty(); });
-  hear(b_, make_job_start("train", world_size, 4, kKey, nodes, algorithms));
-  return trainer;
+  return nodes;
 }
 
-TestTrainer& JobManagerTest::open_with_b(uint32_t world_size, const Algorithms& algorithms) {
-  TestTrainer& trainer = start_with_b(world_size, algorithms);
+TestTrainer& JobManagerTest::start_job_on(const std::vector<MemberNode>& nodes,
+                                          const Algorithms& algorithms) {
+  uint32_t world_size = 0;
+  for (const MemberNode& node : nodes) {
+    world_size += static_cast<uint32_t>(node.ranks.size());
+    if (node.peer.id != self_.id && control_plane_.find(node.peer.id) == nullptr)
+      control_plane_.add_peer(node.peer);
+  }
+  const size_t first = trainers_.size();
+  for (const uint32_t rank : nodes.front().ranks)
+    add_trainer().open("train", rank, world_size, b_.address);
+  wait_for([&] { return sent_to_b<proto::JoinJob>().size() == nodes.front().ranks.size(); });
+  hear(b_, make_job_start("train", world_size, 4, kKey, nodes, algorithms));
+  return *trainers_[first];
+}
+
+TestTrainer& JobManagerTest::open_job_on(const std::vector<MemberNode>& nodes,
+                                         const Algorithms& algorithms) {
+  TestTrainer& trainer = start_job_on(nodes, algorithms);
   wait_for([&] { return !sent_to_b<proto::JobReady>().empty(); });
   hear(b_, make_job_go(kKey));
-  wait_for([&] { return trainer.is_open; });
+  wait_for(
+      [&] { return std::ranges::all_of(trainers_, [](const auto& one) { return one->is_open; }); });
   return trainer;
 }
 
@@ -129,6 +141,29 @@ void JobManagerTest::register_w(TestTrainer& trainer) {
   const size_t before = trainer.registered.size();
   trainer.register_tensors({{"w", 4}});
   wait_for([&] { return trainer.registered.size() > before; });
+}
+
+void JobManagerTest::register_planned() {
+  const size_t before = trainers_[0]->registered.size();
+  for (auto& trainer : trainers_) trainer->register_tensors({{"t0", 10}}, DataType::Float32, true);
+  wait_for([&] {
+    return std::ranges::all_of(
+        trainers_, [&](const auto& trainer) { return trainer->registered.size() == before + 1; });
+  });
+}
+
+void JobManagerTest::finish_steps(uint64_t begin, uint64_t end) {
+  for (uint64_t step = begin; step < end; ++step) {
+    for (auto& trainer : trainers_) {
+      trainer->done.clear();
+      trainer->submit(step + 100, trainer->registered.back(), step);
+    }
+    wait_for([&] {
+      return std::ranges::all_of(trainers_,
+                                 [](const auto& trainer) { return trainer->done.size() == 1; });
+    });
+    for (auto& trainer : trainers_) trainer->release(step + 100);
+  }
 }
 
 }  // namespace braid::testing

@@ -37,20 +37,37 @@ class JobManagerTest : public LoopTest {
 
   // `world_size` trainers of this node open one job and register tensor 0, 'w', of `count` floats.
   void open_job(uint32_t world_size, uint64_t count = 4);
-  // Opens a job of which rank 0 is here, and the others on b, which leads it, d and e, a rank each.
-  // The first one returns when JobStart has come, the second one when the job runs.
-  TestTrainer& start_with_b(uint32_t world_size = 2, const Algorithms& algorithms = {});
-  TestTrainer& open_with_b(uint32_t world_size = 2, const Algorithms& algorithms = {});
+  // Opens a job that b leads, with this node's ranks and then those of others. The first one
+  // returns when JobStart has come, the second one when the job runs.
+  TestTrainer& start_job_on(const std::vector<MemberNode>& nodes,
+                            const Algorithms& algorithms = {});
+  TestTrainer& open_job_on(const std::vector<MemberNode>& nodes, const Algorithms& algorithms = {});
+  // The same for a rank here, and one on b, d and e each.
+  TestTrainer& start_with_b(uint32_t world_size = 2, const Algorithms& algorithms = {}) {
+    return start_job_on(nodes_with_b(world_size), algorithms);
+  }
+  TestTrainer& open_with_b(uint32_t world_size = 2, const Algorithms& algorithms = {}) {
+    return open_job_on(nodes_with_b(world_size), algorithms);
+  }
   void end_job_of_b();  // as failed
   template <typename Table>
   std::vector<const Table*> sent_to_b() const {
     return control_plane_.sent_to<Table>(b_.id);
+  }
+  // Waits until so many were sent to the node; returns the last one.
+  template <typename Table>
+  const Table& last_to(const Peer& peer, size_t count = 1) {
+    wait_for([&] { return control_plane_.sent_to<Table>(peer.id).size() == count; });
+    return *control_plane_.sent_to<Table>(peer.id).back();
   }
   // Waits until b was told of so many failures; returns the last of them.
   Status failure_told_to_b(size_t failures = 1);
   // Waits until the trainer is told.
   Status failure_of(const TestTrainer& trainer);
   void register_w(TestTrainer& trainer);
+  // All trainers register 't0', which is planned, and reduce what they have registered last.
+  void register_planned();
+  void finish_steps(uint64_t begin, uint64_t end);
 
   std::vector<DaemonStatus::Job> statuses(uid_t viewer = 0) {
     return telling_->questions().statuses(viewer);
@@ -88,6 +105,11 @@ class JobManagerTest : public LoopTest {
   const Peer d_{40, "d", "10.0.0.40", 7410};
   const Peer e_{50, "e", "10.0.0.50", 7410};
   static constexpr uint64_t kKey = 99;  // of a job that b leads
+
+ private:
+  std::vector<MemberNode> nodes_with_b(uint32_t world_size);
+
+ protected:
   const TemporaryDirectory directory_;
   const std::string timelines_ = directory_.file("timelines");  // of jobs that failed
   std::shared_ptr<UserQuotas> quotas_;                          // this process's user is exempt

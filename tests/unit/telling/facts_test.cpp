@@ -3,52 +3,26 @@
 #include <algorithm>
 #include <limits>
 
+#include "base/errors_testing.h"
 #include "explain/node_facts.h"
 #include "job/manager_world.h"
 
 namespace braid {
 namespace {
 
+using testing::names;
 using testing::TestTrainer;
 
 class JobManagerFactsTest : public testing::JobManagerTest {
  protected:
-  static constexpr uint64_t kKey = 99;
-
   // Two ranks are on this node, the third is on `other`; b is the coordinator.
-  void open_job_of_b(const Peer& other) {
-    for (uint32_t rank = 0; rank < 2; ++rank) add_trainer().open("train", rank, 3, b_.address);
-    wait_for([&] { return control_plane_.sent_to<proto::JoinJob>(b_.id).size() == 2; });
-    const std::vector<MemberNode> nodes = {{self_, {0, 1}}, {other, {2}}};
-    hear(b_, make_job_start("train", 3, 4, kKey, nodes));
-    wait_for([&] { return !control_plane_.sent_to<proto::JobReady>(b_.id).empty(); });
-    hear(b_, make_job_go(kKey));
-    wait_for([&] { return trainers_[0]->is_open && trainers_[1]->is_open; });
-  }
-  void register_planned() {
-    const size_t before = trainers_[0]->registered.size();
-    for (auto& trainer : trainers_)
-      trainer->register_tensors({{"t0", 10}}, DataType::Float32, true);
-    wait_for([&] {
-      return std::ranges::all_of(trainers_, [before](const auto& trainer) {
-        return trainer->registered.size() == before + 1;
-      });
-    });
-  }
-  void finish_steps(uint64_t begin, uint64_t end) {
-    const uint32_t handle = trainers_[0]->registered.back();
-    for (uint64_t step = begin; step < end; ++step) {
-      for (auto& trainer : trainers_) {
-        trainer->done.clear();
-        trainer->submit(step + 100, handle, step);
-      }
-      wait_for([&] { return trainers_[0]->done.size() == 1 && trainers_[1]->done.size() == 1; });
-      for (auto& trainer : trainers_) trainer->release(step + 100);
-    }
-  }
+  void open_job_of_b(const Peer& other) { open_job_on({{self_, {0, 1}}, {other, {2}}}); }
   std::vector<JobFacts> answer_to(const std::string& job) {
     trainers_[0]->status_reply.clear();
     trainers_[0]->ask_facts(job);
+    return told();
+  }
+  std::vector<JobFacts> told() {
     wait_for([&] { return !trainers_[0]->status_reply.empty(); });
     auto jobs = parse_job_facts(trainers_[0]->status_reply);
     EXPECT_TRUE(jobs) << jobs.status().message() << trainers_[0]->status_reply;
@@ -117,8 +91,7 @@ TEST_F(JobManagerFactsTest, GradientsThatAreNotFiniteAreToldWithTheirRank) {
 TEST_F(JobManagerFactsTest, TheCoordinatorIsAskedForAllNodes) {
   open_job_of_b(b_);
   trainers_[0]->ask_facts("train");
-  wait_for([&] { return !control_plane_.sent_to<proto::FactsQuery>(b_.id).empty(); });
-  const proto::FactsQuery& query = *control_plane_.sent_to<proto::FactsQuery>(b_.id).front();
+  const auto& query = last_to<proto::FactsQuery>(b_);
   EXPECT_TRUE(query.of_all_nodes());
   EXPECT_EQ(query.job_key(), kKey);
   const std::string all = R"({"job":"train","nodes":[{"node":"x"},{"node":"y"}],"missing":["z"]})";
@@ -133,34 +106,24 @@ TEST_F(JobManagerFactsTest, TheCoordinatorIsAskedForAllNodes) {
 }
 
 TEST_F(JobManagerFactsTest, WhereTheCoordinatorHasNoRanksNodesAskEachOther) {
-  const Peer c{30, "c", "10.0.0.30", 7410};
-  control_plane_.add_peer(c);
-  open_job_of_b(c);
+  open_job_of_b(d_);
   trainers_[0]->ask_facts("train");
-  wait_for([&] { return !control_plane_.sent_to<proto::FactsQuery>(c.id).empty(); });
-  const proto::FactsQuery& query = *control_plane_.sent_to<proto::FactsQuery>(c.id).front();
+  const auto& query = last_to<proto::FactsQuery>(d_);
   EXPECT_FALSE(query.of_all_nodes());
   EXPECT_TRUE(control_plane_.sent_to<proto::FactsQuery>(b_.id).empty());
-  hear(c, make_facts_reply(kKey, query.question(), R"({"node":"c"})"));
-  wait_for([&] { return !trainers_[0]->status_reply.empty(); });
-  const auto jobs = parse_job_facts(trainers_[0]->status_reply);
-  ASSERT_TRUE(jobs) << jobs.status().message();
-  ASSERT_EQ(jobs->front().nodes.size(), 2u);
-  EXPECT_EQ(jobs->front().nodes[1].node, "c");
+  hear(d_, make_facts_reply(kKey, query.question(), R"({"node":"d"})"));
+  const auto jobs = told();
+  ASSERT_EQ(jobs.front().nodes.size(), 2u);
+  EXPECT_EQ(jobs.front().nodes[1].node, "d");
 }
 
 TEST_F(JobManagerFactsTest, WhatIsNoJsonIsNoAnswer) {
-  const Peer c{30, "c", "10.0.0.30", 7410};
-  control_plane_.add_peer(c);
-  open_job_of_b(c);
+  open_job_of_b(d_);
   trainers_[0]->ask_facts("train");
-  wait_for([&] { return !control_plane_.sent_to<proto::FactsQuery>(c.id).empty(); });
-  const uint64_t question = control_plane_.sent_to<proto::FactsQuery>(c.id).front()->question();
-  hear(c, make_facts_reply(kKey, question, R"({"node":)"));
-  wait_for([&] { return !trainers_[0]->status_reply.empty(); });
-  const auto jobs = parse_job_facts(trainers_[0]->status_reply);
-  ASSERT_TRUE(jobs) << jobs.status().message();
-  EXPECT_EQ(jobs->front().missing, (std::vector<std::string>{"c"}));
+  const uint64_t question = last_to<proto::FactsQuery>(d_).question();
+  hear(d_, make_facts_reply(kKey, question, R"({"node":)"));
+  const auto jobs = told();
+  EXPECT_EQ(jobs.front().missing, (std::vector<std::string>{"d"}));
 }
 
 TEST_F(JobManagerFactsTest, WithoutAnAnswerOfTheCoordinatorANodeTellsItsOwn) {
@@ -176,51 +139,42 @@ TEST_F(JobManagerFactsTest, WithoutAnAnswerOfTheCoordinatorANodeTellsItsOwn) {
 TEST_F(JobManagerFactsTest, TheCoordinatorGetsAnAnswerAndNobodyElse) {
   open_job_of_b(b_);
   hear(b_, make_facts_query(kKey, 7, false));
-  wait_for([&] { return !control_plane_.sent_to<proto::FactsReply>(b_.id).empty(); });
-  const proto::FactsReply& reply = *control_plane_.sent_to<proto::FactsReply>(b_.id).front();
+  const auto& reply = last_to<proto::FactsReply>(b_);
   EXPECT_EQ(reply.question(), 7u);
   EXPECT_TRUE(parse_job_facts(R"([{"nodes":[)" + reply.json()->str() + "]}]"));
 
-  const Peer stranger{30, "stranger", "10.0.0.30", 7410};
-  control_plane_.add_peer(stranger);
-  hear(stranger, make_facts_query(kKey, 8, false));
-  hear(stranger, make_facts_query(kKey, 9, true));
+  control_plane_.add_peer(e_);  // a stranger
+  hear(e_, make_facts_query(kKey, 8, false));
+  hear(e_, make_facts_query(kKey, 9, true));
   hear(b_, make_facts_query(kKey, 10, true));  // b coordinates the job: it asks itself
   settle();
-  EXPECT_TRUE(control_plane_.sent_to<proto::FactsReply>(stranger.id).empty());
+  EXPECT_TRUE(control_plane_.sent_to<proto::FactsReply>(e_.id).empty());
   EXPECT_EQ(telling_->questions().messages_refused(), 3u);
 }
 
 TEST_F(JobManagerFactsTest, AnExplanationIsMadeHere) {
   open_job(2);
   register_planned();
-  TestTrainer& asker = add_trainer();
-  asker.ask_explanation("another");
-  wait_for([&] { return !asker.explanation.empty(); });
-  EXPECT_EQ(asker.explanation, "no job 'another' of yours runs on this node");
-  asker.explanation.clear();
-  asker.ask_explanation("train");
-  wait_for([&] { return !asker.explanation.empty(); });
-  EXPECT_EQ(asker.explanation,
-            "job 'train': 0 steps have ended so far; 8 that all of its nodes know are needed");
-  asker.explanation.clear();
-  trainers_.pop_back();  // finish_steps() submits for all
+  const auto told = [this](const std::string& job) {
+    trainers_[0]->explanation.clear();
+    trainers_[0]->ask_explanation(job);
+    wait_for([&] { return !trainers_[0]->explanation.empty(); });
+    return trainers_[0]->explanation;
+  };
+  EXPECT_EQ(told("another"), "no job 'another' of yours runs on this node");
+  EXPECT_TRUE(names(told("train"), {"job 'train'", "0 steps", "8"}));
   finish_steps(0, 12);
-  trainers_[0]->ask_explanation("train");
-  wait_for([&] { return !trainers_[0]->explanation.empty(); });
-  EXPECT_EQ(trainers_[0]->explanation.find("job 'train': 2 ranks on 1 nodes; a step takes"), 0u)
-      << trainers_[0]->explanation;
+  EXPECT_TRUE(names(told("train"), {"job 'train': 2 ranks on 1 nodes; a step takes"}));
 }
 
 TEST_F(JobManagerFactsTest, WhoHasGoneNeedsNoAnswer) {
   open_job_of_b(b_);
   testing::TestTrainer asker(directory_.file("braidd.sock"));
   asker.ask_facts("train");
-  wait_for([&] { return !control_plane_.sent_to<proto::FactsQuery>(b_.id).empty(); });
+  const uint64_t question = last_to<proto::FactsQuery>(b_).question();
   asker.hang_up();
   settle();
-  hear(b_, make_facts_reply(
-               kKey, control_plane_.sent_to<proto::FactsQuery>(b_.id).front()->question(), "{}"));
+  hear(b_, make_facts_reply(kKey, question, "{}"));
   settle();
 }
 

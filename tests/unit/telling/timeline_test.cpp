@@ -5,57 +5,24 @@
 #include <fstream>
 #include <iterator>
 
+#include "base/errors_testing.h"
 #include "job/manager_world.h"
 #include "timeline/node_timeline.h"
 
 namespace braid {
 namespace {
 
+using testing::names;
+
 class JobManagerTimelineTest : public testing::JobManagerTest {
  protected:
-  static constexpr uint64_t kKey = 99;
   static constexpr int64_t kAheadNs = 3'000'000'000;  // of the other node's clock
 
-  // One rank is here, the other on `other`; b is the coordinator.
-  void open_job_of_b(const Peer& other) {
-    add_trainer().open("train", 0, 2, b_.address);
-    wait_for([&] { return !control_plane_.sent_to<proto::JoinJob>(b_.id).empty(); });
-    const std::vector<MemberNode> nodes = {{self_, {0}}, {other, {1}}};
-    hear(b_, make_job_start("train", 2, 4, kKey, nodes));
-    wait_for([&] { return !control_plane_.sent_to<proto::JobReady>(b_.id).empty(); });
-    hear(b_, make_job_go(kKey));
-    wait_for([&] { return trainers_[0]->is_open; });
-  }
   std::vector<JobTimeline> told() {
     wait_for([&] { return !trainers_[0]->status_reply.empty() && !trainers_[0]->reply_goes_on; });
     auto jobs = parse_job_timelines(trainers_[0]->status_reply);
     EXPECT_TRUE(jobs) << jobs.status().message() << trainers_[0]->status_reply;
     return jobs ? *jobs : std::vector<JobTimeline>{};
-  }
-  void finish_steps(uint64_t steps) {
-    for (auto& trainer : trainers_)
-      trainer->register_tensors({{"t0", 10}}, DataType::Float32, true);
-    wait_for([&] {
-      return std::ranges::all_of(
-          trainers_, [](const auto& trainer) { return trainer->registered.size() == 2; });
-    });
-    for (uint64_t step = 0; step < steps; ++step) {
-      for (auto& trainer : trainers_) {
-        trainer->done.clear();
-        trainer->submit(step + 100, trainer->registered.back(), step);
-      }
-      wait_for([&] {
-        return std::ranges::all_of(trainers_,
-                                   [](const auto& trainer) { return trainer->done.size() == 1; });
-      });
-      for (auto& trainer : trainers_) trainer->release(step + 100);
-    }
-  }
-  // The latest of this kind to that node.
-  template <typename Table>
-  const Table& last_to(NodeId to, size_t count) {
-    wait_for([&] { return control_plane_.sent_to<Table>(to).size() == count; });
-    return *control_plane_.sent_to<Table>(to).back();
   }
   std::vector<std::filesystem::path> files() const {
     std::vector<std::filesystem::path> found;
@@ -68,7 +35,8 @@ class JobManagerTimelineTest : public testing::JobManagerTest {
 
 TEST_F(JobManagerTimelineTest, ANodeTellsOfTheStepsThatAreAskedFor) {
   open_job(2);
-  finish_steps(9);
+  register_planned();
+  finish_steps(0, 9);
   trainers_[0]->ask_timeline("train", 3);
   const auto jobs = told();
   ASSERT_EQ(jobs.size(), 1u);
@@ -120,7 +88,8 @@ TEST_F(JobManagerTimelineTest, OfAJobThatIsNotThereNothingIsTold) {
 
 TEST_F(JobManagerTimelineTest, ThePageGetsThisNodesPart) {
   open_job(1);
-  finish_steps(4);
+  register_planned();
+  finish_steps(0, 4);
   std::optional<std::string> told;
   telling_->questions().timeline("train", 0, 2,
                                  [&](std::optional<std::string> json) { told = json; });
@@ -131,56 +100,52 @@ TEST_F(JobManagerTimelineTest, ThePageGetsThisNodesPart) {
 }
 
 TEST_F(JobManagerTimelineTest, ClocksAreComparedFirst) {
-  const Peer c{30, "c", "10.0.0.30", 7410};
-  control_plane_.add_peer(c);
-  open_job_of_b(c);
+  open_job_on({{self_, {0}}, {d_, {1}}});
   trainers_[0]->ask_timeline("train", 5);
   for (size_t round = 1; round <= ClockOffset::kRounds; ++round) {
-    const proto::ClockQuery& query = last_to<proto::ClockQuery>(c.id, round);
+    const auto& query = last_to<proto::ClockQuery>(d_, round);
     EXPECT_EQ(query.job_key(), kKey);
-    EXPECT_TRUE(control_plane_.sent_to<proto::FactsQuery>(c.id).empty());
+    EXPECT_TRUE(control_plane_.sent_to<proto::FactsQuery>(d_.id).empty());
     const uint64_t there = clock_.now_ns() + kAheadNs;
     hear(b_, make_clock_reply(query, there, there));  // it was not asked
-    hear(c, make_clock_reply(query, there, there));
-    hear(c, make_clock_reply(query, there + 5, there + 5));  // a second time
+    hear(d_, make_clock_reply(query, there, there));
+    hear(d_, make_clock_reply(query, there + 5, there + 5));  // a second time
   }
-  const proto::FactsQuery& query = last_to<proto::FactsQuery>(c.id, 1);
-  EXPECT_EQ(control_plane_.sent_to<proto::ClockQuery>(c.id).size(), ClockOffset::kRounds);
+  const auto& query = last_to<proto::FactsQuery>(d_);
+  EXPECT_EQ(control_plane_.sent_to<proto::ClockQuery>(d_.id).size(), ClockOffset::kRounds);
   ASSERT_NE(query.timeline(), nullptr);
   EXPECT_FALSE(query.of_all_nodes());
   EXPECT_EQ(query.timeline()->begin_ns(), 0u) << "no step has ended";
-  EXPECT_GT(query.timeline()->end_ns(), clock_.now_ns() + kAheadNs / 2) << "by c's clock";
+  EXPECT_GT(query.timeline()->end_ns(), clock_.now_ns() + kAheadNs / 2) << "by d's clock";
   EXPECT_GT(query.timeline()->bytes_max(), 1u << 20);
-  NodeTimeline of_c;
-  of_c.node = "c";
-  const std::string json = to_json(of_c);
-  hear(c, make_facts_reply(kKey, query.question(), json.substr(0, 10), 0, 2));
-  hear(c, make_facts_reply(kKey, query.question(), json.substr(10), 1, 2));
+  NodeTimeline of_d;
+  of_d.node = "d";
+  const std::string json = to_json(of_d);
+  hear(d_, make_facts_reply(kKey, query.question(), json.substr(0, 10), 0, 2));
+  hear(d_, make_facts_reply(kKey, query.question(), json.substr(10), 1, 2));
   const auto jobs = told();
   ASSERT_EQ(jobs.at(0).nodes.size(), 2u);
   const JobTimeline::Node& node = jobs[0].nodes[1];
-  EXPECT_EQ(node.timeline.node, "c");
+  EXPECT_EQ(node.timeline.node, "d");
   EXPECT_LE(static_cast<uint64_t>(std::abs(node.offset_ns - kAheadNs)), node.error_ns);
   EXPECT_LT(node.error_ns, 10'000'000'000u);
 }
 
 TEST_F(JobManagerTimelineTest, WhoseAnswerIsNoneIsMissing) {
-  const Peer c{30, "c", "10.0.0.30", 7410};
-  control_plane_.add_peer(c);
-  open_job_of_b(c);
+  open_job_on({{self_, {0}}, {d_, {1}}});
   trainers_[0]->ask_timeline("train", 5);
   // Time goes backwards there.
   for (size_t round = 1; round <= ClockOffset::kRounds; ++round)
-    hear(c, make_clock_reply(last_to<proto::ClockQuery>(c.id, round), 10, 5));
+    hear(d_, make_clock_reply(last_to<proto::ClockQuery>(d_, round), 10, 5));
   const auto jobs = told();
-  EXPECT_EQ(jobs.at(0).missing, (std::vector<std::string>{"c"}));
-  EXPECT_TRUE(control_plane_.sent_to<proto::FactsQuery>(c.id).empty());
+  EXPECT_EQ(jobs.at(0).missing, (std::vector<std::string>{"d"}));
+  EXPECT_TRUE(control_plane_.sent_to<proto::FactsQuery>(d_.id).empty());
 }
 
 TEST_F(JobManagerTimelineTest, TheCoordinatorIsAskedForAllNodes) {
-  open_job_of_b(b_);
+  open_with_b();
   trainers_[0]->ask_timeline("train", 500);
-  const proto::FactsQuery& query = last_to<proto::FactsQuery>(b_.id, 1);
+  const auto& query = last_to<proto::FactsQuery>(b_);
   EXPECT_TRUE(query.of_all_nodes());
   ASSERT_NE(query.timeline(), nullptr);
   EXPECT_EQ(query.timeline()->steps(), NodeQueries::kStepsMax);
@@ -190,31 +155,30 @@ TEST_F(JobManagerTimelineTest, TheCoordinatorIsAskedForAllNodes) {
 }
 
 TEST_F(JobManagerTimelineTest, OthersOfTheJobAreAnsweredAndStrangersAreNot) {
-  open_job_of_b(b_);
+  open_with_b();
   hear(b_, make_clock_query(kKey, 7, 123));
-  const proto::ClockReply& reply = last_to<proto::ClockReply>(b_.id, 1);
+  const auto& reply = last_to<proto::ClockReply>(b_);
   EXPECT_EQ(reply.asked_ns(), 123u);
   EXPECT_LE(reply.received_ns(), reply.answered_ns());
   EXPECT_LE(reply.answered_ns(), clock_.now_ns());
   hear(b_, make_facts_query(kKey, 7, false, TimelineSpan{0, 0, UINT64_MAX, 100'000}));
-  const proto::FactsReply& told = last_to<proto::FactsReply>(b_.id, 1);
+  const auto& told = last_to<proto::FactsReply>(b_);
   const auto node = parse_node_timeline(told.json()->string_view());
   ASSERT_TRUE(node) << node.status().message();
   EXPECT_EQ(node->node, "here");
   EXPECT_EQ(node->peers, std::vector<std::string>{});
 
-  const Peer stranger{30, "stranger", "10.0.0.30", 7410};
-  control_plane_.add_peer(stranger);
-  hear(stranger, make_clock_query(kKey, 8, 123));
-  hear(stranger, make_facts_query(kKey, 9, false, TimelineSpan{0, 0, UINT64_MAX, 100'000}));
+  control_plane_.add_peer(e_);  // a stranger
+  hear(e_, make_clock_query(kKey, 8, 123));
+  hear(e_, make_facts_query(kKey, 9, false, TimelineSpan{0, 0, UINT64_MAX, 100'000}));
   settle();
-  EXPECT_TRUE(control_plane_.sent_to<proto::ClockReply>(stranger.id).empty());
-  EXPECT_TRUE(control_plane_.sent_to<proto::FactsReply>(stranger.id).empty());
+  EXPECT_TRUE(control_plane_.sent_to<proto::ClockReply>(e_.id).empty());
+  EXPECT_TRUE(control_plane_.sent_to<proto::FactsReply>(e_.id).empty());
   EXPECT_EQ(telling_->questions().messages_refused(), 2u);
 }
 
 TEST_F(JobManagerTimelineTest, FewAreMadeAtATime) {
-  open_job_of_b(b_);
+  open_with_b();
   for (uint32_t i = 0; i < NodeQueries::kTimelinesMax; ++i)
     trainers_[0]->ask_timeline("train", 5 + i);
   wait_for([&] {
@@ -226,13 +190,13 @@ TEST_F(JobManagerTimelineTest, FewAreMadeAtATime) {
     other.poll();
     return !other.failure;
   });
-  EXPECT_NE(other.failure.message().find("timelines are being made already"), std::string::npos)
-      << other.failure.message();
+  EXPECT_TRUE(names(other.failure.message(), {"timelines are being made already"}));
 }
 
 TEST_F(JobManagerTimelineTest, AJobThatFailsLeavesAFile) {
   open_job(2);
-  finish_steps(3);
+  register_planned();
+  finish_steps(0, 3);
   trainers_[1]->hang_up();
   wait_for([&] { return files().size() == 1 && files().front().extension() == ".json"; });
   std::ifstream file(files().front());
