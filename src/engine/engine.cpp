@@ -119,7 +119,6 @@ class EngineImpl final : public Engine, public OperationHost {
   void begin_waiting(uint64_t job_key);
   static void begin_waiting(Lane& lane, uint32_t units_max);
   void count(ChunkVerdict verdict);
-  void tell_news();
   void work();
   void defer_once();
   void settle();
@@ -259,10 +258,6 @@ void EngineImpl::settle() {
   std::vector<uint64_t> jobs;
   jobs.swap(jobs_with_free_streams_);
   for (const uint64_t job_key : jobs) begin_waiting(job_key);
-  tell_news();
-}
-
-void EngineImpl::tell_news() {
   std::vector<std::shared_ptr<OperationRun>> news;
   news.swap(news_);
   for (const auto& run : news) {

@@ -283,26 +283,23 @@ Status Session::take_operation(const proto::SubmitEntry& entry) {
                        *tensor->name, entry.step, *tensor->last_step);
   }
   tensor->last_step = entry.step;
-  return finish_operation(entry, *tensor);
-}
 
-Status Session::finish_operation(const proto::SubmitEntry& entry, const Tensor& tensor) {
   Submission submission;
   submission.local_rank = local_rank_;
   submission.ticket = entry.ticket;
-  submission.tensor = tensor.hash;
+  submission.tensor = tensor->hash;
   submission.step = entry.step;
-  submission.name = tensor.name;
+  submission.name = tensor->name;
   submission.timeout_ms = entry.timeout_ms != 0 ? entry.timeout_ms : operation_timeout_ms_;
 
   const SubmittedOperation::Trainer trainer{rank(), world_size(), arenas_, rings_charge_};
-  BRAID_RETURN_IF_ERROR(SubmittedOperation(trainer, entry, tensor).read(submission));
+  BRAID_RETURN_IF_ERROR(SubmittedOperation(trainer, entry, *tensor).read(submission));
   const OperationKey key{job_->key(), submission.tensor, submission.step};
   BRAID_RETURN_IF_ERROR(tickets_.hold(entry.ticket, {key, entry.tensor}));
   tensors_->hold(entry.tensor);
-  last_name_ = tensor.name;
+  last_name_ = tensor->name;
   last_step_ = entry.step;
-  job_->on_submit(std::move(submission), tensor.plan_set);
+  job_->on_submit(std::move(submission), tensor->plan_set);
   return Status::ok();
 }
 

@@ -127,7 +127,6 @@ class Session final : public ResultSink {
   size_t drain(size_t entries_max);
   Status take(const proto::SubmitEntry& entry);
   Status take_operation(const proto::SubmitEntry& entry);
-  Status finish_operation(const proto::SubmitEntry& entry, const Tensor& tensor);
 
   Loop& loop_;
   SubmissionTurns& turns_;
