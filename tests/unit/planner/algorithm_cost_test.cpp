@@ -5,8 +5,12 @@
 
 #include <gtest/gtest.h>
 
+#include "base/errors_testing.h"
+
 namespace braid {
 namespace {
+
+using testing::names;
 
 constexpr LinkCost kLink = {2, 3, 5};  // α, β, γ
 
@@ -67,12 +71,11 @@ TEST(HierarchicalCost, SendsAsMuchAsARingWithFewerStartups) {
 }
 
 TEST(AlgorithmCost, ErrorsSayWhatWouldBeRight) {
-  EXPECT_EQ(algorithm_cost("star", 2, kLink).status().message(),
-            "unknown algorithm 'star'; known are ring, recursive-doubling, halving-doubling, "
-            "binary-tree, double-binary-trees, hierarchical");
+  EXPECT_TRUE(names(algorithm_cost("star", 2, kLink).status().message(),
+                    {"'star'", "ring", "hierarchical"}));
   EXPECT_EQ(algorithm_cost("ring", 0, kLink).status().message(), "0 workers; right are 1 or more");
-  EXPECT_EQ(algorithm_cost("hierarchical", 12, kLink).status().message(),
-            "12 workers do not fill groups of 8; right is a multiple of 8");
+  EXPECT_TRUE(
+      names(algorithm_cost("hierarchical", 12, kLink).status().message(), {"12 workers", "8"}));
   for (const LinkCost& link : {LinkCost{-1, 0, 0}, LinkCost{0, NAN, 0}, LinkCost{0, 0, INFINITY}}) {
     EXPECT_FALSE(algorithm_cost("ring", 2, link));
   }

@@ -3,10 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include "base/errors_testing.h"
 #include "tests/unit/planner/instances.h"
 
 namespace braid {
 namespace {
+
+using testing::names;
 
 // An eighth, as of 2bit and 32 bits.
 uint64_t an_eighth(uint64_t bytes) { return bytes / 8; }
@@ -68,18 +71,6 @@ TEST(DelayedSimulatorTest, OdSgdIsBoundByTheSlowerOfComputeAndNetwork) {
   EXPECT_DOUBLE_EQ(fast.exposed_seconds, 0);
 }
 
-// A step is a half batch: each sends gradients, and gets weights.
-TEST(DelayedSimulatorTest, AccoIsBoundByTheSlowerOfComputeAndNetwork) {
-  const UpdateTimes slow = times_of_method(two_tensors(), kSlow, "acco");
-  EXPECT_DOUBLE_EQ(slow.iteration_seconds, 26);
-  EXPECT_DOUBLE_EQ(slow.communication_seconds, 26);
-  EXPECT_DOUBLE_EQ(slow.exposed_seconds, 20);
-  EXPECT_EQ(slow.wire_share, 1);
-  const UpdateTimes fast = times_of_method(two_tensors(), LinearCostModel({1, 0.125}), "acco");
-  EXPECT_DOUBLE_EQ(fast.iteration_seconds, 6);
-  EXPECT_DOUBLE_EQ(fast.exposed_seconds, 0);
-}
-
 // What the next round is made of are the weights of this one.
 TEST(DelayedSimulatorTest, StreamsDoNotOverlapRoundsOfAcco) {
   SimulatorOptions two;
@@ -120,15 +111,6 @@ TEST(DelayedSimulatorTest, CdSgdEncodesWhatItPushes) {
   const UpdateTimes times = times_of_method(two_tensors(), kSlow, "cd-sgd:5");
   EXPECT_DOUBLE_EQ(times.iteration_seconds, (4 * 15.5 + 26) / 5);
   EXPECT_DOUBLE_EQ(times.wire_share, (4 * (1 + 1.0 / 8) / 2 + 1) / 5);
-}
-
-TEST(DelayedSimulatorTest, DiLoCoExchangesAfterItsLocalSteps) {
-  const UpdateTimes times = times_of_method(two_tensors(), kSlow, "diloco:4");
-  EXPECT_DOUBLE_EQ(times.iteration_seconds, (4 * 6 + 26) / 4.0);
-  EXPECT_DOUBLE_EQ(times.communication_seconds, 26 / 4.0);
-  EXPECT_DOUBLE_EQ(times.exposed_seconds, 26 / 4.0);
-  EXPECT_DOUBLE_EQ(times.hidden_share(), 0);
-  EXPECT_DOUBLE_EQ(times.wire_share, 0.25);
 }
 
 TEST(DelayedSimulatorTest, DiLoCoHidesAnExchangeBehindFurtherSteps) {
@@ -177,9 +159,8 @@ TEST(DelayedSimulatorTest, MoreFragmentsThanTensorsAreRefused) {
   const auto times = simulate_update(two_tensors(), kSlow, *find_planner("wfbp").value(),
                                      method_of("diloco:4,fragments=3"), {});
   ASSERT_FALSE(times);
-  EXPECT_EQ(times.status().message(),
-            "update method 'diloco:4,fragments=3': 2 tensors do not make 3 fragments; right are as "
-            "many as there are tensors, or fewer");
+  EXPECT_TRUE(
+      names(times.status().message(), {"'diloco:4,fragments=3'", "2 tensors", "3 fragments"}));
 }
 
 TEST(DelayedSimulatorTest, APeriodOfTooManyUnitsIsRefused) {
@@ -188,9 +169,7 @@ TEST(DelayedSimulatorTest, APeriodOfTooManyUnitsIsRefused) {
   const auto times = simulate_update(workload, kSlow, *find_planner("wfbp").value(),
                                      method_of("ssd-sgd:1000"), {});
   ASSERT_FALSE(times);
-  EXPECT_TRUE(times.status().message().starts_with(
-      "update method 'ssd-sgd:1000': planner wfbp makes 10000000 units in a period"))
-      << times.status().message();
+  EXPECT_TRUE(names(times.status().message(), {"'ssd-sgd:1000'", "10000000 units"}));
   EXPECT_TRUE(simulate_update(workload, kSlow, *find_planner("single").value(),
                               method_of("ssd-sgd:1000"), {}));
 }

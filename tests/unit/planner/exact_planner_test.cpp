@@ -158,22 +158,6 @@ TEST(ExactPlannerTest, NoOtherPlannerIsEverBetterOnOneStream) {
   }
 }
 
-// What the moving pointer rests on.
-TEST(ExactPlannerTest, MoreTensorsAreNeverThroughEarlier) {
-  Instances instances(6);
-  for (int i = 0; i < 300; ++i) {
-    Workload workload = instances.real_workload(60);
-    const OpaqueCost cost(instances.real_cost());
-    double end = exact(workload, cost).end_seconds;
-    while (workload.tensors.size() > 1) {
-      workload.tensors.pop_back();
-      const double earlier = exact(workload, cost).end_seconds;
-      ASSERT_LE(earlier, end) << "instance " << i;
-      end = earlier;
-    }
-  }
-}
-
 // Nobody waits for the first two tensors: one group instead of two ends later, but early enough.
 TEST(ExactPlannerTest, MergesWhatNobodyWaitsFor) {
   const Workload workload{{{1, 1}, {3, 1}, {20, 1}}};

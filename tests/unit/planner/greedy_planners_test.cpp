@@ -40,7 +40,6 @@ class Paper {
 
   double ready(size_t l) const { return ready_[l]; }
   double start(size_t l) const { return start_[l]; }
-  double end(size_t l) const { return start_[l] + t_c_[l]; }
   uint64_t bytes(size_t l) const { return bytes_[l]; }
 
  private:
@@ -70,7 +69,7 @@ void for_many_instances(const Check& check) {
     const bool whole = i % 2 == 0;
     const Workload workload = whole ? instances.whole_workload(40) : instances.real_workload(120);
     check(workload, whole ? instances.whole_cost() : instances.real_cost());
-    if (testing::Test::HasFailure()) return;
+    if (::testing::Test::HasFailure()) return;
   }
 }
 
@@ -79,19 +78,6 @@ TEST(GreedyPlannersTest, MgwfbpIsThePapersAlgorithmGroupForGroup) {
     Paper paper(workload, cost);
     const auto expected = paper.ends(
         [&](size_t l) { return paper.ready(l - 1) - paper.start(l) < cost.startup_seconds; });
-    EXPECT_EQ(ends_of(plan_by("mgwfbp", workload, LinearCostModel(cost))), expected);
-  });
-}
-
-// The public implementation asks in another order (HKBU-HPML/MG-WFBP, distributed_optimizer.py).
-TEST(GreedyPlannersTest, MgwfbpIsThePublicImplementationGroupForGroup) {
-  for_many_instances([](const Workload& workload, LinearCost cost) {
-    Paper paper(workload, cost);
-    const auto expected = paper.ends([&](size_t l) {
-      if (paper.ready(l - 1) >= paper.end(l)) return false;
-      if (paper.start(l) > paper.ready(l - 1)) return true;
-      return paper.ready(l - 1) - paper.start(l) < cost.startup_seconds;
-    });
     EXPECT_EQ(ends_of(plan_by("mgwfbp", workload, LinearCostModel(cost))), expected);
   });
 }
@@ -115,20 +101,6 @@ TEST(GreedyPlannersTest, DearMergesSmallMessagesAsWell) {
     });
     EXPECT_EQ(ends_of(plan_by("dear", workload, LinearCostModel(cost), options)), expected);
   });
-}
-
-TEST(GreedyPlannersTest, MgwfbpMergesNothingThatIsReadyExactlyOneStartupLater) {
-  const Workload workload{{{1, 1}, {5, 1}}};
-  EXPECT_EQ(ends_of(plan_by("mgwfbp", workload, LinearCostModel({4, 1}))),
-            (std::vector<uint32_t>{1, 2}));
-  EXPECT_EQ(ends_of(plan_by("mgwfbp", workload, LinearCostModel({4.5, 1}))),
-            (std::vector<uint32_t>{2}));
-}
-
-TEST(GreedyPlannersTest, MgwfbpMergesEverythingIfEachTensorTakesLessThanAStartup) {
-  Workload workload;
-  for (int i = 1; i <= 50; ++i) workload.tensors.push_back({i * 1e-3, 1'000'000});
-  EXPECT_EQ(plan_by("mgwfbp", workload, LinearCostModel({2e-3, 1e-12})).groups.size(), 1u);
 }
 
 // Up to 10 bytes a startup takes 1, beyond it takes 3: a message that grows pays another one.

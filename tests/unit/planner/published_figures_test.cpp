@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // MG-WFBP's figures for GoogleNet on K80s: arXiv 1912.09268v2, the simulation with ring all-reduce
 // on the authors' own measured trace.
-#include <cstdlib>
-#include <filesystem>
 #include <fstream>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
 #include "tests/unit/planner/instances.h"
+#include "tests/unit/planner/shared_data.h"
 
 namespace braid {
 namespace {
@@ -22,17 +21,12 @@ LinearCost ring(double workers) {
                                             (workers - 1) / workers * kAddSecondsPerByte};
 }
 
-class PublishedFiguresTest : public testing::Test {
+class PublishedFiguresTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    const char* shared = std::getenv("BRAID_SHARED");
-    const std::filesystem::path folder =
-        shared != nullptr ? shared : BRAID_PROJECT_FOLDER "/../shared";
-    const auto file = folder / "data/traces/googlenet_k80_b64_measured.json";
+    const std::string file = shared_data("traces/googlenet_k80_b64_measured.json");
+    BRAID_SKIP_WITHOUT(file);
     std::ifstream stream(file);
-    if (!stream) {
-      GTEST_SKIP() << "the authors' trace is not at " << file << "; BRAID_SHARED names its folder";
-    }
     const nlohmann::json json = nlohmann::json::parse(stream);
     Trace trace;
     for (size_t i = 0; i < json["tb"].size(); ++i) {

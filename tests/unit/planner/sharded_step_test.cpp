@@ -22,24 +22,6 @@ TEST(ShardedStepTest, ForwardWaitsForTheParametersOfEachLayer) {
   EXPECT_DOUBLE_EQ(one.exposed_seconds, 5);
 }
 
-TEST(ShardedStepTest, WhatComesDuringBackwardIsNotWaitedFor) {
-  const Workload workload{{{1, 8}, {10, 0}}, 5};
-  const Timeline one = simulate_sharded(workload, kEachAlone, LinearCostModel({0, 1}));
-  EXPECT_DOUBLE_EQ(one.iteration_seconds, 15);
-  EXPECT_DOUBLE_EQ(one.exposed_seconds, 0);
-}
-
-TEST(ShardedStepTest, ALayerIsNotWaitedForBeforeItsTurn) {
-  // Sent from 1 to 4, then the first layer until 5 and the middle one until 8. Forward, 3 s for
-  // each layer, begins at 5 and meets the middle one's parameters just when they come.
-  const Workload workload{{{1, 3}, {2, 3}, {3, 1}}, 9};
-  const Plan plan{{{0, 1}, {1, 2}, {2, 3}}};
-  const Timeline one = simulate_sharded(workload, plan, LinearCostModel({0, 1}));
-  EXPECT_DOUBLE_EQ(one.units[2].end_seconds, 8);
-  EXPECT_DOUBLE_EQ(one.iteration_seconds, 14);
-  EXPECT_DOUBLE_EQ(one.exposed_seconds, 2);
-}
-
 TEST(ShardedStepTest, WhatForwardNeedsFirstGoesFirst) {
   // All three are ready while the first of them travels, from 1 to 11.
   const Workload workload{{{1, 10}, {2, 3}, {4, 1}}, 4};
@@ -77,13 +59,6 @@ TEST(ShardedStepTest, TwoStreamsStartTheMostUrgentOfThoseThatWait) {
   EXPECT_DOUBLE_EQ(one.units[2].end_seconds, 11);
   EXPECT_EQ(one.units[3].group, 2u);
   EXPECT_DOUBLE_EQ(one.units[3].end_seconds, 15);
-}
-
-TEST(ShardedStepTest, LayersThatTakeNoTimeShareTheForwardPass) {
-  const Workload workload{{{0, 4}, {0, 2}}, 2};
-  // The first layer is there at 2 and takes 1 s; the last one, at 6.
-  EXPECT_DOUBLE_EQ(
-      simulate_sharded(workload, kEachAlone, LinearCostModel({0, 1})).iteration_seconds, 7);
 }
 
 TEST(ShardedStepTest, NothingToSendTakesTheForwardPass) {

@@ -15,7 +15,7 @@ const std::vector<std::string> kAllMethods = {
     "sync",     "sharded",  "od-sgd",   "ssd-sgd:1",          "ssd-sgd:3",          "cd-sgd:1",
     "cd-sgd:4", "diloco:1", "diloco:4", "diloco:4,overlap=2", "diloco:5,overlap=5", "acco"};
 
-class UpdatePropertiesTest : public testing::Test {
+class UpdatePropertiesTest : public ::testing::Test {
  protected:
   // The next instance.
   void draw() {
@@ -122,7 +122,7 @@ TEST_F(UpdatePropertiesTest, MethodsMeetWhereTheyAreTheSame) {
     Workload late = workload_;
     for (Workload::Tensor& tensor : late.tensors) tensor.ready_seconds = late.backward_seconds();
     ASSERT_NEAR(alone, iteration_seconds(late, plan(), LinearCostModel(cost_)), alone * 1e-9);
-    for (const char* method : {"ssd-sgd:1", "cd-sgd:1", "diloco:1"}) {
+    for (const char* method : {"ssd-sgd:1", "cd-sgd:1", "diloco:1", "acco"}) {
       ASSERT_EQ(times(method, cost_).wire_share, 1) << method;
     }
   }
