@@ -48,11 +48,5 @@ TEST(PlanBookJson, LeavesEmptyTensorsOutOfTheTrace) {
   EXPECT_EQ(jobs[0].sets.at(0).trace.tensors.size(), 2u);
 }
 
-TEST(PlanBookJson, BearsNamesThatAreNoUtf8) {
-  const auto jobs = answer_of(book_of({tensor("\xff", 10)}));
-  ASSERT_EQ(jobs.size(), 1u);
-  EXPECT_EQ(jobs[0].sets.at(0).groups.at(0).at(0), "\xEF\xBF\xBD");
-}
-
 }  // namespace
 }  // namespace braid

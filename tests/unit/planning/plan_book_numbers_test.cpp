@@ -12,9 +12,7 @@ class PlanBookNumbersTest : public testing::PlanBookTest {
  protected:
   void make_counting(std::vector<uint32_t> ranks) {
     numbers_ = std::make_shared<JobNumbers>("train", ranks);
-    book_ = std::make_unique<PlanBook>(JobLabel{"train"}, kJob, 2, std::move(ranks),
-                                       PlanActions{[](ControlBuffer&) { return Status::ok(); }}, 0,
-                                       numbers_);
+    make(std::move(ranks), noting_actions(), 0, numbers_);
   }
   void end(uint32_t tensor, uint64_t step, uint64_t after_ns) {
     ASSERT_TRUE(book_->on_done({kJob, hash_of(tensor), step}, now_ns_ += after_ns, 0).is_ok());
@@ -26,8 +24,7 @@ class PlanBookNumbersTest : public testing::PlanBookTest {
 TEST_F(PlanBookNumbersTest, CountStepsAndTheirTimes) {
   make_counting({4, 6});
   EXPECT_EQ(numbers_->planned_bytes.get(), 0u);
-  for (uint32_t rank = 0; rank < 2; ++rank)
-    ASSERT_TRUE(testing::register_planned(*book_, rank, kSet, planned_tensors(2)).is_ok());
+  for (uint32_t rank = 0; rank < 2; ++rank) add(rank, kSet, planned_tensors(2));
   EXPECT_EQ(numbers_->planned_bytes.get(), 800u);
   EXPECT_EQ(numbers_->plan_groups.get(), 1u);
   for (uint64_t step = 0; step < 3; ++step) {
@@ -49,9 +46,8 @@ TEST_F(PlanBookNumbersTest, CountStepsAndTheirTimes) {
 
 TEST_F(PlanBookNumbersTest, AStepEndsWithItsLastGroup) {
   make_counting({0});
-  ASSERT_TRUE(testing::register_planned(*book_, 0, kSet, planned_tensors(3)).is_ok());
-  ASSERT_TRUE(propose(1, 1, {{2}, {1, 0}}).is_ok());
-  ASSERT_TRUE(decide(1, true).is_ok());
+  add(0, kSet, planned_tensors(3));
+  agree(1, 1, {{2}, {1, 0}});
   submit_step(1, 3);
   end(2, 1, 10);
   EXPECT_EQ(numbers_->steps.get(), 0u);
@@ -65,7 +61,7 @@ TEST_F(PlanBookNumbersTest, AStepEndsWithItsLastGroup) {
 
 TEST_F(PlanBookNumbersTest, SayWhetherTheStepWasMeasuredForTheTuner) {
   make_counting({0});
-  ASSERT_TRUE(testing::register_planned(*book_, 0, kSet, planned_tensors(1)).is_ok());
+  add(0, kSet, planned_tensors(1));
   PlanProposal change;
   change.job_key = kJob;
   change.set = kSet;
@@ -84,10 +80,10 @@ TEST_F(PlanBookNumbersTest, SayWhetherTheStepWasMeasuredForTheTuner) {
 
 TEST_F(PlanBookNumbersTest, ThePlanIsThatOfTheLargestSet) {
   make_counting({0});
-  ASSERT_TRUE(testing::register_planned(*book_, 0, kSet, planned_tensors(1, 1000)).is_ok());
+  add(0, kSet, planned_tensors(1, 1000));
   EXPECT_EQ(numbers_->planned_bytes.get(), 4000u);
   const auto small = testing::planned("small", 10);
-  ASSERT_TRUE(testing::register_planned(*book_, 0, kSet + 1, {small}).is_ok());
+  add(0, kSet + 1, {small});
   EXPECT_EQ(numbers_->planned_bytes.get(), 4000u);
   submit_step(0, 1);
   end(0, 0, 10);

@@ -33,7 +33,7 @@ TEST_F(PlanBookReportTest, ReportsWhenSoManyStepsAreComplete) {
 
 TEST_F(PlanBookReportTest, AStepIsCompleteWhenAllLocalRanksHaveSubmittedIt) {
   make({0, 1});
-  ASSERT_TRUE(testing::register_planned(*book_, 0, kSet, planned_tensors(1)).is_ok());
+  add(0, kSet, planned_tensors(1));
   for (uint64_t step = 0; step < PlannedSet::kStepsPerReport; ++step) {
     EXPECT_TRUE(reports().empty());
     ASSERT_TRUE(submit(0, step, 0).is_ok());
@@ -96,8 +96,7 @@ TEST_F(PlanBookReportTest, NamesThePlanThatTheMeasuredStepsFollowed) {
   make_with(2);
   uint64_t step = 0;
   for (; step < 4; ++step) submit_step(step, 2);
-  ASSERT_TRUE(propose(3, 13, {{0}, {1}}).is_ok());
-  ASSERT_TRUE(decide(3, true).is_ok());
+  agree(3, 13, {{0}, {1}});
   for (; step < 13; ++step) {
     now_ns_ += 1000;
     submit_step(step, 2);
@@ -139,8 +138,7 @@ TEST_F(PlanBookReportTest, JsonHoldsThePlan) {
   EXPECT_TRUE(set["cost"].is_null());
   EXPECT_EQ(set["groups"], (Json{{"t0", "t1", "t2"}}));
   for (uint64_t step = 0; step < 4; ++step) submit_step(step, 3);
-  ASSERT_TRUE(propose(2, 9, {{2}, {0, 1}}).is_ok());
-  ASSERT_TRUE(decide(2, true).is_ok());
+  agree(2, 9, {{2}, {0, 1}});
   set = Json::parse(book_->to_json({4, 1}))["sets"][0];
   EXPECT_EQ(set["plan"], 2);
   EXPECT_EQ(set["from_step"], 9);
@@ -183,8 +181,7 @@ TEST_F(PlanBookReportTest, TheTraceIsOneThatPlannersTake) {
 // Names and models come from outside; what is said of them is still JSON.
 TEST_F(PlanBookReportTest, JsonTakesAnyBytes) {
   make();
-  ASSERT_TRUE(testing::register_planned(*book_, 0, kSet, {planned("\xff\"\n", 1), planned("t0", 1)})
-                  .is_ok());
+  add(0, kSet, {planned("\xff\"\n", 1), planned("t0", 1)});
   PlanProposal strange = proposal(1, 5, {{0}});
   strange.groups.push_back({testing::test_job().of_name("\xff\"\n")});
   strange.cost = "{";

@@ -12,15 +12,11 @@ class PlanBookSettingsTest : public testing::PlanBookTest {
  protected:
   // Two tensors, whose settings and flows are written down.
   void make_noting() {
-    book_ = std::make_unique<PlanBook>(
-        JobLabel{"train"}, kJob, 2, std::vector<uint32_t>{0},
-        PlanActions{[this](ControlBuffer& message) {
-                      sent.push_back(message.Release());
-                      return Status::ok();
-                    },
-                    [this](const TransferSettings& settings) { used_.push_back(settings); },
-                    [this](uint32_t flows) { flows_.push_back(flows); }});
-    ASSERT_TRUE(testing::register_planned(*book_, 0, kSet, planned_tensors(2)).is_ok());
+    PlanActions actions = noting_actions();
+    actions.use = [this](const TransferSettings& settings) { used_.push_back(settings); };
+    actions.add_flows = [this](uint32_t flows) { flows_.push_back(flows); };
+    make({0}, std::move(actions));
+    add(0, kSet, planned_tensors(2));
   }
   static TransferSettings settings(uint32_t streams) {
     TransferSettings result;
@@ -100,8 +96,7 @@ TEST_F(PlanBookSettingsTest, StayWhenGroupsChange) {
   make_noting();
   adopt(1, 1, 7);
   submit_step(1, 2);
-  ASSERT_TRUE(propose(2, 2, {{0}, {1}}).is_ok());
-  ASSERT_TRUE(decide(2, true).is_ok());
+  agree(2, 2, {{0}, {1}});
   passed.clear();
   submit_step(2, 2);
   ASSERT_EQ(passed.size(), 2u);
@@ -131,8 +126,7 @@ TEST_F(PlanBookSettingsTest, StepsAreReportedWhileThatIsAskedFor) {
 
 TEST_F(PlanBookSettingsTest, AStepEndsWithItsLastOperation) {
   make_noting();
-  ASSERT_TRUE(propose(1, 1, {{0}, {1}}).is_ok());
-  ASSERT_TRUE(decide(1, true).is_ok());
+  agree(1, 1, {{0}, {1}});
   adopt(2, 2, 7);
   submit_step(1, 2);
   finish_step(1, false);

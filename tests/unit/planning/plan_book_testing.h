@@ -34,8 +34,12 @@ class PlanBookTest : public ::testing::Test {
   static constexpr uint64_t kSet = 5;
 
   void make(std::vector<uint32_t> local_ranks = {0}) {
+    make(std::move(local_ranks), noting_actions());
+  }
+  void make(std::vector<uint32_t> local_ranks, PlanActions actions, uint32_t sample_every_steps = 0,
+            std::shared_ptr<JobNumbers> numbers = nullptr) {
     book_ = std::make_unique<PlanBook>(JobLabel{"train"}, kJob, 2, std::move(local_ranks),
-                                       noting_actions());
+                                       std::move(actions), sample_every_steps, std::move(numbers));
   }
   PlanActions noting_actions() {
     PlanActions actions;
@@ -48,7 +52,10 @@ class PlanBookTest : public ::testing::Test {
   // One local rank with 't0', 't1', … registered.
   void make_with(uint32_t tensors, uint64_t count = 100) {
     make();
-    ASSERT_TRUE(register_planned(*book_, 0, kSet, planned_tensors(tensors, count)).is_ok());
+    add(0, kSet, planned_tensors(tensors, count));
+  }
+  void add(uint32_t local_rank, uint64_t set, const PlanSet::Tensors& tensors) {
+    ASSERT_TRUE(register_planned(*book_, local_rank, set, tensors).is_ok());
   }
 
   Submission submission(uint32_t tensor, uint64_t step, uint32_t local_rank = 0) {
@@ -103,6 +110,19 @@ class PlanBookTest : public ::testing::Test {
     if (!freed) return freed.status();
     for (auto& [one, planned] : *freed) passed.push_back({std::move(one), planned});
     return Status::ok();
+  }
+
+  // A plan that all nodes accept.
+  void agree(uint32_t number, uint64_t from_step,
+             const std::vector<std::vector<uint32_t>>& groups) {
+    ASSERT_TRUE(propose(number, from_step, groups).is_ok());
+    ASSERT_TRUE(decide(number, true).is_ok());
+  }
+  // The answers to the proposals so far.
+  std::vector<bool> accepted() const {
+    std::vector<bool> result;
+    for (const auto* answer : sent_as<proto::PlanAnswer>()) result.push_back(answer->accepted());
+    return result;
   }
 
   template <typename Table>

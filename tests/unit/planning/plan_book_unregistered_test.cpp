@@ -19,9 +19,6 @@ class PlanBookUnregisteredTest : public testing::PlanBookTest {
     make(std::move(local_ranks));
     for (uint32_t rank = 0; rank < ranks; ++rank) add(rank, kSet, planned_tensors(2));
   }
-  void add(uint32_t rank, uint64_t set, const PlanSet::Tensors& tensors) {
-    ASSERT_TRUE(testing::register_planned(*book_, rank, set, tensors).is_ok());
-  }
   bool is_known(uint64_t set) const {
     return book_->to_json({}).find(set == kSet ? "t0" : "other") != std::string::npos;
   }
@@ -63,9 +60,7 @@ TEST_F(PlanBookUnregisteredTest, AreIgnoredWhereACoordinatorOrAnOperationNamesTh
   sent.clear();
   EXPECT_TRUE(decide(1, true).is_ok());
   EXPECT_TRUE(propose(2, 6, {{1}, {0}}).is_ok());
-  const auto answers = sent_as<proto::PlanAnswer>();
-  ASSERT_EQ(answers.size(), 1u);
-  EXPECT_FALSE(answers[0]->accepted());
+  EXPECT_EQ(accepted(), std::vector<bool>{false});
   // Its tensors are not out of the index yet.
   EXPECT_TRUE(book_->on_done({kJob, hash_of(0), 0}, 10, 0).is_ok());
   EXPECT_TRUE(book_->on_loss({kJob, hash_of(0), 0}, {}).is_ok());
@@ -73,9 +68,7 @@ TEST_F(PlanBookUnregisteredTest, AreIgnoredWhereACoordinatorOrAnOperationNamesTh
 
 TEST_F(PlanBookUnregisteredTest, AreNotTheLargestAnyMore) {
   const auto numbers = std::make_shared<JobNumbers>("train", std::vector<uint32_t>{0});
-  book_ = std::make_unique<PlanBook>(JobLabel{"train"}, kJob, 2, std::vector<uint32_t>{0},
-                                     PlanActions{[](ControlBuffer&) { return Status::ok(); }}, 0,
-                                     numbers);
+  make({0}, noting_actions(), 0, numbers);
   add(0, kSet, planned_tensors(2));
   add(0, kOther, {planned("other", 30)});
   EXPECT_EQ(numbers->planned_bytes.get(), 800u);

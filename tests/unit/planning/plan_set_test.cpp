@@ -126,12 +126,6 @@ TEST(PlanSetTest, MembersLieOneAfterTheOther) {
   }
 }
 
-TEST(PlanSetTest, WhatStandsAloneIsNoGroup) {
-  PlanSet set(test_job(), 1, planned_tensors(1));
-  EXPECT_FALSE(set.find(0, 0).form->is_merged());
-  EXPECT_EQ(set.current().groups[0]->hash, 0u);
-}
-
 TEST(PlanSetTest, TheHashNamesMembersCountsAndOrder) {
   PlanSet set(test_job(), 1, planned_tensors(3));
   PlanSet larger(test_job(), 1, planned_tensors(3, 101));
