@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // How jobs come together.
+#include "base/errors_testing.h"
 #include "coordinator/coordinator_testing.h"
 
 namespace braid {
 namespace {
+
+using testing::is_error;
+using testing::names;
 
 class CoordinatorTest : public testing::CoordinatorTest {};
 
@@ -23,9 +27,7 @@ TEST_F(CoordinatorTest, NodesStandInTheOrderOfTheirLowestRank) {
   join(b_, 0, 5);
   join(a_, 1, 5);
   join(d_, 2, 5);
-  const auto starts = sent_to<proto::JobStart>(d_);
-  ASSERT_EQ(starts.size(), 1u);
-  const proto::JobStart& start = *starts[0];
+  const proto::JobStart& start = start_at(d_);
   EXPECT_EQ(start.name()->str(), "train");
   EXPECT_EQ(start.world_size(), 5u);
   EXPECT_NE(start.job_key(), 0u);
@@ -57,17 +59,15 @@ TEST_F(CoordinatorTest, ItsOwnNodeIsToldTheSameAsTheOthers) {
   join(b_, 2, 3);
   run_until([&] { return !own.keys.empty(); });
   for (const Peer& peer : {a_, b_}) {
-    const auto starts = sent_to<proto::JobStart>(peer);
-    ASSERT_EQ(starts.size(), 1u);
-    EXPECT_EQ(starts[0]->job_key(), own.keys.at(0));
-    EXPECT_EQ(starts[0]->nodes()->size(), 3u);
+    EXPECT_EQ(start_at(peer).job_key(), own.keys.at(0));
+    EXPECT_EQ(start_at(peer).nodes()->size(), 3u);
   }
 }
 
 TEST_F(CoordinatorTest, AJobGoesWhenAllItsNodesAreReady) {
   join(a_, 0, 2);
   join(b_, 1, 2);
-  const uint64_t key = sent_to<proto::JobStart>(a_)[0]->job_key();
+  const uint64_t key = start_at(a_).job_key();
   tell(a_, make_job_ready(key));
   tell(a_, make_job_ready(key));      // twice counts once
   tell(d_, make_job_ready(key));      // not a member
@@ -84,31 +84,22 @@ TEST_F(CoordinatorTest, AContradictionInTheWorldSizeFailsTheJobForAll) {
   join(a_, 0, 3);
   join(b_, 1, 4);
   const Status reason = failure_of(a_);
-  EXPECT_EQ(reason.code(), StatusCode::Mismatch);
-  EXPECT_EQ(reason.message(),
-            "job 'train': ranks disagree about the world size: rank 0 (node 'a') says 3, rank 1 "
-            "(node 'b') says 4");
+  EXPECT_TRUE(is_error(reason, StatusCode::Mismatch, {"rank 0", "'a'", "3", "rank 1", "'b'", "4"}));
   EXPECT_EQ(failure_of(b_).message(), reason.message());  // or it would wait for its deadline
 }
 
 TEST_F(CoordinatorTest, AllNodesHearTheWeightThatAllRanksAskFor) {
   join(a_, 0, 2, kLongMs, "train", 7);
   join(b_, 1, 2, kLongMs, "train", 7);
-  for (const Peer& peer : {a_, b_}) {
-    const auto starts = sent_to<proto::JobStart>(peer);
-    ASSERT_EQ(starts.size(), 1u);
-    EXPECT_EQ(starts[0]->weight(), 7u);
-  }
+  for (const Peer& peer : {a_, b_}) EXPECT_EQ(start_at(peer).weight(), 7u);
 }
 
 TEST_F(CoordinatorTest, AContradictionInTheWeightFailsTheJobForAll) {
   join(a_, 0, 3, kLongMs, "train", 1);
   join(b_, 1, 3, kLongMs, "train", 3);
   const Status reason = failure_of(a_);
-  EXPECT_EQ(reason.code(), StatusCode::Mismatch);
-  EXPECT_EQ(reason.message(),
-            "job 'train': ranks disagree about the weight (BRAID_JOB_WEIGHT): rank 0 (node 'a') "
-            "says 1, rank 1 (node 'b') says 3");
+  EXPECT_TRUE(is_error(reason, StatusCode::Mismatch,
+                       {"BRAID_JOB_WEIGHT", "rank 0", "'a'", "1", "rank 1", "'b'", "3"}));
   EXPECT_EQ(failure_of(b_).message(), reason.message());
 }
 
@@ -117,10 +108,7 @@ TEST_F(CoordinatorTest, ARankThatIsGivenTwiceFailsTheJobForAll) {
   join(d_, 1, 3);
   join(b_, 0, 3);
   const Status reason = failure_of(a_);
-  EXPECT_EQ(reason.code(), StatusCode::AlreadyExists);
-  EXPECT_EQ(
-      reason.message(),
-      "job 'train': rank 0 was given twice: node 'a' (process 100) and node 'b' (process 100)");
+  EXPECT_TRUE(is_error(reason, StatusCode::AlreadyExists, {"rank 0", "'a'", "100", "'b'"}));
   EXPECT_EQ(failure_of(b_).message(), reason.message());
   EXPECT_EQ(failure_of(d_).message(), reason.message());
   const auto failed = sent_to<proto::JobFailed>(d_);
@@ -140,8 +128,7 @@ TEST_F(CoordinatorTest, AFailedJobMayBeFormedAgain) {
 
 TEST_F(CoordinatorTest, RefusesNumbersThatMakeNoSense) {
   join(a_, 2, 2);
-  EXPECT_EQ(failure_of(a_).code(), StatusCode::InvalidArgument);
-  EXPECT_EQ(failure_of(a_).message(), "rank 2 of world size 2 makes no sense");
+  EXPECT_TRUE(is_error(failure_of(a_), StatusCode::InvalidArgument, {"rank 2", "2 makes"}));
   join(b_, 0, 0);
   EXPECT_EQ(failure_of(b_).code(), StatusCode::InvalidArgument);
   join(d_, 0, Coordinator::kWorldSizeMax + 1);
@@ -160,20 +147,16 @@ TEST_F(CoordinatorTest, TheDeadlineNamesTheMissingRanks) {
   join(b_, 3, 4, kLongMs);
   run_until([this] { return !sent_to<proto::JobFailed>(a_).empty(); });
   const Status reason = failure_of(a_);
-  EXPECT_EQ(reason.code(), StatusCode::DeadlineExceeded);
-  EXPECT_TRUE(reason.message().starts_with(
-      "job 'train': 2 of 4 ranks joined within 10 ms; missing: rank 0, 2 ("))
-      << reason.message();
+  EXPECT_TRUE(
+      is_error(reason, StatusCode::DeadlineExceeded, {"2 of 4 ranks", "10 ms", "rank 0, 2"}));
   EXPECT_EQ(failure_of(b_).message(), reason.message());
 }
 
 TEST_F(CoordinatorTest, TheDeadlineNamesOnlySomeOfManyRanks) {
   join(a_, 0, 100, 10);
   run_until([this] { return !sent_to<proto::JobFailed>(a_).empty(); });
-  EXPECT_TRUE(failure_of(a_).message().starts_with(
-      "job 'train': 1 of 100 ranks joined within 10 ms; missing: rank 1, 2, 3, 4, 5, 6, 7, 8 and "
-      "91 more ("))
-      << failure_of(a_).message();
+  EXPECT_TRUE(names(failure_of(a_).message(),
+                    {"1 of 100 ranks", "10 ms", "rank 1, 2, 3, 4, 5, 6, 7, 8", "91 more"}));
 }
 
 TEST_F(CoordinatorTest, ARankThatGoesWhileTheJobFormsFailsIt) {
@@ -193,17 +176,15 @@ TEST_F(CoordinatorTest, ANodeThatIsLostWhileTheJobFormsIsNamedWithItsRanks) {
   join(b_, 2, 4);
   control_plane_.remove_peer(b_.id);
   coordinator_.on_peer_lost(b_, Status(StatusCode::Unavailable, "silent for 5000 ms"));
-  EXPECT_EQ(failure_of(a_).code(), StatusCode::JobFailed);
-  EXPECT_EQ(failure_of(a_).message(),
-            "job 'train': lost node 'b' with rank 1, 2 before the job began: silent for 5000 ms");
+  EXPECT_TRUE(
+      is_error(failure_of(a_), StatusCode::JobFailed, {"'b'", "rank 1", "2 before", "5000 ms"}));
 }
 
 TEST_F(CoordinatorTest, EpochsOfAJobGrow) {
   for (uint32_t epoch = 1; epoch <= 3; ++epoch) {
     control_plane_.sent.clear();
     join(a_, 0, 1);
-    ASSERT_EQ(sent_to<proto::JobStart>(a_).size(), 1u);
-    EXPECT_EQ(sent_to<proto::JobStart>(a_)[0]->epoch(), epoch);
+    EXPECT_EQ(start_at(a_).epoch(), epoch);
   }
   join(a_, 0, 1, kLongMs, "another");
   EXPECT_EQ(sent_to<proto::JobStart>(a_).back()->epoch(), 1u);

@@ -35,6 +35,12 @@ class CoordinatorTest : public LoopTest {
   std::vector<const Table*> sent_to(const Peer& peer) const {
     return control_plane_.sent_to<Table>(peer.id);
   }
+  // What the peer was told of the one job that begins.
+  const proto::JobStart& start_at(const Peer& peer) const {
+    const auto starts = sent_to<proto::JobStart>(peer);
+    EXPECT_EQ(starts.size(), 1u) << peer.name;
+    return *starts.at(0);
+  }
   // The one failure that the peer was told.
   Status failure_of(const Peer& peer) const {
     const auto failures = sent_to<proto::JobFailed>(peer);

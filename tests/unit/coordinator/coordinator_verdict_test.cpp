@@ -2,10 +2,13 @@
 // How jobs end: failures, lost nodes, missed deadlines, the good end.
 #include <memory>
 
+#include "base/errors_testing.h"
 #include "coordinator/coordinator_testing.h"
 
 namespace braid {
 namespace {
+
+using testing::is_error;
 
 class CoordinatorVerdictTest : public testing::CoordinatorTest {
  protected:
@@ -105,9 +108,7 @@ TEST_F(CoordinatorVerdictTest, ALostNodeIsNamedWithItsRanks) {
   run_job();
   control_plane_.remove_peer(a_.id);
   coordinator_.on_peer_lost(a_, Status(StatusCode::Unavailable, "silent for 5000 ms"));
-  EXPECT_EQ(failure_of(b_).code(), StatusCode::JobFailed);
-  EXPECT_EQ(failure_of(b_).message(),
-            "job 'train': lost node 'a' with rank 0, 1: silent for 5000 ms");
+  EXPECT_TRUE(is_error(failure_of(b_), StatusCode::JobFailed, {"'a'", "rank 0", "1", "5000 ms"}));
 }
 
 TEST_F(CoordinatorVerdictTest, ALostNodeFailsOnlyItsOwnJobs) {
@@ -217,9 +218,7 @@ TEST_F(CoordinatorVerdictTest, WhoStaysWhenOthersHaveLeftKeepsTheJobNotForEver) 
   say(a_, make_rank_left(key, 0));
   say(b_, make_rank_left(key, 2));
   run_until([&] { return !sent_to<proto::JobFailed>(a_).empty(); });
-  EXPECT_EQ(failure_of(a_).code(), StatusCode::DeadlineExceeded);
-  EXPECT_EQ(failure_of(a_).message(),
-            "job 'train': rank 1 has not left 30 ms after the others: it ends");
+  EXPECT_TRUE(is_error(failure_of(a_), StatusCode::DeadlineExceeded, {"rank 1", "30 ms"}));
   EXPECT_EQ(failure_of(b_).message(), failure_of(a_).message());
   EXPECT_TRUE(sent_to<proto::JobEnded>(a_).empty());
 }

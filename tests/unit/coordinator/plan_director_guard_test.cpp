@@ -62,10 +62,7 @@ class PlanDirectorGuardTest : public PlanDirectorTuningTest {
     step_ = step;
     answer(10, number, true);
     answer(20, number, false);
-    std::erase_if(sent_, [](const auto& one) {
-      return flatbuffers::GetRoot<proto::ControlMessage>(one.second.data())
-                 ->template body_as<proto::PlanVerdict>() != nullptr;
-    });
+    forget_verdicts();
   }
 
   GuardBoard board_;

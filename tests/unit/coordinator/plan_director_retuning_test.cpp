@@ -14,6 +14,11 @@ class PlanDirectorRetuningTest : public testing::PlanDirectorTuningTest {
     train();
     ASSERT_TRUE(is_over());
   }
+  // To a set whose settings are not known yet.
+  void turn_to(uint64_t set) {
+    set_ = set;
+    in_force_.reset();
+  }
   // The set's first plan settles.
   void begin_first_trial() {
     run_first();
@@ -55,8 +60,7 @@ TEST_F(PlanDirectorRetuningTest, SetsAreTunedOneAfterTheOther) {
   train();
   ASSERT_TRUE(is_over());
 
-  set_ = kOtherSet;
-  in_force_.reset();
+  turn_to(kOtherSet);
   begin_first_trial();
   EXPECT_EQ(proposed().set, kOtherSet);
   train();
@@ -70,8 +74,7 @@ TEST_F(PlanDirectorRetuningTest, ALaterSetKeepsWhatHoldsForTheWholeJob) {
   const nlohmann::json first = tuning();
   const TransferSettings leader = *in_force_;
   ASSERT_NE(leader.flows, defaults().flows);
-  set_ = kOtherSet;
-  in_force_.reset();
+  turn_to(kOtherSet);
   flows_open_ = 0;
   tune_set(78);
   const nlohmann::json second = tuning();
@@ -89,8 +92,7 @@ TEST_F(PlanDirectorRetuningTest, ALaterSetKeepsWhatHoldsForTheWholeJob) {
 TEST_F(PlanDirectorRetuningTest, TheNextStartTakesUpAllSetsOneAfterTheOther) {
   make_tuned();
   tune_set(77);
-  set_ = kOtherSet;
-  in_force_.reset();
+  turn_to(kOtherSet);
   tune_set(78);
 
   make_tuned();
@@ -100,11 +102,9 @@ TEST_F(PlanDirectorRetuningTest, TheNextStartTakesUpAllSetsOneAfterTheOther) {
     register_all(tensors_hash);
   }
   EXPECT_EQ(proposed().set, kSet);
-  set_ = kSet;
-  in_force_.reset();
+  turn_to(kSet);
   EXPECT_LE(train(), 10u);
-  set_ = kOtherSet;
-  in_force_.reset();
+  turn_to(kOtherSet);
   EXPECT_LE(train(), 10u);
   EXPECT_TRUE(is_over());
 }
@@ -168,8 +168,7 @@ TEST_F(PlanDirectorRetuningTest, AllSetsAreTunedAgainTheLeaderFirst) {
   tune_set(77);
   EXPECT_FALSE(run_rounds(1));
   const uint32_t leaders_plan = plan_;
-  set_ = kOtherSet;
-  in_force_.reset();
+  turn_to(kOtherSet);
   tune_set(78);
   const uint32_t others_plan = plan_;
   skip_steps(TuningTurns::kStepsBetweenTuningsMin + 200);
@@ -185,8 +184,7 @@ TEST_F(PlanDirectorRetuningTest, AllSetsAreTunedAgainTheLeaderFirst) {
   set_ = kOtherSet;
   EXPECT_EQ(state(), "waiting");
   EXPECT_EQ(tuning().at("number"), 2);
-  set_ = kSet;
-  in_force_.reset();
+  turn_to(kSet);
   train();
   set_ = kOtherSet;
   plan_ = others_last_plan;

@@ -132,6 +132,9 @@ class PlanDirectorTest : public testing::LoopTest {
     sent_.clear();
     for (const NodeId node : kNodes) answer(node, number, true);
     EXPECT_EQ(verdicts(), (std::vector<bool>{true, true}));
+    forget_verdicts();
+  }
+  void forget_verdicts() {
     std::erase_if(sent_, [](const auto& one) {
       return flatbuffers::GetRoot<proto::ControlMessage>(one.second.data())
                  ->template body_as<proto::PlanVerdict>() != nullptr;

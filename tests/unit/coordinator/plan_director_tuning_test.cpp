@@ -26,9 +26,7 @@ TEST_F(PlanDirectorTuningTest, BeginsWhenTheFirstPlanHasSettled) {
 // more for each byte.
 TEST_F(PlanDirectorTuningTest, TriesTheAlgorithmsFirstThatTheMeasuredCostAsksFor) {
   make_tuned();
-  register_all();
-  run_first();
-  tell_all(report(1));
+  begin_tuning();
   adopt();
   EXPECT_EQ(in_force_->direct_bytes, 32u << 10);
   uint64_t step = step_;
@@ -42,9 +40,7 @@ TEST_F(PlanDirectorTuningTest, TriesTheAlgorithmsFirstThatTheMeasuredCostAsksFor
 
 TEST_F(PlanDirectorTuningTest, FindsWhatIsFasterAndRemembersIt) {
   make_tuned();
-  register_all();
-  run_first();
-  tell_all(report(1));
+  begin_tuning();
   EXPECT_LE(train(), kSteps + JobTuning::kSettleSteps + 5);
   ASSERT_TRUE(in_force_.has_value());
   EXPECT_GE(in_force_->flows, 4u);
@@ -61,9 +57,7 @@ TEST_F(PlanDirectorTuningTest, FindsWhatIsFasterAndRemembersIt) {
 
 TEST_F(PlanDirectorTuningTest, TheNextJobBeginsWithWhatWasFound) {
   make_tuned();
-  register_all();
-  run_first();
-  tell_all(report(1));
+  begin_tuning();
   train();
   const TransferSettings found = *in_force_;
 
@@ -83,9 +77,7 @@ TEST_F(PlanDirectorTuningTest, TheNextJobBeginsWithWhatWasFound) {
 TEST_F(PlanDirectorTuningTest, NothingIsPlannedMeanwhileAndAnewAfterwards) {
   pinned_ = {"streams"};  // plans are made for as many
   make_tuned();
-  register_all();
-  run_first();
-  tell_all(report(1));
+  begin_tuning();
   adopt();
   for (uint32_t round = 0; round < 100; ++round) tell_all(report(plan_, Early::EvenOnes));
   EXPECT_TRUE(sent_.empty());
@@ -100,9 +92,7 @@ TEST_F(PlanDirectorTuningTest, NothingIsPlannedMeanwhileAndAnewAfterwards) {
 // could change what is to be expected.
 TEST_F(PlanDirectorTuningTest, AnotherNetworkBeforeTheFirstGroupsProposesNothing) {
   make_tuned();
-  register_all();
-  run_first();
-  tell_all(report(1));
+  begin_tuning();
   train();
   step_ = 0;
   in_force_.reset();
@@ -148,9 +138,7 @@ TEST_F(PlanDirectorTuningTest, NodesThatNeverAgreeEndIt) {
 // As where not every step reduces all tensors.
 TEST_F(PlanDirectorTuningTest, TimesThatDoNotComeEndItWithWhatIsConfigured) {
   make_tuned();
-  register_all();
-  run_first();
-  tell_all(report(1));
+  begin_tuning();
   adopt();
   step_ += JobTuning::kStepsWithoutTimeMax / 2;
   tell_all(report(plan_));

@@ -29,6 +29,12 @@ class PlanDirectorTuningTest : public PlanDirectorTest {
     options.tuning.counters = &counters_;
     start(options);
   }
+  // The first plan of a set that all nodes have settles.
+  void begin_tuning(uint64_t tensors_hash = 77) {
+    register_all(tensors_hash);
+    run_first();
+    tell_all(report(1));
+  }
   static TransferSettings defaults() {
     TransferSettings settings;
     settings.flows = 1;

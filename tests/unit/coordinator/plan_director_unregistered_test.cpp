@@ -54,9 +54,7 @@ TEST_F(PlanDirectorUnregisteredTest, EndTheProposalThatIsOnItsWay) {
 
 TEST_F(PlanDirectorUnregisteredTest, EndTheirTuningAndOthersFollow) {
   make_tuned();
-  register_all();
-  run_first();
-  tell_all(report(1));
+  begin_tuning();
   EXPECT_TRUE(proposed().settings.has_value());
   unregister(10);
   EXPECT_EQ(verdicts(), (std::vector<bool>{false, false}));
@@ -64,9 +62,7 @@ TEST_F(PlanDirectorUnregisteredTest, EndTheirTuningAndOthersFollow) {
   EXPECT_EQ(director_->tuning_json(), "[]");
   sent_.clear();
   set_ = kOtherSet;
-  register_all(78);
-  run_first();
-  tell_all(report(1));
+  begin_tuning(78);
   EXPECT_TRUE(proposed().settings.has_value());
   EXPECT_EQ(proposed().set, kOtherSet);
 }
