@@ -35,6 +35,21 @@ def test_gradients_are_reduced_once_where_ddp_is_on_another_group(way):
         assert result["far"][way] < 1e-13
 
 
+@pytest.mark.parametrize(
+    ("way", "claimed"),
+    [
+        ("all", "1111"),
+        ("first layer", "1100"),
+        ("last layer", "0011"),
+        ("over gloo", "1111"),
+        ("last layer over gloo", "0011"),
+    ],
+)
+def test_a_claimed_gradient_stays_that_of_its_rank(way, claimed):
+    first, second = (result["gradients"][way] for result in trained("registered"))
+    assert [mine != theirs for mine, theirs in zip(first, second)] == [one == "1" for one in claimed]
+
+
 @pytest.mark.parametrize("how", HOWS)
 def test_a_hook_of_the_script_is_refused(how):
     for result in trained(how):

@@ -128,6 +128,7 @@ def main() -> None:
             way: max((a - b).abs().max().item() for a, b in zip(module.parameters(), expected))
             for way, module in ways.items()
         },
+        gradients={way: [digest([p.grad]) for p in module.parameters()] for way, module in ways.items()},
         digests={way: digest(module.parameters()) for way, module in ways.items()},
         refusals=[refusal(hook_then_optimizer), refusal(optimizer_then_hook)],
     )

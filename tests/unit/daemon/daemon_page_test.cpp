@@ -5,6 +5,9 @@
 #include <optional>
 #include <thread>
 
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include "loop_testing.h"
 #include "web_client.h"
 
@@ -15,9 +18,16 @@ using testing::body_of;
 using testing::get;
 using testing::status_of;
 
+// An answer holds for ever.
+class StandingClock final : public Clock {
+ public:
+  uint64_t now_ns() const override { return 1; }
+};
+
 class DaemonPageTest : public testing::LoopTest {
  protected:
-  void serve(PageMode mode = PageMode::Loopback) {
+  void serve(PageMode mode = PageMode::Loopback) { serve(mode, clock_); }
+  void serve(PageMode mode, const Clock& clock) {
     DaemonPageSources sources;
     sources.status = [this](uid_t user, const std::function<void(LoopStatus)>& told) {
       ++statuses_;
@@ -29,6 +39,8 @@ class DaemonPageTest : public testing::LoopTest {
     sources.jobs = {{"/api/jobs/NAME/steps", [this](const PageJobQuestion::Asked& asked,
                                                     const PageJobQuestion::Told& told) {
                        asked_ = fmt::format("{} {}", asked.job, asked.steps);
+                       if (asked.job == "whose")
+                         return told(Result<std::string>(std::to_string(asked.user)));
                        if (asked.job == "over") return told(Result<std::string>("[]"));
                        if (asked.job == "many")
                          return told(Status(StatusCode::ResourceExhausted, "too many"));
@@ -37,22 +49,28 @@ class DaemonPageTest : public testing::LoopTest {
     DaemonPageOptions options;
     options.address = options.access.listen_address = "127.0.0.1";
     options.access.mode = mode;
-    auto page = DaemonPage::create(*loop_, clock_, std::move(options), std::move(sources));
+    auto page = DaemonPage::create(*loop_, clock, std::move(options), std::move(sources));
     ASSERT_TRUE(page.is_ok()) << page.status().message();
     page_ = std::move(page).value();
   }
 
   // While the loop runs.
-  std::string ask(const std::string& path) {
+  std::string ask(const std::string& path, uid_t user = ::geteuid()) {
     std::optional<std::string> answer;
     std::atomic<bool> is_there = false;
     std::thread asker([&] {
+      ::syscall(SYS_setresuid, -1, user, -1);  // not seteuid(): of this thread alone
       answer = get(page_->port(), path);
       is_there = true;
     });
     run_until([&] { return is_there.load(); });
     asker.join();
     return *answer;
+  }
+  uint64_t user_of_status(uid_t asker) {
+    const auto status = parse_status(body_of(ask("/api/status", asker)));
+    EXPECT_TRUE(status.is_ok()) << status.status().message();
+    return status ? std::stoull(status->version) : UINT64_MAX;
   }
   // While it does not.
   std::string ask_in_vain(const std::string& path) { return get(page_->port(), path); }
@@ -107,6 +125,19 @@ TEST_F(DaemonPageTest, TellsWhatTheAskerMaySee) {
   const std::string refused = ask("/api/jobs/many/steps");
   EXPECT_EQ(status_of(refused), 503);
   EXPECT_EQ(body_of(refused), "too many\n");
+}
+
+TEST_F(DaemonPageTest, NobodyGetsWhatWasMadeForAnotherUser) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can be two users";
+  const StandingClock clock;
+  serve(PageMode::Loopback, clock);
+  for (const uid_t user : {0U, 65534U, 1000U}) {
+    EXPECT_EQ(user_of_status(user), user);
+    EXPECT_EQ(body_of(ask("/api/jobs/whose/steps", user)), std::to_string(user));
+  }
+  EXPECT_EQ(user_of_status(0), 0U);
+  EXPECT_EQ(statuses_, 3) << "what was made for a user is told again";
+  page_.reset();
 }
 
 TEST_F(DaemonPageTest, ManyWhoLookCostNoMoreThanOne) {

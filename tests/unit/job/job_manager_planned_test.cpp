@@ -177,6 +177,22 @@ TEST_F(JobManagerPlannedTest, ARankMayLeaveWhileItsSubmissionsAreKeptBack) {
   EXPECT_TRUE(sent_to_b<proto::FailJob>().empty());
 }
 
+// Nobody compares what is kept back.
+TEST_F(JobManagerPlannedTest, RanksThatDisagreeAboutWhatWasKeptBackFailTheJob) {
+  open_planned_job_of_b();
+  const PlanProposal proposed = hear_proposal();
+  trainers_[0]->submit(1, 0, 3);
+  trainers_[1]->submit(1, 0, 3, 0, [](proto::SubmitEntry& entry) {
+    entry.reduction = static_cast<uint8_t>(Reduction::Max);
+  });
+  const PlanBook& plans = manager_->jobs().find(kKey)->plans();
+  wait_for([&] { return plans.holds_submissions_of(0) && plans.holds_submissions_of(1); });
+  EXPECT_TRUE(sent_to_b<proto::FailJob>().empty());
+  hear(b_, make_plan_verdict(proposed, true));
+  ASSERT_EQ(sent_to_b<proto::FailJob>().size(), 1u);
+  EXPECT_TRUE(is_error(failure_told_to_b(), StatusCode::Mismatch, {"'t0' step 3", "rank 1"}));
+}
+
 // Nobody says whether the plan holds.
 TEST_F(JobManagerPlannedTest, WhatIsKeptBackForTooLongFailsTheJob) {
   open_planned_job_of_b();

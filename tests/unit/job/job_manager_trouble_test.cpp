@@ -253,6 +253,15 @@ TEST_F(JobManagerTroubleTest, ALostLinkToTheSuccessorIsToldToTheCoordinator) {
       is_error(failure_told_to_b(), StatusCode::JobFailed, {"'here'", "'b'", "rank 1", "5000 ms"}));
 }
 
+TEST_F(JobManagerTroubleTest, AVerdictThatDoesNotComeIsNotWaitedForForEver) {
+  open_with_b();
+  const size_t before = timers();
+  manager_->on_link_lost(b_, Status(StatusCode::Unavailable, "no flow for 5000 ms"));
+  ASSERT_EQ(timers(), before + 1);
+  EXPECT_TRUE(trainers_[0]->failure.is_ok());
+  expect_failure(StatusCode::JobFailed, {"no flow for 5000 ms"});
+}
+
 // With direct operations all other nodes are sent to, also the one before the coordinator's.
 TEST_F(JobManagerTroubleTest, ALostLinkToAnyNodeIsToldWhereOperationsAreDirect) {
   start_with_b(3, {4096});

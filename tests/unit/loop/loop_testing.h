@@ -44,6 +44,18 @@ class LoopTest : public ::testing::Test {
     ASSERT_TRUE(holds);
   }
 
+  // How many will wake the loop.
+  size_t timers() {
+    size_t timers = 0;
+    uv_walk(
+        loop_->uv(),
+        [](uv_handle_t* handle, void* count) {
+          if (handle->type == UV_TIMER && uv_is_active(handle) != 0) ++*static_cast<size_t*>(count);
+        },
+        &timers);
+    return timers;
+  }
+
   // What is due now, and what follows from it.
   void run_rounds(int rounds = 3) {
     for (int i = 0; i < rounds; ++i) uv_run(loop_->uv(), UV_RUN_NOWAIT);
