@@ -123,6 +123,19 @@ TEST_F(WaitingTest, DaemonDiesWhileThreadsWait) {
   EXPECT_EQ(right, 4);
 }
 
+TEST_F(WaitingTest, WhatEndedBeforeTheDaemonDiedHasEndedWell) {
+  const uint32_t tensor = register_tensor(job_, "a", 4);
+  daemon_->hold_operations();
+  const braid_ticket ticket = submit(job_, all_reduce(tensor, 0, values_.data()));
+  daemon_->complete_held();
+  daemon_->die();
+  const auto options = tensor_options("b", 1);
+  uint32_t handle = 0;  // it is the socket that this call looks at
+  EXPECT_EQ(braid_register(job_, &options, 1, &handle), BRAID_ERROR_UNAVAILABLE);
+  EXPECT_EQ(braid_wait(job_, ticket, 0), BRAID_OK) << braid_error_message();
+  EXPECT_EQ(copied(ticket, 4), values_);
+}
+
 TEST_F(WaitingTest, ThreadsEachGetTheirOwnResult) {
   constexpr int kThreads = 6;
   constexpr uint64_t kSteps = 300;

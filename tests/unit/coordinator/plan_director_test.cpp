@@ -143,6 +143,20 @@ TEST_F(PlanDirectorTest, ARefusalEndsTheProposalOnAllNodes) {
   EXPECT_EQ(verdicts().size(), 2u);
 }
 
+TEST_F(PlanDirectorTest, AnswersToTheProposalBeforeDoNotCount) {
+  make();
+  tell_all(measured(0));
+  answer(10, 1, true);
+  answer(20, 1, false);
+  tell_all(measured(0));
+  sent_.clear();
+  answer(20, 2, true);
+  answer(10, 1, true);  // late
+  EXPECT_TRUE(verdicts().empty());
+  answer(10, 2, true);
+  EXPECT_EQ(verdicts(), (std::vector<bool>{true, true}));
+}
+
 TEST_F(PlanDirectorTest, AfterARefusalThereIsMoreNotice) {
   make();
   std::vector<uint64_t> notices;
