@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Codecs on the engine: by every route, with lost flows and repeated chunks, all nodes get the same
 // bits, and what a codec loses is kept.
-#include <cmath>
 #include <map>
 
 #include <gtest/gtest.h>

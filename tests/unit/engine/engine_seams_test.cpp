@@ -3,7 +3,6 @@
 // owner makes of the sum.
 #include <algorithm>
 #include <condition_variable>
-#include <cstring>
 #include <mutex>
 #include <thread>
 

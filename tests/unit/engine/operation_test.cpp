@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "engine/operation_input.h"
+
 namespace braid {
 namespace {
 
@@ -33,6 +35,43 @@ TEST(Operation, keys_that_differ_in_one_part_hash_apart) {
   EXPECT_NE(hash(key), hash(OperationKey{2, 2, 3}));
   EXPECT_NE(hash(key), hash(OperationKey{1, 3, 3}));
   EXPECT_NE(hash(key), hash(OperationKey{1, 2, 4}));
+}
+
+uint8_t memory[100];
+
+TEST(OperationInput, OnePieceHoldsEverything) {
+  const OperationInput input(memory);
+  EXPECT_EQ(input.find(3, 90), memory + 3);
+  EXPECT_TRUE(input == memory);
+}
+
+TEST(OperationInput, FindsWhatLiesInOnePiece) {
+  OperationInput input;
+  input.append(memory + 50, 8);
+  input.append(memory, 16);
+  EXPECT_EQ(input.find(0, 8), memory + 50);
+  EXPECT_EQ(input.find(8, 16), memory);
+  EXPECT_EQ(input.find(20, 4), memory + 12);
+  EXPECT_EQ(input.find(4, 8), nullptr);
+}
+
+TEST(OperationInput, SaysHowFarAPieceGoes) {
+  OperationInput input;
+  input.append(memory + 50, 8);
+  input.append(memory, 16);
+  uint64_t contiguous = 0;
+  EXPECT_EQ(input.at(5, 100, contiguous), memory + 55);
+  EXPECT_EQ(contiguous, 3u);
+  EXPECT_EQ(input.at(8, 10, contiguous), memory);
+  EXPECT_EQ(contiguous, 10u);
+}
+
+TEST(OperationInput, NeighboursInMemoryAreOnePiece) {
+  OperationInput input;
+  input.append(memory, 8);
+  input.append(memory + 8, 0);
+  input.append(memory + 8, 24);
+  EXPECT_EQ(input.find(0, 32), memory);
 }
 
 }  // namespace

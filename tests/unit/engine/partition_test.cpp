@@ -92,43 +92,6 @@ TEST(Partition, covers_every_byte_exactly_once) {
   }
 }
 
-TEST(Partition, is_the_same_on_all_nodes) {
-  for (const auto collective : {Collective::AllReduce, Collective::Broadcast, Collective::AllGather,
-                                Collective::ReduceScatter}) {
-    const std::vector<uint32_t> ranks = {2, 1, 3};
-    const Partition first(make_operation(collective, DataType::Float32, 3001, ranks, 0), 4096, 512);
-    for (uint32_t self = 1; self < 3; ++self) {
-      const Partition other(make_operation(collective, DataType::Float32, 3001, ranks, self), 4096,
-                            512);
-      ASSERT_EQ(other.units(), first.units());
-      for (uint32_t unit = 0; unit < first.units(); ++unit) {
-        for (uint32_t segment = 0; segment < 3; ++segment) {
-          EXPECT_EQ(other.segment(unit, segment), first.segment(unit, segment));
-          EXPECT_EQ(other.chunks(unit, segment), first.chunks(unit, segment));
-        }
-      }
-    }
-  }
-}
-
-TEST(Partition, segments_of_an_all_gather_are_the_blocks_of_the_nodes) {
-  const Partition partition(
-      make_operation(Collective::AllGather, DataType::Float32, 100, {2, 1, 3}, 0), 1 << 20, 4096);
-  ASSERT_EQ(partition.units(), 1U);
-  EXPECT_EQ(partition.segment(0, 0), (Extent{0, 800}));
-  EXPECT_EQ(partition.segment(0, 1), (Extent{800, 400}));
-  EXPECT_EQ(partition.segment(0, 2), (Extent{1200, 1200}));
-}
-
-TEST(Partition, of_a_broadcast_gives_all_to_the_root) {
-  const Partition partition(
-      make_operation(Collective::Broadcast, DataType::Float32, 100, {1, 1, 1, 1}, 0), 1 << 20,
-      4096);
-  ASSERT_EQ(partition.units(), 1U);
-  EXPECT_EQ(partition.segment(0, 2), (Extent{0, 400}));
-  for (const uint32_t other : {0U, 1U, 3U}) EXPECT_EQ(partition.chunks(0, other), 0U);
-}
-
 TEST(Partition, splits_a_middling_segment_into_several_chunks) {
   // On four nodes: several flows carry chunks, and hops overlap, but messages stay few.
   const std::vector<std::pair<uint64_t, uint32_t>> chunks_of_mebibyte_quarters = {

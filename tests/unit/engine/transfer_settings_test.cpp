@@ -19,29 +19,23 @@ TEST(TransferSettings, DefaultsAreRight) {
 
 TEST(TransferSettings, WhatCannotBeIsNamed) {
   const std::vector<std::pair<std::function<void(TransferSettings&)>, std::string>> cases = {
-      {[](auto& s) { s.chunk_bytes = kChunkBytesMax + 64; },
-       "chunk_bytes 524352; right are 4096 to 524288"},
-      {[](auto& s) { s.chunk_bytes = 100; }, "chunk_bytes 100; right are 4096 to 524288"},
-      {[](auto& s) { s.chunk_bytes = 5000; },
-       "chunk_bytes 5000 and unit_bytes 8388608; right are "
-       "multiples of 64"},
-      {[](auto& s) { s.unit_bytes = 64; }, "unit_bytes 64; right are 131072 to 17179869184"},
-      {[](auto& s) { s.direct_bytes = kChunkBytesMax + 1; },
-       "direct_bytes 524289; right are 0 to 524288"},
-      {[](auto& s) { s.two_hops_bytes = (1 << 30) + 1; },
-       "two_hops_bytes 1073741825; right are 0 to 1073741824"},
-      {[](auto& s) { s.halving_bytes = (1 << 30) + 1; },
-       "halving_bytes 1073741825; right are 0 to 1073741824"},
-      {[](auto& s) { s.streams = 0; }, "streams 0; right are 1 to 64"},
-      {[](auto& s) { s.flows = 257; }, "flows 257; right are 1 to 256"},
-      {[](auto& s) { s.window_bytes = 1; }, "window_bytes 1; right are 131072 to 1073741824"},
+      {[](auto& s) { s.chunk_bytes = kChunkBytesMax + 64; }, "chunk_bytes 524352"},
+      {[](auto& s) { s.chunk_bytes = 100; }, "chunk_bytes 100"},
+      {[](auto& s) { s.chunk_bytes = 5000; }, "chunk_bytes 5000 and unit_bytes 8388608"},
+      {[](auto& s) { s.unit_bytes = 64; }, "unit_bytes 64"},
+      {[](auto& s) { s.direct_bytes = kChunkBytesMax + 1; }, "direct_bytes 524289"},
+      {[](auto& s) { s.two_hops_bytes = (1 << 30) + 1; }, "two_hops_bytes 1073741825"},
+      {[](auto& s) { s.halving_bytes = (1 << 30) + 1; }, "halving_bytes 1073741825"},
+      {[](auto& s) { s.streams = 0; }, "streams 0"},
+      {[](auto& s) { s.flows = 257; }, "flows 257"},
+      {[](auto& s) { s.window_bytes = 1; }, "window_bytes 1"},
   };
-  for (const auto& [change, message] : cases) {
+  for (const auto& [change, named] : cases) {
     TransferSettings settings;
     change(settings);
     const Status checked = check(settings, kChunkBytesMax);
     EXPECT_EQ(checked.code(), StatusCode::InvalidArgument);
-    EXPECT_EQ(checked.message(), message);
+    EXPECT_TRUE(checked.message().starts_with(named + "; right are ")) << checked.message();
   }
 }
 

@@ -4,7 +4,6 @@
 // whole set.
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <map>
 
 #include <gtest/gtest.h>

@@ -280,20 +280,5 @@ TEST(UpdateTrajectories, of_16_bit_tensors_are_those_of_float32) {
   }
 }
 
-// Lion goes the same way in every step, whatever the gradient's size.
-TEST(UpdateTrajectories, of_lion_take_equal_steps) {
-  UpdateStep update = lion(0.25);
-  ReferenceState<float> state(2);
-  state.weights = {1, 1};
-  for (update.count = 1; update.count <= 4; ++update.count) {
-    float sums[] = {1e-20f, -1e20f};
-    update_floats(DataType::Float32, update, 1, 2, {state.weights.data(), state.first.data()},
-                  reinterpret_cast<uint8_t*>(sums));
-    const float way = 0.25f * static_cast<float>(update.count);
-    EXPECT_EQ(sums[0], 1 - way);
-    EXPECT_EQ(sums[1], 1 + way);
-  }
-}
-
 }  // namespace
 }  // namespace braid::test
